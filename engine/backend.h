@@ -1,0 +1,67 @@
+// Backend: runs a model over a batch. The CPU and Vulkan each implement struct backend_ops.
+//
+// A batch is rows; rows of one sequence with consecutive positions form a segment. Every row attends to all earlier
+// positions of its own sequence, which lie in KV pages named by the segment's page table. The result of a row depends
+// on its own sequence only: bit for bit the same alone, in any batch, in a prefill chunk of any size or as a decode row.
+// A backend never reads KV slots past a row's own position, so stale pages cannot leak into results.
+#ifndef CONFAB_ENGINE_BACKEND_H
+#define CONFAB_ENGINE_BACKEND_H
+
+#include "engine/base/status.h"
+#include "engine/base/thread_pool.h"
+#include "engine/model/model.h"
+
+#define KV_PAGE_TOKENS 32 // tokens a page, in every layer
+
+struct batch_segment {
+    int first_row, n_rows;
+    int position;         // of the first row; the others follow
+    const int32_t *pages; // page ids of the sequence: position p lies in pages[p / KV_PAGE_TOKENS]; borrowed
+};
+
+struct batch {
+    int n_rows, n_segments, n_outputs;
+    const int32_t *tokens;                // [n_rows], each < n_vocab
+    const struct batch_segment *segments; // in row order, covering every row once
+    const int32_t *output_rows;           // [n_outputs], ascending: rows whose logits are wanted
+};
+
+// X(enumerator, name)
+#define BACKEND_STAGES(X) X(STAGE_EMBED, "embed") X(STAGE_ATTEND, "attend") X(STAGE_FEED, "feed") X(STAGE_LOGITS, "logits") X(STAGE_SAMPLE, "sample")
+enum backend_stage {
+#define X(id, name) id,
+    BACKEND_STAGES(X)
+#undef X
+        STAGE_COUNT
+};
+
+struct backend_work { // of one run
+    double seconds[STAGE_COUNT]; // STAGE_SAMPLE stays 0: the caller's
+    double bytes, operations;    // weights and KV read; multiply-adds × 2
+};
+
+struct backend_params {
+    const struct model *model;   // outlives the backend
+    struct thread_pool *pool;    // borrowed
+    int n_pages;                 // KV arena
+    int max_rows, max_outputs;   // of a batch
+    bool exact;                  // the scalar f32 reference path, KV in f32
+};
+
+struct backend;
+struct backend_ops {
+    const char *name;
+    size_t (*page_bytes)(const struct model_spec *spec, bool exact);
+    struct backend *(*open)(const struct backend_params *params, struct status *st);
+    void (*close)(struct backend *b);
+    // Stores K and V of every row and returns logits [n_outputs, n_vocab] f32, owned by the backend until the next run.
+    // NULL on failure of a device.
+    float *(*run)(struct backend *b, const struct batch *batch, struct backend_work *work, struct status *st);
+    // Copies the first n_tokens slots of a page in every layer (copy on write).
+    void (*copy_page)(struct backend *b, int32_t to, int32_t from, int n_tokens);
+    const char *(*describe)(const struct backend *b); // e.g. "AVX-512 VNNI, 2 threads"
+};
+
+extern const struct backend_ops cpu_backend;
+
+#endif

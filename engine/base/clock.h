@@ -1,0 +1,11 @@
+// Time. Everything that measures or waits uses the monotonic clock; tests can freeze it.
+#ifndef CONFAB_BASE_CLOCK_H
+#define CONFAB_BASE_CLOCK_H
+
+#include <stdint.h>
+
+uint64_t clock_ns(void);                    // monotonic, since an arbitrary start
+static inline double clock_seconds(void) { return (double)clock_ns() * 1e-9; }
+void clock_freeze(uint64_t ns);             // from now on clock_ns() returns ns (tests; not thread-safe against readers)
+
+#endif

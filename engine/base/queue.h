@@ -1,0 +1,25 @@
+// Queue: an unbounded FIFO of fixed-size items between threads, under a mutex, with an eventfd for whoever waits in poll().
+// Capacity grows by doubling; steady state allocates nothing.
+#ifndef CONFAB_BASE_QUEUE_H
+#define CONFAB_BASE_QUEUE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct queue {
+    pthread_mutex_t lock;
+    pthread_cond_t filled;
+    unsigned char *items; // ring
+    size_t item_size, capacity, head, count;
+    int fd; // eventfd: readable while the queue is not empty
+};
+
+void queue_open(struct queue *q, size_t item_size);
+void queue_close(struct queue *q);
+void queue_push(struct queue *q, const void *item);
+bool queue_pop(struct queue *q, void *item);                     // false when empty
+bool queue_wait(struct queue *q, void *item, int timeout_ms);    // like pop, but waits; timeout < 0 waits for ever
+size_t queue_count(struct queue *q);
+
+#endif

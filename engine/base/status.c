@@ -1,0 +1,52 @@
+#include "engine/base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/utf8.h"
+
+// Keeps a message on one line and valid UTF-8 whatever a file put into it.
+static void status_clean(char *text) {
+    size_t size = strlen(text), at = 0;
+    while (at < size) {
+        uint32_t code;
+        size_t n = utf8_decode(text + at, size - at, &code);
+        bool bad = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == UTF8_REPLACEMENT || code == 0x61c ||
+                   (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+                   (code >= 0x2066 && code <= 0x2069);
+        if (bad) memset(text + at, '?', n);
+        at += n;
+    }
+}
+
+bool status_fail(struct status *st, enum status_code code, const char *format, ...) {
+    if (!st) return false;
+    st->code = code;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(st->text, sizeof st->text, format, args);
+    va_end(args);
+    status_clean(st->text);
+    return false;
+}
+
+bool status_prefix(struct status *st, const char *format, ...) {
+    if (!st) return false;
+    char prefix[sizeof st->text], rest[sizeof st->text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(prefix, sizeof prefix, format, args);
+    va_end(args);
+    memcpy(rest, st->text, sizeof rest);
+    return status_fail(st, st->code, "%.*s: %.*s", (int)sizeof prefix / 2, prefix, (int)sizeof rest / 2, rest);
+}
+
+const char *status_name(enum status_code code) {
+    static const char *const names[] = {
+#define X(code, name) [code] = name,
+        STATUS_CODES(X)
+#undef X
+    };
+    return names[code];
+}

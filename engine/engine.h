@@ -1,0 +1,242 @@
+// Engine: the whole public interface of the inference engine.
+//
+// A model file is opened once, an engine over it owns weights, KV cache, scheduler and sampler on a thread of its own.
+// Commands (submit, cancel, sampling, focus) go in through one queue, events come out through another with an eventfd,
+// figures come out through a snapshot that never blocks. Nothing here prints, exits or knows about a screen.
+#ifndef CONFAB_ENGINE_H
+#define CONFAB_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/base/status.h"
+
+// ---- model file: what `show`, `tokenize` and `detokenize` need; no weights are touched ----
+
+struct model_file;
+
+struct format_share {
+    const char *name; // "Q4_K"
+    uint64_t tensors, bytes;
+};
+
+struct model_info {
+    const char *path, *name, *family;    // name: general.name or the file's base name, cleaned for display
+    uint64_t file_bytes, n_parameters, weight_bytes;
+    int n_layer, n_embd, n_head, n_head_kv, head_size, n_ff, n_vocab, n_context;
+    float rope_base;
+    bool tied;
+    bool has_weights;                    // false for a vocabulary-only file; weight_problem says why it cannot run
+    const char *weight_problem;          // "" when has_weights
+    const char *tokenizer, *pre_tokenizer, *chat_template; // names; chat_template is "none" when the file has none
+    const struct format_share *formats;  // by bytes, descending
+    int n_formats;
+    uint64_t kv_bytes_per_token;
+};
+
+struct model_file *model_file_open(const char *path, struct status *st);
+// Over memory that outlives it: the built-in model. `name` is shown to people.
+struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st);
+void model_file_close(struct model_file *m);
+const struct model_info *model_file_info(const struct model_file *m); // owned by m
+// Ids of a text, no BOS added; *count ids, the caller frees.
+int32_t *model_file_tokenize(const struct model_file *m, const char *text, size_t size, bool special, size_t *count);
+// The bytes of ids; ids out of range are a failure. The caller frees.
+char *model_file_detokenize(const struct model_file *m, const int32_t *ids, size_t count, size_t *size, struct status *st);
+
+// ---- sampling ----
+
+#define SAMPLING_TOP 8 // alternatives reported with every token
+
+enum sampling_kind { SAMPLING_FLOAT, SAMPLING_INT, SAMPLING_SEED };
+
+// The knobs: X(field, option and configuration key, label on screen, kind, low, high, step, default, help)
+#define SAMPLING_KNOBS(X)                                                                                              \
+    X(temperature, "temp", "temp", SAMPLING_FLOAT, 0, 5, 0.05, 0.7, "randomness: 0 always takes the likeliest token")                                  \
+    X(top_p, "top-p", "top-p", SAMPLING_FLOAT, 0, 1, 0.01, 0.95, "keep the likeliest tokens that together reach this probability; 1 = all")           \
+    X(top_k, "top-k", "top-k", SAMPLING_INT, 0, 1000, 5, 40, "keep this many of the likeliest tokens; 0 = all")                                         \
+    X(min_p, "min-p", "min-p", SAMPLING_FLOAT, 0, 1, 0.01, 0.05, "drop tokens less likely than this share of the likeliest; 0 = none")                 \
+    X(repeat_penalty, "repeat", "repeat", SAMPLING_FLOAT, 0.1, 3, 0.01, 1.1, "divide the scores of tokens seen lately; 1 = off")                        \
+    X(presence_penalty, "presence", "pres", SAMPLING_FLOAT, -2, 2, 0.05, 0, "subtract from tokens that occurred lately, once")                          \
+    X(frequency_penalty, "frequency", "freq", SAMPLING_FLOAT, -2, 2, 0.05, 0, "subtract from tokens for every time they occurred lately")               \
+    X(penalty_window, "window", "window", SAMPLING_INT, 0, 4096, 16, 64, "how many of the last tokens the penalties look at")                           \
+    X(seed, "seed", "seed", SAMPLING_SEED, 0, 4294967295.0, 1, 0, "makes an answer repeatable; 0 = another one each time")
+
+struct sampling {
+    float temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
+    int32_t top_k, penalty_window;
+    uint32_t seed;
+};
+
+enum sampling_knob_id {
+#define X(field, ...) KNOB_##field,
+    SAMPLING_KNOBS(X)
+#undef X
+        KNOB_COUNT
+};
+
+struct sampling_knob {
+    const char *key, *label, *help;
+    enum sampling_kind kind;
+    double low, high, step, initial;
+};
+extern const struct sampling_knob sampling_knobs[KNOB_COUNT];
+
+struct sampling sampling_default(void);
+double sampling_get(const struct sampling *s, enum sampling_knob_id knob);
+void sampling_set(struct sampling *s, enum sampling_knob_id knob, double value); // clamped to [low, high]
+// "0.70", "40", "42"; for a seed of 0 "random". out has room for 16 bytes.
+const char *sampling_format(const struct sampling *s, enum sampling_knob_id knob, char out[16]);
+
+// ---- requests ----
+
+// X(enumerator, name, mark on screen, mark in ASCII)
+//
+//   pending ──► prefilling ──► decoding ──► finished
+//      ▲             │             │    ├──► failed
+//      └─────────────┴─ pre-empted ┘    └──► cancelled      (failed and cancelled from every state)
+#define REQUEST_STATES(X)                                                                                              \
+    X(REQUEST_PENDING, "pending", "◌", ".")                                                                            \
+    X(REQUEST_PREFILLING, "prefilling", "◐", "~")                                                                      \
+    X(REQUEST_DECODING, "decoding", "●", "*")                                                                          \
+    X(REQUEST_FINISHED, "finished", "○", "o")                                                                          \
+    X(REQUEST_FAILED, "failed", "✗", "x")                                                                              \
+    X(REQUEST_CANCELLED, "cancelled", "◇", "-")
+
+enum request_state {
+#define X(id, name, mark, ascii) id,
+    REQUEST_STATES(X)
+#undef X
+        REQUEST_STATE_COUNT
+};
+const char *request_state_name(enum request_state s);
+
+enum finish_reason { FINISH_NONE, FINISH_END, FINISH_LENGTH, FINISH_CONTEXT, FINISH_TIME, FINISH_CANCELLED, FINISH_ERROR };
+
+struct engine_message {
+    const char *role; // "system", "user", "assistant"
+    const char *text;
+};
+
+// What to generate from: messages through the file's chat template, or `raw` text continued as it is, or token ids. Exactly one.
+struct request_params {
+    uint64_t conversation; // whose it is (shown as owner of pages); chosen by the caller, not 0
+    const struct engine_message *messages;
+    int n_messages;
+    const char *raw;
+    const int32_t *ids;
+    int n_ids;
+    struct sampling sampling;
+    int max_tokens;        // 0: until the end token or the context's end
+    double time_limit;     // seconds, 0: none
+    bool ignore_end;       // do not stop at end-of-generation tokens (bench)
+};
+
+struct token_alternative {
+    int32_t id;
+    float probability;
+    char text[20]; // valid UTF-8, cut at a character
+};
+
+enum engine_event_kind {
+    EVENT_STATE, // state (and reason, and message when failed) changed
+    EVENT_TEXT,  // text, and the token it came from when token ≥ 0 (long pieces come as several events, the later with token −1)
+};
+
+struct engine_event {
+    enum engine_event_kind kind;
+    uint64_t request, conversation;
+    // EVENT_STATE
+    enum request_state state;
+    enum finish_reason reason;
+    int n_prompt, n_reused, n_generated; // tokens: of the prompt, of those found in the KV cache, of the answer
+    // EVENT_TEXT
+    int32_t token;
+    float probability; // of the chosen token under the untempered distribution
+    float entropy;     // of that distribution, in bits
+    int n_alternatives;
+    struct token_alternative alternatives[SAMPLING_TOP];
+    size_t size;       // of text
+    char text[512];    // EVENT_TEXT: whole UTF-8 characters; EVENT_STATE failed: the message; NUL-terminated
+};
+
+// ---- engine ----
+
+struct engine;
+
+struct engine_params {
+    int n_threads;      // 0: one a physical core
+    int context;        // tokens a conversation may have, 0: the model's own, at most the arena
+    int kv_tokens;      // KV arena in tokens, 0: chosen from the machine's memory
+    int prefill_chunk;  // prompt rows a step at most, 0: default
+    bool exact;         // scalar f32 reference path
+};
+
+struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st); // m outlives it
+void engine_close(struct engine *e); // cancels what runs, joins the thread
+
+// Copies everything it needs. Never fails by itself: a request that cannot run ends in REQUEST_FAILED. Returns its id (≥ 1).
+// Prefix reuse is automatic: pages of any earlier or running sequence that begins with the same tokens are shared
+// (copy on write), so that the next turn, a fork, or a regenerated answer reads only what is new.
+uint64_t engine_submit(struct engine *e, const struct request_params *p);
+void engine_cancel(struct engine *e, uint64_t request);
+void engine_set_sampling(struct engine *e, uint64_t request, const struct sampling *s); // from its next token on
+void engine_focus(struct engine *e, uint64_t conversation);  // on screen: served first, pre-empted last
+void engine_forget(struct engine *e, uint64_t conversation); // deleted: give back pages kept for it
+
+bool engine_poll(struct engine *e, struct engine_event *out);                 // false when there is none
+bool engine_wait(struct engine *e, struct engine_event *out, int timeout_ms); // < 0: for ever
+int engine_event_fd(const struct engine *e);                                  // readable while events wait
+
+// Logits [n, n_vocab] of every position, with no request running. Blocks.
+bool engine_logits(struct engine *e, const int32_t *ids, int n, float *out, struct status *st);
+
+// ---- figures ----
+
+#define FIGURES_MAX_REQUESTS 64
+#define FIGURES_MAX_PAGES 16384
+
+struct request_figures {
+    uint64_t request, conversation;
+    enum request_state state;
+    int prefill_done, prefill_total; // tokens
+    int n_generated, n_context;      // tokens of the answer; tokens in the sequence
+    float tokens_per_second;         // lately, of decoding
+};
+
+struct page_figures {
+    uint64_t conversation; // of the first owner; 0: free
+    uint16_t references;   // 0 free, 1 owned, more: shared
+    uint16_t filled;       // tokens, ≤ page_tokens
+    bool kept;             // held for reuse only, by no running request
+};
+
+struct latency_figures { float p50, p90, p99; int count; }; // seconds; over recent samples
+
+struct engine_figures {
+    uint64_t sequence;                 // grows with every published snapshot
+    char backend[64];                  // "AVX-512 VNNI, 2 threads"
+    float decode_now, prefill_now;     // tokens/s over the last second or so; 0 when idle
+    float decode_peak;
+    uint64_t decode_tokens, prefill_tokens, reused_tokens; // in total
+    struct latency_figures first_token, next_token;
+    int queue;                         // requests pending
+    int running;                       // prefilling or decoding
+    int batch_rows, batch_decode_rows; // of the last step
+    uint64_t steps, preemptions;
+    double stage_seconds[5];           // totals: embed, attend, feed, logits, sample (enum backend_stage)
+    float stage_share[5];              // of the last second or so
+    float bytes_per_second, operations_per_second;
+    int page_tokens, n_pages, pages_used, pages_shared, pages_free, pages_kept; // used: by running requests; kept: for reuse
+    uint64_t kv_bytes;
+    int context;                       // tokens a conversation may have
+    int n_requests;
+    struct request_figures requests[FIGURES_MAX_REQUESTS]; // those pending or running
+    struct page_figures pages[FIGURES_MAX_PAGES];          // the first n_pages of them
+};
+
+// The latest snapshot; valid until the next call. One reader thread. Never blocks.
+const struct engine_figures *engine_figures(struct engine *e);
+
+#endif

@@ -1,0 +1,68 @@
+// GGUF: a model file, mapped and checked, never copied.
+//
+// After gguf_open succeeds: every key is unique and its value lies inside the file; every tensor has 1–4 non-zero
+// dimensions, a known block format, a whole number of blocks a row, a unique name, an aligned place inside the file
+// that overlaps no other. Versions 2 and 3, little endian. All spans borrow from the mapping.
+#ifndef CONFAB_FORMAT_GGUF_H
+#define CONFAB_FORMAT_GGUF_H
+
+#include "engine/base/arena.h"
+#include "engine/base/reader.h"
+#include "engine/format/block.h"
+
+enum gguf_type {
+    GGUF_U8, GGUF_I8, GGUF_U16, GGUF_I16, GGUF_U32, GGUF_I32, GGUF_F32, GGUF_BOOL, GGUF_STRING, GGUF_ARRAY,
+    GGUF_U64, GGUF_I64, GGUF_F64, GGUF_TYPE_COUNT
+};
+
+struct gguf_pair {
+    struct span key;
+    enum gguf_type type;    // of the value
+    enum gguf_type element; // of an array's elements (never GGUF_ARRAY)
+    uint64_t count;         // elements of an array, otherwise 1
+    const uint8_t *data;    // scalars and fixed-size arrays: the bytes; strings: at the length; string arrays: see gguf_strings
+    uint64_t size;          // bytes at data
+};
+
+struct gguf_tensor {
+    struct span name;
+    const struct block_format *format;
+    int n_dims;
+    uint64_t dims[4]; // innermost first; unused ones are 1
+    const void *data; // borrowed from the mapping
+    uint64_t size;    // bytes
+};
+
+struct gguf {
+    struct mapping mapping; // data NULL when opened over borrowed memory
+    struct arena arena;
+    char *path;             // as messages name it
+    uint32_t version;
+    uint64_t n_pairs, n_tensors;
+    struct gguf_pair *pairs;
+    struct gguf_tensor *tensors;
+};
+
+// Opens and checks a file. On failure nothing is held and st names the file, the field and the value.
+bool gguf_open(struct gguf *g, const char *path, struct status *st);
+// The same over memory that outlives g (the built-in model, fuzzing).
+bool gguf_open_memory(struct gguf *g, const char *name, const void *data, size_t size, struct status *st);
+void gguf_close(struct gguf *g);
+
+// NULL when absent. Both look up by hash or binary search: cheap.
+const struct gguf_pair *gguf_find(const struct gguf *g, const char *key);
+const struct gguf_tensor *gguf_tensor_find(const struct gguf *g, const char *name);
+
+// Typed reads. When the key is absent: *out is left alone and true is returned (so that defaults stand), unless
+// `required`. A value of a wrong type or out of [low, high] is a failure that names file, key and value.
+enum gguf_need { GGUF_OPTIONAL, GGUF_REQUIRED };
+bool gguf_get_int(const struct gguf *g, const char *key, enum gguf_need need, int64_t low, int64_t high, int64_t *out, struct status *st);
+bool gguf_get_float(const struct gguf *g, const char *key, enum gguf_need need, double low, double high, float *out, struct status *st);
+bool gguf_get_bool(const struct gguf *g, const char *key, bool *out, struct status *st);
+bool gguf_get_string(const struct gguf *g, const char *key, enum gguf_need need, struct span *out, struct status *st);
+// Strings of an array, as spans allocated in `arena`; NULL with status on a wrong type; NULL with *count = 0 and no failure when absent.
+struct span *gguf_get_strings(const struct gguf *g, const char *key, struct arena *arena, uint64_t *count, struct status *st);
+// Element i of a numeric or bool array (or of a scalar, i = 0) as a number; the caller has checked count and type.
+double gguf_number(const struct gguf_pair *p, uint64_t i);
+
+#endif

@@ -1,0 +1,51 @@
+// Tokenizer: text to ids and back, built from the keys of a GGUF file.
+//
+// Immutable once open, so that threads share it. Linear or n·log n on any input. Families: "llama" (SentencePiece BPE
+// with byte fallback) and "gpt2" (byte-level BPE; pre-tokenizers gpt-2, llama-bpe, qwen2), one file each behind
+// struct tokenizer_ops.
+#ifndef CONFAB_TEXT_TOKENIZER_H
+#define CONFAB_TEXT_TOKENIZER_H
+
+#include "engine/base/arena.h"
+#include "engine/base/utf8.h"
+#include "engine/format/gguf.h"
+
+struct tokenizer;
+
+enum token_type { TOKEN_NORMAL = 1, TOKEN_UNKNOWN, TOKEN_CONTROL, TOKEN_USER_DEFINED, TOKEN_UNUSED, TOKEN_BYTE };
+
+// A growing list of ids; zero-initialise, free(ids) at the end.
+struct token_list {
+    int32_t *ids;
+    size_t count, capacity;
+};
+void token_list_push(struct token_list *list, int32_t id);
+
+// Borrows strings from the mapping of g, which must outlive it. Every array length, id and byte token is checked.
+struct tokenizer *tokenizer_open(const struct gguf *g, struct status *st);
+void tokenizer_close(struct tokenizer *t);
+
+// Appends the ids of text[0..size). With parse_special, "<|im_end|>" and its like (control and user-defined tokens)
+// become one token; without, only user-defined ones do. No BOS or EOS is added. Any bytes are accepted.
+void tokenizer_encode(const struct tokenizer *t, const char *text, size_t size, bool parse_special, struct token_list *out);
+// The same for the first text of a sequence that continues: first = false suppresses the leading space that
+// SentencePiece vocabularies put before a text (used after a special token by templates, as llama.cpp does).
+struct tokenizer_options { bool parse_special, no_space_prefix; };
+void tokenizer_encode_with(const struct tokenizer *t, const char *text, size_t size, struct tokenizer_options o, struct token_list *out);
+
+// The bytes of a token as they appear in text (SentencePiece U+2581 turned into a space, byte tokens into their byte, byte-level
+// alphabet undone). Control tokens give their own text when `special`, otherwise nothing. Borrowed; valid as long as t.
+struct span tokenizer_piece(const struct tokenizer *t, int32_t id, bool special);
+// The exact bytes of a list: the inverse of tokenizer_encode (drops the leading space that encode put in front). The caller frees.
+char *tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t count, bool special, size_t *size);
+
+int32_t tokenizer_count(const struct tokenizer *t);            // n_vocab
+int32_t tokenizer_bos(const struct tokenizer *t);              // −1 when there is none
+int32_t tokenizer_eos(const struct tokenizer *t);              // −1 when there is none
+bool tokenizer_adds_bos(const struct tokenizer *t);            // as the file says, or its model's default
+bool tokenizer_ends_generation(const struct tokenizer *t, int32_t id);
+int32_t tokenizer_find(const struct tokenizer *t, const char *text, size_t size); // id of exactly this token text, or −1
+const char *tokenizer_model_name(const struct tokenizer *t);   // "llama", "gpt2"
+const char *tokenizer_pre_name(const struct tokenizer *t);     // "" for SentencePiece
+
+#endif

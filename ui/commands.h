@@ -1,0 +1,61 @@
+// Commands: everything a person can do in the chat screen. One table: keys, the help screen, the palette, the man page
+// confab-keys(7) and the configuration's key bindings come from it.
+#ifndef CONFAB_UI_COMMANDS_H
+#define CONFAB_UI_COMMANDS_H
+
+// X(enumerator, name, default key, group, help)
+#define UI_COMMANDS(X)                                                                                                 \
+    X(COMMAND_SEND, "send", "Enter", "Composing", "send the message")                                                  \
+    X(COMMAND_NEWLINE, "newline", "M-Enter", "Composing", "begin a new line in the message")                           \
+    X(COMMAND_HELP, "help", "F1", "Screen", "show or hide this help")                                                  \
+    X(COMMAND_PALETTE, "palette", "C-p", "Screen", "find a command by name")                                           \
+    X(COMMAND_NEW, "new", "C-n", "Chats", "begin a new chat")                                                          \
+    X(COMMAND_PREVIOUS, "previous-chat", "M-Up", "Chats", "show the chat above")                                       \
+    X(COMMAND_NEXT, "next-chat", "M-Down", "Chats", "show the chat below")                                             \
+    X(COMMAND_RENAME, "rename", "F2", "Chats", "rename this chat")                                                     \
+    X(COMMAND_DELETE, "delete", "F8", "Chats", "delete this chat (asks first)")                                        \
+    X(COMMAND_REGENERATE, "regenerate", "F4", "Answers", "answer again; the old answer is kept as a version")          \
+    X(COMMAND_STOP, "stop", "F5", "Answers", "stop the answer of this chat")                                           \
+    X(COMMAND_STOP_ALL, "stop-all", "S-F5", "Answers", "stop every answer")                                            \
+    X(COMMAND_VERSION_PREVIOUS, "previous-version", "M-Left", "Answers", "show the previous version of the answer")    \
+    X(COMMAND_VERSION_NEXT, "next-version", "M-Right", "Answers", "show the next version of the answer")               \
+    X(COMMAND_COPY, "copy", "F6", "Answers", "copy the last answer")                                                   \
+    X(COMMAND_PAGE_UP, "page-up", "PgUp", "Answers", "scroll the conversation up")                                     \
+    X(COMMAND_PAGE_DOWN, "page-down", "PgDn", "Answers", "scroll the conversation down")                               \
+    X(COMMAND_TOP, "top", "C-Home", "Answers", "scroll to the beginning")                                              \
+    X(COMMAND_BOTTOM, "bottom", "C-End", "Answers", "scroll to the end and follow the answer")                         \
+    X(COMMAND_KNOB_NEXT, "next-knob", "S-Right", "Sampling", "choose the next sampling knob")                          \
+    X(COMMAND_KNOB_PREVIOUS, "previous-knob", "S-Left", "Sampling", "choose the previous sampling knob")               \
+    X(COMMAND_KNOB_UP, "knob-up", "S-Up", "Sampling", "raise the chosen knob by a step")                               \
+    X(COMMAND_KNOB_DOWN, "knob-down", "S-Down", "Sampling", "lower the chosen knob by a step")                         \
+    X(COMMAND_KNOB_SET, "set-knob", "F9", "Sampling", "type a value for the chosen knob")                              \
+    X(COMMAND_KNOB_RESET, "reset-knob", "F7", "Sampling", "reset the chosen knob to its default")                      \
+    X(COMMAND_KNOB_RESET_ALL, "reset-knobs", "S-F7", "Sampling", "reset all knobs to their defaults")                  \
+    X(COMMAND_THEME, "theme", "F3", "Screen", "switch to the next theme")                                              \
+    X(COMMAND_BOX_1, "toggle-chats", "M-1", "Screen", "show or hide the chats")                                        \
+    X(COMMAND_BOX_2, "toggle-throughput", "M-2", "Screen", "show or hide the throughput")                              \
+    X(COMMAND_BOX_3, "toggle-kv", "M-3", "Screen", "show or hide the KV cache")                                        \
+    X(COMMAND_BOX_4, "toggle-latency", "M-4", "Screen", "show or hide the latency")                                    \
+    X(COMMAND_BOXES, "boxes", "F10", "Screen", "switch between presets of boxes")                                      \
+    X(COMMAND_ASCII, "ascii", "", "Screen", "draw with plain ASCII characters, or not")                                \
+    X(COMMAND_REDRAW, "redraw", "C-l", "Screen", "draw the screen afresh")                                             \
+    X(COMMAND_INTERRUPT, "interrupt", "C-c", "Answers", "close what is open, stop the answer, or clear the message")   \
+    X(COMMAND_SUSPEND, "suspend", "C-z", "Screen", "go back to the shell for a while")                                 \
+    X(COMMAND_QUIT, "quit", "C-q", "Screen", "leave confab")
+
+enum ui_command_id {
+#define X(id, name, key, group, help) id,
+    UI_COMMANDS(X)
+#undef X
+        COMMAND_COUNT
+};
+
+struct ui_command_info {
+    const char *name, *key, *group, *help;
+};
+extern const struct ui_command_info ui_commands[COMMAND_COUNT]; // commands.c
+
+// "send" → COMMAND_SEND; −1 when there is none.
+int ui_command_find(const char *name);
+
+#endif

@@ -1,0 +1,56 @@
+// Terminal: the only file that knows terminfo and escape sequences. Owns raw mode and the alternate screen; writes the
+// difference between what is shown and a canvas; decodes keys, mouse and pastes.
+//
+// Restored on every way out: terminal_close, exit(), SIGTERM, SIGINT, SIGHUP, SIGSEGV and its like (restore, then re-raise),
+// a panic, Ctrl-Z and back.
+#ifndef CONFAB_UI_TERMINAL_H
+#define CONFAB_UI_TERMINAL_H
+
+#include "ui/canvas.h"
+
+enum key_code {
+    KEY_NONE, KEY_TEXT, // text: UTF-8 bytes of one character or a run of them
+    KEY_ENTER, KEY_TAB, KEY_BACKSPACE, KEY_ESCAPE, KEY_UP, KEY_DOWN, KEY_LEFT, KEY_RIGHT, KEY_HOME, KEY_END,
+    KEY_PAGE_UP, KEY_PAGE_DOWN, KEY_INSERT, KEY_DELETE, KEY_FUNCTION, // number: 1–12
+    KEY_MOUSE, KEY_PASTE, // paste: the whole pasted text
+    KEY_CONTROL,          // number: the letter, 'a'–'z' and @ [ \ ] ^ _
+};
+enum key_modifier { KEY_SHIFT = 1, KEY_ALT = 2, KEY_CTRL = 4 };
+enum mouse_action { MOUSE_PRESS, MOUSE_RELEASE, MOUSE_WHEEL_UP, MOUSE_WHEEL_DOWN };
+
+struct key {
+    enum key_code code;
+    int modifiers, number;
+    enum mouse_action action; // KEY_MOUSE
+    int x, y;                 // KEY_MOUSE, 0-based
+    const char *text;         // KEY_TEXT, KEY_PASTE: valid until the next terminal_key; not NUL-free
+    size_t size;
+    const char *raw;          // the bytes as they came (for readline)
+    size_t raw_size;
+};
+
+struct terminal;
+struct terminal_options {
+    int input_fd, output_fd;
+    int colours; // 0: ask terminfo, COLORTERM and NO_COLOR
+};
+
+struct terminal *terminal_open(const struct terminal_options *o, struct status *st);
+void terminal_close(struct terminal *t);
+void terminal_size(const struct terminal *t, int *width, int *height); // asks the kernel; falls back to 80×24
+bool terminal_key(struct terminal *t, struct key *out); // false: no whole key waits
+bool terminal_ended(const struct terminal *t);
+int terminal_timeout(const struct terminal *t);         // ms until a lone ESC counts as a key; −1: nothing pends
+// Writes what differs between the canvas and what the terminal shows. The cursor is shown at (x, y), or hidden when x < 0.
+void terminal_draw(struct terminal *t, const struct canvas *c, const struct theme *theme, int cursor_x, int cursor_y);
+void terminal_forget(struct terminal *t); // what is shown is unknown: draw everything next time
+void terminal_suspend(struct terminal *t);
+bool terminal_unicode(const struct terminal *t); // the locale is UTF-8
+int terminal_colours(const struct terminal *t);
+bool terminal_write(struct terminal *t, const char *bytes, size_t size); // for OSC 52 only
+
+// "F1", "C-p", "M-Up", "S-F5", "PgUp", "M-Enter", "C-Home" ↔ keys. False when the text names no key.
+bool key_parse(const char *name, struct key *out);
+bool key_equal(const struct key *a, const struct key *b);
+
+#endif
