@@ -14,18 +14,18 @@ enum rope_kind {
 };
 
 struct model_spec {
-    const char *family; // "llama", "qwen2", "qwen3"
+    const char *family;       // "llama", "qwen2", "qwen3"
     int n_layer, n_embd, n_vocab, n_context;
-    int n_head, n_head_kv; // n_head is a multiple of n_head_kv
-    int head_size;         // of a query, key and value head
+    int n_head, n_head_kv;    // n_head is a multiple of n_head_kv
+    int head_size;            // of a query, key and value head
     int n_ff;
-    float norm_epsilon; // RMS norm
+    float norm_epsilon;       // RMS norm
     enum rope_kind rope;
-    int n_rot; // rotated dimensions of a head, even, ≤ head_size
+    int n_rot;                // rotated dimensions of a head, even, ≤ head_size
     float rope_base;
-    float rope_scale;      // positions are divided by this (linear scaling); 1 otherwise
-    float attention_scale; // of q·k; 1/√head_size unless the file says otherwise
-    bool qk_norm;          // RMS norm of every q and k head before RoPE (qwen3)
+    float rope_scale;         // positions are divided by this (linear scaling); 1 otherwise
+    float attention_scale;    // of q·k; 1/√head_size unless the file says otherwise
+    bool qk_norm;             // RMS norm of every q and k head before RoPE (qwen3)
 };
 
 // A matrix of [rows, columns]: rows outputs, columns inputs, row after row in the file's blocks. A vector has rows = 1.
@@ -56,7 +56,7 @@ struct model {
 struct model_family {
     const char *architecture; // value of general.architecture
     enum rope_kind rope;
-    bool qkv_bias, qk_norm; // tensors that must be there
+    bool qkv_bias, qk_norm;   // tensors that must be there
     // Reads what is particular to the family after the common keys were read; NULL when nothing is.
     bool (*fill)(struct model_spec *spec, const struct gguf *g, struct status *st);
 };
