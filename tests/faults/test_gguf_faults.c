@@ -254,8 +254,8 @@ static void cut_out(struct sample *s, uint64_t *random) {
     s->size -= length;
 }
 
-static void (*const mutations[])(struct sample *, uint64_t *) = {flip_bits, set_bytes, set_field,
-                                                                 set_field, swap_runs, cut_out};
+static void (*const mutations[])(struct sample *, uint64_t *) = {flip_bits, set_bytes, set_field, set_value,
+                                                                 set_value, swap_runs, cut_out};
 
 // ---- tests ----
 
