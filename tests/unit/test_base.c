@@ -20,6 +20,16 @@
 #include "engine/base/reader.h"
 #include "engine/base/utf8.h"
 
+// The sanitizers' allocators end the program at absurd sizes unless told to return NULL, as malloc does.
+const char *__asan_default_options(void);
+const char *__tsan_default_options(void);
+const char *__asan_default_options(void) {
+    return "allocator_may_return_null=1";
+}
+const char *__tsan_default_options(void) {
+    return "allocator_may_return_null=1";
+}
+
 // ---- arithmetic ----
 
 static void arithmetic_that_overflows_is_refused(void **state) {
