@@ -26,7 +26,7 @@ SOURCES = $(wildcard engine/*.c engine/*/*.c ui/*.c app/*.c)
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 LIBRARY = $(BUILD)/libconfab.a
 TESTS   = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c tests/kernels/test_*.c tests/golden/test_*.c tests/faults/test_*.c))
-HELPERS = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(filter-out tests/unit/test_%.c tests/kernels/test_%.c tests/golden/test_%.c tests/faults/test_%.c,$(wildcard tests/unit/*.c tests/kernels/*.c tests/golden/*.c tests/faults/*.c)))
+HELPERS = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(filter-out tests/kernels/bench_%.c tests/unit/test_%.c tests/kernels/test_%.c tests/golden/test_%.c tests/faults/test_%.c,$(wildcard tests/unit/*.c tests/kernels/*.c tests/golden/*.c tests/faults/*.c)))
 
 all: confab
 
