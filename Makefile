@@ -19,14 +19,14 @@ LDFLAGS_tsan   = -fsanitize=thread
 
 # Kernels are compiled once per instruction set; the rest of the program assumes the baseline.
 # Every file under engine/cpu keeps to one rounding: no contraction the source does not ask for.
-ISA_avx2   = -mavx2 -mfma -mf16c
-ISA_avx512 = -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512
+ISA_avx2   = -O3 -mavx2 -mfma -mf16c
+ISA_avx512 = -O3 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512
 
 SOURCES = $(wildcard engine/*.c engine/*/*.c ui/*.c app/*.c)
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 LIBRARY = $(BUILD)/libconfab.a
 TESTS   = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c tests/kernels/test_*.c tests/golden/test_*.c tests/faults/test_*.c))
-HELPERS = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(filter-out tests/unit/test_%.c tests/kernels/test_%.c tests/golden/test_%.c tests/faults/test_%.c,$(wildcard tests/unit/*.c tests/kernels/*.c tests/golden/*.c tests/faults/*.c)))
+HELPERS = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(filter-out tests/kernels/bench_%.c tests/unit/test_%.c tests/kernels/test_%.c tests/golden/test_%.c tests/faults/test_%.c,$(wildcard tests/unit/*.c tests/kernels/*.c tests/golden/*.c tests/faults/*.c)))
 
 all: confab
 
