@@ -140,6 +140,35 @@ static void test_frames_reach_the_screen(void **state) {
     draw_frames(1 << 24, "mono");
 }
 
+static void test_nearest_colours(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int in_256, in_16;
+    } samples[] = {{"#ff0000", 196, 9}, {"#000000", 16, 0},   {"#ffffff", 231, 15}, {"#00cd00", 40, 2},
+                   {"#808080", 244, 8}, {"#101418", 233, 0},  {"#5f87af", 67, -1},  {"#ffff00", 226, 11}};
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+        char text[64];
+        struct theme theme;
+        struct canvas c;
+        snprintf(text, sizeof text, "text = \"%s\"", samples[i].text);
+        assert_true(theme_parse(&theme, "test", text, strlen(text), NULL));
+        canvas_open(&c, 1, 1);
+        for (int colours = 16; colours <= 256; colours += 240) {
+            struct renderer r;
+            struct emulator e = emulator_open(1, 1);
+            renderer_open(&r, colours, true);
+            renderer_frame(&r, &c, &theme, -1, 0);
+            vterm_input_write(e.vterm, r.out, r.size);
+            int want = colours == 16 ? samples[i].in_16 : samples[i].in_256;
+            if (want >= 0) assert_int_equal(emulator_cell(&e, 0, 0).fg.indexed.idx, want);
+            vterm_free(e.vterm);
+            renderer_close(&r);
+        }
+        canvas_close(&c);
+    }
+}
+
 static void test_small_change_is_few_bytes(void **state) {
     (void)state;
     struct theme theme;
@@ -624,6 +653,7 @@ int main(void) {
     setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frames_reach_the_screen),
+        cmocka_unit_test(test_nearest_colours),
         cmocka_unit_test(test_small_change_is_few_bytes),
         cmocka_unit_test(test_hostile_text_sends_no_sequence),
         cmocka_unit_test(test_without_unicode_columns_stay),
