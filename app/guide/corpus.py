@@ -1,0 +1,319 @@
+"""The guide's corpus: facts from corpus/*.txt and from the program's own tables, and the chats made of them.
+
+A corpus file is a list of facts:
+
+    == id
+    a wording of the question          (a|b|) stands for one of the alternatives, @name for a word of lists.txt
+    = the answer                       several such lines make several lines
+    ! must be said | or this           every such line has to hold; used by check.py
+    ~ must not be said | nor this
+    > a follow-up question => id       asked after this answer, it is answered by the fact `id`
+
+A fact without wordings is an answer to follow-ups only. Placeholders are filled from the tables of the program, so that
+keys and defaults cannot drift: {key:stop} {help:stop} {default:temp} {low:temp} {high:temp} {step:temp} {label:temp}
+{theme:default} {states}.
+"""
+import glob
+import hashlib
+import os
+import random
+import re
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+MODIFIERS = {"C": "Ctrl", "M": "Alt", "S": "Shift"}
+HOLD_OUT = 10  # one wording in this many is never trained on
+
+
+class Fact:
+    def __init__(self, name):
+        self.name, self.wordings, self.answer, self.must, self.must_not, self.follow = name, [], "", [], [], []
+
+
+# ---- the program's tables ----
+
+def source(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def rows_of(text, table):
+    """The X(...) rows of an X-macro table, each a list of its arguments without their quotes."""
+    body = re.search(r"#define %s\(X\)(.*?[^\\])\n" % table, text, re.S).group(1)
+    rows = re.findall(r"X\(((?:\"[^\"]*\"|[^()\"])*)\)", body)
+    return [[a.strip().strip('"') for a in re.findall(r"\s*\"[^\"]*\"|[^,]+", row)] for row in rows]
+
+
+def spoken_key(key):
+    """C-p → Ctrl+P, M-Up → Alt+Up, S-F5 → Shift+F5."""
+    *modifiers, last = key.split("-")
+    return "+".join([MODIFIERS[m] for m in modifiers] + [last.upper() if len(last) == 1 else last])
+
+
+def number(text):
+    return text if "." not in text else text.rstrip("0").rstrip(".")
+
+
+def tables():
+    commands = [dict(zip(("id", "name", "key", "group", "help"), row)) for row in rows_of(source("ui/commands.h"), "UI_COMMANDS")]
+    for command in commands:
+        command["key"] = command["key"].strip()
+    columns = ("field", "name", "label", "kind", "low", "high", "step", "default", "help")
+    knobs = [dict(zip(columns, row)) for row in rows_of(source("engine/engine.h"), "SAMPLING_KNOBS")]
+    states = [row[1] for row in rows_of(source("engine/engine.h"), "REQUEST_STATES")]
+    theme = re.search(r"NULL: \"([^\"]+)\"", source("ui/screen.h")).group(1)
+    return {"commands": commands, "knobs": knobs, "states": states, "theme": theme}
+
+
+def placeholders(table):
+    values = {"theme:default": table["theme"], "states": ", ".join(table["states"][:-1]) + " and " + table["states"][-1]}
+    for command in table["commands"]:
+        values["key:" + command["name"]] = spoken_key(command["key"]) if command["key"] else "no key"
+        values["help:" + command["name"]] = command["help"]
+    for knob in table["knobs"]:
+        for column in ("low", "high", "step", "default"):
+            values["%s:%s" % (column, knob["name"])] = number(knob[column])
+        values["help:" + knob["name"]], values["label:" + knob["name"]] = knob["help"], knob["label"]
+    return values
+
+
+def fill(text, values):
+    return re.sub(r"\{([a-z]+(?::[a-z0-9-]+)?)\}", lambda m: values[m.group(1)], text)
+
+
+# ---- corpus files ----
+
+def read_lists(values):
+    lists = {}
+    with open(os.path.join(HERE, "corpus", "lists.txt"), encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("@"):
+                name, words = line[1:].split("=", 1)
+                lists[name.strip()] = [fill(w.strip(), values) for w in words.split("|")]
+    return lists
+
+
+def read_line(facts, line, values, path):
+    mark, rest = (line[:2], line[2:].strip()) if line[:2] in ("==", "= ", "! ", "~ ", "> ") else ("", line)
+    fact = facts[-1] if facts else None
+    if mark == "==":
+        facts.append(Fact(rest))
+    elif mark == "= ":
+        fact.answer += ("\n" if fact.answer else "") + fill(rest, values)
+    elif mark == "! ":
+        fact.must.append([fill(w.strip(), values) for w in rest.split("|")])
+    elif mark == "~ ":
+        fact.must_not += [fill(w.strip(), values) for w in rest.split("|")]
+    elif mark == "> ":
+        wording, target = rest.rsplit("=>", 1)
+        fact.follow.append((fill(wording.strip(), values), target.strip()))
+    elif fact is None:
+        raise ValueError("%s: a wording before the first fact: %s" % (path, line))
+    else:
+        fact.wordings.append(fill(line, values))
+
+
+def read_facts(values):
+    facts = []
+    for path in sorted(glob.glob(os.path.join(HERE, "corpus", "*.txt"))):
+        if os.path.basename(path) in ("lists.txt", "words.txt"):
+            continue
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                if line.strip() and not line.startswith("#"):
+                    read_line(facts, line.strip(), values, path)
+    return facts
+
+
+def key_names(key):
+    """How people write a key."""
+    *modifiers, last = key.split("-")
+    if not modifiers:
+        return {"F": [key, key.lower(), key.replace("F", "f "), "the %s key" % key]}.get(key[0] if key[1:].isdigit() else "", [key, key.lower()])
+    long = [MODIFIERS[m] for m in modifiers]
+    if long == ["Ctrl"] and len(last) == 1:
+        names = ["Ctrl+" + last.upper(), "ctrl+" + last, "ctrl " + last, "Ctrl-" + last.upper(), "control " + last, "^" + last.upper(), key]
+    else:
+        names = ["+".join(long + [last]), " ".join(long + [last]).lower(), "-".join(long + [last]), key]
+    return names
+
+
+def table_facts(table):
+    """What follows from the tables alone: what each key does, what each knob's default and range are."""
+    facts = []
+    for command in table["commands"]:
+        if not command["key"]:
+            continue
+        fact = Fact("key-" + command["name"])
+        keys = "(" + "|".join(key_names(command["key"])) + ")"
+        fact.wordings = ["what does %s do?" % keys, "what is %s for?" % keys, "%s?" % keys, "what happens (when|if) I press %s?" % keys,
+                         "(I pressed|I hit) %s, what (happened|was that)?" % keys, "%s does what?" % keys, "tell me about %s" % keys,
+                         "(explain|meaning of) %s" % keys, "what can I do with %s?" % keys, "is %s used for (anything|something)?" % keys]
+        fact.answer = "%s: %s. Its command is called %s." % (spoken_key(command["key"]), command["help"], command["name"])
+        fact.must = [[spoken_key(command["key"])], [command["help"]]]
+        facts.append(fact)
+    for knob in table["knobs"]:
+        fact = Fact("default-" + knob["name"])
+        name = "(" + "|".join(dict.fromkeys((knob["name"], knob["label"], knob["field"].replace("_", " "), "the " + knob["field"].replace("_", " ")))) + ")"
+        fact.wordings = ["what is the default of %s?" % name, "(default|normal|standard) (value|setting) of %s?" % name, "%s default?" % name,
+                         "what value does %s have (by default|at first|normally)?" % name, "what range (can|does) %s have?" % name,
+                         "how (high|low|far) can %s go?" % name, "(minimum|maximum|range|limits|least and greatest value) of %s?" % name,
+                         "what is %s set to (by default|at the start|out of the box)?" % name, "which values are allowed for %s?" % name]
+        fact.answer = "%s is %s by default and goes from %s to %s." % (knob["name"], number(knob["default"]), number(knob["low"]), number(knob["high"]))
+        if knob["kind"] == "SAMPLING_SEED":
+            fact.answer = "seed is 0 by default, which means another one each time. Any whole number up to 4294967295 can be set."
+        fact.must = [[knob["name"]], [number(knob["default"])], [number(knob["high"]).replace(".0", "")]]
+        facts.append(fact)
+    return facts
+
+
+def load():
+    """All facts by name, and the lists for @name."""
+    table = tables()
+    values = placeholders(table)
+    facts = {}
+    for fact in read_facts(values) + table_facts(table):
+        if fact.name in facts:
+            raise ValueError("fact %s is there twice" % fact.name)
+        facts[fact.name] = fact
+    for fact in facts.values():
+        if not fact.answer:
+            raise ValueError("fact %s has no answer" % fact.name)
+        for _, target in fact.follow:
+            if target not in facts:
+                raise ValueError("fact %s leads to %s, which is not there" % (fact.name, target))
+    return facts, read_lists(values)
+
+
+# ---- wordings ----
+
+def expand(wording, lists, rng):
+    wording = re.sub(r"@(\w+)", lambda m: rng.choice(lists[m.group(1)]), wording)
+    wording = re.sub(r"\(([^()]*\|[^()]*)\)", lambda m: rng.choice(m.group(1).split("|")), wording)
+    return re.sub(r" +([?.,!]|$)", r"\1", re.sub(r"  +", " ", wording)).strip()
+
+
+def held_out(fact, wording):
+    """True for one wording in HOLD_OUT, the same ones always: a function of the text alone."""
+    return hashlib.sha256((fact.name + ":" + wording).encode()).digest()[0] % HOLD_OUT == 0 and len(fact.wordings) + len(fact.follow) > 4
+
+
+LEADS = ["please", "hey,", "hi,", "hello,", "so", "ok,", "ok so", "um,", "quick question:", "can you tell me:", "tell me,", "a question:",
+         "sorry,", "excuse me,", "I wonder,", "well,", "and", "now", "I would like to know:", "do you know", "please tell me:", "help:", "hm,"]
+TAILS = ["please", "thanks", "thank you", "in confab", "here", "pls", "in this program", "exactly", "again", "if I may ask", "in this chat program"]
+
+
+def typo(word, rng):
+    at = rng.randrange(1, len(word) - 1)
+    kind = rng.randrange(3)
+    if kind == 0:
+        return word[:at] + word[at + 1] + word[at] + word[at + 2:]
+    if kind == 1:
+        return word[:at] + word[at + 1:]
+    return word[:at] + word[at] + word[at:]
+
+
+def load_words():
+    groups = []
+    with open(os.path.join(HERE, "corpus", "words.txt"), encoding="utf-8") as file:
+        for line in file:
+            if line.strip() and not line.startswith("#"):
+                groups.append([w.strip() for w in line.split("|")])
+    return {word: group for group in groups for word in group}
+
+
+WORDS = load_words()
+WORDS_PATTERN = re.compile(r"\b(%s)\b" % "|".join(sorted(map(re.escape, WORDS), key=len, reverse=True)))
+
+
+def vary(text, rng):
+    """The same question as another person would type it."""
+    text = WORDS_PATTERN.sub(lambda m: rng.choice(WORDS[m.group(1)]) if rng.random() < 0.2 else m.group(1), text)
+    if rng.random() < 0.12:
+        text = rng.choice(LEADS) + " " + (text if re.match(r"I\b|[A-Z][\w]*[+\d]", text) else text[:1].lower() + text[1:])
+    if rng.random() < 0.08:
+        end = text[-1] if text[-1:] in "?.!" else ""
+        text = text.rstrip("?.!") + rng.choice((" ", ", ")) + rng.choice(TAILS) + end
+    if rng.random() < 0.12:
+        words = text.split(" ")
+        long = [i for i, w in enumerate(words) if len(w) > 4 and w.isalpha()]
+        if long:
+            i = rng.choice(long)
+            words[i] = typo(words[i], rng)
+            text = " ".join(words)
+    if rng.random() < 0.4:
+        text = text.rstrip("?.!")
+    elif rng.random() < 0.2 and text[-1:].isalnum():
+        text += "?"
+    if rng.random() < 0.45:
+        text = text.lower()
+    elif rng.random() < 0.7:
+        text = text[:1].upper() + text[1:]
+    return text
+
+
+# ---- chats ----
+
+class Maker:
+    """Draws chats for training from a seed."""
+
+    def __init__(self, seed):
+        self.rng = random.Random(seed)
+        self.facts, self.lists = load()
+        self.plain = {f.name: [w for w in f.wordings if not held_out(f, w)] for f in self.facts.values()}
+        self.follow = {f.name: [p for p in f.follow if not held_out(f, "> " + p[0])] for f in self.facts.values()}
+        self.names = [name for name, wordings in self.plain.items() if wordings]
+        self.weights = [len(self.plain[name]) ** 0.6 for name in self.names]
+
+    def question(self, wording):
+        return vary(expand(wording, self.lists, self.rng), self.rng)
+
+    def turns(self, count):
+        """A chat of about `count` turns: [(question, answer)]; follow-ups come right after what they follow."""
+        turns, last = [], None
+        while len(turns) < count:
+            if last and self.follow[last] and self.rng.random() < 0.5:
+                wording, name = self.rng.choice(self.follow[last])
+            else:
+                name = self.rng.choices(self.names, self.weights)[0]
+                wording = self.rng.choice(self.plain[name])
+            turns.append((self.question(wording), self.facts[name].answer))
+            last = name
+        return turns
+
+    def chat(self, longest):
+        draw = self.rng.random()
+        return self.turns(1 if draw < 0.35 else self.rng.randint(2, 4) if draw < 0.7 else self.rng.randint(3, longest))
+
+
+def render_question(text):
+    return "<|im_start|>user\n" + text + "<|im_end|>\n<|im_start|>assistant\n"
+
+
+def held_out_questions(seed=1):
+    """[(fact, chat before, question)]: every held-out wording, as it stands; follow-ups after the question they follow."""
+    rng = random.Random(seed)
+    facts, lists = load()
+    out = []
+    for fact in facts.values():
+        for wording in fact.wordings:
+            if held_out(fact, wording):
+                out.append((fact, [], expand(wording, lists, rng)))
+        for wording, target in fact.follow:
+            if held_out(fact, "> " + wording):
+                first = [w for w in fact.wordings if not held_out(fact, w)]
+                before = [(expand(rng.choice(first), lists, rng), fact.answer)] if first else []
+                if before:
+                    out.append((facts[target], before, expand(wording, lists, rng)))
+    return out
+
+
+if __name__ == "__main__":
+    known, _ = load()
+    print("%d facts, %d wordings, %d follow-ups, %d held out" % (
+        len(known), sum(len(f.wordings) for f in known.values()), sum(len(f.follow) for f in known.values()), len(held_out_questions())))
+    maker = Maker(0)
+    for _ in range(5):
+        for asked, answer in maker.chat(6):
+            print("> %s\n  %s" % (asked, answer.replace("\n", "\n  ")))
+        print()

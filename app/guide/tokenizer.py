@@ -1,0 +1,133 @@
+"""The guide's tokenizer: a SentencePiece-style BPE vocabulary as GGUF's "llama" model stores it.
+
+Training counts pairs inside words (a word is a run of letters, one digit, or a run of marks, with the space before it
+written as the mark U+2581). The score of a merged piece is minus its rank, so that the earliest merge wins, as in
+SentencePiece. Encoding merges the pair with the highest score, the leftmost of equals; what no piece covers becomes
+byte pieces. No space is put in front of a text (add_space_prefix is false in the file).
+"""
+import collections
+import heapq
+import re
+
+SPACE = "\u2581"
+NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
+SPECIAL = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL), ("<|im_start|>", CONTROL), ("<|im_end|>", CONTROL)]
+FIRST_BYTE = len(SPECIAL)
+WORDS = re.compile(SPACE + r"?[^\W\d_]+|" + SPACE + r"?\d|" + SPACE + r"?(?:[^\w\s" + SPACE + r"]|_)+|" + SPACE)
+MARK = re.compile("|".join(re.escape(text) for text, kind in SPECIAL if kind == CONTROL))
+
+
+def count_words(texts):
+    counts = collections.Counter()
+    for text in texts:
+        for line in text.replace(" ", SPACE).split("\n"):
+            counts.update(WORDS.findall(line))
+    return counts
+
+
+def most_frequent_pair(words, counts):
+    pairs = collections.Counter()
+    for word, symbols in words.items():
+        for pair in zip(symbols, symbols[1:]):
+            pairs[pair] += counts[word]
+    return max(pairs, key=lambda pair: (pairs[pair], pair), default=None)
+
+
+def merge_pair(symbols, pair):
+    merged, i = [], 0
+    while i < len(symbols):
+        if i + 1 < len(symbols) and (symbols[i], symbols[i + 1]) == pair:
+            merged.append(symbols[i] + symbols[i + 1])
+            i += 2
+        else:
+            merged.append(symbols[i])
+            i += 1
+    return merged
+
+
+def train(texts, n_vocab):
+    """A vocabulary: lists of pieces, scores and types, of length n_vocab."""
+    counts = count_words(texts)
+    words = {word: list(word) for word in sorted(counts)}
+    merges = []
+    characters = sorted({c for word in words for c in word})
+    while FIRST_BYTE + 256 + len(characters) + len(merges) < n_vocab:
+        pair = most_frequent_pair(words, counts)
+        if pair is None:
+            break
+        merges.append(pair[0] + pair[1])
+        words = {w: merge_pair(s, pair) if pair[0] in s and pair[1] in s else s for w, s in words.items()}
+    pieces = [text for text, _ in SPECIAL] + ["<0x%02X>" % b for b in range(256)]
+    types = [kind for _, kind in SPECIAL] + [BYTE] * 256
+    learned = list(dict.fromkeys(merges)) + characters
+    pieces += learned
+    types += [NORMAL] * len(learned)
+    scores = [0.0] * (FIRST_BYTE + 256) + [-float(rank) for rank in range(len(learned))]
+    return {"pieces": pieces, "scores": scores, "types": types}
+
+
+class Tokenizer:
+    def __init__(self, vocabulary):
+        self.pieces, self.scores = vocabulary["pieces"], vocabulary["scores"]
+        self.ids = {p: i for i, p in enumerate(self.pieces) if vocabulary["types"][i] == NORMAL}
+        self.special = {text: i for i, (text, _) in enumerate(SPECIAL)}
+        self.known = {}
+
+    def encode(self, text):
+        """Ids of a text, in which no special token is looked for."""
+        ids = []
+        for part in re.split("(?=" + SPACE + ")", text.replace(" ", SPACE)):
+            if part not in self.known:
+                self.known[part] = self.encode_part(part)
+            ids += self.known[part]
+        return ids
+
+    def encode_chat(self, text):
+        """Ids of a rendered chat: control tokens are recognised."""
+        ids, end = [], 0
+        for mark in MARK.finditer(text):
+            ids += self.encode(text[end:mark.start()]) + [self.special[mark.group()]]
+            end = mark.end()
+        return ids + self.encode(text[end:])
+
+    def encode_part(self, text):
+        symbols = list(text)
+        queue = [self.candidate(symbols, i, i + 1) for i in range(len(symbols) - 1)]
+        queue = [c for c in queue if c]
+        heapq.heapify(queue)
+        after = list(range(1, len(symbols) + 1))
+        before = list(range(-1, len(symbols) - 1))
+        while queue:
+            _, left, right, piece = heapq.heappop(queue)
+            if symbols[left] is None or symbols[right] is None or symbols[left] + symbols[right] != piece:
+                continue
+            symbols[left], symbols[right] = piece, None
+            after[left] = after[right]
+            if after[left] < len(symbols):
+                before[after[left]] = left
+            for a, b in ((before[left], left), (left, after[left])):
+                if a >= 0 and b < len(symbols):
+                    found = self.candidate(symbols, a, b)
+                    if found:
+                        heapq.heappush(queue, found)
+        return [i for s in symbols if s is not None for i in self.piece_ids(s)]
+
+    def candidate(self, symbols, left, right):
+        piece = symbols[left] + symbols[right]
+        if piece not in self.ids:
+            return None
+        return (-self.scores[self.ids[piece]], left, right, piece)
+
+    def piece_ids(self, piece):
+        if piece in self.ids:
+            return [self.ids[piece]]
+        return [FIRST_BYTE + b for b in piece.encode()]
+
+    def decode(self, ids):
+        data = b""
+        for i in ids:
+            if FIRST_BYTE <= i < FIRST_BYTE + 256:
+                data += bytes([i - FIRST_BYTE])
+            else:
+                data += self.pieces[i].replace(SPACE, " ").encode()
+        return data.decode(errors="replace")

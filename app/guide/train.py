@@ -1,0 +1,149 @@
+"""Trains the guide: train.py [--minutes M | --steps N] [--out CHECKPOINT].
+
+Chats are drawn anew for every batch; the loss counts the answers only. Python's and PyTorch's seeds are fixed; with
+--steps the run is repeatable, with --minutes it ends by the clock.
+"""
+import argparse
+import ctypes
+import math
+import os
+import time
+
+import torch
+import torch.nn.functional as F
+
+import corpus
+import network
+import tokenizer
+
+N_VOCAB = 1800
+BATCH_TOKENS = 4096
+ROW_TOKENS = 512
+DROPOUT = 0.1
+RATE = 2e-3
+
+
+def encode_chat(maker, tok, longest):
+    """Ids of one chat and, for each, whether the network must predict it."""
+    ids, wanted = [], []
+    for question, answer in maker.chat(longest):
+        asked = tok.encode_chat("<|im_start|>user\n") + tok.encode(question) + tok.encode_chat("<|im_end|>\n<|im_start|>assistant\n")
+        said = tok.encode(answer) + [tok.special["<|im_end|>"]]
+        after = tok.encode("\n")
+        ids += asked + said + after
+        wanted += [False] * len(asked) + [True] * len(said) + [False] * len(after)
+    return ids, wanted
+
+
+def batches(maker, tok):
+    """Batches of chats of about equal length. Now and then one of long chats, so that the whole context is known."""
+    while True:
+        chats = [encode_chat(maker, tok, 8) for _ in range(400)]
+        chats = [(ids[:ROW_TOKENS], wanted[:ROW_TOKENS]) for ids, wanted in chats]
+        chats.sort(key=lambda chat: len(chat[0]))
+        ready, row = [], []
+        for chat in chats:
+            if (len(row) + 1) * len(chat[0]) > BATCH_TOKENS and row:
+                ready.append(row)
+                row = []
+            row.append(chat)
+        ready.append(row)
+        ready.append([long_chat(maker, tok)])
+        maker.rng.shuffle(ready)
+        yield from ready
+
+
+def long_chat(maker, tok):
+    """A chat that fills the whole context."""
+    ids, wanted = [], []
+    while len(ids) < network.CONFIG["n_context"]:
+        more_ids, more_wanted = encode_chat(maker, tok, 8)
+        ids, wanted = ids + more_ids, wanted + more_wanted
+    return ids[:network.CONFIG["n_context"]], wanted[:network.CONFIG["n_context"]]
+
+
+def tensors(row):
+    longest = max(len(ids) for ids, _ in row)
+    ids = torch.zeros(len(row), longest, dtype=torch.long)
+    wanted = torch.zeros(len(row), longest, dtype=torch.bool)
+    for i, (chat, mark) in enumerate(row):
+        ids[i, :len(chat)] = torch.tensor(chat)
+        wanted[i, :len(chat)] = torch.tensor(mark)
+    return ids, wanted
+
+
+def loss_of(weights, row, dropout):
+    ids, wanted = tensors(row)
+    with torch.autocast("cpu", torch.bfloat16):
+        states = network.hidden(weights, network.CONFIG, ids[:, :-1], dropout)[wanted[:, 1:]]
+        scores = network.logits(weights, states)
+    return F.cross_entropy(scores.float(), ids[:, 1:][wanted[:, 1:]])
+
+
+def learn_vocabulary(maker):
+    texts = []
+    for _ in range(6000):
+        for question, answer in maker.chat(3):
+            texts += [question, answer]
+    return tokenizer.train(texts + ["user\n", "assistant\n", "system\n"], N_VOCAB)
+
+
+def keep_memory():
+    """Has the C library keep freed memory: giving it back and faulting it in again takes longer than the arithmetic."""
+    m_trim_threshold, m_top_pad, m_mmap_max = -1, -2, -4
+    library = ctypes.CDLL(None)
+    library.mallopt(m_mmap_max, 0)
+    library.mallopt(m_trim_threshold, 2**31 - 1)
+    library.mallopt(m_top_pad, 2**28)
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--minutes", type=float, default=0)
+    options.add_argument("--steps", type=int, default=6000)
+    options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--out", default="/tmp/guide-checkpoint.pt")
+    o = options.parse_args()
+    keep_memory()
+    torch.manual_seed(5)
+    torch.set_num_threads(o.threads)
+    maker = corpus.Maker(5)
+    vocabulary = learn_vocabulary(maker)
+    tok = tokenizer.Tokenizer(vocabulary)
+    weights = network.initial(network.CONFIG, len(vocabulary["pieces"]))
+    matrices = [w for w in weights.values() if w.dim() > 1]
+    vectors = [w for w in weights.values() if w.dim() == 1]
+    optimiser = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.05}, {"params": vectors, "weight_decay": 0.0}], betas=(0.9, 0.95))
+    print("%d parameters, %d pieces" % (sum(w.numel() for w in weights.values()), len(vocabulary["pieces"])), flush=True)
+
+    step, tokens, busy, average = 0, 0, 0.0, None
+    for row in batches(maker, tok):
+        share = busy / (o.minutes * 60) if o.minutes else step / o.steps
+        if share >= 1:
+            break
+        for group in optimiser.param_groups:
+            group["lr"] = RATE * min(1, (step + 1) / 200) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1, share))))
+        start = time.process_time()
+        loss = loss_of(weights, row, DROPOUT)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+        busy += (time.process_time() - start) / o.threads
+        step += 1
+        tokens += sum(len(ids) for ids, _ in row)
+        average = loss.item() if average is None else 0.98 * average + 0.02 * loss.item()
+        if step % 50 == 0:
+            print("step %d  %.0f s  %.1f M tokens  %.0f tokens/s  loss %.4f" % (step, busy, tokens / 1e6, tokens / busy, average), flush=True)
+        if step % 250 == 0:
+            save(o.out, weights, vocabulary, step)
+    save(o.out, weights, vocabulary, step)
+
+
+def save(path, weights, vocabulary, step):
+    torch.save({"config": network.CONFIG, "weights": {n: w.detach() for n, w in weights.items()}, "vocabulary": vocabulary, "step": step}, path + ".part")
+    os.replace(path + ".part", path)
+
+
+if __name__ == "__main__":
+    main()
