@@ -29,7 +29,8 @@ static const size_t value_sizes[GGUF_TYPE_COUNT] = {
 
 static bool read_header(struct reader *r, struct gguf *g) {
     struct span magic = reader_bytes(r, 4);
-    if (reader_failed(r) || memcmp(magic.data, "GGUF", 4))
+    if (reader_failed(r)) return status_prefix(&r->status, "not a GGUF file");
+    if (memcmp(magic.data, "GGUF", 4))
         return reader_fail(r, "not a GGUF file: begins with \"%.*s\"", (int)magic.size, magic.data);
     g->version = reader_u32(r);
     uint32_t swapped = __builtin_bswap32(g->version);

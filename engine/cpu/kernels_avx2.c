@@ -1,0 +1,2 @@
+#include "engine/cpu/kernels.h"
+const struct cpu_kernels kernels_avx2;
