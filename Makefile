@@ -36,7 +36,15 @@ confab: $(BUILD)/confab
 $(BUILD)/confab: $(BUILD)/app/main.o $(LIBRARY)
 	$(CC) $(LDFLAGS) -o $@ $< $(LIBRARY) $(LDLIBS)
 
-$(LIBRARY): $(filter-out $(BUILD)/app/main.o,$(OBJECTS))
+# The files of themes/ as C strings.
+$(BUILD)/themes.c: themes/embed.awk $(wildcard themes/*.theme)
+	@mkdir -p $(@D)
+	awk -f themes/embed.awk $(filter %.theme,$^) > $@.part && mv $@.part $@
+
+$(BUILD)/themes.o: $(BUILD)/themes.c
+	$(CC) $(CFLAGS) -c -o $@ $<
+
+$(LIBRARY): $(filter-out $(BUILD)/app/main.o,$(OBJECTS)) $(BUILD)/themes.o
 	@rm -f $@
 	ar rcs $@ $^
 

@@ -22,7 +22,7 @@ enum cell_attribute { CELL_BOLD = 1, CELL_ITALIC = 2, CELL_UNDERLINE = 4, CELL_R
 struct cell {
     uint32_t codes[CELL_CODES]; // codes[0] = 0: the right half of a wide cell to the left; unused ones are 0
     uint8_t role;               // enum theme_role of the foreground
-    uint8_t ground;             // enum theme_role of the background
+    uint8_t ground;             // enum theme_role of the background; 0 is drawn as ROLE_GROUND
     uint8_t attributes;
     uint8_t shade;              // 0: the role's colour; 1–101: step of the role's gradient
     uint8_t width;              // 1 or 2; 0 for the right half
@@ -56,8 +56,14 @@ void canvas_box(struct canvas *c, struct rect area, int digit, const char *title
 struct rect rect_inside(struct rect box); // less the border
 
 // ---- text measures (utf8proc) ----
+// What is drawn is what is measured. A newline has width 0; a tab is one blank (who lays out lines expands it); any other
+// control is one column. Marks: C0 and DEL their control picture (U+2400 …), C1, bidi overrides and the like U+2426,
+// invalid bytes U+FFFD; '?' in ASCII mode.
+//
 // The next grapheme cluster of text[0..size): returns its bytes (≥ 1), *width its columns (0–2; controls 1 or 2 as drawn).
 size_t text_cluster(const char *text, size_t size, int *width);
+// The same, and the code points that a cell holds of it.
+size_t text_glyph(const char *text, size_t size, uint32_t codes[CELL_CODES], int *width);
 int text_width(const char *text, size_t size);
 // Bytes of the longest prefix that fits into `columns`.
 size_t text_fit(const char *text, size_t size, int columns, int *width);

@@ -1,4 +1,4 @@
-// Terminal: the only file that knows terminfo and escape sequences. Owns raw mode and the alternate screen; writes the
+// Terminal: the only module that knows terminfo and escape sequences. Owns raw mode and the alternate screen; writes the
 // difference between what is shown and a canvas; decodes keys, mouse and pastes.
 //
 // Restored on every way out: terminal_close, exit(), SIGTERM, SIGINT, SIGHUP, SIGSEGV and its like (restore, then re-raise),
@@ -12,7 +12,7 @@ enum key_code {
     KEY_NONE, KEY_TEXT, // text: UTF-8 bytes of one character or a run of them
     KEY_ENTER, KEY_TAB, KEY_BACKSPACE, KEY_ESCAPE, KEY_UP, KEY_DOWN, KEY_LEFT, KEY_RIGHT, KEY_HOME, KEY_END,
     KEY_PAGE_UP, KEY_PAGE_DOWN, KEY_INSERT, KEY_DELETE, KEY_FUNCTION, // number: 1–12
-    KEY_MOUSE, KEY_PASTE, // paste: the whole pasted text
+    KEY_MOUSE, KEY_PASTE, // mouse: number is the button, 0–2; paste: the whole pasted text, lines ended by '\n'
     KEY_CONTROL,          // number: the letter, 'a'–'z' and @ [ \ ] ^ _
 };
 enum key_modifier { KEY_SHIFT = 1, KEY_ALT = 2, KEY_CTRL = 4 };
@@ -35,6 +35,7 @@ struct terminal_options {
     int colours; // 0: ask terminfo, COLORTERM and NO_COLOR
 };
 
+// A file descriptor that is no terminal (a pipe of a test) is used as it is. One terminal at a time.
 struct terminal *terminal_open(const struct terminal_options *o, struct status *st);
 void terminal_close(struct terminal *t);
 void terminal_size(const struct terminal *t, int *width, int *height); // asks the kernel; falls back to 80×24
@@ -46,10 +47,12 @@ void terminal_draw(struct terminal *t, const struct canvas *c, const struct them
 void terminal_forget(struct terminal *t); // what is shown is unknown: draw everything next time
 void terminal_suspend(struct terminal *t);
 bool terminal_unicode(const struct terminal *t); // the locale is UTF-8
-int terminal_colours(const struct terminal *t);
+int terminal_colours(const struct terminal *t); // 1 (mono), 16, 256 or 1 << 24
 bool terminal_write(struct terminal *t, const char *bytes, size_t size); // for OSC 52 only
 
-// "F1", "C-p", "M-Up", "S-F5", "PgUp", "M-Enter", "C-Home" ↔ keys. False when the text names no key.
+// "F1", "C-p", "M-Up", "S-F5", "PgUp", "M-Enter", "C-Home" ↔ keys. False when the text names no key. The text of a
+// character's key ("M-1") is borrowed from `name`. Control with a letter is KEY_CONTROL without KEY_CTRL; "C-i" is Tab,
+// "C-m" Enter, "C-h" Backspace, as terminals send them.
 bool key_parse(const char *name, struct key *out);
 bool key_equal(const struct key *a, const struct key *b);
 

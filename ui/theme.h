@@ -1,8 +1,9 @@
 // Theme: the colours behind the roles that views draw by.
 //
 // A theme file has lines `role = "#RRGGBB"` (or `""`: the terminal's own) and `role.end = "#RRGGBB"` for the far end of
-// a gradient; missing roles fall back to their parent in the table below. Built-in themes are the files of themes/,
-// embedded; a user's own lie in $XDG_CONFIG_HOME/confab/themes/.
+// a gradient, comments begin with '#'; missing roles fall back to their parent in the table below. Built-in themes are
+// the files of themes/, embedded; a user's own lie in $XDG_CONFIG_HOME/confab/themes/NAME.theme and come before a
+// built-in one of the same name.
 #ifndef CONFAB_UI_THEME_H
 #define CONFAB_UI_THEME_H
 
@@ -59,16 +60,18 @@ struct theme_colour {
 };
 
 #define THEME_STEPS 101
+#define THEME_DEFAULT "confab-dark"
 struct theme {
     char name[64];
     struct theme_colour colours[ROLE_COUNT];
     struct theme_colour gradients[ROLE_COUNT][THEME_STEPS]; // from the colour to its `.end` (or the colour itself)
 };
 
-// Parses a theme file's text; an unknown role or a bad colour is a failure naming the line.
+// Parses a theme file's text; an unknown role or a bad colour is a failure naming `name` and the line, and leaves *t as it was.
 bool theme_parse(struct theme *t, const char *name, const char *text, size_t size, struct status *st);
-// Built-in and user themes by name, in a fixed order; NULL past the end.
+// Built-in themes (the default first), then the user's by name; NULL past the end. Index 0 looks at the folder afresh.
 const char *theme_list(int index);
+// A theme that cannot be loaded leaves the default one in *t, so that there is always something to draw with.
 bool theme_load(struct theme *t, const char *name, struct status *st);
 
 #endif

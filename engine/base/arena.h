@@ -1,5 +1,5 @@
 // Arena: memory that is given back all at once. One a model load, one a request, one a frame.
-// Allocations are 64-byte aligned on request and zeroed.
+// Allocations are 16-byte aligned and zeroed.
 #ifndef CONFAB_BASE_ARENA_H
 #define CONFAB_BASE_ARENA_H
 

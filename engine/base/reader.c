@@ -1,5 +1,6 @@
 #include "engine/base/reader.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -29,6 +30,7 @@ bool reader_fail(struct reader *r, const char *format, ...) {
 }
 
 struct span reader_bytes(struct reader *r, uint64_t size) {
+    if (reader_failed(r)) return (struct span){NULL, 0};
     if (size > reader_left(r)) {
         reader_fail(r, "ends too early: %llu bytes wanted at offset %zu, %zu left", (unsigned long long)size, r->at,
                     reader_left(r));
@@ -48,11 +50,11 @@ const void *reader_items(struct reader *r, uint64_t count, size_t size) {
     return reader_bytes(r, total).data;
 }
 
-static uint64_t reader_integer(struct reader *r, size_t size) {
+static inline uint64_t reader_integer(struct reader *r, size_t size) {
     struct span s = reader_bytes(r, size);
     uint64_t value = 0;
-    for (size_t i = 0; s.data && i < size; i++) value |= (uint64_t)(uint8_t)s.data[i] << 8 * i;
-    return value;
+    if (s.data) memcpy(&value, s.data, size);
+    return le64toh(value);
 }
 
 uint8_t reader_u8(struct reader *r) { return (uint8_t)reader_integer(r, 1); }
@@ -68,7 +70,7 @@ char *span_copy(struct span s) { return s.size ? xstrndup(s.data, s.size) : xstr
 
 bool mapping_open(struct mapping *m, const char *path, struct status *st) {
     *m = (struct mapping){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe must not hang us
     if (fd < 0) return status_fail(st, STATUS_IO, "%s: %s", path, strerror(errno));
     struct stat info;
     bool done = false;

@@ -61,7 +61,8 @@ struct model_family {
     bool (*fill)(struct model_spec *spec, const struct gguf *g, struct status *st);
 };
 
-extern const struct model_family *const model_families[]; // NULL-terminated; model_families.c
+extern const struct model_family family_llama, family_qwen2, family_qwen3; // one file each
+extern const struct model_family *const model_families[];                  // NULL-terminated; model_families.c
 
 // g must outlive m. n_vocab is the tokenizer's count, or 0 to take the embedding's rows.
 bool model_open(struct model *m, const struct gguf *g, int32_t n_vocab, struct status *st);

@@ -32,6 +32,11 @@ void tokenizer_encode(const struct tokenizer *t, const char *text, size_t size, 
 // SentencePiece vocabularies put before a text (used after a special token by templates, as llama.cpp does).
 struct tokenizer_options { bool parse_special, no_space_prefix; };
 void tokenizer_encode_with(const struct tokenizer *t, const char *text, size_t size, struct tokenizer_options o, struct token_list *out);
+// One text made of parts, of which only some are trusted to hold special tokens. No special token reaches across a joint,
+// but plain text does: the ids are those of the whole text, not of its parts one by one.
+struct tokenizer_part { const char *text; size_t size; bool parse_special; };
+void tokenizer_encode_parts(const struct tokenizer *t, const struct tokenizer_part *parts, size_t count, bool no_space_prefix,
+                            struct token_list *out);
 
 // The bytes of a token as they appear in text (SentencePiece U+2581 turned into a space, byte tokens into their byte, byte-level
 // alphabet undone). Control tokens give their own text when `special`, otherwise nothing. Borrowed; valid as long as t.

@@ -1,0 +1,262 @@
+#include "app/chat.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "app/chat_state.h"
+#include "app/model.h"
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+
+#define FRAME_NS (NANOSECONDS / 60)
+#define TICK_NS (NANOSECONDS / 4)
+#define AFTERGLOW_NS (2 * NANOSECONDS)  // the graphs go on for a while after the last event, down to zero
+#define SAVE_AGAIN_NS (2 * NANOSECONDS) // after a save that failed
+
+// ---- the terminal's size ----
+
+static int resize_fd = -1; // eventfd, readable after SIGWINCH
+static struct sigaction resize_before;
+
+static void resize_signal(int signal) {
+    (void)signal;
+    int error = errno;
+    uint64_t one = 1;
+    ssize_t ignored = write(resize_fd, &one, sizeof one);
+    (void)ignored;
+    errno = error;
+}
+
+static void resize_watch(void) {
+    resize_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (resize_fd < 0) panic("eventfd: %s", strerror(errno));
+    struct sigaction action = {.sa_handler = resize_signal, .sa_flags = SA_RESTART};
+    sigaction(SIGWINCH, &action, &resize_before);
+}
+
+static bool resize_seen(void) {
+    uint64_t times;
+    return read(resize_fd, &times, sizeof times) == sizeof times;
+}
+
+static void resize_unwatch(void) {
+    sigaction(SIGWINCH, &resize_before, NULL);
+    close(resize_fd);
+    resize_fd = -1;
+}
+
+// ---- conversations ----
+
+struct chat_entry *chat_insert(struct chat *c, struct conversation *conversation) {
+    if (c->n_entries == c->capacity) {
+        c->capacity = c->capacity ? 2 * c->capacity : 16;
+        c->entries = xrealloc(c->entries, (size_t)c->capacity * sizeof *c->entries);
+    }
+    memmove(c->entries + 1, c->entries, (size_t)c->n_entries++ * sizeof *c->entries);
+    struct chat_entry *e = c->entries[0] = xcalloc(1, sizeof *e);
+    e->conversation = *conversation;
+    e->conversation.id = c->next_id++;
+    e->state = REQUEST_FINISHED;
+    return e;
+}
+
+static void chat_found(void *context, struct conversation *found) { chat_insert(context, found); }
+
+static void chat_open_store(struct chat *c) {
+    struct status st = {0};
+    if (!c->p.store_path) return;
+    c->store = store_open(c->p.store_path, &st);
+    if (!c->store || !store_list(c->store, &c->p.settings->sampling, chat_found, c, &st))
+        chat_say(c, true, "conversations are not saved: %s", st.text);
+}
+
+bool chat_load_messages(struct chat *c, struct chat_entry *e) {
+    struct status st = {0};
+    if (!e->conversation.unread_rows) return true;
+    if (store_read(c->store, &e->conversation, &st)) return true;
+    chat_say(c, true, "this chat cannot be read: %s", st.text);
+    return false;
+}
+
+void chat_say(struct chat *c, bool bad, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(c->status, sizeof c->status, format, args);
+    va_end(args);
+    c->status_bad = bad;
+    c->stale = true;
+}
+
+// ---- saving ----
+
+void chat_save_later(struct chat_entry *e, uint64_t delay_ns) {
+    uint64_t at = clock_ns() + delay_ns;
+    if (!e->save_at || at < e->save_at) e->save_at = at;
+}
+
+static bool chat_save(struct chat *c, struct chat_entry *e, struct status *st) {
+    bool worth = c->store && (e->conversation.row || e->conversation.count);
+    if (worth && !store_save(c->store, &e->conversation, st)) return false;
+    e->save_at = 0;
+    return true;
+}
+
+static void chat_save_due(struct chat *c, uint64_t now) {
+    for (int i = 0; i < c->n_entries; i++) {
+        struct chat_entry *e = c->entries[i];
+        struct status st = {0};
+        if (!e->save_at || now < e->save_at) continue;
+        if (!chat_save(c, e, &st)) {
+            e->save_at = now + SAVE_AGAIN_NS;
+            chat_say(c, true, "not saved, kept in memory and tried again: %s", st.text);
+            c->store_broken = true;
+        } else if (c->store_broken) {
+            chat_say(c, false, "saved again");
+            c->store_broken = false;
+        }
+    }
+}
+
+// ---- opening and closing ----
+
+static char *model_short_name(const char *name) {
+    size_t size = strcspn(name, " ");
+    return xstrndup(name, size ? size : strlen(name));
+}
+
+struct chat *chat_open(const struct chat_params *p, struct status *st) {
+    struct screen_options options = p->screen;
+    options.theme = p->settings->theme;
+    options.ascii = p->settings->ascii;
+    options.boxes = p->settings->boxes;
+    struct screen *screen = screen_open(&options, st);
+    if (!screen) return NULL;
+    struct chat *c = xcalloc(1, sizeof *c);
+    c->p = *p;
+    c->screen = screen;
+    c->next_id = 1;
+    c->model_name = model_title(p->info);
+    c->model_short = model_short_name(p->info->name);
+    if (p->notice) chat_say(c, true, "%s", p->notice);
+    chat_open_store(c);
+    chat_new(c);
+    resize_watch();
+    c->stale = true;
+    return c;
+}
+
+static void chat_free(struct chat *c) {
+    for (int i = 0; i < c->n_entries; i++) {
+        conversation_close(&c->entries[i]->conversation);
+        free(c->entries[i]);
+    }
+    free(c->entries);
+    free(c->model_name);
+    free(c->model_short);
+    free(c->view_chats);
+    free(c->view_messages);
+    free(c->path);
+    free(c);
+}
+
+bool chat_close(struct chat *c, struct status *st) {
+    bool saved = true;
+    for (int i = 0; i < c->n_entries; i++) {
+        struct chat_entry *e = c->entries[i];
+        chat_abandon(c, e);
+        if (e->save_at && !chat_save(c, e, st)) saved = false;
+    }
+    resize_unwatch();
+    screen_close(c->screen);
+    if (c->store) store_close(c->store);
+    chat_free(c);
+    return saved;
+}
+
+// ---- the loop ----
+
+static void chat_sample(struct chat *c, uint64_t now) {
+    if (!c->tick || now < c->tick) return;
+    const struct engine_figures *f = engine_figures(c->p.engine);
+    if (c->n_samples == CHAT_HISTORY) {
+        size_t rest = (CHAT_HISTORY - 1) * sizeof *c->decode;
+        memmove(c->decode, c->decode + 1, rest);
+        memmove(c->prefill, c->prefill + 1, rest);
+        memmove(c->latency, c->latency + 1, rest);
+        c->n_samples--;
+    }
+    c->decode[c->n_samples] = f->decode_now;
+    c->prefill[c->n_samples] = f->prefill_now;
+    c->latency[c->n_samples++] = f->running ? f->next_token.p50 : 0;
+    bool moves = f->running || f->queue || now < c->moved + AFTERGLOW_NS;
+    c->tick = moves ? now + TICK_NS : 0;
+    c->stale = true;
+}
+
+void chat_draw(struct chat *c) {
+    chat_show(c);
+    c->drawn = clock_ns();
+    c->stale = false;
+}
+
+static int until(uint64_t deadline, uint64_t now) { // in ms, rounded up, so that it has come when poll returns
+    return deadline <= now ? 0 : (int)((deadline - now + 999999) / 1000000);
+}
+
+static void sooner(int *timeout, int other) {
+    if (other >= 0 && (*timeout < 0 || other < *timeout)) *timeout = other;
+}
+
+static int chat_timeout(const struct chat *c, int timeout) {
+    uint64_t now = clock_ns();
+    sooner(&timeout, screen_timeout(c->screen));
+    if (c->stale) sooner(&timeout, until(c->drawn + FRAME_NS, now));
+    if (c->tick) sooner(&timeout, until(c->tick, now));
+    for (int i = 0; i < c->n_entries; i++)
+        if (c->entries[i]->save_at) sooner(&timeout, until(c->entries[i]->save_at, now));
+    return timeout;
+}
+
+static void chat_events(struct chat *c) {
+    struct engine_event event;
+    while (engine_poll(c->p.engine, &event)) {
+        chat_event(c, &event);
+        c->stale = true;
+        c->moved = clock_ns();
+        if (!c->tick) c->tick = c->moved;
+    }
+}
+
+static void chat_input(struct chat *c) {
+    struct ui_command command;
+    while (!c->ending && screen_input(c->screen, &command)) chat_command(c, &command);
+    c->stale = true; // keys that edit or scroll hand out no command
+}
+
+bool chat_step(struct chat *c, int timeout_ms) {
+    struct pollfd fds[] = {
+        {.fd = c->p.screen.input_fd, .events = POLLIN},
+        {.fd = engine_event_fd(c->p.engine), .events = POLLIN},
+        {.fd = resize_fd, .events = POLLIN},
+    };
+    if (poll(fds, sizeof fds / sizeof *fds, chat_timeout(c, timeout_ms)) < 0 && errno != EINTR)
+        panic("poll: %s", strerror(errno));
+    if (resize_seen()) {
+        screen_resized(c->screen);
+        c->stale = true;
+    }
+    chat_events(c);
+    if (fds[0].revents || screen_timeout(c->screen) == 0) chat_input(c);
+    uint64_t now = clock_ns();
+    chat_sample(c, now);
+    chat_save_due(c, now);
+    if (c->stale && now - c->drawn >= FRAME_NS) chat_draw(c);
+    return !c->ending && !screen_ended(c->screen);
+}

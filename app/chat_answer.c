@@ -1,0 +1,137 @@
+// Requests of the chat controller and their events.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "app/chat_state.h"
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+
+#define SAVE_STREAMING_NS (NANOSECONDS - NANOSECONDS / 20) // a partial answer is saved at least every second
+
+// The messages from the first one to `last`, after the system prompt. An answer of which nothing came is left out.
+static struct engine_message *chat_prompt(const struct chat *c, const struct conversation *talk, int last, int *count) {
+    int n = 1;
+    for (int m = last; m >= 0; m = talk->messages[m].parent) n++;
+    struct engine_message *messages = xcalloc((size_t)n, sizeof *messages);
+    int first = n;
+    for (int m = last; m >= 0; m = talk->messages[m].parent) {
+        const struct message *message = &talk->messages[m];
+        if (message->role == MESSAGE_MODEL && !message->size) continue;
+        messages[--first] = (struct engine_message){message_role_name(message->role), message->text};
+    }
+    const char *system = c->p.settings->system;
+    if (system) messages[--first] = (struct engine_message){"system", system};
+    *count = n - first;
+    for (int i = 0; i < *count; i++) messages[i] = messages[first + i];
+    return messages;
+}
+
+void chat_submit(struct chat *c, struct chat_entry *e, int parent) {
+    struct conversation *talk = &e->conversation;
+    struct request_params params = {
+        .conversation = talk->id,
+        .sampling = talk->sampling,
+        .max_tokens = c->p.settings->max_tokens,
+        .time_limit = c->p.settings->time_limit,
+    };
+    struct engine_message *messages = chat_prompt(c, talk, parent, &params.n_messages);
+    params.messages = messages;
+    e->answer = conversation_add(talk, parent, MESSAGE_MODEL, "", 0);
+    talk->messages[e->answer].state = MESSAGE_STREAMING;
+    e->state = REQUEST_PENDING;
+    e->submitted = clock_ns();
+    e->first_token = e->last_token = 0;
+    e->n_tokens = 0;
+    e->request = engine_submit(c->p.engine, &params);
+    c->moved = e->submitted;
+    if (!c->tick) c->tick = e->submitted;
+    chat_save_later(e, 0);
+    free(messages);
+}
+
+void chat_stop(struct chat *c, struct chat_entry *e) {
+    if (e->request) engine_cancel(c->p.engine, e->request);
+}
+
+static void answer_text(struct chat_entry *e, const struct engine_event *event) {
+    uint64_t now = clock_ns();
+    if (!e->first_token) e->first_token = now;
+    e->last_token = now;
+    if (event->token >= 0) e->n_tokens++;
+    conversation_append(&e->conversation, e->answer, event->text, event->size);
+    chat_save_later(e, SAVE_STREAMING_NS);
+}
+
+// What ended an answer, for the note under it; "" when it ended by itself.
+static const char *reason_text(enum finish_reason reason) {
+    switch (reason) {
+    case FINISH_LENGTH: return "cut at max-tokens";
+    case FINISH_CONTEXT: return "the context is full";
+    case FINISH_TIME: return "time limit reached";
+    case FINISH_CANCELLED: return "stopped";
+    case FINISH_NONE:
+    case FINISH_END:
+    case FINISH_ERROR: break;
+    }
+    return "";
+}
+
+static char *answer_figures(const struct chat_entry *e, const char *reason, int n_tokens) {
+    char rate[32] = "", first[32] = "";
+    double seconds = (double)(e->last_token - e->first_token) * 1e-9;
+    if (n_tokens > 1 && seconds > 0) snprintf(rate, sizeof rate, "%.1f tok/s · ", (n_tokens - 1) / seconds);
+    double wait = e->first_token ? (double)(e->first_token - e->submitted) * 1e-9 : 0;
+    if (e->first_token && wait < 1) snprintf(first, sizeof first, " · first %.0f ms", wait * 1e3);
+    if (e->first_token && wait >= 1) snprintf(first, sizeof first, " · first %.1f s", wait);
+    return xasprintf("%s%s%s%d token%s%s", reason, *reason ? " · " : "", rate, n_tokens, n_tokens == 1 ? "" : "s", first);
+}
+
+static void answer_end(struct chat_entry *e, enum message_state state, const char *note) {
+    conversation_note(&e->conversation, e->answer, note);
+    e->conversation.messages[e->answer].state = state;
+    e->request = 0;
+    chat_save_later(e, 0);
+}
+
+static void answer_finished(struct chat *c, struct chat_entry *e, const struct engine_event *event) {
+    struct message *answer = &e->conversation.messages[e->answer];
+    answer->tokens = event->n_prompt + event->n_generated;
+    if (event->state == REQUEST_FAILED) {
+        answer_end(e, MESSAGE_FAILED, event->text);
+    } else {
+        char *note = answer_figures(e, reason_text(event->reason), event->n_generated);
+        answer_end(e, event->state == REQUEST_CANCELLED ? MESSAGE_STOPPED : MESSAGE_COMPLETE, note);
+        free(note);
+    }
+    if (event->reason == FINISH_CONTEXT)
+        chat_say(c, true, "the context of %d tokens is full: begin a new chat, or start confab with a larger --context",
+                 engine_figures(c->p.engine)->context);
+    if (e != chat_current(c)) e->unread = true;
+}
+
+static struct chat_entry *entry_of_request(const struct chat *c, const struct engine_event *event) {
+    for (int i = 0; i < c->n_entries; i++)
+        if (c->entries[i]->conversation.id == event->conversation && c->entries[i]->request == event->request)
+            return c->entries[i];
+    return NULL; // deleted meanwhile
+}
+
+void chat_event(struct chat *c, const struct engine_event *event) {
+    struct chat_entry *e = entry_of_request(c, event);
+    if (!e) return;
+    if (event->kind == EVENT_TEXT) {
+        answer_text(e, event);
+        return;
+    }
+    e->state = event->state;
+    bool ended = event->state == REQUEST_FINISHED || event->state == REQUEST_FAILED || event->state == REQUEST_CANCELLED;
+    if (ended) answer_finished(c, e, event);
+}
+
+void chat_abandon(struct chat *c, struct chat_entry *e) {
+    if (!e->request) return;
+    chat_stop(c, e);
+    char *note = answer_figures(e, "stopped", e->n_tokens);
+    answer_end(e, MESSAGE_STOPPED, note);
+    free(note);
+}

@@ -1,0 +1,73 @@
+// The inside of the chat controller, shared by chat.c (loop), chat_answer.c (requests and their events), chat_commands.c
+// (what a person does) and chat_view.c (what the screen shows). Nobody else includes this.
+#ifndef CONFAB_APP_CHAT_STATE_H
+#define CONFAB_APP_CHAT_STATE_H
+
+#include "app/chat.h"
+#include "app/conversation.h"
+#include "app/store.h"
+
+#define CHAT_HISTORY 512 // samples of the graphs
+#define NANOSECONDS 1000000000ull
+
+struct chat_entry {
+    struct conversation conversation;
+    bool unread;      // finished while another chat was on screen
+    uint64_t save_at; // clock_ns when it is to be saved; 0: it is saved
+    // The latest request; `request` is 0 when none runs.
+    uint64_t request;
+    enum request_state state;
+    int answer;       // index of the message that it writes
+    int n_tokens;     // that came so far
+    uint64_t submitted, first_token, last_token; // clock_ns
+};
+
+struct chat {
+    struct chat_params p;
+    struct screen *screen;
+    struct store *store; // NULL: not saved
+    bool store_broken;   // the last save failed
+    struct chat_entry **entries; // newest first, never none
+    int n_entries, capacity, current;
+    uint64_t next_id;
+    int knob;
+    bool ending;
+    char status[512];
+    bool status_bad;
+    char *model_name, *model_short;
+
+    bool stale;            // the screen shows less than there is to show
+    uint64_t drawn;        // clock_ns of the last drawing
+    uint64_t tick;         // clock_ns of the next sample of the histories; 0: nothing moves
+    uint64_t moved;        // clock_ns of the last event of the engine
+    float decode[CHAT_HISTORY], prefill[CHAT_HISTORY], latency[CHAT_HISTORY];
+    int n_samples;
+
+    struct view_chat *view_chats; // room for what the screen is shown, kept between frames
+    struct view_message *view_messages;
+    int *path;
+    int chats_room, messages_room;
+};
+
+static inline struct chat_entry *chat_current(const struct chat *c) { return c->entries[c->current]; }
+
+// chat.c
+struct chat_entry *chat_insert(struct chat *c, struct conversation *conversation); // on top; takes it over
+void chat_say(struct chat *c, bool bad, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void chat_save_later(struct chat_entry *e, uint64_t delay_ns); // a sooner deadline stays
+bool chat_load_messages(struct chat *c, struct chat_entry *e); // from the store, when not there yet
+
+// chat_answer.c
+void chat_submit(struct chat *c, struct chat_entry *e, int parent); // a new answer to the message `parent`
+void chat_stop(struct chat *c, struct chat_entry *e);
+void chat_event(struct chat *c, const struct engine_event *event);
+void chat_abandon(struct chat *c, struct chat_entry *e); // at the end: what came so far is the answer
+
+// chat_commands.c
+void chat_command(struct chat *c, const struct ui_command *command);
+void chat_new(struct chat *c);
+
+// chat_view.c
+void chat_show(struct chat *c);
+
+#endif

@@ -1,0 +1,42 @@
+#include "app/clean.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "engine/base/panic.h"
+#include "engine/base/utf8.h"
+
+static bool is_bidi_control(uint32_t code) {
+    return code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069);
+}
+
+static uint32_t clean_code(uint32_t code) {
+    if (code == '\n' || code == '\t') return code;
+    if (code < 0x20) return 0x2400 + code;
+    if (code == 0x7f) return 0x2421;
+    if ((code >= 0x80 && code < 0xa0) || is_bidi_control(code)) return UTF8_REPLACEMENT;
+    return code;
+}
+
+size_t clean_text(const char *text, size_t size, char *out) {
+    size_t n = 0;
+    for (size_t at = 0; at < size;) {
+        uint32_t code;
+        at += utf8_decode(text + at, size - at, &code);
+        n += utf8_encode(clean_code(code), out + n);
+    }
+    return n;
+}
+
+void clean_write(FILE *out, const char *text, size_t size) {
+    if (!isatty(fileno(out))) {
+        fwrite(text, 1, size, out);
+        return;
+    }
+    char *clean = xmalloc(3 * size + 1);
+    fwrite(clean, 1, clean_text(text, size, clean), out);
+    free(clean);
+}

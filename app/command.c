@@ -1,0 +1,101 @@
+#include "app/command.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/clean.h"
+#include "app/config.h"
+#include "app/options.h"
+#include "app/paths.h"
+#include "engine/base/panic.h"
+
+const struct command commands[] = {
+    {"chat", "", "Open the chat screen", "", IN_CHAT, 0, 0, command_chat},
+    {"run", "[PROMPT]", "Write one answer to standard output",
+     "Standard input, when something is piped into it, is put after PROMPT or is the prompt itself.\n", IN_RUN, 0, 1,
+     command_run},
+    {"bench", "", "Measure speed and memory, and what the machine would allow", "", IN_BENCH, 0, 0, command_bench},
+    {"logits", "MODEL IDS OUT", "Write the logits of every position, 32-bit floats, row after row",
+     "IDS is a text file of token ids; OUT is written.\n", IN_LOGITS, 3, 3, command_logits},
+    {"tokenize", "MODEL FILE", "Write the token ids of a text on one line", "", IN_TOKENIZE, 2, 2, command_tokenize},
+    {"detokenize", "MODEL IDS", "Write the bytes of token ids", "", 0, 2, 2, command_detokenize},
+    {"show", "[MODEL]", "Show what a model file contains and what memory it needs", "", IN_SHOW, 0, 1, command_show},
+    {"help", "[COMMAND]", "Show the commands, or the options of one", "", IN_HELP, 0, 1, command_help},
+};
+const int n_commands = sizeof commands / sizeof *commands;
+
+const struct command *command_find(const char *name) {
+    for (int i = 0; i < n_commands; i++)
+        if (!strcmp(commands[i].name, name)) return &commands[i];
+    return NULL;
+}
+
+int command_fail(const struct status *st) {
+    fprintf(stderr, "confab: %s\n", st->text);
+    return st->code == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
+}
+
+static int usage(const struct command *command, const struct status *st) {
+    fprintf(stderr, "confab: %s (see `confab %s --help`)\n", st->text, command->name);
+    return EXIT_USAGE;
+}
+
+static void warn(void *context, const char *message) {
+    (void)context;
+    fprintf(stderr, "confab: warning: %s\n", message);
+}
+
+static int command_start(const struct command *command, struct settings *s, int argc, char **argv) {
+    struct status st = {0};
+    char *path = path_config("config");
+    if (path) config_load(s, path, warn, NULL);
+    free(path);
+    int first = 0;
+    bool help;
+    if (!options_read(s, command, argc, argv, &first, &help, &st)) return usage(command, &st);
+    if (help) {
+        options_print(stdout, command);
+        return EXIT_DONE;
+    }
+    int n = argc - first;
+    if (n < command->min_arguments || n > command->max_arguments) {
+        const char *wanted = *command->arguments ? command->arguments : "no arguments";
+        status_fail(&st, STATUS_USAGE, "%s takes %s, but %d %s given", command->name, wanted, n, n == 1 ? "was" : "were");
+        return usage(command, &st);
+    }
+    return command->run(s, n, argv + first);
+}
+
+int command_main(int argc, char **argv) {
+    setlocale(LC_ALL, "");
+    setlocale(LC_NUMERIC, "C"); // numbers in files, options and JSON have a point
+    const char *word = argc > 1 ? argv[1] : "";
+    if (!strcmp(word, "--version")) {
+        printf("confab %s\n", CONFAB_VERSION);
+        return EXIT_DONE;
+    }
+    if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+        options_print_overview(stdout);
+        return EXIT_DONE;
+    }
+    const struct command *command = commands;
+    if (*word && *word != '-') {
+        command = command_find(word);
+        if (!command) {
+            struct status st = {0};
+            status_fail(&st, STATUS_USAGE, "there is no command '%s' (see `confab help`)", word);
+            return command_fail(&st);
+        }
+        argc--, argv++;
+    }
+    struct settings s = settings_default();
+    int result = command_start(command, &s, argc, argv);
+    if (fflush(stdout) || ferror(stdout)) {
+        perror("confab: standard output");
+        result = EXIT_FAILED;
+    }
+    settings_free(&s);
+    return result;
+}

@@ -1,0 +1,83 @@
+// `confab help`: the commands, the options of one; with --json all of the program's tables, for tools that work with it.
+#include <jansson.h>
+#include <stdio.h>
+
+#include "app/man.h"
+#include "app/options.h"
+#include "ui/commands.h"
+#include "ui/theme.h"
+
+static json_t *setting_json(const struct setting_info *info) {
+    char letter[2] = {info->letter, 0};
+    return json_pack("{s:s, s:s, s:s*, s:s}", "name", info->key, "letter", letter, "argument", info->argument, "help",
+                     info->help);
+}
+
+static json_t *settings_json(unsigned place) {
+    json_t *list = json_array();
+    for (int id = 0; id < SETTING_COUNT; id++)
+        if (setting_table[id].places & place) json_array_append_new(list, setting_json(&setting_table[id]));
+    return list;
+}
+
+static json_t *commands_json(void) {
+    json_t *list = json_array();
+    for (int i = 0; i < n_commands; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:o}", "name", commands[i].name, "arguments",
+                                              commands[i].arguments, "summary", commands[i].summary, "options",
+                                              settings_json(commands[i].place)));
+    return list;
+}
+
+static json_t *keys_json(void) {
+    json_t *list = json_array();
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", ui_commands[i].name, "key", ui_commands[i].key,
+                                              "group", ui_commands[i].group, "help", ui_commands[i].help));
+    return list;
+}
+
+static json_t *knobs_json(void) {
+    json_t *list = json_array();
+    for (int i = 0; i < KNOB_COUNT; i++) {
+        const struct sampling_knob *k = &sampling_knobs[i];
+        json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:s}", "name", k->key, "label", k->label, "low",
+                                              k->low, "high", k->high, "step", k->step, "default", k->initial, "help",
+                                              k->help));
+    }
+    return list;
+}
+
+static json_t *themes_json(void) {
+    json_t *list = json_array();
+    for (int i = 0; theme_list(i); i++) json_array_append_new(list, json_string(theme_list(i)));
+    return list;
+}
+
+static void help_json(void) {
+    json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "version", CONFAB_VERSION, "commands", commands_json(),
+                               "settings", settings_json(IN_FILE), "keys", keys_json(), "knobs", knobs_json(), "themes",
+                               themes_json());
+    json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(object);
+}
+
+int command_help(const struct settings *s, int n_arguments, char **arguments) {
+    struct status st = {0};
+    if (s->json) {
+        help_json();
+    } else if (s->man) {
+        if (!man_write(stdout, s->man, &st)) return command_fail(&st);
+    } else if (n_arguments) {
+        const struct command *command = command_find(arguments[0]);
+        if (!command) {
+            status_fail(&st, STATUS_USAGE, "there is no command '%s'", arguments[0]);
+            return command_fail(&st);
+        }
+        options_print(stdout, command);
+    } else {
+        options_print_overview(stdout);
+    }
+    return EXIT_DONE;
+}

@@ -1,0 +1,136 @@
+#include "app/conversation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/panic.h"
+#include "engine/base/utf8.h"
+
+#define TITLE_BYTES 120 // of the first line of the first message
+
+void conversation_open(struct conversation *c, uint64_t id, const struct sampling *s) {
+    *c = (struct conversation){.id = id, .title = xstrdup(""), .sampling = *s, .first = -1};
+}
+
+void conversation_close(struct conversation *c) {
+    for (int i = 0; i < c->count; i++) {
+        free(c->messages[i].text);
+        free(c->messages[i].note);
+    }
+    free(c->messages);
+    free(c->title);
+    *c = (struct conversation){.first = -1};
+}
+
+// The first line that is not blank, cut at a character.
+static char *title_of(const char *text) {
+    text += strspn(text, " \t\r\n");
+    size_t size = strcspn(text, "\r\n");
+    if (size > TITLE_BYTES) size = TITLE_BYTES - utf8_incomplete(text, TITLE_BYTES);
+    return xstrndup(text, size);
+}
+
+static int *chosen_after(struct conversation *c, int message) {
+    return message < 0 ? &c->first : &c->messages[message].chosen;
+}
+
+int conversation_add(struct conversation *c, int parent, enum message_role role, const char *text, size_t size) {
+    if (c->count == c->capacity) {
+        c->capacity = c->capacity ? 2 * c->capacity : 8;
+        c->messages = xrealloc(c->messages, (size_t)c->capacity * sizeof *c->messages);
+    }
+    int added = c->count++;
+    c->messages[added] = (struct message){.parent = parent, .chosen = -1, .role = role};
+    conversation_append(c, added, text, size);
+    *chosen_after(c, parent) = added;
+    c->dirty = true;
+    if (!c->named && !*c->title && role == MESSAGE_USER) {
+        free(c->title);
+        c->title = title_of(c->messages[added].text);
+    }
+    return added;
+}
+
+void conversation_append(struct conversation *c, int message, const char *text, size_t size) {
+    struct message *m = &c->messages[message];
+    size_t needed = m->size + 3 * size + 1; // a NUL becomes three bytes
+    if (needed > m->capacity) {
+        m->capacity = needed < 256 ? 256 : needed + needed / 2;
+        m->text = xrealloc(m->text, m->capacity);
+    }
+    for (size_t i = 0; i < size; i++) {
+        if (text[i]) m->text[m->size++] = text[i];
+        else m->size += utf8_encode(UTF8_REPLACEMENT, m->text + m->size);
+    }
+    m->text[m->size] = 0;
+    m->revision++;
+    m->dirty = true;
+}
+
+void conversation_note(struct conversation *c, int message, const char *note) {
+    struct message *m = &c->messages[message];
+    free(m->note);
+    m->note = note ? xstrdup(note) : NULL;
+    m->revision++;
+    m->dirty = true;
+}
+
+void conversation_rename(struct conversation *c, const char *title) {
+    free(c->title);
+    c->title = title_of(title);
+    c->named = *c->title;
+    c->dirty = true;
+}
+
+int conversation_last(const struct conversation *c) {
+    int last = c->first;
+    while (last >= 0 && c->messages[last].chosen >= 0) last = c->messages[last].chosen;
+    return last;
+}
+
+int conversation_path(const struct conversation *c, int *out) {
+    int n = 0;
+    for (int m = c->first; m >= 0; m = c->messages[m].chosen) out[n++] = m;
+    return n;
+}
+
+int conversation_version(const struct conversation *c, int message, int *total) {
+    int parent = c->messages[message].parent, number = 0;
+    *total = 0;
+    for (int i = 0; i < c->count; i++) {
+        if (c->messages[i].parent != parent) continue;
+        ++*total;
+        if (i <= message) number++;
+    }
+    return number;
+}
+
+bool conversation_switch(struct conversation *c, int message, int step) {
+    int parent = c->messages[message].parent, total, wanted = conversation_version(c, message, &total) + step;
+    wanted = wanted < 1 ? 1 : wanted > total ? total : wanted;
+    for (int i = 0; i < c->count; i++) {
+        if (c->messages[i].parent != parent || --wanted) continue;
+        if (i == message) return false;
+        *chosen_after(c, parent) = i;
+        c->dirty = true;
+        return true;
+    }
+    return false;
+}
+
+void conversation_choose(struct conversation *c, int message) {
+    while (message >= 0) {
+        int parent = c->messages[message].parent;
+        *chosen_after(c, parent) = message;
+        message = parent;
+    }
+}
+
+const char *message_role_name(enum message_role role) {
+    static const char *const names[] = {
+#define X(id, name) [id] = name,
+        MESSAGE_ROLES(X)
+#undef X
+    };
+    return names[role];
+}

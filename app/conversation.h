@@ -1,0 +1,86 @@
+// Conversation: a tree of messages and the path through it that is shown.
+//
+//   user ─► model          regenerating an answer adds a sibling, changing a question would too: siblings are the
+//       └─► model ─► user  versions of a message ("‹2/3›"), of which one is chosen. The path goes from the first message
+//                          along the chosen ones. Nothing is ever overwritten or removed.
+//
+// Plain data, one owner (the chat controller); the store writes what is dirty.
+#ifndef CONFAB_APP_CONVERSATION_H
+#define CONFAB_APP_CONVERSATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+
+// X(enumerator, name in the store): the roles of messages, named as chat templates name them
+#define MESSAGE_ROLES(X) X(MESSAGE_USER, "user") X(MESSAGE_MODEL, "assistant")
+enum message_role {
+#define X(id, name) id,
+    MESSAGE_ROLES(X)
+#undef X
+};
+
+// X(enumerator, name in the store)
+#define MESSAGE_STATES(X)                                                                                              \
+    X(MESSAGE_COMPLETE, "complete")                                                                                    \
+    X(MESSAGE_STREAMING, "streaming")                                                                                  \
+    X(MESSAGE_STOPPED, "stopped")                                                                                      \
+    X(MESSAGE_FAILED, "failed")
+enum message_state {
+#define X(id, name) id,
+    MESSAGE_STATES(X)
+#undef X
+};
+
+struct message {
+    int64_t row;       // in the store; 0: not there yet
+    bool dirty;        // differs from the store
+    uint32_t revision; // grows when text or note changes
+    int parent;        // index of the message before, −1 for a first one
+    int chosen;        // index of the chosen message after, −1 when there is none
+    enum message_role role;
+    enum message_state state;
+    char *text;        // UTF-8 without NUL, NUL-terminated
+    size_t size, capacity;
+    char *note;        // "38.2 tok/s · 120 tokens"; of a failed answer what went wrong; NULL: none
+    int tokens;        // in the conversation up to and with this message; 0: not known
+};
+
+struct conversation {
+    uint64_t id;      // in this process, never 0
+    int64_t row;      // in the store; 0: not there yet
+    bool dirty;       // title, sampling or chosen path differ from the store
+    bool unread_rows; // its messages still lie in the store only
+    bool named;       // title was given by the person
+    char *title;      // "" until there is something to call it by
+    struct sampling sampling;
+    struct message *messages; // in order of their making
+    int count, capacity;
+    int first;        // index of the chosen first message, −1 when there is none
+};
+
+void conversation_open(struct conversation *c, uint64_t id, const struct sampling *s);
+void conversation_close(struct conversation *c);
+
+// Adds a message after `parent` (−1: a first one) and chooses it. Returns its index.
+int conversation_add(struct conversation *c, int parent, enum message_role role, const char *text, size_t size);
+// More text at the end of a message. NUL bytes become U+FFFD.
+void conversation_append(struct conversation *c, int message, const char *text, size_t size);
+void conversation_note(struct conversation *c, int message, const char *note); // copied; NULL: none
+void conversation_rename(struct conversation *c, const char *title);
+
+int conversation_last(const struct conversation *c); // the end of the path, −1 when empty
+// The path, first message first, into out [count]; returns its length.
+int conversation_path(const struct conversation *c, int *out);
+// The 1-based number of a message among its versions; *total of them.
+int conversation_version(const struct conversation *c, int message, int *total);
+// Chooses the version `step` further (clamped) of a message; false when that is the same one.
+bool conversation_switch(struct conversation *c, int message, int step);
+// Makes the path lead to this message.
+void conversation_choose(struct conversation *c, int message);
+
+const char *message_role_name(enum message_role role);
+
+#endif

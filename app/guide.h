@@ -1,0 +1,9 @@
+// The built-in model: a small GGUF file embedded into the program, used when no other model is named.
+#ifndef CONFAB_APP_GUIDE_H
+#define CONFAB_APP_GUIDE_H
+
+#include <stddef.h>
+
+const void *guide_data(size_t *size); // *size = 0: this program was built without one
+
+#endif

@@ -1,0 +1,22 @@
+// Model: opens what -m names, or the built-in one.
+#ifndef CONFAB_APP_MODEL_H
+#define CONFAB_APP_MODEL_H
+
+#include "app/settings.h"
+
+// NULL path: the built-in model. The caller closes with model_file_close.
+struct model_file *model_open_file(const char *path, struct status *st);
+
+// A model and an engine over it, as the settings say. On failure nothing is held.
+struct loaded_model {
+    struct model_file *file;
+    const struct model_info *info;
+    struct engine *engine;
+};
+bool model_load(struct loaded_model *m, const struct settings *s, struct status *st);
+void model_unload(struct loaded_model *m);
+
+// "TinyLlama 1.1B Q4_0": the name and the format most of its bytes are in. The caller frees.
+char *model_title(const struct model_info *info);
+
+#endif

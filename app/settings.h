@@ -1,0 +1,90 @@
+// Settings: one table of everything that can be set. The options of every command, the keys of the configuration file,
+// the help texts and the man pages come from it.
+#ifndef CONFAB_APP_SETTINGS_H
+#define CONFAB_APP_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+
+enum setting_kind {
+    SETTING_FLAG,  // bool: an option without argument, in the file yes or no
+    SETTING_INT,   // int
+    SETTING_REAL,  // double
+    SETTING_TEXT,  // char *, owned, NULL when not set
+    SETTING_BOXES, // uint32_t: digits of the boxes shown, "none" for none of them; 0 when not set
+    SETTING_KNOB,  // a field of struct sampling
+};
+
+// Where a setting may be given: as an option of these commands, or in the configuration file.
+enum setting_place {
+    IN_CHAT = 1,
+    IN_RUN = 2,
+    IN_BENCH = 4,
+    IN_LOGITS = 8,
+    IN_TOKENIZE = 16,
+    IN_SHOW = 32,
+    IN_HELP = 64,
+    IN_FILE = 128,
+    IN_TALK = IN_CHAT | IN_RUN | IN_FILE,
+    IN_COMPUTE = IN_TALK | IN_BENCH,
+};
+
+// X(field, C type, key: long option and configuration key, short option, kind, argument, low, high, places, help)
+#define SETTINGS(X)                                                                                                    \
+    X(model, char *, "model", 'm', SETTING_TEXT, "FILE", 0, 0, IN_COMPUTE, "the model, a GGUF file; without it the built-in one")                         \
+    X(threads, int, "threads", 't', SETTING_INT, "N", 0, 1024, IN_COMPUTE | IN_LOGITS, "threads that compute; 0 = one for each physical core")            \
+    X(context, int, "context", 'c', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens a conversation may have; 0 = as many as the model was made for")  \
+    X(kv_tokens, int, "kv-tokens", 0, SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens the KV cache of all conversations holds; 0 = chosen from the machine's memory") \
+    X(max_tokens, int, "max-tokens", 'n', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens an answer may have; 0 = until it ends by itself")       \
+    X(time_limit, double, "time-limit", 0, SETTING_REAL, "SECONDS", 0, 1e6, IN_TALK, "seconds an answer may take; 0 = no limit")                          \
+    X(system, char *, "system", 's', SETTING_TEXT, "TEXT", 0, 0, IN_TALK, "the system prompt: what the model is told before every conversation")        \
+    X(theme, char *, "theme", 0, SETTING_TEXT, "NAME", 0, 0, IN_CHAT | IN_FILE, "the colours of the screen")                                              \
+    X(ascii, bool, "ascii", 0, SETTING_FLAG, NULL, 0, 0, IN_CHAT | IN_FILE, "draw with plain ASCII characters")                                           \
+    X(boxes, uint32_t, "boxes", 0, SETTING_BOXES, "DIGITS", 0, 0, IN_CHAT | IN_FILE, "the boxes shown beside the conversation, such as 124, or none")      \
+    X(raw, bool, "raw", 0, SETTING_FLAG, NULL, 0, 0, IN_RUN, "continue the text as it is, without a chat template")                                       \
+    X(exact, bool, "exact", 0, SETTING_FLAG, NULL, 0, 0, IN_LOGITS, "compute with the scalar reference path in 32-bit floats")                            \
+    X(special, bool, "special", 0, SETTING_FLAG, NULL, 0, 0, IN_TOKENIZE, "read the marks of special tokens, such as <|im_end|>, as those tokens")        \
+    X(json, bool, "json", 0, SETTING_FLAG, NULL, 0, 0, IN_BENCH | IN_SHOW | IN_HELP, "write one JSON object")                                               \
+    X(man, char *, "man", 0, SETTING_TEXT, "TEMPLATE", 0, 0, IN_HELP, "write a manual page: a template with its tables filled in")
+
+enum setting_id {
+#define X(field, ...) SETTING_##field,
+    SETTINGS(X)
+#undef X
+        SETTING_FIRST_KNOB, // the sampling knobs follow, in the order of enum sampling_knob_id
+    SETTING_COUNT = SETTING_FIRST_KNOB + KNOB_COUNT,
+};
+
+struct settings {
+#define X(field, type, ...) type field;
+    SETTINGS(X)
+#undef X
+    struct sampling sampling;
+};
+
+struct setting_info {
+    const char *key;
+    char letter; // 0: no short option
+    enum setting_kind kind;
+    const char *argument; // NULL for flags
+    double low, high;
+    unsigned places; // enum setting_place
+    const char *help;
+    size_t offset; // into struct settings; of a knob: its enum sampling_knob_id
+};
+extern const struct setting_info setting_table[SETTING_COUNT];
+
+struct settings settings_default(void);
+struct settings settings_copy(const struct settings *s); // with texts of its own
+void settings_free(struct settings *s);
+
+int setting_find(const char *key); // −1 when there is none
+// Sets one from text; on failure the setting is left alone and the message names the key, the value and what is allowed.
+bool setting_parse(struct settings *s, int id, const char *text, struct status *st);
+// The text that setting_parse reads back; "" when not set. The caller frees.
+char *setting_format(const struct settings *s, int id);
+
+#endif

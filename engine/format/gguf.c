@@ -1,0 +1,257 @@
+#include "engine/format/gguf.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/panic.h"
+
+// The file, little endian:
+//   "GGUF"  u32 version  u64 n_tensors  u64 n_pairs
+//   pairs:    string key, u32 type, value         string: u64 length, bytes; array: u32 element type, u64 count,
+//   elements tensors:  string name, u32 n_dims, u64 dims[n_dims], u32 type, u64 offset from the start of the data
+//   padding to general.alignment, data
+enum {
+    NAME_LIMIT = 256,       // bytes of a key or a tensor's name
+    PATH_SHOWN = 200,       // bytes of a path that messages show
+    PAIR_BYTES = 8 + 1 + 5, // the least a pair and a tensor take up in a file
+    TENSOR_BYTES = 8 + 1 + 24,
+    ALIGNMENT_DEFAULT = 32,
+    ALIGNMENT_LEAST = 8, // what GGUF prescribes, and what our typed access to blocks needs
+    ALIGNMENT_MOST = 1 << 20,
+};
+
+static const size_t value_sizes[GGUF_TYPE_COUNT] = {
+    // 0: varies
+    [GGUF_U8] = 1,  [GGUF_I8] = 1,   [GGUF_U16] = 2, [GGUF_I16] = 2, [GGUF_U32] = 4, [GGUF_I32] = 4,
+    [GGUF_F32] = 4, [GGUF_BOOL] = 1, [GGUF_U64] = 8, [GGUF_I64] = 8, [GGUF_F64] = 8,
+};
+
+static bool read_header(struct reader *r, struct gguf *g) {
+    struct span magic = reader_bytes(r, 4);
+    if (reader_failed(r) || memcmp(magic.data, "GGUF", 4))
+        return reader_fail(r, "not a GGUF file: begins with \"%.*s\"", (int)magic.size, magic.data);
+    g->version = reader_u32(r);
+    uint32_t swapped = __builtin_bswap32(g->version);
+    if (!reader_failed(r) && g->version != 2 && g->version != 3) {
+        if (swapped >= 1 && swapped <= 3)
+            return status_fail(&r->status, STATUS_UNSUPPORTED,
+                               "a big-endian file; only little-endian ones can be read");
+        return status_fail(&r->status, STATUS_UNSUPPORTED, "GGUF version %u; versions 2 and 3 can be read", g->version);
+    }
+    g->n_tensors = reader_u64(r);
+    g->n_pairs = reader_u64(r);
+    if (reader_failed(r)) return status_prefix(&r->status, "header");
+    if (g->n_pairs > reader_left(r) / PAIR_BYTES)
+        return reader_fail(r, "claims %llu keys, more than the file has room for", (unsigned long long)g->n_pairs);
+    if (g->n_tensors > reader_left(r) / TENSOR_BYTES)
+        return reader_fail(r, "claims %llu tensors, more than the file has room for", (unsigned long long)g->n_tensors);
+    return true;
+}
+
+static struct span read_name(struct reader *r) {
+    uint64_t length = reader_u64(r);
+    if (!reader_failed(r) && (length == 0 || length > NAME_LIMIT))
+        reader_fail(r, "its name is %llu bytes long, allowed are 1 to %d", (unsigned long long)length, NAME_LIMIT);
+    return reader_bytes(r, length);
+}
+
+static uint32_t read_type(struct reader *r, const char *what) {
+    uint32_t type = reader_u32(r);
+    if (type < GGUF_TYPE_COUNT) return type;
+    reader_fail(r, "%s type %u is unknown", what, type);
+    return 0;
+}
+
+static void skip_strings(struct reader *r, uint64_t count) {
+    if (count > reader_left(r) / 8) {
+        reader_fail(r, "claims %llu strings, more than the file has room for", (unsigned long long)count);
+        return;
+    }
+    for (uint64_t i = 0; i < count && !reader_failed(r); i++) reader_bytes(r, reader_u64(r));
+}
+
+static void read_value(struct reader *r, struct gguf_pair *p) {
+    p->type = p->element = read_type(r, "value");
+    p->count = 1;
+    if (p->type == GGUF_ARRAY) {
+        p->element = read_type(r, "array element");
+        p->count = reader_u64(r);
+        if (p->element == GGUF_ARRAY) reader_fail(r, "an array of arrays is not allowed");
+    }
+    if (reader_failed(r)) return;
+    size_t start = r->at;
+    if (p->element == GGUF_STRING)
+        skip_strings(r, p->count);
+    else
+        reader_items(r, p->count, value_sizes[p->element]);
+    p->data = r->data + start;
+    p->size = r->at - start;
+}
+
+static int span_compare(struct span a, struct span b) {
+    int order = memcmp(a.data, b.data, a.size < b.size ? a.size : b.size);
+    return order ? order : (a.size > b.size) - (a.size < b.size);
+}
+
+static int pair_compare(const void *a, const void *b) {
+    return span_compare(((const struct gguf_pair *)a)->key, ((const struct gguf_pair *)b)->key);
+}
+
+static int tensor_compare(const void *a, const void *b) {
+    return span_compare(((const struct gguf_tensor *)a)->name, ((const struct gguf_tensor *)b)->name);
+}
+
+static int place_compare(const void *a, const void *b) {
+    const char *p = ((const struct gguf_tensor *)a)->data, *q = ((const struct gguf_tensor *)b)->data;
+    return (p > q) - (p < q);
+}
+
+// Leaves the pairs sorted by key, for gguf_find.
+static bool read_pairs(struct reader *r, struct gguf *g) {
+    if (!(g->pairs = arena_array(&g->arena, g->n_pairs, sizeof *g->pairs, &r->status))) return false;
+    for (uint64_t i = 0; i < g->n_pairs; i++) {
+        struct gguf_pair *p = &g->pairs[i];
+        p->key = read_name(r);
+        if (reader_failed(r)) return status_prefix(&r->status, "key %llu", (unsigned long long)i);
+        read_value(r, p);
+        if (reader_failed(r)) return status_prefix(&r->status, "%.*s", (int)p->key.size, p->key.data);
+    }
+    qsort(g->pairs, g->n_pairs, sizeof *g->pairs, pair_compare);
+    for (uint64_t i = 1; i < g->n_pairs; i++) {
+        struct span key = g->pairs[i].key;
+        if (!pair_compare(&g->pairs[i - 1], &g->pairs[i]))
+            return reader_fail(r, "the key %.*s occurs twice", (int)key.size, key.data);
+    }
+    return true;
+}
+
+static void read_dims(struct reader *r, struct gguf_tensor *t) {
+    uint32_t n_dims = reader_u32(r);
+    if (!reader_failed(r) && (n_dims < 1 || n_dims > 4))
+        reader_fail(r, "has %u dimensions, allowed are 1 to 4", n_dims);
+    t->n_dims = (int)n_dims;
+    for (uint32_t i = 0; i < 4; i++) {
+        t->dims[i] = i < n_dims ? reader_u64(r) : 1;
+        if (!reader_failed(r) && t->dims[i] == 0) reader_fail(r, "dimension %u is zero", i);
+    }
+}
+
+static void read_format(struct reader *r, struct gguf_tensor *t) {
+    uint32_t type = reader_u32(r);
+    if (reader_failed(r)) return;
+    const char *name = block_format_known_name(type);
+    if ((t->format = block_format_find(type))) return;
+    if (name)
+        status_fail(&r->status, STATUS_UNSUPPORTED, "stored as %s, a format that is not supported", name);
+    else
+        reader_fail(r, "stored in the unknown format %u", type);
+}
+
+static void measure_tensor(struct reader *r, struct gguf_tensor *t) {
+    const struct block_format *f = t->format;
+    if (reader_failed(r)) return;
+    t->size = t->dims[0] / f->elements;
+    if (t->dims[0] % f->elements)
+        reader_fail(r, "rows of %llu elements are no whole number of %s blocks of %zu", (unsigned long long)t->dims[0],
+                    f->name, f->elements);
+    else if (!checked_mul(t->size, f->bytes, &t->size) || !checked_mul(t->size, t->dims[1], &t->size) ||
+             !checked_mul(t->size, t->dims[2], &t->size) || !checked_mul(t->size, t->dims[3], &t->size))
+        reader_fail(r, "its dimensions multiply to an absurd size");
+}
+
+// Reads the directory; offsets wait in `offsets` until the start of the data is known.
+static bool read_tensors(struct reader *r, struct gguf *g, uint64_t *offsets) {
+    for (uint64_t i = 0; i < g->n_tensors; i++) {
+        struct gguf_tensor *t = &g->tensors[i];
+        t->name = read_name(r);
+        if (reader_failed(r)) return status_prefix(&r->status, "tensor %llu", (unsigned long long)i);
+        read_dims(r, t);
+        read_format(r, t);
+        offsets[i] = reader_u64(r);
+        measure_tensor(r, t);
+        if (reader_failed(r)) return status_prefix(&r->status, "tensor %.*s", (int)t->name.size, t->name.data);
+    }
+    return true;
+}
+
+static bool read_alignment(const struct gguf *g, int64_t *alignment, struct status *st) {
+    *alignment = ALIGNMENT_DEFAULT;
+    if (!gguf_get_int(g, "general.alignment", GGUF_OPTIONAL, ALIGNMENT_LEAST, ALIGNMENT_MOST, alignment, st))
+        return false;
+    if ((*alignment & (*alignment - 1)) == 0) return true;
+    return status_fail(st, STATUS_FORMAT, "%s: general.alignment is %lld, no power of two", g->path,
+                       (long long)*alignment);
+}
+
+static bool place_tensors(struct reader *r, struct gguf *g, const uint64_t *offsets, uint64_t alignment) {
+    uint64_t start, end;
+    if (!checked_align(r->at, alignment, &start) || start > r->size)
+        return reader_fail(r, "ends before the tensors' data begin");
+    for (uint64_t i = 0; i < g->n_tensors; i++) {
+        struct gguf_tensor *t = &g->tensors[i];
+        const char *problem = NULL;
+        if (offsets[i] % alignment)
+            problem = "not aligned";
+        else if (!checked_add(offsets[i], t->size, &end) || end > r->size - start)
+            problem = "outside the file";
+        if (problem)
+            return reader_fail(r, "tensor %.*s: its data (%llu bytes at offset %llu) are %s", (int)t->name.size,
+                               t->name.data, (unsigned long long)t->size, (unsigned long long)offsets[i], problem);
+        t->data = r->data + start + offsets[i];
+    }
+    return true;
+}
+
+// Leaves the tensors sorted by name, for gguf_tensor_find.
+static bool compare_tensors(struct reader *r, struct gguf *g) {
+    struct gguf_tensor *t = g->tensors;
+    qsort(t, g->n_tensors, sizeof *t, place_compare);
+    for (uint64_t i = 1; i < g->n_tensors; i++)
+        if ((const char *)t[i - 1].data + t[i - 1].size > (const char *)t[i].data)
+            return reader_fail(r, "the tensors %.*s and %.*s overlap", (int)t[i - 1].name.size, t[i - 1].name.data,
+                               (int)t[i].name.size, t[i].name.data);
+    qsort(t, g->n_tensors, sizeof *t, tensor_compare);
+    for (uint64_t i = 1; i < g->n_tensors; i++)
+        if (!tensor_compare(&t[i - 1], &t[i]))
+            return reader_fail(r, "the tensor %.*s occurs twice", (int)t[i].name.size, t[i].name.data);
+    return true;
+}
+
+static bool read_directory(struct reader *r, struct gguf *g, uint64_t alignment) {
+    if (!(g->tensors = arena_array(&g->arena, g->n_tensors, sizeof *g->tensors, &r->status))) return false;
+    uint64_t *offsets = arena_array(&g->arena, g->n_tensors, sizeof *offsets, &r->status);
+    if (!offsets || !read_tensors(r, g, offsets)) return false;
+    return g->n_tensors == 0 || (place_tensors(r, g, offsets, alignment) && compare_tensors(r, g));
+}
+
+static bool gguf_read(struct gguf *g, const char *path, const void *data, size_t size, struct status *st) {
+    size_t length = strlen(path);
+    g->path = length <= PATH_SHOWN ? xstrdup(path) : xasprintf("...%s", path + length - PATH_SHOWN);
+    struct reader r = reader_over(data, size);
+    int64_t alignment;
+    if (read_header(&r, g) && read_pairs(&r, g) && read_alignment(g, &alignment, st) &&
+        read_directory(&r, g, (uint64_t)alignment))
+        return true;
+    if (reader_failed(&r)) status_fail(st, r.status.code, "%s: %s", g->path, r.status.text);
+    gguf_close(g);
+    return false;
+}
+
+bool gguf_open(struct gguf *g, const char *path, struct status *st) {
+    *g = (struct gguf){0};
+    return mapping_open(&g->mapping, path, st) && gguf_read(g, path, g->mapping.data, g->mapping.size, st);
+}
+
+bool gguf_open_memory(struct gguf *g, const char *name, const void *data, size_t size, struct status *st) {
+    assert((uintptr_t)data % ALIGNMENT_LEAST == 0);
+    *g = (struct gguf){0};
+    return gguf_read(g, name, data, size, st);
+}
+
+void gguf_close(struct gguf *g) {
+    arena_free(&g->arena);
+    mapping_close(&g->mapping);
+    free(g->path);
+    *g = (struct gguf){0};
+}

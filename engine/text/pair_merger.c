@@ -1,0 +1,102 @@
+#include "engine/text/pair_merger.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "engine/base/panic.h"
+
+struct merge_candidate {
+    uint64_t key;  // order, then the index of the left symbol
+    uint32_t size; // bytes of both when it was found: if they differ now, one of them has changed since
+    int32_t id;    // what they become
+};
+
+void pair_merger_begin(struct pair_merger *m, size_t capacity) {
+    m->n_symbols = m->n_heap = 0;
+    if (capacity <= m->capacity) return;
+    // At most n − 1 pairs at the start, and each of at most n − 1 merges puts in two for the one it takes out.
+    free(m->symbols);
+    free(m->heap);
+    m->symbols = xmalloc(capacity * sizeof *m->symbols);
+    m->heap = xmalloc(2 * capacity * sizeof *m->heap);
+    m->capacity = capacity;
+}
+
+void pair_merger_add(struct pair_merger *m, const char *text, size_t size, int32_t id) {
+    assert(m->n_symbols < m->capacity && m->n_symbols < MERGE_END);
+    uint32_t at = (uint32_t)m->n_symbols++;
+    m->symbols[at] = (struct merge_symbol){text, (uint32_t)size, id, MERGE_END, at ? at - 1 : MERGE_END};
+    if (at) m->symbols[at - 1].next = at;
+}
+
+static void sift_up(struct pair_merger *m, size_t at) {
+    struct merge_candidate c = m->heap[at];
+    for (size_t parent; at && m->heap[parent = (at - 1) / 2].key > c.key; at = parent) m->heap[at] = m->heap[parent];
+    m->heap[at] = c;
+}
+
+static void sift_down(struct pair_merger *m, size_t at) {
+    struct merge_candidate c = m->heap[at];
+    for (size_t child; (child = 2 * at + 1) < m->n_heap; at = child) {
+        if (child + 1 < m->n_heap && m->heap[child + 1].key < m->heap[child].key) child++;
+        if (m->heap[child].key >= c.key) break;
+        m->heap[at] = m->heap[child];
+    }
+    m->heap[at] = c;
+}
+
+static struct merge_candidate take_best(struct pair_merger *m) {
+    struct merge_candidate best = m->heap[0];
+    m->heap[0] = m->heap[--m->n_heap];
+    if (m->n_heap) sift_down(m, 0);
+    return best;
+}
+
+// Appends the pair that begins at `left`, if it merges, without restoring the heap's order.
+static bool append_pair(struct pair_merger *m, uint32_t left, merge_rule rule, const void *rules) {
+    const struct merge_symbol *a = &m->symbols[left], *b = &m->symbols[a->next];
+    struct merge_product product;
+    if (!rule(rules, a, b, &product)) return false;
+    m->heap[m->n_heap++] =
+        (struct merge_candidate){(uint64_t)product.order << 32 | left, a->size + b->size, product.id};
+    return true;
+}
+
+static void push_pair(struct pair_merger *m, uint32_t left, merge_rule rule, const void *rules) {
+    if (append_pair(m, left, rule, rules)) sift_up(m, m->n_heap - 1);
+}
+
+// A symbol's start never moves, so a pair that still covers as many bytes as when it was found is still that pair.
+static bool is_stale(const struct pair_merger *m, const struct merge_candidate *c) {
+    const struct merge_symbol *left = &m->symbols[(uint32_t)c->key];
+    return left->size == 0 || left->next == MERGE_END || left->size + m->symbols[left->next].size != c->size;
+}
+
+static void join(struct pair_merger *m, uint32_t left, int32_t id) {
+    struct merge_symbol *a = &m->symbols[left], *b = &m->symbols[a->next];
+    a->size += b->size;
+    a->id = id;
+    a->next = b->next;
+    if (b->next != MERGE_END) m->symbols[b->next].previous = left;
+    b->size = 0;
+}
+
+void pair_merger_run(struct pair_merger *m, merge_rule rule, const void *rules) {
+    for (uint32_t i = 0; i + 1 < m->n_symbols; i++) append_pair(m, i, rule, rules);
+    for (size_t i = m->n_heap / 2; i-- > 0;) sift_down(m, i);
+    while (m->n_heap) {
+        struct merge_candidate best = take_best(m);
+        if (is_stale(m, &best)) continue;
+        uint32_t left = (uint32_t)best.key;
+        join(m, left, best.id);
+        const struct merge_symbol *merged = &m->symbols[left];
+        if (merged->next != MERGE_END) push_pair(m, left, rule, rules);
+        if (merged->previous != MERGE_END) push_pair(m, merged->previous, rule, rules);
+    }
+}
+
+void pair_merger_free(struct pair_merger *m) {
+    free(m->symbols);
+    free(m->heap);
+    *m = (struct pair_merger){0};
+}

@@ -1,0 +1,42 @@
+// What a tokenizer family fills in, and what all of them share. Private to engine/text.
+#ifndef CONFAB_TEXT_TOKENIZER_OPS_H
+#define CONFAB_TEXT_TOKENIZER_OPS_H
+
+#include "engine/text/pair_merger.h"
+#include "engine/text/vocabulary.h"
+
+struct tokenizer_ops {
+    const char *model;                   // as `tokenizer.ggml.model` says
+    struct vocabulary_defaults defaults; // where the file does not say
+    bool adds_bos, adds_space;
+    // Reads the family's own keys into t->family, in the vocabulary's arena; may change adds_bos.
+    bool (*open)(struct tokenizer *t, struct status *st);
+    // The bytes that a normal, unused or user-defined token stands for: its text itself, or written to *room, which is
+    // moved on. Never longer than the text.
+    struct span (*spell)(const struct tokenizer *t, int32_t id, char **room);
+    // Appends the ids of text without special tokens; size ≤ TOKENIZER_STRETCH.
+    void (*encode)(const struct tokenizer *t, struct pair_merger *m, const char *text, size_t size,
+                   struct token_list *out);
+};
+
+// Longer texts are cut after this many bytes, so that offsets fit in 32 bits with room to spare.
+enum { TOKENIZER_STRETCH = 1 << 28 };
+
+extern const struct tokenizer_ops tokenizer_spm, tokenizer_bpe;
+
+struct tokenizer {
+    const struct tokenizer_ops *ops;
+    struct vocabulary vocabulary;
+    struct special_tokens specials;
+    struct span *pieces;     // [count] the bytes each token stands for
+    int32_t byte_ids[256];   // the token of each single byte; −1 where it has none
+    bool adds_bos, adds_space;
+    bool strips_after_special; // white space after a control token belongs to it
+    const char *pre;
+    void *family;
+};
+
+// The token of a byte that nothing else covers, else the unknown token; nothing where the vocabulary lacks both.
+void tokenizer_push_byte(const struct tokenizer *t, uint8_t byte, struct token_list *out);
+
+#endif

@@ -1,0 +1,484 @@
+// The leaf helpers: checked arithmetic, reader, status, arena, UTF-8, queue, files.
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/base/arena.h"
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+#include "engine/base/queue.h"
+#include "engine/base/reader.h"
+#include "engine/base/utf8.h"
+
+// ---- arithmetic ----
+
+static void arithmetic_that_overflows_is_refused(void **state) {
+    (void)state;
+    uint64_t out;
+    assert_true(checked_add(UINT64_MAX - 1, 1, &out));
+    assert_true(out == UINT64_MAX);
+    assert_false(checked_add(UINT64_MAX, 1, &out));
+    assert_true(checked_mul(1ull << 32, (1ull << 32) - 1, &out));
+    assert_false(checked_mul(1ull << 32, 1ull << 32, &out));
+    assert_true(checked_align(33, 32, &out) && out == 64);
+    assert_true(checked_align(64, 32, &out) && out == 64);
+    assert_true(checked_align(0, 32, &out) && out == 0);
+    assert_false(checked_align(UINT64_MAX - 5, 32, &out));
+}
+
+// ---- reader ----
+
+static void reader_reads_little_endian(void **state) {
+    (void)state;
+    const uint8_t data[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
+    struct reader r = reader_over(data, sizeof data);
+    assert_int_equal(reader_u8(&r), 1);
+    assert_int_equal(reader_u16(&r), 0x0302);
+    assert_int_equal(reader_u32(&r), 0x07060504);
+    assert_true(reader_u64(&r) == 0x0f0e0d0c0b0a0908ull);
+    assert_int_equal(reader_left(&r), 2);
+    struct span rest = reader_bytes(&r, 2);
+    assert_memory_equal(rest.data, data + 15, 2);
+    assert_non_null(reader_bytes(&r, 0).data);
+    assert_false(reader_failed(&r));
+}
+
+static void reader_stays_failed_with_its_first_message(void **state) {
+    (void)state;
+    const uint8_t data[6] = {1};
+    struct reader r = reader_over(data, sizeof data);
+    assert_int_equal(reader_u32(&r), 1);
+    assert_int_equal(reader_u32(&r), 0);
+    assert_true(reader_failed(&r));
+    assert_non_null(strstr(r.status.text, "4 bytes wanted at offset 4, 2 left"));
+    assert_int_equal(reader_left(&r), 0);
+    assert_int_equal(reader_u8(&r), 0);
+    assert_null(reader_bytes(&r, 0).data);
+    assert_false(reader_fail(&r, "another"));
+    assert_null(strstr(r.status.text, "another"));
+}
+
+static void reader_refuses_absurd_counts(void **state) {
+    (void)state;
+    const uint8_t data[16] = {0};
+    struct reader r = reader_over(data, sizeof data);
+    assert_ptr_equal(reader_items(&r, 4, 4), data);
+    assert_null(reader_items(&r, UINT64_MAX / 2, 4));
+    assert_non_null(strstr(r.status.text, "absurd"));
+    r = reader_over(data, sizeof data);
+    assert_null(reader_items(&r, UINT64_MAX, 1));
+    assert_true(reader_failed(&r));
+}
+
+static void spans_compare_and_copy(void **state) {
+    (void)state;
+    struct span s = {"llama\0x", 5};
+    assert_true(span_equals(s, "llama"));
+    assert_false(span_equals(s, "llam"));
+    assert_false(span_equals(s, "llama2"));
+    assert_true(span_equals((struct span){NULL, 0}, ""));
+    char *copy = span_copy(s), *empty = span_copy((struct span){NULL, 0});
+    assert_string_equal(copy, "llama");
+    assert_string_equal(empty, "");
+    free(copy);
+    free(empty);
+}
+
+// ---- status ----
+
+static void status_is_one_clean_line(void **state) {
+    (void)state;
+    struct status st = {0};
+    assert_false(status_fail(&st, STATUS_FORMAT, "key %s", "a\nb\x1b[2J\xff\u202e\u2066é"));
+    assert_string_equal(st.text, "key a?b?[2J???????é");
+    assert_false(status_prefix(&st, "%s", "model.gguf"));
+    assert_string_equal(st.text, "model.gguf: key a?b?[2J???????é");
+    assert_int_equal(st.code, STATUS_FORMAT);
+    assert_string_equal(status_name(STATUS_UNSUPPORTED), "unsupported");
+    assert_false(status_fail(NULL, STATUS_IO, "nobody listens"));
+}
+
+static void status_cuts_long_texts_at_a_character(void **state) {
+    (void)state;
+    char text[1200] = "x";
+    while (strlen(text) < 1100) strcat(text, "é");
+    struct status st = {0};
+    status_fail(&st, STATUS_IO, "%s", text);
+    assert_int_equal(strlen(st.text), sizeof st.text - 1);
+    uint32_t code;
+    for (size_t at = 0; at < strlen(st.text);) {
+        at += utf8_decode(st.text + at, strlen(st.text) - at, &code);
+        assert_int_not_equal(code, UTF8_REPLACEMENT);
+    }
+    status_prefix(&st, "%s", text);
+    assert_true(strlen(st.text) < sizeof st.text);
+}
+
+// ---- arena ----
+
+static void arena_gives_zeroed_aligned_memory(void **state) {
+    (void)state;
+    struct arena a = {0};
+    for (int round = 0; round < 3; round++) {
+        for (size_t size = 1; size < 3000; size += 37) {
+            unsigned char *p = arena_alloc(&a, size);
+            assert_int_equal((uintptr_t)p % 16, 0);
+            for (size_t i = 0; i < size; i++) assert_int_equal(p[i], 0);
+            memset(p, 0xaa, size);
+        }
+        arena_reset(&a);
+        assert_int_equal(a.used, 0);
+    }
+    unsigned char *large = arena_alloc(&a, 1 << 20);
+    assert_int_equal(large[(1 << 20) - 1], 0);
+    arena_free(&a);
+    assert_null(a.chunks);
+}
+
+static void arena_copies_and_prints(void **state) {
+    (void)state;
+    struct arena a = {0};
+    char *copy = arena_copy(&a, "hello", 4);
+    assert_string_equal(copy, "hell");
+    assert_string_equal(arena_printf(&a, "%s %d", copy, 7), "hell 7");
+    assert_string_equal(arena_printf(&a, "%s", ""), "");
+    arena_free(&a);
+}
+
+static void arena_refuses_outside_counts_with_a_status(void **state) {
+    (void)state;
+    struct arena a = {0};
+    struct status st = {0};
+    assert_null(arena_array(&a, UINT64_MAX / 8, 16, &st));
+    assert_int_equal(st.code, STATUS_MEMORY);
+    st = (struct status){0};
+    assert_null(arena_array(&a, 1ull << 62, 1, &st));
+    assert_int_equal(st.code, STATUS_MEMORY);
+    st = (struct status){0};
+    assert_non_null(arena_array(&a, 0, 16, &st));
+    assert_non_null(arena_array(&a, 10, 16, &st));
+    assert_int_equal(st.code, STATUS_OK);
+    arena_free(&a);
+}
+
+static void regions_are_zeroed_and_page_aligned(void **state) {
+    (void)state;
+    size_t size = (5 << 20) + 3;
+    unsigned char *p = region_alloc(size);
+    assert_non_null(p);
+    assert_int_equal((uintptr_t)p % 4096, 0);
+    assert_int_equal(p[0] | p[size - 1], 0);
+    p[0] = p[size - 1] = 1;
+    region_free(p, size);
+    assert_null(region_alloc(0));
+    assert_null(region_alloc(SIZE_MAX - 100));
+    region_free(NULL, 100);
+}
+
+// ---- UTF-8 ----
+
+static void utf8_round_trips_every_code_point(void **state) {
+    (void)state;
+    for (uint32_t code = 0; code <= 0x10ffff; code++) {
+        char text[4];
+        uint32_t back;
+        size_t n = utf8_encode(code, text);
+        bool surrogate = code >= 0xd800 && code <= 0xdfff;
+        assert_int_equal(n, code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4);
+        assert_int_equal(utf8_decode(text, n, &back), n);
+        assert_int_equal(back, surrogate ? UTF8_REPLACEMENT : code);
+        assert_int_equal(utf8_incomplete(text, n), 0);
+        for (size_t cut = 1; cut < n; cut++) assert_int_equal(utf8_incomplete(text, cut), cut);
+    }
+    char text[4];
+    assert_int_equal(utf8_encode(0x110000, text), 3); // U+FFFD
+}
+
+static void utf8_consumes_the_invalid_prefix(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t size, used;
+    } cases[] = {
+        {"\x80", 1, 1},             // a continuation byte alone
+        {"\xc0\xaf", 2, 1},         // overlong
+        {"\xe0\x80\x80", 3, 1},     // overlong
+        {"\xf0\x80\x80\x80", 4, 1}, // overlong
+        {"\xed\xa0\x80", 3, 1},     // surrogate
+        {"\xf4\x90\x80\x80", 4, 1}, // beyond U+10FFFF
+        {"\xf8\x88\x80\x80", 4, 1}, // five bytes long once
+        {"\xe2\x82", 2, 2},         // cut off
+        {"\xe2\x82"
+         "A",
+         3, 2},
+        {"\xf0\x9f\x98"
+         "A",
+         4, 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint32_t code;
+        assert_int_equal(utf8_decode(cases[i].text, cases[i].size, &code), cases[i].used);
+        assert_int_equal(code, UTF8_REPLACEMENT);
+    }
+}
+
+// Cleans text whole and in pieces of every size; both must agree.
+static void check_stream(const char *text, size_t size, const char *expected) {
+    char out[600];
+    for (size_t piece = 1; piece <= size + 1; piece++) {
+        struct utf8_stream s = {0};
+        size_t n = 0;
+        for (size_t at = 0; at < size; at += piece) {
+            size_t length = size - at < piece ? size - at : piece, before = n;
+            n += utf8_stream_push(&s, text + at, length, out + n);
+            assert_true(n - before <= 3 * (length + 4));
+        }
+        n += utf8_stream_finish(&s, out + n);
+        assert_int_equal(n, strlen(expected));
+        assert_memory_equal(out, expected, n);
+    }
+}
+
+static void utf8_stream_joins_split_characters(void **state) {
+    (void)state;
+    check_stream("aé世😀z", 11, "aé世😀z");
+    check_stream("\xf0\x9f\x98", 3, "\ufffd");
+    check_stream("\xf0\x9f\xf0\x9f\x98\x80", 6, "\ufffd😀");
+    check_stream("\xe2\x82\xc3\xa9", 4, "\ufffdé");
+    check_stream("\x80\xffok\xc3", 5, "\ufffd\ufffdok\ufffd");
+    check_stream("\xed\xa0\x80.", 4, "\ufffd\ufffd\ufffd.");
+}
+
+static void utf8_stream_of_any_bytes_does_not_depend_on_the_split(void **state) {
+    (void)state;
+    static const uint8_t likely[] = {'a', 0x80, 0x9f, 0xa0, 0xbf, 0xc2, 0xc3, 0xe0, 0xe2, 0xed, 0xf0, 0xf4, 0xff, 0x98};
+    uint64_t random = 88172645463325252ull;
+    for (int round = 0; round < 2000; round++) {
+        char text[24], whole[120];
+        for (size_t i = 0; i < sizeof text; i++) {
+            random = random * 6364136223846793005ull + 1442695040888963407ull;
+            text[i] = (char)likely[(random >> 33) % sizeof likely];
+        }
+        struct utf8_stream s = {0};
+        size_t n = utf8_stream_push(&s, text, sizeof text, whole);
+        n += utf8_stream_finish(&s, whole + n);
+        whole[n] = 0;
+        check_stream(text, sizeof text, whole);
+        uint32_t code;
+        for (size_t at = 0; at < n; at += utf8_decode(whole + at, n - at, &code)) assert_true(whole[at] != (char)0xff);
+        assert_int_equal(utf8_incomplete(whole, n), 0);
+    }
+}
+
+// ---- queue ----
+
+static bool is_readable(int fd) {
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
+static void queue_keeps_order_while_it_grows(void **state) {
+    (void)state;
+    struct queue q;
+    queue_open(&q, sizeof(int));
+    int in = 0, out = 0, item;
+    for (int round = 1; round < 60; round++) {
+        for (int i = 0; i < round; i++, in++) queue_push(&q, &in);
+        for (int i = 0; i < round / 2; i++, out++) {
+            assert_true(queue_pop(&q, &item));
+            assert_int_equal(item, out);
+        }
+    }
+    assert_int_equal(queue_count(&q), in - out);
+    assert_true(is_readable(q.fd));
+    for (; out < in; out++) {
+        assert_true(queue_wait(&q, &item, 0));
+        assert_int_equal(item, out);
+    }
+    assert_false(queue_pop(&q, &item));
+    assert_false(queue_wait(&q, &item, 1));
+    assert_false(is_readable(q.fd));
+    queue_close(&q);
+}
+
+enum { PRODUCERS = 4, ITEMS = 5000 };
+
+static struct queue shared;
+
+static void *produce(void *argument) {
+    int producer = *(int *)argument;
+    for (int i = 0; i < ITEMS; i++) queue_push(&shared, &(int){producer * ITEMS + i});
+    return NULL;
+}
+
+static void queue_carries_items_between_threads(void **state) {
+    (void)state;
+    queue_open(&shared, sizeof(int));
+    pthread_t threads[PRODUCERS];
+    int ids[PRODUCERS], next[PRODUCERS] = {0}, item;
+    for (int i = 0; i < PRODUCERS; i++) {
+        ids[i] = i;
+        assert_int_equal(pthread_create(&threads[i], NULL, produce, &ids[i]), 0);
+    }
+    for (int i = 0; i < PRODUCERS * ITEMS; i++) {
+        assert_true(queue_wait(&shared, &item, -1));
+        int producer = item / ITEMS;
+        assert_in_range(producer, 0, PRODUCERS - 1);
+        assert_int_equal(item % ITEMS, next[producer]++); // the order of each producer is kept
+    }
+    for (int i = 0; i < PRODUCERS; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(queue_count(&shared), 0);
+    assert_false(is_readable(shared.fd));
+    queue_close(&shared);
+}
+
+// ---- panic ----
+
+static void restore_terminal(void) {
+    dprintf(STDERR_FILENO, "restored\n");
+}
+
+static void panic_restores_prints_and_exits(void **state) {
+    (void)state;
+    int ends[2], status;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        panic_set_hook(restore_terminal);
+        panic("page %d is lost", 7);
+    }
+    close(ends[1]);
+    char text[100] = "";
+    size_t n = 0;
+    for (ssize_t got; (got = read(ends[0], text + n, sizeof text - 1 - n)) > 0;) n += (size_t)got;
+    close(ends[0]);
+    assert_string_equal(text, "restored\nconfab: page 7 is lost\n");
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+}
+
+// ---- files, clock ----
+
+static char *temporary(const char *text, size_t size) {
+    char *path = xstrdup("/tmp/confab-test-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_true(write(fd, text, size) == (ssize_t)size);
+    close(fd);
+    return path;
+}
+
+static void files_are_mapped_and_read(void **state) {
+    (void)state;
+    char *path = temporary("some\0bytes", 10);
+    struct mapping m;
+    struct status st = {0};
+    assert_true(mapping_open(&m, path, &st));
+    assert_int_equal(m.size, 10);
+    assert_memory_equal(m.data, "some\0bytes", 10);
+    mapping_close(&m);
+    assert_null(m.data);
+    size_t size;
+    char *text = file_read(path, 10, &size, &st);
+    assert_non_null(text);
+    assert_int_equal(size, 10);
+    assert_memory_equal(text, "some\0bytes", 11); // the NUL behind it
+    free(text);
+    assert_null(file_read(path, 9, &size, &st));
+    assert_int_equal(st.code, STATUS_LIMIT);
+    unlink(path);
+    free(path);
+}
+
+static void large_files_are_read_whole(void **state) {
+    (void)state;
+    size_t size = 200000, got;
+    char *data = xmalloc(size);
+    for (size_t i = 0; i < size; i++) data[i] = (char)(i % 251);
+    char *path = temporary(data, size);
+    struct status st = {0};
+    char *text = file_read(path, SIZE_MAX, &got, &st);
+    assert_int_equal(got, size);
+    assert_memory_equal(text, data, size);
+    free(text);
+    free(data);
+    unlink(path);
+    free(path);
+}
+
+static void check_not_mapped(const char *path, const char *why) {
+    struct mapping m;
+    struct status st = {0};
+    assert_false(mapping_open(&m, path, &st));
+    assert_null(m.data);
+    assert_non_null(strstr(st.text, path));
+    assert_non_null(strstr(st.text, why));
+}
+
+static void what_cannot_be_mapped_says_so(void **state) {
+    (void)state;
+    check_not_mapped("/nonexistent/model.gguf", "No such file");
+    check_not_mapped("/tmp", "not a regular file");
+    char *path = temporary("", 0);
+    check_not_mapped(path, "empty");
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    check_not_mapped(path, "not a regular file"); // and does not wait for a writer
+    unlink(path);
+    free(path);
+    size_t size;
+    struct status st = {0};
+    assert_null(file_read("/nonexistent/text", 100, &size, &st));
+    assert_int_equal(st.code, STATUS_IO);
+    assert_null(file_read("/tmp", 100, &size, &st));
+}
+
+static void the_clock_can_be_frozen(void **state) {
+    (void)state;
+    uint64_t before = clock_ns();
+    assert_true(clock_ns() >= before);
+    clock_freeze(5000000000u);
+    assert_true(clock_ns() == 5000000000u);
+    assert_true(clock_seconds() == 5.0);
+    clock_freeze(0);
+    assert_true(clock_ns() >= before);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arithmetic_that_overflows_is_refused),
+        cmocka_unit_test(reader_reads_little_endian),
+        cmocka_unit_test(reader_stays_failed_with_its_first_message),
+        cmocka_unit_test(reader_refuses_absurd_counts),
+        cmocka_unit_test(spans_compare_and_copy),
+        cmocka_unit_test(status_is_one_clean_line),
+        cmocka_unit_test(status_cuts_long_texts_at_a_character),
+        cmocka_unit_test(arena_gives_zeroed_aligned_memory),
+        cmocka_unit_test(arena_copies_and_prints),
+        cmocka_unit_test(arena_refuses_outside_counts_with_a_status),
+        cmocka_unit_test(regions_are_zeroed_and_page_aligned),
+        cmocka_unit_test(utf8_round_trips_every_code_point),
+        cmocka_unit_test(utf8_consumes_the_invalid_prefix),
+        cmocka_unit_test(utf8_stream_joins_split_characters),
+        cmocka_unit_test(utf8_stream_of_any_bytes_does_not_depend_on_the_split),
+        cmocka_unit_test(queue_keeps_order_while_it_grows),
+        cmocka_unit_test(queue_carries_items_between_threads),
+        cmocka_unit_test(panic_restores_prints_and_exits),
+        cmocka_unit_test(files_are_mapped_and_read),
+        cmocka_unit_test(large_files_are_read_whole),
+        cmocka_unit_test(what_cannot_be_mapped_says_so),
+        cmocka_unit_test(the_clock_can_be_frozen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

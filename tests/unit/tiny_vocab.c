@@ -1,0 +1,123 @@
+#include "tests/unit/tiny_vocab.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/utf8.h"
+#include "engine/text/tokenizer.h"
+
+// Merges in the order of their rank; both sides are characters or the results of earlier merges.
+static const char *const merges[][2] = {
+    {" ", "t"},  {"h", "e"}, {" t", "he"}, {" ", "a"},   {"i", "n"},  {"e", "r"},     {"o", "n"},    {" ", "s"},
+    {"r", "e"},  {" ", "w"}, {"n", "d"},   {" a", "nd"}, {"in", "g"}, {"o", "u"},     {" ", "i"},    {"a", "t"},
+    {"e", "n"},  {" ", "o"}, {" o", "f"},  {" t", "o"},  {"i", "t"},  {"i", "s"},     {" ", "c"},    {" ", "b"},
+    {"a", "r"},  {"o", "r"}, {"e", "s"},   {"l", "l"},   {"H", "e"},  {"He", "ll"},   {"Hell", "o"}, {" w", "or"},
+    {"l", "d"},  {" ", "y"}, {" y", "ou"}, {"l", "y"},   {"l", "e"},  {" wor", "ld"}, {" ", "l"},    {"e", "d"},
+    {"i", "l"},  {"r", "i"}, {"a", "s"},   {" ", "h"},   {" h", "e"}, {" w", "as"},   {"s", "t"},    {" ", "m"},
+    {" ", "f"},  {" ", "p"}, {"a", "y"},   {" ", "d"},   {" ", "n"},  {"e", "e"},     {" i", "t"},   {" i", "s"},
+    {" i", "n"}, {" ", "g"}, {"o", "o"},   {"t", "h"},   {" t", "h"}, {" th", "at"},  {"c", "h"},    {"O", "n"},
+    {"l", "i"},  {"t", "t"}, {"tt", "le"}, {" ", "r"},   {"k", "e"},  {"m", "e"},     {"v", "e"},    {"1", "9"},
+};
+enum { MERGE_COUNT = sizeof merges / sizeof *merges };
+
+struct vocabulary {
+    struct bytes tokens, scores, types;
+    int count;
+};
+
+static void vocabulary_add(struct vocabulary *v, const char *text, float score, int32_t type) {
+    bytes_string(&v->tokens, text);
+    bytes_put(&v->scores, &score, sizeof score);
+    bytes_put(&v->types, &type, sizeof type);
+    v->count++;
+}
+
+static int vocabulary_write(struct vocabulary *v, struct gguf_writer *w, bool scores) {
+    uint64_t n = (uint64_t)v->count;
+    gguf_writer_array(w, "tokenizer.ggml.tokens", GGUF_STRING, n, v->tokens.data, v->tokens.size);
+    if (scores) gguf_writer_array(w, "tokenizer.ggml.scores", GGUF_F32, n, v->scores.data, v->scores.size);
+    gguf_writer_array(w, "tokenizer.ggml.token_type", GGUF_I32, n, v->types.data, v->types.size);
+    free(v->tokens.data);
+    free(v->scores.data);
+    free(v->types.data);
+    return (int)n;
+}
+
+// Puts text at the end of out with every space replaced.
+static void append(char *out, const char *text, const char *space) {
+    out += strlen(out);
+    for (; *text; text++)
+        out += sprintf(out, "%.*s", *text == ' ' ? (int)strlen(space) : 1, *text == ' ' ? space : text);
+}
+
+int tiny_vocab_sentencepiece(struct gguf_writer *w) {
+    static const char *const others[] = {"\u2581", "é", "ü", "ß", "世", "界", "😀"};
+    struct vocabulary v = {0};
+    char text[64];
+    vocabulary_add(&v, "<unk>", 0, TOKEN_UNKNOWN);
+    vocabulary_add(&v, "<s>", 0, TOKEN_CONTROL);
+    vocabulary_add(&v, "</s>", 0, TOKEN_CONTROL);
+    for (int byte = 0; byte < 256; byte++) {
+        sprintf(text, "<0x%02X>", (unsigned)byte);
+        vocabulary_add(&v, text, 0, TOKEN_BYTE);
+    }
+    for (int i = 0; i < MERGE_COUNT; i++) {
+        text[0] = 0;
+        append(text, merges[i][0], others[0]);
+        append(text, merges[i][1], others[0]);
+        vocabulary_add(&v, text, (float)-i, TOKEN_NORMAL);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        vocabulary_add(&v, others[i], (float)-v.count, TOKEN_NORMAL);
+    for (char c = '!'; c <= '~'; c++) vocabulary_add(&v, (char[]){c, 0}, (float)-v.count, TOKEN_NORMAL);
+    gguf_writer_string(w, "tokenizer.ggml.model", "llama");
+    gguf_writer_u32(w, "tokenizer.ggml.unknown_token_id", 0);
+    gguf_writer_u32(w, "tokenizer.ggml.bos_token_id", 1);
+    gguf_writer_u32(w, "tokenizer.ggml.eos_token_id", 2);
+    return vocabulary_write(&v, w, true);
+}
+
+// The byte-level alphabet: printable bytes stand for themselves, the others for U+0100 and up in their order.
+static void byte_character(int byte, char out[5]) {
+    uint32_t code = 0x100;
+    for (int b = 0; b <= byte; b++) {
+        bool printable = (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
+        if (b == byte && printable)
+            code = (uint32_t)byte;
+        else if (b < byte && !printable)
+            code++;
+    }
+    out[utf8_encode(code, out)] = 0;
+}
+
+int tiny_vocab_byte_level(struct gguf_writer *w, const char *pre) {
+    static const char *const specials[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
+    struct vocabulary v = {0};
+    struct bytes list = {0};
+    char text[64], space[5];
+    for (int byte = 0; byte < 256; byte++) {
+        byte_character(byte, text);
+        vocabulary_add(&v, text, 0, TOKEN_NORMAL);
+    }
+    byte_character(' ', space);
+    for (int i = 0; i < MERGE_COUNT; i++) {
+        text[0] = 0;
+        append(text, merges[i][0], space);
+        size_t left = strlen(text);
+        append(text, merges[i][1], space);
+        vocabulary_add(&v, text, 0, TOKEN_NORMAL);
+        memmove(text + left + 1, text + left, strlen(text + left) + 1);
+        text[left] = ' ';
+        bytes_string(&list, text);
+    }
+    gguf_writer_array(w, "tokenizer.ggml.merges", GGUF_STRING, MERGE_COUNT, list.data, list.size);
+    free(list.data);
+    gguf_writer_string(w, "tokenizer.ggml.model", "gpt2");
+    gguf_writer_string(w, "tokenizer.ggml.pre", pre);
+    gguf_writer_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)v.count);
+    gguf_writer_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)v.count + 2);
+    gguf_writer_bool(w, "tokenizer.ggml.add_bos_token", false);
+    for (int i = 0; i < 3; i++) vocabulary_add(&v, specials[i], 0, TOKEN_CONTROL);
+    return vocabulary_write(&v, w, false);
+}

@@ -1,0 +1,197 @@
+#include "ui/flow.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/panic.h"
+#include "engine/base/utf8.h"
+
+#define FLOW_TAB 4
+
+// Room for `more` items of `size` bytes behind the `count` that are there.
+static void *grown(void *items, size_t count, size_t more, size_t *capacity, size_t size) {
+    if (count + more <= *capacity) return items;
+    size_t room = *capacity ? *capacity : 16;
+    while (room < count + more) room *= 2;
+    *capacity = room;
+    return xrealloc(items, room * size);
+}
+
+void flow_free(struct flow *f) {
+    free(f->text);
+    free(f->pieces);
+    *f = (struct flow){0};
+}
+
+void flow_clear(struct flow *f) {
+    f->size = f->n_pieces = 0;
+    f->column = 0;
+}
+
+static bool style_equal(struct style a, struct style b) {
+    return a.role == b.role && a.ground == b.ground && a.attributes == b.attributes && a.shade == b.shade;
+}
+
+void flow_add(struct flow *f, struct style style, const char *text, size_t size) {
+    f->text = grown(f->text, f->size, size * FLOW_TAB, &f->capacity, 1);
+    for (size_t i = 0; i < size; i++) {
+        char byte = text[i];
+        if (byte == '\r' && i + 1 < size && text[i + 1] == '\n') continue;
+        if (byte == '\t') {
+            do f->text[f->size++] = ' ';
+            while (++f->column % FLOW_TAB);
+            continue;
+        }
+        f->text[f->size++] = byte;
+        if (byte == '\n') f->column = 0;
+        else if (((unsigned char)byte & 0xc0) != 0x80) f->column++;
+    }
+    struct flow_piece *last = f->n_pieces ? &f->pieces[f->n_pieces - 1] : NULL;
+    if (!last || !style_equal(last->style, style)) {
+        f->pieces = grown(f->pieces, f->n_pieces, 1, &f->pieces_capacity, sizeof *f->pieces);
+        last = &f->pieces[f->n_pieces++];
+        last->style = style;
+    }
+    last->end = (uint32_t)f->size;
+}
+
+void flow_add_text(struct flow *f, struct style style, const char *text) { flow_add(f, style, text, strlen(text)); }
+
+// Punctuation that looks lost at the beginning of a line in Chinese and Japanese.
+static bool closes(uint32_t code) {
+    switch (code) {
+    case 0x3001: case 0x3002: case 0x300d: case 0x300f: case 0x3011: case 0x3015: case 0x30fb: case 0x30fc:
+    case 0xff01: case 0xff09: case 0xff0c: case 0xff0e: case 0xff1a: case 0xff1b: case 0xff1f: case 0x2026:
+        return true;
+    default:
+        return code < 0x80 && strchr(")]}.,;:!?", (int)code) && code;
+    }
+}
+
+static bool opens(uint32_t code) {
+    return code == 0x300c || code == 0x300e || code == 0x3010 || code == 0x3014 || code == 0xff08 || code == '(' || code == '[';
+}
+
+struct cluster {
+    uint32_t code; // its first code point
+    int width;
+    size_t size;
+};
+
+static struct cluster cluster_at(const char *text, size_t size, size_t at) {
+    struct cluster c;
+    utf8_decode(text + at, size - at, &c.code);
+    c.size = text_cluster(text + at, size - at, &c.width);
+    return c;
+}
+
+static bool breaks_between(struct cluster before, struct cluster after, uint32_t two_before) {
+    if (before.width == 2 || after.width == 2) return !closes(after.code) && !opens(before.code);
+    bool hyphen = before.code == '-' && after.code < 0x80 && isalnum((int)after.code);
+    return hyphen && two_before < 0x80 && isalnum((int)two_before);
+}
+
+size_t flow_break(const char *text, size_t size, size_t at, int columns, size_t *end) {
+    struct cluster before = {0};
+    uint32_t two_before = 0;
+    size_t break_end = 0, break_next = 0; // the last place a break may be; break_next 0: none
+    int column = 0;
+    for (size_t i = at; i < size;) {
+        if (text[i] == '\n') return *end = i, i + 1;
+        struct cluster c = cluster_at(text, size, i);
+        if (c.code == ' ') {
+            size_t next = i;
+            while (next < size && text[next] == ' ') next++, column++;
+            if (next < size && text[next] == '\n') return *end = i, next + 1;
+            if (i > at) break_end = i, break_next = next;
+            i = next, two_before = before.code, before = c;
+            continue;
+        }
+        if (before.size && before.code != ' ' && breaks_between(before, c, two_before)) break_end = break_next = i;
+        if (column + c.width > columns) {
+            if (break_next > at) return *end = break_end, break_next;
+            if (i > at) return *end = i, i;
+        }
+        column += c.width, i += c.size, two_before = before.code, before = c;
+    }
+    *end = size;
+    while (*end > at && text[*end - 1] == ' ' && column > columns) (*end)--, column--;
+    return size;
+}
+
+// ---- rows ----
+
+void lines_free(struct lines *l) {
+    free(l->text);
+    free(l->runs);
+    free(l->rows);
+    *l = (struct lines){0};
+}
+
+struct lines_mark lines_mark(const struct lines *l) { return (struct lines_mark){l->size, l->n_runs, l->n_rows}; }
+
+void lines_cut(struct lines *l, struct lines_mark mark) { l->size = mark.size, l->n_runs = mark.n_runs, l->n_rows = mark.n_rows; }
+
+void lines_row(struct lines *l) {
+    l->rows = grown(l->rows, l->n_rows, 1, &l->rows_capacity, sizeof *l->rows);
+    l->rows[l->n_rows++] = (struct lines_row){.first_run = (uint32_t)l->n_runs, .fill_from = -1};
+}
+
+void lines_fill(struct lines *l, int from, enum theme_role ground) {
+    l->rows[l->n_rows - 1].fill_from = from;
+    l->rows[l->n_rows - 1].fill = (uint8_t)ground;
+}
+
+int lines_run(struct lines *l, int column, struct style style, const char *text, size_t size) {
+    if (size == 0) return column;
+    l->text = grown(l->text, l->size, size, &l->capacity, 1);
+    l->runs = grown(l->runs, l->n_runs, 1, &l->runs_capacity, sizeof *l->runs);
+    memcpy(l->text + l->size, text, size);
+    l->runs[l->n_runs++] = (struct lines_run){(uint32_t)l->size, (uint32_t)size, column, style};
+    l->size += size;
+    return column + text_width(text, size);
+}
+
+int lines_repeat(struct lines *l, int column, struct style style, const char *symbol, int count) {
+    size_t size = strlen(symbol);
+    if (count <= 0) return column;
+    lines_run(l, column, style, symbol, size);
+    l->text = grown(l->text, l->size, size * (size_t)count, &l->capacity, 1);
+    for (int i = 1; i < count; i++, l->size += size) memcpy(l->text + l->size, symbol, size);
+    l->runs[l->n_runs - 1].size = (uint32_t)(size * (size_t)count);
+    return column + count;
+}
+
+// The piece that holds the byte at `at`.
+static size_t piece_at(const struct flow *f, size_t at) {
+    size_t low = 0, high = f->n_pieces;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (f->pieces[middle].end <= at) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+int lines_flow(struct lines *l, int column, const struct flow *f, size_t from, size_t to) {
+    for (size_t i = piece_at(f, from); from < to && i < f->n_pieces; i++) {
+        size_t stop = f->pieces[i].end < to ? f->pieces[i].end : to;
+        column = lines_run(l, column, f->pieces[i].style, f->text + from, stop - from);
+        from = stop;
+    }
+    return column;
+}
+
+void lines_draw(const struct lines *l, size_t row, struct canvas *c, struct rect clip, int x, int y, int columns) {
+    const struct lines_row *r = &l->rows[row];
+    if (r->fill_from >= 0 && r->fill_from < columns) {
+        struct style ground = {.role = ROLE_TEXT, .ground = r->fill};
+        struct rect area = {x + r->fill_from, y, columns - r->fill_from, 1};
+        if (area.x + area.width > clip.x + clip.width) area.width = clip.x + clip.width - area.x;
+        if (y >= clip.y && y < clip.y + clip.height && area.width > 0) canvas_fill(c, area, ground, ' ');
+    }
+    size_t end = row + 1 < l->n_rows ? l->rows[row + 1].first_run : l->n_runs;
+    for (size_t i = r->first_run; i < end; i++)
+        canvas_text(c, clip, x + l->runs[i].column, y, l->runs[i].style, l->text + l->runs[i].start, l->runs[i].size);
+}

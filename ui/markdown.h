@@ -1,0 +1,46 @@
+// Markdown: a model's answer laid out for a width, block by block.
+//
+// The source is cut into chunks at blank lines outside fences that are followed by an unindented line; each chunk goes
+// through md4c by itself. Chunks that are complete are final: while an answer grows only its last chunk is laid out
+// again. Nothing that was written is lost: HTML, link definitions and whatever md4c gives up on are shown as text.
+#ifndef CONFAB_UI_MARKDOWN_H
+#define CONFAB_UI_MARKDOWN_H
+
+#include "ui/flow.h"
+
+// A zeroed struct markdown is ready for use.
+struct markdown {
+    struct lines lines;      // the layout; rows are what callers read
+    struct lines_mark final; // rows before this belong to complete chunks
+    char *source;            // the text of those chunks, to recognise it
+    size_t source_size, source_capacity;
+    int width;
+    bool ascii;
+    unsigned ordered_next;   // an ordered list that ended the last final chunk goes on with this number; 0: none
+    char ordered_delimiter;
+    unsigned long chunks_laid_out; // ever; tests check by it that streaming is cheap
+};
+
+struct markdown_options {
+    int width;
+    bool ascii;
+    bool streaming; // more will follow: a last line of nothing but markers ("-", "**", "```") waits
+};
+
+void markdown_free(struct markdown *m);
+// Lays text out. Cheap when it continues the text of the call before at the same width.
+void markdown_layout(struct markdown *m, const char *text, size_t size, struct markdown_options o);
+
+// ---- between markdown.c and markdown_block.c ----
+
+// The fence that is open at a place in the source; length 0: none.
+struct markdown_fence {
+    char character;
+    size_t length;
+};
+// Steps over one line (without its newline).
+void markdown_fence_line(struct markdown_fence *open, const char *line, size_t size);
+// Lays one chunk out behind what m->lines has.
+void markdown_block(struct markdown *m, const char *text, size_t size);
+
+#endif

@@ -1,0 +1,450 @@
+// One chunk of Markdown to rows: md4c's events drive a small layout machine.
+//
+// Containers (quotations, list items) stand on a stack and prefix every row; leaf blocks (paragraphs, headings, code,
+// tables) collect their text in a flow and are laid out when they end.
+#include <md4c.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/panic.h"
+#include "engine/base/utf8.h"
+#include "ui/markdown.h"
+#include "ui/markdown_table.h"
+
+#define MAX_CONTAINERS 32 // deeper ones add no more indentation
+#define LEAST_COLUMNS 10  // what containers leave for the text
+#define MAX_COLUMNS 64    // a table with more is shown as it was written
+
+struct container {
+    bool item;            // of a list; else a quotation
+    bool fresh;           // no row has shown its marker yet
+    bool tight, ordered;  // of its list
+    char marker[16];
+    int columns;
+};
+
+struct list {
+    bool ordered, tight;
+    unsigned next; // number
+    char delimiter;
+    int depth;
+};
+
+struct block {
+    struct markdown *markdown;
+    struct container containers[MAX_CONTAINERS];
+    struct list lists[MAX_CONTAINERS];
+    int n_containers, n_lists; // counted beyond the maximum, kept up to it
+    struct flow flow;
+    struct style base; // of the leaf block's text
+    int strong, emphasis, strike, code, link, image;
+    size_t link_start;
+    bool gap;          // a blank row is due before the next block
+    unsigned heading;
+    char language[32];
+    struct table table;
+};
+
+static const struct style style_dim = {.role = ROLE_DIM, .ground = ROLE_GROUND};
+
+static int kept(int n) { return n < MAX_CONTAINERS ? n : MAX_CONTAINERS; }
+
+static struct list *innermost(struct block *b) { return b->n_lists ? &b->lists[kept(b->n_lists) - 1] : NULL; }
+
+// ---- rows and their prefixes ----
+
+static bool fits(const struct block *b, int column, int columns) { return column + columns + LEAST_COLUMNS <= b->markdown->width; }
+
+// Begins a row and draws what stands before its text; returns the column of the text.
+static int begin_row(struct block *b) {
+    struct lines *l = &b->markdown->lines;
+    int column = 0;
+    lines_row(l);
+    for (int i = 0; i < kept(b->n_containers); i++) {
+        struct container *c = &b->containers[i];
+        if (!fits(b, column, c->columns)) continue;
+        if (!c->item) lines_repeat(l, column, (struct style){.role = ROLE_QUOTE, .ground = ROLE_GROUND}, b->markdown->ascii ? "|" : "▎", 1);
+        else if (c->fresh) lines_run(l, column, style_dim, c->marker, strlen(c->marker));
+        c->fresh = false;
+        column += c->columns;
+    }
+    return column;
+}
+
+static int text_columns(const struct block *b) {
+    int column = 0;
+    for (int i = 0; i < kept(b->n_containers); i++)
+        if (fits(b, column, b->containers[i].columns)) column += b->containers[i].columns;
+    return b->markdown->width > column ? b->markdown->width - column : 1;
+}
+
+// The blank row between two blocks; quotations that have begun go on through it.
+static void close_gap(struct block *b) {
+    if (!b->gap) return;
+    b->gap = false;
+    int n = b->n_containers;
+    for (b->n_containers = 0; b->n_containers < kept(n) && !b->containers[b->n_containers].fresh;) b->n_containers++;
+    begin_row(b);
+    b->n_containers = n;
+}
+
+static void end_leaf(struct block *b) {
+    flow_clear(&b->flow);
+    struct list *list = innermost(b);
+    b->gap = !list || !list->tight;
+}
+
+// ---- leaf blocks ----
+
+static void wrap_flow(struct block *b) {
+    if (b->flow.size == 0) return;
+    close_gap(b);
+    int columns = text_columns(b);
+    for (size_t at = 0, end; at < b->flow.size;) {
+        size_t next = flow_break(b->flow.text, b->flow.size, at, columns, &end);
+        lines_flow(&b->markdown->lines, begin_row(b), &b->flow, at, end);
+        at = next;
+    }
+    end_leaf(b);
+}
+
+static void rule(struct block *b, int columns, enum theme_role role) {
+    struct lines *l = &b->markdown->lines;
+    struct style style = {.role = (uint8_t)role, .ground = ROLE_GROUND};
+    lines_repeat(l, begin_row(b), style, b->markdown->ascii ? "-" : "─", columns);
+}
+
+static void end_heading(struct block *b) {
+    int widest = text_width(b->flow.text, b->flow.size), columns = text_columns(b);
+    bool underlined = b->heading <= 1 && b->flow.size;
+    wrap_flow(b);
+    if (underlined) rule(b, widest < columns ? widest : columns, ROLE_BORDER);
+    b->gap = true;
+}
+
+// Code keeps its lines; those that are too long go on below, further in.
+static void code_line(struct block *b, size_t from, size_t to, int columns) {
+    struct lines *l = &b->markdown->lines;
+    int indent = 0;
+    while (from + (size_t)indent < to && b->flow.text[from + (size_t)indent] == ' ') indent++;
+    indent = indent + 2 < columns / 2 ? indent + 2 : 2;
+    size_t at = from;
+    do {
+        int column = begin_row(b);
+        lines_fill(l, column, ROLE_CODE_GROUND);
+        int further = at > from ? indent : 0;
+        size_t end = to, next = to;
+        if (at < to) next = flow_break(b->flow.text, to, at, columns - further > 1 ? columns - further : 1, &end);
+        lines_flow(l, column + 1 + further, &b->flow, at, end);
+        at = next;
+    } while (at < to);
+}
+
+static void end_code(struct block *b) {
+    struct lines *l = &b->markdown->lines;
+    int columns = text_columns(b) > 3 ? text_columns(b) - 2 : 1;
+    close_gap(b);
+    if (b->language[0]) {
+        struct style label = {.role = ROLE_DIM, .ground = ROLE_CODE_GROUND, .attributes = CELL_ITALIC};
+        int column = begin_row(b);
+        lines_fill(l, column, ROLE_CODE_GROUND);
+        lines_run(l, column + 1, label, b->language, strlen(b->language));
+    }
+    size_t size = b->flow.size;
+    if (size && b->flow.text[size - 1] == '\n') size--;
+    for (size_t at = 0; at <= size;) {
+        const char *newline = at < size ? memchr(b->flow.text + at, '\n', size - at) : NULL;
+        size_t end = newline ? (size_t)(newline - b->flow.text) : size;
+        code_line(b, at, end, columns);
+        at = end + 1;
+    }
+    end_leaf(b);
+}
+
+static bool end_table(struct block *b) {
+    struct table_layout layout;
+    if (!table_measure(&b->table, &b->flow, text_columns(b), &layout)) return false;
+    close_gap(b);
+    for (size_t row = 0; row < b->table.n_rows; row++) {
+        for (bool more = true; more;) {
+            int column = begin_row(b);
+            more = table_row(&b->table, &layout, &b->flow, row, &b->markdown->lines, column, b->markdown->ascii);
+        }
+        bool last = row + 1 == b->table.n_rows;
+        if (row == 0 || (layout.wrapped && !last)) table_rule(&layout, &b->markdown->lines, begin_row(b), b->markdown->ascii);
+    }
+    end_leaf(b);
+    return true;
+}
+
+// ---- md4c's events ----
+
+static struct style current_style(const struct block *b) {
+    struct style s = b->base;
+    if (b->strong) s.attributes |= CELL_BOLD, s.role = s.role == ROLE_TEXT ? ROLE_STRONG : s.role;
+    if (b->emphasis) s.attributes |= CELL_ITALIC;
+    if (b->strike) s.attributes |= CELL_STRIKE;
+    if (b->link) s.role = ROLE_LINK, s.attributes |= CELL_UNDERLINE;
+    if (b->code) s.role = ROLE_CODE, s.ground = ROLE_CODE_GROUND;
+    return s;
+}
+
+static struct style text_style(const struct block *b) {
+    struct style s = {.role = ROLE_TEXT, .ground = ROLE_GROUND};
+    for (int i = 0; i < kept(b->n_containers); i++)
+        if (!b->containers[i].item) s.role = ROLE_QUOTE;
+    return s;
+}
+
+static void push_container(struct block *b, struct container c) {
+    c.fresh = true;
+    if (b->n_containers < MAX_CONTAINERS) b->containers[b->n_containers] = c;
+    b->n_containers++;
+}
+
+static void begin_list(struct block *b, struct list list) {
+    struct list *outer = innermost(b);
+    list.depth = b->n_lists;
+    if (outer && outer->tight) b->gap = false;
+    if (b->n_lists < MAX_CONTAINERS) b->lists[b->n_lists] = list;
+    b->n_lists++;
+}
+
+// Numbers go on where the list of the chunk before ended, as they would in one document.
+static void begin_ordered(struct block *b, const MD_BLOCK_OL_DETAIL *d) {
+    struct markdown *m = b->markdown;
+    bool goes_on = b->n_containers == 0 && m->ordered_next && m->ordered_delimiter == d->mark_delimiter;
+    begin_list(b, (struct list){.ordered = true, .tight = d->is_tight, .next = goes_on ? m->ordered_next : d->start, .delimiter = d->mark_delimiter});
+}
+
+static void end_list(struct block *b) {
+    struct list list = *innermost(b);
+    b->n_lists--;
+    if (b->n_containers == 0) {
+        b->markdown->ordered_next = list.ordered ? list.next : 0;
+        b->markdown->ordered_delimiter = list.delimiter;
+    }
+    struct list *outer = innermost(b);
+    b->gap = !outer || !outer->tight;
+}
+
+static void begin_item(struct block *b, const MD_BLOCK_LI_DETAIL *d) {
+    static const char *const bullets[2][3] = {{"•", "◦", "▪"}, {"*", "-", "+"}};
+    struct list *list = innermost(b);
+    struct container c = {.item = true};
+    if (d->is_task) {
+        bool done = d->task_mark != ' ';
+        snprintf(c.marker, sizeof c.marker, "%s ", b->markdown->ascii ? (done ? "[x]" : "[ ]") : (done ? "☑" : "☐"));
+    } else if (list->ordered) {
+        snprintf(c.marker, sizeof c.marker, "%u%c ", list->next++, list->delimiter);
+    } else {
+        snprintf(c.marker, sizeof c.marker, "%s ", bullets[b->markdown->ascii][list->depth % 3]);
+    }
+    c.columns = text_width(c.marker, strlen(c.marker));
+    push_container(b, c);
+    b->base = text_style(b);
+}
+
+static void end_item(struct block *b) {
+    wrap_flow(b);
+    if (b->containers[kept(b->n_containers) - 1].fresh && b->n_containers <= MAX_CONTAINERS) close_gap(b), begin_row(b);
+    b->n_containers--;
+    b->gap = !innermost(b)->tight;
+}
+
+static void begin_code(struct block *b, const MD_BLOCK_CODE_DETAIL *d) {
+    size_t size = d->lang.size < sizeof b->language ? d->lang.size : sizeof b->language - 1;
+    while (size && utf8_incomplete(d->lang.text, size)) size--;
+    if (size) memcpy(b->language, d->lang.text, size);
+    b->language[size] = 0;
+    b->base = (struct style){.role = ROLE_CODE, .ground = ROLE_CODE_GROUND};
+}
+
+static int enter_block(MD_BLOCKTYPE type, void *detail, void *user) {
+    struct block *b = user;
+    if (type < MD_BLOCK_THEAD) wrap_flow(b); // the text of a tight list item before a list in it
+    if (b->n_containers == 0 && type != MD_BLOCK_OL && type != MD_BLOCK_DOC) b->markdown->ordered_next = 0;
+    b->base = text_style(b);
+    switch (type) {
+    case MD_BLOCK_QUOTE:
+        push_container(b, (struct container){.columns = 2});
+        b->base = text_style(b);
+        break;
+    case MD_BLOCK_UL: begin_list(b, (struct list){.tight = ((MD_BLOCK_UL_DETAIL *)detail)->is_tight}); break;
+    case MD_BLOCK_OL: begin_ordered(b, detail); break;
+    case MD_BLOCK_LI: begin_item(b, detail); break;
+    case MD_BLOCK_H:
+        b->heading = ((MD_BLOCK_H_DETAIL *)detail)->level;
+        b->base = (struct style){.role = ROLE_HEADING, .ground = ROLE_GROUND, .attributes = b->heading > 2 ? CELL_BOLD | CELL_ITALIC : CELL_BOLD};
+        break;
+    case MD_BLOCK_CODE: begin_code(b, detail); break;
+    case MD_BLOCK_TABLE:
+        if (((MD_BLOCK_TABLE_DETAIL *)detail)->col_count > MAX_COLUMNS) return 1;
+        table_clear(&b->table);
+        break;
+    case MD_BLOCK_TR: table_begin_row(&b->table); break;
+    case MD_BLOCK_TH:
+        b->base = (struct style){.role = ROLE_STRONG, .ground = ROLE_GROUND, .attributes = CELL_BOLD};
+        break;
+    default: break;
+    }
+    return 0;
+}
+
+static enum table_align alignment(const MD_BLOCK_TD_DETAIL *d) {
+    return d->align == MD_ALIGN_RIGHT ? TABLE_RIGHT : d->align == MD_ALIGN_CENTER ? TABLE_CENTRE : TABLE_LEFT;
+}
+
+static int leave_block(MD_BLOCKTYPE type, void *detail, void *user) {
+    struct block *b = user;
+    switch (type) {
+    case MD_BLOCK_QUOTE:
+        b->n_containers--;
+        end_leaf(b);
+        break;
+    case MD_BLOCK_UL: case MD_BLOCK_OL: end_list(b); break;
+    case MD_BLOCK_LI: end_item(b); break;
+    case MD_BLOCK_HR:
+        close_gap(b);
+        rule(b, text_columns(b), ROLE_BORDER);
+        end_leaf(b);
+        break;
+    case MD_BLOCK_H: end_heading(b); break;
+    case MD_BLOCK_CODE: end_code(b); break;
+    case MD_BLOCK_P: wrap_flow(b); break;
+    case MD_BLOCK_TH: case MD_BLOCK_TD: table_end_cell(&b->table, b->flow.size, alignment(detail)); break;
+    case MD_BLOCK_TABLE: return end_table(b) ? 0 : 1;
+    default: break;
+    }
+    return 0;
+}
+
+static int *span_depth(struct block *b, MD_SPANTYPE type) {
+    switch (type) {
+    case MD_SPAN_EM: return &b->emphasis;
+    case MD_SPAN_STRONG: return &b->strong;
+    case MD_SPAN_DEL: return &b->strike;
+    case MD_SPAN_CODE: return &b->code;
+    case MD_SPAN_A: return &b->link;
+    default: return &b->image;
+    }
+}
+
+static int enter_span(MD_SPANTYPE type, void *detail, void *user) {
+    (void)detail;
+    struct block *b = user;
+    if ((type == MD_SPAN_A || type == MD_SPAN_IMG) && !b->link && !b->image) b->link_start = b->flow.size;
+    ++*span_depth(b, type);
+    return 0;
+}
+
+// The address stands behind the text of a link, unless it is the text.
+static void add_address(struct block *b, const MD_ATTRIBUTE *address) {
+    size_t shown = b->flow.size - b->link_start;
+    bool same = shown <= address->size && address->size - shown <= 8
+                && memcmp(b->flow.text + b->link_start, address->text + address->size - shown, shown) == 0 && shown;
+    if (same || address->size == 0) return;
+    struct style style = {.role = ROLE_DIM, .ground = ROLE_GROUND};
+    flow_add_text(&b->flow, style, shown ? " (" : "(");
+    flow_add(&b->flow, style, address->text, address->size);
+    flow_add_text(&b->flow, style, ")");
+}
+
+static int leave_span(MD_SPANTYPE type, void *detail, void *user) {
+    struct block *b = user;
+    --*span_depth(b, type);
+    if (type == MD_SPAN_A && !b->image) add_address(b, &((MD_SPAN_A_DETAIL *)detail)->href);
+    if (type == MD_SPAN_IMG && !b->link && !b->image) add_address(b, &((MD_SPAN_IMG_DETAIL *)detail)->src);
+    return 0;
+}
+
+static void add_entity(struct block *b, const char *text, size_t size) {
+    static const struct { const char *name; uint32_t code; } named[] = {
+        {"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}, {"&nbsp;", 0xa0},
+        {"&mdash;", 0x2014}, {"&ndash;", 0x2013}, {"&hellip;", 0x2026}, {"&copy;", 0xa9}, {"&times;", 0xd7},
+    };
+    char bytes[4];
+    uint32_t code = 0;
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        if (strlen(named[i].name) == size && memcmp(named[i].name, text, size) == 0) code = named[i].code;
+    if (size > 3 && text[1] == '#') {
+        bool hexadecimal = text[2] == 'x' || text[2] == 'X';
+        code = (uint32_t)strtoul(text + (hexadecimal ? 3 : 2), NULL, hexadecimal ? 16 : 10);
+        if (code == 0) code = UTF8_REPLACEMENT;
+    }
+    if (code) flow_add(&b->flow, current_style(b), bytes, utf8_encode(code, bytes));
+    else flow_add(&b->flow, current_style(b), text, size);
+}
+
+static int add_text(MD_TEXTTYPE type, const MD_CHAR *text, MD_SIZE size, void *user) {
+    struct block *b = user;
+    switch (type) {
+    case MD_TEXT_NULLCHAR: flow_add_text(&b->flow, current_style(b), "\xef\xbf\xbd"); break;
+    case MD_TEXT_BR: case MD_TEXT_SOFTBR: flow_add_text(&b->flow, current_style(b), "\n"); break; // models mean their lines
+    case MD_TEXT_ENTITY: add_entity(b, text, size); break;
+    default: flow_add(&b->flow, current_style(b), text, size); break;
+    }
+    return 0;
+}
+
+// ---- the chunk ----
+
+// "[name]: address" would vanish as a definition; a backslash keeps it visible. Returns how many bytes to put it after, or −1.
+static int definition(const char *line, size_t size) {
+    size_t i = 0;
+    while (i < size && (line[i] == '>' || (line[i] == ' ' && i < 4))) i++;
+    if (i >= size || line[i] != '[') return -1;
+    const char *close = memchr(line + i, ']', size - i);
+    return close && close + 1 < line + size && close[1] == ':' ? (int)i : -1;
+}
+
+static char *without_definitions(const char *text, size_t size, size_t *out_size) {
+    char *out = xmalloc(size * 2 + 1);
+    size_t n = 0;
+    struct markdown_fence fence = {0};
+    for (size_t at = 0; at < size;) {
+        const char *newline = memchr(text + at, '\n', size - at);
+        size_t end = newline ? (size_t)(newline - text) + 1 : size;
+        markdown_fence_line(&fence, text + at, end - at - (newline != NULL));
+        int head = fence.length ? -1 : definition(text + at, end - at);
+        if (head >= 0) {
+            memcpy(out + n, text + at, (size_t)head);
+            n += (size_t)head, at += (size_t)head;
+            out[n++] = '\\';
+        }
+        memcpy(out + n, text + at, end - at);
+        n += end - at, at = end;
+    }
+    *out_size = n;
+    return out;
+}
+
+static void plain(struct block *b, const char *text, size_t size) {
+    b->n_containers = b->n_lists = 0;
+    flow_clear(&b->flow);
+    flow_add(&b->flow, (struct style){.role = ROLE_TEXT, .ground = ROLE_GROUND}, text, size);
+    while (b->flow.size && b->flow.text[b->flow.size - 1] == '\n') b->flow.size--;
+    wrap_flow(b);
+}
+
+void markdown_block(struct markdown *m, const char *text, size_t size) {
+    static const MD_PARSER parser = {
+        .flags = MD_FLAG_TABLES | MD_FLAG_STRIKETHROUGH | MD_FLAG_TASKLISTS | MD_FLAG_PERMISSIVEURLAUTOLINKS | MD_FLAG_NOHTML,
+        .enter_block = enter_block, .leave_block = leave_block,
+        .enter_span = enter_span, .leave_span = leave_span, .text = add_text,
+    };
+    struct lines_mark start = lines_mark(&m->lines);
+    struct block b = {.markdown = m, .gap = start.n_rows > 0};
+    size_t clean_size;
+    char *clean = without_definitions(text, size, &clean_size);
+    m->chunks_laid_out++;
+    if (md_parse(clean, (MD_SIZE)clean_size, &parser, &b) != 0) {
+        lines_cut(&m->lines, start);
+        b.gap = start.n_rows > 0;
+        plain(&b, text, size);
+    }
+    free(clean);
+    table_free(&b.table);
+    flow_free(&b.flow);
+}

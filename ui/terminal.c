@@ -1,0 +1,291 @@
+#include "ui/terminal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "engine/base/panic.h"
+#include "ui/terminal_parts.h"
+
+#define NCURSES_NOMACROS // last: it takes many a name for itself
+#include <curses.h>
+#include <term.h>
+
+enum { TRUE_COLOUR = 1 << 24, WIDEST = 1000, TALLEST = 500, READ_BYTES = 64 * 1024 };
+
+struct terminal {
+    int input, output;
+    bool ended;
+    struct key_decoder keys;
+    struct renderer renderer;
+};
+
+// ---- taking the terminal over and giving it back ----
+//
+// Kept apart from struct terminal, because signal handlers and the panic hook use it: everything they need is computed
+// beforehand, and they call nothing but write, tcsetattr and the signal functions.
+//
+//   free ──take──► taken ──give_back──► free        SIGTSTP: give back, stop; SIGCONT: take again
+static struct {
+    int input, output;
+    bool is_terminal;              // of the input: its modes are ours to change
+    struct termios before, raw;
+    char enter[128], leave[128];
+    atomic_bool taken;
+    bool open;                     // between terminal_open and terminal_close
+    volatile sig_atomic_t resumed; // what is shown is unknown
+    pthread_t thread;              // that draws
+    stack_t stack_before;
+    _Alignas(16) char stack[64 * 1024]; // for handlers: the ordinary one may be what overflowed
+} hold;
+
+// Async-signal-safe. False when the terminal is gone.
+static bool write_all(int fd, const char *bytes, size_t size) {
+    while (size) {
+        ssize_t n = write(fd, bytes, size);
+        if (n > 0) bytes += n, size -= (size_t)n;
+        else if (n < 0 && errno == EAGAIN) poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
+        else if (n < 0 && errno != EINTR) return false;
+    }
+    return true;
+}
+
+static void modes_set(const struct termios *modes, int when) {
+    while (hold.is_terminal && tcsetattr(hold.input, when, modes) < 0 && errno == EINTR) {}
+}
+
+static void hold_give_back(void) {
+    if (!atomic_exchange(&hold.taken, false)) return;
+    write_all(hold.output, hold.leave, strlen(hold.leave));
+    modes_set(&hold.before, TCSAFLUSH); // mouse reports on their way are not for the shell
+}
+
+// The modes first: in the background that stops the process again until it is in front.
+static void hold_take(void) {
+    modes_set(&hold.raw, TCSADRAIN);
+    atomic_store(&hold.taken, true);
+    write_all(hold.output, hold.enter, strlen(hold.enter));
+    hold.resumed = 1;
+}
+
+// ---- signals ----
+
+static const int fatal_signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof *fatal_signals };
+static struct sigaction fatal_before[FATAL_SIGNALS], stop_before, continue_before;
+
+// What was there before us decides what the signal does next: mostly to die of it.
+static void on_fatal(int signal_number) {
+    int saved = errno;
+    hold_give_back();
+    for (int i = 0; i < FATAL_SIGNALS; i++)
+        if (fatal_signals[i] == signal_number) sigaction(signal_number, &fatal_before[i], NULL);
+    raise(signal_number); // blocked until this returns
+    errno = saved;
+}
+
+static void stop_install(void);
+
+static void on_stop(int signal_number) {
+    int saved = errno;
+    hold_give_back();
+    signal(signal_number, SIG_DFL);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signal_number);
+    raise(signal_number);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL); // stops here
+    stop_install();
+    if (!atomic_load(&hold.taken)) hold_take(); // not by SIGCONT's handler: there was nobody to stop for
+    errno = saved;
+}
+
+static void on_continue(int signal_number) {
+    int saved = errno;
+    if (pthread_equal(pthread_self(), hold.thread)) hold_take();
+    else pthread_kill(hold.thread, signal_number); // whose poll() must wake up to draw
+    errno = saved;
+}
+
+static void stop_install(void) {
+    struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTSTP, &action, NULL);
+}
+
+static void signals_install(void) {
+    hold.thread = pthread_self();
+    stack_t stack = {.ss_sp = hold.stack, .ss_size = sizeof hold.stack};
+    sigaltstack(&stack, &hold.stack_before);
+    struct sigaction action = {.sa_handler = on_fatal, .sa_flags = SA_ONSTACK};
+    sigfillset(&action.sa_mask);
+    for (int i = 0; i < FATAL_SIGNALS; i++) {
+        sigaction(fatal_signals[i], NULL, &fatal_before[i]);
+        if (fatal_before[i].sa_handler != SIG_IGN) sigaction(fatal_signals[i], &action, NULL);
+    }
+    sigaction(SIGTSTP, NULL, &stop_before);
+    stop_install();
+    action = (struct sigaction){.sa_handler = on_continue, .sa_flags = SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGCONT, &action, &continue_before);
+}
+
+static void signals_remove(void) {
+    for (int i = 0; i < FATAL_SIGNALS; i++) sigaction(fatal_signals[i], &fatal_before[i], NULL);
+    sigaction(SIGTSTP, &stop_before, NULL);
+    sigaction(SIGCONT, &continue_before, NULL);
+    if (!(hold.stack_before.ss_flags & SS_DISABLE)) sigaltstack(&hold.stack_before, NULL);
+    else sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
+}
+
+// ---- what the terminal can do ----
+
+struct abilities {
+    bool moves_cursor, other_screen, cursor_shape;
+    int colours;
+};
+
+static bool capability(const char *name) {
+    const char *text = tigetstr(name);
+    return text && text != (char *)-1;
+}
+
+// Colours that terminfo announces: 24-bit ones by the flags RGB or Tc, which are no standard capabilities.
+static int terminfo_colours(void) {
+    if (tigetflag("RGB") > 0 || tigetnum("RGB") > 0 || capability("RGB") || tigetflag("Tc") > 0) return TRUE_COLOUR;
+    int n = tigetnum("colors");
+    return n >= TRUE_COLOUR ? TRUE_COLOUR : n >= 256 ? 256 : n >= 8 ? 16 : 1;
+}
+
+// A terminal that no terminfo entry describes is most likely a modern one.
+static struct abilities abilities_ask(const char *term, int output) {
+    struct abilities a = {true, true, true, term && strstr(term, "256color") ? 256 : 16};
+    int error;
+    if (!term || !*term) return (struct abilities){0};
+    if (setupterm(term, output, &error) != OK) return a;
+    a = (struct abilities){capability("cup"), capability("smcup"), capability("Ss"), terminfo_colours()};
+    del_curterm(cur_term);
+    return a;
+}
+
+static int colours_choose(int wanted, int announced) {
+    const char *none = getenv("NO_COLOR"), *true_colour = getenv("COLORTERM");
+    if (wanted) return wanted;
+    if (none && *none) return 1;
+    if (true_colour && (strcmp(true_colour, "truecolor") == 0 || strcmp(true_colour, "24bit") == 0)) return TRUE_COLOUR;
+    return announced;
+}
+
+// Alternate screen, no wrapping at the right edge, bracketed paste, mouse buttons and wheel with coordinates in
+// decimal, a bar as cursor. And back, in any state.
+static void hold_prepare(const struct abilities *a) {
+    snprintf(hold.enter, sizeof hold.enter, "%s\033[?7l\033[?2004h\033[?1000h\033[?1006h%s\033[?25l", a->other_screen ? "\033[?1049h" : "",
+             a->cursor_shape ? "\033[6 q" : "");
+    snprintf(hold.leave, sizeof hold.leave, "\033[?2026l\033[0m\033[?1006l\033[?1000l\033[?2004l\033[?7h%s\033[?25h%s",
+             a->cursor_shape ? "\033[0 q" : "", a->other_screen ? "\033[?1049l" : "\033[H\033[2J");
+}
+
+// ---- the terminal ----
+
+struct terminal *terminal_open(const struct terminal_options *o, struct status *st) {
+    static bool registered;
+    assert(!hold.open);
+    setlocale(LC_CTYPE, "");
+    const char *term = getenv("TERM");
+    struct abilities a = abilities_ask(term, o->output_fd);
+    if (!a.moves_cursor) {
+        status_fail(st, STATUS_UNSUPPORTED, "the terminal (TERM=%.64s) cannot move its cursor", term ? term : "");
+        return NULL;
+    }
+    hold.input = o->input_fd, hold.output = o->output_fd;
+    hold.is_terminal = tcgetattr(o->input_fd, &hold.before) == 0;
+    hold.raw = hold.before;
+    cfmakeraw(&hold.raw);
+    hold.raw.c_cc[VMIN] = 1, hold.raw.c_cc[VTIME] = 0;
+    hold_prepare(&a);
+    struct terminal *t = xcalloc(1, sizeof *t);
+    t->input = o->input_fd, t->output = o->output_fd;
+    t->keys.rxvt = strncmp(term, "rxvt", 4) == 0;
+    renderer_open(&t->renderer, colours_choose(o->colours, a.colours), strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
+    hold.open = true;
+    signals_install();
+    if (!registered) registered = atexit(hold_give_back) == 0;
+    panic_set_hook(hold_give_back);
+    hold_take();
+    return t;
+}
+
+void terminal_close(struct terminal *t) {
+    if (!t) return;
+    hold_give_back();
+    signals_remove();
+    panic_set_hook(NULL);
+    hold.open = false;
+    key_decoder_close(&t->keys);
+    renderer_close(&t->renderer);
+    free(t);
+}
+
+void terminal_size(const struct terminal *t, int *width, int *height) {
+    struct winsize size = {0};
+    if (ioctl(t->output, TIOCGWINSZ, &size) < 0 || !size.ws_col || !size.ws_row) ioctl(t->input, TIOCGWINSZ, &size);
+    bool known = size.ws_col && size.ws_row;
+    *width = !known ? 80 : size.ws_col < WIDEST ? size.ws_col : WIDEST;
+    *height = !known ? 24 : size.ws_row < TALLEST ? size.ws_row : TALLEST;
+}
+
+// Reads what waits, if anything does.
+static bool terminal_read(struct terminal *t) {
+    struct pollfd p = {.fd = t->input, .events = POLLIN};
+    if (t->ended || poll(&p, 1, 0) <= 0) return false;
+    ssize_t n = read(t->input, key_decoder_room(&t->keys, READ_BYTES), READ_BYTES);
+    if (n > 0) key_decoder_filled(&t->keys, (size_t)n);
+    if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) t->ended = true;
+    return n > 0;
+}
+
+bool terminal_key(struct terminal *t, struct key *out) {
+    do {
+        if (key_decoder_next(&t->keys, out)) return true;
+    } while (terminal_read(t));
+    return false;
+}
+
+bool terminal_ended(const struct terminal *t) { return t->ended; }
+
+int terminal_timeout(const struct terminal *t) { return key_decoder_timeout(&t->keys); }
+
+void terminal_draw(struct terminal *t, const struct canvas *c, const struct theme *theme, int cursor_x, int cursor_y) {
+    do {
+        if (hold.resumed) renderer_forget(&t->renderer);
+        hold.resumed = 0;
+        renderer_frame(&t->renderer, c, theme, cursor_x, cursor_y);
+        if (atomic_load(&hold.taken) && !write_all(t->output, t->renderer.out, t->renderer.size)) t->ended = true;
+    } while (hold.resumed); // stopped and continued meanwhile
+}
+
+void terminal_forget(struct terminal *t) { renderer_forget(&t->renderer); }
+
+void terminal_suspend(struct terminal *t) {
+    (void)t;
+    raise(SIGTSTP);
+}
+
+bool terminal_unicode(const struct terminal *t) { return t->renderer.unicode; }
+
+int terminal_colours(const struct terminal *t) { return t->renderer.colours; }
+
+bool terminal_write(struct terminal *t, const char *bytes, size_t size) {
+    return atomic_load(&hold.taken) && write_all(t->output, bytes, size);
+}

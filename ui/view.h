@@ -1,0 +1,60 @@
+// View: the panes of the screen. Each draws what a struct screen_view shows into its rectangle, by role, and says which
+// places can be clicked. Views keep nothing between frames; what lasts (scroll positions, layouts) is in
+// struct transcript, struct composer and the screen.
+#ifndef CONFAB_UI_VIEW_H
+#define CONFAB_UI_VIEW_H
+
+#include "ui/canvas.h"
+#include "ui/layout.h"
+#include "ui/screen.h"
+
+enum hit_kind { HIT_COMMAND, HIT_CHAT, HIT_KNOB, HIT_ROW }; // number: the command, chat, knob, row of an overlay
+struct hit {
+    struct rect area;
+    enum hit_kind kind;
+    int number;
+};
+
+#define VIEW_HITS 256
+struct view_frame {
+    struct canvas *canvas;
+    const struct screen_view *view;
+    struct hit hits[VIEW_HITS]; // those drawn later lie on top
+    int n_hits;
+};
+
+void frame_hit(struct view_frame *f, struct rect area, enum hit_kind kind, int number);
+const struct hit *frame_find(const struct view_frame *f, int x, int y); // NULL: nothing there
+
+// ---- panes; `box` is with its border ----
+void view_chats(struct view_frame *f, struct rect box, int *scroll); // keeps the current chat in sight unless scrolled away
+void view_throughput(struct view_frame *f, struct rect box);
+void view_kv(struct view_frame *f, struct rect box);
+void view_latency(struct view_frame *f, struct rect box);
+void view_welcome(struct view_frame *f, struct rect area);
+void view_gauge(struct view_frame *f, struct rect line); // tokens of the context, on a border or rule
+
+struct view_status {
+    const char *text; // NULL: the knobs are shown
+    bool bad, fading;
+};
+void view_sampling(struct view_frame *f, struct rect line, struct view_status status);
+
+// ---- what they share ----
+
+struct style view_style(enum theme_role role);
+struct style view_bold(enum theme_role role);
+// A box with a clickable title; returns the room inside.
+struct rect view_box(struct view_frame *f, struct rect box, int digit, const char *title, enum ui_command_id toggle);
+// "label value" in one of the figure panes: label dim. Returns the columns advanced.
+int view_figure(struct view_frame *f, struct rect clip, int x, int y, const char *label, enum theme_role role, const char *value);
+// The same right-aligned in clip, unless it would reach left of `from`.
+void view_figure_right(struct view_frame *f, struct rect clip, int from, int y, const char *label, enum theme_role role, const char *value);
+
+#define VIEW_NUMBER 32
+const char *view_number(long long n, char out[VIEW_NUMBER]);      // "12,040"
+const char *view_rate(double per_second, char out[VIEW_NUMBER]);  // "41.8", "512", "1.2k"
+const char *view_seconds(double seconds, char out[VIEW_NUMBER]);  // "88 ms", "2.10 s"
+const char *view_key(const char *key, char out[VIEW_NUMBER]);     // "C-p" → "^P", "M-Up" → "Alt+Up"
+
+#endif

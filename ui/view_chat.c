@@ -1,0 +1,57 @@
+// What belongs to the chat's box beside the transcript: the context gauge, and the hint in a chat without messages.
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/view.h"
+
+#define GAUGE_COLUMNS 10
+
+// "1,204 / 8,192 tokens ▓▓▓░░░░░░░", shortened until it fits.
+void view_gauge(struct view_frame *f, struct rect line) {
+    const struct screen_view *v = f->view;
+    if (v->context_size <= 0) return;
+    char used[VIEW_NUMBER], size[VIEW_NUMBER], text[3 * VIEW_NUMBER];
+    double share = (double)v->context_used / v->context_size;
+    enum theme_role role = share >= 0.95 ? ROLE_BAD : share >= 0.8 ? ROLE_WARN : ROLE_TEXT;
+    int width = snprintf(text, sizeof text, "%s / %s tokens", view_number(v->context_used, used), view_number(v->context_size, size));
+    if (width > line.width) width = snprintf(text, sizeof text, "%s/%s", used, size);
+    if (width > line.width) return;
+    int x = line.x + canvas_text(f->canvas, line, line.x, line.y, view_style(role), text, (size_t)width) + 1;
+    if (x + GAUGE_COLUMNS <= line.x + line.width)
+        canvas_gauge(f->canvas, line, x, line.y, GAUGE_COLUMNS, share > 1 ? 1 : share, share >= 0.8 ? role : ROLE_GAUGE);
+}
+
+struct tip { enum ui_command_id command; const char *text; };
+
+static int draw_tips(struct view_frame *f, struct rect area, int y, const struct tip *tips, int n) {
+    int columns = 0;
+    char key[VIEW_NUMBER];
+    for (int i = 0; i < n; i++) {
+        int width = (int)strlen(view_key(ui_commands[tips[i].command].key, key));
+        columns = width > columns ? width : columns;
+    }
+    for (int i = 0; i < n; i++, y++) {
+        const char *text = tips[i].text ? tips[i].text : ui_commands[tips[i].command].help;
+        canvas_print(f->canvas, area, area.x + 2, y, view_style(ROLE_ACCENT), "%s", view_key(ui_commands[tips[i].command].key, key));
+        canvas_print(f->canvas, area, area.x + columns + 4, y, view_style(ROLE_DIM), "%s", text);
+        frame_hit(f, (struct rect){area.x + 2, y, area.width - 2, 1}, HIT_COMMAND, tips[i].command);
+    }
+    return y;
+}
+
+void view_welcome(struct view_frame *f, struct rect area) {
+    static const struct tip things[] = {
+        {COMMAND_SEND, "sends what you write below; watch the boxes while it is answered"},
+        {COMMAND_NEW, "begins a second chat while the first still answers"},
+        {COMMAND_KNOB_UP, "raises the chosen knob, even in mid-answer"},
+    };
+    static const struct tip keys[] = {{COMMAND_HELP, NULL}, {COMMAND_PALETTE, NULL}, {COMMAND_NEWLINE, NULL}, {COMMAND_INTERRUPT, NULL}, {COMMAND_QUIT, NULL}};
+    const char *model = f->view->model_name ? f->view->model_name : "the model";
+    int y = area.y + (area.height > 20 ? (area.height - 14) / 3 : 0);
+    canvas_print(f->canvas, area, area.x, y, view_bold(ROLE_MODEL), "Talk with %s", model);
+    y = area.height >= 12 ? y + 2 : y + 1;
+    canvas_print(f->canvas, area, area.x, y++, view_style(ROLE_TEXT), "Three things to try");
+    y = draw_tips(f, area, y, things, 3) + (area.height >= 12);
+    canvas_print(f->canvas, area, area.x, y++, view_style(ROLE_TEXT), "Keys to know");
+    draw_tips(f, area, y, keys, sizeof keys / sizeof *keys);
+}

@@ -1,0 +1,109 @@
+// The KV cache: figures, and a map in which every page (or every few pages, when there are more than cells) is a cell
+// coloured by whom it belongs to and as high as it is filled.
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/view.h"
+
+enum page_kind { PAGE_FREE, PAGE_KEPT, PAGE_OWNED, PAGE_CURRENT, PAGE_SHARED, PAGE_KINDS };
+
+static const struct { enum theme_role role; const char *legend; } kinds[PAGE_KINDS] = {
+    [PAGE_FREE] = {ROLE_KV_FREE, "free"},         [PAGE_KEPT] = {ROLE_KV_KEPT, "kept"},
+    [PAGE_OWNED] = {ROLE_KV_OWNED, "others"},     [PAGE_CURRENT] = {ROLE_KV_CURRENT, "this chat"},
+    [PAGE_SHARED] = {ROLE_KV_SHARED, "shared"},
+};
+
+static enum page_kind kind_of(const struct page_figures *p, uint64_t current) {
+    if (p->references == 0) return PAGE_FREE;
+    if (p->kept) return PAGE_KEPT;
+    if (p->references > 1) return PAGE_SHARED;
+    return p->conversation == current ? PAGE_CURRENT : PAGE_OWNED;
+}
+
+struct map_cell {
+    enum page_kind kind; // of most of its tokens
+    double share;        // filled, 0–1
+    uint8_t shade;       // tells the other conversations apart
+};
+
+static struct map_cell map_cell(const struct engine_figures *g, int first, int last, uint64_t current) {
+    int tokens[PAGE_KINDS] = {0}, filled = 0;
+    struct map_cell cell = {.kind = PAGE_FREE};
+    uint64_t owner = 0;
+    for (int i = first; i < last; i++) {
+        const struct page_figures *p = &g->pages[i];
+        enum page_kind kind = kind_of(p, current);
+        if (kind == PAGE_FREE) continue;
+        tokens[kind] += p->filled ? p->filled : 1;
+        filled += p->filled;
+        if (kind == PAGE_OWNED) owner = p->conversation;
+    }
+    for (int k = PAGE_KEPT; k < PAGE_KINDS; k++)
+        if (tokens[k] > 0 && (cell.kind == PAGE_FREE || tokens[k] > tokens[cell.kind])) cell.kind = (enum page_kind)k;
+    int room = (last - first) * g->page_tokens;
+    cell.share = room > 0 ? (double)filled / room : 0;
+    if (cell.kind == PAGE_OWNED) cell.shade = (uint8_t)(1 + owner * 37 % THEME_STEPS);
+    return cell;
+}
+
+static void draw_map(struct view_frame *f, struct rect r, const struct engine_figures *g, uint64_t current) {
+    static const char *const levels[8] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "▇"};
+    int cells = r.width * r.height, pages = g->n_pages < FIGURES_MAX_PAGES ? g->n_pages : FIGURES_MAX_PAGES;
+    if (cells <= 0 || pages <= 0) return;
+    int each = (pages + cells - 1) / cells;
+    for (int i = 0; i * each < pages; i++) {
+        int first = i * each, last = first + each < pages ? first + each : pages;
+        struct map_cell cell = map_cell(g, first, last, current);
+        struct style style = view_style(kinds[cell.kind].role);
+        style.shade = cell.shade;
+        int x = r.x + i % r.width, y = r.y + i / r.width, level = (int)(cell.share * 8);
+        level = level < 0 ? 0 : level > 7 ? 7 : level;
+        if (cell.kind == PAGE_FREE) canvas_symbol(f->canvas, r, x, y, style, "·", '.');
+        else canvas_symbol(f->canvas, r, x, y, style, levels[level], "-ocCS"[cell.kind]);
+    }
+}
+
+static void figures_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
+    char text[64], used[VIEW_NUMBER], all[VIEW_NUMBER];
+    int percent = g->n_pages > 0 ? (int)(100LL * g->pages_used / g->n_pages) : 0;
+    int x = r.x + canvas_print(f->canvas, r, r.x, y, view_style(ROLE_STRONG), "%s/%s", view_number(g->pages_used, used), view_number(g->n_pages, all));
+    x += canvas_print(f->canvas, r, x, y, view_style(ROLE_DIM), " pages ");
+    x += canvas_print(f->canvas, r, x, y, view_style(percent >= 90 ? ROLE_WARN : ROLE_TEXT), "%d%%", percent);
+    snprintf(text, sizeof text, "%d", g->pages_shared);
+    view_figure_right(f, r, x + 2, y, "shared", ROLE_KV_SHARED, text);
+}
+
+static void kept_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
+    char text[64];
+    snprintf(text, sizeof text, "%d for reuse", g->pages_kept);
+    int x = r.x + view_figure(f, r, r.x, y, "kept", ROLE_TEXT, text);
+    snprintf(text, sizeof text, "%.0f MiB", (double)g->kv_bytes / (1 << 20));
+    view_figure_right(f, r, x + 2, y, "in all", ROLE_TEXT, text);
+}
+
+static void legend_line(struct view_frame *f, struct rect r, int y) {
+    static const enum page_kind shown[] = {PAGE_CURRENT, PAGE_OWNED, PAGE_SHARED, PAGE_KEPT};
+    int x = r.x;
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        const char *word = kinds[shown[i]].legend;
+        int width = text_width(word, strlen(word));
+        if (x + 1 + width > r.x + r.width) return;
+        canvas_symbol(f->canvas, r, x, y, view_style(kinds[shown[i]].role), "▇", "-ocCS"[shown[i]]);
+        canvas_text(f->canvas, r, x + 1, y, view_style(ROLE_DIM), word, strlen(word));
+        x += width + 2;
+    }
+}
+
+void view_kv(struct view_frame *f, struct rect box) {
+    const struct screen_view *v = f->view;
+    const struct engine_figures *g = v->figures;
+    struct rect r = view_box(f, box, 3, "kv cache", COMMAND_BOX_3);
+    if (!g) return;
+    uint64_t current = v->current >= 0 && v->current < v->n_chats ? v->chats[v->current].id : 0;
+    int y = r.y;
+    figures_line(f, r, y++, g);
+    if (r.height >= 4) kept_line(f, r, y++, g);
+    bool legend = r.height >= 6;
+    draw_map(f, (struct rect){r.x, y, r.width, r.y + r.height - y - legend}, g, current);
+    if (legend) legend_line(f, r, r.y + r.height - 1);
+}

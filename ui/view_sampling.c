@@ -1,0 +1,86 @@
+// The bottom line: the sampling knobs, or for a while what just happened; at the right the keys to know.
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/view.h"
+
+static const struct { enum ui_command_id command; const char *word; } hints[] = {
+    {COMMAND_HELP, "help"}, {COMMAND_PALETTE, "commands"}, {COMMAND_NEW, "new"}, {COMMAND_QUIT, "quit"},
+};
+#define N_HINTS ((int)(sizeof hints / sizeof *hints))
+
+static int hint_width(int i) {
+    char key[VIEW_NUMBER];
+    return (int)strlen(view_key(ui_commands[hints[i].command].key, key)) + 1 + (int)strlen(hints[i].word);
+}
+
+// Draws as many hints as leave `wanted` columns to the rest (at least the first where there is any room); returns where they begin.
+static int draw_hints(struct view_frame *f, struct rect line, int wanted) {
+    int n = N_HINTS, width = 0;
+    for (int i = 0; i < n; i++) width += hint_width(i) + 2;
+    for (; n > 1 && line.width - width - 1 < wanted; n--) width -= hint_width(n - 1) + 2;
+    if (line.width - width < 20) return line.x + line.width;
+    int start = line.x + line.width - width, x = start + 1;
+    for (int i = 0; i < n; i++) {
+        char key[VIEW_NUMBER];
+        frame_hit(f, (struct rect){x, line.y, hint_width(i), 1}, HIT_COMMAND, hints[i].command);
+        x += canvas_print(f->canvas, line, x, line.y, view_style(ROLE_ACCENT), "%s", view_key(ui_commands[hints[i].command].key, key)) + 1;
+        x += canvas_print(f->canvas, line, x, line.y, view_style(ROLE_DIM), "%s", hints[i].word) + 2;
+    }
+    return start;
+}
+
+static int knob_width(const struct sampling *s, int knob) {
+    char value[16];
+    return (int)(strlen(sampling_knobs[knob].label) + 1 + strlen(sampling_format(s, (enum sampling_knob_id)knob, value)));
+}
+
+static int draw_knob(struct view_frame *f, struct rect line, int x, int knob) {
+    const struct screen_view *v = f->view;
+    char value[16];
+    bool chosen = knob == v->knob;
+    struct style label = view_style(ROLE_DIM), style = view_style(ROLE_KNOB);
+    if (chosen) label = view_bold(ROLE_KNOB_ACTIVE), style = (struct style){ROLE_KNOB_ACTIVE, ROLE_GROUND, CELL_BOLD | CELL_REVERSE, 0};
+    int start = x;
+    x += canvas_print(f->canvas, line, x, line.y, label, "%s", sampling_knobs[knob].label) + 1;
+    x += canvas_print(f->canvas, line, x, line.y, style, "%s", sampling_format(v->sampling, (enum sampling_knob_id)knob, value));
+    frame_hit(f, (struct rect){start, line.y, x - start, 1}, HIT_KNOB, knob);
+    return x - start;
+}
+
+// The first knob to show so that the chosen one is whole within `columns`.
+static int first_knob(const struct screen_view *v, int columns) {
+    int first = v->knob, width = knob_width(v->sampling, v->knob);
+    while (first > 0 && width + 2 + knob_width(v->sampling, first - 1) <= columns) width += 2 + knob_width(v->sampling, --first);
+    return first;
+}
+
+static void draw_knobs(struct view_frame *f, struct rect line, int end) {
+    const struct screen_view *v = f->view;
+    int all = -2, x = line.x + 1, room = end - x - 1;
+    for (int i = 0; i < KNOB_COUNT; i++) all += knob_width(v->sampling, i) + 2;
+    int first = all <= room ? 0 : first_knob(v, room - 3), knob = first;
+    for (; knob < KNOB_COUNT; knob++) {
+        int width = knob_width(v->sampling, knob);
+        if (knob != first && x + width > end - (knob + 1 < KNOB_COUNT ? 2 : 1)) break;
+        x += draw_knob(f, line, x, knob) + 2;
+    }
+    if (first > 0) canvas_symbol(f->canvas, line, line.x, line.y, view_style(ROLE_ACCENT), "‹", '<');
+    if (knob < KNOB_COUNT && x - 2 < end) canvas_symbol(f->canvas, line, x - 1, line.y, view_style(ROLE_ACCENT), "›", '>');
+}
+
+void view_sampling(struct view_frame *f, struct rect line, struct view_status status) {
+    if (line.height <= 0) return;
+    int wanted = 2;
+    if (status.text) wanted += text_width(status.text, strlen(status.text));
+    else if (f->view->sampling)
+        for (int i = 0; i < KNOB_COUNT; i++) wanted += knob_width(f->view->sampling, i) + 2;
+    int end = draw_hints(f, line, wanted);
+    if (status.text) {
+        enum theme_role role = status.bad ? ROLE_BAD : status.fading ? ROLE_DIM : ROLE_STRONG;
+        struct rect room = {line.x, line.y, end - line.x, 1};
+        canvas_text(f->canvas, room, line.x + 1, line.y, view_style(role), status.text, strlen(status.text));
+    } else if (f->view->sampling && f->view->knob >= 0 && f->view->knob < KNOB_COUNT) {
+        draw_knobs(f, line, end);
+    }
+}

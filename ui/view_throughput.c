@@ -1,0 +1,50 @@
+// Throughput: tokens a second of decoding and prefill, now and at the peak, and how full the batch is.
+#include <stdio.h>
+
+#include "ui/view.h"
+
+static void decode_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
+    char now[VIEW_NUMBER], peak[VIEW_NUMBER], text[VIEW_NUMBER + 8];
+    snprintf(text, sizeof text, "%s tok/s", view_rate((double)g->decode_now, now));
+    int x = r.x + view_figure(f, r, r.x, y, "decode", g->decode_now > 0 ? ROLE_STRONG : ROLE_TEXT, text);
+    if (g->decode_peak > 0) view_figure_right(f, r, x + 2, y, "peak", ROLE_TEXT, view_rate((double)g->decode_peak, peak));
+}
+
+static void prefill_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
+    char now[VIEW_NUMBER], text[VIEW_NUMBER + 8];
+    snprintf(text, sizeof text, "%s tok/s", view_rate((double)g->prefill_now, now));
+    int x = r.x + view_figure(f, r, r.x, y, "prefill", g->prefill_now > 0 ? ROLE_STRONG : ROLE_TEXT, text);
+    snprintf(text, sizeof text, "%d", g->queue);
+    view_figure_right(f, r, x + 2, y, "queue", g->queue ? ROLE_WARN : ROLE_TEXT, text);
+}
+
+static void batch_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
+    char text[64];
+    snprintf(text, sizeof text, "%d", g->running);
+    int x = r.x + view_figure(f, r, r.x, y, "running", ROLE_TEXT, text);
+    snprintf(text, sizeof text, "%d", g->running ? g->batch_rows : 0);
+    view_figure_right(f, r, x + 2, y, "rows", ROLE_TEXT, text);
+}
+
+static void graph(struct view_frame *f, struct rect r, int y, int height, enum theme_role role, struct view_history h) {
+    if (height > 0) canvas_graph(f->canvas, (struct rect){r.x, y, r.width, height}, role, h.values, h.count, 0, true);
+}
+
+void view_throughput(struct view_frame *f, struct rect box) {
+    const struct engine_figures *g = f->view->figures;
+    struct rect r = view_box(f, box, 2, "throughput", COMMAND_BOX_2);
+    if (!g) {
+        canvas_print(f->canvas, r, r.x, r.y, view_style(ROLE_DIM), "the engine is starting");
+        return;
+    }
+    int lines = r.height >= 4 ? 3 : r.height >= 2 ? 2 : 1; // of figures; the rest is graphs
+    int free = r.height - lines, second = lines == 3 && free >= 6 ? free / 3 : 0;
+    int y = r.y;
+    decode_line(f, r, y++, g);
+    graph(f, r, y, free - second, ROLE_DECODE, f->view->decode);
+    y += free - second;
+    if (lines > 1) prefill_line(f, r, y++, g);
+    graph(f, r, y, second, ROLE_PREFILL, f->view->prefill);
+    y += second;
+    if (lines > 2) batch_line(f, r, y, g);
+}
