@@ -264,7 +264,8 @@ bool terminal_key(struct terminal *t, struct key *out) {
 
 bool terminal_ended(const struct terminal *t) { return t->ended; }
 
-int terminal_timeout(const struct terminal *t) { return key_decoder_timeout(&t->keys); }
+// At once after SIGCONT, so that who sleeps on this draws again.
+int terminal_timeout(const struct terminal *t) { return hold.resumed ? 0 : key_decoder_timeout(&t->keys); }
 
 void terminal_draw(struct terminal *t, const struct canvas *c, const struct theme *theme, int cursor_x, int cursor_y) {
     do {

@@ -188,10 +188,13 @@ static int cell_widest(const struct shown_cell *c) {
     int width = 0;
     for (int i = 0; i < CELL_CODES && c->codes[i]; i++) {
         char bytes[4];
+        uint32_t alone[CELL_CODES];
         int w;
-        text_cluster(bytes, utf8_encode(c->codes[i], bytes), &w);
+        text_glyph(bytes, utf8_encode(c->codes[i], bytes), alone, &w);
+        if (alone[1]) w--; // a mark: measured alone it sits on a blank
+        if (w == 0) continue;
         bool doubtful = c->codes[i] >= 0x2300 && c->codes[i] < 0xfe00; // symbols, private use: one column or two
-        width += c->codes[i] >= 0x10000 || (w && doubtful) ? 2 : i && w ? 1 : w;
+        width += c->codes[i] >= 0x10000 || doubtful ? 2 : w;
     }
     return width < c->width ? c->width : width;
 }

@@ -49,11 +49,14 @@ void key_decoder_filled(struct key_decoder *d, size_t size) {
     if (size) d->arrived = clock_ns();
 }
 
+// ESC and one of these may begin something longer.
+static bool escape_opens(char c) { return c == ESCAPE || c == '[' || c == 'O' || c == ']' || c == 'P' || c == '_'; }
+
 static int unfinished_ms(const struct key_decoder *d) {
     const char *p = d->bytes + d->start;
     size_t n = d->end - d->start;
-    bool key = p[0] == ESCAPE && (n == 1 || (n == 2 && (p[1] == ESCAPE || p[1] == '[' || p[1] == 'O')));
-    return key ? ESCAPE_MS : UNFINISHED_MS;
+    bool key = n == 1 || (n == 2 && escape_opens(p[1]));
+    return p[0] == ESCAPE && key ? ESCAPE_MS : UNFINISHED_MS;
 }
 
 int key_decoder_timeout(const struct key_decoder *d) {
@@ -261,8 +264,7 @@ static size_t decode_string(struct key_decoder *d, const char *p, size_t n) {
     return 0;
 }
 
-static bool string_begins(const char *p, size_t n) {
-    if (n < 3) return false;
+static bool string_begins(const char *p) {
     switch (p[1]) {
     case ']': return p[2] >= '0' && p[2] <= '9';
     case 'P': return strchr("01!$+|>", p[2]) != NULL && p[2];
@@ -296,15 +298,11 @@ static size_t decode_text(struct key_decoder *d, const char *p, size_t n, bool s
 static size_t decode_one(struct key_decoder *d, const char *p, size_t n, struct key *out);
 
 static size_t decode_escape(struct key_decoder *d, const char *p, size_t n, struct key *out) {
-    if (n < 2) return 0;
-    if (p[1] == '[' && n > 2) return decode_csi(d, p, n, out);
-    if (p[1] == 'O' && n > 2) return decode_ss3(d, p, n, out);
-    if (string_begins(p, n)) return decode_string(d, p, n);
-    if (p[1] == '[' || p[1] == 'O') return 0;
-    if (p[1] == ESCAPE) {
-        if (n < 3) return 0;
-        if (p[2] != '[' && p[2] != 'O') return *out = key_plain(KEY_ESCAPE, 0, 0), 1; // two, one after the other
-    }
+    if (n < 2 || (n == 2 && escape_opens(p[1]))) return 0;
+    if (p[1] == '[') return decode_csi(d, p, n, out);
+    if (p[1] == 'O') return decode_ss3(d, p, n, out);
+    if (string_begins(p)) return decode_string(d, p, n);
+    if (p[1] == ESCAPE && p[2] != '[' && p[2] != 'O') return *out = key_plain(KEY_ESCAPE, 0, 0), 1; // two, one after the other
     size_t used = (uint8_t)p[1] < 0x20 || p[1] == 0x7f ? decode_one(d, p + 1, n - 1, out) : decode_text(d, p + 1, n - 1, true, out);
     if (out->code) out->modifiers |= KEY_ALT;
     return used ? used + 1 : 0;
@@ -333,9 +331,11 @@ static size_t decode_unfinished(struct key_decoder *d, const char *p, size_t n, 
 // Ends of lines become '\n', in place.
 static size_t paste_clean(char *text, size_t size) {
     size_t n = 0;
+    char previous = 0;
     for (size_t i = 0; i < size; i++) {
-        if (text[i] == '\n' && i && text[i - 1] == '\r') continue;
-        text[n++] = text[i] == '\r' ? '\n' : text[i];
+        char c = text[i];
+        if (c != '\n' || previous != '\r') text[n++] = c == '\r' ? '\n' : c;
+        previous = c;
     }
     return n;
 }

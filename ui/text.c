@@ -27,6 +27,7 @@ static uint32_t code_mark(uint32_t c) {
 static int code_width(uint32_t c) {
     int class = utf8proc_get_property((utf8proc_int32_t)c)->boundclass;
     if (class == UTF8PROC_BOUNDCLASS_V || class == UTF8PROC_BOUNDCLASS_T) return 0; // they complete the syllable before
+    if (class == UTF8PROC_BOUNDCLASS_SPACINGMARK) return 1; // where a terminal joins it, a blank follows
     return c == 0xad ? 0 : utf8proc_charwidth((utf8proc_int32_t)c);
 }
 
@@ -62,11 +63,11 @@ static void cluster_trim(struct cluster *k) {
 static struct cluster cluster_begin(uint32_t code) {
     struct cluster k = {.codes = {code}, .count = 1, .width = code_width(code)};
     int class = utf8proc_get_property((utf8proc_int32_t)code)->boundclass;
-    bool mark = class == UTF8PROC_BOUNDCLASS_SPACINGMARK || class == UTF8PROC_BOUNDCLASS_V ||
-                class == UTF8PROC_BOUNDCLASS_T || utf8proc_category((utf8proc_int32_t)code) == UTF8PROC_CATEGORY_MN ||
-                utf8proc_category((utf8proc_int32_t)code) == UTF8PROC_CATEGORY_ME;
-    if (k.width == 0 && mark && !(code >= 0xfe00 && code <= EMOJI_VARIANT)) // a mark with nothing to sit on
-        k = (struct cluster){.codes = {' ', code}, .count = 2, .width = 1};
+    int category = utf8proc_category((utf8proc_int32_t)code);
+    bool mark = class == UTF8PROC_BOUNDCLASS_SPACINGMARK || class == UTF8PROC_BOUNDCLASS_V || class == UTF8PROC_BOUNDCLASS_T ||
+                category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_ME;
+    if (mark && !(code >= 0xfe00 && code <= EMOJI_VARIANT)) // a mark with nothing to sit on
+        k = (struct cluster){.codes = {' ', code}, .count = 2, .width = 1 + k.width};
     return k;
 }
 

@@ -80,9 +80,11 @@ struct theme_draft {
     } roles[ROLE_COUNT];
 };
 
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
 static struct span span_trim(struct span s) {
-    while (s.size && (s.data[0] == ' ' || s.data[0] == '\t')) s.data++, s.size--;
-    while (s.size && strchr(" \t\r", s.data[s.size - 1])) s.size--;
+    while (s.size && is_blank(s.data[0])) s.data++, s.size--;
+    while (s.size && is_blank(s.data[s.size - 1])) s.size--;
     return s;
 }
 
