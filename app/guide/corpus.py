@@ -9,7 +9,8 @@ A corpus file is a list of facts:
     ~ must not be said | nor this
     > a follow-up question => id       asked after this answer, it is answered by the fact `id`
 
-A fact without wordings is an answer to follow-ups only. Placeholders are filled from the tables of the program, so that
+The follow-ups of the fact `*` may come after
+any answer. A fact may be opened again later, to add wordings. One without wordings is an answer to follow-ups only. Placeholders are filled from the tables of the program, so that
 keys and defaults cannot drift: {key:stop} {help:stop} {default:temp} {low:temp} {high:temp} {step:temp} {label:temp}
 {theme:default} {states}.
 """
@@ -22,6 +23,8 @@ import re
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 MODIFIERS = {"C": "Ctrl", "M": "Alt", "S": "Shift"}
+AGAIN = ["(which|what) key was (that|it) (again|)?", "sorry, which key (again|)?", "what was the key (again|)?", "I forgot the key already", "say the key again",
+         "the key again, please", "can you repeat the key?", "which one (was it|)?", "what did I have to press?", "just the key, please", "only the key?"]
 HOLD_OUT = 10  # one wording in this many is never trained on
 
 
@@ -97,7 +100,8 @@ def read_line(facts, line, values, path):
     mark, rest = (line[:2], line[2:].strip()) if line[:2] in ("==", "= ", "! ", "~ ", "> ") else ("", line)
     fact = facts[-1] if facts else None
     if mark == "==":
-        facts.append(Fact(rest))
+        again = [f for f in facts if f.name == rest]
+        facts.append(again[0] if again else Fact(rest))
     elif mark == "= ":
         fact.answer += ("\n" if fact.answer else "") + fill(rest, values)
     elif mark == "! ":
@@ -122,7 +126,7 @@ def read_facts(values):
             for line in file:
                 if line.strip() and not line.startswith("#"):
                     read_line(facts, line.strip(), values, path)
-    return facts
+    return list(dict.fromkeys(facts))
 
 
 def key_names(key):
@@ -167,12 +171,28 @@ def table_facts(table):
     return facts
 
 
+def again_facts(facts, keys):
+    """"Which key was that again?" after every answer that names one key: answered with that key."""
+    out = []
+    for fact in facts:
+        named = [key for key in keys if re.search(r"(?<![\w+])%s(?!\w)" % re.escape(key), fact.answer)]
+        if len(named) != 1 or not fact.wordings:
+            continue
+        again = Fact("again-" + fact.name)
+        again.answer, again.must = "It was %s." % named[0], [[named[0]]]
+        fact.follow += [(wording, again.name) for wording in AGAIN]
+        out.append(again)
+    return out
+
+
 def load():
     """All facts by name, and the lists for @name."""
     table = tables()
     values = placeholders(table)
+    known = read_facts(values) + table_facts(table)
+    known += again_facts(known, [values["key:" + c["name"]] for c in table["commands"] if c["key"]])
     facts = {}
-    for fact in read_facts(values) + table_facts(table):
+    for fact in known:
         if fact.name in facts:
             raise ValueError("fact %s is there twice" % fact.name)
         facts[fact.name] = fact
@@ -189,7 +209,9 @@ def load():
 
 def expand(wording, lists, rng):
     wording = re.sub(r"@(\w+)", lambda m: rng.choice(lists[m.group(1)]), wording)
-    wording = re.sub(r"\(([^()]*\|[^()]*)\)", lambda m: rng.choice(m.group(1).split("|")), wording)
+    inner = re.compile(r"\(([^()]*\|[^()]*)\)")
+    while inner.search(wording):
+        wording = inner.sub(lambda m: rng.choice(m.group(1).split("|")), wording)
     return re.sub(r" +([?.,!]|$)", r"\1", re.sub(r"  +", " ", wording)).strip()
 
 
@@ -272,8 +294,11 @@ class Maker:
         """A chat of about `count` turns: [(question, answer)]; follow-ups come right after what they follow."""
         turns, last = [], None
         while len(turns) < count:
-            if last and self.follow[last] and self.rng.random() < 0.5:
+            draw = self.rng.random()
+            if last and self.follow[last] and draw < 0.45:
                 wording, name = self.rng.choice(self.follow[last])
+            elif last and draw < 0.6:
+                wording, name = self.rng.choice(self.follow["*"])
             else:
                 name = self.rng.choices(self.names, self.weights)[0]
                 wording = self.rng.choice(self.plain[name])
@@ -302,9 +327,9 @@ def held_out_questions(seed=1):
         for wording, target in fact.follow:
             if held_out(fact, "> " + wording):
                 first = [w for w in fact.wordings if not held_out(fact, w)]
-                before = [(expand(rng.choice(first), lists, rng), fact.answer)] if first else []
-                if before:
-                    out.append((facts[target], before, expand(wording, lists, rng)))
+                before = fact if first else facts["stop"]
+                asked = expand(rng.choice(first or before.wordings), lists, rng)
+                out.append((facts[target], [(asked, before.answer)], expand(wording, lists, rng)))
     return out
 
 

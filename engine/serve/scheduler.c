@@ -112,7 +112,7 @@ static struct request *request_new(const struct scheduler *s, const struct sched
     struct request *r = xcalloc(1, sizeof *r);
     *r = (struct request){.id = q->id, .conversation = q->conversation, .tokens = q->ids, .n_tokens = q->n_ids, .n_prompt = q->n_ids,
                           .limit = s->context, .sampler = sampler_start(&q->sampling), .owner = q->owner,
-                          .kv = {.owner = q->conversation}, .submitted = clock_seconds()};
+                          .kv = {.owner = q->conversation}, .submitted = q->submitted > 0 ? q->submitted : clock_seconds()};
     if (q->max_tokens > 0 && q->max_tokens <= s->context - q->n_ids) {
         r->limit = q->n_ids + q->max_tokens;
         r->limited_by_user = true;
@@ -164,6 +164,8 @@ void scheduler_forget(struct scheduler *s, uint64_t conversation) {
     for (int i = 0; i < s->n_requests; i++)
         if (s->requests[i]->conversation == conversation) s->requests[i]->forgotten = true;
 }
+
+const char *scheduler_backend(const struct scheduler *s) { return s->ops->describe(s->backend); }
 
 bool scheduler_idle(const struct scheduler *s) { return !s->n_requests; }
 

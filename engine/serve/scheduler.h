@@ -40,6 +40,7 @@ struct scheduler_request {
     struct sampling sampling;
     int max_tokens;    // 0: no bound but the context
     double time_limit; // seconds, 0: none
+    double submitted;  // by clock_seconds(); 0: now
     void *owner;
 };
 
@@ -62,6 +63,7 @@ bool scheduler_idle(const struct scheduler *s); // no request pending or running
 // Logits [n, n_vocab] of every position of ids; fails while requests run, and for ids or lengths out of range.
 bool scheduler_logits(struct scheduler *s, const int32_t *ids, int n, float *out, struct status *st);
 
+const char *scheduler_backend(const struct scheduler *s); // in words
 // Requests, pages and the last batch.
 void scheduler_figures(const struct scheduler *s, struct engine_figures *out);
 // Verifies the KV cache against every sequence there is.
