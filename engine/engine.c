@@ -16,7 +16,7 @@
 #include "engine/base/queue.h"
 #include "engine/memory_size.h"
 #include "engine/model_file.h"
-#include "engine/prompt.h"
+#include "engine/prompt_source.h"
 #include "engine/serve/scheduler.h"
 
 #define PUBLISH_SECONDS (1.0 / 60)
@@ -90,7 +90,7 @@ static void publish(struct engine *e) {
 
 static void submit(struct engine *e, struct submission *s) {
     struct token_list list = {0};
-    prompt_encode(e->file, &s->source, &list);
+    prompt_source_encode(e->file, &s->source, &list);
     struct answer *answer = xcalloc(1, sizeof *answer);
     *answer = (struct answer){.file = e->file, .events = &e->events, .request = s->request.id,
                               .conversation = s->request.conversation, .ignore_end = s->ignore_end};

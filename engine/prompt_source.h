@@ -1,6 +1,6 @@
-// Prompt: from what a request holds to the token ids it starts from.
-#ifndef CONFAB_ENGINE_PROMPT_H
-#define CONFAB_ENGINE_PROMPT_H
+// Prompt source: from what a request holds to the token ids it starts from.
+#ifndef CONFAB_ENGINE_PROMPT_SOURCE_H
+#define CONFAB_ENGINE_PROMPT_SOURCE_H
 
 #include "engine/model_file.h"
 
@@ -16,6 +16,6 @@ struct prompt_source prompt_source_copy(const struct request_params *p);
 void prompt_source_free(struct prompt_source *source);
 
 // The ids, BOS included as the file says; the caller frees list->ids. Given ids are taken as they are.
-void prompt_encode(const struct model_file *m, const struct prompt_source *source, struct token_list *list);
+void prompt_source_encode(const struct model_file *m, const struct prompt_source *source, struct token_list *list);
 
 #endif
