@@ -12,11 +12,12 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
+#include "engine/base/utf8.h"
 #include "tests/golden/golden_display.h"
 #include "tests/golden/script_engine.h"
 #include "ui/terminal.h"
 
-enum { WORDS = 64, PIECE = 1000, SLICE_MS = 50 };
+enum { WORDS = 64, PIECE = 1000, SLICE_MS = 50, KV_BYTES = 64 * 1024 /* of a token */ };
 
 struct script {
     const char *path;
@@ -253,6 +254,7 @@ static void do_pages(struct script *s) {
     struct engine_figures *f = script_engine_figures(s->engine);
     f->n_pages = word_int(s, 1) < FIGURES_MAX_PAGES ? word_int(s, 1) : FIGURES_MAX_PAGES;
     f->page_tokens = word_int(s, 2);
+    f->kv_bytes = (uint64_t)f->n_pages * (uint64_t)f->page_tokens * KV_BYTES;
     pages_count(f);
     script_settle(s);
 }
@@ -321,6 +323,20 @@ static void do_misses(struct script *s) {
     if (on_screen(s, s->words[1])) script_fail(s, "'%s' is on the screen", s->words[1]);
 }
 
+static void do_plain(struct script *s) {
+    for (int y = 0; y < s->display.height; y++) {
+        char *row = golden_display_row(&s->display, y);
+        size_t size = strlen(row), used;
+        for (size_t at = 0; at < size; at += used) {
+            uint32_t code;
+            used = utf8_decode(row + at, size - at, &code);
+            bool allowed = code < 0x7f || memmem(s->words[1], s->sizes[1], row + at, used);
+            if (!allowed) script_fail(s, "'%.*s' is not ASCII: %s", (int)used, row + at, row);
+        }
+        free(row);
+    }
+}
+
 static void do_sampling(struct script *s) {
     const struct sampling *sampling = script_engine_sampling(s->engine, word_chat(s));
     for (int knob = 0; sampling && knob < KNOB_COUNT; knob++) {
@@ -379,7 +395,7 @@ static const struct {
     {"click", 2, false, do_click},   {"wheel", 3, false, do_wheel},     {"resize", 2, false, do_resize},  {"token", 2, false, do_token},
     {"answer", 3, false, do_answer}, {"state", 2, false, do_state},     {"prefill", 3, false, do_prefill}, {"rate", 2, false, do_rate},
     {"figures", 2, false, do_figures}, {"pages", 2, false, do_pages},   {"page", 5, false, do_page},      {"tick", 1, false, do_tick},
-    {"screen", 1, false, do_screen}, {"sees", 1, false, do_sees},       {"misses", 1, false, do_misses},  {"sampling", 3, false, do_sampling},
+    {"screen", 1, false, do_screen}, {"sees", 1, false, do_sees},       {"misses", 1, false, do_misses},  {"plain", 1, false, do_plain}, {"sampling", 3, false, do_sampling},
     {"prompt", 2, false, do_prompt}, {"sent", 1, false, do_sent},       {"unsent", 1, false, do_unsent},  {"ended", 0, false, do_ended},
 };
 

@@ -8,7 +8,7 @@
 //                         state CHAT STATE [REASON [TEXT]] · prefill CHAT DONE TOTAL · rate CHAT NUMBER · figures NAME NUMBER … ·
 //                         pages COUNT TOKENS · page FIRST LAST CHAT REFERENCES FILLED (a CHAT of 0: kept of chat 1)
 //   tick MILLISECONDS
-//   What must be so:      screen NAME [styles] (as in NAME.screen) · sees TEXT · misses TEXT · sampling CHAT KEY TEXT ·
+//   What must be so:      screen NAME [styles] (as in NAME.screen) · sees TEXT · misses TEXT · plain TEXT (nothing but ASCII and these letters) · sampling CHAT KEY TEXT ·
 //                         prompt CHAT TEXT · sent BYTES · unsent BYTES · ended
 #ifndef CONFAB_TESTS_GOLDEN_SCRIPT_H
 #define CONFAB_TESTS_GOLDEN_SCRIPT_H
