@@ -30,7 +30,7 @@ SOURCES = $(wildcard engine/*.c engine/*/*.c ui/*.c app/*.c)
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 LIBRARY = $(BUILD)/libconfab.a
 TESTS   = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c tests/kernels/test_*.c tests/golden/test_*.c tests/faults/test_*.c))
-HELPERS = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(filter-out tests/kernels/bench_%.c tests/unit/test_%.c tests/kernels/test_%.c tests/golden/test_%.c tests/faults/test_%.c,$(wildcard tests/unit/*.c tests/kernels/*.c tests/golden/*.c tests/faults/*.c)))
+HELPERS = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(filter-out tests/$(1)/test_%.c tests/$(1)/bench_%.c,$(wildcard tests/$(1)/*.c)))
 FUZZERS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 MANUALS = man/confab.1 man/confab.5 man/confab-keys.7
 FUZZ_SECONDS ?= 60
@@ -70,8 +70,12 @@ $(BUILD)/%.o: %.c | packages
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(if $(findstring engine/cpu/,$<),-ffp-contract=off) $(ISA_$(lastword $(subst _, ,$(basename $(notdir $<))))) -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(HELPERS) $(LIBRARY)
-	$(CC) $(LDFLAGS) -o $@ $< $(HELPERS) $(LIBRARY) $(LDLIBS) -lcmocka -lvterm
+# Other files of a folder help every test in it.
+define TEST_RULE
+$(BUILD)/tests/$(1)/%: $(BUILD)/tests/$(1)/%.o $(call HELPERS,$(1)) $(LIBRARY)
+	$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -lvterm
+endef
+$(foreach folder,unit kernels golden faults,$(eval $(call TEST_RULE,$(folder))))
 
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(LIBRARY)
 	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIBRARY) $(LDLIBS)

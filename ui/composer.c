@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <readline/history.h>
 #include <readline/readline.h>
 
 #include "engine/base/panic.h"
@@ -199,9 +200,20 @@ void composer_paste(struct composer *c, const char *text, size_t size) {
     free(clean);
 }
 
+// Lets readline end the line as Enter would, so that it puts history lines back that were edited on the way.
+static void accept_now(struct composer *c) {
+    c->bytes = SEND_KEYS, c->n_bytes = sizeof SEND_KEYS - 1;
+    while (c->n_bytes > 0) rl_callback_read_char();
+}
+
 void composer_clear(struct composer *c) {
     if (composer_searching(c)) composer_bytes(c, "\007", 1);
-    rl_kill_full_line(1, 0);
+    rl_mark = 0, rl_point = rl_end;
+    if (rl_end) rl_copy_region_to_kill(1, 0);
+    accept_now(c);
+    free(c->accepted);
+    c->accepted = NULL;
+    using_history();
 }
 
 void composer_set(struct composer *c, const char *text) {
@@ -244,8 +256,7 @@ static char *unfolded(const struct composer *c, const char *line) {
 const char *composer_take(struct composer *c) {
     if (composer_searching(c)) return end_search(c), NULL;
     if (strspn(rl_line_buffer, " \t\n") == (size_t)rl_end) return NULL;
-    c->bytes = SEND_KEYS, c->n_bytes = sizeof SEND_KEYS - 1;
-    while (c->n_bytes > 0) rl_callback_read_char();
+    accept_now(c);
     if (!c->accepted) return NULL;
     free(c->taken);
     c->taken = unfolded(c, c->accepted);

@@ -6,6 +6,7 @@
 
 #define HELP_COLUMNS 76
 #define HELP_GROUPS 8
+#define NAME_BELOW 36 // columns: where the help would be cut the name says more
 
 void overlay_open(struct overlay *o, enum overlay_kind kind) { *o = (struct overlay){.kind = kind}; }
 
@@ -130,7 +131,8 @@ static void draw_row(struct view_frame *f, struct rect line, const struct overla
         if (f->canvas->ascii) canvas_text(f->canvas, line, line.x, line.y, key, ">", 1);
     }
     canvas_print(f->canvas, line, line.x + 1, line.y, key, "%s", view_key(c->key, name));
-    canvas_print(f->canvas, line, line.x + 1 + key_columns, line.y, help, "%s", c->help);
+    bool roomy = line.width - key_columns >= NAME_BELOW;
+    canvas_print(f->canvas, line, line.x + 1 + key_columns, line.y, help, "%s", roomy ? c->help : c->name);
 }
 
 static int key_columns(void) {

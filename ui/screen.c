@@ -155,14 +155,16 @@ static bool bordered(const struct layout *l) { return l->transcript.x > l->boxes
 // Figures in words on the rule where their boxes are not on the screen; returns the columns used at the right.
 static int draw_figures_in_words(struct screen *s, struct rect rule) {
     const struct engine_figures *g = s->frame.view->figures;
-    if (!g || (s->layout.boxes[BOX_THROUGHPUT].width && s->layout.boxes[BOX_KV].width)) return 0;
-    char rate[VIEW_NUMBER], text[3 * VIEW_NUMBER] = "";
-    size_t n = 0;
-    if (!s->layout.boxes[BOX_THROUGHPUT].width && g->decode_now > 0) n += (size_t)snprintf(text, sizeof text, " %s tok/s", view_rate((double)g->decode_now, rate));
-    if (!s->layout.boxes[BOX_KV].width && g->n_pages > 0) n += (size_t)snprintf(text + n, sizeof text - n, "%s kv %d%% ", n ? "" : "", (int)(100LL * g->pages_used / g->n_pages));
-    int width = (int)n;
+    char rate[VIEW_NUMBER], speed[2 * VIEW_NUMBER] = "", pages[VIEW_NUMBER] = "", text[6 * VIEW_NUMBER];
+    if (!g) return 0;
+    if (!s->layout.boxes[BOX_THROUGHPUT].width && g->decode_now > 0) snprintf(speed, sizeof speed, "%s tok/s", view_rate((double)g->decode_now, rate));
+    if (!s->layout.boxes[BOX_KV].width && g->n_pages > 0) snprintf(pages, sizeof pages, "kv %d%%", (int)(100LL * g->pages_used / g->n_pages));
+    if (!speed[0] && !pages[0]) return 0;
+    const char *between = !speed[0] || !pages[0] ? "" : s->ascii ? ", " : " · ";
+    snprintf(text, sizeof text, " %s%s%s ", speed, between, pages);
+    int width = text_width(text, strlen(text));
     if (width > rule.width / 2) return 0;
-    canvas_text(&s->canvas, rule, rule.x + rule.width - width - 1, rule.y, view_style(ROLE_DIM), text, n);
+    canvas_text(&s->canvas, rule, rule.x + rule.width - width - 1, rule.y, view_style(ROLE_DIM), text, strlen(text));
     return width + 2;
 }
 

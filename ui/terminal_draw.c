@@ -11,24 +11,23 @@
 // Encoded as kind << 24 | value: the terminal's own, one of its 16 or 256, or 0xRRGGBB.
 enum colour_kind { COLOUR_OWN, COLOUR_INDEX, COLOUR_TRUE };
 
-// The first 16 as xterm has them; people change theirs, but the order of hue and lightness stays.
-static const uint8_t basic[16][3] = {
-    {0, 0, 0},       {205, 0, 0},   {0, 205, 0},   {205, 205, 0},   {0, 0, 238},     {205, 0, 205},   {0, 205, 205},   {229, 229, 229},
-    {127, 127, 127}, {255, 0, 0},   {0, 255, 0},   {255, 255, 0},   {92, 92, 255},   {255, 0, 255},   {0, 255, 255},   {255, 255, 255},
-};
-
 static int colour_distance(struct theme_colour c, int red, int green, int blue) {
     int r = c.red - red, g = c.green - green, b = c.blue - blue;
     return 3 * r * r + 6 * g * g + b * b; // about how much each channel adds to what is seen
 }
 
+// Of the first 16 only hue and lightness are certain (people change theirs), so these are what is matched: the nearest
+// in distance would turn most soft colours grey.
 static uint32_t colour_basic(struct theme_colour c) {
-    int best = 0;
-    for (int i = 1; i < 16; i++)
-        if (colour_distance(c, basic[i][0], basic[i][1], basic[i][2]) <
-            colour_distance(c, basic[best][0], basic[best][1], basic[best][2]))
-            best = i;
-    return (uint32_t)best;
+    int most = c.red > c.green ? c.red : c.green, least = c.red < c.green ? c.red : c.green;
+    if (c.blue > most) most = c.blue;
+    if (c.blue < least) least = c.blue;
+    if (most - least < 48) {
+        int light = (3 * c.red + 6 * c.green + c.blue) / 10;
+        return light < 48 ? 0 : light < 160 ? 8 : light < 224 ? 7 : 15;
+    }
+    int part = least + (most - least) * 9 / 20;
+    return (uint32_t)((c.red > part) + 2 * (c.green > part) + 4 * (c.blue > part) + (most >= 216 ? 8 : 0));
 }
 
 // 16–231: a cube of 6 levels a channel; 232–255: greys 8, 18 … 238.
