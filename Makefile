@@ -70,9 +70,14 @@ $(BUILD)/%.o: %.c | packages
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(if $(findstring engine/cpu/,$<),-ffp-contract=off) $(ISA_$(lastword $(subst _, ,$(basename $(notdir $<))))) -MMD -MP -c -o $@ $<
 
-# Other files of a folder help every test in it.
+# The other files of tests/unit help whichever test asks for them, those of another folder every test in it.
+TEST_LIBRARY = $(BUILD)/tests/libhelpers.a
+$(TEST_LIBRARY): $(call HELPERS,unit)
+	@rm -f $@
+	ar qcs $@ $^
+
 define TEST_RULE
-$(BUILD)/tests/$(1)/%: $(BUILD)/tests/$(1)/%.o $(call HELPERS,$(1)) $(LIBRARY)
+$(BUILD)/tests/$(1)/%: $(BUILD)/tests/$(1)/%.o $(if $(filter-out unit,$(1)),$(call HELPERS,$(1))) $(TEST_LIBRARY) $(LIBRARY)
 	$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -lvterm
 endef
 $(foreach folder,unit kernels golden faults,$(eval $(call TEST_RULE,$(folder))))
@@ -111,6 +116,7 @@ bench: confab ## measure speed and memory (MODEL=path: of this model)
 	@./confab bench $(if $(MODEL),-m '$(MODEL)')
 
 tests: $(TESTS)
+	@:
 
 check: deps ## run every test; the last line counts them
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/confab tests
