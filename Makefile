@@ -6,7 +6,7 @@ VARIANT ?= release
 
 BUILD    = build/$(VARIANT)
 WARNINGS = -Wall -Wextra -Wshadow
-PACKAGES = ncursesw readline libutf8proc libpcre2-8 sqlite3 jansson md4c
+PACKAGES = ncursesw readline libutf8proc sqlite3 jansson md4c
 PACKAGE_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 PACKAGE_LIBS   := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
 CFLAGS   = $(CFLAGS_$(VARIANT)) -g -std=c17 -D_GNU_SOURCE $(WARNINGS) -pthread -I. -I$(BUILD) $(PACKAGE_CFLAGS)
@@ -35,54 +35,60 @@ FUZZERS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 MANUALS = man/confab.1 man/confab.5 man/confab-keys.7
 FUZZ_SECONDS ?= 60
 
+# V=1 shows whole commands.
+say = $(if $(V),,@echo '  $(1)  $(2)';)
+
 all: confab ## build ./confab
 
 confab: $(BUILD)/confab
 	@cp $< $@
 
 $(BUILD)/confab: $(BUILD)/app/main.o $(LIBRARY)
-	$(CC) $(LDFLAGS) -o $@ $< $(LIBRARY) $(LDLIBS)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(LIBRARY) $(LDLIBS)
 
 # The files of themes/ as C strings.
 $(BUILD)/themes.c: themes/embed.awk $(wildcard themes/*.theme)
 	@mkdir -p $(@D)
-	awk -f themes/embed.awk $(filter %.theme,$^) > $@.part && mv $@.part $@
+	$(call say,AWK,$@)awk -f themes/embed.awk $(filter %.theme,$^) > $@.part && mv $@.part $@
 
 $(BUILD)/themes.o: $(BUILD)/themes.c
-	$(CC) $(CFLAGS) -c -o $@ $<
+	$(call say,CC,$@)$(CC) $(CFLAGS) -c -o $@ $<
 
 # The built-in model between two symbols; without the file they mark an empty place.
 GUIDE = $(wildcard app/guide/guide.gguf)
 $(BUILD)/guide_data.S: Makefile
 	@mkdir -p $(@D)
-	printf '%s\n' '.section .rodata' '.balign 64' '.global guide_begin, guide_end' 'guide_begin:' \
+	@printf '%s\n' '.section .rodata' '.balign 64' '.global guide_begin, guide_end' 'guide_begin:' \
 		'$(if $(GUIDE),.incbin "$(GUIDE)")' 'guide_end:' '.section .note.GNU-stack,"",%progbits' > $@
 
 $(BUILD)/guide_data.o: $(BUILD)/guide_data.S $(GUIDE)
-	$(CC) -c -o $@ $<
+	$(call say,AS,$@)$(CC) -c -o $@ $<
 
 # "q": files of different folders may have the same name.
 $(LIBRARY): $(filter-out $(BUILD)/app/main.o,$(OBJECTS)) $(BUILD)/themes.o $(BUILD)/guide_data.o
 	@rm -f $@
-	ar qcs $@ $^
+	$(call say,AR,$@)ar qcs $@ $^
 
 $(BUILD)/%.o: %.c | packages
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(if $(findstring engine/cpu/,$<),-ffp-contract=off) $(ISA_$(lastword $(subst _, ,$(basename $(notdir $<))))) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(CFLAGS) $(if $(findstring engine/cpu/,$<),-ffp-contract=off) $(ISA_$(lastword $(subst _, ,$(basename $(notdir $<))))) -MMD -MP -c -o $@ $<
 
-# Other files of a folder help every test in it.
+# Other files of a folder help every test in it; those of tests/unit help the faults too.
 define TEST_RULE
-$(BUILD)/tests/$(1)/%: $(BUILD)/tests/$(1)/%.o $(call HELPERS,$(1)) $(LIBRARY)
-	$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -lvterm
+$(BUILD)/tests/$(1)/%: $(BUILD)/tests/$(1)/%.o $(foreach folder,$(2),$(call HELPERS,$(folder))) $(LIBRARY)
+	$$(call say,LD,$$@)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -lvterm
 endef
-$(foreach folder,unit kernels golden faults,$(eval $(call TEST_RULE,$(folder))))
+$(eval $(call TEST_RULE,unit,unit))
+$(eval $(call TEST_RULE,faults,unit))
+$(eval $(call TEST_RULE,kernels,kernels))
+$(eval $(call TEST_RULE,golden,golden))
 
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(LIBRARY)
-	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIBRARY) $(LDLIBS)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIBRARY) $(LDLIBS)
 
 # ---- packages: pkg-config name and Debian package ----
 
-BUILD_NEEDS = ncursesw:libncurses-dev readline:libreadline-dev libutf8proc:libutf8proc-dev libpcre2-8:libpcre2-dev \
+BUILD_NEEDS = ncursesw:libncurses-dev readline:libreadline-dev libutf8proc:libutf8proc-dev \
 	sqlite3:libsqlite3-dev jansson:libjansson-dev md4c:libmd4c-dev
 TEST_NEEDS  = cmocka:libcmocka-dev vterm:libvterm-dev
 define missing

@@ -68,6 +68,21 @@ def judge(fact, said):
     return complete, not any(word.lower() in lower for word in fact.must_not)
 
 
+class Score:
+    def __init__(self):
+        self.count = self.right = self.exact = self.clean = 0
+
+    def add(self, right, exact, clean):
+        self.count += 1
+        self.right += right
+        self.exact += exact
+        self.clean += clean
+
+    def __str__(self):
+        return "%d: %.1f %% right, %.1f %% word for word, %.1f %% say nothing forbidden" % (
+            self.count, *(100 * n / self.count for n in (self.right, self.exact, self.clean)))
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("model", nargs="?", default=os.path.join(corpus.HERE, "guide.gguf"))
@@ -78,19 +93,19 @@ def main():
     knobs = {row["name"]: float(row["default"]) for row in corpus.tables()["knobs"]}
     model = load_model(o.model)
     cases = corpus.held_out_questions()
-    right = exact = clean = 0
+    total = Score()
+    groups = {"questions": Score(), "follow-ups": Score()}
     with torch.no_grad():
         for fact, chat, question in cases:
             said = answer(model, chat, question, o.temperature, knobs)
             complete, harmless = judge(fact, said)
-            right += complete and harmless
-            clean += harmless
-            exact += said == fact.answer
+            for score in (total, groups["follow-ups" if chat else "questions"]):
+                score.add(complete and harmless, said == fact.answer, harmless)
             if o.show and not (complete and harmless):
-                print("[%s] %s\n    %s" % (fact.name, " / ".join([q for q, _ in chat] + [question]), said.replace("\n", "\n    ")))
-    count = len(cases)
-    print("%d held-out questions at temperature %g: %d right (%.1f %%), %d word for word (%.1f %%), %d say nothing forbidden (%.1f %%)" % (
-        count, o.temperature, right, 100 * right / count, exact, 100 * exact / count, clean, 100 * clean / count))
+                print("[%s] %s\n    %s" % (fact.name, " / ".join([q for q, _ in chat] + [question]), said.replace("\n", "\n    ")), flush=True)
+    print("held out, at temperature %g" % o.temperature)
+    for name, score in list(groups.items()) + [("all", total)]:
+        print("%-10s %s" % (name, score))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ A corpus file is a list of facts:
 The follow-ups of the fact `*` may come after
 any answer. A fact may be opened again later, to add wordings. One without wordings is an answer to follow-ups only. Placeholders are filled from the tables of the program, so that
 keys and defaults cannot drift: {key:stop} {help:stop} {default:temp} {low:temp} {high:temp} {step:temp} {label:temp}
-{theme:default} {states}.
+{theme:default} {themes} {states}.
 """
 import glob
 import hashlib
@@ -64,12 +64,18 @@ def tables():
     columns = ("field", "name", "label", "kind", "low", "high", "step", "default", "help")
     knobs = [dict(zip(columns, row)) for row in rows_of(source("engine/engine.h"), "SAMPLING_KNOBS")]
     states = [row[1] for row in rows_of(source("engine/engine.h"), "REQUEST_STATES")]
-    theme = re.search(r"NULL: \"([^\"]+)\"", source("ui/screen.h")).group(1)
-    return {"commands": commands, "knobs": knobs, "states": states, "theme": theme}
+    theme = re.search(r"#define THEME_DEFAULT \"([^\"]+)\"", source("ui/theme.h")).group(1)
+    themes = sorted(os.path.basename(path)[:-len(".theme")] for path in glob.glob(os.path.join(ROOT, "themes", "*.theme")))
+    themes.sort(key=lambda name: name != theme)
+    return {"commands": commands, "knobs": knobs, "states": states, "themes": themes}
+
+
+def enumerate_words(words):
+    return ", ".join(words[:-1]) + " and " + words[-1]
 
 
 def placeholders(table):
-    values = {"theme:default": table["theme"], "states": ", ".join(table["states"][:-1]) + " and " + table["states"][-1]}
+    values = {"theme:default": table["themes"][0], "themes": enumerate_words(table["themes"]), "states": enumerate_words(table["states"])}
     for command in table["commands"]:
         values["key:" + command["name"]] = spoken_key(command["key"]) if command["key"] else "no key"
         values["help:" + command["name"]] = command["help"]
@@ -86,13 +92,16 @@ def fill(text, values):
 
 # ---- corpus files ----
 
+def lines_of(name):
+    with open(os.path.join(HERE, "corpus", name), encoding="utf-8") as file:
+        return [line.strip() for line in file if line.strip() and not line.startswith("#")]
+
+
 def read_lists(values):
     lists = {}
-    with open(os.path.join(HERE, "corpus", "lists.txt"), encoding="utf-8") as file:
-        for line in file:
-            if line.startswith("@"):
-                name, words = line[1:].split("=", 1)
-                lists[name.strip()] = [fill(w.strip(), values) for w in words.split("|")]
+    for line in lines_of("lists.txt"):
+        name, words = line.removeprefix("@").split("=", 1)
+        lists[name.strip()] = [fill(w.strip(), values) for w in words.split("|")]
     return lists
 
 
@@ -120,12 +129,10 @@ def read_line(facts, line, values, path):
 def read_facts(values):
     facts = []
     for path in sorted(glob.glob(os.path.join(HERE, "corpus", "*.txt"))):
-        if os.path.basename(path) in ("lists.txt", "words.txt"):
+        if os.path.basename(path) in ("lists.txt", "words.txt", "system.txt"):
             continue
-        with open(path, encoding="utf-8") as file:
-            for line in file:
-                if line.strip() and not line.startswith("#"):
-                    read_line(facts, line.strip(), values, path)
+        for line in lines_of(os.path.basename(path)):
+            read_line(facts, line, values, path)
     return list(dict.fromkeys(facts))
 
 
@@ -221,8 +228,23 @@ def held_out(fact, wording):
 
 
 LEADS = ["please", "hey,", "hi,", "hello,", "so", "ok,", "ok so", "um,", "quick question:", "can you tell me:", "tell me,", "a question:",
-         "sorry,", "excuse me,", "I wonder,", "well,", "and", "now", "I would like to know:", "do you know", "please tell me:", "help:", "hm,"]
-TAILS = ["please", "thanks", "thank you", "in confab", "here", "pls", "in this program", "exactly", "again", "if I may ask", "in this chat program"]
+         "sorry,", "excuse me,", "I wonder,", "well,", "and", "now", "I would like to know:", "do you know", "please tell me:", "help:", "hm,",
+         "one more thing:", "another question:", "maybe a stupid question:", "not sure if you know, but", "my question is:", "next question:",
+         "dear guide,", "guide,", "hi guide,", "hello there,", "I was wondering:", "by the way,", "also", "actually,", "oh,", "wait,", "then"]
+SENTENCES = ["I am new here.", "I have a question.", "Sorry to bother you.", "Hello!", "Hi!", "Thanks.", "Thank you!", "Great, thanks.", "I do not get it.",
+             "I have just installed confab.", "I am using confab for the first time.", "I need your help.", "I like this program.", "Good morning!",
+             "I have tried everything.", "I could not find it in the help.", "Now something else.", "Okay, understood.", "I am a beginner.", "Nice."]
+TAILS = ["please", "thanks", "thank you", "in confab", "here", "pls", "in this program", "exactly", "again", "if I may ask", "in this chat program",
+         "right now", "while I am chatting", "on my computer", "with confab", "by any chance", "actually", "then", "though", "for me", "anyway"]
+AFTERWORDS = ["I cannot find it.", "Thanks in advance!", "I am lost.", "Thank you.", "It annoys me.", "I forgot.", "Please help.", "I have no idea.", "Any idea?"]
+SMALL_WORDS = {"the", "a", "an", "my", "this", "do", "does", "i", "is", "are", "to", "of", "can", "please", "it"}
+
+
+def terse(text):
+    """As somebody types who saves every letter: "how do I change the temperature?" → "how change temperature"."""
+    words = text.split(" ")
+    kept = [w for w in words if w.lower() not in SMALL_WORDS]
+    return " ".join(kept if len(kept) > 1 else words)
 
 
 def typo(word, rng):
@@ -236,26 +258,32 @@ def typo(word, rng):
 
 
 def load_words():
-    groups = []
-    with open(os.path.join(HERE, "corpus", "words.txt"), encoding="utf-8") as file:
-        for line in file:
-            if line.strip() and not line.startswith("#"):
-                groups.append([w.strip() for w in line.split("|")])
-    return {word: group for group in groups for word in group}
+    groups = [[w.strip() for w in line.split("|")] for line in lines_of("words.txt")]
+    return {word: group for group in groups for word in reversed(group)}
 
 
 WORDS = load_words()
 WORDS_PATTERN = re.compile(r"\b(%s)\b" % "|".join(sorted(map(re.escape, WORDS), key=len, reverse=True)))
 
 
+def uncapital(text):
+    return text if re.match(r"I\b|[A-Z]\w*[+\d]", text) else text[:1].lower() + text[1:]
+
+
 def vary(text, rng):
     """The same question as another person would type it."""
     text = WORDS_PATTERN.sub(lambda m: rng.choice(WORDS[m.group(1)]) if rng.random() < 0.2 else m.group(1), text)
-    if rng.random() < 0.12:
-        text = rng.choice(LEADS) + " " + (text if re.match(r"I\b|[A-Z][\w]*[+\d]", text) else text[:1].lower() + text[1:])
     if rng.random() < 0.08:
+        text = terse(text)
+    if rng.random() < 0.12:
+        text = rng.choice(LEADS) + " " + uncapital(text)
+    elif rng.random() < 0.06:
+        text = rng.choice(SENTENCES) + " " + text[:1].upper() + text[1:]
+    if rng.random() < 0.07:
         end = text[-1] if text[-1:] in "?.!" else ""
         text = text.rstrip("?.!") + rng.choice((" ", ", ")) + rng.choice(TAILS) + end
+    elif rng.random() < 0.04:
+        text = text + ("" if text[-1:] in "?.!" else "?") + " " + rng.choice(AFTERWORDS)
     if rng.random() < 0.12:
         words = text.split(" ")
         long = [i for i, w in enumerate(words) if len(w) > 4 and w.isalpha()]
@@ -282,6 +310,7 @@ class Maker:
     def __init__(self, seed):
         self.rng = random.Random(seed)
         self.facts, self.lists = load()
+        self.systems = lines_of("system.txt")
         self.plain = {f.name: [w for w in f.wordings if not held_out(f, w)] for f in self.facts.values()}
         self.follow = {f.name: [p for p in f.follow if not held_out(f, "> " + p[0])] for f in self.facts.values()}
         self.names = [name for name, wordings in self.plain.items() if wordings]
@@ -309,6 +338,15 @@ class Maker:
     def chat(self, longest):
         draw = self.rng.random()
         return self.turns(1 if draw < 0.35 else self.rng.randint(2, 4) if draw < 0.7 else self.rng.randint(3, longest))
+
+
+    def system(self):
+        """Now and then a system prompt, otherwise None."""
+        return self.rng.choice(self.systems) if self.rng.random() < 0.04 else None
+
+
+def render_system(text):
+    return "<|im_start|>system\n" + text + "<|im_end|>\n"
 
 
 def render_question(text):

@@ -153,20 +153,23 @@ static bool scan_maxima(const float *logits, int n, float *block_max, float *max
     return !(broken[0] | broken[1] | broken[2] | broken[3]);
 }
 
-// Σ e^d and Σ d·e^d over all logits, d = logit − max. Block sums in float, their sum in double.
+// Σ e^d and Σ d·e^d over all logits, d = logit − max, at least −1000. Block sums in float, their sum in double.
 static void scan_sums(const float *logits, int n, float max, double *sum, double *weighted) {
+    const float4 lowest = {-1000, -1000, -1000, -1000};
     *sum = *weighted = 0;
     for (int at = 0, i = 0; at < n; at += BLOCK) {
         int end = at + BLOCK < n ? at + BLOCK : n;
         float4 s = {0}, w = {0};
         for (; i + LANES <= end; i += LANES) {
-            float4 d = load4(logits + i) - max, e = d;
+            float4 d = load4(logits + i) - max, e;
+            float4_max(&d, &lowest);
+            e = d;
             exp4(&e);
             s += e;
             w += d * e;
         }
         for (; i < end; i++) {
-            float d = logits[i] - max, e = sampler_exp(d);
+            float d = fmaxf(logits[i] - max, lowest[0]), e = sampler_exp(d);
             s[0] += e;
             w[0] += d * e;
         }
@@ -289,18 +292,36 @@ static float unpenalise(struct sampler_scratch *x, const struct sampler_input *i
 
 // ---- the draw ----
 
-// Candidates in x->candidates with their untempered weights e^(logit − max); returns how many.
-static int gather(const struct sampling *s, struct sampler_scratch *x, const struct sampler_input *in, float max) {
-    int n = s->top_k > 0 && s->top_k < in->n_vocab ? s->top_k : in->n_vocab;
+static bool top_k_cuts(const struct sampling *s, int n_vocab) { return s->top_k > 0 && s->top_k < n_vocab; }
+
+// The tokens that top-k and, roughly, min-p leave, into x->candidates; returns how many.
+static int collect(const struct sampling *s, struct sampler_scratch *x, const struct sampler_input *in, float max) {
+    int n = 0;
+    if (top_k_cuts(s, in->n_vocab)) {
+        select_top(in->logits, in->n_vocab, x->block_max, s->top_k, x->candidates);
+        return s->top_k;
+    }
+    float least = s->min_p > 0 ? max + logf(s->min_p) - 0.01f : -FLT_MAX;
+    for (int block = 0; block * BLOCK < in->n_vocab; block++) {
+        if (x->block_max[block] < least) continue;
+        int first = block * BLOCK, end = first + block_size(in->n_vocab, block);
+        for (int i = first; i < end; i++)
+            if (in->logits[i] >= least) x->candidates[n++] = (struct candidate){.logit = in->logits[i], .id = i};
+    }
+    return n;
+}
+
+// The tokens that all filters leave. Each filter keeps a front of the likeliest, so that their order only matters for
+// what top-p's probabilities are shares of.
+static int filter(const struct sampling *s, struct sampler_scratch *x, const struct sampler_input *in, float max) {
     struct candidate *c = x->candidates;
-    if (n < in->n_vocab) select_top(in->logits, in->n_vocab, x->block_max, n, c);
-    else
-        for (int i = 0; i < n; i++) c[i] = (struct candidate){.logit = in->logits[i], .id = i};
-    double total = 0;
+    int n = collect(s, x, in, max), kept = 0;
+    double total = 0, weighted;
     for (int i = 0; i < n; i++) total += c[i].weight = sampler_exp(c[i].logit - max);
-    if (s->top_p < 1) n = nucleus(c, n, (double)s->top_p * total);
-    if (s->min_p <= 0) return n;
-    int kept = 0;
+    if (s->top_p < 1) {
+        if (!top_k_cuts(s, in->n_vocab) && s->min_p > 0) scan_sums(in->logits, in->n_vocab, max, &total, &weighted);
+        n = nucleus(c, n, (double)s->top_p * total);
+    }
     for (int i = 0; i < n; i++)
         if (c[i].weight >= s->min_p) c[kept++] = c[i];
     return kept;
@@ -308,7 +329,7 @@ static int gather(const struct sampling *s, struct sampler_scratch *x, const str
 
 static int32_t draw(struct sampler *m, struct sampler_scratch *x, const struct sampler_input *in, float max) {
     struct candidate *c = x->candidates;
-    int n = gather(&m->sampling, x, in, max);
+    int n = filter(&m->sampling, x, in, max);
     double total = 0;
     for (int i = 0; i < n; i++) total += c[i].weight = sampler_exp((c[i].logit - max) / m->sampling.temperature);
     double target = random_unit(&m->random) * total;
