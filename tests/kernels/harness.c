@@ -58,8 +58,8 @@ struct trial trial_open(enum block_id format, int rows, int columns, int most_in
     t.matrix = matrix_in_place(&t.weight);
     if (matrix_has_tiles(t.format)) {
         if (!matrix_tile_bytes(&t.weight, &bytes)) panic("a trial of %d × %d overflows", rows, columns);
-        t.tiles = aligned_alloc(64, bytes);
-        memset(t.tiles, 0, bytes);
+        t.tiles = region_alloc(t.tile_bytes = bytes);
+        if (!t.tiles) panic("no memory for a trial");
         t.matrix = matrix_in_tiles(&t.weight, t.tiles);
         for (int i = 0; i < matrix_strips(&t.matrix); i++) matrix_prepare_strip(&t.matrix, &t.weight, i);
     }
@@ -73,7 +73,7 @@ struct trial trial_open(enum block_id format, int rows, int columns, int most_in
 
 void trial_close(struct trial *t) {
     free((void *)t->weight.data);
-    free(t->tiles);
+    region_free(t->tiles, t->tile_bytes);
     free(t->values);
     free(t->input.values);
     free(t->input.blocks);

@@ -11,7 +11,8 @@ struct trial {
     struct matrix matrix;
     struct input input;   // in both forms
     float *values;        // [n_inputs][columns] what the input was made from
-    void *tiles;
+    void *tiles; // a region, as the backend has it
+    size_t tile_bytes;
 };
 
 // n_inputs ≤ most_inputs, which trial_inputs may choose later.
