@@ -117,6 +117,7 @@ bench: confab ## measure speed and memory (MODEL=path: of this model)
 	@./confab bench $(if $(MODEL),-m '$(MODEL)')
 
 tests: $(TESTS)
+	@:
 
 check: deps ## run every test; the last line counts them
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/confab tests

@@ -340,9 +340,10 @@ static int enter_span(MD_SPANTYPE type, void *detail, void *user) {
 // The address stands behind the text of a link, unless it is the text.
 static void add_address(struct block *b, const MD_ATTRIBUTE *address) {
     size_t shown = b->flow.size - b->link_start;
-    bool same = shown <= address->size && address->size - shown <= 8
-                && memcmp(b->flow.text + b->link_start, address->text + address->size - shown, shown) == 0 && shown;
-    if (same || address->size == 0) return;
+    if (address->size == 0) return;
+    bool same = shown && shown <= address->size && address->size - shown <= 8
+                && memcmp(b->flow.text + b->link_start, address->text + address->size - shown, shown) == 0;
+    if (same) return;
     struct style style = {.role = ROLE_DIM, .ground = ROLE_GROUND};
     flow_add_text(&b->flow, style, shown ? " (" : "(");
     flow_add(&b->flow, style, address->text, address->size);

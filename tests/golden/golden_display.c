@@ -29,7 +29,8 @@ void golden_display_open(struct golden_display *d, int width, int height) {
     struct winsize size = {.ws_col = (unsigned short)width, .ws_row = (unsigned short)height};
     int ends[2];
     *d = (struct golden_display){.width = width, .height = height, .cursor_visible = true};
-    if (openpty(&d->master, &d->input, NULL, NULL, &size) < 0 || pipe2(ends, O_CLOEXEC) < 0) panic("no pseudo-terminal: %s", strerror(errno));
+    if (openpty(&d->master, &d->input, NULL, NULL, &size) < 0 || pipe2(ends, O_CLOEXEC) < 0)
+        panic("no pseudo-terminal: %s", strerror(errno));
     d->pipe_end = ends[0], d->output = ends[1];
     fcntl(d->pipe_end, F_SETFL, O_NONBLOCK);
     fcntl(d->pipe_end, F_SETPIPE_SZ, PIPE_BYTES); // room for a frame before it is read
@@ -74,7 +75,8 @@ static size_t own_sequence(const char *p, size_t n) {
     static const char clipboard[] = "\033]52;c;";
     if (n > sizeof clipboard && memcmp(p, clipboard, sizeof clipboard - 1) == 0) {
         size_t at = sizeof clipboard - 1;
-        while (at < n && p[at] && strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=", p[at])) at++;
+        while (at < n && p[at] && strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=", p[at]))
+            at++;
         return at < n && p[at] == 7 ? at + 1 : at + 1 < n && p[at] == 033 && p[at + 1] == '\\' ? at + 2 : 0;
     }
     if (n < 3 || p[1] != '[') return 0;
@@ -88,8 +90,10 @@ long golden_display_foreign(const struct golden_display *d) {
     for (size_t at = 0; at < d->size;) {
         uint32_t code;
         size_t used = utf8_decode(d->sent + at, d->size - at, &code);
-        if (code == 033) used = own_sequence(d->sent + at, d->size - at);
-        else if (code < 0x20 || (code >= 0x7f && code < 0xa0)) used = 0;
+        if (code == 033)
+            used = own_sequence(d->sent + at, d->size - at);
+        else if (code < 0x20 || (code >= 0x7f && code < 0xa0))
+            used = 0;
         if (!used) return (long)at;
         at += used;
     }
@@ -120,16 +124,18 @@ char *golden_display_row(const struct golden_display *d, int y) {
 
 static const char *colour_text(VTermColor c, char out[16]) {
     if (VTERM_COLOR_IS_DEFAULT_FG(&c) || VTERM_COLOR_IS_DEFAULT_BG(&c)) return "own";
-    if (VTERM_COLOR_IS_INDEXED(&c)) snprintf(out, 16, "%d", c.indexed.idx);
-    else snprintf(out, 16, "#%02x%02x%02x", c.rgb.red, c.rgb.green, c.rgb.blue);
+    if (VTERM_COLOR_IS_INDEXED(&c))
+        snprintf(out, 16, "%d", c.indexed.idx);
+    else
+        snprintf(out, 16, "#%02x%02x%02x", c.rgb.red, c.rgb.green, c.rgb.blue);
     return out;
 }
 
 static void style_text(const VTermScreenCell *c, char out[96]) {
     char fore[16], back[16];
-    snprintf(out, 96, "%s on %s%s%s%s%s%s", colour_text(c->fg, fore), colour_text(c->bg, back), c->attrs.bold ? " bold" : "",
-             c->attrs.italic ? " italic" : "", c->attrs.underline ? " underline" : "", c->attrs.reverse ? " reverse" : "",
-             c->attrs.strike ? " strike" : "");
+    snprintf(out, 96, "%s on %s%s%s%s%s%s", colour_text(c->fg, fore), colour_text(c->bg, back),
+             c->attrs.bold ? " bold" : "", c->attrs.italic ? " italic" : "", c->attrs.underline ? " underline" : "",
+             c->attrs.reverse ? " reverse" : "", c->attrs.strike ? " strike" : "");
 }
 
 static void write_styles(const struct golden_display *d, FILE *out) {
@@ -158,8 +164,10 @@ char *golden_display_text(const struct golden_display *d, bool styles) {
     VTermPos cursor;
     vterm_state_get_cursorpos(vterm_obtain_state(d->vterm), &cursor);
     fprintf(out, "---- %dx%d, cursor ", d->width, d->height);
-    if (d->cursor_visible) fprintf(out, "at %d,%d\n", cursor.col, cursor.row);
-    else fprintf(out, "hidden\n");
+    if (d->cursor_visible)
+        fprintf(out, "at %d,%d\n", cursor.col, cursor.row);
+    else
+        fprintf(out, "hidden\n");
     for (int y = 0; y < d->height; y++) {
         char *row = golden_display_row(d, y);
         fprintf(out, "%s\n", row);

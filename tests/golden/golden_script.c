@@ -30,8 +30,8 @@ struct script {
     struct model_file *model;
     struct engine *engine;
     struct chat *chat;
-    uint64_t now;      // ns
-    char **words;      // of the line, the command first; each followed by what `sizes` says
+    uint64_t now; // ns
+    char **words; // of the line, the command first; each followed by what `sizes` says
     size_t *sizes;
     int count;
 };
@@ -47,8 +47,12 @@ static void script_fail(struct script *s, const char *format, ...) {
     s->failed = true;
 }
 
-static int word_int(const struct script *s, int i) { return i < s->count ? atoi(s->words[i]) : 0; }
-static uint64_t word_chat(const struct script *s) { return (uint64_t)word_int(s, 1); }
+static int word_int(const struct script *s, int i) {
+    return i < s->count ? atoi(s->words[i]) : 0;
+}
+static uint64_t word_chat(const struct script *s) {
+    return (uint64_t)word_int(s, 1);
+}
 
 // ---- time and turns ----
 
@@ -75,10 +79,11 @@ static void script_open(struct script *s) {
     clock_freeze(s->now);
     s->model = model_file_open(s->model_name, &st);
     s->engine = engine_open(s->model, &(struct engine_params){0}, &st);
-    struct chat_params params = {.engine = s->engine,
-                                 .info = model_file_info(s->model),
-                                 .settings = &s->settings,
-                                 .screen = {.input_fd = s->display.input, .output_fd = s->display.output, .colours = s->colours}};
+    struct chat_params params = {
+        .engine = s->engine,
+        .info = model_file_info(s->model),
+        .settings = &s->settings,
+        .screen = {.input_fd = s->display.input, .output_fd = s->display.output, .colours = s->colours}};
     s->chat = chat_open(&params, &st);
     if (!s->chat) panic("%s", st.text);
     script_settle(s);
@@ -110,30 +115,41 @@ static void script_input(struct script *s, const char *bytes, size_t size) {
 
 // What an xterm sends for a key.
 static size_t key_bytes(const struct key *k, char out[32]) {
-    static const char *const letters[] = {[KEY_UP] = "A", [KEY_DOWN] = "B", [KEY_RIGHT] = "C", [KEY_LEFT] = "D", [KEY_HOME] = "H", [KEY_END] = "F"};
+    static const char *const letters[] = {
+        [KEY_UP] = "A", [KEY_DOWN] = "B", [KEY_RIGHT] = "C", [KEY_LEFT] = "D", [KEY_HOME] = "H", [KEY_END] = "F"};
     static const int tildes[] = {[KEY_INSERT] = 2, [KEY_DELETE] = 3, [KEY_PAGE_UP] = 5, [KEY_PAGE_DOWN] = 6};
     static const int functions[] = {11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 23, 24};
     int modifiers = 1 + k->modifiers;
     const char *alt = k->modifiers & KEY_ALT ? "\033" : "";
     switch (k->code) {
-    case KEY_TEXT: return (size_t)snprintf(out, 32, "%s%.*s", alt, (int)k->size, k->text);
-    case KEY_ENTER: return (size_t)snprintf(out, 32, "%s\r", alt);
-    case KEY_BACKSPACE: return (size_t)snprintf(out, 32, "%s\x7f", alt);
-    case KEY_ESCAPE: return (size_t)snprintf(out, 32, "\033");
-    case KEY_TAB: return (size_t)snprintf(out, 32, "%s", k->modifiers & KEY_SHIFT ? "\033[Z" : "\t");
-    case KEY_CONTROL: return (size_t)snprintf(out, 32, "%s%c", alt, k->number & 0x1f);
-    case KEY_FUNCTION: return (size_t)snprintf(out, 32, "\033[%d;%d~", functions[k->number - 1], modifiers);
+    case KEY_TEXT:
+        return (size_t)snprintf(out, 32, "%s%.*s", alt, (int)k->size, k->text);
+    case KEY_ENTER:
+        return (size_t)snprintf(out, 32, "%s\r", alt);
+    case KEY_BACKSPACE:
+        return (size_t)snprintf(out, 32, "%s\x7f", alt);
+    case KEY_ESCAPE:
+        return (size_t)snprintf(out, 32, "\033");
+    case KEY_TAB:
+        return (size_t)snprintf(out, 32, "%s", k->modifiers & KEY_SHIFT ? "\033[Z" : "\t");
+    case KEY_CONTROL:
+        return (size_t)snprintf(out, 32, "%s%c", alt, k->number & 0x1f);
+    case KEY_FUNCTION:
+        return (size_t)snprintf(out, 32, "\033[%d;%d~", functions[k->number - 1], modifiers);
     case KEY_INSERT:
     case KEY_DELETE:
     case KEY_PAGE_UP:
-    case KEY_PAGE_DOWN: return (size_t)snprintf(out, 32, "\033[%d;%d~", tildes[k->code], modifiers);
+    case KEY_PAGE_DOWN:
+        return (size_t)snprintf(out, 32, "\033[%d;%d~", tildes[k->code], modifiers);
     case KEY_UP:
     case KEY_DOWN:
     case KEY_LEFT:
     case KEY_RIGHT:
     case KEY_HOME:
-    case KEY_END: return (size_t)snprintf(out, 32, "\033[1;%d%s", modifiers, letters[k->code]);
-    default: return 0;
+    case KEY_END:
+        return (size_t)snprintf(out, 32, "\033[1;%d%s", modifiers, letters[k->code]);
+    default:
+        return 0;
     }
 }
 
@@ -148,7 +164,9 @@ static void do_key(struct script *s) {
     }
 }
 
-static void do_type(struct script *s) { script_input(s, s->words[1], s->sizes[1]); }
+static void do_type(struct script *s) {
+    script_input(s, s->words[1], s->sizes[1]);
+}
 
 static void do_paste(struct script *s) {
     script_input(s, "\033[200~", 6);
@@ -162,8 +180,12 @@ static void script_mouse(struct script *s, int button, int x, int y) {
     script_input(s, bytes, (size_t)n);
 }
 
-static void do_click(struct script *s) { script_mouse(s, 0, word_int(s, 1), word_int(s, 2)); }
-static void do_wheel(struct script *s) { script_mouse(s, strcmp(s->words[1], "up") == 0 ? 64 : 65, word_int(s, 2), word_int(s, 3)); }
+static void do_click(struct script *s) {
+    script_mouse(s, 0, word_int(s, 1), word_int(s, 2));
+}
+static void do_wheel(struct script *s) {
+    script_mouse(s, strcmp(s->words[1], "up") == 0 ? 64 : 65, word_int(s, 2), word_int(s, 3));
+}
 
 static void do_resize(struct script *s) {
     golden_display_resize(&s->display, word_int(s, 1), word_int(s, 2));
@@ -174,7 +196,8 @@ static void do_resize(struct script *s) {
 // ---- what the engine does ----
 
 static void script_token(struct script *s, const char *text, size_t size) {
-    if (!script_engine_token(s->engine, word_chat(s), text, size)) script_fail(s, "chat %s does not generate", s->words[1]);
+    if (!script_engine_token(s->engine, word_chat(s), text, size))
+        script_fail(s, "chat %s does not generate", s->words[1]);
 }
 
 static void do_token(struct script *s) {
@@ -204,29 +227,36 @@ static void do_state(struct script *s) {
     int state = find_state(s->words[2]), reason = 0;
     for (int i = 0; s->count > 3 && i < (int)(sizeof reasons / sizeof *reasons); i++)
         if (strcmp(reasons[i], s->words[3]) == 0) reason = i;
-    bool done = state >= 0 && script_engine_state(s->engine, word_chat(s), (enum request_state)state, (enum finish_reason)reason, s->count > 4 ? s->words[4] : NULL);
+    bool done = state >= 0 && script_engine_state(s->engine, word_chat(s), (enum request_state)state,
+                                                  (enum finish_reason)reason, s->count > 4 ? s->words[4] : NULL);
     if (!done) script_fail(s, "chat %s cannot become %s", s->words[1], s->words[2]);
     script_settle(s);
 }
 
 static void do_prefill(struct script *s) {
-    if (!script_engine_prefill(s->engine, word_chat(s), word_int(s, 2), word_int(s, 3))) script_fail(s, "chat %s has no request", s->words[1]);
+    if (!script_engine_prefill(s->engine, word_chat(s), word_int(s, 2), word_int(s, 3)))
+        script_fail(s, "chat %s has no request", s->words[1]);
     script_settle(s);
 }
 
 static void do_rate(struct script *s) {
-    if (!script_engine_rate(s->engine, word_chat(s), (float)atof(s->words[2]))) script_fail(s, "chat %s has no request", s->words[1]);
+    if (!script_engine_rate(s->engine, word_chat(s), (float)atof(s->words[2])))
+        script_fail(s, "chat %s has no request", s->words[1]);
 }
 
 #define FIGURES(F, I)                                                                                                  \
-    F(decode_now) F(prefill_now) F(decode_peak) F(first_token.p50) F(first_token.p90) F(first_token.p99) F(next_token.p50) \
-    F(next_token.p90) F(next_token.p99) F(bytes_per_second) F(operations_per_second) F(stage_share[0]) F(stage_share[1])   \
-    F(stage_share[2]) F(stage_share[3]) F(stage_share[4]) I(first_token.count) I(next_token.count) I(decode_tokens)         \
-    I(prefill_tokens) I(reused_tokens) I(batch_rows) I(batch_decode_rows) I(steps) I(preemptions) I(kv_bytes)
+    F(decode_now)                                                                                                      \
+    F(prefill_now) F(decode_peak) F(first_token.p50) F(first_token.p90) F(first_token.p99) F(next_token.p50)           \
+        F(next_token.p90) F(next_token.p99) F(bytes_per_second) F(operations_per_second) F(stage_share[0])             \
+            F(stage_share[1]) F(stage_share[2]) F(stage_share[3]) F(stage_share[4]) I(first_token.count)               \
+                I(next_token.count) I(decode_tokens) I(prefill_tokens) I(reused_tokens) I(batch_rows)                  \
+                    I(batch_decode_rows) I(steps) I(preemptions) I(kv_bytes)
 
 static bool figure_set(struct engine_figures *f, const char *name, double value) {
-#define F(field) if (strcmp(name, #field) == 0) return f->field = (float)value, true;
-#define I(field) if (strcmp(name, #field) == 0) return f->field = (__typeof__(f->field))value, true;
+#define F(field)                                                                                                       \
+    if (strcmp(name, #field) == 0) return f->field = (float)value, true;
+#define I(field)                                                                                                       \
+    if (strcmp(name, #field) == 0) return f->field = (__typeof__(f->field))value, true;
     FIGURES(F, I)
 #undef F
 #undef I
@@ -235,7 +265,8 @@ static bool figure_set(struct engine_figures *f, const char *name, double value)
 
 static void do_figures(struct script *s) {
     for (int i = 1; i + 1 < s->count; i += 2)
-        if (!figure_set(script_engine_figures(s->engine), s->words[i], atof(s->words[i + 1]))) script_fail(s, "no such figure: %s", s->words[i]);
+        if (!figure_set(script_engine_figures(s->engine), s->words[i], atof(s->words[i + 1])))
+            script_fail(s, "no such figure: %s", s->words[i]);
     script_settle(s);
 }
 
@@ -243,9 +274,12 @@ static void pages_count(struct engine_figures *f) {
     f->pages_used = f->pages_shared = f->pages_free = f->pages_kept = 0;
     for (int i = 0; i < f->n_pages; i++) {
         const struct page_figures *p = &f->pages[i];
-        if (!p->references) f->pages_free++;
-        else if (p->kept) f->pages_kept++;
-        else f->pages_used++;
+        if (!p->references)
+            f->pages_free++;
+        else if (p->kept)
+            f->pages_kept++;
+        else
+            f->pages_used++;
         if (p->references > 1) f->pages_shared++;
     }
 }
@@ -271,7 +305,9 @@ static void do_page(struct script *s) {
     script_settle(s);
 }
 
-static void do_tick(struct script *s) { script_pass(s, word_int(s, 1)); }
+static void do_tick(struct script *s) {
+    script_pass(s, word_int(s, 1));
+}
 
 // ---- what must be so ----
 
@@ -281,7 +317,8 @@ static void compare_screens(struct script *s, const char *path, const char *want
     const char *a = want, *b = got;
     for (const char *p = want, *q = got; *p && *p == *q; p++, q++)
         if (*p == '\n') row++, a = p + 1, b = q + 1;
-    script_fail(s, "the screen is not as in %s, line %d:\n  want %.*s\n  got  %.*s\n%s", path, row + 1, (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b, got);
+    script_fail(s, "the screen is not as in %s, line %d:\n  want %.*s\n  got  %.*s\n%s", path, row + 1,
+                (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b, got);
 }
 
 static void do_screen(struct script *s) {
@@ -294,8 +331,10 @@ static void do_screen(struct script *s) {
         if (!f || fputs(got, f) < 0 || fclose(f) != 0) script_fail(s, "%s cannot be written", path);
     } else {
         char *want = file_read(path, 1 << 20, &size, &st);
-        if (want) compare_screens(s, path, want, got);
-        else script_fail(s, "%s\n%s", st.text, got);
+        if (want)
+            compare_screens(s, path, want, got);
+        else
+            script_fail(s, "%s\n%s", st.text, got);
         free(want);
     }
     free(got);
@@ -350,7 +389,8 @@ static void do_sampling(struct script *s) {
 
 static void do_prompt(struct script *s) {
     const char *prompt = script_engine_prompt(s->engine, word_chat(s));
-    if (!prompt || strcmp(prompt, s->words[2]) != 0) script_fail(s, "the engine was asked: %s", prompt ? prompt : "nothing");
+    if (!prompt || strcmp(prompt, s->words[2]) != 0)
+        script_fail(s, "the engine was asked: %s", prompt ? prompt : "nothing");
 }
 
 static void do_sent(struct script *s) {
@@ -367,9 +407,15 @@ static void do_ended(struct script *s) {
 
 // ---- before the chat opens ----
 
-static void do_size(struct script *s) { s->width = word_int(s, 1), s->height = word_int(s, 2); }
-static void do_colours(struct script *s) { s->colours = word_int(s, 1); }
-static void do_locale(struct script *s) { setenv("LC_ALL", s->words[1], 1); }
+static void do_size(struct script *s) {
+    s->width = word_int(s, 1), s->height = word_int(s, 2);
+}
+static void do_colours(struct script *s) {
+    s->colours = word_int(s, 1);
+}
+static void do_locale(struct script *s) {
+    setenv("LC_ALL", s->words[1], 1);
+}
 
 static void do_model(struct script *s) {
     free(s->model_name);
@@ -390,13 +436,16 @@ static const struct {
     bool before;
     void (*run)(struct script *s);
 } commands[] = {
-    {"size", 2, true, do_size},      {"colours", 1, true, do_colours},  {"locale", 1, true, do_locale},   {"model", 1, true, do_model},
-    {"set", 2, true, do_set},        {"key", 1, false, do_key},         {"type", 1, false, do_type},      {"paste", 1, false, do_paste},
-    {"click", 2, false, do_click},   {"wheel", 3, false, do_wheel},     {"resize", 2, false, do_resize},  {"token", 2, false, do_token},
-    {"answer", 3, false, do_answer}, {"state", 2, false, do_state},     {"prefill", 3, false, do_prefill}, {"rate", 2, false, do_rate},
-    {"figures", 2, false, do_figures}, {"pages", 2, false, do_pages},   {"page", 5, false, do_page},      {"tick", 1, false, do_tick},
-    {"screen", 1, false, do_screen}, {"sees", 1, false, do_sees},       {"misses", 1, false, do_misses},  {"plain", 1, false, do_plain}, {"sampling", 3, false, do_sampling},
-    {"prompt", 2, false, do_prompt}, {"sent", 1, false, do_sent},       {"unsent", 1, false, do_unsent},  {"ended", 0, false, do_ended},
+    {"size", 2, true, do_size},          {"colours", 1, true, do_colours},  {"locale", 1, true, do_locale},
+    {"model", 1, true, do_model},        {"set", 2, true, do_set},          {"key", 1, false, do_key},
+    {"type", 1, false, do_type},         {"paste", 1, false, do_paste},     {"click", 2, false, do_click},
+    {"wheel", 3, false, do_wheel},       {"resize", 2, false, do_resize},   {"token", 2, false, do_token},
+    {"answer", 3, false, do_answer},     {"state", 2, false, do_state},     {"prefill", 3, false, do_prefill},
+    {"rate", 2, false, do_rate},         {"figures", 2, false, do_figures}, {"pages", 2, false, do_pages},
+    {"page", 5, false, do_page},         {"tick", 1, false, do_tick},       {"screen", 1, false, do_screen},
+    {"sees", 1, false, do_sees},         {"misses", 1, false, do_misses},   {"plain", 1, false, do_plain},
+    {"sampling", 3, false, do_sampling}, {"prompt", 2, false, do_prompt},   {"sent", 1, false, do_sent},
+    {"unsent", 1, false, do_unsent},     {"ended", 0, false, do_ended},
 };
 
 // Reads one escape after a backslash; returns the characters it took.
@@ -420,8 +469,10 @@ static void line_split(struct script *s, char *line) {
         bool quoted = *p == '"';
         char *out = p += quoted, *start = p;
         while (*p && *p != (quoted ? '"' : ' ')) {
-            if (quoted && *p == '\\') p++, p += word_escape(p, out++);
-            else *out++ = *p++;
+            if (quoted && *p == '\\')
+                p++, p += word_escape(p, out++);
+            else
+                *out++ = *p++;
         }
         bool more = *p;
         s->words[s->count] = start;
@@ -447,7 +498,14 @@ bool golden_script_play(const char *path, bool update) {
     char *words[WORDS];
     size_t sizes[WORDS], size;
     struct status st = {0};
-    struct script s = {.path = path, .update = update, .width = 112, .height = 26, .colours = 1 << 24, .now = 1000000000000ull, .words = words, .sizes = sizes};
+    struct script s = {.path = path,
+                       .update = update,
+                       .width = 112,
+                       .height = 26,
+                       .colours = 1 << 24,
+                       .now = 1000000000000ull,
+                       .words = words,
+                       .sizes = sizes};
     s.model_name = xstrdup("guide");
     s.settings = settings_default();
     char *text = file_read(path, 1 << 20, &size, &st);

@@ -25,9 +25,9 @@ struct script_request {
 struct engine {
     struct script_request *requests; // all that were ever submitted
     int count, capacity;
-    struct engine_event *events;     // [first, last) wait
+    struct engine_event *events; // [first, last) wait
     int first, last, room;
-    int fd;                          // counts the events that wait
+    int fd; // counts the events that wait
     struct engine_figures figures;
 };
 
@@ -56,9 +56,13 @@ struct model_file *model_file_open_memory(const char *name, const void *data, si
     return model_file_open(name, st);
 }
 
-void model_file_close(struct model_file *m) { free(m); }
+void model_file_close(struct model_file *m) {
+    free(m);
+}
 
-const struct model_info *model_file_info(const struct model_file *m) { return &m->info; }
+const struct model_info *model_file_info(const struct model_file *m) {
+    return &m->info;
+}
 
 // ---- life ----
 
@@ -107,11 +111,15 @@ bool engine_wait(struct engine *e, struct engine_event *out, int timeout_ms) {
     return engine_poll(e, out);
 }
 
-int engine_event_fd(const struct engine *e) { return e->fd; }
+int engine_event_fd(const struct engine *e) {
+    return e->fd;
+}
 
 // ---- requests ----
 
-static bool state_runs(enum request_state s) { return s == REQUEST_PENDING || s == REQUEST_PREFILLING || s == REQUEST_DECODING; }
+static bool state_runs(enum request_state s) {
+    return s == REQUEST_PENDING || s == REQUEST_PREFILLING || s == REQUEST_DECODING;
+}
 
 // The latest of a conversation; NULL when there was none.
 static struct script_request *request_of(const struct engine *e, uint64_t conversation) {
@@ -145,11 +153,13 @@ uint64_t engine_submit(struct engine *e, const struct request_params *p) {
         e->requests = xrealloc(e->requests, (size_t)e->capacity * sizeof *e->requests);
     }
     struct script_request *r = &e->requests[e->count++];
-    *r = (struct script_request){.id = (uint64_t)e->count, .conversation = p->conversation, .sampling = p->sampling, .prompt = prompt_text(p)};
+    *r = (struct script_request){
+        .id = (uint64_t)e->count, .conversation = p->conversation, .sampling = p->sampling, .prompt = prompt_text(p)};
     return r->id;
 }
 
-static void request_change(struct engine *e, struct script_request *r, enum request_state state, enum finish_reason reason, const char *text) {
+static void request_change(struct engine *e, struct script_request *r, enum request_state state,
+                           enum finish_reason reason, const char *text) {
     r->state = state;
     struct engine_event *event = event_push(e);
     event->kind = EVENT_STATE;
@@ -170,7 +180,9 @@ void engine_set_sampling(struct engine *e, uint64_t request, const struct sampli
     if (r) r->sampling = *s;
 }
 
-void engine_focus(struct engine *e, uint64_t conversation) { (void)e, (void)conversation; }
+void engine_focus(struct engine *e, uint64_t conversation) {
+    (void)e, (void)conversation;
+}
 
 void engine_forget(struct engine *e, uint64_t conversation) {
     for (int i = 0; i < e->figures.n_pages; i++)
@@ -194,13 +206,17 @@ const struct engine_figures *engine_figures(struct engine *e) {
                                                                 .n_generated = r->n_generated,
                                                                 .n_context = r->prefill_done + r->n_generated,
                                                                 .tokens_per_second = r->rate};
-        if (r->state == REQUEST_PENDING) f->queue++;
-        else f->running++;
+        if (r->state == REQUEST_PENDING)
+            f->queue++;
+        else
+            f->running++;
     }
     return f;
 }
 
-struct engine_figures *script_engine_figures(struct engine *e) { return &e->figures; }
+struct engine_figures *script_engine_figures(struct engine *e) {
+    return &e->figures;
+}
 
 // ---- what the script says and asks ----
 
@@ -217,7 +233,8 @@ bool script_engine_token(struct engine *e, uint64_t conversation, const char *te
     return true;
 }
 
-bool script_engine_state(struct engine *e, uint64_t conversation, enum request_state state, enum finish_reason reason, const char *text) {
+bool script_engine_state(struct engine *e, uint64_t conversation, enum request_state state, enum finish_reason reason,
+                         const char *text) {
     struct script_request *r = request_running(e, conversation);
     if (r) request_change(e, r, state, reason, text);
     return r;

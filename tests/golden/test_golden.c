@@ -15,9 +15,16 @@
 #include "tests/golden/golden_script.h"
 
 static void environment_set(void) {
-    static const char *const unset[] = {"NO_COLOR", "TMUX", "STY", "DISPLAY", "WAYLAND_DISPLAY", "SSH_TTY", "SSH_CONNECTION"};
-    static const char *const set[][2] = {{"TERM", "xterm-256color"}, {"COLORTERM", "truecolor"}, {"LC_ALL", "C.UTF-8"}, {"HOME", "/nonexistent"}, {"INPUTRC", "/dev/null"}, {"PATH", "/nonexistent"},
-                                         {"XDG_CONFIG_HOME", "/nonexistent"}, {"XDG_DATA_HOME", "/nonexistent"}};
+    static const char *const unset[] = {"NO_COLOR",        "TMUX",    "STY",           "DISPLAY",
+                                        "WAYLAND_DISPLAY", "SSH_TTY", "SSH_CONNECTION"};
+    static const char *const set[][2] = {{"TERM", "xterm-256color"},
+                                         {"COLORTERM", "truecolor"},
+                                         {"LC_ALL", "C.UTF-8"},
+                                         {"HOME", "/nonexistent"},
+                                         {"INPUTRC", "/dev/null"},
+                                         {"PATH", "/nonexistent"},
+                                         {"XDG_CONFIG_HOME", "/nonexistent"},
+                                         {"XDG_DATA_HOME", "/nonexistent"}};
     for (size_t i = 0; i < sizeof unset / sizeof *unset; i++) unsetenv(unset[i]);
     for (size_t i = 0; i < sizeof set / sizeof *set; i++) setenv(set[i][0], set[i][1], 1);
 }
@@ -43,7 +50,8 @@ int main(void) {
     if (glob(pattern, 0, NULL, &found) != 0) panic("no scripts at %s", pattern);
     struct CMUnitTest *tests = xcalloc(found.gl_pathc, sizeof *tests);
     for (size_t i = 0; i < found.gl_pathc; i++)
-        tests[i] = (struct CMUnitTest){.name = strrchr(found.gl_pathv[i], '/') + 1, .test_func = play, .initial_state = found.gl_pathv[i]};
+        tests[i] = (struct CMUnitTest){
+            .name = strrchr(found.gl_pathv[i], '/') + 1, .test_func = play, .initial_state = found.gl_pathv[i]};
     int failures = _cmocka_run_group_tests("golden", tests, found.gl_pathc, NULL, NULL);
     free(tests);
     globfree(&found);
