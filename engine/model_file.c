@@ -62,13 +62,15 @@ static void describe_tensors(struct model_file *m) {
     m->info.formats = shares;
 }
 
+enum { MOST_SHOWN = 1 << 20 };
+
 // A number of the file, for display only: whatever is not there or out of range is 0.
-static int shown_number(const struct model_file *m, const char *name) {
+static int shown_number(const struct model_file *m, const char *name, int64_t most) {
     char key[128];
     int64_t value = 0;
     struct status ignored;
     snprintf(key, sizeof key, "%.60s.%s", m->info.family, name);
-    gguf_get_int(&m->gguf, key, GGUF_OPTIONAL, 0, INT32_MAX, &value, &ignored);
+    gguf_get_int(&m->gguf, key, GGUF_OPTIONAL, 0, most, &value, &ignored);
     return (int)value;
 }
 
@@ -77,15 +79,15 @@ static void describe_keys(struct model_file *m) {
     struct model_info *i = &m->info;
     char key[128];
     struct status ignored;
-    i->n_layer = shown_number(m, "block_count");
-    i->n_embd = shown_number(m, "embedding_length");
-    i->n_head = shown_number(m, "attention.head_count");
-    i->n_head_kv = shown_number(m, "attention.head_count_kv");
+    i->n_layer = shown_number(m, "block_count", MOST_SHOWN);
+    i->n_embd = shown_number(m, "embedding_length", MOST_SHOWN);
+    i->n_head = shown_number(m, "attention.head_count", MOST_SHOWN);
+    i->n_head_kv = shown_number(m, "attention.head_count_kv", MOST_SHOWN);
     if (!i->n_head_kv) i->n_head_kv = i->n_head;
-    i->head_size = shown_number(m, "attention.key_length");
+    i->head_size = shown_number(m, "attention.key_length", MOST_SHOWN);
     if (!i->head_size && i->n_head) i->head_size = i->n_embd / i->n_head;
-    i->n_ff = shown_number(m, "feed_forward_length");
-    i->n_context = shown_number(m, "context_length");
+    i->n_ff = shown_number(m, "feed_forward_length", MOST_SHOWN);
+    i->n_context = shown_number(m, "context_length", INT32_MAX);
     snprintf(key, sizeof key, "%.60s.rope.freq_base", i->family);
     gguf_get_float(&m->gguf, key, GGUF_OPTIONAL, 0, 1e30, &i->rope_base, &ignored);
 }

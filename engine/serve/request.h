@@ -6,8 +6,8 @@
 //
 // tokens[0 .. n_tokens) is everything known, prompt and answer; the KV sequence holds the first kv.n_tokens of them. What lies
 // between is to be computed: one token while decoding, the prompt while prefilling, prompt and answer after a
-// pre-emption. When all is computed the next token is drawn. Pre-emption takes the pages and nothing else, the sampler
-// goes on where it was, so that the text is the same.
+// pre-emption (as far as its pages were taken meanwhile). When all is computed the next token is drawn. Pre-emption
+// takes pages and nothing else, the sampler goes on where it was, so that the text is the same.
 #ifndef CONFAB_SERVE_REQUEST_H
 #define CONFAB_SERVE_REQUEST_H
 

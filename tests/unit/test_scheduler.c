@@ -498,8 +498,57 @@ static void test_focus_takes_the_place_of_others_and_keeps_it(void **state) {
     assert_true(b->answers[2].ended < b->answers[1].ended);
     assert_int_equal(b->answers[2].times_pending, 1);
     assert_int_equal(b->answers[1].times_pending, 2);
+    assert_int_equal(b->figures.reused_tokens, 64); // the second grew to 6 of 8 pages, two of the first were still there
     assert_text_alone(b, 1, 100, 0, 100);
     assert_text_alone(b, 2, 90, 0, 100);
+    bench_close(b);
+}
+
+// All places taken: the newest of the others gives way with its row planned, keeps what was computed, and no more.
+static void test_focus_takes_a_place(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 256});
+    for (uint64_t id = 1; id <= SCHEDULER_MAX_RUNNING; id++) {
+        struct scheduler_request q = ask(id, 20, 0, 60);
+        scheduler_submit(b->scheduler, &q);
+    }
+    for (int i = 0; i < 5; i++) scheduler_step(b->scheduler);
+    scheduler_focus(b->scheduler, 17);
+    struct scheduler_request q = ask(17, 20, 0, 30);
+    scheduler_submit(b->scheduler, &q);
+    run(b);
+    assert_int_equal(b->figures.preemptions, 1);
+    assert_int_equal(b->answers[16].times_pending, 2);
+    assert_true(b->answers[16].started < b->answers[17].started && b->answers[17].ended < b->answers[16].ended);
+    assert_true(b->figures.reused_tokens >= 20); // nobody needed its pages
+    for (uint64_t id = 1; id <= 17; id++) assert_text_alone(b, id, 20, 0, id == 17 ? 30 : 60);
+    bench_close(b);
+}
+
+// The page that a running request will soon need is not given away.
+static void test_admission_counts_what_is_promised(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 8, .chunk = 32});
+    struct scheduler_request first = ask(1, 90, 0, 60), second = ask(2, 150, 0, 10); // 3 pages, soon 5; 5 pages
+    scheduler_submit(b->scheduler, &first);
+    scheduler_submit(b->scheduler, &second);
+    run(b);
+    assert_int_equal(b->figures.preemptions, 0);
+    assert_true(b->answers[1].ended < b->answers[2].started);
+    bench_close(b);
+}
+
+static void test_nobody_overtakes_one_that_waits_for_pages(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 8});
+    struct scheduler_request large = ask(1, 100, 0, 50), larger = ask(2, 180, 0, 10), small = ask(3, 5, 0, 5);
+    scheduler_submit(b->scheduler, &large);
+    scheduler_step(b->scheduler);
+    scheduler_submit(b->scheduler, &larger);
+    scheduler_submit(b->scheduler, &small);
+    run(b);
+    assert_true(b->answers[1].ended < b->answers[2].started);
+    assert_true(b->answers[2].started < b->answers[3].started);
     bench_close(b);
 }
 
@@ -650,6 +699,9 @@ int main(void) {
         cmocka_unit_test(test_time_limit),
         cmocka_unit_test(test_focus_is_served_first),
         cmocka_unit_test(test_focus_takes_the_place_of_others_and_keeps_it),
+        cmocka_unit_test(test_focus_takes_a_place),
+        cmocka_unit_test(test_admission_counts_what_is_promised),
+        cmocka_unit_test(test_nobody_overtakes_one_that_waits_for_pages),
         cmocka_unit_test(test_prompts_do_not_stop_the_others),
         cmocka_unit_test(test_more_requests_than_places),
         cmocka_unit_test(test_figures_add_up),
