@@ -63,19 +63,21 @@ static void draw_map(struct view_frame *f, struct rect r, const struct engine_fi
     }
 }
 
+// The words that explain a figure go first where room is short.
 static void figures_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
-    char text[64], used[VIEW_NUMBER], all[VIEW_NUMBER];
+    char shared[VIEW_NUMBER], used[VIEW_NUMBER], all[VIEW_NUMBER];
     int percent = g->n_pages > 0 ? (int)(100LL * g->pages_used / g->n_pages) : 0;
-    int x = r.x + canvas_print(f->canvas, r, r.x, y, view_style(ROLE_STRONG), "%s/%s", view_number(g->pages_used, used), view_number(g->n_pages, all));
-    x += canvas_print(f->canvas, r, x, y, view_style(ROLE_DIM), " pages ");
+    view_number(g->pages_shared, shared);
+    bool words = r.width >= 24 + (int)(strlen(view_number(g->pages_used, used)) + strlen(view_number(g->n_pages, all)) + strlen(shared));
+    int x = r.x + canvas_print(f->canvas, r, r.x, y, view_style(ROLE_STRONG), "%s/%s", used, all);
+    x += canvas_print(f->canvas, r, x, y, view_style(ROLE_DIM), words ? " pages " : " ");
     x += canvas_print(f->canvas, r, x, y, view_style(percent >= 90 ? ROLE_WARN : ROLE_TEXT), "%d%%", percent);
-    snprintf(text, sizeof text, "%d", g->pages_shared);
-    view_figure_right(f, r, x + 2, y, "shared", ROLE_KV_SHARED, text);
+    view_figure_right(f, r, x + 1, y, "shared", g->pages_shared ? ROLE_KV_SHARED : ROLE_TEXT, shared);
 }
 
 static void kept_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
-    char text[64];
-    snprintf(text, sizeof text, "%d for reuse", g->pages_kept);
+    char text[64], kept[VIEW_NUMBER];
+    snprintf(text, sizeof text, r.width >= 36 ? "%s for reuse" : "%s", view_number(g->pages_kept, kept));
     int x = r.x + view_figure(f, r, r.x, y, "kept", ROLE_TEXT, text);
     snprintf(text, sizeof text, "%.0f MiB", (double)g->kv_bytes / (1 << 20));
     view_figure_right(f, r, x + 2, y, "in all", ROLE_TEXT, text);

@@ -181,7 +181,7 @@ static void attend_exact_query(const struct pass *p, int layer, const struct row
 
 // Heads are items of their own where the results of one kv head are whole blocks of 32, to be quantised alone.
 int attention_parts(const struct backend *b) {
-    bool whole = !b->attention_out.blocks || group_size(b->spec) * b->spec->head_size % BLOCK_COLUMNS == 0;
+    bool whole = !b->attention_out.wants_blocks || group_size(b->spec) * b->spec->head_size % BLOCK_COLUMNS == 0;
     return whole ? b->spec->n_head_kv : 1;
 }
 

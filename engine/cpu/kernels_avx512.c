@@ -26,14 +26,8 @@ _Static_assert(PANEL_COLUMNS == 6, "FOR_WIDTH lists every width");
 
 // --- prepared weights ------------------------------------------------------------------------------------------------
 
-enum { PREFETCH_AHEAD = 4096 }; // bytes: two or more tiles
-
 typedef __m512i sums[PANEL_COLUMNS][2];
 typedef __m512 totals[PANEL_COLUMNS][2];
-
-INLINE void prefetch(const void *tile, size_t bytes) {
-    UNROLL for (size_t i = 0; i < bytes; i += 64) _mm_prefetch((const char *)tile + PREFETCH_AHEAD + i, _MM_HINT_T0);
-}
 
 INLINE __m512i broadcast_quad(const int8_t *q) {
     int32_t quad;
@@ -99,7 +93,6 @@ INLINE void strip_q4_0_panel(const struct strip *s, const int width) {
     clear(total, width);
     for (const struct activation_block *a = s->blocks; tile < end; tile++, a += width) {
         sums sum;
-        prefetch(tile, sizeof *tile);
         start(sum, a, width);
         nibble_dots(sum, a, width, tile->q);
         add_scaled(total, sum, a, width, halves(tile->d), halves(tile->d + 16));
@@ -113,7 +106,6 @@ INLINE void strip_q8_0_panel(const struct strip *s, const int width) {
     clear(total, width);
     for (const struct activation_block *a = s->blocks; tile < end; tile++, a += width) {
         sums sum;
-        prefetch(tile, sizeof *tile);
         UNROLL for (int c = 0; c < width; c++)
             sum[c][0] = sum[c][1] = _mm512_slli_epi32(_mm512_set1_epi32(a[c].zero), 4);
         UNROLL for (int g = 0; g < 8; g++)
@@ -130,7 +122,6 @@ INLINE void strip_q4_k_panel(const struct strip *s, const int width) {
     for (const struct activation_block *a = s->blocks; tile < end; tile++)
         for (int p = 0; p < 8; p++, a += width) {
             sums sum;
-            prefetch(&tile->part[p], sizeof tile->part[p]);
             UNROLL for (int c = 0; c < width; c++) sum[c][0] = sum[c][1] = _mm512_setzero_si512();
             nibble_dots(sum, a, width, tile->part[p].q);
             const uint8_t *scale = tile->part[p].scale, *min = tile->part[p].min;
@@ -177,7 +168,6 @@ INLINE void strip_q6_k_panel(const struct strip *s, const int width) {
         for (int p = 0; p < 8; p++, a += width) {
             totals part;
             sums sum;
-            prefetch(&tile->part[p], sizeof tile->part[p]);
             const __m512 d0 = halves(tile->d), d1 = halves(tile->d + 16);
             UNROLL for (int half = 0; half < 2; half++) {
                 UNROLL for (int c = 0; c < width; c++) {

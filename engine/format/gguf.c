@@ -138,15 +138,20 @@ static void read_dims(struct reader *r, struct gguf_tensor *t) {
     }
 }
 
+#define X(id, gguf, name, bytes, elements) " " name
+static const char supported[] = "supported are" BLOCK_FORMATS(X);
+#undef X
+
 static void read_format(struct reader *r, struct gguf_tensor *t) {
     uint32_t type = reader_u32(r);
     if (reader_failed(r)) return;
     const char *name = block_format_known_name(type);
     if ((t->format = block_format_find(type))) return;
     if (name)
-        status_fail(&r->status, STATUS_UNSUPPORTED, "stored as %s, a format that is not supported", name);
+        status_fail(&r->status, STATUS_UNSUPPORTED, "stored as %s, a format that is not supported; %s", name,
+                    supported);
     else
-        reader_fail(r, "stored in the unknown format %u", type);
+        reader_fail(r, "stored in the unknown format %u; %s", type, supported);
 }
 
 static void measure_tensor(struct reader *r, struct gguf_tensor *t) {

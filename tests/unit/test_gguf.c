@@ -431,12 +431,15 @@ static void formats_we_lack_are_refused_by_name(void **state) {
     (void)state;
     for (uint32_t type = 0; type < 60; type++) {
         const char *name = block_format_known_name(type);
-        char why[100];
+        char why[160];
         if (block_format_find(type)) continue;
         if (name)
-            snprintf(why, sizeof why, "tensor t: stored as %s, a format", name);
+            snprintf(why, sizeof why,
+                     "tensor t: stored as %s, a format that is not supported; supported are F32 F16 BF16 Q8_0 Q4_0 "
+                     "Q4_K Q6_K",
+                     name);
         else
-            snprintf(why, sizeof why, "tensor t: stored in the unknown format %u", type);
+            snprintf(why, sizeof why, "tensor t: stored in the unknown format %u; supported", type);
         struct gguf_writer w = {0};
         gguf_writer_tensor(&w, "t", type, 1, (uint64_t[]){256}, zeros, sizeof zeros);
         check_refused(&w, why);
