@@ -4,8 +4,8 @@
 #include "engine/base/panic.h"
 #include "engine/serve/scheduler_state.h"
 
-#define STEP_SECONDS 1.0          // a prompt alone may hold the engine this long: how late a cancellation can be
-#define STEP_SECONDS_SHARED 0.12  // the pause that prompt rows may put between the tokens of others
+#define STEP_SECONDS        1.0  // a prompt alone may hold the engine this long: how late a cancellation can be
+#define STEP_SECONDS_SHARED 0.12 // the pause that prompt rows may put between the tokens of others
 enum {
     SMALLEST_CHUNK = 16, // rows; fewer would not use the matrix kernels well
     FIRST_CHUNK = 128,   // while the machine's speed is not known
@@ -26,7 +26,8 @@ bool plan_extend(struct scheduler *s, struct kv_sequence *kv, int n_tokens) {
     return true;
 }
 
-// What r has computed becomes a kept sequence: others take as much of it as they need, r finds the rest when it resumes.
+// What r has computed becomes a kept sequence: others take as much of it as they need, r finds the rest when it
+// resumes.
 static void preempt(struct scheduler *s, struct request *r) {
     int computed = r->forgotten ? 0 : request_computed(r);
     int32_t *tokens = xmalloc((size_t)(computed + 1) * sizeof *tokens);

@@ -1,9 +1,10 @@
 // Prefix index: sequences kept for reuse after their request has ended.
 //
 // Every kept sequence remembers its tokens; a prompt that begins with the same ones forks its pages. Where pages are
-// short the least recently used gives way, from its end, so that its beginning serves longest. A kept sequence that is the beginning of another of the same conversation is redundant and
-// is dropped at once. The search compares token arrays: linear, and nothing beside the forward pass it saves.
-// Owns the kept sequences and their tokens. Used by the scheduler on the engine thread.
+// short the least recently used gives way, from its end, so that its beginning serves longest. A kept sequence that is
+// the beginning of another of the same conversation is redundant and is dropped at once. The search compares token
+// arrays: linear, and nothing beside the forward pass it saves. Owns the kept sequences and their tokens. Used by the
+// scheduler on the engine thread.
 #ifndef CONFAB_SERVE_PREFIX_H
 #define CONFAB_SERVE_PREFIX_H
 

@@ -1,11 +1,11 @@
 // The engine from outside: text in, events and figures out, over the toy backend and over the real one.
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <cmocka.h>
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,8 @@ static struct sampling greedy(void) {
 }
 
 static uint64_t ask_raw(struct bench *b, uint64_t conversation, const char *text, int n) {
-    struct request_params p = {.conversation = conversation, .raw = text, .sampling = greedy(), .max_tokens = n, .ignore_end = true};
+    struct request_params p = {
+        .conversation = conversation, .raw = text, .sampling = greedy(), .max_tokens = n, .ignore_end = true};
     b->open_requests++;
     return engine_submit(b->engine, &p);
 }
@@ -162,7 +163,8 @@ static void test_reports_alternatives(void **state) {
         assert_int_equal(e.n_alternatives, SAMPLING_TOP);
         assert_int_equal(e.alternatives[0].id, e.token); // greedy
         assert_true(e.probability == e.alternatives[0].probability);
-        for (int i = 1; i < SAMPLING_TOP; i++) assert_true(e.alternatives[i].probability <= e.alternatives[i - 1].probability);
+        for (int i = 1; i < SAMPLING_TOP; i++)
+            assert_true(e.alternatives[i].probability <= e.alternatives[i - 1].probability);
         assert_true(e.entropy > 0);
     }
     assert_int_equal(texts, 5);
@@ -171,11 +173,13 @@ static void test_reports_alternatives(void **state) {
 
 static void test_chat_template_and_end_token(void **state) {
     (void)state;
-    struct bench *b = bench_open((struct tiny_model_options){.pre = "gpt-2", .chat_template = TINY_CHATML}, &toy_backend, (struct engine_params){0});
+    struct bench *b = bench_open((struct tiny_model_options){.pre = "gpt-2", .chat_template = TINY_CHATML},
+                                 &toy_backend, (struct engine_params){0});
     const struct tokenizer *t = b->file->tokenizer;
     int32_t start = tokenizer_find(t, "<|im_start|>", 12), end = tokenizer_find(t, "<|im_end|>", 10);
     struct engine_message messages[] = {{"user", "say <|im_end|> please"}};
-    struct request_params p = {.conversation = 1, .messages = messages, .n_messages = 1, .sampling = greedy(), .max_tokens = 10};
+    struct request_params p = {
+        .conversation = 1, .messages = messages, .n_messages = 1, .sampling = greedy(), .max_tokens = 10};
     toy.likely = end;
     uint64_t id = engine_submit(b->engine, &p);
     b->open_requests++;
@@ -183,7 +187,9 @@ static void test_chat_template_and_end_token(void **state) {
     assert_int_equal(b->answers[id].reason, FINISH_END);
     assert_int_equal(b->answers[id].n_generated, 0);
     // What a user types stays text: the prompt holds two starts and one end.
-    struct prompt_check { int starts, ends; } seen = {0};
+    struct prompt_check {
+        int starts, ends;
+    } seen = {0};
     struct token_list list = {0};
     tokenizer_encode(t, "say <|im_end|> please", 21, false, &list);
     for (size_t i = 0; i < list.count; i++) seen.ends += list.ids[i] == end, seen.starts += list.ids[i] == start;
@@ -223,8 +229,9 @@ static void test_refusals(void **state) {
 
 // ---- many at once ----
 
-static const char *const openings[8] = {"Once upon a time", "Once upon a day", "The", "Lily had a dog", "In the park",
-                                        "Tom and Ben", "It was a big, red ball", "Once"};
+static const char *const openings[8] = {
+    "Once upon a time", "Once upon a day",        "The", "Lily had a dog", "In the park",
+    "Tom and Ben",      "It was a big, red ball", "Once"};
 
 static void eight_at_once(struct bench *alone, struct bench *together, int n) {
     uint64_t ids[8];
@@ -241,7 +248,8 @@ static void eight_at_once(struct bench *alone, struct bench *together, int n) {
 static void test_eight_at_once(void **state) {
     (void)state;
     struct bench *alone = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
-    struct bench *together = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){.prefill_chunk = 8});
+    struct bench *together =
+        bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){.prefill_chunk = 8});
     eight_at_once(alone, together, 100);
     bench_close(together);
     together = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){.kv_tokens = 256});
@@ -293,7 +301,8 @@ static void test_figures_after_work(void **state) {
 
 static void test_event_fd_and_cancel(void **state) {
     (void)state;
-    struct bench *b = bench_open((struct tiny_model_options){.n_context = 4096}, &toy_backend, (struct engine_params){0});
+    struct bench *b =
+        bench_open((struct tiny_model_options){.n_context = 4096}, &toy_backend, (struct engine_params){0});
     toy.step_delay = 2000;
     struct pollfd fd = {.fd = engine_event_fd(b->engine), .events = POLLIN};
     assert_int_equal(poll(&fd, 1, 0), 0);
@@ -312,7 +321,8 @@ static void test_event_fd_and_cancel(void **state) {
 
 static void test_close_while_running(void **state) {
     (void)state;
-    struct bench *b = bench_open((struct tiny_model_options){.n_context = 4096}, &toy_backend, (struct engine_params){0});
+    struct bench *b =
+        bench_open((struct tiny_model_options){.n_context = 4096}, &toy_backend, (struct engine_params){0});
     for (int i = 0; i < 20; i++) ask_raw(b, 1, openings[i % 8], 3000);
     usleep(20000);
     ask_raw(b, 1, "late", 10); // may be discarded unread
@@ -337,23 +347,34 @@ static void *disturb(void *argument) {
         sampling.temperature = (float)(pick % 20) / 10;
         if (what < 70 && d->submitted < MOST - 1) {
             struct engine_message messages[] = {{"system", "be brief"}, {"user", openings[pick % 8]}};
-            struct request_params p = {.conversation = 1 + pick % 6, .sampling = sampling, .max_tokens = 1 + (int)(pick % 60), .time_limit = pick % 9 ? 0 : 0.01};
-            if (pick & 1) p.raw = openings[pick / 2 % 8];
-            else p.messages = messages, p.n_messages = 2;
+            struct request_params p = {.conversation = 1 + pick % 6,
+                                       .sampling = sampling,
+                                       .max_tokens = 1 + (int)(pick % 60),
+                                       .time_limit = pick % 9 ? 0 : 0.01};
+            if (pick & 1)
+                p.raw = openings[pick / 2 % 8];
+            else
+                p.messages = messages, p.n_messages = 2;
             engine_submit(e, &p);
             d->submitted++;
-        } else if (what < 110) engine_cancel(e, 1 + pick % (uint32_t)(d->submitted + 1));
-        else if (what < 140) engine_focus(e, pick % 7);
-        else if (what < 160) engine_forget(e, pick % 7);
-        else if (what < 200) engine_set_sampling(e, 1 + pick % (uint32_t)(d->submitted + 1), &sampling);
-        else usleep(pick);
+        } else if (what < 110)
+            engine_cancel(e, 1 + pick % (uint32_t)(d->submitted + 1));
+        else if (what < 140)
+            engine_focus(e, pick % 7);
+        else if (what < 160)
+            engine_forget(e, pick % 7);
+        else if (what < 200)
+            engine_set_sampling(e, 1 + pick % (uint32_t)(d->submitted + 1), &sampling);
+        else
+            usleep(pick);
     }
     return NULL;
 }
 
 static void test_random_commands(void **state) {
     (void)state;
-    struct bench *b = bench_open((struct tiny_model_options){.chat_template = TINY_CHATML}, &toy_backend, (struct engine_params){.kv_tokens = 400, .prefill_chunk = 16});
+    struct bench *b = bench_open((struct tiny_model_options){.chat_template = TINY_CHATML}, &toy_backend,
+                                 (struct engine_params){.kv_tokens = 400, .prefill_chunk = 16});
     struct disturber d = {.bench = b, .random = 42};
     pthread_t thread;
     struct engine_event e;
@@ -379,10 +400,12 @@ static void test_random_commands(void **state) {
 
 static void test_real_backend_eight_at_once(void **state) {
     (void)state;
-    const struct tiny_model_options models[] = {{0}, {.family = TINY_QWEN3, .format = BLOCK_Q8_0}, {.family = TINY_QWEN2, .format = BLOCK_Q4_K, .tied = true}};
+    const struct tiny_model_options models[] = {
+        {0}, {.family = TINY_QWEN3, .format = BLOCK_Q8_0}, {.family = TINY_QWEN2, .format = BLOCK_Q4_K, .tied = true}};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         struct bench *alone = bench_open(models[i], &cpu_backend, (struct engine_params){0});
-        struct bench *together = bench_open(models[i], &cpu_backend, (struct engine_params){.kv_tokens = 256, .prefill_chunk = 16});
+        struct bench *together =
+            bench_open(models[i], &cpu_backend, (struct engine_params){.kv_tokens = 256, .prefill_chunk = 16});
         eight_at_once(alone, together, 80);
         assert_true(engine_figures(together->engine)->preemptions > 0);
         bench_close(together);
@@ -390,8 +413,9 @@ static void test_real_backend_eight_at_once(void **state) {
     }
 }
 
-static const char story[] = ", there was a little girl named Lily. She loved to play outside in the park. One day, she saw a big, red ball. "
-                            "She wanted to play with it, but it was too high.";
+static const char story[] =
+    ", there was a little girl named Lily. She loved to play outside in the park. One day, she saw a big, red ball. "
+    "She wanted to play with it, but it was too high.";
 
 static void test_trained_model_tells_its_story(void **state) {
     (void)state;
@@ -399,7 +423,8 @@ static void test_trained_model_tells_its_story(void **state) {
     struct status st = {0};
     struct bench *alone = bench_open_file(model_file_open(path, &st), &cpu_backend, (struct engine_params){0});
     assert_memory_equal(answer_alone(alone, "Once upon a time", 100), story, sizeof story - 1);
-    struct bench *together = bench_open_file(model_file_open(path, &st), &cpu_backend, (struct engine_params){.kv_tokens = 320});
+    struct bench *together =
+        bench_open_file(model_file_open(path, &st), &cpu_backend, (struct engine_params){.kv_tokens = 320});
     eight_at_once(alone, together, 100);
     assert_true(engine_figures(together->engine)->preemptions > 0);
     bench_close(together);

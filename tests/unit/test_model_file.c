@@ -1,9 +1,9 @@
 // Model files from outside: what is told of them, ids and back, and answers as they stream out of tokens.
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,8 @@ static void close_opened(struct opened m) {
 
 static void test_info_of_a_model(void **state) {
     (void)state;
-    struct opened m = open_tiny((struct tiny_model_options){.format = BLOCK_Q8_0, .chat_template = TINY_CHATML, .n_context = 300});
+    struct opened m =
+        open_tiny((struct tiny_model_options){.format = BLOCK_Q8_0, .chat_template = TINY_CHATML, .n_context = 300});
     const struct model_info *i = model_file_info(m.file);
     assert_true(i->has_weights);
     assert_string_equal(i->weight_problem, "");
@@ -87,7 +88,8 @@ static void test_info_of_a_vocabulary(void **state) {
     const struct model_info *i = model_file_info(m.file);
     assert_false(i->has_weights);
     assert_non_null(strstr(i->weight_problem, "no weights"));
-    assert_string_equal(i->name, "A ?[31mred? name?\xef\xbf\xbd ?."); // nothing that moves a cursor or turns text around
+    assert_string_equal(i->name,
+                        "A ?[31mred? name?\xef\xbf\xbd ?."); // nothing that moves a cursor or turns text around
     assert_int_equal(i->n_layer, 32);
     assert_int_equal(i->head_size, 128);
     assert_int_equal(i->n_ff, 0);
@@ -306,7 +308,8 @@ static void test_long_pieces_are_split(void **state) {
     assert_false(answer_token(&s.answer, &sample));
     assert_true(queue_pop(&s.events, &e));
     assert_int_equal(e.n_alternatives, 1);
-    assert_string_equal(e.alternatives[0].text, "x\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9");
+    assert_string_equal(e.alternatives[0].text,
+                        "x\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9");
     memcpy(s.text, e.text, s.size = e.size);
     s.n_tokens = e.token >= 0;
     stream_collect(&s);

@@ -1,9 +1,9 @@
 // Scheduler over the toy backend: whatever shares the batch or the pages, each request's text is the one it has alone.
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,8 +68,13 @@ static struct bench *bench_open(struct bench_options o) {
     b->end_token = -1;
     b->pool = thread_pool_open(2);
     figures_open(&b->figures);
-    struct scheduler_params p = {.ops = &toy_backend, .model = &b->model, .pool = b->pool, .n_pages = o.n_pages, .figures = &b->figures,
-                                 .context = o.context ? o.context : o.n_pages * KV_PAGE_TOKENS, .prefill_chunk = o.chunk,
+    struct scheduler_params p = {.ops = &toy_backend,
+                                 .model = &b->model,
+                                 .pool = b->pool,
+                                 .n_pages = o.n_pages,
+                                 .figures = &b->figures,
+                                 .context = o.context ? o.context : o.n_pages * KV_PAGE_TOKENS,
+                                 .prefill_chunk = o.chunk,
                                  .events = {.context = b, .state = on_state, .token = on_token}};
     struct status st;
     b->scheduler = scheduler_open(&p, &st);
@@ -87,7 +92,8 @@ static void bench_close(struct bench *b) {
 // A prompt of n tokens: the first `common` are everybody's, the rest belongs to `id`.
 static int32_t *prompt(uint64_t id, int n, int common) {
     int32_t *ids = xmalloc((size_t)n * sizeof *ids);
-    for (int i = 0; i < n; i++) ids[i] = (int32_t)((i < common ? (uint64_t)i * 31 + 5 : (uint64_t)i * 17 + id * 29 + 1) % (VOCAB - 1));
+    for (int i = 0; i < n; i++)
+        ids[i] = (int32_t)((i < common ? (uint64_t)i * 31 + 5 : (uint64_t)i * 17 + id * 29 + 1) % (VOCAB - 1));
     return ids;
 }
 
@@ -99,8 +105,12 @@ static struct sampling greedy(void) {
 }
 
 static struct scheduler_request ask(uint64_t id, int n_prompt, int common, int n_answer) {
-    return (struct scheduler_request){.id = id, .conversation = id, .ids = prompt(id, n_prompt, common), .n_ids = n_prompt,
-                                      .sampling = greedy(), .max_tokens = n_answer};
+    return (struct scheduler_request){.id = id,
+                                      .conversation = id,
+                                      .ids = prompt(id, n_prompt, common),
+                                      .n_ids = n_prompt,
+                                      .sampling = greedy(),
+                                      .max_tokens = n_answer};
 }
 
 static void check(struct bench *b) {
@@ -163,8 +173,10 @@ static void test_seeded_answers_do_not_depend_on_the_batch(void **state) {
         }
         run(b);
         assert_int_equal(b->answers[1].n, 40);
-        if (!round) memcpy(alone, b->answers[1].tokens, sizeof alone);
-        else assert_memory_equal(b->answers[1].tokens, alone, sizeof alone);
+        if (!round)
+            memcpy(alone, b->answers[1].tokens, sizeof alone);
+        else
+            assert_memory_equal(b->answers[1].tokens, alone, sizeof alone);
         bench_close(b);
     }
 }
@@ -202,7 +214,8 @@ static void test_pre_emption_keeps_the_sampler(void **state) {
         }
         run(b);
         assert_int_equal(b->answers[4].n, 150);
-        if (!round) memcpy(alone, b->answers[4].tokens, sizeof alone);
+        if (!round)
+            memcpy(alone, b->answers[4].tokens, sizeof alone);
         else {
             assert_true(b->answers[4].times_pending > 1);
             assert_memory_equal(b->answers[4].tokens, alone, sizeof alone);
@@ -224,7 +237,8 @@ static void test_next_turn_reuses_the_last(void **state) {
     for (int i = 75; i < 95; i++) ids[i] = i % 50;
     toy_continue(ids, 95, VOCAB, expected, 25);
     uint64_t prefilled = b->figures.prefill_tokens;
-    struct scheduler_request next = {.id = 2, .conversation = 1, .ids = ids, .n_ids = 95, .sampling = greedy(), .max_tokens = 25};
+    struct scheduler_request next = {
+        .id = 2, .conversation = 1, .ids = ids, .n_ids = 95, .sampling = greedy(), .max_tokens = 25};
     scheduler_submit(b->scheduler, &next);
     run(b);
     assert_int_equal(b->answers[2].n_reused, 74); // the answer's last token was never computed
@@ -359,8 +373,10 @@ static void test_sampling_change_reaches_the_next_token(void **state) {
     for (int i = 0; i < 60; i++) {
         int32_t next;
         toy_continue(text, 20 + i, VOCAB, &next, 1);
-        if (i < 10 || i >= 30) assert_int_equal(text[20 + i], next);
-        else off += text[20 + i] != next;
+        if (i < 10 || i >= 30)
+            assert_int_equal(text[20 + i], next);
+        else
+            off += text[20 + i] != next;
     }
     assert_true(off > 10);
     free(ids);
@@ -409,7 +425,8 @@ static void test_lost_device_fails_the_batch(void **state) {
 static void test_what_can_never_fit_fails_at_once(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 4});
-    struct scheduler_request large = ask(1, 128, 0, 10), empty = ask(2, 1, 0, 1), odd = ask(3, 5, 0, 1), fine = ask(4, 127, 0, 0);
+    struct scheduler_request large = ask(1, 128, 0, 10), empty = ask(2, 1, 0, 1), odd = ask(3, 5, 0, 1),
+                             fine = ask(4, 127, 0, 0);
     empty.n_ids = 0;
     odd.ids[3] = VOCAB;
     scheduler_submit(b->scheduler, &large);
@@ -498,7 +515,8 @@ static void test_focus_takes_the_place_of_others_and_keeps_it(void **state) {
     assert_true(b->answers[2].ended < b->answers[1].ended);
     assert_int_equal(b->answers[2].times_pending, 1);
     assert_int_equal(b->answers[1].times_pending, 2);
-    assert_int_equal(b->figures.reused_tokens, 64); // the second grew to 6 of 8 pages, two of the first were still there
+    assert_int_equal(b->figures.reused_tokens,
+                     64); // the second grew to 6 of 8 pages, two of the first were still there
     assert_text_alone(b, 1, 100, 0, 100);
     assert_text_alone(b, 2, 90, 0, 100);
     bench_close(b);
@@ -663,10 +681,14 @@ static void test_random_life(void **state) {
                 struct scheduler_request q = ask(id, lengths[id], commons[id], (int)(pick % 90) + 1);
                 q.conversation = 1 + id % 5;
                 scheduler_submit(b->scheduler, &q);
-            } else if (what < 18) scheduler_cancel(b->scheduler, 1 + pick % (id + 1));
-            else if (what < 24) scheduler_focus(b->scheduler, pick % 6);
-            else if (what < 28) scheduler_forget(b->scheduler, pick % 6);
-            else scheduler_step(b->scheduler);
+            } else if (what < 18)
+                scheduler_cancel(b->scheduler, 1 + pick % (id + 1));
+            else if (what < 24)
+                scheduler_focus(b->scheduler, pick % 6);
+            else if (what < 28)
+                scheduler_forget(b->scheduler, pick % 6);
+            else
+                scheduler_step(b->scheduler);
             check(b);
         }
         run(b);
