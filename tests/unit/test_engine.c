@@ -1,5 +1,4 @@
 // The engine from outside: text in, events and figures out, over the toy backend and over the real one.
-#include <cmocka.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -11,6 +10,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "engine/base/panic.h"
 #include "engine/model_file.h"

@@ -1,11 +1,12 @@
 // Figures: rates over the last second, percentiles, and snapshots that pass between threads whole.
-#include <cmocka.h>
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
 
 #include "engine/serve/figures.h"
 

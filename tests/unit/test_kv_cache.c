@@ -1,11 +1,12 @@
 // KV cache: counts add up, nothing leaks, nobody reads what another wrote.
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "engine/serve/kv_cache.h"
 

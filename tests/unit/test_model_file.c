@@ -1,5 +1,4 @@
 // Model files from outside: what is told of them, ids and back, and answers as they stream out of tokens.
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "engine/answer.h"
 #include "tests/unit/gguf_writer.h"

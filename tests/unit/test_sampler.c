@@ -1,5 +1,4 @@
 // Sampler: every filter against a plain definition of it, the reported figures against exact arithmetic.
-#include <cmocka.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,6 +6,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "engine/base/panic.h"
 #include "engine/serve/sampler.h"

@@ -1,5 +1,4 @@
 // Scheduler over the toy backend: whatever shares the batch or the pages, each request's text is the one it has alone.
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
