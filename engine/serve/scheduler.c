@@ -8,6 +8,8 @@
 #include "engine/base/panic.h"
 #include "engine/serve/scheduler_state.h"
 
+enum { PARALLEL_LOGITS = 32 * 1024 }; // so many are sampled by all workers
+
 struct scheduler *scheduler_open(const struct scheduler_params *p, struct status *st) {
     int chunk = p->prefill_chunk > 0 ? p->prefill_chunk : SCHEDULER_PREFILL_CHUNK;
     struct scheduler *s = xcalloc(1, sizeof *s);
@@ -216,6 +218,16 @@ static void sample_rows(struct worker *w, void *argument) {
     }
 }
 
+// Waking the workers costs more than a few small rows.
+static void sample_all(struct scheduler *s, float *logits) {
+    void *argument[] = {s, logits};
+    struct worker alone = {.index = 0, .count = 1, .pool = s->pool};
+    if (s->batch.n_outputs > 1 && (int64_t)s->batch.n_outputs * s->n_vocab >= PARALLEL_LOGITS)
+        thread_pool_run(s->pool, sample_rows, argument);
+    else
+        sample_rows(&alone, argument);
+}
+
 static void note_latency(struct scheduler *s, struct request *r, double now) {
     double waited = now - (r->last_token > 0 ? r->last_token : r->submitted);
     if (r->last_token > 0) {
@@ -270,7 +282,7 @@ bool scheduler_step(struct scheduler *s) {
     }
     for (int i = 0; i < s->n_requests; i++) s->requests[i]->rows = 0;
     double ran = clock_seconds();
-    thread_pool_run(s->pool, sample_rows, (void *[]){s, logits});
+    sample_all(s, logits);
     step.end = clock_seconds();
     step.work.seconds[STAGE_SAMPLE] = step.end - ran;
     for (int i = 0; i < s->batch.n_outputs; i++) step.decoded += deliver(s, &s->draws[i], step.end);
