@@ -177,7 +177,7 @@ static void test_chat_template_and_end_token(void **state) {
     struct bench *b = bench_open((struct tiny_model_options){.pre = "gpt-2", .chat_template = TINY_CHATML},
                                  &toy_backend, (struct engine_params){0});
     const struct tokenizer *t = b->file->tokenizer;
-    int32_t start = tokenizer_find(t, "<|im_start|>", 12), end = tokenizer_find(t, "<|im_end|>", 10);
+    int32_t end = tokenizer_find(t, "<|im_end|>", 10);
     struct engine_message messages[] = {{"user", "say <|im_end|> please"}};
     struct request_params p = {
         .conversation = 1, .messages = messages, .n_messages = 1, .sampling = greedy(), .max_tokens = 10};
@@ -187,19 +187,13 @@ static void test_chat_template_and_end_token(void **state) {
     wait_for_all(b);
     assert_int_equal(b->answers[id].reason, FINISH_END);
     assert_int_equal(b->answers[id].n_generated, 0);
-    // What a user types stays text: the prompt holds two starts and one end.
-    struct prompt_check {
-        int starts, ends;
-    } seen = {0};
+    // What a user types stays text: its ids alone hold no mark, and the prompt is as long as marks and text together.
     struct token_list list = {0};
     tokenizer_encode(t, "say <|im_end|> please", 21, false, &list);
-    for (size_t i = 0; i < list.count; i++) seen.ends += list.ids[i] == end, seen.starts += list.ids[i] == start;
-    assert_int_equal(seen.ends, 0);
-    size_t n_text = list.count;
-    list.count = 0;
+    for (size_t i = 0; i < list.count; i++) assert_int_not_equal(list.ids[i], end);
     tokenizer_encode(t, "<|im_start|>user\n", 17, true, &list);
     tokenizer_encode(t, "<|im_end|>\n<|im_start|>assistant\n", 33, true, &list);
-    assert_int_equal(b->answers[id].n_prompt, n_text + list.count);
+    assert_int_equal(b->answers[id].n_prompt, list.count);
     free(list.ids);
     bench_close(b);
 }
@@ -212,7 +206,6 @@ static void test_refusals(void **state) {
     text[sizeof text - 1] = 0;
     int32_t wrong[] = {3, 1 << 20};
     uint64_t large = ask_raw(b, 1, text, 5);
-    struct request_params nothing = {.conversation = 1, .sampling = greedy()};
     struct request_params ids = {.conversation = 1, .ids = wrong, .n_ids = 2, .sampling = greedy()};
     uint64_t out_of_range = engine_submit(b->engine, &ids);
     b->open_requests += 1;
@@ -221,10 +214,47 @@ static void test_refusals(void **state) {
     assert_non_null(strstr(b->answers[large].message, "a conversation may have 64"));
     assert_int_equal(b->answers[out_of_range].state, REQUEST_FAILED);
     assert_non_null(strstr(b->answers[out_of_range].message, "token 1 of the prompt is 1048576"));
-    (void)nothing;
     struct status st = {0};
     assert_null(engine_open_on(b->file, &(struct engine_params){.kv_tokens = 1 << 30}, &toy_backend, &st));
     assert_int_equal(st.code, STATUS_LIMIT);
+    bench_close(b);
+}
+
+static void test_sizes(void **state) {
+    (void)state;
+    const struct {
+        struct engine_params params;
+        int context, n_pages; // 0: whatever the machine allows, up to 16 conversations
+    } cases[] = {{{0}, 512, 0},
+                 {{.context = 100}, 100, 0},
+                 {{.context = 9999}, 512, 0},
+                 {{.kv_tokens = 65}, 96, 3},
+                 {{.kv_tokens = 128, .context = 50}, 50, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, cases[i].params);
+        const struct engine_figures *f = engine_figures(b->engine);
+        assert_int_equal(f->context, cases[i].context);
+        if (cases[i].n_pages)
+            assert_int_equal(f->n_pages, cases[i].n_pages);
+        else
+            assert_true(f->n_pages * f->page_tokens >= f->context && f->n_pages <= 16 * (f->context + 31) / 32);
+        assert_int_equal(f->kv_bytes, (uint64_t)f->n_pages * toy_backend.page_bytes(&b->file->model.spec, false));
+        bench_close(b);
+    }
+}
+
+static void test_logits(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
+    int n_vocab = model_file_info(b->file)->n_vocab;
+    const int32_t ids[] = {1, 5, 9, 5};
+    float *logits = xmalloc(2 * 4 * (size_t)n_vocab * sizeof *logits), *expected = logits + 4 * n_vocab;
+    struct status st = {0};
+    assert_true(engine_logits(b->engine, ids, 4, logits, &st));
+    for (int i = 0; i < 4; i++) toy_logits(ids, i + 1, n_vocab, expected + i * n_vocab);
+    assert_memory_equal(logits, expected, 4 * (size_t)n_vocab * sizeof *logits);
+    assert_false(engine_logits(b->engine, ids, 0, logits, &st));
+    free(logits);
     bench_close(b);
 }
 
@@ -278,8 +308,11 @@ static void test_figures_after_work(void **state) {
     }
     assert_true(fastest > 0);
     assert_true(most_rows > 0 && most_rows <= 4);
-    usleep(1500 * 1000); // past the window of the rates
     const struct engine_figures *f = engine_figures(b->engine);
+    for (int i = 0; f->decode_now > 0 && i < 600; i++) { // the last snapshot comes when the window has passed
+        usleep(100 * 1000);
+        f = engine_figures(b->engine);
+    }
     assert_string_equal(f->backend, "toy");
     assert_true(f->decode_now == 0 && f->prefill_now == 0 && f->bytes_per_second == 0);
     assert_true(f->decode_peak >= fastest);
@@ -296,7 +329,7 @@ static void test_figures_after_work(void **state) {
     usleep(300 * 1000);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
     assert_int_equal(engine_figures(b->engine)->sequence, sequence);
-    assert_true((after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec < 30000000L);
+    assert_true((after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec < 150000000L);
     bench_close(b);
 }
 
@@ -438,6 +471,8 @@ int main(void) {
         cmocka_unit_test(test_reports_alternatives),
         cmocka_unit_test(test_chat_template_and_end_token),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_logits),
         cmocka_unit_test(test_eight_at_once),
         cmocka_unit_test(test_figures_after_work),
         cmocka_unit_test(test_event_fd_and_cancel),
