@@ -55,7 +55,10 @@ static int bytes_wait(void) { return the_composer->n_bytes > 0; }
 
 static void draw_nothing(void) {} // the canvas is drawn when the screen is
 
+// readline 8.2 may leave entries of the history with undo lists that it has freed: they are taken from it.
 static void accept_line(char *line) {
+    HIST_ENTRY **list = history_list();
+    for (int i = 0; list && list[i]; i++) list[i]->data = NULL;
     free(the_composer->accepted);
     the_composer->accepted = line;
 }
