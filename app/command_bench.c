@@ -8,6 +8,7 @@
 #include "app/command.h"
 #include "app/machine_limits.h"
 #include "app/model.h"
+#include "app/model_name.h"
 #include "app/units.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"

@@ -1,8 +1,10 @@
 #include "app/store.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/paths.h"
 #include "app/settings.h"
@@ -110,8 +112,15 @@ static bool store_prepare_statements(struct store *s, struct status *st) {
     return true;
 }
 
+// A new file is for this user alone; SQLite gives its companions the same mode.
+static void make_private(const char *path) {
+    int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0) close(fd);
+}
+
 struct store *store_open(const char *path, struct status *st) {
     if (!path_make_parents(path, st)) return NULL;
+    make_private(path); // when it fails, opening says why
     struct store *s = xcalloc(1, sizeof *s);
     s->path = xstrdup(path);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;

@@ -92,7 +92,8 @@ struct tokenizer *tokenizer_open(const struct gguf *g, struct status *st) {
 
 void tokenizer_close(struct tokenizer *t) {
     if (!t) return;
-    arena_free(&t->vocabulary.arena);
+    if (t->ops && t->ops->close) t->ops->close(t);
+    vocabulary_close(&t->vocabulary);
     free(t);
 }
 

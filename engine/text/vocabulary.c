@@ -118,10 +118,15 @@ bool vocabulary_open(struct vocabulary *v, const struct gguf *g, struct vocabula
                      struct status *st) {
     v->file = g;
     v->texts = read_texts(v, st);
-    if (!v->texts || !token_index_open(&v->index, &v->arena, v->texts, v->count, st)) return false;
+    if (!v->texts || !token_index_open(&v->index, v->texts, v->count, st)) return false;
     v->types = arena_array(&v->arena, (uint64_t)v->count, sizeof *v->types, st);
     v->ends = arena_array(&v->arena, (uint64_t)v->count, sizeof *v->ends, st);
     if (!v->types || !v->ends || !read_types(v, st)) return false;
     mark_ends_by_text(v);
     return read_special_ids(v, defaults, st);
+}
+
+void vocabulary_close(struct vocabulary *v) {
+    token_index_close(&v->index);
+    arena_free(&v->arena);
 }

@@ -53,7 +53,7 @@ static void test_widths(void **state) {
                    {"日本", 2, 4},
                    {"e\u0301", 1, 1},
                    {"한", 1, 2},
-                   {"\u1112\u1161\u11ab", 1, 2},                              // the same syllable in parts
+                   {"\u1112\u1161\u11ab", 1, 2}, // the same syllable in parts
                    {"\U0001f600", 1, 2},
                    {"\u2764", 1, 1},
                    {"\u2764\ufe0f", 1, 2},
@@ -63,9 +63,9 @@ static void test_widths(void **state) {
                    {"\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466", 1, 2},
                    {"\U0001f44b\U0001f3fd", 1, 2},
                    {"\u0915\u093e", 1, 2},
-                   {"\u0301", 1, 1},                                          // with nothing to sit on
+                   {"\u0301", 1, 1}, // with nothing to sit on
                    {"\u200d", 1, 0},
-                   {"\u0645\u200c\u06cc", 2, 2},                              // ZWNJ stays with its letter
+                   {"\u0645\u200c\u06cc", 2, 2}, // ZWNJ stays with its letter
                    {"\u200b", 1, 0},
                    {"\t", 1, 1},
                    {"\r\n", 2, 1},
@@ -105,7 +105,8 @@ static void test_invisible_messages_are_dropped(void **state) {
     const char *hidden = "a\U000e0069\U000e0067\U000e006e";
     assert_int_equal(text_glyph(hidden, strlen(hidden), codes, &width), strlen(hidden));
     assert_true(codes[0] == 'a' && codes[1] == 0 && width == 1);
-    const char *flag = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"; // England: too long to keep
+    const char *flag =
+        "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"; // England: too long to keep
     assert_int_equal(text_glyph(flag, strlen(flag), codes, &width), strlen(flag));
     assert_true(codes[0] == 0x1f3f4 && codes[1] == 0 && width == 2);
     const char *family = "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466";
@@ -223,7 +224,7 @@ static void test_graph_forms(void **state) {
     c.ascii = true;
     canvas_clear(&c);
     canvas_graph(&c, all, ROLE_DECODE, values, 4, 4, true);
-    assert_string_equal(row_text(&c, 0), ".....:#" + 1);
+    assert_string_equal(row_text(&c, 0), "....:#");
     canvas_close(&c);
 }
 
@@ -259,7 +260,8 @@ static void test_gauges_do_not_lie(void **state) {
     static const struct {
         double share;
         const char *text;
-    } samples[] = {{0, "░░░░░░░░░░"}, {0.001, "▓░░░░░░░░░"}, {0.5, "▓▓▓▓▓░░░░░"}, {0.999, "▓▓▓▓▓▓▓▓▓░"}, {1, "▓▓▓▓▓▓▓▓▓▓"}, {7, "▓▓▓▓▓▓▓▓▓▓"}, {-1, "░░░░░░░░░░"}, {NAN, "░░░░░░░░░░"}};
+    } samples[] = {{0, "░░░░░░░░░░"}, {0.001, "▓░░░░░░░░░"}, {0.5, "▓▓▓▓▓░░░░░"}, {0.999, "▓▓▓▓▓▓▓▓▓░"},
+                   {1, "▓▓▓▓▓▓▓▓▓▓"}, {7, "▓▓▓▓▓▓▓▓▓▓"},     {-1, "░░░░░░░░░░"},  {NAN, "░░░░░░░░░░"}};
     struct canvas c;
     canvas_open(&c, 10, 1);
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {

@@ -13,13 +13,18 @@ static bool inside(struct rect a, struct rect b) {
     return a.x >= b.x && a.y >= b.y && a.x + a.width <= b.x + b.width && a.y + a.height <= b.y + b.height;
 }
 
-static bool empty(struct rect r) { return r.width <= 0 || r.height <= 0; }
-
-static bool overlap(struct rect a, struct rect b) {
-    return !empty(a) && !empty(b) && a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+static bool empty(struct rect r) {
+    return r.width <= 0 || r.height <= 0;
 }
 
-static int area(struct rect r) { return empty(r) ? 0 : r.width * r.height; }
+static bool overlap(struct rect a, struct rect b) {
+    return !empty(a) && !empty(b) && a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height &&
+           b.y < a.y + a.height;
+}
+
+static int area(struct rect r) {
+    return empty(r) ? 0 : r.width * r.height;
+}
 
 static void check(int width, int height, uint32_t wanted, int lines) {
     struct layout l = layout_make(width, height, wanted, lines);
@@ -40,7 +45,8 @@ static void check(int width, int height, uint32_t wanted, int lines) {
     assert_true(inside(l.transcript, chat) && inside(l.rule, chat) && inside(l.composer, chat));
     assert_false(overlap(l.transcript, l.composer) || overlap(l.transcript, l.rule) || overlap(l.rule, l.composer));
     assert_true(l.composer.height >= 1 && l.composer.width >= 1);
-    if (width >= 40 && height >= 10) assert_true(l.transcript.height >= l.composer.height && l.rule.height == 1 && l.sampling.height == 1);
+    if (width >= 40 && height >= 10)
+        assert_true(l.transcript.height >= l.composer.height && l.rule.height == 1 && l.sampling.height == 1);
     if (height >= 2) assert_true(l.transcript.height >= 1);
 }
 

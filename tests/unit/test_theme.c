@@ -27,7 +27,8 @@ static void assert_colour(struct theme_colour c, unsigned value) {
 
 static void test_roles_fall_back(void **state) {
     (void)state;
-    struct theme t = parsed("# comment\n\n  text = \"#102030\"\r\naccent=\"#AABBCC\"\ndecode = \"#000000\"\ndecode.end = \"#ffffff\"");
+    struct theme t = parsed(
+        "# comment\n\n  text = \"#102030\"\r\naccent=\"#AABBCC\"\ndecode = \"#000000\"\ndecode.end = \"#ffffff\"");
     assert_colour(t.colours[ROLE_TEXT], 0x102030);
     assert_colour(t.colours[ROLE_QUOTE], 0x102030); // quote → dim → text
     assert_colour(t.colours[ROLE_LINK], 0xaabbcc);
@@ -39,7 +40,8 @@ static void test_roles_fall_back(void **state) {
 
 static void test_gradients_rise_evenly(void **state) {
     (void)state;
-    struct theme t = parsed("decode = \"#103018\"\ndecode.end = \"#c0ffd0\"\nkv.free = \"\"\nkv.free.end = \"#ffffff\"\n");
+    struct theme t =
+        parsed("decode = \"#103018\"\ndecode.end = \"#c0ffd0\"\nkv.free = \"\"\nkv.free.end = \"#ffffff\"\n");
     assert_colour(t.gradients[ROLE_DECODE][0], 0x103018);
     assert_colour(t.gradients[ROLE_DECODE][100], 0xc0ffd0);
     for (int i = 1; i < THEME_STEPS; i++) {
@@ -97,8 +99,9 @@ static double contrast(struct theme_colour a, struct theme_colour b) {
 
 static void test_built_in_themes_can_be_read(void **state) {
     (void)state;
-    static const enum theme_role texts[] = {ROLE_TEXT, ROLE_DIM,  ROLE_STRONG, ROLE_ACCENT, ROLE_TITLE, ROLE_USER, ROLE_MODEL,      ROLE_HEADING,
-                                            ROLE_LINK, ROLE_QUOTE, ROLE_GOOD,  ROLE_WARN,   ROLE_BAD,   ROLE_KNOB, ROLE_KNOB_ACTIVE};
+    static const enum theme_role texts[] = {ROLE_TEXT, ROLE_DIM,   ROLE_STRONG,  ROLE_ACCENT, ROLE_TITLE,
+                                            ROLE_USER, ROLE_MODEL, ROLE_HEADING, ROLE_LINK,   ROLE_QUOTE,
+                                            ROLE_GOOD, ROLE_WARN,  ROLE_BAD,     ROLE_KNOB,   ROLE_KNOB_ACTIVE};
     int n = 0;
     assert_string_equal(theme_list(0), THEME_DEFAULT);
     for (const char *name; (name = theme_list(n)); n++) {
@@ -109,7 +112,8 @@ static void test_built_in_themes_can_be_read(void **state) {
         if (t.colours[ROLE_GROUND].own) continue;
         double least = strcmp(name, "high-contrast") == 0 ? 7 : 4.5;
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-            if (contrast(t.colours[texts[i]], t.colours[ROLE_GROUND]) < least) fail_msg("%s: role %d is hard to read", name, texts[i]);
+            if (contrast(t.colours[texts[i]], t.colours[ROLE_GROUND]) < least)
+                fail_msg("%s: role %d is hard to read", name, texts[i]);
         assert_true(contrast(t.colours[ROLE_SELECTED], t.colours[ROLE_SELECTED_GROUND]) >= least);
         assert_true(contrast(t.colours[ROLE_CODE], t.colours[ROLE_CODE_GROUND]) >= least);
     }
@@ -147,7 +151,8 @@ static int folder_make(void **state) {
 
 static int folder_remove(void **state) {
     (void)state;
-    static const char *const files[] = {"mine.theme", "a-first.theme", "broken.theme", "confab-light.theme", "notes.txt", "bad name.theme"};
+    static const char *const files[] = {"mine.theme",         "a-first.theme", "broken.theme",
+                                        "confab-light.theme", "notes.txt",     "bad name.theme"};
     char path[256];
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         snprintf(path, sizeof path, "%s/confab/themes/%s", folder, files[i]);

@@ -1,0 +1,109 @@
+// Kernels: the inner loops of the CPU backend, once per instruction set, behind one table.
+//
+// Every kernel defines its result to the last bit: each output is accumulated in one order that depends neither on the
+// instruction set nor on how many columns are computed together. kernels_scalar.c is the specification; AVX2 and
+// AVX-512 agree with it bit for bit. So a row's result is the same alone and in any batch.
+#ifndef CONFAB_CPU_KERNELS_H
+#define CONFAB_CPU_KERNELS_H
+
+#include "engine/format/block.h"
+
+enum {
+    STRIP_ROWS = 32,    // weight rows that a matrix kernel computes at once
+    BLOCK_COLUMNS = 32, // inputs that share a scale
+    PANEL_COLUMNS = 6,  // batch rows that a matrix kernel computes at once, at most
+    SUPER_COLUMNS = 256, // columns of a K-quant block
+};
+
+// 32 consecutive inputs of one batch row as a quantised matrix reads them: value = scale × q.
+struct activation_block {
+    int8_t q[BLOCK_COLUMNS]; // in [−127, 127]
+    float scale;
+    int32_t zero;     // −8 × Σ q: what integer sums start from, so that weights can be unsigned
+    int32_t zero_low; // the same of q[0..15]
+    float minimum;    // −scale × Σ q, for weights with a minimum
+};
+_Static_assert(sizeof(struct activation_block) == 48, "panels are packed");
+
+// Prepared weights: tiles of 32 rows × 32 columns (256 for K-quants). A line is 64 bytes: 16 rows × 4 consecutive
+// columns, one operand of a 4-way byte dot product. Line [g][h] holds columns 4g..4g+3 of rows 16h..16h+15; a nibble
+// line holds columns 4g.. in its low and 16 + 4g.. in its high nibbles. Bytes are the file's, only in another order
+// (Q4_K: the 6-bit scales and minimums become bytes).
+struct tile_q4_0 { uint16_t d[32]; uint8_t q[4][2][64]; };                   // weight = d × (q − 8)
+struct tile_q8_0 { uint16_t d[32]; uint8_t q[8][2][64]; };                   // weight = d × (q − 128)
+struct tile_q4_k {                                                          // weight = d × scale × q − dmin × min
+    uint16_t d[32], dmin[32];
+    struct { uint8_t scale[32], min[32], q[4][2][64]; } part[8];
+};
+struct tile_q6_k {                                                          // weight = d × scale × (q − 32)
+    uint16_t d[32];
+    struct {
+        int8_t scale[2][32];    // of columns 0–15 and 16–31
+        uint8_t low[4][2][64];  // nibbles
+        uint8_t high[2][2][64]; // bits 4 and 5: line [v][h] has in bits 2f, 2f+1 those of columns 4(2f + v)..
+    } part[8];
+};
+_Static_assert(sizeof(struct tile_q4_0) == 32 * 18 && sizeof(struct tile_q8_0) == 32 * 34, "as small as the file");
+_Static_assert(sizeof(struct tile_q6_k) == 32 * 210 && sizeof(struct tile_q4_k) == 32 * 148, "Q4_K: 148 bytes for 144");
+
+// One strip of a matrix times one panel of inputs: out[c][r] = Σ weight[r][i] × input[c][i].
+struct strip {
+    const struct block_format *format;
+    const void *weights; // prepared tiles [columns / 32 or 256]; or rows of the file's blocks, row_bytes apart
+    size_t row_bytes;    // of weights that are not prepared
+    int rows;            // of this strip, 1–32; prepared strips are padded to 32
+    int columns;
+    int width;           // inputs, 1–PANEL_COLUMNS
+    const struct activation_block *blocks; // [columns / 32][width], for prepared weights
+    const float *values;                   // [width][columns], for others
+    float *out;                            // [width][32]
+};
+
+// One page of an online softmax: the running maximum and sum of a query's scores.
+struct softmax {
+    float maximum, sum;
+};
+
+struct cpu_kernels {
+    const char *name;
+    void (*strip[BLOCK_FORMAT_COUNT])(const struct strip *s);
+    // y = x / rms(x) × weight. x and y may be the same.
+    void (*rms_norm)(const float *x, const float *weight, float *y, int n, float epsilon);
+    // n_blocks × 32 values to out[0], out[stride] …; a block that holds a NaN or an infinity becomes NaN.
+    void (*quantize)(const float *x, int n_blocks, struct activation_block *out, int stride);
+    void (*swiglu)(float *gate, const float *up, int n); // gate = silu(gate) × up; n a multiple of 16
+    void (*to_half)(const float *x, uint16_t *out, int n);
+    // out[i][0..31] += Σ_j a[i][j] × b[j][0..31] for i < rows, j < n; strides in elements.
+    void (*half_product)(const uint16_t *b, int b_stride, int n, const float *a, int a_stride, int rows, float *out,
+                         int out_stride);
+    // scores[0..31] become weights relative to the new maximum (0 from `valid` on); returns what earlier sums and
+    // outputs must be multiplied by.
+    float (*softmax_page)(float *scores, int valid, struct softmax *state);
+    void (*scale)(float *x, int n, float factor); // n a multiple of 16
+};
+
+extern const struct cpu_kernels kernels_scalar, kernels_avx2, kernels_avx512;
+extern const struct cpu_kernels kernels_exact; // double accumulation, decoded weights; no half or integer kernels
+
+// The best that this processor runs, or what CONFAB_CPU names (scalar, avx2, avx512) if it can run that.
+const struct cpu_kernels *kernels_choose(void);
+// The named table if this processor runs it, or NULL.
+const struct cpu_kernels *kernels_find(const char *name);
+
+// e^x, the same polynomial in every instruction set: x is clamped to [EXP_LOW, EXP_HIGH], then 2^n × p(r).
+#define EXP_LOW  -87.0f
+#define EXP_HIGH 88.0f
+#define EXP_LOG2E 1.44269504f
+#define EXP_LN2_HIGH 0.693359375f
+#define EXP_LN2_LOW -2.12194440e-4f
+// p(r) = Σ r^k / k!, k = 0 … 6: |r| ≤ ln 2 / 2, relative error about 1e-7.
+#define EXP_C2 (1.0f / 2)
+#define EXP_C3 (1.0f / 6)
+#define EXP_C4 (1.0f / 24)
+#define EXP_C5 (1.0f / 120)
+#define EXP_C6 (1.0f / 720)
+
+// Below this a block of inputs counts as zero, so that 127 / maximum stays finite.
+#define QUANTIZE_TINY 1e-30f
+
+#endif

@@ -1,0 +1,406 @@
+// AVX-512 with VNNI. A strip is two vectors of 16 rows; an input is a broadcast of 4 bytes, which serves both.
+// Each *_panel is compiled once for every width, so that all its accumulators live in registers.
+#include "engine/cpu/kernels.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 16")
+
+// Calls function(s, width) with s->width as a constant.
+#define FOR_WIDTH(function)                                                                                            \
+    static void function(const struct strip *s) {                                                                     \
+        switch (s->width) {                                                                                            \
+        case 1: function##_panel(s, 1); break;                                                                         \
+        case 2: function##_panel(s, 2); break;                                                                         \
+        case 3: function##_panel(s, 3); break;                                                                         \
+        case 4: function##_panel(s, 4); break;                                                                         \
+        case 5: function##_panel(s, 5); break;                                                                         \
+        case 6: function##_panel(s, 6); break;                                                                         \
+        }                                                                                                              \
+    }
+_Static_assert(PANEL_COLUMNS == 6, "FOR_WIDTH lists every width");
+
+// --- prepared weights ------------------------------------------------------------------------------------------------
+
+typedef __m512i sums[PANEL_COLUMNS][2];
+typedef __m512 totals[PANEL_COLUMNS][2];
+
+INLINE __m512i broadcast_quad(const int8_t *q) {
+    int32_t quad;
+    memcpy(&quad, q, sizeof quad);
+    return _mm512_set1_epi32(quad);
+}
+
+// sum[c] += weights × columns 4g..4g+3 of every input.
+INLINE void dot(sums sum, const struct activation_block *a, int width, int g, __m512i w0, __m512i w1) {
+    UNROLL for (int c = 0; c < width; c++) {
+        __m512i x = broadcast_quad(a[c].q + 4 * g);
+        sum[c][0] = _mm512_dpbusd_epi32(sum[c][0], w0, x);
+        sum[c][1] = _mm512_dpbusd_epi32(sum[c][1], w1, x);
+    }
+}
+
+INLINE void start(sums sum, const struct activation_block *a, int width) {
+    UNROLL for (int c = 0; c < width; c++) sum[c][0] = sum[c][1] = _mm512_set1_epi32(a[c].zero);
+}
+
+INLINE void clear(totals total, int width) {
+    UNROLL for (int c = 0; c < width; c++) total[c][0] = total[c][1] = _mm512_setzero_ps();
+}
+
+// total[c] += sum[c] × scale × the input's scale
+INLINE void add_scaled(totals total, sums sum, const struct activation_block *a, int width, __m512 scale0, __m512 scale1) {
+    UNROLL for (int c = 0; c < width; c++) {
+        __m512 scale = _mm512_set1_ps(a[c].scale);
+        total[c][0] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[c][0]), _mm512_mul_ps(scale0, scale), total[c][0]);
+        total[c][1] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[c][1]), _mm512_mul_ps(scale1, scale), total[c][1]);
+    }
+}
+
+INLINE void store(float *out, totals total, int width) {
+    UNROLL for (int c = 0; c < width; c++) {
+        _mm512_storeu_ps(out + c * STRIP_ROWS, total[c][0]);
+        _mm512_storeu_ps(out + c * STRIP_ROWS + 16, total[c][1]);
+    }
+}
+
+INLINE __m512 halves(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
+INLINE __m512 bytes_u8(const uint8_t *p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
+INLINE __m512 bytes_i8(const int8_t *p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
+
+INLINE void nibble_dots(sums sum, const struct activation_block *a, int width, const uint8_t q[4][2][64]) {
+    const __m512i mask = _mm512_set1_epi8(15);
+    UNROLL for (int g = 0; g < 4; g++) {
+        __m512i w0 = _mm512_loadu_si512(q[g][0]), w1 = _mm512_loadu_si512(q[g][1]);
+        dot(sum, a, width, g, _mm512_and_si512(w0, mask), _mm512_and_si512(w1, mask));
+        w0 = _mm512_and_si512(_mm512_srli_epi16(w0, 4), mask);
+        w1 = _mm512_and_si512(_mm512_srli_epi16(w1, 4), mask);
+        dot(sum, a, width, g + 4, w0, w1);
+    }
+}
+
+INLINE void strip_q4_0_panel(const struct strip *s, const int width) {
+    const struct tile_q4_0 *tile = s->weights, *end = tile + s->columns / BLOCK_COLUMNS;
+    totals total;
+    clear(total, width);
+    for (const struct activation_block *a = s->blocks; tile < end; tile++, a += width) {
+        sums sum;
+        start(sum, a, width);
+        nibble_dots(sum, a, width, tile->q);
+        add_scaled(total, sum, a, width, halves(tile->d), halves(tile->d + 16));
+    }
+    store(s->out, total, width);
+}
+
+INLINE void strip_q8_0_panel(const struct strip *s, const int width) {
+    const struct tile_q8_0 *tile = s->weights, *end = tile + s->columns / BLOCK_COLUMNS;
+    totals total;
+    clear(total, width);
+    for (const struct activation_block *a = s->blocks; tile < end; tile++, a += width) {
+        sums sum;
+        UNROLL for (int c = 0; c < width; c++)
+            sum[c][0] = sum[c][1] = _mm512_slli_epi32(_mm512_set1_epi32(a[c].zero), 4);
+        UNROLL for (int g = 0; g < 8; g++)
+            dot(sum, a, width, g, _mm512_loadu_si512(tile->q[g][0]), _mm512_loadu_si512(tile->q[g][1]));
+        add_scaled(total, sum, a, width, halves(tile->d), halves(tile->d + 16));
+    }
+    store(s->out, total, width);
+}
+
+INLINE void strip_q4_k_panel(const struct strip *s, const int width) {
+    const struct tile_q4_k *tile = s->weights, *end = tile + s->columns / SUPER_COLUMNS;
+    totals total;
+    clear(total, width);
+    for (const struct activation_block *a = s->blocks; tile < end; tile++)
+        for (int p = 0; p < 8; p++, a += width) {
+            sums sum;
+            UNROLL for (int c = 0; c < width; c++) sum[c][0] = sum[c][1] = _mm512_setzero_si512();
+            nibble_dots(sum, a, width, tile->part[p].q);
+            const uint8_t *scale = tile->part[p].scale, *min = tile->part[p].min;
+            add_scaled(total, sum, a, width, _mm512_mul_ps(halves(tile->d), bytes_u8(scale)),
+                       _mm512_mul_ps(halves(tile->d + 16), bytes_u8(scale + 16)));
+            __m512 min0 = _mm512_mul_ps(halves(tile->dmin), bytes_u8(min));
+            __m512 min1 = _mm512_mul_ps(halves(tile->dmin + 16), bytes_u8(min + 16));
+            UNROLL for (int c = 0; c < width; c++) {
+                total[c][0] = _mm512_fmadd_ps(min0, _mm512_set1_ps(a[c].minimum), total[c][0]);
+                total[c][1] = _mm512_fmadd_ps(min1, _mm512_set1_ps(a[c].minimum), total[c][1]);
+            }
+        }
+    store(s->out, total, width);
+}
+
+// The two upper bits of columns 4(2f + v).. moved to bits 4 and 5, joined with their nibbles.
+INLINE __m512i join(__m512i nibbles, __m512i high, int f) {
+    const __m512i mask = _mm512_set1_epi8(0x30);
+    __m512i moved = f == 0 ? _mm512_slli_epi16(high, 4) : f == 1 ? _mm512_slli_epi16(high, 2)
+                  : f == 2 ? high : _mm512_srli_epi16(high, 2);
+    return _mm512_ternarylogic_epi32(nibbles, moved, mask, 0xF8); // nibbles | (moved & mask)
+}
+
+// Columns of one half (0–15: the low nibbles, 16–31: the high ones).
+INLINE void six_bit_dots(sums sum, const struct activation_block *a, int width, const uint8_t low[4][2][64],
+                         const uint8_t high[2][2][64], int half) {
+    const __m512i mask = _mm512_set1_epi8(15);
+    UNROLL for (int g = 0; g < 4; g++) {
+        __m512i w[2];
+        UNROLL for (int h = 0; h < 2; h++) {
+            __m512i line = _mm512_loadu_si512(low[g][h]);
+            line = _mm512_and_si512(half ? _mm512_srli_epi16(line, 4) : line, mask);
+            w[h] = join(line, _mm512_loadu_si512(high[g % 2][h]), half * 2 + g / 2);
+        }
+        dot(sum, a, width, half * 4 + g, w[0], w[1]);
+    }
+}
+
+INLINE void strip_q6_k_panel(const struct strip *s, const int width) {
+    const struct tile_q6_k *tile = s->weights, *end = tile + s->columns / SUPER_COLUMNS;
+    totals total;
+    clear(total, width);
+    for (const struct activation_block *a = s->blocks; tile < end; tile++)
+        for (int p = 0; p < 8; p++, a += width) {
+            totals part;
+            sums sum;
+            const __m512 d0 = halves(tile->d), d1 = halves(tile->d + 16);
+            UNROLL for (int half = 0; half < 2; half++) {
+                UNROLL for (int c = 0; c < width; c++) {
+                    int32_t zero = half ? a[c].zero - a[c].zero_low : a[c].zero_low;
+                    sum[c][0] = sum[c][1] = _mm512_slli_epi32(_mm512_set1_epi32(zero), 2);
+                }
+                six_bit_dots(sum, a, width, tile->part[p].low, tile->part[p].high, half);
+                __m512 scale0 = _mm512_mul_ps(d0, bytes_i8(tile->part[p].scale[half]));
+                __m512 scale1 = _mm512_mul_ps(d1, bytes_i8(tile->part[p].scale[half] + 16));
+                UNROLL for (int c = 0; c < width; c++) {
+                    __m512 sum0 = _mm512_cvtepi32_ps(sum[c][0]), sum1 = _mm512_cvtepi32_ps(sum[c][1]);
+                    part[c][0] = half ? _mm512_fmadd_ps(sum0, scale0, part[c][0]) : _mm512_mul_ps(sum0, scale0);
+                    part[c][1] = half ? _mm512_fmadd_ps(sum1, scale1, part[c][1]) : _mm512_mul_ps(sum1, scale1);
+                }
+            }
+            UNROLL for (int c = 0; c < width; c++) {
+                __m512 scale = _mm512_set1_ps(a[c].scale);
+                total[c][0] = _mm512_fmadd_ps(part[c][0], scale, total[c][0]);
+                total[c][1] = _mm512_fmadd_ps(part[c][1], scale, total[c][1]);
+            }
+        }
+    store(s->out, total, width);
+}
+
+FOR_WIDTH(strip_q4_0)
+FOR_WIDTH(strip_q8_0)
+FOR_WIDTH(strip_q4_k)
+FOR_WIDTH(strip_q6_k)
+
+// --- weights in the file's own layout --------------------------------------------------------------------------------
+
+// Sums 16 lanes as a tree: l with l + 8, l + 4, l + 2, l + 1.
+INLINE float reduce(__m512 v) {
+    __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_shuffle_ps(b, b, 1)));
+}
+
+INLINE __m512 load_f32(const uint8_t *p, __mmask16 mask) { return _mm512_maskz_loadu_ps(mask, p); }
+INLINE __m512 load_f16(const uint8_t *p, __mmask16 mask) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, p)); }
+INLINE __m512 load_bf16(const uint8_t *p, __mmask16 mask) {
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+
+enum { FLOAT_ROWS = 4 }; // weight rows at once: with six columns 24 accumulators
+
+#define FLOAT_STEP(load, bytes, mask)                                                                                  \
+    __m512 weight[FLOAT_ROWS];                                                                                         \
+    UNROLL for (int k = 0; k < rows; k++) weight[k] = load(w + (size_t)k * s->row_bytes + (size_t)i * bytes, mask);    \
+    UNROLL for (int c = 0; c < width; c++) {                                                                           \
+        __m512 value = _mm512_maskz_loadu_ps(mask, s->values + (size_t)c * s->columns + i);                            \
+        UNROLL for (int k = 0; k < rows; k++) total[k][c] = _mm512_fmadd_ps(weight[k], value, total[k][c]);            \
+    }
+
+#define FLOAT_STRIP(name, load, bytes)                                                                                 \
+    INLINE void name##_rows(const struct strip *s, int first, const int rows, const int width) {                       \
+        const uint8_t *w = (const uint8_t *)s->weights + (size_t)first * s->row_bytes;                                 \
+        __m512 total[FLOAT_ROWS][PANEL_COLUMNS];                                                                       \
+        UNROLL for (int k = 0; k < rows; k++)                                                                          \
+            UNROLL for (int c = 0; c < width; c++) total[k][c] = _mm512_setzero_ps();                                  \
+        int i = 0;                                                                                                     \
+        for (; i + 16 <= s->columns; i += 16) {                                                                        \
+            FLOAT_STEP(load, bytes, 0xFFFF)                                                                            \
+        }                                                                                                              \
+        if (i < s->columns) {                                                                                          \
+            const __mmask16 tail = (__mmask16)((1u << (s->columns - i)) - 1);                                          \
+            FLOAT_STEP(load, bytes, tail)                                                                              \
+        }                                                                                                              \
+        UNROLL for (int k = 0; k < rows; k++)                                                                          \
+            UNROLL for (int c = 0; c < width; c++) s->out[c * STRIP_ROWS + first + k] = reduce(total[k][c]);           \
+    }                                                                                                                  \
+    INLINE void name##_panel(const struct strip *s, const int width) {                                                 \
+        int r = 0;                                                                                                     \
+        for (; r + FLOAT_ROWS <= s->rows; r += FLOAT_ROWS) name##_rows(s, r, FLOAT_ROWS, width);                       \
+        for (; r < s->rows; r++) name##_rows(s, r, 1, width);                                                          \
+    }                                                                                                                  \
+    FOR_WIDTH(name)
+
+FLOAT_STRIP(strip_f32, load_f32, 4)
+FLOAT_STRIP(strip_f16, load_f16, 2)
+FLOAT_STRIP(strip_bf16, load_bf16, 2)
+
+// --- vectors ---------------------------------------------------------------------------------------------------------
+
+INLINE __mmask16 mask_of(int n) { return n >= 16 ? 0xFFFF : (__mmask16)((1u << n) - 1); }
+
+static void rms_norm(const float *x, const float *weight, float *y, int n, float epsilon) {
+    __m512 lanes = _mm512_setzero_ps();
+    for (int i = 0; i < n; i += 16) {
+        __m512 v = _mm512_maskz_loadu_ps(mask_of(n - i), x + i);
+        lanes = _mm512_fmadd_ps(v, v, lanes);
+    }
+    const __m512 factor = _mm512_set1_ps(1 / sqrtf(reduce(lanes) / (float)n + epsilon));
+    for (int i = 0; i < n; i += 16) {
+        __mmask16 m = mask_of(n - i);
+        __m512 v = _mm512_mul_ps(_mm512_maskz_loadu_ps(m, x + i), factor);
+        _mm512_mask_storeu_ps(y + i, m, _mm512_mul_ps(v, _mm512_maskz_loadu_ps(m, weight + i)));
+    }
+}
+
+static void quantize(const float *x, int n_blocks, struct activation_block *out, int stride) {
+    for (int b = 0; b < n_blocks; b++, x += BLOCK_COLUMNS, out += stride) {
+        __m512 v0 = _mm512_loadu_ps(x), v1 = _mm512_loadu_ps(x + 16);
+        // As integers magnitudes order like floats, with infinities and NaNs on top.
+        const __m512i magnitude = _mm512_set1_epi32(0x7FFFFFFF);
+        __m512i bits = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(v0), magnitude),
+                                        _mm512_and_si512(_mm512_castps_si512(v1), magnitude));
+        int32_t top = _mm512_reduce_max_epi32(bits);
+        float maximum;
+        memcpy(&maximum, &top, sizeof maximum);
+        bool finite = top < 0x7F800000;
+        float inverse = finite && maximum > QUANTIZE_TINY ? 127 / maximum : 0;
+        __mmask16 keep = finite ? 0xFFFF : 0;
+        __m512i q0 = _mm512_maskz_cvtps_epi32(keep, _mm512_mul_ps(v0, _mm512_set1_ps(inverse)));
+        __m512i q1 = _mm512_maskz_cvtps_epi32(keep, _mm512_mul_ps(v1, _mm512_set1_ps(inverse)));
+        int low = _mm512_reduce_add_epi32(q0), sum = low + _mm512_reduce_add_epi32(q1);
+        _mm_storeu_si128((__m128i *)out->q, _mm512_cvtepi32_epi8(q0));
+        _mm_storeu_si128((__m128i *)(out->q + 16), _mm512_cvtepi32_epi8(q1));
+        out->scale = !finite ? NAN : maximum > QUANTIZE_TINY ? maximum / 127 : 0;
+        out->zero = -8 * sum;
+        out->zero_low = -8 * low;
+        out->minimum = out->scale * (float)-sum;
+    }
+}
+
+INLINE __m512 exponential(__m512 x) {
+    x = _mm512_min_ps(_mm512_set1_ps(EXP_HIGH), x); // in this order a NaN stays one
+    x = _mm512_max_ps(_mm512_set1_ps(EXP_LOW), x);
+    __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(EXP_LOG2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-EXP_LN2_HIGH), x);
+    r = _mm512_fmadd_ps(n, _mm512_set1_ps(-EXP_LN2_LOW), r);
+    __m512 p = _mm512_fmadd_ps(r, _mm512_set1_ps(EXP_C6), _mm512_set1_ps(EXP_C5));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP_C4));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP_C3));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP_C2));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1));
+    return _mm512_scalef_ps(p, n);
+}
+
+static void swiglu(float *gate, const float *up, int n) {
+    const __m512 sign = _mm512_set1_ps(-0.0f), one = _mm512_set1_ps(1);
+    for (int i = 0; i < n; i += 16) {
+        __m512 g = _mm512_loadu_ps(gate + i);
+        __m512 silu = _mm512_div_ps(g, _mm512_add_ps(one, exponential(_mm512_xor_ps(g, sign))));
+        _mm512_storeu_ps(gate + i, _mm512_mul_ps(silu, _mm512_loadu_ps(up + i)));
+    }
+}
+
+static void to_half(const float *x, uint16_t *out, int n) {
+    for (int i = 0; i < n; i += 16) {
+        __mmask16 m = mask_of(n - i);
+        __m256i h = _mm512_cvtps_ph(_mm512_maskz_loadu_ps(m, x + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        _mm256_mask_storeu_epi16(out + i, m, h);
+    }
+}
+
+static void scale(float *x, int n, float factor) {
+    const __m512 f = _mm512_set1_ps(factor);
+    for (int i = 0; i < n; i += 16) _mm512_storeu_ps(x + i, _mm512_mul_ps(_mm512_loadu_ps(x + i), f));
+}
+
+// --- attention -------------------------------------------------------------------------------------------------------
+
+enum { PRODUCT_ROWS = 8 };
+
+INLINE void half_product_rows(const uint16_t *b, int b_stride, int n, const float *a, int a_stride, const int rows,
+                              float *out, int out_stride) {
+    __m512 total[PRODUCT_ROWS][2];
+    UNROLL for (int i = 0; i < rows; i++) {
+        total[i][0] = _mm512_loadu_ps(out + (size_t)i * out_stride);
+        total[i][1] = _mm512_loadu_ps(out + (size_t)i * out_stride + 16);
+    }
+    for (int j = 0; j < n; j++, b += b_stride) {
+        __m512 b0 = halves(b), b1 = halves(b + 16);
+        UNROLL for (int i = 0; i < rows; i++) {
+            __m512 x = _mm512_set1_ps(a[(size_t)i * a_stride + j]);
+            total[i][0] = _mm512_fmadd_ps(x, b0, total[i][0]);
+            total[i][1] = _mm512_fmadd_ps(x, b1, total[i][1]);
+        }
+    }
+    UNROLL for (int i = 0; i < rows; i++) {
+        _mm512_storeu_ps(out + (size_t)i * out_stride, total[i][0]);
+        _mm512_storeu_ps(out + (size_t)i * out_stride + 16, total[i][1]);
+    }
+}
+
+static void half_product(const uint16_t *b, int b_stride, int n, const float *a, int a_stride, int rows, float *out,
+                         int out_stride) {
+    for (; rows >= PRODUCT_ROWS; rows -= PRODUCT_ROWS) {
+        half_product_rows(b, b_stride, n, a, a_stride, PRODUCT_ROWS, out, out_stride);
+        a += PRODUCT_ROWS * (size_t)a_stride;
+        out += PRODUCT_ROWS * (size_t)out_stride;
+    }
+    switch (rows) {
+    case 1: half_product_rows(b, b_stride, n, a, a_stride, 1, out, out_stride); break;
+    case 2: half_product_rows(b, b_stride, n, a, a_stride, 2, out, out_stride); break;
+    case 3: half_product_rows(b, b_stride, n, a, a_stride, 3, out, out_stride); break;
+    case 4: half_product_rows(b, b_stride, n, a, a_stride, 4, out, out_stride); break;
+    case 5: half_product_rows(b, b_stride, n, a, a_stride, 5, out, out_stride); break;
+    case 6: half_product_rows(b, b_stride, n, a, a_stride, 6, out, out_stride); break;
+    case 7: half_product_rows(b, b_stride, n, a, a_stride, 7, out, out_stride); break;
+    }
+}
+
+static float softmax_page(float *scores, int valid, struct softmax *state) {
+    const __mmask16 m0 = mask_of(valid), m1 = valid > 16 ? mask_of(valid - 16) : 0;
+    const __m512 lowest = _mm512_set1_ps(state->maximum);
+    __m512 s0 = _mm512_mask_loadu_ps(lowest, m0, scores), s1 = _mm512_mask_loadu_ps(lowest, m1, scores + 16);
+    const float maximum = _mm512_reduce_max_ps(_mm512_max_ps(lowest, _mm512_max_ps(s0, s1)));
+    const __m512 top = _mm512_set1_ps(maximum);
+    __m512 w0 = _mm512_maskz_mov_ps(m0, exponential(_mm512_sub_ps(s0, top)));
+    __m512 w1 = _mm512_maskz_mov_ps(m1, exponential(_mm512_sub_ps(s1, top)));
+    _mm512_storeu_ps(scores, w0);
+    _mm512_storeu_ps(scores + 16, w1);
+    const float correction = _mm512_cvtss_f32(exponential(_mm512_set1_ps(state->maximum - maximum)));
+    state->sum = fmaf(state->sum, correction, reduce(_mm512_add_ps(w0, w1)));
+    state->maximum = maximum;
+    return correction;
+}
+
+const struct cpu_kernels kernels_avx512 = {
+    .name = "AVX-512 VNNI",
+    .strip = {[BLOCK_F32] = strip_f32, [BLOCK_F16] = strip_f16, [BLOCK_BF16] = strip_bf16, [BLOCK_Q8_0] = strip_q8_0,
+              [BLOCK_Q4_0] = strip_q4_0, [BLOCK_Q4_K] = strip_q4_k, [BLOCK_Q6_K] = strip_q6_k},
+    .rms_norm = rms_norm,
+    .quantize = quantize,
+    .swiglu = swiglu,
+    .to_half = to_half,
+    .half_product = half_product,
+    .softmax_page = softmax_page,
+    .scale = scale,
+};
+#endif

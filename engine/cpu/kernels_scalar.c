@@ -1,0 +1,238 @@
+// The specification of every kernel, in plain C. fmaf is one rounding everywhere, with or without hardware.
+#include "engine/cpu/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+// --- prepared weights ------------------------------------------------------------------------------------------------
+
+static int dot4(const uint8_t w[4], const int8_t *q) { return w[0] * q[0] + w[1] * q[1] + w[2] * q[2] + w[3] * q[3]; }
+
+// Nibble lines of row r against 32 inputs: the sums over columns 0–15 and 16–31.
+static void nibble_dots(const uint8_t lines[4][2][64], int r, const int8_t *q, int sum[2]) {
+    for (int g = 0; g < 4; g++) {
+        const uint8_t *w = &lines[g][r / 16][r % 16 * 4];
+        uint8_t low[4], high[4];
+        for (int i = 0; i < 4; i++) {
+            low[i] = w[i] & 15;
+            high[i] = w[i] >> 4;
+        }
+        sum[0] += dot4(low, q + 4 * g);
+        sum[1] += dot4(high, q + 16 + 4 * g);
+    }
+}
+
+static void strip_q4_0(const struct strip *s) {
+    const struct tile_q4_0 *tiles = s->weights;
+    for (int c = 0; c < s->width; c++)
+        for (int r = 0; r < STRIP_ROWS; r++) {
+            float total = 0;
+            for (int b = 0; b < s->columns / BLOCK_COLUMNS; b++) {
+                const struct activation_block *a = &s->blocks[b * s->width + c];
+                int sum[2] = {a->zero, 0};
+                nibble_dots(tiles[b].q, r, a->q, sum);
+                total = fmaf((float)(sum[0] + sum[1]), f16_to_f32(tiles[b].d[r]) * a->scale, total);
+            }
+            s->out[c * STRIP_ROWS + r] = total;
+        }
+}
+
+static void strip_q8_0(const struct strip *s) {
+    const struct tile_q8_0 *tiles = s->weights;
+    for (int c = 0; c < s->width; c++)
+        for (int r = 0; r < STRIP_ROWS; r++) {
+            float total = 0;
+            for (int b = 0; b < s->columns / BLOCK_COLUMNS; b++) {
+                const struct activation_block *a = &s->blocks[b * s->width + c];
+                int sum = a->zero * 16;
+                for (int g = 0; g < 8; g++) sum += dot4(&tiles[b].q[g][r / 16][r % 16 * 4], a->q + 4 * g);
+                total = fmaf((float)sum, f16_to_f32(tiles[b].d[r]) * a->scale, total);
+            }
+            s->out[c * STRIP_ROWS + r] = total;
+        }
+}
+
+static void strip_q4_k(const struct strip *s) {
+    const struct tile_q4_k *tiles = s->weights;
+    for (int c = 0; c < s->width; c++)
+        for (int r = 0; r < STRIP_ROWS; r++) {
+            float total = 0;
+            for (int b = 0; b < s->columns / BLOCK_COLUMNS; b++) {
+                const struct activation_block *a = &s->blocks[b * s->width + c];
+                const struct tile_q4_k *t = &tiles[b / 8];
+                int sum[2] = {0, 0};
+                nibble_dots(t->part[b % 8].q, r, a->q, sum);
+                float scale = f16_to_f32(t->d[r]) * t->part[b % 8].scale[r];
+                float min = f16_to_f32(t->dmin[r]) * t->part[b % 8].min[r];
+                total = fmaf((float)(sum[0] + sum[1]), scale * a->scale, total);
+                total = fmaf(min, a->minimum, total);
+            }
+            s->out[c * STRIP_ROWS + r] = total;
+        }
+}
+
+static void strip_q6_k(const struct strip *s) {
+    const struct tile_q6_k *tiles = s->weights;
+    for (int c = 0; c < s->width; c++)
+        for (int r = 0; r < STRIP_ROWS; r++) {
+            float total = 0;
+            for (int b = 0; b < s->columns / BLOCK_COLUMNS; b++) {
+                const struct activation_block *a = &s->blocks[b * s->width + c];
+                const struct tile_q6_k *t = &tiles[b / 8];
+                int sum[2] = {a->zero_low * 4, (a->zero - a->zero_low) * 4};
+                nibble_dots(t->part[b % 8].low, r, a->q, sum);
+                for (int g = 0; g < 8; g++)
+                    for (int i = 0; i < 4; i++) {
+                        int high = t->part[b % 8].high[g % 2][r / 16][r % 16 * 4 + i] >> (g / 2 * 2) & 3;
+                        sum[g / 4] += high * 16 * a->q[4 * g + i];
+                    }
+                float d = f16_to_f32(t->d[r]);
+                float part = (float)sum[0] * (d * t->part[b % 8].scale[0][r]);
+                part = fmaf((float)sum[1], d * t->part[b % 8].scale[1][r], part);
+                total = fmaf(part, a->scale, total);
+            }
+            s->out[c * STRIP_ROWS + r] = total;
+        }
+}
+
+// --- weights in the file's own layout --------------------------------------------------------------------------------
+
+// Sums 16 lanes as a tree: the order of every reduction of floats.
+static float reduce(float lanes[16]) {
+    for (int half = 8; half; half /= 2)
+        for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
+    return lanes[0];
+}
+
+static float load_f32(const uint8_t *p) {
+    float value;
+    memcpy(&value, p, sizeof value);
+    return value;
+}
+
+static float load_f16(const uint8_t *p) {
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+    return f16_to_f32(half);
+}
+
+static float load_bf16(const uint8_t *p) {
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+    return bf16_to_f32(half);
+}
+
+// Lane l sums columns l, l + 16, … in order.
+#define FLOAT_STRIP(name, load, bytes)                                                                                 \
+    static void name(const struct strip *s) {                                                                         \
+        for (int r = 0; r < s->rows; r++)                                                                              \
+            for (int c = 0; c < s->width; c++) {                                                                       \
+                const uint8_t *w = (const uint8_t *)s->weights + (size_t)r * s->row_bytes;                             \
+                const float *x = s->values + (size_t)c * s->columns;                                                   \
+                float lanes[16] = {0};                                                                                 \
+                for (int i = 0; i < s->columns; i++)                                                                   \
+                    lanes[i % 16] = fmaf(load(w + (size_t)i * bytes), x[i], lanes[i % 16]);                             \
+                s->out[c * STRIP_ROWS + r] = reduce(lanes);                                                            \
+            }                                                                                                          \
+    }
+FLOAT_STRIP(strip_f32, load_f32, 4)
+FLOAT_STRIP(strip_f16, load_f16, 2)
+FLOAT_STRIP(strip_bf16, load_bf16, 2)
+
+// --- vectors ---------------------------------------------------------------------------------------------------------
+
+static void rms_norm(const float *x, const float *weight, float *y, int n, float epsilon) {
+    float lanes[16] = {0};
+    for (int i = 0; i < n; i++) lanes[i % 16] = fmaf(x[i], x[i], lanes[i % 16]);
+    float scale = 1 / sqrtf(reduce(lanes) / (float)n + epsilon);
+    for (int i = 0; i < n; i++) y[i] = x[i] * scale * weight[i];
+}
+
+static void quantize_block(const float *x, struct activation_block *out) {
+    float maximum = 0;
+    bool finite = true;
+    for (int i = 0; i < BLOCK_COLUMNS; i++) {
+        float magnitude = fabsf(x[i]);
+        finite &= isfinite(x[i]) != 0;
+        maximum = magnitude > maximum ? magnitude : maximum;
+    }
+    float inverse = finite && maximum > QUANTIZE_TINY ? 127 / maximum : 0;
+    int sum[2] = {0, 0};
+    for (int i = 0; i < BLOCK_COLUMNS; i++) {
+        out->q[i] = finite ? (int8_t)lrintf(x[i] * inverse) : 0;
+        sum[i / 16] += out->q[i];
+    }
+    out->scale = !finite ? NAN : maximum > QUANTIZE_TINY ? maximum / 127 : 0;
+    out->zero = -8 * (sum[0] + sum[1]);
+    out->zero_low = -8 * sum[0];
+    out->minimum = out->scale * (float)-(sum[0] + sum[1]);
+}
+
+static void quantize(const float *x, int n_blocks, struct activation_block *out, int stride) {
+    for (int b = 0; b < n_blocks; b++) quantize_block(x + b * BLOCK_COLUMNS, out + (size_t)b * stride);
+}
+
+// A NaN stays one.
+static float exponential(float x) {
+    x = EXP_HIGH < x ? EXP_HIGH : x;
+    x = EXP_LOW > x ? EXP_LOW : x;
+    float n = rintf(x * EXP_LOG2E);
+    float r = fmaf(n, -EXP_LN2_HIGH, x);
+    r = fmaf(n, -EXP_LN2_LOW, r);
+    float p = fmaf(r, EXP_C6, EXP_C5);
+    p = fmaf(p, r, EXP_C4);
+    p = fmaf(p, r, EXP_C3);
+    p = fmaf(p, r, EXP_C2);
+    p = fmaf(p, r, 1);
+    p = fmaf(p, r, 1);
+    return isnan(x) ? x : ldexpf(p, (int)n);
+}
+
+static void swiglu(float *gate, const float *up, int n) {
+    for (int i = 0; i < n; i++) gate[i] = gate[i] / (1 + exponential(-gate[i])) * up[i];
+}
+
+static void to_half(const float *x, uint16_t *out, int n) {
+    for (int i = 0; i < n; i++) out[i] = f16_from_f32(x[i]);
+}
+
+// --- attention -------------------------------------------------------------------------------------------------------
+
+static void half_product(const uint16_t *b, int b_stride, int n, const float *a, int a_stride, int rows, float *out,
+                         int out_stride) {
+    for (int j = 0; j < n; j++) {
+        float line[32];
+        for (int t = 0; t < 32; t++) line[t] = f16_to_f32(b[(size_t)j * b_stride + t]);
+        for (int i = 0; i < rows; i++)
+            for (int t = 0; t < 32; t++)
+                out[i * out_stride + t] = fmaf(a[i * a_stride + j], line[t], out[i * out_stride + t]);
+    }
+}
+
+static float softmax_page(float *scores, int valid, struct softmax *state) {
+    float maximum = state->maximum, lanes[16];
+    for (int t = 0; t < valid; t++) maximum = maximum > scores[t] ? maximum : scores[t];
+    for (int t = 0; t < 32; t++) scores[t] = t < valid ? exponential(scores[t] - maximum) : 0;
+    for (int t = 0; t < 16; t++) lanes[t] = scores[t] + scores[t + 16];
+    float correction = exponential(state->maximum - maximum);
+    state->sum = fmaf(state->sum, correction, reduce(lanes));
+    state->maximum = maximum;
+    return correction;
+}
+
+static void scale(float *x, int n, float factor) {
+    for (int i = 0; i < n; i++) x[i] *= factor;
+}
+
+const struct cpu_kernels kernels_scalar = {
+    .name = "scalar",
+    .strip = {[BLOCK_F32] = strip_f32, [BLOCK_F16] = strip_f16, [BLOCK_BF16] = strip_bf16, [BLOCK_Q8_0] = strip_q8_0,
+              [BLOCK_Q4_0] = strip_q4_0, [BLOCK_Q4_K] = strip_q4_k, [BLOCK_Q6_K] = strip_q6_k},
+    .rms_norm = rms_norm,
+    .quantize = quantize,
+    .swiglu = swiglu,
+    .to_half = to_half,
+    .half_product = half_product,
+    .softmax_page = softmax_page,
+    .scale = scale,
+};

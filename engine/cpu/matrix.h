@@ -1,0 +1,53 @@
+// Matrix: a weight as the kernels read it.
+//
+// Quantised weights are copied into tiles (kernels.h), by strips of 32 rows; rows past the last are zero. Float weights,
+// and every weight in exact mode, stay where they are in the mapped file.
+#ifndef CONFAB_CPU_MATRIX_H
+#define CONFAB_CPU_MATRIX_H
+
+#include "engine/cpu/kernels.h"
+#include "engine/model/model.h"
+
+struct matrix {
+    const struct block_format *format; // NULL: absent
+    const void *data;
+    int rows, columns;
+    size_t row_bytes;   // of weights in the file's layout
+    size_t strip_bytes; // from one strip to the next
+    bool prepared;
+};
+
+// A matrix that reads the weight in place. The caller has checked that rows and columns fit int.
+struct matrix matrix_in_place(const struct weight *w);
+// Whether the format has tiles.
+bool matrix_has_tiles(const struct block_format *format);
+// Bytes that the tiles of a weight take; false on overflow.
+bool matrix_tile_bytes(const struct weight *w, uint64_t *bytes);
+// A matrix whose tiles are at `tiles`; they are filled by matrix_prepare_strip.
+struct matrix matrix_in_tiles(const struct weight *w, void *tiles);
+void matrix_prepare_strip(const struct matrix *m, const struct weight *w, int strip);
+
+static inline int matrix_strips(const struct matrix *m) { return (m->rows + STRIP_ROWS - 1) / STRIP_ROWS; }
+
+// How many inputs a panel takes when there are n: as even as possible.
+static inline int panel_width(int n) {
+    int panels = (n + PANEL_COLUMNS - 1) / PANEL_COLUMNS;
+    return panels ? (n + panels - 1) / panels : 1;
+}
+
+// The inputs of a matrix product, in the forms that its matrices want.
+struct input {
+    int columns, rows, width;        // width = panel_width(rows)
+    float *values;                   // [rows][columns], or NULL when only tiles read it
+    struct activation_block *blocks; // panels of [columns / 32][width of the panel], or NULL when no tiles read it
+    bool wants_values, wants_blocks;
+};
+
+// Puts n values at `column` of a row. With blocks, column and n are multiples of 32.
+void input_store(const struct input *in, const struct cpu_kernels *k, int row, int column, int n, const float *x);
+
+// Strip i times the panel that begins at input `first` of `width` inputs: out [width][32].
+void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, const struct input *in, int first,
+                  int width, float *out);
+
+#endif

@@ -1,0 +1,318 @@
+// Kernels: the scalar ones against the formats' decoders, every instruction set against scalar bit for bit, and every
+// row alone against the same row in a batch.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/base/panic.h"
+#include "tests/kernels/harness.h"
+
+static const char *const instruction_sets[] = {"avx2", "avx512"};
+enum { N_SETS = 2, MOST_INPUTS = 17 };
+
+#define FOR_EACH_SET(k)                                                                                                \
+    for (int set_ = 0; set_ < N_SETS; set_++)                                                                          \
+        for (const struct cpu_kernels *k = kernels_find(instruction_sets[set_]); k; k = NULL)
+
+// Shapes with a partial strip, and for floats with columns that fill no vector.
+static struct trial odd_trial(enum block_id format, uint64_t seed) {
+    const int block = (int)block_formats[format].elements;
+    return trial_open(format, 70, block == 1 ? 77 : block * 3, MOST_INPUTS, seed);
+}
+
+static void assert_near(double got, double want, double scale) {
+    if (!(fabs(got - want) <= 2e-6 * scale)) fail_msg("%.9g instead of %.9g", got, want);
+}
+
+// What a product must be, in double, from the decoded weights and the inputs as the kernels see them.
+static void check_products(const struct trial *t, const float *out) {
+    float *weight = xmalloc((size_t)t->columns * sizeof *weight);
+    for (int r = 0; r < t->rows; r++) {
+        t->format->decode((const uint8_t *)t->weight.data + (size_t)r * t->weight.row_bytes, weight, (size_t)t->columns);
+        for (int c = 0; c < t->n_inputs; c++) {
+            double sum = 0, magnitude = 0;
+            for (int i = 0; i < t->columns; i++) {
+                const int lane = c % t->input.width, first = c - lane, left = t->n_inputs - first;
+                const int width = left < t->input.width ? left : t->input.width;
+                double x = t->input.values[(size_t)c * (size_t)t->columns + i];
+                if (t->matrix.prepared) {
+                    size_t block = (size_t)first * (size_t)(t->columns / 32) + (size_t)(i / 32) * (size_t)width + lane;
+                    x = (double)t->input.blocks[block].scale * t->input.blocks[block].q[i % 32];
+                }
+                sum += weight[i] * x;
+                magnitude += fabs(weight[i] * x);
+            }
+            assert_near(out[r * t->n_inputs + c], sum, magnitude);
+        }
+    }
+    free(weight);
+}
+
+static void test_scalar_products(void **state) {
+    (void)state;
+    for (int format = 0; format < BLOCK_FORMAT_COUNT; format++) {
+        struct trial t = odd_trial(format, 7 + (uint64_t)format);
+        float out[70 * MOST_INPUTS];
+        trial_inputs(&t, &kernels_scalar, 9);
+        trial_run(&t, &kernels_scalar, out);
+        check_products(&t, out);
+        trial_close(&t);
+    }
+}
+
+static void test_exact_products(void **state) {
+    (void)state;
+    for (int format = 0; format < BLOCK_FORMAT_COUNT; format++) {
+        struct trial t = odd_trial(format, 70 + (uint64_t)format);
+        float out[70 * MOST_INPUTS];
+        t.matrix = matrix_in_place(&t.weight);
+        trial_inputs(&t, &kernels_scalar, 5);
+        trial_run(&t, &kernels_exact, out);
+        check_products(&t, out);
+        trial_close(&t);
+    }
+}
+
+static void test_products_agree(void **state) {
+    (void)state;
+    for (int format = 0; format < BLOCK_FORMAT_COUNT; format++) {
+        struct trial t = odd_trial(format, 20 + (uint64_t)format);
+        for (int n = 1; n <= MOST_INPUTS; n++) {
+            float want[70 * MOST_INPUTS], got[70 * MOST_INPUTS];
+            trial_inputs(&t, &kernels_scalar, n);
+            trial_run(&t, &kernels_scalar, want);
+            FOR_EACH_SET(k) {
+                trial_inputs(&t, k, n);
+                trial_run(&t, k, got);
+                assert_memory_equal(got, want, (size_t)(t.rows * n) * sizeof(float));
+            }
+        }
+        trial_close(&t);
+    }
+}
+
+static void test_columns_do_not_matter(void **state) {
+    (void)state;
+    for (int format = 0; format < BLOCK_FORMAT_COUNT; format++) {
+        struct trial t = odd_trial(format, 40 + (uint64_t)format);
+        FOR_EACH_SET(k) {
+            float alone[70], batch[70 * MOST_INPUTS];
+            trial_inputs(&t, k, 1);
+            trial_run(&t, k, alone);
+            for (int n = 2; n <= MOST_INPUTS; n++) {
+                trial_inputs(&t, k, n);
+                trial_run(&t, k, batch);
+                for (int r = 0; r < t.rows; r++) assert_memory_equal(&batch[r * n], &alone[r], sizeof(float));
+            }
+        }
+        trial_close(&t);
+    }
+}
+
+// The largest sums that 8-bit inputs and any weights can make must not overflow what they are added up in.
+static void test_extremes(void **state) {
+    (void)state;
+    for (int format = BLOCK_Q8_0; format <= BLOCK_Q6_K; format++)
+        for (int sign = -1; sign <= 1; sign += 2) {
+            struct trial t = trial_open(format, 32, 256, 3, 5);
+            const uint8_t fill = sign < 0 ? 0x80 : 0xFF;
+            uint8_t *data = (uint8_t *)t.weight.data;
+            const uint16_t one = f16_from_f32(1);
+            for (size_t i = 0; i < 32 * t.weight.row_bytes; i++) data[i] = fill;
+            for (size_t b = 0; b < 32 * t.weight.row_bytes / t.format->bytes; b++) {
+                memcpy(data + b * t.format->bytes + (format == BLOCK_Q6_K ? 208 : 0), &one, 2);
+                if (format == BLOCK_Q4_K) memcpy(data + b * t.format->bytes + 2, &one, 2);
+            }
+            matrix_prepare_strip(&t.matrix, &t.weight, 0);
+            for (int i = 0; i < 3 * 256; i++) t.values[i] = i < 256 ? 1 : i < 512 ? -1 : i % 4 < 2 ? 1 : -1;
+            float want[32 * 3], got[32 * 3];
+            trial_inputs(&t, &kernels_scalar, 3);
+            trial_run(&t, &kernels_scalar, want);
+            check_products(&t, want);
+            FOR_EACH_SET(k) {
+                trial_run(&t, k, got);
+                assert_memory_equal(got, want, sizeof got);
+            }
+            trial_close(&t);
+        }
+}
+
+static void fill(float *x, int n, float scale, uint64_t seed) {
+    uint64_t state = seed * 2 + 1;
+    for (int i = 0; i < n; i++) x[i] = random_value(&state) * scale;
+}
+
+static void test_quantize(void **state) {
+    (void)state;
+    float x[9 * 32];
+    fill(x, 9 * 32, 3, 1);
+    memset(x + 32, 0, 32 * sizeof *x);  // all zero
+    x[64 + 5] = NAN;
+    x[96 + 31] = -INFINITY;
+    fill(x + 128, 32, 1e-38f, 2);       // too small to divide by
+    fill(x + 160, 32, 3e38f, 3);
+    for (int i = 0; i < 32; i++) x[192 + i] = (float)(i - 16) * 0.5f; // ties
+    struct activation_block want[9], got[9 * 2];
+    kernels_scalar.quantize(x, 9, want, 1);
+    for (int b = 0; b < 9; b++) {
+        int sum = 0, low = 0;
+        for (int i = 0; i < 32; i++) {
+            sum += want[b].q[i];
+            low += i < 16 ? want[b].q[i] : 0;
+            if (b != 2 && b != 3) assert_true(fabsf(want[b].q[i] * want[b].scale - x[b * 32 + i]) <= want[b].scale * 0.501f + 1e-30f);
+        }
+        assert_int_equal(want[b].zero, -8 * sum);
+        assert_int_equal(want[b].zero_low, -8 * low);
+    }
+    assert_true(isnan(want[2].scale) && isnan(want[3].scale) && isnan(want[2].minimum));
+    FOR_EACH_SET(k) {
+        memset(got, 0, sizeof got);
+        k->quantize(x, 9, got, 2);
+        for (int b = 0; b < 9; b++) {
+            assert_memory_equal(got[2 * b].q, want[b].q, 32);
+            assert_int_equal(got[2 * b].zero, want[b].zero);
+            assert_int_equal(got[2 * b].zero_low, want[b].zero_low);
+            assert_true(isnan(want[b].scale) ? isnan(got[2 * b].scale) : got[2 * b].scale == want[b].scale);
+            assert_true(isnan(want[b].scale) ? isnan(got[2 * b].minimum) : got[2 * b].minimum == want[b].minimum);
+        }
+    }
+}
+
+static void test_rms_norm(void **state) {
+    (void)state;
+    const int sizes[] = {1, 7, 16, 40, 64, 77, 256};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int n = sizes[i];
+        float x[256], weight[256], want[256], got[257], exact[256];
+        fill(x, n, 2, 3);
+        fill(weight, n, 1, 4);
+        kernels_scalar.rms_norm(x, weight, want, n, 1e-5f);
+        kernels_exact.rms_norm(x, weight, exact, n, 1e-5f);
+        for (int j = 0; j < n; j++) assert_near(want[j], exact[j], 1);
+        FOR_EACH_SET(k) {
+            got[n] = 42;
+            k->rms_norm(x, weight, got, n, 1e-5f);
+            assert_memory_equal(got, want, (size_t)n * sizeof *got);
+            assert_true(got[n] == 42);
+        }
+    }
+}
+
+static void test_swiglu(void **state) {
+    (void)state;
+    float gate[64], up[64], want[64], got[64], exact[64];
+    fill(gate, 64, 20, 5);
+    fill(up, 64, 2, 6);
+    gate[0] = 0, gate[1] = -200, gate[2] = 200, gate[3] = NAN, gate[4] = -87.5f, gate[5] = 1e-30f;
+    memcpy(want, gate, sizeof gate);
+    memcpy(exact, gate, sizeof gate);
+    kernels_scalar.swiglu(want, up, 64);
+    kernels_exact.swiglu(exact, up, 64);
+    for (int i = 0; i < 64; i++)
+        if (i == 3)
+            assert_true(isnan(want[i]));
+        else
+            assert_near(want[i], exact[i], fabs(exact[i]) + 1e-6);
+    FOR_EACH_SET(k) {
+        memcpy(got, gate, sizeof gate);
+        k->swiglu(got, up, 64);
+        for (int i = 0; i < 64; i++) assert_true(i == 3 ? isnan(got[i]) : !memcmp(&got[i], &want[i], sizeof(float)));
+    }
+}
+
+static void test_half(void **state) {
+    (void)state;
+    const int sizes[] = {1, 8, 15, 64, 80};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        float x[80];
+        uint16_t want[80], got[81];
+        fill(x, sizes[i], 100, i);
+        kernels_scalar.to_half(x, want, sizes[i]);
+        FOR_EACH_SET(k) {
+            got[sizes[i]] = 42;
+            k->to_half(x, got, sizes[i]);
+            assert_memory_equal(got, want, (size_t)sizes[i] * sizeof *got);
+            assert_int_equal(got[sizes[i]], 42);
+        }
+    }
+}
+
+static void test_half_product(void **state) {
+    (void)state;
+    enum { N = 13, ROWS = 19 };
+    float values[N * 40], a[ROWS * N], start[ROWS * 32], want[ROWS * 32], got[ROWS * 32];
+    uint16_t b[N * 40];
+    fill(values, N * 40, 1, 8);
+    kernels_scalar.to_half(values, b, N * 40);
+    fill(a, ROWS * N, 1, 9);
+    fill(start, ROWS * 32, 1, 10);
+    for (int rows = 1; rows <= ROWS; rows++) {
+        memcpy(want, start, sizeof start);
+        kernels_scalar.half_product(b, 40, N, a, N, rows, want, 32);
+        double sum = start[0];
+        for (int j = 0; j < N; j++) sum += (double)a[j] * f16_to_f32(b[j * 40]);
+        assert_near(want[0], sum, 1);
+        FOR_EACH_SET(k) {
+            memcpy(got, start, sizeof start);
+            k->half_product(b, 40, N, a, N, rows, got, 32);
+            assert_memory_equal(got, want, sizeof got);
+        }
+    }
+}
+
+static void test_softmax_page(void **state) {
+    (void)state;
+    for (int i = 0; i < 128; i++) { // whichever page has the maximum
+        const int valid = 1 + i % 32;
+        float scores[64], want[64], got[64];
+        struct softmax reference = {-INFINITY, 0}, other = {-INFINITY, 0};
+        fill(scores, 64, 10, 11 + (uint64_t)i);
+        for (int t = valid; t < 32; t++) scores[32 + t] = NAN; // whatever stale slots make
+        memcpy(want, scores, sizeof scores);
+        assert_true(kernels_scalar.softmax_page(want, 32, &reference) < 1e-30f);
+        float correction = kernels_scalar.softmax_page(want + 32, valid, &reference);
+        double top = -INFINITY, sum = 0;
+        for (int t = 0; t < 32 + valid; t++) top = fmax(top, scores[t]);
+        for (int t = 0; t < 32 + valid; t++) sum += exp(scores[t] - top);
+        assert_near(reference.sum, sum, 2 * sum);
+        for (int t = 0; t < valid; t++) assert_near(want[32 + t], exp(scores[32 + t] - top), 1);
+        for (int t = valid; t < 32; t++) assert_true(want[32 + t] == 0);
+        FOR_EACH_SET(k) {
+            memcpy(got, scores, sizeof scores);
+            other = (struct softmax){-INFINITY, 0};
+            k->softmax_page(got, 32, &other);
+            assert_true(k->softmax_page(got + 32, valid, &other) == correction);
+            assert_memory_equal(got, want, sizeof got);
+            assert_memory_equal(&other, &reference, sizeof other);
+        }
+    }
+}
+
+static void test_choice(void **state) {
+    (void)state;
+    setenv("CONFAB_CPU", "scalar", 1);
+    assert_ptr_equal(kernels_choose(), &kernels_scalar);
+    setenv("CONFAB_CPU", "a typewriter", 1);
+    const struct cpu_kernels *best = kernels_choose();
+    unsetenv("CONFAB_CPU");
+    assert_ptr_equal(kernels_choose(), best);
+    assert_null(kernels_find("a typewriter"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scalar_products), cmocka_unit_test(test_exact_products),
+        cmocka_unit_test(test_products_agree),  cmocka_unit_test(test_columns_do_not_matter),
+        cmocka_unit_test(test_extremes),        cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_rms_norm),        cmocka_unit_test(test_swiglu),
+        cmocka_unit_test(test_half),            cmocka_unit_test(test_half_product),
+        cmocka_unit_test(test_softmax_page),    cmocka_unit_test(test_choice),
+    };
+    return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
+}

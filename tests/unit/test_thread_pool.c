@@ -1,0 +1,107 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/base/thread_pool.h"
+
+enum { MOST_THREADS = 5, STEPS = 200, ITEMS = 37 };
+
+struct tally {
+    atomic_int runs[MOST_THREADS];
+    int turn[MOST_THREADS]; // each worker's own step, read by the others after a barrier
+    atomic_int errors;
+    int taken[STEPS][ITEMS]; // by exactly one worker each
+};
+
+static void count_run(struct worker *w, void *argument) {
+    struct tally *t = argument;
+    atomic_fetch_add(&t->runs[w->index], 1);
+}
+
+static void test_every_worker_runs(void **state) {
+    (void)state;
+    for (int n = 1; n <= MOST_THREADS; n++) {
+        struct tally t = {0};
+        struct thread_pool *p = thread_pool_open(n);
+        assert_int_equal(thread_pool_size(p), n);
+        for (int i = 1; i <= 50; i++) {
+            thread_pool_run(p, count_run, &t);
+            for (int k = 0; k < MOST_THREADS; k++) assert_int_equal(atomic_load(&t.runs[k]), k < n ? i : 0);
+        }
+        thread_pool_close(p);
+    }
+}
+
+static void step_together(struct worker *w, void *argument) {
+    struct tally *t = argument;
+    for (int step = 1; step <= STEPS; step++) {
+        t->turn[w->index] = step;
+        worker_barrier(w);
+        for (int k = 0; k < w->count; k++) atomic_fetch_add(&t->errors, t->turn[k] != step);
+        worker_barrier(w);
+    }
+}
+
+static void test_barrier_keeps_step(void **state) {
+    (void)state;
+    for (int n = 1; n <= MOST_THREADS; n += 2) {
+        struct tally t = {0};
+        struct thread_pool *p = thread_pool_open(n);
+        thread_pool_run(p, step_together, &t);
+        assert_int_equal(atomic_load(&t.errors), 0);
+        thread_pool_close(p);
+    }
+}
+
+static void take_items(struct worker *w, void *argument) {
+    struct tally *t = argument;
+    for (int step = 0; step < STEPS; step++) {
+        for (int item; (item = worker_next(w, ITEMS)) >= 0;) t->taken[step][item]++;
+        worker_barrier(w);
+    }
+}
+
+static void test_items_are_taken_once(void **state) {
+    (void)state;
+    static struct tally t;
+    struct thread_pool *p = thread_pool_open(3);
+    for (int run = 1; run <= 3; run++) {
+        thread_pool_run(p, take_items, &t);
+        for (int step = 0; step < STEPS; step++)
+            for (int i = 0; i < ITEMS; i++) assert_int_equal(t.taken[step][i], run);
+    }
+    thread_pool_close(p);
+}
+
+// Workers that have gone to sleep wake up for the next run, and for the end.
+static void test_sleepers_wake(void **state) {
+    (void)state;
+    struct tally t = {0};
+    struct thread_pool *p = thread_pool_open(3);
+    for (int i = 1; i <= 5; i++) {
+        usleep(20000);
+        thread_pool_run(p, count_run, &t);
+        assert_int_equal(atomic_load(&t.runs[2]), i);
+    }
+    usleep(20000);
+    thread_pool_close(p);
+}
+
+static void test_default_size(void **state) {
+    (void)state;
+    int n = thread_pool_default_size();
+    assert_in_range(n, 1, sysconf(_SC_NPROCESSORS_CONF));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_worker_runs),    cmocka_unit_test(test_barrier_keeps_step),
+        cmocka_unit_test(test_items_are_taken_once), cmocka_unit_test(test_sleepers_wake),
+        cmocka_unit_test(test_default_size),
+    };
+    return cmocka_run_group_tests_name("thread pool", tests, NULL, NULL);
+}
