@@ -337,7 +337,7 @@ class Maker:
 
     def chat(self, longest):
         draw = self.rng.random()
-        return self.turns(1 if draw < 0.35 else self.rng.randint(2, 4) if draw < 0.7 else self.rng.randint(3, longest))
+        return self.turns(1 if draw < 0.45 else self.rng.randint(2, 4) if draw < 0.8 else self.rng.randint(3, longest))
 
 
     def system(self):
