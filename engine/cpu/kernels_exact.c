@@ -33,8 +33,9 @@ static void swiglu(float *gate, const float *up, int n) {
 
 const struct cpu_kernels kernels_exact = {
     .name = "exact",
-    .strip = {[BLOCK_F32] = strip, [BLOCK_F16] = strip, [BLOCK_BF16] = strip, [BLOCK_Q8_0] = strip,
-              [BLOCK_Q4_0] = strip, [BLOCK_Q4_K] = strip, [BLOCK_Q6_K] = strip},
+#define X(id, gguf, name, bytes, elements) .strip[id] = strip,
+    BLOCK_FORMATS(X)
+#undef X
     .rms_norm = rms_norm,
     .swiglu = swiglu,
 };

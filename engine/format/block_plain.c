@@ -1,0 +1,77 @@
+// Blocks of 32 elements under one scale, some with a minimum. Nibbles: element j is the low nibble of byte j, element
+// j + 16 its high nibble; a fifth bit of element j is bit j of qh.
+#include <assert.h>
+
+#include "engine/format/block_unpack.h"
+
+// Q8_0, 34 bytes: d·q.
+//   0      2                                34
+//   │ d    │ q[32], signed                   │
+static_assert(sizeof(struct block_q8_0) == 34 && offsetof(struct block_q8_0, q) == 2, "Q8_0");
+
+// Q4_0, 18 bytes: d·(q − 8).            Q4_1, 20 bytes: d·q + m.
+//   0      2                18            0      2      4                20
+//   │ d    │ q[16]           │            │ d    │ m    │ q[16]           │
+static_assert(sizeof(struct block_q4_0) == 18 && offsetof(struct block_q4_0, q) == 2, "Q4_0");
+static_assert(sizeof(struct block_q4_1) == 20 && offsetof(struct block_q4_1, q) == 4, "Q4_1");
+
+// Q5_0, 22 bytes: d·(q − 16).           Q5_1, 24 bytes: d·q + m.
+//   0      2       6             22       0      2      4       8             24
+//   │ d    │ qh[4] │ q[16]        │       │ d    │ m    │ qh[4] │ q[16]        │
+static_assert(sizeof(struct block_q5_0) == 22 && offsetof(struct block_q5_0, q) == 6, "Q5_0");
+static_assert(sizeof(struct block_q5_1) == 24 && offsetof(struct block_q5_1, q) == 8, "Q5_1");
+
+// IQ4_NL, 18 bytes as Q4_0: d·iq4_values[q], steps that are finer near zero.
+static_assert(sizeof(struct block_iq4_nl) == 18 && offsetof(struct block_iq4_nl, q) == 2, "IQ4_NL");
+
+const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+static int nibble(const uint8_t q[16], int i) {
+    return q[i % 16] >> i / 16 * 4 & 15;
+}
+
+static int fifth_bit(const uint8_t qh[4], int i) {
+    return (qh[i / 8] >> i % 8 & 1) << 4;
+}
+
+void unpack_BLOCK_Q8_0(const void *block, struct block_codes *out) {
+    struct block_q8_0 b;
+    memcpy(&b, block, sizeof b);
+    whole_block(out, f16_to_f32(b.d), 0, 32);
+    memcpy(out->code, b.q, sizeof b.q);
+}
+
+void unpack_BLOCK_Q4_0(const void *block, struct block_codes *out) {
+    struct block_q4_0 b;
+    memcpy(&b, block, sizeof b);
+    whole_block(out, f16_to_f32(b.d), 0, 32);
+    for (int i = 0; i < 32; i++) out->code[i] = (int8_t)(nibble(b.q, i) - 8);
+}
+
+void unpack_BLOCK_Q4_1(const void *block, struct block_codes *out) {
+    struct block_q4_1 b;
+    memcpy(&b, block, sizeof b);
+    whole_block(out, f16_to_f32(b.d), -f16_to_f32(b.m), 32);
+    for (int i = 0; i < 32; i++) out->code[i] = (int8_t)nibble(b.q, i);
+}
+
+void unpack_BLOCK_Q5_0(const void *block, struct block_codes *out) {
+    struct block_q5_0 b;
+    memcpy(&b, block, sizeof b);
+    whole_block(out, f16_to_f32(b.d), 0, 32);
+    for (int i = 0; i < 32; i++) out->code[i] = (int8_t)((nibble(b.q, i) | fifth_bit(b.qh, i)) - 16);
+}
+
+void unpack_BLOCK_Q5_1(const void *block, struct block_codes *out) {
+    struct block_q5_1 b;
+    memcpy(&b, block, sizeof b);
+    whole_block(out, f16_to_f32(b.d), -f16_to_f32(b.m), 32);
+    for (int i = 0; i < 32; i++) out->code[i] = (int8_t)(nibble(b.q, i) | fifth_bit(b.qh, i));
+}
+
+void unpack_BLOCK_IQ4_NL(const void *block, struct block_codes *out) {
+    struct block_iq4_nl b;
+    memcpy(&b, block, sizeof b);
+    whole_block(out, f16_to_f32(b.d), 0, 32);
+    for (int i = 0; i < 32; i++) out->code[i] = iq4_values[nibble(b.q, i)];
+}
