@@ -1,6 +1,7 @@
 // AVX-512 with VNNI. A strip is two vectors of 16 rows; an input is a broadcast of 4 bytes, which serves both.
 // Each *_panel is compiled once for every width, so that all its accumulators live in registers.
 #include "engine/cpu/kernels.h"
+#include "engine/cpu/tiles.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -394,7 +395,12 @@ static float softmax_page(float *scores, int valid, struct softmax *state) {
 const struct cpu_kernels kernels_avx512 = {
     .name = "AVX-512 VNNI",
     .strip = {[BLOCK_F32] = strip_f32, [BLOCK_F16] = strip_f16, [BLOCK_BF16] = strip_bf16, [BLOCK_Q8_0] = strip_q8_0,
-              [BLOCK_Q4_0] = strip_q4_0, [BLOCK_Q4_K] = strip_q4_k, [BLOCK_Q6_K] = strip_q6_k},
+              [BLOCK_Q4_0] = strip_q4_0, [BLOCK_Q4_K] = strip_q4_k, [BLOCK_Q6_K] = strip_q6_k,
+              [BLOCK_Q3_K] = strip_q6_k, [BLOCK_IQ3_S] = strip_q6_k,
+#define X(id, tile) [id] = strip_##tile##_avx512,
+              TILE_FORMATS(X)
+#undef X
+    },
     .rms_norm = rms_norm,
     .quantize = quantize,
     .swiglu = swiglu,

@@ -1,5 +1,6 @@
 // The specification of every kernel, in plain C. fmaf is one rounding everywhere, with or without hardware.
 #include "engine/cpu/kernels.h"
+#include "engine/cpu/tiles.h"
 
 #include <math.h>
 #include <string.h>
@@ -227,7 +228,12 @@ static void scale(float *x, int n, float factor) {
 const struct cpu_kernels kernels_scalar = {
     .name = "scalar",
     .strip = {[BLOCK_F32] = strip_f32, [BLOCK_F16] = strip_f16, [BLOCK_BF16] = strip_bf16, [BLOCK_Q8_0] = strip_q8_0,
-              [BLOCK_Q4_0] = strip_q4_0, [BLOCK_Q4_K] = strip_q4_k, [BLOCK_Q6_K] = strip_q6_k},
+              [BLOCK_Q4_0] = strip_q4_0, [BLOCK_Q4_K] = strip_q4_k, [BLOCK_Q6_K] = strip_q6_k,
+              [BLOCK_Q3_K] = strip_q6_k, [BLOCK_IQ3_S] = strip_q6_k,
+#define X(id, tile) [id] = strip_##tile##_scalar,
+              TILE_FORMATS(X)
+#undef X
+    },
     .rms_norm = rms_norm,
     .quantize = quantize,
     .swiglu = swiglu,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/base/reader.h"
+#include "engine/cpu/tiles.h"
 
 // --- preparation -----------------------------------------------------------------------------------------------------
 
@@ -78,6 +79,11 @@ static const struct {
     [BLOCK_Q8_0] = {prepare_q8_0, sizeof(struct tile_q8_0)},
     [BLOCK_Q4_K] = {prepare_q4_k, sizeof(struct tile_q4_k)},
     [BLOCK_Q6_K] = {prepare_q6_k, sizeof(struct tile_q6_k)},
+    [BLOCK_Q3_K] = {tile_prepare_BLOCK_Q3_K, sizeof(struct tile_q6_k)},
+    [BLOCK_IQ3_S] = {tile_prepare_BLOCK_IQ3_S, sizeof(struct tile_q6_k)},
+#define X(id, tile) [id] = {tile_prepare_##id, sizeof(struct tile_##tile)},
+    TILE_FORMATS(X)
+#undef X
 };
 
 bool matrix_has_tiles(const struct block_format *format) { return tile_formats[format->id].prepare != NULL; }

@@ -1,5 +1,6 @@
 #include "tests/kernels/harness.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,8 +32,21 @@ static void random_floats(uint8_t *row, enum block_id format, int n, uint64_t *s
 static const struct {
     int n, at[2];
 } scale_places[BLOCK_FORMAT_COUNT] = {
-    [BLOCK_Q8_0] = {1, {0}}, [BLOCK_Q4_0] = {1, {0}}, [BLOCK_Q4_K] = {2, {0, 2}}, [BLOCK_Q6_K] = {1, {208}},
+    [BLOCK_Q8_0] = {1, {0}},      [BLOCK_Q4_0] = {1, {0}},    [BLOCK_Q4_1] = {2, {0, 2}},  [BLOCK_Q5_0] = {1, {0}},
+    [BLOCK_Q5_1] = {2, {0, 2}},   [BLOCK_Q2_K] = {2, {80, 82}}, [BLOCK_Q3_K] = {1, {108}}, [BLOCK_Q4_K] = {2, {0, 2}},
+    [BLOCK_Q5_K] = {2, {0, 2}},   [BLOCK_Q6_K] = {1, {208}},  [BLOCK_IQ4_NL] = {1, {0}},   [BLOCK_IQ4_XS] = {1, {0}},
+    [BLOCK_IQ3_S] = {1, {0}},     [BLOCK_IQ3_XXS] = {1, {0}}, [BLOCK_IQ2_S] = {1, {0}},    [BLOCK_IQ2_XS] = {1, {0}},
+    [BLOCK_IQ2_XXS] = {1, {0}},   [BLOCK_IQ1_S] = {1, {0}},   [BLOCK_TQ1_0] = {1, {52}},   [BLOCK_TQ2_0] = {1, {64}},
 };
+
+void block_set_scale(uint8_t *block, enum block_id format, float scale) {
+    const uint16_t half = f16_from_f32(scale);
+    for (int i = 0; i < scale_places[format].n; i++) memcpy(block + scale_places[format].at[i], &half, sizeof half);
+    if (format == BLOCK_MXFP4) block[0] = (uint8_t)(127 + ilogbf(scale));
+    if (format == BLOCK_NVFP4) memset(block, (7 + ilogbf(scale)) << 3, 4);
+    if (format == BLOCK_IQ1_M) // a nibble on top of each 16-bit word of scales
+        for (int k = 0; k < 4; k++) block[49 + 2 * k] = (uint8_t)((block[49 + 2 * k] & 15) | (half >> 4 * k & 15) << 4);
+}
 
 static void random_row(uint8_t *row, const struct block_format *f, int columns, uint64_t *state) {
     if (f->elements == 1) {
@@ -41,10 +55,11 @@ static void random_row(uint8_t *row, const struct block_format *f, int columns, 
     }
     for (size_t b = 0; b < (size_t)columns / f->elements; b++, row += f->bytes) {
         for (size_t i = 0; i < f->bytes; i++) row[i] = (uint8_t)(random_bits(state) >> 56);
-        for (int i = 0; i < scale_places[f->id].n; i++) {
-            const uint16_t scale = f16_from_f32(random_value(state) * 0.01f);
-            memcpy(row + scale_places[f->id].at[i], &scale, sizeof scale);
-        }
+        if (f->id == BLOCK_NVFP4) continue; // any byte is a scale
+        if (f->id == BLOCK_MXFP4)
+            row[0] = b % 2 ? row[0] % 4 : 120 + row[0] % 8; // subnormal ones too
+        else
+            block_set_scale(row, f->id, random_value(state) * 0.01f);
     }
 }
 

@@ -23,6 +23,9 @@ void trial_inputs(struct trial *t, const struct cpu_kernels *k, int n);
 // out [rows][n_inputs]: all strips times all panels.
 void trial_run(const struct trial *t, const struct cpu_kernels *k, float *out);
 
+// Puts a power of two into every place of a quantised block that scales it as a whole.
+void block_set_scale(uint8_t *block, enum block_id format, float scale);
+
 // Uniform in [−1, 1).
 float random_value(uint64_t *state);
 uint64_t random_bits(uint64_t *state);
