@@ -3,17 +3,25 @@
 #include <math.h>
 #include <string.h>
 
-static float largest(const float *x, int n) {
+#include "tests/unit/tiny_blocks_parts.h"
+
+float tiny_largest(const float *x, int n) {
     float most = 0;
     for (int i = 0; i < n; i++) most = fmaxf(most, fabsf(x[i]));
     return most;
 }
 
-// The step nearest to x / scale within [low, high]; 0 where the scale is.
-static int step(float x, float scale, int low, int high) {
+int tiny_step(float x, float scale, int low, int high) {
     if (scale == 0) return 0;
     float q = rintf(x / scale);
     return q < (float)low ? low : q > (float)high ? high : (int)q;
+}
+
+int tiny_nearest(float x, float scale, const int8_t values[16]) {
+    int best = 0;
+    for (int i = 1; i < 16; i++)
+        if (fabsf(x - scale * values[i]) < fabsf(x - scale * values[best])) best = i;
+    return best;
 }
 
 static uint16_t bf16_from_f32(float value) {
@@ -22,85 +30,146 @@ static uint16_t bf16_from_f32(float value) {
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-static void quantise_q8_0(const float *x, struct block_q8_0 *b) {
-    b->d = f16_from_f32(largest(x, 32) / 127);
-    float d = f16_to_f32(b->d);
-    for (int j = 0; j < 32; j++) b->q[j] = (int8_t)step(x[j], d, -127, 127);
+// --- 32 elements -----------------------------------------------------------------------------------------------------
+
+static void range(const float *x, int n, float *low, float *high) {
+    *low = *high = x[0];
+    for (int i = 1; i < n; i++) *low = fminf(*low, x[i]), *high = fmaxf(*high, x[i]);
 }
 
-static void quantise_q4_0(const float *x, struct block_q4_0 *b) {
-    b->d = f16_from_f32(largest(x, 32) / 7.5f);
-    float d = f16_to_f32(b->d);
-    for (int j = 0; j < 16; j++) b->q[j] = (uint8_t)((step(x[j], d, -8, 7) + 8) | (step(x[j + 16], d, -8, 7) + 8) << 4);
+static void put_nibbles(const int codes[32], uint8_t q[16]) {
+    for (int j = 0; j < 16; j++) q[j] = (uint8_t)((codes[j] & 15) | (codes[j + 16] & 15) << 4);
 }
 
-static void pack_q4_k_scales(const uint8_t scale[8], const uint8_t min[8], uint8_t packed[12]) {
-    for (int j = 0; j < 4; j++) {
-        packed[j] = (uint8_t)(scale[j] | scale[j + 4] >> 4 << 6);
-        packed[j + 4] = (uint8_t)(min[j] | min[j + 4] >> 4 << 6);
-        packed[j + 8] = (uint8_t)((scale[j + 4] & 15) | (min[j + 4] & 15) << 4);
+static void put_fifth_bits(const int codes[32], uint8_t qh[4]) {
+    memset(qh, 0, 4);
+    for (int j = 0; j < 32; j++) qh[j / 8] |= (uint8_t)((codes[j] >> 4 & 1) << j % 8);
+}
+
+void tiny_BLOCK_Q8_0(const float *x, void *block) {
+    struct block_q8_0 *b = block;
+    b->d = f16_from_f32(tiny_largest(x, 32) / 127);
+    for (int j = 0; j < 32; j++) b->q[j] = (int8_t)tiny_step(x[j], f16_to_f32(b->d), -127, 127);
+}
+
+void tiny_BLOCK_Q4_0(const float *x, void *block) {
+    struct block_q4_0 *b = block;
+    int codes[32];
+    b->d = f16_from_f32(tiny_largest(x, 32) / 7.5f);
+    for (int j = 0; j < 32; j++) codes[j] = tiny_step(x[j], f16_to_f32(b->d), -8, 7) + 8;
+    put_nibbles(codes, b->q);
+}
+
+void tiny_BLOCK_Q5_0(const float *x, void *block) {
+    struct block_q5_0 *b = block;
+    int codes[32];
+    b->d = f16_from_f32(tiny_largest(x, 32) / 15.5f);
+    for (int j = 0; j < 32; j++) codes[j] = tiny_step(x[j], f16_to_f32(b->d), -16, 15) + 16;
+    put_nibbles(codes, b->q);
+    put_fifth_bits(codes, b->qh);
+}
+
+// d, m and the codes of 32 values in steps of their range.
+static void from_minimum(const float *x, int most, uint16_t *d, uint16_t *m, int codes[32]) {
+    float low, high;
+    range(x, 32, &low, &high);
+    *d = f16_from_f32((high - low) / (float)most), *m = f16_from_f32(low);
+    for (int j = 0; j < 32; j++) codes[j] = tiny_step(x[j] - f16_to_f32(*m), f16_to_f32(*d), 0, most);
+}
+
+void tiny_BLOCK_Q4_1(const float *x, void *block) {
+    struct block_q4_1 *b = block;
+    int codes[32];
+    from_minimum(x, 15, &b->d, &b->m, codes);
+    put_nibbles(codes, b->q);
+}
+
+void tiny_BLOCK_Q5_1(const float *x, void *block) {
+    struct block_q5_1 *b = block;
+    int codes[32];
+    from_minimum(x, 31, &b->d, &b->m, codes);
+    put_nibbles(codes, b->q);
+    put_fifth_bits(codes, b->qh);
+}
+
+void tiny_BLOCK_IQ4_NL(const float *x, void *block) {
+    struct block_iq4_nl *b = block;
+    int codes[32];
+    b->d = f16_from_f32(tiny_largest(x, 32) / 113);
+    for (int j = 0; j < 32; j++) codes[j] = tiny_nearest(x[j], f16_to_f32(b->d), iq4_values);
+    put_nibbles(codes, b->q);
+}
+
+// --- four-bit floats and ternary values ------------------------------------------------------------------------------
+
+void tiny_BLOCK_MXFP4(const float *x, void *block) {
+    struct block_mxfp4 *b = block;
+    int codes[32];
+    float most = tiny_largest(x, 32);
+    b->e = (uint8_t)(most > 0 ? 127 + (int)ceilf(log2f(most / 6)) : 0);
+    for (int j = 0; j < 32; j++) codes[j] = tiny_nearest(x[j], mxfp4_scale(b->e), fp4_values);
+    put_nibbles(codes, b->q);
+}
+
+void tiny_BLOCK_NVFP4(const float *x, void *block) {
+    struct block_nvfp4 *b = block;
+    for (int part = 0; part < 4; part++, x += 16) {
+        float most = tiny_largest(x, 16);
+        b->d[part] = 0;
+        while (b->d[part] < 126 && nvfp4_scale(b->d[part]) * 12 < most) b->d[part]++;
+        for (int j = 0; j < 8; j++)
+            b->q[part][j] = (uint8_t)(tiny_nearest(x[j], nvfp4_scale(b->d[part]), fp4_values) |
+                                      tiny_nearest(x[j + 8], nvfp4_scale(b->d[part]), fp4_values) << 4);
     }
 }
 
-static void quantise_q4_k(const float *x, struct block_q4_k *b) {
-    float width[8], base[8]; // of one step, and how far below zero the sub-block begins
-    for (int j = 0; j < 8; j++) {
-        float low = 0, high = 0;
-        for (int l = 0; l < 32; l++) low = fminf(low, x[32 * j + l]), high = fmaxf(high, x[32 * j + l]);
-        width[j] = (high - low) / 15, base[j] = -low;
-    }
-    b->d = f16_from_f32(largest(width, 8) / 63), b->dmin = f16_from_f32(largest(base, 8) / 63);
-    float d = f16_to_f32(b->d), dmin = f16_to_f32(b->dmin);
-    uint8_t scale[8], min[8];
+static uint16_t ternary(const float *x, int codes[256]) {
+    uint16_t d = f16_from_f32(tiny_largest(x, 256) / 1.5f);
+    for (int e = 0; e < 256; e++) codes[e] = tiny_step(x[e], f16_to_f32(d), -1, 1) + 1;
+    return d;
+}
+
+void tiny_BLOCK_TQ2_0(const float *x, void *block) {
+    struct block_tq2_0 *b = block;
+    int codes[256];
+    b->d = ternary(x, codes);
     memset(b->q, 0, sizeof b->q);
-    for (int j = 0; j < 8; j++) {
-        scale[j] = (uint8_t)step(width[j], d, 0, 63), min[j] = (uint8_t)step(base[j], dmin, 0, 63);
-        for (int l = 0; l < 32; l++)
-            b->q[j / 2 * 32 + l] |= (uint8_t)(step(x[32 * j + l] + dmin * min[j], d * scale[j], 0, 15) << 4 * (j % 2));
-    }
-    pack_q4_k_scales(scale, min, b->scales);
+    for (int e = 0; e < 256; e++) b->q[e / 128 * 32 + e % 32] |= (uint8_t)(codes[e] << e % 128 / 32 * 2);
 }
 
-static void quantise_q6_k(const float *x, struct block_q6_k *b) {
-    float width[16];
-    for (int j = 0; j < 16; j++) width[j] = largest(x + 16 * j, 16) / 31;
-    b->d = f16_from_f32(largest(width, 16) / 127);
-    float d = f16_to_f32(b->d);
-    memset(b->ql, 0, sizeof b->ql);
-    memset(b->qh, 0, sizeof b->qh);
-    for (int j = 0; j < 16; j++) b->scales[j] = (int8_t)step(width[j], d, 0, 127);
-    for (int e = 0; e < 256; e++) {
-        int half = e / 128, k = e % 128 / 32, l = e % 32, q = step(x[e], d * b->scales[e / 16], -32, 31) + 32;
-        b->ql[64 * half + 32 * (k % 2) + l] |= (uint8_t)((q & 15) << 4 * (k / 2));
-        b->qh[32 * half + l] |= (uint8_t)(q >> 4 << 2 * k);
-    }
+// Codes `stride` apart as the digits of a fraction in base 3, which a byte holds rounded up.
+static uint8_t fraction(const int *codes, int stride, int n) {
+    int number = 0;
+    for (int i = 0; i < 5; i++) number = 3 * number + (i < n ? codes[i * stride] : 0);
+    return (uint8_t)((number * 256 + 242) / 243);
 }
+
+void tiny_BLOCK_TQ1_0(const float *x, void *block) {
+    struct block_tq1_0 *b = block;
+    int codes[256];
+    b->d = ternary(x, codes);
+    for (int j = 0; j < 32; j++) b->q[j] = fraction(codes + j, 32, 5);
+    for (int j = 0; j < 16; j++) b->q[32 + j] = fraction(codes + 160 + j, 16, 5);
+    for (int j = 0; j < 4; j++) b->qh[j] = fraction(codes + 240 + j, 4, 4);
+}
+
+// --- all -------------------------------------------------------------------------------------------------------------
+
+static void (*const quantisers[BLOCK_FORMAT_COUNT])(const float *x, void *block) = {
+#define X(id, gguf, name, bytes, elements) [id] = tiny_##id,
+    QUANTISED_FORMATS(X)
+#undef X
+};
 
 void tiny_quantise(enum block_id format, const float *values, size_t n, void *blocks) {
+    const struct block_format *f = &block_formats[format];
     uint16_t *half = blocks;
-    switch (format) {
-    case BLOCK_F32:
-        memcpy(blocks, values, n * sizeof *values);
-        break;
-    case BLOCK_F16:
+    if (format == BLOCK_F32) memcpy(blocks, values, n * sizeof *values);
+    if (format == BLOCK_F16)
         for (size_t i = 0; i < n; i++) half[i] = f16_from_f32(values[i]);
-        break;
-    case BLOCK_BF16:
+    if (format == BLOCK_BF16)
         for (size_t i = 0; i < n; i++) half[i] = bf16_from_f32(values[i]);
-        break;
-    case BLOCK_Q8_0:
-        for (size_t i = 0; i < n / 32; i++) quantise_q8_0(values + 32 * i, (struct block_q8_0 *)blocks + i);
-        break;
-    case BLOCK_Q4_0:
-        for (size_t i = 0; i < n / 32; i++) quantise_q4_0(values + 32 * i, (struct block_q4_0 *)blocks + i);
-        break;
-    case BLOCK_Q4_K:
-        for (size_t i = 0; i < n / 256; i++) quantise_q4_k(values + 256 * i, (struct block_q4_k *)blocks + i);
-        break;
-    case BLOCK_Q6_K:
-        for (size_t i = 0; i < n / 256; i++) quantise_q6_k(values + 256 * i, (struct block_q6_k *)blocks + i);
-        break;
-    case BLOCK_FORMAT_COUNT:
-        break;
-    }
+    if (quantisers[format])
+        for (size_t b = 0; b < n / f->elements; b++)
+            quantisers[format](values + b * f->elements, (uint8_t *)blocks + b * f->bytes);
 }
