@@ -7,25 +7,32 @@ static void put_lines(uint8_t lines[][2][64], int r, const uint8_t *bytes, int n
     for (int g = 0; g < n_groups; g++) memcpy(&lines[g][r / 16][r % 16 * 4], bytes + 4 * g, 4);
 }
 
+static uint32_t four(const int8_t *q) {
+    uint32_t word;
+    memcpy(&word, q, sizeof word);
+    return word;
+}
+
 // The low four bits of 32 values as nibble lines.
 static void put_nibbles(uint8_t lines[4][2][64], int r, const int8_t q[32]) {
-    uint8_t packed[16];
-    for (int i = 0; i < 16; i++) packed[i] = (uint8_t)((q[i] & 15) | (q[i + 16] & 15) << 4);
-    put_lines(lines, r, packed, 4);
+    for (int g = 0; g < 4; g++) {
+        const uint32_t packed = (four(q + 4 * g) & 0x0f0f0f0f) | (four(q + 16 + 4 * g) & 0x0f0f0f0f) << 4;
+        memcpy(&lines[g][r / 16][r % 16 * 4], &packed, sizeof packed);
+    }
 }
 
 // The fifth bit of 32 values as a high line.
 static void put_fifth_bits(uint8_t line[2][64], int r, const int8_t q[32]) {
-    uint8_t packed[4] = {0};
-    for (int i = 0; i < 32; i++) packed[i % 4] |= (uint8_t)((q[i] >> 4 & 1) << i / 4);
-    memcpy(&line[r / 16][r % 16 * 4], packed, 4);
+    uint32_t packed = 0;
+    for (int g = 0; g < 8; g++) packed |= (four(q + 4 * g) >> 4 & 0x01010101) << g;
+    memcpy(&line[r / 16][r % 16 * 4], &packed, sizeof packed);
 }
 
 // 32 values of two bits, taken at `shift`, as pair lines.
 static void put_pairs(uint8_t lines[2][2][64], int r, const int8_t q[32], int shift) {
-    uint8_t packed[8] = {0};
-    for (int i = 0; i < 32; i++) packed[i / 4 % 2 * 4 + i % 4] |= (uint8_t)((q[i] >> shift & 3) << i / 8 * 2);
-    put_lines(lines, r, packed, 2);
+    uint32_t packed[2] = {0, 0};
+    for (int g = 0; g < 8; g++) packed[g % 2] |= (four(q + 4 * g) >> shift & 0x03030303) << g / 2 * 2;
+    for (int v = 0; v < 2; v++) memcpy(&lines[v][r / 16][r % 16 * 4], &packed[v], sizeof packed[v]);
 }
 
 static struct block_codes codes_of(enum block_id format, const void *block) {

@@ -58,9 +58,19 @@ static_assert(sizeof(struct block_iq4_xs) == 136 && offsetof(struct block_iq4_xs
                   offsetof(struct block_iq4_xs, q) == 8,
               "IQ4_XS");
 
-// Element e of the two-bit values of Q2_K and Q3_K.
-static int two_bits(const uint8_t q[64], int e) {
-    return q[e / 128 * 32 + e % 32] >> e % 128 / 32 * 2 & 3;
+// Quarter k of a half: the two-bit values of Q2_K and Q3_K.
+static void put_quarter(int8_t code[32], const uint8_t q[32], int k) {
+    for (int l = 0; l < 32; l++) code[l] = q[l] >> 2 * k & 3;
+}
+
+// Thirty-two low or high nibbles.
+static void put_nibbles(int8_t code[32], const uint8_t q[32], int high) {
+    for (int l = 0; l < 32; l++) code[l] = q[l] >> 4 * high & 15;
+}
+
+// Adds bit `from` of qh to 32 codes as their bit `to`.
+static void add_bit(int8_t code[32], const uint8_t qh[32], int from, int to) {
+    for (int l = 0; l < 32; l++) code[l] |= (int8_t)((qh[l] >> from & 1) << to);
 }
 
 void unpack_BLOCK_Q2_K(const void *block, struct block_codes *out) {
@@ -71,7 +81,7 @@ void unpack_BLOCK_Q2_K(const void *block, struct block_codes *out) {
         out->scale[j] = (float)(b.scales[j] & 15);
         out->minimum[j] = (float)(b.scales[j] >> 4);
     }
-    for (int e = 0; e < 256; e++) out->code[e] = (int8_t)two_bits(b.q, e);
+    for (int j = 0; j < 8; j++) put_quarter(out->code + 32 * j, b.q + j / 4 * 32, j % 4);
 }
 
 void unpack_BLOCK_Q3_K(const void *block, struct block_codes *out) {
@@ -83,7 +93,11 @@ void unpack_BLOCK_Q3_K(const void *block, struct block_codes *out) {
         int low = b.scales[j % 8] >> j / 8 * 4 & 15, high = b.scales[8 + j % 4] >> j / 4 * 2 & 3;
         out->scale[j] = (float)((low | high << 4) - 32);
     }
-    for (int e = 0; e < 256; e++) out->code[e] = (int8_t)((two_bits(b.q, e) | (b.qh[e % 32] >> e / 32 & 1) << 2) - 4);
+    for (int j = 0; j < 8; j++) {
+        put_quarter(out->code + 32 * j, b.q + j / 4 * 32, j % 4);
+        add_bit(out->code + 32 * j, b.qh, j, 2);
+    }
+    for (int e = 0; e < 256; e++) out->code[e] = (int8_t)(out->code[e] - 4);
 }
 
 void q4_k_scale_min(const uint8_t packed[12], int j, uint8_t *scale, uint8_t *min) {
@@ -110,7 +124,7 @@ void unpack_BLOCK_Q4_K(const void *block, struct block_codes *out) {
     memcpy(&b, block, sizeof b);
     out->d = f16_to_f32(b.d), out->dmin = f16_to_f32(b.dmin);
     eight_scales(b.scales, out);
-    for (int e = 0; e < 256; e++) out->code[e] = b.q[e / 64 * 32 + e % 32] >> e / 32 % 2 * 4 & 15;
+    for (int j = 0; j < 8; j++) put_nibbles(out->code + 32 * j, b.q + j / 2 * 32, j % 2);
 }
 
 void unpack_BLOCK_Q5_K(const void *block, struct block_codes *out) {
@@ -118,9 +132,9 @@ void unpack_BLOCK_Q5_K(const void *block, struct block_codes *out) {
     memcpy(&b, block, sizeof b);
     out->d = f16_to_f32(b.d), out->dmin = f16_to_f32(b.dmin);
     eight_scales(b.scales, out);
-    for (int e = 0; e < 256; e++) {
-        int low = b.q[e / 64 * 32 + e % 32] >> e / 32 % 2 * 4 & 15, high = b.qh[e % 32] >> e / 32 & 1;
-        out->code[e] = (int8_t)(low | high << 4);
+    for (int j = 0; j < 8; j++) {
+        put_nibbles(out->code + 32 * j, b.q + j / 2 * 32, j % 2);
+        add_bit(out->code + 32 * j, b.qh, j, 4);
     }
 }
 
@@ -130,10 +144,11 @@ void unpack_BLOCK_Q6_K(const void *block, struct block_codes *out) {
     out->d = f16_to_f32(b.d);
     no_minimum(out);
     for (int j = 0; j < 16; j++) out->scale[j] = b.scales[j];
-    for (int e = 0; e < 256; e++) {
-        int half = e / 128, k = e % 128 / 32, l = e % 32;
-        int low = b.ql[64 * half + 32 * (k % 2) + l] >> 4 * (k / 2) & 15, high = b.qh[32 * half + l] >> 2 * k & 3;
-        out->code[e] = (int8_t)((low | high << 4) - 32);
+    for (int j = 0; j < 8; j++) {
+        const uint8_t *qh = b.qh + j / 4 * 32;
+        int8_t *code = out->code + 32 * j;
+        put_nibbles(code, b.ql + j / 4 * 64 + j % 2 * 32, j % 4 / 2);
+        for (int l = 0; l < 32; l++) code[l] = (int8_t)((code[l] | (qh[l] >> j % 4 * 2 & 3) << 4) - 32);
     }
 }
 

@@ -26,12 +26,19 @@ static_assert(sizeof(struct block_iq4_nl) == 18 && offsetof(struct block_iq4_nl,
 
 const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
-static int nibble(const uint8_t q[16], int i) {
-    return q[i % 16] >> i / 16 * 4 & 15;
+static void put_nibbles(int8_t code[32], const uint8_t q[16]) {
+    for (int j = 0; j < 16; j++) {
+        code[j] = q[j] & 15;
+        code[j + 16] = q[j] >> 4;
+    }
 }
 
-static int fifth_bit(const uint8_t qh[4], int i) {
-    return (qh[i / 8] >> i % 8 & 1) << 4;
+static void add_fifth_bits(int8_t code[32], const uint8_t qh[4]) {
+    for (int j = 0; j < 32; j++) code[j] |= (int8_t)((qh[j / 8] >> j % 8 & 1) << 4);
+}
+
+static void add(int8_t code[32], int offset) {
+    for (int j = 0; j < 32; j++) code[j] = (int8_t)(code[j] + offset);
 }
 
 void unpack_BLOCK_Q8_0(const void *block, struct block_codes *out) {
@@ -45,33 +52,38 @@ void unpack_BLOCK_Q4_0(const void *block, struct block_codes *out) {
     struct block_q4_0 b;
     memcpy(&b, block, sizeof b);
     whole_block(out, f16_to_f32(b.d), 0, 32);
-    for (int i = 0; i < 32; i++) out->code[i] = (int8_t)(nibble(b.q, i) - 8);
+    put_nibbles(out->code, b.q);
+    add(out->code, -8);
 }
 
 void unpack_BLOCK_Q4_1(const void *block, struct block_codes *out) {
     struct block_q4_1 b;
     memcpy(&b, block, sizeof b);
     whole_block(out, f16_to_f32(b.d), -f16_to_f32(b.m), 32);
-    for (int i = 0; i < 32; i++) out->code[i] = (int8_t)nibble(b.q, i);
+    put_nibbles(out->code, b.q);
 }
 
 void unpack_BLOCK_Q5_0(const void *block, struct block_codes *out) {
     struct block_q5_0 b;
     memcpy(&b, block, sizeof b);
     whole_block(out, f16_to_f32(b.d), 0, 32);
-    for (int i = 0; i < 32; i++) out->code[i] = (int8_t)((nibble(b.q, i) | fifth_bit(b.qh, i)) - 16);
+    put_nibbles(out->code, b.q);
+    add_fifth_bits(out->code, b.qh);
+    add(out->code, -16);
 }
 
 void unpack_BLOCK_Q5_1(const void *block, struct block_codes *out) {
     struct block_q5_1 b;
     memcpy(&b, block, sizeof b);
     whole_block(out, f16_to_f32(b.d), -f16_to_f32(b.m), 32);
-    for (int i = 0; i < 32; i++) out->code[i] = (int8_t)(nibble(b.q, i) | fifth_bit(b.qh, i));
+    put_nibbles(out->code, b.q);
+    add_fifth_bits(out->code, b.qh);
 }
 
 void unpack_BLOCK_IQ4_NL(const void *block, struct block_codes *out) {
     struct block_iq4_nl b;
     memcpy(&b, block, sizeof b);
     whole_block(out, f16_to_f32(b.d), 0, 32);
-    for (int i = 0; i < 32; i++) out->code[i] = iq4_values[nibble(b.q, i)];
+    put_nibbles(out->code, b.q);
+    for (int i = 0; i < 32; i++) out->code[i] = iq4_values[out->code[i]];
 }

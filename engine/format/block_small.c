@@ -65,7 +65,8 @@ void unpack_BLOCK_TQ2_0(const void *block, struct block_codes *out) {
     struct block_tq2_0 b;
     memcpy(&b, block, sizeof b);
     whole_block(out, f16_to_f32(b.d), 0, 256);
-    for (int e = 0; e < 256; e++) out->code[e] = (int8_t)((b.q[e / 128 * 32 + e % 32] >> e % 128 / 32 * 2 & 3) - 1);
+    for (int j = 0; j < 8; j++)
+        for (int l = 0; l < 32; l++) out->code[32 * j + l] = (int8_t)((b.q[j / 4 * 32 + l] >> j % 4 * 2 & 3) - 1);
 }
 
 // Digit n of a byte, less one: the fraction times 3ⁿ, the whole part dropped, times 3.

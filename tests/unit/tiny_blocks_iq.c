@@ -11,7 +11,7 @@ struct book {
     int8_t levels[8];
 };
 
-enum { TRIED = 48 };
+enum { TRIED = 16 };
 
 static float entry_error(const int8_t *entry, const float *x, int width) {
     float error = 0;
