@@ -306,8 +306,24 @@ static struct style style_of(enum theme_role role, int attributes) {
     return (struct style){.role = (uint8_t)role, .ground = ROLE_GROUND, .attributes = (uint8_t)attributes};
 }
 
+// The mode, for those whose inputrc says show-mode-in-prompt; readline itself would put it into the prompt.
+static void add_mode(struct composer *c) {
+    const char *show = rl_variable_value("show-mode-in-prompt");
+    if (!show || strcmp(show, "on") != 0) return;
+    bool command = rl_get_keymap() == vi_movement_keymap;
+    const char *name = rl_editing_mode ? "emacs-mode-string" : command ? "vi-cmd-mode-string" : "vi-ins-mode-string";
+    const char *mode = rl_variable_value(name);
+    for (bool shown = true; mode && *mode; mode++) { // between \1 and \2 stand escape sequences
+        if (*mode == '\001' || *mode == '\002')
+            shown = *mode == '\002';
+        else if (shown)
+            flow_add(&c->flow, style_of(ROLE_DIM, 0), mode, 1);
+    }
+}
+
 static void begin_flow(struct composer *c) {
     flow_clear(&c->flow);
+    add_mode(c);
     if (rl_display_prompt && rl_display_prompt[0]) flow_add_text(&c->flow, style_of(ROLE_DIM, 0), rl_display_prompt);
 }
 

@@ -3,7 +3,8 @@
 //
 // readline keeps its state in globals: there is one composer at a time. It reads bytes only from composer_bytes and
 // writes nothing. A long paste is one character of the private use area in readline's buffer, drawn as
-// "[pasted 120 lines]": it moves, is deleted, undone and yanked as a whole; composer_take puts the text back.
+// "[pasted 120 lines]": it moves, is deleted, undone and yanked as a whole; composer_take puts the text back. The texts
+// are kept as long as the composer, for undo and yank may bring a mark back at any time.
 #ifndef CONFAB_UI_COMPOSER_H
 #define CONFAB_UI_COMPOSER_H
 

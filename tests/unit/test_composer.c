@@ -210,6 +210,18 @@ static void test_vi_mode(void **state) {
     check_taken("Xword");
 }
 
+static void test_shows_the_mode_when_inputrc_asks(void **state) {
+    (void)state;
+    rl_variable_bind("editing-mode", "vi");
+    rl_variable_bind("show-mode-in-prompt", "on");
+    type("ab");
+    check_drawn(20, 1, "(ins)ab\n", 7, 0);
+    type("\033");
+    check_drawn(20, 1, "(cmd)ab\n", 6, 0);
+    rl_variable_bind("show-mode-in-prompt", "off");
+    check_drawn(20, 1, "ab\n", 1, 0);
+}
+
 static void test_keys_that_nothing_is_bound_to_insert_nothing(void **state) {
     (void)state;
     composer_sequence(composer, "\033[24~", 5);
@@ -264,6 +276,7 @@ int main(void) {
         TEST(test_history_is_read_again),
         TEST(test_search_ends_with_enter_and_sends_nothing),
         TEST(test_vi_mode),
+        TEST(test_shows_the_mode_when_inputrc_asks),
         TEST(test_keys_that_nothing_is_bound_to_insert_nothing),
         TEST(test_other_ways_to_end_a_line_keep_it),
         TEST(test_set_and_clear),
