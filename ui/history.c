@@ -11,9 +11,9 @@
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
 
-#define HISTORY_MOST          1000       // messages kept
-#define HISTORY_FILE_LIMIT    (16 << 20) // bytes
-#define HISTORY_MESSAGE_LIMIT (64 << 10) // bytes; longer ones hold pasted files, which nobody edits again
+#define HISTORY_MOST          1000        // messages kept
+#define HISTORY_FILE_LIMIT    (256 << 20) // bytes; more than twice HISTORY_MOST of the longest
+#define HISTORY_MESSAGE_LIMIT (64 << 10)  // bytes; longer ones hold pasted files, which nobody edits again
 
 static char *unescaped(const char *line, size_t size) {
     char *out = xmalloc(size + 1);
