@@ -14,8 +14,7 @@
 const struct command commands[] = {
     {"chat", "", "Open the chat screen", "", IN_CHAT, 0, 0, command_chat},
     {"run", "[PROMPT]", "Write one answer to standard output",
-     "Standard input, when something is piped into it, is put after PROMPT or is the prompt itself.\n"
-     "With --temp 0 the penalties of repetition count only when they are given as options too.\n", IN_RUN, 0, 1,
+     "Standard input, when something is piped into it, is put after PROMPT or is the prompt itself.\n", IN_RUN, 0, 1,
      command_run},
     {"bench", "", "Measure speed and memory, and what the machine would allow", "", IN_BENCH, 0, 0, command_bench},
     {"logits", "MODEL IDS OUT", "Write the logits of every position, 32-bit floats, row after row",

@@ -62,17 +62,6 @@ static char *run_prompt(const char *prompt, bool raw, struct status *st) {
     return whole;
 }
 
-// --temp 0 asks for the likeliest token: penalties, which would bend that, count then only when they are asked for as well.
-static struct sampling run_sampling(const struct settings *s) {
-    static const struct { enum sampling_knob_id knob; double off; } penalties[] = {
-        {KNOB_repeat_penalty, 1}, {KNOB_presence_penalty, 0}, {KNOB_frequency_penalty, 0}};
-    struct sampling sampling = s->sampling;
-    for (size_t i = 0; sampling.temperature == 0 && i < sizeof penalties / sizeof *penalties; i++)
-        if (!(s->given >> (SETTING_FIRST_KNOB + penalties[i].knob) & 1))
-            sampling_set(&sampling, penalties[i].knob, penalties[i].off);
-    return sampling;
-}
-
 static uint64_t run_submit(struct engine *engine, const struct settings *s, const char *prompt) {
     struct engine_message messages[2];
     int n = 0;
@@ -83,7 +72,7 @@ static uint64_t run_submit(struct engine *engine, const struct settings *s, cons
                                      .messages = s->raw ? NULL : messages,
                                      .n_messages = s->raw ? 0 : n,
                                      .raw = s->raw ? prompt : NULL,
-                                     .sampling = run_sampling(s),
+                                     .sampling = s->sampling,
                                      .max_tokens = s->max_tokens,
                                      .time_limit = s->time_limit,
                                  });

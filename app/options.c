@@ -62,7 +62,6 @@ bool options_read(struct settings *s, const struct command *command, int argc, c
             return true;
         }
         if (!setting_parse(s, id, setting_table[id].argument ? optarg : "yes", st)) return false;
-        s->given |= 1ull << id;
     }
     *first = optind;
     return true;
@@ -86,8 +85,9 @@ static void print_option(FILE *out, const struct setting_info *info) {
 
 void options_print(FILE *out, const struct command *command) {
     bool chat = command == commands;
-    fprintf(out, "usage: confab %s%s[options]%s%s\n\n%s.\n%s\noptions:\n", chat ? "" : command->name, chat ? "" : " ",
-            *command->arguments ? " " : "", command->arguments, command->summary, command->details);
+    fprintf(out, "usage: confab %s%s[options]%s%s\n\n%s.\n%s%s\noptions:\n", chat ? "" : command->name, chat ? "" : " ",
+            *command->arguments ? " " : "", command->arguments, command->summary, command->details,
+            *command->details ? "\n" : "");
     for (int id = 0; id < SETTING_COUNT; id++)
         if (setting_table[id].places & command->place) print_option(out, &setting_table[id]);
     fprintf(out, "  %-26s %s\n", "-h, --help", "show this help");

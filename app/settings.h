@@ -3,7 +3,6 @@
 #ifndef CONFAB_APP_SETTINGS_H
 #define CONFAB_APP_SETTINGS_H
 
-#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -64,9 +63,7 @@ struct settings {
     SETTINGS(X)
 #undef X
     struct sampling sampling;
-    uint64_t given; // bit of every setting that the command line gave
 };
-static_assert(SETTING_COUNT <= 64, "a bit for every setting");
 
 struct setting_info {
     const char *key;

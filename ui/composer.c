@@ -55,7 +55,10 @@ static int bytes_wait(void) { return the_composer->n_bytes > 0; }
 
 static void draw_nothing(void) {} // the canvas is drawn when the screen is
 
+// readline 8.2 may leave entries of the history with undo lists that it has freed: they are taken from it.
 static void accept_line(char *line) {
+    HIST_ENTRY **list = history_list();
+    for (int i = 0; list && list[i]; i++) list[i]->data = NULL;
     free(the_composer->accepted);
     the_composer->accepted = line;
 }
@@ -85,6 +88,16 @@ static void bind_keys(void) {
     }
 }
 
+// Recording macros is let go: readline 8.2 crashes when one calls itself under the callback interface. Macros of inputrc
+// are none of these.
+static void unbind_macros(void) {
+    static rl_command_func_t *const functions[] = {rl_start_kbd_macro, rl_end_kbd_macro, rl_call_last_kbd_macro, rl_print_last_kbd_macro};
+    static const char *const keymaps[] = {"emacs-standard", "emacs-meta", "emacs-ctlx", "vi-insert", "vi-move"};
+    for (size_t m = 0; m < sizeof keymaps / sizeof *keymaps; m++)
+        for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+            rl_unbind_function_in_map(functions[i], rl_get_keymap_by_name(keymaps[m]));
+}
+
 struct composer *composer_open(const char *history_path) {
     struct composer *c = xcalloc(1, sizeof *c);
     c->history_path = history_path ? xstrdup(history_path) : NULL;
@@ -103,6 +116,7 @@ struct composer *composer_open(const char *history_path) {
     rl_initialize();
     rl_variable_bind("bell-style", "none");
     bind_keys();
+    unbind_macros();
     history_load(c->history_path);
     rl_callback_handler_install("", accept_line);
     return c;
@@ -128,9 +142,27 @@ void composer_close(struct composer *c) {
 
 // ---- editing ----
 
-void composer_bytes(struct composer *c, const char *bytes, size_t size) {
+static void read_bytes(struct composer *c, const char *bytes, size_t size) {
     c->bytes = bytes, c->n_bytes = size;
     while (c->n_bytes > 0) rl_callback_read_char();
+}
+
+bool composer_searching(const struct composer *c) {
+    (void)c;
+    return RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH) != 0;
+}
+
+// Ends what readline is in the middle of (a search, an argument, half a key sequence), before the line is changed from here.
+static void settle(void) { rl_callback_sigcleanup(); }
+
+// readline 8.2 crashes in a history search on a prefix (C-x) with a key behind it that is not bound. ESC ends searches.
+static bool breaks_search(const struct composer *c, unsigned char byte) {
+    return composer_searching(c) && byte != '\033' && rl_get_keymap()[byte].type == ISKMAP;
+}
+
+void composer_bytes(struct composer *c, const char *bytes, size_t size) {
+    if (size && breaks_search(c, (unsigned char)bytes[0])) settle();
+    read_bytes(c, bytes, size);
     if (c->accepted) { // by another key than the one that sends: keep what was written
         rl_insert_text(c->accepted);
         free(c->accepted);
@@ -143,18 +175,9 @@ void composer_sequence(struct composer *c, const char *bytes, size_t size) {
     if (rl_function_of_keyseq_len(bytes, size, NULL, &type)) composer_bytes(c, bytes, size);
 }
 
-bool composer_searching(const struct composer *c) {
-    (void)c;
-    return RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH) != 0;
-}
-
-// Text from elsewhere goes into the message, not into a search.
-static void end_search(struct composer *c) {
-    if (composer_searching(c)) composer_bytes(c, "\n", 1);
-}
-
 void composer_newline(struct composer *c) {
-    end_search(c);
+    (void)c;
+    settle();
     rl_insert_text("\n");
 }
 
@@ -189,7 +212,7 @@ static void insert_folded(struct composer *c, char *text, int lines) {
 }
 
 void composer_paste(struct composer *c, const char *text, size_t size) {
-    end_search(c);
+    settle();
     char *clean = cleaned(text, size);
     int lines = count_lines(clean);
     if ((lines > PASTE_LINES || strlen(clean) > PASTE_BYTES) && c->n_pastes < PASTE_MOST) {
@@ -202,12 +225,11 @@ void composer_paste(struct composer *c, const char *text, size_t size) {
 
 // Lets readline end the line as Enter would, so that it puts history lines back that were edited on the way.
 static void accept_now(struct composer *c) {
-    c->bytes = SEND_KEYS, c->n_bytes = sizeof SEND_KEYS - 1;
-    while (c->n_bytes > 0) rl_callback_read_char();
+    read_bytes(c, SEND_KEYS, sizeof SEND_KEYS - 1);
 }
 
 void composer_clear(struct composer *c) {
-    if (composer_searching(c)) composer_bytes(c, "\007", 1);
+    settle();
     rl_mark = 0, rl_point = rl_end;
     if (rl_end) rl_copy_region_to_kill(1, 0);
     accept_now(c);
@@ -254,7 +276,9 @@ static char *unfolded(const struct composer *c, const char *line) {
 }
 
 const char *composer_take(struct composer *c) {
-    if (composer_searching(c)) return end_search(c), NULL;
+    bool searching = composer_searching(c);
+    settle();
+    if (searching) return NULL;
     if (strspn(rl_line_buffer, " \t\n") == (size_t)rl_end) return NULL;
     accept_now(c);
     if (!c->accepted) return NULL;

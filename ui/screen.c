@@ -218,6 +218,13 @@ static void draw_boxes(struct screen *s) {
         if (panes[b] && s->layout.boxes[b].width) panes[b](&s->frame, s->layout.boxes[b]);
 }
 
+// On a terminal without colours, or with a theme that gives the pages of all chats the same one.
+static bool without_colours(const struct screen *s) {
+    struct theme_colour a = s->theme.colours[ROLE_KV_CURRENT], b = s->theme.colours[ROLE_KV_OWNED];
+    bool same = a.own == b.own && a.red == b.red && a.green == b.green && a.blue == b.blue;
+    return same || terminal_colours(s->terminal) == 1;
+}
+
 static void make_layout(struct screen *s, int width, int height) {
     uint32_t wanted = s->boxes | 1u << BOX_CHAT;
     s->layout = layout_make(width, height, wanted, 1);
@@ -234,6 +241,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     s->frame.canvas = &s->canvas;
     s->frame.view = v;
     s->frame.n_hits = 0;
+    s->frame.without_colours = without_colours(s);
     keep_facts(s, v);
     take_status(s, v);
     make_layout(s, width, height);

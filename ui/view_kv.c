@@ -7,10 +7,14 @@
 
 enum page_kind { PAGE_FREE, PAGE_KEPT, PAGE_OWNED, PAGE_CURRENT, PAGE_SHARED, PAGE_KINDS };
 
-static const struct { enum theme_role role; const char *legend; } kinds[PAGE_KINDS] = {
-    [PAGE_FREE] = {ROLE_KV_FREE, "free"},         [PAGE_KEPT] = {ROLE_KV_KEPT, "kept"},
-    [PAGE_OWNED] = {ROLE_KV_OWNED, "others"},     [PAGE_CURRENT] = {ROLE_KV_CURRENT, "this chat"},
-    [PAGE_SHARED] = {ROLE_KV_SHARED, "shared"},
+static const struct {
+    enum theme_role role;
+    const char *legend, *shape; // shape: where colours cannot tell them apart
+    char ascii;
+} kinds[PAGE_KINDS] = {
+    [PAGE_FREE] = {ROLE_KV_FREE, "free", "·", '.'},         [PAGE_KEPT] = {ROLE_KV_KEPT, "kept", "░", 'o'},
+    [PAGE_OWNED] = {ROLE_KV_OWNED, "others", "▒", 'c'},     [PAGE_CURRENT] = {ROLE_KV_CURRENT, "this chat", "█", 'C'},
+    [PAGE_SHARED] = {ROLE_KV_SHARED, "shared", "▓", 'S'},
 };
 
 static enum page_kind kind_of(const struct page_figures *p, uint64_t current) {
@@ -58,8 +62,8 @@ static void draw_map(struct view_frame *f, struct rect r, const struct engine_fi
         style.shade = cell.shade;
         int x = r.x + i % r.width, y = r.y + i / r.width, level = (int)(cell.share * 8);
         level = level < 0 ? 0 : level > 7 ? 7 : level;
-        if (cell.kind == PAGE_FREE) canvas_symbol(f->canvas, r, x, y, style, "·", '.');
-        else canvas_symbol(f->canvas, r, x, y, style, levels[level], "-ocCS"[cell.kind]);
+        bool shape = cell.kind == PAGE_FREE || f->without_colours;
+        canvas_symbol(f->canvas, r, x, y, style, shape ? kinds[cell.kind].shape : levels[level], kinds[cell.kind].ascii);
     }
 }
 
@@ -90,7 +94,7 @@ static void legend_line(struct view_frame *f, struct rect r, int y) {
         const char *word = kinds[shown[i]].legend;
         int width = text_width(word, strlen(word));
         if (x + 1 + width > r.x + r.width) return;
-        canvas_symbol(f->canvas, r, x, y, view_style(kinds[shown[i]].role), "▇", "-ocCS"[shown[i]]);
+        canvas_symbol(f->canvas, r, x, y, view_style(kinds[shown[i]].role), f->without_colours ? kinds[shown[i]].shape : "▇", kinds[shown[i]].ascii);
         canvas_text(f->canvas, r, x + 1, y, view_style(ROLE_DIM), word, strlen(word));
         x += width + 2;
     }

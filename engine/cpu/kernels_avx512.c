@@ -379,7 +379,7 @@ static float softmax_page(float *scores, int valid, struct softmax *state) {
     const __mmask16 m0 = mask_of(valid), m1 = valid > 16 ? mask_of(valid - 16) : 0;
     const __m512 lowest = _mm512_set1_ps(state->maximum);
     __m512 s0 = _mm512_mask_loadu_ps(lowest, m0, scores), s1 = _mm512_mask_loadu_ps(lowest, m1, scores + 16);
-    const float maximum = _mm512_reduce_max_ps(_mm512_max_ps(s0, s1));
+    const float maximum = _mm512_reduce_max_ps(_mm512_max_ps(lowest, _mm512_max_ps(s0, s1)));
     const __m512 top = _mm512_set1_ps(maximum);
     __m512 w0 = _mm512_maskz_mov_ps(m0, exponential(_mm512_sub_ps(s0, top)));
     __m512 w1 = _mm512_maskz_mov_ps(m1, exponential(_mm512_sub_ps(s1, top)));

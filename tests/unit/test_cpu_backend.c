@@ -36,14 +36,15 @@ static void open_backend(struct opened *o, int threads, bool exact) {
     if (!o->backend) fail_msg("%s", st.text);
 }
 
-static struct opened open_tiny(struct tiny_model_options options, int threads, bool exact) {
-    struct opened o = {0};
+// On the heap, because the backend keeps pointing to the model.
+static struct opened *open_tiny(struct tiny_model_options options, int threads, bool exact) {
+    struct opened *o = xcalloc(1, sizeof *o);
     struct status st = {0};
     size_t size;
-    o.bytes = tiny_model_bytes(options, &size);
-    if (!gguf_open_memory(&o.gguf, "tiny", o.bytes, size, &st) || !model_open(&o.model, &o.gguf, 0, &st))
+    o->bytes = tiny_model_bytes(options, &size);
+    if (!gguf_open_memory(&o->gguf, "tiny", o->bytes, size, &st) || !model_open(&o->model, &o->gguf, 0, &st))
         fail_msg("%s", st.text);
-    open_backend(&o, threads, exact);
+    open_backend(o, threads, exact);
     return o;
 }
 
@@ -53,6 +54,7 @@ static void close_opened(struct opened *o) {
     model_close(&o->model);
     gguf_close(&o->gguf);
     free(o->bytes);
+    free(o);
 }
 
 static int token(const struct opened *o, int sequence, int position) {
@@ -115,12 +117,12 @@ enum { N_MODELS = sizeof models / sizeof *models };
 static void test_fast_path_is_near_exact(void **state) {
     (void)state;
     for (int i = 0; i < N_MODELS; i++) {
-        struct opened exact = open_tiny(models[i], 2, true), fast = open_tiny(models[i], 2, false);
-        float *want = run_chunks(&exact, 0, N_TOKENS), *got = run_chunks(&fast, 0, N_TOKENS);
-        double error = nmse(got, want, (size_t)N_TOKENS * (size_t)fast.n_vocab);
+        struct opened *exact = open_tiny(models[i], 2, true), *fast = open_tiny(models[i], 2, false);
+        float *want = run_chunks(exact, 0, N_TOKENS), *got = run_chunks(fast, 0, N_TOKENS);
+        double error = nmse(got, want, (size_t)N_TOKENS * (size_t)fast->n_vocab);
         if (!(error <= (block_formats[models[i].format].elements == 1 ? 1e-5 : 1e-3))) fail_msg("model %d: NMSE %g", i, error);
         free(want), free(got);
-        close_opened(&exact), close_opened(&fast);
+        close_opened(exact), close_opened(fast);
     }
 }
 
@@ -128,19 +130,19 @@ static void test_chunks_and_threads_do_not_matter(void **state) {
     (void)state;
     for (int i = 0; i < N_MODELS; i++)
         for (int exact = 0; exact < 2; exact++) {
-            struct opened one = open_tiny(models[i], 1, exact), three = open_tiny(models[i], 3, exact);
-            float *want = run_chunks(&one, 0, N_TOKENS);
+            struct opened *one = open_tiny(models[i], 1, exact), *three = open_tiny(models[i], 3, exact);
+            float *want = run_chunks(one, 0, N_TOKENS);
             const int chunks[] = {1, 7, 32, N_TOKENS};
             for (int c = 0; c < 4; c++) {
-                float *got = run_chunks(&three, c, chunks[c]);
-                if (c == 0) assert_same(&three, got, want); // other sequences have other tokens
+                float *got = run_chunks(three, c, chunks[c]);
+                if (c == 0) assert_same(three, got, want); // other sequences have other tokens
                 free(got);
-                got = run_chunks(&three, 0, chunks[c]);
-                assert_same(&three, got, want);
+                got = run_chunks(three, 0, chunks[c]);
+                assert_same(three, got, want);
                 free(got);
             }
             free(want);
-            close_opened(&one), close_opened(&three);
+            close_opened(one), close_opened(three);
         }
 }
 
@@ -149,33 +151,33 @@ static void test_neighbours_do_not_matter(void **state) {
     (void)state;
     enum { SEQUENCES = 16, PIECE = 5 };
     for (int m = 0; m < N_MODELS; m++) {
-        struct opened o = open_tiny(models[m], 2, false);
+        struct opened *o = open_tiny(models[m], 2, false);
         float *alone[SEQUENCES];
         int32_t pages[SEQUENCES][4], tokens[MOST_ROWS], outputs[MOST_ROWS];
         for (int s = 0; s < SEQUENCES; s++) {
-            alone[s] = run_chunks(&o, s, 9);
+            alone[s] = run_chunks(o, s, 9);
             choose_pages(s, pages[s]);
         }
-        memset(o.backend->kv, 0xFF, (size_t)o.model.spec.n_layer * N_PAGES * o.backend->page_bytes); // NaN everywhere
+        memset(o->backend->kv, 0xFF, (size_t)o->model.spec.n_layer * N_PAGES * o->backend->page_bytes); // NaN everywhere
         for (int step = 0; step < N_TOKENS / PIECE; step++) {
             struct batch_segment segments[SEQUENCES];
             int n = 0;
             for (int s = 0; s < SEQUENCES; s++) {
                 const int rows = s == SEQUENCES / 2 ? PIECE : 1, position = s == SEQUENCES / 2 ? step * PIECE : step;
                 segments[s] = (struct batch_segment){n, rows, position, pages[s]};
-                for (int i = 0; i < rows; i++, n++) tokens[n] = token(&o, s, position + i), outputs[n] = n;
+                for (int i = 0; i < rows; i++, n++) tokens[n] = token(o, s, position + i), outputs[n] = n;
             }
             const struct batch batch = {n, SEQUENCES, n, tokens, segments, outputs};
             struct backend_work work;
             struct status st = {0};
-            const float *logits = cpu_backend.run(o.backend, &batch, &work, &st);
+            const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
             for (int s = 0; s < SEQUENCES; s++)
-                assert_memory_equal(logits + (size_t)segments[s].first_row * (size_t)o.n_vocab,
-                                    alone[s] + (size_t)segments[s].position * (size_t)o.n_vocab,
-                                    (size_t)segments[s].n_rows * (size_t)o.n_vocab * sizeof(float));
+                assert_memory_equal(logits + (size_t)segments[s].first_row * (size_t)o->n_vocab,
+                                    alone[s] + (size_t)segments[s].position * (size_t)o->n_vocab,
+                                    (size_t)segments[s].n_rows * (size_t)o->n_vocab * sizeof(float));
         }
         for (int s = 0; s < SEQUENCES; s++) free(alone[s]);
-        close_opened(&o);
+        close_opened(o);
     }
 }
 
@@ -184,21 +186,21 @@ static void test_instruction_sets_agree(void **state) {
     const char *const names[] = {"avx2", "avx512"};
     for (int i = 0; i < N_MODELS; i++) {
         setenv("CONFAB_CPU", "scalar", 1);
-        struct opened scalar = open_tiny(models[i], 2, false);
-        assert_non_null(strstr(cpu_backend.describe(scalar.backend), "scalar"));
-        float *want = run_chunks(&scalar, 0, 40);
+        struct opened *scalar = open_tiny(models[i], 2, false);
+        assert_non_null(strstr(cpu_backend.describe(scalar->backend), "scalar"));
+        float *want = run_chunks(scalar, 0, 40);
         for (int k = 0; k < 2; k++) {
             if (!kernels_find(names[k])) continue;
             setenv("CONFAB_CPU", names[k], 1);
-            struct opened o = open_tiny(models[i], 2, false);
-            float *got = run_chunks(&o, 0, 40);
-            assert_same(&o, got, want);
+            struct opened *o = open_tiny(models[i], 2, false);
+            float *got = run_chunks(o, 0, 40);
+            assert_same(o, got, want);
             free(got);
-            close_opened(&o);
+            close_opened(o);
         }
         unsetenv("CONFAB_CPU");
         free(want);
-        close_opened(&scalar);
+        close_opened(scalar);
     }
 }
 
@@ -207,13 +209,13 @@ static void test_stale_slots_do_not_matter(void **state) {
     (void)state;
     for (int i = 0; i < N_MODELS; i++)
         for (int exact = 0; exact < 2; exact++) {
-            struct opened o = open_tiny(models[i], 2, exact);
-            float *want = run_chunks(&o, 0, 11);
-            memset(o.backend->kv, 0xFF, (size_t)o.model.spec.n_layer * N_PAGES * o.backend->page_bytes);
-            float *got = run_chunks(&o, 0, 11);
-            assert_same(&o, got, want);
+            struct opened *o = open_tiny(models[i], 2, exact);
+            float *want = run_chunks(o, 0, 11);
+            memset(o->backend->kv, 0xFF, (size_t)o->model.spec.n_layer * N_PAGES * o->backend->page_bytes);
+            float *got = run_chunks(o, 0, 11);
+            assert_same(o, got, want);
             free(want), free(got);
-            close_opened(&o);
+            close_opened(o);
         }
 }
 
@@ -221,22 +223,22 @@ static void test_stale_slots_do_not_matter(void **state) {
 static void test_copied_page(void **state) {
     (void)state;
     for (int exact = 0; exact < 2; exact++) {
-        struct opened o = open_tiny(models[4], 2, exact);
-        float *want = run_chunks(&o, 0, 20);
+        struct opened *o = open_tiny(models[4], 2, exact);
+        float *want = run_chunks(o, 0, 20);
         const int last = N_TOKENS - 1, index = last / KV_PAGE_TOKENS;
-        int32_t pages[4], tokens[] = {token(&o, 0, last)}, outputs[] = {0};
+        int32_t pages[4], tokens[] = {token(o, 0, last)}, outputs[] = {0};
         choose_pages(0, pages);
-        cpu_backend.copy_page(o.backend, 40, pages[index], last % KV_PAGE_TOKENS);
-        memset(o.backend->kv + (size_t)pages[index] * o.backend->page_bytes, 0xFF, o.backend->page_bytes);
+        cpu_backend.copy_page(o->backend, 40, pages[index], last % KV_PAGE_TOKENS);
+        memset(o->backend->kv + (size_t)pages[index] * o->backend->page_bytes, 0xFF, o->backend->page_bytes);
         pages[index] = 40;
         const struct batch_segment segment = {0, 1, last, pages};
         const struct batch batch = {1, 1, 1, tokens, &segment, outputs};
         struct backend_work work;
         struct status st = {0};
-        const float *logits = cpu_backend.run(o.backend, &batch, &work, &st);
-        assert_memory_equal(logits, want + (size_t)last * (size_t)o.n_vocab, (size_t)o.n_vocab * sizeof(float));
+        const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
+        assert_memory_equal(logits, want + (size_t)last * (size_t)o->n_vocab, (size_t)o->n_vocab * sizeof(float));
         free(want);
-        close_opened(&o);
+        close_opened(o);
     }
 }
 
@@ -244,41 +246,41 @@ static void test_copied_page(void **state) {
 static void test_chosen_outputs(void **state) {
     (void)state;
     for (int i = 0; i < N_MODELS; i++) {
-        struct opened o = open_tiny(models[i], 2, false);
-        float *first = run_chunks(&o, 0, 30), *second = run_chunks(&o, 1, 30);
+        struct opened *o = open_tiny(models[i], 2, false);
+        float *first = run_chunks(o, 0, 30), *second = run_chunks(o, 1, 30);
         int32_t pages[2][4], tokens[100], outputs[] = {3, 4, 5, 49, 50, 99};
         choose_pages(0, pages[0]), choose_pages(1, pages[1]);
-        for (int k = 0; k < 100; k++) tokens[k] = token(&o, k / 50, k % 50);
+        for (int k = 0; k < 100; k++) tokens[k] = token(o, k / 50, k % 50);
         const struct batch_segment segments[] = {{0, 50, 0, pages[0]}, {50, 50, 0, pages[1]}};
         struct batch batch = {100, 2, 0, tokens, segments, outputs};
         struct backend_work work, without;
         struct status st = {0};
-        assert_non_null(cpu_backend.run(o.backend, &batch, &without, &st));
+        assert_non_null(cpu_backend.run(o->backend, &batch, &without, &st));
         batch.n_outputs = 6;
-        const float *logits = cpu_backend.run(o.backend, &batch, &work, &st);
+        const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
         for (int k = 0; k < 6; k++)
-            assert_memory_equal(logits + (size_t)k * (size_t)o.n_vocab,
-                                (outputs[k] < 50 ? first : second) + (size_t)(outputs[k] % 50) * (size_t)o.n_vocab,
-                                (size_t)o.n_vocab * sizeof(float));
+            assert_memory_equal(logits + (size_t)k * (size_t)o->n_vocab,
+                                (outputs[k] < 50 ? first : second) + (size_t)(outputs[k] % 50) * (size_t)o->n_vocab,
+                                (size_t)o->n_vocab * sizeof(float));
         assert_true(without.operations > 0 && work.operations > without.operations && work.bytes > without.bytes);
         for (int stage = STAGE_EMBED; stage < STAGE_SAMPLE; stage++) assert_true(work.seconds[stage] > 0);
         assert_true(work.seconds[STAGE_SAMPLE] == 0);
         free(first), free(second);
-        close_opened(&o);
+        close_opened(o);
     }
 }
 
 static void test_memory_exhausted(void **state) {
     (void)state;
-    struct opened o = open_tiny((struct tiny_model_options){.n_layer = 8, .n_embd = 256}, 1, true);
-    assert_int_equal(cpu_backend.page_bytes(&o.model.spec, true),
-                     2 * 8 * KV_PAGE_TOKENS * o.model.spec.n_head_kv * o.model.spec.head_size * sizeof(float));
+    struct opened *o = open_tiny((struct tiny_model_options){.n_layer = 8, .n_embd = 256}, 1, true);
+    assert_int_equal(cpu_backend.page_bytes(&o->model.spec, true),
+                     2 * 8 * KV_PAGE_TOKENS * o->model.spec.n_head_kv * o->model.spec.head_size * sizeof(float));
     struct status st = {0};
-    struct backend_params params = {.model = &o.model, .pool = o.pool, .n_pages = INT32_MAX, .max_rows = 1, .max_outputs = 1, .exact = true};
+    struct backend_params params = {.model = &o->model, .pool = o->pool, .n_pages = INT32_MAX, .max_rows = 1, .max_outputs = 1, .exact = true};
     assert_null(cpu_backend.open(&params, &st));
     assert_int_equal(st.code, STATUS_MEMORY);
     assert_non_null(strstr(st.text, "KV cache"));
-    close_opened(&o);
+    close_opened(o);
 }
 
 // --- reference logits ------------------------------------------------------------------------------------------------
@@ -303,24 +305,24 @@ static int read_ids(int32_t *ids, int most) {
 }
 
 static void check_reference(const char *name, bool exact, double limit) {
-    struct opened o = {0};
+    struct opened *o = xcalloc(1, sizeof *o);
     struct status st = {0};
     char path[96];
     int32_t ids[MOST_ROWS], outputs[MOST_ROWS], pages[4] = {9, 3, 4, 8};
     snprintf(path, sizeof path, "models/%s.gguf", name);
-    if (!gguf_open(&o.gguf, shared_file(path), &st) || !model_open(&o.model, &o.gguf, 0, &st)) fail_msg("%s", st.text);
-    open_backend(&o, 2, exact);
+    if (!gguf_open(&o->gguf, shared_file(path), &st) || !model_open(&o->model, &o->gguf, 0, &st)) fail_msg("%s", st.text);
+    open_backend(o, 2, exact);
     const int n = read_ids(ids, MOST_ROWS);
     for (int i = 0; i < n; i++) outputs[i] = i;
     const struct batch_segment segment = {0, n, 0, pages};
     const struct batch batch = {n, 1, n, ids, &segment, outputs};
     struct backend_work work;
-    const float *logits = cpu_backend.run(o.backend, &batch, &work, &st);
-    float *want = read_reference(name, (size_t)n * (size_t)o.n_vocab);
-    const double error = nmse(logits, want, (size_t)n * (size_t)o.n_vocab);
+    const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
+    float *want = read_reference(name, (size_t)n * (size_t)o->n_vocab);
+    const double error = nmse(logits, want, (size_t)n * (size_t)o->n_vocab);
     if (!(error <= limit)) fail_msg("%s: NMSE %g", name, error);
     free(want);
-    close_opened(&o);
+    close_opened(o);
 }
 
 static void test_reference_logits(void **state) {
