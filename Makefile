@@ -6,16 +6,20 @@ VARIANT ?= release
 
 BUILD    = build/$(VARIANT)
 WARNINGS = -Wall -Wextra -Wshadow
-PACKAGES = ncursesw readline libutf8proc libpcre2-8 sqlite3
-CFLAGS   = $(CFLAGS_$(VARIANT)) -g -std=c17 -D_GNU_SOURCE $(WARNINGS) -pthread -I. -I$(BUILD) $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
+PACKAGES = ncursesw readline libutf8proc sqlite3 jansson md4c
+PACKAGE_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
+PACKAGE_LIBS   := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
+CFLAGS   = $(CFLAGS_$(VARIANT)) -g -std=c17 -D_GNU_SOURCE $(WARNINGS) -pthread -I. -I$(BUILD) $(PACKAGE_CFLAGS)
 LDFLAGS  = $(LDFLAGS_$(VARIANT)) -pthread
-LDLIBS   = $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lmd4c -lm
+LDLIBS   = $(PACKAGE_LIBS) -lm
 
 CFLAGS_release = -O2
 CFLAGS_asan    = -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 LDFLAGS_asan   = -fsanitize=address,undefined
 CFLAGS_tsan    = -O1 -fsanitize=thread
 LDFLAGS_tsan   = -fsanitize=thread
+CFLAGS_fuzz    = -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+LDFLAGS_fuzz   = -fsanitize=address,undefined
 
 # Kernels are compiled once per instruction set; the rest of the program assumes the baseline.
 # Every file under engine/cpu keeps to one rounding: no contraction the source does not ask for.
@@ -26,40 +30,134 @@ SOURCES = $(wildcard engine/*.c engine/*/*.c ui/*.c app/*.c)
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 LIBRARY = $(BUILD)/libconfab.a
 TESTS   = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c tests/kernels/test_*.c tests/golden/test_*.c tests/faults/test_*.c))
-HELPERS = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(filter-out tests/kernels/bench_%.c tests/unit/test_%.c tests/kernels/test_%.c tests/golden/test_%.c tests/faults/test_%.c,$(wildcard tests/unit/*.c tests/kernels/*.c tests/golden/*.c tests/faults/*.c)))
+HELPERS = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(filter-out tests/$(1)/test_%.c tests/$(1)/bench_%.c,$(wildcard tests/$(1)/*.c)))
+FUZZERS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
+MANUALS = man/confab.1 man/confab.5 man/confab-keys.7
+FUZZ_SECONDS ?= 60
 
-all: confab
+# V=1 shows whole commands.
+say = $(if $(V),,@echo '  $(1)  $(2)';)
+
+all: confab ## build ./confab
 
 confab: $(BUILD)/confab
 	@cp $< $@
 
 $(BUILD)/confab: $(BUILD)/app/main.o $(LIBRARY)
-	$(CC) $(LDFLAGS) -o $@ $< $(LIBRARY) $(LDLIBS)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(LIBRARY) $(LDLIBS)
 
 # The files of themes/ as C strings.
 $(BUILD)/themes.c: themes/embed.awk $(wildcard themes/*.theme)
 	@mkdir -p $(@D)
-	awk -f themes/embed.awk $(filter %.theme,$^) > $@.part && mv $@.part $@
+	$(call say,AWK,$@)awk -f themes/embed.awk $(filter %.theme,$^) > $@.part && mv $@.part $@
 
 $(BUILD)/themes.o: $(BUILD)/themes.c
-	$(CC) $(CFLAGS) -c -o $@ $<
+	$(call say,CC,$@)$(CC) $(CFLAGS) -c -o $@ $<
 
-$(LIBRARY): $(filter-out $(BUILD)/app/main.o,$(OBJECTS)) $(BUILD)/themes.o
-	@rm -f $@
-	ar rcs $@ $^
-
-$(BUILD)/%.o: %.c
+# The built-in model between two symbols; without the file they mark an empty place.
+GUIDE = $(wildcard app/guide/guide.gguf)
+$(BUILD)/guide_data.S: Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(if $(findstring engine/cpu/,$<),-ffp-contract=off) $(ISA_$(lastword $(subst _, ,$(basename $(notdir $<))))) -MMD -MP -c -o $@ $<
+	@printf '%s\n' '.section .rodata' '.balign 64' '.global guide_begin, guide_end' 'guide_begin:' \
+		'$(if $(GUIDE),.incbin "$(GUIDE)")' 'guide_end:' '.section .note.GNU-stack,"",%progbits' > $@
 
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(HELPERS) $(LIBRARY)
-	$(CC) $(LDFLAGS) -o $@ $< $(HELPERS) $(LIBRARY) $(LDLIBS) -lcmocka -lvterm
+$(BUILD)/guide_data.o: $(BUILD)/guide_data.S $(GUIDE)
+	$(call say,AS,$@)$(CC) -c -o $@ $<
+
+# "q": files of different folders may have the same name.
+$(LIBRARY): $(filter-out $(BUILD)/app/main.o,$(OBJECTS)) $(BUILD)/themes.o $(BUILD)/guide_data.o
+	@rm -f $@
+	$(call say,AR,$@)ar qcs $@ $^
+
+$(BUILD)/%.o: %.c | packages
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(CFLAGS) $(if $(findstring engine/cpu/,$<),-ffp-contract=off) $(ISA_$(lastword $(subst _, ,$(basename $(notdir $<))))) -MMD -MP -c -o $@ $<
+
+# Other files of a folder help every test in it; those of tests/unit help the faults too.
+define TEST_RULE
+$(BUILD)/tests/$(1)/%: $(BUILD)/tests/$(1)/%.o $(foreach folder,$(2),$(call HELPERS,$(folder))) $(LIBRARY)
+	$$(call say,LD,$$@)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -lvterm
+endef
+$(eval $(call TEST_RULE,unit,unit))
+$(eval $(call TEST_RULE,faults,unit))
+$(eval $(call TEST_RULE,kernels,kernels))
+$(eval $(call TEST_RULE,golden,golden))
+
+$(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(LIBRARY)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIBRARY) $(LDLIBS)
+
+# ---- packages: pkg-config name and Debian package ----
+
+BUILD_NEEDS = ncursesw:libncurses-dev readline:libreadline-dev libutf8proc:libutf8proc-dev \
+	sqlite3:libsqlite3-dev jansson:libjansson-dev md4c:libmd4c-dev
+TEST_NEEDS  = cmocka:libcmocka-dev vterm:libvterm-dev
+define missing
+$(strip $(shell command -v $(firstword $(CC)) > /dev/null || echo gcc libc6-dev; command -v pkg-config > /dev/null || echo pkg-config; \
+	for pair in $(1); do pkg-config --exists $${pair%%:*} 2> /dev/null || echo $${pair#*:}; done))
+endef
+
+packages:
+	@missing="$(call missing,$(BUILD_NEEDS))"; test -z "$$missing" || \
+		{ echo "confab needs packages that are missing: $$missing"; echo "\`make deps\` installs them."; exit 1; }
+
+deps: ## install the packages that building and testing need
+	@missing="$(call missing,$(BUILD_NEEDS) $(TEST_NEEDS))"; test -z "$$missing" && exit; \
+		command -v apt-get > /dev/null || { echo "please install what these Debian packages contain: $$missing"; exit 1; }; \
+		echo "installing with apt-get: $$missing"; \
+		sudo=; test "$$(id -u)" = 0 || sudo=sudo; \
+		$$sudo apt-get update -q && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing
+
+# ---- what people run ----
+
+run: deps ## install what is missing, build, open the chat (MODEL=path: with this model)
+	@$(MAKE) --no-print-directory -j$$(nproc) confab
+	@./confab $(if $(MODEL),-m '$(MODEL)')
+
+bench: confab ## measure speed and memory (MODEL=path: of this model)
+	@./confab bench $(if $(MODEL),-m '$(MODEL)')
 
 tests: $(TESTS)
+	@:
 
-clean:
+check: deps ## run every test; the last line counts them
+	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/confab tests
+	@CONFAB=$(BUILD)/confab BUILD=$(BUILD) tests/run.sh tests/unit/check_includes.sh $(TESTS)
+
+asan: ## run every test under the address and undefined-behaviour sanitizers
+	@$(MAKE) --no-print-directory VARIANT=asan check
+
+tsan: ## run every test under the thread sanitizer
+	@$(MAKE) --no-print-directory VARIANT=tsan check
+
+fuzzers: $(FUZZERS)
+
+fuzz: ## feed broken input for FUZZ_SECONDS to each fuzzer (needs clang)
+	@$(MAKE) --no-print-directory -j$$(nproc) CC=clang VARIANT=fuzz fuzzers
+	@for f in $(FUZZERS:$(BUILD)/%=build/fuzz/%); do \
+		mkdir -p build/fuzz/found && $$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -artifact_prefix=build/fuzz/found/ || exit 1; done
+
+check-long: check asan tsan ## check, the sanitizers, and ten minutes of every fuzzer
+	@$(MAKE) --no-print-directory FUZZ_SECONDS=600 fuzz
+
+install: confab ## install to DESTDIR and PREFIX (/usr/local)
+	install -D -m 755 confab $(DESTDIR)$(PREFIX)/bin/confab
+	install -D -m 644 man/confab.1 $(DESTDIR)$(PREFIX)/share/man/man1/confab.1
+	install -D -m 644 man/confab.5 $(DESTDIR)$(PREFIX)/share/man/man5/confab.5
+	install -D -m 644 man/confab-keys.7 $(DESTDIR)$(PREFIX)/share/man/man7/confab-keys.7
+
+uninstall: ## remove what install put there
+	rm -f $(DESTDIR)$(PREFIX)/bin/confab $(DESTDIR)$(PREFIX)/share/man/man1/confab.1 \
+		$(DESTDIR)$(PREFIX)/share/man/man5/confab.5 $(DESTDIR)$(PREFIX)/share/man/man7/confab-keys.7
+
+manuals: confab ## make the manual pages afresh from man/*.in and the program's tables
+	for page in $(MANUALS); do ./confab help --man $$page.in > $$page.part && mv $$page.part $$page || exit 1; done
+
+clean: ## remove everything that was built
 	rm -rf build confab
 
-.PHONY: all tests clean
+help: ## show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: all packages deps run bench tests check asan tsan fuzzers fuzz check-long install uninstall manuals clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

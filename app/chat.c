@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "app/chat_state.h"
-#include "app/model.h"
+#include "app/model_name.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 
@@ -126,11 +126,6 @@ static void chat_save_due(struct chat *c, uint64_t now) {
 
 // ---- opening and closing ----
 
-static char *model_short_name(const char *name) {
-    size_t size = strcspn(name, " ");
-    return xstrndup(name, size ? size : strlen(name));
-}
-
 struct chat *chat_open(const struct chat_params *p, struct status *st) {
     struct screen_options options = p->screen;
     options.theme = p->settings->theme;
@@ -143,7 +138,9 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     c->screen = screen;
     c->next_id = 1;
     c->model_name = model_title(p->info);
-    c->model_short = model_short_name(p->info->name);
+    c->model_short = model_short_name(p->info);
+    const char *theme = p->settings->theme;
+    if (theme && strcmp(theme, screen_theme(screen))) chat_say(c, true, "there is no theme '%s'", theme);
     if (p->notice) chat_say(c, true, "%s", p->notice);
     chat_open_store(c);
     chat_new(c);

@@ -1,17 +1,14 @@
 #include "app/model.h"
 
-#include <string.h>
-#include <strings.h>
-
 #include "app/guide.h"
-#include "engine/base/panic.h"
 
 struct model_file *model_open_file(const char *path, struct status *st) {
     if (path) return model_file_open(path, st);
     size_t size;
     const void *data = guide_data(&size);
     if (size) return model_file_open_memory("Guide", data, size, st);
-    status_fail(st, STATUS_USAGE, "no model: name a GGUF file with -m FILE (this program was built without the built-in one)");
+    status_fail(st, STATUS_USAGE,
+                "no model: name a GGUF file with -m FILE (this program was built without the built-in one)");
     return NULL;
 }
 
@@ -29,10 +26,4 @@ void model_unload(struct loaded_model *m) {
     if (m->engine) engine_close(m->engine);
     if (m->file) model_file_close(m->file);
     *m = (struct loaded_model){0};
-}
-
-char *model_title(const struct model_info *info) {
-    const char *format = info->n_formats ? info->formats[0].name : "";
-    if (!*format || strcasestr(info->name, format)) return xstrdup(info->name);
-    return xasprintf("%s %s", info->name, format);
 }

@@ -16,7 +16,4 @@ struct loaded_model {
 bool model_load(struct loaded_model *m, const struct settings *s, struct status *st);
 void model_unload(struct loaded_model *m);
 
-// "TinyLlama 1.1B Q4_0": the name and the format most of its bytes are in. The caller frees.
-char *model_title(const struct model_info *info);
-
 #endif

@@ -1,8 +1,10 @@
 #include "app/store.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/paths.h"
 #include "app/settings.h"
@@ -70,7 +72,8 @@ static bool store_fail(struct store *s, struct status *st) {
 static int user_version(sqlite3 *db) {
     sqlite3_stmt *query = NULL;
     int version = -1;
-    if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &query, NULL) == SQLITE_OK && sqlite3_step(query) == SQLITE_ROW)
+    if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &query, NULL) == SQLITE_OK &&
+        sqlite3_step(query) == SQLITE_ROW)
         version = sqlite3_column_int(query, 0);
     sqlite3_finalize(query);
     return version;
@@ -86,14 +89,16 @@ static bool store_make_schema(struct store *s, struct status *st) {
 
 // Inside one transaction, so that two confabs that start together make it once.
 static bool store_prepare_schema(struct store *s, struct status *st) {
-    if (sqlite3_exec(s->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; BEGIN IMMEDIATE",
-                     NULL, NULL, NULL) != SQLITE_OK)
+    if (sqlite3_exec(
+            s->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; BEGIN IMMEDIATE",
+            NULL, NULL, NULL) != SQLITE_OK)
         return store_fail(s, st);
     int version = user_version(s->db);
     if (version < 0) return store_fail(s, st);
     if (version > STORE_VERSION)
-        return status_fail(st, STATUS_UNSUPPORTED, "%s: version %d was written by a newer confab; this one reads up to %d",
-                           s->path, version, STORE_VERSION);
+        return status_fail(st, STATUS_UNSUPPORTED,
+                           "%s: version %d was written by a newer confab; this one reads up to %d", s->path, version,
+                           STORE_VERSION);
     if (version == 0 && !store_make_schema(s, st)) return false;
     return sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK || store_fail(s, st);
 }
@@ -110,8 +115,15 @@ static bool store_prepare_statements(struct store *s, struct status *st) {
     return true;
 }
 
+// A new file is for this user alone; SQLite gives its companions the same mode.
+static void make_private(const char *path) {
+    int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0) close(fd);
+}
+
 struct store *store_open(const char *path, struct status *st) {
     if (!path_make_parents(path, st)) return NULL;
+    make_private(path); // when it fails, opening says why
     struct store *s = xcalloc(1, sizeof *s);
     s->path = xstrdup(path);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
@@ -194,7 +206,8 @@ static struct sampling sampling_read(const char *text, const struct sampling *in
     return s.sampling;
 }
 
-bool store_list(struct store *s, const struct sampling *initial, store_visitor *each, void *context, struct status *st) {
+bool store_list(struct store *s, const struct sampling *initial, store_visitor *each, void *context,
+                struct status *st) {
     sqlite3_stmt *query = statement(s, SQL_LIST);
     int step;
     while ((step = sqlite3_step(query)) == SQLITE_ROW) {

@@ -39,7 +39,9 @@ void canvas_clear(struct canvas *c) {
     for (int i = 0; i < c->width * c->height; i++) c->cells[i] = blank;
 }
 
-static struct cell *canvas_at(const struct canvas *c, int x, int y) { return &c->cells[y * c->width + x]; }
+static struct cell *canvas_at(const struct canvas *c, int x, int y) {
+    return &c->cells[y * c->width + x];
+}
 
 static struct rect rect_cut(struct rect r, const struct canvas *c) {
     int right = r.x + r.width, bottom = r.y + r.height;
@@ -71,7 +73,8 @@ static void canvas_put(struct canvas *c, int x, int y, struct cell cell) {
     at[1] = cell;
 }
 
-static int canvas_glyph(struct canvas *c, struct rect clip, int x, int y, struct style s, const uint32_t *codes, int width) {
+static int canvas_glyph(struct canvas *c, struct rect clip, int x, int y, struct style s, const uint32_t *codes,
+                        int width) {
     struct cell cell = cell_blank(s);
     int right = clip.x + clip.width;
     bool halved = x < clip.x || x + width > right;
@@ -109,8 +112,10 @@ int canvas_print(struct canvas *c, struct rect clip, int x, int y, struct style 
 }
 
 void canvas_symbol(struct canvas *c, struct rect clip, int x, int y, struct style s, const char *symbol, char ascii) {
-    if (c->ascii) canvas_text(c, clip, x, y, s, &ascii, 1);
-    else canvas_text(c, clip, x, y, s, symbol, strlen(symbol));
+    if (c->ascii)
+        canvas_text(c, clip, x, y, s, &ascii, 1);
+    else
+        canvas_text(c, clip, x, y, s, symbol, strlen(symbol));
 }
 
 void canvas_fill(struct canvas *c, struct rect area, struct style s, uint32_t code) {
@@ -155,14 +160,16 @@ static int box_label(struct canvas *c, struct rect clip, int x, int end, int y, 
     return x + 1;
 }
 
-void canvas_box(struct canvas *c, struct rect area, int digit, const char *title, const char *note, enum theme_role border) {
+void canvas_box(struct canvas *c, struct rect area, int digit, const char *title, const char *note,
+                enum theme_role border) {
     static const char *const raised[] = {"", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
     if (area.width < 2 || area.height < 2) return;
     struct style edge = {.role = (uint8_t)border}, name = {.role = ROLE_TITLE, .attributes = CELL_BOLD};
     box_frame(c, area, edge);
     int x = area.x + 2, end = area.x + area.width - 2; // a piece of border stays beside each corner
     if (digit > 0 && digit < 10 && x < end)
-        canvas_symbol(c, area, x++, area.y, (struct style){.role = ROLE_ACCENT, .attributes = CELL_BOLD}, raised[digit], (char)('0' + digit));
+        canvas_symbol(c, area, x++, area.y, (struct style){.role = ROLE_ACCENT, .attributes = CELL_BOLD}, raised[digit],
+                      (char)('0' + digit));
     if (title) x = box_label(c, area, x, end, area.y, name, title);
     if (!note) return;
     int width = text_width(note, strlen(note));

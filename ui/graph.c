@@ -27,7 +27,9 @@ static uint32_t braille_code(int left, int right) {
     return 0x2800u + left_dots[left] + right_dots[right];
 }
 
-static int clamp(int n, int low, int high) { return n < low ? low : n > high ? high : n; }
+static int clamp(int n, int low, int high) {
+    return n < low ? low : n > high ? high : n;
+}
 
 struct graph {
     int levels;  // a row
@@ -35,12 +37,18 @@ struct graph {
     uint32_t (*code)(int left, int right);
 };
 
-static uint32_t block_code(int left, int right) { return (void)right, left ? 0x2580u + (uint32_t)left : ' '; }
-static uint32_t ascii_code(int left, int right) { return (void)right, (uint32_t)" .:#"[left]; }
+static uint32_t block_code(int left, int right) {
+    return (void)right, left ? 0x2580u + (uint32_t)left : ' ';
+}
+static uint32_t ascii_code(int left, int right) {
+    return (void)right, (uint32_t) " .:#"[left];
+}
 
-static const struct graph graph_braille = {4, 2, braille_code}, graph_block = {8, 1, block_code}, graph_ascii = {3, 1, ascii_code};
+static const struct graph graph_braille = {4, 2, braille_code}, graph_block = {8, 1, block_code},
+                          graph_ascii = {3, 1, ascii_code};
 
-static struct column graph_column(const struct graph *g, int rows, const float *values, int count, int last, double high) {
+static struct column graph_column(const struct graph *g, int rows, const float *values, int count, int last,
+                                  double high) {
     struct column k = {0};
     int levels = g->levels * rows;
     if (g->samples == 2) k.left = graph_levels(values, count, last - 1, high, levels, &k.share);
@@ -48,7 +56,8 @@ static struct column graph_column(const struct graph *g, int rows, const float *
     return k;
 }
 
-void canvas_graph(struct canvas *c, struct rect area, enum theme_role role, const float *values, int count, float high, bool braille) {
+void canvas_graph(struct canvas *c, struct rect area, enum theme_role role, const float *values, int count, float high,
+                  bool braille) {
     const struct graph *g = c->ascii ? &graph_ascii : braille ? &graph_braille : &graph_block;
     double top = high;
     for (int i = 0; high <= 0 && i < count; i++)
@@ -57,7 +66,8 @@ void canvas_graph(struct canvas *c, struct rect area, enum theme_role role, cons
         int last = count - 1 - (area.width - 1 - x) * g->samples;
         struct column k = graph_column(g, area.height, values, count, last, top);
         for (int row = 0; row < area.height; row++) { // from the bottom
-            int left = clamp(k.left - row * g->levels, 0, g->levels), right = clamp(k.right - row * g->levels, 0, g->levels);
+            int left = clamp(k.left - row * g->levels, 0, g->levels),
+                right = clamp(k.right - row * g->levels, 0, g->levels);
             if (!left && !right) break;
             double height = (row + 1.0) / area.height;
             struct style s = {.role = (uint8_t)role, .shade = (uint8_t)(1 + lround(100 * fmin(k.share, height)))};
@@ -73,7 +83,9 @@ void canvas_gauge(struct canvas *c, struct rect clip, int x, int y, int width, d
     if (s < 1 && full == width) full = width - 1;
     for (int i = 0; i < width; i++) {
         struct style on = {.role = (uint8_t)role, .shade = (uint8_t)(1 + 100 * i / (width > 1 ? width - 1 : 1))};
-        if (i < full) canvas_symbol(c, clip, x + i, y, on, "▓", '#');
-        else canvas_symbol(c, clip, x + i, y, (struct style){.role = ROLE_KV_FREE}, "░", '-');
+        if (i < full)
+            canvas_symbol(c, clip, x + i, y, on, "▓", '#');
+        else
+            canvas_symbol(c, clip, x + i, y, (struct style){.role = ROLE_KV_FREE}, "░", '-');
     }
 }

@@ -22,9 +22,13 @@ enum { FIGURES = sizeof figures / sizeof *figures };
 
 static const enum layout_box drop_order[] = {BOX_LATENCY, BOX_KV, BOX_THROUGHPUT, BOX_CHATS};
 
-static int clamp(int n, int low, int high) { return n < low ? low : n > high ? high : n; }
+static int clamp(int n, int low, int high) {
+    return n < low ? low : n > high ? high : n;
+}
 
-static bool shown(uint32_t boxes, enum layout_box b) { return boxes >> b & 1; }
+static bool shown(uint32_t boxes, enum layout_box b) {
+    return boxes >> b & 1;
+}
 
 static int figures_height(uint32_t boxes) {
     int height = 0;

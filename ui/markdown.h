@@ -31,7 +31,7 @@ void markdown_free(struct markdown *m);
 // Lays text out. Cheap when it continues the text of the call before at the same width.
 void markdown_layout(struct markdown *m, const char *text, size_t size, struct markdown_options o);
 
-// ---- between markdown.c and markdown_block.c ----
+// ---- between markdown.c, markdown_prepare.c and markdown_block.c ----
 
 // The fence that is open at a place in the source; length 0: none.
 struct markdown_fence {
@@ -40,6 +40,8 @@ struct markdown_fence {
 };
 // Steps over one line (without its newline).
 void markdown_fence_line(struct markdown_fence *open, const char *line, size_t size);
+// Appends a chunk to `out` as md4c is to get it, so that it loses nothing of it.
+void markdown_prepare(struct flow *out, const char *text, size_t size);
 // Lays one chunk out behind what m->lines has.
 void markdown_block(struct markdown *m, const char *text, size_t size);
 

@@ -7,13 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/panic.h"
 #include "engine/base/utf8.h"
 #include "ui/markdown.h"
 #include "ui/markdown_table.h"
 
 #define MAX_CONTAINERS 32 // deeper ones add no more indentation
-#define LEAST_COLUMNS 10  // what containers leave for the text
+#define LEAST_COLUMNS 6  // what containers leave for the text
 #define MAX_COLUMNS 64    // a table with more is shown as it was written
 
 struct container {
@@ -42,8 +41,9 @@ struct block {
     size_t link_start;
     bool gap;          // a blank row is due before the next block
     unsigned heading;
-    char language[32];
+    struct flow label; // of a fence: the language and what else stands there
     struct table table;
+    bool gave_up;      // the chunk cannot be shown as what it is
 };
 
 static const struct style style_dim = {.role = ROLE_DIM, .ground = ROLE_GROUND};
@@ -72,10 +72,15 @@ static int begin_row(struct block *b) {
     return column;
 }
 
-static int text_columns(const struct block *b) {
+static int text_column(const struct block *b) {
     int column = 0;
     for (int i = 0; i < kept(b->n_containers); i++)
         if (fits(b, column, b->containers[i].columns)) column += b->containers[i].columns;
+    return column;
+}
+
+static int text_columns(const struct block *b) {
+    int column = text_column(b);
     return b->markdown->width > column ? b->markdown->width - column : 1;
 }
 
@@ -123,40 +128,32 @@ static void end_heading(struct block *b) {
     b->gap = true;
 }
 
-// Code keeps its lines; those that are too long go on below, further in.
-static void code_line(struct block *b, size_t from, size_t to, int columns) {
+// A line of a code block goes on below, further in, when it is too long.
+static void code_line(struct block *b, const struct flow *f, size_t from, size_t to) {
     struct lines *l = &b->markdown->lines;
-    int indent = 0;
-    while (from + (size_t)indent < to && b->flow.text[from + (size_t)indent] == ' ') indent++;
-    indent = indent + 2 < columns / 2 ? indent + 2 : 2;
+    int columns = text_columns(b) > 3 ? text_columns(b) - 2 : 1, indent = 0;
+    while (from + (size_t)indent < to && f->text[from + (size_t)indent] == ' ') indent++;
+    indent = indent + 2 < columns / 2 ? indent + 2 : columns > 8 ? 2 : 0;
     size_t at = from;
     do {
-        int column = begin_row(b);
-        lines_fill(l, column, ROLE_CODE_GROUND);
-        int further = at > from ? indent : 0;
+        int column = begin_row(b), further = at > from ? indent : 0;
         size_t end = to, next = to;
-        if (at < to) next = flow_break(b->flow.text, to, at, columns - further > 1 ? columns - further : 1, &end);
-        lines_flow(l, column + 1 + further, &b->flow, at, end);
+        lines_fill(l, column, ROLE_CODE_GROUND);
+        if (at < to) next = flow_break(f->text, to, at, columns - further, &end);
+        lines_flow(l, column + 1 + further, f, at, end);
         at = next;
     } while (at < to);
 }
 
 static void end_code(struct block *b) {
-    struct lines *l = &b->markdown->lines;
-    int columns = text_columns(b) > 3 ? text_columns(b) - 2 : 1;
     close_gap(b);
-    if (b->language[0]) {
-        struct style label = {.role = ROLE_DIM, .ground = ROLE_CODE_GROUND, .attributes = CELL_ITALIC};
-        int column = begin_row(b);
-        lines_fill(l, column, ROLE_CODE_GROUND);
-        lines_run(l, column + 1, label, b->language, strlen(b->language));
-    }
+    if (b->label.size) code_line(b, &b->label, 0, b->label.size);
     size_t size = b->flow.size;
     if (size && b->flow.text[size - 1] == '\n') size--;
     for (size_t at = 0; at <= size;) {
         const char *newline = at < size ? memchr(b->flow.text + at, '\n', size - at) : NULL;
         size_t end = newline ? (size_t)(newline - b->flow.text) : size;
-        code_line(b, at, end, columns);
+        code_line(b, &b->flow, at, end);
         at = end + 1;
     }
     end_leaf(b);
@@ -242,8 +239,10 @@ static void begin_item(struct block *b, const MD_BLOCK_LI_DETAIL *d) {
         snprintf(c.marker, sizeof c.marker, "%s ", bullets[b->markdown->ascii][list->depth % 3]);
     }
     c.columns = text_width(c.marker, strlen(c.marker));
+    bool shown = b->n_containers < MAX_CONTAINERS && fits(b, text_column(b), c.columns);
     push_container(b, c);
     b->base = text_style(b);
+    if (!shown) flow_add_text(&b->flow, style_dim, c.marker); // no room to hang it: it stands in the text
 }
 
 static void end_item(struct block *b) {
@@ -254,10 +253,9 @@ static void end_item(struct block *b) {
 }
 
 static void begin_code(struct block *b, const MD_BLOCK_CODE_DETAIL *d) {
-    size_t size = d->lang.size < sizeof b->language ? d->lang.size : sizeof b->language - 1;
-    while (size && utf8_incomplete(d->lang.text, size)) size--;
-    if (size) memcpy(b->language, d->lang.text, size);
-    b->language[size] = 0;
+    struct style label = {.role = ROLE_DIM, .ground = ROLE_CODE_GROUND, .attributes = CELL_ITALIC};
+    flow_clear(&b->label);
+    if (d->info.size) flow_add(&b->label, label, d->info.text, d->info.size);
     b->base = (struct style){.role = ROLE_CODE, .ground = ROLE_CODE_GROUND};
 }
 
@@ -280,7 +278,7 @@ static int enter_block(MD_BLOCKTYPE type, void *detail, void *user) {
         break;
     case MD_BLOCK_CODE: begin_code(b, detail); break;
     case MD_BLOCK_TABLE:
-        if (((MD_BLOCK_TABLE_DETAIL *)detail)->col_count > MAX_COLUMNS) return 1;
+        if (((MD_BLOCK_TABLE_DETAIL *)detail)->col_count > MAX_COLUMNS) return b->gave_up = true;
         table_clear(&b->table);
         break;
     case MD_BLOCK_TR: table_begin_row(&b->table); break;
@@ -314,7 +312,7 @@ static int leave_block(MD_BLOCKTYPE type, void *detail, void *user) {
     case MD_BLOCK_CODE: end_code(b); break;
     case MD_BLOCK_P: wrap_flow(b); break;
     case MD_BLOCK_TH: case MD_BLOCK_TD: table_end_cell(&b->table, b->flow.size, alignment(detail)); break;
-    case MD_BLOCK_TABLE: return end_table(b) ? 0 : 1;
+    case MD_BLOCK_TABLE: return b->gave_up = !end_table(b);
     default: break;
     }
     return 0;
@@ -342,9 +340,10 @@ static int enter_span(MD_SPANTYPE type, void *detail, void *user) {
 // The address stands behind the text of a link, unless it is the text.
 static void add_address(struct block *b, const MD_ATTRIBUTE *address) {
     size_t shown = b->flow.size - b->link_start;
-    bool same = shown <= address->size && address->size - shown <= 8
-                && memcmp(b->flow.text + b->link_start, address->text + address->size - shown, shown) == 0 && shown;
-    if (same || address->size == 0) return;
+    if (address->size == 0) return;
+    bool same = shown && shown <= address->size && address->size - shown <= 8
+                && memcmp(b->flow.text + b->link_start, address->text + address->size - shown, shown) == 0;
+    if (same) return;
     struct style style = {.role = ROLE_DIM, .ground = ROLE_GROUND};
     flow_add_text(&b->flow, style, shown ? " (" : "(");
     flow_add(&b->flow, style, address->text, address->size);
@@ -390,36 +389,6 @@ static int add_text(MD_TEXTTYPE type, const MD_CHAR *text, MD_SIZE size, void *u
 
 // ---- the chunk ----
 
-// "[name]: address" would vanish as a definition; a backslash keeps it visible. Returns how many bytes to put it after, or −1.
-static int definition(const char *line, size_t size) {
-    size_t i = 0;
-    while (i < size && (line[i] == '>' || (line[i] == ' ' && i < 4))) i++;
-    if (i >= size || line[i] != '[') return -1;
-    const char *close = memchr(line + i, ']', size - i);
-    return close && close + 1 < line + size && close[1] == ':' ? (int)i : -1;
-}
-
-static char *without_definitions(const char *text, size_t size, size_t *out_size) {
-    char *out = xmalloc(size * 2 + 1);
-    size_t n = 0;
-    struct markdown_fence fence = {0};
-    for (size_t at = 0; at < size;) {
-        const char *newline = memchr(text + at, '\n', size - at);
-        size_t end = newline ? (size_t)(newline - text) + 1 : size;
-        markdown_fence_line(&fence, text + at, end - at - (newline != NULL));
-        int head = fence.length ? -1 : definition(text + at, end - at);
-        if (head >= 0) {
-            memcpy(out + n, text + at, (size_t)head);
-            n += (size_t)head, at += (size_t)head;
-            out[n++] = '\\';
-        }
-        memcpy(out + n, text + at, end - at);
-        n += end - at, at = end;
-    }
-    *out_size = n;
-    return out;
-}
-
 static void plain(struct block *b, const char *text, size_t size) {
     b->n_containers = b->n_lists = 0;
     flow_clear(&b->flow);
@@ -436,15 +405,16 @@ void markdown_block(struct markdown *m, const char *text, size_t size) {
     };
     struct lines_mark start = lines_mark(&m->lines);
     struct block b = {.markdown = m, .gap = start.n_rows > 0};
-    size_t clean_size;
-    char *clean = without_definitions(text, size, &clean_size);
+    struct flow source = {0};
+    markdown_prepare(&source, text, size);
     m->chunks_laid_out++;
-    if (md_parse(clean, (MD_SIZE)clean_size, &parser, &b) != 0) {
+    if (md_parse(source.text, (MD_SIZE)source.size, &parser, &b) != 0 || b.gave_up) {
         lines_cut(&m->lines, start);
         b.gap = start.n_rows > 0;
         plain(&b, text, size);
     }
-    free(clean);
+    flow_free(&source);
     table_free(&b.table);
+    flow_free(&b.label);
     flow_free(&b.flow);
 }

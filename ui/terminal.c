@@ -39,7 +39,7 @@ struct terminal {
 //   free ──take──► taken ──give_back──► free        SIGTSTP: give back, stop; SIGCONT: take again
 static struct {
     int input, output;
-    bool is_terminal;              // of the input: its modes are ours to change
+    bool is_terminal; // of the input: its modes are ours to change
     struct termios before, raw;
     char enter[128], leave[128];
     atomic_bool taken;
@@ -54,15 +54,19 @@ static struct {
 static bool write_all(int fd, const char *bytes, size_t size) {
     while (size) {
         ssize_t n = write(fd, bytes, size);
-        if (n > 0) bytes += n, size -= (size_t)n;
-        else if (n < 0 && errno == EAGAIN) poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
-        else if (n < 0 && errno != EINTR) return false;
+        if (n > 0)
+            bytes += n, size -= (size_t)n;
+        else if (n < 0 && errno == EAGAIN)
+            poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
+        else if (n < 0 && errno != EINTR)
+            return false;
     }
     return true;
 }
 
 static void modes_set(const struct termios *modes, int when) {
-    while (hold.is_terminal && tcsetattr(hold.input, when, modes) < 0 && errno == EINTR) {}
+    while (hold.is_terminal && tcsetattr(hold.input, when, modes) < 0 && errno == EINTR) {
+    }
 }
 
 static void hold_give_back(void) {
@@ -113,8 +117,10 @@ static void on_stop(int signal_number) {
 
 static void on_continue(int signal_number) {
     int saved = errno;
-    if (pthread_equal(pthread_self(), hold.thread)) hold_take();
-    else pthread_kill(hold.thread, signal_number); // whose poll() must wake up to draw
+    if (pthread_equal(pthread_self(), hold.thread))
+        hold_take();
+    else
+        pthread_kill(hold.thread, signal_number); // whose poll() must wake up to draw
     errno = saved;
 }
 
@@ -145,8 +151,10 @@ static void signals_remove(void) {
     for (int i = 0; i < FATAL_SIGNALS; i++) sigaction(fatal_signals[i], &fatal_before[i], NULL);
     sigaction(SIGTSTP, &stop_before, NULL);
     sigaction(SIGCONT, &continue_before, NULL);
-    if (!(hold.stack_before.ss_flags & SS_DISABLE)) sigaltstack(&hold.stack_before, NULL);
-    else sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
+    if (!(hold.stack_before.ss_flags & SS_DISABLE))
+        sigaltstack(&hold.stack_before, NULL);
+    else
+        sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
 }
 
 // ---- what the terminal can do ----
@@ -190,8 +198,8 @@ static int colours_choose(int wanted, int announced) {
 // Alternate screen, no wrapping at the right edge, bracketed paste, mouse buttons and wheel with coordinates in
 // decimal, a bar as cursor. And back, in any state.
 static void hold_prepare(const struct abilities *a) {
-    snprintf(hold.enter, sizeof hold.enter, "%s\033[?7l\033[?2004h\033[?1000h\033[?1006h%s\033[?25l", a->other_screen ? "\033[?1049h" : "",
-             a->cursor_shape ? "\033[6 q" : "");
+    snprintf(hold.enter, sizeof hold.enter, "%s\033[?7l\033[?2004h\033[?1000h\033[?1006h%s\033[?25l",
+             a->other_screen ? "\033[?1049h" : "", a->cursor_shape ? "\033[6 q" : "");
     snprintf(hold.leave, sizeof hold.leave, "\033[?2026l\033[0m\033[?1006l\033[?1000l\033[?2004l\033[?7h%s\033[?25h%s",
              a->cursor_shape ? "\033[0 q" : "", a->other_screen ? "\033[?1049l" : "\033[H\033[2J");
 }
@@ -262,9 +270,14 @@ bool terminal_key(struct terminal *t, struct key *out) {
     return false;
 }
 
-bool terminal_ended(const struct terminal *t) { return t->ended; }
+bool terminal_ended(const struct terminal *t) {
+    return t->ended;
+}
 
-int terminal_timeout(const struct terminal *t) { return key_decoder_timeout(&t->keys); }
+// At once after SIGCONT, so that who sleeps on this draws again.
+int terminal_timeout(const struct terminal *t) {
+    return hold.resumed ? 0 : key_decoder_timeout(&t->keys);
+}
 
 void terminal_draw(struct terminal *t, const struct canvas *c, const struct theme *theme, int cursor_x, int cursor_y) {
     do {
@@ -275,16 +288,22 @@ void terminal_draw(struct terminal *t, const struct canvas *c, const struct them
     } while (hold.resumed); // stopped and continued meanwhile
 }
 
-void terminal_forget(struct terminal *t) { renderer_forget(&t->renderer); }
+void terminal_forget(struct terminal *t) {
+    renderer_forget(&t->renderer);
+}
 
 void terminal_suspend(struct terminal *t) {
     (void)t;
     raise(SIGTSTP);
 }
 
-bool terminal_unicode(const struct terminal *t) { return t->renderer.unicode; }
+bool terminal_unicode(const struct terminal *t) {
+    return t->renderer.unicode;
+}
 
-int terminal_colours(const struct terminal *t) { return t->renderer.colours; }
+int terminal_colours(const struct terminal *t) {
+    return t->renderer.colours;
+}
 
 bool terminal_write(struct terminal *t, const char *bytes, size_t size) {
     return atomic_load(&hold.taken) && write_all(t->output, bytes, size);

@@ -41,7 +41,7 @@ void terminal_close(struct terminal *t);
 void terminal_size(const struct terminal *t, int *width, int *height); // asks the kernel; falls back to 80×24
 bool terminal_key(struct terminal *t, struct key *out); // false: no whole key waits
 bool terminal_ended(const struct terminal *t);
-int terminal_timeout(const struct terminal *t);         // ms until a lone ESC counts as a key; −1: nothing pends
+int terminal_timeout(const struct terminal *t);         // ms until a lone ESC counts as a key; 0 also when the screen must be drawn; −1: nothing pends
 // Writes what differs between the canvas and what the terminal shows. The cursor is shown at (x, y), or hidden when x < 0.
 void terminal_draw(struct terminal *t, const struct canvas *c, const struct theme *theme, int cursor_x, int cursor_y);
 void terminal_forget(struct terminal *t); // what is shown is unknown: draw everything next time

@@ -11,24 +11,23 @@
 // Encoded as kind << 24 | value: the terminal's own, one of its 16 or 256, or 0xRRGGBB.
 enum colour_kind { COLOUR_OWN, COLOUR_INDEX, COLOUR_TRUE };
 
-// The first 16 as xterm has them; people change theirs, but the order of hue and lightness stays.
-static const uint8_t basic[16][3] = {
-    {0, 0, 0},       {205, 0, 0},   {0, 205, 0},   {205, 205, 0},   {0, 0, 238},     {205, 0, 205},   {0, 205, 205},   {229, 229, 229},
-    {127, 127, 127}, {255, 0, 0},   {0, 255, 0},   {255, 255, 0},   {92, 92, 255},   {255, 0, 255},   {0, 255, 255},   {255, 255, 255},
-};
-
 static int colour_distance(struct theme_colour c, int red, int green, int blue) {
     int r = c.red - red, g = c.green - green, b = c.blue - blue;
     return 3 * r * r + 6 * g * g + b * b; // about how much each channel adds to what is seen
 }
 
+// Of the first 16 only hue and lightness are certain (people change theirs), so these are what is matched: the nearest
+// in distance would turn most soft colours grey.
 static uint32_t colour_basic(struct theme_colour c) {
-    int best = 0;
-    for (int i = 1; i < 16; i++)
-        if (colour_distance(c, basic[i][0], basic[i][1], basic[i][2]) <
-            colour_distance(c, basic[best][0], basic[best][1], basic[best][2]))
-            best = i;
-    return (uint32_t)best;
+    int most = c.red > c.green ? c.red : c.green, least = c.red < c.green ? c.red : c.green;
+    if (c.blue > most) most = c.blue;
+    if (c.blue < least) least = c.blue;
+    if (most - least < 48) {
+        int light = (3 * c.red + 6 * c.green + c.blue) / 10;
+        return light < 48 ? 0 : light < 160 ? 8 : light < 224 ? 7 : 15;
+    }
+    int part = least + (most - least) * 9 / 20;
+    return (uint32_t)((c.red > part) + 2 * (c.green > part) + 4 * (c.blue > part) + (most >= 216 ? 8 : 0));
 }
 
 // 16–231: a cube of 6 levels a channel; 232–255: greys 8, 18 … 238.
@@ -42,7 +41,8 @@ static uint32_t colour_cube(struct theme_colour c) {
     }
     int mean = (c.red + c.green + c.blue) / 3, grey = mean > 238 ? 23 : mean < 3 ? 0 : (mean - 3) / 10;
     int value = 8 + 10 * grey;
-    bool cube = colour_distance(c, levels[near[0]], levels[near[1]], levels[near[2]]) <= colour_distance(c, value, value, value);
+    bool cube = colour_distance(c, levels[near[0]], levels[near[1]], levels[near[2]]) <=
+                colour_distance(c, value, value, value);
     return (uint32_t)(cube ? 16 + 36 * near[0] + 6 * near[1] + near[2] : 232 + grey);
 }
 
@@ -55,9 +55,12 @@ static uint32_t colour_encode(struct theme_colour c, int colours) {
 
 // What stands for a role that has no colour: on a terminal without colours, or in a theme that gives it none.
 static const uint8_t role_attributes[ROLE_COUNT] = {
-    [ROLE_STRONG] = CELL_BOLD,         [ROLE_ACCENT] = CELL_BOLD,     [ROLE_BORDER_ACTIVE] = CELL_BOLD, [ROLE_TITLE] = CELL_BOLD,
-    [ROLE_USER] = CELL_BOLD,           [ROLE_MODEL] = CELL_BOLD,      [ROLE_HEADING] = CELL_BOLD,       [ROLE_LINK] = CELL_UNDERLINE,
-    [ROLE_WARN] = CELL_BOLD,           [ROLE_BAD] = CELL_BOLD,        [ROLE_KV_CURRENT] = CELL_BOLD,    [ROLE_KV_SHARED] = CELL_UNDERLINE,
+    [ROLE_STRONG] = CELL_BOLD,         [ROLE_ACCENT] = CELL_BOLD,
+    [ROLE_BORDER_ACTIVE] = CELL_BOLD,  [ROLE_TITLE] = CELL_BOLD,
+    [ROLE_USER] = CELL_BOLD,           [ROLE_MODEL] = CELL_BOLD,
+    [ROLE_HEADING] = CELL_BOLD,        [ROLE_LINK] = CELL_UNDERLINE,
+    [ROLE_WARN] = CELL_BOLD,           [ROLE_BAD] = CELL_BOLD,
+    [ROLE_KV_CURRENT] = CELL_BOLD,     [ROLE_KV_SHARED] = CELL_UNDERLINE,
     [ROLE_KNOB_ACTIVE] = CELL_REVERSE,
 };
 
@@ -67,14 +70,16 @@ static void renderer_theme(struct renderer *r, const struct theme *theme) {
     r->themed = true;
     for (int role = 0; role < ROLE_COUNT; role++) {
         r->palette[role][0] = colour_encode(theme->colours[role], r->colours);
-        for (int i = 0; i < THEME_STEPS; i++) r->palette[role][1 + i] = colour_encode(theme->gradients[role][i], r->colours);
+        for (int i = 0; i < THEME_STEPS; i++)
+            r->palette[role][1 + i] = colour_encode(theme->gradients[role][i], r->colours);
     }
 }
 
 // Nothing that could act on the terminal gets through here, whatever was put into a cell.
 static uint32_t code_safe(uint32_t code, bool unicode) {
-    bool control = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || (code >= 0x200e && code <= 0x200f) ||
-                   (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+    bool control = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c ||
+                   (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+                   (code >= 0x2066 && code <= 0x2069);
     if (!unicode) return control || code > 0x7e ? '?' : code;
     return control ? UTF8_REPLACEMENT : code;
 }
@@ -88,13 +93,14 @@ static struct shown_cell cell_resolve(const struct renderer *r, const struct cel
     if (s.fore == COLOUR_OWN) s.attributes |= role_attributes[role];
     if (s.back == COLOUR_OWN && ground == ROLE_SELECTED_GROUND) s.attributes |= CELL_REVERSE;
     if (c->width == 0) return s;
-    for (int i = 0; i < CELL_CODES && c->codes[i] && (r->unicode || i == 0); i++) s.codes[i] = code_safe(c->codes[i], r->unicode);
+    for (int i = 0; i < CELL_CODES && c->codes[i] && (r->unicode || i == 0); i++)
+        s.codes[i] = code_safe(c->codes[i], r->unicode);
     return s;
 }
 
 static bool cell_same(const struct shown_cell *a, const struct shown_cell *b) {
-    return a->known && b->known && a->fore == b->fore && a->back == b->back && a->attributes == b->attributes && a->width == b->width &&
-           memcmp(a->codes, b->codes, sizeof a->codes) == 0;
+    return a->known && b->known && a->fore == b->fore && a->back == b->back && a->attributes == b->attributes &&
+           a->width == b->width && memcmp(a->codes, b->codes, sizeof a->codes) == 0;
 }
 
 // ---- the frame's bytes ----
@@ -108,15 +114,20 @@ static void put_bytes(struct renderer *r, const char *bytes, size_t size) {
     r->size += size;
 }
 
-static void put_text(struct renderer *r, const char *text) { put_bytes(r, text, strlen(text)); }
+static void put_text(struct renderer *r, const char *text) {
+    put_bytes(r, text, strlen(text));
+}
 
 static void put_move(struct renderer *r, int x, int y) {
     char text[32];
     if (r->x == x && r->y == y) return;
     int ahead = r->x >= 0 && r->y == y && x > r->x ? x - r->x : 0;
-    if (ahead == 1) put_text(r, "\033[C");
-    else if (ahead) put_bytes(r, text, (size_t)snprintf(text, sizeof text, "\033[%dC", ahead));
-    else put_bytes(r, text, (size_t)snprintf(text, sizeof text, "\033[%d;%dH", y + 1, x + 1));
+    if (ahead == 1)
+        put_text(r, "\033[C");
+    else if (ahead)
+        put_bytes(r, text, (size_t)snprintf(text, sizeof text, "\033[%dC", ahead));
+    else
+        put_bytes(r, text, (size_t)snprintf(text, sizeof text, "\033[%d;%dH", y + 1, x + 1));
     r->x = x, r->y = y;
 }
 
@@ -129,10 +140,13 @@ static void put_colour(struct renderer *r, uint32_t colour, bool back) {
         n = snprintf(text, sizeof text, "%u;2;%u;%u;%u;", base + 8, value >> 16, value >> 8 & 255, value & 255);
         break;
     case COLOUR_INDEX:
-        if (value >= 16) n = snprintf(text, sizeof text, "%u;5;%u;", base + 8, value);
-        else n = snprintf(text, sizeof text, "%u;", value < 8 ? base + value : base + 52 + value);
+        if (value >= 16)
+            n = snprintf(text, sizeof text, "%u;5;%u;", base + 8, value);
+        else
+            n = snprintf(text, sizeof text, "%u;", value < 8 ? base + value : base + 52 + value);
         break;
-    default: n = snprintf(text, sizeof text, "%u;", base + 9);
+    default:
+        n = snprintf(text, sizeof text, "%u;", base + 9);
     }
     put_bytes(r, text, (size_t)n);
 }
@@ -140,7 +154,11 @@ static void put_colour(struct renderer *r, uint32_t colour, bool back) {
 static const struct {
     uint8_t attribute;
     const char *on, *off;
-} sgr[] = {{CELL_BOLD, "1;", "22;"}, {CELL_ITALIC, "3;", "23;"}, {CELL_UNDERLINE, "4;", "24;"}, {CELL_REVERSE, "7;", "27;"}, {CELL_STRIKE, "9;", "29;"}};
+} sgr[] = {{CELL_BOLD, "1;", "22;"},
+           {CELL_ITALIC, "3;", "23;"},
+           {CELL_UNDERLINE, "4;", "24;"},
+           {CELL_REVERSE, "7;", "27;"},
+           {CELL_STRIKE, "9;", "29;"}};
 
 static void put_pen(struct renderer *r, const struct shown_cell *c) {
     bool all = !r->pen_known;
@@ -150,8 +168,10 @@ static void put_pen(struct renderer *r, const struct shown_cell *c) {
     if (all) put_text(r, "0;");
     for (size_t i = 0; i < sizeof sgr / sizeof *sgr; i++) {
         if (!(changed & sgr[i].attribute)) continue;
-        if (c->attributes & sgr[i].attribute) put_text(r, sgr[i].on);
-        else if (!all) put_text(r, sgr[i].off);
+        if (c->attributes & sgr[i].attribute)
+            put_text(r, sgr[i].on);
+        else if (!all)
+            put_text(r, sgr[i].off);
     }
     if (all ? c->fore != COLOUR_OWN : r->fore != c->fore) put_colour(r, c->fore, false);
     if (all ? c->back != COLOUR_OWN : r->back != c->back) put_colour(r, c->back, true);
@@ -174,10 +194,15 @@ static bool code_in(uint32_t code, const struct range *ranges, size_t count) {
 
 // Everyone agrees about these, as long as nothing combines with them.
 static bool cell_certain(const struct shown_cell *c) {
-    static const struct range narrow[] = {{0x20, 0x7e},     {0xa1, 0xa8},     {0xaa, 0xac},     {0xaf, 0x2ff},    {0x370, 0x482},
-                                          {0x48a, 0x52f},   {0x1e00, 0x1fff}, {0x2010, 0x2027}, {0x2030, 0x203b}, {0x20a0, 0x20bf},
-                                          {0x2190, 0x2193}, {0x2200, 0x22ff}, {0x2400, 0x2426}, {0x2500, 0x25a9}, {0x2800, 0x28ff}},
-                              wide[] = {{0x3041, 0x3096}, {0x30a0, 0x30ff}, {0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xac00, 0xd7a3}};
+    static const struct range narrow[] = {{0x20, 0x7e},     {0xa1, 0xa8},     {0xaa, 0xac},     {0xaf, 0x2ff},
+                                          {0x370, 0x482},   {0x48a, 0x52f},   {0x1e00, 0x1fff}, {0x2010, 0x2027},
+                                          {0x2030, 0x203b}, {0x20a0, 0x20bf}, {0x2190, 0x2193}, {0x2200, 0x22ff},
+                                          {0x2400, 0x2426}, {0x2500, 0x25a9}, {0x2800, 0x28ff}},
+                              wide[] = {{0x3041, 0x3096},
+                                        {0x30a0, 0x30ff},
+                                        {0x3400, 0x4dbf},
+                                        {0x4e00, 0x9fff},
+                                        {0xac00, 0xd7a3}};
     if (c->codes[1]) return false;
     return c->width == 2 ? code_in(c->codes[0], wide, sizeof wide / sizeof *wide)
                          : code_in(c->codes[0], narrow, sizeof narrow / sizeof *narrow);
@@ -188,10 +213,13 @@ static int cell_widest(const struct shown_cell *c) {
     int width = 0;
     for (int i = 0; i < CELL_CODES && c->codes[i]; i++) {
         char bytes[4];
+        uint32_t alone[CELL_CODES];
         int w;
-        text_cluster(bytes, utf8_encode(c->codes[i], bytes), &w);
+        text_glyph(bytes, utf8_encode(c->codes[i], bytes), alone, &w);
+        if (alone[1]) w--; // a mark: measured alone it sits on a blank
+        if (w == 0) continue;
         bool doubtful = c->codes[i] >= 0x2300 && c->codes[i] < 0xfe00; // symbols, private use: one column or two
-        width += c->codes[i] >= 0x10000 || (w && doubtful) ? 2 : i && w ? 1 : w;
+        width += c->codes[i] >= 0x10000 || doubtful ? 2 : w;
     }
     return width < c->width ? c->width : width;
 }
@@ -252,7 +280,9 @@ static void frame_row(struct renderer *r, const struct canvas *c, int y) {
 
 // ---- frames ----
 
-void renderer_open(struct renderer *r, int colours, bool unicode) { *r = (struct renderer){.colours = colours, .unicode = unicode, .x = -1}; }
+void renderer_open(struct renderer *r, int colours, bool unicode) {
+    *r = (struct renderer){.colours = colours, .unicode = unicode, .x = -1};
+}
 
 void renderer_close(struct renderer *r) {
     free(r->shown);

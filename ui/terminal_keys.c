@@ -49,11 +49,16 @@ void key_decoder_filled(struct key_decoder *d, size_t size) {
     if (size) d->arrived = clock_ns();
 }
 
+// ESC and one of these may begin something longer.
+static bool escape_opens(char c) {
+    return c == ESCAPE || c == '[' || c == 'O' || c == ']' || c == 'P' || c == '_';
+}
+
 static int unfinished_ms(const struct key_decoder *d) {
     const char *p = d->bytes + d->start;
     size_t n = d->end - d->start;
-    bool key = p[0] == ESCAPE && (n == 1 || (n == 2 && (p[1] == ESCAPE || p[1] == '[' || p[1] == 'O')));
-    return key ? ESCAPE_MS : UNFINISHED_MS;
+    bool key = n == 1 || (n == 2 && escape_opens(p[1]));
+    return p[0] == ESCAPE && key ? ESCAPE_MS : UNFINISHED_MS;
 }
 
 int key_decoder_timeout(const struct key_decoder *d) {
@@ -76,14 +81,19 @@ static struct key key_function(int number, bool rxvt) {
     return base <= 12 ? key_plain(KEY_FUNCTION, KEY_SHIFT, base) : key_plain(KEY_NONE, 0, 0);
 }
 
-static struct key key_control(uint8_t byte) {
+struct key key_of_control(uint8_t byte) {
     switch (byte) {
-    case '\r': return key_plain(KEY_ENTER, 0, 0);
-    case '\t': return key_plain(KEY_TAB, 0, 0);
+    case '\r':
+        return key_plain(KEY_ENTER, 0, 0);
+    case '\t':
+        return key_plain(KEY_TAB, 0, 0);
     case '\b':
-    case 0x7f: return key_plain(KEY_BACKSPACE, 0, 0);
-    case ESCAPE: return key_plain(KEY_ESCAPE, 0, 0);
-    default: return key_plain(KEY_CONTROL, 0, byte >= 1 && byte <= 26 ? 'a' + byte - 1 : '@' + byte);
+    case 0x7f:
+        return key_plain(KEY_BACKSPACE, 0, 0);
+    case ESCAPE:
+        return key_plain(KEY_ESCAPE, 0, 0);
+    default:
+        return key_plain(KEY_CONTROL, 0, byte >= 1 && byte <= 26 ? 'a' + byte - 1 : '@' + byte);
     }
 }
 
@@ -94,24 +104,37 @@ static int modifiers_of(int parameter) {
 
 static struct key key_letter(uint8_t final) {
     switch (final) {
-    case 'A': return key_plain(KEY_UP, 0, 0);
-    case 'B': return key_plain(KEY_DOWN, 0, 0);
-    case 'C': return key_plain(KEY_RIGHT, 0, 0);
-    case 'D': return key_plain(KEY_LEFT, 0, 0);
-    case 'F': return key_plain(KEY_END, 0, 0);
-    case 'H': return key_plain(KEY_HOME, 0, 0);
-    case 'P': case 'Q': case 'R': case 'S': return key_plain(KEY_FUNCTION, 0, final - 'P' + 1);
-    case 'Z': return key_plain(KEY_TAB, KEY_SHIFT, 0);
-    default: return key_plain(KEY_NONE, 0, 0);
+    case 'A':
+        return key_plain(KEY_UP, 0, 0);
+    case 'B':
+        return key_plain(KEY_DOWN, 0, 0);
+    case 'C':
+        return key_plain(KEY_RIGHT, 0, 0);
+    case 'D':
+        return key_plain(KEY_LEFT, 0, 0);
+    case 'F':
+        return key_plain(KEY_END, 0, 0);
+    case 'H':
+        return key_plain(KEY_HOME, 0, 0);
+    case 'P':
+    case 'Q':
+    case 'R':
+    case 'S':
+        return key_plain(KEY_FUNCTION, 0, final - 'P' + 1);
+    case 'Z':
+        return key_plain(KEY_TAB, KEY_SHIFT, 0);
+    default:
+        return key_plain(KEY_NONE, 0, 0);
     }
 }
 
 static struct key key_tilde(int number, bool rxvt) {
     // Function keys are numbered with gaps.
-    static const uint8_t functions[] = {[11] = 1, [12] = 2, [13] = 3,  [14] = 4,  [15] = 5,  [17] = 6,  [18] = 7,
-                                        [19] = 8, [20] = 9, [21] = 10, [23] = 11, [24] = 12, [25] = 13, [26] = 14,
-                                        [28] = 15, [29] = 16, [31] = 17, [32] = 18, [33] = 19, [34] = 20};
-    static const uint8_t others[] = {[1] = KEY_HOME, [2] = KEY_INSERT, [3] = KEY_DELETE, [4] = KEY_END, [5] = KEY_PAGE_UP, [6] = KEY_PAGE_DOWN, [7] = KEY_HOME, [8] = KEY_END};
+    static const uint8_t functions[] = {
+        [11] = 1,  [12] = 2,  [13] = 3,  [14] = 4,  [15] = 5,  [17] = 6,  [18] = 7,  [19] = 8,  [20] = 9,  [21] = 10,
+        [23] = 11, [24] = 12, [25] = 13, [26] = 14, [28] = 15, [29] = 16, [31] = 17, [32] = 18, [33] = 19, [34] = 20};
+    static const uint8_t others[] = {[1] = KEY_HOME,    [2] = KEY_INSERT,    [3] = KEY_DELETE, [4] = KEY_END,
+                                     [5] = KEY_PAGE_UP, [6] = KEY_PAGE_DOWN, [7] = KEY_HOME,   [8] = KEY_END};
     if (number > 0 && number < (int)sizeof others) return key_plain(others[number], 0, 0);
     if (number > 0 && number < (int)sizeof functions && functions[number]) return key_function(functions[number], rxvt);
     return key_plain(KEY_NONE, 0, 0);
@@ -121,7 +144,7 @@ static struct key key_tilde(int number, bool rxvt) {
 static struct key key_point(struct key_decoder *d, int code, int modifiers) {
     struct key k = {0};
     if (code < 0x20 || code == 0x7f) {
-        k = key_control((uint8_t)code);
+        k = key_of_control((uint8_t)code);
     } else if ((modifiers & KEY_CTRL) && code >= '@' && code < 0x7f) {
         uint8_t control = (uint8_t)code & 0x1f;
         k = key_plain(KEY_CONTROL, 0, control >= 1 && control <= 26 ? 'a' + control - 1 : '@' + control);
@@ -182,17 +205,24 @@ static bool sequence_parse(struct sequence *s, const char *p, size_t n) {
 static struct key key_sequence(struct key_decoder *d, const struct sequence *s) {
     const int *v = s->parameters;
     int modifiers = modifiers_of(v[1]);
-    if (s->leader == '<' && s->count == 3 && (s->final == 'M' || s->final == 'm')) return key_mouse(v[0], v[1], v[2], s->final == 'm');
+    if (s->leader == '<' && s->count == 3 && (s->final == 'M' || s->final == 'm'))
+        return key_mouse(v[0], v[1], v[2], s->final == 'm');
     if (s->leader || (s->count > 1 && s->event == 3)) return key_plain(KEY_NONE, 0, 0);
     if (s->final == 'u') return key_point(d, v[0], modifiers);
     if (s->final == '~' && v[0] == 27 && s->count == 3) return key_point(d, v[2], modifiers);
     struct key k = key_plain(KEY_NONE, 0, 0);
-    if (s->final == '~') k = key_tilde(v[0], d->rxvt);
-    else if (s->final == '$') k = key_tilde(v[0], d->rxvt), modifiers = KEY_SHIFT;
-    else if (s->final == '^') k = key_tilde(v[0], d->rxvt), modifiers = KEY_CTRL;
-    else if (s->final == '@') k = key_tilde(v[0], d->rxvt), modifiers = KEY_CTRL | KEY_SHIFT;
-    else if (s->final >= 'a' && s->final <= 'd') k = key_letter((uint8_t)(s->final - 'a' + 'A')), modifiers = KEY_SHIFT;
-    else k = key_letter((uint8_t)s->final);
+    if (s->final == '~')
+        k = key_tilde(v[0], d->rxvt);
+    else if (s->final == '$')
+        k = key_tilde(v[0], d->rxvt), modifiers = KEY_SHIFT;
+    else if (s->final == '^')
+        k = key_tilde(v[0], d->rxvt), modifiers = KEY_CTRL;
+    else if (s->final == '@')
+        k = key_tilde(v[0], d->rxvt), modifiers = KEY_CTRL | KEY_SHIFT;
+    else if (s->final >= 'a' && s->final <= 'd')
+        k = key_letter((uint8_t)(s->final - 'a' + 'A')), modifiers = KEY_SHIFT;
+    else
+        k = key_letter((uint8_t)s->final);
     if (k.code) k.modifiers |= modifiers;
     return k;
 }
@@ -227,8 +257,10 @@ static size_t decode_csi(struct key_decoder *d, const char *p, size_t n, struct 
     size_t used = sequence_length(p, n, &whole);
     struct sequence s = {0};
     if (!whole || !sequence_parse(&s, p + 2, used - 2)) return used;
-    if (s.final == '~' && !s.leader && s.parameters[0] == 200) d->pasting = true, d->searched = 0;
-    else *out = key_sequence(d, &s);
+    if (s.final == '~' && !s.leader && s.parameters[0] == 200)
+        d->pasting = true, d->searched = 0;
+    else
+        *out = key_sequence(d, &s);
     return used;
 }
 
@@ -241,10 +273,14 @@ static size_t decode_ss3(struct key_decoder *d, const char *p, size_t n, struct 
     if (at == n) return 0;
     uint8_t c = (uint8_t)p[at];
     if (c < 0x20 || c > 0x7e) return at;
-    if (c == 'M') *out = key_plain(KEY_ENTER, 0, 0);
-    else if (c >= 'a' && c <= 'd') *out = key_plain(key_letter((uint8_t)(c - 'a' + 'A')).code, KEY_CTRL, 0);
-    else if (c >= 'j' && c <= 'y') *out = key_point(d, keypad[c - 'j'], 0);
-    else if (c != 'Z') *out = key_letter(c);
+    if (c == 'M')
+        *out = key_plain(KEY_ENTER, 0, 0);
+    else if (c >= 'a' && c <= 'd')
+        *out = key_plain(key_letter((uint8_t)(c - 'a' + 'A')).code, KEY_CTRL, 0);
+    else if (c >= 'j' && c <= 'y')
+        *out = key_point(d, keypad[c - 'j'], 0);
+    else if (c != 'Z')
+        *out = key_letter(c);
     if (out->code) out->modifiers |= modifiers_of(modifiers);
     return at + 1;
 }
@@ -261,13 +297,16 @@ static size_t decode_string(struct key_decoder *d, const char *p, size_t n) {
     return 0;
 }
 
-static bool string_begins(const char *p, size_t n) {
-    if (n < 3) return false;
+static bool string_begins(const char *p) {
     switch (p[1]) {
-    case ']': return p[2] >= '0' && p[2] <= '9';
-    case 'P': return strchr("01!$+|>", p[2]) != NULL && p[2];
-    case '_': return p[2] == 'G';
-    default: return false;
+    case ']':
+        return p[2] >= '0' && p[2] <= '9';
+    case 'P':
+        return strchr("01!$+|>", p[2]) != NULL && p[2];
+    case '_':
+        return p[2] == 'G';
+    default:
+        return false;
     }
 }
 
@@ -296,23 +335,21 @@ static size_t decode_text(struct key_decoder *d, const char *p, size_t n, bool s
 static size_t decode_one(struct key_decoder *d, const char *p, size_t n, struct key *out);
 
 static size_t decode_escape(struct key_decoder *d, const char *p, size_t n, struct key *out) {
-    if (n < 2) return 0;
-    if (p[1] == '[' && n > 2) return decode_csi(d, p, n, out);
-    if (p[1] == 'O' && n > 2) return decode_ss3(d, p, n, out);
-    if (string_begins(p, n)) return decode_string(d, p, n);
-    if (p[1] == '[' || p[1] == 'O') return 0;
-    if (p[1] == ESCAPE) {
-        if (n < 3) return 0;
-        if (p[2] != '[' && p[2] != 'O') return *out = key_plain(KEY_ESCAPE, 0, 0), 1; // two, one after the other
-    }
-    size_t used = (uint8_t)p[1] < 0x20 || p[1] == 0x7f ? decode_one(d, p + 1, n - 1, out) : decode_text(d, p + 1, n - 1, true, out);
+    if (n < 2 || (n == 2 && escape_opens(p[1]))) return 0;
+    if (p[1] == '[') return decode_csi(d, p, n, out);
+    if (p[1] == 'O') return decode_ss3(d, p, n, out);
+    if (string_begins(p)) return decode_string(d, p, n);
+    if (p[1] == ESCAPE && p[2] != '[' && p[2] != 'O')
+        return *out = key_plain(KEY_ESCAPE, 0, 0), 1; // two, one after the other
+    size_t used = (uint8_t)p[1] < 0x20 || p[1] == 0x7f ? decode_one(d, p + 1, n - 1, out)
+                                                       : decode_text(d, p + 1, n - 1, true, out);
     if (out->code) out->modifiers |= KEY_ALT;
     return used ? used + 1 : 0;
 }
 
 static size_t decode_one(struct key_decoder *d, const char *p, size_t n, struct key *out) {
     if (p[0] == ESCAPE) return decode_escape(d, p, n, out);
-    if ((uint8_t)p[0] < 0x20 || p[0] == 0x7f) return *out = key_control((uint8_t)p[0]), 1;
+    if ((uint8_t)p[0] < 0x20 || p[0] == 0x7f) return *out = key_of_control((uint8_t)p[0]), 1;
     return decode_text(d, p, n, false, out);
 }
 
@@ -333,9 +370,11 @@ static size_t decode_unfinished(struct key_decoder *d, const char *p, size_t n, 
 // Ends of lines become '\n', in place.
 static size_t paste_clean(char *text, size_t size) {
     size_t n = 0;
+    char previous = 0;
     for (size_t i = 0; i < size; i++) {
-        if (text[i] == '\n' && i && text[i - 1] == '\r') continue;
-        text[n++] = text[i] == '\r' ? '\n' : text[i];
+        char c = text[i];
+        if (c != '\n' || previous != '\r') text[n++] = c == '\r' ? '\n' : c;
+        previous = c;
     }
     return n;
 }
@@ -370,66 +409,4 @@ bool key_decoder_next(struct key_decoder *d, struct key *out) {
         if (out->code) return true;
     }
     return false;
-}
-
-// ---- names of keys ----
-
-static const struct {
-    const char *name;
-    struct key key;
-} key_names[] = {
-    {"Enter", {.code = KEY_ENTER}},      {"Tab", {.code = KEY_TAB}},          {"Backspace", {.code = KEY_BACKSPACE}},
-    {"Escape", {.code = KEY_ESCAPE}},    {"Esc", {.code = KEY_ESCAPE}},       {"Up", {.code = KEY_UP}},
-    {"Down", {.code = KEY_DOWN}},        {"Left", {.code = KEY_LEFT}},        {"Right", {.code = KEY_RIGHT}},
-    {"Home", {.code = KEY_HOME}},        {"End", {.code = KEY_END}},          {"PgUp", {.code = KEY_PAGE_UP}},
-    {"PgDn", {.code = KEY_PAGE_DOWN}},   {"Insert", {.code = KEY_INSERT}},    {"Delete", {.code = KEY_DELETE}},
-    {"Space", {.code = KEY_TEXT, .text = " ", .size = 1}},
-};
-
-static bool name_base(const char *name, struct key *out) {
-    size_t size = strlen(name);
-    for (size_t i = 0; i < sizeof key_names / sizeof *key_names; i++)
-        if (strcmp(name, key_names[i].name) == 0) return *out = key_names[i].key, true;
-    if (name[0] == 'F' && size >= 2 && size <= 3 && strspn(name + 1, "0123456789") == size - 1) {
-        int number = atoi(name + 1);
-        *out = key_plain(KEY_FUNCTION, 0, number);
-        return number >= 1 && number <= 12 && name[1] != '0';
-    }
-    uint32_t code;
-    if (size == 0 || (uint8_t)name[0] <= 0x20 || name[0] == 0x7f || utf8_decode(name, size, &code) != size) return false;
-    *out = (struct key){.code = KEY_TEXT, .text = name, .size = size};
-    return code != UTF8_REPLACEMENT;
-}
-
-// Control with a character is what the terminal sends for it: C-i is Tab.
-static bool name_control(struct key *out) {
-    uint8_t c = (uint8_t)out->text[0];
-    if (c == ' ') c = '@';
-    if (out->size != 1 || c < '@' || c == 0x7f) return false;
-    *out = key_control(c & 0x1f);
-    return true;
-}
-
-bool key_parse(const char *name, struct key *out) {
-    int modifiers = 0;
-    *out = (struct key){0};
-    while (name[0] && name[1] == '-' && name[2]) {
-        const char *letters = "SMC", *letter = strchr(letters, name[0]);
-        if (!letter || modifiers & 1 << (letter - letters)) return false;
-        modifiers |= 1 << (letter - letters);
-        name += 2;
-    }
-    if (!name_base(name, out)) return false;
-    if (out->code == KEY_TEXT && (modifiers & KEY_SHIFT)) return false; // it is another character
-    if (out->code == KEY_TEXT && (modifiers & KEY_CTRL)) {
-        if (!name_control(out)) return false;
-        modifiers &= ~KEY_CTRL;
-    }
-    out->modifiers = modifiers;
-    return true;
-}
-
-bool key_equal(const struct key *a, const struct key *b) {
-    if (a->code != b->code || a->modifiers != b->modifiers || a->number != b->number) return false;
-    return a->code != KEY_TEXT || (a->size == b->size && memcmp(a->text, b->text, a->size) == 0);
 }

@@ -24,6 +24,7 @@ char *key_decoder_room(struct key_decoder *d, size_t size);
 void key_decoder_filled(struct key_decoder *d, size_t size);
 bool key_decoder_next(struct key_decoder *d, struct key *out);
 int key_decoder_timeout(const struct key_decoder *d); // ms; −1: nothing pends
+struct key key_of_control(uint8_t byte);              // what a byte below 0x20, or 0x7F, is when it comes alone
 
 // ---- terminal_draw.c: canvases → bytes ----
 

@@ -12,7 +12,9 @@ enum {
     BLACK_FLAG = 0x1f3f4,
 };
 
-static bool code_is_tag(uint32_t c) { return c >= 0xe0000 && c < 0xe0080; }
+static bool code_is_tag(uint32_t c) {
+    return c >= 0xe0000 && c < 0xe0080;
+}
 
 // Controls, bidi overrides and their like: 0 when `c` may be drawn, otherwise the mark that stands for it.
 static uint32_t code_mark(uint32_t c) {
@@ -27,6 +29,7 @@ static uint32_t code_mark(uint32_t c) {
 static int code_width(uint32_t c) {
     int class = utf8proc_get_property((utf8proc_int32_t)c)->boundclass;
     if (class == UTF8PROC_BOUNDCLASS_V || class == UTF8PROC_BOUNDCLASS_T) return 0; // they complete the syllable before
+    if (class == UTF8PROC_BOUNDCLASS_SPACINGMARK) return 1; // where a terminal joins it, a blank follows
     return c == 0xad ? 0 : utf8proc_charwidth((utf8proc_int32_t)c);
 }
 
@@ -34,7 +37,9 @@ static bool code_is_pictograph(uint32_t c) {
     return utf8proc_get_property((utf8proc_int32_t)c)->boundclass == UTF8PROC_BOUNDCLASS_EXTENDED_PICTOGRAPHIC;
 }
 
-static bool code_is_flag_half(uint32_t c) { return c >= 0x1f1e6 && c <= 0x1f1ff; }
+static bool code_is_flag_half(uint32_t c) {
+    return c >= 0x1f1e6 && c <= 0x1f1ff;
+}
 
 struct cluster {
     uint32_t codes[CELL_CODES];
@@ -44,29 +49,35 @@ struct cluster {
 
 static void cluster_add(struct cluster *k, uint32_t code) {
     uint32_t first = k->codes[0];
-    if (code == EMOJI_VARIANT && code_is_pictograph(first)) k->width = 2;
-    else if (code == KEYCAP || (code_is_flag_half(code) && code_is_flag_half(first))) k->width = 2;
-    else k->width += code_width(code);
+    if (code == EMOJI_VARIANT && code_is_pictograph(first))
+        k->width = 2;
+    else if (code == KEYCAP || (code_is_flag_half(code) && code_is_flag_half(first)))
+        k->width = 2;
+    else
+        k->width += code_width(code);
     if (k->width > 2) k->width = 2;
     if (code_is_tag(code) && first != BLACK_FLAG) return; // an invisible message otherwise
-    if (k->count < CELL_CODES) k->codes[k->count++] = code;
-    else k->cut = true;
+    if (k->count < CELL_CODES)
+        k->codes[k->count++] = code;
+    else
+        k->cut = true;
 }
 
 // A cluster that lost its end must not be left waiting for it.
 static void cluster_trim(struct cluster *k) {
-    while (k->cut && k->count > 1 && (k->codes[k->count - 1] == ZERO_WIDTH_JOINER || code_is_tag(k->codes[k->count - 1])))
+    while (k->cut && k->count > 1 &&
+           (k->codes[k->count - 1] == ZERO_WIDTH_JOINER || code_is_tag(k->codes[k->count - 1])))
         k->codes[--k->count] = 0;
 }
 
 static struct cluster cluster_begin(uint32_t code) {
     struct cluster k = {.codes = {code}, .count = 1, .width = code_width(code)};
     int class = utf8proc_get_property((utf8proc_int32_t)code)->boundclass;
+    int category = utf8proc_category((utf8proc_int32_t)code);
     bool mark = class == UTF8PROC_BOUNDCLASS_SPACINGMARK || class == UTF8PROC_BOUNDCLASS_V ||
-                class == UTF8PROC_BOUNDCLASS_T || utf8proc_category((utf8proc_int32_t)code) == UTF8PROC_CATEGORY_MN ||
-                utf8proc_category((utf8proc_int32_t)code) == UTF8PROC_CATEGORY_ME;
-    if (k.width == 0 && mark && !(code >= 0xfe00 && code <= EMOJI_VARIANT)) // a mark with nothing to sit on
-        k = (struct cluster){.codes = {' ', code}, .count = 2, .width = 1};
+                class == UTF8PROC_BOUNDCLASS_T || category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_ME;
+    if (mark && !(code >= 0xfe00 && code <= EMOJI_VARIANT)) // a mark with nothing to sit on
+        k = (struct cluster){.codes = {' ', code}, .count = 2, .width = 1 + k.width};
     return k;
 }
 

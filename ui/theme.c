@@ -64,7 +64,8 @@ static void gradient_make(struct theme_colour steps[THEME_STEPS], struct theme_c
     bool flat = from.own || to.own;
     for (int i = 0; i < THEME_STEPS; i++) {
         double t = (double)i / (THEME_STEPS - 1);
-        steps[i] = flat ? from : lab_colour((struct lab){a.l + t * (b.l - a.l), a.a + t * (b.a - a.a), a.b + t * (b.b - a.b)});
+        steps[i] =
+            flat ? from : lab_colour((struct lab){a.l + t * (b.l - a.l), a.a + t * (b.a - a.a), a.b + t * (b.b - a.b)});
     }
     steps[0] = from;
     steps[THEME_STEPS - 1] = flat ? from : to;
@@ -80,9 +81,13 @@ struct theme_draft {
     } roles[ROLE_COUNT];
 };
 
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
 static struct span span_trim(struct span s) {
-    while (s.size && (s.data[0] == ' ' || s.data[0] == '\t')) s.data++, s.size--;
-    while (s.size && strchr(" \t\r", s.data[s.size - 1])) s.size--;
+    while (s.size && is_blank(s.data[0])) s.data++, s.size--;
+    while (s.size && is_blank(s.data[s.size - 1])) s.size--;
     return s;
 }
 
@@ -113,7 +118,8 @@ static bool draft_line(struct theme_draft *d, struct span line, const char *name
     line = span_trim(line);
     if (line.size == 0 || line.data[0] == '#') return true;
     const char *equals = memchr(line.data, '=', line.size);
-    if (!equals) return status_fail(st, STATUS_FORMAT, "theme %s, line %d: no '=' (want role = \"#RRGGBB\")", name, number);
+    if (!equals)
+        return status_fail(st, STATUS_FORMAT, "theme %s, line %d: no '=' (want role = \"#RRGGBB\")", name, number);
     struct span key = span_trim((struct span){line.data, (size_t)(equals - line.data)});
     struct span value = span_trim((struct span){equals + 1, line.size - (size_t)(equals + 1 - line.data)});
     size_t tail = sizeof suffix - 1;
@@ -121,10 +127,12 @@ static bool draft_line(struct theme_draft *d, struct span line, const char *name
     if (end) key.size -= tail;
     int role = role_find(key);
     int key_shown = key.size < 60 ? (int)key.size : 60, value_shown = value.size < 60 ? (int)value.size : 60;
-    if (role < 0) return status_fail(st, STATUS_FORMAT, "theme %s, line %d: no such role: %.*s", name, number, key_shown, key.data);
+    if (role < 0)
+        return status_fail(st, STATUS_FORMAT, "theme %s, line %d: no such role: %.*s", name, number, key_shown,
+                           key.data);
     if (!colour_parse(value, end ? &d->roles[role].end : &d->roles[role].colour))
-        return status_fail(st, STATUS_FORMAT, "theme %s, line %d: %s: not a colour: %.*s (want \"#RRGGBB\" or \"\")", name, number,
-                           theme_roles[role].key, value_shown, value.data);
+        return status_fail(st, STATUS_FORMAT, "theme %s, line %d: %s: not a colour: %.*s (want \"#RRGGBB\" or \"\")",
+                           name, number, theme_roles[role].key, value_shown, value.data);
     *(end ? &d->roles[role].end_set : &d->roles[role].set) = true;
     return true;
 }
@@ -133,10 +141,14 @@ static void role_resolve(struct theme *t, const struct theme_draft *d, int role)
     int parent = theme_roles[role].parent;
     if (parent != role) role_resolve(t, d, parent);
     bool set = d->roles[role].set, end_set = d->roles[role].end_set;
-    if (set) t->colours[role] = d->roles[role].colour;
-    else t->colours[role] = parent != role ? t->colours[parent] : (struct theme_colour){.own = true};
-    if (!set && !end_set && parent != role) memcpy(t->gradients[role], t->gradients[parent], sizeof t->gradients[role]);
-    else gradient_make(t->gradients[role], t->colours[role], end_set ? d->roles[role].end : t->colours[role]);
+    if (set)
+        t->colours[role] = d->roles[role].colour;
+    else
+        t->colours[role] = parent != role ? t->colours[parent] : (struct theme_colour){.own = true};
+    if (!set && !end_set && parent != role)
+        memcpy(t->gradients[role], t->gradients[parent], sizeof t->gradients[role]);
+    else
+        gradient_make(t->gradients[role], t->colours[role], end_set ? d->roles[role].end : t->colours[role]);
 }
 
 bool theme_parse(struct theme *t, const char *name, const char *text, size_t size, struct status *st) {
@@ -185,7 +197,9 @@ static struct {
     int count;
 } found;
 
-static int name_compare(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int name_compare(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 static void folder_scan(void) {
     for (int i = 0; i < found.count; i++) free(found.names[i]);

@@ -21,6 +21,7 @@ struct view_frame {
     const struct screen_view *view;
     struct hit hits[VIEW_HITS]; // those drawn later lie on top
     int n_hits;
+    bool without_colours; // what colours would tell apart must differ in shape
 };
 
 void frame_hit(struct view_frame *f, struct rect area, enum hit_kind kind, int number);

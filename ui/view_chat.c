@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ui/flow.h"
 #include "ui/view.h"
 
 #define GAUGE_COLUMNS 10
@@ -21,37 +22,56 @@ void view_gauge(struct view_frame *f, struct rect line) {
         canvas_gauge(f->canvas, line, x, line.y, GAUGE_COLUMNS, share > 1 ? 1 : share, share >= 0.8 ? role : ROLE_GAUGE);
 }
 
-struct tip { enum ui_command_id command; const char *text; };
+struct tip { enum ui_command_id command; const char *text; }; // text NULL: the command's own help
 
-static int draw_tips(struct view_frame *f, struct rect area, int y, const struct tip *tips, int n) {
+static const struct tip things[] = {
+    {COMMAND_SEND, "sends what you write; watch the boxes while it is answered"},
+    {COMMAND_NEW, "begins a second chat while the first still answers"},
+    {COMMAND_KNOB_UP, "raises the chosen knob, even in mid-answer"},
+};
+static const struct tip keys[] = {{COMMAND_HELP, NULL}, {COMMAND_PALETTE, NULL}, {COMMAND_NEWLINE, NULL}, {COMMAND_INTERRUPT, NULL}, {COMMAND_QUIT, NULL}};
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+static int key_columns(const struct tip *tips, int n) {
     int columns = 0;
     char key[VIEW_NUMBER];
     for (int i = 0; i < n; i++) {
         int width = (int)strlen(view_key(ui_commands[tips[i].command].key, key));
         columns = width > columns ? width : columns;
     }
-    for (int i = 0; i < n; i++, y++) {
+    return columns;
+}
+
+static int draw_tips(struct view_frame *f, struct rect area, int y, const struct tip *tips, int n) {
+    int first = key_columns(things, COUNT(things)), second = key_columns(keys, COUNT(keys));
+    int x = area.x + 4 + (first > second ? first : second);
+    for (int i = 0; i < n; i++) {
+        char key[VIEW_NUMBER];
         const char *text = tips[i].text ? tips[i].text : ui_commands[tips[i].command].help;
+        size_t size = strlen(text);
         canvas_print(f->canvas, area, area.x + 2, y, view_style(ROLE_ACCENT), "%s", view_key(ui_commands[tips[i].command].key, key));
-        canvas_print(f->canvas, area, area.x + columns + 4, y, view_style(ROLE_DIM), "%s", text);
-        frame_hit(f, (struct rect){area.x + 2, y, area.width - 2, 1}, HIT_COMMAND, tips[i].command);
+        for (size_t at = 0, end; at < size; y++) {
+            size_t next = flow_break(text, size, at, area.x + area.width - x, &end);
+            canvas_text(f->canvas, area, x, y, view_style(ROLE_DIM), text + at, end - at);
+            if (y < area.y + area.height) frame_hit(f, (struct rect){area.x, y, area.width, 1}, HIT_COMMAND, tips[i].command);
+            at = next;
+        }
     }
     return y;
 }
 
+// In a low pane the headings and the blank lines go, so that the keys stay.
 void view_welcome(struct view_frame *f, struct rect area) {
-    static const struct tip things[] = {
-        {COMMAND_SEND, "sends what you write below; watch the boxes while it is answered"},
-        {COMMAND_NEW, "begins a second chat while the first still answers"},
-        {COMMAND_KNOB_UP, "raises the chosen knob, even in mid-answer"},
-    };
-    static const struct tip keys[] = {{COMMAND_HELP, NULL}, {COMMAND_PALETTE, NULL}, {COMMAND_NEWLINE, NULL}, {COMMAND_INTERRUPT, NULL}, {COMMAND_QUIT, NULL}};
-    const char *model = f->view->model_name ? f->view->model_name : "the model";
+    bool roomy = area.height >= 12;
     int y = area.y + (area.height > 20 ? (area.height - 14) / 3 : 0);
-    canvas_print(f->canvas, area, area.x, y, view_bold(ROLE_MODEL), "Talk with %s", model);
-    y = area.height >= 12 ? y + 2 : y + 1;
-    canvas_print(f->canvas, area, area.x, y++, view_style(ROLE_TEXT), "Three things to try");
-    y = draw_tips(f, area, y, things, 3) + (area.height >= 12);
-    canvas_print(f->canvas, area, area.x, y++, view_style(ROLE_TEXT), "Keys to know");
-    draw_tips(f, area, y, keys, sizeof keys / sizeof *keys);
+    canvas_print(f->canvas, area, area.x, y++, view_bold(ROLE_MODEL), "Talk with %s", f->view->model_name ? f->view->model_name : "the model");
+    if (!roomy) {
+        y = draw_tips(f, area, y, things, COUNT(things));
+        draw_tips(f, area, y, keys, COUNT(keys));
+        return;
+    }
+    canvas_print(f->canvas, area, area.x, ++y, view_style(ROLE_TEXT), "Three things to try");
+    y = draw_tips(f, area, y + 1, things, COUNT(things));
+    canvas_print(f->canvas, area, area.x, ++y, view_style(ROLE_TEXT), "Keys to know");
+    draw_tips(f, area, y + 1, keys, COUNT(keys));
 }

@@ -7,10 +7,14 @@
 
 enum page_kind { PAGE_FREE, PAGE_KEPT, PAGE_OWNED, PAGE_CURRENT, PAGE_SHARED, PAGE_KINDS };
 
-static const struct { enum theme_role role; const char *legend; } kinds[PAGE_KINDS] = {
-    [PAGE_FREE] = {ROLE_KV_FREE, "free"},         [PAGE_KEPT] = {ROLE_KV_KEPT, "kept"},
-    [PAGE_OWNED] = {ROLE_KV_OWNED, "others"},     [PAGE_CURRENT] = {ROLE_KV_CURRENT, "this chat"},
-    [PAGE_SHARED] = {ROLE_KV_SHARED, "shared"},
+static const struct {
+    enum theme_role role;
+    const char *legend, *shape; // shape: where colours cannot tell them apart
+    char ascii;
+} kinds[PAGE_KINDS] = {
+    [PAGE_FREE] = {ROLE_KV_FREE, "free", "·", '.'},         [PAGE_KEPT] = {ROLE_KV_KEPT, "kept", "░", 'o'},
+    [PAGE_OWNED] = {ROLE_KV_OWNED, "others", "▒", 'c'},     [PAGE_CURRENT] = {ROLE_KV_CURRENT, "this chat", "█", 'C'},
+    [PAGE_SHARED] = {ROLE_KV_SHARED, "shared", "▓", 'S'},
 };
 
 static enum page_kind kind_of(const struct page_figures *p, uint64_t current) {
@@ -58,24 +62,26 @@ static void draw_map(struct view_frame *f, struct rect r, const struct engine_fi
         style.shade = cell.shade;
         int x = r.x + i % r.width, y = r.y + i / r.width, level = (int)(cell.share * 8);
         level = level < 0 ? 0 : level > 7 ? 7 : level;
-        if (cell.kind == PAGE_FREE) canvas_symbol(f->canvas, r, x, y, style, "·", '.');
-        else canvas_symbol(f->canvas, r, x, y, style, levels[level], "-ocCS"[cell.kind]);
+        bool shape = cell.kind == PAGE_FREE || f->without_colours;
+        canvas_symbol(f->canvas, r, x, y, style, shape ? kinds[cell.kind].shape : levels[level], kinds[cell.kind].ascii);
     }
 }
 
+// The words that explain a figure go first where room is short.
 static void figures_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
-    char text[64], used[VIEW_NUMBER], all[VIEW_NUMBER];
+    char shared[VIEW_NUMBER], used[VIEW_NUMBER], all[VIEW_NUMBER];
     int percent = g->n_pages > 0 ? (int)(100LL * g->pages_used / g->n_pages) : 0;
-    int x = r.x + canvas_print(f->canvas, r, r.x, y, view_style(ROLE_STRONG), "%s/%s", view_number(g->pages_used, used), view_number(g->n_pages, all));
-    x += canvas_print(f->canvas, r, x, y, view_style(ROLE_DIM), " pages ");
+    view_number(g->pages_shared, shared);
+    bool words = r.width >= 24 + (int)(strlen(view_number(g->pages_used, used)) + strlen(view_number(g->n_pages, all)) + strlen(shared));
+    int x = r.x + canvas_print(f->canvas, r, r.x, y, view_style(ROLE_STRONG), "%s/%s", used, all);
+    x += canvas_print(f->canvas, r, x, y, view_style(ROLE_DIM), words ? " pages " : " ");
     x += canvas_print(f->canvas, r, x, y, view_style(percent >= 90 ? ROLE_WARN : ROLE_TEXT), "%d%%", percent);
-    snprintf(text, sizeof text, "%d", g->pages_shared);
-    view_figure_right(f, r, x + 2, y, "shared", ROLE_KV_SHARED, text);
+    view_figure_right(f, r, x + 1, y, "shared", g->pages_shared ? ROLE_KV_SHARED : ROLE_TEXT, shared);
 }
 
 static void kept_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
-    char text[64];
-    snprintf(text, sizeof text, "%d for reuse", g->pages_kept);
+    char text[64], kept[VIEW_NUMBER];
+    snprintf(text, sizeof text, r.width >= 36 ? "%s for reuse" : "%s", view_number(g->pages_kept, kept));
     int x = r.x + view_figure(f, r, r.x, y, "kept", ROLE_TEXT, text);
     snprintf(text, sizeof text, "%.0f MiB", (double)g->kv_bytes / (1 << 20));
     view_figure_right(f, r, x + 2, y, "in all", ROLE_TEXT, text);
@@ -88,7 +94,7 @@ static void legend_line(struct view_frame *f, struct rect r, int y) {
         const char *word = kinds[shown[i]].legend;
         int width = text_width(word, strlen(word));
         if (x + 1 + width > r.x + r.width) return;
-        canvas_symbol(f->canvas, r, x, y, view_style(kinds[shown[i]].role), "▇", "-ocCS"[shown[i]]);
+        canvas_symbol(f->canvas, r, x, y, view_style(kinds[shown[i]].role), f->without_colours ? kinds[shown[i]].shape : "▇", kinds[shown[i]].ascii);
         canvas_text(f->canvas, r, x + 1, y, view_style(ROLE_DIM), word, strlen(word));
         x += width + 2;
     }

@@ -69,18 +69,24 @@ static void draw_knobs(struct view_frame *f, struct rect line, int end) {
     if (knob < KNOB_COUNT && x - 2 < end) canvas_symbol(f->canvas, line, x - 1, line.y, view_style(ROLE_ACCENT), "›", '>');
 }
 
+static bool has_knob(const struct screen_view *v) { return v->sampling && v->knob >= 0 && v->knob < KNOB_COUNT; }
+
+// The chosen knob stays beside the status where both fit, so that stepping it can be watched.
+static void draw_status(struct view_frame *f, struct rect room, struct view_status status) {
+    enum theme_role role = status.bad ? ROLE_BAD : status.fading ? ROLE_DIM : ROLE_STRONG;
+    int x = room.x + 1, width = text_width(status.text, strlen(status.text));
+    if (has_knob(f->view) && x + knob_width(f->view->sampling, f->view->knob) + 2 + width <= room.x + room.width)
+        x += draw_knob(f, room, x, f->view->knob) + 2;
+    canvas_text(f->canvas, room, x, room.y, view_style(role), status.text, strlen(status.text));
+}
+
 void view_sampling(struct view_frame *f, struct rect line, struct view_status status) {
     if (line.height <= 0) return;
     int wanted = 2;
-    if (status.text) wanted += text_width(status.text, strlen(status.text));
+    if (status.text) wanted += text_width(status.text, strlen(status.text)) + (has_knob(f->view) ? knob_width(f->view->sampling, f->view->knob) + 2 : 0);
     else if (f->view->sampling)
         for (int i = 0; i < KNOB_COUNT; i++) wanted += knob_width(f->view->sampling, i) + 2;
     int end = draw_hints(f, line, wanted);
-    if (status.text) {
-        enum theme_role role = status.bad ? ROLE_BAD : status.fading ? ROLE_DIM : ROLE_STRONG;
-        struct rect room = {line.x, line.y, end - line.x, 1};
-        canvas_text(f->canvas, room, line.x + 1, line.y, view_style(role), status.text, strlen(status.text));
-    } else if (f->view->sampling && f->view->knob >= 0 && f->view->knob < KNOB_COUNT) {
-        draw_knobs(f, line, end);
-    }
+    if (status.text) draw_status(f, (struct rect){line.x, line.y, end - line.x, 1}, status);
+    else if (has_knob(f->view)) draw_knobs(f, line, end);
 }

@@ -9,9 +9,10 @@ A corpus file is a list of facts:
     ~ must not be said | nor this
     > a follow-up question => id       asked after this answer, it is answered by the fact `id`
 
-A fact without wordings is an answer to follow-ups only. Placeholders are filled from the tables of the program, so that
+The follow-ups of the fact `*` may come after
+any answer. A fact may be opened again later, to add wordings. One without wordings is an answer to follow-ups only. Placeholders are filled from the tables of the program, so that
 keys and defaults cannot drift: {key:stop} {help:stop} {default:temp} {low:temp} {high:temp} {step:temp} {label:temp}
-{theme:default} {states}.
+{theme:default} {themes} {states}.
 """
 import glob
 import hashlib
@@ -22,6 +23,8 @@ import re
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 MODIFIERS = {"C": "Ctrl", "M": "Alt", "S": "Shift"}
+AGAIN = ["(which|what) key was (that|it) (again|)?", "sorry, which key (again|)?", "what was the key (again|)?", "I forgot the key already", "say the key again",
+         "the key again, please", "can you repeat the key?", "which one (was it|)?", "what did I have to press?", "just the key, please", "only the key?"]
 HOLD_OUT = 10  # one wording in this many is never trained on
 
 
@@ -61,12 +64,18 @@ def tables():
     columns = ("field", "name", "label", "kind", "low", "high", "step", "default", "help")
     knobs = [dict(zip(columns, row)) for row in rows_of(source("engine/engine.h"), "SAMPLING_KNOBS")]
     states = [row[1] for row in rows_of(source("engine/engine.h"), "REQUEST_STATES")]
-    theme = re.search(r"NULL: \"([^\"]+)\"", source("ui/screen.h")).group(1)
-    return {"commands": commands, "knobs": knobs, "states": states, "theme": theme}
+    theme = re.search(r"#define THEME_DEFAULT \"([^\"]+)\"", source("ui/theme.h")).group(1)
+    themes = sorted(os.path.basename(path)[:-len(".theme")] for path in glob.glob(os.path.join(ROOT, "themes", "*.theme")))
+    themes.sort(key=lambda name: name != theme)
+    return {"commands": commands, "knobs": knobs, "states": states, "themes": themes}
+
+
+def enumerate_words(words):
+    return ", ".join(words[:-1]) + " and " + words[-1]
 
 
 def placeholders(table):
-    values = {"theme:default": table["theme"], "states": ", ".join(table["states"][:-1]) + " and " + table["states"][-1]}
+    values = {"theme:default": table["themes"][0], "themes": enumerate_words(table["themes"]), "states": enumerate_words(table["states"])}
     for command in table["commands"]:
         values["key:" + command["name"]] = spoken_key(command["key"]) if command["key"] else "no key"
         values["help:" + command["name"]] = command["help"]
@@ -83,13 +92,16 @@ def fill(text, values):
 
 # ---- corpus files ----
 
+def lines_of(name):
+    with open(os.path.join(HERE, "corpus", name), encoding="utf-8") as file:
+        return [line.strip() for line in file if line.strip() and not line.startswith("#")]
+
+
 def read_lists(values):
     lists = {}
-    with open(os.path.join(HERE, "corpus", "lists.txt"), encoding="utf-8") as file:
-        for line in file:
-            if line.startswith("@"):
-                name, words = line[1:].split("=", 1)
-                lists[name.strip()] = [fill(w.strip(), values) for w in words.split("|")]
+    for line in lines_of("lists.txt"):
+        name, words = line.removeprefix("@").split("=", 1)
+        lists[name.strip()] = [fill(w.strip(), values) for w in words.split("|")]
     return lists
 
 
@@ -97,7 +109,8 @@ def read_line(facts, line, values, path):
     mark, rest = (line[:2], line[2:].strip()) if line[:2] in ("==", "= ", "! ", "~ ", "> ") else ("", line)
     fact = facts[-1] if facts else None
     if mark == "==":
-        facts.append(Fact(rest))
+        again = [f for f in facts if f.name == rest]
+        facts.append(again[0] if again else Fact(rest))
     elif mark == "= ":
         fact.answer += ("\n" if fact.answer else "") + fill(rest, values)
     elif mark == "! ":
@@ -116,13 +129,11 @@ def read_line(facts, line, values, path):
 def read_facts(values):
     facts = []
     for path in sorted(glob.glob(os.path.join(HERE, "corpus", "*.txt"))):
-        if os.path.basename(path) in ("lists.txt", "words.txt"):
+        if os.path.basename(path) in ("lists.txt", "words.txt", "system.txt"):
             continue
-        with open(path, encoding="utf-8") as file:
-            for line in file:
-                if line.strip() and not line.startswith("#"):
-                    read_line(facts, line.strip(), values, path)
-    return facts
+        for line in lines_of(os.path.basename(path)):
+            read_line(facts, line, values, path)
+    return list(dict.fromkeys(facts))
 
 
 def key_names(key):
@@ -167,12 +178,28 @@ def table_facts(table):
     return facts
 
 
+def again_facts(facts, keys):
+    """"Which key was that again?" after every answer that names one key: answered with that key."""
+    out = []
+    for fact in facts:
+        named = [key for key in keys if re.search(r"(?<![\w+])%s(?!\w)" % re.escape(key), fact.answer)]
+        if len(named) != 1 or not fact.wordings:
+            continue
+        again = Fact("again-" + fact.name)
+        again.answer, again.must = "It was %s." % named[0], [[named[0]]]
+        fact.follow += [(wording, again.name) for wording in AGAIN]
+        out.append(again)
+    return out
+
+
 def load():
     """All facts by name, and the lists for @name."""
     table = tables()
     values = placeholders(table)
+    known = read_facts(values) + table_facts(table)
+    known += again_facts(known, [values["key:" + c["name"]] for c in table["commands"] if c["key"]])
     facts = {}
-    for fact in read_facts(values) + table_facts(table):
+    for fact in known:
         if fact.name in facts:
             raise ValueError("fact %s is there twice" % fact.name)
         facts[fact.name] = fact
@@ -189,7 +216,9 @@ def load():
 
 def expand(wording, lists, rng):
     wording = re.sub(r"@(\w+)", lambda m: rng.choice(lists[m.group(1)]), wording)
-    wording = re.sub(r"\(([^()]*\|[^()]*)\)", lambda m: rng.choice(m.group(1).split("|")), wording)
+    inner = re.compile(r"\(([^()]*\|[^()]*)\)")
+    while inner.search(wording):
+        wording = inner.sub(lambda m: rng.choice(m.group(1).split("|")), wording)
     return re.sub(r" +([?.,!]|$)", r"\1", re.sub(r"  +", " ", wording)).strip()
 
 
@@ -199,8 +228,23 @@ def held_out(fact, wording):
 
 
 LEADS = ["please", "hey,", "hi,", "hello,", "so", "ok,", "ok so", "um,", "quick question:", "can you tell me:", "tell me,", "a question:",
-         "sorry,", "excuse me,", "I wonder,", "well,", "and", "now", "I would like to know:", "do you know", "please tell me:", "help:", "hm,"]
-TAILS = ["please", "thanks", "thank you", "in confab", "here", "pls", "in this program", "exactly", "again", "if I may ask", "in this chat program"]
+         "sorry,", "excuse me,", "I wonder,", "well,", "and", "now", "I would like to know:", "do you know", "please tell me:", "help:", "hm,",
+         "one more thing:", "another question:", "maybe a stupid question:", "not sure if you know, but", "my question is:", "next question:",
+         "dear guide,", "guide,", "hi guide,", "hello there,", "I was wondering:", "by the way,", "also", "actually,", "oh,", "wait,", "then"]
+SENTENCES = ["I am new here.", "I have a question.", "Sorry to bother you.", "Hello!", "Hi!", "Thanks.", "Thank you!", "Great, thanks.", "I do not get it.",
+             "I have just installed confab.", "I am using confab for the first time.", "I need your help.", "I like this program.", "Good morning!",
+             "I have tried everything.", "I could not find it in the help.", "Now something else.", "Okay, understood.", "I am a beginner.", "Nice."]
+TAILS = ["please", "thanks", "thank you", "in confab", "here", "pls", "in this program", "exactly", "again", "if I may ask", "in this chat program",
+         "right now", "while I am chatting", "on my computer", "with confab", "by any chance", "actually", "then", "though", "for me", "anyway"]
+AFTERWORDS = ["I cannot find it.", "Thanks in advance!", "I am lost.", "Thank you.", "It annoys me.", "I forgot.", "Please help.", "I have no idea.", "Any idea?"]
+SMALL_WORDS = {"the", "a", "an", "my", "this", "do", "does", "i", "is", "are", "to", "of", "can", "please", "it"}
+
+
+def terse(text):
+    """As somebody types who saves every letter: "how do I change the temperature?" → "how change temperature"."""
+    words = text.split(" ")
+    kept = [w for w in words if w.lower() not in SMALL_WORDS]
+    return " ".join(kept if len(kept) > 1 else words)
 
 
 def typo(word, rng):
@@ -214,26 +258,32 @@ def typo(word, rng):
 
 
 def load_words():
-    groups = []
-    with open(os.path.join(HERE, "corpus", "words.txt"), encoding="utf-8") as file:
-        for line in file:
-            if line.strip() and not line.startswith("#"):
-                groups.append([w.strip() for w in line.split("|")])
-    return {word: group for group in groups for word in group}
+    groups = [[w.strip() for w in line.split("|")] for line in lines_of("words.txt")]
+    return {word: group for group in groups for word in reversed(group)}
 
 
 WORDS = load_words()
 WORDS_PATTERN = re.compile(r"\b(%s)\b" % "|".join(sorted(map(re.escape, WORDS), key=len, reverse=True)))
 
 
+def uncapital(text):
+    return text if re.match(r"I\b|[A-Z]\w*[+\d]", text) else text[:1].lower() + text[1:]
+
+
 def vary(text, rng):
     """The same question as another person would type it."""
     text = WORDS_PATTERN.sub(lambda m: rng.choice(WORDS[m.group(1)]) if rng.random() < 0.2 else m.group(1), text)
-    if rng.random() < 0.12:
-        text = rng.choice(LEADS) + " " + (text if re.match(r"I\b|[A-Z][\w]*[+\d]", text) else text[:1].lower() + text[1:])
     if rng.random() < 0.08:
+        text = terse(text)
+    if rng.random() < 0.12:
+        text = rng.choice(LEADS) + " " + uncapital(text)
+    elif rng.random() < 0.06:
+        text = rng.choice(SENTENCES) + " " + text[:1].upper() + text[1:]
+    if rng.random() < 0.07:
         end = text[-1] if text[-1:] in "?.!" else ""
         text = text.rstrip("?.!") + rng.choice((" ", ", ")) + rng.choice(TAILS) + end
+    elif rng.random() < 0.04:
+        text = text + ("" if text[-1:] in "?.!" else "?") + " " + rng.choice(AFTERWORDS)
     if rng.random() < 0.12:
         words = text.split(" ")
         long = [i for i, w in enumerate(words) if len(w) > 4 and w.isalpha()]
@@ -260,10 +310,20 @@ class Maker:
     def __init__(self, seed):
         self.rng = random.Random(seed)
         self.facts, self.lists = load()
+        self.systems = lines_of("system.txt")
         self.plain = {f.name: [w for w in f.wordings if not held_out(f, w)] for f in self.facts.values()}
-        self.follow = {f.name: [p for p in f.follow if not held_out(f, "> " + p[0])] for f in self.facts.values()}
+        self.follow = {f.name: self.follow_ups(f) for f in self.facts.values()}
         self.names = [name for name, wordings in self.plain.items() if wordings]
         self.weights = [len(self.plain[name]) ** 0.6 for name in self.names]
+
+    @staticmethod
+    def follow_ups(fact):
+        """[(name of the fact that answers, [wordings])] without the held-out ones."""
+        targets = {}
+        for wording, name in fact.follow:
+            if not held_out(fact, "> " + wording):
+                targets.setdefault(name, []).append(wording)
+        return list(targets.items())
 
     def question(self, wording):
         return vary(expand(wording, self.lists, self.rng), self.rng)
@@ -272,8 +332,13 @@ class Maker:
         """A chat of about `count` turns: [(question, answer)]; follow-ups come right after what they follow."""
         turns, last = [], None
         while len(turns) < count:
-            if last and self.follow[last] and self.rng.random() < 0.5:
-                wording, name = self.rng.choice(self.follow[last])
+            draw = self.rng.random()
+            if last and self.follow[last] and draw < 0.45:
+                name, wordings = self.rng.choice(self.follow[last])
+                wording = self.rng.choice(wordings)
+            elif last and draw < 0.6:
+                name, wordings = self.rng.choice(self.follow["*"])
+                wording = self.rng.choice(wordings)
             else:
                 name = self.rng.choices(self.names, self.weights)[0]
                 wording = self.rng.choice(self.plain[name])
@@ -283,7 +348,16 @@ class Maker:
 
     def chat(self, longest):
         draw = self.rng.random()
-        return self.turns(1 if draw < 0.35 else self.rng.randint(2, 4) if draw < 0.7 else self.rng.randint(3, longest))
+        return self.turns(1 if draw < 0.45 else self.rng.randint(2, 4) if draw < 0.8 else self.rng.randint(3, longest))
+
+
+    def system(self):
+        """Now and then a system prompt, otherwise None."""
+        return self.rng.choice(self.systems) if self.rng.random() < 0.04 else None
+
+
+def render_system(text):
+    return "<|im_start|>system\n" + text + "<|im_end|>\n"
 
 
 def render_question(text):
@@ -302,9 +376,9 @@ def held_out_questions(seed=1):
         for wording, target in fact.follow:
             if held_out(fact, "> " + wording):
                 first = [w for w in fact.wordings if not held_out(fact, w)]
-                before = [(expand(rng.choice(first), lists, rng), fact.answer)] if first else []
-                if before:
-                    out.append((facts[target], before, expand(wording, lists, rng)))
+                before = fact if first else facts["stop"]
+                asked = expand(rng.choice(first or before.wordings), lists, rng)
+                out.append((facts[target], [(asked, before.answer)], expand(wording, lists, rng)))
     return out
 
 

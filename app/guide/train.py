@@ -17,15 +17,20 @@ import network
 import tokenizer
 
 N_VOCAB = 1800
-BATCH_TOKENS = 4096
-ROW_TOKENS = 512
+BATCH_TOKENS = 3072
+ROW_LENGTHS = (48, 64, 96, 128, 192, 256, 384, 512)
+LONG_CHAT_EVERY = 1000
 DROPOUT = 0.1
 RATE = 2e-3
+WARM_UP = 100  # steps
+WEIGHT_DECAY = 0.05
 
 
 def encode_chat(maker, tok, longest):
     """Ids of one chat and, for each, whether the network must predict it."""
-    ids, wanted = [], []
+    system = maker.system()
+    ids = tok.encode_chat(corpus.render_system(system)) if system else []
+    wanted = [False] * len(ids)
     for question, answer in maker.chat(longest):
         asked = tok.encode_chat("<|im_start|>user\n") + tok.encode(question) + tok.encode_chat("<|im_end|>\n<|im_start|>assistant\n")
         said = tok.encode(answer) + [tok.special["<|im_end|>"]]
@@ -36,21 +41,19 @@ def encode_chat(maker, tok, longest):
 
 
 def batches(maker, tok):
-    """Batches of chats of about equal length. Now and then one of long chats, so that the whole context is known."""
+    """Batches of chats of about equal length, in few shapes; now and then one chat that fills the whole context."""
+    waiting = {length: [] for length in ROW_LENGTHS}
+    drawn = 0
     while True:
-        chats = [encode_chat(maker, tok, 8) for _ in range(400)]
-        chats = [(ids[:ROW_TOKENS], wanted[:ROW_TOKENS]) for ids, wanted in chats]
-        chats.sort(key=lambda chat: len(chat[0]))
-        ready, row = [], []
-        for chat in chats:
-            if (len(row) + 1) * len(chat[0]) > BATCH_TOKENS and row:
-                ready.append(row)
-                row = []
-            row.append(chat)
-        ready.append(row)
-        ready.append([long_chat(maker, tok)])
-        maker.rng.shuffle(ready)
-        yield from ready
+        ids, wanted = encode_chat(maker, tok, 8)
+        length = next((n for n in ROW_LENGTHS if n > len(ids)), ROW_LENGTHS[-1])
+        waiting[length].append((ids[:length + 1], wanted[:length + 1]))
+        if len(waiting[length]) == BATCH_TOKENS // length:
+            yield tensors(waiting[length], length + 1)
+            waiting[length] = []
+        drawn += 1
+        if drawn % LONG_CHAT_EVERY == 0:
+            yield tensors([long_chat(maker, tok)], network.CONFIG["n_context"])
 
 
 def long_chat(maker, tok):
@@ -62,18 +65,16 @@ def long_chat(maker, tok):
     return ids[:network.CONFIG["n_context"]], wanted[:network.CONFIG["n_context"]]
 
 
-def tensors(row):
-    longest = max(len(ids) for ids, _ in row)
-    ids = torch.zeros(len(row), longest, dtype=torch.long)
-    wanted = torch.zeros(len(row), longest, dtype=torch.bool)
-    for i, (chat, mark) in enumerate(row):
+def tensors(chats, length):
+    ids = torch.zeros(len(chats), length, dtype=torch.long)
+    wanted = torch.zeros(len(chats), length, dtype=torch.bool)
+    for i, (chat, mark) in enumerate(chats):
         ids[i, :len(chat)] = torch.tensor(chat)
         wanted[i, :len(chat)] = torch.tensor(mark)
     return ids, wanted
 
 
-def loss_of(weights, row, dropout):
-    ids, wanted = tensors(row)
+def loss_of(weights, ids, wanted, dropout):
     with torch.autocast("cpu", torch.bfloat16):
         states = network.hidden(weights, network.CONFIG, ids[:, :-1], dropout)[wanted[:, 1:]]
         scores = network.logits(weights, states)
@@ -113,29 +114,29 @@ def main():
     weights = network.initial(network.CONFIG, len(vocabulary["pieces"]))
     matrices = [w for w in weights.values() if w.dim() > 1]
     vectors = [w for w in weights.values() if w.dim() == 1]
-    optimiser = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.05}, {"params": vectors, "weight_decay": 0.0}], betas=(0.9, 0.95))
+    optimiser = torch.optim.AdamW([{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": vectors, "weight_decay": 0.0}], betas=(0.9, 0.95))
     print("%d parameters, %d pieces" % (sum(w.numel() for w in weights.values()), len(vocabulary["pieces"])), flush=True)
 
     step, tokens, busy, average = 0, 0, 0.0, None
-    for row in batches(maker, tok):
+    for ids, wanted in batches(maker, tok):
         share = busy / (o.minutes * 60) if o.minutes else step / o.steps
         if share >= 1:
             break
         for group in optimiser.param_groups:
-            group["lr"] = RATE * min(1, (step + 1) / 200) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1, share))))
+            group["lr"] = RATE * min(1, (step + 1) / WARM_UP) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1, share))))
         start = time.process_time()
-        loss = loss_of(weights, row, DROPOUT)
+        loss = loss_of(weights, ids, wanted, DROPOUT)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
         busy += (time.process_time() - start) / o.threads
         step += 1
-        tokens += sum(len(ids) for ids, _ in row)
+        tokens += ids.numel()
         average = loss.item() if average is None else 0.98 * average + 0.02 * loss.item()
         if step % 50 == 0:
             print("step %d  %.0f s  %.1f M tokens  %.0f tokens/s  loss %.4f" % (step, busy, tokens / 1e6, tokens / busy, average), flush=True)
-        if step % 250 == 0:
+        if step % 100 == 0:
             save(o.out, weights, vocabulary, step)
     save(o.out, weights, vocabulary, step)
 

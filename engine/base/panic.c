@@ -2,7 +2,6 @@
 
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +30,11 @@ static void *checked(void *p, size_t size) {
 
 void *xmalloc(size_t size) { return checked(malloc(size), size); }
 
-void *xcalloc(size_t count, size_t size) { return checked(calloc(count, size), count && size ? SIZE_MAX : 0); }
+void *xcalloc(size_t count, size_t size) {
+    void *p = calloc(count, size);
+    if (!p && count && size) panic("out of memory (%zu items of %zu bytes)", count, size);
+    return p;
+}
 
 void *xrealloc(void *p, size_t size) { return checked(realloc(p, size), size); }
 

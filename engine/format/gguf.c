@@ -29,7 +29,8 @@ static const size_t value_sizes[GGUF_TYPE_COUNT] = {
 
 static bool read_header(struct reader *r, struct gguf *g) {
     struct span magic = reader_bytes(r, 4);
-    if (reader_failed(r) || memcmp(magic.data, "GGUF", 4))
+    if (reader_failed(r)) return status_prefix(&r->status, "not a GGUF file");
+    if (memcmp(magic.data, "GGUF", 4))
         return reader_fail(r, "not a GGUF file: begins with \"%.*s\"", (int)magic.size, magic.data);
     g->version = reader_u32(r);
     uint32_t swapped = __builtin_bswap32(g->version);
@@ -137,15 +138,20 @@ static void read_dims(struct reader *r, struct gguf_tensor *t) {
     }
 }
 
+#define X(id, gguf, name, bytes, elements) " " name
+static const char supported[] = "supported are" BLOCK_FORMATS(X);
+#undef X
+
 static void read_format(struct reader *r, struct gguf_tensor *t) {
     uint32_t type = reader_u32(r);
     if (reader_failed(r)) return;
     const char *name = block_format_known_name(type);
     if ((t->format = block_format_find(type))) return;
     if (name)
-        status_fail(&r->status, STATUS_UNSUPPORTED, "stored as %s, a format that is not supported", name);
+        status_fail(&r->status, STATUS_UNSUPPORTED, "stored as %s, a format that is not supported; %s", name,
+                    supported);
     else
-        reader_fail(r, "stored in the unknown format %u", type);
+        reader_fail(r, "stored in the unknown format %u; %s", type, supported);
 }
 
 static void measure_tensor(struct reader *r, struct gguf_tensor *t) {

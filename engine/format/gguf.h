@@ -45,7 +45,7 @@ struct gguf {
 
 // Opens and checks a file. On failure nothing is held and st names the file, the field and the value.
 bool gguf_open(struct gguf *g, const char *path, struct status *st);
-// The same over memory that outlives g (the built-in model, fuzzing).
+// The same over memory that outlives g and begins at a multiple of 8 (the built-in model, fuzzing).
 bool gguf_open_memory(struct gguf *g, const char *name, const void *data, size_t size, struct status *st);
 void gguf_close(struct gguf *g);
 

@@ -141,7 +141,7 @@ bool gguf_get_bool(const struct gguf *g, const char *key, bool *out, struct stat
     const struct gguf_pair *p;
     bool done;
     if (!find_value(g, key, GGUF_OPTIONAL, &p, &done, st)) return done;
-    if (p->type != GGUF_BOOL) return wrong_type(g, p, "bool", st);
+    if (p->type != GGUF_BOOL) return wrong_type(g, p, "a bool", st);
     *out = p->data[0] != 0;
     return true;
 }

@@ -85,7 +85,7 @@ static bool read_rope(const struct gguf *g, struct model_spec *spec, struct stat
     bool linear = span_equals(type, "linear");
     if (!linear && !span_equals(type, "none"))
         return status_fail(st, STATUS_UNSUPPORTED, "%s: %s is \"%.*s\"; only none and linear are supported", g->path,
-                           type_key.text, (int)type.size < 64 ? (int)type.size : 64, type.data);
+                           type_key.text, type.size < 64 ? (int)type.size : 64, type.data);
     spec->rope_scale = linear && factor > 0 ? factor : 1;
     return true;
 }

@@ -42,6 +42,7 @@ void tokenizer_encode_parts(const struct tokenizer *t, const struct tokenizer_pa
 // alphabet undone). Control tokens give their own text when `special`, otherwise nothing. Borrowed; valid as long as t.
 struct span tokenizer_piece(const struct tokenizer *t, int32_t id, bool special);
 // The exact bytes of a list: the inverse of tokenizer_encode (drops the leading space that encode put in front). The caller frees.
+// (SentencePiece spells the character U+2581 itself as it does a space: it comes back as one.)
 char *tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t count, bool special, size_t *size);
 
 int32_t tokenizer_count(const struct tokenizer *t);            // n_vocab

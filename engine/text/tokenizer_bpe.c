@@ -19,14 +19,16 @@ enum { ALPHABET_END = 0x144 };
 
 struct bpe {
     const struct pretokenizer *pre;
-    struct bpe_merge *merges;
-    uint64_t mask, seed;
-    char spelling[256][2];         // UTF-8 of each byte's character
+    struct token_table merges; // of struct bpe_merge
+    uint64_t seed;
+    char spelling[256][2]; // UTF-8 of each byte's character
     uint8_t spelling_size[256];
-    int16_t bytes[ALPHABET_END];   // the byte of each character; −1: not in the alphabet
+    int16_t bytes[ALPHABET_END]; // the byte of each character; −1: not in the alphabet
 };
 
-static bool prints(int byte) { return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad); }
+static bool prints(int byte) {
+    return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
+}
 
 static void make_alphabet(struct bpe *bpe) {
     memset(bpe->bytes, -1, sizeof bpe->bytes);
@@ -54,49 +56,92 @@ static bool read_pre(struct tokenizer *t, struct bpe *bpe, struct status *st) {
 }
 
 static struct bpe_merge *find_merge(const struct bpe *bpe, int32_t left, int32_t right) {
-    for (uint64_t at = token_hash_pair(bpe->seed, left, right) & bpe->mask;; at = (at + 1) & bpe->mask) {
-        struct bpe_merge *m = &bpe->merges[at];
+    struct bpe_merge *slots = bpe->merges.slots;
+    for (uint64_t at = token_hash_pair(bpe->seed, left, right);; at++) {
+        struct bpe_merge *m = &slots[at & bpe->merges.mask];
         if (!m->product_plus_1 || (m->left == left && m->right == right)) return m;
     }
 }
 
-// "left right", cut at the first space after the first byte. A merge of what are no tokens could never come to
-// anything, and is passed over; of one that repeats, the first counts.
-static bool add_merge(struct bpe *bpe, const struct vocabulary *v, struct span text, uint32_t rank, char *joined,
-                      struct status *st) {
+// "left right", cut at the first space after the first byte.
+static bool cut_merge(struct span text, struct span *left, struct span *right) {
     const char *cut = text.size > 1 ? memchr(text.data + 1, ' ', text.size - 1) : NULL;
-    if (!cut)
-        return status_fail(st, STATUS_FORMAT, "%s: tokenizer.ggml.merges: merge %u, \"%.*s\", has no two parts",
-                           v->file->path, rank, (int)(text.size < 64 ? text.size : 64), text.data);
-    struct span left = {text.data, (size_t)(cut - text.data)}, right = {cut + 1, text.size - left.size - 1};
-    if (left.size + right.size > v->longest) return true;
-    memcpy(joined, left.data, left.size);
-    memcpy(joined + left.size, right.data, right.size);
-    int32_t a = vocabulary_find(v, left), b = vocabulary_find(v, right);
-    int32_t product = vocabulary_find(v, (struct span){joined, left.size + right.size});
-    if (a < 0 || b < 0 || product < 0) return true;
-    struct bpe_merge *m = find_merge(bpe, a, b);
-    if (!m->product_plus_1) *m = (struct bpe_merge){a, b, rank, product + 1};
+    if (!cut) return false;
+    *left = (struct span){text.data, (size_t)(cut - text.data)};
+    *right = (struct span){cut + 1, text.size - left->size - 1};
     return true;
 }
 
-static bool read_merges(struct tokenizer *t, struct bpe *bpe, struct status *st) {
-    struct vocabulary *v = &t->vocabulary;
+static bool is_joined(struct span text, struct span left, struct span right) {
+    return text.size == left.size + right.size && !memcmp(text.data, left.data, left.size) &&
+           !memcmp(text.data + left.size, right.data, right.size);
+}
+
+// The token that both parts together make. Files list merges in the order in which their tokens were made, so it is
+// mostly the token of the merge before, or the next one.
+static int32_t find_product(const struct vocabulary *v, struct span left, struct span right, int32_t last, char *room) {
+    for (int32_t id = last; id <= last + 1 && id < v->count; id++)
+        if (is_joined(v->texts[id], left, right)) return v->index.unique ? id : vocabulary_find(v, v->texts[id]);
+    if (left.size + right.size > v->longest) return -1;
+    memcpy(room, left.data, left.size);
+    memcpy(room + left.size, right.data, right.size);
+    return vocabulary_find(v, (struct span){room, left.size + right.size});
+}
+
+// Merges on their way into the table: each waits, its slot being fetched from memory, until the batch is full.
+struct merge_batch {
+    struct bpe_merge merges[32];
+    size_t count;
+};
+
+// Of merges that repeat, the first counts.
+static void insert_batch(struct bpe *bpe, struct merge_batch *batch) {
+    for (size_t i = 0; i < batch->count; i++) {
+        struct bpe_merge *slot = find_merge(bpe, batch->merges[i].left, batch->merges[i].right);
+        if (!slot->product_plus_1) *slot = batch->merges[i];
+    }
+    batch->count = 0;
+}
+
+static void add_merge(struct bpe *bpe, struct merge_batch *batch, struct bpe_merge merge) {
+    const struct bpe_merge *slots = bpe->merges.slots;
+    __builtin_prefetch(&slots[token_hash_pair(bpe->seed, merge.left, merge.right) & bpe->merges.mask], 1);
+    batch->merges[batch->count++] = merge;
+    if (batch->count == sizeof batch->merges / sizeof *batch->merges) insert_batch(bpe, batch);
+}
+
+// A merge of what are no tokens could never come to anything, and is passed over.
+static bool index_merges(struct bpe *bpe, const struct vocabulary *v, const struct span *texts, uint64_t count,
+                         char *room, struct status *st) {
+    struct merge_batch batch = {.count = 0};
+    int32_t last = 0;
+    for (uint64_t rank = 0; rank < count; rank++) {
+        struct span left, right;
+        if (!cut_merge(texts[rank], &left, &right))
+            return status_fail(st, STATUS_FORMAT, "%s: tokenizer.ggml.merges: merge %llu, \"%.*s\", has no two parts",
+                               v->file->path, (unsigned long long)rank,
+                               (int)(texts[rank].size < 64 ? texts[rank].size : 64), texts[rank].data);
+        int32_t a = vocabulary_find(v, left), b = vocabulary_find(v, right);
+        int32_t product = find_product(v, left, right, last, room);
+        if (a < 0 || b < 0 || product < 0) continue;
+        add_merge(bpe, &batch, (struct bpe_merge){a, b, (uint32_t)rank, product + 1});
+        last = product;
+    }
+    insert_batch(bpe, &batch);
+    return true;
+}
+
+static bool read_merges(struct bpe *bpe, const struct vocabulary *v, struct arena *scratch, struct status *st) {
     uint64_t count;
-    const struct span *texts = gguf_get_strings(v->file, VOCABULARY_KEY("merges"), &v->arena, &count, st);
+    const struct span *texts = gguf_get_strings(v->file, VOCABULARY_KEY("merges"), scratch, &count, st);
     if (!texts && st->code != STATUS_OK) return false;
     if (!texts || count > UINT32_MAX)
         return status_fail(st, STATUS_FORMAT, "%s: tokenizer.ggml.merges: %s", v->file->path,
                            texts ? "too many merges" : "the key is missing");
-    uint64_t n_slots = token_table_size(count);
-    bpe->merges = arena_array(&v->arena, n_slots, sizeof *bpe->merges, st);
-    char *joined = arena_array(&v->arena, v->longest + 1, 1, st);
-    if (!bpe->merges || !joined) return false;
-    bpe->mask = n_slots - 1;
+    char *room = arena_array(scratch, v->longest + 1, 1, st);
+    if (!room || !token_table_open(&bpe->merges, count, sizeof(struct bpe_merge), st)) return false;
     bpe->seed = token_hash_seed();
-    for (uint64_t i = 0; i < count; i++)
-        if (!add_merge(bpe, v, texts[i], (uint32_t)i, joined, st)) return false;
-    return true;
+    return index_merges(bpe, v, texts, count, room, st);
 }
 
 static bool bpe_open(struct tokenizer *t, struct status *st) {
@@ -105,7 +150,15 @@ static bool bpe_open(struct tokenizer *t, struct status *st) {
     for (int byte = 0; byte < 256; byte++)
         t->byte_ids[byte] =
             vocabulary_find(&t->vocabulary, (struct span){bpe->spelling[byte], bpe->spelling_size[byte]});
-    return read_pre(t, bpe, st) && read_merges(t, bpe, st);
+    struct arena scratch = {0};
+    bool done = read_pre(t, bpe, st) && read_merges(bpe, &t->vocabulary, &scratch, st);
+    arena_free(&scratch);
+    return done;
+}
+
+static void bpe_close(struct tokenizer *t) {
+    struct bpe *bpe = t->family;
+    if (bpe) token_table_close(&bpe->merges);
 }
 
 static bool is_ascii(struct span text) {
@@ -122,8 +175,10 @@ static struct span bpe_spell(const struct tokenizer *t, int32_t id, char **room)
     for (size_t i = 0, n; i < text.size; i += n) {
         uint32_t code;
         n = utf8_decode(text.data + i, text.size - i, &code);
-        if (code < ALPHABET_END && bpe->bytes[code] >= 0) *(*room)++ = (char)bpe->bytes[code];
-        else memcpy(*room, text.data + i, n), *room += n;
+        if (code < ALPHABET_END && bpe->bytes[code] >= 0)
+            *(*room)++ = (char)bpe->bytes[code];
+        else
+            memcpy(*room, text.data + i, n), *room += n;
     }
     return (struct span){start, (size_t)(*room - start)};
 }
@@ -164,8 +219,10 @@ static void encode_piece(const struct tokenizer *t, struct pair_merger *m, const
     for (size_t i = 0; i < size; i++) pair_merger_add(m, text + i, 1, t->byte_ids[(uint8_t)text[i]]);
     pair_merger_run(m, bpe_rule, bpe);
     for (uint32_t i = 0; i != MERGE_END; i = m->symbols[i].next) {
-        if (m->symbols[i].id >= 0) token_list_push(out, m->symbols[i].id);
-        else tokenizer_push_byte(t, (uint8_t)*m->symbols[i].text, out);
+        if (m->symbols[i].id >= 0)
+            token_list_push(out, m->symbols[i].id);
+        else
+            tokenizer_push_byte(t, (uint8_t)*m->symbols[i].text, out);
     }
 }
 
@@ -182,6 +239,7 @@ const struct tokenizer_ops tokenizer_bpe = {
     .model = "gpt2",
     .defaults = {.bos = -1, .eos = -1, .unknown = -1},
     .open = bpe_open,
+    .close = bpe_close,
     .spell = bpe_spell,
     .encode = bpe_encode,
 };

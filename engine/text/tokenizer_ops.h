@@ -11,6 +11,7 @@ struct tokenizer_ops {
     bool adds_bos, adds_space;
     // Reads the family's own keys into t->family, in the vocabulary's arena; may change adds_bos.
     bool (*open)(struct tokenizer *t, struct status *st);
+    void (*close)(struct tokenizer *t); // of what is not in the arena; also after a failed open; may be NULL
     // The bytes that a normal, unused or user-defined token stands for: its text itself, or written to *room, which is
     // moved on. Never longer than the text.
     struct span (*spell)(const struct tokenizer *t, int32_t id, char **room);
@@ -28,8 +29,8 @@ struct tokenizer {
     const struct tokenizer_ops *ops;
     struct vocabulary vocabulary;
     struct special_tokens specials;
-    struct span *pieces;     // [count] the bytes each token stands for
-    int32_t byte_ids[256];   // the token of each single byte; −1 where it has none
+    struct span *pieces;   // [count] the bytes each token stands for
+    int32_t byte_ids[256]; // the token of each single byte; −1 where it has none
     bool adds_bos, adds_space;
     bool strips_after_special; // white space after a control token belongs to it
     const char *pre;

@@ -82,11 +82,23 @@ static int32_t find_marker(const struct vocabulary *v, const char *text) {
 // Markers that end an answer, whatever the keys say. Some files call them user-defined; text that somebody types must
 // not become one, so they are control tokens here. In harmony vocabularies <|end|> only closes one message of several.
 static void mark_ends_by_text(struct vocabulary *v) {
-    static const char *const texts[] = {
-        "<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<end_of_turn>",
-        "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]",
-        "<end_of_utterance>", "<｜end▁of▁sentence｜>",
-    };
+    static const char *const texts[] = {"<|eot_id|>",
+                                        "<|eom_id|>",
+                                        "<|im_end|>",
+                                        "<|end|>",
+                                        "<|return|>",
+                                        "<|call|>",
+                                        "<end_of_turn>",
+                                        "<|endoftext|>",
+                                        "<|end_of_text|>",
+                                        "</s>",
+                                        "<eos>",
+                                        "<EOT>",
+                                        "_<EOT>",
+                                        "[EOT]",
+                                        "[EOS]",
+                                        "<end_of_utterance>",
+                                        "<｜end▁of▁sentence｜>"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         int32_t id = find_marker(v, texts[i]);
         if (id >= 0) v->ends[id] = true, v->types[id] = TOKEN_CONTROL;
@@ -118,10 +130,15 @@ bool vocabulary_open(struct vocabulary *v, const struct gguf *g, struct vocabula
                      struct status *st) {
     v->file = g;
     v->texts = read_texts(v, st);
-    if (!v->texts || !token_index_open(&v->index, &v->arena, v->texts, v->count, st)) return false;
+    if (!v->texts || !token_index_open(&v->index, v->texts, v->count, st)) return false;
     v->types = arena_array(&v->arena, (uint64_t)v->count, sizeof *v->types, st);
     v->ends = arena_array(&v->arena, (uint64_t)v->count, sizeof *v->ends, st);
     if (!v->types || !v->ends || !read_types(v, st)) return false;
     mark_ends_by_text(v);
     return read_special_ids(v, defaults, st);
+}
+
+void vocabulary_close(struct vocabulary *v) {
+    token_index_close(&v->index);
+    arena_free(&v->arena);
 }

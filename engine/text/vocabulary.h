@@ -27,9 +27,10 @@ struct vocabulary {
 struct vocabulary_defaults {
     int32_t bos, eos, unknown;
 };
-// On failure what was allocated stays in the arena, which the owner frees.
+// *v must be zeroed. To be closed also after a failure.
 bool vocabulary_open(struct vocabulary *v, const struct gguf *g, struct vocabulary_defaults defaults,
                      struct status *st);
+void vocabulary_close(struct vocabulary *v);
 int32_t vocabulary_find(const struct vocabulary *v, struct span text); // −1 when absent
 
 // The array of numbers of this key, with one element a token. NULL when it is absent, or, with a status, when it is

@@ -259,9 +259,12 @@ static const struct {
     enum block_id format;
     double low, high;
 } files[] = {
-    {"models/tiny-llama-f16.gguf", BLOCK_F16, 1e-9, 1e-7},   {"models/tiny-llama-bf16.gguf", BLOCK_BF16, 1e-7, 5e-6},
-    {"models/tiny-llama-q8_0.gguf", BLOCK_Q8_0, 1e-6, 6e-5}, {"models/tiny-llama-q4_0.gguf", BLOCK_Q4_0, 1e-3, 1.2e-2},
-    {"models/tiny-llama-q4_k.gguf", BLOCK_Q4_K, 1e-3, 9e-3}, {"models/tiny-llama-q6_k.gguf", BLOCK_Q6_K, 5e-5, 6e-4},
+    {"models/tiny-llama-f16.gguf", BLOCK_F16, 4.0e-8, 4.7e-8},
+    {"models/tiny-llama-bf16.gguf", BLOCK_BF16, 2.5e-6, 3.0e-6},
+    {"models/tiny-llama-q8_0.gguf", BLOCK_Q8_0, 2.6e-5, 3.1e-5},
+    {"models/tiny-llama-q4_0.gguf", BLOCK_Q4_0, 6.7e-3, 8.0e-3},
+    {"models/tiny-llama-q4_k.gguf", BLOCK_Q4_K, 4.7e-3, 5.5e-3},
+    {"models/tiny-llama-q6_k.gguf", BLOCK_Q6_K, 2.9e-4, 3.4e-4},
 };
 
 static void quantised_files_come_close_to_their_original(void **state) {

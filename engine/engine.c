@@ -1,0 +1,305 @@
+// Engine: the thread that runs a model for everybody else.
+//
+// Callers push commands, the thread alone touches the scheduler and answers with events and figures. While requests run
+// it looks at the commands between steps; otherwise it sleeps in the queue.
+#include "engine/engine.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/answer.h"
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+#include "engine/base/queue.h"
+#include "engine/memory_size.h"
+#include "engine/model_file.h"
+#include "engine/prompt_source.h"
+#include "engine/serve/scheduler.h"
+
+#define PUBLISH_SECONDS (1.0 / 60)
+
+enum command_kind {
+    COMMAND_SUBMIT,
+    COMMAND_CANCEL,
+    COMMAND_SAMPLING,
+    COMMAND_FOCUS,
+    COMMAND_FORGET,
+    COMMAND_LOGITS,
+    COMMAND_CLOSE
+};
+
+struct submission {
+    struct prompt_source source;
+    struct scheduler_request request; // all but ids and owner
+    bool ignore_end;
+};
+
+struct logits_job { // on the stack of whoever waits for it
+    const int32_t *ids;
+    int n;
+    float *out;
+    struct status *st;
+    struct queue done; // of bool
+};
+
+struct command {
+    enum command_kind kind;
+    uint64_t id; // of a request or a conversation
+    struct sampling sampling;
+    struct submission *submission;
+    struct logits_job *logits;
+};
+
+struct engine {
+    const struct model_file *file;
+    struct thread_pool *pool;
+    struct scheduler *scheduler;
+    struct figures figures;
+    struct queue commands, events;
+    pthread_t thread;
+    atomic_uint_fast64_t last_id;
+    bool closing;
+    double published;
+    char backend[64];
+    uint64_t kv_bytes;
+};
+
+// ---- what the scheduler reports ----
+
+static void on_state(void *context, const struct request *r, const char *message) {
+    struct engine *e = context;
+    if (r->state >= REQUEST_FINISHED) answer_finish(r->owner);
+    struct engine_event event = {.kind = EVENT_STATE,
+                                 .request = r->id,
+                                 .conversation = r->conversation,
+                                 .state = r->state,
+                                 .reason = r->reason,
+                                 .n_prompt = r->n_prompt,
+                                 .n_reused = r->n_reused,
+                                 .n_generated = request_generated(r),
+                                 .token = -1};
+    event.size = (size_t)snprintf(event.text, sizeof event.text, "%s", message);
+    if (r->state >= REQUEST_FINISHED) free(r->owner);
+    queue_push(&e->events, &event);
+}
+
+static bool on_token(void *context, const struct request *r, const struct sample *sample) {
+    (void)context;
+    return answer_token(r->owner, sample);
+}
+
+static void publish(struct engine *e) {
+    e->published = clock_seconds();
+    struct engine_figures *f = figures_begin(&e->figures, e->published);
+    memcpy(f->backend, e->backend, sizeof f->backend);
+    f->kv_bytes = e->kv_bytes;
+    scheduler_figures(e->scheduler, f);
+    figures_publish(&e->figures);
+}
+
+// ---- commands, on the engine's thread ----
+
+static void submit(struct engine *e, struct submission *s) {
+    struct token_list list = {0};
+    prompt_source_encode(e->file, &s->source, &list);
+    struct answer *answer = xcalloc(1, sizeof *answer);
+    *answer = (struct answer){.file = e->file,
+                              .events = &e->events,
+                              .request = s->request.id,
+                              .conversation = s->request.conversation,
+                              .ignore_end = s->ignore_end};
+    answer_start(answer, s->source.messages != NULL);
+    s->request.ids = list.ids;
+    s->request.n_ids = list.count < INT32_MAX ? (int)list.count : INT32_MAX;
+    s->request.owner = answer;
+    scheduler_submit(e->scheduler, &s->request);
+    prompt_source_free(&s->source);
+    free(s);
+}
+
+static void compute_logits(struct engine *e, struct logits_job *job) {
+    bool ok = scheduler_logits(e->scheduler, job->ids, job->n, job->out, job->st);
+    queue_push(&job->done, &ok);
+}
+
+static void obey(struct engine *e, const struct command *c) {
+    switch (c->kind) {
+    case COMMAND_SUBMIT:
+        submit(e, c->submission);
+        break;
+    case COMMAND_CANCEL:
+        scheduler_cancel(e->scheduler, c->id);
+        break;
+    case COMMAND_SAMPLING:
+        scheduler_set_sampling(e->scheduler, c->id, &c->sampling);
+        break;
+    case COMMAND_FOCUS:
+        scheduler_focus(e->scheduler, c->id);
+        break;
+    case COMMAND_FORGET:
+        scheduler_forget(e->scheduler, c->id);
+        break;
+    case COMMAND_LOGITS:
+        compute_logits(e, c->logits);
+        break;
+    case COMMAND_CLOSE:
+        e->closing = true;
+        break;
+    }
+}
+
+// Sleeps until there is a command, but for one look at the clock when the rates have sunk to zero.
+static void wait_idle(struct engine *e, struct command *c) {
+    publish(e);
+    double settled = e->figures.last_step + FIGURES_WINDOW_SECONDS + 0.1 - e->published;
+    if (settled > 0) {
+        if (queue_wait(&e->commands, c, 1 + (int)(settled * 1000))) return;
+        publish(e);
+    }
+    queue_wait(&e->commands, c, -1);
+}
+
+static void *engine_main(void *argument) {
+    struct engine *e = argument;
+    while (!e->closing) {
+        struct command c;
+        if (scheduler_idle(e->scheduler)) {
+            wait_idle(e, &c);
+            obey(e, &c);
+        }
+        while (!e->closing && queue_pop(&e->commands, &c)) obey(e, &c);
+        if (e->closing) break;
+        scheduler_step(e->scheduler);
+        if (clock_seconds() - e->published >= PUBLISH_SECONDS) publish(e);
+    }
+    scheduler_cancel_all(e->scheduler);
+    return NULL;
+}
+
+// ---- opening and closing ----
+
+static struct scheduler *open_scheduler(struct engine *e, const struct engine_params *p, const struct backend_ops *ops,
+                                        struct status *st) {
+    struct memory_size size;
+    if (!memory_size_choose(&size, e->file, p, ops, st)) return NULL;
+    e->kv_bytes = (uint64_t)size.n_pages * size.page_bytes;
+    struct scheduler_params params = {.ops = ops,
+                                      .model = &e->file->model,
+                                      .pool = e->pool,
+                                      .n_pages = size.n_pages,
+                                      .context = size.context,
+                                      .prefill_chunk = p->prefill_chunk,
+                                      .exact = p->exact,
+                                      .figures = &e->figures,
+                                      .events = {.context = e, .state = on_state, .token = on_token}};
+    return scheduler_open(&params, st);
+}
+
+struct engine *engine_open_on(struct model_file *m, const struct engine_params *p, const struct backend_ops *ops,
+                              struct status *st) {
+    if (!m->info.has_weights) {
+        if (st) *st = m->weight_status;
+        return NULL;
+    }
+    struct engine *e = xcalloc(1, sizeof *e);
+    e->file = m;
+    e->pool = thread_pool_open(p->n_threads > 0 ? p->n_threads : thread_pool_default_size());
+    figures_open(&e->figures);
+    if (!(e->scheduler = open_scheduler(e, p, ops, st))) {
+        figures_close(&e->figures);
+        thread_pool_close(e->pool);
+        free(e);
+        return NULL;
+    }
+    snprintf(e->backend, sizeof e->backend, "%s", scheduler_backend(e->scheduler));
+    queue_open(&e->commands, sizeof(struct command));
+    queue_open(&e->events, sizeof(struct engine_event));
+    publish(e);
+    if (pthread_create(&e->thread, NULL, engine_main, e)) panic("cannot start the engine's thread");
+    return e;
+}
+
+struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st) {
+    return engine_open_on(m, p, &cpu_backend, st);
+}
+
+static void discard_commands(struct engine *e) {
+    struct command c;
+    while (queue_pop(&e->commands, &c))
+        if (c.kind == COMMAND_SUBMIT) {
+            prompt_source_free(&c.submission->source);
+            free(c.submission);
+        }
+}
+
+void engine_close(struct engine *e) {
+    if (!e) return;
+    queue_push(&e->commands, &(struct command){.kind = COMMAND_CLOSE});
+    pthread_join(e->thread, NULL);
+    discard_commands(e);
+    scheduler_close(e->scheduler);
+    queue_close(&e->commands);
+    queue_close(&e->events);
+    figures_close(&e->figures);
+    thread_pool_close(e->pool);
+    free(e);
+}
+
+// ---- commands, on the callers' threads ----
+
+uint64_t engine_submit(struct engine *e, const struct request_params *p) {
+    struct submission *s = xcalloc(1, sizeof *s);
+    *s = (struct submission){.source = prompt_source_copy(p),
+                             .ignore_end = p->ignore_end,
+                             .request = {.id = atomic_fetch_add(&e->last_id, 1) + 1,
+                                         .conversation = p->conversation,
+                                         .sampling = p->sampling,
+                                         .max_tokens = p->max_tokens,
+                                         .time_limit = p->time_limit,
+                                         .submitted = clock_seconds()}};
+    uint64_t id = s->request.id; // s may be gone once it is pushed
+    queue_push(&e->commands, &(struct command){.kind = COMMAND_SUBMIT, .submission = s});
+    return id;
+}
+
+void engine_cancel(struct engine *e, uint64_t request) {
+    queue_push(&e->commands, &(struct command){.kind = COMMAND_CANCEL, .id = request});
+}
+
+void engine_set_sampling(struct engine *e, uint64_t request, const struct sampling *s) {
+    queue_push(&e->commands, &(struct command){.kind = COMMAND_SAMPLING, .id = request, .sampling = *s});
+}
+
+void engine_focus(struct engine *e, uint64_t conversation) {
+    queue_push(&e->commands, &(struct command){.kind = COMMAND_FOCUS, .id = conversation});
+}
+
+void engine_forget(struct engine *e, uint64_t conversation) {
+    queue_push(&e->commands, &(struct command){.kind = COMMAND_FORGET, .id = conversation});
+}
+
+bool engine_logits(struct engine *e, const int32_t *ids, int n, float *out, struct status *st) {
+    struct logits_job job = {.ids = ids, .n = n, .out = out, .st = st};
+    bool ok;
+    queue_open(&job.done, sizeof ok);
+    queue_push(&e->commands, &(struct command){.kind = COMMAND_LOGITS, .logits = &job});
+    queue_wait(&job.done, &ok, -1);
+    queue_close(&job.done);
+    return ok;
+}
+
+bool engine_poll(struct engine *e, struct engine_event *out) {
+    return queue_pop(&e->events, out);
+}
+bool engine_wait(struct engine *e, struct engine_event *out, int timeout_ms) {
+    return queue_wait(&e->events, out, timeout_ms);
+}
+int engine_event_fd(const struct engine *e) {
+    return e->events.fd;
+}
+const struct engine_figures *engine_figures(struct engine *e) {
+    return figures_latest(&e->figures);
+}

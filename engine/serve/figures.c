@@ -1,0 +1,137 @@
+#include "engine/serve/figures.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/panic.h"
+
+#define BUCKET_SECONDS  0.05
+#define SHORTEST_WINDOW 0.25 // a rate over less is noise
+
+enum { EXCHANGE_NEWS = 4 }; // beside the index of the middle snapshot: nobody has read it yet
+
+struct figures_exchange {
+    struct engine_figures snapshots[3];
+    atomic_int middle;
+    int back, front; // the writer's, the reader's
+};
+
+void figures_open(struct figures *f) {
+    *f = (struct figures){.exchange = xcalloc(1, sizeof *f->exchange)};
+    f->last_step = f->busy_since = -1e9;
+    f->exchange->back = 0;
+    atomic_init(&f->exchange->middle, 1);
+    f->exchange->front = 2;
+}
+
+void figures_close(struct figures *f) {
+    free(f->exchange);
+}
+
+static struct figures_bucket *bucket_at(struct figures *f, int64_t number) {
+    struct figures_bucket *b = &f->buckets[number % FIGURES_BUCKETS];
+    if (b->number != number) *b = (struct figures_bucket){.number = number};
+    return b;
+}
+
+static void bucket_add(struct figures_bucket *b, const struct figures_step *s, double share) {
+    b->decode += s->decoded * share;
+    b->prefill += s->prefilled * share;
+    b->bytes += s->work.bytes * share;
+    b->operations += s->work.operations * share;
+    for (int i = 0; i < STAGE_COUNT; i++) b->seconds[i] += s->work.seconds[i] * share;
+}
+
+void figures_add_step(struct figures *f, const struct figures_step *s) {
+    f->steps++;
+    f->decode_tokens += (uint64_t)s->decoded;
+    f->prefill_tokens += (uint64_t)s->prefilled;
+    for (int i = 0; i < STAGE_COUNT; i++) f->stage_seconds[i] += s->work.seconds[i];
+    if (s->start - f->last_step > FIGURES_WINDOW_SECONDS) f->busy_since = s->start;
+    f->last_step = s->end;
+
+    double length = s->end - s->start;
+    int64_t first = (int64_t)(s->start / BUCKET_SECONDS), last = (int64_t)(s->end / BUCKET_SECONDS);
+    int64_t from = last - first < FIGURES_BUCKETS ? first : last - FIGURES_BUCKETS + 1;
+    for (int64_t n = from; n <= last; n++) {
+        double begin = fmax(s->start, (double)n * BUCKET_SECONDS), end = fmin(s->end, (double)(n + 1) * BUCKET_SECONDS);
+        bucket_add(bucket_at(f, n), s, length > 0 ? (end - begin) / length : 1);
+    }
+}
+
+void figures_add_latency(struct latency_ring *ring, double seconds) {
+    ring->samples[ring->next] = (float)seconds;
+    ring->next = (ring->next + 1) % FIGURES_SAMPLES;
+    if (ring->count < FIGURES_SAMPLES) ring->count++;
+}
+
+static int compare_floats(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static struct latency_figures latency_summary(const struct latency_ring *ring) {
+    struct latency_figures out = {.count = ring->count};
+    if (!ring->count) return out;
+    float sorted[FIGURES_SAMPLES];
+    memcpy(sorted, ring->samples, (size_t)ring->count * sizeof *sorted);
+    qsort(sorted, (size_t)ring->count, sizeof *sorted, compare_floats);
+    out.p50 = sorted[(ring->count - 1) * 50 / 100];
+    out.p90 = sorted[(ring->count - 1) * 90 / 100];
+    out.p99 = sorted[(ring->count - 1) * 99 / 100];
+    return out;
+}
+
+static void fill_rates(struct figures *f, struct engine_figures *out, double now) {
+    struct figures_bucket sum = {0};
+    int64_t last = (int64_t)(now / BUCKET_SECONDS), first = last - (int64_t)(FIGURES_WINDOW_SECONDS / BUCKET_SECONDS);
+    for (int i = 0; i < FIGURES_BUCKETS; i++) {
+        const struct figures_bucket *b = &f->buckets[i];
+        if (b->number <= first || b->number > last) continue;
+        sum.decode += b->decode, sum.prefill += b->prefill, sum.bytes += b->bytes, sum.operations += b->operations;
+        for (int j = 0; j < STAGE_COUNT; j++) sum.seconds[j] += b->seconds[j];
+    }
+    double window = fmin(now - fmax(f->busy_since, (double)(first + 1) * BUCKET_SECONDS), FIGURES_WINDOW_SECONDS);
+    window = fmax(window, SHORTEST_WINDOW);
+    out->decode_now = (float)(sum.decode / window);
+    out->prefill_now = (float)(sum.prefill / window);
+    out->bytes_per_second = (float)(sum.bytes / window);
+    out->operations_per_second = (float)(sum.operations / window);
+    double seconds = 0;
+    for (int i = 0; i < STAGE_COUNT; i++) seconds += sum.seconds[i];
+    for (int i = 0; i < STAGE_COUNT; i++) out->stage_share[i] = seconds > 0 ? (float)(sum.seconds[i] / seconds) : 0;
+    if (out->decode_now > f->decode_peak) f->decode_peak = out->decode_now;
+    out->decode_peak = f->decode_peak;
+}
+
+struct engine_figures *figures_begin(struct figures *f, double now) {
+    struct engine_figures *out = &f->exchange->snapshots[f->exchange->back];
+    out->sequence = ++f->sequence;
+    out->decode_tokens = f->decode_tokens;
+    out->prefill_tokens = f->prefill_tokens;
+    out->reused_tokens = f->reused_tokens;
+    out->steps = f->steps;
+    out->preemptions = f->preemptions;
+    out->first_token = latency_summary(&f->first_token);
+    out->next_token = latency_summary(&f->next_token);
+    memcpy(out->stage_seconds, f->stage_seconds, sizeof out->stage_seconds);
+    fill_rates(f, out, now);
+    return out;
+}
+
+void figures_publish(struct figures *f) {
+    struct figures_exchange *x = f->exchange;
+    x->back = atomic_exchange_explicit(&x->middle, x->back | EXCHANGE_NEWS, memory_order_acq_rel) & ~EXCHANGE_NEWS;
+}
+
+const struct engine_figures *figures_latest(struct figures *f) {
+    struct figures_exchange *x = f->exchange;
+    if (atomic_load_explicit(&x->middle, memory_order_relaxed) & EXCHANGE_NEWS)
+        x->front = atomic_exchange_explicit(&x->middle, x->front, memory_order_acq_rel) & ~EXCHANGE_NEWS;
+    return &x->snapshots[x->front];
+}
+
+_Static_assert(STAGE_COUNT == sizeof((struct engine_figures *)0)->stage_seconds / sizeof(double),
+               "engine.h counts the stages");

@@ -1,0 +1,58 @@
+// Figures: what the engine measures about itself, always on.
+//
+// The engine thread writes: every step, token and latency in a few additions. Rates come from buckets of 50 ms over the
+// last second; a step that lasted longer is spread over the buckets it covered. Snapshots go through a triple buffer:
+// the writer fills the back one and exchanges it with the middle one, the reader exchanges the middle one with its
+// front one when there is news. Neither ever waits for the other. One writer thread, one reader thread.
+#ifndef CONFAB_SERVE_FIGURES_H
+#define CONFAB_SERVE_FIGURES_H
+
+#include "engine/backend.h"
+#include "engine/engine.h"
+
+enum { FIGURES_BUCKETS = 24, FIGURES_SAMPLES = 256 };
+#define FIGURES_WINDOW_SECONDS 1.0
+
+struct figures_bucket {
+    int64_t number; // time ÷ bucket length
+    double decode, prefill, bytes, operations, seconds[STAGE_COUNT];
+};
+
+struct latency_ring {
+    float samples[FIGURES_SAMPLES];
+    int count, next;
+};
+
+struct figures_exchange; // the three snapshots
+
+struct figures {
+    struct figures_bucket buckets[FIGURES_BUCKETS];
+    double busy_since; // when steps began to come again after a pause
+    double last_step;  // end of it
+    struct latency_ring first_token, next_token;
+    uint64_t decode_tokens, prefill_tokens, reused_tokens, steps, preemptions;
+    double stage_seconds[STAGE_COUNT];
+    float decode_peak;
+    uint64_t sequence;
+    struct figures_exchange *exchange;
+};
+
+struct figures_step {
+    double start, end;      // seconds, of clock_seconds()
+    int decoded, prefilled; // tokens sampled, prompt rows computed
+    struct backend_work work;
+};
+
+void figures_open(struct figures *f);
+void figures_close(struct figures *f);
+
+void figures_add_step(struct figures *f, const struct figures_step *step);
+void figures_add_latency(struct latency_ring *ring, double seconds);
+
+// The back snapshot, with everything filled that is measured here; the caller adds requests and pages, then publishes.
+struct engine_figures *figures_begin(struct figures *f, double now);
+void figures_publish(struct figures *f);
+
+const struct engine_figures *figures_latest(struct figures *f); // the reader's side
+
+#endif

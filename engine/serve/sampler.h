@@ -1,0 +1,50 @@
+// Sampler: from logits to the next token.
+//
+// Order: penalties over the last tokens of the sequence → top-k → top-p → min-p → temperature → draw. Top-p and min-p
+// look at probabilities before the temperature; top-p at those among the top-k. Temperature 0 takes the likeliest token
+// after penalties, ties to the lowest id. What is reported (probability, entropy, alternatives) belongs to the model's
+// own distribution: no penalties, no temperature. The same state, logits and tokens give the same token, whatever else
+// is in the batch. Nothing is allocated per token.
+#ifndef CONFAB_SERVE_SAMPLER_H
+#define CONFAB_SERVE_SAMPLER_H
+
+#include "engine/engine.h"
+
+struct sampler { // of one request
+    struct sampling sampling;
+    uint64_t random; // state of the generator
+};
+
+struct sample {
+    bool ok; // false: the logits hold NaN or infinity; nothing else is valid
+    int32_t token;
+    float probability, entropy; // entropy in bits
+    int n_alternatives;
+    struct {
+        int32_t id;
+        float probability;
+    } alternatives[SAMPLING_TOP]; // likeliest first
+};
+
+struct sampler_scratch; // one a worker
+
+struct sampler_input {
+    float *logits; // [n_vocab]; changed while sampling and restored
+    int n_vocab;
+    const int32_t *tokens; // of the whole sequence: prompt and answer
+    int n_tokens;
+};
+
+struct sampler_scratch *sampler_scratch_open(int n_vocab);
+void sampler_scratch_close(struct sampler_scratch *x);
+
+// Seed 0 draws one from the system.
+struct sampler sampler_start(const struct sampling *s);
+// A changed seed starts the generator anew, everything else goes on with it.
+void sampler_change(struct sampler *m, const struct sampling *s);
+struct sample sampler_next(struct sampler *m, struct sampler_scratch *x, const struct sampler_input *in);
+
+// e^x for x ≤ 0 with a relative error below 3e-7; 0 below −87. Four at a time inside the sampler.
+float sampler_exp(float x);
+
+#endif

@@ -1,0 +1,72 @@
+// Scheduler: which rows make up the next batch, and what becomes of the results.
+//
+// A step is one mixed batch: a row for every decoding request, and prompt rows up to a bound. Requests are served in
+// the order of submission, those of the conversation in focus before all others. A request is admitted when the pages
+// it needs are free or only kept for reuse; kept sequences give way, the least recently used first. When pages run out
+// the last running request in that order is pre-empted: its pages are others' to take, it waits, and goes on with the
+// same text. Owns requests, KV pages, kept prefixes, sampler scratch and the backend. One thread uses it.
+#ifndef CONFAB_SERVE_SCHEDULER_H
+#define CONFAB_SERVE_SCHEDULER_H
+
+#include "engine/serve/figures.h"
+#include "engine/serve/request.h"
+
+#define SCHEDULER_MAX_RUNNING   16
+#define SCHEDULER_PREFILL_CHUNK 512
+
+struct scheduler_events {
+    void *context;
+    // After every change of state; message is "" unless failed. After a final state the request is gone.
+    void (*state)(void *context, const struct request *r, const char *message);
+    // A token was drawn; true when it ends the answer (and does not become a part of it).
+    bool (*token)(void *context, const struct request *r, const struct sample *sample);
+};
+
+struct scheduler_params {
+    const struct backend_ops *ops;
+    const struct model *model;
+    struct thread_pool *pool;
+    int n_pages, context; // context ≤ n_pages × KV_PAGE_TOKENS
+    int prefill_chunk;    // prompt rows a step at most; 0: SCHEDULER_PREFILL_CHUNK
+    bool exact;
+    struct scheduler_events events;
+    struct figures *figures; // borrowed
+};
+
+struct scheduler_request {
+    uint64_t id, conversation;
+    int32_t *ids; // from malloc, taken over
+    int n_ids;
+    struct sampling sampling;
+    int max_tokens;    // 0: no bound but the context
+    double time_limit; // seconds, 0: none
+    double submitted;  // by clock_seconds(); 0: now
+    void *owner;
+};
+
+struct scheduler;
+
+struct scheduler *scheduler_open(const struct scheduler_params *p, struct status *st);
+void scheduler_close(struct scheduler *s); // reports nothing more
+
+void scheduler_submit(struct scheduler *s, const struct scheduler_request *q);
+void scheduler_cancel(struct scheduler *s, uint64_t id);
+void scheduler_cancel_all(struct scheduler *s);
+void scheduler_set_sampling(struct scheduler *s, uint64_t id, const struct sampling *sampling);
+void scheduler_focus(struct scheduler *s, uint64_t conversation);
+void scheduler_forget(struct scheduler *s, uint64_t conversation);
+
+// One step; false when there was nothing to do.
+bool scheduler_step(struct scheduler *s);
+bool scheduler_idle(const struct scheduler *s); // no request pending or running
+
+// Logits [n, n_vocab] of every position of ids; fails while requests run, and for ids or lengths out of range.
+bool scheduler_logits(struct scheduler *s, const int32_t *ids, int n, float *out, struct status *st);
+
+const char *scheduler_backend(const struct scheduler *s); // in words
+// Requests, pages and the last batch.
+void scheduler_figures(const struct scheduler *s, struct engine_figures *out);
+// Verifies the KV cache against every sequence there is.
+bool scheduler_check(const struct scheduler *s, struct status *st);
+
+#endif

@@ -1,0 +1,79 @@
+// Fuzzes tokenizers with clang's libFuzzer. The first byte says how the rest is read: as a text, which must come back
+// from encoding and decoding byte for byte, or as changes to the file of a small vocabulary, which must be refused or
+// work.
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/panic.h"
+#include "engine/text/tokenizer.h"
+#include "tests/unit/tiny_model.h"
+
+enum { VOCABULARIES = 4 };
+static const char *const pres[VOCABULARIES] = {NULL, "gpt-2", "llama-bpe", "qwen2"};
+
+static struct vocabulary_file {
+    uint8_t *bytes;
+    size_t size;
+    struct gguf file;
+    struct tokenizer *tokenizer;
+} files[VOCABULARIES];
+
+int LLVMFuzzerInitialize(int *argc, char ***argv) {
+    (void)argc, (void)argv;
+    for (int i = 0; i < VOCABULARIES; i++) {
+        struct vocabulary_file *f = &files[i];
+        struct status st = {0};
+        f->bytes = tiny_model_bytes((struct tiny_model_options){.pre = pres[i]}, &f->size);
+        if (gguf_open_memory(&f->file, "fuzz", f->bytes, f->size, &st)) f->tokenizer = tokenizer_open(&f->file, &st);
+        if (!f->tokenizer) panic("%s", st.text);
+    }
+    return 0;
+}
+
+static void encode_and_decode(const struct tokenizer *t, const char *text, size_t size, bool parse_special,
+                              bool comes_back) {
+    struct token_list ids = {0};
+    tokenizer_encode(t, text, size, parse_special, &ids);
+    for (size_t i = 0; i < ids.count; i++) assert(ids.ids[i] >= 0 && ids.ids[i] < tokenizer_count(t));
+    size_t n;
+    char *back = tokenizer_decode(t, ids.ids, ids.count, true, &n);
+    if (comes_back) assert(n == size && !memcmp(back, text, size));
+    free(back);
+    free(ids.ids);
+}
+
+static void fuzz_text(const struct vocabulary_file *f, bool parse_special, const char *text, size_t size) {
+    bool has_space_mark = f == &files[0] && memmem(text, size, "\u2581", 3); // which comes back as a space
+    encode_and_decode(f->tokenizer, text, size, parse_special, !has_space_mark);
+}
+
+// Each three bytes change one of the file: where (of the keys, at the file's head), and by what.
+static void fuzz_file(const struct vocabulary_file *f, const uint8_t *changes, size_t size) {
+    uint8_t *bytes = xmalloc(f->size);
+    memcpy(bytes, f->bytes, f->size);
+    for (; size >= 3; changes += 3, size -= 3) bytes[(changes[0] << 8 | changes[1]) % f->size] ^= changes[2];
+    struct gguf g;
+    struct status st = {0};
+    if (gguf_open_memory(&g, "fuzz", bytes, f->size, &st)) {
+        static const char text[] = "Hello world<|im_end|></s>\n the 1984 \xff\xe2\x96\x81\xf0\x9f\x98\x80";
+        struct tokenizer *t = tokenizer_open(&g, &st);
+        if (t)
+            encode_and_decode(t, text, sizeof text - 1, true, false);
+        else
+            assert(st.code != STATUS_OK && st.text[0]);
+        tokenizer_close(t);
+        gguf_close(&g);
+    }
+    free(bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size == 0) return 0;
+    const struct vocabulary_file *f = &files[data[0] % VOCABULARIES];
+    if (data[0] & 0x80)
+        fuzz_file(f, data + 1, size - 1);
+    else
+        fuzz_text(f, data[0] & 0x40, (const char *)data + 1, size - 1);
+    return 0;
+}

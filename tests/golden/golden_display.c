@@ -1,0 +1,179 @@
+#include "tests/golden/golden_display.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pty.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "engine/base/panic.h"
+#include "engine/base/utf8.h"
+
+enum { PIPE_BYTES = 1 << 20, STYLES = 90 };
+
+// ---- life ----
+
+static int on_property(VTermProp property, VTermValue *value, void *context) {
+    struct golden_display *d = context;
+    if (property == VTERM_PROP_ALTSCREEN) d->other_screen = value->boolean;
+    if (property == VTERM_PROP_MOUSE) d->mouse = value->number != VTERM_PROP_MOUSE_NONE;
+    if (property == VTERM_PROP_CURSORVISIBLE) d->cursor_visible = value->boolean;
+    return 1;
+}
+
+void golden_display_open(struct golden_display *d, int width, int height) {
+    static const VTermScreenCallbacks callbacks = {.settermprop = on_property};
+    struct winsize size = {.ws_col = (unsigned short)width, .ws_row = (unsigned short)height};
+    int ends[2];
+    *d = (struct golden_display){.width = width, .height = height, .cursor_visible = true};
+    if (openpty(&d->master, &d->input, NULL, NULL, &size) < 0 || pipe2(ends, O_CLOEXEC) < 0)
+        panic("no pseudo-terminal: %s", strerror(errno));
+    d->pipe_end = ends[0], d->output = ends[1];
+    fcntl(d->pipe_end, F_SETFL, O_NONBLOCK);
+    fcntl(d->pipe_end, F_SETPIPE_SZ, PIPE_BYTES); // room for a frame before it is read
+    d->vterm = vterm_new(height, width);
+    vterm_set_utf8(d->vterm, 1);
+    d->screen = vterm_obtain_screen(d->vterm);
+    vterm_screen_set_callbacks(d->screen, &callbacks, d);
+    vterm_screen_enable_altscreen(d->screen, 1);
+    vterm_screen_reset(d->screen, 1);
+}
+
+void golden_display_close(struct golden_display *d) {
+    vterm_free(d->vterm);
+    close(d->master), close(d->input), close(d->output), close(d->pipe_end);
+    free(d->sent);
+}
+
+void golden_display_resize(struct golden_display *d, int width, int height) {
+    struct winsize size = {.ws_col = (unsigned short)width, .ws_row = (unsigned short)height};
+    ioctl(d->master, TIOCSWINSZ, &size);
+    vterm_set_size(d->vterm, height, width);
+    d->width = width, d->height = height;
+}
+
+void golden_display_read(struct golden_display *d) {
+    for (;;) {
+        if (d->capacity - d->size < PIPE_BYTES) {
+            d->capacity = 2 * d->capacity + PIPE_BYTES;
+            d->sent = xrealloc(d->sent, d->capacity);
+        }
+        ssize_t n = read(d->pipe_end, d->sent + d->size, PIPE_BYTES);
+        if (n <= 0) return;
+        vterm_input_write(d->vterm, d->sent + d->size, (size_t)n);
+        d->size += (size_t)n;
+    }
+}
+
+// ---- what may be sent ----
+
+// Length of one of confab's own sequences at p[0..n), 0 when it is none.
+static size_t own_sequence(const char *p, size_t n) {
+    static const char clipboard[] = "\033]52;c;";
+    if (n > sizeof clipboard && memcmp(p, clipboard, sizeof clipboard - 1) == 0) {
+        size_t at = sizeof clipboard - 1;
+        while (at < n && p[at] && strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=", p[at]))
+            at++;
+        return at < n && p[at] == 7 ? at + 1 : at + 1 < n && p[at] == 033 && p[at + 1] == '\\' ? at + 2 : 0;
+    }
+    if (n < 3 || p[1] != '[') return 0;
+    size_t at = 2;
+    while (at < n && p[at] && strchr("0123456789;?", p[at])) at++;
+    if (at + 1 < n && p[at] == ' ' && p[at + 1] == 'q') return at + 2;
+    return at < n && p[at] && strchr("hlHCmJ", p[at]) ? at + 1 : 0;
+}
+
+long golden_display_foreign(const struct golden_display *d) {
+    for (size_t at = 0; at < d->size;) {
+        uint32_t code;
+        size_t used = utf8_decode(d->sent + at, d->size - at, &code);
+        if (code == 033)
+            used = own_sequence(d->sent + at, d->size - at);
+        else if (code < 0x20 || (code >= 0x7f && code < 0xa0))
+            used = 0;
+        if (!used) return (long)at;
+        at += used;
+    }
+    return -1;
+}
+
+// ---- reading the screen ----
+
+static VTermScreenCell cell_at(const struct golden_display *d, int x, int y) {
+    VTermScreenCell cell = {0};
+    vterm_screen_get_cell(d->screen, (VTermPos){.row = y, .col = x}, &cell);
+    return cell;
+}
+
+char *golden_display_row(const struct golden_display *d, int y) {
+    char *text = xmalloc((size_t)d->width * VTERM_MAX_CHARS_PER_CELL * 4 + 1);
+    size_t n = 0;
+    for (int x = 0; x < d->width; x++) {
+        VTermScreenCell cell = cell_at(d, x, y);
+        if (cell.chars[0] == (uint32_t)-1) continue; // the right half of a wide one
+        if (!cell.chars[0]) text[n++] = ' ';
+        for (int i = 0; i < VTERM_MAX_CHARS_PER_CELL && cell.chars[i]; i++) n += utf8_encode(cell.chars[i], text + n);
+    }
+    while (n && text[n - 1] == ' ') n--;
+    text[n] = 0;
+    return text;
+}
+
+static const char *colour_text(VTermColor c, char out[16]) {
+    if (VTERM_COLOR_IS_DEFAULT_FG(&c) || VTERM_COLOR_IS_DEFAULT_BG(&c)) return "own";
+    if (VTERM_COLOR_IS_INDEXED(&c))
+        snprintf(out, 16, "%d", c.indexed.idx);
+    else
+        snprintf(out, 16, "#%02x%02x%02x", c.rgb.red, c.rgb.green, c.rgb.blue);
+    return out;
+}
+
+static void style_text(const VTermScreenCell *c, char out[96]) {
+    char fore[16], back[16];
+    snprintf(out, 96, "%s on %s%s%s%s%s%s", colour_text(c->fg, fore), colour_text(c->bg, back),
+             c->attrs.bold ? " bold" : "", c->attrs.italic ? " italic" : "", c->attrs.underline ? " underline" : "",
+             c->attrs.reverse ? " reverse" : "", c->attrs.strike ? " strike" : "");
+}
+
+static void write_styles(const struct golden_display *d, FILE *out) {
+    static char legend[STYLES][96];
+    int count = 0;
+    fprintf(out, "---- styles\n");
+    for (int y = 0; y < d->height; y++) {
+        for (int x = 0; x < d->width; x++) {
+            char text[96];
+            VTermScreenCell cell = cell_at(d, x, y);
+            style_text(&cell, text);
+            int i = 0;
+            while (i < count && strcmp(legend[i], text) != 0) i++;
+            if (i == count && count < STYLES) memcpy(legend[count++], text, sizeof text);
+            fputc(i < STYLES ? '!' + i : ' ', out);
+        }
+        fputc('\n', out);
+    }
+    for (int i = 0; i < count; i++) fprintf(out, "%c %s\n", '!' + i, legend[i]);
+}
+
+char *golden_display_text(const struct golden_display *d, bool styles) {
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    VTermPos cursor;
+    vterm_state_get_cursorpos(vterm_obtain_state(d->vterm), &cursor);
+    fprintf(out, "---- %dx%d, cursor ", d->width, d->height);
+    if (d->cursor_visible)
+        fprintf(out, "at %d,%d\n", cursor.col, cursor.row);
+    else
+        fprintf(out, "hidden\n");
+    for (int y = 0; y < d->height; y++) {
+        char *row = golden_display_row(d, y);
+        fprintf(out, "%s\n", row);
+        free(row);
+    }
+    if (styles) write_styles(d, out);
+    fclose(out);
+    return text;
+}

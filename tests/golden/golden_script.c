@@ -1,0 +1,524 @@
+#include "tests/golden/golden_script.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/chat.h"
+#include "app/model.h"
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+#include "engine/base/reader.h"
+#include "engine/base/utf8.h"
+#include "tests/golden/golden_display.h"
+#include "tests/golden/script_engine.h"
+#include "ui/terminal.h"
+
+enum { WORDS = 64, PIECE = 1000, SLICE_MS = 50, KV_BYTES = 64 * 1024 /* of a token */ };
+
+struct script {
+    const char *path;
+    int line;
+    bool update, failed, opened, ended;
+    int width, height, colours;
+    char *model_name;
+    struct settings settings;
+    struct golden_display display;
+    struct model_file *model;
+    struct engine *engine;
+    struct chat *chat;
+    uint64_t now; // ns
+    char **words; // of the line, the command first; each followed by what `sizes` says
+    size_t *sizes;
+    int count;
+};
+
+static void script_fail(struct script *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void script_fail(struct script *s, const char *format, ...) {
+    va_list args;
+    fprintf(stderr, "%s:%d: ", s->path, s->line);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    s->failed = true;
+}
+
+static int word_int(const struct script *s, int i) {
+    return i < s->count ? atoi(s->words[i]) : 0;
+}
+static uint64_t word_chat(const struct script *s) {
+    return (uint64_t)word_int(s, 1);
+}
+
+// ---- time and turns ----
+
+static void script_settle(struct script *s) {
+    for (int i = 0; i < 4 && !s->ended; i++) s->ended = !chat_step(s->chat, 0);
+    if (!s->ended) chat_draw(s->chat);
+    golden_display_read(&s->display);
+}
+
+static void script_pass(struct script *s, int ms) {
+    while (ms > 0) {
+        int slice = ms < SLICE_MS ? ms : SLICE_MS;
+        clock_freeze(s->now += (uint64_t)slice * 1000000);
+        ms -= slice;
+        script_settle(s);
+    }
+}
+
+static void script_open(struct script *s) {
+    struct status st = {0};
+    if (s->opened) return;
+    s->opened = true;
+    golden_display_open(&s->display, s->width, s->height);
+    clock_freeze(s->now);
+    s->model = model_file_open(s->model_name, &st);
+    s->engine = engine_open(s->model, &(struct engine_params){0}, &st);
+    struct chat_params params = {
+        .engine = s->engine,
+        .info = model_file_info(s->model),
+        .settings = &s->settings,
+        .screen = {.input_fd = s->display.input, .output_fd = s->display.output, .colours = s->colours}};
+    s->chat = chat_open(&params, &st);
+    if (!s->chat) panic("%s", st.text);
+    script_settle(s);
+}
+
+static void script_close(struct script *s) {
+    struct golden_display *d = &s->display;
+    script_open(s);
+    chat_close(s->chat, NULL);
+    golden_display_read(d);
+    if (d->other_screen || d->mouse || !d->cursor_visible) script_fail(s, "the terminal was not restored");
+    long foreign = golden_display_foreign(d);
+    if (foreign >= 0) script_fail(s, "byte %ld of what was sent begins no sequence of confab's", foreign);
+    engine_close(s->engine);
+    model_file_close(s->model);
+    golden_display_close(d);
+}
+
+// ---- what a person does ----
+
+static void script_input(struct script *s, const char *bytes, size_t size) {
+    while (size && !s->ended) {
+        size_t n = size < PIECE ? size : PIECE;
+        if (write(s->display.master, bytes, n) != (ssize_t)n) panic("pseudo-terminal");
+        bytes += n, size -= n;
+        script_settle(s);
+    }
+}
+
+// What an xterm sends for a key.
+static size_t key_bytes(const struct key *k, char out[32]) {
+    static const char *const letters[] = {
+        [KEY_UP] = "A", [KEY_DOWN] = "B", [KEY_RIGHT] = "C", [KEY_LEFT] = "D", [KEY_HOME] = "H", [KEY_END] = "F"};
+    static const int tildes[] = {[KEY_INSERT] = 2, [KEY_DELETE] = 3, [KEY_PAGE_UP] = 5, [KEY_PAGE_DOWN] = 6};
+    static const int functions[] = {11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 23, 24};
+    int modifiers = 1 + k->modifiers;
+    const char *alt = k->modifiers & KEY_ALT ? "\033" : "";
+    switch (k->code) {
+    case KEY_TEXT:
+        return (size_t)snprintf(out, 32, "%s%.*s", alt, (int)k->size, k->text);
+    case KEY_ENTER:
+        return (size_t)snprintf(out, 32, "%s\r", alt);
+    case KEY_BACKSPACE:
+        return (size_t)snprintf(out, 32, "%s\x7f", alt);
+    case KEY_ESCAPE:
+        return (size_t)snprintf(out, 32, "\033");
+    case KEY_TAB:
+        return (size_t)snprintf(out, 32, "%s", k->modifiers & KEY_SHIFT ? "\033[Z" : "\t");
+    case KEY_CONTROL:
+        return (size_t)snprintf(out, 32, "%s%c", alt, k->number & 0x1f);
+    case KEY_FUNCTION:
+        return (size_t)snprintf(out, 32, "\033[%d;%d~", functions[k->number - 1], modifiers);
+    case KEY_INSERT:
+    case KEY_DELETE:
+    case KEY_PAGE_UP:
+    case KEY_PAGE_DOWN:
+        return (size_t)snprintf(out, 32, "\033[%d;%d~", tildes[k->code], modifiers);
+    case KEY_UP:
+    case KEY_DOWN:
+    case KEY_LEFT:
+    case KEY_RIGHT:
+    case KEY_HOME:
+    case KEY_END:
+        return (size_t)snprintf(out, 32, "\033[1;%d%s", modifiers, letters[k->code]);
+    default:
+        return 0;
+    }
+}
+
+static void do_key(struct script *s) {
+    for (int i = 1; i < s->count; i++) {
+        struct key k;
+        char bytes[32];
+        size_t n = key_parse(s->words[i], &k) ? key_bytes(&k, bytes) : 0;
+        if (!n) script_fail(s, "no such key: %s", s->words[i]);
+        script_input(s, bytes, n);
+        if (k.code == KEY_ESCAPE) script_pass(s, 60);
+    }
+}
+
+static void do_type(struct script *s) {
+    script_input(s, s->words[1], s->sizes[1]);
+}
+
+static void do_paste(struct script *s) {
+    script_input(s, "\033[200~", 6);
+    script_input(s, s->words[1], s->sizes[1]);
+    script_input(s, "\033[201~", 6);
+}
+
+static void script_mouse(struct script *s, int button, int x, int y) {
+    char bytes[64];
+    int n = snprintf(bytes, sizeof bytes, "\033[<%d;%d;%dM\033[<%d;%d;%dm", button, x + 1, y + 1, button, x + 1, y + 1);
+    script_input(s, bytes, (size_t)n);
+}
+
+static void do_click(struct script *s) {
+    script_mouse(s, 0, word_int(s, 1), word_int(s, 2));
+}
+static void do_wheel(struct script *s) {
+    script_mouse(s, strcmp(s->words[1], "up") == 0 ? 64 : 65, word_int(s, 2), word_int(s, 3));
+}
+
+static void do_resize(struct script *s) {
+    golden_display_resize(&s->display, word_int(s, 1), word_int(s, 2));
+    raise(SIGWINCH);
+    script_settle(s);
+}
+
+// ---- what the engine does ----
+
+static void script_token(struct script *s, const char *text, size_t size) {
+    if (!script_engine_token(s->engine, word_chat(s), text, size))
+        script_fail(s, "chat %s does not generate", s->words[1]);
+}
+
+static void do_token(struct script *s) {
+    for (int i = 2; i < s->count; i++) script_token(s, s->words[i], s->sizes[i]);
+    script_settle(s);
+}
+
+static void do_answer(struct script *s) {
+    const char *text = s->words[3];
+    for (size_t at = 0; at < s->sizes[3];) {
+        size_t n = 1 + strcspn(text + at + 1, " \n");
+        script_token(s, text + at, n);
+        at += n;
+        script_pass(s, word_int(s, 2));
+    }
+    script_settle(s);
+}
+
+static int find_state(const char *name) {
+    for (int i = 0; i < REQUEST_STATE_COUNT; i++)
+        if (strcmp(request_state_name((enum request_state)i), name) == 0) return i;
+    return -1;
+}
+
+static void do_state(struct script *s) {
+    static const char *const reasons[] = {"none", "end", "length", "context", "time", "cancelled", "error"};
+    int state = find_state(s->words[2]), reason = 0;
+    for (int i = 0; s->count > 3 && i < (int)(sizeof reasons / sizeof *reasons); i++)
+        if (strcmp(reasons[i], s->words[3]) == 0) reason = i;
+    bool done = state >= 0 && script_engine_state(s->engine, word_chat(s), (enum request_state)state,
+                                                  (enum finish_reason)reason, s->count > 4 ? s->words[4] : NULL);
+    if (!done) script_fail(s, "chat %s cannot become %s", s->words[1], s->words[2]);
+    script_settle(s);
+}
+
+static void do_prefill(struct script *s) {
+    if (!script_engine_prefill(s->engine, word_chat(s), word_int(s, 2), word_int(s, 3)))
+        script_fail(s, "chat %s has no request", s->words[1]);
+    script_settle(s);
+}
+
+static void do_rate(struct script *s) {
+    if (!script_engine_rate(s->engine, word_chat(s), (float)atof(s->words[2])))
+        script_fail(s, "chat %s has no request", s->words[1]);
+}
+
+#define FIGURES(F, I)                                                                                                  \
+    F(decode_now)                                                                                                      \
+    F(prefill_now) F(decode_peak) F(first_token.p50) F(first_token.p90) F(first_token.p99) F(next_token.p50)           \
+        F(next_token.p90) F(next_token.p99) F(bytes_per_second) F(operations_per_second) F(stage_share[0])             \
+            F(stage_share[1]) F(stage_share[2]) F(stage_share[3]) F(stage_share[4]) I(first_token.count)               \
+                I(next_token.count) I(decode_tokens) I(prefill_tokens) I(reused_tokens) I(batch_rows)                  \
+                    I(batch_decode_rows) I(steps) I(preemptions) I(kv_bytes)
+
+static bool figure_set(struct engine_figures *f, const char *name, double value) {
+#define F(field)                                                                                                       \
+    if (strcmp(name, #field) == 0) return f->field = (float)value, true;
+#define I(field)                                                                                                       \
+    if (strcmp(name, #field) == 0) return f->field = (__typeof__(f->field))value, true;
+    FIGURES(F, I)
+#undef F
+#undef I
+    return false;
+}
+
+static void do_figures(struct script *s) {
+    for (int i = 1; i + 1 < s->count; i += 2)
+        if (!figure_set(script_engine_figures(s->engine), s->words[i], atof(s->words[i + 1])))
+            script_fail(s, "no such figure: %s", s->words[i]);
+    script_settle(s);
+}
+
+static void pages_count(struct engine_figures *f) {
+    f->pages_used = f->pages_shared = f->pages_free = f->pages_kept = 0;
+    for (int i = 0; i < f->n_pages; i++) {
+        const struct page_figures *p = &f->pages[i];
+        if (!p->references)
+            f->pages_free++;
+        else if (p->kept)
+            f->pages_kept++;
+        else
+            f->pages_used++;
+        if (p->references > 1) f->pages_shared++;
+    }
+}
+
+static void do_pages(struct script *s) {
+    struct engine_figures *f = script_engine_figures(s->engine);
+    f->n_pages = word_int(s, 1) < FIGURES_MAX_PAGES ? word_int(s, 1) : FIGURES_MAX_PAGES;
+    f->page_tokens = word_int(s, 2);
+    f->kv_bytes = (uint64_t)f->n_pages * (uint64_t)f->page_tokens * KV_BYTES;
+    pages_count(f);
+    script_settle(s);
+}
+
+static void do_page(struct script *s) {
+    struct engine_figures *f = script_engine_figures(s->engine);
+    int chat = word_int(s, 3);
+    for (int i = word_int(s, 1); i <= word_int(s, 2) && i < f->n_pages; i++)
+        f->pages[i] = (struct page_figures){.conversation = chat ? (uint64_t)chat : 1,
+                                            .references = (uint16_t)word_int(s, 4),
+                                            .filled = (uint16_t)word_int(s, 5),
+                                            .kept = chat == 0};
+    pages_count(f);
+    script_settle(s);
+}
+
+static void do_tick(struct script *s) {
+    script_pass(s, word_int(s, 1));
+}
+
+// ---- what must be so ----
+
+static void compare_screens(struct script *s, const char *path, const char *want, const char *got) {
+    if (strcmp(want, got) == 0) return;
+    int row = 0;
+    const char *a = want, *b = got;
+    for (const char *p = want, *q = got; *p && *p == *q; p++, q++)
+        if (*p == '\n') row++, a = p + 1, b = q + 1;
+    script_fail(s, "the screen is not as in %s, line %d:\n  want %.*s\n  got  %.*s\n%s", path, row + 1,
+                (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b, got);
+}
+
+static void do_screen(struct script *s) {
+    char *path = xasprintf("%.*s/%s.screen", (int)(strrchr(s->path, '/') - s->path), s->path, s->words[1]);
+    char *got = golden_display_text(&s->display, s->count > 2);
+    struct status st = {0};
+    size_t size;
+    if (s->update) {
+        FILE *f = fopen(path, "w");
+        if (!f || fputs(got, f) < 0 || fclose(f) != 0) script_fail(s, "%s cannot be written", path);
+    } else {
+        char *want = file_read(path, 1 << 20, &size, &st);
+        if (want)
+            compare_screens(s, path, want, got);
+        else
+            script_fail(s, "%s\n%s", st.text, got);
+        free(want);
+    }
+    free(got);
+    free(path);
+}
+
+static bool on_screen(const struct script *s, const char *text) {
+    bool found = false;
+    for (int y = 0; y < s->display.height && !found; y++) {
+        char *row = golden_display_row(&s->display, y);
+        found = strstr(row, text);
+        free(row);
+    }
+    return found;
+}
+
+static void do_sees(struct script *s) {
+    if (on_screen(s, s->words[1])) return;
+    char *text = golden_display_text(&s->display, false);
+    script_fail(s, "'%s' is not on the screen\n%s", s->words[1], text);
+    free(text);
+}
+
+static void do_misses(struct script *s) {
+    if (on_screen(s, s->words[1])) script_fail(s, "'%s' is on the screen", s->words[1]);
+}
+
+static void do_plain(struct script *s) {
+    for (int y = 0; y < s->display.height; y++) {
+        char *row = golden_display_row(&s->display, y);
+        size_t size = strlen(row), used;
+        for (size_t at = 0; at < size; at += used) {
+            uint32_t code;
+            used = utf8_decode(row + at, size - at, &code);
+            bool allowed = code < 0x7f || memmem(s->words[1], s->sizes[1], row + at, used);
+            if (!allowed) script_fail(s, "'%.*s' is not ASCII: %s", (int)used, row + at, row);
+        }
+        free(row);
+    }
+}
+
+static void do_sampling(struct script *s) {
+    const struct sampling *sampling = script_engine_sampling(s->engine, word_chat(s));
+    for (int knob = 0; sampling && knob < KNOB_COUNT; knob++) {
+        char text[16];
+        if (strcmp(sampling_knobs[knob].key, s->words[2]) != 0) continue;
+        if (strcmp(sampling_format(sampling, (enum sampling_knob_id)knob, text), s->words[3]) == 0) return;
+        script_fail(s, "the engine has %s = %s", s->words[2], text);
+    }
+    if (!sampling) script_fail(s, "the engine knows no chat %s", s->words[1]);
+}
+
+static void do_prompt(struct script *s) {
+    const char *prompt = script_engine_prompt(s->engine, word_chat(s));
+    if (!prompt || strcmp(prompt, s->words[2]) != 0)
+        script_fail(s, "the engine was asked: %s", prompt ? prompt : "nothing");
+}
+
+static void do_sent(struct script *s) {
+    if (!memmem(s->display.sent, s->display.size, s->words[1], s->sizes[1])) script_fail(s, "not sent");
+}
+
+static void do_unsent(struct script *s) {
+    if (memmem(s->display.sent, s->display.size, s->words[1], s->sizes[1])) script_fail(s, "sent");
+}
+
+static void do_ended(struct script *s) {
+    if (!s->ended) script_fail(s, "the chat goes on");
+}
+
+// ---- before the chat opens ----
+
+static void do_size(struct script *s) {
+    s->width = word_int(s, 1), s->height = word_int(s, 2);
+}
+static void do_colours(struct script *s) {
+    s->colours = word_int(s, 1);
+}
+static void do_locale(struct script *s) {
+    setenv("LC_ALL", s->words[1], 1);
+}
+
+static void do_model(struct script *s) {
+    free(s->model_name);
+    s->model_name = xstrdup(s->words[1]);
+}
+
+static void do_set(struct script *s) {
+    struct status st = {0};
+    int id = setting_find(s->words[1]);
+    if (id < 0 || !setting_parse(&s->settings, id, s->words[2], &st)) script_fail(s, "%s: %s", s->words[1], st.text);
+}
+
+// ---- lines ----
+
+static const struct {
+    const char *name;
+    int words; // at least, after the name
+    bool before;
+    void (*run)(struct script *s);
+} commands[] = {
+    {"size", 2, true, do_size},          {"colours", 1, true, do_colours},  {"locale", 1, true, do_locale},
+    {"model", 1, true, do_model},        {"set", 2, true, do_set},          {"key", 1, false, do_key},
+    {"type", 1, false, do_type},         {"paste", 1, false, do_paste},     {"click", 2, false, do_click},
+    {"wheel", 3, false, do_wheel},       {"resize", 2, false, do_resize},   {"token", 2, false, do_token},
+    {"answer", 3, false, do_answer},     {"state", 2, false, do_state},     {"prefill", 3, false, do_prefill},
+    {"rate", 2, false, do_rate},         {"figures", 2, false, do_figures}, {"pages", 2, false, do_pages},
+    {"page", 5, false, do_page},         {"tick", 1, false, do_tick},       {"screen", 1, false, do_screen},
+    {"sees", 1, false, do_sees},         {"misses", 1, false, do_misses},   {"plain", 1, false, do_plain},
+    {"sampling", 3, false, do_sampling}, {"prompt", 2, false, do_prompt},   {"sent", 1, false, do_sent},
+    {"unsent", 1, false, do_unsent},     {"ended", 0, false, do_ended},
+};
+
+// Reads one escape after a backslash; returns the characters it took.
+static size_t word_escape(const char *p, char *out) {
+    static const char names[] = "nrte", values[] = "\n\r\t\033";
+    const char *name = *p ? strchr(names, *p) : NULL;
+    if (*p == 'x') {
+        char digits[3] = {p[1], p[1] ? p[2] : 0, 0};
+        *out = (char)strtol(digits, NULL, 16);
+        return 3;
+    }
+    *out = name ? values[name - names] : *p;
+    return 1;
+}
+
+static void line_split(struct script *s, char *line) {
+    s->count = 0;
+    for (char *p = line; s->count < WORDS;) {
+        p += strspn(p, " ");
+        if (!*p || (*p == '#' && s->count == 0)) return;
+        bool quoted = *p == '"';
+        char *out = p += quoted, *start = p;
+        while (*p && *p != (quoted ? '"' : ' ')) {
+            if (quoted && *p == '\\')
+                p++, p += word_escape(p, out++);
+            else
+                *out++ = *p++;
+        }
+        bool more = *p;
+        s->words[s->count] = start;
+        s->sizes[s->count++] = (size_t)(out - start);
+        *out = 0;
+        if (!more) return;
+        p++;
+    }
+}
+
+static void line_play(struct script *s) {
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (strcmp(commands[i].name, s->words[0]) != 0) continue;
+        if (s->count - 1 < commands[i].words || (commands[i].before && s->opened)) break;
+        if (!commands[i].before) script_open(s);
+        commands[i].run(s);
+        return;
+    }
+    script_fail(s, "this cannot be done here: %s", s->words[0]);
+}
+
+bool golden_script_play(const char *path, bool update) {
+    char *words[WORDS];
+    size_t sizes[WORDS], size;
+    struct status st = {0};
+    struct script s = {.path = path,
+                       .update = update,
+                       .width = 112,
+                       .height = 26,
+                       .colours = 1 << 24,
+                       .now = 1000000000000ull,
+                       .words = words,
+                       .sizes = sizes};
+    s.model_name = xstrdup("guide");
+    s.settings = settings_default();
+    char *text = file_read(path, 1 << 20, &size, &st);
+    if (!text) panic("%s", st.text);
+    for (char *line = text, *next; line && *line && !s.failed; line = next) {
+        if ((next = strchr(line, '\n'))) *next++ = 0;
+        s.line++;
+        line_split(&s, line);
+        if (s.count) line_play(&s);
+    }
+    script_close(&s);
+    settings_free(&s.settings);
+    free(s.model_name);
+    free(text);
+    return !s.failed;
+}

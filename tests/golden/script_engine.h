@@ -1,0 +1,24 @@
+// Script engine: stands in for the inference engine in tests of the screen. It implements engine/engine.h, computes
+// nothing, and lets a script say what happens: states, tokens, figures, pages.
+//
+// A cancelled request ends at once; everything else waits for the script.
+#ifndef CONFAB_TESTS_SCRIPT_ENGINE_H
+#define CONFAB_TESTS_SCRIPT_ENGINE_H
+
+#include "engine/engine.h"
+
+// One piece of text of the running request of a conversation, as one token. False when nothing runs there.
+bool script_engine_token(struct engine *e, uint64_t conversation, const char *text, size_t size);
+// A change of state; `text` is the message of a failure, or NULL.
+bool script_engine_state(struct engine *e, uint64_t conversation, enum request_state state, enum finish_reason reason, const char *text);
+// Prompt tokens read so far, of how many.
+bool script_engine_prefill(struct engine *e, uint64_t conversation, int done, int total);
+bool script_engine_rate(struct engine *e, uint64_t conversation, float tokens_per_second);
+// To be changed at will; the requests in it and `running` and `queue` are kept by the engine.
+struct engine_figures *script_engine_figures(struct engine *e);
+
+// What the chat asked for: NULL when nothing was submitted for that conversation.
+const struct sampling *script_engine_sampling(const struct engine *e, uint64_t conversation);
+const char *script_engine_prompt(const struct engine *e, uint64_t conversation); // "role: text" of its messages, by line
+
+#endif

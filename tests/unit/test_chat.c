@@ -1,0 +1,504 @@
+// The chat controller between an engine that plays a script and a screen that plays a person; the clock stands still unless
+// a test moves it.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "app/chat.h"
+#include "app/store.h"
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+
+// ---- an engine that does what it is told ----
+
+static struct {
+    int fd;
+    struct engine_event events[64];
+    int n_events, next_event;
+    uint64_t n_requests, cancelled, focused, forgotten;
+    char prompt[4096]; // of the last request: "role: text|role: text|"
+    struct sampling sampling, changed;
+    uint64_t changed_request;
+    struct engine_figures figures;
+} engine;
+
+uint64_t engine_submit(struct engine *e, const struct request_params *p) {
+    (void)e;
+    engine.prompt[0] = 0;
+    for (int i = 0; i < p->n_messages; i++) {
+        size_t used = strlen(engine.prompt);
+        snprintf(engine.prompt + used, sizeof engine.prompt - used, "%s: %s|", p->messages[i].role,
+                 p->messages[i].text);
+    }
+    engine.sampling = p->sampling;
+    return ++engine.n_requests;
+}
+void engine_cancel(struct engine *e, uint64_t request) { (void)e, engine.cancelled = request; }
+void engine_set_sampling(struct engine *e, uint64_t request, const struct sampling *s) {
+    (void)e, engine.changed_request = request, engine.changed = *s;
+}
+void engine_focus(struct engine *e, uint64_t conversation) { (void)e, engine.focused = conversation; }
+void engine_forget(struct engine *e, uint64_t conversation) { (void)e, engine.forgotten = conversation; }
+bool engine_poll(struct engine *e, struct engine_event *out) {
+    (void)e;
+    if (engine.next_event == engine.n_events) return false;
+    *out = engine.events[engine.next_event++];
+    return true;
+}
+int engine_event_fd(const struct engine *e) { return (void)e, engine.fd; }
+const struct engine_figures *engine_figures(struct engine *e) { return (void)e, &engine.figures; }
+
+// The rest of the engine's interface, which the controller does not use.
+struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st) {
+    (void)m, (void)p, (void)st;
+    return NULL;
+}
+void engine_close(struct engine *e) { (void)e; }
+bool engine_wait(struct engine *e, struct engine_event *out, int timeout_ms) {
+    return (void)timeout_ms, engine_poll(e, out);
+}
+bool engine_logits(struct engine *e, const int32_t *ids, int n, float *out, struct status *st) {
+    (void)e, (void)ids, (void)n, (void)out, (void)st;
+    return false;
+}
+
+// ---- a screen that remembers what it was shown ----
+
+static struct {
+    struct ui_command commands[16];
+    int n_commands, next_command, draws;
+    struct screen_view view;
+    struct view_chat chats[32];
+    struct view_message messages[32];
+    char status[512], composer[256];
+    bool ended;
+} screen;
+
+struct screen *screen_open(const struct screen_options *o, struct status *st) {
+    (void)o, (void)st;
+    return (struct screen *)&screen;
+}
+void screen_close(struct screen *s) { (void)s; }
+bool screen_input(struct screen *s, struct ui_command *out) {
+    (void)s;
+    if (screen.next_command == screen.n_commands) return false;
+    *out = screen.commands[screen.next_command++];
+    return true;
+}
+bool screen_ended(const struct screen *s) { return (void)s, screen.ended; }
+void screen_draw(struct screen *s, const struct screen_view *v) {
+    (void)s;
+    screen.draws++;
+    screen.view = *v;
+    memcpy(screen.chats, v->chats, (size_t)v->n_chats * sizeof *v->chats);
+    if (v->n_messages) memcpy(screen.messages, v->messages, (size_t)v->n_messages * sizeof *v->messages);
+    snprintf(screen.status, sizeof screen.status, "%s", v->status ? v->status : "");
+}
+int screen_timeout(const struct screen *s) { return (void)s, screen.next_command < screen.n_commands ? 0 : -1; }
+void screen_resized(struct screen *s) { (void)s; }
+void screen_suspend(struct screen *s) { (void)s; }
+void screen_set_composer(struct screen *s, const char *text) {
+    (void)s, snprintf(screen.composer, sizeof screen.composer, "%s", text);
+}
+const char *screen_theme(const struct screen *s) { return (void)s, "ember"; }
+uint32_t screen_boxes(const struct screen *s) { return (void)s, 1u << 2 | 1u << 4; }
+bool screen_ascii(const struct screen *s) { return (void)s, true; }
+bool screen_copy(struct screen *s, const char *text, size_t size, char how[128]) {
+    (void)s;
+    snprintf(how, 128, "copied %.*s", (int)size, text);
+    return true;
+}
+
+// ---- the chat under test ----
+
+static uint64_t now;
+static struct settings settings;
+static struct chat *chat;
+static char folder[64], *store_path, *config_path;
+
+static void step(void) { assert_true(chat_step(chat, 0)); }
+
+static void pass(double seconds) {
+    now += (uint64_t)(seconds * 1e9);
+    clock_freeze(now);
+    step();
+}
+
+static void act(enum ui_command_id id, int number, const char *text) {
+    screen.n_commands = screen.next_command = 0;
+    screen.commands[screen.n_commands++] = (struct ui_command){id, number, text};
+    pass(0.05);
+}
+
+static void happen(struct engine_event event) {
+    engine.n_events = engine.next_event = 0;
+    engine.events[engine.n_events++] = event;
+    pass(0.05);
+}
+
+static void say(uint64_t conversation, uint64_t request, const char *text) {
+    struct engine_event event = {.kind = EVENT_TEXT, .conversation = conversation, .request = request, .token = 1};
+    event.size = strlen(text);
+    memcpy(event.text, text, event.size);
+    happen(event);
+}
+
+static void end(uint64_t conversation, uint64_t request, enum request_state state, enum finish_reason reason,
+                const char *text) {
+    struct engine_event event = {.kind = EVENT_STATE, .conversation = conversation, .request = request, .state = state,
+                                 .reason = reason, .n_prompt = 10, .n_generated = 3};
+    snprintf(event.text, sizeof event.text, "%s", text);
+    happen(event);
+}
+
+static void open_chat(void) {
+    static const struct format_share formats[] = {{"Q4_0", 1, 1}};
+    static const struct model_info info = {.name = "Tiny 1B", .formats = formats, .n_formats = 1, .n_context = 4096};
+    struct status st = {0};
+    struct chat_params params = {.info = &info,
+                                 .settings = &settings,
+                                 .config_path = config_path,
+                                 .store_path = store_path,
+                                 .screen = {.input_fd = -1, .output_fd = -1}};
+    chat = chat_open(&params, &st);
+    assert_non_null(chat);
+    pass(0.05);
+}
+
+static int setup(void **state) {
+    (void)state;
+    memset(&engine, 0, sizeof engine);
+    memset(&screen, 0, sizeof screen);
+    engine.fd = eventfd(0, 0);
+    settings = settings_default();
+    strcpy(folder, "/tmp/confab-test-XXXXXX");
+    if (!mkdtemp(folder)) return -1;
+    store_path = xasprintf("%s/confab.db", folder);
+    config_path = xasprintf("%s/config", folder);
+    now = 1000000000;
+    clock_freeze(now);
+    open_chat();
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    chat_close(chat, NULL);
+    settings_free(&settings);
+    char *command = xasprintf("rm -rf '%s'", folder);
+    int result = system(command);
+    free(command), free(store_path), free(config_path);
+    close(engine.fd);
+    return result;
+}
+
+static void assert_message(int index, enum view_role role, const char *text) {
+    assert_true(index < screen.view.n_messages);
+    assert_int_equal(screen.messages[index].role, role);
+    assert_int_equal(screen.messages[index].size, strlen(text));
+    assert_memory_equal(screen.messages[index].text, text, strlen(text));
+}
+
+static bool config_has(const char *line) {
+    FILE *in = fopen(config_path, "r");
+    char text[256];
+    bool found = false;
+    while (in && fgets(text, sizeof text, in)) found |= !strcmp(text, line);
+    if (in) fclose(in);
+    return found;
+}
+
+// ---- tests ----
+
+static void test_an_answer_streams(void **state) {
+    (void)state;
+    assert_string_equal(screen.view.model_name, "Tiny 1B Q4_0");
+    assert_string_equal(screen.view.model_short, "Tiny");
+    assert_string_equal(screen.chats[0].title, "New chat");
+    act(COMMAND_SEND, -1, "Hello\nthere");
+    assert_string_equal(engine.prompt, "user: Hello\nthere|");
+    assert_message(0, VIEW_USER, "Hello\nthere");
+    assert_string_equal(screen.chats[0].title, "Hello");
+    assert_true(screen.chats[0].busy);
+    assert_true(screen.messages[1].streaming);
+    say(1, 1, "Good ");
+    say(1, 1, "day");
+    assert_message(1, VIEW_MODEL, "Good day");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    assert_false(screen.messages[1].streaming);
+    assert_false(screen.chats[0].busy);
+    assert_string_equal(screen.messages[1].note, "40.0 tok/s · 3 tokens · first 50 ms");
+    assert_int_equal(screen.view.context_used, 13);
+    act(COMMAND_SEND, -1, "More");
+    assert_string_equal(engine.prompt, "user: Hello\nthere|assistant: Good day|user: More|");
+}
+
+static void test_the_system_prompt_comes_first(void **state) {
+    (void)state;
+    assert_true(setting_parse(&settings, SETTING_system, "Be brief.", NULL));
+    act(COMMAND_SEND, -1, "Hi");
+    assert_string_equal(engine.prompt, "system: Be brief.|user: Hi|");
+}
+
+static void test_chats_answer_at_the_same_time(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "one");
+    act(COMMAND_NEW, -1, NULL);
+    assert_int_equal(engine.focused, 2);
+    act(COMMAND_SEND, -1, "two");
+    assert_int_equal(screen.view.n_chats, 2);
+    say(1, 1, "first");
+    say(2, 2, "second");
+    assert_message(1, VIEW_MODEL, "second");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    assert_true(screen.chats[1].unread);
+    act(COMMAND_NEXT, -1, NULL);
+    assert_message(1, VIEW_MODEL, "first");
+    assert_false(screen.chats[1].unread);
+    assert_int_equal(engine.focused, 1);
+    act(COMMAND_STOP_ALL, -1, NULL);
+    assert_int_equal(engine.cancelled, 2);
+}
+
+static void test_regenerating_makes_versions(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    say(1, 1, "old");
+    act(COMMAND_REGENERATE, -1, NULL); // not while it answers
+    assert_int_equal(engine.n_requests, 1);
+    assert_true(screen.view.status_bad);
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    act(COMMAND_REGENERATE, -1, NULL);
+    assert_string_equal(engine.prompt, "user: q|");
+    say(1, 2, "new");
+    assert_message(1, VIEW_MODEL, "new");
+    assert_int_equal(screen.messages[1].version, 2);
+    assert_int_equal(screen.messages[1].n_versions, 2);
+    act(COMMAND_VERSION_PREVIOUS, -1, NULL);
+    assert_message(1, VIEW_MODEL, "old");
+    say(1, 2, "er"); // goes on out of sight
+    act(COMMAND_VERSION_NEXT, -1, NULL);
+    assert_message(1, VIEW_MODEL, "newer");
+}
+
+static void test_a_failure_is_shown_and_nothing_ends(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    say(1, 1, "so far");
+    end(1, 1, REQUEST_FAILED, FINISH_ERROR, "the logits are not numbers");
+    assert_message(1, VIEW_MODEL, "so far");
+    assert_message(2, VIEW_NOTICE, "the logits are not numbers");
+    act(COMMAND_REGENERATE, -1, NULL);
+    end(1, 2, REQUEST_FAILED, FINISH_ERROR, "again");
+    assert_message(1, VIEW_NOTICE, "again");
+    assert_int_equal(screen.view.n_messages, 2);
+    act(COMMAND_SEND, -1, "more"); // the answer of which nothing came is left out
+    assert_string_equal(engine.prompt, "user: q|user: more|");
+}
+
+static void test_a_message_to_a_busy_chat_is_kept(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    act(COMMAND_SEND, -1, "too early");
+    assert_string_equal(screen.composer, "too early");
+    assert_int_equal(engine.n_requests, 1);
+    act(COMMAND_INTERRUPT, -1, NULL);
+    assert_int_equal(engine.cancelled, 1);
+    end(1, 1, REQUEST_CANCELLED, FINISH_CANCELLED, "");
+    assert_non_null(strstr(screen.messages[1].note, "stopped"));
+}
+
+static void test_a_knob_reaches_the_running_answer(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    act(COMMAND_KNOB_SET, -1, "1.5");
+    assert_int_equal(engine.changed_request, 1);
+    assert_true(engine.changed.temperature == 1.5f);
+    assert_string_equal(screen.status, "temp 1.50, from the next token on");
+    assert_true(config_has("temp = 1.5\n"));
+    act(COMMAND_KNOB_UP, -1, NULL);
+    assert_true(engine.changed.temperature > 1.54f && engine.changed.temperature < 1.56f);
+    act(COMMAND_KNOB_SET, -1, "hot");
+    assert_true(screen.view.status_bad);
+    act(COMMAND_KNOB_NEXT, -1, NULL);
+    assert_int_equal(screen.view.knob, KNOB_top_p);
+    act(COMMAND_KNOB_RESET_ALL, -1, NULL);
+    assert_true(engine.changed.temperature == sampling_default().temperature);
+    act(COMMAND_KNOB_PREVIOUS, -1, NULL);
+    act(COMMAND_KNOB_DOWN, -1, NULL);
+    act(COMMAND_NEW, -1, NULL); // begins with what was set last
+    act(COMMAND_SEND, -1, "q2");
+    assert_true(engine.sampling.temperature == engine.changed.temperature);
+}
+
+static void test_settings_of_the_screen_are_saved(void **state) {
+    (void)state;
+    act(COMMAND_THEME, -1, NULL);
+    assert_string_equal(screen.status, "theme ember");
+    act(COMMAND_BOX_1, -1, NULL);
+    act(COMMAND_ASCII, -1, NULL);
+    assert_true(config_has("theme = ember\n"));
+    assert_true(config_has("boxes = 24\n"));
+    assert_true(config_has("ascii = yes\n"));
+}
+
+static void test_rename_delete_and_copy(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    say(1, 1, "answer");
+    act(COMMAND_COPY, -1, NULL);
+    assert_string_equal(screen.status, "copied answer");
+    act(COMMAND_RENAME, -1, "Mine");
+    assert_string_equal(screen.chats[0].title, "Mine");
+    act(COMMAND_DELETE, -1, NULL);
+    assert_int_equal(engine.cancelled, 1);
+    assert_int_equal(engine.forgotten, 1);
+    assert_int_equal(screen.view.n_chats, 1);
+    assert_string_equal(screen.chats[0].title, "New chat");
+    say(1, 1, "late"); // of a chat that is gone
+    assert_int_equal(screen.view.n_messages, 0);
+}
+
+static void test_conversations_come_back(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "first question");
+    say(1, 1, "first answer");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    act(COMMAND_NEW, -1, NULL);
+    act(COMMAND_SEND, -1, "second question");
+    say(2, 2, "half an ans");
+    assert_true(chat_close(chat, NULL)); // what came so far is kept
+    open_chat();
+    assert_int_equal(screen.view.n_chats, 3);
+    assert_string_equal(screen.chats[1].title, "second question");
+    act(COMMAND_NEXT, -1, NULL);
+    assert_message(1, VIEW_MODEL, "half an ans");
+    assert_non_null(strstr(screen.messages[1].note, "stopped"));
+    act(COMMAND_NEXT, 2, NULL); // a click on the third
+    assert_message(1, VIEW_MODEL, "first answer");
+    assert_int_equal(screen.view.context_used, 13);
+}
+
+static int visited_bytes;
+static void visit(void *context, struct conversation *c) {
+    struct store *s = context;
+    struct status st = {0};
+    assert_true(store_read(s, c, &st));
+    visited_bytes = (int)c->messages[c->count - 1].size;
+    conversation_close(c);
+}
+
+// The bytes of the last message as another program sees them in the store.
+static int saved_bytes(void) {
+    struct status st = {0};
+    struct sampling initial = sampling_default();
+    struct store *s = store_open(store_path, &st);
+    assert_non_null(s);
+    assert_true(store_list(s, &initial, visit, s, &st));
+    store_close(s);
+    return visited_bytes;
+}
+
+static void test_a_partial_answer_is_saved_every_second(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    for (int i = 0; i < 30; i++) say(1, 1, "word ");
+    int saved = saved_bytes();
+    assert_true(saved > 0 && saved <= 150);
+    pass(1);
+    assert_int_equal(saved_bytes(), 150);
+}
+
+static void test_an_idle_chat_draws_nothing(void **state) {
+    (void)state;
+    pass(5);
+    int draws = screen.draws;
+    for (int i = 0; i < 20; i++) pass(1);
+    assert_int_equal(screen.draws, draws);
+}
+
+static void test_drawing_keeps_to_sixty_a_second(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    int draws = screen.draws;
+    for (int i = 0; i < 1000; i++) { // one second
+        engine.n_events = engine.next_event = 0;
+        engine.events[engine.n_events++] = (struct engine_event){
+            .kind = EVENT_TEXT, .conversation = 1, .request = 1, .token = 1, .size = 1, .text = "x"};
+        pass(0.001);
+    }
+    assert_true(screen.draws - draws <= 60);
+    assert_true(screen.draws - draws >= 50);
+}
+
+static void test_histories_move_while_something_runs(void **state) {
+    (void)state;
+    engine.figures.running = 1;
+    engine.figures.decode_now = 40;
+    act(COMMAND_SEND, -1, "q");
+    for (int i = 0; i < 20; i++) pass(0.25);
+    int samples = screen.view.decode.count;
+    assert_true(samples >= 19);
+    assert_true(screen.view.decode.values[samples - 1] == 40);
+    engine.figures.running = 0;
+    engine.figures.decode_now = 0;
+    for (int i = 0; i < 20; i++) pass(0.25);
+    assert_true(screen.view.decode.values[screen.view.decode.count - 1] == 0);
+    int after = screen.view.decode.count;
+    for (int i = 0; i < 20; i++) pass(0.25);
+    assert_int_equal(screen.view.decode.count, after);
+}
+
+static void test_quitting_and_losing_the_terminal_end_it(void **state) {
+    (void)state;
+    screen.ended = true;
+    assert_false(chat_step(chat, 0));
+    screen.ended = false;
+    screen.n_commands = screen.next_command = 0;
+    screen.commands[screen.n_commands++] = (struct ui_command){COMMAND_QUIT, -1, NULL};
+    assert_false(chat_step(chat, 0));
+}
+
+static void test_a_store_that_cannot_open_is_said(void **state) {
+    (void)state;
+    chat_close(chat, NULL);
+    free(store_path);
+    store_path = xstrdup("/proc/nothing/confab.db");
+    open_chat();
+    assert_true(screen.view.status_bad);
+    assert_non_null(strstr(screen.status, "not saved"));
+    act(COMMAND_SEND, -1, "still works");
+    assert_message(0, VIEW_USER, "still works");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_an_answer_streams),
+        TEST(test_the_system_prompt_comes_first),
+        TEST(test_chats_answer_at_the_same_time),
+        TEST(test_regenerating_makes_versions),
+        TEST(test_a_failure_is_shown_and_nothing_ends),
+        TEST(test_a_message_to_a_busy_chat_is_kept),
+        TEST(test_a_knob_reaches_the_running_answer),
+        TEST(test_settings_of_the_screen_are_saved),
+        TEST(test_rename_delete_and_copy),
+        TEST(test_conversations_come_back),
+        TEST(test_a_partial_answer_is_saved_every_second),
+        TEST(test_an_idle_chat_draws_nothing),
+        TEST(test_drawing_keeps_to_sixty_a_second),
+        TEST(test_histories_move_while_something_runs),
+        TEST(test_quitting_and_losing_the_terminal_end_it),
+        TEST(test_a_store_that_cannot_open_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,270 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <readline/readline.h>
+
+#include "engine/base/panic.h"
+#include "screen_text.h"
+#include "ui/composer.h"
+
+// readline initialises itself once a process, so all tests share a composer; each begins with it empty.
+static struct composer *composer;
+static char history_path[] = "/tmp/confab-history-XXXXXX";
+
+static void type(const char *keys) { composer_bytes(composer, keys, strlen(keys)); }
+
+static void paste(const char *text) { composer_paste(composer, text, strlen(text)); }
+
+// What the composer draws, and where the cursor is.
+static void check_drawn(int width, int height, const char *expected, int x, int y) {
+    struct canvas c;
+    int cursor_x = -1, cursor_y = -1;
+    canvas_open(&c, width, height);
+    composer_draw(composer, &c, (struct rect){0, 0, width, height}, &cursor_x, &cursor_y);
+    char *text = canvas_as_text(&c);
+    assert_string_equal(text, expected);
+    assert_int_equal(cursor_x, x);
+    assert_int_equal(cursor_y, y);
+    free(text);
+    canvas_close(&c);
+}
+
+static void check_taken(const char *expected) {
+    const char *taken = composer_take(composer);
+    assert_non_null(taken);
+    assert_string_equal(taken, expected);
+    assert_true(composer_empty(composer));
+}
+
+static int empty(void **state) {
+    (void)state;
+    composer_clear(composer);
+    rl_variable_bind("editing-mode", "emacs");
+    return 0;
+}
+
+static void test_typing_and_taking(void **state) {
+    (void)state;
+    type("hello");
+    check_drawn(20, 1, "hello\n", 5, 0);
+    check_taken("hello");
+    check_drawn(20, 1, "Write here\n", 0, 0);
+    assert_null(composer_take(composer));
+    type("   ");
+    assert_null(composer_take(composer));
+}
+
+static void test_readline_edits(void **state) {
+    (void)state;
+    type("one two three\033b\033b\027"); // back two words, kill the one before
+    check_drawn(20, 1, "two three\n", 0, 0);
+    type("\005 \031"); // end of line, yank
+    check_taken("two three one ");
+    type("abc\001X\006\004"); // beginning, insert, forward, delete
+    check_taken("Xac");
+    type("gone\025\037"); // kill the line, undo
+    check_taken("gone");
+}
+
+static void test_cursor_on_wide_and_combining(void **state) {
+    (void)state;
+    type("日本e\xcc\x81x");
+    check_drawn(20, 1, "日本e\xcc\x81x\n", 6, 0);
+    type("\002");
+    check_drawn(20, 1, "日本e\xcc\x81x\n", 5, 0);
+    type("\002\002");
+    check_drawn(20, 1, "日本e\xcc\x81x\n", 2, 0);
+    type("\010");
+    check_taken("本e\xcc\x81x");
+}
+
+static void test_several_lines_and_wrapping(void **state) {
+    (void)state;
+    type("one");
+    composer_newline(composer);
+    check_drawn(20, 3, "one\n\n\n", 0, 1);
+    type("a long line of words");
+    assert_int_equal(composer_lines(composer, 12), 3); // one column is the cursor's
+    check_drawn(12, 4, "one\na long line\nof words\n\n", 8, 2);
+    assert_true(composer_up(composer));
+    assert_true(composer_up(composer));
+    type("!");
+    assert_false(composer_up(composer));
+    check_taken("one!\na long line of words");
+}
+
+static void test_scrolls_to_the_cursor(void **state) {
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        if (i) composer_newline(composer);
+        type((char[]){(char)('0' + i), 0});
+    }
+    check_drawn(10, 3, "3        ▲\n4\n5\n", 1, 2);
+    while (composer_up(composer)) {}
+    check_drawn(10, 3, "0\n1\n2        ▼\n", 1, 0);
+}
+
+static void test_paste_is_one_edit_and_sends_nothing(void **state) {
+    (void)state;
+    type("see ");
+    paste("a\r\nb\rc\n");
+    assert_false(composer_empty(composer));
+    type("\037"); // one undo takes it away
+    check_taken("see ");
+    paste("x\ty\xff");
+    check_taken("x\ty\xef\xbf\xbd");
+}
+
+static void test_long_paste_is_folded_and_comes_back(void **state) {
+    (void)state;
+    char text[2000] = "", all[2100];
+    for (int i = 0; i < 120; i++) sprintf(text + strlen(text), "line %d\n", i);
+    type("see ");
+    paste(text);
+    type(" ok");
+    check_drawn(40, 1, "see [pasted 120 lines] ok\n", 25, 0);
+    type("\002\002\002\002"); // the mark is one character
+    check_drawn(40, 1, "see [pasted 120 lines] ok\n", 4, 0);
+    type("\004");
+    check_drawn(40, 1, "see  ok\n", 4, 0);
+    type("\037"); // undone, it is back as a whole
+    check_drawn(40, 1, "see [pasted 120 lines] ok\n", 22, 0);
+    sprintf(all, "see %s ok", text);
+    check_taken(all);
+    paste("\xf4\x8f\x80\x80"); // the mark's own code point from outside stands for nothing
+    check_taken("\xef\xbf\xbd");
+}
+
+static void test_history(void **state) {
+    (void)state;
+    type("first");
+    composer_newline(composer);
+    type("of \\two");
+    check_taken("first\nof \\two");
+    type("second");
+    check_taken("second");
+    assert_false(composer_up(composer));
+    type("\033[A\033[A");
+    check_taken("first\nof \\two");
+    type("\033[A edited"); // an edit that is given up leaves the history as it was
+    composer_clear(composer);
+    type("\033[A");
+    check_taken("first\nof \\two");
+    FILE *file = fopen(history_path, "r");
+    char text[4096] = "";
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    assert_non_null(strstr(text, "first\\nof \\\\two\nsecond\nfirst\\nof \\\\two\n"));
+}
+
+static void test_history_is_read_again(void **state) {
+    (void)state;
+    paste("kept over\tthe end");
+    check_taken("kept over\tthe end");
+    composer_close(composer);
+    composer = composer_open(history_path);
+    type("\033[A");
+    check_taken("kept over\tthe end");
+}
+
+static void test_search_ends_with_enter_and_sends_nothing(void **state) {
+    (void)state;
+    type("needle in hay");
+    check_taken("needle in hay");
+    type("other");
+    check_taken("other");
+    type("\022need");
+    assert_true(composer_searching(composer));
+    check_drawn(60, 1, "(reverse-i-search)`need': needle in hay\n", 26, 0);
+    assert_null(composer_take(composer));
+    assert_false(composer_searching(composer));
+    check_taken("needle in hay");
+}
+
+static void test_vi_mode(void **state) {
+    (void)state;
+    rl_variable_bind("editing-mode", "vi");
+    type("one two");
+    type("\033");
+    type("bdwip");
+    check_taken("onep ");
+    type("abc\033");
+    type("0r");
+    type("Z"); // the character that r asks for comes with the next key
+    check_taken("Zbc");
+    type("word\0330"); // ESC and the next key in one read
+    type("iX");
+    check_taken("Xword");
+}
+
+static void test_keys_that_nothing_is_bound_to_insert_nothing(void **state) {
+    (void)state;
+    composer_sequence(composer, "\033[24~", 5);
+    composer_sequence(composer, "\033[1;6A", 6);
+    assert_true(composer_empty(composer));
+    type("ab");
+    composer_sequence(composer, "\033[D", 3);
+    composer_sequence(composer, "\033[3~", 4);
+    check_taken("a");
+}
+
+static void test_other_ways_to_end_a_line_keep_it(void **state) {
+    (void)state;
+    type("kept\n"); // accept-line by C-j
+    check_taken("kept");
+    type("\004"); // end of file on an empty line
+    type("x");
+    check_taken("x");
+    type("\033\033\033[\021"); // quoted insert of nothing yet, after a broken sequence
+    type("y");
+    assert_false(composer_empty(composer));
+}
+
+static void test_set_and_clear(void **state) {
+    (void)state;
+    type("old");
+    composer_set(composer, "new text");
+    check_drawn(20, 1, "new text\n", 8, 0);
+    composer_clear(composer);
+    assert_true(composer_empty(composer));
+    type("\031"); // what was cleared can be yanked
+    check_taken("new text");
+}
+
+int main(void) {
+    setenv("LC_ALL", "C.UTF-8", 1);
+    setenv("INPUTRC", "/dev/null", 1);
+    setenv("TERM", "xterm-256color", 1);
+    int fd = mkstemp(history_path);
+    if (fd >= 0) close(fd);
+    composer = composer_open(history_path);
+#define TEST(f) cmocka_unit_test_setup(f, empty)
+    const struct CMUnitTest tests[] = {
+        TEST(test_typing_and_taking),
+        TEST(test_readline_edits),
+        TEST(test_cursor_on_wide_and_combining),
+        TEST(test_several_lines_and_wrapping),
+        TEST(test_scrolls_to_the_cursor),
+        TEST(test_paste_is_one_edit_and_sends_nothing),
+        TEST(test_long_paste_is_folded_and_comes_back),
+        TEST(test_history),
+        TEST(test_history_is_read_again),
+        TEST(test_search_ends_with_enter_and_sends_nothing),
+        TEST(test_vi_mode),
+        TEST(test_keys_that_nothing_is_bound_to_insert_nothing),
+        TEST(test_other_ways_to_end_a_line_keep_it),
+        TEST(test_set_and_clear),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    composer_close(composer);
+    unlink(history_path);
+    return failed;
+}

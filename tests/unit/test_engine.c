@@ -1,0 +1,485 @@
+// The engine from outside: text in, events and figures out, over the toy backend and over the real one.
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/base/panic.h"
+#include "engine/model_file.h"
+#include "tests/unit/shared_files.h"
+#include "tests/unit/tiny_model.h"
+#include "tests/unit/toy_backend.h"
+
+enum { MOST = 512 };
+
+struct answer_text {
+    char *text;
+    size_t size;
+    enum request_state state;
+    enum finish_reason reason;
+    int n_prompt, n_reused, n_generated, n_tokens, times_pending;
+    char message[512];
+};
+
+struct bench {
+    void *bytes;
+    struct model_file *file;
+    struct engine *engine;
+    struct answer_text answers[MOST];
+    int open_requests;
+};
+
+static struct bench *bench_open_file(struct model_file *file, const struct backend_ops *ops, struct engine_params p) {
+    struct bench *b = xcalloc(1, sizeof *b);
+    struct status st = {0};
+    toy_reset();
+    b->file = file;
+    if (!p.n_threads) p.n_threads = 2;
+    b->engine = engine_open_on(b->file, &p, ops, &st);
+    if (!b->engine) fail_msg("%s", st.text);
+    return b;
+}
+
+static struct bench *bench_open(struct tiny_model_options o, const struct backend_ops *ops, struct engine_params p) {
+    struct status st = {0};
+    size_t size;
+    void *bytes = tiny_model_bytes(o, &size);
+    struct model_file *file = model_file_open_memory("tiny.gguf", bytes, size, &st);
+    if (!file) fail_msg("%s", st.text);
+    struct bench *b = bench_open_file(file, ops, p);
+    b->bytes = bytes;
+    return b;
+}
+
+static void bench_close(struct bench *b) {
+    engine_close(b->engine);
+    model_file_close(b->file);
+    free(b->bytes);
+    for (int i = 0; i < MOST; i++) free(b->answers[i].text);
+    free(b);
+}
+
+static struct sampling greedy(void) {
+    struct sampling s = sampling_default();
+    s.temperature = 0;
+    s.repeat_penalty = 1;
+    return s;
+}
+
+static uint64_t ask_raw(struct bench *b, uint64_t conversation, const char *text, int n) {
+    struct request_params p = {
+        .conversation = conversation, .raw = text, .sampling = greedy(), .max_tokens = n, .ignore_end = true};
+    b->open_requests++;
+    return engine_submit(b->engine, &p);
+}
+
+static void note(struct bench *b, const struct engine_event *e) {
+    assert_true(e->request > 0 && e->request < MOST);
+    struct answer_text *a = &b->answers[e->request];
+    if (e->kind == EVENT_TEXT) {
+        a->n_tokens += e->token >= 0;
+        assert_true(e->size < sizeof e->text);
+        assert_int_equal(utf8_incomplete(e->text, e->size), 0);
+        a->text = xrealloc(a->text, a->size + e->size + 1);
+        memcpy(a->text + a->size, e->text, e->size + 1);
+        a->size += e->size;
+        return;
+    }
+    a->state = e->state;
+    a->reason = e->reason;
+    a->n_prompt = e->n_prompt, a->n_reused = e->n_reused, a->n_generated = e->n_generated;
+    a->times_pending += e->state == REQUEST_PENDING;
+    if (e->state == REQUEST_FAILED) snprintf(a->message, sizeof a->message, "%s", e->text);
+    if (e->state >= REQUEST_FINISHED) b->open_requests--;
+}
+
+static void wait_for_all(struct bench *b) {
+    struct engine_event e;
+    while (b->open_requests) {
+        if (!engine_wait(b->engine, &e, 60000)) fail_msg("no event for a minute, %d requests open", b->open_requests);
+        note(b, &e);
+    }
+}
+
+static const char *answer_alone(struct bench *b, const char *text, int n) {
+    uint64_t id = ask_raw(b, 1, text, n);
+    wait_for_all(b);
+    assert_int_equal(b->answers[id].state, REQUEST_FINISHED);
+    return b->answers[id].text;
+}
+
+// ---- text ----
+
+static void test_streams_the_text_of_the_tokens(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
+    uint64_t id = ask_raw(b, 1, "one two", 200);
+    wait_for_all(b);
+    struct answer_text *a = &b->answers[id];
+    assert_int_equal(a->reason, FINISH_LENGTH);
+    assert_int_equal(a->n_generated, 200);
+    assert_int_equal(a->n_tokens, 200); // each token once, long or split ones too
+    // The same by hand: ids, the toy's continuation, bytes, valid UTF-8.
+    int n_vocab = model_file_info(b->file)->n_vocab;
+    size_t count, size;
+    int32_t *ids = model_file_tokenize(b->file, "one two", 7, true, &count), with_bos[64], next[200];
+    with_bos[0] = tokenizer_bos(b->file->tokenizer);
+    memcpy(with_bos + 1, ids, count * sizeof *ids);
+    toy_continue(with_bos, (int)count + 1, n_vocab, next, 200);
+    assert_int_equal(a->n_prompt, count + 1);
+    char expected[8192], *at = expected;
+    struct utf8_stream stream = {0};
+    for (int i = 0; i < 200; i++) {
+        struct span piece = tokenizer_piece(b->file->tokenizer, next[i], false);
+        if (piece.size) at += utf8_stream_push(&stream, piece.data, piece.size, at);
+    }
+    at += utf8_stream_finish(&stream, at);
+    size = (size_t)(at - expected);
+    assert_int_equal(a->size, size);
+    assert_memory_equal(a->text, expected, size);
+    free(ids);
+    bench_close(b);
+}
+
+static void test_reports_alternatives(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
+    ask_raw(b, 1, "x", 5);
+    struct engine_event e;
+    int texts = 0;
+    while (b->open_requests) {
+        assert_true(engine_wait(b->engine, &e, 60000));
+        note(b, &e);
+        if (e.kind != EVENT_TEXT || e.token < 0) continue;
+        texts++;
+        assert_int_equal(e.n_alternatives, SAMPLING_TOP);
+        assert_int_equal(e.alternatives[0].id, e.token); // greedy
+        assert_true(e.probability == e.alternatives[0].probability);
+        for (int i = 1; i < SAMPLING_TOP; i++)
+            assert_true(e.alternatives[i].probability <= e.alternatives[i - 1].probability);
+        assert_true(e.entropy > 0);
+    }
+    assert_int_equal(texts, 5);
+    bench_close(b);
+}
+
+static void test_chat_template_and_end_token(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){.pre = "gpt-2", .chat_template = TINY_CHATML},
+                                 &toy_backend, (struct engine_params){0});
+    const struct tokenizer *t = b->file->tokenizer;
+    int32_t end = tokenizer_find(t, "<|im_end|>", 10);
+    struct engine_message messages[] = {{"user", "say <|im_end|> please"}};
+    struct request_params p = {
+        .conversation = 1, .messages = messages, .n_messages = 1, .sampling = greedy(), .max_tokens = 10};
+    toy.likely = end;
+    uint64_t id = engine_submit(b->engine, &p);
+    b->open_requests++;
+    wait_for_all(b);
+    assert_int_equal(b->answers[id].reason, FINISH_END);
+    assert_int_equal(b->answers[id].n_generated, 0);
+    // What a user types stays text: its ids alone hold no mark, and the prompt is as long as marks and text together.
+    struct token_list list = {0};
+    tokenizer_encode(t, "say <|im_end|> please", 21, false, &list);
+    for (size_t i = 0; i < list.count; i++) assert_int_not_equal(list.ids[i], end);
+    tokenizer_encode(t, "<|im_start|>user\n", 17, true, &list);
+    tokenizer_encode(t, "<|im_end|>\n<|im_start|>assistant\n", 33, true, &list);
+    assert_int_equal(b->answers[id].n_prompt, list.count);
+    free(list.ids);
+    bench_close(b);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){.kv_tokens = 64});
+    char text[400];
+    memset(text, 'q', sizeof text);
+    text[sizeof text - 1] = 0;
+    int32_t wrong[] = {3, 1 << 20};
+    uint64_t large = ask_raw(b, 1, text, 5);
+    struct request_params ids = {.conversation = 1, .ids = wrong, .n_ids = 2, .sampling = greedy()};
+    uint64_t out_of_range = engine_submit(b->engine, &ids);
+    b->open_requests += 1;
+    wait_for_all(b);
+    assert_int_equal(b->answers[large].state, REQUEST_FAILED);
+    assert_non_null(strstr(b->answers[large].message, "a conversation may have 64"));
+    assert_int_equal(b->answers[out_of_range].state, REQUEST_FAILED);
+    assert_non_null(strstr(b->answers[out_of_range].message, "token 1 of the prompt is 1048576"));
+    struct status st = {0};
+    assert_null(engine_open_on(b->file, &(struct engine_params){.kv_tokens = 1 << 30}, &toy_backend, &st));
+    assert_int_equal(st.code, STATUS_LIMIT);
+    bench_close(b);
+}
+
+static void test_sizes(void **state) {
+    (void)state;
+    const struct {
+        struct engine_params params;
+        int context, n_pages; // 0: whatever the machine allows, up to 16 conversations
+    } cases[] = {{{0}, 512, 0},
+                 {{.context = 100}, 100, 0},
+                 {{.context = 9999}, 512, 0},
+                 {{.kv_tokens = 65}, 96, 3},
+                 {{.kv_tokens = 128, .context = 50}, 50, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, cases[i].params);
+        const struct engine_figures *f = engine_figures(b->engine);
+        assert_int_equal(f->context, cases[i].context);
+        if (cases[i].n_pages)
+            assert_int_equal(f->n_pages, cases[i].n_pages);
+        else
+            assert_true(f->n_pages * f->page_tokens >= f->context && f->n_pages <= 16 * (f->context + 31) / 32);
+        assert_int_equal(f->kv_bytes, (uint64_t)f->n_pages * toy_backend.page_bytes(&b->file->model.spec, false));
+        bench_close(b);
+    }
+}
+
+static void test_logits(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
+    int n_vocab = model_file_info(b->file)->n_vocab;
+    const int32_t ids[] = {1, 5, 9, 5};
+    float *logits = xmalloc(2 * 4 * (size_t)n_vocab * sizeof *logits), *expected = logits + 4 * n_vocab;
+    struct status st = {0};
+    assert_true(engine_logits(b->engine, ids, 4, logits, &st));
+    for (int i = 0; i < 4; i++) toy_logits(ids, i + 1, n_vocab, expected + i * n_vocab);
+    assert_memory_equal(logits, expected, 4 * (size_t)n_vocab * sizeof *logits);
+    assert_false(engine_logits(b->engine, ids, 0, logits, &st));
+    free(logits);
+    bench_close(b);
+}
+
+// ---- many at once ----
+
+static const char *const openings[8] = {
+    "Once upon a time", "Once upon a day",        "The", "Lily had a dog", "In the park",
+    "Tom and Ben",      "It was a big, red ball", "Once"};
+
+static void eight_at_once(struct bench *alone, struct bench *together, int n) {
+    uint64_t ids[8];
+    for (int i = 0; i < 8; i++) ids[i] = ask_raw(together, (uint64_t)i + 1, openings[i], n);
+    wait_for_all(together);
+    for (int i = 0; i < 8; i++) {
+        const struct answer_text *a = &together->answers[ids[i]];
+        assert_int_equal(a->state, REQUEST_FINISHED);
+        assert_int_equal(a->n_generated, n);
+        assert_string_equal(a->text, answer_alone(alone, openings[i], n));
+    }
+}
+
+static void test_eight_at_once(void **state) {
+    (void)state;
+    struct bench *alone = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
+    struct bench *together =
+        bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){.prefill_chunk = 8});
+    eight_at_once(alone, together, 100);
+    bench_close(together);
+    together = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){.kv_tokens = 256});
+    eight_at_once(alone, together, 100);
+    assert_true(engine_figures(together->engine)->preemptions > 0);
+    bench_close(together);
+    bench_close(alone);
+}
+
+static void test_figures_after_work(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
+    toy.step_delay = 1000;
+    for (int i = 0; i < 4; i++) ask_raw(b, (uint64_t)i + 1, openings[i], 100);
+    float fastest = 0;
+    int most_rows = 0;
+    while (b->open_requests) {
+        struct engine_event e;
+        assert_true(engine_wait(b->engine, &e, 60000));
+        note(b, &e);
+        const struct engine_figures *f = engine_figures(b->engine);
+        if (f->decode_now > fastest) fastest = f->decode_now;
+        if (f->batch_decode_rows > most_rows) most_rows = f->batch_decode_rows;
+        assert_int_equal(f->pages_used + f->pages_kept + f->pages_free, f->n_pages);
+    }
+    assert_true(fastest > 0);
+    assert_true(most_rows > 0 && most_rows <= 4);
+    const struct engine_figures *f = engine_figures(b->engine);
+    for (int i = 0; f->decode_now > 0 && i < 600; i++) { // the last snapshot comes when the window has passed
+        usleep(100 * 1000);
+        f = engine_figures(b->engine);
+    }
+    assert_string_equal(f->backend, "toy");
+    assert_true(f->decode_now == 0 && f->prefill_now == 0 && f->bytes_per_second == 0);
+    assert_true(f->decode_peak >= fastest);
+    assert_int_equal(f->decode_tokens, 400);
+    assert_int_equal(f->first_token.count, 4);
+    assert_true(f->next_token.p50 > 0 && f->next_token.p50 <= f->next_token.p99);
+    assert_int_equal(f->running + f->queue, 0);
+    assert_int_equal(f->pages_used, 0);
+    assert_true(f->pages_kept > 0);
+    // From now on nothing moves, and nothing is computed.
+    uint64_t sequence = f->sequence;
+    struct timespec before, after;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+    usleep(300 * 1000);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+    assert_int_equal(engine_figures(b->engine)->sequence, sequence);
+    assert_true((after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec < 150000000L);
+    bench_close(b);
+}
+
+static void test_event_fd_and_cancel(void **state) {
+    (void)state;
+    struct bench *b =
+        bench_open((struct tiny_model_options){.n_context = 4096}, &toy_backend, (struct engine_params){0});
+    toy.step_delay = 2000;
+    struct pollfd fd = {.fd = engine_event_fd(b->engine), .events = POLLIN};
+    assert_int_equal(poll(&fd, 1, 0), 0);
+    uint64_t id = ask_raw(b, 1, "Once", 3000);
+    while (b->answers[id].n_tokens < 5) {
+        struct engine_event e;
+        assert_int_equal(poll(&fd, 1, 60000), 1);
+        while (engine_poll(b->engine, &e)) note(b, &e);
+    }
+    engine_cancel(b->engine, id);
+    wait_for_all(b);
+    assert_int_equal(b->answers[id].state, REQUEST_CANCELLED);
+    assert_true(b->answers[id].n_generated < 3000);
+    bench_close(b);
+}
+
+static void test_close_while_running(void **state) {
+    (void)state;
+    struct bench *b =
+        bench_open((struct tiny_model_options){.n_context = 4096}, &toy_backend, (struct engine_params){0});
+    for (int i = 0; i < 20; i++) ask_raw(b, 1, openings[i % 8], 3000);
+    usleep(20000);
+    ask_raw(b, 1, "late", 10); // may be discarded unread
+    bench_close(b);
+}
+
+// ---- stress: commands from another thread while events and figures are read here ----
+
+struct disturber {
+    struct bench *bench;
+    uint32_t random;
+    int submitted;
+};
+
+static void *disturb(void *argument) {
+    struct disturber *d = argument;
+    struct engine *e = d->bench->engine;
+    for (int i = 0; i < 600; i++) {
+        d->random = d->random * 1664525u + 1013904223u;
+        uint32_t what = d->random >> 24, pick = d->random >> 8 & 0xff;
+        struct sampling sampling = sampling_default();
+        sampling.temperature = (float)(pick % 20) / 10;
+        if (what < 70 && d->submitted < MOST - 1) {
+            struct engine_message messages[] = {{"system", "be brief"}, {"user", openings[pick % 8]}};
+            struct request_params p = {.conversation = 1 + pick % 6,
+                                       .sampling = sampling,
+                                       .max_tokens = 1 + (int)(pick % 60),
+                                       .time_limit = pick % 9 ? 0 : 0.01};
+            if (pick & 1)
+                p.raw = openings[pick / 2 % 8];
+            else
+                p.messages = messages, p.n_messages = 2;
+            engine_submit(e, &p);
+            d->submitted++;
+        } else if (what < 110)
+            engine_cancel(e, 1 + pick % (uint32_t)(d->submitted + 1));
+        else if (what < 140)
+            engine_focus(e, pick % 7);
+        else if (what < 160)
+            engine_forget(e, pick % 7);
+        else if (what < 200)
+            engine_set_sampling(e, 1 + pick % (uint32_t)(d->submitted + 1), &sampling);
+        else
+            usleep(pick);
+    }
+    return NULL;
+}
+
+static void test_random_commands(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){.chat_template = TINY_CHATML}, &toy_backend,
+                                 (struct engine_params){.kv_tokens = 400, .prefill_chunk = 16});
+    struct disturber d = {.bench = b, .random = 42};
+    pthread_t thread;
+    struct engine_event e;
+    assert_int_equal(pthread_create(&thread, NULL, disturb, &d), 0);
+    uint64_t last_sequence = 0;
+    for (int quiet = 0; quiet < 5;) {
+        bool any = engine_wait(b->engine, &e, 20);
+        if (any) note(b, &e);
+        const struct engine_figures *f = engine_figures(b->engine);
+        assert_true(f->sequence >= last_sequence);
+        assert_int_equal(f->pages_used + f->pages_kept + f->pages_free, f->n_pages);
+        last_sequence = f->sequence;
+        quiet = any ? 0 : quiet + 1;
+    }
+    pthread_join(thread, NULL);
+    b->open_requests += d.submitted; // counted down as they ended
+    wait_for_all(b);
+    for (int id = 1; id <= d.submitted; id++) assert_true(b->answers[id].state >= REQUEST_FINISHED);
+    bench_close(b);
+}
+
+// ---- the real backend ----
+
+static void test_real_backend_eight_at_once(void **state) {
+    (void)state;
+    const struct tiny_model_options models[] = {
+        {0}, {.family = TINY_QWEN3, .format = BLOCK_Q8_0}, {.family = TINY_QWEN2, .format = BLOCK_Q4_K, .tied = true}};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        struct bench *alone = bench_open(models[i], &cpu_backend, (struct engine_params){0});
+        struct bench *together =
+            bench_open(models[i], &cpu_backend, (struct engine_params){.kv_tokens = 256, .prefill_chunk = 16});
+        eight_at_once(alone, together, 80);
+        assert_true(engine_figures(together->engine)->preemptions > 0);
+        bench_close(together);
+        bench_close(alone);
+    }
+}
+
+static const char story[] =
+    ", there was a little girl named Lily. She loved to play outside in the park. One day, she saw a big, red ball. "
+    "She wanted to play with it, but it was too high.";
+
+static void test_trained_model_tells_its_story(void **state) {
+    (void)state;
+    const char *path = shared_file("models/stories260K-f32.gguf");
+    struct status st = {0};
+    struct bench *alone = bench_open_file(model_file_open(path, &st), &cpu_backend, (struct engine_params){0});
+    assert_memory_equal(answer_alone(alone, "Once upon a time", 100), story, sizeof story - 1);
+    struct bench *together =
+        bench_open_file(model_file_open(path, &st), &cpu_backend, (struct engine_params){.kv_tokens = 320});
+    eight_at_once(alone, together, 100);
+    assert_true(engine_figures(together->engine)->preemptions > 0);
+    bench_close(together);
+    bench_close(alone);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_streams_the_text_of_the_tokens),
+        cmocka_unit_test(test_reports_alternatives),
+        cmocka_unit_test(test_chat_template_and_end_token),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_logits),
+        cmocka_unit_test(test_eight_at_once),
+        cmocka_unit_test(test_figures_after_work),
+        cmocka_unit_test(test_event_fd_and_cancel),
+        cmocka_unit_test(test_close_while_running),
+        cmocka_unit_test(test_random_commands),
+        cmocka_unit_test(test_real_backend_eight_at_once),
+        cmocka_unit_test(test_trained_model_tells_its_story),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

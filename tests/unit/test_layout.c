@@ -1,0 +1,99 @@
+// The layout at every size from 1×1 to 260×80 and every set of boxes.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "ui/layout.h"
+
+enum { WIDEST = 260, TALLEST = 80, SETS = 1 << BOX_COUNT };
+
+static bool inside(struct rect a, struct rect b) {
+    return a.x >= b.x && a.y >= b.y && a.x + a.width <= b.x + b.width && a.y + a.height <= b.y + b.height;
+}
+
+static bool empty(struct rect r) {
+    return r.width <= 0 || r.height <= 0;
+}
+
+static bool overlap(struct rect a, struct rect b) {
+    return !empty(a) && !empty(b) && a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height &&
+           b.y < a.y + a.height;
+}
+
+static int area(struct rect r) {
+    return empty(r) ? 0 : r.width * r.height;
+}
+
+static void check(int width, int height, uint32_t wanted, int lines) {
+    struct layout l = layout_make(width, height, wanted, lines);
+    struct rect screen = {0, 0, width, height}, pieces[BOX_COUNT + 1];
+    for (int i = 0; i < BOX_COUNT; i++) pieces[i] = l.boxes[i];
+    pieces[BOX_COUNT] = l.sampling;
+    int covered = 0;
+    for (int i = 0; i <= BOX_COUNT; i++) {
+        covered += area(pieces[i]);
+        assert_true(pieces[i].width >= 0 && pieces[i].height >= 0);
+        assert_true(empty(pieces[i]) || inside(pieces[i], screen));
+        for (int k = 0; k < i; k++) assert_false(overlap(pieces[i], pieces[k]));
+        bool shown = i == BOX_COUNT || pieces[i].width > 0;
+        assert_true(!shown || i == BOX_CHAT || i == BOX_COUNT || (wanted >> i & 1)); // nothing unasked
+    }
+    assert_int_equal(covered, width * height); // and no hole
+    struct rect chat = l.boxes[BOX_CHAT];
+    assert_true(inside(l.transcript, chat) && inside(l.rule, chat) && inside(l.composer, chat));
+    assert_false(overlap(l.transcript, l.composer) || overlap(l.transcript, l.rule) || overlap(l.rule, l.composer));
+    assert_true(l.composer.height >= 1 && l.composer.width >= 1);
+    if (width >= 40 && height >= 10)
+        assert_true(l.transcript.height >= l.composer.height && l.rule.height == 1 && l.sampling.height == 1);
+    if (height >= 2) assert_true(l.transcript.height >= 1);
+}
+
+static void test_every_size(void **state) {
+    (void)state;
+    for (int height = 1; height <= TALLEST; height++)
+        for (int width = 1; width <= WIDEST; width++)
+            for (uint32_t wanted = 0; wanted < SETS; wanted++) check(width, height, wanted, 1 + (int)wanted % 5);
+    check(80, 24, SETS - 1, 1000);
+    check(80, 24, SETS - 1, -3);
+    struct layout none = layout_make(0, 0, SETS - 1, 1);
+    assert_int_equal(none.boxes[BOX_CHAT].width, 0);
+}
+
+// A box that drops when the screen shrinks leaves before those that are to stay longer.
+static void test_boxes_drop_in_order(void **state) {
+    (void)state;
+    static const enum layout_box order[] = {BOX_LATENCY, BOX_KV, BOX_THROUGHPUT, BOX_CHATS};
+    for (int height = 1; height <= TALLEST; height++)
+        for (int width = 1; width <= WIDEST; width++) {
+            struct layout l = layout_make(width, height, SETS - 1, 1);
+            for (int i = 1; i < 4; i++)
+                if (l.boxes[order[i - 1]].width > 0) assert_true(l.boxes[order[i]].width > 0);
+        }
+}
+
+static void test_the_picture(void **state) {
+    (void)state;
+    struct layout l = layout_make(112, 22, SETS - 1, 1);
+    assert_int_equal(l.boxes[BOX_CHATS].width, 22);
+    assert_int_equal(l.boxes[BOX_THROUGHPUT].width, 32);
+    assert_int_equal(l.boxes[BOX_CHAT].width, 58);
+    assert_int_equal(l.sampling.y, 21);
+    for (int box = BOX_THROUGHPUT; box <= BOX_LATENCY; box++) assert_true(l.boxes[box].height >= 6);
+    assert_int_equal(l.composer.height, 1);
+    assert_int_equal(layout_make(112, 22, SETS - 1, 4).composer.height, 4);
+    l = layout_make(40, 10, SETS - 1, 1);
+    assert_int_equal(l.boxes[BOX_CHAT].width, 40);
+    assert_int_equal(l.transcript.height, 5);
+    assert_int_equal(layout_make(80, 24, SETS - 1, 1).boxes[BOX_CHATS].width, 20);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_size),
+        cmocka_unit_test(test_boxes_drop_in_order),
+        cmocka_unit_test(test_the_picture),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

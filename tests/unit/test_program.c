@@ -1,0 +1,214 @@
+// The program itself, as scripts use it: $CONFAB, or ./confab, run with arguments.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine/base/panic.h"
+#include "engine/base/reader.h"
+#include "tests/unit/shared_files.h"
+
+static char folder[] = "/tmp/confab-test-XXXXXX";
+
+struct result {
+    char *output; // of standard output and error together
+    size_t size;
+    int status;
+};
+
+static void result_free(struct result *r) { free(r->output); }
+
+// Runs a shell command line in which "confab" is the program under test; its standard input is empty unless redirected.
+static struct result shell(const char *line) {
+    const char *program = getenv("CONFAB");
+    char *command =
+        xasprintf("confab() { '%s' \"$@\"; }; { %s ; } 2>&1 < /dev/null", program ? program : "./confab", line);
+    struct result r = {.output = xmalloc(1 << 20)};
+    FILE *out = popen(command, "r");
+    assert_non_null(out);
+    r.size = fread(r.output, 1, (1 << 20) - 1, out);
+    r.output[r.size] = 0;
+    int status = pclose(out);
+    r.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    free(command);
+    return r;
+}
+
+static struct result __attribute__((format(printf, 1, 2))) shell_format(const char *format, ...) {
+    va_list args;
+    char *line;
+    va_start(args, format);
+    if (vasprintf(&line, format, args) < 0) panic("out of memory");
+    va_end(args);
+    struct result r = shell(line);
+    free(line);
+    return r;
+}
+
+static void assert_fails(struct result r, int status, const char *why) {
+    if (r.status != status || !strstr(r.output, why)) fail_msg("exit status %d, output: %s", r.status, r.output);
+    assert_ptr_equal(strchr(r.output, '\n'), r.output + r.size - 1); // one line
+    result_free(&r);
+}
+
+static void test_wrong_command_lines(void **state) {
+    (void)state;
+    assert_fails(shell("confab frobnicate"), 2, "frobnicate");
+    assert_fails(shell("confab run --colour x"), 2, "--colour");
+    assert_fails(shell("confab run --temp hot x"), 2, "'hot'");
+    assert_fails(shell("confab logits one"), 2, "MODEL IDS OUT");
+    assert_fails(shell("confab"), 2, "terminal");
+}
+
+static void test_models_that_are_not_there(void **state) {
+    (void)state;
+    assert_fails(shell("confab run -m /nonexistent.gguf hello"), 1, "/nonexistent.gguf");
+    assert_fails(shell("confab show README.md"), 1, "README.md");
+    assert_fails(shell("confab tokenize /nonexistent.gguf README.md"), 1, "/nonexistent.gguf");
+}
+
+static void test_an_answer_of_the_built_in_model_is_repeatable(void **state) {
+    (void)state;
+    struct result a = shell("confab run --seed 5 -n 20 'How do I leave?'"),
+                  b = shell("confab run --seed 5 -n 20 'How do I leave?'");
+    assert_int_equal(a.status, 0);
+    assert_true(a.size > 1);
+    assert_string_equal(a.output, b.output);
+    result_free(&a);
+    result_free(&b);
+}
+
+static void test_a_prompt_may_come_through_a_pipe(void **state) {
+    (void)state;
+    struct result a = shell("printf 'Once upon' | confab run --raw --temp 0 -n 8");
+    struct result b = shell("confab run --raw --temp 0 -n 8 'Once upon'");
+    struct result c = shell("printf ' upon' | confab run --raw --temp 0 -n 8 Once");
+    assert_int_equal(a.status, 0);
+    assert_string_equal(a.output, b.output);
+    assert_string_equal(a.output, c.output);
+    result_free(&a);
+    result_free(&b);
+    result_free(&c);
+}
+
+static void test_the_reader_may_go_away(void **state) {
+    (void)state;
+    struct result r = shell("confab run --seed 5 'How do I leave?' | head -c 1 | wc -c");
+    assert_int_equal(r.status, 0);
+    assert_string_equal(r.output, "1\n");
+    result_free(&r);
+}
+
+static void test_json_is_json(void **state) {
+    (void)state;
+    static const char *const lines[] = {"confab help --json", "confab show --json"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct result r = shell(lines[i]);
+        json_error_t error;
+        json_t *object = json_loads(r.output, 0, &error);
+        if (!object) fail_msg("%s: %s", lines[i], error.text);
+        assert_true(json_object_size(object) > 3);
+        json_decref(object);
+        result_free(&r);
+    }
+}
+
+static void test_text_comes_back_from_its_ids(void **state) {
+    (void)state;
+    const char *vocabulary = shared_file("vocabs/qwen2.gguf");
+    struct result r =
+        shell_format("confab tokenize '%s' README.md > %s/ids && confab detokenize '%s' %s/ids | cmp - README.md",
+                     vocabulary, folder, vocabulary, folder);
+    assert_int_equal(r.status, 0);
+    assert_string_equal(r.output, "");
+    result_free(&r);
+}
+
+static void test_stories_go_on_as_trained(void **state) {
+    (void)state;
+    const char *model = shared_file("models/stories260K-f32.gguf");
+    struct result r = shell_format("confab run -m '%s' --raw --temp 0 -n 100 'Once upon a time'", model);
+    const char *expected =
+        ", there was a little girl named Lily. She loved to play outside in the park. One day, she saw a "
+        "big, red ball. She wanted to play with it, but it was too high.";
+    assert_int_equal(r.status, 0);
+    assert_int_equal(strncmp(r.output, expected, strlen(expected)), 0);
+    result_free(&r);
+}
+
+// The normalised mean squared error of `confab logits` against what the reference computed.
+static double logits_error(const char *options, const char *name) {
+    struct status st = {0};
+    char *reference = xasprintf("models/%s.logits", name), *model = xasprintf("models/%s.gguf", name);
+    char *ids = xstrdup(shared_file("models/tokens.ids")), *path = xstrdup(shared_file(model));
+    struct result r = shell_format("confab logits %s '%s' '%s' %s/logits", options, path, ids, folder);
+    if (r.status) fail_msg("%s", r.output);
+    char *file = xasprintf("%s/logits", folder);
+    size_t size, wanted_size;
+    char *got = file_read(file, 1 << 30, &size, &st),
+         *wanted = file_read(shared_file(reference), 1 << 30, &wanted_size, &st);
+    assert_non_null(got);
+    assert_non_null(wanted);
+    assert_int_equal(size, wanted_size);
+    double error = 0, power = 0;
+    for (size_t i = 0; i < size; i += sizeof(float)) {
+        float a, b;
+        memcpy(&a, got + i, sizeof a);
+        memcpy(&b, wanted + i, sizeof b);
+        error += ((double)a - b) * ((double)a - b);
+        power += (double)b * b;
+    }
+    free(got), free(wanted), free(file), free(path), free(ids), free(model), free(reference);
+    result_free(&r);
+    return error / power;
+}
+
+static void test_logits_are_the_reference(void **state) {
+    (void)state;
+    static const char *const names[] = {"tiny-llama-f32",  "tiny-llama-f16",  "tiny-llama-bf16", "tiny-llama-q8_0",
+                                        "tiny-llama-q4_0", "tiny-llama-q4_k", "tiny-llama-q6_k", "tiny-llama3-f32",
+                                        "tiny-qwen2-f32",  "tiny-qwen3-f32"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        double exact = logits_error("--exact", names[i]), fast = logits_error("", names[i]);
+        if (!(exact <= 1e-9) || !(fast <= 1e-3)) fail_msg("%s: %g exactly, %g fast", names[i], exact, fast);
+    }
+}
+
+static int setup(void **state) {
+    (void)state;
+    if (!mkdtemp(folder)) return -1;
+    setenv("XDG_CONFIG_HOME", folder, 1); // nobody's configuration counts
+    setenv("XDG_DATA_HOME", folder, 1);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    char *command = xasprintf("rm -rf '%s'", folder);
+    int result = system(command);
+    free(command);
+    return result;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wrong_command_lines),
+        cmocka_unit_test(test_models_that_are_not_there),
+        cmocka_unit_test(test_an_answer_of_the_built_in_model_is_repeatable),
+        cmocka_unit_test(test_a_prompt_may_come_through_a_pipe),
+        cmocka_unit_test(test_the_reader_may_go_away),
+        cmocka_unit_test(test_json_is_json),
+        cmocka_unit_test(test_text_comes_back_from_its_ids),
+        cmocka_unit_test(test_stories_go_on_as_trained),
+        cmocka_unit_test(test_logits_are_the_reference),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,304 @@
+// The store: what is saved comes back, two confabs share one, a full disk loses nothing.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "app/store.h"
+#include "engine/base/panic.h"
+
+struct place {
+    char folder[64], path[128];
+};
+
+static int place_make(void **state) {
+    struct place *p = xcalloc(1, sizeof *p);
+    strcpy(p->folder, "/tmp/confab-test-XXXXXX");
+    if (!mkdtemp(p->folder)) return -1;
+    snprintf(p->path, sizeof p->path, "%s/data/confab.db", p->folder);
+    *state = p;
+    return 0;
+}
+
+static int place_remove(void **state) {
+    struct place *p = *state;
+    char *command = xasprintf("rm -rf '%s'", p->folder);
+    int result = system(command);
+    free(command);
+    free(p);
+    return result;
+}
+
+static struct store *open_store(const struct place *p) {
+    struct status st = {0};
+    struct store *s = store_open(p->path, &st);
+    if (!s) fail_msg("%s", st.text);
+    return s;
+}
+
+static struct conversation begin(const char *question) {
+    struct conversation c;
+    struct sampling s = sampling_default();
+    conversation_open(&c, 1, &s);
+    conversation_add(&c, -1, MESSAGE_USER, question, strlen(question));
+    return c;
+}
+
+static void save(struct store *s, struct conversation *c) {
+    struct status st = {0};
+    if (!store_save(s, c, &st)) fail_msg("%s", st.text);
+    assert_false(c->dirty);
+    for (int i = 0; i < c->count; i++) assert_false(c->messages[i].dirty);
+}
+
+struct found {
+    struct conversation conversations[32];
+    int count;
+};
+
+static void keep(void *context, struct conversation *c) {
+    struct found *f = context;
+    f->conversations[f->count++] = *c;
+}
+
+static struct found read_all(struct store *s) {
+    struct found f = {0};
+    struct status st = {0};
+    struct sampling initial = sampling_default();
+    assert_true(store_list(s, &initial, keep, &f, &st));
+    for (int i = 0; i < f.count; i++) assert_true(store_read(s, &f.conversations[i], &st));
+    return f;
+}
+
+static void forget_all(struct found *f) {
+    for (int i = 0; i < f->count; i++) conversation_close(&f->conversations[i]);
+}
+
+static void test_everything_comes_back(void **state) {
+    struct store *s = open_store(*state);
+    struct conversation c = begin("What is Rust?");
+    int one = conversation_add(&c, 0, MESSAGE_MODEL, "one", 3), two = conversation_add(&c, 0, MESSAGE_MODEL, "two", 3);
+    c.messages[one].state = MESSAGE_FAILED;
+    c.messages[two].tokens = 77;
+    conversation_note(&c, one, "no memory");
+    conversation_add(&c, two, MESSAGE_USER, "More \xe2\x9c\x93", 8);
+    conversation_switch(&c, two, -1);
+    conversation_rename(&c, "Rust");
+    sampling_set(&c.sampling, KNOB_temperature, 0.123);
+    sampling_set(&c.sampling, KNOB_seed, 4294967295.0);
+    save(s, &c);
+    store_close(s);
+
+    s = open_store(*state);
+    struct found f = read_all(s);
+    assert_int_equal(f.count, 1);
+    struct conversation *again = &f.conversations[0];
+    assert_string_equal(again->title, "Rust");
+    assert_true(again->named);
+    assert_int_equal(again->count, 4);
+    assert_int_equal(conversation_last(again), one); // the chosen version
+    assert_string_equal(again->messages[one].note, "no memory");
+    assert_int_equal(again->messages[one].state, MESSAGE_FAILED);
+    assert_int_equal(again->messages[two].tokens, 77);
+    assert_int_equal(again->messages[3].parent, two);
+    assert_string_equal(again->messages[3].text, "More \xe2\x9c\x93");
+    assert_memory_equal(&again->sampling, &c.sampling, sizeof c.sampling);
+    assert_false(again->dirty);
+    forget_all(&f);
+    conversation_close(&c);
+    store_close(s);
+}
+
+static void test_a_growing_answer_is_one_message(void **state) {
+    struct store *s = open_store(*state);
+    struct conversation c = begin("q");
+    int answer = conversation_add(&c, 0, MESSAGE_MODEL, "", 0);
+    for (int i = 0; i < 50; i++) {
+        conversation_append(&c, answer, "word ", 5);
+        save(s, &c);
+    }
+    struct found f = read_all(s);
+    assert_int_equal(f.conversations[0].count, 2);
+    assert_int_equal(f.conversations[0].messages[1].size, 250);
+    forget_all(&f);
+    conversation_close(&c);
+    store_close(s);
+}
+
+static void test_deleting_takes_the_messages_along(void **state) {
+    struct store *s = open_store(*state);
+    struct status st = {0};
+    struct conversation a = begin("a"), b = begin("b");
+    save(s, &a);
+    save(s, &b);
+    assert_true(store_delete(s, &a, &st));
+    struct found f = read_all(s);
+    assert_int_equal(f.count, 1);
+    assert_string_equal(f.conversations[0].title, "b");
+    forget_all(&f);
+    conversation_close(&a);
+    conversation_close(&b);
+    store_close(s);
+}
+
+static void test_two_confabs_lose_nothing(void **state) {
+    struct store *one = open_store(*state), *two = open_store(*state);
+    struct conversation a = begin("from one");
+    save(one, &a);
+    struct found seen = read_all(two);
+    struct conversation *b = &seen.conversations[0];
+    for (int i = 0; i < 20; i++) { // both go on with the same conversation
+        conversation_add(&a, conversation_last(&a), MESSAGE_MODEL, "a", 1);
+        conversation_add(b, conversation_last(b), MESSAGE_MODEL, "b", 1);
+        save(one, &a);
+        save(two, b);
+    }
+    struct found f = read_all(one);
+    assert_int_equal(f.count, 1);
+    assert_int_equal(f.conversations[0].count, 41);
+    forget_all(&f);
+    forget_all(&seen);
+    conversation_close(&a);
+    store_close(one);
+    store_close(two);
+}
+
+static void test_a_conversation_deleted_elsewhere_is_written_again(void **state) {
+    struct store *one = open_store(*state), *two = open_store(*state);
+    struct status st = {0};
+    struct conversation a = begin("question");
+    save(one, &a);
+    assert_true(store_delete(two, &a, &st));
+    conversation_add(&a, 0, MESSAGE_MODEL, "answer", 6);
+    save(one, &a);
+    struct found f = read_all(two);
+    assert_int_equal(f.count, 1);
+    assert_int_equal(f.conversations[0].count, 2);
+    assert_string_equal(f.conversations[0].messages[0].text, "question");
+    forget_all(&f);
+    conversation_close(&a);
+    store_close(one);
+    store_close(two);
+}
+
+// A locked store, as another program may hold it.
+static void test_a_locked_store_is_tried_again(void **state) {
+    struct place *p = *state;
+    struct store *s = open_store(p);
+    struct conversation c = begin("question");
+    struct status st = {0};
+    sqlite3 *other;
+    assert_int_equal(sqlite3_open(p->path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+    assert_false(store_save(s, &c, &st));
+    assert_non_null(strstr(st.text, p->path));
+    assert_true(c.messages[0].dirty);
+    assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+    save(s, &c);
+    conversation_close(&c);
+    store_close(s);
+}
+
+// A limit on the size of files stands for a full disk.
+static void test_a_full_disk_loses_nothing(void **state) {
+    struct store *s = open_store(*state);
+    struct conversation c = begin("question");
+    struct status st = {0};
+    struct rlimit before, tight;
+    signal(SIGXFSZ, SIG_IGN);
+    save(s, &c);
+    int answer = conversation_add(&c, 0, MESSAGE_MODEL, "", 0);
+    for (int i = 0; i < 20000; i++) conversation_append(&c, answer, "a long answer ", 14);
+    getrlimit(RLIMIT_FSIZE, &before);
+    tight = before;
+    tight.rlim_cur = 100000;
+    setrlimit(RLIMIT_FSIZE, &tight);
+    bool saved = store_save(s, &c, &st);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_false(saved);
+    assert_true(*st.text);
+    assert_true(c.messages[answer].dirty);
+    assert_int_equal(c.messages[answer].row, 0); // no row that the undone transaction gave
+    save(s, &c);
+    store_close(s);
+
+    s = open_store(*state);
+    struct found f = read_all(s);
+    assert_int_equal(f.conversations[0].count, 2);
+    assert_int_equal(f.conversations[0].messages[1].size, 280000);
+    forget_all(&f);
+    conversation_close(&c);
+    store_close(s);
+}
+
+static void exec(const char *path, const char *sql) {
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void test_a_newer_store_is_left_alone(void **state) {
+    struct place *p = *state;
+    struct status st = {0};
+    store_close(open_store(p));
+    exec(p->path, "PRAGMA user_version = 99");
+    assert_null(store_open(p->path, &st));
+    assert_non_null(strstr(st.text, "99"));
+}
+
+static void test_a_file_that_is_no_store_is_left_alone(void **state) {
+    struct place *p = *state;
+    struct status st = {0};
+    store_close(open_store(p));
+    FILE *out = fopen(p->path, "w");
+    for (int i = 0; i < 5000; i++) fputs("not a store ", out);
+    fclose(out);
+    assert_null(store_open(p->path, &st));
+    assert_non_null(strstr(st.text, p->path));
+}
+
+// Rows that no confab wrote: other roles, parents that come later, texts that are NULL-like.
+static void test_odd_rows_are_read(void **state) {
+    struct place *p = *state;
+    struct store *s = open_store(p);
+    struct conversation c = begin("q");
+    save(s, &c);
+    exec(p->path, "INSERT INTO message (conversation, parent, role, state, text, tokens) VALUES"
+                  "(1, 3, 'wizard', 'levitating', x'00ff00', -5), (1, NULL, '', '', '', 'many');"
+                  "UPDATE conversation SET last = 999, sampling = 'temp=abc =3 nothing top-k=7'");
+    struct found f = read_all(s);
+    assert_int_equal(f.conversations[0].count, 3);
+    assert_int_equal(f.conversations[0].sampling.top_k, 7);
+    int path[3];
+    assert_true(conversation_path(&f.conversations[0], path) >= 1);
+    forget_all(&f);
+    conversation_close(&c);
+    store_close(s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_everything_comes_back, place_make, place_remove),
+        cmocka_unit_test_setup_teardown(test_a_growing_answer_is_one_message, place_make, place_remove),
+        cmocka_unit_test_setup_teardown(test_deleting_takes_the_messages_along, place_make, place_remove),
+        cmocka_unit_test_setup_teardown(test_two_confabs_lose_nothing, place_make, place_remove),
+        cmocka_unit_test_setup_teardown(test_a_conversation_deleted_elsewhere_is_written_again, place_make,
+                                        place_remove),
+        cmocka_unit_test_setup_teardown(test_a_locked_store_is_tried_again, place_make, place_remove),
+        cmocka_unit_test_setup_teardown(test_a_full_disk_loses_nothing, place_make, place_remove),
+        cmocka_unit_test_setup_teardown(test_a_newer_store_is_left_alone, place_make, place_remove),
+        cmocka_unit_test_setup_teardown(test_a_file_that_is_no_store_is_left_alone, place_make, place_remove),
+        cmocka_unit_test_setup_teardown(test_odd_rows_are_read, place_make, place_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

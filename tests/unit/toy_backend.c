@@ -1,0 +1,174 @@
+#include "tests/unit/toy_backend.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/panic.h"
+
+struct toy_slot {
+    int32_t token, position;
+};
+
+struct backend {
+    struct backend_params params;
+    int n_vocab;
+    struct toy_slot *slots; // [n_pages × KV_PAGE_TOKENS]
+    float *logits;          // [max_outputs, n_vocab]
+};
+
+struct toy_controls toy = {.poison = -1, .likely = -1};
+
+void toy_reset(void) {
+    toy.poison = toy.likely = -1;
+    toy.fail_runs = toy.step_delay = toy.runs = toy.copies = toy.most_rows = toy.most_segments = 0;
+}
+
+static uint64_t mix(uint64_t z) {
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static uint64_t hash_slot(uint64_t hash, struct toy_slot s) {
+    return mix(hash + 0x9e3779b97f4a7c15u + (uint64_t)(uint32_t)s.token * 0x10001u +
+               ((uint64_t)(uint32_t)s.position << 40));
+}
+
+static void logits_of(uint64_t hash, bool poisoned, int n_vocab, float *logits) {
+    for (int i = 0; i < n_vocab; i++)
+        logits[i] = (float)(mix(hash + (uint64_t)i * 0x9e3779b97f4a7c15u) >> 40) * 0x1p-24f * 8 - 4;
+    if (toy.likely >= 0) logits[toy.likely] = 30;
+    if (poisoned) logits[n_vocab / 2] = NAN;
+}
+
+void toy_logits(const int32_t *tokens, int n, int n_vocab, float *logits) {
+    uint64_t hash = 1;
+    bool poisoned = false;
+    for (int i = 0; i < n; i++) {
+        hash = hash_slot(hash, (struct toy_slot){tokens[i], i});
+        poisoned |= tokens[i] == toy.poison;
+    }
+    logits_of(hash, poisoned, n_vocab, logits);
+}
+
+void toy_continue(const int32_t *prompt, int n, int n_vocab, int32_t *out, int count) {
+    int32_t *tokens = xmalloc((size_t)(n + count) * sizeof *tokens);
+    float *logits = xmalloc((size_t)n_vocab * sizeof *logits);
+    memcpy(tokens, prompt, (size_t)n * sizeof *tokens);
+    for (int k = 0; k < count; k++) {
+        toy_logits(tokens, n + k, n_vocab, logits);
+        int best = 0;
+        for (int i = 1; i < n_vocab; i++)
+            if (logits[i] > logits[best]) best = i;
+        tokens[n + k] = out[k] = best;
+    }
+    free(tokens);
+    free(logits);
+}
+
+static size_t toy_page_bytes(const struct model_spec *spec, bool exact) {
+    (void)spec, (void)exact;
+    return KV_PAGE_TOKENS * sizeof(struct toy_slot);
+}
+
+static struct backend *toy_open(const struct backend_params *params, struct status *st) {
+    (void)st;
+    struct backend *b = xcalloc(1, sizeof *b);
+    b->params = *params;
+    b->n_vocab = params->model->spec.n_vocab;
+    b->slots = xcalloc((size_t)params->n_pages * KV_PAGE_TOKENS, sizeof *b->slots);
+    b->logits = xcalloc((size_t)params->max_outputs * (size_t)b->n_vocab, sizeof *b->logits);
+    return b;
+}
+
+static void toy_close(struct backend *b) {
+    free(b->slots);
+    free(b->logits);
+    free(b);
+}
+
+static struct toy_slot *slot_at(struct backend *b, const struct batch_segment *s, int position) {
+    int32_t page = s->pages[position / KV_PAGE_TOKENS];
+    assert(page >= 0 && page < b->params.n_pages);
+    return &b->slots[page * KV_PAGE_TOKENS + position % KV_PAGE_TOKENS];
+}
+
+// What backend.h promises about a batch.
+static void check_batch(const struct backend *b, const struct batch *batch) {
+    assert(batch->n_rows >= 1 && batch->n_rows <= b->params.max_rows && batch->n_outputs <= b->params.max_outputs);
+    int row = 0;
+    for (int i = 0; i < batch->n_segments; i++) {
+        assert(batch->segments[i].first_row == row && batch->segments[i].n_rows >= 1);
+        row += batch->segments[i].n_rows;
+    }
+    assert(row == batch->n_rows);
+    for (int i = 0; i < batch->n_rows; i++) assert(batch->tokens[i] >= 0 && batch->tokens[i] < b->n_vocab);
+    for (int i = 0; i < batch->n_outputs; i++)
+        assert(batch->output_rows[i] < batch->n_rows && (!i || batch->output_rows[i] > batch->output_rows[i - 1]));
+}
+
+static const struct batch_segment *segment_of(const struct batch *batch, int row) {
+    const struct batch_segment *s = batch->segments;
+    while (row >= s->first_row + s->n_rows) s++;
+    return s;
+}
+
+static void row_logits(struct backend *b, const struct batch *batch, int row, float *logits) {
+    const struct batch_segment *s = segment_of(batch, row);
+    uint64_t hash = 1;
+    bool poisoned = false;
+    for (int p = 0; p <= s->position + row - s->first_row; p++) {
+        hash = hash_slot(hash, *slot_at(b, s, p));
+        poisoned |= slot_at(b, s, p)->token == toy.poison;
+    }
+    logits_of(hash, poisoned, b->n_vocab, logits);
+}
+
+static float *toy_run(struct backend *b, const struct batch *batch, struct backend_work *work, struct status *st) {
+    check_batch(b, batch);
+    toy.runs++;
+    if (batch->n_rows > toy.most_rows) toy.most_rows = batch->n_rows;
+    if (batch->n_segments > toy.most_segments) toy.most_segments = batch->n_segments;
+    if (toy.step_delay) usleep((useconds_t)toy.step_delay);
+    if (toy.fail_runs > 0) {
+        toy.fail_runs--;
+        status_fail(st, STATUS_IO, "toy: the device is lost");
+        return NULL;
+    }
+    for (int i = 0; i < batch->n_segments; i++) {
+        const struct batch_segment *s = &batch->segments[i];
+        for (int k = 0; k < s->n_rows; k++)
+            *slot_at(b, s, s->position + k) = (struct toy_slot){batch->tokens[s->first_row + k], s->position + k};
+    }
+    for (int i = 0; i < batch->n_outputs; i++)
+        row_logits(b, batch, batch->output_rows[i], b->logits + (size_t)i * (size_t)b->n_vocab);
+    work->seconds[STAGE_ATTEND] = 1e-4;
+    work->bytes = 1000.0 * batch->n_rows;
+    work->operations = 2000.0 * batch->n_rows;
+    return b->logits;
+}
+
+// The slots past n_tokens are spoilt: whoever relies on them gets another text.
+static void toy_copy_page(struct backend *b, int32_t to, int32_t from, int n_tokens) {
+    toy.copies++;
+    memset(&b->slots[to * KV_PAGE_TOKENS], 0xff, KV_PAGE_TOKENS * sizeof *b->slots);
+    memcpy(&b->slots[to * KV_PAGE_TOKENS], &b->slots[from * KV_PAGE_TOKENS], (size_t)n_tokens * sizeof *b->slots);
+}
+
+static const char *toy_describe(const struct backend *b) {
+    (void)b;
+    return "toy";
+}
+
+const struct backend_ops toy_backend = {
+    .name = "toy",
+    .page_bytes = toy_page_bytes,
+    .open = toy_open,
+    .close = toy_close,
+    .run = toy_run,
+    .copy_page = toy_copy_page,
+    .describe = toy_describe,
+};

@@ -1,0 +1,419 @@
+#include "ui/composer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <readline/history.h>
+#include <readline/readline.h>
+
+#include "engine/base/panic.h"
+#include "engine/base/utf8.h"
+#include "ui/flow.h"
+#include "ui/history.h"
+
+#define PASTE_FIRST 0x10f000u // code points that stand for pastes, in the private use area of plane 16
+#define PASTE_MOST 0xff0
+#define PASTE_LINES 8         // longer pastes are folded
+#define PASTE_BYTES 1500
+#define SEND_KEYS "\033[57399;77~" // bound to accept-line in every keymap; no terminal sends it
+
+struct paste {
+    char *text;
+    int lines;
+};
+
+struct composer {
+    char *history_path;
+    FILE *nowhere;
+    const char *bytes; // that readline has not read yet
+    size_t n_bytes;
+    char *accepted;    // by readline's accept-line; NULL: none
+    char *taken;
+    struct paste *pastes;
+    int n_pastes;
+    struct flow flow;  // what is drawn
+    size_t point;      // the cursor's offset in the flow
+    int columns;       // of the last draw
+    int scroll;        // first line in sight
+};
+
+static struct composer *the_composer; // readline's callbacks carry no argument
+
+// ---- what readline calls ----
+
+// A command that wants another key when none is there is told to abort.
+static int next_byte(FILE *stream) {
+    (void)stream;
+    struct composer *c = the_composer;
+    if (c->n_bytes == 0) return 'g' & 0x1f;
+    c->n_bytes--;
+    return (unsigned char)*c->bytes++;
+}
+
+static int bytes_wait(void) { return the_composer->n_bytes > 0; }
+
+static void draw_nothing(void) {} // the canvas is drawn when the screen is
+
+// readline 8.2 may leave entries of the history with undo lists that it has freed: they are taken from it.
+static void accept_line(char *line) {
+    HIST_ENTRY **list = history_list();
+    for (int i = 0; list && list[i]; i++) list[i]->data = NULL;
+    free(the_composer->accepted);
+    the_composer->accepted = line;
+}
+
+static char **complete_nothing(const char *text, int start, int end) {
+    (void)text, (void)start, (void)end;
+    rl_attempted_completion_over = 1;
+    return NULL;
+}
+
+// ---- life ----
+
+static void bind_keys(void) {
+    static const struct { const char *keys; rl_command_func_t *function; } keys[] = {
+        {"\033[H", rl_beg_of_line},  {"\033[1~", rl_beg_of_line},       {"\033OH", rl_beg_of_line},
+        {"\033[F", rl_end_of_line},  {"\033[4~", rl_end_of_line},       {"\033OF", rl_end_of_line},
+        {"\033[3~", rl_delete},      {"\033[1;5C", rl_forward_word},    {"\033[1;5D", rl_backward_word},
+        {"\033[C", rl_forward_char}, {"\033[D", rl_backward_char},      {"\033OC", rl_forward_char},
+        {"\033OD", rl_backward_char},
+    };
+    static const char *const keymaps[] = {"emacs-standard", "vi-insert", "vi-move"};
+    for (size_t m = 0; m < sizeof keymaps / sizeof *keymaps; m++) {
+        Keymap map = rl_get_keymap_by_name(keymaps[m]);
+        rl_bind_keyseq_in_map(SEND_KEYS, rl_newline, map);
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+            rl_bind_keyseq_if_unbound_in_map(keys[i].keys, keys[i].function, map);
+    }
+}
+
+// Recording macros is let go: readline 8.2 crashes when one calls itself under the callback interface. Macros of inputrc
+// are none of these.
+static void unbind_macros(void) {
+    static rl_command_func_t *const functions[] = {rl_start_kbd_macro, rl_end_kbd_macro, rl_call_last_kbd_macro, rl_print_last_kbd_macro};
+    static const char *const keymaps[] = {"emacs-standard", "emacs-meta", "emacs-ctlx", "vi-insert", "vi-move"};
+    for (size_t m = 0; m < sizeof keymaps / sizeof *keymaps; m++)
+        for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+            rl_unbind_function_in_map(functions[i], rl_get_keymap_by_name(keymaps[m]));
+}
+
+struct composer *composer_open(const char *history_path) {
+    struct composer *c = xcalloc(1, sizeof *c);
+    c->history_path = history_path ? xstrdup(history_path) : NULL;
+    c->nowhere = fopen("/dev/null", "r+");
+    if (!c->nowhere) panic("/dev/null cannot be opened");
+    the_composer = c;
+    rl_readline_name = "confab";
+    rl_catch_signals = rl_catch_sigwinch = rl_change_environment = 0;
+    rl_instream = rl_outstream = c->nowhere;
+    rl_prep_term_function = NULL;
+    rl_deprep_term_function = NULL;
+    rl_getc_function = next_byte;
+    rl_input_available_hook = bytes_wait;
+    rl_redisplay_function = draw_nothing;
+    rl_attempted_completion_function = complete_nothing;
+    rl_initialize();
+    rl_variable_bind("bell-style", "none");
+    bind_keys();
+    unbind_macros();
+    history_load(c->history_path);
+    rl_callback_handler_install("", accept_line);
+    return c;
+}
+
+void composer_close(struct composer *c) {
+    if (!c) return;
+    rl_callback_handler_remove();
+    rl_getc_function = rl_getc;
+    rl_input_available_hook = NULL;
+    rl_instream = stdin;
+    rl_outstream = stdout;
+    the_composer = NULL;
+    fclose(c->nowhere);
+    for (int i = 0; i < c->n_pastes; i++) free(c->pastes[i].text);
+    free(c->pastes);
+    free(c->history_path);
+    free(c->accepted);
+    free(c->taken);
+    flow_free(&c->flow);
+    free(c);
+}
+
+// ---- editing ----
+
+static void read_bytes(struct composer *c, const char *bytes, size_t size) {
+    c->bytes = bytes, c->n_bytes = size;
+    while (c->n_bytes > 0) rl_callback_read_char();
+}
+
+bool composer_searching(const struct composer *c) {
+    (void)c;
+    return RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH) != 0;
+}
+
+// Ends what readline is in the middle of (a search, an argument, half a key sequence), before the line is changed from here.
+static void settle(void) { rl_callback_sigcleanup(); }
+
+// readline 8.2 crashes in a history search on a prefix (C-x) with a key behind it that is not bound. ESC ends searches.
+static bool breaks_search(const struct composer *c, unsigned char byte) {
+    return composer_searching(c) && byte != '\033' && rl_get_keymap()[byte].type == ISKMAP;
+}
+
+void composer_bytes(struct composer *c, const char *bytes, size_t size) {
+    if (size && breaks_search(c, (unsigned char)bytes[0])) settle();
+    read_bytes(c, bytes, size);
+    if (c->accepted) { // by another key than the one that sends: keep what was written
+        rl_insert_text(c->accepted);
+        free(c->accepted);
+        c->accepted = NULL;
+    }
+}
+
+void composer_sequence(struct composer *c, const char *bytes, size_t size) {
+    int type;
+    if (rl_function_of_keyseq_len(bytes, size, NULL, &type)) composer_bytes(c, bytes, size);
+}
+
+void composer_newline(struct composer *c) {
+    (void)c;
+    settle();
+    rl_insert_text("\n");
+}
+
+// A copy without NULs and carriage returns, valid UTF-8, that holds none of the code points that stand for pastes.
+static char *cleaned(const char *text, size_t size) {
+    char *out = xmalloc(size * 3 + 1);
+    size_t n = 0;
+    for (size_t at = 0; at < size;) {
+        uint32_t code;
+        at += utf8_decode(text + at, size - at, &code);
+        if (code == 0 || (code == '\r' && at < size && text[at] == '\n')) continue;
+        if (code == '\r') code = '\n';
+        if (code >= PASTE_FIRST && code < PASTE_FIRST + PASTE_MOST) code = UTF8_REPLACEMENT;
+        n += utf8_encode(code, out + n);
+    }
+    out[n] = 0;
+    return out;
+}
+
+static int count_lines(const char *text) {
+    int n = 1;
+    for (; *text; text++) n += *text == '\n' && text[1];
+    return n;
+}
+
+static void insert_folded(struct composer *c, char *text, int lines) {
+    char mark[5] = "";
+    c->pastes = xrealloc(c->pastes, (size_t)(c->n_pastes + 1) * sizeof *c->pastes);
+    c->pastes[c->n_pastes] = (struct paste){text, lines};
+    utf8_encode(PASTE_FIRST + (uint32_t)c->n_pastes++, mark);
+    rl_insert_text(mark);
+}
+
+void composer_paste(struct composer *c, const char *text, size_t size) {
+    settle();
+    char *clean = cleaned(text, size);
+    int lines = count_lines(clean);
+    if ((lines > PASTE_LINES || strlen(clean) > PASTE_BYTES) && c->n_pastes < PASTE_MOST) {
+        insert_folded(c, clean, lines);
+        return;
+    }
+    rl_insert_text(clean);
+    free(clean);
+}
+
+// Lets readline end the line as Enter would, so that it puts history lines back that were edited on the way.
+static void accept_now(struct composer *c) {
+    read_bytes(c, SEND_KEYS, sizeof SEND_KEYS - 1);
+}
+
+void composer_clear(struct composer *c) {
+    settle();
+    rl_mark = 0, rl_point = rl_end;
+    if (rl_end) rl_copy_region_to_kill(1, 0);
+    accept_now(c);
+    free(c->accepted);
+    c->accepted = NULL;
+    using_history();
+}
+
+void composer_set(struct composer *c, const char *text) {
+    composer_clear(c);
+    composer_paste(c, text, strlen(text));
+}
+
+bool composer_empty(const struct composer *c) {
+    (void)c;
+    return rl_end == 0;
+}
+
+static const struct paste *paste_of(const struct composer *c, uint32_t code) {
+    return code >= PASTE_FIRST && code < PASTE_FIRST + (uint32_t)c->n_pastes ? &c->pastes[code - PASTE_FIRST] : NULL;
+}
+
+// What the message says with all pastes in their places.
+static char *unfolded(const struct composer *c, const char *line) {
+    size_t size = strlen(line), n = 0, room = size + 1;
+    for (size_t at = 0; at < size;) {
+        uint32_t code;
+        at += utf8_decode(line + at, size - at, &code);
+        const struct paste *p = paste_of(c, code);
+        if (p) room += strlen(p->text);
+    }
+    char *out = xmalloc(room);
+    for (size_t at = 0; at < size;) {
+        uint32_t code;
+        size_t step = utf8_decode(line + at, size - at, &code);
+        const struct paste *p = paste_of(c, code);
+        const char *from = p ? p->text : line + at;
+        size_t length = p ? strlen(p->text) : step;
+        memcpy(out + n, from, length);
+        n += length, at += step;
+    }
+    out[n] = 0;
+    return out;
+}
+
+const char *composer_take(struct composer *c) {
+    bool searching = composer_searching(c);
+    settle();
+    if (searching) return NULL;
+    if (strspn(rl_line_buffer, " \t\n") == (size_t)rl_end) return NULL;
+    accept_now(c);
+    if (!c->accepted) return NULL;
+    free(c->taken);
+    c->taken = unfolded(c, c->accepted);
+    free(c->accepted);
+    c->accepted = NULL;
+    c->scroll = 0;
+    history_append(c->history_path, c->taken);
+    return c->taken;
+}
+
+// ---- drawing ----
+
+static struct style style_of(enum theme_role role, int attributes) {
+    return (struct style){.role = (uint8_t)role, .ground = ROLE_GROUND, .attributes = (uint8_t)attributes};
+}
+
+static void begin_flow(struct composer *c) {
+    flow_clear(&c->flow);
+    if (rl_display_prompt && rl_display_prompt[0]) flow_add_text(&c->flow, style_of(ROLE_DIM, 0), rl_display_prompt);
+}
+
+// Adds the character at rl_line_buffer[at], a paste by its label; returns its bytes.
+static int flow_character(struct composer *c, int at) {
+    uint32_t code;
+    int step = (int)utf8_decode(rl_line_buffer + at, (size_t)(rl_end - at), &code);
+    const struct paste *p = paste_of(c, code);
+    if (!p) return flow_add(&c->flow, style_of(ROLE_TEXT, 0), rl_line_buffer + at, (size_t)step), step;
+    char label[48];
+    if (p->lines > 1) snprintf(label, sizeof label, "[pasted %d lines]", p->lines);
+    else snprintf(label, sizeof label, "[pasted %zu bytes]", strlen(p->text));
+    flow_add_text(&c->flow, style_of(ROLE_ACCENT, CELL_ITALIC), label);
+    return step;
+}
+
+static void make_flow(struct composer *c) {
+    begin_flow(c);
+    c->point = c->flow.size;
+    for (int at = 0; at < rl_end;) {
+        at += flow_character(c, at);
+        if (at <= rl_point) c->point = c->flow.size;
+    }
+}
+
+// The place in readline's buffer of a place in the flow.
+static int buffer_offset(struct composer *c, size_t offset) {
+    int at = 0;
+    begin_flow(c);
+    while (at < rl_end && c->flow.size < offset) at += flow_character(c, at);
+    return at;
+}
+
+// Lines of the flow at a width, and the one the cursor is on. Ends with an empty line after a final newline.
+struct composer_walk {
+    size_t start, end, next;
+    int line;
+    bool done;
+};
+
+static bool walk(const struct composer *c, struct composer_walk *w, int columns) {
+    const struct flow *f = &c->flow;
+    if (w->done) return false;
+    w->start = w->next;
+    w->line++;
+    if (w->start == f->size) return w->end = f->size, w->done = true;
+    w->next = flow_break(f->text, f->size, w->start, columns, &w->end);
+    w->done = w->next == f->size && f->text[f->size - 1] != '\n';
+    if (w->done) w->end = f->size; // blanks at the very end can be seen by the cursor
+    return true;
+}
+
+static bool holds_point(const struct composer *c, const struct composer_walk *w) {
+    return c->point >= w->start && (w->done || c->point < w->next);
+}
+
+static const struct composer_walk walk_begin = {.line = -1};
+
+static int usable(int columns) { return columns > 1 ? columns - 1 : 1; } // a column stays free for the cursor
+
+int composer_lines(struct composer *c, int columns) {
+    struct composer_walk w = walk_begin;
+    make_flow(c);
+    while (walk(c, &w, usable(columns))) {}
+    return w.line + 1;
+}
+
+void composer_draw(struct composer *c, struct canvas *canvas, struct rect area, int *x, int *y) {
+    struct composer_walk w = walk_begin;
+    int cursor = 0;
+    int lines = composer_lines(c, area.width);
+    c->columns = area.width;
+    while (walk(c, &w, usable(area.width)))
+        if (holds_point(c, &w)) cursor = w.line;
+    if (c->scroll > lines - area.height) c->scroll = lines > area.height ? lines - area.height : 0;
+    if (c->scroll > cursor) c->scroll = cursor;
+    if (c->scroll < cursor - area.height + 1) c->scroll = cursor - area.height + 1;
+    struct lines row = {0};
+    for (w = walk_begin; walk(c, &w, usable(area.width));) {
+        int at = area.y + w.line - c->scroll;
+        lines_cut(&row, (struct lines_mark){0});
+        lines_row(&row);
+        lines_flow(&row, 0, &c->flow, w.start, w.end);
+        if (at >= area.y && at < area.y + area.height) lines_draw(&row, 0, canvas, area, area.x, at, area.width);
+        if (w.line != cursor) continue;
+        size_t point = c->point < w.end ? c->point : w.end;
+        int column = text_width(c->flow.text + w.start, point - w.start);
+        *x = area.x + (column < area.width ? column : area.width - 1), *y = at;
+    }
+    lines_free(&row);
+    if (c->flow.size == 0) canvas_text(canvas, area, area.x, area.y, style_of(ROLE_DIM, 0), "Write here", 10);
+    if (c->scroll > 0) canvas_symbol(canvas, area, area.x + area.width - 1, area.y, style_of(ROLE_ACCENT, 0), "▲", '^');
+    if (c->scroll + area.height < lines)
+        canvas_symbol(canvas, area, area.x + area.width - 1, area.y + area.height - 1, style_of(ROLE_ACCENT, 0), "▼", 'v');
+}
+
+// ---- up and down ----
+
+static bool move_line(struct composer *c, int by) {
+    struct composer_walk w = walk_begin, from = walk_begin;
+    int columns = usable(c->columns ? c->columns : 80);
+    make_flow(c);
+    while (walk(c, &w, columns))
+        if (holds_point(c, &w)) from = w;
+    size_t point = c->point < from.end ? c->point : from.end;
+    int column = text_width(c->flow.text + from.start, point - from.start), target = from.line + by;
+    for (w = walk_begin; walk(c, &w, columns);) {
+        if (w.line != target) continue;
+        size_t offset = w.start + text_fit(c->flow.text + w.start, w.end - w.start, column, NULL);
+        rl_point = buffer_offset(c, offset);
+        return true;
+    }
+    return false;
+}
+
+bool composer_up(struct composer *c) { return !composer_searching(c) && move_line(c, -1); }
+
+bool composer_down(struct composer *c) { return !composer_searching(c) && move_line(c, 1); }

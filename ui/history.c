@@ -1,0 +1,94 @@
+#include "ui/history.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <readline/history.h>
+
+#include "engine/base/panic.h"
+#include "engine/base/reader.h"
+
+#define HISTORY_MOST 1000             // messages kept
+#define HISTORY_FILE_LIMIT (16 << 20) // bytes
+
+static char *unescaped(const char *line, size_t size) {
+    char *out = xmalloc(size + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < size; i++) {
+        bool escape = line[i] == '\\' && i + 1 < size;
+        if (escape) i++;
+        out[n++] = escape && line[i] == 'n' ? '\n' : line[i];
+    }
+    out[n] = 0;
+    return out;
+}
+
+static char *escaped(const char *message) {
+    char *out = xmalloc(strlen(message) * 2 + 2);
+    size_t n = 0;
+    for (const char *p = message; *p; p++) {
+        if (*p == '\n' || *p == '\\') out[n++] = '\\';
+        out[n++] = *p == '\n' ? 'n' : *p;
+    }
+    out[n++] = '\n';
+    out[n] = 0;
+    return out;
+}
+
+static void write_all(int fd, const char *bytes, size_t size) {
+    while (size > 0) {
+        ssize_t n = write(fd, bytes, size);
+        if (n <= 0) return; // a history that cannot be saved is no reason to disturb
+        bytes += n, size -= (size_t)n;
+    }
+}
+
+// A file that has grown to twice what is kept is written afresh.
+static void shorten(const char *path) {
+    char *part = xasprintf("%s.part", path);
+    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    HIST_ENTRY **list = history_list();
+    for (int i = 0; fd >= 0 && list && list[i]; i++) {
+        char *line = escaped(list[i]->line);
+        write_all(fd, line, strlen(line));
+        free(line);
+    }
+    if (fd >= 0 && close(fd) == 0) rename(part, path);
+    free(part);
+}
+
+void history_load(const char *path) {
+    using_history();
+    clear_history();
+    stifle_history(HISTORY_MOST);
+    size_t size, lines = 0;
+    char *text = path ? file_read(path, HISTORY_FILE_LIMIT, &size, NULL) : NULL;
+    if (!text) return;
+    for (char *line = text, *end; line < text + size; line = end + 1, lines++) {
+        end = memchr(line, '\n', (size_t)(text + size - line));
+        if (!end) end = text + size;
+        char *message = unescaped(line, (size_t)(end - line));
+        if (message[0]) add_history(message);
+        free(message);
+    }
+    free(text);
+    if (lines > 2 * HISTORY_MOST) shorten(path);
+    using_history();
+}
+
+void history_append(const char *path, const char *message) {
+    HIST_ENTRY *last = history_length ? history_get(history_base + history_length - 1) : NULL;
+    bool again = last && strcmp(last->line, message) == 0;
+    if (!again) add_history(message);
+    using_history();
+    if (!path || again) return;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0) return;
+    char *line = escaped(message);
+    write_all(fd, line, strlen(line));
+    free(line);
+    close(fd);
+}

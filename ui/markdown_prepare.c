@@ -1,0 +1,129 @@
+// What md4c is given instead of a chunk of the source, so that nothing vanishes: link definitions are made text, and tables
+// get as many columns as their longest row has cells.
+#include <string.h>
+
+#include "ui/markdown.h"
+
+#define MAX_CELLS 65 // one more than a table may have columns
+
+static const struct style no_style = {0};
+
+static void add(struct flow *out, const char *text, size_t size) { flow_add(out, no_style, text, size); }
+
+struct line {
+    const char *text;
+    size_t size; // without the newline
+    size_t next; // where the line after it begins
+};
+
+static struct line line_at(const char *text, size_t size, size_t at) {
+    const char *newline = memchr(text + at, '\n', size - at);
+    size_t end = newline ? (size_t)(newline - text) : size, next = newline ? end + 1 : size;
+    if (end > at && text[end - 1] == '\r') end--;
+    return (struct line){text + at, end - at, next};
+}
+
+static bool blank(struct line l) {
+    for (size_t i = 0; i < l.size; i++)
+        if (l.text[i] != ' ' && l.text[i] != '\t') return false;
+    return true;
+}
+
+// ---- definitions ----
+
+// A line that could begin a definition ("[name]: address", in whatever containers; the name may go over lines), which
+// would vanish: where the backslash goes that keeps it visible, −1: none is needed.
+static int definition(struct line l) {
+    size_t i = 0;
+    while (i < l.size && memchr(" \t>-*+.)0123456789", l.text[i], 18)) i++;
+    if (i >= l.size || l.text[i] != '[') return -1;
+    const char *close = memchr(l.text + i, ']', l.size - i);
+    return !close || (close + 1 < l.text + l.size && close[1] == ':') ? (int)i : -1;
+}
+
+static void add_line(struct flow *out, struct line l) {
+    int head = definition(l);
+    if (head >= 0) {
+        add(out, l.text, (size_t)head);
+        add(out, "\\", 1);
+        l.text += head, l.size -= (size_t)head;
+    }
+    add(out, l.text, l.size);
+}
+
+// ---- tables ----
+
+static int cells(struct line l) {
+    size_t start = 0, end = l.size;
+    while (start < end && (l.text[start] == ' ' || l.text[start] == '\t')) start++;
+    while (end > start && (l.text[end - 1] == ' ' || l.text[end - 1] == '\t')) end--;
+    start += start < end && l.text[start] == '|';
+    end -= end > start && l.text[end - 1] == '|';
+    int n = 1;
+    for (size_t i = start; i < end && n < MAX_CELLS; i++) {
+        if (l.text[i] == '\\') i++;
+        else n += l.text[i] == '|';
+    }
+    return n;
+}
+
+static bool delimiter(struct line l) {
+    bool bar = false, dash = false;
+    for (size_t i = 0; i < l.size; i++) {
+        if (!memchr("|-: \t", l.text[i], 5)) return false;
+        bar |= l.text[i] == '|';
+        dash |= l.text[i] == '-';
+    }
+    return bar && dash;
+}
+
+static void add_cells(struct flow *out, struct line l, int n, const char *cell) {
+    size_t end = l.size;
+    while (end > 0 && l.text[end - 1] == ' ') end--;
+    if (n > 0 && end > 0 && l.text[end - 1] != '|') add(out, "|", 1);
+    for (; n > 0; n--) add(out, cell, strlen(cell));
+}
+
+// The heading of a table and the delimiter below it, which md4c knows only with three dashes a column; returns where the
+// rows begin.
+static size_t add_table_head(struct flow *out, struct line heading, struct line dashes, const char *text, size_t size) {
+    int columns = cells(heading), dashed = cells(dashes);
+    if (dashed > columns) columns = dashed;
+    for (size_t at = dashes.next; at < size;) {
+        struct line row = line_at(text, size, at);
+        if (blank(row)) break;
+        int n = cells(row);
+        columns = n > columns ? n : columns;
+        at = row.next;
+    }
+    add_line(out, heading);
+    add_cells(out, heading, columns - cells(heading), " |");
+    add(out, "\n", 1);
+    for (size_t i = 0; i < dashes.size; i++) add(out, dashes.text[i] == '-' ? "---" : dashes.text + i, dashes.text[i] == '-' ? 3 : 1);
+    add_cells(out, dashes, columns - dashed, "---|");
+    add(out, "\n", 1);
+    return dashes.next;
+}
+
+// ---- the chunk ----
+
+void markdown_prepare(struct flow *out, const char *text, size_t size) {
+    struct markdown_fence fence = {0};
+    bool in_table = false;
+    for (size_t at = 0; at < size;) {
+        struct line l = line_at(text, size, at), below = l.next < size ? line_at(text, size, l.next) : (struct line){0};
+        markdown_fence_line(&fence, l.text, l.size);
+        if (blank(l)) in_table = false;
+        if (!fence.length && !in_table && memchr(l.text, '|', l.size) && delimiter(below)) {
+            at = add_table_head(out, l, below, text, size);
+            in_table = true;
+            continue;
+        }
+        if (fence.length) add(out, l.text, l.size);
+        else add_line(out, l);
+        add(out, "\n", 1); // also at the very end: without it md4c 0.4.8 reads past it (in "[a](b")
+        at = l.next;
+    }
+    add(out, "", 1);
+    out->size--; // a NUL for the same reason
+}

@@ -1,0 +1,256 @@
+#include "ui/screen.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+#include "ui/clipboard.h"
+#include "ui/screen_state.h"
+
+#define NOTICE_SECONDS 5      // that it is shown in full
+#define NOTICE_BAD_SECONDS 12
+#define NOTICE_FADING_SECONDS 1
+#define PAD_WIDTH 24          // panes at least so wide have a blank column at either side
+
+#define BOXES_ALL (1u << BOX_CHATS | 1u << BOX_THROUGHPUT | 1u << BOX_KV | 1u << BOX_LATENCY)
+
+// ---- life ----
+
+static void bind_keys(struct screen *s) {
+    for (int i = 0; i < COMMAND_COUNT; i++) s->bound[i] = key_parse(ui_commands[i].key, &s->keys[i]);
+}
+
+struct screen *screen_open(const struct screen_options *o, struct status *st) {
+    struct terminal_options terminal = {.input_fd = o->input_fd, .output_fd = o->output_fd, .colours = o->colours};
+    struct terminal *t = terminal_open(&terminal, st);
+    if (!t) return NULL;
+    struct screen *s = xcalloc(1, sizeof *s);
+    struct status theme = {0};
+    s->terminal = t;
+    s->ascii = o->ascii || !terminal_unicode(t);
+    s->boxes = o->boxes ? o->boxes & BOXES_ALL : BOXES_ALL;
+    s->composer = composer_open(o->history_path);
+    s->transcript = transcript_open();
+    s->stale = true;
+    bind_keys(s);
+    canvas_open(&s->canvas, 0, 0);
+    if (!theme_load(&s->theme, o->theme ? o->theme : THEME_DEFAULT, &theme)) screen_say(s, true, "%s", theme.text);
+    return s;
+}
+
+void screen_close(struct screen *s) {
+    if (!s) return;
+    terminal_close(s->terminal);
+    canvas_close(&s->canvas);
+    composer_close(s->composer);
+    transcript_close(s->transcript);
+    free(s);
+}
+
+bool screen_ended(const struct screen *s) { return terminal_ended(s->terminal); }
+
+void screen_resized(struct screen *s) {
+    terminal_forget(s->terminal);
+    s->stale = true;
+}
+
+void screen_suspend(struct screen *s) {
+    terminal_suspend(s->terminal);
+    s->stale = true;
+}
+
+void screen_set_composer(struct screen *s, const char *text) {
+    composer_set(s->composer, text);
+    s->stale = true;
+}
+
+const char *screen_theme(const struct screen *s) { return s->theme.name; }
+uint32_t screen_boxes(const struct screen *s) { return s->boxes; }
+bool screen_ascii(const struct screen *s) { return s->ascii; }
+
+bool screen_copy(struct screen *s, const char *text, size_t size, char how[128]) { return clipboard_copy(s->terminal, text, size, how); }
+
+// ---- the line about what just happened ----
+
+static void set_notice(struct screen *s, bool bad, const char *text) {
+    snprintf(s->notice.text, sizeof s->notice.text, "%s", text);
+    s->notice.bad = bad;
+    s->notice.shown = true;
+    s->notice.since = clock_ns();
+    s->stale = true;
+}
+
+void screen_say(struct screen *s, bool bad, const char *format, ...) {
+    char text[SCREEN_NOTICE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    set_notice(s, bad, text);
+}
+
+static void take_status(struct screen *s, const struct screen_view *v) {
+    const char *status = v->status ? v->status : "";
+    char text[SCREEN_NOTICE];
+    snprintf(text, sizeof text, "%s", status);
+    if (strcmp(text, s->notice.seen) == 0) return;
+    memcpy(s->notice.seen, text, sizeof text);
+    if (text[0]) set_notice(s, v->status_bad, text);
+}
+
+// Milliseconds until the notice changes; −1: it will not.
+static int notice_left(const struct screen *s, bool *fading) {
+    uint64_t age = (clock_ns() - s->notice.since) / 1000000, full = (s->notice.bad ? NOTICE_BAD_SECONDS : NOTICE_SECONDS) * 1000;
+    *fading = age >= full;
+    if (!s->notice.shown || age >= full + NOTICE_FADING_SECONDS * 1000) return -1;
+    return (int)(*fading ? full + NOTICE_FADING_SECONDS * 1000 - age : full - age);
+}
+
+static struct view_status current_status(struct screen *s) {
+    bool fading;
+    if (notice_left(s, &fading) < 0) s->notice.shown = false;
+    if (!s->notice.shown) return (struct view_status){0};
+    return (struct view_status){.text = s->notice.text, .bad = s->notice.bad, .fading = fading};
+}
+
+int screen_timeout(const struct screen *s) {
+    bool fading;
+    int key = terminal_timeout(s->terminal), notice = s->notice.shown ? notice_left(s, &fading) : -1;
+    if (s->stale || (s->notice.shown && notice < 0)) return 0;
+    if (key < 0 || notice < 0) return key < 0 ? notice : key;
+    return key < notice ? key : notice;
+}
+
+// ---- drawing ----
+
+static struct rect padded(struct rect r) {
+    if (r.width >= PAD_WIDTH) r.x++, r.width -= 2;
+    return r;
+}
+
+static void keep_facts(struct screen *s, const struct screen_view *v) {
+    const struct view_chat *chat = v->current >= 0 && v->current < v->n_chats ? &v->chats[v->current] : NULL;
+    s->facts = (struct screen_facts){.n_chats = v->n_chats, .current = v->current, .knob = v->knob};
+    if (v->sampling) s->facts.sampling = *v->sampling;
+    if (!chat) return;
+    s->facts.chat = chat->id;
+    s->facts.busy = chat->busy;
+    snprintf(s->facts.title, sizeof s->facts.title, "%s", chat->title ? chat->title : "");
+}
+
+// A chat that has just come on screen is brought into sight in the list.
+static void follow_current(struct screen *s, const struct screen_view *v) {
+    int rows = rect_inside(s->layout.boxes[BOX_CHATS]).height;
+    if (s->facts.chat == s->chats_current && s->chats_scroll <= v->n_chats) return;
+    s->chats_current = s->facts.chat;
+    if (s->chats_scroll > v->current) s->chats_scroll = v->current;
+    if (s->chats_scroll < v->current - rows + 1) s->chats_scroll = v->current - rows + 1;
+}
+
+static bool bordered(const struct layout *l) { return l->transcript.x > l->boxes[BOX_CHAT].x; }
+
+// Figures in words on the rule where their boxes are not on the screen; returns the columns used at the right.
+static int draw_figures_in_words(struct screen *s, struct rect rule) {
+    const struct engine_figures *g = s->frame.view->figures;
+    char rate[VIEW_NUMBER], speed[2 * VIEW_NUMBER] = "", pages[VIEW_NUMBER] = "", text[6 * VIEW_NUMBER];
+    if (!g) return 0;
+    if (!s->layout.boxes[BOX_THROUGHPUT].width && g->decode_now > 0) snprintf(speed, sizeof speed, "%s tok/s", view_rate((double)g->decode_now, rate));
+    if (!s->layout.boxes[BOX_KV].width && g->n_pages > 0) snprintf(pages, sizeof pages, "kv %d%%", (int)(100LL * g->pages_used / g->n_pages));
+    if (!speed[0] && !pages[0]) return 0;
+    const char *between = !speed[0] || !pages[0] ? "" : s->ascii ? ", " : " · ";
+    snprintf(text, sizeof text, " %s%s%s ", speed, between, pages);
+    int width = text_width(text, strlen(text));
+    if (width > rule.width / 2) return 0;
+    canvas_text(&s->canvas, rule, rule.x + rule.width - width - 1, rule.y, view_style(ROLE_DIM), text, strlen(text));
+    return width + 2;
+}
+
+static void draw_rule(struct screen *s, enum transcript_below below) {
+    struct rect rule = s->layout.rule, box = s->layout.boxes[BOX_CHAT];
+    struct style line = view_style(ROLE_BORDER);
+    if (rule.height <= 0) return;
+    for (int x = rule.x; x < rule.x + rule.width; x++) canvas_symbol(&s->canvas, rule, x, rule.y, line, "─", '-');
+    if (bordered(&s->layout)) {
+        canvas_symbol(&s->canvas, box, box.x, rule.y, line, "├", '+');
+        canvas_symbol(&s->canvas, box, box.x + box.width - 1, rule.y, line, "┤", '+');
+    } else {
+        view_gauge(&s->frame, (struct rect){rule.x + 1, rule.y, rule.width - 2, 1});
+        return;
+    }
+    int right = draw_figures_in_words(s, rule);
+    if (below == TRANSCRIPT_AT_END) return;
+    const char *text = below == TRANSCRIPT_NEW_BELOW ? " new text below " : " more below ";
+    int width = (int)strlen(text) + 2, x = rule.x + 1;
+    if (width + right > rule.width) return;
+    struct style style = below == TRANSCRIPT_NEW_BELOW ? view_bold(ROLE_ACCENT) : view_style(ROLE_ACCENT);
+    canvas_symbol(&s->canvas, rule, x + 1, rule.y, style, "↓", 'v');
+    canvas_text(&s->canvas, rule, x + 2, rule.y, style, text, strlen(text));
+    canvas_text(&s->canvas, rule, x, rule.y, style, " ", 1);
+    frame_hit(&s->frame, (struct rect){x, rule.y, width, 1}, HIT_COMMAND, COMMAND_BOTTOM);
+}
+
+static void draw_gauge_in_border(struct screen *s) {
+    struct rect box = s->layout.boxes[BOX_CHAT];
+    view_gauge(&s->frame, (struct rect){box.x + 2, box.y + box.height - 1, box.width - 4, 1});
+}
+
+static void draw_chat(struct screen *s, const struct screen_view *v, int *x, int *y) {
+    const char *title = s->facts.title[0] ? s->facts.title : "New chat";
+    if (bordered(&s->layout)) {
+        canvas_box(&s->canvas, s->layout.boxes[BOX_CHAT], 0, title, v->model_name, ROLE_BORDER);
+        draw_gauge_in_border(s);
+    }
+    draw_rule(s, transcript_draw(s->transcript, &s->frame, padded(s->layout.transcript)));
+    struct rect composer = padded(s->layout.composer);
+    if (s->dialog.state == DIALOG_OPEN) dialog_draw(&s->dialog, &s->canvas, composer, x, y);
+    else composer_draw(s->composer, &s->canvas, composer, x, y);
+}
+
+static void draw_boxes(struct screen *s) {
+    static void (*const panes[BOX_COUNT])(struct view_frame *, struct rect) = {
+        [BOX_THROUGHPUT] = view_throughput, [BOX_KV] = view_kv, [BOX_LATENCY] = view_latency,
+    };
+    if (s->layout.boxes[BOX_CHATS].width) view_chats(&s->frame, s->layout.boxes[BOX_CHATS], &s->chats_scroll);
+    for (int b = 0; b < BOX_COUNT; b++)
+        if (panes[b] && s->layout.boxes[b].width) panes[b](&s->frame, s->layout.boxes[b]);
+}
+
+// On a terminal without colours, or with a theme that gives the pages of all chats the same one.
+static bool without_colours(const struct screen *s) {
+    struct theme_colour a = s->theme.colours[ROLE_KV_CURRENT], b = s->theme.colours[ROLE_KV_OWNED];
+    bool same = a.own == b.own && a.red == b.red && a.green == b.green && a.blue == b.blue;
+    return same || terminal_colours(s->terminal) == 1;
+}
+
+static void make_layout(struct screen *s, int width, int height) {
+    uint32_t wanted = s->boxes | 1u << BOX_CHAT;
+    s->layout = layout_make(width, height, wanted, 1);
+    int lines = s->dialog.state == DIALOG_OPEN ? 2 : composer_lines(s->composer, padded(s->layout.composer).width);
+    if (lines > 1) s->layout = layout_make(width, height, wanted, lines);
+}
+
+void screen_draw(struct screen *s, const struct screen_view *v) {
+    int width, height, x = -1, y = -1;
+    terminal_size(s->terminal, &width, &height);
+    if (width != s->canvas.width || height != s->canvas.height) canvas_resize(&s->canvas, width, height);
+    else canvas_clear(&s->canvas);
+    s->canvas.ascii = s->ascii;
+    s->frame.canvas = &s->canvas;
+    s->frame.view = v;
+    s->frame.n_hits = 0;
+    s->frame.without_colours = without_colours(s);
+    keep_facts(s, v);
+    take_status(s, v);
+    make_layout(s, width, height);
+    follow_current(s, v);
+    draw_boxes(s);
+    draw_chat(s, v, &x, &y);
+    view_sampling(&s->frame, s->layout.sampling, current_status(s));
+    overlay_draw(&s->overlay, &s->frame, &x, &y);
+    s->frame.view = NULL; // borrowed for this call only
+    s->stale = false;
+    terminal_draw(s->terminal, &s->canvas, &s->theme, x, y);
+}

@@ -1,0 +1,211 @@
+// Keys and clicks to commands: what the screen does itself, and what it hands to the controller.
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/screen.h"
+#include "ui/screen_state.h"
+
+#define WHEEL_LINES 3
+
+static void hand_out(struct screen *s, enum ui_command_id id, int number, const char *text) {
+    if (s->n_queue == SCREEN_QUEUE) return;
+    s->queue[s->n_queue++] = (struct ui_command){id, number, text};
+    s->notice.seen[0] = 0; // the same status again is news again
+}
+
+// ---- commands that the screen carries out ----
+
+static void next_theme(struct screen *s) {
+    int at = 0;
+    for (int i = 0; theme_list(i); i++)
+        if (strcmp(theme_list(i), s->theme.name) == 0) at = i + 1;
+    const char *name = theme_list(at) ? theme_list(at) : theme_list(0);
+    struct status st = {0};
+    if (name && !theme_load(&s->theme, name, &st)) screen_say(s, true, "%s", st.text);
+    terminal_forget(s->terminal);
+}
+
+static void toggle_box(struct screen *s, enum layout_box box) { s->boxes ^= 1u << box; }
+
+// All boxes, the chats with the throughput, the chats alone, none.
+static void next_boxes(struct screen *s) {
+    static const uint32_t presets[] = {
+        1u << BOX_CHATS | 1u << BOX_THROUGHPUT | 1u << BOX_KV | 1u << BOX_LATENCY,
+        1u << BOX_CHATS | 1u << BOX_THROUGHPUT,
+        1u << BOX_CHATS,
+        0,
+    };
+    enum { N = sizeof presets / sizeof *presets };
+    int at = N - 1;
+    for (int i = 0; i < N; i++)
+        if (presets[i] == s->boxes) at = i;
+    s->boxes = presets[(at + 1) % N];
+}
+
+static void ask_knob(struct screen *s) {
+    if (s->facts.knob < 0 || s->facts.knob >= KNOB_COUNT) return;
+    const struct sampling_knob *knob = &sampling_knobs[s->facts.knob];
+    char value[16], hint[160];
+    snprintf(hint, sizeof hint, "%g to %g   %s", knob->low, knob->high, knob->help);
+    dialog_text(&s->dialog, COMMAND_KNOB_SET, knob->label, hint, sampling_format(&s->facts.sampling, (enum sampling_knob_id)s->facts.knob, value));
+}
+
+static void ask_delete(struct screen *s) {
+    char label[160];
+    size_t shown = text_fit(s->facts.title, strlen(s->facts.title), 40, NULL);
+    snprintf(label, sizeof label, "Delete \"%.*s\"?", (int)shown, shown ? s->facts.title : "");
+    dialog_confirm(&s->dialog, COMMAND_DELETE, shown ? label : "Delete this chat?");
+}
+
+static void interrupt(struct screen *s) {
+    if (s->facts.busy) {
+        hand_out(s, COMMAND_STOP, -1, NULL);
+    } else if (!composer_empty(s->composer)) {
+        composer_clear(s->composer);
+    } else {
+        char key[VIEW_NUMBER];
+        screen_say(s, false, "%s leaves confab", view_key(ui_commands[COMMAND_QUIT].key, key));
+    }
+}
+
+static void toggle_overlay(struct screen *s, enum overlay_kind kind) {
+    overlay_open(&s->overlay, s->overlay.kind == kind ? OVERLAY_NONE : kind);
+}
+
+// Commands that change a setting are handed out as well, so that it can be saved.
+static void run_command(struct screen *s, enum ui_command_id id) {
+    const char *message;
+    switch (id) {
+    case COMMAND_SEND:
+        message = composer_take(s->composer);
+        if (message) transcript_bottom(s->transcript), hand_out(s, id, -1, message);
+        return;
+    case COMMAND_NEWLINE: composer_newline(s->composer); return;
+    case COMMAND_HELP: toggle_overlay(s, OVERLAY_HELP); return;
+    case COMMAND_PALETTE: toggle_overlay(s, OVERLAY_PALETTE); return;
+    case COMMAND_RENAME:
+        dialog_text(&s->dialog, id, "Name of this chat", "Enter keeps it, Esc leaves it as it was", s->facts.title);
+        return;
+    case COMMAND_DELETE: ask_delete(s); return;
+    case COMMAND_KNOB_SET: ask_knob(s); return;
+    case COMMAND_PAGE_UP: transcript_pages(s->transcript, -1); return;
+    case COMMAND_PAGE_DOWN: transcript_pages(s->transcript, 1); return;
+    case COMMAND_TOP: transcript_top(s->transcript); return;
+    case COMMAND_BOTTOM: transcript_bottom(s->transcript); return;
+    case COMMAND_REDRAW: terminal_forget(s->terminal); return;
+    case COMMAND_INTERRUPT: interrupt(s); return;
+    case COMMAND_THEME: next_theme(s); break;
+    case COMMAND_BOX_1: toggle_box(s, BOX_CHATS); break;
+    case COMMAND_BOX_2: toggle_box(s, BOX_THROUGHPUT); break;
+    case COMMAND_BOX_3: toggle_box(s, BOX_KV); break;
+    case COMMAND_BOX_4: toggle_box(s, BOX_LATENCY); break;
+    case COMMAND_BOXES: next_boxes(s); break;
+    case COMMAND_ASCII: s->ascii = !s->ascii; break;
+    default: break;
+    }
+    hand_out(s, id, -1, NULL);
+}
+
+// ---- keys ----
+
+static int bound_command(const struct screen *s, const struct key *k) {
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (s->bound[i] && key_equal(&s->keys[i], k)) return i;
+    return -1;
+}
+
+static void dialog_input(struct screen *s, const struct key *k) {
+    dialog_key(&s->dialog, k);
+    if (s->dialog.state != DIALOG_ACCEPTED) return;
+    snprintf(s->answer, sizeof s->answer, "%s", s->dialog.edit.text);
+    hand_out(s, s->dialog.command, -1, s->answer);
+    dialog_close(&s->dialog);
+}
+
+// Commands that are open to a person also while a list of them covers the screen.
+static bool works_over_overlay(int id) {
+    return id == COMMAND_HELP || id == COMMAND_PALETTE || id == COMMAND_QUIT || id == COMMAND_SUSPEND || id == COMMAND_REDRAW || id == COMMAND_THEME;
+}
+
+static void overlay_input(struct screen *s, const struct key *k) {
+    int id = bound_command(s, k);
+    if (works_over_overlay(id)) {
+        run_command(s, (enum ui_command_id)id);
+        return;
+    }
+    int picked = overlay_key(&s->overlay, k);
+    if (picked >= 0) run_command(s, (enum ui_command_id)picked);
+}
+
+static void composer_input(struct screen *s, const struct key *k) {
+    switch (k->code) {
+    case KEY_NONE: return;
+    case KEY_PASTE: composer_paste(s->composer, k->text, k->size); return;
+    case KEY_ENTER: composer_newline(s->composer); return; // with a modifier: without, it is a command
+    case KEY_UP:
+        if (k->modifiers || !composer_up(s->composer)) composer_sequence(s->composer, k->raw, k->raw_size);
+        return;
+    case KEY_DOWN:
+        if (k->modifiers || !composer_down(s->composer)) composer_sequence(s->composer, k->raw, k->raw_size);
+        return;
+    case KEY_CONTROL:
+        if (k->number == 'j' && !k->modifiers) composer_newline(s->composer);
+        else composer_bytes(s->composer, k->raw, k->raw_size);
+        return;
+    case KEY_TEXT: case KEY_TAB: case KEY_BACKSPACE: case KEY_ESCAPE: composer_bytes(s->composer, k->raw, k->raw_size); return;
+    default: composer_sequence(s->composer, k->raw, k->raw_size); return;
+    }
+}
+
+// ---- mouse ----
+
+static bool inside(struct rect r, int x, int y) { return x >= r.x && x < r.x + r.width && y >= r.y && y < r.y + r.height; }
+
+static void click(struct screen *s, const struct key *k) {
+    const struct hit *h = frame_find(&s->frame, k->x, k->y);
+    if (s->overlay.kind != OVERLAY_NONE) {
+        int command = h && h->kind == HIT_ROW ? overlay_command(&s->overlay, h->number) : -1;
+        s->overlay.kind = OVERLAY_NONE;
+        if (command >= 0) run_command(s, (enum ui_command_id)command);
+        return;
+    }
+    if (!h) return;
+    if (h->kind == HIT_CHAT) hand_out(s, COMMAND_NEXT, h->number, NULL);
+    else if (h->kind == HIT_KNOB) hand_out(s, COMMAND_KNOB_NEXT, h->number, NULL);
+    else if (h->kind == HIT_COMMAND) run_command(s, (enum ui_command_id)h->number);
+}
+
+static void mouse_input(struct screen *s, const struct key *k) {
+    int lines = k->action == MOUSE_WHEEL_UP ? -WHEEL_LINES : WHEEL_LINES;
+    if (k->action == MOUSE_RELEASE || s->dialog.state == DIALOG_OPEN) return;
+    if (k->action == MOUSE_PRESS) click(s, k);
+    else if (s->overlay.kind != OVERLAY_NONE) overlay_scroll(&s->overlay, lines);
+    else if (inside(s->layout.boxes[BOX_CHATS], k->x, k->y)) s->chats_scroll += lines / WHEEL_LINES;
+    else transcript_scroll(s->transcript, lines);
+}
+
+static void input(struct screen *s, const struct key *k) {
+    s->stale = true;
+    if (k->code == KEY_MOUSE) {
+        mouse_input(s, k);
+    } else if (s->dialog.state == DIALOG_OPEN) {
+        dialog_input(s, k);
+    } else if (s->overlay.kind != OVERLAY_NONE) {
+        overlay_input(s, k);
+    } else {
+        int id = bound_command(s, k);
+        if (id >= 0) run_command(s, (enum ui_command_id)id);
+        else composer_input(s, k);
+    }
+}
+
+bool screen_input(struct screen *s, struct ui_command *out) {
+    struct key k;
+    while (s->n_queue == 0) {
+        if (!terminal_key(s->terminal, &k)) return false;
+        input(s, &k);
+    }
+    *out = s->queue[0];
+    memmove(s->queue, s->queue + 1, (size_t)--s->n_queue * sizeof *s->queue);
+    return true;
+}

@@ -1,0 +1,57 @@
+// The state of the screen, shared by screen.c (its life and drawing) and screen_keys.c (its input). Nobody else includes this.
+#ifndef CONFAB_UI_SCREEN_STATE_H
+#define CONFAB_UI_SCREEN_STATE_H
+
+#include "ui/composer.h"
+#include "ui/dialog.h"
+#include "ui/overlay.h"
+#include "ui/transcript.h"
+#include "ui/view.h"
+
+#define SCREEN_QUEUE 8
+#define SCREEN_NOTICE 256
+
+// What the last view said that keys need to know.
+struct screen_facts {
+    uint64_t chat;
+    char title[LINE_EDIT_BYTES];
+    bool busy;
+    int n_chats, current, knob;
+    struct sampling sampling;
+};
+
+// The line about what just happened: strong, then fading, then gone.
+struct screen_notice {
+    char text[SCREEN_NOTICE];
+    bool bad, shown;
+    uint64_t since; // clock_ns
+    char seen[SCREEN_NOTICE]; // the view's status when it was last drawn
+};
+
+struct screen {
+    struct terminal *terminal;
+    struct canvas canvas;
+    struct theme theme;
+    bool ascii;
+    uint32_t boxes;
+    struct layout layout;      // of the last frame
+    struct view_frame frame;   // of the last frame: what can be clicked
+    struct composer *composer;
+    struct transcript *transcript;
+    struct dialog dialog;
+    struct overlay overlay;
+    int chats_scroll;
+    uint64_t chats_current;    // the chat that the list was last scrolled to show
+    struct screen_facts facts;
+    struct screen_notice notice;
+    struct ui_command queue[SCREEN_QUEUE]; // handed out before more keys are read
+    int n_queue;
+    char answer[LINE_EDIT_BYTES]; // the text of a dialog's command
+    struct key keys[COMMAND_COUNT];
+    bool bound[COMMAND_COUNT];
+    bool stale;                // something changed here since the last frame
+};
+
+void screen_say(struct screen *s, bool bad, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,28 @@
+// Transcript: the messages of the chat on screen, laid out and scrolled.
+//
+// A message is laid out when it comes into sight and again only when its revision, role or the width changes; the one
+// that streams goes on where it stopped (markdown.h). The position of every chat is kept as a message and a line in it,
+// so that text which arrives below, or a resize, moves nothing; only a chat at its end follows its end.
+#ifndef CONFAB_UI_TRANSCRIPT_H
+#define CONFAB_UI_TRANSCRIPT_H
+
+#include "ui/view.h"
+
+struct transcript;
+
+struct transcript *transcript_open(void);
+void transcript_close(struct transcript *t);
+
+// All of these take effect at the next draw, for the chat that it shows.
+void transcript_scroll(struct transcript *t, int lines); // < 0: up
+void transcript_pages(struct transcript *t, int pages);
+void transcript_top(struct transcript *t);
+void transcript_bottom(struct transcript *t);
+
+enum transcript_below { TRANSCRIPT_AT_END, TRANSCRIPT_MORE_BELOW, TRANSCRIPT_NEW_BELOW }; // new: arrived since the end was left
+enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f, struct rect area);
+
+// Messages laid out ever, and chunks of Markdown in them; tests check by it that nothing is done twice.
+unsigned long transcript_layouts(const struct transcript *t);
+
+#endif
