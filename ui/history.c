@@ -11,7 +11,7 @@
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
 
-#define HISTORY_MOST 1000             // messages kept
+#define HISTORY_MOST       1000       // messages kept
 #define HISTORY_FILE_LIMIT (16 << 20) // bytes
 
 static char *unescaped(const char *line, size_t size) {

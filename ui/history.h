@@ -3,7 +3,7 @@
 #ifndef CONFAB_UI_HISTORY_H
 #define CONFAB_UI_HISTORY_H
 
-void history_load(const char *path);                       // into readline's list; a missing file is an empty history
+void history_load(const char *path);                        // into readline's list; a missing file is an empty history
 void history_append(const char *path, const char *message); // to the list and the file (when path is not NULL)
 
 #endif

@@ -18,9 +18,13 @@
 static struct composer *composer;
 static char history_path[] = "/tmp/confab-history-XXXXXX";
 
-static void type(const char *keys) { composer_bytes(composer, keys, strlen(keys)); }
+static void type(const char *keys) {
+    composer_bytes(composer, keys, strlen(keys));
+}
 
-static void paste(const char *text) { composer_paste(composer, text, strlen(text)); }
+static void paste(const char *text) {
+    composer_paste(composer, text, strlen(text));
+}
 
 // What the composer draws, and where the cursor is.
 static void check_drawn(int width, int height, const char *expected, int x, int y) {
@@ -107,7 +111,8 @@ static void test_scrolls_to_the_cursor(void **state) {
         type((char[]){(char)('0' + i), 0});
     }
     check_drawn(10, 3, "3        ▲\n4\n5\n", 1, 2);
-    while (composer_up(composer)) {}
+    while (composer_up(composer)) {
+    }
     check_drawn(10, 3, "0\n1\n2        ▼\n", 1, 0);
 }
 
