@@ -105,7 +105,7 @@ deps: ## install the packages that building and testing need
 		command -v apt-get > /dev/null || { echo "please install what these Debian packages contain: $$missing"; exit 1; }; \
 		echo "installing with apt-get: $$missing"; \
 		sudo=; test "$$(id -u)" = 0 || sudo=sudo; \
-		$$sudo apt-get update -q && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -qy --no-install-recommends $$missing
+		$$sudo apt-get update -q && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing
 
 # ---- what people run ----
 

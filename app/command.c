@@ -62,7 +62,8 @@ static int command_start(const struct command *command, struct settings *s, int 
     int n = argc - first;
     if (n < command->min_arguments || n > command->max_arguments) {
         const char *wanted = *command->arguments ? command->arguments : "no arguments";
-        status_fail(&st, STATUS_USAGE, "%s takes %s, but %d %s given", command->name, wanted, n, n == 1 ? "was" : "were");
+        status_fail(&st, STATUS_USAGE, "%s takes %s, but %d %s given", command->name, wanted, n,
+                    n == 1 ? "was" : "were");
         return usage(command, &st);
     }
     return command->run(s, n, argv + first);

@@ -63,15 +63,22 @@ static void set_alternative(const struct answer *a, struct token_alternative *ou
 }
 
 static struct engine_event event_of(const struct answer *a, const struct sample *s) {
-    struct engine_event e = {.kind = EVENT_TEXT, .request = a->request, .conversation = a->conversation, .state = REQUEST_DECODING,
-                             .token = s->token, .probability = s->probability, .entropy = s->entropy, .n_alternatives = s->n_alternatives};
+    struct engine_event e = {.kind = EVENT_TEXT,
+                             .request = a->request,
+                             .conversation = a->conversation,
+                             .state = REQUEST_DECODING,
+                             .token = s->token,
+                             .probability = s->probability,
+                             .entropy = s->entropy,
+                             .n_alternatives = s->n_alternatives};
     for (int i = 0; i < s->n_alternatives; i++)
         set_alternative(a, &e.alternatives[i], s->alternatives[i].id, s->alternatives[i].probability);
     return e;
 }
 
 bool answer_token(struct answer *a, const struct sample *s) {
-    if (s->token == a->stop_token || (!a->ignore_end && tokenizer_ends_generation(a->file->tokenizer, s->token))) return true;
+    if (s->token == a->stop_token || (!a->ignore_end && tokenizer_ends_generation(a->file->tokenizer, s->token)))
+        return true;
     struct engine_event e = event_of(a, s);
     struct span piece = tokenizer_piece(a->file->tokenizer, s->token, false);
     size_t at = 0;
@@ -90,7 +97,11 @@ bool answer_token(struct answer *a, const struct sample *s) {
 }
 
 void answer_finish(struct answer *a) {
-    struct engine_event e = {.kind = EVENT_TEXT, .request = a->request, .conversation = a->conversation, .state = REQUEST_DECODING, .token = -1};
+    struct engine_event e = {.kind = EVENT_TEXT,
+                             .request = a->request,
+                             .conversation = a->conversation,
+                             .state = REQUEST_DECODING,
+                             .token = -1};
     size_t size = take_held(a, e.text);
     size += utf8_stream_finish(&a->utf8, e.text + size);
     if (size) send(a, &e, size);

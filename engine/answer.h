@@ -1,7 +1,7 @@
 // Answer: from drawn tokens to events with text.
 //
-// Characters that are split across tokens are held back until they are whole, and so is a text that may be the beginning
-// of the template's stop text. What leaves is valid UTF-8. One answer a request, on the engine thread.
+// Characters that are split across tokens are held back until they are whole, and so is a text that may be the
+// beginning of the template's stop text. What leaves is valid UTF-8. One answer a request, on the engine thread.
 #ifndef CONFAB_ENGINE_ANSWER_H
 #define CONFAB_ENGINE_ANSWER_H
 
@@ -16,7 +16,7 @@ struct answer {
     struct queue *events;          // borrowed: of struct engine_event
     uint64_t request, conversation;
     bool ignore_end;
-    const char *stop; // NULL: none
+    const char *stop;   // NULL: none
     int32_t stop_token; // the token that is the stop text, −1: none
     struct utf8_stream utf8;
     char held[ANSWER_STOP_SIZE]; // the beginning of the stop text, as far as it has come

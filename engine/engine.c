@@ -21,7 +21,15 @@
 
 #define PUBLISH_SECONDS (1.0 / 60)
 
-enum command_kind { COMMAND_SUBMIT, COMMAND_CANCEL, COMMAND_SAMPLING, COMMAND_FOCUS, COMMAND_FORGET, COMMAND_LOGITS, COMMAND_CLOSE };
+enum command_kind {
+    COMMAND_SUBMIT,
+    COMMAND_CANCEL,
+    COMMAND_SAMPLING,
+    COMMAND_FOCUS,
+    COMMAND_FORGET,
+    COMMAND_LOGITS,
+    COMMAND_CLOSE
+};
 
 struct submission {
     struct prompt_source source;
@@ -64,9 +72,15 @@ struct engine {
 static void on_state(void *context, const struct request *r, const char *message) {
     struct engine *e = context;
     if (r->state >= REQUEST_FINISHED) answer_finish(r->owner);
-    struct engine_event event = {.kind = EVENT_STATE, .request = r->id, .conversation = r->conversation, .state = r->state,
-                                 .reason = r->reason, .n_prompt = r->n_prompt, .n_reused = r->n_reused,
-                                 .n_generated = request_generated(r), .token = -1};
+    struct engine_event event = {.kind = EVENT_STATE,
+                                 .request = r->id,
+                                 .conversation = r->conversation,
+                                 .state = r->state,
+                                 .reason = r->reason,
+                                 .n_prompt = r->n_prompt,
+                                 .n_reused = r->n_reused,
+                                 .n_generated = request_generated(r),
+                                 .token = -1};
     event.size = (size_t)snprintf(event.text, sizeof event.text, "%s", message);
     if (r->state >= REQUEST_FINISHED) free(r->owner);
     queue_push(&e->events, &event);
@@ -92,8 +106,11 @@ static void submit(struct engine *e, struct submission *s) {
     struct token_list list = {0};
     prompt_source_encode(e->file, &s->source, &list);
     struct answer *answer = xcalloc(1, sizeof *answer);
-    *answer = (struct answer){.file = e->file, .events = &e->events, .request = s->request.id,
-                              .conversation = s->request.conversation, .ignore_end = s->ignore_end};
+    *answer = (struct answer){.file = e->file,
+                              .events = &e->events,
+                              .request = s->request.id,
+                              .conversation = s->request.conversation,
+                              .ignore_end = s->ignore_end};
     answer_start(answer, s->source.messages != NULL);
     s->request.ids = list.ids;
     s->request.n_ids = list.count < INT32_MAX ? (int)list.count : INT32_MAX;
@@ -110,13 +127,27 @@ static void compute_logits(struct engine *e, struct logits_job *job) {
 
 static void obey(struct engine *e, const struct command *c) {
     switch (c->kind) {
-    case COMMAND_SUBMIT: submit(e, c->submission); break;
-    case COMMAND_CANCEL: scheduler_cancel(e->scheduler, c->id); break;
-    case COMMAND_SAMPLING: scheduler_set_sampling(e->scheduler, c->id, &c->sampling); break;
-    case COMMAND_FOCUS: scheduler_focus(e->scheduler, c->id); break;
-    case COMMAND_FORGET: scheduler_forget(e->scheduler, c->id); break;
-    case COMMAND_LOGITS: compute_logits(e, c->logits); break;
-    case COMMAND_CLOSE: e->closing = true; break;
+    case COMMAND_SUBMIT:
+        submit(e, c->submission);
+        break;
+    case COMMAND_CANCEL:
+        scheduler_cancel(e->scheduler, c->id);
+        break;
+    case COMMAND_SAMPLING:
+        scheduler_set_sampling(e->scheduler, c->id, &c->sampling);
+        break;
+    case COMMAND_FOCUS:
+        scheduler_focus(e->scheduler, c->id);
+        break;
+    case COMMAND_FORGET:
+        scheduler_forget(e->scheduler, c->id);
+        break;
+    case COMMAND_LOGITS:
+        compute_logits(e, c->logits);
+        break;
+    case COMMAND_CLOSE:
+        e->closing = true;
+        break;
     }
 }
 
@@ -150,18 +181,25 @@ static void *engine_main(void *argument) {
 
 // ---- opening and closing ----
 
-static struct scheduler *open_scheduler(struct engine *e, const struct engine_params *p, const struct backend_ops *ops, struct status *st) {
+static struct scheduler *open_scheduler(struct engine *e, const struct engine_params *p, const struct backend_ops *ops,
+                                        struct status *st) {
     struct memory_size size;
     if (!memory_size_choose(&size, e->file, p, ops, st)) return NULL;
     e->kv_bytes = (uint64_t)size.n_pages * size.page_bytes;
-    struct scheduler_params params = {
-        .ops = ops, .model = &e->file->model, .pool = e->pool, .n_pages = size.n_pages, .context = size.context,
-        .prefill_chunk = p->prefill_chunk, .exact = p->exact, .figures = &e->figures,
-        .events = {.context = e, .state = on_state, .token = on_token}};
+    struct scheduler_params params = {.ops = ops,
+                                      .model = &e->file->model,
+                                      .pool = e->pool,
+                                      .n_pages = size.n_pages,
+                                      .context = size.context,
+                                      .prefill_chunk = p->prefill_chunk,
+                                      .exact = p->exact,
+                                      .figures = &e->figures,
+                                      .events = {.context = e, .state = on_state, .token = on_token}};
     return scheduler_open(&params, st);
 }
 
-struct engine *engine_open_on(struct model_file *m, const struct engine_params *p, const struct backend_ops *ops, struct status *st) {
+struct engine *engine_open_on(struct model_file *m, const struct engine_params *p, const struct backend_ops *ops,
+                              struct status *st) {
     if (!m->info.has_weights) {
         if (st) *st = m->weight_status;
         return NULL;
@@ -214,10 +252,14 @@ void engine_close(struct engine *e) {
 
 uint64_t engine_submit(struct engine *e, const struct request_params *p) {
     struct submission *s = xcalloc(1, sizeof *s);
-    *s = (struct submission){
-        .source = prompt_source_copy(p), .ignore_end = p->ignore_end,
-        .request = {.id = atomic_fetch_add(&e->last_id, 1) + 1, .conversation = p->conversation, .sampling = p->sampling,
-                    .max_tokens = p->max_tokens, .time_limit = p->time_limit, .submitted = clock_seconds()}};
+    *s = (struct submission){.source = prompt_source_copy(p),
+                             .ignore_end = p->ignore_end,
+                             .request = {.id = atomic_fetch_add(&e->last_id, 1) + 1,
+                                         .conversation = p->conversation,
+                                         .sampling = p->sampling,
+                                         .max_tokens = p->max_tokens,
+                                         .time_limit = p->time_limit,
+                                         .submitted = clock_seconds()}};
     uint64_t id = s->request.id; // s may be gone once it is pushed
     queue_push(&e->commands, &(struct command){.kind = COMMAND_SUBMIT, .submission = s});
     return id;
@@ -249,7 +291,15 @@ bool engine_logits(struct engine *e, const int32_t *ids, int n, float *out, stru
     return ok;
 }
 
-bool engine_poll(struct engine *e, struct engine_event *out) { return queue_pop(&e->events, out); }
-bool engine_wait(struct engine *e, struct engine_event *out, int timeout_ms) { return queue_wait(&e->events, out, timeout_ms); }
-int engine_event_fd(const struct engine *e) { return e->events.fd; }
-const struct engine_figures *engine_figures(struct engine *e) { return figures_latest(&e->figures); }
+bool engine_poll(struct engine *e, struct engine_event *out) {
+    return queue_pop(&e->events, out);
+}
+bool engine_wait(struct engine *e, struct engine_event *out, int timeout_ms) {
+    return queue_wait(&e->events, out, timeout_ms);
+}
+int engine_event_fd(const struct engine *e) {
+    return e->events.fd;
+}
+const struct engine_figures *engine_figures(struct engine *e) {
+    return figures_latest(&e->figures);
+}

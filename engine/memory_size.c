@@ -39,7 +39,8 @@ bool memory_size_choose(struct memory_size *out, const struct model_file *m, con
                         const struct backend_ops *ops, struct status *st) {
     const int most_tokens = FIGURES_MAX_PAGES * KV_PAGE_TOKENS;
     if (p->kv_tokens < 0 || p->kv_tokens > most_tokens)
-        return status_fail(st, STATUS_LIMIT, "a KV cache of %d tokens is not possible, %d are the most", p->kv_tokens, most_tokens);
+        return status_fail(st, STATUS_LIMIT, "a KV cache of %d tokens is not possible, %d are the most", p->kv_tokens,
+                           most_tokens);
     int own = m->info.n_context;
     int context = p->context > 0 && p->context < own ? p->context : own;
     out->page_bytes = ops->page_bytes(&m->model.spec, p->exact);

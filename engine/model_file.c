@@ -10,8 +10,8 @@
 // ---- names ----
 
 static bool harmful(uint32_t c) {
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
-           (c >= 0x2066 && c <= 0x2069);
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
 size_t display_clean(struct span text, char *out, size_t size) {
@@ -62,13 +62,15 @@ static void describe_tensors(struct model_file *m) {
     m->info.formats = shares;
 }
 
+enum { MOST_SHOWN = 1 << 20 };
+
 // A number of the file, for display only: whatever is not there or out of range is 0.
-static int shown_number(const struct model_file *m, const char *name) {
+static int shown_number(const struct model_file *m, const char *name, int64_t most) {
     char key[128];
     int64_t value = 0;
     struct status ignored;
     snprintf(key, sizeof key, "%.60s.%s", m->info.family, name);
-    gguf_get_int(&m->gguf, key, GGUF_OPTIONAL, 0, INT32_MAX, &value, &ignored);
+    gguf_get_int(&m->gguf, key, GGUF_OPTIONAL, 0, most, &value, &ignored);
     return (int)value;
 }
 
@@ -77,15 +79,15 @@ static void describe_keys(struct model_file *m) {
     struct model_info *i = &m->info;
     char key[128];
     struct status ignored;
-    i->n_layer = shown_number(m, "block_count");
-    i->n_embd = shown_number(m, "embedding_length");
-    i->n_head = shown_number(m, "attention.head_count");
-    i->n_head_kv = shown_number(m, "attention.head_count_kv");
+    i->n_layer = shown_number(m, "block_count", MOST_SHOWN);
+    i->n_embd = shown_number(m, "embedding_length", MOST_SHOWN);
+    i->n_head = shown_number(m, "attention.head_count", MOST_SHOWN);
+    i->n_head_kv = shown_number(m, "attention.head_count_kv", MOST_SHOWN);
     if (!i->n_head_kv) i->n_head_kv = i->n_head;
-    i->head_size = shown_number(m, "attention.key_length");
+    i->head_size = shown_number(m, "attention.key_length", MOST_SHOWN);
     if (!i->head_size && i->n_head) i->head_size = i->n_embd / i->n_head;
-    i->n_ff = shown_number(m, "feed_forward_length");
-    i->n_context = shown_number(m, "context_length");
+    i->n_ff = shown_number(m, "feed_forward_length", MOST_SHOWN);
+    i->n_context = shown_number(m, "context_length", INT32_MAX);
     snprintf(key, sizeof key, "%.60s.rope.freq_base", i->family);
     gguf_get_float(&m->gguf, key, GGUF_OPTIONAL, 0, 1e30, &i->rope_base, &ignored);
 }
@@ -103,7 +105,8 @@ static void describe(struct model_file *m, const char *name) {
     struct model_info *i = &m->info;
     struct status ignored;
     struct span title = base_name(name), family = {"unknown", 7};
-    if (!gguf_get_string(&m->gguf, "general.name", GGUF_OPTIONAL, &title, &ignored) || !title.size) title = base_name(name);
+    if (!gguf_get_string(&m->gguf, "general.name", GGUF_OPTIONAL, &title, &ignored) || !title.size)
+        title = base_name(name);
     gguf_get_string(&m->gguf, "general.architecture", GGUF_OPTIONAL, &family, &ignored);
     i->path = arena_copy(&m->arena, name, strlen(name));
     i->name = display_name(m, title);
@@ -114,9 +117,12 @@ static void describe(struct model_file *m, const char *name) {
     i->chat_template = chat_template_name(m->chat_template);
     i->weight_problem = i->has_weights ? "" : m->weight_status.text;
     describe_tensors(m);
-    if (i->has_weights) describe_spec(m);
-    else describe_keys(m);
-    i->kv_bytes_per_token = 2 * sizeof(uint16_t) * (uint64_t)i->n_layer * (uint64_t)i->n_head_kv * (uint64_t)i->head_size;
+    if (i->has_weights)
+        describe_spec(m);
+    else
+        describe_keys(m);
+    i->kv_bytes_per_token =
+        2 * sizeof(uint16_t) * (uint64_t)i->n_layer * (uint64_t)i->n_head_kv * (uint64_t)i->head_size;
 }
 
 // ---- opening ----
@@ -124,7 +130,8 @@ static void describe(struct model_file *m, const char *name) {
 // The weights may be missing or unfit: the file still has a vocabulary to work with.
 static void bind_weights(struct model_file *m) {
     if (!m->gguf.n_tensors) {
-        status_fail(&m->weight_status, STATUS_UNSUPPORTED, "%s: the file holds a vocabulary and no weights", m->gguf.path);
+        status_fail(&m->weight_status, STATUS_UNSUPPORTED, "%s: the file holds a vocabulary and no weights",
+                    m->gguf.path);
         return;
     }
     m->info.has_weights = model_open(&m->model, &m->gguf, tokenizer_count(m->tokenizer), &m->weight_status);
@@ -168,7 +175,9 @@ void model_file_close(struct model_file *m) {
     free(m);
 }
 
-const struct model_info *model_file_info(const struct model_file *m) { return &m->info; }
+const struct model_info *model_file_info(const struct model_file *m) {
+    return &m->info;
+}
 
 // ---- text and ids ----
 
@@ -179,7 +188,8 @@ int32_t *model_file_tokenize(const struct model_file *m, const char *text, size_
     return list.ids ? list.ids : xcalloc(1, sizeof *list.ids);
 }
 
-char *model_file_detokenize(const struct model_file *m, const int32_t *ids, size_t count, size_t *size, struct status *st) {
+char *model_file_detokenize(const struct model_file *m, const int32_t *ids, size_t count, size_t *size,
+                            struct status *st) {
     for (size_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= m->info.n_vocab) {
             status_fail(st, STATUS_USAGE, "id %zu is %d, the vocabulary has %d", i, ids[i], m->info.n_vocab);

@@ -18,10 +18,11 @@ struct model_file { // immutable once open
 };
 
 // engine_open over any backend.
-struct engine *engine_open_on(struct model_file *m, const struct engine_params *p, const struct backend_ops *ops, struct status *st);
+struct engine *engine_open_on(struct model_file *m, const struct engine_params *p, const struct backend_ops *ops,
+                              struct status *st);
 
-// Copies text for display into out [size]: control characters and bidirectional overrides become '?', invalid bytes U+FFFD,
-// and what does not fit is cut at a character. Returns the bytes written, without the NUL.
+// Copies text for display into out [size]: control characters and bidirectional overrides become '?', invalid bytes
+// U+FFFD, and what does not fit is cut at a character. Returns the bytes written, without the NUL.
 size_t display_clean(struct span text, char *out, size_t size);
 
 #endif

@@ -11,7 +11,8 @@ struct prompt_source prompt_source_copy(const struct request_params *p) {
         s.n_ids = p->n_ids;
         s.ids = xmalloc((size_t)p->n_ids * sizeof *s.ids);
         memcpy(s.ids, p->ids, (size_t)p->n_ids * sizeof *s.ids);
-    } else if (p->raw) s.raw = xstrdup(p->raw);
+    } else if (p->raw)
+        s.raw = xstrdup(p->raw);
     else if (p->n_messages > 0) {
         s.n_messages = (size_t)p->n_messages;
         s.messages = xcalloc(s.n_messages, sizeof *s.messages);
@@ -45,6 +46,8 @@ void prompt_source_encode(const struct model_file *m, const struct prompt_source
     }
     int32_t bos = tokenizer_bos(m->tokenizer);
     if (bos >= 0 && tokenizer_adds_bos(m->tokenizer)) token_list_push(list, bos);
-    if (source->raw) tokenizer_encode(m->tokenizer, source->raw, strlen(source->raw), true, list);
-    else if (source->messages) encode_messages(m, source, list);
+    if (source->raw)
+        tokenizer_encode(m->tokenizer, source->raw, strlen(source->raw), true, list);
+    else if (source->messages)
+        encode_messages(m, source, list);
 }

@@ -8,7 +8,7 @@
 struct prompt_source {
     struct chat_message *messages; // or
     size_t n_messages;
-    char *raw;                     // or
+    char *raw; // or
     int32_t *ids;
     int n_ids;
 };

@@ -7,7 +7,14 @@
 
 const struct sampling_knob sampling_knobs[KNOB_COUNT] = {
 #define X(field, key_, label_, kind_, low_, high_, step_, initial_, help_)                                             \
-    [KNOB_##field] = {.key = key_, .label = label_, .help = help_, .kind = kind_, .low = low_, .high = high_, .step = step_, .initial = initial_},
+    [KNOB_##field] = {.key = key_,                                                                                     \
+                      .label = label_,                                                                                 \
+                      .help = help_,                                                                                   \
+                      .kind = kind_,                                                                                   \
+                      .low = low_,                                                                                     \
+                      .high = high_,                                                                                   \
+                      .step = step_,                                                                                   \
+                      .initial = initial_},
     SAMPLING_KNOBS(X)
 #undef X
 };
@@ -15,10 +22,12 @@ const struct sampling_knob sampling_knobs[KNOB_COUNT] = {
 double sampling_get(const struct sampling *s, enum sampling_knob_id knob) {
     switch (knob) {
 #define X(field, ...)                                                                                                  \
-    case KNOB_##field: return (double)s->field;
+    case KNOB_##field:                                                                                                 \
+        return (double)s->field;
         SAMPLING_KNOBS(X)
 #undef X
-    case KNOB_COUNT: break;
+    case KNOB_COUNT:
+        break;
     }
     return 0;
 }
@@ -31,10 +40,13 @@ void sampling_set(struct sampling *s, enum sampling_knob_id knob, double value) 
     if (k->kind != SAMPLING_FLOAT) value = round(value);
     switch (knob) {
 #define X(field, ...)                                                                                                  \
-    case KNOB_##field: s->field = (__typeof__(s->field))value; break;
+    case KNOB_##field:                                                                                                 \
+        s->field = (__typeof__(s->field))value;                                                                        \
+        break;
         SAMPLING_KNOBS(X)
 #undef X
-    case KNOB_COUNT: break;
+    case KNOB_COUNT:
+        break;
     }
 }
 
@@ -47,9 +59,12 @@ struct sampling sampling_default(void) {
 const char *sampling_format(const struct sampling *s, enum sampling_knob_id knob, char out[16]) {
     const struct sampling_knob *k = &sampling_knobs[knob];
     double value = sampling_get(s, knob);
-    if (k->kind == SAMPLING_FLOAT) snprintf(out, 16, "%.2f", value);
-    else if (k->kind == SAMPLING_SEED && value == 0) memcpy(out, "random", sizeof "random");
-    else snprintf(out, 16, "%.0f", value);
+    if (k->kind == SAMPLING_FLOAT)
+        snprintf(out, 16, "%.2f", value);
+    else if (k->kind == SAMPLING_SEED && value == 0)
+        memcpy(out, "random", sizeof "random");
+    else
+        snprintf(out, 16, "%.0f", value);
     return out;
 }
 

@@ -1,7 +1,8 @@
 """Scores guide.gguf on the held-out wordings: check.py [FILE.gguf] [--temperature T] [--show].
 
 An answer is right when it says all that its fact asks for (the lines `!` of the corpus) and nothing it must not say
-(`~`). With --temperature the default sampling of the program is used (top-p, top-k, min-p and repeat from its table).
+(`~`). The sampling is the program's default (repeat, top-p, top-k and min-p from its table), at temperature 0 unless
+another one is given.
 """
 import argparse
 import os
@@ -33,19 +34,19 @@ def load_model(path):
 
 
 def choose(scores, recent, temperature, knobs):
-    """The next token: the likeliest, or drawn as the program draws it by default."""
-    if temperature == 0:
-        return int(scores.argmax())
+    """The next token, chosen as the program does by default: penalty first, then the likeliest or a draw."""
     scores = scores.clone()
     for token in set(recent[-int(knobs["window"]):]):
         scores[token] = scores[token] / knobs["repeat"] if scores[token] > 0 else scores[token] * knobs["repeat"]
+    if temperature == 0:
+        return int(scores.argmax())
     top, ids = scores.topk(int(knobs["top-k"]))
     chance = (top / temperature).softmax(-1)
     keep = (chance.cumsum(-1) - chance < knobs["top-p"]) & (chance >= knobs["min-p"] * chance[0])
     return int(ids[torch.multinomial(chance * keep, 1)])
 
 
-def answer(model, chat, question, temperature=0.0, knobs=None):
+def answer(model, chat, question, temperature, knobs):
     config, weights, tok = model
     text = "".join(corpus.render_question(q) + a + "<|im_end|>\n" for q, a in chat) + corpus.render_question(question)
     ids = tok.encode_chat(text)

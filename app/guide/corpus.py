@@ -312,9 +312,18 @@ class Maker:
         self.facts, self.lists = load()
         self.systems = lines_of("system.txt")
         self.plain = {f.name: [w for w in f.wordings if not held_out(f, w)] for f in self.facts.values()}
-        self.follow = {f.name: [p for p in f.follow if not held_out(f, "> " + p[0])] for f in self.facts.values()}
+        self.follow = {f.name: self.follow_ups(f) for f in self.facts.values()}
         self.names = [name for name, wordings in self.plain.items() if wordings]
         self.weights = [len(self.plain[name]) ** 0.6 for name in self.names]
+
+    @staticmethod
+    def follow_ups(fact):
+        """[(name of the fact that answers, [wordings])] without the held-out ones."""
+        targets = {}
+        for wording, name in fact.follow:
+            if not held_out(fact, "> " + wording):
+                targets.setdefault(name, []).append(wording)
+        return list(targets.items())
 
     def question(self, wording):
         return vary(expand(wording, self.lists, self.rng), self.rng)
@@ -325,9 +334,11 @@ class Maker:
         while len(turns) < count:
             draw = self.rng.random()
             if last and self.follow[last] and draw < 0.45:
-                wording, name = self.rng.choice(self.follow[last])
+                name, wordings = self.rng.choice(self.follow[last])
+                wording = self.rng.choice(wordings)
             elif last and draw < 0.6:
-                wording, name = self.rng.choice(self.follow["*"])
+                name, wordings = self.rng.choice(self.follow["*"])
+                wording = self.rng.choice(wordings)
             else:
                 name = self.rng.choices(self.names, self.weights)[0]
                 wording = self.rng.choice(self.plain[name])
@@ -337,7 +348,7 @@ class Maker:
 
     def chat(self, longest):
         draw = self.rng.random()
-        return self.turns(1 if draw < 0.35 else self.rng.randint(2, 4) if draw < 0.7 else self.rng.randint(3, longest))
+        return self.turns(1 if draw < 0.45 else self.rng.randint(2, 4) if draw < 0.8 else self.rng.randint(3, longest))
 
 
     def system(self):

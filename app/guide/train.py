@@ -22,6 +22,7 @@ ROW_LENGTHS = (48, 64, 96, 128, 192, 256, 384, 512)
 LONG_CHAT_EVERY = 1000
 DROPOUT = 0.1
 RATE = 2e-3
+WARM_UP = 100  # steps
 WEIGHT_DECAY = 0.05
 
 
@@ -111,9 +112,9 @@ def main():
     vocabulary = learn_vocabulary(maker)
     tok = tokenizer.Tokenizer(vocabulary)
     weights = network.initial(network.CONFIG, len(vocabulary["pieces"]))
-    matrices = [w for name, w in weights.items() if w.dim() > 1 and name.startswith("blk.")]
-    others = [w for name, w in weights.items() if w.dim() == 1 or not name.startswith("blk.")]
-    optimisers = [Muon(matrices), torch.optim.AdamW(others, betas=(0.9, 0.95), weight_decay=0.0)]
+    matrices = [w for w in weights.values() if w.dim() > 1]
+    vectors = [w for w in weights.values() if w.dim() == 1]
+    optimiser = torch.optim.AdamW([{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": vectors, "weight_decay": 0.0}], betas=(0.9, 0.95))
     print("%d parameters, %d pieces" % (sum(w.numel() for w in weights.values()), len(vocabulary["pieces"])), flush=True)
 
     step, tokens, busy, average = 0, 0, 0.0, None
@@ -121,51 +122,23 @@ def main():
         share = busy / (o.minutes * 60) if o.minutes else step / o.steps
         if share >= 1:
             break
-        for group in [g for optimiser in optimisers for g in optimiser.param_groups]:
-            group["lr"] = RATE * min(1, (step + 1) / 200) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1, share))))
+        for group in optimiser.param_groups:
+            group["lr"] = RATE * min(1, (step + 1) / WARM_UP) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1, share))))
         start = time.process_time()
         loss = loss_of(weights, ids, wanted, DROPOUT)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
-        for optimiser in optimisers:
-            optimiser.step()
-            optimiser.zero_grad(set_to_none=True)
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
         busy += (time.process_time() - start) / o.threads
         step += 1
         tokens += ids.numel()
         average = loss.item() if average is None else 0.98 * average + 0.02 * loss.item()
         if step % 50 == 0:
             print("step %d  %.0f s  %.1f M tokens  %.0f tokens/s  loss %.4f" % (step, busy, tokens / 1e6, tokens / busy, average), flush=True)
-        if step % 250 == 0:
+        if step % 100 == 0:
             save(o.out, weights, vocabulary, step)
     save(o.out, weights, vocabulary, step)
-
-
-class Muon(torch.optim.Optimizer):
-    """Momentum whose matrices are made orthogonal by a few steps of Newton and Schulz: far fewer steps than AdamW."""
-
-    def __init__(self, matrices):
-        super().__init__(matrices, {"lr": 0.0})
-
-    @torch.no_grad()
-    def step(self):
-        for group in self.param_groups:
-            for weight in group["params"]:
-                state = self.state[weight]
-                if not state:
-                    state["momentum"] = torch.zeros_like(weight)
-                momentum = state["momentum"].mul_(0.95).add_(weight.grad, alpha=0.05)
-                update = orthogonal(momentum.lerp(weight.grad, 0.05))
-                weight.mul_(1 - group["lr"] * WEIGHT_DECAY).add_(update, alpha=-group["lr"] * 0.2 * math.sqrt(max(weight.shape)))
-
-
-def orthogonal(matrix):
-    x = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
-    x = (x / (x.norm() + 1e-7)).bfloat16()
-    for _ in range(5):
-        square = x @ x.T
-        x = 3.4445 * x + (-4.7750 * square + 2.0315 * (square @ square)) @ x
-    return (x.T if matrix.shape[0] > matrix.shape[1] else x).float()
 
 
 def save(path, weights, vocabulary, step):

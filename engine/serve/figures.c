@@ -7,7 +7,7 @@
 
 #include "engine/base/panic.h"
 
-#define BUCKET_SECONDS 0.05
+#define BUCKET_SECONDS  0.05
 #define SHORTEST_WINDOW 0.25 // a rate over less is noise
 
 enum { EXCHANGE_NEWS = 4 }; // beside the index of the middle snapshot: nobody has read it yet
@@ -26,7 +26,9 @@ void figures_open(struct figures *f) {
     f->exchange->front = 2;
 }
 
-void figures_close(struct figures *f) { free(f->exchange); }
+void figures_close(struct figures *f) {
+    free(f->exchange);
+}
 
 static struct figures_bucket *bucket_at(struct figures *f, int64_t number) {
     struct figures_bucket *b = &f->buckets[number % FIGURES_BUCKETS];
@@ -131,4 +133,5 @@ const struct engine_figures *figures_latest(struct figures *f) {
     return &x->snapshots[x->front];
 }
 
-_Static_assert(STAGE_COUNT == sizeof((struct engine_figures *)0)->stage_seconds / sizeof(double), "engine.h counts the stages");
+_Static_assert(STAGE_COUNT == sizeof((struct engine_figures *)0)->stage_seconds / sizeof(double),
+               "engine.h counts the stages");

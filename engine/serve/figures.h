@@ -38,7 +38,7 @@ struct figures {
 };
 
 struct figures_step {
-    double start, end;   // seconds, of clock_seconds()
+    double start, end;      // seconds, of clock_seconds()
     int decoded, prefilled; // tokens sampled, prompt rows computed
     struct backend_work work;
 };

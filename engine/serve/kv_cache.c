@@ -19,7 +19,9 @@ void kv_cache_close(struct kv_cache *c) {
     *c = (struct kv_cache){0};
 }
 
-static bool page_only_kept(const struct kv_page *p) { return p->references && !p->running; }
+static bool page_only_kept(const struct kv_page *p) {
+    return p->references && !p->running;
+}
 
 // Every change of a count goes through here, so that the totals cannot drift from the pages.
 static void page_count(struct kv_cache *c, int32_t page, int references, int running) {
@@ -70,7 +72,8 @@ bool kv_cache_append(struct kv_cache *c, struct kv_sequence *s, int n_tokens, st
     s->n_tokens += n_tokens;
     for (int i = last < 0 ? 0 : last; i < n_pages; i++) {
         int filled = s->n_tokens - i * KV_PAGE_TOKENS;
-        if (i > last || used) c->pages[s->pages[i]].filled = (uint16_t)(filled < KV_PAGE_TOKENS ? filled : KV_PAGE_TOKENS);
+        if (i > last || used)
+            c->pages[s->pages[i]].filled = (uint16_t)(filled < KV_PAGE_TOKENS ? filled : KV_PAGE_TOKENS);
     }
     return true;
 }
@@ -123,14 +126,16 @@ static bool check_free_stack(const struct kv_cache *c, struct status *st) {
     return ok;
 }
 
-static bool check_sequence(const struct kv_cache *c, const struct kv_sequence *s, struct kv_page *counts, struct status *st) {
+static bool check_sequence(const struct kv_cache *c, const struct kv_sequence *s, struct kv_page *counts,
+                           struct status *st) {
     if (s->n_pages != kv_pages_for(s->n_tokens))
         return status_fail(st, STATUS_LIMIT, "%d pages for %d tokens", s->n_pages, s->n_tokens);
     for (int i = 0; i < s->n_pages; i++) {
         int needed = s->n_tokens - i * KV_PAGE_TOKENS;
         if (needed > KV_PAGE_TOKENS) needed = KV_PAGE_TOKENS;
         if (c->pages[s->pages[i]].filled < needed)
-            return status_fail(st, STATUS_LIMIT, "page %d has %d slots, %d needed", s->pages[i], c->pages[s->pages[i]].filled, needed);
+            return status_fail(st, STATUS_LIMIT, "page %d has %d slots, %d needed", s->pages[i],
+                               c->pages[s->pages[i]].filled, needed);
         counts[s->pages[i]].references++;
         counts[s->pages[i]].running = (uint16_t)(counts[s->pages[i]].running + !s->kept);
     }

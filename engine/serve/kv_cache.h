@@ -4,7 +4,8 @@
 // values of its token p. Forking shares pages. Invariants, which kv_cache_check verifies:
 //   - a page is on the free stack exactly when nothing refers to it;
 //   - a sequence of n tokens has ⌈n / KV_PAGE_TOKENS⌉ pages;
-//   - slots are only ever written in a page with one reference: appending into a shared page replaces it by a copy first.
+//   - slots are only ever written in a page with one reference: appending into a shared page replaces it by a copy
+//   first.
 // A sequence is running or kept (for reuse only). Pages that only kept sequences hold can be had by releasing those.
 // Used by the scheduler on the engine thread.
 #ifndef CONFAB_SERVE_KV_CACHE_H
@@ -43,7 +44,9 @@ struct kv_copy {
     int n_tokens; // 0: nothing to copy
 };
 
-static inline int kv_pages_for(int n_tokens) { return (n_tokens + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS; }
+static inline int kv_pages_for(int n_tokens) {
+    return (n_tokens + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS;
+}
 
 void kv_cache_open(struct kv_cache *c, int n_pages);
 void kv_cache_close(struct kv_cache *c);

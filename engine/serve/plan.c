@@ -1,10 +1,15 @@
 #include <assert.h>
+#include <string.h>
 
+#include "engine/base/panic.h"
 #include "engine/serve/scheduler_state.h"
 
-#define STEP_SECONDS 1.0          // a prompt alone may hold the engine this long: how late a cancellation can be
-#define STEP_SECONDS_SHARED 0.12  // the pause that prompt rows may put between the tokens of others
-enum { SMALLEST_CHUNK = 16 };     // rows; fewer would not use the matrix kernels well
+#define STEP_SECONDS        1.0  // a prompt alone may hold the engine this long: how late a cancellation can be
+#define STEP_SECONDS_SHARED 0.12 // the pause that prompt rows may put between the tokens of others
+enum {
+    SMALLEST_CHUNK = 16, // rows; fewer would not use the matrix kernels well
+    FIRST_CHUNK = 128,   // while the machine's speed is not known
+};
 
 // ---- pages ----
 
@@ -17,12 +22,18 @@ static bool extend_once(struct scheduler *s, struct kv_sequence *kv, int n_token
 
 bool plan_extend(struct scheduler *s, struct kv_sequence *kv, int n_tokens) {
     while (!extend_once(s, kv, n_tokens))
-        if (!prefix_drop_oldest(&s->prefixes)) return false;
+        if (!prefix_shrink(&s->prefixes)) return false;
     return true;
 }
 
+// What r has computed becomes a kept sequence: others take as much of it as they need, r finds the rest when it
+// resumes.
 static void preempt(struct scheduler *s, struct request *r) {
-    kv_cache_release(&s->cache, &r->kv);
+    int computed = r->forgotten ? 0 : request_computed(r);
+    int32_t *tokens = xmalloc((size_t)(computed + 1) * sizeof *tokens);
+    memcpy(tokens, r->tokens, (size_t)computed * sizeof *tokens);
+    kv_cache_truncate(&s->cache, &r->kv, computed);
+    prefix_keep(&s->prefixes, &r->kv, tokens);
     r->rows = 0;
     s->n_running--;
     s->figures->preemptions++;
@@ -120,7 +131,7 @@ static void plan_decode_rows(struct scheduler *s) {
 }
 
 static int chunk_size(const struct scheduler *s, bool others_decode) {
-    if (s->seconds_per_row <= 0) return others_decode && s->prefill_chunk > 128 ? 128 : s->prefill_chunk;
+    if (s->seconds_per_row <= 0) return s->prefill_chunk < FIRST_CHUNK ? s->prefill_chunk : FIRST_CHUNK;
     double rows = (others_decode ? STEP_SECONDS_SHARED : STEP_SECONDS) / s->seconds_per_row;
     if (rows >= s->prefill_chunk) return s->prefill_chunk;
     int whole = (int)rows / SMALLEST_CHUNK * SMALLEST_CHUNK;

@@ -16,6 +16,13 @@ static void drop(struct prefix_index *x, int i) {
     x->entries[i] = x->entries[--x->count];
 }
 
+static int oldest(const struct prefix_index *x) {
+    int best = 0;
+    for (int i = 1; i < x->count; i++)
+        if (x->entries[i].last_used < x->entries[best].last_used) best = i;
+    return best;
+}
+
 // Drops what the new sequence makes redundant; true when it is redundant itself.
 static bool absorb(struct prefix_index *x, const struct kv_sequence *kv, const int32_t *tokens) {
     for (int i = x->count - 1; i >= 0; i--) {
@@ -34,7 +41,7 @@ void prefix_keep(struct prefix_index *x, struct kv_sequence *kv, int32_t *tokens
         free(tokens);
         return;
     }
-    if (x->count == PREFIX_MAX_KEPT) prefix_drop_oldest(x);
+    if (x->count == PREFIX_MAX_KEPT) drop(x, oldest(x));
     kv_cache_keep(x->cache, kv);
     tokens = xrealloc(tokens, (size_t)kv->n_tokens * sizeof *tokens);
     x->entries[x->count++] = (struct prefix_entry){.kv = *kv, .tokens = tokens, .last_used = ++x->clock};
@@ -52,14 +59,18 @@ struct prefix_entry *prefix_find(struct prefix_index *x, const int32_t *tokens, 
     return best;
 }
 
-void prefix_touch(struct prefix_index *x, struct prefix_entry *entry) { entry->last_used = ++x->clock; }
+void prefix_touch(struct prefix_index *x, struct prefix_entry *entry) {
+    entry->last_used = ++x->clock;
+}
 
-bool prefix_drop_oldest(struct prefix_index *x) {
+bool prefix_shrink(struct prefix_index *x) {
     if (!x->count) return false;
-    int oldest = 0;
-    for (int i = 1; i < x->count; i++)
-        if (x->entries[i].last_used < x->entries[oldest].last_used) oldest = i;
-    drop(x, oldest);
+    int i = oldest(x);
+    struct kv_sequence *kv = &x->entries[i].kv;
+    if (kv->n_pages == 1)
+        drop(x, i);
+    else
+        kv_cache_truncate(x->cache, kv, (kv->n_pages - 1) * KV_PAGE_TOKENS);
     return true;
 }
 

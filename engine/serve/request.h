@@ -4,10 +4,10 @@
 //      ▲             │             │    ├──► failed
 //      └─────────────┴─ pre-empted ┘    └──► cancelled      (failed and cancelled from every state)
 //
-// tokens[0 .. n_tokens) is everything known, prompt and answer; the KV sequence holds the first kv.n_tokens of them. What lies
-// between is to be computed: one token while decoding, the prompt while prefilling, prompt and answer after a
-// pre-emption. When all is computed the next token is drawn. Pre-emption takes the pages and nothing else, the sampler
-// goes on where it was, so that the text is the same.
+// tokens[0 .. n_tokens) is everything known, prompt and answer; the KV sequence holds the first kv.n_tokens of them.
+// What lies between is to be computed: one token while decoding, the prompt while prefilling, prompt and answer after a
+// pre-emption (as far as its pages were taken meanwhile). When all is computed the next token is drawn. Pre-emption
+// takes pages and nothing else, the sampler goes on where it was, so that the text is the same.
 #ifndef CONFAB_SERVE_REQUEST_H
 #define CONFAB_SERVE_REQUEST_H
 
@@ -32,8 +32,12 @@ struct request {
     void *owner;                // the caller's
 };
 
-static inline int request_generated(const struct request *r) { return r->n_tokens - r->n_prompt; }
-static inline int request_computed(const struct request *r) { return r->kv.n_tokens - r->rows; }
+static inline int request_generated(const struct request *r) {
+    return r->n_tokens - r->n_prompt;
+}
+static inline int request_computed(const struct request *r) {
+    return r->kv.n_tokens - r->rows;
+}
 static inline bool request_runs(const struct request *r) {
     return r->state == REQUEST_PREFILLING || r->state == REQUEST_DECODING;
 }

@@ -1,10 +1,10 @@
 // Sampler: from logits to the next token.
 //
-// Order: penalties over the last tokens of the sequence → top-k → top-p → min-p → temperature → draw. Top-p and min-p look at
-// probabilities before the temperature; top-p at those among the top-k. Temperature 0 takes the likeliest token after
-// penalties, ties to the lowest id. What is reported (probability, entropy, alternatives) belongs to the model's own
-// distribution: no penalties, no temperature.
-// The same state, logits and tokens give the same token, whatever else is in the batch. Nothing is allocated per token.
+// Order: penalties over the last tokens of the sequence → top-k → top-p → min-p → temperature → draw. Top-p and min-p
+// look at probabilities before the temperature; top-p at those among the top-k. Temperature 0 takes the likeliest token
+// after penalties, ties to the lowest id. What is reported (probability, entropy, alternatives) belongs to the model's
+// own distribution: no penalties, no temperature. The same state, logits and tokens give the same token, whatever else
+// is in the batch. Nothing is allocated per token.
 #ifndef CONFAB_SERVE_SAMPLER_H
 #define CONFAB_SERVE_SAMPLER_H
 

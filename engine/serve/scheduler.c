@@ -8,13 +8,25 @@
 #include "engine/base/panic.h"
 #include "engine/serve/scheduler_state.h"
 
+enum { PARALLEL_LOGITS = 32 * 1024 }; // so many are sampled by all workers
+
 struct scheduler *scheduler_open(const struct scheduler_params *p, struct status *st) {
     int chunk = p->prefill_chunk > 0 ? p->prefill_chunk : SCHEDULER_PREFILL_CHUNK;
     struct scheduler *s = xcalloc(1, sizeof *s);
-    *s = (struct scheduler){.ops = p->ops, .pool = p->pool, .events = p->events, .figures = p->figures, .context = p->context,
-                            .n_vocab = p->model->spec.n_vocab, .prefill_chunk = chunk, .max_rows = SCHEDULER_MAX_RUNNING + chunk};
-    struct backend_params backend = {.model = p->model, .pool = p->pool, .n_pages = p->n_pages, .exact = p->exact,
-                                     .max_rows = s->max_rows, .max_outputs = SCHEDULER_MAX_RUNNING};
+    *s = (struct scheduler){.ops = p->ops,
+                            .pool = p->pool,
+                            .events = p->events,
+                            .figures = p->figures,
+                            .context = p->context,
+                            .n_vocab = p->model->spec.n_vocab,
+                            .prefill_chunk = chunk,
+                            .max_rows = SCHEDULER_MAX_RUNNING + chunk};
+    struct backend_params backend = {.model = p->model,
+                                     .pool = p->pool,
+                                     .n_pages = p->n_pages,
+                                     .exact = p->exact,
+                                     .max_rows = s->max_rows,
+                                     .max_outputs = SCHEDULER_MAX_RUNNING};
     if (!(s->backend = p->ops->open(&backend, st))) {
         free(s);
         return NULL;
@@ -77,21 +89,23 @@ static void drop(struct scheduler *s, struct request *r) {
 // Ends r. What it computed is kept for reuse unless it went wrong.
 static void end(struct scheduler *s, struct request *r, enum finish_reason reason, const char *message) {
     static const enum request_state states[] = {
-        [FINISH_NONE] = REQUEST_FINISHED, [FINISH_END] = REQUEST_FINISHED, [FINISH_LENGTH] = REQUEST_FINISHED,
+        [FINISH_NONE] = REQUEST_FINISHED,    [FINISH_END] = REQUEST_FINISHED,  [FINISH_LENGTH] = REQUEST_FINISHED,
         [FINISH_CONTEXT] = REQUEST_FINISHED, [FINISH_TIME] = REQUEST_FINISHED, [FINISH_CANCELLED] = REQUEST_CANCELLED,
         [FINISH_ERROR] = REQUEST_FAILED};
     s->n_running -= request_runs(r);
     if (reason == FINISH_ERROR) {
         prefix_drop_sharing(&s->prefixes, &r->kv);
         kv_cache_release(&s->cache, &r->kv);
-    } else if (r->forgotten) kv_cache_release(&s->cache, &r->kv);
+    } else if (r->forgotten)
+        kv_cache_release(&s->cache, &r->kv);
     drop(s, r);
     r->reason = reason;
     scheduler_enter(s, r, states[reason], message);
     if (r->kv.n_tokens) {
         prefix_keep(&s->prefixes, &r->kv, r->tokens);
         r->tokens = NULL;
-    } else kv_cache_release(&s->cache, &r->kv);
+    } else
+        kv_cache_release(&s->cache, &r->kv);
     request_free(r);
 }
 
@@ -99,20 +113,29 @@ static void end(struct scheduler *s, struct request *r, enum finish_reason reaso
 static bool check_prompt(const struct scheduler *s, const struct request *r, struct status *st) {
     if (r->n_prompt < 1) return status_fail(st, STATUS_USAGE, "the prompt is empty");
     if (r->n_prompt >= s->context)
-        return status_fail(st, STATUS_LIMIT,
-                           "the prompt has %d tokens, a conversation may have %d (the KV cache holds %d pages of %d tokens)",
-                           r->n_prompt, s->context, s->cache.n_pages, KV_PAGE_TOKENS);
+        return status_fail(
+            st, STATUS_LIMIT,
+            "the prompt has %d tokens, a conversation may have %d (the KV cache holds %d pages of %d tokens)",
+            r->n_prompt, s->context, s->cache.n_pages, KV_PAGE_TOKENS);
     for (int i = 0; i < r->n_prompt; i++)
         if (r->tokens[i] < 0 || r->tokens[i] >= s->n_vocab)
-            return status_fail(st, STATUS_USAGE, "token %d of the prompt is %d, the vocabulary has %d", i, r->tokens[i], s->n_vocab);
+            return status_fail(st, STATUS_USAGE, "token %d of the prompt is %d, the vocabulary has %d", i, r->tokens[i],
+                               s->n_vocab);
     return true;
 }
 
 static struct request *request_new(const struct scheduler *s, const struct scheduler_request *q) {
     struct request *r = xcalloc(1, sizeof *r);
-    *r = (struct request){.id = q->id, .conversation = q->conversation, .tokens = q->ids, .n_tokens = q->n_ids, .n_prompt = q->n_ids,
-                          .limit = s->context, .sampler = sampler_start(&q->sampling), .owner = q->owner,
-                          .kv = {.owner = q->conversation}, .submitted = q->submitted > 0 ? q->submitted : clock_seconds()};
+    *r = (struct request){.id = q->id,
+                          .conversation = q->conversation,
+                          .tokens = q->ids,
+                          .n_tokens = q->n_ids,
+                          .n_prompt = q->n_ids,
+                          .limit = s->context,
+                          .sampler = sampler_start(&q->sampling),
+                          .owner = q->owner,
+                          .kv = {.owner = q->conversation},
+                          .submitted = q->submitted > 0 ? q->submitted : clock_seconds()};
     if (q->max_tokens > 0 && q->max_tokens <= s->context - q->n_ids) {
         r->limit = q->n_ids + q->max_tokens;
         r->limited_by_user = true;
@@ -130,8 +153,10 @@ void scheduler_submit(struct scheduler *s, const struct scheduler_request *q) {
     insert(s, s->n_requests++, r);
     scheduler_enter(s, r, REQUEST_PENDING, "");
     struct status st;
-    if (!check_prompt(s, r, &st)) end(s, r, FINISH_ERROR, st.text);
-    else r->tokens = xrealloc(r->tokens, (size_t)r->limit * sizeof *r->tokens);
+    if (!check_prompt(s, r, &st))
+        end(s, r, FINISH_ERROR, st.text);
+    else
+        r->tokens = xrealloc(r->tokens, (size_t)r->limit * sizeof *r->tokens);
 }
 
 static struct request *find(const struct scheduler *s, uint64_t id) {
@@ -165,9 +190,13 @@ void scheduler_forget(struct scheduler *s, uint64_t conversation) {
         if (s->requests[i]->conversation == conversation) s->requests[i]->forgotten = true;
 }
 
-const char *scheduler_backend(const struct scheduler *s) { return s->ops->describe(s->backend); }
+const char *scheduler_backend(const struct scheduler *s) {
+    return s->ops->describe(s->backend);
+}
 
-bool scheduler_idle(const struct scheduler *s) { return !s->n_requests; }
+bool scheduler_idle(const struct scheduler *s) {
+    return !s->n_requests;
+}
 
 // ---- a step ----
 
@@ -181,10 +210,22 @@ static void sample_rows(struct worker *w, void *argument) {
     float *logits = ((void **)argument)[1];
     for (int i = w->index; i < s->batch.n_outputs; i += w->count) {
         struct request *r = s->draws[i].request;
-        struct sampler_input in = {.logits = logits + (size_t)i * (size_t)s->n_vocab, .n_vocab = s->n_vocab,
-                                   .tokens = r->tokens, .n_tokens = r->n_tokens};
+        struct sampler_input in = {.logits = logits + (size_t)i * (size_t)s->n_vocab,
+                                   .n_vocab = s->n_vocab,
+                                   .tokens = r->tokens,
+                                   .n_tokens = r->n_tokens};
         s->draws[i].sample = sampler_next(&r->sampler, s->scratch[w->index], &in);
     }
+}
+
+// Waking the workers costs more than a few small rows.
+static void sample_all(struct scheduler *s, float *logits) {
+    void *argument[] = {s, logits};
+    struct worker alone = {.index = 0, .count = 1, .pool = s->pool};
+    if (s->batch.n_outputs > 1 && (int64_t)s->batch.n_outputs * s->n_vocab >= PARALLEL_LOGITS)
+        thread_pool_run(s->pool, sample_rows, argument);
+    else
+        sample_rows(&alone, argument);
 }
 
 static void note_latency(struct scheduler *s, struct request *r, double now) {
@@ -192,7 +233,8 @@ static void note_latency(struct scheduler *s, struct request *r, double now) {
     if (r->last_token > 0) {
         figures_add_latency(&s->figures->next_token, waited);
         r->interval = r->interval > 0 ? 0.9 * r->interval + 0.1 * waited : waited;
-    } else figures_add_latency(&s->figures->first_token, waited);
+    } else
+        figures_add_latency(&s->figures->first_token, waited);
     r->last_token = now;
 }
 
@@ -240,7 +282,7 @@ bool scheduler_step(struct scheduler *s) {
     }
     for (int i = 0; i < s->n_requests; i++) s->requests[i]->rows = 0;
     double ran = clock_seconds();
-    thread_pool_run(s->pool, sample_rows, (void *[]){s, logits});
+    sample_all(s, logits);
     step.end = clock_seconds();
     step.work.seconds[STAGE_SAMPLE] = step.end - ran;
     for (int i = 0; i < s->batch.n_outputs; i++) step.decoded += deliver(s, &s->draws[i], step.end);
@@ -263,10 +305,16 @@ static bool run_logits(struct scheduler *s, const int32_t *ids, int n, float *ou
             break;
         }
         struct batch_segment segment = {.n_rows = count, .position = at, .pages = kv.pages};
-        struct batch batch = {.n_rows = count, .n_segments = 1, .n_outputs = count, .tokens = ids + at, .segments = &segment, .output_rows = rows};
+        struct batch batch = {.n_rows = count,
+                              .n_segments = 1,
+                              .n_outputs = count,
+                              .tokens = ids + at,
+                              .segments = &segment,
+                              .output_rows = rows};
         struct backend_work work = {0};
         const float *logits = s->ops->run(s->backend, &batch, &work, st);
-        if ((ok = logits != NULL)) memcpy(out + (size_t)at * (size_t)s->n_vocab, logits, (size_t)count * (size_t)s->n_vocab * sizeof *out);
+        if ((ok = logits != NULL))
+            memcpy(out + (size_t)at * (size_t)s->n_vocab, logits, (size_t)count * (size_t)s->n_vocab * sizeof *out);
     }
     kv_cache_release(&s->cache, &kv);
     return ok;
@@ -285,11 +333,14 @@ bool scheduler_logits(struct scheduler *s, const int32_t *ids, int n, float *out
 
 static struct request_figures request_summary(const struct request *r) {
     bool decodes = r->state == REQUEST_DECODING;
-    return (struct request_figures){
-        .request = r->id, .conversation = r->conversation, .state = r->state,
-        .prefill_done = decodes ? r->n_prompt : request_computed(r), .prefill_total = decodes ? r->n_prompt : r->n_tokens,
-        .n_generated = request_generated(r), .n_context = r->n_tokens,
-        .tokens_per_second = decodes && r->interval > 0 ? (float)(1 / r->interval) : 0};
+    return (struct request_figures){.request = r->id,
+                                    .conversation = r->conversation,
+                                    .state = r->state,
+                                    .prefill_done = decodes ? r->n_prompt : request_computed(r),
+                                    .prefill_total = decodes ? r->n_prompt : r->n_tokens,
+                                    .n_generated = request_generated(r),
+                                    .n_context = r->n_tokens,
+                                    .tokens_per_second = decodes && r->interval > 0 ? (float)(1 / r->interval) : 0};
 }
 
 void scheduler_figures(const struct scheduler *s, struct engine_figures *out) {
@@ -308,7 +359,9 @@ void scheduler_figures(const struct scheduler *s, struct engine_figures *out) {
     for (int i = 0; i < out->n_requests; i++) out->requests[i] = request_summary(s->requests[i]);
     for (int i = 0; i < s->cache.n_pages; i++) {
         const struct kv_page *p = &s->cache.pages[i];
-        out->pages[i] = (struct page_figures){.conversation = p->owner, .references = p->references, .filled = p->filled,
+        out->pages[i] = (struct page_figures){.conversation = p->owner,
+                                              .references = p->references,
+                                              .filled = p->filled,
                                               .kept = p->references && !p->running};
     }
 }
@@ -319,7 +372,8 @@ bool scheduler_check(const struct scheduler *s, struct status *st) {
     for (int i = 0; i < s->n_requests; i++) sequences[i] = &s->requests[i]->kv, running += request_runs(s->requests[i]);
     for (int i = 0; i < s->prefixes.count; i++) sequences[s->n_requests + i] = &s->prefixes.entries[i].kv;
     bool ok = kv_cache_check(&s->cache, sequences, n, st);
-    if (ok && running != s->n_running) ok = status_fail(st, STATUS_LIMIT, "%d requests run, %d are counted", running, s->n_running);
+    if (ok && running != s->n_running)
+        ok = status_fail(st, STATUS_LIMIT, "%d requests run, %d are counted", running, s->n_running);
     free(sequences);
     return ok;
 }

@@ -1,17 +1,17 @@
 // Scheduler: which rows make up the next batch, and what becomes of the results.
 //
-// A step is one mixed batch: a row for every decoding request, and prompt rows up to a bound. Requests are served in the
-// order of submission, those of the conversation in focus before all others. A request is admitted when the pages it
-// needs are free or only kept for reuse; kept sequences give way, the least recently used first. When pages run out
-// the last running request in that order is pre-empted: it gives its pages back, waits, and goes on with the same text.
-// Owns requests, KV pages, kept prefixes, sampler scratch and the backend. One thread uses it.
+// A step is one mixed batch: a row for every decoding request, and prompt rows up to a bound. Requests are served in
+// the order of submission, those of the conversation in focus before all others. A request is admitted when the pages
+// it needs are free or only kept for reuse; kept sequences give way, the least recently used first. When pages run out
+// the last running request in that order is pre-empted: its pages are others' to take, it waits, and goes on with the
+// same text. Owns requests, KV pages, kept prefixes, sampler scratch and the backend. One thread uses it.
 #ifndef CONFAB_SERVE_SCHEDULER_H
 #define CONFAB_SERVE_SCHEDULER_H
 
 #include "engine/serve/figures.h"
 #include "engine/serve/request.h"
 
-#define SCHEDULER_MAX_RUNNING 16
+#define SCHEDULER_MAX_RUNNING   16
 #define SCHEDULER_PREFILL_CHUNK 512
 
 struct scheduler_events {

@@ -29,9 +29,9 @@ struct scheduler {
     double seconds_per_row; // of steps with prompt rows, lately; 0: not known yet
 
     // The batch in the making.
-    int32_t *tokens, *output_rows;                       // [max_rows], [SCHEDULER_MAX_RUNNING]
+    int32_t *tokens, *output_rows; // [max_rows], [SCHEDULER_MAX_RUNNING]
     struct batch_segment segments[SCHEDULER_MAX_RUNNING];
-    struct scheduler_draw draws[SCHEDULER_MAX_RUNNING];  // one an output
+    struct scheduler_draw draws[SCHEDULER_MAX_RUNNING]; // one an output
     struct batch batch;
     int decode_rows;
 };

@@ -13,15 +13,15 @@ struct turn_marks {
 // One kind: how it is recognised, and what stands around each role's text.
 struct template_kind {
     const char *name;
-    const char *marks[2];       // substrings that a template of the kind holds, all of them; no marks: none is recognised
-    struct turn_marks system;   // before = NULL: the kind has no system role
-    struct turn_marks fold;     // then: around the system text at the head of the first user text
+    const char *marks[2];     // substrings that a template of the kind holds, all of them; no marks: none is recognised
+    struct turn_marks system; // before = NULL: the kind has no system role
+    struct turn_marks fold;   // then: around the system text at the head of the first user text
     struct turn_marks user, assistant;
-    const char *again;          // before every user turn but the first; may be NULL
-    const char *opening;        // of the answer
+    const char *again;   // before every user turn but the first; may be NULL
+    const char *opening; // of the answer
     const char *stop;
-    bool trims;                 // white space around message texts is left out
-    bool keeps_folded_head;     // but not before a user text that follows a folded system text
+    bool trims;             // white space around message texts is left out
+    bool keeps_folded_head; // but not before a user text that follows a folded system text
 };
 
 // In the order of recognition: the first kind whose marks are all there.
@@ -95,8 +95,12 @@ enum chat_template_kind chat_template_recognise(struct span template_text) {
     return CHAT_TEMPLATE_NONE;
 }
 
-const char *chat_template_name(enum chat_template_kind kind) { return kinds[kind].name; }
-const char *chat_template_stop(enum chat_template_kind kind) { return kinds[kind].stop; }
+const char *chat_template_name(enum chat_template_kind kind) {
+    return kinds[kind].name;
+}
+const char *chat_template_stop(enum chat_template_kind kind) {
+    return kinds[kind].stop;
+}
 
 static void add_piece(struct prompt *p, const char *text, size_t size, bool special) {
     if (size == 0) return;
@@ -115,7 +119,9 @@ static void add_text(struct prompt *p, const char *text, bool trim_head, bool tr
     add_piece(p, text, size, false);
 }
 
-static bool is_role(const struct chat_message *m, const char *role) { return !strcmp(m->role, role); }
+static bool is_role(const struct chat_message *m, const char *role) {
+    return !strcmp(m->role, role);
+}
 
 // A whole turn; `system` (may be NULL) is folded in at its head.
 static void add_turn(struct prompt *p, const struct template_kind *kind, struct turn_marks marks, const char *system,

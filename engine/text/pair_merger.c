@@ -11,9 +11,12 @@ struct merge_candidate {
     int32_t id;    // what they become
 };
 
+enum { ROOM_AT_FIRST = 256 }; // symbols: more than nearly every word has
+
 void pair_merger_begin(struct pair_merger *m, size_t capacity) {
     m->n_symbols = m->n_heap = 0;
     if (capacity <= m->capacity) return;
+    if (capacity < ROOM_AT_FIRST) capacity = ROOM_AT_FIRST;
     // At most n − 1 pairs at the start, and each of at most n − 1 merges puts in two for the one it takes out.
     free(m->symbols);
     free(m->heap);

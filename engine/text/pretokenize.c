@@ -90,7 +90,9 @@ static size_t run_end(struct scan s, size_t at, enum character_class class, int 
     return at;
 }
 
-static bool is_line_end(uint32_t code) { return code == '\r' || code == '\n'; }
+static bool is_line_end(uint32_t code) {
+    return code == '\r' || code == '\n';
+}
 
 static size_t symbols_end(const struct pretokenizer *p, struct scan s, size_t at) {
     at = run_end(s, at, CLASS_OTHER, 0);
@@ -137,8 +139,7 @@ size_t pretokenize_next(const struct pretokenizer *p, const char *text, size_t s
     if (second.class == CLASS_LETTER && may_lead_letters(p, first)) return run_end(s, first.size, CLASS_LETTER, 0);
 
     if (first.class == CLASS_NUMBER) return run_end(s, 0, CLASS_NUMBER, p->digits);
-    if (second.class == CLASS_NUMBER && first.code == ' ' && !p->digits)
-        return run_end(s, first.size, CLASS_NUMBER, 0);
+    if (second.class == CLASS_NUMBER && first.code == ' ' && !p->digits) return run_end(s, first.size, CLASS_NUMBER, 0);
 
     if (first.class == CLASS_OTHER) return symbols_end(p, s, 0);
     if (second.class == CLASS_OTHER && first.code == ' ') return symbols_end(p, s, first.size);

@@ -6,13 +6,13 @@
 #include "engine/base/reader.h"
 
 struct pretokenizer {
-    const char *names[8];  // as `tokenizer.ggml.pre` says them
-    bool any_lead;         // any character but a line end, letter or digit may lead letters; otherwise only a space may
-    bool any_case;         // 'S, 'Re … as well as 's, 're …
-    int digits;            // the most in one piece; 0: any number, and a space may lead them
-    bool line_ends;        // a line end closes the white space or the symbols before it
-    bool whole_pieces;     // a piece that is itself a token is taken without merging
-    bool adds_bos;         // where the file does not say
+    const char *names[8]; // as `tokenizer.ggml.pre` says them
+    bool any_lead;        // any character but a line end, letter or digit may lead letters; otherwise only a space may
+    bool any_case;        // 'S, 'Re … as well as 's, 're …
+    int digits;           // the most in one piece; 0: any number, and a space may lead them
+    bool line_ends;       // a line end closes the white space or the symbols before it
+    bool whole_pieces;    // a piece that is itself a token is taken without merging
+    bool adds_bos;        // where the file does not say
 };
 
 // NULL when we have none of this name.

@@ -8,7 +8,8 @@ struct special_node {
 };
 
 bool special_tokens_open(struct special_tokens *s, struct arena *arena, uint64_t bytes, struct status *st) {
-    if (bytes >= UINT32_MAX) return status_fail(st, STATUS_LIMIT, "special tokens of %llu bytes", (unsigned long long)bytes);
+    if (bytes >= UINT32_MAX)
+        return status_fail(st, STATUS_LIMIT, "special tokens of %llu bytes", (unsigned long long)bytes);
     *s = (struct special_tokens){.nodes = arena_array(arena, bytes + 1, sizeof *s->nodes, st), .count = 1};
     return s->nodes;
 }

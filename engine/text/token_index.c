@@ -32,7 +32,8 @@ uint64_t token_hash_pair(uint64_t seed, int32_t a, int32_t b) {
 static inline uint64_t load_word(const char *p, size_t size) {
     uint64_t word = 0;
     uint32_t head = 0, tail = 0;
-    if (size >= 8) memcpy(&word, p, 8);
+    if (size >= 8)
+        memcpy(&word, p, 8);
     else if (size >= 4) {
         memcpy(&head, p, 4);
         memcpy(&tail, p + size - 4, 4);
@@ -54,7 +55,8 @@ bool token_table_open(struct token_table *t, uint64_t count, size_t slot_size, s
     while (n / 3 * 2 < count) n *= 2;
     *t = (struct token_table){.mask = n - 1};
     if (checked_mul(n, slot_size, &bytes)) t->slots = region_alloc(t->size = (size_t)bytes);
-    return t->slots || status_fail(st, STATUS_MEMORY, "no memory for a table of %llu entries", (unsigned long long)count);
+    return t->slots ||
+           status_fail(st, STATUS_MEMORY, "no memory for a table of %llu entries", (unsigned long long)count);
 }
 
 void token_table_close(struct token_table *t) {
@@ -91,4 +93,6 @@ int32_t token_index_find(const struct token_index *index, const char *text, size
     return find_slot(index, text, size, &key)->id_plus_1 - 1;
 }
 
-void token_index_close(struct token_index *index) { token_table_close(&index->table); }
+void token_index_close(struct token_index *index) {
+    token_table_close(&index->table);
+}

@@ -21,12 +21,14 @@ struct bpe {
     const struct pretokenizer *pre;
     struct token_table merges; // of struct bpe_merge
     uint64_t seed;
-    char spelling[256][2];         // UTF-8 of each byte's character
+    char spelling[256][2]; // UTF-8 of each byte's character
     uint8_t spelling_size[256];
-    int16_t bytes[ALPHABET_END];   // the byte of each character; −1: not in the alphabet
+    int16_t bytes[ALPHABET_END]; // the byte of each character; −1: not in the alphabet
 };
 
-static bool prints(int byte) { return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad); }
+static bool prints(int byte) {
+    return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
+}
 
 static void make_alphabet(struct bpe *bpe) {
     memset(bpe->bytes, -1, sizeof bpe->bytes);
@@ -129,15 +131,14 @@ static bool index_merges(struct bpe *bpe, const struct vocabulary *v, const stru
     return true;
 }
 
-static bool read_merges(struct tokenizer *t, struct bpe *bpe, struct status *st) {
-    struct vocabulary *v = &t->vocabulary;
+static bool read_merges(struct bpe *bpe, const struct vocabulary *v, struct arena *scratch, struct status *st) {
     uint64_t count;
-    const struct span *texts = gguf_get_strings(v->file, VOCABULARY_KEY("merges"), &v->arena, &count, st);
+    const struct span *texts = gguf_get_strings(v->file, VOCABULARY_KEY("merges"), scratch, &count, st);
     if (!texts && st->code != STATUS_OK) return false;
     if (!texts || count > UINT32_MAX)
         return status_fail(st, STATUS_FORMAT, "%s: tokenizer.ggml.merges: %s", v->file->path,
                            texts ? "too many merges" : "the key is missing");
-    char *room = arena_array(&v->arena, v->longest + 1, 1, st);
+    char *room = arena_array(scratch, v->longest + 1, 1, st);
     if (!room || !token_table_open(&bpe->merges, count, sizeof(struct bpe_merge), st)) return false;
     bpe->seed = token_hash_seed();
     return index_merges(bpe, v, texts, count, room, st);
@@ -149,7 +150,10 @@ static bool bpe_open(struct tokenizer *t, struct status *st) {
     for (int byte = 0; byte < 256; byte++)
         t->byte_ids[byte] =
             vocabulary_find(&t->vocabulary, (struct span){bpe->spelling[byte], bpe->spelling_size[byte]});
-    return read_pre(t, bpe, st) && read_merges(t, bpe, st);
+    struct arena scratch = {0};
+    bool done = read_pre(t, bpe, st) && read_merges(bpe, &t->vocabulary, &scratch, st);
+    arena_free(&scratch);
+    return done;
 }
 
 static void bpe_close(struct tokenizer *t) {
@@ -171,8 +175,10 @@ static struct span bpe_spell(const struct tokenizer *t, int32_t id, char **room)
     for (size_t i = 0, n; i < text.size; i += n) {
         uint32_t code;
         n = utf8_decode(text.data + i, text.size - i, &code);
-        if (code < ALPHABET_END && bpe->bytes[code] >= 0) *(*room)++ = (char)bpe->bytes[code];
-        else memcpy(*room, text.data + i, n), *room += n;
+        if (code < ALPHABET_END && bpe->bytes[code] >= 0)
+            *(*room)++ = (char)bpe->bytes[code];
+        else
+            memcpy(*room, text.data + i, n), *room += n;
     }
     return (struct span){start, (size_t)(*room - start)};
 }
@@ -213,8 +219,10 @@ static void encode_piece(const struct tokenizer *t, struct pair_merger *m, const
     for (size_t i = 0; i < size; i++) pair_merger_add(m, text + i, 1, t->byte_ids[(uint8_t)text[i]]);
     pair_merger_run(m, bpe_rule, bpe);
     for (uint32_t i = 0; i != MERGE_END; i = m->symbols[i].next) {
-        if (m->symbols[i].id >= 0) token_list_push(out, m->symbols[i].id);
-        else tokenizer_push_byte(t, (uint8_t)*m->symbols[i].text, out);
+        if (m->symbols[i].id >= 0)
+            token_list_push(out, m->symbols[i].id);
+        else
+            tokenizer_push_byte(t, (uint8_t)*m->symbols[i].text, out);
     }
 }
 

@@ -29,8 +29,8 @@ struct tokenizer {
     const struct tokenizer_ops *ops;
     struct vocabulary vocabulary;
     struct special_tokens specials;
-    struct span *pieces;     // [count] the bytes each token stands for
-    int32_t byte_ids[256];   // the token of each single byte; −1 where it has none
+    struct span *pieces;   // [count] the bytes each token stands for
+    int32_t byte_ids[256]; // the token of each single byte; −1 where it has none
     bool adds_bos, adds_space;
     bool strips_after_special; // white space after a control token belongs to it
     const char *pre;

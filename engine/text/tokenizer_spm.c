@@ -26,7 +26,8 @@ static uint32_t order_of_score(float score) {
 static bool read_scores(struct tokenizer *t, struct spm *spm, struct status *st) {
     const char *key = VOCABULARY_KEY("scores"), *path = t->vocabulary.file->path;
     const struct gguf_pair *p = vocabulary_numbers(&t->vocabulary, key, st);
-    if (!p) return st->code == STATUS_OK ? status_fail(st, STATUS_FORMAT, "%s: the key %s is missing", path, key) : false;
+    if (!p)
+        return st->code == STATUS_OK ? status_fail(st, STATUS_FORMAT, "%s: the key %s is missing", path, key) : false;
     for (int32_t id = 0; id < t->vocabulary.count; id++) {
         double score = gguf_number(p, (uint64_t)id);
         if (isnan(score)) return status_fail(st, STATUS_FORMAT, "%s: %s of token %d is not a number", path, key, id);
@@ -94,8 +95,10 @@ static bool spm_rule(const void *rules, const struct merge_symbol *left, const s
 static size_t mark_spaces(const char *text, size_t size, char *out) {
     size_t n = 0;
     for (size_t i = 0; i < size; i++) {
-        if (text[i] != ' ') out[n++] = text[i];
-        else memcpy(out + n, space_mark, SPACE_MARK_SIZE), n += SPACE_MARK_SIZE;
+        if (text[i] != ' ')
+            out[n++] = text[i];
+        else
+            memcpy(out + n, space_mark, SPACE_MARK_SIZE), n += SPACE_MARK_SIZE;
     }
     return n;
 }

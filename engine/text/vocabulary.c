@@ -82,11 +82,23 @@ static int32_t find_marker(const struct vocabulary *v, const char *text) {
 // Markers that end an answer, whatever the keys say. Some files call them user-defined; text that somebody types must
 // not become one, so they are control tokens here. In harmony vocabularies <|end|> only closes one message of several.
 static void mark_ends_by_text(struct vocabulary *v) {
-    static const char *const texts[] = {
-        "<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<end_of_turn>",
-        "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]",
-        "<end_of_utterance>", "<｜end▁of▁sentence｜>",
-    };
+    static const char *const texts[] = {"<|eot_id|>",
+                                        "<|eom_id|>",
+                                        "<|im_end|>",
+                                        "<|end|>",
+                                        "<|return|>",
+                                        "<|call|>",
+                                        "<end_of_turn>",
+                                        "<|endoftext|>",
+                                        "<|end_of_text|>",
+                                        "</s>",
+                                        "<eos>",
+                                        "<EOT>",
+                                        "_<EOT>",
+                                        "[EOT]",
+                                        "[EOS]",
+                                        "<end_of_utterance>",
+                                        "<｜end▁of▁sentence｜>"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         int32_t id = find_marker(v, texts[i]);
         if (id >= 0) v->ends[id] = true, v->types[id] = TOKEN_CONTROL;

@@ -58,8 +58,10 @@ static void fuzz_file(const struct vocabulary_file *f, const uint8_t *changes, s
     if (gguf_open_memory(&g, "fuzz", bytes, f->size, &st)) {
         static const char text[] = "Hello world<|im_end|></s>\n the 1984 \xff\xe2\x96\x81\xf0\x9f\x98\x80";
         struct tokenizer *t = tokenizer_open(&g, &st);
-        if (t) encode_and_decode(t, text, sizeof text - 1, true, false);
-        else assert(st.code != STATUS_OK && st.text[0]);
+        if (t)
+            encode_and_decode(t, text, sizeof text - 1, true, false);
+        else
+            assert(st.code != STATUS_OK && st.text[0]);
         tokenizer_close(t);
         gguf_close(&g);
     }
@@ -69,7 +71,9 @@ static void fuzz_file(const struct vocabulary_file *f, const uint8_t *changes, s
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0) return 0;
     const struct vocabulary_file *f = &files[data[0] % VOCABULARIES];
-    if (data[0] & 0x80) fuzz_file(f, data + 1, size - 1);
-    else fuzz_text(f, data[0] & 0x40, (const char *)data + 1, size - 1);
+    if (data[0] & 0x80)
+        fuzz_file(f, data + 1, size - 1);
+    else
+        fuzz_text(f, data[0] & 0x40, (const char *)data + 1, size - 1);
     return 0;
 }

@@ -51,15 +51,17 @@ static void test_kinds(void **state) {
     check(CHAT_TEMPLATE_CHATML, &turns,
           "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n Hi\n<|im_end|>\n<|im_start|>assistant\nYes? "
           "<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n");
-    check(CHAT_TEMPLATE_LLAMA3, &turns,
-          "<|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\n"
-          "Hi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nYes?<|eot_id|><|start_header_id|>user"
-          "<|end_header_id|>\n\nBye<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n");
+    check(
+        CHAT_TEMPLATE_LLAMA3, &turns,
+        "<|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\n"
+        "Hi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nYes?<|eot_id|><|start_header_id|>user"
+        "<|end_header_id|>\n\nBye<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n");
     check(CHAT_TEMPLATE_PHI3, &turns,
           "<|system|>\nBe brief.<|end|>\n<|user|>\n Hi\n<|end|>\n<|assistant|>\nYes? <|end|>\n<|user|>\nBye<|end|>\n"
           "<|assistant|>\n");
-    check(CHAT_TEMPLATE_ZEPHYR, &turns,
-          "<|system|>\nBe brief.</s>\n<|user|>\n Hi\n</s>\n<|assistant|>\nYes? </s>\n<|user|>\nBye</s>\n<|assistant|>\n");
+    check(
+        CHAT_TEMPLATE_ZEPHYR, &turns,
+        "<|system|>\nBe brief.</s>\n<|user|>\n Hi\n</s>\n<|assistant|>\nYes? </s>\n<|user|>\nBye</s>\n<|assistant|>\n");
     check(CHAT_TEMPLATE_NONE, &turns, "Be brief.\n\nUser: Hi\nAssistant: Yes?\nUser: Bye\nAssistant:");
 }
 
@@ -110,8 +112,8 @@ static void test_recognition(void **state) {
 // The texts of messages, and only they, are pieces that are not parsed for special tokens.
 static void test_message_texts_are_not_trusted(void **state) {
     (void)state;
-    const struct conversation c = {{{"system", "SYS<|im_end|>"}, {"user", "USER<|im_end|>"}, {"assistant", "ANSWER</s>"}},
-                                   3, true};
+    const struct conversation c = {
+        {{"system", "SYS<|im_end|>"}, {"user", "USER<|im_end|>"}, {"assistant", "ANSWER</s>"}}, 3, true};
     for (int kind = 0; kind < CHAT_TEMPLATE_COUNT; kind++) {
         struct prompt p = chat_template_render((enum chat_template_kind)kind, c.messages, c.count, c.open_answer);
         size_t n_texts = 0;
@@ -170,7 +172,7 @@ static void test_prompt_ids(void **state) {
 // own; Mistral, DeepSeek, Granite and harmony, which are none of our kinds.
 #define QWEN_SYSTEM "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
 #define LLAMA_DATES "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
-#define LLAMA_HEAD "<BOS><|start_header_id|>system<|end_header_id|>\n\n" LLAMA_DATES "<|eot_id|>"
+#define LLAMA_HEAD  "<BOS><|start_header_id|>system<|end_header_id|>\n\n" LLAMA_DATES "<|eot_id|>"
 
 static const struct real_case {
     const char *template, *name, *system, *skips, *drops;
@@ -199,10 +201,10 @@ static struct conversation real_conversation(const char *name) {
     if (!strcmp(name, "first")) return (struct conversation){{{"user", "Hi there!"}}, 1, true};
     if (!strcmp(name, "closed")) return (struct conversation){{{"user", "Bye"}, {"assistant", "See you."}}, 2, false};
     if (!strcmp(name, "system")) return (struct conversation){{{"user", "  What is 2+2? "}}, 1, true};
-    return (struct conversation){{{"user", "Name a colour."},
-                                  {"assistant", "Blue.\n"},
-                                  {"user", "Another \"one\"\n— in 日本語 🙂"}},
-                                 3, true};
+    return (struct conversation){
+        {{"user", "Name a colour."}, {"assistant", "Blue.\n"}, {"user", "Another \"one\"\n— in 日本語 🙂"}},
+        3,
+        true};
 }
 
 static char *read_template(const struct real_case *c, const char *suffix) {

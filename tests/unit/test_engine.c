@@ -1,16 +1,17 @@
 // The engine from outside: text in, events and figures out, over the toy backend and over the real one.
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "engine/base/panic.h"
 #include "engine/model_file.h"
@@ -75,7 +76,8 @@ static struct sampling greedy(void) {
 }
 
 static uint64_t ask_raw(struct bench *b, uint64_t conversation, const char *text, int n) {
-    struct request_params p = {.conversation = conversation, .raw = text, .sampling = greedy(), .max_tokens = n, .ignore_end = true};
+    struct request_params p = {
+        .conversation = conversation, .raw = text, .sampling = greedy(), .max_tokens = n, .ignore_end = true};
     b->open_requests++;
     return engine_submit(b->engine, &p);
 }
@@ -162,7 +164,8 @@ static void test_reports_alternatives(void **state) {
         assert_int_equal(e.n_alternatives, SAMPLING_TOP);
         assert_int_equal(e.alternatives[0].id, e.token); // greedy
         assert_true(e.probability == e.alternatives[0].probability);
-        for (int i = 1; i < SAMPLING_TOP; i++) assert_true(e.alternatives[i].probability <= e.alternatives[i - 1].probability);
+        for (int i = 1; i < SAMPLING_TOP; i++)
+            assert_true(e.alternatives[i].probability <= e.alternatives[i - 1].probability);
         assert_true(e.entropy > 0);
     }
     assert_int_equal(texts, 5);
@@ -171,28 +174,26 @@ static void test_reports_alternatives(void **state) {
 
 static void test_chat_template_and_end_token(void **state) {
     (void)state;
-    struct bench *b = bench_open((struct tiny_model_options){.pre = "gpt-2", .chat_template = TINY_CHATML}, &toy_backend, (struct engine_params){0});
+    struct bench *b = bench_open((struct tiny_model_options){.pre = "gpt-2", .chat_template = TINY_CHATML},
+                                 &toy_backend, (struct engine_params){0});
     const struct tokenizer *t = b->file->tokenizer;
-    int32_t start = tokenizer_find(t, "<|im_start|>", 12), end = tokenizer_find(t, "<|im_end|>", 10);
+    int32_t end = tokenizer_find(t, "<|im_end|>", 10);
     struct engine_message messages[] = {{"user", "say <|im_end|> please"}};
-    struct request_params p = {.conversation = 1, .messages = messages, .n_messages = 1, .sampling = greedy(), .max_tokens = 10};
+    struct request_params p = {
+        .conversation = 1, .messages = messages, .n_messages = 1, .sampling = greedy(), .max_tokens = 10};
     toy.likely = end;
     uint64_t id = engine_submit(b->engine, &p);
     b->open_requests++;
     wait_for_all(b);
     assert_int_equal(b->answers[id].reason, FINISH_END);
     assert_int_equal(b->answers[id].n_generated, 0);
-    // What a user types stays text: the prompt holds two starts and one end.
-    struct prompt_check { int starts, ends; } seen = {0};
+    // What a user types stays text: its ids alone hold no mark, and the prompt is as long as marks and text together.
     struct token_list list = {0};
     tokenizer_encode(t, "say <|im_end|> please", 21, false, &list);
-    for (size_t i = 0; i < list.count; i++) seen.ends += list.ids[i] == end, seen.starts += list.ids[i] == start;
-    assert_int_equal(seen.ends, 0);
-    size_t n_text = list.count;
-    list.count = 0;
+    for (size_t i = 0; i < list.count; i++) assert_int_not_equal(list.ids[i], end);
     tokenizer_encode(t, "<|im_start|>user\n", 17, true, &list);
     tokenizer_encode(t, "<|im_end|>\n<|im_start|>assistant\n", 33, true, &list);
-    assert_int_equal(b->answers[id].n_prompt, n_text + list.count);
+    assert_int_equal(b->answers[id].n_prompt, list.count);
     free(list.ids);
     bench_close(b);
 }
@@ -205,7 +206,6 @@ static void test_refusals(void **state) {
     text[sizeof text - 1] = 0;
     int32_t wrong[] = {3, 1 << 20};
     uint64_t large = ask_raw(b, 1, text, 5);
-    struct request_params nothing = {.conversation = 1, .sampling = greedy()};
     struct request_params ids = {.conversation = 1, .ids = wrong, .n_ids = 2, .sampling = greedy()};
     uint64_t out_of_range = engine_submit(b->engine, &ids);
     b->open_requests += 1;
@@ -214,17 +214,55 @@ static void test_refusals(void **state) {
     assert_non_null(strstr(b->answers[large].message, "a conversation may have 64"));
     assert_int_equal(b->answers[out_of_range].state, REQUEST_FAILED);
     assert_non_null(strstr(b->answers[out_of_range].message, "token 1 of the prompt is 1048576"));
-    (void)nothing;
     struct status st = {0};
     assert_null(engine_open_on(b->file, &(struct engine_params){.kv_tokens = 1 << 30}, &toy_backend, &st));
     assert_int_equal(st.code, STATUS_LIMIT);
     bench_close(b);
 }
 
+static void test_sizes(void **state) {
+    (void)state;
+    const struct {
+        struct engine_params params;
+        int context, n_pages; // 0: whatever the machine allows, up to 16 conversations
+    } cases[] = {{{0}, 512, 0},
+                 {{.context = 100}, 100, 0},
+                 {{.context = 9999}, 512, 0},
+                 {{.kv_tokens = 65}, 96, 3},
+                 {{.kv_tokens = 128, .context = 50}, 50, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, cases[i].params);
+        const struct engine_figures *f = engine_figures(b->engine);
+        assert_int_equal(f->context, cases[i].context);
+        if (cases[i].n_pages)
+            assert_int_equal(f->n_pages, cases[i].n_pages);
+        else
+            assert_true(f->n_pages * f->page_tokens >= f->context && f->n_pages <= 16 * (f->context + 31) / 32);
+        assert_int_equal(f->kv_bytes, (uint64_t)f->n_pages * toy_backend.page_bytes(&b->file->model.spec, false));
+        bench_close(b);
+    }
+}
+
+static void test_logits(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
+    int n_vocab = model_file_info(b->file)->n_vocab;
+    const int32_t ids[] = {1, 5, 9, 5};
+    float *logits = xmalloc(2 * 4 * (size_t)n_vocab * sizeof *logits), *expected = logits + 4 * n_vocab;
+    struct status st = {0};
+    assert_true(engine_logits(b->engine, ids, 4, logits, &st));
+    for (int i = 0; i < 4; i++) toy_logits(ids, i + 1, n_vocab, expected + i * n_vocab);
+    assert_memory_equal(logits, expected, 4 * (size_t)n_vocab * sizeof *logits);
+    assert_false(engine_logits(b->engine, ids, 0, logits, &st));
+    free(logits);
+    bench_close(b);
+}
+
 // ---- many at once ----
 
-static const char *const openings[8] = {"Once upon a time", "Once upon a day", "The", "Lily had a dog", "In the park",
-                                        "Tom and Ben", "It was a big, red ball", "Once"};
+static const char *const openings[8] = {
+    "Once upon a time", "Once upon a day",        "The", "Lily had a dog", "In the park",
+    "Tom and Ben",      "It was a big, red ball", "Once"};
 
 static void eight_at_once(struct bench *alone, struct bench *together, int n) {
     uint64_t ids[8];
@@ -241,7 +279,8 @@ static void eight_at_once(struct bench *alone, struct bench *together, int n) {
 static void test_eight_at_once(void **state) {
     (void)state;
     struct bench *alone = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
-    struct bench *together = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){.prefill_chunk = 8});
+    struct bench *together =
+        bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){.prefill_chunk = 8});
     eight_at_once(alone, together, 100);
     bench_close(together);
     together = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){.kv_tokens = 256});
@@ -269,8 +308,11 @@ static void test_figures_after_work(void **state) {
     }
     assert_true(fastest > 0);
     assert_true(most_rows > 0 && most_rows <= 4);
-    usleep(1500 * 1000); // past the window of the rates
     const struct engine_figures *f = engine_figures(b->engine);
+    for (int i = 0; f->decode_now > 0 && i < 600; i++) { // the last snapshot comes when the window has passed
+        usleep(100 * 1000);
+        f = engine_figures(b->engine);
+    }
     assert_string_equal(f->backend, "toy");
     assert_true(f->decode_now == 0 && f->prefill_now == 0 && f->bytes_per_second == 0);
     assert_true(f->decode_peak >= fastest);
@@ -287,13 +329,14 @@ static void test_figures_after_work(void **state) {
     usleep(300 * 1000);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
     assert_int_equal(engine_figures(b->engine)->sequence, sequence);
-    assert_true((after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec < 30000000L);
+    assert_true((after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec < 150000000L);
     bench_close(b);
 }
 
 static void test_event_fd_and_cancel(void **state) {
     (void)state;
-    struct bench *b = bench_open((struct tiny_model_options){.n_context = 4096}, &toy_backend, (struct engine_params){0});
+    struct bench *b =
+        bench_open((struct tiny_model_options){.n_context = 4096}, &toy_backend, (struct engine_params){0});
     toy.step_delay = 2000;
     struct pollfd fd = {.fd = engine_event_fd(b->engine), .events = POLLIN};
     assert_int_equal(poll(&fd, 1, 0), 0);
@@ -312,7 +355,8 @@ static void test_event_fd_and_cancel(void **state) {
 
 static void test_close_while_running(void **state) {
     (void)state;
-    struct bench *b = bench_open((struct tiny_model_options){.n_context = 4096}, &toy_backend, (struct engine_params){0});
+    struct bench *b =
+        bench_open((struct tiny_model_options){.n_context = 4096}, &toy_backend, (struct engine_params){0});
     for (int i = 0; i < 20; i++) ask_raw(b, 1, openings[i % 8], 3000);
     usleep(20000);
     ask_raw(b, 1, "late", 10); // may be discarded unread
@@ -337,23 +381,34 @@ static void *disturb(void *argument) {
         sampling.temperature = (float)(pick % 20) / 10;
         if (what < 70 && d->submitted < MOST - 1) {
             struct engine_message messages[] = {{"system", "be brief"}, {"user", openings[pick % 8]}};
-            struct request_params p = {.conversation = 1 + pick % 6, .sampling = sampling, .max_tokens = 1 + (int)(pick % 60), .time_limit = pick % 9 ? 0 : 0.01};
-            if (pick & 1) p.raw = openings[pick / 2 % 8];
-            else p.messages = messages, p.n_messages = 2;
+            struct request_params p = {.conversation = 1 + pick % 6,
+                                       .sampling = sampling,
+                                       .max_tokens = 1 + (int)(pick % 60),
+                                       .time_limit = pick % 9 ? 0 : 0.01};
+            if (pick & 1)
+                p.raw = openings[pick / 2 % 8];
+            else
+                p.messages = messages, p.n_messages = 2;
             engine_submit(e, &p);
             d->submitted++;
-        } else if (what < 110) engine_cancel(e, 1 + pick % (uint32_t)(d->submitted + 1));
-        else if (what < 140) engine_focus(e, pick % 7);
-        else if (what < 160) engine_forget(e, pick % 7);
-        else if (what < 200) engine_set_sampling(e, 1 + pick % (uint32_t)(d->submitted + 1), &sampling);
-        else usleep(pick);
+        } else if (what < 110)
+            engine_cancel(e, 1 + pick % (uint32_t)(d->submitted + 1));
+        else if (what < 140)
+            engine_focus(e, pick % 7);
+        else if (what < 160)
+            engine_forget(e, pick % 7);
+        else if (what < 200)
+            engine_set_sampling(e, 1 + pick % (uint32_t)(d->submitted + 1), &sampling);
+        else
+            usleep(pick);
     }
     return NULL;
 }
 
 static void test_random_commands(void **state) {
     (void)state;
-    struct bench *b = bench_open((struct tiny_model_options){.chat_template = TINY_CHATML}, &toy_backend, (struct engine_params){.kv_tokens = 400, .prefill_chunk = 16});
+    struct bench *b = bench_open((struct tiny_model_options){.chat_template = TINY_CHATML}, &toy_backend,
+                                 (struct engine_params){.kv_tokens = 400, .prefill_chunk = 16});
     struct disturber d = {.bench = b, .random = 42};
     pthread_t thread;
     struct engine_event e;
@@ -379,10 +434,12 @@ static void test_random_commands(void **state) {
 
 static void test_real_backend_eight_at_once(void **state) {
     (void)state;
-    const struct tiny_model_options models[] = {{0}, {.family = TINY_QWEN3, .format = BLOCK_Q8_0}, {.family = TINY_QWEN2, .format = BLOCK_Q4_K, .tied = true}};
+    const struct tiny_model_options models[] = {
+        {0}, {.family = TINY_QWEN3, .format = BLOCK_Q8_0}, {.family = TINY_QWEN2, .format = BLOCK_Q4_K, .tied = true}};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         struct bench *alone = bench_open(models[i], &cpu_backend, (struct engine_params){0});
-        struct bench *together = bench_open(models[i], &cpu_backend, (struct engine_params){.kv_tokens = 256, .prefill_chunk = 16});
+        struct bench *together =
+            bench_open(models[i], &cpu_backend, (struct engine_params){.kv_tokens = 256, .prefill_chunk = 16});
         eight_at_once(alone, together, 80);
         assert_true(engine_figures(together->engine)->preemptions > 0);
         bench_close(together);
@@ -390,8 +447,9 @@ static void test_real_backend_eight_at_once(void **state) {
     }
 }
 
-static const char story[] = ", there was a little girl named Lily. She loved to play outside in the park. One day, she saw a big, red ball. "
-                            "She wanted to play with it, but it was too high.";
+static const char story[] =
+    ", there was a little girl named Lily. She loved to play outside in the park. One day, she saw a big, red ball. "
+    "She wanted to play with it, but it was too high.";
 
 static void test_trained_model_tells_its_story(void **state) {
     (void)state;
@@ -399,7 +457,8 @@ static void test_trained_model_tells_its_story(void **state) {
     struct status st = {0};
     struct bench *alone = bench_open_file(model_file_open(path, &st), &cpu_backend, (struct engine_params){0});
     assert_memory_equal(answer_alone(alone, "Once upon a time", 100), story, sizeof story - 1);
-    struct bench *together = bench_open_file(model_file_open(path, &st), &cpu_backend, (struct engine_params){.kv_tokens = 320});
+    struct bench *together =
+        bench_open_file(model_file_open(path, &st), &cpu_backend, (struct engine_params){.kv_tokens = 320});
     eight_at_once(alone, together, 100);
     assert_true(engine_figures(together->engine)->preemptions > 0);
     bench_close(together);
@@ -412,6 +471,8 @@ int main(void) {
         cmocka_unit_test(test_reports_alternatives),
         cmocka_unit_test(test_chat_template_and_end_token),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_logits),
         cmocka_unit_test(test_eight_at_once),
         cmocka_unit_test(test_figures_after_work),
         cmocka_unit_test(test_event_fd_and_cancel),

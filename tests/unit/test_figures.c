@@ -1,11 +1,12 @@
 // Figures: rates over the last second, percentiles, and snapshots that pass between threads whole.
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include "engine/serve/figures.h"
 
@@ -22,8 +23,10 @@ static void test_rates_of_short_steps(void **state) {
     struct figures f;
     figures_open(&f);
     for (int i = 0; i < 300; i++) { // 100 steps a second, 4 tokens and 10 prompt rows each
-        struct figures_step s = {.start = 1000 + i * 0.01, .end = 1000 + i * 0.01 + 0.01, .decoded = 4, .prefilled = 10};
-        s.work = (struct backend_work){.bytes = 1e6, .operations = 2e6, .seconds = {[STAGE_ATTEND] = 0.002, [STAGE_FEED] = 0.006}};
+        struct figures_step s = {
+            .start = 1000 + i * 0.01, .end = 1000 + i * 0.01 + 0.01, .decoded = 4, .prefilled = 10};
+        s.work = (struct backend_work){
+            .bytes = 1e6, .operations = 2e6, .seconds = {[STAGE_ATTEND] = 0.002, [STAGE_FEED] = 0.006}};
         figures_add_step(&f, &s);
     }
     const struct engine_figures *e = snapshot(&f, 1003);
@@ -39,7 +42,8 @@ static void test_rates_of_short_steps(void **state) {
     assert_int_equal(e->steps, 300);
     ABOUT(snapshot(&f, 1003.5)->decode_now, 200); // half of the window is idle
     e = snapshot(&f, 1004.1);
-    assert_true(e->decode_now == 0 && e->prefill_now == 0 && e->stage_share[STAGE_FEED] == 0 && e->operations_per_second == 0);
+    assert_true(e->decode_now == 0 && e->prefill_now == 0 && e->stage_share[STAGE_FEED] == 0 &&
+                e->operations_per_second == 0);
     ABOUT(e->decode_peak, 400);
     assert_int_equal(e->decode_tokens, 1200);
     figures_close(&f);

@@ -1,11 +1,12 @@
 // KV cache: counts add up, nothing leaks, nobody reads what another wrote.
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "engine/serve/kv_cache.h"
 
@@ -101,7 +102,8 @@ static void world_append(struct world *w, int i) {
         assert_int_equal(w->cache.n_free, free_before);
         return;
     }
-    memcpy(&w->slots[copy.to * KV_PAGE_TOKENS], &w->slots[copy.from * KV_PAGE_TOKENS], (size_t)copy.n_tokens * sizeof *w->slots);
+    memcpy(&w->slots[copy.to * KV_PAGE_TOKENS], &w->slots[copy.from * KV_PAGE_TOKENS],
+           (size_t)copy.n_tokens * sizeof *w->slots);
     for (int p = before; p < s->n_tokens; p++) {
         int32_t page = s->pages[p / KV_PAGE_TOKENS];
         assert_int_equal(w->cache.pages[page].references, 1); // never two writers
@@ -121,11 +123,21 @@ static void world_fork(struct world *w, int i) {
 static void world_operate(struct world *w) {
     int i = (int)roll(w, SEQUENCES);
     switch (roll(w, 8)) {
-    case 0: kv_cache_release(&w->cache, &w->sequences[i]); break;
-    case 1: kv_cache_truncate(&w->cache, &w->sequences[i], (int)roll(w, (uint32_t)w->sequences[i].n_tokens + 1)); break;
-    case 2: if (!w->sequences[i].kept) kv_cache_keep(&w->cache, &w->sequences[i]); break;
-    case 3: case 4: world_fork(w, i); break;
-    default: world_append(w, i);
+    case 0:
+        kv_cache_release(&w->cache, &w->sequences[i]);
+        break;
+    case 1:
+        kv_cache_truncate(&w->cache, &w->sequences[i], (int)roll(w, (uint32_t)w->sequences[i].n_tokens + 1));
+        break;
+    case 2:
+        if (!w->sequences[i].kept) kv_cache_keep(&w->cache, &w->sequences[i]);
+        break;
+    case 3:
+    case 4:
+        world_fork(w, i);
+        break;
+    default:
+        world_append(w, i);
     }
 }
 
@@ -135,7 +147,8 @@ static void world_verify(struct world *w) {
     for (int i = 0; i < SEQUENCES; i++) {
         const struct kv_sequence *s = all[i] = &w->sequences[i];
         for (int p = 0; p < s->n_tokens; p++)
-            assert_int_equal(w->slots[s->pages[p / KV_PAGE_TOKENS] * KV_PAGE_TOKENS + p % KV_PAGE_TOKENS], w->texts[i][p]);
+            assert_int_equal(w->slots[s->pages[p / KV_PAGE_TOKENS] * KV_PAGE_TOKENS + p % KV_PAGE_TOKENS],
+                             w->texts[i][p]);
     }
     if (!kv_cache_check(&w->cache, all, SEQUENCES, &st)) fail_msg("%s", st.text);
 }
@@ -177,10 +190,8 @@ static void test_check_finds_a_lost_reference(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_append_takes_pages_as_they_fill),
-        cmocka_unit_test(test_append_into_shared_page_copies),
-        cmocka_unit_test(test_kept_pages_are_counted_apart),
-        cmocka_unit_test(test_random_operations),
+        cmocka_unit_test(test_append_takes_pages_as_they_fill), cmocka_unit_test(test_append_into_shared_page_copies),
+        cmocka_unit_test(test_kept_pages_are_counted_apart),    cmocka_unit_test(test_random_operations),
         cmocka_unit_test(test_check_finds_a_lost_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

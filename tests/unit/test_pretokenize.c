@@ -71,7 +71,8 @@ static void test_schemes_differ(void **state) {
 // No-break space, line separator, next line are white space; zero-width space and a broken character are symbols.
 static void test_white_space_is_unicodes(void **state) {
     (void)state;
-    CHECK_CUTS("gpt-2", "a|\u00a0|\u00a0|b", "a|\u2028|!", "a|\xc2\x85|!", "a|\u200b!", "a|\xe2\x80!", "a|\xff\xfe| \xf0");
+    CHECK_CUTS("gpt-2", "a|\u00a0|\u00a0|b", "a|\u2028|!", "a|\xc2\x85|!", "a|\u200b!", "a|\xe2\x80!",
+               "a|\xff\xfe| \xf0");
 }
 
 static void test_names(void **state) {

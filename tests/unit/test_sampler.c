@@ -1,12 +1,13 @@
 // Sampler: every filter against a plain definition of it, the reported figures against exact arithmetic.
+#include <math.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "engine/base/panic.h"
 #include "engine/serve/sampler.h"
@@ -73,7 +74,8 @@ static void test_reports_the_distribution(void **state) {
         int n = sizes[k];
         float *logits = random_logits(n, 6);
         struct sampling s = plain(0.8f);
-        s.repeat_penalty = 1.5f, s.presence_penalty = 1, s.penalty_window = 8, s.top_k = 3; // must not show in the report
+        s.repeat_penalty = 1.5f, s.presence_penalty = 1, s.penalty_window = 8,
+        s.top_k = 3; // must not show in the report
         int32_t recent[] = {0, n / 2, n - 1};
         struct sample out = one(s, logits, n, recent, 3);
         double max = -1e30, sum = 0, entropy = 0;
@@ -104,11 +106,13 @@ static void test_draws_follow_the_probabilities(void **state) {
         draw_many(plain(temperatures[t]), logits, 5, counts, 40000);
         double sum = 0;
         for (int i = 0; i < 5; i++) sum += exp(logits[i] / temperatures[t]);
-        for (int i = 0; i < 5; i++) assert_true(fabs(counts[i] / 40000.0 - exp(logits[i] / temperatures[t]) / sum) < 0.015);
+        for (int i = 0; i < 5; i++)
+            assert_true(fabs(counts[i] / 40000.0 - exp(logits[i] / temperatures[t]) / sum) < 0.015);
     }
 }
 
-// Which tokens may be drawn, by definition: sorted, cut at k, at the mass p of what is left, at the share m of the first.
+// Which tokens may be drawn, by definition: sorted, cut at k, at the mass p of what is left, at the share m of the
+// first.
 static void allowed_by_definition(const struct sampling *s, const float *logits, int n, bool *allowed) {
     int *order = xmalloc((size_t)n * sizeof *order);
     for (int i = 0; i < n; i++) { // insertion sort: descending, stable
@@ -131,10 +135,18 @@ static void allowed_by_definition(const struct sampling *s, const float *logits,
 static void test_filters_allow_what_they_say(void **state) {
     (void)state;
     enum { N = 200 };
-    const struct sampling filters[] = {
-        {.top_k = 1, .top_p = 1}, {.top_k = 7, .top_p = 1}, {.top_k = 500, .top_p = 1}, {.top_p = 0.5f}, {.top_p = 0.93f}, {.top_p = 0},
-        {.top_p = 1, .min_p = 0.2f}, {.top_p = 1, .min_p = 1}, {.top_k = 30, .top_p = 0.8f, .min_p = 0.05f}, {.top_k = 20, .top_p = 0.6f},
-        {.top_p = 0.9f, .min_p = 0.02f}, {.top_k = 1000, .top_p = 0.7f, .min_p = 0.3f}};
+    const struct sampling filters[] = {{.top_k = 1, .top_p = 1},
+                                       {.top_k = 7, .top_p = 1},
+                                       {.top_k = 500, .top_p = 1},
+                                       {.top_p = 0.5f},
+                                       {.top_p = 0.93f},
+                                       {.top_p = 0},
+                                       {.top_p = 1, .min_p = 0.2f},
+                                       {.top_p = 1, .min_p = 1},
+                                       {.top_k = 30, .top_p = 0.8f, .min_p = 0.05f},
+                                       {.top_k = 20, .top_p = 0.6f},
+                                       {.top_p = 0.9f, .min_p = 0.02f},
+                                       {.top_k = 1000, .top_p = 0.7f, .min_p = 0.3f}};
     for (size_t f = 0; f < sizeof filters / sizeof *filters; f++) {
         struct sampling s = filters[f];
         s.temperature = 5, s.repeat_penalty = 1, s.seed = 5; // hot: everything allowed turns up
@@ -242,7 +254,8 @@ static void test_knobs_are_kept_in_range(void **state) {
     }
     sampling_set(&s, KNOB_seed, 4294967295.0);
     assert_string_equal(sampling_format(&s, KNOB_seed, text), "4294967295");
-    s = (struct sampling){.temperature = NAN, .top_k = 1 << 30, .repeat_penalty = 0}; // as a careless caller may send it
+    s = (struct sampling){
+        .temperature = NAN, .top_k = 1 << 30, .repeat_penalty = 0}; // as a careless caller may send it
     struct sampler m = sampler_start(&s);
     assert_true(m.sampling.temperature == 0.7f && m.sampling.top_k == 1000 && m.sampling.repeat_penalty == 0.1f);
 }

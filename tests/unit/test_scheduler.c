@@ -1,12 +1,13 @@
 // Scheduler over the toy backend: whatever shares the batch or the pages, each request's text is the one it has alone.
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
@@ -58,18 +59,23 @@ static bool on_token(void *context, const struct request *r, const struct sample
 }
 
 struct bench_options {
-    int n_pages, context, chunk;
+    int n_pages, context, chunk, n_vocab;
 };
 
 static struct bench *bench_open(struct bench_options o) {
     toy_reset();
     struct bench *b = xcalloc(1, sizeof *b);
-    b->model.spec.n_vocab = VOCAB;
+    b->model.spec.n_vocab = o.n_vocab ? o.n_vocab : VOCAB;
     b->end_token = -1;
     b->pool = thread_pool_open(2);
     figures_open(&b->figures);
-    struct scheduler_params p = {.ops = &toy_backend, .model = &b->model, .pool = b->pool, .n_pages = o.n_pages, .figures = &b->figures,
-                                 .context = o.context ? o.context : o.n_pages * KV_PAGE_TOKENS, .prefill_chunk = o.chunk,
+    struct scheduler_params p = {.ops = &toy_backend,
+                                 .model = &b->model,
+                                 .pool = b->pool,
+                                 .n_pages = o.n_pages,
+                                 .figures = &b->figures,
+                                 .context = o.context ? o.context : o.n_pages * KV_PAGE_TOKENS,
+                                 .prefill_chunk = o.chunk,
                                  .events = {.context = b, .state = on_state, .token = on_token}};
     struct status st;
     b->scheduler = scheduler_open(&p, &st);
@@ -87,7 +93,8 @@ static void bench_close(struct bench *b) {
 // A prompt of n tokens: the first `common` are everybody's, the rest belongs to `id`.
 static int32_t *prompt(uint64_t id, int n, int common) {
     int32_t *ids = xmalloc((size_t)n * sizeof *ids);
-    for (int i = 0; i < n; i++) ids[i] = (int32_t)((i < common ? (uint64_t)i * 31 + 5 : (uint64_t)i * 17 + id * 29 + 1) % (VOCAB - 1));
+    for (int i = 0; i < n; i++)
+        ids[i] = (int32_t)((i < common ? (uint64_t)i * 31 + 5 : (uint64_t)i * 17 + id * 29 + 1) % (VOCAB - 1));
     return ids;
 }
 
@@ -99,8 +106,12 @@ static struct sampling greedy(void) {
 }
 
 static struct scheduler_request ask(uint64_t id, int n_prompt, int common, int n_answer) {
-    return (struct scheduler_request){.id = id, .conversation = id, .ids = prompt(id, n_prompt, common), .n_ids = n_prompt,
-                                      .sampling = greedy(), .max_tokens = n_answer};
+    return (struct scheduler_request){.id = id,
+                                      .conversation = id,
+                                      .ids = prompt(id, n_prompt, common),
+                                      .n_ids = n_prompt,
+                                      .sampling = greedy(),
+                                      .max_tokens = n_answer};
 }
 
 static void check(struct bench *b) {
@@ -149,22 +160,25 @@ static void test_eight_at_once(void **state) {
     bench_close(b);
 }
 
-// Sampled answers depend on the seed alone, not on the company.
+// Sampled answers depend on the seed alone: not on the company, nor on which worker samples them.
 static void test_seeded_answers_do_not_depend_on_the_batch(void **state) {
     (void)state;
     int32_t alone[40];
     for (int round = 0; round < 2; round++) {
-        struct bench *b = bench_open((struct bench_options){.n_pages = 12, .chunk = round ? 16 : 512});
-        for (uint64_t id = 1; id <= (round ? 8 : 1); id++) {
+        struct bench *b = bench_open((struct bench_options){.n_pages = 48, .n_vocab = 8192, .chunk = round ? 16 : 512});
+        for (uint64_t id = round ? 1 : 8; id <= 8; id++) {
             struct scheduler_request q = ask(id, 50, 0, 40);
             q.sampling = sampling_default();
             q.sampling.seed = 1234 + (uint32_t)id;
             scheduler_submit(b->scheduler, &q);
         }
         run(b);
-        assert_int_equal(b->answers[1].n, 40);
-        if (!round) memcpy(alone, b->answers[1].tokens, sizeof alone);
-        else assert_memory_equal(b->answers[1].tokens, alone, sizeof alone);
+        assert_int_equal(toy.most_segments, round ? 8 : 1);
+        assert_int_equal(b->answers[8].n, 40);
+        if (!round)
+            memcpy(alone, b->answers[8].tokens, sizeof alone);
+        else
+            assert_memory_equal(b->answers[8].tokens, alone, sizeof alone);
         bench_close(b);
     }
 }
@@ -202,7 +216,8 @@ static void test_pre_emption_keeps_the_sampler(void **state) {
         }
         run(b);
         assert_int_equal(b->answers[4].n, 150);
-        if (!round) memcpy(alone, b->answers[4].tokens, sizeof alone);
+        if (!round)
+            memcpy(alone, b->answers[4].tokens, sizeof alone);
         else {
             assert_true(b->answers[4].times_pending > 1);
             assert_memory_equal(b->answers[4].tokens, alone, sizeof alone);
@@ -224,7 +239,8 @@ static void test_next_turn_reuses_the_last(void **state) {
     for (int i = 75; i < 95; i++) ids[i] = i % 50;
     toy_continue(ids, 95, VOCAB, expected, 25);
     uint64_t prefilled = b->figures.prefill_tokens;
-    struct scheduler_request next = {.id = 2, .conversation = 1, .ids = ids, .n_ids = 95, .sampling = greedy(), .max_tokens = 25};
+    struct scheduler_request next = {
+        .id = 2, .conversation = 1, .ids = ids, .n_ids = 95, .sampling = greedy(), .max_tokens = 25};
     scheduler_submit(b->scheduler, &next);
     run(b);
     assert_int_equal(b->answers[2].n_reused, 74); // the answer's last token was never computed
@@ -359,8 +375,10 @@ static void test_sampling_change_reaches_the_next_token(void **state) {
     for (int i = 0; i < 60; i++) {
         int32_t next;
         toy_continue(text, 20 + i, VOCAB, &next, 1);
-        if (i < 10 || i >= 30) assert_int_equal(text[20 + i], next);
-        else off += text[20 + i] != next;
+        if (i < 10 || i >= 30)
+            assert_int_equal(text[20 + i], next);
+        else
+            off += text[20 + i] != next;
     }
     assert_true(off > 10);
     free(ids);
@@ -409,7 +427,8 @@ static void test_lost_device_fails_the_batch(void **state) {
 static void test_what_can_never_fit_fails_at_once(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 4});
-    struct scheduler_request large = ask(1, 128, 0, 10), empty = ask(2, 1, 0, 1), odd = ask(3, 5, 0, 1), fine = ask(4, 127, 0, 0);
+    struct scheduler_request large = ask(1, 128, 0, 10), empty = ask(2, 1, 0, 1), odd = ask(3, 5, 0, 1),
+                             fine = ask(4, 127, 0, 0);
     empty.n_ids = 0;
     odd.ids[3] = VOCAB;
     scheduler_submit(b->scheduler, &large);
@@ -498,8 +517,58 @@ static void test_focus_takes_the_place_of_others_and_keeps_it(void **state) {
     assert_true(b->answers[2].ended < b->answers[1].ended);
     assert_int_equal(b->answers[2].times_pending, 1);
     assert_int_equal(b->answers[1].times_pending, 2);
+    assert_int_equal(b->figures.reused_tokens,
+                     64); // the second grew to 6 of 8 pages, two of the first were still there
     assert_text_alone(b, 1, 100, 0, 100);
     assert_text_alone(b, 2, 90, 0, 100);
+    bench_close(b);
+}
+
+// All places taken: the newest of the others gives way with its row planned, keeps what was computed, and no more.
+static void test_focus_takes_a_place(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 256});
+    for (uint64_t id = 1; id <= SCHEDULER_MAX_RUNNING; id++) {
+        struct scheduler_request q = ask(id, 20, 0, 60);
+        scheduler_submit(b->scheduler, &q);
+    }
+    for (int i = 0; i < 5; i++) scheduler_step(b->scheduler);
+    scheduler_focus(b->scheduler, 17);
+    struct scheduler_request q = ask(17, 20, 0, 30);
+    scheduler_submit(b->scheduler, &q);
+    run(b);
+    assert_int_equal(b->figures.preemptions, 1);
+    assert_int_equal(b->answers[16].times_pending, 2);
+    assert_true(b->answers[16].started < b->answers[17].started && b->answers[17].ended < b->answers[16].ended);
+    assert_true(b->figures.reused_tokens >= 20); // nobody needed its pages
+    for (uint64_t id = 1; id <= 17; id++) assert_text_alone(b, id, 20, 0, id == 17 ? 30 : 60);
+    bench_close(b);
+}
+
+// The page that a running request will soon need is not given away.
+static void test_admission_counts_what_is_promised(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 8, .chunk = 32});
+    struct scheduler_request first = ask(1, 90, 0, 60), second = ask(2, 150, 0, 10); // 3 pages, soon 5; 5 pages
+    scheduler_submit(b->scheduler, &first);
+    scheduler_submit(b->scheduler, &second);
+    run(b);
+    assert_int_equal(b->figures.preemptions, 0);
+    assert_true(b->answers[1].ended < b->answers[2].started);
+    bench_close(b);
+}
+
+static void test_nobody_overtakes_one_that_waits_for_pages(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 8});
+    struct scheduler_request large = ask(1, 100, 0, 50), larger = ask(2, 180, 0, 10), small = ask(3, 5, 0, 5);
+    scheduler_submit(b->scheduler, &large);
+    scheduler_step(b->scheduler);
+    scheduler_submit(b->scheduler, &larger);
+    scheduler_submit(b->scheduler, &small);
+    run(b);
+    assert_true(b->answers[1].ended < b->answers[2].started);
+    assert_true(b->answers[2].started < b->answers[3].started);
     bench_close(b);
 }
 
@@ -614,10 +683,14 @@ static void test_random_life(void **state) {
                 struct scheduler_request q = ask(id, lengths[id], commons[id], (int)(pick % 90) + 1);
                 q.conversation = 1 + id % 5;
                 scheduler_submit(b->scheduler, &q);
-            } else if (what < 18) scheduler_cancel(b->scheduler, 1 + pick % (id + 1));
-            else if (what < 24) scheduler_focus(b->scheduler, pick % 6);
-            else if (what < 28) scheduler_forget(b->scheduler, pick % 6);
-            else scheduler_step(b->scheduler);
+            } else if (what < 18)
+                scheduler_cancel(b->scheduler, 1 + pick % (id + 1));
+            else if (what < 24)
+                scheduler_focus(b->scheduler, pick % 6);
+            else if (what < 28)
+                scheduler_forget(b->scheduler, pick % 6);
+            else
+                scheduler_step(b->scheduler);
             check(b);
         }
         run(b);
@@ -650,6 +723,9 @@ int main(void) {
         cmocka_unit_test(test_time_limit),
         cmocka_unit_test(test_focus_is_served_first),
         cmocka_unit_test(test_focus_takes_the_place_of_others_and_keeps_it),
+        cmocka_unit_test(test_focus_takes_a_place),
+        cmocka_unit_test(test_admission_counts_what_is_promised),
+        cmocka_unit_test(test_nobody_overtakes_one_that_waits_for_pages),
         cmocka_unit_test(test_prompts_do_not_stop_the_others),
         cmocka_unit_test(test_more_requests_than_places),
         cmocka_unit_test(test_figures_add_up),

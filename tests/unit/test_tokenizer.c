@@ -87,19 +87,33 @@ static void check_ids(const struct opened *o, const char *text, struct tokenizer
 #define CHECK_IDS(o, text, options, ...)                                                                               \
     check_ids(o, text, (struct tokenizer_options)options, sizeof(int32_t[]){__VA_ARGS__} / sizeof(int32_t),            \
               (const int32_t[]){__VA_ARGS__})
-#define PLAIN {.parse_special = false}
-#define PARSED {.parse_special = true}
-#define NO_PREFIX {.no_space_prefix = true}
+#define PLAIN                                                                                                          \
+    { .parse_special = false }
+#define PARSED                                                                                                         \
+    { .parse_special = true }
+#define NO_PREFIX                                                                                                      \
+    { .no_space_prefix = true }
 
 // SentencePiece.
 
 enum { UNK, BOS, EOS, SPACE, A, B, C, AB, BC, AA, SPACE_A, SPACES, USER, BYTE_C3, BYTE_A9, LONG };
 static const struct row spm_rows[] = {
-    [UNK] = {"<unk>", 0, TOKEN_UNKNOWN}, [BOS] = {"<s>", 0, TOKEN_CONTROL}, [EOS] = {"</s>", 0, TOKEN_CONTROL},
-    [SPACE] = {"▁", -9, 0}, [A] = {"a", -10, 0}, [B] = {"b", -11, 0}, [C] = {"c", -12, 0},
-    [AB] = {"ab", -4, 0}, [BC] = {"bc", -2, 0}, [AA] = {"aa", -3, 0}, [SPACE_A] = {"▁a", -5, 0},
-    [SPACES] = {"▁▁", -6, 0}, [USER] = {"ca", -1, TOKEN_USER_DEFINED}, [BYTE_C3] = {"<0xC3>", 0, TOKEN_BYTE},
-    [BYTE_A9] = {"<0xA9>", 0, TOKEN_BYTE}, [LONG] = {"aab", -1, TOKEN_UNUSED},
+    [UNK] = {"<unk>", 0, TOKEN_UNKNOWN},
+    [BOS] = {"<s>", 0, TOKEN_CONTROL},
+    [EOS] = {"</s>", 0, TOKEN_CONTROL},
+    [SPACE] = {"▁", -9, 0},
+    [A] = {"a", -10, 0},
+    [B] = {"b", -11, 0},
+    [C] = {"c", -12, 0},
+    [AB] = {"ab", -4, 0},
+    [BC] = {"bc", -2, 0},
+    [AA] = {"aa", -3, 0},
+    [SPACE_A] = {"▁a", -5, 0},
+    [SPACES] = {"▁▁", -6, 0},
+    [USER] = {"ca", -1, TOKEN_USER_DEFINED},
+    [BYTE_C3] = {"<0xC3>", 0, TOKEN_BYTE},
+    [BYTE_A9] = {"<0xA9>", 0, TOKEN_BYTE},
+    [LONG] = {"aab", -1, TOKEN_UNUSED},
 };
 enum { SPM_COUNT = sizeof spm_rows / sizeof *spm_rows };
 
@@ -116,17 +130,17 @@ static void test_spm_merges_by_score(void **state) {
     struct opened o = open_writer(&w);
     assert_non_null(o.t);
     CHECK_IDS(&o, "", PLAIN, );
-    CHECK_IDS(&o, "abc", NO_PREFIX, A, BC);        // the better score wins over the left place
-    CHECK_IDS(&o, "aaa", NO_PREFIX, AA, A);        // of equal scores, the leftmost
-    CHECK_IDS(&o, "aab", NO_PREFIX, LONG);         // and what has merged merges on
-    CHECK_IDS(&o, "ab", PLAIN, SPACE, AB);         // the space in front merges later than "ab"
+    CHECK_IDS(&o, "abc", NO_PREFIX, A, BC); // the better score wins over the left place
+    CHECK_IDS(&o, "aaa", NO_PREFIX, AA, A); // of equal scores, the leftmost
+    CHECK_IDS(&o, "aab", NO_PREFIX, LONG);  // and what has merged merges on
+    CHECK_IDS(&o, "ab", PLAIN, SPACE, AB);  // the space in front merges later than "ab"
     CHECK_IDS(&o, "a", PLAIN, SPACE_A);
     CHECK_IDS(&o, "  a", PLAIN, SPACES, SPACE_A);
     CHECK_IDS(&o, "é", PLAIN, SPACE, BYTE_C3, BYTE_A9);
     CHECK_IDS(&o, "\xc3", NO_PREFIX, BYTE_C3);
-    CHECK_IDS(&o, "x", NO_PREFIX, UNK);            // no byte token for it
-    CHECK_IDS(&o, "bca", PLAIN, SPACE, B, USER);   // found before any merging
-    CHECK_IDS(&o, "caa", PLAIN, USER, SPACE_A);    // and the text goes on as after a special token
+    CHECK_IDS(&o, "x", NO_PREFIX, UNK);          // no byte token for it
+    CHECK_IDS(&o, "bca", PLAIN, SPACE, B, USER); // found before any merging
+    CHECK_IDS(&o, "caa", PLAIN, USER, SPACE_A);  // and the text goes on as after a special token
     close_opened(&o);
 }
 
@@ -175,8 +189,8 @@ static void test_spm_keys(void **state) {
 // Words merge apart only where no token reaches from one into the next.
 static void test_spm_tokens_across_words(void **state) {
     (void)state;
-    static const struct row rows[] = {{"<unk>", 0, TOKEN_UNKNOWN}, {"▁", -9, 0}, {"a", -8, 0}, {"b", -7, 0},
-                                      {"a▁", -1, 0}, {"a▁b", -2, 0}};
+    static const struct row rows[] = {
+        {"<unk>", 0, TOKEN_UNKNOWN}, {"▁", -9, 0}, {"a", -8, 0}, {"b", -7, 0}, {"a▁", -1, 0}, {"a▁b", -2, 0}};
     struct gguf_writer w = {0};
     gguf_writer_string(&w, KEY("model"), "llama");
     put_rows(&w, rows, 6);
@@ -195,7 +209,8 @@ static void test_phi3_markers_take_white_space_along(void **state) {
         const char text[] = "</s>  a<s> a";
         struct token_list ids = {0};
         tokenizer_encode(o.t, text, strlen(text), true, &ids);
-        static const int32_t expected[2][6] = {{EOS, SPACES, SPACE_A, BOS, SPACE, SPACE_A}, {EOS, SPACE_A, BOS, SPACE, SPACE_A}};
+        static const int32_t expected[2][6] = {{EOS, SPACES, SPACE_A, BOS, SPACE, SPACE_A},
+                                               {EOS, SPACE_A, BOS, SPACE, SPACE_A}};
         assert_int_equal(ids.count, is_phi ? 5 : 6);
         assert_memory_equal(ids.ids, expected[is_phi], ids.count * sizeof *ids.ids);
         free(ids.ids);
@@ -229,9 +244,9 @@ static void test_parts(void **state) {
     (void)state;
     struct gguf_writer w = spm_writer();
     struct opened o = open_writer(&w);
-    const struct tokenizer_part parts[] = {
-        {"<s>a", 4, true}, {"a", 1, false}, {"b", 1, true}, {"<s", 2, true}, {">", 1, true}, {"</s>", 4, true}, {"", 0, true}, {"b", 1, false},
-        {"c", 1, false}};
+    const struct tokenizer_part parts[] = {{"<s>a", 4, true}, {"a", 1, false}, {"b", 1, true},
+                                           {"<s", 2, true},   {">", 1, true},  {"</s>", 4, true},
+                                           {"", 0, true},     {"b", 1, false}, {"c", 1, false}};
     struct token_list ids = {0};
     tokenizer_encode_parts(o.t, parts, sizeof parts / sizeof *parts, false, &ids);
     const int32_t expected[] = {BOS, SPACE, LONG, UNK, UNK, UNK, EOS, SPACE, BC};
@@ -245,9 +260,13 @@ static void test_parts(void **state) {
 
 enum { GA, GB, GC, GAB, GABC, GBC, GSPACE, GSPACE_A, GAB_AGAIN, GEND, G_E2, GXX, GX };
 static const struct row bpe_rows[] = {
-    [GA] = {"a", 0, 0}, [GB] = {"b", 0, 0}, [GC] = {"c", 0, 0}, [GAB] = {"ab", 0, 0}, [GABC] = {"abc", 0, 0},
-    [GBC] = {"bc", 0, 0}, [GSPACE] = {"Ġ", 0, 0}, [GSPACE_A] = {"Ġa", 0, 0}, [GAB_AGAIN] = {"ab", 0, 0},
-    [GEND] = {"<|im_end|>", 0, TOKEN_USER_DEFINED}, [G_E2] = {"â", 0, 0}, [GXX] = {"xx", 0, 0}, [GX] = {"x", 0, 0},
+    [GA] = {"a", 0, 0},         [GB] = {"b", 0, 0},
+    [GC] = {"c", 0, 0},         [GAB] = {"ab", 0, 0},
+    [GABC] = {"abc", 0, 0},     [GBC] = {"bc", 0, 0},
+    [GSPACE] = {"Ġ", 0, 0},     [GSPACE_A] = {"Ġa", 0, 0},
+    [GAB_AGAIN] = {"ab", 0, 0}, [GEND] = {"<|im_end|>", 0, TOKEN_USER_DEFINED},
+    [G_E2] = {"â", 0, 0},       [GXX] = {"xx", 0, 0},
+    [GX] = {"x", 0, 0},
 };
 enum { BPE_COUNT = sizeof bpe_rows / sizeof *bpe_rows };
 
@@ -267,7 +286,7 @@ static void test_bpe_merges_by_rank(void **state) {
     struct opened o = open_writer(&w);
     assert_non_null(o.t);
     CHECK_IDS(&o, "", PLAIN, );
-    CHECK_IDS(&o, "abc", PLAIN, GABC); // bc first, then a with bc
+    CHECK_IDS(&o, "abc", PLAIN, GABC);     // bc first, then a with bc
     CHECK_IDS(&o, "ab", PLAIN, GAB_AGAIN); // of tokens that repeat, the last
     CHECK_IDS(&o, "aabcb", PLAIN, GA, GABC, GB);
     CHECK_IDS(&o, "a a", PLAIN, GA, GSPACE_A);
@@ -294,8 +313,10 @@ static void test_whole_pieces(void **state) {
         put_rows(&w, rows, 4);
         put_merges(&w, merges, 1);
         struct opened o = open_writer(&w);
-        if (is_llama) CHECK_IDS(&o, "axx axx", PLAIN, 2, 3);
-        else CHECK_IDS(&o, "axx", PLAIN, 0, 1, 1);
+        if (is_llama)
+            CHECK_IDS(&o, "axx axx", PLAIN, 2, 3);
+        else
+            CHECK_IDS(&o, "axx", PLAIN, 0, 1, 1);
         assert_int_equal(tokenizer_adds_bos(o.t), is_llama);
         close_opened(&o);
     }
@@ -313,8 +334,8 @@ static struct opened open_ends(const struct row *rows, size_t n) {
 
 static void test_ends_of_generation(void **state) {
     (void)state;
-    static const struct row rows[] = {{"<|end|>", 0, TOKEN_CONTROL}, {"<|im_end|>", 0, TOKEN_USER_DEFINED},
-                                      {"</s>", 0, TOKEN_NORMAL}, {"<|start|>", 0, TOKEN_CONTROL},
+    static const struct row rows[] = {{"<|end|>", 0, TOKEN_CONTROL},    {"<|im_end|>", 0, TOKEN_USER_DEFINED},
+                                      {"</s>", 0, TOKEN_NORMAL},        {"<|start|>", 0, TOKEN_CONTROL},
                                       {"<|return|>", 0, TOKEN_CONTROL}, {"<|call|>", 0, TOKEN_CONTROL}};
     static const bool plain[] = {true, true, false, false, true}, harmony[] = {false, true, false, false, true, true};
     struct opened o = open_ends(rows, 5);
@@ -331,8 +352,8 @@ static void test_ends_of_generation(void **state) {
 
 static void test_longest_special_token_wins(void **state) {
     (void)state;
-    static const struct row rows[] = {{"<a", 0, TOKEN_USER_DEFINED}, {"<a>", 0, TOKEN_CONTROL},
-                                      {"<a>>", 0, TOKEN_USER_DEFINED}, {"a", 0, 0}};
+    static const struct row rows[] = {
+        {"<a", 0, TOKEN_USER_DEFINED}, {"<a>", 0, TOKEN_CONTROL}, {"<a>>", 0, TOKEN_USER_DEFINED}, {"a", 0, 0}};
     struct opened o = open_ends(rows, 4);
     CHECK_IDS(&o, "a<a<a>><a>a", PARSED, 3, 0, 2, 1, 3);
     CHECK_IDS(&o, "<a<aa", PLAIN, 0, 0, 3);
@@ -436,8 +457,9 @@ enum { TINY_PRES = sizeof tiny_pres / sizeof *tiny_pres };
 
 static void test_any_bytes_come_back(void **state) {
     (void)state;
-    static const char *const bits[] = {"the ", " and", "Hello", " world", "\n\n", "   ", "'ll", "1984", "é", "世界", "😀",
-                                       "\xff", "\xe2\x82", "\xf0\x9f", "\x80", "<|im_end|>", "<0x0A>", "\t", "e\u0301"};
+    static const char *const bits[] = {"the ", " and",       "Hello",  " world", "\n\n",   "   ",      "'ll",
+                                       "1984", "é",          "世界",   "😀",      "\xff",   "\xe2\x82", "\xf0\x9f",
+                                       "\x80", "<|im_end|>", "<0x0A>", "\t",     "e\u0301"};
     srand(11);
     for (int p = 0; p < TINY_PRES; p++) {
         struct opened o = open_tiny(tiny_pres[p]);
@@ -480,7 +502,8 @@ static void test_mutated_files(void **state) {
         uint8_t *bytes = xmalloc(size);
         for (int round = 0; round < 250; round++) {
             memcpy(bytes, whole, size);
-            for (int i = 0; i < 8; i++) bytes[(size_t)rand() % (size < 16384 ? size : 16384)] ^= (uint8_t)(1 << rand() % 8);
+            for (int i = 0; i < 8; i++)
+                bytes[(size_t)rand() % (size < 16384 ? size : 16384)] ^= (uint8_t)(1 << rand() % 8);
             struct gguf g;
             struct status st = {0};
             if (!gguf_open_memory(&g, "mutated", bytes, size, &st)) continue;
@@ -563,7 +586,8 @@ static void test_real_vocabularies(void **state) {
 static void test_real_special_tokens(void **state) {
     (void)state;
     struct opened o = open_shared("llama-bpe");
-    CHECK_IDS(&o, "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>", PARSED, 128006, 882, 128007, 271, 13347, 128009);
+    CHECK_IDS(&o, "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>", PARSED, 128006, 882, 128007, 271, 13347,
+              128009);
     assert_true(tokenizer_ends_generation(o.t, 128009) && tokenizer_adds_bos(o.t));
     close_opened(&o);
     o = open_shared("phi-3");

@@ -33,11 +33,13 @@ static uint64_t mix(uint64_t z) {
 }
 
 static uint64_t hash_slot(uint64_t hash, struct toy_slot s) {
-    return mix(hash + 0x9e3779b97f4a7c15u + (uint64_t)(uint32_t)s.token * 0x10001u + ((uint64_t)(uint32_t)s.position << 40));
+    return mix(hash + 0x9e3779b97f4a7c15u + (uint64_t)(uint32_t)s.token * 0x10001u +
+               ((uint64_t)(uint32_t)s.position << 40));
 }
 
 static void logits_of(uint64_t hash, bool poisoned, int n_vocab, float *logits) {
-    for (int i = 0; i < n_vocab; i++) logits[i] = (float)(mix(hash + (uint64_t)i * 0x9e3779b97f4a7c15u) >> 40) * 0x1p-24f * 8 - 4;
+    for (int i = 0; i < n_vocab; i++)
+        logits[i] = (float)(mix(hash + (uint64_t)i * 0x9e3779b97f4a7c15u) >> 40) * 0x1p-24f * 8 - 4;
     if (toy.likely >= 0) logits[toy.likely] = 30;
     if (poisoned) logits[n_vocab / 2] = NAN;
 }
@@ -141,7 +143,8 @@ static float *toy_run(struct backend *b, const struct batch *batch, struct backe
         for (int k = 0; k < s->n_rows; k++)
             *slot_at(b, s, s->position + k) = (struct toy_slot){batch->tokens[s->first_row + k], s->position + k};
     }
-    for (int i = 0; i < batch->n_outputs; i++) row_logits(b, batch, batch->output_rows[i], b->logits + (size_t)i * (size_t)b->n_vocab);
+    for (int i = 0; i < batch->n_outputs; i++)
+        row_logits(b, batch, batch->output_rows[i], b->logits + (size_t)i * (size_t)b->n_vocab);
     work->seconds[STAGE_ATTEND] = 1e-4;
     work->bytes = 1000.0 * batch->n_rows;
     work->operations = 2000.0 * batch->n_rows;

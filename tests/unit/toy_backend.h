@@ -1,7 +1,7 @@
 // Toy backend: a model without weights, to test what surrounds one.
 //
-// A KV slot holds the token and position stored there; the logits of a row are a hash of all slots from 0 to its position,
-// read through the page table. A wrong table, a missing copy or a stale page changes the text.
+// A KV slot holds the token and position stored there; the logits of a row are a hash of all slots from 0 to its
+// position, read through the page table. A wrong table, a missing copy or a stale page changes the text.
 #ifndef CONFAB_TESTS_TOY_BACKEND_H
 #define CONFAB_TESTS_TOY_BACKEND_H
 
@@ -13,10 +13,10 @@ extern const struct backend_ops toy_backend;
 
 // What the tests ask for and what they find; shared with the engine thread.
 struct toy_controls {
-    atomic_int poison;      // a token after which logits are NaN; −1: none
-    atomic_int fail_runs;   // so many runs fail as if the device were lost
-    atomic_int step_delay;  // microseconds a run takes
-    atomic_int likely;      // a token that is by far the likeliest everywhere; −1: none
+    atomic_int poison;     // a token after which logits are NaN; −1: none
+    atomic_int fail_runs;  // so many runs fail as if the device were lost
+    atomic_int step_delay; // microseconds a run takes
+    atomic_int likely;     // a token that is by far the likeliest everywhere; −1: none
     atomic_int runs, copies, most_rows, most_segments;
 };
 extern struct toy_controls toy;

@@ -1,0 +1,353 @@
+// Model files from outside: what is told of them, ids and back, and answers as they stream out of tokens.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/answer.h"
+#include "tests/unit/gguf_writer.h"
+#include "tests/unit/shared_files.h"
+#include "tests/unit/tiny_model.h"
+#include "tests/unit/tiny_vocab.h"
+
+struct opened {
+    void *bytes;
+    struct model_file *file;
+};
+
+static struct opened open_tiny(struct tiny_model_options o) {
+    size_t size;
+    struct status st = {0};
+    struct opened m = {.bytes = tiny_model_bytes(o, &size)};
+    m.file = model_file_open_memory("some/where/tiny.gguf", m.bytes, size, &st);
+    if (!m.file) fail_msg("%s", st.text);
+    return m;
+}
+
+// A vocabulary with the keys of an 8B model and no tensors.
+static struct opened open_vocabulary(const char *name) {
+    struct gguf_writer w = {0};
+    size_t size;
+    struct status st = {0};
+    gguf_writer_string(&w, "general.architecture", "llama");
+    if (name) gguf_writer_string(&w, "general.name", name);
+    gguf_writer_u32(&w, "llama.block_count", 32);
+    gguf_writer_u32(&w, "llama.embedding_length", 4096);
+    gguf_writer_u32(&w, "llama.attention.head_count", 32);
+    gguf_writer_u32(&w, "llama.attention.head_count_kv", 8);
+    gguf_writer_u32(&w, "llama.context_length", 8192);
+    gguf_writer_u32(&w, "llama.feed_forward_length", 0xffffffffu); // out of any range
+    gguf_writer_float(&w, "llama.rope.freq_base", 500000);
+    tiny_vocab_byte_level(&w, "llama-bpe");
+    struct opened m = {.bytes = gguf_writer_finish(&w, &size)};
+    m.file = model_file_open_memory("some/where/words.gguf", m.bytes, size, &st);
+    if (!m.file) fail_msg("%s", st.text);
+    return m;
+}
+
+static void close_opened(struct opened m) {
+    model_file_close(m.file);
+    free(m.bytes);
+}
+
+static void test_info_of_a_model(void **state) {
+    (void)state;
+    struct opened m =
+        open_tiny((struct tiny_model_options){.format = BLOCK_Q8_0, .chat_template = TINY_CHATML, .n_context = 300});
+    const struct model_info *i = model_file_info(m.file);
+    assert_true(i->has_weights);
+    assert_string_equal(i->weight_problem, "");
+    assert_string_equal(i->family, "llama");
+    assert_string_equal(i->chat_template, "chatml");
+    assert_string_equal(i->tokenizer, "llama");
+    assert_int_equal(i->n_layer, 2);
+    assert_int_equal(i->n_embd, 64);
+    assert_int_equal(i->n_head, 4);
+    assert_int_equal(i->n_head_kv, 2);
+    assert_int_equal(i->head_size, 16);
+    assert_int_equal(i->n_context, 300);
+    assert_int_equal(i->n_vocab, tokenizer_count(m.file->tokenizer));
+    assert_int_equal(i->kv_bytes_per_token, 2 * 2 * 2 * 2 * 16); // K and V, f16, 2 layers, 2 heads of 16
+    assert_int_equal(i->n_formats, 2);
+    assert_string_equal(i->formats[0].name, "Q8_0");
+    assert_string_equal(i->formats[1].name, "F32");
+    assert_int_equal(i->formats[0].tensors, 2 * 7 + 2);
+    assert_int_equal(i->formats[0].bytes + i->formats[1].bytes, i->weight_bytes);
+    assert_true(i->formats[0].bytes > i->formats[1].bytes);
+    assert_true(i->weight_bytes < i->file_bytes && i->n_parameters > 64 * 64);
+    close_opened(m);
+}
+
+static void test_info_of_a_vocabulary(void **state) {
+    (void)state;
+    struct opened m = open_vocabulary("A \x1b[31mred\x07 name\n\xff \xe2\x80\xae.");
+    const struct model_info *i = model_file_info(m.file);
+    assert_false(i->has_weights);
+    assert_non_null(strstr(i->weight_problem, "no weights"));
+    assert_string_equal(i->name,
+                        "A ?[31mred? name?\xef\xbf\xbd ?."); // nothing that moves a cursor or turns text around
+    assert_int_equal(i->n_layer, 32);
+    assert_int_equal(i->head_size, 128);
+    assert_int_equal(i->n_ff, 0);
+    assert_int_equal(i->n_context, 8192);
+    assert_int_equal(i->kv_bytes_per_token, 2 * 2 * 32 * 8 * 128);
+    assert_true(i->rope_base == 500000);
+    assert_int_equal(i->n_formats, 0);
+    struct status st = {0};
+    assert_null(engine_open(m.file, &(struct engine_params){0}, &st));
+    assert_string_equal(st.text, i->weight_problem);
+    close_opened(m);
+}
+
+static void test_name_without_a_title_and_a_long_one(void **state) {
+    (void)state;
+    struct opened m = open_vocabulary(NULL);
+    assert_string_equal(model_file_info(m.file)->name, "words.gguf");
+    close_opened(m);
+    char title[1001] = "";
+    for (int i = 0; i < 500; i++) memcpy(title + 2 * i, "\xc3\xa9", 3);
+    m = open_vocabulary(title);
+    const char *name = model_file_info(m.file)->name;
+    assert_true(strlen(name) < 160 && strlen(name) % 2 == 0); // cut between characters
+    assert_int_equal(strncmp(name, title, strlen(name)), 0);
+    close_opened(m);
+}
+
+static void test_ids_and_back(void **state) {
+    (void)state;
+    struct opened m = open_tiny((struct tiny_model_options){.pre = "gpt-2"});
+    static const char text[] = "Hello world,\n\xf0\x9f\x98\x80 <|im_end|> \xff 1999";
+    struct status st = {0};
+    size_t count, plain_count, size;
+    int32_t *ids = model_file_tokenize(m.file, text, sizeof text - 1, true, &count);
+    char *back = model_file_detokenize(m.file, ids, count, &size, &st);
+    assert_int_equal(size, sizeof text - 1);
+    assert_memory_equal(back, text, size);
+    free(back);
+    int32_t *plain = model_file_tokenize(m.file, text, sizeof text - 1, false, &plain_count);
+    assert_true(plain_count > count); // the mark is one token only when asked for
+    ids[1] = model_file_info(m.file)->n_vocab;
+    assert_null(model_file_detokenize(m.file, ids, count, &size, &st));
+    assert_non_null(strstr(st.text, "id 1 is"));
+    free(ids);
+    free(plain);
+    ids = model_file_tokenize(m.file, "", 0, true, &count);
+    assert_non_null(ids);
+    assert_int_equal(count, 0);
+    free(ids);
+    close_opened(m);
+}
+
+static void test_open_refuses(void **state) {
+    (void)state;
+    struct status st = {0};
+    assert_null(model_file_open("/nowhere/at/all.gguf", &st));
+    assert_non_null(strstr(st.text, "/nowhere/at/all.gguf"));
+    static const _Alignas(64) char broken[64] = "GGUF....";
+    assert_null(model_file_open_memory("broken", broken, sizeof broken, &st));
+    struct gguf_writer w = {0}; // a file without a tokenizer
+    size_t size;
+    gguf_writer_string(&w, "general.architecture", "llama");
+    uint8_t *bytes = gguf_writer_finish(&w, &size);
+    st = (struct status){0};
+    assert_null(model_file_open_memory("bare", bytes, size, &st));
+    assert_non_null(strstr(st.text, "tokenizer.ggml.model"));
+    free(bytes);
+}
+
+// ---- answers ----
+
+struct stream {
+    struct opened m;
+    struct queue events;
+    struct answer answer;
+    char text[8192];
+    size_t size;
+    int n_events, n_tokens;
+};
+
+static void stream_open(struct stream *s, bool chat) {
+    *s = (struct stream){.m = open_tiny((struct tiny_model_options){.pre = "gpt-2"})};
+    queue_open(&s->events, sizeof(struct engine_event));
+    s->answer = (struct answer){.file = s->m.file, .events = &s->events, .request = 1, .conversation = 1};
+    answer_start(&s->answer, chat);
+}
+
+static void stream_collect(struct stream *s) {
+    struct engine_event e;
+    while (queue_pop(&s->events, &e)) {
+        assert_int_equal(e.kind, EVENT_TEXT);
+        assert_int_equal(e.text[e.size], 0);
+        memcpy(s->text + s->size, e.text, e.size + 1);
+        s->size += e.size;
+        s->n_events++;
+        s->n_tokens += e.token >= 0;
+    }
+}
+
+static bool stream_token(struct stream *s, int32_t id) {
+    bool ended = answer_token(&s->answer, &(struct sample){.ok = true, .token = id});
+    stream_collect(s);
+    return ended;
+}
+
+// Feeds the bytes of text one token a byte; true when the answer ended on the way, after *used bytes.
+static bool stream_bytes(struct stream *s, const char *text, size_t *used) {
+    for (*used = 0; text[*used];) {
+        size_t count;
+        int32_t *id = model_file_tokenize(s->m.file, text + (*used)++, 1, false, &count);
+        assert_int_equal(count, 1);
+        bool ended = stream_token(s, *id);
+        free(id);
+        if (ended) return true;
+    }
+    return false;
+}
+
+static void stream_close(struct stream *s) {
+    queue_close(&s->events);
+    close_opened(s->m);
+}
+
+static void test_split_characters_are_joined(void **state) {
+    (void)state;
+    struct stream s;
+    size_t used;
+    stream_open(&s, false);
+    assert_false(stream_bytes(&s, "a\xf0\x9f\x98", &used));
+    assert_string_equal(s.text, "a");
+    assert_int_equal(s.n_tokens, 4); // tokens that gave no text yet are told all the same
+    assert_false(stream_bytes(&s, "\x80z\xe4\xb8", &used));
+    assert_string_equal(s.text, "a\xf0\x9f\x98\x80z");
+    answer_finish(&s.answer);
+    stream_collect(&s);
+    assert_string_equal(s.text, "a\xf0\x9f\x98\x80z\xef\xbf\xbd"); // never completed
+    stream_close(&s);
+}
+
+static void test_stop_text_ends_the_answer(void **state) {
+    (void)state;
+    struct stream s;
+    size_t used;
+    stream_open(&s, true); // a file without a template stops at "\nUser:"
+    assert_true(stream_bytes(&s, "one\nUse\n\nUser: more", &used));
+    assert_int_equal(used, strlen("one\nUse\n\nUser:"));
+    answer_finish(&s.answer);
+    stream_collect(&s);
+    assert_string_equal(s.text, "one\nUse\n");
+    stream_close(&s);
+}
+
+static void test_beginning_of_a_stop_text_is_held_back(void **state) {
+    (void)state;
+    struct stream s;
+    size_t used;
+    stream_open(&s, true);
+    assert_false(stream_bytes(&s, "one\nUser", &used));
+    assert_string_equal(s.text, "one");
+    assert_false(stream_bytes(&s, "s", &used));
+    assert_string_equal(s.text, "one\nUsers");
+    assert_false(stream_bytes(&s, "\nUs", &used));
+    answer_finish(&s.answer);
+    stream_collect(&s);
+    assert_string_equal(s.text, "one\nUsers\nUs");
+    stream_close(&s);
+    stream_open(&s, false); // a raw continuation knows no stop text
+    assert_false(stream_bytes(&s, "one\nUser: two", &used));
+    assert_string_equal(s.text, "one\nUser: two");
+    stream_close(&s);
+}
+
+static void test_end_token_ends_unless_ignored(void **state) {
+    (void)state;
+    struct stream s;
+    stream_open(&s, false);
+    int32_t end = tokenizer_eos(s.m.file->tokenizer);
+    assert_true(tokenizer_ends_generation(s.m.file->tokenizer, end));
+    assert_true(stream_token(&s, end));
+    assert_int_equal(s.n_events, 0);
+    s.answer.ignore_end = true;
+    assert_false(stream_token(&s, end));
+    assert_int_equal(s.n_tokens, 1);
+    assert_int_equal(s.size, 0);
+    stream_close(&s);
+}
+
+// A vocabulary may hold a token of any length; its text comes in several events, all whole characters.
+static void test_long_pieces_are_split(void **state) {
+    (void)state;
+    enum { LONG = 1000 };
+    struct gguf_writer w = {0};
+    struct bytes tokens = {0}, types = {0};
+    char text[2 * LONG + 2] = "x";
+    for (int i = 0; i < LONG; i++) memcpy(text + 1 + 2 * i, "\xc3\xa9", 3);
+    const char *const texts[] = {"<unk>", "<s>", "</s>", text};
+    const int32_t kinds[] = {TOKEN_UNKNOWN, TOKEN_CONTROL, TOKEN_CONTROL, TOKEN_NORMAL};
+    float scores[4] = {0};
+    for (int i = 0; i < 4; i++) bytes_string(&tokens, texts[i]), bytes_put(&types, &kinds[i], sizeof kinds[i]);
+    gguf_writer_string(&w, "general.architecture", "llama");
+    gguf_writer_string(&w, "tokenizer.ggml.model", "llama");
+    gguf_writer_array(&w, "tokenizer.ggml.tokens", GGUF_STRING, 4, tokens.data, tokens.size);
+    gguf_writer_array(&w, "tokenizer.ggml.token_type", GGUF_I32, 4, types.data, types.size);
+    gguf_writer_array(&w, "tokenizer.ggml.scores", GGUF_F32, 4, scores, sizeof scores);
+    size_t size;
+    struct status st = {0};
+    struct stream s = {.m.bytes = gguf_writer_finish(&w, &size)};
+    s.m.file = model_file_open_memory("long", s.m.bytes, size, &st);
+    if (!s.m.file) fail_msg("%s", st.text);
+    queue_open(&s.events, sizeof(struct engine_event));
+    s.answer = (struct answer){.file = s.m.file, .events = &s.events};
+    answer_start(&s.answer, false);
+    // As an alternative it is cut at a character.
+    struct sample sample = {.ok = true, .token = 3, .n_alternatives = 1, .alternatives = {{3, 1}}};
+    struct engine_event e;
+    assert_false(answer_token(&s.answer, &sample));
+    assert_true(queue_pop(&s.events, &e));
+    assert_int_equal(e.n_alternatives, 1);
+    assert_string_equal(e.alternatives[0].text,
+                        "x\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9");
+    memcpy(s.text, e.text, s.size = e.size);
+    s.n_tokens = e.token >= 0;
+    stream_collect(&s);
+    assert_int_equal(s.n_tokens, 1);
+    assert_true(s.n_events > 3);
+    assert_string_equal(s.text, text);
+    free(tokens.data);
+    free(types.data);
+    stream_close(&s);
+}
+
+static void test_shared_vocabularies(void **state) {
+    (void)state;
+    char path[256];
+    snprintf(path, sizeof path, "%s", shared_file("vocabs/qwen2.gguf"));
+    struct status st = {0};
+    struct model_file *m = model_file_open(path, &st);
+    if (!m) fail_msg("%s", st.text);
+    assert_false(model_file_info(m)->has_weights);
+    assert_string_equal(model_file_info(m)->pre_tokenizer, "qwen2");
+    assert_true(model_file_info(m)->n_vocab > 150000);
+    model_file_close(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_info_of_a_model),
+        cmocka_unit_test(test_info_of_a_vocabulary),
+        cmocka_unit_test(test_name_without_a_title_and_a_long_one),
+        cmocka_unit_test(test_ids_and_back),
+        cmocka_unit_test(test_open_refuses),
+        cmocka_unit_test(test_split_characters_are_joined),
+        cmocka_unit_test(test_stop_text_ends_the_answer),
+        cmocka_unit_test(test_beginning_of_a_stop_text_is_held_back),
+        cmocka_unit_test(test_end_token_ends_unless_ignored),
+        cmocka_unit_test(test_long_pieces_are_split),
+        cmocka_unit_test(test_shared_vocabularies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
