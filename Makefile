@@ -9,7 +9,7 @@ WARNINGS = -Wall -Wextra -Wshadow
 PACKAGES = ncursesw readline libutf8proc sqlite3 jansson md4c
 PACKAGE_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 PACKAGE_LIBS   := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
-CFLAGS   = $(CFLAGS_$(VARIANT)) -g -std=c17 -D_GNU_SOURCE $(WARNINGS) -pthread -I. -I$(BUILD) $(PACKAGE_CFLAGS)
+CFLAGS   = $(CFLAGS_$(VARIANT)) -g -std=c17 -D_GNU_SOURCE -fvisibility=hidden $(WARNINGS) -pthread -I. -I$(BUILD) $(PACKAGE_CFLAGS)
 LDFLAGS  = $(LDFLAGS_$(VARIANT)) -pthread
 LDLIBS   = $(PACKAGE_LIBS) -lm
 
@@ -41,7 +41,7 @@ say = $(if $(V),,@echo '  $(1)  $(2)';)
 all: confab ## build ./confab
 
 confab: $(BUILD)/confab
-	@cp $< $@
+	@cp $< $@.part && mv $@.part $@
 
 $(BUILD)/confab: $(BUILD)/app/main.o $(LIBRARY)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(LIBRARY) $(LDLIBS)

@@ -40,6 +40,15 @@ void dialog_key(struct dialog *d, const struct key *k) {
     }
 }
 
+static void draw_hint(const struct dialog *d, struct canvas *c, struct rect line) {
+    size_t size = strlen(d->hint);
+    bool whole = text_width(d->hint, size) <= line.width;
+    int width;
+    size_t fit = whole ? size : text_fit(d->hint, size, line.width - 1, &width);
+    int end = line.x + canvas_text(c, line, line.x, line.y, style_hint, d->hint, fit);
+    if (!whole) canvas_symbol(c, line, end, line.y, style_hint, "…", '.');
+}
+
 void dialog_draw(const struct dialog *d, struct canvas *c, struct rect area, int *x, int *y) {
     int column = area.x + canvas_text(c, area, area.x, area.y, style_label, d->label, strlen(d->label)) + 1;
     if (column > area.x + area.width - 8) column = area.x + area.width - 8;
@@ -47,7 +56,6 @@ void dialog_draw(const struct dialog *d, struct canvas *c, struct rect area, int
     *y = area.y;
     struct rect line = {column, area.y, area.x + area.width - column, 1};
     bool below = area.height > 1;
-    int hint = text_width(d->hint, strlen(d->hint));
     if (d->asks) {
         *x = column;
         if (!below) column += 2;
@@ -57,7 +65,7 @@ void dialog_draw(const struct dialog *d, struct canvas *c, struct rect area, int
         column += text_width(d->edit.text, d->edit.size) + 3;
     }
     if (below)
-        canvas_text(c, area, area.x, area.y + 1, style_hint, d->hint, strlen(d->hint));
-    else if (column + hint <= area.x + area.width)
-        canvas_text(c, area, column, area.y, style_hint, d->hint, strlen(d->hint));
+        draw_hint(d, c, (struct rect){area.x, area.y + 1, area.width, 1});
+    else if (column + text_width(d->hint, strlen(d->hint)) <= area.x + area.width)
+        draw_hint(d, c, (struct rect){column, area.y, area.x + area.width - column, 1});
 }

@@ -50,6 +50,7 @@ static size_t word_before(const struct line_edit *e) {
 void line_edit_set(struct line_edit *e, const char *text) {
     *e = (struct line_edit){0};
     insert(e, text, strlen(text));
+    e->selected = e->size > 0;
 }
 
 static bool control_key(struct line_edit *e, int letter) {
@@ -86,7 +87,17 @@ static bool control_key(struct line_edit *e, int letter) {
     }
 }
 
+static bool replaces(const struct key *k) {
+    return k->code == KEY_TEXT || k->code == KEY_PASTE || k->code == KEY_BACKSPACE || k->code == KEY_DELETE;
+}
+
 bool line_edit_key(struct line_edit *e, const struct key *k) {
+    if (e->selected && replaces(k)) {
+        erase(e, 0, e->size);
+        e->selected = false;
+        if (k->code == KEY_BACKSPACE || k->code == KEY_DELETE) return true;
+    }
+    e->selected = false;
     switch (k->code) {
     case KEY_TEXT:
         if (k->modifiers & (KEY_ALT | KEY_CTRL)) return false;
@@ -125,6 +136,7 @@ int line_edit_draw(const struct line_edit *e, struct canvas *c, struct rect line
     int width;
     while (text_width(e->text + from, e->cursor - from) >= line.width && from < e->cursor)
         from += text_cluster(e->text + from, e->size - from, &width);
+    if (e->selected) s.attributes |= CELL_REVERSE;
     canvas_text(c, line, line.x, line.y, s, e->text + from, e->size - from);
     return line.x + text_width(e->text + from, e->cursor - from);
 }

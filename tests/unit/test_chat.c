@@ -322,7 +322,7 @@ static void test_a_knob_reaches_the_running_answer(void **state) {
     act(COMMAND_KNOB_SET, -1, "1.5");
     assert_int_equal(engine.changed_request, 1);
     assert_true(engine.changed.temperature == 1.5f);
-    assert_string_equal(screen.status, "temp 1.50, from the next token on");
+    assert_string_equal(screen.status, "temp is now 1.50, from the next token on");
     assert_true(config_has("temp = 1.5\n"));
     act(COMMAND_KNOB_UP, -1, NULL);
     assert_true(engine.changed.temperature > 1.54f && engine.changed.temperature < 1.56f);

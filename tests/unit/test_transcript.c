@@ -84,7 +84,7 @@ static void test_messages_have_names_notes_and_versions(void **state) {
     struct view_message *m = say(s, VIEW_MODEL, "*markdown*");
     m->n_versions = 3, m->version = 2, m->note = "stopped";
     say(s, VIEW_NOTICE, "a notice");
-    check_drawn(s, "You\n*not* markdown\n\nGuide              ‹2/3›\nmarkdown\nstopped\n\na notice\n\n");
+    check_drawn(s, "You\n*not* markdown\n\nGuide              ‹2/3›\nmarkdown\nstopped\n\n✗ a notice\n\n");
     assert_int_equal(frame_find(&s->frame, 19, 3)->number, COMMAND_VERSION_PREVIOUS);
     assert_int_equal(frame_find(&s->frame, 23, 3)->number, COMMAND_VERSION_NEXT);
     scene_close(s);
