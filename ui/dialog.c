@@ -7,7 +7,8 @@ static const struct style style_label = {.role = ROLE_ACCENT, .attributes = CELL
 static const struct style style_hint = {.role = ROLE_DIM};
 static const struct style style_text = {.role = ROLE_TEXT};
 
-void dialog_text(struct dialog *d, enum ui_command_id command, const char *label, const char *hint, const char *initial) {
+void dialog_text(struct dialog *d, enum ui_command_id command, const char *label, const char *hint,
+                 const char *initial) {
     *d = (struct dialog){.state = DIALOG_OPEN, .command = command};
     snprintf(d->label, sizeof d->label, "%s", label);
     snprintf(d->hint, sizeof d->hint, "%s", hint);
@@ -20,7 +21,9 @@ void dialog_confirm(struct dialog *d, enum ui_command_id command, const char *la
     snprintf(d->hint, sizeof d->hint, "y: yes   any other key: no");
 }
 
-void dialog_close(struct dialog *d) { d->state = DIALOG_CLOSED; }
+void dialog_close(struct dialog *d) {
+    d->state = DIALOG_CLOSED;
+}
 
 void dialog_key(struct dialog *d, const struct key *k) {
     if (k->code == KEY_MOUSE) return;
@@ -53,6 +56,8 @@ void dialog_draw(const struct dialog *d, struct canvas *c, struct rect area, int
         *x = line_edit_draw(&d->edit, c, line, style_text);
         column += text_width(d->edit.text, d->edit.size) + 3;
     }
-    if (below) canvas_text(c, area, area.x, area.y + 1, style_hint, d->hint, strlen(d->hint));
-    else if (column + hint <= area.x + area.width) canvas_text(c, area, column, area.y, style_hint, d->hint, strlen(d->hint));
+    if (below)
+        canvas_text(c, area, area.x, area.y + 1, style_hint, d->hint, strlen(d->hint));
+    else if (column + hint <= area.x + area.width)
+        canvas_text(c, area, column, area.y, style_hint, d->hint, strlen(d->hint));
 }
