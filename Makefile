@@ -83,8 +83,8 @@ $(eval $(call TEST_RULE,faults,unit))
 $(eval $(call TEST_RULE,kernels,kernels))
 $(eval $(call TEST_RULE,golden,golden))
 
-$(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(LIBRARY)
-	$(call say,LD,$@)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIBRARY) $(LDLIBS)
+$(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(call HELPERS,unit) $(LIBRARY)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS) -lcmocka
 
 # ---- packages: pkg-config name and Debian package ----
 
