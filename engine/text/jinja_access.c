@@ -146,6 +146,7 @@ struct jinja_value jinja_slice(struct jinja *j, struct jinja_value v, struct jin
                                struct jinja_value step) {
     if (v.type == JINJA_UNDEFINED) jinja_fail_undefined(j, v);
     if (v.type == JINJA_STRING) return slice_string(j, v, slice_of(j, (int64_t)jinja_length(j, v.string), start, stop, step));
-    if (v.type != JINJA_LIST && v.type != JINJA_TUPLE) return jinja_undefined(j, owner_name(v), jinja_literal("as a slice"));
+    if (v.type != JINJA_LIST && v.type != JINJA_TUPLE)
+        jinja_fail(j, STATUS_FORMAT, "'%s' object cannot be sliced", jinja_type_name(v));
     return jinja_sequence(v.type, pick(j, v.list, slice_of(j, (int64_t)v.list->count, start, stop, step)));
 }

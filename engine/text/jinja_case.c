@@ -41,7 +41,7 @@ struct jinja_string jinja_change_case(struct jinja *j, struct jinja_string s, en
         uint32_t changed = raised ? upper(code) : lower(code);
         if (code == SHARP_S && raised) {
             jinja_append_code(j, &b, 'S', tainted);
-            jinja_append_code(j, &b, to == JINJA_UPPER ? 'S' : 's', tainted);
+            jinja_append_code(j, &b, to == JINJA_UPPER || to == JINJA_TITLE_WORDS ? 'S' : 's', tainted);
         } else if (changed == code) {
             jinja_append(j, &b, jinja_substring(s, at, next)); // also of invalid bytes
         } else {

@@ -95,7 +95,8 @@ struct jinja_string jinja_percent_format(struct jinja *j, struct jinja_string fo
         if (used == list->count) jinja_fail(j, STATUS_FORMAT, "not enough arguments for format string");
         append_percent(j, &b, &p, list->items[used++]);
     }
-    if (used < list->count && values.type != JINJA_DICT)
+    bool may_stay = values.type == JINJA_LIST || values.type == JINJA_DICT || values.type == JINJA_UNDEFINED; // as in Python
+    if (used < list->count && !may_stay)
         jinja_fail(j, STATUS_FORMAT, "not all arguments converted during string formatting");
     return jinja_built(&b);
 }
@@ -121,6 +122,16 @@ static struct jinja_value brace_field(struct jinja *j, struct jinja_string field
     return jinja_path(j, v, jinja_text(jinja_substring(field, dot + 1, field.size)));
 }
 
+// "{field}", "{field!r}"
+static struct jinja_string brace_text(struct jinja *j, struct jinja_string field, const struct jinja_arguments *a, size_t *next) {
+    if (field.size && memchr(field.data, ':', field.size))
+        jinja_fail(j, STATUS_FORMAT, "format() with a width or a kind is not supported");
+    bool repr = field.size >= 2 && !memcmp(field.data + field.size - 2, "!r", 2);
+    if (repr) field.size -= 2;
+    struct jinja_value v = brace_field(j, field, a, next);
+    return repr ? jinja_repr(j, v) : jinja_to_string(j, v);
+}
+
 struct jinja_string jinja_brace_format(struct jinja *j, struct jinja_string format, const struct jinja_arguments *a) {
     struct jinja_builder b = {0};
     size_t next = 0;
@@ -129,20 +140,12 @@ struct jinja_string jinja_brace_format(struct jinja *j, struct jinja_string form
         while (mark < format.size && format.data[mark] != '{' && format.data[mark] != '}') mark++;
         jinja_append(j, &b, jinja_substring(format, at, mark));
         if (mark == format.size) break;
-        bool twice = mark + 1 < format.size && format.data[mark + 1] == format.data[mark];
+        bool twice = mark + 1 < format.size && format.data[mark + 1] == format.data[mark]; // stands for itself
         size_t end = twice ? mark + 1 : jinja_find(j, format, jinja_literal("}"), mark);
         if (end == SIZE_MAX || (!twice && format.data[mark] == '}'))
             jinja_fail(j, STATUS_FORMAT, "Single '%c' encountered in format string", format.data[mark]);
-        struct jinja_string field = jinja_substring(format, mark + 1, end);
-        if (!twice && field.size && memchr(field.data, ':', field.size))
-            jinja_fail(j, STATUS_FORMAT, "format() with a width or a kind is not supported");
-        bool repr = !twice && field.size >= 2 && !memcmp(field.data + field.size - 2, "!r", 2);
-        if (repr) field.size -= 2;
-        if (twice) jinja_append(j, &b, jinja_substring(format, mark, mark + 1));
-        else {
-            struct jinja_value v = brace_field(j, field, a, &next);
-            jinja_append(j, &b, repr ? jinja_repr(j, v) : jinja_to_string(j, v));
-        }
+        jinja_append(j, &b, twice ? jinja_substring(format, mark, mark + 1)
+                                  : brace_text(j, jinja_substring(format, mark + 1, end), a, &next));
         at = end + 1;
     }
     return jinja_built(&b);

@@ -117,8 +117,13 @@ static struct jinja_value map_attribute(struct jinja *j, const struct jinja_list
     return iterator(out);
 }
 
+// What map and select and their like go over: nothing of what counts as false, also where it has no items.
+static const struct jinja_list *items_of(struct jinja *j, struct jinja_value v) {
+    return jinja_truth(v) ? jinja_iterate(j, v) : jinja_list(j, 0);
+}
+
 static struct jinja_value filter_map(struct jinja *j, struct jinja_value self, const arguments *a) {
-    const struct jinja_list *list = jinja_iterate(j, self);
+    const struct jinja_list *list = items_of(j, self);
     if (!a->count && a->named) return map_attribute(j, list, a);
     if (!a->count) jinja_fail(j, STATUS_FORMAT, "map requires a filter argument");
     const struct jinja_builtin *filter = jinja_filter_find(jinja_as_string(j, a->values[0], "the name of a filter"));
@@ -134,7 +139,7 @@ static struct jinja_value filter_map(struct jinja *j, struct jinja_value self, c
 
 // select and its like: by a test, or by truth when none is named; of an attribute, which is the first argument then.
 static struct jinja_value choose(struct jinja *j, struct jinja_value self, const arguments *a, bool by_attribute, bool wanted) {
-    const struct jinja_list *list = jinja_iterate(j, self);
+    const struct jinja_list *list = items_of(j, self);
     struct jinja_list *out = jinja_list(j, 0);
     arguments rest = *a;
     if (by_attribute && !a->count) jinja_fail(j, STATUS_FORMAT, "Missing parameter for attribute name");
@@ -227,6 +232,7 @@ static struct jinja_value filter_sort(struct jinja *j, struct jinja_value self, 
 
 static struct jinja_value filter_dictsort(struct jinja *j, struct jinja_value self, const arguments *a) {
     bool by_value = given(a, 1) && jinja_string_is(jinja_as_string(j, a->values[1], "by"), "value");
+    if (self.type == JINJA_UNDEFINED) jinja_fail_undefined(j, self);
     const struct jinja_value pairs = filter_items(j, self, a);
     return sort(j, pairs.list, jinja_integer(by_value), flag(a, 0), flag(a, 2));
 }

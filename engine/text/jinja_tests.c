@@ -10,7 +10,7 @@ typedef struct jinja_arguments arguments;
         return jinja_boolean(condition);                                                                               \
     }
 TEST(test_boolean, v.type == JINJA_BOOLEAN)
-TEST(test_callable, v.type == JINJA_MACRO || v.type == JINJA_FUNCTION)
+TEST(test_callable, v.type == JINJA_MACRO || v.type == JINJA_FUNCTION || v.type == JINJA_UNDEFINED) // as in Jinja2
 TEST(test_defined, v.type != JINJA_UNDEFINED)
 TEST(test_undefined, v.type == JINJA_UNDEFINED)
 TEST(test_none, v.type == JINJA_NONE)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/utf8.h"
 #include "engine/text/jinja_builtin.h"
 
 typedef struct jinja_arguments arguments;
@@ -57,7 +58,7 @@ static struct jinja_string indention(struct jinja *j, struct jinja_value width) 
 static struct jinja_value filter_indent(struct jinja *j, struct jinja_value self, const arguments *a) {
     struct jinja_string by = indention(j, a->values[0]);
     struct jinja_builder with_end = {0}, out = {0};
-    jinja_append(j, &with_end, jinja_to_string(j, self));
+    jinja_append(j, &with_end, jinja_as_string(j, self, "what is indented"));
     jinja_append_text(j, &with_end, "\n"); // so that a line end at the end counts
     const struct jinja_list *lines = jinja_split_lines(j, jinja_built(&with_end));
     bool first = flag(a, 1), blank = flag(a, 2);
@@ -86,14 +87,17 @@ static struct jinja_value filter_escape(struct jinja *j, struct jinja_value self
 
 static struct jinja_value filter_wordcount(struct jinja *j, struct jinja_value self, const arguments *a) {
     (void)a;
+    struct jinja_string s = jinja_to_string(j, self);
     int64_t words = 0;
     bool inside = false;
-    const struct jinja_list *characters = jinja_iterate(j, jinja_text(jinja_to_string(j, self)));
-    for (size_t i = 0; i < characters->count; i++) {
-        bool space = !jinja_strip(j, characters->items[i].string, NULL, true, false).size;
-        words += !space && !inside;
-        inside = !space;
+    for (size_t at = 0; at < s.size;) {
+        uint32_t code;
+        at += utf8_decode(s.data + at, s.size - at, &code);
+        bool part = code == '_' || jinja_is_letter(code) || jinja_is_digit(code);
+        words += part && !inside;
+        inside = part;
     }
+    jinja_scan(j, s.size);
     return jinja_integer(words);
 }
 
