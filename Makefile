@@ -9,7 +9,7 @@ WARNINGS = -Wall -Wextra -Wshadow
 PACKAGES = ncursesw readline libutf8proc sqlite3 jansson md4c
 PACKAGE_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 PACKAGE_LIBS   := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
-CFLAGS   = $(CFLAGS_$(VARIANT)) -g -std=c17 -D_GNU_SOURCE $(WARNINGS) -pthread -I. -I$(BUILD) $(PACKAGE_CFLAGS)
+CFLAGS   = $(CFLAGS_$(VARIANT)) -g -std=c17 -D_GNU_SOURCE -fvisibility=hidden $(WARNINGS) -pthread -I. -I$(BUILD) $(PACKAGE_CFLAGS)
 LDFLAGS  = $(LDFLAGS_$(VARIANT)) -pthread
 LDLIBS   = $(PACKAGE_LIBS) -lm
 
@@ -23,8 +23,10 @@ LDFLAGS_fuzz   = -fsanitize=address,undefined
 
 # Kernels are compiled once per instruction set; the rest of the program assumes the baseline.
 # Every file under engine/cpu keeps to one rounding: no contraction the source does not ask for.
+ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
 ISA_avx2   = -O3 -mavx2 -mfma -mf16c
 ISA_avx512 = -O3 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512
+endif
 
 SOURCES = $(wildcard engine/*.c engine/*/*.c ui/*.c app/*.c)
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
@@ -41,7 +43,7 @@ say = $(if $(V),,@echo '  $(1)  $(2)';)
 all: confab ## build ./confab
 
 confab: $(BUILD)/confab
-	@cp $< $@
+	@cp $< $@.part && mv $@.part $@
 
 $(BUILD)/confab: $(BUILD)/app/main.o $(LIBRARY)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(LIBRARY) $(LDLIBS)
@@ -83,8 +85,8 @@ $(eval $(call TEST_RULE,faults,unit))
 $(eval $(call TEST_RULE,kernels,kernels))
 $(eval $(call TEST_RULE,golden,golden))
 
-$(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(LIBRARY)
-	$(call say,LD,$@)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIBRARY) $(LDLIBS)
+$(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(call HELPERS,unit) $(LIBRARY)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS) -lcmocka
 
 # ---- packages: pkg-config name and Debian package ----
 
@@ -105,7 +107,7 @@ deps: ## install the packages that building and testing need
 		command -v apt-get > /dev/null || { echo "please install what these Debian packages contain: $$missing"; exit 1; }; \
 		echo "installing with apt-get: $$missing"; \
 		sudo=; test "$$(id -u)" = 0 || sudo=sudo; \
-		$$sudo apt-get update -q && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -qy --no-install-recommends $$missing
+		$$sudo apt-get update -q && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing
 
 # ---- what people run ----
 

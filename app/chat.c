@@ -139,6 +139,8 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     c->next_id = 1;
     c->model_name = model_title(p->info);
     c->model_short = model_short_name(p->info);
+    const char *theme = p->settings->theme;
+    if (theme && strcmp(theme, screen_theme(screen))) chat_say(c, true, "there is no theme '%s'", theme);
     if (p->notice) chat_say(c, true, "%s", p->notice);
     chat_open_store(c);
     chat_new(c);

@@ -83,7 +83,8 @@ static char *answer_figures(const struct chat_entry *e, const char *reason, int 
     double wait = e->first_token ? (double)(e->first_token - e->submitted) * 1e-9 : 0;
     if (e->first_token && wait < 1) snprintf(first, sizeof first, " · first %.0f ms", wait * 1e3);
     if (e->first_token && wait >= 1) snprintf(first, sizeof first, " · first %.1f s", wait);
-    return xasprintf("%s%s%s%d token%s%s", reason, *reason ? " · " : "", rate, n_tokens, n_tokens == 1 ? "" : "s", first);
+    return xasprintf("%s%s%s%d token%s%s", reason, *reason ? " · " : "", rate, n_tokens, n_tokens == 1 ? "" : "s",
+                     first);
 }
 
 static void answer_end(struct chat_entry *e, enum message_state state, const char *note) {
@@ -124,7 +125,8 @@ void chat_event(struct chat *c, const struct engine_event *event) {
         return;
     }
     e->state = event->state;
-    bool ended = event->state == REQUEST_FINISHED || event->state == REQUEST_FAILED || event->state == REQUEST_CANCELLED;
+    bool ended =
+        event->state == REQUEST_FINISHED || event->state == REQUEST_FAILED || event->state == REQUEST_CANCELLED;
     if (ended) answer_finished(c, e, event);
 }
 

@@ -1,4 +1,5 @@
 // What a person does on the chat screen, command by command.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +78,9 @@ static void command_send(struct chat *c, const struct ui_command *command) {
     struct chat_entry *e = chat_current(c);
     const char *text = command->text ? command->text : "";
     if (!text[strspn(text, " \t\r\n")]) return;
-    char *message = xstrdup(text); // the screen may use its copy for what follows
+    size_t size = strlen(text);
+    while (strchr(" \t\r\n", text[size - 1])) size--; // a pasted page ends in a newline
+    char *message = xstrndup(text, size); // the screen may use its copy for what follows
     if (is_busy(e)) {
         screen_set_composer(c->screen, message);
         chat_say(c, true, "this chat is still answering: stop it first, or begin another chat");
@@ -177,7 +180,7 @@ static void save_setting(struct chat *c, int id) {
 static void say_knob(struct chat *c, enum sampling_knob_id knob) {
     const struct chat_entry *e = chat_current(c);
     char value[16];
-    chat_say(c, false, "%s %s%s", sampling_knobs[knob].label, sampling_format(&e->conversation.sampling, knob, value),
+    chat_say(c, false, "%s is now %s%s", sampling_knobs[knob].key, sampling_format(&e->conversation.sampling, knob, value),
              is_busy(e) ? ", from the next token on" : "");
 }
 
@@ -205,7 +208,7 @@ static void step_knob(struct chat *c, int direction) {
 
 static void choose_knob(struct chat *c, int step) {
     c->knob = (c->knob + step + KNOB_COUNT) % KNOB_COUNT;
-    chat_say(c, false, "%s: %s", sampling_knobs[c->knob].label, sampling_knobs[c->knob].help);
+    chat_say(c, false, "%s", sampling_knobs[c->knob].help);
 }
 
 static void command_knob_next(struct chat *c, const struct ui_command *command) {
@@ -259,9 +262,12 @@ static void command_theme(struct chat *c, const struct ui_command *command) {
 static void command_boxes(struct chat *c, const struct ui_command *command) {
     (void)command;
     c->p.settings->boxes = screen_boxes(c->screen) | 1; // bit 0: chosen, even if none is shown
-    char *shown = setting_format(c->p.settings, SETTING_boxes);
-    chat_say(c, false, "boxes %s", shown);
-    free(shown);
+    static const char *const names[] = {"chats", "throughput", "kv cache", "latency"}; // by digit
+    char shown[64] = "";
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (c->p.settings->boxes >> (i + 1) & 1)
+            snprintf(shown + strlen(shown), sizeof shown - strlen(shown), "%s%s", *shown ? ", " : "", names[i]);
+    chat_say(c, false, *shown ? "boxes: %s" : "no boxes beside the chat%s", shown);
     save_setting(c, SETTING_boxes);
 }
 

@@ -68,15 +68,15 @@ static int show_messages(struct chat *c, const struct conversation *talk) {
     return n;
 }
 
-// Tokens in the conversation: of the running request, otherwise as counted at the end of the latest answer.
+// Tokens in the conversation: as counted at the end of the latest answer, then of the running request.
 static int context_used(const struct chat *c, const struct engine_figures *f) {
     const struct chat_entry *e = chat_current(c);
     const struct request_figures *r = request_in(f, e->request);
-    if (r) return r->n_context;
     const struct conversation *talk = &e->conversation;
     int m = conversation_last(talk);
     while (m >= 0 && !talk->messages[m].tokens) m = talk->messages[m].parent;
-    return m >= 0 ? talk->messages[m].tokens : 0;
+    int counted = m >= 0 ? talk->messages[m].tokens : 0;
+    return r && r->n_context > counted ? r->n_context : counted; // a request that reads has not less to read
 }
 
 void chat_show(struct chat *c) {

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "engine/base/panic.h"
@@ -29,6 +30,13 @@ size_t clean_text(const char *text, size_t size, char *out) {
         n += utf8_encode(clean_code(code), out + n);
     }
     return n;
+}
+
+char *clean_copy(const char *text) {
+    size_t size = strlen(text);
+    char *clean = xmalloc(3 * size + 1);
+    clean[clean_text(text, size, clean)] = 0;
+    return clean;
 }
 
 void clean_write(FILE *out, const char *text, size_t size) {

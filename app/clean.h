@@ -9,6 +9,8 @@
 // Writes the cleaned text of whole characters to out, which has room for 3 × size bytes; returns the bytes written.
 size_t clean_text(const char *text, size_t size, char *out);
 
+char *clean_copy(const char *text); // of a NUL-terminated text; the caller frees
+
 // Writes text to a stream: cleaned when the stream is a terminal, as it is otherwise.
 void clean_write(FILE *out, const char *text, size_t size);
 

@@ -168,7 +168,8 @@ static void bench_print(const struct bench *b) {
     for (int i = 0; i < b->n_results; i++) {
         const struct bench_result *r = &b->results[i];
         printf("%-12s %10.1f ", r->name, r->tokens_per_second);
-        if (r->limit > 0) printf("%10.1f  %.0f %% of %s\n", r->limit, 100 * r->tokens_per_second / r->limit, r->limited_by);
+        if (r->limit > 0)
+            printf("%10.1f  %.0f %% of %s\n", r->limit, 100 * r->tokens_per_second / r->limit, r->limited_by);
         else printf("%10s\n", "-");
     }
     free(title);
@@ -184,12 +185,13 @@ static void bench_print_json(const struct bench *b) {
     char *title = model_title(b->info);
     json_t *results = json_array();
     for (int i = 0; i < b->n_results; i++) json_array_append_new(results, bench_result_json(&b->results[i]));
-    json_t *object = json_pack(
-        "{s:s, s:I, s:I, s:s, s:i, s:f, s:f, s:I, s:{s:s, s:f, s:f}, s:o}", "model", title, "parameters",
-        (json_int_t)b->info->n_parameters, "weight_bytes", (json_int_t)b->info->weight_bytes, "backend", b->backend, "threads",
-        b->limits.n_threads, "load_seconds", b->load_seconds, "first_token_seconds", b->first_token_seconds,
-        "peak_memory_bytes", (json_int_t)b->peak_bytes, "limits", "int8", b->limits.int8_name, "int8_operations_per_second",
-        b->limits.int8_operations, "read_bytes_per_second", b->limits.read_bytes, "results", results);
+    json_t *object =
+        json_pack("{s:s, s:I, s:I, s:s, s:i, s:f, s:f, s:I, s:{s:s, s:f, s:f}, s:o}", "model", title, "parameters",
+                  (json_int_t)b->info->n_parameters, "weight_bytes", (json_int_t)b->info->weight_bytes, "backend",
+                  b->backend, "threads", b->limits.n_threads, "load_seconds", b->load_seconds, "first_token_seconds",
+                  b->first_token_seconds, "peak_memory_bytes", (json_int_t)b->peak_bytes, "limits", "int8",
+                  b->limits.int8_name, "int8_operations_per_second", b->limits.int8_operations, "read_bytes_per_second",
+                  b->limits.read_bytes, "results", results);
     json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     putchar('\n');
     json_decref(object);

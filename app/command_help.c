@@ -32,8 +32,9 @@ static json_t *commands_json(void) {
 static json_t *keys_json(void) {
     json_t *list = json_array();
     for (int i = 0; i < COMMAND_COUNT; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", ui_commands[i].name, "key", ui_commands[i].key,
-                                              "group", ui_commands[i].group, "help", ui_commands[i].help));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s, s:s}", "name", ui_commands[i].name, "key", ui_commands[i].key,
+                                        "group", ui_commands[i].group, "help", ui_commands[i].help));
     return list;
 }
 
@@ -41,9 +42,9 @@ static json_t *knobs_json(void) {
     json_t *list = json_array();
     for (int i = 0; i < KNOB_COUNT; i++) {
         const struct sampling_knob *k = &sampling_knobs[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:s}", "name", k->key, "label", k->label, "low",
-                                              k->low, "high", k->high, "step", k->step, "default", k->initial, "help",
-                                              k->help));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:s}", "name", k->key, "label", k->label,
+                                              "low", k->low, "high", k->high, "step", k->step, "default", k->initial,
+                                              "help", k->help));
     }
     return list;
 }

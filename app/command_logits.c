@@ -18,12 +18,14 @@ static bool logits_write(const char *path, const float *logits, size_t size, str
     return written || status_fail(st, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
 }
 
-static bool logits_compute(struct model_file *m, const struct settings *s, const int32_t *ids, size_t count, const char *path,
-                           struct status *st) {
+static bool logits_compute(struct model_file *m, const struct settings *s, const int32_t *ids, size_t count,
+                           const char *path, struct status *st) {
     uint64_t size;
     int n_vocab = model_file_info(m)->n_vocab;
-    if (!count || count > INT32_MAX / 2) return status_fail(st, STATUS_LIMIT, "%zu token ids: there must be at least one", count);
-    if (!checked_mul(count, (uint64_t)n_vocab * sizeof(float), &size)) return status_fail(st, STATUS_LIMIT, "too many token ids");
+    if (!count || count > INT32_MAX / 2)
+        return status_fail(st, STATUS_LIMIT, "%zu token ids: there must be at least one", count);
+    if (!checked_mul(count, (uint64_t)n_vocab * sizeof(float), &size))
+        return status_fail(st, STATUS_LIMIT, "too many token ids");
     struct engine_params params = {.n_threads = s->threads, .kv_tokens = (int)count, .exact = s->exact};
     struct engine *engine = engine_open(m, &params, st);
     if (!engine) return false;

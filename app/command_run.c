@@ -121,7 +121,8 @@ static int run_answer(struct engine *engine, const struct settings *s, const cha
         fprintf(stderr, "confab: %s\n", event.text);
         return EXIT_FAILED;
     }
-    if (event.reason == FINISH_CONTEXT) fprintf(stderr, "confab: the answer was cut: the context is full (see --context)\n");
+    if (event.reason == FINISH_CONTEXT)
+        fprintf(stderr, "confab: the answer was cut: the context is full (see --context)\n");
     if (event.reason == FINISH_TIME) fprintf(stderr, "confab: the answer was cut: the time limit was reached\n");
     return EXIT_DONE;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "app/clean.h"
 #include "app/command.h"
 #include "app/model.h"
 #include "app/units.h"
@@ -37,11 +38,12 @@ static void show_shape(const struct model_info *info) {
     char context[32], vocabulary[32];
     printf("  %-10s %d layers, width %d, feed-forward %d%s\n", "shape", info->n_layer, info->n_embd, info->n_ff,
            info->tied ? ", output tied to the embedding" : "");
-    printf("  %-10s %d heads of %d, %d of keys and values\n", "attention", info->n_head, info->head_size, info->n_head_kv);
+    printf("  %-10s %d heads of %d, %d of keys and values\n", "attention", info->n_head, info->head_size,
+           info->n_head_kv);
     printf("  %-10s %s tokens, rotary base %.10g\n", "context", units_whole((uint64_t)info->n_context, context),
            (double)info->rope_base);
-    printf("  %-10s %s tokens, %s%s%s\n", "vocabulary", units_whole((uint64_t)info->n_vocab, vocabulary), info->tokenizer,
-           *info->pre_tokenizer ? ", pre-tokenizer " : "", info->pre_tokenizer);
+    printf("  %-10s %s tokens, %s%s%s\n", "vocabulary", units_whole((uint64_t)info->n_vocab, vocabulary),
+           info->tokenizer, *info->pre_tokenizer ? ", pre-tokenizer " : "", info->pre_tokenizer);
     printf("  %-10s %s\n", "template", info->chat_template);
 }
 
@@ -63,9 +65,10 @@ static void show_memory(const struct model_info *info) {
 }
 
 static void show_text(const struct model_info *info) {
-    char bytes[24], count[24], weights[24];
+    char bytes[24], count[24], weights[24], *path = clean_copy(info->path);
     printf("%s\n", info->name);
-    printf("  %-10s %s, %s\n", "file", info->path, units_bytes((double)info->file_bytes, bytes));
+    printf("  %-10s %s, %s\n", "file", path, units_bytes((double)info->file_bytes, bytes));
+    free(path);
     if (info->has_weights) {
         printf("  %-10s %s, %s parameters, weights of %s\n", "family", info->family,
                units_count((double)info->n_parameters, count), units_bytes((double)info->weight_bytes, weights));
@@ -86,38 +89,56 @@ static json_t *show_formats_json(const struct model_info *info) {
     json_t *list = json_array();
     for (int i = 0; i < info->n_formats; i++) {
         const struct format_share *f = &info->formats[i];
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I}", "name", f->name, "tensors", (json_int_t)f->tensors, "bytes",
-                                              (json_int_t)f->bytes));
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I}", "name", f->name, "tensors", (json_int_t)f->tensors,
+                                              "bytes", (json_int_t)f->bytes));
     }
     return list;
 }
 
-static json_t *show_json(const struct model_info *info) {
+static json_t *show_file_json(const struct model_info *info) {
+    char *path = clean_copy(info->path);
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:b, s:s, s:I, s:I, s:I, s:o}", "path", path, "name", info->name, "family", info->family,
+        "has_weights", info->has_weights, "weight_problem", info->weight_problem, "file_bytes",
+        (json_int_t)info->file_bytes, "parameters", (json_int_t)info->n_parameters, "weight_bytes",
+        (json_int_t)info->weight_bytes, "formats", show_formats_json(info));
+    free(path);
+    return object;
+}
+
+static json_t *show_shape_json(const struct model_info *info) {
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:b}", "layers", info->n_layer, "width", info->n_embd,
+                     "heads", info->n_head, "kv_heads", info->n_head_kv, "head_size", info->head_size, "feed_forward",
+                     info->n_ff, "context", info->n_context, "rope_base", (double)info->rope_base, "tied", info->tied);
+}
+
+static json_t *show_text_json(const struct model_info *info) {
+    return json_pack("{s:i, s:s, s:s, s:s}", "vocabulary", info->n_vocab, "tokenizer", info->tokenizer,
+                     "pre_tokenizer", info->pre_tokenizer, "chat_template", info->chat_template);
+}
+
+static json_t *show_memory_json(const struct model_info *info) {
     uint64_t memory = machine_memory_free();
-    return json_pack(
-        "{s:s, s:s, s:s, s:b, s:s, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:b, s:s, s:s, s:s, s:o, s:I, s:I, s:I}",
-        "path", info->path, "name", info->name, "family", info->family, "has_weights", info->has_weights, "weight_problem",
-        info->weight_problem, "file_bytes", (json_int_t)info->file_bytes, "parameters", (json_int_t)info->n_parameters,
-        "weight_bytes", (json_int_t)info->weight_bytes, "layers", info->n_layer, "width", info->n_embd, "heads", info->n_head,
-        "kv_heads", info->n_head_kv, "head_size", info->head_size, "feed_forward", info->n_ff, "vocabulary", info->n_vocab,
-        "context", info->n_context, "rope_base", (double)info->rope_base, "tied", info->tied, "tokenizer", info->tokenizer,
-        "pre_tokenizer", info->pre_tokenizer, "chat_template", info->chat_template, "formats", show_formats_json(info),
-        "kv_bytes_per_token", (json_int_t)info->kv_bytes_per_token, "free_memory_bytes", (json_int_t)memory,
-        "tokens_that_fit", (json_int_t)tokens_that_fit(info, memory));
+    return json_pack("{s:I, s:I, s:I}", "kv_bytes_per_token", (json_int_t)info->kv_bytes_per_token, "free_memory_bytes",
+                     (json_int_t)memory, "tokens_that_fit", (json_int_t)tokens_that_fit(info, memory));
+}
+
+static void show_json(const struct model_info *info) {
+    json_t *object = show_file_json(info);
+    json_object_update_new(object, show_shape_json(info));
+    json_object_update_new(object, show_text_json(info));
+    json_object_update_new(object, show_memory_json(info));
+    json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(object);
 }
 
 int command_show(const struct settings *s, int n_arguments, char **arguments) {
     struct status st = {0};
     struct model_file *m = model_open_file(n_arguments ? arguments[0] : s->model, &st);
     if (!m) return command_fail(&st);
-    if (s->json) {
-        json_t *object = show_json(model_file_info(m));
-        json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-        putchar('\n');
-        json_decref(object);
-    } else {
-        show_text(model_file_info(m));
-    }
+    if (s->json) show_json(model_file_info(m));
+    else show_text(model_file_info(m));
     model_file_close(m);
     return EXIT_DONE;
 }

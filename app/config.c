@@ -70,7 +70,8 @@ static int line_setting(const struct config_line *l) {
 }
 
 static bool line_apply(struct settings *s, const struct config_line *l, struct status *st) {
-    if (!l->assignment) return status_fail(st, STATUS_FORMAT, "this is not 'key = value': %.*s", (int)l->key.size, l->key.data);
+    if (!l->assignment)
+        return status_fail(st, STATUS_FORMAT, "this is not 'key = value': %.*s", (int)l->key.size, l->key.data);
     int id = line_setting(l);
     if (id < 0) return status_fail(st, STATUS_FORMAT, "there is no setting '%.*s'", (int)l->key.size, l->key.data);
     char *value = value_unescape(l->value);
@@ -127,7 +128,8 @@ static char *config_edit(const char *text, size_t *size, int id, const char *val
         line = stop + 1;
     }
     bool added = found == end, open_line = *size && end[-1] != '\n';
-    char *line = xasprintf("%s%s = %s%s", added && open_line ? "\n" : "", setting_table[id].key, value, added ? "\n" : "");
+    char *line =
+        xasprintf("%s%s = %s%s", added && open_line ? "\n" : "", setting_table[id].key, value, added ? "\n" : "");
     size_t before = (size_t)(found - text), inside = strlen(line), after = (size_t)(end - found_end);
     char *out = xmalloc(before + inside + after + 1);
     memcpy(out, text, before);
@@ -176,7 +178,8 @@ bool config_save(const struct settings *s, int id, const char *path, struct stat
     char *text = config_read(target, &size, st);
     bool done = false;
     if (text) {
-        char *value = setting_format(s, id), *escaped = value_escape(value), *edited = config_edit(text, &size, id, escaped);
+        char *value = setting_format(s, id), *escaped = value_escape(value),
+             *edited = config_edit(text, &size, id, escaped);
         done = file_replace(target, edited, size, st);
         free(edited), free(escaped), free(value);
     }

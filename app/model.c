@@ -7,7 +7,8 @@ struct model_file *model_open_file(const char *path, struct status *st) {
     size_t size;
     const void *data = guide_data(&size);
     if (size) return model_file_open_memory("Guide", data, size, st);
-    status_fail(st, STATUS_USAGE, "no model: name a GGUF file with -m FILE (this program was built without the built-in one)");
+    status_fail(st, STATUS_USAGE,
+                "no model: name a GGUF file with -m FILE (this program was built without the built-in one)");
     return NULL;
 }
 

@@ -53,7 +53,8 @@ bool options_read(struct settings *s, const struct command *command, int argc, c
         if (code < 0) break;
         const char *seen = optind > 0 && optind <= argc ? argv[optind - 1] : "";
         if (code == ':') return status_fail(st, STATUS_USAGE, "option %s needs a value", seen);
-        if (code == '?' && optopt && optopt < OPTION_BASE) return status_fail(st, STATUS_USAGE, "there is no option -%c", optopt);
+        if (code == '?' && optopt && optopt < OPTION_BASE)
+            return status_fail(st, STATUS_USAGE, "there is no option -%c", optopt);
         if (code == '?') return status_fail(st, STATUS_USAGE, "there is no option %s", seen);
         int id = option_id(code);
         if (id == OPTION_HELP) {

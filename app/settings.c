@@ -44,7 +44,8 @@ int setting_find(const char *key) {
     return -1;
 }
 
-static bool parse_number(const struct setting_info *info, bool whole, const char *text, double *out, struct status *st) {
+static bool parse_number(const struct setting_info *info, bool whole, const char *text, double *out,
+                         struct status *st) {
     char *end;
     double value = strtod(text, &end);
     bool number = end != text && !*end && isfinite(value) && (!whole || value == floor(value));
@@ -73,8 +74,8 @@ static bool parse_boxes(const struct setting_info *info, const char *text, uint3
         for (const char *c = text; *c; c++) {
             if (*c == ' ' || *c == ',') continue;
             if (*c < '1' || *c > '0' + BOXES_DIGITS)
-                return status_fail(st, STATUS_USAGE, "%s: '%s' is neither none nor digits from 1 to %d", info->key, text,
-                                   BOXES_DIGITS);
+                return status_fail(st, STATUS_USAGE, "%s: '%s' is neither none nor digits from 1 to %d", info->key,
+                                   text, BOXES_DIGITS);
             boxes |= 1u << (*c - '0');
         }
     }
@@ -129,7 +130,9 @@ char *setting_format(const struct settings *s, int id) {
     case SETTING_REAL: return xasprintf("%.10g", *(const double *)field);
     case SETTING_TEXT: return xstrdup(*(char *const *)field ? *(char *const *)field : "");
     case SETTING_BOXES: return format_boxes(*(const uint32_t *)field);
-    case SETTING_KNOB: return xasprintf("%.*g", info->high > 1e6 ? 10 : 6, sampling_get(&s->sampling, (enum sampling_knob_id)info->offset));
+    case SETTING_KNOB:
+        return xasprintf("%.*g", info->high > 1e6 ? 10 : 6,
+                         sampling_get(&s->sampling, (enum sampling_knob_id)info->offset));
     }
     return NULL;
 }

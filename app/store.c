@@ -72,7 +72,8 @@ static bool store_fail(struct store *s, struct status *st) {
 static int user_version(sqlite3 *db) {
     sqlite3_stmt *query = NULL;
     int version = -1;
-    if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &query, NULL) == SQLITE_OK && sqlite3_step(query) == SQLITE_ROW)
+    if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &query, NULL) == SQLITE_OK &&
+        sqlite3_step(query) == SQLITE_ROW)
         version = sqlite3_column_int(query, 0);
     sqlite3_finalize(query);
     return version;
@@ -88,14 +89,16 @@ static bool store_make_schema(struct store *s, struct status *st) {
 
 // Inside one transaction, so that two confabs that start together make it once.
 static bool store_prepare_schema(struct store *s, struct status *st) {
-    if (sqlite3_exec(s->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; BEGIN IMMEDIATE",
-                     NULL, NULL, NULL) != SQLITE_OK)
+    if (sqlite3_exec(
+            s->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; BEGIN IMMEDIATE",
+            NULL, NULL, NULL) != SQLITE_OK)
         return store_fail(s, st);
     int version = user_version(s->db);
     if (version < 0) return store_fail(s, st);
     if (version > STORE_VERSION)
-        return status_fail(st, STATUS_UNSUPPORTED, "%s: version %d was written by a newer confab; this one reads up to %d",
-                           s->path, version, STORE_VERSION);
+        return status_fail(st, STATUS_UNSUPPORTED,
+                           "%s: version %d was written by a newer confab; this one reads up to %d", s->path, version,
+                           STORE_VERSION);
     if (version == 0 && !store_make_schema(s, st)) return false;
     return sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK || store_fail(s, st);
 }
@@ -203,7 +206,8 @@ static struct sampling sampling_read(const char *text, const struct sampling *in
     return s.sampling;
 }
 
-bool store_list(struct store *s, const struct sampling *initial, store_visitor *each, void *context, struct status *st) {
+bool store_list(struct store *s, const struct sampling *initial, store_visitor *each, void *context,
+                struct status *st) {
     sqlite3_stmt *query = statement(s, SQL_LIST);
     int step;
     while ((step = sqlite3_step(query)) == SQLITE_ROW) {

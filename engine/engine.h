@@ -45,6 +45,12 @@ int32_t *model_file_tokenize(const struct model_file *m, const char *text, size_
 // The bytes of ids; ids out of range are a failure. The caller frees.
 char *model_file_detokenize(const struct model_file *m, const int32_t *ids, size_t count, size_t *size, struct status *st);
 
+// A chat template (Jinja) rendered over a context, one JSON object whose members are its variables. `now` is what strftime_now
+// tells, like "2026-01-02T03:04:05"; NULL: the local time. The caller frees. STATUS_UNSUPPORTED: the template itself refused,
+// and the text is the message of its raise_exception.
+char *template_render(const char *template, size_t size, const char *context_json, const char *now, size_t *out_size,
+                      struct status *st);
+
 // ---- sampling ----
 
 #define SAMPLING_TOP 8 // alternatives reported with every token
@@ -58,10 +64,10 @@ enum sampling_kind { SAMPLING_FLOAT, SAMPLING_INT, SAMPLING_SEED };
     X(top_k, "top-k", "top-k", SAMPLING_INT, 0, 1000, 5, 40, "keep this many of the likeliest tokens; 0 = all")                                         \
     X(min_p, "min-p", "min-p", SAMPLING_FLOAT, 0, 1, 0.01, 0.05, "drop tokens less likely than this share of the likeliest; 0 = none")                 \
     X(repeat_penalty, "repeat", "repeat", SAMPLING_FLOAT, 0.1, 3, 0.01, 1, "divide the scores of tokens seen lately; 1 = off")                        \
+    X(seed, "seed", "seed", SAMPLING_SEED, 0, 4294967295.0, 1, 0, "makes an answer repeatable; 0 = another one each time")                              \
     X(presence_penalty, "presence", "pres", SAMPLING_FLOAT, -2, 2, 0.05, 0, "subtract from tokens that occurred lately, once")                          \
     X(frequency_penalty, "frequency", "freq", SAMPLING_FLOAT, -2, 2, 0.05, 0, "subtract from tokens for every time they occurred lately")               \
-    X(penalty_window, "window", "window", SAMPLING_INT, 0, 4096, 16, 64, "how many of the last tokens the penalties look at")                           \
-    X(seed, "seed", "seed", SAMPLING_SEED, 0, 4294967295.0, 1, 0, "makes an answer repeatable; 0 = another one each time")
+    X(penalty_window, "window", "window", SAMPLING_INT, 0, 4096, 16, 64, "how many of the last tokens the penalties look at")
 
 struct sampling {
     float temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;

@@ -15,10 +15,12 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 
-#define TOOL_SECONDS 1.0         // a tool that takes longer is given up
+#define TOOL_SECONDS   1.0         // a tool that takes longer is given up
 #define TERMINAL_LIMIT (74 * 1024) // bytes; many terminals drop longer texts
 
-static const struct tool { const char *display, *argv[4]; } tools[] = {
+static const struct tool {
+    const char *display, *argv[4];
+} tools[] = {
     {"WAYLAND_DISPLAY", {"wl-copy"}},
     {"DISPLAY", {"xclip", "-selection", "clipboard"}},
     {"DISPLAY", {"xsel", "--clipboard", "--input"}},
@@ -30,7 +32,8 @@ static bool in_path(const char *name) {
     while (path && *path) {
         char file[1024];
         int length = (int)strcspn(path, ":");
-        if (snprintf(file, sizeof file, "%.*s/%s", length, path, name) < (int)sizeof file && access(file, X_OK) == 0) return true;
+        if (snprintf(file, sizeof file, "%.*s/%s", length, path, name) < (int)sizeof file && access(file, X_OK) == 0)
+            return true;
         path += length + (path[length] == ':');
     }
     return false;
@@ -100,7 +103,8 @@ static size_t base64(const char *text, size_t size, char *out) {
     return n;
 }
 
-// tmux takes the sequence itself when set-clipboard is on, and passes the wrapped one through when allow-passthrough is.
+// tmux takes the sequence itself when set-clipboard is on, and passes the wrapped one through when allow-passthrough
+// is.
 static bool tell_terminal(struct terminal *t, const char *text, size_t size, bool tmux) {
     char *bytes = xmalloc(2 * (size * 4 / 3 + 8) + 64), *coded = xmalloc(size * 4 / 3 + 8);
     size_t length = base64(text, size, coded);
@@ -126,7 +130,9 @@ bool clipboard_copy(struct terminal *t, const char *text, size_t size, char how[
         return false;
     }
     bool written = tell_terminal(t, text, size, tmux);
-    snprintf(how, 128, !written ? "not copied: the terminal takes no bytes" : tmux ? "sent through tmux to the terminal (OSC 52); either may ignore it"
-                                                                                 : "sent to the terminal (OSC 52), which may ignore it");
+    snprintf(how, 128,
+             !written ? "not copied: the terminal takes no bytes"
+             : tmux   ? "sent through tmux to the terminal (OSC 52); either may ignore it"
+                      : "sent to the terminal (OSC 52), which may ignore it");
     return written;
 }

@@ -13,10 +13,10 @@
 #include "ui/history.h"
 
 #define PASTE_FIRST 0x10f000u // code points that stand for pastes, in the private use area of plane 16
-#define PASTE_MOST 0xff0
-#define PASTE_LINES 8         // longer pastes are folded
+#define PASTE_MOST  0xff0
+#define PASTE_LINES 8 // longer pastes are folded
 #define PASTE_BYTES 1500
-#define SEND_KEYS "\033[57399;77~" // bound to accept-line in every keymap; no terminal sends it
+#define SEND_KEYS   "\033[57399;77~" // bound to accept-line in every keymap; no terminal sends it
 
 struct paste {
     char *text;
@@ -28,14 +28,14 @@ struct composer {
     FILE *nowhere;
     const char *bytes; // that readline has not read yet
     size_t n_bytes;
-    char *accepted;    // by readline's accept-line; NULL: none
+    char *accepted; // by readline's accept-line; NULL: none
     char *taken;
     struct paste *pastes;
     int n_pastes;
-    struct flow flow;  // what is drawn
-    size_t point;      // the cursor's offset in the flow
-    int columns;       // of the last draw
-    int scroll;        // first line in sight
+    struct flow flow; // what is drawn
+    size_t point;     // the cursor's offset in the flow
+    int columns;      // of the last draw
+    int scroll;       // first line in sight
 };
 
 static struct composer *the_composer; // readline's callbacks carry no argument
@@ -51,7 +51,9 @@ static int next_byte(FILE *stream) {
     return (unsigned char)*c->bytes++;
 }
 
-static int bytes_wait(void) { return the_composer->n_bytes > 0; }
+static int bytes_wait(void) {
+    return the_composer->n_bytes > 0;
+}
 
 static void draw_nothing(void) {} // the canvas is drawn when the screen is
 
@@ -72,11 +74,14 @@ static char **complete_nothing(const char *text, int start, int end) {
 // ---- life ----
 
 static void bind_keys(void) {
-    static const struct { const char *keys; rl_command_func_t *function; } keys[] = {
-        {"\033[H", rl_beg_of_line},  {"\033[1~", rl_beg_of_line},       {"\033OH", rl_beg_of_line},
-        {"\033[F", rl_end_of_line},  {"\033[4~", rl_end_of_line},       {"\033OF", rl_end_of_line},
-        {"\033[3~", rl_delete},      {"\033[1;5C", rl_forward_word},    {"\033[1;5D", rl_backward_word},
-        {"\033[C", rl_forward_char}, {"\033[D", rl_backward_char},      {"\033OC", rl_forward_char},
+    static const struct {
+        const char *keys;
+        rl_command_func_t *function;
+    } keys[] = {
+        {"\033[H", rl_beg_of_line},   {"\033[1~", rl_beg_of_line},    {"\033OH", rl_beg_of_line},
+        {"\033[F", rl_end_of_line},   {"\033[4~", rl_end_of_line},    {"\033OF", rl_end_of_line},
+        {"\033[3~", rl_delete},       {"\033[1;5C", rl_forward_word}, {"\033[1;5D", rl_backward_word},
+        {"\033[C", rl_forward_char},  {"\033[D", rl_backward_char},   {"\033OC", rl_forward_char},
         {"\033OD", rl_backward_char},
     };
     static const char *const keymaps[] = {"emacs-standard", "vi-insert", "vi-move"};
@@ -88,10 +93,11 @@ static void bind_keys(void) {
     }
 }
 
-// Recording macros is let go: readline 8.2 crashes when one calls itself under the callback interface. Macros of inputrc
-// are none of these.
+// Recording macros is let go: readline 8.2 crashes when one calls itself under the callback interface. Macros of
+// inputrc are none of these.
 static void unbind_macros(void) {
-    static rl_command_func_t *const functions[] = {rl_start_kbd_macro, rl_end_kbd_macro, rl_call_last_kbd_macro, rl_print_last_kbd_macro};
+    static rl_command_func_t *const functions[] = {rl_start_kbd_macro, rl_end_kbd_macro, rl_call_last_kbd_macro,
+                                                   rl_print_last_kbd_macro};
     static const char *const keymaps[] = {"emacs-standard", "emacs-meta", "emacs-ctlx", "vi-insert", "vi-move"};
     for (size_t m = 0; m < sizeof keymaps / sizeof *keymaps; m++)
         for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
@@ -152,8 +158,11 @@ bool composer_searching(const struct composer *c) {
     return RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH) != 0;
 }
 
-// Ends what readline is in the middle of (a search, an argument, half a key sequence), before the line is changed from here.
-static void settle(void) { rl_callback_sigcleanup(); }
+// Ends what readline is in the middle of (a search, an argument, half a key sequence), before the line is changed from
+// here.
+static void settle(void) {
+    rl_callback_sigcleanup();
+}
 
 // readline 8.2 crashes in a history search on a prefix (C-x) with a key behind it that is not bound. ESC ends searches.
 static bool breaks_search(const struct composer *c, unsigned char byte) {
@@ -297,8 +306,24 @@ static struct style style_of(enum theme_role role, int attributes) {
     return (struct style){.role = (uint8_t)role, .ground = ROLE_GROUND, .attributes = (uint8_t)attributes};
 }
 
+// The mode, for those whose inputrc says show-mode-in-prompt; readline itself would put it into the prompt.
+static void add_mode(struct composer *c) {
+    const char *show = rl_variable_value("show-mode-in-prompt");
+    if (!show || strcmp(show, "on") != 0) return;
+    bool command = rl_get_keymap() == vi_movement_keymap;
+    const char *name = rl_editing_mode ? "emacs-mode-string" : command ? "vi-cmd-mode-string" : "vi-ins-mode-string";
+    const char *mode = rl_variable_value(name);
+    for (bool shown = true; mode && *mode; mode++) { // between \1 and \2 stand escape sequences
+        if (*mode == '\001' || *mode == '\002')
+            shown = *mode == '\002';
+        else if (shown)
+            flow_add(&c->flow, style_of(ROLE_DIM, 0), mode, 1);
+    }
+}
+
 static void begin_flow(struct composer *c) {
     flow_clear(&c->flow);
+    add_mode(c);
     if (rl_display_prompt && rl_display_prompt[0]) flow_add_text(&c->flow, style_of(ROLE_DIM, 0), rl_display_prompt);
 }
 
@@ -309,8 +334,10 @@ static int flow_character(struct composer *c, int at) {
     const struct paste *p = paste_of(c, code);
     if (!p) return flow_add(&c->flow, style_of(ROLE_TEXT, 0), rl_line_buffer + at, (size_t)step), step;
     char label[48];
-    if (p->lines > 1) snprintf(label, sizeof label, "[pasted %d lines]", p->lines);
-    else snprintf(label, sizeof label, "[pasted %zu bytes]", strlen(p->text));
+    if (p->lines > 1)
+        snprintf(label, sizeof label, "[pasted %d lines]", p->lines);
+    else
+        snprintf(label, sizeof label, "[pasted %zu bytes]", strlen(p->text));
     flow_add_text(&c->flow, style_of(ROLE_ACCENT, CELL_ITALIC), label);
     return step;
 }
@@ -357,12 +384,15 @@ static bool holds_point(const struct composer *c, const struct composer_walk *w)
 
 static const struct composer_walk walk_begin = {.line = -1};
 
-static int usable(int columns) { return columns > 1 ? columns - 1 : 1; } // a column stays free for the cursor
+static int usable(int columns) {
+    return columns > 1 ? columns - 1 : 1;
+} // a column stays free for the cursor
 
 int composer_lines(struct composer *c, int columns) {
     struct composer_walk w = walk_begin;
     make_flow(c);
-    while (walk(c, &w, usable(columns))) {}
+    while (walk(c, &w, usable(columns))) {
+    }
     return w.line + 1;
 }
 
@@ -392,7 +422,8 @@ void composer_draw(struct composer *c, struct canvas *canvas, struct rect area, 
     if (c->flow.size == 0) canvas_text(canvas, area, area.x, area.y, style_of(ROLE_DIM, 0), "Write here", 10);
     if (c->scroll > 0) canvas_symbol(canvas, area, area.x + area.width - 1, area.y, style_of(ROLE_ACCENT, 0), "▲", '^');
     if (c->scroll + area.height < lines)
-        canvas_symbol(canvas, area, area.x + area.width - 1, area.y + area.height - 1, style_of(ROLE_ACCENT, 0), "▼", 'v');
+        canvas_symbol(canvas, area, area.x + area.width - 1, area.y + area.height - 1, style_of(ROLE_ACCENT, 0), "▼",
+                      'v');
 }
 
 // ---- up and down ----
@@ -414,6 +445,10 @@ static bool move_line(struct composer *c, int by) {
     return false;
 }
 
-bool composer_up(struct composer *c) { return !composer_searching(c) && move_line(c, -1); }
+bool composer_up(struct composer *c) {
+    return !composer_searching(c) && move_line(c, -1);
+}
 
-bool composer_down(struct composer *c) { return !composer_searching(c) && move_line(c, 1); }
+bool composer_down(struct composer *c) {
+    return !composer_searching(c) && move_line(c, 1);
+}

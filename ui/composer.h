@@ -3,7 +3,8 @@
 //
 // readline keeps its state in globals: there is one composer at a time. It reads bytes only from composer_bytes and
 // writes nothing. A long paste is one character of the private use area in readline's buffer, drawn as
-// "[pasted 120 lines]": it moves, is deleted, undone and yanked as a whole; composer_take puts the text back.
+// "[pasted 120 lines]": it moves, is deleted, undone and yanked as a whole; composer_take puts the text back. The texts
+// are kept as long as the composer, for undo and yank may bring a mark back at any time.
 #ifndef CONFAB_UI_COMPOSER_H
 #define CONFAB_UI_COMPOSER_H
 
@@ -21,20 +22,21 @@ void composer_bytes(struct composer *c, const char *bytes, size_t size); // keys
 // A function or cursor key: swallowed when nothing is bound to it (readline would insert its tail).
 void composer_sequence(struct composer *c, const char *bytes, size_t size);
 void composer_newline(struct composer *c);
-void composer_paste(struct composer *c, const char *text, size_t size);  // one edit; never sends
-// Up or down a line of what is drawn. False when there is none: the key is readline's (the history, or as inputrc says).
+void composer_paste(struct composer *c, const char *text, size_t size); // one edit; never sends
+// Up or down a line of what is drawn. False when there is none: the key is readline's (the history, or as inputrc
+// says).
 bool composer_up(struct composer *c);
 bool composer_down(struct composer *c);
-void composer_clear(struct composer *c);                // into the kill ring: readline's yank brings it back
+void composer_clear(struct composer *c); // into the kill ring: readline's yank brings it back
 void composer_set(struct composer *c, const char *text);
 
 bool composer_empty(const struct composer *c);
-bool composer_searching(const struct composer *c);      // readline asks for something (history search): Enter ends that
+bool composer_searching(const struct composer *c); // readline asks for something (history search): Enter ends that
 // The message, added to the history; the composer is empty afterwards. NULL when there is nothing but blanks, or when
 // Enter only ended a search. Valid until the next call.
 const char *composer_take(struct composer *c);
 
-int composer_lines(struct composer *c, int columns);    // lines that it needs at this width
+int composer_lines(struct composer *c, int columns); // lines that it needs at this width
 // Draws it, scrolled so that the cursor is in sight; *x, *y: where the cursor is.
 void composer_draw(struct composer *c, struct canvas *canvas, struct rect area, int *x, int *y);
 

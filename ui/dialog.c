@@ -7,7 +7,8 @@ static const struct style style_label = {.role = ROLE_ACCENT, .attributes = CELL
 static const struct style style_hint = {.role = ROLE_DIM};
 static const struct style style_text = {.role = ROLE_TEXT};
 
-void dialog_text(struct dialog *d, enum ui_command_id command, const char *label, const char *hint, const char *initial) {
+void dialog_text(struct dialog *d, enum ui_command_id command, const char *label, const char *hint,
+                 const char *initial) {
     *d = (struct dialog){.state = DIALOG_OPEN, .command = command};
     snprintf(d->label, sizeof d->label, "%s", label);
     snprintf(d->hint, sizeof d->hint, "%s", hint);
@@ -20,7 +21,9 @@ void dialog_confirm(struct dialog *d, enum ui_command_id command, const char *la
     snprintf(d->hint, sizeof d->hint, "y: yes   any other key: no");
 }
 
-void dialog_close(struct dialog *d) { d->state = DIALOG_CLOSED; }
+void dialog_close(struct dialog *d) {
+    d->state = DIALOG_CLOSED;
+}
 
 void dialog_key(struct dialog *d, const struct key *k) {
     if (k->code == KEY_MOUSE) return;
@@ -37,6 +40,15 @@ void dialog_key(struct dialog *d, const struct key *k) {
     }
 }
 
+static void draw_hint(const struct dialog *d, struct canvas *c, struct rect line) {
+    size_t size = strlen(d->hint);
+    bool whole = text_width(d->hint, size) <= line.width;
+    int width;
+    size_t fit = whole ? size : text_fit(d->hint, size, line.width - 1, &width);
+    int end = line.x + canvas_text(c, line, line.x, line.y, style_hint, d->hint, fit);
+    if (!whole) canvas_symbol(c, line, end, line.y, style_hint, "…", '.');
+}
+
 void dialog_draw(const struct dialog *d, struct canvas *c, struct rect area, int *x, int *y) {
     int column = area.x + canvas_text(c, area, area.x, area.y, style_label, d->label, strlen(d->label)) + 1;
     if (column > area.x + area.width - 8) column = area.x + area.width - 8;
@@ -44,7 +56,6 @@ void dialog_draw(const struct dialog *d, struct canvas *c, struct rect area, int
     *y = area.y;
     struct rect line = {column, area.y, area.x + area.width - column, 1};
     bool below = area.height > 1;
-    int hint = text_width(d->hint, strlen(d->hint));
     if (d->asks) {
         *x = column;
         if (!below) column += 2;
@@ -53,6 +64,8 @@ void dialog_draw(const struct dialog *d, struct canvas *c, struct rect area, int
         *x = line_edit_draw(&d->edit, c, line, style_text);
         column += text_width(d->edit.text, d->edit.size) + 3;
     }
-    if (below) canvas_text(c, area, area.x, area.y + 1, style_hint, d->hint, strlen(d->hint));
-    else if (column + hint <= area.x + area.width) canvas_text(c, area, column, area.y, style_hint, d->hint, strlen(d->hint));
+    if (below)
+        draw_hint(d, c, (struct rect){area.x, area.y + 1, area.width, 1});
+    else if (column + text_width(d->hint, strlen(d->hint)) <= area.x + area.width)
+        draw_hint(d, c, (struct rect){column, area.y, area.x + area.width - column, 1});
 }

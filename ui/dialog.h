@@ -16,10 +16,12 @@ struct dialog {
     struct line_edit edit;
 };
 
-void dialog_text(struct dialog *d, enum ui_command_id command, const char *label, const char *hint, const char *initial);
+void dialog_text(struct dialog *d, enum ui_command_id command, const char *label, const char *hint,
+                 const char *initial);
 void dialog_confirm(struct dialog *d, enum ui_command_id command, const char *label);
 void dialog_close(struct dialog *d);
-// Every key is the dialog's while it is open; afterwards its state is OPEN, ACCEPTED (edit.text is the answer) or CLOSED.
+// Every key is the dialog's while it is open; afterwards its state is OPEN, ACCEPTED (edit.text is the answer) or
+// CLOSED.
 void dialog_key(struct dialog *d, const struct key *k);
 // *x is the cursor's column.
 void dialog_draw(const struct dialog *d, struct canvas *c, struct rect area, int *x, int *y);

@@ -44,8 +44,10 @@ void flow_add(struct flow *f, struct style style, const char *text, size_t size)
             continue;
         }
         f->text[f->size++] = byte;
-        if (byte == '\n') f->column = 0;
-        else if (((unsigned char)byte & 0xc0) != 0x80) f->column++;
+        if (byte == '\n')
+            f->column = 0;
+        else if (((unsigned char)byte & 0xc0) != 0x80)
+            f->column++;
     }
     struct flow_piece *last = f->n_pieces ? &f->pieces[f->n_pieces - 1] : NULL;
     if (!last || !style_equal(last->style, style)) {
@@ -56,13 +58,29 @@ void flow_add(struct flow *f, struct style style, const char *text, size_t size)
     last->end = (uint32_t)f->size;
 }
 
-void flow_add_text(struct flow *f, struct style style, const char *text) { flow_add(f, style, text, strlen(text)); }
+void flow_add_text(struct flow *f, struct style style, const char *text) {
+    flow_add(f, style, text, strlen(text));
+}
 
 // Punctuation that looks lost at the beginning of a line in Chinese and Japanese.
 static bool closes(uint32_t code) {
     switch (code) {
-    case 0x3001: case 0x3002: case 0x300d: case 0x300f: case 0x3011: case 0x3015: case 0x30fb: case 0x30fc:
-    case 0xff01: case 0xff09: case 0xff0c: case 0xff0e: case 0xff1a: case 0xff1b: case 0xff1f: case 0x2026:
+    case 0x3001:
+    case 0x3002:
+    case 0x300d:
+    case 0x300f:
+    case 0x3011:
+    case 0x3015:
+    case 0x30fb:
+    case 0x30fc:
+    case 0xff01:
+    case 0xff09:
+    case 0xff0c:
+    case 0xff0e:
+    case 0xff1a:
+    case 0xff1b:
+    case 0xff1f:
+    case 0x2026:
         return true;
     default:
         return code < 0x80 && strchr(")]}.,;:!?", (int)code) && code;
@@ -70,7 +88,8 @@ static bool closes(uint32_t code) {
 }
 
 static bool opens(uint32_t code) {
-    return code == 0x300c || code == 0x300e || code == 0x3010 || code == 0x3014 || code == 0xff08 || code == '(' || code == '[';
+    return code == 0x300c || code == 0x300e || code == 0x3010 || code == 0x3014 || code == 0xff08 || code == '(' ||
+           code == '[';
 }
 
 struct cluster {
@@ -129,9 +148,13 @@ void lines_free(struct lines *l) {
     *l = (struct lines){0};
 }
 
-struct lines_mark lines_mark(const struct lines *l) { return (struct lines_mark){l->size, l->n_runs, l->n_rows}; }
+struct lines_mark lines_mark(const struct lines *l) {
+    return (struct lines_mark){l->size, l->n_runs, l->n_rows};
+}
 
-void lines_cut(struct lines *l, struct lines_mark mark) { l->size = mark.size, l->n_runs = mark.n_runs, l->n_rows = mark.n_rows; }
+void lines_cut(struct lines *l, struct lines_mark mark) {
+    l->size = mark.size, l->n_runs = mark.n_runs, l->n_rows = mark.n_rows;
+}
 
 void lines_row(struct lines *l) {
     l->rows = grown(l->rows, l->n_rows, 1, &l->rows_capacity, sizeof *l->rows);
@@ -168,8 +191,10 @@ static size_t piece_at(const struct flow *f, size_t at) {
     size_t low = 0, high = f->n_pieces;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (f->pieces[middle].end <= at) low = middle + 1;
-        else high = middle;
+        if (f->pieces[middle].end <= at)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }

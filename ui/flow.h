@@ -1,8 +1,8 @@
 // Flow: text on its way to being laid out, and what comes of it.
 //
-// A struct flow collects a paragraph (or a block of code) in pieces of one style each; flow_break says what of it goes on
-// the next line. A struct lines holds rows of styled runs: the laid-out form that the transcript keeps and draws. Both
-// grow and are never shrunk, so that laying out the same message again allocates nothing.
+// A struct flow collects a paragraph (or a block of code) in pieces of one style each; flow_break says what of it goes
+// on the next line. A struct lines holds rows of styled runs: the laid-out form that the transcript keeps and draws.
+// Both grow and are never shrunk, so that laying out the same message again allocates nothing.
 #ifndef CONFAB_UI_FLOW_H
 #define CONFAB_UI_FLOW_H
 
@@ -32,8 +32,9 @@ void flow_add(struct flow *f, struct style style, const char *text, size_t size)
 void flow_add_text(struct flow *f, struct style style, const char *text); // NUL-terminated
 
 // Where a line of `columns` that begins at text[at] must end, at < size: *end is set to the end of what is shown on it,
-// and the start of the next line is returned (the blanks or the newline between are swallowed). Breaks at blanks, around
-// wide characters and after hyphens; a word longer than a line is cut between grapheme clusters. Always advances.
+// and the start of the next line is returned (the blanks or the newline between are swallowed). Breaks at blanks,
+// around wide characters and after hyphens; a word longer than a line is cut between grapheme clusters. Always
+// advances.
 size_t flow_break(const char *text, size_t size, size_t at, int columns, size_t *end);
 
 // ---- rows ----

@@ -11,8 +11,9 @@
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
 
-#define HISTORY_MOST 1000             // messages kept
-#define HISTORY_FILE_LIMIT (16 << 20) // bytes
+#define HISTORY_MOST          1000        // messages kept
+#define HISTORY_FILE_LIMIT    (256 << 20) // bytes; more than twice HISTORY_MOST of the longest
+#define HISTORY_MESSAGE_LIMIT (64 << 10)  // bytes; longer ones hold pasted files, which nobody edits again
 
 static char *unescaped(const char *line, size_t size) {
     char *out = xmalloc(size + 1);
@@ -80,6 +81,7 @@ void history_load(const char *path) {
 }
 
 void history_append(const char *path, const char *message) {
+    if (strlen(message) > HISTORY_MESSAGE_LIMIT) return;
     HIST_ENTRY *last = history_length ? history_get(history_base + history_length - 1) : NULL;
     bool again = last && strcmp(last->line, message) == 0;
     if (!again) add_history(message);

@@ -3,7 +3,8 @@
 #ifndef CONFAB_UI_HISTORY_H
 #define CONFAB_UI_HISTORY_H
 
-void history_load(const char *path);                       // into readline's list; a missing file is an empty history
-void history_append(const char *path, const char *message); // to the list and the file (when path is not NULL)
+void history_load(const char *path); // into readline's list; a missing file is an empty history
+// To the list and the file (when path is not NULL); very long messages are left out.
+void history_append(const char *path, const char *message);
 
 #endif

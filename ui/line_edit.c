@@ -50,45 +50,93 @@ static size_t word_before(const struct line_edit *e) {
 void line_edit_set(struct line_edit *e, const char *text) {
     *e = (struct line_edit){0};
     insert(e, text, strlen(text));
+    e->selected = e->size > 0;
 }
 
 static bool control_key(struct line_edit *e, int letter) {
     switch (letter) {
-    case 'a': e->cursor = 0; return true;
-    case 'e': e->cursor = e->size; return true;
-    case 'b': e->cursor = cluster_before(e); return true;
-    case 'f': e->cursor = cluster_after(e); return true;
-    case 'd': erase(e, e->cursor, cluster_after(e)); return true;
-    case 'h': erase(e, cluster_before(e), e->cursor); return true;
-    case 'k': erase(e, e->cursor, e->size); return true;
-    case 'u': erase(e, 0, e->cursor); return true;
-    case 'w': erase(e, word_before(e), e->cursor); return true;
-    default: return false;
+    case 'a':
+        e->cursor = 0;
+        return true;
+    case 'e':
+        e->cursor = e->size;
+        return true;
+    case 'b':
+        e->cursor = cluster_before(e);
+        return true;
+    case 'f':
+        e->cursor = cluster_after(e);
+        return true;
+    case 'd':
+        erase(e, e->cursor, cluster_after(e));
+        return true;
+    case 'h':
+        erase(e, cluster_before(e), e->cursor);
+        return true;
+    case 'k':
+        erase(e, e->cursor, e->size);
+        return true;
+    case 'u':
+        erase(e, 0, e->cursor);
+        return true;
+    case 'w':
+        erase(e, word_before(e), e->cursor);
+        return true;
+    default:
+        return false;
     }
 }
 
+static bool replaces(const struct key *k) {
+    return k->code == KEY_TEXT || k->code == KEY_PASTE || k->code == KEY_BACKSPACE || k->code == KEY_DELETE;
+}
+
 bool line_edit_key(struct line_edit *e, const struct key *k) {
+    if (e->selected && replaces(k)) {
+        erase(e, 0, e->size);
+        e->selected = false;
+        if (k->code == KEY_BACKSPACE || k->code == KEY_DELETE) return true;
+    }
+    e->selected = false;
     switch (k->code) {
     case KEY_TEXT:
         if (k->modifiers & (KEY_ALT | KEY_CTRL)) return false;
         insert(e, k->text, k->size);
         return true;
-    case KEY_PASTE: insert(e, k->text, k->size); return true;
-    case KEY_BACKSPACE: erase(e, cluster_before(e), e->cursor); return true;
-    case KEY_DELETE: erase(e, e->cursor, cluster_after(e)); return true;
-    case KEY_LEFT: e->cursor = cluster_before(e); return true;
-    case KEY_RIGHT: e->cursor = cluster_after(e); return true;
-    case KEY_HOME: e->cursor = 0; return true;
-    case KEY_END: e->cursor = e->size; return true;
-    case KEY_CONTROL: return control_key(e, k->number);
-    default: return false;
+    case KEY_PASTE:
+        insert(e, k->text, k->size);
+        return true;
+    case KEY_BACKSPACE:
+        erase(e, cluster_before(e), e->cursor);
+        return true;
+    case KEY_DELETE:
+        erase(e, e->cursor, cluster_after(e));
+        return true;
+    case KEY_LEFT:
+        e->cursor = cluster_before(e);
+        return true;
+    case KEY_RIGHT:
+        e->cursor = cluster_after(e);
+        return true;
+    case KEY_HOME:
+        e->cursor = 0;
+        return true;
+    case KEY_END:
+        e->cursor = e->size;
+        return true;
+    case KEY_CONTROL:
+        return control_key(e, k->number);
+    default:
+        return false;
     }
 }
 
 int line_edit_draw(const struct line_edit *e, struct canvas *c, struct rect line, struct style s) {
     size_t from = 0;
     int width;
-    while (text_width(e->text + from, e->cursor - from) >= line.width && from < e->cursor) from += text_cluster(e->text + from, e->size - from, &width);
+    while (text_width(e->text + from, e->cursor - from) >= line.width && from < e->cursor)
+        from += text_cluster(e->text + from, e->size - from, &width);
+    if (e->selected) s.attributes |= CELL_REVERSE;
     canvas_text(c, line, line.x, line.y, s, e->text + from, e->size - from);
     return line.x + text_width(e->text + from, e->cursor - from);
 }

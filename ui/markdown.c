@@ -35,8 +35,10 @@ void markdown_fence_line(struct markdown_fence *open, const char *line, size_t s
         ticks |= line[i] == '`';
     }
     if (length < 3) return;
-    if (!open->length && !(c == '`' && ticks)) *open = (struct markdown_fence){c, length};
-    else if (c == open->character && length >= open->length && bare) *open = (struct markdown_fence){0};
+    if (!open->length && !(c == '`' && ticks))
+        *open = (struct markdown_fence){c, length};
+    else if (c == open->character && length >= open->length && bare)
+        *open = (struct markdown_fence){0};
 }
 
 static bool blank(const char *line, size_t size) {
@@ -57,7 +59,8 @@ static size_t chunk_end(const char *text, size_t size, size_t at, bool *complete
     while (at < size) {
         size_t end = line_end(text, size, at);
         bool empty = blank(text + at, end - at);
-        if (begun && after_blank && !open.length && !empty && text[at] != ' ' && text[at] != '\t') return *complete = true, at;
+        if (begun && after_blank && !open.length && !empty && text[at] != ' ' && text[at] != '\t')
+            return *complete = true, at;
         markdown_fence_line(&open, text + at, end - at);
         begun |= !empty;
         after_blank = empty;
@@ -95,8 +98,8 @@ static void keep_source(struct markdown *m, const char *text, size_t size) {
 }
 
 void markdown_layout(struct markdown *m, const char *text, size_t size, struct markdown_options o) {
-    bool goes_on = m->width == o.width && m->ascii == o.ascii && size >= m->source_size
-                   && (m->source_size == 0 || memcmp(m->source, text, m->source_size) == 0);
+    bool goes_on = m->width == o.width && m->ascii == o.ascii && size >= m->source_size &&
+                   (m->source_size == 0 || memcmp(m->source, text, m->source_size) == 0);
     if (!goes_on) reset(m, o);
     lines_cut(&m->lines, m->final);
     if (o.streaming) {

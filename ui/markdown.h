@@ -16,7 +16,7 @@ struct markdown {
     size_t source_size, source_capacity;
     int width;
     bool ascii;
-    unsigned ordered_next;   // an ordered list that ended the last final chunk goes on with this number; 0: none
+    unsigned ordered_next; // an ordered list that ended the last final chunk goes on with this number; 0: none
     char ordered_delimiter;
     unsigned long chunks_laid_out; // ever; tests check by it that streaming is cheap
 };

@@ -12,13 +12,13 @@
 #include "ui/markdown_table.h"
 
 #define MAX_CONTAINERS 32 // deeper ones add no more indentation
-#define LEAST_COLUMNS 6  // what containers leave for the text
-#define MAX_COLUMNS 64    // a table with more is shown as it was written
+#define LEAST_COLUMNS  6  // what containers leave for the text
+#define MAX_COLUMNS    64 // a table with more is shown as it was written
 
 struct container {
-    bool item;            // of a list; else a quotation
-    bool fresh;           // no row has shown its marker yet
-    bool tight, ordered;  // of its list
+    bool item;           // of a list; else a quotation
+    bool fresh;          // no row has shown its marker yet
+    bool tight, ordered; // of its list
     char marker[16];
     int columns;
 };
@@ -39,22 +39,28 @@ struct block {
     struct style base; // of the leaf block's text
     int strong, emphasis, strike, code, link, image;
     size_t link_start;
-    bool gap;          // a blank row is due before the next block
+    bool gap; // a blank row is due before the next block
     unsigned heading;
     struct flow label; // of a fence: the language and what else stands there
     struct table table;
-    bool gave_up;      // the chunk cannot be shown as what it is
+    bool gave_up; // the chunk cannot be shown as what it is
 };
 
 static const struct style style_dim = {.role = ROLE_DIM, .ground = ROLE_GROUND};
 
-static int kept(int n) { return n < MAX_CONTAINERS ? n : MAX_CONTAINERS; }
+static int kept(int n) {
+    return n < MAX_CONTAINERS ? n : MAX_CONTAINERS;
+}
 
-static struct list *innermost(struct block *b) { return b->n_lists ? &b->lists[kept(b->n_lists) - 1] : NULL; }
+static struct list *innermost(struct block *b) {
+    return b->n_lists ? &b->lists[kept(b->n_lists) - 1] : NULL;
+}
 
 // ---- rows and their prefixes ----
 
-static bool fits(const struct block *b, int column, int columns) { return column + columns + LEAST_COLUMNS <= b->markdown->width; }
+static bool fits(const struct block *b, int column, int columns) {
+    return column + columns + LEAST_COLUMNS <= b->markdown->width;
+}
 
 // Begins a row and draws what stands before its text; returns the column of the text.
 static int begin_row(struct block *b) {
@@ -64,8 +70,11 @@ static int begin_row(struct block *b) {
     for (int i = 0; i < kept(b->n_containers); i++) {
         struct container *c = &b->containers[i];
         if (!fits(b, column, c->columns)) continue;
-        if (!c->item) lines_repeat(l, column, (struct style){.role = ROLE_QUOTE, .ground = ROLE_GROUND}, b->markdown->ascii ? "|" : "▎", 1);
-        else if (c->fresh) lines_run(l, column, style_dim, c->marker, strlen(c->marker));
+        if (!c->item)
+            lines_repeat(l, column, (struct style){.role = ROLE_QUOTE, .ground = ROLE_GROUND},
+                         b->markdown->ascii ? "|" : "▎", 1);
+        else if (c->fresh)
+            lines_run(l, column, style_dim, c->marker, strlen(c->marker));
         c->fresh = false;
         column += c->columns;
     }
@@ -169,7 +178,8 @@ static bool end_table(struct block *b) {
             more = table_row(&b->table, &layout, &b->flow, row, &b->markdown->lines, column, b->markdown->ascii);
         }
         bool last = row + 1 == b->table.n_rows;
-        if (row == 0 || (layout.wrapped && !last)) table_rule(&layout, &b->markdown->lines, begin_row(b), b->markdown->ascii);
+        if (row == 0 || (layout.wrapped && !last))
+            table_rule(&layout, &b->markdown->lines, begin_row(b), b->markdown->ascii);
     }
     end_leaf(b);
     return true;
@@ -212,7 +222,10 @@ static void begin_list(struct block *b, struct list list) {
 static void begin_ordered(struct block *b, const MD_BLOCK_OL_DETAIL *d) {
     struct markdown *m = b->markdown;
     bool goes_on = b->n_containers == 0 && m->ordered_next && m->ordered_delimiter == d->mark_delimiter;
-    begin_list(b, (struct list){.ordered = true, .tight = d->is_tight, .next = goes_on ? m->ordered_next : d->start, .delimiter = d->mark_delimiter});
+    begin_list(b, (struct list){.ordered = true,
+                                .tight = d->is_tight,
+                                .next = goes_on ? m->ordered_next : d->start,
+                                .delimiter = d->mark_delimiter});
 }
 
 static void end_list(struct block *b) {
@@ -269,23 +282,36 @@ static int enter_block(MD_BLOCKTYPE type, void *detail, void *user) {
         push_container(b, (struct container){.columns = 2});
         b->base = text_style(b);
         break;
-    case MD_BLOCK_UL: begin_list(b, (struct list){.tight = ((MD_BLOCK_UL_DETAIL *)detail)->is_tight}); break;
-    case MD_BLOCK_OL: begin_ordered(b, detail); break;
-    case MD_BLOCK_LI: begin_item(b, detail); break;
+    case MD_BLOCK_UL:
+        begin_list(b, (struct list){.tight = ((MD_BLOCK_UL_DETAIL *)detail)->is_tight});
+        break;
+    case MD_BLOCK_OL:
+        begin_ordered(b, detail);
+        break;
+    case MD_BLOCK_LI:
+        begin_item(b, detail);
+        break;
     case MD_BLOCK_H:
         b->heading = ((MD_BLOCK_H_DETAIL *)detail)->level;
-        b->base = (struct style){.role = ROLE_HEADING, .ground = ROLE_GROUND, .attributes = b->heading > 2 ? CELL_BOLD | CELL_ITALIC : CELL_BOLD};
+        b->base = (struct style){.role = ROLE_HEADING,
+                                 .ground = ROLE_GROUND,
+                                 .attributes = b->heading > 2 ? CELL_BOLD | CELL_ITALIC : CELL_BOLD};
         break;
-    case MD_BLOCK_CODE: begin_code(b, detail); break;
+    case MD_BLOCK_CODE:
+        begin_code(b, detail);
+        break;
     case MD_BLOCK_TABLE:
         if (((MD_BLOCK_TABLE_DETAIL *)detail)->col_count > MAX_COLUMNS) return b->gave_up = true;
         table_clear(&b->table);
         break;
-    case MD_BLOCK_TR: table_begin_row(&b->table); break;
+    case MD_BLOCK_TR:
+        table_begin_row(&b->table);
+        break;
     case MD_BLOCK_TH:
         b->base = (struct style){.role = ROLE_STRONG, .ground = ROLE_GROUND, .attributes = CELL_BOLD};
         break;
-    default: break;
+    default:
+        break;
     }
     return 0;
 }
@@ -301,31 +327,53 @@ static int leave_block(MD_BLOCKTYPE type, void *detail, void *user) {
         b->n_containers--;
         end_leaf(b);
         break;
-    case MD_BLOCK_UL: case MD_BLOCK_OL: end_list(b); break;
-    case MD_BLOCK_LI: end_item(b); break;
+    case MD_BLOCK_UL:
+    case MD_BLOCK_OL:
+        end_list(b);
+        break;
+    case MD_BLOCK_LI:
+        end_item(b);
+        break;
     case MD_BLOCK_HR:
         close_gap(b);
         rule(b, text_columns(b), ROLE_BORDER);
         end_leaf(b);
         break;
-    case MD_BLOCK_H: end_heading(b); break;
-    case MD_BLOCK_CODE: end_code(b); break;
-    case MD_BLOCK_P: wrap_flow(b); break;
-    case MD_BLOCK_TH: case MD_BLOCK_TD: table_end_cell(&b->table, b->flow.size, alignment(detail)); break;
-    case MD_BLOCK_TABLE: return b->gave_up = !end_table(b);
-    default: break;
+    case MD_BLOCK_H:
+        end_heading(b);
+        break;
+    case MD_BLOCK_CODE:
+        end_code(b);
+        break;
+    case MD_BLOCK_P:
+        wrap_flow(b);
+        break;
+    case MD_BLOCK_TH:
+    case MD_BLOCK_TD:
+        table_end_cell(&b->table, b->flow.size, alignment(detail));
+        break;
+    case MD_BLOCK_TABLE:
+        return b->gave_up = !end_table(b);
+    default:
+        break;
     }
     return 0;
 }
 
 static int *span_depth(struct block *b, MD_SPANTYPE type) {
     switch (type) {
-    case MD_SPAN_EM: return &b->emphasis;
-    case MD_SPAN_STRONG: return &b->strong;
-    case MD_SPAN_DEL: return &b->strike;
-    case MD_SPAN_CODE: return &b->code;
-    case MD_SPAN_A: return &b->link;
-    default: return &b->image;
+    case MD_SPAN_EM:
+        return &b->emphasis;
+    case MD_SPAN_STRONG:
+        return &b->strong;
+    case MD_SPAN_DEL:
+        return &b->strike;
+    case MD_SPAN_CODE:
+        return &b->code;
+    case MD_SPAN_A:
+        return &b->link;
+    default:
+        return &b->image;
     }
 }
 
@@ -341,8 +389,8 @@ static int enter_span(MD_SPANTYPE type, void *detail, void *user) {
 static void add_address(struct block *b, const MD_ATTRIBUTE *address) {
     size_t shown = b->flow.size - b->link_start;
     if (address->size == 0) return;
-    bool same = shown && shown <= address->size && address->size - shown <= 8
-                && memcmp(b->flow.text + b->link_start, address->text + address->size - shown, shown) == 0;
+    bool same = shown && shown <= address->size && address->size - shown <= 8 &&
+                memcmp(b->flow.text + b->link_start, address->text + address->size - shown, shown) == 0;
     if (same) return;
     struct style style = {.role = ROLE_DIM, .ground = ROLE_GROUND};
     flow_add_text(&b->flow, style, shown ? " (" : "(");
@@ -359,9 +407,13 @@ static int leave_span(MD_SPANTYPE type, void *detail, void *user) {
 }
 
 static void add_entity(struct block *b, const char *text, size_t size) {
-    static const struct { const char *name; uint32_t code; } named[] = {
-        {"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}, {"&nbsp;", 0xa0},
-        {"&mdash;", 0x2014}, {"&ndash;", 0x2013}, {"&hellip;", 0x2026}, {"&copy;", 0xa9}, {"&times;", 0xd7},
+    static const struct {
+        const char *name;
+        uint32_t code;
+    } named[] = {
+        {"&amp;", '&'},       {"&lt;", '<'},    {"&gt;", '>'},       {"&quot;", '"'},
+        {"&apos;", '\''},     {"&nbsp;", 0xa0}, {"&mdash;", 0x2014}, {"&ndash;", 0x2013},
+        {"&hellip;", 0x2026}, {"&copy;", 0xa9}, {"&times;", 0xd7},
     };
     char bytes[4];
     uint32_t code = 0;
@@ -372,17 +424,28 @@ static void add_entity(struct block *b, const char *text, size_t size) {
         code = (uint32_t)strtoul(text + (hexadecimal ? 3 : 2), NULL, hexadecimal ? 16 : 10);
         if (code == 0) code = UTF8_REPLACEMENT;
     }
-    if (code) flow_add(&b->flow, current_style(b), bytes, utf8_encode(code, bytes));
-    else flow_add(&b->flow, current_style(b), text, size);
+    if (code)
+        flow_add(&b->flow, current_style(b), bytes, utf8_encode(code, bytes));
+    else
+        flow_add(&b->flow, current_style(b), text, size);
 }
 
 static int add_text(MD_TEXTTYPE type, const MD_CHAR *text, MD_SIZE size, void *user) {
     struct block *b = user;
     switch (type) {
-    case MD_TEXT_NULLCHAR: flow_add_text(&b->flow, current_style(b), "\xef\xbf\xbd"); break;
-    case MD_TEXT_BR: case MD_TEXT_SOFTBR: flow_add_text(&b->flow, current_style(b), "\n"); break; // models mean their lines
-    case MD_TEXT_ENTITY: add_entity(b, text, size); break;
-    default: flow_add(&b->flow, current_style(b), text, size); break;
+    case MD_TEXT_NULLCHAR:
+        flow_add_text(&b->flow, current_style(b), "\xef\xbf\xbd");
+        break;
+    case MD_TEXT_BR:
+    case MD_TEXT_SOFTBR:
+        flow_add_text(&b->flow, current_style(b), "\n");
+        break; // models mean their lines
+    case MD_TEXT_ENTITY:
+        add_entity(b, text, size);
+        break;
+    default:
+        flow_add(&b->flow, current_style(b), text, size);
+        break;
     }
     return 0;
 }
@@ -399,9 +462,13 @@ static void plain(struct block *b, const char *text, size_t size) {
 
 void markdown_block(struct markdown *m, const char *text, size_t size) {
     static const MD_PARSER parser = {
-        .flags = MD_FLAG_TABLES | MD_FLAG_STRIKETHROUGH | MD_FLAG_TASKLISTS | MD_FLAG_PERMISSIVEURLAUTOLINKS | MD_FLAG_NOHTML,
-        .enter_block = enter_block, .leave_block = leave_block,
-        .enter_span = enter_span, .leave_span = leave_span, .text = add_text,
+        .flags = MD_FLAG_TABLES | MD_FLAG_STRIKETHROUGH | MD_FLAG_TASKLISTS | MD_FLAG_PERMISSIVEURLAUTOLINKS |
+                 MD_FLAG_NOHTML,
+        .enter_block = enter_block,
+        .leave_block = leave_block,
+        .enter_span = enter_span,
+        .leave_span = leave_span,
+        .text = add_text,
     };
     struct lines_mark start = lines_mark(&m->lines);
     struct block b = {.markdown = m, .gap = start.n_rows > 0};

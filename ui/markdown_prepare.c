@@ -1,5 +1,5 @@
-// What md4c is given instead of a chunk of the source, so that nothing vanishes: link definitions are made text, and tables
-// get as many columns as their longest row has cells.
+// What md4c is given instead of a chunk of the source, so that nothing vanishes: link definitions are made text, and
+// tables get as many columns as their longest row has cells.
 #include <string.h>
 
 #include "ui/markdown.h"
@@ -8,7 +8,9 @@
 
 static const struct style no_style = {0};
 
-static void add(struct flow *out, const char *text, size_t size) { flow_add(out, no_style, text, size); }
+static void add(struct flow *out, const char *text, size_t size) {
+    flow_add(out, no_style, text, size);
+}
 
 struct line {
     const char *text;
@@ -61,8 +63,10 @@ static int cells(struct line l) {
     end -= end > start && l.text[end - 1] == '|';
     int n = 1;
     for (size_t i = start; i < end && n < MAX_CELLS; i++) {
-        if (l.text[i] == '\\') i++;
-        else n += l.text[i] == '|';
+        if (l.text[i] == '\\')
+            i++;
+        else
+            n += l.text[i] == '|';
     }
     return n;
 }
@@ -84,8 +88,8 @@ static void add_cells(struct flow *out, struct line l, int n, const char *cell) 
     for (; n > 0; n--) add(out, cell, strlen(cell));
 }
 
-// The heading of a table and the delimiter below it, which md4c knows only with three dashes a column; returns where the
-// rows begin.
+// The heading of a table and the delimiter below it, which md4c knows only with three dashes a column; returns where
+// the rows begin.
 static size_t add_table_head(struct flow *out, struct line heading, struct line dashes, const char *text, size_t size) {
     int columns = cells(heading), dashed = cells(dashes);
     if (dashed > columns) columns = dashed;
@@ -99,7 +103,8 @@ static size_t add_table_head(struct flow *out, struct line heading, struct line 
     add_line(out, heading);
     add_cells(out, heading, columns - cells(heading), " |");
     add(out, "\n", 1);
-    for (size_t i = 0; i < dashes.size; i++) add(out, dashes.text[i] == '-' ? "---" : dashes.text + i, dashes.text[i] == '-' ? 3 : 1);
+    for (size_t i = 0; i < dashes.size; i++)
+        add(out, dashes.text[i] == '-' ? "---" : dashes.text + i, dashes.text[i] == '-' ? 3 : 1);
     add_cells(out, dashes, columns - dashed, "---|");
     add(out, "\n", 1);
     return dashes.next;
@@ -119,8 +124,10 @@ void markdown_prepare(struct flow *out, const char *text, size_t size) {
             in_table = true;
             continue;
         }
-        if (fence.length) add(out, l.text, l.size);
-        else add_line(out, l);
+        if (fence.length)
+            add(out, l.text, l.size);
+        else
+            add_line(out, l);
         add(out, "\n", 1); // also at the very end: without it md4c 0.4.8 reads past it (in "[a](b")
         at = l.next;
     }

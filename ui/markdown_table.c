@@ -13,7 +13,9 @@ void table_free(struct table *t) {
     *t = (struct table){0};
 }
 
-void table_clear(struct table *t) { t->n_cells = t->n_rows = t->flow_size = 0; }
+void table_clear(struct table *t) {
+    t->n_cells = t->n_rows = t->flow_size = 0;
+}
 
 void table_begin_row(struct table *t) {
     if (t->n_rows == t->rows_capacity) {
@@ -62,8 +64,10 @@ static int fair_share(const int *wanted, int n, int room) {
     while (low < high) {
         int middle = (low + high + 1) / 2, sum = 0;
         for (int i = 0; i < n; i++) sum += wanted[i] < middle ? wanted[i] : middle;
-        if (sum <= room) low = middle;
-        else high = middle - 1;
+        if (sum <= room)
+            low = middle;
+        else
+            high = middle - 1;
     }
     return low;
 }
@@ -107,7 +111,8 @@ bool table_measure(const struct table *t, const struct flow *f, int columns, str
     return true;
 }
 
-bool table_row(struct table *t, const struct table_layout *y, const struct flow *f, size_t row, struct lines *l, int column, bool ascii) {
+bool table_row(struct table *t, const struct table_layout *y, const struct flow *f, size_t row, struct lines *l,
+               int column, bool ascii) {
     bool more = false;
     size_t n = row_cells(t, row);
     for (int i = 0; i < y->n_columns; i++) {

@@ -19,9 +19,9 @@ struct table_cell {
 struct table {
     struct table_cell *cells; // row by row
     size_t n_cells, capacity;
-    size_t *rows;             // the first cell of each row
+    size_t *rows; // the first cell of each row
     size_t n_rows, rows_capacity;
-    size_t flow_size;         // where the next cell begins
+    size_t flow_size; // where the next cell begins
 };
 
 struct table_layout {
@@ -37,7 +37,8 @@ void table_end_cell(struct table *t, size_t flow_size, enum table_align align);
 // False when there are too many columns for the width to show anything useful.
 bool table_measure(const struct table *t, const struct flow *f, int columns, struct table_layout *y);
 // Adds the next line of a table's row to the last row of `lines`; false when that was its last.
-bool table_row(struct table *t, const struct table_layout *y, const struct flow *f, size_t row, struct lines *l, int column, bool ascii);
+bool table_row(struct table *t, const struct table_layout *y, const struct flow *f, size_t row, struct lines *l,
+               int column, bool ascii);
 void table_rule(const struct table_layout *y, struct lines *l, int column, bool ascii);
 
 #endif

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #define HELP_COLUMNS 76
-#define HELP_GROUPS 8
-#define NAME_BELOW 36 // columns: where the help would be cut the name says more
+#define HELP_GROUPS  8
+#define NAME_BELOW   36 // columns: where the help would be cut the name says more
 
-void overlay_open(struct overlay *o, enum overlay_kind kind) { *o = (struct overlay){.kind = kind}; }
+void overlay_open(struct overlay *o, enum overlay_kind kind) {
+    *o = (struct overlay){.kind = kind};
+}
 
 // ---- what is listed ----
 
@@ -20,7 +22,8 @@ struct overlay_row {
 // Whether each word of the filter occurs in the command's name or help.
 static bool matches(const char *filter, int command) {
     char text[256];
-    int n = snprintf(text, sizeof text, "%s %s %s", ui_commands[command].name, ui_commands[command].group, ui_commands[command].help);
+    int n = snprintf(text, sizeof text, "%s %s %s", ui_commands[command].name, ui_commands[command].group,
+                     ui_commands[command].help);
     for (int i = 0; i < n && text[i]; i++) text[i] = (char)tolower((unsigned char)text[i]);
     while (*filter) {
         char word[LINE_EDIT_BYTES];
@@ -56,7 +59,8 @@ static int list_rows(const struct overlay *o, struct overlay_row rows[MOST_ROWS]
     if (o->kind == OVERLAY_HELP) return help_rows(rows);
     int n = 0;
     for (int c = 0; c < COMMAND_COUNT; c++)
-        if (c != COMMAND_PALETTE && c != COMMAND_SEND && matches(o->filter.text, c)) rows[n++] = (struct overlay_row){c, ui_commands[c].group};
+        if (c != COMMAND_PALETTE && c != COMMAND_SEND && matches(o->filter.text, c))
+            rows[n++] = (struct overlay_row){c, ui_commands[c].group};
     return n;
 }
 
@@ -80,21 +84,31 @@ void overlay_scroll(struct overlay *o, int rows) {
 static int moved_rows(const struct overlay *o, const struct key *k) {
     int page = o->height > 1 ? o->height - 1 : 1;
     switch (k->code) {
-    case KEY_UP: return -1;
-    case KEY_DOWN: return 1;
-    case KEY_PAGE_UP: return -page;
-    case KEY_PAGE_DOWN: return page;
-    case KEY_HOME: return o->kind == OVERLAY_HELP ? -MOST_ROWS : 0;
-    case KEY_END: return o->kind == OVERLAY_HELP ? MOST_ROWS : 0;
-    case KEY_CONTROL: return k->number == 'n' ? 1 : k->number == 'p' ? -1 : 0;
-    default: return 0;
+    case KEY_UP:
+        return -1;
+    case KEY_DOWN:
+        return 1;
+    case KEY_PAGE_UP:
+        return -page;
+    case KEY_PAGE_DOWN:
+        return page;
+    case KEY_HOME:
+        return o->kind == OVERLAY_HELP ? -MOST_ROWS : 0;
+    case KEY_END:
+        return o->kind == OVERLAY_HELP ? MOST_ROWS : 0;
+    case KEY_CONTROL:
+        return k->number == 'n' ? 1 : k->number == 'p' ? -1 : 0;
+    default:
+        return 0;
     }
 }
 
 int overlay_key(struct overlay *o, const struct key *k) {
     int rows = moved_rows(o, k), command = -1;
     bool leaves = k->code == KEY_ESCAPE || (k->code == KEY_CONTROL && (k->number == 'c' || k->number == 'g'));
-    if (o->kind == OVERLAY_HELP) leaves |= k->code == KEY_ENTER || (k->code == KEY_TEXT && k->size == 1 && (k->text[0] == 'q' || k->text[0] == ' '));
+    if (o->kind == OVERLAY_HELP)
+        leaves |=
+            k->code == KEY_ENTER || (k->code == KEY_TEXT && k->size == 1 && (k->text[0] == 'q' || k->text[0] == ' '));
     if (rows) {
         overlay_scroll(o, rows);
     } else if (leaves) {
@@ -116,10 +130,12 @@ static struct rect centred(const struct canvas *c, int width, int height) {
     return (struct rect){(c->width - width) / 2, (c->height - height) / 3, width, height};
 }
 
-static void draw_row(struct view_frame *f, struct rect line, const struct overlay_row *row, int key_columns, bool chosen) {
+static void draw_row(struct view_frame *f, struct rect line, const struct overlay_row *row, int key_columns,
+                     bool chosen) {
     struct style help = view_style(ROLE_TEXT), key = view_style(ROLE_ACCENT);
     if (row->command < 0) {
-        if (row->group) canvas_text(f->canvas, line, line.x, line.y, view_bold(ROLE_HEADING), row->group, strlen(row->group));
+        if (row->group)
+            canvas_text(f->canvas, line, line.x, line.y, view_bold(ROLE_HEADING), row->group, strlen(row->group));
         return;
     }
     const struct ui_command_info *c = &ui_commands[row->command];
@@ -145,7 +161,8 @@ static int key_columns(void) {
     return widest + 2;
 }
 
-static void draw_list(struct overlay *o, struct view_frame *f, struct rect area, const struct overlay_row *rows, int n, struct rect box) {
+static void draw_list(struct overlay *o, struct view_frame *f, struct rect area, const struct overlay_row *rows, int n,
+                      struct rect box) {
     int keys = key_columns();
     o->height = area.height;
     int most = n > area.height ? n - area.height : 0;
@@ -162,7 +179,8 @@ static void draw_list(struct overlay *o, struct view_frame *f, struct rect area,
     }
     int right = box.x + box.width - 2;
     if (o->scroll > 0) canvas_symbol(f->canvas, box, right, box.y, view_style(ROLE_ACCENT), "▲", '^');
-    if (o->scroll < most) canvas_symbol(f->canvas, box, right, box.y + box.height - 1, view_style(ROLE_ACCENT), "▼", 'v');
+    if (o->scroll < most)
+        canvas_symbol(f->canvas, box, right, box.y + box.height - 1, view_style(ROLE_ACCENT), "▼", 'v');
 }
 
 void overlay_draw(struct overlay *o, struct view_frame *f, int *cursor_x, int *cursor_y) {
@@ -176,17 +194,20 @@ void overlay_draw(struct overlay *o, struct view_frame *f, int *cursor_x, int *c
     struct rect box = centred(f->canvas, HELP_COLUMNS, height < most ? height : most);
     canvas_fill(f->canvas, box, view_style(ROLE_TEXT), ' ');
     f->n_hits = 0; // what lies below cannot be clicked
-    canvas_box(f->canvas, box, 0, palette ? "commands" : "help", palette ? "Enter runs, Esc closes" : "Esc closes, Shift+mouse selects text", ROLE_BORDER_ACTIVE);
+    canvas_box(f->canvas, box, 0, palette ? "commands" : "help",
+               palette ? "Enter runs, Esc closes" : "Esc closes, Shift+mouse selects text", ROLE_BORDER_ACTIVE);
     struct rect in = rect_inside(box);
     if (in.width > 20) in.x++, in.width -= 2;
     if (palette && in.height > 0) {
         struct rect line = {in.x + 2, in.y, in.width - 2, 1};
         canvas_symbol(f->canvas, in, in.x, in.y, view_style(ROLE_ACCENT), "›", '>');
         *cursor_x = line_edit_draw(&o->filter, f->canvas, line, view_style(ROLE_STRONG)), *cursor_y = in.y;
-        if (!o->filter.size) canvas_text(f->canvas, line, line.x, line.y, view_style(ROLE_DIM), "type to find a command", 22);
+        if (!o->filter.size)
+            canvas_text(f->canvas, line, line.x, line.y, view_style(ROLE_DIM), "type to find a command", 22);
         if (n == 0) canvas_text(f->canvas, in, in.x + 2, in.y + 1, view_style(ROLE_DIM), "no command is called so", 23);
     } else {
         *cursor_x = *cursor_y = -1;
     }
-    draw_list(o, f, (struct rect){in.x, in.y + head, in.width, in.height - head > 0 ? in.height - head : 0}, rows, n, box);
+    draw_list(o, f, (struct rect){in.x, in.y + head, in.width, in.height - head > 0 ? in.height - head : 0}, rows, n,
+              box);
 }

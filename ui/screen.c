@@ -10,10 +10,10 @@
 #include "ui/clipboard.h"
 #include "ui/screen_state.h"
 
-#define NOTICE_SECONDS 5      // that it is shown in full
-#define NOTICE_BAD_SECONDS 12
+#define NOTICE_SECONDS        5 // that it is shown in full
+#define NOTICE_BAD_SECONDS    12
 #define NOTICE_FADING_SECONDS 1
-#define PAD_WIDTH 24          // panes at least so wide have a blank column at either side
+#define PAD_WIDTH             24 // panes at least so wide have a blank column at either side
 
 #define BOXES_ALL (1u << BOX_CHATS | 1u << BOX_THROUGHPUT | 1u << BOX_KV | 1u << BOX_LATENCY)
 
@@ -34,7 +34,6 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
     s->boxes = o->boxes ? o->boxes & BOXES_ALL : BOXES_ALL;
     s->composer = composer_open(o->history_path);
     s->transcript = transcript_open();
-    s->stale = true;
     bind_keys(s);
     canvas_open(&s->canvas, 0, 0);
     if (!theme_load(&s->theme, o->theme ? o->theme : THEME_DEFAULT, &theme)) screen_say(s, true, "%s", theme.text);
@@ -50,37 +49,42 @@ void screen_close(struct screen *s) {
     free(s);
 }
 
-bool screen_ended(const struct screen *s) { return terminal_ended(s->terminal); }
+bool screen_ended(const struct screen *s) {
+    return terminal_ended(s->terminal);
+}
 
 void screen_resized(struct screen *s) {
     terminal_forget(s->terminal);
-    s->stale = true;
 }
 
 void screen_suspend(struct screen *s) {
     terminal_suspend(s->terminal);
-    s->stale = true;
 }
 
 void screen_set_composer(struct screen *s, const char *text) {
     composer_set(s->composer, text);
-    s->stale = true;
 }
 
-const char *screen_theme(const struct screen *s) { return s->theme.name; }
-uint32_t screen_boxes(const struct screen *s) { return s->boxes; }
-bool screen_ascii(const struct screen *s) { return s->ascii; }
+const char *screen_theme(const struct screen *s) {
+    return s->theme.name;
+}
+uint32_t screen_boxes(const struct screen *s) {
+    return s->boxes;
+}
+bool screen_ascii(const struct screen *s) {
+    return s->ascii;
+}
 
-bool screen_copy(struct screen *s, const char *text, size_t size, char how[128]) { return clipboard_copy(s->terminal, text, size, how); }
+bool screen_copy(struct screen *s, const char *text, size_t size, char how[128]) {
+    return clipboard_copy(s->terminal, text, size, how);
+}
 
 // ---- the line about what just happened ----
 
 static void set_notice(struct screen *s, bool bad, const char *text) {
     snprintf(s->notice.text, sizeof s->notice.text, "%s", text);
     s->notice.bad = bad;
-    s->notice.shown = true;
     s->notice.since = clock_ns();
-    s->stale = true;
 }
 
 void screen_say(struct screen *s, bool bad, const char *format, ...) {
@@ -101,25 +105,27 @@ static void take_status(struct screen *s, const struct screen_view *v) {
     if (text[0]) set_notice(s, v->status_bad, text);
 }
 
-// Milliseconds until the notice changes; −1: it will not.
-static int notice_left(const struct screen *s, bool *fading) {
-    uint64_t age = (clock_ns() - s->notice.since) / 1000000, full = (s->notice.bad ? NOTICE_BAD_SECONDS : NOTICE_SECONDS) * 1000;
-    *fading = age >= full;
-    if (!s->notice.shown || age >= full + NOTICE_FADING_SECONDS * 1000) return -1;
-    return (int)(*fading ? full + NOTICE_FADING_SECONDS * 1000 - age : full - age);
+// *left: milliseconds until the next phase; −1: there is none.
+static enum notice_phase notice_phase(const struct screen *s, int *left) {
+    uint64_t full = (s->notice.bad ? NOTICE_BAD_SECONDS : NOTICE_SECONDS) * 1000;
+    uint64_t gone = full + NOTICE_FADING_SECONDS * 1000, age = (clock_ns() - s->notice.since) / 1000000;
+    *left = -1;
+    if (!s->notice.since || age >= gone) return NOTICE_GONE;
+    *left = (int)(age < full ? full - age : gone - age);
+    return age < full ? NOTICE_FULL : NOTICE_FADING;
 }
 
 static struct view_status current_status(struct screen *s) {
-    bool fading;
-    if (notice_left(s, &fading) < 0) s->notice.shown = false;
-    if (!s->notice.shown) return (struct view_status){0};
-    return (struct view_status){.text = s->notice.text, .bad = s->notice.bad, .fading = fading};
+    int left;
+    s->notice.drawn = notice_phase(s, &left);
+    if (s->notice.drawn == NOTICE_GONE) return (struct view_status){0};
+    return (struct view_status){
+        .text = s->notice.text, .bad = s->notice.bad, .fading = s->notice.drawn == NOTICE_FADING};
 }
 
 int screen_timeout(const struct screen *s) {
-    bool fading;
-    int key = terminal_timeout(s->terminal), notice = s->notice.shown ? notice_left(s, &fading) : -1;
-    if (s->stale || (s->notice.shown && notice < 0)) return 0;
+    int notice, key = terminal_timeout(s->terminal);
+    if (notice_phase(s, &notice) != s->notice.drawn) return 0;
     if (key < 0 || notice < 0) return key < 0 ? notice : key;
     return key < notice ? key : notice;
 }
@@ -150,15 +156,19 @@ static void follow_current(struct screen *s, const struct screen_view *v) {
     if (s->chats_scroll < v->current - rows + 1) s->chats_scroll = v->current - rows + 1;
 }
 
-static bool bordered(const struct layout *l) { return l->transcript.x > l->boxes[BOX_CHAT].x; }
+static bool bordered(const struct layout *l) {
+    return l->transcript.x > l->boxes[BOX_CHAT].x;
+}
 
 // Figures in words on the rule where their boxes are not on the screen; returns the columns used at the right.
 static int draw_figures_in_words(struct screen *s, struct rect rule) {
     const struct engine_figures *g = s->frame.view->figures;
     char rate[VIEW_NUMBER], speed[2 * VIEW_NUMBER] = "", pages[VIEW_NUMBER] = "", text[6 * VIEW_NUMBER];
     if (!g) return 0;
-    if (!s->layout.boxes[BOX_THROUGHPUT].width && g->decode_now > 0) snprintf(speed, sizeof speed, "%s tok/s", view_rate((double)g->decode_now, rate));
-    if (!s->layout.boxes[BOX_KV].width && g->n_pages > 0) snprintf(pages, sizeof pages, "kv %d%%", (int)(100LL * g->pages_used / g->n_pages));
+    if (!s->layout.boxes[BOX_THROUGHPUT].width && g->decode_now > 0)
+        snprintf(speed, sizeof speed, "%s tok/s", view_rate((double)g->decode_now, rate));
+    if (!s->layout.boxes[BOX_KV].width && g->n_pages > 0)
+        snprintf(pages, sizeof pages, "kv %d%%", (int)(100LL * g->pages_used / g->n_pages));
     if (!speed[0] && !pages[0]) return 0;
     const char *between = !speed[0] || !pages[0] ? "" : s->ascii ? ", " : " · ";
     snprintf(text, sizeof text, " %s%s%s ", speed, between, pages);
@@ -205,13 +215,17 @@ static void draw_chat(struct screen *s, const struct screen_view *v, int *x, int
     }
     draw_rule(s, transcript_draw(s->transcript, &s->frame, padded(s->layout.transcript)));
     struct rect composer = padded(s->layout.composer);
-    if (s->dialog.state == DIALOG_OPEN) dialog_draw(&s->dialog, &s->canvas, composer, x, y);
-    else composer_draw(s->composer, &s->canvas, composer, x, y);
+    if (s->dialog.state == DIALOG_OPEN)
+        dialog_draw(&s->dialog, &s->canvas, composer, x, y);
+    else
+        composer_draw(s->composer, &s->canvas, composer, x, y);
 }
 
 static void draw_boxes(struct screen *s) {
     static void (*const panes[BOX_COUNT])(struct view_frame *, struct rect) = {
-        [BOX_THROUGHPUT] = view_throughput, [BOX_KV] = view_kv, [BOX_LATENCY] = view_latency,
+        [BOX_THROUGHPUT] = view_throughput,
+        [BOX_KV] = view_kv,
+        [BOX_LATENCY] = view_latency,
     };
     if (s->layout.boxes[BOX_CHATS].width) view_chats(&s->frame, s->layout.boxes[BOX_CHATS], &s->chats_scroll);
     for (int b = 0; b < BOX_COUNT; b++)
@@ -235,8 +249,10 @@ static void make_layout(struct screen *s, int width, int height) {
 void screen_draw(struct screen *s, const struct screen_view *v) {
     int width, height, x = -1, y = -1;
     terminal_size(s->terminal, &width, &height);
-    if (width != s->canvas.width || height != s->canvas.height) canvas_resize(&s->canvas, width, height);
-    else canvas_clear(&s->canvas);
+    if (width != s->canvas.width || height != s->canvas.height)
+        canvas_resize(&s->canvas, width, height);
+    else
+        canvas_clear(&s->canvas);
     s->canvas.ascii = s->ascii;
     s->frame.canvas = &s->canvas;
     s->frame.view = v;
@@ -251,6 +267,5 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     view_sampling(&s->frame, s->layout.sampling, current_status(s));
     overlay_draw(&s->overlay, &s->frame, &x, &y);
     s->frame.view = NULL; // borrowed for this call only
-    s->stale = false;
     terminal_draw(s->terminal, &s->canvas, &s->theme, x, y);
 }

@@ -1,4 +1,5 @@
-// The state of the screen, shared by screen.c (its life and drawing) and screen_keys.c (its input). Nobody else includes this.
+// The state of the screen, shared by screen.c (its life and drawing) and screen_keys.c (its input). Nobody else
+// includes this.
 #ifndef CONFAB_UI_SCREEN_STATE_H
 #define CONFAB_UI_SCREEN_STATE_H
 
@@ -8,7 +9,7 @@
 #include "ui/transcript.h"
 #include "ui/view.h"
 
-#define SCREEN_QUEUE 8
+#define SCREEN_QUEUE  8
 #define SCREEN_NOTICE 256
 
 // What the last view said that keys need to know.
@@ -20,11 +21,13 @@ struct screen_facts {
     struct sampling sampling;
 };
 
-// The line about what just happened: strong, then fading, then gone.
+// The line about what just happened.
+enum notice_phase { NOTICE_GONE, NOTICE_FULL, NOTICE_FADING };
 struct screen_notice {
     char text[SCREEN_NOTICE];
-    bool bad, shown;
-    uint64_t since; // clock_ns
+    bool bad;
+    uint64_t since;           // clock_ns; 0: there is none
+    enum notice_phase drawn;  // as the last frame showed it
     char seen[SCREEN_NOTICE]; // the view's status when it was last drawn
 };
 
@@ -34,14 +37,14 @@ struct screen {
     struct theme theme;
     bool ascii;
     uint32_t boxes;
-    struct layout layout;      // of the last frame
-    struct view_frame frame;   // of the last frame: what can be clicked
+    struct layout layout;    // of the last frame
+    struct view_frame frame; // of the last frame: what can be clicked
     struct composer *composer;
     struct transcript *transcript;
     struct dialog dialog;
     struct overlay overlay;
     int chats_scroll;
-    uint64_t chats_current;    // the chat that the list was last scrolled to show
+    uint64_t chats_current; // the chat that the list was last scrolled to show
     struct screen_facts facts;
     struct screen_notice notice;
     struct ui_command queue[SCREEN_QUEUE]; // handed out before more keys are read
@@ -49,7 +52,6 @@ struct screen {
     char answer[LINE_EDIT_BYTES]; // the text of a dialog's command
     struct key keys[COMMAND_COUNT];
     bool bound[COMMAND_COUNT];
-    bool stale;                // something changed here since the last frame
 };
 
 void screen_say(struct screen *s, bool bad, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -9,7 +9,8 @@
 
 #define PROGRESS_COLUMNS 20
 
-// The layout of the message at the same index. Heights: a heading line, the rows, a note, a blank line between messages.
+// The layout of the message at the same index. Heights: a heading line, the rows, a note, a blank line between
+// messages.
 struct entry {
     uint64_t id;
     uint32_t revision;
@@ -50,7 +51,9 @@ struct place {
     int message, line;
 };
 
-struct transcript *transcript_open(void) { return xcalloc(1, sizeof(struct transcript)); }
+struct transcript *transcript_open(void) {
+    return xcalloc(1, sizeof(struct transcript));
+}
 
 void transcript_close(struct transcript *t) {
     if (!t) return;
@@ -61,12 +64,22 @@ void transcript_close(struct transcript *t) {
     free(t);
 }
 
-void transcript_scroll(struct transcript *t, int lines) { t->pending_lines += lines; }
-void transcript_pages(struct transcript *t, int pages) { t->pending_pages += pages; }
-void transcript_top(struct transcript *t) { t->pending_top = true; }
-void transcript_bottom(struct transcript *t) { t->pending_bottom = true; }
+void transcript_scroll(struct transcript *t, int lines) {
+    t->pending_lines += lines;
+}
+void transcript_pages(struct transcript *t, int pages) {
+    t->pending_pages += pages;
+}
+void transcript_top(struct transcript *t) {
+    t->pending_top = true;
+}
+void transcript_bottom(struct transcript *t) {
+    t->pending_bottom = true;
+}
 
-unsigned long transcript_layouts(const struct transcript *t) { return t->layouts; }
+unsigned long transcript_layouts(const struct transcript *t) {
+    return t->layouts;
+}
 
 // ---- layout of one message ----
 
@@ -75,6 +88,7 @@ static void layout_plain(struct transcript *t, struct entry *e, const struct vie
     struct style style = view_style(m->role == VIEW_NOTICE ? ROLE_WARN : ROLE_TEXT);
     markdown_free(&e->layout);
     flow_clear(&t->flow);
+    if (m->role == VIEW_NOTICE) flow_add(&t->flow, style, e->ascii ? "x " : "✗ ", strlen(e->ascii ? "x " : "✗ "));
     flow_add(&t->flow, style, m->text, m->size);
     for (size_t at = 0, end; at < t->flow.size;) {
         size_t next = flow_break(t->flow.text, t->flow.size, at, e->width, &end);
@@ -88,22 +102,27 @@ static struct entry *entry_of(struct pane *p, int index) {
     const struct view_message *m = &p->view->messages[index];
     struct entry *e = &p->t->entries[index];
     bool ascii = p->f->canvas->ascii;
-    if (e->valid && e->id == m->id && e->revision == m->revision && e->version == m->version && e->role == m->role
-        && e->width == p->area.width && e->ascii == ascii && e->streaming == m->streaming)
+    if (e->valid && e->id == m->id && e->revision == m->revision && e->version == m->version && e->role == m->role &&
+        e->width == p->area.width && e->ascii == ascii && e->streaming == m->streaming)
         return e;
     e->id = m->id, e->revision = m->revision, e->version = m->version, e->role = m->role;
     e->width = p->area.width, e->ascii = ascii, e->streaming = m->streaming, e->valid = true;
     p->t->layouts++;
     if (m->role == VIEW_MODEL)
-        markdown_layout(&e->layout, m->text, m->size, (struct markdown_options){.width = e->width, .ascii = ascii, .streaming = m->streaming});
+        markdown_layout(&e->layout, m->text, m->size,
+                        (struct markdown_options){.width = e->width, .ascii = ascii, .streaming = m->streaming});
     else
         layout_plain(p->t, e, m);
     return e;
 }
 
-static int text_rows(const struct entry *e) { return e->layout.lines.n_rows ? (int)e->layout.lines.n_rows : 1; }
+static int text_rows(const struct entry *e) {
+    return e->layout.lines.n_rows ? (int)e->layout.lines.n_rows : 1;
+}
 
-static int heading_rows(const struct view_message *m) { return m->role != VIEW_NOTICE; }
+static int heading_rows(const struct view_message *m) {
+    return m->role != VIEW_NOTICE;
+}
 
 static int height(struct pane *p, int index) {
     const struct view_message *m = &p->view->messages[index];
@@ -141,7 +160,9 @@ static struct place moved(struct pane *p, struct place at, int lines) {
     return at;
 }
 
-static bool place_before(struct place a, struct place b) { return a.message != b.message ? a.message < b.message : a.line < b.line; }
+static bool place_before(struct place a, struct place b) {
+    return a.message != b.message ? a.message < b.message : a.line < b.line;
+}
 
 // The place at the top of the pane when the end is at its bottom.
 static struct place bottom_place(struct pane *p) {
@@ -205,15 +226,18 @@ static void draw_progress(struct pane *p, int y) {
         int x = a.x + canvas_print(p->f->canvas, a, a.x, y, view_style(ROLE_DIM), "reading %s of %s tokens ",
                                    view_number(chat->prefill_done, done), view_number(chat->prefill_total, total));
         if (x + PROGRESS_COLUMNS <= a.x + a.width)
-            canvas_gauge(p->f->canvas, a, x, y, PROGRESS_COLUMNS, (double)chat->prefill_done / chat->prefill_total, ROLE_PREFILL);
+            canvas_gauge(p->f->canvas, a, x, y, PROGRESS_COLUMNS, (double)chat->prefill_done / chat->prefill_total,
+                         ROLE_PREFILL);
     } else {
         bool waits = chat && chat->busy && chat->state == REQUEST_PENDING;
-        canvas_print(p->f->canvas, a, a.x, y, view_style(ROLE_DIM), waits ? "waiting for a place in the batch" : "thinking");
+        canvas_print(p->f->canvas, a, a.x, y, view_style(ROLE_DIM),
+                     waits ? "waiting for a place in the batch" : "thinking");
     }
 }
 
 static int row_end(const struct lines *l) {
-    if (l->rows[l->n_rows - 1].first_run == l->n_runs) return l->rows[l->n_rows - 1].fill_from > 0 ? l->rows[l->n_rows - 1].fill_from : 0;
+    if (l->rows[l->n_rows - 1].first_run == l->n_runs)
+        return l->rows[l->n_rows - 1].fill_from > 0 ? l->rows[l->n_rows - 1].fill_from : 0;
     const struct lines_run *r = &l->runs[l->n_runs - 1];
     return r->column + text_width(l->text + r->start, r->size);
 }
@@ -222,8 +246,10 @@ static void draw_text_row(struct pane *p, int y, const struct entry *e, const st
     struct rect a = p->area;
     const struct lines *l = &e->layout.lines;
     if (l->n_rows == 0) {
-        if (m->streaming) draw_progress(p, y);
-        else canvas_print(p->f->canvas, a, a.x, y, view_style(ROLE_DIM), "(nothing was said)");
+        if (m->streaming)
+            draw_progress(p, y);
+        else
+            canvas_print(p->f->canvas, a, a.x, y, view_style(ROLE_DIM), "(nothing was said)");
         return;
     }
     lines_draw(l, (size_t)row, p->f->canvas, a, a.x, y, a.width);
@@ -237,9 +263,12 @@ static void draw_line(struct pane *p, int y, struct place at) {
     const struct view_message *m = &p->view->messages[at.message];
     struct entry *e = entry_of(p, at.message);
     int row = at.line - heading_rows(m);
-    if (row < 0) draw_heading(p, y, m);
-    else if (row < text_rows(e)) draw_text_row(p, y, e, m, row);
-    else if (m->note && row == text_rows(e)) canvas_text(p->f->canvas, p->area, p->area.x, y, view_style(ROLE_DIM), m->note, strlen(m->note));
+    if (row < 0)
+        draw_heading(p, y, m);
+    else if (row < text_rows(e))
+        draw_text_row(p, y, e, m, row);
+    else if (m->note && row == text_rows(e))
+        canvas_text(p->f->canvas, p->area, p->area.x, y, view_style(ROLE_DIM), m->note, strlen(m->note));
 }
 
 static void draw_from(struct pane *p, struct place at) {

@@ -19,7 +19,11 @@ void transcript_pages(struct transcript *t, int pages);
 void transcript_top(struct transcript *t);
 void transcript_bottom(struct transcript *t);
 
-enum transcript_below { TRANSCRIPT_AT_END, TRANSCRIPT_MORE_BELOW, TRANSCRIPT_NEW_BELOW }; // new: arrived since the end was left
+enum transcript_below {
+    TRANSCRIPT_AT_END,
+    TRANSCRIPT_MORE_BELOW,
+    TRANSCRIPT_NEW_BELOW
+}; // new: arrived since the end was left
 enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f, struct rect area);
 
 // Messages laid out ever, and chunks of Markdown in them; tests check by it that nothing is done twice.

@@ -5,7 +5,8 @@
 #include <string.h>
 
 void frame_hit(struct view_frame *f, struct rect area, enum hit_kind kind, int number) {
-    if (f->n_hits < VIEW_HITS && area.width > 0 && area.height > 0) f->hits[f->n_hits++] = (struct hit){area, kind, number};
+    if (f->n_hits < VIEW_HITS && area.width > 0 && area.height > 0)
+        f->hits[f->n_hits++] = (struct hit){area, kind, number};
 }
 
 const struct hit *frame_find(const struct view_frame *f, int x, int y) {
@@ -16,7 +17,9 @@ const struct hit *frame_find(const struct view_frame *f, int x, int y) {
     return NULL;
 }
 
-struct style view_style(enum theme_role role) { return (struct style){.role = (uint8_t)role, .ground = ROLE_GROUND}; }
+struct style view_style(enum theme_role role) {
+    return (struct style){.role = (uint8_t)role, .ground = ROLE_GROUND};
+}
 
 struct style view_bold(enum theme_role role) {
     return (struct style){.role = (uint8_t)role, .ground = ROLE_GROUND, .attributes = CELL_BOLD};
@@ -30,14 +33,16 @@ struct rect view_box(struct view_frame *f, struct rect box, int digit, const cha
     return inside;
 }
 
-int view_figure(struct view_frame *f, struct rect clip, int x, int y, const char *label, enum theme_role role, const char *value) {
+int view_figure(struct view_frame *f, struct rect clip, int x, int y, const char *label, enum theme_role role,
+                const char *value) {
     int start = x;
     x += canvas_text(f->canvas, clip, x, y, view_style(ROLE_DIM), label, strlen(label)) + 1;
     x += canvas_text(f->canvas, clip, x, y, view_style(role), value, strlen(value));
     return x - start;
 }
 
-void view_figure_right(struct view_frame *f, struct rect clip, int from, int y, const char *label, enum theme_role role, const char *value) {
+void view_figure_right(struct view_frame *f, struct rect clip, int from, int y, const char *label, enum theme_role role,
+                       const char *value) {
     int width = text_width(label, strlen(label)) + 1 + text_width(value, strlen(value));
     int x = clip.x + clip.width - width;
     if (x >= from) view_figure(f, clip, x, y, label, role, value);
@@ -56,19 +61,28 @@ const char *view_number(long long n, char out[VIEW_NUMBER]) {
 }
 
 const char *view_rate(double per_second, char out[VIEW_NUMBER]) {
-    if (per_second <= 0) snprintf(out, VIEW_NUMBER, "0");
-    else if (per_second < 99.95) snprintf(out, VIEW_NUMBER, "%.1f", per_second);
-    else if (per_second < 9999.5) snprintf(out, VIEW_NUMBER, "%.0f", per_second);
-    else snprintf(out, VIEW_NUMBER, "%.1fk", per_second / 1000);
+    if (per_second <= 0)
+        snprintf(out, VIEW_NUMBER, "0");
+    else if (per_second < 99.95)
+        snprintf(out, VIEW_NUMBER, "%.1f", per_second);
+    else if (per_second < 9999.5)
+        snprintf(out, VIEW_NUMBER, "%.0f", per_second);
+    else
+        snprintf(out, VIEW_NUMBER, "%.1fk", per_second / 1000);
     return out;
 }
 
 const char *view_seconds(double seconds, char out[VIEW_NUMBER]) {
-    if (seconds <= 0) snprintf(out, VIEW_NUMBER, "-");
-    else if (seconds < 0.00995) snprintf(out, VIEW_NUMBER, "%.1f ms", seconds * 1000);
-    else if (seconds < 0.9995) snprintf(out, VIEW_NUMBER, "%.0f ms", seconds * 1000);
-    else if (seconds < 99.95) snprintf(out, VIEW_NUMBER, "%.2f s", seconds);
-    else snprintf(out, VIEW_NUMBER, "%.0f s", seconds);
+    if (seconds <= 0)
+        snprintf(out, VIEW_NUMBER, "-");
+    else if (seconds < 0.00995)
+        snprintf(out, VIEW_NUMBER, "%.1f ms", seconds * 1000);
+    else if (seconds < 0.9995)
+        snprintf(out, VIEW_NUMBER, "%.0f ms", seconds * 1000);
+    else if (seconds < 99.95)
+        snprintf(out, VIEW_NUMBER, "%.2f s", seconds);
+    else
+        snprintf(out, VIEW_NUMBER, "%.0f s", seconds);
     return out;
 }
 
@@ -77,7 +91,9 @@ const char *view_key(const char *key, char out[VIEW_NUMBER]) {
         snprintf(out, VIEW_NUMBER, "^%c", toupper((unsigned char)key[2]));
         return out;
     }
-    static const struct { const char *prefix, *word; } modifiers[] = {{"C-", "Ctrl+"}, {"M-", "Alt+"}, {"S-", "Shift+"}};
+    static const struct {
+        const char *prefix, *word;
+    } modifiers[] = {{"C-", "Ctrl+"}, {"M-", "Alt+"}, {"S-", "Shift+"}};
     size_t n = 0;
     out[0] = 0;
     for (size_t i = 0; i < sizeof modifiers / sizeof *modifiers; i++) {

@@ -28,7 +28,8 @@ void frame_hit(struct view_frame *f, struct rect area, enum hit_kind kind, int n
 const struct hit *frame_find(const struct view_frame *f, int x, int y); // NULL: nothing there
 
 // ---- panes; `box` is with its border ----
-void view_chats(struct view_frame *f, struct rect box, int *scroll); // keeps the current chat in sight unless scrolled away
+void view_chats(struct view_frame *f, struct rect box,
+                int *scroll); // keeps the current chat in sight unless scrolled away
 void view_throughput(struct view_frame *f, struct rect box);
 void view_kv(struct view_frame *f, struct rect box);
 void view_latency(struct view_frame *f, struct rect box);
@@ -48,14 +49,16 @@ struct style view_bold(enum theme_role role);
 // A box with a clickable title; returns the room inside.
 struct rect view_box(struct view_frame *f, struct rect box, int digit, const char *title, enum ui_command_id toggle);
 // "label value" in one of the figure panes: label dim. Returns the columns advanced.
-int view_figure(struct view_frame *f, struct rect clip, int x, int y, const char *label, enum theme_role role, const char *value);
+int view_figure(struct view_frame *f, struct rect clip, int x, int y, const char *label, enum theme_role role,
+                const char *value);
 // The same right-aligned in clip, unless it would reach left of `from`.
-void view_figure_right(struct view_frame *f, struct rect clip, int from, int y, const char *label, enum theme_role role, const char *value);
+void view_figure_right(struct view_frame *f, struct rect clip, int from, int y, const char *label, enum theme_role role,
+                       const char *value);
 
 #define VIEW_NUMBER 32
-const char *view_number(long long n, char out[VIEW_NUMBER]);      // "12,040"
-const char *view_rate(double per_second, char out[VIEW_NUMBER]);  // "41.8", "512", "1.2k"
-const char *view_seconds(double seconds, char out[VIEW_NUMBER]);  // "88 ms", "2.10 s"
-const char *view_key(const char *key, char out[VIEW_NUMBER]);     // "C-p" → "^P", "M-Up" → "Alt+Up"
+const char *view_number(long long n, char out[VIEW_NUMBER]);     // "12,040"
+const char *view_rate(double per_second, char out[VIEW_NUMBER]); // "41.8", "512", "1.2k"
+const char *view_seconds(double seconds, char out[VIEW_NUMBER]); // "88 ms", "2.10 s"
+const char *view_key(const char *key, char out[VIEW_NUMBER]);    // "C-p" → "^P", "M-Up" → "Alt+Up"
 
 #endif

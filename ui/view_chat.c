@@ -14,22 +14,31 @@ void view_gauge(struct view_frame *f, struct rect line) {
     char used[VIEW_NUMBER], size[VIEW_NUMBER], text[3 * VIEW_NUMBER];
     double share = (double)v->context_used / v->context_size;
     enum theme_role role = share >= 0.95 ? ROLE_BAD : share >= 0.8 ? ROLE_WARN : ROLE_TEXT;
-    int width = snprintf(text, sizeof text, "%s / %s tokens", view_number(v->context_used, used), view_number(v->context_size, size));
+    int width = snprintf(text, sizeof text, "%s / %s tokens", view_number(v->context_used, used),
+                         view_number(v->context_size, size));
     if (width > line.width) width = snprintf(text, sizeof text, "%s/%s", used, size);
     if (width > line.width) return;
     int x = line.x + canvas_text(f->canvas, line, line.x, line.y, view_style(role), text, (size_t)width) + 1;
     if (x + GAUGE_COLUMNS <= line.x + line.width)
-        canvas_gauge(f->canvas, line, x, line.y, GAUGE_COLUMNS, share > 1 ? 1 : share, share >= 0.8 ? role : ROLE_GAUGE);
+        canvas_gauge(f->canvas, line, x, line.y, GAUGE_COLUMNS, share > 1 ? 1 : share,
+                     share >= 0.8 ? role : ROLE_GAUGE);
 }
 
-struct tip { enum ui_command_id command; const char *text; }; // text NULL: the command's own help
+struct tip {
+    enum ui_command_id command;
+    const char *text;
+}; // text NULL: the command's own help
 
 static const struct tip things[] = {
     {COMMAND_SEND, "sends what you write; watch the boxes while it is answered"},
     {COMMAND_NEW, "begins a second chat while the first still answers"},
     {COMMAND_KNOB_UP, "raises the chosen knob, even in mid-answer"},
 };
-static const struct tip keys[] = {{COMMAND_HELP, NULL}, {COMMAND_PALETTE, NULL}, {COMMAND_NEWLINE, NULL}, {COMMAND_INTERRUPT, NULL}, {COMMAND_QUIT, NULL}};
+static const struct tip keys[] = {{COMMAND_HELP, NULL},
+                                  {COMMAND_PALETTE, NULL},
+                                  {COMMAND_NEWLINE, NULL},
+                                  {COMMAND_INTERRUPT, NULL},
+                                  {COMMAND_QUIT, NULL}};
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 static int key_columns(const struct tip *tips, int n) {
@@ -49,11 +58,13 @@ static int draw_tips(struct view_frame *f, struct rect area, int y, const struct
         char key[VIEW_NUMBER];
         const char *text = tips[i].text ? tips[i].text : ui_commands[tips[i].command].help;
         size_t size = strlen(text);
-        canvas_print(f->canvas, area, area.x + 2, y, view_style(ROLE_ACCENT), "%s", view_key(ui_commands[tips[i].command].key, key));
+        canvas_print(f->canvas, area, area.x + 2, y, view_style(ROLE_ACCENT), "%s",
+                     view_key(ui_commands[tips[i].command].key, key));
         for (size_t at = 0, end; at < size; y++) {
             size_t next = flow_break(text, size, at, area.x + area.width - x, &end);
             canvas_text(f->canvas, area, x, y, view_style(ROLE_DIM), text + at, end - at);
-            if (y < area.y + area.height) frame_hit(f, (struct rect){area.x, y, area.width, 1}, HIT_COMMAND, tips[i].command);
+            if (y < area.y + area.height)
+                frame_hit(f, (struct rect){area.x, y, area.width, 1}, HIT_COMMAND, tips[i].command);
             at = next;
         }
     }
@@ -64,7 +75,8 @@ static int draw_tips(struct view_frame *f, struct rect area, int y, const struct
 void view_welcome(struct view_frame *f, struct rect area) {
     bool roomy = area.height >= 12;
     int y = area.y + (area.height > 20 ? (area.height - 14) / 3 : 0);
-    canvas_print(f->canvas, area, area.x, y++, view_bold(ROLE_MODEL), "Talk with %s", f->view->model_name ? f->view->model_name : "the model");
+    canvas_print(f->canvas, area, area.x, y++, view_bold(ROLE_MODEL), "Talk with %s",
+                 f->view->model_name ? f->view->model_name : "the model");
     if (!roomy) {
         y = draw_tips(f, area, y, things, COUNT(things));
         draw_tips(f, area, y, keys, COUNT(keys));

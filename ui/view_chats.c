@@ -4,7 +4,11 @@
 
 #include "ui/view.h"
 
-static const struct { const char *mark; char ascii; enum theme_role role; } states[] = {
+static const struct {
+    const char *mark;
+    char ascii;
+    enum theme_role role;
+} states[] = {
 #define X(id, name, mark, ascii) [id] = {mark, ascii[0], ROLE_DIM},
     REQUEST_STATES(X)
 #undef X
@@ -12,11 +16,16 @@ static const struct { const char *mark; char ascii; enum theme_role role; } stat
 
 static enum theme_role state_role(const struct view_chat *chat) {
     switch (chat->state) {
-    case REQUEST_DECODING: return ROLE_GOOD;
-    case REQUEST_PREFILLING: return ROLE_PREFILL;
-    case REQUEST_PENDING: return chat->busy ? ROLE_WARN : ROLE_DIM;
-    case REQUEST_FAILED: return ROLE_BAD;
-    default: return ROLE_DIM;
+    case REQUEST_DECODING:
+        return ROLE_GOOD;
+    case REQUEST_PREFILLING:
+        return ROLE_PREFILL;
+    case REQUEST_PENDING:
+        return chat->busy ? ROLE_WARN : ROLE_DIM;
+    case REQUEST_FAILED:
+        return ROLE_BAD;
+    default:
+        return ROLE_DIM;
     }
 }
 
@@ -26,7 +35,8 @@ static const char *progress(const struct view_chat *chat, char out[VIEW_NUMBER])
     if (chat->state == REQUEST_PREFILLING && chat->prefill_total > 0) {
         snprintf(out, VIEW_NUMBER, "%d%%", (int)(100LL * chat->prefill_done / chat->prefill_total));
     } else if (chat->state == REQUEST_DECODING && chat->tokens_per_second > 0) {
-        snprintf(out, VIEW_NUMBER, chat->tokens_per_second < 9.95 ? "%.1f/s" : "%.0f/s", (double)chat->tokens_per_second);
+        snprintf(out, VIEW_NUMBER, chat->tokens_per_second < 9.95 ? "%.1f/s" : "%.0f/s",
+                 (double)chat->tokens_per_second);
     } else if (chat->state == REQUEST_PENDING) {
         snprintf(out, VIEW_NUMBER, "waits");
     }
@@ -40,7 +50,8 @@ static void draw_chat(struct view_frame *f, struct rect line, const struct view_
     if (current) canvas_fill(f->canvas, line, title, ' ');
     struct rect inside = {line.x + 1, line.y, line.width - 2, 1};
     enum request_state state = chat->state < REQUEST_STATE_COUNT ? chat->state : REQUEST_FINISHED;
-    struct style mark = {.role = (uint8_t)(current ? ROLE_SELECTED : state_role(chat)), .ground = ground}; // states' colours suit the ground only
+    struct style mark = {.role = (uint8_t)(current ? ROLE_SELECTED : state_role(chat)),
+                         .ground = ground}; // states' colours suit the ground only
     canvas_symbol(f->canvas, inside, inside.x, line.y, mark, states[state].mark, states[state].ascii);
     char text[VIEW_NUMBER];
     progress(chat, text);

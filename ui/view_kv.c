@@ -12,8 +12,8 @@ static const struct {
     const char *legend, *shape; // shape: where colours cannot tell them apart
     char ascii;
 } kinds[PAGE_KINDS] = {
-    [PAGE_FREE] = {ROLE_KV_FREE, "free", "·", '.'},         [PAGE_KEPT] = {ROLE_KV_KEPT, "kept", "░", 'o'},
-    [PAGE_OWNED] = {ROLE_KV_OWNED, "others", "▒", 'c'},     [PAGE_CURRENT] = {ROLE_KV_CURRENT, "this chat", "█", 'C'},
+    [PAGE_FREE] = {ROLE_KV_FREE, "free", "·", '.'},       [PAGE_KEPT] = {ROLE_KV_KEPT, "kept", "░", 'o'},
+    [PAGE_OWNED] = {ROLE_KV_OWNED, "other", "▒", 'c'},    [PAGE_CURRENT] = {ROLE_KV_CURRENT, "this", "█", 'C'},
     [PAGE_SHARED] = {ROLE_KV_SHARED, "shared", "▓", 'S'},
 };
 
@@ -63,7 +63,8 @@ static void draw_map(struct view_frame *f, struct rect r, const struct engine_fi
         int x = r.x + i % r.width, y = r.y + i / r.width, level = (int)(cell.share * 8);
         level = level < 0 ? 0 : level > 7 ? 7 : level;
         bool shape = cell.kind == PAGE_FREE || f->without_colours;
-        canvas_symbol(f->canvas, r, x, y, style, shape ? kinds[cell.kind].shape : levels[level], kinds[cell.kind].ascii);
+        canvas_symbol(f->canvas, r, x, y, style, shape ? kinds[cell.kind].shape : levels[level],
+                      kinds[cell.kind].ascii);
     }
 }
 
@@ -72,7 +73,8 @@ static void figures_line(struct view_frame *f, struct rect r, int y, const struc
     char shared[VIEW_NUMBER], used[VIEW_NUMBER], all[VIEW_NUMBER];
     int percent = g->n_pages > 0 ? (int)(100LL * g->pages_used / g->n_pages) : 0;
     view_number(g->pages_shared, shared);
-    bool words = r.width >= 24 + (int)(strlen(view_number(g->pages_used, used)) + strlen(view_number(g->n_pages, all)) + strlen(shared));
+    bool words = r.width >= 24 + (int)(strlen(view_number(g->pages_used, used)) + strlen(view_number(g->n_pages, all)) +
+                                       strlen(shared));
     int x = r.x + canvas_print(f->canvas, r, r.x, y, view_style(ROLE_STRONG), "%s/%s", used, all);
     x += canvas_print(f->canvas, r, x, y, view_style(ROLE_DIM), words ? " pages " : " ");
     x += canvas_print(f->canvas, r, x, y, view_style(percent >= 90 ? ROLE_WARN : ROLE_TEXT), "%d%%", percent);
@@ -94,7 +96,8 @@ static void legend_line(struct view_frame *f, struct rect r, int y) {
         const char *word = kinds[shown[i]].legend;
         int width = text_width(word, strlen(word));
         if (x + 1 + width > r.x + r.width) return;
-        canvas_symbol(f->canvas, r, x, y, view_style(kinds[shown[i]].role), f->without_colours ? kinds[shown[i]].shape : "▇", kinds[shown[i]].ascii);
+        canvas_symbol(f->canvas, r, x, y, view_style(kinds[shown[i]].role),
+                      f->without_colours ? kinds[shown[i]].shape : "▇", kinds[shown[i]].ascii);
         canvas_text(f->canvas, r, x + 1, y, view_style(ROLE_DIM), word, strlen(word));
         x += width + 2;
     }

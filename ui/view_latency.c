@@ -4,8 +4,8 @@
 #include "ui/view.h"
 
 #define LABEL_COLUMNS 6
-#define NAME_COLUMNS 4
-#define P50_COLUMNS 7 // so that the figures of both lines stand below each other
+#define NAME_COLUMNS  4
+#define P50_COLUMNS   7 // so that the figures of both lines stand below each other
 
 struct latency_line {
     const char *label;
@@ -20,7 +20,8 @@ static struct latency_line format_line(const char *label, const struct latency_f
 }
 
 static void draw_value(struct view_frame *f, struct rect r, int right, int y, const char *value) {
-    canvas_text(f->canvas, r, right - text_width(value, strlen(value)), y, view_style(ROLE_STRONG), value, strlen(value));
+    canvas_text(f->canvas, r, right - text_width(value, strlen(value)), y, view_style(ROLE_STRONG), value,
+                strlen(value));
 }
 
 static void draw_line(struct view_frame *f, struct rect r, int y, const struct latency_line *line, int p99_columns) {
@@ -39,7 +40,10 @@ void view_latency(struct view_frame *f, struct rect box) {
     if (!g) return;
     struct latency_line lines[2] = {format_line("first", &g->first_token), format_line("next", &g->next_token)};
     int widths[2] = {text_width(lines[0].p99, strlen(lines[0].p99)), text_width(lines[1].p99, strlen(lines[1].p99))};
-    for (int i = 0; i < 2 && i < r.height; i++) draw_line(f, r, r.y + i, &lines[i], widths[0] > widths[1] ? widths[0] : widths[1]);
+    for (int i = 0; i < 2 && i < r.height; i++)
+        draw_line(f, r, r.y + i, &lines[i], widths[0] > widths[1] ? widths[0] : widths[1]);
     struct view_history h = f->view->latency;
-    if (r.height > 2) canvas_graph(f->canvas, (struct rect){r.x, r.y + 2, r.width, r.height - 2}, ROLE_LATENCY, h.values, h.count, 0, true);
+    if (r.height > 2)
+        canvas_graph(f->canvas, (struct rect){r.x, r.y + 2, r.width, r.height - 2}, ROLE_LATENCY, h.values, h.count, 0,
+                     true);
 }

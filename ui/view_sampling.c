@@ -4,8 +4,14 @@
 
 #include "ui/view.h"
 
-static const struct { enum ui_command_id command; const char *word; } hints[] = {
-    {COMMAND_HELP, "help"}, {COMMAND_PALETTE, "commands"}, {COMMAND_NEW, "new"}, {COMMAND_QUIT, "quit"},
+static const struct {
+    enum ui_command_id command;
+    const char *word;
+} hints[] = {
+    {COMMAND_HELP, "help"},
+    {COMMAND_PALETTE, "commands"},
+    {COMMAND_NEW, "new"},
+    {COMMAND_QUIT, "quit"},
 };
 #define N_HINTS ((int)(sizeof hints / sizeof *hints))
 
@@ -14,7 +20,8 @@ static int hint_width(int i) {
     return (int)strlen(view_key(ui_commands[hints[i].command].key, key)) + 1 + (int)strlen(hints[i].word);
 }
 
-// Draws as many hints as leave `wanted` columns to the rest (at least the first where there is any room); returns where they begin.
+// Draws as many hints as leave `wanted` columns to the rest (at least the first where there is any room); returns where
+// they begin.
 static int draw_hints(struct view_frame *f, struct rect line, int wanted) {
     int n = N_HINTS, width = 0;
     for (int i = 0; i < n; i++) width += hint_width(i) + 2;
@@ -24,7 +31,9 @@ static int draw_hints(struct view_frame *f, struct rect line, int wanted) {
     for (int i = 0; i < n; i++) {
         char key[VIEW_NUMBER];
         frame_hit(f, (struct rect){x, line.y, hint_width(i), 1}, HIT_COMMAND, hints[i].command);
-        x += canvas_print(f->canvas, line, x, line.y, view_style(ROLE_ACCENT), "%s", view_key(ui_commands[hints[i].command].key, key)) + 1;
+        x += canvas_print(f->canvas, line, x, line.y, view_style(ROLE_ACCENT), "%s",
+                          view_key(ui_commands[hints[i].command].key, key)) +
+             1;
         x += canvas_print(f->canvas, line, x, line.y, view_style(ROLE_DIM), "%s", hints[i].word) + 2;
     }
     return start;
@@ -32,7 +41,8 @@ static int draw_hints(struct view_frame *f, struct rect line, int wanted) {
 
 static int knob_width(const struct sampling *s, int knob) {
     char value[16];
-    return (int)(strlen(sampling_knobs[knob].label) + 1 + strlen(sampling_format(s, (enum sampling_knob_id)knob, value)));
+    return (int)(strlen(sampling_knobs[knob].label) + 1 +
+                 strlen(sampling_format(s, (enum sampling_knob_id)knob, value)));
 }
 
 static int draw_knob(struct view_frame *f, struct rect line, int x, int knob) {
@@ -40,10 +50,13 @@ static int draw_knob(struct view_frame *f, struct rect line, int x, int knob) {
     char value[16];
     bool chosen = knob == v->knob;
     struct style label = view_style(ROLE_DIM), style = view_style(ROLE_KNOB);
-    if (chosen) label = view_bold(ROLE_KNOB_ACTIVE), style = (struct style){ROLE_KNOB_ACTIVE, ROLE_GROUND, CELL_BOLD | CELL_REVERSE, 0};
+    if (chosen)
+        label = view_bold(ROLE_KNOB_ACTIVE),
+        style = (struct style){ROLE_KNOB_ACTIVE, ROLE_GROUND, CELL_BOLD | CELL_REVERSE, 0};
     int start = x;
     x += canvas_print(f->canvas, line, x, line.y, label, "%s", sampling_knobs[knob].label) + 1;
-    x += canvas_print(f->canvas, line, x, line.y, style, "%s", sampling_format(v->sampling, (enum sampling_knob_id)knob, value));
+    x += canvas_print(f->canvas, line, x, line.y, style, "%s",
+                      sampling_format(v->sampling, (enum sampling_knob_id)knob, value));
     frame_hit(f, (struct rect){start, line.y, x - start, 1}, HIT_KNOB, knob);
     return x - start;
 }
@@ -51,7 +64,8 @@ static int draw_knob(struct view_frame *f, struct rect line, int x, int knob) {
 // The first knob to show so that the chosen one is whole within `columns`.
 static int first_knob(const struct screen_view *v, int columns) {
     int first = v->knob, width = knob_width(v->sampling, v->knob);
-    while (first > 0 && width + 2 + knob_width(v->sampling, first - 1) <= columns) width += 2 + knob_width(v->sampling, --first);
+    while (first > 0 && width + 2 + knob_width(v->sampling, first - 1) <= columns)
+        width += 2 + knob_width(v->sampling, --first);
     return first;
 }
 
@@ -66,10 +80,13 @@ static void draw_knobs(struct view_frame *f, struct rect line, int end) {
         x += draw_knob(f, line, x, knob) + 2;
     }
     if (first > 0) canvas_symbol(f->canvas, line, line.x, line.y, view_style(ROLE_ACCENT), "‹", '<');
-    if (knob < KNOB_COUNT && x - 2 < end) canvas_symbol(f->canvas, line, x - 1, line.y, view_style(ROLE_ACCENT), "›", '>');
+    if (knob < KNOB_COUNT && x - 2 < end)
+        canvas_symbol(f->canvas, line, x - 1, line.y, view_style(ROLE_ACCENT), "›", '>');
 }
 
-static bool has_knob(const struct screen_view *v) { return v->sampling && v->knob >= 0 && v->knob < KNOB_COUNT; }
+static bool has_knob(const struct screen_view *v) {
+    return v->sampling && v->knob >= 0 && v->knob < KNOB_COUNT;
+}
 
 // The chosen knob stays beside the status where both fit, so that stepping it can be watched.
 static void draw_status(struct view_frame *f, struct rect room, struct view_status status) {
@@ -83,10 +100,14 @@ static void draw_status(struct view_frame *f, struct rect room, struct view_stat
 void view_sampling(struct view_frame *f, struct rect line, struct view_status status) {
     if (line.height <= 0) return;
     int wanted = 2;
-    if (status.text) wanted += text_width(status.text, strlen(status.text)) + (has_knob(f->view) ? knob_width(f->view->sampling, f->view->knob) + 2 : 0);
+    if (status.text)
+        wanted += text_width(status.text, strlen(status.text)) +
+                  (has_knob(f->view) ? knob_width(f->view->sampling, f->view->knob) + 2 : 0);
     else if (f->view->sampling)
         for (int i = 0; i < KNOB_COUNT; i++) wanted += knob_width(f->view->sampling, i) + 2;
     int end = draw_hints(f, line, wanted);
-    if (status.text) draw_status(f, (struct rect){line.x, line.y, end - line.x, 1}, status);
-    else if (has_knob(f->view)) draw_knobs(f, line, end);
+    if (status.text)
+        draw_status(f, (struct rect){line.x, line.y, end - line.x, 1}, status);
+    else if (has_knob(f->view))
+        draw_knobs(f, line, end);
 }

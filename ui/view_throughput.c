@@ -7,7 +7,8 @@ static void decode_line(struct view_frame *f, struct rect r, int y, const struct
     char now[VIEW_NUMBER], peak[VIEW_NUMBER], text[VIEW_NUMBER + 8];
     snprintf(text, sizeof text, "%s tok/s", view_rate((double)g->decode_now, now));
     int x = r.x + view_figure(f, r, r.x, y, "decode", g->decode_now > 0 ? ROLE_STRONG : ROLE_TEXT, text);
-    if (g->decode_peak > 0) view_figure_right(f, r, x + 2, y, "peak", ROLE_TEXT, view_rate((double)g->decode_peak, peak));
+    if (g->decode_peak > 0)
+        view_figure_right(f, r, x + 2, y, "peak", ROLE_TEXT, view_rate((double)g->decode_peak, peak));
 }
 
 static void prefill_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {

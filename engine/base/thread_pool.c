@@ -14,14 +14,15 @@
 #include "engine/base/panic.h"
 
 enum {
-    SPINS_BEFORE_YIELD = 4000, // about 50 µs: longer than any stage's imbalance when nobody else wants the core
+    SPINS_BEFORE_YIELD = 4000, // about 50 µs: longer than any step's imbalance when every worker has a core
+    SPINS_WHEN_CROWDED = 20,   // with more workers than cores whoever is waited for may need this core
     SPINS_BEFORE_SLEEP = 8000, // about 100 µs: covers the sampler's work between two steps
     CACHE_LINE = 64,
 };
 
 // Each shared word has a cache line of its own, so that handing out work does not disturb whoever spins.
 struct thread_pool {
-    int n_workers;
+    int n_workers, spins; // spins before a wait yields the core
     struct worker *workers; // [n_workers]
     pthread_t *threads;     // [n_workers], the first unused
     void (*work)(struct worker *, void *);
@@ -42,8 +43,8 @@ static inline void spin_pause(void) {
 }
 
 // One turn of a wait that must end soon: first hot, then giving way to whoever else wants the core.
-static inline void spin_turn(int *turns) {
-    if (*turns < SPINS_BEFORE_YIELD) {
+static inline void spin_turn(const struct thread_pool *p, int *turns) {
+    if (*turns < p->spins) {
         ++*turns;
         spin_pause();
     } else {
@@ -89,6 +90,7 @@ struct thread_pool *thread_pool_open(int n_threads) {
     struct thread_pool *p = aligned_alloc(CACHE_LINE, sizeof *p);
     if (n_threads < 1 || !p) panic("cannot make a pool of %d threads", n_threads);
     *p = (struct thread_pool){.n_workers = n_threads};
+    p->spins = n_threads > thread_pool_default_size() ? SPINS_WHEN_CROWDED : SPINS_BEFORE_YIELD;
     p->workers = xcalloc((size_t)n_threads, sizeof *p->workers);
     p->threads = xcalloc((size_t)n_threads, sizeof *p->threads);
     for (int i = 0; i < n_threads; i++) p->workers[i] = (struct worker){.index = i, .count = n_threads, .pool = p};
@@ -115,7 +117,7 @@ void thread_pool_run(struct thread_pool *p, void (*work)(struct worker *, void *
     publish_run(p);
     work(&p->workers[0], argument);
     int turns = 0;
-    while (atomic_load_explicit(&p->n_finished, memory_order_acquire) < p->n_workers - 1) spin_turn(&turns);
+    while (atomic_load_explicit(&p->n_finished, memory_order_acquire) < p->n_workers - 1) spin_turn(p, &turns);
 }
 
 void worker_barrier(struct worker *w) {
@@ -128,7 +130,7 @@ void worker_barrier(struct worker *w) {
         return;
     }
     int turns = 0;
-    while (atomic_load_explicit(&p->barriers, memory_order_acquire) == passed) spin_turn(&turns);
+    while (atomic_load_explicit(&p->barriers, memory_order_acquire) == passed) spin_turn(p, &turns);
 }
 
 int worker_next(struct worker *w, int n_items) {

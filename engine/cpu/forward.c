@@ -58,10 +58,20 @@ static void put_tile(const struct product *to, const float *tile, int strip, int
     }
 }
 
+// Results lie far apart in memory: fetches them while the product is computed.
+static void prefetch_tile(const struct product *to, int strip, int first, int width) {
+    for (int c = 0; c < width; c++) {
+        const float *out = to->out + (size_t)(first + c) * (size_t)to->stride + strip * STRIP_ROWS;
+        __builtin_prefetch(out, 1);
+        __builtin_prefetch(out + STRIP_ROWS / 2, 1);
+    }
+}
+
 static void multiply_strip(const struct pass *p, const struct product *to, int strip, const struct input *in) {
     float tile[PANEL_COLUMNS * STRIP_ROWS];
     for (int first = 0; first < in->rows; first += in->width) {
         int width = in->rows - first < in->width ? in->rows - first : in->width;
+        prefetch_tile(to, strip, first, width);
         matrix_strip(to->matrix, p->b->kernels, strip, in, first, width, tile);
         put_tile(to, tile, strip, first, width);
     }

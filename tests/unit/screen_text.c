@@ -27,7 +27,8 @@ char *canvas_as_text(const struct canvas *c) {
 char *lines_as_text(const struct lines *l, int width) {
     struct canvas c;
     canvas_open(&c, width, (int)l->n_rows);
-    for (size_t i = 0; i < l->n_rows; i++) lines_draw(l, i, &c, (struct rect){0, 0, c.width, c.height}, 0, (int)i, width);
+    for (size_t i = 0; i < l->n_rows; i++)
+        lines_draw(l, i, &c, (struct rect){0, 0, c.width, c.height}, 0, (int)i, width);
     char *text = canvas_as_text(&c);
     canvas_close(&c);
     return text;

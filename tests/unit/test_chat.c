@@ -35,7 +35,8 @@ uint64_t engine_submit(struct engine *e, const struct request_params *p) {
     engine.prompt[0] = 0;
     for (int i = 0; i < p->n_messages; i++) {
         size_t used = strlen(engine.prompt);
-        snprintf(engine.prompt + used, sizeof engine.prompt - used, "%s: %s|", p->messages[i].role, p->messages[i].text);
+        snprintf(engine.prompt + used, sizeof engine.prompt - used, "%s: %s|", p->messages[i].role,
+                 p->messages[i].text);
     }
     engine.sampling = p->sampling;
     return ++engine.n_requests;
@@ -61,7 +62,9 @@ struct engine *engine_open(struct model_file *m, const struct engine_params *p, 
     return NULL;
 }
 void engine_close(struct engine *e) { (void)e; }
-bool engine_wait(struct engine *e, struct engine_event *out, int timeout_ms) { return (void)timeout_ms, engine_poll(e, out); }
+bool engine_wait(struct engine *e, struct engine_event *out, int timeout_ms) {
+    return (void)timeout_ms, engine_poll(e, out);
+}
 bool engine_logits(struct engine *e, const int32_t *ids, int n, float *out, struct status *st) {
     (void)e, (void)ids, (void)n, (void)out, (void)st;
     return false;
@@ -102,7 +105,9 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
 int screen_timeout(const struct screen *s) { return (void)s, screen.next_command < screen.n_commands ? 0 : -1; }
 void screen_resized(struct screen *s) { (void)s; }
 void screen_suspend(struct screen *s) { (void)s; }
-void screen_set_composer(struct screen *s, const char *text) { (void)s, snprintf(screen.composer, sizeof screen.composer, "%s", text); }
+void screen_set_composer(struct screen *s, const char *text) {
+    (void)s, snprintf(screen.composer, sizeof screen.composer, "%s", text);
+}
 const char *screen_theme(const struct screen *s) { return (void)s, "ember"; }
 uint32_t screen_boxes(const struct screen *s) { return (void)s, 1u << 2 | 1u << 4; }
 bool screen_ascii(const struct screen *s) { return (void)s, true; }
@@ -146,7 +151,8 @@ static void say(uint64_t conversation, uint64_t request, const char *text) {
     happen(event);
 }
 
-static void end(uint64_t conversation, uint64_t request, enum request_state state, enum finish_reason reason, const char *text) {
+static void end(uint64_t conversation, uint64_t request, enum request_state state, enum finish_reason reason,
+                const char *text) {
     struct engine_event event = {.kind = EVENT_STATE, .conversation = conversation, .request = request, .state = state,
                                  .reason = reason, .n_prompt = 10, .n_generated = 3};
     snprintf(event.text, sizeof event.text, "%s", text);
@@ -157,7 +163,10 @@ static void open_chat(void) {
     static const struct format_share formats[] = {{"Q4_0", 1, 1}};
     static const struct model_info info = {.name = "Tiny 1B", .formats = formats, .n_formats = 1, .n_context = 4096};
     struct status st = {0};
-    struct chat_params params = {.info = &info, .settings = &settings, .config_path = config_path, .store_path = store_path,
+    struct chat_params params = {.info = &info,
+                                 .settings = &settings,
+                                 .config_path = config_path,
+                                 .store_path = store_path,
                                  .screen = {.input_fd = -1, .output_fd = -1}};
     chat = chat_open(&params, &st);
     assert_non_null(chat);
@@ -313,7 +322,7 @@ static void test_a_knob_reaches_the_running_answer(void **state) {
     act(COMMAND_KNOB_SET, -1, "1.5");
     assert_int_equal(engine.changed_request, 1);
     assert_true(engine.changed.temperature == 1.5f);
-    assert_string_equal(screen.status, "temp 1.50, from the next token on");
+    assert_string_equal(screen.status, "temp is now 1.50, from the next token on");
     assert_true(config_has("temp = 1.5\n"));
     act(COMMAND_KNOB_UP, -1, NULL);
     assert_true(engine.changed.temperature > 1.54f && engine.changed.temperature < 1.56f);
@@ -422,8 +431,8 @@ static void test_drawing_keeps_to_sixty_a_second(void **state) {
     int draws = screen.draws;
     for (int i = 0; i < 1000; i++) { // one second
         engine.n_events = engine.next_event = 0;
-        engine.events[engine.n_events++] =
-            (struct engine_event){.kind = EVENT_TEXT, .conversation = 1, .request = 1, .token = 1, .size = 1, .text = "x"};
+        engine.events[engine.n_events++] = (struct engine_event){
+            .kind = EVENT_TEXT, .conversation = 1, .request = 1, .token = 1, .size = 1, .text = "x"};
         pass(0.001);
     }
     assert_true(screen.draws - draws <= 60);

@@ -18,9 +18,13 @@
 static struct composer *composer;
 static char history_path[] = "/tmp/confab-history-XXXXXX";
 
-static void type(const char *keys) { composer_bytes(composer, keys, strlen(keys)); }
+static void type(const char *keys) {
+    composer_bytes(composer, keys, strlen(keys));
+}
 
-static void paste(const char *text) { composer_paste(composer, text, strlen(text)); }
+static void paste(const char *text) {
+    composer_paste(composer, text, strlen(text));
+}
 
 // What the composer draws, and where the cursor is.
 static void check_drawn(int width, int height, const char *expected, int x, int y) {
@@ -107,7 +111,8 @@ static void test_scrolls_to_the_cursor(void **state) {
         type((char[]){(char)('0' + i), 0});
     }
     check_drawn(10, 3, "3        ▲\n4\n5\n", 1, 2);
-    while (composer_up(composer)) {}
+    while (composer_up(composer)) {
+    }
     check_drawn(10, 3, "0\n1\n2        ▼\n", 1, 0);
 }
 
@@ -205,6 +210,18 @@ static void test_vi_mode(void **state) {
     check_taken("Xword");
 }
 
+static void test_shows_the_mode_when_inputrc_asks(void **state) {
+    (void)state;
+    rl_variable_bind("editing-mode", "vi");
+    rl_variable_bind("show-mode-in-prompt", "on");
+    type("ab");
+    check_drawn(20, 1, "(ins)ab\n", 7, 0);
+    type("\033");
+    check_drawn(20, 1, "(cmd)ab\n", 6, 0);
+    rl_variable_bind("show-mode-in-prompt", "off");
+    check_drawn(20, 1, "ab\n", 1, 0);
+}
+
 static void test_keys_that_nothing_is_bound_to_insert_nothing(void **state) {
     (void)state;
     composer_sequence(composer, "\033[24~", 5);
@@ -259,6 +276,7 @@ int main(void) {
         TEST(test_history_is_read_again),
         TEST(test_search_ends_with_enter_and_sends_nothing),
         TEST(test_vi_mode),
+        TEST(test_shows_the_mode_when_inputrc_asks),
         TEST(test_keys_that_nothing_is_bound_to_insert_nothing),
         TEST(test_other_ways_to_end_a_line_keep_it),
         TEST(test_set_and_clear),

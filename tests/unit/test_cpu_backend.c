@@ -132,12 +132,9 @@ static void test_chunks_and_threads_do_not_matter(void **state) {
         for (int exact = 0; exact < 2; exact++) {
             struct opened *one = open_tiny(models[i], 1, exact), *three = open_tiny(models[i], 3, exact);
             float *want = run_chunks(one, 0, N_TOKENS);
-            const int chunks[] = {1, 7, 32, N_TOKENS};
-            for (int c = 0; c < 4; c++) {
-                float *got = run_chunks(three, c, chunks[c]);
-                if (c == 0) assert_same(three, got, want); // other sequences have other tokens
-                free(got);
-                got = run_chunks(three, 0, chunks[c]);
+            const int chunks[] = {1, 7, N_TOKENS};
+            for (int c = 0; c < 3; c++) {
+                float *got = run_chunks(three, 0, chunks[c]);
                 assert_same(three, got, want);
                 free(got);
             }

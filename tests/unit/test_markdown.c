@@ -38,7 +38,12 @@ static void test_wide_characters_wrap_by_rule(void **state) {
     (void)state;
     check("日本語の文章です。", 8, "日本語の\n文章で\nす。\n"); // "。" begins no line
     check("「括弧」", 6, "「括\n弧」\n");
-    check("e\xcc\x81" "e\xcc\x81" "e\xcc\x81", 2, "e\xcc\x81" "e\xcc\x81\ne\xcc\x81\n");
+    check("e\xcc\x81"
+          "e\xcc\x81"
+          "e\xcc\x81",
+          2,
+          "e\xcc\x81"
+          "e\xcc\x81\ne\xcc\x81\n");
 }
 
 static void test_headings(void **state) {
@@ -71,13 +76,15 @@ static void test_code_keeps_its_lines(void **state) {
 
 static void test_tables_are_aligned(void **state) {
     (void)state;
-    check("| a | long |\n|--|--:|\n| 日本 | 1 |\n| x | 22 |", 30, "a    │ long\n─────┼─────\n日本 │    1\nx    │   22\n");
+    check("| a | long |\n|--|--:|\n| 日本 | 1 |\n| x | 22 |", 30,
+          "a    │ long\n─────┼─────\n日本 │    1\nx    │   22\n");
     check("|a|b|\n|:-:|-|\n|xyz|", 30, " a  │ b\n────┼───\nxyz │\n");
 }
 
 static void test_wide_tables_shrink_and_wrap(void **state) {
     (void)state;
-    check("|k|text|\n|-|-|\n|a|one two three|\n|b|four|", 12, "k  │ text\n───┼────────\na  │ one two\n   │ three\n───┼────────\nb  │ four\n");
+    check("|k|text|\n|-|-|\n|a|one two three|\n|b|four|", 12,
+          "k  │ text\n───┼────────\na  │ one two\n   │ three\n───┼────────\nb  │ four\n");
 }
 
 static void test_a_table_too_wide_for_the_pane_is_text(void **state) {
@@ -92,10 +99,20 @@ static void test_inline_styles(void **state) {
     struct markdown m = {0};
     const char *text = "**b** *i* ~~s~~ `c` [l](http://x.y)";
     markdown_layout(&m, text, strlen(text), (struct markdown_options){.width = 60});
-    const struct { const char *text; int attributes, role; } runs[] = {
-        {"b", CELL_BOLD, ROLE_STRONG}, {" ", 0, ROLE_TEXT}, {"i", CELL_ITALIC, ROLE_TEXT},   {" ", 0, ROLE_TEXT},
-        {"s", CELL_STRIKE, ROLE_TEXT}, {" ", 0, ROLE_TEXT}, {"c", 0, ROLE_CODE},             {" ", 0, ROLE_TEXT},
-        {"l", CELL_UNDERLINE, ROLE_LINK}, {" (http://x.y)", 0, ROLE_DIM},
+    const struct {
+        const char *text;
+        int attributes, role;
+    } runs[] = {
+        {"b", CELL_BOLD, ROLE_STRONG},
+        {" ", 0, ROLE_TEXT},
+        {"i", CELL_ITALIC, ROLE_TEXT},
+        {" ", 0, ROLE_TEXT},
+        {"s", CELL_STRIKE, ROLE_TEXT},
+        {" ", 0, ROLE_TEXT},
+        {"c", 0, ROLE_CODE},
+        {" ", 0, ROLE_TEXT},
+        {"l", CELL_UNDERLINE, ROLE_LINK},
+        {" (http://x.y)", 0, ROLE_DIM},
     };
     assert_int_equal(m.lines.n_runs, sizeof runs / sizeof *runs);
     for (size_t i = 0; i < m.lines.n_runs; i++) {
@@ -128,7 +145,8 @@ static void test_streaming_ends_in_the_same_layout(void **state) {
     size_t size = strlen(document);
     for (int width = 8; width <= 60; width += 13) {
         struct markdown m = {0};
-        for (size_t n = 0; n < size; n++) markdown_layout(&m, document, n, (struct markdown_options){.width = width, .streaming = true});
+        for (size_t n = 0; n < size; n++)
+            markdown_layout(&m, document, n, (struct markdown_options){.width = width, .streaming = true});
         markdown_layout(&m, document, size, (struct markdown_options){.width = width});
         char *streamed = lines_as_text(&m.lines, width), *once = rendered(document, width);
         assert_string_equal(streamed, once);
@@ -176,14 +194,18 @@ static void test_a_marker_that_has_only_begun_waits(void **state) {
 
 // Markdown of random parts, with the words w0x, w1x … in it.
 static size_t random_markdown(unsigned *seed, char *text, int *words) {
-    static const char *const parts[] = {"\n", "\n\n", " ", "- ", "1. ", "> ", "# ", "```\n", "**", "*", "`", "|", "|-|-|\n", "    ", "[", "](", ")", "~~", "<b>", "---\n", "日本", "http://", "[1]: "};
+    static const char *const parts[] = {"\n", "\n\n", " ",   "- ",    "1. ",     "> ",      "# ",   "```\n",
+                                        "**", "*",    "`",   "|",     "|-|-|\n", "    ",    "[",    "](",
+                                        ")",  "~~",   "<b>", "---\n", "日本",    "http://", "[1]: "};
     size_t n = 0;
     *words = 0;
     for (int i = 0; i < 60; i++) {
         *seed = *seed * 1664525u + 1013904223u;
         unsigned pick = *seed >> 16;
-        if (pick % 3 == 0) n += (size_t)sprintf(text + n, "w%dx", (*words)++);
-        else n += (size_t)sprintf(text + n, "%s", parts[pick / 3 % (sizeof parts / sizeof *parts)]);
+        if (pick % 3 == 0)
+            n += (size_t)sprintf(text + n, "w%dx", (*words)++);
+        else
+            n += (size_t)sprintf(text + n, "%s", parts[pick / 3 % (sizeof parts / sizeof *parts)]);
     }
     return n;
 }

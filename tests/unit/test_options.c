@@ -24,8 +24,9 @@ static struct read_result read_line(const char *command, int argc, char **argv) 
     r.done = options_read(&r.settings, command_find(command), argc, argv, &r.first, &r.help, &r.status);
     return r;
 }
-#define READ(command, ...) \
-    read_line(command, sizeof((char *[]){command, __VA_ARGS__}) / sizeof(char *), (char *[]){command, __VA_ARGS__, NULL})
+#define READ(command, ...)                                                                                             \
+    read_line(command, sizeof((char *[]){command, __VA_ARGS__}) / sizeof(char *),                                      \
+              (char *[]){command, __VA_ARGS__, NULL})
 
 static void test_every_knob_is_an_option(void **state) {
     (void)state;
@@ -81,8 +82,9 @@ static void test_wrong_options_are_named(void **state) {
 
 static void test_values_are_checked(void **state) {
     (void)state;
-    static char *const wrong[][2] = {{"-t", "two"},  {"-t", "-1"},    {"-t", "1.5"},     {"-t", ""},       {"--temp", "9"},
-                                     {"--temp", "nan"}, {"--top-k", "4.5"}, {"--seed", "-1"}, {"--seed", "4294967296"}};
+    static char *const wrong[][2] = {{"-t", "two"},      {"-t", "-1"},     {"-t", "1.5"},
+                                     {"-t", ""},         {"--temp", "9"},  {"--temp", "nan"},
+                                     {"--top-k", "4.5"}, {"--seed", "-1"}, {"--seed", "4294967296"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct read_result r = READ("run", wrong[i][0], wrong[i][1]);
         assert_false(r.done);
@@ -100,7 +102,8 @@ static void test_every_setting_reads_what_it_writes(void **state) {
     (void)state;
     struct settings s = settings_default();
     static const char *const samples[] = {
-        [SETTING_FLAG] = "yes", [SETTING_INT] = "7", [SETTING_REAL] = "2.5", [SETTING_TEXT] = "a b", [SETTING_BOXES] = "13", [SETTING_KNOB] = "1",
+        [SETTING_FLAG] = "yes", [SETTING_INT] = "7",    [SETTING_REAL] = "2.5",
+        [SETTING_TEXT] = "a b", [SETTING_BOXES] = "13", [SETTING_KNOB] = "1",
     };
     for (int id = 0; id < SETTING_COUNT; id++) {
         const char *sample = samples[setting_table[id].kind];

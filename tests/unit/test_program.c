@@ -29,7 +29,8 @@ static void result_free(struct result *r) { free(r->output); }
 // Runs a shell command line in which "confab" is the program under test; its standard input is empty unless redirected.
 static struct result shell(const char *line) {
     const char *program = getenv("CONFAB");
-    char *command = xasprintf("confab() { '%s' \"$@\"; }; { %s ; } 2>&1 < /dev/null", program ? program : "./confab", line);
+    char *command =
+        xasprintf("confab() { '%s' \"$@\"; }; { %s ; } 2>&1 < /dev/null", program ? program : "./confab", line);
     struct result r = {.output = xmalloc(1 << 20)};
     FILE *out = popen(command, "r");
     assert_non_null(out);
@@ -76,7 +77,8 @@ static void test_models_that_are_not_there(void **state) {
 
 static void test_an_answer_of_the_built_in_model_is_repeatable(void **state) {
     (void)state;
-    struct result a = shell("confab run --seed 5 -n 20 'How do I leave?'"), b = shell("confab run --seed 5 -n 20 'How do I leave?'");
+    struct result a = shell("confab run --seed 5 -n 20 'How do I leave?'"),
+                  b = shell("confab run --seed 5 -n 20 'How do I leave?'");
     assert_int_equal(a.status, 0);
     assert_true(a.size > 1);
     assert_string_equal(a.output, b.output);
@@ -122,8 +124,9 @@ static void test_json_is_json(void **state) {
 static void test_text_comes_back_from_its_ids(void **state) {
     (void)state;
     const char *vocabulary = shared_file("vocabs/qwen2.gguf");
-    struct result r = shell_format("confab tokenize '%s' README.md > %s/ids && confab detokenize '%s' %s/ids | cmp - README.md",
-                            vocabulary, folder, vocabulary, folder);
+    struct result r =
+        shell_format("confab tokenize '%s' README.md > %s/ids && confab detokenize '%s' %s/ids | cmp - README.md",
+                     vocabulary, folder, vocabulary, folder);
     assert_int_equal(r.status, 0);
     assert_string_equal(r.output, "");
     result_free(&r);
@@ -133,8 +136,9 @@ static void test_stories_go_on_as_trained(void **state) {
     (void)state;
     const char *model = shared_file("models/stories260K-f32.gguf");
     struct result r = shell_format("confab run -m '%s' --raw --temp 0 -n 100 'Once upon a time'", model);
-    const char *expected = ", there was a little girl named Lily. She loved to play outside in the park. One day, she saw a "
-                           "big, red ball. She wanted to play with it, but it was too high.";
+    const char *expected =
+        ", there was a little girl named Lily. She loved to play outside in the park. One day, she saw a "
+        "big, red ball. She wanted to play with it, but it was too high.";
     assert_int_equal(r.status, 0);
     assert_int_equal(strncmp(r.output, expected, strlen(expected)), 0);
     result_free(&r);
@@ -149,7 +153,8 @@ static double logits_error(const char *options, const char *name) {
     if (r.status) fail_msg("%s", r.output);
     char *file = xasprintf("%s/logits", folder);
     size_t size, wanted_size;
-    char *got = file_read(file, 1 << 30, &size, &st), *wanted = file_read(shared_file(reference), 1 << 30, &wanted_size, &st);
+    char *got = file_read(file, 1 << 30, &size, &st),
+         *wanted = file_read(shared_file(reference), 1 << 30, &wanted_size, &st);
     assert_non_null(got);
     assert_non_null(wanted);
     assert_int_equal(size, wanted_size);
@@ -168,8 +173,9 @@ static double logits_error(const char *options, const char *name) {
 
 static void test_logits_are_the_reference(void **state) {
     (void)state;
-    static const char *const names[] = {"tiny-llama-f32",  "tiny-llama-f16",  "tiny-llama-bf16", "tiny-llama-q8_0", "tiny-llama-q4_0",
-                                        "tiny-llama-q4_k", "tiny-llama-q6_k", "tiny-llama3-f32", "tiny-qwen2-f32",  "tiny-qwen3-f32"};
+    static const char *const names[] = {"tiny-llama-f32",  "tiny-llama-f16",  "tiny-llama-bf16", "tiny-llama-q8_0",
+                                        "tiny-llama-q4_0", "tiny-llama-q4_k", "tiny-llama-q6_k", "tiny-llama3-f32",
+                                        "tiny-qwen2-f32",  "tiny-qwen3-f32"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         double exact = logits_error("--exact", names[i]), fast = logits_error("", names[i]);
         if (!(exact <= 1e-9) || !(fast <= 1e-3)) fail_msg("%s: %g exactly, %g fast", names[i], exact, fast);

@@ -39,7 +39,13 @@ static void scene_close(struct scene *s) {
 
 static struct view_message *say(struct scene *s, enum view_role role, const char *text) {
     int i = s->view.n_messages++;
-    s->messages[i] = (struct view_message){.id = (uint64_t)i + 1, .revision = 1, .role = role, .text = text, .size = strlen(text), .version = 1, .n_versions = 1};
+    s->messages[i] = (struct view_message){.id = (uint64_t)i + 1,
+                                           .revision = 1,
+                                           .role = role,
+                                           .text = text,
+                                           .size = strlen(text),
+                                           .version = 1,
+                                           .n_versions = 1};
     return &s->messages[i];
 }
 
@@ -78,7 +84,7 @@ static void test_messages_have_names_notes_and_versions(void **state) {
     struct view_message *m = say(s, VIEW_MODEL, "*markdown*");
     m->n_versions = 3, m->version = 2, m->note = "stopped";
     say(s, VIEW_NOTICE, "a notice");
-    check_drawn(s, "You\n*not* markdown\n\nGuide              ‹2/3›\nmarkdown\nstopped\n\na notice\n\n");
+    check_drawn(s, "You\n*not* markdown\n\nGuide              ‹2/3›\nmarkdown\nstopped\n\n✗ a notice\n\n");
     assert_int_equal(frame_find(&s->frame, 19, 3)->number, COMMAND_VERSION_PREVIOUS);
     assert_int_equal(frame_find(&s->frame, 23, 3)->number, COMMAND_VERSION_NEXT);
     scene_close(s);
@@ -190,7 +196,8 @@ static void test_lays_out_only_what_changed_and_is_in_sight(void **state) {
 static void test_shows_progress_before_the_first_token(void **state) {
     (void)state;
     struct scene *s = scene_open(50, 4);
-    s->chats[0] = (struct view_chat){.id = 11, .busy = true, .state = REQUEST_PREFILLING, .prefill_done = 1024, .prefill_total = 2048};
+    s->chats[0] = (struct view_chat){
+        .id = 11, .busy = true, .state = REQUEST_PREFILLING, .prefill_done = 1024, .prefill_total = 2048};
     struct view_message *m = say(s, VIEW_MODEL, "");
     m->streaming = true;
     check_drawn(s, "Guide\nreading 1,024 of 2,048 tokens ▓▓▓▓▓▓▓▓▓▓░░░░░░░░░░\n\n\n");
