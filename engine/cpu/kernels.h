@@ -25,31 +25,10 @@ struct activation_block {
 };
 _Static_assert(sizeof(struct activation_block) == 48, "panels are packed");
 
-// Prepared weights: tiles of 32 rows × 32 columns (256 for K-quants). A line is 64 bytes: 16 rows × 4 consecutive
-// columns, one operand of a 4-way byte dot product. Line [g][h] holds columns 4g..4g+3 of rows 16h..16h+15; a nibble
-// line holds columns 4g.. in its low and 16 + 4g.. in its high nibbles. Bytes are the file's, only in another order
-// (Q4_K: the 6-bit scales and minimums become bytes).
-struct tile_q4_0 { uint16_t d[32]; uint8_t q[4][2][64]; };                   // weight = d × (q − 8)
-struct tile_q8_0 { uint16_t d[32]; uint8_t q[8][2][64]; };                   // weight = d × (q − 128)
-struct tile_q4_k {                                                          // weight = d × scale × q − dmin × min
-    uint16_t d[32], dmin[32];
-    struct { uint8_t scale[32], min[32], q[4][2][64]; } part[8];
-};
-struct tile_q6_k {                                                          // weight = d × scale × (q − 32)
-    uint16_t d[32];
-    struct {
-        int8_t scale[2][32];    // of columns 0–15 and 16–31
-        uint8_t low[4][2][64];  // nibbles
-        uint8_t high[2][2][64]; // bits 4 and 5: line [v][h] has in bits 2f, 2f+1 those of columns 4(2f + v)..
-    } part[8];
-};
-_Static_assert(sizeof(struct tile_q4_0) == 32 * 18 && sizeof(struct tile_q8_0) == 32 * 34, "as small as the file");
-_Static_assert(sizeof(struct tile_q6_k) == 32 * 210 && sizeof(struct tile_q4_k) == 32 * 148, "Q4_K: 148 bytes for 144");
-
 // One strip of a matrix times one panel of inputs: out[c][r] = Σ weight[r][i] × input[c][i].
 struct strip {
     const struct block_format *format;
-    const void *weights; // prepared tiles [columns / 32 or 256]; or rows of the file's blocks, row_bytes apart
+    const void *weights; // prepared tiles, tiles.h; or rows of the file's blocks, row_bytes apart
     size_t row_bytes;    // of weights that are not prepared
     int rows;            // of this strip, 1–32; prepared strips are padded to 32
     int columns;

@@ -1,229 +1,10 @@
-// AVX2 with FMA and F16C, without VNNI: bytes are multiplied in pairs into 16-bit sums. A strip is computed in halves of
-// 16 rows (two vectors of 8) and at most three inputs at a time, so that all accumulators live in registers.
-#include "engine/cpu/kernels.h"
+// AVX2 with FMA and F16C: weights in the file's own layout, vectors and attention. Prepared weights are in tiles_avx2.c.
 #include "engine/cpu/tiles.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
 #include <math.h>
-#include <string.h>
 
-#include "engine/cpu/unroll.h"
-
-enum { PART_COLUMNS = 3 };
-
-// Calls function_part(s, h, first, width) for both halves of the strip and all inputs, width as a constant.
-#define FOR_PARTS(function)                                                                                            \
-    static void function(const struct strip *s) {                                                                     \
-        for (int h = 0; h < 2; h++)                                                                                    \
-            for (int first = 0; first < s->width; first += PART_COLUMNS) switch (s->width - first) {                   \
-                case 1: function##_part(s, h, first, 1); break;                                                        \
-                case 2: function##_part(s, h, first, 2); break;                                                        \
-                default: function##_part(s, h, first, 3); break;                                                       \
-                }                                                                                                      \
-    }
-_Static_assert(PART_COLUMNS == 3, "FOR_PARTS lists every width");
-
-// --- prepared weights ------------------------------------------------------------------------------------------------
-
-typedef __m256i sums[PART_COLUMNS][2]; // of 16-bit pairs or of 32-bit rows
-typedef __m256 totals[PART_COLUMNS][2];
-
-INLINE __m256i line_half(const uint8_t *line, int v) { return _mm256_loadu_si256((const __m256i *)line + v); }
-
-INLINE __m256i broadcast_quad(const int8_t *q) {
-    int32_t quad;
-    memcpy(&quad, q, sizeof quad);
-    return _mm256_set1_epi32(quad);
-}
-
-INLINE void clear_sums(sums sum, int width) {
-    UNROLL for (int c = 0; c < width; c++) sum[c][0] = sum[c][1] = _mm256_setzero_si256();
-}
-
-INLINE void clear(totals total, int width) {
-    UNROLL for (int c = 0; c < width; c++) total[c][0] = total[c][1] = _mm256_setzero_ps();
-}
-
-// pairs[c] += weights × columns 4g..4g+3, in 16 bits: the caller keeps |weights| × 127 × 2 × steps below 2^15.
-INLINE void dot(sums pairs, const struct activation_block *a, int width, int g, __m256i w0, __m256i w1) {
-    UNROLL for (int c = 0; c < width; c++) {
-        __m256i x = broadcast_quad(a[c].q + 4 * g);
-        pairs[c][0] = _mm256_add_epi16(pairs[c][0], _mm256_maddubs_epi16(w0, x));
-        pairs[c][1] = _mm256_add_epi16(pairs[c][1], _mm256_maddubs_epi16(w1, x));
-    }
-}
-
-INLINE __m256i widen(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
-
-INLINE void add_scaled(totals total, sums sum, const struct activation_block *a, int width, __m256 scale0, __m256 scale1) {
-    UNROLL for (int c = 0; c < width; c++) {
-        __m256 scale = _mm256_set1_ps(a[c].scale);
-        total[c][0] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[c][0]), _mm256_mul_ps(scale0, scale), total[c][0]);
-        total[c][1] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[c][1]), _mm256_mul_ps(scale1, scale), total[c][1]);
-    }
-}
-
-INLINE void store(const struct strip *s, int h, int first, totals total, int width) {
-    UNROLL for (int c = 0; c < width; c++) {
-        float *out = s->out + (first + c) * STRIP_ROWS + 16 * h;
-        _mm256_storeu_ps(out, total[c][0]);
-        _mm256_storeu_ps(out + 8, total[c][1]);
-    }
-}
-
-INLINE __m256 halves(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
-INLINE __m256 bytes_u8(const uint8_t *p) {
-    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)));
-}
-INLINE __m256 bytes_i8(const int8_t *p) {
-    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
-}
-
-// Eight steps of at most 15 × 127 × 2 fit 16 bits.
-INLINE void nibble_dots(sums sum, const struct activation_block *a, int width, const uint8_t q[4][2][64], int h) {
-    const __m256i mask = _mm256_set1_epi8(15);
-    sums pairs;
-    clear_sums(pairs, width);
-    UNROLL for (int g = 0; g < 4; g++) {
-        __m256i w0 = line_half(q[g][h], 0), w1 = line_half(q[g][h], 1);
-        dot(pairs, a, width, g, _mm256_and_si256(w0, mask), _mm256_and_si256(w1, mask));
-        w0 = _mm256_and_si256(_mm256_srli_epi16(w0, 4), mask);
-        w1 = _mm256_and_si256(_mm256_srli_epi16(w1, 4), mask);
-        dot(pairs, a, width, g + 4, w0, w1);
-    }
-    UNROLL for (int c = 0; c < width; c++) {
-        sum[c][0] = widen(pairs[c][0]);
-        sum[c][1] = widen(pairs[c][1]);
-    }
-}
-
-INLINE void strip_q4_0_part(const struct strip *s, int h, int first, const int width) {
-    const struct tile_q4_0 *tile = s->weights, *end = tile + s->columns / BLOCK_COLUMNS;
-    totals total;
-    clear(total, width);
-    for (const struct activation_block *a = s->blocks + first; tile < end; tile++, a += s->width) {
-        sums sum;
-        nibble_dots(sum, a, width, tile->q, h);
-        UNROLL for (int c = 0; c < width; c++) {
-            sum[c][0] = _mm256_add_epi32(sum[c][0], _mm256_set1_epi32(a[c].zero));
-            sum[c][1] = _mm256_add_epi32(sum[c][1], _mm256_set1_epi32(a[c].zero));
-        }
-        add_scaled(total, sum, a, width, halves(tile->d + 16 * h), halves(tile->d + 16 * h + 8));
-    }
-    store(s, h, first, total, width);
-}
-
-// The weights' magnitude times the inputs with the weights' signs: 128 × 127 × 2 fits 16 bits, once.
-INLINE void strip_q8_0_part(const struct strip *s, int h, int first, const int width) {
-    const struct tile_q8_0 *tile = s->weights, *end = tile + s->columns / BLOCK_COLUMNS;
-    const __m256i flip = _mm256_set1_epi8((char)0x80);
-    totals total;
-    clear(total, width);
-    for (const struct activation_block *a = s->blocks + first; tile < end; tile++, a += s->width) {
-        sums sum;
-        clear_sums(sum, width);
-        UNROLL for (int g = 0; g < 8; g++)
-            UNROLL for (int v = 0; v < 2; v++) {
-                const __m256i w = _mm256_xor_si256(line_half(tile->q[g][h], v), flip), magnitude = _mm256_abs_epi8(w);
-                UNROLL for (int c = 0; c < width; c++) {
-                    __m256i x = _mm256_sign_epi8(broadcast_quad(a[c].q + 4 * g), w);
-                    sum[c][v] = _mm256_add_epi32(sum[c][v], widen(_mm256_maddubs_epi16(magnitude, x)));
-                }
-            }
-        add_scaled(total, sum, a, width, halves(tile->d + 16 * h), halves(tile->d + 16 * h + 8));
-    }
-    store(s, h, first, total, width);
-}
-
-INLINE void strip_q4_k_part(const struct strip *s, int h, int first, const int width) {
-    const struct tile_q4_k *tile = s->weights, *end = tile + s->columns / SUPER_COLUMNS;
-    totals total;
-    clear(total, width);
-    for (const struct activation_block *a = s->blocks + first; tile < end; tile++)
-        for (int p = 0; p < 8; p++, a += s->width) {
-            sums sum;
-            nibble_dots(sum, a, width, tile->part[p].q, h);
-            const uint8_t *scale = tile->part[p].scale + 16 * h, *min = tile->part[p].min + 16 * h;
-            const uint16_t *d = tile->d + 16 * h, *dmin = tile->dmin + 16 * h;
-            add_scaled(total, sum, a, width, _mm256_mul_ps(halves(d), bytes_u8(scale)),
-                       _mm256_mul_ps(halves(d + 8), bytes_u8(scale + 8)));
-            __m256 min0 = _mm256_mul_ps(halves(dmin), bytes_u8(min));
-            __m256 min1 = _mm256_mul_ps(halves(dmin + 8), bytes_u8(min + 8));
-            UNROLL for (int c = 0; c < width; c++) {
-                total[c][0] = _mm256_fmadd_ps(min0, _mm256_set1_ps(a[c].minimum), total[c][0]);
-                total[c][1] = _mm256_fmadd_ps(min1, _mm256_set1_ps(a[c].minimum), total[c][1]);
-            }
-        }
-    store(s, h, first, total, width);
-}
-
-// The two upper bits of columns 4(2f + v).. moved to bits 4 and 5.
-INLINE __m256i high_bits(__m256i high, int f) {
-    __m256i moved = f == 0 ? _mm256_slli_epi16(high, 4) : f == 1 ? _mm256_slli_epi16(high, 2)
-                  : f == 2 ? high : _mm256_srli_epi16(high, 2);
-    return _mm256_and_si256(moved, _mm256_set1_epi8(0x30));
-}
-
-// Columns of one half (0–15: the low nibbles, 16–31: the high ones); two steps of 63 × 127 × 2 fit 16 bits.
-INLINE void six_bit_dots(sums sum, const struct activation_block *a, int width, const uint8_t low[4][2][64],
-                         const uint8_t high[2][2][64], int h, int half) {
-    const __m256i mask = _mm256_set1_epi8(15);
-    UNROLL for (int two = 0; two < 4; two += 2) {
-        sums pairs;
-        clear_sums(pairs, width);
-        UNROLL for (int g = two; g < two + 2; g++) {
-            __m256i w[2];
-            UNROLL for (int v = 0; v < 2; v++) {
-                __m256i line = line_half(low[g][h], v);
-                line = _mm256_and_si256(half ? _mm256_srli_epi16(line, 4) : line, mask);
-                w[v] = _mm256_or_si256(line, high_bits(line_half(high[g % 2][h], v), half * 2 + g / 2));
-            }
-            dot(pairs, a, width, half * 4 + g, w[0], w[1]);
-        }
-        UNROLL for (int c = 0; c < width; c++) {
-            sum[c][0] = _mm256_add_epi32(sum[c][0], widen(pairs[c][0]));
-            sum[c][1] = _mm256_add_epi32(sum[c][1], widen(pairs[c][1]));
-        }
-    }
-}
-
-INLINE void strip_q6_k_part(const struct strip *s, int h, int first, const int width) {
-    const struct tile_q6_k *tile = s->weights, *end = tile + s->columns / SUPER_COLUMNS;
-    totals total;
-    clear(total, width);
-    for (const struct activation_block *a = s->blocks + first; tile < end; tile++)
-        for (int p = 0; p < 8; p++, a += s->width) {
-            totals part;
-            sums sum;
-            UNROLL for (int half = 0; half < 2; half++) {
-                UNROLL for (int c = 0; c < width; c++) {
-                    int32_t zero = half ? a[c].zero - a[c].zero_low : a[c].zero_low;
-                    sum[c][0] = sum[c][1] = _mm256_set1_epi32(zero * 4);
-                }
-                six_bit_dots(sum, a, width, tile->part[p].low, tile->part[p].high, h, half);
-                const int8_t *scale = tile->part[p].scale[half] + 16 * h;
-                __m256 scale0 = _mm256_mul_ps(halves(tile->d + 16 * h), bytes_i8(scale));
-                __m256 scale1 = _mm256_mul_ps(halves(tile->d + 16 * h + 8), bytes_i8(scale + 8));
-                UNROLL for (int c = 0; c < width; c++) {
-                    __m256 sum0 = _mm256_cvtepi32_ps(sum[c][0]), sum1 = _mm256_cvtepi32_ps(sum[c][1]);
-                    part[c][0] = half ? _mm256_fmadd_ps(sum0, scale0, part[c][0]) : _mm256_mul_ps(sum0, scale0);
-                    part[c][1] = half ? _mm256_fmadd_ps(sum1, scale1, part[c][1]) : _mm256_mul_ps(sum1, scale1);
-                }
-            }
-            UNROLL for (int c = 0; c < width; c++) {
-                __m256 scale = _mm256_set1_ps(a[c].scale);
-                total[c][0] = _mm256_fmadd_ps(part[c][0], scale, total[c][0]);
-                total[c][1] = _mm256_fmadd_ps(part[c][1], scale, total[c][1]);
-            }
-        }
-    store(s, h, first, total, width);
-}
-
-FOR_PARTS(strip_q4_0)
-FOR_PARTS(strip_q8_0)
-FOR_PARTS(strip_q4_k)
-FOR_PARTS(strip_q6_k)
+#include "engine/cpu/lanes_avx2.h"
 
 // --- weights in the file's own layout --------------------------------------------------------------------------------
 
@@ -294,7 +75,7 @@ INLINE const void *padded(uint8_t *buffer, const void *from, size_t bytes) {
         for (; row + FLOAT_ROWS <= end; row += FLOAT_ROWS) name##_rows(s, row, FLOAT_ROWS, first, width);              \
         for (; row < end; row++) name##_rows(s, row, 1, first, width);                                                 \
     }                                                                                                                  \
-    FOR_PARTS(name)
+    static FOR_PARTS(name, name##_part)
 
 FLOAT_STRIP(strip_f32, load_f32, 4)
 FLOAT_STRIP(strip_f16, load_f16, 2)
@@ -462,9 +243,7 @@ static float softmax_page(float *scores, int valid, struct softmax *state) {
 
 const struct cpu_kernels kernels_avx2 = {
     .name = "AVX2",
-    .strip = {[BLOCK_F32] = strip_f32, [BLOCK_F16] = strip_f16, [BLOCK_BF16] = strip_bf16, [BLOCK_Q8_0] = strip_q8_0,
-              [BLOCK_Q4_0] = strip_q4_0, [BLOCK_Q4_K] = strip_q4_k, [BLOCK_Q6_K] = strip_q6_k,
-              [BLOCK_Q3_K] = strip_q6_k, [BLOCK_IQ3_S] = strip_q6_k,
+    .strip = {[BLOCK_F32] = strip_f32, [BLOCK_F16] = strip_f16, [BLOCK_BF16] = strip_bf16,
 #define X(id, tile) [id] = strip_##tile##_avx2,
               TILE_FORMATS(X)
 #undef X

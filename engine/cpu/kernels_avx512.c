@@ -1,201 +1,10 @@
-// AVX-512 with VNNI. A strip is two vectors of 16 rows; an input is a broadcast of 4 bytes, which serves both.
-// Each *_panel is compiled once for every width, so that all its accumulators live in registers.
-#include "engine/cpu/kernels.h"
+// AVX-512: weights in the file's own layout, vectors and attention. Prepared weights are in tiles_avx512.c.
 #include "engine/cpu/tiles.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
 #include <math.h>
-#include <string.h>
 
-#include "engine/cpu/unroll.h"
-
-// Calls function(s, width) with s->width as a constant.
-#define FOR_WIDTH(function)                                                                                            \
-    static void function(const struct strip *s) {                                                                     \
-        switch (s->width) {                                                                                            \
-        case 1: function##_panel(s, 1); break;                                                                         \
-        case 2: function##_panel(s, 2); break;                                                                         \
-        case 3: function##_panel(s, 3); break;                                                                         \
-        case 4: function##_panel(s, 4); break;                                                                         \
-        case 5: function##_panel(s, 5); break;                                                                         \
-        case 6: function##_panel(s, 6); break;                                                                         \
-        }                                                                                                              \
-    }
-_Static_assert(PANEL_COLUMNS == 6, "FOR_WIDTH lists every width");
-
-// --- prepared weights ------------------------------------------------------------------------------------------------
-
-typedef __m512i sums[PANEL_COLUMNS][2];
-typedef __m512 totals[PANEL_COLUMNS][2];
-
-INLINE __m512i broadcast_quad(const int8_t *q) {
-    int32_t quad;
-    memcpy(&quad, q, sizeof quad);
-    return _mm512_set1_epi32(quad);
-}
-
-// sum[c] += weights × columns 4g..4g+3 of every input.
-INLINE void dot(sums sum, const struct activation_block *a, int width, int g, __m512i w0, __m512i w1) {
-    UNROLL for (int c = 0; c < width; c++) {
-        __m512i x = broadcast_quad(a[c].q + 4 * g);
-        sum[c][0] = _mm512_dpbusd_epi32(sum[c][0], w0, x);
-        sum[c][1] = _mm512_dpbusd_epi32(sum[c][1], w1, x);
-    }
-}
-
-INLINE void start(sums sum, const struct activation_block *a, int width) {
-    UNROLL for (int c = 0; c < width; c++) sum[c][0] = sum[c][1] = _mm512_set1_epi32(a[c].zero);
-}
-
-INLINE void clear(totals total, int width) {
-    UNROLL for (int c = 0; c < width; c++) total[c][0] = total[c][1] = _mm512_setzero_ps();
-}
-
-// total[c] += sum[c] × scale × the input's scale
-INLINE void add_scaled(totals total, sums sum, const struct activation_block *a, int width, __m512 scale0, __m512 scale1) {
-    UNROLL for (int c = 0; c < width; c++) {
-        __m512 scale = _mm512_set1_ps(a[c].scale);
-        total[c][0] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[c][0]), _mm512_mul_ps(scale0, scale), total[c][0]);
-        total[c][1] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[c][1]), _mm512_mul_ps(scale1, scale), total[c][1]);
-    }
-}
-
-INLINE void store(float *out, totals total, int width) {
-    UNROLL for (int c = 0; c < width; c++) {
-        _mm512_storeu_ps(out + c * STRIP_ROWS, total[c][0]);
-        _mm512_storeu_ps(out + c * STRIP_ROWS + 16, total[c][1]);
-    }
-}
-
-INLINE __m512 halves(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
-INLINE __m512 bytes_u8(const uint8_t *p) {
-    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)));
-}
-INLINE __m512 bytes_i8(const int8_t *p) {
-    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
-}
-
-INLINE void nibble_dots(sums sum, const struct activation_block *a, int width, const uint8_t q[4][2][64]) {
-    const __m512i mask = _mm512_set1_epi8(15);
-    UNROLL for (int g = 0; g < 4; g++) {
-        __m512i w0 = _mm512_loadu_si512(q[g][0]), w1 = _mm512_loadu_si512(q[g][1]);
-        dot(sum, a, width, g, _mm512_and_si512(w0, mask), _mm512_and_si512(w1, mask));
-        w0 = _mm512_and_si512(_mm512_srli_epi16(w0, 4), mask);
-        w1 = _mm512_and_si512(_mm512_srli_epi16(w1, 4), mask);
-        dot(sum, a, width, g + 4, w0, w1);
-    }
-}
-
-INLINE void strip_q4_0_panel(const struct strip *s, const int width) {
-    const struct tile_q4_0 *tile = s->weights, *end = tile + s->columns / BLOCK_COLUMNS;
-    totals total;
-    clear(total, width);
-    for (const struct activation_block *a = s->blocks; tile < end; tile++, a += width) {
-        sums sum;
-        start(sum, a, width);
-        nibble_dots(sum, a, width, tile->q);
-        add_scaled(total, sum, a, width, halves(tile->d), halves(tile->d + 16));
-    }
-    store(s->out, total, width);
-}
-
-INLINE void strip_q8_0_panel(const struct strip *s, const int width) {
-    const struct tile_q8_0 *tile = s->weights, *end = tile + s->columns / BLOCK_COLUMNS;
-    totals total;
-    clear(total, width);
-    for (const struct activation_block *a = s->blocks; tile < end; tile++, a += width) {
-        sums sum;
-        UNROLL for (int c = 0; c < width; c++)
-            sum[c][0] = sum[c][1] = _mm512_slli_epi32(_mm512_set1_epi32(a[c].zero), 4);
-        UNROLL for (int g = 0; g < 8; g++)
-            dot(sum, a, width, g, _mm512_loadu_si512(tile->q[g][0]), _mm512_loadu_si512(tile->q[g][1]));
-        add_scaled(total, sum, a, width, halves(tile->d), halves(tile->d + 16));
-    }
-    store(s->out, total, width);
-}
-
-INLINE void strip_q4_k_panel(const struct strip *s, const int width) {
-    const struct tile_q4_k *tile = s->weights, *end = tile + s->columns / SUPER_COLUMNS;
-    totals total;
-    clear(total, width);
-    for (const struct activation_block *a = s->blocks; tile < end; tile++)
-        for (int p = 0; p < 8; p++, a += width) {
-            sums sum;
-            UNROLL for (int c = 0; c < width; c++) sum[c][0] = sum[c][1] = _mm512_setzero_si512();
-            nibble_dots(sum, a, width, tile->part[p].q);
-            const uint8_t *scale = tile->part[p].scale, *min = tile->part[p].min;
-            add_scaled(total, sum, a, width, _mm512_mul_ps(halves(tile->d), bytes_u8(scale)),
-                       _mm512_mul_ps(halves(tile->d + 16), bytes_u8(scale + 16)));
-            __m512 min0 = _mm512_mul_ps(halves(tile->dmin), bytes_u8(min));
-            __m512 min1 = _mm512_mul_ps(halves(tile->dmin + 16), bytes_u8(min + 16));
-            UNROLL for (int c = 0; c < width; c++) {
-                total[c][0] = _mm512_fmadd_ps(min0, _mm512_set1_ps(a[c].minimum), total[c][0]);
-                total[c][1] = _mm512_fmadd_ps(min1, _mm512_set1_ps(a[c].minimum), total[c][1]);
-            }
-        }
-    store(s->out, total, width);
-}
-
-// The two upper bits of columns 4(2f + v).. moved to bits 4 and 5, joined with their nibbles.
-INLINE __m512i join(__m512i nibbles, __m512i high, int f) {
-    const __m512i mask = _mm512_set1_epi8(0x30);
-    __m512i moved = f == 0 ? _mm512_slli_epi16(high, 4) : f == 1 ? _mm512_slli_epi16(high, 2)
-                  : f == 2 ? high : _mm512_srli_epi16(high, 2);
-    return _mm512_ternarylogic_epi32(nibbles, moved, mask, 0xF8); // nibbles | (moved & mask)
-}
-
-// Columns of one half (0–15: the low nibbles, 16–31: the high ones).
-INLINE void six_bit_dots(sums sum, const struct activation_block *a, int width, const uint8_t low[4][2][64],
-                         const uint8_t high[2][2][64], int half) {
-    const __m512i mask = _mm512_set1_epi8(15);
-    UNROLL for (int g = 0; g < 4; g++) {
-        __m512i w[2];
-        UNROLL for (int h = 0; h < 2; h++) {
-            __m512i line = _mm512_loadu_si512(low[g][h]);
-            line = _mm512_and_si512(half ? _mm512_srli_epi16(line, 4) : line, mask);
-            w[h] = join(line, _mm512_loadu_si512(high[g % 2][h]), half * 2 + g / 2);
-        }
-        dot(sum, a, width, half * 4 + g, w[0], w[1]);
-    }
-}
-
-INLINE void strip_q6_k_panel(const struct strip *s, const int width) {
-    const struct tile_q6_k *tile = s->weights, *end = tile + s->columns / SUPER_COLUMNS;
-    totals total;
-    clear(total, width);
-    for (const struct activation_block *a = s->blocks; tile < end; tile++)
-        for (int p = 0; p < 8; p++, a += width) {
-            totals part;
-            sums sum;
-            const __m512 d0 = halves(tile->d), d1 = halves(tile->d + 16);
-            UNROLL for (int half = 0; half < 2; half++) {
-                UNROLL for (int c = 0; c < width; c++) {
-                    int32_t zero = half ? a[c].zero - a[c].zero_low : a[c].zero_low;
-                    sum[c][0] = sum[c][1] = _mm512_slli_epi32(_mm512_set1_epi32(zero), 2);
-                }
-                six_bit_dots(sum, a, width, tile->part[p].low, tile->part[p].high, half);
-                __m512 scale0 = _mm512_mul_ps(d0, bytes_i8(tile->part[p].scale[half]));
-                __m512 scale1 = _mm512_mul_ps(d1, bytes_i8(tile->part[p].scale[half] + 16));
-                UNROLL for (int c = 0; c < width; c++) {
-                    __m512 sum0 = _mm512_cvtepi32_ps(sum[c][0]), sum1 = _mm512_cvtepi32_ps(sum[c][1]);
-                    part[c][0] = half ? _mm512_fmadd_ps(sum0, scale0, part[c][0]) : _mm512_mul_ps(sum0, scale0);
-                    part[c][1] = half ? _mm512_fmadd_ps(sum1, scale1, part[c][1]) : _mm512_mul_ps(sum1, scale1);
-                }
-            }
-            UNROLL for (int c = 0; c < width; c++) {
-                __m512 scale = _mm512_set1_ps(a[c].scale);
-                total[c][0] = _mm512_fmadd_ps(part[c][0], scale, total[c][0]);
-                total[c][1] = _mm512_fmadd_ps(part[c][1], scale, total[c][1]);
-            }
-        }
-    store(s->out, total, width);
-}
-
-FOR_WIDTH(strip_q4_0)
-FOR_WIDTH(strip_q8_0)
-FOR_WIDTH(strip_q4_k)
-FOR_WIDTH(strip_q6_k)
+#include "engine/cpu/lanes_avx512.h"
 
 // --- weights in the file's own layout --------------------------------------------------------------------------------
 
@@ -246,7 +55,7 @@ enum { FLOAT_ROWS = 4 }; // weight rows at once: with six columns 24 accumulator
         for (; r + FLOAT_ROWS <= s->rows; r += FLOAT_ROWS) name##_rows(s, r, FLOAT_ROWS, width);                       \
         for (; r < s->rows; r++) name##_rows(s, r, 1, width);                                                          \
     }                                                                                                                  \
-    FOR_WIDTH(name)
+    static FOR_WIDTH(name, name##_panel)
 
 FLOAT_STRIP(strip_f32, load_f32, 4)
 FLOAT_STRIP(strip_f16, load_f16, 2)
@@ -393,9 +202,7 @@ static float softmax_page(float *scores, int valid, struct softmax *state) {
 
 const struct cpu_kernels kernels_avx512 = {
     .name = "AVX-512 VNNI",
-    .strip = {[BLOCK_F32] = strip_f32, [BLOCK_F16] = strip_f16, [BLOCK_BF16] = strip_bf16, [BLOCK_Q8_0] = strip_q8_0,
-              [BLOCK_Q4_0] = strip_q4_0, [BLOCK_Q4_K] = strip_q4_k, [BLOCK_Q6_K] = strip_q6_k,
-              [BLOCK_Q3_K] = strip_q6_k, [BLOCK_IQ3_S] = strip_q6_k,
+    .strip = {[BLOCK_F32] = strip_f32, [BLOCK_F16] = strip_f16, [BLOCK_BF16] = strip_bf16,
 #define X(id, tile) [id] = strip_##tile##_avx512,
               TILE_FORMATS(X)
 #undef X

@@ -1,100 +1,9 @@
-// The specification of every kernel, in plain C. fmaf is one rounding everywhere, with or without hardware.
-#include "engine/cpu/kernels.h"
+// The specification of the kernels, in plain C; those of prepared weights are in tiles_scalar.c. fmaf is one rounding
+// everywhere, with or without hardware.
 #include "engine/cpu/tiles.h"
 
 #include <math.h>
 #include <string.h>
-
-// --- prepared weights ------------------------------------------------------------------------------------------------
-
-static int dot4(const uint8_t w[4], const int8_t *q) { return w[0] * q[0] + w[1] * q[1] + w[2] * q[2] + w[3] * q[3]; }
-
-// Nibble lines of row r against 32 inputs: the sums over columns 0–15 and 16–31.
-static void nibble_dots(const uint8_t lines[4][2][64], int r, const int8_t *q, int sum[2]) {
-    for (int g = 0; g < 4; g++) {
-        const uint8_t *w = &lines[g][r / 16][r % 16 * 4];
-        uint8_t low[4], high[4];
-        for (int i = 0; i < 4; i++) {
-            low[i] = w[i] & 15;
-            high[i] = w[i] >> 4;
-        }
-        sum[0] += dot4(low, q + 4 * g);
-        sum[1] += dot4(high, q + 16 + 4 * g);
-    }
-}
-
-static void strip_q4_0(const struct strip *s) {
-    const struct tile_q4_0 *tiles = s->weights;
-    for (int c = 0; c < s->width; c++)
-        for (int r = 0; r < STRIP_ROWS; r++) {
-            float total = 0;
-            for (int b = 0; b < s->columns / BLOCK_COLUMNS; b++) {
-                const struct activation_block *a = &s->blocks[b * s->width + c];
-                int sum[2] = {a->zero, 0};
-                nibble_dots(tiles[b].q, r, a->q, sum);
-                total = fmaf((float)(sum[0] + sum[1]), f16_to_f32(tiles[b].d[r]) * a->scale, total);
-            }
-            s->out[c * STRIP_ROWS + r] = total;
-        }
-}
-
-static void strip_q8_0(const struct strip *s) {
-    const struct tile_q8_0 *tiles = s->weights;
-    for (int c = 0; c < s->width; c++)
-        for (int r = 0; r < STRIP_ROWS; r++) {
-            float total = 0;
-            for (int b = 0; b < s->columns / BLOCK_COLUMNS; b++) {
-                const struct activation_block *a = &s->blocks[b * s->width + c];
-                int sum = a->zero * 16;
-                for (int g = 0; g < 8; g++) sum += dot4(&tiles[b].q[g][r / 16][r % 16 * 4], a->q + 4 * g);
-                total = fmaf((float)sum, f16_to_f32(tiles[b].d[r]) * a->scale, total);
-            }
-            s->out[c * STRIP_ROWS + r] = total;
-        }
-}
-
-static void strip_q4_k(const struct strip *s) {
-    const struct tile_q4_k *tiles = s->weights;
-    for (int c = 0; c < s->width; c++)
-        for (int r = 0; r < STRIP_ROWS; r++) {
-            float total = 0;
-            for (int b = 0; b < s->columns / BLOCK_COLUMNS; b++) {
-                const struct activation_block *a = &s->blocks[b * s->width + c];
-                const struct tile_q4_k *t = &tiles[b / 8];
-                int sum[2] = {0, 0};
-                nibble_dots(t->part[b % 8].q, r, a->q, sum);
-                float scale = f16_to_f32(t->d[r]) * t->part[b % 8].scale[r];
-                float min = f16_to_f32(t->dmin[r]) * t->part[b % 8].min[r];
-                total = fmaf((float)(sum[0] + sum[1]), scale * a->scale, total);
-                total = fmaf(min, a->minimum, total);
-            }
-            s->out[c * STRIP_ROWS + r] = total;
-        }
-}
-
-static void strip_q6_k(const struct strip *s) {
-    const struct tile_q6_k *tiles = s->weights;
-    for (int c = 0; c < s->width; c++)
-        for (int r = 0; r < STRIP_ROWS; r++) {
-            float total = 0;
-            for (int b = 0; b < s->columns / BLOCK_COLUMNS; b++) {
-                const struct activation_block *a = &s->blocks[b * s->width + c];
-                const struct tile_q6_k *t = &tiles[b / 8];
-                int sum[2] = {a->zero_low * 4, (a->zero - a->zero_low) * 4};
-                nibble_dots(t->part[b % 8].low, r, a->q, sum);
-                for (int g = 0; g < 8; g++)
-                    for (int i = 0; i < 4; i++) {
-                        int high = t->part[b % 8].high[g % 2][r / 16][r % 16 * 4 + i] >> (g / 2 * 2) & 3;
-                        sum[g / 4] += high * 16 * a->q[4 * g + i];
-                    }
-                float d = f16_to_f32(t->d[r]);
-                float part = (float)sum[0] * (d * t->part[b % 8].scale[0][r]);
-                part = fmaf((float)sum[1], d * t->part[b % 8].scale[1][r], part);
-                total = fmaf(part, a->scale, total);
-            }
-            s->out[c * STRIP_ROWS + r] = total;
-        }
-}
 
 // --- weights in the file's own layout --------------------------------------------------------------------------------
 
@@ -227,9 +136,7 @@ static void scale(float *x, int n, float factor) {
 
 const struct cpu_kernels kernels_scalar = {
     .name = "scalar",
-    .strip = {[BLOCK_F32] = strip_f32, [BLOCK_F16] = strip_f16, [BLOCK_BF16] = strip_bf16, [BLOCK_Q8_0] = strip_q8_0,
-              [BLOCK_Q4_0] = strip_q4_0, [BLOCK_Q4_K] = strip_q4_k, [BLOCK_Q6_K] = strip_q6_k,
-              [BLOCK_Q3_K] = strip_q6_k, [BLOCK_IQ3_S] = strip_q6_k,
+    .strip = {[BLOCK_F32] = strip_f32, [BLOCK_F16] = strip_f16, [BLOCK_BF16] = strip_bf16,
 #define X(id, tile) [id] = strip_##tile##_scalar,
               TILE_FORMATS(X)
 #undef X

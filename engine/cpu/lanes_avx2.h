@@ -8,9 +8,7 @@
 #include <string.h>
 
 #include "engine/cpu/kernels.h"
-
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 16")
+#include "engine/cpu/unroll.h"
 
 enum { PART_COLUMNS = 3 };
 
@@ -85,10 +83,8 @@ INLINE void store(const struct strip *s, int h, int first, totals total, int wid
     }
 }
 
-INLINE struct row_vector row_halves(const uint16_t d[16]) {
-    return (struct row_vector){{_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)d)),
-                                _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)d + 1))}};
-}
+INLINE __m256 halves(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
+INLINE struct row_vector row_halves(const uint16_t d[16]) { return (struct row_vector){{halves(d), halves(d + 8)}}; }
 INLINE struct row_vector row_bytes(__m128i bytes) {
     return (struct row_vector){{_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)),
                                 _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)))}};
@@ -133,8 +129,11 @@ INLINE void add_part(totals total, totals part, const struct activation_block *a
             total[c][v] = _mm256_fmadd_ps(part[c][v], _mm256_set1_ps(a[c].scale), total[c][v]);
 }
 
-// −8 × the sum of an input's columns 0–15 or 16–31.
-INLINE int zero_of(const struct activation_block *a, int half) { return half ? a->zero - a->zero_low : a->zero_low; }
+// −8 × the sum of an input's columns: of half 0 or 1, or of both.
+enum { BOTH = 2 };
+INLINE int zero_of(const struct activation_block *a, int half) {
+    return half == BOTH ? a->zero : half ? a->zero - a->zero_low : a->zero_low;
+}
 
 // Nibbles of half a line, those of columns 0–15 (half 0) or 16–31.
 INLINE __m256i nibbles(const uint8_t *line, int v, int half) {

@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "engine/cpu/kernels.h"
-
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 16")
+#include "engine/cpu/unroll.h"
 
 // name calls panel(s, width) with s->width as a constant: compiled once for every width, so that all its accumulators
 // live in registers.
@@ -56,10 +54,8 @@ INLINE void store(float *out, totals total, int width) {
     }
 }
 
-INLINE struct row_vector row_halves(const uint16_t d[32]) {
-    return (struct row_vector){{_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)d)),
-                                _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)d + 1))}};
-}
+INLINE __m512 halves(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
+INLINE struct row_vector row_halves(const uint16_t d[32]) { return (struct row_vector){{halves(d), halves(d + 16)}}; }
 INLINE struct row_vector row_bytes(__m256i bytes) {
     return (struct row_vector){{_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm256_castsi256_si128(bytes))),
                                 _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm256_extracti128_si256(bytes, 1)))}};

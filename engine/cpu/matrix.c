@@ -7,80 +7,10 @@
 
 // --- preparation -----------------------------------------------------------------------------------------------------
 
-// Columns 4g..4g+3 of row r go to line [g][r / 16] at 4 (r mod 16).
-static void put_lines(uint8_t lines[][2][64], int r, const uint8_t *bytes, int n_groups) {
-    for (int g = 0; g < n_groups; g++) memcpy(&lines[g][r / 16][r % 16 * 4], bytes + 4 * g, 4);
-}
-
-// 32 values below 16 as nibble lines.
-static void put_nibbles(uint8_t lines[4][2][64], int r, const uint8_t q[32]) {
-    uint8_t packed[16];
-    for (int i = 0; i < 16; i++) packed[i] = (uint8_t)(q[i] | q[i + 16] << 4);
-    put_lines(lines, r, packed, 4);
-}
-
-static void prepare_q4_0(void *tile, int r, const void *block) {
-    struct tile_q4_0 *t = tile;
-    struct block_q4_0 b;
-    memcpy(&b, block, sizeof b); // the file may not align it
-    memcpy(&t->d[r], &b.d, sizeof b.d);
-    put_lines(t->q, r, b.q, 4);
-}
-
-static void prepare_q8_0(void *tile, int r, const void *block) {
-    struct tile_q8_0 *t = tile;
-    struct block_q8_0 b;
-    memcpy(&b, block, sizeof b);
-    uint8_t shifted[32];
-    for (int i = 0; i < 32; i++) shifted[i] = (uint8_t)b.q[i] ^ 0x80;
-    memcpy(&t->d[r], &b.d, sizeof b.d);
-    put_lines(t->q, r, shifted, 8);
-}
-
-static void prepare_q4_k(void *tile, int r, const void *block) {
-    struct tile_q4_k *t = tile;
-    struct block_q4_k b;
-    memcpy(&b, block, sizeof b);
-    memcpy(&t->d[r], &b.d, sizeof b.d);
-    memcpy(&t->dmin[r], &b.dmin, sizeof b.dmin);
-    for (int p = 0; p < 8; p++) {
-        uint8_t q[32];
-        for (int i = 0; i < 32; i++) q[i] = b.q[p / 2 * 32 + i] >> (p % 2 * 4) & 15;
-        put_nibbles(t->part[p].q, r, q);
-        q4_k_scale_min(b.scales, p, &t->part[p].scale[r], &t->part[p].min[r]);
-    }
-}
-
-static void prepare_q6_k(void *tile, int r, const void *block) {
-    struct tile_q6_k *t = tile;
-    struct block_q6_k b;
-    memcpy(&b, block, sizeof b);
-    memcpy(&t->d[r], &b.d, sizeof b.d);
-    for (int p = 0; p < 8; p++) { // of each 128 columns, part p is quarter p mod 4
-        const uint8_t *low = b.ql + p / 4 * 64 + p % 2 * 32, *high = b.qh + p / 4 * 32;
-        uint8_t nibbles[32], packed[8] = {0};
-        for (int i = 0; i < 32; i++) {
-            nibbles[i] = low[i] >> (p % 4 / 2 * 4) & 15;
-            int bits = high[i] >> (p % 4 * 2) & 3, g = i / 4;
-            packed[g % 2 * 4 + i % 4] |= (uint8_t)(bits << (g / 2 * 2));
-        }
-        put_nibbles(t->part[p].low, r, nibbles);
-        put_lines(t->part[p].high, r, packed, 2);
-        t->part[p].scale[0][r] = b.scales[2 * p];
-        t->part[p].scale[1][r] = b.scales[2 * p + 1];
-    }
-}
-
 static const struct {
     void (*prepare)(void *tile, int r, const void *block); // puts one block of a row into row r of its tile
     size_t bytes;                                          // of a tile
 } tile_formats[BLOCK_FORMAT_COUNT] = {
-    [BLOCK_Q4_0] = {prepare_q4_0, sizeof(struct tile_q4_0)},
-    [BLOCK_Q8_0] = {prepare_q8_0, sizeof(struct tile_q8_0)},
-    [BLOCK_Q4_K] = {prepare_q4_k, sizeof(struct tile_q4_k)},
-    [BLOCK_Q6_K] = {prepare_q6_k, sizeof(struct tile_q6_k)},
-    [BLOCK_Q3_K] = {tile_prepare_BLOCK_Q3_K, sizeof(struct tile_q6_k)},
-    [BLOCK_IQ3_S] = {tile_prepare_BLOCK_IQ3_S, sizeof(struct tile_q6_k)},
 #define X(id, tile) [id] = {tile_prepare_##id, sizeof(struct tile_##tile)},
     TILE_FORMATS(X)
 #undef X

@@ -1,8 +1,16 @@
-// The kernels of tiles.h for AVX2. Values of up to five bits are multiplied unsigned, wider and signed ones by magnitude.
+// The kernels of prepared weights for AVX2. Values of up to five bits are multiplied unsigned, wider and signed ones by magnitude.
 #include "engine/cpu/tiles.h"
 
 #if defined(__x86_64__)
 #include "engine/cpu/lanes_avx2.h"
+
+// sum[c] = −offset × the sum of the columns of the input, or of one half of them
+INLINE void begin(sums sum, const struct activation_block *a, int width, int half, const int offset) {
+    UNROLL for (int c = 0; c < width; c++) {
+        const int zero = zero_of(&a[c], half);
+        sum[c][0] = sum[c][1] = _mm256_set1_epi32(offset % 8 ? zero / 8 * offset : zero * (offset / 8));
+    }
+}
 
 // --- four and five bits under one scale and minimum ------------------------------------------------------------------
 
@@ -36,6 +44,19 @@ INLINE void five_bit_dots(sums sum, const struct activation_block *a, int width,
     }
 }
 
+INLINE void q4_0_part(const struct strip *s, int h, int first, const int width) {
+    const struct tile_q4_0 *t = s->weights, *end = t + s->columns / BLOCK_COLUMNS;
+    totals total;
+    clear(total, width);
+    for (const struct activation_block *a = s->blocks + first; t < end; t++, a += s->width) {
+        sums sum;
+        begin(sum, a, width, BOTH, 8);
+        nibble_dots(sum, a, width, t->q, h);
+        add_scaled(total, sum, a, width, row_halves(t->d + 16 * h));
+    }
+    store(s, h, first, total, width);
+}
+
 INLINE void q4_1_part(const struct strip *s, int h, int first, const int width) {
     const struct tile_q4_1 *t = s->weights, *end = t + s->columns / BLOCK_COLUMNS;
     totals total;
@@ -50,13 +71,30 @@ INLINE void q4_1_part(const struct strip *s, int h, int first, const int width) 
     store(s, h, first, total, width);
 }
 
+INLINE void q4_k_part(const struct strip *s, int h, int first, const int width) {
+    const struct tile_q4_k *t = s->weights, *end = t + s->columns / SUPER_COLUMNS;
+    totals total;
+    clear(total, width);
+    for (const struct activation_block *a = s->blocks + first; t < end; t++)
+        for (int p = 0; p < 8; p++, a += s->width) {
+            sums sum;
+            clear_sums(sum, width);
+            nibble_dots(sum, a, width, t->part[p].q, h);
+            add_scaled(total, sum, a, width,
+                       row_product(row_halves(t->d + 16 * h), row_u8(t->part[p].scale + 16 * h)));
+            add_minimum(total, a, width,
+                        row_product(row_halves(t->dmin + 16 * h), row_u8(t->part[p].min + 16 * h)));
+        }
+    store(s, h, first, total, width);
+}
+
 INLINE void q5_0_part(const struct strip *s, int h, int first, const int width) {
     const struct tile_q5_0 *t = s->weights, *end = t + s->columns / BLOCK_COLUMNS;
     totals total;
     clear(total, width);
     for (const struct activation_block *a = s->blocks + first; t < end; t++, a += s->width) {
         sums sum;
-        UNROLL for (int c = 0; c < width; c++) sum[c][0] = sum[c][1] = _mm256_set1_epi32(a[c].zero * 2);
+        begin(sum, a, width, BOTH, 16);
         five_bit_dots(sum, a, width, t->q, t->high, h);
         add_scaled(total, sum, a, width, row_halves(t->d + 16 * h));
     }
@@ -244,11 +282,72 @@ INLINE void nvfp4_part(const struct strip *s, int h, int first, const int width)
     store(s, h, first, total, width);
 }
 
-// --- bytes under a scale for 16 columns ------------------------------------------------------------------------------
+// --- six bits under a scale for 16 columns ---------------------------------------------------------------------------
+
+// Nibbles joined with the two bits of field f of their pair line, moved to bits 4 and 5.
+INLINE __m256i six_bits(__m256i low, __m256i high, int f) {
+    __m256i moved = f < 2 ? _mm256_slli_epi16(high, 4 - 2 * f) : _mm256_srli_epi16(high, 2 * f - 4);
+    return _mm256_or_si256(low, _mm256_and_si256(moved, _mm256_set1_epi8(0x30)));
+}
+
+// Two steps of at most 63 × 127 × 2 fit 16 bits.
+INLINE void six_bit_dots(sums sum, const struct activation_block *a, int width, const uint8_t low[4][2][64],
+                         const uint8_t high[2][2][64], int h, int half) {
+    UNROLL for (int two = 0; two < 4; two += 2) {
+        const int f = 2 * half + two / 2;
+        sums pairs;
+        clear_sums(pairs, width);
+        UNROLL for (int g = two; g < two + 2; g++)
+            dot(pairs, a, width, half * 4 + g, six_bits(nibbles(low[g][h], 0, half), line_half(high[g % 2][h], 0), f),
+                six_bits(nibbles(low[g][h], 1, half), line_half(high[g % 2][h], 1), f));
+        add_pairs(sum, pairs, width);
+    }
+}
+
+INLINE void q6_k_part(const struct strip *s, int h, int first, const int width) {
+    const struct tile_q6_k *t = s->weights, *end = t + s->columns / SUPER_COLUMNS;
+    totals total;
+    clear(total, width);
+    for (const struct activation_block *a = s->blocks + first; t < end; t++)
+        for (int p = 0; p < 8; p++, a += s->width) {
+            totals part;
+            UNROLL for (int half = 0; half < 2; half++) {
+                sums sum;
+                begin(sum, a, width, half, 32);
+                six_bit_dots(sum, a, width, t->part[p].low, t->part[p].high, h, half);
+                scale_half(part, sum, width, half,
+                           row_product(row_halves(t->d + 16 * h), row_i8(t->part[p].scale[half] + 16 * h)));
+            }
+            add_part(total, part, a, width);
+        }
+    store(s, h, first, total, width);
+}
+
+// --- bytes -----------------------------------------------------------------------------------------------------------
+
+// Line g, made signed again.
+INLINE void signed_line_dot(sums sum, const struct activation_block *a, int width, const uint8_t q[8][2][64], int h,
+                            int g) {
+    const __m256i flip = _mm256_set1_epi8((char)0x80);
+    signed_dot(sum, a, width, g, _mm256_xor_si256(line_half(q[g][h], 0), flip),
+               _mm256_xor_si256(line_half(q[g][h], 1), flip));
+}
+
+INLINE void q8_0_part(const struct strip *s, int h, int first, const int width) {
+    const struct tile_q8_0 *t = s->weights, *end = t + s->columns / BLOCK_COLUMNS;
+    totals total;
+    clear(total, width);
+    for (const struct activation_block *a = s->blocks + first; t < end; t++, a += s->width) {
+        sums sum;
+        clear_sums(sum, width);
+        UNROLL for (int g = 0; g < 8; g++) signed_line_dot(sum, a, width, t->q, h, g);
+        add_scaled(total, sum, a, width, row_halves(t->d + 16 * h));
+    }
+    store(s, h, first, total, width);
+}
 
 INLINE void bytes_part(const struct strip *s, int h, int first, const int width) {
     const struct tile_bytes *t = s->weights, *end = t + s->columns / SUPER_COLUMNS;
-    const __m256i flip = _mm256_set1_epi8((char)0x80);
     totals total;
     clear(total, width);
     for (const struct activation_block *a = s->blocks + first; t < end; t++)
@@ -259,8 +358,7 @@ INLINE void bytes_part(const struct strip *s, int h, int first, const int width)
                 sums sum;
                 clear_sums(sum, width);
                 UNROLL for (int g = 4 * half; g < 4 * half + 4; g++)
-                    signed_dot(sum, a, width, g, _mm256_xor_si256(line_half(t->part[p].q[g][h], 0), flip),
-                               _mm256_xor_si256(line_half(t->part[p].q[g][h], 1), flip));
+                    signed_line_dot(sum, a, width, t->part[p].q, h, g);
                 scale_half(part, sum, width, half, row_product(d, row_i8(t->part[p].scale[half] + 16 * h)));
             }
             add_part(total, part, a, width);
@@ -268,7 +366,9 @@ INLINE void bytes_part(const struct strip *s, int h, int first, const int width)
     store(s, h, first, total, width);
 }
 
+FOR_PARTS(strip_q4_0_avx2, q4_0_part)
 FOR_PARTS(strip_q4_1_avx2, q4_1_part)
+FOR_PARTS(strip_q4_k_avx2, q4_k_part)
 FOR_PARTS(strip_q5_0_avx2, q5_0_part)
 FOR_PARTS(strip_q5_1_avx2, q5_1_part)
 FOR_PARTS(strip_q5_k_avx2, q5_k_part)
@@ -277,5 +377,7 @@ FOR_PARTS(strip_iq4_nl_avx2, iq4_nl_part)
 FOR_PARTS(strip_iq4_xs_avx2, iq4_xs_part)
 FOR_PARTS(strip_mxfp4_avx2, mxfp4_part)
 FOR_PARTS(strip_nvfp4_avx2, nvfp4_part)
+FOR_PARTS(strip_q6_k_avx2, q6_k_part)
+FOR_PARTS(strip_q8_0_avx2, q8_0_part)
 FOR_PARTS(strip_bytes_avx2, bytes_part)
 #endif

@@ -1,4 +1,4 @@
-// The kernels of tiles.h for AVX-512 with VNNI: weights are made unsigned bytes, and what that adds is taken off by
+// The kernels of prepared weights for AVX-512 with VNNI: weights are made unsigned bytes, and what that adds is taken off by
 // where the sums begin.
 #include "engine/cpu/tiles.h"
 
@@ -6,9 +6,11 @@
 #include "engine/cpu/lanes_avx512.h"
 
 // sum[c] = −offset × the sum of the columns of the input, or of one half of them
-INLINE void begin(sums sum, const struct activation_block *a, int width, int half, int offset) {
-    UNROLL for (int c = 0; c < width; c++)
-        sum[c][0] = sum[c][1] = _mm512_set1_epi32((zero_of(&a[c], half) >> 3) * offset);
+INLINE void begin(sums sum, const struct activation_block *a, int width, int half, const int offset) {
+    UNROLL for (int c = 0; c < width; c++) {
+        const int zero = zero_of(&a[c], half);
+        sum[c][0] = sum[c][1] = _mm512_set1_epi32(offset % 8 ? zero / 8 * offset : zero * (offset / 8));
+    }
 }
 
 // --- four and five bits under one scale and minimum ------------------------------------------------------------------
@@ -34,6 +36,19 @@ INLINE void five_bit_dots(sums sum, const struct activation_block *a, int width,
                 five_bits(nibbles(q[g][1], half), h1, g + 4 * half));
 }
 
+INLINE void q4_0_panel(const struct strip *s, const int width) {
+    const struct tile_q4_0 *t = s->weights, *end = t + s->columns / BLOCK_COLUMNS;
+    totals total;
+    clear(total, width);
+    for (const struct activation_block *a = s->blocks; t < end; t++, a += width) {
+        sums sum;
+        begin(sum, a, width, BOTH, 8);
+        nibble_dots(sum, a, width, t->q);
+        add_scaled(total, sum, a, width, row_halves(t->d));
+    }
+    store(s->out, total, width);
+}
+
 INLINE void q4_1_panel(const struct strip *s, const int width) {
     const struct tile_q4_1 *t = s->weights, *end = t + s->columns / BLOCK_COLUMNS;
     totals total;
@@ -45,6 +60,21 @@ INLINE void q4_1_panel(const struct strip *s, const int width) {
         add_scaled(total, sum, a, width, row_halves(t->d));
         add_minimum(total, a, width, row_halves(t->min));
     }
+    store(s->out, total, width);
+}
+
+INLINE void q4_k_panel(const struct strip *s, const int width) {
+    const struct tile_q4_k *t = s->weights, *end = t + s->columns / SUPER_COLUMNS;
+    totals total;
+    clear(total, width);
+    for (const struct activation_block *a = s->blocks; t < end; t++)
+        for (int p = 0; p < 8; p++, a += width) {
+            sums sum;
+            begin(sum, a, width, BOTH, 0);
+            nibble_dots(sum, a, width, t->part[p].q);
+            add_scaled(total, sum, a, width, row_product(row_halves(t->d), row_u8(t->part[p].scale)));
+            add_minimum(total, a, width, row_product(row_halves(t->dmin), row_u8(t->part[p].min)));
+        }
     store(s->out, total, width);
 }
 
@@ -238,7 +268,56 @@ INLINE void nvfp4_panel(const struct strip *s, const int width) {
     store(s->out, total, width);
 }
 
-// --- bytes under a scale for 16 columns ------------------------------------------------------------------------------
+// --- six bits under a scale for 16 columns ---------------------------------------------------------------------------
+
+// Nibbles joined with the two bits of field f of their pair line, moved to bits 4 and 5.
+INLINE __m512i six_bits(__m512i low, __m512i high, int f) {
+    __m512i moved = f < 2 ? _mm512_slli_epi16(high, (unsigned)(4 - 2 * f)) : _mm512_srli_epi16(high, (unsigned)(2 * f - 4));
+    return _mm512_ternarylogic_epi32(low, moved, _mm512_set1_epi8(0x30), 0xF8); // low | (moved & 0x30)
+}
+
+INLINE void six_bit_dots(sums sum, const struct activation_block *a, int width, const uint8_t low[4][2][64],
+                         const uint8_t high[2][2][64], int half) {
+    UNROLL for (int g = 0; g < 4; g++) {
+        const __m512i h0 = _mm512_loadu_si512(high[g % 2][0]), h1 = _mm512_loadu_si512(high[g % 2][1]);
+        dot(sum, a, width, 4 * half + g, six_bits(nibbles(low[g][0], half), h0, 2 * half + g / 2),
+            six_bits(nibbles(low[g][1], half), h1, 2 * half + g / 2));
+    }
+}
+
+INLINE void q6_k_panel(const struct strip *s, const int width) {
+    const struct tile_q6_k *t = s->weights, *end = t + s->columns / SUPER_COLUMNS;
+    totals total;
+    clear(total, width);
+    for (const struct activation_block *a = s->blocks; t < end; t++)
+        for (int p = 0; p < 8; p++, a += width) {
+            totals part;
+            sums sum;
+            UNROLL for (int half = 0; half < 2; half++) {
+                begin(sum, a, width, half, 32);
+                six_bit_dots(sum, a, width, t->part[p].low, t->part[p].high, half);
+                scale_half(part, sum, width, half, row_product(row_halves(t->d), row_i8(t->part[p].scale[half])));
+            }
+            add_part(total, part, a, width);
+        }
+    store(s->out, total, width);
+}
+
+// --- bytes -----------------------------------------------------------------------------------------------------------
+
+INLINE void q8_0_panel(const struct strip *s, const int width) {
+    const struct tile_q8_0 *t = s->weights, *end = t + s->columns / BLOCK_COLUMNS;
+    totals total;
+    clear(total, width);
+    for (const struct activation_block *a = s->blocks; t < end; t++, a += width) {
+        sums sum;
+        begin(sum, a, width, BOTH, 128);
+        UNROLL for (int g = 0; g < 8; g++)
+            dot(sum, a, width, g, _mm512_loadu_si512(t->q[g][0]), _mm512_loadu_si512(t->q[g][1]));
+        add_scaled(total, sum, a, width, row_halves(t->d));
+    }
+    store(s->out, total, width);
+}
 
 INLINE void bytes_panel(const struct strip *s, const int width) {
     const struct tile_bytes *t = s->weights, *end = t + s->columns / SUPER_COLUMNS;
@@ -261,7 +340,9 @@ INLINE void bytes_panel(const struct strip *s, const int width) {
     store(s->out, total, width);
 }
 
+FOR_WIDTH(strip_q4_0_avx512, q4_0_panel)
 FOR_WIDTH(strip_q4_1_avx512, q4_1_panel)
+FOR_WIDTH(strip_q4_k_avx512, q4_k_panel)
 FOR_WIDTH(strip_q5_0_avx512, q5_0_panel)
 FOR_WIDTH(strip_q5_1_avx512, q5_1_panel)
 FOR_WIDTH(strip_q5_k_avx512, q5_k_panel)
@@ -270,5 +351,7 @@ FOR_WIDTH(strip_iq4_nl_avx512, iq4_nl_panel)
 FOR_WIDTH(strip_iq4_xs_avx512, iq4_xs_panel)
 FOR_WIDTH(strip_mxfp4_avx512, mxfp4_panel)
 FOR_WIDTH(strip_nvfp4_avx512, nvfp4_panel)
+FOR_WIDTH(strip_q6_k_avx512, q6_k_panel)
+FOR_WIDTH(strip_q8_0_avx512, q8_0_panel)
 FOR_WIDTH(strip_bytes_avx512, bytes_panel)
 #endif

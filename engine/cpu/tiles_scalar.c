@@ -1,4 +1,4 @@
-// The specification of the kernels of tiles.h, in plain C.
+// The specification of the kernels of prepared weights, in plain C.
 #include <math.h>
 
 #include "engine/cpu/tiles.h"
@@ -47,6 +47,18 @@ static int five_at(const uint8_t q[4][2][64], const uint8_t high[2][64], int r, 
     return nibble_at(q, r, i) | (high[r / 16][r % 16 * 4 + i % 4] >> i / 4 & 1) << 4;
 }
 
+static void read_q4_0(const struct tile_q4_0 *tiles, int b, int r, struct part *p) {
+    p->scale[0] = f16_to_f32(tiles[b].d[r]);
+    for (int i = 0; i < 32; i++) p->q[i] = nibble_at(tiles[b].q, r, i) - 8;
+}
+STRIP(q4_0, ONE_SCALE)
+
+static void read_q8_0(const struct tile_q8_0 *tiles, int b, int r, struct part *p) {
+    p->scale[0] = f16_to_f32(tiles[b].d[r]);
+    for (int i = 0; i < 32; i++) p->q[i] = byte_at(tiles[b].q, r, i) - 128;
+}
+STRIP(q8_0, ONE_SCALE)
+
 static void read_q4_1(const struct tile_q4_1 *tiles, int b, int r, struct part *p) {
     p->scale[0] = f16_to_f32(tiles[b].d[r]), p->min[0] = f16_to_f32(tiles[b].min[r]);
     for (int i = 0; i < 32; i++) p->q[i] = nibble_at(tiles[b].q, r, i);
@@ -65,6 +77,14 @@ static void read_q5_1(const struct tile_q5_1 *tiles, int b, int r, struct part *
 }
 STRIP(q5_1, ONE_SCALE_MIN)
 
+static void read_q4_k(const struct tile_q4_k *tiles, int b, int r, struct part *p) {
+    const struct tile_q4_k *t = &tiles[b / 8];
+    p->scale[0] = f16_to_f32(t->d[r]) * t->part[b % 8].scale[r];
+    p->min[0] = f16_to_f32(t->dmin[r]) * t->part[b % 8].min[r];
+    for (int i = 0; i < 32; i++) p->q[i] = nibble_at(t->part[b % 8].q, r, i);
+}
+STRIP(q4_k, ONE_SCALE_MIN)
+
 static void read_q5_k(const struct tile_q5_k *tiles, int b, int r, struct part *p) {
     const struct tile_q5_k *t = &tiles[b / 8];
     p->scale[0] = f16_to_f32(t->d[r]) * t->part[b % 8].scale[r];
@@ -82,6 +102,14 @@ static void read_q2_k(const struct tile_q2_k *tiles, int b, int r, struct part *
     for (int i = 0; i < 32; i++) p->q[i] = pair_at(t->part[b % 8].q, r, i);
 }
 STRIP(q2_k, TWO_SCALES_MIN)
+
+static void read_q6_k(const struct tile_q6_k *tiles, int b, int r, struct part *p) {
+    const struct tile_q6_k *t = &tiles[b / 8];
+    for (int half = 0; half < 2; half++) p->scale[half] = f16_to_f32(t->d[r]) * t->part[b % 8].scale[half][r];
+    for (int i = 0; i < 32; i++)
+        p->q[i] = (nibble_at(t->part[b % 8].low, r, i) | pair_at(t->part[b % 8].high, r, i) << 4) - 32;
+}
+STRIP(q6_k, TWO_SCALES)
 
 static void read_iq4_nl(const struct tile_iq4_nl *tiles, int b, int r, struct part *p) {
     p->scale[0] = f16_to_f32(tiles[b].d[r]);

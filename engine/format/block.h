@@ -80,6 +80,9 @@ float bf16_to_f32(uint16_t half);
 // The 6-bit scale and minimum of sub-block j (0–7) of a Q4_K or Q5_K block, out of its 12 packed bytes.
 void q4_k_scale_min(const uint8_t packed[12], int j, uint8_t *scale, uint8_t *min);
 
+// The scale, −32 to 31, of sub-block j (0–7) of an IQ4_XS block.
+int iq4_xs_scale(const uint8_t low[4], uint16_t high, int j);
+
 // What the 16 codes of IQ4_NL and IQ4_XS stand for, and, doubled, those of MXFP4 and NVFP4.
 extern const int8_t iq4_values[16], fp4_values[16];
 // 2^(e − 128), the scale of doubled MXFP4 values: finite for every e.

@@ -152,14 +152,16 @@ void unpack_BLOCK_Q6_K(const void *block, struct block_codes *out) {
     }
 }
 
+int iq4_xs_scale(const uint8_t low[4], uint16_t high, int j) {
+    return ((low[j / 2] >> j % 2 * 4 & 15) | (high >> 2 * j & 3) << 4) - 32;
+}
+
 void unpack_BLOCK_IQ4_XS(const void *block, struct block_codes *out) {
     struct block_iq4_xs b;
     memcpy(&b, block, sizeof b);
     out->d = f16_to_f32(b.d);
     no_minimum(out);
-    for (int j = 0; j < 8; j++) {
-        int low = b.scales_low[j / 2] >> j % 2 * 4 & 15, high = b.scales_high >> 2 * j & 3;
-        out->scale[2 * j] = out->scale[2 * j + 1] = (float)((low | high << 4) - 32);
-    }
+    for (int j = 0; j < 8; j++)
+        out->scale[2 * j] = out->scale[2 * j + 1] = (float)iq4_xs_scale(b.scales_low, b.scales_high, j);
     for (int e = 0; e < 256; e++) out->code[e] = iq4_values[b.q[e / 32 * 16 + e % 16] >> e % 32 / 16 * 4 & 15];
 }
