@@ -54,9 +54,8 @@ void chat_stop(struct chat *c, struct chat_entry *e) {
 }
 
 static void answer_text(struct chat_entry *e, const struct engine_event *event) {
-    uint64_t now = clock_ns();
-    if (!e->first_token) e->first_token = now;
-    e->last_token = now;
+    if (!e->first_token) e->first_token = event->at;
+    e->last_token = event->at;
     if (event->token >= 0) e->n_tokens++;
     conversation_append(&e->conversation, e->answer, event->text, event->size);
     chat_save_later(e, SAVE_STREAMING_NS);
@@ -79,11 +78,11 @@ static const char *reason_text(enum finish_reason reason) {
 static char *answer_figures(const struct chat_entry *e, const char *reason, int n_tokens) {
     char rate[32] = "", first[32] = "";
     double seconds = (double)(e->last_token - e->first_token) * 1e-9;
-    if (n_tokens > 1 && seconds > 0) snprintf(rate, sizeof rate, "%.1f tok/s · ", (n_tokens - 1) / seconds);
+    if (n_tokens > 1 && seconds > 0) snprintf(rate, sizeof rate, "%.1f tok/s, ", (n_tokens - 1) / seconds);
     double wait = e->first_token ? (double)(e->first_token - e->submitted) * 1e-9 : 0;
-    if (e->first_token && wait < 1) snprintf(first, sizeof first, " · first %.0f ms", wait * 1e3);
-    if (e->first_token && wait >= 1) snprintf(first, sizeof first, " · first %.1f s", wait);
-    return xasprintf("%s%s%s%d token%s%s", reason, *reason ? " · " : "", rate, n_tokens, n_tokens == 1 ? "" : "s",
+    if (e->first_token && wait < 1) snprintf(first, sizeof first, ", first %.0f ms", wait * 1e3);
+    if (e->first_token && wait >= 1) snprintf(first, sizeof first, ", first %.1f s", wait);
+    return xasprintf("%s%s%s%d token%s%s", reason, *reason ? ", " : "", rate, n_tokens, n_tokens == 1 ? "" : "s",
                      first);
 }
 

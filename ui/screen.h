@@ -22,7 +22,7 @@ struct view_message {
     size_t size;
     int version, n_versions; // "‹2/3›" when n_versions > 1; 1-based
     bool streaming;
-    const char *note;  // e.g. "stopped", "38.2 tok/s · 120 tokens"; NULL: none
+    const char *note;  // e.g. "stopped", "38.2 tok/s, 120 tokens"; NULL: none
 };
 
 struct view_chat {

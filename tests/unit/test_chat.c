@@ -140,6 +140,7 @@ static void act(enum ui_command_id id, int number, const char *text) {
 
 static void happen(struct engine_event event) {
     engine.n_events = engine.next_event = 0;
+    if (!event.at) event.at = now + 50000000;
     engine.events[engine.n_events++] = event;
     pass(0.05);
 }
@@ -235,10 +236,25 @@ static void test_an_answer_streams(void **state) {
     end(1, 1, REQUEST_FINISHED, FINISH_END, "");
     assert_false(screen.messages[1].streaming);
     assert_false(screen.chats[0].busy);
-    assert_string_equal(screen.messages[1].note, "40.0 tok/s · 3 tokens · first 50 ms");
+    assert_string_equal(screen.messages[1].note, "40.0 tok/s, 3 tokens, first 50 ms");
     assert_int_equal(screen.view.context_used, 13);
     act(COMMAND_SEND, -1, "More");
     assert_string_equal(engine.prompt, "user: Hello\nthere|assistant: Good day|user: More|");
+}
+
+// An answer that is read in one burst, long after it was made, was no faster for that.
+static void test_a_rate_is_of_when_tokens_came(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "Hello");
+    uint64_t sent = now;
+    engine.n_events = engine.next_event = 0;
+    for (int i = 0; i < 3; i++)
+        engine.events[engine.n_events++] = (struct engine_event){
+            .kind = EVENT_TEXT, .conversation = 1, .request = 1, .token = 1, .size = 1, .text = "x",
+            .at = sent + 100000000 + (uint64_t)i * 10000000};
+    pass(3);
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    assert_string_equal(screen.messages[1].note, "100.0 tok/s, 3 tokens, first 100 ms");
 }
 
 static void test_the_system_prompt_comes_first(void **state) {
@@ -484,6 +500,7 @@ static void test_a_store_that_cannot_open_is_said(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_an_answer_streams),
+        TEST(test_a_rate_is_of_when_tokens_came),
         TEST(test_the_system_prompt_comes_first),
         TEST(test_chats_answer_at_the_same_time),
         TEST(test_regenerating_makes_versions),
