@@ -15,6 +15,8 @@
 #define NOTICE_FADING_SECONDS 1
 #define PAD_WIDTH             24 // panes at least so wide have a blank column at either side
 
+#define FIGURES_WIDE          46 // of the rule, so that two figures fit beside what else it says
+
 #define BOXES_ALL (1u << BOX_CHATS | 1u << BOX_THROUGHPUT | 1u << BOX_KV | 1u << BOX_LATENCY)
 
 // ---- life ----
@@ -160,7 +162,8 @@ static bool bordered(const struct layout *l) {
     return l->transcript.x > l->boxes[BOX_CHAT].x;
 }
 
-// Figures in words on the rule where their boxes are not on the screen; returns the columns used at the right.
+// Figures in words on the rule where their boxes are not on the screen; in a narrow one the speed counts more than the
+// pages. Returns the columns used at the right.
 static int draw_figures_in_words(struct screen *s, struct rect rule) {
     const struct engine_figures *g = s->frame.view->figures;
     char rate[VIEW_NUMBER], speed[2 * VIEW_NUMBER] = "", pages[VIEW_NUMBER] = "", text[6 * VIEW_NUMBER];
@@ -169,11 +172,12 @@ static int draw_figures_in_words(struct screen *s, struct rect rule) {
         snprintf(speed, sizeof speed, "%s tok/s", view_rate((double)g->decode_now, rate));
     if (!s->layout.boxes[BOX_KV].width && g->n_pages > 0)
         snprintf(pages, sizeof pages, "kv %d%%", (int)(100LL * g->pages_used / g->n_pages));
-    if (!speed[0] && !pages[0]) return 0;
-    const char *between = !speed[0] || !pages[0] ? "" : s->ascii ? ", " : " · ";
-    snprintf(text, sizeof text, " %s%s%s ", speed, between, pages);
+    if (speed[0] && pages[0] && rule.width >= FIGURES_WIDE)
+        snprintf(text, sizeof text, " %s%s%s ", speed, s->ascii ? ", " : " · ", pages);
+    else
+        snprintf(text, sizeof text, " %s ", speed[0] ? speed : pages);
     int width = text_width(text, strlen(text));
-    if (width > rule.width / 2) return 0;
+    if (width <= 2 || width > rule.width / 2) return 0;
     canvas_text(&s->canvas, rule, rule.x + rule.width - width - 1, rule.y, view_style(ROLE_DIM), text, strlen(text));
     return width + 2;
 }

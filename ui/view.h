@@ -46,6 +46,7 @@ void view_sampling(struct view_frame *f, struct rect line, struct view_status st
 
 struct style view_style(enum theme_role role);
 struct style view_bold(enum theme_role role);
+struct rect view_inside(struct rect box); // the room that view_box leaves
 // A box with a clickable title; returns the room inside.
 struct rect view_box(struct view_frame *f, struct rect box, int digit, const char *title, enum ui_command_id toggle);
 // "label value" in one of the figure panes: label dim. Returns the columns advanced.
