@@ -141,7 +141,7 @@ static struct rect padded(struct rect r) {
 
 static void keep_facts(struct screen *s, const struct screen_view *v) {
     const struct view_chat *chat = v->current >= 0 && v->current < v->n_chats ? &v->chats[v->current] : NULL;
-    s->facts = (struct screen_facts){.n_chats = v->n_chats, .current = v->current, .knob = v->knob};
+    s->facts = (struct screen_facts){.n_chats = v->n_chats, .current = v->current, .knob = v->knob, .loading = v->loading};
     if (v->sampling) s->facts.sampling = *v->sampling;
     if (!chat) return;
     s->facts.chat = chat->id;
@@ -162,12 +162,20 @@ static bool bordered(const struct layout *l) {
     return l->transcript.x > l->boxes[BOX_CHAT].x;
 }
 
+// Returns the columns used, 0 when the text is blank or too long.
+static int draw_at_right(struct screen *s, struct rect rule, const char *text) {
+    int width = text_width(text, strlen(text));
+    if (width <= 2 || width > rule.width / 2) return 0;
+    canvas_text(&s->canvas, rule, rule.x + rule.width - width - 1, rule.y, view_style(ROLE_DIM), text, strlen(text));
+    return width + 2;
+}
+
 // Figures in words on the rule where their boxes are not on the screen; in a narrow one the speed counts more than the
 // pages. Returns the columns used at the right.
 static int draw_figures_in_words(struct screen *s, struct rect rule) {
     const struct engine_figures *g = s->frame.view->figures;
     char rate[VIEW_NUMBER], speed[2 * VIEW_NUMBER] = "", pages[VIEW_NUMBER] = "", text[6 * VIEW_NUMBER];
-    if (!g) return 0;
+    if (!g) return s->layout.boxes[BOX_THROUGHPUT].width ? 0 : draw_at_right(s, rule, " loading ");
     if (!s->layout.boxes[BOX_THROUGHPUT].width && g->decode_now > 0)
         snprintf(speed, sizeof speed, "%s tok/s", view_rate((double)g->decode_now, rate));
     if (!s->layout.boxes[BOX_KV].width && g->n_pages > 0)
@@ -176,10 +184,7 @@ static int draw_figures_in_words(struct screen *s, struct rect rule) {
         snprintf(text, sizeof text, " %s%s%s ", speed, s->ascii ? ", " : " · ", pages);
     else
         snprintf(text, sizeof text, " %s ", speed[0] ? speed : pages);
-    int width = text_width(text, strlen(text));
-    if (width <= 2 || width > rule.width / 2) return 0;
-    canvas_text(&s->canvas, rule, rule.x + rule.width - width - 1, rule.y, view_style(ROLE_DIM), text, strlen(text));
-    return width + 2;
+    return draw_at_right(s, rule, text);
 }
 
 static void draw_rule(struct screen *s, enum transcript_below below) {

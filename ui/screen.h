@@ -50,6 +50,7 @@ struct screen_view {
     const char *model_short;             // heads the model's messages
     int context_used, context_size;      // tokens
     const struct engine_figures *figures; // NULL before the engine is up
+    const char *loading;                  // then: what it is doing
     struct view_history decode, prefill, latency;
     const struct sampling *sampling;     // of the current chat
     int knob;                            // enum sampling_knob_id that is chosen

@@ -65,6 +65,8 @@ static void interrupt(struct screen *s) {
         hand_out(s, COMMAND_STOP, -1, NULL);
     } else if (!composer_empty(s->composer)) {
         composer_clear(s->composer);
+    } else if (s->facts.loading) { // as with any program that is still starting
+        hand_out(s, COMMAND_QUIT, -1, NULL);
     } else {
         char key[VIEW_NUMBER];
         screen_say(s, false, "%s leaves confab", view_key(ui_commands[COMMAND_QUIT].key, key));

@@ -16,7 +16,7 @@
 struct screen_facts {
     uint64_t chat;
     char title[LINE_EDIT_BYTES];
-    bool busy;
+    bool busy, loading;
     int n_chats, current, knob;
     struct sampling sampling;
 };

@@ -77,6 +77,8 @@ void view_welcome(struct view_frame *f, struct rect area) {
     int y = area.y + (area.height > 20 ? (area.height - 14) / 3 : 0);
     canvas_print(f->canvas, area, area.x, y++, view_bold(ROLE_MODEL), "Talk with %s",
                  f->view->model_name ? f->view->model_name : "the model");
+    if (f->view->loading)
+        canvas_print(f->canvas, area, area.x, y++, view_style(ROLE_DIM), "%s; you can write meanwhile", f->view->loading);
     if (!roomy) {
         y = draw_tips(f, area, y, things, COUNT(things));
         draw_tips(f, area, y, keys, COUNT(keys));

@@ -164,7 +164,7 @@ static void open_chat(void) {
     static const struct format_share formats[] = {{"Q4_0", 1, 1}};
     static const struct model_info info = {.name = "Tiny 1B", .formats = formats, .n_formats = 1, .n_context = 4096};
     struct status st = {0};
-    struct chat_params params = {.info = &info,
+    struct chat_params params = {.engine = (struct engine *)&engine, .bring_fd = -1, .info = &info,
                                  .settings = &settings,
                                  .config_path = config_path,
                                  .store_path = store_path,
