@@ -125,6 +125,15 @@ static void chat_save_due(struct chat *c, uint64_t now) {
     }
 }
 
+bool chat_save_all(struct chat *c) {
+    struct status st = {0};
+    bool saved = true;
+    for (int i = 0; saved && i < c->n_entries; i++)
+        saved = !c->entries[i]->save_at || chat_save(c, c->entries[i], &st);
+    if (!saved) chat_say(c, true, "not saved, leaving again loses it: %s", st.text);
+    return saved;
+}
+
 // ---- opening and closing ----
 
 struct chat *chat_open(const struct chat_params *p, struct status *st) {
@@ -180,7 +189,7 @@ bool chat_close(struct chat *c, struct status *st) {
     for (int i = 0; i < c->n_entries; i++) {
         struct chat_entry *e = c->entries[i];
         chat_abandon(c, e);
-        if (e->save_at && !chat_save(c, e, st)) saved = false;
+        if (e->save_at && !chat_save(c, e, st)) saved = status_prefix(st, "not saved");
     }
     resize_unwatch();
     screen_close(c->screen);

@@ -83,6 +83,7 @@ static const char *reason_text(enum finish_reason reason) {
 
 static char *answer_figures(const struct chat_entry *e, const char *reason, int n_tokens) {
     char rate[32] = "", first[32] = "";
+    if (n_tokens == 0 && *reason) return xstrdup(reason);
     double seconds = (double)(e->last_token - e->first_token) * 1e-9;
     if (n_tokens > 1 && seconds > 0) snprintf(rate, sizeof rate, "%.1f tok/s, ", (n_tokens - 1) / seconds);
     double wait = e->first_token ? (double)(e->first_token - e->submitted) * 1e-9 : 0;

@@ -283,9 +283,11 @@ static void command_suspend(struct chat *c, const struct ui_command *command) {
     screen_suspend(c->screen);
 }
 
+// Once more after a save that fails, and not at the first time of asking: messages would be lost.
 static void command_quit(struct chat *c, const struct ui_command *command) {
     (void)command;
-    c->ending = true;
+    c->ending = c->leaving || !c->store_broken || chat_save_all(c);
+    c->leaving = true;
 }
 
 typedef void command_handler(struct chat *c, const struct ui_command *command);
@@ -324,5 +326,6 @@ void chat_command(struct chat *c, const struct ui_command *command) {
     };
     if (!handlers[command->id]) return;
     chat_say(c, false, "%s", "");
+    if (command->id != COMMAND_QUIT) c->leaving = false;
     handlers[command->id](c, command);
 }

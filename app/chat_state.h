@@ -33,7 +33,7 @@ struct chat {
     int n_entries, capacity, current;
     uint64_t next_id;
     int knob;
-    bool ending;
+    bool ending, leaving; // leaving: asked for, although something cannot be saved
     char status[512];
     bool status_bad;
     char *model_name, *model_short, *loading; // loading: what is being opened, in words
@@ -58,6 +58,7 @@ static inline struct chat_entry *chat_current(const struct chat *c) { return c->
 struct chat_entry *chat_insert(struct chat *c, struct conversation *conversation); // on top; takes it over
 void chat_say(struct chat *c, bool bad, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void chat_save_later(struct chat_entry *e, uint64_t delay_ns); // a sooner deadline stays
+bool chat_save_all(struct chat *c); // now; says what went wrong
 bool chat_load_messages(struct chat *c, struct chat_entry *e); // from the store, when not there yet
 
 // chat_answer.c

@@ -1,5 +1,6 @@
 // What the screen is shown: plain data made afresh for every frame, in arrays that are kept.
 #include "app/chat_state.h"
+#include "app/guide.h"
 #include "engine/base/panic.h"
 
 static const struct request_figures *request_in(const struct engine_figures *f, uint64_t request) {
@@ -101,6 +102,9 @@ void chat_show(struct chat *c) {
         .latency = {c->latency, c->n_samples},
         .sampling = &e->conversation.sampling,
         .knob = c->knob,
+        .questions = guide_questions,
+        .n_questions = c->p.settings->model ? 0 : GUIDE_QUESTIONS,
+        .unsaved = c->p.store_path && (!c->store || c->store_broken),
         .status = *c->status ? c->status : NULL,
         .status_bad = c->status_bad,
     };

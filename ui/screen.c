@@ -86,6 +86,7 @@ bool screen_copy(struct screen *s, const char *text, size_t size, char how[128])
 static void set_notice(struct screen *s, bool bad, const char *text) {
     snprintf(s->notice.text, sizeof s->notice.text, "%s", text);
     s->notice.bad = bad;
+    s->notice.from_view = false;
     s->notice.since = clock_ns();
 }
 
@@ -100,11 +101,14 @@ void screen_say(struct screen *s, bool bad, const char *format, ...) {
 
 static void take_status(struct screen *s, const struct screen_view *v) {
     const char *status = v->status ? v->status : "";
+    if (!status[0] && s->notice.from_view) s->notice.since = 0; // something else was done meanwhile
     char text[SCREEN_NOTICE];
     snprintf(text, sizeof text, "%s", status);
     if (strcmp(text, s->notice.seen) == 0) return;
     memcpy(s->notice.seen, text, sizeof text);
-    if (text[0]) set_notice(s, v->status_bad, text);
+    if (!text[0]) return;
+    set_notice(s, v->status_bad, text);
+    s->notice.from_view = true;
 }
 
 // *left: milliseconds until the next phase; −1: there is none.
@@ -141,7 +145,7 @@ static struct rect padded(struct rect r) {
 
 static void keep_facts(struct screen *s, const struct screen_view *v) {
     const struct view_chat *chat = v->current >= 0 && v->current < v->n_chats ? &v->chats[v->current] : NULL;
-    s->facts = (struct screen_facts){.n_chats = v->n_chats, .current = v->current, .knob = v->knob, .loading = v->loading};
+    s->facts = (struct screen_facts){.n_chats = v->n_chats, .current = v->current, .knob = v->knob, .loading = v->loading, .questions = v->questions};
     if (v->sampling) s->facts.sampling = *v->sampling;
     if (!chat) return;
     s->facts.chat = chat->id;

@@ -54,6 +54,9 @@ struct screen_view {
     struct view_history decode, prefill, latency;
     const struct sampling *sampling;     // of the current chat
     int knob;                            // enum sampling_knob_id that is chosen
+    const char *const *questions;        // worth asking in an empty chat; outlive the screen
+    int n_questions;
+    bool unsaved;                        // messages are in memory only
     const char *status;                  // one line about what just happened; NULL: none
     bool status_bad;
 };

@@ -233,6 +233,8 @@ static void click(struct screen *s, const struct key *k) {
         hand_out(s, COMMAND_NEXT, h->number, NULL);
     else if (h->kind == HIT_KNOB)
         hand_out(s, COMMAND_KNOB_NEXT, h->number, NULL);
+    else if (h->kind == HIT_QUESTION)
+        composer_set(s->composer, s->facts.questions[h->number]);
     else if (h->kind == HIT_COMMAND)
         run_command(s, (enum ui_command_id)h->number);
 }

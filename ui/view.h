@@ -8,7 +8,8 @@
 #include "ui/layout.h"
 #include "ui/screen.h"
 
-enum hit_kind { HIT_COMMAND, HIT_CHAT, HIT_KNOB, HIT_ROW }; // number: the command, chat, knob, row of an overlay
+// number: the command, chat, knob, row of an overlay, question
+enum hit_kind { HIT_COMMAND, HIT_CHAT, HIT_KNOB, HIT_ROW, HIT_QUESTION };
 struct hit {
     struct rect area;
     enum hit_kind kind;
