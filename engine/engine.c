@@ -75,6 +75,7 @@ static void on_state(void *context, const struct request *r, const char *message
     struct engine_event event = {.kind = EVENT_STATE,
                                  .request = r->id,
                                  .conversation = r->conversation,
+                                 .at = clock_ns(),
                                  .state = r->state,
                                  .reason = r->reason,
                                  .n_prompt = r->n_prompt,

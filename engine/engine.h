@@ -153,6 +153,7 @@ enum engine_event_kind {
 struct engine_event {
     enum engine_event_kind kind;
     uint64_t request, conversation;
+    uint64_t at; // clock_ns() when it happened; events wait until they are polled
     // EVENT_STATE
     enum request_state state;
     enum finish_reason reason;

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/model_file.h"
 #include "tests/unit/shared_files.h"
@@ -153,6 +154,7 @@ static void test_streams_the_text_of_the_tokens(void **state) {
 static void test_reports_alternatives(void **state) {
     (void)state;
     struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
+    uint64_t started = clock_ns(), last = 0;
     ask_raw(b, 1, "x", 5);
     struct engine_event e;
     int texts = 0;
@@ -162,6 +164,8 @@ static void test_reports_alternatives(void **state) {
         if (e.kind != EVENT_TEXT || e.token < 0) continue;
         texts++;
         assert_int_equal(e.n_alternatives, SAMPLING_TOP);
+        assert_true(e.at >= started && e.at <= clock_ns() && e.at >= last);
+        last = e.at;
         assert_int_equal(e.alternatives[0].id, e.token); // greedy
         assert_true(e.probability == e.alternatives[0].probability);
         for (int i = 1; i < SAMPLING_TOP; i++)
