@@ -1,9 +1,13 @@
 #include "app/model.h"
 
+#include "app/file_fault.h"
 #include "app/guide.h"
 
 struct model_file *model_open_file(const char *path, struct status *st) {
-    if (path) return model_file_open(path, st);
+    if (path) {
+        file_fault_watch(path);
+        return model_file_open(path, st);
+    }
     size_t size;
     const void *data = guide_data(&size);
     if (size) return model_file_open_memory("Guide", data, size, st);
