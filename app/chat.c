@@ -12,6 +12,7 @@
 
 #include "app/chat_state.h"
 #include "app/model_name.h"
+#include "app/units.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 
@@ -124,6 +125,15 @@ static void chat_save_due(struct chat *c, uint64_t now) {
     }
 }
 
+bool chat_save_all(struct chat *c) {
+    struct status st = {0};
+    bool saved = true;
+    for (int i = 0; saved && i < c->n_entries; i++)
+        saved = !c->entries[i]->save_at || chat_save(c, c->entries[i], &st);
+    if (!saved) chat_say(c, true, "not saved, leaving again loses it: %s", st.text);
+    return saved;
+}
+
 // ---- opening and closing ----
 
 struct chat *chat_open(const struct chat_params *p, struct status *st) {
@@ -134,11 +144,14 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     struct screen *screen = screen_open(&options, st);
     if (!screen) return NULL;
     struct chat *c = xcalloc(1, sizeof *c);
+    char size[24];
     c->p = *p;
+    c->engine = p->engine;
     c->screen = screen;
     c->next_id = 1;
     c->model_name = model_title(p->info);
     c->model_short = model_short_name(p->info);
+    c->loading = xasprintf("loading the model, %s", units_bytes((double)p->info->file_bytes, size));
     const char *theme = p->settings->theme;
     if (theme && strcmp(theme, screen_theme(screen))) chat_say(c, true, "there is no theme '%s'", theme);
     if (p->notice) chat_say(c, true, "%s", p->notice);
@@ -149,6 +162,13 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     return c;
 }
 
+void chat_bring_engine(struct chat *c, struct engine *engine) {
+    c->engine = engine;
+    engine_focus(engine, chat_current(c)->conversation.id);
+    for (int i = c->n_entries; i > 0; i--) chat_unpark(c, c->entries[i - 1]);
+    c->stale = true;
+}
+
 static void chat_free(struct chat *c) {
     for (int i = 0; i < c->n_entries; i++) {
         conversation_close(&c->entries[i]->conversation);
@@ -157,6 +177,7 @@ static void chat_free(struct chat *c) {
     free(c->entries);
     free(c->model_name);
     free(c->model_short);
+    free(c->loading);
     free(c->view_chats);
     free(c->view_messages);
     free(c->path);
@@ -168,7 +189,7 @@ bool chat_close(struct chat *c, struct status *st) {
     for (int i = 0; i < c->n_entries; i++) {
         struct chat_entry *e = c->entries[i];
         chat_abandon(c, e);
-        if (e->save_at && !chat_save(c, e, st)) saved = false;
+        if (e->save_at && !chat_save(c, e, st)) saved = status_prefix(st, "not saved");
     }
     resize_unwatch();
     screen_close(c->screen);
@@ -181,7 +202,7 @@ bool chat_close(struct chat *c, struct status *st) {
 
 static void chat_sample(struct chat *c, uint64_t now) {
     if (!c->tick || now < c->tick) return;
-    const struct engine_figures *f = engine_figures(c->p.engine);
+    const struct engine_figures *f = engine_figures(c->engine);
     if (c->n_samples == CHAT_HISTORY) {
         size_t rest = (CHAT_HISTORY - 1) * sizeof *c->decode;
         memmove(c->decode, c->decode + 1, rest);
@@ -223,7 +244,7 @@ static int chat_timeout(const struct chat *c, int timeout) {
 
 static void chat_events(struct chat *c) {
     struct engine_event event;
-    while (engine_poll(c->p.engine, &event)) {
+    while (c->engine && engine_poll(c->engine, &event)) {
         chat_event(c, &event);
         c->stale = true;
         c->moved = clock_ns();
@@ -240,7 +261,7 @@ static void chat_input(struct chat *c) {
 bool chat_step(struct chat *c, int timeout_ms) {
     struct pollfd fds[] = {
         {.fd = c->p.screen.input_fd, .events = POLLIN},
-        {.fd = engine_event_fd(c->p.engine), .events = POLLIN},
+        {.fd = c->engine ? engine_event_fd(c->engine) : c->p.bring_fd, .events = POLLIN},
         {.fd = resize_fd, .events = POLLIN},
     };
     if (poll(fds, sizeof fds / sizeof *fds, chat_timeout(c, timeout_ms)) < 0 && errno != EINTR)

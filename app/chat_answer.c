@@ -26,7 +26,7 @@ static struct engine_message *chat_prompt(const struct chat *c, const struct con
     return messages;
 }
 
-void chat_submit(struct chat *c, struct chat_entry *e, int parent) {
+static void chat_request(struct chat *c, struct chat_entry *e) {
     struct conversation *talk = &e->conversation;
     struct request_params params = {
         .conversation = talk->id,
@@ -34,29 +34,34 @@ void chat_submit(struct chat *c, struct chat_entry *e, int parent) {
         .max_tokens = c->p.settings->max_tokens,
         .time_limit = c->p.settings->time_limit,
     };
-    struct engine_message *messages = chat_prompt(c, talk, parent, &params.n_messages);
+    struct engine_message *messages = chat_prompt(c, talk, talk->messages[e->answer].parent, &params.n_messages);
     params.messages = messages;
-    e->answer = conversation_add(talk, parent, MESSAGE_MODEL, "", 0);
-    talk->messages[e->answer].state = MESSAGE_STREAMING;
+    e->request = engine_submit(c->engine, &params);
+    c->moved = clock_ns();
+    if (!c->tick) c->tick = c->moved;
+    free(messages);
+}
+
+void chat_submit(struct chat *c, struct chat_entry *e, int parent) {
+    e->answer = conversation_add(&e->conversation, parent, MESSAGE_MODEL, "", 0);
+    e->conversation.messages[e->answer].state = MESSAGE_STREAMING;
     e->state = REQUEST_PENDING;
     e->submitted = clock_ns();
     e->first_token = e->last_token = 0;
     e->n_tokens = 0;
-    e->request = engine_submit(c->p.engine, &params);
-    c->moved = e->submitted;
-    if (!c->tick) c->tick = e->submitted;
+    e->parked = !c->engine;
+    if (c->engine) chat_request(c, e);
     chat_save_later(e, 0);
-    free(messages);
 }
 
-void chat_stop(struct chat *c, struct chat_entry *e) {
-    if (e->request) engine_cancel(c->p.engine, e->request);
+void chat_unpark(struct chat *c, struct chat_entry *e) {
+    if (e->parked) chat_request(c, e);
+    e->parked = false;
 }
 
 static void answer_text(struct chat_entry *e, const struct engine_event *event) {
-    uint64_t now = clock_ns();
-    if (!e->first_token) e->first_token = now;
-    e->last_token = now;
+    if (!e->first_token) e->first_token = event->at;
+    e->last_token = event->at;
     if (event->token >= 0) e->n_tokens++;
     conversation_append(&e->conversation, e->answer, event->text, event->size);
     chat_save_later(e, SAVE_STREAMING_NS);
@@ -78,12 +83,13 @@ static const char *reason_text(enum finish_reason reason) {
 
 static char *answer_figures(const struct chat_entry *e, const char *reason, int n_tokens) {
     char rate[32] = "", first[32] = "";
+    if (n_tokens == 0 && *reason) return xstrdup(reason);
     double seconds = (double)(e->last_token - e->first_token) * 1e-9;
-    if (n_tokens > 1 && seconds > 0) snprintf(rate, sizeof rate, "%.1f tok/s · ", (n_tokens - 1) / seconds);
+    if (n_tokens > 1 && seconds > 0) snprintf(rate, sizeof rate, "%.1f tok/s, ", (n_tokens - 1) / seconds);
     double wait = e->first_token ? (double)(e->first_token - e->submitted) * 1e-9 : 0;
-    if (e->first_token && wait < 1) snprintf(first, sizeof first, " · first %.0f ms", wait * 1e3);
-    if (e->first_token && wait >= 1) snprintf(first, sizeof first, " · first %.1f s", wait);
-    return xasprintf("%s%s%s%d token%s%s", reason, *reason ? " · " : "", rate, n_tokens, n_tokens == 1 ? "" : "s",
+    if (e->first_token && wait < 1) snprintf(first, sizeof first, ", first %.0f ms", wait * 1e3);
+    if (e->first_token && wait >= 1) snprintf(first, sizeof first, ", first %.1f s", wait);
+    return xasprintf("%s%s%s%d token%s%s", reason, *reason ? ", " : "", rate, n_tokens, n_tokens == 1 ? "" : "s",
                      first);
 }
 
@@ -91,7 +97,15 @@ static void answer_end(struct chat_entry *e, enum message_state state, const cha
     conversation_note(&e->conversation, e->answer, note);
     e->conversation.messages[e->answer].state = state;
     e->request = 0;
+    e->parked = false;
     chat_save_later(e, 0);
+}
+
+void chat_stop(struct chat *c, struct chat_entry *e) {
+    if (e->request) engine_cancel(c->engine, e->request);
+    if (!e->parked) return;
+    e->state = REQUEST_CANCELLED;
+    answer_end(e, MESSAGE_STOPPED, "stopped");
 }
 
 static void answer_finished(struct chat *c, struct chat_entry *e, const struct engine_event *event) {
@@ -106,7 +120,7 @@ static void answer_finished(struct chat *c, struct chat_entry *e, const struct e
     }
     if (event->reason == FINISH_CONTEXT)
         chat_say(c, true, "the context of %d tokens is full: begin a new chat, or start confab with a larger --context",
-                 engine_figures(c->p.engine)->context);
+                 engine_figures(c->engine)->context);
     if (e != chat_current(c)) e->unread = true;
 }
 
@@ -131,8 +145,9 @@ void chat_event(struct chat *c, const struct engine_event *event) {
 }
 
 void chat_abandon(struct chat *c, struct chat_entry *e) {
-    if (!e->request) return;
+    bool running = e->request;
     chat_stop(c, e);
+    if (!running) return;
     char *note = answer_figures(e, "stopped", e->n_tokens);
     answer_end(e, MESSAGE_STOPPED, note);
     free(note);

@@ -7,15 +7,13 @@
 #include "app/config.h"
 #include "engine/base/panic.h"
 
-static bool is_busy(const struct chat_entry *e) { return e->request; }
-
 static void chat_select(struct chat *c, int index) {
     if (index < 0 || index >= c->n_entries) return;
     c->current = index;
     struct chat_entry *e = chat_current(c);
     e->unread = false;
     chat_load_messages(c, e);
-    engine_focus(c->p.engine, e->conversation.id);
+    if (c->engine) engine_focus(c->engine, e->conversation.id);
 }
 
 void chat_new(struct chat *c) {
@@ -62,7 +60,7 @@ static void command_delete(struct chat *c, const struct ui_command *command) {
         return;
     }
     chat_stop(c, e);
-    engine_forget(c->p.engine, e->conversation.id);
+    if (c->engine) engine_forget(c->engine, e->conversation.id);
     chat_say(c, false, "deleted %s", *e->conversation.title ? e->conversation.title : "the chat");
     conversation_close(&e->conversation);
     free(e);
@@ -81,7 +79,7 @@ static void command_send(struct chat *c, const struct ui_command *command) {
     size_t size = strlen(text);
     while (strchr(" \t\r\n", text[size - 1])) size--; // a pasted page ends in a newline
     char *message = xstrndup(text, size); // the screen may use its copy for what follows
-    if (is_busy(e)) {
+    if (chat_busy(e)) {
         screen_set_composer(c->screen, message);
         chat_say(c, true, "this chat is still answering: stop it first, or begin another chat");
     } else if (chat_load_messages(c, e)) {
@@ -99,7 +97,7 @@ static void command_regenerate(struct chat *c, const struct ui_command *command)
     struct conversation *talk = &e->conversation;
     int last = conversation_last(talk);
     if (last >= 0 && talk->messages[last].role == MESSAGE_MODEL) last = talk->messages[last].parent;
-    if (is_busy(e)) chat_say(c, true, "this chat is still answering: stop it first");
+    if (chat_busy(e)) chat_say(c, true, "this chat is still answering: stop it first");
     else if (last < 0) chat_say(c, true, "there is no answer yet");
     else chat_submit(c, e, last);
 }
@@ -107,7 +105,7 @@ static void command_regenerate(struct chat *c, const struct ui_command *command)
 static void command_stop(struct chat *c, const struct ui_command *command) {
     (void)command;
     struct chat_entry *e = chat_current(c);
-    if (is_busy(e)) chat_stop(c, e);
+    if (chat_busy(e)) chat_stop(c, e);
     else chat_say(c, false, "nothing runs in this chat");
 }
 
@@ -115,7 +113,7 @@ static void command_stop_all(struct chat *c, const struct ui_command *command) {
     (void)command;
     int stopped = 0;
     for (int i = 0; i < c->n_entries; i++) {
-        stopped += is_busy(c->entries[i]);
+        stopped += chat_busy(c->entries[i]);
         chat_stop(c, c->entries[i]);
     }
     chat_say(c, false, stopped == 1 ? "stopped 1 answer" : "stopped %d answers", stopped);
@@ -124,7 +122,7 @@ static void command_stop_all(struct chat *c, const struct ui_command *command) {
 static void command_interrupt(struct chat *c, const struct ui_command *command) {
     (void)command;
     struct chat_entry *e = chat_current(c);
-    if (is_busy(e)) chat_stop(c, e);
+    if (chat_busy(e)) chat_stop(c, e);
     else screen_set_composer(c->screen, "");
 }
 
@@ -181,7 +179,7 @@ static void say_knob(struct chat *c, enum sampling_knob_id knob) {
     const struct chat_entry *e = chat_current(c);
     char value[16];
     chat_say(c, false, "%s is now %s%s", sampling_knobs[knob].key, sampling_format(&e->conversation.sampling, knob, value),
-             is_busy(e) ? ", from the next token on" : "");
+             chat_busy(e) ? ", from the next token on" : "");
 }
 
 // A knob of the chat on screen: its running request follows at once, later chats begin with it.
@@ -190,7 +188,7 @@ static void apply_sampling(struct chat *c) {
     c->p.settings->sampling = e->conversation.sampling;
     e->conversation.dirty = true;
     chat_save_later(e, 0);
-    if (is_busy(e)) engine_set_sampling(c->p.engine, e->request, &e->conversation.sampling);
+    if (e->request) engine_set_sampling(c->engine, e->request, &e->conversation.sampling);
 }
 
 static void set_knob(struct chat *c, double value) {
@@ -285,9 +283,11 @@ static void command_suspend(struct chat *c, const struct ui_command *command) {
     screen_suspend(c->screen);
 }
 
+// Once more after a save that fails, and not at the first time of asking: messages would be lost.
 static void command_quit(struct chat *c, const struct ui_command *command) {
     (void)command;
-    c->ending = true;
+    c->ending = c->leaving || !c->store_broken || chat_save_all(c);
+    c->leaving = true;
 }
 
 typedef void command_handler(struct chat *c, const struct ui_command *command);
@@ -326,5 +326,6 @@ void chat_command(struct chat *c, const struct ui_command *command) {
     };
     if (!handlers[command->id]) return;
     chat_say(c, false, "%s", "");
+    if (command->id != COMMAND_QUIT) c->leaving = false;
     handlers[command->id](c, command);
 }

@@ -14,8 +14,9 @@ struct chat_entry {
     struct conversation conversation;
     bool unread;      // finished while another chat was on screen
     uint64_t save_at; // clock_ns when it is to be saved; 0: it is saved
-    // The latest request; `request` is 0 when none runs.
+    // The latest request; `request` is 0 when none runs, or when `parked`: it waits for the engine to be opened.
     uint64_t request;
+    bool parked;
     enum request_state state;
     int answer;       // index of the message that it writes
     int n_tokens;     // that came so far
@@ -24,6 +25,7 @@ struct chat_entry {
 
 struct chat {
     struct chat_params p;
+    struct engine *engine; // NULL: still being opened
     struct screen *screen;
     struct store *store; // NULL: not saved
     bool store_broken;   // the last save failed
@@ -31,10 +33,10 @@ struct chat {
     int n_entries, capacity, current;
     uint64_t next_id;
     int knob;
-    bool ending;
+    bool ending, leaving; // leaving: asked for, although something cannot be saved
     char status[512];
     bool status_bad;
-    char *model_name, *model_short;
+    char *model_name, *model_short, *loading; // loading: what is being opened, in words
 
     bool stale;            // the screen shows less than there is to show
     uint64_t drawn;        // clock_ns of the last drawing
@@ -49,16 +51,19 @@ struct chat {
     int chats_room, messages_room;
 };
 
+static inline bool chat_busy(const struct chat_entry *e) { return e->request || e->parked; }
 static inline struct chat_entry *chat_current(const struct chat *c) { return c->entries[c->current]; }
 
 // chat.c
 struct chat_entry *chat_insert(struct chat *c, struct conversation *conversation); // on top; takes it over
 void chat_say(struct chat *c, bool bad, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void chat_save_later(struct chat_entry *e, uint64_t delay_ns); // a sooner deadline stays
+bool chat_save_all(struct chat *c); // now; says what went wrong
 bool chat_load_messages(struct chat *c, struct chat_entry *e); // from the store, when not there yet
 
 // chat_answer.c
 void chat_submit(struct chat *c, struct chat_entry *e, int parent); // a new answer to the message `parent`
+void chat_unpark(struct chat *c, struct chat_entry *e); // the engine is there
 void chat_stop(struct chat *c, struct chat_entry *e);
 void chat_event(struct chat *c, const struct engine_event *event);
 void chat_abandon(struct chat *c, struct chat_entry *e); // at the end: what came so far is the answer

@@ -1,9 +1,10 @@
 // What the screen is shown: plain data made afresh for every frame, in arrays that are kept.
 #include "app/chat_state.h"
+#include "app/guide.h"
 #include "engine/base/panic.h"
 
 static const struct request_figures *request_in(const struct engine_figures *f, uint64_t request) {
-    for (int i = 0; request && i < f->n_requests; i++)
+    for (int i = 0; f && request && i < f->n_requests; i++)
         if (f->requests[i].request == request) return &f->requests[i];
     return NULL;
 }
@@ -20,7 +21,7 @@ static void show_chats(struct chat *c, const struct engine_figures *f) {
             .id = e->conversation.id,
             .title = *e->conversation.title ? e->conversation.title : "New chat",
             .state = e->state,
-            .busy = e->request,
+            .busy = chat_busy(e),
             .prefill_done = r ? r->prefill_done : 0,
             .prefill_total = r ? r->prefill_total : 0,
             .tokens_per_second = r ? r->tokens_per_second : 0,
@@ -33,7 +34,7 @@ static void show_chats(struct chat *c, const struct engine_figures *f) {
 static int show_message(const struct chat *c, const struct conversation *talk, int index, struct view_message *out) {
     const struct message *m = &talk->messages[index];
     bool failed = m->state == MESSAGE_FAILED;
-    bool waiting = m->state == MESSAGE_STREAMING && chat_current(c)->request && chat_current(c)->answer == index;
+    bool waiting = m->state == MESSAGE_STREAMING && chat_busy(chat_current(c)) && chat_current(c)->answer == index;
     bool broken = m->state == MESSAGE_STREAMING && !waiting; // confab ended while it was written
     struct view_message view = {
         .id = talk->id << 32 | (uint64_t)index << 1,
@@ -81,7 +82,7 @@ static int context_used(const struct chat *c, const struct engine_figures *f) {
 
 void chat_show(struct chat *c) {
     const struct chat_entry *e = chat_current(c);
-    const struct engine_figures *f = engine_figures(c->p.engine);
+    const struct engine_figures *f = c->engine ? engine_figures(c->engine) : NULL;
     show_chats(c, f);
     int n_messages = show_messages(c, &e->conversation);
     struct screen_view view = {
@@ -93,13 +94,17 @@ void chat_show(struct chat *c) {
         .model_name = c->model_name,
         .model_short = c->model_short,
         .context_used = context_used(c, f),
-        .context_size = f->context ? f->context : c->p.info->n_context,
+        .context_size = f && f->context ? f->context : c->p.info->n_context,
         .figures = f,
+        .loading = f ? NULL : c->loading,
         .decode = {c->decode, c->n_samples},
         .prefill = {c->prefill, c->n_samples},
         .latency = {c->latency, c->n_samples},
         .sampling = &e->conversation.sampling,
         .knob = c->knob,
+        .questions = guide_questions,
+        .n_questions = c->p.settings->model ? 0 : GUIDE_QUESTIONS,
+        .unsaved = c->p.store_path && (!c->store || c->store_broken),
         .status = *c->status ? c->status : NULL,
         .status_bad = c->status_bad,
     };

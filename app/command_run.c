@@ -131,6 +131,8 @@ int command_run(const struct settings *s, int n_arguments, char **arguments) {
     struct status st = {0};
     struct loaded_model m;
     char *prompt = run_prompt(n_arguments ? arguments[0] : NULL, s->raw, &st);
+    if (prompt && !s->raw && !prompt[strspn(prompt, " \t\r\n")]) status_fail(&st, STATUS_USAGE, "the prompt is empty");
+    if (st.code) free(prompt), prompt = NULL;
     if (!prompt) return command_fail(&st);
     int result = EXIT_FAILED;
     if (model_load(&m, s, &st)) {

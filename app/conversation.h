@@ -44,7 +44,7 @@ struct message {
     enum message_state state;
     char *text;        // UTF-8 without NUL, NUL-terminated
     size_t size, capacity;
-    char *note;        // "38.2 tok/s · 120 tokens"; of a failed answer what went wrong; NULL: none
+    char *note;        // "38.2 tok/s, 120 tokens"; of a failed answer what went wrong; NULL: none
     int tokens;        // in the conversation up to and with this message; 0: not known
 };
 

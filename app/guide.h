@@ -4,6 +4,9 @@
 
 #include <stddef.h>
 
+#define GUIDE_QUESTIONS 3
+extern const char *const guide_questions[GUIDE_QUESTIONS]; // for a person who does not know what to ask it
+
 const void *guide_data(size_t *size); // *size = 0: this program was built without one
 
 #endif

@@ -5,6 +5,6 @@
 #include "engine/engine.h"
 
 char *model_title(const struct model_info *info); // "TinyLlama 1.1B Q4_0": with the format most of its bytes are in
-char *model_short_name(const struct model_info *info); // "TinyLlama": heads its messages
+char *model_short_name(const struct model_info *info); // "TinyLlama", "Llama 3.2", "guide": heads its messages
 
 #endif

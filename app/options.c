@@ -85,9 +85,8 @@ static void print_option(FILE *out, const struct setting_info *info) {
 
 void options_print(FILE *out, const struct command *command) {
     bool chat = command == commands;
-    fprintf(out, "usage: confab %s%s[options]%s%s\n\n%s.\n%s%s\noptions:\n", chat ? "" : command->name, chat ? "" : " ",
-            *command->arguments ? " " : "", command->arguments, command->summary, command->details,
-            *command->details ? "\n" : "");
+    fprintf(out, "usage: confab %s%s[options]%s%s\n\n%s.\n%s\noptions:\n", chat ? "" : command->name, chat ? "" : " ",
+            *command->arguments ? " " : "", command->arguments, command->summary, command->details);
     for (int id = 0; id < SETTING_COUNT; id++)
         if (setting_table[id].places & command->place) print_option(out, &setting_table[id]);
     fprintf(out, "  %-26s %s\n", "-h, --help", "show this help");

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "engine/base/clock.h"
+
 enum { SLICE = 128 }; // bytes of a token handled at once; as clean text with what was held it fits an event
 
 _Static_assert(3 * (SLICE + 4) + ANSWER_STOP_SIZE < sizeof((struct engine_event *)0)->text, "a slice fits an event");
@@ -15,6 +17,7 @@ void answer_start(struct answer *a, bool chat) {
 }
 
 static void send(struct answer *a, struct engine_event *e, size_t size) {
+    e->at = clock_ns();
     e->size = size;
     e->text[size] = 0;
     queue_push(a->events, e);

@@ -153,9 +153,11 @@ enum engine_event_kind {
 struct engine_event {
     enum engine_event_kind kind;
     uint64_t request, conversation;
+    uint64_t at; // clock_ns() when it happened; events wait until they are polled
     // EVENT_STATE
     enum request_state state;
     enum finish_reason reason;
+    double time; // when, by clock_seconds()
     int n_prompt, n_reused, n_generated; // tokens: of the prompt, of those found in the KV cache, of the answer
     // EVENT_TEXT
     int32_t token;
@@ -172,7 +174,7 @@ struct engine_event {
 struct engine;
 
 struct engine_params {
-    int n_threads;      // 0: one a physical core
+    int n_threads;      // 0: one a physical core, for a small model one alone
     int context;        // tokens a conversation may have, 0: the model's own, at most the arena
     int kv_tokens;      // KV arena in tokens, 0: chosen from the machine's memory
     int prefill_chunk;  // prompt rows a step at most, 0: default
@@ -223,6 +225,7 @@ struct latency_figures { float p50, p90, p99; int count; }; // seconds; over rec
 struct engine_figures {
     uint64_t sequence;                 // grows with every published snapshot
     char backend[64];                  // "AVX-512 VNNI, 2 threads"
+    int n_threads;
     float decode_now, prefill_now;     // tokens/s over the last second or so; 0 when idle
     float decode_peak;
     uint64_t decode_tokens, prefill_tokens, reused_tokens; // in total

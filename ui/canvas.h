@@ -18,7 +18,7 @@ struct rect {
 
 enum cell_attribute { CELL_BOLD = 1, CELL_ITALIC = 2, CELL_UNDERLINE = 4, CELL_REVERSE = 8, CELL_STRIKE = 16 };
 
-#define CELL_CODES 6 // code points of a grapheme cluster that are kept
+#define CELL_CODES 8 // code points of a grapheme cluster that are kept: a family of four has seven
 struct cell {
     uint32_t codes[CELL_CODES]; // codes[0] = 0: the right half of a wide cell to the left; unused ones are 0
     uint8_t role;               // enum theme_role of the foreground

@@ -8,51 +8,56 @@ enum {
     CHATS_WIDTH_MOST = 30,
     FIGURES_WIDTH = 30,
     FIGURES_WIDTH_MOST = 48,
+    STACK_WIDTH = 24, // of chats and figures below each other
+    STACK_WIDTH_MOST = 28,
     BORDER_WIDTH = 20, // below these the chat does without its border
     BORDER_HEIGHT = 7,
     SAMPLING_HEIGHT = 5, // of the screen; below it the sampling line goes
 };
 
-// The boxes of the right column, from above: least height, and share of what is left over.
+// The boxes of a column, from above: least height, and share of what is left over.
 static const struct {
     enum layout_box box;
     int least, weight;
-} figures[] = {{BOX_THROUGHPUT, 5, 5}, {BOX_KV, 4, 4}, {BOX_LATENCY, 5, 4}};
-enum { FIGURES = sizeof figures / sizeof *figures };
+} column_boxes[] = {{BOX_CHATS, 5, 12}, {BOX_THROUGHPUT, 5, 5}, {BOX_KV, 4, 4}, {BOX_LATENCY, 4, 4}};
+enum { COLUMN_BOXES = sizeof column_boxes / sizeof *column_boxes };
 
 static const enum layout_box drop_order[] = {BOX_LATENCY, BOX_KV, BOX_THROUGHPUT, BOX_CHATS};
+
+#define CHATS   (1u << BOX_CHATS)
+#define FIGURES (1u << BOX_THROUGHPUT | 1u << BOX_KV | 1u << BOX_LATENCY)
 
 static int clamp(int n, int low, int high) {
     return n < low ? low : n > high ? high : n;
 }
 
-static bool shown(uint32_t boxes, enum layout_box b) {
-    return boxes >> b & 1;
-}
-
-static int figures_height(uint32_t boxes) {
+static int column_height(uint32_t boxes) {
     int height = 0;
-    for (int i = 0; i < FIGURES; i++) height += shown(boxes, figures[i].box) ? figures[i].least : 0;
+    for (int i = 0; i < COLUMN_BOXES; i++) height += boxes >> column_boxes[i].box & 1 ? column_boxes[i].least : 0;
     return height;
 }
 
-static bool boxes_fit(uint32_t boxes, int width, int height) {
-    int column = figures_height(boxes);
-    int need = (shown(boxes, BOX_CHATS) ? CHATS_WIDTH : 0) + (column ? FIGURES_WIDTH : 0);
-    if (!need) return true;
-    return need + CHAT_WIDTH <= width && column <= height && height >= BORDER_HEIGHT;
+// Chats at the left and figures at the right of the chat.
+static bool beside_fits(uint32_t boxes, int width, int height) {
+    int need = (boxes & CHATS ? CHATS_WIDTH : 0) + (boxes & FIGURES ? FIGURES_WIDTH : 0);
+    return !need || (need + CHAT_WIDTH <= width && column_height(boxes & FIGURES) <= height && height >= BORDER_HEIGHT);
 }
 
-static void layout_figures(struct layout *l, uint32_t boxes, struct rect column) {
-    int spare = column.height - figures_height(boxes), weights = 0;
-    for (int i = 0; i < FIGURES; i++) weights += shown(boxes, figures[i].box) ? figures[i].weight : 0;
-    for (int i = 0, y = column.y; i < FIGURES; i++) {
-        if (!shown(boxes, figures[i].box)) continue;
-        int extra = spare * figures[i].weight / weights; // of what the boxes from here on share
+// Where that is too wide: all of them in one column at the left.
+static bool stack_fits(uint32_t boxes, int width, int height) {
+    return boxes & CHATS && boxes & FIGURES && STACK_WIDTH + CHAT_WIDTH <= width && column_height(boxes) <= height;
+}
+
+static void layout_column(struct layout *l, uint32_t boxes, struct rect column) {
+    int spare = column.height - column_height(boxes), weights = 0;
+    for (int i = 0; i < COLUMN_BOXES; i++) weights += boxes >> column_boxes[i].box & 1 ? column_boxes[i].weight : 0;
+    for (int i = 0, y = column.y; i < COLUMN_BOXES; i++) {
+        if (!(boxes >> column_boxes[i].box & 1)) continue;
+        int extra = spare * column_boxes[i].weight / weights; // of what the boxes from here on share
         spare -= extra;
-        weights -= figures[i].weight;
-        int height = figures[i].least + extra;
-        l->boxes[figures[i].box] = (struct rect){column.x, y, column.width, height};
+        weights -= column_boxes[i].weight;
+        int height = column_boxes[i].least + extra;
+        l->boxes[column_boxes[i].box] = (struct rect){column.x, y, column.width, height};
         y += height;
     }
 }
@@ -77,12 +82,18 @@ struct layout layout_make(int width, int height, uint32_t wanted, int composer_l
     int body = height - sampling;
     l.sampling = (struct rect){0, body, width, sampling};
     uint32_t boxes = wanted;
-    for (unsigned i = 0; i < sizeof drop_order / sizeof *drop_order && !boxes_fit(boxes, width, body); i++)
-        boxes &= ~(1u << drop_order[i]);
-    int chats = shown(boxes, BOX_CHATS) ? clamp(width / 5, CHATS_WIDTH, CHATS_WIDTH_MOST) : 0;
-    int column = figures_height(boxes) ? clamp(width * 2 / 7, FIGURES_WIDTH, FIGURES_WIDTH_MOST) : 0;
-    if (chats) l.boxes[BOX_CHATS] = (struct rect){0, 0, chats, body};
-    if (column) layout_figures(&l, boxes, (struct rect){width - column, 0, column, body});
-    layout_chat(&l, (struct rect){chats, 0, width - chats - column, body}, composer_lines);
+    for (unsigned i = 0; i < sizeof drop_order / sizeof *drop_order; i++)
+        if (!beside_fits(boxes, width, body) && !stack_fits(boxes, width, body)) boxes &= ~(1u << drop_order[i]);
+    int left = 0, right = 0;
+    if (!beside_fits(boxes, width, body)) {
+        left = clamp(width * 3 / 10, STACK_WIDTH, STACK_WIDTH_MOST);
+        layout_column(&l, boxes, (struct rect){0, 0, left, body});
+    } else {
+        left = boxes & CHATS ? clamp(width / 5, CHATS_WIDTH, CHATS_WIDTH_MOST) : 0;
+        right = boxes & FIGURES ? clamp(width * 2 / 7, FIGURES_WIDTH, FIGURES_WIDTH_MOST) : 0;
+        layout_column(&l, boxes & CHATS, (struct rect){0, 0, left, body});
+        layout_column(&l, boxes & FIGURES, (struct rect){width - right, 0, right, body});
+    }
+    layout_chat(&l, (struct rect){left, 0, width - left - right, body}, composer_lines);
     return l;
 }

@@ -16,6 +16,7 @@ struct layout {
 };
 
 // `wanted`: bit b for enum layout_box b. composer_lines: lines the message needs, at least 1.
+// Chats lie at the left, figures at the right of the chat; where that is too wide all of them lie in one column at the left.
 // When room is short boxes drop in this order: latency, KV, throughput, chats, then the borders, then the sampling line.
 struct layout layout_make(int width, int height, uint32_t wanted, int composer_lines);
 

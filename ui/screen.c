@@ -15,6 +15,8 @@
 #define NOTICE_FADING_SECONDS 1
 #define PAD_WIDTH             24 // panes at least so wide have a blank column at either side
 
+#define FIGURES_WIDE          46 // of the rule, so that two figures fit beside what else it says
+
 #define BOXES_ALL (1u << BOX_CHATS | 1u << BOX_THROUGHPUT | 1u << BOX_KV | 1u << BOX_LATENCY)
 
 // ---- life ----
@@ -84,6 +86,7 @@ bool screen_copy(struct screen *s, const char *text, size_t size, char how[128])
 static void set_notice(struct screen *s, bool bad, const char *text) {
     snprintf(s->notice.text, sizeof s->notice.text, "%s", text);
     s->notice.bad = bad;
+    s->notice.from_view = false;
     s->notice.since = clock_ns();
 }
 
@@ -98,11 +101,14 @@ void screen_say(struct screen *s, bool bad, const char *format, ...) {
 
 static void take_status(struct screen *s, const struct screen_view *v) {
     const char *status = v->status ? v->status : "";
+    if (!status[0] && s->notice.from_view) s->notice.since = 0; // something else was done meanwhile
     char text[SCREEN_NOTICE];
     snprintf(text, sizeof text, "%s", status);
     if (strcmp(text, s->notice.seen) == 0) return;
     memcpy(s->notice.seen, text, sizeof text);
-    if (text[0]) set_notice(s, v->status_bad, text);
+    if (!text[0]) return;
+    set_notice(s, v->status_bad, text);
+    s->notice.from_view = true;
 }
 
 // *left: milliseconds until the next phase; −1: there is none.
@@ -139,7 +145,7 @@ static struct rect padded(struct rect r) {
 
 static void keep_facts(struct screen *s, const struct screen_view *v) {
     const struct view_chat *chat = v->current >= 0 && v->current < v->n_chats ? &v->chats[v->current] : NULL;
-    s->facts = (struct screen_facts){.n_chats = v->n_chats, .current = v->current, .knob = v->knob};
+    s->facts = (struct screen_facts){.n_chats = v->n_chats, .current = v->current, .knob = v->knob, .loading = v->loading, .questions = v->questions};
     if (v->sampling) s->facts.sampling = *v->sampling;
     if (!chat) return;
     s->facts.chat = chat->id;
@@ -160,22 +166,29 @@ static bool bordered(const struct layout *l) {
     return l->transcript.x > l->boxes[BOX_CHAT].x;
 }
 
-// Figures in words on the rule where their boxes are not on the screen; returns the columns used at the right.
+// Returns the columns used, 0 when the text is blank or too long.
+static int draw_at_right(struct screen *s, struct rect rule, const char *text) {
+    int width = text_width(text, strlen(text));
+    if (width <= 2 || width > rule.width / 2) return 0;
+    canvas_text(&s->canvas, rule, rule.x + rule.width - width - 1, rule.y, view_style(ROLE_DIM), text, strlen(text));
+    return width + 2;
+}
+
+// Figures in words on the rule where their boxes are not on the screen; in a narrow one the speed counts more than the
+// pages. Returns the columns used at the right.
 static int draw_figures_in_words(struct screen *s, struct rect rule) {
     const struct engine_figures *g = s->frame.view->figures;
     char rate[VIEW_NUMBER], speed[2 * VIEW_NUMBER] = "", pages[VIEW_NUMBER] = "", text[6 * VIEW_NUMBER];
-    if (!g) return 0;
+    if (!g) return s->layout.boxes[BOX_THROUGHPUT].width ? 0 : draw_at_right(s, rule, " loading ");
     if (!s->layout.boxes[BOX_THROUGHPUT].width && g->decode_now > 0)
         snprintf(speed, sizeof speed, "%s tok/s", view_rate((double)g->decode_now, rate));
     if (!s->layout.boxes[BOX_KV].width && g->n_pages > 0)
         snprintf(pages, sizeof pages, "kv %d%%", (int)(100LL * g->pages_used / g->n_pages));
-    if (!speed[0] && !pages[0]) return 0;
-    const char *between = !speed[0] || !pages[0] ? "" : s->ascii ? ", " : " · ";
-    snprintf(text, sizeof text, " %s%s%s ", speed, between, pages);
-    int width = text_width(text, strlen(text));
-    if (width > rule.width / 2) return 0;
-    canvas_text(&s->canvas, rule, rule.x + rule.width - width - 1, rule.y, view_style(ROLE_DIM), text, strlen(text));
-    return width + 2;
+    if (speed[0] && pages[0] && rule.width >= FIGURES_WIDE)
+        snprintf(text, sizeof text, " %s%s%s ", speed, s->ascii ? ", " : " · ", pages);
+    else
+        snprintf(text, sizeof text, " %s ", speed[0] ? speed : pages);
+    return draw_at_right(s, rule, text);
 }
 
 static void draw_rule(struct screen *s, enum transcript_below below) {

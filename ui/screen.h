@@ -22,7 +22,7 @@ struct view_message {
     size_t size;
     int version, n_versions; // "‹2/3›" when n_versions > 1; 1-based
     bool streaming;
-    const char *note;  // e.g. "stopped", "38.2 tok/s · 120 tokens"; NULL: none
+    const char *note;  // e.g. "stopped", "38.2 tok/s, 120 tokens"; NULL: none
 };
 
 struct view_chat {
@@ -50,9 +50,13 @@ struct screen_view {
     const char *model_short;             // heads the model's messages
     int context_used, context_size;      // tokens
     const struct engine_figures *figures; // NULL before the engine is up
+    const char *loading;                  // then: what it is doing
     struct view_history decode, prefill, latency;
     const struct sampling *sampling;     // of the current chat
     int knob;                            // enum sampling_knob_id that is chosen
+    const char *const *questions;        // worth asking in an empty chat; outlive the screen
+    int n_questions;
+    bool unsaved;                        // messages are in memory only
     const char *status;                  // one line about what just happened; NULL: none
     bool status_bad;
 };

@@ -65,6 +65,8 @@ static void interrupt(struct screen *s) {
         hand_out(s, COMMAND_STOP, -1, NULL);
     } else if (!composer_empty(s->composer)) {
         composer_clear(s->composer);
+    } else if (s->facts.loading) { // as with any program that is still starting
+        hand_out(s, COMMAND_QUIT, -1, NULL);
     } else {
         char key[VIEW_NUMBER];
         screen_say(s, false, "%s leaves confab", view_key(ui_commands[COMMAND_QUIT].key, key));
@@ -231,6 +233,8 @@ static void click(struct screen *s, const struct key *k) {
         hand_out(s, COMMAND_NEXT, h->number, NULL);
     else if (h->kind == HIT_KNOB)
         hand_out(s, COMMAND_KNOB_NEXT, h->number, NULL);
+    else if (h->kind == HIT_QUESTION)
+        composer_set(s->composer, s->facts.questions[h->number]);
     else if (h->kind == HIT_COMMAND)
         run_command(s, (enum ui_command_id)h->number);
 }

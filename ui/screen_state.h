@@ -16,9 +16,10 @@
 struct screen_facts {
     uint64_t chat;
     char title[LINE_EDIT_BYTES];
-    bool busy;
+    bool busy, loading;
     int n_chats, current, knob;
     struct sampling sampling;
+    const char *const *questions;
 };
 
 // The line about what just happened.
@@ -28,6 +29,7 @@ struct screen_notice {
     bool bad;
     uint64_t since;           // clock_ns; 0: there is none
     enum notice_phase drawn;  // as the last frame showed it
+    bool from_view;           // otherwise the screen itself said it
     char seen[SCREEN_NOTICE]; // the view's status when it was last drawn
 };
 

@@ -25,12 +25,16 @@ struct style view_bold(enum theme_role role) {
     return (struct style){.role = (uint8_t)role, .ground = ROLE_GROUND, .attributes = CELL_BOLD};
 }
 
-struct rect view_box(struct view_frame *f, struct rect box, int digit, const char *title, enum ui_command_id toggle) {
-    canvas_box(f->canvas, box, digit, title, NULL, ROLE_BORDER);
-    frame_hit(f, (struct rect){box.x + 1, box.y, text_width(title, strlen(title)) + 2, 1}, HIT_COMMAND, toggle);
+struct rect view_inside(struct rect box) {
     struct rect inside = rect_inside(box);
     if (inside.width > 12) inside.x++, inside.width -= 2;
     return inside;
+}
+
+struct rect view_box(struct view_frame *f, struct rect box, int digit, const char *title, enum ui_command_id toggle) {
+    canvas_box(f->canvas, box, digit, title, NULL, ROLE_BORDER);
+    frame_hit(f, (struct rect){box.x + 1, box.y, text_width(title, strlen(title)) + 2, 1}, HIT_COMMAND, toggle);
+    return view_inside(box);
 }
 
 int view_figure(struct view_frame *f, struct rect clip, int x, int y, const char *label, enum theme_role role,
@@ -79,8 +83,10 @@ const char *view_seconds(double seconds, char out[VIEW_NUMBER]) {
         snprintf(out, VIEW_NUMBER, "%.1f ms", seconds * 1000);
     else if (seconds < 0.9995)
         snprintf(out, VIEW_NUMBER, "%.0f ms", seconds * 1000);
-    else if (seconds < 99.95)
+    else if (seconds < 9.995)
         snprintf(out, VIEW_NUMBER, "%.2f s", seconds);
+    else if (seconds < 99.95)
+        snprintf(out, VIEW_NUMBER, "%.1f s", seconds);
     else
         snprintf(out, VIEW_NUMBER, "%.0f s", seconds);
     return out;

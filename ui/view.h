@@ -8,7 +8,8 @@
 #include "ui/layout.h"
 #include "ui/screen.h"
 
-enum hit_kind { HIT_COMMAND, HIT_CHAT, HIT_KNOB, HIT_ROW }; // number: the command, chat, knob, row of an overlay
+// number: the command, chat, knob, row of an overlay, question
+enum hit_kind { HIT_COMMAND, HIT_CHAT, HIT_KNOB, HIT_ROW, HIT_QUESTION };
 struct hit {
     struct rect area;
     enum hit_kind kind;
@@ -46,6 +47,7 @@ void view_sampling(struct view_frame *f, struct rect line, struct view_status st
 
 struct style view_style(enum theme_role role);
 struct style view_bold(enum theme_role role);
+struct rect view_inside(struct rect box); // the room that view_box leaves
 // A box with a clickable title; returns the room inside.
 struct rect view_box(struct view_frame *f, struct rect box, int digit, const char *title, enum ui_command_id toggle);
 // "label value" in one of the figure panes: label dim. Returns the columns advanced.

@@ -71,19 +71,31 @@ static int draw_tips(struct view_frame *f, struct rect area, int y, const struct
     return y;
 }
 
+static int draw_questions(struct view_frame *f, struct rect area, int y) {
+    for (int i = 0; i < f->view->n_questions; i++, y++) {
+        const char *text = f->view->questions[i];
+        int width = canvas_text(f->canvas, area, area.x + 2, y, view_style(ROLE_ACCENT), text, strlen(text));
+        if (y < area.y + area.height) frame_hit(f, (struct rect){area.x + 2, y, width, 1}, HIT_QUESTION, i);
+    }
+    return y;
+}
+
+static int draw_heading(struct view_frame *f, struct rect area, int y, const char *text) {
+    canvas_text(f->canvas, area, area.x, y + 1, view_style(ROLE_TEXT), text, strlen(text));
+    return y + 2;
+}
+
 // In a low pane the headings and the blank lines go, so that the keys stay.
 void view_welcome(struct view_frame *f, struct rect area) {
-    bool roomy = area.height >= 12;
-    int y = area.y + (area.height > 20 ? (area.height - 14) / 3 : 0);
+    const struct screen_view *v = f->view;
+    bool roomy = area.height >= 12, asks = v->n_questions > 0;
+    int y = area.y + (area.height > 22 ? (area.height - 16) / 3 : 0);
     canvas_print(f->canvas, area, area.x, y++, view_bold(ROLE_MODEL), "Talk with %s",
-                 f->view->model_name ? f->view->model_name : "the model");
-    if (!roomy) {
-        y = draw_tips(f, area, y, things, COUNT(things));
-        draw_tips(f, area, y, keys, COUNT(keys));
-        return;
-    }
-    canvas_print(f->canvas, area, area.x, ++y, view_style(ROLE_TEXT), "Three things to try");
-    y = draw_tips(f, area, y + 1, things, COUNT(things));
-    canvas_print(f->canvas, area, area.x, ++y, view_style(ROLE_TEXT), "Keys to know");
-    draw_tips(f, area, y + 1, keys, COUNT(keys));
+                 v->model_name ? v->model_name : "the model");
+    if (v->loading) canvas_print(f->canvas, area, area.x, y++, view_style(ROLE_DIM), "%s; you can write meanwhile", v->loading);
+    if (asks) y = draw_questions(f, area, roomy ? draw_heading(f, area, y, "Three things to ask") : y);
+    const struct tip *tips = asks ? things + 1 : things; // sending needs no word beside questions
+    y = draw_tips(f, area, roomy ? draw_heading(f, area, y, asks ? "And to try" : "Three things to try") : y, tips,
+                  COUNT(things) - asks);
+    draw_tips(f, area, roomy ? draw_heading(f, area, y, "Keys to know") : y, keys, COUNT(keys));
 }

@@ -81,6 +81,8 @@ void view_chats(struct view_frame *f, struct rect box, int *scroll) {
         draw_chat(f, line, &v->chats[i], i == v->current);
         frame_hit(f, line, HIT_CHAT, i);
     }
+    if (v->unsaved)
+        canvas_print(f->canvas, box, box.x + 2, box.y + box.height - 1, view_bold(ROLE_BAD), "%s", "not saved");
     int right = box.x + box.width - 2, bottom = box.y + box.height - 1;
     if (*scroll > 0) canvas_symbol(f->canvas, box, right, box.y, view_style(ROLE_ACCENT), "▲", '^');
     if (*scroll < most) canvas_symbol(f->canvas, box, right, bottom, view_style(ROLE_ACCENT), "▼", 'v');

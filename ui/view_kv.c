@@ -5,6 +5,8 @@
 
 #include "ui/view.h"
 
+#define MORE_COLUMNS 7 // of "+16384" and a blank before it
+
 enum page_kind { PAGE_FREE, PAGE_KEPT, PAGE_OWNED, PAGE_CURRENT, PAGE_SHARED, PAGE_KINDS };
 
 static const struct {
@@ -50,22 +52,34 @@ static struct map_cell map_cell(const struct engine_figures *g, int first, int l
     return cell;
 }
 
-static void draw_map(struct view_frame *f, struct rect r, const struct engine_figures *g, uint64_t current) {
+static void draw_map_cell(struct view_frame *f, struct rect r, int i, struct map_cell cell) {
     static const char *const levels[8] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "▇"};
+    struct style style = view_style(kinds[cell.kind].role);
+    style.shade = cell.shade;
+    int level = (int)(cell.share * 8);
+    level = level < 0 ? 0 : level > 7 ? 7 : level;
+    bool shape = cell.kind == PAGE_FREE || f->without_colours;
+    canvas_symbol(f->canvas, r, r.x + i % r.width, r.y + i / r.width, style,
+                  shape ? kinds[cell.kind].shape : levels[level], kinds[cell.kind].ascii);
+}
+
+// A large cache that is nearly empty would be a cell or two: then there are as few pages a cell as leave half of the map
+// free, and the free pages behind it are a number.
+static void draw_map(struct view_frame *f, struct rect r, const struct engine_figures *g, uint64_t current) {
     int cells = r.width * r.height, pages = g->n_pages < FIGURES_MAX_PAGES ? g->n_pages : FIGURES_MAX_PAGES;
-    if (cells <= 0 || pages <= 0) return;
-    int each = (pages + cells - 1) / cells;
-    for (int i = 0; i * each < pages; i++) {
-        int first = i * each, last = first + each < pages ? first + each : pages;
-        struct map_cell cell = map_cell(g, first, last, current);
-        struct style style = view_style(kinds[cell.kind].role);
-        style.shade = cell.shade;
-        int x = r.x + i % r.width, y = r.y + i / r.width, level = (int)(cell.share * 8);
-        level = level < 0 ? 0 : level > 7 ? 7 : level;
-        bool shape = cell.kind == PAGE_FREE || f->without_colours;
-        canvas_symbol(f->canvas, r, x, y, style, shape ? kinds[cell.kind].shape : levels[level],
-                      kinds[cell.kind].ascii);
+    if (r.width <= 0 || cells <= 0 || pages <= 0) return;
+    int each = (pages + cells - 1) / cells, used = pages;
+    while (used > 0 && !g->pages[used - 1].references) used--;
+    while (each > 1 && cells >= 2 * MORE_COLUMNS && used <= cells / 2 * (each / 2)) each /= 2;
+    bool all = each * cells >= pages;
+    int shown = all ? pages : (cells - MORE_COLUMNS) * each;
+    for (int i = 0; i * each < shown; i++) {
+        int first = i * each, last = first + each < shown ? first + each : shown;
+        draw_map_cell(f, r, i, map_cell(g, first, last, current));
     }
+    char more[MORE_COLUMNS];
+    int width = snprintf(more, sizeof more, "+%d", pages - shown);
+    if (!all) canvas_text(f->canvas, r, r.x + r.width - width, r.y + r.height - 1, view_style(ROLE_DIM), more, (size_t)width);
 }
 
 // The words that explain a figure go first where room is short.
@@ -85,7 +99,8 @@ static void kept_line(struct view_frame *f, struct rect r, int y, const struct e
     char text[64], kept[VIEW_NUMBER];
     snprintf(text, sizeof text, r.width >= 36 ? "%s for reuse" : "%s", view_number(g->pages_kept, kept));
     int x = r.x + view_figure(f, r, r.x, y, "kept", ROLE_TEXT, text);
-    snprintf(text, sizeof text, "%.0f MiB", (double)g->kv_bytes / (1 << 20));
+    double mib = (double)g->kv_bytes / (1 << 20);
+    snprintf(text, sizeof text, mib < 1000 ? "%.0f MiB" : "%.1f GiB", mib < 1000 ? mib : mib / 1024);
     view_figure_right(f, r, x + 2, y, "in all", ROLE_TEXT, text);
 }
 

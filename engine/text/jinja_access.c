@@ -91,7 +91,8 @@ struct jinja_value jinja_path(struct jinja *j, struct jinja_value v, struct jinj
         struct jinja_string part = jinja_substring(path.string, at, next);
         int64_t index = 0;
         size_t i = 0;
-        for (; i < part.size && i < 15 && part.data[i] >= '0' && part.data[i] <= '9'; i++) index = index * 10 + (part.data[i] - '0');
+        for (; i < part.size && i < 15 && part.data[i] >= '0' && part.data[i] <= '9'; i++)
+            index = index * 10 + (part.data[i] - '0');
         v = jinja_item(j, v, part.size && i == part.size ? jinja_integer(index) : jinja_text(part));
         at = next + 1;
     }

@@ -233,7 +233,7 @@ static struct jinja_value filter_sort(struct jinja *j, struct jinja_value self, 
 static struct jinja_value filter_dictsort(struct jinja *j, struct jinja_value self, const arguments *a) {
     bool by_value = given(a, 1) && jinja_string_is(jinja_as_string(j, a->values[1], "by"), "value");
     if (self.type == JINJA_UNDEFINED) jinja_fail_undefined(j, self);
-    const struct jinja_value pairs = filter_items(j, self, a);
+    struct jinja_value pairs = filter_items(j, self, a);
     return sort(j, pairs.list, jinja_integer(by_value), flag(a, 0), flag(a, 2));
 }
 
@@ -249,8 +249,12 @@ static struct jinja_value extreme(struct jinja *j, struct jinja_value self, cons
     }
     return best;
 }
-static struct jinja_value filter_min(struct jinja *j, struct jinja_value self, const arguments *a) { return extreme(j, self, a, -1); }
-static struct jinja_value filter_max(struct jinja *j, struct jinja_value self, const arguments *a) { return extreme(j, self, a, 1); }
+static struct jinja_value filter_min(struct jinja *j, struct jinja_value self, const arguments *a) {
+    return extreme(j, self, a, -1);
+}
+static struct jinja_value filter_max(struct jinja *j, struct jinja_value self, const arguments *a) {
+    return extreme(j, self, a, 1);
+}
 
 static struct jinja_value filter_unique(struct jinja *j, struct jinja_value self, const arguments *a) {
     const struct jinja_list *list = jinja_iterate(j, self);

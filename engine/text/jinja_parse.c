@@ -26,7 +26,7 @@ static struct jinja_node *parse_if(struct jinja_parser *p) {
         if (!last) branch->a = jinja_parse_tuple(p, false);
         expect_block_end(p);
         branch->items = parse_body(p, last ? (const char *const[]){"endif", NULL}
-                                           : (const char *const[]){"elif", "else", "endif", NULL});
+                                           : (const char *const[]){"endif", "elif", "else", NULL});
         jinja_nodes_add(p->j, &n->items, branch);
         last = jinja_at(p, "else");
     } while (jinja_skip(p, "elif") || jinja_skip(p, "else"));

@@ -22,7 +22,7 @@ enum { WORDS = 64, PIECE = 1000, SLICE_MS = 50, KV_BYTES = 64 * 1024 /* of a tok
 struct script {
     const char *path;
     int line;
-    bool update, failed, opened, ended;
+    bool update, failed, opened, ended, loading;
     int width, height, colours;
     char *model_name;
     struct settings settings;
@@ -80,7 +80,8 @@ static void script_open(struct script *s) {
     s->model = model_file_open(s->model_name, &st);
     s->engine = engine_open(s->model, &(struct engine_params){0}, &st);
     struct chat_params params = {
-        .engine = s->engine,
+        .engine = s->loading ? NULL : s->engine,
+        .bring_fd = -1,
         .info = model_file_info(s->model),
         .settings = &s->settings,
         .screen = {.input_fd = s->display.input, .output_fd = s->display.output, .colours = s->colours}};
@@ -387,6 +388,11 @@ static void do_sampling(struct script *s) {
     if (!sampling) script_fail(s, "the engine knows no chat %s", s->words[1]);
 }
 
+static void do_loaded(struct script *s) {
+    chat_bring_engine(s->chat, s->engine);
+    script_settle(s);
+}
+
 static void do_prompt(struct script *s) {
     const char *prompt = script_engine_prompt(s->engine, word_chat(s));
     if (!prompt || strcmp(prompt, s->words[2]) != 0)
@@ -422,6 +428,10 @@ static void do_model(struct script *s) {
     s->model_name = xstrdup(s->words[1]);
 }
 
+static void do_loading(struct script *s) {
+    s->loading = true;
+}
+
 static void do_set(struct script *s) {
     struct status st = {0};
     int id = setting_find(s->words[1]);
@@ -445,7 +455,8 @@ static const struct {
     {"page", 5, false, do_page},         {"tick", 1, false, do_tick},       {"screen", 1, false, do_screen},
     {"sees", 1, false, do_sees},         {"misses", 1, false, do_misses},   {"plain", 1, false, do_plain},
     {"sampling", 3, false, do_sampling}, {"prompt", 2, false, do_prompt},   {"sent", 1, false, do_sent},
-    {"unsent", 1, false, do_unsent},     {"ended", 0, false, do_ended},
+    {"unsent", 1, false, do_unsent},     {"ended", 0, false, do_ended},      {"loading", 0, true, do_loading},
+    {"loaded", 0, false, do_loaded},
 };
 
 // Reads one escape after a backslash; returns the characters it took.

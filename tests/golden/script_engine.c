@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/panic.h"
 
 struct model_file {
@@ -94,7 +95,7 @@ static struct engine_event *event_push(struct engine *e) {
     uint64_t one = 1;
     if (write(e->fd, &one, sizeof one) != sizeof one) panic("eventfd");
     struct engine_event *event = &e->events[e->last++];
-    *event = (struct engine_event){.token = -1};
+    *event = (struct engine_event){.token = -1, .at = clock_ns()};
     return event;
 }
 

@@ -105,13 +105,27 @@ static void test_invisible_messages_are_dropped(void **state) {
     const char *hidden = "a\U000e0069\U000e0067\U000e006e";
     assert_int_equal(text_glyph(hidden, strlen(hidden), codes, &width), strlen(hidden));
     assert_true(codes[0] == 'a' && codes[1] == 0 && width == 1);
-    const char *flag =
-        "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"; // England: too long to keep
-    assert_int_equal(text_glyph(flag, strlen(flag), codes, &width), strlen(flag));
-    assert_true(codes[0] == 0x1f3f4 && codes[1] == 0 && width == 2);
+    const char *england = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f";
+    assert_int_equal(text_glyph(england, strlen(england), codes, &width), strlen(england));
+    assert_true(codes[0] == 0x1f3f4 && codes[6] == 0xe007f && codes[7] == 0 && width == 2);
+    const char *longer = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e0067\U000e0067\U000e007f";
+    assert_int_equal(text_glyph(longer, strlen(longer), codes, &width), strlen(longer));
+    assert_true(codes[0] == 0x1f3f4 && codes[1] == 0 && width == 2); // too long to keep
+}
+
+static void test_families(void **state) {
+    (void)state;
+    uint32_t codes[CELL_CODES];
+    int width;
     const char *family = "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466";
-    text_glyph(family, strlen(family), codes, &width);
-    assert_true(codes[4] == 0x1f467 && codes[5] == 0); // never ends waiting for more
+    assert_int_equal(text_glyph(family, strlen(family), codes, &width), strlen(family));
+    assert_true(codes[6] == 0x1f466 && codes[7] == 0 && width == 2); // all four
+    const char *tones = "\U0001f468\U0001f3fd\u200d\U0001f469\U0001f3fd\u200d\U0001f467\U0001f3fd\u200d\U0001f466\U0001f3fd";
+    assert_int_equal(text_glyph(tones, strlen(tones), codes, &width), strlen(tones));
+    assert_true(codes[7] == 0x1f3fd && width == 2);
+    const char *waiting = "\U0001f468\U0001f3fd\u200d\U0001f469\u200d\u2764\ufe0f\u200d\U0001f466";
+    text_glyph(waiting, strlen(waiting), codes, &width);
+    assert_true(codes[6] == 0xfe0f && codes[7] == 0); // never ends waiting for more
 }
 
 static void test_long_clusters_are_linear(void **state) {
@@ -276,6 +290,7 @@ int main(void) {
         cmocka_unit_test(test_widths),
         cmocka_unit_test(test_marks),
         cmocka_unit_test(test_invisible_messages_are_dropped),
+        cmocka_unit_test(test_families),
         cmocka_unit_test(test_long_clusters_are_linear),
         cmocka_unit_test(test_fit),
         cmocka_unit_test(test_clipping),

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "app/chat.h"
+#include "app/model_name.h"
 #include "app/store.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
@@ -140,6 +142,7 @@ static void act(enum ui_command_id id, int number, const char *text) {
 
 static void happen(struct engine_event event) {
     engine.n_events = engine.next_event = 0;
+    if (!event.at) event.at = now + 50000000;
     engine.events[engine.n_events++] = event;
     pass(0.05);
 }
@@ -163,7 +166,7 @@ static void open_chat(void) {
     static const struct format_share formats[] = {{"Q4_0", 1, 1}};
     static const struct model_info info = {.name = "Tiny 1B", .formats = formats, .n_formats = 1, .n_context = 4096};
     struct status st = {0};
-    struct chat_params params = {.info = &info,
+    struct chat_params params = {.engine = (struct engine *)&engine, .bring_fd = -1, .info = &info,
                                  .settings = &settings,
                                  .config_path = config_path,
                                  .store_path = store_path,
@@ -235,10 +238,52 @@ static void test_an_answer_streams(void **state) {
     end(1, 1, REQUEST_FINISHED, FINISH_END, "");
     assert_false(screen.messages[1].streaming);
     assert_false(screen.chats[0].busy);
-    assert_string_equal(screen.messages[1].note, "40.0 tok/s · 3 tokens · first 50 ms");
+    assert_string_equal(screen.messages[1].note, "40.0 tok/s, 3 tokens, first 50 ms");
     assert_int_equal(screen.view.context_used, 13);
     act(COMMAND_SEND, -1, "More");
     assert_string_equal(engine.prompt, "user: Hello\nthere|assistant: Good day|user: More|");
+}
+
+// An answer that is read in one burst, long after it was made, was no faster for that.
+static void test_what_a_model_is_called(void **state) {
+    (void)state;
+    static const char *const names[][2] = {
+        {"confab guide", "guide"},
+        {"TinyLlama 1.1B Chat v1.0", "TinyLlama"},
+        {"tinyllama-1.1b", "tinyllama"},
+        {"Meta Llama 3.1 8B Instruct", "Llama 3.1"},
+        {"Meta-Llama-3-8B-Instruct", "Llama-3"},
+        {"Qwen2.5 0.5B Instruct", "Qwen2.5"},
+        {"Mistral-7B-Instruct-v0.3", "Mistral"},
+        {"Phi 3 Mini 4k Instruct", "Phi 3 Mini"},
+        {"stories260K", "stories260K"},
+        {"7B", "7B"},
+        {"Google", "Google"},
+        {"confab ", "confab "},
+        {"--", "--"},
+        {"", ""},
+        {"日本語 7B", "日本語"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct model_info info = {.name = names[i][0]};
+        char *name = model_short_name(&info);
+        assert_string_equal(name, names[i][1]);
+        free(name);
+    }
+}
+
+static void test_a_rate_is_of_when_tokens_came(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "Hello");
+    uint64_t sent = now;
+    engine.n_events = engine.next_event = 0;
+    for (int i = 0; i < 3; i++)
+        engine.events[engine.n_events++] = (struct engine_event){
+            .kind = EVENT_TEXT, .conversation = 1, .request = 1, .token = 1, .size = 1, .text = "x",
+            .at = sent + 100000000 + (uint64_t)i * 10000000};
+    pass(3);
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    assert_string_equal(screen.messages[1].note, "100.0 tok/s, 3 tokens, first 100 ms");
 }
 
 static void test_the_system_prompt_comes_first(void **state) {
@@ -467,6 +512,31 @@ static void test_quitting_and_losing_the_terminal_end_it(void **state) {
     assert_false(chat_step(chat, 0));
 }
 
+// A disk that is full, or another program that holds the store: what is not saved is shown, kept, and not lost by leaving
+// in haste.
+static void test_leaving_what_cannot_be_saved_asks_once(void **state) {
+    (void)state;
+    sqlite3 *other;
+    assert_int_equal(sqlite3_open(store_path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    act(COMMAND_SEND, -1, "Precious");
+    pass(1);
+    assert_true(screen.view.unsaved);
+    assert_non_null(strstr(screen.status, "not saved"));
+    act(COMMAND_QUIT, -1, NULL);
+    assert_non_null(strstr(screen.status, "leaving again"));
+    act(COMMAND_KNOB_NEXT, -1, NULL);
+    act(COMMAND_QUIT, -1, NULL); // asks again after something else
+    assert_non_null(strstr(screen.status, "leaving again"));
+    sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL);
+    sqlite3_close(other);
+    pass(3);
+    assert_false(screen.view.unsaved);
+    screen.n_commands = screen.next_command = 0;
+    screen.commands[screen.n_commands++] = (struct ui_command){COMMAND_QUIT, -1, NULL};
+    assert_false(chat_step(chat, 0));
+}
+
 static void test_a_store_that_cannot_open_is_said(void **state) {
     (void)state;
     chat_close(chat, NULL);
@@ -474,6 +544,7 @@ static void test_a_store_that_cannot_open_is_said(void **state) {
     store_path = xstrdup("/proc/nothing/confab.db");
     open_chat();
     assert_true(screen.view.status_bad);
+    assert_true(screen.view.unsaved);
     assert_non_null(strstr(screen.status, "not saved"));
     act(COMMAND_SEND, -1, "still works");
     assert_message(0, VIEW_USER, "still works");
@@ -484,6 +555,8 @@ static void test_a_store_that_cannot_open_is_said(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_an_answer_streams),
+        TEST(test_what_a_model_is_called),
+        TEST(test_a_rate_is_of_when_tokens_came),
         TEST(test_the_system_prompt_comes_first),
         TEST(test_chats_answer_at_the_same_time),
         TEST(test_regenerating_makes_versions),
@@ -498,6 +571,7 @@ int main(void) {
         TEST(test_drawing_keeps_to_sixty_a_second),
         TEST(test_histories_move_while_something_runs),
         TEST(test_quitting_and_losing_the_terminal_end_it),
+        TEST(test_leaving_what_cannot_be_saved_asks_once),
         TEST(test_a_store_that_cannot_open_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/model_file.h"
 #include "tests/unit/shared_files.h"
@@ -153,6 +154,7 @@ static void test_streams_the_text_of_the_tokens(void **state) {
 static void test_reports_alternatives(void **state) {
     (void)state;
     struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
+    uint64_t started = clock_ns(), last = 0;
     ask_raw(b, 1, "x", 5);
     struct engine_event e;
     int texts = 0;
@@ -162,6 +164,8 @@ static void test_reports_alternatives(void **state) {
         if (e.kind != EVENT_TEXT || e.token < 0) continue;
         texts++;
         assert_int_equal(e.n_alternatives, SAMPLING_TOP);
+        assert_true(e.at >= started && e.at <= clock_ns() && e.at >= last);
+        last = e.at;
         assert_int_equal(e.alternatives[0].id, e.token); // greedy
         assert_true(e.probability == e.alternatives[0].probability);
         for (int i = 1; i < SAMPLING_TOP; i++)
@@ -241,6 +245,42 @@ static void test_sizes(void **state) {
         assert_int_equal(f->kv_bytes, (uint64_t)f->n_pages * toy_backend.page_bytes(&b->file->model.spec, false));
         bench_close(b);
     }
+}
+
+static size_t absurd_page_bytes(const struct model_spec *spec, bool exact) {
+    (void)spec, (void)exact;
+    return (size_t)1 << 40;
+}
+
+static void test_more_memory_than_there_is(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
+    struct backend_ops absurd = toy_backend;
+    absurd.page_bytes = absurd_page_bytes;
+    struct status st = {0};
+    assert_null(engine_open_on(b->file, &(struct engine_params){.kv_tokens = 1024}, &absurd, &st));
+    assert_int_equal(st.code, STATUS_MEMORY);
+    assert_non_null(strstr(st.text, "a KV cache of 1024 tokens 33554432 MiB"));
+    bench_close(b);
+}
+
+static int threads_chosen(struct bench *b, int wanted) {
+    struct status st = {0};
+    struct engine *e = engine_open_on(b->file, &(struct engine_params){.n_threads = wanted}, &toy_backend, &st);
+    assert_non_null(e);
+    int n = engine_figures(e)->n_threads;
+    engine_close(e);
+    return n;
+}
+
+static void test_small_models_run_on_one_thread(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
+    assert_int_equal(threads_chosen(b, 0), 1);
+    assert_int_equal(threads_chosen(b, 3), 3);
+    b->file->info.weight_bytes = 64 << 20;
+    assert_int_equal(threads_chosen(b, 0), thread_pool_default_size());
+    bench_close(b);
 }
 
 static void test_logits(void **state) {
@@ -472,6 +512,8 @@ int main(void) {
         cmocka_unit_test(test_chat_template_and_end_token),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_more_memory_than_there_is),
+        cmocka_unit_test(test_small_models_run_on_one_thread),
         cmocka_unit_test(test_logits),
         cmocka_unit_test(test_eight_at_once),
         cmocka_unit_test(test_figures_after_work),

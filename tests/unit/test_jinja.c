@@ -104,7 +104,7 @@ static void test_messages(void **state) {
         {"{{ 1 < 'a' }}", "'<' not supported between instances of 'int' and 'str'"},
         {"\n{{ s|nope }}", "line 2: No filter named 'nope'."},
         {"{{ s is nope }}", "No test named 'nope'."},
-        {"{% if t %}\n", "line 1: expected elif, but the template ends"},
+        {"{% if t %}\n", "line 1: expected endif, but the template ends"},
         {"{% endif %}", "expected a tag that is known here, got 'endif'"},
         {"\n{% include 'x' %}", "line 2: expected a tag that is known here, got 'include'"},
         {"{% for i in l recursive %}{% endfor %}", "recursive loops are not supported"},
@@ -193,6 +193,28 @@ static void test_deep_syntax(void **state) {
         for (size_t n = 0, at = 3; n < 10000; n++, at += strlen(openings[i])) strcpy(template + at, openings[i]);
         strcat(template, "1 }}");
         check_refused(template, STATUS_LIMIT, "deep");
+        free(template);
+    }
+}
+
+// Bytes of good templates changed, left out and doubled: rendered or refused, never anything else.
+static void test_mutated(void **state) {
+    (void)state;
+    enum { ROUNDS = 200 };
+    uint32_t random = 1;
+    for (size_t i = 0; i < COUNT(template_cases) * ROUNDS; i++) {
+        char *template = xasprintf("%s", template_cases[i % COUNT(template_cases)].source);
+        size_t size = strlen(template);
+        for (int changes = 0; changes < 3 && size > 1; changes++) {
+            random = random * 1664525u + 1013904223u;
+            size_t at = (random >> 8) % (size - 1), from = (random >> 16) % (size - 1);
+            if (random & 1u << 7) template[at] = template[from];
+            else memmove(template + at, template + at + 1, size - at), size--;
+        }
+        struct status st;
+        char *text = render(template, cases_context, &st);
+        assert_true(text ? st.code == STATUS_OK : st.code != STATUS_OK);
+        free(text);
         free(template);
     }
 }
@@ -396,7 +418,8 @@ static void test_message_marks_are_text(void **state) {
     struct prompt_source source = prompt_source_copy(&(struct request_params){.messages = hostile, .n_messages = 1});
     struct token_list list = {0};
     prompt_source_encode(t.file, &source, &list);
-    int32_t start = tokenizer_find(t.file->tokenizer, "<|im_start|>", 12), end = tokenizer_find(t.file->tokenizer, "<|im_end|>", 10);
+    int32_t start = tokenizer_find(t.file->tokenizer, "<|im_start|>", 12);
+    int32_t end = tokenizer_find(t.file->tokenizer, "<|im_end|>", 10);
     int n_start = 0, n_end = 0;
     for (size_t i = 0; i < list.count; i++) n_start += list.ids[i] == start, n_end += list.ids[i] == end;
     assert_int_equal(n_start, 2);
@@ -418,6 +441,7 @@ int main(void) {
         cmocka_unit_test(test_bad_context_and_time),
         cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_deep_syntax),
+        cmocka_unit_test(test_mutated),
         cmocka_unit_test(test_origin),
         cmocka_unit_test(test_shared_templates),
         cmocka_unit_test(test_own_template_is_used),

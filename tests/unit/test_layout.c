@@ -86,7 +86,20 @@ static void test_the_picture(void **state) {
     l = layout_make(40, 10, SETS - 1, 1);
     assert_int_equal(l.boxes[BOX_CHAT].width, 40);
     assert_int_equal(l.transcript.height, 5);
-    assert_int_equal(layout_make(80, 24, SETS - 1, 1).boxes[BOX_CHATS].width, 20);
+}
+
+// The commonest size of all shows the engine too, and leaves the conversation its room.
+static void test_a_column_at_80x24(void **state) {
+    (void)state;
+    struct layout l = layout_make(80, 24, SETS - 1, 1);
+    for (int box = BOX_CHATS; box <= BOX_LATENCY; box++) {
+        assert_int_equal(l.boxes[box].x, 0);
+        assert_int_equal(l.boxes[box].width, 24);
+    }
+    assert_int_equal(l.boxes[BOX_CHATS].height, 7);
+    assert_int_equal(l.boxes[BOX_CHAT].width, 56);
+    assert_int_equal(layout_make(90, 24, SETS - 1, 1).boxes[BOX_CHATS].width, 20); // side by side again
+    assert_int_equal(layout_make(80, 24, 1u << BOX_CHATS, 1).boxes[BOX_CHATS].width, 20);
 }
 
 int main(void) {
@@ -94,6 +107,7 @@ int main(void) {
         cmocka_unit_test(test_every_size),
         cmocka_unit_test(test_boxes_drop_in_order),
         cmocka_unit_test(test_the_picture),
+        cmocka_unit_test(test_a_column_at_80x24),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,6 +68,12 @@ static void test_wrong_command_lines(void **state) {
     assert_fails(shell("confab"), 2, "terminal");
 }
 
+static void test_an_empty_prompt_is_none(void **state) {
+    (void)state;
+    assert_fails(shell("confab run ''"), 2, "prompt");
+    assert_fails(shell("echo | confab run"), 2, "prompt");
+}
+
 static void test_models_that_are_not_there(void **state) {
     (void)state;
     assert_fails(shell("confab run -m /nonexistent.gguf hello"), 1, "/nonexistent.gguf");
@@ -201,6 +207,7 @@ static int teardown(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wrong_command_lines),
+        cmocka_unit_test(test_an_empty_prompt_is_none),
         cmocka_unit_test(test_models_that_are_not_there),
         cmocka_unit_test(test_an_answer_of_the_built_in_model_is_repeatable),
         cmocka_unit_test(test_a_prompt_may_come_through_a_pipe),

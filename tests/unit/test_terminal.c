@@ -113,7 +113,7 @@ static void assert_cell(const struct renderer *r, const struct emulator *e, cons
     if (r->palette[role][want->shade] >> 24)
         assert_int_equal(got.attrs.underline, (want->attributes & CELL_UNDERLINE) != 0);
     bool plain = want->codes[0] < 0x2000 && want->codes[1] >= 0x300 && want->codes[1] < 0x370;
-    for (int i = 1; plain && i < CELL_CODES; i++) assert_int_equal(got.chars[i], want->codes[i]);
+    for (int i = 1; plain && i < CELL_CODES && i < VTERM_MAX_CHARS_PER_CELL; i++) assert_int_equal(got.chars[i], want->codes[i]);
 }
 
 static void assert_same(const struct renderer *r, const struct emulator *e, const struct canvas *c) {
