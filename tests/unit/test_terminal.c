@@ -469,7 +469,7 @@ static void test_depth_of_colour(void **state) {
     static const struct {
         const char *term, *colorterm, *no_color;
         int want, colours;
-    } samples[] = {{"xterm-256color", NULL, NULL, 0, 256}, {"xterm-256color", "truecolor", NULL, 0, 1 << 24},
+    } samples[] = {{"xterm-256color", NULL, NULL, 0, 256}, {"unheard-of-direct", NULL, NULL, 0, 1 << 24}, {"xterm-256color", "truecolor", NULL, 0, 1 << 24},
                    {"xterm", NULL, NULL, 0, 16},           {"vt100", NULL, NULL, 0, 1},
                    {"xterm-256color", "24bit", "1", 0, 1}, {"linux", NULL, NULL, 0, 16},
                    {"xterm-256color", NULL, "1", 16, 16},  {"no-such-terminal", NULL, NULL, 0, 16},
