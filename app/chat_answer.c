@@ -119,9 +119,10 @@ static void answer_finished(struct chat *c, struct chat_entry *e, const struct e
         answer_end(e, event->state == REQUEST_CANCELLED ? MESSAGE_STOPPED : MESSAGE_COMPLETE, note);
         free(note);
     }
-    if (event->reason == FINISH_CONTEXT)
-        chat_say(c, true, "the context of %d tokens is full: begin a new chat, or start confab with a larger --context",
-                 engine_figures(c->engine)->context);
+    int context = engine_figures(c->engine)->context;
+    if (event->reason == FINISH_CONTEXT && e == chat_current(c)) // elsewhere the note says it
+        chat_say(c, true, "the context of %d tokens is full: begin a new chat%s", context,
+                 context < c->p.info->n_context ? ", or start confab with a larger --context" : "");
     if (e != chat_current(c)) e->unread = true;
 }
 
