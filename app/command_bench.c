@@ -12,11 +12,12 @@
 #include "app/units.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
-#include "engine/base/thread_pool.h"
 
 #define PREFILL_TOKENS 512
 #define DECODE_PROMPT 16 // tokens before those that are timed
 #define DECODE_TOKENS 64
+#define DECODE_SECONDS 0.25 // a small model decodes often enough to fill this
+#define DECODE_ROUNDS 200   // at most
 #define MOST_CONVERSATIONS 16
 
 struct bench_result {
@@ -31,6 +32,7 @@ struct bench {
     const struct model_info *info;
     struct engine *engine;
     char backend[64];
+    int n_threads;
     uint32_t random;
     double load_seconds, first_token_seconds;
     uint64_t peak_bytes;
@@ -51,9 +53,9 @@ static bool bench_wait(struct bench *b, int n, struct bench_times *t, struct sta
     while (n) {
         if (!engine_wait(b->engine, &event, -1) || event.kind != EVENT_STATE) continue;
         if (event.state == REQUEST_FAILED) return status_fail(st, STATUS_LIMIT, "%s", event.text);
-        if (event.state == REQUEST_DECODING) t->decoding = clock_seconds();
+        if (event.state == REQUEST_DECODING) t->decoding = event.time;
         if (event.state != REQUEST_FINISHED) continue;
-        t->finished = clock_seconds();
+        t->finished = event.time;
         n--;
     }
     return true;
@@ -108,11 +110,15 @@ static bool bench_prefill(struct bench *b, struct status *st) {
 // The first token of each comes out of the prompt; those after it, from the moment that all conversations decode, are timed.
 static bool bench_decode(struct bench *b, int n, struct status *st) {
     struct bench_times t;
-    if (!bench_batch(b, n, DECODE_PROMPT, DECODE_TOKENS, &t, st)) return false;
     struct bench_result *r = bench_result_add(b, "decode", n);
+    double seconds = 0;
     r->conversations = n;
-    r->tokens = n * (DECODE_TOKENS - 1);
-    r->tokens_per_second = r->tokens / (t.finished - t.decoding);
+    for (int round = 0; round < DECODE_ROUNDS && seconds < DECODE_SECONDS; round++) {
+        if (!bench_batch(b, n, DECODE_PROMPT, DECODE_TOKENS, &t, st)) return false;
+        seconds += t.finished - t.decoding;
+        r->tokens += n * (DECODE_TOKENS - 1);
+    }
+    r->tokens_per_second = r->tokens / seconds;
     return true;
 }
 
@@ -124,6 +130,7 @@ static bool bench_engine(struct bench *b, struct status *st) {
     getrusage(RUSAGE_SELF, &usage);
     b->peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
     memcpy(b->backend, engine_figures(b->engine)->backend, sizeof b->backend);
+    b->n_threads = engine_figures(b->engine)->n_threads;
     return done;
 }
 
@@ -144,8 +151,8 @@ static void bench_limit(const struct bench *b, struct bench_result *r) {
     r->limited_by = by_memory ? "memory" : "compute";
 }
 
-static bool bench_limits(struct bench *b, int n_threads, struct status *st) {
-    if (!machine_limits_measure(&b->limits, n_threads ? n_threads : thread_pool_default_size(), st)) return false;
+static bool bench_limits(struct bench *b, struct status *st) {
+    if (!machine_limits_measure(&b->limits, b->n_threads, st)) return false;
     for (int i = 0; i < b->n_results; i++) bench_limit(b, &b->results[i]);
     return true;
 }
@@ -158,7 +165,8 @@ static void bench_print(const struct bench *b) {
     printf("model    %s, %s parameters, weights of %s\n", title, units_count((double)b->info->n_parameters, count),
            units_bytes((double)b->info->weight_bytes, bytes));
     printf("engine   %s\n", b->backend);
-    printf("machine  %d threads: memory %s/s", b->limits.n_threads, units_bytes(b->limits.read_bytes, memory));
+    printf("machine  %d thread%s: memory %s/s", b->limits.n_threads, b->limits.n_threads == 1 ? "" : "s",
+           units_bytes(b->limits.read_bytes, memory));
     if (*b->limits.int8_name)
         printf(", %s %s 8-bit operations/s", b->limits.int8_name, units_count(b->limits.int8_operations, int8));
     putchar('\n');
@@ -214,7 +222,7 @@ int command_bench(const struct settings *given, int n_arguments, char **argument
     bool done = bench_engine(&b, &st);
     engine_close(m.engine); // its threads and memory are out of the way of what comes
     m.engine = NULL;
-    done = done && bench_limits(&b, s.threads, &st);
+    done = done && bench_limits(&b, &st);
     if (done && s.json) bench_print_json(&b);
     else if (done) bench_print(&b);
     model_unload(&m);

@@ -7,6 +7,7 @@
 #include "app/command.h"
 #include "app/model.h"
 #include "app/units.h"
+#include "engine/base/machine_memory.h"
 
 #define SHOW_FIRST_CONTEXT 2048
 

@@ -8,11 +8,15 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "app/file_fault.h"
 #include "app/guide.h"
 #include "engine/base/panic.h"
 
 struct model_file *model_open_file(const char *path, struct status *st) {
-    if (path) return model_file_open(path, st);
+    if (path) {
+        file_fault_watch(path);
+        return model_file_open(path, st);
+    }
     size_t size;
     const void *data = guide_data(&size);
     if (size) return model_file_open_memory("Guide", data, size, st);

@@ -28,6 +28,7 @@ enum setting_place {
     IN_SHOW = 32,
     IN_HELP = 64,
     IN_FILE = 128,
+    IN_TEMPLATE = 256,
     IN_TALK = IN_CHAT | IN_RUN | IN_FILE,
     IN_COMPUTE = IN_TALK | IN_BENCH,
 };
@@ -47,6 +48,7 @@ enum setting_place {
     X(raw, bool, "raw", 0, SETTING_FLAG, NULL, 0, 0, IN_RUN, "continue the text as it is, without a chat template")                                       \
     X(exact, bool, "exact", 0, SETTING_FLAG, NULL, 0, 0, IN_LOGITS, "compute with the scalar reference path in 32-bit floats")                            \
     X(special, bool, "special", 0, SETTING_FLAG, NULL, 0, 0, IN_TOKENIZE, "read the marks of special tokens, such as <|im_end|>, as those tokens")        \
+    X(now, char *, "now", 0, SETTING_TEXT, "TIME", 0, 0, IN_TEMPLATE, "the time that strftime_now tells, such as 2026-01-02T03:04:05")                   \
     X(json, bool, "json", 0, SETTING_FLAG, NULL, 0, 0, IN_BENCH | IN_SHOW | IN_HELP, "write one JSON object")                                               \
     X(man, char *, "man", 0, SETTING_TEXT, "TEMPLATE", 0, 0, IN_HELP, "write a manual page: a template with its tables filled in")
 

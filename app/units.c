@@ -1,8 +1,6 @@
 #include "app/units.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 // Three significant digits of value / base^k with the unit of k.
 static const char *scaled(double value, double base, const char *const *units, int n_units, char out[24]) {
@@ -32,26 +30,4 @@ const char *units_whole(uint64_t n, char out[32]) {
     }
     out[at] = 0;
     return out;
-}
-
-static uint64_t read_number(const char *path, const char *key) {
-    FILE *in = fopen(path, "r");
-    char line[256];
-    uint64_t value = 0;
-    if (!in) return 0;
-    while (fgets(line, sizeof line, in)) {
-        if (strncmp(line, key, strlen(key))) continue;
-        value = strtoull(line + strlen(key), NULL, 10);
-        break;
-    }
-    fclose(in);
-    return value;
-}
-
-uint64_t machine_memory_free(void) {
-    uint64_t available = read_number("/proc/meminfo", "MemAvailable:") * 1024;
-    uint64_t limit = read_number("/sys/fs/cgroup/memory.max", ""); // "max" reads as 0: no limit
-    uint64_t used = read_number("/sys/fs/cgroup/memory.current", "");
-    uint64_t left = limit > used ? limit - used : 0;
-    return limit && left < available ? left : available;
 }

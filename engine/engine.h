@@ -45,6 +45,12 @@ int32_t *model_file_tokenize(const struct model_file *m, const char *text, size_
 // The bytes of ids; ids out of range are a failure. The caller frees.
 char *model_file_detokenize(const struct model_file *m, const int32_t *ids, size_t count, size_t *size, struct status *st);
 
+// A chat template (Jinja) rendered over a context, one JSON object whose members are its variables. `now` is what strftime_now
+// tells, like "2026-01-02T03:04:05"; NULL: the local time. The caller frees. STATUS_UNSUPPORTED: the template itself refused,
+// and the text is the message of its raise_exception.
+char *template_render(const char *template, size_t size, const char *context_json, const char *now, size_t *out_size,
+                      struct status *st);
+
 // ---- sampling ----
 
 #define SAMPLING_TOP 8 // alternatives reported with every token
@@ -151,6 +157,7 @@ struct engine_event {
     // EVENT_STATE
     enum request_state state;
     enum finish_reason reason;
+    double time; // when, by clock_seconds()
     int n_prompt, n_reused, n_generated; // tokens: of the prompt, of those found in the KV cache, of the answer
     // EVENT_TEXT
     int32_t token;
@@ -167,7 +174,7 @@ struct engine_event {
 struct engine;
 
 struct engine_params {
-    int n_threads;      // 0: one a physical core
+    int n_threads;      // 0: one a physical core, for a small model one alone
     int context;        // tokens a conversation may have, 0: the model's own, at most the arena
     int kv_tokens;      // KV arena in tokens, 0: chosen from the machine's memory
     int prefill_chunk;  // prompt rows a step at most, 0: default
@@ -218,6 +225,7 @@ struct latency_figures { float p50, p90, p99; int count; }; // seconds; over rec
 struct engine_figures {
     uint64_t sequence;                 // grows with every published snapshot
     char backend[64];                  // "AVX-512 VNNI, 2 threads"
+    int n_threads;
     float decode_now, prefill_now;     // tokens/s over the last second or so; 0 when idle
     float decode_peak;
     uint64_t decode_tokens, prefill_tokens, reused_tokens; // in total

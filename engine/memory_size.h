@@ -11,6 +11,7 @@ struct memory_size {
 
 // Unless p says otherwise: as many pages as a quarter of the memory holds that is left beside the weights, but no more
 // than 16 conversations need; the context is the model's own, at most the arena.
+// False when the machine has no memory for weights and arena.
 bool memory_size_choose(struct memory_size *out, const struct model_file *m, const struct engine_params *p,
                         const struct backend_ops *ops, struct status *st);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "engine/template.h"
 
 // ---- names ----
 
@@ -101,6 +102,13 @@ static void describe_spec(struct model_file *m) {
     i->tied = m->model.tied;
 }
 
+static const char *describe_template(struct model_file *m) {
+    bool known = m->chat_template != CHAT_TEMPLATE_NONE, refused = m->template_status.code != STATUS_OK;
+    const char *kind = chat_template_name(m->chat_template);
+    if (refused) return arena_printf(&m->arena, "%s (own template refused: %s)", kind, m->template_status.text);
+    return known || !m->template_text.data ? kind : "own";
+}
+
 static void describe(struct model_file *m, const char *name) {
     struct model_info *i = &m->info;
     struct status ignored;
@@ -114,7 +122,7 @@ static void describe(struct model_file *m, const char *name) {
     i->n_vocab = tokenizer_count(m->tokenizer);
     i->tokenizer = tokenizer_model_name(m->tokenizer);
     i->pre_tokenizer = tokenizer_pre_name(m->tokenizer);
-    i->chat_template = chat_template_name(m->chat_template);
+    i->chat_template = describe_template(m);
     i->weight_problem = i->has_weights ? "" : m->weight_status.text;
     describe_tensors(m);
     if (i->has_weights)
@@ -139,14 +147,14 @@ static void bind_weights(struct model_file *m) {
 
 // Over m->gguf, which is open.
 static struct model_file *open_rest(struct model_file *m, const char *name, uint64_t bytes, struct status *st) {
-    struct span text = {0};
     m->info.file_bytes = bytes;
-    if (!gguf_get_string(&m->gguf, "tokenizer.chat_template", GGUF_OPTIONAL, &text, st) ||
+    if (!gguf_get_string(&m->gguf, "tokenizer.chat_template", GGUF_OPTIONAL, &m->template_text, st) ||
         !(m->tokenizer = tokenizer_open(&m->gguf, st))) {
         model_file_close(m);
         return NULL;
     }
-    m->chat_template = chat_template_recognise(text);
+    m->chat_template = chat_template_recognise(m->template_text);
+    if (m->template_text.data) template_works(m, &m->template_status);
     bind_weights(m);
     describe(m, name);
     return m;

@@ -12,7 +12,9 @@ struct model_file { // immutable once open
     struct tokenizer *tokenizer;
     struct model model; // valid when info.has_weights
     struct status weight_status;
-    enum chat_template_kind chat_template;
+    struct span template_text;             // the file's chat template; {NULL, 0}: none
+    struct status template_status;         // why it cannot be run; ok also when there is none
+    enum chat_template_kind chat_template; // what it is recognised as, and what is used instead when it cannot be run
     struct arena arena;
     struct model_info info;
 };

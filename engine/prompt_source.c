@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "engine/template.h"
 
 struct prompt_source prompt_source_copy(const struct request_params *p) {
     struct prompt_source s = {0};
@@ -34,7 +35,11 @@ void prompt_source_free(struct prompt_source *s) {
 }
 
 static void encode_messages(const struct model_file *m, const struct prompt_source *source, struct token_list *list) {
-    struct prompt prompt = chat_template_render(m->chat_template, source->messages, source->n_messages, true);
+    struct prompt prompt;
+    struct status refused = m->template_status;
+    bool own = m->template_text.data && refused.code == STATUS_OK;
+    if (!own || !template_prompt(m, source->messages, source->n_messages, &prompt, &refused))
+        prompt = chat_template_render(m->chat_template, source->messages, source->n_messages, true);
     prompt_encode(&prompt, m->tokenizer, list);
     prompt_free(&prompt);
 }
@@ -46,8 +51,9 @@ void prompt_source_encode(const struct model_file *m, const struct prompt_source
     }
     int32_t bos = tokenizer_bos(m->tokenizer);
     if (bos >= 0 && tokenizer_adds_bos(m->tokenizer)) token_list_push(list, bos);
-    if (source->raw)
-        tokenizer_encode(m->tokenizer, source->raw, strlen(source->raw), true, list);
-    else if (source->messages)
-        encode_messages(m, source, list);
+    if (source->raw) tokenizer_encode(m->tokenizer, source->raw, strlen(source->raw), true, list);
+    else if (source->messages) encode_messages(m, source, list);
+    // A template that writes BOS itself does not get a second one.
+    if (source->messages && list->count > 1 && list->ids[0] == bos && list->ids[1] == bos)
+        memmove(list->ids, list->ids + 1, --list->count * sizeof *list->ids);
 }

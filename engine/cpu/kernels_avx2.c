@@ -7,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 16")
+#include "engine/cpu/unroll.h"
 
 enum { PART_COLUMNS = 3 };
 

@@ -7,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 16")
+#include "engine/cpu/unroll.h"
 
 // Calls function(s, width) with s->width as a constant.
 #define FOR_WIDTH(function)                                                                                            \

@@ -102,21 +102,22 @@ const char *chat_template_stop(enum chat_template_kind kind) {
     return kinds[kind].stop;
 }
 
-static void add_piece(struct prompt *p, const char *text, size_t size, bool special) {
+void prompt_add(struct prompt *p, const char *text, size_t size, bool special) {
     if (size == 0) return;
-    p->pieces = xrealloc(p->pieces, (p->count + 1) * sizeof *p->pieces);
+    bool full = (p->count & (p->count - 1)) == 0; // grows at powers of two
+    if (full) p->pieces = xrealloc(p->pieces, 2 * (p->count + 1) * sizeof *p->pieces);
     p->pieces[p->count++] = (struct prompt_piece){xstrndup(text, size), size, special};
 }
 
 static void add_mark(struct prompt *p, const char *text) {
-    if (text) add_piece(p, text, strlen(text), true);
+    if (text) prompt_add(p, text, strlen(text), true);
 }
 
 static void add_text(struct prompt *p, const char *text, bool trim_head, bool trim_tail) {
     size_t size = strlen(text);
     for (; trim_head && size && isspace((unsigned char)*text); text++, size--) continue;
     while (trim_tail && size && isspace((unsigned char)text[size - 1])) size--;
-    add_piece(p, text, size, false);
+    prompt_add(p, text, size, false);
 }
 
 static bool is_role(const struct chat_message *m, const char *role) {

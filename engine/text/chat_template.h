@@ -38,6 +38,7 @@ struct prompt {
 // business). A kind without a system role folds the system text into the first user turn. prompt_free frees.
 struct prompt chat_template_render(enum chat_template_kind kind, const struct chat_message *messages, size_t count, bool open_answer);
 void prompt_free(struct prompt *p);
+void prompt_add(struct prompt *p, const char *text, size_t size, bool special); // a piece, copied; none when it is empty
 // Appends the ids of the whole prompt: as if it were one text in which only the special pieces hold special tokens.
 void prompt_encode(const struct prompt *p, const struct tokenizer *t, struct token_list *out);
 // A text at which generation ends for this kind even where the vocabulary has no such token; NULL when none.

@@ -21,8 +21,8 @@
 #include "engine/base/utf8.h"
 
 // The sanitizers' allocators end the program at absurd sizes unless told to return NULL, as malloc does.
-const char *__asan_default_options(void);
-const char *__tsan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__asan_default_options(void) {
     return "allocator_may_return_null=1";
 }

@@ -247,6 +247,42 @@ static void test_sizes(void **state) {
     }
 }
 
+static size_t absurd_page_bytes(const struct model_spec *spec, bool exact) {
+    (void)spec, (void)exact;
+    return (size_t)1 << 40;
+}
+
+static void test_more_memory_than_there_is(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
+    struct backend_ops absurd = toy_backend;
+    absurd.page_bytes = absurd_page_bytes;
+    struct status st = {0};
+    assert_null(engine_open_on(b->file, &(struct engine_params){.kv_tokens = 1024}, &absurd, &st));
+    assert_int_equal(st.code, STATUS_MEMORY);
+    assert_non_null(strstr(st.text, "a KV cache of 1024 tokens 33554432 MiB"));
+    bench_close(b);
+}
+
+static int threads_chosen(struct bench *b, int wanted) {
+    struct status st = {0};
+    struct engine *e = engine_open_on(b->file, &(struct engine_params){.n_threads = wanted}, &toy_backend, &st);
+    assert_non_null(e);
+    int n = engine_figures(e)->n_threads;
+    engine_close(e);
+    return n;
+}
+
+static void test_small_models_run_on_one_thread(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
+    assert_int_equal(threads_chosen(b, 0), 1);
+    assert_int_equal(threads_chosen(b, 3), 3);
+    b->file->info.weight_bytes = 64 << 20;
+    assert_int_equal(threads_chosen(b, 0), thread_pool_default_size());
+    bench_close(b);
+}
+
 static void test_logits(void **state) {
     (void)state;
     struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
@@ -476,6 +512,8 @@ int main(void) {
         cmocka_unit_test(test_chat_template_and_end_token),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_more_memory_than_there_is),
+        cmocka_unit_test(test_small_models_run_on_one_thread),
         cmocka_unit_test(test_logits),
         cmocka_unit_test(test_eight_at_once),
         cmocka_unit_test(test_figures_after_work),

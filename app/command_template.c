@@ -1,0 +1,29 @@
+// `confab template`: a chat template rendered, nothing added.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "app/clean.h"
+#include "app/command.h"
+#include "engine/base/reader.h"
+
+#define TEMPLATE_LIMIT (16u << 20)
+#define CONTEXT_LIMIT (1u << 28)
+
+int command_template(const struct settings *s, int n_arguments, char **arguments) {
+    (void)n_arguments;
+    struct status st = {0};
+    size_t size, context_size, out_size;
+    char *template = file_read(arguments[0], TEMPLATE_LIMIT, &size, &st), *context = NULL, *text = NULL;
+    if (template) context = file_read(arguments[1], CONTEXT_LIMIT, &context_size, &st);
+    if (context) {
+        text = template_render(template, size, context, s->now, &out_size, &st);
+        bool refused = st.code == STATUS_UNSUPPORTED; // in the template's own words
+        if (!text && !refused && st.code != STATUS_USAGE) status_prefix(&st, "%s", arguments[0]);
+    }
+    if (text) clean_write(stdout, text, out_size);
+    bool done = text;
+    free(text);
+    free(context);
+    free(template);
+    return done ? EXIT_DONE : command_fail(&st);
+}

@@ -1,0 +1,121 @@
+#include "engine/template.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine/base/panic.h"
+#include "engine/text/jinja.h"
+
+// ---- any template over any context ----
+
+static bool read_now(const char *text, struct tm *now, struct status *st) {
+    *now = (struct tm){0};
+    if (!text) {
+        time_t seconds = time(NULL);
+        return localtime_r(&seconds, now) || status_fail(st, STATUS_IO, "the time is not known");
+    }
+    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", now);
+    if (!end || *end) return status_fail(st, STATUS_USAGE, "the time '%s' is not like 2026-01-02T03:04:05", text);
+    time_t seconds = timegm(now); // finds the day of the week and of the year
+    return gmtime_r(&seconds, now) || status_fail(st, STATUS_USAGE, "there is no time '%s'", text);
+}
+
+static json_t *read_context(const char *text, struct status *st) {
+    json_error_t error;
+    json_t *context = json_loads(text, JSON_ALLOW_NUL, &error);
+    if (!context) status_fail(st, STATUS_FORMAT, "context, line %d: %s", error.line, error.text);
+    else if (!json_is_object(context)) {
+        status_fail(st, STATUS_FORMAT, "the context is not an object");
+        json_decref(context);
+        return NULL;
+    }
+    return context;
+}
+
+static char *join(const struct prompt *p, size_t *size) {
+    size_t total = 0, at = 0;
+    for (size_t i = 0; i < p->count; i++) total += p->pieces[i].size;
+    char *text = xmalloc(total + 1);
+    for (size_t i = 0; i < p->count; at += p->pieces[i++].size) memcpy(text + at, p->pieces[i].text, p->pieces[i].size);
+    text[total] = 0;
+    *size = total;
+    return text;
+}
+
+char *template_render(const char *template, size_t size, const char *context_json, const char *now, size_t *out_size,
+                      struct status *st) {
+    struct jinja_input input = {.source = {template, size}};
+    struct prompt prompt;
+    json_t *context = read_now(now, &input.now, st) ? read_context(context_json, st) : NULL;
+    input.context = context;
+    bool done = context && jinja_render(&input, &prompt, st);
+    char *text = done ? join(&prompt, out_size) : NULL;
+    if (done) prompt_free(&prompt);
+    json_decref(context);
+    return text;
+}
+
+// ---- a file's own template ----
+
+// Messages may hold invalid UTF-8, which the interpreter bears.
+static json_t *json_text(const char *text) { return json_stringn_nocheck(text, strlen(text)); }
+
+static void set_token(json_t *context, const struct tokenizer *t, const char *name, int32_t id) {
+    struct span text = id >= 0 ? tokenizer_piece(t, id, true) : (struct span){0};
+    if (id >= 0) json_object_set_new(context, name, json_stringn_nocheck(text.data, text.size));
+}
+
+static json_t *context_of(const struct model_file *m, const struct chat_message *messages, size_t count) {
+    json_t *context = json_object(), *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        if (!strcmp(messages[i].role, "system") && !*messages[i].text) continue;
+        json_t *message = json_object();
+        json_object_set_new(message, "role", json_text(messages[i].role));
+        json_object_set_new(message, "content", json_text(messages[i].text));
+        json_array_append_new(list, message);
+    }
+    json_object_set_new(context, "messages", list);
+    json_object_set_new(context, "add_generation_prompt", json_true());
+    set_token(context, m->tokenizer, "bos_token", tokenizer_bos(m->tokenizer));
+    set_token(context, m->tokenizer, "eos_token", tokenizer_eos(m->tokenizer));
+    return context;
+}
+
+static bool render(const struct model_file *m, const struct chat_message *messages, size_t count, struct prompt *out,
+                   struct status *st) {
+    struct jinja_input input = {.source = m->template_text};
+    if (!read_now(NULL, &input.now, st)) return false;
+    json_t *context = context_of(m, messages, count);
+    input.context = context;
+    bool done = jinja_render(&input, out, st);
+    json_decref(context);
+    return done;
+}
+
+static bool render_folded(const struct model_file *m, const struct chat_message *messages, size_t count, struct prompt *out,
+                          struct status *st) {
+    struct chat_message *folded = xcalloc(count, sizeof *folded);
+    char *text = xasprintf("%s\n\n%s", messages[0].text, messages[1].text);
+    memcpy(folded, messages + 1, (count - 1) * sizeof *folded);
+    folded[0].text = text;
+    bool done = render(m, folded, count - 1, out, st);
+    free(text);
+    free(folded);
+    return done;
+}
+
+bool template_prompt(const struct model_file *m, const struct chat_message *messages, size_t count, struct prompt *out,
+                     struct status *st) {
+    if (render(m, messages, count, out, st)) return true;
+    bool foldable = count > 1 && !strcmp(messages[0].role, "system") && !strcmp(messages[1].role, "user");
+    return foldable && st->code == STATUS_UNSUPPORTED && render_folded(m, messages, count, out, st);
+}
+
+bool template_works(const struct model_file *m, struct status *st) {
+    static const struct chat_message messages[] = {{"user", "Hi"}, {"assistant", "Hello"}, {"user", "Bye"}};
+    struct prompt prompt;
+    bool done = template_prompt(m, messages, sizeof messages / sizeof *messages, &prompt, st);
+    if (done) prompt_free(&prompt);
+    return done;
+}
