@@ -181,6 +181,7 @@ static void chat_free(struct chat *c) {
     free(c->view_chats);
     free(c->view_messages);
     free(c->path);
+    free(c->versions);
     free(c);
 }
 

@@ -85,7 +85,8 @@ static char *answer_figures(const struct chat_entry *e, const char *reason, int 
     char rate[32] = "", first[32] = "";
     if (n_tokens == 0 && *reason) return xstrdup(reason);
     double seconds = (double)(e->last_token - e->first_token) * 1e-9;
-    if (n_tokens > 1 && seconds > 0) snprintf(rate, sizeof rate, "%.1f tok/s, ", (n_tokens - 1) / seconds);
+    double speed = n_tokens > 1 && seconds > 0 ? (n_tokens - 1) / seconds : 0;
+    if (speed > 0) snprintf(rate, sizeof rate, "%.*f tok/s, ", speed < 99.95, speed);
     double wait = e->first_token ? (double)(e->first_token - e->submitted) * 1e-9 : 0;
     if (e->first_token && wait < 1) snprintf(first, sizeof first, ", first %.0f ms", wait * 1e3);
     if (e->first_token && wait >= 1) snprintf(first, sizeof first, ", first %.1f s", wait);
@@ -118,9 +119,10 @@ static void answer_finished(struct chat *c, struct chat_entry *e, const struct e
         answer_end(e, event->state == REQUEST_CANCELLED ? MESSAGE_STOPPED : MESSAGE_COMPLETE, note);
         free(note);
     }
-    if (event->reason == FINISH_CONTEXT)
-        chat_say(c, true, "the context of %d tokens is full: begin a new chat, or start confab with a larger --context",
-                 engine_figures(c->engine)->context);
+    int context = engine_figures(c->engine)->context;
+    if (event->reason == FINISH_CONTEXT && e == chat_current(c)) // elsewhere the note says it
+        chat_say(c, true, "the context of %d tokens is full: begin a new chat%s", context,
+                 context < c->p.info->n_context ? ", or start confab with a larger --context" : "");
     if (e != chat_current(c)) e->unread = true;
 }
 

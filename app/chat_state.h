@@ -47,7 +47,7 @@ struct chat {
 
     struct view_chat *view_chats; // room for what the screen is shown, kept between frames
     struct view_message *view_messages;
-    int *path;
+    int *path, *versions; // versions: numbers, then totals
     int chats_room, messages_room;
 };
 

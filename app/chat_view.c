@@ -45,7 +45,8 @@ static int show_message(const struct chat *c, const struct conversation *talk, i
         .streaming = waiting,
         .note = failed ? NULL : broken ? "interrupted" : m->note,
     };
-    view.version = conversation_version(talk, index, &view.n_versions);
+    view.version = c->versions[index];
+    view.n_versions = c->versions[talk->count + m->parent + 1];
     int n = 0;
     if (!failed || m->size) out[n++] = view;
     if (failed) {
@@ -63,7 +64,9 @@ static int show_messages(struct chat *c, const struct conversation *talk) {
         c->messages_room = talk->capacity;
         c->view_messages = xrealloc(c->view_messages, 2 * (size_t)c->messages_room * sizeof *c->view_messages);
         c->path = xrealloc(c->path, (size_t)c->messages_room * sizeof *c->path);
+        c->versions = xrealloc(c->versions, (2 * (size_t)c->messages_room + 1) * sizeof *c->versions);
     }
+    if (talk->count) conversation_versions(talk, c->versions, c->versions + talk->count);
     int length = conversation_path(talk, c->path), n = 0;
     for (int i = 0; i < length; i++) n += show_message(c, talk, c->path[i], c->view_messages + n);
     return n;

@@ -105,6 +105,11 @@ int conversation_version(const struct conversation *c, int message, int *total) 
     return number;
 }
 
+void conversation_versions(const struct conversation *c, int *numbers, int *totals) {
+    memset(totals, 0, ((size_t)c->count + 1) * sizeof *totals);
+    for (int i = 0; i < c->count; i++) numbers[i] = ++totals[c->messages[i].parent + 1];
+}
+
 bool conversation_switch(struct conversation *c, int message, int step) {
     int parent = c->messages[message].parent, total, wanted = conversation_version(c, message, &total) + step;
     wanted = wanted < 1 ? 1 : wanted > total ? total : wanted;

@@ -76,6 +76,8 @@ int conversation_last(const struct conversation *c); // the end of the path, −
 int conversation_path(const struct conversation *c, int *out);
 // The 1-based number of a message among its versions; *total of them.
 int conversation_version(const struct conversation *c, int message, int *total);
+// The same of all messages in one pass: numbers [count], totals [count + 1]; that of message m is totals[its parent + 1].
+void conversation_versions(const struct conversation *c, int *numbers, int *totals);
 // Chooses the version `step` further (clamped) of a message; false when that is the same one.
 bool conversation_switch(struct conversation *c, int message, int step);
 // Makes the path lead to this message.

@@ -176,11 +176,11 @@ static int terminfo_colours(void) {
     return n >= TRUE_COLOUR ? TRUE_COLOUR : n >= 256 ? 256 : n >= 8 ? 16 : 1;
 }
 
-// A terminal that no terminfo entry describes is most likely a modern one.
+// A terminal that no terminfo entry describes is most likely a modern one; its name may say how many colours it has.
 static struct abilities abilities_ask(const char *term, int output) {
-    struct abilities a = {true, true, true, term && strstr(term, "256color") ? 256 : 16};
-    int error;
     if (!term || !*term) return (struct abilities){0};
+    int error, colours = strstr(term, "-direct") ? TRUE_COLOUR : strstr(term, "256color") ? 256 : 16;
+    struct abilities a = {true, true, true, colours};
     if (setupterm(term, output, &error) != OK) return a;
     a = (struct abilities){capability("cup"), capability("smcup"), capability("Ss"), terminfo_colours()};
     del_curterm(cur_term);
@@ -213,7 +213,11 @@ struct terminal *terminal_open(const struct terminal_options *o, struct status *
     const char *term = getenv("TERM");
     struct abilities a = abilities_ask(term, o->output_fd);
     if (!a.moves_cursor) {
-        status_fail(st, STATUS_UNSUPPORTED, "the terminal (TERM=%.64s) cannot move its cursor", term ? term : "");
+        if (term && *term)
+            status_fail(st, STATUS_UNSUPPORTED, "the terminal (TERM=%.64s) cannot move its cursor; see `confab run --help`",
+                        term);
+        else
+            status_fail(st, STATUS_UNSUPPORTED, "TERM is not set: what the terminal can do is not known");
         return NULL;
     }
     hold.input = o->input_fd, hold.output = o->output_fd;

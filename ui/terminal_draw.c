@@ -17,16 +17,16 @@ static int colour_distance(struct theme_colour c, int red, int green, int blue) 
 }
 
 // Of the first 16 only hue and lightness are certain (people change theirs), so these are what is matched: the nearest
-// in distance would turn most soft colours grey.
-static uint32_t colour_basic(struct theme_colour c) {
+// in distance would turn most soft colours grey. On a light ground what is dark stays so: cyan and grey are hard to read there.
+static uint32_t colour_basic(struct theme_colour c, bool on_light) {
     int most = c.red > c.green ? c.red : c.green, least = c.red < c.green ? c.red : c.green;
     if (c.blue > most) most = c.blue;
     if (c.blue < least) least = c.blue;
     if (most - least < 48) {
         int light = (3 * c.red + 6 * c.green + c.blue) / 10;
-        return light < 48 ? 0 : light < 160 ? 8 : light < 224 ? 7 : 15;
+        return light < (on_light ? 112 : 48) ? 0 : light < 160 ? 8 : light < 224 ? 7 : 15;
     }
-    int part = least + (most - least) * 9 / 20;
+    int part = least + (most - least) * (on_light ? 14 : 9) / 20;
     return (uint32_t)((c.red > part) + 2 * (c.green > part) + 4 * (c.blue > part) + (most >= 216 ? 8 : 0));
 }
 
@@ -46,9 +46,9 @@ static uint32_t colour_cube(struct theme_colour c) {
     return (uint32_t)(cube ? 16 + 36 * near[0] + 6 * near[1] + near[2] : 232 + grey);
 }
 
-static uint32_t colour_encode(struct theme_colour c, int colours) {
+static uint32_t colour_encode(struct theme_colour c, int colours, bool on_light) {
     if (c.own || colours < 16) return COLOUR_OWN;
-    if (colours < 256) return (uint32_t)COLOUR_INDEX << 24 | colour_basic(c);
+    if (colours < 256) return (uint32_t)COLOUR_INDEX << 24 | colour_basic(c, on_light);
     if (colours < 1 << 24) return (uint32_t)COLOUR_INDEX << 24 | colour_cube(c);
     return (uint32_t)COLOUR_TRUE << 24 | (uint32_t)c.red << 16 | (uint32_t)c.green << 8 | c.blue;
 }
@@ -68,10 +68,12 @@ static void renderer_theme(struct renderer *r, const struct theme *theme) {
     if (r->themed && memcmp(&r->theme, theme, sizeof *theme) == 0) return;
     r->theme = *theme;
     r->themed = true;
+    struct theme_colour ground = theme->colours[ROLE_GROUND];
+    bool on_light = !ground.own && 3 * ground.red + 6 * ground.green + ground.blue > 10 * 128;
     for (int role = 0; role < ROLE_COUNT; role++) {
-        r->palette[role][0] = colour_encode(theme->colours[role], r->colours);
+        r->palette[role][0] = colour_encode(theme->colours[role], r->colours, on_light);
         for (int i = 0; i < THEME_STEPS; i++)
-            r->palette[role][1 + i] = colour_encode(theme->gradients[role][i], r->colours);
+            r->palette[role][1 + i] = colour_encode(theme->gradients[role][i], r->colours, on_light);
     }
 }
 

@@ -283,7 +283,7 @@ static void test_a_rate_is_of_when_tokens_came(void **state) {
             .at = sent + 100000000 + (uint64_t)i * 10000000};
     pass(3);
     end(1, 1, REQUEST_FINISHED, FINISH_END, "");
-    assert_string_equal(screen.messages[1].note, "100.0 tok/s, 3 tokens, first 100 ms");
+    assert_string_equal(screen.messages[1].note, "100 tok/s, 3 tokens, first 100 ms");
 }
 
 static void test_the_system_prompt_comes_first(void **state) {

@@ -72,6 +72,21 @@ static void test_first_messages_have_versions_too(void **state) {
     ASSERT_PATH(one);
 }
 
+static void test_versions_of_all_at_once(void **state) {
+    (void)state;
+    int numbers[8], totals[9], total;
+    int one = add(-1, MESSAGE_USER, "one");
+    add(one, MESSAGE_MODEL, "a");
+    add(-1, MESSAGE_USER, "two");
+    add(one, MESSAGE_MODEL, "b");
+    add(3, MESSAGE_USER, "c");
+    conversation_versions(&talk, numbers, totals);
+    for (int i = 0; i < talk.count; i++) {
+        assert_int_equal(numbers[i], conversation_version(&talk, i, &total));
+        assert_int_equal(totals[talk.messages[i].parent + 1], total);
+    }
+}
+
 static void test_choosing_leads_the_path_through_a_message(void **state) {
     (void)state;
     int question = add(-1, MESSAGE_USER, "q"), first = add(question, MESSAGE_MODEL, "one");
@@ -122,6 +137,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_messages_follow_each_other, talk_open, talk_close),
         cmocka_unit_test_setup_teardown(test_regenerating_keeps_the_old_answer, talk_open, talk_close),
         cmocka_unit_test_setup_teardown(test_first_messages_have_versions_too, talk_open, talk_close),
+        cmocka_unit_test_setup_teardown(test_versions_of_all_at_once, talk_open, talk_close),
         cmocka_unit_test_setup_teardown(test_choosing_leads_the_path_through_a_message, talk_open, talk_close),
         cmocka_unit_test_setup_teardown(test_text_grows, talk_open, talk_close),
         cmocka_unit_test_setup_teardown(test_the_title_is_the_first_line, talk_open, talk_close),

@@ -256,6 +256,25 @@ static void test_without_unicode_columns_stay(void **state) {
     canvas_close(&c);
 }
 
+// With 16 colours a light ground needs dark letters: neither cyan nor grey can be read there.
+static void test_a_light_theme_in_16_colours(void **state) {
+    (void)state;
+    struct theme theme;
+    struct canvas c;
+    struct renderer r;
+    canvas_open(&c, 1, 1);
+    assert_true(theme_load(&theme, "confab-light", NULL));
+    renderer_open(&r, 16, true);
+    renderer_frame(&r, &c, &theme, -1, 0);
+    static const enum theme_role letters[] = {ROLE_TEXT, ROLE_STRONG, ROLE_TITLE, ROLE_USER, ROLE_MODEL, ROLE_ACCENT};
+    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++) {
+        uint32_t index = r.palette[letters[i]][0] & 0xff;
+        assert_true(index < 8 && index != 7 && index != 6 && index != 3);
+    }
+    renderer_close(&r);
+    canvas_close(&c);
+}
+
 static void test_selected_line_is_seen_without_colours(void **state) {
     (void)state;
     struct theme theme;
@@ -469,7 +488,7 @@ static void test_depth_of_colour(void **state) {
     static const struct {
         const char *term, *colorterm, *no_color;
         int want, colours;
-    } samples[] = {{"xterm-256color", NULL, NULL, 0, 256}, {"xterm-256color", "truecolor", NULL, 0, 1 << 24},
+    } samples[] = {{"xterm-256color", NULL, NULL, 0, 256}, {"unheard-of-direct", NULL, NULL, 0, 1 << 24}, {"xterm-256color", "truecolor", NULL, 0, 1 << 24},
                    {"xterm", NULL, NULL, 0, 16},           {"vt100", NULL, NULL, 0, 1},
                    {"xterm-256color", "24bit", "1", 0, 1}, {"linux", NULL, NULL, 0, 16},
                    {"xterm-256color", NULL, "1", 16, 16},  {"no-such-terminal", NULL, NULL, 0, 16},
@@ -507,6 +526,7 @@ int main(void) {
         cmocka_unit_test(test_small_change_is_few_bytes),
         cmocka_unit_test(test_hostile_text_sends_no_sequence),
         cmocka_unit_test(test_without_unicode_columns_stay),
+        cmocka_unit_test(test_a_light_theme_in_16_colours),
         cmocka_unit_test(test_selected_line_is_seen_without_colours),
         cmocka_unit_test(test_every_way_out_restores),
         cmocka_unit_test(test_suspend_and_resume),
