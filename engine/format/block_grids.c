@@ -1,9 +1,9 @@
 // The codebooks of the IQ formats, found by asking for the value of every index.
 //
-// An entry is a row of digits: of IQ2, eight of 0–2 for 8, 25 and 43; of IQ1, eight of 0–2 for −1, 0 and 1; of IQ3, four
-// of 0–7 for 4, 12 … 52 and 62, or 1, 3 … 15. Read as a number, first digit lowest, the entries of every book ascend;
-// so a book is the set of its numbers, one bit each. No rule is known that tells which numbers are members, but that
-// those of IQ2 are even; their books leave out the odd numbers' bits.
+// An entry is a row of digits: of IQ2, eight of 0–2 for 8, 25 and 43; of IQ1, eight of 0–2 for −1, 0 and 1; of IQ3,
+// four of 0–7 for 4, 12 … 52 and 62, or 1, 3 … 15. Read as a number, first digit lowest, the entries of every book
+// ascend; so a book is the set of its numbers, one bit each. No rule is known that tells which numbers are members, but
+// that those of IQ2 are even; their books leave out the odd numbers' bits.
 #include <pthread.h>
 
 #include "engine/format/block.h"
@@ -116,7 +116,8 @@ static void expand(const uint64_t *members, int step, int base, int digits, cons
 
 static void expand_all(void) {
     static const int8_t iq2_values[] = {8, 25, 43}, iq1_values[] = {-1, 0, 1};
-    static const int8_t iq3_xxs_values[] = {4, 12, 20, 28, 36, 44, 52, 62}, iq3_s_values[] = {1, 3, 5, 7, 9, 11, 13, 15};
+    static const int8_t iq3_xxs_values[] = {4, 12, 20, 28, 36, 44, 52, 62},
+                        iq3_s_values[] = {1, 3, 5, 7, 9, 11, 13, 15};
     expand(iq2_xxs_members, 2, 3, 8, iq2_values, 256, grids.iq2_xxs[0]);
     expand(iq2_xs_members, 2, 3, 8, iq2_values, 512, grids.iq2_xs[0]);
     expand(iq2_s_members, 2, 3, 8, iq2_values, 1024, grids.iq2_s[0]);

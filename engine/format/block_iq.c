@@ -42,8 +42,8 @@ static_assert(sizeof(struct block_iq3_s) == 110 && offsetof(struct block_iq3_s, 
 // IQ1_S, 50 bytes, sub-blocks of 32: d·(2·scale + 1)·(grid ± 1/8).
 //   0      2          34                     50
 //   │ d    │ q[32]    │ qh[8], 16 bits each  │
-// A word of qh serves a sub-block: the upper three bits of four grid indices, the scale at bit 12, and in bit 15 whether
-// the shift is negative.
+// A word of qh serves a sub-block: the upper three bits of four grid indices, the scale at bit 12, and in bit 15
+// whether the shift is negative.
 static_assert(sizeof(struct block_iq1_s) == 50 && offsetof(struct block_iq1_s, qh) == 34, "IQ1_S");
 
 // IQ1_M, 56 bytes, sub-blocks of 16: d·(2·scale + 1)·(grid ± 1/8).
@@ -99,8 +99,7 @@ void unpack_BLOCK_IQ2_XS(const void *block, struct block_codes *out) {
     out->d = f16_to_f32(b.d) / 8;
     no_minimum(out);
     for (int j = 0; j < 16; j++) out->scale[j] = odd(nibble(b.scales, j));
-    for (int g = 0; g < 32; g++)
-        put_signed(out->code + 8 * g, grids->iq2_xs[b.q[g] & 511], even_signs(b.q[g] >> 9), 8);
+    for (int g = 0; g < 32; g++) put_signed(out->code + 8 * g, grids->iq2_xs[b.q[g] & 511], even_signs(b.q[g] >> 9), 8);
 }
 
 void unpack_BLOCK_IQ2_S(const void *block, struct block_codes *out) {

@@ -3,7 +3,8 @@
 
 #include "engine/format/block_unpack.h"
 
-// Q2_K, 84 bytes, sub-blocks of 16: d·scale·q − dmin·min; a scale is the low nibble of its byte, a minimum the high one.
+// Q2_K, 84 bytes, sub-blocks of 16: d·scale·q − dmin·min; a scale is the low nibble of its byte, a minimum the high
+// one.
 //   0            16                          80     82     84
 //   │ scales[16] │ q[64]                     │ d    │ dmin │
 // Each half of 128 elements has 32 bytes of q; element l of its quarter k (32 elements each) is q[l] at bit 2k.

@@ -202,8 +202,8 @@ static void q6_k_by_hand(void **state) {
     }
 }
 
-// Blocks of zeros but for a few bytes. What they decode to follows from the format's definition: `others`, but for `base`
-// in a sub-block that the bytes describe, but for `value` in one or two elements of it.
+// Blocks of zeros but for a few bytes. What they decode to follows from the format's definition: `others`, but for
+// `base` in a sub-block that the bytes describe, but for `value` in one or two elements of it.
 static const struct made {
     enum block_id format;
     struct {
@@ -313,24 +313,24 @@ static void codebooks_are_the_formats_own(void **state) {
 
 // What the reference engine decodes the blocks of random_blocks to, to the last bit.
 static const uint64_t reference[BLOCK_FORMAT_COUNT] = {
-    [BLOCK_Q8_0] = 0xdb96d395c23af530, [BLOCK_Q4_0] = 0x86bfb56dce13a5b7, [BLOCK_Q4_1] = 0xa3200473393f061d,
-    [BLOCK_Q5_0] = 0xd674fd6adf0ecd8a, [BLOCK_Q5_1] = 0xda23b4ca2ee8c531, [BLOCK_Q2_K] = 0x5cbbccc32719e15f,
-    [BLOCK_Q3_K] = 0xe7b12f3d06615475, [BLOCK_Q4_K] = 0x4803141d58ad3cab, [BLOCK_Q5_K] = 0x8c3be2f7ff9250a1,
-    [BLOCK_Q6_K] = 0xe5f88d83d6af6fa6, [BLOCK_IQ4_NL] = 0xbe4dac41bf2b96b4, [BLOCK_IQ4_XS] = 0xe050bcd3b1f977f0,
-    [BLOCK_IQ3_S] = 0x0e1703cc60c7ce90, [BLOCK_IQ3_XXS] = 0xc5cff2097db06bc1, [BLOCK_IQ2_S] = 0x76b204b0e81d1415,
+    [BLOCK_Q8_0] = 0xdb96d395c23af530,   [BLOCK_Q4_0] = 0x86bfb56dce13a5b7,    [BLOCK_Q4_1] = 0xa3200473393f061d,
+    [BLOCK_Q5_0] = 0xd674fd6adf0ecd8a,   [BLOCK_Q5_1] = 0xda23b4ca2ee8c531,    [BLOCK_Q2_K] = 0x5cbbccc32719e15f,
+    [BLOCK_Q3_K] = 0xe7b12f3d06615475,   [BLOCK_Q4_K] = 0x4803141d58ad3cab,    [BLOCK_Q5_K] = 0x8c3be2f7ff9250a1,
+    [BLOCK_Q6_K] = 0xe5f88d83d6af6fa6,   [BLOCK_IQ4_NL] = 0xbe4dac41bf2b96b4,  [BLOCK_IQ4_XS] = 0xe050bcd3b1f977f0,
+    [BLOCK_IQ3_S] = 0x0e1703cc60c7ce90,  [BLOCK_IQ3_XXS] = 0xc5cff2097db06bc1, [BLOCK_IQ2_S] = 0x76b204b0e81d1415,
     [BLOCK_IQ2_XS] = 0x91b068aa1a367098, [BLOCK_IQ2_XXS] = 0xb229df16ea7d61ba, [BLOCK_IQ1_M] = 0xf7cc6cce3f6a494d,
-    [BLOCK_IQ1_S] = 0xcc8937e4d015e30b, [BLOCK_MXFP4] = 0xc528135eb802347f, [BLOCK_NVFP4] = 0x0e20108ca6680c94,
-    [BLOCK_TQ1_0] = 0xe40d3184dbfad178, [BLOCK_TQ2_0] = 0x116bf52a9aad09f4,
+    [BLOCK_IQ1_S] = 0xcc8937e4d015e30b,  [BLOCK_MXFP4] = 0xc528135eb802347f,   [BLOCK_NVFP4] = 0x0e20108ca6680c94,
+    [BLOCK_TQ1_0] = 0xe40d3184dbfad178,  [BLOCK_TQ2_0] = 0x116bf52a9aad09f4,
 };
 
 // Where the high byte of a 16-bit scale lies, −1 for none; bit 14 is cleared, so that it is finite.
 static const int scale_bytes[BLOCK_FORMAT_COUNT][2] = {
-    [BLOCK_Q8_0] = {1, 1},     [BLOCK_Q4_0] = {1, 1},    [BLOCK_Q4_1] = {1, 3},   [BLOCK_Q5_0] = {1, 1},
-    [BLOCK_Q5_1] = {1, 3},     [BLOCK_Q2_K] = {81, 83},  [BLOCK_Q3_K] = {109, 109}, [BLOCK_Q4_K] = {1, 3},
-    [BLOCK_Q5_K] = {1, 3},     [BLOCK_Q6_K] = {209, 209}, [BLOCK_IQ4_NL] = {1, 1}, [BLOCK_IQ4_XS] = {1, 1},
-    [BLOCK_IQ3_S] = {1, 1},    [BLOCK_IQ3_XXS] = {1, 1}, [BLOCK_IQ2_S] = {1, 1},  [BLOCK_IQ2_XS] = {1, 1},
-    [BLOCK_IQ2_XXS] = {1, 1},  [BLOCK_IQ1_M] = {55, 55}, [BLOCK_IQ1_S] = {1, 1},  [BLOCK_MXFP4] = {-1, -1},
-    [BLOCK_NVFP4] = {-1, -1},  [BLOCK_TQ1_0] = {53, 53}, [BLOCK_TQ2_0] = {65, 65},
+    [BLOCK_Q8_0] = {1, 1},    [BLOCK_Q4_0] = {1, 1},     [BLOCK_Q4_1] = {1, 3},     [BLOCK_Q5_0] = {1, 1},
+    [BLOCK_Q5_1] = {1, 3},    [BLOCK_Q2_K] = {81, 83},   [BLOCK_Q3_K] = {109, 109}, [BLOCK_Q4_K] = {1, 3},
+    [BLOCK_Q5_K] = {1, 3},    [BLOCK_Q6_K] = {209, 209}, [BLOCK_IQ4_NL] = {1, 1},   [BLOCK_IQ4_XS] = {1, 1},
+    [BLOCK_IQ3_S] = {1, 1},   [BLOCK_IQ3_XXS] = {1, 1},  [BLOCK_IQ2_S] = {1, 1},    [BLOCK_IQ2_XS] = {1, 1},
+    [BLOCK_IQ2_XXS] = {1, 1}, [BLOCK_IQ1_M] = {55, 55},  [BLOCK_IQ1_S] = {1, 1},    [BLOCK_MXFP4] = {-1, -1},
+    [BLOCK_NVFP4] = {-1, -1}, [BLOCK_TQ1_0] = {53, 53},  [BLOCK_TQ2_0] = {65, 65},
 };
 
 static void random_blocks(const struct block_format *f, size_t n, uint8_t *blocks) {
@@ -381,13 +381,13 @@ static void blocks_unpack_wherever_they_lie(void **state) {
 
 // The most that a format's nearest steps may leave of uniform values, as a share of their mean square.
 static const double most_error[BLOCK_FORMAT_COUNT] = {
-    [BLOCK_F32] = 0, [BLOCK_F16] = 3.9e-08, [BLOCK_BF16] = 2.6e-06, [BLOCK_Q8_0] = 1.5e-05,
-    [BLOCK_Q4_0] = 0.005, [BLOCK_Q4_1] = 0.0041, [BLOCK_Q5_0] = 0.0011, [BLOCK_Q5_1] = 0.00094,
-    [BLOCK_Q2_K] = 0.087, [BLOCK_Q3_K] = 0.022, [BLOCK_Q4_K] = 0.0041, [BLOCK_Q5_K] = 0.00097,
-    [BLOCK_Q6_K] = 0.00024, [BLOCK_IQ4_NL] = 0.0062, [BLOCK_IQ4_XS] = 0.0062, [BLOCK_IQ3_S] = 0.035,
-    [BLOCK_IQ3_XXS] = 0.062, [BLOCK_IQ2_S] = 0.091, [BLOCK_IQ2_XS] = 0.13, [BLOCK_IQ2_XXS] = 0.16,
-    [BLOCK_IQ1_M] = 0.27, [BLOCK_IQ1_S] = 0.29, [BLOCK_MXFP4] = 0.011, [BLOCK_NVFP4] = 0.014,
-    [BLOCK_TQ1_0] = 0.12, [BLOCK_TQ2_0] = 0.12,
+    [BLOCK_F32] = 0,         [BLOCK_F16] = 3.9e-08,   [BLOCK_BF16] = 2.6e-06,  [BLOCK_Q8_0] = 1.5e-05,
+    [BLOCK_Q4_0] = 0.005,    [BLOCK_Q4_1] = 0.0041,   [BLOCK_Q5_0] = 0.0011,   [BLOCK_Q5_1] = 0.00094,
+    [BLOCK_Q2_K] = 0.087,    [BLOCK_Q3_K] = 0.022,    [BLOCK_Q4_K] = 0.0041,   [BLOCK_Q5_K] = 0.00097,
+    [BLOCK_Q6_K] = 0.00024,  [BLOCK_IQ4_NL] = 0.0062, [BLOCK_IQ4_XS] = 0.0062, [BLOCK_IQ3_S] = 0.035,
+    [BLOCK_IQ3_XXS] = 0.062, [BLOCK_IQ2_S] = 0.091,   [BLOCK_IQ2_XS] = 0.13,   [BLOCK_IQ2_XXS] = 0.16,
+    [BLOCK_IQ1_M] = 0.27,    [BLOCK_IQ1_S] = 0.29,    [BLOCK_MXFP4] = 0.011,   [BLOCK_NVFP4] = 0.014,
+    [BLOCK_TQ1_0] = 0.12,    [BLOCK_TQ2_0] = 0.12,
 };
 
 static void the_tests_own_quantiser_agrees_with_the_decoders(void **state) {

@@ -111,6 +111,10 @@ static const struct tiny_model_options models[] = {
     {.format = BLOCK_Q8_0, .n_embd = 256, .n_head = 32, .n_head_kv = 1, .tied = true}, // more queries than a range
     {.format = BLOCK_Q4_K, .family = TINY_QWEN2, .tied = true},
     {.format = BLOCK_Q6_K, .family = TINY_LLAMA_ROPE_FREQS},
+    {.format = BLOCK_Q2_K},
+    {.format = BLOCK_MXFP4, .n_embd = 96, .n_ff = 160, .n_head = 2, .n_head_kv = 1},
+    {.format = BLOCK_NVFP4, .family = TINY_QWEN3},                                     // tiles of 64 columns
+    {.format = BLOCK_IQ2_XXS, .tied = true},
 };
 enum { N_MODELS = sizeof models / sizeof *models };
 

@@ -55,7 +55,7 @@ static int best_entry(const struct book *book, const float *x) {
 // d, and odd scales 2s + 1 of sub-blocks of n values, such that d / divisor × scale × most reaches their largest.
 static uint16_t odd_scales(const float *x, int n, float most, float divisor, int most_scale, int scales[16],
                            float step[16]) {
-    float unit[16];
+    float unit[16] = {0};
     for (int j = 0; j < 256 / n; j++) unit[j] = tiny_largest(x + n * j, n) / most;
     uint16_t d = f16_from_f32(tiny_largest(unit, 256 / n) * divisor / (float)(2 * most_scale + 1));
     for (int j = 0; j < 256 / n; j++) {

@@ -11,7 +11,7 @@ struct sub_blocks {
 };
 
 static void from_minimums(const float *x, int n, int most, int most_scale, struct sub_blocks *out) {
-    float width[16], base[16]; // of one step, and how far below zero the sub-block begins
+    float width[16] = {0}, base[16] = {0}; // of one step, and how far below zero the sub-block begins
     for (int j = 0; j < 256 / n; j++) {
         float low = 0, high = 0;
         for (int l = 0; l < n; l++) low = fminf(low, x[n * j + l]), high = fmaxf(high, x[n * j + l]);
@@ -30,7 +30,7 @@ static void from_minimums(const float *x, int n, int most, int most_scale, struc
 
 // The scales of sub-blocks whose codes reach `most`, and their common d.
 static uint16_t sub_scales(const float *x, int n, float most, int most_scale, int scales[16]) {
-    float width[16];
+    float width[16] = {0};
     for (int j = 0; j < 256 / n; j++) width[j] = tiny_largest(x + n * j, n) / most;
     uint16_t d = f16_from_f32(tiny_largest(width, 256 / n) / (float)most_scale);
     for (int j = 0; j < 256 / n; j++) scales[j] = tiny_step(width[j], f16_to_f32(d), 0, most_scale);
