@@ -266,15 +266,25 @@ WORDS = load_words()
 WORDS_PATTERN = re.compile(r"\b(%s)\b" % "|".join(sorted(map(re.escape, WORDS), key=len, reverse=True)))
 
 
+def without_one(text, rng):
+    """A word is missing: no single word may decide what is meant."""
+    words = text.split(" ")
+    if len(words) > 3:
+        del words[rng.randrange(len(words))]
+    return " ".join(words)
+
+
 def uncapital(text):
     return text if re.match(r"I\b|[A-Z]\w*[+\d]", text) else text[:1].lower() + text[1:]
 
 
 def vary(text, rng):
     """The same question as another person would type it."""
-    text = WORDS_PATTERN.sub(lambda m: rng.choice(WORDS[m.group(1)]) if rng.random() < 0.2 else m.group(1), text)
-    if rng.random() < 0.08:
+    text = WORDS_PATTERN.sub(lambda m: rng.choice(WORDS[m.group(1)]) if rng.random() < 0.25 else m.group(1), text)
+    if rng.random() < 0.1:
         text = terse(text)
+    if rng.random() < 0.2:
+        text = without_one(text, rng)
     if rng.random() < 0.12:
         text = rng.choice(LEADS) + " " + uncapital(text)
     elif rng.random() < 0.06:

@@ -86,15 +86,7 @@ def feed(weights, layer, x):
     return F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down)
 
 
-def drop(x, share):
-    """Dropout of whole channels of a chat: cheap, and as good here."""
-    if share == 0:
-        return x
-    keep = torch.rand(x.shape[0], 1, x.shape[2]) >= share
-    return x * (keep / (1 - share))
-
-
-def hidden(weights, config, ids, dropout=0.0, cache=None):
+def hidden(weights, config, ids, cache=None):
     """States [batch, rows, n_embd] before the output projection. cache: {layer: (k, v)} of the rows before, extended."""
     start = cache[0][0].shape[2] if cache else 0
     rows = ids.shape[1]
@@ -103,10 +95,10 @@ def hidden(weights, config, ids, dropout=0.0, cache=None):
     rotation = rotations(config, start, rows)
     for layer in range(config["n_layer"]):
         prefix = "blk.%d." % layer
-        y = attend(weights, config, layer, norm(x, weights[prefix + "attn_norm.weight"], config["epsilon"]), rotation, mask, cache)
-        x = x + drop(y.float(), dropout)
-        y = feed(weights, layer, norm(x, weights[prefix + "ffn_norm.weight"], config["epsilon"]))
-        x = x + drop(y.float(), dropout)
+        y = norm(x, weights[prefix + "attn_norm.weight"], config["epsilon"])
+        x = x + attend(weights, config, layer, y, rotation, mask, cache).float()
+        y = norm(x, weights[prefix + "ffn_norm.weight"], config["epsilon"])
+        x = x + feed(weights, layer, y).float()
     return norm(x, weights["output_norm.weight"], config["epsilon"])
 
 

@@ -1,11 +1,11 @@
-"""Trains the guide: train.py [--minutes M | --steps N] [--out CHECKPOINT].
+"""Trains the guide: train.py [--steps N] [--decay N] [--resume CHECKPOINT] [--out CHECKPOINT].
 
-Chats are drawn anew for every batch; the loss counts the answers only. Python's and PyTorch's seeds are fixed; with
---steps the run is repeatable, with --minutes it ends by the clock.
+Chats are drawn anew for every batch; the loss counts the answers only. The learning rate warms up, stays, and falls
+linearly over the last steps, so that a run may be stopped and resumed with another end. Python's and PyTorch's seeds
+are fixed: the same steps from the start give the same guide.
 """
 import argparse
 import ctypes
-import math
 import os
 import time
 
@@ -16,28 +16,39 @@ import corpus
 import network
 import tokenizer
 
+SEED = 5
 N_VOCAB = 1800
 BATCH_TOKENS = 3072
-ROW_LENGTHS = (48, 64, 96, 128, 192, 256, 384, 512)
-LONG_CHAT_EVERY = 1000
-DROPOUT = 0.1
-RATE = 2e-3
+OPENINGS = 0.8
+OPENING_TOKENS = 8
+ROW_LENGTHS = (24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+LONG_CHAT_EVERY = 4000
+RATE = 1e-3
 WARM_UP = 100  # steps
 WEIGHT_DECAY = 0.05
 
 
-def encode_chat(maker, tok, longest):
-    """Ids of one chat and, for each, whether the network must predict it."""
+def encode_chat(maker, tok, chat, longest_end=None):
+    """Ids of one chat and, for each, whether the network must predict it; the last answer cut after longest_end tokens."""
     system = maker.system()
     ids = tok.encode_chat(corpus.render_system(system)) if system else []
     wanted = [False] * len(ids)
-    for question, answer in maker.chat(longest):
+    for i, (question, answer) in enumerate(chat):
         asked = tok.encode_chat("<|im_start|>user\n") + tok.encode(question) + tok.encode_chat("<|im_end|>\n<|im_start|>assistant\n")
         said = tok.encode(answer) + [tok.special["<|im_end|>"]]
         after = tok.encode("\n")
+        if longest_end and i == len(chat) - 1:
+            said, after = said[:longest_end], []
         ids += asked + said + after
         wanted += [False] * len(asked) + [True] * len(said) + [False] * len(after)
     return ids, wanted
+
+
+def draw_chat(maker, tok):
+    """Most chats end soon after an answer has begun: what is hard is to find the right answer, not to finish it."""
+    if maker.rng.random() < OPENINGS:
+        return encode_chat(maker, tok, maker.turns(1 if maker.rng.random() < 0.8 else 2), OPENING_TOKENS)
+    return encode_chat(maker, tok, maker.chat(8))
 
 
 def batches(maker, tok):
@@ -45,7 +56,7 @@ def batches(maker, tok):
     waiting = {length: [] for length in ROW_LENGTHS}
     drawn = 0
     while True:
-        ids, wanted = encode_chat(maker, tok, 8)
+        ids, wanted = draw_chat(maker, tok)
         length = next((n for n in ROW_LENGTHS if n > len(ids)), ROW_LENGTHS[-1])
         waiting[length].append((ids[:length + 1], wanted[:length + 1]))
         if len(waiting[length]) == BATCH_TOKENS // length:
@@ -60,7 +71,7 @@ def long_chat(maker, tok):
     """A chat that fills the whole context."""
     ids, wanted = [], []
     while len(ids) < network.CONFIG["n_context"]:
-        more_ids, more_wanted = encode_chat(maker, tok, 8)
+        more_ids, more_wanted = encode_chat(maker, tok, maker.chat(8))
         ids, wanted = ids + more_ids, wanted + more_wanted
     return ids[:network.CONFIG["n_context"]], wanted[:network.CONFIG["n_context"]]
 
@@ -74,9 +85,9 @@ def tensors(chats, length):
     return ids, wanted
 
 
-def loss_of(weights, ids, wanted, dropout):
+def loss_of(weights, ids, wanted):
     with torch.autocast("cpu", torch.bfloat16):
-        states = network.hidden(weights, network.CONFIG, ids[:, :-1], dropout)[wanted[:, 1:]]
+        states = network.hidden(weights, network.CONFIG, ids[:, :-1])[wanted[:, 1:]]
         scores = network.logits(weights, states)
     return F.cross_entropy(scores.float(), ids[:, 1:][wanted[:, 1:]])
 
@@ -100,49 +111,56 @@ def keep_memory():
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--minutes", type=float, default=0)
-    options.add_argument("--steps", type=int, default=6000)
+    options.add_argument("--steps", type=int, default=2000)
+    options.add_argument("--decay", type=int, default=400, help="steps at the end over which the learning rate falls")
+    options.add_argument("--resume", help="go on from this checkpoint")
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--out", default="/tmp/guide-checkpoint.pt")
     o = options.parse_args()
     keep_memory()
-    torch.manual_seed(5)
     torch.set_num_threads(o.threads)
-    maker = corpus.Maker(5)
-    vocabulary = learn_vocabulary(maker)
+    resumed = torch.load(o.resume) if o.resume else None
+    step = resumed["step"] if resumed else 0
+    torch.manual_seed(SEED + step)
+    maker = corpus.Maker(SEED + step)
+    vocabulary = resumed["vocabulary"] if resumed else learn_vocabulary(maker)
     tok = tokenizer.Tokenizer(vocabulary)
     weights = network.initial(network.CONFIG, len(vocabulary["pieces"]))
     matrices = [w for w in weights.values() if w.dim() > 1]
     vectors = [w for w in weights.values() if w.dim() == 1]
     optimiser = torch.optim.AdamW([{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": vectors, "weight_decay": 0.0}], betas=(0.9, 0.95))
-    print("%d parameters, %d pieces" % (sum(w.numel() for w in weights.values()), len(vocabulary["pieces"])), flush=True)
+    if resumed:
+        optimiser.load_state_dict(resumed["optimiser"])
+        with torch.no_grad():
+            for name, weight in weights.items():
+                weight.copy_(resumed["weights"][name])
+    print("%d parameters, %d pieces, from step %d" % (sum(w.numel() for w in weights.values()), len(vocabulary["pieces"]), step), flush=True)
 
-    step, tokens, busy, average = 0, 0, 0.0, None
+    tokens, busy, average = 0, 0.0, None
     for ids, wanted in batches(maker, tok):
-        share = busy / (o.minutes * 60) if o.minutes else step / o.steps
-        if share >= 1:
+        if step >= o.steps:
             break
         for group in optimiser.param_groups:
-            group["lr"] = RATE * min(1, (step + 1) / WARM_UP) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1, share))))
+            group["lr"] = RATE * min(1, (step + 1) / WARM_UP, (o.steps - step) / o.decay)
         start = time.process_time()
-        loss = loss_of(weights, ids, wanted, DROPOUT)
+        loss = loss_of(weights, ids, wanted)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
-        busy += (time.process_time() - start) / o.threads
+        busy += time.process_time() - start
         step += 1
         tokens += ids.numel()
         average = loss.item() if average is None else 0.98 * average + 0.02 * loss.item()
-        if step % 50 == 0:
-            print("step %d  %.0f s  %.1f M tokens  %.0f tokens/s  loss %.4f" % (step, busy, tokens / 1e6, tokens / busy, average), flush=True)
-        if step % 100 == 0:
-            save(o.out, weights, vocabulary, step)
-    save(o.out, weights, vocabulary, step)
+        if step % 25 == 0:
+            print("step %d  %.0f s of processor  %.1f M tokens  %.0f tokens/s  loss %.4f" % (step, busy, tokens / 1e6, tokens / busy, average), flush=True)
+            save(o.out, weights, optimiser, vocabulary, step)
+    save(o.out, weights, optimiser, vocabulary, step)
 
 
-def save(path, weights, vocabulary, step):
-    torch.save({"config": network.CONFIG, "weights": {n: w.detach() for n, w in weights.items()}, "vocabulary": vocabulary, "step": step}, path + ".part")
+def save(path, weights, optimiser, vocabulary, step):
+    torch.save({"config": network.CONFIG, "weights": {n: w.detach() for n, w in weights.items()}, "vocabulary": vocabulary,
+                "optimiser": optimiser.state_dict(), "step": step}, path + ".part")
     os.replace(path + ".part", path)
 
 
