@@ -259,6 +259,17 @@ static void draw_text_row(struct pane *p, int y, const struct entry *e, const st
     canvas_symbol(p->f->canvas, a, a.x + column, y, view_style(ROLE_ACCENT), "▌", '_');
 }
 
+// Its parts that do not fit, from the last on, are left out: half a figure would be another one.
+static void draw_note(struct pane *p, int y, const char *note) {
+    size_t size = strlen(note);
+    while (text_width(note, size) > p->area.width) {
+        const char *comma = memrchr(note, ',', size);
+        if (!comma) break;
+        size = (size_t)(comma - note);
+    }
+    canvas_text(p->f->canvas, p->area, p->area.x, y, view_style(ROLE_DIM), note, size);
+}
+
 static void draw_line(struct pane *p, int y, struct place at) {
     const struct view_message *m = &p->view->messages[at.message];
     struct entry *e = entry_of(p, at.message);
@@ -268,7 +279,7 @@ static void draw_line(struct pane *p, int y, struct place at) {
     else if (row < text_rows(e))
         draw_text_row(p, y, e, m, row);
     else if (m->note && row == text_rows(e))
-        canvas_text(p->f->canvas, p->area, p->area.x, y, view_style(ROLE_DIM), m->note, strlen(m->note));
+        draw_note(p, y, m->note);
 }
 
 static void draw_from(struct pane *p, struct place at) {
