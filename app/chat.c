@@ -16,9 +16,9 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 
-#define FRAME_NS (NANOSECONDS / 60)
-#define TICK_NS (NANOSECONDS / 4)
-#define AFTERGLOW_NS (2 * NANOSECONDS)  // the graphs go on for a while after the last event, down to zero
+#define FRAME_NS      (NANOSECONDS / 60)
+#define TICK_NS       (NANOSECONDS / 4)
+#define AFTERGLOW_NS  (2 * NANOSECONDS) // the graphs go on for a while after the last event, down to zero
 #define SAVE_AGAIN_NS (2 * NANOSECONDS) // after a save that failed
 
 // ---- the terminal's size ----
@@ -128,8 +128,7 @@ static void chat_save_due(struct chat *c, uint64_t now) {
 bool chat_save_all(struct chat *c) {
     struct status st = {0};
     bool saved = true;
-    for (int i = 0; saved && i < c->n_entries; i++)
-        saved = !c->entries[i]->save_at || chat_save(c, c->entries[i], &st);
+    for (int i = 0; saved && i < c->n_entries; i++) saved = !c->entries[i]->save_at || chat_save(c, c->entries[i], &st);
     if (!saved) chat_say(c, true, "not saved, leaving again loses it: %s", st.text);
     return saved;
 }

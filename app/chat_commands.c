@@ -78,7 +78,7 @@ static void command_send(struct chat *c, const struct ui_command *command) {
     if (!text[strspn(text, " \t\r\n")]) return;
     size_t size = strlen(text);
     while (strchr(" \t\r\n", text[size - 1])) size--; // a pasted page ends in a newline
-    char *message = xstrndup(text, size); // the screen may use its copy for what follows
+    char *message = xstrndup(text, size);             // the screen may use its copy for what follows
     if (chat_busy(e)) {
         screen_set_composer(c->screen, message);
         chat_say(c, true, "this chat is still answering: stop it first, or begin another chat");
@@ -178,8 +178,8 @@ static void save_setting(struct chat *c, int id) {
 static void say_knob(struct chat *c, enum sampling_knob_id knob) {
     const struct chat_entry *e = chat_current(c);
     char value[16];
-    chat_say(c, false, "%s is now %s%s", sampling_knobs[knob].key, sampling_format(&e->conversation.sampling, knob, value),
-             chat_busy(e) ? ", from the next token on" : "");
+    chat_say(c, false, "%s is now %s%s", sampling_knobs[knob].key,
+             sampling_format(&e->conversation.sampling, knob, value), chat_busy(e) ? ", from the next token on" : "");
 }
 
 // A knob of the chat on screen: its running request follows at once, later chats begin with it.
@@ -293,7 +293,8 @@ static void command_quit(struct chat *c, const struct ui_command *command) {
 typedef void command_handler(struct chat *c, const struct ui_command *command);
 
 void chat_command(struct chat *c, const struct ui_command *command) {
-    static command_handler *const handlers[COMMAND_COUNT] = { // the others are the screen's own
+    static command_handler *const handlers[COMMAND_COUNT] = {
+        // the others are the screen's own
         [COMMAND_SEND] = command_send,
         [COMMAND_NEW] = command_new,
         [COMMAND_PREVIOUS] = command_previous,

@@ -43,7 +43,9 @@ static int show_message(const struct chat *c, const struct conversation *talk, i
         .text = m->text,
         .size = m->size,
         .streaming = waiting,
-        .note = failed ? NULL : broken ? "interrupted" : m->note,
+        .note = failed   ? NULL
+                : broken ? "interrupted"
+                         : m->note,
     };
     view.version = c->versions[index];
     view.n_versions = c->versions[talk->count + m->parent + 1];

@@ -22,7 +22,8 @@ const struct command commands[] = {
     {"tokenize", "MODEL FILE", "Write the token ids of a text on one line", "", IN_TOKENIZE, 2, 2, command_tokenize},
     {"detokenize", "MODEL IDS", "Write the bytes of token ids", "", 0, 2, 2, command_detokenize},
     {"template", "TEMPLATE CONTEXT", "Write a chat template, in Jinja, rendered over a context",
-     "CONTEXT is a file of one JSON object, whose members are the template's variables.\n", IN_TEMPLATE, 2, 2, command_template},
+     "CONTEXT is a file of one JSON object, whose members are the template's variables.\n", IN_TEMPLATE, 2, 2,
+     command_template},
     {"show", "[MODEL]", "Show what a model file contains and what memory it needs", "", IN_SHOW, 0, 1, command_show},
     {"help", "[COMMAND]", "Show the commands, or the options of one", "", IN_HELP, 0, 1, command_help},
 };

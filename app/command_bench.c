@@ -13,11 +13,11 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 
-#define PREFILL_TOKENS 512
-#define DECODE_PROMPT 16 // tokens before those that are timed
-#define DECODE_TOKENS 64
-#define DECODE_SECONDS 0.25 // a small model decodes often enough to fill this
-#define DECODE_ROUNDS 200   // at most
+#define PREFILL_TOKENS     512
+#define DECODE_PROMPT      16 // tokens before those that are timed
+#define DECODE_TOKENS      64
+#define DECODE_SECONDS     0.25 // a small model decodes often enough to fill this
+#define DECODE_ROUNDS      200  // at most
 #define MOST_CONVERSATIONS 16
 
 struct bench_result {
@@ -107,7 +107,8 @@ static bool bench_prefill(struct bench *b, struct status *st) {
     return true;
 }
 
-// The first token of each comes out of the prompt; those after it, from the moment that all conversations decode, are timed.
+// The first token of each comes out of the prompt; those after it, from the moment that all conversations decode, are
+// timed.
 static bool bench_decode(struct bench *b, int n, struct status *st) {
     struct bench_times t;
     struct bench_result *r = bench_result_add(b, "decode", n);
@@ -136,8 +137,8 @@ static bool bench_engine(struct bench *b, struct status *st) {
 
 // ---- limits ----
 
-// A token's products use every weight but the embedding's rows; in a prompt the output matrix is used once, not per token.
-// Reading, all conversations of a step share the weights; each reads its own keys and values.
+// A token's products use every weight but the embedding's rows; in a prompt the output matrix is used once, not per
+// token. Reading, all conversations of a step share the weights; each reads its own keys and values.
 static void bench_limit(const struct bench *b, struct bench_result *r) {
     const struct model_info *info = b->info;
     bool prefill = !strncmp(r->name, "prefill", 7);

@@ -50,7 +50,8 @@ static bool chat_loop(struct chat *c, struct backing *b, struct status *st) {
 static bool chat_run(struct backing *b, struct settings *s, struct status *st) {
     char *config = path_config("config"), *store = path_data("confab.db"), *history = path_data("history");
     char *notice = config_notice(config);
-    if (!store && !notice) notice = xstrdup("conversations are not saved: neither XDG_DATA_HOME nor HOME names a folder");
+    if (!store && !notice)
+        notice = xstrdup("conversations are not saved: neither XDG_DATA_HOME nor HOME names a folder");
     struct chat_params params = {
         .engine = b->engine,
         .bring_fd = b->loader ? model_loader_fd(b->loader) : -1,

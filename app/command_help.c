@@ -1,4 +1,5 @@
-// `confab help`: the commands, the options of one; with --json all of the program's tables, for tools that work with it.
+// `confab help`: the commands, the options of one; with --json all of the program's tables, for tools that work with
+// it.
 #include <jansson.h>
 #include <stdio.h>
 
@@ -56,9 +57,9 @@ static json_t *themes_json(void) {
 }
 
 static void help_json(void) {
-    json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "version", CONFAB_VERSION, "commands", commands_json(),
-                               "settings", settings_json(IN_FILE), "keys", keys_json(), "knobs", knobs_json(), "themes",
-                               themes_json());
+    json_t *object =
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "version", CONFAB_VERSION, "commands", commands_json(), "settings",
+                  settings_json(IN_FILE), "keys", keys_json(), "knobs", knobs_json(), "themes", themes_json());
     json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(object);

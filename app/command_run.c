@@ -14,7 +14,7 @@
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
 
-#define INPUT_LIMIT (64u << 20)
+#define INPUT_LIMIT    (64u << 20)
 #define INPUT_PATIENCE 3000 // ms that a prompt waits for the first byte of a pipe that nobody may ever write to
 
 static volatile sig_atomic_t interrupted;
@@ -79,8 +79,8 @@ static uint64_t run_submit(struct engine *engine, const struct settings *s, cons
 }
 
 static bool is_end(const struct engine_event *event) {
-    return event->kind == EVENT_STATE && (event->state == REQUEST_FINISHED || event->state == REQUEST_FAILED ||
-                                          event->state == REQUEST_CANCELLED);
+    return event->kind == EVENT_STATE &&
+           (event->state == REQUEST_FINISHED || event->state == REQUEST_FAILED || event->state == REQUEST_CANCELLED);
 }
 
 // Writes the answer until the request ends, which it leaves in *event. The reader going away, or Ctrl-C, ends it early.

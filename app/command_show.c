@@ -98,11 +98,11 @@ static json_t *show_formats_json(const struct model_info *info) {
 
 static json_t *show_file_json(const struct model_info *info) {
     char *path = clean_copy(info->path);
-    json_t *object = json_pack(
-        "{s:s, s:s, s:s, s:b, s:s, s:I, s:I, s:I, s:o}", "path", path, "name", info->name, "family", info->family,
-        "has_weights", info->has_weights, "weight_problem", info->weight_problem, "file_bytes",
-        (json_int_t)info->file_bytes, "parameters", (json_int_t)info->n_parameters, "weight_bytes",
-        (json_int_t)info->weight_bytes, "formats", show_formats_json(info));
+    json_t *object =
+        json_pack("{s:s, s:s, s:s, s:b, s:s, s:I, s:I, s:I, s:o}", "path", path, "name", info->name, "family",
+                  info->family, "has_weights", info->has_weights, "weight_problem", info->weight_problem, "file_bytes",
+                  (json_int_t)info->file_bytes, "parameters", (json_int_t)info->n_parameters, "weight_bytes",
+                  (json_int_t)info->weight_bytes, "formats", show_formats_json(info));
     free(path);
     return object;
 }
@@ -114,8 +114,8 @@ static json_t *show_shape_json(const struct model_info *info) {
 }
 
 static json_t *show_text_json(const struct model_info *info) {
-    return json_pack("{s:i, s:s, s:s, s:s}", "vocabulary", info->n_vocab, "tokenizer", info->tokenizer,
-                     "pre_tokenizer", info->pre_tokenizer, "chat_template", info->chat_template);
+    return json_pack("{s:i, s:s, s:s, s:s}", "vocabulary", info->n_vocab, "tokenizer", info->tokenizer, "pre_tokenizer",
+                     info->pre_tokenizer, "chat_template", info->chat_template);
 }
 
 static json_t *show_memory_json(const struct model_info *info) {

@@ -7,7 +7,7 @@
 #include "engine/base/reader.h"
 
 #define TEMPLATE_LIMIT (16u << 20)
-#define CONTEXT_LIMIT (1u << 28)
+#define CONTEXT_LIMIT  (1u << 28)
 
 int command_template(const struct settings *s, int n_arguments, char **arguments) {
     (void)n_arguments;

@@ -5,7 +5,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/thread_pool.h"
 
-#define ROUNDS 24              // the best counts: others may use the machine too
+#define ROUNDS     24           // the best counts: others may use the machine too
 #define READ_BYTES (512u << 20) // far more than caches hold
 #define INT8_LOOPS 1000000
 
@@ -26,7 +26,8 @@ static double int8_avx512_vnni(void) {
     for (long i = 0; i < INT8_LOOPS; i++)
         __asm__ volatile(VNNI(0) VNNI(1) VNNI(2) VNNI(3) VNNI(4) VNNI(5)   //
                          VNNI(6) VNNI(7) VNNI(8) VNNI(9) VNNI(10) VNNI(11) //
-                         ::: CLOBBER);
+                         ::
+                             : CLOBBER);
     __asm__ volatile("vzeroupper");
     return INT8_LOOPS * 12.0 * 64 * 2;
 }
@@ -39,7 +40,7 @@ static double int8_avx512_vnni(void) {
 
 static double int8_avx2(void) {
     for (long i = 0; i < INT8_LOOPS; i++)
-        __asm__ volatile(MADD(0, 6) MADD(1, 7) MADD(2, 8) MADD(3, 9) MADD(4, 10) MADD(5, 11) ::: CLOBBER);
+        __asm__ volatile(MADD(0, 6) MADD(1, 7) MADD(2, 8) MADD(3, 9) MADD(4, 10) MADD(5, 11)::: CLOBBER);
     __asm__ volatile("vzeroupper");
     return INT8_LOOPS * 6.0 * 32 * 2;
 }
@@ -71,7 +72,7 @@ static vector read_all(const vector *at, const vector *end) {
 
 struct measurement {
     int8_loop *loop;
-    char *data; // [READ_BYTES] of every worker's share together
+    char *data;                  // [READ_BYTES] of every worker's share together
     double best_int8, best_read; // a second
     volatile long long sink;     // so that the reading is not dropped
 };

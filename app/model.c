@@ -70,9 +70,7 @@ struct model_loader *model_loader_start(struct model_file *file, const struct se
     return l;
 }
 
-int model_loader_fd(const struct model_loader *l) {
-    return l->fd;
-}
+int model_loader_fd(const struct model_loader *l) { return l->fd; }
 
 bool model_loader_done(const struct model_loader *l, int timeout_ms) {
     struct pollfd fd = {.fd = l->fd, .events = POLLIN};

@@ -11,7 +11,8 @@ char *model_title(const struct model_info *info) {
     return xasprintf("%s %s", info->name, format);
 }
 
-// Names are made of words: who made it, what it is called, its size, what was done with it. What it is called is wanted.
+// Names are made of words: who made it, what it is called, its size, what was done with it. What it is called is
+// wanted.
 static const char separators[] = " -_";
 
 // "7B", "1.1b", "260K", "8x7B", "4k", "v0.3"
@@ -32,10 +33,8 @@ char *model_short_name(const struct model_info *info) {
     for (const char *word = name; *word;) {
         size_t size = strcspn(word, separators);
         if (size && word != begin && is_size(word, size)) break;
-        if (word == name && is_maker(word, size) && word[size])
-            begin = word + size + strspn(word + size, separators);
-        else
-            end = word + size;
+        if (word == name && is_maker(word, size) && word[size]) begin = word + size + strspn(word + size, separators);
+        else end = word + size;
         word += size + strspn(word + size, separators);
     }
     return end > begin ? xstrndup(begin, (size_t)(end - begin)) : xstrdup(name);

@@ -70,9 +70,9 @@ bool options_read(struct settings *s, const struct command *command, int argc, c
 // ---- help ----
 
 static void print_option(FILE *out, const struct setting_info *info) {
-    char *left = xasprintf("%c%c%s --%s%s%s", info->letter ? '-' : ' ', info->letter ? info->letter : ' ',
-                           info->letter ? "," : " ", info->key, info->argument ? " " : "",
-                           info->argument ? info->argument : "");
+    char *left =
+        xasprintf("%c%c%s --%s%s%s", info->letter ? '-' : ' ', info->letter ? info->letter : ' ',
+                  info->letter ? "," : " ", info->key, info->argument ? " " : "", info->argument ? info->argument : "");
     fprintf(out, "  %-26s %s", left, info->help);
     if (info->kind == SETTING_KNOB) {
         struct sampling initial = sampling_default();

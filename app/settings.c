@@ -14,13 +14,15 @@ const struct setting_info setting_table[SETTING_COUNT] = {
 #undef X
 #define X(field, key, label, kind, low, high, step, initial, help)                                                     \
     [SETTING_FIRST_KNOB + KNOB_##field] = {key, 0, SETTING_KNOB, "N", low, high, IN_TALK, help, KNOB_##field},
-    SAMPLING_KNOBS(X)
+        SAMPLING_KNOBS(X)
 #undef X
 };
 
 #define BOXES_DIGITS 4 // boxes that have a digit; bit 0 marks the set as chosen, so that it is never 0
 
-struct settings settings_default(void) { return (struct settings){.sampling = sampling_default()}; }
+struct settings settings_default(void) {
+    return (struct settings){.sampling = sampling_default()};
+}
 
 static char **text_field(struct settings *s, int id) { return (char **)((char *)s + setting_table[id].offset); }
 

@@ -19,8 +19,8 @@ static const char store_schema[] =
     "  id INTEGER PRIMARY KEY AUTOINCREMENT," // order of making; numbers are never used again
     "  title TEXT NOT NULL,"
     "  named INTEGER NOT NULL,"
-    "  sampling TEXT NOT NULL,"               // 'temp=0.70 top-p=0.95 …'
-    "  last INTEGER);"                        // message at the end of the chosen path
+    "  sampling TEXT NOT NULL," // 'temp=0.70 top-p=0.95 …'
+    "  last INTEGER);"          // message at the end of the chosen path
     "CREATE TABLE message ("
     "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
     "  conversation INTEGER NOT NULL REFERENCES conversation ON DELETE CASCADE,"
@@ -37,11 +37,12 @@ static const char store_schema[] =
     X(SQL_ROLLBACK, "ROLLBACK")                                                                                        \
     X(SQL_LIST, "SELECT id, title, named, sampling FROM conversation ORDER BY id")                                     \
     X(SQL_LAST, "SELECT last FROM conversation WHERE id = ?1")                                                         \
-    X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens FROM message WHERE conversation = ?1 ORDER BY id")  \
+    X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens FROM message WHERE conversation = ?1 ORDER BY id") \
     X(SQL_ADD_CONVERSATION, "INSERT INTO conversation (title, named, sampling) VALUES (?1, ?2, ?3)")                   \
     X(SQL_SET_CONVERSATION, "UPDATE conversation SET title = ?1, named = ?2, sampling = ?3 WHERE id = ?4")             \
     X(SQL_SET_LAST, "UPDATE conversation SET last = ?1 WHERE id = ?2")                                                 \
-    X(SQL_ADD_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, conversation, parent) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)") \
+    X(SQL_ADD_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, conversation, parent) VALUES (?1, ?2, "  \
+                       "?3, ?4, ?5, ?6, ?7)")                                                                          \
     X(SQL_SET_MESSAGE, "UPDATE message SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5 WHERE id = ?6")    \
     X(SQL_DELETE, "DELETE FROM conversation WHERE id = ?1")
 enum store_statement {

@@ -10,7 +10,8 @@ _Static_assert(3 * (SLICE + 4) + ANSWER_STOP_SIZE < sizeof((struct engine_event 
 
 void answer_start(struct answer *a, bool chat) {
     const struct model_file *m = a->file;
-    bool unknown = m->template_text.data && m->template_status.code == STATUS_OK && m->chat_template == CHAT_TEMPLATE_NONE;
+    bool unknown =
+        m->template_text.data && m->template_status.code == STATUS_OK && m->chat_template == CHAT_TEMPLATE_NONE;
     a->stop = chat && !a->ignore_end && !unknown ? chat_template_stop(m->chat_template) : NULL;
     if (a->stop && strlen(a->stop) >= ANSWER_STOP_SIZE) a->stop = NULL;
     a->stop_token = a->stop ? tokenizer_find(a->file->tokenizer, a->stop, strlen(a->stop)) : -1;

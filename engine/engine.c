@@ -22,8 +22,8 @@
 #define PUBLISH_SECONDS (1.0 / 60)
 
 // Bytes of weights up to which a model runs on one thread unless more are asked for. Threads meet some seven times a
-// layer; where another program holds one core, each meeting may wait for its time slice. Tokens a second of one and eight
-// conversations on two cores, by one thread and by two:
+// layer; where another program holds one core, each meeting may wait for its time slice. Tokens a second of one and
+// eight conversations on two cores, by one thread and by two:
 //              alone on the machine             beside other programs
 //      3 MiB   12400 → 17400, 20200 → 28200     9100 → 150,   9200 → 1600
 //     20 MiB    3300 →  2500,  5200 →  9500     2000 → 1100,  3400 → 1500
@@ -140,27 +140,13 @@ static void compute_logits(struct engine *e, struct logits_job *job) {
 
 static void obey(struct engine *e, const struct command *c) {
     switch (c->kind) {
-    case COMMAND_SUBMIT:
-        submit(e, c->submission);
-        break;
-    case COMMAND_CANCEL:
-        scheduler_cancel(e->scheduler, c->id);
-        break;
-    case COMMAND_SAMPLING:
-        scheduler_set_sampling(e->scheduler, c->id, &c->sampling);
-        break;
-    case COMMAND_FOCUS:
-        scheduler_focus(e->scheduler, c->id);
-        break;
-    case COMMAND_FORGET:
-        scheduler_forget(e->scheduler, c->id);
-        break;
-    case COMMAND_LOGITS:
-        compute_logits(e, c->logits);
-        break;
-    case COMMAND_CLOSE:
-        e->closing = true;
-        break;
+    case COMMAND_SUBMIT: submit(e, c->submission); break;
+    case COMMAND_CANCEL: scheduler_cancel(e->scheduler, c->id); break;
+    case COMMAND_SAMPLING: scheduler_set_sampling(e->scheduler, c->id, &c->sampling); break;
+    case COMMAND_FOCUS: scheduler_focus(e->scheduler, c->id); break;
+    case COMMAND_FORGET: scheduler_forget(e->scheduler, c->id); break;
+    case COMMAND_LOGITS: compute_logits(e, c->logits); break;
+    case COMMAND_CLOSE: e->closing = true; break;
     }
 }
 
@@ -308,15 +294,9 @@ bool engine_logits(struct engine *e, const int32_t *ids, int n, float *out, stru
     return ok;
 }
 
-bool engine_poll(struct engine *e, struct engine_event *out) {
-    return queue_pop(&e->events, out);
-}
+bool engine_poll(struct engine *e, struct engine_event *out) { return queue_pop(&e->events, out); }
 bool engine_wait(struct engine *e, struct engine_event *out, int timeout_ms) {
     return queue_wait(&e->events, out, timeout_ms);
 }
-int engine_event_fd(const struct engine *e) {
-    return e->events.fd;
-}
-const struct engine_figures *engine_figures(struct engine *e) {
-    return figures_latest(&e->figures);
-}
+int engine_event_fd(const struct engine *e) { return e->events.fd; }
+const struct engine_figures *engine_figures(struct engine *e) { return figures_latest(&e->figures); }

@@ -5,7 +5,8 @@
 
 enum { FEWEST_PAGES = 16 }; // however little memory there is
 
-// Weights of which the backend makes a copy in another order. Others stay in the mapped file, which is no memory of ours.
+// Weights of which the backend makes a copy in another order. Others stay in the mapped file, which is no memory of
+// ours.
 static uint64_t copied_bytes(const struct model_file *m, bool exact) {
     uint64_t bytes = 0;
     for (uint64_t i = 0; i < m->gguf.n_tensors && !exact; i++)
@@ -29,10 +30,11 @@ static bool check_memory(const struct memory_size *size, const struct model_file
     if (checked_mul((uint64_t)size->n_pages, size->page_bytes, &pages) && checked_add(weights, pages, &all) &&
         (!available || all <= available))
         return true;
-    return status_fail(st, STATUS_MEMORY,
-                       "%s: %llu MiB of memory are free, the weights need %llu MiB and a KV cache of %d tokens %llu MiB",
-                       m->gguf.path, (unsigned long long)(available / mebibyte), (unsigned long long)(weights / mebibyte),
-                       size->n_pages * KV_PAGE_TOKENS, (unsigned long long)(pages / mebibyte));
+    return status_fail(
+        st, STATUS_MEMORY,
+        "%s: %llu MiB of memory are free, the weights need %llu MiB and a KV cache of %d tokens %llu MiB", m->gguf.path,
+        (unsigned long long)(available / mebibyte), (unsigned long long)(weights / mebibyte),
+        size->n_pages * KV_PAGE_TOKENS, (unsigned long long)(pages / mebibyte));
 }
 
 bool memory_size_choose(struct memory_size *out, const struct model_file *m, const struct engine_params *p,

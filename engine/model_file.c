@@ -125,10 +125,8 @@ static void describe(struct model_file *m, const char *name) {
     i->chat_template = describe_template(m);
     i->weight_problem = i->has_weights ? "" : m->weight_status.text;
     describe_tensors(m);
-    if (i->has_weights)
-        describe_spec(m);
-    else
-        describe_keys(m);
+    if (i->has_weights) describe_spec(m);
+    else describe_keys(m);
     i->kv_bytes_per_token =
         2 * sizeof(uint16_t) * (uint64_t)i->n_layer * (uint64_t)i->n_head_kv * (uint64_t)i->head_size;
 }
@@ -183,9 +181,7 @@ void model_file_close(struct model_file *m) {
     free(m);
 }
 
-const struct model_info *model_file_info(const struct model_file *m) {
-    return &m->info;
-}
+const struct model_info *model_file_info(const struct model_file *m) { return &m->info; }
 
 // ---- text and ids ----
 

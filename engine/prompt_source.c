@@ -12,8 +12,7 @@ struct prompt_source prompt_source_copy(const struct request_params *p) {
         s.n_ids = p->n_ids;
         s.ids = xmalloc((size_t)p->n_ids * sizeof *s.ids);
         memcpy(s.ids, p->ids, (size_t)p->n_ids * sizeof *s.ids);
-    } else if (p->raw)
-        s.raw = xstrdup(p->raw);
+    } else if (p->raw) s.raw = xstrdup(p->raw);
     else if (p->n_messages > 0) {
         s.n_messages = (size_t)p->n_messages;
         s.messages = xcalloc(s.n_messages, sizeof *s.messages);

@@ -22,12 +22,10 @@ const struct sampling_knob sampling_knobs[KNOB_COUNT] = {
 double sampling_get(const struct sampling *s, enum sampling_knob_id knob) {
     switch (knob) {
 #define X(field, ...)                                                                                                  \
-    case KNOB_##field:                                                                                                 \
-        return (double)s->field;
+    case KNOB_##field: return (double)s->field;
         SAMPLING_KNOBS(X)
 #undef X
-    case KNOB_COUNT:
-        break;
+    case KNOB_COUNT: break;
     }
     return 0;
 }
@@ -40,13 +38,10 @@ void sampling_set(struct sampling *s, enum sampling_knob_id knob, double value) 
     if (k->kind != SAMPLING_FLOAT) value = round(value);
     switch (knob) {
 #define X(field, ...)                                                                                                  \
-    case KNOB_##field:                                                                                                 \
-        s->field = (__typeof__(s->field))value;                                                                        \
-        break;
+    case KNOB_##field: s->field = (__typeof__(s->field))value; break;
         SAMPLING_KNOBS(X)
 #undef X
-    case KNOB_COUNT:
-        break;
+    case KNOB_COUNT: break;
     }
 }
 
@@ -59,12 +54,9 @@ struct sampling sampling_default(void) {
 const char *sampling_format(const struct sampling *s, enum sampling_knob_id knob, char out[16]) {
     const struct sampling_knob *k = &sampling_knobs[knob];
     double value = sampling_get(s, knob);
-    if (k->kind == SAMPLING_FLOAT)
-        snprintf(out, 16, "%.2f", value);
-    else if (k->kind == SAMPLING_SEED && value == 0)
-        memcpy(out, "random", sizeof "random");
-    else
-        snprintf(out, 16, "%.0f", value);
+    if (k->kind == SAMPLING_FLOAT) snprintf(out, 16, "%.2f", value);
+    else if (k->kind == SAMPLING_SEED && value == 0) memcpy(out, "random", sizeof "random");
+    else snprintf(out, 16, "%.0f", value);
     return out;
 }
 

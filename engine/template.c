@@ -93,8 +93,8 @@ static bool render(const struct model_file *m, const struct chat_message *messag
     return done;
 }
 
-static bool render_folded(const struct model_file *m, const struct chat_message *messages, size_t count, struct prompt *out,
-                          struct status *st) {
+static bool render_folded(const struct model_file *m, const struct chat_message *messages, size_t count,
+                          struct prompt *out, struct status *st) {
     struct chat_message *folded = xcalloc(count, sizeof *folded);
     char *text = xasprintf("%s\n\n%s", messages[0].text, messages[1].text);
     memcpy(folded, messages + 1, (count - 1) * sizeof *folded);

@@ -39,9 +39,7 @@ void canvas_clear(struct canvas *c) {
     for (int i = 0; i < c->width * c->height; i++) c->cells[i] = blank;
 }
 
-static struct cell *canvas_at(const struct canvas *c, int x, int y) {
-    return &c->cells[y * c->width + x];
-}
+static struct cell *canvas_at(const struct canvas *c, int x, int y) { return &c->cells[y * c->width + x]; }
 
 static struct rect rect_cut(struct rect r, const struct canvas *c) {
     int right = r.x + r.width, bottom = r.y + r.height;
@@ -112,10 +110,8 @@ int canvas_print(struct canvas *c, struct rect clip, int x, int y, struct style 
 }
 
 void canvas_symbol(struct canvas *c, struct rect clip, int x, int y, struct style s, const char *symbol, char ascii) {
-    if (c->ascii)
-        canvas_text(c, clip, x, y, s, &ascii, 1);
-    else
-        canvas_text(c, clip, x, y, s, symbol, strlen(symbol));
+    if (c->ascii) canvas_text(c, clip, x, y, s, &ascii, 1);
+    else canvas_text(c, clip, x, y, s, symbol, strlen(symbol));
 }
 
 void canvas_fill(struct canvas *c, struct rect area, struct style s, uint32_t code) {

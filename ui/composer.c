@@ -51,9 +51,7 @@ static int next_byte(FILE *stream) {
     return (unsigned char)*c->bytes++;
 }
 
-static int bytes_wait(void) {
-    return the_composer->n_bytes > 0;
-}
+static int bytes_wait(void) { return the_composer->n_bytes > 0; }
 
 static void draw_nothing(void) {} // the canvas is drawn when the screen is
 
@@ -160,9 +158,7 @@ bool composer_searching(const struct composer *c) {
 
 // Ends what readline is in the middle of (a search, an argument, half a key sequence), before the line is changed from
 // here.
-static void settle(void) {
-    rl_callback_sigcleanup();
-}
+static void settle(void) { rl_callback_sigcleanup(); }
 
 // readline 8.2 crashes in a history search on a prefix (C-x) with a key behind it that is not bound. ESC ends searches.
 static bool breaks_search(const struct composer *c, unsigned char byte) {
@@ -233,9 +229,7 @@ void composer_paste(struct composer *c, const char *text, size_t size) {
 }
 
 // Lets readline end the line as Enter would, so that it puts history lines back that were edited on the way.
-static void accept_now(struct composer *c) {
-    read_bytes(c, SEND_KEYS, sizeof SEND_KEYS - 1);
-}
+static void accept_now(struct composer *c) { read_bytes(c, SEND_KEYS, sizeof SEND_KEYS - 1); }
 
 void composer_clear(struct composer *c) {
     settle();
@@ -314,10 +308,8 @@ static void add_mode(struct composer *c) {
     const char *name = rl_editing_mode ? "emacs-mode-string" : command ? "vi-cmd-mode-string" : "vi-ins-mode-string";
     const char *mode = rl_variable_value(name);
     for (bool shown = true; mode && *mode; mode++) { // between \1 and \2 stand escape sequences
-        if (*mode == '\001' || *mode == '\002')
-            shown = *mode == '\002';
-        else if (shown)
-            flow_add(&c->flow, style_of(ROLE_DIM, 0), mode, 1);
+        if (*mode == '\001' || *mode == '\002') shown = *mode == '\002';
+        else if (shown) flow_add(&c->flow, style_of(ROLE_DIM, 0), mode, 1);
     }
 }
 
@@ -334,10 +326,8 @@ static int flow_character(struct composer *c, int at) {
     const struct paste *p = paste_of(c, code);
     if (!p) return flow_add(&c->flow, style_of(ROLE_TEXT, 0), rl_line_buffer + at, (size_t)step), step;
     char label[48];
-    if (p->lines > 1)
-        snprintf(label, sizeof label, "[pasted %d lines]", p->lines);
-    else
-        snprintf(label, sizeof label, "[pasted %zu bytes]", strlen(p->text));
+    if (p->lines > 1) snprintf(label, sizeof label, "[pasted %d lines]", p->lines);
+    else snprintf(label, sizeof label, "[pasted %zu bytes]", strlen(p->text));
     flow_add_text(&c->flow, style_of(ROLE_ACCENT, CELL_ITALIC), label);
     return step;
 }
@@ -384,9 +374,7 @@ static bool holds_point(const struct composer *c, const struct composer_walk *w)
 
 static const struct composer_walk walk_begin = {.line = -1};
 
-static int usable(int columns) {
-    return columns > 1 ? columns - 1 : 1;
-} // a column stays free for the cursor
+static int usable(int columns) { return columns > 1 ? columns - 1 : 1; } // a column stays free for the cursor
 
 int composer_lines(struct composer *c, int columns) {
     struct composer_walk w = walk_begin;
@@ -445,10 +433,6 @@ static bool move_line(struct composer *c, int by) {
     return false;
 }
 
-bool composer_up(struct composer *c) {
-    return !composer_searching(c) && move_line(c, -1);
-}
+bool composer_up(struct composer *c) { return !composer_searching(c) && move_line(c, -1); }
 
-bool composer_down(struct composer *c) {
-    return !composer_searching(c) && move_line(c, 1);
-}
+bool composer_down(struct composer *c) { return !composer_searching(c) && move_line(c, 1); }

@@ -21,9 +21,7 @@ void dialog_confirm(struct dialog *d, enum ui_command_id command, const char *la
     snprintf(d->hint, sizeof d->hint, "y: yes   any other key: no");
 }
 
-void dialog_close(struct dialog *d) {
-    d->state = DIALOG_CLOSED;
-}
+void dialog_close(struct dialog *d) { d->state = DIALOG_CLOSED; }
 
 void dialog_key(struct dialog *d, const struct key *k) {
     if (k->code == KEY_MOUSE) return;
@@ -64,8 +62,7 @@ void dialog_draw(const struct dialog *d, struct canvas *c, struct rect area, int
         *x = line_edit_draw(&d->edit, c, line, style_text);
         column += text_width(d->edit.text, d->edit.size) + 3;
     }
-    if (below)
-        draw_hint(d, c, (struct rect){area.x, area.y + 1, area.width, 1});
+    if (below) draw_hint(d, c, (struct rect){area.x, area.y + 1, area.width, 1});
     else if (column + text_width(d->hint, strlen(d->hint)) <= area.x + area.width)
         draw_hint(d, c, (struct rect){column, area.y, area.x + area.width - column, 1});
 }

@@ -44,10 +44,8 @@ void flow_add(struct flow *f, struct style style, const char *text, size_t size)
             continue;
         }
         f->text[f->size++] = byte;
-        if (byte == '\n')
-            f->column = 0;
-        else if (((unsigned char)byte & 0xc0) != 0x80)
-            f->column++;
+        if (byte == '\n') f->column = 0;
+        else if (((unsigned char)byte & 0xc0) != 0x80) f->column++;
     }
     struct flow_piece *last = f->n_pieces ? &f->pieces[f->n_pieces - 1] : NULL;
     if (!last || !style_equal(last->style, style)) {
@@ -58,9 +56,7 @@ void flow_add(struct flow *f, struct style style, const char *text, size_t size)
     last->end = (uint32_t)f->size;
 }
 
-void flow_add_text(struct flow *f, struct style style, const char *text) {
-    flow_add(f, style, text, strlen(text));
-}
+void flow_add_text(struct flow *f, struct style style, const char *text) { flow_add(f, style, text, strlen(text)); }
 
 // Punctuation that looks lost at the beginning of a line in Chinese and Japanese.
 static bool closes(uint32_t code) {
@@ -80,10 +76,8 @@ static bool closes(uint32_t code) {
     case 0xff1a:
     case 0xff1b:
     case 0xff1f:
-    case 0x2026:
-        return true;
-    default:
-        return code < 0x80 && strchr(")]}.,;:!?", (int)code) && code;
+    case 0x2026: return true;
+    default: return code < 0x80 && strchr(")]}.,;:!?", (int)code) && code;
     }
 }
 
@@ -191,10 +185,8 @@ static size_t piece_at(const struct flow *f, size_t at) {
     size_t low = 0, high = f->n_pieces;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (f->pieces[middle].end <= at)
-            low = middle + 1;
-        else
-            high = middle;
+        if (f->pieces[middle].end <= at) low = middle + 1;
+        else high = middle;
     }
     return low;
 }

@@ -27,9 +27,7 @@ static uint32_t braille_code(int left, int right) {
     return 0x2800u + left_dots[left] + right_dots[right];
 }
 
-static int clamp(int n, int low, int high) {
-    return n < low ? low : n > high ? high : n;
-}
+static int clamp(int n, int low, int high) { return n < low ? low : n > high ? high : n; }
 
 struct graph {
     int levels;  // a row
@@ -37,12 +35,8 @@ struct graph {
     uint32_t (*code)(int left, int right);
 };
 
-static uint32_t block_code(int left, int right) {
-    return (void)right, left ? 0x2580u + (uint32_t)left : ' ';
-}
-static uint32_t ascii_code(int left, int right) {
-    return (void)right, (uint32_t) " .:#"[left];
-}
+static uint32_t block_code(int left, int right) { return (void)right, left ? 0x2580u + (uint32_t)left : ' '; }
+static uint32_t ascii_code(int left, int right) { return (void)right, (uint32_t) " .:#"[left]; }
 
 static const struct graph graph_braille = {4, 2, braille_code}, graph_block = {8, 1, block_code},
                           graph_ascii = {3, 1, ascii_code};
@@ -83,9 +77,7 @@ void canvas_gauge(struct canvas *c, struct rect clip, int x, int y, int width, d
     if (s < 1 && full == width) full = width - 1;
     for (int i = 0; i < width; i++) {
         struct style on = {.role = (uint8_t)role, .shade = (uint8_t)(1 + 100 * i / (width > 1 ? width - 1 : 1))};
-        if (i < full)
-            canvas_symbol(c, clip, x + i, y, on, "▓", '#');
-        else
-            canvas_symbol(c, clip, x + i, y, (struct style){.role = ROLE_KV_FREE}, "░", '-');
+        if (i < full) canvas_symbol(c, clip, x + i, y, on, "▓", '#');
+        else canvas_symbol(c, clip, x + i, y, (struct style){.role = ROLE_KV_FREE}, "░", '-');
     }
 }

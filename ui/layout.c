@@ -27,9 +27,7 @@ static const enum layout_box drop_order[] = {BOX_LATENCY, BOX_KV, BOX_THROUGHPUT
 #define CHATS   (1u << BOX_CHATS)
 #define FIGURES (1u << BOX_THROUGHPUT | 1u << BOX_KV | 1u << BOX_LATENCY)
 
-static int clamp(int n, int low, int high) {
-    return n < low ? low : n > high ? high : n;
-}
+static int clamp(int n, int low, int high) { return n < low ? low : n > high ? high : n; }
 
 static int column_height(uint32_t boxes) {
     int height = 0;

@@ -55,35 +55,16 @@ void line_edit_set(struct line_edit *e, const char *text) {
 
 static bool control_key(struct line_edit *e, int letter) {
     switch (letter) {
-    case 'a':
-        e->cursor = 0;
-        return true;
-    case 'e':
-        e->cursor = e->size;
-        return true;
-    case 'b':
-        e->cursor = cluster_before(e);
-        return true;
-    case 'f':
-        e->cursor = cluster_after(e);
-        return true;
-    case 'd':
-        erase(e, e->cursor, cluster_after(e));
-        return true;
-    case 'h':
-        erase(e, cluster_before(e), e->cursor);
-        return true;
-    case 'k':
-        erase(e, e->cursor, e->size);
-        return true;
-    case 'u':
-        erase(e, 0, e->cursor);
-        return true;
-    case 'w':
-        erase(e, word_before(e), e->cursor);
-        return true;
-    default:
-        return false;
+    case 'a': e->cursor = 0; return true;
+    case 'e': e->cursor = e->size; return true;
+    case 'b': e->cursor = cluster_before(e); return true;
+    case 'f': e->cursor = cluster_after(e); return true;
+    case 'd': erase(e, e->cursor, cluster_after(e)); return true;
+    case 'h': erase(e, cluster_before(e), e->cursor); return true;
+    case 'k': erase(e, e->cursor, e->size); return true;
+    case 'u': erase(e, 0, e->cursor); return true;
+    case 'w': erase(e, word_before(e), e->cursor); return true;
+    default: return false;
     }
 }
 
@@ -103,31 +84,15 @@ bool line_edit_key(struct line_edit *e, const struct key *k) {
         if (k->modifiers & (KEY_ALT | KEY_CTRL)) return false;
         insert(e, k->text, k->size);
         return true;
-    case KEY_PASTE:
-        insert(e, k->text, k->size);
-        return true;
-    case KEY_BACKSPACE:
-        erase(e, cluster_before(e), e->cursor);
-        return true;
-    case KEY_DELETE:
-        erase(e, e->cursor, cluster_after(e));
-        return true;
-    case KEY_LEFT:
-        e->cursor = cluster_before(e);
-        return true;
-    case KEY_RIGHT:
-        e->cursor = cluster_after(e);
-        return true;
-    case KEY_HOME:
-        e->cursor = 0;
-        return true;
-    case KEY_END:
-        e->cursor = e->size;
-        return true;
-    case KEY_CONTROL:
-        return control_key(e, k->number);
-    default:
-        return false;
+    case KEY_PASTE: insert(e, k->text, k->size); return true;
+    case KEY_BACKSPACE: erase(e, cluster_before(e), e->cursor); return true;
+    case KEY_DELETE: erase(e, e->cursor, cluster_after(e)); return true;
+    case KEY_LEFT: e->cursor = cluster_before(e); return true;
+    case KEY_RIGHT: e->cursor = cluster_after(e); return true;
+    case KEY_HOME: e->cursor = 0; return true;
+    case KEY_END: e->cursor = e->size; return true;
+    case KEY_CONTROL: return control_key(e, k->number);
+    default: return false;
     }
 }
 

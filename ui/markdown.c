@@ -35,10 +35,8 @@ void markdown_fence_line(struct markdown_fence *open, const char *line, size_t s
         ticks |= line[i] == '`';
     }
     if (length < 3) return;
-    if (!open->length && !(c == '`' && ticks))
-        *open = (struct markdown_fence){c, length};
-    else if (c == open->character && length >= open->length && bare)
-        *open = (struct markdown_fence){0};
+    if (!open->length && !(c == '`' && ticks)) *open = (struct markdown_fence){c, length};
+    else if (c == open->character && length >= open->length && bare) *open = (struct markdown_fence){0};
 }
 
 static bool blank(const char *line, size_t size) {

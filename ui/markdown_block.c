@@ -48,13 +48,9 @@ struct block {
 
 static const struct style style_dim = {.role = ROLE_DIM, .ground = ROLE_GROUND};
 
-static int kept(int n) {
-    return n < MAX_CONTAINERS ? n : MAX_CONTAINERS;
-}
+static int kept(int n) { return n < MAX_CONTAINERS ? n : MAX_CONTAINERS; }
 
-static struct list *innermost(struct block *b) {
-    return b->n_lists ? &b->lists[kept(b->n_lists) - 1] : NULL;
-}
+static struct list *innermost(struct block *b) { return b->n_lists ? &b->lists[kept(b->n_lists) - 1] : NULL; }
 
 // ---- rows and their prefixes ----
 
@@ -73,8 +69,7 @@ static int begin_row(struct block *b) {
         if (!c->item)
             lines_repeat(l, column, (struct style){.role = ROLE_QUOTE, .ground = ROLE_GROUND},
                          b->markdown->ascii ? "|" : "▎", 1);
-        else if (c->fresh)
-            lines_run(l, column, style_dim, c->marker, strlen(c->marker));
+        else if (c->fresh) lines_run(l, column, style_dim, c->marker, strlen(c->marker));
         c->fresh = false;
         column += c->columns;
     }
@@ -282,36 +277,25 @@ static int enter_block(MD_BLOCKTYPE type, void *detail, void *user) {
         push_container(b, (struct container){.columns = 2});
         b->base = text_style(b);
         break;
-    case MD_BLOCK_UL:
-        begin_list(b, (struct list){.tight = ((MD_BLOCK_UL_DETAIL *)detail)->is_tight});
-        break;
-    case MD_BLOCK_OL:
-        begin_ordered(b, detail);
-        break;
-    case MD_BLOCK_LI:
-        begin_item(b, detail);
-        break;
+    case MD_BLOCK_UL: begin_list(b, (struct list){.tight = ((MD_BLOCK_UL_DETAIL *)detail)->is_tight}); break;
+    case MD_BLOCK_OL: begin_ordered(b, detail); break;
+    case MD_BLOCK_LI: begin_item(b, detail); break;
     case MD_BLOCK_H:
         b->heading = ((MD_BLOCK_H_DETAIL *)detail)->level;
         b->base = (struct style){.role = ROLE_HEADING,
                                  .ground = ROLE_GROUND,
                                  .attributes = b->heading > 2 ? CELL_BOLD | CELL_ITALIC : CELL_BOLD};
         break;
-    case MD_BLOCK_CODE:
-        begin_code(b, detail);
-        break;
+    case MD_BLOCK_CODE: begin_code(b, detail); break;
     case MD_BLOCK_TABLE:
         if (((MD_BLOCK_TABLE_DETAIL *)detail)->col_count > MAX_COLUMNS) return b->gave_up = true;
         table_clear(&b->table);
         break;
-    case MD_BLOCK_TR:
-        table_begin_row(&b->table);
-        break;
+    case MD_BLOCK_TR: table_begin_row(&b->table); break;
     case MD_BLOCK_TH:
         b->base = (struct style){.role = ROLE_STRONG, .ground = ROLE_GROUND, .attributes = CELL_BOLD};
         break;
-    default:
-        break;
+    default: break;
     }
     return 0;
 }
@@ -328,52 +312,32 @@ static int leave_block(MD_BLOCKTYPE type, void *detail, void *user) {
         end_leaf(b);
         break;
     case MD_BLOCK_UL:
-    case MD_BLOCK_OL:
-        end_list(b);
-        break;
-    case MD_BLOCK_LI:
-        end_item(b);
-        break;
+    case MD_BLOCK_OL: end_list(b); break;
+    case MD_BLOCK_LI: end_item(b); break;
     case MD_BLOCK_HR:
         close_gap(b);
         rule(b, text_columns(b), ROLE_BORDER);
         end_leaf(b);
         break;
-    case MD_BLOCK_H:
-        end_heading(b);
-        break;
-    case MD_BLOCK_CODE:
-        end_code(b);
-        break;
-    case MD_BLOCK_P:
-        wrap_flow(b);
-        break;
+    case MD_BLOCK_H: end_heading(b); break;
+    case MD_BLOCK_CODE: end_code(b); break;
+    case MD_BLOCK_P: wrap_flow(b); break;
     case MD_BLOCK_TH:
-    case MD_BLOCK_TD:
-        table_end_cell(&b->table, b->flow.size, alignment(detail));
-        break;
-    case MD_BLOCK_TABLE:
-        return b->gave_up = !end_table(b);
-    default:
-        break;
+    case MD_BLOCK_TD: table_end_cell(&b->table, b->flow.size, alignment(detail)); break;
+    case MD_BLOCK_TABLE: return b->gave_up = !end_table(b);
+    default: break;
     }
     return 0;
 }
 
 static int *span_depth(struct block *b, MD_SPANTYPE type) {
     switch (type) {
-    case MD_SPAN_EM:
-        return &b->emphasis;
-    case MD_SPAN_STRONG:
-        return &b->strong;
-    case MD_SPAN_DEL:
-        return &b->strike;
-    case MD_SPAN_CODE:
-        return &b->code;
-    case MD_SPAN_A:
-        return &b->link;
-    default:
-        return &b->image;
+    case MD_SPAN_EM: return &b->emphasis;
+    case MD_SPAN_STRONG: return &b->strong;
+    case MD_SPAN_DEL: return &b->strike;
+    case MD_SPAN_CODE: return &b->code;
+    case MD_SPAN_A: return &b->link;
+    default: return &b->image;
     }
 }
 
@@ -424,28 +388,18 @@ static void add_entity(struct block *b, const char *text, size_t size) {
         code = (uint32_t)strtoul(text + (hexadecimal ? 3 : 2), NULL, hexadecimal ? 16 : 10);
         if (code == 0) code = UTF8_REPLACEMENT;
     }
-    if (code)
-        flow_add(&b->flow, current_style(b), bytes, utf8_encode(code, bytes));
-    else
-        flow_add(&b->flow, current_style(b), text, size);
+    if (code) flow_add(&b->flow, current_style(b), bytes, utf8_encode(code, bytes));
+    else flow_add(&b->flow, current_style(b), text, size);
 }
 
 static int add_text(MD_TEXTTYPE type, const MD_CHAR *text, MD_SIZE size, void *user) {
     struct block *b = user;
     switch (type) {
-    case MD_TEXT_NULLCHAR:
-        flow_add_text(&b->flow, current_style(b), "\xef\xbf\xbd");
-        break;
+    case MD_TEXT_NULLCHAR: flow_add_text(&b->flow, current_style(b), "\xef\xbf\xbd"); break;
     case MD_TEXT_BR:
-    case MD_TEXT_SOFTBR:
-        flow_add_text(&b->flow, current_style(b), "\n");
-        break; // models mean their lines
-    case MD_TEXT_ENTITY:
-        add_entity(b, text, size);
-        break;
-    default:
-        flow_add(&b->flow, current_style(b), text, size);
-        break;
+    case MD_TEXT_SOFTBR: flow_add_text(&b->flow, current_style(b), "\n"); break; // models mean their lines
+    case MD_TEXT_ENTITY: add_entity(b, text, size); break;
+    default: flow_add(&b->flow, current_style(b), text, size); break;
     }
     return 0;
 }

@@ -8,9 +8,7 @@
 
 static const struct style no_style = {0};
 
-static void add(struct flow *out, const char *text, size_t size) {
-    flow_add(out, no_style, text, size);
-}
+static void add(struct flow *out, const char *text, size_t size) { flow_add(out, no_style, text, size); }
 
 struct line {
     const char *text;
@@ -63,10 +61,8 @@ static int cells(struct line l) {
     end -= end > start && l.text[end - 1] == '|';
     int n = 1;
     for (size_t i = start; i < end && n < MAX_CELLS; i++) {
-        if (l.text[i] == '\\')
-            i++;
-        else
-            n += l.text[i] == '|';
+        if (l.text[i] == '\\') i++;
+        else n += l.text[i] == '|';
     }
     return n;
 }
@@ -124,10 +120,8 @@ void markdown_prepare(struct flow *out, const char *text, size_t size) {
             in_table = true;
             continue;
         }
-        if (fence.length)
-            add(out, l.text, l.size);
-        else
-            add_line(out, l);
+        if (fence.length) add(out, l.text, l.size);
+        else add_line(out, l);
         add(out, "\n", 1); // also at the very end: without it md4c 0.4.8 reads past it (in "[a](b")
         at = l.next;
     }

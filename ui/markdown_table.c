@@ -13,9 +13,7 @@ void table_free(struct table *t) {
     *t = (struct table){0};
 }
 
-void table_clear(struct table *t) {
-    t->n_cells = t->n_rows = t->flow_size = 0;
-}
+void table_clear(struct table *t) { t->n_cells = t->n_rows = t->flow_size = 0; }
 
 void table_begin_row(struct table *t) {
     if (t->n_rows == t->rows_capacity) {
@@ -64,10 +62,8 @@ static int fair_share(const int *wanted, int n, int room) {
     while (low < high) {
         int middle = (low + high + 1) / 2, sum = 0;
         for (int i = 0; i < n; i++) sum += wanted[i] < middle ? wanted[i] : middle;
-        if (sum <= room)
-            low = middle;
-        else
-            high = middle - 1;
+        if (sum <= room) low = middle;
+        else high = middle - 1;
     }
     return low;
 }

@@ -8,9 +8,7 @@
 #define HELP_GROUPS  8
 #define NAME_BELOW   36 // columns: where the help would be cut the name says more
 
-void overlay_open(struct overlay *o, enum overlay_kind kind) {
-    *o = (struct overlay){.kind = kind};
-}
+void overlay_open(struct overlay *o, enum overlay_kind kind) { *o = (struct overlay){.kind = kind}; }
 
 // ---- what is listed ----
 
@@ -84,22 +82,14 @@ void overlay_scroll(struct overlay *o, int rows) {
 static int moved_rows(const struct overlay *o, const struct key *k) {
     int page = o->height > 1 ? o->height - 1 : 1;
     switch (k->code) {
-    case KEY_UP:
-        return -1;
-    case KEY_DOWN:
-        return 1;
-    case KEY_PAGE_UP:
-        return -page;
-    case KEY_PAGE_DOWN:
-        return page;
-    case KEY_HOME:
-        return o->kind == OVERLAY_HELP ? -MOST_ROWS : 0;
-    case KEY_END:
-        return o->kind == OVERLAY_HELP ? MOST_ROWS : 0;
-    case KEY_CONTROL:
-        return k->number == 'n' ? 1 : k->number == 'p' ? -1 : 0;
-    default:
-        return 0;
+    case KEY_UP: return -1;
+    case KEY_DOWN: return 1;
+    case KEY_PAGE_UP: return -page;
+    case KEY_PAGE_DOWN: return page;
+    case KEY_HOME: return o->kind == OVERLAY_HELP ? -MOST_ROWS : 0;
+    case KEY_END: return o->kind == OVERLAY_HELP ? MOST_ROWS : 0;
+    case KEY_CONTROL: return k->number == 'n' ? 1 : k->number == 'p' ? -1 : 0;
+    default: return 0;
     }
 }
 

@@ -15,7 +15,7 @@
 #define NOTICE_FADING_SECONDS 1
 #define PAD_WIDTH             24 // panes at least so wide have a blank column at either side
 
-#define FIGURES_WIDE          46 // of the rule, so that two figures fit beside what else it says
+#define FIGURES_WIDE 46 // of the rule, so that two figures fit beside what else it says
 
 #define BOXES_ALL (1u << BOX_CHATS | 1u << BOX_THROUGHPUT | 1u << BOX_KV | 1u << BOX_LATENCY)
 
@@ -51,31 +51,17 @@ void screen_close(struct screen *s) {
     free(s);
 }
 
-bool screen_ended(const struct screen *s) {
-    return terminal_ended(s->terminal);
-}
+bool screen_ended(const struct screen *s) { return terminal_ended(s->terminal); }
 
-void screen_resized(struct screen *s) {
-    terminal_forget(s->terminal);
-}
+void screen_resized(struct screen *s) { terminal_forget(s->terminal); }
 
-void screen_suspend(struct screen *s) {
-    terminal_suspend(s->terminal);
-}
+void screen_suspend(struct screen *s) { terminal_suspend(s->terminal); }
 
-void screen_set_composer(struct screen *s, const char *text) {
-    composer_set(s->composer, text);
-}
+void screen_set_composer(struct screen *s, const char *text) { composer_set(s->composer, text); }
 
-const char *screen_theme(const struct screen *s) {
-    return s->theme.name;
-}
-uint32_t screen_boxes(const struct screen *s) {
-    return s->boxes;
-}
-bool screen_ascii(const struct screen *s) {
-    return s->ascii;
-}
+const char *screen_theme(const struct screen *s) { return s->theme.name; }
+uint32_t screen_boxes(const struct screen *s) { return s->boxes; }
+bool screen_ascii(const struct screen *s) { return s->ascii; }
 
 bool screen_copy(struct screen *s, const char *text, size_t size, char how[128]) {
     return clipboard_copy(s->terminal, text, size, how);
@@ -145,7 +131,11 @@ static struct rect padded(struct rect r) {
 
 static void keep_facts(struct screen *s, const struct screen_view *v) {
     const struct view_chat *chat = v->current >= 0 && v->current < v->n_chats ? &v->chats[v->current] : NULL;
-    s->facts = (struct screen_facts){.n_chats = v->n_chats, .current = v->current, .knob = v->knob, .loading = v->loading, .questions = v->questions};
+    s->facts = (struct screen_facts){.n_chats = v->n_chats,
+                                     .current = v->current,
+                                     .knob = v->knob,
+                                     .loading = v->loading,
+                                     .questions = v->questions};
     if (v->sampling) s->facts.sampling = *v->sampling;
     if (!chat) return;
     s->facts.chat = chat->id;
@@ -162,9 +152,7 @@ static void follow_current(struct screen *s, const struct screen_view *v) {
     if (s->chats_scroll < v->current - rows + 1) s->chats_scroll = v->current - rows + 1;
 }
 
-static bool bordered(const struct layout *l) {
-    return l->transcript.x > l->boxes[BOX_CHAT].x;
-}
+static bool bordered(const struct layout *l) { return l->transcript.x > l->boxes[BOX_CHAT].x; }
 
 // Returns the columns used, 0 when the text is blank or too long.
 static int draw_at_right(struct screen *s, struct rect rule, const char *text) {
@@ -186,8 +174,7 @@ static int draw_figures_in_words(struct screen *s, struct rect rule) {
         snprintf(pages, sizeof pages, "kv %d%%", (int)(100LL * g->pages_used / g->n_pages));
     if (speed[0] && pages[0] && rule.width >= FIGURES_WIDE)
         snprintf(text, sizeof text, " %s%s%s ", speed, s->ascii ? ", " : " · ", pages);
-    else
-        snprintf(text, sizeof text, " %s ", speed[0] ? speed : pages);
+    else snprintf(text, sizeof text, " %s ", speed[0] ? speed : pages);
     return draw_at_right(s, rule, text);
 }
 
@@ -228,10 +215,8 @@ static void draw_chat(struct screen *s, const struct screen_view *v, int *x, int
     }
     draw_rule(s, transcript_draw(s->transcript, &s->frame, padded(s->layout.transcript)));
     struct rect composer = padded(s->layout.composer);
-    if (s->dialog.state == DIALOG_OPEN)
-        dialog_draw(&s->dialog, &s->canvas, composer, x, y);
-    else
-        composer_draw(s->composer, &s->canvas, composer, x, y);
+    if (s->dialog.state == DIALOG_OPEN) dialog_draw(&s->dialog, &s->canvas, composer, x, y);
+    else composer_draw(s->composer, &s->canvas, composer, x, y);
 }
 
 static void draw_boxes(struct screen *s) {
@@ -262,10 +247,8 @@ static void make_layout(struct screen *s, int width, int height) {
 void screen_draw(struct screen *s, const struct screen_view *v) {
     int width, height, x = -1, y = -1;
     terminal_size(s->terminal, &width, &height);
-    if (width != s->canvas.width || height != s->canvas.height)
-        canvas_resize(&s->canvas, width, height);
-    else
-        canvas_clear(&s->canvas);
+    if (width != s->canvas.width || height != s->canvas.height) canvas_resize(&s->canvas, width, height);
+    else canvas_clear(&s->canvas);
     s->canvas.ascii = s->ascii;
     s->frame.canvas = &s->canvas;
     s->frame.view = v;

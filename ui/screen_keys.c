@@ -25,9 +25,7 @@ static void next_theme(struct screen *s) {
     terminal_forget(s->terminal);
 }
 
-static void toggle_box(struct screen *s, enum layout_box box) {
-    s->boxes ^= 1u << box;
-}
+static void toggle_box(struct screen *s, enum layout_box box) { s->boxes ^= 1u << box; }
 
 // All boxes, the chats with the throughput, the chats alone, none.
 static void next_boxes(struct screen *s) {
@@ -85,65 +83,28 @@ static void run_command(struct screen *s, enum ui_command_id id) {
         message = composer_take(s->composer);
         if (message) transcript_bottom(s->transcript), hand_out(s, id, -1, message);
         return;
-    case COMMAND_NEWLINE:
-        composer_newline(s->composer);
-        return;
-    case COMMAND_HELP:
-        toggle_overlay(s, OVERLAY_HELP);
-        return;
-    case COMMAND_PALETTE:
-        toggle_overlay(s, OVERLAY_PALETTE);
-        return;
+    case COMMAND_NEWLINE: composer_newline(s->composer); return;
+    case COMMAND_HELP: toggle_overlay(s, OVERLAY_HELP); return;
+    case COMMAND_PALETTE: toggle_overlay(s, OVERLAY_PALETTE); return;
     case COMMAND_RENAME:
         dialog_text(&s->dialog, id, "Name of this chat", "Enter keeps it, Esc leaves it as it was", s->facts.title);
         return;
-    case COMMAND_DELETE:
-        ask_delete(s);
-        return;
-    case COMMAND_KNOB_SET:
-        ask_knob(s);
-        return;
-    case COMMAND_PAGE_UP:
-        transcript_pages(s->transcript, -1);
-        return;
-    case COMMAND_PAGE_DOWN:
-        transcript_pages(s->transcript, 1);
-        return;
-    case COMMAND_TOP:
-        transcript_top(s->transcript);
-        return;
-    case COMMAND_BOTTOM:
-        transcript_bottom(s->transcript);
-        return;
-    case COMMAND_REDRAW:
-        terminal_forget(s->terminal);
-        return;
-    case COMMAND_INTERRUPT:
-        interrupt(s);
-        return;
-    case COMMAND_THEME:
-        next_theme(s);
-        break;
-    case COMMAND_BOX_1:
-        toggle_box(s, BOX_CHATS);
-        break;
-    case COMMAND_BOX_2:
-        toggle_box(s, BOX_THROUGHPUT);
-        break;
-    case COMMAND_BOX_3:
-        toggle_box(s, BOX_KV);
-        break;
-    case COMMAND_BOX_4:
-        toggle_box(s, BOX_LATENCY);
-        break;
-    case COMMAND_BOXES:
-        next_boxes(s);
-        break;
-    case COMMAND_ASCII:
-        s->ascii = !s->ascii;
-        break;
-    default:
-        break;
+    case COMMAND_DELETE: ask_delete(s); return;
+    case COMMAND_KNOB_SET: ask_knob(s); return;
+    case COMMAND_PAGE_UP: transcript_pages(s->transcript, -1); return;
+    case COMMAND_PAGE_DOWN: transcript_pages(s->transcript, 1); return;
+    case COMMAND_TOP: transcript_top(s->transcript); return;
+    case COMMAND_BOTTOM: transcript_bottom(s->transcript); return;
+    case COMMAND_REDRAW: terminal_forget(s->terminal); return;
+    case COMMAND_INTERRUPT: interrupt(s); return;
+    case COMMAND_THEME: next_theme(s); break;
+    case COMMAND_BOX_1: toggle_box(s, BOX_CHATS); break;
+    case COMMAND_BOX_2: toggle_box(s, BOX_THROUGHPUT); break;
+    case COMMAND_BOX_3: toggle_box(s, BOX_KV); break;
+    case COMMAND_BOX_4: toggle_box(s, BOX_LATENCY); break;
+    case COMMAND_BOXES: next_boxes(s); break;
+    case COMMAND_ASCII: s->ascii = !s->ascii; break;
+    default: break;
     }
     hand_out(s, id, -1, NULL);
 }
@@ -182,14 +143,9 @@ static void overlay_input(struct screen *s, const struct key *k) {
 
 static void composer_input(struct screen *s, const struct key *k) {
     switch (k->code) {
-    case KEY_NONE:
-        return;
-    case KEY_PASTE:
-        composer_paste(s->composer, k->text, k->size);
-        return;
-    case KEY_ENTER:
-        composer_newline(s->composer);
-        return; // with a modifier: without, it is a command
+    case KEY_NONE: return;
+    case KEY_PASTE: composer_paste(s->composer, k->text, k->size); return;
+    case KEY_ENTER: composer_newline(s->composer); return; // with a modifier: without, it is a command
     case KEY_UP:
         if (k->modifiers || !composer_up(s->composer)) composer_sequence(s->composer, k->raw, k->raw_size);
         return;
@@ -197,20 +153,14 @@ static void composer_input(struct screen *s, const struct key *k) {
         if (k->modifiers || !composer_down(s->composer)) composer_sequence(s->composer, k->raw, k->raw_size);
         return;
     case KEY_CONTROL:
-        if (k->number == 'j' && !k->modifiers)
-            composer_newline(s->composer);
-        else
-            composer_bytes(s->composer, k->raw, k->raw_size);
+        if (k->number == 'j' && !k->modifiers) composer_newline(s->composer);
+        else composer_bytes(s->composer, k->raw, k->raw_size);
         return;
     case KEY_TEXT:
     case KEY_TAB:
     case KEY_BACKSPACE:
-    case KEY_ESCAPE:
-        composer_bytes(s->composer, k->raw, k->raw_size);
-        return;
-    default:
-        composer_sequence(s->composer, k->raw, k->raw_size);
-        return;
+    case KEY_ESCAPE: composer_bytes(s->composer, k->raw, k->raw_size); return;
+    default: composer_sequence(s->composer, k->raw, k->raw_size); return;
     }
 }
 
@@ -229,27 +179,19 @@ static void click(struct screen *s, const struct key *k) {
         return;
     }
     if (!h) return;
-    if (h->kind == HIT_CHAT)
-        hand_out(s, COMMAND_NEXT, h->number, NULL);
-    else if (h->kind == HIT_KNOB)
-        hand_out(s, COMMAND_KNOB_NEXT, h->number, NULL);
-    else if (h->kind == HIT_QUESTION)
-        composer_set(s->composer, s->facts.questions[h->number]);
-    else if (h->kind == HIT_COMMAND)
-        run_command(s, (enum ui_command_id)h->number);
+    if (h->kind == HIT_CHAT) hand_out(s, COMMAND_NEXT, h->number, NULL);
+    else if (h->kind == HIT_KNOB) hand_out(s, COMMAND_KNOB_NEXT, h->number, NULL);
+    else if (h->kind == HIT_QUESTION) composer_set(s->composer, s->facts.questions[h->number]);
+    else if (h->kind == HIT_COMMAND) run_command(s, (enum ui_command_id)h->number);
 }
 
 static void mouse_input(struct screen *s, const struct key *k) {
     int lines = k->action == MOUSE_WHEEL_UP ? -WHEEL_LINES : WHEEL_LINES;
     if (k->action == MOUSE_RELEASE || s->dialog.state == DIALOG_OPEN) return;
-    if (k->action == MOUSE_PRESS)
-        click(s, k);
-    else if (s->overlay.kind != OVERLAY_NONE)
-        overlay_scroll(&s->overlay, lines);
-    else if (inside(s->layout.boxes[BOX_CHATS], k->x, k->y))
-        s->chats_scroll += lines / WHEEL_LINES;
-    else
-        transcript_scroll(s->transcript, lines);
+    if (k->action == MOUSE_PRESS) click(s, k);
+    else if (s->overlay.kind != OVERLAY_NONE) overlay_scroll(&s->overlay, lines);
+    else if (inside(s->layout.boxes[BOX_CHATS], k->x, k->y)) s->chats_scroll += lines / WHEEL_LINES;
+    else transcript_scroll(s->transcript, lines);
 }
 
 static void input(struct screen *s, const struct key *k) {
@@ -261,10 +203,8 @@ static void input(struct screen *s, const struct key *k) {
         overlay_input(s, k);
     } else {
         int id = bound_command(s, k);
-        if (id >= 0)
-            run_command(s, (enum ui_command_id)id);
-        else
-            composer_input(s, k);
+        if (id >= 0) run_command(s, (enum ui_command_id)id);
+        else composer_input(s, k);
     }
 }
 

@@ -54,12 +54,9 @@ static struct {
 static bool write_all(int fd, const char *bytes, size_t size) {
     while (size) {
         ssize_t n = write(fd, bytes, size);
-        if (n > 0)
-            bytes += n, size -= (size_t)n;
-        else if (n < 0 && errno == EAGAIN)
-            poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
-        else if (n < 0 && errno != EINTR)
-            return false;
+        if (n > 0) bytes += n, size -= (size_t)n;
+        else if (n < 0 && errno == EAGAIN) poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
+        else if (n < 0 && errno != EINTR) return false;
     }
     return true;
 }
@@ -117,10 +114,8 @@ static void on_stop(int signal_number) {
 
 static void on_continue(int signal_number) {
     int saved = errno;
-    if (pthread_equal(pthread_self(), hold.thread))
-        hold_take();
-    else
-        pthread_kill(hold.thread, signal_number); // whose poll() must wake up to draw
+    if (pthread_equal(pthread_self(), hold.thread)) hold_take();
+    else pthread_kill(hold.thread, signal_number); // whose poll() must wake up to draw
     errno = saved;
 }
 
@@ -151,10 +146,8 @@ static void signals_remove(void) {
     for (int i = 0; i < FATAL_SIGNALS; i++) sigaction(fatal_signals[i], &fatal_before[i], NULL);
     sigaction(SIGTSTP, &stop_before, NULL);
     sigaction(SIGCONT, &continue_before, NULL);
-    if (!(hold.stack_before.ss_flags & SS_DISABLE))
-        sigaltstack(&hold.stack_before, NULL);
-    else
-        sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
+    if (!(hold.stack_before.ss_flags & SS_DISABLE)) sigaltstack(&hold.stack_before, NULL);
+    else sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
 }
 
 // ---- what the terminal can do ----
@@ -214,10 +207,9 @@ struct terminal *terminal_open(const struct terminal_options *o, struct status *
     struct abilities a = abilities_ask(term, o->output_fd);
     if (!a.moves_cursor) {
         if (term && *term)
-            status_fail(st, STATUS_UNSUPPORTED, "the terminal (TERM=%.64s) cannot move its cursor; see `confab run --help`",
-                        term);
-        else
-            status_fail(st, STATUS_UNSUPPORTED, "TERM is not set: what the terminal can do is not known");
+            status_fail(st, STATUS_UNSUPPORTED,
+                        "the terminal (TERM=%.64s) cannot move its cursor; see `confab run --help`", term);
+        else status_fail(st, STATUS_UNSUPPORTED, "TERM is not set: what the terminal can do is not known");
         return NULL;
     }
     hold.input = o->input_fd, hold.output = o->output_fd;
@@ -274,14 +266,10 @@ bool terminal_key(struct terminal *t, struct key *out) {
     return false;
 }
 
-bool terminal_ended(const struct terminal *t) {
-    return t->ended;
-}
+bool terminal_ended(const struct terminal *t) { return t->ended; }
 
 // At once after SIGCONT, so that who sleeps on this draws again.
-int terminal_timeout(const struct terminal *t) {
-    return hold.resumed ? 0 : key_decoder_timeout(&t->keys);
-}
+int terminal_timeout(const struct terminal *t) { return hold.resumed ? 0 : key_decoder_timeout(&t->keys); }
 
 void terminal_draw(struct terminal *t, const struct canvas *c, const struct theme *theme, int cursor_x, int cursor_y) {
     do {
@@ -292,22 +280,16 @@ void terminal_draw(struct terminal *t, const struct canvas *c, const struct them
     } while (hold.resumed); // stopped and continued meanwhile
 }
 
-void terminal_forget(struct terminal *t) {
-    renderer_forget(&t->renderer);
-}
+void terminal_forget(struct terminal *t) { renderer_forget(&t->renderer); }
 
 void terminal_suspend(struct terminal *t) {
     (void)t;
     raise(SIGTSTP);
 }
 
-bool terminal_unicode(const struct terminal *t) {
-    return t->renderer.unicode;
-}
+bool terminal_unicode(const struct terminal *t) { return t->renderer.unicode; }
 
-int terminal_colours(const struct terminal *t) {
-    return t->renderer.colours;
-}
+int terminal_colours(const struct terminal *t) { return t->renderer.colours; }
 
 bool terminal_write(struct terminal *t, const char *bytes, size_t size) {
     return atomic_load(&hold.taken) && write_all(t->output, bytes, size);

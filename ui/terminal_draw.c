@@ -17,7 +17,8 @@ static int colour_distance(struct theme_colour c, int red, int green, int blue) 
 }
 
 // Of the first 16 only hue and lightness are certain (people change theirs), so these are what is matched: the nearest
-// in distance would turn most soft colours grey. On a light ground what is dark stays so: cyan and grey are hard to read there.
+// in distance would turn most soft colours grey. On a light ground what is dark stays so: cyan and grey are hard to
+// read there.
 static uint32_t colour_basic(struct theme_colour c, bool on_light) {
     int most = c.red > c.green ? c.red : c.green, least = c.red < c.green ? c.red : c.green;
     if (c.blue > most) most = c.blue;
@@ -116,20 +117,15 @@ static void put_bytes(struct renderer *r, const char *bytes, size_t size) {
     r->size += size;
 }
 
-static void put_text(struct renderer *r, const char *text) {
-    put_bytes(r, text, strlen(text));
-}
+static void put_text(struct renderer *r, const char *text) { put_bytes(r, text, strlen(text)); }
 
 static void put_move(struct renderer *r, int x, int y) {
     char text[32];
     if (r->x == x && r->y == y) return;
     int ahead = r->x >= 0 && r->y == y && x > r->x ? x - r->x : 0;
-    if (ahead == 1)
-        put_text(r, "\033[C");
-    else if (ahead)
-        put_bytes(r, text, (size_t)snprintf(text, sizeof text, "\033[%dC", ahead));
-    else
-        put_bytes(r, text, (size_t)snprintf(text, sizeof text, "\033[%d;%dH", y + 1, x + 1));
+    if (ahead == 1) put_text(r, "\033[C");
+    else if (ahead) put_bytes(r, text, (size_t)snprintf(text, sizeof text, "\033[%dC", ahead));
+    else put_bytes(r, text, (size_t)snprintf(text, sizeof text, "\033[%d;%dH", y + 1, x + 1));
     r->x = x, r->y = y;
 }
 
@@ -142,13 +138,10 @@ static void put_colour(struct renderer *r, uint32_t colour, bool back) {
         n = snprintf(text, sizeof text, "%u;2;%u;%u;%u;", base + 8, value >> 16, value >> 8 & 255, value & 255);
         break;
     case COLOUR_INDEX:
-        if (value >= 16)
-            n = snprintf(text, sizeof text, "%u;5;%u;", base + 8, value);
-        else
-            n = snprintf(text, sizeof text, "%u;", value < 8 ? base + value : base + 52 + value);
+        if (value >= 16) n = snprintf(text, sizeof text, "%u;5;%u;", base + 8, value);
+        else n = snprintf(text, sizeof text, "%u;", value < 8 ? base + value : base + 52 + value);
         break;
-    default:
-        n = snprintf(text, sizeof text, "%u;", base + 9);
+    default: n = snprintf(text, sizeof text, "%u;", base + 9);
     }
     put_bytes(r, text, (size_t)n);
 }
@@ -170,10 +163,8 @@ static void put_pen(struct renderer *r, const struct shown_cell *c) {
     if (all) put_text(r, "0;");
     for (size_t i = 0; i < sizeof sgr / sizeof *sgr; i++) {
         if (!(changed & sgr[i].attribute)) continue;
-        if (c->attributes & sgr[i].attribute)
-            put_text(r, sgr[i].on);
-        else if (!all)
-            put_text(r, sgr[i].off);
+        if (c->attributes & sgr[i].attribute) put_text(r, sgr[i].on);
+        else if (!all) put_text(r, sgr[i].off);
     }
     if (all ? c->fore != COLOUR_OWN : r->fore != c->fore) put_colour(r, c->fore, false);
     if (all ? c->back != COLOUR_OWN : r->back != c->back) put_colour(r, c->back, true);

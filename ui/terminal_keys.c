@@ -50,9 +50,7 @@ void key_decoder_filled(struct key_decoder *d, size_t size) {
 }
 
 // ESC and one of these may begin something longer.
-static bool escape_opens(char c) {
-    return c == ESCAPE || c == '[' || c == 'O' || c == ']' || c == 'P' || c == '_';
-}
+static bool escape_opens(char c) { return c == ESCAPE || c == '[' || c == 'O' || c == ']' || c == 'P' || c == '_'; }
 
 static int unfinished_ms(const struct key_decoder *d) {
     const char *p = d->bytes + d->start;
@@ -83,17 +81,12 @@ static struct key key_function(int number, bool rxvt) {
 
 struct key key_of_control(uint8_t byte) {
     switch (byte) {
-    case '\r':
-        return key_plain(KEY_ENTER, 0, 0);
-    case '\t':
-        return key_plain(KEY_TAB, 0, 0);
+    case '\r': return key_plain(KEY_ENTER, 0, 0);
+    case '\t': return key_plain(KEY_TAB, 0, 0);
     case '\b':
-    case 0x7f:
-        return key_plain(KEY_BACKSPACE, 0, 0);
-    case ESCAPE:
-        return key_plain(KEY_ESCAPE, 0, 0);
-    default:
-        return key_plain(KEY_CONTROL, 0, byte >= 1 && byte <= 26 ? 'a' + byte - 1 : '@' + byte);
+    case 0x7f: return key_plain(KEY_BACKSPACE, 0, 0);
+    case ESCAPE: return key_plain(KEY_ESCAPE, 0, 0);
+    default: return key_plain(KEY_CONTROL, 0, byte >= 1 && byte <= 26 ? 'a' + byte - 1 : '@' + byte);
     }
 }
 
@@ -104,27 +97,18 @@ static int modifiers_of(int parameter) {
 
 static struct key key_letter(uint8_t final) {
     switch (final) {
-    case 'A':
-        return key_plain(KEY_UP, 0, 0);
-    case 'B':
-        return key_plain(KEY_DOWN, 0, 0);
-    case 'C':
-        return key_plain(KEY_RIGHT, 0, 0);
-    case 'D':
-        return key_plain(KEY_LEFT, 0, 0);
-    case 'F':
-        return key_plain(KEY_END, 0, 0);
-    case 'H':
-        return key_plain(KEY_HOME, 0, 0);
+    case 'A': return key_plain(KEY_UP, 0, 0);
+    case 'B': return key_plain(KEY_DOWN, 0, 0);
+    case 'C': return key_plain(KEY_RIGHT, 0, 0);
+    case 'D': return key_plain(KEY_LEFT, 0, 0);
+    case 'F': return key_plain(KEY_END, 0, 0);
+    case 'H': return key_plain(KEY_HOME, 0, 0);
     case 'P':
     case 'Q':
     case 'R':
-    case 'S':
-        return key_plain(KEY_FUNCTION, 0, final - 'P' + 1);
-    case 'Z':
-        return key_plain(KEY_TAB, KEY_SHIFT, 0);
-    default:
-        return key_plain(KEY_NONE, 0, 0);
+    case 'S': return key_plain(KEY_FUNCTION, 0, final - 'P' + 1);
+    case 'Z': return key_plain(KEY_TAB, KEY_SHIFT, 0);
+    default: return key_plain(KEY_NONE, 0, 0);
     }
 }
 
@@ -211,18 +195,12 @@ static struct key key_sequence(struct key_decoder *d, const struct sequence *s) 
     if (s->final == 'u') return key_point(d, v[0], modifiers);
     if (s->final == '~' && v[0] == 27 && s->count == 3) return key_point(d, v[2], modifiers);
     struct key k = key_plain(KEY_NONE, 0, 0);
-    if (s->final == '~')
-        k = key_tilde(v[0], d->rxvt);
-    else if (s->final == '$')
-        k = key_tilde(v[0], d->rxvt), modifiers = KEY_SHIFT;
-    else if (s->final == '^')
-        k = key_tilde(v[0], d->rxvt), modifiers = KEY_CTRL;
-    else if (s->final == '@')
-        k = key_tilde(v[0], d->rxvt), modifiers = KEY_CTRL | KEY_SHIFT;
-    else if (s->final >= 'a' && s->final <= 'd')
-        k = key_letter((uint8_t)(s->final - 'a' + 'A')), modifiers = KEY_SHIFT;
-    else
-        k = key_letter((uint8_t)s->final);
+    if (s->final == '~') k = key_tilde(v[0], d->rxvt);
+    else if (s->final == '$') k = key_tilde(v[0], d->rxvt), modifiers = KEY_SHIFT;
+    else if (s->final == '^') k = key_tilde(v[0], d->rxvt), modifiers = KEY_CTRL;
+    else if (s->final == '@') k = key_tilde(v[0], d->rxvt), modifiers = KEY_CTRL | KEY_SHIFT;
+    else if (s->final >= 'a' && s->final <= 'd') k = key_letter((uint8_t)(s->final - 'a' + 'A')), modifiers = KEY_SHIFT;
+    else k = key_letter((uint8_t)s->final);
     if (k.code) k.modifiers |= modifiers;
     return k;
 }
@@ -257,10 +235,8 @@ static size_t decode_csi(struct key_decoder *d, const char *p, size_t n, struct 
     size_t used = sequence_length(p, n, &whole);
     struct sequence s = {0};
     if (!whole || !sequence_parse(&s, p + 2, used - 2)) return used;
-    if (s.final == '~' && !s.leader && s.parameters[0] == 200)
-        d->pasting = true, d->searched = 0;
-    else
-        *out = key_sequence(d, &s);
+    if (s.final == '~' && !s.leader && s.parameters[0] == 200) d->pasting = true, d->searched = 0;
+    else *out = key_sequence(d, &s);
     return used;
 }
 
@@ -273,14 +249,10 @@ static size_t decode_ss3(struct key_decoder *d, const char *p, size_t n, struct 
     if (at == n) return 0;
     uint8_t c = (uint8_t)p[at];
     if (c < 0x20 || c > 0x7e) return at;
-    if (c == 'M')
-        *out = key_plain(KEY_ENTER, 0, 0);
-    else if (c >= 'a' && c <= 'd')
-        *out = key_plain(key_letter((uint8_t)(c - 'a' + 'A')).code, KEY_CTRL, 0);
-    else if (c >= 'j' && c <= 'y')
-        *out = key_point(d, keypad[c - 'j'], 0);
-    else if (c != 'Z')
-        *out = key_letter(c);
+    if (c == 'M') *out = key_plain(KEY_ENTER, 0, 0);
+    else if (c >= 'a' && c <= 'd') *out = key_plain(key_letter((uint8_t)(c - 'a' + 'A')).code, KEY_CTRL, 0);
+    else if (c >= 'j' && c <= 'y') *out = key_point(d, keypad[c - 'j'], 0);
+    else if (c != 'Z') *out = key_letter(c);
     if (out->code) out->modifiers |= modifiers_of(modifiers);
     return at + 1;
 }
@@ -299,14 +271,10 @@ static size_t decode_string(struct key_decoder *d, const char *p, size_t n) {
 
 static bool string_begins(const char *p) {
     switch (p[1]) {
-    case ']':
-        return p[2] >= '0' && p[2] <= '9';
-    case 'P':
-        return strchr("01!$+|>", p[2]) != NULL && p[2];
-    case '_':
-        return p[2] == 'G';
-    default:
-        return false;
+    case ']': return p[2] >= '0' && p[2] <= '9';
+    case 'P': return strchr("01!$+|>", p[2]) != NULL && p[2];
+    case '_': return p[2] == 'G';
+    default: return false;
     }
 }
 

@@ -12,9 +12,7 @@ enum {
     BLACK_FLAG = 0x1f3f4,
 };
 
-static bool code_is_tag(uint32_t c) {
-    return c >= 0xe0000 && c < 0xe0080;
-}
+static bool code_is_tag(uint32_t c) { return c >= 0xe0000 && c < 0xe0080; }
 
 // Controls, bidi overrides and their like: 0 when `c` may be drawn, otherwise the mark that stands for it.
 static uint32_t code_mark(uint32_t c) {
@@ -37,9 +35,7 @@ static bool code_is_pictograph(uint32_t c) {
     return utf8proc_get_property((utf8proc_int32_t)c)->boundclass == UTF8PROC_BOUNDCLASS_EXTENDED_PICTOGRAPHIC;
 }
 
-static bool code_is_flag_half(uint32_t c) {
-    return c >= 0x1f1e6 && c <= 0x1f1ff;
-}
+static bool code_is_flag_half(uint32_t c) { return c >= 0x1f1e6 && c <= 0x1f1ff; }
 
 struct cluster {
     uint32_t codes[CELL_CODES];
@@ -49,18 +45,13 @@ struct cluster {
 
 static void cluster_add(struct cluster *k, uint32_t code) {
     uint32_t first = k->codes[0];
-    if (code == EMOJI_VARIANT && code_is_pictograph(first))
-        k->width = 2;
-    else if (code == KEYCAP || (code_is_flag_half(code) && code_is_flag_half(first)))
-        k->width = 2;
-    else
-        k->width += code_width(code);
+    if (code == EMOJI_VARIANT && code_is_pictograph(first)) k->width = 2;
+    else if (code == KEYCAP || (code_is_flag_half(code) && code_is_flag_half(first))) k->width = 2;
+    else k->width += code_width(code);
     if (k->width > 2) k->width = 2;
     if (code_is_tag(code) && first != BLACK_FLAG) return; // an invisible message otherwise
-    if (k->count < CELL_CODES)
-        k->codes[k->count++] = code;
-    else
-        k->cut = true;
+    if (k->count < CELL_CODES) k->codes[k->count++] = code;
+    else k->cut = true;
 }
 
 // A cluster that lost its end must not be left waiting for it.

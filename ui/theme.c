@@ -81,9 +81,7 @@ struct theme_draft {
     } roles[ROLE_COUNT];
 };
 
-static bool is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\r';
-}
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 static struct span span_trim(struct span s) {
     while (s.size && is_blank(s.data[0])) s.data++, s.size--;
@@ -141,14 +139,10 @@ static void role_resolve(struct theme *t, const struct theme_draft *d, int role)
     int parent = theme_roles[role].parent;
     if (parent != role) role_resolve(t, d, parent);
     bool set = d->roles[role].set, end_set = d->roles[role].end_set;
-    if (set)
-        t->colours[role] = d->roles[role].colour;
-    else
-        t->colours[role] = parent != role ? t->colours[parent] : (struct theme_colour){.own = true};
-    if (!set && !end_set && parent != role)
-        memcpy(t->gradients[role], t->gradients[parent], sizeof t->gradients[role]);
-    else
-        gradient_make(t->gradients[role], t->colours[role], end_set ? d->roles[role].end : t->colours[role]);
+    if (set) t->colours[role] = d->roles[role].colour;
+    else t->colours[role] = parent != role ? t->colours[parent] : (struct theme_colour){.own = true};
+    if (!set && !end_set && parent != role) memcpy(t->gradients[role], t->gradients[parent], sizeof t->gradients[role]);
+    else gradient_make(t->gradients[role], t->colours[role], end_set ? d->roles[role].end : t->colours[role]);
 }
 
 bool theme_parse(struct theme *t, const char *name, const char *text, size_t size, struct status *st) {
@@ -197,9 +191,7 @@ static struct {
     int count;
 } found;
 
-static int name_compare(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int name_compare(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 static void folder_scan(void) {
     for (int i = 0; i < found.count; i++) free(found.names[i]);

@@ -64,22 +64,12 @@ void transcript_close(struct transcript *t) {
     free(t);
 }
 
-void transcript_scroll(struct transcript *t, int lines) {
-    t->pending_lines += lines;
-}
-void transcript_pages(struct transcript *t, int pages) {
-    t->pending_pages += pages;
-}
-void transcript_top(struct transcript *t) {
-    t->pending_top = true;
-}
-void transcript_bottom(struct transcript *t) {
-    t->pending_bottom = true;
-}
+void transcript_scroll(struct transcript *t, int lines) { t->pending_lines += lines; }
+void transcript_pages(struct transcript *t, int pages) { t->pending_pages += pages; }
+void transcript_top(struct transcript *t) { t->pending_top = true; }
+void transcript_bottom(struct transcript *t) { t->pending_bottom = true; }
 
-unsigned long transcript_layouts(const struct transcript *t) {
-    return t->layouts;
-}
+unsigned long transcript_layouts(const struct transcript *t) { return t->layouts; }
 
 // ---- layout of one message ----
 
@@ -111,18 +101,13 @@ static struct entry *entry_of(struct pane *p, int index) {
     if (m->role == VIEW_MODEL)
         markdown_layout(&e->layout, m->text, m->size,
                         (struct markdown_options){.width = e->width, .ascii = ascii, .streaming = m->streaming});
-    else
-        layout_plain(p->t, e, m);
+    else layout_plain(p->t, e, m);
     return e;
 }
 
-static int text_rows(const struct entry *e) {
-    return e->layout.lines.n_rows ? (int)e->layout.lines.n_rows : 1;
-}
+static int text_rows(const struct entry *e) { return e->layout.lines.n_rows ? (int)e->layout.lines.n_rows : 1; }
 
-static int heading_rows(const struct view_message *m) {
-    return m->role != VIEW_NOTICE;
-}
+static int heading_rows(const struct view_message *m) { return m->role != VIEW_NOTICE; }
 
 static int height(struct pane *p, int index) {
     const struct view_message *m = &p->view->messages[index];
@@ -246,10 +231,8 @@ static void draw_text_row(struct pane *p, int y, const struct entry *e, const st
     struct rect a = p->area;
     const struct lines *l = &e->layout.lines;
     if (l->n_rows == 0) {
-        if (m->streaming)
-            draw_progress(p, y);
-        else
-            canvas_print(p->f->canvas, a, a.x, y, view_style(ROLE_DIM), "(nothing was said)");
+        if (m->streaming) draw_progress(p, y);
+        else canvas_print(p->f->canvas, a, a.x, y, view_style(ROLE_DIM), "(nothing was said)");
         return;
     }
     lines_draw(l, (size_t)row, p->f->canvas, a, a.x, y, a.width);
@@ -274,12 +257,9 @@ static void draw_line(struct pane *p, int y, struct place at) {
     const struct view_message *m = &p->view->messages[at.message];
     struct entry *e = entry_of(p, at.message);
     int row = at.line - heading_rows(m);
-    if (row < 0)
-        draw_heading(p, y, m);
-    else if (row < text_rows(e))
-        draw_text_row(p, y, e, m, row);
-    else if (m->note && row == text_rows(e))
-        draw_note(p, y, m->note);
+    if (row < 0) draw_heading(p, y, m);
+    else if (row < text_rows(e)) draw_text_row(p, y, e, m, row);
+    else if (m->note && row == text_rows(e)) draw_note(p, y, m->note);
 }
 
 static void draw_from(struct pane *p, struct place at) {

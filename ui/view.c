@@ -65,30 +65,20 @@ const char *view_number(long long n, char out[VIEW_NUMBER]) {
 }
 
 const char *view_rate(double per_second, char out[VIEW_NUMBER]) {
-    if (per_second <= 0)
-        snprintf(out, VIEW_NUMBER, "0");
-    else if (per_second < 99.95)
-        snprintf(out, VIEW_NUMBER, "%.1f", per_second);
-    else if (per_second < 9999.5)
-        snprintf(out, VIEW_NUMBER, "%.0f", per_second);
-    else
-        snprintf(out, VIEW_NUMBER, "%.1fk", per_second / 1000);
+    if (per_second <= 0) snprintf(out, VIEW_NUMBER, "0");
+    else if (per_second < 99.95) snprintf(out, VIEW_NUMBER, "%.1f", per_second);
+    else if (per_second < 9999.5) snprintf(out, VIEW_NUMBER, "%.0f", per_second);
+    else snprintf(out, VIEW_NUMBER, "%.1fk", per_second / 1000);
     return out;
 }
 
 const char *view_seconds(double seconds, char out[VIEW_NUMBER]) {
-    if (seconds <= 0)
-        snprintf(out, VIEW_NUMBER, "-");
-    else if (seconds < 0.00995)
-        snprintf(out, VIEW_NUMBER, "%.1f ms", seconds * 1000);
-    else if (seconds < 0.9995)
-        snprintf(out, VIEW_NUMBER, "%.0f ms", seconds * 1000);
-    else if (seconds < 9.995)
-        snprintf(out, VIEW_NUMBER, "%.2f s", seconds);
-    else if (seconds < 99.95)
-        snprintf(out, VIEW_NUMBER, "%.1f s", seconds);
-    else
-        snprintf(out, VIEW_NUMBER, "%.0f s", seconds);
+    if (seconds <= 0) snprintf(out, VIEW_NUMBER, "-");
+    else if (seconds < 0.00995) snprintf(out, VIEW_NUMBER, "%.1f ms", seconds * 1000);
+    else if (seconds < 0.9995) snprintf(out, VIEW_NUMBER, "%.0f ms", seconds * 1000);
+    else if (seconds < 9.995) snprintf(out, VIEW_NUMBER, "%.2f s", seconds);
+    else if (seconds < 99.95) snprintf(out, VIEW_NUMBER, "%.1f s", seconds);
+    else snprintf(out, VIEW_NUMBER, "%.0f s", seconds);
     return out;
 }
 

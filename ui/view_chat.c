@@ -92,7 +92,8 @@ void view_welcome(struct view_frame *f, struct rect area) {
     int y = area.y + (area.height > 22 ? (area.height - 16) / 3 : 0);
     canvas_print(f->canvas, area, area.x, y++, view_bold(ROLE_MODEL), "Talk with %s",
                  v->model_name ? v->model_name : "the model");
-    if (v->loading) canvas_print(f->canvas, area, area.x, y++, view_style(ROLE_DIM), "%s; you can write meanwhile", v->loading);
+    if (v->loading)
+        canvas_print(f->canvas, area, area.x, y++, view_style(ROLE_DIM), "%s; you can write meanwhile", v->loading);
     if (asks) y = draw_questions(f, area, roomy ? draw_heading(f, area, y, "Three things to ask") : y);
     const struct tip *tips = asks ? things + 1 : things; // sending needs no word beside questions
     y = draw_tips(f, area, roomy ? draw_heading(f, area, y, asks ? "And to try" : "Three things to try") : y, tips,

@@ -16,16 +16,11 @@ static const struct {
 
 static enum theme_role state_role(const struct view_chat *chat) {
     switch (chat->state) {
-    case REQUEST_DECODING:
-        return ROLE_GOOD;
-    case REQUEST_PREFILLING:
-        return ROLE_PREFILL;
-    case REQUEST_PENDING:
-        return chat->busy ? ROLE_WARN : ROLE_DIM;
-    case REQUEST_FAILED:
-        return ROLE_BAD;
-    default:
-        return ROLE_DIM;
+    case REQUEST_DECODING: return ROLE_GOOD;
+    case REQUEST_PREFILLING: return ROLE_PREFILL;
+    case REQUEST_PENDING: return chat->busy ? ROLE_WARN : ROLE_DIM;
+    case REQUEST_FAILED: return ROLE_BAD;
+    default: return ROLE_DIM;
     }
 }
 

@@ -63,8 +63,8 @@ static void draw_map_cell(struct view_frame *f, struct rect r, int i, struct map
                   shape ? kinds[cell.kind].shape : levels[level], kinds[cell.kind].ascii);
 }
 
-// A large cache that is nearly empty would be a cell or two: then there are as few pages a cell as leave half of the map
-// free, and the free pages behind it are a number.
+// A large cache that is nearly empty would be a cell or two: then there are as few pages a cell as leave half of the
+// map free, and the free pages behind it are a number.
 static void draw_map(struct view_frame *f, struct rect r, const struct engine_figures *g, uint64_t current) {
     int cells = r.width * r.height, pages = g->n_pages < FIGURES_MAX_PAGES ? g->n_pages : FIGURES_MAX_PAGES;
     if (r.width <= 0 || cells <= 0 || pages <= 0) return;
@@ -79,7 +79,8 @@ static void draw_map(struct view_frame *f, struct rect r, const struct engine_fi
     }
     char more[MORE_COLUMNS];
     int width = snprintf(more, sizeof more, "+%d", pages - shown);
-    if (!all) canvas_text(f->canvas, r, r.x + r.width - width, r.y + r.height - 1, view_style(ROLE_DIM), more, (size_t)width);
+    if (!all)
+        canvas_text(f->canvas, r, r.x + r.width - width, r.y + r.height - 1, view_style(ROLE_DIM), more, (size_t)width);
 }
 
 // The words that explain a figure go first where room is short.

@@ -30,9 +30,7 @@ static int draw_value(struct view_frame *f, struct rect r, int right, int y, boo
 }
 
 // Where the names do not fit they stand in the title.
-static bool names_fit(struct rect r) {
-    return r.width >= LABEL_COLUMNS + 2 * (NAME_COLUMNS + VALUE_COLUMNS) + 2;
-}
+static bool names_fit(struct rect r) { return r.width >= LABEL_COLUMNS + 2 * (NAME_COLUMNS + VALUE_COLUMNS) + 2; }
 
 static void draw_line(struct view_frame *f, struct rect r, int y, const struct latency_line *line) {
     canvas_text(f->canvas, r, r.x, y, view_style(ROLE_TEXT), line->label, strlen(line->label));

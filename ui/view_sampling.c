@@ -84,9 +84,7 @@ static void draw_knobs(struct view_frame *f, struct rect line, int end) {
         canvas_symbol(f->canvas, line, x - 1, line.y, view_style(ROLE_ACCENT), "›", '>');
 }
 
-static bool has_knob(const struct screen_view *v) {
-    return v->sampling && v->knob >= 0 && v->knob < KNOB_COUNT;
-}
+static bool has_knob(const struct screen_view *v) { return v->sampling && v->knob >= 0 && v->knob < KNOB_COUNT; }
 
 // The chosen knob stays beside the status where both fit, so that stepping it can be watched.
 static void draw_status(struct view_frame *f, struct rect room, struct view_status status) {
@@ -106,8 +104,6 @@ void view_sampling(struct view_frame *f, struct rect line, struct view_status st
     else if (f->view->sampling)
         for (int i = 0; i < KNOB_COUNT; i++) wanted += knob_width(f->view->sampling, i) + 2;
     int end = draw_hints(f, line, wanted);
-    if (status.text)
-        draw_status(f, (struct rect){line.x, line.y, end - line.x, 1}, status);
-    else if (has_knob(f->view))
-        draw_knobs(f, line, end);
+    if (status.text) draw_status(f, (struct rect){line.x, line.y, end - line.x, 1}, status);
+    else if (has_knob(f->view)) draw_knobs(f, line, end);
 }

@@ -13,7 +13,9 @@
 
 #include "engine/base/panic.h"
 
-struct reader reader_over(const void *data, size_t size) { return (struct reader){.data = data, .size = size}; }
+struct reader reader_over(const void *data, size_t size) {
+    return (struct reader){.data = data, .size = size};
+}
 
 bool reader_failed(const struct reader *r) { return r->status.code != STATUS_OK; }
 

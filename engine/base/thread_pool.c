@@ -22,13 +22,13 @@ enum {
 
 // Each shared word has a cache line of its own, so that handing out work does not disturb whoever spins.
 struct thread_pool {
-    int n_workers, spins; // spins before a wait yields the core
+    int n_workers, spins;   // spins before a wait yields the core
     struct worker *workers; // [n_workers]
     pthread_t *threads;     // [n_workers], the first unused
     void (*work)(struct worker *, void *);
     void *argument;
     bool closing;
-    _Alignas(CACHE_LINE) _Atomic uint32_t run;      // counts runs; the futex that sleepers wait on
+    _Alignas(CACHE_LINE) _Atomic uint32_t run; // counts runs; the futex that sleepers wait on
     _Alignas(CACHE_LINE) atomic_int n_sleeping;
     _Alignas(CACHE_LINE) atomic_int n_finished;     // workers other than 0 that are through with the current run
     _Alignas(CACHE_LINE) atomic_int n_arrived;      // at the barrier

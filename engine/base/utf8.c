@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-// Length a lead byte announces, and the lowest second byte / highest second byte that keep it valid (Unicode table 3-7).
+// Length a lead byte announces, and the lowest second byte / highest second byte that keep it valid (Unicode table
+// 3-7).
 static size_t utf8_lead(uint8_t lead, uint8_t *low, uint8_t *high) {
     *low = 0x80, *high = 0xbf;
     if (lead < 0x80) return 1;

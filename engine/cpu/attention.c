@@ -36,7 +36,8 @@ int attention_range_rows(const struct model_spec *s) {
 
 static int max_queries(const struct model_spec *s) { return attention_range_rows(s) * group_size(s); }
 
-size_t attention_scratch(const struct model_spec *s) { // queries, scores, outputs (doubles in exact mode), states, a head
+size_t
+attention_scratch(const struct model_spec *s) { // queries, scores, outputs (doubles in exact mode), states, a head
     return (size_t)max_queries(s) * (size_t)(s->head_size + KV_PAGE_TOKENS + padded_head(s) + 2) +
            4 * (size_t)padded_head(s) + 64;
 }
@@ -67,10 +68,8 @@ static void rotate(const struct model_spec *s, const float *table, float *head) 
 // A head of a row as attention uses it: normed if the model says so, and rotated.
 static void position_head(const struct backend *b, int row, const float *head, const float *norm, float *out) {
     const struct model_spec *s = b->spec;
-    if (norm)
-        b->kernels->rms_norm(head, norm, out, s->head_size, s->norm_epsilon);
-    else
-        memcpy(out, head, (size_t)s->head_size * sizeof *out);
+    if (norm) b->kernels->rms_norm(head, norm, out, s->head_size, s->norm_epsilon);
+    else memcpy(out, head, (size_t)s->head_size * sizeof *out);
     rotate(s, b->rope + (size_t)row * (size_t)s->n_rot, out);
 }
 
@@ -118,10 +117,12 @@ static void add_values(const struct backend *b, const uint16_t *value, int n_row
                        const float *weights, float *outputs) {
     const int group = group_size(b->spec), stride = padded_head(b->spec);
     for (int d = 0; d < stride; d += 32) {
-        b->kernels->half_product(value + d, stride, shared, weights, KV_PAGE_TOKENS, n_rows * group, outputs + d, stride);
+        b->kernels->half_product(value + d, stride, shared, weights, KV_PAGE_TOKENS, n_rows * group, outputs + d,
+                                 stride);
         for (int i = 1; last && i < n_rows; i++)
-            b->kernels->half_product(value + d + shared * stride, stride, i, weights + i * group * KV_PAGE_TOKENS + shared,
-                                     KV_PAGE_TOKENS, group, outputs + (size_t)i * group * stride + d, stride);
+            b->kernels->half_product(value + d + shared * stride, stride, i,
+                                     weights + i * group * KV_PAGE_TOKENS + shared, KV_PAGE_TOKENS, group,
+                                     outputs + (size_t)i * group * stride + d, stride);
     }
 }
 
@@ -158,8 +159,8 @@ static double dot_double(const float *a, const float *b, int n) {
     return sum;
 }
 
-static void attend_exact_query(const struct pass *p, int layer, const struct row_range *range, int position, int kv_head,
-                               const float *query, float *output, double *totals) {
+static void attend_exact_query(const struct pass *p, int layer, const struct row_range *range, int position,
+                               int kv_head, const float *query, float *output, double *totals) {
     const struct backend *b = p->b;
     const int size = b->spec->head_size;
     double maximum = -INFINITY, sum = 0;
@@ -185,8 +186,8 @@ int attention_parts(const struct backend *b) {
     return whole ? b->spec->n_head_kv : 1;
 }
 
-static void attend_kv_head(const struct pass *p, int layer, const struct row_range *range, int kv_head, const struct input *out,
-                           float *scratch) {
+static void attend_kv_head(const struct pass *p, int layer, const struct row_range *range, int kv_head,
+                           const struct input *out, float *scratch) {
     const struct model_spec *s = p->b->spec;
     const int group = group_size(s), n_queries = range->n_rows * group, stride = padded_head(s);
     float *queries = scratch, *outputs = queries + max_queries(s) * s->head_size;
@@ -194,8 +195,7 @@ static void attend_kv_head(const struct pass *p, int layer, const struct row_ran
     double *totals = (double *)(((uintptr_t)scores + 7) & ~(uintptr_t)7);
     struct softmax *states = (struct softmax *)(scores + max_queries(s) * KV_PAGE_TOKENS);
     load_queries(p, layer, range, kv_head, queries);
-    if (!p->b->exact)
-        attend_half(p, layer, range, kv_head, queries, outputs, scores, states);
+    if (!p->b->exact) attend_half(p, layer, range, kv_head, queries, outputs, scores, states);
     else
         for (int i = 0; i < n_queries; i++)
             attend_exact_query(p, layer, range, range->position + i / group, kv_head, queries + i * s->head_size,

@@ -22,7 +22,8 @@ static bool open_buffers(struct backend *b, struct status *st) {
     return (b->x = buffer_take(b, rows, (uint64_t)s->n_embd * sizeof *b->x, "residuals", st)) &&
            (b->qkv = buffer_take(b, rows, (uint64_t)qkv_size(s) * sizeof *b->qkv, "queries", st)) &&
            (b->rope = buffer_take(b, rows, (uint64_t)s->n_rot * sizeof *b->rope, "rotations", st)) &&
-           (b->logits = buffer_take(b, (uint64_t)b->max_outputs, (uint64_t)s->n_vocab * sizeof *b->logits, "logits", st)) &&
+           (b->logits =
+                buffer_take(b, (uint64_t)b->max_outputs, (uint64_t)s->n_vocab * sizeof *b->logits, "logits", st)) &&
            (b->page_ranges = buffer_take(b, rows, sizeof *b->page_ranges, "ranges", st)) &&
            (b->query_ranges = buffer_take(b, rows, sizeof *b->query_ranges, "ranges", st)) &&
            (b->output_ranges = buffer_take(b, rows, sizeof *b->output_ranges, "ranges", st)) &&
@@ -69,14 +70,13 @@ static void open_frequencies(struct backend *b) {
     b->frequency = arena_alloc(&b->arena, (size_t)s->n_rot / 2 * sizeof *b->frequency + 1);
     for (int i = 0; i < s->n_rot / 2; i++) {
         float divisor = 1;
-        if (divisors->format) memcpy(&divisor, (const uint8_t *)divisors->data + (size_t)i * sizeof divisor, sizeof divisor);
+        if (divisors->format)
+            memcpy(&divisor, (const uint8_t *)divisors->data + (size_t)i * sizeof divisor, sizeof divisor);
         b->frequency[i] = pow(s->rope_base, -2.0 * i / s->n_rot) / s->rope_scale / divisor;
     }
 }
 
-static double matrix_file_bytes(const struct matrix *m) {
-    return (double)m->strip_bytes / STRIP_ROWS * m->rows;
-}
+static double matrix_file_bytes(const struct matrix *m) { return (double)m->strip_bytes / STRIP_ROWS * m->rows; }
 
 // What a pass reads and computes of the weights.
 static void count_work(struct backend *b) {
@@ -127,14 +127,16 @@ static struct backend *cpu_open(const struct backend_params *params, struct stat
 }
 
 // Cuts the rows [first, first + n) of a segment into ranges that lie in one page and have at most max_rows rows.
-static int cut_ranges(struct row_range *out, const struct batch_segment *s, int first, int n, int result, int max_rows) {
+static int cut_ranges(struct row_range *out, const struct batch_segment *s, int first, int n, int result,
+                      int max_rows) {
     int count = 0;
     for (int row = first; row < first + n; count++) {
         const int position = s->position + row - s->first_row;
         int size = KV_PAGE_TOKENS - position % KV_PAGE_TOKENS;
         if (size > max_rows) size = max_rows;
         if (size > first + n - row) size = first + n - row;
-        out[count] = (struct row_range){.segment = s, .row = row, .n_rows = size, .position = position, .result = result};
+        out[count] =
+            (struct row_range){.segment = s, .row = row, .n_rows = size, .position = position, .result = result};
         row += size;
         result += size;
     }
@@ -147,15 +149,17 @@ static void plan_pass(struct pass *p) {
     const int most = attention_range_rows(b->spec);
     for (int i = 0, output = 0; i < batch->n_segments; i++) {
         const struct batch_segment *s = &batch->segments[i];
-        p->n_page_ranges += cut_ranges(b->page_ranges + p->n_page_ranges, s, s->first_row, s->n_rows, s->first_row, KV_PAGE_TOKENS);
-        p->n_query_ranges += cut_ranges(b->query_ranges + p->n_query_ranges, s, s->first_row, s->n_rows, s->first_row, most);
+        p->n_page_ranges +=
+            cut_ranges(b->page_ranges + p->n_page_ranges, s, s->first_row, s->n_rows, s->first_row, KV_PAGE_TOKENS);
+        p->n_query_ranges +=
+            cut_ranges(b->query_ranges + p->n_query_ranges, s, s->first_row, s->n_rows, s->first_row, most);
         while (output < batch->n_outputs && batch->output_rows[output] < s->first_row + s->n_rows) {
             int first = output++; // consecutive rows together
             while (output < batch->n_outputs && batch->output_rows[output] < s->first_row + s->n_rows &&
                    batch->output_rows[output] == batch->output_rows[output - 1] + 1)
                 output++;
             p->n_output_ranges += cut_ranges(b->output_ranges + p->n_output_ranges, s, batch->output_rows[first],
-                                           output - first, first, most);
+                                             output - first, first, most);
         }
     }
 }

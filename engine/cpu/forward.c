@@ -53,8 +53,7 @@ static void put_tile(const struct product *to, const float *tile, int strip, int
             for (int r = 0; r < n; r++) out[r] += tile[r];
         else if (bias)
             for (int r = 0; r < n; r++) out[r] = tile[r] + bias[r];
-        else
-            memcpy(out, tile, (size_t)n * sizeof *out);
+        else memcpy(out, tile, (size_t)n * sizeof *out);
     }
 }
 

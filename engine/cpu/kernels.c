@@ -10,9 +10,7 @@ static bool has_f16c(void) { // not all compilers' __builtin_cpu_supports know i
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
-static bool has_avx2(void) {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-}
+static bool has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(); }
 static bool has_avx512(void) {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
@@ -25,7 +23,8 @@ static const struct {
     const char *name; // in CONFAB_CPU
     const struct cpu_kernels *kernels;
     bool (*runs)(void);
-} choices[] = { // best first
+} choices[] = {
+    // best first
 #if defined(__x86_64__)
     {"avx512", &kernels_avx512, has_avx512},
     {"avx2", &kernels_avx2, has_avx2},

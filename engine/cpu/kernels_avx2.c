@@ -1,4 +1,5 @@
-// AVX2 with FMA and F16C: weights in the file's own layout, vectors and attention. Prepared weights are in tiles_avx2.c.
+// AVX2 with FMA and F16C: weights in the file's own layout, vectors and attention. Prepared weights are in
+// tiles_avx2.c.
 #include "engine/cpu/tiles.h"
 
 #if defined(__x86_64__)
@@ -39,7 +40,8 @@ INLINE const void *padded(uint8_t *buffer, const void *from, size_t bytes) {
             UNROLL for (int k = 0; k < rows; k++) weight[k] = load(w[k] + 8 * v * bytes);                              \
             UNROLL for (int c = 0; c < width; c++) {                                                                   \
                 __m256 value = _mm256_loadu_ps(x[c] + 8 * v);                                                          \
-                UNROLL for (int k = 0; k < rows; k++) total[k][c][v] = _mm256_fmadd_ps(weight[k], value, total[k][c][v]); \
+                UNROLL for (int k = 0; k < rows; k++) total[k][c][v] =                                                 \
+                    _mm256_fmadd_ps(weight[k], value, total[k][c][v]);                                                 \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
@@ -65,9 +67,8 @@ INLINE const void *padded(uint8_t *buffer, const void *from, size_t bytes) {
             UNROLL for (int c = 0; c < width; c++) x[c] = padded(buffer[FLOAT_ROWS + c], x[c], left * sizeof(float));  \
             name##_step(w, x, rows, width, total);                                                                     \
         }                                                                                                              \
-        UNROLL for (int k = 0; k < rows; k++)                                                                          \
-            UNROLL for (int c = 0; c < width; c++)                                                                     \
-                s->out[(first + c) * STRIP_ROWS + row + k] = reduce(total[k][c][0], total[k][c][1]);                   \
+        UNROLL for (int k = 0; k < rows; k++) UNROLL for (int c = 0; c < width; c++)                                   \
+            s->out[(first + c) * STRIP_ROWS + row + k] = reduce(total[k][c][0], total[k][c][1]);                       \
     }                                                                                                                  \
     INLINE void name##_part(const struct strip *s, int h, int first, const int width) {                                \
         const int end = s->rows < 16 * h + 16 ? s->rows : 16 * h + 16;                                                 \
@@ -151,7 +152,8 @@ static void quantize(const float *x, int n_blocks, struct activation_block *out,
 INLINE __m256 exponential(__m256 x) {
     x = _mm256_min_ps(_mm256_set1_ps(EXP_HIGH), x); // in this order a NaN stays one
     x = _mm256_max_ps(_mm256_set1_ps(EXP_LOW), x);
-    __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(EXP_LOG2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m256 n =
+        _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(EXP_LOG2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m256 r = _mm256_fmadd_ps(n, _mm256_set1_ps(-EXP_LN2_HIGH), x);
     r = _mm256_fmadd_ps(n, _mm256_set1_ps(-EXP_LN2_LOW), r);
     __m256 p = _mm256_fmadd_ps(r, _mm256_set1_ps(EXP_C6), _mm256_set1_ps(EXP_C5));
@@ -181,7 +183,8 @@ static void to_half(const float *x, uint16_t *out, int n) {
 }
 
 static void scale(float *x, int n, float factor) {
-    for (int i = 0; i < n; i += 8) _mm256_storeu_ps(x + i, _mm256_mul_ps(_mm256_loadu_ps(x + i), _mm256_set1_ps(factor)));
+    for (int i = 0; i < n; i += 8)
+        _mm256_storeu_ps(x + i, _mm256_mul_ps(_mm256_loadu_ps(x + i), _mm256_set1_ps(factor)));
 }
 
 // --- attention -------------------------------------------------------------------------------------------------------
@@ -243,7 +246,9 @@ static float softmax_page(float *scores, int valid, struct softmax *state) {
 
 const struct cpu_kernels kernels_avx2 = {
     .name = "AVX2",
-    .strip = {[BLOCK_F32] = strip_f32, [BLOCK_F16] = strip_f16, [BLOCK_BF16] = strip_bf16,
+    .strip = {[BLOCK_F32] = strip_f32,
+              [BLOCK_F16] = strip_f16,
+              [BLOCK_BF16] = strip_bf16,
 #define X(id, tile) [id] = strip_##tile##_avx2,
               TILE_FORMATS(X)
 #undef X

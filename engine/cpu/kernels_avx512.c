@@ -37,8 +37,8 @@ enum { FLOAT_ROWS = 4 }; // weight rows at once: with six columns 24 accumulator
     INLINE void name##_rows(const struct strip *s, int first, const int rows, const int width) {                       \
         const uint8_t *w = (const uint8_t *)s->weights + (size_t)first * s->row_bytes;                                 \
         __m512 total[FLOAT_ROWS][PANEL_COLUMNS];                                                                       \
-        UNROLL for (int k = 0; k < rows; k++)                                                                          \
-            UNROLL for (int c = 0; c < width; c++) total[k][c] = _mm512_setzero_ps();                                  \
+        UNROLL for (int k = 0; k < rows; k++) UNROLL for (int c = 0; c < width; c++) total[k][c] =                     \
+            _mm512_setzero_ps();                                                                                       \
         int i = 0;                                                                                                     \
         for (; i + 16 <= s->columns; i += 16) {                                                                        \
             FLOAT_STEP(load, bytes, 0xFFFF)                                                                            \
@@ -47,8 +47,8 @@ enum { FLOAT_ROWS = 4 }; // weight rows at once: with six columns 24 accumulator
             const __mmask16 tail = (__mmask16)((1u << (s->columns - i)) - 1);                                          \
             FLOAT_STEP(load, bytes, tail)                                                                              \
         }                                                                                                              \
-        UNROLL for (int k = 0; k < rows; k++)                                                                          \
-            UNROLL for (int c = 0; c < width; c++) s->out[c * STRIP_ROWS + first + k] = reduce(total[k][c]);           \
+        UNROLL for (int k = 0; k < rows; k++) UNROLL for (int c = 0; c < width; c++)                                   \
+            s->out[c * STRIP_ROWS + first + k] = reduce(total[k][c]);                                                  \
     }                                                                                                                  \
     INLINE void name##_panel(const struct strip *s, const int width) {                                                 \
         int r = 0;                                                                                                     \
@@ -107,7 +107,8 @@ static void quantize(const float *x, int n_blocks, struct activation_block *out,
 INLINE __m512 exponential(__m512 x) {
     x = _mm512_min_ps(_mm512_set1_ps(EXP_HIGH), x); // in this order a NaN stays one
     x = _mm512_max_ps(_mm512_set1_ps(EXP_LOW), x);
-    __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(EXP_LOG2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(EXP_LOG2E)),
+                                    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-EXP_LN2_HIGH), x);
     r = _mm512_fmadd_ps(n, _mm512_set1_ps(-EXP_LN2_LOW), r);
     __m512 p = _mm512_fmadd_ps(r, _mm512_set1_ps(EXP_C6), _mm512_set1_ps(EXP_C5));
@@ -202,7 +203,9 @@ static float softmax_page(float *scores, int valid, struct softmax *state) {
 
 const struct cpu_kernels kernels_avx512 = {
     .name = "AVX-512 VNNI",
-    .strip = {[BLOCK_F32] = strip_f32, [BLOCK_F16] = strip_f16, [BLOCK_BF16] = strip_bf16,
+    .strip = {[BLOCK_F32] = strip_f32,
+              [BLOCK_F16] = strip_f16,
+              [BLOCK_BF16] = strip_bf16,
 #define X(id, tile) [id] = strip_##tile##_avx512,
               TILE_FORMATS(X)
 #undef X

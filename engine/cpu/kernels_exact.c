@@ -36,6 +36,6 @@ const struct cpu_kernels kernels_exact = {
 #define X(id, gguf, name, bytes, elements) .strip[id] = strip,
     BLOCK_FORMATS(X)
 #undef X
-    .rms_norm = rms_norm,
+        .rms_norm = rms_norm,
     .swiglu = swiglu,
 };

@@ -34,14 +34,14 @@ static float load_bf16(const uint8_t *p) {
 
 // Lane l sums columns l, l + 16, … in order.
 #define FLOAT_STRIP(name, load, bytes)                                                                                 \
-    static void name(const struct strip *s) {                                                                         \
+    static void name(const struct strip *s) {                                                                          \
         for (int r = 0; r < s->rows; r++)                                                                              \
             for (int c = 0; c < s->width; c++) {                                                                       \
                 const uint8_t *w = (const uint8_t *)s->weights + (size_t)r * s->row_bytes;                             \
                 const float *x = s->values + (size_t)c * s->columns;                                                   \
                 float lanes[16] = {0};                                                                                 \
                 for (int i = 0; i < s->columns; i++)                                                                   \
-                    lanes[i % 16] = fmaf(load(w + (size_t)i * bytes), x[i], lanes[i % 16]);                             \
+                    lanes[i % 16] = fmaf(load(w + (size_t)i * bytes), x[i], lanes[i % 16]);                            \
                 s->out[c * STRIP_ROWS + r] = reduce(lanes);                                                            \
             }                                                                                                          \
     }
@@ -136,7 +136,9 @@ static void scale(float *x, int n, float factor) {
 
 const struct cpu_kernels kernels_scalar = {
     .name = "scalar",
-    .strip = {[BLOCK_F32] = strip_f32, [BLOCK_F16] = strip_f16, [BLOCK_BF16] = strip_bf16,
+    .strip = {[BLOCK_F32] = strip_f32,
+              [BLOCK_F16] = strip_f16,
+              [BLOCK_BF16] = strip_bf16,
 #define X(id, tile) [id] = strip_##tile##_scalar,
               TILE_FORMATS(X)
 #undef X

@@ -28,13 +28,21 @@ bool matrix_tile_bytes(const struct weight *w, uint64_t *bytes) {
 }
 
 struct matrix matrix_in_place(const struct weight *w) {
-    return (struct matrix){.format = w->format, .data = w->data, .rows = (int)w->rows, .columns = (int)w->columns,
-                           .row_bytes = w->row_bytes, .strip_bytes = w->row_bytes * STRIP_ROWS};
+    return (struct matrix){.format = w->format,
+                           .data = w->data,
+                           .rows = (int)w->rows,
+                           .columns = (int)w->columns,
+                           .row_bytes = w->row_bytes,
+                           .strip_bytes = w->row_bytes * STRIP_ROWS};
 }
 
 struct matrix matrix_in_tiles(const struct weight *w, void *tiles) {
-    return (struct matrix){.format = w->format, .data = tiles, .rows = (int)w->rows, .columns = (int)w->columns,
-                           .strip_bytes = tiles_in_strip(w) * tile_formats[w->format->id].bytes, .prepared = true};
+    return (struct matrix){.format = w->format,
+                           .data = tiles,
+                           .rows = (int)w->rows,
+                           .columns = (int)w->columns,
+                           .strip_bytes = tiles_in_strip(w) * tile_formats[w->format->id].bytes,
+                           .prepared = true};
 }
 
 void matrix_prepare_strip(const struct matrix *m, const struct weight *w, int strip) {

@@ -235,9 +235,13 @@ static void prepare_bytes(enum block_id format, struct tile_bytes *t, int r, con
     }
 }
 
-void tile_prepare_BLOCK_IQ3_XXS(void *tiles, int r, const void *block) { prepare_bytes(BLOCK_IQ3_XXS, tiles, r, block); }
+void tile_prepare_BLOCK_IQ3_XXS(void *tiles, int r, const void *block) {
+    prepare_bytes(BLOCK_IQ3_XXS, tiles, r, block);
+}
 void tile_prepare_BLOCK_IQ2_S(void *tiles, int r, const void *block) { prepare_bytes(BLOCK_IQ2_S, tiles, r, block); }
 void tile_prepare_BLOCK_IQ2_XS(void *tiles, int r, const void *block) { prepare_bytes(BLOCK_IQ2_XS, tiles, r, block); }
-void tile_prepare_BLOCK_IQ2_XXS(void *tiles, int r, const void *block) { prepare_bytes(BLOCK_IQ2_XXS, tiles, r, block); }
+void tile_prepare_BLOCK_IQ2_XXS(void *tiles, int r, const void *block) {
+    prepare_bytes(BLOCK_IQ2_XXS, tiles, r, block);
+}
 void tile_prepare_BLOCK_IQ1_M(void *tiles, int r, const void *block) { prepare_bytes(BLOCK_IQ1_M, tiles, r, block); }
 void tile_prepare_BLOCK_IQ1_S(void *tiles, int r, const void *block) { prepare_bytes(BLOCK_IQ1_S, tiles, r, block); }

@@ -1,4 +1,5 @@
-// The kernels of prepared weights for AVX2. Values of up to five bits are multiplied unsigned, wider and signed ones by magnitude.
+// The kernels of prepared weights for AVX2. Values of up to five bits are multiplied unsigned, wider and signed ones by
+// magnitude.
 #include "engine/cpu/tiles.h"
 
 #if defined(__x86_64__)
@@ -18,9 +19,8 @@ INLINE void begin(sums sum, const struct activation_block *a, int width, int hal
 INLINE void nibble_dots(sums sum, const struct activation_block *a, int width, const uint8_t q[4][2][64], int h) {
     sums pairs;
     clear_sums(pairs, width);
-    UNROLL for (int half = 0; half < 2; half++)
-        UNROLL for (int g = 0; g < 4; g++)
-            dot(pairs, a, width, g + 4 * half, nibbles(q[g][h], 0, half), nibbles(q[g][h], 1, half));
+    UNROLL for (int half = 0; half < 2; half++) UNROLL for (int g = 0; g < 4; g++)
+        dot(pairs, a, width, g + 4 * half, nibbles(q[g][h], 0, half), nibbles(q[g][h], 1, half));
     add_pairs(sum, pairs, width);
 }
 
@@ -80,10 +80,8 @@ INLINE void q4_k_part(const struct strip *s, int h, int first, const int width) 
             sums sum;
             clear_sums(sum, width);
             nibble_dots(sum, a, width, t->part[p].q, h);
-            add_scaled(total, sum, a, width,
-                       row_product(row_halves(t->d + 16 * h), row_u8(t->part[p].scale + 16 * h)));
-            add_minimum(total, a, width,
-                        row_product(row_halves(t->dmin + 16 * h), row_u8(t->part[p].min + 16 * h)));
+            add_scaled(total, sum, a, width, row_product(row_halves(t->d + 16 * h), row_u8(t->part[p].scale + 16 * h)));
+            add_minimum(total, a, width, row_product(row_halves(t->dmin + 16 * h), row_u8(t->part[p].min + 16 * h)));
         }
     store(s, h, first, total, width);
 }
@@ -124,17 +122,16 @@ INLINE void q5_k_part(const struct strip *s, int h, int first, const int width) 
             sums sum;
             clear_sums(sum, width);
             five_bit_dots(sum, a, width, t->part[p].q, t->part[p].high, h);
-            add_scaled(total, sum, a, width,
-                       row_product(row_halves(t->d + 16 * h), row_u8(t->part[p].scale + 16 * h)));
-            add_minimum(total, a, width,
-                        row_product(row_halves(t->dmin + 16 * h), row_u8(t->part[p].min + 16 * h)));
+            add_scaled(total, sum, a, width, row_product(row_halves(t->d + 16 * h), row_u8(t->part[p].scale + 16 * h)));
+            add_minimum(total, a, width, row_product(row_halves(t->dmin + 16 * h), row_u8(t->part[p].min + 16 * h)));
         }
     store(s, h, first, total, width);
 }
 
 // --- two bits under a scale and a minimum for 16 columns -------------------------------------------------------------
 
-INLINE void pair_dots(sums sum, const struct activation_block *a, int width, const uint8_t q[2][2][64], int h, int half) {
+INLINE void pair_dots(sums sum, const struct activation_block *a, int width, const uint8_t q[2][2][64], int h,
+                      int half) {
     const __m256i mask = _mm256_set1_epi8(3);
     sums pairs;
     clear_sums(pairs, width);
@@ -150,8 +147,8 @@ INLINE void pair_dots(sums sum, const struct activation_block *a, int width, con
 INLINE void subtract_half(totals part, const struct activation_block *a, int width, int half, struct row_vector min) {
     UNROLL for (int v = 0; v < 2; v++) {
         const __m256 eighth = _mm256_mul_ps(min.v[v], _mm256_set1_ps(0.125f));
-        UNROLL for (int c = 0; c < width; c++)
-            part[c][v] = _mm256_fmadd_ps(_mm256_set1_ps((float)zero_of(&a[c], half)), eighth, part[c][v]);
+        UNROLL for (int c = 0; c < width; c++) part[c][v] =
+            _mm256_fmadd_ps(_mm256_set1_ps((float)zero_of(&a[c], half)), eighth, part[c][v]);
     }
 }
 
@@ -175,10 +172,9 @@ INLINE void q2_k_part(const struct strip *s, int h, int first, const int width) 
                 scale_half(part, sum, width, half,
                            row_product(row_halves(t->d + 16 * h), row_nibbles(t->part[p].scale[half] + 16 * h, 0)));
             }
-            UNROLL for (int half = 0; half < 2; half++)
-                subtract_half(part, a, width, half,
-                              row_product(row_halves(t->dmin + 16 * h),
-                                          row_nibbles(t->part[p].scale[half] + 16 * h, 1)));
+            UNROLL for (int half = 0; half < 2; half++) subtract_half(
+                part, a, width, half,
+                row_product(row_halves(t->dmin + 16 * h), row_nibbles(t->part[p].scale[half] + 16 * h, 1)));
             add_part(total, part, a, width);
         }
     store(s, h, first, total, width);
@@ -223,8 +219,7 @@ INLINE void iq4_xs_part(const struct strip *s, int h, int first, const int width
             clear_sums(sum, width);
             table_dots(sum, a, width, t->part[p].q, table, h, 0);
             table_dots(sum, a, width, t->part[p].q, table, h, 1);
-            add_scaled(total, sum, a, width,
-                       row_product(row_halves(t->d + 16 * h), row_i8(t->part[p].scale + 16 * h)));
+            add_scaled(total, sum, a, width, row_product(row_halves(t->d + 16 * h), row_i8(t->part[p].scale + 16 * h)));
         }
     store(s, h, first, total, width);
 }
@@ -357,8 +352,7 @@ INLINE void bytes_part(const struct strip *s, int h, int first, const int width)
             UNROLL for (int half = 0; half < 2; half++) {
                 sums sum;
                 clear_sums(sum, width);
-                UNROLL for (int g = 4 * half; g < 4 * half + 4; g++)
-                    signed_line_dot(sum, a, width, t->part[p].q, h, g);
+                UNROLL for (int g = 4 * half; g < 4 * half + 4; g++) signed_line_dot(sum, a, width, t->part[p].q, h, g);
                 scale_half(part, sum, width, half, row_product(d, row_i8(t->part[p].scale[half] + 16 * h)));
             }
             add_part(total, part, a, width);

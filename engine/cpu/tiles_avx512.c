@@ -1,5 +1,5 @@
-// The kernels of prepared weights for AVX-512 with VNNI: weights are made unsigned bytes, and what that adds is taken off by
-// where the sums begin.
+// The kernels of prepared weights for AVX-512 with VNNI: weights are made unsigned bytes, and what that adds is taken
+// off by where the sums begin.
 #include "engine/cpu/tiles.h"
 
 #if defined(__x86_64__)
@@ -16,24 +16,23 @@ INLINE void begin(sums sum, const struct activation_block *a, int width, int hal
 // --- four and five bits under one scale and minimum ------------------------------------------------------------------
 
 INLINE void nibble_dots(sums sum, const struct activation_block *a, int width, const uint8_t q[4][2][64]) {
-    UNROLL for (int g = 0; g < 4; g++)
-        UNROLL for (int half = 0; half < 2; half++)
-            dot(sum, a, width, g + 4 * half, nibbles(q[g][0], half), nibbles(q[g][1], half));
+    UNROLL for (int g = 0; g < 4; g++) UNROLL for (int half = 0; half < 2; half++)
+        dot(sum, a, width, g + 4 * half, nibbles(q[g][0], half), nibbles(q[g][1], half));
 }
 
 // Nibbles joined with bit `bit` of the high line, moved to bit 4.
 INLINE __m512i five_bits(__m512i low, __m512i high, int bit) {
-    __m512i moved = bit < 4 ? _mm512_slli_epi16(high, (unsigned)(4 - bit)) : _mm512_srli_epi16(high, (unsigned)(bit - 4));
+    __m512i moved =
+        bit < 4 ? _mm512_slli_epi16(high, (unsigned)(4 - bit)) : _mm512_srli_epi16(high, (unsigned)(bit - 4));
     return _mm512_ternarylogic_epi32(low, moved, _mm512_set1_epi8(16), 0xF8); // low | (moved & 16)
 }
 
 INLINE void five_bit_dots(sums sum, const struct activation_block *a, int width, const uint8_t q[4][2][64],
                           const uint8_t high[2][64]) {
     const __m512i h0 = _mm512_loadu_si512(high[0]), h1 = _mm512_loadu_si512(high[1]);
-    UNROLL for (int half = 0; half < 2; half++)
-        UNROLL for (int g = 0; g < 4; g++)
-            dot(sum, a, width, g + 4 * half, five_bits(nibbles(q[g][0], half), h0, g + 4 * half),
-                five_bits(nibbles(q[g][1], half), h1, g + 4 * half));
+    UNROLL for (int half = 0; half < 2; half++) UNROLL for (int g = 0; g < 4; g++)
+        dot(sum, a, width, g + 4 * half, five_bits(nibbles(q[g][0], half), h0, g + 4 * half),
+            five_bits(nibbles(q[g][1], half), h1, g + 4 * half));
 }
 
 INLINE void q4_0_panel(const struct strip *s, const int width) {
@@ -135,8 +134,8 @@ INLINE void pair_dots(sums sum, const struct activation_block *a, int width, con
 INLINE void subtract_half(totals part, const struct activation_block *a, int width, int half, struct row_vector min) {
     UNROLL for (int v = 0; v < 2; v++) {
         const __m512 eighth = _mm512_mul_ps(min.v[v], _mm512_set1_ps(0.125f));
-        UNROLL for (int c = 0; c < width; c++)
-            part[c][v] = _mm512_fmadd_ps(_mm512_set1_ps((float)zero_of(&a[c], half)), eighth, part[c][v]);
+        UNROLL for (int c = 0; c < width; c++) part[c][v] =
+            _mm512_fmadd_ps(_mm512_set1_ps((float)zero_of(&a[c], half)), eighth, part[c][v]);
     }
 }
 
@@ -160,9 +159,8 @@ INLINE void q2_k_panel(const struct strip *s, const int width) {
                 scale_half(part, sum, width, half,
                            row_product(row_halves(t->d), row_nibbles(t->part[p].scale[half], 0)));
             }
-            UNROLL for (int half = 0; half < 2; half++)
-                subtract_half(part, a, width, half,
-                              row_product(row_halves(t->dmin), row_nibbles(t->part[p].scale[half], 1)));
+            UNROLL for (int half = 0; half < 2; half++) subtract_half(
+                part, a, width, half, row_product(row_halves(t->dmin), row_nibbles(t->part[p].scale[half], 1)));
             add_part(total, part, a, width);
         }
     store(s->out, total, width);
@@ -272,7 +270,8 @@ INLINE void nvfp4_panel(const struct strip *s, const int width) {
 
 // Nibbles joined with the two bits of field f of their pair line, moved to bits 4 and 5.
 INLINE __m512i six_bits(__m512i low, __m512i high, int f) {
-    __m512i moved = f < 2 ? _mm512_slli_epi16(high, (unsigned)(4 - 2 * f)) : _mm512_srli_epi16(high, (unsigned)(2 * f - 4));
+    __m512i moved =
+        f < 2 ? _mm512_slli_epi16(high, (unsigned)(4 - 2 * f)) : _mm512_srli_epi16(high, (unsigned)(2 * f - 4));
     return _mm512_ternarylogic_epi32(low, moved, _mm512_set1_epi8(0x30), 0xF8); // low | (moved & 0x30)
 }
 
@@ -330,8 +329,8 @@ INLINE void bytes_panel(const struct strip *s, const int width) {
             sums sum;
             UNROLL for (int half = 0; half < 2; half++) {
                 begin(sum, a, width, half, 128);
-                UNROLL for (int g = 4 * half; g < 4 * half + 4; g++)
-                    dot(sum, a, width, g, _mm512_loadu_si512(t->part[p].q[g][0]), _mm512_loadu_si512(t->part[p].q[g][1]));
+                UNROLL for (int g = 4 * half; g < 4 * half + 4; g++) dot(
+                    sum, a, width, g, _mm512_loadu_si512(t->part[p].q[g][0]), _mm512_loadu_si512(t->part[p].q[g][1]));
                 scale_half(part, sum, width, half, row_product(d, row_i8(t->part[p].scale[half])));
             }
             add_part(total, part, a, width);

@@ -19,10 +19,8 @@ void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *
     }
     if (bytes < LARGE_BUFFER) return arena_alloc(&b->arena, (size_t)bytes);
     void *p = region_alloc((size_t)bytes);
-    if (p)
-        b->regions[b->n_regions++] = (struct region){p, (size_t)bytes};
-    else
-        status_fail(st, STATUS_MEMORY, "%s: no memory for %" PRIu64 " bytes", what, bytes);
+    if (p) b->regions[b->n_regions++] = (struct region){p, (size_t)bytes};
+    else status_fail(st, STATUS_MEMORY, "%s: no memory for %" PRIu64 " bytes", what, bytes);
     return p;
 }
 
@@ -36,7 +34,10 @@ static const float *copy_vector(struct backend *b, const struct weight *w) {
 static const float *copy_bias(struct backend *b, const struct model_layer *l) {
     if (!l->attn_q_bias.format && !l->attn_k_bias.format && !l->attn_v_bias.format) return NULL;
     float *bias = arena_alloc(&b->arena, (size_t)qkv_size(b->spec) * sizeof *bias); // what is absent is zero
-    const struct { const struct weight *weight; int at; } parts[] = {
+    const struct {
+        const struct weight *weight;
+        int at;
+    } parts[] = {
         {&l->attn_q_bias, 0},
         {&l->attn_k_bias, query_size(b->spec)},
         {&l->attn_v_bias, query_size(b->spec) + kv_size(b->spec)},
@@ -49,8 +50,8 @@ static const float *copy_bias(struct backend *b, const struct model_layer *l) {
 
 // --- the file's pages ------------------------------------------------------------------------------------------------
 
-// Whether [data, data + size) lies in a read-only mapping of a file, whose pages can be dropped and come back on demand.
-// Anywhere else dropping them would destroy what they hold.
+// Whether [data, data + size) lies in a read-only mapping of a file, whose pages can be dropped and come back on
+// demand. Anywhere else dropping them would destroy what they hold.
 static bool is_mapped_file(const void *data, size_t size) {
     FILE *maps = fopen("/proc/self/maps", "r");
     const uintptr_t first = (uintptr_t)data;
@@ -86,12 +87,13 @@ struct preparation {
 
 static struct preparation list_matrices(struct backend *b) {
     const struct model *m = b->model;
-    struct preparation p = {.bindings = arena_alloc(&b->arena, ((size_t)b->spec->n_layer * 7 + 1) * sizeof *p.bindings)};
+    struct preparation p = {.bindings =
+                                arena_alloc(&b->arena, ((size_t)b->spec->n_layer * 7 + 1) * sizeof *p.bindings)};
     for (int i = 0; i < b->spec->n_layer; i++) {
         const struct model_layer *from = &m->layers[i];
         struct cpu_layer *to = &b->layers[i];
         const struct binding all[] = {
-            {&from->attn_q, &to->query}, {&from->attn_k, &to->key},   {&from->attn_v, &to->value},
+            {&from->attn_q, &to->query},       {&from->attn_k, &to->key},    {&from->attn_v, &to->value},
             {&from->attn_output, &to->output}, {&from->ffn_gate, &to->gate}, {&from->ffn_up, &to->up},
             {&from->ffn_down, &to->down},
         };

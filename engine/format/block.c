@@ -47,14 +47,10 @@ uint16_t f16_from_f32(float value) {
     return (uint16_t)(sign | (magnitude - 0x38000000u) >> 13);
 }
 
-float bf16_to_f32(uint16_t half) {
-    return float_of_bits((uint32_t)half << 16);
-}
+float bf16_to_f32(uint16_t half) { return float_of_bits((uint32_t)half << 16); }
 
 // Named after their enumerators, so that the table at the foot pairs them.
-static void decode_BLOCK_F32(const void *blocks, float *out, size_t n) {
-    memcpy(out, blocks, n * sizeof *out);
-}
+static void decode_BLOCK_F32(const void *blocks, float *out, size_t n) { memcpy(out, blocks, n * sizeof *out); }
 
 static void decode_BLOCK_F16(const void *blocks, float *out, size_t n) {
     const uint16_t *half = blocks;

@@ -55,13 +55,9 @@ static_assert(sizeof(struct block_iq1_m) == 56 && offsetof(struct block_iq1_m, q
                   offsetof(struct block_iq1_m, scales) == 48,
               "IQ1_M");
 
-static float odd(int scale) {
-    return (float)(2 * scale + 1);
-}
+static float odd(int scale) { return (float)(2 * scale + 1); }
 
-static int nibble(const uint8_t *bytes, int i) {
-    return bytes[i / 2] >> i % 2 * 4 & 15;
-}
+static int nibble(const uint8_t *bytes, int i) { return bytes[i / 2] >> i % 2 * 4 & 15; }
 
 static void put_signed(int8_t *code, const int8_t *grid, int signs, int n) {
     for (int i = 0; i < n; i++) code[i] = (int8_t)(signs >> i & 1 ? -grid[i] : grid[i]);

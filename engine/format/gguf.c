@@ -82,10 +82,8 @@ static void read_value(struct reader *r, struct gguf_pair *p) {
     }
     if (reader_failed(r)) return;
     size_t start = r->at;
-    if (p->element == GGUF_STRING)
-        skip_strings(r, p->count);
-    else
-        reader_items(r, p->count, value_sizes[p->element]);
+    if (p->element == GGUF_STRING) skip_strings(r, p->count);
+    else reader_items(r, p->count, value_sizes[p->element]);
     p->data = r->data + start;
     p->size = r->at - start;
 }
@@ -150,8 +148,7 @@ static void read_format(struct reader *r, struct gguf_tensor *t) {
     if (name)
         status_fail(&r->status, STATUS_UNSUPPORTED, "stored as %s, a format that is not supported; %s", name,
                     supported);
-    else
-        reader_fail(r, "stored in the unknown format %u; %s", type, supported);
+    else reader_fail(r, "stored in the unknown format %u; %s", type, supported);
 }
 
 static void measure_tensor(struct reader *r, struct gguf_tensor *t) {
@@ -197,10 +194,8 @@ static bool place_tensors(struct reader *r, struct gguf *g, const uint64_t *offs
     for (uint64_t i = 0; i < g->n_tensors; i++) {
         struct gguf_tensor *t = &g->tensors[i];
         const char *problem = NULL;
-        if (offsets[i] % alignment)
-            problem = "not aligned";
-        else if (!checked_add(offsets[i], t->size, &end) || end > r->size - start)
-            problem = "outside the file";
+        if (offsets[i] % alignment) problem = "not aligned";
+        else if (!checked_add(offsets[i], t->size, &end) || end > r->size - start) problem = "outside the file";
         if (problem)
             return reader_fail(r, "tensor %.*s: its data (%llu bytes at offset %llu) are %s", (int)t->name.size,
                                t->name.data, (unsigned long long)t->size, (unsigned long long)offsets[i], problem);

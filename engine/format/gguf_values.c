@@ -54,32 +54,20 @@ static double load_f64(const uint8_t *p) {
 
 double gguf_number(const struct gguf_pair *p, uint64_t i) {
     switch (p->element) {
-    case GGUF_U8:
-        return p->data[i];
-    case GGUF_I8:
-        return (int8_t)p->data[i];
-    case GGUF_U16:
-        return (double)load_bits(p->data + 2 * i, 2);
-    case GGUF_I16:
-        return (int16_t)load_bits(p->data + 2 * i, 2);
-    case GGUF_U32:
-        return (double)load_bits(p->data + 4 * i, 4);
-    case GGUF_I32:
-        return (int32_t)load_bits(p->data + 4 * i, 4);
-    case GGUF_F32:
-        return load_f32(p->data + 4 * i);
-    case GGUF_BOOL:
-        return p->data[i] != 0;
-    case GGUF_U64:
-        return (double)load_bits(p->data + 8 * i, 8);
-    case GGUF_I64:
-        return (double)(int64_t)load_bits(p->data + 8 * i, 8);
-    case GGUF_F64:
-        return load_f64(p->data + 8 * i);
+    case GGUF_U8: return p->data[i];
+    case GGUF_I8: return (int8_t)p->data[i];
+    case GGUF_U16: return (double)load_bits(p->data + 2 * i, 2);
+    case GGUF_I16: return (int16_t)load_bits(p->data + 2 * i, 2);
+    case GGUF_U32: return (double)load_bits(p->data + 4 * i, 4);
+    case GGUF_I32: return (int32_t)load_bits(p->data + 4 * i, 4);
+    case GGUF_F32: return load_f32(p->data + 4 * i);
+    case GGUF_BOOL: return p->data[i] != 0;
+    case GGUF_U64: return (double)load_bits(p->data + 8 * i, 8);
+    case GGUF_I64: return (double)(int64_t)load_bits(p->data + 8 * i, 8);
+    case GGUF_F64: return load_f64(p->data + 8 * i);
     case GGUF_STRING:
     case GGUF_ARRAY:
-    case GGUF_TYPE_COUNT:
-        break;
+    case GGUF_TYPE_COUNT: break;
     }
     return 0;
 }
@@ -98,9 +86,7 @@ static bool wrong_type(const struct gguf *g, const struct gguf_pair *p, const ch
                        p->type == GGUF_ARRAY ? type_names[p->element] : "", expected);
 }
 
-static bool is_integer(enum gguf_type type) {
-    return type <= GGUF_I32 || type == GGUF_U64 || type == GGUF_I64;
-}
+static bool is_integer(enum gguf_type type) { return type <= GGUF_I32 || type == GGUF_U64 || type == GGUF_I64; }
 
 // A u64 beyond the range of i64 becomes its greatest value, which no caller allows.
 static int64_t load_integer(const struct gguf_pair *p) {

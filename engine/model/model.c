@@ -59,22 +59,14 @@ struct binder {
 
 static uint64_t length_of(const struct model_spec *s, enum length length) {
     switch (length) {
-    case LENGTH_ONE:
-        return 1;
-    case LENGTH_EMBD:
-        return (uint64_t)s->n_embd;
-    case LENGTH_VOCAB:
-        return (uint64_t)s->n_vocab;
-    case LENGTH_QUERY:
-        return (uint64_t)s->n_head * (uint64_t)s->head_size;
-    case LENGTH_VALUE:
-        return (uint64_t)s->n_head_kv * (uint64_t)s->head_size;
-    case LENGTH_HEAD:
-        return (uint64_t)s->head_size;
-    case LENGTH_FF:
-        return (uint64_t)s->n_ff;
-    case LENGTH_PAIRS:
-        return (uint64_t)s->n_rot / 2;
+    case LENGTH_ONE: return 1;
+    case LENGTH_EMBD: return (uint64_t)s->n_embd;
+    case LENGTH_VOCAB: return (uint64_t)s->n_vocab;
+    case LENGTH_QUERY: return (uint64_t)s->n_head * (uint64_t)s->head_size;
+    case LENGTH_VALUE: return (uint64_t)s->n_head_kv * (uint64_t)s->head_size;
+    case LENGTH_HEAD: return (uint64_t)s->head_size;
+    case LENGTH_FF: return (uint64_t)s->n_ff;
+    case LENGTH_PAIRS: return (uint64_t)s->n_rot / 2;
     }
     return 0;
 }
@@ -100,10 +92,8 @@ static bool check_weight(const struct binder *b, const struct gguf_tensor *t, co
 
 static bool bind_weight(struct binder *b, const struct weight_rule *rule, void *base, int layer) {
     char name[64];
-    if (layer == NO_LAYER)
-        snprintf(name, sizeof name, "%s", rule->name);
-    else
-        snprintf(name, sizeof name, "blk.%d.%s", layer, rule->name);
+    if (layer == NO_LAYER) snprintf(name, sizeof name, "%s", rule->name);
+    else snprintf(name, sizeof name, "blk.%d.%s", layer, rule->name);
     bool required = is_required(b->family, rule->presence);
     if (rule->presence == PRESENT_QK_NORM && !required) return true;
     const struct gguf_tensor *t = gguf_tensor_find(b->g, name);

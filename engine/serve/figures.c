@@ -26,9 +26,7 @@ void figures_open(struct figures *f) {
     f->exchange->front = 2;
 }
 
-void figures_close(struct figures *f) {
-    free(f->exchange);
-}
+void figures_close(struct figures *f) { free(f->exchange); }
 
 static struct figures_bucket *bucket_at(struct figures *f, int64_t number) {
     struct figures_bucket *b = &f->buckets[number % FIGURES_BUCKETS];

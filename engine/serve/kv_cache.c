@@ -19,9 +19,7 @@ void kv_cache_close(struct kv_cache *c) {
     *c = (struct kv_cache){0};
 }
 
-static bool page_only_kept(const struct kv_page *p) {
-    return p->references && !p->running;
-}
+static bool page_only_kept(const struct kv_page *p) { return p->references && !p->running; }
 
 // Every change of a count goes through here, so that the totals cannot drift from the pages.
 static void page_count(struct kv_cache *c, int32_t page, int references, int running) {

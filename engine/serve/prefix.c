@@ -59,18 +59,14 @@ struct prefix_entry *prefix_find(struct prefix_index *x, const int32_t *tokens, 
     return best;
 }
 
-void prefix_touch(struct prefix_index *x, struct prefix_entry *entry) {
-    entry->last_used = ++x->clock;
-}
+void prefix_touch(struct prefix_index *x, struct prefix_entry *entry) { entry->last_used = ++x->clock; }
 
 bool prefix_shrink(struct prefix_index *x) {
     if (!x->count) return false;
     int i = oldest(x);
     struct kv_sequence *kv = &x->entries[i].kv;
-    if (kv->n_pages == 1)
-        drop(x, i);
-    else
-        kv_cache_truncate(x->cache, kv, (kv->n_pages - 1) * KV_PAGE_TOKENS);
+    if (kv->n_pages == 1) drop(x, i);
+    else kv_cache_truncate(x->cache, kv, (kv->n_pages - 1) * KV_PAGE_TOKENS);
     return true;
 }
 

@@ -54,9 +54,7 @@ static uint64_t random_next(uint64_t *state) {
     return z ^ z >> 31;
 }
 
-static double random_unit(uint64_t *state) {
-    return (double)(random_next(state) >> 11) * 0x1p-53;
-}
+static double random_unit(uint64_t *state) { return (double)(random_next(state) >> 11) * 0x1p-53; }
 
 static uint64_t random_start(uint32_t seed) {
     uint64_t state = seed;
@@ -138,9 +136,7 @@ static float scan_block(const float *logits, int n, int4 *broken) {
     return lane_max(top);
 }
 
-static int block_size(int n, int block) {
-    return n - block * BLOCK < BLOCK ? n - block * BLOCK : BLOCK;
-}
+static int block_size(int n, int block) { return n - block * BLOCK < BLOCK ? n - block * BLOCK : BLOCK; }
 
 static float largest(const float *block_max, int n_blocks) {
     float max = block_max[0];
@@ -247,12 +243,9 @@ static int nucleus(struct candidate *c, int n, double mass) {
         int pivot = partition(c, low, high);
         double left = 0;
         for (int i = low; i < pivot; i++) left += c[i].weight;
-        if (left >= mass)
-            high = pivot;
-        else if (left + c[pivot].weight >= mass)
-            return pivot + 1;
-        else
-            mass -= left + c[pivot].weight, low = pivot + 1;
+        if (left >= mass) high = pivot;
+        else if (left + c[pivot].weight >= mass) return pivot + 1;
+        else mass -= left + c[pivot].weight, low = pivot + 1;
     }
     return low < 1 ? 1 : low;
 }
@@ -269,9 +262,7 @@ static float refresh_maxima(struct sampler_scratch *x, const struct sampler_inpu
     return largest(x->block_max, (in->n_vocab + BLOCK - 1) / BLOCK);
 }
 
-static float bounded(float v) {
-    return v < -FLT_MAX ? -FLT_MAX : v > FLT_MAX ? FLT_MAX : v;
-}
+static float bounded(float v) { return v < -FLT_MAX ? -FLT_MAX : v > FLT_MAX ? FLT_MAX : v; }
 
 // Changes the logits of recent tokens, remembering them; returns the largest logit.
 static float penalise(const struct sampling *s, struct sampler_scratch *x, const struct sampler_input *in) {
@@ -301,9 +292,7 @@ static float unpenalise(struct sampler_scratch *x, const struct sampler_input *i
 
 // ---- the draw ----
 
-static bool top_k_cuts(const struct sampling *s, int n_vocab) {
-    return s->top_k > 0 && s->top_k < n_vocab;
-}
+static bool top_k_cuts(const struct sampling *s, int n_vocab) { return s->top_k > 0 && s->top_k < n_vocab; }
 
 // The tokens that top-k and, roughly, min-p leave, into x->candidates; returns how many.
 static int collect(const struct sampling *s, struct sampler_scratch *x, const struct sampler_input *in, float max) {

@@ -96,16 +96,14 @@ static void end(struct scheduler *s, struct request *r, enum finish_reason reaso
     if (reason == FINISH_ERROR) {
         prefix_drop_sharing(&s->prefixes, &r->kv);
         kv_cache_release(&s->cache, &r->kv);
-    } else if (r->forgotten)
-        kv_cache_release(&s->cache, &r->kv);
+    } else if (r->forgotten) kv_cache_release(&s->cache, &r->kv);
     drop(s, r);
     r->reason = reason;
     scheduler_enter(s, r, states[reason], message);
     if (r->kv.n_tokens) {
         prefix_keep(&s->prefixes, &r->kv, r->tokens);
         r->tokens = NULL;
-    } else
-        kv_cache_release(&s->cache, &r->kv);
+    } else kv_cache_release(&s->cache, &r->kv);
     request_free(r);
 }
 
@@ -153,10 +151,8 @@ void scheduler_submit(struct scheduler *s, const struct scheduler_request *q) {
     insert(s, s->n_requests++, r);
     scheduler_enter(s, r, REQUEST_PENDING, "");
     struct status st;
-    if (!check_prompt(s, r, &st))
-        end(s, r, FINISH_ERROR, st.text);
-    else
-        r->tokens = xrealloc(r->tokens, (size_t)r->limit * sizeof *r->tokens);
+    if (!check_prompt(s, r, &st)) end(s, r, FINISH_ERROR, st.text);
+    else r->tokens = xrealloc(r->tokens, (size_t)r->limit * sizeof *r->tokens);
 }
 
 static struct request *find(const struct scheduler *s, uint64_t id) {
@@ -190,13 +186,9 @@ void scheduler_forget(struct scheduler *s, uint64_t conversation) {
         if (s->requests[i]->conversation == conversation) s->requests[i]->forgotten = true;
 }
 
-const char *scheduler_backend(const struct scheduler *s) {
-    return s->ops->describe(s->backend);
-}
+const char *scheduler_backend(const struct scheduler *s) { return s->ops->describe(s->backend); }
 
-bool scheduler_idle(const struct scheduler *s) {
-    return !s->n_requests;
-}
+bool scheduler_idle(const struct scheduler *s) { return !s->n_requests; }
 
 // ---- a step ----
 
@@ -224,8 +216,7 @@ static void sample_all(struct scheduler *s, float *logits) {
     struct worker alone = {.index = 0, .count = 1, .pool = s->pool};
     if (s->batch.n_outputs > 1 && (int64_t)s->batch.n_outputs * s->n_vocab >= PARALLEL_LOGITS)
         thread_pool_run(s->pool, sample_rows, argument);
-    else
-        sample_rows(&alone, argument);
+    else sample_rows(&alone, argument);
 }
 
 static void note_latency(struct scheduler *s, struct request *r, double now) {
@@ -233,8 +224,7 @@ static void note_latency(struct scheduler *s, struct request *r, double now) {
     if (r->last_token > 0) {
         figures_add_latency(&s->figures->next_token, waited);
         r->interval = r->interval > 0 ? 0.9 * r->interval + 0.1 * waited : waited;
-    } else
-        figures_add_latency(&s->figures->first_token, waited);
+    } else figures_add_latency(&s->figures->first_token, waited);
     r->last_token = now;
 }
 

@@ -95,12 +95,8 @@ enum chat_template_kind chat_template_recognise(struct span template_text) {
     return CHAT_TEMPLATE_NONE;
 }
 
-const char *chat_template_name(enum chat_template_kind kind) {
-    return kinds[kind].name;
-}
-const char *chat_template_stop(enum chat_template_kind kind) {
-    return kinds[kind].stop;
-}
+const char *chat_template_name(enum chat_template_kind kind) { return kinds[kind].name; }
+const char *chat_template_stop(enum chat_template_kind kind) { return kinds[kind].stop; }
 
 void prompt_add(struct prompt *p, const char *text, size_t size, bool special) {
     if (size == 0) return;
@@ -120,9 +116,7 @@ static void add_text(struct prompt *p, const char *text, bool trim_head, bool tr
     prompt_add(p, text, size, false);
 }
 
-static bool is_role(const struct chat_message *m, const char *role) {
-    return !strcmp(m->role, role);
-}
+static bool is_role(const struct chat_message *m, const char *role) { return !strcmp(m->role, role); }
 
 // A whole turn; `system` (may be NULL) is folded in at its head.
 static void add_turn(struct prompt *p, const struct template_kind *kind, struct turn_marks marks, const char *system,

@@ -24,7 +24,8 @@ static struct jinja_value import(struct importer *i, const json_t *json, bool ta
 
 static struct jinja_value import_list(struct importer *i, const json_t *json, bool tainted) {
     struct jinja_list *list = jinja_list(i->j, json_array_size(json));
-    for (size_t at = 0; at < json_array_size(json); at++) jinja_push(i->j, list, import(i, json_array_get(json, at), tainted));
+    for (size_t at = 0; at < json_array_size(json); at++)
+        jinja_push(i->j, list, import(i, json_array_get(json, at), tainted));
     return jinja_sequence(JINJA_LIST, list);
 }
 
@@ -36,7 +37,8 @@ static struct jinja_value import_dict(struct importer *i, const json_t *json, bo
         const char *key = json_object_iter_key(at);
         size_t size = strlen(key);
         bool mark = names && size >= 6 && !strcmp(key + size - 6, "_token");
-        struct jinja_value name = import_text(i, key, size, tainted), v = import(i, json_object_iter_value(at), tainted && !mark);
+        struct jinja_value name = import_text(i, key, size, tainted),
+                           v = import(i, json_object_iter_value(at), tainted && !mark);
         dict->entries[dict->count++] = (struct jinja_entry){name, v};
     }
     return jinja_mapping(dict);

@@ -1,5 +1,5 @@
-// Attributes, items and slices of Jinja values, as Jinja2's environment looks them up: v.name tries Python's methods first
-// and then items, v['name'] the other way round; what is not there is undefined.
+// Attributes, items and slices of Jinja values, as Jinja2's environment looks them up: v.name tries Python's methods
+// first and then items, v['name'] the other way round; what is not there is undefined.
 #include <string.h>
 
 #include "engine/text/jinja_builtin.h"
@@ -41,7 +41,7 @@ static bool loop_attribute(const struct jinja_loop *loop, struct jinja_string na
         {"first", jinja_boolean(index == 0)},
         {"last", jinja_boolean(index + 1 == count)},
         {"length", jinja_integer(count)},
-        {"depth", jinja_integer(1)},  // of recursion
+        {"depth", jinja_integer(1)}, // of recursion
         {"depth0", jinja_integer(0)},
         {"previtem", loop_neighbour(loop, index > 0, loop->index - 1)},
         {"nextitem", loop_neighbour(loop, index + 1 < count, loop->index + 1)},
@@ -57,7 +57,8 @@ struct jinja_value jinja_attribute(struct jinja *j, struct jinja_value v, struct
     struct jinja_value found;
     if (v.type == JINJA_UNDEFINED) jinja_fail_undefined(j, v);
     if (find_method(j, v, name, &found)) return found;
-    if ((v.type == JINJA_DICT || v.type == JINJA_NAMESPACE) && find_key(j, v.dict, jinja_text(name), &found)) return found;
+    if ((v.type == JINJA_DICT || v.type == JINJA_NAMESPACE) && find_key(j, v.dict, jinja_text(name), &found))
+        return found;
     if (v.type == JINJA_LOOP && loop_attribute(v.loop, name, &found)) return found;
     return jinja_undefined(j, owner_name(v), name);
 }
@@ -146,7 +147,8 @@ static struct jinja_value slice_string(struct jinja *j, struct jinja_value v, st
 struct jinja_value jinja_slice(struct jinja *j, struct jinja_value v, struct jinja_value start, struct jinja_value stop,
                                struct jinja_value step) {
     if (v.type == JINJA_UNDEFINED) jinja_fail_undefined(j, v);
-    if (v.type == JINJA_STRING) return slice_string(j, v, slice_of(j, (int64_t)jinja_length(j, v.string), start, stop, step));
+    if (v.type == JINJA_STRING)
+        return slice_string(j, v, slice_of(j, (int64_t)jinja_length(j, v.string), start, stop, step));
     if (v.type != JINJA_LIST && v.type != JINJA_TUPLE)
         jinja_fail(j, STATUS_FORMAT, "'%s' object cannot be sliced", jinja_type_name(v));
     return jinja_sequence(v.type, pick(j, v.list, slice_of(j, (int64_t)v.list->count, start, stop, step)));

@@ -42,7 +42,8 @@ struct jinja_value jinja_run(struct jinja *j, const struct jinja_builtin *b, str
         else if (n < (size_t)b->required)
             jinja_fail(j, STATUS_FORMAT, "%s() needs its argument '%.*s'", b->name, (int)name.size, name.data);
     }
-    if (a->count > n) jinja_fail(j, STATUS_FORMAT, "%s() takes %zu arguments, but %zu were given", b->name, n, a->count);
+    if (a->count > n)
+        jinja_fail(j, STATUS_FORMAT, "%s() takes %zu arguments, but %zu were given", b->name, n, a->count);
     if (a->named && used < a->named->count)
         jinja_fail(j, STATUS_FORMAT, "%s() got an argument of a name that it does not take", b->name);
     return b->run(j, self, &(struct jinja_arguments){.values = bound, .count = n});

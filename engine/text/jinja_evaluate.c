@@ -47,7 +47,8 @@ static void add_named(struct jinja *j, struct jinja_arguments *a, struct jinja_v
 }
 
 static void add_all_named(struct jinja *j, struct jinja_arguments *a, struct jinja_value v) {
-    if (v.type != JINJA_DICT) jinja_fail(j, STATUS_FORMAT, "argument after ** must be a mapping, not %s", jinja_type_name(v));
+    if (v.type != JINJA_DICT)
+        jinja_fail(j, STATUS_FORMAT, "argument after ** must be a mapping, not %s", jinja_type_name(v));
     for (size_t i = 0; i < v.dict->count; i++) add_named(j, a, v.dict->entries[i].key, v.dict->entries[i].value);
 }
 
@@ -87,7 +88,8 @@ static struct jinja_value evaluate_call(struct jinja *j, const struct jinja_node
 
 static struct jinja_value evaluate_piped(struct jinja *j, const struct jinja_node *n, const char *what) {
     if (!n->builtin)
-        jinja_fail(j, STATUS_FORMAT, "No %s named '%.*s'.", what, n->name.size < 60 ? (int)n->name.size : 60, n->name.data);
+        jinja_fail(j, STATUS_FORMAT, "No %s named '%.*s'.", what, n->name.size < 60 ? (int)n->name.size : 60,
+                   n->name.data);
     struct jinja_value self = jinja_evaluate(j, n->a);
     struct jinja_arguments a = evaluate_arguments(j, &n->items);
     return jinja_run(j, n->builtin, self, &a);
@@ -152,12 +154,8 @@ static struct jinja_value evaluate(struct jinja *j, const struct jinja_node *n) 
         v = jinja_evaluate(j, n->a);
         return jinja_operate(j, n->operation, v, jinja_evaluate(j, n->b));
     case JINJA_NODE_CONCAT: return evaluate_concat(j, n);
-    case JINJA_NODE_AND:
-        v = jinja_evaluate(j, n->a);
-        return jinja_truth(v) ? jinja_evaluate(j, n->b) : v;
-    case JINJA_NODE_OR:
-        v = jinja_evaluate(j, n->a);
-        return jinja_truth(v) ? v : jinja_evaluate(j, n->b);
+    case JINJA_NODE_AND: v = jinja_evaluate(j, n->a); return jinja_truth(v) ? jinja_evaluate(j, n->b) : v;
+    case JINJA_NODE_OR: v = jinja_evaluate(j, n->a); return jinja_truth(v) ? v : jinja_evaluate(j, n->b);
     case JINJA_NODE_COMPARE: return evaluate_compare(j, n);
     case JINJA_NODE_CHOICE: return evaluate_choice(j, n);
     case JINJA_NODE_CAPTURE: return jinja_text(jinja_capture(j, &n->items));

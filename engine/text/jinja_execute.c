@@ -46,7 +46,8 @@ static void execute_if(struct jinja *j, const struct jinja_node *n) {
     }
 }
 
-static const struct jinja_list *filter_items(struct jinja *j, const struct jinja_node *n, const struct jinja_list *items) {
+static const struct jinja_list *filter_items(struct jinja *j, const struct jinja_node *n,
+                                             const struct jinja_list *items) {
     struct jinja_scope *outer = j->scope;
     struct jinja_list *kept = jinja_list(j, 0);
     for (size_t i = 0; i < items->count; i++) {
@@ -173,13 +174,14 @@ static void bind_rest(struct jinja *j, const struct jinja_node *n, const struct 
         if (jinja_string_is(e.key.string, "caller") && n->takes & JINJA_TAKES_CALLER) caller = e.value;
         else if (n->takes & JINJA_TAKES_KWARGS) jinja_dict_set(j, named, e.key, e.value);
         else
-            jinja_fail(j, STATUS_FORMAT, "macro '%.*s' takes no keyword argument '%.*s'", name_size(n->name), n->name.data,
-                       name_size(e.key.string), e.key.string.data);
+            jinja_fail(j, STATUS_FORMAT, "macro '%.*s' takes no keyword argument '%.*s'", name_size(n->name),
+                       n->name.data, name_size(e.key.string), e.key.string.data);
     }
     if (rest->count && !(n->takes & JINJA_TAKES_VARARGS))
-        jinja_fail(j, STATUS_FORMAT, "macro '%.*s' takes not more than %zu argument(s)", name_size(n->name), n->name.data,
-                   n->rest.count);
-    if (n->takes & JINJA_TAKES_CALLER && !is_parameter(n, jinja_literal("caller"))) jinja_set(j, jinja_literal("caller"), caller);
+        jinja_fail(j, STATUS_FORMAT, "macro '%.*s' takes not more than %zu argument(s)", name_size(n->name),
+                   n->name.data, n->rest.count);
+    if (n->takes & JINJA_TAKES_CALLER && !is_parameter(n, jinja_literal("caller")))
+        jinja_set(j, jinja_literal("caller"), caller);
     if (n->takes & JINJA_TAKES_VARARGS) jinja_set(j, jinja_literal("varargs"), jinja_sequence(JINJA_TUPLE, rest));
     if (n->takes & JINJA_TAKES_KWARGS) jinja_set(j, jinja_literal("kwargs"), jinja_mapping(named));
 }

@@ -29,7 +29,8 @@ static int read_digits(struct jinja *j, struct jinja_string s, size_t *at) {
 static struct percent read_percent(struct jinja *j, struct jinja_string s, size_t *at) {
     struct percent p = {.width = -1, .precision = -1};
     size_t n = 0;
-    while (*at < s.size && s.data[*at] && strchr("-+ 0#", s.data[*at]) && n + 1 < sizeof p.flags) p.flags[n++] = s.data[(*at)++];
+    while (*at < s.size && s.data[*at] && strchr("-+ 0#", s.data[*at]) && n + 1 < sizeof p.flags)
+        p.flags[n++] = s.data[(*at)++];
     if (is_digit(s, *at)) p.width = read_digits(j, s, at);
     if (*at < s.size && s.data[*at] == '.') {
         ++*at;
@@ -95,7 +96,8 @@ struct jinja_string jinja_percent_format(struct jinja *j, struct jinja_string fo
         if (used == list->count) jinja_fail(j, STATUS_FORMAT, "not enough arguments for format string");
         append_percent(j, &b, &p, list->items[used++]);
     }
-    bool may_stay = values.type == JINJA_LIST || values.type == JINJA_DICT || values.type == JINJA_UNDEFINED; // as in Python
+    bool may_stay =
+        values.type == JINJA_LIST || values.type == JINJA_DICT || values.type == JINJA_UNDEFINED; // as in Python
     if (used < list->count && !may_stay)
         jinja_fail(j, STATUS_FORMAT, "not all arguments converted during string formatting");
     return jinja_built(&b);
@@ -104,14 +106,16 @@ struct jinja_string jinja_percent_format(struct jinja *j, struct jinja_string fo
 // ---- braces ----
 
 // The argument that "0.name" names; "" is the next one.
-static struct jinja_value brace_field(struct jinja *j, struct jinja_string field, const struct jinja_arguments *a, size_t *next) {
+static struct jinja_value brace_field(struct jinja *j, struct jinja_string field, const struct jinja_arguments *a,
+                                      size_t *next) {
     size_t dot = jinja_find(j, field, jinja_literal("."), 0), digits = 0;
     struct jinja_string head = jinja_substring(field, 0, dot == SIZE_MAX ? field.size : dot);
     struct jinja_value v;
     while (is_digit(head, digits)) digits++;
     if (digits == head.size) {
         size_t zero = 0, index = head.size ? (size_t)read_digits(j, head, &zero) : (*next)++;
-        if (index >= a->count) jinja_fail(j, STATUS_FORMAT, "Replacement index %zu out of range for positional args tuple", index);
+        if (index >= a->count)
+            jinja_fail(j, STATUS_FORMAT, "Replacement index %zu out of range for positional args tuple", index);
         v = a->values[index];
     } else {
         const struct jinja_entry *named = a->named ? jinja_dict_find(j, a->named, jinja_text(head)) : NULL;
@@ -123,7 +127,8 @@ static struct jinja_value brace_field(struct jinja *j, struct jinja_string field
 }
 
 // "{field}", "{field!r}"
-static struct jinja_string brace_text(struct jinja *j, struct jinja_string field, const struct jinja_arguments *a, size_t *next) {
+static struct jinja_string brace_text(struct jinja *j, struct jinja_string field, const struct jinja_arguments *a,
+                                      size_t *next) {
     if (field.size && memchr(field.data, ':', field.size))
         jinja_fail(j, STATUS_FORMAT, "format() with a width or a kind is not supported");
     bool repr = field.size >= 2 && !memcmp(field.data + field.size - 2, "!r", 2);
@@ -144,8 +149,9 @@ struct jinja_string jinja_brace_format(struct jinja *j, struct jinja_string form
         size_t end = twice ? mark + 1 : jinja_find(j, format, jinja_literal("}"), mark);
         if (end == SIZE_MAX || (!twice && format.data[mark] == '}'))
             jinja_fail(j, STATUS_FORMAT, "Single '%c' encountered in format string", format.data[mark]);
-        jinja_append(j, &b, twice ? jinja_substring(format, mark, mark + 1)
-                                  : brace_text(j, jinja_substring(format, mark + 1, end), a, &next));
+        jinja_append(j, &b,
+                     twice ? jinja_substring(format, mark, mark + 1)
+                           : brace_text(j, jinja_substring(format, mark + 1, end), a, &next));
         at = end + 1;
     }
     return jinja_built(&b);

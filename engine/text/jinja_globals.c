@@ -18,16 +18,19 @@ static struct jinja_value global_range(struct jinja *j, struct jinja_value self,
     if (step < 0 && stop < start) distance = (uint64_t)start - (uint64_t)stop;
     uint64_t count = distance / stride + (distance % stride != 0);
     if (count > JINJA_RANGE_MOST)
-        jinja_fail(j, STATUS_LIMIT, "Range too big. The sandbox blocks ranges larger than MAX_RANGE (%d).", JINJA_RANGE_MOST);
+        jinja_fail(j, STATUS_LIMIT, "Range too big. The sandbox blocks ranges larger than MAX_RANGE (%d).",
+                   JINJA_RANGE_MOST);
     jinja_spend(j, count / 4);
     struct jinja_list *list = jinja_list(j, count);
-    for (uint64_t i = 0; i < count; i++) jinja_push(j, list, jinja_integer((int64_t)((uint64_t)start + i * (uint64_t)step)));
+    for (uint64_t i = 0; i < count; i++)
+        jinja_push(j, list, jinja_integer((int64_t)((uint64_t)start + i * (uint64_t)step)));
     return jinja_sequence(JINJA_LIST, list);
 }
 
 static void fill_from(struct jinja *j, struct jinja_dict *dict, struct jinja_value v) {
     if (v.type == JINJA_DICT) {
-        for (size_t i = 0; i < v.dict->count; i++) jinja_dict_set(j, dict, v.dict->entries[i].key, v.dict->entries[i].value);
+        for (size_t i = 0; i < v.dict->count; i++)
+            jinja_dict_set(j, dict, v.dict->entries[i].key, v.dict->entries[i].value);
         return;
     }
     const struct jinja_list *pairs = jinja_iterate(j, v);

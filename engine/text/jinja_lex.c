@@ -59,8 +59,8 @@ static struct jinja_token *add(struct lexer *l, enum jinja_token_kind kind, cons
 
 // ---- text between marks ----
 
-// The text from `begin` to `end`, which a mark follows. '-' at the mark takes the white space before it; otherwise, before
-// all marks but {{, the blanks that stand alone before it on its line go, unless there is a '+'.
+// The text from `begin` to `end`, which a mark follows. '-' at the mark takes the white space before it; otherwise,
+// before all marks but {{, the blanks that stand alone before it on its line go, unless there is a '+'.
 static void add_data(struct lexer *l, const char *begin, const char *end, bool variable, char sign) {
     struct jinja_string text = {begin, NULL, (size_t)(end - begin)};
     if (sign == '-') text = jinja_strip(l->j, text, NULL, false, true);
@@ -149,7 +149,8 @@ static uint32_t read_code(struct lexer *l, const char *digits, int count, const 
     char text[9] = {0};
     for (int i = 0; i < count; i++) {
         if (digits + i >= end || !isxdigit((unsigned char)digits[i]))
-            jinja_fail(l->j, STATUS_FORMAT, "a \\%c in a string is not followed by %d hexadecimal digits", digits[-1], count);
+            jinja_fail(l->j, STATUS_FORMAT, "a \\%c in a string is not followed by %d hexadecimal digits", digits[-1],
+                       count);
         text[i] = digits[i];
     }
     return (uint32_t)strtoul(text, NULL, 16);
@@ -232,8 +233,8 @@ static void read_number(struct lexer *l) {
 }
 
 static bool read_operator(struct lexer *l, int *nesting) {
-    static const char *const operators[] = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(",
-                                            ")", "{", "}", ">", "<", "=", ".", ":", "|", ",", ";"};
+    static const char *const operators[] = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
+                                            "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
     const char *start = l->at;
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
         if (!skip(l, operators[i])) continue;

@@ -138,7 +138,8 @@ static struct jinja_value filter_map(struct jinja *j, struct jinja_value self, c
 }
 
 // select and its like: by a test, or by truth when none is named; of an attribute, which is the first argument then.
-static struct jinja_value choose(struct jinja *j, struct jinja_value self, const arguments *a, bool by_attribute, bool wanted) {
+static struct jinja_value choose(struct jinja *j, struct jinja_value self, const arguments *a, bool by_attribute,
+                                 bool wanted) {
     const struct jinja_list *list = items_of(j, self);
     struct jinja_list *out = jinja_list(j, 0);
     arguments rest = *a;
@@ -177,7 +178,8 @@ struct sorted {
     struct jinja_value key, value;
 };
 
-static struct jinja_value sort_key(struct jinja *j, struct jinja_value v, struct jinja_value attribute, bool case_sensitive) {
+static struct jinja_value sort_key(struct jinja *j, struct jinja_value v, struct jinja_value attribute,
+                                   bool case_sensitive) {
     if (attribute.type != JINJA_UNDEFINED && attribute.type != JINJA_NONE) v = jinja_path(j, v, attribute);
     if (v.type == JINJA_STRING && !case_sensitive) v = jinja_text(jinja_change_case(j, v.string, JINJA_LOWER));
     return v;
@@ -202,7 +204,8 @@ static void merge_sort(struct jinja *j, struct sorted *items, struct sorted *roo
 }
 
 // The keys of several attributes, "a,b", make a tuple.
-static struct jinja_value sort_keys(struct jinja *j, struct jinja_value v, struct jinja_value attribute, bool case_sensitive) {
+static struct jinja_value sort_keys(struct jinja *j, struct jinja_value v, struct jinja_value attribute,
+                                    bool case_sensitive) {
     const struct jinja_string comma = jinja_literal(",");
     if (attribute.type != JINJA_STRING || jinja_find(j, attribute.string, comma, 0) == SIZE_MAX)
         return sort_key(j, v, attribute, case_sensitive);
@@ -217,7 +220,8 @@ static struct jinja_value sort_keys(struct jinja *j, struct jinja_value v, struc
 
 static struct jinja_value sort(struct jinja *j, const struct jinja_list *list, struct jinja_value attribute,
                                bool case_sensitive, bool reverse) {
-    struct sorted *items = jinja_alloc(j, list->count, sizeof *items), *room = jinja_alloc(j, list->count, sizeof *room);
+    struct sorted *items = jinja_alloc(j, list->count, sizeof *items),
+                  *room = jinja_alloc(j, list->count, sizeof *room);
     for (size_t i = 0; i < list->count; i++)
         items[i] = (struct sorted){sort_keys(j, list->items[i], attribute, case_sensitive), list->items[i]};
     merge_sort(j, items, room, list->count, reverse);
@@ -273,7 +277,8 @@ static struct jinja_value filter_sum(struct jinja *j, struct jinja_value self, c
     struct jinja_value total = given(a, 1) ? a->values[1] : jinja_integer(0);
     for (size_t i = 0; i < list->count; i++) {
         bool whole = !given(a, 0) || a->values[0].type == JINJA_NONE;
-        total = jinja_operate(j, JINJA_ADD, total, whole ? list->items[i] : jinja_path(j, list->items[i], a->values[0]));
+        total =
+            jinja_operate(j, JINJA_ADD, total, whole ? list->items[i] : jinja_path(j, list->items[i], a->values[0]));
     }
     return total;
 }

@@ -6,7 +6,9 @@
 
 typedef struct jinja_arguments arguments;
 
-static bool given(const arguments *a, size_t i) { return a->values[i].type != JINJA_UNDEFINED && a->values[i].type != JINJA_NONE; }
+static bool given(const arguments *a, size_t i) {
+    return a->values[i].type != JINJA_UNDEFINED && a->values[i].type != JINJA_NONE;
+}
 
 static struct jinja_string text_or(struct jinja *j, const arguments *a, size_t i, const char *otherwise) {
     return given(a, i) ? jinja_as_string(j, a->values[i], "the argument") : jinja_literal(otherwise);
@@ -29,7 +31,8 @@ struct jinja_string jinja_join(struct jinja *j, const struct jinja_list *list, s
 }
 
 // Where `old` is empty, `new` goes before every character and to the end.
-static struct jinja_string insert_everywhere(struct jinja *j, struct jinja_string s, struct jinja_string new, int64_t most) {
+static struct jinja_string insert_everywhere(struct jinja *j, struct jinja_string s, struct jinja_string new,
+                                             int64_t most) {
     struct jinja_builder b = {0};
     size_t at = 0;
     for (; most; most--) {
@@ -45,8 +48,8 @@ static struct jinja_string insert_everywhere(struct jinja *j, struct jinja_strin
     return jinja_built(&b);
 }
 
-struct jinja_string jinja_replace(struct jinja *j, struct jinja_string s, struct jinja_string old, struct jinja_string new,
-                                  int64_t most) {
+struct jinja_string jinja_replace(struct jinja *j, struct jinja_string s, struct jinja_string old,
+                                  struct jinja_string new, int64_t most) {
     if (!old.size) return insert_everywhere(j, s, new, most);
     struct jinja_builder b = {0};
     size_t at = 0;
@@ -89,7 +92,7 @@ static struct jinja_value strip(struct jinja *j, struct jinja_value self, const 
 }
 
 #define METHOD(name, value)                                                                                            \
-    static struct jinja_value name(struct jinja *j, struct jinja_value self, const arguments *a) {                           \
+    static struct jinja_value name(struct jinja *j, struct jinja_value self, const arguments *a) {                     \
         (void)j, (void)a;                                                                                              \
         return value;                                                                                                  \
     }
@@ -137,7 +140,8 @@ static void reverse(struct jinja_list *list) {
     }
 }
 
-static void split_by(struct jinja *j, struct jinja_list *list, struct jinja_string s, struct jinja_string by, int64_t most) {
+static void split_by(struct jinja *j, struct jinja_list *list, struct jinja_string s, struct jinja_string by,
+                     int64_t most) {
     size_t begin = 0;
     for (size_t end; most && (end = jinja_find(j, s, by, begin)) != SIZE_MAX; most--) {
         push_part(j, list, s, begin, end);
@@ -146,7 +150,8 @@ static void split_by(struct jinja *j, struct jinja_list *list, struct jinja_stri
     push_part(j, list, s, begin, s.size);
 }
 
-static void split_by_last(struct jinja *j, struct jinja_list *list, struct jinja_string s, struct jinja_string by, int64_t most) {
+static void split_by_last(struct jinja *j, struct jinja_list *list, struct jinja_string s, struct jinja_string by,
+                          int64_t most) {
     for (size_t begin; most && (begin = jinja_find_last(j, s, by)) != SIZE_MAX; most--) {
         push_part(j, list, s, begin + by.size, s.size);
         s.size = begin;
@@ -170,19 +175,22 @@ static size_t last_word_begin(struct jinja_string s) {
     size_t at = s.size;
     for (uint32_t code; at; at--) {
         size_t back = 1;
-        while (back < 3 && back < at && ((uint8_t)s.data[at - back] & 0xc0) == 0x80) back++; // white space has at most 3
+        while (back < 3 && back < at && ((uint8_t)s.data[at - back] & 0xc0) == 0x80)
+            back++; // white space has at most 3
         utf8_decode(s.data + at - back, back, &code);
         if (jinja_is_space(code)) break;
     }
     return at;
 }
 
-static void split_words(struct jinja *j, struct jinja_list *list, struct jinja_string s, int64_t most, bool from_right) {
+static void split_words(struct jinja *j, struct jinja_list *list, struct jinja_string s, int64_t most,
+                        bool from_right) {
     s = jinja_strip(j, s, NULL, !from_right, from_right);
     for (; s.size && most; most--) {
         size_t cut = from_right ? last_word_begin(s) : word_end(s);
         push_part(j, list, s, from_right ? cut : 0, from_right ? s.size : cut);
-        s = jinja_strip(j, jinja_substring(s, from_right ? 0 : cut, from_right ? cut : s.size), NULL, !from_right, from_right);
+        s = jinja_strip(j, jinja_substring(s, from_right ? 0 : cut, from_right ? cut : s.size), NULL, !from_right,
+                        from_right);
     }
     if (s.size) push_part(j, list, s, 0, s.size);
     if (from_right) reverse(list);
@@ -219,18 +227,21 @@ METHOD(str_rpartition, partition(j, self, a, true))
 // ---- str: searching ----
 
 // The part of self that arguments i and i + 1 limit, and the character at which it begins.
-static struct jinja_string window(struct jinja *j, struct jinja_value self, const arguments *a, size_t i, int64_t *begin) {
+static struct jinja_string window(struct jinja *j, struct jinja_value self, const arguments *a, size_t i,
+                                  int64_t *begin) {
     int64_t length = given(a, i) || given(a, i + 1) ? (int64_t)jinja_length(j, self.string) : 0;
     *begin = integer_or(j, a, i, 0);
     if (*begin < 0) *begin = *begin + length < 0 ? 0 : *begin + length;
     if (!length) return self.string;
     struct jinja_value none = jinja_none();
-    return jinja_slice(j, self, given(a, i) ? a->values[i] : none, given(a, i + 1) ? a->values[i + 1] : none, none).string;
+    return jinja_slice(j, self, given(a, i) ? a->values[i] : none, given(a, i + 1) ? a->values[i + 1] : none, none)
+        .string;
 }
 
 static struct jinja_value find(struct jinja *j, struct jinja_value self, const arguments *a, bool last, bool must) {
     int64_t begin;
-    struct jinja_string s = window(j, self, a, 1, &begin), part = jinja_as_string(j, a->values[0], "what is looked for");
+    struct jinja_string s = window(j, self, a, 1, &begin),
+                        part = jinja_as_string(j, a->values[0], "what is looked for");
     size_t at = last ? jinja_find_last(j, s, part) : jinja_find(j, s, part, 0);
     if (at == SIZE_MAX && must) jinja_fail(j, STATUS_FORMAT, "substring not found");
     return jinja_integer(at == SIZE_MAX ? -1 : begin + (int64_t)jinja_length(j, jinja_substring(s, 0, at)));
@@ -250,7 +261,8 @@ static struct jinja_value str_count(struct jinja *j, struct jinja_value self, co
 
 static bool has_affix(struct jinja_string s, struct jinja_string affix, bool at_end) {
     if (affix.size > s.size) return false;
-    return jinja_string_equal(jinja_substring(s, at_end ? s.size - affix.size : 0, at_end ? s.size : affix.size), affix);
+    return jinja_string_equal(jinja_substring(s, at_end ? s.size - affix.size : 0, at_end ? s.size : affix.size),
+                              affix);
 }
 
 static struct jinja_value has_any_affix(struct jinja *j, struct jinja_value self, const arguments *a, bool at_end) {
@@ -333,7 +345,8 @@ static struct jinja_value loop_changed(struct jinja *j, struct jinja_value self,
     struct jinja_list *now = jinja_list(j, a->count), *before = self.loop->changed;
     for (size_t i = 0; i < a->count; i++) jinja_push(j, now, a->values[i]);
     self.loop->changed = now;
-    return jinja_boolean(!before || !jinja_equal(j, jinja_sequence(JINJA_TUPLE, before), jinja_sequence(JINJA_TUPLE, now)));
+    return jinja_boolean(!before ||
+                         !jinja_equal(j, jinja_sequence(JINJA_TUPLE, before), jinja_sequence(JINJA_TUPLE, now)));
 }
 
 // What would change a value in place is missing, as in the sandbox.
@@ -371,9 +384,10 @@ const struct jinja_builtin jinja_string_methods[] = {
     {0},
 };
 const struct jinja_builtin jinja_dict_methods[] = {
-    {"copy", "", 0, itself},         {"get", "key default", 1, dict_get}, {"items", "", 0, dict_items},
-    {"keys", "", 0, dict_keys},      {"values", "", 0, dict_values},      {0},
+    {"copy", "", 0, itself},    {"get", "key default", 1, dict_get}, {"items", "", 0, dict_items},
+    {"keys", "", 0, dict_keys}, {"values", "", 0, dict_values},      {0},
 };
 const struct jinja_builtin jinja_list_methods[] = {
     {"copy", "", 0, itself}, {"count", "value", 1, list_count}, {"index", "value", 1, list_index}, {0}};
-const struct jinja_builtin jinja_loop_methods[] = {{"changed", "*", 0, loop_changed}, {"cycle", "*", 0, loop_cycle}, {0}};
+const struct jinja_builtin jinja_loop_methods[] = {
+    {"changed", "*", 0, loop_changed}, {"cycle", "*", 0, loop_cycle}, {0}};

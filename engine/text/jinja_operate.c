@@ -3,7 +3,8 @@
 
 #include "engine/text/jinja_evaluate.h"
 
-static _Noreturn void fail_types(struct jinja *j, enum jinja_operation operation, struct jinja_value a, struct jinja_value b) {
+static _Noreturn void fail_types(struct jinja *j, enum jinja_operation operation, struct jinja_value a,
+                                 struct jinja_value b) {
     if (a.type == JINJA_UNDEFINED) jinja_fail_undefined(j, a);
     if (b.type == JINJA_UNDEFINED) jinja_fail_undefined(j, b);
     if (operation == JINJA_ADD && a.type == JINJA_STRING)
@@ -12,7 +13,9 @@ static _Noreturn void fail_types(struct jinja *j, enum jinja_operation operation
                jinja_type_name(a), jinja_type_name(b));
 }
 
-static _Noreturn void fail_overflow(struct jinja *j) { jinja_fail(j, STATUS_LIMIT, "an integer needs more than 64 bits"); }
+static _Noreturn void fail_overflow(struct jinja *j) {
+    jinja_fail(j, STATUS_LIMIT, "an integer needs more than 64 bits");
+}
 static _Noreturn void fail_zero(struct jinja *j) { jinja_fail(j, STATUS_FORMAT, "division by zero"); }
 
 // ---- numbers ----
@@ -118,7 +121,8 @@ static bool is_repeat(struct jinja_value a, struct jinja_value b) {
     return (a.type == JINJA_STRING || is_list(a)) && (b.type == JINJA_INTEGER || b.type == JINJA_BOOLEAN);
 }
 
-struct jinja_value jinja_operate(struct jinja *j, enum jinja_operation operation, struct jinja_value a, struct jinja_value b) {
+struct jinja_value jinja_operate(struct jinja *j, enum jinja_operation operation, struct jinja_value a,
+                                 struct jinja_value b) {
     if (jinja_is_number(a) && jinja_is_number(b)) return operate_numbers(j, operation, a, b);
     if (operation == JINJA_ADD && a.type == b.type && (a.type == JINJA_STRING || is_list(a))) return add(j, a, b);
     if (operation == JINJA_MULTIPLY && is_repeat(a, b)) return repeat(j, a, jinja_as_integer(j, b, "the count"));

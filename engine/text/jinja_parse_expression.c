@@ -122,9 +122,12 @@ static const struct {
     const char *name;
     struct jinja_value value;
 } constants[] = {
-    {"true", {.type = JINJA_BOOLEAN, .boolean = true}},   {"True", {.type = JINJA_BOOLEAN, .boolean = true}},
-    {"false", {.type = JINJA_BOOLEAN, .boolean = false}}, {"False", {.type = JINJA_BOOLEAN, .boolean = false}},
-    {"none", {.type = JINJA_NONE}},                       {"None", {.type = JINJA_NONE}},
+    {"true", {.type = JINJA_BOOLEAN, .boolean = true}},
+    {"True", {.type = JINJA_BOOLEAN, .boolean = true}},
+    {"false", {.type = JINJA_BOOLEAN, .boolean = false}},
+    {"False", {.type = JINJA_BOOLEAN, .boolean = false}},
+    {"none", {.type = JINJA_NONE}},
+    {"None", {.type = JINJA_NONE}},
 };
 
 static bool is_constant(const struct jinja_parser *p, struct jinja_value *value) {
@@ -183,7 +186,8 @@ static void parse_arguments(struct jinja_parser *p, struct jinja_nodes *argument
         const struct jinja_token *next = p->token + (p->token->kind != JINJA_TOKEN_END);
         if (jinja_skip(p, "*")) n->kind = JINJA_NODE_ARGUMENT_LIST;
         else if (jinja_skip(p, "**")) n->kind = JINJA_NODE_ARGUMENT_DICT;
-        else if (p->token->kind == JINJA_TOKEN_NAME && next->kind == JINJA_TOKEN_OPERATOR && jinja_string_is(next->text, "=")) {
+        else if (p->token->kind == JINJA_TOKEN_NAME && next->kind == JINJA_TOKEN_OPERATOR &&
+                 jinja_string_is(next->text, "=")) {
             n->name = p->token->text;
             p->token += 2;
         }
@@ -343,7 +347,9 @@ static struct jinja_node *parse_concat(struct jinja_parser *p) {
     while (jinja_skip(p, "~")) a = node_of(p, JINJA_NODE_CONCAT, a, parse_product(p));
     return a;
 }
-static struct jinja_node *parse_sum(struct jinja_parser *p) { return parse_level(p, JINJA_ADD, JINJA_SUBTRACT, parse_concat); }
+static struct jinja_node *parse_sum(struct jinja_parser *p) {
+    return parse_level(p, JINJA_ADD, JINJA_SUBTRACT, parse_concat);
+}
 
 static bool skip_comparison(struct jinja_parser *p, enum jinja_operation *found) {
     if (skip_operation(p, JINJA_EQUAL, JINJA_GREATER_EQUAL, found)) return true;

@@ -178,8 +178,7 @@ static void json_escape(uint32_t code, char ascii, char out[16]) {
     for (size_t i = 0; i + 1 < sizeof named; i += 2)
         if (code == (uint8_t)named[i]) snprintf(out, 16, "\\%c", named[i + 1]);
     if (out[0]) return;
-    if (code >= 0x10000 && ascii)
-        snprintf(out, 16, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
+    if (code >= 0x10000 && ascii) snprintf(out, 16, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
     else if (code < 0x20 || (code >= 0x7f && ascii)) snprintf(out, 16, "\\u%04x", code);
     if (code == 0x7f) out[0] = 0;
 }

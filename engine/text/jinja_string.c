@@ -4,7 +4,9 @@
 #include "engine/base/utf8.h"
 #include "engine/text/jinja_value.h"
 
-struct jinja_string jinja_literal(const char *text) { return (struct jinja_string){text, NULL, strlen(text)}; }
+struct jinja_string jinja_literal(const char *text) {
+    return (struct jinja_string){text, NULL, strlen(text)};
+}
 
 bool jinja_string_equal(struct jinja_string a, struct jinja_string b) {
     return a.size == b.size && (!a.size || !memcmp(a.data, b.data, a.size));

@@ -5,7 +5,7 @@ typedef struct jinja_arguments arguments;
 
 // One that looks at the value alone.
 #define TEST(name, condition)                                                                                          \
-    static struct jinja_value name(struct jinja *j, struct jinja_value v, const arguments *a) {                              \
+    static struct jinja_value name(struct jinja *j, struct jinja_value v, const arguments *a) {                        \
         (void)j, (void)a;                                                                                              \
         return jinja_boolean(condition);                                                                               \
     }
@@ -35,7 +35,7 @@ TEST(test_iterable, is_sequence(v) || v.type == JINJA_ITERATOR || v.type == JINJ
 
 // One that compares it with another.
 #define RELATION(name, operation)                                                                                      \
-    static struct jinja_value name(struct jinja *j, struct jinja_value v, const arguments *a) {                              \
+    static struct jinja_value name(struct jinja *j, struct jinja_value v, const arguments *a) {                        \
         return jinja_boolean(jinja_relate(j, operation, v, a->values[0]));                                             \
     }
 RELATION(test_equal, JINJA_EQUAL)

@@ -25,7 +25,7 @@ static struct jinja_value filter_string(struct jinja *j, struct jinja_value self
 }
 
 #define CASE_FILTER(name, to)                                                                                          \
-    static struct jinja_value name(struct jinja *j, struct jinja_value self, const arguments *a) {                           \
+    static struct jinja_value name(struct jinja *j, struct jinja_value self, const arguments *a) {                     \
         (void)a;                                                                                                       \
         return jinja_text(jinja_change_case(j, jinja_to_string(j, self), to));                                         \
     }

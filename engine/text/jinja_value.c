@@ -34,12 +34,14 @@ void jinja_fail_undefined(struct jinja *j, struct jinja_value v) {
 }
 
 void jinja_spend(struct jinja *j, size_t steps) {
-    if (steps >= (uint64_t)j->steps) jinja_fail(j, STATUS_LIMIT, "the template takes more than %d steps", JINJA_STEPS_MOST);
+    if (steps >= (uint64_t)j->steps)
+        jinja_fail(j, STATUS_LIMIT, "the template takes more than %d steps", JINJA_STEPS_MOST);
     j->steps -= (int64_t)steps;
 }
 
 void jinja_enter(struct jinja *j) {
-    if (j->depth >= JINJA_DEPTH_MOST) jinja_fail(j, STATUS_LIMIT, "the template goes more than %d levels deep", JINJA_DEPTH_MOST);
+    if (j->depth >= JINJA_DEPTH_MOST)
+        jinja_fail(j, STATUS_LIMIT, "the template goes more than %d levels deep", JINJA_DEPTH_MOST);
     j->depth++;
 }
 
@@ -283,7 +285,8 @@ bool jinja_contains(struct jinja *j, struct jinja_value whole_value, struct jinj
     switch (whole_value.type) {
     case JINJA_STRING:
         if (part.type != JINJA_STRING)
-            jinja_fail(j, STATUS_FORMAT, "'in <string>' requires string as left operand, not %s", jinja_type_name(part));
+            jinja_fail(j, STATUS_FORMAT, "'in <string>' requires string as left operand, not %s",
+                       jinja_type_name(part));
         return jinja_find(j, whole_value.string, part.string, 0) != SIZE_MAX;
     case JINJA_DICT: return jinja_dict_find(j, whole_value.dict, part);
     case JINJA_UNDEFINED: return false;

@@ -55,18 +55,14 @@ static enum character_class unicode_class(uint32_t code) {
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-        return CLASS_LETTER;
+    case UTF8PROC_CATEGORY_LO: return CLASS_LETTER;
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO:
-        return CLASS_NUMBER;
+    case UTF8PROC_CATEGORY_NO: return CLASS_NUMBER;
     case UTF8PROC_CATEGORY_ZS:
     case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP:
-        return CLASS_SPACE;
-    default:
-        return CLASS_OTHER;
+    case UTF8PROC_CATEGORY_ZP: return CLASS_SPACE;
+    default: return CLASS_OTHER;
     }
 }
 
@@ -90,9 +86,7 @@ static size_t run_end(struct scan s, size_t at, enum character_class class, int 
     return at;
 }
 
-static bool is_line_end(uint32_t code) {
-    return code == '\r' || code == '\n';
-}
+static bool is_line_end(uint32_t code) { return code == '\r' || code == '\n'; }
 
 static size_t symbols_end(const struct pretokenizer *p, struct scan s, size_t at) {
     at = run_end(s, at, CLASS_OTHER, 0);

@@ -32,8 +32,7 @@ uint64_t token_hash_pair(uint64_t seed, int32_t a, int32_t b) {
 static inline uint64_t load_word(const char *p, size_t size) {
     uint64_t word = 0;
     uint32_t head = 0, tail = 0;
-    if (size >= 8)
-        memcpy(&word, p, 8);
+    if (size >= 8) memcpy(&word, p, 8);
     else if (size >= 4) {
         memcpy(&head, p, 4);
         memcpy(&tail, p + size - 4, 4);
@@ -93,6 +92,4 @@ int32_t token_index_find(const struct token_index *index, const char *text, size
     return find_slot(index, text, size, &key)->id_plus_1 - 1;
 }
 
-void token_index_close(struct token_index *index) {
-    token_table_close(&index->table);
-}
+void token_index_close(struct token_index *index) { token_table_close(&index->table); }

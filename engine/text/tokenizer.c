@@ -40,10 +40,8 @@ static bool spell_pieces(struct tokenizer *t, struct status *st) {
         if (v->types[id] == TOKEN_BYTE) {
             *room = (char)vocabulary_byte(v->texts[id]);
             t->pieces[id] = (struct span){room++, 1};
-        } else if (is_control(v, id))
-            t->pieces[id] = v->texts[id];
-        else
-            t->pieces[id] = t->ops->spell(t, id, &room);
+        } else if (is_control(v, id)) t->pieces[id] = v->texts[id];
+        else t->pieces[id] = t->ops->spell(t, id, &room);
     }
     return true;
 }
@@ -140,10 +138,8 @@ static void join_stretch(struct stretch *s, const char *text, size_t size) {
 static void add_text(struct encoding *e, const char *text, size_t size) {
     if (size == 0) return;
     if (e->at_start && e->t->adds_space && e->stretch.size == 0) join_stretch(&e->stretch, " ", 1);
-    if (e->stretch.size)
-        join_stretch(&e->stretch, text, size);
-    else
-        e->stretch.text = text, e->stretch.size = size;
+    if (e->stretch.size) join_stretch(&e->stretch, text, size);
+    else e->stretch.text = text, e->stretch.size = size;
 }
 
 static void flush(struct encoding *e) {
@@ -171,9 +167,7 @@ static void add_special(struct encoding *e, int32_t id) {
     e->skips_space = takes_space_along(e->t, id);
 }
 
-static bool is_space(char c) {
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
+static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 static void add_part(struct encoding *e, const struct tokenizer_part *part) {
     size_t from = 0;
@@ -244,18 +238,10 @@ char *tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t cou
 
 // Facts.
 
-int32_t tokenizer_count(const struct tokenizer *t) {
-    return t->vocabulary.count;
-}
-int32_t tokenizer_bos(const struct tokenizer *t) {
-    return t->vocabulary.bos;
-}
-int32_t tokenizer_eos(const struct tokenizer *t) {
-    return t->vocabulary.eos;
-}
-bool tokenizer_adds_bos(const struct tokenizer *t) {
-    return t->adds_bos && t->vocabulary.bos >= 0;
-}
+int32_t tokenizer_count(const struct tokenizer *t) { return t->vocabulary.count; }
+int32_t tokenizer_bos(const struct tokenizer *t) { return t->vocabulary.bos; }
+int32_t tokenizer_eos(const struct tokenizer *t) { return t->vocabulary.eos; }
+bool tokenizer_adds_bos(const struct tokenizer *t) { return t->adds_bos && t->vocabulary.bos >= 0; }
 
 bool tokenizer_ends_generation(const struct tokenizer *t, int32_t id) {
     return id >= 0 && id < t->vocabulary.count && t->vocabulary.ends[id];
@@ -265,9 +251,5 @@ int32_t tokenizer_find(const struct tokenizer *t, const char *text, size_t size)
     return vocabulary_find(&t->vocabulary, (struct span){text, size});
 }
 
-const char *tokenizer_model_name(const struct tokenizer *t) {
-    return t->ops->model;
-}
-const char *tokenizer_pre_name(const struct tokenizer *t) {
-    return t->pre;
-}
+const char *tokenizer_model_name(const struct tokenizer *t) { return t->ops->model; }
+const char *tokenizer_pre_name(const struct tokenizer *t) { return t->pre; }

@@ -26,9 +26,7 @@ struct bpe {
     int16_t bytes[ALPHABET_END]; // the byte of each character; −1: not in the alphabet
 };
 
-static bool prints(int byte) {
-    return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
-}
+static bool prints(int byte) { return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad); }
 
 static void make_alphabet(struct bpe *bpe) {
     memset(bpe->bytes, -1, sizeof bpe->bytes);
@@ -175,10 +173,8 @@ static struct span bpe_spell(const struct tokenizer *t, int32_t id, char **room)
     for (size_t i = 0, n; i < text.size; i += n) {
         uint32_t code;
         n = utf8_decode(text.data + i, text.size - i, &code);
-        if (code < ALPHABET_END && bpe->bytes[code] >= 0)
-            *(*room)++ = (char)bpe->bytes[code];
-        else
-            memcpy(*room, text.data + i, n), *room += n;
+        if (code < ALPHABET_END && bpe->bytes[code] >= 0) *(*room)++ = (char)bpe->bytes[code];
+        else memcpy(*room, text.data + i, n), *room += n;
     }
     return (struct span){start, (size_t)(*room - start)};
 }
@@ -219,10 +215,8 @@ static void encode_piece(const struct tokenizer *t, struct pair_merger *m, const
     for (size_t i = 0; i < size; i++) pair_merger_add(m, text + i, 1, t->byte_ids[(uint8_t)text[i]]);
     pair_merger_run(m, bpe_rule, bpe);
     for (uint32_t i = 0; i != MERGE_END; i = m->symbols[i].next) {
-        if (m->symbols[i].id >= 0)
-            token_list_push(out, m->symbols[i].id);
-        else
-            tokenizer_push_byte(t, (uint8_t)*m->symbols[i].text, out);
+        if (m->symbols[i].id >= 0) token_list_push(out, m->symbols[i].id);
+        else tokenizer_push_byte(t, (uint8_t)*m->symbols[i].text, out);
     }
 }
 

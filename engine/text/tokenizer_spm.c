@@ -95,10 +95,8 @@ static bool spm_rule(const void *rules, const struct merge_symbol *left, const s
 static size_t mark_spaces(const char *text, size_t size, char *out) {
     size_t n = 0;
     for (size_t i = 0; i < size; i++) {
-        if (text[i] != ' ')
-            out[n++] = text[i];
-        else
-            memcpy(out + n, space_mark, SPACE_MARK_SIZE), n += SPACE_MARK_SIZE;
+        if (text[i] != ' ') out[n++] = text[i];
+        else memcpy(out + n, space_mark, SPACE_MARK_SIZE), n += SPACE_MARK_SIZE;
     }
     return n;
 }

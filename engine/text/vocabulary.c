@@ -27,8 +27,7 @@ const struct gguf_pair *vocabulary_numbers(const struct vocabulary *v, const cha
     else if (p->count != (uint64_t)v->count)
         status_fail(st, STATUS_FORMAT, "%s: %s has %llu elements for %d tokens", v->file->path, key,
                     (unsigned long long)p->count, v->count);
-    else
-        return p;
+    else return p;
     return NULL;
 }
 

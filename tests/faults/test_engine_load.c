@@ -124,8 +124,8 @@ static void make_questions(struct question *questions, int n, int n_vocab, uint3
 // ---- at once as alone ----
 
 // Eight conversations that arrive at random times, others among them that are cancelled, an arena for two or three.
-static void together(struct model_file *file, int n_threads, const struct question *questions, const struct outcome *alone,
-                     uint32_t *random) {
+static void together(struct model_file *file, int n_threads, const struct question *questions,
+                     const struct outcome *alone, uint32_t *random) {
     struct engine *e = open_engine(
         file, (struct engine_params){.n_threads = n_threads, .kv_tokens = 8 * KV_PAGE_TOKENS, .prefill_chunk = 16});
     struct outcome outcomes[2 * CONVERSATIONS + 1] = {0};
@@ -222,7 +222,8 @@ static void test_regenerated_after_cancellation(void **state) {
 static void spoil_token(struct model_in_memory m, int32_t token) {
     const struct gguf_tensor *t = gguf_tensor_find(&m.file->gguf, "token_embd.weight");
     assert_int_equal(t->format->id, BLOCK_F32);
-    float *row = (float *)((char *)m.bytes + ((const char *)t->data - (const char *)m.bytes)) + (size_t)token * t->dims[0];
+    float *row =
+        (float *)((char *)m.bytes + ((const char *)t->data - (const char *)m.bytes)) + (size_t)token * t->dims[0];
     row[t->dims[0] / 2] = NAN;
 }
 
@@ -237,17 +238,20 @@ static void test_nan_weights_fail_their_request_alone(void **state) {
     (void)state;
     enum { SPOILT = 5 };
     for (int n_threads = 1; n_threads <= 2; n_threads++) {
-        struct model_in_memory m = tiny_open((struct tiny_model_options){0}), other = tiny_open((struct tiny_model_options){.seed = 9});
+        struct model_in_memory m = tiny_open((struct tiny_model_options){0}),
+                               other = tiny_open((struct tiny_model_options){.seed = 9});
         spoil_token(m, SPOILT);
         struct engine *e = open_engine(m.file, (struct engine_params){.n_threads = n_threads, .prefill_chunk = 8});
         struct engine *beside = open_engine(other.file, (struct engine_params){.n_threads = n_threads});
-        int32_t good[] = {1, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49}, bad[] = {1, 40, 41, 42, 43, 44, 45, 46, 47, SPOILT, 49};
+        int32_t good[] = {1, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49},
+                bad[] = {1, 40, 41, 42, 43, 44, 45, 46, 47, SPOILT, 49};
         const int n = sizeof good / sizeof *good;
         const struct outcome alone = answer(e, good, n), elsewhere = answer(beside, bad, n);
         for (int round = 0; round < 5; round++) {
             struct outcome outcomes[64] = {0};
             struct request_params wrong = ask(2, bad, n), right = ask(3, good, n);
-            uint64_t failing = engine_submit(e, &wrong), fine = engine_submit(e, &right), again = engine_submit(e, &wrong);
+            uint64_t failing = engine_submit(e, &wrong), fine = engine_submit(e, &right),
+                     again = engine_submit(e, &wrong);
             collect(e, outcomes, 63, 3);
             assert_int_equal(outcomes[failing].state, REQUEST_FAILED);
             assert_int_equal(outcomes[again].state, REQUEST_FAILED);
@@ -285,7 +289,8 @@ static void *cancel_storm(void *argument) {
     uint32_t random = 99;
     struct sampling hot = sampling_default();
     while (!atomic_load(&s->over)) {
-        uint64_t last = atomic_load(&s->submitted), back = random_below(&random, 80), id = last > back ? last - back : 1;
+        uint64_t last = atomic_load(&s->submitted), back = random_below(&random, 80),
+                 id = last > back ? last - back : 1;
         engine_cancel(s->engine, id);
         engine_set_sampling(s->engine, id, &hot);
         engine_focus(s->engine, random_below(&random, 9));
@@ -300,8 +305,8 @@ static void test_storm_of_requests_and_cancellations(void **state) {
     (void)state;
     enum { BURST = 64 };
     struct model_in_memory m = tiny_open((struct tiny_model_options){.format = BLOCK_Q4_0});
-    struct storm storm = {.engine = open_engine(
-                              m.file, (struct engine_params){.n_threads = 2, .kv_tokens = 512, .prefill_chunk = 64})};
+    struct storm storm = {
+        .engine = open_engine(m.file, (struct engine_params){.n_threads = 2, .kv_tokens = 512, .prefill_chunk = 64})};
     pthread_t threads[2];
     struct question questions[BURST];
     uint32_t random = 4;
@@ -329,7 +334,8 @@ static void test_storm_of_requests_and_cancellations(void **state) {
         if (!engine_wait(storm.engine, &event, PATIENCE)) fail_msg("nothing happens");
         ended += event.kind == EVENT_STATE && event.state >= REQUEST_FINISHED;
     }
-    print_message("%llu requests, %llu finished before the last\n", (unsigned long long)asked, (unsigned long long)finished);
+    print_message("%llu requests, %llu finished before the last\n", (unsigned long long)asked,
+                  (unsigned long long)finished);
     const struct outcome after = answer(storm.engine, questions[0].ids, questions[0].n);
     assert_int_equal(after.state, REQUEST_FINISHED);
     engine_close(storm.engine);
@@ -367,7 +373,8 @@ static void test_context_time_and_length(void **state) {
     struct request_params to_the_end = ask(1, ids, 8), too_long = ask(2, ids, 64), late = ask(3, ids, 8);
     to_the_end.max_tokens = 0;
     late.time_limit = 1e-9;
-    uint64_t full = engine_submit(e, &to_the_end), refused = engine_submit(e, &too_long), expired = engine_submit(e, &late);
+    uint64_t full = engine_submit(e, &to_the_end), refused = engine_submit(e, &too_long),
+             expired = engine_submit(e, &late);
     collect(e, outcomes, 7, 3);
     assert_int_equal(outcomes[full].reason, FINISH_CONTEXT);
     assert_int_equal(outcomes[full].n_tokens, 40);

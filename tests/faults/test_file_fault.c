@@ -88,8 +88,8 @@ static void assert_reported(void (*act)(struct fault *), const char *before_mess
     char text[512], expected[512];
     fault_open(&f);
     int status = in_child(&f, act, text, sizeof text);
-    snprintf(expected, sizeof expected, "%sconfab: %s: cannot be read any more: it changed while in use\n", before_message,
-             f.path);
+    snprintf(expected, sizeof expected, "%sconfab: %s: cannot be read any more: it changed while in use\n",
+             before_message, f.path);
     assert_string_equal(text, expected);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 1);

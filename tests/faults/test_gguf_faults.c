@@ -172,9 +172,7 @@ static uint64_t next_random(uint64_t *state) { // xorshift64
     return *state;
 }
 
-static size_t below(uint64_t *random, size_t n) {
-    return (size_t)((next_random(random) >> 16) % n);
-}
+static size_t below(uint64_t *random, size_t n) { return (size_t)((next_random(random) >> 16) % n); }
 
 // Most of the header is lengths of tokens, which all fail alike; so every other change goes to a key or a tensor.
 static size_t somewhere(const struct sample *s, uint64_t *random) {
@@ -222,14 +220,9 @@ static void set_number(uint8_t *at, size_t width, uint64_t *random) {
     if (width > sizeof value) at += below(random, width - sizeof value), width = sizeof value;
     memcpy(&value, at, width);
     switch (below(random, 4)) {
-    case 0:
-        value++;
-        break;
-    case 1:
-        value--;
-        break;
-    default:
-        value = extremes[below(random, sizeof extremes / sizeof *extremes)];
+    case 0: value++; break;
+    case 1: value--; break;
+    default: value = extremes[below(random, sizeof extremes / sizeof *extremes)];
     }
     memcpy(at, &value, width);
 }

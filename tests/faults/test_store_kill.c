@@ -1,4 +1,5 @@
-// A confab killed with SIGKILL at a random moment: the store opens again, and everything it had said was saved is there.
+// A confab killed with SIGKILL at a random moment: the store opens again, and everything it had said was saved is
+// there.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

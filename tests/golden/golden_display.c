@@ -90,10 +90,8 @@ long golden_display_foreign(const struct golden_display *d) {
     for (size_t at = 0; at < d->size;) {
         uint32_t code;
         size_t used = utf8_decode(d->sent + at, d->size - at, &code);
-        if (code == 033)
-            used = own_sequence(d->sent + at, d->size - at);
-        else if (code < 0x20 || (code >= 0x7f && code < 0xa0))
-            used = 0;
+        if (code == 033) used = own_sequence(d->sent + at, d->size - at);
+        else if (code < 0x20 || (code >= 0x7f && code < 0xa0)) used = 0;
         if (!used) return (long)at;
         at += used;
     }
@@ -124,10 +122,8 @@ char *golden_display_row(const struct golden_display *d, int y) {
 
 static const char *colour_text(VTermColor c, char out[16]) {
     if (VTERM_COLOR_IS_DEFAULT_FG(&c) || VTERM_COLOR_IS_DEFAULT_BG(&c)) return "own";
-    if (VTERM_COLOR_IS_INDEXED(&c))
-        snprintf(out, 16, "%d", c.indexed.idx);
-    else
-        snprintf(out, 16, "#%02x%02x%02x", c.rgb.red, c.rgb.green, c.rgb.blue);
+    if (VTERM_COLOR_IS_INDEXED(&c)) snprintf(out, 16, "%d", c.indexed.idx);
+    else snprintf(out, 16, "#%02x%02x%02x", c.rgb.red, c.rgb.green, c.rgb.blue);
     return out;
 }
 
@@ -164,10 +160,8 @@ char *golden_display_text(const struct golden_display *d, bool styles) {
     VTermPos cursor;
     vterm_state_get_cursorpos(vterm_obtain_state(d->vterm), &cursor);
     fprintf(out, "---- %dx%d, cursor ", d->width, d->height);
-    if (d->cursor_visible)
-        fprintf(out, "at %d,%d\n", cursor.col, cursor.row);
-    else
-        fprintf(out, "hidden\n");
+    if (d->cursor_visible) fprintf(out, "at %d,%d\n", cursor.col, cursor.row);
+    else fprintf(out, "hidden\n");
     for (int y = 0; y < d->height; y++) {
         char *row = golden_display_row(d, y);
         fprintf(out, "%s\n", row);

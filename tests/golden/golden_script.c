@@ -47,12 +47,8 @@ static void script_fail(struct script *s, const char *format, ...) {
     s->failed = true;
 }
 
-static int word_int(const struct script *s, int i) {
-    return i < s->count ? atoi(s->words[i]) : 0;
-}
-static uint64_t word_chat(const struct script *s) {
-    return (uint64_t)word_int(s, 1);
-}
+static int word_int(const struct script *s, int i) { return i < s->count ? atoi(s->words[i]) : 0; }
+static uint64_t word_chat(const struct script *s) { return (uint64_t)word_int(s, 1); }
 
 // ---- time and turns ----
 
@@ -123,34 +119,24 @@ static size_t key_bytes(const struct key *k, char out[32]) {
     int modifiers = 1 + k->modifiers;
     const char *alt = k->modifiers & KEY_ALT ? "\033" : "";
     switch (k->code) {
-    case KEY_TEXT:
-        return (size_t)snprintf(out, 32, "%s%.*s", alt, (int)k->size, k->text);
-    case KEY_ENTER:
-        return (size_t)snprintf(out, 32, "%s\r", alt);
-    case KEY_BACKSPACE:
-        return (size_t)snprintf(out, 32, "%s\x7f", alt);
-    case KEY_ESCAPE:
-        return (size_t)snprintf(out, 32, "\033");
-    case KEY_TAB:
-        return (size_t)snprintf(out, 32, "%s", k->modifiers & KEY_SHIFT ? "\033[Z" : "\t");
-    case KEY_CONTROL:
-        return (size_t)snprintf(out, 32, "%s%c", alt, k->number & 0x1f);
-    case KEY_FUNCTION:
-        return (size_t)snprintf(out, 32, "\033[%d;%d~", functions[k->number - 1], modifiers);
+    case KEY_TEXT: return (size_t)snprintf(out, 32, "%s%.*s", alt, (int)k->size, k->text);
+    case KEY_ENTER: return (size_t)snprintf(out, 32, "%s\r", alt);
+    case KEY_BACKSPACE: return (size_t)snprintf(out, 32, "%s\x7f", alt);
+    case KEY_ESCAPE: return (size_t)snprintf(out, 32, "\033");
+    case KEY_TAB: return (size_t)snprintf(out, 32, "%s", k->modifiers & KEY_SHIFT ? "\033[Z" : "\t");
+    case KEY_CONTROL: return (size_t)snprintf(out, 32, "%s%c", alt, k->number & 0x1f);
+    case KEY_FUNCTION: return (size_t)snprintf(out, 32, "\033[%d;%d~", functions[k->number - 1], modifiers);
     case KEY_INSERT:
     case KEY_DELETE:
     case KEY_PAGE_UP:
-    case KEY_PAGE_DOWN:
-        return (size_t)snprintf(out, 32, "\033[%d;%d~", tildes[k->code], modifiers);
+    case KEY_PAGE_DOWN: return (size_t)snprintf(out, 32, "\033[%d;%d~", tildes[k->code], modifiers);
     case KEY_UP:
     case KEY_DOWN:
     case KEY_LEFT:
     case KEY_RIGHT:
     case KEY_HOME:
-    case KEY_END:
-        return (size_t)snprintf(out, 32, "\033[1;%d%s", modifiers, letters[k->code]);
-    default:
-        return 0;
+    case KEY_END: return (size_t)snprintf(out, 32, "\033[1;%d%s", modifiers, letters[k->code]);
+    default: return 0;
     }
 }
 
@@ -165,9 +151,7 @@ static void do_key(struct script *s) {
     }
 }
 
-static void do_type(struct script *s) {
-    script_input(s, s->words[1], s->sizes[1]);
-}
+static void do_type(struct script *s) { script_input(s, s->words[1], s->sizes[1]); }
 
 static void do_paste(struct script *s) {
     script_input(s, "\033[200~", 6);
@@ -181,9 +165,7 @@ static void script_mouse(struct script *s, int button, int x, int y) {
     script_input(s, bytes, (size_t)n);
 }
 
-static void do_click(struct script *s) {
-    script_mouse(s, 0, word_int(s, 1), word_int(s, 2));
-}
+static void do_click(struct script *s) { script_mouse(s, 0, word_int(s, 1), word_int(s, 2)); }
 static void do_wheel(struct script *s) {
     script_mouse(s, strcmp(s->words[1], "up") == 0 ? 64 : 65, word_int(s, 2), word_int(s, 3));
 }
@@ -247,11 +229,12 @@ static void do_rate(struct script *s) {
 
 #define FIGURES(F, I)                                                                                                  \
     F(decode_now)                                                                                                      \
-    F(prefill_now) F(decode_peak) F(first_token.p50) F(first_token.p90) F(first_token.p99) F(next_token.p50)           \
-        F(next_token.p90) F(next_token.p99) F(bytes_per_second) F(operations_per_second) F(stage_share[0])             \
-            F(stage_share[1]) F(stage_share[2]) F(stage_share[3]) F(stage_share[4]) I(first_token.count)               \
-                I(next_token.count) I(decode_tokens) I(prefill_tokens) I(reused_tokens) I(batch_rows)                  \
-                    I(batch_decode_rows) I(steps) I(preemptions) I(kv_bytes)
+    F(prefill_now)                                                                                                     \
+    F(decode_peak) F(first_token.p50) F(first_token.p90) F(first_token.p99) F(next_token.p50) F(next_token.p90)        \
+        F(next_token.p99) F(bytes_per_second) F(operations_per_second) F(stage_share[0]) F(stage_share[1])             \
+            F(stage_share[2]) F(stage_share[3]) F(stage_share[4]) I(first_token.count) I(next_token.count)             \
+                I(decode_tokens) I(prefill_tokens) I(reused_tokens) I(batch_rows) I(batch_decode_rows) I(steps)        \
+                    I(preemptions) I(kv_bytes)
 
 static bool figure_set(struct engine_figures *f, const char *name, double value) {
 #define F(field)                                                                                                       \
@@ -275,12 +258,9 @@ static void pages_count(struct engine_figures *f) {
     f->pages_used = f->pages_shared = f->pages_free = f->pages_kept = 0;
     for (int i = 0; i < f->n_pages; i++) {
         const struct page_figures *p = &f->pages[i];
-        if (!p->references)
-            f->pages_free++;
-        else if (p->kept)
-            f->pages_kept++;
-        else
-            f->pages_used++;
+        if (!p->references) f->pages_free++;
+        else if (p->kept) f->pages_kept++;
+        else f->pages_used++;
         if (p->references > 1) f->pages_shared++;
     }
 }
@@ -306,9 +286,7 @@ static void do_page(struct script *s) {
     script_settle(s);
 }
 
-static void do_tick(struct script *s) {
-    script_pass(s, word_int(s, 1));
-}
+static void do_tick(struct script *s) { script_pass(s, word_int(s, 1)); }
 
 // ---- what must be so ----
 
@@ -332,10 +310,8 @@ static void do_screen(struct script *s) {
         if (!f || fputs(got, f) < 0 || fclose(f) != 0) script_fail(s, "%s cannot be written", path);
     } else {
         char *want = file_read(path, 1 << 20, &size, &st);
-        if (want)
-            compare_screens(s, path, want, got);
-        else
-            script_fail(s, "%s\n%s", st.text, got);
+        if (want) compare_screens(s, path, want, got);
+        else script_fail(s, "%s\n%s", st.text, got);
         free(want);
     }
     free(got);
@@ -413,24 +389,16 @@ static void do_ended(struct script *s) {
 
 // ---- before the chat opens ----
 
-static void do_size(struct script *s) {
-    s->width = word_int(s, 1), s->height = word_int(s, 2);
-}
-static void do_colours(struct script *s) {
-    s->colours = word_int(s, 1);
-}
-static void do_locale(struct script *s) {
-    setenv("LC_ALL", s->words[1], 1);
-}
+static void do_size(struct script *s) { s->width = word_int(s, 1), s->height = word_int(s, 2); }
+static void do_colours(struct script *s) { s->colours = word_int(s, 1); }
+static void do_locale(struct script *s) { setenv("LC_ALL", s->words[1], 1); }
 
 static void do_model(struct script *s) {
     free(s->model_name);
     s->model_name = xstrdup(s->words[1]);
 }
 
-static void do_loading(struct script *s) {
-    s->loading = true;
-}
+static void do_loading(struct script *s) { s->loading = true; }
 
 static void do_set(struct script *s) {
     struct status st = {0};
@@ -455,7 +423,7 @@ static const struct {
     {"page", 5, false, do_page},         {"tick", 1, false, do_tick},       {"screen", 1, false, do_screen},
     {"sees", 1, false, do_sees},         {"misses", 1, false, do_misses},   {"plain", 1, false, do_plain},
     {"sampling", 3, false, do_sampling}, {"prompt", 2, false, do_prompt},   {"sent", 1, false, do_sent},
-    {"unsent", 1, false, do_unsent},     {"ended", 0, false, do_ended},      {"loading", 0, true, do_loading},
+    {"unsent", 1, false, do_unsent},     {"ended", 0, false, do_ended},     {"loading", 0, true, do_loading},
     {"loaded", 0, false, do_loaded},
 };
 
@@ -480,10 +448,8 @@ static void line_split(struct script *s, char *line) {
         bool quoted = *p == '"';
         char *out = p += quoted, *start = p;
         while (*p && *p != (quoted ? '"' : ' ')) {
-            if (quoted && *p == '\\')
-                p++, p += word_escape(p, out++);
-            else
-                *out++ = *p++;
+            if (quoted && *p == '\\') p++, p += word_escape(p, out++);
+            else *out++ = *p++;
         }
         bool more = *p;
         s->words[s->count] = start;

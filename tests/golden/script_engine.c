@@ -57,13 +57,9 @@ struct model_file *model_file_open_memory(const char *name, const void *data, si
     return model_file_open(name, st);
 }
 
-void model_file_close(struct model_file *m) {
-    free(m);
-}
+void model_file_close(struct model_file *m) { free(m); }
 
-const struct model_info *model_file_info(const struct model_file *m) {
-    return &m->info;
-}
+const struct model_info *model_file_info(const struct model_file *m) { return &m->info; }
 
 // ---- life ----
 
@@ -112,9 +108,7 @@ bool engine_wait(struct engine *e, struct engine_event *out, int timeout_ms) {
     return engine_poll(e, out);
 }
 
-int engine_event_fd(const struct engine *e) {
-    return e->fd;
-}
+int engine_event_fd(const struct engine *e) { return e->fd; }
 
 // ---- requests ----
 
@@ -181,9 +175,7 @@ void engine_set_sampling(struct engine *e, uint64_t request, const struct sampli
     if (r) r->sampling = *s;
 }
 
-void engine_focus(struct engine *e, uint64_t conversation) {
-    (void)e, (void)conversation;
-}
+void engine_focus(struct engine *e, uint64_t conversation) { (void)e, (void)conversation; }
 
 void engine_forget(struct engine *e, uint64_t conversation) {
     for (int i = 0; i < e->figures.n_pages; i++)
@@ -207,10 +199,8 @@ const struct engine_figures *engine_figures(struct engine *e) {
                                                                 .n_generated = r->n_generated,
                                                                 .n_context = r->prefill_done + r->n_generated,
                                                                 .tokens_per_second = r->rate};
-        if (r->state == REQUEST_PENDING)
-            f->queue++;
-        else
-            f->running++;
+        if (r->state == REQUEST_PENDING) f->queue++;
+        else f->running++;
     }
     return f;
 }

@@ -23,12 +23,8 @@
 // The sanitizers' allocators end the program at absurd sizes unless told to return NULL, as malloc does.
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
-const char *__asan_default_options(void) {
-    return "allocator_may_return_null=1";
-}
-const char *__tsan_default_options(void) {
-    return "allocator_may_return_null=1";
-}
+const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+const char *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
 
 // ---- arithmetic ----
 
@@ -356,9 +352,7 @@ static void queue_carries_items_between_threads(void **state) {
 
 // ---- panic ----
 
-static void restore_terminal(void) {
-    dprintf(STDERR_FILENO, "restored\n");
-}
+static void restore_terminal(void) { dprintf(STDERR_FILENO, "restored\n"); }
 
 static void panic_restores_prints_and_exits(void **state) {
     (void)state;

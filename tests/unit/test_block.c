@@ -37,10 +37,8 @@ static void every_half_converts_exactly_and_back(void **state) {
             assert_true(isnan(value));
             assert_true(isnan(f16_to_f32(f16_from_f32(value))));
         } else {
-            if (special)
-                assert_true(isinf(value) && (value < 0) == (h >> 15));
-            else
-                assert_true((double)value == half_value((uint16_t)h));
+            if (special) assert_true(isinf(value) && (value < 0) == (h >> 15));
+            else assert_true((double)value == half_value((uint16_t)h));
             assert_int_equal(bits_of(value) >> 31, h >> 15); // also of zero
             assert_int_equal(f16_from_f32(value), h);
         }

@@ -120,7 +120,8 @@ static void test_families(void **state) {
     const char *family = "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466";
     assert_int_equal(text_glyph(family, strlen(family), codes, &width), strlen(family));
     assert_true(codes[6] == 0x1f466 && codes[7] == 0 && width == 2); // all four
-    const char *tones = "\U0001f468\U0001f3fd\u200d\U0001f469\U0001f3fd\u200d\U0001f467\U0001f3fd\u200d\U0001f466\U0001f3fd";
+    const char *tones =
+        "\U0001f468\U0001f3fd\u200d\U0001f469\U0001f3fd\u200d\U0001f467\U0001f3fd\u200d\U0001f466\U0001f3fd";
     assert_int_equal(text_glyph(tones, strlen(tones), codes, &width), strlen(tones));
     assert_true(codes[7] == 0x1f3fd && width == 2);
     const char *waiting = "\U0001f468\U0001f3fd\u200d\U0001f469\u200d\u2764\ufe0f\u200d\U0001f466";

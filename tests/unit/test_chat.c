@@ -1,5 +1,5 @@
-// The chat controller between an engine that plays a script and a screen that plays a person; the clock stands still unless
-// a test moves it.
+// The chat controller between an engine that plays a script and a screen that plays a person; the clock stands still
+// unless a test moves it.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -156,8 +156,13 @@ static void say(uint64_t conversation, uint64_t request, const char *text) {
 
 static void end(uint64_t conversation, uint64_t request, enum request_state state, enum finish_reason reason,
                 const char *text) {
-    struct engine_event event = {.kind = EVENT_STATE, .conversation = conversation, .request = request, .state = state,
-                                 .reason = reason, .n_prompt = 10, .n_generated = 3};
+    struct engine_event event = {.kind = EVENT_STATE,
+                                 .conversation = conversation,
+                                 .request = request,
+                                 .state = state,
+                                 .reason = reason,
+                                 .n_prompt = 10,
+                                 .n_generated = 3};
     snprintf(event.text, sizeof event.text, "%s", text);
     happen(event);
 }
@@ -166,7 +171,9 @@ static void open_chat(void) {
     static const struct format_share formats[] = {{"Q4_0", 1, 1}};
     static const struct model_info info = {.name = "Tiny 1B", .formats = formats, .n_formats = 1, .n_context = 4096};
     struct status st = {0};
-    struct chat_params params = {.engine = (struct engine *)&engine, .bring_fd = -1, .info = &info,
+    struct chat_params params = {.engine = (struct engine *)&engine,
+                                 .bring_fd = -1,
+                                 .info = &info,
                                  .settings = &settings,
                                  .config_path = config_path,
                                  .store_path = store_path,
@@ -278,9 +285,13 @@ static void test_a_rate_is_of_when_tokens_came(void **state) {
     uint64_t sent = now;
     engine.n_events = engine.next_event = 0;
     for (int i = 0; i < 3; i++)
-        engine.events[engine.n_events++] = (struct engine_event){
-            .kind = EVENT_TEXT, .conversation = 1, .request = 1, .token = 1, .size = 1, .text = "x",
-            .at = sent + 100000000 + (uint64_t)i * 10000000};
+        engine.events[engine.n_events++] = (struct engine_event){.kind = EVENT_TEXT,
+                                                                 .conversation = 1,
+                                                                 .request = 1,
+                                                                 .token = 1,
+                                                                 .size = 1,
+                                                                 .text = "x",
+                                                                 .at = sent + 100000000 + (uint64_t)i * 10000000};
     pass(3);
     end(1, 1, REQUEST_FINISHED, FINISH_END, "");
     assert_string_equal(screen.messages[1].note, "100 tok/s, 3 tokens, first 100 ms");
@@ -512,8 +523,8 @@ static void test_quitting_and_losing_the_terminal_end_it(void **state) {
     assert_false(chat_step(chat, 0));
 }
 
-// A disk that is full, or another program that holds the store: what is not saved is shown, kept, and not lost by leaving
-// in haste.
+// A disk that is full, or another program that holds the store: what is not saved is shown, kept, and not lost by
+// leaving in haste.
 static void test_leaving_what_cannot_be_saved_asks_once(void **state) {
     (void)state;
     sqlite3 *other;

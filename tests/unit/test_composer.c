@@ -18,13 +18,9 @@
 static struct composer *composer;
 static char history_path[] = "/tmp/confab-history-XXXXXX";
 
-static void type(const char *keys) {
-    composer_bytes(composer, keys, strlen(keys));
-}
+static void type(const char *keys) { composer_bytes(composer, keys, strlen(keys)); }
 
-static void paste(const char *text) {
-    composer_paste(composer, text, strlen(text));
-}
+static void paste(const char *text) { composer_paste(composer, text, strlen(text)); }
 
 // What the composer draws, and where the cursor is.
 static void check_drawn(int width, int height, const char *expected, int x, int y) {

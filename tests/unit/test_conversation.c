@@ -106,7 +106,8 @@ static void test_text_grows(void **state) {
     assert_int_equal(strlen(talk.messages[m].text), 5000);
     assert_true(talk.messages[m].revision > revision);
     conversation_append(&talk, m, "a\0b", 3);
-    assert_string_equal(talk.messages[m].text + 5000, "a\xef\xbf\xbd" "b");
+    assert_string_equal(talk.messages[m].text + 5000, "a\xef\xbf\xbd"
+                                                      "b");
     assert_int_equal(talk.messages[m].size, 5005);
 }
 

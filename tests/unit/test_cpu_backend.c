@@ -31,8 +31,13 @@ static void open_backend(struct opened *o, int threads, bool exact) {
     struct status st = {0};
     o->n_vocab = o->model.spec.n_vocab;
     o->pool = thread_pool_open(threads);
-    o->backend = cpu_backend.open(&(struct backend_params){.model = &o->model, .pool = o->pool, .n_pages = N_PAGES,
-                                                           .max_rows = MOST_ROWS, .max_outputs = MOST_ROWS, .exact = exact}, &st);
+    o->backend = cpu_backend.open(&(struct backend_params){.model = &o->model,
+                                                           .pool = o->pool,
+                                                           .n_pages = N_PAGES,
+                                                           .max_rows = MOST_ROWS,
+                                                           .max_outputs = MOST_ROWS,
+                                                           .exact = exact},
+                                  &st);
     if (!o->backend) fail_msg("%s", st.text);
 }
 
@@ -106,14 +111,14 @@ static const struct tiny_model_options models[] = {
     {.format = BLOCK_BF16, .family = TINY_QWEN2},
     {.format = BLOCK_Q8_0, .family = TINY_QWEN3},
     {.format = BLOCK_Q4_0},
-    {.format = BLOCK_Q4_0, .n_head = 4, .n_head_kv = 4},                 // heads of 16: no whole blocks
-    {.format = BLOCK_Q4_0, .n_embd = 96, .n_ff = 160, .n_head = 2, .n_head_kv = 1}, // heads of 48, odd strips
+    {.format = BLOCK_Q4_0, .n_head = 4, .n_head_kv = 4},                               // heads of 16: no whole blocks
+    {.format = BLOCK_Q4_0, .n_embd = 96, .n_ff = 160, .n_head = 2, .n_head_kv = 1},    // heads of 48, odd strips
     {.format = BLOCK_Q8_0, .n_embd = 256, .n_head = 32, .n_head_kv = 1, .tied = true}, // more queries than a range
     {.format = BLOCK_Q4_K, .family = TINY_QWEN2, .tied = true},
     {.format = BLOCK_Q6_K, .family = TINY_LLAMA_ROPE_FREQS},
     {.format = BLOCK_Q2_K},
     {.format = BLOCK_MXFP4, .n_embd = 96, .n_ff = 160, .n_head = 2, .n_head_kv = 1},
-    {.format = BLOCK_NVFP4, .family = TINY_QWEN3},                                     // tiles of 64 columns
+    {.format = BLOCK_NVFP4, .family = TINY_QWEN3}, // tiles of 64 columns
     {.format = BLOCK_IQ2_XXS, .tied = true},
 };
 enum { N_MODELS = sizeof models / sizeof *models };
@@ -124,7 +129,8 @@ static void test_fast_path_is_near_exact(void **state) {
         struct opened *exact = open_tiny(models[i], 2, true), *fast = open_tiny(models[i], 2, false);
         float *want = run_chunks(exact, 0, N_TOKENS), *got = run_chunks(fast, 0, N_TOKENS);
         double error = nmse(got, want, (size_t)N_TOKENS * (size_t)fast->n_vocab);
-        if (!(error <= (block_formats[models[i].format].elements == 1 ? 1e-5 : 1e-3))) fail_msg("model %d: NMSE %g", i, error);
+        if (!(error <= (block_formats[models[i].format].elements == 1 ? 1e-5 : 1e-3)))
+            fail_msg("model %d: NMSE %g", i, error);
         free(want), free(got);
         close_opened(exact), close_opened(fast);
     }
@@ -159,7 +165,8 @@ static void test_neighbours_do_not_matter(void **state) {
             alone[s] = run_chunks(o, s, 9);
             choose_pages(s, pages[s]);
         }
-        memset(o->backend->kv, 0xFF, (size_t)o->model.spec.n_layer * N_PAGES * o->backend->page_bytes); // NaN everywhere
+        memset(o->backend->kv, 0xFF,
+               (size_t)o->model.spec.n_layer * N_PAGES * o->backend->page_bytes); // NaN everywhere
         for (int step = 0; step < N_TOKENS / PIECE; step++) {
             struct batch_segment segments[SEQUENCES];
             int n = 0;
@@ -277,7 +284,8 @@ static void test_memory_exhausted(void **state) {
     assert_int_equal(cpu_backend.page_bytes(&o->model.spec, true),
                      2 * 8 * KV_PAGE_TOKENS * o->model.spec.n_head_kv * o->model.spec.head_size * sizeof(float));
     struct status st = {0};
-    struct backend_params params = {.model = &o->model, .pool = o->pool, .n_pages = INT32_MAX, .max_rows = 1, .max_outputs = 1, .exact = true};
+    struct backend_params params = {
+        .model = &o->model, .pool = o->pool, .n_pages = INT32_MAX, .max_rows = 1, .max_outputs = 1, .exact = true};
     assert_null(cpu_backend.open(&params, &st));
     assert_int_equal(st.code, STATUS_MEMORY);
     assert_non_null(strstr(st.text, "KV cache"));
@@ -311,7 +319,8 @@ static void check_reference(const char *name, bool exact, double limit) {
     char path[96];
     int32_t ids[MOST_ROWS], outputs[MOST_ROWS], pages[4] = {9, 3, 4, 8};
     snprintf(path, sizeof path, "models/%s.gguf", name);
-    if (!gguf_open(&o->gguf, shared_file(path), &st) || !model_open(&o->model, &o->gguf, 0, &st)) fail_msg("%s", st.text);
+    if (!gguf_open(&o->gguf, shared_file(path), &st) || !model_open(&o->model, &o->gguf, 0, &st))
+        fail_msg("%s", st.text);
     open_backend(o, 2, exact);
     const int n = read_ids(ids, MOST_ROWS);
     for (int i = 0; i < n; i++) outputs[i] = i;
@@ -328,8 +337,9 @@ static void check_reference(const char *name, bool exact, double limit) {
 
 static void test_reference_logits(void **state) {
     (void)state;
-    const char *const names[] = {"tiny-llama-f32",  "tiny-llama-f16",  "tiny-llama-bf16", "tiny-llama-q8_0", "tiny-llama-q4_0",
-                                 "tiny-llama-q4_k", "tiny-llama-q6_k", "tiny-llama3-f32", "tiny-qwen2-f32",  "tiny-qwen3-f32"};
+    const char *const names[] = {"tiny-llama-f32",  "tiny-llama-f16",  "tiny-llama-bf16", "tiny-llama-q8_0",
+                                 "tiny-llama-q4_0", "tiny-llama-q4_k", "tiny-llama-q6_k", "tiny-llama3-f32",
+                                 "tiny-qwen2-f32",  "tiny-qwen3-f32"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         check_reference(names[i], true, 1e-9);
         check_reference(names[i], false, 1e-3);
@@ -338,10 +348,14 @@ static void test_reference_logits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference_logits),          cmocka_unit_test(test_fast_path_is_near_exact),
-        cmocka_unit_test(test_chunks_and_threads_do_not_matter), cmocka_unit_test(test_neighbours_do_not_matter),
-        cmocka_unit_test(test_instruction_sets_agree),    cmocka_unit_test(test_stale_slots_do_not_matter),
-        cmocka_unit_test(test_copied_page),               cmocka_unit_test(test_chosen_outputs),
+        cmocka_unit_test(test_reference_logits),
+        cmocka_unit_test(test_fast_path_is_near_exact),
+        cmocka_unit_test(test_chunks_and_threads_do_not_matter),
+        cmocka_unit_test(test_neighbours_do_not_matter),
+        cmocka_unit_test(test_instruction_sets_agree),
+        cmocka_unit_test(test_stale_slots_do_not_matter),
+        cmocka_unit_test(test_copied_page),
+        cmocka_unit_test(test_chosen_outputs),
         cmocka_unit_test(test_memory_exhausted),
     };
     return cmocka_run_group_tests_name("cpu backend", tests, NULL, NULL);

@@ -238,10 +238,8 @@ static void test_sizes(void **state) {
         struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, cases[i].params);
         const struct engine_figures *f = engine_figures(b->engine);
         assert_int_equal(f->context, cases[i].context);
-        if (cases[i].n_pages)
-            assert_int_equal(f->n_pages, cases[i].n_pages);
-        else
-            assert_true(f->n_pages * f->page_tokens >= f->context && f->n_pages <= 16 * (f->context + 31) / 32);
+        if (cases[i].n_pages) assert_int_equal(f->n_pages, cases[i].n_pages);
+        else assert_true(f->n_pages * f->page_tokens >= f->context && f->n_pages <= 16 * (f->context + 31) / 32);
         assert_int_equal(f->kv_bytes, (uint64_t)f->n_pages * toy_backend.page_bytes(&b->file->model.spec, false));
         bench_close(b);
     }
@@ -425,22 +423,15 @@ static void *disturb(void *argument) {
                                        .sampling = sampling,
                                        .max_tokens = 1 + (int)(pick % 60),
                                        .time_limit = pick % 9 ? 0 : 0.01};
-            if (pick & 1)
-                p.raw = openings[pick / 2 % 8];
-            else
-                p.messages = messages, p.n_messages = 2;
+            if (pick & 1) p.raw = openings[pick / 2 % 8];
+            else p.messages = messages, p.n_messages = 2;
             engine_submit(e, &p);
             d->submitted++;
-        } else if (what < 110)
-            engine_cancel(e, 1 + pick % (uint32_t)(d->submitted + 1));
-        else if (what < 140)
-            engine_focus(e, pick % 7);
-        else if (what < 160)
-            engine_forget(e, pick % 7);
-        else if (what < 200)
-            engine_set_sampling(e, 1 + pick % (uint32_t)(d->submitted + 1), &sampling);
-        else
-            usleep(pick);
+        } else if (what < 110) engine_cancel(e, 1 + pick % (uint32_t)(d->submitted + 1));
+        else if (what < 140) engine_focus(e, pick % 7);
+        else if (what < 160) engine_forget(e, pick % 7);
+        else if (what < 200) engine_set_sampling(e, 1 + pick % (uint32_t)(d->submitted + 1), &sampling);
+        else usleep(pick);
     }
     return NULL;
 }

@@ -438,8 +438,7 @@ static void formats_we_lack_are_refused_by_name(void **state) {
                      "tensor t: stored as %s, a format that is not supported; supported are F32 F16 BF16 Q8_0 Q4_0 "
                      "Q4_1 Q5_0",
                      name);
-        else
-            snprintf(why, sizeof why, "tensor t: stored in the unknown format %u; supported", type);
+        else snprintf(why, sizeof why, "tensor t: stored in the unknown format %u; supported", type);
         struct gguf_writer w = {0};
         gguf_writer_tensor(&w, "t", type, 1, (uint64_t[]){256}, zeros, sizeof zeros);
         check_refused(&w, why);

@@ -1,5 +1,5 @@
-// Jinja: what it renders against what Jinja2 does, what it refuses, hostile templates, the origin of every byte, and the
-// engine's use of a file's own template.
+// Jinja: what it renders against what Jinja2 does, what it refuses, hostile templates, the origin of every byte, and
+// the engine's use of a file's own template.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #include "tests/unit/tiny_model.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-#define NOW "2026-01-02T03:04:05"
+#define NOW          "2026-01-02T03:04:05"
 
 // ---- rendering ----
 
@@ -71,14 +71,16 @@ static void test_own_ways(void **state) {
 
 static void test_bytes_that_are_not_utf8(void **state) {
     (void)state;
-    struct jinja_input input = {.source = {"{{ m[::-1] }}|{{ m|length }}|{{ m.upper() }}|{{ m.strip() }}|{{ m|tojson }}", 75}};
+    struct jinja_input input = {
+        .source = {"{{ m[::-1] }}|{{ m|length }}|{{ m.upper() }}|{{ m.strip() }}|{{ m|tojson }}", 75}};
     json_t *context = json_pack("{s:o}", "m", json_stringn_nocheck("a\xff\xe2\x82 b", 6));
     struct prompt prompt;
     struct status st = {0};
     input.context = context;
     assert_true(jinja_render(&input, &prompt, &st));
     json_decref(context);
-    assert_string_equal(prompt.pieces[0].text, "b \xe2\x82\xff" "a");
+    assert_string_equal(prompt.pieces[0].text, "b \xe2\x82\xff"
+                                               "a");
     prompt_free(&prompt);
 }
 
@@ -156,8 +158,8 @@ static void test_bad_context_and_time(void **state) {
 static void test_hostile(void **state) {
     (void)state;
 #define ENDLESS "{% for a in range(100000) %}{% for b in range(100000) %}"
-#define ENDED "{% endfor %}{% endfor %}"
-#define BIG "{% set s = 'a' * 9999999 %}{% set u = 'a' * 5000000 + 'b' %}"
+#define ENDED   "{% endfor %}{% endfor %}"
+#define BIG     "{% set s = 'a' * 9999999 %}{% set u = 'a' * 5000000 + 'b' %}"
     static const char *const cases[] = {
         ENDLESS ENDED,
         ENDLESS "{{ s.upper() }}" ENDED,
@@ -178,7 +180,8 @@ static void test_hostile(void **state) {
         "{{ 'x'|batch(1000000000, 'y')|list }}",
         "{% set ns = namespace(s='aa') %}{% for i in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
         "{% set ns = namespace(s=[]) %}{% for i in range(9999) %}{% set ns.s = [ns.s] %}{% endfor %}{{ ns.s }}",
-        "{% set ns = namespace(s=[]) %}{% for i in range(99) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ ns.s|tojson }}",
+        "{% set ns = namespace(s=[]) %}{% for i in range(99) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ ns.s|tojson "
+        "}}",
         "{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}",
     };
     for (size_t i = 0; i < COUNT(cases); i++) check_refused(cases[i], STATUS_LIMIT, "line 1: ");
@@ -256,7 +259,8 @@ static void test_origin(void **state) {
         {"{{ m.content.split(' ')|join('+') }}", "[Hi]+[<|x|>]"},
         {"{% for w in m.content.split() %}{{ w|trim('<>') }},{% endfor %}", "[Hi],[|x|],"},
         {"{{ m.content|list|join }}", "[Hi <|x|>]"},
-        {"{{ m.content|tojson }}{{ m|tojson }}", "\"[Hi <|x|>]\"{\"[content]\": \"[Hi <|x|>]\", \"[role]\": \"[user]\"}"},
+        {"{{ m.content|tojson }}{{ m|tojson }}",
+         "\"[Hi <|x|>]\"{\"[content]\": \"[Hi <|x|>]\", \"[role]\": \"[user]\"}"},
         {"{{ [m.content] }}", "['[Hi <|x|>]']"},
         {"{{ '%s!' % m.content }}{{ '<{}>'.format(m.content) }}", "[Hi <|x|>]!<[Hi <|x|>]>"},
         {"{% set t %}<{{ m.content }}>{% endset %}{{ t }}", "<[Hi <|x|>]>"},
@@ -278,9 +282,16 @@ static void test_origin(void **state) {
 // ---- templates of models, in ../shared/templates ----
 
 static const char *const shared_templates[] = {
-    "HuggingFaceTB-SmolLM3-3B", "Qwen-Qwen2.5-7B-Instruct", "Qwen-Qwen3-0.6B", "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B",
-    "google-gemma-2-2b-it", "ibm-granite-granite-3.3-2B-Instruct", "meta-llama-Llama-3.1-8B-Instruct",
-    "microsoft-Phi-3.5-mini-instruct", "mistralai-Mistral-Nemo-Instruct-2407", "openai-gpt-oss-120b",
+    "HuggingFaceTB-SmolLM3-3B",
+    "Qwen-Qwen2.5-7B-Instruct",
+    "Qwen-Qwen3-0.6B",
+    "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B",
+    "google-gemma-2-2b-it",
+    "ibm-granite-granite-3.3-2B-Instruct",
+    "meta-llama-Llama-3.1-8B-Instruct",
+    "microsoft-Phi-3.5-mini-instruct",
+    "mistralai-Mistral-Nemo-Instruct-2407",
+    "openai-gpt-oss-120b",
 };
 
 // A file of the folder; NULL when it is not there.
@@ -369,10 +380,12 @@ static void check_prompt(const char *template, const char *pre, const char *show
 
 static void test_own_template_is_used(void **state) {
     (void)state;
-    check_prompt("{% for m in messages %}({{ m.role }}: {{ m.content }}){% endfor %}{% if add_generation_prompt %}>{% endif %}",
-                 "qwen2", "own", "(system: Be brief.)(user: Hello world)>");
-    check_prompt(TINY_CHATML, "qwen2", "chatml",
-                 "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHello world<|im_end|>\n<|im_start|>assistant\n");
+    check_prompt(
+        "{% for m in messages %}({{ m.role }}: {{ m.content }}){% endfor %}{% if add_generation_prompt %}>{% endif %}",
+        "qwen2", "own", "(system: Be brief.)(user: Hello world)>");
+    check_prompt(
+        TINY_CHATML, "qwen2", "chatml",
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHello world<|im_end|>\n<|im_start|>assistant\n");
 }
 
 static void test_one_bos(void **state) {
@@ -403,9 +416,10 @@ static void test_refused_system_text_is_folded(void **state) {
 
 static void test_refused_template_gives_way(void **state) {
     (void)state;
-    check_prompt("{% include 'x' %}<|im_start|>", "qwen2",
-                 "chatml (own template refused: line 1: expected a tag that is known here, got 'include')",
-                 "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHello world<|im_end|>\n<|im_start|>assistant\n");
+    check_prompt(
+        "{% include 'x' %}<|im_start|>", "qwen2",
+        "chatml (own template refused: line 1: expected a tag that is known here, got 'include')",
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHello world<|im_end|>\n<|im_start|>assistant\n");
     struct tiny_file none = open_tiny((struct tiny_model_options){0});
     assert_string_equal(model_file_info(none.file)->chat_template, "none");
     close_tiny(&none);

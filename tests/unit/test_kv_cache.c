@@ -123,21 +123,14 @@ static void world_fork(struct world *w, int i) {
 static void world_operate(struct world *w) {
     int i = (int)roll(w, SEQUENCES);
     switch (roll(w, 8)) {
-    case 0:
-        kv_cache_release(&w->cache, &w->sequences[i]);
-        break;
-    case 1:
-        kv_cache_truncate(&w->cache, &w->sequences[i], (int)roll(w, (uint32_t)w->sequences[i].n_tokens + 1));
-        break;
+    case 0: kv_cache_release(&w->cache, &w->sequences[i]); break;
+    case 1: kv_cache_truncate(&w->cache, &w->sequences[i], (int)roll(w, (uint32_t)w->sequences[i].n_tokens + 1)); break;
     case 2:
         if (!w->sequences[i].kept) kv_cache_keep(&w->cache, &w->sequences[i]);
         break;
     case 3:
-    case 4:
-        world_fork(w, i);
-        break;
-    default:
-        world_append(w, i);
+    case 4: world_fork(w, i); break;
+    default: world_append(w, i);
     }
 }
 

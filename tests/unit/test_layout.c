@@ -13,18 +13,14 @@ static bool inside(struct rect a, struct rect b) {
     return a.x >= b.x && a.y >= b.y && a.x + a.width <= b.x + b.width && a.y + a.height <= b.y + b.height;
 }
 
-static bool empty(struct rect r) {
-    return r.width <= 0 || r.height <= 0;
-}
+static bool empty(struct rect r) { return r.width <= 0 || r.height <= 0; }
 
 static bool overlap(struct rect a, struct rect b) {
     return !empty(a) && !empty(b) && a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height &&
            b.y < a.y + a.height;
 }
 
-static int area(struct rect r) {
-    return empty(r) ? 0 : r.width * r.height;
-}
+static int area(struct rect r) { return empty(r) ? 0 : r.width * r.height; }
 
 static void check(int width, int height, uint32_t wanted, int lines) {
     struct layout l = layout_make(width, height, wanted, lines);

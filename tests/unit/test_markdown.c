@@ -202,10 +202,8 @@ static size_t random_markdown(unsigned *seed, char *text, int *words) {
     for (int i = 0; i < 60; i++) {
         *seed = *seed * 1664525u + 1013904223u;
         unsigned pick = *seed >> 16;
-        if (pick % 3 == 0)
-            n += (size_t)sprintf(text + n, "w%dx", (*words)++);
-        else
-            n += (size_t)sprintf(text + n, "%s", parts[pick / 3 % (sizeof parts / sizeof *parts)]);
+        if (pick % 3 == 0) n += (size_t)sprintf(text + n, "w%dx", (*words)++);
+        else n += (size_t)sprintf(text + n, "%s", parts[pick / 3 % (sizeof parts / sizeof *parts)]);
     }
     return n;
 }

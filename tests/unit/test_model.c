@@ -72,9 +72,7 @@ struct change {
     int32_t n_vocab; // as the tokenizer counts; 0: does not say
 };
 
-static bool is_named(const char *name, const char *other) {
-    return other && !strcmp(name, other);
-}
+static bool is_named(const char *name, const char *other) { return other && !strcmp(name, other); }
 
 static const char *prefixed(const struct change *c, const char *name) {
     static char key[96];

@@ -24,12 +24,22 @@ static void assert_clean(const char *text, const char *expected) {
 static void test_no_control_passes(void **state) {
     (void)state;
     assert_clean("plain\n\ttext \xe6\xbc\xa2 \xf0\x9f\x98\x80", "plain\n\ttext \xe6\xbc\xa2 \xf0\x9f\x98\x80");
-    assert_clean("\x1b[2J", "\xe2\x90\x9b[2J");                 // ESC as its symbol
-    assert_clean("a\rb\x07\x7f", "a\xe2\x90\x8d" "b\xe2\x90\x87\xe2\x90\xa1");
-    assert_clean("\xc2\x9b" "31m", "\xef\xbf\xbd" "31m");       // C1 CSI
-    assert_clean("\xe2\x80\xae" "abc", "\xef\xbf\xbd" "abc");   // right-to-left override
-    assert_clean("a\xe2\x80\x8d" "b", "a\xe2\x80\x8d" "b");     // a joiner stays
-    assert_clean("\xff\xc3", "\xef\xbf\xbd\xef\xbf\xbd");       // invalid bytes
+    assert_clean("\x1b[2J", "\xe2\x90\x9b[2J"); // ESC as its symbol
+    assert_clean("a\rb\x07\x7f", "a\xe2\x90\x8d"
+                                 "b\xe2\x90\x87\xe2\x90\xa1");
+    assert_clean("\xc2\x9b"
+                 "31m",
+                 "\xef\xbf\xbd"
+                 "31m"); // C1 CSI
+    assert_clean("\xe2\x80\xae"
+                 "abc",
+                 "\xef\xbf\xbd"
+                 "abc"); // right-to-left override
+    assert_clean("a\xe2\x80\x8d"
+                 "b",
+                 "a\xe2\x80\x8d"
+                 "b");                                    // a joiner stays
+    assert_clean("\xff\xc3", "\xef\xbf\xbd\xef\xbf\xbd"); // invalid bytes
 }
 
 static void test_every_byte_pair_comes_out_harmless(void **state) {
@@ -107,8 +117,10 @@ static void test_units(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_control_passes),      cmocka_unit_test(test_every_byte_pair_comes_out_harmless),
-        cmocka_unit_test(test_ids_are_read),           cmocka_unit_test(test_what_is_no_id_is_named),
+        cmocka_unit_test(test_no_control_passes),
+        cmocka_unit_test(test_every_byte_pair_comes_out_harmless),
+        cmocka_unit_test(test_ids_are_read),
+        cmocka_unit_test(test_what_is_no_id_is_named),
         cmocka_unit_test(test_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,10 +175,8 @@ static void test_seeded_answers_do_not_depend_on_the_batch(void **state) {
         run(b);
         assert_int_equal(toy.most_segments, round ? 8 : 1);
         assert_int_equal(b->answers[8].n, 40);
-        if (!round)
-            memcpy(alone, b->answers[8].tokens, sizeof alone);
-        else
-            assert_memory_equal(b->answers[8].tokens, alone, sizeof alone);
+        if (!round) memcpy(alone, b->answers[8].tokens, sizeof alone);
+        else assert_memory_equal(b->answers[8].tokens, alone, sizeof alone);
         bench_close(b);
     }
 }
@@ -216,8 +214,7 @@ static void test_pre_emption_keeps_the_sampler(void **state) {
         }
         run(b);
         assert_int_equal(b->answers[4].n, 150);
-        if (!round)
-            memcpy(alone, b->answers[4].tokens, sizeof alone);
+        if (!round) memcpy(alone, b->answers[4].tokens, sizeof alone);
         else {
             assert_true(b->answers[4].times_pending > 1);
             assert_memory_equal(b->answers[4].tokens, alone, sizeof alone);
@@ -375,10 +372,8 @@ static void test_sampling_change_reaches_the_next_token(void **state) {
     for (int i = 0; i < 60; i++) {
         int32_t next;
         toy_continue(text, 20 + i, VOCAB, &next, 1);
-        if (i < 10 || i >= 30)
-            assert_int_equal(text[20 + i], next);
-        else
-            off += text[20 + i] != next;
+        if (i < 10 || i >= 30) assert_int_equal(text[20 + i], next);
+        else off += text[20 + i] != next;
     }
     assert_true(off > 10);
     free(ids);
@@ -683,14 +678,10 @@ static void test_random_life(void **state) {
                 struct scheduler_request q = ask(id, lengths[id], commons[id], (int)(pick % 90) + 1);
                 q.conversation = 1 + id % 5;
                 scheduler_submit(b->scheduler, &q);
-            } else if (what < 18)
-                scheduler_cancel(b->scheduler, 1 + pick % (id + 1));
-            else if (what < 24)
-                scheduler_focus(b->scheduler, pick % 6);
-            else if (what < 28)
-                scheduler_forget(b->scheduler, pick % 6);
-            else
-                scheduler_step(b->scheduler);
+            } else if (what < 18) scheduler_cancel(b->scheduler, 1 + pick % (id + 1));
+            else if (what < 24) scheduler_focus(b->scheduler, pick % 6);
+            else if (what < 28) scheduler_forget(b->scheduler, pick % 6);
+            else scheduler_step(b->scheduler);
             check(b);
         }
         run(b);

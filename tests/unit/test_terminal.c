@@ -83,9 +83,7 @@ static void draw_something(struct canvas *c) {
 
 static void assert_colour(VTermColor got, uint32_t encoded) {
     switch (encoded >> 24) {
-    case 0:
-        assert_true(VTERM_COLOR_IS_DEFAULT_FG(&got) || VTERM_COLOR_IS_DEFAULT_BG(&got));
-        break;
+    case 0: assert_true(VTERM_COLOR_IS_DEFAULT_FG(&got) || VTERM_COLOR_IS_DEFAULT_BG(&got)); break;
     case 1:
         assert_true(VTERM_COLOR_IS_INDEXED(&got));
         assert_int_equal(got.indexed.idx, encoded & 0xff);
@@ -113,7 +111,8 @@ static void assert_cell(const struct renderer *r, const struct emulator *e, cons
     if (r->palette[role][want->shade] >> 24)
         assert_int_equal(got.attrs.underline, (want->attributes & CELL_UNDERLINE) != 0);
     bool plain = want->codes[0] < 0x2000 && want->codes[1] >= 0x300 && want->codes[1] < 0x370;
-    for (int i = 1; plain && i < CELL_CODES && i < VTERM_MAX_CHARS_PER_CELL; i++) assert_int_equal(got.chars[i], want->codes[i]);
+    for (int i = 1; plain && i < CELL_CODES && i < VTERM_MAX_CHARS_PER_CELL; i++)
+        assert_int_equal(got.chars[i], want->codes[i]);
 }
 
 static void assert_same(const struct renderer *r, const struct emulator *e, const struct canvas *c) {
@@ -381,10 +380,8 @@ static void check_way_out(enum way_out out, int signal_number, int want_signal, 
     assert_non_null(strstr(s.seen, "43x7"));
     assert_restored(&s);
     if (known) assert_true((modes.c_lflag & (ICANON | ECHO | ISIG)) == (ICANON | ECHO | ISIG));
-    if (want_signal)
-        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == want_signal);
-    else
-        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == want_exit);
+    if (want_signal) assert_true(WIFSIGNALED(status) && WTERMSIG(status) == want_signal);
+    else assert_true(WIFEXITED(status) && WEXITSTATUS(status) == want_exit);
 }
 
 static void test_every_way_out_restores(void **state) {
@@ -488,10 +485,15 @@ static void test_depth_of_colour(void **state) {
     static const struct {
         const char *term, *colorterm, *no_color;
         int want, colours;
-    } samples[] = {{"xterm-256color", NULL, NULL, 0, 256}, {"unheard-of-direct", NULL, NULL, 0, 1 << 24}, {"xterm-256color", "truecolor", NULL, 0, 1 << 24},
-                   {"xterm", NULL, NULL, 0, 16},           {"vt100", NULL, NULL, 0, 1},
-                   {"xterm-256color", "24bit", "1", 0, 1}, {"linux", NULL, NULL, 0, 16},
-                   {"xterm-256color", NULL, "1", 16, 16},  {"no-such-terminal", NULL, NULL, 0, 16},
+    } samples[] = {{"xterm-256color", NULL, NULL, 0, 256},
+                   {"unheard-of-direct", NULL, NULL, 0, 1 << 24},
+                   {"xterm-256color", "truecolor", NULL, 0, 1 << 24},
+                   {"xterm", NULL, NULL, 0, 16},
+                   {"vt100", NULL, NULL, 0, 1},
+                   {"xterm-256color", "24bit", "1", 0, 1},
+                   {"linux", NULL, NULL, 0, 16},
+                   {"xterm-256color", NULL, "1", 16, 16},
+                   {"no-such-terminal", NULL, NULL, 0, 16},
                    {"other-256color", NULL, "", 0, 256}};
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
         int in[2], out[2];

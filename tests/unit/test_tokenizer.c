@@ -313,10 +313,8 @@ static void test_whole_pieces(void **state) {
         put_rows(&w, rows, 4);
         put_merges(&w, merges, 1);
         struct opened o = open_writer(&w);
-        if (is_llama)
-            CHECK_IDS(&o, "axx axx", PLAIN, 2, 3);
-        else
-            CHECK_IDS(&o, "axx", PLAIN, 0, 1, 1);
+        if (is_llama) CHECK_IDS(&o, "axx axx", PLAIN, 2, 3);
+        else CHECK_IDS(&o, "axx", PLAIN, 0, 1, 1);
         assert_int_equal(tokenizer_adds_bos(o.t), is_llama);
         close_opened(&o);
     }
