@@ -25,6 +25,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 MODIFIERS = {"C": "Ctrl", "M": "Alt", "S": "Shift"}
 AGAIN = ["(which|what) key was (that|it) (again|)?", "sorry, which key (again|)?", "what was the key (again|)?", "I forgot the key already", "say the key again",
          "the key again, please", "can you repeat the key?", "which one (was it|)?", "what did I have to press?", "just the key, please", "only the key?"]
+REFUSALS = 3  # how much oftener than other facts: what is not about confab is far more than what is
 HOLD_OUT = 10  # one wording in this many is never trained on
 
 
@@ -324,7 +325,7 @@ class Maker:
         self.plain = {f.name: [w for w in f.wordings if not held_out(f, w)] for f in self.facts.values()}
         self.follow = {f.name: self.follow_ups(f) for f in self.facts.values()}
         self.names = [name for name, wordings in self.plain.items() if wordings]
-        self.weights = [len(self.plain[name]) ** 0.6 for name in self.names]
+        self.weights = [len(self.plain[name]) ** 0.6 * (REFUSALS if name.endswith("-refusal") else 1) for name in self.names]
 
     @staticmethod
     def follow_ups(fact):
