@@ -5,7 +5,11 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define UNROLL _Pragma("clang loop unroll(disable)") // checked at every access, unrolled ones take clang ten minutes a file
+#else
 #define UNROLL _Pragma("clang loop unroll(full)")
+#endif
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
