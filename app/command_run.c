@@ -84,11 +84,13 @@ static bool is_end(const struct engine_event *event) {
 }
 
 // Writes the answer until the request ends, which it leaves in *event. The reader going away, or Ctrl-C, ends it early.
-static bool run_stream(struct engine *engine, uint64_t request, struct engine_event *event) {
-    bool cancelled = false, written = true;
+// Returns 0, or the error that standard output failed with.
+static int run_stream(struct engine *engine, uint64_t request, struct engine_event *event) {
+    bool cancelled = false;
+    int error = 0;
     char last = '\n';
     for (;;) {
-        if ((interrupted || !written) && !cancelled) {
+        if ((interrupted || error) && !cancelled) {
             engine_cancel(engine, request);
             cancelled = true;
         }
@@ -96,11 +98,14 @@ static bool run_stream(struct engine *engine, uint64_t request, struct engine_ev
         if (is_end(event)) break;
         if (event->kind != EVENT_TEXT || !event->size || cancelled) continue;
         clean_write(stdout, event->text, event->size);
-        written = !fflush(stdout);
+        if (fflush(stdout)) error = errno;
         last = event->text[event->size - 1];
     }
-    if (last != '\n' && written) putchar('\n');
-    return written;
+    if (last != '\n' && !error) {
+        putchar('\n');
+        if (fflush(stdout)) error = errno;
+    }
+    return error;
 }
 
 static int run_answer(struct engine *engine, const struct settings *s, const char *prompt) {
@@ -108,10 +113,9 @@ static int run_answer(struct engine *engine, const struct settings *s, const cha
     struct sigaction action = {.sa_handler = interrupt_signal}, before;
     sigaction(SIGINT, &action, &before);
     signal(SIGPIPE, SIG_IGN);
-    bool written = run_stream(engine, run_submit(engine, s, prompt), &event);
-    int error = errno;
+    int error = run_stream(engine, run_submit(engine, s, prompt), &event);
     sigaction(SIGINT, &before, NULL);
-    if (!written) {
+    if (error) {
         clearerr(stdout); // said here
         if (error != EPIPE) fprintf(stderr, "confab: standard output: %s\n", strerror(error));
         return EXIT_FAILED;
