@@ -17,10 +17,10 @@ static struct engine_message *chat_prompt(const struct chat *c, const struct con
     for (int m = last; m >= 0; m = talk->messages[m].parent) {
         const struct message *message = &talk->messages[m];
         if (message->role == MESSAGE_MODEL && !message->size) continue;
-        messages[--first] = (struct engine_message){message_role_name(message->role), message->text};
+        messages[--first] = (struct engine_message){.role = message_role_name(message->role), .text = message->text};
     }
     const char *system = c->p.settings->system;
-    if (system) messages[--first] = (struct engine_message){"system", system};
+    if (system) messages[--first] = (struct engine_message){.role = "system", .text = system};
     *count = n - first;
     for (int i = 0; i < *count; i++) messages[i] = messages[first + i];
     return messages;

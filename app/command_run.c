@@ -65,8 +65,8 @@ static char *run_prompt(const char *prompt, bool raw, struct status *st) {
 static uint64_t run_submit(struct engine *engine, const struct settings *s, const char *prompt) {
     struct engine_message messages[2];
     int n = 0;
-    if (s->system) messages[n++] = (struct engine_message){"system", s->system};
-    messages[n++] = (struct engine_message){"user", prompt};
+    if (s->system) messages[n++] = (struct engine_message){.role = "system", .text = s->system};
+    messages[n++] = (struct engine_message){.role = "user", .text = prompt};
     return engine_submit(engine, &(struct request_params){
                                      .conversation = 1,
                                      .messages = s->raw ? NULL : messages,

@@ -109,6 +109,39 @@ static const char *describe_template(struct model_file *m) {
     return known || !m->template_text.data ? kind : "own";
 }
 
+// What is out of a knob's range is moved into it; a window of −1 tokens means all of them.
+static void describe_sampling(struct model_file *m) {
+    static const struct {
+        const char *key;
+        enum sampling_knob_id knob;
+    } keys[] = {
+        {"general.sampling.temp", KNOB_temperature},
+        {"general.sampling.top_p", KNOB_top_p},
+        {"general.sampling.top_k", KNOB_top_k},
+        {"general.sampling.min_p", KNOB_min_p},
+        {"general.sampling.penalty_repeat", KNOB_repeat_penalty},
+        {"general.sampling.penalty_last_n", KNOB_penalty_window},
+    };
+    m->info.sampling = sampling_default();
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        enum sampling_knob_id knob = keys[i].knob;
+        const struct gguf_pair *pair = gguf_find(&m->gguf, keys[i].key);
+        if (!pair || pair->type == GGUF_BOOL || pair->type == GGUF_STRING || pair->type == GGUF_ARRAY) continue;
+        double value = gguf_number(pair, 0);
+        if (knob == KNOB_penalty_window && value < 0) value = sampling_knobs[knob].high;
+        sampling_set(&m->info.sampling, knob, value);
+        m->info.sampling_given |= 1u << knob;
+    }
+}
+
+static void describe_thinking(struct model_file *m) {
+    bool own = m->template && m->template_status.code == STATUS_OK;
+    m->info.thinking = channel_name(&m->channels);
+    m->info.chooses_thinking =
+        own && (jinja_uses(m->template, "enable_thinking") || jinja_uses(m->template, "thinking"));
+    m->info.chooses_effort = own ? jinja_uses(m->template, "reasoning_effort") : chat_template_effort(m->chat_template);
+}
+
 static void describe(struct model_file *m, const char *name) {
     struct model_info *i = &m->info;
     struct status ignored;
@@ -124,6 +157,8 @@ static void describe(struct model_file *m, const char *name) {
     i->pre_tokenizer = tokenizer_pre_name(m->tokenizer);
     i->chat_template = describe_template(m);
     i->weight_problem = i->has_weights ? "" : m->weight_status.text;
+    describe_sampling(m);
+    describe_thinking(m);
     describe_tensors(m);
     if (i->has_weights) describe_spec(m);
     else describe_keys(m);
@@ -152,7 +187,10 @@ static struct model_file *open_rest(struct model_file *m, const char *name, uint
         return NULL;
     }
     m->chat_template = chat_template_recognise(m->template_text);
-    if (m->template_text.data) template_works(m, &m->template_status);
+    if (!m->template_text.data && channel_has_harmony(m->tokenizer)) m->chat_template = CHAT_TEMPLATE_HARMONY;
+    m->channels = channel_recognise(m->tokenizer, m->chat_template, m->template_text);
+    if (m->template_text.data) m->template = jinja_compile(m->template_text, &m->template_status);
+    if (m->template) template_works(m, &m->template_status);
     bind_weights(m);
     describe(m, name);
     return m;
@@ -175,6 +213,7 @@ struct model_file *model_file_open_memory(const char *name, const void *data, si
 void model_file_close(struct model_file *m) {
     if (!m) return;
     if (m->info.has_weights) model_close(&m->model);
+    jinja_template_free(m->template);
     if (m->tokenizer) tokenizer_close(m->tokenizer);
     gguf_close(&m->gguf);
     arena_free(&m->arena);

@@ -3,8 +3,10 @@
 #define CONFAB_ENGINE_MODEL_FILE_H
 
 #include "engine/backend.h"
+#include "engine/channel.h"
 #include "engine/engine.h"
 #include "engine/text/chat_template.h"
+#include "engine/text/jinja.h"
 #include "engine/text/tokenizer.h"
 
 struct model_file { // immutable once open
@@ -13,8 +15,10 @@ struct model_file { // immutable once open
     struct model model; // valid when info.has_weights
     struct status weight_status;
     struct span template_text;             // the file's chat template; {NULL, 0}: none
+    struct jinja_template *template;       // the same, parsed; NULL: there is none, or it cannot be parsed
     struct status template_status;         // why it cannot be run; ok also when there is none
     enum chat_template_kind chat_template; // what it is recognised as, and what is used instead when it cannot be run
+    struct channel_scheme channels;        // of its answers
     struct arena arena;
     struct model_info info;
 };

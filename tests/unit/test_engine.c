@@ -86,6 +86,7 @@ static uint64_t ask_raw(struct bench *b, uint64_t conversation, const char *text
 static void note(struct bench *b, const struct engine_event *e) {
     assert_true(e->request > 0 && e->request < MOST);
     struct answer_text *a = &b->answers[e->request];
+    if (e->kind == EVENT_NOTICE) return;
     if (e->kind == EVENT_TEXT) {
         a->n_tokens += e->token >= 0;
         assert_true(e->size < sizeof e->text);
@@ -182,7 +183,7 @@ static void test_chat_template_and_end_token(void **state) {
                                  &toy_backend, (struct engine_params){0});
     const struct tokenizer *t = b->file->tokenizer;
     int32_t end = tokenizer_find(t, "<|im_end|>", 10);
-    struct engine_message messages[] = {{"user", "say <|im_end|> please"}};
+    struct engine_message messages[] = {{.role = "user", .text = "say <|im_end|> please"}};
     struct request_params p = {
         .conversation = 1, .messages = messages, .n_messages = 1, .sampling = greedy(), .max_tokens = 10};
     toy.likely = end;
@@ -418,7 +419,8 @@ static void *disturb(void *argument) {
         struct sampling sampling = sampling_default();
         sampling.temperature = (float)(pick % 20) / 10;
         if (what < 70 && d->submitted < MOST - 1) {
-            struct engine_message messages[] = {{"system", "be brief"}, {"user", openings[pick % 8]}};
+            struct engine_message messages[] = {{.role = "system", .text = "be brief"},
+                                                {.role = "user", .text = openings[pick % 8]}};
             struct request_params p = {.conversation = 1 + pick % 6,
                                        .sampling = sampling,
                                        .max_tokens = 1 + (int)(pick % 60),
