@@ -81,6 +81,7 @@ int command_chat(const struct settings *given, int n_arguments, char **arguments
     b.loader = model_loader_start(b.file, given);
     bool quick = model_loader_done(b.loader, QUICK_LOAD), done = !quick || backing_take(&b, &st);
     struct settings s = settings_copy(given);
+    settings_follow_model(&s, model_file_info(b.file));
     if (done) done = chat_run(&b, &s, &st);
     settings_free(&s);
     if (!b.loader) { // otherwise it works on the file until the process ends, which is now

@@ -35,6 +35,22 @@ static void show_formats(const struct model_info *info) {
     }
 }
 
+// What the file says of its answers: how thinking is marked and chosen, which knobs it sets.
+static void show_answers(const struct model_info *info) {
+    if (*info->thinking || info->chooses_thinking || info->chooses_effort)
+        printf("  %-10s %s%s%s%s\n", "thinking", *info->thinking ? "marked with " : "not marked", info->thinking,
+               info->chooses_thinking ? ", can be turned off and on" : "",
+               info->chooses_effort ? ", effort low, medium, high" : "");
+    for (int k = 0, n = 0; k < KNOB_COUNT; k++) {
+        char value[16];
+        if (!(info->sampling_given >> k & 1)) continue;
+        if (!n) printf("  %-10s", "sampling");
+        printf("%s %s %s", n++ ? "," : "", sampling_knobs[k].key,
+               sampling_format(&info->sampling, (enum sampling_knob_id)k, value));
+        if (!(info->sampling_given >> k >> 1)) putchar('\n');
+    }
+}
+
 static void show_shape(const struct model_info *info) {
     char context[32], vocabulary[32];
     printf("  %-10s %d layers, width %d, feed-forward %d%s\n", "shape", info->n_layer, info->n_embd, info->n_ff,
@@ -46,6 +62,7 @@ static void show_shape(const struct model_info *info) {
     printf("  %-10s %s tokens, %s%s%s\n", "vocabulary", units_whole((uint64_t)info->n_vocab, vocabulary),
            info->tokenizer, *info->pre_tokenizer ? ", pre-tokenizer " : "", info->pre_tokenizer);
     printf("  %-10s %s\n", "template", info->chat_template);
+    show_answers(info);
 }
 
 static void show_memory(const struct model_info *info) {
@@ -81,6 +98,7 @@ static void show_text(const struct model_info *info) {
         printf("  %-10s %d tokens, %s%s%s\n", "vocabulary", info->n_vocab, info->tokenizer,
                *info->pre_tokenizer ? ", pre-tokenizer " : "", info->pre_tokenizer);
         printf("  %-10s %s\n", "template", info->chat_template);
+        show_answers(info);
     }
 }
 
@@ -113,9 +131,20 @@ static json_t *show_shape_json(const struct model_info *info) {
                      info->n_ff, "context", info->n_context, "rope_base", (double)info->rope_base, "tied", info->tied);
 }
 
+static json_t *show_sampling_json(const struct model_info *info) {
+    json_t *object = json_object();
+    for (int k = 0; k < KNOB_COUNT; k++)
+        if (info->sampling_given >> k & 1)
+            json_object_set_new(object, sampling_knobs[k].key,
+                                json_real(sampling_get(&info->sampling, (enum sampling_knob_id)k)));
+    return object;
+}
+
 static json_t *show_text_json(const struct model_info *info) {
-    return json_pack("{s:i, s:s, s:s, s:s}", "vocabulary", info->n_vocab, "tokenizer", info->tokenizer, "pre_tokenizer",
-                     info->pre_tokenizer, "chat_template", info->chat_template);
+    return json_pack("{s:i, s:s, s:s, s:s, s:s, s:b, s:b, s:o}", "vocabulary", info->n_vocab, "tokenizer", info->tokenizer, "pre_tokenizer",
+                     info->pre_tokenizer, "chat_template", info->chat_template, "thinking", info->thinking,
+                     "chooses_thinking", info->chooses_thinking, "chooses_effort", info->chooses_effort, "sampling",
+                     show_sampling_json(info));
 }
 
 static json_t *show_memory_json(const struct model_info *info) {

@@ -178,24 +178,32 @@ static void do_resize(struct script *s) {
 
 // ---- what the engine does ----
 
-static void script_token(struct script *s, const char *text, size_t size) {
-    if (!script_engine_token(s->engine, word_chat(s), text, size))
+static void script_token(struct script *s, enum channel channel, const char *text, size_t size) {
+    if (!script_engine_token(s->engine, word_chat(s), channel, text, size))
         script_fail(s, "chat %s does not generate", s->words[1]);
 }
 
 static void do_token(struct script *s) {
-    for (int i = 2; i < s->count; i++) script_token(s, s->words[i], s->sizes[i]);
+    for (int i = 2; i < s->count; i++) script_token(s, CHANNEL_ANSWER, s->words[i], s->sizes[i]);
     script_settle(s);
 }
 
-static void do_answer(struct script *s) {
+static void script_speak(struct script *s, enum channel channel) {
     const char *text = s->words[3];
     for (size_t at = 0; at < s->sizes[3];) {
         size_t n = 1 + strcspn(text + at + 1, " \n");
-        script_token(s, text + at, n);
+        script_token(s, channel, text + at, n);
         at += n;
         script_pass(s, word_int(s, 2));
     }
+    script_settle(s);
+}
+
+static void do_answer(struct script *s) { script_speak(s, CHANNEL_ANSWER); }
+static void do_think(struct script *s) { script_speak(s, CHANNEL_THINKING); }
+
+static void do_notice(struct script *s) {
+    if (!script_engine_notice(s->engine, word_chat(s), s->words[2])) script_fail(s, "chat %s does not generate", s->words[1]);
     script_settle(s);
 }
 
@@ -424,7 +432,7 @@ static const struct {
     {"sees", 1, false, do_sees},         {"misses", 1, false, do_misses},   {"plain", 1, false, do_plain},
     {"sampling", 3, false, do_sampling}, {"prompt", 2, false, do_prompt},   {"sent", 1, false, do_sent},
     {"unsent", 1, false, do_unsent},     {"ended", 0, false, do_ended},     {"loading", 0, true, do_loading},
-    {"loaded", 0, false, do_loaded},
+    {"loaded", 0, false, do_loaded},     {"think", 3, false, do_think},     {"notice", 2, false, do_notice},
 };
 
 // Reads one escape after a backslash; returns the characters it took.

@@ -6,7 +6,7 @@
 //                                     loading (the engine comes with `loaded`)
 //   What a person does:   key NAME … · type TEXT · paste TEXT · click X Y · wheel up|down X Y · resize W H
 //   What the engine does: token CHAT TEXT … · answer CHAT MS TEXT (a token a word, every MS milliseconds) ·
-//                         state CHAT STATE [REASON [TEXT]] · prefill CHAT DONE TOTAL · rate CHAT NUMBER · figures NAME NUMBER … ·
+//                         think CHAT MS TEXT (the same, thought) · notice CHAT TEXT · state CHAT STATE [REASON [TEXT]] · prefill CHAT DONE TOTAL · rate CHAT NUMBER · figures NAME NUMBER … ·
 //                         pages COUNT TOKENS · page FIRST LAST CHAT REFERENCES FILLED (a CHAT of 0: kept of chat 1)
 //   tick MILLISECONDS · loaded
 //   What must be so:      screen NAME [styles] (as in NAME.screen) · sees TEXT · misses TEXT · plain TEXT (nothing but ASCII and these letters) · sampling CHAT KEY TEXT ·

@@ -47,6 +47,10 @@ struct model_file *model_file_open(const char *path, struct status *st) {
                                   .tokenizer = "script",
                                   .pre_tokenizer = "script",
                                   .chat_template = "chatml",
+                                  .thinking = "<think>",
+                                  .chooses_effort = !strncmp(path, "gpt-oss", 7),
+                                  .chooses_thinking = !strncmp(path, "Qwen3", 5),
+                                  .sampling = sampling_default(),
                                   .formats = &m->share,
                                   .n_formats = 1};
     return m;
@@ -135,7 +139,9 @@ static struct script_request *request_by_id(const struct engine *e, uint64_t id)
 static char *prompt_text(const struct request_params *p) {
     char *text = xstrdup("");
     for (int i = 0; i < p->n_messages; i++) {
-        char *longer = xasprintf("%s%s: %s\n", text, p->messages[i].role, p->messages[i].text);
+        const char *thinking = p->messages[i].thinking;
+        char *longer = xasprintf("%s%s: %s%s%s%s\n", text, p->messages[i].role, thinking ? "(" : "",
+                                 thinking ? thinking : "", thinking ? ") " : "", p->messages[i].text);
         free(text);
         text = longer;
     }
@@ -211,16 +217,28 @@ struct engine_figures *script_engine_figures(struct engine *e) {
 
 // ---- what the script says and asks ----
 
-bool script_engine_token(struct engine *e, uint64_t conversation, const char *text, size_t size) {
+bool script_engine_token(struct engine *e, uint64_t conversation, enum channel channel, const char *text,
+                         size_t size) {
     struct script_request *r = request_running(e, conversation);
     if (!r || size >= sizeof((struct engine_event *)0)->text) return false;
     struct engine_event *event = event_push(e);
     event->kind = EVENT_TEXT;
     event->request = r->id, event->conversation = conversation;
     event->token = r->n_generated++;
+    event->channel = channel;
     event->probability = 0.5f;
     memcpy(event->text, text, size);
     event->size = size;
+    return true;
+}
+
+bool script_engine_notice(struct engine *e, uint64_t conversation, const char *text) {
+    struct script_request *r = request_running(e, conversation);
+    if (!r) return false;
+    struct engine_event *event = event_push(e);
+    event->kind = EVENT_NOTICE;
+    event->request = r->id, event->conversation = conversation;
+    event->size = (size_t)snprintf(event->text, sizeof event->text, "%s", text);
     return true;
 }
 

@@ -8,7 +8,8 @@
 #include "engine/engine.h"
 
 // One piece of text of the running request of a conversation, as one token. False when nothing runs there.
-bool script_engine_token(struct engine *e, uint64_t conversation, const char *text, size_t size);
+bool script_engine_token(struct engine *e, uint64_t conversation, enum channel channel, const char *text, size_t size);
+bool script_engine_notice(struct engine *e, uint64_t conversation, const char *text);
 // A change of state; `text` is the message of a failure, or NULL.
 bool script_engine_state(struct engine *e, uint64_t conversation, enum request_state state, enum finish_reason reason, const char *text);
 // Prompt tokens read so far, of how many.
@@ -19,6 +20,6 @@ struct engine_figures *script_engine_figures(struct engine *e);
 
 // What the chat asked for: NULL when nothing was submitted for that conversation.
 const struct sampling *script_engine_sampling(const struct engine *e, uint64_t conversation);
-const char *script_engine_prompt(const struct engine *e, uint64_t conversation); // "role: text" of its messages, by line
+const char *script_engine_prompt(const struct engine *e, uint64_t conversation); // "role: (thinking) text" of its messages, by line
 
 #endif

@@ -169,7 +169,8 @@ static void end(uint64_t conversation, uint64_t request, enum request_state stat
 
 static void open_chat(void) {
     static const struct format_share formats[] = {{"Q4_0", 1, 1}};
-    static const struct model_info info = {.name = "Tiny 1B", .formats = formats, .n_formats = 1, .n_context = 4096};
+    static struct model_info info = {.name = "Tiny 1B", .formats = formats, .n_formats = 1, .n_context = 4096};
+    info.sampling = sampling_default();
     struct status st = {0};
     struct chat_params params = {.engine = (struct engine *)&engine,
                                  .bring_fd = -1,
@@ -356,8 +357,9 @@ static void test_a_failure_is_shown_and_nothing_ends(void **state) {
     end(1, 2, REQUEST_FAILED, FINISH_ERROR, "again");
     assert_message(1, VIEW_NOTICE, "again");
     assert_int_equal(screen.view.n_messages, 2);
-    act(COMMAND_SEND, -1, "more"); // the answer of which nothing came is left out
-    assert_string_equal(engine.prompt, "user: q|user: more|");
+    act(COMMAND_SEND, -1, "more"); // what could not be answered is left out
+    assert_string_equal(engine.prompt, "user: more|");
+    assert_message(2, VIEW_NOTICE, "what comes next was asked without this message");
 }
 
 static void test_a_message_to_a_busy_chat_is_kept(void **state) {
