@@ -32,7 +32,8 @@ static int32_t find_control(const struct tokenizer *t, const char *text) {
 }
 
 bool channel_has_harmony(const struct tokenizer *t) {
-    static const enum harmony_mark needed[] = {HARMONY_START, HARMONY_CHANNEL, HARMONY_MESSAGE, HARMONY_END};
+    static const enum harmony_mark needed[] = {HARMONY_START, HARMONY_CHANNEL, HARMONY_MESSAGE,
+                                               HARMONY_END,   HARMONY_RETURN,  HARMONY_CALL};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (find(t, harmony_texts[needed[i]]) < 0) return false;
     return true;

@@ -1,6 +1,7 @@
 // Model file: everything about a GGUF file that can be told without running it.
 #include "engine/model_file.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +129,7 @@ static void describe_sampling(struct model_file *m) {
         const struct gguf_pair *pair = gguf_find(&m->gguf, keys[i].key);
         if (!pair || pair->type == GGUF_BOOL || pair->type == GGUF_STRING || pair->type == GGUF_ARRAY) continue;
         double value = gguf_number(pair, 0);
+        if (isnan(value)) continue;
         if (knob == KNOB_penalty_window && value < 0) value = sampling_knobs[knob].high;
         sampling_set(&m->info.sampling, knob, value);
         m->info.sampling_given |= 1u << knob;
