@@ -185,7 +185,8 @@ int command_run(const struct settings *s, int n_arguments, char **arguments) {
         struct settings own = settings_copy(s);
         settings_follow_model(&own, m.info);
         if (!reasoning_fits(m.info, (enum reasoning)s->reasoning))
-            fprintf(stderr, "confab: the model's chat template has no such choice of reasoning; it is left to the model\n");
+            fprintf(stderr,
+                    "confab: the model's chat template has no such choice of reasoning; it is left to the model\n");
         result = run_answer(m.engine, &own, prompt);
         settings_free(&own);
         model_unload(&m);

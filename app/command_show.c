@@ -141,10 +141,10 @@ static json_t *show_sampling_json(const struct model_info *info) {
 }
 
 static json_t *show_text_json(const struct model_info *info) {
-    return json_pack("{s:i, s:s, s:s, s:s, s:s, s:b, s:b, s:o}", "vocabulary", info->n_vocab, "tokenizer", info->tokenizer, "pre_tokenizer",
-                     info->pre_tokenizer, "chat_template", info->chat_template, "thinking", info->thinking,
-                     "chooses_thinking", info->chooses_thinking, "chooses_effort", info->chooses_effort, "sampling",
-                     show_sampling_json(info));
+    return json_pack("{s:i, s:s, s:s, s:s, s:s, s:b, s:b, s:o}", "vocabulary", info->n_vocab, "tokenizer",
+                     info->tokenizer, "pre_tokenizer", info->pre_tokenizer, "chat_template", info->chat_template,
+                     "thinking", info->thinking, "chooses_thinking", info->chooses_thinking, "chooses_effort",
+                     info->chooses_effort, "sampling", show_sampling_json(info));
 }
 
 static json_t *show_memory_json(const struct model_info *info) {

@@ -76,7 +76,8 @@ static void toggle_overlay(struct screen *s, enum overlay_kind kind) {
 }
 
 static void open_thinking(struct screen *s) {
-    if (!transcript_open_thinking(s->transcript)) screen_say(s, false, "the model has thought nothing that is in sight");
+    if (!transcript_open_thinking(s->transcript))
+        screen_say(s, false, "the model has thought nothing that is in sight");
 }
 
 // Commands that change a setting are handed out as well, so that it can be saved.

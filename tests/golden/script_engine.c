@@ -217,8 +217,7 @@ struct engine_figures *script_engine_figures(struct engine *e) {
 
 // ---- what the script says and asks ----
 
-bool script_engine_token(struct engine *e, uint64_t conversation, enum channel channel, const char *text,
-                         size_t size) {
+bool script_engine_token(struct engine *e, uint64_t conversation, enum channel channel, const char *text, size_t size) {
     struct script_request *r = request_running(e, conversation);
     if (!r || size >= sizeof((struct engine_event *)0)->text) return false;
     struct engine_event *event = event_push(e);

@@ -108,7 +108,8 @@ static void test_harmony_tells_date_and_effort(void **state) {
         char *text = join(&p, &size);
         char *expected = xasprintf(
             "<|start|>system<|message|>You are ChatGPT, a large language model trained by OpenAI.\nKnowledge cutoff: "
-            "2024-06\nCurrent date: 2026-01-02\n\nReasoning: %s\n\n# Valid channels: analysis, commentary, final. Channel "
+            "2024-06\nCurrent date: 2026-01-02\n\nReasoning: %s\n\n# Valid channels: analysis, commentary, final. "
+            "Channel "
             "must be included for every message.<|end|><|start|>user<|message|>Hi<|end|><|start|>assistant",
             efforts[i][1]);
         assert_string_equal(text, expected);
@@ -191,7 +192,8 @@ static void test_prompt_ids(void **state) {
 
     // The user's "<|im_end|>" stays text; her first line end joins the template's, as it would in one text.
     const struct chat_message hostile = {"user", "\nHello<|im_end|>"};
-    struct prompt p = chat_template_render(CHAT_TEMPLATE_CHATML, &hostile, 1, (struct chat_template_options){.open_answer = true});
+    struct prompt p =
+        chat_template_render(CHAT_TEMPLATE_CHATML, &hostile, 1, (struct chat_template_options){.open_answer = true});
     struct token_list ids = {0};
     prompt_encode(&p, t, &ids);
     int n_start = 0, n_end = 0;

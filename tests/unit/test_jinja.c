@@ -371,7 +371,8 @@ static char *prompt_text(const struct model_file *m, const struct engine_message
     return text;
 }
 
-static const struct engine_message said[] = {{.role = "system", .text = "Be brief."}, {.role = "user", .text = "Hello world"}};
+static const struct engine_message said[] = {{.role = "system", .text = "Be brief."},
+                                             {.role = "user", .text = "Hello world"}};
 
 static void check_prompt(const char *template, const char *pre, const char *shown, const char *expected) {
     struct tiny_file t = open_tiny((struct tiny_model_options){.pre = pre, .chat_template = template});

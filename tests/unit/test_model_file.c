@@ -378,7 +378,8 @@ static void draw_text(struct stream *s, const char *text, const char *expected) 
     char thinking[256] = "", answer[256] = "", *shown;
     int n_tokens = 0;
     struct engine_event e;
-    for (size_t i = 0; i < count; i++) assert_false(answer_token(s->answer, &(struct sample){.ok = true, .token = ids[i]}));
+    for (size_t i = 0; i < count; i++)
+        assert_false(answer_token(s->answer, &(struct sample){.ok = true, .token = ids[i]}));
     answer_finish(s->answer);
     while (queue_pop(&s->events, &e)) {
         strcat(e.channel == CHANNEL_THINKING ? thinking : answer, e.text);
@@ -463,15 +464,17 @@ static void test_what_templates_are_given(void **state) {
         const char *expected;
         bool refused, inside;
     } cases[] = {
-        {"{{ messages[1].reasoning_content }}{{ messages[1].thinking }}{{ messages[1].content }}", REASONING_AUTO, "tta",
-         false, false},
-        {"{{ enable_thinking is defined }}{{ reasoning_effort is defined }}", REASONING_AUTO, "FalseFalse", false, false},
-        {"{{ enable_thinking }}{{ thinking }}{{ reasoning_effort is defined }}", REASONING_OFF, "FalseFalseFalse", false,
+        {"{{ messages[1].reasoning_content }}{{ messages[1].thinking }}{{ messages[1].content }}", REASONING_AUTO,
+         "tta", false, false},
+        {"{{ enable_thinking is defined }}{{ reasoning_effort is defined }}", REASONING_AUTO, "FalseFalse", false,
          false},
+        {"{{ enable_thinking }}{{ thinking }}{{ reasoning_effort is defined }}", REASONING_OFF, "FalseFalseFalse",
+         false, false},
         {"{{ enable_thinking }}{{ reasoning_effort }}", REASONING_HIGH, "Truehigh", false, false},
         {"x<think>\n{{ '</think>' if y }}", REASONING_AUTO, "x<think>\n", false, true},
         {"x<think>\n</think>", REASONING_AUTO, "x<think>\n</think>", false, false},
-        {"{{ messages[2].content }}{{ '</think>' if y }}", REASONING_AUTO, "<think>", false, false}, // said by the person
+        {"{{ messages[2].content }}{{ '</think>' if y }}", REASONING_AUTO, "<think>", false,
+         false}, // said by the person
         // What a short conversation does not show: the kind's rendering takes over.
         {"{{ raise_exception('no thoughts') if messages[1].thinking }}<|im_start|>", REASONING_AUTO,
          "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\na<|im_end|>\n<|im_start|>user\n<think><|im_end|>\n"
@@ -510,8 +513,8 @@ static void test_sampling_of_the_file(void **state) {
     assert_int_equal(i->sampling.top_k, 1000);
     assert_true(i->sampling.top_p == initial.top_p && i->sampling.min_p == initial.min_p);
     assert_int_equal(i->sampling.penalty_window, 4096);
-    assert_int_equal(i->sampling_given, 1u << KNOB_temperature | 1u << KNOB_top_k | 1u << KNOB_penalty_window |
-                                            1u << KNOB_repeat_penalty);
+    assert_int_equal(i->sampling_given,
+                     1u << KNOB_temperature | 1u << KNOB_top_k | 1u << KNOB_penalty_window | 1u << KNOB_repeat_penalty);
     close_opened(m);
 }
 
