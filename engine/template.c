@@ -133,6 +133,7 @@ static bool render_folded(const struct model_file *m, const struct engine_messag
 
 bool template_prompt(const struct model_file *m, const struct engine_message *messages, size_t count,
                      enum reasoning reasoning, struct prompt *out, struct status *st) {
+    if (!reasoning_fits(&m->info, reasoning)) reasoning = REASONING_AUTO;
     if (render(m, messages, count, reasoning, out, st)) return true;
     bool foldable = count > 1 && !strcmp(messages[0].role, "system") && !strcmp(messages[1].role, "user");
     return foldable && st->code == STATUS_UNSUPPORTED && render_folded(m, messages, count, reasoning, out, st);

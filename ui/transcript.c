@@ -163,7 +163,8 @@ static struct entry *entry_of(struct pane *p, int index) {
 static bool thinks(const struct view_message *m) { return m->streaming && m->thinking_size && !m->size; }
 
 static int thinking_rows(const struct pane *p, const struct entry *e, const struct view_message *m) {
-    return !m->thinking_size ? 0 : is_open(p, m) ? 1 + (int)e->thoughts.lines.n_rows : 1;
+    if (!m->thinking_size) return 0;
+    return is_open(p, m) ? 1 + (int)e->thoughts.lines.n_rows + (m->size > 0) : 1; // a blank line before the text
 }
 
 static int text_rows(const struct entry *e, const struct view_message *m) {
@@ -331,6 +332,13 @@ static void draw_text_row(struct pane *p, int y, const struct entry *e, const st
     if (m->streaming && row + 1 == (int)l->n_rows) draw_cursor(p, a.x + row_end(l), y);
 }
 
+static void draw_thinking_hint(struct pane *p, int x, int y) {
+    char hint[2 * VIEW_NUMBER], key[VIEW_NUMBER];
+    int width = snprintf(hint, sizeof hint, "   %s opens it", view_key(ui_commands[COMMAND_THINKING].key, key));
+    if (x + width > p->area.x + p->area.width) return;
+    canvas_text(p->f->canvas, p->area, x, y, view_style(ROLE_BORDER), hint, (size_t)width);
+}
+
 // Row 0 says that there is thinking, the others are it.
 static void draw_thinking_row(struct pane *p, int y, const struct entry *e, int index, int row) {
     const struct view_message *m = &p->view->messages[index];
@@ -344,9 +352,11 @@ static void draw_thinking_row(struct pane *p, int y, const struct entry *e, int 
         thoughts_label(thinks(m), c->ascii, m->thinking_tokens, m->thinking_seconds, label);
         canvas_symbol(c, a, a.x, y, style, open ? "▾" : "▸", open ? 'v' : '>');
         draw_parts(p, (struct rect){a.x + THOUGHTS_INDENT, y, a.width - THOUGHTS_INDENT, 1}, style, label);
+        if (thinks(m) && !open) draw_thinking_hint(p, a.x + THOUGHTS_INDENT + text_width(label, strlen(label)), y);
         frame_hit(p->f, (struct rect){a.x, y, a.width, 1}, HIT_THINKING, index);
         return;
     }
+    if (row > (int)l->n_rows) return;
     canvas_symbol(c, a, a.x, y, style, "│", '|');
     lines_draw(l, (size_t)row - 1, c, a, a.x + THOUGHTS_INDENT, y, a.width - THOUGHTS_INDENT);
     if (thinks(m) && row == (int)l->n_rows) draw_cursor(p, a.x + THOUGHTS_INDENT + row_end(l), y);

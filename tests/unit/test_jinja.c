@@ -165,6 +165,7 @@ static void test_hostile(void **state) {
     static const char *const cases[] = {
         ENDLESS ENDED,
         ENDLESS "{{ s.upper() }}" ENDED,
+        BIG ENDLESS "{% set x = s.upper() %}" ENDED,
         BIG ENDLESS "{% if s == u %}{% endif %}" ENDED,
         BIG ENDLESS "{{ s.find(u) }}{{ s.rfind(u) }}" ENDED,
         BIG ENDLESS "{{ s is lower }}" ENDED,
@@ -321,6 +322,39 @@ static void check_shared(const char *template, const char *source, const char *n
     free(text_of_context);
 }
 
+// Variables, wherever they are used, and nothing else of that name.
+static void test_uses(void **state) {
+    (void)state;
+    static const struct {
+        const char *template;
+        bool uses;
+    } cases[] = {
+        {"{{ think }}", true},
+        {"{% macro m(a=think) %}{% endmacro %}", true},
+        {"{% for a in b if think %}{% endfor %}", true},
+        {"{% if a and not (think is defined) %}{% endif %}", true},
+        {"{{ a.b(c, d=think|upper)[1:2] }}", true},
+        {"{{ m.think }}{{ 'think' in m }}{{ m['think'] }}think{# think #}", false},
+    };
+    struct status st = {0};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct jinja_template *t = jinja_compile((struct span){cases[i].template, strlen(cases[i].template)}, &st);
+        if (!t) fail_msg("%s", st.text);
+        assert_int_equal(jinja_uses(t, "think"), cases[i].uses);
+        jinja_template_free(t);
+    }
+    enum { TERMS = 100000 };
+    char *deep = xmalloc(2 * TERMS + 8), *at = deep; // a tree as deep as it has terms
+    memcpy(at, "{{a", 3), at += 3;
+    for (int i = 0; i < TERMS; i++) memcpy(at, "+a", 2), at += 2;
+    memcpy(at, "}}", 2);
+    struct jinja_template *t = jinja_compile((struct span){deep, (size_t)(at + 2 - deep)}, &st);
+    if (t) assert_false(jinja_uses(t, "think"));
+    else assert_int_equal(st.code, STATUS_LIMIT);
+    jinja_template_free(t);
+    free(deep);
+}
+
 static void test_shared_templates(void **state) {
     (void)state;
     json_t *cases = json_load_file(shared_file("templates/cases.json"), 0, NULL), *context;
@@ -462,6 +496,7 @@ int main(void) {
         cmocka_unit_test(test_deep_syntax),
         cmocka_unit_test(test_mutated),
         cmocka_unit_test(test_origin),
+        cmocka_unit_test(test_uses),
         cmocka_unit_test(test_shared_templates),
         cmocka_unit_test(test_own_template_is_used),
         cmocka_unit_test(test_one_bos),

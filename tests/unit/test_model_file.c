@@ -471,6 +471,7 @@ static void test_what_templates_are_given(void **state) {
         {"{{ enable_thinking }}{{ thinking }}{{ reasoning_effort is defined }}", REASONING_OFF, "FalseFalseFalse",
          false, false},
         {"{{ enable_thinking }}{{ reasoning_effort }}", REASONING_HIGH, "Truehigh", false, false},
+        {"{{ enable_thinking is defined }}", REASONING_HIGH, "False", false, false}, // no such choice
         {"x<think>\n{{ '</think>' if y }}", REASONING_AUTO, "x<think>\n", false, true},
         {"x<think>\n</think>", REASONING_AUTO, "x<think>\n</think>", false, false},
         {"{{ messages[2].content }}{{ '</think>' if y }}", REASONING_AUTO, "<think>", false,

@@ -163,7 +163,7 @@ static void test_opened_thinking_comes_into_sight(void **state) {
     transcript_open_thinking(s->transcript);
     check_drawn(s, "Guide\n▾ thought for 62.2 s\n│ 1\n│ 2\n");
     transcript_scroll(s->transcript, 1000);
-    check_drawn(s, "│ 4\n│ 5\n│ 6\nanswer\n"); // the end, at which the transcript stops
+    check_drawn(s, "│ 5\n│ 6\n\nanswer\n"); // the end, at which the transcript stops
     transcript_open_thinking(s->transcript);
     check_drawn(s, "\nGuide\n▸ thought for 62.2 s\nanswer\n");
     scene_close(s);
