@@ -15,6 +15,7 @@
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
 #include "tests/unit/shared_files.h"
+#include "tests/unit/tiny_model.h"
 
 static char folder[] = "/tmp/confab-test-XXXXXX";
 
@@ -103,6 +104,45 @@ static void test_a_prompt_may_come_through_a_pipe(void **state) {
     result_free(&a);
     result_free(&b);
     result_free(&c);
+}
+
+static void test_an_answer_ends_at_a_stop_text(void **state) {
+    (void)state;
+    struct result whole = shell("confab run --raw --temp 0 -n 20 'Once upon'");
+    assert_true(whole.size > 20);
+    char *stop = xstrndup(whole.output + 12, 5), *found = strstr(whole.output, stop);
+    setenv("STOP", stop, 1);
+    struct result r = shell("confab run --raw --temp 0 -n 20 --stop 'not there' --stop \"$STOP\" 'Once upon'");
+    assert_int_equal(r.status, 0);
+    size_t size = (size_t)(found - whole.output);
+    assert_int_equal(r.size, size + 1); // and the end of the line
+    assert_memory_equal(r.output, whole.output, size);
+    free(stop);
+    result_free(&whole);
+    result_free(&r);
+}
+
+// A model whose template opens the thinking, and which never closes it.
+static void test_thinking_is_no_output(void **state) {
+    (void)state;
+    char *path = xasprintf("%s/thinker.gguf", folder);
+    tiny_model_write(path, (struct tiny_model_options){
+                               .pre = "gpt-2", .chat_template = "{{ messages[0].content }}<think>\n{# </think> #}"});
+    const char *run = "confab run --temp 0 -n 20";
+    struct result hidden = shell_format("%s -m '%s' hello", run, path);
+    assert_int_equal(hidden.status, 0);
+    assert_string_equal(hidden.output,
+                        "confab: the model thought and gave no answer (--thinking shows what it thought)\n");
+    struct result output = shell_format("%s --thinking -m '%s' hello 2> /dev/null", run, path);
+    assert_string_equal(output.output, "");
+    struct result shown = shell_format("%s --thinking -m '%s' hello", run, path);
+    assert_true(shown.size > strlen("confab: the model thought and gave no answer\n") + 10);
+    assert_non_null(strstr(shown.output, "\nconfab: the model thought and gave no answer\n"));
+    struct result raw = shell_format("%s --raw -m '%s' hello", run, path); // a raw continuation has no parts
+    assert_null(strstr(raw.output, "thought"));
+    assert_true(raw.size > 10);
+    result_free(&hidden), result_free(&output), result_free(&shown), result_free(&raw);
+    free(path);
 }
 
 static void test_the_reader_may_go_away(void **state) {
@@ -211,6 +251,8 @@ int main(void) {
         cmocka_unit_test(test_models_that_are_not_there),
         cmocka_unit_test(test_an_answer_of_the_built_in_model_is_repeatable),
         cmocka_unit_test(test_a_prompt_may_come_through_a_pipe),
+        cmocka_unit_test(test_an_answer_ends_at_a_stop_text),
+        cmocka_unit_test(test_thinking_is_no_output),
         cmocka_unit_test(test_the_reader_may_go_away),
         cmocka_unit_test(test_json_is_json),
         cmocka_unit_test(test_text_comes_back_from_its_ids),
