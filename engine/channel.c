@@ -4,18 +4,26 @@
 
 // In the order of recognition: first those whose marks are tokens, then those whose marks the template names.
 static const struct channel_brackets bracket_table[] = {
-    {"<think>", "</think>", "<response>", "</response>"},
-    {"[THINK]", "[/THINK]", NULL, NULL},
-    {"<|START_THINKING|>", "<|END_THINKING|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"},
-    {"<seed:think>", "</seed:think>", NULL, NULL},
-    {"<|inner_prefix|>", "<|inner_suffix|>", NULL, NULL},
-    {"<|begin_of_thought|>", "<|end_of_thought|>", "<|begin_of_solution|>", "<|end_of_solution|>"},
-    {"◁think▷", "◁/think▷", NULL, NULL},
-    {"<thinking>", "</thinking>", NULL, NULL},
-    {"<thought>", "</thought>", NULL, NULL},
-    {"<reasoning>", "</reasoning>", "<answer>", "</answer>"},
+    {"<think>", "</think>"},
+    {"[THINK]", "[/THINK]"},
+    {"<|START_THINKING|>", "<|END_THINKING|>"},
+    {"<seed:think>", "</seed:think>"},
+    {"<|inner_prefix|>", "<|inner_suffix|>"},
+    {"<|begin_of_thought|>", "<|end_of_thought|>"},
+    {"◁think▷", "◁/think▷"},
+    {"<thinking>", "</thinking>"},
+    {"<thought>", "</thought>"},
+    {"<reasoning>", "</reasoning>"},
 };
-enum { BRACKETS_COUNT = sizeof bracket_table / sizeof *bracket_table };
+
+// Where the template names them; a person may ask for such marks too.
+static const struct channel_brackets wrap_table[] = {
+    {"<response>", "</response>"},
+    {"<answer>", "</answer>"},
+    {"<|begin_of_solution|>", "<|end_of_solution|>"},
+};
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
 
 static const char *const harmony_texts[] = {
 #define X(id, text) [id] = text,
@@ -43,13 +51,17 @@ static bool names(struct span text, const char *mark) {
     return text.data && memmem(text.data, text.size, mark, strlen(mark));
 }
 
-static const struct channel_brackets *find_brackets(const struct tokenizer *t, struct span template_text) {
-    for (int i = 0; i < BRACKETS_COUNT; i++)
-        if (find(t, bracket_table[i].open) >= 0 && find(t, bracket_table[i].close) >= 0) return &bracket_table[i];
-    for (int i = 0; i < BRACKETS_COUNT; i++)
-        if (names(template_text, bracket_table[i].open) && names(template_text, bracket_table[i].close))
-            return &bracket_table[i];
+static const struct channel_brackets *find_named(const struct channel_brackets *table, size_t count,
+                                                 struct span template_text) {
+    for (size_t i = 0; i < count; i++)
+        if (names(template_text, table[i].open) && names(template_text, table[i].close)) return &table[i];
     return NULL;
+}
+
+static const struct channel_brackets *find_brackets(const struct tokenizer *t, struct span template_text) {
+    for (size_t i = 0; i < COUNT(bracket_table); i++)
+        if (find(t, bracket_table[i].open) >= 0 && find(t, bracket_table[i].close) >= 0) return &bracket_table[i];
+    return find_named(bracket_table, COUNT(bracket_table), template_text);
 }
 
 struct channel_scheme channel_recognise(const struct tokenizer *t, enum chat_template_kind kind,
@@ -60,6 +72,7 @@ struct channel_scheme channel_recognise(const struct tokenizer *t, enum chat_tem
         c.kind = CHANNELS_HARMONY;
     } else if ((c.brackets = find_brackets(t, template_text))) {
         c.kind = CHANNELS_BRACKETS;
+        c.wrap = find_named(wrap_table, COUNT(wrap_table), template_text);
         c.open = find_control(t, c.brackets->open);
         c.close = find_control(t, c.brackets->close);
     }

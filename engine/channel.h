@@ -30,12 +30,12 @@ enum harmony_mark {
 
 struct channel_brackets {
     const char *open, *close;
-    const char *wrap_open, *wrap_close; // around what is said after the thinking; dropped; NULL: nothing is
 };
 
 struct channel_scheme {
     enum channel_kind kind;
     const struct channel_brackets *brackets; // the texts
+    const struct channel_brackets *wrap;     // what may stand around the text after the thinking; NULL: nothing
     int32_t open, close;                     // the control tokens of this text, −1 where there is none
     int32_t harmony[HARMONY_MARK_COUNT];     // −1 where there is none
 };

@@ -59,8 +59,8 @@ static void add_patterns(struct splitter *s) {
     if (c->kind != CHANNELS_BRACKETS) return;
     if (c->open < 0) add_pattern(s, PATTERN_OPEN, c->brackets->open);
     if (c->close < 0) add_pattern(s, PATTERN_CLOSE, c->brackets->close);
-    add_pattern(s, PATTERN_WRAP_OPEN, c->brackets->wrap_open);
-    add_pattern(s, PATTERN_WRAP_CLOSE, c->brackets->wrap_close);
+    if (c->wrap) add_pattern(s, PATTERN_WRAP_OPEN, c->wrap->open);
+    if (c->wrap) add_pattern(s, PATTERN_WRAP_CLOSE, c->wrap->close);
 }
 
 struct splitter *splitter_open(const struct splitter_params *p) {

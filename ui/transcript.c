@@ -291,7 +291,7 @@ static void draw_progress(struct pane *p, int y) {
                          ROLE_PREFILL);
     } else {
         bool waits = chat && chat->busy && chat->state == REQUEST_PENDING;
-        const char *text = v->loading ? v->loading : waits ? "waiting for a place in the batch" : "thinking";
+        const char *text = v->loading ? v->loading : waits ? "waiting for a place in the batch" : "about to answer";
         canvas_text(p->f->canvas, a, a.x, y, view_style(ROLE_DIM), text, strlen(text));
     }
 }

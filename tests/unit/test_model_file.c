@@ -425,6 +425,7 @@ static void test_brackets_are_tokens_or_text(void **state) {
         {2, TOKEN_CONTROL, NULL, "<think>", "a|b"},
         {2, TOKEN_USER_DEFINED, NULL, "<think>", "a|b"},
         {0, 0, "{{ '<think>' if x }}{{ '</think>' }}", "<think>", "a|b"},
+        {0, 0, "<think></think><answer></answer>", "<think>", "a|b"},
         {0, 0, "{{ '[THINK]' }}", "", "|<think>a</think>b"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -432,7 +433,8 @@ static void test_brackets_are_tokens_or_text(void **state) {
         assert_string_equal(model_file_info(m.file)->thinking, cases[i].thinking);
         struct stream s;
         stream_begin(&s, m, (struct answer_params){.chat = true});
-        draw_text(&s, "<think>a</think>b", cases[i].expected);
+        bool wraps = cases[i].template && strstr(cases[i].template, "<answer>");
+        draw_text(&s, wraps ? "<think>a</think><answer>b</answer>" : "<think>a</think>b", cases[i].expected);
         stream_close(&s);
     }
 }

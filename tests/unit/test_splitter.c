@@ -18,10 +18,11 @@
 // Tokens of harmony marks are their numbers; those of control brackets the two after them.
 enum { TOKEN_OPEN = HARMONY_MARK_COUNT, TOKEN_CLOSE };
 
-static const struct channel_brackets think = {"<think>", "</think>", "<response>", "</response>"};
-static const struct channel_scheme plain = {.kind = CHANNELS_NONE}, brackets = {CHANNELS_BRACKETS, &think, -1, -1, {0}},
-                                   tokens = {CHANNELS_BRACKETS, &think, TOKEN_OPEN, TOKEN_CLOSE, {0}},
-                                   harmony = {CHANNELS_HARMONY, NULL, -1, -1, {0, 1, 2, 3, 4, 5, 6}};
+static const struct channel_brackets think = {"<think>", "</think>"}, response = {"<response>", "</response>"};
+static const struct channel_scheme plain = {.kind = CHANNELS_NONE},
+                                   brackets = {CHANNELS_BRACKETS, &think, &response, -1, -1, {0}},
+                                   tokens = {CHANNELS_BRACKETS, &think, NULL, TOKEN_OPEN, TOKEN_CLOSE, {0}},
+                                   harmony = {CHANNELS_HARMONY, NULL, NULL, -1, -1, {0, 1, 2, 3, 4, 5, 6}};
 
 // What came, as "T(thinking)A(answer)": a piece for every change of channel.
 struct heard {
@@ -145,6 +146,7 @@ static void test_brackets(void **state) {
         CASE(&tokens, "<think>a</think>\n\nb", "T(a)A(b)"),
         CASE(&tokens, "a <think>b</think>c", "A(a )T(b)A(\n\nc)"),
         CASE(&tokens, "a</think> b", "A(a\n\nb)"),
+        CASE(&tokens, "<think>a</think><response>b", "T(a)A(<response>b)"), // none of its own
     };
     for (size_t i = 0; i < COUNT(cases); i++) check(&cases[i]);
 }
