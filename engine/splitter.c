@@ -129,6 +129,12 @@ static bool pattern_counts(const struct splitter *s, enum pattern_kind kind) {
     return false;
 }
 
+// Before a bracket that may yet open, white space is no answer and ends none.
+static bool waits_for_answer(const struct splitter *s, const struct pattern *p) {
+    bool brackets = s->p.scheme->kind == CHANNELS_BRACKETS;
+    return p->kind == PATTERN_STOP && brackets && s->head && blanks(p->text, p->size) == p->size;
+}
+
 static bool only_at_head(enum pattern_kind kind) { return kind == PATTERN_OPEN || kind == PATTERN_WRAP_OPEN; }
 
 struct match {
@@ -145,6 +151,7 @@ static struct match find_match(const struct splitter *s) {
             const struct pattern *p = &s->patterns[i];
             size_t rest = s->n_held - at, n = rest < p->size ? rest : p->size;
             if (!pattern_counts(s, p->kind) || (only_at_head(p->kind) && at > head)) continue;
+            if (waits_for_answer(s, p) && at < head) continue;
             if (memcmp(s->held + at, p->text, n) != 0) continue;
             if (n == p->size) m = (struct match){p, at};
             else if (at < m.at) m.at = at;

@@ -214,6 +214,9 @@ static void test_stops(void **state) {
         // What is thought is not stopped by what stops the answer.
         CASE(&brackets, "<think>two</think>one two", "T(two)A(one )", .stops = {"two"}),
         CASE(&brackets, "<think>a<|im_end|>b</think>c", "T(a)", .end = "<|im_end|>"),
+        CASE(&brackets, "\n<think>\na\n</think>\n\nb\nc", "T(a\n)A(b)", .stops = {"\n"}),
+        CASE(&brackets, "\n\nb\nc", "A(\n\nb)", .stops = {"\n"}),
+        CASE(&plain, "\nb", "", .stops = {"\n"}),
         CASE(&harmony, ANALYSIS "two<|end|>" FINAL "one two", "T(two)A(one )", .stops = {"two"}),
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
