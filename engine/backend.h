@@ -45,7 +45,12 @@ struct backend_params {
     struct thread_pool *pool;    // borrowed
     int n_pages;                 // KV arena
     int max_rows, max_outputs;   // of a batch
+    int context;                 // tokens a sequence may have; 0: the model's own
     bool exact;                  // the scalar f32 reference path, KV in f32
+    // Told now and then how much of the weights is ready, 0 to 1, on the thread that opens; false: stop and fail with
+    // STATUS_CANCELLED. NULL: nobody cares.
+    bool (*progress)(void *context, double done);
+    void *progress_context;
 };
 
 struct backend;

@@ -179,6 +179,10 @@ struct engine_params {
     int kv_tokens;      // KV arena in tokens, 0: chosen from the machine's memory
     int prefill_chunk;  // prompt rows a step at most, 0: default
     bool exact;         // scalar f32 reference path
+    // Told how much of the weights is ready, 0 to 1, on the thread that opens; false: stop and fail with
+    // STATUS_CANCELLED. NULL: nobody cares.
+    bool (*progress)(void *context, double done);
+    void *progress_context;
 };
 
 struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st); // m outlives it

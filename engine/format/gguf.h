@@ -65,4 +65,23 @@ struct span *gguf_get_strings(const struct gguf *g, const char *key, struct aren
 // Element i of a numeric or bool array (or of a scalar, i = 0) as a number; the caller has checked count and type.
 double gguf_number(const struct gguf_pair *p, uint64_t i);
 
+// ---- building one in memory, for importers of other formats ----
+//
+// After gguf_finish the same holds as after gguf_open. Values, names and strings are copied into the arena; a tensor's
+// data is borrowed: from a mapping or a buffer that the caller has handed over, or from memory that outlives g.
+
+void gguf_begin(struct gguf *g, const char *name); // as messages name it
+void gguf_add_int(struct gguf *g, const char *key, uint32_t value);
+void gguf_add_float(struct gguf *g, const char *key, float value);
+void gguf_add_bool(struct gguf *g, const char *key, bool value);
+void gguf_add_string(struct gguf *g, const char *key, struct span value);
+void gguf_add_strings(struct gguf *g, const char *key, const struct span *values, uint64_t count);
+void gguf_add_numbers(struct gguf *g, const char *key, enum gguf_type element, const void *values, uint64_t count);
+void gguf_add_tensor(struct gguf *g, const char *name, const struct block_format *format, int n_dims,
+                     const uint64_t *dims, const void *data);
+void gguf_own_mapping(struct gguf *g, struct mapping mapping);       // unmapped by gguf_close
+void *gguf_own_buffer(struct gguf *g, uint64_t size, struct status *st); // zeroed, 64-byte aligned, freed by gguf_close
+// Sorts and checks. On failure g is closed.
+bool gguf_finish(struct gguf *g, struct status *st);
+
 #endif
