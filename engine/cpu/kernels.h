@@ -6,7 +6,7 @@
 #ifndef CONFAB_CPU_KERNELS_H
 #define CONFAB_CPU_KERNELS_H
 
-#include "engine/format/block.h"
+#include "engine/model/model.h"
 
 enum {
     STRIP_ROWS = 32,    // weight rows that a matrix kernel computes at once
@@ -38,26 +38,31 @@ struct strip {
     float *out;                            // [width][32]
 };
 
-// One page of an online softmax: the running maximum and sum of a query's scores.
+// An online softmax: the running maximum and sum of a query's scores.
 struct softmax {
     float maximum, sum;
 };
 
+enum { NORM_KINDS = NORM_LAYER + 1, ACTIVATION_KINDS = ACTIVATION_SILU_CLAMPED + 1 };
+
 struct cpu_kernels {
     const char *name;
     void (*strip[BLOCK_FORMAT_COUNT])(const struct strip *s);
-    // y = x / rms(x) × weight. x and y may be the same.
-    void (*rms_norm)(const float *x, const float *weight, float *y, int n, float epsilon);
+    // By enum norm_kind; bias may be NULL and is NORM_LAYER's. x and y may be the same.
+    void (*norm[NORM_KINDS])(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon);
     // n_blocks × 32 values to out[0], out[stride] …; a block that holds a NaN or an infinity becomes NaN.
     void (*quantize)(const float *x, int n_blocks, struct activation_block *out, int stride);
-    void (*swiglu)(float *gate, const float *up, int n); // gate = silu(gate) × up; n a multiple of 16
+    // By enum activation: gate = f(gate) × up, or what else its comment says; n a multiple of 16.
+    void (*activate[ACTIVATION_KINDS])(float *gate, const float *up, int n);
+    void (*softcap)(float *x, int n, float cap);                         // x = cap × tanh(x / cap); n a multiple of 16
+    void (*accumulate)(float *sum, const float *x, int n, float factor); // sum += factor × x
     void (*to_half)(const float *x, uint16_t *out, int n);
     // out[i][0..31] += Σ_j a[i][j] × b[j][0..31] for i < rows, j < n; strides in elements.
     void (*half_product)(const uint16_t *b, int b_stride, int n, const float *a, int a_stride, int rows, float *out,
                          int out_stride);
-    // scores[0..31] become weights relative to the new maximum (0 from `valid` on); returns what earlier sums and
-    // outputs must be multiplied by.
-    float (*softmax_page)(float *scores, int valid, struct softmax *state);
+    // scores[0..31] become weights relative to the new maximum, 0 outside [first, end), which is not empty; returns
+    // what earlier sums and outputs must be multiplied by.
+    float (*softmax_page)(float *scores, int first, int end, struct softmax *state);
     void (*scale)(float *x, int n, float factor); // n a multiple of 16
 };
 
@@ -81,6 +86,12 @@ const struct cpu_kernels *kernels_find(const char *name);
 #define EXP_C4 (1.0f / 24)
 #define EXP_C5 (1.0f / 120)
 #define EXP_C6 (1.0f / 720)
+
+// GELU in its tanh form is x·σ(x·(LINEAR + CUBIC·x²)); gpt-oss's activation is min(g, LIMIT)·σ(SLOPE·g)·(u + 1).
+#define GELU_LINEAR 1.59576912f // 2·√(2/π)
+#define GELU_CUBIC 0.0713548163f // 0.044715 of that
+#define CLAMPED_LIMIT 7.0f
+#define CLAMPED_SLOPE 1.702f
 
 // Below this a block of inputs counts as zero, so that 127 / maximum stays finite.
 #define QUANTIZE_TINY 1e-30f
