@@ -32,11 +32,11 @@ struct rope_spec {
     bool scales_sliding;     // whether sliding layers are scaled too
     float factor;            // ≥ 1 for YaRN; positions are divided by it when linear
     int original_context;    // YaRN, long
-    float attention_factor;  // cosines and sines are multiplied by what follows from it, see rope.h
+    float magnitude;         // cosines and sines of scaled tables are multiplied by it
     float beta_fast, beta_slow;
 };
 
-// Norms of queries and keys before RoPE.
+// Norms of queries and keys before RoPE, in layers that have weights for them.
 enum head_norm {
     HEAD_NORM_NONE,
     HEAD_NORM_SHARED, // every head alone, all with the same [head_size] weights (qwen3, gemma3)
@@ -116,7 +116,7 @@ struct model_layer { // norm and bias vectors are F32; all but the matrices of a
     struct weight attn_norm, attn_norm_bias;
     struct weight attn_q, attn_k, attn_v, attn_output;
     struct weight attn_q_bias, attn_k_bias, attn_v_bias, attn_output_bias;
-    struct weight attn_q_norm, attn_k_norm; // as spec.head_norm says
+    struct weight attn_q_norm, attn_k_norm; // as spec.head_norm says; HEAD_NORM_OWN: [heads, head_size]
     struct weight attn_sinks;               // [n_head]: a logit that takes its share of the softmax and has no value
     struct weight attn_post_norm;           // of what attention adds, before it is added
     struct weight ffn_norm, ffn_norm_bias;
