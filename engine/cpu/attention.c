@@ -32,8 +32,8 @@ int attention_range_rows(const struct layer_spec *layer) {
 }
 
 size_t attention_scratch(const struct model_spec *s, int queries) { // queries, outputs, scores, states; or exact sums
-    return (size_t)queries * (size_t)(s->head_size + padded_head(s) + KV_PAGE_TOKENS + 2) +
-           4 * (size_t)padded_head(s) + 64;
+    return (size_t)queries * (size_t)(s->head_size + padded_head(s) + KV_PAGE_TOKENS + 2) + 4 * (size_t)padded_head(s) +
+           64;
 }
 
 // --- which keys a row sees -------------------------------------------------------------------------------------------
@@ -74,7 +74,8 @@ static void *values(const struct backend *b, const struct layer_spec *l, uint8_t
 // --- queries and keys ------------------------------------------------------------------------------------------------
 
 static void rotate(const struct rope_spec *rope, const float *table, float *head) {
-    const int half = rope->n_rot / 2, step = rope->kind == ROPE_NORM ? 2 : 1, apart = rope->kind == ROPE_NORM ? 1 : half;
+    const int half = rope->n_rot / 2, step = rope->kind == ROPE_NORM ? 2 : 1,
+              apart = rope->kind == ROPE_NORM ? 1 : half;
     for (int i = 0; i < half; i++) {
         float *first = head + i * step, *second = first + apart;
         float a = *first, b = *second, cosine = table[2 * i], sine = table[2 * i + 1];
@@ -186,8 +187,7 @@ static void attend_page(const struct kv_head_pass *h, uint8_t *from, int index) 
     for (int j = 0; j < h->n_queries; j++) {
         const struct slots slots = slots_seen(h->layer->spec, h->range->position + j / h->group, index);
         if (slots.first >= slots.end) continue;
-        const float correction =
-            k->softmax_page(h->scores + j * KV_PAGE_TOKENS, slots.first, slots.end, &h->states[j]);
+        const float correction = k->softmax_page(h->scores + j * KV_PAGE_TOKENS, slots.first, slots.end, &h->states[j]);
         if (correction != 1) k->scale(h->outputs + (size_t)j * h->stride, h->stride, correction);
     }
     add_values(h, values(h->b, h->layer->spec, from, h->kv_head), index);
@@ -199,8 +199,8 @@ static void attend_half(const struct kv_head_pass *h, int layer) {
     memset(h->outputs, 0, (size_t)h->n_queries * (size_t)h->stride * sizeof *h->outputs);
     for (int i = 0; i < h->n_queries; i++) {
         const float *sinks = h->layer->sinks; // a sink is a key that was seen first and has no value
-        h->states[i] = sinks ? (struct softmax){sinks[h->kv_head * h->group + i % h->group], 1}
-                             : (struct softmax){-INFINITY, 0};
+        h->states[i] =
+            sinks ? (struct softmax){sinks[h->kv_head * h->group + i % h->group], 1} : (struct softmax){-INFINITY, 0};
     }
     for (int i = first / KV_PAGE_TOKENS; i <= position / KV_PAGE_TOKENS; i++)
         attend_page(h, page(h->b, layer, h->range->segment, i), i);

@@ -24,8 +24,8 @@ static void open_frequencies(struct backend *b) {
 static void count_work(struct backend *b) {
     for (int i = 0; i < b->spec->n_layer; i++) {
         const struct cpu_layer *l = &b->layers[i];
-        const struct matrix *all[] = {&l->query, &l->key, &l->value,       &l->output,
-                                      &l->gate,  &l->up,  &l->down, &l->experts.router};
+        const struct matrix *all[] = {&l->query, &l->key, &l->value, &l->output,
+                                      &l->gate,  &l->up,  &l->down,  &l->experts.router};
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
             b->weight_bytes += matrix_bytes(all[k]);
             b->operations_a_row += 2.0 * all[k]->rows * all[k]->columns;

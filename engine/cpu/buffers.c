@@ -54,10 +54,10 @@ static void note_readers(const struct backend *b, struct cpu_layer *l) {
         enum input_role role;
         const struct matrix *matrix;
     } readers[] = {
-        {INPUT_ATTENTION, &l->query},     {INPUT_ATTENTION, &l->key},     {INPUT_ATTENTION, &l->value},
-        {INPUT_ATTENDED, &l->output},     {INPUT_FEED, &l->gate},         {INPUT_FEED, &l->up},
-        {INPUT_FEED_MIDDLE, &l->down},    {INPUT_FEED, &x->router},       {INPUT_FEED, &x->shared_router},
-        {INPUT_FEED, &x->shared_gate},    {INPUT_FEED, &x->shared_up},    {INPUT_FEED_MIDDLE, &x->shared_down},
+        {INPUT_ATTENTION, &l->query},  {INPUT_ATTENTION, &l->key},  {INPUT_ATTENTION, &l->value},
+        {INPUT_ATTENDED, &l->output},  {INPUT_FEED, &l->gate},      {INPUT_FEED, &l->up},
+        {INPUT_FEED_MIDDLE, &l->down}, {INPUT_FEED, &x->router},    {INPUT_FEED, &x->shared_router},
+        {INPUT_FEED, &x->shared_gate}, {INPUT_FEED, &x->shared_up}, {INPUT_FEED_MIDDLE, &x->shared_down},
     };
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
         note_reader(&l->inputs[readers[i].role], readers[i].matrix);
@@ -70,7 +70,8 @@ static void note_readers(const struct backend *b, struct cpu_layer *l) {
         note_reader(&l->inputs[INPUT_EXPERTS_MIDDLE], &x->down[i]);
     }
     // Heads that are no whole blocks are put together as values first.
-    l->inputs[INPUT_ATTENDED].wants_values |= l->spec->n_head / l->spec->n_head_kv * b->spec->head_size % BLOCK_COLUMNS != 0;
+    l->inputs[INPUT_ATTENDED].wants_values |=
+        l->spec->n_head / l->spec->n_head_kv * b->spec->head_size % BLOCK_COLUMNS != 0;
 }
 
 static uint64_t role_rows(const struct backend *b, enum input_role role) {

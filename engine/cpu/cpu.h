@@ -116,11 +116,11 @@ struct backend {
     size_t scratch_size;
 
     // Experts. A slot is a row at one of its experts; slots are in order of experts, then of rows.
-    struct choice *choices; // [n_layer, max_rows, used], best first
-    float *shared_weight;   // [max_rows] of the shared expert
-    float *expert_out;      // [max_rows × used, n_embd]
-    struct slot *slots;     // [max_rows × used]
-    int *first_slot;        // [count + 1]
+    struct choice *choices;              // [n_layer, max_rows, used], best first
+    float *shared_weight;                // [max_rows] of the shared expert
+    float *expert_out;                   // [max_rows × used, n_embd]
+    struct slot *slots;                  // [max_rows × used]
+    int *first_slot;                     // [count + 1]
     struct input *part_in, *part_middle; // [count + 1] of feed's parts
     struct feed feed;                    // [count + 1]
 };
@@ -145,9 +145,7 @@ static inline int qkv_size(const struct backend *b, const struct layer_spec *l) 
 static inline float *worker_scratch(const struct backend *b, const struct worker *w) {
     return b->scratch + (size_t)w->index * b->scratch_size;
 }
-static inline float *residual(const struct backend *b, int row) {
-    return b->x + (size_t)row * (size_t)b->spec->n_embd;
-}
+static inline float *residual(const struct backend *b, int row) { return b->x + (size_t)row * (size_t)b->spec->n_embd; }
 
 struct share {
     int first, end;

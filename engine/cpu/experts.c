@@ -168,13 +168,10 @@ static void add_shared_part(struct backend *b, const struct cpu_layer *l, int n_
     const int i = b->feed.n++;
     b->part_in[i] = input_sized(&l->inputs[INPUT_FEED], n_rows);
     b->part_middle[i] = input_sized(&l->inputs[INPUT_FEED_MIDDLE], n_rows);
-    b->feed.gated[i] = (struct gated){
-        .gate = &x->shared_gate, .up = &x->shared_up, .in = &b->part_in[i], .out = &b->part_middle[i]};
-    b->feed.down[i] = (struct product){.matrix = &x->shared_down,
-                                       .in = &b->part_middle[i],
-                                       .out = b->added,
-                                       .stride = b->spec->n_embd,
-                                       .scale = 1};
+    b->feed.gated[i] =
+        (struct gated){.gate = &x->shared_gate, .up = &x->shared_up, .in = &b->part_in[i], .out = &b->part_middle[i]};
+    b->feed.down[i] = (struct product){
+        .matrix = &x->shared_down, .in = &b->part_middle[i], .out = b->added, .stride = b->spec->n_embd, .scale = 1};
 }
 
 static void count_part(struct backend_work *work, const struct gated *gated, const struct product *down) {

@@ -99,8 +99,7 @@ static void norm_heads(const struct pass *p, struct worker *w, const struct cpu_
             b->kernels->norm[s->norm](query, layer->query_norm.weight, NULL, query, query_size(b, layer->spec),
                                       s->norm_epsilon);
         if (layer->key_norm.weight)
-            b->kernels->norm[s->norm](key, layer->key_norm.weight, NULL, key, kv_size(b, layer->spec),
-                                      s->norm_epsilon);
+            b->kernels->norm[s->norm](key, layer->key_norm.weight, NULL, key, kv_size(b, layer->spec), s->norm_epsilon);
     }
     worker_barrier(w);
 }

@@ -9,9 +9,9 @@
 #include "engine/model/model.h"
 
 enum {
-    STRIP_ROWS = 32,    // weight rows that a matrix kernel computes at once
-    BLOCK_COLUMNS = 32, // inputs that share a scale
-    PANEL_COLUMNS = 6,  // batch rows that a matrix kernel computes at once, at most
+    STRIP_ROWS = 32,     // weight rows that a matrix kernel computes at once
+    BLOCK_COLUMNS = 32,  // inputs that share a scale
+    PANEL_COLUMNS = 6,   // batch rows that a matrix kernel computes at once, at most
     SUPER_COLUMNS = 256, // columns of a K-quant block
 };
 
@@ -32,7 +32,7 @@ struct strip {
     size_t row_bytes;    // of weights that are not prepared
     int rows;            // of this strip, 1–32; prepared strips are padded to 32
     int columns;
-    int width;           // inputs, 1–PANEL_COLUMNS
+    int width;                             // inputs, 1–PANEL_COLUMNS
     const struct activation_block *blocks; // [columns / 32][width], for prepared weights
     const float *values;                   // [width][columns], for others
     float *out;                            // [width][32]
@@ -75,11 +75,11 @@ const struct cpu_kernels *kernels_choose(void);
 const struct cpu_kernels *kernels_find(const char *name);
 
 // e^x, the same polynomial in every instruction set: x is clamped to [EXP_LOW, EXP_HIGH], then 2^n × p(r).
-#define EXP_LOW  -87.0f
-#define EXP_HIGH 88.0f
-#define EXP_LOG2E 1.44269504f
+#define EXP_LOW      -87.0f
+#define EXP_HIGH     88.0f
+#define EXP_LOG2E    1.44269504f
 #define EXP_LN2_HIGH 0.693359375f
-#define EXP_LN2_LOW -2.12194440e-4f
+#define EXP_LN2_LOW  -2.12194440e-4f
 // p(r) = Σ r^k / k!, k = 0 … 6: |r| ≤ ln 2 / 2, relative error about 1e-7.
 #define EXP_C2 (1.0f / 2)
 #define EXP_C3 (1.0f / 6)
@@ -88,8 +88,8 @@ const struct cpu_kernels *kernels_find(const char *name);
 #define EXP_C6 (1.0f / 720)
 
 // GELU in its tanh form is x·σ(x·(LINEAR + CUBIC·x²)); gpt-oss's activation is min(g, LIMIT)·σ(SLOPE·g)·(u + 1).
-#define GELU_LINEAR 1.59576912f // 2·√(2/π)
-#define GELU_CUBIC 0.0713548163f // 0.044715 of that
+#define GELU_LINEAR   1.59576912f   // 2·√(2/π)
+#define GELU_CUBIC    0.0713548163f // 0.044715 of that
 #define CLAMPED_LIMIT 7.0f
 #define CLAMPED_SLOPE 1.702f
 

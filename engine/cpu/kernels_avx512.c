@@ -182,8 +182,8 @@ static void softcap(float *x, int n, float cap) {
 static void accumulate(float *sum, const float *x, int n, float factor) {
     for (int i = 0; i < n; i += 16) {
         const __mmask16 m = mask_of(n - i);
-        const __m512 v = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(m, x + i), _mm512_set1_ps(factor),
-                                         _mm512_maskz_loadu_ps(m, sum + i));
+        const __m512 v =
+            _mm512_fmadd_ps(_mm512_maskz_loadu_ps(m, x + i), _mm512_set1_ps(factor), _mm512_maskz_loadu_ps(m, sum + i));
         _mm512_mask_storeu_ps(sum + i, m, v);
     }
 }

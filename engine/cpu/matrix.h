@@ -40,7 +40,7 @@ static inline int panel_width(int n) {
 
 // The inputs of a matrix product, in the forms that its matrices want.
 struct input {
-    int columns, rows, width; // width = panel_width(rows)
+    int columns, rows, width;        // width = panel_width(rows)
     float *values;                   // [rows][columns], or NULL when only tiles read it
     struct activation_block *blocks; // panels of [columns / 32][width of the panel], or NULL when no tiles read it
     bool wants_values, wants_blocks;

@@ -99,8 +99,7 @@ static void gated_strip(const struct gated *g, const struct cpu_kernels *k, enum
             for (int i = 0; i < width * STRIP_ROWS; i++) up[i] = 1;
         }
         k->activate[activation](gate, up, width * STRIP_ROWS);
-        for (int c = 0; c < width; c++)
-            input_store(g->out, k, first + c, strip * STRIP_ROWS, n, gate + c * STRIP_ROWS);
+        for (int c = 0; c < width; c++) input_store(g->out, k, first + c, strip * STRIP_ROWS, n, gate + c * STRIP_ROWS);
     }
 }
 

@@ -17,8 +17,8 @@ struct product {
     bool add;
 };
 
-// The first half of a feed-forward: out = activation(gate × in + bias) × (up × in + bias), or activation(up × in + bias)
-// where there is no gate.
+// The first half of a feed-forward: out = activation(gate × in + bias) × (up × in + bias), or activation(up × in +
+// bias) where there is no gate.
 struct gated {
     const struct matrix *gate, *up; // gate->format NULL: none
     const float *gate_bias, *up_bias;

@@ -10,8 +10,8 @@
 #include "engine/cpu/cpu.h"
 
 enum {
-    SMALLEST_TILES = 1 << 20, // bytes of a buffer for tiles, so that it is a region of its own
-    STEP_BYTES = 32 << 20,    // of weights that are prepared before their pages are dropped and progress is told
+    SMALLEST_TILES = 1 << 20,   // bytes of a buffer for tiles, so that it is a region of its own
+    STEP_BYTES = 32 << 20,      // of weights that are prepared before their pages are dropped and progress is told
     SMALLEST_MAPPING = 1 << 20, // that is worth dropping
 };
 
@@ -54,8 +54,8 @@ static struct matrix copy_router(struct backend *b, const struct weight *w) {
     for (int64_t r = 0; r < w->rows; r++)
         w->format->decode((const uint8_t *)w->data + (size_t)r * w->row_bytes, values + r * w->columns,
                           (size_t)w->columns);
-    return matrix_in_place(&(struct weight){
-        &block_formats[BLOCK_F32], values, w->rows, w->columns, (size_t)w->columns * sizeof *values});
+    return matrix_in_place(
+        &(struct weight){&block_formats[BLOCK_F32], values, w->rows, w->columns, (size_t)w->columns * sizeof *values});
 }
 
 static struct cpu_experts copy_experts(struct backend *b, const struct expert_weights *from) {
@@ -160,10 +160,8 @@ static void bind_layer(struct bindings *all, const struct model_layer *from, str
 static struct bindings list_matrices(struct backend *b) {
     const struct model *m = b->model;
     const size_t a_layer = 10 + 3 * (size_t)b->spec->experts.count;
-    struct bindings all = {
-        .list = arena_alloc(&b->arena, ((size_t)b->spec->n_layer * a_layer + 1) * sizeof *all.list)};
-    for (int i = 0; i < b->spec->n_layer; i++)
-        bind_layer(&all, &m->layers[i], &b->layers[i], b->spec->experts.count);
+    struct bindings all = {.list = arena_alloc(&b->arena, ((size_t)b->spec->n_layer * a_layer + 1) * sizeof *all.list)};
+    for (int i = 0; i < b->spec->n_layer; i++) bind_layer(&all, &m->layers[i], &b->layers[i], b->spec->experts.count);
     bind(&all, &m->output, &b->output);
     return all;
 }
