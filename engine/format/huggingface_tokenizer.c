@@ -115,6 +115,8 @@ static void write_answer(struct gguf *g, const char *key, enum import_answer ans
     if (answer != IMPORT_UNSAID) gguf_add_bool(g, key, answer == IMPORT_YES);
 }
 
+static struct span text_span(const char *text) { return (struct span){text, strlen(text)}; }
+
 static bool write_pairs(struct tokenizer_import *t, struct gguf *g, struct status *st) {
     static const char *const keys[] = {
 #define X(special, text, id, key) key,
@@ -122,8 +124,8 @@ static bool write_pairs(struct tokenizer_import *t, struct gguf *g, struct statu
 #undef X
     };
     struct span template = import_chat_template(t);
-    gguf_add_string(g, KEY("model"), (struct span){t->model, strlen(t->model)});
-    if (t->pre) gguf_add_string(g, KEY("pre"), (struct span){t->pre, strlen(t->pre)});
+    gguf_add_string(g, KEY("model"), text_span(t->model));
+    if (t->pre) gguf_add_string(g, KEY("pre"), text_span(t->pre));
     if (!write_tokens(t, g, st)) return false;
     for (int i = 0; i < IMPORT_SPECIAL_COUNT; i++)
         if (t->specials[i] >= 0) gguf_add_int(g, keys[i], (uint32_t)t->specials[i]);
@@ -131,7 +133,10 @@ static bool write_pairs(struct tokenizer_import *t, struct gguf *g, struct statu
     write_answer(g, KEY("add_eos_token"), t->add_eos);
     write_answer(g, KEY("add_space_prefix"), t->space_prefix);
     write_answer(g, KEY("remove_extra_whitespaces"), t->removes_spaces);
-    write_answer(g, KEY("ignore_merges"), t->ignore_merges);
+    write_answer(g, KEY("normalizer.lowercase"), t->lowercase);
+    write_answer(g, KEY("normalizer.strip_accents"), t->strips_accents);
+    write_answer(g, "tokenizer.confab.ignore_merges", t->ignore_merges);
+    if (t->prefix_scheme) gguf_add_string(g, "tokenizer.confab.space_prefix", text_span(t->prefix_scheme));
     if (t->charsmap.size) gguf_add_numbers(g, KEY("precompiled_charsmap"), GGUF_U8, t->charsmap.data, t->charsmap.size);
     if (template.data) gguf_add_string(g, "tokenizer.chat_template", template);
     return true;

@@ -125,14 +125,14 @@ static bool read_word_piece(struct tokenizer_import *t, const json_t *model, con
     struct span unknown = import_string(model, "unk_token");
     if (!scheme->bert)
         return status_fail(st, STATUS_UNSUPPORTED, "WordPiece without a BertPreTokenizer");
-    if (!scheme->lowercase)
-        return status_fail(st, STATUS_UNSUPPORTED, "WordPiece whose normalizer keeps upper case");
     if (prefix.data && !span_equals(prefix, "##"))
         return status_fail(st, STATUS_UNSUPPORTED, "continuing_subword_prefix: \"%.*s\", only \"##\" is supported",
                            import_shown(prefix), prefix.data);
     if (!read_vocabulary(t, json_object_get(model, "vocab"), false, st)) return false;
     if (unknown.data && !mark_unknown(t, import_find(t, unknown), "unk_token", st)) return false;
     t->model = "bert";
+    t->add_eos = IMPORT_UNSAID; // a text is closed by the separator
+    if (t->specials[IMPORT_BOS] < 0) t->specials[IMPORT_BOS] = t->template_bos;
     return true;
 }
 

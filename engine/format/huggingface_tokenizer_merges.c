@@ -179,6 +179,7 @@ bool import_byte_fallback(struct tokenizer_import *t, const json_t *vocabulary, 
         return status_fail(st, STATUS_UNSUPPORTED,
                            "model: merges that are not those of SentencePiece, with %s",
                            t->space_prefix == IMPORT_YES ? "a space put in front" : "tokens across line ends");
-    t->model = "gemma4";
+    t->model = "gpt2";
+    t->pre = "sarvam-moe"; // the name of plain BPE over characters, line by line
     return true;
 }

@@ -51,7 +51,8 @@ struct tokenizer_import {
     struct span *merges;  // [n_merges] "left right"
     uint64_t n_merges;
     bool has_scores;
-    enum import_answer add_bos, add_eos, space_prefix, removes_spaces, ignore_merges;
+    enum import_answer add_bos, add_eos, space_prefix, removes_spaces, ignore_merges, lowercase, strips_accents;
+    const char *prefix_scheme; // of the space in front: "first", "always"; NULL: always, also before a space
     int32_t specials[IMPORT_SPECIAL_COUNT]; // −1: none
     int32_t template_bos;                   // which the post-processor puts in front; −1: none
     struct span charsmap;                   // precompiled, of a normalizer
@@ -96,8 +97,7 @@ struct import_scheme {
     bool byte_level;    // bytes are spelt in the byte-level alphabet
     bool marks_spaces;  // a space becomes U+2581
     bool cuts_words;    // no token reaches from one word into the next
-    bool bert, lowercase;
-    bool foreign;       // has splits (below) or other parts that only byte-level schemes have
+    bool bert;          // cuts and cleans as BERT does
     const char *splits[8]; // regular expressions, in canonical spelling, one after the other
     size_t n_splits;
 };
@@ -107,7 +107,7 @@ bool import_scheme_read(struct tokenizer_import *t, const json_t *root, struct i
 // The merges of a JSON array, of strings or of pairs, to t->merges (huggingface_tokenizer_merges.c).
 bool import_merges(struct tokenizer_import *t, const json_t *merges, struct status *st);
 // For BPE that falls back to bytes: says the merges in scores ("llama") where that comes to the same, otherwise
-// keeps them ("gemma4").
+// keeps them.
 bool import_byte_fallback(struct tokenizer_import *t, const json_t *vocabulary, const struct import_scheme *scheme,
                           struct status *st);
 

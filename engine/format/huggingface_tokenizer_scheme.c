@@ -95,10 +95,12 @@ static bool read_strip(struct tokenizer_import *t, const json_t *part, struct im
 
 static bool read_bert_normalizer(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
                                  struct status *st) {
-    const json_t *strips = json_object_get(part, "strip_accents");
-    (void)t, (void)st;
-    scheme->lowercase = import_bool(part, "lowercase", true) && !json_is_false(strips) &&
-                        import_bool(part, "handle_chinese_chars", true);
+    bool lowercase = import_bool(part, "lowercase", true);
+    (void)scheme;
+    if (!import_bool(part, "clean_text", true) || !import_bool(part, "handle_chinese_chars", true))
+        return status_fail(st, STATUS_UNSUPPORTED, "clean_text or handle_chinese_chars: false is not supported");
+    t->lowercase = lowercase ? IMPORT_YES : IMPORT_NO;
+    t->strips_accents = import_bool(part, "strip_accents", lowercase) ? IMPORT_YES : IMPORT_NO;
     return true;
 }
 
@@ -166,6 +168,7 @@ static bool read_metaspace(struct tokenizer_import *t, const json_t *part, struc
     scheme->marks_spaces = true;
     scheme->cuts_words = import_bool(part, "split", true);
     t->space_prefix = prepends ? IMPORT_YES : IMPORT_NO;
+    if (prepends) t->prefix_scheme = when.data && span_equals(when, "first") ? "first" : "always";
     return true;
 }
 
