@@ -145,7 +145,7 @@ static bool write_pairs(struct tokenizer_import *t, struct gguf *g, struct statu
 // ---- the whole ----
 
 bool huggingface_tokenizer_add_texts(struct gguf *g, const struct huggingface_texts *texts, struct status *st) {
-    struct tokenizer_import t = {.texts = texts, .template_bos = -1};
+    struct tokenizer_import t = {.texts = texts, .first = -1, .last = -1};
     struct status own = {0};
     for (int i = 0; i < IMPORT_SPECIAL_COUNT; i++) t.specials[i] = -1;
     bool done = read_all(&t, &own) && write_pairs(&t, g, &own);

@@ -132,7 +132,6 @@ static bool read_word_piece(struct tokenizer_import *t, const json_t *model, con
     if (unknown.data && !mark_unknown(t, import_find(t, unknown), "unk_token", st)) return false;
     t->model = "bert";
     t->add_eos = IMPORT_UNSAID; // a text is closed by the separator
-    if (t->specials[IMPORT_BOS] < 0) t->specials[IMPORT_BOS] = t->template_bos;
     return true;
 }
 

@@ -54,7 +54,7 @@ struct tokenizer_import {
     enum import_answer add_bos, add_eos, space_prefix, removes_spaces, ignore_merges, lowercase, strips_accents;
     const char *prefix_scheme; // of the space in front: "first", "always"; NULL: always, also before a space
     int32_t specials[IMPORT_SPECIAL_COUNT]; // −1: none
-    int32_t template_bos;                   // which the post-processor puts in front; −1: none
+    int32_t first, last;                    // which the post-processor puts before and after a text; −1: none
     struct span charsmap;                   // precompiled, of a normalizer
 };
 

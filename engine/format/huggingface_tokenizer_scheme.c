@@ -197,42 +197,46 @@ static const struct part pre_tokenizers[] = {
 
 // ---- the post-processor ----
 
+// A number as an id; −1 where it cannot be one.
+static int32_t id_of(const json_t *number) {
+    json_int_t id = json_is_integer(number) ? json_integer_value(number) : -1;
+    return id >= 0 && id <= INT32_MAX ? (int32_t)id : -1;
+}
+
 // What stands before and after the text, one token each at the most.
 static bool read_template(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
                           struct status *st) {
     const json_t *items = json_object_get(part, "single"), *tokens = json_object_get(part, "special_tokens");
-    size_t before = 0, after = 0;
-    bool seen = false;
+    size_t counts[2] = {0}; // before and after
+    int after = 0;
     (void)scheme;
     for (size_t i = 0; i < json_array_size(items); i++) {
         const json_t *special = json_object_get(json_array_get(items, i), "SpecialToken");
-        if (!special) {
-            seen = true;
-            continue;
-        }
-        *(seen ? &after : &before) += 1;
         const char *name = json_string_value(json_object_get(special, "id"));
         const json_t *ids = json_object_get(name ? json_object_get(tokens, name) : NULL, "ids");
-        if (json_array_size(ids) != 1 || !json_is_integer(json_array_get(ids, 0)))
-            return status_fail(st, STATUS_UNSUPPORTED, "special_tokens: \"%.*s\" is not one id", name ? 64 : 0,
-                               name ? name : "");
-        int64_t id = json_integer_value(json_array_get(ids, 0));
-        if (!seen && id >= 0 && id <= INT32_MAX) t->template_bos = (int32_t)id;
+        if (!special) {
+            after = 1;
+            continue;
+        }
+        if (json_array_size(ids) != 1)
+            return status_fail(st, STATUS_UNSUPPORTED, "special_tokens: \"%.64s\" is not one id", name ? name : "");
+        *(after ? &t->last : &t->first) = id_of(json_array_get(ids, 0));
+        counts[after]++;
     }
-    if (before > 1 || after > 1)
-        return status_fail(st, STATUS_UNSUPPORTED, "single: puts %zu tokens before a text and %zu after it, one each is supported",
-                           before, after);
-    t->add_bos = before ? IMPORT_YES : IMPORT_NO;
-    t->add_eos = after ? IMPORT_YES : IMPORT_NO;
+    if (counts[0] > 1 || counts[1] > 1)
+        return status_fail(st, STATUS_UNSUPPORTED,
+                           "single: puts %zu tokens before a text and %zu after it, one each is supported", counts[0],
+                           counts[1]);
+    t->add_bos = counts[0] ? IMPORT_YES : IMPORT_NO;
+    t->add_eos = counts[1] ? IMPORT_YES : IMPORT_NO;
     return true;
 }
 
 static bool read_bert_processing(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
                                  struct status *st) {
-    const json_t *id = json_array_get(json_object_get(part, "cls"), 1);
     (void)scheme, (void)st;
-    if (json_is_integer(id) && json_integer_value(id) >= 0 && json_integer_value(id) <= INT32_MAX)
-        t->template_bos = (int32_t)json_integer_value(id);
+    t->first = id_of(json_array_get(json_object_get(part, "cls"), 1));
+    t->last = id_of(json_array_get(json_object_get(part, "sep"), 1));
     t->add_bos = t->add_eos = IMPORT_YES;
     return true;
 }

@@ -85,12 +85,17 @@ static bool fit_to_model(struct tokenizer_import *t, const json_t *config, struc
     return true;
 }
 
+static bool is_token(const struct tokenizer_import *t, int32_t id) {
+    return id >= 0 && id < t->count && t->tokens[id].type;
+}
+
 bool import_settings(struct tokenizer_import *t, struct status *st) {
     const json_t *config = t->roots[HUGGINGFACE_TOKENIZER_CONFIG];
     read_named(t, config, true);
     read_named(t, t->roots[HUGGINGFACE_SPECIAL_TOKENS], false);
-    if (t->template_bos >= 0 && t->template_bos < t->count && t->tokens[t->template_bos].type)
-        t->specials[IMPORT_BOS] = t->template_bos;
+    if (is_token(t, t->first)) t->specials[IMPORT_BOS] = t->first;
+    enum import_special closing = strcmp(t->model, "bert") ? IMPORT_EOS : IMPORT_SEP;
+    if (is_token(t, t->last) && t->specials[closing] < 0) t->specials[closing] = t->last;
     read_ids(t, t->roots[HUGGINGFACE_CONFIG]);
     read_ids(t, t->roots[HUGGINGFACE_GENERATION_CONFIG]);
     read_answer(config, "add_bos_token", &t->add_bos);
