@@ -278,7 +278,6 @@ int32_t tokenizer_find(const struct tokenizer *t, const char *text, size_t size)
 
 const char *tokenizer_model_name(const struct tokenizer *t) { return t->ops->model; }
 const char *tokenizer_pre_name(const struct tokenizer *t) { return t->pre; }
-const char *tokenizer_unknown_pre(const struct tokenizer *t) { return t->unknown_pre; }
 
 int32_t tokenizer_closing(const struct tokenizer *t) {
     return t->adds_separator ? t->vocabulary.separator : t->adds_eos ? t->vocabulary.eos : -1;

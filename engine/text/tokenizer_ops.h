@@ -40,8 +40,7 @@ struct tokenizer {
     bool doubles_no_space;     // not where the text begins with one
     bool drops_space;          // decoding takes that space away
     bool strips_after_special; // white space after a control token belongs to it
-    const char *pre;
-    const char *unknown_pre; // what the file names that we do not know; NULL
+    const char *pre; // what tokenizer_pre_name says
     void *family;
 };
 

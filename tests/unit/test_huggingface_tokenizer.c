@@ -170,7 +170,7 @@ static void test_splits(void **state) {
         struct opened o = open_json(text);
         if (!o.t) fail_msg("%s: %s", cases[i].pre, o.status.text);
         check_string(&o, KEY("pre"), cases[i].pre);
-        assert_null(tokenizer_unknown_pre(o.t));
+        assert_null(strstr(tokenizer_pre_name(o.t), "default")); // which stands for names that we do not know
         close_opened(&o);
         free(text);
     }
