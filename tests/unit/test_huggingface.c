@@ -200,10 +200,76 @@ static void every_architecture_is_covered(void **state) {
     }
 }
 
+// ---- ways of storing ----
+
+static void half_floats_and_shards_compute_the_same(void **state) {
+    (void)state;
+    static const enum block_id formats[] = {BLOCK_F16, BLOCK_BF16};
+    static const char *const shapes[][2] = {{"llama", "llama"}, {"gemma2", "gemma2"}, {"granitemoe", "granitemoe"}};
+    for (int i = 0; i < 6; i++) {
+        struct tiny_shape shape = shape_named(shapes[i / 2][0]);
+        shape.format = formats[i % 2];
+        const struct tiny_huggingface_options options = {.model_type = shapes[i / 2][1], .shards = 3};
+        double error = compare(&shape, options);
+        if (error > 0) fail_msg("%s: its logits differ, relative error %g", shape.name, error);
+    }
+}
+
+// Only what must be made takes memory of its own.
+static void plain_tensors_are_borrowed(void **state) {
+    (void)state;
+    struct tiny_shape shape = shape_named("qwen3moe");
+    struct pair p;
+    shape.format = BLOCK_BF16;
+    open_pair(&p, &shape, (struct tiny_huggingface_options){.model_type = "qwen3_moe", .shards = 2});
+    assert_int_equal(p.imported.n_mappings, 2);
+    for (uint64_t i = 0; i < p.imported.n_tensors; i++) {
+        const struct gguf_tensor *t = &p.imported.tensors[i];
+        bool mapped = false;
+        for (int k = 0; k < 2; k++) {
+            const struct mapping *m = &p.imported.mappings[k];
+            mapped |= (const uint8_t *)t->data >= m->data && (const uint8_t *)t->data < m->data + m->size;
+        }
+        if (mapped != (t->n_dims > 1)) fail_msg("%.*s: mapped %d", (int)t->name.size, t->name.data, mapped);
+    }
+    close_pair(&p);
+}
+
+// Quantised to the nearest code: what is lost is what the format loses, in E4M3 at most 2⁻⁴ of every weight.
+static void quantised_matrices_are_nearly_the_same(void **state) {
+    (void)state;
+    static const struct {
+        enum tiny_quantisation how;
+        double least, most; // relative squared error
+    } cases[] = {
+        {TINY_FP8_TENSOR, 3e-4, 1.3e-3}, {TINY_FP8_ROWS, 1e-3, 5e-3},     {TINY_FP8_BLOCKS, 3e-4, 1.3e-3},
+        {TINY_NF4, 4e-3, 1.3e-2},        {TINY_NF4_DOUBLE, 4e-3, 1.3e-2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tiny_shape shape = shape_named("llama");
+        struct pair p;
+        open_pair(&p, &shape, (struct tiny_huggingface_options){.model_type = "llama", .quantisation = cases[i].how});
+        for (uint64_t k = 0; k < p.original.n_tensors; k++) {
+            const struct gguf_tensor *t = &p.original.tensors[k], *u = &p.imported.tensors[k]; // in one order
+            size_t n = t->dims[0] * t->dims[1];
+            float *values = xmalloc(n * sizeof *values);
+            u->format->decode(u->data, values, n);
+            double error = relative_error(values, t->data, n);
+            bool quantised = t->n_dims == 2 && t->name.data[0] == 'b';
+            if (quantised ? error < cases[i].least || error > cases[i].most : error > 0)
+                fail_msg("%.*s, stored the way %d: relative error %g", (int)t->name.size, t->name.data,
+                         (int)cases[i].how, error);
+            free(values);
+        }
+        close_pair(&p);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_family_computes_the_same),
-        cmocka_unit_test(every_architecture_is_covered),
+        cmocka_unit_test(every_family_computes_the_same),          cmocka_unit_test(every_architecture_is_covered),
+        cmocka_unit_test(half_floats_and_shards_compute_the_same), cmocka_unit_test(plain_tensors_are_borrowed),
+        cmocka_unit_test(quantised_matrices_are_nearly_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

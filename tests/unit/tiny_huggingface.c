@@ -544,13 +544,11 @@ static void write_config(struct folder_writer *w) {
     json_decref(w->scaling);
 }
 
-// ---- the tokenizer: as many tokens as the model has, one for every byte in front; what they say matters to nobody
-// ----
+// ---- the tokenizer ----
 
-static void write_tokenizer(const struct folder_writer *w) {
+void tiny_huggingface_tokenizer(const char *folder, uint64_t n) {
     char path[256], text[16];
     json_t *vocabulary = json_object();
-    uint64_t n = gguf_find(w->g, "tokenizer.ggml.tokens")->count;
     uint32_t next = 256;
     for (uint32_t byte = 0; byte < 256; byte++) {
         bool shown = (byte >= 33 && byte <= 126) || (byte >= 161 && byte != 173);
@@ -566,7 +564,7 @@ static void write_tokenizer(const struct folder_writer *w) {
     json_t *all = json_pack("{s:s, s:n, s:O, s:o, s:[], s:{s:s, s:o, s:[]}}", "version", "1.0", "normalizer",
                             "pre_tokenizer", split, "decoder", json_deep_copy(split), "added_tokens", "model", "type",
                             "BPE", "vocab", vocabulary, "merges");
-    snprintf(path, sizeof path, "%s/tokenizer.json", w->path);
+    snprintf(path, sizeof path, "%s/tokenizer.json", folder);
     if (json_dump_file(all, path, 0)) panic("%s cannot be written", path);
     json_decref(split);
     json_decref(all);
@@ -602,7 +600,7 @@ void tiny_huggingface_write(const char *folder, const struct gguf *g, struct tin
     char *name = span_copy(architecture);
     w.architecture = name;
     write_config(&w);
-    write_tokenizer(&w);
+    tiny_huggingface_tokenizer(folder, gguf_find(g, "tokenizer.ggml.tokens")->count);
     write_weights(&w);
     free(name);
 }

@@ -24,6 +24,8 @@ struct tiny_huggingface_options {
 
 // Into a folder that exists. Norms of families that store them less 1 must survive x − 1 + 1.
 void tiny_huggingface_write(const char *folder, const struct gguf *g, struct tiny_huggingface_options options);
+// A byte-level tokenizer.json of n ≥ 256 tokens; what they say matters to nobody.
+void tiny_huggingface_tokenizer(const char *folder, uint64_t n);
 // Removes the folder and what is in it.
 void tiny_huggingface_remove(const char *folder);
 
