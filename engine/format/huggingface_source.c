@@ -1,9 +1,9 @@
 // Tensors as rows of floats or blocks, out of the ways in which Hugging Face folders store them.
 //
-// FP8 becomes BF16: a product of a 4-bit (E5M2: 3-bit) significand and its scale, rounded once to 8 bits. Nothing is
-// lost where scales are powers of two; elsewhere the rounding, at most 2⁻⁹, is far below the format's own 2⁻⁴, and F32
-// would take twice the memory. bitsandbytes' NF4 and FP4 become the type that their quant_state names, which is what
-// the original library computes with. MXFP4 stays MXFP4, in GGUF's order.
+// FP8 becomes BF16: a product of a 4-bit (E5M2: 3-bit) significand and its scale, rounded to 8 bits. Nothing is lost where
+// scales are powers of two; elsewhere rounding adds at most 2⁻⁸ to what the format itself has lost, 2⁻⁴, and F32 would
+// take twice the memory. bitsandbytes' NF4 and FP4 become the type that their quant_state names, which is what the
+// original library computes with. MXFP4 stays MXFP4, in GGUF's order.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
