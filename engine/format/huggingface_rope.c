@@ -89,13 +89,17 @@ static bool add_llama3(struct hf_folder *f, struct status *st) {
 
 static double magnitude(double factor, double weight) { return factor > 1 ? 0.1 * weight * log(factor) + 1 : 1; }
 
-// What cosines and sines are multiplied by. GGUF's readers multiply by magnitude(factor, 1) of their own accord.
+// What cosines and sines are multiplied by. GGUF's readers multiply by magnitude(factor, 1) of their own accord, and
+// divide by magnitude(factor, yarn_log_multiplier).
 static bool add_yarn_magnitude(const struct hf_folder *f, double factor, struct status *st) {
     double said, some, all;
     if (!scaling_number(f, "attention_factor", 0, &said, st) || !scaling_number(f, "mscale", 0, &some, st) ||
         !scaling_number(f, "mscale_all_dim", 0, &all, st))
         return false;
-    if (said == 0 && some != 0 && all != 0) said = magnitude(factor, some) / magnitude(factor, all);
+    if (said == 0 && some != 0 && all != 0) {
+        if (some != all && some != 1) said = magnitude(factor, some) / magnitude(factor, all);
+        else add_float(f, "rope.scaling.yarn_log_multiplier", some == all ? 1 : all);
+    }
     if (said == 0) return true;
     if (!positive(f, "attention_factor", said, st)) return false;
     add_float(f, "rope.scaling.attn_factor", said / magnitude(factor, 1));

@@ -229,6 +229,7 @@ static bool place_head(struct placing *p, uint32_t heads) {
     const struct hf_name *rule = p->match.rule;
     uint64_t size = p->source.rows * p->source.columns, dims[2] = {size, heads};
     if (p->match.item) return true;
+    if (!heads || heads > ITEMS_LIMIT || size > UINT32_MAX) return fail(p, "is not one of so many heads");
     float *out = gguf_own_buffer(p->folder->g, size * heads * sizeof *out, p->st);
     if (!out) return false;
     for (uint32_t h = 0; h < heads; h++) {

@@ -15,7 +15,8 @@ static bool ends_with(const char *text, const char *ending) {
 // The folder that a path names, itself or by a file in it; NULL when it is no such path. The caller frees.
 static char *folder_of(const char *path) {
     struct stat info;
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return xstrdup(path);
+    if (stat(path, &info)) return NULL;
+    if (S_ISDIR(info.st_mode)) return xstrdup(path);
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     if (strcmp(name, "config.json") && !ends_with(name, ".safetensors") && !ends_with(name, ".safetensors.index.json"))
         return NULL;
