@@ -1,8 +1,8 @@
 // Encoders of blocks of 256 elements: parts with small whole scales under one or two halves. Layouts: block_k.c.
 //
-// First every part is searched by itself; the greatest scale (and the greatest minimum) then set the unit, and each part
-// takes the whole scales that serve it best under that unit. With all whole numbers fixed, least squares gives better
-// units, and so on while the error falls.
+// First every part is searched by itself; the greatest scale (and the greatest minimum) then set the unit, and each
+// part takes the whole scales that serve it best under that unit. With all whole numbers fixed, least squares gives
+// better units, and so on while the error falls.
 #include <math.h>
 #include <string.h>
 
@@ -242,10 +242,10 @@ static void pack_iq4_xs(const struct super_block *s, struct block_iq4_xs *b) {
         struct layout b;                                                                                               \
         uint8_t *out = blocks;                                                                                         \
         struct super_block s;                                                                                          \
-        for (; n >= ELEMENTS; n -= ELEMENTS, x += ELEMENTS, out += sizeof b) {                                          \
+        for (; n >= ELEMENTS; n -= ELEMENTS, x += ELEMENTS, out += sizeof b) {                                         \
             search(&shape, x, &s);                                                                                     \
             pack(&s, &b);                                                                                              \
-            memcpy(out, &b, sizeof b);                                                                               \
+            memcpy(out, &b, sizeof b);                                                                                 \
         }                                                                                                              \
     }
 SUPER_FORMATS(X)

@@ -115,8 +115,8 @@ static float error_with(const struct fit *f, float n, float scale_change, float 
     return f->rr + a * (a * f->qq - 2 * f->rq) + b * (n * b + 2 * f->r) - 2 * a * b * f->q;
 }
 
-static bool try_range(const struct code_set *set, const float *x, bool signless, struct scales trial,
-                      struct scales *s, float *error) {
+static bool try_range(const struct code_set *set, const float *x, bool signless, struct scales trial, struct scales *s,
+                      float *error) {
     struct fit f = fit_part(set, x, trial);
     float n = (float)set->n, determinant = n * f.qq - f.q * f.q;
     if (!(determinant > 0)) return false;
