@@ -40,7 +40,7 @@ void encode_BLOCK_Q8_0(const float *x, size_t n, void *blocks) {
 }
 
 void encode_BLOCK_Q4_0(const float *x, size_t n, void *blocks) {
-    static const struct code_set set = {ELEMENTS, -8, 7, false, 0.8f, 0.03f, 16};
+    static const struct code_set set = {ELEMENTS, -8, 7, false, 0.8f, 0.045f, 10};
     struct block_q4_0 b;
     uint8_t *out = blocks;
     int8_t code[ELEMENTS];
@@ -53,7 +53,7 @@ void encode_BLOCK_Q4_0(const float *x, size_t n, void *blocks) {
 }
 
 void encode_BLOCK_Q5_0(const float *x, size_t n, void *blocks) {
-    static const struct code_set set = {ELEMENTS, -16, 15, false, 0.85f, 0.02f, 16};
+    static const struct code_set set = {ELEMENTS, -16, 15, false, 0.85f, 0.03f, 10};
     struct block_q5_0 b;
     uint8_t *out = blocks;
     int8_t code[ELEMENTS];
@@ -67,7 +67,7 @@ void encode_BLOCK_Q5_0(const float *x, size_t n, void *blocks) {
 }
 
 void encode_BLOCK_IQ4_NL(const float *x, size_t n, void *blocks) {
-    static const struct code_set set = {ELEMENTS, -127, 113, true, 0.8f, 0.03f, 16};
+    static const struct code_set set = {ELEMENTS, -127, 113, true, 0.8f, 0.06f, 8};
     struct block_iq4_nl b;
     uint8_t *out = blocks;
     int8_t code[ELEMENTS];

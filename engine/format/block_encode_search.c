@@ -96,8 +96,11 @@ static bool try_scale(const struct code_set *set, const float *x, float trial, f
 float search_scale(const struct code_set *set, const float *x) {
     float extreme = farthest_from_zero(x, set->n), scale = 0, error = INFINITY;
     if (fabsf(extreme) < HALF_LEAST / 4) return 0;
-    for (int i = 0; i < set->n_trials; i++)
-        try_scale(set, x, extreme / (set->low * (set->first + (float)i * set->step)), &scale, &error);
+    for (int i = 0; i < set->n_trials; i++) {
+        float trial = extreme / (set->low * (set->first + (float)i * set->step));
+        try_scale(set, x, trial, &scale, &error);
+        if (set->iq4) try_scale(set, x, -trial, &scale, &error); // the codes' other end is nearly as far
+    }
     for (int i = 0; i < REFINEMENTS; i++)
         if (!try_scale(set, x, scale, &scale, &error)) break;
     return scale;
@@ -105,8 +108,8 @@ float search_scale(const struct code_set *set, const float *x) {
 
 // ---- a scale and a minimum ----
 
-// Where the ends of the codes' range lie, in shares of the range of the weights, inwards from its ends.
-static const float insets[] = {0, 0.03f, 0.06f, 0.1f, 0.15f};
+// Where the ends of the codes' range lie: inwards from the ends of the weights' range, in steps between codes.
+static const float insets[] = {-0.4f, 0, 0.4f, 0.8f};
 enum { N_INSETS = sizeof insets / sizeof *insets };
 
 // What the residuals' squares add up to when the same codes are used with other scales.
@@ -140,9 +143,10 @@ struct scales search_range(const struct code_set *set, const float *x, bool sign
     if (signless && high < 0) high = 0;
     float range = high - low;
     if (range < HALF_LEAST / 4) return s;
+    float step = range / set->high;
     for (int i = 0; i < N_INSETS; i++)
         for (int j = 0; j < N_INSETS; j++) {
-            struct scales trial = {range * (1 - insets[i] - insets[j]) / set->high, -low - insets[i] * range};
+            struct scales trial = {step * (1 - (insets[i] + insets[j]) / set->high), -low - insets[i] * step};
             if (signless && trial.minimum < 0) trial.minimum = 0;
             try_range(set, x, signless, trial, &s, &error);
         }
