@@ -30,7 +30,7 @@ static uint16_t encode_scaled(const struct code_set *set, const float *x, int8_t
 }
 
 void encode_BLOCK_Q8_0(const float *x, size_t n, void *blocks) {
-    static const struct code_set set = {ELEMENTS, -127, 127, false, 0.97f, 0.0025f, 16};
+    static const struct code_set set = {ELEMENTS, -127, 127, false, 0.96f, 0.008f, 8};
     struct block_q8_0 b;
     uint8_t *out = blocks;
     for (; n >= ELEMENTS; n -= ELEMENTS, x += ELEMENTS, out += sizeof b) {
