@@ -25,6 +25,8 @@ const struct command commands[] = {
      "CONTEXT is a file of one JSON object, whose members are the template's variables.\n", IN_TEMPLATE, 2, 2,
      command_template},
     {"show", "[MODEL]", "Show what a model file contains and what memory it needs", "", IN_SHOW, 0, 1, command_show},
+    {"ls", "", "List the models on this machine, also those that other programs fetched",
+     "The names in the first column are what -m takes, whole or a part that no other has.\n", IN_LS, 0, 0, command_ls},
     {"help", "[COMMAND]", "Show the commands, or the options of one", "", IN_HELP, 0, 1, command_help},
 };
 const int n_commands = sizeof commands / sizeof *commands;

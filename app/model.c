@@ -10,9 +10,11 @@
 
 #include "app/file_fault.h"
 #include "app/guide.h"
+#include "app/models.h"
+#include "app/models_used.h"
 #include "engine/base/panic.h"
 
-struct model_file *model_open_file(const char *path, struct status *st) {
+struct model_file *model_open_path(const char *path, struct status *st) {
     if (path) {
         file_fault_watch(path);
         return model_file_open(path, st);
@@ -23,6 +25,14 @@ struct model_file *model_open_file(const char *path, struct status *st) {
     status_fail(st, STATUS_USAGE,
                 "no model: name a GGUF file with -m FILE (this program was built without the built-in one)");
     return NULL;
+}
+
+struct model_file *model_open_file(const char *word, struct status *st) {
+    char *path = NULL;
+    if (word && !models_resolve(word, &path, st)) return NULL;
+    struct model_file *m = model_open_path(path, st);
+    free(path);
+    return m;
 }
 
 static struct engine_params engine_params(const struct settings *s) {
@@ -36,6 +46,7 @@ bool model_load(struct loaded_model *m, const struct settings *s, struct status 
     struct engine_params params = engine_params(s);
     m->engine = engine_open(m->file, &params, st);
     if (!m->engine) model_unload(m);
+    else if (s->model) models_used_add(m->info->path);
     return m->engine;
 }
 

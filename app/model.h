@@ -4,8 +4,10 @@
 
 #include "app/settings.h"
 
-// NULL path: the built-in model. The caller closes with model_file_close.
-struct model_file *model_open_file(const char *path, struct status *st);
+// A file or folder; NULL: the built-in model. The caller closes with model_file_close.
+struct model_file *model_open_path(const char *path, struct status *st);
+// What -m takes, a path or a name (models.h); NULL: the built-in model.
+struct model_file *model_open_file(const char *word, struct status *st);
 
 // A model and an engine over it, as the settings say. On failure nothing is held.
 struct loaded_model {
