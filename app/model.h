@@ -15,15 +15,8 @@ struct loaded_model {
     const struct model_info *info;
     struct engine *engine;
 };
+struct engine_params model_engine_params(const struct settings *s);
 bool model_load(struct loaded_model *m, const struct settings *s, struct status *st);
 void model_unload(struct loaded_model *m);
-
-// An engine that is opened on a thread of its own, so that a large model does not keep its user waiting.
-struct model_loader;
-struct model_loader *model_loader_start(struct model_file *file, const struct settings *s); // the file outlives it
-int model_loader_fd(const struct model_loader *l);  // readable when it is done
-bool model_loader_done(const struct model_loader *l, int timeout_ms);
-// Waits; NULL when the engine could not be opened. Frees l.
-struct engine *model_loader_take(struct model_loader *l, struct status *st);
 
 #endif
