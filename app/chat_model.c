@@ -9,6 +9,8 @@
 #include "app/units.h"
 #include "engine/base/panic.h"
 
+#define PATH_SHOWN 400 // bytes
+
 struct model_texts {
     char size[24], parameters[24], refusal[160];
     char *path;
@@ -21,6 +23,8 @@ struct chat_models {
     uint32_t version;
     char *path; // of the model that answers; NULL: the built-in one
     struct view_loading loading;
+    char size[24];    // of what is being loaded
+    int stopped;      // answers, since the last model was let go
 };
 
 // ---- the list ----
@@ -33,6 +37,16 @@ static void list_clear(struct chat_models *m) {
     m->version++;
 }
 
+// A path as a person would write it, on one line. The caller frees.
+static char *short_path(const char *path) {
+    const char *home = getenv("HOME");
+    size_t size = home ? strlen(home) : 0;
+    if (size < 2 || strncmp(path, home, size) || path[size] != '/') return clean_line(path, PATH_SHOWN);
+    char *whole = xasprintf("~%s", path + size), *line = clean_line(whole, PATH_SHOWN);
+    free(whole);
+    return line;
+}
+
 static void list_entry(struct view_model *view, struct model_texts *t, const struct model_entry *e, uint64_t room) {
     char need[24], unused[24];
     *view = (struct view_model){.name = e->name,
@@ -41,7 +55,7 @@ static void list_entry(struct view_model *view, struct model_texts *t, const str
                                 .format = e->format ? e->format : "",
                                 .size = units_bytes((double)e->bytes, t->size),
                                 .source = e->source,
-                                .path = t->path = clean_line(e->path ? e->path : "part of confab", 300)};
+                                .path = t->path = short_path(e->path ? e->path : "part of confab")};
     if (e->n_parameters) units_count((double)e->n_parameters, t->parameters);
     if (e->problem) snprintf(t->refusal, sizeof t->refusal, "%s", e->problem);
     else if (room && e->need > room)
@@ -85,17 +99,24 @@ static void unpark_all(struct chat *c) {
     for (int i = c->n_entries; i > 0; i--) chat_unpark(c, c->entries[i - 1]);
 }
 
+static const char *stopped_text(const struct chat *c, char text[64]) {
+    int n = c->models->stopped;
+    snprintf(text, 64, n == 1 ? "%d answer was stopped" : "%d answers were stopped", n);
+    return text;
+}
+
 static void release(void *context) {
     struct chat *c = context;
-    int stopped = 0;
+    char text[64];
+    c->models->stopped = 0;
     for (int i = 0; i < c->n_entries; i++) {
         if (!c->entries[i]->request) continue;
         chat_abandon(c, c->entries[i], "stopped for another model");
-        stopped++;
+        c->models->stopped++;
     }
     c->engine = NULL;
     c->tick = 0;
-    if (stopped) chat_say(c, false, stopped == 1 ? "1 answer was stopped" : "%d answers were stopped", stopped);
+    if (c->models->stopped) chat_say(c, false, "%s", stopped_text(c, text));
 }
 
 void chat_model_open(struct chat *c) {
@@ -124,7 +145,10 @@ static void loaded(struct chat *c) {
     take_model(c);
     unpark_all(c);
     if (!another) return; // the first one, or the old one again
-    chat_say(c, false, "%s answers from now on", c->model_name);
+    char text[64];
+    bool stopped = c->models->stopped;
+    chat_say(c, false, "%s answers from now on%s%s", c->model_name, stopped ? "; " : "", stopped ? stopped_text(c, text) : "");
+    c->models->stopped = 0;
     setting_parse(c->p.settings, SETTING_model, path ? path : "", NULL);
     chat_save_setting(c, SETTING_model);
 }
@@ -183,9 +207,11 @@ void chat_model_show(struct chat *c, struct screen_view *view) {
     view->models_version = m->version;
     view->models_looking = model_host_looking(c->p.host);
     if (!loading) return;
-    char size[24];
     free(c->loading);
-    c->loading = xasprintf("loading %s, %s", loading->title, units_bytes((double)loading->bytes, size));
-    m->loading = (struct view_loading){.text = c->loading, .done = loading->done, .stoppable = loading->stoppable};
+    c->loading = xasprintf("loading %s", loading->title);
+    m->loading = (struct view_loading){.text = c->loading,
+                                       .size = units_bytes((double)loading->bytes, m->size),
+                                       .done = loading->done,
+                                       .stoppable = loading->stoppable};
     view->loading = &m->loading;
 }

@@ -205,7 +205,7 @@ static void list_near(struct candidates *c, const char *word, const char *const 
     struct near_name *all = xcalloc((size_t)count + 1, sizeof *all);
     for (int i = 0; i < count; i++) all[i] = (struct near_name){word_distance(word, names[i]), names[i]};
     qsort(all, (size_t)count, sizeof *all, nearest_first);
-    int most = 1 + (int)strlen(word) / 3;
+    int most = 2 + (int)strlen(word) / 4;
     for (int i = 0; i < count && i < 3 && all[i].distance <= most; i++) candidate_add(c, all[i].name);
     free(all);
 }

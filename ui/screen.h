@@ -46,7 +46,8 @@ struct view_model { // one to choose; texts of one line, "" where nothing is kno
 };
 
 struct view_loading {
-    const char *text; // what is being loaded, e.g. "loading TinyLlama 1.1B Q4_0, 608 MiB"
+    const char *text; // what is being loaded, e.g. "loading TinyLlama 1.1B Q4_0"
+    const char *size; // "608 MiB"
     float done;       // 0 to 1; −1: not known yet
     bool stoppable;   // with Esc
 };
