@@ -57,6 +57,16 @@ const struct picker_model *picker_at(const struct picker *p, int row) {
     return i >= 0 ? &p->models[i] : NULL;
 }
 
+// The first match that can be loaded.
+static void choose_first(struct picker *p) {
+    p->chosen = 0;
+    for (int i = 0; i < p->count; i++) {
+        if (p->models[i].refusal || !is_match(p, i)) continue;
+        p->chosen = match_row(p, i);
+        return;
+    }
+}
+
 static void choose_loaded(struct picker *p) {
     for (int i = 0; i < p->count && !p->moved; i++)
         if (p->models[i].loaded && is_match(p, i)) p->chosen = match_row(p, i);
@@ -116,8 +126,9 @@ const struct picker_model *picker_key(struct picker *p, const struct key *k) {
     } else if (k->code == KEY_ENTER) {
         return picker_at(p, p->chosen);
     } else if (line_edit_key(&p->filter, k)) {
-        p->chosen = p->scroll = 0;
+        p->scroll = 0;
         p->moved = true;
+        choose_first(p);
     }
     return NULL;
 }
@@ -174,8 +185,9 @@ static void draw_row(struct view_frame *f, struct rect line, const struct view_m
     struct style name = view_style(m->refusal ? ROLE_DIM : ROLE_TEXT), rest = view_style(ROLE_DIM), mark;
     mark = view_style(m->loaded ? ROLE_GOOD : ROLE_ACCENT);
     if (chosen) {
-        name = (struct style){m->refusal ? ROLE_DIM : ROLE_SELECTED, ROLE_SELECTED_GROUND, CELL_BOLD, 0};
-        rest.ground = mark.ground = ROLE_SELECTED_GROUND;
+        rest = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, 0, 0};
+        name = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, m->refusal ? CELL_STRIKE : CELL_BOLD, 0};
+        mark.ground = ROLE_SELECTED_GROUND;
         canvas_fill(f->canvas, line, name, ' ');
     }
     if (m->loaded) canvas_symbol(f->canvas, line, line.x, line.y, mark, "●", '*');
