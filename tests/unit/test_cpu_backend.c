@@ -165,8 +165,7 @@ static void test_neighbours_do_not_matter(void **state) {
             alone[s] = run_chunks(o, s, 9);
             choose_pages(s, pages[s]);
         }
-        memset(o->backend->kv, 0xFF,
-               (size_t)o->model.spec.n_layer * N_PAGES * o->backend->page_bytes); // NaN everywhere
+        memset(o->backend->kv, 0xFF, o->backend->kv_bytes); // NaN everywhere
         for (int step = 0; step < N_TOKENS / PIECE; step++) {
             struct batch_segment segments[SEQUENCES];
             int n = 0;
@@ -219,7 +218,7 @@ static void test_stale_slots_do_not_matter(void **state) {
         for (int exact = 0; exact < 2; exact++) {
             struct opened *o = open_tiny(models[i], 2, exact);
             float *want = run_chunks(o, 0, 11);
-            memset(o->backend->kv, 0xFF, (size_t)o->model.spec.n_layer * N_PAGES * o->backend->page_bytes);
+            memset(o->backend->kv, 0xFF, o->backend->kv_bytes);
             float *got = run_chunks(o, 0, 11);
             assert_same(o, got, want);
             free(want), free(got);
@@ -237,7 +236,10 @@ static void test_copied_page(void **state) {
         int32_t pages[4], tokens[] = {token(o, 0, last)}, outputs[] = {0};
         choose_pages(0, pages);
         cpu_backend.copy_page(o->backend, 40, pages[index], last % KV_PAGE_TOKENS);
-        memset(o->backend->kv + (size_t)pages[index] * o->backend->page_bytes, 0xFF, o->backend->page_bytes);
+        for (int i = 0; i < o->model.spec.n_layer; i++) {
+            const struct cpu_layer *l = &o->backend->layers[i];
+            memset(l->kv + (size_t)pages[index] * l->page_bytes, 0xFF, l->page_bytes);
+        }
         pages[index] = 40;
         const struct batch_segment segment = {0, 1, last, pages};
         const struct batch batch = {1, 1, 1, tokens, &segment, outputs};
@@ -282,7 +284,8 @@ static void test_memory_exhausted(void **state) {
     (void)state;
     struct opened *o = open_tiny((struct tiny_model_options){.n_layer = 8, .n_embd = 256}, 1, true);
     assert_int_equal(cpu_backend.page_bytes(&o->model.spec, true),
-                     2 * 8 * KV_PAGE_TOKENS * o->model.spec.n_head_kv * o->model.spec.head_size * sizeof(float));
+                     2 * 8 * KV_PAGE_TOKENS * o->model.spec.layers[0].n_head_kv * o->model.spec.head_size *
+                         sizeof(float));
     struct status st = {0};
     struct backend_params params = {
         .model = &o->model, .pool = o->pool, .n_pages = INT32_MAX, .max_rows = 1, .max_outputs = 1, .exact = true};
