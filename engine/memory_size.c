@@ -5,13 +5,14 @@
 
 enum { FEWEST_PAGES = 16 }; // however little memory there is
 
-// Weights of which the backend makes a copy in another order. Others stay in the mapped file, which is no memory of
-// ours.
-static uint64_t copied_bytes(const struct model_file *m, bool exact) {
-    uint64_t bytes = 0;
-    for (uint64_t i = 0; i < m->gguf.n_tensors && !exact; i++)
-        if (m->gguf.tensors[i].format->elements > 1) bytes += m->gguf.tensors[i].size;
-    return bytes;
+// What the backend takes with one page.
+static bool measure(struct backend_memory *out, const struct model_file *m, const struct engine_params *p, int context,
+                    const struct backend_ops *ops, struct status *st) {
+    struct scheduler_params scheduler = {
+        .model = &m->model, .n_pages = 1, .context = context, .prefill_chunk = p->prefill_chunk, .exact = p->exact};
+    struct backend_params params = scheduler_backend_params(&scheduler);
+    params.n_workers = engine_threads(m, p);
+    return ops->measure(&params, out, st);
 }
 
 static int default_pages(const struct model_file *m, uint64_t page_bytes, int context, uint64_t available) {
@@ -38,10 +39,12 @@ bool memory_size_plan(struct memory_size *out, const struct model_file *m, const
                            most_tokens);
     int own = m->info.n_context;
     int context = p->context > 0 && p->context < own ? p->context : own;
-    *out = (struct memory_size){.page_bytes = ops->page_bytes(&m->model.spec, p->exact)};
+    struct backend_memory taken;
+    if (!measure(&taken, m, p, context, ops, st)) return false;
+    *out = (struct memory_size){.page_bytes = taken.kv,
+                                .memory = {.weights = taken.weights, .buffers = taken.buffers}};
     out->n_pages = p->kv_tokens ? kv_pages_for(p->kv_tokens) : default_pages(m, out->page_bytes, context, available);
     out->context = context < out->n_pages * KV_PAGE_TOKENS ? context : out->n_pages * KV_PAGE_TOKENS;
-    out->memory.weights = copied_bytes(m, p->exact);
     if (add_up(&out->memory, out)) return true;
     return status_fail(st, STATUS_LIMIT, "%s: the sizes of weights and KV cache overflow", m->gguf.path);
 }
@@ -55,9 +58,9 @@ bool memory_size_choose(struct memory_size *out, const struct model_file *m, con
     if (!available || need->total <= available) return true;
     return status_fail(
         st, STATUS_MEMORY,
-        "%s: %llu MiB of memory are free, the weights need %llu MiB and a KV cache of %d tokens %llu MiB", m->gguf.path,
-        (unsigned long long)(available / mebibyte), (unsigned long long)(need->weights / mebibyte), need->kv_tokens,
-        (unsigned long long)(need->kv / mebibyte));
+        "%s: %llu MiB of memory are free, the weights need %llu MiB, buffers %llu MiB and a KV cache of %d tokens %llu MiB",
+        m->gguf.path, (unsigned long long)(available / mebibyte), (unsigned long long)(need->weights / mebibyte),
+        (unsigned long long)(need->buffers / mebibyte), need->kv_tokens, (unsigned long long)(need->kv / mebibyte));
 }
 
 // ---- engine.h ----
