@@ -37,8 +37,8 @@ enum setting_place {
 
 // X(field, C type, key: long option and configuration key, short option, kind, argument, low, high, places, help)
 #define SETTINGS(X)                                                                                                    \
-    X(threads, int, "threads", 't', SETTING_INT, "N", 0, 1024, IN_COMPUTE | IN_LOGITS | IN_QUANTIZE, "threads that compute; 0 = one for each physical core")            \
     X(model, char *, "model", 'm', SETTING_TEXT, "MODEL", 0, 0, IN_COMPUTE, "the model: a file, a folder, or a name that `confab ls` shows; without it the built-in one") \
+    X(threads, int, "threads", 't', SETTING_INT, "N", 0, 1024, IN_COMPUTE | IN_LOGITS | IN_QUANTIZE, "threads that compute; 0 = one for each physical core")            \
     X(context, int, "context", 'c', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens a conversation may have; 0 = as many as the model was made for")  \
     X(kv_tokens, int, "kv-tokens", 0, SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens the KV cache of all conversations holds; 0 = chosen from the machine's memory") \
     X(max_tokens, int, "max-tokens", 'n', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens an answer may have; 0 = until it ends by itself")       \
