@@ -192,7 +192,7 @@ struct model_file *model_file_open(const char *path, struct status *st) {
 
 struct model_file *model_file_open_header(const char *path, struct status *st) {
     struct model_file *m = xcalloc(1, sizeof *m);
-    if (gguf_open(&m->gguf, path, st)) return finish(m, path, m->gguf.mapping.size);
+    if (model_files_open(&m->gguf, path, MODEL_FILES_DESCRIBE, st)) return finish(m, path, gguf_file_bytes(&m->gguf));
     free(m);
     return NULL;
 }
