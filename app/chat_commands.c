@@ -72,10 +72,22 @@ static void command_delete(struct chat *c, const struct ui_command *command) {
 
 // ---- answers ----
 
+// "/model NAME" is no message.
+static bool is_order(const char *text, const char *order, const char **rest) {
+    size_t size = strlen(order);
+    if (strncmp(text, order, size) || !strchr(" \t\r\n", text[size])) return false;
+    *rest = text + size + strspn(text + size, " \t\r\n");
+    return true;
+}
+
 static void command_send(struct chat *c, const struct ui_command *command) {
     struct chat_entry *e = chat_current(c);
-    const char *text = command->text ? command->text : "";
+    const char *text = command->text ? command->text : "", *rest;
     if (!text[strspn(text, " \t\r\n")]) return;
+    if (is_order(text, "/model", &rest)) {
+        chat_model_choose(c, rest);
+        return;
+    }
     size_t size = strlen(text);
     while (strchr(" \t\r\n", text[size - 1])) size--; // a pasted page ends in a newline
     char *message = xstrndup(text, size);             // the screen may use its copy for what follows
@@ -167,9 +179,18 @@ static void command_copy(struct chat *c, const struct ui_command *command) {
     chat_say(c, !copied, "%s", how);
 }
 
+// ---- model ----
+
+static void command_model(struct chat *c, const struct ui_command *command) { chat_model_choose(c, command->text); }
+
+static void command_model_stop(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    chat_model_stop(c);
+}
+
 // ---- settings ----
 
-static void save_setting(struct chat *c, int id) {
+void chat_save_setting(struct chat *c, int id) {
     struct status st = {0};
     if (c->p.config_path && !config_save(c->p.settings, id, c->p.config_path, &st))
         chat_say(c, true, "not saved: %s", st.text);
@@ -199,7 +220,7 @@ static void change_knob(struct chat *c, double value, bool own) {
     *set = own ? *set | bit : *set & ~bit;
     apply_sampling(c);
     say_knob(c, knob);
-    save_setting(c, SETTING_FIRST_KNOB + c->knob);
+    chat_save_setting(c, SETTING_FIRST_KNOB + c->knob);
 }
 
 static void set_knob(struct chat *c, double value) { change_knob(c, value, true); }
@@ -244,22 +265,22 @@ static void command_knob_set(struct chat *c, const struct ui_command *command) {
 
 static void command_knob_reset(struct chat *c, const struct ui_command *command) {
     (void)command;
-    change_knob(c, sampling_get(&c->p.info->sampling, (enum sampling_knob_id)c->knob), false);
+    change_knob(c, sampling_get(&model_host_info(c->p.host)->sampling, (enum sampling_knob_id)c->knob), false);
 }
 
 static void command_knob_reset_all(struct chat *c, const struct ui_command *command) {
     (void)command;
-    chat_current(c)->conversation.sampling = c->p.info->sampling;
+    chat_current(c)->conversation.sampling = model_host_info(c->p.host)->sampling;
     apply_sampling(c);
     c->p.settings->knobs_set = 0;
     chat_say(c, false, "all knobs are at their defaults");
-    for (int knob = 0; knob < KNOB_COUNT; knob++) save_setting(c, SETTING_FIRST_KNOB + knob);
+    for (int knob = 0; knob < KNOB_COUNT; knob++) chat_save_setting(c, SETTING_FIRST_KNOB + knob);
 }
 
 // The next choice that makes a difference to this model.
 static void command_reasoning(struct chat *c, const struct ui_command *command) {
     (void)command;
-    const struct model_info *info = c->p.info;
+    const struct model_info *info = model_host_info(c->p.host);
     int next = c->p.settings->reasoning;
     do next = (next + 1) % REASONING_COUNT;
     while (!reasoning_fits(info, (enum reasoning)next));
@@ -271,14 +292,14 @@ static void command_reasoning(struct chat *c, const struct ui_command *command) 
     char *value = setting_format(c->p.settings, SETTING_reasoning);
     chat_say(c, false, "reasoning is now %s, from the next message on", value);
     free(value);
-    save_setting(c, SETTING_reasoning);
+    chat_save_setting(c, SETTING_reasoning);
 }
 
 static void command_theme(struct chat *c, const struct ui_command *command) {
     (void)command;
     setting_parse(c->p.settings, SETTING_theme, screen_theme(c->screen), NULL);
     chat_say(c, false, "theme %s", screen_theme(c->screen));
-    save_setting(c, SETTING_theme);
+    chat_save_setting(c, SETTING_theme);
 }
 
 static void command_boxes(struct chat *c, const struct ui_command *command) {
@@ -290,14 +311,14 @@ static void command_boxes(struct chat *c, const struct ui_command *command) {
         if (c->p.settings->boxes >> (i + 1) & 1)
             snprintf(shown + strlen(shown), sizeof shown - strlen(shown), "%s%s", *shown ? ", " : "", names[i]);
     chat_say(c, false, *shown ? "boxes: %s" : "no boxes beside the chat%s", shown);
-    save_setting(c, SETTING_boxes);
+    chat_save_setting(c, SETTING_boxes);
 }
 
 static void command_ascii(struct chat *c, const struct ui_command *command) {
     (void)command;
     c->p.settings->ascii = screen_ascii(c->screen);
     chat_say(c, false, c->p.settings->ascii ? "plain ASCII characters" : "all characters");
-    save_setting(c, SETTING_ascii);
+    chat_save_setting(c, SETTING_ascii);
 }
 
 // ---- screen ----
@@ -339,6 +360,8 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_KNOB_RESET] = command_knob_reset,
         [COMMAND_KNOB_RESET_ALL] = command_knob_reset_all,
         [COMMAND_REASONING] = command_reasoning,
+        [COMMAND_MODEL] = command_model,
+        [COMMAND_MODEL_STOP] = command_model_stop,
         [COMMAND_THEME] = command_theme,
         [COMMAND_BOX_1] = command_boxes,
         [COMMAND_BOX_2] = command_boxes,

@@ -18,6 +18,7 @@ void conversation_close(struct conversation *c) {
         free(c->messages[i].thinking);
         free(c->messages[i].note);
         free(c->messages[i].notice);
+        free(c->messages[i].model);
     }
     free(c->messages);
     free(c->title);
@@ -96,6 +97,14 @@ void conversation_note(struct conversation *c, int message, const char *note) {
 
 void conversation_notice(struct conversation *c, int message, const char *notice) {
     replace(&c->messages[message], &c->messages[message].notice, notice);
+}
+
+void conversation_set_model(struct conversation *c, int message, const char *model) {
+    struct message *m = &c->messages[message];
+    free(m->model);
+    m->model = xstrdup(model);
+    m->revision++;
+    m->dirty = true;
 }
 
 void conversation_rename(struct conversation *c, const char *title) {

@@ -50,6 +50,7 @@ struct message {
     double thinking_seconds;
     char *notice;      // what the engine had to say about the request; NULL: nothing
     char *note;        // "38.2 tok/s, 120 tokens"; of a failed answer what went wrong; NULL: none
+    char *model;       // that wrote it, e.g. "TinyLlama 1.1B Q4_0"; NULL: not known, or a person did
     int tokens;        // in the conversation up to and with this message; 0: not known
 };
 
@@ -77,6 +78,7 @@ void conversation_append(struct conversation *c, int message, const char *text, 
 void conversation_think(struct conversation *c, int message, const char *text, size_t size, double seconds);
 void conversation_note(struct conversation *c, int message, const char *note); // copied; NULL: none
 void conversation_notice(struct conversation *c, int message, const char *notice); // likewise
+void conversation_set_model(struct conversation *c, int message, const char *model); // copied
 void conversation_rename(struct conversation *c, const char *title);
 
 int conversation_last(const struct conversation *c); // the end of the path, −1 when empty

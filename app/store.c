@@ -13,8 +13,8 @@
 #define OPEN_PATIENCE 5000 // ms another confab may keep us waiting at the start
 #define SAVE_PATIENCE 250  // and while the screen waits; a save that had to give up is tried again
 
-// What makes version n + 1 of version n: a new store goes through all of them, an old one through what it lacks.
-static const char *const store_versions[] = {
+// What makes each version of the store out of the one before; the first out of nothing. Steps are only ever added.
+static const char *const store_steps[] = {
     "CREATE TABLE conversation ("
     "  id INTEGER PRIMARY KEY AUTOINCREMENT," // order of making; numbers are never used again
     "  title TEXT NOT NULL,"
@@ -29,12 +29,13 @@ static const char *const store_versions[] = {
     "  tokens INTEGER NOT NULL);"
     "CREATE INDEX message_conversation ON message (conversation);"
     "CREATE INDEX message_parent ON message (parent);",
+    "ALTER TABLE message ADD COLUMN model TEXT;", // that wrote it
     "ALTER TABLE message ADD COLUMN thinking TEXT;"
     "ALTER TABLE message ADD COLUMN thinking_tokens INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE message ADD COLUMN thinking_seconds REAL NOT NULL DEFAULT 0;"
     "ALTER TABLE message ADD COLUMN notice TEXT;",
 };
-enum { STORE_VERSION = sizeof store_versions / sizeof *store_versions };
+#define STORE_VERSION ((int)(sizeof store_steps / sizeof *store_steps))
 
 // X(enumerator, statement): prepared once
 #define STORE_STATEMENTS(X)                                                                                            \
@@ -43,16 +44,16 @@ enum { STORE_VERSION = sizeof store_versions / sizeof *store_versions };
     X(SQL_ROLLBACK, "ROLLBACK")                                                                                        \
     X(SQL_LIST, "SELECT id, title, named, sampling FROM conversation ORDER BY id")                                     \
     X(SQL_LAST, "SELECT last FROM conversation WHERE id = ?1")                                                         \
-    X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens, thinking, thinking_tokens, thinking_seconds, "    \
-                "notice FROM message WHERE conversation = ?1 ORDER BY id")                                             \
+    X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens, model, thinking, thinking_tokens, "               \
+                "thinking_seconds, notice FROM message WHERE conversation = ?1 ORDER BY id")                           \
     X(SQL_ADD_CONVERSATION, "INSERT INTO conversation (title, named, sampling) VALUES (?1, ?2, ?3)")                   \
     X(SQL_SET_CONVERSATION, "UPDATE conversation SET title = ?1, named = ?2, sampling = ?3 WHERE id = ?4")             \
     X(SQL_SET_LAST, "UPDATE conversation SET last = ?1 WHERE id = ?2")                                                 \
-    X(SQL_ADD_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, thinking, thinking_tokens, "             \
+    X(SQL_ADD_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, model, thinking, thinking_tokens, "      \
                        "thinking_seconds, notice, conversation, parent) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "  \
-                       "?10, ?11)")                                                                                    \
-    X(SQL_SET_MESSAGE, "UPDATE message SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5, thinking = ?6, "  \
-                       "thinking_tokens = ?7, thinking_seconds = ?8, notice = ?9 WHERE id = ?10")                      \
+                       "?10, ?11, ?12)")                                                                               \
+    X(SQL_SET_MESSAGE, "UPDATE message SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5, model = ?6, "     \
+                       "thinking = ?7, thinking_tokens = ?8, thinking_seconds = ?9, notice = ?10 WHERE id = ?11")      \
     X(SQL_DELETE, "DELETE FROM conversation WHERE id = ?1")
 enum store_statement {
 #define X(id, sql) id,
@@ -89,14 +90,14 @@ static int user_version(sqlite3 *db) {
     return version;
 }
 
-static bool store_raise_version(struct store *s, int from, struct status *st) {
-    char *version = xasprintf("PRAGMA user_version = %d", STORE_VERSION);
-    bool made = true;
-    for (int i = from; made && i < STORE_VERSION; i++)
-        made = sqlite3_exec(s->db, store_versions[i], NULL, NULL, NULL) == SQLITE_OK;
-    made = made && sqlite3_exec(s->db, version, NULL, NULL, NULL) == SQLITE_OK;
-    free(version);
-    return made || store_fail(s, st);
+static bool store_renew(struct store *s, int version, struct status *st) {
+    char *mark = xasprintf("PRAGMA user_version = %d", STORE_VERSION);
+    bool done = true;
+    for (; done && version < STORE_VERSION; version++)
+        done = sqlite3_exec(s->db, store_steps[version], NULL, NULL, NULL) == SQLITE_OK;
+    done = done && sqlite3_exec(s->db, mark, NULL, NULL, NULL) == SQLITE_OK;
+    free(mark);
+    return done || store_fail(s, st);
 }
 
 // Inside one transaction, so that two confabs that start together make it once.
@@ -111,7 +112,7 @@ static bool store_prepare_schema(struct store *s, struct status *st) {
         return status_fail(st, STATUS_UNSUPPORTED,
                            "%s: version %d was written by a newer confab; this one reads up to %d", s->path, version,
                            STORE_VERSION);
-    if (version < STORE_VERSION && !store_raise_version(s, version, st)) return false;
+    if (version < STORE_VERSION && !store_renew(s, version, st)) return false;
     return sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK || store_fail(s, st);
 }
 
@@ -262,11 +263,12 @@ static void read_message(struct conversation *c, sqlite3_stmt *query) {
     m->state = (enum message_state)column_name(query, 3, state_names, sizeof state_names / sizeof *state_names);
     m->tokens = sqlite3_column_int(query, 6);
     if (sqlite3_column_type(query, 5) != SQLITE_NULL) conversation_note(c, added, column_text(query, 5));
-    text = column_text(query, 7);
+    if (sqlite3_column_type(query, 7) != SQLITE_NULL) conversation_set_model(c, added, column_text(query, 7));
+    text = column_text(query, 8);
     if (*text)
-        conversation_think(c, added, text, (size_t)sqlite3_column_bytes(query, 7), sqlite3_column_double(query, 9));
-    m->thinking_tokens = sqlite3_column_int(query, 8);
-    if (sqlite3_column_type(query, 10) != SQLITE_NULL) conversation_notice(c, added, column_text(query, 10));
+        conversation_think(c, added, text, (size_t)sqlite3_column_bytes(query, 8), sqlite3_column_double(query, 10));
+    m->thinking_tokens = sqlite3_column_int(query, 9);
+    if (sqlite3_column_type(query, 11) != SQLITE_NULL) conversation_notice(c, added, column_text(query, 11));
     m->dirty = false;
 }
 
@@ -307,12 +309,13 @@ static bool save_message(struct store *s, struct conversation *c, struct message
     bind_text(query, 3, m->text);
     bind_text(query, 4, m->note);
     sqlite3_bind_int(query, 5, m->tokens);
-    bind_text(query, 6, m->thinking);
-    sqlite3_bind_int(query, 7, m->thinking_tokens);
-    sqlite3_bind_double(query, 8, m->thinking_seconds);
-    bind_text(query, 9, m->notice);
-    sqlite3_bind_int64(query, 10, m->row ? m->row : c->row);
-    if (!m->row && m->parent >= 0) sqlite3_bind_int64(query, 11, c->messages[m->parent].row);
+    bind_text(query, 6, m->model);
+    bind_text(query, 7, m->thinking);
+    sqlite3_bind_int(query, 8, m->thinking_tokens);
+    sqlite3_bind_double(query, 9, m->thinking_seconds);
+    bind_text(query, 10, m->notice);
+    sqlite3_bind_int64(query, 11, m->row ? m->row : c->row);
+    if (!m->row && m->parent >= 0) sqlite3_bind_int64(query, 12, c->messages[m->parent].row);
     if (!perform(s, query, st)) return false;
     if (!m->row) m->row = sqlite3_last_insert_rowid(s->db);
     return true;
