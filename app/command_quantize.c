@@ -167,13 +167,14 @@ static void print_json(const struct quantize_report *r, const char *out, const c
 
 // ---- the command ----
 
-// The temporary file is removed on the way out, whatever asks us to stop.
+// The temporary file is removed on the way out, whatever asks us to stop. Asked twice, we go at once.
 static void watch_signals(void) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
+        struct sigaction before, action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
         sigemptyset(&action.sa_mask);
-        sigaction(signals[i], &action, NULL);
+        if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN) // as nohup has it
+            sigaction(signals[i], &action, NULL);
     }
     signal(SIGPIPE, SIG_IGN); // lines that nobody reads do not end the work
 }
