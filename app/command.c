@@ -31,6 +31,8 @@ const struct command commands[] = {
      "Vectors stay in 32-bit floats. Each tensor's error is told: of its weights, the mean squared one over the mean "
      "square.\n",
      IN_QUANTIZE, 3, 3, command_quantize},
+    {"ls", "", "List the models on this machine, also those that other programs fetched",
+     "The names in the first column are what -m takes, whole or a part that no other has.\n", IN_LS, 0, 0, command_ls},
     {"help", "[COMMAND]", "Show the commands, or the options of one", "", IN_HELP, 0, 1, command_help},
 };
 #undef X

@@ -38,6 +38,9 @@ struct model_info {
 struct model_file *model_file_open(const char *path, struct status *st);
 // Over memory that outlives it: the built-in model. `name` is shown to people.
 struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st);
+// What the keys and the list of tensors alone tell, for lists of many models: there is no vocabulary and no template, so
+// that nothing can be tokenized and no engine opened. Cheap.
+struct model_file *model_file_open_header(const char *path, struct status *st);
 void model_file_close(struct model_file *m);
 const struct model_info *model_file_info(const struct model_file *m); // owned by m
 // Ids of a text, no BOS added; *count ids, the caller frees.
@@ -184,6 +187,21 @@ struct engine_params {
     bool (*progress)(void *context, double done);
     void *progress_context;
 };
+
+// Memory that an engine takes, as engine_open itself reckons it.
+struct model_memory {
+    uint64_t weights; // what is copied of them; what stays in the mapped file is none of ours
+    uint64_t buffers; // activations and scratch
+    uint64_t kv;      // the KV cache
+    uint64_t total;
+    int kv_tokens;    // that the KV cache holds
+    int context;      // that a conversation may have
+};
+// On a machine with so many bytes free. False: no engine can be opened with these, however much were free.
+bool model_file_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
+                       struct model_memory *out, struct status *st);
+// The tokens of KV cache that find room beside everything else; 0: not even the weights do.
+int model_file_tokens_that_fit(const struct model_file *m, uint64_t available);
 
 struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st); // m outlives it
 void engine_close(struct engine *e); // cancels what runs, joins the thread
