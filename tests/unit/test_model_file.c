@@ -521,6 +521,21 @@ static void test_sampling_of_the_file(void **state) {
     close_opened(m);
 }
 
+static void test_shared_harmony_vocabulary(void **state) {
+    (void)state;
+    struct status st = {0};
+    struct opened m = {.file = model_file_open(shared_file("vocabs/o200k-harmony.gguf"), &st)};
+    if (!m.file) fail_msg("%s", st.text);
+    assert_string_equal(model_file_info(m.file)->thinking, "harmony");
+    struct stream s;
+    stream_begin(&s, m, (struct answer_params){.chat = true});
+    draw_text(&s,
+              "<|channel|>analysis<|message|>Simple.<|end|><|start|>assistant<|channel|>commentary to=functions.get "
+              "<|constrain|>json<|message|>{\"a\": 1}<|end|><|start|>assistant<|channel|>final<|message|>Hello, 日本!",
+              "Simple.\n\nto=functions.get: {\"a\": 1}|Hello, 日本!");
+    stream_close(&s);
+}
+
 static void test_shared_vocabularies(void **state) {
     (void)state;
     char path[256];
@@ -550,6 +565,7 @@ int main(void) {
         cmocka_unit_test(test_brackets_are_tokens_or_text),
         cmocka_unit_test(test_what_templates_are_given),
         cmocka_unit_test(test_sampling_of_the_file),
+        cmocka_unit_test(test_shared_harmony_vocabulary),
         cmocka_unit_test(test_shared_vocabularies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
