@@ -21,6 +21,33 @@ struct format_share {
     uint64_t tensors, bytes;
 };
 
+struct special_token {
+    const char *role; // "bos"
+    int32_t id;
+    const char *text; // cleaned for display
+};
+
+struct rope_info {
+    const char *pairs;    // which elements are rotated together: "adjacent" or "halves"
+    int n_rot;            // rotated elements of a head
+    float base, base_sliding; // the second: of layers with a window
+    int n_layer;          // layers that rotate
+    const char *scaling;  // "none", "linear", "yarn", "long", "by frequency"
+    float factor;         // of scaling; 1: none
+    int original_context; // that scaling begins from; 0: not said
+};
+
+struct expert_info {
+    int count, used;      // of a layer; 0: none
+    int n_ff, n_ff_shared;
+    int n_layer;          // layers that have them
+};
+
+// What differs from layer to layer.
+struct range_info {
+    int least, most;
+};
+
 struct model_info {
     const char *path, *name, *family;    // name: general.name or the file's base name, cleaned for display
     uint64_t file_bytes, n_parameters, weight_bytes;
@@ -33,6 +60,20 @@ struct model_info {
     const struct format_share *formats;  // by bytes, descending
     int n_formats;
     uint64_t kv_bytes_per_token;
+
+    // Of a model that can run; otherwise 0, "" and NULL.
+    struct rope_info rope;
+    struct expert_info experts;
+    struct range_info heads, kv_heads;
+    int window, n_windowed;              // tokens that layers with a window see, and how many such layers there are
+
+    // Of a file with a vocabulary that was read.
+    bool template_own;                   // its own chat template is used; otherwise the one of this kind
+    const char *template_kind;           // "chatml", "none"
+    const char *template_problem;        // why its own is not used; "" when it is, or there is none
+    bool adds_bos;
+    const struct special_token *special;
+    int n_special;
 };
 
 struct model_file *model_file_open(const char *path, struct status *st);

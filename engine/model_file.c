@@ -129,6 +129,7 @@ static void describe_text(struct model_file *m) {
     i->tokenizer = tokenizer_model_name(m->tokenizer);
     i->pre_tokenizer = tokenizer_pre_name(m->tokenizer);
     i->chat_template = describe_template(m);
+    model_describe_text(m);
 }
 
 static void describe(struct model_file *m, const char *name) {
@@ -142,11 +143,12 @@ static void describe(struct model_file *m, const char *name) {
     i->name = display_name(m, title);
     i->family = display_name(m, family);
     if (m->tokenizer) describe_text(m);
-    else i->tokenizer = i->pre_tokenizer = i->chat_template = "";
+    else i->tokenizer = i->pre_tokenizer = i->chat_template = i->template_kind = i->template_problem = "";
     i->weight_problem = i->has_weights ? "" : m->weight_status.text;
     describe_tensors(m);
     if (i->has_weights) describe_spec(m);
     else describe_keys(m);
+    if (i->has_weights) model_describe_spec(i, &m->model);
 }
 
 // ---- opening ----
