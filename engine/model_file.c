@@ -10,18 +10,13 @@
 
 // ---- names ----
 
-static bool harmful(uint32_t c) {
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
-           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-}
-
 size_t display_clean(struct span text, char *out, size_t size) {
     size_t n = 0;
     for (size_t at = 0; at < text.size;) {
         uint32_t code;
         char character[4];
         at += utf8_decode(text.data + at, text.size - at, &code);
-        size_t length = utf8_encode(harmful(code) ? '?' : code, character);
+        size_t length = utf8_encode(utf8_is_hidden(code) ? '?' : code, character);
         if (n + length >= size) break;
         memcpy(out + n, character, length);
         n += length;
