@@ -50,6 +50,8 @@ static int show_message(const struct chat *c, const struct conversation *talk, i
                 : broken ? "interrupted"
                          : m->note,
     };
+    const struct model_loading *coming = waiting && chat_current(c)->parked ? model_host_loading(c->p.host) : NULL;
+    if (coming) view.author = coming->title;
     view.version = c->versions[index];
     view.n_versions = c->versions[talk->count + m->parent + 1];
     int n = 0;
