@@ -70,6 +70,7 @@ bool huggingface_open(struct gguf *g, const char *folder, bool convert, struct s
         for (int i = 0; i < f.files.n_mappings; i++) gguf_own_mapping(g, f.files.mappings[i]);
         f.files.n_mappings = 0;
     }
+    if (f.pool) thread_pool_close(f.pool);
     json_decref(f.config);
     safetensors_close(&f.files);
     if (done) return gguf_finish(g, st);

@@ -99,6 +99,8 @@ static const struct hf_name gpt_oss_names[] = {
     {LAYER "mlp.experts.gate_up_proj_blocks", BLOCK "ffn_gate_exps.weight", BLOCK "ffn_up_exps.weight", HF_INTERLEAVED},
     {LAYER "mlp.experts.gate_up_proj_bias", BLOCK "ffn_gate_exps.bias", BLOCK "ffn_up_exps.bias", HF_INTERLEAVED},
     {LAYER "mlp.experts.down_proj_blocks", BLOCK "ffn_down_exps.weight", NULL, HF_PLAIN},
+    {LAYER "mlp.experts.gate_up_proj", BLOCK "ffn_gate_exps.weight", BLOCK "ffn_up_exps.weight", HF_INTERLEAVED},
+    {LAYER "mlp.experts.down_proj", BLOCK "ffn_down_exps.weight", NULL, HF_PLAIN},
     {LAYER "mlp.experts.down_proj_bias", BLOCK "ffn_down_exps.bias", NULL, HF_PLAIN},
     {0},
 };

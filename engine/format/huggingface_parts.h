@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "engine/base/thread_pool.h"
 #include "engine/format/huggingface.h"
 #include "engine/format/safetensors.h"
 
@@ -67,6 +68,7 @@ struct hf_folder {
     const json_t *text; // the part of it about the language model; config itself where there is no other
     const struct hf_family *family;
     struct safetensors files;
+    struct thread_pool *pool; // for conversions, NULL before the first
     struct gguf *g;
 };
 

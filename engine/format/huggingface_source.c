@@ -1,9 +1,9 @@
 // Tensors as rows of floats or blocks, out of the ways in which Hugging Face folders store them.
 //
-// FP8 becomes BF16: a product of a 4-bit (E5M2: 3-bit) significand and its scale, rounded to 8 bits. Nothing is lost where
-// scales are powers of two; elsewhere rounding adds at most 2⁻⁸ to what the format itself has lost, 2⁻⁴, and F32 would
-// take twice the memory. bitsandbytes' NF4 and FP4 become the type that their quant_state names, which is what the
-// original library computes with. MXFP4 stays MXFP4, in GGUF's order.
+// FP8 becomes BF16: a product of a 4-bit (E5M2: 3-bit) significand and its scale, rounded to 8 bits. Nothing is lost
+// where scales are powers of two; elsewhere rounding adds at most 2⁻⁸ to what the format itself has lost, 2⁻⁴, and F32
+// would take twice the memory. bitsandbytes' NF4 and FP4 become the type that their quant_state names, which is what
+// the original library computes with. MXFP4 stays MXFP4, in GGUF's order.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,11 @@
 #include "engine/format/huggingface_parts.h"
 
 enum { NAME_ROOM = 320, QUANT_STATE_LIMIT = 1 << 16 };
+
+static bool ends_with(const char *name, const char *ending) {
+    size_t size = strlen(name), length = strlen(ending);
+    return size >= length && !strcmp(name + size - length, ending);
+}
 
 // ---- values of any float type, wherever they lie ----
 
@@ -47,6 +52,18 @@ static float value_at(const struct safetensors_tensor *t, uint64_t i) {
 
 static bool is_scale(enum safetensors_dtype dtype) {
     return dtype == DTYPE_F32 || dtype == DTYPE_F16 || dtype == DTYPE_BF16 || dtype == DTYPE_F8_E8M0;
+}
+
+static bool open_float(struct hf_source *s, struct status *st) {
+    static const enum block_id ids[DTYPE_COUNT] = {[DTYPE_F16] = BLOCK_F16, [DTYPE_BF16] = BLOCK_BF16};
+    enum safetensors_dtype dtype = s->tensor->dtype;
+    if (dtype != DTYPE_F32 && !ids[dtype])
+        return status_fail(st, STATUS_UNSUPPORTED,
+                           "stored as %s, which is not supported; supported are F32, F16, BF16, FP8, bitsandbytes' NF4 "
+                           "and, of gpt-oss, MXFP4",
+                           safetensors_dtype_name(dtype));
+    s->format = &block_formats[ids[dtype]];
+    return true;
 }
 
 // ---- FP8 ----
@@ -127,15 +144,22 @@ static bool open_fp8(struct hf_folder *f, struct hf_source *s, struct status *st
 // ---- bitsandbytes: two codes a byte, the first in the high half; element = value of the code × absmax of its block
 // ----
 
+static void store_float(const struct hf_source *s, void *out, uint64_t i, float value) {
+    if (s->format->id == BLOCK_BF16) ((uint16_t *)out)[i] = bf16_from_f32(value);
+    else if (s->format->id == BLOCK_F16) ((uint16_t *)out)[i] = f16_from_f32(value);
+    else ((float *)out)[i] = value;
+}
+
 static void decode_nf4(const struct hf_source *s, uint64_t row, void *out) {
     const uint8_t *codes = s->tensor->data;
-    for (uint64_t i = 0; i < s->columns; i++) {
-        uint64_t at = row * s->columns + i;
-        int code = at % 2 ? codes[at / 2] & 15 : codes[at / 2] >> 4;
-        float value = s->codes[code] * s->absmax[at / s->block];
-        if (s->format->id == BLOCK_BF16) ((uint16_t *)out)[i] = bf16_from_f32(value);
-        else if (s->format->id == BLOCK_F16) ((uint16_t *)out)[i] = f16_from_f32(value);
-        else ((float *)out)[i] = value;
+    const uint64_t first = row * s->columns;
+    for (uint64_t i = 0; i < s->columns;) {
+        const uint64_t rest = s->block - (first + i) % s->block, end = s->columns - i < rest ? s->columns : i + rest;
+        const float absmax = s->absmax[(first + i) / s->block];
+        for (; i < end; i++) {
+            int code = codes[(first + i) / 2] >> ((first + i) % 2 ? 0 : 4) & 15;
+            store_float(s, out, i, s->codes[code] * absmax);
+        }
     }
 }
 
@@ -267,12 +291,25 @@ static bool open_mxfp4(struct hf_folder *f, struct hf_source *s, struct status *
     return true;
 }
 
-// ---- all ----
+// ---- gpt-oss before it was quantised: [experts, inputs, outputs], where others have inputs innermost ----
 
-static bool ends_with(const char *name, const char *ending) {
-    size_t size = strlen(name), length = strlen(ending);
-    return size >= length && !strcmp(name + size - length, ending);
+static void decode_transposed(const struct hf_source *s, uint64_t row, void *out) {
+    const size_t size = s->format->bytes;
+    const uint64_t outputs = s->dims[1], first = row / outputs * s->columns * outputs + row % outputs;
+    const uint8_t *from = (const uint8_t *)s->tensor->data + first * size;
+    for (uint64_t i = 0; i < s->columns; i++) memcpy((uint8_t *)out + i * size, from + i * outputs * size, size);
 }
+
+static bool open_transposed(struct hf_source *s, struct status *st) {
+    const struct safetensors_tensor *t = s->tensor;
+    if (t->n_dims != 3) return status_fail(st, STATUS_FORMAT, "has %d dimensions, expected 3", t->n_dims);
+    s->n_dims = 3;
+    s->dims[0] = t->dims[1], s->dims[1] = t->dims[2], s->dims[2] = t->dims[0];
+    s->decode = decode_transposed;
+    return open_float(s, st);
+}
+
+// ---- all ----
 
 bool hf_source_is_part(const char *name) {
     static const char *const endings[] = {
@@ -284,23 +321,13 @@ bool hf_source_is_part(const char *name) {
     return strstr(name, ".quant_state.");
 }
 
-static bool open_plain(struct hf_source *s, struct status *st) {
-    static const enum block_id ids[DTYPE_COUNT] = {[DTYPE_F16] = BLOCK_F16, [DTYPE_BF16] = BLOCK_BF16};
-    enum safetensors_dtype dtype = s->tensor->dtype;
-    if (dtype != DTYPE_F32 && !ids[dtype])
-        return status_fail(st, STATUS_UNSUPPORTED,
-                           "stored as %s, which is not supported; supported are F32, F16, BF16, FP8, bitsandbytes' NF4 "
-                           "and, of gpt-oss, MXFP4",
-                           safetensors_dtype_name(dtype));
-    s->format = &block_formats[ids[dtype]];
-    return true;
-}
-
 static bool open_kind(struct hf_folder *f, struct hf_source *s, struct status *st) {
     const struct safetensors_tensor *t = s->tensor, *state = find_part(f, t->name, ".quant_state.bitsandbytes__nf4");
     if (!state) state = find_part(f, t->name, ".quant_state.bitsandbytes__fp4");
     if (state && t->dtype == DTYPE_U8) return open_nf4(f, s, state, st);
     if (ends_with(t->name, "_blocks")) return open_mxfp4(f, s, st);
+    if (ends_with(t->name, ".experts.gate_up_proj") || ends_with(t->name, ".experts.down_proj"))
+        return open_transposed(s, st);
     if (t->n_dims > 4) return status_fail(st, STATUS_UNSUPPORTED, "has %d dimensions", t->n_dims);
     s->n_dims = t->n_dims ? t->n_dims : 1;
     for (int i = 0; i < s->n_dims; i++) s->dims[i] = t->n_dims ? t->dims[t->n_dims - 1 - i] : 1;
@@ -315,7 +342,7 @@ bool hf_source_open(struct hf_folder *f, const struct safetensors_tensor *t, str
         s->rows = 1;
         for (int i = 1; i < s->n_dims; i++) s->rows *= s->dims[i]; // no more than the tensor has
         bool fp8 = t->dtype == DTYPE_F8_E4M3 || t->dtype == DTYPE_F8_E5M2;
-        if (!s->format) good = fp8 ? open_fp8(f, s, st) : open_plain(s, st);
+        if (!s->format) good = fp8 ? open_fp8(f, s, st) : open_float(s, st);
     }
     if (!good) return status_prefix(st, "%s: tensor %s", f->g->path, t->name);
     s->row_bytes = s->columns / s->format->elements * s->format->bytes;

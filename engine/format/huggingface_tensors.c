@@ -131,17 +131,38 @@ static bool add_vector(struct placing *p, struct name name, int n_dims, const ui
     return true;
 }
 
+struct conversion {
+    const struct hf_source *source;
+    struct rows rows;
+    uint8_t *out;
+};
+
+enum { CONVERSION_ROWS = 64 }; // that a worker takes at a time
+
+static void convert_rows(struct worker *w, void *argument) {
+    const struct conversion *c = argument;
+    const int n_parts = (int)((c->rows.count + CONVERSION_ROWS - 1) / CONVERSION_ROWS);
+    for (int part; (part = worker_next(w, n_parts)) >= 0;)
+        for (uint64_t i = (uint64_t)part * CONVERSION_ROWS, n = 0; n < CONVERSION_ROWS && i < c->rows.count; i++, n++)
+            hf_source_read(c->source, row_at(&c->rows, i), c->out + i * c->source->row_bytes);
+}
+
+// A copy of the rows as r orders them, in a buffer of the GGUF; NULL when there is no memory.
+static const uint8_t *converted(struct placing *p, struct rows r) {
+    struct hf_folder *f = p->folder;
+    struct conversion c = {&p->source, r, gguf_own_buffer(f->g, r.count * p->source.row_bytes, p->st)};
+    if (!c.out || !f->convert) return c.out;
+    if (!f->pool) f->pool = thread_pool_open(thread_pool_default_size());
+    thread_pool_run(f->pool, convert_rows, &c);
+    return c.out;
+}
+
 static bool add_matrix(struct placing *p, struct name name, int n_dims, const uint64_t *dims, struct rows r) {
     const struct hf_source *s = &p->source;
     const uint8_t *data = (const uint8_t *)s->tensor->data + r.first * s->row_bytes;
     bool aligned = (uintptr_t)data % (s->format->id == BLOCK_F32 ? 4 : 2) == 0;
-    if (s->decode || r.step != 1 || r.head || !aligned) {
-        uint8_t *copy = gguf_own_buffer(p->folder->g, r.count * s->row_bytes, p->st);
-        if (!copy) return false;
-        for (uint64_t i = 0; p->folder->convert && i < r.count; i++)
-            hf_source_read(s, row_at(&r, i), copy + i * s->row_bytes);
-        data = copy;
-    }
+    if (s->decode || r.step != 1 || r.head || !aligned) data = converted(p, r);
+    if (!data) return false;
     gguf_add_tensor(p->folder->g, name.text, s->format, n_dims, dims, data);
     return true;
 }
