@@ -54,7 +54,7 @@ static bool is_scale(enum safetensors_dtype dtype) {
     return dtype == DTYPE_F32 || dtype == DTYPE_F16 || dtype == DTYPE_BF16 || dtype == DTYPE_F8_E8M0;
 }
 
-static bool open_float(struct hf_source *s, struct status *st) {
+static bool open_float(struct huggingface_source *s, struct status *st) {
     static const enum block_id ids[DTYPE_COUNT] = {[DTYPE_F16] = BLOCK_F16, [DTYPE_BF16] = BLOCK_BF16};
     enum safetensors_dtype dtype = s->tensor->dtype;
     if (dtype != DTYPE_F32 && !ids[dtype])
@@ -79,7 +79,7 @@ static const float *fp8_values(enum safetensors_dtype dtype) {
     return tables[dtype == DTYPE_F8_E5M2];
 }
 
-static void decode_fp8(const struct hf_source *s, uint64_t row, void *out) {
+static void decode_fp8(const struct huggingface_source *s, uint64_t row, void *out) {
     const uint8_t *codes = (const uint8_t *)s->tensor->data + row * s->columns;
     const float *values = fp8_values(s->tensor->dtype);
     uint16_t *to = out;
@@ -98,8 +98,8 @@ static uint64_t share_length(uint64_t length, uint64_t n, uint64_t block) {
     return block && (length + block - 1) / block == n ? block : 0;
 }
 
-static bool block_size(const struct hf_folder *f, uint64_t out[2]) {
-    const json_t *size = hf_member(f, "quantization_config.weight_block_size");
+static bool block_size(const struct huggingface_import *f, uint64_t out[2]) {
+    const json_t *size = huggingface_member(f, "quantization_config.weight_block_size");
     out[0] = out[1] = 128; // what models have that do not say it
     for (size_t i = 0; i < 2 && json_array_size(size) == 2; i++) {
         json_int_t value = json_integer_value(json_array_get(size, i));
@@ -109,16 +109,17 @@ static bool block_size(const struct hf_folder *f, uint64_t out[2]) {
     return true;
 }
 
-static const struct safetensors_tensor *find_part(const struct hf_folder *f, const char *name, const char *ending) {
+static const struct safetensors_tensor *find_part(const struct huggingface_import *f, const char *name,
+                                                  const char *ending) {
     char part[NAME_ROOM];
     snprintf(part, sizeof part, "%s%s", name, ending);
     return safetensors_find(&f->files, part);
 }
 
-static bool open_fp8(struct hf_folder *f, struct hf_source *s, struct status *st) {
+static bool open_fp8(struct huggingface_import *f, struct huggingface_source *s, struct status *st) {
     const char *name = s->tensor->name;
     uint64_t block[2], n_rows = 1, n_columns = 1;
-    if (!block_size(f, block)) return hf_fail_config(f, st, "weight_block_size is absurd");
+    if (!block_size(f, block)) return huggingface_fail_config(f, st, "weight_block_size is absurd");
     s->format = &block_formats[BLOCK_BF16];
     s->decode = decode_fp8;
     s->scales = find_part(f, name, "_scale_inv");
@@ -144,13 +145,13 @@ static bool open_fp8(struct hf_folder *f, struct hf_source *s, struct status *st
 // ---- bitsandbytes: two codes a byte, the first in the high half; element = value of the code × absmax of its block
 // ----
 
-static void store_float(const struct hf_source *s, void *out, uint64_t i, float value) {
+static void store_float(const struct huggingface_source *s, void *out, uint64_t i, float value) {
     if (s->format->id == BLOCK_BF16) ((uint16_t *)out)[i] = bf16_from_f32(value);
     else if (s->format->id == BLOCK_F16) ((uint16_t *)out)[i] = f16_from_f32(value);
     else ((float *)out)[i] = value;
 }
 
-static void decode_nf4(const struct hf_source *s, uint64_t row, void *out) {
+static void decode_nf4(const struct huggingface_source *s, uint64_t row, void *out) {
     const uint8_t *codes = s->tensor->data;
     const uint64_t first = row * s->columns;
     for (uint64_t i = 0; i < s->columns;) {
@@ -177,7 +178,7 @@ static bool state_integer(const struct quant_state *q, const char *name, uint64_
     return true;
 }
 
-static bool state_dims(const struct quant_state *q, struct hf_source *s, struct status *st) {
+static bool state_dims(const struct quant_state *q, struct huggingface_source *s, struct status *st) {
     const json_t *shape = json_object_get(q->json, "shape");
     size_t n = json_array_size(shape);
     uint64_t count = 1;
@@ -195,8 +196,8 @@ static bool state_dims(const struct quant_state *q, struct hf_source *s, struct 
 }
 
 // Double quantisation: absmax is itself in blocks of 8-bit codes, less an offset.
-static bool read_absmax(const struct hf_folder *f, const struct quant_state *q, struct hf_source *s, uint64_t n,
-                        struct status *st) {
+static bool read_absmax(const struct huggingface_import *f, const struct quant_state *q, struct huggingface_source *s,
+                        uint64_t n, struct status *st) {
     uint64_t block = 1;
     double offset = json_number_value(json_object_get(q->json, "nested_offset"));
     bool nested = q->nested_absmax;
@@ -219,7 +220,8 @@ static bool read_absmax(const struct hf_folder *f, const struct quant_state *q, 
     return true;
 }
 
-static bool read_codes(const struct hf_folder *f, const struct quant_state *q, struct hf_source *s, struct status *st) {
+static bool read_codes(const struct huggingface_import *f, const struct quant_state *q, struct huggingface_source *s,
+                       struct status *st) {
     if (q->map->dtype != DTYPE_F32 || q->map->count != 16)
         return status_fail(st, STATUS_FORMAT, "its quant_map has %llu values of %s, expected 16 of F32",
                            (unsigned long long)q->map->count, safetensors_dtype_name(q->map->dtype));
@@ -229,7 +231,8 @@ static bool read_codes(const struct hf_folder *f, const struct quant_state *q, s
     return true;
 }
 
-static bool read_state(struct hf_folder *f, struct quant_state *q, struct hf_source *s, struct status *st) {
+static bool read_state(struct huggingface_import *f, struct quant_state *q, struct huggingface_source *s,
+                       struct status *st) {
     const char *dtype = json_string_value(json_object_get(q->json, "dtype"));
     enum block_id id = dtype && !strcmp(dtype, "float16")   ? BLOCK_F16
                        : dtype && !strcmp(dtype, "float32") ? BLOCK_F32
@@ -242,7 +245,7 @@ static bool read_state(struct hf_folder *f, struct quant_state *q, struct hf_sou
     return read_codes(f, q, s, st) && read_absmax(f, q, s, (count + s->block - 1) / s->block, st);
 }
 
-static bool open_nf4(struct hf_folder *f, struct hf_source *s, const struct safetensors_tensor *state,
+static bool open_nf4(struct huggingface_import *f, struct huggingface_source *s, const struct safetensors_tensor *state,
                      struct status *st) {
     const char *name = s->tensor->name;
     json_error_t error;
@@ -258,7 +261,7 @@ static bool open_nf4(struct hf_folder *f, struct hf_source *s, const struct safe
 
 // ---- MXFP4: [rows, blocks, 16] bytes whose low half is the earlier element; GGUF has element i beside i + 16 ----
 
-static void decode_mxfp4(const struct hf_source *s, uint64_t row, void *out) {
+static void decode_mxfp4(const struct huggingface_source *s, uint64_t row, void *out) {
     uint64_t n = s->columns / 32;
     const uint8_t *codes = (const uint8_t *)s->tensor->data + row * n * 16,
                   *scales = (const uint8_t *)s->scales->data + row * n;
@@ -272,7 +275,7 @@ static void decode_mxfp4(const struct hf_source *s, uint64_t row, void *out) {
     }
 }
 
-static bool open_mxfp4(struct hf_folder *f, struct hf_source *s, struct status *st) {
+static bool open_mxfp4(struct huggingface_import *f, struct huggingface_source *s, struct status *st) {
     const struct safetensors_tensor *t = s->tensor;
     char name[NAME_ROOM];
     snprintf(name, sizeof name, "%.*s_scales", (int)(strlen(t->name) - strlen("_blocks")), t->name);
@@ -293,14 +296,14 @@ static bool open_mxfp4(struct hf_folder *f, struct hf_source *s, struct status *
 
 // ---- gpt-oss before it was quantised: [experts, inputs, outputs], where others have inputs innermost ----
 
-static void decode_transposed(const struct hf_source *s, uint64_t row, void *out) {
+static void decode_transposed(const struct huggingface_source *s, uint64_t row, void *out) {
     const size_t size = s->format->bytes;
     const uint64_t outputs = s->dims[1], first = row / outputs * s->columns * outputs + row % outputs;
     const uint8_t *from = (const uint8_t *)s->tensor->data + first * size;
     for (uint64_t i = 0; i < s->columns; i++) memcpy((uint8_t *)out + i * size, from + i * outputs * size, size);
 }
 
-static bool open_transposed(struct hf_source *s, struct status *st) {
+static bool open_transposed(struct huggingface_source *s, struct status *st) {
     const struct safetensors_tensor *t = s->tensor;
     if (t->n_dims != 3) return status_fail(st, STATUS_FORMAT, "has %d dimensions, expected 3", t->n_dims);
     s->n_dims = 3;
@@ -311,7 +314,7 @@ static bool open_transposed(struct hf_source *s, struct status *st) {
 
 // ---- all ----
 
-bool hf_source_is_part(const char *name) {
+bool huggingface_source_is_part(const char *name) {
     static const char *const endings[] = {
         ".weight_scale", ".weight_scale_inv", ".input_scale", ".activation_scale", ".k_scale",          ".v_scale",
         "_proj_scales",  ".absmax",           ".quant_map",   ".nested_absmax",    ".nested_quant_map",
@@ -321,7 +324,7 @@ bool hf_source_is_part(const char *name) {
     return strstr(name, ".quant_state.");
 }
 
-static bool open_kind(struct hf_folder *f, struct hf_source *s, struct status *st) {
+static bool open_kind(struct huggingface_import *f, struct huggingface_source *s, struct status *st) {
     const struct safetensors_tensor *t = s->tensor, *state = find_part(f, t->name, ".quant_state.bitsandbytes__nf4");
     if (!state) state = find_part(f, t->name, ".quant_state.bitsandbytes__fp4");
     if (state && t->dtype == DTYPE_U8) return open_nf4(f, s, state, st);
@@ -334,8 +337,9 @@ static bool open_kind(struct hf_folder *f, struct hf_source *s, struct status *s
     return true;
 }
 
-bool hf_source_open(struct hf_folder *f, const struct safetensors_tensor *t, struct hf_source *s, struct status *st) {
-    *s = (struct hf_source){.tensor = t};
+bool huggingface_source_open(struct huggingface_import *f, const struct safetensors_tensor *t,
+                             struct huggingface_source *s, struct status *st) {
+    *s = (struct huggingface_source){.tensor = t};
     bool good = t->count ? open_kind(f, s, st) : status_fail(st, STATUS_FORMAT, "is empty");
     if (good) {
         s->columns = s->dims[0];
@@ -349,7 +353,7 @@ bool hf_source_open(struct hf_folder *f, const struct safetensors_tensor *t, str
     return true;
 }
 
-void hf_source_read(const struct hf_source *s, uint64_t row, void *out) {
+void huggingface_source_read(const struct huggingface_source *s, uint64_t row, void *out) {
     if (s->decode) s->decode(s, row, out);
     else memcpy(out, (const uint8_t *)s->tensor->data + row * s->row_bytes, s->row_bytes);
 }
