@@ -128,16 +128,16 @@ static void test_whole_pieces(void **state) {
 // Every way of splitting that has a name, as published.
 static void test_splits(void **state) {
     (void)state;
-#define ENDINGS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-#define SPLIT(regex)                                                                                                   \
-    "{`type`: `Split`, `pattern`: {`Regex`: `" regex "`}, `behavior`: `Isolated`, `invert`: false}, "
+#define ENDINGS      "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define SPLIT(regex) "{`type`: `Split`, `pattern`: {`Regex`: `" regex "`}, `behavior`: `Isolated`, `invert`: false}, "
 #define CASED(endings)                                                                                                 \
-    "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+"                         \
-    endings "|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*" endings
+    "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{"  \
+    "M}]+" endings "|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+[\\\\p{Ll}\\\\p{Lm}" \
+                   "\\\\p{Lo}\\\\p{M}]*" endings
 #define WORDS(digits)                                                                                                  \
     "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}" digits                                                          \
     "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
-#define PATHS "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n/]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
+#define PATHS  "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n/]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
 #define DIGITS "{`type`: `Digits`, `individual_digits`: true}, "
 #define BYTES  "{`type`: `ByteLevel`, `use_regex`: false}"
     static const struct {
@@ -145,28 +145,33 @@ static void test_splits(void **state) {
     } cases[] = {
         {SPLIT(ENDINGS "|" WORDS("{1,3}")) BYTES, "llama-bpe"},
         {SPLIT("(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|" WORDS("{1,3}")) BYTES, "llama-bpe"},
-        {SPLIT("'(?i:[sdmt]|ll|ve|re)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?+\\\\p{L}++|\\\\p{N}{1,3}+| ?[^\\\\s\\\\p{L}\\\\p{N}]++[\\\\r\\\\n]*+|"
+        {SPLIT("'(?i:[sdmt]|ll|ve|re)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?+\\\\p{L}++|\\\\p{N}{1,3}+| "
+               "?[^\\\\s\\\\p{L}\\\\p{N}]++[\\\\r\\\\n]*+|"
                "\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+") BYTES,
          "llama-bpe"},
         {SPLIT(ENDINGS "|" WORDS("")) BYTES, "qwen2"},
-        {SPLIT(ENDINGS "|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{L}\\\\p{M}]+|\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{M}\\\\p{N}]+[\\\\r\\\\n]*|"
+        {SPLIT(ENDINGS "|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{L}\\\\p{M}]+|\\\\p{N}| "
+                       "?[^\\\\s\\\\p{L}\\\\p{M}\\\\p{N}]+[\\\\r\\\\n]*|"
                        "\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+") BYTES,
          "qwen35"},
         {SPLIT(CASED(ENDINGS "?") "|\\\\p{N}{1,3}" PATHS) BYTES, "gpt-4o"},
         {SPLIT(CASED("") "|\\\\p{N}" PATHS) BYTES, "tekken"},
         {HUGGINGFACE_GPT2, "gpt-2"},
         {DIGITS HUGGINGFACE_GPT2, "smollm"},
-        {SPLIT("\\\\p{N}{1,3}") SPLIT("[一-龥\u3040-ゟ゠-ヿ]+")
-             SPLIT("[!\\\"#$%&'()*+,\\\\-./:;<=>?@\\\\[\\\\\\\\\\\\]^_\x01{|}~][A-Za-z]+|[^\\r\\n\\\\p{L}\\\\p{P}\\\\p{S}]?[\\\\p{L}\\\\p{M}]+|"
-                   " ?[\\\\p{P}\\\\p{S}]+[\\r\\n]*|\\\\s*[\\r\\n]+|\\\\s+(?!\\\\S)|\\\\s+") BYTES,
+        {SPLIT("\\\\p{N}{1,3}") SPLIT("[一-龥\u3040-ゟ゠-ヿ]+") SPLIT(
+             "[!\\\"#$%&'()*+,\\\\-./"
+             ":;<=>?@\\\\[\\\\\\\\\\\\]^_\x01{|}~][A-Za-z]+|[^\\r\\n\\\\p{L}\\\\p{P}\\\\p{S}]?[\\\\p{L}\\\\p{M}]+|"
+             " ?[\\\\p{P}\\\\p{S}]+[\\r\\n]*|\\\\s*[\\r\\n]+|\\\\s+(?!\\\\S)|\\\\s+") BYTES,
          "deepseek-v3"},
-        {SPLIT("[\\r\\n]") SPLIT("\\\\s?\\\\p{L}+") SPLIT("\\\\s?\\\\p{P}+") SPLIT("[一-龥\u0800-一가-\ud7ff]+") DIGITS BYTES,
+        {SPLIT("[\\r\\n]") SPLIT("\\\\s?\\\\p{L}+") SPLIT("\\\\s?\\\\p{P}+") SPLIT("[一-龥\u0800-一가-\ud7ff]+")
+             DIGITS BYTES,
          "deepseek-coder"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *text = xasprintf("{`pre_tokenizer`: {`type`: `Sequence`, `pretokenizers`: [%s]}, `model`: {`type`: `BPE`, "
-                               "`vocab`: {`a`: 0, `b`: 1, `ab`: 2}, `merges`: [`a b`]}}",
-                               cases[i].parts);
+        char *text =
+            xasprintf("{`pre_tokenizer`: {`type`: `Sequence`, `pretokenizers`: [%s]}, `model`: {`type`: `BPE`, "
+                      "`vocab`: {`a`: 0, `b`: 1, `ab`: 2}, `merges`: [`a b`]}}",
+                      cases[i].parts);
         struct opened o = open_json(text);
         if (!o.t) fail_msg("%s: %s", cases[i].pre, o.status.text);
         check_string(&o, KEY("pre"), cases[i].pre);
@@ -193,12 +198,15 @@ static void test_byte_fallback_by_scores(void **state) {
     close_opened(&o);
 }
 
-// A list that lacks a merge which the tokens would allow is no SentencePiece vocabulary: only the list says what merges.
+// A list that lacks a merge which the tokens would allow is no SentencePiece vocabulary: only the list says what
+// merges.
 static void test_byte_fallback_by_merges(void **state) {
     (void)state;
     static const char text[] =
-        "{`normalizer`: {`type`: `Replace`, `pattern`: {`String`: ` `}, `content`: `▁`}, `pre_tokenizer`: {`type`: `Split`, "
-        "`pattern`: {`String`: ` `}, `behavior`: `MergedWithPrevious`}, `model`: {`type`: `BPE`, `byte_fallback`: true, "
+        "{`normalizer`: {`type`: `Replace`, `pattern`: {`String`: ` `}, `content`: `▁`}, `pre_tokenizer`: {`type`: "
+        "`Split`, "
+        "`pattern`: {`String`: ` `}, `behavior`: `MergedWithPrevious`}, `model`: {`type`: `BPE`, `byte_fallback`: "
+        "true, "
         "`unk_token`: `?`, `vocab`: {`?`: 0, `a`: 1, `b`: 2, `c`: 3, `ab`: 4, `bc`: 5, `abc`: 6, `▁`: 7, `▁a`: 8, "
         "`<0x21>`: 9}, `merges`: [`b c`, `▁ a`, [`a`, `b`], [`ab`, `c`]]}}";
     struct opened o = open_json(text);
@@ -220,16 +228,25 @@ static void test_space_in_front(void **state) {
          {2, 4, -1},
          {1, 2, 4, -1}},
         {"{`type`: `Replace`, `pattern`: {`String`: ` `}, `content`: `▁`}", "null", {3, -1}, {4, -1}, {1, 4, -1}},
-        {"null", "{`type`: `Metaspace`, `replacement`: `▁`, `prepend_scheme`: `always`, `split`: false}", {4, -1}, {4, -1}, {1, 4, -1}},
-        {"null", "{`type`: `Metaspace`, `replacement`: `▁`, `prepend_scheme`: `first`, `split`: false}", {4, -1}, {4, -1}, {1, 4, -1}},
+        {"null",
+         "{`type`: `Metaspace`, `replacement`: `▁`, `prepend_scheme`: `always`, `split`: false}",
+         {4, -1},
+         {4, -1},
+         {1, 4, -1}},
+        {"null",
+         "{`type`: `Metaspace`, `replacement`: `▁`, `prepend_scheme`: `first`, `split`: false}",
+         {4, -1},
+         {4, -1},
+         {1, 4, -1}},
         {"null", "{`type`: `Metaspace`, `replacement`: `▁`, `prepend_scheme`: `never`}", {3, -1}, {4, -1}, {1, 4, -1}},
         {"null", "{`type`: `Metaspace`, `replacement`: `▁`, `add_prefix_space`: true}", {4, -1}, {4, -1}, {1, 4, -1}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *text = xasprintf("{`normalizer`: %s, `pre_tokenizer`: %s, `added_tokens`: [{`id`: 1, `content`: `<s>`, `special`: true}], "
-                               "`model`: {`type`: `BPE`, `byte_fallback`: true, `unk_token`: `?`, `vocab`: {`?`: 0, `<s>`: 1, "
-                               "`▁`: 2, `b`: 3, `▁b`: 4}, `merges`: [`▁ b`]}}",
-                               cases[i].normalizer, cases[i].pre_tokenizer);
+        char *text = xasprintf(
+            "{`normalizer`: %s, `pre_tokenizer`: %s, `added_tokens`: [{`id`: 1, `content`: `<s>`, `special`: true}], "
+            "`model`: {`type`: `BPE`, `byte_fallback`: true, `unk_token`: `?`, `vocab`: {`?`: 0, `<s>`: 1, "
+            "`▁`: 2, `b`: 3, `▁b`: 4}, `merges`: [`▁ b`]}}",
+            cases[i].normalizer, cases[i].pre_tokenizer);
         struct opened o = open_json(text);
         const struct {
             const char *text;
@@ -282,7 +299,8 @@ static void test_settings(void **state) {
     put(&f, HUGGINGFACE_TOKENIZER_CONFIG,
         "{`bos_token`: {`content`: `<end>`, `lstrip`: false}, `eos_token`: `a`, `add_bos_token`: true, "
         "`model_max_length`: 1000000000000000019884624838656, `added_tokens_decoder`: {`15`: {`content`: `<more>`, "
-        "`special`: true}}, `chat_template`: [{`name`: `tools`, `template`: `T`}, {`name`: `default`, `template`: `D`}]}");
+        "`special`: true}}, `chat_template`: [{`name`: `tools`, `template`: `T`}, {`name`: `default`, `template`: "
+        "`D`}]}");
     put(&f, HUGGINGFACE_SPECIAL_TOKENS, "{`eos_token`: `b`, `pad_token`: `c`, `additional_special_tokens`: [`{`]}");
     put(&f, HUGGINGFACE_ADDED_TOKENS, "{`<end>`: 12, `<new>`: 16}");
     put(&f, HUGGINGFACE_CONFIG, "{`vocab_size`: 20, `unk_token_id`: 9}");
@@ -337,8 +355,9 @@ static void test_vocabulary_and_merges(void **state) {
     put(&f, HUGGINGFACE_MERGES, "");
     put(&f, HUGGINGFACE_TOKENIZER_CONFIG, "{`tokenizer_class`: `OddTokenizer`}");
     o = open_folder(&f);
-    assert_string_equal(o.status.text, "folder/tokenizer_config.json: tokenizer_class: how \"OddTokenizer\" splits is known "
-                                       "only with a tokenizer.json");
+    assert_string_equal(o.status.text,
+                        "folder/tokenizer_config.json: tokenizer_class: how \"OddTokenizer\" splits is known "
+                        "only with a tokenizer.json");
 }
 
 // The folder on disk.
@@ -370,7 +389,7 @@ static void test_folder(void **state) {
 
 static void test_refusals(void **state) {
     (void)state;
-#define MODEL "`model`: {`type`: `BPE`, `vocab`: {`a`: 0, `b`: 1, `ab`: 2}, `merges`: [`a b`]}"
+#define MODEL      "`model`: {`type`: `BPE`, `vocab`: {`a`: 0, `b`: 1, `ab`: 2}, `merges`: [`a b`]}"
 #define BYTE_MODEL "`pre_tokenizer`: " HUGGINGFACE_GPT2 ", `model`: "
     static const struct {
         const char *text, *words;
@@ -400,22 +419,30 @@ static void test_refusals(void **state) {
         {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 99999999999999999999}, `merges`: []}}", "too big integer"},
         {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: `b`}, `merges`: []}}", "the id of \"a\" is no integer"},
         {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: {}}}", "model: merges: is no list"},
-        {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: [`aa`]}}", "merges: merge 0: \"aa\" has no two parts"},
-        {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: [[`a b`, `c`]]}}", "\"a b c\" has a space in its parts"},
-        {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: [[`a`]]}}", "is neither a text nor a pair of texts"},
-        {"{`post_processor`: {`type`: `TemplateProcessing`, `single`: [{`SpecialToken`: {`id`: `a`}}, {`SpecialToken`: {`id`: "
+        {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: [`aa`]}}",
+         "merges: merge 0: \"aa\" has no two parts"},
+        {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: [[`a b`, `c`]]}}",
+         "\"a b c\" has a space in its parts"},
+        {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: [[`a`]]}}",
+         "is neither a text nor a pair of texts"},
+        {"{`post_processor`: {`type`: `TemplateProcessing`, `single`: [{`SpecialToken`: {`id`: `a`}}, {`SpecialToken`: "
+         "{`id`: "
          "`a`}}], `special_tokens`: {`a`: {`ids`: [0]}}}, " MODEL "}",
          "post_processor: TemplateProcessing: single: puts 2 tokens before a text"},
-        {"{`added_tokens`: [{`id`: 0, `content`: `x`}], " BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: []}}",
+        {"{`added_tokens`: [{`id`: 0, `content`: `x`}], " BYTE_MODEL
+         "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: []}}",
          "added_tokens: the tokens \"a\" and \"x\" have the same id 0"},
         {"{`added_tokens`: [{`id`: 0}], " BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: []}}",
          "added_tokens: token 0 has no id or no content"},
-        {"{`normalizer`: {`type`: `Precompiled`, `precompiled_charsmap`: `ab!d`}, `model`: {`type`: `Unigram`, `vocab`: [[`a`, 0]]}}",
+        {"{`normalizer`: {`type`: `Precompiled`, `precompiled_charsmap`: `ab!d`}, `model`: {`type`: `Unigram`, "
+         "`vocab`: [[`a`, 0]]}}",
          "precompiled_charsmap: is no base64 at byte 2"},
         {"{`model`: {`type`: `Unigram`, `vocab`: [[`a`, 0]]}}", "model: Unigram without a Metaspace pre-tokenizer"},
-        {"{`pre_tokenizer`: {`type`: `Metaspace`, `replacement`: `▁`}, `model`: {`type`: `Unigram`, `unk_id`: 7, `vocab`: [[`a`, 0]]}}",
+        {"{`pre_tokenizer`: {`type`: `Metaspace`, `replacement`: `▁`}, `model`: {`type`: `Unigram`, `unk_id`: 7, "
+         "`vocab`: [[`a`, 0]]}}",
          "unk_id: names no token"},
-        {"{`pre_tokenizer`: {`type`: `Metaspace`, `replacement`: `▁`}, `model`: {`type`: `Unigram`, `vocab`: [[`a`, 1e300]]}}",
+        {"{`pre_tokenizer`: {`type`: `Metaspace`, `replacement`: `▁`}, `model`: {`type`: `Unigram`, `vocab`: [[`a`, "
+         "1e300]]}}",
          "vocab: element 0 is no token with a score"},
         {"{`model`: {`type`: `WordPiece`, `vocab`: {`a`: 0}}}", "model: WordPiece without a BertPreTokenizer"},
     };
@@ -454,7 +481,8 @@ static void test_limits(void **state) {
     free(nested);
     free(whole);
     // A token of a hundred megabytes.
-    static const char front[] = "{\"pre_tokenizer\": {\"type\": \"ByteLevel\"}, \"model\": {\"merges\": [], \"vocab\": {\"",
+    static const char front[] =
+        "{\"pre_tokenizer\": {\"type\": \"ByteLevel\"}, \"model\": {\"merges\": [], \"vocab\": {\"",
                       back[] = "\": 0}}}";
     char *large = xmalloc(sizeof front + LONG + sizeof back);
     memcpy(large, front, sizeof front - 1);
@@ -472,23 +500,6 @@ static void test_limits(void **state) {
 
 // ---- mutations ----
 
-static void open_and_use(struct huggingface_texts *texts) {
-    struct opened o = open_texts(texts);
-    if (o.t) {
-        static const char text[] = "Hello ab<end>\n 1984 \xff\xe2\x96\x81\xf0\x9f\x98\x80";
-        struct token_list ids = {0};
-        size_t size;
-        tokenizer_encode(o.t, text, sizeof text - 1, true, &ids);
-        for (size_t i = 0; i < ids.count; i++) assert_in_range(ids.ids[i], 0, tokenizer_count(o.t) - 1);
-        free(tokenizer_decode(o.t, ids.ids, ids.count, true, &size));
-        free(ids.ids);
-        close_opened(&o);
-    } else {
-        assert_true(o.status.text[0]);
-        gguf_close(&o.file);
-    }
-}
-
 // Each byte of a small file in turn: another one, gone, and the end of the file.
 static void test_every_byte(void **state) {
     (void)state;
@@ -502,13 +513,13 @@ static void test_every_byte(void **state) {
             memcpy(text, whole, size);
             text[i] = others[i % (sizeof others - 1)];
             texts.files[HUGGINGFACE_TOKENIZER] = (struct span){text, size};
-            open_and_use(&texts);
+            huggingface_try(&texts);
             memcpy(text + i, whole + i + 1, size - i - 1);
             texts.files[HUGGINGFACE_TOKENIZER].size = size - 1;
-            open_and_use(&texts);
+            huggingface_try(&texts);
             memcpy(text, whole, i);
             texts.files[HUGGINGFACE_TOKENIZER].size = i;
-            open_and_use(&texts);
+            huggingface_try(&texts);
             free(text);
         }
         free(whole);
@@ -533,16 +544,18 @@ static const struct published vocabularies[] = {
     {"gpt-2", "gpt-2", no_normalizer, HUGGINGFACE_GPT2, .pairs = false},
     {"llama-bpe", "llama-bpe", no_normalizer,
      "{`type`: `Sequence`, `pretokenizers`: [" SPLIT(ENDINGS "|" WORDS("{1,3}")) BYTES "]}", .ignore_merges = true},
-    {"qwen2", "qwen2", "{`type`: `NFC`}", "{`type`: `Sequence`, `pretokenizers`: [" SPLIT(ENDINGS "|" WORDS("")) BYTES "]}",
-     .pairs = true},
+    {"qwen2", "qwen2", "{`type`: `NFC`}",
+     "{`type`: `Sequence`, `pretokenizers`: [" SPLIT(ENDINGS "|" WORDS("")) BYTES "]}", .pairs = true},
     {"o200k-harmony", "gpt-4o", no_normalizer,
      "{`type`: `Sequence`, `pretokenizers`: [" SPLIT(CASED(ENDINGS "?") "|\\\\p{N}{1,3}" PATHS) BYTES "]}",
      .pairs = true},
     {"deepseek-llm", "deepseek-llm", no_normalizer,
-     "{`type`: `Sequence`, `pretokenizers`: [" SPLIT("[\\r\\n]") SPLIT(
-         "\\\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥ"
-         "ῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+")
-         SPLIT("\\\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+") SPLIT("\\\\s+$") SPLIT("[一-龥\u0800-一가-\ud7ff]+") DIGITS BYTES "]}",
+     "{`type`: `Sequence`, `pretokenizers`: [" SPLIT("[\\r\\n]")
+         SPLIT("\\\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-"
+               "ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥ"
+               "ῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-"
+               "𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+") SPLIT("\\\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+")
+             SPLIT("\\\\s+$") SPLIT("[一-龥\u0800-一가-\ud7ff]+") DIGITS BYTES "]}",
      .pairs = false},
 };
 
@@ -566,8 +579,8 @@ static json_t *merges_of_scores(const struct span *texts, const struct gguf_pair
     for (uint64_t id = 0; id < n; id++)
         for (size_t at = 1; at < texts[id].size; at++) {
             struct span left = {texts[id].data, at}, right = {texts[id].data + at, texts[id].size - at};
-            if (!json_object_getn(ids, texts[id].data, texts[id].size) || !json_object_getn(ids, left.data, left.size) ||
-                !json_object_getn(ids, right.data, right.size))
+            if (!json_object_getn(ids, texts[id].data, texts[id].size) ||
+                !json_object_getn(ids, left.data, left.size) || !json_object_getn(ids, right.data, right.size))
                 continue;
             if (count == room) found = xrealloc(found, (room = 2 * room + 64) * sizeof *found);
             found[count++] = (struct candidate){(float)gguf_number(scores, id), (uint32_t)id, left, right};
@@ -587,8 +600,10 @@ static json_t *merges_of_file(const struct gguf *g, bool pairs) {
     json_t *merges = json_array();
     for (uint64_t i = 0; i < n; i++) {
         const char *cut = memchr(texts[i].data + 1, ' ', texts[i].size - 1);
-        struct span left = {texts[i].data, (size_t)(cut - texts[i].data)}, right = {cut + 1, texts[i].size - left.size - 1};
-        json_array_append_new(merges, pairs ? json_pack("[o, o]", string_of(left), string_of(right)) : string_of(texts[i]));
+        struct span left = {texts[i].data, (size_t)(cut - texts[i].data)},
+                    right = {cut + 1, texts[i].size - left.size - 1};
+        json_array_append_new(merges,
+                              pairs ? json_pack("[o, o]", string_of(left), string_of(right)) : string_of(texts[i]));
     }
     arena_free(&arena);
     return merges;
@@ -602,16 +617,19 @@ static char *published_json(const struct gguf *g, const struct published *v) {
     json_t *ids = json_object(), *added = json_array();
     for (uint64_t id = 0; id < n; id++) {
         int type = (int)gguf_number(types, id);
-        if (type == TOKEN_NORMAL || type == TOKEN_BYTE) json_object_setn_new(ids, texts[id].data, texts[id].size, json_integer((json_int_t)id));
+        if (type == TOKEN_NORMAL || type == TOKEN_BYTE)
+            json_object_setn_new(ids, texts[id].data, texts[id].size, json_integer((json_int_t)id));
         else
-            json_array_append_new(added, json_pack("{s:I, s:o, s:b}", "id", (json_int_t)id, "content", string_of(texts[id]),
-                                                   "special", type != TOKEN_USER_DEFINED));
+            json_array_append_new(added, json_pack("{s:I, s:o, s:b}", "id", (json_int_t)id, "content",
+                                                   string_of(texts[id]), "special", type != TOKEN_USER_DEFINED));
     }
-    json_t *merges = v->byte_fallback ? merges_of_scores(texts, gguf_find(g, KEY("scores")), n, ids) : merges_of_file(g, v->pairs);
+    json_t *merges =
+        v->byte_fallback ? merges_of_scores(texts, gguf_find(g, KEY("scores")), n, ids) : merges_of_file(g, v->pairs);
     char *normalizer = huggingface_quoted(v->normalizer), *pre_tokenizer = huggingface_quoted(v->pre_tokenizer);
-    json_t *root = json_pack("{s:o, s:o, s:o, s:{s:s, s:b, s:b, s:o, s:o}}", "normalizer", json_loads(normalizer, JSON_DECODE_ANY, NULL),
-                             "pre_tokenizer", json_loads(pre_tokenizer, JSON_DECODE_ANY, NULL), "added_tokens", added, "model", "type",
-                             "BPE", "ignore_merges", v->ignore_merges, "byte_fallback", v->byte_fallback, "vocab", ids, "merges", merges);
+    json_t *root = json_pack(
+        "{s:o, s:o, s:o, s:{s:s, s:b, s:b, s:o, s:o}}", "normalizer", json_loads(normalizer, JSON_DECODE_ANY, NULL),
+        "pre_tokenizer", json_loads(pre_tokenizer, JSON_DECODE_ANY, NULL), "added_tokens", added, "model", "type",
+        "BPE", "ignore_merges", v->ignore_merges, "byte_fallback", v->byte_fallback, "vocab", ids, "merges", merges);
     assert_non_null(root);
     char *text = json_dumps(root, JSON_COMPACT);
     json_decref(root);
@@ -650,7 +668,8 @@ static const char *check_line(const struct tokenizer *t, const char *text, size_
 }
 
 // The ids that were published for the texts, where they were; and those of the GGUF file in any case.
-static void check_texts(const struct published *v, const struct tokenizer *published, const struct tokenizer *imported) {
+static void check_texts(const struct published *v, const struct tokenizer *published,
+                        const struct tokenizer *imported) {
     static const char separator[] = "\n__ggml_vocab_test__\n";
     bool has_ids = strcmp(v->name, "o200k-harmony");
     size_t text_size, line_size, n = 0;
