@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
-#include "engine/text/tokenizer.h"
 #include "tests/unit/gguf_writer.h"
 
 const char *huggingface_byte_fallback(void) {
@@ -106,18 +105,22 @@ static void use(const struct tokenizer *t) {
     free(ids.ids);
 }
 
+struct huggingface_opened huggingface_open_texts(const struct huggingface_texts *texts) {
+    struct huggingface_opened o = {0};
+    gguf_begin(&o.file, "import");
+    if (!huggingface_tokenizer_add_texts(&o.file, texts, &o.status)) gguf_close(&o.file);
+    else if (gguf_finish(&o.file, &o.status)) o.t = tokenizer_open(&o.file, &o.status);
+    return o;
+}
+
+void huggingface_opened_close(struct huggingface_opened *o) {
+    tokenizer_close(o->t);
+    gguf_close(&o->file);
+}
+
 void huggingface_try(const struct huggingface_texts *texts) {
-    struct gguf g;
-    struct status st = {0};
-    gguf_begin(&g, "import");
-    if (!huggingface_tokenizer_add_texts(&g, texts, &st)) {
-        gguf_close(&g);
-        assert(st.code != STATUS_OK && st.text[0]);
-        return;
-    }
-    struct tokenizer *t = gguf_finish(&g, &st) ? tokenizer_open(&g, &st) : NULL;
-    assert(t || (st.code != STATUS_OK && st.text[0]));
-    if (t) use(t);
-    tokenizer_close(t);
-    gguf_close(&g);
+    struct huggingface_opened o = huggingface_open_texts(texts);
+    assert(o.t || (o.status.code != STATUS_OK && o.status.text[0]));
+    if (o.t) use(o.t);
+    huggingface_opened_close(&o);
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "engine/format/huggingface_tokenizer.h"
+#include "engine/text/tokenizer.h"
 
 #define HUGGINGFACE_GPT2 "{`type`: `ByteLevel`, `add_prefix_space`: false, `trim_offsets`: true, `use_regex`: true}"
 
@@ -52,7 +53,15 @@ char *huggingface_quoted(const char *text); // with " for ` and ` for \x01; the 
 enum { SENTENCEPIECE_SEEDS = 2 };
 uint8_t *sentencepiece_seed(size_t k, size_t *size); // BPE, unigram; the caller frees
 
-// Imports; opens and uses the tokenizer if there is one. Asserts that it works, or that a message says why not.
+// A folder imported, and its tokenizer; t is NULL where status says why.
+struct huggingface_opened {
+    struct gguf file;
+    struct tokenizer *t;
+    struct status status;
+};
+struct huggingface_opened huggingface_open_texts(const struct huggingface_texts *texts);
+void huggingface_opened_close(struct huggingface_opened *o);
+// Asserts that the tokenizer works, or that a message says why there is none.
 void huggingface_try(const struct huggingface_texts *texts);
 
 #endif

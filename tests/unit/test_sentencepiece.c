@@ -77,25 +77,9 @@ static struct trained train(size_t k) {
     return t;
 }
 
-struct opened {
-    struct gguf file;
-    struct tokenizer *t;
-    struct status status;
-};
-
-static struct opened open_model(const char *bytes, size_t size) {
-    struct opened o = {0};
-    struct huggingface_texts texts = {.folder = "folder"};
-    texts.files[HUGGINGFACE_SENTENCEPIECE] = (struct span){bytes, size};
-    gguf_begin(&o.file, "test");
-    if (!huggingface_tokenizer_add_texts(&o.file, &texts, &o.status)) gguf_close(&o.file);
-    else if (gguf_finish(&o.file, &o.status)) o.t = tokenizer_open(&o.file, &o.status);
-    return o;
-}
-
-static void close_opened(struct opened *o) {
-    tokenizer_close(o->t);
-    gguf_close(&o->file);
+static struct huggingface_opened open_model(const char *bytes, size_t size) {
+    struct huggingface_texts texts = {.folder = "folder", .files[HUGGINGFACE_SENTENCEPIECE] = {bytes, size}};
+    return huggingface_open_texts(&texts);
 }
 
 static double score_of(const struct gguf *g, const int32_t *ids, size_t n) {
@@ -106,7 +90,7 @@ static double score_of(const struct gguf *g, const int32_t *ids, size_t n) {
 }
 
 // Of cuts that are equally good ("I" "II", "II" "I") unigram may take any: returns whether it took another one.
-static bool check_text(const struct sentencepiece_model *library, const struct opened *o, const char *text,
+static bool check_text(const struct sentencepiece_model *library, const struct huggingface_opened *o, const char *text,
                        size_t size) {
     int32_t expected[4096];
     size_t n = sentencepiece_encode(library, text, size, expected, sizeof expected / sizeof *expected);
@@ -155,7 +139,7 @@ static void test_ids_are_the_librarys(void **state) {
     for (size_t k = 0; k < MODELS; k++) {
         struct trained file = train(k);
         struct sentencepiece_model *library = sentencepiece_open(file.bytes, file.size);
-        struct opened o = open_model(file.bytes, file.size);
+        struct huggingface_opened o = open_model(file.bytes, file.size);
         if (!o.t) fail_msg("%s", o.status.text);
         assert_string_equal(tokenizer_model_name(o.t), models[k].model);
         int others = 0;
@@ -165,7 +149,7 @@ static void test_ids_are_the_librarys(void **state) {
             others += check_text(library, &o, text, random_text(text, sizeof text));
         }
         assert_in_range(others, 0, ROUNDS / 10);
-        close_opened(&o);
+        huggingface_opened_close(&o);
         sentencepiece_close(library);
         free(file.bytes);
     }
@@ -178,10 +162,10 @@ static void test_seeds(void **state) {
         size_t size;
         char *bytes = (char *)sentencepiece_seed(k, &size);
         struct sentencepiece_model *library = sentencepiece_open(bytes, size);
-        struct opened o = open_model(bytes, size);
+        struct huggingface_opened o = open_model(bytes, size);
         assert_true(library && o.t);
         check_text(library, &o, "aab é 語語 b ab<sep>", 23);
-        close_opened(&o);
+        huggingface_opened_close(&o);
         sentencepiece_close(library);
         free(bytes);
     }
@@ -190,7 +174,7 @@ static void test_seeds(void **state) {
 static void test_what_the_model_says(void **state) {
     (void)state;
     struct trained file = train(1);
-    struct opened o = open_model(file.bytes, file.size);
+    struct huggingface_opened o = open_model(file.bytes, file.size);
     assert_int_equal(tokenizer_bos(o.t), 1);
     assert_int_equal(tokenizer_eos(o.t), 2);
     assert_true(tokenizer_adds_bos(o.t));
@@ -201,7 +185,7 @@ static void test_what_the_model_says(void **state) {
     assert_int_equal(gguf_number(types, 1), TOKEN_CONTROL);
     assert_int_equal(gguf_number(types, (uint64_t)tokenizer_find(o.t, "<0x41>", 6)), TOKEN_BYTE);
     assert_int_equal(gguf_number(gguf_find(&o.file, KEY("padding_token_id")), 0), 3);
-    close_opened(&o);
+    huggingface_opened_close(&o);
     free(file.bytes);
 }
 
@@ -255,12 +239,12 @@ static void test_refusals(void **state) {
         size_t size;
         char *bytes = sentencepiece_train(cases[i].options, sentences, SENTENCES, &size);
         assert_non_null(bytes);
-        struct opened o = open_model(bytes, size);
+        struct huggingface_opened o = open_model(bytes, size);
         if (o.t || strncmp(o.status.text, "folder/tokenizer.model: ", 24) || !strstr(o.status.text, cases[i].words))
             fail_msg("%s: %s", cases[i].options, o.status.text);
         free(bytes);
     }
-    struct opened o = open_model("\x0a\xff\xff\xff\xff\x7f", 6);
+    struct huggingface_opened o = open_model("\x0a\xff\xff\xff\xff\x7f", 6);
     assert_non_null(strstr(o.status.text, "is no SentencePiece model"));
     struct trained file = train(0);
     char *byte = memmem(file.bytes, file.size, "<0x41>", 6);
@@ -286,7 +270,7 @@ static void test_every_byte(void **state) {
                 bytes[i] = (char)(bytes[i] ^ (1 << i % 8));
                 char *exact = xmalloc(cut ? i + 1 : file.size); // so that a byte read behind it is seen
                 memcpy(exact, bytes, cut ? i + 1 : file.size);
-                struct opened o = open_model(exact, cut ? i + 1 : file.size);
+                struct huggingface_opened o = open_model(exact, cut ? i + 1 : file.size);
                 assert_true(o.t || o.status.text[0]);
                 if (o.t) {
                     struct token_list ids = {0};
@@ -294,7 +278,7 @@ static void test_every_byte(void **state) {
                     for (size_t n = 0; n < ids.count; n++) assert_in_range(ids.ids[n], 0, tokenizer_count(o.t) - 1);
                     free(ids.ids);
                 }
-                close_opened(&o);
+                huggingface_opened_close(&o);
                 free(exact);
             }
             free(bytes);
