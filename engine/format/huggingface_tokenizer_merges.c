@@ -31,14 +31,14 @@ static bool read_merge(const json_t *merge, struct span *out, char **room, struc
         memcpy(*room + size + 1, json_string_value(right), out->size - size - 1);
         *room += out->size;
         if (left_part(*out).size != size)
-            return status_fail(st, STATUS_UNSUPPORTED, "\"%.*s\" has a space in its parts", import_shown(*out),
+            return status_fail(st, STATUS_UNSUPPORTED, "\"%.*s\" has a space in its parts", token_import_shown(*out),
                                out->data);
     }
     return left_part(*out).data ||
-           status_fail(st, STATUS_FORMAT, "\"%.*s\" has no two parts", import_shown(*out), out->data);
+           status_fail(st, STATUS_FORMAT, "\"%.*s\" has no two parts", token_import_shown(*out), out->data);
 }
 
-bool import_merges(struct tokenizer_import *t, const json_t *merges, struct status *st) {
+bool token_import_merges(struct token_import *t, const json_t *merges, struct status *st) {
     uint64_t bytes = 0;
     if (!json_is_array(merges)) return status_fail(st, STATUS_FORMAT, "merges: is no list");
     t->n_merges = json_array_size(merges);
@@ -60,7 +60,7 @@ bool import_merges(struct tokenizer_import *t, const json_t *merges, struct stat
 }
 
 // One merge a line; a first line "#version: …" is none.
-bool import_merges_text(struct tokenizer_import *t, struct span text, struct status *st) {
+bool token_import_merges_text(struct token_import *t, struct span text, struct status *st) {
     uint64_t lines = 1;
     for (size_t i = 0; i < text.size; i++) lines += text.data[i] == '\n';
     if (lines > MERGES_LIMIT) return status_fail(st, STATUS_LIMIT, "more than %d lines", MERGES_LIMIT);
@@ -73,7 +73,7 @@ bool import_merges_text(struct tokenizer_import *t, struct span text, struct sta
         if (merge.size == 0 || (number++ == 0 && n > 9 && !memcmp(line, "#version:", 9))) continue;
         if (!left_part(merge).data)
             return status_fail(st, STATUS_FORMAT, "merge %llu, \"%.*s\", has no two parts",
-                               (unsigned long long)t->n_merges, import_shown(merge), line);
+                               (unsigned long long)t->n_merges, token_import_shown(merge), line);
         t->merges[t->n_merges++] = merge;
     }
     return true;
@@ -96,7 +96,7 @@ static int64_t find(const struct vocabulary_map *map, const char *text, size_t s
 }
 
 // The token that merge i makes; −1 when it, or a part, is none.
-static int64_t product_of(const struct tokenizer_import *t, const struct vocabulary_map *map, uint64_t i) {
+static int64_t product_of(const struct token_import *t, const struct vocabulary_map *map, uint64_t i) {
     struct span left = left_part(t->merges[i]), right = right_part(t->merges[i], left);
     if (find(map, left.data, left.size) < 0 || find(map, right.data, right.size) < 0) return -1;
     memcpy(map->room, left.data, left.size);
@@ -106,16 +106,15 @@ static int64_t product_of(const struct tokenizer_import *t, const struct vocabul
 
 // Scores by rank. *ordered: the merges of each token are one after the other, but for tokens that are found whole
 // before any merging.
-static bool rank_products(struct tokenizer_import *t, const struct vocabulary_map *map, bool *ordered,
-                          struct status *st) {
+static bool rank_products(struct token_import *t, const struct vocabulary_map *map, bool *ordered, struct status *st) {
     int64_t last = -1;
     *ordered = true;
     for (uint64_t i = 0; i < t->n_merges; i++) {
         int64_t product = product_of(t, map, i);
         if (product < 0)
             return status_fail(st, STATUS_FORMAT, "merges: merge %llu, \"%.*s\", is not of tokens of the vocabulary",
-                               (unsigned long long)i, import_shown(t->merges[i]), t->merges[i].data);
-        struct import_token *token = &t->tokens[product];
+                               (unsigned long long)i, token_import_shown(t->merges[i]), t->merges[i].data);
+        struct token_import_entry *token = &t->tokens[product];
         if (token->score == 0) token->score = -(float)(i + 1);
         else if (product != last && token->type != IMPORT_USER_DEFINED) *ordered = false;
         last = product;
@@ -126,14 +125,14 @@ static bool rank_products(struct tokenizer_import *t, const struct vocabulary_ma
 static bool starts_character(char c) { return ((uint8_t)c & 0xc0) != 0x80; }
 
 // In how many ways two tokens of the vocabulary make a third.
-static uint64_t count_splits(const struct tokenizer_import *t, const struct vocabulary_map *map) {
+static uint64_t count_splits(const struct token_import *t, const struct vocabulary_map *map) {
     uint64_t count = 0;
     const char *text;
     size_t size;
     json_t *id;
     (void)t;
     json_object_keylen_foreach((json_t *)map->ids, text, size, id) {
-        if (import_is_byte((struct span){text, size})) continue;
+        if (token_import_byte((struct span){text, size}) >= 0) continue;
         for (size_t at = 1; at < size; at++)
             count += starts_character(text[at]) && find(map, text, at) >= 0 && find(map, text + at, size - at) >= 0;
     }
@@ -153,14 +152,14 @@ static bool crosses(struct span text, const char *mark, bool either_way) {
     return false;
 }
 
-static bool any_crosses(const struct tokenizer_import *t, const char *mark, bool either_way) {
+static bool any_crosses(const struct token_import *t, const char *mark, bool either_way) {
     for (int64_t id = 0; id < t->count; id++)
         if (t->tokens[id].type == IMPORT_NORMAL && crosses(t->tokens[id].text, mark, either_way)) return true;
     return false;
 }
 
-bool import_byte_fallback(struct tokenizer_import *t, const json_t *vocabulary, const struct import_scheme *scheme,
-                          struct status *st) {
+bool token_import_byte_fallback(struct token_import *t, const json_t *vocabulary,
+                                const struct token_import_scheme *scheme, struct status *st) {
     uint64_t longest = 0;
     bool ordered;
     for (uint64_t i = 0; i < t->n_merges; i++)
@@ -176,8 +175,7 @@ bool import_byte_fallback(struct tokenizer_import *t, const json_t *vocabulary, 
         return true;
     }
     if (t->space_prefix == IMPORT_YES || any_crosses(t, "\n", true))
-        return status_fail(st, STATUS_UNSUPPORTED,
-                           "model: merges that are not those of SentencePiece, with %s",
+        return status_fail(st, STATUS_UNSUPPORTED, "model: merges that are not those of SentencePiece, with %s",
                            t->space_prefix == IMPORT_YES ? "a space put in front" : "tokens across line ends");
     t->model = "gpt2";
     t->pre = "sarvam-moe"; // the name of plain BPE over characters, line by line

@@ -51,8 +51,8 @@ bool tokenizer_ends_generation(const struct tokenizer *t, int32_t id);
 int32_t tokenizer_find(const struct tokenizer *t, const char *text, size_t size); // id of exactly this token text, or −1
 int32_t tokenizer_closing(const struct tokenizer *t);          // what the file wants after a text (EOS, a separator); −1: nothing
 const char *tokenizer_model_name(const struct tokenizer *t);   // "llama", "gpt2" …
-const char *tokenizer_pre_name(const struct tokenizer *t);     // our name of the pre-tokenizer in use; "" where there is none
-// What the file names as its pre-tokenizer where we do not know that one and use "default" in its place; NULL.
-const char *tokenizer_unknown_pre(const struct tokenizer *t);
+// Our name of the pre-tokenizer; "" where there is none. Where the file names one that we do not know: "default", and what
+// it stands in for, in words.
+const char *tokenizer_pre_name(const struct tokenizer *t);
 
 #endif

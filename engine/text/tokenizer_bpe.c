@@ -39,17 +39,25 @@ static void make_alphabet(struct bpe *bpe) {
 
 // Opening.
 
+// Of a file whose own choice is unknown.
+static const char *name_default(struct arena *arena, struct span name) {
+    char *text = arena_printf(arena, "%s (in place of \"%.*s\", which is not known)", pretokenizer_default->names[0],
+                              (int)(name.size < 64 ? name.size : 64), name.data);
+    for (char *c = text; *c; c++)
+        if (*c < ' ' || *c > '~') *c = '?';
+    return text;
+}
+
 static bool read_pre(struct tokenizer *t, struct bpe *bpe, struct span name, struct status *st) {
     if (!name.size && !gguf_get_string(t->vocabulary.file, VOCABULARY_KEY("pre"), GGUF_OPTIONAL, &name, st))
         return false;
     bpe->pre = pretokenizer_find(name);
     if (!bpe->pre) {
         bpe->pre = pretokenizer_default;
-        t->unknown_pre = arena_copy(&t->vocabulary.arena, name.data, name.size);
-    }
+        t->pre = name_default(&t->vocabulary.arena, name);
+    } else t->pre = bpe->pre->names[0];
     bpe->whole_pieces = bpe->pre->whole_pieces;
     if (!gguf_get_bool(t->vocabulary.file, "tokenizer.confab.ignore_merges", &bpe->whole_pieces, st)) return false;
-    t->pre = bpe->pre->names[0];
     t->adds_bos = t->needs_bos = bpe->pre->needs_bos;
     t->adds_bos |= bpe->pre->adds_bos;
     if (bpe->pre->without_bos) t->vocabulary.bos = -1;
