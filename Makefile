@@ -31,9 +31,10 @@ endif
 SOURCES = $(wildcard engine/*.c engine/*/*.c ui/*.c app/*.c)
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 LIBRARY = $(BUILD)/libconfab.a
-TESTS   = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c tests/kernels/test_*.c tests/golden/test_*.c tests/faults/test_*.c))
+TESTS   = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c tests/kernels/test_*.c tests/golden/test_*.c tests/faults/test_*.c tests/peer/test_*.c))
 HELPERS = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(filter-out tests/$(1)/test_%.c tests/$(1)/bench_%.c,$(wildcard tests/$(1)/*.c)))
 FUZZERS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
+MUTATORS = $(FUZZERS:$(BUILD)/tests/fuzz/fuzz_%=$(BUILD)/tests/fuzz/mutate_%)
 MANUALS = man/confab.1 man/confab.5 man/confab-keys.7
 FUZZ_SECONDS ?= 60
 
@@ -82,17 +83,37 @@ $(BUILD)/tests/$(1)/%: $(BUILD)/tests/$(1)/%.o $(foreach folder,$(2),$(call HELP
 endef
 $(eval $(call TEST_RULE,unit,unit))
 $(eval $(call TEST_RULE,faults,unit))
+$(eval $(call TEST_RULE,peer,peer unit))
 $(eval $(call TEST_RULE,kernels,kernels))
 $(eval $(call TEST_RULE,golden,golden))
 
+# The one test that compares with libsentencepiece, through a helper in C++.
+$(BUILD)/tests/unit/sentencepiece_library.o: tests/unit/sentencepiece_library.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)$(CXX) $(filter-out -std=c17,$(CFLAGS)) -std=c++17 -MMD -MP -c -o $@ $<
+
+$(BUILD)/tests/unit/test_sentencepiece: $(BUILD)/tests/unit/sentencepiece_library.o
+$(BUILD)/tests/unit/test_sentencepiece: LDLIBS += -lsentencepiece_train -lsentencepiece -lstdc++
+
+# tests/peer compares with llama.cpp, where CONFAB_PEER_DIR names a folder with its headers and libraries; without, it
+# skips.
+ifneq ($(CONFAB_PEER_DIR),)
+PEER_LIBRARIES := $(shell find $(CONFAB_PEER_DIR)/node_modules/@node-llama-cpp/linux-x64/bins/linux-x64 -name 'libllama.*' -o -name 'libggml.*' -o -name libggml-base.so)
+$(BUILD)/tests/peer/%: CFLAGS += -I$(CONFAB_PEER_DIR)/headers/include -I$(CONFAB_PEER_DIR)/headers/ggml/include
+$(BUILD)/tests/peer/%: LDLIBS += $(PEER_LIBRARIES) -Wl,-rpath,$(firstword $(dir $(PEER_LIBRARIES)))
+endif
+
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(call HELPERS,unit) $(LIBRARY)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS) -lcmocka
+
+$(BUILD)/tests/fuzz/mutate_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/mutate.o $(call HELPERS,unit) $(LIBRARY)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
 # ---- packages: pkg-config name and Debian package ----
 
 BUILD_NEEDS = ncursesw:libncurses-dev readline:libreadline-dev libutf8proc:libutf8proc-dev \
 	sqlite3:libsqlite3-dev jansson:libjansson-dev md4c:libmd4c-dev
-TEST_NEEDS  = cmocka:libcmocka-dev vterm:libvterm-dev
+TEST_NEEDS  = cmocka:libcmocka-dev vterm:libvterm-dev sentencepiece:libsentencepiece-dev
 define missing
 $(strip $(shell command -v $(firstword $(CC)) > /dev/null || echo gcc libc6-dev; command -v pkg-config > /dev/null || echo pkg-config; \
 	for pair in $(1); do pkg-config --exists $${pair%%:*} 2> /dev/null || echo $${pair#*:}; done))
@@ -118,18 +139,25 @@ run: deps ## install what is missing, build, open the chat (MODEL=path: with thi
 bench: confab ## measure speed and memory (MODEL=path: of this model)
 	@./confab bench $(if $(MODEL),-m '$(MODEL)')
 
-tests: $(TESTS)
+tests: $(TESTS) $(MUTATORS)
 	@:
 
 check: deps ## run every test; the last line counts them
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/confab tests
-	@CONFAB=$(BUILD)/confab BUILD=$(BUILD) tests/run.sh tests/unit/check_includes.sh $(TESTS)
+	@CONFAB=$(BUILD)/confab BUILD=$(BUILD) tests/run.sh tests/unit/check_includes.sh $(TESTS) $(MUTATORS)
 
 asan: ## run every test under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory VARIANT=asan check
 
 tsan: ## run every test under the thread sanitizer
 	@$(MAKE) --no-print-directory VARIANT=tsan check
+
+mutations: ## feed 100,000 changed GGUF files, 20,000 of each other kind of input, under the sanitizers
+	@$(MAKE) --no-print-directory -j$$(nproc) VARIANT=asan mutators
+	@for m in $(MUTATORS:$(BUILD)/%=build/asan/%); do \
+		case $$m in */mutate_gguf) n=100000;; *) n=20000;; esac; $$m $$n || exit 1; done
+
+mutators: $(MUTATORS)
 
 fuzzers: $(FUZZERS)
 
@@ -138,7 +166,7 @@ fuzz: ## feed broken input for FUZZ_SECONDS to each fuzzer (needs clang)
 	@for f in $(FUZZERS:$(BUILD)/%=build/fuzz/%); do \
 		mkdir -p build/fuzz/found && $$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -artifact_prefix=build/fuzz/found/ || exit 1; done
 
-check-long: check asan tsan ## check, the sanitizers, and ten minutes of every fuzzer
+check-long: check asan tsan mutations ## check, the sanitizers, and ten minutes of every fuzzer
 	@$(MAKE) --no-print-directory FUZZ_SECONDS=600 fuzz
 
 install: confab ## install to DESTDIR and PREFIX (/usr/local)
@@ -160,6 +188,6 @@ clean: ## remove everything that was built
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all packages deps run bench tests check asan tsan fuzzers fuzz check-long install uninstall manuals clean help
+.PHONY: all packages deps run bench tests check asan tsan mutations mutators fuzzers fuzz check-long install uninstall manuals clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "engine/format/model_files.h"
 #include "engine/template.h"
 
 // ---- names ----
@@ -180,7 +181,8 @@ static struct model_file *open_rest(struct model_file *m, const char *name, uint
 
 struct model_file *model_file_open(const char *path, struct status *st) {
     struct model_file *m = xcalloc(1, sizeof *m);
-    if (gguf_open(&m->gguf, path, st)) return open_rest(m, path, m->gguf.mapping.size, st);
+    if (model_files_open(&m->gguf, path, MODEL_FILES_RUN, st))
+        return open_rest(m, path, gguf_file_bytes(&m->gguf), st);
     free(m);
     return NULL;
 }
