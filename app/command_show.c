@@ -194,7 +194,7 @@ static void show(const struct model_file *m, const struct show_memory *memory) {
 
 int command_show(const struct settings *s, int n_arguments, char **arguments) {
     struct status st = {0};
-    struct model_file *m = model_open_file(n_arguments ? arguments[0] : s->model, &st);
+    struct model_file *m = model_open_text(n_arguments ? arguments[0] : s->model, &st);
     if (!m) return command_fail(&st);
     struct show_memory memory = show_memory_of(m);
     if (s->json) show_json(m, &memory);

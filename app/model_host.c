@@ -120,7 +120,7 @@ void model_host_watch(struct model_host *h, void (*release)(void *context), void
 
 // What can be told of a model without loading it. False: it cannot be loaded, or there is no room for it.
 static bool target_measure(struct target *t, const struct model_host *h, struct status *st) {
-    struct model_file *m = t->path ? model_file_open_header(t->path, st) : model_open_path(NULL, st);
+    struct model_file *m = t->path ? model_file_open_header(t->path, false, st) : model_open_path(NULL, st);
     if (!m) return false;
     struct engine_params engine = model_engine_params(h->settings);
     uint64_t room = model_host_room(h);

@@ -79,9 +79,9 @@ struct model_info {
 struct model_file *model_file_open(const char *path, struct status *st);
 // Over memory that outlives it: the built-in model. `name` is shown to people.
 struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st);
-// What the keys and the list of tensors alone tell, for lists of many models: there is no vocabulary and no template, so
-// that nothing can be tokenized and no engine opened. Cheap.
-struct model_file *model_file_open_header(const char *path, struct status *st);
+// What keys and shapes tell, with nothing converted: no engine can be opened over it. Without `text` neither vocabulary nor
+// template are read, and nothing can be tokenized: cheap, for lists of many models.
+struct model_file *model_file_open_header(const char *path, bool text, struct status *st);
 void model_file_close(struct model_file *m);
 const struct model_info *model_file_info(const struct model_file *m); // owned by m
 // Ids of a text, no BOS added; *count ids, the caller frees.

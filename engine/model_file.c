@@ -179,19 +179,23 @@ static struct model_file *open_rest(struct model_file *m, const char *name, uint
     return finish(m, name, bytes);
 }
 
-struct model_file *model_file_open(const char *path, struct status *st) {
+static struct model_file *open_files(const char *path, enum model_files_use use, bool text, struct status *st) {
     struct model_file *m = xcalloc(1, sizeof *m);
-    if (model_files_open(&m->gguf, path, MODEL_FILES_RUN, st))
-        return open_rest(m, path, gguf_file_bytes(&m->gguf), st);
-    free(m);
-    return NULL;
+    m->described = use == MODEL_FILES_DESCRIBE;
+    if (!model_files_open(&m->gguf, path, use, st)) {
+        free(m);
+        return NULL;
+    }
+    uint64_t bytes = gguf_file_bytes(&m->gguf);
+    return text ? open_rest(m, path, bytes, st) : finish(m, path, bytes);
 }
 
-struct model_file *model_file_open_header(const char *path, struct status *st) {
-    struct model_file *m = xcalloc(1, sizeof *m);
-    if (gguf_open(&m->gguf, path, st)) return finish(m, path, m->gguf.mapping.size);
-    free(m);
-    return NULL;
+struct model_file *model_file_open(const char *path, struct status *st) {
+    return open_files(path, MODEL_FILES_RUN, true, st);
+}
+
+struct model_file *model_file_open_header(const char *path, bool text, struct status *st) {
+    return open_files(path, MODEL_FILES_DESCRIBE, text, st);
 }
 
 struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st) {

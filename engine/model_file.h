@@ -11,6 +11,7 @@ struct model_file { // immutable once open
     struct gguf gguf;
     struct tokenizer *tokenizer;
     struct model model; // valid when info.has_weights
+    bool described;     // opened as a header: what its weights hold may not be there
     struct status weight_status;
     struct span template_text;             // the file's chat template; {NULL, 0}: none
     struct status template_status;         // why it cannot be run; ok also when there is none

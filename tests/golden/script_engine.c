@@ -99,7 +99,10 @@ struct model_file *model_file_open(const char *path, struct status *st) {
     return NULL;
 }
 
-struct model_file *model_file_open_header(const char *path, struct status *st) { return model_file_open(path, st); }
+struct model_file *model_file_open_header(const char *path, bool text, struct status *st) {
+    (void)text;
+    return model_file_open(path, st);
+}
 
 struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st) {
     static const struct script_model guide = {

@@ -79,7 +79,10 @@ struct model_file *model_file_open(const char *path, struct status *st) {
                                   .has_weights = true};
     return m;
 }
-struct model_file *model_file_open_header(const char *path, struct status *st) { return model_file_open(path, st); }
+struct model_file *model_file_open_header(const char *path, bool text, struct status *st) {
+    (void)text;
+    return model_file_open(path, st);
+}
 struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st) {
     (void)name, (void)data, (void)size;
     return model_file_open("Tiny 1B", st);

@@ -143,7 +143,7 @@ static void test_the_host_closes_while_it_loads(void **state) {
 static uint64_t need_of(const char *path) {
     struct status st = {0};
     struct model_memory need;
-    struct model_file *m = model_file_open_header(path, &st);
+    struct model_file *m = model_file_open_header(path, false, &st);
     assert_non_null(m);
     assert_true(model_file_memory(m, &(struct engine_params){.n_threads = 1}, 1 << 20, &need, &st));
     model_file_close(m);
