@@ -71,9 +71,10 @@ static void show_formats(const struct model_info *info) {
     for (int i = 0; i < info->n_formats; i++) {
         const struct format_share *f = &info->formats[i];
         char bytes[24], tensors[40] = "";
-        if (!width || width >= ROOMY) snprintf(tensors, sizeof tensors, "  %llu tensors", (unsigned long long)f->tensors);
-        fact(i ? "" : "formats", "%-7s %5.1f %%  %9s%s", f->name,
-             all ? 100.0 * (double)f->bytes / (double)all : 0, units_bytes((double)f->bytes, bytes), tensors);
+        if (!width || width >= ROOMY)
+            snprintf(tensors, sizeof tensors, "  %llu tensors", (unsigned long long)f->tensors);
+        fact(i ? "" : "formats", "%-7s %5.1f %%  %9s%s", f->name, all ? 100.0 * (double)f->bytes / (double)all : 0,
+             units_bytes((double)f->bytes, bytes), tensors);
     }
 }
 
@@ -86,12 +87,15 @@ static const char *range(struct range_info r, int shown, char out[40]) {
 
 static void show_layers(const struct model_info *info) {
     char width[32], ff[32], heads[40], kv_heads[40], window[32];
-    if (info->n_ff) fact("layers", "%d, %s wide, feed-forward %s", info->n_layer, whole(info->n_embd, width), whole(info->n_ff, ff));
+    if (info->n_ff)
+        fact("layers", "%d, %s wide, feed-forward %s", info->n_layer, whole(info->n_embd, width),
+             whole(info->n_ff, ff));
     else fact("layers", "%d, %s wide", info->n_layer, whole(info->n_embd, width));
     fact("attention", "%s heads of %d, %s of keys and values", range(info->heads, info->n_head, heads), info->head_size,
          range(info->kv_heads, info->n_head_kv, kv_heads));
     if (info->n_windowed)
-        fact("windows", "of %s tokens in %d of %d layers", whole(info->window, window), info->n_windowed, info->n_layer);
+        fact("windows", "of %s tokens in %d of %d layers", whole(info->window, window), info->n_windowed,
+             info->n_layer);
 }
 
 static void show_experts(const struct model_info *info) {
@@ -138,15 +142,16 @@ static void show_text(const struct model_info *info) {
     fact("vocabulary", "%s tokens, %s%s%s", whole(info->n_vocab, vocabulary), info->tokenizer,
          *info->pre_tokenizer ? ", pre-tokenizer " : "", info->pre_tokenizer);
     show_special(info);
-    if (info->template_own) fact("template", "its own%s%s", strcmp(info->template_kind, "none") ? ", of the kind " : "",
-                                 strcmp(info->template_kind, "none") ? info->template_kind : "");
+    if (info->template_own)
+        fact("template", "its own%s%s", strcmp(info->template_kind, "none") ? ", of the kind " : "",
+             strcmp(info->template_kind, "none") ? info->template_kind : "");
     else fact("template", "%s", info->template_kind);
     if (*info->template_problem) fact("", "its own is refused: %s", info->template_problem);
 }
 
 static void show_needs(const struct show_memory *memory) {
-    static const struct table_column columns[] = {{"CONTEXT", true, 0}, {"WEIGHTS", true, 3}, {"KV CACHE", true, 4},
-                                                  {"BUFFERS", true, 2}, {"IN ALL", true, 1}};
+    static const struct table_column columns[] = {
+        {"CONTEXT", true, 0}, {"WEIGHTS", true, 3}, {"KV CACHE", true, 4}, {"BUFFERS", true, 2}, {"IN ALL", true, 1}};
     struct table t;
     table_open(&t, columns, sizeof columns / sizeof *columns);
     t.indent = TABLE_INDENT;

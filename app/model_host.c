@@ -37,7 +37,7 @@ struct model_host {
     struct model_loader *loader; // NULL: nothing is being loaded
     struct target coming;        // what it loads, in place of `now` or as `now`'s engine
     bool replaces;
-    bool stopped; // its outcome is not wanted any more
+    bool stopped;       // its outcome is not wanted any more
     struct target next; // to be loaded as soon as the stopped one is out of the way
     bool has_next;
     struct model_loading shown; // room for what model_host_loading gives
@@ -58,8 +58,8 @@ static bool same_path(const char *a, const char *b) { return a && b ? !strcmp(a,
 static void start(struct model_host *h, struct model_file *file, const struct engine_params *engine) {
     h->replaces = !file;
     h->stopped = false;
-    h->loader = model_loader_start(&(struct model_loader_params){
-        .file = file, .path = h->coming.path, .engine = *engine, .notify_fd = h->fd});
+    h->loader = model_loader_start(
+        &(struct model_loader_params){.file = file, .path = h->coming.path, .engine = *engine, .notify_fd = h->fd});
 }
 
 // The engine of the file that is open.
@@ -81,8 +81,8 @@ static void let_go(struct model_host *h) {
     h->held = 0;
 }
 
-// Where there is no memory for both the old engine goes first. Otherwise the new one gets the KV cache that it would have
-// without the old one.
+// Where there is no memory for both the old engine goes first. Otherwise the new one gets the KV cache that it would
+// have without the old one.
 static void start_next(struct model_host *h) {
     struct engine_params engine = model_engine_params(h->settings);
     uint64_t unused = machine_memory_free();
@@ -236,7 +236,9 @@ enum model_host_event model_host_poll(struct model_host *h, struct status *st) {
     return news && h->loader ? HOST_PROGRESS : HOST_NOTHING;
 }
 
-struct engine *model_host_engine(const struct model_host *h) { return h->now.engine; }
+struct engine *model_host_engine(const struct model_host *h) {
+    return h->now.engine;
+}
 const struct model_info *model_host_info(const struct model_host *h) { return h->now.info; }
 const char *model_host_path(const struct model_host *h) { return h->path; }
 

@@ -203,8 +203,8 @@ static bool fail_unknown(const struct model_list *list, const char *word, struct
     for (int i = 0; i < list->count; i++) names[i] = list->entries[i].name;
     list_near(&near, word, names, list->count);
     free(names);
-    return status_fail(st, STATUS_USAGE, "there is no file and no known model called '%.120s'%s%s (see `confab ls`)", word,
-                       near.listed ? "; near it: " : "", candidates_text(&near));
+    return status_fail(st, STATUS_USAGE, "there is no file and no known model called '%.120s'%s%s (see `confab ls`)",
+                       word, near.listed ? "; near it: " : "", candidates_text(&near));
 }
 
 const struct model_entry *models_find(const struct model_list *list, const char *word, struct status *st) {

@@ -42,10 +42,10 @@ static json_t *shape_json(const struct model_info *info) {
 
 static json_t *rope_json(const struct model_info *info) {
     const struct rope_info *r = &info->rope;
-    json_t *rope = json_pack("{s:s, s:i, s:i, s:f, s:f, s:s, s:f, s:i}", "pairs", r->pairs ? r->pairs : "", "elements",
-                             r->n_rot, "layers", r->n_layer, "base", (double)r->base, "base_in_windows",
-                             (double)r->base_sliding, "scaling", r->scaling ? r->scaling : "", "factor",
-                             (double)r->factor, "original_context", r->original_context);
+    json_t *rope =
+        json_pack("{s:s, s:i, s:i, s:f, s:f, s:s, s:f, s:i}", "pairs", r->pairs ? r->pairs : "", "elements", r->n_rot,
+                  "layers", r->n_layer, "base", (double)r->base, "base_in_windows", (double)r->base_sliding, "scaling",
+                  r->scaling ? r->scaling : "", "factor", (double)r->factor, "original_context", r->original_context);
     return json_pack("{s:f, s:o}", "rope_base", (double)info->rope_base, "rope", rope);
 }
 

@@ -40,14 +40,14 @@ static const char *const store_steps[] = {
     X(SQL_ROLLBACK, "ROLLBACK")                                                                                        \
     X(SQL_LIST, "SELECT id, title, named, sampling FROM conversation ORDER BY id")                                     \
     X(SQL_LAST, "SELECT last FROM conversation WHERE id = ?1")                                                         \
-    X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens, model FROM message WHERE conversation = ?1 "         \
+    X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens, model FROM message WHERE conversation = ?1 "      \
                 "ORDER BY id")                                                                                         \
     X(SQL_ADD_CONVERSATION, "INSERT INTO conversation (title, named, sampling) VALUES (?1, ?2, ?3)")                   \
     X(SQL_SET_CONVERSATION, "UPDATE conversation SET title = ?1, named = ?2, sampling = ?3 WHERE id = ?4")             \
     X(SQL_SET_LAST, "UPDATE conversation SET last = ?1 WHERE id = ?2")                                                 \
-    X(SQL_ADD_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, model, conversation, parent) VALUES "      \
+    X(SQL_ADD_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, model, conversation, parent) VALUES "    \
                        "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")                                                             \
-    X(SQL_SET_MESSAGE, "UPDATE message SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5, model = ?6 "        \
+    X(SQL_SET_MESSAGE, "UPDATE message SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5, model = ?6 "      \
                        "WHERE id = ?7")                                                                                \
     X(SQL_DELETE, "DELETE FROM conversation WHERE id = ?1")
 enum store_statement {

@@ -122,7 +122,8 @@ void fact_print(FILE *out, const char *label, const char *text) {
     int width = output_width(out), room = width - TABLE_INDENT - LABEL_COLUMNS;
     size_t size = strlen(text);
     if (width && room < LEAST_TEXT) room = LEAST_TEXT;
-    fprintf(out, "%*s%s%-*s%s", TABLE_INDENT, "", colour ? "\033[2m" : "", LABEL_COLUMNS, label, colour ? "\033[0m" : "");
+    fprintf(out, "%*s%s%-*s%s", TABLE_INDENT, "", colour ? "\033[2m" : "", LABEL_COLUMNS, label,
+            colour ? "\033[0m" : "");
     for (size_t at = 0, end, next; at < size; at = next) {
         next = end = size;
         if (width) next = flow_break(text, size, at, room, &end);

@@ -59,7 +59,7 @@ struct model_info {
     const char *tokenizer, *pre_tokenizer, *chat_template; // names; chat_template is "none" when the file has none
     const struct format_share *formats;  // by bytes, descending
     int n_formats;
-    uint64_t kv_bytes_per_token;
+    uint64_t kv_bytes_per_token;         // 0 when it cannot run
 
     // Of a model that can run; otherwise 0, "" and NULL.
     struct rope_info rope;

@@ -25,9 +25,18 @@ static void describe_rope(struct rope_info *out, const struct model *m) {
                               .original_context = r->original_context};
 }
 
-void model_describe_spec(struct model_info *out, const struct model *m) {
-    const struct model_spec *s = &m->spec;
-    describe_rope(&out->rope, m);
+// Bytes that a token takes in the KV cache.
+static uint64_t token_bytes(const struct model_file *m) {
+    struct engine_params page = {.kv_tokens = KV_PAGE_TOKENS};
+    struct model_memory memory;
+    return model_file_memory(m, &page, 0, &memory, NULL) ? memory.kv / KV_PAGE_TOKENS : 0;
+}
+
+void model_describe_spec(struct model_file *m) {
+    struct model_info *out = &m->info;
+    const struct model_spec *s = &m->model.spec;
+    out->kv_bytes_per_token = token_bytes(m);
+    describe_rope(&out->rope, &m->model);
     out->experts = (struct expert_info){s->experts.count, s->experts.used, s->experts.n_ff, s->experts.n_ff_shared, 0};
     for (int i = 0; i < s->n_layer; i++) {
         const struct layer_spec *l = &s->layers[i];
@@ -47,10 +56,18 @@ void model_describe_spec(struct model_info *out, const struct model *m) {
 static const struct {
     const char *role, *key;
 } special_keys[] = {
-    {"bos", "bos_token_id"},         {"eos", "eos_token_id"},     {"eot", "eot_token_id"},
-    {"eom", "eom_token_id"},         {"unknown", "unknown_token_id"}, {"padding", "padding_token_id"},
-    {"separator", "seperator_token_id"}, {"mask", "mask_token_id"},   {"cls", "cls_token_id"},
-    {"fim_pre", "fim_pre_token_id"}, {"fim_suf", "fim_suf_token_id"}, {"fim_mid", "fim_mid_token_id"},
+    {"bos", "bos_token_id"},
+    {"eos", "eos_token_id"},
+    {"eot", "eot_token_id"},
+    {"eom", "eom_token_id"},
+    {"unknown", "unknown_token_id"},
+    {"padding", "padding_token_id"},
+    {"separator", "seperator_token_id"},
+    {"mask", "mask_token_id"},
+    {"cls", "cls_token_id"},
+    {"fim_pre", "fim_pre_token_id"},
+    {"fim_suf", "fim_suf_token_id"},
+    {"fim_mid", "fim_mid_token_id"},
 };
 enum { SPECIAL_KEYS = sizeof special_keys / sizeof *special_keys };
 

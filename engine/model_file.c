@@ -71,11 +71,6 @@ static int shown_number(const struct model_file *m, const char *name, int64_t mo
     return (int)value;
 }
 
-// Of the half floats of a layer, a token.
-static uint64_t kv_bytes(int n_head_kv, int head_size) {
-    return 2 * sizeof(uint16_t) * (uint64_t)n_head_kv * (uint64_t)head_size;
-}
-
 // Of a file that cannot run: what its keys say.
 static void describe_keys(struct model_file *m) {
     struct model_info *i = &m->info;
@@ -92,7 +87,6 @@ static void describe_keys(struct model_file *m) {
     i->n_context = shown_number(m, "context_length", INT32_MAX);
     snprintf(key, sizeof key, "%.60s.rope.freq_base", i->family);
     gguf_get_float(&m->gguf, key, GGUF_OPTIONAL, 0, 1e30, &i->rope_base, &ignored);
-    i->kv_bytes_per_token = (uint64_t)i->n_layer * kv_bytes(i->n_head_kv, i->head_size);
 }
 
 // Figures that differ from layer to layer are the largest.
@@ -108,7 +102,6 @@ static void describe_spec(struct model_file *m) {
         if (l->n_head > i->n_head) i->n_head = l->n_head;
         if (l->n_head_kv > i->n_head_kv) i->n_head_kv = l->n_head_kv;
         if (l->n_ff > i->n_ff) i->n_ff = l->n_ff;
-        i->kv_bytes_per_token += kv_bytes(l->n_head_kv, s->head_size);
     }
 }
 
@@ -144,7 +137,7 @@ static void describe(struct model_file *m, const char *name) {
     describe_tensors(m);
     if (i->has_weights) describe_spec(m);
     else describe_keys(m);
-    if (i->has_weights) model_describe_spec(i, &m->model);
+    if (i->has_weights) model_describe_spec(m);
 }
 
 // ---- opening ----

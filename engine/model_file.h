@@ -25,7 +25,7 @@ struct engine *engine_open_on(struct model_file *m, const struct engine_params *
                               struct status *st);
 
 // Fills in what the info tells of a spec, or of a vocabulary and a template.
-void model_describe_spec(struct model_info *out, const struct model *m);
+void model_describe_spec(struct model_file *m);
 void model_describe_text(struct model_file *m);
 
 int engine_threads(const struct model_file *m, const struct engine_params *p); // that it will compute on

@@ -122,7 +122,9 @@ bool model_file_memory(const struct model_file *m, const struct engine_params *p
     return m->info.has_weights || status_fail(st, STATUS_UNSUPPORTED, "%s", m->info.weight_problem);
 }
 
-int model_file_tokens_that_fit(const struct model_file *m, uint64_t available) { return available > m->need ? 8192 : 0; }
+int model_file_tokens_that_fit(const struct model_file *m, uint64_t available) {
+    return available > m->need ? 8192 : 0;
+}
 
 // ---- opening as a script says ----
 

@@ -209,7 +209,8 @@ static void test_what_is_too_large_is_refused(void **state) {
 static void test_models_are_listed(void **state) {
     (void)state;
     struct status st = {0};
-    char *models = xasprintf("%s/confab/models/listed.gguf", folder), *command = xasprintf("mkdir -p %s/confab/models", folder);
+    char *models = xasprintf("%s/confab/models/listed.gguf", folder),
+         *command = xasprintf("mkdir -p %s/confab/models", folder);
     assert_int_equal(system(command), 0);
     tiny_model_write(models, (struct tiny_model_options){0});
     struct model_host *h = open_host();

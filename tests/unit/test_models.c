@@ -118,8 +118,7 @@ static void test_hub(void **state) {
     assert_int_equal(e->container, MODEL_SAFETENSORS);
     assert_int_equal(e->parts, 2);
     assert_int_equal(e->bytes, 2 * strlen("weights of a sort"));
-    must(&list, "tiny-Q8", "Hugging Face",
-         "cache/huggingface/hub/models--one--Tiny-GGUF/snapshots/ccc/tiny-Q8.gguf");
+    must(&list, "tiny-Q8", "Hugging Face", "cache/huggingface/hub/models--one--Tiny-GGUF/snapshots/ccc/tiny-Q8.gguf");
     models_describe(&list, 60);
     assert_non_null(entry(&list, "some/Thing-7B")->problem); // those are no weights
     models_free(&list);
@@ -326,8 +325,7 @@ static void test_names_are_unique(void **state) {
     put_model(".lmstudio/models/same.gguf");
     models_scan(&list);
     assert_int_equal(list.count, 4);
-    for (int i = 1; i < list.count; i++)
-        assert_true(strcasecmp(list.entries[i - 1].name, list.entries[i].name));
+    for (int i = 1; i < list.count; i++) assert_true(strcasecmp(list.entries[i - 1].name, list.entries[i].name));
     assert_non_null(entry(&list, "same@LM-Studio"));
     models_free(&list);
 }
