@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "app/file_fault.h"
 #include "app/model_loader.h"
 #include "app/model_name.h"
 #include "app/models_lookup.h"
@@ -211,6 +212,7 @@ static enum model_host_event loader_ended(struct model_host *h, struct status *s
     if (loaded && !h->replaces) engine_close(m.engine);
     else if (loaded) model_unload(&m);
     if (loaded) status_fail(st, STATUS_CANCELLED, "loading was stopped");
+    if (h->path) file_fault_watch(h->path); // it is this one again that is mapped
     if (h->has_next) {
         start_next(h);
         return HOST_PROGRESS;
