@@ -16,7 +16,7 @@
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
 
-#define CLOSE_PATIENCE 40 // times 10 ms that a loader may take to stop at the end
+#define CLOSE_PATIENCE 300 // times 10 ms that a loader may take to stop at the end
 
 struct target { // a model to be loaded
     char *path; // NULL: the built-in one
