@@ -161,7 +161,7 @@ static void test_others(void **state) {
     CHECK_CUTS("kimi-k2", "a|中文|b", "A|中", "〇〇|12", "中|'s");
     CHECK_CUTS("tiny_aya", "1|000|.|5", "1|000|,x", "100|0|_", "12|345|!", "١|٢٣٤");
     CHECK_CUTS("superbpe", "a|1|b", "ab c|12|345");
-    CHECK_CUTS("exaone-moe", "(ab c|,", "a| | b", "!!/|\n|b", "नम ते");
+    CHECK_CUTS("exaone-moe", "(ab c|,", "a| | b", "!!/\n|b", "नम ते");
     CHECK_CUTS("chameleon", "a|    |  | b", "\t|\n|a");
     CHECK_CUTS("deepseek-llm", " h|é|llo", "x|  ", "a|\n|\n|b");
 }
