@@ -52,6 +52,9 @@ static bool settle_rope(struct model *m, const struct gguf *g, struct status *st
         !check_divisors(&m->rope_factors_short, "rope_factors_short.weight", g, st))
         return false;
     if (!has_long && !has_short && rope->scaling != ROPE_SCALING_LONG) return true;
+    if (rope->scaling == ROPE_SCALING_YARN)
+        return status_fail(st, STATUS_UNSUPPORTED, "%s: holds rope_factors though %s.rope.scaling.type is \"yarn\"",
+                           g->path, m->spec.family);
     rope->scaling = ROPE_SCALING_LONG;
     return (has_long && has_short) || status_fail(st, STATUS_FORMAT, "%s: the tensor rope_factors_%s.weight is missing",
                                                   g->path, has_long ? "short" : "long");

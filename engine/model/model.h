@@ -19,7 +19,11 @@ enum rope_kind {
     ROPE_NEOX, // rotates pairs (i, i + n_rot/2)
 };
 
-enum rope_scaling { ROPE_SCALING_NONE, ROPE_SCALING_LINEAR, ROPE_SCALING_YARN, ROPE_SCALING_LONG };
+enum rope_scaling {
+    ROPE_SCALING_LINEAR, // angles are divided by the factor, which may be 1
+    ROPE_SCALING_YARN,   // those of low frequency are
+    ROPE_SCALING_LONG,   // linear, and divided by one of two sets of divisors
+};
 
 // Which rotation a layer's queries and keys get.
 enum rope_table { ROPE_TABLE_FULL, ROPE_TABLE_SLIDING, ROPE_TABLES, ROPE_TABLE_NONE = -1 };
@@ -30,7 +34,7 @@ struct rope_spec {
     float base[ROPE_TABLES]; // equal where a family knows one only
     enum rope_scaling scaling;
     bool scales_sliding;     // whether sliding layers are scaled too
-    float factor;            // ≥ 1 for YaRN; positions are divided by it when linear
+    float factor;
     int original_context;    // YaRN, long
     float magnitude;         // cosines and sines of scaled tables are multiplied by it
     float beta_fast, beta_slow;

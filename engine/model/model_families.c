@@ -29,10 +29,11 @@ static const struct model_family families[] = {
      .gating = EXPERT_GATING_SOFTMAX},
 
     // Scales everywhere.
-    {.architecture = "granite", .needs = LLAMA, .allows = LLAMA_ALLOWS, .rope = ROPE_NORM, .divides_logits = true},
+    {.architecture = "granite", .needs = LLAMA, .allows = LLAMA_ALLOWS, .rope = ROPE_NORM,
+     .finetuned_is_rope = true, .divides_logits = true},
     {.architecture = "granitemoe", .needs = NORMS | PART_EXPERTS,
      .allows = LLAMA_ALLOWS | GATED | ROUTED | PART_SHARED_EXPERT, .rope = ROPE_NORM, .gating = EXPERT_GATING_SOFTMAX,
-     .normalises_experts = true, .divides_logits = true},
+     .finetuned_is_rope = true, .normalises_experts = true, .divides_logits = true},
 
     // Biases on queries, keys and values.
     {.architecture = "qwen2", .needs = LLAMA | PART_QKV_BIAS, .allows = PART_OUTPUT_BIAS, .rope = ROPE_NEOX},

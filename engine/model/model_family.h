@@ -58,17 +58,18 @@ struct model_family {
     bool slides;       // whether attention.sliding_window means something
     int window;        // where the file says nothing; 0: none
     int window_period; // layer i slides where i % period < period − 1; 0: all slide
-    float base_sliding; // of RoPE in sliding layers where the file says nothing; 0: as in the others
-    bool sliding_unscaled; // sliding layers take no RoPE scaling
-    int no_rope_period;    // every so many layers one is without RoPE; 0: none
+    float base_sliding;     // of RoPE in sliding layers where the file says nothing; 0: as in the others
+    bool sliding_unscaled;  // sliding layers take no RoPE scaling
+    int no_rope_period;     // every so many layers one is without RoPE; 0: none
+    bool finetuned_is_rope; // rope.scaling.finetuned = false says that there is no RoPE at all
 
     enum expert_gating gating;
     bool normalises_experts;
     bool splits_n_ff; // without expert_feed_forward_length an expert has n_ff / experts used, otherwise n_ff
 
-    bool embeds_scaled;          // embeddings are multiplied by √n_embd
-    int layers_scaled_by_width;  // models of so many layers scale attention by n_embd / n_head, not by the head size
-    bool divides_logits;         // logits are divided by logit_scale, in other families multiplied
+    bool embeds_scaled;         // embeddings are multiplied by √n_embd
+    int layers_scaled_by_width; // models of so many layers scale attention by n_embd / n_head, not by the head size
+    bool divides_logits;        // logits are divided by logit_scale, in other families multiplied
     float attention_softcap, logit_softcap;
 };
 

@@ -189,11 +189,11 @@ static bool read_windows(struct spec_reader *r) {
 
 // ---- RoPE ----
 
-static bool read_scaling_type(struct spec_reader *r, float factor) {
+static bool read_scaling_type(struct spec_reader *r) {
     static const struct {
         const char *name;
         enum rope_scaling scaling;
-    } types[] = {{"none", ROPE_SCALING_NONE},
+    } types[] = {{"none", ROPE_SCALING_LINEAR}, // by nothing
                  {"linear", ROPE_SCALING_LINEAR},
                  {"yarn", ROPE_SCALING_YARN},
                  {"longrope", ROPE_SCALING_LONG}};
@@ -202,7 +202,7 @@ static bool read_scaling_type(struct spec_reader *r, float factor) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (!span_equals(type, types[i].name)) continue;
         r->spec->rope.scaling = types[i].scaling;
-        if (types[i].scaling == ROPE_SCALING_LINEAR && factor == 1) r->spec->rope.scaling = ROPE_SCALING_NONE;
+        if (i == 0) r->spec->rope.factor = 1;
         return true;
     }
     return status_fail(r->st, STATUS_UNSUPPORTED,
@@ -237,7 +237,7 @@ static bool read_scaling(struct spec_reader *r) {
     return read_scale(r, "rope.scale_linear", &rope->factor) && read_scale(r, "rope.scaling.factor", &rope->factor) &&
            read_scale(r, "rope.scaling.attn_factor", &rope->magnitude) &&
            read_int(r, "rope.scaling.original_context_length", GGUF_OPTIONAL, 1, 1 << 24, &rope->original_context) &&
-           read_scaling_type(r, rope->factor) && read_yarn(r);
+           read_scaling_type(r) && read_yarn(r);
 }
 
 static bool read_rope(struct spec_reader *r) {
@@ -254,7 +254,9 @@ static bool read_rope(struct spec_reader *r) {
     if (!read_float(r, "rope.freq_base", GGUF_OPTIONAL, 1, 1e12, &base[ROPE_TABLE_FULL])) return false;
     base[ROPE_TABLE_SLIDING] = r->family->base_sliding > 0 ? r->family->base_sliding : base[ROPE_TABLE_FULL];
     if (!read_float(r, "rope.freq_base_swa", GGUF_OPTIONAL, 1, 1e12, &base[ROPE_TABLE_SLIDING]) ||
-        !gguf_get_bool(r->g, key_of(r, "rope.scaling.finetuned"), &rotates, r->st) || !read_scaling(r))
+        (r->family->finetuned_is_rope &&
+         !gguf_get_bool(r->g, key_of(r, "rope.scaling.finetuned"), &rotates, r->st)) ||
+        !read_scaling(r))
         return false;
     const int period = r->family->no_rope_period;
     for (int i = 0; i < s->n_layer; i++) {

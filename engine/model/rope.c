@@ -34,15 +34,10 @@ float rope_frequencies(const struct model *m, enum rope_table table, int context
     for (int i = 0; i < r->n_rot / 2; i++) frequency[i] = pow(base, -2.0 * i / r->n_rot);
     if (table == ROPE_TABLE_SLIDING && !r->scales_sliding) return 1;
     divide(&m->rope_freqs, frequency);
-    switch (r->scaling) {
-    case ROPE_SCALING_NONE: break;
-    case ROPE_SCALING_LINEAR:
-        for (int i = 0; i < r->n_rot / 2; i++) frequency[i] /= r->factor;
-        break;
-    case ROPE_SCALING_YARN: scale_yarn(r, base, frequency); break;
-    case ROPE_SCALING_LONG:
+    if (r->scaling == ROPE_SCALING_LONG)
         divide(context > r->original_context ? &m->rope_factors_long : &m->rope_factors_short, frequency);
-        break;
-    }
+    if (r->scaling == ROPE_SCALING_YARN) scale_yarn(r, base, frequency);
+    else
+        for (int i = 0; i < r->n_rot / 2; i++) frequency[i] /= r->factor;
     return r->magnitude;
 }

@@ -24,6 +24,7 @@ struct scheduler *scheduler_open(const struct scheduler_params *p, struct status
     struct backend_params backend = {.model = p->model,
                                      .pool = p->pool,
                                      .n_pages = p->n_pages,
+                                     .context = p->context,
                                      .exact = p->exact,
                                      .max_rows = s->max_rows,
                                      .max_outputs = SCHEDULER_MAX_RUNNING};

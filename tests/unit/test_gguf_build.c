@@ -145,7 +145,7 @@ enum { PARTS = 3 };
 
 struct parts {
     char folder[32];
-    char paths[PARTS][64];
+    char paths[PARTS][96];
 };
 
 struct part_says {
@@ -256,7 +256,7 @@ static void missing_parts_and_wrong_names_are_named(void **state) {
     static const char *const wrong[] = {"model.gguf", "m-00004-of-00003.gguf", "m-00000-of-00003.gguf",
                                         "m-0001-of-00003.gguf", "m-00001-of-00003.bin"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        char path[64];
+        char path[96];
         snprintf(path, sizeof path, "%s/%s", p.folder, wrong[i]);
         assert_int_equal(rename(p.paths[0], path), 0);
         open_refused(path, "is one of 3 parts, but is not named like NAME-00001-of-00003.gguf");

@@ -25,7 +25,7 @@ const struct tiny_shape tiny_families[] = {
     {.name = "llama-yarn", .architecture = "llama", .parts = LLAMA,
      .n_layer = 2, .n_embd = 64, .n_head = 2, .n_head_kv = 2, .head_size = 96, .n_ff = 96, .n_context = 128,
      .keys = {RMS, TINY_STRING("rope.scaling.type", "yarn"), TINY_FLOAT("rope.scaling.factor", 4),
-              TINY_FLOAT("rope.scaling.attn_factor", 1.25), TINY_INT("rope.scaling.original_context_length", 32)}},
+              TINY_FLOAT("rope.scaling.attn_factor", 0.8), TINY_INT("rope.scaling.original_context_length", 32)}},
     {.name = "mixtral", .architecture = "llama", .parts = NORMS | PART_EXPERTS, .storage = TINY_NO_LENGTHS,
      .n_layer = 3, .n_embd = 80, .n_head = 5, .n_head_kv = 5, .head_size = 16, .n_ff = 72, .experts = 8, .used = 2, .n_context = 512,
      .keys = {RMS, TINY_FLOAT("rope.freq_base", 1e6)}},
@@ -81,7 +81,7 @@ const struct tiny_shape tiny_families[] = {
     {.name = "qwen3moe", .architecture = "qwen3moe", .parts = NORMS | PART_HEAD_NORM_SHARED | PART_EXPERTS,
      .n_layer = 3, .n_embd = 64, .n_head = 4, .n_head_kv = 2, .head_size = 24, .n_ff = 120, .n_context = 512,
      .experts = 10, .used = 4, .n_ff_expert = 36, .keys = {RMS, TINY_FLOAT("rope.freq_base", 1e6)}},
-    {.name = "qwen3moe-split", .architecture = "qwen3moe", .parts = NORMS | PART_HEAD_NORM_SHARED | PART_EXPERTS,
+    {.name = "qwen3moe-fused", .architecture = "qwen3moe", .parts = NORMS | PART_HEAD_NORM_SHARED | PART_EXPERTS,
      .n_layer = 2, .n_embd = 64, .n_head = 4, .n_head_kv = 2, .head_size = 24, .n_ff = 40, .n_context = 512,
      .experts = 6, .used = 2, .n_ff_expert = 40, .storage = TINY_FUSED_EXPERTS, .keys = {RMS}},
     {.name = "gpt-oss", .architecture = "gpt-oss",
@@ -153,7 +153,7 @@ const struct tiny_shape tiny_families[] = {
      .n_layer = 64, .n_embd = 32, .n_head = 4, .n_head_kv = 2, .head_size = 8, .n_ff = 48, .n_context = 512,
      .keys = {LAYER, TINY_FLOAT("logit_scale", 0.8)}},
     {.name = "llama-layers", .architecture = "llama", .parts = LLAMA,
-     .n_layer = 4, .n_embd = 64, .heads = {4, 6}, .heads_kv = {2, 3, 4}, .head_size = 16, .ffs = {80, 48, 96}, .n_context = 512,
+     .n_layer = 4, .n_embd = 64, .heads = {6, 4}, .heads_kv = {3, 2}, .head_size = 16, .ffs = {96, 48, 80}, .n_context = 512,
      .keys = {RMS}},
 };
 // clang-format on

@@ -51,10 +51,15 @@ static int of_layer(const int list[4], int all, int layer) {
     return count ? list[layer % count] : all;
 }
 
+// What layers smaller than the largest are padded to.
+static int room_of(const struct shape_writer *w, const int list[4]) {
+    return w->shape->storage & TINY_PADDED ? list[0] : 0;
+}
+
 static void write_layers(struct shape_writer *w, const char *name, const int list[4], int all) {
     uint32_t values[TINY_MAX_LAYERS];
-    if (!list[0]) {
-        write_int(w, name, all);
+    if (!list[0] || room_of(w, list)) {
+        write_int(w, name, list[0] ? list[0] : all);
         return;
     }
     for (int i = 0; i < w->shape->n_layer; i++) values[i] = (uint32_t)of_layer(list, all, i);
@@ -110,21 +115,31 @@ static const char *full_name(const struct shape_writer *w, const char *name) {
     return text;
 }
 
-// Random values of a mean and a spread; dims innermost first, up to the first 0.
-static void write_random(struct shape_writer *w, const char *name, enum block_id format, const int dims[3], float mean,
-                         float spread) {
+static float *draw(struct shape_writer *w, size_t n, float mean, float spread) {
+    float *values = xmalloc(n * sizeof *values);
+    for (size_t i = 0; i < n; i++) values[i] = mean + spread * next_normal(&w->random);
+    return values;
+}
+
+// dims innermost first, up to the first 0.
+static void write_values(struct shape_writer *w, const char *name, enum block_id format, const int dims[3],
+                         const float *values) {
     uint64_t sizes[3];
     size_t n = 1;
     int n_dims = 0;
     for (; n_dims < 3 && dims[n_dims]; n_dims++) n *= sizes[n_dims] = (uint64_t)dims[n_dims];
     const struct block_format *f = &block_formats[format];
-    float *values = xmalloc(n * sizeof *values);
-    for (size_t i = 0; i < n; i++) values[i] = mean + spread * next_normal(&w->random);
-    size_t size = n / f->elements * f->bytes;
+    const size_t size = n / f->elements * f->bytes;
     void *blocks = xmalloc(size);
     tiny_quantise(format, values, n, blocks);
     gguf_writer_tensor(&w->file, full_name(w, name), f->gguf_type, n_dims, sizes, blocks, size);
     free(blocks);
+}
+
+// A vector, or several.
+static void write_vectors(struct shape_writer *w, const char *name, int columns, int rows, float mean, float spread) {
+    float *values = draw(w, (size_t)columns * (size_t)(rows ? rows : 1), mean, spread);
+    write_values(w, name, BLOCK_F32, (int[]){columns, rows, 0}, values);
     free(values);
 }
 
@@ -133,20 +148,56 @@ static enum block_id format_for(const struct shape_writer *w, int columns) {
     return (size_t)columns % block_formats[wanted].elements == 0 ? wanted : columns % 32 == 0 ? BLOCK_Q8_0 : BLOCK_F16;
 }
 
-static void write_matrices(struct shape_writer *w, const char *name, int count, int rows, int columns, float spread) {
-    write_random(w, name, format_for(w, columns), (int[]){columns, rows, count}, 0, spread / sqrtf((float)columns));
+// What a file may store as a matrix of its own or as some rows of a larger one.
+struct piece {
+    int rows, columns;
+    float spread;            // over √columns
+    int row_room, column_room; // what they are padded to with zeros; 0: not
+};
+
+static int room(int room, int size) { return room ? room : size; }
+
+// Draws a piece of each of `count` matrices into out [count][rows of all pieces][columns], from row `first` on.
+static void draw_piece(struct shape_writer *w, const struct piece *p, size_t count, size_t rows, size_t first,
+                       float *out) {
+    const size_t columns = (size_t)p->columns, width = (size_t)room(p->column_room, p->columns);
+    float *values = draw(w, count * (size_t)p->rows * columns, 0, p->spread / sqrtf((float)p->columns));
+    for (size_t m = 0, from = 0; m < count; m++)
+        for (size_t r = 0; r < (size_t)p->rows; r++, from += columns)
+            memcpy(out + (m * rows + first + r) * width, values + from, columns * sizeof *values);
+    free(values);
+}
+
+// `count` matrices (0: one, of two dimensions), each of the pieces' rows, which have the same columns. The values do not
+// depend on how pieces are put together: they are drawn piece by piece.
+static void write_pieces(struct shape_writer *w, const char *name, int count, const struct piece *pieces,
+                         int n_pieces) {
+    const int width = room(pieces->column_room, pieces->columns);
+    size_t rows = 0, first = 0, matrices = count ? (size_t)count : 1;
+    for (int i = 0; i < n_pieces; i++) rows += (size_t)room(pieces[i].row_room, pieces[i].rows);
+    float *all = xcalloc(matrices * rows * (size_t)width, sizeof *all);
+    for (int i = 0; i < n_pieces; i++) {
+        draw_piece(w, &pieces[i], matrices, rows, first, all);
+        first += (size_t)room(pieces[i].row_room, pieces[i].rows);
+    }
+    write_values(w, name, format_for(w, width), (int[]){width, (int)rows, count}, all);
+    free(all);
+}
+
+static void write_piece(struct shape_writer *w, const char *name, struct piece piece) {
+    write_pieces(w, name, 0, &piece, 1);
 }
 
 static void write_matrix(struct shape_writer *w, const char *name, int rows, int columns) {
-    write_matrices(w, name, 0, rows, columns, 1);
+    write_piece(w, name, (struct piece){.rows = rows, .columns = columns, .spread = 1});
 }
 
 static void write_norm(struct shape_writer *w, const char *name, int columns, int rows) {
-    write_random(w, name, BLOCK_F32, (int[]){columns, rows, 0}, 1, 0.3f);
+    write_vectors(w, name, columns, rows, 1, 0.3f);
 }
 
 static void write_bias(struct shape_writer *w, const char *name, int columns, int rows) {
-    write_random(w, name, BLOCK_F32, (int[]){columns, rows, 0}, 0, 0.3f);
+    write_vectors(w, name, columns, rows, 0, 0.3f);
 }
 
 // Divisors of RoPE's angles: they grow with the wavelength, as those of real models do.
@@ -177,19 +228,23 @@ static void write_head_norms(struct shape_writer *w, int heads, int heads_kv) {
 }
 
 static void write_qkv(struct shape_writer *w, int query, int value) {
-    const int n_embd = w->shape->n_embd;
-    if (w->shape->storage & TINY_FUSED_QKV) {
-        write_matrix(w, "attn_qkv.weight", query + 2 * value, n_embd);
-        if (has(w, PART_QKV_BIAS)) write_bias(w, "attn_qkv.bias", query + 2 * value, 0);
+    const struct tiny_shape *s = w->shape;
+    const int query_room = room_of(w, s->heads) * s->head_size, value_room = room_of(w, s->heads_kv) * s->head_size;
+    const struct piece pieces[] = {{query, s->n_embd, 1.2f, query_room, 0},
+                                   {value, s->n_embd, 1.2f, value_room, 0},
+                                   {value, s->n_embd, 1, value_room, 0}};
+    const bool bias = has(w, PART_QKV_BIAS);
+    if (s->storage & TINY_FUSED_QKV) {
+        write_pieces(w, "attn_qkv.weight", 0, pieces, 3);
+        if (bias) write_bias(w, "attn_qkv.bias", query + 2 * value, 0);
         return;
     }
-    write_matrices(w, "attn_q.weight", 0, query, n_embd, 1.5f);
-    write_matrices(w, "attn_k.weight", 0, value, n_embd, 1.5f);
-    write_matrix(w, "attn_v.weight", value, n_embd);
-    if (!has(w, PART_QKV_BIAS)) return;
-    write_bias(w, "attn_q.bias", query, 0);
-    write_bias(w, "attn_k.bias", value, 0);
-    write_bias(w, "attn_v.bias", value, 0);
+    write_piece(w, "attn_q.weight", pieces[0]);
+    write_piece(w, "attn_k.weight", pieces[1]);
+    write_piece(w, "attn_v.weight", pieces[2]);
+    if (bias) write_bias(w, "attn_q.bias", query, 0);
+    if (bias) write_bias(w, "attn_k.bias", value, 0);
+    if (bias) write_bias(w, "attn_v.bias", value, 0);
 }
 
 static void write_attention(struct shape_writer *w) {
@@ -199,20 +254,25 @@ static void write_attention(struct shape_writer *w) {
     if (has(w, PART_NORM_BIAS)) write_bias(w, "attn_norm.bias", s->n_embd, 0);
     write_qkv(w, heads * s->head_size, heads_kv * s->head_size);
     write_head_norms(w, heads, heads_kv);
-    if (has(w, PART_SINKS)) write_random(w, "attn_sinks.weight", BLOCK_F32, (int[]){heads, 0, 0}, 1, 1);
-    write_matrix(w, "attn_output.weight", s->n_embd, heads * s->head_size);
+    if (has(w, PART_SINKS)) write_vectors(w, "attn_sinks.weight", heads, 0, 1, 1);
+    write_piece(w, "attn_output.weight", (struct piece){.rows = s->n_embd,
+                                                         .columns = heads * s->head_size,
+                                                         .spread = 1,
+                                                         .column_room = room_of(w, s->heads) * s->head_size});
     if (has(w, PART_ATTN_OUTPUT_BIAS)) write_bias(w, "attn_output.bias", s->n_embd, 0);
     if (has(w, PART_POST_NORMS | PART_FFN_NORM_LATE)) write_norm(w, "post_attention_norm.weight", s->n_embd, 0);
 }
 
 static void write_dense(struct shape_writer *w) {
     const struct tiny_shape *s = w->shape;
-    const int n_ff = of_layer(s->ffs, s->n_ff, w->layer);
-    if (has(w, PART_GATE)) write_matrix(w, "ffn_gate.weight", n_ff, s->n_embd);
+    const int n_ff = of_layer(s->ffs, s->n_ff, w->layer), n_room = room_of(w, s->ffs);
+    const struct piece half = {.rows = n_ff, .columns = s->n_embd, .spread = 1, .row_room = n_room};
+    if (has(w, PART_GATE)) write_piece(w, "ffn_gate.weight", half);
     if (has(w, PART_GATE_BIAS)) write_bias(w, "ffn_gate.bias", n_ff, 0);
-    write_matrix(w, "ffn_up.weight", has(w, PART_GATE_IN_UP) ? 2 * n_ff : n_ff, s->n_embd);
+    write_pieces(w, "ffn_up.weight", 0, (struct piece[]){half, half}, has(w, PART_GATE_IN_UP) ? 2 : 1);
     if (has(w, PART_FFN_BIAS)) write_bias(w, "ffn_up.bias", n_ff, 0);
-    write_matrix(w, "ffn_down.weight", s->n_embd, n_ff);
+    write_piece(w, "ffn_down.weight",
+                (struct piece){.rows = s->n_embd, .columns = n_ff, .spread = 1, .column_room = n_room});
     if (has(w, PART_FFN_BIAS)) write_bias(w, "ffn_down.bias", s->n_embd, 0);
 }
 
@@ -220,7 +280,7 @@ static void write_expert_matrices(struct shape_writer *w, const char *stem, int 
     char name[48];
     if (!(w->shape->storage & TINY_SINGLE_EXPERTS)) {
         snprintf(name, sizeof name, "%s_exps.weight", stem);
-        write_matrices(w, name, w->shape->experts, rows, columns, 1);
+        write_pieces(w, name, w->shape->experts, &(struct piece){.rows = rows, .columns = columns, .spread = 1}, 1);
         return;
     }
     for (int e = 0; e < w->shape->experts; e++) {
@@ -235,18 +295,18 @@ static void write_shared_expert(struct shape_writer *w) {
     write_matrix(w, "ffn_up_shexp.weight", s->n_ff_shared, s->n_embd);
     write_matrix(w, "ffn_down_shexp.weight", s->n_embd, s->n_ff_shared);
     if (has(w, PART_SHARED_ROUTER))
-        write_random(w, "ffn_gate_inp_shexp.weight", BLOCK_F32, (int[]){s->n_embd, 0, 0}, 0,
-                     1 / sqrtf((float)s->n_embd));
+        write_vectors(w, "ffn_gate_inp_shexp.weight", s->n_embd, 0, 0, 1 / sqrtf((float)s->n_embd));
 }
 
 static void write_experts(struct shape_writer *w) {
     const struct tiny_shape *s = w->shape;
     const int n_ff = s->n_ff_expert ? s->n_ff_expert : s->n_ff;
-    write_random(w, "ffn_gate_inp.weight", BLOCK_F32, (int[]){s->n_embd, s->experts, 0}, 0,
-                 2 / sqrtf((float)s->n_embd));
+    write_vectors(w, "ffn_gate_inp.weight", s->n_embd, s->experts, 0, 2 / sqrtf((float)s->n_embd));
     if (has(w, PART_ROUTER_BIAS)) write_bias(w, "ffn_gate_inp.bias", s->experts, 0);
     if (has(w, PART_CHOICE_BIAS)) write_bias(w, "exp_probs_b.bias", s->experts, 0);
-    if (s->storage & TINY_FUSED_EXPERTS) write_expert_matrices(w, "ffn_gate_up", 2 * n_ff, s->n_embd);
+    const struct piece half = {.rows = n_ff, .columns = s->n_embd, .spread = 1};
+    if (s->storage & TINY_FUSED_EXPERTS)
+        write_pieces(w, "ffn_gate_up_exps.weight", s->experts, (struct piece[]){half, half}, 2);
     else {
         write_expert_matrices(w, "ffn_gate", n_ff, s->n_embd);
         write_expert_matrices(w, "ffn_up", n_ff, s->n_embd);
@@ -274,7 +334,9 @@ void *tiny_shape_bytes(const struct tiny_shape *shape, size_t *size) {
     struct shape_writer w = {.shape = shape, .layer = -1};
     w.random = (shape->seed + 1) * 0x9e3779b97f4a7c15u | 1;
     write_keys(&w);
-    write_random(&w, "token_embd.weight", format_for(&w, shape->n_embd), (int[]){shape->n_embd, w.n_vocab, 0}, 0, 1);
+    write_piece(&w, "token_embd.weight", (struct piece){.rows = w.n_vocab,
+                                                        .columns = shape->n_embd,
+                                                        .spread = sqrtf((float)shape->n_embd)});
     if (has(&w, PART_ROPE_FREQS)) write_divisors(&w, "rope_freqs.weight", 8);
     if (has(&w, PART_ROPE_FACTORS)) {
         write_divisors(&w, "rope_factors_long.weight", 12);
