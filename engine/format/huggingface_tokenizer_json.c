@@ -114,7 +114,7 @@ static bool read_unigram(struct token_import *t, const json_t *model, const stru
 static struct span respell_word(struct token_import *t, struct span text) {
     if (text.size > 2 && !memcmp(text.data, "##", 2)) return (struct span){text.data + 2, text.size - 2};
     if (text.size > 2 && text.data[0] == '[' && text.data[text.size - 1] == ']') return text;
-    char *word = arena_printf(&t->arena, "\u2581%.*s", (int)text.size, text.data);
+    char *word = arena_printf(&t->arena, SPACE_MARK "%.*s", (int)text.size, text.data);
     return (struct span){word, text.size + 3};
 }
 

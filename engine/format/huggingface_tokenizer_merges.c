@@ -125,12 +125,11 @@ static bool rank_products(struct token_import *t, const struct vocabulary_map *m
 static bool starts_character(char c) { return ((uint8_t)c & 0xc0) != 0x80; }
 
 // In how many ways two tokens of the vocabulary make a third.
-static uint64_t count_splits(const struct token_import *t, const struct vocabulary_map *map) {
+static uint64_t count_splits(const struct vocabulary_map *map) {
     uint64_t count = 0;
     const char *text;
     size_t size;
     json_t *id;
-    (void)t;
     json_object_keylen_foreach((json_t *)map->ids, text, size, id) {
         if (token_import_byte((struct span){text, size}) >= 0) continue;
         for (size_t at = 1; at < size; at++)
@@ -139,23 +138,36 @@ static uint64_t count_splits(const struct token_import *t, const struct vocabula
     return count;
 }
 
-// Whether some token would reach across the places where words are cut, or where the gemma4 scheme cuts lines.
-static bool crosses(struct span text, const char *mark, bool either_way) {
-    size_t n = strlen(mark);
-    bool before_is_mark = true;
-    for (size_t at = 0; at < text.size;) {
-        bool is_mark = text.size - at >= n && !memcmp(text.data + at, mark, n);
-        if (at && is_mark != before_is_mark && (is_mark || either_way)) return true;
-        before_is_mark = is_mark;
-        at += is_mark ? n : 1;
+// Whether some token that merging may make has a mark behind its beginning.
+static bool any_crosses_words(const struct token_import *t) {
+    for (int64_t id = 0; id < t->count; id++) {
+        struct span text = t->tokens[id].text;
+        if (t->tokens[id].type == IMPORT_NORMAL && text.size > 1 &&
+            memmem(text.data + 1, text.size - 1, SPACE_MARK, strlen(SPACE_MARK)))
+            return true;
     }
     return false;
 }
 
-static bool any_crosses(const struct token_import *t, const char *mark, bool either_way) {
-    for (int64_t id = 0; id < t->count; id++)
-        if (t->tokens[id].type == IMPORT_NORMAL && crosses(t->tokens[id].text, mark, either_way)) return true;
+// Whether some has a line end beside anything else.
+static bool any_crosses_lines(const struct token_import *t) {
+    for (int64_t id = 0; id < t->count; id++) {
+        size_t line_ends = 0, size = t->tokens[id].text.size;
+        for (size_t i = 0; i < size; i++) line_ends += t->tokens[id].text.data[i] == '\n';
+        if (t->tokens[id].type == IMPORT_NORMAL && line_ends && line_ends < size) return true;
+    }
     return false;
+}
+
+// Runs of spaces are often added to a vocabulary whose merges make them all the same: then they may.
+static void leave_to_merges(struct token_import *t) {
+    for (int64_t id = 0; id < t->count; id++) {
+        struct token_import_entry *token = &t->tokens[id];
+        if (token->type == IMPORT_USER_DEFINED && token->score != 0 &&
+            memmem(token->text.data, token->text.size, SPACE_MARK, strlen(SPACE_MARK)))
+            token->type = IMPORT_NORMAL;
+    }
+    token_import_write_spaces(t);
 }
 
 bool token_import_byte_fallback(struct token_import *t, const json_t *vocabulary,
@@ -166,15 +178,17 @@ bool token_import_byte_fallback(struct token_import *t, const json_t *vocabulary
         if (t->merges[i].size > longest) longest = t->merges[i].size;
     struct vocabulary_map map = {vocabulary, arena_array(&t->arena, longest + 1, 1, st)};
     if (!map.room || !rank_products(t, &map, &ordered, st)) return false;
-    if (scheme->cuts_words && any_crosses(t, "\u2581", false))
+    if (scheme->cuts_words && any_crosses_words(t))
         return status_fail(st, STATUS_UNSUPPORTED, "pre_tokenizer: cuts between words, but some tokens reach across");
     if (t->space_prefix == IMPORT_UNSAID) t->space_prefix = IMPORT_NO;
-    if (ordered && count_splits(t, &map) == t->n_merges) {
+    bool by_scores = ordered && count_splits(&map) == t->n_merges;
+    leave_to_merges(t);
+    if (by_scores) {
         t->model = "llama";
         t->has_scores = true;
         return true;
     }
-    if (t->space_prefix == IMPORT_YES || any_crosses(t, "\n", true))
+    if (t->space_prefix == IMPORT_YES || any_crosses_lines(t))
         return status_fail(st, STATUS_UNSUPPORTED, "model: merges that are not those of SentencePiece, with %s",
                            t->space_prefix == IMPORT_YES ? "a space put in front" : "tokens across line ends");
     t->model = "gpt2";

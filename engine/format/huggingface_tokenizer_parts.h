@@ -8,6 +8,8 @@
 
 #include "engine/format/huggingface_tokenizer.h"
 
+#define SPACE_MARK "\u2581"
+
 // As `tokenizer.ggml.token_type` counts them; 0: no token has this id.
 enum token_import_type {
     IMPORT_NORMAL = 1,
@@ -88,6 +90,8 @@ void token_import_expect(struct token_import *t, size_t expected);
 bool token_import_put(struct token_import *t, int64_t id, struct token_import_entry token, struct status *st);
 int32_t token_import_find(const struct token_import *t, struct span text); // −1 when absent
 int token_import_byte(struct span text);                                   // that "<0x41>" stands for; −1: none
+// Added tokens are found in a text before its spaces become marks: so it is with spaces that they are written.
+void token_import_write_spaces(struct token_import *t);
 // "added_tokens" of tokenizer.json, the map of added_tokens.json, "added_tokens_decoder" of tokenizer_config.json. The
 // latter two tell of ids that are still free; with `replaces`, as beside a tokenizer.model, of others as well.
 bool token_import_added_list(struct token_import *t, const json_t *list, struct status *st);

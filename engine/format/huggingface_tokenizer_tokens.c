@@ -74,6 +74,23 @@ static bool add(struct token_import *t, int64_t id, struct span text, bool speci
     return token_import_put(t, id, token, st);
 }
 
+void token_import_write_spaces(struct token_import *t) {
+    for (int64_t id = 0; id < t->count; id++) {
+        struct span *text = &t->tokens[id].text;
+        if (t->tokens[id].type != IMPORT_USER_DEFINED ||
+            !memmem(text->data, text->size, SPACE_MARK, strlen(SPACE_MARK)))
+            continue;
+        char *spaced = arena_alloc(&t->arena, text->size);
+        size_t n = 0;
+        for (size_t i = 0; i < text->size;) {
+            bool mark = text->size - i >= strlen(SPACE_MARK) && !memcmp(text->data + i, SPACE_MARK, strlen(SPACE_MARK));
+            spaced[n++] = mark ? ' ' : text->data[i];
+            i += mark ? strlen(SPACE_MARK) : 1;
+        }
+        *text = (struct span){spaced, n};
+    }
+}
+
 bool token_import_added_list(struct token_import *t, const json_t *list, struct status *st) {
     if (!list || json_is_null(list)) return true;
     if (!json_is_array(list)) return status_fail(st, STATUS_FORMAT, "added_tokens: is no list");
