@@ -20,6 +20,8 @@ enum token_import_type {
     IMPORT_BYTE
 };
 
+enum { IMPORT_TOKEN_BYTES = 1 << 10 }; // the longest text of a token
+
 struct token_import_entry {
     struct span text; // borrowed from the texts, their JSON or the arena
     float score;
@@ -119,8 +121,10 @@ bool token_import_scheme_read(struct token_import *t, const json_t *root, struct
 
 // The merges of a JSON array, of strings or of pairs, to t->merges (huggingface_tokenizer_merges.c).
 bool token_import_merges(struct token_import *t, const json_t *merges, struct status *st);
-// For BPE that falls back to bytes: says the merges in scores ("llama") where that comes to the same, otherwise
-// keeps them.
+// The left part of "left right": cut at the first space after the first byte. data NULL: there is none.
+struct span token_import_left(struct span merge);
+// For BPE that falls back to bytes (huggingface_tokenizer_scores.c): says the merges in scores ("llama") where that
+// comes to the same, otherwise keeps them.
 bool token_import_byte_fallback(struct token_import *t, const json_t *vocabulary,
                                 const struct token_import_scheme *scheme, struct status *st);
 

@@ -6,7 +6,6 @@
 
 enum {
     TOKENS_LIMIT = 1 << 22, // ids are below this
-    TOKEN_BYTES = 1 << 10,  // the longest text of a token
     HOLES = 1 << 16,        // ids without a token that a vocabulary may have, besides as many as it has tokens
 };
 
@@ -30,9 +29,9 @@ bool token_import_put(struct token_import *t, int64_t id, struct token_import_en
     if (id < 0 || id >= t->id_limit)
         return status_fail(st, STATUS_LIMIT, "the token \"%.*s\" has the id %lld, allowed are 0 to %lld",
                            token_import_shown(token.text), token.text.data, (long long)id, (long long)t->id_limit - 1);
-    if (token.text.size > TOKEN_BYTES)
+    if (token.text.size > IMPORT_TOKEN_BYTES)
         return status_fail(st, STATUS_LIMIT, "token %lld is %zu bytes long, allowed are %d", (long long)id,
-                           token.text.size, TOKEN_BYTES);
+                           token.text.size, IMPORT_TOKEN_BYTES);
     if (id >= t->count) grow(t, id + 1);
     struct token_import_entry *old = &t->tokens[id];
     if (old->type && (old->text.size != token.text.size || memcmp(old->text.data, token.text.data, token.text.size)))
