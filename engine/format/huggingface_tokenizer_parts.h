@@ -26,6 +26,7 @@ struct token_import_entry {
     struct span text; // borrowed from the texts, their JSON or the arena
     float score;
     int32_t type;
+    uint8_t strips; // takes white space along: 1 before it, 2 after it
 };
 
 enum token_import_answer { IMPORT_UNSAID, IMPORT_NO, IMPORT_YES };

@@ -63,8 +63,11 @@ static bool is_known(const struct token_import *t, int64_t id) {
 }
 
 // A token that the vocabulary already knows as the unknown one, or as a byte, stays it.
-static bool add(struct token_import *t, int64_t id, struct span text, bool special, struct status *st) {
-    struct token_import_entry token = {.text = text, .type = special ? IMPORT_CONTROL : IMPORT_USER_DEFINED};
+static bool add(struct token_import *t, int64_t id, struct span text, const json_t *flags, struct status *st) {
+    struct token_import_entry token = {.text = text, .type = IMPORT_USER_DEFINED};
+    if (token_import_bool(flags, "special", false)) token.type = IMPORT_CONTROL;
+    token.strips =
+        (uint8_t)(token_import_bool(flags, "lstrip", false) | token_import_bool(flags, "rstrip", false) << 1);
     if (is_known(t, id)) {
         const struct token_import_entry *old = &t->tokens[id];
         token.score = old->score;
@@ -99,8 +102,7 @@ bool token_import_added_list(struct token_import *t, const json_t *list, struct 
         struct span text = token_import_string(token, "content");
         if (!json_is_integer(id) || !text.data)
             return status_fail(st, STATUS_FORMAT, "added_tokens: token %zu has no id or no content", i);
-        if (!add(t, json_integer_value(id), text, token_import_bool(token, "special", false), st))
-            return status_prefix(st, "added_tokens");
+        if (!add(t, json_integer_value(id), text, token, st)) return status_prefix(st, "added_tokens");
     }
     return true;
 }
@@ -125,7 +127,7 @@ bool token_import_added_map(struct token_import *t, const json_t *map, bool repl
             return status_fail(st, STATUS_FORMAT, "the id of \"%.*s\" is no number", token_import_shown(s), text);
         double value = json_number_value(id);
         int64_t number = value >= 0 && value <= INT32_MAX ? (int64_t)value : -1;
-        if (is_wanted(t, number, s, replaces) && !add(t, number, s, false, st)) return false;
+        if (is_wanted(t, number, s, replaces) && !add(t, number, s, NULL, st)) return false;
     }
     return true;
 }
@@ -153,7 +155,7 @@ bool token_import_added_decoder(struct token_import *t, const json_t *decoder, b
         if (id < 0 || !text.data)
             return status_fail(st, STATUS_FORMAT, "added_tokens_decoder: \"%.*s\" is no id with a content",
                                token_import_shown((struct span){name, size}), name);
-        if (is_wanted(t, id, text, replaces) && !add(t, id, text, token_import_bool(token, "special", false), st))
+        if (is_wanted(t, id, text, replaces) && !add(t, id, text, token, st))
             return status_prefix(st, "added_tokens_decoder");
     }
     return true;

@@ -70,6 +70,16 @@ static bool read_space_scheme(struct tokenizer *t, struct status *st) {
     return true;
 }
 
+static bool read_strips(struct tokenizer *t, struct status *st) {
+    static const char key[] = "tokenizer.confab.strips";
+    const struct gguf_pair *p = vocabulary_numbers(&t->vocabulary, key, st);
+    if (!p) return st->code == STATUS_OK;
+    if (p->element != GGUF_U8)
+        return status_fail(st, STATUS_FORMAT, "%s: %s is no array of bytes", t->vocabulary.file->path, key);
+    t->strips = p->data;
+    return true;
+}
+
 static bool read_flags(struct tokenizer *t, struct status *st) {
     const struct gguf *g = t->vocabulary.file;
     struct span architecture = {"", 0};
@@ -81,7 +91,7 @@ static bool read_flags(struct tokenizer *t, struct status *st) {
     t->adds_bos |= t->needs_bos;
     if (t->ops->puts_space && !gguf_get_bool(g, VOCABULARY_KEY("add_space_prefix"), &t->puts_space, st)) return false;
     t->drops_space |= t->puts_space;
-    if (!read_space_scheme(t, st)) return false;
+    if (!read_space_scheme(t, st) || !read_strips(t, st)) return false;
     // Phi-3's markers take the line end after them along; no key says so.
     t->strips_after_special = t->ops == &tokenizer_spm && span_equals(architecture, "phi3");
     return true;
@@ -174,20 +184,24 @@ static void flush(struct encoding *e) {
 
 static bool takes_space_along(const struct tokenizer *t, int32_t id) {
     static const char *const others[] = {"<s>", "<unk>", "<|endoftext|>"};
+    if (t->strips) return t->strips[id] & 2;
     if (!t->strips_after_special || !is_control(&t->vocabulary, id)) return false;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (span_equals(t->vocabulary.texts[id], others[i])) return false;
     return true;
 }
 
+static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
 static void add_special(struct encoding *e, int32_t id) {
+    struct stretch *s = &e->stretch;
+    if (e->t->strips && e->t->strips[id] & 1)
+        while (s->size && is_space(s->text[s->size - 1])) s->size--;
     flush(e);
     token_list_push(e->out, id);
     e->at_start = !e->t->puts_space_once;
     e->skips_space = takes_space_along(e->t, id);
 }
-
-static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 // The longest special token at this place.
 static int32_t match_special(const struct tokenizer *t, const struct tokenizer_part *part, size_t at, size_t *length) {
