@@ -159,6 +159,7 @@ bool token_import_json(struct token_import *t, const json_t *root, struct status
     struct token_import_scheme scheme = {0};
     const json_t *model = json_object_get(root, "model");
     if (!json_is_object(model)) return status_fail(st, STATUS_FORMAT, "model: is no object");
+    t->add_bos = t->add_eos = IMPORT_NO; // unless the post-processor, or a setting, says otherwise
     if (!token_import_scheme_read(t, root, &scheme, st) || !read_model(t, model, &scheme, st) ||
         !token_import_added_list(t, json_object_get(root, "added_tokens"), st))
         return false;

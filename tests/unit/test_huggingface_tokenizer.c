@@ -142,6 +142,7 @@ static void test_splits(void **state) {
         if (!o.t) fail_msg("%s: %s", cases[i].pre, o.status.text);
         check_string(&o, KEY("pre"), cases[i].pre);
         assert_null(strstr(tokenizer_pre_name(o.t), "default")); // which stands for names that we do not know
+        assert_int_equal(number_of(&o, KEY("add_bos_token")), 0); // no post-processor puts it there
         huggingface_opened_close(&o);
         free(text);
     }
