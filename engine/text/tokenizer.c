@@ -41,7 +41,7 @@ static bool spell_pieces(struct tokenizer *t, struct status *st) {
         if (v->types[id] == TOKEN_BYTE) {
             *room = (char)vocabulary_byte(v->texts[id]);
             t->pieces[id] = (struct span){room++, 1};
-        } else if (is_control(v, id)) t->pieces[id] = v->texts[id];
+        } else if (vocabulary_is_special(v, id)) t->pieces[id] = v->texts[id];
         else t->pieces[id] = t->ops->spell(t, id, &room);
     }
     return true;
@@ -51,13 +51,13 @@ static bool add_specials(struct tokenizer *t, struct status *st) {
     const struct vocabulary *v = &t->vocabulary;
     uint64_t bytes[2] = {0};
     for (int32_t id = 0; id < v->count; id++)
-        if (vocabulary_is_special(v, id)) bytes[v->types[id] == TOKEN_USER_DEFINED] += t->pieces[id].size;
+        if (vocabulary_is_special(v, id)) bytes[v->types[id] == TOKEN_USER_DEFINED] += v->texts[id].size;
     if (!token_trie_open(&t->trusted, &t->vocabulary.arena, bytes[0], st) ||
         !token_trie_open(&t->user_defined, &t->vocabulary.arena, bytes[1], st))
         return false;
     for (int32_t id = 0; id < v->count; id++)
         if (vocabulary_is_special(v, id))
-            token_trie_add(v->types[id] == TOKEN_USER_DEFINED ? &t->user_defined : &t->trusted, t->pieces[id], id);
+            token_trie_add(v->types[id] == TOKEN_USER_DEFINED ? &t->user_defined : &t->trusted, v->texts[id], id);
     return true;
 }
 

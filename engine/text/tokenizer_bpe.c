@@ -105,7 +105,7 @@ static bool is_ascii(struct span text) {
 static struct span bpe_spell(const struct tokenizer *t, int32_t id, char **room) {
     const struct bpe *bpe = t->family;
     struct span text = t->vocabulary.texts[id];
-    if (is_ascii(text) || t->vocabulary.types[id] == TOKEN_USER_DEFINED) return text;
+    if (is_ascii(text)) return text;
     if (bpe->pre->raw) return space_mark_decode(text, room);
     char *start = *room;
     for (size_t i = 0, n; i < text.size; i += n) {

@@ -14,8 +14,8 @@ struct tokenizer_ops {
     // Reads the family's own keys into t->family, in the vocabulary's arena; may change adds_bos.
     bool (*open)(struct tokenizer *t, struct status *st);
     void (*close)(struct tokenizer *t); // of what is not in the arena; also after a failed open; may be NULL
-    // The bytes that a normal, unused or user-defined token stands for: its text itself, or written to *room, which is
-    // moved on. Never longer than the text.
+    // The bytes that a normal or unused token stands for: its text itself, or written to *room, which is moved on. Never
+    // longer than the text.
     struct span (*spell)(const struct tokenizer *t, int32_t id, char **room);
     // Appends the ids of text without special tokens; size ≤ TOKENIZER_STRETCH.
     void (*encode)(const struct tokenizer *t, struct pair_merger *m, const char *text, size_t size,
