@@ -119,12 +119,14 @@ $(strip $(shell command -v $(firstword $(CC)) > /dev/null || echo gcc libc6-dev;
 	for pair in $(1); do pkg-config --exists $${pair%%:*} 2> /dev/null || echo $${pair#*:}; done))
 endef
 
+MISSING_CXX = $(shell command -v $(firstword $(CXX)) > /dev/null || echo g++)
+
 packages:
 	@missing="$(call missing,$(BUILD_NEEDS))"; test -z "$$missing" || \
 		{ echo "confab needs packages that are missing: $$missing"; echo "\`make deps\` installs them."; exit 1; }
 
 deps: ## install the packages that building and testing need
-	@missing="$(call missing,$(BUILD_NEEDS) $(TEST_NEEDS))"; test -z "$$missing" && exit; \
+	@missing="$(strip $(call missing,$(BUILD_NEEDS) $(TEST_NEEDS)) $(MISSING_CXX))"; test -z "$$missing" && exit; \
 		command -v apt-get > /dev/null || { echo "please install what these Debian packages contain: $$missing"; exit 1; }; \
 		echo "installing with apt-get: $$missing"; \
 		sudo=; test "$$(id -u)" = 0 || sudo=sudo; \

@@ -96,17 +96,20 @@ static bool write_tokens(struct token_import *t, struct gguf *g, struct status *
     struct span *texts = arena_array(&t->arena, rows, sizeof *texts, st);
     float *scores = arena_array(&t->arena, rows, sizeof *scores, st);
     int32_t *types = arena_array(&t->arena, rows, sizeof *types, st);
-    if (!texts || !scores || !types) return false;
+    uint8_t *strips = arena_array(&t->arena, rows, sizeof *strips, st), any_strips = 0;
+    if (!texts || !scores || !types || !strips) return false;
     for (int64_t id = 0; id < t->rows; id++) {
         struct token_import_entry token = id < t->count ? t->tokens[id] : (struct token_import_entry){0};
         if (!token.type) {
             char *text = arena_printf(&t->arena, "[PAD%lld]", (long long)id);
             token = (struct token_import_entry){.text = {text, strlen(text)}, .type = IMPORT_UNUSED};
         }
-        texts[id] = token.text, scores[id] = token.score, types[id] = token.type;
+        texts[id] = token.text, scores[id] = token.score, types[id] = token.type, strips[id] = token.strips;
+        any_strips |= token.strips;
     }
     gguf_add_strings(g, KEY("tokens"), texts, rows);
     gguf_add_numbers(g, KEY("token_type"), GGUF_I32, types, rows);
+    if (any_strips) gguf_add_numbers(g, "tokenizer.confab.strips", GGUF_U8, strips, rows);
     if (t->has_scores) gguf_add_numbers(g, KEY("scores"), GGUF_F32, scores, rows);
     if (t->merges) gguf_add_strings(g, KEY("merges"), t->merges, t->n_merges);
     return true;

@@ -114,7 +114,7 @@ static bool read_unigram(struct token_import *t, const json_t *model, const stru
 static struct span respell_word(struct token_import *t, struct span text) {
     if (text.size > 2 && !memcmp(text.data, "##", 2)) return (struct span){text.data + 2, text.size - 2};
     if (text.size > 2 && text.data[0] == '[' && text.data[text.size - 1] == ']') return text;
-    char *word = arena_printf(&t->arena, "\u2581%.*s", (int)text.size, text.data);
+    char *word = arena_printf(&t->arena, SPACE_MARK "%.*s", (int)text.size, text.data);
     return (struct span){word, text.size + 3};
 }
 
@@ -159,6 +159,7 @@ bool token_import_json(struct token_import *t, const json_t *root, struct status
     struct token_import_scheme scheme = {0};
     const json_t *model = json_object_get(root, "model");
     if (!json_is_object(model)) return status_fail(st, STATUS_FORMAT, "model: is no object");
+    t->add_bos = t->add_eos = IMPORT_NO; // unless the post-processor, or a setting, says otherwise
     if (!token_import_scheme_read(t, root, &scheme, st) || !read_model(t, model, &scheme, st) ||
         !token_import_added_list(t, json_object_get(root, "added_tokens"), st))
         return false;

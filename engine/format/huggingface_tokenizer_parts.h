@@ -8,6 +8,8 @@
 
 #include "engine/format/huggingface_tokenizer.h"
 
+#define SPACE_MARK "\u2581"
+
 // As `tokenizer.ggml.token_type` counts them; 0: no token has this id.
 enum token_import_type {
     IMPORT_NORMAL = 1,
@@ -18,10 +20,13 @@ enum token_import_type {
     IMPORT_BYTE
 };
 
+enum { IMPORT_TOKEN_BYTES = 1 << 10 }; // the longest text of a token
+
 struct token_import_entry {
     struct span text; // borrowed from the texts, their JSON or the arena
     float score;
     int32_t type;
+    uint8_t strips; // takes white space along: 1 before it, 2 after it
 };
 
 enum token_import_answer { IMPORT_UNSAID, IMPORT_NO, IMPORT_YES };
@@ -88,6 +93,8 @@ void token_import_expect(struct token_import *t, size_t expected);
 bool token_import_put(struct token_import *t, int64_t id, struct token_import_entry token, struct status *st);
 int32_t token_import_find(const struct token_import *t, struct span text); // −1 when absent
 int token_import_byte(struct span text);                                   // that "<0x41>" stands for; −1: none
+// Added tokens are found in a text before its spaces become marks: so it is with spaces that they are written.
+void token_import_write_spaces(struct token_import *t);
 // "added_tokens" of tokenizer.json, the map of added_tokens.json, "added_tokens_decoder" of tokenizer_config.json. The
 // latter two tell of ids that are still free; with `replaces`, as beside a tokenizer.model, of others as well.
 bool token_import_added_list(struct token_import *t, const json_t *list, struct status *st);
@@ -115,8 +122,10 @@ bool token_import_scheme_read(struct token_import *t, const json_t *root, struct
 
 // The merges of a JSON array, of strings or of pairs, to t->merges (huggingface_tokenizer_merges.c).
 bool token_import_merges(struct token_import *t, const json_t *merges, struct status *st);
-// For BPE that falls back to bytes: says the merges in scores ("llama") where that comes to the same, otherwise
-// keeps them.
+// The left part of "left right": cut at the first space after the first byte. data NULL: there is none.
+struct span token_import_left(struct span merge);
+// For BPE that falls back to bytes (huggingface_tokenizer_scores.c): says the merges in scores ("llama") where that
+// comes to the same, otherwise keeps them.
 bool token_import_byte_fallback(struct token_import *t, const json_t *vocabulary,
                                 const struct token_import_scheme *scheme, struct status *st);
 

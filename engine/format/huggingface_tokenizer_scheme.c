@@ -4,8 +4,6 @@
 
 #include "engine/format/huggingface_tokenizer_parts.h"
 
-#define SPACE_MARK "\u2581"
-
 enum { NESTING = 4 }; // of sequences
 
 // A kind of part, by its "type". `read` may be NULL: the part changes nothing that we would see.

@@ -169,6 +169,7 @@ bool token_import_sentencepiece(struct token_import *t, struct span file, struct
     if (!read_model(t, file, &s, st)) return false;
     if (t->specials[IMPORT_UNK] < 0) return status_fail(st, STATUS_FORMAT, "has no unknown piece");
     if (!choose_model(t, &s, st)) return false;
+    token_import_write_spaces(t);
     t->has_scores = true;
     t->space_prefix = s.adds_space ? IMPORT_YES : IMPORT_NO;
     t->specials[IMPORT_BOS] = token_import_find(t, s.bos);

@@ -6,7 +6,6 @@
 
 enum {
     TOKENS_LIMIT = 1 << 22, // ids are below this
-    TOKEN_BYTES = 1 << 10,  // the longest text of a token
     HOLES = 1 << 16,        // ids without a token that a vocabulary may have, besides as many as it has tokens
 };
 
@@ -30,9 +29,9 @@ bool token_import_put(struct token_import *t, int64_t id, struct token_import_en
     if (id < 0 || id >= t->id_limit)
         return status_fail(st, STATUS_LIMIT, "the token \"%.*s\" has the id %lld, allowed are 0 to %lld",
                            token_import_shown(token.text), token.text.data, (long long)id, (long long)t->id_limit - 1);
-    if (token.text.size > TOKEN_BYTES)
+    if (token.text.size > IMPORT_TOKEN_BYTES)
         return status_fail(st, STATUS_LIMIT, "token %lld is %zu bytes long, allowed are %d", (long long)id,
-                           token.text.size, TOKEN_BYTES);
+                           token.text.size, IMPORT_TOKEN_BYTES);
     if (id >= t->count) grow(t, id + 1);
     struct token_import_entry *old = &t->tokens[id];
     if (old->type && (old->text.size != token.text.size || memcmp(old->text.data, token.text.data, token.text.size)))
@@ -64,14 +63,34 @@ static bool is_known(const struct token_import *t, int64_t id) {
 }
 
 // A token that the vocabulary already knows as the unknown one, or as a byte, stays it.
-static bool add(struct token_import *t, int64_t id, struct span text, bool special, struct status *st) {
-    struct token_import_entry token = {.text = text, .type = special ? IMPORT_CONTROL : IMPORT_USER_DEFINED};
+static bool add(struct token_import *t, int64_t id, struct span text, const json_t *flags, struct status *st) {
+    struct token_import_entry token = {.text = text, .type = IMPORT_USER_DEFINED};
+    if (token_import_bool(flags, "special", false)) token.type = IMPORT_CONTROL;
+    token.strips =
+        (uint8_t)(token_import_bool(flags, "lstrip", false) | token_import_bool(flags, "rstrip", false) << 1);
     if (is_known(t, id)) {
         const struct token_import_entry *old = &t->tokens[id];
         token.score = old->score;
         if (old->type == IMPORT_UNKNOWN || old->type == IMPORT_BYTE) token.type = old->type;
     }
     return token_import_put(t, id, token, st);
+}
+
+void token_import_write_spaces(struct token_import *t) {
+    for (int64_t id = 0; id < t->count; id++) {
+        struct span *text = &t->tokens[id].text;
+        if (t->tokens[id].type != IMPORT_USER_DEFINED ||
+            !memmem(text->data, text->size, SPACE_MARK, strlen(SPACE_MARK)))
+            continue;
+        char *spaced = arena_alloc(&t->arena, text->size);
+        size_t n = 0;
+        for (size_t i = 0; i < text->size;) {
+            bool mark = text->size - i >= strlen(SPACE_MARK) && !memcmp(text->data + i, SPACE_MARK, strlen(SPACE_MARK));
+            spaced[n++] = mark ? ' ' : text->data[i];
+            i += mark ? strlen(SPACE_MARK) : 1;
+        }
+        *text = (struct span){spaced, n};
+    }
 }
 
 bool token_import_added_list(struct token_import *t, const json_t *list, struct status *st) {
@@ -83,8 +102,7 @@ bool token_import_added_list(struct token_import *t, const json_t *list, struct 
         struct span text = token_import_string(token, "content");
         if (!json_is_integer(id) || !text.data)
             return status_fail(st, STATUS_FORMAT, "added_tokens: token %zu has no id or no content", i);
-        if (!add(t, json_integer_value(id), text, token_import_bool(token, "special", false), st))
-            return status_prefix(st, "added_tokens");
+        if (!add(t, json_integer_value(id), text, token, st)) return status_prefix(st, "added_tokens");
     }
     return true;
 }
@@ -109,7 +127,7 @@ bool token_import_added_map(struct token_import *t, const json_t *map, bool repl
             return status_fail(st, STATUS_FORMAT, "the id of \"%.*s\" is no number", token_import_shown(s), text);
         double value = json_number_value(id);
         int64_t number = value >= 0 && value <= INT32_MAX ? (int64_t)value : -1;
-        if (is_wanted(t, number, s, replaces) && !add(t, number, s, false, st)) return false;
+        if (is_wanted(t, number, s, replaces) && !add(t, number, s, NULL, st)) return false;
     }
     return true;
 }
@@ -137,7 +155,7 @@ bool token_import_added_decoder(struct token_import *t, const json_t *decoder, b
         if (id < 0 || !text.data)
             return status_fail(st, STATUS_FORMAT, "added_tokens_decoder: \"%.*s\" is no id with a content",
                                token_import_shown((struct span){name, size}), name);
-        if (is_wanted(t, id, text, replaces) && !add(t, id, text, token_import_bool(token, "special", false), st))
+        if (is_wanted(t, id, text, replaces) && !add(t, id, text, token, st))
             return status_prefix(st, "added_tokens_decoder");
     }
     return true;

@@ -7,10 +7,11 @@
 #include "engine/text/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/gguf_writer.h"
+#include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
 #include "tests/unit/tiny_vocab.h"
 
-// The small files first, in which changes hit more: a vocabulary of each kind, then whole models.
+// The small files first, in which changes hit more: a vocabulary of each kind, then whole models of each family.
 uint8_t *fuzz_seed(size_t k, size_t *size) {
     static int (*const vocabularies[])(struct gguf_writer *) = {tiny_vocab_sentencepiece, tiny_vocab_gemma,
                                                                 tiny_vocab_unigram, tiny_vocab_wordpiece};
@@ -21,7 +22,8 @@ uint8_t *fuzz_seed(size_t k, size_t *size) {
         vocabularies[k](&w);
         return gguf_writer_finish(&w, size);
     }
-    if ((k -= VOCABULARIES) >= 2 * TINY_FAMILY_COUNT) return NULL;
+    if ((k -= VOCABULARIES) < (size_t)tiny_family_count) return tiny_shape_bytes(&tiny_families[k], size);
+    if ((k -= (size_t)tiny_family_count) >= 2 * TINY_FAMILY_COUNT) return NULL;
     return tiny_model_bytes((struct tiny_model_options){.family = (enum tiny_family)(k / 2),
                                                         .pre = pres[k % 2],
                                                         .n_layer = 1,

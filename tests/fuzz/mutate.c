@@ -12,7 +12,7 @@
 
 #pragma weak LLVMFuzzerInitialize
 
-enum { INPUTS = 2000, MOST_SEEDS = 64, MOST_CHANGES = 8, GROWTH = 256 };
+enum { INPUTS = 2000, MOST_SEEDS = 128, MOST_CHANGES = 8, GROWTH = 256 };
 
 struct input {
     uint8_t *data;

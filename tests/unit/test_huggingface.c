@@ -144,7 +144,7 @@ static const struct {
     {"qwen2moe", "qwen2_moe"},
     {"qwen3", "qwen3"},
     {"qwen3moe", "qwen3_moe"},
-    {"qwen3moe-split", "qwen3_moe"},
+    {"qwen3moe-fused", "qwen3_moe"},
     {"gpt-oss", "gpt_oss"},
     {"gemma", "gemma"},
     {"gemma2", "gemma2"},

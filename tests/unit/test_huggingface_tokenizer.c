@@ -142,9 +142,31 @@ static void test_splits(void **state) {
         if (!o.t) fail_msg("%s: %s", cases[i].pre, o.status.text);
         check_string(&o, KEY("pre"), cases[i].pre);
         assert_null(strstr(tokenizer_pre_name(o.t), "default")); // which stands for names that we do not know
+        assert_int_equal(number_of(&o, KEY("add_bos_token")), 0); // no post-processor puts it there
         huggingface_opened_close(&o);
         free(text);
     }
+}
+
+static void test_tokens_that_take_white_space_along(void **state) {
+    (void)state;
+    struct huggingface_opened o =
+        open_json("{`pre_tokenizer`: " HUGGINGFACE_GPT2
+                  ", `added_tokens`: [{`id`: 5, `content`: `<l>`, `special`: true, `lstrip`: true}, "
+                  "{`id`: 6, `content`: `<r>`, `special`: true, `rstrip`: true}, {`id`: 7, `content`: `<n>`, "
+                  "`special`: true}], `model`: "
+                  "{`type`: `BPE`, `vocab`: {`a`: 0, `Ġ`: 1, `Ġa`: 2, `Ċ`: 3}, `merges`: [`Ġ a`]}}");
+    CHECK_IDS(&o, "a <l> a", 0, 5, 2);
+    CHECK_IDS(&o, "a \n<r> \n a", 0, 1, 3, 6, 0);
+    CHECK_IDS(&o, "a <n> a", 0, 1, 7, 2);
+    CHECK_IDS(&o, " \n <l><r>  ", 5, 6);
+    const struct tokenizer_part parts[] = {{"a \n", 3, false}, {"<l><r>", 6, true}, {" a", 2, false}};
+    struct token_list ids = {0};
+    tokenizer_encode_parts(o.t, parts, 3, false, &ids);
+    assert_int_equal(ids.count, 4);
+    assert_memory_equal(ids.ids, ((int32_t[]){0, 5, 6, 0}), 4 * sizeof(int32_t));
+    free(ids.ids);
+    huggingface_opened_close(&o);
 }
 
 // ---- the others ----
@@ -497,6 +519,7 @@ int main(void) {
         cmocka_unit_test(test_byte_level),
         cmocka_unit_test(test_whole_pieces),
         cmocka_unit_test(test_splits),
+        cmocka_unit_test(test_tokens_that_take_white_space_along),
         cmocka_unit_test(test_byte_fallback_by_scores),
         cmocka_unit_test(test_byte_fallback_by_merges),
         cmocka_unit_test(test_space_in_front),
