@@ -1,5 +1,5 @@
-// Model files with faults: cut off at every byte of the header, and changed in thousands of ways. Each must give either a
-// failure with a message or a clean load of a model that can run; run it under the sanitizers as well.
+// Model files with faults: cut off at every byte of the header, and changed in thousands of ways. Each must give either
+// a failure with a message or a clean load of a model that can run; run it under the sanitizers as well.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -156,7 +156,8 @@ enum {
 static uint8_t *kind_bytes(unsigned kind, size_t *size) {
     if (kind < PLAIN_KINDS) return tiny_model_bytes(kinds[kind], size);
     for (int i = 0; i < tiny_family_count; i++)
-        if (!strcmp(tiny_families[i].name, families[kind - PLAIN_KINDS])) return tiny_shape_bytes(&tiny_families[i], size);
+        if (!strcmp(tiny_families[i].name, families[kind - PLAIN_KINDS]))
+            return tiny_shape_bytes(&tiny_families[i], size);
     fail_msg("no tiny model is called %s", families[kind - PLAIN_KINDS]);
     return NULL;
 }

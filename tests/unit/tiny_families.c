@@ -1,6 +1,6 @@
 #include "tests/unit/tiny_families.h"
 
-#define RMS TINY_FLOAT("attention.layer_norm_rms_epsilon", 1e-5)
+#define RMS   TINY_FLOAT("attention.layer_norm_rms_epsilon", 1e-5)
 #define LAYER TINY_FLOAT("attention.layer_norm_epsilon", 1e-5)
 
 enum {
