@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "engine/format/model_files.h"
 #include "engine/template.h"
 
 // ---- names ----
@@ -123,6 +124,14 @@ static const char *describe_template(struct model_file *m) {
     return known || !m->template_text.data ? kind : "own";
 }
 
+static void describe_text(struct model_file *m) {
+    struct model_info *i = &m->info;
+    i->n_vocab = tokenizer_count(m->tokenizer);
+    i->tokenizer = tokenizer_model_name(m->tokenizer);
+    i->pre_tokenizer = tokenizer_pre_name(m->tokenizer);
+    i->chat_template = describe_template(m);
+}
+
 static void describe(struct model_file *m, const char *name) {
     struct model_info *i = &m->info;
     struct status ignored;
@@ -133,10 +142,8 @@ static void describe(struct model_file *m, const char *name) {
     i->path = arena_copy(&m->arena, name, strlen(name));
     i->name = display_name(m, title);
     i->family = display_name(m, family);
-    i->n_vocab = tokenizer_count(m->tokenizer);
-    i->tokenizer = tokenizer_model_name(m->tokenizer);
-    i->pre_tokenizer = tokenizer_pre_name(m->tokenizer);
-    i->chat_template = describe_template(m);
+    if (m->tokenizer) describe_text(m);
+    else i->tokenizer = i->pre_tokenizer = i->chat_template = "";
     i->weight_problem = i->has_weights ? "" : m->weight_status.text;
     describe_tensors(m);
     if (i->has_weights) describe_spec(m);
@@ -152,12 +159,19 @@ static void bind_weights(struct model_file *m) {
                     m->gguf.path);
         return;
     }
-    m->info.has_weights = model_open(&m->model, &m->gguf, tokenizer_count(m->tokenizer), &m->weight_status);
+    int32_t n_vocab = m->tokenizer ? tokenizer_count(m->tokenizer) : 0;
+    m->info.has_weights = model_open(&m->model, &m->gguf, n_vocab, &m->weight_status);
+}
+
+static struct model_file *finish(struct model_file *m, const char *name, uint64_t bytes) {
+    m->info.file_bytes = bytes;
+    bind_weights(m);
+    describe(m, name);
+    return m;
 }
 
 // Over m->gguf, which is open.
 static struct model_file *open_rest(struct model_file *m, const char *name, uint64_t bytes, struct status *st) {
-    m->info.file_bytes = bytes;
     if (!gguf_get_string(&m->gguf, "tokenizer.chat_template", GGUF_OPTIONAL, &m->template_text, st) ||
         !(m->tokenizer = tokenizer_open(&m->gguf, st))) {
         model_file_close(m);
@@ -165,14 +179,20 @@ static struct model_file *open_rest(struct model_file *m, const char *name, uint
     }
     m->chat_template = chat_template_recognise(m->template_text);
     if (m->template_text.data) template_works(m, &m->template_status);
-    bind_weights(m);
-    describe(m, name);
-    return m;
+    return finish(m, name, bytes);
 }
 
 struct model_file *model_file_open(const char *path, struct status *st) {
     struct model_file *m = xcalloc(1, sizeof *m);
-    if (gguf_open(&m->gguf, path, st)) return open_rest(m, path, m->gguf.mapping.size, st);
+    if (model_files_open(&m->gguf, path, MODEL_FILES_RUN, st))
+        return open_rest(m, path, gguf_file_bytes(&m->gguf), st);
+    free(m);
+    return NULL;
+}
+
+struct model_file *model_file_open_header(const char *path, struct status *st) {
+    struct model_file *m = xcalloc(1, sizeof *m);
+    if (model_files_open(&m->gguf, path, MODEL_FILES_DESCRIBE, st)) return finish(m, path, gguf_file_bytes(&m->gguf));
     free(m);
     return NULL;
 }

@@ -37,12 +37,6 @@ static void count_work(struct backend *b) {
 
 // --- the table of operations -----------------------------------------------------------------------------------------
 
-static size_t cpu_page_bytes(const struct model_spec *spec, bool exact) {
-    size_t bytes = 0;
-    for (int i = 0; i < spec->n_layer; i++) bytes += attention_page_bytes(spec, &spec->layers[i], exact);
-    return bytes;
-}
-
 static void cpu_close(struct backend *b) {
     if (!b) return;
     for (int i = 0; i < b->n_regions; i++) region_free(b->regions[i].data, b->regions[i].size);
@@ -55,25 +49,35 @@ static struct backend *cpu_open(const struct backend_params *params, struct stat
     b->model = params->model;
     b->spec = &params->model->spec;
     b->pool = params->pool;
+    b->n_workers = params->pool ? thread_pool_size(params->pool) : params->n_workers;
     b->n_pages = params->n_pages;
     b->max_rows = params->max_rows;
     b->max_outputs = params->max_outputs;
     b->context = params->context ? params->context : b->spec->n_context;
     b->exact = params->exact;
     b->kernels = params->exact ? &kernels_exact : kernels_choose();
-    snprintf(b->description, sizeof b->description, "%s, %d thread%s", b->kernels->name, thread_pool_size(b->pool),
-             thread_pool_size(b->pool) == 1 ? "" : "s");
-    if (!weights_open(b, params, st)) {
-        cpu_close(b);
-        return NULL;
-    }
-    open_frequencies(b);
-    if (!buffers_open(b, st)) {
+    snprintf(b->description, sizeof b->description, "%s, %d thread%s", b->kernels->name, b->n_workers,
+             b->n_workers == 1 ? "" : "s");
+    bool opened = weights_open(b, params, st);
+    b->weights_taken = b->taken;
+    if (opened) open_frequencies(b);
+    if (!opened || !buffers_open(b, st)) {
         cpu_close(b);
         return NULL;
     }
     count_work(b);
     return b;
+}
+
+// Large buffers are address space only, until they are written to.
+static bool cpu_measure(const struct backend_params *params, struct backend_memory *out, struct status *st) {
+    assert(!params->pool);
+    struct backend *b = cpu_open(params, st);
+    if (!b) return false;
+    *out = (struct backend_memory){.weights = b->weights_taken, .kv = b->kv_bytes};
+    out->buffers = b->taken - out->weights - out->kv;
+    cpu_close(b);
+    return true;
 }
 
 // Cuts the rows [first, first + n) of a segment into ranges that lie in one page and have at most max_rows rows.
@@ -156,7 +160,7 @@ static const char *cpu_describe(const struct backend *b) { return b->description
 
 const struct backend_ops cpu_backend = {
     .name = "cpu",
-    .page_bytes = cpu_page_bytes,
+    .measure = cpu_measure,
     .open = cpu_open,
     .close = cpu_close,
     .run = cpu_run,

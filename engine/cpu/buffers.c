@@ -13,6 +13,7 @@ void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *
         status_fail(st, STATUS_LIMIT, "%s: %" PRIu64 " items of %" PRIu64 " bytes overflow", what, count, size);
         return NULL;
     }
+    b->taken += bytes;
     if (bytes < LARGE_BUFFER) return arena_alloc(&b->arena, (size_t)bytes);
     assert(b->n_regions < MAX_REGIONS);
     void *p = region_alloc((size_t)bytes);
@@ -163,7 +164,7 @@ static size_t largest(size_t a, size_t b) { return a > b ? a : b; }
 
 bool buffers_open(struct backend *b, struct status *st) {
     const struct model_spec *s = b->spec;
-    const uint64_t rows = (uint64_t)b->max_rows, workers = (uint64_t)thread_pool_size(b->pool);
+    const uint64_t rows = (uint64_t)b->max_rows, workers = (uint64_t)b->n_workers;
     find_extremes(b);
     b->scratch_size = largest((size_t)s->n_embd, attention_scratch(s, b->range_queries));
     b->scratch_size = (largest(b->scratch_size, experts_scratch(s)) + 15) & ~(size_t)15;

@@ -81,13 +81,15 @@ struct row_range {
 struct backend {
     const struct model *model;
     const struct model_spec *spec;
-    struct thread_pool *pool;
+    struct thread_pool *pool; // NULL: only to be measured
+    int n_workers;
     const struct cpu_kernels *kernels;
     int n_pages, max_rows, max_outputs, context;
     bool exact;
     struct arena arena;
     struct region regions[MAX_REGIONS]; // large buffers, freed at close
     int n_regions;
+    uint64_t taken, weights_taken;      // bytes of all buffers, of those for weights
     char description[64];
 
     struct cpu_layer *layers; // [n_layer]

@@ -21,7 +21,7 @@ static const float *copy_vector(struct backend *b, const struct weight *w) {
     if (!w->format) return NULL;
     const size_t n = (size_t)w->rows * (size_t)w->columns;
     float *copy = arena_alloc(&b->arena, n * sizeof *copy);
-    memcpy(copy, w->data, n * sizeof *copy);
+    if (b->pool) memcpy(copy, w->data, n * sizeof *copy);
     return copy;
 }
 
@@ -42,7 +42,7 @@ static const float *copy_bias(struct backend *b, const struct layer_spec *s, con
         {&l->attn_v_bias, query_size(b, s) + kv_size(b, s)},
     };
     for (int i = 0; i < 3; i++)
-        if (parts[i].weight->format)
+        if (b->pool && parts[i].weight->format)
             memcpy(bias + parts[i].at, parts[i].weight->data, (size_t)parts[i].weight->columns * sizeof *bias);
     return bias;
 }
@@ -51,7 +51,7 @@ static const float *copy_bias(struct backend *b, const struct layer_spec *s, con
 static struct matrix copy_router(struct backend *b, const struct weight *w) {
     if (!w->format) return (struct matrix){0};
     float *values = arena_alloc(&b->arena, (size_t)w->rows * (size_t)w->columns * sizeof *values);
-    for (int64_t r = 0; r < w->rows; r++)
+    for (int64_t r = 0; b->pool && r < w->rows; r++)
         w->format->decode((const uint8_t *)w->data + (size_t)r * w->row_bytes, values + r * w->columns,
                           (size_t)w->columns);
     return matrix_in_place(
@@ -234,5 +234,5 @@ bool weights_open(struct backend *b, const struct backend_params *params, struct
     b->output_norm = copy_norm(b, &m->output_norm, &m->output_norm_bias);
     b->output_bias = copy_vector(b, &m->output_bias);
     const struct bindings all = list_matrices(b);
-    return place_matrices(b, &all, &total, st) && prepare(b, &all, total, params, st);
+    return place_matrices(b, &all, &total, st) && (!b->pool || prepare(b, &all, total, params, st));
 }

@@ -354,10 +354,15 @@ static void test_chosen_outputs(void **state) {
 static void test_memory_exhausted(void **state) {
     (void)state;
     struct opened *o = open_tiny((struct tiny_model_options){.n_layer = 8, .n_embd = 256}, 1, true);
-    assert_int_equal(cpu_backend.page_bytes(&o->model.spec, true),
-                     2 * 8 * KV_PAGE_TOKENS * o->model.spec.layers[0].n_head_kv * o->model.spec.head_size *
-                         sizeof(float));
     struct status st = {0};
+    struct backend_params one = {
+        .model = &o->model, .n_workers = 2, .n_pages = 3, .max_rows = 5, .max_outputs = 2, .exact = true};
+    struct backend_memory memory;
+    assert_true(cpu_backend.measure(&one, &memory, &st));
+    assert_int_equal(memory.kv, 3 * 2 * 8 * KV_PAGE_TOKENS * o->model.spec.layers[0].n_head_kv *
+                                    o->model.spec.head_size * sizeof(float));
+    assert_int_equal(memory.weights, 0); // read where they lie
+    assert_true(memory.buffers > 5 * 256 * sizeof(float) + 2 * o->model.spec.n_vocab * sizeof(float));
     struct backend_params params = {
         .model = &o->model, .pool = o->pool, .n_pages = INT32_MAX, .max_rows = 1, .max_outputs = 1, .exact = true};
     assert_null(cpu_backend.open(&params, &st));
