@@ -23,8 +23,8 @@ struct chat_models {
     uint32_t version;
     char *path; // of the model that answers; NULL: the built-in one
     struct view_loading loading;
-    char size[24];    // of what is being loaded
-    int stopped;      // answers, since the last model was let go
+    char size[24]; // of what is being loaded
+    int stopped;   // answers, since the last model was let go
 };
 
 // ---- the list ----
@@ -151,7 +151,8 @@ static void loaded(struct chat *c) {
     if (!another) return; // the first one, or the old one again
     char text[64];
     bool stopped = c->models->stopped;
-    chat_say(c, false, "%s answers from now on%s%s", c->model_name, stopped ? "; " : "", stopped ? stopped_text(c, text) : "");
+    chat_say(c, false, "%s answers from now on%s%s", c->model_name, stopped ? "; " : "",
+             stopped ? stopped_text(c, text) : "");
     c->models->stopped = 0;
     setting_parse(c->p.settings, SETTING_model, path ? path : "", NULL);
     chat_save_setting(c, SETTING_model);

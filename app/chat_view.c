@@ -61,6 +61,8 @@ static int show_message(const struct chat *c, const struct conversation *talk, i
                 : broken ? "interrupted"
                          : m->note,
     };
+    const struct model_loading *coming = waiting && chat_current(c)->parked ? model_host_loading(c->p.host) : NULL;
+    if (coming && strcmp(coming->title, c->model_name)) view.author = coming->title;
     view.version = c->versions[index];
     view.n_versions = c->versions[talk->count + m->parent + 1];
     int n = 0;
@@ -72,8 +74,8 @@ static int show_message(const struct chat *c, const struct conversation *talk, i
     return n;
 }
 
-// Which model wrote the answers: those of another than the one there is now are headed by its whole name, and where one follows
-// the other that is said too.
+// Which model wrote the answers: those of another than the one there is now are headed by its whole name, and where one
+// follows the other that is said too.
 static void show_authors(const struct chat *c, const struct conversation *talk, struct view_message *views, int n) {
     const char *before = NULL;
     for (int i = 0; i < n; i++) {

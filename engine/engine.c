@@ -4,6 +4,7 @@
 // it looks at the commands between steps; otherwise it sleeps in the queue.
 #include "engine/engine.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -240,6 +241,7 @@ static struct scheduler *open_scheduler(struct engine *e, const struct engine_pa
 
 struct engine *engine_open_on(struct model_file *m, const struct engine_params *p, const struct backend_ops *ops,
                               struct status *st) {
+    assert(!m->described);
     if (!m->info.has_weights) {
         if (st) *st = m->weight_status;
         return NULL;

@@ -65,6 +65,33 @@ struct format_share {
     uint64_t tensors, bytes;
 };
 
+struct special_token {
+    const char *role; // "bos"
+    int32_t id;
+    const char *text; // cleaned for display
+};
+
+struct rope_info {
+    const char *pairs;    // which elements are rotated together: "adjacent" or "halves"
+    int n_rot;            // rotated elements of a head
+    float base, base_sliding; // the second: of layers with a window
+    int n_layer;          // layers that rotate
+    const char *scaling;  // "none", "linear", "yarn", "long", "by frequency"
+    float factor;         // of scaling; 1: none
+    int original_context; // that scaling begins from; 0: not said
+};
+
+struct expert_info {
+    int count, used;      // of a layer; 0: none
+    int n_ff, n_ff_shared;
+    int n_layer;          // layers that have them
+};
+
+// What differs from layer to layer.
+struct range_info {
+    int least, most;
+};
+
 struct model_info {
     const char *path, *name, *family;    // name: general.name or the file's base name, cleaned for display
     uint64_t file_bytes, n_parameters, weight_bytes;
@@ -76,7 +103,23 @@ struct model_info {
     const char *tokenizer, *pre_tokenizer, *chat_template; // names; chat_template is "none" when the file has none
     const struct format_share *formats;  // by bytes, descending
     int n_formats;
-    uint64_t kv_bytes_per_token;
+    uint64_t kv_bytes_per_token;         // 0 when it cannot run
+
+    // Of a model that can run; otherwise 0, "" and NULL.
+    struct rope_info rope;
+    struct expert_info experts;
+    struct range_info heads, kv_heads;
+    int window, n_windowed;              // tokens that layers with a window see, and how many such layers there are
+
+    // Of a file with a vocabulary that was read.
+    bool template_own;                   // its own chat template is used; otherwise the one of this kind
+    const char *template_kind;           // "chatml", "none"
+    const char *template_problem;        // why its own is not used; "" when it is, or there is none
+    bool adds_bos;
+    const struct special_token *special;
+    int n_special;
+
+    // Of its answers.
     const char *thinking;                // what its answers mark thinking with: "harmony", "<think>" …; "" when they do not
     bool chooses_thinking, chooses_effort; // its template asks whether to think, and how much: see reasoning_fits
     struct sampling sampling;            // the knobs as the file recommends them, otherwise sampling_default()
@@ -86,9 +129,9 @@ struct model_info {
 struct model_file *model_file_open(const char *path, struct status *st);
 // Over memory that outlives it: the built-in model. `name` is shown to people.
 struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st);
-// What the keys and the list of tensors alone tell, for lists of many models: there is no vocabulary and no template, so
-// that nothing can be tokenized and no engine opened. Cheap.
-struct model_file *model_file_open_header(const char *path, struct status *st);
+// What keys and shapes tell, with nothing converted: no engine can be opened over it. Without `text` neither vocabulary nor
+// template are read, and nothing can be tokenized: cheap, for lists of many models.
+struct model_file *model_file_open_header(const char *path, bool text, struct status *st);
 void model_file_close(struct model_file *m);
 const struct model_info *model_file_info(const struct model_file *m); // owned by m
 // Ids of a text, no BOS added; *count ids, the caller frees.

@@ -1,7 +1,6 @@
 // Model file: everything about a GGUF file that can be told without running it.
 #include "engine/model_file.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,18 +11,13 @@
 
 // ---- names ----
 
-static bool harmful(uint32_t c) {
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
-           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-}
-
 size_t display_clean(struct span text, char *out, size_t size) {
     size_t n = 0;
     for (size_t at = 0; at < text.size;) {
         uint32_t code;
         char character[4];
         at += utf8_decode(text.data + at, text.size - at, &code);
-        size_t length = utf8_encode(harmful(code) ? '?' : code, character);
+        size_t length = utf8_encode(utf8_is_hidden(code) ? '?' : code, character);
         if (n + length >= size) break;
         memcpy(out + n, character, length);
         n += length;
@@ -77,11 +71,6 @@ static int shown_number(const struct model_file *m, const char *name, int64_t mo
     return (int)value;
 }
 
-// Of the half floats of a layer, a token.
-static uint64_t kv_bytes(int n_head_kv, int head_size) {
-    return 2 * sizeof(uint16_t) * (uint64_t)n_head_kv * (uint64_t)head_size;
-}
-
 // Of a file that cannot run: what its keys say.
 static void describe_keys(struct model_file *m) {
     struct model_info *i = &m->info;
@@ -98,7 +87,6 @@ static void describe_keys(struct model_file *m) {
     i->n_context = shown_number(m, "context_length", INT32_MAX);
     snprintf(key, sizeof key, "%.60s.rope.freq_base", i->family);
     gguf_get_float(&m->gguf, key, GGUF_OPTIONAL, 0, 1e30, &i->rope_base, &ignored);
-    i->kv_bytes_per_token = (uint64_t)i->n_layer * kv_bytes(i->n_head_kv, i->head_size);
 }
 
 // Figures that differ from layer to layer are the largest.
@@ -114,7 +102,6 @@ static void describe_spec(struct model_file *m) {
         if (l->n_head > i->n_head) i->n_head = l->n_head;
         if (l->n_head_kv > i->n_head_kv) i->n_head_kv = l->n_head_kv;
         if (l->n_ff > i->n_ff) i->n_ff = l->n_ff;
-        i->kv_bytes_per_token += kv_bytes(l->n_head_kv, s->head_size);
     }
 }
 
@@ -125,47 +112,13 @@ static const char *describe_template(struct model_file *m) {
     return known || !m->template_text.data ? kind : "own";
 }
 
-// What is out of a knob's range is moved into it; a window of −1 tokens means all of them.
-static void describe_sampling(struct model_file *m) {
-    static const struct {
-        const char *key;
-        enum sampling_knob_id knob;
-    } keys[] = {
-        {"general.sampling.temp", KNOB_temperature},
-        {"general.sampling.top_p", KNOB_top_p},
-        {"general.sampling.top_k", KNOB_top_k},
-        {"general.sampling.min_p", KNOB_min_p},
-        {"general.sampling.penalty_repeat", KNOB_repeat_penalty},
-        {"general.sampling.penalty_last_n", KNOB_penalty_window},
-    };
-    m->info.sampling = sampling_default();
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        enum sampling_knob_id knob = keys[i].knob;
-        const struct gguf_pair *pair = gguf_find(&m->gguf, keys[i].key);
-        if (!pair || pair->type == GGUF_BOOL || pair->type == GGUF_STRING || pair->type == GGUF_ARRAY) continue;
-        double value = gguf_number(pair, 0);
-        if (isnan(value)) continue;
-        if (knob == KNOB_penalty_window && value < 0) value = sampling_knobs[knob].high;
-        sampling_set(&m->info.sampling, knob, value);
-        m->info.sampling_given |= 1u << knob;
-    }
-}
-
-static void describe_thinking(struct model_file *m) {
-    bool own = m->template && m->template_status.code == STATUS_OK;
-    m->info.thinking = channel_name(&m->channels);
-    m->info.chooses_thinking =
-        own && (jinja_uses(m->template, "enable_thinking") || jinja_uses(m->template, "thinking"));
-    m->info.chooses_effort = own ? jinja_uses(m->template, "reasoning_effort") : chat_template_effort(m->chat_template);
-}
-
 static void describe_text(struct model_file *m) {
     struct model_info *i = &m->info;
     i->n_vocab = tokenizer_count(m->tokenizer);
     i->tokenizer = tokenizer_model_name(m->tokenizer);
     i->pre_tokenizer = tokenizer_pre_name(m->tokenizer);
     i->chat_template = describe_template(m);
-    describe_thinking(m);
+    model_describe_text(m);
 }
 
 static void describe(struct model_file *m, const char *name) {
@@ -179,12 +132,13 @@ static void describe(struct model_file *m, const char *name) {
     i->name = display_name(m, title);
     i->family = display_name(m, family);
     if (m->tokenizer) describe_text(m);
-    else i->tokenizer = i->pre_tokenizer = i->chat_template = i->thinking = "";
+    else i->tokenizer = i->pre_tokenizer = i->chat_template = i->template_kind = i->template_problem = i->thinking = "";
     i->weight_problem = i->has_weights ? "" : m->weight_status.text;
-    describe_sampling(m);
+    model_describe_sampling(m);
     describe_tensors(m);
     if (i->has_weights) describe_spec(m);
     else describe_keys(m);
+    if (i->has_weights) model_describe_spec(m);
 }
 
 // ---- opening ----
@@ -222,19 +176,23 @@ static struct model_file *open_rest(struct model_file *m, const char *name, uint
     return finish(m, name, bytes);
 }
 
-struct model_file *model_file_open(const char *path, struct status *st) {
+static struct model_file *open_files(const char *path, enum model_files_use use, bool text, struct status *st) {
     struct model_file *m = xcalloc(1, sizeof *m);
-    if (model_files_open(&m->gguf, path, MODEL_FILES_RUN, st))
-        return open_rest(m, path, gguf_file_bytes(&m->gguf), st);
-    free(m);
-    return NULL;
+    m->described = use == MODEL_FILES_DESCRIBE;
+    if (!model_files_open(&m->gguf, path, use, st)) {
+        free(m);
+        return NULL;
+    }
+    uint64_t bytes = gguf_file_bytes(&m->gguf);
+    return text ? open_rest(m, path, bytes, st) : finish(m, path, bytes);
 }
 
-struct model_file *model_file_open_header(const char *path, struct status *st) {
-    struct model_file *m = xcalloc(1, sizeof *m);
-    if (model_files_open(&m->gguf, path, MODEL_FILES_DESCRIBE, st)) return finish(m, path, gguf_file_bytes(&m->gguf));
-    free(m);
-    return NULL;
+struct model_file *model_file_open(const char *path, struct status *st) {
+    return open_files(path, MODEL_FILES_RUN, true, st);
+}
+
+struct model_file *model_file_open_header(const char *path, bool text, struct status *st) {
+    return open_files(path, MODEL_FILES_DESCRIBE, text, st);
 }
 
 struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st) {

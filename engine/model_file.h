@@ -13,6 +13,7 @@ struct model_file { // immutable once open
     struct gguf gguf;
     struct tokenizer *tokenizer;
     struct model model; // valid when info.has_weights
+    bool described;     // opened as a header: what its weights hold may not be there
     struct status weight_status;
     struct span template_text;             // the file's chat template; {NULL, 0}: none
     struct jinja_template *template;       // the same, parsed; NULL: there is none, or it cannot be parsed
@@ -26,6 +27,11 @@ struct model_file { // immutable once open
 // engine_open over any backend.
 struct engine *engine_open_on(struct model_file *m, const struct engine_params *p, const struct backend_ops *ops,
                               struct status *st);
+
+// Fills in what the info tells of a spec, of a vocabulary and a template, of the sampling that the file recommends.
+void model_describe_spec(struct model_file *m);
+void model_describe_text(struct model_file *m);
+void model_describe_sampling(struct model_file *m);
 
 int engine_threads(const struct model_file *m, const struct engine_params *p); // that it will compute on
 

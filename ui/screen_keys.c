@@ -164,7 +164,8 @@ static void pick(struct screen *s, const struct picker_model *m) {
 static void picker_input(struct screen *s, const struct key *k) {
     int id = bound_command(s, k);
     if (id == COMMAND_MODEL) s->picker.open = false;
-    else if (id == COMMAND_QUIT || id == COMMAND_SUSPEND || id == COMMAND_REDRAW) run_command(s, (enum ui_command_id)id);
+    else if (id == COMMAND_QUIT || id == COMMAND_SUSPEND || id == COMMAND_REDRAW)
+        run_command(s, (enum ui_command_id)id);
     else pick(s, picker_key(&s->picker, k));
 }
 

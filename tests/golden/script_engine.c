@@ -103,7 +103,10 @@ struct model_file *model_file_open(const char *path, struct status *st) {
     return NULL;
 }
 
-struct model_file *model_file_open_header(const char *path, struct status *st) { return model_file_open(path, st); }
+struct model_file *model_file_open_header(const char *path, bool text, struct status *st) {
+    (void)text;
+    return model_file_open(path, st);
+}
 
 struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st) {
     static const struct script_model guide = {
@@ -123,7 +126,9 @@ bool model_file_memory(const struct model_file *m, const struct engine_params *p
     return m->info.has_weights || status_fail(st, STATUS_UNSUPPORTED, "%s", m->info.weight_problem);
 }
 
-int model_file_tokens_that_fit(const struct model_file *m, uint64_t available) { return available > m->need ? 8192 : 0; }
+int model_file_tokens_that_fit(const struct model_file *m, uint64_t available) {
+    return available > m->need ? 8192 : 0;
+}
 
 // ---- opening as a script says ----
 

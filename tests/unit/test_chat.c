@@ -64,7 +64,7 @@ bool engine_poll(struct engine *e, struct engine_event *out) {
 int engine_event_fd(const struct engine *e) { return (void)e, engine.fd; }
 const struct engine_figures *engine_figures(struct engine *e) { return (void)e, &engine.figures; }
 
-// Models are there at once; the file called FAILS fails, after the thread that opens it has waited for `go`.
+// Models are there at once, but for the file called FAILS.
 struct model_file {
     struct model_info info;
     char path[256], name[64];
@@ -86,7 +86,10 @@ struct model_file *model_file_open(const char *path, struct status *st) {
                                   .has_weights = true};
     return m;
 }
-struct model_file *model_file_open_header(const char *path, struct status *st) { return model_file_open(path, st); }
+struct model_file *model_file_open_header(const char *path, bool text, struct status *st) {
+    (void)text;
+    return model_file_open(path, st);
+}
 struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st) {
     (void)name, (void)data, (void)size;
     return model_file_open("Tiny 1B", st);
@@ -236,6 +239,7 @@ static void wait_for_model(void) {
         usleep(1000);
     }
     assert_non_null(model_host_engine(host));
+    if (chat) pass(0.05); // so that it is drawn
 }
 
 static void open_chat(void) {
@@ -272,6 +276,8 @@ static int setup(void **state) {
     config_path = xasprintf("%s/config", folder);
     now = 1000000000;
     clock_freeze(now);
+    setenv("XDG_DATA_HOME", folder, 1);
+    setenv("HOME", folder, 1);
     open_chat();
     return 0;
 }
@@ -299,6 +305,15 @@ static bool config_has(const char *line) {
     char text[256];
     bool found = false;
     while (in && fgets(text, sizeof text, in)) found |= !strcmp(text, line);
+    if (in) fclose(in);
+    return found;
+}
+
+static bool config_has_key(const char *key) {
+    FILE *in = fopen(config_path, "r");
+    char text[512];
+    bool found = false;
+    while (in && fgets(text, sizeof text, in)) found |= !strncmp(text, key, strlen(key));
     if (in) fclose(in);
     return found;
 }
@@ -736,6 +751,85 @@ static void test_leaving_what_cannot_be_saved_asks_once(void **state) {
     assert_false(chat_step(chat, 0));
 }
 
+static void write_model(const char *name, char path[128]) {
+    snprintf(path, 128, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fclose(f);
+}
+
+static void test_answers_remember_their_model(void **state) {
+    (void)state;
+    char path[128], order[160];
+    write_model("Other 2B.gguf", path);
+    snprintf(order, sizeof order, "/model %s", path);
+    act(COMMAND_SEND, -1, "one");
+    say(1, 1, "first");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    assert_null(screen.messages[1].author);
+    act(COMMAND_SEND, -1, order);
+    wait_for_model();
+    assert_string_equal(screen.view.model_name, "Other 2B Q4_0");
+    assert_int_equal(screen.view.n_messages, 2); // an order is no message
+    assert_string_equal(screen.messages[1].author, "Tiny 1B Q4_0");
+    assert_string_equal(settings.model, path);
+    assert_true(config_has_key("model"));
+    act(COMMAND_SEND, -1, "two");
+    say(1, 2, "second");
+    end(1, 2, REQUEST_FINISHED, FINISH_END, "");
+    assert_string_equal(screen.messages[3].model, "Other 2B Q4_0"); // where it changes
+    act(COMMAND_SEND, -1, "three");
+    say(1, 3, "third");
+    end(1, 3, REQUEST_FINISHED, FINISH_END, "");
+    assert_null(screen.messages[5].author);
+    assert_null(screen.messages[5].model);
+    close_chat();
+    open_chat();
+    act(COMMAND_NEXT, 1, NULL);
+    assert_string_equal(screen.messages[1].author, "Tiny 1B Q4_0"); // from the store
+    assert_string_equal(screen.messages[3].model, "Other 2B Q4_0");
+}
+
+static void test_a_running_answer_is_stopped_for_another_model(void **state) {
+    (void)state;
+    char path[128];
+    write_model("Other 2B.gguf", path);
+    act(COMMAND_SEND, -1, "one");
+    say(1, 1, "half an ans");
+    act(COMMAND_MODEL, -1, path);
+    wait_for_model();
+    assert_false(screen.chats[0].busy);
+    assert_message(1, VIEW_MODEL, "half an ans");
+    assert_non_null(strstr(screen.messages[1].note, "stopped for another model"));
+    assert_non_null(strstr(screen.status, "Other 2B Q4_0 answers from now on; 1 answer was stopped"));
+}
+
+static void test_a_model_that_fails_leaves_the_old(void **state) {
+    (void)state;
+    char path[128];
+    write_model("FAILS.gguf", path);
+    act(COMMAND_MODEL, -1, path);
+    wait_for_model();
+    assert_string_equal(screen.view.model_name, "Tiny 1B Q4_0");
+    assert_non_null(strstr(screen.status, "does not fit"));
+    assert_true(screen.view.status_bad);
+    assert_null(settings.model);
+    act(COMMAND_MODEL, -1, "no such model");
+    assert_non_null(strstr(screen.status, "no known model"));
+    act(COMMAND_SEND, -1, "one");
+    assert_string_equal(engine.prompt, "user: one|");
+}
+
+static void test_orders_and_messages_differ(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "/model");
+    assert_true(screen.chooses);
+    act(COMMAND_SEND, -1, "/models are many");
+    assert_string_equal(engine.prompt, "user: /models are many|");
+    act(COMMAND_MODEL_STOP, -1, NULL);
+    assert_non_null(strstr(screen.status, "no model is being loaded"));
+}
+
 static void test_a_store_that_cannot_open_is_said(void **state) {
     (void)state;
     close_chat();
@@ -754,6 +848,10 @@ static void test_a_store_that_cannot_open_is_said(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_an_answer_streams),
+        TEST(test_answers_remember_their_model),
+        TEST(test_a_running_answer_is_stopped_for_another_model),
+        TEST(test_a_model_that_fails_leaves_the_old),
+        TEST(test_orders_and_messages_differ),
         TEST(test_what_a_model_is_called),
         TEST(test_a_rate_is_of_when_tokens_came),
         TEST(test_the_system_prompt_comes_first),

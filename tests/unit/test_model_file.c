@@ -75,7 +75,16 @@ static void test_info_of_a_model(void **state) {
     assert_int_equal(i->head_size, 16);
     assert_int_equal(i->n_context, 300);
     assert_int_equal(i->n_vocab, tokenizer_count(m.file->tokenizer));
-    assert_int_equal(i->kv_bytes_per_token, 2 * 2 * 2 * 2 * 16); // K and V, f16, 2 layers, 2 heads of 16
+    struct model_memory memory;
+    struct status st;
+    assert_true(model_file_memory(m.file, &(struct engine_params){.kv_tokens = 64}, 0, &memory, &st));
+    assert_int_equal(64 * i->kv_bytes_per_token, memory.kv);
+    assert_true(i->kv_bytes_per_token >= 2 * 2 * 2 * 2 * 16); // K and V, f16, 2 layers, 2 heads of 16, and padding
+    assert_int_equal(memory.total, memory.weights + memory.buffers + memory.kv);
+    int fits = model_file_tokens_that_fit(m.file, memory.total);
+    assert_int_equal(fits, 64);
+    assert_int_equal(model_file_tokens_that_fit(m.file, memory.total - 1), 32);
+    assert_int_equal(model_file_tokens_that_fit(m.file, memory.weights), 0);
     assert_int_equal(i->n_formats, 2);
     assert_string_equal(i->formats[0].name, "Q8_0");
     assert_string_equal(i->formats[1].name, "F32");
@@ -98,7 +107,7 @@ static void test_info_of_a_vocabulary(void **state) {
     assert_int_equal(i->head_size, 128);
     assert_int_equal(i->n_ff, 0);
     assert_int_equal(i->n_context, 8192);
-    assert_int_equal(i->kv_bytes_per_token, 2 * 2 * 32 * 8 * 128);
+    assert_int_equal(i->kv_bytes_per_token, 0); // it cannot run
     assert_true(i->rope_base == 500000);
     assert_int_equal(i->n_formats, 0);
     struct status st = {0};
