@@ -30,8 +30,10 @@ static const struct exception {
     const char *pres; // comma-separated; NULL: all
     uint32_t classes;
     const struct character_ranges *ranges;
-    bool broken;     // bytes that are no UTF-8
-    uint32_t before; // only directly before a character of these classes
+    bool broken;          // bytes that are no UTF-8
+    uint32_t before;      // only directly before a character of these classes
+    const char *texts[6]; // only where one of these begins
+    bool plain;           // only where special tokens are not looked for
     const char *why;
 } exceptions[] = {
     {NULL, .broken = true, .why = "the peer turns bytes that are no UTF-8 into U+FFFD; we keep them"},
@@ -52,6 +54,13 @@ static const struct exception {
      .why = "stripping accents decomposes a syllable of Hangul; the peer keeps the first of its letters alone"},
     {"t5,t5-prefix,t5-merged,t5-plain", .ranges = RANGES({'<', '<'}),
      .why = "where a user-defined token only begins, the peer leaves what there is of it without normalising"},
+    {"qwen2", .ranges = RANGES({'<', '<'}), .texts = {"</s>"},
+     .why = "an ordinary token of this file, though the peer takes its text for a special one"},
+    {"gpt-4o", .ranges = RANGES({'<', '<'}), .plain = true,
+     .texts = {"<|start|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|end|>"},
+     .why =
+         "the peer finds harmony's control tokens in any text, so that whoever writes it can forge a message; we find "
+         "them in trusted text alone"},
 };
 
 static bool is_excepted(const struct exception *e, struct character c, const char *bytes) {
@@ -67,24 +76,31 @@ static bool is_listed(const char *pres, const char *pre) {
     return false;
 }
 
-static bool is_taken_out(const char *pre, struct character c, const char *bytes, uint32_t next) {
-    for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++) {
-        const struct exception *e = &exceptions[i];
-        if (is_listed(e->pres, pre) && is_excepted(e, c, bytes) && (!e->before || next & e->before)) return true;
-    }
-    return false;
+static bool begins_text(const struct exception *e, const char *bytes, size_t size) {
+    for (const char *const *text = e->texts; *text; text++)
+        if (strlen(*text) <= size && !memcmp(*text, bytes, strlen(*text))) return true;
+    return !e->texts[0];
+}
+
+// c is the character at bytes[0..size), before what stays of the text; next is the class of the one after it.
+static bool is_taken_out(const struct exception *e, struct character c, const char *bytes, size_t size, uint32_t next) {
+    return is_excepted(e, c, bytes) && (!e->before || next & e->before) && begins_text(e, bytes, size);
 }
 
 // From the right, so that what comes to stand before a character is looked at too. Returns where in `out` it begins.
-static size_t take_out(const char *pre, const struct random_text *r, char *out) {
+static size_t take_out(const char *pre, bool parse_special, const struct random_text *r, char *out) {
     size_t starts[RANDOM_TEXT_MOST], count = 0, at = 0, from = RANDOM_TEXT_MOST;
     uint32_t next = 0;
     for (; at < r->size; at += character_at(r->text, r->size, at).size) starts[count++] = at;
     while (count-- > 0) {
         struct character c = character_at(r->text, r->size, starts[count]);
-        if (is_taken_out(pre, c, r->text + starts[count], next)) continue;
+        bool stays = true;
         memcpy(out + (from -= c.size), r->text + starts[count], c.size);
-        next = c.class;
+        for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions && stays; i++)
+            stays = !is_listed(exceptions[i].pres, pre) || (exceptions[i].plain && parse_special) ||
+                    !is_taken_out(&exceptions[i], c, out + from, RANDOM_TEXT_MOST - from, next);
+        if (stays) next = c.class;
+        else from += c.size;
     }
     return from;
 }
@@ -176,18 +192,18 @@ static bool is_wanted(const char *name) {
     return !only || is_listed(only, name);
 }
 
-// All code points, sixteen at a time, each between letters, and in a row.
+// All code points of the planes in use, sixteen at a time, each between letters, and in a row.
 static size_t compare_every_character(const struct pair *p) {
     static struct random_text r;
     static char text[RANDOM_TEXT_MOST];
     size_t different = 0;
-    for (uint32_t first = 0; first < 0x110000 && different < 10; first += 16) {
+    for (uint32_t first = 0; first < 0x33000 && different < 10; first += 16) {
         r.size = 0;
         for (uint32_t i = 0; i < 32; i++) {
             r.size += utf8_encode(first + i % 16, r.text + r.size);
             if (i < 16) r.text[r.size++] = "a A1"[i % 4];
         }
-        size_t from = take_out(p->pre, &r, text);
+        size_t from = take_out(p->pre, false, &r, text);
         different += !agrees(p, text + from, sizeof text - from, false);
     }
     return different;
@@ -202,7 +218,7 @@ static void compare(const struct pair *p, size_t strings) {
     for (size_t i = 0; i < strings && different < 10; i++) {
         random_text_next(&r, p->ours);
         bool parse_special = random_below(&r, 2);
-        size_t from = take_out(p->pre, &r, text);
+        size_t from = take_out(p->pre, parse_special, &r, text);
         different += !agrees(p, text + from, sizeof text - from, parse_special) ||
                      (byte_level && !comes_back(p, r.text, take_out_bytes(p, &r), parse_special));
     }
