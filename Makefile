@@ -86,6 +86,14 @@ $(eval $(call TEST_RULE,peer,peer unit))
 $(eval $(call TEST_RULE,kernels,kernels))
 $(eval $(call TEST_RULE,golden,golden))
 
+# The one test that compares with libsentencepiece, through a helper in C++.
+$(BUILD)/tests/unit/sentencepiece_library.o: tests/unit/sentencepiece_library.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)$(CXX) $(filter-out -std=c17,$(CFLAGS)) -std=c++17 -MMD -MP -c -o $@ $<
+
+$(BUILD)/tests/unit/test_sentencepiece: $(BUILD)/tests/unit/sentencepiece_library.o
+$(BUILD)/tests/unit/test_sentencepiece: LDLIBS += -lsentencepiece_train -lsentencepiece -lstdc++
+
 # tests/peer compares with llama.cpp, where CONFAB_PEER_DIR names a folder with its headers and libraries; without, it
 # skips.
 ifneq ($(CONFAB_PEER_DIR),)
@@ -101,7 +109,7 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(call HELPERS,unit) $(LIBRARY)
 
 BUILD_NEEDS = ncursesw:libncurses-dev readline:libreadline-dev libutf8proc:libutf8proc-dev \
 	sqlite3:libsqlite3-dev jansson:libjansson-dev md4c:libmd4c-dev
-TEST_NEEDS  = cmocka:libcmocka-dev vterm:libvterm-dev
+TEST_NEEDS  = cmocka:libcmocka-dev vterm:libvterm-dev sentencepiece:libsentencepiece-dev
 define missing
 $(strip $(shell command -v $(firstword $(CC)) > /dev/null || echo gcc libc6-dev; command -v pkg-config > /dev/null || echo pkg-config; \
 	for pair in $(1); do pkg-config --exists $${pair%%:*} 2> /dev/null || echo $${pair#*:}; done))

@@ -61,6 +61,15 @@ static bool add_specials(struct tokenizer *t, struct status *st) {
     return true;
 }
 
+// What Hugging Face's Metaspace does; other files say nothing of it.
+static bool read_space_scheme(struct tokenizer *t, struct status *st) {
+    struct span scheme = {"", 0};
+    if (!gguf_get_string(t->vocabulary.file, "tokenizer.confab.space_prefix", GGUF_OPTIONAL, &scheme, st)) return false;
+    t->puts_space_once = span_equals(scheme, "first");
+    t->doubles_no_space = t->puts_space_once || span_equals(scheme, "always");
+    return true;
+}
+
 static bool read_flags(struct tokenizer *t, struct status *st) {
     const struct gguf *g = t->vocabulary.file;
     struct span architecture = {"", 0};
@@ -72,6 +81,7 @@ static bool read_flags(struct tokenizer *t, struct status *st) {
     t->adds_bos |= t->needs_bos;
     if (t->ops->puts_space && !gguf_get_bool(g, VOCABULARY_KEY("add_space_prefix"), &t->puts_space, st)) return false;
     t->drops_space |= t->puts_space;
+    if (!read_space_scheme(t, st)) return false;
     // Phi-3's markers take the line end after them along; no key says so.
     t->strips_after_special = t->ops == &tokenizer_spm && span_equals(architecture, "phi3");
     return true;
@@ -146,7 +156,8 @@ static void join_stretch(struct stretch *s, const char *text, size_t size) {
 
 static void add_text(struct encoding *e, const char *text, size_t size) {
     if (size == 0) return;
-    if (e->at_start && e->t->puts_space && e->stretch.size == 0) join_stretch(&e->stretch, " ", 1);
+    if (e->at_start && e->t->puts_space && e->stretch.size == 0 && !(e->t->doubles_no_space && *text == ' '))
+        join_stretch(&e->stretch, " ", 1);
     if (e->stretch.size) join_stretch(&e->stretch, text, size);
     else e->stretch.text = text, e->stretch.size = size;
 }
@@ -172,7 +183,7 @@ static bool takes_space_along(const struct tokenizer *t, int32_t id) {
 static void add_special(struct encoding *e, int32_t id) {
     flush(e);
     token_list_push(e->out, id);
-    e->at_start = true;
+    e->at_start = !e->t->puts_space_once;
     e->skips_space = takes_space_along(e->t, id);
 }
 
@@ -243,7 +254,7 @@ char *tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t cou
         if (at_start && t->drops_space && !is_special && piece.size && *piece.data == ' ') piece.data++, piece.size--;
         memcpy(text + n, piece.data, piece.size);
         n += piece.size;
-        at_start = is_special;
+        at_start = is_special && !t->puts_space_once;
     }
     text[n] = 0;
     *size = n;

@@ -16,6 +16,7 @@ enum { ALPHABET_END = 0x144 };
 struct bpe {
     const struct pretokenizer *pre;
     struct merge_table merges;
+    bool whole_pieces;     // a piece that is itself a token is taken without merging
     bool parts_words;      // raw: words merge apart
     char spelling[256][2]; // UTF-8 of each byte's character
     uint8_t spelling_size[256];
@@ -55,6 +56,8 @@ static bool read_pre(struct tokenizer *t, struct bpe *bpe, struct span name, str
         bpe->pre = pretokenizer_default;
         t->pre = name_default(&t->vocabulary.arena, name);
     } else t->pre = bpe->pre->names[0];
+    bpe->whole_pieces = bpe->pre->whole_pieces;
+    if (!gguf_get_bool(t->vocabulary.file, "tokenizer.confab.ignore_merges", &bpe->whole_pieces, st)) return false;
     t->adds_bos = t->needs_bos = bpe->pre->needs_bos;
     t->adds_bos |= bpe->pre->adds_bos;
     if (bpe->pre->without_bos) t->vocabulary.bos = -1;
@@ -146,7 +149,7 @@ static void merge(const struct tokenizer *t, struct pair_merger *m, struct token
 static void encode_bytes(const struct tokenizer *t, struct pair_merger *m, const char *text, size_t size,
                          struct token_list *out) {
     const struct bpe *bpe = t->family;
-    int32_t whole = bpe->pre->whole_pieces ? find_piece(t, bpe, text, size) : -1;
+    int32_t whole = bpe->whole_pieces ? find_piece(t, bpe, text, size) : -1;
     if (whole >= 0) {
         token_list_push(out, whole);
         return;

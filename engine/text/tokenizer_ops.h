@@ -36,6 +36,8 @@ struct tokenizer {
     bool adds_bos, needs_bos;                // needs: whatever the file says
     bool adds_eos, adds_separator;
     bool puts_space;           // a space goes before a text that begins, or follows a special token
+    bool puts_space_once;      // not after special tokens
+    bool doubles_no_space;     // not where the text begins with one
     bool drops_space;          // decoding takes that space away
     bool strips_after_special; // white space after a control token belongs to it
     const char *pre; // what tokenizer_pre_name says

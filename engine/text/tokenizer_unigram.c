@@ -18,6 +18,7 @@ struct unigram {
     const float *scores;
     double unknown_score;
     bool puts_space;    // in front of the text
+    bool spells_bytes;  // of unknown characters, with byte tokens
     bool merges_spaces; // runs of spaces become one, those at both ends none
 };
 
@@ -32,11 +33,13 @@ static bool read_charsmap(struct unigram *u, const struct gguf *g, struct status
     return charsmap_open(&u->charsmap, (struct span){(const char *)p->data, p->count}, g->path, st);
 }
 
-static bool index_tokens(struct unigram *u, struct vocabulary *v, struct status *st) {
+static bool index_tokens(struct tokenizer *t, struct unigram *u, struct status *st) {
+    struct vocabulary *v = &t->vocabulary;
     double lowest = FLT_MAX;
     if (!token_trie_open(&u->tokens, &v->arena, v->bytes, st)) return false;
     for (int32_t id = 0; id < v->count; id++) {
         uint8_t type = v->types[id];
+        if (type == TOKEN_BYTE) t->byte_ids[vocabulary_byte(v->texts[id])] = id, u->spells_bytes = true;
         if (type == TOKEN_NORMAL && u->scores[id] < lowest) lowest = u->scores[id];
         if (type == TOKEN_NORMAL || type == TOKEN_UNUSED || type == TOKEN_USER_DEFINED)
             token_trie_add(&u->tokens, v->texts[id], id);
@@ -54,7 +57,7 @@ static bool unigram_open(struct tokenizer *t, struct status *st) {
         return false;
     t->drops_space = u->puts_space || u->merges_spaces;
     u->scores = vocabulary_scores(v, st);
-    return u->scores && index_tokens(u, v, st);
+    return u->scores && index_tokens(t, u, st);
 }
 
 static struct span unigram_spell(const struct tokenizer *t, int32_t id, char **room) {
@@ -155,13 +158,17 @@ static void reverse(int32_t *ids, size_t count) {
     }
 }
 
-// Unknown characters in a row are one unknown token.
-static void emit(const struct tokenizer *t, const struct step *steps, size_t size, struct token_list *out) {
+// Unknown characters in a row are one unknown token, where they are not spelt in bytes.
+static void emit(const struct tokenizer *t, const struct step *steps, const char *text, size_t size,
+                 struct token_list *out) {
+    const struct unigram *u = t->family;
     size_t first = out->count;
     bool after_unknown = false;
     for (size_t at = size; at > 0; at = steps[at].from) {
         bool unknown = steps[at].id == t->vocabulary.unknown;
-        if (steps[at].id >= 0 && !(unknown && after_unknown)) token_list_push(out, steps[at].id);
+        if (unknown && u->spells_bytes)
+            for (size_t i = at; i-- > steps[at].from;) tokenizer_push_byte(t, (uint8_t)text[i], out);
+        else if (steps[at].id >= 0 && !(unknown && after_unknown)) token_list_push(out, steps[at].id);
         after_unknown = unknown;
     }
     if (out->count > first) reverse(out->ids + first, out->count - first);
@@ -179,7 +186,7 @@ static void unigram_encode(const struct tokenizer *t, struct pair_merger *m, con
         length = utf8_decode(n.text + at, n.size - at, &code);
         go_on(t, steps, n.text, n.size, at, length);
     }
-    emit(t, steps, n.size, out);
+    emit(t, steps, n.text, n.size, out);
     free(steps);
     free(n.text);
 }
