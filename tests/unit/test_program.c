@@ -15,6 +15,7 @@
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
 #include "tests/unit/shared_files.h"
+#include "tests/unit/tiny_model.h"
 
 static char folder[] = "/tmp/confab-test-XXXXXX";
 
@@ -150,6 +151,33 @@ static void test_stories_go_on_as_trained(void **state) {
     result_free(&r);
 }
 
+static void test_a_model_is_quantised(void **state) {
+    (void)state;
+    struct tiny_model_options options = {.n_layer = 1};
+    char *in = xasprintf("%s/tiny.gguf", folder);
+    tiny_model_write(in, options);
+    struct result r = shell_format("confab quantize %s/tiny.gguf %s/q.gguf q8_0", folder, folder);
+    if (r.status || !strstr(r.output, "blk.0.ffn_down.weight") || !strstr(r.output, "F32 to Q8_0"))
+        fail_msg("exit status %d, output: %s", r.status, r.output);
+    result_free(&r);
+    assert_fails(shell_format("confab quantize %s/tiny.gguf %s/q.gguf Q4_0", folder, folder), 1, "--force");
+    assert_fails(shell_format("confab quantize %s/q.gguf %s/r.gguf Q4_0", folder, folder), 1, "--requantize");
+    assert_fails(shell_format("confab quantize %s/tiny.gguf %s/r.gguf Q9", folder, folder), 2, "Q4_K_M");
+    r = shell_format("confab quantize --force --json %s/tiny.gguf %s/q.gguf Q4_0", folder, folder);
+    json_t *object = json_loads(r.output, 0, NULL);
+    const json_t *first = json_array_get(json_object_get(object, "tensors"), 0);
+    assert_string_equal(json_string_value(json_object_get(first, "name")), "output.weight");
+    assert_string_equal(json_string_value(json_object_get(first, "to")), "Q4_0");
+    assert_true(json_real_value(json_object_get(first, "relative_error")) > 1e-4);
+    assert_true(json_real_value(json_object_get(first, "mean_squared_error")) > 0);
+    json_decref(object);
+    result_free(&r);
+    r = shell_format("ls %s | grep -c part; confab run -m %s/q.gguf --raw --temp 0 -n 1 a | wc -l", folder, folder);
+    assert_string_equal(r.output, "0\n1\n");
+    result_free(&r);
+    free(in);
+}
+
 // The normalised mean squared error of `confab logits` against what the reference computed.
 static double logits_error(const char *options, const char *name) {
     struct status st = {0};
@@ -215,6 +243,7 @@ int main(void) {
         cmocka_unit_test(test_json_is_json),
         cmocka_unit_test(test_text_comes_back_from_its_ids),
         cmocka_unit_test(test_stories_go_on_as_trained),
+        cmocka_unit_test(test_a_model_is_quantised),
         cmocka_unit_test(test_logits_are_the_reference),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
