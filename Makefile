@@ -96,7 +96,11 @@ $(BUILD)/tests/unit/test_sentencepiece: $(BUILD)/tests/unit/sentencepiece_librar
 $(BUILD)/tests/unit/test_sentencepiece: LDLIBS += -lsentencepiece_train -lsentencepiece -lstdc++
 
 # tests/peer compares with llama.cpp, where CONFAB_PEER_DIR names a folder with its headers and libraries; without, it
-# skips.
+# skips. What includes the headers is compiled afresh when that changes.
+$(BUILD)/tests/peer/peer_dir: always
+	@mkdir -p $(@D)
+	@echo '$(CONFAB_PEER_DIR)' | cmp -s - $@ || echo '$(CONFAB_PEER_DIR)' > $@
+$(BUILD)/tests/peer/peer_tokenizer.o: $(BUILD)/tests/peer/peer_dir
 ifneq ($(CONFAB_PEER_DIR),)
 PEER_LIBRARIES := $(shell find $(CONFAB_PEER_DIR)/node_modules/@node-llama-cpp/linux-x64/bins/linux-x64 -name 'libllama.*' -o -name 'libggml.*' -o -name libggml-base.so)
 $(BUILD)/tests/peer/%: CFLAGS += -I$(CONFAB_PEER_DIR)/headers/include -I$(CONFAB_PEER_DIR)/headers/ggml/include
@@ -190,6 +194,6 @@ clean: ## remove everything that was built
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all packages deps run bench tests check asan tsan mutations mutators fuzzers fuzz check-long install uninstall manuals clean help
+.PHONY: all always packages deps run bench tests check asan tsan mutations mutators fuzzers fuzz check-long install uninstall manuals clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

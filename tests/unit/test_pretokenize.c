@@ -253,7 +253,7 @@ static void test_long_runs(void **state) {
 }
 
 int main(void) {
-    alarm(120); // in which no quadratic step comes through test_long_runs
+    alarm(500); // in which no quadratic step comes through test_long_runs
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpt2),
         cmocka_unit_test(test_llama),

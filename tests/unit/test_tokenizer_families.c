@@ -266,7 +266,7 @@ static void test_mutated_files(void **state) {
 }
 
 int main(void) {
-    alarm(300); // in which no quadratic step comes through test_a_megabyte_of_one_thing
+    alarm(500); // in which no quadratic step comes through test_a_megabyte_of_one_thing
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemma),          cmocka_unit_test(test_unigram),
         cmocka_unit_test(test_unigram_spaces), cmocka_unit_test(test_wordpiece),
