@@ -59,7 +59,4 @@ struct ui_command_info {
 };
 extern const struct ui_command_info ui_commands[COMMAND_COUNT]; // commands.c
 
-// "send" → COMMAND_SEND; −1 when there is none.
-int ui_command_find(const char *name);
-
 #endif

@@ -64,22 +64,12 @@ char *arena_printf(struct arena *a, const char *format, ...) {
     return p;
 }
 
-void arena_reset(struct arena *a) {
-    while (a->chunks && a->chunks->next) {
+void arena_free(struct arena *a) {
+    while (a->chunks) {
         struct arena_chunk *next = a->chunks->next;
         free(a->chunks);
         a->chunks = next;
     }
-    if (a->chunks) {
-        memset(a->chunks->data, 0, a->chunks->used);
-        a->chunks->used = 0;
-    }
-    a->used = 0;
-}
-
-void arena_free(struct arena *a) {
-    arena_reset(a);
-    free(a->chunks);
     *a = (struct arena){0};
 }
 

@@ -1,4 +1,4 @@
-// Arena: memory that is given back all at once. One a model load, one a request, one a frame.
+// Arena: memory that is given back all at once: of a model, of a rendered template.
 // Allocations are 16-byte aligned and zeroed.
 #ifndef CONFAB_BASE_ARENA_H
 #define CONFAB_BASE_ARENA_H
@@ -11,7 +11,7 @@
 struct arena_chunk;
 struct arena {
     struct arena_chunk *chunks; // newest first
-    size_t used;                // bytes handed out since the last reset
+    size_t used;                // bytes handed out
 };
 
 // A zeroed struct arena is ready for use.
@@ -21,8 +21,6 @@ void *arena_alloc(struct arena *a, size_t size);
 void *arena_array(struct arena *a, uint64_t count, size_t size, struct status *st);
 char *arena_copy(struct arena *a, const char *text, size_t length); // NUL-terminated
 char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// Forgets everything but keeps the first chunk for reuse.
-void arena_reset(struct arena *a);
 void arena_free(struct arena *a);
 
 // Large zeroed regions (weights, KV, activations): page-aligned, huge pages asked for. NULL when exhausted.

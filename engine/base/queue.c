@@ -86,10 +86,3 @@ bool queue_wait(struct queue *q, void *item, int timeout_ms) {
     pthread_mutex_unlock(&q->lock);
     return taken;
 }
-
-size_t queue_count(struct queue *q) {
-    pthread_mutex_lock(&q->lock);
-    size_t count = q->count;
-    pthread_mutex_unlock(&q->lock);
-    return count;
-}

@@ -20,6 +20,5 @@ void queue_close(struct queue *q);
 void queue_push(struct queue *q, const void *item);
 bool queue_pop(struct queue *q, void *item);                     // false when empty
 bool queue_wait(struct queue *q, void *item, int timeout_ms);    // like pop, but waits; timeout < 0 waits for ever
-size_t queue_count(struct queue *q);
 
 #endif

@@ -38,12 +38,3 @@ bool status_prefix(struct status *st, const char *format, ...) {
     memcpy(rest, st->text, sizeof rest);
     return status_fail(st, st->code, "%.*s: %.*s", (int)sizeof prefix / 2, prefix, (int)sizeof rest / 2, rest);
 }
-
-const char *status_name(enum status_code code) {
-    static const char *const names[] = {
-#define X(code, name) [code] = name,
-        STATUS_CODES(X)
-#undef X
-    };
-    return names[code];
-}

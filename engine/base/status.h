@@ -8,23 +8,16 @@
 
 #include <stdbool.h>
 
-// X(enumerator, short name shown to people)
-#define STATUS_CODES(X)                                                                                                \
-    X(STATUS_OK, "ok")                                                                                                 \
-    X(STATUS_IO, "input/output")                                                                                       \
-    X(STATUS_FORMAT, "malformed")                                                                                      \
-    X(STATUS_UNSUPPORTED, "unsupported")                                                                               \
-    X(STATUS_LIMIT, "limit")                                                                                           \
-    X(STATUS_MEMORY, "memory")                                                                                         \
-    X(STATUS_NUMERIC, "numeric")                                                                                       \
-    X(STATUS_TIMEOUT, "timeout")                                                                                       \
-    X(STATUS_CANCELLED, "cancelled")                                                                                   \
-    X(STATUS_USAGE, "usage")
-
 enum status_code {
-#define X(code, name) code,
-    STATUS_CODES(X)
-#undef X
+    STATUS_OK,
+    STATUS_IO,          // the system refused to read or write
+    STATUS_FORMAT,      // malformed input
+    STATUS_UNSUPPORTED, // sound, but nothing we can work with
+    STATUS_LIMIT,       // beyond a bound of ours
+    STATUS_MEMORY,
+    STATUS_NUMERIC, // a number that is none, where one is needed
+    STATUS_CANCELLED,
+    STATUS_USAGE, // asked for in a way that makes no sense
 };
 
 struct status {
@@ -39,7 +32,5 @@ bool status_fail(struct status *st, enum status_code code, const char *format, .
 
 // Puts "prefix: " before the text of a failed status; returns false.
 bool status_prefix(struct status *st, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
-
-const char *status_name(enum status_code code);
 
 #endif

@@ -49,12 +49,11 @@ static void reader_reads_little_endian(void **state) {
     const uint8_t data[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
     struct reader r = reader_over(data, sizeof data);
     assert_int_equal(reader_u8(&r), 1);
-    assert_int_equal(reader_u16(&r), 0x0302);
-    assert_int_equal(reader_u32(&r), 0x07060504);
-    assert_true(reader_u64(&r) == 0x0f0e0d0c0b0a0908ull);
-    assert_int_equal(reader_left(&r), 2);
-    struct span rest = reader_bytes(&r, 2);
-    assert_memory_equal(rest.data, data + 15, 2);
+    assert_int_equal(reader_u32(&r), 0x05040302);
+    assert_true(reader_u64(&r) == 0x0d0c0b0a09080706ull);
+    assert_int_equal(reader_left(&r), 4);
+    struct span rest = reader_bytes(&r, 4);
+    assert_memory_equal(rest.data, data + 13, 4);
     assert_non_null(reader_bytes(&r, 0).data);
     assert_false(reader_failed(&r));
 }
@@ -110,7 +109,6 @@ static void status_is_one_clean_line(void **state) {
     assert_false(status_prefix(&st, "%s", "model.gguf"));
     assert_string_equal(st.text, "model.gguf: key a?b?[2J???????é");
     assert_int_equal(st.code, STATUS_FORMAT);
-    assert_string_equal(status_name(STATUS_UNSUPPORTED), "unsupported");
     assert_false(status_fail(NULL, STATUS_IO, "nobody listens"));
 }
 
@@ -142,7 +140,7 @@ static void arena_gives_zeroed_aligned_memory(void **state) {
             for (size_t i = 0; i < size; i++) assert_int_equal(p[i], 0);
             memset(p, 0xaa, size);
         }
-        arena_reset(&a);
+        arena_free(&a);
         assert_int_equal(a.used, 0);
     }
     unsigned char *large = arena_alloc(&a, 1 << 20);
@@ -212,9 +210,10 @@ static void utf8_round_trips_every_code_point(void **state) {
 
 static void utf8_knows_what_is_never_shown(void **state) {
     (void)state;
-    static const uint32_t hidden[] = {0,      0x1b,   0x7f,   0x9b,   0x61c,  0x200e,   0x200f, 0x2028, 0x2029,
-                                      0x202e, 0x2066, 0x2069, 0xfff9, 0xfffb, 0x1ffff, 0xfffe};
-    static const uint32_t shown[] = {' ', '~', 0xa0, 0xad, 0x200b, 0x200d, 0x2027, 0x202f, 0x2065, 0x206a, 0xfffd, 0x1f600};
+    static const uint32_t hidden[] = {0,      0x1b,   0x7f,   0x9b,   0x61c,  0x200e, 0x200f,  0x2028,
+                                      0x2029, 0x202e, 0x2066, 0x2069, 0xfff9, 0xfffb, 0x1ffff, 0xfffe};
+    static const uint32_t shown[] = {' ',    '~',    0xa0,   0xad,   0x200b, 0x200d,
+                                     0x2027, 0x202f, 0x2065, 0x206a, 0xfffd, 0x1f600};
     for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) assert_true(utf8_is_hidden(hidden[i]));
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) assert_false(utf8_is_hidden(shown[i]));
 }
@@ -316,7 +315,6 @@ static void queue_keeps_order_while_it_grows(void **state) {
             assert_int_equal(item, out);
         }
     }
-    assert_int_equal(queue_count(&q), in - out);
     assert_true(is_readable(q.fd));
     for (; out < in; out++) {
         assert_true(queue_wait(&q, &item, 0));
@@ -354,7 +352,6 @@ static void queue_carries_items_between_threads(void **state) {
         assert_int_equal(item % ITEMS, next[producer]++); // the order of each producer is kept
     }
     for (int i = 0; i < PRODUCERS; i++) pthread_join(threads[i], NULL);
-    assert_int_equal(queue_count(&shared), 0);
     assert_false(is_readable(shared.fd));
     queue_close(&shared);
 }
