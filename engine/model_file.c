@@ -34,7 +34,7 @@ static const char *display_name(struct model_file *m, struct span text) {
 
 static struct span base_name(const char *path) {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    return (struct span){base, strlen(base)};
+    return span_of(base);
 }
 
 // ---- info ----

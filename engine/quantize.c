@@ -145,8 +145,7 @@ static int compare_tensors(const void *a, const void *b) {
     const struct gguf_tensor *x = a, *y = b;
     int p = quantize_layer_of(x->name), q = quantize_layer_of(y->name);
     if (p != q) return p < q ? -1 : 1;
-    int order = memcmp(x->name.data, y->name.data, x->name.size < y->name.size ? x->name.size : y->name.size);
-    return order ? order : (x->name.size > y->name.size) - (x->name.size < y->name.size);
+    return span_compare(x->name, y->name);
 }
 
 static bool plan_tensor(struct job *job, const struct quantize_plan *plan, uint64_t i, struct status *st) {

@@ -60,12 +60,22 @@ static inline uint64_t reader_integer(struct reader *r, size_t size) {
 }
 
 uint8_t reader_u8(struct reader *r) { return (uint8_t)reader_integer(r, 1); }
-uint16_t reader_u16(struct reader *r) { return (uint16_t)reader_integer(r, 2); }
 uint32_t reader_u32(struct reader *r) { return (uint32_t)reader_integer(r, 4); }
 uint64_t reader_u64(struct reader *r) { return reader_integer(r, 8); }
 
 bool span_equals(struct span s, const char *text) {
     return s.size == strlen(text) && (s.size == 0 || !memcmp(s.data, text, s.size));
+}
+
+bool span_ends_with(struct span s, const char *ending) {
+    size_t size = strlen(ending);
+    return s.size >= size && (size == 0 || !memcmp(s.data + s.size - size, ending, size));
+}
+
+int span_compare(struct span a, struct span b) {
+    size_t shorter = a.size < b.size ? a.size : b.size;
+    int order = shorter ? memcmp(a.data, b.data, shorter) : 0;
+    return order ? order : (a.size > b.size) - (a.size < b.size);
 }
 
 char *span_copy(struct span s) { return s.size ? xstrndup(s.data, s.size) : xstrdup(""); }

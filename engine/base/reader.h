@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "engine/base/status.h"
 
@@ -41,7 +42,6 @@ size_t reader_left(const struct reader *r);
 bool reader_fail(struct reader *r, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 uint8_t reader_u8(struct reader *r);
-uint16_t reader_u16(struct reader *r);
 uint32_t reader_u32(struct reader *r);
 uint64_t reader_u64(struct reader *r);
 // `size` bytes, borrowed; {NULL, 0} on failure.
@@ -49,7 +49,10 @@ struct span reader_bytes(struct reader *r, uint64_t size);
 // `count` items of `size` bytes each, borrowed; NULL on failure, also when count × size overflows.
 const void *reader_items(struct reader *r, uint64_t count, size_t size);
 
+static inline struct span span_of(const char *text) { return (struct span){text, strlen(text)}; }
 bool span_equals(struct span s, const char *text);
+bool span_ends_with(struct span s, const char *ending);
+int span_compare(struct span a, struct span b); // by bytes, as strcmp
 // A NUL-terminated copy, the caller frees; stops at the first NUL inside.
 char *span_copy(struct span s);
 

@@ -230,10 +230,10 @@ static void pack_iq4_xs(const struct super_block *s, struct block_iq4_xs *b) {
 // X(enumerator, struct, packer, search, shape)
 #define SUPER_FORMATS(X)                                                                                               \
     X(BLOCK_Q2_K, block_q2_k, pack_q2_k, encode_ranged, {{.n = 16, .low = 0, .high = 3}, 0, 15})                       \
-    X(BLOCK_Q3_K, block_q3_k, pack_q3_k, encode_scaled, {{16, -4, 3, false, 0.7f, 0.1f, 8}, -32, 31})                \
+    X(BLOCK_Q3_K, block_q3_k, pack_q3_k, encode_scaled, {{16, -4, 3, false, 0.7f, 0.1f, 8}, -32, 31})                  \
     X(BLOCK_Q4_K, block_q4_k, pack_q4_k, encode_ranged, {{.n = 32, .low = 0, .high = 15}, 0, 63})                      \
     X(BLOCK_Q5_K, block_q5_k, pack_q5_k, encode_ranged, {{.n = 32, .low = 0, .high = 31}, 0, 63})                      \
-    X(BLOCK_Q6_K, block_q6_k, pack_q6_k, encode_scaled, {{16, -32, 31, false, 0.9f, 0.02f, 10}, -128, 127})          \
+    X(BLOCK_Q6_K, block_q6_k, pack_q6_k, encode_scaled, {{16, -32, 31, false, 0.9f, 0.02f, 10}, -128, 127})            \
     X(BLOCK_IQ4_XS, block_iq4_xs, pack_iq4_xs, encode_scaled, {{32, -127, 113, true, 0.8f, 0.06f, 8}, -32, 31})
 
 #define X(id, layout, pack, search, ...)                                                                               \

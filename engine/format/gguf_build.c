@@ -28,11 +28,6 @@ bool gguf_measure(struct gguf_tensor *t, struct status *st) {
     return true;
 }
 
-static int span_compare(struct span a, struct span b) {
-    int order = memcmp(a.data, b.data, a.size < b.size ? a.size : b.size);
-    return order ? order : (a.size > b.size) - (a.size < b.size);
-}
-
 static int pair_compare(const void *a, const void *b) {
     return span_compare(((const struct gguf_pair *)a)->key, ((const struct gguf_pair *)b)->key);
 }
@@ -122,8 +117,8 @@ static void *grown(struct gguf *g, void *items, uint64_t count, size_t size) {
 }
 
 static struct span copied(struct gguf *g, const char *name) {
-    size_t size = strlen(name);
-    return (struct span){arena_copy(&g->arena, name, size), size};
+    struct span s = span_of(name);
+    return (struct span){arena_copy(&g->arena, s.data, s.size), s.size};
 }
 
 // A pair with room for its value, to be filled in.

@@ -10,27 +10,22 @@ static const char *const type_names[GGUF_TYPE_COUNT] = {
     [GGUF_U64] = "u64", [GGUF_I64] = "i64", [GGUF_F64] = "f64",
 };
 
-// bsearch's order of a C string against a span.
-static int name_compare(const char *name, struct span s) {
-    size_t length = strlen(name);
-    int order = memcmp(name, s.data, length < s.size ? length : s.size);
-    return order ? order : (length > s.size) - (length < s.size);
-}
-
 static int key_order(const void *key, const void *pair) {
-    return name_compare(key, ((const struct gguf_pair *)pair)->key);
+    return span_compare(*(const struct span *)key, ((const struct gguf_pair *)pair)->key);
 }
 
 static int tensor_order(const void *name, const void *tensor) {
-    return name_compare(name, ((const struct gguf_tensor *)tensor)->name);
+    return span_compare(*(const struct span *)name, ((const struct gguf_tensor *)tensor)->name);
 }
 
 const struct gguf_pair *gguf_find(const struct gguf *g, const char *key) {
-    return !g->n_pairs ? NULL : bsearch(key, g->pairs, g->n_pairs, sizeof *g->pairs, key_order);
+    const struct span name = span_of(key);
+    return !g->n_pairs ? NULL : bsearch(&name, g->pairs, g->n_pairs, sizeof *g->pairs, key_order);
 }
 
 const struct gguf_tensor *gguf_tensor_find(const struct gguf *g, const char *name) {
-    return !g->n_tensors ? NULL : bsearch(name, g->tensors, g->n_tensors, sizeof *g->tensors, tensor_order);
+    const struct span key = span_of(name);
+    return !g->n_tensors ? NULL : bsearch(&key, g->tensors, g->n_tensors, sizeof *g->tensors, tensor_order);
 }
 
 // The checked reader has put these bytes inside the file; here they only get a type.

@@ -85,7 +85,7 @@ bool gguf_write_pad(struct gguf_write *w, struct status *st) {
 }
 
 struct gguf_pair gguf_pair_u32(const char *key, const uint32_t *value) {
-    return (struct gguf_pair){.key = {key, strlen(key)},
+    return (struct gguf_pair){.key = span_of(key),
                               .type = GGUF_U32,
                               .element = GGUF_U32,
                               .count = 1,

@@ -206,8 +206,7 @@ static struct span folder_name(const char *path) {
 
 bool huggingface_add_config(struct huggingface_import *f, struct status *st) {
     char *whole = realpath(f->path, NULL);
-    gguf_add_string(f->g, "general.architecture",
-                    (struct span){f->family->architecture, strlen(f->family->architecture)});
+    gguf_add_string(f->g, "general.architecture", span_of(f->family->architecture));
     gguf_add_string(f->g, "general.name", folder_name(whole ? whole : f->path));
     free(whole);
     return add_keys(f, f->family->keys, st) && add_keys(f, huggingface_common_keys, st) && add_layer_types(f, st) &&

@@ -42,7 +42,7 @@ static bool original_context(const struct huggingface_import *f, double *out, st
 }
 
 static void add_type(const struct huggingface_import *f, const char *type) {
-    gguf_add_string(f->g, huggingface_key_name(f, "rope.scaling.type"), (struct span){type, strlen(type)});
+    gguf_add_string(f->g, huggingface_key_name(f, "rope.scaling.type"), span_of(type));
 }
 
 static void add_float(const struct huggingface_import *f, const char *name, double value) {

@@ -10,14 +10,10 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "engine/format/block_encode.h"
 #include "engine/format/huggingface_parts.h"
 
 enum { NAME_ROOM = 320, QUANT_STATE_LIMIT = 1 << 16 };
-
-static bool ends_with(const char *name, const char *ending) {
-    size_t size = strlen(name), length = strlen(ending);
-    return size >= length && !strcmp(name + size - length, ending);
-}
 
 // ---- values of any float type, wherever they lie ----
 
@@ -29,13 +25,6 @@ static float e4m3_to_f32(uint8_t bits) { // no infinities; 127 is a NaN
 }
 
 static float e5m2_to_f32(uint8_t bits) { return f16_to_f32((uint16_t)(bits << 8)); }
-
-static uint16_t bf16_from_f32(float value) { // round to nearest even
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    if (value != value) return (uint16_t)(bits >> 16 | 64);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
 
 static float value_at(const struct safetensors_tensor *t, uint64_t i) {
     const uint8_t *p = (const uint8_t *)t->data + i * safetensors_dtype_bytes(t->dtype);
@@ -320,7 +309,7 @@ bool huggingface_source_is_part(const char *name) {
         "_proj_scales",  ".absmax",           ".quant_map",   ".nested_absmax",    ".nested_quant_map",
     };
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (ends_with(name, endings[i])) return true;
+        if (span_ends_with(span_of(name), endings[i])) return true;
     return strstr(name, ".quant_state.");
 }
 
@@ -328,8 +317,9 @@ static bool open_kind(struct huggingface_import *f, struct huggingface_source *s
     const struct safetensors_tensor *t = s->tensor, *state = find_part(f, t->name, ".quant_state.bitsandbytes__nf4");
     if (!state) state = find_part(f, t->name, ".quant_state.bitsandbytes__fp4");
     if (state && t->dtype == DTYPE_U8) return open_nf4(f, s, state, st);
-    if (ends_with(t->name, "_blocks")) return open_mxfp4(f, s, st);
-    if (ends_with(t->name, ".experts.gate_up_proj") || ends_with(t->name, ".experts.down_proj"))
+    if (span_ends_with(span_of(t->name), "_blocks")) return open_mxfp4(f, s, st);
+    if (span_ends_with(span_of(t->name), ".experts.gate_up_proj") ||
+        span_ends_with(span_of(t->name), ".experts.down_proj"))
         return open_transposed(s, st);
     if (t->n_dims > 4) return status_fail(st, STATUS_UNSUPPORTED, "has %d dimensions", t->n_dims);
     s->n_dims = t->n_dims ? t->n_dims : 1;

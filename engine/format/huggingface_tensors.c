@@ -92,11 +92,6 @@ static struct name expand(const char *pattern, const struct match *m, int item) 
     return n;
 }
 
-static bool ends_with(const char *name, const char *ending) {
-    size_t size = strlen(name), length = strlen(ending);
-    return size >= length && !strcmp(name + size - length, ending);
-}
-
 // ---- rows ----
 
 static uint64_t row_at(const struct rows *r, uint64_t i) {
@@ -114,7 +109,7 @@ static bool fail(const struct placing *p, const char *why) {
 // Vectors, norms and biases are F32; here a row is one element.
 static bool add_vector(struct placing *p, struct name name, int n_dims, const uint64_t *dims, struct rows r) {
     const struct huggingface_source *s = &p->source;
-    bool plus_one = p->folder->family->norms_plus_one && ends_with(s->tensor->name, "norm.weight");
+    bool plus_one = p->folder->family->norms_plus_one && span_ends_with(span_of(s->tensor->name), "norm.weight");
     uint64_t n = s->rows * s->columns;
     float *out = gguf_own_buffer(p->folder->g, r.count * sizeof *out, p->st);
     if (!out) return false;
@@ -168,7 +163,8 @@ static bool add_matrix(struct placing *p, struct name name, int n_dims, const ui
 }
 
 static bool is_vector(const struct placing *p, const char *name) {
-    return p->source.n_dims == 1 || ends_with(name, ".bias") || ends_with(name, "_norm.weight");
+    return p->source.n_dims == 1 || span_ends_with(span_of(name), ".bias") ||
+           span_ends_with(span_of(name), "_norm.weight");
 }
 
 // The rows of r as a tensor whose outermost dimensions make r.count; dims are those of the source but for `changed`.

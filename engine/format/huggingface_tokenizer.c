@@ -75,8 +75,8 @@ static bool read_main_file(struct token_import *t, struct status *st) {
 
 static bool read_all(struct token_import *t, struct status *st) {
     for (int file = 0; file < HUGGINGFACE_FILE_COUNT; file++) {
-        size_t n = strlen(files[file].name);
-        if (!strcmp(files[file].name + n - 5, ".json") && !parse(t, (enum huggingface_file)file, st)) return false;
+        if (span_ends_with(span_of(files[file].name), ".json") && !parse(t, (enum huggingface_file)file, st))
+            return false;
     }
     if (!read_main_file(t, st)) return false;
     bool replaces = !t->texts->files[HUGGINGFACE_TOKENIZER].data;
@@ -101,8 +101,8 @@ static bool write_tokens(struct token_import *t, struct gguf *g, struct status *
     for (int64_t id = 0; id < t->rows; id++) {
         struct token_import_entry token = id < t->count ? t->tokens[id] : (struct token_import_entry){0};
         if (!token.type) {
-            char *text = arena_printf(&t->arena, "[PAD%lld]", (long long)id);
-            token = (struct token_import_entry){.text = {text, strlen(text)}, .type = IMPORT_UNUSED};
+            struct span text = span_of(arena_printf(&t->arena, "[PAD%lld]", (long long)id));
+            token = (struct token_import_entry){.text = text, .type = IMPORT_UNUSED};
         }
         texts[id] = token.text, scores[id] = token.score, types[id] = token.type, strips[id] = token.strips;
         any_strips |= token.strips;
@@ -119,8 +119,6 @@ static void write_answer(struct gguf *g, const char *key, enum token_import_answ
     if (answer != IMPORT_UNSAID) gguf_add_bool(g, key, answer == IMPORT_YES);
 }
 
-static struct span text_span(const char *text) { return (struct span){text, strlen(text)}; }
-
 static bool write_pairs(struct token_import *t, struct gguf *g, struct status *st) {
     static const char *const keys[] = {
 #define X(special, text, id, key) key,
@@ -128,8 +126,8 @@ static bool write_pairs(struct token_import *t, struct gguf *g, struct status *s
 #undef X
     };
     struct span template = token_import_chat_template(t);
-    gguf_add_string(g, KEY("model"), text_span(t->model));
-    if (t->pre) gguf_add_string(g, KEY("pre"), text_span(t->pre));
+    gguf_add_string(g, KEY("model"), span_of(t->model));
+    if (t->pre) gguf_add_string(g, KEY("pre"), span_of(t->pre));
     if (!write_tokens(t, g, st)) return false;
     for (int i = 0; i < IMPORT_SPECIAL_COUNT; i++)
         if (t->specials[i] >= 0) gguf_add_int(g, keys[i], (uint32_t)t->specials[i]);
@@ -140,7 +138,7 @@ static bool write_pairs(struct token_import *t, struct gguf *g, struct status *s
     write_answer(g, KEY("normalizer.lowercase"), t->lowercase);
     write_answer(g, KEY("normalizer.strip_accents"), t->strips_accents);
     write_answer(g, "tokenizer.confab.ignore_merges", t->ignore_merges);
-    if (t->prefix_scheme) gguf_add_string(g, "tokenizer.confab.space_prefix", text_span(t->prefix_scheme));
+    if (t->prefix_scheme) gguf_add_string(g, "tokenizer.confab.space_prefix", span_of(t->prefix_scheme));
     if (t->charsmap.size) gguf_add_numbers(g, KEY("precompiled_charsmap"), GGUF_U8, t->charsmap.data, t->charsmap.size);
     if (template.data) gguf_add_string(g, "tokenizer.chat_template", template);
     return true;

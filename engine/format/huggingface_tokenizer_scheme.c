@@ -128,7 +128,7 @@ static bool add_split(struct token_import *t, struct token_import_scheme *scheme
 
 static bool add_split_text(struct token_import *t, struct token_import_scheme *scheme, const char *regex,
                            struct status *st) {
-    return add_split(t, scheme, (struct span){regex, strlen(regex)}, st);
+    return add_split(t, scheme, span_of(regex), st);
 }
 
 static bool read_byte_level(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,

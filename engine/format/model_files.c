@@ -7,18 +7,14 @@
 #include "engine/base/panic.h"
 #include "engine/format/huggingface.h"
 
-static bool ends_with(const char *text, const char *ending) {
-    size_t size = strlen(text), length = strlen(ending);
-    return size >= length && !strcmp(text + size - length, ending);
-}
-
 // The folder that a path names, itself or by a file in it; NULL when it is no such path. The caller frees.
 static char *folder_of(const char *path) {
     struct stat info;
     if (stat(path, &info)) return NULL;
     if (S_ISDIR(info.st_mode)) return xstrdup(path);
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    if (strcmp(name, "config.json") && !ends_with(name, ".safetensors") && !ends_with(name, ".safetensors.index.json"))
+    if (strcmp(name, "config.json") && !span_ends_with(span_of(name), ".safetensors") &&
+        !span_ends_with(span_of(name), ".safetensors.index.json"))
         return NULL;
     if (!slash) return xstrdup(".");
     return xstrndup(path, slash == path ? 1 : (size_t)(slash - path));

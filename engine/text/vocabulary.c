@@ -92,7 +92,7 @@ int32_t vocabulary_find(const struct vocabulary *v, struct span text) {
 }
 
 static int32_t find_marker(const struct vocabulary *v, const char *text) {
-    int32_t id = vocabulary_find(v, (struct span){text, strlen(text)});
+    int32_t id = vocabulary_find(v, span_of(text));
     return id >= 0 && vocabulary_is_special(v, id) ? id : -1;
 }
 
