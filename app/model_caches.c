@@ -14,11 +14,6 @@ static bool is_folder(const char *path) {
     return !stat(path, &file) && S_ISDIR(file.st_mode);
 }
 
-static char *read_regular(const char *path, size_t limit, size_t *size) {
-    struct stat file;
-    return !stat(path, &file) && S_ISREG(file.st_mode) ? file_read(path, limit, size, NULL) : NULL;
-}
-
 // ---- Hugging Face hub: models--OWNER--NAME/{refs/main, snapshots/REVISION/…} ----
 
 struct newest {
@@ -41,7 +36,7 @@ static void find_newest(struct model_scan *s, const char *path, const char *name
 // The snapshot that refs/main names, or else the newest. The caller frees; NULL when there is none.
 static char *snapshot_of(struct model_scan *s, const char *repository) {
     size_t size;
-    char *reference = xasprintf("%s/refs/main", repository), *text = read_regular(reference, 256, &size);
+    char *reference = xasprintf("%s/refs/main", repository), *text = file_read_regular(reference, 256, &size, NULL);
     char *snapshots = xasprintf("%s/snapshots", repository), *path = NULL;
     if (text) text[strcspn(text, " \r\n")] = 0;
     if (text && *text && !strchr(text, '/') && *text != '.') path = xasprintf("%s/%s", snapshots, text);
@@ -113,7 +108,7 @@ static void visit_manifest(struct model_scan *s, const char *path, const char *n
         return;
     }
     size_t size;
-    char *text = read_regular(path, MANIFEST_LIMIT, &size);
+    char *text = file_read_regular(path, MANIFEST_LIMIT, &size, NULL);
     json_t *manifest = text ? json_loadb(text, size, 0, NULL) : NULL;
     if (manifest) add_manifest(s, &m, manifest);
     json_decref(manifest);

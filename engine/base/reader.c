@@ -103,8 +103,8 @@ void mapping_close(struct mapping *m) {
     *m = (struct mapping){0};
 }
 
-char *file_read(const char *path, size_t limit, size_t *size, struct status *st) {
-    FILE *f = strcmp(path, "-") ? fopen(path, "rbe") : stdin;
+// Closes f, which may be NULL with errno set.
+static char *read_all(FILE *f, const char *path, size_t limit, size_t *size, struct status *st) {
     if (!f) {
         status_fail(st, STATUS_IO, "%s: %s", path, strerror(errno));
         return NULL;
@@ -128,4 +128,18 @@ char *file_read(const char *path, size_t limit, size_t *size, struct status *st)
     text[count] = 0;
     *size = count;
     return text;
+}
+
+char *file_read(const char *path, size_t limit, size_t *size, struct status *st) {
+    return read_all(strcmp(path, "-") ? fopen(path, "rbe") : stdin, path, limit, size, st);
+}
+
+char *file_read_regular(const char *path, size_t limit, size_t *size, struct status *st) {
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && !fstat(fd, &info) && S_ISREG(info.st_mode)) return read_all(fdopen(fd, "rb"), path, limit, size, st);
+    if (fd < 0) status_fail(st, STATUS_IO, "%s: %s", path, strerror(errno));
+    else status_fail(st, STATUS_IO, "%s: not a regular file", path);
+    if (fd >= 0) close(fd);
+    return NULL;
 }

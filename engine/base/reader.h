@@ -67,5 +67,7 @@ void mapping_close(struct mapping *m);
 // A whole file (or "-" = standard input) into memory, at most `limit` bytes; the caller frees. A NUL is appended
 // after *size bytes.
 char *file_read(const char *path, size_t limit, size_t *size, struct status *st);
+// The same of a regular file only: for what is found in a folder, where a pipe must not hang us.
+char *file_read_regular(const char *path, size_t limit, size_t *size, struct status *st);
 
 #endif

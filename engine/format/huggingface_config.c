@@ -8,6 +8,7 @@
 
 #include "engine/base/panic.h"
 #include "engine/format/huggingface_parts.h"
+#include "engine/format/json_source.h"
 
 enum { JSON_LIMIT = 16 << 20, MEMBER_LIMIT = 64 };
 
@@ -15,21 +16,10 @@ enum { JSON_LIMIT = 16 << 20, MEMBER_LIMIT = 64 };
 
 bool huggingface_read_json(const struct huggingface_import *f, const char *name, json_t **out, struct status *st) {
     char *path = xasprintf("%s/%s", f->path, name);
-    json_error_t error;
-    size_t size;
-    *out = NULL;
-    bool absent = access(path, F_OK) != 0, done = absent;
-    char *text = absent ? NULL : file_read(path, JSON_LIMIT, &size, st);
-    if (text) {
-        *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-        done = json_is_object(*out);
-        if (!*out) status_fail(st, STATUS_FORMAT, "%s: no JSON: %s (line %d)", path, error.text, error.line);
-        else if (!done) status_fail(st, STATUS_FORMAT, "%s: is no JSON object", path);
-    }
-    if (!done) json_decref(*out), *out = NULL;
-    free(text);
+    bool absent = access(path, F_OK) != 0;
+    *out = absent ? NULL : json_source_read(path, JSON_LIMIT, st);
     free(path);
-    return done;
+    return absent || *out;
 }
 
 bool huggingface_fail_config(const struct huggingface_import *f, struct status *st, const char *format, ...) {

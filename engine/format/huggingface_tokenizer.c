@@ -7,6 +7,7 @@
 
 #include "engine/base/panic.h"
 #include "engine/format/huggingface_tokenizer_parts.h"
+#include "engine/format/json_source.h"
 
 static const struct {
     const char *name;
@@ -27,14 +28,9 @@ static bool blame(const struct token_import *t, enum huggingface_file file, stru
 static bool parse(struct token_import *t, enum huggingface_file file, struct status *st) {
     struct span text = t->texts->files[file];
     bool has_exact_ids = file == HUGGINGFACE_TOKENIZER || file == HUGGINGFACE_VOCABULARY;
-    json_error_t error;
     if (!text.data) return true;
-    t->roots[file] =
-        json_loadb(text.data, text.size, JSON_ALLOW_NUL | (has_exact_ids ? 0 : JSON_DECODE_INT_AS_REAL), &error);
-    if (json_is_object(t->roots[file])) return true;
-    if (t->roots[file]) return status_fail(st, STATUS_FORMAT, "is no JSON object") || blame(t, file, st);
-    return status_fail(st, STATUS_FORMAT, "line %d, column %d: %s", error.line, error.column, error.text) ||
-           blame(t, file, st);
+    t->roots[file] = json_source_parse(text, JSON_ALLOW_NUL | (has_exact_ids ? 0 : JSON_DECODE_INT_AS_REAL), st);
+    return t->roots[file] || blame(t, file, st);
 }
 
 static bool read_vocabulary(struct token_import *t, struct status *st) {
@@ -171,7 +167,7 @@ static bool read_files(struct huggingface_texts *texts, struct status *st) {
         char *path = xasprintf("%s/%s", texts->folder, files[file].name);
         struct span *text = &texts->files[file];
         bool exists = !is_superseded(file, texts) && (access(path, F_OK) == 0 || errno != ENOENT);
-        if (exists) text->data = file_read(path, files[file].limit, &text->size, st);
+        if (exists) text->data = file_read_regular(path, files[file].limit, &text->size, st);
         free(path);
         if (exists && !text->data) return false;
     }

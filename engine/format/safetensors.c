@@ -1,11 +1,11 @@
 #include "engine/format/safetensors.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "engine/base/panic.h"
+#include "engine/format/json_source.h"
 
 enum {
     HEADER_LIMIT = 64 << 20, // bytes of JSON; the largest known models need 20 MB over all their files
@@ -119,12 +119,21 @@ static bool check_overlap(struct safetensors_tensor *t, uint64_t count, struct s
     return true;
 }
 
-static bool read_tensors(struct safetensors *s, json_t *header, struct file_data data, struct status *st) {
-    uint64_t first = s->n_tensors, n = first + json_object_size(header);
-    struct safetensors_tensor *more = arena_array(&s->arena, n, sizeof *more, st);
+// At least doubles, so that many files cost no more than one.
+static bool make_room(struct safetensors *s, uint64_t n, struct status *st) {
+    if (n <= s->room) return true;
+    uint64_t room = n > 2 * s->room ? n : 2 * s->room;
+    struct safetensors_tensor *more = arena_array(&s->arena, room, sizeof *more, st);
     if (!more) return false;
-    if (first) memcpy(more, s->tensors, first * sizeof *more);
+    if (s->n_tensors) memcpy(more, s->tensors, s->n_tensors * sizeof *more);
     s->tensors = more;
+    s->room = room;
+    return true;
+}
+
+static bool read_tensors(struct safetensors *s, json_t *header, struct file_data data, struct status *st) {
+    uint64_t first = s->n_tensors;
+    if (!make_room(s, first + json_object_size(header), st)) return false;
     const char *name;
     json_t *entry;
     json_object_foreach(header, name,
@@ -140,11 +149,9 @@ static bool read_file(struct safetensors *s, const void *bytes, size_t size, str
                            (unsigned long long)length, HEADER_LIMIT);
     struct span text = reader_bytes(&r, length);
     if (reader_failed(&r)) return status_fail(st, r.status.code, "no safetensors file: %s", r.status.text);
-    json_error_t error;
-    json_t *header = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, &error);
-    if (!header) return status_fail(st, STATUS_FORMAT, "its header is no JSON: %s", error.text);
-    bool done = json_is_object(header) ? read_tensors(s, header, (struct file_data){r.data + r.at, r.size - r.at}, st)
-                                       : status_fail(st, STATUS_FORMAT, "its header is no JSON object");
+    json_t *header = json_source_parse(text, JSON_REJECT_DUPLICATES, st);
+    if (!header) return status_prefix(st, "its header");
+    bool done = read_tensors(s, header, (struct file_data){r.data + r.at, r.size - r.at}, st);
     json_decref(header);
     return done;
 }
@@ -252,13 +259,8 @@ static bool open_listed(struct safetensors *s, const char *folder, const char *i
 }
 
 static bool open_index(struct safetensors *s, const char *folder, const char *path, struct status *st) {
-    size_t size;
-    char *text = file_read(path, INDEX_LIMIT, &size, st);
-    if (!text) return false;
-    json_error_t error;
-    json_t *index = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-    free(text);
-    if (!index) return status_fail(st, STATUS_FORMAT, "%s: no JSON: %s", path, error.text);
+    json_t *index = json_source_read(path, INDEX_LIMIT, st);
+    if (!index) return false;
     bool done = open_listed(s, folder, path, index, st);
     json_decref(index);
     return done;

@@ -50,7 +50,7 @@ struct safetensors {
     struct mapping *mappings; // [n_mappings], one a file; a caller may take them over by setting n_mappings to 0
     int n_mappings;
     struct safetensors_tensor *tensors; // by name
-    uint64_t n_tensors;
+    uint64_t n_tensors, room; // room: that tensors has space for
     struct arena arena;
 };
 

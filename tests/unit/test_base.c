@@ -447,10 +447,14 @@ static void what_cannot_be_mapped_says_so(void **state) {
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
     check_not_mapped(path, "not a regular file"); // and does not wait for a writer
-    unlink(path);
-    free(path);
     size_t size;
     struct status st = {0};
+    assert_null(file_read_regular(path, 100, &size, &st));
+    assert_non_null(strstr(st.text, "not a regular file"));
+    unlink(path);
+    assert_null(file_read_regular(path, 100, &size, &st));
+    assert_non_null(strstr(st.text, "No such file"));
+    free(path);
     assert_null(file_read("/nonexistent/text", 100, &size, &st));
     assert_int_equal(st.code, STATUS_IO);
     assert_null(file_read("/tmp", 100, &size, &st));

@@ -315,7 +315,7 @@ static void what_a_folder_lacks_is_named(void **state) {
     huggingface_folder_file(&f, "config.json", "[]");
     refused(&f, "/config.json: is no JSON object");
     huggingface_folder_file(&f, "config.json", "{\"a\": 1,\n\"a\": 2}");
-    refused(&f, "/config.json: no JSON: duplicate object key near '\"a\"' (line 2)");
+    refused(&f, "/config.json: no JSON: line 2, column 3: duplicate object key near '\"a\"");
     snprintf(path, sizeof path, "%s/config.json", f.path);
     assert_int_equal(unlink(path), 0);
     refused(&f, "without config.json, so no Hugging Face model");

@@ -244,7 +244,8 @@ static void bad_indexes_are_refused(void **state) {
         const char *index, *why;
     } cases[] = {
         {"", "index.json: no JSON"},
-        {"[]", "has no weight_map"},
+        {"[]", "index.json: is no JSON object"},
+        {"{}", "has no weight_map"},
         {"{\"weight_map\": []}", "has no weight_map"},
         {"{\"weight_map\": {}}", "weight_map lists 0 files"},
         {"{\"weight_map\": {\"a\": 1}}", "weight_map: a is in \"\""},
