@@ -6,7 +6,11 @@
 #include "engine/base/panic.h"
 #include "engine/format/huggingface_parts.h"
 
-enum { NAME_ROOM = 320, ITEMS_LIMIT = 1 << 16 };
+enum {
+    NAME_ROOM = 320,
+    ITEMS_LIMIT = 1 << 16,
+    VECTOR_LIMIT = 1 << 28, // elements
+};
 
 // What a name is matched to.
 struct match {
@@ -111,6 +115,7 @@ static bool add_vector(struct placing *p, struct name name, int n_dims, const ui
     const struct huggingface_source *s = &p->source;
     bool plus_one = p->folder->family->norms_plus_one && span_ends_with(span_of(s->tensor->name), "norm.weight");
     uint64_t n = s->rows * s->columns;
+    if (n > VECTOR_LIMIT) return fail(p, "is too long for a vector");
     float *out = gguf_own_buffer(p->folder->g, r.count * sizeof *out, p->st);
     if (!out) return false;
     float *values = xmalloc(n * sizeof *values);
@@ -167,7 +172,7 @@ static bool is_vector(const struct placing *p, const char *name) {
            span_ends_with(span_of(name), "_norm.weight");
 }
 
-// The rows of r as a tensor whose outermost dimensions make r.count; dims are those of the source but for `changed`.
+// The rows of r as a tensor whose outer dimensions (of a vector, all) make r.count.
 static bool add_rows(struct placing *p, struct name name, int n_dims, const uint64_t *dims, struct rows r) {
     return is_vector(p, name.text) ? add_vector(p, name, n_dims, dims, r) : add_matrix(p, name, n_dims, dims, r);
 }
@@ -246,7 +251,7 @@ static bool place_head(struct placing *p, uint32_t heads) {
     const struct huggingface_name *rule = p->match.rule;
     uint64_t size = p->source.rows * p->source.columns, dims[2] = {size, heads};
     if (p->match.item) return true;
-    if (!heads || heads > ITEMS_LIMIT || size > UINT32_MAX) return fail(p, "is not one of so many heads");
+    if (!heads || heads > ITEMS_LIMIT || size > VECTOR_LIMIT) return fail(p, "is not one of so many heads");
     float *out = gguf_own_buffer(p->folder->g, size * heads * sizeof *out, p->st);
     if (!out) return false;
     for (uint32_t h = 0; h < heads; h++) {

@@ -5,7 +5,6 @@
 
 enum { MERGES_LIMIT = 1 << 24 }; // ranks are exact as floats
 
-// "left right": cut at the first space after the first byte. data NULL: there is none.
 struct span token_import_left(struct span merge) {
     const char *cut = merge.size > 2 ? memchr(merge.data + 1, ' ', merge.size - 2) : NULL;
     return cut ? (struct span){merge.data, (size_t)(cut - merge.data)} : (struct span){0};

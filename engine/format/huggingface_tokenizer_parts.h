@@ -129,6 +129,9 @@ struct span token_import_left(struct span merge);
 bool token_import_byte_fallback(struct token_import *t, const json_t *vocabulary,
                                 const struct token_import_scheme *scheme, struct status *st);
 
+// How GPT-2 splits: what ByteLevel does unless it says otherwise.
+#define TOKEN_IMPORT_GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+
 // The canonical spelling of a regular expression, in t's arena; and the name of the pre-tokenizer that splits by
 // these, NULL when there is none (huggingface_tokenizer_pre.c).
 const char *token_import_regex(struct token_import *t, struct span regex);

@@ -80,27 +80,28 @@ const char *token_import_regex(struct token_import *t, struct span regex) {
 #define SPACES      "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define UPPER       "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER       "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-#define GPT2        "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 #define LLAMA3      ENDINGS "|" LEAD "\\p{L}+|\\p{N}{1,3}|" SIGNS "|" SPACES
 #define CASED(e)    LEAD UPPER "*" LOWER "+" e "|" LEAD UPPER "+" LOWER "*" e
 #define ASCII_SIGNS "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
 #define DEEPSEEK3   ASCII_SIGNS "|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACES
 #define IDEOGRAPHS  "[一-龥\u0800-一가-\ud7ff]+"
 // Of alphabets that have upper and lower case.
-#define CASED_LETTERS                                                                                                                                                                                 \
-    "\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-"                                                     \
-    "ᵷᵹ-"                                                                                                                                                                                         \
-    "ᶚḀ-"                                                                                                                                                                                         \
-    "ἕἘ-"                                                                                                                                                                                         \
-    "Ἕἠ-"                                                                                                                                                                                         \
-    "ὅὈ-"                                                                                                                                                                                         \
-    "Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼ"                                                                                                                                                         \
-    "ιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-" \
-    "ﬆﬓ-"                                                                                                                                                                                         \
-    "ﬗＡ-"                                                                                                                                                                                         \
-    "Ｚａ-"                                                                                                                                                                                         \
-    "ｚ𐐀-"                                                                                                                                                                                        \
-    "𐑏𐒰-"                                                                                                                                                                                       \
+#define CASED_LETTERS                                                                                                                                                                          \
+    "\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-"                                                     \
+    "ᴫᵫ-"                                                                                                                                                                                  \
+    "ᵷᵹ-"                                                                                                                                                                                  \
+    "ᶚḀ-"                                                                                                                                                                                  \
+    "ἕἘ-"                                                                                                                                                                                  \
+    "Ἕἠ-"                                                                                                                                                                                  \
+    "ὅὈ-"                                                                                                                                                                                  \
+    "Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼ"                                                                                                                                                  \
+    "ιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-" \
+    "ꮿﬀ-"                                                                                                                                                                                  \
+    "ﬆﬓ-"                                                                                                                                                                                  \
+    "ﬗＡ-"                                                                                                                                                                                  \
+    "Ｚａ-"                                                                                                                                                                                  \
+    "ｚ𐐀-"                                                                                                                                                                                 \
+    "𐑏𐒰-"                                                                                                                                                                                \
     "𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+"
 
 // As published with the models. Whether whole pieces are taken before merging and whether BOS is put in front is said
@@ -109,13 +110,13 @@ static const struct {
     const char *name;
     const char *splits[6];
 } known[] = {
-    {"gpt-2", {GPT2}},
+    {"gpt-2", {TOKEN_IMPORT_GPT2}},
     {"llama-bpe", {LLAMA3}},
     {"qwen2", {ENDINGS "|" LEAD "\\p{L}+|\\p{N}|" SIGNS "|" SPACES}},
     {"qwen35", {ENDINGS "|" LEAD "[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES}},
     {"gpt-4o", {CASED(ENDINGS "?") "|\\p{N}{1,3}|" PATHS "|" SPACES}},
     {"tekken", {CASED("") "|\\p{N}|" PATHS "|" SPACES}},
-    {"smollm", {"\\p{N}", GPT2}},
+    {"smollm", {"\\p{N}", TOKEN_IMPORT_GPT2}},
     {"ufakzeka", {LEAD "\\p{L}+|\\p{N}|" SIGNS "|" SPACES}},
     {"seed-coder", {ENDINGS "|" LEAD "\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|" SPACES}},
     {"exaone-moe",

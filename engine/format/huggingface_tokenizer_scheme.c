@@ -4,7 +4,10 @@
 
 #include "engine/format/huggingface_tokenizer_parts.h"
 
-enum { NESTING = 4 }; // of sequences
+enum {
+    NESTING = 4,           // of sequences
+    REGEX_LIMIT = 1 << 14, // bytes; the longest published one has 1500
+};
 
 // A kind of part, by its "type". `read` may be NULL: the part changes nothing that we would see.
 struct part {
@@ -122,6 +125,8 @@ static bool add_split(struct token_import *t, struct token_import_scheme *scheme
                       struct status *st) {
     if (scheme->n_splits == sizeof scheme->splits / sizeof *scheme->splits)
         return status_fail(st, STATUS_UNSUPPORTED, "splits in more than %zu stages", scheme->n_splits);
+    if (regex.size > REGEX_LIMIT)
+        return status_fail(st, STATUS_LIMIT, "an expression of %zu bytes, allowed are %d", regex.size, REGEX_LIMIT);
     scheme->splits[scheme->n_splits++] = token_import_regex(t, regex);
     return true;
 }
@@ -136,9 +141,7 @@ static bool read_byte_level(struct token_import *t, const json_t *part, struct t
     if (token_import_bool(part, "add_prefix_space", false))
         return status_fail(st, STATUS_UNSUPPORTED, "add_prefix_space: true is not supported");
     scheme->byte_level = true;
-    return !token_import_bool(part, "use_regex", true) ||
-           add_split_text(t, scheme,
-                          "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+", st);
+    return !token_import_bool(part, "use_regex", true) || add_split_text(t, scheme, TOKEN_IMPORT_GPT2, st);
 }
 
 // Keeping the matches as pieces is the same whether the rest are pieces too or there is no rest.

@@ -5,14 +5,13 @@
 // the rank at which a token's merges begin says the same as its score did.
 #include <string.h>
 
+#include "engine/base/hash_seed.h"
 #include "engine/format/huggingface_tokenizer_parts.h"
 
 // ---- the vocabulary by hashes ----
 //
 // A million look-ups of parts of texts: hash(text) is a polynomial in the bytes modulo 2^64, so that the hash of any
 // part comes from those of the text's beginnings. Texts are not compared: at worst a list passes for what it is not.
-
-static const uint64_t base = 0x9e3779b97f4a7c15u;
 
 struct slot {
     uint64_t hash;
@@ -22,19 +21,20 @@ struct slot {
 struct token_hashes {
     struct slot *slots; // a power of two, at least half of them free
     uint64_t mask;
-    uint64_t powers[IMPORT_TOKEN_BYTES + 1]; // of the base
+    uint64_t base;                           // odd, and known to no file
+    uint64_t powers[IMPORT_TOKEN_BYTES + 1]; // of it
 };
 
-static uint64_t append(uint64_t hash, char c) { return hash * base + (uint8_t)c + 1; }
+static uint64_t append(const struct token_hashes *h, uint64_t hash, char c) { return hash * h->base + (uint8_t)c + 1; }
 
-static uint64_t hash_of(struct span text) {
+static uint64_t hash_of(const struct token_hashes *h, struct span text) {
     uint64_t hash = 0;
-    for (size_t i = 0; i < text.size; i++) hash = append(hash, text.data[i]);
+    for (size_t i = 0; i < text.size; i++) hash = append(h, hash, text.data[i]);
     return hash;
 }
 
 static struct slot *slot_of(const struct token_hashes *h, uint64_t hash) {
-    uint64_t at = (hash ^ hash >> 32) * base >> 20;
+    uint64_t at = (hash ^ hash >> 32) * h->base >> 20;
     while (h->slots[at & h->mask].id_plus_1 && h->slots[at & h->mask].hash != hash) at++;
     return &h->slots[at & h->mask];
 }
@@ -46,13 +46,14 @@ static bool hash_vocabulary(struct token_hashes *h, struct arena *arena, const j
     while (count < 2 * json_object_size(vocabulary)) count *= 2;
     h->mask = count - 1;
     if (!(h->slots = arena_array(arena, count, sizeof *h->slots, st))) return false;
+    h->base = hash_seed() | 1;
     h->powers[0] = 1;
-    for (size_t i = 0; i < IMPORT_TOKEN_BYTES; i++) h->powers[i + 1] = h->powers[i] * base;
+    for (size_t i = 0; i < IMPORT_TOKEN_BYTES; i++) h->powers[i + 1] = h->powers[i] * h->base;
     const char *text;
     size_t size;
     json_t *id;
     json_object_keylen_foreach((json_t *)vocabulary, text, size, id) {
-        uint64_t hash = hash_of((struct span){text, size});
+        uint64_t hash = hash_of(h, (struct span){text, size});
         *slot_of(h, hash) = (struct slot){hash, json_integer_value(id) + 1};
     }
     return true;
@@ -65,7 +66,7 @@ static int64_t product_of(const struct token_hashes *h, struct span merge) {
     struct span left = token_import_left(merge);
     struct span right = {merge.data + left.size + 1, merge.size - left.size - 1};
     if (right.size > IMPORT_TOKEN_BYTES) return -1;
-    uint64_t a = hash_of(left), b = hash_of(right);
+    uint64_t a = hash_of(h, left), b = hash_of(h, right);
     return find(h, a) < 0 || find(h, b) < 0 ? -1 : find(h, a * h->powers[right.size] + b);
 }
 
@@ -91,9 +92,9 @@ static bool starts_character(char c) { return ((uint8_t)c & 0xc0) != 0x80; }
 
 // In how many ways two tokens make this one.
 static uint64_t splits_of(const struct token_hashes *h, struct span text) {
-    uint64_t whole = hash_of(text), part = 0, count = 0;
+    uint64_t whole = hash_of(h, text), part = 0, count = 0;
     for (size_t at = 1; at < text.size; at++) {
-        part = append(part, text.data[at - 1]);
+        part = append(h, part, text.data[at - 1]);
         count += starts_character(text.data[at]) && find(h, part) >= 0 &&
                  find(h, whole - part * h->powers[text.size - at]) >= 0;
     }

@@ -19,6 +19,19 @@ static void mark_control(struct token_import *t, int32_t id) {
     if (token->type == IMPORT_NORMAL || token->type == IMPORT_USER_DEFINED) token->type = IMPORT_CONTROL;
 }
 
+// The list may be as long as the vocabulary, so that neither is searched for every member of the other.
+static void mark_listed(struct token_import *t, const json_t *list) {
+    json_t *texts = json_array_size(list) ? json_object() : NULL;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        struct span text = token_import_text(json_array_get(list, i));
+        if (text.data) json_object_setn_new(texts, text.data, text.size, json_true());
+    }
+    for (int64_t id = 0; texts && id < t->count; id++)
+        if (t->tokens[id].type && json_object_getn(texts, t->tokens[id].text.data, t->tokens[id].text.size))
+            mark_control(t, (int32_t)id);
+    json_decref(texts);
+}
+
 static void read_named(struct token_import *t, const json_t *root, bool overrides) {
     for (int i = 0; i < IMPORT_SPECIAL_COUNT; i++) {
         struct span text = token_import_text(json_object_get(root, specials[i].text));
@@ -27,12 +40,7 @@ static void read_named(struct token_import *t, const json_t *root, bool override
         mark_control(t, id);
         if (overrides || t->specials[i] < 0) t->specials[i] = id;
     }
-    const json_t *more = json_object_get(root, "additional_special_tokens");
-    for (size_t i = 0; i < json_array_size(more); i++) {
-        struct span text = token_import_text(json_array_get(more, i));
-        int32_t id = text.data ? token_import_find(t, text) : -1;
-        if (id >= 0) mark_control(t, id);
-    }
+    mark_listed(t, json_object_get(root, "additional_special_tokens"));
 }
 
 // The number, where it is an id that a token has; −1 otherwise.

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "engine/base/hash_seed.h"
+
 struct merge {
     int32_t left, right;
     uint32_t rank;
@@ -93,7 +95,7 @@ static bool read_merges(struct merge_table *m, const struct vocabulary *v, struc
                            texts ? "too many merges" : "the key is missing");
     char *room = arena_array(scratch, v->longest + 1, 1, st);
     if (!room || !token_table_open(&m->slots, count, sizeof(struct merge), st)) return false;
-    m->seed = token_hash_seed();
+    m->seed = hash_seed();
     return index_merges(m, v, texts, count, room, st);
 }
 

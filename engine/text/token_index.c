@@ -1,7 +1,8 @@
 #include "engine/text/token_index.h"
 
 #include <string.h>
-#include <sys/auxv.h>
+
+#include "engine/base/hash_seed.h"
 
 // Most texts that are looked for fit in a word: those are compared in the slot, without a walk to the text.
 struct token_slot {
@@ -9,14 +10,6 @@ struct token_slot {
     uint32_t size;
     int32_t id_plus_1; // 0: free
 };
-
-// The sixteen random bytes that the kernel gives every process.
-uint64_t token_hash_seed(void) {
-    uint64_t seed = 0;
-    const void *random = (const void *)getauxval(AT_RANDOM);
-    if (random) memcpy(&seed, random, sizeof seed);
-    return seed;
-}
 
 // The 128-bit product of two words, folded.
 static inline uint64_t mix(uint64_t a, uint64_t b) {
@@ -76,7 +69,7 @@ static struct token_slot *find_slot(const struct token_index *index, const char 
 }
 
 bool token_index_open(struct token_index *index, const struct span *texts, int32_t count, struct status *st) {
-    *index = (struct token_index){.texts = texts, .seed = token_hash_seed(), .unique = true};
+    *index = (struct token_index){.texts = texts, .seed = hash_seed(), .unique = true};
     if (!token_table_open(&index->table, (uint64_t)count, sizeof(struct token_slot), st)) return false;
     for (int32_t id = 0; id < count; id++) {
         uint64_t key;

@@ -30,8 +30,7 @@ bool token_index_open(struct token_index *index, const struct span *texts, int32
 void token_index_close(struct token_index *index);
 int32_t token_index_find(const struct token_index *index, const char *text, size_t size); // −1 when absent
 
-// The process's seed, and a seeded hash of two ids, for tables that are keyed by pairs of tokens.
-uint64_t token_hash_seed(void);
+// A seeded hash of two ids, for tables that are keyed by pairs of tokens.
 uint64_t token_hash_pair(uint64_t seed, int32_t a, int32_t b);
 
 #endif

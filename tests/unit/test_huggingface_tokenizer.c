@@ -141,7 +141,7 @@ static void test_splits(void **state) {
         struct huggingface_opened o = open_json(text);
         if (!o.t) fail_msg("%s: %s", cases[i].pre, o.status.text);
         check_string(&o, KEY("pre"), cases[i].pre);
-        assert_null(strstr(tokenizer_pre_name(o.t), "default")); // which stands for names that we do not know
+        assert_null(strstr(tokenizer_pre_name(o.t), "default"));  // which stands for names that we do not know
         assert_int_equal(number_of(&o, KEY("add_bos_token")), 0); // no post-processor puts it there
         huggingface_opened_close(&o);
         free(text);
@@ -382,7 +382,7 @@ static void test_refusals(void **state) {
     static const struct {
         const char *text, *words;
     } cases[] = {
-        {"", "tokenizer.json: line 1"},
+        {"", "tokenizer.json: no JSON: line 1"},
         {"[]", "tokenizer.json: is no JSON object"},
         {"{}", "tokenizer.json: model: is no object"},
         {"{`model`: {`type`: `WordLevel`}}", "model: type \"WordLevel\", supported are"},
@@ -457,6 +457,23 @@ static void test_limits(void **state) {
     char *deep = xmalloc(DEPTH);
     memset(deep, '[', DEPTH);
     check_refused(deep, DEPTH, "maximum parsing depth");
+    // More values than a parser should be given room for.
+    enum { VALUES = 9 << 20 };
+    char *many = xmalloc(2 * VALUES);
+    for (size_t i = 0; i < VALUES; i++) memcpy(many + 2 * i, i ? "0," : " [", 2);
+    check_refused(many, 2 * VALUES, "tokenizer.json: holds more than 8388608 values");
+    // A regular expression that would grow with every spelling.
+    char *expression = xmalloc(20001);
+    memset(expression, 'x', 20000);
+    expression[20000] = 0;
+    char *split = xasprintf(
+             "{`pre_tokenizer`: {`type`: `Split`, `behavior`: `Isolated`, `pattern`: {`Regex`: `%s`}}, " MODEL "}",
+             expression),
+         *split_text = huggingface_quoted(split);
+    check_refused(split_text, strlen(split_text),
+                  "pre_tokenizer: Split: an expression of 20000 bytes, allowed are 16384");
+    free(split);
+    free(expression);
     // A sequence of a sequence of …
     char *nested = xstrdup("{`type`: `Sequence`, `normalizers`: []}");
     for (int i = 0; i < 8; i++) {
