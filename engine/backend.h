@@ -1,4 +1,4 @@
-// Backend: runs a model over a batch. The CPU and Vulkan each implement struct backend_ops.
+// Backend: runs a model over a batch, by a struct backend_ops: the CPU's, or a test's own.
 //
 // A batch is rows; rows of one sequence with consecutive positions form a segment. Every row attends to all earlier
 // positions of its own sequence, which lie in KV pages named by the segment's page table. The result of a row depends

@@ -54,7 +54,7 @@ void model_describe_spec(struct model_file *m) {
 
 // ---- vocabulary and template ----
 
-// X(role, key)
+// What show lists: the word for it, the key without "tokenizer.ggml.".
 static const struct {
     const char *role, *key;
 } special_keys[] = {

@@ -1,4 +1,4 @@
-// Model file: everything about a GGUF file that can be told without running it.
+// Model file: everything about a model's files that can be told without running it.
 #include "engine/model_file.h"
 
 #include <stdio.h>
@@ -145,11 +145,6 @@ static void describe(struct model_file *m, const char *name) {
 
 // The weights may be missing or unfit: the file still has a vocabulary to work with.
 static void bind_weights(struct model_file *m) {
-    if (!m->gguf.n_tensors) {
-        status_fail(&m->weight_status, STATUS_UNSUPPORTED, "%s: the file holds a vocabulary and no weights",
-                    m->gguf.path);
-        return;
-    }
     int32_t n_vocab = m->tokenizer ? tokenizer_count(m->tokenizer) : 0;
     m->info.has_weights = model_open(&m->model, &m->gguf, n_vocab, &m->weight_status);
 }

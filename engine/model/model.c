@@ -8,15 +8,6 @@
 
 enum { VOCAB_LIMIT = 1 << 21 };
 
-static bool check_whole(const struct gguf *g, struct status *st) {
-    int64_t n_parts = 1;
-    if (g->n_tensors == 0) return status_fail(st, STATUS_UNSUPPORTED, "%s: holds a vocabulary but no weights", g->path);
-    if (!gguf_get_int(g, "split.count", GGUF_OPTIONAL, 0, UINT16_MAX, &n_parts, st)) return false;
-    return n_parts <= 1 ||
-           status_fail(st, STATUS_UNSUPPORTED, "%s: is one of %lld parts; split models are not supported", g->path,
-                       (long long)n_parts);
-}
-
 static bool settle_vocab(struct model_spec *spec, const struct gguf *g, int32_t n_vocab, struct status *st) {
     const struct gguf_tensor *t = gguf_tensor_find(g, "token_embd.weight");
     if (!t) return status_fail(st, STATUS_FORMAT, "%s: the tensor token_embd.weight is missing", g->path);
@@ -80,9 +71,10 @@ static bool settle(struct model *m, const struct model_family *family, const str
 
 bool model_open(struct model *m, const struct gguf *g, int32_t n_vocab, struct status *st) {
     *m = (struct model){0};
+    if (g->n_tensors == 0) return status_fail(st, STATUS_UNSUPPORTED, "%s: holds a vocabulary but no weights", g->path);
     const struct model_family *family = model_family_find(g, st);
-    if (family && check_whole(g, st) && model_spec_read(&m->spec, family, g, &m->arena, st) &&
-        settle_vocab(&m->spec, g, n_vocab, st) && model_weights_bind(m, family, g, st) && settle(m, family, g, st))
+    if (family && model_spec_read(&m->spec, family, g, &m->arena, st) && settle_vocab(&m->spec, g, n_vocab, st) &&
+        model_weights_bind(m, family, g, st) && settle(m, family, g, st))
         return true;
     model_close(m);
     return false;

@@ -1,7 +1,7 @@
 // Model: a family's spec, filled from a file's keys, and the file's weights bound to it by name and checked for shape.
 //
-// An architecture is data: struct model_spec says everything a backend needs; families (one file each) fill it and
-// contain no loops over weights. What files store fused is bound as slices (queries, keys and values of one tensor; gate
+// An architecture is data: struct model_spec says everything a backend needs; a file's keys and the table of families
+// (model_family.h) fill it. What files store fused is bound as slices (queries, keys and values of one tensor; gate
 // and up of one tensor), so that a backend sees one form only.
 #ifndef CONFAB_MODEL_MODEL_H
 #define CONFAB_MODEL_MODEL_H

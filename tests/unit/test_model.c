@@ -76,12 +76,7 @@ static bool is_named(const char *name, const char *other) { return other && !str
 
 static const char *prefixed(const struct change *c, const char *name) {
     static char key[96];
-    bool whole = strchr(name, '!'); // "!split.count" is a key as it stands
-    snprintf(key, sizeof key, "%s%s%s",
-             whole             ? ""
-             : c->architecture ? c->architecture
-                               : "llama",
-             whole ? "" : ".", name + whole);
+    snprintf(key, sizeof key, "%s.%s", c->architecture ? c->architecture : "llama", name);
     return key;
 }
 
@@ -567,8 +562,6 @@ static void what_we_cannot_compute_is_refused(void **state) {
                   (struct change){.key = "attention.causal", .value = 0});
     check_refused(STATUS_UNSUPPORTED, "qwen2.expert_count is 8; models of this family have no experts",
                   (struct change){.architecture = "qwen2", .key = "expert_count", .value = 8});
-    check_refused(STATUS_UNSUPPORTED, "is one of 3 parts; split models are not supported",
-                  (struct change){.key = "!split.count", .value = 3});
     assert_int_equal(spec_with((struct change){.key = "expert_count", .value = 0}).n_layer, LAYERS);
 }
 
