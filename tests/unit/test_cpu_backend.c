@@ -87,8 +87,8 @@ static const struct tiny_model_options models[] = {
 };
 enum { N_MODELS = sizeof models / sizeof *models };
 
-// What the tests run: these, and every family, in its odd shape, which only floats fit, or so wide that blocks fit, in a
-// format of 32 columns. Deep ones bring nothing new, only time and rounding.
+// What the tests run: these, and every family, in its odd shape, which only floats fit, or so wide that blocks fit, in
+// a format of 32 columns. Deep ones bring nothing new, only time and rounding.
 static const struct tiny_shape *families[64];
 static int n_families;
 static int n_subjects(void) { return N_MODELS + n_families; }
