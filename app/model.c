@@ -16,7 +16,7 @@ struct model_file *model_open_path(const char *path, struct status *st) {
     const void *data = guide_data(&size);
     if (size) return model_file_open_memory("Guide", data, size, st);
     status_fail(st, STATUS_USAGE,
-                "no model: name a GGUF file with -m FILE (this program was built without the built-in one)");
+                "no model: name one with -m MODEL (this program was built without the built-in one)");
     return NULL;
 }
 
