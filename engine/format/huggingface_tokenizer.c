@@ -98,7 +98,7 @@ static bool write_tokens(struct token_import *t, struct gguf *g, struct status *
         struct token_import_entry token = id < t->count ? t->tokens[id] : (struct token_import_entry){0};
         if (!token.type) {
             struct span text = span_of(arena_printf(&t->arena, "[PAD%lld]", (long long)id));
-            token = (struct token_import_entry){.text = text, .type = IMPORT_UNUSED};
+            token = (struct token_import_entry){.text = text, .type = TOKEN_UNUSED};
         }
         texts[id] = token.text, scores[id] = token.score, types[id] = token.type, strips[id] = token.strips;
         any_strips |= token.strips;

@@ -38,7 +38,7 @@ static bool read_vocabulary(struct token_import *t, const json_t *vocabulary, bo
         if (!json_is_integer(id))
             return status_fail(st, STATUS_FORMAT, "vocab: the id of \"%.*s\" is no integer", token_import_shown(s),
                                text);
-        int32_t type = byte_fallback && token_import_byte(s) >= 0 ? IMPORT_BYTE : IMPORT_NORMAL;
+        int32_t type = byte_fallback && token_byte(s) >= 0 ? TOKEN_BYTE : TOKEN_NORMAL;
         if (!token_import_put(t, json_integer_value(id), (struct token_import_entry){.text = s, .type = type}, st))
             return status_prefix(st, "vocab");
     }
@@ -48,7 +48,7 @@ static bool read_vocabulary(struct token_import *t, const json_t *vocabulary, bo
 static bool mark_unknown(struct token_import *t, int64_t id, const char *member, struct status *st) {
     if (id < 0 || id >= t->count || !t->tokens[id].type)
         return status_fail(st, STATUS_FORMAT, "%s: names no token of the vocabulary", member);
-    t->tokens[id].type = IMPORT_UNKNOWN;
+    t->tokens[id].type = TOKEN_UNKNOWN;
     t->specials[IMPORT_UNK] = (int32_t)id;
     return true;
 }
@@ -94,11 +94,11 @@ static bool read_unigram(struct token_import *t, const json_t *model, const stru
     token_import_expect(t, json_array_size(vocabulary));
     for (size_t i = 0; i < json_array_size(vocabulary); i++) {
         const json_t *pair = json_array_get(vocabulary, i), *score = json_array_get(pair, 1);
-        struct token_import_entry token = {.text = token_import_text(json_array_get(pair, 0)), .type = IMPORT_NORMAL};
+        struct token_import_entry token = {.text = token_import_text(json_array_get(pair, 0)), .type = TOKEN_NORMAL};
         if (!token.text.data || !json_is_number(score) || !isfinite((float)json_number_value(score)))
             return status_fail(st, STATUS_FORMAT, "vocab: element %zu is no token with a score", i);
         token.score = (float)json_number_value(score);
-        if (byte_fallback && token_import_byte(token.text) >= 0) token.type = IMPORT_BYTE;
+        if (byte_fallback && token_byte(token.text) >= 0) token.type = TOKEN_BYTE;
         if (!token_import_put(t, (int64_t)i, token, st)) return status_prefix(st, "vocab");
     }
     if (json_is_integer(unknown) && !mark_unknown(t, json_integer_value(unknown), "unk_id", st)) return false;
@@ -135,7 +135,7 @@ static bool read_word_piece(struct token_import *t, const json_t *model, const s
 
 static void respell_words(struct token_import *t) {
     for (int64_t id = 0; id < t->count; id++)
-        if (t->tokens[id].type == IMPORT_NORMAL) t->tokens[id].text = respell_word(t, t->tokens[id].text);
+        if (t->tokens[id].type == TOKEN_NORMAL) t->tokens[id].text = respell_word(t, t->tokens[id].text);
 }
 
 static bool read_model(struct token_import *t, const json_t *model, const struct token_import_scheme *scheme,

@@ -7,25 +7,14 @@
 #include <jansson.h>
 
 #include "engine/format/huggingface_tokenizer.h"
-
-#define SPACE_MARK "\u2581"
-
-// As `tokenizer.ggml.token_type` counts them; 0: no token has this id.
-enum token_import_type {
-    IMPORT_NORMAL = 1,
-    IMPORT_UNKNOWN,
-    IMPORT_CONTROL,
-    IMPORT_USER_DEFINED,
-    IMPORT_UNUSED,
-    IMPORT_BYTE
-};
+#include "engine/format/token.h"
 
 enum { IMPORT_TOKEN_BYTES = 1 << 10 }; // the longest text of a token
 
 struct token_import_entry {
     struct span text; // borrowed from the texts, their JSON or the arena
     float score;
-    int32_t type;
+    int32_t type;   // enum token_type; 0: no token has this id
     uint8_t strips; // takes white space along: 1 before it, 2 after it
 };
 
@@ -92,7 +81,6 @@ void token_import_expect(struct token_import *t, size_t expected);
 // Gives an id to a token; repeating one changes its score and type, another text under the same id is refused.
 bool token_import_put(struct token_import *t, int64_t id, struct token_import_entry token, struct status *st);
 int32_t token_import_find(const struct token_import *t, struct span text); // −1 when absent
-int token_import_byte(struct span text);                                   // that "<0x41>" stands for; −1: none
 // Added tokens are found in a text before its spaces become marks: so it is with spaces that they are written.
 void token_import_write_spaces(struct token_import *t);
 // "added_tokens" of tokenizer.json, the map of added_tokens.json, "added_tokens_decoder" of tokenizer_config.json. The

@@ -86,22 +86,24 @@ const char *token_import_regex(struct token_import *t, struct span regex) {
 #define DEEPSEEK3   ASCII_SIGNS "|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACES
 #define IDEOGRAPHS  "[一-龥\u0800-一가-\ud7ff]+"
 // Of alphabets that have upper and lower case.
-#define CASED_LETTERS                                                                                                                                                                          \
-    "\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-"                                                     \
-    "ᴫᵫ-"                                                                                                                                                                                  \
-    "ᵷᵹ-"                                                                                                                                                                                  \
-    "ᶚḀ-"                                                                                                                                                                                  \
-    "ἕἘ-"                                                                                                                                                                                  \
-    "Ἕἠ-"                                                                                                                                                                                  \
-    "ὅὈ-"                                                                                                                                                                                  \
-    "Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼ"                                                                                                                                                  \
-    "ιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-" \
-    "ꮿﬀ-"                                                                                                                                                                                  \
-    "ﬆﬓ-"                                                                                                                                                                                  \
-    "ﬗＡ-"                                                                                                                                                                                  \
-    "Ｚａ-"                                                                                                                                                                                  \
-    "ｚ𐐀-"                                                                                                                                                                                 \
-    "𐑏𐒰-"                                                                                                                                                                                \
+#define CASED_LETTERS                                                                                                                                                                   \
+    "\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-"                                                     \
+    "Ჿᴀ-"                                                                                                                                                                           \
+    "ᴫᵫ-"                                                                                                                                                                           \
+    "ᵷᵹ-"                                                                                                                                                                           \
+    "ᶚḀ-"                                                                                                                                                                           \
+    "ἕἘ-"                                                                                                                                                                           \
+    "Ἕἠ-"                                                                                                                                                                           \
+    "ὅὈ-"                                                                                                                                                                           \
+    "Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼ"                                                                                                                                           \
+    "ιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-" \
+    "ꞎꭰ-"                                                                                                                                                                           \
+    "ꮿﬀ-"                                                                                                                                                                           \
+    "ﬆﬓ-"                                                                                                                                                                           \
+    "ﬗＡ-"                                                                                                                                                                           \
+    "Ｚａ-"                                                                                                                                                                           \
+    "ｚ𐐀-"                                                                                                                                                                          \
+    "𐑏𐒰-"                                                                                                                                                                         \
     "𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+"
 
 // As published with the models. Whether whole pieces are taken before merging and whether BOS is put in front is said

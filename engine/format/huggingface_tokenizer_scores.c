@@ -82,7 +82,7 @@ static bool rank_products(struct token_import *t, const struct token_hashes *h, 
                                (unsigned long long)i, token_import_shown(t->merges[i]), t->merges[i].data);
         struct token_import_entry *token = &t->tokens[product];
         if (token->score == 0) token->score = -(float)(i + 1);
-        else if (product != last && token->type != IMPORT_USER_DEFINED) *ordered = false;
+        else if (product != last && token->type != TOKEN_USER_DEFINED) *ordered = false;
         last = product;
     }
     return true;
@@ -108,7 +108,7 @@ static uint64_t count_splits(const struct token_hashes *h, const json_t *vocabul
     json_t *id;
     json_object_keylen_foreach((json_t *)vocabulary, text, size, id) {
         struct span s = {text, size};
-        if (token_import_byte(s) < 0) count += splits_of(h, s);
+        if (token_byte(s) < 0) count += splits_of(h, s);
     }
     return count;
 }
@@ -117,8 +117,8 @@ static uint64_t count_splits(const struct token_hashes *h, const json_t *vocabul
 static bool any_crosses_words(const struct token_import *t) {
     for (int64_t id = 0; id < t->count; id++) {
         struct span text = t->tokens[id].text;
-        if (t->tokens[id].type == IMPORT_NORMAL && text.size > 1 &&
-            memmem(text.data + 1, text.size - 1, SPACE_MARK, strlen(SPACE_MARK)))
+        if (t->tokens[id].type == TOKEN_NORMAL && text.size > 1 &&
+            space_mark_occurs((struct span){text.data + 1, text.size - 1}))
             return true;
     }
     return false;
@@ -129,7 +129,7 @@ static bool any_crosses_lines(const struct token_import *t) {
     for (int64_t id = 0; id < t->count; id++) {
         size_t line_ends = 0, size = t->tokens[id].text.size;
         for (size_t i = 0; i < size; i++) line_ends += t->tokens[id].text.data[i] == '\n';
-        if (t->tokens[id].type == IMPORT_NORMAL && line_ends && line_ends < size) return true;
+        if (t->tokens[id].type == TOKEN_NORMAL && line_ends && line_ends < size) return true;
     }
     return false;
 }
@@ -138,9 +138,8 @@ static bool any_crosses_lines(const struct token_import *t) {
 static void leave_to_merges(struct token_import *t) {
     for (int64_t id = 0; id < t->count; id++) {
         struct token_import_entry *token = &t->tokens[id];
-        if (token->type == IMPORT_USER_DEFINED && token->score != 0 &&
-            memmem(token->text.data, token->text.size, SPACE_MARK, strlen(SPACE_MARK)))
-            token->type = IMPORT_NORMAL;
+        if (token->type == TOKEN_USER_DEFINED && token->score != 0 && space_mark_occurs(token->text))
+            token->type = TOKEN_NORMAL;
     }
     token_import_write_spaces(t);
 }

@@ -64,20 +64,20 @@ struct specification {
 
 static bool read_piece(struct token_import *t, struct span message, int64_t id, struct status *st) {
     struct reader r = reader_over(message.data, message.size);
-    struct token_import_entry piece = {.text = {"", 0}, .type = IMPORT_NORMAL};
+    struct token_import_entry piece = {.text = {"", 0}, .type = TOKEN_NORMAL};
     struct field f;
     uint32_t bits;
     while (next_field(&r, &f)) {
         if (f.number == 1 && f.kind == WIRE_BYTES) piece.text = f.bytes;
         if (f.number == 2 && f.kind == WIRE_FOUR_BYTES) bits = (uint32_t)f.value, memcpy(&piece.score, &bits, 4);
-        if (f.number == 3 && f.kind == WIRE_VARINT) piece.type = f.value <= IMPORT_BYTE ? (int32_t)f.value : 0;
+        if (f.number == 3 && f.kind == WIRE_VARINT) piece.type = f.value <= TOKEN_BYTE ? (int32_t)f.value : 0;
     }
     if (!finish(&r, st)) return false;
-    if (piece.text.size == 0 || !isfinite(piece.score) || piece.type < IMPORT_NORMAL ||
-        (piece.type == IMPORT_BYTE && token_import_byte(piece.text) < 0))
+    if (piece.text.size == 0 || !isfinite(piece.score) || piece.type < TOKEN_NORMAL ||
+        (piece.type == TOKEN_BYTE && token_byte(piece.text) < 0))
         return status_fail(st, STATUS_FORMAT, "piece %lld, \"%.*s\", has no text, or a score or type that is none",
                            (long long)id, token_import_shown(piece.text), piece.text.data);
-    if (piece.type == IMPORT_UNKNOWN) {
+    if (piece.type == TOKEN_UNKNOWN) {
         if (t->specials[IMPORT_UNK] >= 0) return status_fail(st, STATUS_FORMAT, "has two unknown pieces");
         t->specials[IMPORT_UNK] = (int32_t)id;
     }
@@ -126,8 +126,8 @@ static bool check_bytes(const struct token_import *t, struct status *st) {
     bool seen[256] = {0};
     int count = 0;
     for (int64_t id = 0; id < t->count; id++) {
-        if (t->tokens[id].type != IMPORT_BYTE) continue;
-        int byte = token_import_byte(t->tokens[id].text);
+        if (t->tokens[id].type != TOKEN_BYTE) continue;
+        int byte = token_byte(t->tokens[id].text);
         count += !seen[byte];
         seen[byte] = true;
     }

@@ -16,7 +16,7 @@ static const struct {
 // A token that has a name is control text, not something that is written.
 static void mark_control(struct token_import *t, int32_t id) {
     struct token_import_entry *token = &t->tokens[id];
-    if (token->type == IMPORT_NORMAL || token->type == IMPORT_USER_DEFINED) token->type = IMPORT_CONTROL;
+    if (token->type == TOKEN_NORMAL || token->type == TOKEN_USER_DEFINED) token->type = TOKEN_CONTROL;
 }
 
 // The list may be as long as the vocabulary, so that neither is searched for every member of the other.
@@ -84,7 +84,7 @@ static bool fit_to_model(struct token_import *t, const json_t *config, struct st
     if (!(rows >= 1 && rows <= (double)t->id_limit))
         return status_fail(st, STATUS_LIMIT, "vocab_size: %g for %lld tokens", rows, (long long)t->count);
     for (int64_t id = (int64_t)rows; id < t->count; id++)
-        if (t->tokens[id].type && t->tokens[id].type != IMPORT_CONTROL && t->tokens[id].type != IMPORT_USER_DEFINED)
+        if (t->tokens[id].type && t->tokens[id].type != TOKEN_CONTROL && t->tokens[id].type != TOKEN_USER_DEFINED)
             return status_fail(st, STATUS_FORMAT, "vocab_size: %g, but token %lld is \"%.*s\"", rows, (long long)id,
                                token_import_shown(t->tokens[id].text), t->tokens[id].text.data);
     t->rows = (int64_t)rows;

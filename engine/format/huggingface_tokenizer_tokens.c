@@ -51,27 +51,20 @@ int32_t token_import_find(const struct token_import *t, struct span text) {
     return -1;
 }
 
-int token_import_byte(struct span text) {
-    static const char digits[] = "0123456789ABCDEF";
-    if (text.size != 6 || memcmp(text.data, "<0x", 3) || text.data[5] != '>') return -1;
-    const char *high = memchr(digits, text.data[3], 16), *low = memchr(digits, text.data[4], 16);
-    return high && low ? (int)(high - digits) * 16 + (int)(low - digits) : -1;
-}
-
 static bool is_known(const struct token_import *t, int64_t id) {
     return id >= 0 && id < t->count && t->tokens[id].type;
 }
 
 // A token that the vocabulary already knows as the unknown one, or as a byte, stays it.
 static bool add(struct token_import *t, int64_t id, struct span text, const json_t *flags, struct status *st) {
-    struct token_import_entry token = {.text = text, .type = IMPORT_USER_DEFINED};
-    if (token_import_bool(flags, "special", false)) token.type = IMPORT_CONTROL;
+    struct token_import_entry token = {.text = text, .type = TOKEN_USER_DEFINED};
+    if (token_import_bool(flags, "special", false)) token.type = TOKEN_CONTROL;
     token.strips =
         (uint8_t)(token_import_bool(flags, "lstrip", false) | token_import_bool(flags, "rstrip", false) << 1);
     if (is_known(t, id)) {
         const struct token_import_entry *old = &t->tokens[id];
         token.score = old->score;
-        if (old->type == IMPORT_UNKNOWN || old->type == IMPORT_BYTE) token.type = old->type;
+        if (old->type == TOKEN_UNKNOWN || old->type == TOKEN_BYTE) token.type = old->type;
     }
     return token_import_put(t, id, token, st);
 }
@@ -79,17 +72,9 @@ static bool add(struct token_import *t, int64_t id, struct span text, const json
 void token_import_write_spaces(struct token_import *t) {
     for (int64_t id = 0; id < t->count; id++) {
         struct span *text = &t->tokens[id].text;
-        if (t->tokens[id].type != IMPORT_USER_DEFINED ||
-            !memmem(text->data, text->size, SPACE_MARK, strlen(SPACE_MARK)))
-            continue;
-        char *spaced = arena_alloc(&t->arena, text->size);
-        size_t n = 0;
-        for (size_t i = 0; i < text->size;) {
-            bool mark = text->size - i >= strlen(SPACE_MARK) && !memcmp(text->data + i, SPACE_MARK, strlen(SPACE_MARK));
-            spaced[n++] = mark ? ' ' : text->data[i];
-            i += mark ? strlen(SPACE_MARK) : 1;
-        }
-        *text = (struct span){spaced, n};
+        if (t->tokens[id].type != TOKEN_USER_DEFINED || !space_mark_occurs(*text)) continue;
+        char *room = arena_alloc(&t->arena, text->size);
+        *text = space_mark_decode(*text, &room);
     }
 }
 

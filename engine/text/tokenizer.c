@@ -41,7 +41,7 @@ static bool spell_pieces(struct tokenizer *t, struct status *st) {
     if (!t->pieces || !room) return false;
     for (int32_t id = 0; id < v->count; id++) {
         if (v->types[id] == TOKEN_BYTE) {
-            *room = (char)vocabulary_byte(v->texts[id]);
+            *room = (char)token_byte(v->texts[id]);
             t->pieces[id] = (struct span){room++, 1};
         } else if (vocabulary_is_special(v, id)) t->pieces[id] = v->texts[id];
         else t->pieces[id] = t->ops->spell(t, id, &room);
@@ -166,9 +166,7 @@ static void join_stretch(struct stretch *s, const char *text, size_t size) {
     s->size += size;
 }
 
-static bool begins_with_space(const char *text, size_t size) {
-    return *text == ' ' || (size >= SPACE_MARK_SIZE && !memcmp(text, SPACE_MARK, SPACE_MARK_SIZE));
-}
+static bool begins_with_space(const char *text, size_t size) { return *text == ' ' || space_mark_begins(text, size); }
 
 static void add_text(struct encoding *e, const char *text, size_t size) {
     if (size == 0) return;

@@ -10,10 +10,9 @@
 #include "engine/base/arena.h"
 #include "engine/base/utf8.h"
 #include "engine/format/gguf.h"
+#include "engine/format/token.h"
 
 struct tokenizer;
-
-enum token_type { TOKEN_NORMAL = 1, TOKEN_UNKNOWN, TOKEN_CONTROL, TOKEN_USER_DEFINED, TOKEN_UNUSED, TOKEN_BYTE };
 
 // A growing list of ids; zero-initialise, free(ids) at the end.
 struct token_list {

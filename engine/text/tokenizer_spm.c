@@ -28,7 +28,7 @@ static bool spm_open(struct tokenizer *t, struct status *st) {
     if (!spm->orders || !scores) return false;
     for (int32_t id = 0; id < v->count; id++) spm->orders[id] = order_of_score(scores[id]);
     for (int32_t id = v->count; id-- > 0;)
-        if (v->types[id] == TOKEN_BYTE) t->byte_ids[vocabulary_byte(v->texts[id])] = id;
+        if (v->types[id] == TOKEN_BYTE) t->byte_ids[token_byte(v->texts[id])] = id;
     spm->cuts_words = space_mark_parts_words(v);
     return true;
 }

@@ -39,7 +39,7 @@ static bool index_tokens(struct tokenizer *t, struct unigram *u, struct status *
     if (!token_trie_open(&u->tokens, &v->arena, v->bytes, st)) return false;
     for (int32_t id = 0; id < v->count; id++) {
         uint8_t type = v->types[id];
-        if (type == TOKEN_BYTE) t->byte_ids[vocabulary_byte(v->texts[id])] = id, u->spells_bytes = true;
+        if (type == TOKEN_BYTE) t->byte_ids[token_byte(v->texts[id])] = id, u->spells_bytes = true;
         if (type == TOKEN_NORMAL && u->scores[id] < lowest) lowest = u->scores[id];
         if (type == TOKEN_NORMAL || type == TOKEN_UNUSED || type == TOKEN_USER_DEFINED)
             token_trie_add(&u->tokens, v->texts[id], id);

@@ -49,20 +49,13 @@ const float *vocabulary_scores(struct vocabulary *v, struct status *st) {
     return scores;
 }
 
-int vocabulary_byte(struct span text) {
-    static const char digits[] = "0123456789ABCDEF";
-    if (text.size != 6 || memcmp(text.data, "<0x", 3) || text.data[5] != '>') return -1;
-    const char *high = memchr(digits, text.data[3], 16), *low = memchr(digits, text.data[4], 16);
-    return high && low ? (int)(high - digits) * 16 + (int)(low - digits) : -1;
-}
-
 // A file without types says which tokens are bytes by their texts alone.
 static bool read_types(struct vocabulary *v, struct status *st) {
     const char *key = VOCABULARY_KEY("token_type");
     const struct gguf_pair *p = vocabulary_numbers(v, key, st);
     if (!p && st->code != STATUS_OK) return false;
     for (int32_t id = 0; id < v->count; id++) {
-        int byte = vocabulary_byte(v->texts[id]);
+        int byte = token_byte(v->texts[id]);
         double type = p ? gguf_number(p, (uint64_t)id) : byte >= 0 ? TOKEN_BYTE : TOKEN_NORMAL;
         if (!(type >= 0 && type <= TOKEN_BYTE))
             return status_fail(st, STATUS_FORMAT, "%s: %s of token %d is %g, allowed are 0 to %d", v->file->path, key,

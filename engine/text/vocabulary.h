@@ -44,7 +44,4 @@ static inline bool vocabulary_is_special(const struct vocabulary *v, int32_t id)
     return v->types[id] == TOKEN_CONTROL || v->types[id] == TOKEN_UNKNOWN || v->types[id] == TOKEN_USER_DEFINED;
 }
 
-// The byte that "<0x41>" stands for; −1 when the text is not of this very form.
-int vocabulary_byte(struct span text);
-
 #endif
