@@ -1,11 +1,13 @@
 """Scores guide.gguf on the held-out wordings: check.py [FILE.gguf] [--temperature T] [--show].
 
 An answer is right when it says all that its fact asks for (the lines `!` of the corpus) and nothing it must not say
-(`~`). The sampling is the program's default (repeat, top-p, top-k and min-p from its table), at temperature 0 unless
+(`~`). It is true when each of its sentences stands in the corpus, where all of them are true; sentences that are true
+only as an answer to their own question ("It was Ctrl+P.", "No, …") count only there. The sampling is the program's default (repeat, top-p, top-k and min-p from its table), at temperature 0 unless
 another one is given.
 """
 import argparse
 import os
+import re
 
 import torch
 
@@ -62,49 +64,62 @@ def answer(model, chat, question, temperature, knobs):
     return tok.decode(out)
 
 
-def judge(fact, said):
-    """(says what was asked for, says nothing that it must not)"""
+def sentences(text):
+    return [part.strip() for part in re.split(r"(?<=[.!?:]) |\n", text) if part.strip()]
+
+
+def known_sentences(facts):
+    """What may be said whatever was asked."""
+    return {s for fact in facts.values() for s in sentences(fact.answer) if not re.match(r"(It was|Yes|No)\b", s)}
+
+
+def judge(fact, said, known):
+    """(says all that was asked for and nothing that it must not, says nothing false)"""
     lower = said.lower()
     complete = all(any(word.lower() in lower for word in choice) for choice in fact.must)
-    return complete, not any(word.lower() in lower for word in fact.must_not)
+    clean = not any(word.lower() in lower for word in fact.must_not)
+    own = set(sentences(fact.answer))
+    return complete and clean, clean and all(s in own or s in known for s in sentences(said))
 
 
 class Score:
     def __init__(self):
-        self.count = self.right = self.exact = self.clean = 0
+        self.count = self.right = self.exact = self.true = 0
 
-    def add(self, right, exact, clean):
+    def add(self, right, exact, true):
         self.count += 1
         self.right += right
         self.exact += exact
-        self.clean += clean
+        self.true += true
 
     def __str__(self):
-        return "%d: %.1f %% right, %.1f %% word for word, %.1f %% say nothing forbidden" % (
-            self.count, *(100 * n / self.count for n in (self.right, self.exact, self.clean)))
+        return "%d: %.1f %% right, %.1f %% word for word, %.1f %% true" % (
+            self.count, *(100 * n / self.count for n in (self.right, self.exact, self.true)))
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("model", nargs="?", default=os.path.join(corpus.HERE, "guide.gguf"))
-    options.add_argument("--temperature", type=float, default=0)
+    options.add_argument("--temperature", default="0", help="a number, or default: the program's own")
     options.add_argument("--show", action="store_true", help="print the wrong answers")
     o = options.parse_args()
     torch.manual_seed(1)
-    knobs = {row["name"]: float(row["default"]) for row in corpus.tables()["knobs"]}
+    knobs = {row["name"]: row["default"] for row in corpus.tables()["knobs"]}
+    temperature = knobs["temp"] if o.temperature == "default" else float(o.temperature)
     model = load_model(o.model)
     cases = corpus.held_out_questions()
+    known = known_sentences(corpus.load()[0])
     total = Score()
     groups = {"questions": Score(), "follow-ups": Score()}
     with torch.no_grad():
         for fact, chat, question in cases:
-            said = answer(model, chat, question, o.temperature, knobs)
-            complete, harmless = judge(fact, said)
+            said = answer(model, chat, question, temperature, knobs)
+            right, true = judge(fact, said, known)
             for score in (total, groups["follow-ups" if chat else "questions"]):
-                score.add(complete and harmless, said == fact.answer, harmless)
-            if o.show and not (complete and harmless):
+                score.add(right, said == fact.answer, true)
+            if o.show and not right:
                 print("[%s] %s\n    %s" % (fact.name, " / ".join([q for q, _ in chat] + [question]), said.replace("\n", "\n    ")), flush=True)
-    print("held out, at temperature %g" % o.temperature)
+    print("held out, at temperature %g" % temperature)
     for name, score in list(groups.items()) + [("all", total)]:
         print("%-10s %s" % (name, score))
 
