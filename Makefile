@@ -31,7 +31,7 @@ endif
 SOURCES = $(wildcard engine/*.c engine/*/*.c ui/*.c app/*.c)
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 LIBRARY = $(BUILD)/libconfab.a
-TESTS   = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c tests/kernels/test_*.c tests/golden/test_*.c tests/faults/test_*.c))
+TESTS   = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c tests/kernels/test_*.c tests/golden/test_*.c tests/faults/test_*.c tests/peer/test_*.c))
 HELPERS = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(filter-out tests/$(1)/test_%.c tests/$(1)/bench_%.c,$(wildcard tests/$(1)/*.c)))
 FUZZERS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 MANUALS = man/confab.1 man/confab.5 man/confab-keys.7
@@ -82,8 +82,25 @@ $(BUILD)/tests/$(1)/%: $(BUILD)/tests/$(1)/%.o $(foreach folder,$(2),$(call HELP
 endef
 $(eval $(call TEST_RULE,unit,unit))
 $(eval $(call TEST_RULE,faults,unit))
+$(eval $(call TEST_RULE,peer,peer unit))
 $(eval $(call TEST_RULE,kernels,kernels))
 $(eval $(call TEST_RULE,golden,golden))
+
+# The one test that compares with libsentencepiece, through a helper in C++.
+$(BUILD)/tests/unit/sentencepiece_library.o: tests/unit/sentencepiece_library.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)$(CXX) $(filter-out -std=c17,$(CFLAGS)) -std=c++17 -MMD -MP -c -o $@ $<
+
+$(BUILD)/tests/unit/test_sentencepiece: $(BUILD)/tests/unit/sentencepiece_library.o
+$(BUILD)/tests/unit/test_sentencepiece: LDLIBS += -lsentencepiece_train -lsentencepiece -lstdc++
+
+# tests/peer compares with llama.cpp, where CONFAB_PEER_DIR names a folder with its headers and libraries; without, it
+# skips.
+ifneq ($(CONFAB_PEER_DIR),)
+PEER_LIBRARIES := $(shell find $(CONFAB_PEER_DIR)/node_modules/@node-llama-cpp/linux-x64/bins/linux-x64 -name 'libllama.*' -o -name 'libggml.*' -o -name libggml-base.so)
+$(BUILD)/tests/peer/%: CFLAGS += -I$(CONFAB_PEER_DIR)/headers/include -I$(CONFAB_PEER_DIR)/headers/ggml/include
+$(BUILD)/tests/peer/%: LDLIBS += $(PEER_LIBRARIES) -Wl,-rpath,$(firstword $(dir $(PEER_LIBRARIES)))
+endif
 
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(call HELPERS,unit) $(LIBRARY)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS) -lcmocka
@@ -92,7 +109,7 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(call HELPERS,unit) $(LIBRARY)
 
 BUILD_NEEDS = ncursesw:libncurses-dev readline:libreadline-dev libutf8proc:libutf8proc-dev \
 	sqlite3:libsqlite3-dev jansson:libjansson-dev md4c:libmd4c-dev
-TEST_NEEDS  = cmocka:libcmocka-dev vterm:libvterm-dev
+TEST_NEEDS  = cmocka:libcmocka-dev vterm:libvterm-dev sentencepiece:libsentencepiece-dev
 define missing
 $(strip $(shell command -v $(firstword $(CC)) > /dev/null || echo gcc libc6-dev; command -v pkg-config > /dev/null || echo pkg-config; \
 	for pair in $(1); do pkg-config --exists $${pair%%:*} 2> /dev/null || echo $${pair#*:}; done))

@@ -11,8 +11,6 @@
 #include <unistd.h>
 
 #include "app/chat_state.h"
-#include "app/model_name.h"
-#include "app/units.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 
@@ -143,29 +141,18 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     struct screen *screen = screen_open(&options, st);
     if (!screen) return NULL;
     struct chat *c = xcalloc(1, sizeof *c);
-    char size[24];
     c->p = *p;
-    c->engine = p->engine;
     c->screen = screen;
     c->next_id = 1;
-    c->model_name = model_title(p->info);
-    c->model_short = model_short_name(p->info);
-    c->loading = xasprintf("loading the model, %s", units_bytes((double)p->info->file_bytes, size));
     const char *theme = p->settings->theme;
     if (theme && strcmp(theme, screen_theme(screen))) chat_say(c, true, "there is no theme '%s'", theme);
     if (p->notice) chat_say(c, true, "%s", p->notice);
     chat_open_store(c);
     chat_new(c);
+    chat_model_open(c);
     resize_watch();
     c->stale = true;
     return c;
-}
-
-void chat_bring_engine(struct chat *c, struct engine *engine) {
-    c->engine = engine;
-    engine_focus(engine, chat_current(c)->conversation.id);
-    for (int i = c->n_entries; i > 0; i--) chat_unpark(c, c->entries[i - 1]);
-    c->stale = true;
 }
 
 static void chat_free(struct chat *c) {
@@ -174,9 +161,6 @@ static void chat_free(struct chat *c) {
         free(c->entries[i]);
     }
     free(c->entries);
-    free(c->model_name);
-    free(c->model_short);
-    free(c->loading);
     free(c->view_chats);
     free(c->view_messages);
     free(c->path);
@@ -188,9 +172,10 @@ bool chat_close(struct chat *c, struct status *st) {
     bool saved = true;
     for (int i = 0; i < c->n_entries; i++) {
         struct chat_entry *e = c->entries[i];
-        chat_abandon(c, e);
+        chat_abandon(c, e, "stopped");
         if (e->save_at && !chat_save(c, e, st)) saved = status_prefix(st, "not saved");
     }
+    chat_model_close(c);
     resize_unwatch();
     screen_close(c->screen);
     if (c->store) store_close(c->store);
@@ -201,7 +186,7 @@ bool chat_close(struct chat *c, struct status *st) {
 // ---- the loop ----
 
 static void chat_sample(struct chat *c, uint64_t now) {
-    if (!c->tick || now < c->tick) return;
+    if (!c->tick || now < c->tick || !c->engine) return;
     const struct engine_figures *f = engine_figures(c->engine);
     if (c->n_samples == CHAT_HISTORY) {
         size_t rest = (CHAT_HISTORY - 1) * sizeof *c->decode;
@@ -236,7 +221,7 @@ static int chat_timeout(const struct chat *c, int timeout) {
     uint64_t now = clock_ns();
     sooner(&timeout, screen_timeout(c->screen));
     if (c->stale) sooner(&timeout, until(c->drawn + FRAME_NS, now));
-    if (c->tick) sooner(&timeout, until(c->tick, now));
+    if (c->tick && c->engine) sooner(&timeout, until(c->tick, now));
     for (int i = 0; i < c->n_entries; i++)
         if (c->entries[i]->save_at) sooner(&timeout, until(c->entries[i]->save_at, now));
     return timeout;
@@ -261,8 +246,9 @@ static void chat_input(struct chat *c) {
 bool chat_step(struct chat *c, int timeout_ms) {
     struct pollfd fds[] = {
         {.fd = c->p.screen.input_fd, .events = POLLIN},
-        {.fd = c->engine ? engine_event_fd(c->engine) : c->p.bring_fd, .events = POLLIN},
+        {.fd = c->engine ? engine_event_fd(c->engine) : -1, .events = POLLIN},
         {.fd = resize_fd, .events = POLLIN},
+        {.fd = model_host_fd(c->p.host), .events = POLLIN},
     };
     if (poll(fds, sizeof fds / sizeof *fds, chat_timeout(c, timeout_ms)) < 0 && errno != EINTR)
         panic("poll: %s", strerror(errno));
@@ -271,6 +257,7 @@ bool chat_step(struct chat *c, int timeout_ms) {
         c->stale = true;
     }
     chat_events(c);
+    chat_model_events(c);
     if (fds[0].revents || screen_timeout(c->screen) == 0) chat_input(c);
     uint64_t now = clock_ns();
     chat_sample(c, now);

@@ -6,15 +6,14 @@
 #ifndef CONFAB_APP_CHAT_H
 #define CONFAB_APP_CHAT_H
 
+#include "app/model_host.h"
 #include "app/settings.h"
 #include "ui/screen.h"
 
 struct chat;
 
 struct chat_params { // everything is borrowed and outlives the chat
-    struct engine *engine;        // NULL: it is still being opened, chat_bring_engine hands it in
-    int bring_fd;                 // without an engine: readable when the caller has something to do, which ends a step
-    const struct model_info *info;
+    struct model_host *host;      // which may still be loading its model
     struct settings *settings;    // changed with what is set on the screen
     const char *config_path;      // NULL: changed settings are not saved
     const char *store_path;       // NULL: conversations are not saved
@@ -24,9 +23,6 @@ struct chat_params { // everything is borrowed and outlives the chat
 
 // A store that cannot be opened is not a failure: it is said on the screen, and the conversations live in memory.
 struct chat *chat_open(const struct chat_params *p, struct status *st);
-
-// Messages that were sent before are answered from now on.
-void chat_bring_engine(struct chat *c, struct engine *engine);
 
 // One turn: waits at most timeout_ms (< 0: as long as need be) for something to happen, handles it, and draws when
 // 1/60 s has gone by since the last drawing. False: the chat is to end.

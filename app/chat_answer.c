@@ -37,6 +37,7 @@ static void chat_request(struct chat *c, struct chat_entry *e) {
     struct engine_message *messages = chat_prompt(c, talk, talk->messages[e->answer].parent, &params.n_messages);
     params.messages = messages;
     e->request = engine_submit(c->engine, &params);
+    conversation_set_model(talk, e->answer, c->model_name);
     c->moved = clock_ns();
     if (!c->tick) c->tick = c->moved;
     free(messages);
@@ -49,8 +50,8 @@ void chat_submit(struct chat *c, struct chat_entry *e, int parent) {
     e->submitted = clock_ns();
     e->first_token = e->last_token = 0;
     e->n_tokens = 0;
-    e->parked = !c->engine;
-    if (c->engine) chat_request(c, e);
+    e->parked = chat_model_waits(c);
+    if (!e->parked) chat_request(c, e);
     chat_save_later(e, 0);
 }
 
@@ -122,7 +123,7 @@ static void answer_finished(struct chat *c, struct chat_entry *e, const struct e
     int context = engine_figures(c->engine)->context;
     if (event->reason == FINISH_CONTEXT && e == chat_current(c)) // elsewhere the note says it
         chat_say(c, true, "the context of %d tokens is full: begin a new chat%s", context,
-                 context < c->p.info->n_context ? ", or start confab with a larger --context" : "");
+                 context < model_host_info(c->p.host)->n_context ? ", or start confab with a larger --context" : "");
     if (e != chat_current(c)) e->unread = true;
 }
 
@@ -146,11 +147,12 @@ void chat_event(struct chat *c, const struct engine_event *event) {
     if (ended) answer_finished(c, e, event);
 }
 
-void chat_abandon(struct chat *c, struct chat_entry *e) {
+void chat_abandon(struct chat *c, struct chat_entry *e, const char *reason) {
     bool running = e->request;
     chat_stop(c, e);
     if (!running) return;
-    char *note = answer_figures(e, "stopped", e->n_tokens);
+    char *note = answer_figures(e, reason, e->n_tokens);
+    e->state = REQUEST_CANCELLED;
     answer_end(e, MESSAGE_STOPPED, note);
     free(note);
 }

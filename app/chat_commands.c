@@ -72,10 +72,22 @@ static void command_delete(struct chat *c, const struct ui_command *command) {
 
 // ---- answers ----
 
+// "/model NAME" is no message.
+static bool is_order(const char *text, const char *order, const char **rest) {
+    size_t size = strlen(order);
+    if (strncmp(text, order, size) || !strchr(" \t\r\n", text[size])) return false;
+    *rest = text + size + strspn(text + size, " \t\r\n");
+    return true;
+}
+
 static void command_send(struct chat *c, const struct ui_command *command) {
     struct chat_entry *e = chat_current(c);
-    const char *text = command->text ? command->text : "";
+    const char *text = command->text ? command->text : "", *rest;
     if (!text[strspn(text, " \t\r\n")]) return;
+    if (is_order(text, "/model", &rest)) {
+        chat_model_choose(c, rest);
+        return;
+    }
     size_t size = strlen(text);
     while (strchr(" \t\r\n", text[size - 1])) size--; // a pasted page ends in a newline
     char *message = xstrndup(text, size);             // the screen may use its copy for what follows
@@ -167,9 +179,18 @@ static void command_copy(struct chat *c, const struct ui_command *command) {
     chat_say(c, !copied, "%s", how);
 }
 
+// ---- model ----
+
+static void command_model(struct chat *c, const struct ui_command *command) { chat_model_choose(c, command->text); }
+
+static void command_model_stop(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    chat_model_stop(c);
+}
+
 // ---- settings ----
 
-static void save_setting(struct chat *c, int id) {
+void chat_save_setting(struct chat *c, int id) {
     struct status st = {0};
     if (c->p.config_path && !config_save(c->p.settings, id, c->p.config_path, &st))
         chat_say(c, true, "not saved: %s", st.text);
@@ -196,7 +217,7 @@ static void set_knob(struct chat *c, double value) {
     sampling_set(&chat_current(c)->conversation.sampling, knob, value);
     apply_sampling(c);
     say_knob(c, knob);
-    save_setting(c, SETTING_FIRST_KNOB + c->knob);
+    chat_save_setting(c, SETTING_FIRST_KNOB + c->knob);
 }
 
 static void step_knob(struct chat *c, int direction) {
@@ -247,14 +268,14 @@ static void command_knob_reset_all(struct chat *c, const struct ui_command *comm
     chat_current(c)->conversation.sampling = sampling_default();
     apply_sampling(c);
     chat_say(c, false, "all knobs are at their defaults");
-    for (int knob = 0; knob < KNOB_COUNT; knob++) save_setting(c, SETTING_FIRST_KNOB + knob);
+    for (int knob = 0; knob < KNOB_COUNT; knob++) chat_save_setting(c, SETTING_FIRST_KNOB + knob);
 }
 
 static void command_theme(struct chat *c, const struct ui_command *command) {
     (void)command;
     setting_parse(c->p.settings, SETTING_theme, screen_theme(c->screen), NULL);
     chat_say(c, false, "theme %s", screen_theme(c->screen));
-    save_setting(c, SETTING_theme);
+    chat_save_setting(c, SETTING_theme);
 }
 
 static void command_boxes(struct chat *c, const struct ui_command *command) {
@@ -266,14 +287,14 @@ static void command_boxes(struct chat *c, const struct ui_command *command) {
         if (c->p.settings->boxes >> (i + 1) & 1)
             snprintf(shown + strlen(shown), sizeof shown - strlen(shown), "%s%s", *shown ? ", " : "", names[i]);
     chat_say(c, false, *shown ? "boxes: %s" : "no boxes beside the chat%s", shown);
-    save_setting(c, SETTING_boxes);
+    chat_save_setting(c, SETTING_boxes);
 }
 
 static void command_ascii(struct chat *c, const struct ui_command *command) {
     (void)command;
     c->p.settings->ascii = screen_ascii(c->screen);
     chat_say(c, false, c->p.settings->ascii ? "plain ASCII characters" : "all characters");
-    save_setting(c, SETTING_ascii);
+    chat_save_setting(c, SETTING_ascii);
 }
 
 // ---- screen ----
@@ -314,6 +335,8 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_KNOB_SET] = command_knob_set,
         [COMMAND_KNOB_RESET] = command_knob_reset,
         [COMMAND_KNOB_RESET_ALL] = command_knob_reset_all,
+        [COMMAND_MODEL] = command_model,
+        [COMMAND_MODEL_STOP] = command_model_stop,
         [COMMAND_THEME] = command_theme,
         [COMMAND_BOX_1] = command_boxes,
         [COMMAND_BOX_2] = command_boxes,

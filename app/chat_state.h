@@ -14,7 +14,7 @@ struct chat_entry {
     struct conversation conversation;
     bool unread;      // finished while another chat was on screen
     uint64_t save_at; // clock_ns when it is to be saved; 0: it is saved
-    // The latest request; `request` is 0 when none runs, or when `parked`: it waits for the engine to be opened.
+    // The latest request; `request` is 0 when none runs, or when `parked`: it waits for the model that is being loaded.
     uint64_t request;
     bool parked;
     enum request_state state;
@@ -25,7 +25,7 @@ struct chat_entry {
 
 struct chat {
     struct chat_params p;
-    struct engine *engine; // NULL: still being opened
+    struct engine *engine; // NULL: there is none yet, or now
     struct screen *screen;
     struct store *store; // NULL: not saved
     bool store_broken;   // the last save failed
@@ -36,7 +36,8 @@ struct chat {
     bool ending, leaving; // leaving: asked for, although something cannot be saved
     char status[512];
     bool status_bad;
-    char *model_name, *model_short, *loading; // loading: what is being opened, in words
+    char *model_name, *model_short;
+    char *loading; // what is being loaded, in words
 
     bool stale;            // the screen shows less than there is to show
     uint64_t drawn;        // clock_ns of the last drawing
@@ -49,6 +50,7 @@ struct chat {
     struct view_message *view_messages;
     int *path, *versions; // versions: numbers, then totals
     int chats_room, messages_room;
+    struct chat_models *models; // the list to choose a model from
 };
 
 static inline bool chat_busy(const struct chat_entry *e) { return e->request || e->parked; }
@@ -66,11 +68,22 @@ void chat_submit(struct chat *c, struct chat_entry *e, int parent); // a new ans
 void chat_unpark(struct chat *c, struct chat_entry *e); // the engine is there
 void chat_stop(struct chat *c, struct chat_entry *e);
 void chat_event(struct chat *c, const struct engine_event *event);
-void chat_abandon(struct chat *c, struct chat_entry *e); // at the end: what came so far is the answer
+// At once and without the engine's word, for this reason: what came so far is the answer.
+void chat_abandon(struct chat *c, struct chat_entry *e, const char *reason);
 
 // chat_commands.c
 void chat_command(struct chat *c, const struct ui_command *command);
 void chat_new(struct chat *c);
+void chat_save_setting(struct chat *c, int id);
+
+// chat_model.c
+void chat_model_open(struct chat *c);
+void chat_model_close(struct chat *c);
+void chat_model_events(struct chat *c); // of the host
+bool chat_model_waits(const struct chat *c); // requests are to wait for the model that is being loaded
+void chat_model_choose(struct chat *c, const char *word); // NULL or "": shows the list
+void chat_model_stop(struct chat *c);
+void chat_model_show(struct chat *c, struct screen_view *view);
 
 // chat_view.c
 void chat_show(struct chat *c);

@@ -1,4 +1,6 @@
 // What the screen is shown: plain data made afresh for every frame, in arrays that are kept.
+#include <string.h>
+
 #include "app/chat_state.h"
 #include "app/guide.h"
 #include "engine/base/panic.h"
@@ -22,6 +24,7 @@ static void show_chats(struct chat *c, const struct engine_figures *f) {
             .title = *e->conversation.title ? e->conversation.title : "New chat",
             .state = e->state,
             .busy = chat_busy(e),
+            .parked = e->parked,
             .prefill_done = r ? r->prefill_done : 0,
             .prefill_total = r ? r->prefill_total : 0,
             .tokens_per_second = r ? r->tokens_per_second : 0,
@@ -61,6 +64,22 @@ static int show_message(const struct chat *c, const struct conversation *talk, i
     return n;
 }
 
+// Which model wrote the answers: those of another than the one there is now are headed by its whole name, and where one follows
+// the other that is said too.
+static void show_authors(const struct chat *c, const struct conversation *talk, const int *path, int length,
+                         struct view_message *views) {
+    const char *before = NULL;
+    for (int i = 0; i < length; i++) {
+        const struct message *m = &talk->messages[path[i]];
+        while (views->id >> 1 != (talk->id << 32 | (uint64_t)path[i] << 1) >> 1) views++;
+        if (!m->model) continue;
+        bool present = !strcmp(m->model, c->model_name);
+        if (!present) views->author = m->model;
+        else if (before && strcmp(before, m->model)) views->model = m->model;
+        before = m->model;
+    }
+}
+
 static int show_messages(struct chat *c, const struct conversation *talk) {
     if (talk->count > c->messages_room) {
         c->messages_room = talk->capacity;
@@ -71,6 +90,7 @@ static int show_messages(struct chat *c, const struct conversation *talk) {
     if (talk->count) conversation_versions(talk, c->versions, c->versions + talk->count);
     int length = conversation_path(talk, c->path), n = 0;
     for (int i = 0; i < length; i++) n += show_message(c, talk, c->path[i], c->view_messages + n);
+    show_authors(c, talk, c->path, length, c->view_messages);
     return n;
 }
 
@@ -99,9 +119,8 @@ void chat_show(struct chat *c) {
         .model_name = c->model_name,
         .model_short = c->model_short,
         .context_used = context_used(c, f),
-        .context_size = f && f->context ? f->context : c->p.info->n_context,
+        .context_size = f && f->context ? f->context : model_host_info(c->p.host)->n_context,
         .figures = f,
-        .loading = f ? NULL : c->loading,
         .decode = {c->decode, c->n_samples},
         .prefill = {c->prefill, c->n_samples},
         .latency = {c->latency, c->n_samples},
@@ -113,5 +132,6 @@ void chat_show(struct chat *c) {
         .status = *c->status ? c->status : NULL,
         .status_bad = c->status_bad,
     };
+    chat_model_show(c, &view);
     screen_draw(c->screen, &view);
 }

@@ -39,6 +39,20 @@ char *clean_copy(const char *text) {
     return clean;
 }
 
+char *clean_line(const char *text, size_t most) {
+    char *clean = xmalloc(most + 4);
+    size_t size = strlen(text), n = 0;
+    for (size_t at = 0; at < size;) {
+        uint32_t code;
+        at += utf8_decode(text + at, size - at, &code);
+        size_t length = utf8_encode(code < 0x20 ? 0x2400 + code : clean_code(code), clean + n);
+        if (n + length > most) break;
+        n += length;
+    }
+    clean[n] = 0;
+    return clean;
+}
+
 void clean_write(FILE *out, const char *text, size_t size) {
     if (!isatty(fileno(out))) {
         fwrite(text, 1, size, out);

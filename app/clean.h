@@ -11,6 +11,9 @@ size_t clean_text(const char *text, size_t size, char *out);
 
 char *clean_copy(const char *text); // of a NUL-terminated text; the caller frees
 
+// One line of at most `most` bytes, cut at a character: newline and tab become marks too. The caller frees.
+char *clean_line(const char *text, size_t most);
+
 // Writes text to a stream: cleaned when the stream is a terminal, as it is otherwise.
 void clean_write(FILE *out, const char *text, size_t size);
 

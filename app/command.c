@@ -11,6 +11,7 @@
 #include "app/paths.h"
 #include "engine/base/panic.h"
 
+#define X(name, format, file_type, mix, help) name ": " help ".\n"
 const struct command commands[] = {
     {"chat", "", "Open the chat screen", "", IN_CHAT, 0, 0, command_chat},
     {"run", "[PROMPT]", "Write one answer to standard output",
@@ -25,8 +26,16 @@ const struct command commands[] = {
      "CONTEXT is a file of one JSON object, whose members are the template's variables.\n", IN_TEMPLATE, 2, 2,
      command_template},
     {"show", "[MODEL]", "Show what a model file contains and what memory it needs", "", IN_SHOW, 0, 1, command_show},
+    {"quantize", "IN OUT TYPE", "Write a model in another weight format, a GGUF file",
+     "TYPE is one of these; _M and _S are mixes, in which what matters most has finer formats:\n" QUANTIZE_TYPES(X)
+     "Vectors stay in 32-bit floats. Each tensor's error is told: of its weights, the mean squared one over the mean "
+     "square.\n",
+     IN_QUANTIZE, 3, 3, command_quantize},
+    {"ls", "", "List the models on this machine, also those that other programs fetched",
+     "The names in the first column are what -m takes, whole or a part that no other has.\n", IN_LS, 0, 0, command_ls},
     {"help", "[COMMAND]", "Show the commands, or the options of one", "", IN_HELP, 0, 1, command_help},
 };
+#undef X
 const int n_commands = sizeof commands / sizeof *commands;
 
 const struct command *command_find(const char *name) {

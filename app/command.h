@@ -38,6 +38,8 @@ int command_tokenize(const struct settings *s, int n_arguments, char **arguments
 int command_detokenize(const struct settings *s, int n_arguments, char **arguments);
 int command_template(const struct settings *s, int n_arguments, char **arguments);
 int command_show(const struct settings *s, int n_arguments, char **arguments);
+int command_quantize(const struct settings *s, int n_arguments, char **arguments);
+int command_ls(const struct settings *s, int n_arguments, char **arguments);
 int command_help(const struct settings *s, int n_arguments, char **arguments);
 
 #endif

@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -5,11 +6,12 @@
 #include "app/chat.h"
 #include "app/command.h"
 #include "app/config.h"
-#include "app/model.h"
+#include "app/model_host.h"
 #include "app/paths.h"
+#include "engine/base/clock.h"
 #include "engine/base/panic.h"
 
-#define QUICK_LOAD 150 // ms: a model that is there by then needs no screen that says it is loading
+#define QUICK_LOAD_NS 150000000u // a model that is there by then needs no screen that says it is loading
 
 static void keep_first(void *context, const char *message) {
     char **notice = context;
@@ -25,37 +27,13 @@ static char *config_notice(const char *path) {
     return notice;
 }
 
-// What the chat works with; an engine that comes later is brought by its loader.
-struct backing {
-    struct model_file *file;
-    struct model_loader *loader; // NULL: done
-    struct engine *engine;
-};
-
-static bool backing_take(struct backing *b, struct status *st) {
-    b->engine = model_loader_take(b->loader, st);
-    b->loader = NULL;
-    return b->engine;
-}
-
-static bool chat_loop(struct chat *c, struct backing *b, struct status *st) {
-    while (chat_step(c, -1)) {
-        if (!b->loader || !model_loader_done(b->loader, 0)) continue;
-        if (!backing_take(b, st)) return false;
-        chat_bring_engine(c, b->engine);
-    }
-    return true;
-}
-
-static bool chat_run(struct backing *b, struct settings *s, struct status *st) {
+static bool chat_run(struct model_host *host, struct settings *s, struct status *st) {
     char *config = path_config("config"), *store = path_data("confab.db"), *history = path_data("history");
     char *notice = config_notice(config);
     if (!store && !notice)
         notice = xstrdup("conversations are not saved: neither XDG_DATA_HOME nor HOME names a folder");
     struct chat_params params = {
-        .engine = b->engine,
-        .bring_fd = b->loader ? model_loader_fd(b->loader) : -1,
-        .info = model_file_info(b->file),
+        .host = host,
         .settings = s,
         .config_path = config,
         .store_path = store,
@@ -63,10 +41,23 @@ static bool chat_run(struct backing *b, struct settings *s, struct status *st) {
         .screen = {.input_fd = STDIN_FILENO, .output_fd = STDOUT_FILENO, .history_path = history},
     };
     struct chat *c = chat_open(&params, st);
-    bool done = c && chat_loop(c, b, st);
-    if (c && !chat_close(c, done ? st : NULL)) done = false;
+    while (c && chat_step(c, -1)) {}
+    bool done = c && chat_close(c, st);
     free(notice), free(history), free(store), free(config);
     return done;
+}
+
+// Waits for a model that is there at once. False when it cannot be loaded.
+static bool load_quickly(struct model_host *host, struct status *st) {
+    struct pollfd fd = {.fd = model_host_fd(host), .events = POLLIN};
+    uint64_t end = clock_ns() + QUICK_LOAD_NS;
+    for (uint64_t now; (now = clock_ns()) < end;) {
+        poll(&fd, 1, (int)((end - now) / 1000000) + 1);
+        enum model_host_event event = model_host_poll(host, st);
+        if (event == HOST_LOADED) return true;
+        if (event == HOST_FAILED) return false;
+    }
+    return true;
 }
 
 int command_chat(const struct settings *given, int n_arguments, char **arguments) {
@@ -76,16 +67,10 @@ int command_chat(const struct settings *given, int n_arguments, char **arguments
         status_fail(&st, STATUS_USAGE, "the chat screen needs a terminal (see `confab run --help` for scripts)");
         return command_fail(&st);
     }
-    struct backing b = {.file = model_open_file(given->model, &st)};
-    if (!b.file) return command_fail(&st);
-    b.loader = model_loader_start(b.file, given);
-    bool quick = model_loader_done(b.loader, QUICK_LOAD), done = !quick || backing_take(&b, &st);
     struct settings s = settings_copy(given);
-    if (done) done = chat_run(&b, &s, &st);
+    struct model_host *host = model_host_open(&s, &st);
+    bool done = host && load_quickly(host, &st) && chat_run(host, &s, &st);
+    model_host_close(host);
     settings_free(&s);
-    if (!b.loader) { // otherwise it works on the file until the process ends, which is now
-        engine_close(b.engine);
-        model_file_close(b.file);
-    }
     return done ? EXIT_DONE : command_fail(&st);
 }

@@ -16,6 +16,7 @@ void conversation_close(struct conversation *c) {
     for (int i = 0; i < c->count; i++) {
         free(c->messages[i].text);
         free(c->messages[i].note);
+        free(c->messages[i].model);
     }
     free(c->messages);
     free(c->title);
@@ -71,6 +72,14 @@ void conversation_note(struct conversation *c, int message, const char *note) {
     struct message *m = &c->messages[message];
     free(m->note);
     m->note = note ? xstrdup(note) : NULL;
+    m->revision++;
+    m->dirty = true;
+}
+
+void conversation_set_model(struct conversation *c, int message, const char *model) {
+    struct message *m = &c->messages[message];
+    free(m->model);
+    m->model = xstrdup(model);
     m->revision++;
     m->dirty = true;
 }

@@ -45,6 +45,7 @@ struct message {
     char *text;        // UTF-8 without NUL, NUL-terminated
     size_t size, capacity;
     char *note;        // "38.2 tok/s, 120 tokens"; of a failed answer what went wrong; NULL: none
+    char *model;       // that wrote it, e.g. "TinyLlama 1.1B Q4_0"; NULL: not known, or a person did
     int tokens;        // in the conversation up to and with this message; 0: not known
 };
 
@@ -69,6 +70,7 @@ int conversation_add(struct conversation *c, int parent, enum message_role role,
 // More text at the end of a message. NUL bytes become U+FFFD.
 void conversation_append(struct conversation *c, int message, const char *text, size_t size);
 void conversation_note(struct conversation *c, int message, const char *note); // copied; NULL: none
+void conversation_set_model(struct conversation *c, int message, const char *model); // copied
 void conversation_rename(struct conversation *c, const char *title);
 
 int conversation_last(const struct conversation *c); // the end of the path, −1 when empty

@@ -29,14 +29,16 @@ enum setting_place {
     IN_HELP = 64,
     IN_FILE = 128,
     IN_TEMPLATE = 256,
+    IN_LS = 512,
+    IN_QUANTIZE = 1024,
     IN_TALK = IN_CHAT | IN_RUN | IN_FILE,
     IN_COMPUTE = IN_TALK | IN_BENCH,
 };
 
 // X(field, C type, key: long option and configuration key, short option, kind, argument, low, high, places, help)
 #define SETTINGS(X)                                                                                                    \
-    X(model, char *, "model", 'm', SETTING_TEXT, "FILE", 0, 0, IN_COMPUTE, "the model, a GGUF file; without it the built-in one")                         \
-    X(threads, int, "threads", 't', SETTING_INT, "N", 0, 1024, IN_COMPUTE | IN_LOGITS, "threads that compute; 0 = one for each physical core")            \
+    X(model, char *, "model", 'm', SETTING_TEXT, "MODEL", 0, 0, IN_COMPUTE, "the model: a file, a folder, or a name that `confab ls` shows; without it the built-in one") \
+    X(threads, int, "threads", 't', SETTING_INT, "N", 0, 1024, IN_COMPUTE | IN_LOGITS | IN_QUANTIZE, "threads that compute; 0 = one for each physical core")            \
     X(context, int, "context", 'c', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens a conversation may have; 0 = as many as the model was made for")  \
     X(kv_tokens, int, "kv-tokens", 0, SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens the KV cache of all conversations holds; 0 = chosen from the machine's memory") \
     X(max_tokens, int, "max-tokens", 'n', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens an answer may have; 0 = until it ends by itself")       \
@@ -49,7 +51,9 @@ enum setting_place {
     X(exact, bool, "exact", 0, SETTING_FLAG, NULL, 0, 0, IN_LOGITS, "compute with the scalar reference path in 32-bit floats")                            \
     X(special, bool, "special", 0, SETTING_FLAG, NULL, 0, 0, IN_TOKENIZE, "read the marks of special tokens, such as <|im_end|>, as those tokens")        \
     X(now, char *, "now", 0, SETTING_TEXT, "TIME", 0, 0, IN_TEMPLATE, "the time that strftime_now tells, such as 2026-01-02T03:04:05")                   \
-    X(json, bool, "json", 0, SETTING_FLAG, NULL, 0, 0, IN_BENCH | IN_SHOW | IN_HELP, "write one JSON object")                                               \
+    X(json, bool, "json", 0, SETTING_FLAG, NULL, 0, 0, IN_BENCH | IN_SHOW | IN_LS | IN_QUANTIZE | IN_HELP, "write one JSON object")                                               \
+    X(force, bool, "force", 0, SETTING_FLAG, NULL, 0, 0, IN_QUANTIZE, "replace OUT when it is there already")                                                \
+    X(requantize, bool, "requantize", 0, SETTING_FLAG, NULL, 0, 0, IN_QUANTIZE, "take a model that is quantised already, and lose more")                     \
     X(man, char *, "man", 0, SETTING_TEXT, "TEMPLATE", 0, 0, IN_HELP, "write a manual page: a template with its tables filled in")
 
 enum setting_id {

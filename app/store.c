@@ -10,11 +10,11 @@
 #include "app/settings.h"
 #include "engine/base/panic.h"
 
-#define STORE_VERSION 1
 #define OPEN_PATIENCE 5000 // ms another confab may keep us waiting at the start
 #define SAVE_PATIENCE 250  // and while the screen waits; a save that had to give up is tried again
 
-static const char store_schema[] =
+// What makes each version of the store out of the one before; the first out of nothing. Steps are only ever added.
+static const char *const store_steps[] = {
     "CREATE TABLE conversation ("
     "  id INTEGER PRIMARY KEY AUTOINCREMENT," // order of making; numbers are never used again
     "  title TEXT NOT NULL,"
@@ -28,7 +28,10 @@ static const char store_schema[] =
     "  role TEXT NOT NULL, state TEXT NOT NULL, text TEXT NOT NULL, note TEXT,"
     "  tokens INTEGER NOT NULL);"
     "CREATE INDEX message_conversation ON message (conversation);"
-    "CREATE INDEX message_parent ON message (parent);";
+    "CREATE INDEX message_parent ON message (parent);",
+    "ALTER TABLE message ADD COLUMN model TEXT;", // that wrote it
+};
+#define STORE_VERSION ((int)(sizeof store_steps / sizeof *store_steps))
 
 // X(enumerator, statement): prepared once
 #define STORE_STATEMENTS(X)                                                                                            \
@@ -37,13 +40,15 @@ static const char store_schema[] =
     X(SQL_ROLLBACK, "ROLLBACK")                                                                                        \
     X(SQL_LIST, "SELECT id, title, named, sampling FROM conversation ORDER BY id")                                     \
     X(SQL_LAST, "SELECT last FROM conversation WHERE id = ?1")                                                         \
-    X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens FROM message WHERE conversation = ?1 ORDER BY id") \
+    X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens, model FROM message WHERE conversation = ?1 "         \
+                "ORDER BY id")                                                                                         \
     X(SQL_ADD_CONVERSATION, "INSERT INTO conversation (title, named, sampling) VALUES (?1, ?2, ?3)")                   \
     X(SQL_SET_CONVERSATION, "UPDATE conversation SET title = ?1, named = ?2, sampling = ?3 WHERE id = ?4")             \
     X(SQL_SET_LAST, "UPDATE conversation SET last = ?1 WHERE id = ?2")                                                 \
-    X(SQL_ADD_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, conversation, parent) VALUES (?1, ?2, "  \
-                       "?3, ?4, ?5, ?6, ?7)")                                                                          \
-    X(SQL_SET_MESSAGE, "UPDATE message SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5 WHERE id = ?6")    \
+    X(SQL_ADD_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, model, conversation, parent) VALUES "      \
+                       "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")                                                             \
+    X(SQL_SET_MESSAGE, "UPDATE message SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5, model = ?6 "        \
+                       "WHERE id = ?7")                                                                                \
     X(SQL_DELETE, "DELETE FROM conversation WHERE id = ?1")
 enum store_statement {
 #define X(id, sql) id,
@@ -80,12 +85,14 @@ static int user_version(sqlite3 *db) {
     return version;
 }
 
-static bool store_make_schema(struct store *s, struct status *st) {
-    char *version = xasprintf("PRAGMA user_version = %d", STORE_VERSION);
-    bool made = sqlite3_exec(s->db, store_schema, NULL, NULL, NULL) == SQLITE_OK &&
-                sqlite3_exec(s->db, version, NULL, NULL, NULL) == SQLITE_OK;
-    free(version);
-    return made || store_fail(s, st);
+static bool store_renew(struct store *s, int version, struct status *st) {
+    char *mark = xasprintf("PRAGMA user_version = %d", STORE_VERSION);
+    bool done = true;
+    for (; done && version < STORE_VERSION; version++)
+        done = sqlite3_exec(s->db, store_steps[version], NULL, NULL, NULL) == SQLITE_OK;
+    done = done && sqlite3_exec(s->db, mark, NULL, NULL, NULL) == SQLITE_OK;
+    free(mark);
+    return done || store_fail(s, st);
 }
 
 // Inside one transaction, so that two confabs that start together make it once.
@@ -100,7 +107,7 @@ static bool store_prepare_schema(struct store *s, struct status *st) {
         return status_fail(st, STATUS_UNSUPPORTED,
                            "%s: version %d was written by a newer confab; this one reads up to %d", s->path, version,
                            STORE_VERSION);
-    if (version == 0 && !store_make_schema(s, st)) return false;
+    if (version < STORE_VERSION && !store_renew(s, version, st)) return false;
     return sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK || store_fail(s, st);
 }
 
@@ -251,6 +258,7 @@ static void read_message(struct conversation *c, sqlite3_stmt *query) {
     m->state = (enum message_state)column_name(query, 3, state_names, sizeof state_names / sizeof *state_names);
     m->tokens = sqlite3_column_int(query, 6);
     if (sqlite3_column_type(query, 5) != SQLITE_NULL) conversation_note(c, added, column_text(query, 5));
+    if (sqlite3_column_type(query, 7) != SQLITE_NULL) conversation_set_model(c, added, column_text(query, 7));
     m->dirty = false;
 }
 
@@ -291,8 +299,9 @@ static bool save_message(struct store *s, struct conversation *c, struct message
     bind_text(query, 3, m->text);
     bind_text(query, 4, m->note);
     sqlite3_bind_int(query, 5, m->tokens);
-    sqlite3_bind_int64(query, 6, m->row ? m->row : c->row);
-    if (!m->row && m->parent >= 0) sqlite3_bind_int64(query, 7, c->messages[m->parent].row);
+    bind_text(query, 6, m->model);
+    sqlite3_bind_int64(query, 7, m->row ? m->row : c->row);
+    if (!m->row && m->parent >= 0) sqlite3_bind_int64(query, 8, c->messages[m->parent].row);
     if (!perform(s, query, st)) return false;
     if (!m->row) m->row = sqlite3_last_insert_rowid(s->db);
     return true;

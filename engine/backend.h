@@ -43,6 +43,7 @@ struct backend_work { // of one run
 struct backend_params {
     const struct model *model;   // outlives the backend
     struct thread_pool *pool;    // borrowed
+    int n_workers;               // where the pool is NULL: as many as it would have
     int n_pages;                 // KV arena
     int max_rows, max_outputs;   // of a batch
     int context;                 // tokens a sequence may have; 0: the model's own
@@ -53,10 +54,17 @@ struct backend_params {
     void *progress_context;
 };
 
+struct backend_memory { // bytes
+    uint64_t weights;   // copies; what stays in the mapped file is not counted
+    uint64_t buffers;   // activations and scratch
+    uint64_t kv;        // of n_pages
+};
+
 struct backend;
 struct backend_ops {
     const char *name;
-    size_t (*page_bytes)(const struct model_spec *spec, bool exact);
+    // What open would take with these, of which the pool is NULL. Nothing is read of the weights.
+    bool (*measure)(const struct backend_params *params, struct backend_memory *out, struct status *st);
     struct backend *(*open)(const struct backend_params *params, struct status *st);
     void (*close)(struct backend *b);
     // Stores K and V of every row and returns logits [n_outputs, n_vocab] f32, owned by the backend until the next run.

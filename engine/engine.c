@@ -180,7 +180,8 @@ static void *engine_main(void *argument) {
 
 // ---- opening and closing ----
 
-static int default_threads(const struct model_file *m) {
+int engine_threads(const struct model_file *m, const struct engine_params *p) {
+    if (p->n_threads > 0) return p->n_threads;
     return m->info.weight_bytes <= SMALL_WEIGHTS ? 1 : thread_pool_default_size();
 }
 
@@ -188,7 +189,7 @@ static struct scheduler *open_scheduler(struct engine *e, const struct engine_pa
                                         struct status *st) {
     struct memory_size size;
     if (!memory_size_choose(&size, e->file, p, ops, st)) return NULL;
-    e->kv_bytes = (uint64_t)size.n_pages * size.page_bytes;
+    e->kv_bytes = size.memory.kv;
     struct scheduler_params params = {.ops = ops,
                                       .model = &e->file->model,
                                       .pool = e->pool,
@@ -196,6 +197,8 @@ static struct scheduler *open_scheduler(struct engine *e, const struct engine_pa
                                       .context = size.context,
                                       .prefill_chunk = p->prefill_chunk,
                                       .exact = p->exact,
+                                      .progress = p->progress,
+                                      .progress_context = p->progress_context,
                                       .figures = &e->figures,
                                       .events = {.context = e, .state = on_state, .token = on_token}};
     return scheduler_open(&params, st);
@@ -209,7 +212,7 @@ struct engine *engine_open_on(struct model_file *m, const struct engine_params *
     }
     struct engine *e = xcalloc(1, sizeof *e);
     e->file = m;
-    e->pool = thread_pool_open(p->n_threads > 0 ? p->n_threads : default_threads(m));
+    e->pool = thread_pool_open(engine_threads(m, p));
     figures_open(&e->figures);
     if (!(e->scheduler = open_scheduler(e, p, ops, st))) {
         figures_close(&e->figures);

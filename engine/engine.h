@@ -38,6 +38,9 @@ struct model_info {
 struct model_file *model_file_open(const char *path, struct status *st);
 // Over memory that outlives it: the built-in model. `name` is shown to people.
 struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st);
+// What the keys and the list of tensors alone tell, for lists of many models: there is no vocabulary and no template, so
+// that nothing can be tokenized and no engine opened. Cheap.
+struct model_file *model_file_open_header(const char *path, struct status *st);
 void model_file_close(struct model_file *m);
 const struct model_info *model_file_info(const struct model_file *m); // owned by m
 // Ids of a text, no BOS added; *count ids, the caller frees.
@@ -185,6 +188,21 @@ struct engine_params {
     void *progress_context;
 };
 
+// Memory that an engine takes, as engine_open itself reckons it.
+struct model_memory {
+    uint64_t weights; // what is copied of them; what stays in the mapped file is none of ours
+    uint64_t buffers; // activations and scratch
+    uint64_t kv;      // the KV cache
+    uint64_t total;
+    int kv_tokens;    // that the KV cache holds
+    int context;      // that a conversation may have
+};
+// On a machine with so many bytes free. False: no engine can be opened with these, however much were free.
+bool model_file_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
+                       struct model_memory *out, struct status *st);
+// The tokens of KV cache that find room beside everything else; 0: not even the weights do.
+int model_file_tokens_that_fit(const struct model_file *m, uint64_t available);
+
 struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st); // m outlives it
 void engine_close(struct engine *e); // cancels what runs, joins the thread
 
@@ -251,5 +269,64 @@ struct engine_figures {
 
 // The latest snapshot; valid until the next call. One reader thread. Never blocks.
 const struct engine_figures *engine_figures(struct engine *e);
+
+// ---- quantizing: a model in another weight format ----
+
+// X(name, format of most matrices, value of general.file_type, mix, what it is)
+#define QUANTIZE_TYPES(X)                                                                                              \
+    X("Q8_0", BLOCK_Q8_0, 7, MIX_NONE, "8.5 bits a weight, next to no loss")                                           \
+    X("Q6_K", BLOCK_Q6_K, 18, MIX_NONE, "6.6 bits")                                                                    \
+    X("Q5_K_M", BLOCK_Q5_K, 17, MIX_Q5_K_M, "Q5_K, what matters most in Q6_K")                                         \
+    X("Q5_K", BLOCK_Q5_K, 16, MIX_NONE, "5.5 bits")                                                                    \
+    X("Q4_K_M", BLOCK_Q4_K, 15, MIX_Q4_K_M, "Q4_K, what matters most in Q6_K: the usual choice")                       \
+    X("Q4_K_S", BLOCK_Q4_K, 14, MIX_Q4_K_S, "Q4_K, a little in Q5_K and Q6_K")                                         \
+    X("Q4_K", BLOCK_Q4_K, 14, MIX_NONE, "4.5 bits")                                                                    \
+    X("Q3_K", BLOCK_Q3_K, 11, MIX_NONE, "3.4 bits")                                                                    \
+    X("Q2_K", BLOCK_Q2_K, 10, MIX_NONE, "2.6 bits")                                                                    \
+    X("IQ4_NL", BLOCK_IQ4_NL, 25, MIX_NONE, "4.5 bits, finer steps near zero")                                         \
+    X("IQ4_XS", BLOCK_IQ4_XS, 30, MIX_NONE, "4.25 bits, finer steps near zero")                                        \
+    X("MXFP4", BLOCK_MXFP4, 38, MIX_NONE, "4.25 bits, 4-bit floats")                                                   \
+    X("Q5_1", BLOCK_Q5_1, 9, MIX_NONE, "6 bits")                                                                       \
+    X("Q5_0", BLOCK_Q5_0, 8, MIX_NONE, "5.5 bits")                                                                     \
+    X("Q4_1", BLOCK_Q4_1, 3, MIX_NONE, "5 bits")                                                                       \
+    X("Q4_0", BLOCK_Q4_0, 2, MIX_NONE, "4.5 bits, simplest")                                                           \
+    X("BF16", BLOCK_BF16, 32, MIX_NONE, "floats of 16 bits, as most models are trained in")                            \
+    X("F16", BLOCK_F16, 1, MIX_NONE, "floats of 16 bits, up to 65504")                                                 \
+    X("F32", BLOCK_F32, 0, MIX_NONE, "floats of 32 bits")
+
+struct quantize_tensor {
+    const char *name;
+    const char *from, *to;  // names of formats
+    const char *note;       // why it is not in the type's own format, "" when it is
+    int n_dims;
+    uint64_t dims[4];       // innermost first
+    uint64_t n_weights, bytes; // bytes: as written
+    double squared_error, squares; // sums over the weights: (written − read)² and read²
+};
+
+struct quantize_report {
+    const struct quantize_tensor *tensors; // in the order they are written
+    uint64_t n_tensors, n_done;            // done: also written
+    uint64_t bytes_read, bytes_written;    // of all weights
+    uint64_t file_bytes;
+    double seconds;
+};
+
+struct quantize_params {
+    const char *in, *out, *type; // type: a name of QUANTIZE_TYPES, in either case
+    int n_threads;               // 0: one a physical core
+    bool requantize;             // take weights that are quantised already, too
+    bool replace;                // of a file `out` that is there
+    // Told how things stand, 0 to 1, whenever a tensor is done and in between, on the thread that called; false: stop
+    // and fail with STATUS_CANCELLED. NULL: nobody cares.
+    bool (*progress)(void *context, const struct quantize_report *report, double done);
+    void *progress_context;
+};
+
+// Reads a model, writes a GGUF file. Vectors and what is small but matters stay in 32-bit floats; rows that are no whole
+// number of the type's blocks go to a format of smaller blocks. `out` appears when all of it is written; on failure it
+// does not, and NULL is returned. The bytes written depend on nothing but the model and the type.
+struct quantize_report *quantize_model(const struct quantize_params *p, struct status *st);
+void quantize_report_free(struct quantize_report *r);
 
 #endif

@@ -5,48 +5,83 @@
 
 enum { FEWEST_PAGES = 16 }; // however little memory there is
 
-// Weights of which the backend makes a copy in another order. Others stay in the mapped file, which is no memory of
-// ours.
-static uint64_t copied_bytes(const struct model_file *m, bool exact) {
-    uint64_t bytes = 0;
-    for (uint64_t i = 0; i < m->gguf.n_tensors && !exact; i++)
-        if (m->gguf.tensors[i].format->elements > 1) bytes += m->gguf.tensors[i].size;
-    return bytes;
+// What the backend takes with one page.
+static bool measure(struct backend_memory *out, const struct model_file *m, const struct engine_params *p, int context,
+                    const struct backend_ops *ops, struct status *st) {
+    struct scheduler_params scheduler = {
+        .model = &m->model, .n_pages = 1, .context = context, .prefill_chunk = p->prefill_chunk, .exact = p->exact};
+    struct backend_params params = scheduler_backend_params(&scheduler);
+    params.n_workers = engine_threads(m, p);
+    return ops->measure(&params, out, st);
 }
 
-static int default_pages(const struct model_file *m, uint64_t page_bytes, int context) {
-    uint64_t bytes = machine_memory_free(), weights = m->info.weight_bytes;
-    uint64_t pages = (bytes > weights ? bytes - weights : 0) / 4 / page_bytes;
+static int default_pages(const struct model_file *m, uint64_t page_bytes, int context, uint64_t available) {
+    uint64_t weights = m->info.weight_bytes;
+    uint64_t pages = (available > weights ? available - weights : 0) / 4 / page_bytes;
     uint64_t most = (uint64_t)SCHEDULER_MAX_RUNNING * (uint64_t)kv_pages_for(context);
     if (pages > most) pages = most;
     if (pages > FIGURES_MAX_PAGES) pages = FIGURES_MAX_PAGES;
     return pages < FEWEST_PAGES ? FEWEST_PAGES : (int)pages;
 }
 
-// The system promises memory that it does not have and kills whoever uses it: so it is asked beforehand.
-static bool check_memory(const struct memory_size *size, const struct model_file *m, bool exact, struct status *st) {
-    const uint64_t mebibyte = 1 << 20, available = machine_memory_free();
-    uint64_t weights = copied_bytes(m, exact), pages, all;
-    if (checked_mul((uint64_t)size->n_pages, size->page_bytes, &pages) && checked_add(weights, pages, &all) &&
-        (!available || all <= available))
-        return true;
-    return status_fail(
-        st, STATUS_MEMORY,
-        "%s: %llu MiB of memory are free, the weights need %llu MiB and a KV cache of %d tokens %llu MiB", m->gguf.path,
-        (unsigned long long)(available / mebibyte), (unsigned long long)(weights / mebibyte),
-        size->n_pages * KV_PAGE_TOKENS, (unsigned long long)(pages / mebibyte));
+static bool add_up(struct model_memory *m, const struct memory_size *size) {
+    m->kv_tokens = size->n_pages * KV_PAGE_TOKENS;
+    m->context = size->context;
+    return checked_mul((uint64_t)size->n_pages, size->page_bytes, &m->kv) &&
+           checked_add(m->weights, m->buffers, &m->total) && checked_add(m->total, m->kv, &m->total);
 }
 
-bool memory_size_choose(struct memory_size *out, const struct model_file *m, const struct engine_params *p,
-                        const struct backend_ops *ops, struct status *st) {
+bool memory_size_plan(struct memory_size *out, const struct model_file *m, const struct engine_params *p,
+                      const struct backend_ops *ops, uint64_t available, struct status *st) {
     const int most_tokens = FIGURES_MAX_PAGES * KV_PAGE_TOKENS;
     if (p->kv_tokens < 0 || p->kv_tokens > most_tokens)
         return status_fail(st, STATUS_LIMIT, "a KV cache of %d tokens is not possible, %d are the most", p->kv_tokens,
                            most_tokens);
     int own = m->info.n_context;
     int context = p->context > 0 && p->context < own ? p->context : own;
-    out->page_bytes = ops->page_bytes(&m->model.spec, p->exact);
-    out->n_pages = p->kv_tokens ? kv_pages_for(p->kv_tokens) : default_pages(m, out->page_bytes, context);
+    struct backend_memory taken;
+    if (!measure(&taken, m, p, context, ops, st)) return false;
+    *out = (struct memory_size){.page_bytes = taken.kv,
+                                .memory = {.weights = taken.weights, .buffers = taken.buffers}};
+    out->n_pages = p->kv_tokens ? kv_pages_for(p->kv_tokens) : default_pages(m, out->page_bytes, context, available);
     out->context = context < out->n_pages * KV_PAGE_TOKENS ? context : out->n_pages * KV_PAGE_TOKENS;
-    return check_memory(out, m, p->exact, st);
+    if (add_up(&out->memory, out)) return true;
+    return status_fail(st, STATUS_LIMIT, "%s: the sizes of weights and KV cache overflow", m->gguf.path);
+}
+
+// The system promises memory that it does not have and kills whoever uses it: so it is asked beforehand.
+bool memory_size_choose(struct memory_size *out, const struct model_file *m, const struct engine_params *p,
+                        const struct backend_ops *ops, struct status *st) {
+    const uint64_t mebibyte = 1 << 20, available = machine_memory_free();
+    if (!memory_size_plan(out, m, p, ops, available, st)) return false;
+    const struct model_memory *need = &out->memory;
+    if (!available || need->total <= available) return true;
+    return status_fail(
+        st, STATUS_MEMORY,
+        "%s: %llu MiB of memory are free, the weights need %llu MiB, buffers %llu MiB and a KV cache of %d tokens %llu MiB",
+        m->gguf.path, (unsigned long long)(available / mebibyte), (unsigned long long)(need->weights / mebibyte),
+        (unsigned long long)(need->buffers / mebibyte), need->kv_tokens, (unsigned long long)(need->kv / mebibyte));
+}
+
+// ---- engine.h ----
+
+bool model_file_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
+                       struct model_memory *out, struct status *st) {
+    struct memory_size size;
+    if (!m->info.has_weights) {
+        if (st) *st = m->weight_status;
+        return false;
+    }
+    if (!memory_size_plan(&size, m, p, &cpu_backend, available, st)) return false;
+    *out = size.memory;
+    return true;
+}
+
+int model_file_tokens_that_fit(const struct model_file *m, uint64_t available) {
+    struct memory_size size;
+    struct engine_params one = {.kv_tokens = 1};
+    if (!m->info.has_weights || !memory_size_plan(&size, m, &one, &cpu_backend, available, NULL)) return 0;
+    uint64_t beside = size.memory.total - size.memory.kv;
+    uint64_t pages = (available > beside ? available - beside : 0) / size.page_bytes;
+    return (int)(pages < FIGURES_MAX_PAGES ? pages : FIGURES_MAX_PAGES) * KV_PAGE_TOKENS;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "engine/format/model_files.h"
 #include "engine/template.h"
 
 // ---- names ----
@@ -75,6 +76,11 @@ static int shown_number(const struct model_file *m, const char *name, int64_t mo
     return (int)value;
 }
 
+// Of the half floats of a layer, a token.
+static uint64_t kv_bytes(int n_head_kv, int head_size) {
+    return 2 * sizeof(uint16_t) * (uint64_t)n_head_kv * (uint64_t)head_size;
+}
+
 // Of a file that cannot run: what its keys say.
 static void describe_keys(struct model_file *m) {
     struct model_info *i = &m->info;
@@ -91,15 +97,24 @@ static void describe_keys(struct model_file *m) {
     i->n_context = shown_number(m, "context_length", INT32_MAX);
     snprintf(key, sizeof key, "%.60s.rope.freq_base", i->family);
     gguf_get_float(&m->gguf, key, GGUF_OPTIONAL, 0, 1e30, &i->rope_base, &ignored);
+    i->kv_bytes_per_token = (uint64_t)i->n_layer * kv_bytes(i->n_head_kv, i->head_size);
 }
 
+// Figures that differ from layer to layer are the largest.
 static void describe_spec(struct model_file *m) {
     const struct model_spec *s = &m->model.spec;
     struct model_info *i = &m->info;
-    i->n_layer = s->n_layer, i->n_embd = s->n_embd, i->n_ff = s->n_ff, i->n_context = s->n_context;
-    i->n_head = s->n_head, i->n_head_kv = s->n_head_kv, i->head_size = s->head_size;
-    i->rope_base = s->rope_base;
+    i->n_layer = s->n_layer, i->n_embd = s->n_embd, i->n_context = s->n_context, i->head_size = s->head_size;
+    i->rope_base = s->rope.base[ROPE_TABLE_FULL];
     i->tied = m->model.tied;
+    i->n_ff = s->experts.n_ff;
+    for (int k = 0; k < s->n_layer; k++) {
+        const struct layer_spec *l = &s->layers[k];
+        if (l->n_head > i->n_head) i->n_head = l->n_head;
+        if (l->n_head_kv > i->n_head_kv) i->n_head_kv = l->n_head_kv;
+        if (l->n_ff > i->n_ff) i->n_ff = l->n_ff;
+        i->kv_bytes_per_token += kv_bytes(l->n_head_kv, s->head_size);
+    }
 }
 
 static const char *describe_template(struct model_file *m) {
@@ -107,6 +122,14 @@ static const char *describe_template(struct model_file *m) {
     const char *kind = chat_template_name(m->chat_template);
     if (refused) return arena_printf(&m->arena, "%s (own template refused: %s)", kind, m->template_status.text);
     return known || !m->template_text.data ? kind : "own";
+}
+
+static void describe_text(struct model_file *m) {
+    struct model_info *i = &m->info;
+    i->n_vocab = tokenizer_count(m->tokenizer);
+    i->tokenizer = tokenizer_model_name(m->tokenizer);
+    i->pre_tokenizer = tokenizer_pre_name(m->tokenizer);
+    i->chat_template = describe_template(m);
 }
 
 static void describe(struct model_file *m, const char *name) {
@@ -119,16 +142,12 @@ static void describe(struct model_file *m, const char *name) {
     i->path = arena_copy(&m->arena, name, strlen(name));
     i->name = display_name(m, title);
     i->family = display_name(m, family);
-    i->n_vocab = tokenizer_count(m->tokenizer);
-    i->tokenizer = tokenizer_model_name(m->tokenizer);
-    i->pre_tokenizer = tokenizer_pre_name(m->tokenizer);
-    i->chat_template = describe_template(m);
+    if (m->tokenizer) describe_text(m);
+    else i->tokenizer = i->pre_tokenizer = i->chat_template = "";
     i->weight_problem = i->has_weights ? "" : m->weight_status.text;
     describe_tensors(m);
     if (i->has_weights) describe_spec(m);
     else describe_keys(m);
-    i->kv_bytes_per_token =
-        2 * sizeof(uint16_t) * (uint64_t)i->n_layer * (uint64_t)i->n_head_kv * (uint64_t)i->head_size;
 }
 
 // ---- opening ----
@@ -140,12 +159,19 @@ static void bind_weights(struct model_file *m) {
                     m->gguf.path);
         return;
     }
-    m->info.has_weights = model_open(&m->model, &m->gguf, tokenizer_count(m->tokenizer), &m->weight_status);
+    int32_t n_vocab = m->tokenizer ? tokenizer_count(m->tokenizer) : 0;
+    m->info.has_weights = model_open(&m->model, &m->gguf, n_vocab, &m->weight_status);
+}
+
+static struct model_file *finish(struct model_file *m, const char *name, uint64_t bytes) {
+    m->info.file_bytes = bytes;
+    bind_weights(m);
+    describe(m, name);
+    return m;
 }
 
 // Over m->gguf, which is open.
 static struct model_file *open_rest(struct model_file *m, const char *name, uint64_t bytes, struct status *st) {
-    m->info.file_bytes = bytes;
     if (!gguf_get_string(&m->gguf, "tokenizer.chat_template", GGUF_OPTIONAL, &m->template_text, st) ||
         !(m->tokenizer = tokenizer_open(&m->gguf, st))) {
         model_file_close(m);
@@ -153,14 +179,20 @@ static struct model_file *open_rest(struct model_file *m, const char *name, uint
     }
     m->chat_template = chat_template_recognise(m->template_text);
     if (m->template_text.data) template_works(m, &m->template_status);
-    bind_weights(m);
-    describe(m, name);
-    return m;
+    return finish(m, name, bytes);
 }
 
 struct model_file *model_file_open(const char *path, struct status *st) {
     struct model_file *m = xcalloc(1, sizeof *m);
-    if (gguf_open(&m->gguf, path, st)) return open_rest(m, path, m->gguf.mapping.size, st);
+    if (model_files_open(&m->gguf, path, MODEL_FILES_RUN, st))
+        return open_rest(m, path, gguf_file_bytes(&m->gguf), st);
+    free(m);
+    return NULL;
+}
+
+struct model_file *model_file_open_header(const char *path, struct status *st) {
+    struct model_file *m = xcalloc(1, sizeof *m);
+    if (model_files_open(&m->gguf, path, MODEL_FILES_DESCRIBE, st)) return finish(m, path, gguf_file_bytes(&m->gguf));
     free(m);
     return NULL;
 }

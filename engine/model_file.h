@@ -23,6 +23,8 @@ struct model_file { // immutable once open
 struct engine *engine_open_on(struct model_file *m, const struct engine_params *p, const struct backend_ops *ops,
                               struct status *st);
 
+int engine_threads(const struct model_file *m, const struct engine_params *p); // that it will compute on
+
 // Copies text for display into out [size]: control characters and bidirectional overrides become '?', invalid bytes
 // U+FFFD, and what does not fit is cut at a character. Returns the bytes written, without the NUL.
 size_t display_clean(struct span text, char *out, size_t size);

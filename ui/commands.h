@@ -31,6 +31,8 @@
     X(COMMAND_KNOB_SET, "set-knob", "F9", "Sampling", "type a value for the chosen knob")                              \
     X(COMMAND_KNOB_RESET, "reset-knob", "F7", "Sampling", "reset the chosen knob to its default")                      \
     X(COMMAND_KNOB_RESET_ALL, "reset-knobs", "S-F7", "Sampling", "reset all knobs to their defaults")                  \
+    X(COMMAND_MODEL, "model", "C-o", "Model", "choose another model and load it")                                      \
+    X(COMMAND_MODEL_STOP, "stop-loading", "", "Model", "stop loading a model (Esc); the one before stays")             \
     X(COMMAND_THEME, "theme", "F3", "Screen", "switch to the next theme")                                              \
     X(COMMAND_BOX_1, "toggle-chats", "M-1", "Screen", "show or hide the chats")                                        \
     X(COMMAND_BOX_2, "toggle-throughput", "M-2", "Screen", "show or hide the throughput")                              \

@@ -1,8 +1,9 @@
 #include "ui/overlay.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "ui/filter.h"
 
 #define HELP_COLUMNS 76
 #define HELP_GROUPS  8
@@ -17,21 +18,11 @@ struct overlay_row {
     const char *group; // NULL: a blank
 };
 
-// Whether each word of the filter occurs in the command's name or help.
 static bool matches(const char *filter, int command) {
     char text[256];
-    int n = snprintf(text, sizeof text, "%s %s %s", ui_commands[command].name, ui_commands[command].group,
-                     ui_commands[command].help);
-    for (int i = 0; i < n && text[i]; i++) text[i] = (char)tolower((unsigned char)text[i]);
-    while (*filter) {
-        char word[LINE_EDIT_BYTES];
-        size_t size = 0;
-        while (*filter == ' ') filter++;
-        while (*filter && *filter != ' ') word[size++] = (char)tolower((unsigned char)*filter++);
-        word[size] = 0;
-        if (!strstr(text, word)) return false;
-    }
-    return true;
+    snprintf(text, sizeof text, "%s %s %s", ui_commands[command].name, ui_commands[command].group,
+             ui_commands[command].help);
+    return filter_matches(filter, text);
 }
 
 static int help_rows(struct overlay_row *rows) {

@@ -48,6 +48,7 @@ void screen_close(struct screen *s) {
     canvas_close(&s->canvas);
     composer_close(s->composer);
     transcript_close(s->transcript);
+    picker_close(&s->picker);
     free(s);
 }
 
@@ -56,6 +57,8 @@ bool screen_ended(const struct screen *s) { return terminal_ended(s->terminal); 
 void screen_resized(struct screen *s) { terminal_forget(s->terminal); }
 
 void screen_suspend(struct screen *s) { terminal_suspend(s->terminal); }
+
+void screen_choose_model(struct screen *s, const char *filter) { picker_open(&s->picker, filter); }
 
 void screen_set_composer(struct screen *s, const char *text) { composer_set(s->composer, text); }
 
@@ -115,11 +118,19 @@ static struct view_status current_status(struct screen *s) {
         .text = s->notice.text, .bad = s->notice.bad, .fading = s->notice.drawn == NOTICE_FADING};
 }
 
+static uint64_t bar_step(void) { return clock_ns() / 1000000 / BAR_STEP_MS; }
+
+static void sooner(int *timeout, int other) {
+    if (other >= 0 && (*timeout < 0 || other < *timeout)) *timeout = other;
+}
+
 int screen_timeout(const struct screen *s) {
-    int notice, key = terminal_timeout(s->terminal);
+    int notice, timeout = terminal_timeout(s->terminal);
     if (notice_phase(s, &notice) != s->notice.drawn) return 0;
-    if (key < 0 || notice < 0) return key < 0 ? notice : key;
-    return key < notice ? key : notice;
+    if (s->facts.animated && bar_step() != s->bar_step) return 0;
+    sooner(&timeout, notice);
+    if (s->facts.animated) sooner(&timeout, BAR_STEP_MS - (int)(clock_ns() / 1000000 % BAR_STEP_MS));
+    return timeout;
 }
 
 // ---- drawing ----
@@ -135,6 +146,8 @@ static void keep_facts(struct screen *s, const struct screen_view *v) {
                                      .current = v->current,
                                      .knob = v->knob,
                                      .loading = v->loading,
+                                     .stoppable = v->loading && v->loading->stoppable,
+                                     .animated = v->loading && v->loading->done < 0,
                                      .questions = v->questions};
     if (v->sampling) s->facts.sampling = *v->sampling;
     if (!chat) return;
@@ -167,7 +180,7 @@ static int draw_at_right(struct screen *s, struct rect rule, const char *text) {
 static int draw_figures_in_words(struct screen *s, struct rect rule) {
     const struct engine_figures *g = s->frame.view->figures;
     char rate[VIEW_NUMBER], speed[2 * VIEW_NUMBER] = "", pages[VIEW_NUMBER] = "", text[6 * VIEW_NUMBER];
-    if (!g) return s->layout.boxes[BOX_THROUGHPUT].width ? 0 : draw_at_right(s, rule, " loading ");
+    if (!g) return 0;
     if (!s->layout.boxes[BOX_THROUGHPUT].width && g->decode_now > 0)
         snprintf(speed, sizeof speed, "%s tok/s", view_rate((double)g->decode_now, rate));
     if (!s->layout.boxes[BOX_KV].width && g->n_pages > 0)
@@ -183,6 +196,10 @@ static void draw_rule(struct screen *s, enum transcript_below below) {
     struct style line = view_style(ROLE_BORDER);
     if (rule.height <= 0) return;
     for (int x = rule.x; x < rule.x + rule.width; x++) canvas_symbol(&s->canvas, rule, x, rule.y, line, "─", '-');
+    if (s->frame.view->loading) {
+        view_loading(&s->frame, (struct rect){rule.x + 1, rule.y, rule.width - 2, 1}, s->bar_step);
+        if (!bordered(&s->layout)) return;
+    }
     if (bordered(&s->layout)) {
         canvas_symbol(&s->canvas, box, box.x, rule.y, line, "├", '+');
         canvas_symbol(&s->canvas, box, box.x + box.width - 1, rule.y, line, "┤", '+');
@@ -190,6 +207,7 @@ static void draw_rule(struct screen *s, enum transcript_below below) {
         view_gauge(&s->frame, (struct rect){rule.x + 1, rule.y, rule.width - 2, 1});
         return;
     }
+    if (s->frame.view->loading) return;
     int right = draw_figures_in_words(s, rule);
     if (below == TRANSCRIPT_AT_END) return;
     const char *text = below == TRANSCRIPT_NEW_BELOW ? " new text below " : " more below ";
@@ -254,6 +272,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     s->frame.view = v;
     s->frame.n_hits = 0;
     s->frame.without_colours = without_colours(s);
+    s->bar_step = bar_step();
     keep_facts(s, v);
     take_status(s, v);
     make_layout(s, width, height);
@@ -262,6 +281,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     draw_chat(s, v, &x, &y);
     view_sampling(&s->frame, s->layout.sampling, current_status(s));
     overlay_draw(&s->overlay, &s->frame, &x, &y);
+    picker_draw(&s->picker, &s->frame, &x, &y);
     s->frame.view = NULL; // borrowed for this call only
     terminal_draw(s->terminal, &s->canvas, &s->theme, x, y);
 }

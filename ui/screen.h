@@ -22,6 +22,8 @@ struct view_message {
     size_t size;
     int version, n_versions; // "‹2/3›" when n_versions > 1; 1-based
     bool streaming;
+    const char *author; // heads it when a model wrote it; NULL: the model there is now
+    const char *model;  // in full, where it is another than before; NULL: not to be said
     const char *note;  // e.g. "stopped", "38.2 tok/s, 120 tokens"; NULL: none
 };
 
@@ -30,9 +32,24 @@ struct view_chat {
     const char *title;
     enum request_state state;
     bool busy;         // a request of it is pending or running
+    bool parked;       // it waits for the model that is being loaded
     int prefill_done, prefill_total;
     float tokens_per_second;
     bool unread;
+};
+
+struct view_model { // one to choose; texts of one line, "" where nothing is known
+    const char *name;
+    const char *family, *parameters, *format, *size, *source, *path;
+    bool loaded;
+    const char *refusal; // why it cannot be loaded; NULL: it can
+};
+
+struct view_loading {
+    const char *text; // what is being loaded, e.g. "loading TinyLlama 1.1B Q4_0"
+    const char *size; // "608 MiB"
+    float done;       // 0 to 1; −1: not known yet
+    bool stoppable;   // with Esc
 };
 
 // Histories for the graphs: oldest first, one sample a tick of the controller (4 a second).
@@ -50,7 +67,11 @@ struct screen_view {
     const char *model_short;             // heads the model's messages
     int context_used, context_size;      // tokens
     const struct engine_figures *figures; // NULL before the engine is up
-    const char *loading;                  // then: what it is doing
+    const struct view_loading *loading;   // NULL: no model is being loaded
+    const struct view_model *models;      // to choose from
+    int n_models;
+    uint32_t models_version;              // changes with them
+    bool models_looking;                  // there may be more
     struct view_history decode, prefill, latency;
     const struct sampling *sampling;     // of the current chat
     int knob;                            // enum sampling_knob_id that is chosen
@@ -65,7 +86,8 @@ struct ui_command {
     enum ui_command_id id;
     int number;     // chat index for a click on a chat; otherwise −1
     const char *text; // COMMAND_SEND: the message; COMMAND_RENAME, COMMAND_KNOB_SET: what was typed (the dialog already
-                      // happened; COMMAND_DELETE: confirmed). Valid until the next screen call.
+                      // happened; COMMAND_DELETE: confirmed); COMMAND_MODEL: the name that was picked, NULL: the list was
+                      // opened and is to be brought up to date. Valid until the next screen call.
 };
 
 struct screen_options {
@@ -94,6 +116,7 @@ void screen_draw(struct screen *s, const struct screen_view *v);
 int screen_timeout(const struct screen *s);
 void screen_resized(struct screen *s);   // after SIGWINCH
 void screen_suspend(struct screen *s);   // restores the terminal, stops the process, takes it over again
+void screen_choose_model(struct screen *s, const char *filter); // opens the list; COMMAND_MODEL follows when one is picked
 void screen_set_composer(struct screen *s, const char *text); // e.g. a message that could not be sent
 
 const char *screen_theme(const struct screen *s);

@@ -63,6 +63,8 @@ static void interrupt(struct screen *s) {
         hand_out(s, COMMAND_STOP, -1, NULL);
     } else if (!composer_empty(s->composer)) {
         composer_clear(s->composer);
+    } else if (s->facts.stoppable) {
+        hand_out(s, COMMAND_MODEL_STOP, -1, NULL);
     } else if (s->facts.loading) { // as with any program that is still starting
         hand_out(s, COMMAND_QUIT, -1, NULL);
     } else {
@@ -90,6 +92,7 @@ static void run_command(struct screen *s, enum ui_command_id id) {
         dialog_text(&s->dialog, id, "Name of this chat", "Enter keeps it, Esc leaves it as it was", s->facts.title);
         return;
     case COMMAND_DELETE: ask_delete(s); return;
+    case COMMAND_MODEL: picker_open(&s->picker, ""); break;
     case COMMAND_KNOB_SET: ask_knob(s); return;
     case COMMAND_PAGE_UP: transcript_pages(s->transcript, -1); return;
     case COMMAND_PAGE_DOWN: transcript_pages(s->transcript, 1); return;
@@ -141,6 +144,24 @@ static void overlay_input(struct screen *s, const struct key *k) {
     if (picked >= 0) run_command(s, (enum ui_command_id)picked);
 }
 
+static void pick(struct screen *s, const struct picker_model *m) {
+    if (!m) return;
+    if (m->refusal) {
+        screen_say(s, true, "%s: %s", m->name, m->refusal);
+        return;
+    }
+    snprintf(s->answer, sizeof s->answer, "%s", m->name);
+    s->picker.open = false;
+    if (!m->loaded) hand_out(s, COMMAND_MODEL, -1, s->answer);
+}
+
+static void picker_input(struct screen *s, const struct key *k) {
+    int id = bound_command(s, k);
+    if (id == COMMAND_MODEL) s->picker.open = false;
+    else if (id == COMMAND_QUIT || id == COMMAND_SUSPEND || id == COMMAND_REDRAW) run_command(s, (enum ui_command_id)id);
+    else pick(s, picker_key(&s->picker, k));
+}
+
 static void composer_input(struct screen *s, const struct key *k) {
     switch (k->code) {
     case KEY_NONE: return;
@@ -172,6 +193,11 @@ static bool inside(struct rect r, int x, int y) {
 
 static void click(struct screen *s, const struct key *k) {
     const struct hit *h = frame_find(&s->frame, k->x, k->y);
+    if (s->picker.open) {
+        if (h && h->kind == HIT_ROW) pick(s, picker_at(&s->picker, h->number));
+        else s->picker.open = false;
+        return;
+    }
     if (s->overlay.kind != OVERLAY_NONE) {
         int command = h && h->kind == HIT_ROW ? overlay_command(&s->overlay, h->number) : -1;
         s->overlay.kind = OVERLAY_NONE;
@@ -189,6 +215,7 @@ static void mouse_input(struct screen *s, const struct key *k) {
     int lines = k->action == MOUSE_WHEEL_UP ? -WHEEL_LINES : WHEEL_LINES;
     if (k->action == MOUSE_RELEASE || s->dialog.state == DIALOG_OPEN) return;
     if (k->action == MOUSE_PRESS) click(s, k);
+    else if (s->picker.open) picker_scroll(&s->picker, lines / WHEEL_LINES);
     else if (s->overlay.kind != OVERLAY_NONE) overlay_scroll(&s->overlay, lines);
     else if (inside(s->layout.boxes[BOX_CHATS], k->x, k->y)) s->chats_scroll += lines / WHEEL_LINES;
     else transcript_scroll(s->transcript, lines);
@@ -199,8 +226,12 @@ static void input(struct screen *s, const struct key *k) {
         mouse_input(s, k);
     } else if (s->dialog.state == DIALOG_OPEN) {
         dialog_input(s, k);
+    } else if (s->picker.open) {
+        picker_input(s, k);
     } else if (s->overlay.kind != OVERLAY_NONE) {
         overlay_input(s, k);
+    } else if (k->code == KEY_ESCAPE && s->facts.stoppable) {
+        run_command(s, COMMAND_MODEL_STOP);
     } else {
         int id = bound_command(s, k);
         if (id >= 0) run_command(s, (enum ui_command_id)id);

@@ -6,6 +6,7 @@
 #include "ui/composer.h"
 #include "ui/dialog.h"
 #include "ui/overlay.h"
+#include "ui/picker.h"
 #include "ui/transcript.h"
 #include "ui/view.h"
 
@@ -16,7 +17,8 @@
 struct screen_facts {
     uint64_t chat;
     char title[LINE_EDIT_BYTES];
-    bool busy, loading;
+    bool busy, loading, stoppable;
+    bool animated; // a bar of loading moves by itself
     int n_chats, current, knob;
     struct sampling sampling;
     const char *const *questions;
@@ -33,7 +35,10 @@ struct screen_notice {
     char seen[SCREEN_NOTICE]; // the view's status when it was last drawn
 };
 
+#define BAR_STEP_MS 120 // of a bar that does not know how far it is
+
 struct screen {
+    uint64_t bar_step; // as the last frame showed it
     struct terminal *terminal;
     struct canvas canvas;
     struct theme theme;
@@ -45,6 +50,7 @@ struct screen {
     struct transcript *transcript;
     struct dialog dialog;
     struct overlay overlay;
+    struct picker picker;
     int chats_scroll;
     uint64_t chats_current; // the chat that the list was last scrolled to show
     struct screen_facts facts;

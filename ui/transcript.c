@@ -189,13 +189,18 @@ static void clear_pending(struct transcript *t) {
 
 static void draw_heading(struct pane *p, int y, const struct view_message *m) {
     bool user = m->role == VIEW_USER;
-    const char *name = user ? "You" : p->view->model_short ? p->view->model_short : "Model";
+    const char *name = user ? "You" : m->author ? m->author : p->view->model_short ? p->view->model_short : "Model";
     struct rect a = p->area;
-    canvas_text(p->f->canvas, a, a.x, y, view_bold(user ? ROLE_USER : ROLE_MODEL), name, strlen(name));
-    if (m->n_versions <= 1) return;
-    char text[48];
-    snprintf(text, sizeof text, p->f->canvas->ascii ? "<%d/%d>" : "‹%d/%d›", m->version, m->n_versions);
+    char text[48] = "";
+    if (m->n_versions > 1)
+        snprintf(text, sizeof text, p->f->canvas->ascii ? "<%d/%d>" : "‹%d/%d›", m->version, m->n_versions);
     int width = text_width(text, strlen(text)), x = a.x + a.width - width;
+    int end = a.x + canvas_text(p->f->canvas, a, a.x, y, view_bold(user ? ROLE_USER : ROLE_MODEL), name, strlen(name));
+    if (m->model) {
+        struct rect room = {a.x, a.y, x - a.x - 1, a.height};
+        canvas_text(p->f->canvas, room, end + 2, y, view_style(ROLE_DIM), m->model, strlen(m->model));
+    }
+    if (m->n_versions <= 1) return;
     canvas_text(p->f->canvas, a, x, y, view_style(ROLE_DIM), text, strlen(text));
     frame_hit(p->f, (struct rect){x, y, width / 2, 1}, HIT_COMMAND, COMMAND_VERSION_PREVIOUS);
     frame_hit(p->f, (struct rect){x + width / 2, y, width - width / 2, 1}, HIT_COMMAND, COMMAND_VERSION_NEXT);
@@ -215,7 +220,8 @@ static void draw_progress(struct pane *p, int y) {
                          ROLE_PREFILL);
     } else {
         bool waits = chat && chat->busy && chat->state == REQUEST_PENDING;
-        const char *text = v->loading ? v->loading : waits ? "waiting for a place in the batch" : "thinking";
+        const char *text = waits ? "waiting for a place in the batch" : "thinking";
+        if (chat && chat->parked) text = v->loading ? v->loading->text : "waiting for a model to be loaded";
         canvas_text(p->f->canvas, a, a.x, y, view_style(ROLE_DIM), text, strlen(text));
     }
 }

@@ -35,6 +35,8 @@ void view_throughput(struct view_frame *f, struct rect box);
 void view_kv(struct view_frame *f, struct rect box);
 void view_latency(struct view_frame *f, struct rect box);
 void view_welcome(struct view_frame *f, struct rect area);
+void view_loading(struct view_frame *f, struct rect line, uint64_t step); // what is being loaded, how far it is; step: of a
+                                                                          // bar that does not know
 void view_gauge(struct view_frame *f, struct rect line); // tokens of the context, on a border or rule
 
 struct view_status {

@@ -24,6 +24,44 @@ void view_gauge(struct view_frame *f, struct rect line) {
                      share >= 0.8 ? role : ROLE_GAUGE);
 }
 
+// A bar of which a piece goes to and fro.
+static void draw_unknown(struct canvas *c, struct rect line, int x, int width, uint64_t step) {
+    int piece = width / 4 + 1, way = width - piece, at = way > 0 ? (int)(step % (uint64_t)(2 * way)) : 0;
+    if (at > way) at = 2 * way - at;
+    for (int i = 0; i < width; i++) {
+        bool on = i >= at && i < at + piece;
+        canvas_symbol(c, line, x + i, line.y, view_style(on ? ROLE_GAUGE : ROLE_KV_FREE), on ? "▓" : "░", on ? '#' : '-');
+    }
+}
+
+// "loading TinyLlama Q4_0 ▓▓▓▓░░░░░░ 42% of 608 MiB Esc stops it", shortened until it fits.
+void view_loading(struct view_frame *f, struct rect line, uint64_t step) {
+    const struct view_loading *l = f->view->loading;
+    struct canvas *c = f->canvas;
+    char share[48] = "";
+    const char *hint = l->stoppable ? " Esc stops it " : " ";
+    size_t size = strlen(l->text), n = 0;
+    if (l->done >= 0) n = (size_t)snprintf(share, sizeof share, " %3d%%", (int)(l->done * 100));
+    int fixed = GAUGE_COLUMNS + (int)n + (int)strlen(hint) + 2, x = line.x, name;
+    int of = (n ? 4 : 1) + (int)strlen(l->size);
+    if (fixed + text_width(l->text, size) + of <= line.width && n + (size_t)of < sizeof share)
+        snprintf(share + n, sizeof share - n, "%s%s", n ? " of " : " ", l->size), fixed += of;
+    if (fixed + 8 > line.width) hint = " ", fixed = GAUGE_COLUMNS + (int)n + 3;
+    size_t fit = text_fit(l->text, size, line.width - fixed, &name);
+    if (fixed + 8 > line.width) fit = 0, name = 0; // the bar alone
+    x += canvas_text(c, line, x, line.y, view_style(ROLE_ACCENT), " ", 1);
+    x += canvas_text(c, line, x, line.y, view_style(ROLE_ACCENT), l->text, fit);
+    if (fit && fit < size) canvas_symbol(c, line, x - 1, line.y, view_style(ROLE_ACCENT), "…", '~');
+    if (fit) x += canvas_text(c, line, x, line.y, view_style(ROLE_ACCENT), " ", 1);
+    int room = line.x + line.width - x - (int)strlen(share) - (int)strlen(hint);
+    int width = room < 3 * GAUGE_COLUMNS ? room : 3 * GAUGE_COLUMNS;
+    if (l->done < 0) draw_unknown(c, line, x, width, step);
+    else canvas_gauge(c, line, x, line.y, width, (double)l->done, ROLE_GAUGE);
+    x += width > 0 ? width : 0;
+    x += canvas_text(c, line, x, line.y, view_style(ROLE_STRONG), share, strlen(share));
+    canvas_text(c, line, x, line.y, view_style(ROLE_DIM), hint, strlen(hint));
+}
+
 struct tip {
     enum ui_command_id command;
     const char *text;
@@ -92,8 +130,8 @@ void view_welcome(struct view_frame *f, struct rect area) {
     int y = area.y + (area.height > 22 ? (area.height - 16) / 3 : 0);
     canvas_print(f->canvas, area, area.x, y++, view_bold(ROLE_MODEL), "Talk with %s",
                  v->model_name ? v->model_name : "the model");
-    if (v->loading)
-        canvas_print(f->canvas, area, area.x, y++, view_style(ROLE_DIM), "%s; you can write meanwhile", v->loading);
+    if (v->loading && !v->figures)
+        canvas_print(f->canvas, area, area.x, y++, view_style(ROLE_DIM), "which is being loaded; you can write meanwhile");
     if (asks) y = draw_questions(f, area, roomy ? draw_heading(f, area, y, "Three things to ask") : y);
     const struct tip *tips = asks ? things + 1 : things; // sending needs no word beside questions
     y = draw_tips(f, area, roomy ? draw_heading(f, area, y, asks ? "And to try" : "Three things to try") : y, tips,

@@ -1,24 +1,74 @@
 // What the files of the CPU backend share: the opened model, its buffers, and one pass over a batch.
 //
 // A pass is SPMD: every worker runs forward() and they meet at barriers between steps. Within a step each item of work
-// writes its own part of a buffer, so nothing is locked.
+// writes its own part of a buffer, so nothing is locked. Steps that go row by row give a worker the same rows each
+// time (row_share), so that between two of them no barrier is needed.
 #ifndef CONFAB_CPU_CPU_H
 #define CONFAB_CPU_CPU_H
 
 #include "engine/backend.h"
-#include "engine/cpu/matrix.h"
+#include "engine/cpu/product.h"
+
+// What matrices read. Each has one buffer, which every layer uses in its own shape.
+enum input_role {
+    INPUT_ATTENTION,      // [rows, n_embd] normed
+    INPUT_ATTENDED,       // [rows, query size] what attention found
+    INPUT_FEED,           // [rows, n_embd] normed
+    INPUT_FEED_MIDDLE,    // [rows, n_ff] of a dense feed-forward or the shared expert
+    INPUT_EXPERTS,        // [slots, n_embd] rows of INPUT_FEED, gathered by expert
+    INPUT_EXPERTS_MIDDLE, // [slots, n_ff of an expert]
+    INPUT_LOGITS,         // [outputs, n_embd] normed
+    INPUT_ROLES
+};
+
+struct norm {
+    const float *weight, *bias; // weight NULL: no norm at all
+};
+
+struct cpu_experts {
+    struct matrix router, shared_router; // F32, whatever the file has
+    const float *router_bias, *choice_bias;
+    struct matrix *gate, *up, *down;              // [count] each
+    const float *gate_bias, *up_bias, *down_bias; // [count, n_ff], [count, n_ff], [count, n_embd], or NULL
+    struct matrix shared_gate, shared_up, shared_down;
+};
 
 struct cpu_layer {
-    const float *attention_norm, *feed_norm;
-    const float *query_norm, *key_norm; // NULL without qk_norm
-    const float *bias;                  // [q + k + v], or NULL
+    const struct layer_spec *spec;
+    struct norm attention_norm, attention_post_norm, feed_norm, feed_post_norm, query_norm, key_norm;
+    const float *bias; // [q + k + v], or NULL
+    const float *output_bias, *gate_bias, *up_bias, *down_bias;
+    const float *sinks; // [n_head]
     struct matrix query, key, value, output, gate, up, down;
+    struct cpu_experts experts;
+    struct input inputs[INPUT_ROLES];
+    size_t page_bytes;
+    uint8_t *kv; // [n_pages][page_bytes]
+};
+
+// An expert that a row goes to: what its result counts for, and where in the order of experts the row lies.
+struct choice {
+    int expert, slot;
+    float weight;
+};
+
+struct slot {
+    int row;         // of the batch
+    int part, index; // of feed, and which of its rows
+};
+
+// What one layer's feed-forward computes: a dense one is one part, experts are several.
+struct feed {
+    struct gated *gated;
+    struct product *down;
+    int n;
 };
 
 struct region {
     void *data;
     size_t size;
 };
+enum { MAX_REGIONS = 48 };
 
 // Rows of one segment that lie in one page.
 struct row_range {
@@ -31,33 +81,50 @@ struct row_range {
 struct backend {
     const struct model *model;
     const struct model_spec *spec;
-    struct thread_pool *pool;
+    struct thread_pool *pool; // NULL: only to be measured
+    int n_workers;
     const struct cpu_kernels *kernels;
-    int n_pages, max_rows, max_outputs;
+    int n_pages, max_rows, max_outputs, context;
     bool exact;
     struct arena arena;
-    struct region regions[16]; // large buffers, freed at close
+    struct region regions[MAX_REGIONS]; // large buffers, freed at close
     int n_regions;
+    uint64_t taken, weights_taken;      // bytes of all buffers, of those for weights
     char description[64];
 
     struct cpu_layer *layers; // [n_layer]
-    const float *output_norm;
+    struct norm output_norm;
+    const float *output_bias;
     struct matrix output;
-    double *frequency;     // [n_rot / 2] radians a position
-    double weight_bytes, output_bytes, operations_a_row, operations_an_output; // for struct backend_work
+    double *frequency[ROPE_TABLES]; // [n_rot / 2] radians a position; NULL when no layer uses the table
+    float magnitude[ROPE_TABLES];
+    double weight_bytes, output_bytes, operations_a_row, operations_an_output; // for struct backend_work, less experts
 
-    size_t page_bytes; // of one layer
-    uint8_t *kv;       // [n_layer][n_pages][page_bytes]
+    size_t kv_bytes;
+    uint8_t *kv; // all layers' pages, a layer's together
 
     // Buffers of a pass.
-    float *x;      // [max_rows, n_embd] the residual stream
-    float *qkv;    // [max_rows, qkv_size] queries, keys, values
-    float *rope;   // [max_rows, n_rot / 2, 2] cosine and sine
-    float *logits; // [max_outputs, n_vocab]
-    struct input attention_in, attention_out, feed_in, feed_down, logits_in;
+    float *x;                 // [max_rows, n_embd] the residual stream
+    float *added;             // [max_rows, n_embd] what a branch adds, where it is not added at once; or NULL
+    float *qkv;               // [max_rows, qkv_stride] queries, keys, values
+    int qkv_stride;           // the largest of all layers
+    float *rope[ROPE_TABLES]; // [max_rows, n_rot / 2, 2] cosine and sine
+    float *logits;            // [max_outputs, n_vocab]
+    void *values[INPUT_ROLES], *blocks[INPUT_ROLES];
+    struct input logits_in;
     struct row_range *page_ranges, *query_ranges, *output_ranges; // [max_rows] each
-    float *scratch; // [workers, scratch_size]
+    int range_rows, range_queries;                                // of a query range, at most
+    float *scratch;                                               // [workers, scratch_size]
     size_t scratch_size;
+
+    // Experts. A slot is a row at one of its experts; slots are in order of experts, then of rows.
+    struct choice *choices;              // [n_layer, max_rows, used], best first
+    float *shared_weight;                // [max_rows] of the shared expert
+    float *expert_out;                   // [max_rows × used, n_embd]
+    struct slot *slots;                  // [max_rows × used]
+    int *first_slot;                     // [count + 1]
+    struct input *part_in, *part_middle; // [count + 1] of feed's parts
+    struct feed feed;                    // [count + 1]
 };
 
 struct pass {
@@ -68,35 +135,63 @@ struct pass {
     int n_page_ranges, n_query_ranges, n_output_ranges;
 };
 
-static inline int query_size(const struct model_spec *s) { return s->n_head * s->head_size; }
-static inline int kv_size(const struct model_spec *s) { return s->n_head_kv * s->head_size; }
-static inline int qkv_size(const struct model_spec *s) { return query_size(s) + 2 * kv_size(s); }
+static inline int query_size(const struct backend *b, const struct layer_spec *l) {
+    return l->n_head * b->spec->head_size;
+}
+static inline int kv_size(const struct backend *b, const struct layer_spec *l) {
+    return l->n_head_kv * b->spec->head_size;
+}
+static inline int qkv_size(const struct backend *b, const struct layer_spec *l) {
+    return query_size(b, l) + 2 * kv_size(b, l);
+}
 static inline float *worker_scratch(const struct backend *b, const struct worker *w) {
     return b->scratch + (size_t)w->index * b->scratch_size;
 }
+static inline float *residual(const struct backend *b, int row) { return b->x + (size_t)row * (size_t)b->spec->n_embd; }
 
-// weights.c
-bool weights_open(struct backend *b, struct status *st);
+struct share {
+    int first, end;
+};
+static inline struct share row_share(const struct worker *w, int n) {
+    return (struct share){(int)((int64_t)n * w->index / w->count), (int)((int64_t)n * (w->index + 1) / w->count)};
+}
+
+// buffers.c
+bool buffers_open(struct backend *b, struct status *st);
 // A zeroed buffer that lives as long as the backend, of count × size bytes; NULL with a status on overflow or exhausted
 // memory.
 void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *what, struct status *st);
 
+// weights.c
+bool weights_open(struct backend *b, const struct backend_params *params, struct status *st);
+
 // forward.c: the whole pass, run by every worker.
 void forward(struct worker *w, void *pass);
+// x of a row += what a branch adds, which is normed first if the model says so. `added` may be overwritten.
+void forward_add(const struct backend *b, int row, float *added, const struct norm *post_norm);
+
+// experts.c, in this order with barriers between, all but the last followed by the next: every row chooses its experts;
+// worker 0 sorts rows by expert into b->feed; rows are gathered; (b->feed is computed;) results are added to x.
+void experts_choose(const struct pass *p, const struct worker *w, int layer, int n_rows);
+void experts_sort(struct pass *p, int layer, int n_rows);
+void experts_gather(const struct pass *p, const struct worker *w, int layer, int n_rows);
+void experts_add(const struct pass *p, const struct worker *w, int layer, int n_rows);
+// Floats of scratch that a worker needs.
+size_t experts_scratch(const struct model_spec *spec);
 
 // attention.c
-size_t attention_page_bytes(const struct model_spec *spec, bool exact); // of one layer
-// Floats of scratch that a worker needs.
-size_t attention_scratch(const struct model_spec *spec);
-// How many rows a query range may have.
-int attention_range_rows(const struct model_spec *spec);
+size_t attention_page_bytes(const struct model_spec *spec, const struct layer_spec *layer, bool exact);
+// Floats of scratch that a worker needs, for this many queries at once.
+size_t attention_scratch(const struct model_spec *spec, int queries);
+// How many rows of this layer go through a page together.
+int attention_range_rows(const struct layer_spec *layer);
 // Writes the keys and values of a range's rows into its page.
 void attention_store(const struct pass *p, int layer, const struct row_range *range, int kv_head, float *scratch);
 // Attends from every row of a range and puts the results into `out`. Items are ranges × attention_parts.
-int attention_parts(const struct backend *b);
+int attention_parts(const struct backend *b, int layer);
 void attention_attend(const struct pass *p, int layer, const struct row_range *range, int part, const struct input *out,
                       float *scratch);
-// Bytes of keys and values that a row at this position reads, in one layer.
-size_t attention_bytes(const struct backend *b, int position);
+// Keys that a range of rows at this position sees in a layer, at most.
+int attention_keys(const struct layer_spec *layer, int position);
 
 #endif

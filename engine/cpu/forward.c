@@ -13,189 +13,203 @@ static void end_stage(struct pass *p, const struct worker *w, enum backend_stage
     p->stage_began = now;
 }
 
-static struct input sized(const struct input *in, int rows) {
-    struct input out = *in;
-    out.rows = rows;
-    out.width = panel_width(rows);
-    return out;
-}
+// --- rows ------------------------------------------------------------------------------------------------------------
 
-static void norm_row(const struct backend *b, const float *x, const float *weight, const struct input *out, int row,
-                     float *scratch) {
-    b->kernels->rms_norm(x, weight, scratch, b->spec->n_embd, b->spec->norm_epsilon);
-    input_store(out, b->kernels, row, 0, b->spec->n_embd, scratch);
-}
-
-static void norm(const struct pass *p, struct worker *w, const float *weight, const struct input *out) {
+// This worker's rows of the residual stream, normed, to an input. The caller puts a barrier after it.
+static void norm_rows(const struct pass *p, const struct worker *w, const struct norm *norm, const struct input *out) {
     const struct backend *b = p->b;
-    for (int row = w->index; row < out->rows; row += w->count)
-        norm_row(b, b->x + (size_t)row * (size_t)b->spec->n_embd, weight, out, row, worker_scratch(b, w));
-    worker_barrier(w);
-}
-
-// --- matrix products -------------------------------------------------------------------------------------------------
-
-// Where a product's results go: out[row × stride + i] (+)= result i + bias[i].
-struct product {
-    const struct matrix *matrix;
-    float *out;
-    int stride;
-    const float *bias; // or NULL
-    bool add;
-};
-
-static void put_tile(const struct product *to, const float *tile, int strip, int first, int width) {
-    const int left = to->matrix->rows - strip * STRIP_ROWS, n = left < STRIP_ROWS ? left : STRIP_ROWS;
-    for (int c = 0; c < width; c++, tile += STRIP_ROWS) {
-        float *out = to->out + (size_t)(first + c) * (size_t)to->stride + strip * STRIP_ROWS;
-        const float *bias = to->bias ? to->bias + strip * STRIP_ROWS : NULL;
-        if (to->add)
-            for (int r = 0; r < n; r++) out[r] += tile[r];
-        else if (bias)
-            for (int r = 0; r < n; r++) out[r] = tile[r] + bias[r];
-        else memcpy(out, tile, (size_t)n * sizeof *out);
+    const struct model_spec *s = b->spec;
+    const struct share share = row_share(w, out->rows);
+    float *normed = worker_scratch(b, w);
+    for (int row = share.first; row < share.end; row++) {
+        const float *x = residual(b, row);
+        if (norm->weight) b->kernels->norm[s->norm](x, norm->weight, norm->bias, normed, s->n_embd, s->norm_epsilon);
+        input_store(out, b->kernels, row, 0, s->n_embd, norm->weight ? normed : x);
     }
 }
 
-// Results lie far apart in memory: fetches them while the product is computed.
-static void prefetch_tile(const struct product *to, int strip, int first, int width) {
-    for (int c = 0; c < width; c++) {
-        const float *out = to->out + (size_t)(first + c) * (size_t)to->stride + strip * STRIP_ROWS;
-        __builtin_prefetch(out, 1);
-        __builtin_prefetch(out + STRIP_ROWS / 2, 1);
-    }
+void forward_add(const struct backend *b, int row, float *added, const struct norm *post_norm) {
+    const struct model_spec *s = b->spec;
+    if (post_norm->weight)
+        b->kernels->norm[s->norm](added, post_norm->weight, post_norm->bias, added, s->n_embd, s->norm_epsilon);
+    b->kernels->accumulate(residual(b, row), added, s->n_embd, s->residual_scale);
 }
 
-static void multiply_strip(const struct pass *p, const struct product *to, int strip, const struct input *in) {
-    float tile[PANEL_COLUMNS * STRIP_ROWS];
-    for (int first = 0; first < in->rows; first += in->width) {
-        int width = in->rows - first < in->width ? in->rows - first : in->width;
-        prefetch_tile(to, strip, first, width);
-        matrix_strip(to->matrix, p->b->kernels, strip, in, first, width, tile);
-        put_tile(to, tile, strip, first, width);
-    }
+// The last product of a branch: onto the residual stream at once, or first to where its post norm finds it.
+static struct product branch_end(const struct backend *b, const struct matrix *m, const struct input *in,
+                                 const float *bias, const struct norm *post_norm) {
+    const bool later = post_norm->weight != NULL;
+    return (struct product){.matrix = m,
+                            .in = in,
+                            .out = later ? b->added : b->x,
+                            .stride = b->spec->n_embd,
+                            .bias = bias,
+                            .scale = later ? 1 : b->spec->residual_scale,
+                            .add = !later};
 }
 
-// Strips that a worker takes at once: few enough that all finish together.
-static int chunk_size(int n_strips, const struct worker *w) {
-    int size = n_strips / (8 * w->count);
-    return size < 1 ? 1 : size > 8 ? 8 : size;
-}
-
-// Several matrices that read one input, as one range of work.
-static void multiply(const struct pass *p, struct worker *w, const struct product *products, int n_products,
-                     const struct input *in) {
-    int n_strips = 0;
-    for (int i = 0; i < n_products; i++) n_strips += matrix_strips(products[i].matrix);
-    const int chunk = chunk_size(n_strips, w), n_items = (n_strips + chunk - 1) / chunk;
-    for (int item; (item = worker_next(w, n_items)) >= 0;) {
-        const int end = (item + 1) * chunk < n_strips ? (item + 1) * chunk : n_strips;
-        for (int i = item * chunk; i < end; i++) {
-            const struct product *to = products;
-            int strip = i;
-            for (; strip >= matrix_strips(to->matrix); to++) strip -= matrix_strips(to->matrix);
-            multiply_strip(p, to, strip, in);
-        }
-    }
-    worker_barrier(w);
-}
-
-static void gate_strip(const struct pass *p, const struct cpu_layer *layer, int strip, const struct input *in,
-                       const struct input *out) {
-    const struct cpu_kernels *k = p->b->kernels;
-    float gate[PANEL_COLUMNS * STRIP_ROWS], up[PANEL_COLUMNS * STRIP_ROWS];
-    const int left = layer->gate.rows - strip * STRIP_ROWS, n = left < STRIP_ROWS ? left : STRIP_ROWS;
-    for (int first = 0; first < in->rows; first += in->width) {
-        int width = in->rows - first < in->width ? in->rows - first : in->width;
-        memset(gate, 0, sizeof gate); // rows that a last strip lacks
-        memset(up, 0, sizeof up);
-        matrix_strip(&layer->gate, k, strip, in, first, width, gate);
-        matrix_strip(&layer->up, k, strip, in, first, width, up);
-        k->swiglu(gate, up, width * STRIP_ROWS);
-        for (int c = 0; c < width; c++) input_store(out, k, first + c, strip * STRIP_ROWS, n, gate + c * STRIP_ROWS);
-    }
+static void add_later(const struct pass *p, const struct worker *w, int n, const struct norm *post_norm) {
+    if (!post_norm->weight) return;
+    const struct share share = row_share(w, n);
+    for (int row = share.first; row < share.end; row++)
+        forward_add(p->b, row, p->b->added + (size_t)row * (size_t)p->b->spec->n_embd, post_norm);
 }
 
 // --- stages ----------------------------------------------------------------------------------------------------------
 
-static void embed(struct pass *p, struct worker *w) {
+static void embed_row(const struct pass *p, int row, int position) {
     const struct backend *b = p->b;
+    const struct model_spec *s = b->spec;
     const struct weight *embedding = &b->model->token_embd;
-    const int half = b->spec->n_rot / 2;
-    for (int i = w->index; i < p->n_page_ranges; i += w->count) {
-        const struct row_range *s = &b->page_ranges[i];
-        for (int j = 0; j < s->n_rows; j++) {
-            const int row = s->row + j, token = p->batch->tokens[row];
-            assert(token >= 0 && token < b->spec->n_vocab);
-            embedding->format->decode((const uint8_t *)embedding->data + (size_t)token * embedding->row_bytes,
-                                      b->x + (size_t)row * (size_t)b->spec->n_embd, (size_t)b->spec->n_embd);
-            float *table = b->rope + (size_t)row * (size_t)b->spec->n_rot;
-            for (int k = 0; k < half; k++) {
-                double angle = (s->position + j) * b->frequency[k];
-                table[2 * k] = (float)cos(angle);
-                table[2 * k + 1] = (float)sin(angle);
-            }
+    const int token = p->batch->tokens[row];
+    float *x = residual(b, row);
+    assert(token >= 0 && token < s->n_vocab);
+    embedding->format->decode((const uint8_t *)embedding->data + (size_t)token * embedding->row_bytes, x,
+                              (size_t)s->n_embd);
+    if (s->embedding_scale != 1)
+        for (int i = 0; i < s->n_embd; i++) x[i] *= s->embedding_scale;
+    for (int t = 0; t < ROPE_TABLES; t++) {
+        if (!b->rope[t]) continue;
+        float *table = b->rope[t] + (size_t)row * (size_t)s->rope.n_rot;
+        for (int k = 0; k < s->rope.n_rot / 2; k++) {
+            const double angle = position * b->frequency[t][k];
+            table[2 * k] = (float)(cos(angle) * b->magnitude[t]);
+            table[2 * k + 1] = (float)(sin(angle) * b->magnitude[t]);
         }
+    }
+}
+
+static void embed(struct pass *p, struct worker *w) {
+    for (int i = w->index; i < p->n_page_ranges; i += w->count) {
+        const struct row_range *range = &p->b->page_ranges[i];
+        for (int j = 0; j < range->n_rows; j++) embed_row(p, range->row + j, range->position + j);
     }
     worker_barrier(w);
     end_stage(p, w, STAGE_EMBED);
 }
 
-static void project_qkv(struct pass *p, struct worker *w, const struct cpu_layer *layer) {
+// Norms over all heads of a row together.
+static void norm_heads(const struct pass *p, struct worker *w, const struct cpu_layer *layer) {
     const struct backend *b = p->b;
-    const struct input in = sized(&b->attention_in, p->batch->n_rows);
-    const int stride = qkv_size(b->spec), q = query_size(b->spec), kv = kv_size(b->spec);
-    const float *bias = layer->bias;
-    norm(p, w, layer->attention_norm, &in);
-    multiply(p, w,
-             (struct product[]){{&layer->query, b->qkv, stride, bias, false},
-                                {&layer->key, b->qkv + q, stride, bias ? bias + q : NULL, false},
-                                {&layer->value, b->qkv + q + kv, stride, bias ? bias + q + kv : NULL, false}},
-             3, &in);
+    const struct model_spec *s = b->spec;
+    const struct share share = row_share(w, p->batch->n_rows);
+    for (int row = share.first; row < share.end; row++) {
+        float *query = b->qkv + (size_t)row * (size_t)b->qkv_stride, *key = query + query_size(b, layer->spec);
+        if (layer->query_norm.weight)
+            b->kernels->norm[s->norm](query, layer->query_norm.weight, NULL, query, query_size(b, layer->spec),
+                                      s->norm_epsilon);
+        if (layer->key_norm.weight)
+            b->kernels->norm[s->norm](key, layer->key_norm.weight, NULL, key, kv_size(b, layer->spec), s->norm_epsilon);
+    }
+    worker_barrier(w);
+}
+
+static void project(const struct pass *p, struct worker *w, const struct cpu_layer *layer) {
+    const struct backend *b = p->b;
+    const struct input in = input_sized(&layer->inputs[INPUT_ATTENTION], p->batch->n_rows);
+    const struct matrix *matrices[] = {&layer->query, &layer->key, &layer->value};
+    const int starts[] = {0, query_size(b, layer->spec), query_size(b, layer->spec) + kv_size(b, layer->spec)};
+    struct product products[3];
+    for (int i = 0; i < 3; i++)
+        products[i] = (struct product){.matrix = matrices[i],
+                                       .in = &in,
+                                       .out = b->qkv + starts[i],
+                                       .stride = b->qkv_stride,
+                                       .bias = layer->bias ? layer->bias + starts[i] : NULL,
+                                       .scale = 1};
+    norm_rows(p, w, &layer->attention_norm, &in);
+    worker_barrier(w);
+    products_run(w, b->kernels, products, 3);
+    if (b->spec->head_norm == HEAD_NORM_WHOLE) norm_heads(p, w, layer);
 }
 
 // Moves the residuals of the rows whose logits are wanted to the front: from here on only they matter.
-static void keep_output_rows(struct pass *p) {
-    const size_t n = (size_t)p->b->spec->n_embd;
+static void keep_output_rows(const struct pass *p) {
+    const size_t bytes = (size_t)p->b->spec->n_embd * sizeof(float);
     for (int i = 0; i < p->batch->n_outputs; i++)
-        memmove(p->b->x + (size_t)i * n, p->b->x + (size_t)p->batch->output_rows[i] * n, n * sizeof *p->b->x);
+        memmove(residual(p->b, i), residual(p->b, p->batch->output_rows[i]), bytes);
+}
+
+static const struct norm *feed_norm(const struct backend *b, const struct cpu_layer *layer) {
+    return b->spec->parallel && !layer->feed_norm.weight ? &layer->attention_norm : &layer->feed_norm;
 }
 
 static void attend(struct pass *p, struct worker *w, int layer, int n) {
     const struct backend *b = p->b;
+    const struct cpu_layer *l = &b->layers[layer];
     const bool last = layer == b->spec->n_layer - 1;
-    const int heads = b->spec->n_head_kv, parts = attention_parts(b);
-    project_qkv(p, w, &b->layers[layer]);
+    const int heads = l->spec->n_head_kv, parts = attention_parts(b, layer);
+    project(p, w, l);
     for (int item; (item = worker_next(w, p->n_page_ranges * heads)) >= 0;)
         attention_store(p, layer, &b->page_ranges[item / heads], item % heads, worker_scratch(b, w));
     if (last && w->index == 0) keep_output_rows(p);
     worker_barrier(w);
-    const struct input out = sized(&b->attention_out, n);
+    if (b->spec->parallel) { // while x is still the layer's input
+        const struct input feed_in = input_sized(&l->inputs[INPUT_FEED], n);
+        norm_rows(p, w, feed_norm(b, l), &feed_in);
+    }
+    const struct input out = input_sized(&l->inputs[INPUT_ATTENDED], n);
     const struct row_range *ranges = last ? b->output_ranges : b->query_ranges;
     const int n_ranges = last ? p->n_output_ranges : p->n_query_ranges;
     for (int item; (item = worker_next(w, n_ranges * parts)) >= 0;)
         attention_attend(p, layer, &ranges[item % n_ranges], item / n_ranges, &out, worker_scratch(b, w));
     worker_barrier(w);
-    multiply(p, w, &(struct product){&b->layers[layer].output, b->x, b->spec->n_embd, NULL, true}, 1, &out);
+    const struct product end = branch_end(b, &l->output, &out, l->output_bias, &l->attention_post_norm);
+    products_run(w, b->kernels, &end, 1);
+    add_later(p, w, n, &l->attention_post_norm);
     end_stage(p, w, STAGE_ATTEND);
 }
 
-static void feed(struct pass *p, struct worker *w, const struct cpu_layer *layer, int n) {
+static void feed_dense(const struct pass *p, struct worker *w, const struct cpu_layer *layer, int n) {
     const struct backend *b = p->b;
-    const struct input in = sized(&b->feed_in, n), out = sized(&b->feed_down, n);
-    norm(p, w, layer->feed_norm, &in);
-    const int n_strips = matrix_strips(&layer->gate);
-    for (int strip; (strip = worker_next(w, n_strips)) >= 0;) gate_strip(p, layer, strip, &in, &out);
+    const struct input in = input_sized(&layer->inputs[INPUT_FEED], n);
+    const struct input middle = input_sized(&layer->inputs[INPUT_FEED_MIDDLE], n);
+    const struct gated gated = {&layer->gate, &layer->up, layer->gate_bias, layer->up_bias, &in, &middle};
+    const struct product down = branch_end(b, &layer->down, &middle, layer->down_bias, &layer->feed_post_norm);
+    gated_run(w, b->kernels, b->spec->activation, &gated, 1);
+    products_run(w, b->kernels, &down, 1);
+    add_later(p, w, n, &layer->feed_post_norm);
+}
+
+static void feed_experts(struct pass *p, struct worker *w, int layer, int n) {
+    const struct backend *b = p->b;
+    experts_choose(p, w, layer, n);
     worker_barrier(w);
-    multiply(p, w, &(struct product){&layer->down, b->x, b->spec->n_embd, NULL, true}, 1, &out);
+    if (w->index == 0) experts_sort(p, layer, n);
+    worker_barrier(w);
+    experts_gather(p, w, layer, n);
+    worker_barrier(w);
+    gated_run(w, b->kernels, b->spec->activation, b->feed.gated, b->feed.n);
+    products_run(w, b->kernels, b->feed.down, b->feed.n);
+    experts_add(p, w, layer, n);
+}
+
+static void feed(struct pass *p, struct worker *w, int layer, int n) {
+    const struct backend *b = p->b;
+    const struct cpu_layer *l = &b->layers[layer];
+    if (!b->spec->parallel) {
+        const struct input in = input_sized(&l->inputs[INPUT_FEED], n);
+        norm_rows(p, w, feed_norm(b, l), &in);
+        if (!l->spec->experts) worker_barrier(w); // experts are chosen row by row
+    }
+    if (l->spec->experts) feed_experts(p, w, layer, n);
+    else feed_dense(p, w, l, n);
     end_stage(p, w, STAGE_FEED);
 }
 
 static void logits(struct pass *p, struct worker *w, int n) {
     const struct backend *b = p->b;
-    const struct input in = sized(&b->logits_in, n);
-    norm(p, w, b->output_norm, &in);
-    multiply(p, w, &(struct product){&b->output, b->logits, b->spec->n_vocab, NULL, false}, 1, &in);
+    const struct input in = input_sized(&b->logits_in, n);
+    const struct product product = {.matrix = &b->output,
+                                    .in = &in,
+                                    .out = b->logits,
+                                    .stride = b->spec->n_vocab,
+                                    .bias = b->output_bias,
+                                    .scale = b->spec->logit_scale,
+                                    .softcap = b->spec->logit_softcap};
+    norm_rows(p, w, &b->output_norm, &in);
+    worker_barrier(w);
+    products_run(w, b->kernels, &product, 1);
     end_stage(p, w, STAGE_LOGITS);
 }
 
@@ -204,9 +218,9 @@ void forward(struct worker *w, void *pass) {
     const int n_layer = p->b->spec->n_layer;
     embed(p, w);
     for (int i = 0; i < n_layer; i++) {
-        int n = i < n_layer - 1 ? p->batch->n_rows : p->batch->n_outputs;
+        const int n = i < n_layer - 1 ? p->batch->n_rows : p->batch->n_outputs;
         attend(p, w, i, n);
-        feed(p, w, &p->b->layers[i], n);
+        feed(p, w, i, n);
     }
     logits(p, w, p->batch->n_outputs);
 }

@@ -6,12 +6,12 @@
 #ifndef CONFAB_CPU_KERNELS_H
 #define CONFAB_CPU_KERNELS_H
 
-#include "engine/format/block.h"
+#include "engine/model/model.h"
 
 enum {
-    STRIP_ROWS = 32,    // weight rows that a matrix kernel computes at once
-    BLOCK_COLUMNS = 32, // inputs that share a scale
-    PANEL_COLUMNS = 6,  // batch rows that a matrix kernel computes at once, at most
+    STRIP_ROWS = 32,     // weight rows that a matrix kernel computes at once
+    BLOCK_COLUMNS = 32,  // inputs that share a scale
+    PANEL_COLUMNS = 6,   // batch rows that a matrix kernel computes at once, at most
     SUPER_COLUMNS = 256, // columns of a K-quant block
 };
 
@@ -32,32 +32,37 @@ struct strip {
     size_t row_bytes;    // of weights that are not prepared
     int rows;            // of this strip, 1–32; prepared strips are padded to 32
     int columns;
-    int width;           // inputs, 1–PANEL_COLUMNS
+    int width;                             // inputs, 1–PANEL_COLUMNS
     const struct activation_block *blocks; // [columns / 32][width], for prepared weights
     const float *values;                   // [width][columns], for others
     float *out;                            // [width][32]
 };
 
-// One page of an online softmax: the running maximum and sum of a query's scores.
+// An online softmax: the running maximum and sum of a query's scores.
 struct softmax {
     float maximum, sum;
 };
 
+enum { NORM_KINDS = NORM_LAYER + 1, ACTIVATION_KINDS = ACTIVATION_SILU_CLAMPED + 1 };
+
 struct cpu_kernels {
     const char *name;
     void (*strip[BLOCK_FORMAT_COUNT])(const struct strip *s);
-    // y = x / rms(x) × weight. x and y may be the same.
-    void (*rms_norm)(const float *x, const float *weight, float *y, int n, float epsilon);
+    // By enum norm_kind; bias may be NULL and is NORM_LAYER's. x and y may be the same.
+    void (*norm[NORM_KINDS])(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon);
     // n_blocks × 32 values to out[0], out[stride] …; a block that holds a NaN or an infinity becomes NaN.
     void (*quantize)(const float *x, int n_blocks, struct activation_block *out, int stride);
-    void (*swiglu)(float *gate, const float *up, int n); // gate = silu(gate) × up; n a multiple of 16
+    // By enum activation: gate = f(gate) × up, or what else its comment says; n a multiple of 16.
+    void (*activate[ACTIVATION_KINDS])(float *gate, const float *up, int n);
+    void (*softcap)(float *x, int n, float cap);                         // x = cap × tanh(x / cap); n a multiple of 16
+    void (*accumulate)(float *sum, const float *x, int n, float factor); // sum += factor × x
     void (*to_half)(const float *x, uint16_t *out, int n);
     // out[i][0..31] += Σ_j a[i][j] × b[j][0..31] for i < rows, j < n; strides in elements.
     void (*half_product)(const uint16_t *b, int b_stride, int n, const float *a, int a_stride, int rows, float *out,
                          int out_stride);
-    // scores[0..31] become weights relative to the new maximum (0 from `valid` on); returns what earlier sums and
-    // outputs must be multiplied by.
-    float (*softmax_page)(float *scores, int valid, struct softmax *state);
+    // scores[0..31] become weights relative to the new maximum, 0 outside [first, end), which is not empty; returns
+    // what earlier sums and outputs must be multiplied by.
+    float (*softmax_page)(float *scores, int first, int end, struct softmax *state);
     void (*scale)(float *x, int n, float factor); // n a multiple of 16
 };
 
@@ -70,17 +75,23 @@ const struct cpu_kernels *kernels_choose(void);
 const struct cpu_kernels *kernels_find(const char *name);
 
 // e^x, the same polynomial in every instruction set: x is clamped to [EXP_LOW, EXP_HIGH], then 2^n × p(r).
-#define EXP_LOW  -87.0f
-#define EXP_HIGH 88.0f
-#define EXP_LOG2E 1.44269504f
+#define EXP_LOW      -87.0f
+#define EXP_HIGH     88.0f
+#define EXP_LOG2E    1.44269504f
 #define EXP_LN2_HIGH 0.693359375f
-#define EXP_LN2_LOW -2.12194440e-4f
+#define EXP_LN2_LOW  -2.12194440e-4f
 // p(r) = Σ r^k / k!, k = 0 … 6: |r| ≤ ln 2 / 2, relative error about 1e-7.
 #define EXP_C2 (1.0f / 2)
 #define EXP_C3 (1.0f / 6)
 #define EXP_C4 (1.0f / 24)
 #define EXP_C5 (1.0f / 120)
 #define EXP_C6 (1.0f / 720)
+
+// GELU in its tanh form is x·σ(x·(LINEAR + CUBIC·x²)); gpt-oss's activation is min(g, LIMIT)·σ(SLOPE·g)·(u + 1).
+#define GELU_LINEAR   1.59576912f   // 2·√(2/π)
+#define GELU_CUBIC    0.0713548163f // 0.044715 of that
+#define CLAMPED_LIMIT 7.0f
+#define CLAMPED_SLOPE 1.702f
 
 // Below this a block of inputs counts as zero, so that 127 / maximum stays finite.
 #define QUANTIZE_TINY 1e-30f

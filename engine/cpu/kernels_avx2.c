@@ -84,7 +84,8 @@ FLOAT_STRIP(strip_bf16, load_bf16, 2)
 
 // --- vectors ---------------------------------------------------------------------------------------------------------
 
-static void rms_norm(const float *x, const float *weight, float *y, int n, float epsilon) {
+// 1 / √(mean of x² + ε)
+static float inverse_root(const float *x, int n, float epsilon) {
     __m256 low = _mm256_setzero_ps(), high = low;
     int i = 0;
     for (; i + LANES <= n; i += LANES) {
@@ -99,12 +100,41 @@ static void rms_norm(const float *x, const float *weight, float *y, int n, float
         low = _mm256_fmadd_ps(a, a, low);
         high = _mm256_fmadd_ps(b, b, high);
     }
-    const float factor = 1 / sqrtf(reduce(low, high) / (float)n + epsilon);
-    for (i = 0; i + 8 <= n; i += 8) {
+    return 1 / sqrtf(reduce(low, high) / (float)n + epsilon);
+}
+
+static float sum_of(const float *x, int n) {
+    __m256 low = _mm256_setzero_ps(), high = low;
+    int i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        low = _mm256_add_ps(low, _mm256_loadu_ps(x + i));
+        high = _mm256_add_ps(high, _mm256_loadu_ps(x + i + 8));
+    }
+    if (i < n) {
+        uint8_t buffer[LANES * sizeof(float)];
+        const float *tail = padded(buffer, x + i, (size_t)(n - i) * sizeof(float));
+        low = _mm256_add_ps(low, _mm256_loadu_ps(tail));
+        high = _mm256_add_ps(high, _mm256_loadu_ps(tail + 8));
+    }
+    return reduce(low, high);
+}
+
+static void rms_norm(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon) {
+    (void)bias;
+    const float factor = inverse_root(x, n, epsilon);
+    int i = 0;
+    for (; i + 8 <= n; i += 8) {
         __m256 v = _mm256_mul_ps(_mm256_loadu_ps(x + i), _mm256_set1_ps(factor));
         _mm256_storeu_ps(y + i, _mm256_mul_ps(v, _mm256_loadu_ps(weight + i)));
     }
     for (; i < n; i++) y[i] = x[i] * factor * weight[i];
+}
+
+static void layer_norm(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon) {
+    const float mean = sum_of(x, n) / (float)n;
+    for (int i = 0; i < n; i++) y[i] = x[i] - mean;
+    const float factor = inverse_root(y, n, epsilon);
+    for (int i = 0; i < n; i++) y[i] = bias ? fmaf(y[i] * factor, weight[i], bias[i]) : y[i] * factor * weight[i];
 }
 
 INLINE int32_t reduce_max(__m256i v) {
@@ -166,13 +196,53 @@ INLINE __m256 exponential(__m256 x) {
     return _mm256_mul_ps(p, _mm256_castsi256_ps(exponent));
 }
 
-static void swiglu(float *gate, const float *up, int n) {
-    const __m256 sign = _mm256_set1_ps(-0.0f), one = _mm256_set1_ps(1);
+INLINE __m256 gated(__m256 x, __m256 slope) { // x·σ(slope)
+    const __m256 negative = _mm256_xor_ps(slope, _mm256_set1_ps(-0.0f));
+    return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1), exponential(negative)));
+}
+
+static void silu(float *gate, const float *up, int n) {
     for (int i = 0; i < n; i += 8) {
-        __m256 g = _mm256_loadu_ps(gate + i);
-        __m256 silu = _mm256_div_ps(g, _mm256_add_ps(one, exponential(_mm256_xor_ps(g, sign))));
-        _mm256_storeu_ps(gate + i, _mm256_mul_ps(silu, _mm256_loadu_ps(up + i)));
+        const __m256 g = _mm256_loadu_ps(gate + i);
+        _mm256_storeu_ps(gate + i, _mm256_mul_ps(gated(g, g), _mm256_loadu_ps(up + i)));
     }
+}
+
+static void gelu(float *gate, const float *up, int n) {
+    for (int i = 0; i < n; i += 8) {
+        const __m256 g = _mm256_loadu_ps(gate + i);
+        const __m256 factor =
+            _mm256_fmadd_ps(_mm256_mul_ps(g, g), _mm256_set1_ps(GELU_CUBIC), _mm256_set1_ps(GELU_LINEAR));
+        _mm256_storeu_ps(gate + i, _mm256_mul_ps(gated(g, _mm256_mul_ps(factor, g)), _mm256_loadu_ps(up + i)));
+    }
+}
+
+static void silu_clamped(float *gate, const float *up, int n) {
+    const __m256 limit = _mm256_set1_ps(CLAMPED_LIMIT), lowest = _mm256_set1_ps(-CLAMPED_LIMIT);
+    for (int i = 0; i < n; i += 8) { // limits first: so a NaN stays one
+        const __m256 g = _mm256_min_ps(limit, _mm256_loadu_ps(gate + i));
+        const __m256 u = _mm256_max_ps(lowest, _mm256_min_ps(limit, _mm256_loadu_ps(up + i)));
+        const __m256 act = gated(g, _mm256_mul_ps(g, _mm256_set1_ps(CLAMPED_SLOPE)));
+        _mm256_storeu_ps(gate + i, _mm256_mul_ps(act, _mm256_add_ps(u, _mm256_set1_ps(1))));
+    }
+}
+
+static void softcap(float *x, int n, float cap) {
+    const __m256 one = _mm256_set1_ps(1), two = _mm256_set1_ps(2), twice = _mm256_set1_ps(2 / cap);
+    for (int i = 0; i < n; i += 8) {
+        const __m256 e = exponential(_mm256_mul_ps(_mm256_loadu_ps(x + i), twice));
+        const __m256 tanh = _mm256_sub_ps(one, _mm256_div_ps(two, _mm256_add_ps(one, e)));
+        _mm256_storeu_ps(x + i, _mm256_mul_ps(tanh, _mm256_set1_ps(cap)));
+    }
+}
+
+static void accumulate(float *sum, const float *x, int n, float factor) {
+    int i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m256 v = _mm256_fmadd_ps(_mm256_loadu_ps(x + i), _mm256_set1_ps(factor), _mm256_loadu_ps(sum + i));
+        _mm256_storeu_ps(sum + i, v);
+    }
+    for (; i < n; i++) sum[i] = fmaf(x[i], factor, sum[i]);
 }
 
 static void to_half(const float *x, uint16_t *out, int n) {
@@ -225,15 +295,17 @@ static void half_product(const uint16_t *b, int b_stride, int n, const float *a,
     }
 }
 
-static float softmax_page(float *scores, int valid, struct softmax *state) {
+static float softmax_page(float *scores, int first, int end, struct softmax *state) {
     float maximum = state->maximum;
     __m256 weight[4];
-    for (int t = 0; t < valid; t++) maximum = maximum > scores[t] ? maximum : scores[t];
-    for (int t = valid; t < 32; t++) scores[t] = -INFINITY;
+    for (int t = first; t < end; t++) maximum = maximum > scores[t] ? maximum : scores[t];
+    for (int t = 0; t < first; t++) scores[t] = -INFINITY;
+    for (int t = end; t < 32; t++) scores[t] = -INFINITY;
     for (int v = 0; v < 4; v++) {
         const __m256 s = _mm256_sub_ps(_mm256_loadu_ps(scores + 8 * v), _mm256_set1_ps(maximum));
         const __m256i index = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * v));
-        const __m256i inside = _mm256_cmpgt_epi32(_mm256_set1_epi32(valid), index);
+        const __m256i inside = _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(first), index),
+                                                   _mm256_cmpgt_epi32(_mm256_set1_epi32(end), index));
         weight[v] = _mm256_and_ps(exponential(s), _mm256_castsi256_ps(inside));
         _mm256_storeu_ps(scores + 8 * v, weight[v]);
     }
@@ -253,9 +325,11 @@ const struct cpu_kernels kernels_avx2 = {
               TILE_FORMATS(X)
 #undef X
     },
-    .rms_norm = rms_norm,
+    .norm = {[NORM_RMS] = rms_norm, [NORM_LAYER] = layer_norm},
     .quantize = quantize,
-    .swiglu = swiglu,
+    .activate = {[ACTIVATION_SILU] = silu, [ACTIVATION_GELU] = gelu, [ACTIVATION_SILU_CLAMPED] = silu_clamped},
+    .softcap = softcap,
+    .accumulate = accumulate,
     .to_half = to_half,
     .half_product = half_product,
     .softmax_page = softmax_page,

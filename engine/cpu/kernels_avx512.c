@@ -65,18 +65,37 @@ FLOAT_STRIP(strip_bf16, load_bf16, 2)
 
 INLINE __mmask16 mask_of(int n) { return n >= 16 ? 0xFFFF : (__mmask16)((1u << n) - 1); }
 
-static void rms_norm(const float *x, const float *weight, float *y, int n, float epsilon) {
+// 1 / √(mean of x² + ε)
+static float inverse_root(const float *x, int n, float epsilon) {
     __m512 lanes = _mm512_setzero_ps();
     for (int i = 0; i < n; i += 16) {
         __m512 v = _mm512_maskz_loadu_ps(mask_of(n - i), x + i);
         lanes = _mm512_fmadd_ps(v, v, lanes);
     }
-    const __m512 factor = _mm512_set1_ps(1 / sqrtf(reduce(lanes) / (float)n + epsilon));
+    return 1 / sqrtf(reduce(lanes) / (float)n + epsilon);
+}
+
+static float sum_of(const float *x, int n) {
+    __m512 lanes = _mm512_setzero_ps();
+    for (int i = 0; i < n; i += 16) lanes = _mm512_add_ps(lanes, _mm512_maskz_loadu_ps(mask_of(n - i), x + i));
+    return reduce(lanes);
+}
+
+static void rms_norm(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon) {
+    (void)bias;
+    const __m512 factor = _mm512_set1_ps(inverse_root(x, n, epsilon));
     for (int i = 0; i < n; i += 16) {
         __mmask16 m = mask_of(n - i);
         __m512 v = _mm512_mul_ps(_mm512_maskz_loadu_ps(m, x + i), factor);
         _mm512_mask_storeu_ps(y + i, m, _mm512_mul_ps(v, _mm512_maskz_loadu_ps(m, weight + i)));
     }
+}
+
+static void layer_norm(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon) {
+    const float mean = sum_of(x, n) / (float)n;
+    for (int i = 0; i < n; i++) y[i] = x[i] - mean;
+    const float factor = inverse_root(y, n, epsilon);
+    for (int i = 0; i < n; i++) y[i] = bias ? fmaf(y[i] * factor, weight[i], bias[i]) : y[i] * factor * weight[i];
 }
 
 static void quantize(const float *x, int n_blocks, struct activation_block *out, int stride) {
@@ -120,12 +139,52 @@ INLINE __m512 exponential(__m512 x) {
     return _mm512_scalef_ps(p, n);
 }
 
-static void swiglu(float *gate, const float *up, int n) {
-    const __m512 sign = _mm512_set1_ps(-0.0f), one = _mm512_set1_ps(1);
+INLINE __m512 gated(__m512 x, __m512 slope) { // x·σ(slope)
+    const __m512 negative = _mm512_xor_ps(slope, _mm512_set1_ps(-0.0f));
+    return _mm512_div_ps(x, _mm512_add_ps(_mm512_set1_ps(1), exponential(negative)));
+}
+
+static void silu(float *gate, const float *up, int n) {
     for (int i = 0; i < n; i += 16) {
-        __m512 g = _mm512_loadu_ps(gate + i);
-        __m512 silu = _mm512_div_ps(g, _mm512_add_ps(one, exponential(_mm512_xor_ps(g, sign))));
-        _mm512_storeu_ps(gate + i, _mm512_mul_ps(silu, _mm512_loadu_ps(up + i)));
+        const __m512 g = _mm512_loadu_ps(gate + i);
+        _mm512_storeu_ps(gate + i, _mm512_mul_ps(gated(g, g), _mm512_loadu_ps(up + i)));
+    }
+}
+
+static void gelu(float *gate, const float *up, int n) {
+    for (int i = 0; i < n; i += 16) {
+        const __m512 g = _mm512_loadu_ps(gate + i);
+        const __m512 factor =
+            _mm512_fmadd_ps(_mm512_mul_ps(g, g), _mm512_set1_ps(GELU_CUBIC), _mm512_set1_ps(GELU_LINEAR));
+        _mm512_storeu_ps(gate + i, _mm512_mul_ps(gated(g, _mm512_mul_ps(factor, g)), _mm512_loadu_ps(up + i)));
+    }
+}
+
+static void silu_clamped(float *gate, const float *up, int n) {
+    const __m512 limit = _mm512_set1_ps(CLAMPED_LIMIT), lowest = _mm512_set1_ps(-CLAMPED_LIMIT);
+    for (int i = 0; i < n; i += 16) { // limits first: so a NaN stays one
+        const __m512 g = _mm512_min_ps(limit, _mm512_loadu_ps(gate + i));
+        const __m512 u = _mm512_max_ps(lowest, _mm512_min_ps(limit, _mm512_loadu_ps(up + i)));
+        const __m512 act = gated(g, _mm512_mul_ps(g, _mm512_set1_ps(CLAMPED_SLOPE)));
+        _mm512_storeu_ps(gate + i, _mm512_mul_ps(act, _mm512_add_ps(u, _mm512_set1_ps(1))));
+    }
+}
+
+static void softcap(float *x, int n, float cap) {
+    const __m512 one = _mm512_set1_ps(1), two = _mm512_set1_ps(2), twice = _mm512_set1_ps(2 / cap);
+    for (int i = 0; i < n; i += 16) {
+        const __m512 e = exponential(_mm512_mul_ps(_mm512_loadu_ps(x + i), twice));
+        const __m512 tanh = _mm512_sub_ps(one, _mm512_div_ps(two, _mm512_add_ps(one, e)));
+        _mm512_storeu_ps(x + i, _mm512_mul_ps(tanh, _mm512_set1_ps(cap)));
+    }
+}
+
+static void accumulate(float *sum, const float *x, int n, float factor) {
+    for (int i = 0; i < n; i += 16) {
+        const __mmask16 m = mask_of(n - i);
+        const __m512 v =
+            _mm512_fmadd_ps(_mm512_maskz_loadu_ps(m, x + i), _mm512_set1_ps(factor), _mm512_maskz_loadu_ps(m, sum + i));
+        _mm512_mask_storeu_ps(sum + i, m, v);
     }
 }
 
@@ -185,8 +244,9 @@ static void half_product(const uint16_t *b, int b_stride, int n, const float *a,
     }
 }
 
-static float softmax_page(float *scores, int valid, struct softmax *state) {
-    const __mmask16 m0 = mask_of(valid), m1 = valid > 16 ? mask_of(valid - 16) : 0;
+static float softmax_page(float *scores, int first, int end, struct softmax *state) {
+    const uint32_t inside = 0xFFFFFFFFu >> (32 - end) & 0xFFFFFFFFu << first;
+    const __mmask16 m0 = (__mmask16)inside, m1 = (__mmask16)(inside >> 16);
     const __m512 lowest = _mm512_set1_ps(state->maximum);
     __m512 s0 = _mm512_mask_loadu_ps(lowest, m0, scores), s1 = _mm512_mask_loadu_ps(lowest, m1, scores + 16);
     const float maximum = _mm512_reduce_max_ps(_mm512_max_ps(lowest, _mm512_max_ps(s0, s1)));
@@ -210,9 +270,11 @@ const struct cpu_kernels kernels_avx512 = {
               TILE_FORMATS(X)
 #undef X
     },
-    .rms_norm = rms_norm,
+    .norm = {[NORM_RMS] = rms_norm, [NORM_LAYER] = layer_norm},
     .quantize = quantize,
-    .swiglu = swiglu,
+    .activate = {[ACTIVATION_SILU] = silu, [ACTIVATION_GELU] = gelu, [ACTIVATION_SILU_CLAMPED] = silu_clamped},
+    .softcap = softcap,
+    .accumulate = accumulate,
     .to_half = to_half,
     .half_product = half_product,
     .softmax_page = softmax_page,

@@ -51,11 +51,26 @@ FLOAT_STRIP(strip_bf16, load_bf16, 2)
 
 // --- vectors ---------------------------------------------------------------------------------------------------------
 
-static void rms_norm(const float *x, const float *weight, float *y, int n, float epsilon) {
+// 1 / √(mean of x² + ε)
+static float inverse_root(const float *x, int n, float epsilon) {
     float lanes[16] = {0};
     for (int i = 0; i < n; i++) lanes[i % 16] = fmaf(x[i], x[i], lanes[i % 16]);
-    float scale = 1 / sqrtf(reduce(lanes) / (float)n + epsilon);
-    for (int i = 0; i < n; i++) y[i] = x[i] * scale * weight[i];
+    return 1 / sqrtf(reduce(lanes) / (float)n + epsilon);
+}
+
+static void rms_norm(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon) {
+    (void)bias;
+    const float factor = inverse_root(x, n, epsilon);
+    for (int i = 0; i < n; i++) y[i] = x[i] * factor * weight[i];
+}
+
+static void layer_norm(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon) {
+    float lanes[16] = {0};
+    for (int i = 0; i < n; i++) lanes[i % 16] += x[i];
+    const float mean = reduce(lanes) / (float)n;
+    for (int i = 0; i < n; i++) y[i] = x[i] - mean;
+    const float factor = inverse_root(y, n, epsilon);
+    for (int i = 0; i < n; i++) y[i] = bias ? fmaf(y[i] * factor, weight[i], bias[i]) : y[i] * factor * weight[i];
 }
 
 static void quantize_block(const float *x, struct activation_block *out) {
@@ -98,8 +113,38 @@ static float exponential(float x) {
     return isnan(x) ? x : ldexpf(p, (int)n);
 }
 
-static void swiglu(float *gate, const float *up, int n) {
-    for (int i = 0; i < n; i++) gate[i] = gate[i] / (1 + exponential(-gate[i])) * up[i];
+static float gated(float x, float slope) { return x / (1 + exponential(-slope)); } // x·σ(slope)
+
+static void silu(float *gate, const float *up, int n) {
+    for (int i = 0; i < n; i++) gate[i] = gated(gate[i], gate[i]) * up[i];
+}
+
+static void gelu(float *gate, const float *up, int n) {
+    for (int i = 0; i < n; i++) {
+        const float g = gate[i];
+        gate[i] = gated(g, fmaf(g * g, GELU_CUBIC, GELU_LINEAR) * g) * up[i];
+    }
+}
+
+// A NaN stays one.
+static float at_most(float x, float limit) { return limit < x ? limit : x; }
+static float at_least(float x, float limit) { return limit > x ? limit : x; }
+
+static void silu_clamped(float *gate, const float *up, int n) {
+    for (int i = 0; i < n; i++) {
+        const float g = at_most(gate[i], CLAMPED_LIMIT), u = at_least(at_most(up[i], CLAMPED_LIMIT), -CLAMPED_LIMIT);
+        gate[i] = gated(g, g * CLAMPED_SLOPE) * (u + 1);
+    }
+}
+
+// tanh(v) = 1 − 2 / (1 + e^2v)
+static void softcap(float *x, int n, float cap) {
+    const float twice = 2 / cap;
+    for (int i = 0; i < n; i++) x[i] = (1 - 2 / (1 + exponential(x[i] * twice))) * cap;
+}
+
+static void accumulate(float *sum, const float *x, int n, float factor) {
+    for (int i = 0; i < n; i++) sum[i] = fmaf(x[i], factor, sum[i]);
 }
 
 static void to_half(const float *x, uint16_t *out, int n) {
@@ -119,10 +164,10 @@ static void half_product(const uint16_t *b, int b_stride, int n, const float *a,
     }
 }
 
-static float softmax_page(float *scores, int valid, struct softmax *state) {
+static float softmax_page(float *scores, int first, int end, struct softmax *state) {
     float maximum = state->maximum, lanes[16];
-    for (int t = 0; t < valid; t++) maximum = maximum > scores[t] ? maximum : scores[t];
-    for (int t = 0; t < 32; t++) scores[t] = t < valid ? exponential(scores[t] - maximum) : 0;
+    for (int t = first; t < end; t++) maximum = maximum > scores[t] ? maximum : scores[t];
+    for (int t = 0; t < 32; t++) scores[t] = t >= first && t < end ? exponential(scores[t] - maximum) : 0;
     for (int t = 0; t < 16; t++) lanes[t] = scores[t] + scores[t + 16];
     float correction = exponential(state->maximum - maximum);
     state->sum = fmaf(state->sum, correction, reduce(lanes));
@@ -143,9 +188,11 @@ const struct cpu_kernels kernels_scalar = {
               TILE_FORMATS(X)
 #undef X
     },
-    .rms_norm = rms_norm,
+    .norm = {[NORM_RMS] = rms_norm, [NORM_LAYER] = layer_norm},
     .quantize = quantize,
-    .swiglu = swiglu,
+    .activate = {[ACTIVATION_SILU] = silu, [ACTIVATION_GELU] = gelu, [ACTIVATION_SILU_CLAMPED] = silu_clamped},
+    .softcap = softcap,
+    .accumulate = accumulate,
     .to_half = to_half,
     .half_product = half_product,
     .softmax_page = softmax_page,

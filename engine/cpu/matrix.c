@@ -62,13 +62,38 @@ static struct activation_block *panel(const struct input *in, int first) {
     return in->blocks + (size_t)first * (size_t)(in->columns / BLOCK_COLUMNS);
 }
 
+struct input input_sized(const struct input *in, int rows) {
+    struct input out = *in;
+    out.rows = rows;
+    out.width = panel_width(rows);
+    return out;
+}
+
+// Where a row's first block lies; the next are *stride apart.
+static struct activation_block *row_blocks(const struct input *in, int row, int *stride) {
+    const int lane = row % in->width, first = row - lane;
+    *stride = in->rows - first < in->width ? in->rows - first : in->width;
+    return panel(in, first) + lane;
+}
+
 void input_store(const struct input *in, const struct cpu_kernels *k, int row, int column, int n, const float *x) {
     if (in->values) memcpy(in->values + (size_t)row * in->columns + column, x, (size_t)n * sizeof *x);
     if (in->blocks) {
-        int lane = row % in->width, first = row - lane;
-        int width = in->rows - first < in->width ? in->rows - first : in->width;
-        k->quantize(x, n / BLOCK_COLUMNS, panel(in, first) + (size_t)(column / BLOCK_COLUMNS) * width + lane, width);
+        int stride;
+        struct activation_block *blocks = row_blocks(in, row, &stride);
+        k->quantize(x, n / BLOCK_COLUMNS, blocks + (size_t)(column / BLOCK_COLUMNS) * stride, stride);
     }
+}
+
+void input_copy(const struct input *to, int row, const struct input *from, int from_row) {
+    const size_t columns = (size_t)to->columns;
+    if (to->values)
+        memcpy(to->values + (size_t)row * columns, from->values + (size_t)from_row * columns, columns * sizeof(float));
+    if (!to->blocks) return;
+    int stride, from_stride;
+    struct activation_block *out = row_blocks(to, row, &stride);
+    const struct activation_block *in = row_blocks(from, from_row, &from_stride);
+    for (int i = 0; i < to->columns / BLOCK_COLUMNS; i++) out[(size_t)i * stride] = in[(size_t)i * from_stride];
 }
 
 void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, const struct input *in, int first,

@@ -29,6 +29,9 @@ void matrix_prepare_strip(const struct matrix *m, const struct weight *w, int st
 
 static inline int matrix_strips(const struct matrix *m) { return (m->rows + STRIP_ROWS - 1) / STRIP_ROWS; }
 
+// Bytes of weights that one product reads.
+static inline double matrix_bytes(const struct matrix *m) { return (double)m->strip_bytes / STRIP_ROWS * m->rows; }
+
 // How many inputs a panel takes when there are n: as even as possible.
 static inline int panel_width(int n) {
     int panels = (n + PANEL_COLUMNS - 1) / PANEL_COLUMNS;
@@ -43,8 +46,12 @@ struct input {
     bool wants_values, wants_blocks;
 };
 
+// The input with so many rows. Its buffers hold as many.
+struct input input_sized(const struct input *in, int rows);
 // Puts n values at `column` of a row. With blocks, column and n are multiples of 32.
 void input_store(const struct input *in, const struct cpu_kernels *k, int row, int column, int n, const float *x);
+// Copies a row of an input of the same columns and forms; what only `from` has is left out.
+void input_copy(const struct input *to, int row, const struct input *from, int from_row);
 
 // Strip i times the panel that begins at input `first` of `width` inputs: out [width][32].
 void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, const struct input *in, int first,

@@ -9,67 +9,118 @@
 #include "engine/base/reader.h"
 #include "engine/cpu/cpu.h"
 
-enum { LARGE_BUFFER = 1 << 20 }; // from here on a buffer has pages of its own
+enum {
+    SMALLEST_TILES = 1 << 20,   // bytes of a buffer for tiles, so that it is a region of its own
+    STEP_BYTES = 32 << 20,      // of weights that are prepared before their pages are dropped and progress is told
+    SMALLEST_MAPPING = 1 << 20, // that is worth dropping
+};
 
-void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *what, struct status *st) {
-    uint64_t bytes;
-    if (!checked_mul(count, size, &bytes) || bytes > SIZE_MAX / 2) {
-        status_fail(st, STATUS_LIMIT, "%s: %" PRIu64 " items of %" PRIu64 " bytes overflow", what, count, size);
-        return NULL;
-    }
-    if (bytes < LARGE_BUFFER) return arena_alloc(&b->arena, (size_t)bytes);
-    void *p = region_alloc((size_t)bytes);
-    if (p) b->regions[b->n_regions++] = (struct region){p, (size_t)bytes};
-    else status_fail(st, STATUS_MEMORY, "%s: no memory for %" PRIu64 " bytes", what, bytes);
-    return p;
-}
+// --- vectors ---------------------------------------------------------------------------------------------------------
 
 static const float *copy_vector(struct backend *b, const struct weight *w) {
     if (!w->format) return NULL;
-    float *copy = arena_alloc(&b->arena, (size_t)w->columns * sizeof *copy);
-    memcpy(copy, w->data, (size_t)w->columns * sizeof *copy);
+    const size_t n = (size_t)w->rows * (size_t)w->columns;
+    float *copy = arena_alloc(&b->arena, n * sizeof *copy);
+    if (b->pool) memcpy(copy, w->data, n * sizeof *copy);
     return copy;
 }
 
-static const float *copy_bias(struct backend *b, const struct model_layer *l) {
+static struct norm copy_norm(struct backend *b, const struct weight *weight, const struct weight *bias) {
+    return (struct norm){copy_vector(b, weight), bias ? copy_vector(b, bias) : NULL};
+}
+
+// The biases of queries, keys and values in one.
+static const float *copy_bias(struct backend *b, const struct layer_spec *s, const struct model_layer *l) {
     if (!l->attn_q_bias.format && !l->attn_k_bias.format && !l->attn_v_bias.format) return NULL;
-    float *bias = arena_alloc(&b->arena, (size_t)qkv_size(b->spec) * sizeof *bias); // what is absent is zero
+    float *bias = arena_alloc(&b->arena, (size_t)qkv_size(b, s) * sizeof *bias); // what is absent is zero
     const struct {
         const struct weight *weight;
         int at;
     } parts[] = {
         {&l->attn_q_bias, 0},
-        {&l->attn_k_bias, query_size(b->spec)},
-        {&l->attn_v_bias, query_size(b->spec) + kv_size(b->spec)},
+        {&l->attn_k_bias, query_size(b, s)},
+        {&l->attn_v_bias, query_size(b, s) + kv_size(b, s)},
     };
     for (int i = 0; i < 3; i++)
-        if (parts[i].weight->format)
+        if (b->pool && parts[i].weight->format)
             memcpy(bias + parts[i].at, parts[i].weight->data, (size_t)parts[i].weight->columns * sizeof *bias);
     return bias;
 }
 
-// --- the file's pages ------------------------------------------------------------------------------------------------
-
-// Whether [data, data + size) lies in a read-only mapping of a file, whose pages can be dropped and come back on
-// demand. Anywhere else dropping them would destroy what they hold.
-static bool is_mapped_file(const void *data, size_t size) {
-    FILE *maps = fopen("/proc/self/maps", "r");
-    const uintptr_t first = (uintptr_t)data;
-    uintptr_t begin, end;
-    unsigned long inode;
-    char access[5], line[512];
-    bool found = false;
-    while (maps && !found && fgets(line, sizeof line, maps))
-        found = sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %*x %*s %lu", &begin, &end, access, &inode) == 4 &&
-                first >= begin && first + size <= end && access[1] == '-' && inode != 0;
-    if (maps) fclose(maps);
-    return found;
+// A router is small and decides much: it is F32 whatever the file has.
+static struct matrix copy_router(struct backend *b, const struct weight *w) {
+    if (!w->format) return (struct matrix){0};
+    float *values = arena_alloc(&b->arena, (size_t)w->rows * (size_t)w->columns * sizeof *values);
+    for (int64_t r = 0; b->pool && r < w->rows; r++)
+        w->format->decode((const uint8_t *)w->data + (size_t)r * w->row_bytes, values + r * w->columns,
+                          (size_t)w->columns);
+    return matrix_in_place(
+        &(struct weight){&block_formats[BLOCK_F32], values, w->rows, w->columns, (size_t)w->columns * sizeof *values});
 }
 
-static void drop_pages(const void *data, size_t size) {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t begin = ((uintptr_t)data + page - 1) & ~(page - 1), end = ((uintptr_t)data + size) & ~(page - 1);
-    if (begin < end) madvise((void *)begin, end - begin, MADV_DONTNEED);
+static struct cpu_experts copy_experts(struct backend *b, const struct expert_weights *from) {
+    const size_t bytes = (size_t)b->spec->experts.count * sizeof(struct matrix);
+    return (struct cpu_experts){
+        .router = copy_router(b, &from->router),
+        .shared_router = copy_router(b, &from->shared_router),
+        .router_bias = copy_vector(b, &from->router_bias),
+        .choice_bias = copy_vector(b, &from->choice_bias),
+        .gate = arena_alloc(&b->arena, bytes),
+        .up = arena_alloc(&b->arena, bytes),
+        .down = arena_alloc(&b->arena, bytes),
+        .gate_bias = copy_vector(b, &from->gate_bias),
+        .up_bias = copy_vector(b, &from->up_bias),
+        .down_bias = copy_vector(b, &from->down_bias),
+    };
+}
+
+static struct cpu_layer copy_layer(struct backend *b, const struct layer_spec *spec, const struct model_layer *from) {
+    return (struct cpu_layer){
+        .spec = spec,
+        .attention_norm = copy_norm(b, &from->attn_norm, &from->attn_norm_bias),
+        .attention_post_norm = copy_norm(b, &from->attn_post_norm, NULL),
+        .feed_norm = copy_norm(b, &from->ffn_norm, &from->ffn_norm_bias),
+        .feed_post_norm = copy_norm(b, &from->ffn_post_norm, NULL),
+        .query_norm = copy_norm(b, &from->attn_q_norm, NULL),
+        .key_norm = copy_norm(b, &from->attn_k_norm, NULL),
+        .bias = copy_bias(b, spec, from),
+        .output_bias = copy_vector(b, &from->attn_output_bias),
+        .gate_bias = copy_vector(b, &from->ffn_gate_bias),
+        .up_bias = copy_vector(b, &from->ffn_up_bias),
+        .down_bias = copy_vector(b, &from->ffn_down_bias),
+        .sinks = copy_vector(b, &from->attn_sinks),
+    };
+}
+
+// --- the file's pages ------------------------------------------------------------------------------------------------
+
+// Read-only mappings of files: their pages can be dropped and come back on demand. Anywhere else dropping them would
+// destroy what they hold.
+struct mappings {
+    struct mapped {
+        uintptr_t begin, end;
+    } list[256];
+    int n;
+};
+
+static void find_mappings(struct mappings *m) {
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char access[5], line[512];
+    unsigned long inode;
+    struct mapped at;
+    while (maps && m->n < (int)(sizeof m->list / sizeof *m->list) && fgets(line, sizeof line, maps))
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %*x %*s %lu", &at.begin, &at.end, access, &inode) == 4 &&
+            access[1] == '-' && inode != 0 && at.end - at.begin >= SMALLEST_MAPPING)
+            m->list[m->n++] = at;
+    if (maps) fclose(maps);
+}
+
+static void drop_pages(const struct mappings *m, const void *data, size_t size) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)data;
+    const uintptr_t begin = (first + page - 1) & ~(page - 1), end = (first + size) & ~(page - 1);
+    for (int i = 0; i < m->n; i++)
+        if (begin < end && begin >= m->list[i].begin && end <= m->list[i].end)
+            madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 // --- matrices --------------------------------------------------------------------------------------------------------
@@ -79,80 +130,109 @@ struct binding {
     struct matrix *matrix;
 };
 
-struct preparation {
-    struct binding *bindings;
-    int n_bindings;
-    bool drop; // the pages of the file
+struct bindings {
+    struct binding *list;
+    int n;
 };
 
-static struct preparation list_matrices(struct backend *b) {
+static void bind(struct bindings *all, const struct weight *weight, struct matrix *matrix) {
+    if (weight->format) all->list[all->n++] = (struct binding){weight, matrix};
+}
+
+static void bind_layer(struct bindings *all, const struct model_layer *from, struct cpu_layer *to, int n_experts) {
+    bind(all, &from->attn_q, &to->query);
+    bind(all, &from->attn_k, &to->key);
+    bind(all, &from->attn_v, &to->value);
+    bind(all, &from->attn_output, &to->output);
+    bind(all, &from->ffn_gate, &to->gate);
+    bind(all, &from->ffn_up, &to->up);
+    bind(all, &from->ffn_down, &to->down);
+    bind(all, &from->experts.shared_gate, &to->experts.shared_gate);
+    bind(all, &from->experts.shared_up, &to->experts.shared_up);
+    bind(all, &from->experts.shared_down, &to->experts.shared_down);
+    for (int i = 0; to->spec->experts && i < n_experts; i++) {
+        if (from->experts.gate) bind(all, &from->experts.gate[i], &to->experts.gate[i]);
+        bind(all, &from->experts.up[i], &to->experts.up[i]);
+        bind(all, &from->experts.down[i], &to->experts.down[i]);
+    }
+}
+
+static struct bindings list_matrices(struct backend *b) {
     const struct model *m = b->model;
-    struct preparation p = {.bindings =
-                                arena_alloc(&b->arena, ((size_t)b->spec->n_layer * 7 + 1) * sizeof *p.bindings)};
-    for (int i = 0; i < b->spec->n_layer; i++) {
-        const struct model_layer *from = &m->layers[i];
-        struct cpu_layer *to = &b->layers[i];
-        const struct binding all[] = {
-            {&from->attn_q, &to->query},       {&from->attn_k, &to->key},    {&from->attn_v, &to->value},
-            {&from->attn_output, &to->output}, {&from->ffn_gate, &to->gate}, {&from->ffn_up, &to->up},
-            {&from->ffn_down, &to->down},
-        };
-        memcpy(p.bindings + p.n_bindings, all, sizeof all);
-        p.n_bindings += (int)(sizeof all / sizeof *all);
-    }
-    p.bindings[p.n_bindings++] = (struct binding){&m->output, &b->output};
-    return p;
+    const size_t a_layer = 10 + 3 * (size_t)b->spec->experts.count;
+    struct bindings all = {.list = arena_alloc(&b->arena, ((size_t)b->spec->n_layer * a_layer + 1) * sizeof *all.list)};
+    for (int i = 0; i < b->spec->n_layer; i++) bind_layer(&all, &m->layers[i], &b->layers[i], b->spec->experts.count);
+    bind(&all, &m->output, &b->output);
+    return all;
 }
 
-static void prepare(struct worker *w, void *argument) {
-    const struct preparation *p = argument;
-    for (int i = 0; i < p->n_bindings; i++) {
-        const struct binding *at = &p->bindings[i];
-        if (!at->matrix->prepared) continue;
-        for (int strip; (strip = worker_next(w, matrix_strips(at->matrix))) >= 0;)
-            matrix_prepare_strip(at->matrix, at->weight, strip);
-        worker_barrier(w);
-        if (p->drop && w->index == 0) drop_pages(at->weight->data, at->weight->row_bytes * (size_t)at->weight->rows);
-    }
-}
-
-static bool place_matrices(struct backend *b, const struct preparation *p, struct status *st) {
-    uint64_t total = 0, bytes;
-    for (int i = 0; i < p->n_bindings; i++) {
-        const struct weight *w = p->bindings[i].weight;
-        *p->bindings[i].matrix = matrix_in_place(w);
+// Decides where each matrix lies; tiles are still empty. *total becomes the bytes of tiles.
+static bool place_matrices(struct backend *b, const struct bindings *all, uint64_t *total, struct status *st) {
+    uint64_t bytes;
+    for (int i = 0; i < all->n; i++) {
+        const struct weight *w = all->list[i].weight;
+        *all->list[i].matrix = matrix_in_place(w);
         if (b->exact || !matrix_has_tiles(w->format)) continue;
-        if (!matrix_tile_bytes(w, &bytes) || !checked_add(total, bytes, &total))
+        if (!matrix_tile_bytes(w, &bytes) || !checked_add(*total, bytes, total))
             return status_fail(st, STATUS_LIMIT, "weights of %" PRId64 " × %" PRId64 " overflow", w->rows, w->columns);
     }
-    uint8_t *tiles = total ? buffer_take(b, 1, total < LARGE_BUFFER ? LARGE_BUFFER : total, "weights", st) : NULL;
-    for (int i = 0; i < p->n_bindings; i++) {
-        const struct weight *w = p->bindings[i].weight;
-        if (!tiles || !matrix_has_tiles(w->format)) continue;
+    if (!*total) return true;
+    uint8_t *tiles = buffer_take(b, 1, *total < SMALLEST_TILES ? SMALLEST_TILES : *total, "weights", st);
+    for (int i = 0; tiles && i < all->n; i++) {
+        const struct weight *w = all->list[i].weight;
+        if (!matrix_has_tiles(w->format)) continue;
         matrix_tile_bytes(w, &bytes);
-        *p->bindings[i].matrix = matrix_in_tiles(w, tiles);
+        *all->list[i].matrix = matrix_in_tiles(w, tiles);
         tiles += bytes;
     }
-    return !total || tiles;
+    return tiles != NULL;
 }
 
-bool weights_open(struct backend *b, struct status *st) {
+struct step {
+    const struct binding *binding;
+    int first, end; // strips
+};
+
+static void prepare_strips(struct worker *w, void *argument) {
+    const struct step *step = argument;
+    for (int i; (i = worker_next(w, step->end - step->first)) >= 0;)
+        matrix_prepare_strip(step->binding->matrix, step->binding->weight, step->first + i);
+}
+
+static bool prepare(struct backend *b, const struct bindings *all, uint64_t total, const struct backend_params *params,
+                    struct status *st) {
+    struct mappings mappings = {.n = 0};
+    uint64_t done = 0;
+    find_mappings(&mappings);
+    for (int i = 0; i < all->n; i++) {
+        const struct weight *w = all->list[i].weight;
+        const struct matrix *m = all->list[i].matrix;
+        if (!m->prepared) continue;
+        const int n_strips = matrix_strips(m), most = (int)(STEP_BYTES / m->strip_bytes) + 1;
+        for (int first = 0; first < n_strips; first += most) {
+            struct step step = {&all->list[i], first, first + most < n_strips ? first + most : n_strips};
+            thread_pool_run(b->pool, prepare_strips, &step);
+            const int64_t begin = (int64_t)first * STRIP_ROWS, end = (int64_t)step.end * STRIP_ROWS;
+            drop_pages(&mappings, (const uint8_t *)w->data + (size_t)begin * w->row_bytes,
+                       (size_t)((end < w->rows ? end : w->rows) - begin) * w->row_bytes);
+            done += (uint64_t)(step.end - first) * m->strip_bytes;
+            if (params->progress && !params->progress(params->progress_context, (double)done / (double)total))
+                return status_fail(st, STATUS_CANCELLED, "loading was stopped");
+        }
+    }
+    return true;
+}
+
+bool weights_open(struct backend *b, const struct backend_params *params, struct status *st) {
     const struct model *m = b->model;
+    uint64_t total = 0;
     b->layers = arena_alloc(&b->arena, (size_t)b->spec->n_layer * sizeof *b->layers);
     for (int i = 0; i < b->spec->n_layer; i++) {
-        const struct model_layer *from = &m->layers[i];
-        b->layers[i] = (struct cpu_layer){
-            .attention_norm = copy_vector(b, &from->attn_norm),
-            .feed_norm = copy_vector(b, &from->ffn_norm),
-            .query_norm = b->spec->qk_norm ? copy_vector(b, &from->attn_q_norm) : NULL,
-            .key_norm = b->spec->qk_norm ? copy_vector(b, &from->attn_k_norm) : NULL,
-            .bias = copy_bias(b, from),
-        };
+        b->layers[i] = copy_layer(b, &b->spec->layers[i], &m->layers[i]);
+        if (b->spec->layers[i].experts) b->layers[i].experts = copy_experts(b, &m->layers[i].experts);
     }
-    b->output_norm = copy_vector(b, &m->output_norm);
-    struct preparation p = list_matrices(b);
-    if (!place_matrices(b, &p, st)) return false;
-    p.drop = is_mapped_file(m->output.data, m->output.row_bytes * (size_t)m->output.rows);
-    thread_pool_run(b->pool, prepare, &p);
-    return true;
+    b->output_norm = copy_norm(b, &m->output_norm, &m->output_norm_bias);
+    b->output_bias = copy_vector(b, &m->output_bias);
+    const struct bindings all = list_matrices(b);
+    return place_matrices(b, &all, &total, st) && (!b->pool || prepare(b, &all, total, params, st));
 }

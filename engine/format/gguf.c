@@ -1,19 +1,17 @@
 #include "engine/format/gguf.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/panic.h"
+#include "engine/format/gguf_parts.h"
 
 // The file, little endian:
 //   "GGUF"  u32 version  u64 n_tensors  u64 n_pairs
-//   pairs:    string key, u32 type, value         string: u64 length, bytes; array: u32 element type, u64 count,
-//   elements tensors:  string name, u32 n_dims, u64 dims[n_dims], u32 type, u64 offset from the start of the data
+//   pairs:    string key, u32 type, value
+//     string: u64 length, bytes; array: u32 element type, u64 count, elements
+//   tensors:  string name, u32 n_dims, u64 dims[n_dims], u32 type, u64 offset from the start of the data
 //   padding to general.alignment, data
 enum {
-    NAME_LIMIT = 256,       // bytes of a key or a tensor's name
-    PATH_SHOWN = 200,       // bytes of a path that messages show
     PAIR_BYTES = 8 + 1 + 5, // the least a pair and a tensor take up in a file
     TENSOR_BYTES = 8 + 1 + 24,
     ALIGNMENT_DEFAULT = 32,
@@ -21,8 +19,7 @@ enum {
     ALIGNMENT_MOST = 1 << 20,
 };
 
-static const size_t value_sizes[GGUF_TYPE_COUNT] = {
-    // 0: varies
+const size_t gguf_value_sizes[GGUF_TYPE_COUNT] = {
     [GGUF_U8] = 1,  [GGUF_I8] = 1,   [GGUF_U16] = 2, [GGUF_I16] = 2, [GGUF_U32] = 4, [GGUF_I32] = 4,
     [GGUF_F32] = 4, [GGUF_BOOL] = 1, [GGUF_U64] = 8, [GGUF_I64] = 8, [GGUF_F64] = 8,
 };
@@ -52,8 +49,8 @@ static bool read_header(struct reader *r, struct gguf *g) {
 
 static struct span read_name(struct reader *r) {
     uint64_t length = reader_u64(r);
-    if (!reader_failed(r) && (length == 0 || length > NAME_LIMIT))
-        reader_fail(r, "its name is %llu bytes long, allowed are 1 to %d", (unsigned long long)length, NAME_LIMIT);
+    if (!reader_failed(r) && (length == 0 || length > GGUF_NAME_LIMIT))
+        reader_fail(r, "its name is %llu bytes long, allowed are 1 to %d", (unsigned long long)length, GGUF_NAME_LIMIT);
     return reader_bytes(r, length);
 }
 
@@ -83,30 +80,11 @@ static void read_value(struct reader *r, struct gguf_pair *p) {
     if (reader_failed(r)) return;
     size_t start = r->at;
     if (p->element == GGUF_STRING) skip_strings(r, p->count);
-    else reader_items(r, p->count, value_sizes[p->element]);
+    else reader_items(r, p->count, gguf_value_sizes[p->element]);
     p->data = r->data + start;
     p->size = r->at - start;
 }
 
-static int span_compare(struct span a, struct span b) {
-    int order = memcmp(a.data, b.data, a.size < b.size ? a.size : b.size);
-    return order ? order : (a.size > b.size) - (a.size < b.size);
-}
-
-static int pair_compare(const void *a, const void *b) {
-    return span_compare(((const struct gguf_pair *)a)->key, ((const struct gguf_pair *)b)->key);
-}
-
-static int tensor_compare(const void *a, const void *b) {
-    return span_compare(((const struct gguf_tensor *)a)->name, ((const struct gguf_tensor *)b)->name);
-}
-
-static int place_compare(const void *a, const void *b) {
-    const char *p = ((const struct gguf_tensor *)a)->data, *q = ((const struct gguf_tensor *)b)->data;
-    return (p > q) - (p < q);
-}
-
-// Leaves the pairs sorted by key, for gguf_find.
 static bool read_pairs(struct reader *r, struct gguf *g) {
     if (!(g->pairs = arena_array(&g->arena, g->n_pairs, sizeof *g->pairs, &r->status))) return false;
     for (uint64_t i = 0; i < g->n_pairs; i++) {
@@ -116,13 +94,7 @@ static bool read_pairs(struct reader *r, struct gguf *g) {
         read_value(r, p);
         if (reader_failed(r)) return status_prefix(&r->status, "%.*s", (int)p->key.size, p->key.data);
     }
-    qsort(g->pairs, g->n_pairs, sizeof *g->pairs, pair_compare);
-    for (uint64_t i = 1; i < g->n_pairs; i++) {
-        struct span key = g->pairs[i].key;
-        if (!pair_compare(&g->pairs[i - 1], &g->pairs[i]))
-            return reader_fail(r, "the key %.*s occurs twice", (int)key.size, key.data);
-    }
-    return true;
+    return gguf_sort_pairs(g, &r->status);
 }
 
 static void read_dims(struct reader *r, struct gguf_tensor *t) {
@@ -130,10 +102,7 @@ static void read_dims(struct reader *r, struct gguf_tensor *t) {
     if (!reader_failed(r) && (n_dims < 1 || n_dims > 4))
         reader_fail(r, "has %u dimensions, allowed are 1 to 4", n_dims);
     t->n_dims = (int)n_dims;
-    for (uint32_t i = 0; i < 4; i++) {
-        t->dims[i] = i < n_dims ? reader_u64(r) : 1;
-        if (!reader_failed(r) && t->dims[i] == 0) reader_fail(r, "dimension %u is zero", i);
-    }
+    for (uint32_t i = 0; i < 4; i++) t->dims[i] = i < n_dims ? reader_u64(r) : 1;
 }
 
 #define X(id, gguf, name, bytes, elements) " " name
@@ -151,18 +120,6 @@ static void read_format(struct reader *r, struct gguf_tensor *t) {
     else reader_fail(r, "stored in the unknown format %u; %s", type, supported);
 }
 
-static void measure_tensor(struct reader *r, struct gguf_tensor *t) {
-    const struct block_format *f = t->format;
-    if (reader_failed(r)) return;
-    t->size = t->dims[0] / f->elements;
-    if (t->dims[0] % f->elements)
-        reader_fail(r, "rows of %llu elements are no whole number of %s blocks of %zu", (unsigned long long)t->dims[0],
-                    f->name, f->elements);
-    else if (!checked_mul(t->size, f->bytes, &t->size) || !checked_mul(t->size, t->dims[1], &t->size) ||
-             !checked_mul(t->size, t->dims[2], &t->size) || !checked_mul(t->size, t->dims[3], &t->size))
-        reader_fail(r, "its dimensions multiply to an absurd size");
-}
-
 // Reads the directory; offsets wait in `offsets` until the start of the data is known.
 static bool read_tensors(struct reader *r, struct gguf *g, uint64_t *offsets) {
     for (uint64_t i = 0; i < g->n_tensors; i++) {
@@ -172,7 +129,7 @@ static bool read_tensors(struct reader *r, struct gguf *g, uint64_t *offsets) {
         read_dims(r, t);
         read_format(r, t);
         offsets[i] = reader_u64(r);
-        measure_tensor(r, t);
+        if (!reader_failed(r)) gguf_measure(t, &r->status);
         if (reader_failed(r)) return status_prefix(&r->status, "tensor %.*s", (int)t->name.size, t->name.data);
     }
     return true;
@@ -204,31 +161,15 @@ static bool place_tensors(struct reader *r, struct gguf *g, const uint64_t *offs
     return true;
 }
 
-// Leaves the tensors sorted by name, for gguf_tensor_find.
-static bool compare_tensors(struct reader *r, struct gguf *g) {
-    struct gguf_tensor *t = g->tensors;
-    qsort(t, g->n_tensors, sizeof *t, place_compare);
-    for (uint64_t i = 1; i < g->n_tensors; i++)
-        if ((const char *)t[i - 1].data + t[i - 1].size > (const char *)t[i].data)
-            return reader_fail(r, "the tensors %.*s and %.*s overlap", (int)t[i - 1].name.size, t[i - 1].name.data,
-                               (int)t[i].name.size, t[i].name.data);
-    qsort(t, g->n_tensors, sizeof *t, tensor_compare);
-    for (uint64_t i = 1; i < g->n_tensors; i++)
-        if (!tensor_compare(&t[i - 1], &t[i]))
-            return reader_fail(r, "the tensor %.*s occurs twice", (int)t[i].name.size, t[i].name.data);
-    return true;
-}
-
 static bool read_directory(struct reader *r, struct gguf *g, uint64_t alignment) {
     if (!(g->tensors = arena_array(&g->arena, g->n_tensors, sizeof *g->tensors, &r->status))) return false;
     uint64_t *offsets = arena_array(&g->arena, g->n_tensors, sizeof *offsets, &r->status);
     if (!offsets || !read_tensors(r, g, offsets)) return false;
-    return g->n_tensors == 0 || (place_tensors(r, g, offsets, alignment) && compare_tensors(r, g));
+    return g->n_tensors == 0 || (place_tensors(r, g, offsets, alignment) && gguf_sort_tensors(g, &r->status));
 }
 
-static bool gguf_read(struct gguf *g, const char *path, const void *data, size_t size, struct status *st) {
-    size_t length = strlen(path);
-    g->path = length <= PATH_SHOWN ? xstrdup(path) : xasprintf("...%s", path + length - PATH_SHOWN);
+static bool read_file(struct gguf *g, const char *path, const void *data, size_t size, struct status *st) {
+    gguf_begin(g, path);
     struct reader r = reader_over(data, size);
     int64_t alignment;
     if (read_header(&r, g) && read_pairs(&r, g) && read_alignment(g, &alignment, st) &&
@@ -239,20 +180,19 @@ static bool gguf_read(struct gguf *g, const char *path, const void *data, size_t
     return false;
 }
 
-bool gguf_open(struct gguf *g, const char *path, struct status *st) {
+bool gguf_open_part(struct gguf *g, const char *path, struct status *st) {
+    struct mapping m;
     *g = (struct gguf){0};
-    return mapping_open(&g->mapping, path, st) && gguf_read(g, path, g->mapping.data, g->mapping.size, st);
+    if (!mapping_open(&m, path, st)) return false;
+    if (read_file(g, path, m.data, m.size, st)) {
+        gguf_own_mapping(g, m);
+        return true;
+    }
+    mapping_close(&m);
+    return false;
 }
 
 bool gguf_open_memory(struct gguf *g, const char *name, const void *data, size_t size, struct status *st) {
     assert((uintptr_t)data % ALIGNMENT_LEAST == 0);
-    *g = (struct gguf){0};
-    return gguf_read(g, name, data, size, st);
-}
-
-void gguf_close(struct gguf *g) {
-    arena_free(&g->arena);
-    mapping_close(&g->mapping);
-    free(g->path);
-    *g = (struct gguf){0};
+    return read_file(g, name, data, size, st);
 }

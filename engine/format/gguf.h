@@ -1,8 +1,11 @@
-// GGUF: a model file, mapped and checked, never copied.
+// GGUF: a model's keys and tensors, mapped and checked, never copied; and what other formats are brought into.
 //
 // After gguf_open succeeds: every key is unique and its value lies inside the file; every tensor has 1–4 non-zero
 // dimensions, a known block format, a whole number of blocks a row, a unique name, an aligned place inside the file
-// that overlaps no other. Versions 2 and 3, little endian. All spans borrow from the mapping.
+// that overlaps no other. Versions 2 and 3, little endian. All spans borrow from the mappings or the arena.
+//
+// A model split into files "NAME-0000N-of-0000M.gguf" opens as one, by the path of any of them: the keys of the first
+// but for split.*, the tensors of all.
 #ifndef CONFAB_FORMAT_GGUF_H
 #define CONFAB_FORMAT_GGUF_H
 
@@ -29,12 +32,19 @@ struct gguf_tensor {
     const struct block_format *format;
     int n_dims;
     uint64_t dims[4]; // innermost first; unused ones are 1
-    const void *data; // borrowed from the mapping
+    const void *data; // borrowed from a mapping or a buffer; aligned to 8 in GGUF files, otherwise to an element
     uint64_t size;    // bytes
 };
 
+struct gguf_region { // of memory, owned
+    void *data;
+    size_t size;
+};
+
 struct gguf {
-    struct mapping mapping; // data NULL when opened over borrowed memory
+    struct mapping *mappings; // of the files it came from; none when opened over borrowed memory
+    struct gguf_region *regions;
+    int n_mappings, n_regions;
     struct arena arena;
     char *path;             // as messages name it
     uint32_t version;
@@ -48,6 +58,7 @@ bool gguf_open(struct gguf *g, const char *path, struct status *st);
 // The same over memory that outlives g and begins at a multiple of 8 (the built-in model, fuzzing).
 bool gguf_open_memory(struct gguf *g, const char *name, const void *data, size_t size, struct status *st);
 void gguf_close(struct gguf *g);
+uint64_t gguf_file_bytes(const struct gguf *g); // of all files together
 
 // NULL when absent. Both look up by hash or binary search: cheap.
 const struct gguf_pair *gguf_find(const struct gguf *g, const char *key);
@@ -67,8 +78,8 @@ double gguf_number(const struct gguf_pair *p, uint64_t i);
 
 // ---- building one in memory, for importers of other formats ----
 //
-// After gguf_finish the same holds as after gguf_open. Values, names and strings are copied into the arena; a tensor's
-// data is borrowed: from a mapping or a buffer that the caller has handed over, or from memory that outlives g.
+// After gguf_finish the same holds as after gguf_open. Names and values are copied into the arena; a tensor's data are
+// borrowed: from a mapping or a buffer of g, or from memory that outlives it. Look-ups work after gguf_finish only.
 
 void gguf_begin(struct gguf *g, const char *name); // as messages name it
 void gguf_add_int(struct gguf *g, const char *key, uint32_t value);
@@ -76,11 +87,14 @@ void gguf_add_float(struct gguf *g, const char *key, float value);
 void gguf_add_bool(struct gguf *g, const char *key, bool value);
 void gguf_add_string(struct gguf *g, const char *key, struct span value);
 void gguf_add_strings(struct gguf *g, const char *key, const struct span *values, uint64_t count);
+// element: any type but GGUF_STRING and GGUF_ARRAY; values are that type's.
 void gguf_add_numbers(struct gguf *g, const char *key, enum gguf_type element, const void *values, uint64_t count);
+// dims [n_dims, 1 to 4], innermost first. data are aligned to 4 bytes for F32, to 2 otherwise.
 void gguf_add_tensor(struct gguf *g, const char *name, const struct block_format *format, int n_dims,
                      const uint64_t *dims, const void *data);
-void gguf_own_mapping(struct gguf *g, struct mapping mapping);       // unmapped by gguf_close
-void *gguf_own_buffer(struct gguf *g, uint64_t size, struct status *st); // zeroed, 64-byte aligned, freed by gguf_close
+void gguf_own_mapping(struct gguf *g, struct mapping mapping); // unmapped by gguf_close
+// Zeroed, 64-byte aligned, freed by gguf_close; NULL with a status when there is no memory.
+void *gguf_own_buffer(struct gguf *g, uint64_t size, struct status *st);
 // Sorts and checks. On failure g is closed.
 bool gguf_finish(struct gguf *g, struct status *st);
 

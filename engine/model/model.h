@@ -1,31 +1,101 @@
 // Model: a family's spec, filled from a file's keys, and the file's weights bound to it by name and checked for shape.
 //
 // An architecture is data: struct model_spec says everything a backend needs; families (one file each) fill it and
-// contain no loops over weights.
+// contain no loops over weights. What files store fused is bound as slices (queries, keys and values of one tensor; gate
+// and up of one tensor), so that a backend sees one form only.
 #ifndef CONFAB_MODEL_MODEL_H
 #define CONFAB_MODEL_MODEL_H
 
 #include "engine/base/arena.h"
 #include "engine/format/gguf.h"
 
+enum norm_kind {
+    NORM_RMS,   // x / √(mean of x² + ε) × weight
+    NORM_LAYER, // (x − mean) / √(variance + ε) × weight + bias, where there is a bias
+};
+
 enum rope_kind {
     ROPE_NORM, // rotates pairs (2i, 2i+1)
     ROPE_NEOX, // rotates pairs (i, i + n_rot/2)
 };
 
+enum rope_scaling {
+    ROPE_SCALING_LINEAR, // angles are divided by the factor, which may be 1
+    ROPE_SCALING_YARN,   // those of low frequency are
+    ROPE_SCALING_LONG,   // linear, and divided by one of two sets of divisors
+};
+
+// Which rotation a layer's queries and keys get.
+enum rope_table { ROPE_TABLE_FULL, ROPE_TABLE_SLIDING, ROPE_TABLES, ROPE_TABLE_NONE = -1 };
+
+struct rope_spec {
+    enum rope_kind kind;
+    int n_rot;               // rotated dimensions of a head, even, ≤ head_size
+    float base[ROPE_TABLES]; // equal where a family knows one only
+    enum rope_scaling scaling;
+    bool scales_sliding;     // whether sliding layers are scaled too
+    float factor;
+    int original_context;    // YaRN, long
+    float magnitude;         // cosines and sines of scaled tables are multiplied by it
+    float beta_fast, beta_slow;
+};
+
+// Norms of queries and keys before RoPE, in layers that have weights for them.
+enum head_norm {
+    HEAD_NORM_NONE,
+    HEAD_NORM_SHARED, // every head alone, all with the same [head_size] weights (qwen3, gemma3)
+    HEAD_NORM_OWN,    // every head alone, each with its own weights: [heads × head_size] (stablelm, command-r)
+    HEAD_NORM_WHOLE,  // all heads of a row together, [heads × head_size] weights (olmo2, olmoe)
+};
+
+enum activation {
+    ACTIVATION_SILU,        // of the gate, times up
+    ACTIVATION_GELU,        // tanh form; of the gate, times up, or of up alone where there is no gate
+    ACTIVATION_SILU_CLAMPED // gpt-oss: g = min(gate, 7), u = clamp(up, ±7): g·σ(1.702 g)·(u + 1)
+};
+
+enum expert_gating { EXPERT_GATING_SOFTMAX = 1, EXPERT_GATING_SIGMOID, EXPERT_GATING_SOFTMAX_CHOSEN }; // as in files
+
+struct expert_spec {
+    int count, used; // 0: none
+    int n_ff;        // of one expert
+    int n_ff_shared; // of the expert that every row passes; 0: none
+    enum expert_gating gating;
+    bool normalise;  // the weights of the chosen are divided by their sum (floored at 6.1e-5)
+    float scale;     // and multiplied by this
+};
+
+struct layer_spec {
+    int n_head, n_head_kv; // n_head is a multiple of n_head_kv
+    int n_ff;              // of the dense feed-forward; 0 with experts
+    int window;            // a key is masked where query position − key position ≥ window; 0: none
+    enum rope_table rope;
+    bool experts;
+};
+
 struct model_spec {
-    const char *family;       // "llama", "qwen2", "qwen3"
+    const char *family; // value of general.architecture
     int n_layer, n_embd, n_vocab, n_context;
-    int n_head, n_head_kv;    // n_head is a multiple of n_head_kv
-    int head_size;            // of a query, key and value head
-    int n_ff;
-    float norm_epsilon;       // RMS norm
-    enum rope_kind rope;
-    int n_rot;                // rotated dimensions of a head, even, ≤ head_size
-    float rope_base;
-    float rope_scale;         // positions are divided by this (linear scaling); 1 otherwise
-    float attention_scale;    // of q·k; 1/√head_size unless the file says otherwise
-    bool qk_norm;             // RMS norm of every q and k head before RoPE (qwen3)
+    int head_size;      // of a query, key and value head
+    const struct layer_spec *layers; // [n_layer], in the model's arena
+
+    enum norm_kind norm;
+    float norm_epsilon;
+    enum head_norm head_norm; // of the kind `norm`, with norm_epsilon
+    bool parallel;      // attention and feed-forward both read the layer's input and are added to it together; with one
+                        // norm for both where there is no ffn_norm
+    struct rope_spec rope;
+    float attention_scale;   // of q·k
+    float attention_softcap; // s → cap·tanh(s / cap), after scaling, before masking; 0: none
+    // Queries at position p are multiplied by 1 + position_scale · ln(1 + ⌊p / position_scale_length⌋) (mistral3)
+    float position_scale;    // 0: none
+    int position_scale_length;
+    enum activation activation;
+    struct expert_spec experts;
+    float embedding_scale; // 1: none
+    float residual_scale;  // of what attention and feed-forward add; 1: none
+    float logit_scale;     // logits are multiplied by it; 1: none
+    float logit_softcap;   // 0: none
 };
 
 // A matrix of [rows, columns]: rows outputs, columns inputs, row after row in the file's blocks. A vector has rows = 1.
@@ -36,33 +106,40 @@ struct weight {
     size_t row_bytes;
 };
 
-struct model_layer {
-    struct weight attn_norm, attn_q, attn_k, attn_v, attn_output; // norm and bias vectors are F32
-    struct weight attn_q_bias, attn_k_bias, attn_v_bias;          // absent in most families
-    struct weight attn_q_norm, attn_k_norm;                       // [head_size], qk_norm only
-    struct weight ffn_norm, ffn_gate, ffn_up, ffn_down;
+// Experts of a layer. One file stacks them, another stores each by itself: here each is a weight.
+struct expert_weights {
+    struct weight router, router_bias;    // [count, n_embd], [count]
+    struct weight choice_bias;            // [count] added for choosing only
+    const struct weight *gate, *up, *down; // [count] matrices each
+    struct weight gate_bias, up_bias, down_bias; // [count, n_ff], [count, n_ff], [count, n_embd] F32, or absent
+    struct weight shared_gate, shared_up, shared_down, shared_router; // shared_router: [1, n_embd], its sigmoid weighs the
+                                                                      // shared expert; or absent
+};
+
+struct model_layer { // norm and bias vectors are F32; all but the matrices of attention may be absent
+    struct weight attn_norm, attn_norm_bias;
+    struct weight attn_q, attn_k, attn_v, attn_output;
+    struct weight attn_q_bias, attn_k_bias, attn_v_bias, attn_output_bias;
+    struct weight attn_q_norm, attn_k_norm; // as spec.head_norm says; HEAD_NORM_OWN: [heads, head_size]
+    struct weight attn_sinks;               // [n_head]: a logit that takes its share of the softmax and has no value
+    struct weight attn_post_norm;           // of what attention adds, before it is added
+    struct weight ffn_norm, ffn_norm_bias;
+    struct weight ffn_gate, ffn_up, ffn_down; // no gate: down(activation(up))
+    struct weight ffn_gate_bias, ffn_up_bias, ffn_down_bias;
+    struct weight ffn_post_norm;
+    struct expert_weights experts;
 };
 
 struct model {
     struct model_spec spec;
     struct arena arena;
-    struct weight token_embd, output_norm, output; // output == token_embd when tied
+    struct weight token_embd, output_norm, output_norm_bias, output, output_bias; // output == token_embd when tied
     bool tied;
-    struct weight rope_freqs; // [n_rot/2] divisors of the angles, or absent
+    struct weight rope_freqs;                    // [n_rot/2] divisors of the angles, or absent
+    struct weight rope_factors_long, rope_factors_short; // likewise, ROPE_SCALING_LONG
     struct model_layer *layers;
     uint64_t n_parameters, weight_bytes;
 };
-
-struct model_family {
-    const char *architecture; // value of general.architecture
-    enum rope_kind rope;
-    bool qkv_bias, qk_norm;   // tensors that must be there
-    // Reads what is particular to the family after the common keys were read; NULL when nothing is.
-    bool (*fill)(struct model_spec *spec, const struct gguf *g, struct status *st);
-};
-
-extern const struct model_family family_llama, family_qwen2, family_qwen3; // one file each
-extern const struct model_family *const model_families[];                  // NULL-terminated; model_families.c
 
 // g must outlive m. n_vocab is the tokenizer's count, or 0 to take the embedding's rows.
 bool model_open(struct model *m, const struct gguf *g, int32_t n_vocab, struct status *st);

@@ -1,136 +1,342 @@
-// Fills a model_spec from the keys that all families share.
+// Fills a model_spec from the keys of a file and the defaults of its family.
 #include "engine/model/model_spec.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-// Room for "qwen3." and the longest key below.
-struct model_key {
-    char text[80];
+// One reading: every read goes through it and names the key with the family in front.
+struct spec_reader {
+    const struct gguf *g;
+    const struct model_family *family;
+    struct model_spec *spec;
+    struct layer_spec *layers; // spec->layers, writable
+    char key[96];              // room for the longest name of a family and a key
+    struct status *st;
 };
 
-static struct model_key spec_key(const struct model_spec *spec, const char *name) {
-    struct model_key key;
-    snprintf(key.text, sizeof key.text, "%s.%s", spec->family, name);
-    return key;
+static const char *key_of(struct spec_reader *r, const char *name) {
+    snprintf(r->key, sizeof r->key, "%s.%s", r->family->architecture, name);
+    return r->key;
 }
 
-// The limits leave room for every product of two of these in an int64, and of each with a batch's rows in an int.
-static const struct integer_key {
-    const char *name;
-    size_t field; // of struct model_spec, an int
-    enum gguf_need need;
-    int low, high;
-    bool per_layer; // may be an array with a value for every layer
-} integer_keys[] = {
-    {"block_count", offsetof(struct model_spec, n_layer), GGUF_REQUIRED, 1, 1024, false},
-    {"context_length", offsetof(struct model_spec, n_context), GGUF_REQUIRED, 1, 1 << 24, false},
-    {"embedding_length", offsetof(struct model_spec, n_embd), GGUF_REQUIRED, 1, 1 << 16, false},
-    {"feed_forward_length", offsetof(struct model_spec, n_ff), GGUF_REQUIRED, 1, 1 << 19, true},
-    {"attention.head_count", offsetof(struct model_spec, n_head), GGUF_REQUIRED, 1, 1024, true},
-    {"attention.head_count_kv", offsetof(struct model_spec, n_head_kv), GGUF_OPTIONAL, 1, 1024, true},
-    {"attention.key_length", offsetof(struct model_spec, head_size), GGUF_OPTIONAL, 2, 1024, false},
-    {"rope.dimension_count", offsetof(struct model_spec, n_rot), GGUF_OPTIONAL, 2, 1024, false},
-};
-
-// An array counts as its value where all layers have the same.
-static bool read_per_layer(const struct gguf *g, const struct gguf_pair *p, const struct integer_key *k,
-                           const struct model_spec *spec, int *out, struct status *st) {
-    int width = (int)p->key.size;
-    const char *key = p->key.data;
-    if (p->element == GGUF_STRING || p->element == GGUF_BOOL || p->element == GGUF_F32 || p->element == GGUF_F64)
-        return status_fail(st, STATUS_FORMAT, "%s: %.*s is no array of integers", g->path, width, key);
-    if (p->count != (uint64_t)spec->n_layer)
-        return status_fail(st, STATUS_FORMAT, "%s: %.*s has %llu values for %d layers", g->path, width, key,
-                           (unsigned long long)p->count, spec->n_layer);
-    double first = gguf_number(p, 0);
-    for (uint64_t i = 0; i < p->count; i++) {
-        double value = gguf_number(p, i);
-        if (value < k->low || value > k->high)
-            return status_fail(st, STATUS_FORMAT, "%s: %.*s is %.0f in layer %llu, allowed are %d to %d", g->path,
-                               width, key, value, (unsigned long long)i, k->low, k->high);
-        if (value != first)
-            return status_fail(st, STATUS_UNSUPPORTED,
-                               "%s: %.*s is %.0f in layer 0 but %.0f in layer %llu; layers of different shapes are not "
-                               "supported",
-                               g->path, width, key, first, value, (unsigned long long)i);
-    }
-    *out = (int)first;
-    return true;
-}
-
-static bool read_integer(const struct gguf *g, const struct integer_key *k, struct model_spec *spec,
-                         struct status *st) {
-    struct model_key key = spec_key(spec, k->name);
-    int *out = (int *)((char *)spec + k->field);
-    const struct gguf_pair *p = gguf_find(g, key.text);
-    if (p && p->type == GGUF_ARRAY && k->per_layer) return read_per_layer(g, p, k, spec, out, st);
-    int64_t value = 0; // stays where an optional key is absent
-    if (!gguf_get_int(g, key.text, k->need, k->low, k->high, &value, st)) return false;
+static bool read_int(struct spec_reader *r, const char *name, enum gguf_need need, int low, int high, int *out) {
+    int64_t value = *out; // stays where an optional key is absent
+    if (!gguf_get_int(r->g, key_of(r, name), need, low, high, &value, r->st)) return false;
     *out = (int)value;
     return true;
 }
 
-static bool read_rope(const struct gguf *g, struct model_spec *spec, struct status *st) {
-    struct model_key type_key = spec_key(spec, "rope.scaling.type");
+static bool read_float(struct spec_reader *r, const char *name, enum gguf_need need, double low, double high,
+                       float *out) {
+    return gguf_get_float(r->g, key_of(r, name), need, low, high, out, r->st);
+}
+
+// A scale of which files say 0 where they mean none; *out stands then.
+static bool read_scale(struct spec_reader *r, const char *name, float *out) {
+    float value = 0;
+    if (!read_float(r, name, GGUF_OPTIONAL, 0, 1e6, &value)) return false;
+    if (value > 0) *out = value;
+    return true;
+}
+
+// ---- figures that a layer may have for itself ----
+
+static bool is_number_array(const struct gguf_pair *p) {
+    return p->element != GGUF_STRING && p->element != GGUF_BOOL && p->element != GGUF_F32 && p->element != GGUF_F64;
+}
+
+static bool check_count(struct spec_reader *r, const struct gguf_pair *p) {
+    return p->count == (uint64_t)r->spec->n_layer ||
+           status_fail(r->st, STATUS_FORMAT, "%s: %s has %llu values for %d layers", r->g->path, r->key,
+                       (unsigned long long)p->count, r->spec->n_layer);
+}
+
+// One figure for all layers, or an array with one for each. `field` is where struct layer_spec holds it.
+static bool read_layers(struct spec_reader *r, const char *name, enum gguf_need need, int high, size_t field) {
+    const struct gguf_pair *p = gguf_find(r->g, key_of(r, name));
+    const bool array = p && p->type == GGUF_ARRAY;
+    int all = 0;
+    if (array && !is_number_array(p))
+        return status_fail(r->st, STATUS_FORMAT, "%s: %s is no array of integers", r->g->path, r->key);
+    if (array ? !check_count(r, p) : !read_int(r, name, need, 1, high, &all)) return false;
+    for (int i = 0; i < r->spec->n_layer; i++) {
+        double value = array ? gguf_number(p, (uint64_t)i) : all;
+        if (array && (value < 1 || value > high))
+            return status_fail(r->st, STATUS_FORMAT, "%s: %s is %.0f in layer %d, allowed are 1 to %d", r->g->path,
+                               r->key, value, i, high);
+        *(int *)((char *)&r->layers[i] + field) = (int)value;
+    }
+    return true;
+}
+
+// ---- sizes ----
+
+// The limits leave room for every product of two of these in an int64, and of each with a batch's rows in an int.
+static bool read_sizes(struct spec_reader *r, struct arena *arena) {
+    struct model_spec *s = r->spec;
+    if (!read_int(r, "block_count", GGUF_REQUIRED, 1, 1024, &s->n_layer) ||
+        !read_int(r, "context_length", GGUF_REQUIRED, 1, 1 << 24, &s->n_context) ||
+        !read_int(r, "embedding_length", GGUF_REQUIRED, 1, 1 << 16, &s->n_embd))
+        return false;
+    s->layers = r->layers = arena_alloc(arena, (size_t)s->n_layer * sizeof *r->layers);
+    return read_layers(r, "feed_forward_length", GGUF_OPTIONAL, 1 << 19, offsetof(struct layer_spec, n_ff)) &&
+           read_layers(r, "attention.head_count", GGUF_REQUIRED, 1024, offsetof(struct layer_spec, n_head)) &&
+           read_layers(r, "attention.head_count_kv", GGUF_OPTIONAL, 1024, offsetof(struct layer_spec, n_head_kv));
+}
+
+static bool read_heads(struct spec_reader *r) {
+    struct model_spec *s = r->spec;
+    const int n_head = r->layers[0].n_head;
+    if (!read_int(r, "attention.key_length", GGUF_OPTIONAL, 2, 1024, &s->head_size)) return false;
+    if (!s->head_size && s->n_embd % n_head)
+        return status_fail(r->st, STATUS_FORMAT, "%s: an embedding of %d cannot be split into %d heads", r->g->path,
+                           s->n_embd, n_head);
+    if (!s->head_size) s->head_size = s->n_embd / n_head;
+    if (s->head_size > 1024 || s->head_size % 2)
+        return status_fail(r->st, STATUS_FORMAT, "%s: a head size of %d; allowed are even ones up to 1024", r->g->path,
+                           s->head_size);
+    int value_size = s->head_size;
+    if (!read_int(r, "attention.value_length", GGUF_OPTIONAL, 1, 1024, &value_size)) return false;
+    if (value_size != s->head_size)
+        return status_fail(r->st, STATUS_UNSUPPORTED,
+                           "%s: keys of %d and values of %d elements a head are not supported", r->g->path,
+                           s->head_size, value_size);
+    for (int i = 0; i < s->n_layer; i++) {
+        struct layer_spec *l = &r->layers[i];
+        if (!l->n_head_kv) l->n_head_kv = l->n_head;
+        if (l->n_head % l->n_head_kv)
+            return status_fail(r->st, STATUS_FORMAT, "%s: %d heads cannot share %d key-value heads evenly",
+                               r->g->path, l->n_head, l->n_head_kv);
+    }
+    return true;
+}
+
+// ---- experts ----
+
+static bool read_expert_sizes(struct spec_reader *r, int *n_dense) {
+    struct expert_spec *e = &r->spec->experts;
+    const int n_ff = r->layers[0].n_ff;
+    int n_shared = 0;
+    if (!read_int(r, "expert_used_count", GGUF_REQUIRED, 1, e->count, &e->used) ||
+        !read_int(r, "leading_dense_block_count", GGUF_OPTIONAL, 0, r->spec->n_layer, n_dense) ||
+        !read_int(r, "expert_feed_forward_length", GGUF_OPTIONAL, 0, 1 << 19, &e->n_ff) ||
+        !read_int(r, "expert_shared_feed_forward_length", GGUF_OPTIONAL, 0, 1 << 19, &e->n_ff_shared) ||
+        !read_int(r, "expert_shared_count", GGUF_OPTIONAL, 0, 64, &n_shared))
+        return false;
+    if (!e->n_ff) e->n_ff = r->family->splits_n_ff ? n_ff / e->used : n_ff;
+    if (!e->n_ff)
+        return status_fail(r->st, STATUS_FORMAT, "%s: the key %s is missing", r->g->path,
+                           key_of(r, "expert_feed_forward_length"));
+    if (!e->n_ff_shared) e->n_ff_shared = n_shared * e->n_ff;
+    if (!e->n_ff_shared && r->family->needs & PART_SHARED_EXPERT) e->n_ff_shared = n_ff;
+    return true;
+}
+
+static bool read_experts(struct spec_reader *r) {
+    struct expert_spec *e = &r->spec->experts;
+    const bool needed = r->family->needs & PART_EXPERTS, known = needed || r->family->allows & PART_EXPERTS;
+    int n_dense = 0, gating = r->family->gating;
+    if (!read_int(r, "expert_count", needed ? GGUF_REQUIRED : GGUF_OPTIONAL, needed, 1024, &e->count)) return false;
+    if (!e->count) return true;
+    if (!known)
+        return status_fail(r->st, STATUS_UNSUPPORTED, "%s: %s is %d; models of this family have no experts",
+                           r->g->path, r->key, e->count);
+    e->normalise = r->family->normalises_experts;
+    e->scale = 1;
+    if (!read_expert_sizes(r, &n_dense) ||
+        !read_int(r, "expert_gating_func", GGUF_OPTIONAL, EXPERT_GATING_SOFTMAX, EXPERT_GATING_SOFTMAX_CHOSEN,
+                  &gating) ||
+        !gguf_get_bool(r->g, key_of(r, "expert_weights_norm"), &e->normalise, r->st) ||
+        !read_scale(r, "expert_weights_scale", &e->scale))
+        return false;
+    e->gating = (enum expert_gating)gating;
+    for (int i = n_dense; i < r->spec->n_layer; i++) r->layers[i].experts = true;
+    return true;
+}
+
+static bool settle_feed_forward(struct spec_reader *r) {
+    for (int i = 0; i < r->spec->n_layer; i++) {
+        struct layer_spec *l = &r->layers[i];
+        if (l->experts) l->n_ff = 0;
+        else if (!l->n_ff)
+            return status_fail(r->st, STATUS_FORMAT, "%s: the key %s is missing", r->g->path,
+                               key_of(r, "feed_forward_length"));
+    }
+    return true;
+}
+
+// ---- windows ----
+
+// Which layers slide: the file's array of bools or its period, or the family's period.
+static bool read_windows(struct spec_reader *r) {
+    int window = r->family->window, period = r->family->window_period;
+    if (!r->family->slides) return true;
+    if (!read_int(r, "attention.sliding_window", GGUF_OPTIONAL, 0, INT32_MAX, &window)) return false;
+    const struct gguf_pair *p = gguf_find(r->g, key_of(r, "attention.sliding_window_pattern"));
+    const bool array = p && p->type == GGUF_ARRAY;
+    if (array && p->element != GGUF_BOOL && !is_number_array(p))
+        return status_fail(r->st, STATUS_FORMAT, "%s: %s is no array of bools", r->g->path, r->key);
+    if (array ? !check_count(r, p)
+              : !read_int(r, "attention.sliding_window_pattern", GGUF_OPTIONAL, 0, 1024, &period))
+        return false;
+    for (int i = 0; i < r->spec->n_layer; i++) {
+        bool slides = array ? gguf_number(p, (uint64_t)i) != 0 : !period || i % period < period - 1;
+        if (slides) r->layers[i].window = window;
+    }
+    return true;
+}
+
+// ---- RoPE ----
+
+static bool read_scaling_type(struct spec_reader *r) {
+    static const struct {
+        const char *name;
+        enum rope_scaling scaling;
+    } types[] = {{"none", ROPE_SCALING_LINEAR}, // by nothing
+                 {"linear", ROPE_SCALING_LINEAR},
+                 {"yarn", ROPE_SCALING_YARN},
+                 {"longrope", ROPE_SCALING_LONG}};
     struct span type = {"linear", 6}; // what a factor without a type means
-    float factor = 0;                 // 0: none said
-    spec->rope_base = 10000;
-    if (!gguf_get_float(g, spec_key(spec, "rope.freq_base").text, GGUF_OPTIONAL, 1, 1e12, &spec->rope_base, st) ||
-        !gguf_get_string(g, type_key.text, GGUF_OPTIONAL, &type, st) ||
-        !gguf_get_float(g, spec_key(spec, "rope.scale_linear").text, GGUF_OPTIONAL, 0, 1e6, &factor, st) ||
-        !gguf_get_float(g, spec_key(spec, "rope.scaling.factor").text, GGUF_OPTIONAL, 0, 1e6, &factor, st))
+    if (!gguf_get_string(r->g, key_of(r, "rope.scaling.type"), GGUF_OPTIONAL, &type, r->st)) return false;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (!span_equals(type, types[i].name)) continue;
+        r->spec->rope.scaling = types[i].scaling;
+        if (i == 0) r->spec->rope.factor = 1;
+        return true;
+    }
+    return status_fail(r->st, STATUS_UNSUPPORTED,
+                       "%s: %s is \"%.*s\"; only none, linear, yarn and longrope are supported", r->g->path, r->key,
+                       type.size < 64 ? (int)type.size : 64, type.data);
+}
+
+// What keeps attention's entropy where positions lie closer together: 0.1 × multiplier × ln(factor) + 1.
+static float yarn_magnitude(float factor, float multiplier) {
+    return factor > 1 ? 0.1f * multiplier * logf(factor) + 1 : 1;
+}
+
+static bool read_yarn(struct spec_reader *r) {
+    struct rope_spec *rope = &r->spec->rope;
+    float multiplier = 0; // "mscale_all_dim": what attention scales elsewhere
+    rope->beta_fast = 32, rope->beta_slow = 1;
+    if (!read_scale(r, "rope.scaling.yarn_beta_fast", &rope->beta_fast) ||
+        !read_scale(r, "rope.scaling.yarn_beta_slow", &rope->beta_slow) ||
+        !read_scale(r, "rope.scaling.yarn_log_multiplier", &multiplier))
         return false;
-    bool linear = span_equals(type, "linear");
-    if (!linear && !span_equals(type, "none"))
-        return status_fail(st, STATUS_UNSUPPORTED, "%s: %s is \"%.*s\"; only none and linear are supported", g->path,
-                           type_key.text, type.size < 64 ? (int)type.size : 64, type.data);
-    spec->rope_scale = linear && factor > 0 ? factor : 1;
+    if (rope->scaling != ROPE_SCALING_YARN) return true;
+    rope->magnitude *= yarn_magnitude(rope->factor, 1);
+    if (multiplier > 0) rope->magnitude /= yarn_magnitude(rope->factor, multiplier);
     return true;
 }
 
-static bool read_attention(const struct gguf *g, struct model_spec *spec, struct status *st) {
-    int64_t value_size = spec->head_size;
-    float scale = 0; // 0: the usual one
-    if (!gguf_get_int(g, spec_key(spec, "attention.value_length").text, GGUF_OPTIONAL, 1, 1024, &value_size, st) ||
-        !gguf_get_float(g, spec_key(spec, "attention.scale").text, GGUF_OPTIONAL, 0, 1e3, &scale, st) ||
-        !gguf_get_float(g, spec_key(spec, "attention.layer_norm_rms_epsilon").text, GGUF_REQUIRED, 0, 1,
-                        &spec->norm_epsilon, st))
+static bool read_scaling(struct spec_reader *r) {
+    struct rope_spec *rope = &r->spec->rope;
+    rope->factor = rope->magnitude = 1;
+    rope->original_context = r->spec->n_context;
+    rope->scales_sliding = !r->family->sliding_unscaled;
+    return read_scale(r, "rope.scale_linear", &rope->factor) && read_scale(r, "rope.scaling.factor", &rope->factor) &&
+           read_scale(r, "rope.scaling.attn_factor", &rope->magnitude) &&
+           read_int(r, "rope.scaling.original_context_length", GGUF_OPTIONAL, 1, 1 << 24, &rope->original_context) &&
+           read_scaling_type(r) && read_yarn(r);
+}
+
+static bool read_rope(struct spec_reader *r) {
+    struct model_spec *s = r->spec;
+    float *base = s->rope.base;
+    bool rotates = true;
+    s->rope.kind = r->family->rope;
+    s->rope.n_rot = s->head_size;
+    base[ROPE_TABLE_FULL] = 10000;
+    if (!read_int(r, "rope.dimension_count", GGUF_OPTIONAL, 2, 1024, &s->rope.n_rot)) return false;
+    if (s->rope.n_rot > s->head_size || s->rope.n_rot % 2)
+        return status_fail(r->st, STATUS_FORMAT, "%s: %s is %d; it must be even and at most %d", r->g->path, r->key,
+                           s->rope.n_rot, s->head_size);
+    if (!read_float(r, "rope.freq_base", GGUF_OPTIONAL, 1, 1e12, &base[ROPE_TABLE_FULL])) return false;
+    base[ROPE_TABLE_SLIDING] = r->family->base_sliding > 0 ? r->family->base_sliding : base[ROPE_TABLE_FULL];
+    if (!read_float(r, "rope.freq_base_swa", GGUF_OPTIONAL, 1, 1e12, &base[ROPE_TABLE_SLIDING]) ||
+        (r->family->finetuned_is_rope &&
+         !gguf_get_bool(r->g, key_of(r, "rope.scaling.finetuned"), &rotates, r->st)) ||
+        !read_scaling(r))
         return false;
-    if (value_size != spec->head_size)
-        return status_fail(st, STATUS_UNSUPPORTED,
-                           "%s: keys of %d and values of %lld elements a head are not supported", g->path,
-                           spec->head_size, (long long)value_size);
-    spec->attention_scale = scale > 0 ? scale : 1 / sqrtf((float)spec->head_size);
+    const int period = r->family->no_rope_period;
+    for (int i = 0; i < s->n_layer; i++) {
+        bool skipped = !rotates || (period && i % period == period - 1);
+        r->layers[i].rope = skipped                ? ROPE_TABLE_NONE
+                            : r->layers[i].window ? ROPE_TABLE_SLIDING
+                                                  : ROPE_TABLE_FULL;
+    }
     return true;
 }
 
-// Defaults for what the file left open, and what the figures must be to each other.
-static bool settle_heads(const struct gguf *g, struct model_spec *spec, struct status *st) {
-    if (!spec->n_head_kv) spec->n_head_kv = spec->n_head;
-    if (!spec->head_size && spec->n_embd % spec->n_head)
-        return status_fail(st, STATUS_FORMAT, "%s: an embedding of %d cannot be split into %d heads", g->path,
-                           spec->n_embd, spec->n_head);
-    if (!spec->head_size) spec->head_size = spec->n_embd / spec->n_head;
-    if (!spec->n_rot) spec->n_rot = spec->head_size;
-    if (spec->n_head % spec->n_head_kv)
-        return status_fail(st, STATUS_FORMAT, "%s: %d heads cannot share %d key-value heads evenly", g->path,
-                           spec->n_head, spec->n_head_kv);
-    if (spec->head_size > 1024 || spec->head_size % 2)
-        return status_fail(st, STATUS_FORMAT, "%s: a head size of %d; allowed are even ones up to 1024", g->path,
-                           spec->head_size);
-    if (spec->n_rot > spec->head_size || spec->n_rot % 2)
-        return status_fail(st, STATUS_FORMAT, "%s: %s.rope.dimension_count is %d; it must be even and at most %d",
-                           g->path, spec->family, spec->n_rot, spec->head_size);
+// ---- scales ----
+
+static bool read_attention(struct spec_reader *r) {
+    struct model_spec *s = r->spec;
+    const struct model_family *f = r->family;
+    const bool by_width = f->layers_scaled_by_width == s->n_layer;
+    s->attention_scale = 1 / sqrtf(by_width ? (float)s->n_embd / (float)r->layers[0].n_head : (float)s->head_size);
+    s->attention_softcap = f->attention_softcap;
+    s->position_scale_length = s->rope.original_context;
+    return read_scale(r, "attention.scale", &s->attention_scale) &&
+           read_float(r, "attn_logit_softcapping", GGUF_OPTIONAL, 0, 1e6, &s->attention_softcap) &&
+           read_float(r, "attention.temperature_scale", GGUF_OPTIONAL, 0, 1e6, &s->position_scale);
+}
+
+static bool read_scales(struct spec_reader *r) {
+    struct model_spec *s = r->spec;
+    const struct model_family *f = r->family;
+    float logit_scale = 1;
+    s->embedding_scale = f->embeds_scaled ? sqrtf((float)s->n_embd) : 1;
+    s->residual_scale = 1;
+    s->logit_softcap = f->logit_softcap;
+    if (!read_scale(r, "embedding_scale", &s->embedding_scale) || !read_scale(r, "residual_scale", &s->residual_scale) ||
+        !read_scale(r, "logit_scale", &logit_scale) ||
+        !read_float(r, "final_logit_softcapping", GGUF_OPTIONAL, 0, 1e6, &s->logit_softcap))
+        return false;
+    s->logit_scale = f->divides_logits ? 1 / logit_scale : logit_scale;
+    return true;
+}
+
+static bool read_norms(struct spec_reader *r) {
+    r->spec->norm = r->family->norm;
+    r->spec->head_norm = r->family->needs & PART_HEAD_NORM_SHARED                          ? HEAD_NORM_SHARED
+                         : r->family->needs & PART_HEAD_NORM_WHOLE                         ? HEAD_NORM_WHOLE
+                         : (r->family->needs | r->family->allows) & PART_HEAD_NORM_OWN ? HEAD_NORM_OWN
+                                                                                           : HEAD_NORM_NONE;
+    return read_float(r, r->spec->norm == NORM_RMS ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
+                      GGUF_REQUIRED, 0, 1, &r->spec->norm_epsilon);
+}
+
+// ---- what would change the arithmetic in ways we lack ----
+
+static const struct neutral_key {
+    const char *name;
+    double neutral[2]; // values that change nothing
+} neutral_keys[] = {
+    {"attention.clamp_kqv", {0, 0}},          {"attention.max_alibi_bias", {0, 0}},
+    {"attention.causal", {1, 1}},             {"expert_group_count", {0, 1}},
+    {"router_logit_softcapping", {0, 0}},     {"rope.scaling.yarn_ext_factor", {1, 1}},
+    {"rope.scaling.yarn_attn_factor", {1, 1}},
+};
+
+static bool check_neutral(struct spec_reader *r) {
+    for (size_t i = 0; i < sizeof neutral_keys / sizeof *neutral_keys; i++) {
+        const struct neutral_key *k = &neutral_keys[i];
+        const struct gguf_pair *p = gguf_find(r->g, key_of(r, k->name));
+        if (!p || p->type == GGUF_ARRAY || p->type == GGUF_STRING) continue;
+        double value = gguf_number(p, 0);
+        if (value != k->neutral[0] && value != k->neutral[1])
+            return status_fail(r->st, STATUS_UNSUPPORTED, "%s: %s is %g; only %g is supported", r->g->path, r->key,
+                               value, k->neutral[0]);
+    }
     return true;
 }
 
 bool model_spec_read(struct model_spec *spec, const struct model_family *family, const struct gguf *g,
-                     struct status *st) {
-    *spec = (struct model_spec){.family = family->architecture, .rope = family->rope, .qk_norm = family->qk_norm};
-    for (size_t i = 0; i < sizeof integer_keys / sizeof *integer_keys; i++)
-        if (!read_integer(g, &integer_keys[i], spec, st)) return false;
-    return settle_heads(g, spec, st) && read_rope(g, spec, st) && read_attention(g, spec, st) &&
-           (!family->fill || family->fill(spec, g, st));
+                     struct arena *arena, struct status *st) {
+    struct spec_reader r = {.g = g, .family = family, .spec = spec, .st = st};
+    *spec = (struct model_spec){.family = family->architecture, .activation = family->activation};
+    return read_sizes(&r, arena) && read_heads(&r) && read_experts(&r) && settle_feed_forward(&r) &&
+           read_windows(&r) && read_rope(&r) && read_norms(&r) && read_attention(&r) && read_scales(&r) &&
+           check_neutral(&r);
 }

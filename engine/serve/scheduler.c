@@ -10,8 +10,24 @@
 
 enum { PARALLEL_LOGITS = 32 * 1024 }; // so many are sampled by all workers
 
+static int prefill_chunk(const struct scheduler_params *p) {
+    return p->prefill_chunk > 0 ? p->prefill_chunk : SCHEDULER_PREFILL_CHUNK;
+}
+
+struct backend_params scheduler_backend_params(const struct scheduler_params *p) {
+    return (struct backend_params){.model = p->model,
+                                   .pool = p->pool,
+                                   .n_pages = p->n_pages,
+                                   .context = p->context,
+                                   .exact = p->exact,
+                                   .max_rows = SCHEDULER_MAX_RUNNING + prefill_chunk(p),
+                                   .max_outputs = SCHEDULER_MAX_RUNNING,
+                                   .progress = p->progress,
+                                   .progress_context = p->progress_context};
+}
+
 struct scheduler *scheduler_open(const struct scheduler_params *p, struct status *st) {
-    int chunk = p->prefill_chunk > 0 ? p->prefill_chunk : SCHEDULER_PREFILL_CHUNK;
+    struct backend_params backend = scheduler_backend_params(p);
     struct scheduler *s = xcalloc(1, sizeof *s);
     *s = (struct scheduler){.ops = p->ops,
                             .pool = p->pool,
@@ -19,14 +35,8 @@ struct scheduler *scheduler_open(const struct scheduler_params *p, struct status
                             .figures = p->figures,
                             .context = p->context,
                             .n_vocab = p->model->spec.n_vocab,
-                            .prefill_chunk = chunk,
-                            .max_rows = SCHEDULER_MAX_RUNNING + chunk};
-    struct backend_params backend = {.model = p->model,
-                                     .pool = p->pool,
-                                     .n_pages = p->n_pages,
-                                     .exact = p->exact,
-                                     .max_rows = s->max_rows,
-                                     .max_outputs = SCHEDULER_MAX_RUNNING};
+                            .prefill_chunk = prefill_chunk(p),
+                            .max_rows = backend.max_rows};
     if (!(s->backend = p->ops->open(&backend, st))) {
         free(s);
         return NULL;

@@ -29,6 +29,8 @@ struct scheduler_params {
     int n_pages, context; // context ≤ n_pages × KV_PAGE_TOKENS
     int prefill_chunk;    // prompt rows a step at most; 0: SCHEDULER_PREFILL_CHUNK
     bool exact;
+    bool (*progress)(void *context, double done); // as in struct backend_params
+    void *progress_context;
     struct scheduler_events events;
     struct figures *figures; // borrowed
 };
@@ -46,6 +48,8 @@ struct scheduler_request {
 
 struct scheduler;
 
+// What its backend is opened with.
+struct backend_params scheduler_backend_params(const struct scheduler_params *p);
 struct scheduler *scheduler_open(const struct scheduler_params *p, struct status *st);
 void scheduler_close(struct scheduler *s); // reports nothing more
 

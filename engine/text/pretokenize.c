@@ -2,140 +2,208 @@
 
 #include <string.h>
 #include <strings.h>
-#include <utf8proc.h>
 
-#include "engine/base/utf8.h"
-
-// The patterns that the scanner below stands for, with L letters, N numbers, S white space, O all others:
-//   gpt-2      's|'t|'re|'ve|'m|'ll|'d | ?L+ | ?N+ | ?O+ | S+(?!\S) | S+
-//   llama-bpe  the same suffixes in any case | [^\r\nLN]?L+ | N{1,3} | ?O+[\r\n]* | S*[\r\n]+ | S+(?!\S) | S+
-//   qwen2      as llama-bpe, with a single N
-// A name that says nothing means the scheme that byte-level BPE began with.
-static const struct pretokenizer pretokenizers[] = {
-    {.names = {"gpt-2", "gpt2", "default", "", "phi-2", "olmo", "mellum"}},
-    {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "lfm2"},
-     .any_lead = true,
-     .any_case = true,
-     .digits = 3,
-     .line_ends = true,
-     .whole_pieces = true,
-     .adds_bos = true},
-    {.names = {"qwen2", "deepseek-r1-qwen", "stablelm2", "megrez"},
-     .any_lead = true,
-     .any_case = true,
-     .digits = 1,
-     .line_ends = true},
-};
-
-const struct pretokenizer *pretokenizer_find(struct span name) {
-    for (size_t i = 0; i < sizeof pretokenizers / sizeof *pretokenizers; i++)
-        for (const char *const *known = pretokenizers[i].names; *known; known++)
-            if (span_equals(name, *known)) return &pretokenizers[i];
-    return NULL;
-}
-
-enum character_class { CLASS_END, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE, CLASS_OTHER };
-
-struct character {
-    uint32_t code;
-    enum character_class class;
-    size_t size; // bytes; 0 at the end
-};
-
-static enum character_class ascii_class(uint32_t code) {
-    if ((code | 0x20) - 'a' < 26) return CLASS_LETTER;
-    if (code - '0' < 10) return CLASS_NUMBER;
-    return code == ' ' || code - '\t' < 5 ? CLASS_SPACE : CLASS_OTHER;
-}
-
-static enum character_class unicode_class(uint32_t code) {
-    if (code == 0x85) return CLASS_SPACE; // next line: white space, though of the category of controls
-    switch (utf8proc_category((utf8proc_int32_t)code)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO: return CLASS_LETTER;
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO: return CLASS_NUMBER;
-    case UTF8PROC_CATEGORY_ZS:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP: return CLASS_SPACE;
-    default: return CLASS_OTHER;
-    }
-}
-
+// Matching is within text[0..size), the piece that a stage cuts: nothing outside it is seen.
 struct scan {
     const char *text;
     size_t size;
+    struct pretokenize_stage *memory; // of runs that several matches in a row look at
 };
 
-static struct character character_at(struct scan s, size_t at) {
-    if (at >= s.size) return (struct character){.class = CLASS_END};
+static bool set_has(const struct character_set *set, struct character c) {
+    if (!c.size) return false;
+    bool has = (c.class & set->classes) || (set->ranges && character_in_ranges(set->ranges, c.code));
+    return has != set->negated;
+}
+
+static struct character at(const struct scan *s, size_t where) { return character_at(s->text, s->size, where); }
+
+// Where a run of at most `most` characters of a set ends (0: any number), and how many there are.
+static size_t run_end(const struct scan *s, size_t from, const struct character_set *set, int most, int *count) {
     struct character c;
-    c.size = utf8_decode(s.text + at, s.size - at, &c.code);
-    c.class = c.code < 0x80 ? ascii_class(c.code) : unicode_class(c.code);
-    return c;
+    int n = 0;
+    for (; (!most || n < most) && set_has(set, c = at(s, from)); from += c.size)
+        if (n < INT32_MAX) n++;
+    if (count) *count = n;
+    return from;
 }
 
-// Where a run of at most `most` characters of a class ends; 0: any number of them.
-static size_t run_end(struct scan s, size_t at, enum character_class class, int most) {
-    struct character c;
-    for (int n = 0; (!most || n < most) && (c = character_at(s, at)).class == class; at += c.size) n += most > 0;
-    return at;
-}
+// Each matcher gives the end of its match at `from`; `from` itself where it does not match.
 
-static bool is_line_end(uint32_t code) { return code == '\r' || code == '\n'; }
-
-static size_t symbols_end(const struct pretokenizer *p, struct scan s, size_t at) {
-    at = run_end(s, at, CLASS_OTHER, 0);
-    while (p->line_ends && at < s.size && is_line_end((uint8_t)s.text[at])) at++;
-    return at;
-}
-
-// 's 't 're 've 'm 'll 'd: their length, 0 when the text does not begin with one.
-static size_t suffix_size(const struct pretokenizer *p, struct scan s) {
+static size_t match_contraction(const struct scan *s, size_t from, bool any_case) {
     static const char *const suffixes[] = {"s", "t", "re", "ve", "m", "ll", "d"};
+    if (from >= s->size || s->text[from] != '\'') return from;
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         size_t n = strlen(suffixes[i]);
-        if (s.size < 1 + n) continue;
-        if (!(p->any_case ? strncasecmp : strncmp)(s.text + 1, suffixes[i], n)) return 1 + n;
+        if (s->size - from < 1 + n) continue;
+        if (!(any_case ? strncasecmp : strncmp)(s->text + from + 1, suffixes[i], n)) return from + 1 + n;
+    }
+    return from;
+}
+
+static size_t match_body(const struct scan *s, const struct rule *r, size_t from) {
+    int count;
+    size_t end = run_end(s, from, &r->body, r->most, &count);
+    if (count < (r->least ? r->least : 1)) return from;
+    return r->tail.classes || r->tail.ranges ? run_end(s, end, &r->tail, r->tail_most, NULL) : end;
+}
+
+static size_t match_run(const struct scan *s, const struct rule *r, struct character first, size_t from) {
+    if (set_has(&r->lead, first)) {
+        size_t start = from + first.size, end = match_body(s, r, start);
+        if (end > start) return end;
+    }
+    return r->needs_lead ? from : match_body(s, r, from);
+}
+
+// upper* lower+ at `from`. Of letters that are both, upper* takes as many as it can and gives one back for lower+.
+static size_t match_capitalised(const struct scan *s, const struct rule *r, size_t from) {
+    struct character c;
+    size_t after_both = from; // the end of the last letter that is both
+    for (; !set_has(&r->forbids, c = at(s, from)) && set_has(&r->body, c); from += c.size)
+        if (set_has(&r->tail, c)) after_both = from + c.size;
+    size_t end = from;
+    for (; !set_has(&r->forbids, c = at(s, end)) && set_has(&r->tail, c); end += c.size) {
+    }
+    return end > from ? end : after_both;
+}
+
+// upper+ lower*
+static size_t match_capitals(const struct scan *s, const struct rule *r, size_t from) {
+    struct character c;
+    size_t end = from;
+    for (; !set_has(&r->forbids, c = at(s, end)) && set_has(&r->body, c); end += c.size) {
+    }
+    if (end == from) return from;
+    for (; !set_has(&r->forbids, c = at(s, end)) && set_has(&r->tail, c); end += c.size) {
+    }
+    return end;
+}
+
+static size_t match_cased(const struct scan *s, const struct rule *r, struct character first, size_t from) {
+    size_t start = from + (set_has(&r->lead, first) ? first.size : 0), end = start;
+    if (start > from) end = match_capitalised(s, r, start);
+    if (end == start) end = match_capitalised(s, r, start = from);
+    if (end == start && set_has(&r->lead, first)) end = match_capitals(s, r, start = from + first.size);
+    if (end == start) end = match_capitals(s, r, start = from);
+    if (end == start) return from;
+    return r->any_case ? match_contraction(s, end, true) : end;
+}
+
+static size_t match_spaced(const struct scan *s, const struct rule *r, struct character first, size_t from) {
+    size_t end = from + (set_has(&r->lead, first) ? first.size : 0);
+    struct character c = at(s, end);
+    if (!(c.class & CLASSES_LETTER)) return from;
+    for (; c.size; c = at(s, end)) {
+        bool goes_on = c.class == CLASS_BLANK && at(s, end + c.size).class & CLASSES_LETTER;
+        if (!goes_on && !(c.class & (CLASSES_LETTER | CLASS_MARK))) break;
+        end += c.size;
+    }
+    return end;
+}
+
+static const struct character_set spaces = {.classes = CLASSES_SPACE};
+
+// The end of the white space at `from`, where it has not been looked for already.
+static size_t space_end(const struct scan *s, size_t from) {
+    struct pretokenize_stage *m = s->memory;
+    if (from < m->run_end) return m->run_end;
+    struct character c;
+    m->line_end = 0;
+    for (m->run_end = from; set_has(&spaces, c = at(s, m->run_end));) {
+        m->run_end += c.size;
+        if (c.class & CLASSES_LINE_END) m->line_end = m->run_end;
+    }
+    return m->run_end;
+}
+
+static size_t match_line_end(const struct scan *s, size_t from) {
+    return space_end(s, from) > from && s->memory->line_end > from ? s->memory->line_end : from;
+}
+
+static size_t match_space_at_end(const struct scan *s, size_t from) {
+    return space_end(s, from) == s->size ? s->size : from;
+}
+
+static size_t match_space_in_front(const struct scan *s, const struct rule *r, size_t from) {
+    size_t end = from, last = from;
+    size_t whole = space_end(s, from);
+    if (whole == from) return from;
+    int count = 0;
+    if (!r->most && whole == s->size) return whole;
+    for (; end < whole && (!r->most || count < r->most); count++) {
+        last = end;
+        end += at(s, end).size;
+    }
+    if (end == whole && whole < s->size) end = last, count--;
+    return count < (r->least ? r->least : 1) ? from : end;
+}
+
+// The first group is as long as leaves whole threes to its right.
+static size_t match_threes(const struct scan *s, const struct rule *r, size_t from) {
+    struct pretokenize_stage *m = s->memory;
+    int first = 3;
+    if (from >= m->threes_end) {
+        int count;
+        m->threes_end = run_end(s, from, &r->body, 0, &count);
+        m->threes_match = !set_has(&r->forbids, at(s, m->threes_end));
+        if (count) first = (count - 1) % 3 + 1;
+    }
+    return m->threes_match ? run_end(s, from, &r->body, first, NULL) : from;
+}
+
+static size_t match_rule(const struct scan *s, const struct rule *r, struct character first, size_t from) {
+    switch (r->kind) {
+    case RULE_RUN: return match_run(s, r, first, from);
+    case RULE_CONTRACTION: return match_contraction(s, from, r->any_case);
+    case RULE_CASED: return match_cased(s, r, first, from);
+    case RULE_SPACED: return match_spaced(s, r, first, from);
+    case RULE_LINE_END: return match_line_end(s, from);
+    case RULE_SPACE_IN_FRONT: return match_space_in_front(s, r, from);
+    case RULE_THREES: return match_threes(s, r, from);
+    case RULE_SPACE_AT_END: return match_space_at_end(s, from);
+    case RULE_END: break;
+    }
+    return from;
+}
+
+// Bytes that the first matching rule takes at `from`; 0 when none matches. *first is the character there.
+static size_t match(const struct scan *s, const struct rule *rules, size_t from, struct character *first) {
+    *first = at(s, from);
+    for (const struct rule *r = rules; r->kind != RULE_END; r++) {
+        size_t end = match_rule(s, r, *first, from);
+        if (end > from) return end - from;
     }
     return 0;
 }
 
-// White space up to its last line end, where that counts; else all of it but the last character, which may lead
-// what follows; else all of it.
-static size_t space_end(const struct pretokenizer *p, struct scan s) {
-    size_t end = 0, last = 0, line_end = 0;
-    for (struct character c; (c = character_at(s, end)).class == CLASS_SPACE;) {
-        last = end;
-        end += c.size;
-        if (is_line_end(c.code)) line_end = end;
+// Bytes of the stage's next piece: a match, or what lies before the next one.
+static size_t cut(const char *text, struct pretokenize_stage *stage, const struct rule *rules) {
+    struct scan s = {text, stage->end, stage};
+    struct character first;
+    size_t from = stage->at, n = stage->match;
+    stage->match = 0;
+    if (n || (n = match(&s, rules, from, &first))) return n;
+    while ((from += first.size) < stage->end && !(stage->match = match(&s, rules, from, &first))) {
     }
-    if (p->line_ends && line_end) return line_end;
-    return end < s.size && last ? last : end;
+    return from - stage->at;
 }
 
-static bool may_lead_letters(const struct pretokenizer *p, struct character c) {
-    if (!p->any_lead) return c.code == ' ';
-    return c.class != CLASS_NUMBER && !is_line_end(c.code);
+struct pretokenize_walk pretokenize_begin(const struct pretokenizer *p, const char *text, size_t size) {
+    return (struct pretokenize_walk){.pretokenizer = p, .text = text, .stages[0].end = size};
 }
 
-size_t pretokenize_next(const struct pretokenizer *p, const char *text, size_t size) {
-    struct scan s = {text, size};
-    struct character first = character_at(s, 0), second = character_at(s, first.size);
-    size_t suffix = first.code == '\'' ? suffix_size(p, s) : 0;
-    if (suffix) return suffix;
-
-    if (first.class == CLASS_LETTER) return run_end(s, 0, CLASS_LETTER, 0);
-    if (second.class == CLASS_LETTER && may_lead_letters(p, first)) return run_end(s, first.size, CLASS_LETTER, 0);
-
-    if (first.class == CLASS_NUMBER) return run_end(s, 0, CLASS_NUMBER, p->digits);
-    if (second.class == CLASS_NUMBER && first.code == ' ' && !p->digits) return run_end(s, first.size, CLASS_NUMBER, 0);
-
-    if (first.class == CLASS_OTHER) return symbols_end(p, s, 0);
-    if (second.class == CLASS_OTHER && first.code == ' ') return symbols_end(p, s, first.size);
-    return space_end(p, s);
+bool pretokenize_next(struct pretokenize_walk *w, struct span *piece) {
+    while (w->stages[w->depth].at == w->stages[w->depth].end)
+        if (w->depth-- == 0) return w->depth = 0, false;
+    for (;; w->depth++) {
+        struct pretokenize_stage *stage = &w->stages[w->depth];
+        size_t from = stage->at, n = cut(w->text, stage, w->pretokenizer->stages[w->depth]);
+        stage->at += n;
+        if (!w->pretokenizer->stages[w->depth + 1]) {
+            *piece = (struct span){w->text + from, n};
+            return true;
+        }
+        w->stages[w->depth + 1] = (struct pretokenize_stage){.at = from, .end = from + n};
+    }
 }

@@ -17,7 +17,8 @@ void token_list_push(struct token_list *list, int32_t id) {
 // Opening.
 
 static const struct tokenizer_ops *find_family(const struct gguf *g, struct status *st) {
-    static const struct tokenizer_ops *const families[] = {&tokenizer_spm, &tokenizer_bpe};
+    static const struct tokenizer_ops *const families[] = {&tokenizer_spm, &tokenizer_bpe, &tokenizer_gemma,
+                                                           &tokenizer_unigram, &tokenizer_wordpiece};
     struct span model;
     if (!gguf_get_string(g, VOCABULARY_KEY("model"), GGUF_REQUIRED, &model, st)) return NULL;
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
@@ -40,7 +41,7 @@ static bool spell_pieces(struct tokenizer *t, struct status *st) {
         if (v->types[id] == TOKEN_BYTE) {
             *room = (char)vocabulary_byte(v->texts[id]);
             t->pieces[id] = (struct span){room++, 1};
-        } else if (is_control(v, id)) t->pieces[id] = v->texts[id];
+        } else if (vocabulary_is_special(v, id)) t->pieces[id] = v->texts[id];
         else t->pieces[id] = t->ops->spell(t, id, &room);
     }
     return true;
@@ -48,13 +49,24 @@ static bool spell_pieces(struct tokenizer *t, struct status *st) {
 
 static bool add_specials(struct tokenizer *t, struct status *st) {
     const struct vocabulary *v = &t->vocabulary;
-    uint64_t bytes = 0;
+    uint64_t bytes[2] = {0};
     for (int32_t id = 0; id < v->count; id++)
-        if (vocabulary_is_special(v, id)) bytes += t->pieces[id].size;
-    if (!special_tokens_open(&t->specials, &t->vocabulary.arena, bytes, st)) return false;
+        if (vocabulary_is_special(v, id)) bytes[v->types[id] == TOKEN_USER_DEFINED] += v->texts[id].size;
+    if (!token_trie_open(&t->trusted, &t->vocabulary.arena, bytes[0], st) ||
+        !token_trie_open(&t->user_defined, &t->vocabulary.arena, bytes[1], st))
+        return false;
     for (int32_t id = 0; id < v->count; id++)
         if (vocabulary_is_special(v, id))
-            special_tokens_add(&t->specials, t->pieces[id], id, v->types[id] == TOKEN_USER_DEFINED);
+            token_trie_add(v->types[id] == TOKEN_USER_DEFINED ? &t->user_defined : &t->trusted, v->texts[id], id);
+    return true;
+}
+
+// What Hugging Face's Metaspace does; other files say nothing of it.
+static bool read_space_scheme(struct tokenizer *t, struct status *st) {
+    struct span scheme = {"", 0};
+    if (!gguf_get_string(t->vocabulary.file, "tokenizer.confab.space_prefix", GGUF_OPTIONAL, &scheme, st)) return false;
+    t->puts_space_once = span_equals(scheme, "first");
+    t->doubles_no_space = t->puts_space_once || span_equals(scheme, "always");
     return true;
 }
 
@@ -62,9 +74,14 @@ static bool read_flags(struct tokenizer *t, struct status *st) {
     const struct gguf *g = t->vocabulary.file;
     struct span architecture = {"", 0};
     if (!gguf_get_bool(g, VOCABULARY_KEY("add_bos_token"), &t->adds_bos, st) ||
+        !gguf_get_bool(g, VOCABULARY_KEY("add_eos_token"), &t->adds_eos, st) ||
+        !gguf_get_bool(g, VOCABULARY_KEY("add_sep_token"), &t->adds_separator, st) ||
         !gguf_get_string(g, "general.architecture", GGUF_OPTIONAL, &architecture, st))
         return false;
-    if (t->ops->adds_space && !gguf_get_bool(g, VOCABULARY_KEY("add_space_prefix"), &t->adds_space, st)) return false;
+    t->adds_bos |= t->needs_bos;
+    if (t->ops->puts_space && !gguf_get_bool(g, VOCABULARY_KEY("add_space_prefix"), &t->puts_space, st)) return false;
+    t->drops_space |= t->puts_space;
+    if (!read_space_scheme(t, st)) return false;
     // Phi-3's markers take the line end after them along; no key says so.
     t->strips_after_special = t->ops == &tokenizer_spm && span_equals(architecture, "phi3");
     return true;
@@ -74,7 +91,9 @@ static bool open_checked(struct tokenizer *t, const struct gguf *g, struct statu
     t->ops = find_family(g, st);
     if (!t->ops) return false;
     t->adds_bos = t->ops->adds_bos;
-    t->adds_space = t->ops->adds_space;
+    t->adds_eos = t->ops->adds_eos;
+    t->adds_separator = t->ops->adds_separator;
+    t->puts_space = t->ops->puts_space;
     t->pre = "";
     memset(t->byte_ids, -1, sizeof t->byte_ids);
     return vocabulary_open(&t->vocabulary, g, t->ops->defaults, st) && t->ops->open(t, st) && read_flags(t, st) &&
@@ -137,7 +156,8 @@ static void join_stretch(struct stretch *s, const char *text, size_t size) {
 
 static void add_text(struct encoding *e, const char *text, size_t size) {
     if (size == 0) return;
-    if (e->at_start && e->t->adds_space && e->stretch.size == 0) join_stretch(&e->stretch, " ", 1);
+    if (e->at_start && e->t->puts_space && e->stretch.size == 0 && !(e->t->doubles_no_space && *text == ' '))
+        join_stretch(&e->stretch, " ", 1);
     if (e->stretch.size) join_stretch(&e->stretch, text, size);
     else e->stretch.text = text, e->stretch.size = size;
 }
@@ -163,11 +183,22 @@ static bool takes_space_along(const struct tokenizer *t, int32_t id) {
 static void add_special(struct encoding *e, int32_t id) {
     flush(e);
     token_list_push(e->out, id);
-    e->at_start = true;
+    e->at_start = !e->t->puts_space_once;
     e->skips_space = takes_space_along(e->t, id);
 }
 
 static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+// The longest special token at this place.
+static int32_t match_special(const struct tokenizer *t, const struct tokenizer_part *part, size_t at, size_t *length) {
+    size_t longer;
+    int32_t id = token_trie_longest(&t->user_defined, part->text + at, part->size - at, length);
+    if (!part->parse_special) return id;
+    int32_t other = token_trie_longest(&t->trusted, part->text + at, part->size - at, &longer);
+    if (other < 0 || (id >= 0 && *length > longer)) return id;
+    *length = longer;
+    return other;
+}
 
 static void add_part(struct encoding *e, const struct tokenizer_part *part) {
     size_t from = 0;
@@ -178,8 +209,7 @@ static void add_part(struct encoding *e, const struct tokenizer_part *part) {
         }
         e->skips_space = false;
         size_t length;
-        int32_t id =
-            special_tokens_match(&e->t->specials, part->text + at, part->size - at, part->parse_special, &length);
+        int32_t id = match_special(e->t, part, at, &length);
         if (id < 0) {
             at++;
             continue;
@@ -200,14 +230,9 @@ void tokenizer_encode_parts(const struct tokenizer *t, const struct tokenizer_pa
     pair_merger_free(&e.merger);
 }
 
-void tokenizer_encode_with(const struct tokenizer *t, const char *text, size_t size, struct tokenizer_options o,
-                           struct token_list *out) {
-    tokenizer_encode_parts(t, &(struct tokenizer_part){text, size, o.parse_special}, 1, o.no_space_prefix, out);
-}
-
 void tokenizer_encode(const struct tokenizer *t, const char *text, size_t size, bool parse_special,
                       struct token_list *out) {
-    tokenizer_encode_with(t, text, size, (struct tokenizer_options){.parse_special = parse_special}, out);
+    tokenizer_encode_parts(t, &(struct tokenizer_part){text, size, parse_special}, 1, false, out);
 }
 
 // Decoding.
@@ -226,10 +251,10 @@ char *tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t cou
     for (size_t i = 0; i < count; i++) {
         struct span piece = tokenizer_piece(t, ids[i], special);
         bool is_special = ids[i] >= 0 && ids[i] < t->vocabulary.count && vocabulary_is_special(&t->vocabulary, ids[i]);
-        if (at_start && t->adds_space && !is_special && piece.size && *piece.data == ' ') piece.data++, piece.size--;
+        if (at_start && t->drops_space && !is_special && piece.size && *piece.data == ' ') piece.data++, piece.size--;
         memcpy(text + n, piece.data, piece.size);
         n += piece.size;
-        at_start = is_special;
+        at_start = is_special && !t->puts_space_once;
     }
     text[n] = 0;
     *size = n;
@@ -253,3 +278,7 @@ int32_t tokenizer_find(const struct tokenizer *t, const char *text, size_t size)
 
 const char *tokenizer_model_name(const struct tokenizer *t) { return t->ops->model; }
 const char *tokenizer_pre_name(const struct tokenizer *t) { return t->pre; }
+
+int32_t tokenizer_closing(const struct tokenizer *t) {
+    return t->adds_separator ? t->vocabulary.separator : t->adds_eos ? t->vocabulary.eos : -1;
+}

@@ -1,8 +1,9 @@
 // Tokenizer: text to ids and back, built from the keys of a GGUF file.
 //
-// Immutable once open, so that threads share it. Linear or n·log n on any input. Families: "llama" (SentencePiece BPE
-// with byte fallback) and "gpt2" (byte-level BPE; pre-tokenizers gpt-2, llama-bpe, qwen2), one file each behind
-// struct tokenizer_ops.
+// Immutable once open, so that threads share it. Linear or n·log n on any input. Families, behind struct tokenizer_ops:
+// "llama" (SentencePiece BPE with byte fallback), "gpt2" (byte-level BPE, with the pre-tokenizers of pretokenize.h),
+// "gemma4" (BPE over characters), "t5" (unigram) and "bert" (WordPiece). The last two normalise a text, so that it does
+// not come back as it was.
 #ifndef CONFAB_TEXT_TOKENIZER_H
 #define CONFAB_TEXT_TOKENIZER_H
 
@@ -28,12 +29,9 @@ void tokenizer_close(struct tokenizer *t);
 // Appends the ids of text[0..size). With parse_special, "<|im_end|>" and its like (control and user-defined tokens)
 // become one token; without, only user-defined ones do. No BOS or EOS is added. Any bytes are accepted.
 void tokenizer_encode(const struct tokenizer *t, const char *text, size_t size, bool parse_special, struct token_list *out);
-// The same for the first text of a sequence that continues: first = false suppresses the leading space that
-// SentencePiece vocabularies put before a text (used after a special token by templates, as llama.cpp does).
-struct tokenizer_options { bool parse_special, no_space_prefix; };
-void tokenizer_encode_with(const struct tokenizer *t, const char *text, size_t size, struct tokenizer_options o, struct token_list *out);
 // One text made of parts, of which only some are trusted to hold special tokens. No special token reaches across a joint,
-// but plain text does: the ids are those of the whole text, not of its parts one by one.
+// but plain text does: the ids are those of the whole text, not of its parts one by one. no_space_prefix suppresses the
+// space that SentencePiece vocabularies put before a text, for a text that continues another.
 struct tokenizer_part { const char *text; size_t size; bool parse_special; };
 void tokenizer_encode_parts(const struct tokenizer *t, const struct tokenizer_part *parts, size_t count, bool no_space_prefix,
                             struct token_list *out);
@@ -51,7 +49,10 @@ int32_t tokenizer_eos(const struct tokenizer *t);              // −1 when ther
 bool tokenizer_adds_bos(const struct tokenizer *t);            // as the file says, or its model's default
 bool tokenizer_ends_generation(const struct tokenizer *t, int32_t id);
 int32_t tokenizer_find(const struct tokenizer *t, const char *text, size_t size); // id of exactly this token text, or −1
-const char *tokenizer_model_name(const struct tokenizer *t);   // "llama", "gpt2"
-const char *tokenizer_pre_name(const struct tokenizer *t);     // "" for SentencePiece
+int32_t tokenizer_closing(const struct tokenizer *t);          // what the file wants after a text (EOS, a separator); −1: nothing
+const char *tokenizer_model_name(const struct tokenizer *t);   // "llama", "gpt2" …
+// Our name of the pre-tokenizer; "" where there is none. Where the file names one that we do not know: "default", and what
+// it stands in for, in words.
+const char *tokenizer_pre_name(const struct tokenizer *t);
 
 #endif

@@ -1,14 +1,11 @@
 // SentencePiece BPE: spaces are written U+2581, characters merge by the tokens' scores, and what is no token is
 // spelt in byte tokens.
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "engine/text/space_mark.h"
 #include "engine/text/tokenizer_ops.h"
-
-static const char space_mark[] = "\u2581";
-enum { SPACE_MARK_SIZE = sizeof space_mark - 1 };
 
 struct spm {
     uint32_t *orders; // [count] rising as scores fall
@@ -23,55 +20,21 @@ static uint32_t order_of_score(float score) {
     return bits & 0x80000000u ? bits : ~(bits | 0x80000000u);
 }
 
-static bool read_scores(struct tokenizer *t, struct spm *spm, struct status *st) {
-    const char *key = VOCABULARY_KEY("scores"), *path = t->vocabulary.file->path;
-    const struct gguf_pair *p = vocabulary_numbers(&t->vocabulary, key, st);
-    if (!p)
-        return st->code == STATUS_OK ? status_fail(st, STATUS_FORMAT, "%s: the key %s is missing", path, key) : false;
-    for (int32_t id = 0; id < t->vocabulary.count; id++) {
-        double score = gguf_number(p, (uint64_t)id);
-        if (isnan(score)) return status_fail(st, STATUS_FORMAT, "%s: %s of token %d is not a number", path, key, id);
-        spm->orders[id] = order_of_score((float)score);
-    }
-    return true;
-}
-
-static bool is_mark(const char *text, size_t size) {
-    return size >= SPACE_MARK_SIZE && !memcmp(text, space_mark, SPACE_MARK_SIZE);
-}
-
-// Bytes up to the first space mark that follows anything else.
-static size_t word_size(const char *text, size_t size) {
-    size_t at = 0;
-    while (is_mark(text + at, size - at)) at += SPACE_MARK_SIZE;
-    const char *end = memmem(text + at, size - at, space_mark, SPACE_MARK_SIZE);
-    return end ? (size_t)(end - text) : size;
-}
-
 static bool spm_open(struct tokenizer *t, struct status *st) {
     struct vocabulary *v = &t->vocabulary;
     struct spm *spm = t->family = arena_alloc(&v->arena, sizeof *spm);
     spm->orders = arena_array(&v->arena, (uint64_t)v->count, sizeof *spm->orders, st);
-    if (!spm->orders || !read_scores(t, spm, st)) return false;
+    const float *scores = vocabulary_scores(v, st);
+    if (!spm->orders || !scores) return false;
+    for (int32_t id = 0; id < v->count; id++) spm->orders[id] = order_of_score(scores[id]);
     for (int32_t id = v->count; id-- > 0;)
         if (v->types[id] == TOKEN_BYTE) t->byte_ids[vocabulary_byte(v->texts[id])] = id;
-    spm->cuts_words = true;
-    for (int32_t id = 0; id < v->count; id++)
-        if (!vocabulary_is_special(v, id) && word_size(v->texts[id].data, v->texts[id].size) < v->texts[id].size)
-            spm->cuts_words = false;
+    spm->cuts_words = space_mark_parts_words(v);
     return true;
 }
 
 static struct span spm_spell(const struct tokenizer *t, int32_t id, char **room) {
-    struct span text = t->vocabulary.texts[id];
-    if (!memmem(text.data, text.size, space_mark, SPACE_MARK_SIZE)) return text;
-    char *start = *room;
-    for (size_t i = 0; i < text.size;) {
-        bool mark = is_mark(text.data + i, text.size - i);
-        *(*room)++ = mark ? ' ' : text.data[i];
-        i += mark ? SPACE_MARK_SIZE : 1;
-    }
-    return (struct span){start, (size_t)(*room - start)};
+    return space_mark_decode(t->vocabulary.texts[id], room);
 }
 
 // The token of this text, if merging may make it.
@@ -90,15 +53,6 @@ static bool spm_rule(const void *rules, const struct merge_symbol *left, const s
     if (id < 0) return false;
     *product = (struct merge_product){spm->orders[id], id};
     return true;
-}
-
-static size_t mark_spaces(const char *text, size_t size, char *out) {
-    size_t n = 0;
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] != ' ') out[n++] = text[i];
-        else memcpy(out + n, space_mark, SPACE_MARK_SIZE), n += SPACE_MARK_SIZE;
-    }
-    return n;
 }
 
 static void emit(const struct tokenizer *t, const struct merge_symbol *s, struct token_list *out) {
@@ -125,9 +79,9 @@ static void spm_encode(const struct tokenizer *t, struct pair_merger *m, const c
                        struct token_list *out) {
     const struct spm *spm = t->family;
     char *marked = xmalloc(size * SPACE_MARK_SIZE);
-    size_t total = mark_spaces(text, size, marked);
+    size_t total = space_mark_encode(text, size, marked);
     for (size_t at = 0, n; at < total; at += n) {
-        n = spm->cuts_words ? word_size(marked + at, total - at) : total - at;
+        n = spm->cuts_words ? space_mark_word(marked + at, total - at) : total - at;
         encode_word(t, m, marked + at, n, out);
     }
     free(marked);
@@ -135,9 +89,9 @@ static void spm_encode(const struct tokenizer *t, struct pair_merger *m, const c
 
 const struct tokenizer_ops tokenizer_spm = {
     .model = "llama",
-    .defaults = {.bos = 1, .eos = 2, .unknown = 0},
+    .defaults = {.bos = 1, .eos = 2, .unknown = 0, .separator = -1},
     .adds_bos = true,
-    .adds_space = true,
+    .puts_space = true,
     .open = spm_open,
     .spell = spm_spell,
     .encode = spm_encode,

@@ -1,5 +1,6 @@
 #include "engine/text/vocabulary.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct span *read_texts(struct vocabulary *v, struct status *st) {
@@ -29,6 +30,23 @@ const struct gguf_pair *vocabulary_numbers(const struct vocabulary *v, const cha
                     (unsigned long long)p->count, v->count);
     else return p;
     return NULL;
+}
+
+const float *vocabulary_scores(struct vocabulary *v, struct status *st) {
+    const char *key = VOCABULARY_KEY("scores");
+    const struct gguf_pair *p = vocabulary_numbers(v, key, st);
+    float *scores = p ? arena_array(&v->arena, (uint64_t)v->count, sizeof *scores, st) : NULL;
+    if (!p && st->code == STATUS_OK) status_fail(st, STATUS_FORMAT, "%s: the key %s is missing", v->file->path, key);
+    if (!scores) return NULL;
+    for (int32_t id = 0; id < v->count; id++) {
+        double score = gguf_number(p, (uint64_t)id);
+        if (isnan(score)) {
+            status_fail(st, STATUS_FORMAT, "%s: %s of token %d is not a number", v->file->path, key, id);
+            return NULL;
+        }
+        scores[id] = (float)score;
+    }
+    return scores;
 }
 
 int vocabulary_byte(struct span text) {
@@ -79,7 +97,8 @@ static int32_t find_marker(const struct vocabulary *v, const char *text) {
 }
 
 // Markers that end an answer, whatever the keys say. Some files call them user-defined; text that somebody types must
-// not become one, so they are control tokens here. In harmony vocabularies <|end|> only closes one message of several.
+// not become one, so they are control tokens here. In harmony vocabularies, and in those with
+// <|flush|>, <|end|> only closes one message of several; Gemma 4 has </s> for something else.
 static void mark_ends_by_text(struct vocabulary *v) {
     static const char *const texts[] = {"<|eot_id|>",
                                         "<|eom_id|>",
@@ -97,18 +116,26 @@ static void mark_ends_by_text(struct vocabulary *v) {
                                         "[EOT]",
                                         "[EOS]",
                                         "<end_of_utterance>",
+                                        "<turn|>",
+                                        "<|tool_response>",
+                                        "<|flush|>",
+                                        "<|calls|>",
+                                        "[e~[",
                                         "<｜end▁of▁sentence｜>"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         int32_t id = find_marker(v, texts[i]);
         if (id >= 0) v->ends[id] = true, v->types[id] = TOKEN_CONTROL;
     }
-    int32_t end = find_marker(v, "<|end|>");
-    if (end >= 0 && find_marker(v, "<|return|>") >= 0 && find_marker(v, "<|call|>") >= 0) v->ends[end] = false;
+    int32_t end = find_marker(v, "<|end|>"), other = find_marker(v, "</s>");
+    bool ends_turns = (find_marker(v, "<|return|>") >= 0 && find_marker(v, "<|call|>") >= 0) ||
+                      (find_marker(v, "<|calls|>") >= 0 && find_marker(v, "<|flush|>") >= 0);
+    if (end >= 0 && ends_turns) v->ends[end] = false;
+    if (other >= 0 && find_marker(v, "<|tool_response>") >= 0) v->ends[other] = false;
 }
 
 static bool read_special_ids(struct vocabulary *v, struct vocabulary_defaults defaults, struct status *st) {
     int32_t eot = -1, eom = -1;
-    v->bos = defaults.bos, v->eos = defaults.eos, v->unknown = defaults.unknown;
+    v->bos = defaults.bos, v->eos = defaults.eos, v->unknown = defaults.unknown, v->separator = defaults.separator;
     const struct {
         const char *key;
         int32_t *id;
@@ -116,7 +143,7 @@ static bool read_special_ids(struct vocabulary *v, struct vocabulary_defaults de
     } ids[] = {
         {VOCABULARY_KEY("bos_token_id"), &v->bos, false}, {VOCABULARY_KEY("unknown_token_id"), &v->unknown, false},
         {VOCABULARY_KEY("eos_token_id"), &v->eos, true},  {VOCABULARY_KEY("eot_token_id"), &eot, true},
-        {VOCABULARY_KEY("eom_token_id"), &eom, true},
+        {VOCABULARY_KEY("eom_token_id"), &eom, true},     {VOCABULARY_KEY("seperator_token_id"), &v->separator, false},
     };
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         if (!read_id(v, ids[i].key, ids[i].id, st)) return false;

@@ -1,5 +1,6 @@
 #include "tests/golden/golden_script.h"
 
+#include <ftw.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +9,8 @@
 #include <unistd.h>
 
 #include "app/chat.h"
-#include "app/model.h"
+#include "app/model_host.h"
+#include "app/paths.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
@@ -17,17 +19,17 @@
 #include "tests/golden/script_engine.h"
 #include "ui/terminal.h"
 
-enum { WORDS = 64, PIECE = 1000, SLICE_MS = 50, KV_BYTES = 64 * 1024 /* of a token */ };
+enum { WORDS = 64, PIECE = 1000, SLICE_MS = 50, PATIENCE_MS = 10000, KV_BYTES = 64 * 1024 /* of a token */ };
 
 struct script {
     const char *path;
     int line;
     bool update, failed, opened, ended, loading;
     int width, height, colours;
-    char *model_name;
+    char *home; // a folder of its own, when there are models in it
     struct settings settings;
     struct golden_display display;
-    struct model_file *model;
+    struct model_host *host;
     struct engine *engine;
     struct chat *chat;
     uint64_t now; // ns
@@ -73,17 +75,24 @@ static void script_open(struct script *s) {
     s->opened = true;
     golden_display_open(&s->display, s->width, s->height);
     clock_freeze(s->now);
-    s->model = model_file_open(s->model_name, &st);
-    s->engine = engine_open(s->model, &(struct engine_params){0}, &st);
+    if (s->loading) script_engine_hold();
+    s->host = model_host_open(&s->settings, &st);
+    if (!s->host) panic("%s", st.text);
+    for (int i = 0; !s->loading && i < PATIENCE_MS && model_host_poll(s->host, &st) != HOST_LOADED; i++) usleep(1000);
+    s->engine = model_host_engine(s->host);
+    script_engine_hold();
     struct chat_params params = {
-        .engine = s->loading ? NULL : s->engine,
-        .bring_fd = -1,
-        .info = model_file_info(s->model),
+        .host = s->host,
         .settings = &s->settings,
         .screen = {.input_fd = s->display.input, .output_fd = s->display.output, .colours = s->colours}};
     s->chat = chat_open(&params, &st);
     if (!s->chat) panic("%s", st.text);
     script_settle(s);
+}
+
+static int remove_one(const char *path, const struct stat *file, int kind, struct FTW *place) {
+    (void)file, (void)kind, (void)place;
+    return remove(path);
 }
 
 static void script_close(struct script *s) {
@@ -94,9 +103,11 @@ static void script_close(struct script *s) {
     if (d->other_screen || d->mouse || !d->cursor_visible) script_fail(s, "the terminal was not restored");
     long foreign = golden_display_foreign(d);
     if (foreign >= 0) script_fail(s, "byte %ld of what was sent begins no sequence of confab's", foreign);
-    engine_close(s->engine);
-    model_file_close(s->model);
+    script_engine_abort();
+    model_host_close(s->host);
     golden_display_close(d);
+    if (s->home) nftw(s->home, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    free(s->home);
 }
 
 // ---- what a person does ----
@@ -364,8 +375,48 @@ static void do_sampling(struct script *s) {
     if (!sampling) script_fail(s, "the engine knows no chat %s", s->words[1]);
 }
 
+// Threads come and go in real time.
+static void wait_for_load(struct script *s) {
+    const struct model_loading *loading = model_host_loading(s->host);
+    char *title = loading ? xstrdup(loading->title) : NULL;
+    for (int i = 0; i < PATIENCE_MS; i++) {
+        script_settle(s);
+        loading = model_host_loading(s->host);
+        if (!loading || !title || strcmp(loading->title, title)) break;
+        usleep(1000);
+    }
+    if (loading && title && !strcmp(loading->title, title)) script_fail(s, "%s is still being loaded", title);
+    s->engine = model_host_engine(s->host);
+    free(title);
+}
+
+static void do_progress(struct script *s) {
+    script_engine_progress(atof(s->words[1]));
+    script_settle(s);
+}
+
 static void do_loaded(struct script *s) {
-    chat_bring_engine(s->chat, s->engine);
+    script_engine_release(NULL);
+    wait_for_load(s);
+}
+
+static void do_load_fails(struct script *s) {
+    script_engine_release(s->words[1]);
+    wait_for_load(s);
+}
+
+static void do_load_ends(struct script *s) {
+    script_engine_progress(1); // which is refused
+    usleep(20000);
+    wait_for_load(s);
+}
+
+static void do_listed(struct script *s) {
+    for (int i = 0; i < PATIENCE_MS && model_host_looking(s->host); i++) {
+        script_settle(s);
+        usleep(1000);
+    }
+    if (model_host_looking(s->host)) script_fail(s, "there is no list of models");
     script_settle(s);
 }
 
@@ -393,9 +444,25 @@ static void do_size(struct script *s) { s->width = word_int(s, 1), s->height = w
 static void do_colours(struct script *s) { s->colours = word_int(s, 1); }
 static void do_locale(struct script *s) { setenv("LC_ALL", s->words[1], 1); }
 
-static void do_model(struct script *s) {
-    free(s->model_name);
-    s->model_name = xstrdup(s->words[1]);
+static void do_memory(struct script *s) { script_engine_memory((uint64_t)word_int(s, 1) << 20); }
+
+static void do_file(struct script *s) {
+    if (!s->home) {
+        s->home = xstrdup("/tmp/confab-golden-XXXXXX");
+        if (!mkdtemp(s->home)) panic("no temporary folder");
+        setenv("HOME", s->home, 1);
+        unsetenv("XDG_DATA_HOME");
+    }
+    struct status st = {0};
+    char *path = xasprintf("%s/.local/share/confab/models/%s", s->home, s->words[1]);
+    FILE *f = path_make_parents(path, &st) ? fopen(path, "w") : NULL;
+    if (!f || ftruncate(fileno(f), (off_t)word_int(s, 2) << 20) || fclose(f)) panic("%s cannot be made", path);
+    const char *slash = strrchr(path, '/');
+    char *name = xstrndup(slash + 1, strcspn(slash + 1, "."));
+    script_engine_model(name, s->words[3], s->words[4], (uint64_t)atof(s->words[5]), (uint64_t)word_int(s, 6) << 20,
+                        s->count > 7 ? s->words[7] : NULL);
+    free(name);
+    free(path);
 }
 
 static void do_loading(struct script *s) { s->loading = true; }
@@ -415,7 +482,9 @@ static const struct {
     void (*run)(struct script *s);
 } commands[] = {
     {"size", 2, true, do_size},          {"colours", 1, true, do_colours},  {"locale", 1, true, do_locale},
-    {"model", 1, true, do_model},        {"set", 2, true, do_set},          {"key", 1, false, do_key},
+    {"memory", 1, false, do_memory},      {"file", 6, true, do_file},        {"progress", 1, false, do_progress},
+    {"listed", 0, false, do_listed},     {"load-fails", 1, false, do_load_fails}, {"load-ends", 0, false, do_load_ends},
+    {"set", 2, true, do_set},          {"key", 1, false, do_key},
     {"type", 1, false, do_type},         {"paste", 1, false, do_paste},     {"click", 2, false, do_click},
     {"wheel", 3, false, do_wheel},       {"resize", 2, false, do_resize},   {"token", 2, false, do_token},
     {"answer", 3, false, do_answer},     {"state", 2, false, do_state},     {"prefill", 3, false, do_prefill},
@@ -483,7 +552,6 @@ bool golden_script_play(const char *path, bool update) {
                        .now = 1000000000000ull,
                        .words = words,
                        .sizes = sizes};
-    s.model_name = xstrdup("guide");
     s.settings = settings_default();
     char *text = file_read(path, 1 << 20, &size, &st);
     if (!text) panic("%s", st.text);
@@ -495,7 +563,6 @@ bool golden_script_play(const char *path, bool update) {
     }
     script_close(&s);
     settings_free(&s.settings);
-    free(s.model_name);
     free(text);
     return !s.failed;
 }

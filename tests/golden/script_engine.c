@@ -1,17 +1,21 @@
 #include "tests/golden/script_engine.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/base/clock.h"
+#include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
 
 struct model_file {
     struct model_info info;
     struct format_share share;
+    uint64_t need;
 };
 
 struct script_request {
@@ -32,18 +36,53 @@ struct engine {
     struct engine_figures figures;
 };
 
-// ---- the model ----
+// ---- models ----
 
-struct model_file *model_file_open(const char *path, struct status *st) {
-    (void)st;
+enum { MODELS = 32 };
+
+struct script_model {
+    const char *name, *family, *format, *problem;
+    uint64_t parameters, need;
+};
+static struct script_model models[MODELS];
+static int n_models;
+static uint64_t memory_free = 1ull << 40;
+
+void script_engine_model(const char *name, const char *family, const char *format, uint64_t parameters, uint64_t need,
+                         const char *problem) {
+    if (n_models == MODELS) panic("too many models");
+    models[n_models++] = (struct script_model){.name = xstrdup(name),
+                                               .family = xstrdup(family),
+                                               .format = xstrdup(format),
+                                               .problem = problem ? xstrdup(problem) : NULL,
+                                               .parameters = parameters,
+                                               .need = need};
+}
+
+void script_engine_memory(uint64_t bytes) { memory_free = bytes; }
+uint64_t machine_memory_free(void) { return memory_free; }
+
+static struct script_model *model_called(const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (int i = 0; i < n_models; i++) {
+        size_t size = strlen(models[i].name);
+        if (!strncmp(name, models[i].name, size) && (!name[size] || name[size] == '.')) return &models[i];
+    }
+    return NULL;
+}
+
+static struct model_file *file_of(const char *path, uint64_t bytes, const struct script_model *model) {
     struct model_file *m = xcalloc(1, sizeof *m);
-    m->share = (struct format_share){"Q8_0", 1, 1 << 20};
+    m->need = model->need;
+    m->share = (struct format_share){model->format, 1, bytes};
     m->info = (struct model_info){.path = path,
-                                  .name = path,
-                                  .family = "script",
+                                  .name = model->name,
+                                  .family = model->family,
+                                  .file_bytes = bytes,
+                                  .n_parameters = model->parameters,
                                   .n_context = 8192,
-                                  .has_weights = true,
-                                  .weight_problem = "",
+                                  .has_weights = !model->problem,
+                                  .weight_problem = model->problem ? model->problem : "",
                                   .tokenizer = "script",
                                   .pre_tokenizer = "script",
                                   .chat_template = "chatml",
@@ -52,19 +91,97 @@ struct model_file *model_file_open(const char *path, struct status *st) {
     return m;
 }
 
+struct model_file *model_file_open(const char *path, struct status *st) {
+    const struct script_model *model = model_called(path);
+    struct stat file;
+    if (model && !stat(path, &file)) return file_of(model->name, (uint64_t)file.st_size, model);
+    status_fail(st, STATUS_FORMAT, "%s: no model of this script", path);
+    return NULL;
+}
+
+struct model_file *model_file_open_header(const char *path, struct status *st) { return model_file_open(path, st); }
+
 struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st) {
-    (void)data, (void)size;
-    return model_file_open(name, st);
+    static const struct script_model guide = {
+        .name = "guide", .family = "llama", .format = "Q8_0", .parameters = 3220000, .need = 4 << 20};
+    (void)name, (void)data, (void)size, (void)st;
+    return file_of("guide", 3 << 20, &guide);
 }
 
 void model_file_close(struct model_file *m) { free(m); }
 
 const struct model_info *model_file_info(const struct model_file *m) { return &m->info; }
 
+bool model_file_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
+                       struct model_memory *out, struct status *st) {
+    (void)p, (void)available;
+    *out = (struct model_memory){.weights = m->need, .total = m->need, .kv_tokens = 8192, .context = 8192};
+    return m->info.has_weights || status_fail(st, STATUS_UNSUPPORTED, "%s", m->info.weight_problem);
+}
+
+int model_file_tokens_that_fit(const struct model_file *m, uint64_t available) { return available > m->need ? 8192 : 0; }
+
+// ---- opening as a script says ----
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool hold, waiting, aborted; // waiting: a thread does, in engine_open
+    enum { ORDER_NONE, ORDER_REPORT, ORDER_OPEN, ORDER_FAIL } order;
+    double done;
+    const char *failure;
+} gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void gate_order(int order, double done, const char *failure) {
+    pthread_mutex_lock(&gate.lock);
+    while (!gate.waiting) pthread_cond_wait(&gate.changed, &gate.lock);
+    gate.order = order, gate.done = done, gate.failure = failure;
+    pthread_cond_broadcast(&gate.changed);
+    while (gate.order != ORDER_NONE) pthread_cond_wait(&gate.changed, &gate.lock);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+void script_engine_hold(void) { gate.hold = true; } // no thread opens one yet
+void script_engine_progress(double done) { gate_order(ORDER_REPORT, done, NULL); }
+void script_engine_release(const char *failure) { gate_order(failure ? ORDER_FAIL : ORDER_OPEN, 1, failure); }
+
+void script_engine_abort(void) {
+    pthread_mutex_lock(&gate.lock);
+    gate.aborted = true;
+    pthread_cond_broadcast(&gate.changed);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static bool gate_obey(const struct engine_params *p, struct status *st) {
+    bool opens = true, ends = gate.order != ORDER_REPORT;
+    if (gate.order == ORDER_FAIL) opens = status_fail(st, STATUS_MEMORY, "%s", gate.failure);
+    if (gate.order == ORDER_REPORT && !p->progress(p->progress_context, gate.done))
+        opens = status_fail(st, STATUS_CANCELLED, "loading was stopped");
+    gate.waiting = opens && !ends;
+    gate.order = ORDER_NONE;
+    pthread_cond_broadcast(&gate.changed);
+    return opens;
+}
+
+// False: it is not to be opened.
+static bool gate_pass(const struct engine_params *p, struct status *st) {
+    bool opens = true;
+    pthread_mutex_lock(&gate.lock);
+    gate.waiting = gate.hold && !gate.aborted;
+    pthread_cond_broadcast(&gate.changed);
+    while (gate.waiting) {
+        while (gate.order == ORDER_NONE && !gate.aborted) pthread_cond_wait(&gate.changed, &gate.lock);
+        if (gate.aborted) opens = gate.waiting = status_fail(st, STATUS_CANCELLED, "the script is over");
+        else opens = gate_obey(p, st);
+    }
+    pthread_mutex_unlock(&gate.lock);
+    return opens;
+}
+
 // ---- life ----
 
 struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st) {
-    (void)p, (void)st;
+    if (!gate_pass(p, st)) return NULL;
     struct engine *e = xcalloc(1, sizeof *e);
     e->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
     e->figures.context = m->info.n_context;

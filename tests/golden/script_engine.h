@@ -7,6 +7,18 @@
 
 #include "engine/engine.h"
 
+// ---- models ----
+
+// From now on a file of this name, without its ending, is such a model; `problem` (or NULL) says why it cannot run.
+void script_engine_model(const char *name, const char *family, const char *format, uint64_t parameters, uint64_t need,
+                         const char *problem);
+void script_engine_memory(uint64_t bytes); // that are free; 1 TiB until said
+// From now on whoever opens an engine waits for what the next three say.
+void script_engine_hold(void);
+void script_engine_progress(double done);      // told to whoever waits, once it does
+void script_engine_release(const char *failure); // NULL: its engine is there
+void script_engine_abort(void);                // nobody waits any more
+
 // One piece of text of the running request of a conversation, as one token. False when nothing runs there.
 bool script_engine_token(struct engine *e, uint64_t conversation, const char *text, size_t size);
 // A change of state; `text` is the message of a failure, or NULL.

@@ -181,45 +181,130 @@ static void test_quantize(void **state) {
     }
 }
 
-static void test_rms_norm(void **state) {
+static void test_norms(void **state) {
     (void)state;
     const int sizes[] = {1, 7, 16, 40, 64, 77, 256};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        const int n = sizes[i];
-        float x[256], weight[256], want[256], got[257], exact[256];
-        fill(x, n, 2, 3);
-        fill(weight, n, 1, 4);
-        kernels_scalar.rms_norm(x, weight, want, n, 1e-5f);
-        kernels_exact.rms_norm(x, weight, exact, n, 1e-5f);
-        for (int j = 0; j < n; j++) assert_near(want[j], exact[j], 1);
-        FOR_EACH_SET(k) {
-            got[n] = 42;
-            k->rms_norm(x, weight, got, n, 1e-5f);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int kind = 0; kind < 3; kind++) { // RMS, layer without and with a bias
+            const int n = sizes[i], norm = kind == 0 ? NORM_RMS : NORM_LAYER;
+            float x[256], weight[256], shift[256], want[256], got[257], exact[256];
+            const float *bias = kind == 2 ? shift : NULL;
+            fill(x, n, 2, 3);
+            fill(weight, n, 1, 4);
+            fill(shift, n, 1, 5);
+            for (int j = 0; j < n; j++) x[j] += 1; // a mean to take off
+            kernels_scalar.norm[norm](x, weight, bias, want, n, 1e-5f);
+            kernels_exact.norm[norm](x, weight, bias, exact, n, 1e-5f);
+            for (int j = 0; j < n; j++) assert_near(want[j], exact[j], 2);
+            memcpy(got, x, (size_t)n * sizeof *got); // in place
+            kernels_scalar.norm[norm](got, weight, bias, got, n, 1e-5f);
             assert_memory_equal(got, want, (size_t)n * sizeof *got);
-            assert_true(got[n] == 42);
+            FOR_EACH_SET(k) {
+                got[n] = 42;
+                k->norm[norm](x, weight, bias, got, n, 1e-5f);
+                assert_memory_equal(got, want, (size_t)n * sizeof *got);
+                memcpy(got, x, (size_t)n * sizeof *got);
+                k->norm[norm](got, weight, bias, got, n, 1e-5f);
+                assert_memory_equal(got, want, (size_t)n * sizeof *got);
+                assert_true(got[n] == 42);
+            }
+        }
+}
+
+// What a layer norm and an RMS norm of known numbers are.
+static void test_norms_by_hand(void **state) {
+    (void)state;
+    const float x[] = {1, 3}, weight[] = {2, 10}, bias[] = {0.5f, -1};
+    float y[2];
+    kernels_scalar.norm[NORM_RMS](x, weight, NULL, y, 2, 0);
+    assert_near(y[0], 2 / sqrt(5), 2), assert_near(y[1], 30 / sqrt(5), 20);
+    kernels_scalar.norm[NORM_LAYER](x, weight, bias, y, 2, 0);
+    assert_near(y[0], -1.5, 2), assert_near(y[1], 9, 10);
+}
+
+static double activation(enum activation kind, double g, double u) {
+    switch (kind) {
+    case ACTIVATION_SILU: return g / (1 + exp(-g)) * u;
+    case ACTIVATION_GELU: return 0.5 * g * (1 + tanh(0.7978845608028654 * (g + 0.044715 * g * g * g))) * u;
+    case ACTIVATION_SILU_CLAMPED: g = fmin(g, 7), u = fmax(-7, fmin(u, 7)); return g / (1 + exp(-1.702 * g)) * (u + 1);
+    }
+    return NAN;
+}
+
+static void test_activations(void **state) {
+    (void)state;
+    for (int kind = 0; kind < ACTIVATION_KINDS; kind++) {
+        float gate[64], up[64], want[64], got[64], exact[64];
+        fill(gate, 64, 20, 5);
+        fill(up, 64, 12, 6);
+        gate[0] = 0, gate[1] = -200, gate[2] = 200, gate[3] = NAN, gate[4] = -87.5f, gate[5] = 1e-30f, up[6] = NAN;
+        memcpy(want, gate, sizeof gate);
+        memcpy(exact, gate, sizeof gate);
+        kernels_scalar.activate[kind](want, up, 64);
+        kernels_exact.activate[kind](exact, up, 64);
+        for (int i = 0; i < 64; i++) {
+            const double value = activation(kind, gate[i], up[i]);
+            if (i == 3 || i == 6) {
+                assert_true(isnan(want[i]) && isnan(exact[i]));
+            } else {
+                assert_near(exact[i], value, fabs(value) + 1e-8); // 1 + tanh loses what is tiny
+                assert_near(want[i], value, fabs(value) + 1e-6 * fabs(gate[i]) + 1e-6);
+            }
+        }
+        FOR_EACH_SET(k) {
+            memcpy(got, gate, sizeof gate);
+            k->activate[kind](got, up, 64);
+            for (int i = 0; i < 64; i++)
+                assert_true(i == 3 || i == 6 ? isnan(got[i]) : !memcmp(&got[i], &want[i], sizeof(float)));
         }
     }
 }
 
-static void test_swiglu(void **state) {
+static void test_softcap(void **state) {
     (void)state;
-    float gate[64], up[64], want[64], got[64], exact[64];
-    fill(gate, 64, 20, 5);
-    fill(up, 64, 2, 6);
-    gate[0] = 0, gate[1] = -200, gate[2] = 200, gate[3] = NAN, gate[4] = -87.5f, gate[5] = 1e-30f;
-    memcpy(want, gate, sizeof gate);
-    memcpy(exact, gate, sizeof gate);
-    kernels_scalar.swiglu(want, up, 64);
-    kernels_exact.swiglu(exact, up, 64);
-    for (int i = 0; i < 64; i++)
-        if (i == 3)
-            assert_true(isnan(want[i]));
-        else
-            assert_near(want[i], exact[i], fabs(exact[i]) + 1e-6);
+    float x[48], want[48], got[48], exact[48];
+    fill(x, 48, 120, 12);
+    x[0] = 0, x[1] = INFINITY, x[2] = -INFINITY, x[3] = NAN, x[4] = 1e-3f;
+    memcpy(want, x, sizeof x);
+    memcpy(exact, x, sizeof x);
+    kernels_scalar.softcap(want, 48, 50);
+    kernels_exact.softcap(exact, 48, 50);
+    for (int i = 0; i < 48; i++) {
+        if (i == 3) continue;
+        assert_near(want[i], 50 * tanh(x[i] / 50.0), 50);
+        assert_near(exact[i], 50 * tanh(x[i] / 50.0), 1);
+    }
+    assert_true(isnan(want[3]) && isnan(exact[3]));
     FOR_EACH_SET(k) {
-        memcpy(got, gate, sizeof gate);
-        k->swiglu(got, up, 64);
-        for (int i = 0; i < 64; i++) assert_true(i == 3 ? isnan(got[i]) : !memcmp(&got[i], &want[i], sizeof(float)));
+        memcpy(got, x, sizeof x);
+        k->softcap(got, 48, 50);
+        for (int i = 0; i < 48; i++) assert_true(i == 3 ? isnan(got[i]) : !memcmp(&got[i], &want[i], sizeof(float)));
+    }
+}
+
+static void test_accumulate(void **state) {
+    (void)state;
+    const int sizes[] = {1, 15, 16, 77};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int n = sizes[i];
+        float x[77], start[77], want[77], exact[77], got[78];
+        fill(x, n, 2, 13);
+        fill(start, n, 2, 14);
+        memcpy(want, start, (size_t)n * sizeof *start);
+        memcpy(exact, start, (size_t)n * sizeof *start);
+        kernels_scalar.accumulate(want, x, n, 0.3f);
+        kernels_exact.accumulate(exact, x, n, 0.3f);
+        for (int j = 0; j < n; j++) {
+            assert_near(want[j], start[j] + 0.3 * x[j], 2);
+            assert_near(exact[j], start[j] + 0.3 * x[j], 2);
+        }
+        FOR_EACH_SET(k) {
+            memcpy(got, start, (size_t)n * sizeof *start);
+            got[n] = 42;
+            k->accumulate(got, x, n, 0.3f);
+            assert_memory_equal(got, want, (size_t)n * sizeof *got);
+            assert_true(got[n] == 42);
+        }
     }
 }
 
@@ -265,26 +350,29 @@ static void test_half_product(void **state) {
 
 static void test_softmax_page(void **state) {
     (void)state;
-    for (int i = 0; i < 128; i++) { // whichever page has the maximum
-        const int valid = 1 + i % 32;
+    for (int i = 0; i < 32 * 33; i++) { // whichever page has the maximum
+        const int first = i / 33, end = i % 33;
+        if (first >= end) continue;
         float scores[64], want[64], got[64];
-        struct softmax reference = {-INFINITY, 0}, other = {-INFINITY, 0};
+        struct softmax reference = {-INFINITY, 0}, other;
         fill(scores, 64, 10, 11 + (uint64_t)i);
-        for (int t = valid; t < 32; t++) scores[32 + t] = NAN; // whatever stale slots make
+        for (int t = 0; t < 32; t++)
+            if (t < first || t >= end) scores[32 + t] = NAN; // whatever stale slots make
         memcpy(want, scores, sizeof scores);
-        assert_true(kernels_scalar.softmax_page(want, 32, &reference) < 1e-30f);
-        float correction = kernels_scalar.softmax_page(want + 32, valid, &reference);
+        assert_true(kernels_scalar.softmax_page(want, 0, 32, &reference) < 1e-30f);
+        float correction = kernels_scalar.softmax_page(want + 32, first, end, &reference);
         double top = -INFINITY, sum = 0;
-        for (int t = 0; t < 32 + valid; t++) top = fmax(top, scores[t]);
-        for (int t = 0; t < 32 + valid; t++) sum += exp(scores[t] - top);
+        for (int t = 0; t < 64; t++) top = fmax(top, scores[t]); // passes over NaN
+        for (int t = 0; t < 64; t++) sum += isnan(scores[t]) ? 0 : exp(scores[t] - top);
         assert_near(reference.sum, sum, 2 * sum);
-        for (int t = 0; t < valid; t++) assert_near(want[32 + t], exp(scores[32 + t] - top), 1);
-        for (int t = valid; t < 32; t++) assert_true(want[32 + t] == 0);
+        for (int t = 0; t < 32; t++)
+            if (t < first || t >= end) assert_true(want[32 + t] == 0);
+            else assert_near(want[32 + t], exp(scores[32 + t] - top), 1);
         FOR_EACH_SET(k) {
             memcpy(got, scores, sizeof scores);
             other = (struct softmax){-INFINITY, 0};
-            k->softmax_page(got, 32, &other);
-            assert_true(k->softmax_page(got + 32, valid, &other) == correction);
+            k->softmax_page(got, 0, 32, &other);
+            assert_true(k->softmax_page(got + 32, first, end, &other) == correction);
             assert_memory_equal(got, want, sizeof got);
             assert_memory_equal(&other, &reference, sizeof other);
         }
@@ -307,9 +395,11 @@ int main(void) {
         cmocka_unit_test(test_scalar_products), cmocka_unit_test(test_exact_products),
         cmocka_unit_test(test_products_agree),  cmocka_unit_test(test_columns_do_not_matter),
         cmocka_unit_test(test_extremes),        cmocka_unit_test(test_quantize),
-        cmocka_unit_test(test_rms_norm),        cmocka_unit_test(test_swiglu),
-        cmocka_unit_test(test_half),            cmocka_unit_test(test_half_product),
-        cmocka_unit_test(test_softmax_page),    cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_norms),           cmocka_unit_test(test_norms_by_hand),
+        cmocka_unit_test(test_activations),     cmocka_unit_test(test_softcap),
+        cmocka_unit_test(test_accumulate),      cmocka_unit_test(test_half),
+        cmocka_unit_test(test_half_product),    cmocka_unit_test(test_softmax_page),
+        cmocka_unit_test(test_choice),
     };
     return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
 }

@@ -58,10 +58,46 @@ bool engine_poll(struct engine *e, struct engine_event *out) {
 int engine_event_fd(const struct engine *e) { return (void)e, engine.fd; }
 const struct engine_figures *engine_figures(struct engine *e) { return (void)e, &engine.figures; }
 
-// The rest of the engine's interface, which the controller does not use.
+// Models are there at once; the file called FAILS fails, after the thread that opens it has waited for `go`.
+struct model_file {
+    struct model_info info;
+    char path[256], name[64];
+};
+static const struct format_share formats[] = {{"Q4_0", 1, 1}};
+struct model_file *model_file_open(const char *path, struct status *st) {
+    (void)st;
+    struct model_file *m = xcalloc(1, sizeof *m);
+    const char *slash = strrchr(path, '/');
+    snprintf(m->path, sizeof m->path, "%s", path);
+    snprintf(m->name, sizeof m->name, "%.*s", (int)strcspn(slash ? slash + 1 : path, "."), slash ? slash + 1 : path);
+    m->info = (struct model_info){.path = m->path,
+                                  .name = m->name,
+                                  .family = "tiny",
+                                  .formats = formats,
+                                  .n_formats = 1,
+                                  .n_context = 4096,
+                                  .has_weights = true};
+    return m;
+}
+struct model_file *model_file_open_header(const char *path, struct status *st) { return model_file_open(path, st); }
+struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st) {
+    (void)name, (void)data, (void)size;
+    return model_file_open("Tiny 1B", st);
+}
+void model_file_close(struct model_file *m) { free(m); }
+const struct model_info *model_file_info(const struct model_file *m) { return &m->info; }
+bool model_file_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
+                       struct model_memory *out, struct status *st) {
+    (void)m, (void)p, (void)available, (void)st;
+    *out = (struct model_memory){.kv_tokens = 512, .total = 1};
+    return true;
+}
+int model_file_tokens_that_fit(const struct model_file *m, uint64_t available) { return (void)m, (void)available, 512; }
+
 struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st) {
-    (void)m, (void)p, (void)st;
-    return NULL;
+    (void)p;
+    if (!strcmp(m->name, "FAILS")) return status_fail(st, STATUS_MEMORY, "%s: does not fit", m->path), NULL;
+    return (struct engine *)&engine;
 }
 void engine_close(struct engine *e) { (void)e; }
 bool engine_wait(struct engine *e, struct engine_event *out, int timeout_ms) {
@@ -81,7 +117,7 @@ static struct {
     struct view_chat chats[32];
     struct view_message messages[32];
     char status[512], composer[256];
-    bool ended;
+    bool ended, chooses;
 } screen;
 
 struct screen *screen_open(const struct screen_options *o, struct status *st) {
@@ -107,6 +143,10 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
 int screen_timeout(const struct screen *s) { return (void)s, screen.next_command < screen.n_commands ? 0 : -1; }
 void screen_resized(struct screen *s) { (void)s; }
 void screen_suspend(struct screen *s) { (void)s; }
+void screen_choose_model(struct screen *s, const char *filter) {
+    (void)s, (void)filter;
+    screen.chooses = true;
+}
 void screen_set_composer(struct screen *s, const char *text) {
     (void)s, snprintf(screen.composer, sizeof screen.composer, "%s", text);
 }
@@ -123,6 +163,7 @@ bool screen_copy(struct screen *s, const char *text, size_t size, char how[128])
 
 static uint64_t now;
 static struct settings settings;
+static struct model_host *host;
 static struct chat *chat;
 static char folder[64], *store_path, *config_path;
 
@@ -167,13 +208,22 @@ static void end(uint64_t conversation, uint64_t request, enum request_state stat
     happen(event);
 }
 
+static void wait_for_model(void) {
+    for (int i = 0; i < 10000 && (!model_host_engine(host) || model_host_loading(host)); i++) {
+        struct status st = {0};
+        if (chat) step();
+        else model_host_poll(host, &st);
+        usleep(1000);
+    }
+    assert_non_null(model_host_engine(host));
+}
+
 static void open_chat(void) {
-    static const struct format_share formats[] = {{"Q4_0", 1, 1}};
-    static const struct model_info info = {.name = "Tiny 1B", .formats = formats, .n_formats = 1, .n_context = 4096};
     struct status st = {0};
-    struct chat_params params = {.engine = (struct engine *)&engine,
-                                 .bring_fd = -1,
-                                 .info = &info,
+    host = model_host_open(&settings, &st);
+    assert_non_null(host);
+    wait_for_model();
+    struct chat_params params = {.host = host,
                                  .settings = &settings,
                                  .config_path = config_path,
                                  .store_path = store_path,
@@ -181,6 +231,13 @@ static void open_chat(void) {
     chat = chat_open(&params, &st);
     assert_non_null(chat);
     pass(0.05);
+}
+
+static bool close_chat(void) {
+    bool saved = chat_close(chat, NULL);
+    chat = NULL;
+    model_host_close(host);
+    return saved;
 }
 
 static int setup(void **state) {
@@ -201,7 +258,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
     (void)state;
-    chat_close(chat, NULL);
+    close_chat();
     settings_free(&settings);
     char *command = xasprintf("rm -rf '%s'", folder);
     int result = system(command);
@@ -431,7 +488,7 @@ static void test_conversations_come_back(void **state) {
     act(COMMAND_NEW, -1, NULL);
     act(COMMAND_SEND, -1, "second question");
     say(2, 2, "half an ans");
-    assert_true(chat_close(chat, NULL)); // what came so far is kept
+    assert_true(close_chat()); // what came so far is kept
     open_chat();
     assert_int_equal(screen.view.n_chats, 3);
     assert_string_equal(screen.chats[1].title, "second question");
@@ -550,7 +607,7 @@ static void test_leaving_what_cannot_be_saved_asks_once(void **state) {
 
 static void test_a_store_that_cannot_open_is_said(void **state) {
     (void)state;
-    chat_close(chat, NULL);
+    close_chat();
     free(store_path);
     store_path = xstrdup("/proc/nothing/confab.db");
     open_chat();

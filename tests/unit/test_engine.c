@@ -240,21 +240,24 @@ static void test_sizes(void **state) {
         assert_int_equal(f->context, cases[i].context);
         if (cases[i].n_pages) assert_int_equal(f->n_pages, cases[i].n_pages);
         else assert_true(f->n_pages * f->page_tokens >= f->context && f->n_pages <= 16 * (f->context + 31) / 32);
-        assert_int_equal(f->kv_bytes, (uint64_t)f->n_pages * toy_backend.page_bytes(&b->file->model.spec, false));
+        struct backend_memory memory;
+        toy_backend.measure(&(struct backend_params){.n_pages = f->n_pages}, &memory, NULL);
+        assert_int_equal(f->kv_bytes, memory.kv);
         bench_close(b);
     }
 }
 
-static size_t absurd_page_bytes(const struct model_spec *spec, bool exact) {
-    (void)spec, (void)exact;
-    return (size_t)1 << 40;
+static bool absurd_measure(const struct backend_params *params, struct backend_memory *out, struct status *st) {
+    (void)st;
+    *out = (struct backend_memory){.kv = (uint64_t)params->n_pages << 40};
+    return true;
 }
 
 static void test_more_memory_than_there_is(void **state) {
     (void)state;
     struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
     struct backend_ops absurd = toy_backend;
-    absurd.page_bytes = absurd_page_bytes;
+    absurd.measure = absurd_measure;
     struct status st = {0};
     assert_null(engine_open_on(b->file, &(struct engine_params){.kv_tokens = 1024}, &absurd, &st));
     assert_int_equal(st.code, STATUS_MEMORY);

@@ -149,6 +149,8 @@ static void check_refused(enum status_code code, const char *why, struct change 
     free(data);
 }
 
+static struct layer_spec layers_seen[LAYERS]; // of the last spec_with
+
 // The spec of a file with a change that is allowed.
 static struct model_spec spec_with(struct change c) {
     struct model m;
@@ -157,6 +159,7 @@ static struct model_spec spec_with(struct change c) {
     uint8_t *data;
     if (!open_changed(&c, &m, &g, &data, &st)) fail_msg("%s", st.text);
     struct model_spec spec = m.spec;
+    memcpy(layers_seen, m.spec.layers, sizeof layers_seen);
     model_close(&m);
     gguf_close(&g);
     free(data);
@@ -173,50 +176,68 @@ static void defaults_fill_what_the_file_leaves_open(void **state) {
     assert_int_equal(s.n_embd, EMBD);
     assert_int_equal(s.n_vocab, VOCAB);
     assert_int_equal(s.n_context, 128);
-    assert_int_equal(s.n_head, HEADS);
-    assert_int_equal(s.n_head_kv, HEADS_KV);
     assert_int_equal(s.head_size, HEAD);
-    assert_int_equal(s.n_ff, FF);
-    assert_int_equal(s.n_rot, HEAD);
-    assert_int_equal(s.rope, ROPE_NORM);
-    assert_false(s.qk_norm);
-    assert_true(s.norm_epsilon == 1e-5f && s.rope_base == 10000 && s.rope_scale == 1);
+    for (int i = 0; i < LAYERS; i++) {
+        assert_int_equal(layers_seen[i].n_head, HEADS);
+        assert_int_equal(layers_seen[i].n_head_kv, HEADS_KV);
+        assert_int_equal(layers_seen[i].n_ff, FF);
+        assert_int_equal(layers_seen[i].rope, ROPE_TABLE_FULL);
+        assert_false(layers_seen[i].window || layers_seen[i].experts);
+    }
+    assert_int_equal(s.rope.n_rot, HEAD);
+    assert_int_equal(s.rope.kind, ROPE_NORM);
+    assert_int_equal(s.norm, NORM_RMS);
+    assert_int_equal(s.head_norm, HEAD_NORM_NONE);
+    assert_int_equal(s.activation, ACTIVATION_SILU);
+    assert_false(s.parallel || s.experts.count);
+    assert_true(s.norm_epsilon == 1e-5f && s.rope.base[0] == 10000 && s.rope.base[1] == 10000);
+    assert_true(s.rope.factor == 1 && s.rope.magnitude == 1 && s.rope.original_context == 128);
     assert_true(fabsf(s.attention_scale - 1 / sqrtf(HEAD)) < 1e-7f);
+    assert_true(s.attention_softcap == 0 && s.logit_softcap == 0 && s.position_scale == 0);
+    assert_true(s.embedding_scale == 1 && s.residual_scale == 1 && s.logit_scale == 1);
 }
 
 static void keys_override_the_defaults(void **state) {
     (void)state;
     struct change c = {.key = "rope.dimension_count", .value = 8, .float_key = "rope.freq_base", .number = 500000};
-    assert_true(spec_with(c).rope_base == 500000);
+    assert_true(spec_with(c).rope.base[ROPE_TABLE_FULL] == 500000);
     c = (struct change){.key = "rope.dimension_count", .value = 4, .without_tensor = "rope_freqs.weight"};
-    assert_int_equal(spec_with(c).n_rot, 4);
+    assert_int_equal(spec_with(c).rope.n_rot, 4);
     c = (struct change){.float_key = "attention.scale", .number = 0.25f};
     assert_true(spec_with(c).attention_scale == 0.25f);
     assert_int_equal(spec_with((struct change){.n_vocab = VOCAB}).n_vocab, VOCAB);
 }
 
-static void linear_rope_scaling_divides_positions(void **state) {
+static void a_factor_alone_scales_rope_linearly(void **state) {
     (void)state;
     struct change c = {.float_key = "rope.scaling.factor", .number = 4};
-    assert_true(spec_with(c).rope_scale == 4);
+    assert_true(spec_with(c).rope.factor == 4);
     c.string_key = "rope.scaling.type", c.text = "linear";
-    assert_true(spec_with(c).rope_scale == 4);
+    assert_true(spec_with(c).rope.factor == 4);
+    assert_int_equal(spec_with(c).rope.scaling, ROPE_SCALING_LINEAR);
     c.text = "none";
-    assert_true(spec_with(c).rope_scale == 1);
+    assert_true(spec_with(c).rope.factor == 1);
+    c.text = "yarn";
+    assert_int_equal(spec_with(c).rope.scaling, ROPE_SCALING_YARN);
+    assert_true(fabsf(spec_with(c).rope.magnitude - (0.1f * logf(4) + 1)) < 1e-6f);
     c = (struct change){.float_key = "rope.scale_linear", .number = 2};
-    assert_true(spec_with(c).rope_scale == 2);
+    assert_true(spec_with(c).rope.factor == 2);
     c = (struct change){.float_key = "rope.scaling.factor", .number = 0};
-    assert_true(spec_with(c).rope_scale == 1);
+    assert_true(spec_with(c).rope.factor == 1);
 }
 
-static void arrays_of_one_value_are_that_value(void **state) {
+static void layers_may_have_figures_of_their_own(void **state) {
     (void)state;
-    struct change c = {.array_key = "attention.head_count_kv", .array = {2, 2}, .n_array = 2};
-    assert_int_equal(spec_with(c).n_head_kv, 2);
+    struct change c = {.array_key = "attention.head_count_kv", .array = {2, 4}, .n_array = 2,
+                       .tensor = "blk.1.attn_k.weight", .dims = {EMBD, HEADS * HEAD},
+                       .without_tensor = "blk.1.attn_v.weight"};
+    check_refused(STATUS_FORMAT, "the tensor blk.1.attn_v.weight is missing", c);
     c = (struct change){.array_key = "feed_forward_length", .array = {FF, FF}, .n_array = 2};
-    assert_int_equal(spec_with(c).n_ff, FF);
+    spec_with(c);
+    assert_int_equal(layers_seen[1].n_ff, FF);
     c = (struct change){.array_key = "attention.head_count", .array = {4, 4}, .n_array = 2};
-    assert_int_equal(spec_with(c).n_head, 4);
+    spec_with(c);
+    assert_int_equal(layers_seen[1].n_head, 4);
 }
 
 static void a_model_without_output_is_tied(void **state) {
@@ -249,23 +270,25 @@ static void check_shape(const struct weight *w, enum block_id format, int64_t ro
 }
 
 static void check_layer(const struct model_layer *l, const struct model_spec *s, enum block_id format, bool bias) {
-    int64_t query = s->n_head * s->head_size, value = s->n_head_kv * s->head_size;
+    const bool head_norm = s->head_norm == HEAD_NORM_SHARED;
+    const int n_ff = s->layers[0].n_ff;
+    int64_t query = s->layers[0].n_head * s->head_size, value = s->layers[0].n_head_kv * s->head_size;
     check_shape(&l->attn_norm, BLOCK_F32, 1, s->n_embd);
     check_shape(&l->attn_q, format, query, s->n_embd);
     check_shape(&l->attn_k, format, value, s->n_embd);
     check_shape(&l->attn_v, format, value, s->n_embd);
     check_shape(&l->attn_output, format, s->n_embd, query);
     check_shape(&l->ffn_norm, BLOCK_F32, 1, s->n_embd);
-    check_shape(&l->ffn_gate, format, s->n_ff, s->n_embd);
-    check_shape(&l->ffn_up, format, s->n_ff, s->n_embd);
-    check_shape(&l->ffn_down, format, s->n_embd, s->n_ff);
+    check_shape(&l->ffn_gate, format, n_ff, s->n_embd);
+    check_shape(&l->ffn_up, format, n_ff, s->n_embd);
+    check_shape(&l->ffn_down, format, s->n_embd, n_ff);
     assert_int_equal(l->attn_q_bias.format != NULL, bias);
     if (bias) check_shape(&l->attn_q_bias, BLOCK_F32, 1, query);
     if (bias) check_shape(&l->attn_k_bias, BLOCK_F32, 1, value);
     if (bias) check_shape(&l->attn_v_bias, BLOCK_F32, 1, value);
-    assert_int_equal(l->attn_q_norm.format != NULL, s->qk_norm);
-    if (s->qk_norm) check_shape(&l->attn_q_norm, BLOCK_F32, 1, s->head_size);
-    if (s->qk_norm) check_shape(&l->attn_k_norm, BLOCK_F32, 1, s->head_size);
+    assert_int_equal(l->attn_q_norm.format != NULL, head_norm);
+    if (head_norm) check_shape(&l->attn_q_norm, BLOCK_F32, 1, s->head_size);
+    if (head_norm) check_shape(&l->attn_k_norm, BLOCK_F32, 1, s->head_size);
 }
 
 static void check_tiny(enum tiny_family family, enum block_id format, bool tied) {
@@ -278,9 +301,9 @@ static void check_tiny(enum tiny_family family, enum block_id format, bool tied)
     if (!gguf_open_memory(&g, "tiny", data, size, &st) || !model_open(&m, &g, 0, &st)) fail_msg("%s", st.text);
     static const char *const names[] = {"llama", "llama", "qwen2", "qwen3"};
     assert_string_equal(m.spec.family, names[family]);
-    assert_int_equal(m.spec.rope, family <= TINY_LLAMA_ROPE_FREQS ? ROPE_NORM : ROPE_NEOX);
-    assert_int_equal(m.spec.qk_norm, family == TINY_QWEN3);
-    if (family == TINY_QWEN3) assert_true(m.spec.head_size * m.spec.n_head == 2 * m.spec.n_embd);
+    assert_int_equal(m.spec.rope.kind, family <= TINY_LLAMA_ROPE_FREQS ? ROPE_NORM : ROPE_NEOX);
+    assert_int_equal(m.spec.head_norm, family == TINY_QWEN3 ? HEAD_NORM_SHARED : HEAD_NORM_NONE);
+    if (family == TINY_QWEN3) assert_true(m.spec.head_size * m.spec.layers[0].n_head == 2 * m.spec.n_embd);
     assert_int_equal(m.tied, tied);
     assert_int_equal(m.rope_freqs.format != NULL, family == TINY_LLAMA_ROPE_FREQS);
     check_shape(&m.token_embd, format, m.spec.n_vocab, m.spec.n_embd);
@@ -371,6 +394,7 @@ static void shared_models_open(void **state) {
         {"models/tiny-llama3-f32.gguf", "llama", 3, 256, 8, 2, 32, 512, 4096, true},
         {"models/tiny-qwen2-f32.gguf", "qwen2", 3, 256, 8, 2, 32, 512, 4096, false},
         {"models/tiny-qwen3-f32.gguf", "qwen3", 3, 256, 8, 2, 64, 512, 4096, false},
+        {"models/tiny-gpt-oss-mxfp4.gguf", "gpt-oss", 4, 256, 8, 2, 64, 0, 8192, false},
     };
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         struct gguf g;
@@ -380,10 +404,10 @@ static void shared_models_open(void **state) {
         assert_string_equal(m.spec.family, models[i].family);
         assert_int_equal(m.spec.n_layer, models[i].n_layer);
         assert_int_equal(m.spec.n_embd, models[i].n_embd);
-        assert_int_equal(m.spec.n_head, models[i].n_head);
-        assert_int_equal(m.spec.n_head_kv, models[i].n_head_kv);
+        assert_int_equal(m.spec.layers[0].n_head, models[i].n_head);
+        assert_int_equal(m.spec.layers[0].n_head_kv, models[i].n_head_kv);
         assert_int_equal(m.spec.head_size, models[i].head_size);
-        assert_int_equal(m.spec.n_ff, models[i].n_ff);
+        assert_int_equal(m.spec.layers[0].n_ff, models[i].n_ff);
         assert_int_equal(m.spec.n_context, models[i].n_context);
         assert_int_equal(m.rope_freqs.format != NULL, models[i].rope_freqs);
         model_close(&m);
@@ -396,8 +420,7 @@ static void shared_files_we_cannot_run_say_why(void **state) {
     static const struct {
         const char *file, *why;
     } files[] = {{"vocabs/llama-bpe.gguf", "holds a vocabulary but no weights"},
-                 {"vocabs/phi-3.gguf", "models of the architecture \"phi3\" are not supported; known are llama, qwen2, "
-                                       "qwen3"}};
+                 {"vocabs/phi-3.gguf", "holds a vocabulary but no weights"}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct gguf g;
         struct model m;
@@ -414,7 +437,7 @@ static void shared_files_we_cannot_run_say_why(void **state) {
 static void unknown_architectures_are_refused(void **state) {
     (void)state;
     check_refused(STATUS_UNSUPPORTED,
-                  "models of the architecture \"mamba\" are not supported; known are llama, qwen2, qwen3",
+                  "models of the architecture \"mamba\" are not supported; known are llama, mistral3, exaone, ",
                   (struct change){.architecture = "mamba"});
     check_refused(STATUS_FORMAT, "the key general.architecture is missing",
                   (struct change){.without_key = "general.architecture"});
@@ -490,10 +513,14 @@ static void heads_that_do_not_fit_are_refused(void **state) {
                   (struct change){.key = "attention.value_length", .value = 16});
 }
 
-static void layers_of_different_shapes_are_refused(void **state) {
+static void arrays_must_fit_the_layers(void **state) {
     (void)state;
-    check_refused(STATUS_UNSUPPORTED, "llama.attention.head_count_kv is 2 in layer 0 but 4 in layer 1; layers of",
+    check_refused(STATUS_FORMAT, "blk.1.attn_k.weight is [32, 16, 1, 1], expected [32, 32]",
                   (struct change){.array_key = "attention.head_count_kv", .array = {2, 4}, .n_array = 2});
+    check_refused(STATUS_FORMAT, "blk.1.ffn_gate.weight is [32, 64, 1, 1], expected [32, 96]",
+                  (struct change){.array_key = "feed_forward_length", .array = {FF, 96}, .n_array = 2});
+    check_refused(STATUS_FORMAT, "4 heads cannot share 3 key-value heads evenly",
+                  (struct change){.array_key = "attention.head_count_kv", .array = {2, 3}, .n_array = 2});
     check_refused(STATUS_FORMAT, "llama.attention.head_count_kv is 0 in layer 1, allowed are 1 to 1024",
                   (struct change){.array_key = "attention.head_count_kv", .array = {2, 0}, .n_array = 2});
     check_refused(STATUS_FORMAT, "llama.feed_forward_length has 3 values for 2 layers",
@@ -517,13 +544,41 @@ static void wrong_types_are_refused(void **state) {
 
 static void what_we_cannot_compute_is_refused(void **state) {
     (void)state;
-    check_refused(STATUS_UNSUPPORTED, "llama.rope.scaling.type is \"yarn\"; only none and linear are supported",
-                  (struct change){.string_key = "rope.scaling.type", .text = "yarn"});
-    check_refused(STATUS_UNSUPPORTED, "llama.expert_count is 8; mixtures of experts are not supported",
-                  (struct change){.key = "expert_count", .value = 8});
+    check_refused(STATUS_UNSUPPORTED,
+                  "llama.rope.scaling.type is \"dynamic\"; only none, linear, yarn and longrope are supported",
+                  (struct change){.string_key = "rope.scaling.type", .text = "dynamic"});
+    check_refused(STATUS_FORMAT, "the tensor rope_factors_long.weight is missing",
+                  (struct change){.string_key = "rope.scaling.type", .text = "longrope"});
+    check_refused(STATUS_FORMAT, "the tensor rope_factors_long.weight is missing",
+                  (struct change){.tensor = "rope_factors_short.weight", .dims = {HEAD / 2}});
+    check_refused(STATUS_FORMAT, "the tensor rope_factors_short.weight is missing",
+                  (struct change){.tensor = "rope_factors_long.weight", .dims = {HEAD / 2}});
+    check_refused(STATUS_UNSUPPORTED, "holds rope_factors though llama.rope.scaling.type is \"yarn\"",
+                  (struct change){.tensor = "rope_factors_long.weight",
+                                  .dims = {HEAD / 2},
+                                  .string_key = "rope.scaling.type",
+                                  .text = "yarn"});
+    check_refused(STATUS_UNSUPPORTED, "llama.attention.clamp_kqv is 8; only 0 is supported",
+                  (struct change){.float_key = "attention.clamp_kqv", .number = 8});
+    check_refused(STATUS_UNSUPPORTED, "llama.attention.causal is 0; only 1 is supported",
+                  (struct change){.key = "attention.causal", .value = 0});
+    check_refused(STATUS_UNSUPPORTED, "qwen2.expert_count is 8; models of this family have no experts",
+                  (struct change){.architecture = "qwen2", .key = "expert_count", .value = 8});
     check_refused(STATUS_UNSUPPORTED, "is one of 3 parts; split models are not supported",
                   (struct change){.key = "!split.count", .value = 3});
     assert_int_equal(spec_with((struct change){.key = "expert_count", .value = 0}).n_layer, LAYERS);
+}
+
+static void experts_must_fit(void **state) {
+    (void)state;
+    check_refused(STATUS_FORMAT, "the key llama.expert_used_count is missing",
+                  (struct change){.key = "expert_count", .value = 8});
+    check_refused(STATUS_FORMAT, "llama.expert_count is 1025, allowed are 0 to 1024",
+                  (struct change){.key = "expert_count", .value = 1025});
+    check_refused(STATUS_FORMAT, "the key qwen3moe.expert_count is missing",
+                  (struct change){.architecture = "qwen3moe"});
+    check_refused(STATUS_FORMAT, "qwen3moe.expert_count is 0, allowed are 1 to 1024",
+                  (struct change){.architecture = "qwen3moe", .key = "expert_count", .value = 0});
 }
 
 static void missing_tensors_are_refused(void **state) {
@@ -576,8 +631,9 @@ static void norms_must_be_f32(void **state) {
 
 static void tensors_without_a_place_are_refused(void **state) {
     (void)state;
-    static const char *const names[] = {"blk.2.attn_q.weight", "blk.0.attn_output.bias", "output.bias",
-                                        "blk.0.ffn_gate_exps.weight", "blk.00.attn_q.weight"};
+    static const char *const names[] = {"blk.2.attn_q.weight",        "blk.0.attn_norm.bias", "output.bias",
+                                        "blk.0.ffn_gate_exps.weight", "blk.0.ffn_gate.0.weight",
+                                        "blk.0.attn_sinks.weight",    "blk.00.attn_q.weight"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char why[120];
         snprintf(why, sizeof why, "the tensor %s has no place in a llama model of 2 layers", names[i]);
@@ -605,8 +661,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_fill_what_the_file_leaves_open),
         cmocka_unit_test(keys_override_the_defaults),
-        cmocka_unit_test(linear_rope_scaling_divides_positions),
-        cmocka_unit_test(arrays_of_one_value_are_that_value),
+        cmocka_unit_test(a_factor_alone_scales_rope_linearly),
+        cmocka_unit_test(layers_may_have_figures_of_their_own),
         cmocka_unit_test(a_model_without_output_is_tied),
         cmocka_unit_test(tiny_models_of_every_kind_open),
         cmocka_unit_test(tiny_models_depend_on_their_seed_alone),
@@ -617,9 +673,10 @@ int main(void) {
         cmocka_unit_test(missing_keys_are_refused),
         cmocka_unit_test(figures_out_of_range_are_refused),
         cmocka_unit_test(heads_that_do_not_fit_are_refused),
-        cmocka_unit_test(layers_of_different_shapes_are_refused),
+        cmocka_unit_test(arrays_must_fit_the_layers),
         cmocka_unit_test(wrong_types_are_refused),
         cmocka_unit_test(what_we_cannot_compute_is_refused),
+        cmocka_unit_test(experts_must_fit),
         cmocka_unit_test(missing_tensors_are_refused),
         cmocka_unit_test(families_need_their_own_tensors),
         cmocka_unit_test(tensors_of_a_wrong_shape_are_refused),

@@ -20,17 +20,14 @@ static const struct pretokenizer *find(const char *name) {
 static void check_cuts(const char *name, const char *const *cases, size_t n) {
     const struct pretokenizer *p = find(name);
     for (size_t i = 0; i < n; i++) {
-        char text[256], cut[512];
-        size_t size = 0, at = 0, out = 0;
+        char text[2048], cut[4096];
+        size_t size = 0, out = 0;
         for (const char *c = cases[i]; *c; c++)
             if (*c != '|') text[size++] = *c;
-        while (at < size) {
-            size_t piece = pretokenize_next(p, text + at, size - at);
-            assert_true(piece > 0 && piece <= size - at);
-            if (at) cut[out++] = '|';
-            memcpy(cut + out, text + at, piece);
-            out += piece;
-            at += piece;
+        struct pretokenize_walk walk = pretokenize_begin(p, text, size);
+        for (struct span piece; pretokenize_next(&walk, &piece); out += piece.size) {
+            if (piece.data != text) cut[out++] = '|';
+            memcpy(cut + out, piece.data, piece.size);
         }
         cut[out] = 0;
         assert_string_equal(cut, cases[i]);
@@ -77,29 +74,36 @@ static void test_white_space_is_unicodes(void **state) {
 
 static void test_names(void **state) {
     (void)state;
-    assert_ptr_equal(find("default"), find("gpt-2"));
-    assert_ptr_equal(find(""), find("gpt-2"));
+    assert_ptr_equal(find(""), pretokenizer_default);
+    assert_ptr_equal(find("default"), pretokenizer_default);
     assert_ptr_equal(find("llama-v3"), find("llama-bpe"));
     assert_ptr_not_equal(find("qwen2"), find("llama-bpe"));
     assert_true(find("llama-bpe")->whole_pieces && find("llama-bpe")->adds_bos);
     assert_false(find("qwen2")->whole_pieces || find("gpt-2")->adds_bos);
-    assert_null(pretokenizer_find((struct span){"gpt-4o", 6}));
+    assert_ptr_equal(find("exaone4"), find("gpt-2"));
+    assert_true(find("tekken")->whole_pieces && find("chatglm-bpe")->without_bos && find("gemma4")->raw);
     assert_null(pretokenizer_find((struct span){"qwen", 4}));
+    for (size_t i = 0; pretokenizer_at(i); i++) // no name twice
+        for (const char *const *name = pretokenizer_at(i)->names; *name; name++)
+            assert_ptr_equal(find(*name), pretokenizer_at(i));
 }
 
 static void test_any_bytes_are_covered(void **state) {
     (void)state;
-    static const char *const names[] = {"gpt-2", "llama-bpe", "qwen2"};
     static const char letters[] = "a1 '!\n\r\xc3\xa9\xe2\x80\xa8\xf0\x9f\xff\xe6\x97\xa5s";
     srand(7);
     for (int round = 0; round < 3000; round++) {
         char text[64];
         size_t size = (size_t)(rand() % 64);
         for (size_t i = 0; i < size; i++) text[i] = letters[(size_t)rand() % (sizeof letters - 1)];
-        const struct pretokenizer *p = find(names[round % 3]);
-        for (size_t at = 0, n; at < size; at += n) {
-            n = pretokenize_next(p, text + at, size - at);
-            assert_true(n > 0 && n <= size - at);
+        for (size_t i = 0; pretokenizer_at(i); i++) {
+            struct pretokenize_walk walk = pretokenize_begin(pretokenizer_at(i), text, size);
+            size_t at = 0;
+            for (struct span piece; pretokenize_next(&walk, &piece); at += piece.size) {
+                assert_ptr_equal(piece.data, text + at);
+                assert_true(piece.size > 0 && piece.size <= size - at);
+            }
+            assert_int_equal(at, size);
         }
     }
 }

@@ -1,4 +1,4 @@
-// The two small vocabularies of tiny models.
+// Small vocabularies, a family each.
 #ifndef CONFAB_TESTS_TINY_VOCAB_H
 #define CONFAB_TESTS_TINY_VOCAB_H
 
@@ -9,5 +9,11 @@
 int tiny_vocab_sentencepiece(struct gguf_writer *w);
 // Byte-level: 256 byte tokens, merges, then <|endoftext|> <|im_start|> <|im_end|>.
 int tiny_vocab_byte_level(struct gguf_writer *w, const char *pre);
+// Gemma 4's: <pad> <eos> <bos> <unk> and turns, 256 byte tokens, merges with U+2581 for spaces, characters.
+int tiny_vocab_gemma(struct gguf_writer *w);
+// Unigram: <pad> </s> <unk>, words and pieces with scores, a characters map.
+int tiny_vocab_unigram(struct gguf_writer *w);
+// WordPiece: [PAD] [UNK] [CLS] [SEP] [MASK], words with U+2581 in front, pieces.
+int tiny_vocab_wordpiece(struct gguf_writer *w);
 
 #endif

@@ -69,9 +69,10 @@ void toy_continue(const int32_t *prompt, int n, int n_vocab, int32_t *out, int c
     free(logits);
 }
 
-static size_t toy_page_bytes(const struct model_spec *spec, bool exact) {
-    (void)spec, (void)exact;
-    return KV_PAGE_TOKENS * sizeof(struct toy_slot);
+static bool toy_measure(const struct backend_params *params, struct backend_memory *out, struct status *st) {
+    (void)st;
+    *out = (struct backend_memory){.kv = (uint64_t)params->n_pages * KV_PAGE_TOKENS * sizeof(struct toy_slot)};
+    return true;
 }
 
 static struct backend *toy_open(const struct backend_params *params, struct status *st) {
@@ -165,7 +166,7 @@ static const char *toy_describe(const struct backend *b) {
 
 const struct backend_ops toy_backend = {
     .name = "toy",
-    .page_bytes = toy_page_bytes,
+    .measure = toy_measure,
     .open = toy_open,
     .close = toy_close,
     .run = toy_run,

@@ -1,0 +1,222 @@
+// Mixture of experts: every row chooses some experts, and rows are sorted by expert, so that each expert's weights are
+// read once a batch and its strips are shared out like those of any matrix. The shared expert, which takes every row,
+// is one part more.
+//
+// Choosing is done in f32 from the normed row, in plain C, so that it does not depend on the instruction set; a row's
+// results are summed in the order of its choices.
+#include <math.h>
+#include <string.h>
+
+#include "engine/cpu/cpu.h"
+
+#define SUM_FLOOR 6.103515625e-5 // of weights that are divided by their sum: the smallest normal half float
+
+size_t experts_scratch(const struct model_spec *s) { return 2 * (size_t)PANEL_COLUMNS * (size_t)s->experts.count; }
+
+static struct choice *choices_of(const struct backend *b, int layer, int row) {
+    return b->choices + ((size_t)layer * (size_t)b->max_rows + (size_t)row) * (size_t)b->spec->experts.used;
+}
+
+// --- choosing --------------------------------------------------------------------------------------------------------
+
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+
+// In place: x becomes e^x, divided by the sum of all.
+static void softmax(float *x, int n) {
+    float maximum = x[0];
+    double sum = 0;
+    for (int i = 1; i < n; i++) maximum = x[i] > maximum ? x[i] : maximum;
+    for (int i = 0; i < n; i++) sum += x[i] = (float)exp((double)x[i] - maximum);
+    for (int i = 0; i < n; i++) x[i] = (float)(x[i] / sum);
+}
+
+// Logits become what the weights of the chosen are taken from.
+static void score(const struct expert_spec *e, float *logits) {
+    switch (e->gating) {
+    case EXPERT_GATING_SOFTMAX: softmax(logits, e->count); break;
+    case EXPERT_GATING_SIGMOID:
+        for (int i = 0; i < e->count; i++) logits[i] = (float)sigmoid(logits[i]);
+        break;
+    case EXPERT_GATING_SOFTMAX_CHOSEN: break;
+    }
+}
+
+// The best by score + bias, of equal ones those with the lower index first. A NaN beats nothing. `ranks` is scratch.
+static void take_best(const struct expert_spec *e, const float *scores, const float *bias, float *ranks,
+                      struct choice *out) {
+    for (int i = 0; i < e->count; i++) ranks[i] = bias ? scores[i] + bias[i] : scores[i];
+    for (int k = 0; k < e->used; k++) {
+        int best = -1;
+        for (int i = 0; i < e->count; i++) {
+            bool taken = false;
+            for (int j = 0; j < k; j++) taken |= out[j].expert == i;
+            if (!taken && (best < 0 || ranks[i] > ranks[best])) best = i;
+        }
+        out[k] = (struct choice){.expert = best, .weight = scores[best]};
+    }
+}
+
+static void weigh(const struct expert_spec *e, struct choice *choices) {
+    double sum = 0;
+    if (e->gating == EXPERT_GATING_SOFTMAX_CHOSEN) {
+        double maximum = choices[0].weight;
+        for (int k = 1; k < e->used; k++) maximum = choices[k].weight > maximum ? choices[k].weight : maximum;
+        for (int k = 0; k < e->used; k++) sum += exp(choices[k].weight - maximum);
+        for (int k = 0; k < e->used; k++) choices[k].weight = (float)(exp(choices[k].weight - maximum) / sum);
+    }
+    if (e->normalise) {
+        sum = 0;
+        for (int k = 0; k < e->used; k++) sum += choices[k].weight;
+        if (!(sum >= SUM_FLOOR)) sum = SUM_FLOOR;
+        for (int k = 0; k < e->used; k++) choices[k].weight = (float)(choices[k].weight / sum);
+    }
+    for (int k = 0; k < e->used; k++) choices[k].weight *= e->scale;
+}
+
+// Logits [width][count] of `width` rows.
+static void route(const struct backend *b, const struct cpu_experts *x, const struct input *in, int first, int width,
+                  float *logits) {
+    float tile[PANEL_COLUMNS * STRIP_ROWS];
+    const int count = x->router.rows;
+    for (int i = 0; i < matrix_strips(&x->router); i++) {
+        const int at = i * STRIP_ROWS, n = count - at < STRIP_ROWS ? count - at : STRIP_ROWS;
+        matrix_strip(&x->router, b->kernels, i, in, first, width, tile);
+        for (int c = 0; c < width; c++)
+            for (int r = 0; r < n; r++)
+                logits[c * count + at + r] = tile[c * STRIP_ROWS + r] + (x->router_bias ? x->router_bias[at + r] : 0);
+    }
+}
+
+static void weigh_shared(const struct backend *b, const struct cpu_experts *x, const struct input *in, int first,
+                         int width) {
+    float tile[PANEL_COLUMNS * STRIP_ROWS];
+    if (x->shared_router.format) matrix_strip(&x->shared_router, b->kernels, 0, in, first, width, tile);
+    for (int c = 0; c < width; c++)
+        b->shared_weight[first + c] = x->shared_router.format ? (float)sigmoid(tile[c * STRIP_ROWS]) : 1;
+}
+
+void experts_choose(const struct pass *p, const struct worker *w, int layer, int n_rows) {
+    const struct backend *b = p->b;
+    const struct expert_spec *e = &b->spec->experts;
+    const struct cpu_experts *x = &b->layers[layer].experts;
+    const struct input in = input_sized(&b->layers[layer].inputs[INPUT_FEED], n_rows);
+    const struct share share = row_share(w, n_rows);
+    float *logits = worker_scratch(b, w), *ranks = logits + PANEL_COLUMNS * e->count;
+    for (int first = share.first; first < share.end; first += PANEL_COLUMNS) {
+        const int width = share.end - first < PANEL_COLUMNS ? share.end - first : PANEL_COLUMNS;
+        route(b, x, &in, first, width, logits);
+        for (int c = 0; c < width; c++) {
+            struct choice *choices = choices_of(b, layer, first + c);
+            score(e, logits + c * e->count);
+            take_best(e, logits + c * e->count, x->choice_bias, ranks, choices);
+            weigh(e, choices);
+        }
+        weigh_shared(b, x, &in, first, width);
+    }
+}
+
+// --- sorting ---------------------------------------------------------------------------------------------------------
+
+// Gives every choice its slot: in order of experts, then of rows.
+static void give_slots(struct backend *b, struct choice *choices, int n_choices) {
+    const struct expert_spec *e = &b->spec->experts;
+    int *next = b->first_slot + 1; // next[e] is where expert e goes on, and at the end where e + 1 begins
+    memset(b->first_slot, 0, ((size_t)e->count + 1) * sizeof *b->first_slot);
+    for (int i = 0; i < n_choices; i++)
+        if (choices[i].expert + 1 < e->count) next[choices[i].expert + 1]++;
+    for (int i = 1; i < e->count; i++) next[i] += next[i - 1];
+    for (int i = 0; i < n_choices; i++) {
+        choices[i].slot = next[choices[i].expert]++;
+        b->slots[choices[i].slot].row = i / e->used;
+    }
+}
+
+static struct input part_of(const struct input *all, int first, int n) {
+    struct input in = input_sized(all, n);
+    if (in.values) in.values += (size_t)first * (size_t)in.columns;
+    if (in.blocks) in.blocks += (size_t)first * (size_t)(in.columns / BLOCK_COLUMNS);
+    return in;
+}
+
+static const float *row_of(const float *matrix, int row, int columns) {
+    return matrix ? matrix + (size_t)row * (size_t)columns : NULL;
+}
+
+static void add_part(struct backend *b, const struct cpu_layer *l, int expert) {
+    const struct model_spec *s = b->spec;
+    const struct cpu_experts *x = &l->experts;
+    const int first = b->first_slot[expert], n = b->first_slot[expert + 1] - first, i = b->feed.n++;
+    for (int k = 0; k < n; k++) b->slots[first + k].part = i, b->slots[first + k].index = k;
+    b->part_in[i] = part_of(&l->inputs[INPUT_EXPERTS], first, n);
+    b->part_middle[i] = part_of(&l->inputs[INPUT_EXPERTS_MIDDLE], first, n);
+    b->feed.gated[i] = (struct gated){.gate = &x->gate[expert],
+                                      .up = &x->up[expert],
+                                      .gate_bias = row_of(x->gate_bias, expert, s->experts.n_ff),
+                                      .up_bias = row_of(x->up_bias, expert, s->experts.n_ff),
+                                      .in = &b->part_in[i],
+                                      .out = &b->part_middle[i]};
+    b->feed.down[i] = (struct product){.matrix = &x->down[expert],
+                                       .in = &b->part_middle[i],
+                                       .out = b->expert_out + (size_t)first * (size_t)s->n_embd,
+                                       .stride = s->n_embd,
+                                       .bias = row_of(x->down_bias, expert, s->n_embd),
+                                       .scale = 1};
+}
+
+static void add_shared_part(struct backend *b, const struct cpu_layer *l, int n_rows) {
+    const struct cpu_experts *x = &l->experts;
+    const int i = b->feed.n++;
+    b->part_in[i] = input_sized(&l->inputs[INPUT_FEED], n_rows);
+    b->part_middle[i] = input_sized(&l->inputs[INPUT_FEED_MIDDLE], n_rows);
+    b->feed.gated[i] =
+        (struct gated){.gate = &x->shared_gate, .up = &x->shared_up, .in = &b->part_in[i], .out = &b->part_middle[i]};
+    b->feed.down[i] = (struct product){
+        .matrix = &x->shared_down, .in = &b->part_middle[i], .out = b->added, .stride = b->spec->n_embd, .scale = 1};
+}
+
+static void count_part(struct backend_work *work, const struct gated *gated, const struct product *down) {
+    const struct matrix *all[] = {gated->gate, gated->up, down->matrix};
+    for (int i = 0; i < 3; i++) {
+        work->bytes += matrix_bytes(all[i]);
+        work->operations += 2.0 * all[i]->rows * all[i]->columns * down->in->rows;
+    }
+}
+
+void experts_sort(struct pass *p, int layer, int n_rows) {
+    struct backend *b = p->b;
+    const struct cpu_layer *l = &b->layers[layer];
+    const struct expert_spec *e = &b->spec->experts;
+    give_slots(b, choices_of(b, layer, 0), n_rows * e->used);
+    b->feed.n = 0;
+    for (int i = 0; i < e->count; i++)
+        if (b->first_slot[i + 1] > b->first_slot[i]) add_part(b, l, i);
+    if (l->experts.shared_up.format && n_rows > 0) add_shared_part(b, l, n_rows);
+    for (int i = 0; i < b->feed.n; i++) count_part(p->work, &b->feed.gated[i], &b->feed.down[i]);
+}
+
+void experts_gather(const struct pass *p, const struct worker *w, int layer, int n_rows) {
+    const struct backend *b = p->b;
+    const struct input from = input_sized(&b->layers[layer].inputs[INPUT_FEED], n_rows);
+    const struct share share = row_share(w, n_rows * b->spec->experts.used);
+    for (const struct slot *s = b->slots + share.first; s < b->slots + share.end; s++)
+        input_copy(&b->part_in[s->part], s->index, &from, s->row);
+}
+
+// --- adding up -------------------------------------------------------------------------------------------------------
+
+void experts_add(const struct pass *p, const struct worker *w, int layer, int n_rows) {
+    const struct backend *b = p->b;
+    const struct cpu_layer *l = &b->layers[layer];
+    const int n_embd = b->spec->n_embd;
+    const struct share share = row_share(w, n_rows);
+    float *sum = worker_scratch(b, w);
+    for (int row = share.first; row < share.end; row++) {
+        const struct choice *choices = choices_of(b, layer, row);
+        memset(sum, 0, (size_t)n_embd * sizeof *sum);
+        for (int k = 0; k < b->spec->experts.used; k++)
+            b->kernels->accumulate(sum, row_of(b->expert_out, choices[k].slot, n_embd), n_embd, choices[k].weight);
+        if (l->experts.shared_up.format)
+            b->kernels->accumulate(sum, row_of(b->added, row, n_embd), n_embd, b->shared_weight[row]);
+        forward_add(b, row, sum, &l->feed_post_norm);
+    }
+}

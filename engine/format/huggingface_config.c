@@ -1,0 +1,209 @@
+// Reads config.json and makes the keys of it that GGUF files of the same family have.
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/panic.h"
+#include "engine/format/huggingface_parts.h"
+
+enum { JSON_LIMIT = 16 << 20, MEMBER_LIMIT = 64 };
+
+// ---- reading ----
+
+bool hf_read_json(const struct hf_folder *f, const char *name, json_t **out, struct status *st) {
+    char *path = xasprintf("%s/%s", f->path, name);
+    json_error_t error;
+    size_t size;
+    *out = NULL;
+    bool absent = access(path, F_OK) != 0, done = absent;
+    char *text = absent ? NULL : file_read(path, JSON_LIMIT, &size, st);
+    if (text) {
+        *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+        done = json_is_object(*out);
+        if (!*out) status_fail(st, STATUS_FORMAT, "%s: no JSON: %s (line %d)", path, error.text, error.line);
+        else if (!done) status_fail(st, STATUS_FORMAT, "%s: is no JSON object", path);
+    }
+    if (!done) json_decref(*out), *out = NULL;
+    free(text);
+    free(path);
+    return done;
+}
+
+bool hf_fail_config(const struct hf_folder *f, struct status *st, const char *format, ...) {
+    char text[sizeof st->text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return status_fail(st, STATUS_FORMAT, "%s/config.json: %s", f->g->path, text);
+}
+
+const char *hf_key_name(const struct hf_folder *f, const char *name) {
+    static _Thread_local char key[128];
+    snprintf(key, sizeof key, "%s.%s", f->family->architecture, name);
+    return key;
+}
+
+// "a.b" in an object.
+static const json_t *member_at(const json_t *object, const char *path, size_t size) {
+    while (object && size) {
+        size_t length = 0;
+        char name[MEMBER_LIMIT];
+        while (length < size && path[length] != '.') length++;
+        snprintf(name, sizeof name, "%.*s", (int)length, path);
+        object = json_object_get(object, name);
+        length += length < size;
+        path += length, size -= length;
+    }
+    return json_is_null(object) ? NULL : object;
+}
+
+const json_t *hf_member(const struct hf_folder *f, const char *member) {
+    const json_t *found = NULL;
+    for (const char *at = member, *end; !found && *at; at = *end ? end + 1 : end) {
+        end = at + strcspn(at, "|");
+        found = member_at(f->text, at, (size_t)(end - at));
+        if (!found) found = member_at(f->config, at, (size_t)(end - at));
+    }
+    return found;
+}
+
+const char *hf_text(const struct hf_folder *f, const char *member) { return json_string_value(hf_member(f, member)); }
+
+bool hf_number(const struct hf_folder *f, const char *member, double otherwise, double *out, struct status *st) {
+    const json_t *value = hf_member(f, member);
+    *out = otherwise;
+    if (!value) return true;
+    if (!json_is_number(value)) return hf_fail_config(f, st, "%s is no number", member);
+    *out = json_number_value(value);
+    return true;
+}
+
+// What gguf_find does once the pairs are sorted.
+static const struct gguf_pair *find_key(const struct hf_folder *f, const char *name) {
+    const char *key = hf_key_name(f, name);
+    for (uint64_t i = 0; i < f->g->n_pairs; i++)
+        if (span_equals(f->g->pairs[i].key, key)) return &f->g->pairs[i];
+    return NULL;
+}
+
+bool hf_has_key(const struct hf_folder *f, const char *name) { return find_key(f, name); }
+
+uint32_t hf_figure(const struct hf_folder *f, const char *name) {
+    const struct gguf_pair *p = find_key(f, name);
+    return p && p->type == GGUF_U32 ? (uint32_t)gguf_number(p, 0) : 0;
+}
+
+uint32_t hf_head_size(const struct hf_folder *f) {
+    uint32_t heads = hf_figure(f, "attention.head_count"), said = hf_figure(f, "attention.key_length");
+    if (said) return said;
+    return heads ? hf_figure(f, "embedding_length") / heads : 0;
+}
+
+// ---- keys ----
+
+static bool add_key(const struct hf_folder *f, const struct hf_key *k, struct status *st) {
+    const json_t *value = hf_member(f, k->member);
+    if (hf_has_key(f, k->key)) return true; // the family's own comes first
+    const char *key = hf_key_name(f, k->key);
+    double number = value ? json_number_value(value) : k->fallback;
+    if (!value && k->fallback == 0) return true;
+    if (k->type == HF_BOOL) {
+        if (value && !json_is_boolean(value)) return hf_fail_config(f, st, "%s is neither true nor false", k->member);
+        gguf_add_bool(f->g, key, json_is_true(value));
+    } else if (value && !json_is_number(value)) {
+        return hf_fail_config(f, st, "%s is no number", k->member);
+    } else if (k->type == HF_FLOAT || k->type == HF_ROOT) {
+        gguf_add_float(f->g, key, (float)(k->type == HF_ROOT ? 1 / sqrt(number) : number));
+    } else {
+        if (number < 0 || number > UINT32_MAX || number != floor(number))
+            return hf_fail_config(f, st, "%s is %g, allowed are whole numbers from 0 to %u", k->member, number,
+                                  UINT32_MAX);
+        gguf_add_int(f->g, key, (uint32_t)number);
+    }
+    return true;
+}
+
+static bool add_keys(const struct hf_folder *f, const struct hf_key *keys, struct status *st) {
+    for (const struct hf_key *k = keys; k->member; k++)
+        if (!add_key(f, k, st)) return false;
+    return true;
+}
+
+// Which layers slide, where the file says it of each.
+static bool add_layer_types(const struct hf_folder *f, struct status *st) {
+    const json_t *types = hf_member(f, "layer_types");
+    size_t n = json_array_size(types);
+    if (!n || !hf_has_key(f, "attention.sliding_window")) return true;
+    uint8_t *slides = xmalloc(n);
+    bool good = true;
+    for (size_t i = 0; i < n && good; i++) {
+        const char *type = json_string_value(json_array_get(types, i));
+        slides[i] = type && !strcmp(type, "sliding_attention");
+        good = slides[i] || (type && !strcmp(type, "full_attention"));
+        if (!good)
+            hf_fail_config(f, st, "layer_types has \"%.32s\" at %zu, known are full_attention and sliding_attention",
+                           type ? type : "", i);
+    }
+    if (good) gguf_add_numbers(f->g, hf_key_name(f, "attention.sliding_window_pattern"), GGUF_BOOL, slides, n);
+    free(slides);
+    return good;
+}
+
+// ---- what to sample with ----
+
+static bool add_sampling(const struct hf_folder *f, struct status *st) {
+    static const struct {
+        const char *member, *key;
+        bool integer;
+    } table[] = {
+        {"temperature", "general.sampling.temp", false},
+        {"top_k", "general.sampling.top_k", true},
+        {"top_p", "general.sampling.top_p", false},
+        {"min_p", "general.sampling.min_p", false},
+        {"repetition_penalty", "general.sampling.penalty_repeat", false},
+    };
+    json_t *settings;
+    if (!hf_read_json(f, "generation_config.json", &settings, st)) return false;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const json_t *value = json_object_get(settings, table[i].member);
+        double number = json_number_value(value);
+        if (!json_is_number(value)) continue;
+        if (!table[i].integer) gguf_add_float(f->g, table[i].key, (float)number);
+        else if (number >= 0 && number <= INT32_MAX) gguf_add_int(f->g, table[i].key, (uint32_t)number);
+    }
+    json_decref(settings);
+    return true;
+}
+
+// ---- names ----
+
+// Of the folder; of "…/models--owner--NAME/snapshots/<revision>", as the hub's cache has them, NAME.
+static struct span folder_name(const char *path) {
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/') size--;
+    struct span parts[3] = {0}; // the last first
+    for (int i = 0; i < 3 && size > 0; i++) {
+        size_t start = size;
+        while (start > 0 && path[start - 1] != '/') start--;
+        parts[i] = (struct span){path + start, size - start};
+        size = start ? start - 1 : 0;
+    }
+    if (!span_equals(parts[1], "snapshots")) return parts[0];
+    for (size_t i = parts[2].size; i >= 2; i--)
+        if (!memcmp(parts[2].data + i - 2, "--", 2)) return (struct span){parts[2].data + i, parts[2].size - i};
+    return parts[0];
+}
+
+bool hf_add_config(struct hf_folder *f, struct status *st) {
+    char *whole = realpath(f->path, NULL);
+    gguf_add_string(f->g, "general.architecture",
+                    (struct span){f->family->architecture, strlen(f->family->architecture)});
+    gguf_add_string(f->g, "general.name", folder_name(whole ? whole : f->path));
+    free(whole);
+    return add_keys(f, f->family->keys, st) && add_keys(f, hf_common_keys, st) && add_layer_types(f, st) &&
+           add_sampling(f, st);
+}

@@ -1,0 +1,184 @@
+#include "engine/format/huggingface_tokenizer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/panic.h"
+#include "engine/format/huggingface_tokenizer_parts.h"
+
+static const struct {
+    const char *name;
+    size_t limit;
+} files[HUGGINGFACE_FILE_COUNT] = {
+#define X(file, name, limit) [file] = {name, limit},
+    HUGGINGFACE_TOKENIZER_FILES(X)
+#undef X
+};
+
+static bool blame(const struct tokenizer_import *t, enum huggingface_file file, struct status *st) {
+    return status_prefix(st, "%s/%s", t->texts->folder, files[file].name);
+}
+
+// ---- reading ----
+
+// Every number becomes a real one where nothing else is wanted: some files have numbers of thirty digits.
+static bool parse(struct tokenizer_import *t, enum huggingface_file file, struct status *st) {
+    struct span text = t->texts->files[file];
+    bool has_exact_ids = file == HUGGINGFACE_TOKENIZER || file == HUGGINGFACE_VOCABULARY;
+    json_error_t error;
+    if (!text.data) return true;
+    t->roots[file] =
+        json_loadb(text.data, text.size, JSON_ALLOW_NUL | (has_exact_ids ? 0 : JSON_DECODE_INT_AS_REAL), &error);
+    if (json_is_object(t->roots[file])) return true;
+    if (t->roots[file]) return status_fail(st, STATUS_FORMAT, "is no JSON object") || blame(t, file, st);
+    return status_fail(st, STATUS_FORMAT, "line %d, column %d: %s", error.line, error.column, error.text) ||
+           blame(t, file, st);
+}
+
+static bool read_vocabulary(struct tokenizer_import *t, struct status *st) {
+    // What splits is not said by these two files, but by the class that reads them.
+    static const char *const classes[][2] = {{"GPT2Tokenizer", "gpt-2"},
+                                             {"GPT2TokenizerFast", "gpt-2"},
+                                             {"CodeGenTokenizer", "gpt-2"},
+                                             {"Qwen2Tokenizer", "qwen2"},
+                                             {"Qwen2TokenizerFast", "qwen2"}};
+    struct span class = import_string(t->roots[HUGGINGFACE_TOKENIZER_CONFIG], "tokenizer_class");
+    if (!class.data) class = (struct span){"GPT2Tokenizer", 13};
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (span_equals(class, classes[i][0])) t->pre = classes[i][1];
+    if (!t->pre)
+        return status_fail(st, STATUS_UNSUPPORTED,
+                           "tokenizer_class: how \"%.*s\" splits is known only with a tokenizer.json",
+                           import_shown(class), class.data) ||
+               blame(t, HUGGINGFACE_TOKENIZER_CONFIG, st);
+    t->add_bos = t->add_eos = IMPORT_NO;
+    if (!t->texts->files[HUGGINGFACE_MERGES].data)
+        return status_fail(st, STATUS_FORMAT, "is missing beside vocab.json") || blame(t, HUGGINGFACE_MERGES, st);
+    return (import_vocabulary_json(t, t->roots[HUGGINGFACE_VOCABULARY], st) || blame(t, HUGGINGFACE_VOCABULARY, st)) &&
+           (import_merges_text(t, t->texts->files[HUGGINGFACE_MERGES], st) || blame(t, HUGGINGFACE_MERGES, st));
+}
+
+static bool read_main_file(struct tokenizer_import *t, struct status *st) {
+    const struct span *texts = t->texts->files;
+    if (texts[HUGGINGFACE_TOKENIZER].data)
+        return import_tokenizer_json(t, t->roots[HUGGINGFACE_TOKENIZER], st) || blame(t, HUGGINGFACE_TOKENIZER, st);
+    if (texts[HUGGINGFACE_SENTENCEPIECE].data)
+        return import_sentencepiece(t, texts[HUGGINGFACE_SENTENCEPIECE], st) ||
+               blame(t, HUGGINGFACE_SENTENCEPIECE, st);
+    if (texts[HUGGINGFACE_VOCABULARY].data) return read_vocabulary(t, st);
+    return status_fail(st, STATUS_FORMAT, "%s: has neither tokenizer.json nor tokenizer.model nor vocab.json",
+                       t->texts->folder);
+}
+
+static bool read_all(struct tokenizer_import *t, struct status *st) {
+    for (int file = 0; file < HUGGINGFACE_FILE_COUNT; file++) {
+        size_t n = strlen(files[file].name);
+        if (!strcmp(files[file].name + n - 5, ".json") && !parse(t, (enum huggingface_file)file, st)) return false;
+    }
+    if (!read_main_file(t, st)) return false;
+    bool replaces = !t->texts->files[HUGGINGFACE_TOKENIZER].data;
+    const json_t *decoder = json_object_get(t->roots[HUGGINGFACE_TOKENIZER_CONFIG], "added_tokens_decoder");
+    return (import_added_map(t, t->roots[HUGGINGFACE_ADDED_TOKENS], replaces, st) ||
+            blame(t, HUGGINGFACE_ADDED_TOKENS, st)) &&
+           (import_added_decoder(t, decoder, replaces, st) || blame(t, HUGGINGFACE_TOKENIZER_CONFIG, st)) &&
+           (import_settings(t, st) || blame(t, HUGGINGFACE_CONFIG, st));
+}
+
+// ---- writing ----
+
+#define KEY(name) "tokenizer.ggml." name
+
+static bool write_tokens(struct tokenizer_import *t, struct gguf *g, struct status *st) {
+    uint64_t rows = (uint64_t)t->rows;
+    struct span *texts = arena_array(&t->arena, rows, sizeof *texts, st);
+    float *scores = arena_array(&t->arena, rows, sizeof *scores, st);
+    int32_t *types = arena_array(&t->arena, rows, sizeof *types, st);
+    if (!texts || !scores || !types) return false;
+    for (int64_t id = 0; id < t->rows; id++) {
+        struct import_token token = id < t->count ? t->tokens[id] : (struct import_token){0};
+        if (!token.type) {
+            char *text = arena_printf(&t->arena, "[PAD%lld]", (long long)id);
+            token = (struct import_token){.text = {text, strlen(text)}, .type = IMPORT_UNUSED};
+        }
+        texts[id] = token.text, scores[id] = token.score, types[id] = token.type;
+    }
+    gguf_add_strings(g, KEY("tokens"), texts, rows);
+    gguf_add_numbers(g, KEY("token_type"), GGUF_I32, types, rows);
+    if (t->has_scores) gguf_add_numbers(g, KEY("scores"), GGUF_F32, scores, rows);
+    if (t->merges) gguf_add_strings(g, KEY("merges"), t->merges, t->n_merges);
+    return true;
+}
+
+static void write_answer(struct gguf *g, const char *key, enum import_answer answer) {
+    if (answer != IMPORT_UNSAID) gguf_add_bool(g, key, answer == IMPORT_YES);
+}
+
+static struct span text_span(const char *text) { return (struct span){text, strlen(text)}; }
+
+static bool write_pairs(struct tokenizer_import *t, struct gguf *g, struct status *st) {
+    static const char *const keys[] = {
+#define X(special, text, id, key) key,
+        IMPORT_SPECIALS(X)
+#undef X
+    };
+    struct span template = import_chat_template(t);
+    gguf_add_string(g, KEY("model"), text_span(t->model));
+    if (t->pre) gguf_add_string(g, KEY("pre"), text_span(t->pre));
+    if (!write_tokens(t, g, st)) return false;
+    for (int i = 0; i < IMPORT_SPECIAL_COUNT; i++)
+        if (t->specials[i] >= 0) gguf_add_int(g, keys[i], (uint32_t)t->specials[i]);
+    write_answer(g, KEY("add_bos_token"), t->add_bos);
+    write_answer(g, KEY("add_eos_token"), t->add_eos);
+    write_answer(g, KEY("add_space_prefix"), t->space_prefix);
+    write_answer(g, KEY("remove_extra_whitespaces"), t->removes_spaces);
+    write_answer(g, KEY("normalizer.lowercase"), t->lowercase);
+    write_answer(g, KEY("normalizer.strip_accents"), t->strips_accents);
+    write_answer(g, "tokenizer.confab.ignore_merges", t->ignore_merges);
+    if (t->prefix_scheme) gguf_add_string(g, "tokenizer.confab.space_prefix", text_span(t->prefix_scheme));
+    if (t->charsmap.size) gguf_add_numbers(g, KEY("precompiled_charsmap"), GGUF_U8, t->charsmap.data, t->charsmap.size);
+    if (template.data) gguf_add_string(g, "tokenizer.chat_template", template);
+    return true;
+}
+
+// ---- the whole ----
+
+bool huggingface_tokenizer_add_texts(struct gguf *g, const struct huggingface_texts *texts, struct status *st) {
+    struct tokenizer_import t = {.texts = texts, .first = -1, .last = -1};
+    struct status own = {0};
+    for (int i = 0; i < IMPORT_SPECIAL_COUNT; i++) t.specials[i] = -1;
+    bool done = read_all(&t, &own) && write_pairs(&t, g, &own);
+    if (!done && st) *st = own;
+    for (int file = 0; file < HUGGINGFACE_FILE_COUNT; file++) json_decref(t.roots[file]);
+    free(t.tokens);
+    arena_free(&t.arena);
+    return done;
+}
+
+// tokenizer.json says it all; what says the same in other ways is not read beside it.
+static bool is_superseded(int file, const struct huggingface_texts *texts) {
+    if (file == HUGGINGFACE_SENTENCEPIECE) return texts->files[HUGGINGFACE_TOKENIZER].data;
+    if (file == HUGGINGFACE_VOCABULARY || file == HUGGINGFACE_MERGES)
+        return texts->files[HUGGINGFACE_TOKENIZER].data || texts->files[HUGGINGFACE_SENTENCEPIECE].data;
+    return false;
+}
+
+static bool read_files(struct huggingface_texts *texts, struct status *st) {
+    for (int file = 0; file < HUGGINGFACE_FILE_COUNT; file++) {
+        char *path = xasprintf("%s/%s", texts->folder, files[file].name);
+        struct span *text = &texts->files[file];
+        bool exists = !is_superseded(file, texts) && (access(path, F_OK) == 0 || errno != ENOENT);
+        if (exists) text->data = file_read(path, files[file].limit, &text->size, st);
+        free(path);
+        if (exists && !text->data) return false;
+    }
+    return true;
+}
+
+bool huggingface_tokenizer_add(struct gguf *g, const char *folder, struct status *st) {
+    struct huggingface_texts texts = {.folder = folder};
+    bool done = read_files(&texts, st) && huggingface_tokenizer_add_texts(g, &texts, st);
+    for (int file = 0; file < HUGGINGFACE_FILE_COUNT; file++) free((void *)texts.files[file].data);
+    return done;
+}

@@ -1,0 +1,269 @@
+// The normalizer, the pre-tokenizer and the post-processor of a tokenizer.json, read for what our keys can say.
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/format/huggingface_tokenizer_parts.h"
+
+#define SPACE_MARK "\u2581"
+
+enum { NESTING = 4 }; // of sequences
+
+// A kind of part, by its "type". `read` may be NULL: the part changes nothing that we would see.
+struct part {
+    const char *type;
+    bool (*read)(struct tokenizer_import *, const json_t *, struct import_scheme *, struct status *);
+};
+
+static bool read_part(struct tokenizer_import *t, const json_t *part, const struct part *parts, size_t n_parts,
+                      const char *list, int depth, struct import_scheme *scheme, struct status *st) {
+    if (!part || json_is_null(part)) return true;
+    struct span type = import_string(part, "type");
+    if (!type.data) return status_fail(st, STATUS_FORMAT, "a part has no type");
+    if (span_equals(type, "Sequence")) {
+        const json_t *members = json_object_get(part, list);
+        if (depth == NESTING) return status_fail(st, STATUS_LIMIT, "sequences are nested deeper than %d", NESTING);
+        for (size_t i = 0; i < json_array_size(members); i++)
+            if (!read_part(t, json_array_get(members, i), parts, n_parts, list, depth + 1, scheme, st)) return false;
+        return true;
+    }
+    for (size_t i = 0; i < n_parts; i++)
+        if (span_equals(type, parts[i].type)) {
+            if (!parts[i].read || parts[i].read(t, part, scheme, st)) return true;
+            return status_prefix(st, "%s", parts[i].type);
+        }
+    return status_fail(st, STATUS_UNSUPPORTED, "type \"%.*s\" is not supported", import_shown(type), type.data);
+}
+
+// ---- the normalizer ----
+
+static struct span pattern_of(const json_t *part, const char *kind) {
+    return import_string(json_object_get(part, "pattern"), kind);
+}
+
+static bool read_prepend(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+                         struct status *st) {
+    (void)scheme;
+    if (!import_is(part, "prepend", SPACE_MARK))
+        return status_fail(st, STATUS_UNSUPPORTED, "puts something else than U+2581 in front");
+    t->space_prefix = IMPORT_YES;
+    return true;
+}
+
+static bool read_replace(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+                         struct status *st) {
+    struct span text = pattern_of(part, "String"), regex = pattern_of(part, "Regex");
+    if (text.data && span_equals(text, " ") && import_is(part, "content", SPACE_MARK)) scheme->marks_spaces = true;
+    else if (regex.data && span_equals(regex, " {2,}")) t->removes_spaces = IMPORT_YES;
+    else
+        return status_fail(st, STATUS_UNSUPPORTED, "the pattern \"%.*s\" is none that is known",
+                           import_shown(text.data ? text : regex), text.data ? text.data : regex.data ? regex.data : "");
+    return true;
+}
+
+static int base64_digit(char c) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+static bool read_precompiled(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+                             struct status *st) {
+    struct span text = import_string(part, "precompiled_charsmap");
+    uint32_t bits = 0;
+    size_t n = 0;
+    (void)scheme;
+    char *out = arena_array(&t->arena, text.size + 1, 1, st);
+    if (!out) return false;
+    while (text.size && text.data[text.size - 1] == '=') text.size--;
+    for (size_t i = 0; i < text.size; i++) {
+        int digit = base64_digit(text.data[i]);
+        if (digit < 0) return status_fail(st, STATUS_FORMAT, "precompiled_charsmap: is no base64 at byte %zu", i);
+        bits = bits << 6 | (uint32_t)digit;
+        if (i % 4) out[n++] = (char)(bits >> (6 - 2 * (i % 4)));
+    }
+    t->charsmap = (struct span){out, n};
+    return true;
+}
+
+// Strips of white space come with a Unigram's other changes to it.
+static bool read_strip(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+                       struct status *st) {
+    (void)part, (void)scheme, (void)st;
+    t->removes_spaces = IMPORT_YES;
+    return true;
+}
+
+static bool read_bert_normalizer(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+                                 struct status *st) {
+    bool lowercase = import_bool(part, "lowercase", true);
+    (void)scheme;
+    if (!import_bool(part, "clean_text", true) || !import_bool(part, "handle_chinese_chars", true))
+        return status_fail(st, STATUS_UNSUPPORTED, "clean_text or handle_chinese_chars: false is not supported");
+    t->lowercase = lowercase ? IMPORT_YES : IMPORT_NO;
+    t->strips_accents = import_bool(part, "strip_accents", lowercase) ? IMPORT_YES : IMPORT_NO;
+    return true;
+}
+
+// NFC changes nothing in text as people and programs write it, and no key says it: texts come back as they went in.
+static const struct part normalizers[] = {
+    {"NFC", NULL},
+    {"Prepend", read_prepend},
+    {"Replace", read_replace},
+    {"Precompiled", read_precompiled},
+    {"Strip", read_strip},
+    {"BertNormalizer", read_bert_normalizer},
+};
+
+// ---- the pre-tokenizer ----
+
+static bool add_split(struct tokenizer_import *t, struct import_scheme *scheme, struct span regex, struct status *st) {
+    if (scheme->n_splits == sizeof scheme->splits / sizeof *scheme->splits)
+        return status_fail(st, STATUS_UNSUPPORTED, "splits in more than %zu stages", scheme->n_splits);
+    scheme->splits[scheme->n_splits++] = import_regex(t, regex);
+    return true;
+}
+
+static bool add_split_text(struct tokenizer_import *t, struct import_scheme *scheme, const char *regex,
+                           struct status *st) {
+    return add_split(t, scheme, (struct span){regex, strlen(regex)}, st);
+}
+
+static bool read_byte_level(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+                            struct status *st) {
+    if (import_bool(part, "add_prefix_space", false))
+        return status_fail(st, STATUS_UNSUPPORTED, "add_prefix_space: true is not supported");
+    scheme->byte_level = true;
+    return !import_bool(part, "use_regex", true) ||
+           add_split_text(t, scheme, "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
+                          st);
+}
+
+// Keeping the matches as pieces is the same whether the rest are pieces too or there is no rest.
+static bool read_split(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+                       struct status *st) {
+    struct span text = pattern_of(part, "String"), regex = pattern_of(part, "Regex");
+    bool invert = import_bool(part, "invert", false);
+    // No space is left where all became U+2581.
+    if (text.data && span_equals(text, " ") && scheme->marks_spaces) return true;
+    if (!regex.data) return status_fail(st, STATUS_UNSUPPORTED, "pattern: is no Regex");
+    if (!(import_is(part, "behavior", "Isolated") && !invert) && !(import_is(part, "behavior", "Removed") && invert)) {
+        struct span behavior = import_string(part, "behavior");
+        return status_fail(st, STATUS_UNSUPPORTED, "behavior: \"%.*s\"%s is not supported", import_shown(behavior),
+                           behavior.data ? behavior.data : "", invert ? " inverted" : "");
+    }
+    return add_split(t, scheme, regex, st);
+}
+
+static bool read_digits(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+                        struct status *st) {
+    return add_split_text(t, scheme, import_bool(part, "individual_digits", false) ? "\\p{N}" : "\\p{N}+", st);
+}
+
+static bool read_metaspace(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+                           struct status *st) {
+    struct span when = import_string(part, "prepend_scheme");
+    bool prepends = when.data ? !span_equals(when, "never") : import_bool(part, "add_prefix_space", true);
+    if (!import_is(part, "replacement", SPACE_MARK))
+        return status_fail(st, STATUS_UNSUPPORTED, "replacement: is not U+2581");
+    scheme->marks_spaces = true;
+    scheme->cuts_words = import_bool(part, "split", true);
+    t->space_prefix = prepends ? IMPORT_YES : IMPORT_NO;
+    if (prepends) t->prefix_scheme = when.data && span_equals(when, "first") ? "first" : "always";
+    return true;
+}
+
+static bool read_white_space_split(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+                                   struct status *st) {
+    (void)part, (void)scheme, (void)st;
+    t->removes_spaces = IMPORT_YES;
+    return true;
+}
+
+static bool read_bert(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+                      struct status *st) {
+    (void)t, (void)part, (void)st;
+    scheme->bert = true;
+    return true;
+}
+
+static const struct part pre_tokenizers[] = {
+    {"ByteLevel", read_byte_level},
+    {"Split", read_split},
+    {"Digits", read_digits},
+    {"Metaspace", read_metaspace},
+    {"WhitespaceSplit", read_white_space_split},
+    {"BertPreTokenizer", read_bert},
+};
+
+// ---- the post-processor ----
+
+// A number as an id; −1 where it cannot be one.
+static int32_t id_of(const json_t *number) {
+    json_int_t id = json_is_integer(number) ? json_integer_value(number) : -1;
+    return id >= 0 && id <= INT32_MAX ? (int32_t)id : -1;
+}
+
+// What stands before and after the text, one token each at the most.
+static bool read_template(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+                          struct status *st) {
+    const json_t *items = json_object_get(part, "single"), *tokens = json_object_get(part, "special_tokens");
+    size_t counts[2] = {0}; // before and after
+    int after = 0;
+    (void)scheme;
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        const json_t *special = json_object_get(json_array_get(items, i), "SpecialToken");
+        const char *name = json_string_value(json_object_get(special, "id"));
+        const json_t *ids = json_object_get(name ? json_object_get(tokens, name) : NULL, "ids");
+        if (!special) {
+            after = 1;
+            continue;
+        }
+        if (json_array_size(ids) != 1)
+            return status_fail(st, STATUS_UNSUPPORTED, "special_tokens: \"%.64s\" is not one id", name ? name : "");
+        *(after ? &t->last : &t->first) = id_of(json_array_get(ids, 0));
+        counts[after]++;
+    }
+    if (counts[0] > 1 || counts[1] > 1)
+        return status_fail(st, STATUS_UNSUPPORTED,
+                           "single: puts %zu tokens before a text and %zu after it, one each is supported", counts[0],
+                           counts[1]);
+    t->add_bos = counts[0] ? IMPORT_YES : IMPORT_NO;
+    t->add_eos = counts[1] ? IMPORT_YES : IMPORT_NO;
+    return true;
+}
+
+static bool read_bert_processing(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+                                 struct status *st) {
+    (void)scheme, (void)st;
+    t->first = id_of(json_array_get(json_object_get(part, "cls"), 1));
+    t->last = id_of(json_array_get(json_object_get(part, "sep"), 1));
+    t->add_bos = t->add_eos = IMPORT_YES;
+    return true;
+}
+
+static const struct part post_processors[] = {
+    {"ByteLevel", NULL},
+    {"TemplateProcessing", read_template},
+    {"BertProcessing", read_bert_processing},
+    {"RobertaProcessing", read_bert_processing},
+};
+
+#define COUNT(parts) (sizeof parts / sizeof *parts)
+
+bool import_scheme_read(struct tokenizer_import *t, const json_t *root, struct import_scheme *scheme,
+                        struct status *st) {
+    const struct {
+        const char *member, *list;
+        const struct part *parts;
+        size_t n_parts;
+    } all[] = {
+        {"normalizer", "normalizers", normalizers, COUNT(normalizers)},
+        {"pre_tokenizer", "pretokenizers", pre_tokenizers, COUNT(pre_tokenizers)},
+        {"post_processor", "processors", post_processors, COUNT(post_processors)},
+    };
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (!read_part(t, json_object_get(root, all[i].member), all[i].parts, all[i].n_parts, all[i].list, 0, scheme,
+                       st))
+            return status_prefix(st, "%s", all[i].member);
+    return true;
+}

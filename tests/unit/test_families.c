@@ -1,0 +1,300 @@
+// Families: a tiny model of each computes what the reference engine computes. Its logits stand in a golden file, taken
+// while both agreed (UPDATE_GOLDEN=1 takes them anew); with CONFAB_PEER set to that engine's program they are compared
+// directly, and so are the default paths on quantised weights.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/base/panic.h"
+#include "engine/engine.h"
+#include "tests/unit/tiny_families.h"
+
+enum { TOKENS = 60, PROBES = 6 };
+
+static const char golden_path[] = "tests/unit/families.golden";
+
+static void fill_ids(int32_t ids[TOKENS]) {
+    for (int i = 0; i < TOKENS; i++) ids[i] = (i * i * 5 + i * 11 + 3) % 331;
+}
+
+// ---- logits ----
+
+struct logits {
+    int n_vocab;
+    float *values; // [TOKENS, n_vocab]
+};
+
+static float *compute(struct model_file *m, bool exact, const char *name) {
+    struct status st = {0};
+    int32_t ids[TOKENS];
+    struct engine_params params = {.n_threads = 1, .kv_tokens = TOKENS, .exact = exact};
+    struct engine *e = engine_open(m, &params, &st);
+    if (!e) fail_msg("%s: %s", name, st.text);
+    float *values = xmalloc((size_t)TOKENS * (size_t)model_file_info(m)->n_vocab * sizeof *values);
+    fill_ids(ids);
+    if (!engine_logits(e, ids, TOKENS, values, &st)) fail_msg("%s: %s", name, st.text);
+    engine_close(e);
+    return values;
+}
+
+static struct logits logits_of(const struct tiny_shape *shape, bool exact) {
+    struct status st = {0};
+    size_t size;
+    void *bytes = tiny_shape_bytes(shape, &size);
+    struct model_file *m = model_file_open_memory(shape->name, bytes, size, &st);
+    if (!m) fail_msg("%s: %s", shape->name, st.text);
+    if (!model_file_info(m)->has_weights) fail_msg("%s", model_file_info(m)->weight_problem);
+    struct logits l = {.n_vocab = model_file_info(m)->n_vocab, .values = compute(m, exact, shape->name)};
+    model_file_close(m);
+    free(bytes);
+    return l;
+}
+
+// Squared distance of rows [first, first + n) relative to the reference.
+static double distance(const struct logits *l, const struct logits *reference, int first, int n) {
+    double error = 0, size = 0;
+    const size_t begin = (size_t)first * (size_t)l->n_vocab, end = begin + (size_t)n * (size_t)l->n_vocab;
+    assert_int_equal(l->n_vocab, reference->n_vocab);
+    for (size_t i = begin; i < end; i++) {
+        double d = (double)l->values[i] - (double)reference->values[i];
+        error += d * d;
+        size += (double)reference->values[i] * (double)reference->values[i];
+    }
+    return error / size;
+}
+
+// ---- golden figures ----
+
+struct golden {
+    double rms, probes[PROBES]; // of all logits; of some, spread over positions and tokens
+};
+
+static struct golden measure(const struct logits *l) {
+    struct golden g = {0};
+    const size_t n = (size_t)TOKENS * (size_t)l->n_vocab;
+    for (size_t i = 0; i < n; i++) g.rms += (double)l->values[i] * (double)l->values[i];
+    g.rms = sqrt(g.rms / (double)n);
+    for (int i = 0; i < PROBES; i++) {
+        int position = i * (TOKENS - 1) / (PROBES - 1), token = (i * 97 + 5) % l->n_vocab;
+        g.probes[i] = (double)l->values[(size_t)position * (size_t)l->n_vocab + (size_t)token];
+    }
+    return g;
+}
+
+static void print_golden(FILE *f, const char *name, const struct golden *g) {
+    fprintf(f, "%s %.8g", name, g->rms);
+    for (int i = 0; i < PROBES; i++) fprintf(f, " %.8g", g->probes[i]);
+    fputc('\n', f);
+}
+
+static bool read_golden(const char *name, struct golden *g) {
+    FILE *f = fopen(golden_path, "r");
+    char line[256], found[64];
+    bool done = false;
+    while (f && !done && fgets(line, sizeof line, f))
+        done = sscanf(line, "%63s %lf %lf %lf %lf %lf %lf %lf", found, &g->rms, &g->probes[0], &g->probes[1],
+                      &g->probes[2], &g->probes[3], &g->probes[4], &g->probes[5]) == PROBES + 2 &&
+               !strcmp(found, name);
+    if (f) fclose(f);
+    return done;
+}
+
+static void check_golden(const char *name, const struct golden *now) {
+    struct golden then;
+    if (!read_golden(name, &then)) fail_msg("%s has no line for %s", golden_path, name);
+    const double allowed = 1e-5 * then.rms;
+    if (fabs(now->rms - then.rms) > allowed) fail_msg("%s: rms %.8g was %.8g", name, now->rms, then.rms);
+    for (int i = 0; i < PROBES; i++)
+        if (fabs(now->probes[i] - then.probes[i]) > allowed)
+            fail_msg("%s: probe %d is %.8g, was %.8g", name, i, now->probes[i], then.probes[i]);
+}
+
+static void exact_logits_are_golden(void **state) {
+    (void)state;
+    FILE *update = getenv("UPDATE_GOLDEN") ? fopen(golden_path, "w") : NULL;
+    for (int i = 0; i < tiny_family_count; i++) {
+        struct logits l = logits_of(&tiny_families[i], true);
+        struct golden g = measure(&l);
+        if (update) print_golden(update, tiny_families[i].name, &g);
+        else check_golden(tiny_families[i].name, &g);
+        free(l.values);
+    }
+    if (update) fclose(update);
+}
+
+// ---- how files store the same weights ----
+
+static void check_same(struct tiny_shape shape, unsigned storage) {
+    struct logits one = logits_of(&shape, true);
+    shape.storage ^= storage;
+    struct logits other = logits_of(&shape, true);
+    if (memcmp(one.values, other.values, (size_t)TOKENS * (size_t)one.n_vocab * sizeof *one.values) != 0)
+        fail_msg("%s: storage %u changes the logits by %g", shape.name, storage, distance(&one, &other, 0, TOKENS));
+    free(one.values);
+    free(other.values);
+}
+
+static void storage_makes_no_difference(void **state) {
+    (void)state;
+    for (int i = 0; i < tiny_family_count; i++) {
+        const struct tiny_shape *s = &tiny_families[i];
+        check_same(*s, TINY_FUSED_QKV);
+        if (s->experts && s->storage & TINY_SINGLE_EXPERTS) check_same(*s, TINY_SINGLE_EXPERTS);
+        else if (s->experts) check_same(*s, TINY_FUSED_EXPERTS);
+        if (s->experts && !(s->storage & TINY_FUSED_EXPERTS)) check_same(*s, TINY_SINGLE_EXPERTS);
+        if (s->heads[0]) check_same(*s, TINY_PADDED);
+    }
+}
+
+// ---- the default path ----
+
+enum { FEW_LAYERS = 16 };
+
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// Where two experts are nearly equal, activations of 8 bits may choose the other, and the row is another one from there
+// on, as are those that attend to it: so of routed models the middle one of all rows counts, and of others all together.
+static double default_distance(const struct tiny_shape *shape, const struct logits *l, const struct logits *exact) {
+    double rows[TOKENS];
+    if (!shape->experts) return distance(l, exact, 0, TOKENS);
+    for (int i = 0; i < TOKENS; i++) rows[i] = distance(l, exact, i, 1);
+    qsort(rows, TOKENS, sizeof *rows, compare_doubles);
+    int n = 0;
+    while (n < TOKENS && rows[TOKENS - 1 - n] > 1e-3) n++;
+    if (n) print_message("%s %s: %d rows rerouted\n", shape->name, block_formats[shape->format].name, n);
+    return rows[TOKENS / 2];
+}
+
+// Noise adds up over layers: the deepest models may have more.
+static double default_limit(const struct tiny_shape *shape) {
+    return shape->n_layer > FEW_LAYERS ? 1e-3 * shape->n_layer / FEW_LAYERS : 1e-3;
+}
+
+static void check_default(struct tiny_shape shape, enum block_id format) {
+    shape.format = format;
+    struct logits exact = logits_of(&shape, true), l = logits_of(&shape, false);
+    double error = default_distance(&shape, &l, &exact);
+    if (!(error <= default_limit(&shape)))
+        fail_msg("%s %s: %g from exact", shape.name, block_formats[format].name, error);
+    free(exact.values);
+    free(l.values);
+}
+
+static void the_default_path_is_near(void **state) {
+    (void)state;
+    static const enum block_id formats[] = {BLOCK_F32, BLOCK_BF16, BLOCK_Q8_0, BLOCK_Q4_0, BLOCK_MXFP4};
+    for (int i = 0; i < tiny_family_count; i++)
+        for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) check_default(tiny_families[i], formats[k]);
+}
+
+// ---- the peer ----
+
+struct peer_files {
+    char folder[64], model[96], ids[96], logits[96];
+};
+
+static struct peer_files open_files(void) {
+    struct peer_files f = {.folder = "/tmp/confab-families-XXXXXX"};
+    int32_t ids[TOKENS];
+    if (!mkdtemp(f.folder)) fail_msg("%s cannot be made", f.folder);
+    snprintf(f.model, sizeof f.model, "%s/model.gguf", f.folder);
+    snprintf(f.ids, sizeof f.ids, "%s/ids", f.folder);
+    snprintf(f.logits, sizeof f.logits, "%s/logits", f.folder);
+    FILE *file = fopen(f.ids, "w");
+    assert_non_null(file);
+    fill_ids(ids);
+    for (int i = 0; i < TOKENS; i++) fprintf(file, "%d ", ids[i]);
+    fclose(file);
+    return f;
+}
+
+static void close_files(const struct peer_files *f) {
+    unlink(f->model);
+    unlink(f->ids);
+    unlink(f->logits);
+    rmdir(f->folder);
+}
+
+// What the peer computes of a shape, stored as it can read it.
+static struct logits peer_logits(struct tiny_shape shape, const char *peer, const struct peer_files *files, int n_vocab) {
+    char command[640];
+    size_t size;
+    shape.storage &= ~(unsigned)(TINY_FUSED_EXPERTS | TINY_SINGLE_EXPERTS);
+    if (shape.heads[0]) shape.storage |= TINY_PADDED;
+    void *bytes = tiny_shape_bytes(&shape, &size);
+    FILE *f = fopen(files->model, "wb");
+    if (!f || fwrite(bytes, 1, size, f) != size || fclose(f)) fail_msg("%s cannot be written", files->model);
+    free(bytes);
+    snprintf(command, sizeof command, "'%s' logits %s %s %s > /dev/null", peer, files->model, files->ids, files->logits);
+    if (system(command) != 0) fail_msg("%s: the peer failed", shape.name);
+    const size_t n = (size_t)TOKENS * (size_t)n_vocab;
+    struct logits l = {.n_vocab = n_vocab, .values = xmalloc(n * sizeof *l.values)};
+    f = fopen(files->logits, "rb");
+    if (!f || fread(l.values, sizeof *l.values, n, f) != n || fgetc(f) != EOF) fail_msg("%s: short", files->logits);
+    fclose(f);
+    return l;
+}
+
+static const char *peer_program(void) {
+    const char *peer = getenv("CONFAB_PEER");
+    if (peer) return peer;
+    print_message("CONFAB_PEER names no reference engine: skipped\n");
+    skip();
+    return NULL;
+}
+
+static void exact_logits_agree_with_the_peer(void **state) {
+    (void)state;
+    const char *peer = peer_program();
+    struct peer_files files = open_files();
+    for (int i = 0; i < tiny_family_count; i++) {
+        const struct tiny_shape *shape = &tiny_families[i];
+        struct logits exact = logits_of(shape, true), theirs = peer_logits(*shape, peer, &files, exact.n_vocab);
+        double error = distance(&exact, &theirs, 0, TOKENS);
+        print_message("%-20s %.1e\n", shape->name, error);
+        if (!(error <= 1e-6)) fail_msg("%s: %g from the peer", shape->name, error);
+        free(exact.values);
+        free(theirs.values);
+    }
+    close_files(&files);
+}
+
+static void the_default_path_is_as_near_as_the_peers(void **state) {
+    (void)state;
+    const char *peer = peer_program();
+    struct peer_files files = open_files();
+    for (int i = 0; i < tiny_family_count; i++) {
+        struct tiny_shape shape = tiny_families[i];
+        shape.format = BLOCK_Q8_0;
+        struct logits exact = logits_of(&shape, true), ours = logits_of(&shape, false);
+        struct logits theirs = peer_logits(shape, peer, &files, exact.n_vocab);
+        double error = default_distance(&shape, &ours, &exact), allowed = 2 * default_distance(&shape, &theirs, &exact);
+        if (!(error <= allowed + 1e-6)) fail_msg("%s: %g from exact, the peer %g", shape.name, error, allowed / 2);
+        free(exact.values);
+        free(ours.values);
+        free(theirs.values);
+    }
+    close_files(&files);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exact_logits_agree_with_the_peer),
+        cmocka_unit_test(the_default_path_is_as_near_as_the_peers),
+        cmocka_unit_test(exact_logits_are_golden),
+        cmocka_unit_test(storage_makes_no_difference),
+        cmocka_unit_test(the_default_path_is_near),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
