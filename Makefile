@@ -22,7 +22,7 @@ CFLAGS_fuzz    = -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-r
 LDFLAGS_fuzz   = -fsanitize=address,undefined
 
 # Kernels are compiled once per instruction set; the rest of the program assumes the baseline.
-# Every file under engine/cpu keeps to one rounding: no contraction the source does not ask for.
+# Every file under engine/cpu and engine/format keeps to one rounding: no contraction the source does not ask for.
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
 ISA_avx2   = -O3 -mavx2 -mfma -mf16c
 ISA_avx512 = -O3 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512
@@ -34,6 +34,7 @@ LIBRARY = $(BUILD)/libconfab.a
 TESTS   = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c tests/kernels/test_*.c tests/golden/test_*.c tests/faults/test_*.c tests/peer/test_*.c))
 HELPERS = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(filter-out tests/$(1)/test_%.c tests/$(1)/bench_%.c,$(wildcard tests/$(1)/*.c)))
 FUZZERS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
+MUTATORS = $(FUZZERS:$(BUILD)/tests/fuzz/fuzz_%=$(BUILD)/tests/fuzz/mutate_%)
 MANUALS = man/confab.1 man/confab.5 man/confab-keys.7
 FUZZ_SECONDS ?= 60
 
@@ -73,7 +74,7 @@ $(LIBRARY): $(filter-out $(BUILD)/app/main.o,$(OBJECTS)) $(BUILD)/themes.o $(BUI
 
 $(BUILD)/%.o: %.c | packages
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(CFLAGS) $(if $(findstring engine/cpu/,$<),-ffp-contract=off) $(ISA_$(lastword $(subst _, ,$(basename $(notdir $<))))) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(CFLAGS) $(if $(filter engine/cpu/% engine/format/%,$<),-ffp-contract=off) $(ISA_$(lastword $(subst _, ,$(basename $(notdir $<))))) -MMD -MP -c -o $@ $<
 
 # Other files of a folder help every test in it; those of tests/unit help the faults too.
 define TEST_RULE
@@ -95,7 +96,11 @@ $(BUILD)/tests/unit/test_sentencepiece: $(BUILD)/tests/unit/sentencepiece_librar
 $(BUILD)/tests/unit/test_sentencepiece: LDLIBS += -lsentencepiece_train -lsentencepiece -lstdc++
 
 # tests/peer compares with llama.cpp, where CONFAB_PEER_DIR names a folder with its headers and libraries; without, it
-# skips.
+# skips. What includes the headers is compiled afresh when that changes.
+$(BUILD)/tests/peer/peer_dir: always
+	@mkdir -p $(@D)
+	@echo '$(CONFAB_PEER_DIR)' | cmp -s - $@ || echo '$(CONFAB_PEER_DIR)' > $@
+$(BUILD)/tests/peer/peer_tokenizer.o: $(BUILD)/tests/peer/peer_dir
 ifneq ($(CONFAB_PEER_DIR),)
 PEER_LIBRARIES := $(shell find $(CONFAB_PEER_DIR)/node_modules/@node-llama-cpp/linux-x64/bins/linux-x64 -name 'libllama.*' -o -name 'libggml.*' -o -name libggml-base.so)
 $(BUILD)/tests/peer/%: CFLAGS += -I$(CONFAB_PEER_DIR)/headers/include -I$(CONFAB_PEER_DIR)/headers/ggml/include
@@ -104,6 +109,9 @@ endif
 
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(call HELPERS,unit) $(LIBRARY)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS) -lcmocka
+
+$(BUILD)/tests/fuzz/mutate_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/mutate.o $(call HELPERS,unit) $(LIBRARY)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
 # ---- packages: pkg-config name and Debian package ----
 
@@ -115,12 +123,14 @@ $(strip $(shell command -v $(firstword $(CC)) > /dev/null || echo gcc libc6-dev;
 	for pair in $(1); do pkg-config --exists $${pair%%:*} 2> /dev/null || echo $${pair#*:}; done))
 endef
 
+MISSING_CXX = $(shell command -v $(firstword $(CXX)) > /dev/null || echo g++)
+
 packages:
 	@missing="$(call missing,$(BUILD_NEEDS))"; test -z "$$missing" || \
 		{ echo "confab needs packages that are missing: $$missing"; echo "\`make deps\` installs them."; exit 1; }
 
 deps: ## install the packages that building and testing need
-	@missing="$(call missing,$(BUILD_NEEDS) $(TEST_NEEDS))"; test -z "$$missing" && exit; \
+	@missing="$(strip $(call missing,$(BUILD_NEEDS) $(TEST_NEEDS)) $(MISSING_CXX))"; test -z "$$missing" && exit; \
 		command -v apt-get > /dev/null || { echo "please install what these Debian packages contain: $$missing"; exit 1; }; \
 		echo "installing with apt-get: $$missing"; \
 		sudo=; test "$$(id -u)" = 0 || sudo=sudo; \
@@ -135,18 +145,25 @@ run: deps ## install what is missing, build, open the chat (MODEL=path: with thi
 bench: confab ## measure speed and memory (MODEL=path: of this model)
 	@./confab bench $(if $(MODEL),-m '$(MODEL)')
 
-tests: $(TESTS)
+tests: $(TESTS) $(MUTATORS)
 	@:
 
 check: deps ## run every test; the last line counts them
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/confab tests
-	@CONFAB=$(BUILD)/confab BUILD=$(BUILD) tests/run.sh tests/unit/check_includes.sh $(TESTS)
+	@CONFAB=$(BUILD)/confab BUILD=$(BUILD) tests/run.sh tests/unit/check_includes.sh $(TESTS) $(MUTATORS)
 
 asan: ## run every test under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory VARIANT=asan check
 
 tsan: ## run every test under the thread sanitizer
 	@$(MAKE) --no-print-directory VARIANT=tsan check
+
+mutations: ## feed 100,000 changed GGUF files, 20,000 of each other kind of input, under the sanitizers
+	@$(MAKE) --no-print-directory -j$$(nproc) VARIANT=asan mutators
+	@for m in $(MUTATORS:$(BUILD)/%=build/asan/%); do \
+		case $$m in */mutate_gguf) n=100000;; *) n=20000;; esac; $$m $$n || exit 1; done
+
+mutators: $(MUTATORS)
 
 fuzzers: $(FUZZERS)
 
@@ -155,7 +172,7 @@ fuzz: ## feed broken input for FUZZ_SECONDS to each fuzzer (needs clang)
 	@for f in $(FUZZERS:$(BUILD)/%=build/fuzz/%); do \
 		mkdir -p build/fuzz/found && $$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -artifact_prefix=build/fuzz/found/ || exit 1; done
 
-check-long: check asan tsan ## check, the sanitizers, and ten minutes of every fuzzer
+check-long: check asan tsan mutations ## check, the sanitizers, and ten minutes of every fuzzer
 	@$(MAKE) --no-print-directory FUZZ_SECONDS=600 fuzz
 
 # Debian's python3-torch belongs to Debian's python3.
@@ -186,6 +203,6 @@ clean: ## remove everything that was built
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all packages deps run bench tests check asan tsan fuzzers fuzz check-long guide guide-check install uninstall manuals clean help
+.PHONY: all always packages deps run bench tests check asan tsan mutations mutators fuzzers fuzz check-long guide guide-check install uninstall manuals clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,6 +1,7 @@
 // Requests of the chat controller and their events.
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "app/chat_state.h"
 #include "engine/base/clock.h"
@@ -8,39 +9,73 @@
 
 #define SAVE_STREAMING_NS (NANOSECONDS - NANOSECONDS / 20) // a partial answer is saved at least every second
 
-// The messages from the first one to `last`, after the system prompt. An answer of which nothing came is left out.
-static struct engine_message *chat_prompt(const struct chat *c, const struct conversation *talk, int last, int *count) {
-    int n = 1;
-    for (int m = last; m >= 0; m = talk->messages[m].parent) n++;
-    struct engine_message *messages = xcalloc((size_t)n, sizeof *messages);
-    int first = n;
-    for (int m = last; m >= 0; m = talk->messages[m].parent) {
-        const struct message *message = &talk->messages[m];
-        if (message->role == MESSAGE_MODEL && !message->size) continue;
-        messages[--first] = (struct engine_message){message_role_name(message->role), message->text};
+bool chat_left_out(const struct conversation *talk, int message) {
+    const struct message *m = &talk->messages[message];
+    return m->role == MESSAGE_MODEL && m->state == MESSAGE_FAILED && !m->size;
+}
+
+// What is asked of the engine: the messages of a path. Texts are borrowed but for those that were joined.
+struct asked {
+    struct engine_message *messages;
+    char **joined;
+    int count, n_joined;
+};
+
+// Templates want user and model to take turns: what was asked before an answer of which nothing came goes with the next
+// question.
+static void asked_add(struct asked *p, const struct message *m) {
+    struct engine_message *before = p->count ? &p->messages[p->count - 1] : NULL;
+    const char *role = message_role_name(m->role);
+    if (before && m->role == MESSAGE_USER && !strcmp(before->role, role)) {
+        before->text = p->joined[p->n_joined++] = xasprintf("%s\n\n%s", before->text, m->text);
+        return;
     }
-    const char *system = c->p.settings->system;
-    if (system) messages[--first] = (struct engine_message){"system", system};
-    *count = n - first;
-    for (int i = 0; i < *count; i++) messages[i] = messages[first + i];
-    return messages;
+    p->messages[p->count++] = (struct engine_message){.role = role, .text = m->text, .thinking = m->thinking};
+}
+
+// The messages from the first one to `last`, after the system prompt. An answer of which nothing came is left out, with
+// its question when that could not be answered.
+static struct asked asked_open(const struct chat *c, const struct conversation *talk, int last) {
+    int n = 1, length = 0;
+    for (int m = last; m >= 0; m = talk->messages[m].parent) n++;
+    struct asked p = {.messages = xcalloc((size_t)n, sizeof *p.messages), .joined = xcalloc((size_t)n, sizeof(char *))};
+    int *path = xcalloc((size_t)n, sizeof *path);
+    for (int m = last; m >= 0; m = talk->messages[m].parent) {
+        if (chat_left_out(talk, m) && talk->messages[m].parent >= 0) m = talk->messages[m].parent;
+        else if (talk->messages[m].role == MESSAGE_USER || talk->messages[m].size) path[length++] = m;
+    }
+    if (c->p.settings->system)
+        p.messages[p.count++] = (struct engine_message){.role = "system", .text = c->p.settings->system};
+    while (length) asked_add(&p, &talk->messages[path[--length]]);
+    free(path);
+    return p;
+}
+
+static void asked_close(struct asked *p) {
+    for (int i = 0; i < p->n_joined; i++) free(p->joined[i]);
+    free(p->joined);
+    free(p->messages);
 }
 
 static void chat_request(struct chat *c, struct chat_entry *e) {
     struct conversation *talk = &e->conversation;
-    struct request_params params = {
-        .conversation = talk->id,
-        .sampling = talk->sampling,
-        .max_tokens = c->p.settings->max_tokens,
-        .time_limit = c->p.settings->time_limit,
-    };
-    struct engine_message *messages = chat_prompt(c, talk, talk->messages[e->answer].parent, &params.n_messages);
-    params.messages = messages;
-    e->request = engine_submit(c->engine, &params);
+    const struct settings *s = c->p.settings;
+    struct asked asked = asked_open(c, talk, talk->messages[e->answer].parent);
+    e->request = engine_submit(c->engine, &(struct request_params){
+                                              .conversation = talk->id,
+                                              .messages = asked.messages,
+                                              .n_messages = asked.count,
+                                              .sampling = talk->sampling,
+                                              .reasoning = (enum reasoning)s->reasoning,
+                                              .stops = (const char *const *)s->stops.texts,
+                                              .n_stops = s->stops.count,
+                                              .max_tokens = s->max_tokens,
+                                              .time_limit = s->time_limit,
+                                          });
     conversation_set_model(talk, e->answer, c->model_name);
     c->moved = clock_ns();
     if (!c->tick) c->tick = c->moved;
-    free(messages);
+    asked_close(&asked);
 }
 
 void chat_submit(struct chat *c, struct chat_entry *e, int parent) {
@@ -48,7 +83,7 @@ void chat_submit(struct chat *c, struct chat_entry *e, int parent) {
     e->conversation.messages[e->answer].state = MESSAGE_STREAMING;
     e->state = REQUEST_PENDING;
     e->submitted = clock_ns();
-    e->first_token = e->last_token = 0;
+    e->first_token = e->last_token = e->first_thought = 0;
     e->n_tokens = 0;
     e->parked = chat_model_waits(c);
     if (!e->parked) chat_request(c, e);
@@ -60,12 +95,31 @@ void chat_unpark(struct chat *c, struct chat_entry *e) {
     e->parked = false;
 }
 
+static void answer_thought(struct chat_entry *e, const struct engine_event *event) {
+    if (!e->first_thought) e->first_thought = event->at;
+    double seconds = (double)(event->at - e->first_thought) * 1e-9;
+    conversation_think(&e->conversation, e->answer, event->text, event->size, seconds);
+    if (event->token >= 0) e->conversation.messages[e->answer].thinking_tokens++;
+}
+
 static void answer_text(struct chat_entry *e, const struct engine_event *event) {
     if (!e->first_token) e->first_token = event->at;
     e->last_token = event->at;
     if (event->token >= 0) e->n_tokens++;
-    conversation_append(&e->conversation, e->answer, event->text, event->size);
+    if (event->channel == CHANNEL_THINKING) answer_thought(e, event);
+    else conversation_append(&e->conversation, e->answer, event->text, event->size);
     chat_save_later(e, SAVE_STREAMING_NS);
+}
+
+// Said once in a chat, as long as it stays the same.
+static void answer_notice(struct chat *c, struct chat_entry *e, const struct engine_event *event) {
+    const struct conversation *talk = &e->conversation;
+    int m = talk->messages[e->answer].parent;
+    while (m >= 0 && !talk->messages[m].notice) m = talk->messages[m].parent;
+    if (m >= 0 && !strcmp(talk->messages[m].notice, event->text)) return;
+    conversation_notice(&e->conversation, e->answer, event->text);
+    chat_save_later(e, 0);
+    c->stale = true;
 }
 
 // What ended an answer, for the note under it; "" when it ended by itself.
@@ -112,7 +166,7 @@ void chat_stop(struct chat *c, struct chat_entry *e) {
 
 static void answer_finished(struct chat *c, struct chat_entry *e, const struct engine_event *event) {
     struct message *answer = &e->conversation.messages[e->answer];
-    answer->tokens = event->n_prompt + event->n_generated;
+    answer->tokens = event->n_prompt + event->n_generated - answer->thinking_tokens; // thoughts are not read again
     if (event->state == REQUEST_FAILED) {
         answer_end(e, MESSAGE_FAILED, event->text);
     } else {
@@ -139,6 +193,10 @@ void chat_event(struct chat *c, const struct engine_event *event) {
     if (!e) return;
     if (event->kind == EVENT_TEXT) {
         answer_text(e, event);
+        return;
+    }
+    if (event->kind == EVENT_NOTICE) {
+        answer_notice(c, e, event);
         return;
     }
     e->state = event->state;

@@ -212,13 +212,18 @@ static void apply_sampling(struct chat *c) {
     if (e->request) engine_set_sampling(c->engine, e->request, &e->conversation.sampling);
 }
 
-static void set_knob(struct chat *c, double value) {
+// `own`: the person's value, which stays with other models too; otherwise the model's.
+static void change_knob(struct chat *c, double value, bool own) {
     enum sampling_knob_id knob = (enum sampling_knob_id)c->knob;
+    uint32_t bit = 1u << knob, *set = &c->p.settings->knobs_set;
     sampling_set(&chat_current(c)->conversation.sampling, knob, value);
+    *set = own ? *set | bit : *set & ~bit;
     apply_sampling(c);
     say_knob(c, knob);
     chat_save_setting(c, SETTING_FIRST_KNOB + c->knob);
 }
+
+static void set_knob(struct chat *c, double value) { change_knob(c, value, true); }
 
 static void step_knob(struct chat *c, int direction) {
     enum sampling_knob_id knob = (enum sampling_knob_id)c->knob;
@@ -260,15 +265,34 @@ static void command_knob_set(struct chat *c, const struct ui_command *command) {
 
 static void command_knob_reset(struct chat *c, const struct ui_command *command) {
     (void)command;
-    set_knob(c, sampling_knobs[c->knob].initial);
+    change_knob(c, sampling_get(&model_host_info(c->p.host)->sampling, (enum sampling_knob_id)c->knob), false);
 }
 
 static void command_knob_reset_all(struct chat *c, const struct ui_command *command) {
     (void)command;
-    chat_current(c)->conversation.sampling = sampling_default();
+    chat_current(c)->conversation.sampling = model_host_info(c->p.host)->sampling;
     apply_sampling(c);
+    c->p.settings->knobs_set = 0;
     chat_say(c, false, "all knobs are at their defaults");
     for (int knob = 0; knob < KNOB_COUNT; knob++) chat_save_setting(c, SETTING_FIRST_KNOB + knob);
+}
+
+// The next choice that makes a difference to this model.
+static void command_reasoning(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    const struct model_info *info = model_host_info(c->p.host);
+    int next = c->p.settings->reasoning;
+    do next = (next + 1) % REASONING_COUNT;
+    while (!reasoning_fits(info, (enum reasoning)next));
+    if (!info->chooses_thinking && !info->chooses_effort) {
+        chat_say(c, false, "this model's chat template lets nobody choose how much it thinks");
+        return;
+    }
+    c->p.settings->reasoning = next;
+    char *value = setting_format(c->p.settings, SETTING_reasoning);
+    chat_say(c, false, "reasoning is now %s, from the next message on", value);
+    free(value);
+    chat_save_setting(c, SETTING_reasoning);
 }
 
 static void command_theme(struct chat *c, const struct ui_command *command) {
@@ -335,6 +359,7 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_KNOB_SET] = command_knob_set,
         [COMMAND_KNOB_RESET] = command_knob_reset,
         [COMMAND_KNOB_RESET_ALL] = command_knob_reset_all,
+        [COMMAND_REASONING] = command_reasoning,
         [COMMAND_MODEL] = command_model,
         [COMMAND_MODEL_STOP] = command_model_stop,
         [COMMAND_THEME] = command_theme,

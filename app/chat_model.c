@@ -23,8 +23,8 @@ struct chat_models {
     uint32_t version;
     char *path; // of the model that answers; NULL: the built-in one
     struct view_loading loading;
-    char size[24];    // of what is being loaded
-    int stopped;      // answers, since the last model was let go
+    char size[24]; // of what is being loaded
+    int stopped;   // answers, since the last model was let go
 };
 
 // ---- the list ----
@@ -90,6 +90,10 @@ static void take_model(struct chat *c) {
     c->model_name = model_title(info);
     c->model_short = model_short_name(info);
     c->n_samples = 0;
+    settings_follow_model(c->p.settings, info);
+    for (int i = 0; i < c->n_entries; i++) // chats that have begun keep their knobs
+        if (!c->entries[i]->conversation.count && !c->entries[i]->conversation.unread_rows)
+            c->entries[i]->conversation.sampling = c->p.settings->sampling;
     list_take(c);
     if (c->engine) engine_focus(c->engine, chat_current(c)->conversation.id);
 }
@@ -147,7 +151,8 @@ static void loaded(struct chat *c) {
     if (!another) return; // the first one, or the old one again
     char text[64];
     bool stopped = c->models->stopped;
-    chat_say(c, false, "%s answers from now on%s%s", c->model_name, stopped ? "; " : "", stopped ? stopped_text(c, text) : "");
+    chat_say(c, false, "%s answers from now on%s%s", c->model_name, stopped ? "; " : "",
+             stopped ? stopped_text(c, text) : "");
     c->models->stopped = 0;
     setting_parse(c->p.settings, SETTING_model, path ? path : "", NULL);
     chat_save_setting(c, SETTING_model);

@@ -21,6 +21,7 @@ struct chat_entry {
     int answer;       // index of the message that it writes
     int n_tokens;     // that came so far
     uint64_t submitted, first_token, last_token; // clock_ns
+    uint64_t first_thought;                      // 0: it has not thought yet
 };
 
 struct chat {
@@ -68,6 +69,8 @@ void chat_submit(struct chat *c, struct chat_entry *e, int parent); // a new ans
 void chat_unpark(struct chat *c, struct chat_entry *e); // the engine is there
 void chat_stop(struct chat *c, struct chat_entry *e);
 void chat_event(struct chat *c, const struct engine_event *event);
+// An answer that failed before anything of it came: what comes later is asked without it and without its question.
+bool chat_left_out(const struct conversation *talk, int message);
 // At once and without the engine's word, for this reason: what came so far is the answer.
 void chat_abandon(struct chat *c, struct chat_entry *e, const char *reason);
 

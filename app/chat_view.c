@@ -5,6 +5,8 @@
 #include "app/guide.h"
 #include "engine/base/panic.h"
 
+enum { MOST_VIEWS = 4 }; // that one message is shown as; the low two bits of their ids
+
 static const struct request_figures *request_in(const struct engine_figures *f, uint64_t request) {
     for (int i = 0; f && request && i < f->n_requests; i++)
         if (f->requests[i].request == request) return &f->requests[i];
@@ -33,49 +35,55 @@ static void show_chats(struct chat *c, const struct engine_figures *f) {
     }
 }
 
-// A failed answer shows what came of it, then what went wrong as a notice.
+static struct view_message notice_view(uint64_t id, uint32_t revision, const char *text) {
+    return (struct view_message){
+        .id = id, .revision = revision, .role = VIEW_NOTICE, .text = text, .size = strlen(text), .version = 1};
+}
+
+// A notice of the engine, the message, and of a failed answer what went wrong.
 static int show_message(const struct chat *c, const struct conversation *talk, int index, struct view_message *out) {
     const struct message *m = &talk->messages[index];
     bool failed = m->state == MESSAGE_FAILED;
     bool waiting = m->state == MESSAGE_STREAMING && chat_busy(chat_current(c)) && chat_current(c)->answer == index;
     bool broken = m->state == MESSAGE_STREAMING && !waiting; // confab ended while it was written
     struct view_message view = {
-        .id = talk->id << 32 | (uint64_t)index << 1,
+        .id = talk->id << 32 | (uint64_t)index << 2,
         .revision = m->revision,
         .role = m->role == MESSAGE_USER ? VIEW_USER : VIEW_MODEL,
         .text = m->text,
         .size = m->size,
+        .thinking = m->thinking,
+        .thinking_size = m->thinking_size,
+        .thinking_tokens = m->thinking_tokens,
+        .thinking_seconds = m->thinking_seconds,
         .streaming = waiting,
         .note = failed   ? NULL
                 : broken ? "interrupted"
                          : m->note,
     };
+    const struct model_loading *coming = waiting && chat_current(c)->parked ? model_host_loading(c->p.host) : NULL;
+    if (coming && strcmp(coming->title, c->model_name)) view.author = coming->title;
     view.version = c->versions[index];
     view.n_versions = c->versions[talk->count + m->parent + 1];
     int n = 0;
-    if (!failed || m->size) out[n++] = view;
-    if (failed) {
-        view.id |= 1;
-        view.role = VIEW_NOTICE;
-        view.text = m->note ? m->note : "";
-        for (view.size = 0; view.text[view.size];) view.size++;
-        out[n++] = view;
-    }
+    if (m->notice) out[n++] = notice_view(view.id | 2, m->revision, m->notice);
+    if (!failed || m->size || m->thinking_size) out[n++] = view;
+    if (failed) out[n++] = notice_view(view.id | 1, m->revision, m->note ? m->note : "");
+    if (chat_left_out(talk, index) && talk->messages[index].chosen >= 0)
+        out[n++] = notice_view(view.id | 3, m->revision, "what comes next was asked without this message");
     return n;
 }
 
-// Which model wrote the answers: those of another than the one there is now are headed by its whole name, and where one follows
-// the other that is said too.
-static void show_authors(const struct chat *c, const struct conversation *talk, const int *path, int length,
-                         struct view_message *views) {
+// Which model wrote the answers: those of another than the one there is now are headed by its whole name, and where one
+// follows the other that is said too.
+static void show_authors(const struct chat *c, const struct conversation *talk, struct view_message *views, int n) {
     const char *before = NULL;
-    for (int i = 0; i < length; i++) {
-        const struct message *m = &talk->messages[path[i]];
-        while (views->id >> 1 != (talk->id << 32 | (uint64_t)path[i] << 1) >> 1) views++;
-        if (!m->model) continue;
+    for (int i = 0; i < n; i++) {
+        const struct message *m = &talk->messages[(uint32_t)views[i].id >> 2];
+        if (views[i].id & 3 || !m->model) continue; // a notice
         bool present = !strcmp(m->model, c->model_name);
-        if (!present) views->author = m->model;
-        else if (before && strcmp(before, m->model)) views->model = m->model;
+        if (!present) views[i].author = m->model;
+        else if (before && strcmp(before, m->model)) views[i].model = m->model;
         before = m->model;
     }
 }
@@ -83,14 +91,14 @@ static void show_authors(const struct chat *c, const struct conversation *talk, 
 static int show_messages(struct chat *c, const struct conversation *talk) {
     if (talk->count > c->messages_room) {
         c->messages_room = talk->capacity;
-        c->view_messages = xrealloc(c->view_messages, 2 * (size_t)c->messages_room * sizeof *c->view_messages);
+        c->view_messages = xrealloc(c->view_messages, MOST_VIEWS * (size_t)c->messages_room * sizeof *c->view_messages);
         c->path = xrealloc(c->path, (size_t)c->messages_room * sizeof *c->path);
         c->versions = xrealloc(c->versions, (2 * (size_t)c->messages_room + 1) * sizeof *c->versions);
     }
     if (talk->count) conversation_versions(talk, c->versions, c->versions + talk->count);
     int length = conversation_path(talk, c->path), n = 0;
     for (int i = 0; i < length; i++) n += show_message(c, talk, c->path[i], c->view_messages + n);
-    show_authors(c, talk, c->path, length, c->view_messages);
+    show_authors(c, talk, c->view_messages, n);
     return n;
 }
 

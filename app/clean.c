@@ -9,17 +9,11 @@
 #include "engine/base/panic.h"
 #include "engine/base/utf8.h"
 
-static bool is_bidi_control(uint32_t code) {
-    return code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
-           (code >= 0x2066 && code <= 0x2069);
-}
-
 static uint32_t clean_code(uint32_t code) {
     if (code == '\n' || code == '\t') return code;
     if (code < 0x20) return 0x2400 + code;
     if (code == 0x7f) return 0x2421;
-    if ((code >= 0x80 && code < 0xa0) || is_bidi_control(code)) return UTF8_REPLACEMENT;
-    return code;
+    return utf8_is_hidden(code) ? UTF8_REPLACEMENT : code;
 }
 
 size_t clean_text(const char *text, size_t size, char *out) {

@@ -27,9 +27,10 @@ const struct command commands[] = {
      command_template},
     {"show", "[MODEL]", "Show what a model file contains and what memory it needs", "", IN_SHOW, 0, 1, command_show},
     {"quantize", "IN OUT TYPE", "Write a model in another weight format, a GGUF file",
-     "TYPE is one of these; _M and _S are mixes, in which what matters most has finer formats:\n" QUANTIZE_TYPES(X)
-     "Vectors stay in 32-bit floats. Each tensor's error is told: of its weights, the mean squared one over the mean "
-     "square.\n",
+     "TYPE is one of these; _M and _S are mixes, in which what matters most has finer formats:\n" QUANTIZE_TYPES(
+         X) "IN is what -m takes: a GGUF file, a folder of safetensors, a name. Vectors stay in 32-bit floats. Each "
+            "tensor's "
+            "error is told: of its weights, the mean squared one over the mean square.\n",
      IN_QUANTIZE, 3, 3, command_quantize},
     {"ls", "", "List the models on this machine, also those that other programs fetched",
      "The names in the first column are what -m takes, whole or a part that no other has.\n", IN_LS, 0, 0, command_ls},

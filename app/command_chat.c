@@ -41,7 +41,8 @@ static bool chat_run(struct model_host *host, struct settings *s, struct status 
         .screen = {.input_fd = STDIN_FILENO, .output_fd = STDOUT_FILENO, .history_path = history},
     };
     struct chat *c = chat_open(&params, st);
-    while (c && chat_step(c, -1)) {}
+    while (c && chat_step(c, -1)) {
+    }
     bool done = c && chat_close(c, st);
     free(notice), free(history), free(store), free(config);
     return done;

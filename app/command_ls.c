@@ -53,8 +53,8 @@ static void print_problems(const struct model_list *list) {
 
 static void print_list(const struct model_list *list) {
     static const struct table_column columns[] = {
-        {"NAME", false, 0},   {"FAMILY", false, 3}, {"PARAMETERS", true, 4}, {"FORMAT", false, 2},
-        {"SIZE", true, 1},    {"SOURCE", false, 5}, {"LAST USED", false, 6},
+        {"NAME", false, 0}, {"FAMILY", false, 3}, {"PARAMETERS", true, 4}, {"FORMAT", false, 2},
+        {"SIZE", true, 1},  {"SOURCE", false, 5}, {"LAST USED", false, 6},
     };
     struct table t;
     table_open(&t, columns, sizeof columns / sizeof *columns);
@@ -69,11 +69,11 @@ static void print_list(const struct model_list *list) {
 
 static json_t *entry_json(const struct model_entry *e) {
     char *path = e->path ? clean_copy(e->path) : NULL;
-    json_t *object = json_pack(
-        "{s:s, s:s?, s:s, s:s, s:s?, s:s?, s:I, s:I, s:i, s:I, s:I, s:s?}", "name", e->name, "path", path, "source",
-        e->source, "container", model_container_name(e->container), "family", e->family, "format", e->format,
-        "parameters", (json_int_t)e->n_parameters, "bytes", (json_int_t)e->bytes, "files", e->parts, "memory_bytes",
-        (json_int_t)e->need, "last_used", (json_int_t)e->last_used, "problem", e->problem);
+    json_t *object = json_pack("{s:s, s:s?, s:s, s:s, s:s?, s:s?, s:I, s:I, s:i, s:I, s:I, s:s?}", "name", e->name,
+                               "path", path, "source", e->source, "container", model_container_name(e->container),
+                               "family", e->family, "format", e->format, "parameters", (json_int_t)e->n_parameters,
+                               "bytes", (json_int_t)e->bytes, "files", e->parts, "memory_bytes", (json_int_t)e->need,
+                               "last_used", (json_int_t)e->last_used, "problem", e->problem);
     free(path);
     return object;
 }

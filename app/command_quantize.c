@@ -10,6 +10,7 @@
 #include "app/clean.h"
 #include "app/command.h"
 #include "app/file_fault.h"
+#include "app/models.h"
 #include "app/progress.h"
 #include "app/units.h"
 #include "engine/base/panic.h"
@@ -167,13 +168,14 @@ static void print_json(const struct quantize_report *r, const char *out, const c
 
 // ---- the command ----
 
-// The temporary file is removed on the way out, whatever asks us to stop.
+// The temporary file is removed on the way out, whatever asks us to stop. Asked twice, we go at once.
 static void watch_signals(void) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
+        struct sigaction before, action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
         sigemptyset(&action.sa_mask);
-        sigaction(signals[i], &action, NULL);
+        if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN) // as nohup has it
+            sigaction(signals[i], &action, NULL);
     }
     signal(SIGPIPE, SIG_IGN); // lines that nobody reads do not end the work
 }
@@ -187,15 +189,8 @@ static int quantize_fail(const struct status *st) {
     return result;
 }
 
-int command_quantize(const struct settings *s, int n_arguments, char **arguments) {
-    (void)n_arguments;
-    struct status st = {0};
-    const char *in = arguments[0], *out = arguments[1], *type = arguments[2];
-    struct stat there;
-    if (!s->force && !stat(out, &there) && S_ISREG(there.st_mode) && there.st_size) {
-        status_fail(&st, STATUS_IO, "%s: is there already (--force replaces it)", out);
-        return command_fail(&st);
-    }
+static bool quantize_run(const struct settings *s, const char *in, const char *out, const char *type,
+                         struct status *st) {
     struct quantize_view view = {.lines = !s->json, .progress = progress_begin()};
     struct quantize_params params = {.in = in,
                                      .out = out,
@@ -207,11 +202,29 @@ int command_quantize(const struct settings *s, int n_arguments, char **arguments
                                      .progress_context = &view};
     file_fault_watch(in);
     watch_signals();
-    struct quantize_report *r = quantize_model(&params, &st);
+    struct quantize_report *r = quantize_model(&params, st);
     progress_clear(&view.progress);
-    if (!r) return quantize_fail(&st);
+    if (!r) return false;
     if (s->json) print_json(r, out, type);
     else print_summary(r, out);
     quantize_report_free(r);
-    return EXIT_DONE;
+    return true;
+}
+
+// What OUT names is not lost unless that is asked for.
+static bool quantize_check(const struct settings *s, const char *in, const char *out, struct status *st) {
+    struct stat there;
+    if (!in) return status_fail(st, STATUS_USAGE, "the built-in model is no file to quantize");
+    if (s->force || stat(out, &there) || !S_ISREG(there.st_mode) || !there.st_size) return true;
+    return status_fail(st, STATUS_IO, "%s: is there already (--force replaces it)", out);
+}
+
+int command_quantize(const struct settings *s, int n_arguments, char **arguments) {
+    (void)n_arguments;
+    struct status st = {0};
+    char *in;
+    if (!models_resolve(arguments[0], &in, &st)) return command_fail(&st);
+    bool done = quantize_check(s, in, arguments[1], &st) && quantize_run(s, in, arguments[1], arguments[2], &st);
+    free(in);
+    return done ? EXIT_DONE : quantize_fail(&st);
 }

@@ -65,14 +65,17 @@ static char *run_prompt(const char *prompt, bool raw, struct status *st) {
 static uint64_t run_submit(struct engine *engine, const struct settings *s, const char *prompt) {
     struct engine_message messages[2];
     int n = 0;
-    if (s->system) messages[n++] = (struct engine_message){"system", s->system};
-    messages[n++] = (struct engine_message){"user", prompt};
+    if (s->system) messages[n++] = (struct engine_message){.role = "system", .text = s->system};
+    messages[n++] = (struct engine_message){.role = "user", .text = prompt};
     return engine_submit(engine, &(struct request_params){
                                      .conversation = 1,
                                      .messages = s->raw ? NULL : messages,
                                      .n_messages = s->raw ? 0 : n,
                                      .raw = s->raw ? prompt : NULL,
                                      .sampling = s->sampling,
+                                     .reasoning = (enum reasoning)s->reasoning,
+                                     .stops = (const char *const *)s->stops.texts,
+                                     .n_stops = s->stops.count,
                                      .max_tokens = s->max_tokens,
                                      .time_limit = s->time_limit,
                                  });
@@ -83,29 +86,63 @@ static bool is_end(const struct engine_event *event) {
            (event->state == REQUEST_FINISHED || event->state == REQUEST_FAILED || event->state == REQUEST_CANCELLED);
 }
 
+// What is written: the answer to standard output; what was thought before it dimmed to standard error, where somebody
+// sees it or asked for it.
+struct run_output {
+    bool shows_thinking, dims;
+    bool thinking; // the last text was thought
+    bool thought;  // any was
+    bool said;     // anything is on standard output
+    char last;     // character of the last text
+    int error;     // of standard output
+};
+
+static void end_thinking(struct run_output *o) {
+    if (!o->thinking) return;
+    if (o->dims) fputs("\033[22m", stderr);
+    if (o->last != '\n') fputc('\n', stderr);
+    o->thinking = false;
+    o->last = '\n';
+}
+
+static void write_thinking(struct run_output *o, const struct engine_event *event) {
+    o->thought = true;
+    if (!o->shows_thinking) return;
+    if (!o->thinking && o->dims) fputs("\033[2m", stderr);
+    o->thinking = true;
+    clean_write(stderr, event->text, event->size);
+    fflush(stderr);
+    o->last = event->text[event->size - 1];
+}
+
+static void write_text(struct run_output *o, const struct engine_event *event) {
+    end_thinking(o);
+    o->said = true;
+    clean_write(stdout, event->text, event->size);
+    if (fflush(stdout)) o->error = errno;
+    o->last = event->text[event->size - 1];
+}
+
 // Writes the answer until the request ends, which it leaves in *event. The reader going away, or Ctrl-C, ends it early.
-// Returns 0, or the error that standard output failed with.
-static int run_stream(struct engine *engine, uint64_t request, struct engine_event *event) {
+static void run_stream(struct engine *engine, uint64_t request, struct run_output *o, struct engine_event *event) {
     bool cancelled = false;
-    int error = 0;
-    char last = '\n';
     for (;;) {
-        if ((interrupted || error) && !cancelled) {
+        if ((interrupted || o->error) && !cancelled) {
             engine_cancel(engine, request);
             cancelled = true;
         }
         if (!engine_wait(engine, event, 100)) continue;
         if (is_end(event)) break;
+        if (event->kind == EVENT_NOTICE) fprintf(stderr, "confab: %s\n", event->text);
         if (event->kind != EVENT_TEXT || !event->size || cancelled) continue;
-        clean_write(stdout, event->text, event->size);
-        if (fflush(stdout)) error = errno;
-        last = event->text[event->size - 1];
+        if (event->channel == CHANNEL_THINKING) write_thinking(o, event);
+        else write_text(o, event);
     }
-    if (last != '\n' && !error) {
+    end_thinking(o);
+    if (o->last != '\n' && !o->error) {
         putchar('\n');
-        if (fflush(stdout)) error = errno;
+        if (fflush(stdout)) o->error = errno;
     }
-    return error;
 }
 
 static int run_answer(struct engine *engine, const struct settings *s, const char *prompt) {
@@ -113,11 +150,13 @@ static int run_answer(struct engine *engine, const struct settings *s, const cha
     struct sigaction action = {.sa_handler = interrupt_signal}, before;
     sigaction(SIGINT, &action, &before);
     signal(SIGPIPE, SIG_IGN);
-    int error = run_stream(engine, run_submit(engine, s, prompt), &event);
+    bool terminal = isatty(STDERR_FILENO);
+    struct run_output output = {.shows_thinking = s->thinking || terminal, .dims = terminal, .last = '\n'};
+    run_stream(engine, run_submit(engine, s, prompt), &output, &event);
     sigaction(SIGINT, &before, NULL);
-    if (error) {
+    if (output.error) {
         clearerr(stdout); // said here
-        if (error != EPIPE) fprintf(stderr, "confab: standard output: %s\n", strerror(error));
+        if (output.error != EPIPE) fprintf(stderr, "confab: standard output: %s\n", strerror(output.error));
         return EXIT_FAILED;
     }
     if (interrupted) return EXIT_FAILED;
@@ -128,6 +167,9 @@ static int run_answer(struct engine *engine, const struct settings *s, const cha
     if (event.reason == FINISH_CONTEXT)
         fprintf(stderr, "confab: the answer was cut: the context is full (see --context)\n");
     if (event.reason == FINISH_TIME) fprintf(stderr, "confab: the answer was cut: the time limit was reached\n");
+    if (output.thought && !output.said)
+        fprintf(stderr, "confab: the model thought and gave no answer%s\n",
+                output.shows_thinking ? "" : " (--thinking shows what it thought)");
     return EXIT_DONE;
 }
 
@@ -140,7 +182,13 @@ int command_run(const struct settings *s, int n_arguments, char **arguments) {
     if (!prompt) return command_fail(&st);
     int result = EXIT_FAILED;
     if (model_load(&m, s, &st)) {
-        result = run_answer(m.engine, s, prompt);
+        struct settings own = settings_copy(s);
+        settings_follow_model(&own, m.info);
+        if (!reasoning_fits(m.info, (enum reasoning)s->reasoning))
+            fprintf(stderr,
+                    "confab: the model's chat template has no such choice of reasoning; it is left to the model\n");
+        result = run_answer(m.engine, &own, prompt);
+        settings_free(&own);
         model_unload(&m);
     } else {
         result = command_fail(&st);

@@ -1,145 +1,229 @@
-// `confab show`: what a model file contains and what memory it needs.
-#include <jansson.h>
+// `confab show`: what a model is, and what memory it needs.
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "app/clean.h"
 #include "app/command.h"
 #include "app/model.h"
+#include "app/show.h"
+#include "app/table.h"
 #include "app/units.h"
 #include "engine/base/machine_memory.h"
+#include "engine/base/panic.h"
 
-#define SHOW_FIRST_CONTEXT 2048
+#define ROOMY 60 // columns
 
-static uint64_t memory_at(const struct model_info *info, uint64_t context) {
-    return info->weight_bytes + info->kv_bytes_per_token * context;
+// ---- memory ----
+
+static struct engine_params one_conversation(int tokens) {
+    return (struct engine_params){.context = tokens, .kv_tokens = tokens};
 }
 
-// The tokens of KV that fit beside the weights into the memory that is free; 0 when the weights alone do not.
-static uint64_t tokens_that_fit(const struct model_info *info, uint64_t memory) {
-    if (!info->kv_bytes_per_token || memory < info->weight_bytes) return 0;
-    return (memory - info->weight_bytes) / info->kv_bytes_per_token;
+struct show_memory show_memory_of(const struct model_file *m) {
+    const struct model_info *info = model_file_info(m);
+    struct show_memory out = {.available = machine_memory_free()};
+    int contexts[SHOW_CONTEXTS] = {4096, 16384, 65536, info->n_context};
+    for (int i = 0; info->has_weights && i < SHOW_CONTEXTS; i++) {
+        if (i + 1 < SHOW_CONTEXTS && contexts[i] >= info->n_context) continue;
+        struct engine_params p = one_conversation(contexts[i]);
+        out.n_contexts += model_file_memory(m, &p, out.available, &out.at[out.n_contexts], NULL);
+    }
+    int fits = model_file_tokens_that_fit(m, out.available);
+    int chat = info->n_context < SHOW_CONVERSATION ? info->n_context : SHOW_CONVERSATION;
+    out.largest_context = fits < info->n_context ? fits : info->n_context;
+    out.conversations = chat > 0 ? fits / chat : 0;
+    return out;
 }
 
 // ---- as text ----
 
+static void fact(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void fact(const char *label, const char *format, ...) {
+    va_list args;
+    char *text;
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0) panic("out of memory");
+    va_end(args);
+    fact_print(stdout, label, text);
+    free(text);
+}
+
+static const char *whole(int n, char out[32]) { return units_whole(n > 0 ? (uint64_t)n : 0, out); }
+
+static void show_file(const struct model_info *info) {
+    char *path = clean_copy(info->path), bytes[24], count[24], weights[24];
+    heading_print(stdout, info->name);
+    fact("file", "%s, %s", path, units_bytes((double)info->file_bytes, bytes));
+    if (info->n_formats)
+        fact("family", "%s, %s parameters, weights of %s", info->family, units_count((double)info->n_parameters, count),
+             units_bytes((double)info->weight_bytes, weights));
+    else fact("family", "%s", info->family);
+    if (!info->has_weights) fact("cannot run", "%s", info->weight_problem);
+    free(path);
+}
+
 static void show_formats(const struct model_info *info) {
-    char bytes[24];
     uint64_t all = 0;
+    int width = output_width(stdout);
     for (int i = 0; i < info->n_formats; i++) all += info->formats[i].bytes;
     for (int i = 0; i < info->n_formats; i++) {
         const struct format_share *f = &info->formats[i];
-        printf("  %-10s %s%-6s %5.1f %%  %s in %llu tensors\n", i ? "" : "formats", "", f->name,
-               all ? 100.0 * (double)f->bytes / (double)all : 0, units_bytes((double)f->bytes, bytes),
-               (unsigned long long)f->tensors);
+        char bytes[24], tensors[40] = "";
+        if (!width || width >= ROOMY)
+            snprintf(tensors, sizeof tensors, "  %llu tensors", (unsigned long long)f->tensors);
+        fact(i ? "" : "formats", "%-7s %5.1f %%  %9s%s", f->name, all ? 100.0 * (double)f->bytes / (double)all : 0,
+             units_bytes((double)f->bytes, bytes), tensors);
     }
 }
 
-static void show_shape(const struct model_info *info) {
-    char context[32], vocabulary[32];
-    printf("  %-10s %d layers, width %d, feed-forward %d%s\n", "shape", info->n_layer, info->n_embd, info->n_ff,
-           info->tied ? ", output tied to the embedding" : "");
-    printf("  %-10s %d heads of %d, %d of keys and values\n", "attention", info->n_head, info->head_size,
-           info->n_head_kv);
-    printf("  %-10s %s tokens, rotary base %.10g\n", "context", units_whole((uint64_t)info->n_context, context),
-           (double)info->rope_base);
-    printf("  %-10s %s tokens, %s%s%s\n", "vocabulary", units_whole((uint64_t)info->n_vocab, vocabulary),
-           info->tokenizer, *info->pre_tokenizer ? ", pre-tokenizer " : "", info->pre_tokenizer);
-    printf("  %-10s %s\n", "template", info->chat_template);
+// "8", "2 to 8"
+static const char *range(struct range_info r, int shown, char out[40]) {
+    if (r.least < r.most) snprintf(out, 40, "%d to %d", r.least, r.most);
+    else snprintf(out, 40, "%d", shown);
+    return out;
 }
 
-static void show_memory(const struct model_info *info) {
-    char bytes[24], tokens[32];
-    uint64_t memory = machine_memory_free(), fits = tokens_that_fit(info, memory);
-    printf("  %-10s %s a token of conversation\n", "memory", units_bytes((double)info->kv_bytes_per_token, bytes));
-    uint64_t last = (uint64_t)info->n_context, context = last < SHOW_FIRST_CONTEXT ? last : SHOW_FIRST_CONTEXT;
-    for (;;) {
-        printf("  %-10s %12s tokens: %s\n", "", units_whole(context, tokens),
-               units_bytes((double)memory_at(info, context), bytes));
-        if (context >= last) break;
-        context = context * 4 < last ? context * 4 : last;
+static void show_layers(const struct model_info *info) {
+    char width[32], ff[32], heads[40], kv_heads[40], window[32];
+    if (info->n_ff)
+        fact("layers", "%d, %s wide, feed-forward %s", info->n_layer, whole(info->n_embd, width),
+             whole(info->n_ff, ff));
+    else fact("layers", "%d, %s wide", info->n_layer, whole(info->n_embd, width));
+    fact("attention", "%s heads of %d, %s of keys and values", range(info->heads, info->n_head, heads), info->head_size,
+         range(info->kv_heads, info->n_head_kv, kv_heads));
+    if (info->n_windowed)
+        fact("windows", "of %s tokens in %d of %d layers", whole(info->window, window), info->n_windowed,
+             info->n_layer);
+}
+
+static void show_experts(const struct model_info *info) {
+    const struct expert_info *e = &info->experts;
+    char ff[32], shared[32], *more = NULL;
+    if (!e->count) return;
+    if (e->n_ff_shared) more = xasprintf(", and a shared one of %s", whole(e->n_ff_shared, shared));
+    fact("experts", "%d in %d of %d layers, %d of them at work, %s wide%s", e->count, e->n_layer, info->n_layer,
+         e->used, whole(e->n_ff, ff), more ? more : "");
+    free(more);
+}
+
+static void show_rope(const struct model_info *info) {
+    const struct rope_info *r = &info->rope;
+    char original[32], *sliding = NULL, *layers = NULL;
+    if (r->base_sliding != r->base && info->n_windowed)
+        sliding = xasprintf(" (%.10g in windows)", (double)r->base_sliding);
+    if (r->n_layer < info->n_layer) layers = xasprintf(", in %d of %d layers", r->n_layer, info->n_layer);
+    fact("positions", "rotary, base %.10g%s, %d of %d elements%s", (double)r->base, sliding ? sliding : "", r->n_rot,
+         info->head_size, layers ? layers : "");
+    bool scaled = strcmp(r->scaling, "none");
+    if (scaled && r->original_context)
+        fact("", "%s scaling by %.6g from %s tokens", r->scaling, (double)r->factor,
+             whole(r->original_context, original));
+    else if (scaled && r->factor != 1) fact("", "%s scaling by %.6g", r->scaling, (double)r->factor);
+    else if (scaled) fact("", "scaled %s", r->scaling);
+    free(sliding), free(layers);
+}
+
+static void show_special(const struct model_info *info) {
+    char *all = xstrdup("");
+    for (int i = 0; i < info->n_special; i++) {
+        const struct special_token *t = &info->special[i];
+        char *longer = xasprintf("%s%s%s %d %s", all, i ? ", " : "", t->role, t->id, t->text);
+        free(all);
+        all = longer;
     }
-    if (!memory) return;
-    printf("  %-10s %s are free: ", "here", units_bytes((double)memory, bytes));
-    if (fits) printf("room for %s tokens in all conversations\n", units_whole(fits, tokens));
-    else printf("the weights alone do not fit\n");
+    if (*all) fact("special", "%s%s", all, info->adds_bos ? "; prompts begin with bos" : "");
+    free(all);
 }
 
 static void show_text(const struct model_info *info) {
-    char bytes[24], count[24], weights[24], *path = clean_copy(info->path);
-    printf("%s\n", info->name);
-    printf("  %-10s %s, %s\n", "file", path, units_bytes((double)info->file_bytes, bytes));
-    free(path);
-    if (info->has_weights) {
-        printf("  %-10s %s, %s parameters, weights of %s\n", "family", info->family,
-               units_count((double)info->n_parameters, count), units_bytes((double)info->weight_bytes, weights));
-        show_formats(info);
-        show_shape(info);
-        show_memory(info);
-    } else {
-        printf("  %-10s %s, cannot run: %s\n", "family", info->family, info->weight_problem);
-        printf("  %-10s %d tokens, %s%s%s\n", "vocabulary", info->n_vocab, info->tokenizer,
-               *info->pre_tokenizer ? ", pre-tokenizer " : "", info->pre_tokenizer);
-        printf("  %-10s %s\n", "template", info->chat_template);
+    char vocabulary[32];
+    fact("vocabulary", "%s tokens, %s%s%s", whole(info->n_vocab, vocabulary), info->tokenizer,
+         *info->pre_tokenizer ? ", pre-tokenizer " : "", info->pre_tokenizer);
+    show_special(info);
+    if (info->template_own)
+        fact("template", "its own%s%s", strcmp(info->template_kind, "none") ? ", of the kind " : "",
+             strcmp(info->template_kind, "none") ? info->template_kind : "");
+    else fact("template", "%s", info->template_kind);
+    if (*info->template_problem) fact("", "its own is refused: %s", info->template_problem);
+}
+
+// What the file says of its answers: how thinking is marked and chosen, which knobs it sets.
+static void show_answers(const struct model_info *info) {
+    char *all = xstrdup("");
+    if (*info->thinking || info->chooses_thinking || info->chooses_effort)
+        fact("thinking", "%s%s%s%s", *info->thinking ? "marked with " : "not marked", info->thinking,
+             info->chooses_thinking ? ", can be turned off and on" : "",
+             info->chooses_effort ? ", effort low, medium or high" : "");
+    for (int k = 0; k < KNOB_COUNT; k++) {
+        char value[16];
+        if (!(info->sampling_given >> k & 1)) continue;
+        char *longer = xasprintf("%s%s%s %s", all, *all ? ", " : "", sampling_knobs[k].key,
+                                 sampling_format(&info->sampling, (enum sampling_knob_id)k, value));
+        free(all);
+        all = longer;
     }
+    if (*all) fact("sampling", "%s", all);
+    free(all);
 }
 
-// ---- as JSON ----
-
-static json_t *show_formats_json(const struct model_info *info) {
-    json_t *list = json_array();
-    for (int i = 0; i < info->n_formats; i++) {
-        const struct format_share *f = &info->formats[i];
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I}", "name", f->name, "tensors", (json_int_t)f->tensors,
-                                              "bytes", (json_int_t)f->bytes));
+static void show_needs(const struct show_memory *memory) {
+    static const struct table_column columns[] = {
+        {"CONTEXT", true, 0}, {"WEIGHTS", true, 3}, {"KV CACHE", true, 4}, {"BUFFERS", true, 2}, {"IN ALL", true, 1}};
+    struct table t;
+    table_open(&t, columns, sizeof columns / sizeof *columns);
+    t.indent = TABLE_INDENT;
+    for (int i = 0; i < memory->n_contexts; i++) {
+        const struct model_memory *m = &memory->at[i];
+        char context[32], weights[24], kv[24], buffers[24], all[24];
+        bool fits = !memory->available || m->total <= memory->available;
+        table_add(&t, fits ? TABLE_PLAIN : TABLE_DIM, 5,
+                  (const char *[]){whole(m->context, context), units_bytes((double)m->weights, weights),
+                                   units_bytes((double)m->kv, kv), units_bytes((double)m->buffers, buffers),
+                                   units_bytes((double)m->total, all)});
     }
-    return list;
+    table_print(&t, stdout);
+    table_close(&t);
 }
 
-static json_t *show_file_json(const struct model_info *info) {
-    char *path = clean_copy(info->path);
-    json_t *object =
-        json_pack("{s:s, s:s, s:s, s:b, s:s, s:I, s:I, s:I, s:o}", "path", path, "name", info->name, "family",
-                  info->family, "has_weights", info->has_weights, "weight_problem", info->weight_problem, "file_bytes",
-                  (json_int_t)info->file_bytes, "parameters", (json_int_t)info->n_parameters, "weight_bytes",
-                  (json_int_t)info->weight_bytes, "formats", show_formats_json(info));
-    free(path);
-    return object;
+static void show_here(const struct model_info *info, const struct show_memory *memory) {
+    char available[24], context[32], chat[32];
+    bool all = memory->largest_context >= info->n_context;
+    if (!memory->available) return;
+    fact("free here", "%s%s", units_bytes((double)memory->available, available),
+         memory->largest_context ? "" : ": not even the weights fit");
+    if (!memory->largest_context) return;
+    fact("longest", "a conversation of %s tokens%s", whole(memory->largest_context, context),
+         all ? ", all that it was made for" : "");
+    fact("at once", "%d conversation%s of %s tokens", memory->conversations, memory->conversations == 1 ? "" : "s",
+         whole(info->n_context < SHOW_CONVERSATION ? info->n_context : SHOW_CONVERSATION, chat));
 }
 
-static json_t *show_shape_json(const struct model_info *info) {
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:b}", "layers", info->n_layer, "width", info->n_embd,
-                     "heads", info->n_head, "kv_heads", info->n_head_kv, "head_size", info->head_size, "feed_forward",
-                     info->n_ff, "context", info->n_context, "rope_base", (double)info->rope_base, "tied", info->tied);
-}
-
-static json_t *show_text_json(const struct model_info *info) {
-    return json_pack("{s:i, s:s, s:s, s:s}", "vocabulary", info->n_vocab, "tokenizer", info->tokenizer, "pre_tokenizer",
-                     info->pre_tokenizer, "chat_template", info->chat_template);
-}
-
-static json_t *show_memory_json(const struct model_info *info) {
-    uint64_t memory = machine_memory_free();
-    return json_pack("{s:I, s:I, s:I}", "kv_bytes_per_token", (json_int_t)info->kv_bytes_per_token, "free_memory_bytes",
-                     (json_int_t)memory, "tokens_that_fit", (json_int_t)tokens_that_fit(info, memory));
-}
-
-static void show_json(const struct model_info *info) {
-    json_t *object = show_file_json(info);
-    json_object_update_new(object, show_shape_json(info));
-    json_object_update_new(object, show_text_json(info));
-    json_object_update_new(object, show_memory_json(info));
-    json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(object);
+static void show(const struct model_file *m, const struct show_memory *memory) {
+    const struct model_info *info = model_file_info(m);
+    char context[32], bytes[24];
+    show_file(info);
+    show_formats(info);
+    if (info->n_layer) show_layers(info);
+    show_experts(info);
+    if (info->n_context) fact("context", "%s tokens", whole(info->n_context, context));
+    if (info->has_weights) show_rope(info);
+    show_text(info);
+    show_answers(info);
+    if (!memory->n_contexts) return;
+    fact("memory", "for one conversation, %s a token:", units_bytes((double)info->kv_bytes_per_token, bytes));
+    show_needs(memory);
+    show_here(info, memory);
 }
 
 int command_show(const struct settings *s, int n_arguments, char **arguments) {
     struct status st = {0};
-    struct model_file *m = model_open_file(n_arguments ? arguments[0] : s->model, &st);
+    struct model_file *m = model_open_text(n_arguments ? arguments[0] : s->model, &st);
     if (!m) return command_fail(&st);
-    if (s->json) show_json(model_file_info(m));
-    else show_text(model_file_info(m));
+    struct show_memory memory = show_memory_of(m);
+    if (s->json) show_json(m, &memory);
+    else show(m, &memory);
     model_file_close(m);
     return EXIT_DONE;
 }

@@ -13,7 +13,7 @@
 int command_tokenize(const struct settings *s, int n_arguments, char **arguments) {
     (void)n_arguments;
     struct status st = {0};
-    struct model_file *m = model_open_file(arguments[0], &st);
+    struct model_file *m = model_open_text(arguments[0], &st);
     if (!m) return command_fail(&st);
     size_t size, count;
     char *text = file_read(arguments[1], TEXT_LIMIT, &size, &st);
@@ -32,7 +32,7 @@ int command_tokenize(const struct settings *s, int n_arguments, char **arguments
 int command_detokenize(const struct settings *s, int n_arguments, char **arguments) {
     (void)s, (void)n_arguments;
     struct status st = {0};
-    struct model_file *m = model_open_file(arguments[0], &st);
+    struct model_file *m = model_open_text(arguments[0], &st);
     if (!m) return command_fail(&st);
     size_t count, size;
     int32_t *ids = ids_read(arguments[1], &count, &st);

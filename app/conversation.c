@@ -15,7 +15,9 @@ void conversation_open(struct conversation *c, uint64_t id, const struct samplin
 void conversation_close(struct conversation *c) {
     for (int i = 0; i < c->count; i++) {
         free(c->messages[i].text);
+        free(c->messages[i].thinking);
         free(c->messages[i].note);
+        free(c->messages[i].notice);
         free(c->messages[i].model);
     }
     free(c->messages);
@@ -52,28 +54,49 @@ int conversation_add(struct conversation *c, int parent, enum message_role role,
     return added;
 }
 
-void conversation_append(struct conversation *c, int message, const char *text, size_t size) {
-    struct message *m = &c->messages[message];
-    size_t needed = m->size + 3 * size + 1; // a NUL becomes three bytes
-    if (needed > m->capacity) {
-        m->capacity = needed < 256 ? 256 : needed + needed / 2;
-        m->text = xrealloc(m->text, m->capacity);
-    }
-    for (size_t i = 0; i < size; i++) {
-        if (text[i]) m->text[m->size++] = text[i];
-        else m->size += utf8_encode(UTF8_REPLACEMENT, m->text + m->size);
-    }
-    m->text[m->size] = 0;
+static void changed(struct message *m) {
     m->revision++;
     m->dirty = true;
 }
 
-void conversation_note(struct conversation *c, int message, const char *note) {
+static void append(char **whole, size_t *used, size_t *capacity, const char *text, size_t size) {
+    size_t needed = *used + 3 * size + 1; // a NUL becomes three bytes
+    if (needed > *capacity) {
+        *capacity = needed < 256 ? 256 : needed + needed / 2;
+        *whole = xrealloc(*whole, *capacity);
+    }
+    for (size_t i = 0; i < size; i++) {
+        if (text[i]) (*whole)[(*used)++] = text[i];
+        else *used += utf8_encode(UTF8_REPLACEMENT, *whole + *used);
+    }
+    (*whole)[*used] = 0;
+}
+
+void conversation_append(struct conversation *c, int message, const char *text, size_t size) {
     struct message *m = &c->messages[message];
-    free(m->note);
-    m->note = note ? xstrdup(note) : NULL;
-    m->revision++;
-    m->dirty = true;
+    append(&m->text, &m->size, &m->capacity, text, size);
+    changed(m);
+}
+
+void conversation_think(struct conversation *c, int message, const char *text, size_t size, double seconds) {
+    struct message *m = &c->messages[message];
+    append(&m->thinking, &m->thinking_size, &m->thinking_capacity, text, size);
+    m->thinking_seconds = seconds;
+    changed(m);
+}
+
+static void replace(struct message *m, char **field, const char *text) {
+    free(*field);
+    *field = text ? xstrdup(text) : NULL;
+    changed(m);
+}
+
+void conversation_note(struct conversation *c, int message, const char *note) {
+    replace(&c->messages[message], &c->messages[message].note, note);
+}
+
+void conversation_notice(struct conversation *c, int message, const char *notice) {
+    replace(&c->messages[message], &c->messages[message].notice, notice);
 }
 
 void conversation_set_model(struct conversation *c, int message, const char *model) {

@@ -44,6 +44,11 @@ struct message {
     enum message_state state;
     char *text;        // UTF-8 without NUL, NUL-terminated
     size_t size, capacity;
+    char *thinking;    // of an answer, what was thought before it; NULL: nothing
+    size_t thinking_size, thinking_capacity;
+    int thinking_tokens;
+    double thinking_seconds;
+    char *notice;      // what the engine had to say about the request; NULL: nothing
     char *note;        // "38.2 tok/s, 120 tokens"; of a failed answer what went wrong; NULL: none
     char *model;       // that wrote it, e.g. "TinyLlama 1.1B Q4_0"; NULL: not known, or a person did
     int tokens;        // in the conversation up to and with this message; 0: not known
@@ -69,7 +74,10 @@ void conversation_close(struct conversation *c);
 int conversation_add(struct conversation *c, int parent, enum message_role role, const char *text, size_t size);
 // More text at the end of a message. NUL bytes become U+FFFD.
 void conversation_append(struct conversation *c, int message, const char *text, size_t size);
+// The same of what was thought, which took `seconds` in all.
+void conversation_think(struct conversation *c, int message, const char *text, size_t size, double seconds);
 void conversation_note(struct conversation *c, int message, const char *note); // copied; NULL: none
+void conversation_notice(struct conversation *c, int message, const char *notice); // likewise
 void conversation_set_model(struct conversation *c, int message, const char *model); // copied
 void conversation_rename(struct conversation *c, const char *title);
 

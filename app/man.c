@@ -49,6 +49,8 @@ static const char *kind_text(enum setting_kind kind) {
     case SETTING_REAL:
     case SETTING_KNOB: return "a number";
     case SETTING_TEXT: return "text";
+    case SETTING_TEXTS: return "text, may be given several times";
+    case SETTING_CHOICE: break; // its words are said instead
     case SETTING_BOXES: return "digits, or none";
     }
     return "";
@@ -56,19 +58,21 @@ static const char *kind_text(enum setting_kind kind) {
 
 static void man_settings(FILE *out) {
     struct settings initial = settings_default();
+    initial.knobs_set = ~0u;
     for (int id = 0; id < SETTING_COUNT; id++) {
         const struct setting_info *info = &setting_table[id];
         if (!(info->places & IN_FILE)) continue;
         char *value = setting_format(&initial, id);
         fputs(".TP\n.B ", out);
         man_text(out, info->key);
-        fprintf(out, " \\fR(%s", kind_text(info->kind));
+        fprintf(out, " \\fR(%s", info->kind == SETTING_CHOICE ? info->argument : kind_text(info->kind));
         if (info->high > info->low) {
             char range[64];
             snprintf(range, sizeof range, " from %.10g to %.10g", info->low, info->high);
             man_text(out, range);
         }
-        if (*value) fprintf(out, "; %s unless set", value);
+        if (info->kind == SETTING_KNOB) fprintf(out, "; %s unless set here or by the model", value);
+        else if (*value) fprintf(out, "; %s unless set", value);
         fputs(")\n", out);
         man_text(out, info->help);
         fputs(".\n", out);

@@ -28,6 +28,15 @@ struct model_file *model_open_file(const char *word, struct status *st) {
     return m;
 }
 
+struct model_file *model_open_text(const char *word, struct status *st) {
+    char *path = NULL;
+    if (word && !models_resolve(word, &path, st)) return NULL;
+    if (path) file_fault_watch(path);
+    struct model_file *m = path ? model_file_open_header(path, true, st) : model_open_path(NULL, st);
+    free(path);
+    return m;
+}
+
 struct engine_params model_engine_params(const struct settings *s) {
     return (struct engine_params){.n_threads = s->threads, .context = s->context, .kv_tokens = s->kv_tokens};
 }

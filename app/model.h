@@ -9,6 +9,9 @@ struct model_file *model_open_path(const char *path, struct status *st);
 // What -m takes, a path or a name (models.h); NULL: the built-in model.
 struct model_file *model_open_file(const char *word, struct status *st);
 
+// The same for its text, or to tell what it is: no engine can be opened over it.
+struct model_file *model_open_text(const char *word, struct status *st);
+
 // A model and an engine over it, as the settings say. On failure nothing is held.
 struct loaded_model {
     struct model_file *file;

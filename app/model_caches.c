@@ -93,9 +93,9 @@ static void add_manifest(struct model_scan *s, const struct manifests *m, json_t
         if (!blob) continue;
         char *path = xasprintf("%s/blobs/%s", m->place, blob);
         bool library = !strcmp(m->words[1], "library"), registry = !strcmp(m->words[0], "registry.ollama.ai");
-        char *name = xasprintf("%s%s%s%s%s:%s", registry ? "" : m->words[0], registry ? "" : "/",
-                               library && registry ? "" : m->words[1], library && registry ? "" : "/", m->words[2],
-                               m->words[3]);
+        char *name =
+            xasprintf("%s%s%s%s%s:%s", registry ? "" : m->words[0], registry ? "" : "/",
+                      library && registry ? "" : m->words[1], library && registry ? "" : "/", m->words[2], m->words[3]);
         struct stat file;
         if (!stat(path, &file) && S_ISREG(file.st_mode))
             scan_add(s, name, path, &file,

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "app/file_fault.h"
 #include "app/model_loader.h"
 #include "app/model_name.h"
 #include "app/models_lookup.h"
@@ -15,7 +16,7 @@
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
 
-#define CLOSE_PATIENCE 40 // times 10 ms that a loader may take to stop at the end
+#define CLOSE_PATIENCE 300 // times 10 ms that a loader may take to stop at the end
 
 struct target { // a model to be loaded
     char *path; // NULL: the built-in one
@@ -37,7 +38,7 @@ struct model_host {
     struct model_loader *loader; // NULL: nothing is being loaded
     struct target coming;        // what it loads, in place of `now` or as `now`'s engine
     bool replaces;
-    bool stopped; // its outcome is not wanted any more
+    bool stopped;       // its outcome is not wanted any more
     struct target next; // to be loaded as soon as the stopped one is out of the way
     bool has_next;
     struct model_loading shown; // room for what model_host_loading gives
@@ -58,8 +59,8 @@ static bool same_path(const char *a, const char *b) { return a && b ? !strcmp(a,
 static void start(struct model_host *h, struct model_file *file, const struct engine_params *engine) {
     h->replaces = !file;
     h->stopped = false;
-    h->loader = model_loader_start(&(struct model_loader_params){
-        .file = file, .path = h->coming.path, .engine = *engine, .notify_fd = h->fd});
+    h->loader = model_loader_start(
+        &(struct model_loader_params){.file = file, .path = h->coming.path, .engine = *engine, .notify_fd = h->fd});
 }
 
 // The engine of the file that is open.
@@ -81,8 +82,8 @@ static void let_go(struct model_host *h) {
     h->held = 0;
 }
 
-// Where there is no memory for both the old engine goes first. Otherwise the new one gets the KV cache that it would have
-// without the old one.
+// Where there is no memory for both the old engine goes first. Otherwise the new one gets the KV cache that it would
+// have without the old one.
 static void start_next(struct model_host *h) {
     struct engine_params engine = model_engine_params(h->settings);
     uint64_t unused = machine_memory_free();
@@ -120,7 +121,7 @@ void model_host_watch(struct model_host *h, void (*release)(void *context), void
 
 // What can be told of a model without loading it. False: it cannot be loaded, or there is no room for it.
 static bool target_measure(struct target *t, const struct model_host *h, struct status *st) {
-    struct model_file *m = t->path ? model_file_open_header(t->path, st) : model_open_path(NULL, st);
+    struct model_file *m = t->path ? model_file_open_header(t->path, false, st) : model_open_path(NULL, st);
     if (!m) return false;
     struct engine_params engine = model_engine_params(h->settings);
     uint64_t room = model_host_room(h);
@@ -211,6 +212,7 @@ static enum model_host_event loader_ended(struct model_host *h, struct status *s
     if (loaded && !h->replaces) engine_close(m.engine);
     else if (loaded) model_unload(&m);
     if (loaded) status_fail(st, STATUS_CANCELLED, "loading was stopped");
+    if (h->path) file_fault_watch(h->path); // it is this one again that is mapped
     if (h->has_next) {
         start_next(h);
         return HOST_PROGRESS;
@@ -236,7 +238,9 @@ enum model_host_event model_host_poll(struct model_host *h, struct status *st) {
     return news && h->loader ? HOST_PROGRESS : HOST_NOTHING;
 }
 
-struct engine *model_host_engine(const struct model_host *h) { return h->now.engine; }
+struct engine *model_host_engine(const struct model_host *h) {
+    return h->now.engine;
+}
 const struct model_info *model_host_info(const struct model_host *h) { return h->now.info; }
 const char *model_host_path(const struct model_host *h) { return h->path; }
 

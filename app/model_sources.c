@@ -1,5 +1,5 @@
-// The sources of models, and the walks through them. Folders of others are hostile: links may lead in circles, names may hold
-// anything, and there may be a million files.
+// The sources of models, and the walks through them. Folders of others are hostile: links may lead in circles, names
+// may hold anything, and there may be a million files.
 #include "app/model_sources.h"
 
 #include <ctype.h>
@@ -190,8 +190,7 @@ static bool enter_folder(struct model_scan *s, int fd) {
     if (fstat(fd, &here)) return false;
     for (int i = 0; i < s->n_folders; i++)
         if (s->folders[i].device == here.st_dev && s->folders[i].inode == here.st_ino) return false;
-    if (s->n_folders % 64 == 0)
-        s->folders = xrealloc(s->folders, (size_t)(s->n_folders + 64) * sizeof *s->folders);
+    if (s->n_folders % 64 == 0) s->folders = xrealloc(s->folders, (size_t)(s->n_folders + 64) * sizeof *s->folders);
     s->folders[s->n_folders].device = here.st_dev, s->folders[s->n_folders++].inode = here.st_ino;
     return true;
 }
@@ -296,7 +295,8 @@ static void scan_used(struct model_scan *s) {
         char *folder = xstrndup(uses[i].path, (size_t)(slash - uses[i].path));
         if (!scan_known(s, &file)) {
             if (S_ISDIR(file.st_mode)) scan_named_folder(s, uses[i].path, slash + 1);
-            else if (S_ISREG(file.st_mode) && ends_in(slash, ".gguf")) add_gguf(s, folder, slash + 1, uses[i].path, &file);
+            else if (S_ISREG(file.st_mode) && ends_in(slash, ".gguf"))
+                add_gguf(s, folder, slash + 1, uses[i].path, &file);
         }
         struct model_entry *e = scan_known(s, &file);
         if (e) e->last_used = uses[i].at;

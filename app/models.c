@@ -1,6 +1,5 @@
 #include "app/models.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,6 @@
 #include "engine/base/reader.h"
 
 #define BUILT_IN_NAME "guide"
-#define CONFIG_LIMIT  (4u << 20)
 #define NEED_CONTEXT  4096
 #define MOST_LISTED   5 // candidates in a message
 
@@ -94,11 +92,11 @@ static char *without_path(const char *text, const char *path) {
     return xstrdup(begins ? text + size + 2 : text);
 }
 
-static void describe_file(struct model_entry *e) {
+static void describe(struct model_entry *e) {
     struct status st = {0};
-    struct model_file *m = e->path ? model_file_open_header(e->path, &st) : model_open_path(NULL, &st);
+    struct model_file *m = e->path ? model_file_open_header(e->path, false, &st) : model_open_path(NULL, &st);
     if (!m) {
-        if (!e->problem) e->problem = without_path(st.text, e->path);
+        e->problem = without_path(st.text, e->path);
         return;
     }
     const struct model_info *info = model_file_info(m);
@@ -109,35 +107,14 @@ static void describe_file(struct model_entry *e) {
     e->format = xstrdup(info->n_formats ? info->formats[0].name : "");
     e->n_parameters = info->n_parameters;
     if (model_file_memory(m, &one, 0, &memory, &st)) e->need = memory.total;
-    else if (!e->problem) e->problem = without_path(st.text, e->path);
+    else e->problem = without_path(st.text, e->path);
     model_file_close(m);
-}
-
-static char *json_text(const json_t *object, const char *key) {
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? clean_line(text, 40) : NULL;
-}
-
-// What config.json says of a folder, in the words of its makers.
-static void describe_folder(struct model_entry *e) {
-    size_t size;
-    char *path = xasprintf("%s/config.json", e->path), *text = file_read(path, CONFIG_LIMIT, &size, NULL);
-    json_t *config = text ? json_loadb(text, size, 0, NULL) : NULL;
-    e->family = json_text(config, "model_type");
-    e->format = json_text(config, "torch_dtype");
-    if (!e->format) e->format = json_text(config, "dtype");
-    e->need = e->bytes;
-    if (!e->family && !e->problem) e->problem = xasprintf("%s names no model_type", path);
-    json_decref(config);
-    free(text), free(path);
 }
 
 void models_describe(struct model_list *list, double seconds) {
     double end = clock_seconds() + seconds;
     for (int i = 0; i < list->count && clock_seconds() < end; i++) {
-        struct model_entry *e = &list->entries[i];
-        if (e->container == MODEL_SAFETENSORS) describe_folder(e);
-        else describe_file(e);
+        if (!list->entries[i].problem) describe(&list->entries[i]);
     }
 }
 
@@ -226,8 +203,8 @@ static bool fail_unknown(const struct model_list *list, const char *word, struct
     for (int i = 0; i < list->count; i++) names[i] = list->entries[i].name;
     list_near(&near, word, names, list->count);
     free(names);
-    return status_fail(st, STATUS_USAGE, "there is no file and no known model called '%.120s'%s%s (see `confab ls`)", word,
-                       near.listed ? "; near it: " : "", candidates_text(&near));
+    return status_fail(st, STATUS_USAGE, "there is no file and no known model called '%.120s'%s%s (see `confab ls`)",
+                       word, near.listed ? "; near it: " : "", candidates_text(&near));
 }
 
 const struct model_entry *models_find(const struct model_list *list, const char *word, struct status *st) {

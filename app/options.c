@@ -73,7 +73,8 @@ static void print_option(FILE *out, const struct setting_info *info) {
     char *left =
         xasprintf("%c%c%s --%s%s%s", info->letter ? '-' : ' ', info->letter ? info->letter : ' ',
                   info->letter ? "," : " ", info->key, info->argument ? " " : "", info->argument ? info->argument : "");
-    fprintf(out, "  %-26s %s", left, info->help);
+    if (strlen(left) > 26) fprintf(out, "  %s\n%29s%s", left, "", info->help); // the words of a choice
+    else fprintf(out, "  %-26s %s", left, info->help);
     if (info->kind == SETTING_KNOB) {
         struct sampling initial = sampling_default();
         char text[16];

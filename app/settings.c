@@ -24,19 +24,38 @@ struct settings settings_default(void) {
     return (struct settings){.sampling = sampling_default()};
 }
 
+void settings_follow_model(struct settings *s, const struct model_info *info) {
+    for (enum sampling_knob_id k = 0; k < KNOB_COUNT; k++)
+        if (!(s->knobs_set >> k & 1)) sampling_set(&s->sampling, k, sampling_get(&info->sampling, k));
+}
+
 static char **text_field(struct settings *s, int id) { return (char **)((char *)s + setting_table[id].offset); }
+
+static void text_list_add(struct text_list *l, const char *text) {
+    l->texts = xrealloc(l->texts, ((size_t)l->count + 1) * sizeof *l->texts);
+    l->texts[l->count++] = xstrdup(text);
+}
+
+static void text_list_clear(struct text_list *l) {
+    for (int i = 0; i < l->count; i++) free(l->texts[i]);
+    free(l->texts);
+    *l = (struct text_list){0};
+}
 
 struct settings settings_copy(const struct settings *s) {
     struct settings copy = *s;
     for (int id = 0; id < SETTING_COUNT; id++)
         if (setting_table[id].kind == SETTING_TEXT && *text_field(&copy, id))
             *text_field(&copy, id) = xstrdup(*text_field(&copy, id));
+    copy.stops = (struct text_list){0};
+    for (int i = 0; i < s->stops.count; i++) text_list_add(&copy.stops, s->stops.texts[i]);
     return copy;
 }
 
 void settings_free(struct settings *s) {
     for (int id = 0; id < SETTING_COUNT; id++)
         if (setting_table[id].kind == SETTING_TEXT) free(*text_field(s, id));
+    text_list_clear(&s->stops);
     *s = settings_default();
 }
 
@@ -85,22 +104,61 @@ static bool parse_boxes(const struct setting_info *info, const char *text, uint3
     return true;
 }
 
-static bool parse_knob(struct sampling *s, const struct setting_info *info, const char *text, struct status *st) {
+// The choice after the one of *size bytes at `at`; NULL behind the last.
+static const char *choice_next(const char *at, size_t *size) {
+    at += *size + (at[*size] == '|');
+    *size = strcspn(at, "|");
+    return *size ? at : NULL;
+}
+
+static bool parse_choice(const struct setting_info *info, const char *text, int *out, struct status *st) {
+    size_t size = 0;
+    int place = 0;
+    for (const char *at = info->argument; (at = choice_next(at, &size)); place++) {
+        if (strlen(text) != size || memcmp(text, at, size)) continue;
+        *out = place;
+        return true;
+    }
+    return status_fail(st, STATUS_USAGE, "%s: '%s' is none of %s", info->key, text, info->argument);
+}
+
+static char *format_choice(const struct setting_info *info, int place) {
+    size_t size = 0;
+    const char *at = info->argument;
+    while ((at = choice_next(at, &size)) && place--) continue;
+    return at ? xstrndup(at, size) : xstrdup("");
+}
+
+static bool parse_knob(struct settings *settings, const struct setting_info *info, const char *text,
+                       struct status *st) {
     enum sampling_knob_id knob = (enum sampling_knob_id)info->offset;
     enum sampling_kind kind = sampling_knobs[knob].kind;
+    struct sampling *s = &settings->sampling;
     double value = 0;
+    if (!strcmp(text, "default")) {
+        sampling_set(s, knob, sampling_knobs[knob].initial);
+        settings->knobs_set &= ~(1u << knob);
+        return true;
+    }
     bool random = kind == SAMPLING_SEED && !strcmp(text, "random");
     if (!random && !parse_number(info, kind != SAMPLING_FLOAT, text, &value, st)) return false;
     sampling_set(s, knob, value);
+    settings->knobs_set |= 1u << knob;
     return true;
 }
 
 bool setting_parse(struct settings *s, int id, const char *text, struct status *st) {
     const struct setting_info *info = &setting_table[id];
-    if (info->kind == SETTING_KNOB) return parse_knob(&s->sampling, info, text, st);
+    if (info->kind == SETTING_KNOB) return parse_knob(s, info, text, st);
     void *field = (char *)s + info->offset;
     if (info->kind == SETTING_FLAG) return parse_flag(info, text, field, st);
     if (info->kind == SETTING_BOXES) return parse_boxes(info, text, field, st);
+    if (info->kind == SETTING_CHOICE) return parse_choice(info, text, field, st);
+    if (info->kind == SETTING_TEXTS) {
+        if (*text) text_list_add(field, text);
+        else text_list_clear(field);
+        return true;
+    }
     if (info->kind == SETTING_TEXT) {
         char **owned = field;
         char *copy = *text ? xstrdup(text) : NULL;
@@ -123,6 +181,14 @@ static char *format_boxes(uint32_t boxes) {
     return xstrdup(!boxes ? "" : n ? text : "none");
 }
 
+static char *format_texts(const struct text_list *l) { return xstrdup(l->count ? l->texts[l->count - 1] : ""); }
+
+static char *format_knob(const struct settings *s, const struct setting_info *info) {
+    if (!(s->knobs_set >> info->offset & 1)) return xstrdup("default");
+    return xasprintf("%.*g", info->high > 1e6 ? 10 : 6,
+                     sampling_get(&s->sampling, (enum sampling_knob_id)info->offset));
+}
+
 char *setting_format(const struct settings *s, int id) {
     const struct setting_info *info = &setting_table[id];
     const void *field = (const char *)s + info->offset;
@@ -132,9 +198,9 @@ char *setting_format(const struct settings *s, int id) {
     case SETTING_REAL: return xasprintf("%.10g", *(const double *)field);
     case SETTING_TEXT: return xstrdup(*(char *const *)field ? *(char *const *)field : "");
     case SETTING_BOXES: return format_boxes(*(const uint32_t *)field);
-    case SETTING_KNOB:
-        return xasprintf("%.*g", info->high > 1e6 ? 10 : 6,
-                         sampling_get(&s->sampling, (enum sampling_knob_id)info->offset));
+    case SETTING_TEXTS: return format_texts(field);
+    case SETTING_CHOICE: return format_choice(info, *(const int *)field);
+    case SETTING_KNOB: return format_knob(s, info);
     }
     return NULL;
 }

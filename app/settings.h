@@ -14,8 +14,15 @@ enum setting_kind {
     SETTING_INT,   // int
     SETTING_REAL,  // double
     SETTING_TEXT,  // char *, owned, NULL when not set
+    SETTING_TEXTS, // struct text_list: each time it is given adds one, an empty text forgets them
+    SETTING_CHOICE, // int: the place of a word in `argument`, where words stand between '|'
     SETTING_BOXES, // uint32_t: digits of the boxes shown, "none" for none of them; 0 when not set
-    SETTING_KNOB,  // a field of struct sampling
+    SETTING_KNOB,  // a field of struct sampling; "default": as the model's file has it
+};
+
+struct text_list {
+    char **texts; // owned
+    int count;
 };
 
 // Where a setting may be given: as an option of these commands, or in the configuration file.
@@ -44,9 +51,12 @@ enum setting_place {
     X(max_tokens, int, "max-tokens", 'n', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens an answer may have; 0 = until it ends by itself")       \
     X(time_limit, double, "time-limit", 0, SETTING_REAL, "SECONDS", 0, 1e6, IN_TALK, "seconds an answer may take; 0 = no limit")                          \
     X(system, char *, "system", 's', SETTING_TEXT, "TEXT", 0, 0, IN_TALK, "the system prompt: what the model is told before every conversation")        \
+    X(reasoning, int, "reasoning", 0, SETTING_CHOICE, REASONING_CHOICES, 0, 0, IN_TALK, "how much the model thinks before it answers, where its template lets one choose: whether, or how much") \
+    X(stops, struct text_list, "stop", 0, SETTING_TEXTS, "TEXT", 0, 0, IN_TALK, "a text that ends the answer and is left out of it; may be given several times") \
     X(theme, char *, "theme", 0, SETTING_TEXT, "NAME", 0, 0, IN_CHAT | IN_FILE, "the colours of the screen")                                              \
     X(ascii, bool, "ascii", 0, SETTING_FLAG, NULL, 0, 0, IN_CHAT | IN_FILE, "draw with plain ASCII characters")                                           \
     X(boxes, uint32_t, "boxes", 0, SETTING_BOXES, "DIGITS", 0, 0, IN_CHAT | IN_FILE, "the boxes shown beside the conversation, such as 124, or none")      \
+    X(thinking, bool, "thinking", 0, SETTING_FLAG, NULL, 0, 0, IN_RUN, "write what the model thinks to standard error, also where that is no terminal")     \
     X(raw, bool, "raw", 0, SETTING_FLAG, NULL, 0, 0, IN_RUN, "continue the text as it is, without a chat template")                                       \
     X(exact, bool, "exact", 0, SETTING_FLAG, NULL, 0, 0, IN_LOGITS, "compute with the scalar reference path in 32-bit floats")                            \
     X(special, bool, "special", 0, SETTING_FLAG, NULL, 0, 0, IN_TOKENIZE, "read the marks of special tokens, such as <|im_end|>, as those tokens")        \
@@ -69,6 +79,7 @@ struct settings {
     SETTINGS(X)
 #undef X
     struct sampling sampling;
+    uint32_t knobs_set; // bit k: knob k was set by the person; the others follow the model
 };
 
 struct setting_info {
@@ -87,10 +98,14 @@ struct settings settings_default(void);
 struct settings settings_copy(const struct settings *s); // with texts of its own
 void settings_free(struct settings *s);
 
+// Knobs that nobody has set become what the model's file recommends.
+void settings_follow_model(struct settings *s, const struct model_info *info);
+
 int setting_find(const char *key); // −1 when there is none
 // Sets one from text; on failure the setting is left alone and the message names the key, the value and what is allowed.
 bool setting_parse(struct settings *s, int id, const char *text, struct status *st);
-// The text that setting_parse reads back; "" when not set. The caller frees.
+// The text that setting_parse reads back, of texts only the last; "" when not set, "default" for such a knob. The caller
+// frees.
 char *setting_format(const struct settings *s, int id);
 
 #endif

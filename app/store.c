@@ -30,6 +30,10 @@ static const char *const store_steps[] = {
     "CREATE INDEX message_conversation ON message (conversation);"
     "CREATE INDEX message_parent ON message (parent);",
     "ALTER TABLE message ADD COLUMN model TEXT;", // that wrote it
+    "ALTER TABLE message ADD COLUMN thinking TEXT;"
+    "ALTER TABLE message ADD COLUMN thinking_tokens INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE message ADD COLUMN thinking_seconds REAL NOT NULL DEFAULT 0;"
+    "ALTER TABLE message ADD COLUMN notice TEXT;",
 };
 #define STORE_VERSION ((int)(sizeof store_steps / sizeof *store_steps))
 
@@ -40,15 +44,16 @@ static const char *const store_steps[] = {
     X(SQL_ROLLBACK, "ROLLBACK")                                                                                        \
     X(SQL_LIST, "SELECT id, title, named, sampling FROM conversation ORDER BY id")                                     \
     X(SQL_LAST, "SELECT last FROM conversation WHERE id = ?1")                                                         \
-    X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens, model FROM message WHERE conversation = ?1 "         \
-                "ORDER BY id")                                                                                         \
+    X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens, model, thinking, thinking_tokens, "               \
+                "thinking_seconds, notice FROM message WHERE conversation = ?1 ORDER BY id")                           \
     X(SQL_ADD_CONVERSATION, "INSERT INTO conversation (title, named, sampling) VALUES (?1, ?2, ?3)")                   \
     X(SQL_SET_CONVERSATION, "UPDATE conversation SET title = ?1, named = ?2, sampling = ?3 WHERE id = ?4")             \
     X(SQL_SET_LAST, "UPDATE conversation SET last = ?1 WHERE id = ?2")                                                 \
-    X(SQL_ADD_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, model, conversation, parent) VALUES "      \
-                       "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")                                                             \
-    X(SQL_SET_MESSAGE, "UPDATE message SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5, model = ?6 "        \
-                       "WHERE id = ?7")                                                                                \
+    X(SQL_ADD_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, model, thinking, thinking_tokens, "      \
+                       "thinking_seconds, notice, conversation, parent) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "  \
+                       "?10, ?11, ?12)")                                                                               \
+    X(SQL_SET_MESSAGE, "UPDATE message SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5, model = ?6, "     \
+                       "thinking = ?7, thinking_tokens = ?8, thinking_seconds = ?9, notice = ?10 WHERE id = ?11")      \
     X(SQL_DELETE, "DELETE FROM conversation WHERE id = ?1")
 enum store_statement {
 #define X(id, sql) id,
@@ -187,7 +192,7 @@ static int column_name(sqlite3_stmt *query, int column, const char *const *names
 // ---- reading ----
 
 static char *sampling_write(const struct sampling *sampling) {
-    struct settings s = {.sampling = *sampling};
+    struct settings s = {.sampling = *sampling, .knobs_set = ~0u};
     char *all = xstrdup("");
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         char *value = setting_format(&s, SETTING_FIRST_KNOB + knob);
@@ -259,6 +264,11 @@ static void read_message(struct conversation *c, sqlite3_stmt *query) {
     m->tokens = sqlite3_column_int(query, 6);
     if (sqlite3_column_type(query, 5) != SQLITE_NULL) conversation_note(c, added, column_text(query, 5));
     if (sqlite3_column_type(query, 7) != SQLITE_NULL) conversation_set_model(c, added, column_text(query, 7));
+    text = column_text(query, 8);
+    if (*text)
+        conversation_think(c, added, text, (size_t)sqlite3_column_bytes(query, 8), sqlite3_column_double(query, 10));
+    m->thinking_tokens = sqlite3_column_int(query, 9);
+    if (sqlite3_column_type(query, 11) != SQLITE_NULL) conversation_notice(c, added, column_text(query, 11));
     m->dirty = false;
 }
 
@@ -300,8 +310,12 @@ static bool save_message(struct store *s, struct conversation *c, struct message
     bind_text(query, 4, m->note);
     sqlite3_bind_int(query, 5, m->tokens);
     bind_text(query, 6, m->model);
-    sqlite3_bind_int64(query, 7, m->row ? m->row : c->row);
-    if (!m->row && m->parent >= 0) sqlite3_bind_int64(query, 8, c->messages[m->parent].row);
+    bind_text(query, 7, m->thinking);
+    sqlite3_bind_int(query, 8, m->thinking_tokens);
+    sqlite3_bind_double(query, 9, m->thinking_seconds);
+    bind_text(query, 10, m->notice);
+    sqlite3_bind_int64(query, 11, m->row ? m->row : c->row);
+    if (!m->row && m->parent >= 0) sqlite3_bind_int64(query, 12, c->messages[m->parent].row);
     if (!perform(s, query, st)) return false;
     if (!m->row) m->row = sqlite3_last_insert_rowid(s->db);
     return true;

@@ -7,8 +7,11 @@
 
 #include "engine/base/panic.h"
 #include "ui/canvas.h"
+#include "ui/flow.h"
 
-#define GAP 2 // blanks between columns
+#define GAP           2 // blanks between columns
+#define LABEL_COLUMNS 11
+#define LEAST_TEXT    20 // columns of a fact
 
 int output_width(FILE *out) {
     struct winsize size;
@@ -85,7 +88,7 @@ static void print_row(const struct table *t, FILE *out, const int *widths, char 
     int last = 0;
     for (int c = 0; c < t->n_columns; c++)
         if (widths[c]) last = c;
-    fputs(colour, out);
+    fprintf(out, "%*s%s", t->indent, "", colour);
     for (int c = 0; c <= last; c++) {
         if (!widths[c]) continue;
         print_cell(out, cells[c], widths[c], t->columns[c].right, c < last);
@@ -100,8 +103,32 @@ void table_print(const struct table *t, FILE *out) {
     bool colour = output_colours(out);
     char *titles[TABLE_COLUMNS];
     for (int c = 0; c < t->n_columns; c++) titles[c] = (char *)t->columns[c].title;
-    fit(t, widths, output_width(out));
+    int width = output_width(out);
+    fit(t, widths, width > t->indent ? width - t->indent : width);
     print_row(t, out, widths, titles, colour ? "\033[1m" : "");
     for (int r = 0; r < t->n_rows; r++)
         print_row(t, out, widths, t->rows[r].cells, colour ? colours[t->rows[r].style] : "");
+}
+
+// ---- facts ----
+
+void heading_print(FILE *out, const char *text) {
+    bool colour = output_colours(out);
+    fprintf(out, "%s%s%s\n", colour ? "\033[1m" : "", text, colour ? "\033[0m" : "");
+}
+
+void fact_print(FILE *out, const char *label, const char *text) {
+    bool colour = output_colours(out);
+    int width = output_width(out), room = width - TABLE_INDENT - LABEL_COLUMNS;
+    size_t size = strlen(text);
+    if (width && room < LEAST_TEXT) room = LEAST_TEXT;
+    fprintf(out, "%*s%s%-*s%s", TABLE_INDENT, "", colour ? "\033[2m" : "", LABEL_COLUMNS, label,
+            colour ? "\033[0m" : "");
+    for (size_t at = 0, end, next; at < size; at = next) {
+        next = end = size;
+        if (width) next = flow_break(text, size, at, room, &end);
+        fprintf(out, "%.*s\n", (int)(end - at), text + at);
+        if (next < size) fprintf(out, "%*s", TABLE_INDENT + LABEL_COLUMNS, "");
+    }
+    if (!size) fputc('\n', out);
 }

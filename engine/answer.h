@@ -1,30 +1,31 @@
 // Answer: from drawn tokens to events with text.
 //
 // Characters that are split across tokens are held back until they are whole, and so is a text that may be the
-// beginning of the template's stop text. What leaves is valid UTF-8. One answer a request, on the engine thread.
+// beginning of a stop text or of a mark between thinking and answer. What leaves is valid UTF-8, and each token is
+// reported once. One answer a request, on the engine thread.
 #ifndef CONFAB_ENGINE_ANSWER_H
 #define CONFAB_ENGINE_ANSWER_H
 
 #include "engine/base/queue.h"
 #include "engine/model_file.h"
 #include "engine/serve/sampler.h"
+#include "engine/splitter.h"
 
-enum { ANSWER_STOP_SIZE = 64 };
-
-struct answer {
+struct answer_params {
     const struct model_file *file; // borrowed
     struct queue *events;          // borrowed: of struct engine_event
     uint64_t request, conversation;
     bool ignore_end;
-    const char *stop;   // NULL: none
-    int32_t stop_token; // the token that is the stop text, −1: none
-    struct utf8_stream utf8;
-    char held[ANSWER_STOP_SIZE]; // the beginning of the stop text, as far as it has come
-    size_t n_held;
+    const char *const *stops; // copied
+    int n_stops;
+    const char *template_stop; // the text that ends the turns of the prompt's template; NULL: none
+    bool chat;                 // the prompt was made with a template: the file's marks of thinking count
+    bool inside;               // and it has opened the thinking
 };
 
-// `chat`: the prompt was made with the file's template, whose stop text counts.
-void answer_start(struct answer *a, bool chat);
+struct answer;
+struct answer *answer_open(const struct answer_params *p);
+void answer_close(struct answer *a);
 // True when the token ends the answer; otherwise its text is sent.
 bool answer_token(struct answer *a, const struct sample *sample);
 // At the end: sends what was held back.

@@ -4,6 +4,7 @@
 // it looks at the commands between steps; otherwise it sleeps in the queue.
 #include "engine/engine.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -45,6 +46,8 @@ struct submission {
     struct prompt_source source;
     struct scheduler_request request; // all but ids and owner
     bool ignore_end;
+    char **stops;
+    int n_stops;
 };
 
 struct logits_job { // on the stack of whoever waits for it
@@ -94,7 +97,7 @@ static void on_state(void *context, const struct request *r, const char *message
                                  .n_generated = request_generated(r),
                                  .token = -1};
     event.size = (size_t)snprintf(event.text, sizeof event.text, "%s", message);
-    if (r->state >= REQUEST_FINISHED) free(r->owner);
+    if (r->state >= REQUEST_FINISHED) answer_close(r->owner);
     queue_push(&e->events, &event);
 }
 
@@ -115,22 +118,54 @@ static void publish(struct engine *e) {
 
 // ---- commands, on the engine's thread ----
 
+static struct submission *submission_copy(const struct request_params *p) {
+    struct submission *s = xcalloc(1, sizeof *s);
+    *s = (struct submission){.source = prompt_source_copy(p), .ignore_end = p->ignore_end, .n_stops = p->n_stops};
+    s->stops = xcalloc((size_t)p->n_stops + 1, sizeof *s->stops);
+    for (int i = 0; i < p->n_stops; i++) s->stops[i] = xstrdup(p->stops[i]);
+    return s;
+}
+
+static void submission_free(struct submission *s) {
+    prompt_source_free(&s->source);
+    for (int i = 0; i < s->n_stops; i++) free(s->stops[i]);
+    free(s->stops);
+    free(s);
+}
+
+static void tell_refusal(struct engine *e, const struct submission *s, const struct status *refused) {
+    struct engine_event event = {.kind = EVENT_NOTICE,
+                                 .request = s->request.id,
+                                 .conversation = s->request.conversation,
+                                 .at = clock_ns(),
+                                 .token = -1};
+    event.size =
+        (size_t)snprintf(event.text, sizeof event.text,
+                         "the model's own chat template refuses this conversation (%.300s); confab's for %s is "
+                         "used instead",
+                         refused->text, chat_template_name(e->file->chat_template));
+    queue_push(&e->events, &event);
+}
+
 static void submit(struct engine *e, struct submission *s) {
     struct token_list list = {0};
-    prompt_source_encode(e->file, &s->source, &list);
-    struct answer *answer = xcalloc(1, sizeof *answer);
-    *answer = (struct answer){.file = e->file,
-                              .events = &e->events,
-                              .request = s->request.id,
-                              .conversation = s->request.conversation,
-                              .ignore_end = s->ignore_end};
-    answer_start(answer, s->source.messages != NULL);
+    struct prompt_outcome outcome;
+    prompt_source_encode(e->file, &s->source, &list, &outcome);
+    if (outcome.refused.code != STATUS_OK) tell_refusal(e, s, &outcome.refused);
     s->request.ids = list.ids;
     s->request.n_ids = list.count < INT32_MAX ? (int)list.count : INT32_MAX;
-    s->request.owner = answer;
+    s->request.owner = answer_open(&(struct answer_params){.file = e->file,
+                                                           .events = &e->events,
+                                                           .request = s->request.id,
+                                                           .conversation = s->request.conversation,
+                                                           .ignore_end = s->ignore_end,
+                                                           .stops = (const char *const *)s->stops,
+                                                           .n_stops = s->n_stops,
+                                                           .template_stop = outcome.template_stop,
+                                                           .chat = s->source.messages,
+                                                           .inside = outcome.opens_thinking});
     scheduler_submit(e->scheduler, &s->request);
-    prompt_source_free(&s->source);
-    free(s);
+    submission_free(s);
 }
 
 static void compute_logits(struct engine *e, struct logits_job *job) {
@@ -206,6 +241,7 @@ static struct scheduler *open_scheduler(struct engine *e, const struct engine_pa
 
 struct engine *engine_open_on(struct model_file *m, const struct engine_params *p, const struct backend_ops *ops,
                               struct status *st) {
+    assert(!m->described);
     if (!m->info.has_weights) {
         if (st) *st = m->weight_status;
         return NULL;
@@ -236,8 +272,7 @@ static void discard_commands(struct engine *e) {
     struct command c;
     while (queue_pop(&e->commands, &c))
         if (c.kind == COMMAND_SUBMIT) {
-            prompt_source_free(&c.submission->source);
-            free(c.submission);
+            submission_free(c.submission);
         }
 }
 
@@ -257,15 +292,13 @@ void engine_close(struct engine *e) {
 // ---- commands, on the callers' threads ----
 
 uint64_t engine_submit(struct engine *e, const struct request_params *p) {
-    struct submission *s = xcalloc(1, sizeof *s);
-    *s = (struct submission){.source = prompt_source_copy(p),
-                             .ignore_end = p->ignore_end,
-                             .request = {.id = atomic_fetch_add(&e->last_id, 1) + 1,
-                                         .conversation = p->conversation,
-                                         .sampling = p->sampling,
-                                         .max_tokens = p->max_tokens,
-                                         .time_limit = p->time_limit,
-                                         .submitted = clock_seconds()}};
+    struct submission *s = submission_copy(p);
+    s->request = (struct scheduler_request){.id = atomic_fetch_add(&e->last_id, 1) + 1,
+                                            .conversation = p->conversation,
+                                            .sampling = p->sampling,
+                                            .max_tokens = p->max_tokens,
+                                            .time_limit = p->time_limit,
+                                            .submitted = clock_seconds()};
     uint64_t id = s->request.id; // s may be gone once it is pushed
     queue_push(&e->commands, &(struct command){.kind = COMMAND_SUBMIT, .submission = s});
     return id;

@@ -12,48 +12,6 @@
 
 #include "engine/base/status.h"
 
-// ---- model file: what `show`, `tokenize` and `detokenize` need; no weights are touched ----
-
-struct model_file;
-
-struct format_share {
-    const char *name; // "Q4_K"
-    uint64_t tensors, bytes;
-};
-
-struct model_info {
-    const char *path, *name, *family;    // name: general.name or the file's base name, cleaned for display
-    uint64_t file_bytes, n_parameters, weight_bytes;
-    int n_layer, n_embd, n_head, n_head_kv, head_size, n_ff, n_vocab, n_context;
-    float rope_base;
-    bool tied;
-    bool has_weights;                    // false for a vocabulary-only file; weight_problem says why it cannot run
-    const char *weight_problem;          // "" when has_weights
-    const char *tokenizer, *pre_tokenizer, *chat_template; // names; chat_template is "none" when the file has none
-    const struct format_share *formats;  // by bytes, descending
-    int n_formats;
-    uint64_t kv_bytes_per_token;
-};
-
-struct model_file *model_file_open(const char *path, struct status *st);
-// Over memory that outlives it: the built-in model. `name` is shown to people.
-struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st);
-// What the keys and the list of tensors alone tell, for lists of many models: there is no vocabulary and no template, so
-// that nothing can be tokenized and no engine opened. Cheap.
-struct model_file *model_file_open_header(const char *path, struct status *st);
-void model_file_close(struct model_file *m);
-const struct model_info *model_file_info(const struct model_file *m); // owned by m
-// Ids of a text, no BOS added; *count ids, the caller frees.
-int32_t *model_file_tokenize(const struct model_file *m, const char *text, size_t size, bool special, size_t *count);
-// The bytes of ids; ids out of range are a failure. The caller frees.
-char *model_file_detokenize(const struct model_file *m, const int32_t *ids, size_t count, size_t *size, struct status *st);
-
-// A chat template (Jinja) rendered over a context, one JSON object whose members are its variables. `now` is what strftime_now
-// tells, like "2026-01-02T03:04:05"; NULL: the local time. The caller frees. STATUS_UNSUPPORTED: the template itself refused,
-// and the text is the message of its raise_exception.
-char *template_render(const char *template, size_t size, const char *context_json, const char *now, size_t *out_size,
-                      struct status *st);
-
 // ---- sampling ----
 
 #define SAMPLING_TOP 8 // alternatives reported with every token
@@ -98,6 +56,95 @@ void sampling_set(struct sampling *s, enum sampling_knob_id knob, double value);
 // "0.70", "40", "42"; for a seed of 0 "random". out has room for 16 bytes.
 const char *sampling_format(const struct sampling *s, enum sampling_knob_id knob, char out[16]);
 
+// ---- model file: what `show`, `tokenize` and `detokenize` need; no weights are touched ----
+
+struct model_file;
+
+struct format_share {
+    const char *name; // "Q4_K"
+    uint64_t tensors, bytes;
+};
+
+struct special_token {
+    const char *role; // "bos"
+    int32_t id;
+    const char *text; // cleaned for display
+};
+
+struct rope_info {
+    const char *pairs;    // which elements are rotated together: "adjacent" or "halves"
+    int n_rot;            // rotated elements of a head
+    float base, base_sliding; // the second: of layers with a window
+    int n_layer;          // layers that rotate
+    const char *scaling;  // "none", "linear", "yarn", "long", "by frequency"
+    float factor;         // of scaling; 1: none
+    int original_context; // that scaling begins from; 0: not said
+};
+
+struct expert_info {
+    int count, used;      // of a layer; 0: none
+    int n_ff, n_ff_shared;
+    int n_layer;          // layers that have them
+};
+
+// What differs from layer to layer.
+struct range_info {
+    int least, most;
+};
+
+struct model_info {
+    const char *path, *name, *family;    // name: general.name or the file's base name, cleaned for display
+    uint64_t file_bytes, n_parameters, weight_bytes;
+    int n_layer, n_embd, n_head, n_head_kv, head_size, n_ff, n_vocab, n_context;
+    float rope_base;
+    bool tied;
+    bool has_weights;                    // false for a vocabulary-only file; weight_problem says why it cannot run
+    const char *weight_problem;          // "" when has_weights
+    const char *tokenizer, *pre_tokenizer, *chat_template; // names; chat_template is "none" when the file has none
+    const struct format_share *formats;  // by bytes, descending
+    int n_formats;
+    uint64_t kv_bytes_per_token;         // 0 when it cannot run
+
+    // Of a model that can run; otherwise 0, "" and NULL.
+    struct rope_info rope;
+    struct expert_info experts;
+    struct range_info heads, kv_heads;
+    int window, n_windowed;              // tokens that layers with a window see, and how many such layers there are
+
+    // Of a file with a vocabulary that was read.
+    bool template_own;                   // its own chat template is used; otherwise the one of this kind
+    const char *template_kind;           // "chatml", "none"
+    const char *template_problem;        // why its own is not used; "" when it is, or there is none
+    bool adds_bos;
+    const struct special_token *special;
+    int n_special;
+
+    // Of its answers.
+    const char *thinking;                // what its answers mark thinking with: "harmony", "<think>" …; "" when they do not
+    bool chooses_thinking, chooses_effort; // its template asks whether to think, and how much: see reasoning_fits
+    struct sampling sampling;            // the knobs as the file recommends them, otherwise sampling_default()
+    uint32_t sampling_given;             // bit k: knob k is the file's own
+};
+
+struct model_file *model_file_open(const char *path, struct status *st);
+// Over memory that outlives it: the built-in model. `name` is shown to people.
+struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st);
+// What keys and shapes tell, with nothing converted: no engine can be opened over it. Without `text` neither vocabulary nor
+// template are read, and nothing can be tokenized: cheap, for lists of many models.
+struct model_file *model_file_open_header(const char *path, bool text, struct status *st);
+void model_file_close(struct model_file *m);
+const struct model_info *model_file_info(const struct model_file *m); // owned by m
+// Ids of a text, no BOS added; *count ids, the caller frees.
+int32_t *model_file_tokenize(const struct model_file *m, const char *text, size_t size, bool special, size_t *count);
+// The bytes of ids; ids out of range are a failure. The caller frees.
+char *model_file_detokenize(const struct model_file *m, const int32_t *ids, size_t count, size_t *size, struct status *st);
+
+// A chat template (Jinja) rendered over a context, one JSON object whose members are its variables. `now` is what strftime_now
+// tells, like "2026-01-02T03:04:05"; NULL: the local time. The caller frees. STATUS_UNSUPPORTED: the template itself refused,
+// and the text is the message of its raise_exception.
+char *template_render(const char *template, size_t size, const char *context_json, const char *now, size_t *out_size,
+                      struct status *st);
+
 // ---- requests ----
 
 // X(enumerator, name, mark on screen, mark in ASCII)
@@ -126,7 +173,25 @@ enum finish_reason { FINISH_NONE, FINISH_END, FINISH_LENGTH, FINISH_CONTEXT, FIN
 struct engine_message {
     const char *role; // "system", "user", "assistant"
     const char *text;
+    const char *thinking; // of an answer, for templates that want it back; NULL: none
 };
+
+// Parts of an answer: its text, and what a model thinks before it.
+enum channel { CHANNEL_ANSWER, CHANNEL_THINKING };
+
+// How much a model is to think, where its template lets one choose: "auto" leaves it to the template; "off" and "on"
+// choose whether, the others whether and how much. In the order of enum reasoning.
+#define REASONING_CHOICES "auto|off|on|low|medium|high"
+enum reasoning {
+    REASONING_AUTO,
+    REASONING_OFF,
+    REASONING_ON,
+    REASONING_LOW,
+    REASONING_MEDIUM,
+    REASONING_HIGH,
+    REASONING_COUNT
+};
+bool reasoning_fits(const struct model_info *info, enum reasoning r); // whether it makes a difference to its prompts
 
 // What to generate from: messages through the file's chat template, or `raw` text continued as it is, or token ids. Exactly one.
 struct request_params {
@@ -137,6 +202,9 @@ struct request_params {
     const int32_t *ids;
     int n_ids;
     struct sampling sampling;
+    enum reasoning reasoning;
+    const char *const *stops; // texts that end the answer and do not become a part of it, whichever comes first
+    int n_stops;
     int max_tokens;        // 0: until the end token or the context's end
     double time_limit;     // seconds, 0: none
     bool ignore_end;       // do not stop at end-of-generation tokens (bench)
@@ -151,6 +219,7 @@ struct token_alternative {
 enum engine_event_kind {
     EVENT_STATE, // state (and reason, and message when failed) changed
     EVENT_TEXT,  // text, and the token it came from when token ≥ 0 (long pieces come as several events, the later with token −1)
+    EVENT_NOTICE, // something about the request that a person should know, in text
 };
 
 struct engine_event {
@@ -163,13 +232,14 @@ struct engine_event {
     double time; // when, by clock_seconds()
     int n_prompt, n_reused, n_generated; // tokens: of the prompt, of those found in the KV cache, of the answer
     // EVENT_TEXT
+    enum channel channel;
     int32_t token;
     float probability; // of the chosen token under the untempered distribution
     float entropy;     // of that distribution, in bits
     int n_alternatives;
     struct token_alternative alternatives[SAMPLING_TOP];
     size_t size;       // of text
-    char text[512];    // EVENT_TEXT: whole UTF-8 characters; EVENT_STATE failed: the message; NUL-terminated
+    char text[512];    // EVENT_TEXT: whole UTF-8 characters; EVENT_NOTICE, EVENT_STATE failed: the message; NUL-terminated
 };
 
 // ---- engine ----

@@ -41,8 +41,7 @@ bool memory_size_plan(struct memory_size *out, const struct model_file *m, const
     int context = p->context > 0 && p->context < own ? p->context : own;
     struct backend_memory taken;
     if (!measure(&taken, m, p, context, ops, st)) return false;
-    *out = (struct memory_size){.page_bytes = taken.kv,
-                                .memory = {.weights = taken.weights, .buffers = taken.buffers}};
+    *out = (struct memory_size){.page_bytes = taken.kv, .memory = {.weights = taken.weights, .buffers = taken.buffers}};
     out->n_pages = p->kv_tokens ? kv_pages_for(p->kv_tokens) : default_pages(m, out->page_bytes, context, available);
     out->context = context < out->n_pages * KV_PAGE_TOKENS ? context : out->n_pages * KV_PAGE_TOKENS;
     if (add_up(&out->memory, out)) return true;
@@ -56,11 +55,12 @@ bool memory_size_choose(struct memory_size *out, const struct model_file *m, con
     if (!memory_size_plan(out, m, p, ops, available, st)) return false;
     const struct model_memory *need = &out->memory;
     if (!available || need->total <= available) return true;
-    return status_fail(
-        st, STATUS_MEMORY,
-        "%s: %llu MiB of memory are free, the weights need %llu MiB, buffers %llu MiB and a KV cache of %d tokens %llu MiB",
-        m->gguf.path, (unsigned long long)(available / mebibyte), (unsigned long long)(need->weights / mebibyte),
-        (unsigned long long)(need->buffers / mebibyte), need->kv_tokens, (unsigned long long)(need->kv / mebibyte));
+    return status_fail(st, STATUS_MEMORY,
+                       "%s: %llu MiB of memory are free, the weights need %llu MiB, buffers %llu MiB and a KV cache of "
+                       "%d tokens %llu MiB",
+                       m->gguf.path, (unsigned long long)(available / mebibyte),
+                       (unsigned long long)(need->weights / mebibyte), (unsigned long long)(need->buffers / mebibyte),
+                       need->kv_tokens, (unsigned long long)(need->kv / mebibyte));
 }
 
 // ---- engine.h ----

@@ -11,18 +11,13 @@
 
 // ---- names ----
 
-static bool harmful(uint32_t c) {
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
-           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-}
-
 size_t display_clean(struct span text, char *out, size_t size) {
     size_t n = 0;
     for (size_t at = 0; at < text.size;) {
         uint32_t code;
         char character[4];
         at += utf8_decode(text.data + at, text.size - at, &code);
-        size_t length = utf8_encode(harmful(code) ? '?' : code, character);
+        size_t length = utf8_encode(utf8_is_hidden(code) ? '?' : code, character);
         if (n + length >= size) break;
         memcpy(out + n, character, length);
         n += length;
@@ -76,11 +71,6 @@ static int shown_number(const struct model_file *m, const char *name, int64_t mo
     return (int)value;
 }
 
-// Of the half floats of a layer, a token.
-static uint64_t kv_bytes(int n_head_kv, int head_size) {
-    return 2 * sizeof(uint16_t) * (uint64_t)n_head_kv * (uint64_t)head_size;
-}
-
 // Of a file that cannot run: what its keys say.
 static void describe_keys(struct model_file *m) {
     struct model_info *i = &m->info;
@@ -97,7 +87,6 @@ static void describe_keys(struct model_file *m) {
     i->n_context = shown_number(m, "context_length", INT32_MAX);
     snprintf(key, sizeof key, "%.60s.rope.freq_base", i->family);
     gguf_get_float(&m->gguf, key, GGUF_OPTIONAL, 0, 1e30, &i->rope_base, &ignored);
-    i->kv_bytes_per_token = (uint64_t)i->n_layer * kv_bytes(i->n_head_kv, i->head_size);
 }
 
 // Figures that differ from layer to layer are the largest.
@@ -113,7 +102,6 @@ static void describe_spec(struct model_file *m) {
         if (l->n_head > i->n_head) i->n_head = l->n_head;
         if (l->n_head_kv > i->n_head_kv) i->n_head_kv = l->n_head_kv;
         if (l->n_ff > i->n_ff) i->n_ff = l->n_ff;
-        i->kv_bytes_per_token += kv_bytes(l->n_head_kv, s->head_size);
     }
 }
 
@@ -130,6 +118,7 @@ static void describe_text(struct model_file *m) {
     i->tokenizer = tokenizer_model_name(m->tokenizer);
     i->pre_tokenizer = tokenizer_pre_name(m->tokenizer);
     i->chat_template = describe_template(m);
+    model_describe_text(m);
 }
 
 static void describe(struct model_file *m, const char *name) {
@@ -143,11 +132,13 @@ static void describe(struct model_file *m, const char *name) {
     i->name = display_name(m, title);
     i->family = display_name(m, family);
     if (m->tokenizer) describe_text(m);
-    else i->tokenizer = i->pre_tokenizer = i->chat_template = "";
+    else i->tokenizer = i->pre_tokenizer = i->chat_template = i->template_kind = i->template_problem = i->thinking = "";
     i->weight_problem = i->has_weights ? "" : m->weight_status.text;
+    model_describe_sampling(m);
     describe_tensors(m);
     if (i->has_weights) describe_spec(m);
     else describe_keys(m);
+    if (i->has_weights) model_describe_spec(m);
 }
 
 // ---- opening ----
@@ -178,23 +169,30 @@ static struct model_file *open_rest(struct model_file *m, const char *name, uint
         return NULL;
     }
     m->chat_template = chat_template_recognise(m->template_text);
-    if (m->template_text.data) template_works(m, &m->template_status);
+    if (!m->template_text.data && channel_has_harmony(m->tokenizer)) m->chat_template = CHAT_TEMPLATE_HARMONY;
+    m->channels = channel_recognise(m->tokenizer, m->chat_template, m->template_text);
+    if (m->template_text.data) m->template = jinja_compile(m->template_text, &m->template_status);
+    if (m->template) template_works(m, &m->template_status);
     return finish(m, name, bytes);
 }
 
-struct model_file *model_file_open(const char *path, struct status *st) {
+static struct model_file *open_files(const char *path, enum model_files_use use, bool text, struct status *st) {
     struct model_file *m = xcalloc(1, sizeof *m);
-    if (model_files_open(&m->gguf, path, MODEL_FILES_RUN, st))
-        return open_rest(m, path, gguf_file_bytes(&m->gguf), st);
-    free(m);
-    return NULL;
+    m->described = use == MODEL_FILES_DESCRIBE;
+    if (!model_files_open(&m->gguf, path, use, st)) {
+        free(m);
+        return NULL;
+    }
+    uint64_t bytes = gguf_file_bytes(&m->gguf);
+    return text ? open_rest(m, path, bytes, st) : finish(m, path, bytes);
 }
 
-struct model_file *model_file_open_header(const char *path, struct status *st) {
-    struct model_file *m = xcalloc(1, sizeof *m);
-    if (model_files_open(&m->gguf, path, MODEL_FILES_DESCRIBE, st)) return finish(m, path, gguf_file_bytes(&m->gguf));
-    free(m);
-    return NULL;
+struct model_file *model_file_open(const char *path, struct status *st) {
+    return open_files(path, MODEL_FILES_RUN, true, st);
+}
+
+struct model_file *model_file_open_header(const char *path, bool text, struct status *st) {
+    return open_files(path, MODEL_FILES_DESCRIBE, text, st);
 }
 
 struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st) {
@@ -207,6 +205,7 @@ struct model_file *model_file_open_memory(const char *name, const void *data, si
 void model_file_close(struct model_file *m) {
     if (!m) return;
     if (m->info.has_weights) model_close(&m->model);
+    jinja_template_free(m->template);
     if (m->tokenizer) tokenizer_close(m->tokenizer);
     gguf_close(&m->gguf);
     arena_free(&m->arena);

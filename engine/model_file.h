@@ -3,18 +3,23 @@
 #define CONFAB_ENGINE_MODEL_FILE_H
 
 #include "engine/backend.h"
+#include "engine/channel.h"
 #include "engine/engine.h"
 #include "engine/text/chat_template.h"
+#include "engine/text/jinja.h"
 #include "engine/text/tokenizer.h"
 
 struct model_file { // immutable once open
     struct gguf gguf;
     struct tokenizer *tokenizer;
     struct model model; // valid when info.has_weights
+    bool described;     // opened as a header: what its weights hold may not be there
     struct status weight_status;
     struct span template_text;             // the file's chat template; {NULL, 0}: none
+    struct jinja_template *template;       // the same, parsed; NULL: there is none, or it cannot be parsed
     struct status template_status;         // why it cannot be run; ok also when there is none
     enum chat_template_kind chat_template; // what it is recognised as, and what is used instead when it cannot be run
+    struct channel_scheme channels;        // of its answers
     struct arena arena;
     struct model_info info;
 };
@@ -22,6 +27,11 @@ struct model_file { // immutable once open
 // engine_open over any backend.
 struct engine *engine_open_on(struct model_file *m, const struct engine_params *p, const struct backend_ops *ops,
                               struct status *st);
+
+// Fills in what the info tells of a spec, of a vocabulary and a template, of the sampling that the file recommends.
+void model_describe_spec(struct model_file *m);
+void model_describe_text(struct model_file *m);
+void model_describe_sampling(struct model_file *m);
 
 int engine_threads(const struct model_file *m, const struct engine_params *p); // that it will compute on
 

@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "engine/format/block_encode.h"
 #include "engine/format/gguf_write.h"
+#include "engine/format/model_files.h"
 #include "engine/quantize_plan.h"
 
 enum {
@@ -257,7 +258,7 @@ struct quantize_report *quantize_model(const struct quantize_params *p, struct s
     double start = clock_seconds();
     job->params = p;
     job->owned = owned;
-    bool done = gguf_open(&job->model, p->in, st);
+    bool done = model_files_open(&job->model, p->in, MODEL_FILES_RUN, st);
     if (done) {
         done = run(job, type, st);
         gguf_close(&job->model);

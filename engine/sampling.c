@@ -68,3 +68,16 @@ const char *request_state_name(enum request_state s) {
     };
     return names[s];
 }
+
+bool reasoning_fits(const struct model_info *info, enum reasoning r) {
+    switch (r) {
+    case REASONING_OFF:
+    case REASONING_ON: return info->chooses_thinking;
+    case REASONING_LOW:
+    case REASONING_MEDIUM:
+    case REASONING_HIGH: return info->chooses_effort;
+    case REASONING_AUTO:
+    case REASONING_COUNT: break;
+    }
+    return true;
+}

@@ -45,13 +45,15 @@ static char *join(const struct prompt *p, size_t *size) {
 
 char *template_render(const char *template, size_t size, const char *context_json, const char *now, size_t *out_size,
                       struct status *st) {
-    struct jinja_input input = {.source = {template, size}};
     struct prompt prompt;
-    json_t *context = read_now(now, &input.now, st) ? read_context(context_json, st) : NULL;
-    input.context = context;
-    bool done = context && jinja_render(&input, &prompt, st);
+    struct tm time;
+    json_t *context = read_now(now, &time, st) ? read_context(context_json, st) : NULL;
+    struct jinja_template *parsed = context ? jinja_compile((struct span){template, size}, st) : NULL;
+    struct jinja_input input = {parsed, context, time};
+    bool done = parsed && jinja_render(&input, &prompt, st);
     char *text = done ? join(&prompt, out_size) : NULL;
     if (done) prompt_free(&prompt);
+    jinja_template_free(parsed);
     json_decref(context);
     return text;
 }
@@ -66,56 +68,82 @@ static void set_token(json_t *context, const struct tokenizer *t, const char *na
     if (id >= 0) json_object_set_new(context, name, json_stringn_nocheck(text.data, text.size));
 }
 
-static json_t *context_of(const struct model_file *m, const struct chat_message *messages, size_t count) {
-    json_t *context = json_object(), *list = json_array();
-    for (size_t i = 0; i < count; i++) {
-        if (!strcmp(messages[i].role, "system") && !*messages[i].text) continue;
-        json_t *message = json_object();
-        json_object_set_new(message, "role", json_text(messages[i].role));
-        json_object_set_new(message, "content", json_text(messages[i].text));
-        json_array_append_new(list, message);
+static void set_text(json_t *object, const char *name, const char *text) {
+    json_object_set_new(object, name, json_text(text));
+}
+
+// What an answer was thought out with goes under the names that templates ask for; they leave out what they do not
+// want.
+static json_t *message_of(const struct engine_message *m) {
+    json_t *message = json_object();
+    set_text(message, "role", m->role);
+    set_text(message, "content", m->text);
+    if (m->thinking && *m->thinking) {
+        set_text(message, "reasoning_content", m->thinking);
+        set_text(message, "thinking", m->thinking);
     }
+    return message;
+}
+
+static void set_reasoning(json_t *context, enum reasoning r) {
+    static const char *const efforts[REASONING_COUNT] = {
+        [REASONING_LOW] = "low", [REASONING_MEDIUM] = "medium", [REASONING_HIGH] = "high"};
+    if (r == REASONING_AUTO) return;
+    json_object_set_new(context, "enable_thinking", json_boolean(r != REASONING_OFF));
+    json_object_set_new(context, "thinking", json_boolean(r != REASONING_OFF));
+    if (efforts[r]) set_text(context, "reasoning_effort", efforts[r]);
+}
+
+static json_t *context_of(const struct model_file *m, const struct engine_message *messages, size_t count,
+                          enum reasoning reasoning) {
+    json_t *context = json_object(), *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(messages[i].role, "system") || *messages[i].text)
+            json_array_append_new(list, message_of(&messages[i]));
     json_object_set_new(context, "messages", list);
     json_object_set_new(context, "add_generation_prompt", json_true());
     set_token(context, m->tokenizer, "bos_token", tokenizer_bos(m->tokenizer));
     set_token(context, m->tokenizer, "eos_token", tokenizer_eos(m->tokenizer));
+    set_reasoning(context, reasoning);
     return context;
 }
 
-static bool render(const struct model_file *m, const struct chat_message *messages, size_t count, struct prompt *out,
-                   struct status *st) {
-    struct jinja_input input = {.source = m->template_text};
+static bool render(const struct model_file *m, const struct engine_message *messages, size_t count,
+                   enum reasoning reasoning, struct prompt *out, struct status *st) {
+    struct jinja_input input = {.template = m->template};
     if (!read_now(NULL, &input.now, st)) return false;
-    json_t *context = context_of(m, messages, count);
+    json_t *context = context_of(m, messages, count, reasoning);
     input.context = context;
     bool done = jinja_render(&input, out, st);
     json_decref(context);
     return done;
 }
 
-static bool render_folded(const struct model_file *m, const struct chat_message *messages, size_t count,
-                          struct prompt *out, struct status *st) {
-    struct chat_message *folded = xcalloc(count, sizeof *folded);
+static bool render_folded(const struct model_file *m, const struct engine_message *messages, size_t count,
+                          enum reasoning reasoning, struct prompt *out, struct status *st) {
+    struct engine_message *folded = xcalloc(count, sizeof *folded);
     char *text = xasprintf("%s\n\n%s", messages[0].text, messages[1].text);
     memcpy(folded, messages + 1, (count - 1) * sizeof *folded);
     folded[0].text = text;
-    bool done = render(m, folded, count - 1, out, st);
+    bool done = render(m, folded, count - 1, reasoning, out, st);
     free(text);
     free(folded);
     return done;
 }
 
-bool template_prompt(const struct model_file *m, const struct chat_message *messages, size_t count, struct prompt *out,
-                     struct status *st) {
-    if (render(m, messages, count, out, st)) return true;
+bool template_prompt(const struct model_file *m, const struct engine_message *messages, size_t count,
+                     enum reasoning reasoning, struct prompt *out, struct status *st) {
+    if (!reasoning_fits(&m->info, reasoning)) reasoning = REASONING_AUTO;
+    if (render(m, messages, count, reasoning, out, st)) return true;
     bool foldable = count > 1 && !strcmp(messages[0].role, "system") && !strcmp(messages[1].role, "user");
-    return foldable && st->code == STATUS_UNSUPPORTED && render_folded(m, messages, count, out, st);
+    return foldable && st->code == STATUS_UNSUPPORTED && render_folded(m, messages, count, reasoning, out, st);
 }
 
 bool template_works(const struct model_file *m, struct status *st) {
-    static const struct chat_message messages[] = {{"user", "Hi"}, {"assistant", "Hello"}, {"user", "Bye"}};
+    static const struct engine_message messages[] = {
+        {.role = "user", .text = "Hi"}, {.role = "assistant", .text = "Hello"}, {.role = "user", .text = "Bye"}};
     struct prompt prompt;
-    bool done = template_prompt(m, messages, sizeof messages / sizeof *messages, &prompt, st);
+    bool done = template_prompt(m, messages, sizeof messages / sizeof *messages, REASONING_AUTO, &prompt, st);
     if (done) prompt_free(&prompt);
     return done;
 }

@@ -4,11 +4,11 @@
 
 #include "engine/model_file.h"
 
-// Renders the messages and the opening of the answer with the template in the file. One that refuses a system text gets it at
-// the head of the first user text instead. On success prompt_free frees *out.
-bool template_prompt(const struct model_file *m, const struct chat_message *messages, size_t count, struct prompt *out,
-                     struct status *st);
-// Whether the file's template can be run at all: over a short conversation.
+// Renders the messages and the opening of the answer with m->template. One that refuses a system text gets it at the head
+// of the first user text instead. On success prompt_free frees *out.
+bool template_prompt(const struct model_file *m, const struct engine_message *messages, size_t count,
+                     enum reasoning reasoning, struct prompt *out, struct status *st);
+// Whether m->template can be run at all: over a short conversation.
 bool template_works(const struct model_file *m, struct status *st);
 
 #endif

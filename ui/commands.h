@@ -19,6 +19,8 @@
     X(COMMAND_STOP_ALL, "stop-all", "S-F5", "Answers", "stop every answer")                                            \
     X(COMMAND_VERSION_PREVIOUS, "previous-version", "M-Left", "Answers", "show the previous version of the answer")    \
     X(COMMAND_VERSION_NEXT, "next-version", "M-Right", "Answers", "show the next version of the answer")               \
+    X(COMMAND_THINKING, "thinking", "C-t", "Answers", "open or fold what the model thought")                           \
+    X(COMMAND_REASONING, "reasoning", "M-r", "Answers", "how much the model is to think, where it lets one choose")    \
     X(COMMAND_COPY, "copy", "F6", "Answers", "copy the last answer")                                                   \
     X(COMMAND_PAGE_UP, "page-up", "PgUp", "Answers", "scroll the conversation up")                                     \
     X(COMMAND_PAGE_DOWN, "page-down", "PgDn", "Answers", "scroll the conversation down")                               \

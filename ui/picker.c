@@ -31,7 +31,9 @@ void picker_close(struct picker *p) {
 
 // ---- the list ----
 
-static bool is_match(const struct picker *p, int model) { return filter_matches(p->filter.text, p->models[model].search); }
+static bool is_match(const struct picker *p, int model) {
+    return filter_matches(p->filter.text, p->models[model].search);
+}
 
 static int count_matches(const struct picker *p) {
     int n = 0;
@@ -83,10 +85,11 @@ static void keep_models(struct picker *p, const struct screen_view *v) {
     p->count = v->n_models;
     for (int i = 0; i < p->count; i++) {
         const struct view_model *m = &v->models[i];
-        p->models[i] = (struct picker_model){.name = xstrdup(m->name),
-                                             .search = xasprintf("%s %s %s %s", m->name, m->family, m->format, m->source),
-                                             .refusal = m->refusal ? xstrdup(m->refusal) : NULL,
-                                             .loaded = m->loaded};
+        p->models[i] =
+            (struct picker_model){.name = xstrdup(m->name),
+                                  .search = xasprintf("%s %s %s %s", m->name, m->family, m->format, m->source),
+                                  .refusal = m->refusal ? xstrdup(m->refusal) : NULL,
+                                  .loaded = m->loaded};
     }
     for (int i = 0; i < p->count && name; i++)
         if (!strcmp(p->models[i].name, name) && is_match(p, i)) p->chosen = match_row(p, i);
@@ -188,7 +191,7 @@ static void draw_row(struct view_frame *f, struct rect line, const struct view_m
         rest = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, 0, 0};
         name = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, m->refusal ? CELL_STRIKE : CELL_BOLD, 0};
         mark.ground = ROLE_SELECTED_GROUND;
-        canvas_fill(f->canvas, line, name, ' ');
+        canvas_fill(f->canvas, line, rest, ' ');
     }
     if (m->loaded) canvas_symbol(f->canvas, line, line.x, line.y, mark, "●", '*');
     else if (chosen && f->canvas->ascii) canvas_text(f->canvas, line, line.x, line.y, mark, ">", 1);
@@ -221,8 +224,7 @@ static void draw_rows(struct picker *p, struct view_frame *f, struct rect area, 
     }
     int right = box.x + box.width - 2;
     if (p->scroll > 0) canvas_symbol(f->canvas, box, right, area.y - 1, view_style(ROLE_ACCENT), "▲", '^');
-    if (p->scroll < most)
-        canvas_symbol(f->canvas, box, right, area.y + area.height, view_style(ROLE_ACCENT), "▼", 'v');
+    if (p->scroll < most) canvas_symbol(f->canvas, box, right, area.y + area.height, view_style(ROLE_ACCENT), "▼", 'v');
 }
 
 // The end of a text that is too long says more than its beginning.
@@ -259,7 +261,9 @@ static void draw_filter(struct picker *p, struct view_frame *f, struct rect in, 
 }
 
 static void draw_empty(const struct picker *p, struct view_frame *f, struct rect in) {
-    const char *text = f->view->models_looking ? "looking for models" : p->count ? "no model is called so" : "there are no models";
+    const char *text = f->view->models_looking ? "looking for models"
+                       : p->count              ? "no model is called so"
+                                               : "there are no models";
     canvas_text(f->canvas, in, in.x + MARK, in.y + HEAD, view_style(ROLE_DIM), text, strlen(text));
 }
 

@@ -20,6 +20,10 @@ struct view_message {
     enum view_role role;
     const char *text;  // UTF-8, hostile; borrowed
     size_t size;
+    const char *thinking;    // what the model thought before it; folded into a line unless a person opens it; NULL: nothing
+    size_t thinking_size;
+    int thinking_tokens;
+    double thinking_seconds;
     int version, n_versions; // "‹2/3›" when n_versions > 1; 1-based
     bool streaming;
     const char *author; // heads it when a model wrote it; NULL: the model there is now

@@ -77,6 +77,11 @@ static void toggle_overlay(struct screen *s, enum overlay_kind kind) {
     overlay_open(&s->overlay, s->overlay.kind == kind ? OVERLAY_NONE : kind);
 }
 
+static void open_thinking(struct screen *s) {
+    if (!transcript_open_thinking(s->transcript))
+        screen_say(s, false, "the model has thought nothing that is in sight");
+}
+
 // Commands that change a setting are handed out as well, so that it can be saved.
 static void run_command(struct screen *s, enum ui_command_id id) {
     const char *message;
@@ -94,6 +99,7 @@ static void run_command(struct screen *s, enum ui_command_id id) {
     case COMMAND_DELETE: ask_delete(s); return;
     case COMMAND_MODEL: picker_open(&s->picker, ""); break;
     case COMMAND_KNOB_SET: ask_knob(s); return;
+    case COMMAND_THINKING: open_thinking(s); return;
     case COMMAND_PAGE_UP: transcript_pages(s->transcript, -1); return;
     case COMMAND_PAGE_DOWN: transcript_pages(s->transcript, 1); return;
     case COMMAND_TOP: transcript_top(s->transcript); return;
@@ -158,7 +164,8 @@ static void pick(struct screen *s, const struct picker_model *m) {
 static void picker_input(struct screen *s, const struct key *k) {
     int id = bound_command(s, k);
     if (id == COMMAND_MODEL) s->picker.open = false;
-    else if (id == COMMAND_QUIT || id == COMMAND_SUSPEND || id == COMMAND_REDRAW) run_command(s, (enum ui_command_id)id);
+    else if (id == COMMAND_QUIT || id == COMMAND_SUSPEND || id == COMMAND_REDRAW)
+        run_command(s, (enum ui_command_id)id);
     else pick(s, picker_key(&s->picker, k));
 }
 
@@ -207,6 +214,7 @@ static void click(struct screen *s, const struct key *k) {
     if (!h) return;
     if (h->kind == HIT_CHAT) hand_out(s, COMMAND_NEXT, h->number, NULL);
     else if (h->kind == HIT_KNOB) hand_out(s, COMMAND_KNOB_NEXT, h->number, NULL);
+    else if (h->kind == HIT_THINKING) transcript_click_thinking(s->transcript, h->number);
     else if (h->kind == HIT_QUESTION) composer_set(s->composer, s->facts.questions[h->number]);
     else if (h->kind == HIT_COMMAND) run_command(s, (enum ui_command_id)h->number);
 }

@@ -80,11 +80,9 @@ static void renderer_theme(struct renderer *r, const struct theme *theme) {
 
 // Nothing that could act on the terminal gets through here, whatever was put into a cell.
 static uint32_t code_safe(uint32_t code, bool unicode) {
-    bool control = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c ||
-                   (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
-                   (code >= 0x2066 && code <= 0x2069);
-    if (!unicode) return control || code > 0x7e ? '?' : code;
-    return control ? UTF8_REPLACEMENT : code;
+    bool hidden = utf8_is_hidden(code);
+    if (!unicode) return hidden || code > 0x7e ? '?' : code;
+    return hidden ? UTF8_REPLACEMENT : code;
 }
 
 static struct shown_cell cell_resolve(const struct renderer *r, const struct cell *c) {

@@ -18,10 +18,8 @@ static bool code_is_tag(uint32_t c) { return c >= 0xe0000 && c < 0xe0080; }
 static uint32_t code_mark(uint32_t c) {
     if (c < 0x20) return 0x2400 + c;
     if (c == 0x7f) return MARK_DELETE;
-    bool hidden = (c >= 0x80 && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
-                  (c >= 0x2066 && c <= 0x2069) || (c >= 0xfff9 && c <= 0xfffb) || code_is_tag(c);
-    if (hidden) return MARK_HIDDEN;
-    return (c & 0xfffe) == 0xfffe ? UTF8_REPLACEMENT : 0; // noncharacters
+    if ((c & 0xfffe) == 0xfffe) return UTF8_REPLACEMENT; // noncharacters
+    return utf8_is_hidden(c) || code_is_tag(c) ? MARK_HIDDEN : 0;
 }
 
 static int code_width(uint32_t c) {

@@ -32,6 +32,7 @@
     X(ROLE_CODE_GROUND, "code.ground", ROLE_GROUND, "background of code")                                              \
     X(ROLE_LINK, "link", ROLE_ACCENT, "links")                                                                         \
     X(ROLE_QUOTE, "quote", ROLE_DIM, "quotations")                                                                     \
+    X(ROLE_THINKING, "thinking", ROLE_DIM, "what a model thinks before it answers")                                    \
     X(ROLE_GOOD, "good", ROLE_TEXT, "all is well")                                                                     \
     X(ROLE_WARN, "warn", ROLE_STRONG, "attention")                                                                     \
     X(ROLE_BAD, "bad", ROLE_STRONG, "errors")                                                                          \

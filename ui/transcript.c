@@ -6,11 +6,12 @@
 
 #include "engine/base/panic.h"
 #include "ui/markdown.h"
+#include "ui/thoughts.h"
 
 #define PROGRESS_COLUMNS 20
 
-// The layout of the message at the same index. Heights: a heading line, the rows, a note, a blank line between
-// messages.
+// The layout of the message at the same index. Heights: a heading line, the thinking (a line, and its rows when it is
+// open), the rows, a note, a blank line between messages.
 struct entry {
     uint64_t id;
     uint32_t revision;
@@ -18,6 +19,7 @@ struct entry {
     int version, width;
     bool ascii, streaming, valid;
     struct markdown layout;
+    struct thoughts thoughts;
 };
 
 struct position {
@@ -33,6 +35,10 @@ struct transcript {
     int n_entries;
     struct position *positions;
     int n_positions;
+    uint64_t *open; // ids of the messages whose thinking is open
+    int n_open;
+    uint64_t thinking_in_sight; // the last message in sight that has some; 0: none
+    uint64_t reveal;            // the message whose thinking is to be in sight at the next draw; 0: none
     struct flow flow;
     int pending_lines, pending_pages;
     bool pending_top, pending_bottom;
@@ -57,9 +63,13 @@ struct transcript *transcript_open(void) {
 
 void transcript_close(struct transcript *t) {
     if (!t) return;
-    for (int i = 0; i < t->n_entries; i++) markdown_free(&t->entries[i].layout);
+    for (int i = 0; i < t->n_entries; i++) {
+        markdown_free(&t->entries[i].layout);
+        thoughts_free(&t->entries[i].thoughts);
+    }
     free(t->entries);
     free(t->positions);
+    free(t->open);
     flow_free(&t->flow);
     free(t);
 }
@@ -69,9 +79,42 @@ void transcript_pages(struct transcript *t, int pages) { t->pending_pages += pag
 void transcript_top(struct transcript *t) { t->pending_top = true; }
 void transcript_bottom(struct transcript *t) { t->pending_bottom = true; }
 
+// ---- thinking, open or folded ----
+
+static int find_open(const struct transcript *t, uint64_t id) {
+    for (int i = 0; i < t->n_open; i++)
+        if (t->open[i] == id) return i;
+    return -1;
+}
+
+static void toggle_thinking(struct transcript *t, uint64_t id) {
+    int at = find_open(t, id);
+    if (at >= 0) {
+        t->open[at] = t->open[--t->n_open];
+        return;
+    }
+    t->open = xrealloc(t->open, (size_t)(t->n_open + 1) * sizeof *t->open);
+    t->open[t->n_open++] = id;
+    t->reveal = id;
+}
+
+bool transcript_open_thinking(struct transcript *t) {
+    if (t->thinking_in_sight) toggle_thinking(t, t->thinking_in_sight);
+    return t->thinking_in_sight;
+}
+
+void transcript_click_thinking(struct transcript *t, int message) {
+    if (message >= 0 && message < t->n_entries) toggle_thinking(t, t->entries[message].id);
+}
+
 unsigned long transcript_layouts(const struct transcript *t) { return t->layouts; }
 
 // ---- layout of one message ----
+
+enum { THOUGHTS_INDENT = 2 };
+static int thoughts_width(const struct pane *p) {
+    return p->area.width > 2 * THOUGHTS_INDENT ? p->area.width - THOUGHTS_INDENT : 1;
+}
 
 static void layout_plain(struct transcript *t, struct entry *e, const struct view_message *m) {
     struct lines *l = &e->layout.lines;
@@ -88,10 +131,11 @@ static void layout_plain(struct transcript *t, struct entry *e, const struct vie
     }
 }
 
-static struct entry *entry_of(struct pane *p, int index) {
+static struct entry *text_entry_of(struct pane *p, int index) {
     const struct view_message *m = &p->view->messages[index];
     struct entry *e = &p->t->entries[index];
     bool ascii = p->f->canvas->ascii;
+    if (e->id != m->id || e->version != m->version) thoughts_forget(&e->thoughts);
     if (e->valid && e->id == m->id && e->revision == m->revision && e->version == m->version && e->role == m->role &&
         e->width == p->area.width && e->ascii == ascii && e->streaming == m->streaming)
         return e;
@@ -105,14 +149,35 @@ static struct entry *entry_of(struct pane *p, int index) {
     return e;
 }
 
-static int text_rows(const struct entry *e) { return e->layout.lines.n_rows ? (int)e->layout.lines.n_rows : 1; }
+static bool is_open(const struct pane *p, const struct view_message *m) {
+    return m->thinking_size && find_open(p->t, m->id) >= 0;
+}
+
+static struct entry *entry_of(struct pane *p, int index) {
+    const struct view_message *m = &p->view->messages[index];
+    struct entry *e = text_entry_of(p, index);
+    if (is_open(p, m)) thoughts_layout(&e->thoughts, &p->t->flow, m->thinking, m->thinking_size, thoughts_width(p));
+    return e;
+}
+
+static bool thinks(const struct view_message *m) { return m->streaming && m->thinking_size && !m->size; }
+
+static int thinking_rows(const struct pane *p, const struct entry *e, const struct view_message *m) {
+    if (!m->thinking_size) return 0;
+    return is_open(p, m) ? 1 + (int)e->thoughts.lines.n_rows + (m->size > 0) : 1; // a blank line before the text
+}
+
+static int text_rows(const struct entry *e, const struct view_message *m) {
+    return e->layout.lines.n_rows ? (int)e->layout.lines.n_rows : !thinks(m);
+}
 
 static int heading_rows(const struct view_message *m) { return m->role != VIEW_NOTICE; }
 
 static int height(struct pane *p, int index) {
     const struct view_message *m = &p->view->messages[index];
+    const struct entry *e = entry_of(p, index);
     bool last = index + 1 == p->view->n_messages;
-    return heading_rows(m) + text_rows(entry_of(p, index)) + (m->note != NULL) + !last;
+    return heading_rows(m) + thinking_rows(p, e, m) + text_rows(e, m) + (m->note != NULL) + !last;
 }
 
 // ---- positions ----
@@ -168,6 +233,14 @@ static struct place kept_place(struct pane *p, struct position *at, struct place
     return bottom;
 }
 
+// The message whose thinking was opened, when it is complete: one that still streams is read at its end.
+static int revealed_message(const struct pane *p) {
+    const struct screen_view *v = p->view;
+    for (int i = 0; p->t->reveal && i < v->n_messages; i++)
+        if (v->messages[i].id == p->t->reveal) return v->messages[i].streaming ? -1 : i;
+    return -1;
+}
+
 static struct place scrolled(struct pane *p, struct position *at) {
     struct transcript *t = p->t;
     struct place bottom = bottom_place(p), place = kept_place(p, at, bottom);
@@ -176,6 +249,8 @@ static struct place scrolled(struct pane *p, struct position *at) {
     if (t->pending_bottom) at->follow = true;
     int lines = t->pending_lines + t->pending_pages * page;
     if (lines) place = moved(p, at->follow ? bottom : place, lines), at->follow = false;
+    int revealed = revealed_message(p);
+    if (revealed >= 0) place = (struct place){revealed, 0}, at->follow = false;
     if (at->follow || !place_before(place, bottom)) place = bottom, at->follow = true;
     return place;
 }
@@ -183,6 +258,7 @@ static struct place scrolled(struct pane *p, struct position *at) {
 static void clear_pending(struct transcript *t) {
     t->pending_lines = t->pending_pages = 0;
     t->pending_top = t->pending_bottom = false;
+    t->reveal = 0;
 }
 
 // ---- drawing ----
@@ -220,7 +296,7 @@ static void draw_progress(struct pane *p, int y) {
                          ROLE_PREFILL);
     } else {
         bool waits = chat && chat->busy && chat->state == REQUEST_PENDING;
-        const char *text = waits ? "waiting for a place in the batch" : "thinking";
+        const char *text = waits ? "waiting for a place in the batch" : "about to answer";
         if (chat && chat->parked) text = v->loading ? v->loading->text : "waiting for a model to be loaded";
         canvas_text(p->f->canvas, a, a.x, y, view_style(ROLE_DIM), text, strlen(text));
     }
@@ -233,39 +309,75 @@ static int row_end(const struct lines *l) {
     return r->column + text_width(l->text + r->start, r->size);
 }
 
+static void draw_cursor(struct pane *p, int x, int y) {
+    int last = p->area.x + p->area.width - 1;
+    canvas_symbol(p->f->canvas, p->area, x < last ? x : last, y, view_style(ROLE_ACCENT), "▌", '_');
+}
+
+// Its parts that do not fit, from the last on, are left out: half a figure would be another one.
+static void draw_parts(struct pane *p, struct rect line, struct style style, const char *text) {
+    size_t size = strlen(text);
+    while (text_width(text, size) > line.width) {
+        const char *comma = memrchr(text, ',', size);
+        if (!comma) break;
+        size = (size_t)(comma - text);
+    }
+    canvas_text(p->f->canvas, line, line.x, line.y, style, text, size);
+}
+
 static void draw_text_row(struct pane *p, int y, const struct entry *e, const struct view_message *m, int row) {
     struct rect a = p->area;
     const struct lines *l = &e->layout.lines;
     if (l->n_rows == 0) {
+        const char *nothing = m->thinking_size ? "(no answer came)" : "(nothing was said)";
         if (m->streaming) draw_progress(p, y);
-        else canvas_print(p->f->canvas, a, a.x, y, view_style(ROLE_DIM), "(nothing was said)");
+        else canvas_text(p->f->canvas, a, a.x, y, view_style(ROLE_DIM), nothing, strlen(nothing));
         return;
     }
     lines_draw(l, (size_t)row, p->f->canvas, a, a.x, y, a.width);
-    if (!m->streaming || row + 1 < (int)l->n_rows) return;
-    int column = row_end(l);
-    if (column >= a.width) column = a.width - 1;
-    canvas_symbol(p->f->canvas, a, a.x + column, y, view_style(ROLE_ACCENT), "▌", '_');
+    if (m->streaming && row + 1 == (int)l->n_rows) draw_cursor(p, a.x + row_end(l), y);
 }
 
-// Its parts that do not fit, from the last on, are left out: half a figure would be another one.
-static void draw_note(struct pane *p, int y, const char *note) {
-    size_t size = strlen(note);
-    while (text_width(note, size) > p->area.width) {
-        const char *comma = memrchr(note, ',', size);
-        if (!comma) break;
-        size = (size_t)(comma - note);
+static void draw_thinking_hint(struct pane *p, int x, int y) {
+    char hint[2 * VIEW_NUMBER], key[VIEW_NUMBER];
+    int width = snprintf(hint, sizeof hint, "   %s opens it", view_key(ui_commands[COMMAND_THINKING].key, key));
+    if (x + width > p->area.x + p->area.width) return;
+    canvas_text(p->f->canvas, p->area, x, y, view_style(ROLE_BORDER), hint, (size_t)width);
+}
+
+// Row 0 says that there is thinking, the others are it.
+static void draw_thinking_row(struct pane *p, int y, const struct entry *e, int index, int row) {
+    const struct view_message *m = &p->view->messages[index];
+    struct canvas *c = p->f->canvas;
+    struct rect a = p->area;
+    struct style style = view_style(ROLE_THINKING);
+    const struct lines *l = &e->thoughts.lines;
+    bool open = is_open(p, m);
+    if (row == 0) {
+        char label[THOUGHTS_LABEL];
+        thoughts_label(thinks(m), c->ascii, m->thinking_tokens, m->thinking_seconds, label);
+        canvas_symbol(c, a, a.x, y, style, open ? "▾" : "▸", open ? 'v' : '>');
+        draw_parts(p, (struct rect){a.x + THOUGHTS_INDENT, y, a.width - THOUGHTS_INDENT, 1}, style, label);
+        if (thinks(m) && !open) draw_thinking_hint(p, a.x + THOUGHTS_INDENT + text_width(label, strlen(label)), y);
+        frame_hit(p->f, (struct rect){a.x, y, a.width, 1}, HIT_THINKING, index);
+        return;
     }
-    canvas_text(p->f->canvas, p->area, p->area.x, y, view_style(ROLE_DIM), note, size);
+    if (row > (int)l->n_rows) return;
+    canvas_symbol(c, a, a.x, y, style, "│", '|');
+    lines_draw(l, (size_t)row - 1, c, a, a.x + THOUGHTS_INDENT, y, a.width - THOUGHTS_INDENT);
+    if (thinks(m) && row == (int)l->n_rows) draw_cursor(p, a.x + THOUGHTS_INDENT + row_end(l), y);
 }
 
 static void draw_line(struct pane *p, int y, struct place at) {
     const struct view_message *m = &p->view->messages[at.message];
     struct entry *e = entry_of(p, at.message);
-    int row = at.line - heading_rows(m);
+    int row = at.line - heading_rows(m), thinking = thinking_rows(p, e, m), text = text_rows(e, m);
+    if (thinking) p->t->thinking_in_sight = m->id;
     if (row < 0) draw_heading(p, y, m);
-    else if (row < text_rows(e)) draw_text_row(p, y, e, m, row);
-    else if (m->note && row == text_rows(e)) draw_note(p, y, m->note);
+    else if (row < thinking) draw_thinking_row(p, y, e, at.message, row);
+    else if ((row -= thinking) < text) draw_text_row(p, y, e, m, row);
+    else if (m->note && row == text)
+        draw_parts(p, (struct rect){p->area.x, y, p->area.width, 1}, view_style(ROLE_DIM), m->note);
 }
 
 static void draw_from(struct pane *p, struct place at) {
@@ -297,12 +409,14 @@ enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f
     struct position *at = position_of(t, v->current >= 0 && v->current < v->n_chats ? v->chats[v->current].id : 0);
     struct place place = scrolled(&p, at);
     clear_pending(t);
+    t->thinking_in_sight = 0;
     draw_from(&p, place);
     at->message = v->messages[place.message].id;
     at->line = place.line;
     at->height = height(&p, place.message);
     const struct view_message *last = &v->messages[v->n_messages - 1];
-    if (at->follow) at->seen_message = last->id, at->seen_size = last->size;
+    size_t size = last->size + last->thinking_size;
+    if (at->follow) at->seen_message = last->id, at->seen_size = size;
     if (at->follow) return TRANSCRIPT_AT_END;
-    return at->seen_message == last->id && at->seen_size == last->size ? TRANSCRIPT_MORE_BELOW : TRANSCRIPT_NEW_BELOW;
+    return at->seen_message == last->id && at->seen_size == size ? TRANSCRIPT_MORE_BELOW : TRANSCRIPT_NEW_BELOW;
 }

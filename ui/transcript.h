@@ -1,8 +1,9 @@
 // Transcript: the messages of the chat on screen, laid out and scrolled.
 //
 // A message is laid out when it comes into sight and again only when its revision, role or the width changes; the one
-// that streams goes on where it stopped (markdown.h). The position of every chat is kept as a message and a line in it,
-// so that text which arrives below, or a resize, moves nothing; only a chat at its end follows its end.
+// that streams goes on where it stopped (markdown.h, thoughts.h). What a model thought is one line until it is opened.
+// The position of every chat is kept as a message and a line in it, so that text which arrives below, or a resize,
+// moves nothing; only a chat at its end follows its end.
 #ifndef CONFAB_UI_TRANSCRIPT_H
 #define CONFAB_UI_TRANSCRIPT_H
 
@@ -18,6 +19,10 @@ void transcript_scroll(struct transcript *t, int lines); // < 0: up
 void transcript_pages(struct transcript *t, int pages);
 void transcript_top(struct transcript *t);
 void transcript_bottom(struct transcript *t);
+
+// Opens or folds the thinking of the last message in sight that has some; false when none has.
+bool transcript_open_thinking(struct transcript *t);
+void transcript_click_thinking(struct transcript *t, int message); // of the message with this index at the last draw
 
 enum transcript_below {
     TRANSCRIPT_AT_END,

@@ -8,8 +8,8 @@
 #include "ui/layout.h"
 #include "ui/screen.h"
 
-// number: the command, chat, knob, row of an overlay, question
-enum hit_kind { HIT_COMMAND, HIT_CHAT, HIT_KNOB, HIT_ROW, HIT_QUESTION };
+// number: the command, chat, knob, row of an overlay, question, message of the transcript
+enum hit_kind { HIT_COMMAND, HIT_CHAT, HIT_KNOB, HIT_ROW, HIT_QUESTION, HIT_THINKING };
 struct hit {
     struct rect area;
     enum hit_kind kind;

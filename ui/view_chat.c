@@ -30,7 +30,8 @@ static void draw_unknown(struct canvas *c, struct rect line, int x, int width, u
     if (at > way) at = 2 * way - at;
     for (int i = 0; i < width; i++) {
         bool on = i >= at && i < at + piece;
-        canvas_symbol(c, line, x + i, line.y, view_style(on ? ROLE_GAUGE : ROLE_KV_FREE), on ? "▓" : "░", on ? '#' : '-');
+        canvas_symbol(c, line, x + i, line.y, view_style(on ? ROLE_GAUGE : ROLE_KV_FREE), on ? "▓" : "░",
+                      on ? '#' : '-');
     }
 }
 
@@ -131,7 +132,8 @@ void view_welcome(struct view_frame *f, struct rect area) {
     canvas_print(f->canvas, area, area.x, y++, view_bold(ROLE_MODEL), "Talk with %s",
                  v->model_name ? v->model_name : "the model");
     if (v->loading && !v->figures)
-        canvas_print(f->canvas, area, area.x, y++, view_style(ROLE_DIM), "which is being loaded; you can write meanwhile");
+        canvas_print(f->canvas, area, area.x, y++, view_style(ROLE_DIM),
+                     "which is being loaded; you can write meanwhile");
     if (asks) y = draw_questions(f, area, roomy ? draw_heading(f, area, y, "Three things to ask") : y);
     const struct tip *tips = asks ? things + 1 : things; // sending needs no word beside questions
     y = draw_tips(f, area, roomy ? draw_heading(f, area, y, asks ? "And to try" : "Three things to try") : y, tips,

@@ -35,7 +35,8 @@ void view_throughput(struct view_frame *f, struct rect box) {
     const struct engine_figures *g = f->view->figures;
     struct rect r = view_box(f, box, 2, "throughput", COMMAND_BOX_2);
     if (!g) {
-        canvas_print(f->canvas, r, r.x, r.y, view_style(ROLE_DIM), f->view->loading ? "loading the model" : "no model is loaded");
+        canvas_print(f->canvas, r, r.x, r.y, view_style(ROLE_DIM),
+                     f->view->loading ? "loading the model" : "no model is loaded");
         return;
     }
     int lines = r.height >= 4 ? 3 : r.height >= 2 ? 2 : 1; // of figures; the rest is graphs

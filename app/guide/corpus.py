@@ -24,6 +24,7 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+PROGRAM = os.environ.get("CONFAB", os.path.join(ROOT, "confab"))
 MODIFIERS = {"C": "Ctrl", "M": "Alt", "S": "Shift"}
 AGAIN = ["(which|what) key was (that|it) (again|)?", "sorry, which key (again|)?", "what was the key (again|)?", "I forgot the key already", "say the key again",
          "the key again, please", "can you repeat the key?", "which one (was it|)?", "what did I have to press?", "just the key, please", "only the key?"]
@@ -41,8 +42,7 @@ class Fact:
 # ---- the program's tables ----
 
 def help_text():
-    program = os.environ.get("CONFAB", os.path.join(ROOT, "confab"))
-    return subprocess.run([program, "help", "--json"], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([PROGRAM, "help", "--json"], check=True, capture_output=True, text=True).stdout
 
 
 def digest(text):

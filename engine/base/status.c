@@ -12,10 +12,7 @@ static void status_clean(char *text) {
     while (at < size) {
         uint32_t code;
         size_t n = utf8_decode(text + at, size - at, &code);
-        bool bad = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == UTF8_REPLACEMENT || code == 0x61c ||
-                   (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
-                   (code >= 0x2066 && code <= 0x2069);
-        if (bad) memset(text + at, '?', n);
+        if (code == UTF8_REPLACEMENT || utf8_is_hidden(code)) memset(text + at, '?', n);
         at += n;
     }
 }

@@ -56,6 +56,12 @@ size_t utf8_encode(uint32_t code, char out[4]) {
     return 4;
 }
 
+bool utf8_is_hidden(uint32_t code) {
+    return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f ||
+           (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
+           (code >= 0xfff9 && code <= 0xfffb) || (code & 0xfffe) == 0xfffe;
+}
+
 size_t utf8_incomplete(const char *text, size_t size) {
     for (size_t back = 1; back <= 3 && back <= size; back++) {
         uint8_t low, high;

@@ -2,6 +2,7 @@
 #ifndef CONFAB_BASE_UTF8_H
 #define CONFAB_BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,9 @@
 size_t utf8_decode(const char *text, size_t size, uint32_t *code);
 // Writes 1–4 bytes, returns the count. Code points out of range become U+FFFD.
 size_t utf8_encode(uint32_t code, char out[4]);
+// Code points that act on a terminal or mislead the eye instead of being seen, so that they are never shown as they are:
+// controls, line separators, marks of direction, annotation, noncharacters.
+bool utf8_is_hidden(uint32_t code);
 // How many bytes at the end of text[0..size) are an incomplete but so far valid character (0–3).
 size_t utf8_incomplete(const char *text, size_t size);
 

@@ -89,7 +89,7 @@ struct backend {
     struct arena arena;
     struct region regions[MAX_REGIONS]; // large buffers, freed at close
     int n_regions;
-    uint64_t taken, weights_taken;      // bytes of all buffers, of those for weights
+    uint64_t taken, weights_taken; // bytes of all buffers, of those for weights
     char description[64];
 
     struct cpu_layer *layers; // [n_layer]

@@ -12,6 +12,7 @@
 enum {
     SMALLEST_TILES = 1 << 20,   // bytes of a buffer for tiles, so that it is a region of its own
     STEP_BYTES = 32 << 20,      // of weights that are prepared before their pages are dropped and progress is told
+    AHEAD_BYTES = 128 << 20,    // of weights that are being read from the file meanwhile
     SMALLEST_MAPPING = 1 << 20, // that is worth dropping
 };
 
@@ -115,12 +116,12 @@ static void find_mappings(struct mappings *m) {
     if (maps) fclose(maps);
 }
 
-static void drop_pages(const struct mappings *m, const void *data, size_t size) {
+static void advise(const struct mappings *m, const void *data, size_t size, int advice) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)data;
     const uintptr_t begin = (first + page - 1) & ~(page - 1), end = (first + size) & ~(page - 1);
     for (int i = 0; i < m->n; i++)
         if (begin < end && begin >= m->list[i].begin && end <= m->list[i].end)
-            madvise((void *)begin, end - begin, MADV_DONTNEED);
+            madvise((void *)begin, end - begin, advice);
 }
 
 // --- matrices --------------------------------------------------------------------------------------------------------
@@ -188,37 +189,62 @@ static bool place_matrices(struct backend *b, const struct bindings *all, uint64
     return tiles != NULL;
 }
 
-struct step {
-    const struct binding *binding;
-    int first, end; // strips
+struct step { // some strips of one matrix
+    const struct bindings *all;
+    int binding, first, end;
 };
+
+// The next one, of at most STEP_BYTES but at least a strip; false after the last. The first follows {all, −1, 0, 0}.
+static bool step_next(struct step *s) {
+    if (s->binding < 0 || s->end == matrix_strips(s->all->list[s->binding].matrix)) {
+        do s->binding++;
+        while (s->binding < s->all->n && !s->all->list[s->binding].matrix->prepared);
+        s->end = 0;
+    }
+    if (s->binding >= s->all->n) return false;
+    const struct matrix *m = s->all->list[s->binding].matrix;
+    const int most = (int)(STEP_BYTES / m->strip_bytes) + 1, left = matrix_strips(m) - s->end;
+    s->first = s->end;
+    s->end += left < most ? left : most;
+    return true;
+}
+
+static uint64_t step_bytes(const struct step *s) {
+    return (uint64_t)(s->end - s->first) * s->all->list[s->binding].matrix->strip_bytes;
+}
+
+static void step_advise(const struct step *s, const struct mappings *mappings, int advice) {
+    const struct weight *w = s->all->list[s->binding].weight;
+    const int64_t begin = (int64_t)s->first * STRIP_ROWS, end = (int64_t)s->end * STRIP_ROWS;
+    advise(mappings, (const uint8_t *)w->data + (size_t)begin * w->row_bytes,
+           (size_t)((end < w->rows ? end : w->rows) - begin) * w->row_bytes, advice);
+}
 
 static void prepare_strips(struct worker *w, void *argument) {
     const struct step *step = argument;
+    const struct binding *at = &step->all->list[step->binding];
     for (int i; (i = worker_next(w, step->end - step->first)) >= 0;)
-        matrix_prepare_strip(step->binding->matrix, step->binding->weight, step->first + i);
+        matrix_prepare_strip(at->matrix, at->weight, step->first + i);
 }
 
+// Reads ahead what comes next, so that reading goes on while strips are prepared, and drops what is done.
 static bool prepare(struct backend *b, const struct bindings *all, uint64_t total, const struct backend_params *params,
                     struct status *st) {
     struct mappings mappings = {.n = 0};
-    uint64_t done = 0;
+    struct step step = {all, -1, 0, 0}, ahead = step;
+    uint64_t done = 0, asked = 0;
+    bool more = true;
     find_mappings(&mappings);
-    for (int i = 0; i < all->n; i++) {
-        const struct weight *w = all->list[i].weight;
-        const struct matrix *m = all->list[i].matrix;
-        if (!m->prepared) continue;
-        const int n_strips = matrix_strips(m), most = (int)(STEP_BYTES / m->strip_bytes) + 1;
-        for (int first = 0; first < n_strips; first += most) {
-            struct step step = {&all->list[i], first, first + most < n_strips ? first + most : n_strips};
-            thread_pool_run(b->pool, prepare_strips, &step);
-            const int64_t begin = (int64_t)first * STRIP_ROWS, end = (int64_t)step.end * STRIP_ROWS;
-            drop_pages(&mappings, (const uint8_t *)w->data + (size_t)begin * w->row_bytes,
-                       (size_t)((end < w->rows ? end : w->rows) - begin) * w->row_bytes);
-            done += (uint64_t)(step.end - first) * m->strip_bytes;
-            if (params->progress && !params->progress(params->progress_context, (double)done / (double)total))
-                return status_fail(st, STATUS_CANCELLED, "loading was stopped");
+    while (step_next(&step)) {
+        while (more && asked < done + AHEAD_BYTES && (more = step_next(&ahead))) {
+            step_advise(&ahead, &mappings, MADV_WILLNEED);
+            asked += step_bytes(&ahead);
         }
+        thread_pool_run(b->pool, prepare_strips, &step);
+        step_advise(&step, &mappings, MADV_DONTNEED);
+        done += step_bytes(&step);
+        if (params->progress && !params->progress(params->progress_context, (double)done / (double)total))
+            return status_fail(st, STATUS_CANCELLED, "loading was stopped");
     }
     return true;
 }

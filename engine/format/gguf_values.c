@@ -26,11 +26,11 @@ static int tensor_order(const void *name, const void *tensor) {
 }
 
 const struct gguf_pair *gguf_find(const struct gguf *g, const char *key) {
-    return bsearch(key, g->pairs, g->n_pairs, sizeof *g->pairs, key_order);
+    return !g->n_pairs ? NULL : bsearch(key, g->pairs, g->n_pairs, sizeof *g->pairs, key_order);
 }
 
 const struct gguf_tensor *gguf_tensor_find(const struct gguf *g, const char *name) {
-    return bsearch(name, g->tensors, g->n_tensors, sizeof *g->tensors, tensor_order);
+    return !g->n_tensors ? NULL : bsearch(name, g->tensors, g->n_tensors, sizeof *g->tensors, tensor_order);
 }
 
 // The checked reader has put these bytes inside the file; here they only get a type.

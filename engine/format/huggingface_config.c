@@ -13,7 +13,7 @@ enum { JSON_LIMIT = 16 << 20, MEMBER_LIMIT = 64 };
 
 // ---- reading ----
 
-bool hf_read_json(const struct hf_folder *f, const char *name, json_t **out, struct status *st) {
+bool huggingface_read_json(const struct huggingface_import *f, const char *name, json_t **out, struct status *st) {
     char *path = xasprintf("%s/%s", f->path, name);
     json_error_t error;
     size_t size;
@@ -32,7 +32,7 @@ bool hf_read_json(const struct hf_folder *f, const char *name, json_t **out, str
     return done;
 }
 
-bool hf_fail_config(const struct hf_folder *f, struct status *st, const char *format, ...) {
+bool huggingface_fail_config(const struct huggingface_import *f, struct status *st, const char *format, ...) {
     char text[sizeof st->text];
     va_list args;
     va_start(args, format);
@@ -41,7 +41,7 @@ bool hf_fail_config(const struct hf_folder *f, struct status *st, const char *fo
     return status_fail(st, STATUS_FORMAT, "%s/config.json: %s", f->g->path, text);
 }
 
-const char *hf_key_name(const struct hf_folder *f, const char *name) {
+const char *huggingface_key_name(const struct huggingface_import *f, const char *name) {
     static _Thread_local char key[128];
     snprintf(key, sizeof key, "%s.%s", f->family->architecture, name);
     return key;
@@ -61,7 +61,7 @@ static const json_t *member_at(const json_t *object, const char *path, size_t si
     return json_is_null(object) ? NULL : object;
 }
 
-const json_t *hf_member(const struct hf_folder *f, const char *member) {
+const json_t *huggingface_member(const struct huggingface_import *f, const char *member) {
     const json_t *found = NULL;
     for (const char *at = member, *end; !found && *at; at = *end ? end + 1 : end) {
         end = at + strcspn(at, "|");
@@ -71,73 +71,78 @@ const json_t *hf_member(const struct hf_folder *f, const char *member) {
     return found;
 }
 
-const char *hf_text(const struct hf_folder *f, const char *member) { return json_string_value(hf_member(f, member)); }
+const char *huggingface_text(const struct huggingface_import *f, const char *member) {
+    return json_string_value(huggingface_member(f, member));
+}
 
-bool hf_number(const struct hf_folder *f, const char *member, double otherwise, double *out, struct status *st) {
-    const json_t *value = hf_member(f, member);
+bool huggingface_number(const struct huggingface_import *f, const char *member, double otherwise, double *out,
+                        struct status *st) {
+    const json_t *value = huggingface_member(f, member);
     *out = otherwise;
     if (!value) return true;
-    if (!json_is_number(value)) return hf_fail_config(f, st, "%s is no number", member);
+    if (!json_is_number(value)) return huggingface_fail_config(f, st, "%s is no number", member);
     *out = json_number_value(value);
     return true;
 }
 
 // What gguf_find does once the pairs are sorted.
-static const struct gguf_pair *find_key(const struct hf_folder *f, const char *name) {
-    const char *key = hf_key_name(f, name);
+static const struct gguf_pair *find_key(const struct huggingface_import *f, const char *name) {
+    const char *key = huggingface_key_name(f, name);
     for (uint64_t i = 0; i < f->g->n_pairs; i++)
         if (span_equals(f->g->pairs[i].key, key)) return &f->g->pairs[i];
     return NULL;
 }
 
-bool hf_has_key(const struct hf_folder *f, const char *name) { return find_key(f, name); }
+bool huggingface_has_key(const struct huggingface_import *f, const char *name) { return find_key(f, name); }
 
-uint32_t hf_figure(const struct hf_folder *f, const char *name) {
+uint32_t huggingface_figure(const struct huggingface_import *f, const char *name) {
     const struct gguf_pair *p = find_key(f, name);
     return p && p->type == GGUF_U32 ? (uint32_t)gguf_number(p, 0) : 0;
 }
 
-uint32_t hf_head_size(const struct hf_folder *f) {
-    uint32_t heads = hf_figure(f, "attention.head_count"), said = hf_figure(f, "attention.key_length");
+uint32_t huggingface_head_size(const struct huggingface_import *f) {
+    uint32_t heads = huggingface_figure(f, "attention.head_count"),
+             said = huggingface_figure(f, "attention.key_length");
     if (said) return said;
-    return heads ? hf_figure(f, "embedding_length") / heads : 0;
+    return heads ? huggingface_figure(f, "embedding_length") / heads : 0;
 }
 
 // ---- keys ----
 
-static bool add_key(const struct hf_folder *f, const struct hf_key *k, struct status *st) {
-    const json_t *value = hf_member(f, k->member);
-    if (hf_has_key(f, k->key)) return true; // the family's own comes first
-    const char *key = hf_key_name(f, k->key);
+static bool add_key(const struct huggingface_import *f, const struct huggingface_key *k, struct status *st) {
+    const json_t *value = huggingface_member(f, k->member);
+    if (huggingface_has_key(f, k->key)) return true; // the family's own comes first
+    const char *key = huggingface_key_name(f, k->key);
     double number = value ? json_number_value(value) : k->fallback;
     if (!value && k->fallback == 0) return true;
-    if (k->type == HF_BOOL) {
-        if (value && !json_is_boolean(value)) return hf_fail_config(f, st, "%s is neither true nor false", k->member);
+    if (k->type == MEMBER_BOOL) {
+        if (value && !json_is_boolean(value))
+            return huggingface_fail_config(f, st, "%s is neither true nor false", k->member);
         gguf_add_bool(f->g, key, json_is_true(value));
     } else if (value && !json_is_number(value)) {
-        return hf_fail_config(f, st, "%s is no number", k->member);
-    } else if (k->type == HF_FLOAT || k->type == HF_ROOT) {
-        gguf_add_float(f->g, key, (float)(k->type == HF_ROOT ? 1 / sqrt(number) : number));
+        return huggingface_fail_config(f, st, "%s is no number", k->member);
+    } else if (k->type == MEMBER_FLOAT || k->type == MEMBER_ROOT) {
+        gguf_add_float(f->g, key, (float)(k->type == MEMBER_ROOT ? 1 / sqrt(number) : number));
     } else {
         if (number < 0 || number > UINT32_MAX || number != floor(number))
-            return hf_fail_config(f, st, "%s is %g, allowed are whole numbers from 0 to %u", k->member, number,
-                                  UINT32_MAX);
+            return huggingface_fail_config(f, st, "%s is %g, allowed are whole numbers from 0 to %u", k->member, number,
+                                           UINT32_MAX);
         gguf_add_int(f->g, key, (uint32_t)number);
     }
     return true;
 }
 
-static bool add_keys(const struct hf_folder *f, const struct hf_key *keys, struct status *st) {
-    for (const struct hf_key *k = keys; k->member; k++)
+static bool add_keys(const struct huggingface_import *f, const struct huggingface_key *keys, struct status *st) {
+    for (const struct huggingface_key *k = keys; k->member; k++)
         if (!add_key(f, k, st)) return false;
     return true;
 }
 
 // Which layers slide, where the file says it of each.
-static bool add_layer_types(const struct hf_folder *f, struct status *st) {
-    const json_t *types = hf_member(f, "layer_types");
+static bool add_layer_types(const struct huggingface_import *f, struct status *st) {
+    const json_t *types = huggingface_member(f, "layer_types");
     size_t n = json_array_size(types);
-    if (!n || !hf_has_key(f, "attention.sliding_window")) return true;
+    if (!n || !huggingface_has_key(f, "attention.sliding_window")) return true;
     uint8_t *slides = xmalloc(n);
     bool good = true;
     for (size_t i = 0; i < n && good; i++) {
@@ -145,17 +150,18 @@ static bool add_layer_types(const struct hf_folder *f, struct status *st) {
         slides[i] = type && !strcmp(type, "sliding_attention");
         good = slides[i] || (type && !strcmp(type, "full_attention"));
         if (!good)
-            hf_fail_config(f, st, "layer_types has \"%.32s\" at %zu, known are full_attention and sliding_attention",
-                           type ? type : "", i);
+            huggingface_fail_config(f, st,
+                                    "layer_types has \"%.32s\" at %zu, known are full_attention and sliding_attention",
+                                    type ? type : "", i);
     }
-    if (good) gguf_add_numbers(f->g, hf_key_name(f, "attention.sliding_window_pattern"), GGUF_BOOL, slides, n);
+    if (good) gguf_add_numbers(f->g, huggingface_key_name(f, "attention.sliding_window_pattern"), GGUF_BOOL, slides, n);
     free(slides);
     return good;
 }
 
 // ---- what to sample with ----
 
-static bool add_sampling(const struct hf_folder *f, struct status *st) {
+static bool add_sampling(const struct huggingface_import *f, struct status *st) {
     static const struct {
         const char *member, *key;
         bool integer;
@@ -167,7 +173,7 @@ static bool add_sampling(const struct hf_folder *f, struct status *st) {
         {"repetition_penalty", "general.sampling.penalty_repeat", false},
     };
     json_t *settings;
-    if (!hf_read_json(f, "generation_config.json", &settings, st)) return false;
+    if (!huggingface_read_json(f, "generation_config.json", &settings, st)) return false;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const json_t *value = json_object_get(settings, table[i].member);
         double number = json_number_value(value);
@@ -198,12 +204,12 @@ static struct span folder_name(const char *path) {
     return parts[0];
 }
 
-bool hf_add_config(struct hf_folder *f, struct status *st) {
+bool huggingface_add_config(struct huggingface_import *f, struct status *st) {
     char *whole = realpath(f->path, NULL);
     gguf_add_string(f->g, "general.architecture",
                     (struct span){f->family->architecture, strlen(f->family->architecture)});
     gguf_add_string(f->g, "general.name", folder_name(whole ? whole : f->path));
     free(whole);
-    return add_keys(f, f->family->keys, st) && add_keys(f, hf_common_keys, st) && add_layer_types(f, st) &&
+    return add_keys(f, f->family->keys, st) && add_keys(f, huggingface_common_keys, st) && add_layer_types(f, st) &&
            add_sampling(f, st);
 }

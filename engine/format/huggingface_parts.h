@@ -6,96 +6,99 @@
 
 #include <jansson.h>
 
+#include "engine/base/thread_pool.h"
 #include "engine/format/huggingface.h"
 #include "engine/format/safetensors.h"
 
 // ---- tables ----
 
-enum hf_type {
-    HF_INTEGER,
-    HF_FLOAT,
-    HF_ROOT, // a float, 1 / √ of the member
-    HF_BOOL,
+enum huggingface_type {
+    MEMBER_INTEGER,
+    MEMBER_FLOAT,
+    MEMBER_ROOT, // a float, 1 / √ of the member
+    MEMBER_BOOL,
 };
 
-struct hf_key {
+struct huggingface_key {
     const char *member; // of config.json: "a|b" = a, or b where there is no a; "a.b" = b in the object a
     const char *key;    // without "<architecture>."
-    enum hf_type type;
+    enum huggingface_type type;
     double fallback; // what the family means where the member is missing; 0: no key then
 };
 
-enum hf_change {
-    HF_PLAIN,
-    HF_QUERY,         // rows of every head permuted, in families that say so
-    HF_KEY,           // likewise
-    HF_HALVES,        // the first half of the rows, the second half
-    HF_INTERLEAVED,   // even rows, odd rows
-    HF_EXPERTS,       // one tensor an expert out of a stack
-    HF_EXPERT_HALVES, // both
-    HF_HEAD,          // a head's vector: joined with those of the other heads
+enum huggingface_change {
+    PLACE_PLAIN,
+    PLACE_QUERY,         // rows of every head permuted, in families that say so
+    PLACE_KEY,           // likewise
+    PLACE_HALVES,        // the first half of the rows, the second half
+    PLACE_INTERLEAVED,   // even rows, odd rows
+    PLACE_EXPERTS,       // one tensor an expert out of a stack
+    PLACE_EXPERT_HALVES, // both
+    PLACE_HEAD,          // a head's vector: joined with those of the other heads
 };
 
 // "{layer}" and "{item}" stand for numbers. A ".weight" or ".bias" behind `from` goes behind `to`.
-struct hf_name {
+struct huggingface_name {
     const char *from, *to, *second; // second: of the two that halves and interleaved rows make
-    enum hf_change change;
+    enum huggingface_change change;
 };
 
-struct hf_family {
-    const char *model_types[4]; // in config.json
-    const char *architecture;   // in GGUF
-    bool permute;               // rotates neighbours, so queries and keys are permuted (ROPE_NORM)
-    bool norms_plus_one;        // stores norms less 1
-    bool tied;                  // has no output matrix of its own, whatever the files hold
-    const struct hf_key *keys;  // beyond the common ones, or instead of them; ended by member NULL
-    const struct hf_name *names;
+struct huggingface_family {
+    const char *model_types[4];         // in config.json
+    const char *architecture;           // in GGUF
+    bool permute;                       // rotates neighbours, so queries and keys are permuted (ROPE_NORM)
+    bool norms_plus_one;                // stores norms less 1
+    bool tied;                          // has no output matrix of its own, whatever the files hold
+    const struct huggingface_key *keys; // beyond the common ones, or instead of them; ended by member NULL
+    const struct huggingface_name *names;
 };
 
-const struct hf_family *hf_family_find(const char *model_type); // NULL: unknown
+const struct huggingface_family *huggingface_family_find(const char *model_type); // NULL: unknown
 // All model types, for messages.
-void hf_family_list(char *out, size_t size);
-extern const struct hf_key hf_common_keys[];
-extern const struct hf_name hf_common_names[];
+void huggingface_family_list(char *out, size_t size);
+extern const struct huggingface_key huggingface_common_keys[];
+extern const struct huggingface_name huggingface_common_names[];
 
 // ---- a folder being opened ----
 
-struct hf_folder {
+struct huggingface_import {
     const char *path;
     bool convert; // matrices
     json_t *config;
     const json_t *text; // the part of it about the language model; config itself where there is no other
-    const struct hf_family *family;
+    const struct huggingface_family *family;
     struct safetensors files;
+    struct thread_pool *pool; // for conversions, NULL before the first
     struct gguf *g;
 };
 
-// The member as in struct hf_key; NULL where missing or null.
-const json_t *hf_member(const struct hf_folder *f, const char *member);
+// The member as in struct huggingface_key; NULL where missing or null.
+const json_t *huggingface_member(const struct huggingface_import *f, const char *member);
 // A number; `otherwise` where missing. Fails where it is something else.
-bool hf_number(const struct hf_folder *f, const char *member, double otherwise, double *out, struct status *st);
-const char *hf_text(const struct hf_folder *f, const char *member); // NULL where missing or no string
-bool hf_fail_config(const struct hf_folder *f, struct status *st, const char *format, ...)
+bool huggingface_number(const struct huggingface_import *f, const char *member, double otherwise, double *out,
+                        struct status *st);
+const char *huggingface_text(const struct huggingface_import *f, const char *member); // NULL where missing or no string
+bool huggingface_fail_config(const struct huggingface_import *f, struct status *st, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 // "<architecture>.<name>", valid until the next call on this thread.
-const char *hf_key_name(const struct hf_folder *f, const char *name);
+const char *huggingface_key_name(const struct huggingface_import *f, const char *name);
 // A JSON file of the folder. *out is NULL where there is none, which is no failure.
-bool hf_read_json(const struct hf_folder *f, const char *name, json_t **out, struct status *st);
+bool huggingface_read_json(const struct huggingface_import *f, const char *name, json_t **out, struct status *st);
 
-bool hf_add_config(struct hf_folder *f, struct status *st);  // huggingface_config.c
-bool hf_add_rope(struct hf_folder *f, struct status *st);    // huggingface_rope.c: keys and factors
-bool hf_add_tensors(struct hf_folder *f, struct status *st); // huggingface_tensors.c
+bool huggingface_add_config(struct huggingface_import *f, struct status *st);  // huggingface_config.c
+bool huggingface_add_rope(struct huggingface_import *f, struct status *st);    // huggingface_rope.c: keys and factors
+bool huggingface_add_tensors(struct huggingface_import *f, struct status *st); // huggingface_tensors.c
 
 // Of the keys added so far, without "<architecture>.".
-bool hf_has_key(const struct hf_folder *f, const char *name);
-uint32_t hf_figure(const struct hf_folder *f, const char *name); // an integer; 0 where there is none
+bool huggingface_has_key(const struct huggingface_import *f, const char *name);
+uint32_t huggingface_figure(const struct huggingface_import *f, const char *name); // an integer; 0 where there is none
 // Size of a head, as said or what the embedding leaves each; 0 where the figures make none.
-uint32_t hf_head_size(const struct hf_folder *f);
+uint32_t huggingface_head_size(const struct huggingface_import *f);
 
 // ---- huggingface_source.c ----
 
 // A tensor of the files as rows in a format of ours, decoded where that takes it.
-struct hf_source {
+struct huggingface_source {
     const struct safetensors_tensor *tensor;
     const struct block_format *format; // of the rows that come out
     int n_dims;
@@ -103,7 +106,7 @@ struct hf_source {
     uint64_t rows, columns;
     size_t row_bytes;
     // One row; NULL where rows lie at tensor->data as they are.
-    void (*decode)(const struct hf_source *s, uint64_t row, void *out);
+    void (*decode)(const struct huggingface_source *s, uint64_t row, void *out);
     const struct safetensors_tensor *scales; // FP8, MXFP4
     uint64_t scale_rows, scale_columns;      // FP8: rows and columns that share a scale
     uint64_t scales_a_row;
@@ -111,9 +114,10 @@ struct hf_source {
     uint64_t block;              // NF4: elements that share an absmax
 };
 
-bool hf_source_open(struct hf_folder *f, const struct safetensors_tensor *t, struct hf_source *s, struct status *st);
-void hf_source_read(const struct hf_source *s, uint64_t row, void *out);
+bool huggingface_source_open(struct huggingface_import *f, const struct safetensors_tensor *t,
+                             struct huggingface_source *s, struct status *st);
+void huggingface_source_read(const struct huggingface_source *s, uint64_t row, void *out);
 // Whether a tensor of this name only says how another one is to be read.
-bool hf_source_is_part(const char *name);
+bool huggingface_source_is_part(const char *name);
 
 #endif

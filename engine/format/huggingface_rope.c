@@ -20,35 +20,37 @@ static struct rope_member in_scaling(const char *name) {
     return m;
 }
 
-static bool scaling_number(const struct hf_folder *f, const char *name, double otherwise, double *out,
+static bool scaling_number(const struct huggingface_import *f, const char *name, double otherwise, double *out,
                            struct status *st) {
-    return hf_number(f, in_scaling(name).text, otherwise, out, st);
+    return huggingface_number(f, in_scaling(name).text, otherwise, out, st);
 }
 
-static bool positive(const struct hf_folder *f, const char *name, double value, struct status *st) {
+static bool positive(const struct huggingface_import *f, const char *name, double value, struct status *st) {
     if (isfinite(value) && value > 0) return true;
-    return hf_fail_config(f, st, "%s of the RoPE scaling is %g, which is not positive", name, value);
+    return huggingface_fail_config(f, st, "%s of the RoPE scaling is %g, which is not positive", name, value);
 }
 
 // The context that the model was trained with before it was stretched.
-static bool original_context(const struct hf_folder *f, double *out, struct status *st) {
+static bool original_context(const struct huggingface_import *f, double *out, struct status *st) {
     char members[512];
     snprintf(members, sizeof members, "%s|original_max_position_embeddings|max_position_embeddings",
              in_scaling("original_max_position_embeddings").text);
-    if (!hf_number(f, members, 0, out, st)) return false;
+    if (!huggingface_number(f, members, 0, out, st)) return false;
     return (*out >= 1 && *out <= UINT32_MAX) ||
-           hf_fail_config(f, st, "original_max_position_embeddings is %g, allowed are 1 to %u", *out, UINT32_MAX);
+           huggingface_fail_config(f, st, "original_max_position_embeddings is %g, allowed are 1 to %u", *out,
+                                   UINT32_MAX);
 }
 
-static void add_type(const struct hf_folder *f, const char *type) {
-    gguf_add_string(f->g, hf_key_name(f, "rope.scaling.type"), (struct span){type, strlen(type)});
+static void add_type(const struct huggingface_import *f, const char *type) {
+    gguf_add_string(f->g, huggingface_key_name(f, "rope.scaling.type"), (struct span){type, strlen(type)});
 }
 
-static void add_float(const struct hf_folder *f, const char *name, double value) {
-    gguf_add_float(f->g, hf_key_name(f, name), (float)value);
+static void add_float(const struct huggingface_import *f, const char *name, double value) {
+    gguf_add_float(f->g, huggingface_key_name(f, name), (float)value);
 }
 
-static bool add_factors(struct hf_folder *f, const char *name, const float *values, uint64_t n, struct status *st) {
+static bool add_factors(struct huggingface_import *f, const char *name, const float *values, uint64_t n,
+                        struct status *st) {
     float *copy = gguf_own_buffer(f->g, n * sizeof *copy, st);
     if (!copy) return false;
     memcpy(copy, values, n * sizeof *copy);
@@ -58,7 +60,7 @@ static bool add_factors(struct hf_folder *f, const char *name, const float *valu
 
 // ---- kinds ----
 
-static bool add_linear(struct hf_folder *f, struct status *st) {
+static bool add_linear(struct huggingface_import *f, struct status *st) {
     double factor;
     if (!scaling_number(f, "factor", 1, &factor, st) || !positive(f, "factor", factor, st)) return false;
     add_type(f, "linear");
@@ -67,17 +69,17 @@ static bool add_linear(struct hf_folder *f, struct status *st) {
 }
 
 // Long wavelengths are stretched by the factor, short ones not, those between by a mixture.
-static bool add_llama3(struct hf_folder *f, struct status *st) {
+static bool add_llama3(struct huggingface_import *f, struct status *st) {
     double factor, low, high, original, base;
     float divisors[FACTORS_LIMIT];
-    uint32_t n = hf_head_size(f) / 2;
+    uint32_t n = huggingface_head_size(f) / 2;
     if (!scaling_number(f, "factor", 8, &factor, st) || !scaling_number(f, "low_freq_factor", 1, &low, st) ||
         !scaling_number(f, "high_freq_factor", 4, &high, st) || !original_context(f, &original, st) ||
-        !hf_number(f, "rope_theta|rope_parameters.rope_theta", 10000, &base, st) ||
+        !huggingface_number(f, "rope_theta|rope_parameters.rope_theta", 10000, &base, st) ||
         !positive(f, "factor", factor, st) || !positive(f, "low_freq_factor", low, st) ||
         !positive(f, "high_freq_factor", high, st) || !positive(f, "rope_theta", base, st))
         return false;
-    if (n < 1 || n > FACTORS_LIMIT) return hf_fail_config(f, st, "a head has %u pairs to rotate", n);
+    if (n < 1 || n > FACTORS_LIMIT) return huggingface_fail_config(f, st, "a head has %u pairs to rotate", n);
     for (uint32_t i = 0; i < n; i++) {
         double wavelength = 2 * M_PI * pow(base, (double)i / n), share = (original / wavelength - low) / (high - low);
         if (wavelength < original / high) divisors[i] = 1;
@@ -91,7 +93,7 @@ static double magnitude(double factor, double weight) { return factor > 1 ? 0.1 
 
 // What cosines and sines are multiplied by. GGUF's readers multiply by magnitude(factor, 1) of their own accord, and
 // divide by magnitude(factor, yarn_log_multiplier).
-static bool add_yarn_magnitude(const struct hf_folder *f, double factor, struct status *st) {
+static bool add_yarn_magnitude(const struct huggingface_import *f, double factor, struct status *st) {
     double said, some, all;
     if (!scaling_number(f, "attention_factor", 0, &said, st) || !scaling_number(f, "mscale", 0, &some, st) ||
         !scaling_number(f, "mscale_all_dim", 0, &all, st))
@@ -106,7 +108,7 @@ static bool add_yarn_magnitude(const struct hf_folder *f, double factor, struct 
     return true;
 }
 
-static bool add_yarn(struct hf_folder *f, struct status *st) {
+static bool add_yarn(struct huggingface_import *f, struct status *st) {
     double factor, original, fast, slow;
     if (!scaling_number(f, "factor", 1, &factor, st) || !positive(f, "factor", factor, st) ||
         !original_context(f, &original, st) || !scaling_number(f, "beta_fast", 32, &fast, st) ||
@@ -114,18 +116,18 @@ static bool add_yarn(struct hf_folder *f, struct status *st) {
         return false;
     add_type(f, "yarn");
     add_float(f, "rope.scaling.factor", factor);
-    if (!hf_has_key(f, "rope.scaling.original_context_length")) // phi3 says it in any case
-        gguf_add_int(f->g, hf_key_name(f, "rope.scaling.original_context_length"), (uint32_t)original);
+    if (!huggingface_has_key(f, "rope.scaling.original_context_length")) // phi3 says it in any case
+        gguf_add_int(f->g, huggingface_key_name(f, "rope.scaling.original_context_length"), (uint32_t)original);
     add_float(f, "rope.scaling.yarn_beta_fast", fast);
     add_float(f, "rope.scaling.yarn_beta_slow", slow);
     return add_yarn_magnitude(f, factor, st);
 }
 
-static bool add_long_factors(struct hf_folder *f, const char *member, const char *name, struct status *st) {
+static bool add_long_factors(struct huggingface_import *f, const char *member, const char *name, struct status *st) {
     float factors[FACTORS_LIMIT];
-    const json_t *list = hf_member(f, in_scaling(member).text);
+    const json_t *list = huggingface_member(f, in_scaling(member).text);
     size_t n = json_array_size(list);
-    if (n < 1 || n > FACTORS_LIMIT) return hf_fail_config(f, st, "rope_scaling has no list %s", member);
+    if (n < 1 || n > FACTORS_LIMIT) return huggingface_fail_config(f, st, "rope_scaling has no list %s", member);
     for (size_t i = 0; i < n; i++) {
         factors[i] = (float)json_number_value(json_array_get(list, i));
         if (!positive(f, member, (double)factors[i], st)) return false;
@@ -133,9 +135,9 @@ static bool add_long_factors(struct hf_folder *f, const char *member, const char
     return add_factors(f, name, factors, n, st);
 }
 
-static bool add_long(struct hf_folder *f, struct status *st) {
+static bool add_long(struct huggingface_import *f, struct status *st) {
     double original, most, said, scale;
-    if (!original_context(f, &original, st) || !hf_number(f, "max_position_embeddings", original, &most, st) ||
+    if (!original_context(f, &original, st) || !huggingface_number(f, "max_position_embeddings", original, &most, st) ||
         !scaling_number(f, "attention_factor", 0, &said, st))
         return false;
     scale = most / original;
@@ -148,45 +150,49 @@ static bool add_long(struct hf_folder *f, struct status *st) {
 }
 
 // Only acts on positions behind the context that the model is said to have.
-static bool add_nothing(struct hf_folder *f, struct status *st) {
+static bool add_nothing(struct huggingface_import *f, struct status *st) {
     (void)f, (void)st;
     return true;
 }
 
 static const struct {
     const char *type;
-    bool (*add)(struct hf_folder *f, struct status *st);
+    bool (*add)(struct huggingface_import *f, struct status *st);
 } kinds[] = {
     {"default", add_nothing}, {"dynamic", add_nothing}, {"linear", add_linear}, {"llama3", add_llama3},
     {"yarn", add_yarn},       {"longrope", add_long},   {"su", add_long},
 };
 
-static bool add_scaling(struct hf_folder *f, struct status *st) {
+static bool add_scaling(struct huggingface_import *f, struct status *st) {
     char members[512];
     snprintf(members, sizeof members, "%s|%s", in_scaling("rope_type").text, in_scaling("type").text);
-    const char *type = hf_text(f, members);
+    const char *type = huggingface_text(f, members);
     if (!type) return true;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(kinds[i].type, type)) return kinds[i].add(f, st);
-    return hf_fail_config(f, st, "the RoPE scaling \"%.32s\" is unknown", type);
+    return huggingface_fail_config(f, st, "the RoPE scaling \"%.32s\" is unknown", type);
 }
 
 // Families that rotate only a part of each head say which.
-static bool add_partial(struct hf_folder *f, struct status *st) {
+static bool add_partial(struct huggingface_import *f, struct status *st) {
     double share;
-    if (!hf_number(f, "partial_rotary_factor|rope_pct|rotary_pct|rope_parameters.partial_rotary_factor", 1, &share, st))
+    if (!huggingface_number(f, "partial_rotary_factor|rope_pct|rotary_pct|rope_parameters.partial_rotary_factor", 1,
+                            &share, st))
         return false;
     if (!(share > 0 && share <= 1))
-        return hf_fail_config(f, st, "partial_rotary_factor is %g, allowed are 0 to 1", share);
-    if (share < 1) gguf_add_int(f->g, hf_key_name(f, "rope.dimension_count"), (uint32_t)(share * hf_head_size(f)));
+        return huggingface_fail_config(f, st, "partial_rotary_factor is %g, allowed are 0 to 1", share);
+    if (share < 1)
+        gguf_add_int(f->g, huggingface_key_name(f, "rope.dimension_count"),
+                     (uint32_t)(share * huggingface_head_size(f)));
     return true;
 }
 
-bool hf_add_rope(struct hf_folder *f, struct status *st) {
+bool huggingface_add_rope(struct huggingface_import *f, struct status *st) {
     double base;
-    if (!hf_number(f, "rope_theta|rope_parameters.full_attention.rope_theta|rope_parameters.rope_theta|rotary_emb_base",
-                   0, &base, st))
+    if (!huggingface_number(
+            f, "rope_theta|rope_parameters.full_attention.rope_theta|rope_parameters.rope_theta|rotary_emb_base", 0,
+            &base, st))
         return false;
-    if (base > 0 && !hf_has_key(f, "rope.freq_base")) add_float(f, "rope.freq_base", base);
+    if (base > 0 && !huggingface_has_key(f, "rope.freq_base")) add_float(f, "rope.freq_base", base);
     return add_partial(f, st) && add_scaling(f, st);
 }

@@ -1,9 +1,9 @@
 // Tensors as rows of floats or blocks, out of the ways in which Hugging Face folders store them.
 //
-// FP8 becomes BF16: a product of a 4-bit (E5M2: 3-bit) significand and its scale, rounded to 8 bits. Nothing is lost where
-// scales are powers of two; elsewhere rounding adds at most 2⁻⁸ to what the format itself has lost, 2⁻⁴, and F32 would
-// take twice the memory. bitsandbytes' NF4 and FP4 become the type that their quant_state names, which is what the
-// original library computes with. MXFP4 stays MXFP4, in GGUF's order.
+// FP8 becomes BF16: a product of a 4-bit (E5M2: 3-bit) significand and its scale, rounded to 8 bits. Nothing is lost
+// where scales are powers of two; elsewhere rounding adds at most 2⁻⁸ to what the format itself has lost, 2⁻⁴, and F32
+// would take twice the memory. bitsandbytes' NF4 and FP4 become the type that their quant_state names, which is what
+// the original library computes with. MXFP4 stays MXFP4, in GGUF's order.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,11 @@
 #include "engine/format/huggingface_parts.h"
 
 enum { NAME_ROOM = 320, QUANT_STATE_LIMIT = 1 << 16 };
+
+static bool ends_with(const char *name, const char *ending) {
+    size_t size = strlen(name), length = strlen(ending);
+    return size >= length && !strcmp(name + size - length, ending);
+}
 
 // ---- values of any float type, wherever they lie ----
 
@@ -49,6 +54,18 @@ static bool is_scale(enum safetensors_dtype dtype) {
     return dtype == DTYPE_F32 || dtype == DTYPE_F16 || dtype == DTYPE_BF16 || dtype == DTYPE_F8_E8M0;
 }
 
+static bool open_float(struct huggingface_source *s, struct status *st) {
+    static const enum block_id ids[DTYPE_COUNT] = {[DTYPE_F16] = BLOCK_F16, [DTYPE_BF16] = BLOCK_BF16};
+    enum safetensors_dtype dtype = s->tensor->dtype;
+    if (dtype != DTYPE_F32 && !ids[dtype])
+        return status_fail(st, STATUS_UNSUPPORTED,
+                           "stored as %s, which is not supported; supported are F32, F16, BF16, FP8, bitsandbytes' NF4 "
+                           "and, of gpt-oss, MXFP4",
+                           safetensors_dtype_name(dtype));
+    s->format = &block_formats[ids[dtype]];
+    return true;
+}
+
 // ---- FP8 ----
 
 static const float *fp8_values(enum safetensors_dtype dtype) {
@@ -62,7 +79,7 @@ static const float *fp8_values(enum safetensors_dtype dtype) {
     return tables[dtype == DTYPE_F8_E5M2];
 }
 
-static void decode_fp8(const struct hf_source *s, uint64_t row, void *out) {
+static void decode_fp8(const struct huggingface_source *s, uint64_t row, void *out) {
     const uint8_t *codes = (const uint8_t *)s->tensor->data + row * s->columns;
     const float *values = fp8_values(s->tensor->dtype);
     uint16_t *to = out;
@@ -81,8 +98,8 @@ static uint64_t share_length(uint64_t length, uint64_t n, uint64_t block) {
     return block && (length + block - 1) / block == n ? block : 0;
 }
 
-static bool block_size(const struct hf_folder *f, uint64_t out[2]) {
-    const json_t *size = hf_member(f, "quantization_config.weight_block_size");
+static bool block_size(const struct huggingface_import *f, uint64_t out[2]) {
+    const json_t *size = huggingface_member(f, "quantization_config.weight_block_size");
     out[0] = out[1] = 128; // what models have that do not say it
     for (size_t i = 0; i < 2 && json_array_size(size) == 2; i++) {
         json_int_t value = json_integer_value(json_array_get(size, i));
@@ -92,16 +109,17 @@ static bool block_size(const struct hf_folder *f, uint64_t out[2]) {
     return true;
 }
 
-static const struct safetensors_tensor *find_part(const struct hf_folder *f, const char *name, const char *ending) {
+static const struct safetensors_tensor *find_part(const struct huggingface_import *f, const char *name,
+                                                  const char *ending) {
     char part[NAME_ROOM];
     snprintf(part, sizeof part, "%s%s", name, ending);
     return safetensors_find(&f->files, part);
 }
 
-static bool open_fp8(struct hf_folder *f, struct hf_source *s, struct status *st) {
+static bool open_fp8(struct huggingface_import *f, struct huggingface_source *s, struct status *st) {
     const char *name = s->tensor->name;
     uint64_t block[2], n_rows = 1, n_columns = 1;
-    if (!block_size(f, block)) return hf_fail_config(f, st, "weight_block_size is absurd");
+    if (!block_size(f, block)) return huggingface_fail_config(f, st, "weight_block_size is absurd");
     s->format = &block_formats[BLOCK_BF16];
     s->decode = decode_fp8;
     s->scales = find_part(f, name, "_scale_inv");
@@ -127,15 +145,22 @@ static bool open_fp8(struct hf_folder *f, struct hf_source *s, struct status *st
 // ---- bitsandbytes: two codes a byte, the first in the high half; element = value of the code × absmax of its block
 // ----
 
-static void decode_nf4(const struct hf_source *s, uint64_t row, void *out) {
+static void store_float(const struct huggingface_source *s, void *out, uint64_t i, float value) {
+    if (s->format->id == BLOCK_BF16) ((uint16_t *)out)[i] = bf16_from_f32(value);
+    else if (s->format->id == BLOCK_F16) ((uint16_t *)out)[i] = f16_from_f32(value);
+    else ((float *)out)[i] = value;
+}
+
+static void decode_nf4(const struct huggingface_source *s, uint64_t row, void *out) {
     const uint8_t *codes = s->tensor->data;
-    for (uint64_t i = 0; i < s->columns; i++) {
-        uint64_t at = row * s->columns + i;
-        int code = at % 2 ? codes[at / 2] & 15 : codes[at / 2] >> 4;
-        float value = s->codes[code] * s->absmax[at / s->block];
-        if (s->format->id == BLOCK_BF16) ((uint16_t *)out)[i] = bf16_from_f32(value);
-        else if (s->format->id == BLOCK_F16) ((uint16_t *)out)[i] = f16_from_f32(value);
-        else ((float *)out)[i] = value;
+    const uint64_t first = row * s->columns;
+    for (uint64_t i = 0; i < s->columns;) {
+        const uint64_t rest = s->block - (first + i) % s->block, end = s->columns - i < rest ? s->columns : i + rest;
+        const float absmax = s->absmax[(first + i) / s->block];
+        for (; i < end; i++) {
+            int code = codes[(first + i) / 2] >> ((first + i) % 2 ? 0 : 4) & 15;
+            store_float(s, out, i, s->codes[code] * absmax);
+        }
     }
 }
 
@@ -153,7 +178,7 @@ static bool state_integer(const struct quant_state *q, const char *name, uint64_
     return true;
 }
 
-static bool state_dims(const struct quant_state *q, struct hf_source *s, struct status *st) {
+static bool state_dims(const struct quant_state *q, struct huggingface_source *s, struct status *st) {
     const json_t *shape = json_object_get(q->json, "shape");
     size_t n = json_array_size(shape);
     uint64_t count = 1;
@@ -171,8 +196,8 @@ static bool state_dims(const struct quant_state *q, struct hf_source *s, struct 
 }
 
 // Double quantisation: absmax is itself in blocks of 8-bit codes, less an offset.
-static bool read_absmax(const struct hf_folder *f, const struct quant_state *q, struct hf_source *s, uint64_t n,
-                        struct status *st) {
+static bool read_absmax(const struct huggingface_import *f, const struct quant_state *q, struct huggingface_source *s,
+                        uint64_t n, struct status *st) {
     uint64_t block = 1;
     double offset = json_number_value(json_object_get(q->json, "nested_offset"));
     bool nested = q->nested_absmax;
@@ -195,7 +220,8 @@ static bool read_absmax(const struct hf_folder *f, const struct quant_state *q, 
     return true;
 }
 
-static bool read_codes(const struct hf_folder *f, const struct quant_state *q, struct hf_source *s, struct status *st) {
+static bool read_codes(const struct huggingface_import *f, const struct quant_state *q, struct huggingface_source *s,
+                       struct status *st) {
     if (q->map->dtype != DTYPE_F32 || q->map->count != 16)
         return status_fail(st, STATUS_FORMAT, "its quant_map has %llu values of %s, expected 16 of F32",
                            (unsigned long long)q->map->count, safetensors_dtype_name(q->map->dtype));
@@ -205,7 +231,8 @@ static bool read_codes(const struct hf_folder *f, const struct quant_state *q, s
     return true;
 }
 
-static bool read_state(struct hf_folder *f, struct quant_state *q, struct hf_source *s, struct status *st) {
+static bool read_state(struct huggingface_import *f, struct quant_state *q, struct huggingface_source *s,
+                       struct status *st) {
     const char *dtype = json_string_value(json_object_get(q->json, "dtype"));
     enum block_id id = dtype && !strcmp(dtype, "float16")   ? BLOCK_F16
                        : dtype && !strcmp(dtype, "float32") ? BLOCK_F32
@@ -218,7 +245,7 @@ static bool read_state(struct hf_folder *f, struct quant_state *q, struct hf_sou
     return read_codes(f, q, s, st) && read_absmax(f, q, s, (count + s->block - 1) / s->block, st);
 }
 
-static bool open_nf4(struct hf_folder *f, struct hf_source *s, const struct safetensors_tensor *state,
+static bool open_nf4(struct huggingface_import *f, struct huggingface_source *s, const struct safetensors_tensor *state,
                      struct status *st) {
     const char *name = s->tensor->name;
     json_error_t error;
@@ -234,7 +261,7 @@ static bool open_nf4(struct hf_folder *f, struct hf_source *s, const struct safe
 
 // ---- MXFP4: [rows, blocks, 16] bytes whose low half is the earlier element; GGUF has element i beside i + 16 ----
 
-static void decode_mxfp4(const struct hf_source *s, uint64_t row, void *out) {
+static void decode_mxfp4(const struct huggingface_source *s, uint64_t row, void *out) {
     uint64_t n = s->columns / 32;
     const uint8_t *codes = (const uint8_t *)s->tensor->data + row * n * 16,
                   *scales = (const uint8_t *)s->scales->data + row * n;
@@ -248,7 +275,7 @@ static void decode_mxfp4(const struct hf_source *s, uint64_t row, void *out) {
     }
 }
 
-static bool open_mxfp4(struct hf_folder *f, struct hf_source *s, struct status *st) {
+static bool open_mxfp4(struct huggingface_import *f, struct huggingface_source *s, struct status *st) {
     const struct safetensors_tensor *t = s->tensor;
     char name[NAME_ROOM];
     snprintf(name, sizeof name, "%.*s_scales", (int)(strlen(t->name) - strlen("_blocks")), t->name);
@@ -267,14 +294,27 @@ static bool open_mxfp4(struct hf_folder *f, struct hf_source *s, struct status *
     return true;
 }
 
-// ---- all ----
+// ---- gpt-oss before it was quantised: [experts, inputs, outputs], where others have inputs innermost ----
 
-static bool ends_with(const char *name, const char *ending) {
-    size_t size = strlen(name), length = strlen(ending);
-    return size >= length && !strcmp(name + size - length, ending);
+static void decode_transposed(const struct huggingface_source *s, uint64_t row, void *out) {
+    const size_t size = s->format->bytes;
+    const uint64_t outputs = s->dims[1], first = row / outputs * s->columns * outputs + row % outputs;
+    const uint8_t *from = (const uint8_t *)s->tensor->data + first * size;
+    for (uint64_t i = 0; i < s->columns; i++) memcpy((uint8_t *)out + i * size, from + i * outputs * size, size);
 }
 
-bool hf_source_is_part(const char *name) {
+static bool open_transposed(struct huggingface_source *s, struct status *st) {
+    const struct safetensors_tensor *t = s->tensor;
+    if (t->n_dims != 3) return status_fail(st, STATUS_FORMAT, "has %d dimensions, expected 3", t->n_dims);
+    s->n_dims = 3;
+    s->dims[0] = t->dims[1], s->dims[1] = t->dims[2], s->dims[2] = t->dims[0];
+    s->decode = decode_transposed;
+    return open_float(s, st);
+}
+
+// ---- all ----
+
+bool huggingface_source_is_part(const char *name) {
     static const char *const endings[] = {
         ".weight_scale", ".weight_scale_inv", ".input_scale", ".activation_scale", ".k_scale",          ".v_scale",
         "_proj_scales",  ".absmax",           ".quant_map",   ".nested_absmax",    ".nested_quant_map",
@@ -284,45 +324,36 @@ bool hf_source_is_part(const char *name) {
     return strstr(name, ".quant_state.");
 }
 
-static bool open_plain(struct hf_source *s, struct status *st) {
-    static const enum block_id ids[DTYPE_COUNT] = {[DTYPE_F16] = BLOCK_F16, [DTYPE_BF16] = BLOCK_BF16};
-    enum safetensors_dtype dtype = s->tensor->dtype;
-    if (dtype != DTYPE_F32 && !ids[dtype])
-        return status_fail(st, STATUS_UNSUPPORTED,
-                           "stored as %s, which is not supported; supported are F32, F16, BF16, FP8, bitsandbytes' NF4 "
-                           "and, of gpt-oss, MXFP4",
-                           safetensors_dtype_name(dtype));
-    s->format = &block_formats[ids[dtype]];
-    return true;
-}
-
-static bool open_kind(struct hf_folder *f, struct hf_source *s, struct status *st) {
+static bool open_kind(struct huggingface_import *f, struct huggingface_source *s, struct status *st) {
     const struct safetensors_tensor *t = s->tensor, *state = find_part(f, t->name, ".quant_state.bitsandbytes__nf4");
     if (!state) state = find_part(f, t->name, ".quant_state.bitsandbytes__fp4");
     if (state && t->dtype == DTYPE_U8) return open_nf4(f, s, state, st);
     if (ends_with(t->name, "_blocks")) return open_mxfp4(f, s, st);
+    if (ends_with(t->name, ".experts.gate_up_proj") || ends_with(t->name, ".experts.down_proj"))
+        return open_transposed(s, st);
     if (t->n_dims > 4) return status_fail(st, STATUS_UNSUPPORTED, "has %d dimensions", t->n_dims);
     s->n_dims = t->n_dims ? t->n_dims : 1;
     for (int i = 0; i < s->n_dims; i++) s->dims[i] = t->n_dims ? t->dims[t->n_dims - 1 - i] : 1;
     return true;
 }
 
-bool hf_source_open(struct hf_folder *f, const struct safetensors_tensor *t, struct hf_source *s, struct status *st) {
-    *s = (struct hf_source){.tensor = t};
+bool huggingface_source_open(struct huggingface_import *f, const struct safetensors_tensor *t,
+                             struct huggingface_source *s, struct status *st) {
+    *s = (struct huggingface_source){.tensor = t};
     bool good = t->count ? open_kind(f, s, st) : status_fail(st, STATUS_FORMAT, "is empty");
     if (good) {
         s->columns = s->dims[0];
         s->rows = 1;
         for (int i = 1; i < s->n_dims; i++) s->rows *= s->dims[i]; // no more than the tensor has
         bool fp8 = t->dtype == DTYPE_F8_E4M3 || t->dtype == DTYPE_F8_E5M2;
-        if (!s->format) good = fp8 ? open_fp8(f, s, st) : open_plain(s, st);
+        if (!s->format) good = fp8 ? open_fp8(f, s, st) : open_float(s, st);
     }
     if (!good) return status_prefix(st, "%s: tensor %s", f->g->path, t->name);
     s->row_bytes = s->columns / s->format->elements * s->format->bytes;
     return true;
 }
 
-void hf_source_read(const struct hf_source *s, uint64_t row, void *out) {
+void huggingface_source_read(const struct huggingface_source *s, uint64_t row, void *out) {
     if (s->decode) s->decode(s, row, out);
     else memcpy(out, (const uint8_t *)s->tensor->data + row * s->row_bytes, s->row_bytes);
 }

@@ -10,7 +10,7 @@ enum { NAME_ROOM = 320, ITEMS_LIMIT = 1 << 16 };
 
 // What a name is matched to.
 struct match {
-    const struct hf_name *rule;
+    const struct huggingface_name *rule;
     int layer, item;
     const char *ending; // ".weight", ".bias" or ""
 };
@@ -25,8 +25,8 @@ struct rows {
 };
 
 struct placing {
-    struct hf_folder *folder;
-    struct hf_source source;
+    struct huggingface_import *folder;
+    struct huggingface_source source;
     struct match match;
     struct status *st;
 };
@@ -61,7 +61,7 @@ static bool match_number(const char **name, int *out) {
     return found;
 }
 
-static bool match_rule(const struct hf_name *rule, const char *name, struct match *m) {
+static bool match_rule(const struct huggingface_name *rule, const char *name, struct match *m) {
     *m = (struct match){.rule = rule, .layer = -1, .item = -1};
     for (const char *at = rule->from; *at;) {
         if (*at == '{') {
@@ -73,7 +73,7 @@ static bool match_rule(const struct hf_name *rule, const char *name, struct matc
     return !strcmp(m->ending, name);
 }
 
-static bool match_rules(const struct hf_name *rules, const char *name, struct match *m) {
+static bool match_rules(const struct huggingface_name *rules, const char *name, struct match *m) {
     for (; rules->from; rules++)
         if (match_rule(rules, name, m)) return true;
     return false;
@@ -113,7 +113,7 @@ static bool fail(const struct placing *p, const char *why) {
 
 // Vectors, norms and biases are F32; here a row is one element.
 static bool add_vector(struct placing *p, struct name name, int n_dims, const uint64_t *dims, struct rows r) {
-    const struct hf_source *s = &p->source;
+    const struct huggingface_source *s = &p->source;
     bool plus_one = p->folder->family->norms_plus_one && ends_with(s->tensor->name, "norm.weight");
     uint64_t n = s->rows * s->columns;
     float *out = gguf_own_buffer(p->folder->g, r.count * sizeof *out, p->st);
@@ -121,7 +121,7 @@ static bool add_vector(struct placing *p, struct name name, int n_dims, const ui
     float *values = xmalloc(n * sizeof *values);
     void *row = xmalloc(s->row_bytes);
     for (uint64_t i = 0; i < s->rows; i++) {
-        hf_source_read(s, i, row);
+        huggingface_source_read(s, i, row);
         s->format->decode(row, values + i * s->columns, s->columns);
     }
     for (uint64_t i = 0; i < r.count; i++) out[i] = values[row_at(&r, i)] + (plus_one ? 1 : 0);
@@ -131,17 +131,38 @@ static bool add_vector(struct placing *p, struct name name, int n_dims, const ui
     return true;
 }
 
+struct conversion {
+    const struct huggingface_source *source;
+    struct rows rows;
+    uint8_t *out;
+};
+
+enum { CONVERSION_ROWS = 64 }; // that a worker takes at a time
+
+static void convert_rows(struct worker *w, void *argument) {
+    const struct conversion *c = argument;
+    const int n_parts = (int)((c->rows.count + CONVERSION_ROWS - 1) / CONVERSION_ROWS);
+    for (int part; (part = worker_next(w, n_parts)) >= 0;)
+        for (uint64_t i = (uint64_t)part * CONVERSION_ROWS, n = 0; n < CONVERSION_ROWS && i < c->rows.count; i++, n++)
+            huggingface_source_read(c->source, row_at(&c->rows, i), c->out + i * c->source->row_bytes);
+}
+
+// A copy of the rows as r orders them, in a buffer of the GGUF; NULL when there is no memory.
+static const uint8_t *converted(struct placing *p, struct rows r) {
+    struct huggingface_import *f = p->folder;
+    struct conversion c = {&p->source, r, gguf_own_buffer(f->g, r.count * p->source.row_bytes, p->st)};
+    if (!c.out || !f->convert) return c.out;
+    if (!f->pool) f->pool = thread_pool_open(thread_pool_default_size());
+    thread_pool_run(f->pool, convert_rows, &c);
+    return c.out;
+}
+
 static bool add_matrix(struct placing *p, struct name name, int n_dims, const uint64_t *dims, struct rows r) {
-    const struct hf_source *s = &p->source;
+    const struct huggingface_source *s = &p->source;
     const uint8_t *data = (const uint8_t *)s->tensor->data + r.first * s->row_bytes;
     bool aligned = (uintptr_t)data % (s->format->id == BLOCK_F32 ? 4 : 2) == 0;
-    if (s->decode || r.step != 1 || r.head || !aligned) {
-        uint8_t *copy = gguf_own_buffer(p->folder->g, r.count * s->row_bytes, p->st);
-        if (!copy) return false;
-        for (uint64_t i = 0; p->folder->convert && i < r.count; i++)
-            hf_source_read(s, row_at(&r, i), copy + i * s->row_bytes);
-        data = copy;
-    }
+    if (s->decode || r.step != 1 || r.head || !aligned) data = converted(p, r);
+    if (!data) return false;
     gguf_add_tensor(p->folder->g, name.text, s->format, n_dims, dims, data);
     return true;
 }
@@ -172,7 +193,7 @@ static uint64_t vocabulary_rows(const struct placing *p, const char *name, uint6
 }
 
 static bool place_plain(struct placing *p) {
-    struct hf_source *s = &p->source;
+    struct huggingface_source *s = &p->source;
     struct name name = expand(p->match.rule->to, &p->match, p->match.item);
     struct rows r = all_rows(p, name.text);
     uint64_t dims[4];
@@ -194,7 +215,7 @@ static bool place_heads(struct placing *p, uint32_t heads) {
 
 // Two tensors, each with half of the last but one dimension (of vectors: the last).
 static bool place_halves(struct placing *p, bool interleaved) {
-    const struct hf_source *s = &p->source;
+    const struct huggingface_source *s = &p->source;
     for (int i = 0; i < 2; i++) {
         struct name name = expand(i ? p->match.rule->second : p->match.rule->to, &p->match, p->match.item);
         struct rows r = all_rows(p, name.text);
@@ -212,8 +233,8 @@ static bool place_halves(struct placing *p, bool interleaved) {
 
 // One tensor, or with `second` two, an expert.
 static bool place_experts(struct placing *p) {
-    const struct hf_source *s = &p->source;
-    const struct hf_name *rule = p->match.rule;
+    const struct huggingface_source *s = &p->source;
+    const struct huggingface_name *rule = p->match.rule;
     uint64_t parts = rule->second ? 2 : 1;
     if (s->n_dims != 3 || s->dims[2] > ITEMS_LIMIT || s->dims[1] % parts) return fail(p, "is no stack of experts");
     const uint64_t dims[2] = {s->columns, s->dims[1] / parts};
@@ -226,7 +247,7 @@ static bool place_experts(struct placing *p) {
 
 // Vectors of all heads one behind the other, when the first of them comes up.
 static bool place_head(struct placing *p, uint32_t heads) {
-    const struct hf_name *rule = p->match.rule;
+    const struct huggingface_name *rule = p->match.rule;
     uint64_t size = p->source.rows * p->source.columns, dims[2] = {size, heads};
     if (p->match.item) return true;
     if (!heads || heads > ITEMS_LIMIT || size > UINT32_MAX) return fail(p, "is not one of so many heads");
@@ -236,11 +257,11 @@ static bool place_head(struct placing *p, uint32_t heads) {
         struct name name = expand(rule->from, &p->match, (int)h);
         const struct safetensors_tensor *t = safetensors_find(&p->folder->files, name.text);
         if (!t) return status_fail(p->st, STATUS_FORMAT, "%s: the tensor %s is missing", p->folder->g->path, name.text);
-        struct hf_source s;
-        if (!hf_source_open(p->folder, t, &s, p->st)) return false;
+        struct huggingface_source s;
+        if (!huggingface_source_open(p->folder, t, &s, p->st)) return false;
         if (s.n_dims != 1 || s.columns != size) return fail(p, "is no vector of the size that other heads have");
         void *row = xmalloc(s.row_bytes);
-        hf_source_read(&s, 0, row);
+        huggingface_source_read(&s, 0, row);
         s.format->decode(row, out + h * size, size);
         free(row);
     }
@@ -248,42 +269,44 @@ static bool place_head(struct placing *p, uint32_t heads) {
     return true;
 }
 
-static uint32_t head_count(const struct hf_folder *f, bool keys) {
-    uint32_t n = keys ? hf_figure(f, "attention.head_count_kv") : 0;
-    return n ? n : hf_figure(f, "attention.head_count");
+static uint32_t head_count(const struct huggingface_import *f, bool keys) {
+    uint32_t n = keys ? huggingface_figure(f, "attention.head_count_kv") : 0;
+    return n ? n : huggingface_figure(f, "attention.head_count");
 }
 
 static bool place(struct placing *p) {
-    const struct hf_folder *f = p->folder;
+    const struct huggingface_import *f = p->folder;
     switch (p->match.rule->change) {
-    case HF_PLAIN: return place_plain(p);
-    case HF_QUERY: return place_heads(p, head_count(f, false));
-    case HF_KEY: return place_heads(p, head_count(f, true));
-    case HF_HALVES: return place_halves(p, false);
-    case HF_INTERLEAVED: return place_halves(p, true);
-    case HF_EXPERTS:
-    case HF_EXPERT_HALVES: return place_experts(p);
-    case HF_HEAD: return place_head(p, head_count(f, strstr(p->match.rule->to, "attn_k")));
+    case PLACE_PLAIN: return place_plain(p);
+    case PLACE_QUERY: return place_heads(p, head_count(f, false));
+    case PLACE_KEY: return place_heads(p, head_count(f, true));
+    case PLACE_HALVES: return place_halves(p, false);
+    case PLACE_INTERLEAVED: return place_halves(p, true);
+    case PLACE_EXPERTS:
+    case PLACE_EXPERT_HALVES: return place_experts(p);
+    case PLACE_HEAD: return place_head(p, head_count(f, strstr(p->match.rule->to, "attn_k")));
     }
     return false;
 }
 
-static bool is_tied(const struct hf_folder *f) {
-    return f->family->tied || json_is_true(hf_member(f, "tie_word_embeddings"));
+static bool is_tied(const struct huggingface_import *f) {
+    return f->family->tied || json_is_true(huggingface_member(f, "tie_word_embeddings"));
 }
 
-bool hf_add_tensors(struct hf_folder *f, struct status *st) {
+bool huggingface_add_tensors(struct huggingface_import *f, struct status *st) {
     bool tied = is_tied(f);
     for (uint64_t i = 0; i < f->files.n_tensors; i++) {
         const struct safetensors_tensor *t = &f->files.tensors[i];
         struct placing p = {.folder = f, .st = st};
         struct name name = plain_name(t->name);
-        if (is_useless(t->name) || hf_source_is_part(t->name) || (tied && !strcmp(name.text, "lm_head.weight")))
+        if (is_useless(t->name) || huggingface_source_is_part(t->name) ||
+            (tied && !strcmp(name.text, "lm_head.weight")))
             continue;
-        if (!match_rules(f->family->names, name.text, &p.match) && !match_rules(hf_common_names, name.text, &p.match))
+        if (!match_rules(f->family->names, name.text, &p.match) &&
+            !match_rules(huggingface_common_names, name.text, &p.match))
             return status_fail(st, STATUS_UNSUPPORTED, "%s: the tensor %s has no place in a %s model", f->g->path,
                                t->name, f->family->model_types[0]);
-        if (!hf_source_open(f, t, &p.source, st) || !place(&p)) return false;
+        if (!huggingface_source_open(f, t, &p.source, st) || !place(&p)) return false;
     }
     return true;
 }

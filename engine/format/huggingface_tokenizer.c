@@ -17,14 +17,14 @@ static const struct {
 #undef X
 };
 
-static bool blame(const struct tokenizer_import *t, enum huggingface_file file, struct status *st) {
+static bool blame(const struct token_import *t, enum huggingface_file file, struct status *st) {
     return status_prefix(st, "%s/%s", t->texts->folder, files[file].name);
 }
 
 // ---- reading ----
 
 // Every number becomes a real one where nothing else is wanted: some files have numbers of thirty digits.
-static bool parse(struct tokenizer_import *t, enum huggingface_file file, struct status *st) {
+static bool parse(struct token_import *t, enum huggingface_file file, struct status *st) {
     struct span text = t->texts->files[file];
     bool has_exact_ids = file == HUGGINGFACE_TOKENIZER || file == HUGGINGFACE_VOCABULARY;
     json_error_t error;
@@ -37,42 +37,43 @@ static bool parse(struct tokenizer_import *t, enum huggingface_file file, struct
            blame(t, file, st);
 }
 
-static bool read_vocabulary(struct tokenizer_import *t, struct status *st) {
+static bool read_vocabulary(struct token_import *t, struct status *st) {
     // What splits is not said by these two files, but by the class that reads them.
     static const char *const classes[][2] = {{"GPT2Tokenizer", "gpt-2"},
                                              {"GPT2TokenizerFast", "gpt-2"},
                                              {"CodeGenTokenizer", "gpt-2"},
                                              {"Qwen2Tokenizer", "qwen2"},
                                              {"Qwen2TokenizerFast", "qwen2"}};
-    struct span class = import_string(t->roots[HUGGINGFACE_TOKENIZER_CONFIG], "tokenizer_class");
+    struct span class = token_import_string(t->roots[HUGGINGFACE_TOKENIZER_CONFIG], "tokenizer_class");
     if (!class.data) class = (struct span){"GPT2Tokenizer", 13};
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
         if (span_equals(class, classes[i][0])) t->pre = classes[i][1];
     if (!t->pre)
         return status_fail(st, STATUS_UNSUPPORTED,
                            "tokenizer_class: how \"%.*s\" splits is known only with a tokenizer.json",
-                           import_shown(class), class.data) ||
+                           token_import_shown(class), class.data) ||
                blame(t, HUGGINGFACE_TOKENIZER_CONFIG, st);
     t->add_bos = t->add_eos = IMPORT_NO;
     if (!t->texts->files[HUGGINGFACE_MERGES].data)
         return status_fail(st, STATUS_FORMAT, "is missing beside vocab.json") || blame(t, HUGGINGFACE_MERGES, st);
-    return (import_vocabulary_json(t, t->roots[HUGGINGFACE_VOCABULARY], st) || blame(t, HUGGINGFACE_VOCABULARY, st)) &&
-           (import_merges_text(t, t->texts->files[HUGGINGFACE_MERGES], st) || blame(t, HUGGINGFACE_MERGES, st));
+    return (token_import_vocabulary_json(t, t->roots[HUGGINGFACE_VOCABULARY], st) ||
+            blame(t, HUGGINGFACE_VOCABULARY, st)) &&
+           (token_import_merges_text(t, t->texts->files[HUGGINGFACE_MERGES], st) || blame(t, HUGGINGFACE_MERGES, st));
 }
 
-static bool read_main_file(struct tokenizer_import *t, struct status *st) {
+static bool read_main_file(struct token_import *t, struct status *st) {
     const struct span *texts = t->texts->files;
     if (texts[HUGGINGFACE_TOKENIZER].data)
-        return import_tokenizer_json(t, t->roots[HUGGINGFACE_TOKENIZER], st) || blame(t, HUGGINGFACE_TOKENIZER, st);
+        return token_import_json(t, t->roots[HUGGINGFACE_TOKENIZER], st) || blame(t, HUGGINGFACE_TOKENIZER, st);
     if (texts[HUGGINGFACE_SENTENCEPIECE].data)
-        return import_sentencepiece(t, texts[HUGGINGFACE_SENTENCEPIECE], st) ||
+        return token_import_sentencepiece(t, texts[HUGGINGFACE_SENTENCEPIECE], st) ||
                blame(t, HUGGINGFACE_SENTENCEPIECE, st);
     if (texts[HUGGINGFACE_VOCABULARY].data) return read_vocabulary(t, st);
     return status_fail(st, STATUS_FORMAT, "%s: has neither tokenizer.json nor tokenizer.model nor vocab.json",
                        t->texts->folder);
 }
 
-static bool read_all(struct tokenizer_import *t, struct status *st) {
+static bool read_all(struct token_import *t, struct status *st) {
     for (int file = 0; file < HUGGINGFACE_FILE_COUNT; file++) {
         size_t n = strlen(files[file].name);
         if (!strcmp(files[file].name + n - 5, ".json") && !parse(t, (enum huggingface_file)file, st)) return false;
@@ -80,50 +81,53 @@ static bool read_all(struct tokenizer_import *t, struct status *st) {
     if (!read_main_file(t, st)) return false;
     bool replaces = !t->texts->files[HUGGINGFACE_TOKENIZER].data;
     const json_t *decoder = json_object_get(t->roots[HUGGINGFACE_TOKENIZER_CONFIG], "added_tokens_decoder");
-    return (import_added_map(t, t->roots[HUGGINGFACE_ADDED_TOKENS], replaces, st) ||
+    return (token_import_added_map(t, t->roots[HUGGINGFACE_ADDED_TOKENS], replaces, st) ||
             blame(t, HUGGINGFACE_ADDED_TOKENS, st)) &&
-           (import_added_decoder(t, decoder, replaces, st) || blame(t, HUGGINGFACE_TOKENIZER_CONFIG, st)) &&
-           (import_settings(t, st) || blame(t, HUGGINGFACE_CONFIG, st));
+           (token_import_added_decoder(t, decoder, replaces, st) || blame(t, HUGGINGFACE_TOKENIZER_CONFIG, st)) &&
+           (token_import_settings(t, st) || blame(t, HUGGINGFACE_CONFIG, st));
 }
 
 // ---- writing ----
 
 #define KEY(name) "tokenizer.ggml." name
 
-static bool write_tokens(struct tokenizer_import *t, struct gguf *g, struct status *st) {
+static bool write_tokens(struct token_import *t, struct gguf *g, struct status *st) {
     uint64_t rows = (uint64_t)t->rows;
     struct span *texts = arena_array(&t->arena, rows, sizeof *texts, st);
     float *scores = arena_array(&t->arena, rows, sizeof *scores, st);
     int32_t *types = arena_array(&t->arena, rows, sizeof *types, st);
-    if (!texts || !scores || !types) return false;
+    uint8_t *strips = arena_array(&t->arena, rows, sizeof *strips, st), any_strips = 0;
+    if (!texts || !scores || !types || !strips) return false;
     for (int64_t id = 0; id < t->rows; id++) {
-        struct import_token token = id < t->count ? t->tokens[id] : (struct import_token){0};
+        struct token_import_entry token = id < t->count ? t->tokens[id] : (struct token_import_entry){0};
         if (!token.type) {
             char *text = arena_printf(&t->arena, "[PAD%lld]", (long long)id);
-            token = (struct import_token){.text = {text, strlen(text)}, .type = IMPORT_UNUSED};
+            token = (struct token_import_entry){.text = {text, strlen(text)}, .type = IMPORT_UNUSED};
         }
-        texts[id] = token.text, scores[id] = token.score, types[id] = token.type;
+        texts[id] = token.text, scores[id] = token.score, types[id] = token.type, strips[id] = token.strips;
+        any_strips |= token.strips;
     }
     gguf_add_strings(g, KEY("tokens"), texts, rows);
     gguf_add_numbers(g, KEY("token_type"), GGUF_I32, types, rows);
+    if (any_strips) gguf_add_numbers(g, "tokenizer.confab.strips", GGUF_U8, strips, rows);
     if (t->has_scores) gguf_add_numbers(g, KEY("scores"), GGUF_F32, scores, rows);
     if (t->merges) gguf_add_strings(g, KEY("merges"), t->merges, t->n_merges);
     return true;
 }
 
-static void write_answer(struct gguf *g, const char *key, enum import_answer answer) {
+static void write_answer(struct gguf *g, const char *key, enum token_import_answer answer) {
     if (answer != IMPORT_UNSAID) gguf_add_bool(g, key, answer == IMPORT_YES);
 }
 
 static struct span text_span(const char *text) { return (struct span){text, strlen(text)}; }
 
-static bool write_pairs(struct tokenizer_import *t, struct gguf *g, struct status *st) {
+static bool write_pairs(struct token_import *t, struct gguf *g, struct status *st) {
     static const char *const keys[] = {
 #define X(special, text, id, key) key,
         IMPORT_SPECIALS(X)
 #undef X
     };
-    struct span template = import_chat_template(t);
+    struct span template = token_import_chat_template(t);
     gguf_add_string(g, KEY("model"), text_span(t->model));
     if (t->pre) gguf_add_string(g, KEY("pre"), text_span(t->pre));
     if (!write_tokens(t, g, st)) return false;
@@ -145,7 +149,7 @@ static bool write_pairs(struct tokenizer_import *t, struct gguf *g, struct statu
 // ---- the whole ----
 
 bool huggingface_tokenizer_add_texts(struct gguf *g, const struct huggingface_texts *texts, struct status *st) {
-    struct tokenizer_import t = {.texts = texts, .first = -1, .last = -1};
+    struct token_import t = {.texts = texts, .first = -1, .last = -1};
     struct status own = {0};
     for (int i = 0; i < IMPORT_SPECIAL_COUNT; i++) t.specials[i] = -1;
     bool done = read_all(&t, &own) && write_pairs(&t, g, &own);

@@ -5,10 +5,12 @@
 // `tokenizer.ggml.*` and `tokenizer.chat_template`, from which tokenizer_open works as from those of a GGUF file. A
 // construction that these keys cannot say is refused: the message names the file and the member.
 //
-// Where those keys cannot say what the folder does, two of our own do:
+// Where those keys cannot say what the folder does, some of our own do:
 //   tokenizer.confab.ignore_merges (bool): a piece that is a token is taken before merging, whatever `pre` implies
 //   tokenizer.confab.space_prefix (string): the space in front is put only where a text does not begin with one, before
 //   each text between special tokens ("always") or only before the first ("first")
+//   tokenizer.confab.strips (bytes, one a token): 1: white space before the token belongs to it, 2: that after it, 3:
+//   both
 #ifndef CONFAB_FORMAT_HUGGINGFACE_TOKENIZER_H
 #define CONFAB_FORMAT_HUGGINGFACE_TOKENIZER_H
 

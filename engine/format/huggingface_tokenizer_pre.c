@@ -23,7 +23,8 @@ static const struct {
 // Where in a regular expression the next character is.
 struct place {
     bool in_class;     // [ … ]
-    bool after_repeat; // ?, *, + or {…}, which a further + makes possessive: the same where nothing follows that backs up
+    bool after_repeat; // ?, *, + or {…}, which a further + makes possessive: the same where nothing follows that backs
+                       // up
 };
 
 // "\n", "\p{L}"
@@ -46,7 +47,7 @@ static size_t next_element(struct span rest, struct place *place, bool *kept) {
     return n;
 }
 
-const char *import_regex(struct tokenizer_import *t, struct span regex) {
+const char *token_import_regex(struct token_import *t, struct span regex) {
     enum { GROWTH = sizeof ENDINGS }; // the most that one element becomes longer
     char *out = arena_alloc(&t->arena, GROWTH * regex.size + 1);
     size_t n = 0;
@@ -73,23 +74,32 @@ const char *import_regex(struct tokenizer_import *t, struct span regex) {
     return out;
 }
 
-#define LEAD     "[^\\r\\n\\p{L}\\p{N}]?"
-#define SIGNS    " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*"
-#define PATHS    " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*"
-#define SPACES   "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define UPPER    "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
-#define LOWER    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-#define GPT2     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
-#define LLAMA3   ENDINGS "|" LEAD "\\p{L}+|\\p{N}{1,3}|" SIGNS "|" SPACES
-#define CASED(e) LEAD UPPER "*" LOWER "+" e "|" LEAD UPPER "+" LOWER "*" e
+#define LEAD        "[^\\r\\n\\p{L}\\p{N}]?"
+#define SIGNS       " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*"
+#define PATHS       " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*"
+#define SPACES      "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define UPPER       "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER       "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define GPT2        "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+#define LLAMA3      ENDINGS "|" LEAD "\\p{L}+|\\p{N}{1,3}|" SIGNS "|" SPACES
+#define CASED(e)    LEAD UPPER "*" LOWER "+" e "|" LEAD UPPER "+" LOWER "*" e
 #define ASCII_SIGNS "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
-#define DEEPSEEK3                                                                                                      \
-    ASCII_SIGNS "|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACES
-#define IDEOGRAPHS "[一-龥\u0800-一가-\ud7ff]+"
+#define DEEPSEEK3   ASCII_SIGNS "|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACES
+#define IDEOGRAPHS  "[一-龥\u0800-一가-\ud7ff]+"
 // Of alphabets that have upper and lower case.
-#define CASED_LETTERS                                                                                                  \
-    "\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼ" \
-    "ιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+"
+#define CASED_LETTERS                                                                                                                                                                                        \
+    "\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-"                                                     \
+    "ᶚḀ-"                                                                                                                                                                                                \
+    "ἕἘ-"                                                                                                                                                                                                \
+    "Ἕἠ-"                                                                                                                                                                                                \
+    "ὅὈ-"                                                                                                                                                                                                \
+    "Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼ"                                                                                                                                                                \
+    "ιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-" \
+    "ﬗＡ-"                                                                                                                                                                                                \
+    "Ｚａ-"                                                                                                                                                                                                \
+    "ｚ𐐀-"                                                                                                                                                                                               \
+    "𐑏𐒰-"                                                                                                                                                                                              \
+    "𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+"
 
 // As published with the models. Whether whole pieces are taken before merging and whether BOS is put in front is said
 // by keys of their own, so that of several names that split alike any will do.
@@ -107,14 +117,17 @@ static const struct {
     {"ufakzeka", {LEAD "\\p{L}+|\\p{N}|" SIGNS "|" SPACES}},
     {"seed-coder", {ENDINGS "|" LEAD "\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|" SPACES}},
     {"exaone-moe",
-     {ENDINGS "|" LEAD "(?:\\p{L}\\p{M}*(?: \\p{L}\\p{M}*)*)+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]?|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"}},
-    {"deepseek-llm", {"[\\r\\n]", CASED_LETTERS, "\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+", "\\s+$", IDEOGRAPHS, "\\p{N}+"}},
+     {ENDINGS
+      "|" LEAD
+      "(?:\\p{L}\\p{M}*(?: \\p{L}\\p{M}*)*)+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]?|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"}},
+    {"deepseek-llm",
+     {"[\\r\\n]", CASED_LETTERS, "\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+", "\\s+$", IDEOGRAPHS, "\\p{N}+"}},
     {"deepseek-llm", {"[\\r\\n]", CASED_LETTERS, "\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+", "\\s+$", IDEOGRAPHS, "\\p{N}"}},
     {"deepseek-coder", {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", IDEOGRAPHS, "\\p{N}"}},
     {"deepseek-v3", {"\\p{N}{1,3}", "[一-龥\u3040-ゟ゠-ヿ]+", DEEPSEEK3}},
 };
 
-const char *import_pre_name(const struct import_scheme *scheme) {
+const char *token_import_pre_name(const struct token_import_scheme *scheme) {
     enum { MOST = sizeof known->splits / sizeof *known->splits };
     if (scheme->n_splits == 0 || scheme->n_splits > MOST) return NULL;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {

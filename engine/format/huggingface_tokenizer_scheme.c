@@ -4,20 +4,18 @@
 
 #include "engine/format/huggingface_tokenizer_parts.h"
 
-#define SPACE_MARK "\u2581"
-
 enum { NESTING = 4 }; // of sequences
 
 // A kind of part, by its "type". `read` may be NULL: the part changes nothing that we would see.
 struct part {
     const char *type;
-    bool (*read)(struct tokenizer_import *, const json_t *, struct import_scheme *, struct status *);
+    bool (*read)(struct token_import *, const json_t *, struct token_import_scheme *, struct status *);
 };
 
-static bool read_part(struct tokenizer_import *t, const json_t *part, const struct part *parts, size_t n_parts,
-                      const char *list, int depth, struct import_scheme *scheme, struct status *st) {
+static bool read_part(struct token_import *t, const json_t *part, const struct part *parts, size_t n_parts,
+                      const char *list, int depth, struct token_import_scheme *scheme, struct status *st) {
     if (!part || json_is_null(part)) return true;
-    struct span type = import_string(part, "type");
+    struct span type = token_import_string(part, "type");
     if (!type.data) return status_fail(st, STATUS_FORMAT, "a part has no type");
     if (span_equals(type, "Sequence")) {
         const json_t *members = json_object_get(part, list);
@@ -31,32 +29,36 @@ static bool read_part(struct tokenizer_import *t, const json_t *part, const stru
             if (!parts[i].read || parts[i].read(t, part, scheme, st)) return true;
             return status_prefix(st, "%s", parts[i].type);
         }
-    return status_fail(st, STATUS_UNSUPPORTED, "type \"%.*s\" is not supported", import_shown(type), type.data);
+    return status_fail(st, STATUS_UNSUPPORTED, "type \"%.*s\" is not supported", token_import_shown(type), type.data);
 }
 
 // ---- the normalizer ----
 
 static struct span pattern_of(const json_t *part, const char *kind) {
-    return import_string(json_object_get(part, "pattern"), kind);
+    return token_import_string(json_object_get(part, "pattern"), kind);
 }
 
-static bool read_prepend(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+static bool read_prepend(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                          struct status *st) {
     (void)scheme;
-    if (!import_is(part, "prepend", SPACE_MARK))
+    if (!token_import_is(part, "prepend", SPACE_MARK))
         return status_fail(st, STATUS_UNSUPPORTED, "puts something else than U+2581 in front");
     t->space_prefix = IMPORT_YES;
     return true;
 }
 
-static bool read_replace(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+static bool read_replace(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                          struct status *st) {
     struct span text = pattern_of(part, "String"), regex = pattern_of(part, "Regex");
-    if (text.data && span_equals(text, " ") && import_is(part, "content", SPACE_MARK)) scheme->marks_spaces = true;
+    if (text.data && span_equals(text, " ") && token_import_is(part, "content", SPACE_MARK))
+        scheme->marks_spaces = true;
     else if (regex.data && span_equals(regex, " {2,}")) t->removes_spaces = IMPORT_YES;
     else
         return status_fail(st, STATUS_UNSUPPORTED, "the pattern \"%.*s\" is none that is known",
-                           import_shown(text.data ? text : regex), text.data ? text.data : regex.data ? regex.data : "");
+                           token_import_shown(text.data ? text : regex),
+                           text.data    ? text.data
+                           : regex.data ? regex.data
+                                        : "");
     return true;
 }
 
@@ -66,9 +68,9 @@ static int base64_digit(char c) {
     return at ? (int)(at - digits) : -1;
 }
 
-static bool read_precompiled(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+static bool read_precompiled(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                              struct status *st) {
-    struct span text = import_string(part, "precompiled_charsmap");
+    struct span text = token_import_string(part, "precompiled_charsmap");
     uint32_t bits = 0;
     size_t n = 0;
     (void)scheme;
@@ -86,21 +88,21 @@ static bool read_precompiled(struct tokenizer_import *t, const json_t *part, str
 }
 
 // Strips of white space come with a Unigram's other changes to it.
-static bool read_strip(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+static bool read_strip(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                        struct status *st) {
     (void)part, (void)scheme, (void)st;
     t->removes_spaces = IMPORT_YES;
     return true;
 }
 
-static bool read_bert_normalizer(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+static bool read_bert_normalizer(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                                  struct status *st) {
-    bool lowercase = import_bool(part, "lowercase", true);
+    bool lowercase = token_import_bool(part, "lowercase", true);
     (void)scheme;
-    if (!import_bool(part, "clean_text", true) || !import_bool(part, "handle_chinese_chars", true))
+    if (!token_import_bool(part, "clean_text", true) || !token_import_bool(part, "handle_chinese_chars", true))
         return status_fail(st, STATUS_UNSUPPORTED, "clean_text or handle_chinese_chars: false is not supported");
     t->lowercase = lowercase ? IMPORT_YES : IMPORT_NO;
-    t->strips_accents = import_bool(part, "strip_accents", lowercase) ? IMPORT_YES : IMPORT_NO;
+    t->strips_accents = token_import_bool(part, "strip_accents", lowercase) ? IMPORT_YES : IMPORT_NO;
     return true;
 }
 
@@ -116,70 +118,72 @@ static const struct part normalizers[] = {
 
 // ---- the pre-tokenizer ----
 
-static bool add_split(struct tokenizer_import *t, struct import_scheme *scheme, struct span regex, struct status *st) {
+static bool add_split(struct token_import *t, struct token_import_scheme *scheme, struct span regex,
+                      struct status *st) {
     if (scheme->n_splits == sizeof scheme->splits / sizeof *scheme->splits)
         return status_fail(st, STATUS_UNSUPPORTED, "splits in more than %zu stages", scheme->n_splits);
-    scheme->splits[scheme->n_splits++] = import_regex(t, regex);
+    scheme->splits[scheme->n_splits++] = token_import_regex(t, regex);
     return true;
 }
 
-static bool add_split_text(struct tokenizer_import *t, struct import_scheme *scheme, const char *regex,
+static bool add_split_text(struct token_import *t, struct token_import_scheme *scheme, const char *regex,
                            struct status *st) {
     return add_split(t, scheme, (struct span){regex, strlen(regex)}, st);
 }
 
-static bool read_byte_level(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+static bool read_byte_level(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                             struct status *st) {
-    if (import_bool(part, "add_prefix_space", false))
+    if (token_import_bool(part, "add_prefix_space", false))
         return status_fail(st, STATUS_UNSUPPORTED, "add_prefix_space: true is not supported");
     scheme->byte_level = true;
-    return !import_bool(part, "use_regex", true) ||
-           add_split_text(t, scheme, "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
-                          st);
+    return !token_import_bool(part, "use_regex", true) ||
+           add_split_text(t, scheme,
+                          "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+", st);
 }
 
 // Keeping the matches as pieces is the same whether the rest are pieces too or there is no rest.
-static bool read_split(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+static bool read_split(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                        struct status *st) {
     struct span text = pattern_of(part, "String"), regex = pattern_of(part, "Regex");
-    bool invert = import_bool(part, "invert", false);
+    bool invert = token_import_bool(part, "invert", false);
     // No space is left where all became U+2581.
     if (text.data && span_equals(text, " ") && scheme->marks_spaces) return true;
     if (!regex.data) return status_fail(st, STATUS_UNSUPPORTED, "pattern: is no Regex");
-    if (!(import_is(part, "behavior", "Isolated") && !invert) && !(import_is(part, "behavior", "Removed") && invert)) {
-        struct span behavior = import_string(part, "behavior");
-        return status_fail(st, STATUS_UNSUPPORTED, "behavior: \"%.*s\"%s is not supported", import_shown(behavior),
-                           behavior.data ? behavior.data : "", invert ? " inverted" : "");
+    if (!(token_import_is(part, "behavior", "Isolated") && !invert) &&
+        !(token_import_is(part, "behavior", "Removed") && invert)) {
+        struct span behavior = token_import_string(part, "behavior");
+        return status_fail(st, STATUS_UNSUPPORTED, "behavior: \"%.*s\"%s is not supported",
+                           token_import_shown(behavior), behavior.data ? behavior.data : "", invert ? " inverted" : "");
     }
     return add_split(t, scheme, regex, st);
 }
 
-static bool read_digits(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+static bool read_digits(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                         struct status *st) {
-    return add_split_text(t, scheme, import_bool(part, "individual_digits", false) ? "\\p{N}" : "\\p{N}+", st);
+    return add_split_text(t, scheme, token_import_bool(part, "individual_digits", false) ? "\\p{N}" : "\\p{N}+", st);
 }
 
-static bool read_metaspace(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+static bool read_metaspace(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                            struct status *st) {
-    struct span when = import_string(part, "prepend_scheme");
-    bool prepends = when.data ? !span_equals(when, "never") : import_bool(part, "add_prefix_space", true);
-    if (!import_is(part, "replacement", SPACE_MARK))
+    struct span when = token_import_string(part, "prepend_scheme");
+    bool prepends = when.data ? !span_equals(when, "never") : token_import_bool(part, "add_prefix_space", true);
+    if (!token_import_is(part, "replacement", SPACE_MARK))
         return status_fail(st, STATUS_UNSUPPORTED, "replacement: is not U+2581");
     scheme->marks_spaces = true;
-    scheme->cuts_words = import_bool(part, "split", true);
+    scheme->cuts_words = token_import_bool(part, "split", true);
     t->space_prefix = prepends ? IMPORT_YES : IMPORT_NO;
     if (prepends) t->prefix_scheme = when.data && span_equals(when, "first") ? "first" : "always";
     return true;
 }
 
-static bool read_white_space_split(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+static bool read_white_space_split(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                                    struct status *st) {
     (void)part, (void)scheme, (void)st;
     t->removes_spaces = IMPORT_YES;
     return true;
 }
 
-static bool read_bert(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+static bool read_bert(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                       struct status *st) {
     (void)t, (void)part, (void)st;
     scheme->bert = true;
@@ -204,7 +208,7 @@ static int32_t id_of(const json_t *number) {
 }
 
 // What stands before and after the text, one token each at the most.
-static bool read_template(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+static bool read_template(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                           struct status *st) {
     const json_t *items = json_object_get(part, "single"), *tokens = json_object_get(part, "special_tokens");
     size_t counts[2] = {0}; // before and after
@@ -232,7 +236,7 @@ static bool read_template(struct tokenizer_import *t, const json_t *part, struct
     return true;
 }
 
-static bool read_bert_processing(struct tokenizer_import *t, const json_t *part, struct import_scheme *scheme,
+static bool read_bert_processing(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                                  struct status *st) {
     (void)scheme, (void)st;
     t->first = id_of(json_array_get(json_object_get(part, "cls"), 1));
@@ -250,8 +254,8 @@ static const struct part post_processors[] = {
 
 #define COUNT(parts) (sizeof parts / sizeof *parts)
 
-bool import_scheme_read(struct tokenizer_import *t, const json_t *root, struct import_scheme *scheme,
-                        struct status *st) {
+bool token_import_scheme_read(struct token_import *t, const json_t *root, struct token_import_scheme *scheme,
+                              struct status *st) {
     const struct {
         const char *member, *list;
         const struct part *parts;

@@ -62,9 +62,9 @@ struct specification {
     struct span charsmap, bos, eos, pad;
 };
 
-static bool read_piece(struct tokenizer_import *t, struct span message, int64_t id, struct status *st) {
+static bool read_piece(struct token_import *t, struct span message, int64_t id, struct status *st) {
     struct reader r = reader_over(message.data, message.size);
-    struct import_token piece = {.text = {"", 0}, .type = IMPORT_NORMAL};
+    struct token_import_entry piece = {.text = {"", 0}, .type = IMPORT_NORMAL};
     struct field f;
     uint32_t bits;
     while (next_field(&r, &f)) {
@@ -74,14 +74,14 @@ static bool read_piece(struct tokenizer_import *t, struct span message, int64_t 
     }
     if (!finish(&r, st)) return false;
     if (piece.text.size == 0 || !isfinite(piece.score) || piece.type < IMPORT_NORMAL ||
-        (piece.type == IMPORT_BYTE && !import_is_byte(piece.text)))
+        (piece.type == IMPORT_BYTE && token_import_byte(piece.text) < 0))
         return status_fail(st, STATUS_FORMAT, "piece %lld, \"%.*s\", has no text, or a score or type that is none",
-                           (long long)id, import_shown(piece.text), piece.text.data);
+                           (long long)id, token_import_shown(piece.text), piece.text.data);
     if (piece.type == IMPORT_UNKNOWN) {
         if (t->specials[IMPORT_UNK] >= 0) return status_fail(st, STATUS_FORMAT, "has two unknown pieces");
         t->specials[IMPORT_UNK] = (int32_t)id;
     }
-    return import_put(t, id, piece, st);
+    return token_import_put(t, id, piece, st);
 }
 
 static void read_trainer(struct reader *r, struct specification *s) {
@@ -106,11 +106,11 @@ static void read_normalizer(struct reader *r, struct specification *s) {
     }
 }
 
-static bool read_model(struct tokenizer_import *t, struct span file, struct specification *s, struct status *st) {
+static bool read_model(struct token_import *t, struct span file, struct specification *s, struct status *st) {
     struct reader r = reader_over(file.data, file.size);
     struct field f;
     int64_t pieces = 0;
-    import_expect(t, file.size / 4); // bytes of a piece at the least
+    token_import_expect(t, file.size / 4); // bytes of a piece at the least
     while (next_field(&r, &f)) {
         if (f.kind != WIRE_BYTES) continue;
         struct reader inner = reader_over(f.bytes.data, f.bytes.size);
@@ -122,10 +122,23 @@ static bool read_model(struct tokenizer_import *t, struct span file, struct spec
     return finish(&r, st);
 }
 
-static bool choose_model(struct tokenizer_import *t, const struct specification *s, struct status *st) {
+static bool check_bytes(const struct token_import *t, struct status *st) {
+    bool seen[256] = {0};
+    int count = 0;
+    for (int64_t id = 0; id < t->count; id++) {
+        if (t->tokens[id].type != IMPORT_BYTE) continue;
+        int byte = token_import_byte(t->tokens[id].text);
+        count += !seen[byte];
+        seen[byte] = true;
+    }
+    return count == 256 || status_fail(st, STATUS_FORMAT, "byte_fallback with pieces for %d of 256 bytes", count);
+}
+
+static bool choose_model(struct token_import *t, const struct specification *s, struct status *st) {
     if (!s->marks_spaces || s->space_as_suffix)
         return status_fail(st, STATUS_UNSUPPORTED, "%s, which is not supported",
                            s->marks_spaces ? "treat_whitespace_as_suffix is set" : "escape_whitespaces is not set");
+    if (s->byte_fallback && !check_bytes(t, st)) return false;
     if (s->model_type == 1) {
         t->model = "t5";
         t->charsmap = s->charsmap;
@@ -138,13 +151,14 @@ static bool choose_model(struct tokenizer_import *t, const struct specification 
                            (unsigned long long)s->model_type);
     if (!s->byte_fallback) return status_fail(st, STATUS_UNSUPPORTED, "BPE without byte_fallback");
     if (s->charsmap.size || s->removes_spaces)
-        return status_fail(st, STATUS_UNSUPPORTED, "BPE that %s", s->charsmap.size ? "normalises characters" : "removes extra spaces");
+        return status_fail(st, STATUS_UNSUPPORTED, "BPE that %s",
+                           s->charsmap.size ? "normalises characters" : "removes extra spaces");
     t->model = "llama";
     t->add_bos = IMPORT_YES, t->add_eos = IMPORT_NO;
     return true;
 }
 
-bool import_sentencepiece(struct tokenizer_import *t, struct span file, struct status *st) {
+bool token_import_sentencepiece(struct token_import *t, struct span file, struct status *st) {
     struct specification s = {.model_type = 1,
                               .adds_space = true,
                               .removes_spaces = true,
@@ -155,10 +169,11 @@ bool import_sentencepiece(struct tokenizer_import *t, struct span file, struct s
     if (!read_model(t, file, &s, st)) return false;
     if (t->specials[IMPORT_UNK] < 0) return status_fail(st, STATUS_FORMAT, "has no unknown piece");
     if (!choose_model(t, &s, st)) return false;
+    token_import_write_spaces(t);
     t->has_scores = true;
     t->space_prefix = s.adds_space ? IMPORT_YES : IMPORT_NO;
-    t->specials[IMPORT_BOS] = import_find(t, s.bos);
-    t->specials[IMPORT_EOS] = import_find(t, s.eos);
-    t->specials[IMPORT_PAD] = import_find(t, s.pad);
+    t->specials[IMPORT_BOS] = token_import_find(t, s.bos);
+    t->specials[IMPORT_EOS] = token_import_find(t, s.eos);
+    t->specials[IMPORT_PAD] = token_import_find(t, s.pad);
     return true;
 }

@@ -41,8 +41,8 @@ enum model_part {
 
 enum {
     PARTS_DENSE = PART_UP_DOWN | PART_GATE | PART_GATE_IN_UP | PART_FFN_BIAS | PART_GATE_BIAS,
-    PARTS_EXPERTS = PART_EXPERTS | PART_ROUTER_BIAS | PART_EXPERT_BIAS | PART_CHOICE_BIAS | PART_SHARED_EXPERT |
-                    PART_SHARED_ROUTER,
+    PARTS_EXPERTS =
+        PART_EXPERTS | PART_ROUTER_BIAS | PART_EXPERT_BIAS | PART_CHOICE_BIAS | PART_SHARED_EXPERT | PART_SHARED_ROUTER,
 };
 
 enum family_parallel { PARALLEL_NEVER, PARALLEL_ALWAYS, PARALLEL_WITHOUT_FFN_NORM };
@@ -55,9 +55,9 @@ struct model_family {
     enum activation activation;
     enum family_parallel parallel;
 
-    bool slides;       // whether attention.sliding_window means something
-    int window;        // where the file says nothing; 0: none
-    int window_period; // layer i slides where i % period < period − 1; 0: all slide
+    bool slides;            // whether attention.sliding_window means something
+    int window;             // where the file says nothing; 0: none
+    int window_period;      // layer i slides where i % period < period − 1; 0: all slide
     float base_sliding;     // of RoPE in sliding layers where the file says nothing; 0: as in the others
     bool sliding_unscaled;  // sliding layers take no RoPE scaling
     int no_rope_period;     // every so many layers one is without RoPE; 0: none

@@ -106,8 +106,8 @@ static bool read_heads(struct spec_reader *r) {
         struct layer_spec *l = &r->layers[i];
         if (!l->n_head_kv) l->n_head_kv = l->n_head;
         if (l->n_head % l->n_head_kv)
-            return status_fail(r->st, STATUS_FORMAT, "%s: %d heads cannot share %d key-value heads evenly",
-                               r->g->path, l->n_head, l->n_head_kv);
+            return status_fail(r->st, STATUS_FORMAT, "%s: %d heads cannot share %d key-value heads evenly", r->g->path,
+                               l->n_head, l->n_head_kv);
     }
     return true;
 }
@@ -140,8 +140,8 @@ static bool read_experts(struct spec_reader *r) {
     if (!read_int(r, "expert_count", needed ? GGUF_REQUIRED : GGUF_OPTIONAL, needed, 1024, &e->count)) return false;
     if (!e->count) return true;
     if (!known)
-        return status_fail(r->st, STATUS_UNSUPPORTED, "%s: %s is %d; models of this family have no experts",
-                           r->g->path, r->key, e->count);
+        return status_fail(r->st, STATUS_UNSUPPORTED, "%s: %s is %d; models of this family have no experts", r->g->path,
+                           r->key, e->count);
     e->normalise = r->family->normalises_experts;
     e->scale = 1;
     if (!read_expert_sizes(r, &n_dense) ||
@@ -177,8 +177,7 @@ static bool read_windows(struct spec_reader *r) {
     const bool array = p && p->type == GGUF_ARRAY;
     if (array && p->element != GGUF_BOOL && !is_number_array(p))
         return status_fail(r->st, STATUS_FORMAT, "%s: %s is no array of bools", r->g->path, r->key);
-    if (array ? !check_count(r, p)
-              : !read_int(r, "attention.sliding_window_pattern", GGUF_OPTIONAL, 0, 1024, &period))
+    if (array ? !check_count(r, p) : !read_int(r, "attention.sliding_window_pattern", GGUF_OPTIONAL, 0, 1024, &period))
         return false;
     for (int i = 0; i < r->spec->n_layer; i++) {
         bool slides = array ? gguf_number(p, (uint64_t)i) != 0 : !period || i % period < period - 1;
@@ -254,16 +253,13 @@ static bool read_rope(struct spec_reader *r) {
     if (!read_float(r, "rope.freq_base", GGUF_OPTIONAL, 1, 1e12, &base[ROPE_TABLE_FULL])) return false;
     base[ROPE_TABLE_SLIDING] = r->family->base_sliding > 0 ? r->family->base_sliding : base[ROPE_TABLE_FULL];
     if (!read_float(r, "rope.freq_base_swa", GGUF_OPTIONAL, 1, 1e12, &base[ROPE_TABLE_SLIDING]) ||
-        (r->family->finetuned_is_rope &&
-         !gguf_get_bool(r->g, key_of(r, "rope.scaling.finetuned"), &rotates, r->st)) ||
+        (r->family->finetuned_is_rope && !gguf_get_bool(r->g, key_of(r, "rope.scaling.finetuned"), &rotates, r->st)) ||
         !read_scaling(r))
         return false;
     const int period = r->family->no_rope_period;
     for (int i = 0; i < s->n_layer; i++) {
         bool skipped = !rotates || (period && i % period == period - 1);
-        r->layers[i].rope = skipped                ? ROPE_TABLE_NONE
-                            : r->layers[i].window ? ROPE_TABLE_SLIDING
-                                                  : ROPE_TABLE_FULL;
+        r->layers[i].rope = skipped ? ROPE_TABLE_NONE : r->layers[i].window ? ROPE_TABLE_SLIDING : ROPE_TABLE_FULL;
     }
     return true;
 }
@@ -289,8 +285,8 @@ static bool read_scales(struct spec_reader *r) {
     s->embedding_scale = f->embeds_scaled ? sqrtf((float)s->n_embd) : 1;
     s->residual_scale = 1;
     s->logit_softcap = f->logit_softcap;
-    if (!read_scale(r, "embedding_scale", &s->embedding_scale) || !read_scale(r, "residual_scale", &s->residual_scale) ||
-        !read_scale(r, "logit_scale", &logit_scale) ||
+    if (!read_scale(r, "embedding_scale", &s->embedding_scale) ||
+        !read_scale(r, "residual_scale", &s->residual_scale) || !read_scale(r, "logit_scale", &logit_scale) ||
         !read_float(r, "final_logit_softcapping", GGUF_OPTIONAL, 0, 1e6, &s->logit_softcap))
         return false;
     s->logit_scale = f->divides_logits ? 1 / logit_scale : logit_scale;
@@ -299,11 +295,12 @@ static bool read_scales(struct spec_reader *r) {
 
 static bool read_norms(struct spec_reader *r) {
     r->spec->norm = r->family->norm;
-    r->spec->head_norm = r->family->needs & PART_HEAD_NORM_SHARED                          ? HEAD_NORM_SHARED
-                         : r->family->needs & PART_HEAD_NORM_WHOLE                         ? HEAD_NORM_WHOLE
+    r->spec->head_norm = r->family->needs & PART_HEAD_NORM_SHARED                      ? HEAD_NORM_SHARED
+                         : r->family->needs & PART_HEAD_NORM_WHOLE                     ? HEAD_NORM_WHOLE
                          : (r->family->needs | r->family->allows) & PART_HEAD_NORM_OWN ? HEAD_NORM_OWN
-                                                                                           : HEAD_NORM_NONE;
-    return read_float(r, r->spec->norm == NORM_RMS ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
+                                                                                       : HEAD_NORM_NONE;
+    return read_float(r,
+                      r->spec->norm == NORM_RMS ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
                       GGUF_REQUIRED, 0, 1, &r->spec->norm_epsilon);
 }
 
@@ -313,9 +310,12 @@ static const struct neutral_key {
     const char *name;
     double neutral[2]; // values that change nothing
 } neutral_keys[] = {
-    {"attention.clamp_kqv", {0, 0}},          {"attention.max_alibi_bias", {0, 0}},
-    {"attention.causal", {1, 1}},             {"expert_group_count", {0, 1}},
-    {"router_logit_softcapping", {0, 0}},     {"rope.scaling.yarn_ext_factor", {1, 1}},
+    {"attention.clamp_kqv", {0, 0}},
+    {"attention.max_alibi_bias", {0, 0}},
+    {"attention.causal", {1, 1}},
+    {"expert_group_count", {0, 1}},
+    {"router_logit_softcapping", {0, 0}},
+    {"rope.scaling.yarn_ext_factor", {1, 1}},
     {"rope.scaling.yarn_attn_factor", {1, 1}},
 };
 
@@ -336,7 +336,6 @@ bool model_spec_read(struct model_spec *spec, const struct model_family *family,
                      struct arena *arena, struct status *st) {
     struct spec_reader r = {.g = g, .family = family, .spec = spec, .st = st};
     *spec = (struct model_spec){.family = family->architecture, .activation = family->activation};
-    return read_sizes(&r, arena) && read_heads(&r) && read_experts(&r) && settle_feed_forward(&r) &&
-           read_windows(&r) && read_rope(&r) && read_norms(&r) && read_attention(&r) && read_scales(&r) &&
-           check_neutral(&r);
+    return read_sizes(&r, arena) && read_heads(&r) && read_experts(&r) && settle_feed_forward(&r) && read_windows(&r) &&
+           read_rope(&r) && read_norms(&r) && read_attention(&r) && read_scales(&r) && check_neutral(&r);
 }

@@ -45,23 +45,28 @@ struct weight_rule {
     const char *singly; // FORM_EXPERTS: the name in files that store each expert by itself, behind "blk.N."
 };
 
-#define MODEL(field) offsetof(struct model, field)
-#define LAYER(field) offsetof(struct model_layer, field)
+#define MODEL(field)  offsetof(struct model, field)
+#define LAYER(field)  offsetof(struct model_layer, field)
 #define EXPERT(field) offsetof(struct model_layer, experts.field)
-#define PIECE(field, rows) {field, LENGTH_##rows}
+#define PIECE(field, rows)                                                                                             \
+    { field, LENGTH_##rows }
 #define RULE(a_name, a_part, a_form, a_columns, ...)                                                                   \
     .name = a_name, .part = a_part, .form = a_form, .columns = LENGTH_##a_columns, .pieces = {__VA_ARGS__}
-#define MATRIX(name, part, columns, ...) {RULE(name ".weight", part, FORM_MATRIX, columns, __VA_ARGS__)}
+#define MATRIX(name, part, columns, ...)                                                                               \
+    { RULE(name ".weight", part, FORM_MATRIX, columns, __VA_ARGS__) }
 #define MATRIX_IF(name, part, columns, ...)                                                                            \
-    {RULE(name ".weight", part, FORM_MATRIX, columns, __VA_ARGS__), .optional = true}
-#define VECTOR(name, part, ...) {RULE(name, part, FORM_VECTOR, NONE, __VA_ARGS__)}
-#define VECTOR_IF(name, part, ...) {RULE(name, part, FORM_VECTOR, NONE, __VA_ARGS__), .optional = true}
+    { RULE(name ".weight", part, FORM_MATRIX, columns, __VA_ARGS__), .optional = true }
+#define VECTOR(name, part, ...)                                                                                        \
+    { RULE(name, part, FORM_VECTOR, NONE, __VA_ARGS__) }
+#define VECTOR_IF(name, part, ...)                                                                                     \
+    { RULE(name, part, FORM_VECTOR, NONE, __VA_ARGS__), .optional = true }
 #define NORM(name, part, field) VECTOR(name ".weight", part, PIECE(field, EMBD))
-#define LIST(name, part, columns, ...) {RULE(name, part, FORM_LIST, columns, __VA_ARGS__)}
+#define LIST(name, part, columns, ...)                                                                                 \
+    { RULE(name, part, FORM_LIST, columns, __VA_ARGS__) }
 #define EXPERTS(stem, part, columns, ...)                                                                              \
-    {RULE(stem "_exps.weight", part, FORM_EXPERTS, columns, __VA_ARGS__), .singly = stem}
+    { RULE(stem "_exps.weight", part, FORM_EXPERTS, columns, __VA_ARGS__), .singly = stem }
 #define EXPERTS_IF(stem, part, columns, ...)                                                                           \
-    {RULE(stem "_exps.weight", part, FORM_EXPERTS, columns, __VA_ARGS__), .optional = true}
+    { RULE(stem "_exps.weight", part, FORM_EXPERTS, columns, __VA_ARGS__), .optional = true }
 
 static const struct weight_rule model_rules[] = {
     MATRIX("token_embd", PART_COMMON, EMBD, PIECE(MODEL(token_embd), VOCAB)),
@@ -79,12 +84,12 @@ static const struct weight_rule layer_rules[] = {
     NORM("attn_norm", PART_ATTN_NORM, LAYER(attn_norm)),
     VECTOR("attn_norm.bias", PART_NORM_BIAS, PIECE(LAYER(attn_norm_bias), EMBD)),
     MATRIX_IF("attn_qkv", PART_COMMON, EMBD, PIECE(LAYER(attn_q), QUERY), PIECE(LAYER(attn_k), VALUE),
-                    PIECE(LAYER(attn_v), VALUE)),
+              PIECE(LAYER(attn_v), VALUE)),
     MATRIX("attn_q", PART_COMMON, EMBD, PIECE(LAYER(attn_q), QUERY)),
     MATRIX("attn_k", PART_COMMON, EMBD, PIECE(LAYER(attn_k), VALUE)),
     MATRIX("attn_v", PART_COMMON, EMBD, PIECE(LAYER(attn_v), VALUE)),
     VECTOR_IF("attn_qkv.bias", PART_QKV_BIAS, PIECE(LAYER(attn_q_bias), QUERY), PIECE(LAYER(attn_k_bias), VALUE),
-                    PIECE(LAYER(attn_v_bias), VALUE)),
+              PIECE(LAYER(attn_v_bias), VALUE)),
     VECTOR("attn_q.bias", PART_QKV_BIAS, PIECE(LAYER(attn_q_bias), QUERY)),
     VECTOR("attn_k.bias", PART_QKV_BIAS, PIECE(LAYER(attn_k_bias), VALUE)),
     VECTOR("attn_v.bias", PART_QKV_BIAS, PIECE(LAYER(attn_v_bias), VALUE)),

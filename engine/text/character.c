@@ -37,34 +37,32 @@ static uint32_t wide_class(uint32_t code) {
     }
 }
 
-static uint32_t ascii_class(uint32_t code) {
-    if (code - 'a' < 26) return CLASS_ASCII_LOWER;
-    if (code - 'A' < 26) return CLASS_ASCII_UPPER;
-    if (code - '0' < 10) return CLASS_DIGIT;
-    switch (code) {
-    case ' ': return CLASS_BLANK;
-    case '\n': return CLASS_LINE_FEED;
-    case '\r': return CLASS_CARRIAGE_RETURN;
-    case '\t':
-    case '\v':
-    case '\f': return CLASS_OTHER_SPACE;
-    case '$':
-    case '+':
-    case '<':
-    case '=':
-    case '>':
-    case '^':
-    case '`':
-    case '|':
-    case '~': return CLASS_ASCII_SYMBOL;
-    default: return code > ' ' && code < 0x7f ? CLASS_ASCII_PUNCTUATION : CLASS_CONTROL;
-    }
-}
+#define C CLASS_CONTROL
+#define O CLASS_OTHER_SPACE
+#define N CLASS_LINE_FEED
+#define R CLASS_CARRIAGE_RETURN
+#define B CLASS_BLANK
+#define P CLASS_ASCII_PUNCTUATION
+#define S CLASS_ASCII_SYMBOL
+#define D CLASS_DIGIT
+#define U CLASS_ASCII_UPPER
+#define L CLASS_ASCII_LOWER
+// clang-format off
+const uint32_t character_ascii_classes[128] = {
+    C, C, C, C, C, C, C, C, C, O, N, O, O, R, C, C,
+    C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C,
+    B, P, P, P, S, P, P, P, P, P, P, S, P, P, P, P,
+    D, D, D, D, D, D, D, D, D, D, P, P, S, S, S, P,
+    P, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U,
+    U, U, U, U, U, U, U, U, U, U, U, P, P, P, S, P,
+    S, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L,
+    L, L, L, L, L, L, L, L, L, L, L, P, S, P, S, C,
+};
+// clang-format on
 
-uint32_t character_class(uint32_t code) { return code < 0x80 ? ascii_class(code) : wide_class(code); }
+uint32_t character_class(uint32_t code) { return code < 0x80 ? character_ascii_classes[code] : wide_class(code); }
 
-struct character character_at(const char *text, size_t size, size_t at) {
-    if (at >= size) return (struct character){0};
+struct character character_at_wide(const char *text, size_t size, size_t at) {
     struct character c;
     c.size = utf8_decode(text + at, size - at, &c.code);
     c.class = character_class(c.code);

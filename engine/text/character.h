@@ -46,8 +46,15 @@ struct character {
 };
 
 uint32_t character_class(uint32_t code);
-// The character at text[at]; at ≤ size.
-struct character character_at(const char *text, size_t size, size_t at);
+extern const uint32_t character_ascii_classes[128];
+struct character character_at_wide(const char *text, size_t size, size_t at); // past ASCII
+
+// The character at text[at].
+static inline struct character character_at(const char *text, size_t size, size_t at) {
+    if (at >= size) return (struct character){0};
+    uint8_t byte = (uint8_t)text[at];
+    return byte < 0x80 ? (struct character){byte, character_ascii_classes[byte], 1} : character_at_wide(text, size, at);
+}
 
 // Rising, not touching ranges of code points, both ends included.
 struct character_ranges {

@@ -13,6 +13,7 @@ struct turn_marks {
 // One kind: how it is recognised, and what stands around each role's text.
 struct template_kind {
     const char *name;
+    const char *head[3];      // of every conversation, around the date and the effort; may be NULL
     const char *marks[2];     // substrings that a template of the kind holds, all of them; no marks: none is recognised
     struct turn_marks system; // before = NULL: the kind has no system role
     struct turn_marks fold;   // then: around the system text at the head of the first user text
@@ -26,6 +27,24 @@ struct template_kind {
 
 // In the order of recognition: the first kind whose marks are all there.
 static const struct template_kind kinds[CHAT_TEMPLATE_COUNT] = {
+    [CHAT_TEMPLATE_HARMONY] = {.name = "harmony",
+                               .head = {"<|start|>system<|message|>You are ChatGPT, a large language model trained by "
+                                        "OpenAI.\nKnowledge cutoff: 2024-06\nCurrent date: ",
+                                        "\n\nReasoning: ",
+                                        "\n\n# Valid channels: analysis, commentary, final. Channel must be included "
+                                        "for every message.<|end|>"},
+                               .marks = {"<|start|>", "<|channel|>"},
+                               .system = {"<|start|>developer<|message|># Instructions\n\n", "\n\n<|end|>"},
+                               .user = {"<|start|>user<|message|>", "<|end|>"},
+                               .assistant = {"<|start|>assistant<|channel|>final<|message|>", "<|end|>"},
+                               .opening = "<|start|>assistant"},
+    [CHAT_TEMPLATE_PHI4] = {.name = "phi4",
+                            .marks = {"<|im_start|>", "<|im_sep|>"},
+                            .system = {"<|im_start|>system<|im_sep|>", "<|im_end|>"},
+                            .user = {"<|im_start|>user<|im_sep|>", "<|im_end|>"},
+                            .assistant = {"<|im_start|>assistant<|im_sep|>", "<|im_end|>"},
+                            .opening = "<|im_start|>assistant<|im_sep|>",
+                            .stop = "<|im_end|>"},
     [CHAT_TEMPLATE_CHATML] = {.name = "chatml",
                               .marks = {"<|im_start|>"},
                               .system = {"<|im_start|>system\n", "<|im_end|>\n"},
@@ -34,7 +53,7 @@ static const struct template_kind kinds[CHAT_TEMPLATE_COUNT] = {
                               .opening = "<|im_start|>assistant\n",
                               .stop = "<|im_end|>"},
     [CHAT_TEMPLATE_LLAMA2] = {.name = "llama2",
-                              .marks = {"[INST]"},
+                              .marks = {"[INST]", "<<SYS>>"},
                               .fold = {"<<SYS>>\n", "\n<</SYS>>\n\n"},
                               .user = {"[INST] ", " [/INST]"},
                               .assistant = {" ", " </s>"},
@@ -43,6 +62,21 @@ static const struct template_kind kinds[CHAT_TEMPLATE_COUNT] = {
                               .stop = "</s>",
                               .trims = true,
                               .keeps_folded_head = true},
+    [CHAT_TEMPLATE_MISTRAL7] = {.name = "mistral v7",
+                                .marks = {"[INST]", "[SYSTEM_PROMPT]"},
+                                .system = {"[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]"},
+                                .user = {"[INST]", "[/INST]"},
+                                .assistant = {"", "</s>"},
+                                .opening = "",
+                                .stop = "</s>"},
+    [CHAT_TEMPLATE_MISTRAL] = {.name = "mistral",
+                               .marks = {"[INST]"},
+                               .fold = {"", "\n\n"},
+                               .user = {"[INST] ", " [/INST]"},
+                               .assistant = {" ", "</s>"},
+                               .opening = "",
+                               .stop = "</s>",
+                               .trims = true},
     [CHAT_TEMPLATE_LLAMA3] = {.name = "llama3",
                               .marks = {"<|start_header_id|>"},
                               .system = {"<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>"},
@@ -59,6 +93,29 @@ static const struct template_kind kinds[CHAT_TEMPLATE_COUNT] = {
                              .opening = "<start_of_turn>model\n",
                              .stop = "<end_of_turn>",
                              .trims = true},
+#define COMMAND_R_TURN(role) "<|START_OF_TURN_TOKEN|><|" role "_TOKEN|>"
+    [CHAT_TEMPLATE_COMMAND_R] = {.name = "command-r",
+                                 .marks = {"<|START_OF_TURN_TOKEN|>"},
+                                 .system = {COMMAND_R_TURN("SYSTEM"), "<|END_OF_TURN_TOKEN|>"},
+                                 .user = {COMMAND_R_TURN("USER"), "<|END_OF_TURN_TOKEN|>"},
+                                 .assistant = {COMMAND_R_TURN("CHATBOT"), "<|END_OF_TURN_TOKEN|>"},
+                                 .opening = COMMAND_R_TURN("CHATBOT"),
+                                 .stop = "<|END_OF_TURN_TOKEN|>",
+                                 .trims = true},
+    [CHAT_TEMPLATE_DEEPSEEK] = {.name = "deepseek",
+                                .marks = {"<｜User｜>"},
+                                .system = {"", ""},
+                                .user = {"<｜User｜>", ""},
+                                .assistant = {"<｜Assistant｜>", "<｜end▁of▁sentence｜>"},
+                                .opening = "<｜Assistant｜>",
+                                .stop = "<｜end▁of▁sentence｜>"},
+    [CHAT_TEMPLATE_GRANITE] = {.name = "granite",
+                               .marks = {"<|start_of_role|>"},
+                               .system = {"<|start_of_role|>system<|end_of_role|>", "<|end_of_text|>\n"},
+                               .user = {"<|start_of_role|>user<|end_of_role|>", "<|end_of_text|>\n"},
+                               .assistant = {"<|start_of_role|>assistant<|end_of_role|>", "<|end_of_text|>\n"},
+                               .opening = "<|start_of_role|>assistant<|end_of_role|>",
+                               .stop = "<|end_of_text|>"},
     [CHAT_TEMPLATE_PHI3] = {.name = "phi3",
                             .marks = {"<|user|>", "<|end|>"},
                             .system = {"<|system|>\n", "<|end|>\n"},
@@ -97,6 +154,7 @@ enum chat_template_kind chat_template_recognise(struct span template_text) {
 
 const char *chat_template_name(enum chat_template_kind kind) { return kinds[kind].name; }
 const char *chat_template_stop(enum chat_template_kind kind) { return kinds[kind].stop; }
+bool chat_template_effort(enum chat_template_kind kind) { return kinds[kind].head[0]; }
 
 void prompt_add(struct prompt *p, const char *text, size_t size, bool special) {
     if (size == 0) return;
@@ -131,10 +189,19 @@ static void add_turn(struct prompt *p, const struct template_kind *kind, struct 
     add_mark(p, marks.after);
 }
 
+static void add_head(struct prompt *p, const struct template_kind *kind, struct chat_template_options o) {
+    add_mark(p, kind->head[0]);
+    add_mark(p, o.date);
+    add_mark(p, kind->head[1]);
+    add_mark(p, o.effort ? o.effort : "medium");
+    add_mark(p, kind->head[2]);
+}
+
 struct prompt chat_template_render(enum chat_template_kind which, const struct chat_message *messages, size_t count,
-                                   bool open_answer) {
+                                   struct chat_template_options o) {
     const struct template_kind *kind = &kinds[which];
     struct prompt p = {0};
+    if (kind->head[0] && count) add_head(&p, kind, o);
     const char *folded = NULL; // a system text that waits for its user turn
     bool again = false;
     for (size_t i = 0; i < count; i++) {
@@ -153,7 +220,7 @@ struct prompt chat_template_render(enum chat_template_kind which, const struct c
             again = true;
         }
     }
-    if (open_answer) add_mark(&p, kind->opening);
+    if (o.open_answer) add_mark(&p, kind->opening);
     return p;
 }
 

@@ -11,8 +11,9 @@
 
 enum chat_template_kind {
     CHAT_TEMPLATE_NONE, // no template in the file: the messages are joined plainly ("User: …\nAssistant:")
-    CHAT_TEMPLATE_CHATML, CHAT_TEMPLATE_LLAMA2, CHAT_TEMPLATE_LLAMA3, CHAT_TEMPLATE_GEMMA, CHAT_TEMPLATE_PHI3,
-    CHAT_TEMPLATE_ZEPHYR, CHAT_TEMPLATE_COUNT
+    CHAT_TEMPLATE_HARMONY, CHAT_TEMPLATE_PHI4, CHAT_TEMPLATE_CHATML, CHAT_TEMPLATE_LLAMA2, CHAT_TEMPLATE_MISTRAL7,
+    CHAT_TEMPLATE_MISTRAL, CHAT_TEMPLATE_LLAMA3, CHAT_TEMPLATE_GEMMA, CHAT_TEMPLATE_COMMAND_R, CHAT_TEMPLATE_DEEPSEEK,
+    CHAT_TEMPLATE_GRANITE, CHAT_TEMPLATE_PHI3, CHAT_TEMPLATE_ZEPHYR, CHAT_TEMPLATE_COUNT
 };
 
 struct chat_message {
@@ -34,9 +35,16 @@ struct prompt {
     struct prompt_piece *pieces;
     size_t count;
 };
-// Renders the messages; with `open_answer`, also the opening of the assistant's turn. BOS is not included (the tokenizer's
-// business). A kind without a system role folds the system text into the first user turn. prompt_free frees.
-struct prompt chat_template_render(enum chat_template_kind kind, const struct chat_message *messages, size_t count, bool open_answer);
+struct chat_template_options {
+    bool open_answer;   // also the opening of the assistant's turn
+    const char *date;   // "2026-01-02" and
+    const char *effort; // "low", "medium" or "high", for the kinds that tell them; NULL: medium
+};
+// Renders the messages. BOS is not included (the tokenizer's business). A kind without a system role folds the system text
+// into the first user turn. prompt_free frees.
+struct prompt chat_template_render(enum chat_template_kind kind, const struct chat_message *messages, size_t count,
+                                   struct chat_template_options o);
+bool chat_template_effort(enum chat_template_kind kind); // whether the kind tells the effort
 void prompt_free(struct prompt *p);
 void prompt_add(struct prompt *p, const char *text, size_t size, bool special); // a piece, copied; none when it is empty
 // Appends the ids of the whole prompt: as if it were one text in which only the special pieces hold special tokens.

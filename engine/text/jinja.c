@@ -1,7 +1,9 @@
 #include "engine/text/jinja.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/panic.h"
 #include "engine/text/jinja_evaluate.h"
 
 // ---- the context ----
@@ -74,16 +76,63 @@ static void to_prompt(struct jinja *j, struct jinja_string s, struct prompt *out
     }
 }
 
-// Comes back a second time from every failure.
+// ---- parsing ----
+
+struct jinja_template {
+    struct arena arena;
+    struct jinja_nodes body;
+};
+
+static bool parse(struct jinja *j, struct span source, struct jinja_nodes *body) {
+    if (setjmp(j->failure)) return false; // from every failure
+    *body = jinja_parse(j, source);
+    return true;
+}
+
+struct jinja_template *jinja_compile(struct span source, struct status *st) {
+    struct jinja j = {.st = st, .steps = JINJA_STEPS_MOST, .line = 1};
+    struct jinja_template *t = xcalloc(1, sizeof *t);
+    bool done = parse(&j, source, &t->body);
+    t->arena = j.arena;
+    if (done) return t;
+    jinja_template_free(t);
+    return NULL;
+}
+
+void jinja_template_free(struct jinja_template *t) {
+    if (!t) return;
+    arena_free(&t->arena);
+    free(t);
+}
+
+static bool node_uses(const struct jinja_node *n, const char *name, int depth);
+
+static bool nodes_use(const struct jinja_nodes *nodes, const char *name, int depth) {
+    for (size_t i = 0; i < nodes->count; i++)
+        if (node_uses(nodes->at[i], name, depth)) return true;
+    return false;
+}
+
+// What lies deeper cannot be evaluated either.
+static bool node_uses(const struct jinja_node *n, const char *name, int depth) {
+    if (!n || depth > JINJA_DEPTH_MOST) return false;
+    if (n->kind == JINJA_NODE_NAME && jinja_string_is(n->name, name)) return true;
+    return node_uses(n->a, name, depth + 1) || node_uses(n->b, name, depth + 1) || node_uses(n->c, name, depth + 1) ||
+           nodes_use(&n->items, name, depth + 1) || nodes_use(&n->rest, name, depth + 1);
+}
+
+bool jinja_uses(const struct jinja_template *t, const char *name) { return nodes_use(&t->body, name, 0); }
+
+// ---- rendering ----
+
 static bool run(struct jinja *j, const struct jinja_input *input, struct prompt *out) {
-    if (setjmp(j->failure)) return false;
+    if (setjmp(j->failure)) return false; // from every failure
     struct importer importer = {.j = j};
     struct jinja_builder text = {0};
     j->out = &text;
     j->context = import_dict(&importer, input->context, true, true).dict;
-    const struct jinja_nodes body = jinja_parse(j, input->source);
     jinja_scope_open(j, NULL);
-    jinja_execute(j, &body);
+    jinja_execute(j, &input->template->body);
     to_prompt(j, jinja_built(&text), out);
     return true;
 }

@@ -12,8 +12,16 @@
 
 #include "engine/text/chat_template.h"
 
+struct jinja_template; // parsed; immutable, so that threads share it
+
+// The source, UTF-8, outlives it. NULL on failure.
+struct jinja_template *jinja_compile(struct span source, struct status *st);
+void jinja_template_free(struct jinja_template *t);
+// Whether the template uses a variable of this name anywhere.
+bool jinja_uses(const struct jinja_template *t, const char *name);
+
 struct jinja_input {
-    struct span source;    // the template, UTF-8
+    const struct jinja_template *template;
     const json_t *context; // an object: its members are the template's variables
     struct tm now;         // for strftime_now
 };

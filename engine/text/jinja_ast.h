@@ -1,4 +1,4 @@
-// Jinja syntax: the tree of a template, in the arena of its render.
+// Jinja syntax: the tree of a template, in the arena of whoever parsed it; nothing changes it afterwards.
 #ifndef CONFAB_TEXT_JINJA_AST_H
 #define CONFAB_TEXT_JINJA_AST_H
 

@@ -124,6 +124,7 @@ void jinja_append_code(struct jinja *j, struct jinja_builder *b, uint32_t code, 
     static const char all_tainted[4] = {1, 1, 1, 1};
     char bytes[4];
     size_t size = utf8_encode(code, bytes);
+    jinja_spend(j, 1);
     jinja_append(j, b, (struct jinja_string){bytes, tainted ? all_tainted : NULL, size});
 }
 

@@ -15,10 +15,10 @@
 #include "engine/base/reader.h"
 
 enum {
-    JINJA_STEPS_MOST = 10 * 1000 * 1000, // nodes evaluated, and bytes or items looked at in bulk
+    JINJA_STEPS_MOST = 2 * 1000 * 1000,  // nodes evaluated, and bytes or items looked at in bulk
     JINJA_DEPTH_MOST = 400,              // of nested syntax, evaluation and data together
     JINJA_STRING_MOST = 16 << 20,        // bytes of one text, the output among them
-    JINJA_MEMORY_MOST = 256 << 20,       // bytes altogether
+    JINJA_MEMORY_MOST = 64 << 20,        // bytes altogether
     JINJA_RANGE_MOST = 100000,           // the sandbox's limit
 };
 

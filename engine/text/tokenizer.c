@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "engine/text/character.h"
+#include "engine/text/space_mark.h"
 #include "engine/text/tokenizer_ops.h"
 
 void token_list_push(struct token_list *list, int32_t id) {
@@ -70,6 +72,16 @@ static bool read_space_scheme(struct tokenizer *t, struct status *st) {
     return true;
 }
 
+static bool read_strips(struct tokenizer *t, struct status *st) {
+    static const char key[] = "tokenizer.confab.strips";
+    const struct gguf_pair *p = vocabulary_numbers(&t->vocabulary, key, st);
+    if (!p) return st->code == STATUS_OK;
+    if (p->element != GGUF_U8)
+        return status_fail(st, STATUS_FORMAT, "%s: %s is no array of bytes", t->vocabulary.file->path, key);
+    t->strips = p->data;
+    return true;
+}
+
 static bool read_flags(struct tokenizer *t, struct status *st) {
     const struct gguf *g = t->vocabulary.file;
     struct span architecture = {"", 0};
@@ -81,7 +93,7 @@ static bool read_flags(struct tokenizer *t, struct status *st) {
     t->adds_bos |= t->needs_bos;
     if (t->ops->puts_space && !gguf_get_bool(g, VOCABULARY_KEY("add_space_prefix"), &t->puts_space, st)) return false;
     t->drops_space |= t->puts_space;
-    if (!read_space_scheme(t, st)) return false;
+    if (!read_space_scheme(t, st) || !read_strips(t, st)) return false;
     // Phi-3's markers take the line end after them along; no key says so.
     t->strips_after_special = t->ops == &tokenizer_spm && span_equals(architecture, "phi3");
     return true;
@@ -154,9 +166,14 @@ static void join_stretch(struct stretch *s, const char *text, size_t size) {
     s->size += size;
 }
 
+static bool begins_with_space(const char *text, size_t size) {
+    return *text == ' ' || (size >= SPACE_MARK_SIZE && !memcmp(text, SPACE_MARK, SPACE_MARK_SIZE));
+}
+
 static void add_text(struct encoding *e, const char *text, size_t size) {
     if (size == 0) return;
-    if (e->at_start && e->t->puts_space && e->stretch.size == 0 && !(e->t->doubles_no_space && *text == ' '))
+    bool begins = e->at_start && e->stretch.size == 0;
+    if (begins && e->t->puts_space && !(e->t->doubles_no_space && begins_with_space(text, size)))
         join_stretch(&e->stretch, " ", 1);
     if (e->stretch.size) join_stretch(&e->stretch, text, size);
     else e->stretch.text = text, e->stretch.size = size;
@@ -174,20 +191,35 @@ static void flush(struct encoding *e) {
 
 static bool takes_space_along(const struct tokenizer *t, int32_t id) {
     static const char *const others[] = {"<s>", "<unk>", "<|endoftext|>"};
+    if (t->strips) return t->strips[id] & 2;
     if (!t->strips_after_special || !is_control(&t->vocabulary, id)) return false;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (span_equals(t->vocabulary.texts[id], others[i])) return false;
     return true;
 }
 
+// Bytes of the white space at this place; past ASCII only where a file says what belongs to its tokens.
+static size_t space_size(const struct tokenizer *t, const char *text, size_t size, size_t at) {
+    struct character c = character_at(text, size, at);
+    return c.class & CLASSES_SPACE && (c.code < 0x80 || t->strips) ? c.size : 0;
+}
+
+static void drop_space_at_end(const struct tokenizer *t, struct stretch *s) {
+    while (s->size) {
+        size_t at = s->size - 1;
+        while (at && ((uint8_t)s->text[at] & 0xc0) == 0x80) at--;
+        if (at + space_size(t, s->text, s->size, at) != s->size) break;
+        s->size = at;
+    }
+}
+
 static void add_special(struct encoding *e, int32_t id) {
+    if (e->t->strips && e->t->strips[id] & 1) drop_space_at_end(e->t, &e->stretch);
     flush(e);
     token_list_push(e->out, id);
     e->at_start = !e->t->puts_space_once;
     e->skips_space = takes_space_along(e->t, id);
 }
-
-static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 // The longest special token at this place.
 static int32_t match_special(const struct tokenizer *t, const struct tokenizer_part *part, size_t at, size_t *length) {
@@ -202,13 +234,12 @@ static int32_t match_special(const struct tokenizer *t, const struct tokenizer_p
 
 static void add_part(struct encoding *e, const struct tokenizer_part *part) {
     size_t from = 0;
-    for (size_t at = 0; at < part->size;) {
-        if (e->skips_space && is_space(part->text[at])) {
-            from = ++at;
+    for (size_t at = 0, length; at < part->size;) {
+        if (e->skips_space && (length = space_size(e->t, part->text, part->size, at))) {
+            from = at += length;
             continue;
         }
         e->skips_space = false;
-        size_t length;
         int32_t id = match_special(e->t, part, at, &length);
         if (id < 0) {
             at++;

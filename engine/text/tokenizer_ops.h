@@ -40,6 +40,7 @@ struct tokenizer {
     bool doubles_no_space;     // not where the text begins with one
     bool drops_space;          // decoding takes that space away
     bool strips_after_special; // white space after a control token belongs to it
+    const uint8_t *strips;     // [count] the same token by token: 1 before it, 2 after it; NULL: no file says so
     const char *pre; // what tokenizer_pre_name says
     void *family;
 };

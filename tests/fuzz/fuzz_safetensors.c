@@ -4,8 +4,22 @@
 
 #include "engine/base/panic.h"
 #include "engine/format/safetensors.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/unit/safetensors_writer.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+uint8_t *fuzz_seed(size_t k, size_t *size) {
+    static const char *const dtypes[] = {"F32", "F16", "BF16", "F8_E4M3", "U8", "I64"};
+    static const size_t widths[] = {4, 2, 2, 1, 1, 8};
+    struct safetensors_writer w = {0};
+    uint8_t data[512] = {0};
+    if (k >= sizeof dtypes / sizeof *dtypes) return NULL;
+    safetensors_writer_tensor(&w, "model.embed_tokens.weight", dtypes[k], 2, (const uint64_t[]){8, 4}, data,
+                              32 * widths[k]);
+    safetensors_writer_tensor(&w, "model.norm.weight", dtypes[k], 1, (const uint64_t[]){4}, data, 4 * widths[k]);
+    safetensors_writer_tensor(&w, "model.layers.0.mlp.down_proj.weight", "F32", 3, (const uint64_t[]){2, 3, 4}, data,
+                              96);
+    return safetensors_writer_finish(&w, size);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct safetensors s;
@@ -21,6 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         volatile uint8_t sum = 0;
         for (uint64_t i = 0; i < s.n_tensors; i++)
             for (uint64_t k = 0; k < s.tensors[i].size; k++) sum += ((const uint8_t *)s.tensors[i].data)[k];
+        (void)sum;
         safetensors_close(&s);
     }
     free(copy);

@@ -189,24 +189,33 @@ static void do_resize(struct script *s) {
 
 // ---- what the engine does ----
 
-static void script_token(struct script *s, const char *text, size_t size) {
-    if (!script_engine_token(s->engine, word_chat(s), text, size))
+static void script_token(struct script *s, enum channel channel, const char *text, size_t size) {
+    if (!script_engine_token(s->engine, word_chat(s), channel, text, size))
         script_fail(s, "chat %s does not generate", s->words[1]);
 }
 
 static void do_token(struct script *s) {
-    for (int i = 2; i < s->count; i++) script_token(s, s->words[i], s->sizes[i]);
+    for (int i = 2; i < s->count; i++) script_token(s, CHANNEL_ANSWER, s->words[i], s->sizes[i]);
     script_settle(s);
 }
 
-static void do_answer(struct script *s) {
+static void script_speak(struct script *s, enum channel channel) {
     const char *text = s->words[3];
     for (size_t at = 0; at < s->sizes[3];) {
         size_t n = 1 + strcspn(text + at + 1, " \n");
-        script_token(s, text + at, n);
+        script_token(s, channel, text + at, n);
         at += n;
         script_pass(s, word_int(s, 2));
     }
+    script_settle(s);
+}
+
+static void do_answer(struct script *s) { script_speak(s, CHANNEL_ANSWER); }
+static void do_think(struct script *s) { script_speak(s, CHANNEL_THINKING); }
+
+static void do_notice(struct script *s) {
+    if (!script_engine_notice(s->engine, word_chat(s), s->words[2]))
+        script_fail(s, "chat %s does not generate", s->words[1]);
     script_settle(s);
 }
 
@@ -241,11 +250,12 @@ static void do_rate(struct script *s) {
 #define FIGURES(F, I)                                                                                                  \
     F(decode_now)                                                                                                      \
     F(prefill_now)                                                                                                     \
-    F(decode_peak) F(first_token.p50) F(first_token.p90) F(first_token.p99) F(next_token.p50) F(next_token.p90)        \
-        F(next_token.p99) F(bytes_per_second) F(operations_per_second) F(stage_share[0]) F(stage_share[1])             \
-            F(stage_share[2]) F(stage_share[3]) F(stage_share[4]) I(first_token.count) I(next_token.count)             \
-                I(decode_tokens) I(prefill_tokens) I(reused_tokens) I(batch_rows) I(batch_decode_rows) I(steps)        \
-                    I(preemptions) I(kv_bytes)
+    F(decode_peak)                                                                                                     \
+    F(first_token.p50) F(first_token.p90) F(first_token.p99) F(next_token.p50) F(next_token.p90) F(next_token.p99)     \
+        F(bytes_per_second) F(operations_per_second) F(stage_share[0]) F(stage_share[1]) F(stage_share[2])             \
+            F(stage_share[3]) F(stage_share[4]) I(first_token.count) I(next_token.count) I(decode_tokens)              \
+                I(prefill_tokens) I(reused_tokens) I(batch_rows) I(batch_decode_rows) I(steps) I(preemptions)          \
+                    I(kv_bytes)
 
 static bool figure_set(struct engine_figures *f, const char *name, double value) {
 #define F(field)                                                                                                       \
@@ -481,19 +491,44 @@ static const struct {
     bool before;
     void (*run)(struct script *s);
 } commands[] = {
-    {"size", 2, true, do_size},          {"colours", 1, true, do_colours},  {"locale", 1, true, do_locale},
-    {"memory", 1, false, do_memory},      {"file", 6, true, do_file},        {"progress", 1, false, do_progress},
-    {"listed", 0, false, do_listed},     {"load-fails", 1, false, do_load_fails}, {"load-ends", 0, false, do_load_ends},
-    {"set", 2, true, do_set},          {"key", 1, false, do_key},
-    {"type", 1, false, do_type},         {"paste", 1, false, do_paste},     {"click", 2, false, do_click},
-    {"wheel", 3, false, do_wheel},       {"resize", 2, false, do_resize},   {"token", 2, false, do_token},
-    {"answer", 3, false, do_answer},     {"state", 2, false, do_state},     {"prefill", 3, false, do_prefill},
-    {"rate", 2, false, do_rate},         {"figures", 2, false, do_figures}, {"pages", 2, false, do_pages},
-    {"page", 5, false, do_page},         {"tick", 1, false, do_tick},       {"screen", 1, false, do_screen},
-    {"sees", 1, false, do_sees},         {"misses", 1, false, do_misses},   {"plain", 1, false, do_plain},
-    {"sampling", 3, false, do_sampling}, {"prompt", 2, false, do_prompt},   {"sent", 1, false, do_sent},
-    {"unsent", 1, false, do_unsent},     {"ended", 0, false, do_ended},     {"loading", 0, true, do_loading},
+    {"size", 2, true, do_size},
+    {"colours", 1, true, do_colours},
+    {"locale", 1, true, do_locale},
+    {"memory", 1, false, do_memory},
+    {"file", 6, true, do_file},
+    {"progress", 1, false, do_progress},
+    {"listed", 0, false, do_listed},
+    {"load-fails", 1, false, do_load_fails},
+    {"load-ends", 0, false, do_load_ends},
+    {"set", 2, true, do_set},
+    {"key", 1, false, do_key},
+    {"type", 1, false, do_type},
+    {"paste", 1, false, do_paste},
+    {"click", 2, false, do_click},
+    {"wheel", 3, false, do_wheel},
+    {"resize", 2, false, do_resize},
+    {"token", 2, false, do_token},
+    {"answer", 3, false, do_answer},
+    {"state", 2, false, do_state},
+    {"prefill", 3, false, do_prefill},
+    {"rate", 2, false, do_rate},
+    {"figures", 2, false, do_figures},
+    {"pages", 2, false, do_pages},
+    {"page", 5, false, do_page},
+    {"tick", 1, false, do_tick},
+    {"screen", 1, false, do_screen},
+    {"sees", 1, false, do_sees},
+    {"misses", 1, false, do_misses},
+    {"plain", 1, false, do_plain},
+    {"sampling", 3, false, do_sampling},
+    {"prompt", 2, false, do_prompt},
+    {"sent", 1, false, do_sent},
+    {"unsent", 1, false, do_unsent},
+    {"ended", 0, false, do_ended},
+    {"loading", 0, true, do_loading},
     {"loaded", 0, false, do_loaded},
+    {"think", 3, false, do_think},
+    {"notice", 2, false, do_notice},
 };
 
 // Reads one escape after a backslash; returns the characters it took.

@@ -7,7 +7,7 @@
 //                                     file PATH MIB FAMILY FORMAT PARAMETERS NEED-MIB [PROBLEM] (a model among those known)
 //   What a person does:   key NAME … · type TEXT · paste TEXT · click X Y · wheel up|down X Y · resize W H
 //   What the engine does: token CHAT TEXT … · answer CHAT MS TEXT (a token a word, every MS milliseconds) ·
-//                         state CHAT STATE [REASON [TEXT]] · prefill CHAT DONE TOTAL · rate CHAT NUMBER · figures NAME NUMBER … ·
+//                         think CHAT MS TEXT (the same, thought) · notice CHAT TEXT · state CHAT STATE [REASON [TEXT]] · prefill CHAT DONE TOTAL · rate CHAT NUMBER · figures NAME NUMBER … ·
 //                         pages COUNT TOKENS · page FIRST LAST CHAT REFERENCES FILLED (a CHAT of 0: kept of chat 1)
 //   tick MILLISECONDS · listed (waits for the list of models)
 //   What loading does:    progress SHARE · loaded · load-fails TEXT · load-ends (waits until it has stopped)

@@ -86,6 +86,10 @@ static struct model_file *file_of(const char *path, uint64_t bytes, const struct
                                   .tokenizer = "script",
                                   .pre_tokenizer = "script",
                                   .chat_template = "chatml",
+                                  .thinking = "<think>",
+                                  .chooses_effort = !strncmp(path, "gpt-oss", 7),
+                                  .chooses_thinking = !strncmp(path, "Qwen3", 5),
+                                  .sampling = sampling_default(),
                                   .formats = &m->share,
                                   .n_formats = 1};
     return m;
@@ -99,7 +103,10 @@ struct model_file *model_file_open(const char *path, struct status *st) {
     return NULL;
 }
 
-struct model_file *model_file_open_header(const char *path, struct status *st) { return model_file_open(path, st); }
+struct model_file *model_file_open_header(const char *path, bool text, struct status *st) {
+    (void)text;
+    return model_file_open(path, st);
+}
 
 struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st) {
     static const struct script_model guide = {
@@ -119,7 +126,9 @@ bool model_file_memory(const struct model_file *m, const struct engine_params *p
     return m->info.has_weights || status_fail(st, STATUS_UNSUPPORTED, "%s", m->info.weight_problem);
 }
 
-int model_file_tokens_that_fit(const struct model_file *m, uint64_t available) { return available > m->need ? 8192 : 0; }
+int model_file_tokens_that_fit(const struct model_file *m, uint64_t available) {
+    return available > m->need ? 8192 : 0;
+}
 
 // ---- opening as a script says ----
 
@@ -252,7 +261,9 @@ static struct script_request *request_by_id(const struct engine *e, uint64_t id)
 static char *prompt_text(const struct request_params *p) {
     char *text = xstrdup("");
     for (int i = 0; i < p->n_messages; i++) {
-        char *longer = xasprintf("%s%s: %s\n", text, p->messages[i].role, p->messages[i].text);
+        const char *thinking = p->messages[i].thinking;
+        char *longer = xasprintf("%s%s: %s%s%s%s\n", text, p->messages[i].role, thinking ? "(" : "",
+                                 thinking ? thinking : "", thinking ? ") " : "", p->messages[i].text);
         free(text);
         text = longer;
     }
@@ -328,16 +339,27 @@ struct engine_figures *script_engine_figures(struct engine *e) {
 
 // ---- what the script says and asks ----
 
-bool script_engine_token(struct engine *e, uint64_t conversation, const char *text, size_t size) {
+bool script_engine_token(struct engine *e, uint64_t conversation, enum channel channel, const char *text, size_t size) {
     struct script_request *r = request_running(e, conversation);
     if (!r || size >= sizeof((struct engine_event *)0)->text) return false;
     struct engine_event *event = event_push(e);
     event->kind = EVENT_TEXT;
     event->request = r->id, event->conversation = conversation;
     event->token = r->n_generated++;
+    event->channel = channel;
     event->probability = 0.5f;
     memcpy(event->text, text, size);
     event->size = size;
+    return true;
+}
+
+bool script_engine_notice(struct engine *e, uint64_t conversation, const char *text) {
+    struct script_request *r = request_running(e, conversation);
+    if (!r) return false;
+    struct engine_event *event = event_push(e);
+    event->kind = EVENT_NOTICE;
+    event->request = r->id, event->conversation = conversation;
+    event->size = (size_t)snprintf(event->text, sizeof event->text, "%s", text);
     return true;
 }
 

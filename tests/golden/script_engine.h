@@ -20,7 +20,8 @@ void script_engine_release(const char *failure); // NULL: its engine is there
 void script_engine_abort(void);                // nobody waits any more
 
 // One piece of text of the running request of a conversation, as one token. False when nothing runs there.
-bool script_engine_token(struct engine *e, uint64_t conversation, const char *text, size_t size);
+bool script_engine_token(struct engine *e, uint64_t conversation, enum channel channel, const char *text, size_t size);
+bool script_engine_notice(struct engine *e, uint64_t conversation, const char *text);
 // A change of state; `text` is the message of a failure, or NULL.
 bool script_engine_state(struct engine *e, uint64_t conversation, enum request_state state, enum finish_reason reason, const char *text);
 // Prompt tokens read so far, of how many.
@@ -31,6 +32,6 @@ struct engine_figures *script_engine_figures(struct engine *e);
 
 // What the chat asked for: NULL when nothing was submitted for that conversation.
 const struct sampling *script_engine_sampling(const struct engine *e, uint64_t conversation);
-const char *script_engine_prompt(const struct engine *e, uint64_t conversation); // "role: text" of its messages, by line
+const char *script_engine_prompt(const struct engine *e, uint64_t conversation); // "role: (thinking) text" of its messages, by line
 
 #endif

@@ -55,7 +55,12 @@ static void put_any(struct random_text *r) {
 }
 
 static void put_word(struct random_text *r) {
-    static const char *const words[] = {"Hello",
+    static const char *const words[] = {"<|start|>",
+                                        "<|end|>",
+                                        "<|im_end|>",
+                                        "</s>",
+                                        "<|endoftext|>",
+                                        "Hello",
                                         " world",
                                         "the",
                                         " The",

@@ -27,14 +27,21 @@
         sizeof(const uint32_t[][2]){__VA_ARGS__} / sizeof(const uint32_t[2]), (const uint32_t[][2]) { __VA_ARGS__ }    \
     }
 static const struct exception {
-    const char *pres; // comma-separated; NULL: all
+    const char *whom; // pre-tokenizers or vocabularies, comma-separated; NULL: all
     uint32_t classes;
     const struct character_ranges *ranges;
-    bool broken;     // bytes that are no UTF-8
-    uint32_t before; // only directly before a character of these classes
+    bool broken;          // bytes that are no UTF-8
+    uint32_t before;      // only directly before a character of these classes
+    const char *texts[6]; // only where one of these begins
+    bool plain;           // only where special tokens are not looked for
     const char *why;
 } exceptions[] = {
     {NULL, .broken = true, .why = "the peer turns bytes that are no UTF-8 into U+FFFD; we keep them"},
+    {NULL, .ranges = RANGES({0x2ffc, 0x2fff}, {0x31ef, 0x31ef}, {0x2ebf0, 0x2ee5d}),
+     .why = "assigned in Unicode 15.1, which the peer knows and libutf8proc may not"},
+    {"kimi-k2",
+     .ranges = RANGES({0x2e80, 0x2fd5}, {0x3005, 0x3007}, {0x3021, 0x3029}, {0x3038, 0x303b}, {0x16fe2, 0x16ff1}),
+     .why = "of the script Han, whose ideographs alone the peer counts"},
     {"gpt-4o,o200k,llama4,kanana2,talkie,minimax-m2,tekken,granite-embed-multi-97m",
      .classes = CLASS_WIDE_UPPER | CLASS_WIDE_LOWER | CLASS_MARK,
      .why = "the published expressions tell upper from lower case in all scripts and count marks as letters of either; "
@@ -46,11 +53,21 @@ static const struct exception {
      .why = "the published expression tells upper from lower case and counts marks as letters; the peer's does not"},
     {"afmoe,tiny_aya,cohere2moe", .classes = CLASSES_SPACE | CLASS_CONTROL | CLASS_UNASSIGNED, .before = CLASSES_NUMBER,
      .why = "the peer's first stage leaves what stands before a number in one piece with its first digits"},
-    {"deepseek-llm,deepseek-coder", .classes = CLASS_OTHER_SPACE, .ranges = RANGES({' ', ' '}),
+    {"deepseek-llm,deepseek-coder",
+     .ranges = RANGES({0x1680, 0x1680}, {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f},
+                      {0x3000, 0x3000}),
      .why = "the peer turns white space past ASCII into a vertical tab, which its ranges of code points then lack"},
-    {"bert,bert-characters",
-     .ranges = RANGES({0xac00, 0xd7a3}),
+    {"bert,bert-characters", .ranges = RANGES({0xac00, 0xd7a3}),
      .why = "stripping accents decomposes a syllable of Hangul; the peer keeps the first of its letters alone"},
+    {"t5,t5-prefix,t5-merged,t5-plain", .ranges = RANGES({'<', '<'}),
+     .why = "where a user-defined token only begins, the peer leaves what there is of it without normalising"},
+    {"vocabulary of qwen2", .ranges = RANGES({'<', '<'}), .texts = {"</s>"},
+     .why = "an ordinary token of this file, though the peer takes its text for a special one"},
+    {"vocabulary of harmony", .ranges = RANGES({'<', '<'}), .plain = true,
+     .texts = {"<|start|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|end|>"},
+     .why =
+         "the peer finds harmony's control tokens in any text, so that whoever writes it can forge a message; we find "
+         "them in trusted text alone"},
 };
 
 static bool is_excepted(const struct exception *e, struct character c, const char *bytes) {
@@ -66,37 +83,48 @@ static bool is_listed(const char *pres, const char *pre) {
     return false;
 }
 
-static bool is_taken_out(const char *pre, struct character c, const char *bytes, uint32_t next) {
-    for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++) {
-        const struct exception *e = &exceptions[i];
-        if (is_listed(e->pres, pre) && is_excepted(e, c, bytes) && (!e->before || next & e->before)) return true;
-    }
-    return false;
+static bool begins_text(const struct exception *e, const char *bytes, size_t size) {
+    for (const char *const *text = e->texts; *text; text++)
+        if (strlen(*text) <= size && !memcmp(*text, bytes, strlen(*text))) return true;
+    return !e->texts[0];
 }
 
-// From the right, so that what comes to stand before a character is looked at too. Returns where in `out` it begins.
-static size_t take_out(const char *pre, const struct random_text *r, char *out) {
-    size_t starts[RANDOM_TEXT_MOST], count = 0, at = 0, from = RANDOM_TEXT_MOST;
-    uint32_t next = 0;
-    for (; at < r->size; at += character_at(r->text, r->size, at).size) starts[count++] = at;
-    while (count-- > 0) {
-        struct character c = character_at(r->text, r->size, starts[count]);
-        if (is_taken_out(pre, c, r->text + starts[count], next)) continue;
-        memcpy(out + (from -= c.size), r->text + starts[count], c.size);
-        next = c.class;
-    }
-    return from;
+// c is the character at bytes[0..size), before what stays of the text; next is the class of the one after it.
+static bool is_taken_out(const struct exception *e, struct character c, const char *bytes, size_t size, uint32_t next) {
+    return is_excepted(e, c, bytes) && (!e->before || next & e->before) && begins_text(e, bytes, size);
 }
 
 // One vocabulary on both sides.
 struct pair {
     const char *name;
-    const char *pre; // for the exceptions
-    void *bytes;     // of the file, where it is in memory
+    const char *pre, *vocabulary; // for the exceptions
+    void *bytes;                  // of the file, where it is in memory
     struct gguf file;
     struct tokenizer *ours;
     struct peer_tokenizer *peer;
 };
+
+static bool concerns(const struct exception *e, const struct pair *p) {
+    return is_listed(e->whom, p->pre) || is_listed(e->whom, p->vocabulary);
+}
+
+// From the right, so that what comes to stand before a character is looked at too. Returns where in `out` it begins.
+static size_t take_out(const struct pair *p, bool parse_special, const struct random_text *r, char *out) {
+    size_t starts[RANDOM_TEXT_MOST], count = 0, at = 0, from = RANDOM_TEXT_MOST;
+    uint32_t next = 0;
+    for (; at < r->size; at += character_at(r->text, r->size, at).size) starts[count++] = at;
+    while (count-- > 0) {
+        struct character c = character_at(r->text, r->size, starts[count]);
+        bool stays = true;
+        memcpy(out + (from -= c.size), r->text + starts[count], c.size);
+        for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions && stays; i++)
+            stays = !concerns(&exceptions[i], p) || (exceptions[i].plain && parse_special) ||
+                    !is_taken_out(&exceptions[i], c, out + from, RANDOM_TEXT_MOST - from, next);
+        if (stays) next = c.class;
+        else from += c.size;
+    }
+    return from;
+}
 
 static void print_escaped(const char *text, size_t size) {
     for (size_t at = 0; at < size;) {
@@ -175,18 +203,18 @@ static bool is_wanted(const char *name) {
     return !only || is_listed(only, name);
 }
 
-// All code points, sixteen at a time, each between letters, and in a row.
+// All code points of the planes in use, sixteen at a time, each between letters, and in a row.
 static size_t compare_every_character(const struct pair *p) {
     static struct random_text r;
     static char text[RANDOM_TEXT_MOST];
     size_t different = 0;
-    for (uint32_t first = 0; first < 0x110000 && different < 10; first += 16) {
+    for (uint32_t first = 0; first < 0x33000 && different < 10; first += 16) {
         r.size = 0;
         for (uint32_t i = 0; i < 32; i++) {
             r.size += utf8_encode(first + i % 16, r.text + r.size);
             if (i < 16) r.text[r.size++] = "a A1"[i % 4];
         }
-        size_t from = take_out(p->pre, &r, text);
+        size_t from = take_out(p, false, &r, text);
         different += !agrees(p, text + from, sizeof text - from, false);
     }
     return different;
@@ -201,7 +229,7 @@ static void compare(const struct pair *p, size_t strings) {
     for (size_t i = 0; i < strings && different < 10; i++) {
         random_text_next(&r, p->ours);
         bool parse_special = random_below(&r, 2);
-        size_t from = take_out(p->pre, &r, text);
+        size_t from = take_out(p, parse_special, &r, text);
         different += !agrees(p, text + from, sizeof text - from, parse_special) ||
                      (byte_level && !comes_back(p, r.text, take_out_bytes(p, &r), parse_special));
     }
@@ -219,19 +247,19 @@ static void close_pair(struct pair *p) {
 
 static void test_vocabularies(void **state) {
     (void)state;
-    static const char *const names[][2] = {{"llama-spm", ""},
-                                           {"phi-3", ""},
-                                           {"llama-bpe", "llama-bpe"},
-                                           {"qwen2", "qwen2"},
-                                           {"gpt-2", "gpt-2"},
-                                           {"o200k-harmony", "gpt-4o"},
-                                           {"deepseek-llm", "deepseek-llm"}};
+    static const char *const names[][3] = {{"llama-spm", "", ""},
+                                           {"phi-3", "", ""},
+                                           {"llama-bpe", "llama-bpe", ""},
+                                           {"qwen2", "qwen2", "vocabulary of qwen2"},
+                                           {"gpt-2", "gpt-2", ""},
+                                           {"o200k-harmony", "gpt-4o", "vocabulary of harmony"},
+                                           {"deepseek-llm", "deepseek-llm", ""}};
     peer_needed();
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!is_wanted(names[i][0])) continue;
         char path[64];
         snprintf(path, sizeof path, "vocabs/%s.gguf", names[i][0]);
-        struct pair p = {.name = names[i][0], .pre = names[i][1]};
+        struct pair p = {.name = names[i][0], .pre = names[i][1], .vocabulary = names[i][2]};
         struct status st = {0};
         assert_true(gguf_open(&p.file, shared_file(path), &st));
         p.ours = tokenizer_open(&p.file, &st);
@@ -288,10 +316,11 @@ static void test_pretokenizers(void **state) {
     const struct pretokenizer *pre;
     for (size_t i = 0; (pre = pretokenizer_at(i)); i++) {
         for (const char *const *name = pre->names; *name; name++) {
-            struct pair p = {.name = *name, .pre = *name};
-            if (!is_wanted(*name) || pre->raw) continue;
+            struct pair p = {.name = *name, .pre = *name, .vocabulary = "vocabulary of qwen2"};
+            bool is_alias = name != pre->names; // of which the short run trusts that they are
+            if (!is_wanted(*name) || pre->raw || (is_alias && !getenv("CONFAB_PEER_STRINGS"))) continue;
             open_with_pre(&p, shared_file("vocabs/qwen2.gguf"));
-            if (p.peer) compare(&p, name == pre->names ? wanted_strings(50) : 20);
+            if (p.peer) compare(&p, is_alias ? 20 : wanted_strings(50));
             else print_message("the peer does not know \"%s\"\n", *name);
             close_pair(&p);
         }
@@ -325,7 +354,7 @@ static void check_whole(const struct pair *p) {
 static void compare_small(const char *name, struct gguf_writer *w) {
     char path[] = "/tmp/confab-vocabulary-XXXXXX";
     size_t size;
-    struct pair p = {.name = name, .pre = name};
+    struct pair p = {.name = name, .pre = name, .vocabulary = ""};
     struct status st = {0};
     gguf_writer_string(w, "general.architecture", "llama");
     p.bytes = gguf_writer_finish(w, &size);

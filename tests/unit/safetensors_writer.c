@@ -19,7 +19,8 @@ void safetensors_writer_tensor(struct safetensors_writer *w, const char *name, c
 
 uint8_t *safetensors_writer_finish(struct safetensors_writer *w, size_t *size) {
     struct bytes file = {0};
-    char *text = json_dumps(w->header ? w->header : json_object(), JSON_COMPACT);
+    if (!w->header) w->header = json_object();
+    char *text = json_dumps(w->header, JSON_COMPACT);
     size_t length = strlen(text), padded = (length + 7) / 8 * 8; // with spaces, as the usual writer does
     bytes_u64(&file, padded);
     bytes_put(&file, text, length);

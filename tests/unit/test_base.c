@@ -210,6 +210,15 @@ static void utf8_round_trips_every_code_point(void **state) {
     assert_int_equal(utf8_encode(0x110000, text), 3); // U+FFFD
 }
 
+static void utf8_knows_what_is_never_shown(void **state) {
+    (void)state;
+    static const uint32_t hidden[] = {0,      0x1b,   0x7f,   0x9b,   0x61c,  0x200e,   0x200f, 0x2028, 0x2029,
+                                      0x202e, 0x2066, 0x2069, 0xfff9, 0xfffb, 0x1ffff, 0xfffe};
+    static const uint32_t shown[] = {' ', '~', 0xa0, 0xad, 0x200b, 0x200d, 0x2027, 0x202f, 0x2065, 0x206a, 0xfffd, 0x1f600};
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) assert_true(utf8_is_hidden(hidden[i]));
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) assert_false(utf8_is_hidden(shown[i]));
+}
+
 static void utf8_consumes_the_invalid_prefix(void **state) {
     (void)state;
     static const struct {
@@ -475,6 +484,7 @@ int main(void) {
         cmocka_unit_test(arena_refuses_outside_counts_with_a_status),
         cmocka_unit_test(regions_are_zeroed_and_page_aligned),
         cmocka_unit_test(utf8_round_trips_every_code_point),
+        cmocka_unit_test(utf8_knows_what_is_never_shown),
         cmocka_unit_test(utf8_consumes_the_invalid_prefix),
         cmocka_unit_test(utf8_stream_joins_split_characters),
         cmocka_unit_test(utf8_stream_of_any_bytes_does_not_depend_on_the_split),

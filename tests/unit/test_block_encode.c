@@ -48,7 +48,7 @@ static void there_and_back(enum block_id format, const float *x, size_t n, float
     static uint8_t blocks[4 * 8192 + 1];
     uint8_t *odd = blocks + 1; // blocks may lie anywhere
     block_encoders[format](x, n, odd);
-    memcpy(blocks, odd, n / block_formats[format].elements * block_formats[format].bytes);
+    memmove(blocks, odd, n / block_formats[format].elements * block_formats[format].bytes);
     block_formats[format].decode(blocks, y, n);
 }
 

@@ -27,6 +27,8 @@ static struct {
     int n_events, next_event;
     uint64_t n_requests, cancelled, focused, forgotten;
     char prompt[4096]; // of the last request: "role: text|role: text|"
+    char stops[256];   // "stop|stop|"
+    enum reasoning reasoning;
     struct sampling sampling, changed;
     uint64_t changed_request;
     struct engine_figures figures;
@@ -37,9 +39,13 @@ uint64_t engine_submit(struct engine *e, const struct request_params *p) {
     engine.prompt[0] = 0;
     for (int i = 0; i < p->n_messages; i++) {
         size_t used = strlen(engine.prompt);
-        snprintf(engine.prompt + used, sizeof engine.prompt - used, "%s: %s|", p->messages[i].role,
-                 p->messages[i].text);
+        const char *thinking = p->messages[i].thinking ? p->messages[i].thinking : "";
+        snprintf(engine.prompt + used, sizeof engine.prompt - used, "%s: %s%s%s|", p->messages[i].role, thinking,
+                 *thinking ? "/" : "", p->messages[i].text);
     }
+    engine.stops[0] = 0;
+    for (int i = 0; i < p->n_stops; i++) strcat(strcat(engine.stops, p->stops[i]), "|");
+    engine.reasoning = p->reasoning;
     engine.sampling = p->sampling;
     return ++engine.n_requests;
 }
@@ -58,7 +64,7 @@ bool engine_poll(struct engine *e, struct engine_event *out) {
 int engine_event_fd(const struct engine *e) { return (void)e, engine.fd; }
 const struct engine_figures *engine_figures(struct engine *e) { return (void)e, &engine.figures; }
 
-// Models are there at once; the file called FAILS fails, after the thread that opens it has waited for `go`.
+// Models are there at once, but for the file called FAILS.
 struct model_file {
     struct model_info info;
     char path[256], name[64];
@@ -76,10 +82,14 @@ struct model_file *model_file_open(const char *path, struct status *st) {
                                   .formats = formats,
                                   .n_formats = 1,
                                   .n_context = 4096,
+                                  .sampling = sampling_default(),
                                   .has_weights = true};
     return m;
 }
-struct model_file *model_file_open_header(const char *path, struct status *st) { return model_file_open(path, st); }
+struct model_file *model_file_open_header(const char *path, bool text, struct status *st) {
+    (void)text;
+    return model_file_open(path, st);
+}
 struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st) {
     (void)name, (void)data, (void)size;
     return model_file_open("Tiny 1B", st);
@@ -167,6 +177,9 @@ static struct model_host *host;
 static struct chat *chat;
 static char folder[64], *store_path, *config_path;
 
+// What the model under test says of itself, to be changed.
+static struct model_info *described(void) { return (struct model_info *)model_host_info(host); }
+
 static void step(void) { assert_true(chat_step(chat, 0)); }
 
 static void pass(double seconds) {
@@ -188,11 +201,21 @@ static void happen(struct engine_event event) {
     pass(0.05);
 }
 
-static void say(uint64_t conversation, uint64_t request, const char *text) {
-    struct engine_event event = {.kind = EVENT_TEXT, .conversation = conversation, .request = request, .token = 1};
+static void utter(uint64_t conversation, uint64_t request, enum engine_event_kind kind, enum channel channel,
+                  const char *text) {
+    struct engine_event event = {
+        .kind = kind, .conversation = conversation, .request = request, .token = 1, .channel = channel};
     event.size = strlen(text);
-    memcpy(event.text, text, event.size);
+    memcpy(event.text, text, event.size + 1);
     happen(event);
+}
+
+static void say(uint64_t conversation, uint64_t request, const char *text) {
+    utter(conversation, request, EVENT_TEXT, CHANNEL_ANSWER, text);
+}
+
+static void think(uint64_t conversation, uint64_t request, const char *text) {
+    utter(conversation, request, EVENT_TEXT, CHANNEL_THINKING, text);
 }
 
 static void end(uint64_t conversation, uint64_t request, enum request_state state, enum finish_reason reason,
@@ -216,6 +239,7 @@ static void wait_for_model(void) {
         usleep(1000);
     }
     assert_non_null(model_host_engine(host));
+    if (chat) pass(0.05); // so that it is drawn
 }
 
 static void open_chat(void) {
@@ -252,6 +276,8 @@ static int setup(void **state) {
     config_path = xasprintf("%s/config", folder);
     now = 1000000000;
     clock_freeze(now);
+    setenv("XDG_DATA_HOME", folder, 1);
+    setenv("HOME", folder, 1);
     open_chat();
     return 0;
 }
@@ -279,6 +305,15 @@ static bool config_has(const char *line) {
     char text[256];
     bool found = false;
     while (in && fgets(text, sizeof text, in)) found |= !strcmp(text, line);
+    if (in) fclose(in);
+    return found;
+}
+
+static bool config_has_key(const char *key) {
+    FILE *in = fopen(config_path, "r");
+    char text[512];
+    bool found = false;
+    while (in && fgets(text, sizeof text, in)) found |= !strncmp(text, key, strlen(key));
     if (in) fclose(in);
     return found;
 }
@@ -413,8 +448,119 @@ static void test_a_failure_is_shown_and_nothing_ends(void **state) {
     end(1, 2, REQUEST_FAILED, FINISH_ERROR, "again");
     assert_message(1, VIEW_NOTICE, "again");
     assert_int_equal(screen.view.n_messages, 2);
-    act(COMMAND_SEND, -1, "more"); // the answer of which nothing came is left out
-    assert_string_equal(engine.prompt, "user: q|user: more|");
+    act(COMMAND_SEND, -1, "more"); // what could not be answered is left out
+    assert_string_equal(engine.prompt, "user: more|");
+    assert_message(2, VIEW_NOTICE, "what comes next was asked without this message");
+}
+
+static void test_thinking_is_a_part_of_its_own(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    think(1, 1, "hm ");
+    think(1, 1, "so");
+    assert_message(1, VIEW_MODEL, "");
+    assert_int_equal(screen.messages[1].thinking_tokens, 2);
+    assert_true(screen.messages[1].thinking_seconds > 0.049 && screen.messages[1].thinking_seconds < 0.051);
+    say(1, 1, "Yes");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    assert_message(1, VIEW_MODEL, "Yes");
+    assert_int_equal(screen.messages[1].thinking_size, 5);
+    assert_memory_equal(screen.messages[1].thinking, "hm so", 5);
+    assert_int_equal(screen.view.context_used, 13 - 2); // it is not read again
+    act(COMMAND_COPY, -1, NULL);
+    assert_string_equal(screen.status, "copied Yes");
+    act(COMMAND_SEND, -1, "more");
+    assert_string_equal(engine.prompt, "user: q|assistant: hm so/Yes|user: more|");
+    // Stopped while it thinks, then asked again: nobody speaks twice in a row.
+    think(1, 2, "well");
+    act(COMMAND_STOP, -1, NULL);
+    end(1, 2, REQUEST_CANCELLED, FINISH_CANCELLED, "");
+    act(COMMAND_SEND, -1, "and more");
+    assert_string_equal(engine.prompt, "user: q|assistant: hm so/Yes|user: more\n\nand more|");
+    // All of it comes back from the store.
+    assert_true(close_chat());
+    open_chat();
+    act(COMMAND_NEXT, -1, NULL);
+    assert_memory_equal(screen.messages[1].thinking, "hm so", 5);
+    assert_int_equal(screen.messages[1].thinking_tokens, 2);
+    assert_true(screen.messages[1].thinking_seconds > 0.049);
+    assert_memory_equal(screen.messages[3].thinking, "well", 4);
+}
+
+static void test_a_notice_is_shown_once(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    utter(1, 1, EVENT_NOTICE, CHANNEL_ANSWER, "another template is used");
+    say(1, 1, "a");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    assert_message(1, VIEW_NOTICE, "another template is used");
+    assert_message(2, VIEW_MODEL, "a");
+    act(COMMAND_SEND, -1, "r");
+    utter(1, 2, EVENT_NOTICE, CHANNEL_ANSWER, "another template is used");
+    assert_int_equal(screen.view.n_messages, 5);
+    utter(1, 2, EVENT_NOTICE, CHANNEL_ANSWER, "for another reason");
+    assert_message(4, VIEW_NOTICE, "for another reason");
+    assert_int_equal(screen.view.n_messages, 6);
+}
+
+static void test_what_cannot_be_answered_is_left_out(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "too long");
+    end(1, 1, REQUEST_FAILED, FINISH_ERROR, "the prompt has 9000 tokens");
+    assert_int_equal(screen.view.n_messages, 2);
+    act(COMMAND_REGENERATE, -1, NULL); // it is asked again all the same
+    assert_string_equal(engine.prompt, "user: too long|");
+    end(1, 2, REQUEST_FAILED, FINISH_ERROR, "the prompt has 9000 tokens");
+    act(COMMAND_SEND, -1, "short");
+    assert_string_equal(engine.prompt, "user: short|");
+    assert_message(2, VIEW_NOTICE, "what comes next was asked without this message");
+    say(1, 3, "fine");
+    end(1, 3, REQUEST_FINISHED, FINISH_END, "");
+    act(COMMAND_SEND, -1, "next");
+    assert_string_equal(engine.prompt, "user: short|assistant: fine|user: next|");
+}
+
+static void test_stops_and_reasoning_reach_the_engine(void **state) {
+    (void)state;
+    assert_true(setting_parse(&settings, SETTING_stops, "END", NULL));
+    assert_true(setting_parse(&settings, SETTING_stops, "\nUser:", NULL));
+    act(COMMAND_REASONING, -1, NULL);
+    assert_non_null(strstr(screen.status, "lets nobody choose"));
+    act(COMMAND_SEND, -1, "q");
+    assert_string_equal(engine.stops, "END|\nUser:|");
+    assert_int_equal(engine.reasoning, REASONING_AUTO);
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    described()->chooses_effort = true;
+    act(COMMAND_REASONING, -1, NULL);
+    assert_string_equal(screen.status, "reasoning is now low, from the next message on");
+    assert_true(config_has("reasoning = low\n"));
+    act(COMMAND_REGENERATE, -1, NULL);
+    assert_int_equal(engine.reasoning, REASONING_LOW);
+    described()->chooses_effort = false, described()->chooses_thinking = true;
+    static const char *const words[] = {"auto", "off", "on", "auto"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        act(COMMAND_REASONING, -1, NULL);
+        char *expected = xasprintf("reasoning is now %s, from the next message on", words[i]);
+        assert_string_equal(screen.status, expected);
+        free(expected);
+    }
+}
+
+// The model's own values, not the program's; what is reset follows the next model too.
+static void test_knobs_go_back_to_the_model(void **state) {
+    (void)state;
+    described()->sampling.temperature = 0.25f;
+    act(COMMAND_KNOB_SET, -1, "1.5");
+    assert_true(config_has("temp = 1.5\n"));
+    act(COMMAND_KNOB_RESET, -1, NULL);
+    assert_string_equal(screen.status, "temp is now 0.25");
+    assert_true(config_has("temp = default\n"));
+    act(COMMAND_KNOB_UP, -1, NULL);
+    assert_true(config_has("temp = 0.3\n"));
+    act(COMMAND_KNOB_RESET_ALL, -1, NULL);
+    assert_true(config_has("temp = default\n"));
+    act(COMMAND_SEND, -1, "q");
+    assert_true(engine.sampling.temperature == 0.25f);
 }
 
 static void test_a_message_to_a_busy_chat_is_kept(void **state) {
@@ -605,6 +751,85 @@ static void test_leaving_what_cannot_be_saved_asks_once(void **state) {
     assert_false(chat_step(chat, 0));
 }
 
+static void write_model(const char *name, char path[128]) {
+    snprintf(path, 128, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fclose(f);
+}
+
+static void test_answers_remember_their_model(void **state) {
+    (void)state;
+    char path[128], order[160];
+    write_model("Other 2B.gguf", path);
+    snprintf(order, sizeof order, "/model %s", path);
+    act(COMMAND_SEND, -1, "one");
+    say(1, 1, "first");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    assert_null(screen.messages[1].author);
+    act(COMMAND_SEND, -1, order);
+    wait_for_model();
+    assert_string_equal(screen.view.model_name, "Other 2B Q4_0");
+    assert_int_equal(screen.view.n_messages, 2); // an order is no message
+    assert_string_equal(screen.messages[1].author, "Tiny 1B Q4_0");
+    assert_string_equal(settings.model, path);
+    assert_true(config_has_key("model"));
+    act(COMMAND_SEND, -1, "two");
+    say(1, 2, "second");
+    end(1, 2, REQUEST_FINISHED, FINISH_END, "");
+    assert_string_equal(screen.messages[3].model, "Other 2B Q4_0"); // where it changes
+    act(COMMAND_SEND, -1, "three");
+    say(1, 3, "third");
+    end(1, 3, REQUEST_FINISHED, FINISH_END, "");
+    assert_null(screen.messages[5].author);
+    assert_null(screen.messages[5].model);
+    close_chat();
+    open_chat();
+    act(COMMAND_NEXT, 1, NULL);
+    assert_string_equal(screen.messages[1].author, "Tiny 1B Q4_0"); // from the store
+    assert_string_equal(screen.messages[3].model, "Other 2B Q4_0");
+}
+
+static void test_a_running_answer_is_stopped_for_another_model(void **state) {
+    (void)state;
+    char path[128];
+    write_model("Other 2B.gguf", path);
+    act(COMMAND_SEND, -1, "one");
+    say(1, 1, "half an ans");
+    act(COMMAND_MODEL, -1, path);
+    wait_for_model();
+    assert_false(screen.chats[0].busy);
+    assert_message(1, VIEW_MODEL, "half an ans");
+    assert_non_null(strstr(screen.messages[1].note, "stopped for another model"));
+    assert_non_null(strstr(screen.status, "Other 2B Q4_0 answers from now on; 1 answer was stopped"));
+}
+
+static void test_a_model_that_fails_leaves_the_old(void **state) {
+    (void)state;
+    char path[128];
+    write_model("FAILS.gguf", path);
+    act(COMMAND_MODEL, -1, path);
+    wait_for_model();
+    assert_string_equal(screen.view.model_name, "Tiny 1B Q4_0");
+    assert_non_null(strstr(screen.status, "does not fit"));
+    assert_true(screen.view.status_bad);
+    assert_null(settings.model);
+    act(COMMAND_MODEL, -1, "no such model");
+    assert_non_null(strstr(screen.status, "no known model"));
+    act(COMMAND_SEND, -1, "one");
+    assert_string_equal(engine.prompt, "user: one|");
+}
+
+static void test_orders_and_messages_differ(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "/model");
+    assert_true(screen.chooses);
+    act(COMMAND_SEND, -1, "/models are many");
+    assert_string_equal(engine.prompt, "user: /models are many|");
+    act(COMMAND_MODEL_STOP, -1, NULL);
+    assert_non_null(strstr(screen.status, "no model is being loaded"));
+}
+
 static void test_a_store_that_cannot_open_is_said(void **state) {
     (void)state;
     close_chat();
@@ -623,12 +848,21 @@ static void test_a_store_that_cannot_open_is_said(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_an_answer_streams),
+        TEST(test_answers_remember_their_model),
+        TEST(test_a_running_answer_is_stopped_for_another_model),
+        TEST(test_a_model_that_fails_leaves_the_old),
+        TEST(test_orders_and_messages_differ),
         TEST(test_what_a_model_is_called),
         TEST(test_a_rate_is_of_when_tokens_came),
         TEST(test_the_system_prompt_comes_first),
         TEST(test_chats_answer_at_the_same_time),
         TEST(test_regenerating_makes_versions),
         TEST(test_a_failure_is_shown_and_nothing_ends),
+        TEST(test_thinking_is_a_part_of_its_own),
+        TEST(test_a_notice_is_shown_once),
+        TEST(test_what_cannot_be_answered_is_left_out),
+        TEST(test_stops_and_reasoning_reach_the_engine),
+        TEST(test_knobs_go_back_to_the_model),
         TEST(test_a_message_to_a_busy_chat_is_kept),
         TEST(test_a_knob_reaches_the_running_answer),
         TEST(test_settings_of_the_screen_are_saved),

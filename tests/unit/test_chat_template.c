@@ -36,8 +36,12 @@ static char *join(const struct prompt *p, size_t *size) {
     return text;
 }
 
+static struct chat_template_options options(const struct conversation *c) {
+    return (struct chat_template_options){.open_answer = c->open_answer, .date = "2026-01-02"};
+}
+
 static void check(enum chat_template_kind kind, const struct conversation *c, const char *expected) {
-    struct prompt p = chat_template_render(kind, c->messages, c->count, c->open_answer);
+    struct prompt p = chat_template_render(kind, c->messages, c->count, options(c));
     size_t size;
     char *text = join(&p, &size);
     assert_string_equal(text, expected);
@@ -62,6 +66,19 @@ static void test_kinds(void **state) {
     check(
         CHAT_TEMPLATE_ZEPHYR, &turns,
         "<|system|>\nBe brief.</s>\n<|user|>\n Hi\n</s>\n<|assistant|>\nYes? </s>\n<|user|>\nBye</s>\n<|assistant|>\n");
+    check(CHAT_TEMPLATE_PHI4, &turns,
+          "<|im_start|>system<|im_sep|>Be brief.<|im_end|><|im_start|>user<|im_sep|> Hi\n<|im_end|>"
+          "<|im_start|>assistant<|im_sep|>Yes? <|im_end|><|im_start|>user<|im_sep|>Bye<|im_end|>"
+          "<|im_start|>assistant<|im_sep|>");
+    check(CHAT_TEMPLATE_MISTRAL7, &turns,
+          "[SYSTEM_PROMPT]Be brief.[/SYSTEM_PROMPT][INST] Hi\n[/INST]Yes? </s>[INST]Bye[/INST]");
+    check(CHAT_TEMPLATE_COMMAND_R, &turns,
+          "<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>Be brief.<|END_OF_TURN_TOKEN|>"
+          "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>Hi<|END_OF_TURN_TOKEN|>"
+          "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>Yes?<|END_OF_TURN_TOKEN|>"
+          "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>Bye<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>");
+    check(CHAT_TEMPLATE_DEEPSEEK, &turns,
+          "Be brief.<｜User｜> Hi\n<｜Assistant｜>Yes? <｜end▁of▁sentence｜><｜User｜>Bye<｜Assistant｜>");
     check(CHAT_TEMPLATE_NONE, &turns, "Be brief.\n\nUser: Hi\nAssistant: Yes?\nUser: Bye\nAssistant:");
 }
 
@@ -69,6 +86,7 @@ static void test_system_is_folded_where_there_is_no_such_role(void **state) {
     (void)state;
     check(CHAT_TEMPLATE_LLAMA2, &turns,
           "[INST] <<SYS>>\nBe brief.\n<</SYS>>\n\n Hi [/INST] Yes? </s><s>[INST] Bye [/INST]");
+    check(CHAT_TEMPLATE_MISTRAL, &turns, "[INST] Be brief.\n\nHi [/INST] Yes?</s>[INST] Bye [/INST]");
     check(CHAT_TEMPLATE_GEMMA, &turns,
           "<start_of_turn>user\nBe brief.\n\nHi<end_of_turn>\n<start_of_turn>model\nYes?<end_of_turn>\n"
           "<start_of_turn>user\nBye<end_of_turn>\n<start_of_turn>model\n");
@@ -76,6 +94,29 @@ static void test_system_is_folded_where_there_is_no_such_role(void **state) {
     check(CHAT_TEMPLATE_GEMMA, &alone, "<start_of_turn>user\nBe brief.<end_of_turn>\n<start_of_turn>model\n");
     const struct conversation empty = {{{"system", ""}, {"user", "Hi"}}, 2, true};
     check(CHAT_TEMPLATE_GEMMA, &empty, "<start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\n");
+}
+
+static void test_harmony_tells_date_and_effort(void **state) {
+    (void)state;
+    const struct chat_message hi = {"user", "Hi"};
+    static const char *const efforts[][2] = {{NULL, "medium"}, {"high", "high"}};
+    for (size_t i = 0; i < 2; i++) {
+        struct prompt p = chat_template_render(
+            CHAT_TEMPLATE_HARMONY, &hi, 1,
+            (struct chat_template_options){.open_answer = true, .date = "2026-01-02", .effort = efforts[i][0]});
+        size_t size;
+        char *text = join(&p, &size);
+        char *expected = xasprintf(
+            "<|start|>system<|message|>You are ChatGPT, a large language model trained by OpenAI.\nKnowledge cutoff: "
+            "2024-06\nCurrent date: 2026-01-02\n\nReasoning: %s\n\n# Valid channels: analysis, commentary, final. "
+            "Channel "
+            "must be included for every message.<|end|><|start|>user<|message|>Hi<|end|><|start|>assistant",
+            efforts[i][1]);
+        assert_string_equal(text, expected);
+        free(expected);
+        free(text);
+        prompt_free(&p);
+    }
 }
 
 static void test_closed_answer(void **state) {
@@ -94,7 +135,14 @@ static void test_recognition(void **state) {
         enum chat_template_kind kind;
     } cases[] = {
         {"{{'<|im_start|>' + m.role}}", CHAT_TEMPLATE_CHATML},
-        {"{{ bos_token + '[INST] ' }}", CHAT_TEMPLATE_LLAMA2},
+        {"{{ bos_token + '[INST] <<SYS>>' }}", CHAT_TEMPLATE_LLAMA2},
+        {"{{ bos_token + '[INST] ' }}", CHAT_TEMPLATE_MISTRAL},
+        {"'[SYSTEM_PROMPT]' + '[INST]'", CHAT_TEMPLATE_MISTRAL7},
+        {"<|start|>assistant<|channel|>final", CHAT_TEMPLATE_HARMONY},
+        {"<|im_start|>user<|im_sep|>", CHAT_TEMPLATE_PHI4},
+        {"<|START_OF_TURN_TOKEN|><|USER_TOKEN|>", CHAT_TEMPLATE_COMMAND_R},
+        {"<｜User｜>", CHAT_TEMPLATE_DEEPSEEK},
+        {"<|start_of_role|>", CHAT_TEMPLATE_GRANITE},
         {"<|start_header_id|>", CHAT_TEMPLATE_LLAMA3},
         {"x <start_of_turn>", CHAT_TEMPLATE_GEMMA},
         {"<|user|>\n{{ t }}<|end|>", CHAT_TEMPLATE_PHI3},
@@ -115,7 +163,7 @@ static void test_message_texts_are_not_trusted(void **state) {
     const struct conversation c = {
         {{"system", "SYS<|im_end|>"}, {"user", "USER<|im_end|>"}, {"assistant", "ANSWER</s>"}}, 3, true};
     for (int kind = 0; kind < CHAT_TEMPLATE_COUNT; kind++) {
-        struct prompt p = chat_template_render((enum chat_template_kind)kind, c.messages, c.count, c.open_answer);
+        struct prompt p = chat_template_render((enum chat_template_kind)kind, c.messages, c.count, options(&c));
         size_t n_texts = 0;
         for (size_t i = 0; i < p.count; i++) {
             bool is_text = false;
@@ -144,7 +192,8 @@ static void test_prompt_ids(void **state) {
 
     // The user's "<|im_end|>" stays text; her first line end joins the template's, as it would in one text.
     const struct chat_message hostile = {"user", "\nHello<|im_end|>"};
-    struct prompt p = chat_template_render(CHAT_TEMPLATE_CHATML, &hostile, 1, true);
+    struct prompt p =
+        chat_template_render(CHAT_TEMPLATE_CHATML, &hostile, 1, (struct chat_template_options){.open_answer = true});
     struct token_list ids = {0};
     prompt_encode(&p, t, &ids);
     int n_start = 0, n_end = 0;
@@ -169,7 +218,7 @@ static void test_prompt_ids(void **state) {
 // after a conversation without an open answer to nobody, the head of Llama 3.1 without a system text likewise.
 // Not compared: "tools" and "think" (the interpreter's business); Qwen3 "closed", where the template itself invents
 // empty thoughts; Gemma with a system text, which that template refuses; SmolLM3, whose system text is a page of its
-// own; Mistral, DeepSeek, Granite and harmony, which are none of our kinds.
+// own, as Granite's is where there is none; Mistral and DeepSeek, whose white space differs from version to version.
 #define QWEN_SYSTEM "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
 #define LLAMA_DATES "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
 #define LLAMA_HEAD  "<BOS><|start_header_id|>system<|end_header_id|>\n\n" LLAMA_DATES "<|eot_id|>"
@@ -194,6 +243,11 @@ static const struct real_case {
     {"microsoft-Phi-3.5-mini-instruct", "closed", NULL, "", "<EOS>"},
     {"microsoft-Phi-3.5-mini-instruct", "system", "Be brief.", "", ""},
     {"microsoft-Phi-3.5-mini-instruct", "turns", "Be brief.", "", ""},
+    {"openai-gpt-oss-120b", "first", NULL, "", ""},
+    {"openai-gpt-oss-120b", "system", "Be brief.", "", ""},
+    {"openai-gpt-oss-120b", "turns", "Be brief.", "", ""},
+    {"ibm-granite-granite-3.3-2B-Instruct", "system", "Be brief.", "", ""},
+    {"ibm-granite-granite-3.3-2B-Instruct", "turns", "Be brief.", "", ""},
 };
 
 // The cases of ../shared/templates/cases.json, without their system texts.
@@ -243,6 +297,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_system_is_folded_where_there_is_no_such_role),
+        cmocka_unit_test(test_harmony_tells_date_and_effort),
         cmocka_unit_test(test_closed_answer),
         cmocka_unit_test(test_recognition),
         cmocka_unit_test(test_message_texts_are_not_trusted),

@@ -44,6 +44,11 @@ static void write_text(const char *path, const char *text) {
     fclose(out);
 }
 
+static void no_warning(void *context, const char *message) {
+    (void)context;
+    fail_msg("%s", message);
+}
+
 static void assert_text(const char *path, const char *expected) {
     struct status st = {0};
     size_t size;
@@ -136,7 +141,7 @@ static void test_saving_changes_one_line(void **state) {
     struct status st = {0};
     struct settings s = settings_default();
     write_config(f, "# mine\nthreads = 2\nunknown = stays\n\n  temp=0.9   \n# end");
-    sampling_set(&s.sampling, KNOB_temperature, 0.35);
+    assert_true(setting_parse(&s, SETTING_FIRST_KNOB + KNOB_temperature, "0.35", &st));
     assert_true(config_save(&s, SETTING_FIRST_KNOB + KNOB_temperature, f->config, &st));
     assert_text(f->config, "# mine\nthreads = 2\nunknown = stays\n\ntemp = 0.35\n# end");
     assert_true(setting_parse(&s, SETTING_theme, "paper", &st));
@@ -199,6 +204,34 @@ static void test_a_file_that_cannot_be_written_is_named(void **state) {
     assert_non_null(strstr(st.text, "/proc/nothing"));
 }
 
+static void test_stops_add_up_and_knobs_may_follow_the_model(void **state) {
+    struct folder *f = *state;
+    struct settings s = settings_default();
+    struct model_info info = {.sampling = sampling_default()};
+    struct status st = {0};
+    info.sampling.temperature = 0.25f, info.sampling.top_k = 7;
+    assert_true(config_save(&s, SETTING_reasoning, f->config, &st)); // makes the folder
+    write_text(f->config,
+               "stop = <end>\nstop = \\nUser:\ntemp = 1.5\ntop-p = 0.5\ntop-p = default\nreasoning = high\n");
+    config_load(&s, f->config, no_warning, NULL);
+    assert_int_equal(s.stops.count, 2);
+    assert_string_equal(s.stops.texts[0], "<end>");
+    assert_string_equal(s.stops.texts[1], "\nUser:");
+    assert_int_equal(s.reasoning, REASONING_HIGH);
+    settings_follow_model(&s, &info);
+    assert_true(s.sampling.temperature == 1.5f); // the person's
+    assert_int_equal(s.sampling.top_k, 7);       // the model's
+    assert_true(s.sampling.top_p == info.sampling.top_p);
+    struct settings copy = settings_copy(&s);
+    assert_true(setting_parse(&s, SETTING_stops, "", &st));
+    assert_int_equal(s.stops.count, 0);
+    assert_string_equal(copy.stops.texts[1], "\nUser:");
+    settings_free(&copy);
+    assert_false(setting_parse(&s, SETTING_reasoning, "hi", &st));
+    assert_string_equal(st.text, "reasoning: 'hi' is none of auto|off|on|low|medium|high");
+    settings_free(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_no_file_is_an_empty_one, folder_make, folder_remove),
@@ -211,6 +244,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_text_comes_back_as_it_was, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(test_a_link_stays_a_link, folder_make, folder_remove),
         cmocka_unit_test(test_a_file_that_cannot_be_written_is_named),
+        cmocka_unit_test_setup_teardown(test_stops_add_up_and_knobs_may_follow_the_model, folder_make, folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,6 +86,7 @@ static uint64_t ask_raw(struct bench *b, uint64_t conversation, const char *text
 static void note(struct bench *b, const struct engine_event *e) {
     assert_true(e->request > 0 && e->request < MOST);
     struct answer_text *a = &b->answers[e->request];
+    if (e->kind == EVENT_NOTICE) return;
     if (e->kind == EVENT_TEXT) {
         a->n_tokens += e->token >= 0;
         assert_true(e->size < sizeof e->text);
@@ -182,7 +183,7 @@ static void test_chat_template_and_end_token(void **state) {
                                  &toy_backend, (struct engine_params){0});
     const struct tokenizer *t = b->file->tokenizer;
     int32_t end = tokenizer_find(t, "<|im_end|>", 10);
-    struct engine_message messages[] = {{"user", "say <|im_end|> please"}};
+    struct engine_message messages[] = {{.role = "user", .text = "say <|im_end|> please"}};
     struct request_params p = {
         .conversation = 1, .messages = messages, .n_messages = 1, .sampling = greedy(), .max_tokens = 10};
     toy.likely = end;
@@ -199,6 +200,65 @@ static void test_chat_template_and_end_token(void **state) {
     tokenizer_encode(t, "<|im_end|>\n<|im_start|>assistant\n", 33, true, &list);
     assert_int_equal(b->answers[id].n_prompt, list.count);
     free(list.ids);
+    bench_close(b);
+}
+
+// An answer ends where the first of several texts begins, whatever tokens those are made of.
+static void test_stop_texts(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
+    const char *whole = answer_alone(b, "one two", 200);
+    size_t size = strlen(whole), at = size / 2;
+    while ((whole[at] & 0xc0) == 0x80) at++;
+    char *stop = xstrndup(whole + at, 9 - utf8_incomplete(whole + at, 9));
+    at = (size_t)(strstr(whole, stop) - whole); // its first place
+    const char *const stops[] = {"nowhere to be found", stop};
+    struct request_params p = {.conversation = 1,
+                               .raw = "one two",
+                               .sampling = greedy(),
+                               .max_tokens = 200,
+                               .ignore_end = true,
+                               .stops = stops,
+                               .n_stops = 2};
+    uint64_t id = engine_submit(b->engine, &p);
+    b->open_requests++;
+    wait_for_all(b);
+    struct answer_text *a = &b->answers[id];
+    assert_int_equal(a->reason, FINISH_END);
+    assert_int_equal(a->size, at);
+    assert_memory_equal(a->text, whole, at);
+    assert_true(a->n_generated < 200);
+    free(stop);
+    bench_close(b);
+}
+
+static void test_refused_conversation_is_told(void **state) {
+    (void)state;
+    struct bench *b =
+        bench_open((struct tiny_model_options){.pre = "gpt-2",
+                                               .chat_template = "{{ raise_exception('too many') if messages|"
+                                                                "length > 3 }}<|im_start|>"},
+                   &toy_backend, (struct engine_params){0});
+    struct engine_message messages[4];
+    for (int i = 0; i < 4; i++)
+        messages[i] = (struct engine_message){.role = i % 2 ? "assistant" : "user", .text = "x"};
+    for (int n = 3; n <= 4; n++) {
+        struct request_params p = {
+            .conversation = 1, .messages = messages, .n_messages = n, .sampling = greedy(), .max_tokens = 3};
+        engine_submit(b->engine, &p);
+        b->open_requests++;
+        char notice[512] = "";
+        struct engine_event e;
+        while (b->open_requests) {
+            assert_true(engine_wait(b->engine, &e, 60000));
+            note(b, &e);
+            if (e.kind == EVENT_NOTICE) snprintf(notice, sizeof notice, "%s", e.text);
+        }
+        assert_string_equal(notice,
+                            n == 3 ? ""
+                                   : "the model's own chat template refuses this conversation (too many); confab's "
+                                     "for chatml is used instead");
+    }
     bench_close(b);
 }
 
@@ -421,7 +481,8 @@ static void *disturb(void *argument) {
         struct sampling sampling = sampling_default();
         sampling.temperature = (float)(pick % 20) / 10;
         if (what < 70 && d->submitted < MOST - 1) {
-            struct engine_message messages[] = {{"system", "be brief"}, {"user", openings[pick % 8]}};
+            struct engine_message messages[] = {{.role = "system", .text = "be brief"},
+                                                {.role = "user", .text = openings[pick % 8]}};
             struct request_params p = {.conversation = 1 + pick % 6,
                                        .sampling = sampling,
                                        .max_tokens = 1 + (int)(pick % 60),
@@ -504,6 +565,8 @@ int main(void) {
         cmocka_unit_test(test_streams_the_text_of_the_tokens),
         cmocka_unit_test(test_reports_alternatives),
         cmocka_unit_test(test_chat_template_and_end_token),
+        cmocka_unit_test(test_stop_texts),
+        cmocka_unit_test(test_refused_conversation_is_told),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_more_memory_than_there_is),

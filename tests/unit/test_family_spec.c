@@ -108,7 +108,6 @@ static void windows_follow_pattern_and_family(void **state) {
     }
 }
 
-
 static void scales_follow_the_family(void **state) {
     (void)state;
     struct opened o = open_shape(family_named("granite"));
@@ -183,8 +182,8 @@ static void check_near(double a, double b) {
 
 static void linear_scaling_divides_angles(void **state) {
     (void)state;
-    struct model m = rope_model(
-        (struct rope_spec){.n_rot = 6, .base = {10000, 500}, .scaling = ROPE_SCALING_LINEAR, .factor = 4});
+    struct model m =
+        rope_model((struct rope_spec){.n_rot = 6, .base = {10000, 500}, .scaling = ROPE_SCALING_LINEAR, .factor = 4});
     double frequency[3];
     assert_true(rope_frequencies(&m, ROPE_TABLE_FULL, 0, frequency) == 1.25f);
     check_near(frequency[0], 0.25);
@@ -227,7 +226,12 @@ static int last_pair_turning(const struct rope_spec *r, double turns) {
 static void yarn_divides_what_hardly_turns(void **state) {
     (void)state;
     static const struct rope_spec specs[] = {
-        {.n_rot = 64, .base = {150000, 150000}, .factor = 32, .original_context = 4096, .beta_fast = 32, .beta_slow = 1},
+        {.n_rot = 64,
+         .base = {150000, 150000},
+         .factor = 32,
+         .original_context = 4096,
+         .beta_fast = 32,
+         .beta_slow = 1},
         {.n_rot = 128, .base = {1e6, 1e6}, .factor = 4, .original_context = 32768, .beta_fast = 32, .beta_slow = 1},
         {.n_rot = 128, .base = {10000, 10000}, .factor = 16, .original_context = 4096, .beta_fast = 8, .beta_slow = 2},
     };
@@ -264,14 +268,10 @@ static void magnitudes_follow_the_factor(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_of_families_are_checked),
-        cmocka_unit_test(windows_follow_pattern_and_family),
-        cmocka_unit_test(scales_follow_the_family),
-        cmocka_unit_test(fused_tensors_are_bound_in_pieces),
-        cmocka_unit_test(experts_are_bound_one_by_one),
-        cmocka_unit_test(linear_scaling_divides_angles),
-        cmocka_unit_test(divisors_of_the_file_are_used),
-        cmocka_unit_test(yarn_divides_what_hardly_turns),
+        cmocka_unit_test(keys_of_families_are_checked),  cmocka_unit_test(windows_follow_pattern_and_family),
+        cmocka_unit_test(scales_follow_the_family),      cmocka_unit_test(fused_tensors_are_bound_in_pieces),
+        cmocka_unit_test(experts_are_bound_one_by_one),  cmocka_unit_test(linear_scaling_divides_angles),
+        cmocka_unit_test(divisors_of_the_file_are_used), cmocka_unit_test(yarn_divides_what_hardly_turns),
         cmocka_unit_test(magnitudes_follow_the_factor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

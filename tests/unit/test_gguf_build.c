@@ -10,7 +10,9 @@
 #include <cmocka.h>
 
 #include "engine/base/panic.h"
+#include "engine/model/model.h"
 #include "tests/unit/gguf_writer.h"
+#include "tests/unit/tiny_model.h"
 
 // ---- building ----
 
@@ -145,7 +147,7 @@ enum { PARTS = 3 };
 
 struct parts {
     char folder[32];
-    char paths[PARTS][64];
+    char paths[PARTS][96];
 };
 
 struct part_says {
@@ -214,6 +216,19 @@ static void any_part_opens_all(void **state) {
     remove_parts(&p);
 }
 
+static void copy_pair(struct gguf_writer *w, const struct gguf_pair *pair) {
+    char *key = span_copy(pair->key);
+    if (pair->type == GGUF_ARRAY) gguf_writer_array(w, key, pair->element, pair->count, pair->data, pair->size);
+    else gguf_writer_pair(w, key, pair->type, pair->data, pair->size);
+    free(key);
+}
+
+static void copy_tensor(struct gguf_writer *w, const struct gguf_tensor *t) {
+    char *name = span_copy(t->name);
+    gguf_writer_tensor(w, name, t->format->gguf_type, t->n_dims, t->dims, t->data, t->size);
+    free(name);
+}
+
 static void open_refused(const char *path, const char *why) {
     struct gguf g;
     struct status st = {0};
@@ -256,12 +271,43 @@ static void missing_parts_and_wrong_names_are_named(void **state) {
     static const char *const wrong[] = {"model.gguf", "m-00004-of-00003.gguf", "m-00000-of-00003.gguf",
                                         "m-0001-of-00003.gguf", "m-00001-of-00003.bin"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        char path[64];
+        char path[96];
         snprintf(path, sizeof path, "%s/%s", p.folder, wrong[i]);
         assert_int_equal(rename(p.paths[0], path), 0);
         open_refused(path, "is one of 3 parts, but is not named like NAME-00001-of-00003.gguf");
         assert_int_equal(rename(path, p.paths[0]), 0);
     }
+    remove_parts(&p);
+}
+
+// A model in two parts computes nothing else than the same in one file: it has the same keys and the same tensors.
+static void a_split_model_is_the_model(void **state) {
+    (void)state;
+    struct parts p;
+    struct gguf whole, split;
+    struct status st = {0};
+    size_t size;
+    void *bytes = tiny_model_bytes((struct tiny_model_options){.format = BLOCK_Q8_0}, &size);
+    assert_true(gguf_open_memory(&whole, "whole", bytes, size, &st));
+    write_parts(&p);
+    for (int i = 0; i < PARTS; i++) {
+        struct gguf_writer w = {0};
+        gguf_writer_u32(&w, "split.no", (uint32_t)i);
+        gguf_writer_u32(&w, "split.count", PARTS);
+        for (uint64_t k = 0; i == 0 && k < whole.n_pairs; k++) copy_pair(&w, &whole.pairs[k]);
+        for (uint64_t k = (uint64_t)i; k < whole.n_tensors; k += PARTS) copy_tensor(&w, &whole.tensors[k]);
+        write_file(p.paths[i], &w);
+    }
+    if (!gguf_open(&split, p.paths[1], &st)) fail_msg("%s", st.text);
+    assert_true(split.n_pairs == whole.n_pairs && split.n_tensors == whole.n_tensors);
+    for (uint64_t k = 0; k < whole.n_tensors; k++)
+        assert_memory_equal(split.tensors[k].data, whole.tensors[k].data, whole.tensors[k].size);
+    struct model m;
+    if (!model_open(&m, &split, 0, &st)) fail_msg("%s", st.text);
+    model_close(&m);
+    gguf_close(&split);
+    gguf_close(&whole);
+    free(bytes);
     remove_parts(&p);
 }
 
@@ -273,6 +319,7 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(any_part_opens_all),
         cmocka_unit_test(parts_that_do_not_belong_together_are_refused),
+        cmocka_unit_test(a_split_model_is_the_model),
         cmocka_unit_test(missing_parts_and_wrong_names_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -228,8 +228,11 @@ static void a_factor_alone_scales_rope_linearly(void **state) {
 
 static void layers_may_have_figures_of_their_own(void **state) {
     (void)state;
-    struct change c = {.array_key = "attention.head_count_kv", .array = {2, 4}, .n_array = 2,
-                       .tensor = "blk.1.attn_k.weight", .dims = {EMBD, HEADS * HEAD},
+    struct change c = {.array_key = "attention.head_count_kv",
+                       .array = {2, 4},
+                       .n_array = 2,
+                       .tensor = "blk.1.attn_k.weight",
+                       .dims = {EMBD, HEADS * HEAD},
                        .without_tensor = "blk.1.attn_v.weight"};
     check_refused(STATUS_FORMAT, "the tensor blk.1.attn_v.weight is missing", c);
     c = (struct change){.array_key = "feed_forward_length", .array = {FF, FF}, .n_array = 2};
@@ -631,9 +634,9 @@ static void norms_must_be_f32(void **state) {
 
 static void tensors_without_a_place_are_refused(void **state) {
     (void)state;
-    static const char *const names[] = {"blk.2.attn_q.weight",        "blk.0.attn_norm.bias", "output.bias",
-                                        "blk.0.ffn_gate_exps.weight", "blk.0.ffn_gate.0.weight",
-                                        "blk.0.attn_sinks.weight",    "blk.00.attn_q.weight"};
+    static const char *const names[] = {
+        "blk.2.attn_q.weight",     "blk.0.attn_norm.bias",    "output.bias",         "blk.0.ffn_gate_exps.weight",
+        "blk.0.ffn_gate.0.weight", "blk.0.attn_sinks.weight", "blk.00.attn_q.weight"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char why[120];
         snprintf(why, sizeof why, "the tensor %s has no place in a llama model of 2 layers", names[i]);

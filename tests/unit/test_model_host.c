@@ -6,13 +6,25 @@
 
 #include <cmocka.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "app/model_host.h"
+#include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
 #include "tests/unit/tiny_model.h"
+
+#define PLENTY (1ull << 40)
+
+static atomic_uint_fast64_t memory = PLENTY;
+static atomic_int short_reads; // so many times memory is short, then there is plenty
+uint64_t machine_memory_free(void) {
+    uint64_t now = memory;
+    if (short_reads && --short_reads == 0) memory = PLENTY;
+    return now;
+}
 
 static char folder[] = "/tmp/confab-test-XXXXXX";
 static struct settings settings;
@@ -132,10 +144,78 @@ static void test_the_host_closes_while_it_loads(void **state) {
     free(path);
 }
 
+// What an engine over this file takes at least.
+static uint64_t need_of(const char *path) {
+    struct status st = {0};
+    struct model_memory need;
+    struct model_file *m = model_file_open_header(path, false, &st);
+    assert_non_null(m);
+    assert_true(model_file_memory(m, &(struct engine_params){.n_threads = 1}, 1 << 20, &need, &st));
+    model_file_close(m);
+    return need.total;
+}
+
+static void test_without_memory_for_both_the_old_goes_first(void **state) {
+    (void)state;
+    struct status st = {0};
+    char *path = write_model("seven.gguf", 7);
+    struct model_host *h = open_host();
+    memory = need_of(path) - 1; // beside the old one
+    assert_true(model_host_choose(h, path, &st));
+    assert_int_equal(released, 1);
+    assert_null(model_host_engine(h));
+    assert_string_equal(model_host_info(h)->name, "confab guide"); // until there is another
+    memory = PLENTY;
+    assert_int_equal(next_event(h, &st), HOST_LOADED);
+    assert_int_equal(model_host_info(h)->n_layer, 7);
+    model_host_close(h);
+    free(path);
+}
+
+static void test_the_old_comes_back_after_a_failure(void **state) {
+    (void)state;
+    struct status st = {0};
+    char *path = write_model("eight.gguf", 8);
+    struct model_host *h = open_host();
+    memory = need_of(path) - 1;
+    short_reads = 3; // when it is measured, when the old one has to go, and when the new one opens
+    assert_true(model_host_choose(h, path, &st));
+    assert_null(model_host_engine(h));
+    enum model_host_event event = next_event(h, &st); // the memory is not there: it was another's
+    assert_int_equal(event, HOST_FAILED);
+    assert_int_equal(st.code, STATUS_MEMORY);
+    assert_non_null(model_host_loading(h));
+    assert_false(model_host_loading(h)->stoppable);
+    assert_int_equal(next_event(h, &st), HOST_LOADED);
+    assert_null(model_host_path(h));
+    assert_non_null(model_host_engine(h));
+    model_host_close(h);
+    free(path);
+}
+
+static void test_what_is_too_large_is_refused(void **state) {
+    (void)state;
+    struct status st = {0};
+    char *small = write_model("one.gguf", 1), *large = write_model("forty.gguf", 40);
+    settings.model = small;
+    struct model_host *h = open_host();
+    settings.model = NULL;
+    memory = 1; // and what the small one would give back
+    assert_false(model_host_choose(h, large, &st));
+    memory = PLENTY;
+    assert_int_equal(st.code, STATUS_MEMORY);
+    assert_non_null(strstr(st.text, "it needs"));
+    assert_non_null(model_host_engine(h));
+    assert_int_equal(released, 0);
+    model_host_close(h);
+    free(small), free(large);
+}
+
 static void test_models_are_listed(void **state) {
     (void)state;
     struct status st = {0};
-    char *models = xasprintf("%s/confab/models/listed.gguf", folder), *command = xasprintf("mkdir -p %s/confab/models", folder);
+    char *models = xasprintf("%s/confab/models/listed.gguf", folder),
+         *command = xasprintf("mkdir -p %s/confab/models", folder);
     assert_int_equal(system(command), 0);
     tiny_model_write(models, (struct tiny_model_options){0});
     struct model_host *h = open_host();
@@ -197,6 +277,9 @@ int main(void) {
         cmocka_unit_test(test_what_cannot_be_loaded_changes_nothing),
         cmocka_unit_test(test_a_stopped_one_leaves_the_old),
         cmocka_unit_test(test_the_host_closes_while_it_loads),
+        cmocka_unit_test(test_without_memory_for_both_the_old_goes_first),
+        cmocka_unit_test(test_the_old_comes_back_after_a_failure),
+        cmocka_unit_test(test_what_is_too_large_is_refused),
         cmocka_unit_test(test_models_are_listed),
         cmocka_unit_test(test_a_failure_says_why),
     };

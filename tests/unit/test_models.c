@@ -15,6 +15,7 @@
 #include "app/models_used.h"
 #include "app/paths.h"
 #include "engine/base/panic.h"
+#include "tests/unit/tiny_huggingface.h"
 #include "tests/unit/tiny_model.h"
 
 #define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -117,15 +118,38 @@ static void test_hub(void **state) {
     assert_int_equal(e->container, MODEL_SAFETENSORS);
     assert_int_equal(e->parts, 2);
     assert_int_equal(e->bytes, 2 * strlen("weights of a sort"));
-    must(&list, "tiny-Q8", "Hugging Face",
-         "cache/huggingface/hub/models--one--Tiny-GGUF/snapshots/ccc/tiny-Q8.gguf");
+    must(&list, "tiny-Q8", "Hugging Face", "cache/huggingface/hub/models--one--Tiny-GGUF/snapshots/ccc/tiny-Q8.gguf");
     models_describe(&list, 60);
-    assert_string_equal(entry(&list, "some/Thing-7B")->family, "llama");
+    assert_non_null(entry(&list, "some/Thing-7B")->problem); // those are no weights
     models_free(&list);
     setenv("HF_HOME", "/nonexistent", 1); // says that it is elsewhere
     models_scan(&list);
     assert_int_equal(list.count, 1);
     models_free(&list);
+}
+
+static void test_a_folder_is_described(void **state) {
+    (void)state;
+    struct model_list list;
+    struct gguf g;
+    struct status st = {0};
+    size_t size;
+    void *bytes = tiny_model_bytes((struct tiny_model_options){.pre = "llama-bpe"}, &size);
+    assert_true(gguf_open_memory(&g, "tiny", bytes, size, &st));
+    put("data/confab/models/folder/note", "");
+    char *folder = in_home("data/confab/models/folder");
+    tiny_huggingface_write(folder, &g, (struct tiny_huggingface_options){.model_type = "llama"});
+    gguf_close(&g);
+    free(bytes);
+    models_scan(&list);
+    models_describe(&list, 60);
+    const struct model_entry *e = must(&list, "folder", "confab", "data/confab/models/folder");
+    assert_int_equal(e->container, MODEL_SAFETENSORS);
+    if (e->problem) fail_msg("%s", e->problem);
+    assert_string_equal(e->family, "llama");
+    assert_true(e->n_parameters > 1000 && e->need > 0);
+    models_free(&list);
+    free(folder);
 }
 
 #define MANIFEST(digest)                                                                                               \
@@ -301,8 +325,7 @@ static void test_names_are_unique(void **state) {
     put_model(".lmstudio/models/same.gguf");
     models_scan(&list);
     assert_int_equal(list.count, 4);
-    for (int i = 1; i < list.count; i++)
-        assert_true(strcasecmp(list.entries[i - 1].name, list.entries[i].name));
+    for (int i = 1; i < list.count; i++) assert_true(strcasecmp(list.entries[i - 1].name, list.entries[i].name));
     assert_non_null(entry(&list, "same@LM-Studio"));
     models_free(&list);
 }
@@ -385,6 +408,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_own_folder),
         TEST(test_hub),
+        TEST(test_a_folder_is_described),
         TEST(test_ollama),
         TEST(test_lm_studio_and_llama_cpp),
         TEST(test_models_used_before),

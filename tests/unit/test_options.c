@@ -102,8 +102,8 @@ static void test_every_setting_reads_what_it_writes(void **state) {
     (void)state;
     struct settings s = settings_default();
     static const char *const samples[] = {
-        [SETTING_FLAG] = "yes", [SETTING_INT] = "7",    [SETTING_REAL] = "2.5",
-        [SETTING_TEXT] = "a b", [SETTING_BOXES] = "13", [SETTING_KNOB] = "1",
+        [SETTING_FLAG] = "yes", [SETTING_INT] = "7",  [SETTING_REAL] = "2.5",  [SETTING_TEXT] = "a b",
+        [SETTING_BOXES] = "13", [SETTING_KNOB] = "1", [SETTING_TEXTS] = "a b", [SETTING_CHOICE] = "off",
     };
     for (int id = 0; id < SETTING_COUNT; id++) {
         const char *sample = samples[setting_table[id].kind];

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -58,6 +59,126 @@ static void test_qwen(void **state) {
     CHECK_CUTS("qwen2", "a|1|2|3", "v|2|.|5", "I|'D| x", "a|.\n|b", "year| |2|0|2|4");
 }
 
+// What each makes of the same texts, which tell them apart.
+static const struct {
+    const char *name, *cases[7];
+} others[] = {
+    {"default",
+     {"Hello| | world|'|s| I|'|LL| |123|45| a", "x|.|y|(|z|)| |!!!/|\n|b", "HTTPServer| éÉa| नमस|्|त|े",
+      "你好吗| カナ한글| abc", "a| | |12| |123|4|x| |123|456|7|.|89", "    \t| z|\n|\n|b| \n| c",
+      "$|x|=<|a|>|b|_|c| |,|d"}},
+    {"falcon",
+     {"Hello| | world|'|s| I|'|LL| |123|45| a", "x|.|y|(|z|)| |!!!/|\n|b", "HTTPServer| éÉa| नमस|्|त|े",
+      "你好吗| カナ한글| abc", "a| | 12| |123|4|x| |123|456|7|.|89", "    \t| z|\n|\n|b| \n| c",
+      "$|x|=<|a|>|b|_|c| |,|d"}},
+    {"minicpm5",
+     {"Hello| | world|'s| I|'LL| |123|45| a", "x|.y|(z|)| !!!/\n|b", "HTTPServer| éÉa| नमस|्त|े", "你好吗| カナ한글| abc",
+      "a|  |12| |123|4|x| |123|456|7|.|89", "    \t| z|\n\n|b| \n| c", "$x|=<|a|>b|_c| ,|d"}},
+    {"jais-2",
+     {"Hello| | world|'s| I|'LL| |123|45| a", "x|.y|(z|)| !!!/\n|b", "HTTPServer| éÉa| नमस|्त|े", "你好吗| カナ한글| abc",
+      "a| | |12| |123|4|x| |123|456|7|.|89", "    |\t| z|\n\n|b| \n| c", "$x|=<|a|>b|_c| ,|d"}},
+    {"qwen35",
+     {"Hello| | world|'s| I|'LL| |1|2|3|4|5| a", "x|.y|(z|)| !!!/\n|b", "HTTPServer| éÉa| नमस्ते",
+      "你好吗| カナ한글| abc", "a| | |1|2| |1|2|3|4|x| |1|2|3|4|5|6|7|.|8|9", "    \t| z|\n\n|b| \n| c",
+      "$x|=<|a|>b|_c| ,|d"}},
+    {"ufakzeka",
+     {"Hello| | world|'s| I|'LL| |1|2|3|4|5| a", "x|.y|(z|)| !!!/\n|b", "HTTPServer| éÉa| नमस|्त|े",
+      "你好吗| カナ한글| abc", "a| | |1|2| |1|2|3|4|x| |1|2|3|4|5|6|7|.|8|9", "    \t| z|\n\n|b| \n| c",
+      "$x|=<|a|>b|_c| ,|d"}},
+    {"seed-coder",
+     {"Hello| | world|'s| I|'LL| |1|2|3|4|5| a", "x|.y|(z|)| !!!/|\n|b", "HTTPServer| éÉa| नमस|्त|े",
+      "你好吗| カナ한글| abc", "a| | |1|2| |1|2|3|4|x| |1|2|3|4|5|6|7|.|8|9", "    \t| z|\n\n|b| \n| c",
+      "$x|=<|a|>b|_c| ,|d"}},
+    {"laguna",
+     {"Hello| | world|'s| I|'LL| |1|2|3|4|5| a", "x|.y|(z|)| !!!/|\n|b", "HTTPServer| éÉa| नमस|्त|े",
+      "你好吗| カナ한글| abc", "a| | |1|2| |1|2|3|4|x| |1|2|3|4|5|6|7|.|8|9", "    \t| z|\n\n|b| |\n| c",
+      "$x|=<|a|>b|_c| ,|d"}},
+    {"exaone-moe",
+     {"Hello| | world|'s| I|'LL| |1|2|3|4|5| a", "x|.y|(z|)| !!!/\n|b", "HTTPServer éÉa नमस्ते", "你好吗 カナ한글 abc",
+      "a| | |1|2| |1|2|3|4|x| |1|2|3|4|5|6|7|.|8|9", "    \t| z|\n\n|b| \n| c", "$x|=<|a|>b|_c| ,|d"}},
+    {"gpt-4o",
+     {"Hello| | world's| I'LL| |123|45| a", "x|.y|(z|)| !!!/\n|b", "HTTPServer| é|Éa| नमस्ते", "你好吗| カナ한글| abc",
+      "a| | |12| |123|4|x| |123|456|7|.|89", "    \t| z|\n\n|b| \n| c", "$x|=<|a|>b|_c| ,|d"}},
+    {"tiny_aya",
+     {"Hello| | world's| I'LL| |12|345| a", "x|.y|(z|)| !!!/\n|b", "HTTPServer| é|Éa| नमस्ते", "你好吗| カナ한글| abc",
+      "a|  |12| |123|4|x| |1|234|567|.|89", "    \t| z|\n\n|b| \n| c", "$x|=<|a|>b|_c| ,|d"}},
+    {"tekken",
+     {"Hello| | world|'s| I|'LL| |1|2|3|4|5| a", "x|.y|(z|)| !!!/\n|b", "HTTPServer| é|Éa| नमस्ते",
+      "你好吗| カナ한글| abc", "a| | |1|2| |1|2|3|4|x| |1|2|3|4|5|6|7|.|8|9", "    \t| z|\n\n|b| \n| c",
+      "$x|=<|a|>b|_c| ,|d"}},
+    {"youtu",
+     {"Hello| | world's| I'LL| |1|2|3|4|5| a", "x|.y|(z|)| !!!/\n|b", "HTTPServer| é|Éa| नमस्ते",
+      "你好吗| |カナ|한글| abc", "a| | |1|2| |1|2|3|4|x| |1|2|3|4|5|6|7|.|8|9", "    \t| z|\n\n|b| \n| c",
+      "$x|=<|a|>b|_c| ,|d"}},
+    {"kimi-k2",
+     {"Hello| | world's| I'LL| |123|45| a", "x|.y|(z|)| !!!/\n|b", "HTTPServer| é|Éa| नमस्ते", "你好吗| カナ한글| abc",
+      "a| | |12| |123|4|x| |123|456|7|.|89", "    \t| z|\n\n|b| \n| c", "$x|=<|a|>b|_c| ,|d"}},
+    {"deepseek-llm",
+     {"Hello| | world|'|s| I|'|LL| |12345| a", "x|.|y|(|z|)| !!!/|\n|b", "HTTPServer| éÉ|a| |नमस्ते",
+      "你好吗| |カナ한글| abc", "a|  |12| |1234|x| |1234567|.|89", "    \t| z|\n|\n|b| |\n| c",
+      "$|x|=<|a|>|b|_|c| ,|d"}},
+    {"deepseek-coder",
+     {"Hello| | world|'|s| I|'|LL| |1|2|3|4|5| a", "x|.|y|(|z|)| !!!/|\n|b", "HTTPServer| éÉa| |नमस|्|त|े",
+      "你好吗| |カナ한글| abc", "a|  |1|2| |1|2|3|4|x| |1|2|3|4|5|6|7|.|8|9", "    \t| z|\n|\n|b| |\n| c",
+      "$|x|=<|a|>|b|_|c| ,|d"}},
+    {"deepseek-v3",
+     {"Hello| | world|'s| I|'LL| |123|45| a", "x|.y|(z|)| !!!/\n|b", "HTTPServer| éÉa| नमस्ते", "你好吗| |カナ|한글| abc",
+      "a|  |12| |123|4|x| |123|456|7|.|89", "    \t| z|\n\n|b| \n| c", "$x|=<|a|>b|_c| ,|d"}},
+    {"spark2_5",
+     {"Hello| | world|'s| I|'LL| |1|2|3|4|5| a", "x|.y|(z|)| !!!/|\n|b", "HTTPServer| éÉa| नमस्ते",
+      "你好吗| |カナ|한글| abc", "a|  |1|2| |1|2|3|4|x| |1|2|3|4|5|6|7|.|8|9", "    \t| z|\n|\n|b| \n| c",
+      "$x|=<|a|>b|_c| ,|d"}},
+    {"afmoe",
+     {"Hello| | world|'s| I|'LL| |12|345| a", "x|.y|(z|)| !!!/\n|b", "HTTPServer| éÉa| नमस्ते", "你好吗| |カナ한글| abc",
+      "a|  |12| |1|234|x| |1|234|567|.|89", "    \t| z|\n\n|b| \n| c", "$x|=<|a|>b|_c| ,|d"}},
+    {"smollm",
+     {"Hello| | world|'s| I|'|LL| |1|2|3|4|5| a", "x|.|y|(|z|)| !!!/|\n|b", "HTTPServer| éÉa| नमस|्|त|े",
+      "你好吗| カナ한글| abc", "a|  |1|2| |1|2|3|4|x| |1|2|3|4|5|6|7|.|8|9", "    \t| z|\n|\n|b| \n| c",
+      "$|x|=<|a|>|b|_|c| ,|d"}},
+    {"chameleon",
+     {"Hello|  |world|'|s| I|'|LL| |1|2|3|4|5| a", "x|.|y|(|z|)| |!|!|!|/|\n|b", "HTTPServer| éÉa| नमस|्|त|े",
+      "你好吗| カナ한글| abc", "a|  |1|2| |1|2|3|4|x| |1|2|3|4|5|6|7|.|8|9", "    |\t| z|\n|\n|b| |\n| c",
+      "$|x|=|<|a|>|b|_|c| |,|d"}},
+    {"bloom",
+     {"Hello| | world's| I'LL| 12345| a", "x|.|y|(|z|) !!!|/|\n|b", "HTTPServer| éÉa| नमस्ते", "你好吗| カナ한글| abc",
+      "a| | 12| 1234x| 1234567|.|89", "    \t| z|\n\n|b| \n| c", "$x=<a>b_c| ,|d"}},
+    {"viking",
+     {"Hello| | world's| I'LL| |1|2|3|4|5| a", "x|.|y|(|z|) !!!|/|\n|b", "HTTPServer| éÉa| नमस्ते",
+      "你好吗| カナ한글| abc", "a| | |1|2| |1|2|3|4|x| |1|2|3|4|5|6|7|.|8|9", "    \t| z|\n\n|b| \n| c",
+      "$x=<a>b_c| ,|d"}},
+    {"superbpe",
+     {"Hello  world's I'LL |12|345| a", "x.y(z) !!!/\nb", "HTTPServer éÉa नमस्ते", "你好吗 カナ한글 abc",
+      "a  |12| |1|234|x |1|234|567|.|89", "    \t z\n\nb \n c", "$x=<a>b_c ,d"}},
+    {"gemma4",
+     {"Hello  world's I'LL 12345 a", "x.y(z) !!!/|\n|b", "HTTPServer éÉa नमस्ते", "你好吗 カナ한글 abc",
+      "a  12 1234x 1234567.89", "    \t z|\n\n|b |\n| c", "$x=<a>b_c ,d"}},
+};
+
+static void test_others(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) check_cuts(others[i].name, others[i].cases, 7);
+    CHECK_CUTS("gpt-4o", "中|ABC", "Ab|Cd's", "ABc", "Abc's|d", "AB'll", "ǅa", "a\u0301b", "中'Re|x", "\u0301Ab");
+    CHECK_CUTS("kimi-k2", "a|中文|b", "A|中", "〇〇|12", "中|'s");
+    CHECK_CUTS("tiny_aya", "1|000|.|5", "1|000|,x", "100|0|_", "12|345|!", "١|٢٣٤");
+    CHECK_CUTS("superbpe", "a|1|b", "ab c|12|345");
+    CHECK_CUTS("exaone-moe", "(ab c|,", "a| | b", "!!/\n|b", "नम ते");
+    CHECK_CUTS("chameleon", "a|    |  | b", "\t|\n|a");
+    CHECK_CUTS("deepseek-llm", " h|é|llo", "x|  ", "a|\n|\n|b");
+}
+
+static void test_spaces_in_powers_of_two(void **state) {
+    (void)state;
+    char cuts[1100] = "";
+    static const int sizes[] = {512, 256, 128, 64, 32, 16, 8, 4, 2};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        memset(cuts + strlen(cuts), ' ', (size_t)sizes[i]);
+        strcat(cuts, "|");
+    }
+    strcat(cuts, " x");
+    const char *const cases[] = {cuts};
+    check_cuts("jais-2", cases, 1);
+}
+
 static void test_schemes_differ(void **state) {
     (void)state;
     CHECK_CUTS("gpt-2", "1234", "A|'|S", "(|a", "!|\n", "x|\n|\n|y");
@@ -108,15 +229,42 @@ static void test_any_bytes_are_covered(void **state) {
     }
 }
 
+// Every one of them goes through a long run of anything in a moment; a quadratic step would take minutes.
+static void test_long_runs(void **state) {
+    (void)state;
+    enum { SIZE = 1 << 17 };
+    static const char *const units[] = {"a",   "A",       "Aa", "aA",  "1",      "\u0661", " ",     "\n",
+                                        " \n", "\t ",     "'",  "'s",  "!",      "!a",     "/",     "\xff",
+                                        "中",  "中A",     "한", "ا",   "\u0301", "a ",     "1a",    "\u3000",
+                                        "$",   "a\u0301", "😀",  "  a", "_",      "ǅ",      "\u200b"};
+    char *text = malloc(SIZE + 16);
+    for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
+        size_t size = 0, length = strlen(units[u]);
+        for (; size < SIZE; size += length) memcpy(text + size, units[u], length);
+        text[size++] = 'x'; // so that a run does not end with the text
+        for (size_t i = 0; pretokenizer_at(i); i++) {
+            struct pretokenize_walk walk = pretokenize_begin(pretokenizer_at(i), text, size);
+            size_t whole = 0;
+            for (struct span piece; pretokenize_next(&walk, &piece);) whole += piece.size;
+            assert_int_equal(whole, size);
+        }
+    }
+    free(text);
+}
+
 int main(void) {
+    alarm(500); // in which no quadratic step comes through test_long_runs
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpt2),
         cmocka_unit_test(test_llama),
         cmocka_unit_test(test_qwen),
+        cmocka_unit_test(test_others),
+        cmocka_unit_test(test_spaces_in_powers_of_two),
         cmocka_unit_test(test_schemes_differ),
         cmocka_unit_test(test_white_space_is_unicodes),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_any_bytes_are_covered),
+        cmocka_unit_test(test_long_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
 #include "tests/unit/shared_files.h"
+#include "tests/unit/tiny_model.h"
 
 static char folder[] = "/tmp/confab-test-XXXXXX";
 
@@ -105,6 +106,45 @@ static void test_a_prompt_may_come_through_a_pipe(void **state) {
     result_free(&c);
 }
 
+static void test_an_answer_ends_at_a_stop_text(void **state) {
+    (void)state;
+    struct result whole = shell("confab run --raw --temp 0 -n 20 'Once upon'");
+    assert_true(whole.size > 20);
+    char *stop = xstrndup(whole.output + 12, 5), *found = strstr(whole.output, stop);
+    setenv("STOP", stop, 1);
+    struct result r = shell("confab run --raw --temp 0 -n 20 --stop 'not there' --stop \"$STOP\" 'Once upon'");
+    assert_int_equal(r.status, 0);
+    size_t size = (size_t)(found - whole.output);
+    assert_int_equal(r.size, size + 1); // and the end of the line
+    assert_memory_equal(r.output, whole.output, size);
+    free(stop);
+    result_free(&whole);
+    result_free(&r);
+}
+
+// A model whose template opens the thinking, and which never closes it.
+static void test_thinking_is_no_output(void **state) {
+    (void)state;
+    char *path = xasprintf("%s/thinker.gguf", folder);
+    tiny_model_write(path, (struct tiny_model_options){
+                               .pre = "gpt-2", .chat_template = "{{ messages[0].content }}<think>\n{# </think> #}"});
+    const char *run = "confab run --temp 0 -n 20";
+    struct result hidden = shell_format("%s -m '%s' hello", run, path);
+    assert_int_equal(hidden.status, 0);
+    assert_string_equal(hidden.output,
+                        "confab: the model thought and gave no answer (--thinking shows what it thought)\n");
+    struct result output = shell_format("%s --thinking -m '%s' hello 2> /dev/null", run, path);
+    assert_string_equal(output.output, "");
+    struct result shown = shell_format("%s --thinking -m '%s' hello", run, path);
+    assert_true(shown.size > strlen("confab: the model thought and gave no answer\n") + 10);
+    assert_non_null(strstr(shown.output, "\nconfab: the model thought and gave no answer\n"));
+    struct result raw = shell_format("%s --raw -m '%s' hello", run, path); // a raw continuation has no parts
+    assert_null(strstr(raw.output, "thought"));
+    assert_true(raw.size > 10);
+    result_free(&hidden), result_free(&output), result_free(&shown), result_free(&raw);
+    free(path);
+}
+
 static void test_the_reader_may_go_away(void **state) {
     (void)state;
     struct result r = shell("confab run --seed 5 'How do I leave?' | head -c 1 | wc -c");
@@ -148,6 +188,33 @@ static void test_stories_go_on_as_trained(void **state) {
     assert_int_equal(r.status, 0);
     assert_int_equal(strncmp(r.output, expected, strlen(expected)), 0);
     result_free(&r);
+}
+
+static void test_a_model_is_quantised(void **state) {
+    (void)state;
+    struct tiny_model_options options = {.n_layer = 1};
+    char *in = xasprintf("%s/tiny.gguf", folder);
+    tiny_model_write(in, options);
+    struct result r = shell_format("confab quantize %s/tiny.gguf %s/q.gguf q8_0", folder, folder);
+    if (r.status || !strstr(r.output, "blk.0.ffn_down.weight") || !strstr(r.output, "F32 to Q8_0"))
+        fail_msg("exit status %d, output: %s", r.status, r.output);
+    result_free(&r);
+    assert_fails(shell_format("confab quantize %s/tiny.gguf %s/q.gguf Q4_0", folder, folder), 1, "--force");
+    assert_fails(shell_format("confab quantize %s/q.gguf %s/r.gguf Q4_0", folder, folder), 1, "--requantize");
+    assert_fails(shell_format("confab quantize %s/tiny.gguf %s/r.gguf Q9", folder, folder), 2, "Q4_K_M");
+    r = shell_format("confab quantize --force --json %s/tiny.gguf %s/q.gguf Q4_0", folder, folder);
+    json_t *object = json_loads(r.output, 0, NULL);
+    const json_t *first = json_array_get(json_object_get(object, "tensors"), 0);
+    assert_string_equal(json_string_value(json_object_get(first, "name")), "output.weight");
+    assert_string_equal(json_string_value(json_object_get(first, "to")), "Q4_0");
+    assert_true(json_real_value(json_object_get(first, "relative_error")) > 1e-4);
+    assert_true(json_real_value(json_object_get(first, "mean_squared_error")) > 0);
+    json_decref(object);
+    result_free(&r);
+    r = shell_format("ls %s | grep -c part; confab run -m %s/q.gguf --raw --temp 0 -n 1 a | wc -l", folder, folder);
+    assert_string_equal(r.output, "0\n1\n");
+    result_free(&r);
+    free(in);
 }
 
 // The normalised mean squared error of `confab logits` against what the reference computed.
@@ -211,10 +278,13 @@ int main(void) {
         cmocka_unit_test(test_models_that_are_not_there),
         cmocka_unit_test(test_an_answer_of_the_built_in_model_is_repeatable),
         cmocka_unit_test(test_a_prompt_may_come_through_a_pipe),
+        cmocka_unit_test(test_an_answer_ends_at_a_stop_text),
+        cmocka_unit_test(test_thinking_is_no_output),
         cmocka_unit_test(test_the_reader_may_go_away),
         cmocka_unit_test(test_json_is_json),
         cmocka_unit_test(test_text_comes_back_from_its_ids),
         cmocka_unit_test(test_stories_go_on_as_trained),
+        cmocka_unit_test(test_a_model_is_quantised),
         cmocka_unit_test(test_logits_are_the_reference),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "engine/quantize_plan.h"
 #include "tests/unit/gguf_writer.h"
 #include "tests/unit/shared_files.h"
+#include "tests/unit/tiny_huggingface.h"
 #include "tests/unit/tiny_model.h"
 
 static char folder[] = "/tmp/confab-test-XXXXXX";
@@ -347,6 +349,35 @@ static void threads_change_nothing(void **state) {
     unlink(many);
 }
 
+// A Hugging Face folder gives what the GGUF file gives that it would be exported to.
+static void folders_are_read_too(void **state) {
+    (void)state;
+    const char *in = in_folder("in.gguf"), *from_file = in_folder("file.gguf"), *from_folder = in_folder("out.gguf");
+    tiny_model_write(in, small);
+    struct gguf g = open_gguf(in);
+    char *hub = xasprintf("%s/hub", folder);
+    assert_int_equal(mkdir(hub, 0700), 0);
+    tiny_huggingface_write(hub, &g, (struct tiny_huggingface_options){.model_type = "llama"});
+    tiny_huggingface_tokenizer(hub, gguf_tensor_find(&g, "token_embd.weight")->dims[1]);
+    gguf_close(&g);
+    quantize_report_free(
+        quantize((struct quantize_params){.in = in, .out = from_file, .type = "Q4_K_M", .replace = true}));
+    quantize_report_free(
+        quantize((struct quantize_params){.in = hub, .out = from_folder, .type = "Q4_K_M", .replace = true}));
+    struct gguf a = open_gguf(from_file), b = open_gguf(from_folder);
+    assert_int_equal(a.n_tensors, b.n_tensors);
+    for (uint64_t i = 0; i < a.n_tensors; i++) {
+        assert_int_equal(a.tensors[i].format->id, b.tensors[i].format->id);
+        assert_int_equal(a.tensors[i].size, b.tensors[i].size);
+        assert_memory_equal(a.tensors[i].data, b.tensors[i].data, a.tensors[i].size);
+    }
+    gguf_close(&a);
+    gguf_close(&b);
+    tiny_huggingface_remove(hub);
+    unlink(from_file);
+    free(hub);
+}
+
 static void odd_rows_are_reported(void **state) {
     (void)state;
     const char *in = in_folder("odd.gguf"), *out = in_folder("out.gguf");
@@ -558,6 +589,7 @@ int main(void) {
         cmocka_unit_test(every_type_makes_a_file_that_runs),
         cmocka_unit_test(keys_are_kept),
         cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(folders_are_read_too),
         cmocka_unit_test(odd_rows_are_reported),
         cmocka_unit_test(broken_weights_are_named),
         cmocka_unit_test(what_is_quantised_is_left_alone),

@@ -1,4 +1,5 @@
-// tokenizer.model files: models that the library trains here give the ids that the library gives; broken ones are refused.
+// tokenizer.model files: models that the library trains here give the ids that the library gives; broken ones are
+// refused.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include "engine/base/panic.h"
 #include "engine/format/huggingface_tokenizer.h"
 #include "engine/text/tokenizer.h"
+#include "tests/unit/huggingface_seeds.h"
 #include "tests/unit/sentencepiece_library.h"
 
 #define KEY(name) "tokenizer.ggml." name
@@ -54,7 +56,8 @@ static const struct {
     {"--model_type=bpe --vocab_size=900 --byte_fallback=true --add_dummy_prefix=false "
      "--user_defined_symbols=<sep>,ing,▁▁,▁▁▁▁ --split_digits=true --pad_id=3" PLAIN COMMON,
      "llama", true},
-    {"--model_type=bpe --vocab_size=800 --byte_fallback=true --split_by_whitespace=false --max_sentencepiece_length=24" PLAIN COMMON,
+    {"--model_type=bpe --vocab_size=800 --byte_fallback=true --split_by_whitespace=false "
+     "--max_sentencepiece_length=24" PLAIN COMMON,
      "llama", true},
     {"--model_type=unigram --vocab_size=600 --normalization_rule_name=nmt_nfkc" COMMON, "t5", false},
     {"--model_type=unigram --vocab_size=600 --normalization_rule_name=nfkc_cf" COMMON, "t5", false},
@@ -74,25 +77,9 @@ static struct trained train(size_t k) {
     return t;
 }
 
-struct opened {
-    struct gguf file;
-    struct tokenizer *t;
-    struct status status;
-};
-
-static struct opened open_model(const char *bytes, size_t size) {
-    struct opened o = {0};
-    struct huggingface_texts texts = {.folder = "folder"};
-    texts.files[HUGGINGFACE_SENTENCEPIECE] = (struct span){bytes, size};
-    gguf_begin(&o.file, "test");
-    if (!huggingface_tokenizer_add_texts(&o.file, &texts, &o.status)) gguf_close(&o.file);
-    else if (gguf_finish(&o.file, &o.status)) o.t = tokenizer_open(&o.file, &o.status);
-    return o;
-}
-
-static void close_opened(struct opened *o) {
-    tokenizer_close(o->t);
-    gguf_close(&o->file);
+static struct huggingface_opened open_model(const char *bytes, size_t size) {
+    struct huggingface_texts texts = {.folder = "folder", .files[HUGGINGFACE_SENTENCEPIECE] = {bytes, size}};
+    return huggingface_open_texts(&texts);
 }
 
 static double score_of(const struct gguf *g, const int32_t *ids, size_t n) {
@@ -103,7 +90,8 @@ static double score_of(const struct gguf *g, const int32_t *ids, size_t n) {
 }
 
 // Of cuts that are equally good ("I" "II", "II" "I") unigram may take any: returns whether it took another one.
-static bool check_text(const struct sentencepiece_model *library, const struct opened *o, const char *text, size_t size) {
+static bool check_text(const struct sentencepiece_model *library, const struct huggingface_opened *o, const char *text,
+                       size_t size) {
     int32_t expected[4096];
     size_t n = sentencepiece_encode(library, text, size, expected, sizeof expected / sizeof *expected);
     struct token_list ids = {0};
@@ -123,9 +111,10 @@ static bool check_text(const struct sentencepiece_model *library, const struct o
 
 // Bits of the sentences and of what they do not have, in any order.
 static size_t random_text(char *out, size_t room) {
-    static const char *const bits[] = {" ",  "  ",     "\n",   "\t",  "the", "THE", "<sep>", "ing",   "</s>", "<unk>", "ж",  "語",
-                                       "é",  "e\u0301", "\u00a0", "\u3000", "ﬁ",   "Ⅷ",   "ｗ",    "😀",     "\u200b", "0", "19", "<0x41>",
-                                       "ß",  "İ",      "…",    "\u0915\u094d", "!",   "~",   "\r\n",  "한",    "\u1100\u1161", "x"};
+    static const char *const bits[] = {
+        " ", "  ",      "\n",     "\t",           "the", "THE", "<sep>", "ing", "</s>",         "<unk>", "ж",  "語",
+        "é", "e\u0301", "\u00a0", "\u3000",       "ﬁ",   "Ⅷ",   "ｗ",    "😀",   "\u200b",       "0",     "19", "<0x41>",
+        "ß", "İ",       "…",      "\u0915\u094d", "!",   "~",   "\r\n",  "한",  "\u1100\u1161", "x"};
     size_t n = 0;
     for (int i = rand() % 12 + 1; i > 0 && n + 64 < room; i--) {
         const char *bit = bits[(size_t)rand() % (sizeof bits / sizeof *bits)];
@@ -150,7 +139,7 @@ static void test_ids_are_the_librarys(void **state) {
     for (size_t k = 0; k < MODELS; k++) {
         struct trained file = train(k);
         struct sentencepiece_model *library = sentencepiece_open(file.bytes, file.size);
-        struct opened o = open_model(file.bytes, file.size);
+        struct huggingface_opened o = open_model(file.bytes, file.size);
         if (!o.t) fail_msg("%s", o.status.text);
         assert_string_equal(tokenizer_model_name(o.t), models[k].model);
         int others = 0;
@@ -160,16 +149,32 @@ static void test_ids_are_the_librarys(void **state) {
             others += check_text(library, &o, text, random_text(text, sizeof text));
         }
         assert_in_range(others, 0, ROUNDS / 10);
-        close_opened(&o);
+        huggingface_opened_close(&o);
         sentencepiece_close(library);
         free(file.bytes);
+    }
+}
+
+// The files that fuzzing starts from are good ones.
+static void test_seeds(void **state) {
+    (void)state;
+    for (size_t k = 0; k < SENTENCEPIECE_SEEDS; k++) {
+        size_t size;
+        char *bytes = (char *)sentencepiece_seed(k, &size);
+        struct sentencepiece_model *library = sentencepiece_open(bytes, size);
+        struct huggingface_opened o = open_model(bytes, size);
+        assert_true(library && o.t);
+        check_text(library, &o, "aab é 語語 b ab<sep>", 23);
+        huggingface_opened_close(&o);
+        sentencepiece_close(library);
+        free(bytes);
     }
 }
 
 static void test_what_the_model_says(void **state) {
     (void)state;
     struct trained file = train(1);
-    struct opened o = open_model(file.bytes, file.size);
+    struct huggingface_opened o = open_model(file.bytes, file.size);
     assert_int_equal(tokenizer_bos(o.t), 1);
     assert_int_equal(tokenizer_eos(o.t), 2);
     assert_true(tokenizer_adds_bos(o.t));
@@ -180,7 +185,7 @@ static void test_what_the_model_says(void **state) {
     assert_int_equal(gguf_number(types, 1), TOKEN_CONTROL);
     assert_int_equal(gguf_number(types, (uint64_t)tokenizer_find(o.t, "<0x41>", 6)), TOKEN_BYTE);
     assert_int_equal(gguf_number(gguf_find(&o.file, KEY("padding_token_id")), 0), 3);
-    close_opened(&o);
+    huggingface_opened_close(&o);
     free(file.bytes);
 }
 
@@ -189,9 +194,10 @@ static void test_folder(void **state) {
     (void)state;
     struct trained file = train(0);
     static const char added[] = "{\"<|im_start|>\": 905, \"<|im_end|>\": 906}",
-                      config[] = "{\"eos_token\": \"<|im_end|>\", \"add_bos_token\": false, \"added_tokens_decoder\": {\"2\": "
-                                 "{\"content\": \"<end>\", \"special\": true}, \"905\": {\"content\": \"<|im_start|>\", "
-                                 "\"special\": true}}}";
+                      config[] =
+                          "{\"eos_token\": \"<|im_end|>\", \"add_bos_token\": false, \"added_tokens_decoder\": {\"2\": "
+                          "{\"content\": \"<end>\", \"special\": true}, \"905\": {\"content\": \"<|im_start|>\", "
+                          "\"special\": true}}}";
     struct huggingface_texts texts = {.folder = "folder"};
     texts.files[HUGGINGFACE_SENTENCEPIECE] = (struct span){file.bytes, file.size};
     texts.files[HUGGINGFACE_ADDED_TOKENS] = (struct span){added, strlen(added)};
@@ -222,21 +228,30 @@ static void test_refusals(void **state) {
         {"--model_type=word --vocab_size=100" COMMON, "model type 3, supported are unigram and BPE"},
         {"--model_type=char --vocab_size=300" COMMON, "model type 4"},
         {"--model_type=bpe --vocab_size=400" PLAIN COMMON, "BPE without byte_fallback"},
-        {"--model_type=bpe --vocab_size=600 --byte_fallback=true --normalization_rule_name=nfkc" COMMON, "BPE that normalises characters"},
-        {"--model_type=bpe --vocab_size=600 --byte_fallback=true --normalization_rule_name=identity" COMMON, "BPE that removes extra spaces"},
-        {"--model_type=unigram --vocab_size=400 --treat_whitespace_as_suffix=true" COMMON, "treat_whitespace_as_suffix is set"},
+        {"--model_type=bpe --vocab_size=600 --byte_fallback=true --normalization_rule_name=nfkc" COMMON,
+         "BPE that normalises characters"},
+        {"--model_type=bpe --vocab_size=600 --byte_fallback=true --normalization_rule_name=identity" COMMON,
+         "BPE that removes extra spaces"},
+        {"--model_type=unigram --vocab_size=400 --treat_whitespace_as_suffix=true" COMMON,
+         "treat_whitespace_as_suffix is set"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t size;
         char *bytes = sentencepiece_train(cases[i].options, sentences, SENTENCES, &size);
         assert_non_null(bytes);
-        struct opened o = open_model(bytes, size);
+        struct huggingface_opened o = open_model(bytes, size);
         if (o.t || strncmp(o.status.text, "folder/tokenizer.model: ", 24) || !strstr(o.status.text, cases[i].words))
             fail_msg("%s: %s", cases[i].options, o.status.text);
         free(bytes);
     }
-    struct opened o = open_model("\x0a\xff\xff\xff\xff\x7f", 6);
+    struct huggingface_opened o = open_model("\x0a\xff\xff\xff\xff\x7f", 6);
     assert_non_null(strstr(o.status.text, "is no SentencePiece model"));
+    struct trained file = train(0);
+    char *byte = memmem(file.bytes, file.size, "<0x41>", 6);
+    byte[4] = '2';
+    o = open_model(file.bytes, file.size);
+    assert_string_equal(o.status.text, "folder/tokenizer.model: byte_fallback with pieces for 255 of 256 bytes");
+    free(file.bytes);
     o = open_model("\x12\x00", 2);
     assert_string_equal(o.status.text, "folder/tokenizer.model: has no unknown piece");
     o = open_model("\x0a\x04\x0a\x00\x18\x02", 6);
@@ -255,7 +270,7 @@ static void test_every_byte(void **state) {
                 bytes[i] = (char)(bytes[i] ^ (1 << i % 8));
                 char *exact = xmalloc(cut ? i + 1 : file.size); // so that a byte read behind it is seen
                 memcpy(exact, bytes, cut ? i + 1 : file.size);
-                struct opened o = open_model(exact, cut ? i + 1 : file.size);
+                struct huggingface_opened o = open_model(exact, cut ? i + 1 : file.size);
                 assert_true(o.t || o.status.text[0]);
                 if (o.t) {
                     struct token_list ids = {0};
@@ -263,7 +278,7 @@ static void test_every_byte(void **state) {
                     for (size_t n = 0; n < ids.count; n++) assert_in_range(ids.ids[n], 0, tokenizer_count(o.t) - 1);
                     free(ids.ids);
                 }
-                close_opened(&o);
+                huggingface_opened_close(&o);
                 free(exact);
             }
             free(bytes);
@@ -274,8 +289,11 @@ static void test_every_byte(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ids_are_the_librarys), cmocka_unit_test(test_what_the_model_says),
-        cmocka_unit_test(test_folder),               cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_ids_are_the_librarys),
+        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_what_the_model_says),
+        cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_every_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

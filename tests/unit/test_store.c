@@ -247,6 +247,54 @@ static void exec(const char *path, const char *sql) {
     sqlite3_close(db);
 }
 
+// As the first version wrote it: nothing is lost, and there is room for what a model thinks.
+static void test_an_older_store_is_brought_up(void **state) {
+    struct place *p = *state;
+    struct status st = {0};
+    char *folder = xasprintf("mkdir -p '%s/data'", p->folder);
+    assert_int_equal(system(folder), 0);
+    free(folder);
+    exec(p->path,
+         "CREATE TABLE conversation (id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT NOT NULL, named INTEGER "
+         "NOT NULL, sampling TEXT NOT NULL, last INTEGER);"
+         "CREATE TABLE message (id INTEGER PRIMARY KEY AUTOINCREMENT, conversation INTEGER NOT NULL REFERENCES "
+         "conversation ON DELETE CASCADE, parent INTEGER REFERENCES message ON DELETE CASCADE, role TEXT NOT NULL, "
+         "state TEXT NOT NULL, text TEXT NOT NULL, note TEXT, tokens INTEGER NOT NULL);"
+         "INSERT INTO conversation VALUES (7, 'Old', 1, 'temp=0.5', 12);"
+         "INSERT INTO message VALUES (11, 7, NULL, 'user', 'complete', 'q', NULL, 0),"
+         "(12, 7, 11, 'assistant', 'complete', 'a', 'fast', 9);"
+         "PRAGMA user_version = 1");
+    for (int round = 0; round < 2; round++) {
+        struct store *s = open_store(p);
+        struct found f = read_all(s);
+        assert_int_equal(f.count, 1);
+        struct conversation *c = &f.conversations[0];
+        assert_string_equal(c->title, "Old");
+        assert_int_equal(c->count, 2);
+        assert_string_equal(c->messages[1].text, "a");
+        assert_string_equal(c->messages[1].note, "fast");
+        assert_int_equal(conversation_last(c), 1);
+        if (round == 0) {
+            assert_null(c->messages[1].thinking);
+            assert_null(c->messages[1].notice);
+            conversation_think(c, 1, "hm", 2, 1.5);
+            c->messages[1].thinking_tokens = 3;
+            conversation_notice(c, 1, "mind this");
+            save(s, c);
+        } else {
+            assert_string_equal(c->messages[1].thinking, "hm");
+            assert_int_equal(c->messages[1].thinking_tokens, 3);
+            assert_true(c->messages[1].thinking_seconds == 1.5);
+            assert_string_equal(c->messages[1].notice, "mind this");
+        }
+        forget_all(&f);
+        store_close(s);
+    }
+    exec(p->path, "PRAGMA user_version = 1"); // the same steps twice cannot work, and that is said
+    assert_null(store_open(p->path, &st));
+    assert_non_null(strstr(st.text, "duplicate column"));
+}
+
 static void test_a_newer_store_is_left_alone(void **state) {
     struct place *p = *state;
     struct status st = {0};
@@ -296,6 +344,7 @@ int main(void) {
                                         place_remove),
         cmocka_unit_test_setup_teardown(test_a_locked_store_is_tried_again, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_a_full_disk_loses_nothing, place_make, place_remove),
+        cmocka_unit_test_setup_teardown(test_an_older_store_is_brought_up, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_a_newer_store_is_left_alone, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_a_file_that_is_no_store_is_left_alone, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_odd_rows_are_read, place_make, place_remove),

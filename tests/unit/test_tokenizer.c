@@ -1,4 +1,4 @@
-// Tokenizers over small vocabularies made here, over the tiny models', and over the real ones of ../shared.
+// Tokenizers over small vocabularies made here and over the real ones of ../shared: SentencePiece, byte-level BPE.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,43 +12,17 @@
 #include "engine/base/panic.h"
 #include "engine/text/tokenizer.h"
 #include "tests/unit/gguf_writer.h"
+#include "tests/unit/opened_tokenizer.h"
 #include "tests/unit/shared_files.h"
-#include "tests/unit/tiny_model.h"
 
 #define KEY(name) "tokenizer.ggml." name
 
-// A vocabulary as a test says it: the file it becomes, open.
+// A vocabulary as a test says it.
 struct row {
     const char *text;
     float score;
     int32_t type; // 0: normal
 };
-struct opened {
-    void *bytes;
-    struct gguf file;
-    struct tokenizer *t;
-    struct status status; // why t is NULL
-};
-
-static struct opened open_bytes(void *bytes, size_t size) {
-    struct opened o = {.bytes = bytes};
-    assert_true(gguf_open_memory(&o.file, "test.gguf", bytes, size, &o.status));
-    o.t = tokenizer_open(&o.file, &o.status);
-    return o;
-}
-
-static struct opened open_writer(struct gguf_writer *w) {
-    size_t size;
-    void *bytes = gguf_writer_finish(w, &size);
-    return open_bytes(bytes, size);
-}
-
-static void close_opened(struct opened *o) {
-    tokenizer_close(o->t);
-    gguf_close(&o->file);
-    free(o->bytes);
-}
-
 static void put_rows(struct gguf_writer *w, const struct row *rows, size_t n) {
     struct bytes texts = {0}, scores = {0}, types = {0};
     for (size_t i = 0; i < n; i++) {
@@ -70,34 +44,6 @@ static void put_merges(struct gguf_writer *w, const char *const *merges, size_t 
     gguf_writer_array(w, KEY("merges"), GGUF_STRING, n, texts.data, texts.size);
     free(texts.data);
 }
-
-struct encode_options {
-    bool parse_special, no_space_prefix;
-};
-
-// Ids of a text, compared with those given; and back.
-static void check_ids(const struct opened *o, const char *text, struct encode_options options, size_t n,
-                      const int32_t *expected) {
-    struct token_list ids = {0};
-    const struct tokenizer_part part = {text, strlen(text), options.parse_special};
-    tokenizer_encode_parts(o->t, &part, 1, options.no_space_prefix, &ids);
-    assert_int_equal(ids.count, n);
-    for (size_t i = 0; i < n; i++) assert_int_equal(ids.ids[i], expected[i]);
-    size_t size;
-    char *back = tokenizer_decode(o->t, ids.ids, ids.count, true, &size);
-    if (!options.no_space_prefix) assert_string_equal(back, text);
-    free(back);
-    free(ids.ids);
-}
-#define CHECK_IDS(o, text, options, ...)                                                                               \
-    check_ids(o, text, (struct encode_options)options, sizeof(int32_t[]){__VA_ARGS__} / sizeof(int32_t),               \
-              (const int32_t[]){__VA_ARGS__})
-#define PLAIN                                                                                                          \
-    { .parse_special = false }
-#define PARSED                                                                                                         \
-    { .parse_special = true }
-#define NO_PREFIX                                                                                                      \
-    { .no_space_prefix = true }
 
 // SentencePiece.
 
@@ -443,100 +389,6 @@ static void test_refused_arrays(void **state) {
     expect_refusal(&w, STATUS_FORMAT, "merge 1");
 }
 
-// Any bytes, back and forth, and the long rows that would show a quadratic step.
-
-static struct opened open_tiny(const char *pre) {
-    size_t size;
-    void *bytes = tiny_model_bytes((struct tiny_model_options){.pre = pre}, &size);
-    struct opened o = open_bytes(bytes, size);
-    assert_non_null(o.t);
-    return o;
-}
-
-static void check_round_trip(const struct opened *o, const char *text, size_t size) {
-    struct token_list ids = {0};
-    tokenizer_encode(o->t, text, size, false, &ids);
-    size_t n;
-    char *back = tokenizer_decode(o->t, ids.ids, ids.count, true, &n);
-    assert_int_equal(n, size);
-    assert_memory_equal(back, text, size);
-    free(back);
-    free(ids.ids);
-}
-
-static const char *const tiny_pres[] = {NULL, "gpt-2", "llama-bpe", "qwen2"};
-enum { TINY_PRES = sizeof tiny_pres / sizeof *tiny_pres };
-
-static void test_any_bytes_come_back(void **state) {
-    (void)state;
-    static const char *const bits[] = {"the ", " and",       "Hello",  " world", "\n\n",   "   ",      "'ll",
-                                       "1984", "é",          "世界",   "😀",      "\xff",   "\xe2\x82", "\xf0\x9f",
-                                       "\x80", "<|im_end|>", "<0x0A>", "\t",     "e\u0301"};
-    srand(11);
-    for (int p = 0; p < TINY_PRES; p++) {
-        struct opened o = open_tiny(tiny_pres[p]);
-        for (int round = 0; round < 500; round++) {
-            char text[256] = "";
-            for (int i = rand() % 16; i > 0; i--) strcat(text, bits[(size_t)rand() % (sizeof bits / sizeof *bits)]);
-            check_round_trip(&o, text, strlen(text));
-        }
-        char all[256];
-        for (int i = 0; i < 256; i++) all[i] = (char)(255 - i);
-        check_round_trip(&o, all, sizeof all);
-        close_opened(&o);
-    }
-}
-
-static void test_a_megabyte_of_one_thing(void **state) {
-    (void)state;
-    enum { SIZE = 1 << 20 };
-    static const char *const units[] = {"a", "l", " ", "\n", "\xff", "\u0301", "😀", "1", "'", "<|im_end|"};
-    char *text = xmalloc(SIZE + 16);
-    for (int p = 0; p < TINY_PRES; p++) {
-        struct opened o = open_tiny(tiny_pres[p]);
-        for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
-            size_t size = 0, length = strlen(units[u]);
-            for (; size < SIZE; size += length) memcpy(text + size, units[u], length);
-            check_round_trip(&o, text, size);
-        }
-        close_opened(&o);
-    }
-    free(text);
-}
-
-// Hostile vocabularies: whatever opens also encodes and decodes.
-static void test_mutated_files(void **state) {
-    (void)state;
-    srand(5);
-    for (int p = 0; p < TINY_PRES; p++) {
-        size_t size;
-        uint8_t *whole = tiny_model_bytes((struct tiny_model_options){.pre = tiny_pres[p]}, &size);
-        uint8_t *bytes = xmalloc(size);
-        for (int round = 0; round < 250; round++) {
-            memcpy(bytes, whole, size);
-            for (int i = 0; i < 8; i++)
-                bytes[(size_t)rand() % (size < 16384 ? size : 16384)] ^= (uint8_t)(1 << rand() % 8);
-            struct gguf g;
-            struct status st = {0};
-            if (!gguf_open_memory(&g, "mutated", bytes, size, &st)) continue;
-            struct tokenizer *t = tokenizer_open(&g, &st);
-            assert_true(t || st.code != STATUS_OK);
-            if (t) {
-                struct token_list ids = {0};
-                tokenizer_encode(t, "Hello world<|im_end|>\n 1984 \xff", 30, true, &ids);
-                for (size_t i = 0; i < ids.count; i++) assert_in_range(ids.ids[i], 0, tokenizer_count(t) - 1);
-                size_t n;
-                free(tokenizer_decode(t, ids.ids, ids.count, true, &n));
-                free(ids.ids);
-            }
-            tokenizer_close(t);
-            gguf_close(&g);
-        }
-        free(bytes);
-        free(whole);
-    }
-}
-
 // Real vocabularies.
 
 static struct opened open_shared(const char *name) {
@@ -636,9 +488,6 @@ int main(void) {
         cmocka_unit_test(test_longest_special_token_wins),
         cmocka_unit_test(test_refused_keys),
         cmocka_unit_test(test_refused_arrays),
-        cmocka_unit_test(test_any_bytes_come_back),
-        cmocka_unit_test(test_a_megabyte_of_one_thing),
-        cmocka_unit_test(test_mutated_files),
         cmocka_unit_test(test_real_vocabularies),
         cmocka_unit_test(test_real_special_tokens),
     };

@@ -122,6 +122,53 @@ static void test_keeps_its_place_when_text_arrives_below(void **state) {
     scene_close(s);
 }
 
+static void set_thinking(struct view_message *m, const char *thinking) {
+    m->thinking = thinking, m->thinking_size = strlen(thinking);
+    m->thinking_tokens = 1200, m->thinking_seconds = 62.25;
+    m->revision++;
+}
+
+static void test_thinking_is_a_line_until_it_is_opened(void **state) {
+    (void)state;
+    struct scene *s = scene_open(36, 8);
+    say(s, VIEW_USER, "q");
+    struct view_message *m = say(s, VIEW_MODEL, "");
+    m->streaming = true;
+    assert_false(transcript_open_thinking(s->transcript));
+    set_thinking(m, "*one*\n\n");
+    check_drawn(s, "You\nq\n\nGuide\n▸ thinking… 1,200 tokens, 62.2 s\n\n\n\n");
+    assert_int_equal(frame_find(&s->frame, 3, 4)->kind, HIT_THINKING);
+    assert_true(transcript_open_thinking(s->transcript));
+    check_drawn(s, "You\nq\n\nGuide\n▾ thinking… 1,200 tokens, 62.2 s\n│ *one*▌\n\n\n"); // no Markdown
+    set_thinking(m, "*one*\n\ntwo");
+    check_drawn(s, "You\nq\n\nGuide\n▾ thinking… 1,200 tokens, 62.2 s\n│ *one*\n│\n│ two▌\n");
+    transcript_click_thinking(s->transcript, frame_find(&s->frame, 3, 4)->number);
+    m->streaming = false;
+    retext(m, "");
+    check_drawn(s, "You\nq\n\nGuide\n▸ thought for 62.2 s, 1,200 tokens\n(no answer came)\n\n\n");
+    retext(m, "*answer*");
+    check_drawn(s, "You\nq\n\nGuide\n▸ thought for 62.2 s, 1,200 tokens\nanswer\n\n\n");
+    canvas_resize(&s->canvas, 21, 8); // half a figure would be another one
+    check_drawn(s, "You\nq\n\nGuide\n▸ thought for 62.2 s\nanswer\n\n\n");
+    scene_close(s);
+}
+
+static void test_opened_thinking_comes_into_sight(void **state) {
+    (void)state;
+    struct scene *s = scene_open(20, 4);
+    say_numbers(s, 3);
+    struct view_message *m = say(s, VIEW_MODEL, "answer");
+    set_thinking(m, "1\n2\n3\n4\n5\n6");
+    check_drawn(s, "\nGuide\n▸ thought for 62.2 s\nanswer\n");
+    transcript_open_thinking(s->transcript);
+    check_drawn(s, "Guide\n▾ thought for 62.2 s\n│ 1\n│ 2\n");
+    transcript_scroll(s->transcript, 1000);
+    check_drawn(s, "│ 5\n│ 6\n\nanswer\n"); // the end, at which the transcript stops
+    transcript_open_thinking(s->transcript);
+    check_drawn(s, "\nGuide\n▸ thought for 62.2 s\nanswer\n");
+    scene_close(s);
+}
+
 static void test_scrolling_stops_at_both_ends(void **state) {
     (void)state;
     struct scene *s = scene_open(20, 4);
@@ -239,6 +286,8 @@ int main(void) {
         cmocka_unit_test(test_messages_have_names_notes_and_versions),
         cmocka_unit_test(test_follows_the_end_while_streaming),
         cmocka_unit_test(test_keeps_its_place_when_text_arrives_below),
+        cmocka_unit_test(test_thinking_is_a_line_until_it_is_opened),
+        cmocka_unit_test(test_opened_thinking_comes_into_sight),
         cmocka_unit_test(test_scrolling_stops_at_both_ends),
         cmocka_unit_test(test_every_chat_has_its_own_place),
         cmocka_unit_test(test_a_resize_keeps_the_message_in_sight),

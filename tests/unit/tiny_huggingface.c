@@ -268,6 +268,26 @@ static void put_mxfp4(struct folder_writer *w, const struct place *p, const char
     free(scales);
 }
 
+// As they were before quantisation: inputs outside, outputs inside.
+static void put_transposed(struct folder_writer *w, const struct place *p, const char *stem, const float *values,
+                           uint64_t columns, uint64_t rows, uint64_t count) {
+    struct moved m;
+    float *out = xmalloc(columns * rows * count * sizeof *out);
+    for (uint64_t e = 0; e < count; e++)
+        for (uint64_t o = 0; o < rows; o++)
+            for (uint64_t i = 0; i < columns; i++)
+                out[(e * columns + i) * rows + o] = values[(e * rows + o) * columns + i];
+    set_name(w, &m, p, stem, "");
+    put(w, m.name, "F32", 3, (uint64_t[]){count, columns, rows}, out, columns * rows * count * sizeof *out);
+    free(out);
+}
+
+static void put_stack(struct folder_writer *w, const struct place *p, const char *stem, const struct gguf_tensor *t,
+                      const void *data, uint64_t rows) {
+    if (t->format->id == BLOCK_MXFP4) put_mxfp4(w, p, stem, t, data, rows);
+    else put_transposed(w, p, stem, data, t->dims[0], rows, t->dims[2]);
+}
+
 static void put_gpt_oss_experts(struct folder_writer *w, const struct gguf_tensor *t, const struct place *p) {
     bool bias = !strcmp(p->ending, ".bias");
     if (!strcmp(p->stem, "ffn_up_exps")) return; // comes with the gate
@@ -275,7 +295,7 @@ static void put_gpt_oss_experts(struct folder_writer *w, const struct gguf_tenso
     if (!strcmp(p->stem, "ffn_down_exps")) {
         set_name(w, &m, p, "mlp.experts.down_proj", "_bias");
         if (bias) put(w, m.name, "F32", 2, (uint64_t[]){t->dims[1], t->dims[0]}, t->data, t->size);
-        else put_mxfp4(w, p, "mlp.experts.down_proj", t, t->data, t->dims[1]);
+        else put_stack(w, p, "mlp.experts.down_proj", t, t->data, t->dims[1]);
         return;
     }
     const struct gguf_tensor *up = sibling(w, p, "ffn_up_exps", p->ending);
@@ -283,7 +303,7 @@ static void put_gpt_oss_experts(struct folder_writer *w, const struct gguf_tenso
     uint8_t *both = interleaved(t->data, up->data, rows, t->size / rows);
     set_name(w, &m, p, "mlp.experts.gate_up_proj", "_bias");
     if (bias) put(w, m.name, "F32", 2, (uint64_t[]){t->dims[1], 2 * t->dims[0]}, both, 2 * t->size);
-    else put_mxfp4(w, p, "mlp.experts.gate_up_proj", t, (const void *)both, 2 * t->dims[1]);
+    else put_stack(w, p, "mlp.experts.gate_up_proj", t, both, 2 * t->dims[1]);
     free(both);
 }
 

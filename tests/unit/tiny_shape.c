@@ -151,7 +151,7 @@ static enum block_id format_for(const struct shape_writer *w, int columns) {
 // What a file may store as a matrix of its own or as some rows of a larger one.
 struct piece {
     int rows, columns;
-    float spread;            // over √columns
+    float spread;              // over √columns
     int row_room, column_room; // what they are padded to with zeros; 0: not
 };
 
@@ -168,8 +168,8 @@ static void draw_piece(struct shape_writer *w, const struct piece *p, size_t cou
     free(values);
 }
 
-// `count` matrices (0: one, of two dimensions), each of the pieces' rows, which have the same columns. The values do not
-// depend on how pieces are put together: they are drawn piece by piece.
+// `count` matrices (0: one, of two dimensions), each of the pieces' rows, which have the same columns. The values do
+// not depend on how pieces are put together: they are drawn piece by piece.
 static void write_pieces(struct shape_writer *w, const char *name, int count, const struct piece *pieces,
                          int n_pieces) {
     const int width = room(pieces->column_room, pieces->columns);
@@ -255,10 +255,11 @@ static void write_attention(struct shape_writer *w) {
     write_qkv(w, heads * s->head_size, heads_kv * s->head_size);
     write_head_norms(w, heads, heads_kv);
     if (has(w, PART_SINKS)) write_vectors(w, "attn_sinks.weight", heads, 0, 1, 1);
-    write_piece(w, "attn_output.weight", (struct piece){.rows = s->n_embd,
-                                                         .columns = heads * s->head_size,
-                                                         .spread = 1,
-                                                         .column_room = room_of(w, s->heads) * s->head_size});
+    write_piece(w, "attn_output.weight",
+                (struct piece){.rows = s->n_embd,
+                               .columns = heads * s->head_size,
+                               .spread = 1,
+                               .column_room = room_of(w, s->heads) * s->head_size});
     if (has(w, PART_ATTN_OUTPUT_BIAS)) write_bias(w, "attn_output.bias", s->n_embd, 0);
     if (has(w, PART_POST_NORMS | PART_FFN_NORM_LATE)) write_norm(w, "post_attention_norm.weight", s->n_embd, 0);
 }
@@ -334,9 +335,8 @@ void *tiny_shape_bytes(const struct tiny_shape *shape, size_t *size) {
     struct shape_writer w = {.shape = shape, .layer = -1};
     w.random = (shape->seed + 1) * 0x9e3779b97f4a7c15u | 1;
     write_keys(&w);
-    write_piece(&w, "token_embd.weight", (struct piece){.rows = w.n_vocab,
-                                                        .columns = shape->n_embd,
-                                                        .spread = sqrtf((float)shape->n_embd)});
+    write_piece(&w, "token_embd.weight",
+                (struct piece){.rows = w.n_vocab, .columns = shape->n_embd, .spread = sqrtf((float)shape->n_embd)});
     if (has(&w, PART_ROPE_FREQS)) write_divisors(&w, "rope_freqs.weight", 8);
     if (has(&w, PART_ROPE_FACTORS)) {
         write_divisors(&w, "rope_factors_long.weight", 12);

@@ -10,25 +10,30 @@ enum { TINY_MAX_KEYS = 16, TINY_MAX_LAYERS = 64 };
 
 // A key behind the architecture's name.
 struct tiny_key {
-    const char *name; // NULL ends a list
+    const char *name;    // NULL ends a list
     enum gguf_type type; // u32, f32, bool, string, or array: of bools, as long as the text has characters
     double number;
     const char *text; // "1101"
 };
 
-#define TINY_INT(key, value) {.name = key, .type = GGUF_U32, .number = value}
-#define TINY_FLOAT(key, value) {.name = key, .type = GGUF_F32, .number = value}
-#define TINY_BOOL(key, value) {.name = key, .type = GGUF_BOOL, .number = value}
-#define TINY_STRING(key, value) {.name = key, .type = GGUF_STRING, .text = value}
-#define TINY_BOOLS(key, value) {.name = key, .type = GGUF_ARRAY, .text = value}
+#define TINY_INT(key, value)                                                                                           \
+    { .name = key, .type = GGUF_U32, .number = value }
+#define TINY_FLOAT(key, value)                                                                                         \
+    { .name = key, .type = GGUF_F32, .number = value }
+#define TINY_BOOL(key, value)                                                                                          \
+    { .name = key, .type = GGUF_BOOL, .number = value }
+#define TINY_STRING(key, value)                                                                                        \
+    { .name = key, .type = GGUF_STRING, .text = value }
+#define TINY_BOOLS(key, value)                                                                                         \
+    { .name = key, .type = GGUF_ARRAY, .text = value }
 
 // How a file may store what others store differently. The weights' values do not depend on it.
 enum tiny_storage {
     TINY_FUSED_QKV = 1 << 0,
-    TINY_FUSED_EXPERTS = 1 << 1, // ffn_gate_up_exps
+    TINY_FUSED_EXPERTS = 1 << 1,  // ffn_gate_up_exps
     TINY_SINGLE_EXPERTS = 1 << 2, // ffn_gate.0 …
     TINY_TIED = 1 << 3,
-    TINY_PADDED = 1 << 4, // all layers as large as the largest, with zeros for what they lack: computes the same
+    TINY_PADDED = 1 << 4,     // all layers as large as the largest, with zeros for what they lack: computes the same
     TINY_NO_LENGTHS = 1 << 5, // no attention.key_length, so that it follows from n_embd / n_head
 };
 
@@ -37,9 +42,10 @@ struct tiny_shape {
     unsigned parts;   // enum model_part: the tensors there are, beside what every model has
     unsigned storage; // enum tiny_storage
     int n_layer, n_embd, n_head, n_head_kv, head_size, n_ff, n_context;
-    int n_rot; // rope.dimension_count; 0: not written
+    int n_rot;                                            // rope.dimension_count; 0: not written
     int experts, used, n_ff_expert, n_ff_shared, n_dense; // layers in front without experts
-    // Where layers differ: figures of each, repeated from the start when the list ends with 0. The first are the largest.
+    // Where layers differ: figures of each, repeated from the start when the list ends with 0. The first are the
+    // largest.
     int heads[4], heads_kv[4], ffs[4];
     struct tiny_key keys[TINY_MAX_KEYS];
     enum block_id format; // of matrices; where a row has no whole number of its blocks, Q8_0 or F16

@@ -155,3 +155,22 @@ int tiny_vocab_gemma(struct gguf_writer *w) {
     gguf_writer_bool(w, "tokenizer.ggml.add_bos_token", false); // which such files say wrongly
     return tiny_vocab_write(&v, w, true);
 }
+
+const struct tiny_vocab_kind tiny_vocab_kinds[TINY_VOCAB_KINDS] = {
+    {"sentencepiece", NULL, tiny_vocab_sentencepiece, true},
+    {"gpt-2", "gpt-2", NULL, true},
+    {"llama-bpe", "llama-bpe", NULL, true},
+    {"gpt-4o", "gpt-4o", NULL, true},
+    {"deepseek-llm", "deepseek-llm", NULL, true},
+    {"gemma4", NULL, tiny_vocab_gemma, true},
+    {"unigram", NULL, tiny_vocab_unigram, false},
+    {"wordpiece", NULL, tiny_vocab_wordpiece, false},
+};
+
+uint8_t *tiny_vocab_file(const struct tiny_vocab_kind *kind, size_t *size) {
+    struct gguf_writer w = {0};
+    gguf_writer_string(&w, "general.architecture", "llama");
+    if (kind->write) kind->write(&w);
+    else tiny_vocab_byte_level(&w, kind->pre);
+    return gguf_writer_finish(&w, size);
+}

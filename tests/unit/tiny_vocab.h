@@ -16,4 +16,16 @@ int tiny_vocab_unigram(struct gguf_writer *w);
 // WordPiece: [PAD] [UNK] [CLS] [SEP] [MASK], words with U+2581 in front, pieces.
 int tiny_vocab_wordpiece(struct gguf_writer *w);
 
+// All of them, as files without weights.
+struct tiny_vocab_kind {
+    const char *name;
+    const char *pre; // of byte-level ones
+    int (*write)(struct gguf_writer *w);
+    bool comes_back; // decoding gives the very text, but for U+2581 where that stands for a space
+};
+enum { TINY_VOCAB_KINDS = 8 };
+extern const struct tiny_vocab_kind tiny_vocab_kinds[TINY_VOCAB_KINDS];
+// The caller frees.
+uint8_t *tiny_vocab_file(const struct tiny_vocab_kind *kind, size_t *size);
+
 #endif
