@@ -156,7 +156,7 @@ asan: ## run every test under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory VARIANT=asan check
 
 tsan: ## run every test under the thread sanitizer
-	@$(MAKE) --no-print-directory VARIANT=tsan check
+	@TEST_SECONDS=3600 $(MAKE) --no-print-directory VARIANT=tsan check
 
 mutations: ## feed 100,000 changed GGUF files, 20,000 of each other kind of input, under the sanitizers
 	@$(MAKE) --no-print-directory -j$$(nproc) VARIANT=asan mutators

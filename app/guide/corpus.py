@@ -122,7 +122,7 @@ def read_line(facts, line, values, path):
         fact.follow.append((fill(wording.strip(), values), target.strip()))
     elif fact is None:
         raise ValueError("%s: a wording before the first fact: %s" % (path, line))
-    else:
+    elif fill(line, values) not in fact.wordings:
         fact.wordings.append(fill(line, values))
 
 
