@@ -147,7 +147,7 @@ static int word_distance(const char *word, const char *name) {
 }
 
 struct candidates {
-    char text[256]; // "a, b or 3 more"
+    char text[256]; // "a, b and 3 more"
     int listed, more;
 };
 
@@ -230,7 +230,7 @@ const struct model_entry *models_find(const struct model_list *list, const char 
 // Words that can only be meant as paths.
 static bool is_path(const char *word) {
     size_t size = strlen(word);
-    return strchr("/.~", word[0]) || (size > 5 && !strcasecmp(word + size - 5, ".gguf"));
+    return (*word && strchr("/.~", *word)) || (size > 5 && !strcasecmp(word + size - 5, ".gguf"));
 }
 
 // A path of nothing: says what is near in its folder.

@@ -54,7 +54,6 @@ void model_describe_spec(struct model_file *m) {
 
 // ---- vocabulary and template ----
 
-// X(role, key)
 static const struct {
     const char *role, *key;
 } special_keys[] = {
