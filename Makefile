@@ -156,7 +156,7 @@ asan: ## run every test under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory VARIANT=asan check
 
 tsan: ## run every test under the thread sanitizer
-	@$(MAKE) --no-print-directory VARIANT=tsan check
+	@TEST_SECONDS=3600 $(MAKE) --no-print-directory VARIANT=tsan check
 
 mutations: ## feed 100,000 changed GGUF files, 20,000 of each other kind of input, under the sanitizers
 	@$(MAKE) --no-print-directory -j$$(nproc) VARIANT=asan mutators
@@ -174,6 +174,15 @@ fuzz: ## feed broken input for FUZZ_SECONDS to each fuzzer (needs clang)
 
 check-long: check asan tsan mutations ## check, the sanitizers, and ten minutes of every fuzzer
 	@$(MAKE) --no-print-directory FUZZ_SECONDS=600 fuzz
+
+# Debian's python3-torch belongs to Debian's python3.
+PYTHON ?= /usr/bin/python3
+guide: confab ## train the built-in guide afresh and score it (an hour or two; needs python3-torch)
+	cd app/guide && $(PYTHON) train.py --out ../../build/guide.pt && $(PYTHON) export.py ../../build/guide.pt guide.gguf
+	@$(MAKE) --no-print-directory guide-check
+
+guide-check: confab ## ask the built-in guide what it was not trained on, at temperature 0 and at the default one
+	cd app/guide && $(PYTHON) check.py && $(PYTHON) check.py --temperature default
 
 install: confab ## install to DESTDIR and PREFIX (/usr/local)
 	install -D -m 755 confab $(DESTDIR)$(PREFIX)/bin/confab
@@ -194,6 +203,6 @@ clean: ## remove everything that was built
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all always packages deps run bench tests check asan tsan mutations mutators fuzzers fuzz check-long install uninstall manuals clean help
+.PHONY: all always packages deps run bench tests check asan tsan mutations mutators fuzzers fuzz check-long guide guide-check install uninstall manuals clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

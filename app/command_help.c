@@ -43,8 +43,8 @@ static json_t *knobs_json(void) {
     json_t *list = json_array();
     for (int i = 0; i < KNOB_COUNT; i++) {
         const struct sampling_knob *k = &sampling_knobs[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:s}", "name", k->key, "label", k->label,
-                                              "low", k->low, "high", k->high, "step", k->step, "default", k->initial,
+        json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:f, s:f, s:f, s:f, s:s}", "name", k->key, "label",
+                                              k->label, "whole", k->kind != SAMPLING_FLOAT, "low", k->low, "high", k->high, "step", k->step, "default", k->initial,
                                               "help", k->help));
     }
     return list;
@@ -56,10 +56,18 @@ static json_t *themes_json(void) {
     return list;
 }
 
+static json_t *states_json(void) {
+    json_t *list = json_array();
+    for (int i = 0; i < REQUEST_STATE_COUNT; i++)
+        json_array_append_new(list, json_string(request_state_name((enum request_state)i)));
+    return list;
+}
+
 static void help_json(void) {
-    json_t *object =
-        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "version", CONFAB_VERSION, "commands", commands_json(), "settings",
-                  settings_json(IN_FILE), "keys", keys_json(), "knobs", knobs_json(), "themes", themes_json());
+    json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "version", CONFAB_VERSION, "commands",
+                               commands_json(), "settings", settings_json(IN_FILE), "keys", keys_json(), "knobs",
+                               knobs_json(), "states", states_json(), "themes", themes_json(), "default_theme",
+                               THEME_DEFAULT);
     json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(object);

@@ -16,16 +16,21 @@ keys and defaults cannot drift: {key:stop} {help:stop} {default:temp} {low:temp}
 """
 import glob
 import hashlib
+import json
 import os
 import random
 import re
+import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+PROGRAM = os.environ.get("CONFAB", os.path.join(ROOT, "confab"))
 MODIFIERS = {"C": "Ctrl", "M": "Alt", "S": "Shift"}
 AGAIN = ["(which|what) key was (that|it) (again|)?", "sorry, which key (again|)?", "what was the key (again|)?", "I forgot the key already", "say the key again",
          "the key again, please", "can you repeat the key?", "which one (was it|)?", "what did I have to press?", "just the key, please", "only the key?"]
+OTHER_KEYS = {"Ctrl+C", "Ctrl+Shift+V"}  # of the terminal and of the line editor
 REFUSALS = 3  # how much oftener than other facts: what is not about confab is far more than what is
+LONG_NAMES = {"temp": "temperature", "repeat": "repeat penalty", "presence": "presence penalty", "frequency": "frequency penalty", "window": "penalty window"}
 HOLD_OUT = 10  # one wording in this many is never trained on
 
 
@@ -36,16 +41,16 @@ class Fact:
 
 # ---- the program's tables ----
 
-def source(path):
-    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-        return file.read()
+def help_text():
+    return subprocess.run([PROGRAM, "help", "--json"], check=True, capture_output=True, text=True).stdout
 
 
-def rows_of(text, table):
-    """The X(...) rows of an X-macro table, each a list of its arguments without their quotes."""
-    body = re.search(r"#define %s\(X\)(.*?[^\\])\n" % table, text, re.S).group(1)
-    rows = re.findall(r"X\(((?:\"[^\"]*\"|[^()\"])*)\)", body)
-    return [[a.strip().strip('"') for a in re.findall(r"\s*\"[^\"]*\"|[^,]+", row)] for row in rows]
+def digest(text):
+    """FNV-1a of the tables without the version's line: tests/unit/test_guide.c computes the same."""
+    value = 0xcbf29ce484222325
+    for byte in "".join(line for line in text.splitlines(True) if '"version"' not in line).encode():
+        value = (value ^ byte) * 0x100000001b3 % 2**64
+    return "%016x" % value
 
 
 def spoken_key(key):
@@ -54,21 +59,15 @@ def spoken_key(key):
     return "+".join([MODIFIERS[m] for m in modifiers] + [last.upper() if len(last) == 1 else last])
 
 
-def number(text):
-    return text if "." not in text else text.rstrip("0").rstrip(".")
+def number(value):
+    return "%.10g" % value
 
 
 def tables():
-    commands = [dict(zip(("id", "name", "key", "group", "help"), row)) for row in rows_of(source("ui/commands.h"), "UI_COMMANDS")]
-    for command in commands:
-        command["key"] = command["key"].strip()
-    columns = ("field", "name", "label", "kind", "low", "high", "step", "default", "help")
-    knobs = [dict(zip(columns, row)) for row in rows_of(source("engine/engine.h"), "SAMPLING_KNOBS")]
-    states = [row[1] for row in rows_of(source("engine/engine.h"), "REQUEST_STATES")]
-    theme = re.search(r"#define THEME_DEFAULT \"([^\"]+)\"", source("ui/theme.h")).group(1)
-    themes = sorted(os.path.basename(path)[:-len(".theme")] for path in glob.glob(os.path.join(ROOT, "themes", "*.theme")))
-    themes.sort(key=lambda name: name != theme)
-    return {"commands": commands, "knobs": knobs, "states": states, "themes": themes}
+    """What `confab help --json` says."""
+    table = json.loads(help_text())
+    table["themes"].sort(key=lambda name: name != table["default_theme"])
+    return table
 
 
 def enumerate_words(words):
@@ -77,7 +76,7 @@ def enumerate_words(words):
 
 def placeholders(table):
     values = {"theme:default": table["themes"][0], "themes": enumerate_words(table["themes"]), "states": enumerate_words(table["states"])}
-    for command in table["commands"]:
+    for command in table["keys"]:
         values["key:" + command["name"]] = spoken_key(command["key"]) if command["key"] else "no key"
         values["help:" + command["name"]] = command["help"]
     for knob in table["knobs"]:
@@ -123,7 +122,7 @@ def read_line(facts, line, values, path):
         fact.follow.append((fill(wording.strip(), values), target.strip()))
     elif fact is None:
         raise ValueError("%s: a wording before the first fact: %s" % (path, line))
-    else:
+    elif fill(line, values) not in fact.wordings:
         fact.wordings.append(fill(line, values))
 
 
@@ -153,7 +152,7 @@ def key_names(key):
 def table_facts(table):
     """What follows from the tables alone: what each key does, what each knob's default and range are."""
     facts = []
-    for command in table["commands"]:
+    for command in table["keys"]:
         if not command["key"]:
             continue
         fact = Fact("key-" + command["name"])
@@ -166,15 +165,16 @@ def table_facts(table):
         facts.append(fact)
     for knob in table["knobs"]:
         fact = Fact("default-" + knob["name"])
-        name = "(" + "|".join(dict.fromkeys((knob["name"], knob["label"], knob["field"].replace("_", " "), "the " + knob["field"].replace("_", " ")))) + ")"
+        long = LONG_NAMES.get(knob["name"], knob["name"].replace("-", " "))
+        name = "(" + "|".join(dict.fromkeys((knob["name"], knob["label"], long, "the " + long))) + ")"
         fact.wordings = ["what is the default of %s?" % name, "(default|normal|standard) (value|setting) of %s?" % name, "%s default?" % name,
                          "what value does %s have (by default|at first|normally)?" % name, "what range (can|does) %s have?" % name,
                          "how (high|low|far) can %s go?" % name, "(minimum|maximum|range|limits|least and greatest value) of %s?" % name,
                          "what is %s set to (by default|at the start|out of the box)?" % name, "which values are allowed for %s?" % name]
         fact.answer = "%s is %s by default and goes from %s to %s." % (knob["name"], number(knob["default"]), number(knob["low"]), number(knob["high"]))
-        if knob["kind"] == "SAMPLING_SEED":
+        if knob["name"] == "seed":
             fact.answer = "seed is 0 by default, which means another one each time. Any whole number up to 4294967295 can be set."
-        fact.must = [[knob["name"]], [number(knob["default"])], [number(knob["high"]).replace(".0", "")]]
+        fact.must = [[knob["name"]], [number(knob["default"])], [number(knob["high"])]]
         facts.append(fact)
     return facts
 
@@ -193,12 +193,26 @@ def again_facts(facts, keys):
     return out
 
 
+def check_names(facts, table):
+    """An answer may name no key, option or command that the program does not have."""
+    keys = {spoken_key(command["key"]) for command in table["keys"]} | OTHER_KEYS
+    options = {"--" + option["name"] for command in table["commands"] for option in command["options"]} | {"--help", "--version"}
+    commands = {command["name"] for command in table["commands"]}
+    for fact in facts:
+        strange = [key for key in re.findall(r"(?:(?:Ctrl|Alt|Shift)\+)+(?:[A-Z][a-z]+|F\d+|[^\s.,;:)])", fact.answer) if key not in keys]
+        strange += [option for option in re.findall(r"--[a-z][a-z-]*", fact.answer) if option not in options]
+        strange += [name for name in re.findall(r"\bconfab ([a-z]+) (?=-)", fact.answer) if name not in commands | {"with"}]
+        if strange:
+            raise ValueError("the answer of %s names what is not there: %s" % (fact.name, ", ".join(strange)))
+
+
 def load():
     """All facts by name, and the lists for @name."""
     table = tables()
     values = placeholders(table)
     known = read_facts(values) + table_facts(table)
-    known += again_facts(known, [values["key:" + c["name"]] for c in table["commands"] if c["key"]])
+    known += again_facts(known, [values["key:" + c["name"]] for c in table["keys"] if c["key"]])
+    check_names(known, table)
     facts = {}
     for fact in known:
         if fact.name in facts:

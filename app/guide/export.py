@@ -3,6 +3,7 @@ import sys
 
 import torch
 
+import corpus
 import gguf
 
 TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}"
@@ -38,6 +39,7 @@ def keys_of(config, vocabulary):
         ("tokenizer.ggml.add_bos_token", gguf.BOOL, False),
         ("tokenizer.ggml.add_eos_token", gguf.BOOL, False),
         ("tokenizer.ggml.add_space_prefix", gguf.BOOL, False),
+        ("guide.tables", gguf.STRING, corpus.digest(corpus.help_text())),  # of the program that it was trained for
         ("tokenizer.chat_template", gguf.STRING, TEMPLATE),
     ]
 

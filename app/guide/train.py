@@ -111,8 +111,8 @@ def keep_memory():
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--steps", type=int, default=2000)
-    options.add_argument("--decay", type=int, default=400, help="steps at the end over which the learning rate falls")
+    options.add_argument("--steps", type=int, default=5000)
+    options.add_argument("--decay", type=int, default=1500, help="steps at the end over which the learning rate falls")
     options.add_argument("--resume", help="go on from this checkpoint")
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--out", default="/tmp/guide-checkpoint.pt")

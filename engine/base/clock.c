@@ -2,7 +2,7 @@
 
 #include <time.h>
 
-static uint64_t frozen;
+static _Atomic uint64_t frozen;
 
 uint64_t clock_ns(void) {
     if (frozen) return frozen;

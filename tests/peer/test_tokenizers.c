@@ -37,6 +37,11 @@ static const struct exception {
     const char *why;
 } exceptions[] = {
     {NULL, .broken = true, .why = "the peer turns bytes that are no UTF-8 into U+FFFD; we keep them"},
+    {NULL, .ranges = RANGES({0x2ffc, 0x2fff}, {0x31ef, 0x31ef}, {0x2ebf0, 0x2ee5d}),
+     .why = "assigned in Unicode 15.1, which the peer knows and libutf8proc may not"},
+    {"kimi-k2",
+     .ranges = RANGES({0x2e80, 0x2fd5}, {0x3005, 0x3007}, {0x3021, 0x3029}, {0x3038, 0x303b}, {0x16fe2, 0x16ff1}),
+     .why = "of the script Han, whose ideographs alone the peer counts"},
     {"gpt-4o,o200k,llama4,kanana2,talkie,minimax-m2,tekken,granite-embed-multi-97m",
      .classes = CLASS_WIDE_UPPER | CLASS_WIDE_LOWER | CLASS_MARK,
      .why = "the published expressions tell upper from lower case in all scripts and count marks as letters of either; "
