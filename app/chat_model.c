@@ -179,6 +179,14 @@ void chat_model_events(struct chat *c) {
     }
 }
 
+// Of a model of the list its path has been shown there.
+static void say_refused(struct chat *c, const char *name, const char *message) {
+    const struct model_list *list = model_host_list(c->p.host);
+    for (int i = 0; i < list->count; i++)
+        if (!strcmp(list->entries[i].name, name)) message = model_problem(&list->entries[i], message);
+    chat_say(c, true, "%s: %s", name, message);
+}
+
 void chat_model_choose(struct chat *c, const char *word) {
     struct status st = {0};
     char *name = word ? clean_line(word, 1000) : xstrdup("");
@@ -187,7 +195,7 @@ void chat_model_choose(struct chat *c, const char *word) {
         if (word) screen_choose_model(c->screen, "");
         model_host_look(c->p.host);
     } else if (!model_host_choose(c->p.host, name, &st)) {
-        chat_say(c, true, "%s: %s", name, st.text);
+        say_refused(c, name, st.text);
     }
     free(name);
 }

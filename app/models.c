@@ -85,18 +85,17 @@ void models_free(struct model_list *list) {
 
 // ---- headers ----
 
-// Messages begin with the path, which the list says elsewhere.
-static char *without_path(const char *text, const char *path) {
-    size_t size = path ? strlen(path) : 0;
-    bool begins = size && strlen(text) > size + 2 && text[size] == ':' && text[size + 1] == ' ';
-    return xstrdup(begins ? text + size + 2 : text);
+const char *model_problem(const struct model_entry *e, const char *message) {
+    size_t size = e->path ? strlen(e->path) : 0;
+    bool begins = size && !strncmp(message, e->path, size) && !strncmp(message + size, ": ", 2);
+    return begins ? message + size + 2 : message;
 }
 
 static void describe(struct model_entry *e) {
     struct status st = {0};
     struct model_file *m = e->path ? model_file_open_header(e->path, false, &st) : model_open_path(NULL, &st);
     if (!m) {
-        e->problem = without_path(st.text, e->path);
+        e->problem = xstrdup(model_problem(e, st.text));
         return;
     }
     const struct model_info *info = model_file_info(m);
@@ -107,7 +106,7 @@ static void describe(struct model_entry *e) {
     e->format = xstrdup(info->n_formats ? info->formats[0].name : "");
     e->n_parameters = info->n_parameters;
     if (model_file_memory(m, &one, 0, &memory, &st)) e->need = memory.total;
-    else e->problem = without_path(st.text, e->path);
+    else e->problem = xstrdup(model_problem(e, st.text));
     model_file_close(m);
 }
 
@@ -147,7 +146,7 @@ static int word_distance(const char *word, const char *name) {
 }
 
 struct candidates {
-    char text[256]; // "a, b or 3 more"
+    char text[256]; // "a, b and 3 more"
     int listed, more;
 };
 
@@ -230,7 +229,7 @@ const struct model_entry *models_find(const struct model_list *list, const char 
 // Words that can only be meant as paths.
 static bool is_path(const char *word) {
     size_t size = strlen(word);
-    return strchr("/.~", word[0]) || (size > 5 && !strcasecmp(word + size - 5, ".gguf"));
+    return (*word && strchr("/.~", *word)) || (size > 5 && !strcasecmp(word + size - 5, ".gguf"));
 }
 
 // A path of nothing: says what is near in its folder.

@@ -171,18 +171,6 @@ static void column_widths(const struct screen_view *v, int room, int widths[COLU
     }
 }
 
-static void draw_name(struct canvas *c, struct rect line, int x, int width, struct style s, const char *name) {
-    size_t size = strlen(name), fit;
-    int used;
-    if (text_width(name, size) <= width) {
-        canvas_text(c, line, x, line.y, s, name, size);
-        return;
-    }
-    fit = text_fit(name, size, width - 1, &used);
-    canvas_text(c, line, x, line.y, s, name, fit);
-    canvas_symbol(c, line, x + used, line.y, s, "…", '~');
-}
-
 static void draw_row(struct view_frame *f, struct rect line, const struct view_model *m, const int widths[COLUMNS],
                      bool chosen) {
     struct style name = view_style(m->refusal ? ROLE_DIM : ROLE_TEXT), rest = view_style(ROLE_DIM), mark;
@@ -205,7 +193,7 @@ static void draw_row(struct view_frame *f, struct rect line, const struct view_m
         canvas_text(f->canvas, line, right ? end + widths[c] - width : end, line.y, rest, text, strlen(text));
         end -= GAP;
     }
-    draw_name(f->canvas, line, line.x + MARK, end - line.x - MARK, name, m->name);
+    view_cut(f, (struct rect){line.x + MARK, line.y, end - line.x - MARK, 1}, name, m->name);
 }
 
 static void draw_rows(struct picker *p, struct view_frame *f, struct rect area, struct rect box) {
@@ -246,7 +234,7 @@ static void draw_foot(const struct picker *p, struct view_frame *f, struct rect 
     if (index < 0) return;
     const struct view_model *m = &v->models[index];
     if (m->refusal) {
-        draw_name(f->canvas, line, line.x, line.width, view_style(ROLE_WARN), m->refusal);
+        view_cut(f, line, view_style(ROLE_WARN), m->refusal);
         return;
     }
     draw_end(f->canvas, line, view_style(ROLE_DIM), m->path);

@@ -260,6 +260,8 @@ static bool terminal_read(struct terminal *t) {
 }
 
 bool terminal_key(struct terminal *t, struct key *out) {
+    // Half a key that is old may be so because nobody read meanwhile: its other half comes before it is given up.
+    if (key_decoder_timeout(&t->keys) == 0) terminal_read(t);
     do {
         if (key_decoder_next(&t->keys, out)) return true;
     } while (terminal_read(t));

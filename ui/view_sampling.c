@@ -20,12 +20,12 @@ static int hint_width(int i) {
     return (int)strlen(view_key(ui_commands[hints[i].command].key, key)) + 1 + (int)strlen(hints[i].word);
 }
 
-// Draws as many hints as leave `wanted` columns to the rest (at least the first where there is any room); returns where
-// they begin.
-static int draw_hints(struct view_frame *f, struct rect line, int wanted) {
+// Draws as many hints as leave `wanted` columns to the rest, and these `least` ones where there is any room; returns
+// where they begin.
+static int draw_hints(struct view_frame *f, struct rect line, int wanted, int least) {
     int n = N_HINTS, width = 0;
     for (int i = 0; i < n; i++) width += hint_width(i) + 2;
-    for (; n > 1 && line.width - width - 1 < wanted; n--) width -= hint_width(n - 1) + 2;
+    for (; n > least && line.width - width - 1 < wanted; n--) width -= hint_width(n - 1) + 2;
     if (line.width - width < 20) return line.x + line.width;
     int start = line.x + line.width - width, x = start + 1;
     for (int i = 0; i < n; i++) {
@@ -92,7 +92,7 @@ static void draw_status(struct view_frame *f, struct rect room, struct view_stat
     int x = room.x + 1, width = text_width(status.text, strlen(status.text));
     if (has_knob(f->view) && x + knob_width(f->view->sampling, f->view->knob) + 2 + width <= room.x + room.width)
         x += draw_knob(f, room, x, f->view->knob) + 2;
-    canvas_text(f->canvas, room, x, room.y, view_style(role), status.text, strlen(status.text));
+    view_cut(f, (struct rect){x, room.y, room.x + room.width - x, 1}, view_style(role), status.text);
 }
 
 void view_sampling(struct view_frame *f, struct rect line, struct view_status status) {
@@ -103,7 +103,7 @@ void view_sampling(struct view_frame *f, struct rect line, struct view_status st
                   (has_knob(f->view) ? knob_width(f->view->sampling, f->view->knob) + 2 : 0);
     else if (f->view->sampling)
         for (int i = 0; i < KNOB_COUNT; i++) wanted += knob_width(f->view->sampling, i) + 2;
-    int end = draw_hints(f, line, wanted);
+    int end = draw_hints(f, line, wanted, status.text ? 0 : 1); // a status passes
     if (status.text) draw_status(f, (struct rect){line.x, line.y, end - line.x, 1}, status);
     else if (has_knob(f->view)) draw_knobs(f, line, end);
 }

@@ -8,7 +8,7 @@
 
 // Keys and values that are longer are no characters: such keys are not looked for, such values are refused. This
 // bounds the work for a byte of text, and what it grows to.
-enum { CHARSMAP_LONGEST = 255 };
+enum { CHARSMAP_LONGEST = 64 };
 
 struct charsmap {
     const uint8_t *units; // borrowed: [count] u32, little endian

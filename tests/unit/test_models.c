@@ -272,6 +272,11 @@ static void test_what_cannot_run_says_why(void **state) {
     models_describe(&list, 60);
     assert_non_null(entry(&list, "text")->problem);
     assert_null(strstr(entry(&list, "text")->problem, home)); // the path is told elsewhere
+    struct model_entry m = {.path = (char[]){"/m/x.gguf"}}, built_in = {0};
+    assert_string_equal(model_problem(&m, "/m/x.gguf: No such file or directory"), "No such file or directory");
+    assert_string_equal(model_problem(&m, "/m/x.gguf2: gone"), "/m/x.gguf2: gone");
+    assert_string_equal(model_problem(&m, "/m/x"), "/m/x");
+    assert_string_equal(model_problem(&built_in, "too large"), "too large");
     models_free(&list);
 }
 
@@ -366,6 +371,9 @@ static void test_words_mean_models(void **state) {
     assert_true(models_resolve(file, &path, &st)); // a path of something that is there
     assert_string_equal(path, file);
     free(path), free(file);
+    assert_false(models_resolve("", &path, &st)); // no path: nothing is near it
+    assert_non_null(strstr(st.text, "no known model called ''"));
+    assert_null(strstr(st.text, "no such file"));
     assert_true(models_resolve("guide", &path, &st));
     assert_null(path);
     file = in_home("data/confab/models/betta.gguf");

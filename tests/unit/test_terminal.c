@@ -17,6 +17,7 @@
 #include <cmocka.h>
 #include <vterm.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/base/utf8.h"
 #include "ui/terminal_parts.h"
@@ -519,6 +520,36 @@ static void test_depth_of_colour(void **state) {
     assert_non_null(strstr(st.text, "dumb"));
 }
 
+// Both halves of a key were there before anybody looked again, however long that took.
+static void test_a_key_in_halves_that_is_read_late(void **state) {
+    (void)state;
+    static const struct {
+        const char *first, *rest;
+        enum key_code code;
+    } samples[] = {{"\xe3", "\x81\x93", KEY_TEXT}, {"\033", "[A", KEY_UP}, {"\033[", "B", KEY_DOWN}};
+    setenv("TERM", "xterm", 1);
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+        int in[2], out[2];
+        struct status st = {0};
+        struct key k;
+        assert_true(pipe(in) == 0 && pipe(out) == 0);
+        struct terminal *t = terminal_open(&(struct terminal_options){in[0], out[1], 0}, &st);
+        if (!t) fail_msg("%s", st.text);
+        clock_freeze(1000000000);
+        assert_true(write(in[1], samples[i].first, strlen(samples[i].first)) > 0);
+        assert_false(terminal_key(t, &k));
+        assert_true(write(in[1], samples[i].rest, strlen(samples[i].rest)) > 0);
+        clock_freeze(60000000000);
+        assert_true(terminal_key(t, &k));
+        assert_int_equal(k.code, samples[i].code);
+        if (k.code == KEY_TEXT) assert_memory_equal(k.text, "こ", 3);
+        assert_false(terminal_key(t, &k));
+        clock_freeze(0);
+        terminal_close(t);
+        close(in[0]), close(in[1]), close(out[0]), close(out[1]);
+    }
+}
+
 int main(void) {
     setenv("LC_ALL", "C.UTF-8", 1);
     setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
@@ -533,6 +564,7 @@ int main(void) {
         cmocka_unit_test(test_every_way_out_restores),
         cmocka_unit_test(test_suspend_and_resume),
         cmocka_unit_test(test_suspend_with_nobody_to_stop_for),
+        cmocka_unit_test(test_a_key_in_halves_that_is_read_late),
         cmocka_unit_test(test_depth_of_colour),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
