@@ -1,5 +1,6 @@
 // `confab bench`: speed and memory of a model here, beside what the machine would allow.
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,14 +138,19 @@ static bool bench_engine(struct bench *b, struct status *st) {
 
 // ---- limits ----
 
-// A token's products use every weight but the embedding's rows; in a prompt the output matrix is used once, not per
-// token. Reading, all conversations of a step share the weights; each reads its own keys and values.
+// A token's products use every weight but the embedding's rows and the experts that were not chosen; in a prompt the
+// output matrix is used once, not per token. Reading, all conversations of a step share the weights (of experts those
+// that any of them chose, as if by chance); each reads its own keys and values.
 static void bench_limit(const struct bench *b, struct bench_result *r) {
     const struct model_info *info = b->info;
+    const struct expert_info *e = &info->experts;
     bool prefill = !strncmp(r->name, "prefill", 7);
+    double experts = 3.0 * info->n_embd * e->n_ff * e->count * e->n_layer; // gate, up and down
+    double idle = e->count ? 1 - (double)e->used / e->count : 0;           // of the experts, for one token
     double matrix = (double)info->n_vocab * info->n_embd, all = (double)info->n_parameters;
     double used = all - (info->tied ? 0 : matrix), bytes = (double)info->weight_bytes * used / all;
-    double compute = b->limits.int8_operations / (2 * (prefill ? used - matrix : used));
+    double compute = b->limits.int8_operations / (2 * ((prefill ? used - matrix : used) - experts * idle));
+    bytes *= 1 - experts / used * pow(idle, r->conversations);
     double keys = (DECODE_PROMPT + DECODE_TOKENS / 2.0) * (double)info->kv_bytes_per_token;
     double memory = b->limits.read_bytes * r->conversations / (bytes + keys * r->conversations);
     bool by_memory = !prefill && (memory < compute || compute <= 0);
