@@ -1,15 +1,12 @@
-// Model file: everything about a model's files that can be told without running it.
+// Model file: opening one, and what its vocabulary alone can do.
 #include "engine/model_file.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/panic.h"
 #include "engine/format/model_files.h"
 #include "engine/template.h"
-
-// ---- names ----
 
 size_t display_clean(struct span text, char *out, size_t size) {
     size_t n = 0;
@@ -26,121 +23,6 @@ size_t display_clean(struct span text, char *out, size_t size) {
     return n;
 }
 
-static const char *display_name(struct model_file *m, struct span text) {
-    char clean[160];
-    size_t size = display_clean(text, clean, sizeof clean);
-    return arena_copy(&m->arena, clean, size);
-}
-
-static struct span base_name(const char *path) {
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    return span_of(base);
-}
-
-// ---- info ----
-
-static int compare_shares(const void *a, const void *b) {
-    const struct format_share *x = a, *y = b;
-    return (x->bytes < y->bytes) - (x->bytes > y->bytes);
-}
-
-static void describe_tensors(struct model_file *m) {
-    struct format_share *shares = arena_alloc(&m->arena, BLOCK_FORMAT_COUNT * sizeof *shares);
-    for (int i = 0; i < BLOCK_FORMAT_COUNT; i++) shares[i].name = block_formats[i].name;
-    for (uint64_t i = 0; i < m->gguf.n_tensors; i++) {
-        const struct gguf_tensor *t = &m->gguf.tensors[i];
-        shares[t->format->id].tensors++;
-        shares[t->format->id].bytes += t->size;
-        m->info.weight_bytes += t->size;
-        m->info.n_parameters += t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
-    }
-    qsort(shares, BLOCK_FORMAT_COUNT, sizeof *shares, compare_shares);
-    while (m->info.n_formats < BLOCK_FORMAT_COUNT && shares[m->info.n_formats].bytes) m->info.n_formats++;
-    m->info.formats = shares;
-}
-
-enum { MOST_SHOWN = 1 << 20 };
-
-// A number of the file, for display only: whatever is not there or out of range is 0.
-static int shown_number(const struct model_file *m, const char *name, int64_t most) {
-    char key[128];
-    int64_t value = 0;
-    struct status ignored;
-    snprintf(key, sizeof key, "%.60s.%s", m->info.family, name);
-    gguf_get_int(&m->gguf, key, GGUF_OPTIONAL, 0, most, &value, &ignored);
-    return (int)value;
-}
-
-// Of a file that cannot run: what its keys say.
-static void describe_keys(struct model_file *m) {
-    struct model_info *i = &m->info;
-    char key[128];
-    struct status ignored;
-    i->n_layer = shown_number(m, "block_count", MOST_SHOWN);
-    i->n_embd = shown_number(m, "embedding_length", MOST_SHOWN);
-    i->n_head = shown_number(m, "attention.head_count", MOST_SHOWN);
-    i->n_head_kv = shown_number(m, "attention.head_count_kv", MOST_SHOWN);
-    if (!i->n_head_kv) i->n_head_kv = i->n_head;
-    i->head_size = shown_number(m, "attention.key_length", MOST_SHOWN);
-    if (!i->head_size && i->n_head) i->head_size = i->n_embd / i->n_head;
-    i->n_ff = shown_number(m, "feed_forward_length", MOST_SHOWN);
-    i->n_context = shown_number(m, "context_length", INT32_MAX);
-    snprintf(key, sizeof key, "%.60s.rope.freq_base", i->family);
-    gguf_get_float(&m->gguf, key, GGUF_OPTIONAL, 0, 1e30, &i->rope_base, &ignored);
-}
-
-// Figures that differ from layer to layer are the largest.
-static void describe_spec(struct model_file *m) {
-    const struct model_spec *s = &m->model.spec;
-    struct model_info *i = &m->info;
-    i->n_layer = s->n_layer, i->n_embd = s->n_embd, i->n_context = s->n_context, i->head_size = s->head_size;
-    i->rope_base = s->rope.base[ROPE_TABLE_FULL];
-    i->tied = m->model.tied;
-    i->n_ff = s->experts.n_ff;
-    for (int k = 0; k < s->n_layer; k++) {
-        const struct layer_spec *l = &s->layers[k];
-        if (l->n_head > i->n_head) i->n_head = l->n_head;
-        if (l->n_head_kv > i->n_head_kv) i->n_head_kv = l->n_head_kv;
-        if (l->n_ff > i->n_ff) i->n_ff = l->n_ff;
-    }
-}
-
-static const char *describe_template(struct model_file *m) {
-    bool known = m->chat_template != CHAT_TEMPLATE_NONE, refused = m->template_status.code != STATUS_OK;
-    const char *kind = chat_template_name(m->chat_template);
-    if (refused) return arena_printf(&m->arena, "%s (own template refused: %s)", kind, m->template_status.text);
-    return known || !m->template_text.data ? kind : "own";
-}
-
-static void describe_text(struct model_file *m) {
-    struct model_info *i = &m->info;
-    i->n_vocab = tokenizer_count(m->tokenizer);
-    i->tokenizer = tokenizer_model_name(m->tokenizer);
-    i->pre_tokenizer = tokenizer_pre_name(m->tokenizer);
-    i->chat_template = describe_template(m);
-    model_describe_text(m);
-}
-
-static void describe(struct model_file *m, const char *name) {
-    struct model_info *i = &m->info;
-    struct status ignored;
-    struct span title = base_name(name), family = {"unknown", 7};
-    if (!gguf_get_string(&m->gguf, "general.name", GGUF_OPTIONAL, &title, &ignored) || !title.size)
-        title = base_name(name);
-    gguf_get_string(&m->gguf, "general.architecture", GGUF_OPTIONAL, &family, &ignored);
-    i->path = arena_copy(&m->arena, name, strlen(name));
-    i->name = display_name(m, title);
-    i->family = display_name(m, family);
-    if (m->tokenizer) describe_text(m);
-    else i->tokenizer = i->pre_tokenizer = i->chat_template = i->template_kind = i->template_problem = i->thinking = "";
-    i->weight_problem = i->has_weights ? "" : m->weight_status.text;
-    model_describe_sampling(m);
-    describe_tensors(m);
-    if (i->has_weights) describe_spec(m);
-    else describe_keys(m);
-    if (i->has_weights) model_describe_spec(m);
-}
-
 // ---- opening ----
 
 // The weights may be missing or unfit: the file still has a vocabulary to work with.
@@ -152,7 +34,7 @@ static void bind_weights(struct model_file *m) {
 static struct model_file *finish(struct model_file *m, const char *name, uint64_t bytes) {
     m->info.file_bytes = bytes;
     bind_weights(m);
-    describe(m, name);
+    model_describe(m, name);
     return m;
 }
 

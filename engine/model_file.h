@@ -28,10 +28,9 @@ struct model_file { // immutable once open
 struct engine *engine_open_on(struct model_file *m, const struct engine_params *p, const struct backend_ops *ops,
                               struct status *st);
 
-// Fills in what the info tells of a spec, of a vocabulary and a template, of the sampling that the file recommends.
-void model_describe_spec(struct model_file *m);
-void model_describe_text(struct model_file *m);
-void model_describe_sampling(struct model_file *m);
+// Fills in the info, all but file_bytes and has_weights: of a file of this name, whose vocabulary, if it is to be read,
+// template and weights are bound.
+void model_describe(struct model_file *m, const char *name);
 
 int engine_threads(const struct model_file *m, const struct engine_params *p); // that it will compute on
 
