@@ -1,14 +1,13 @@
 #include "app/config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "app/paths.h"
+#include "engine/base/output_file.h"
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
 
@@ -140,47 +139,19 @@ static char *config_edit(const char *text, size_t *size, int id, const char *val
     return out;
 }
 
-static bool write_all(int fd, const char *text, size_t size) {
-    while (size) {
-        ssize_t n = write(fd, text, size);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        text += n;
-        size -= (size_t)n;
-    }
-    return true;
-}
-
-static bool file_replace(const char *path, const char *text, size_t size, struct status *st) {
-    char *temporary = xasprintf("%s.XXXXXX", path);
-    struct stat old;
-    int fd = mkostemp(temporary, O_CLOEXEC);
-    bool done = fd >= 0;
-    if (done) {
-        if (!stat(path, &old)) done = !fchmod(fd, old.st_mode & 07777);
-        done = write_all(fd, text, size) && !fsync(fd) && done;
-        done = !close(fd) && done;
-        done = done && !rename(temporary, path);
-        int error = errno;
-        if (!done) unlink(temporary);
-        errno = error;
-    }
-    if (!done) status_fail(st, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
-    free(temporary);
-    return done;
-}
-
 bool config_save(const struct settings *s, int id, const char *path, struct status *st) {
     if (!path_make_parents(path, st)) return false;
     char *real = realpath(path, NULL); // a symbolic link stays one
     const char *target = real ? real : path;
+    struct stat old;
+    mode_t permissions = stat(target, &old) ? S_IRUSR | S_IWUSR : old.st_mode & 07777;
     size_t size;
     char *text = config_read(target, &size, st);
     bool done = false;
     if (text) {
         char *value = setting_format(s, id), *escaped = value_escape(value),
              *edited = config_edit(text, &size, id, escaped);
-        done = file_replace(target, edited, size, st);
+        done = output_file_replace(target, edited, size, permissions, st);
         free(edited), free(escaped), free(value);
     }
     free(text);

@@ -1,14 +1,15 @@
 #include "app/models_used.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "app/paths.h"
+#include "engine/base/output_file.h"
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
 
@@ -68,17 +69,16 @@ void models_used_free(struct model_use *uses, int count) {
     free(uses);
 }
 
-// Oldest first, under another name until it is whole.
+// Oldest first.
 static void write_afresh(const char *file, const struct model_use *uses, int count) {
-    char *temporary = xasprintf("%s.XXXXXX", file);
-    int fd = mkostemp(temporary, O_CLOEXEC);
-    FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (out) {
-        for (int i = count; i > 0; i--) fprintf(out, "%lld %s\n", (long long)uses[i - 1].at, uses[i - 1].path);
-        bool written = !ferror(out);
-        if (fclose(out) || !written || rename(temporary, file)) unlink(temporary);
-    }
-    free(temporary);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return;
+    for (int i = count; i > 0; i--) fprintf(out, "%lld %s\n", (long long)uses[i - 1].at, uses[i - 1].path);
+    struct status ignored;
+    if (!fclose(out)) output_file_replace(file, text, size, S_IRUSR | S_IWUSR, &ignored);
+    free(text);
 }
 
 void models_used_add(const char *path) {

@@ -79,3 +79,12 @@ void output_file_discard(struct output_file *f) {
     if (f->fd >= 0) unlink(f->temporary);
     release(f);
 }
+
+bool output_file_replace(const char *path, const void *data, size_t size, mode_t permissions, struct status *st) {
+    struct output_file f;
+    if (!output_file_open(&f, path, true, st)) return false;
+    bool written = fchmod(f.fd, permissions) ? fail(&f, st) : output_file_write(&f, data, size, st);
+    if (written) return output_file_keep(&f, st);
+    output_file_discard(&f);
+    return false;
+}

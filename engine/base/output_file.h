@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "engine/base/status.h"
 
@@ -22,5 +23,7 @@ bool output_file_write(struct output_file *f, const void *data, size_t size, str
 // Either of these ends it. Keeping fails, and discards, when what was written did not reach the disk.
 bool output_file_keep(struct output_file *f, struct status *st);
 void output_file_discard(struct output_file *f);
+// All of it at once: `path` holds these bytes afterwards and has these permissions, or it is as before.
+bool output_file_replace(const char *path, const void *data, size_t size, mode_t permissions, struct status *st);
 
 #endif
