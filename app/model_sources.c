@@ -2,7 +2,6 @@
 // may hold anything, and there may be a million files.
 #include "app/model_sources.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
+#include "engine/base/split_name.h"
 
 #define MOST_DEPTH   8
 #define MOST_FOLDERS 4096
@@ -125,34 +125,20 @@ static bool ends_in(const char *name, const char *suffix) {
     return size > end && !strcasecmp(name + size - end, suffix);
 }
 
-// "NAME-00001-of-00003.gguf": the length of NAME, which part it is and of how many. False for any other name.
-static bool split_name(const char *name, int *stem, int *part, int *parts) {
-    static const char form[] = "-00000-of-00000.gguf";
-    size_t size = strlen(name), end = sizeof form - 1;
-    if (size <= end) return false;
-    const char *p = name + size - end;
-    for (size_t i = 0; i < end; i++)
-        if (form[i] == '0' ? !isdigit((unsigned char)p[i]) : tolower((unsigned char)p[i]) != form[i]) return false;
-    *stem = (int)(size - end);
-    *part = atoi(p + 1);
-    *parts = atoi(p + 10);
-    return *part >= 1 && *parts >= *part;
-}
-
 // The first part stands for all; what the others weigh is looked up by name.
 static void add_split(struct model_scan *s, const char *folder, const char *name, const char *path,
-                      const struct stat *file, int stem, int parts) {
-    struct model_entry e = {.container = MODEL_GGUF, .bytes = (uint64_t)file->st_size, .parts = parts};
+                      const struct stat *file, const struct split_name *split) {
+    struct model_entry e = {.container = MODEL_GGUF, .bytes = (uint64_t)file->st_size, .parts = split->count};
     int missing = 0;
-    for (int part = 2; part <= parts && !scan_spent(s); part++, s->files++) {
-        char *other = xasprintf("%s/%.*s-%05d-of-%05d.gguf", folder, stem, name, part, parts);
+    for (int part = 2; part <= split->count && !scan_spent(s); part++, s->files++) {
+        char *beside = split_name_of(name, split, part), *other = xasprintf("%s/%s", folder, beside);
         struct stat there;
         if (!stat(other, &there) && S_ISREG(there.st_mode)) e.bytes += (uint64_t)there.st_size;
         else missing++;
-        free(other);
+        free(other), free(beside);
     }
-    if (missing) e.problem = xasprintf("%d of its %d parts are missing", missing, parts);
-    char *whole = xstrndup(name, (size_t)stem);
+    if (missing) e.problem = xasprintf("%d of its %d parts are missing", missing, split->count);
+    char *whole = xstrndup(name, (size_t)split->stem);
     int before = s->list->count;
     scan_add(s, whole, path, file, &e);
     if (s->list->count == before) free(e.problem);
@@ -164,10 +150,10 @@ static bool is_projector(const char *name) { return strcasestr(name, "mmproj"); 
 
 static void add_gguf(struct model_scan *s, const char *folder, const char *name, const char *path,
                      const struct stat *file) {
-    int stem, part, parts;
+    struct split_name split;
     if (is_projector(name)) return;
-    if (split_name(name, &stem, &part, &parts)) {
-        if (part == 1) add_split(s, folder, name, path, file, stem, parts);
+    if (split_name_parse(name, &split) && split.stem) {
+        if (split.part == 1) add_split(s, folder, name, path, file, &split);
         return;
     }
     char *title = xstrndup(name, strlen(name) - strlen(".gguf"));

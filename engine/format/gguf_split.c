@@ -5,34 +5,14 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "engine/base/split_name.h"
 #include "engine/format/gguf_parts.h"
 
 struct split {
     const char *path; // of the part that was named
-    int stem;         // bytes of path in front of "-0000N-of-0000M.gguf"
-    int number, count;
-    struct gguf *parts; // [count]
+    struct split_name name;
+    struct gguf *parts; // [name.count]
 };
-
-static bool read_digits(const char *at, int *out) {
-    *out = 0;
-    for (int i = 0; i < 5; i++) {
-        if (at[i] < '0' || at[i] > '9') return false;
-        *out = *out * 10 + (at[i] - '0');
-    }
-    return true;
-}
-
-static bool split_parse(struct split *s, const char *path) {
-    static const char shape[] = "-00001-of-00003.gguf";
-    size_t length = strlen(path);
-    if (length < sizeof shape - 1) return false;
-    const char *tail = path + length - (sizeof shape - 1);
-    s->path = path;
-    s->stem = (int)(tail - path);
-    return tail[0] == '-' && read_digits(tail + 1, &s->number) && !memcmp(tail + 6, "-of-", 4) &&
-           read_digits(tail + 10, &s->count) && !strcmp(tail + 15, ".gguf") && s->number >= 1 && s->number <= s->count;
-}
 
 static bool check_part(const struct gguf *part, int number, int count, struct status *st) {
     int64_t no = 0, of = 0;
@@ -45,15 +25,15 @@ static bool check_part(const struct gguf *part, int number, int count, struct st
 }
 
 static bool open_parts(struct split *s, struct status *st) {
-    for (int i = 0; i < s->count; i++) {
+    for (int i = 0; i < s->name.count; i++) {
         struct gguf *part = &s->parts[i];
         if (!part->path) { // not the one that is open already
-            char *path = xasprintf("%.*s-%05d-of-%05d.gguf", s->stem, s->path, i + 1, s->count);
+            char *path = split_name_of(s->path, &s->name, i + 1);
             bool opened = gguf_open_part(part, path, st);
             free(path);
-            if (!opened) return status_prefix(st, "part %d of %d", i + 1, s->count);
+            if (!opened) return status_prefix(st, "part %d of %d", i + 1, s->name.count);
         }
-        if (!check_part(part, i + 1, s->count, st)) return false;
+        if (!check_part(part, i + 1, s->name.count, st)) return false;
     }
     return true;
 }
@@ -63,15 +43,15 @@ static bool merge_tensors(struct split *s, struct status *st) {
     struct gguf *first = &s->parts[0];
     uint64_t n = 0;
     int64_t claimed = -1;
-    for (int i = 0; i < s->count; i++) n += s->parts[i].n_tensors;
+    for (int i = 0; i < s->name.count; i++) n += s->parts[i].n_tensors;
     if (!gguf_get_int(first, "split.tensors.count", GGUF_OPTIONAL, 0, INT64_MAX, &claimed, st)) return false;
     if (claimed >= 0 && (uint64_t)claimed != n)
         return status_fail(st, STATUS_FORMAT, "%s: split.tensors.count is %lld, but the %d parts hold %llu tensors",
-                           first->path, (long long)claimed, s->count, (unsigned long long)n);
+                           first->path, (long long)claimed, s->name.count, (unsigned long long)n);
     struct gguf_tensor *all = arena_array(&first->arena, n, sizeof *all, st);
     if (!all) return false;
     n = 0;
-    for (int i = 0; i < s->count; i++) {
+    for (int i = 0; i < s->name.count; i++) {
         struct gguf *part = &s->parts[i];
         if (part->n_tensors) memcpy(all + n, part->tensors, part->n_tensors * sizeof *all);
         n += part->n_tensors;
@@ -92,10 +72,10 @@ static void drop_split_keys(struct gguf *g) {
 
 // g is the part that was named; afterwards it is all of them.
 static bool open_split(struct gguf *g, struct split *s, struct status *st) {
-    s->parts = xcalloc((size_t)s->count, sizeof *s->parts);
-    s->parts[s->number - 1] = *g;
+    s->parts = xcalloc((size_t)s->name.count, sizeof *s->parts);
+    s->parts[s->name.part - 1] = *g;
     bool merged = open_parts(s, st) && merge_tensors(s, st);
-    for (int i = merged; i < s->count; i++) gguf_close(&s->parts[i]);
+    for (int i = merged; i < s->name.count; i++) gguf_close(&s->parts[i]);
     *g = s->parts[0]; // closed where it failed
     free(s->parts);
     if (merged) drop_split_keys(g);
@@ -104,11 +84,11 @@ static bool open_split(struct gguf *g, struct split *s, struct status *st) {
 
 bool gguf_open(struct gguf *g, const char *path, struct status *st) {
     int64_t count = 1;
-    struct split s;
+    struct split s = {.path = path};
     if (!gguf_open_part(g, path, st)) return false;
     if (gguf_get_int(g, "split.count", GGUF_OPTIONAL, 0, UINT16_MAX, &count, st)) {
         if (count <= 1) return true;
-        if (split_parse(&s, path)) return open_split(g, &s, st);
+        if (split_name_parse(path, &s.name)) return open_split(g, &s, st);
         status_fail(st, STATUS_FORMAT, "%s: is one of %lld parts, but is not named like NAME-00001-of-%05lld.gguf",
                     g->path, (long long)count, (long long)count);
     }
