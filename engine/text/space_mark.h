@@ -2,12 +2,12 @@
 #ifndef CONFAB_TEXT_SPACE_MARK_H
 #define CONFAB_TEXT_SPACE_MARK_H
 
-#include "engine/text/vocabulary.h"
+#include "engine/text/tokenizer_ops.h"
 
-// Writes text with a mark for every space: at most SPACE_MARK_SIZE × size bytes. Returns how many.
-size_t space_mark_encode(const char *text, size_t size, char *out);
-// Bytes up to the first mark that follows anything else.
-size_t space_mark_word(const char *text, size_t size);
+// Has `encode` append the ids of text with a mark for every space: of all of it at once, or word by word, which are cut
+// before the first mark that follows anything else.
+void space_mark_encode(const struct tokenizer *t, struct pair_merger *m, const char *text, size_t size, bool by_words,
+                       tokenizer_encoder *encode, struct token_list *out);
 // Whether no token that merging may make goes on with a mark after anything else: words then merge apart.
 bool space_mark_parts_words(const struct vocabulary *v);
 

@@ -180,13 +180,7 @@ static void encode_line(const struct tokenizer *t, struct pair_merger *m, const 
         token_list_push(out, whole);
         return;
     }
-    char *marked = xmalloc(size * SPACE_MARK_SIZE);
-    size_t total = space_mark_encode(text, size, marked);
-    for (size_t at = 0, n; at < total; at += n) {
-        n = bpe->parts_words ? space_mark_word(marked + at, total - at) : total - at;
-        encode_characters(t, m, marked + at, n, out);
-    }
-    free(marked);
+    space_mark_encode(t, m, text, size, bpe->parts_words, encode_characters, out);
 }
 
 static void bpe_encode(const struct tokenizer *t, struct pair_merger *m, const char *text, size_t size,

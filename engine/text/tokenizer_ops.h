@@ -6,6 +6,10 @@
 #include "engine/text/token_trie.h"
 #include "engine/text/vocabulary.h"
 
+// Appends the ids of text without special tokens.
+typedef void tokenizer_encoder(const struct tokenizer *t, struct pair_merger *m, const char *text, size_t size,
+                               struct token_list *out);
+
 struct tokenizer_ops {
     const char *model;                   // as `tokenizer.ggml.model` says
     struct vocabulary_defaults defaults; // where the file does not say
@@ -17,9 +21,7 @@ struct tokenizer_ops {
     // The bytes that a normal or unused token stands for: its text itself, or written to *room, which is moved on. Never
     // longer than the text.
     struct span (*spell)(const struct tokenizer *t, int32_t id, char **room);
-    // Appends the ids of text without special tokens; size ≤ TOKENIZER_STRETCH.
-    void (*encode)(const struct tokenizer *t, struct pair_merger *m, const char *text, size_t size,
-                   struct token_list *out);
+    tokenizer_encoder *encode; // size ≤ TOKENIZER_STRETCH
 };
 
 // Longer texts are cut after this many bytes, so that offsets fit in 32 bits with room to spare.

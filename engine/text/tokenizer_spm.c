@@ -1,9 +1,7 @@
 // SentencePiece BPE: spaces are written U+2581, characters merge by the tokens' scores, and what is no token is
 // spelt in byte tokens.
-#include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/panic.h"
 #include "engine/text/space_mark.h"
 #include "engine/text/tokenizer_ops.h"
 
@@ -78,13 +76,7 @@ static void encode_word(const struct tokenizer *t, struct pair_merger *m, const 
 static void spm_encode(const struct tokenizer *t, struct pair_merger *m, const char *text, size_t size,
                        struct token_list *out) {
     const struct spm *spm = t->family;
-    char *marked = xmalloc(size * SPACE_MARK_SIZE);
-    size_t total = space_mark_encode(text, size, marked);
-    for (size_t at = 0, n; at < total; at += n) {
-        n = spm->cuts_words ? space_mark_word(marked + at, total - at) : total - at;
-        encode_word(t, m, marked + at, n, out);
-    }
-    free(marked);
+    space_mark_encode(t, m, text, size, spm->cuts_words, encode_word, out);
 }
 
 const struct tokenizer_ops tokenizer_spm = {
