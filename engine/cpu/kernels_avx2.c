@@ -130,13 +130,6 @@ static void rms_norm(const float *x, const float *weight, const float *bias, flo
     for (; i < n; i++) y[i] = x[i] * factor * weight[i];
 }
 
-static void layer_norm(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon) {
-    const float mean = sum_of(x, n) / (float)n;
-    for (int i = 0; i < n; i++) y[i] = x[i] - mean;
-    const float factor = inverse_root(y, n, epsilon);
-    for (int i = 0; i < n; i++) y[i] = bias ? fmaf(y[i] * factor, weight[i], bias[i]) : y[i] * factor * weight[i];
-}
-
 INLINE int32_t reduce_max(__m256i v) {
     __m128i m = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4E));
@@ -179,62 +172,17 @@ static void quantize(const float *x, int n_blocks, struct activation_block *out,
     }
 }
 
-INLINE __m256 exponential(__m256 x) {
-    x = _mm256_min_ps(_mm256_set1_ps(EXP_HIGH), x); // in this order a NaN stays one
-    x = _mm256_max_ps(_mm256_set1_ps(EXP_LOW), x);
-    __m256 n =
-        _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(EXP_LOG2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    __m256 r = _mm256_fmadd_ps(n, _mm256_set1_ps(-EXP_LN2_HIGH), x);
-    r = _mm256_fmadd_ps(n, _mm256_set1_ps(-EXP_LN2_LOW), r);
-    __m256 p = _mm256_fmadd_ps(r, _mm256_set1_ps(EXP_C6), _mm256_set1_ps(EXP_C5));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP_C4));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP_C3));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP_C2));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1));
-    __m256i exponent = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
-    return _mm256_mul_ps(p, _mm256_castsi256_ps(exponent));
+INLINE vector vector_min(vector a, vector b) { return _mm256_min_ps(a, b); } // b where either is a NaN
+INLINE vector vector_max(vector a, vector b) { return _mm256_max_ps(a, b); }
+INLINE vector vector_round(vector x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+INLINE vector vector_scaled(vector x, vector n) { // x × 2^n
+    const __m256i exponent = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
+    return x * _mm256_castsi256_ps(exponent);
 }
 
-INLINE __m256 gated(__m256 x, __m256 slope) { // x·σ(slope)
-    const __m256 negative = _mm256_xor_ps(slope, _mm256_set1_ps(-0.0f));
-    return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1), exponential(negative)));
-}
+enum { PRODUCT_ROWS = 5 }; // with two vectors each: ten accumulators
 
-static void silu(float *gate, const float *up, int n) {
-    for (int i = 0; i < n; i += 8) {
-        const __m256 g = _mm256_loadu_ps(gate + i);
-        _mm256_storeu_ps(gate + i, _mm256_mul_ps(gated(g, g), _mm256_loadu_ps(up + i)));
-    }
-}
-
-static void gelu(float *gate, const float *up, int n) {
-    for (int i = 0; i < n; i += 8) {
-        const __m256 g = _mm256_loadu_ps(gate + i);
-        const __m256 factor =
-            _mm256_fmadd_ps(_mm256_mul_ps(g, g), _mm256_set1_ps(GELU_CUBIC), _mm256_set1_ps(GELU_LINEAR));
-        _mm256_storeu_ps(gate + i, _mm256_mul_ps(gated(g, _mm256_mul_ps(factor, g)), _mm256_loadu_ps(up + i)));
-    }
-}
-
-static void silu_clamped(float *gate, const float *up, int n) {
-    const __m256 limit = _mm256_set1_ps(CLAMPED_LIMIT), lowest = _mm256_set1_ps(-CLAMPED_LIMIT);
-    for (int i = 0; i < n; i += 8) { // limits first: so a NaN stays one
-        const __m256 g = _mm256_min_ps(limit, _mm256_loadu_ps(gate + i));
-        const __m256 u = _mm256_max_ps(lowest, _mm256_min_ps(limit, _mm256_loadu_ps(up + i)));
-        const __m256 act = gated(g, _mm256_mul_ps(g, _mm256_set1_ps(CLAMPED_SLOPE)));
-        _mm256_storeu_ps(gate + i, _mm256_mul_ps(act, _mm256_add_ps(u, _mm256_set1_ps(1))));
-    }
-}
-
-static void softcap(float *x, int n, float cap) {
-    const __m256 one = _mm256_set1_ps(1), two = _mm256_set1_ps(2), twice = _mm256_set1_ps(2 / cap);
-    for (int i = 0; i < n; i += 8) {
-        const __m256 e = exponential(_mm256_mul_ps(_mm256_loadu_ps(x + i), twice));
-        const __m256 tanh = _mm256_sub_ps(one, _mm256_div_ps(two, _mm256_add_ps(one, e)));
-        _mm256_storeu_ps(x + i, _mm256_mul_ps(tanh, _mm256_set1_ps(cap)));
-    }
-}
+#include "engine/cpu/vector_kernels.h"
 
 static void accumulate(float *sum, const float *x, int n, float factor) {
     int i = 0;
@@ -252,35 +200,7 @@ static void to_half(const float *x, uint16_t *out, int n) {
     for (; i < n; i++) out[i] = f16_from_f32(x[i]);
 }
 
-static void scale(float *x, int n, float factor) {
-    for (int i = 0; i < n; i += 8)
-        _mm256_storeu_ps(x + i, _mm256_mul_ps(_mm256_loadu_ps(x + i), _mm256_set1_ps(factor)));
-}
-
 // --- attention -------------------------------------------------------------------------------------------------------
-
-enum { PRODUCT_ROWS = 5 }; // with two vectors each: ten accumulators
-
-INLINE void half_product_rows(const uint16_t *b, int b_stride, int n, const float *a, int a_stride, const int rows,
-                              float *out, int out_stride) {
-    __m256 total[PRODUCT_ROWS][2];
-    UNROLL for (int i = 0; i < rows; i++) {
-        total[i][0] = _mm256_loadu_ps(out + (size_t)i * out_stride);
-        total[i][1] = _mm256_loadu_ps(out + (size_t)i * out_stride + 8);
-    }
-    for (int j = 0; j < n; j++, b += b_stride) {
-        __m256 b0 = halves(b), b1 = halves(b + 8);
-        UNROLL for (int i = 0; i < rows; i++) {
-            __m256 x = _mm256_set1_ps(a[(size_t)i * a_stride + j]);
-            total[i][0] = _mm256_fmadd_ps(x, b0, total[i][0]);
-            total[i][1] = _mm256_fmadd_ps(x, b1, total[i][1]);
-        }
-    }
-    UNROLL for (int i = 0; i < rows; i++) {
-        _mm256_storeu_ps(out + (size_t)i * out_stride, total[i][0]);
-        _mm256_storeu_ps(out + (size_t)i * out_stride + 8, total[i][1]);
-    }
-}
 
 static void half_product(const uint16_t *b, int b_stride, int n, const float *a, int a_stride, int rows, float *out,
                          int out_stride) {

@@ -91,13 +91,6 @@ static void rms_norm(const float *x, const float *weight, const float *bias, flo
     }
 }
 
-static void layer_norm(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon) {
-    const float mean = sum_of(x, n) / (float)n;
-    for (int i = 0; i < n; i++) y[i] = x[i] - mean;
-    const float factor = inverse_root(y, n, epsilon);
-    for (int i = 0; i < n; i++) y[i] = bias ? fmaf(y[i] * factor, weight[i], bias[i]) : y[i] * factor * weight[i];
-}
-
 static void quantize(const float *x, int n_blocks, struct activation_block *out, int stride) {
     for (int b = 0; b < n_blocks; b++, x += BLOCK_COLUMNS, out += stride) {
         __m512 v0 = _mm512_loadu_ps(x), v1 = _mm512_loadu_ps(x + 16);
@@ -123,61 +116,16 @@ static void quantize(const float *x, int n_blocks, struct activation_block *out,
     }
 }
 
-INLINE __m512 exponential(__m512 x) {
-    x = _mm512_min_ps(_mm512_set1_ps(EXP_HIGH), x); // in this order a NaN stays one
-    x = _mm512_max_ps(_mm512_set1_ps(EXP_LOW), x);
-    __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(EXP_LOG2E)),
-                                    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-EXP_LN2_HIGH), x);
-    r = _mm512_fmadd_ps(n, _mm512_set1_ps(-EXP_LN2_LOW), r);
-    __m512 p = _mm512_fmadd_ps(r, _mm512_set1_ps(EXP_C6), _mm512_set1_ps(EXP_C5));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP_C4));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP_C3));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP_C2));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1));
-    return _mm512_scalef_ps(p, n);
+INLINE vector vector_min(vector a, vector b) { return _mm512_min_ps(a, b); } // b where either is a NaN
+INLINE vector vector_max(vector a, vector b) { return _mm512_max_ps(a, b); }
+INLINE vector vector_round(vector x) {
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
+INLINE vector vector_scaled(vector x, vector n) { return _mm512_scalef_ps(x, n); } // x × 2^n
 
-INLINE __m512 gated(__m512 x, __m512 slope) { // x·σ(slope)
-    const __m512 negative = _mm512_xor_ps(slope, _mm512_set1_ps(-0.0f));
-    return _mm512_div_ps(x, _mm512_add_ps(_mm512_set1_ps(1), exponential(negative)));
-}
+enum { PRODUCT_ROWS = 8 }; // with two vectors each: sixteen accumulators
 
-static void silu(float *gate, const float *up, int n) {
-    for (int i = 0; i < n; i += 16) {
-        const __m512 g = _mm512_loadu_ps(gate + i);
-        _mm512_storeu_ps(gate + i, _mm512_mul_ps(gated(g, g), _mm512_loadu_ps(up + i)));
-    }
-}
-
-static void gelu(float *gate, const float *up, int n) {
-    for (int i = 0; i < n; i += 16) {
-        const __m512 g = _mm512_loadu_ps(gate + i);
-        const __m512 factor =
-            _mm512_fmadd_ps(_mm512_mul_ps(g, g), _mm512_set1_ps(GELU_CUBIC), _mm512_set1_ps(GELU_LINEAR));
-        _mm512_storeu_ps(gate + i, _mm512_mul_ps(gated(g, _mm512_mul_ps(factor, g)), _mm512_loadu_ps(up + i)));
-    }
-}
-
-static void silu_clamped(float *gate, const float *up, int n) {
-    const __m512 limit = _mm512_set1_ps(CLAMPED_LIMIT), lowest = _mm512_set1_ps(-CLAMPED_LIMIT);
-    for (int i = 0; i < n; i += 16) { // limits first: so a NaN stays one
-        const __m512 g = _mm512_min_ps(limit, _mm512_loadu_ps(gate + i));
-        const __m512 u = _mm512_max_ps(lowest, _mm512_min_ps(limit, _mm512_loadu_ps(up + i)));
-        const __m512 act = gated(g, _mm512_mul_ps(g, _mm512_set1_ps(CLAMPED_SLOPE)));
-        _mm512_storeu_ps(gate + i, _mm512_mul_ps(act, _mm512_add_ps(u, _mm512_set1_ps(1))));
-    }
-}
-
-static void softcap(float *x, int n, float cap) {
-    const __m512 one = _mm512_set1_ps(1), two = _mm512_set1_ps(2), twice = _mm512_set1_ps(2 / cap);
-    for (int i = 0; i < n; i += 16) {
-        const __m512 e = exponential(_mm512_mul_ps(_mm512_loadu_ps(x + i), twice));
-        const __m512 tanh = _mm512_sub_ps(one, _mm512_div_ps(two, _mm512_add_ps(one, e)));
-        _mm512_storeu_ps(x + i, _mm512_mul_ps(tanh, _mm512_set1_ps(cap)));
-    }
-}
+#include "engine/cpu/vector_kernels.h"
 
 static void accumulate(float *sum, const float *x, int n, float factor) {
     for (int i = 0; i < n; i += 16) {
@@ -196,35 +144,7 @@ static void to_half(const float *x, uint16_t *out, int n) {
     }
 }
 
-static void scale(float *x, int n, float factor) {
-    const __m512 f = _mm512_set1_ps(factor);
-    for (int i = 0; i < n; i += 16) _mm512_storeu_ps(x + i, _mm512_mul_ps(_mm512_loadu_ps(x + i), f));
-}
-
 // --- attention -------------------------------------------------------------------------------------------------------
-
-enum { PRODUCT_ROWS = 8 };
-
-INLINE void half_product_rows(const uint16_t *b, int b_stride, int n, const float *a, int a_stride, const int rows,
-                              float *out, int out_stride) {
-    __m512 total[PRODUCT_ROWS][2];
-    UNROLL for (int i = 0; i < rows; i++) {
-        total[i][0] = _mm512_loadu_ps(out + (size_t)i * out_stride);
-        total[i][1] = _mm512_loadu_ps(out + (size_t)i * out_stride + 16);
-    }
-    for (int j = 0; j < n; j++, b += b_stride) {
-        __m512 b0 = halves(b), b1 = halves(b + 16);
-        UNROLL for (int i = 0; i < rows; i++) {
-            __m512 x = _mm512_set1_ps(a[(size_t)i * a_stride + j]);
-            total[i][0] = _mm512_fmadd_ps(x, b0, total[i][0]);
-            total[i][1] = _mm512_fmadd_ps(x, b1, total[i][1]);
-        }
-    }
-    UNROLL for (int i = 0; i < rows; i++) {
-        _mm512_storeu_ps(out + (size_t)i * out_stride, total[i][0]);
-        _mm512_storeu_ps(out + (size_t)i * out_stride + 16, total[i][1]);
-    }
-}
 
 static void half_product(const uint16_t *b, int b_stride, int n, const float *a, int a_stride, int rows, float *out,
                          int out_stride) {

@@ -24,9 +24,19 @@ enum { PART_COLUMNS = 3 };
     }
 _Static_assert(PART_COLUMNS == 3, "FOR_PARTS lists every width");
 
-typedef __m256i sums[PART_COLUMNS][2]; // of 16-bit pairs or of 32-bit rows
-typedef __m256 totals[PART_COLUMNS][2];
-struct row_vector { __m256 v[2]; }; // one number for each of 16 rows
+typedef __m256 vector;
+typedef __m256i integers;
+enum { VECTOR_FLOATS = 8 };
+
+INLINE vector vector_of(float x) { return _mm256_set1_ps(x); }
+INLINE vector vector_load(const float *p) { return _mm256_loadu_ps(p); }
+INLINE void vector_store(float *p, vector v) { _mm256_storeu_ps(p, v); }
+INLINE vector vector_fma(vector a, vector b, vector c) { return _mm256_fmadd_ps(a, b, c); } // a × b + c
+INLINE vector vector_from(integers v) { return _mm256_cvtepi32_ps(v); }
+INLINE vector vector_halves(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
+INLINE integers integers_of(int x) { return _mm256_set1_epi32(x); }
+
+#include "engine/cpu/lanes.h"
 
 INLINE __m256i line_half(const uint8_t *line, int v) { return _mm256_loadu_si256((const __m256i *)line + v); }
 
@@ -36,12 +46,9 @@ INLINE __m256i broadcast_quad(const int8_t *q) {
     return _mm256_set1_epi32(quad);
 }
 
+// `sums` of 16-bit pairs or of 32-bit rows.
 INLINE void clear_sums(sums sum, int width) {
     UNROLL for (int c = 0; c < width; c++) sum[c][0] = sum[c][1] = _mm256_setzero_si256();
-}
-
-INLINE void clear(totals total, int width) {
-    UNROLL for (int c = 0; c < width; c++) total[c][0] = total[c][1] = _mm256_setzero_ps();
 }
 
 INLINE __m256i widen(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
@@ -75,16 +82,6 @@ INLINE void add_pairs(sums sum, sums pairs, int width) {
     }
 }
 
-INLINE void store(const struct strip *s, int h, int first, totals total, int width) {
-    UNROLL for (int c = 0; c < width; c++) {
-        float *out = s->out + (first + c) * STRIP_ROWS + 16 * h;
-        _mm256_storeu_ps(out, total[c][0]);
-        _mm256_storeu_ps(out + 8, total[c][1]);
-    }
-}
-
-INLINE __m256 halves(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
-INLINE struct row_vector row_halves(const uint16_t d[16]) { return (struct row_vector){{halves(d), halves(d + 8)}}; }
 INLINE struct row_vector row_bytes(__m128i bytes) {
     return (struct row_vector){{_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)),
                                 _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)))}};
@@ -95,46 +92,6 @@ INLINE struct row_vector row_i8(const int8_t p[16]) {
     return (struct row_vector){{_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
                                 _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))}};
 }
-INLINE struct row_vector row_product(struct row_vector a, struct row_vector b) {
-    return (struct row_vector){{_mm256_mul_ps(a.v[0], b.v[0]), _mm256_mul_ps(a.v[1], b.v[1])}};
-}
-
-// total[c] += sum[c] × scale × the input's scale
-INLINE void add_scaled(totals total, sums sum, const struct activation_block *a, int width, struct row_vector scale) {
-    UNROLL for (int c = 0; c < width; c++)
-        UNROLL for (int v = 0; v < 2; v++) {
-            __m256 both = _mm256_mul_ps(scale.v[v], _mm256_set1_ps(a[c].scale));
-            total[c][v] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[c][v]), both, total[c][v]);
-        }
-}
-
-// total[c] += min × minus the input's sum
-INLINE void add_minimum(totals total, const struct activation_block *a, int width, struct row_vector min) {
-    UNROLL for (int c = 0; c < width; c++)
-        UNROLL for (int v = 0; v < 2; v++)
-            total[c][v] = _mm256_fmadd_ps(min.v[v], _mm256_set1_ps(a[c].minimum), total[c][v]);
-}
-
-// Of a block whose halves have scales of their own: half 0 begins `part`, half 1 is added; then add_part adds both.
-INLINE void scale_half(totals part, sums sum, int width, int half, struct row_vector scale) {
-    UNROLL for (int c = 0; c < width; c++)
-        UNROLL for (int v = 0; v < 2; v++) {
-            __m256 x = _mm256_cvtepi32_ps(sum[c][v]);
-            part[c][v] = half ? _mm256_fmadd_ps(x, scale.v[v], part[c][v]) : _mm256_mul_ps(x, scale.v[v]);
-        }
-}
-INLINE void add_part(totals total, totals part, const struct activation_block *a, int width) {
-    UNROLL for (int c = 0; c < width; c++)
-        UNROLL for (int v = 0; v < 2; v++)
-            total[c][v] = _mm256_fmadd_ps(part[c][v], _mm256_set1_ps(a[c].scale), total[c][v]);
-}
-
-// −8 × the sum of an input's columns: of half 0 or 1, or of both.
-enum { BOTH = 2 };
-INLINE int zero_of(const struct activation_block *a, int half) {
-    return half == BOTH ? a->zero : half ? a->zero - a->zero_low : a->zero_low;
-}
-
 // Nibbles of half a line, those of columns 0–15 (half 0) or 16–31.
 INLINE __m256i nibbles(const uint8_t *line, int v, int half) {
     __m256i w = line_half(line, v);

@@ -24,9 +24,24 @@
     }
 _Static_assert(PANEL_COLUMNS == 6, "FOR_WIDTH lists every width");
 
-typedef __m512i sums[PANEL_COLUMNS][2];
-typedef __m512 totals[PANEL_COLUMNS][2];
-struct row_vector { __m512 v[2]; }; // one number for each row of a strip
+typedef __m512 vector;
+typedef __m512i integers;
+enum { VECTOR_FLOATS = 16, PART_COLUMNS = PANEL_COLUMNS };
+
+INLINE vector vector_of(float x) { return _mm512_set1_ps(x); }
+INLINE vector vector_load(const float *p) { return _mm512_loadu_ps(p); }
+INLINE void vector_store(float *p, vector v) { _mm512_storeu_ps(p, v); }
+INLINE vector vector_fma(vector a, vector b, vector c) { return _mm512_fmadd_ps(a, b, c); } // a × b + c
+INLINE vector vector_from(integers v) { return _mm512_cvtepi32_ps(v); }
+INLINE vector vector_halves(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
+INLINE integers integers_of(int x) { return _mm512_set1_epi32(x); }
+
+// As in lanes_avx2.h: part(s, h, first, width) computes rows from 16h on of the inputs from `first` on, here all.
+#define FOR_PARTS(name, part)                                                                                          \
+    INLINE void part##_whole(const struct strip *s, const int width) { part(s, 0, 0, width); }                         \
+    FOR_WIDTH(name, part##_whole)
+
+#include "engine/cpu/lanes.h"
 
 INLINE __m512i broadcast_quad(const int8_t *q) {
     int32_t quad;
@@ -43,19 +58,6 @@ INLINE void dot(sums sum, const struct activation_block *a, int width, int g, __
     }
 }
 
-INLINE void clear(totals total, int width) {
-    UNROLL for (int c = 0; c < width; c++) total[c][0] = total[c][1] = _mm512_setzero_ps();
-}
-
-INLINE void store(float *out, totals total, int width) {
-    UNROLL for (int c = 0; c < width; c++) {
-        _mm512_storeu_ps(out + c * STRIP_ROWS, total[c][0]);
-        _mm512_storeu_ps(out + c * STRIP_ROWS + 16, total[c][1]);
-    }
-}
-
-INLINE __m512 halves(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
-INLINE struct row_vector row_halves(const uint16_t d[32]) { return (struct row_vector){{halves(d), halves(d + 16)}}; }
 INLINE struct row_vector row_bytes(__m256i bytes) {
     return (struct row_vector){{_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm256_castsi256_si128(bytes))),
                                 _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm256_extracti128_si256(bytes, 1)))}};
@@ -65,46 +67,6 @@ INLINE struct row_vector row_i8(const int8_t p[32]) {
     return (struct row_vector){{_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p))),
                                 _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p + 1)))}};
 }
-INLINE struct row_vector row_product(struct row_vector a, struct row_vector b) {
-    return (struct row_vector){{_mm512_mul_ps(a.v[0], b.v[0]), _mm512_mul_ps(a.v[1], b.v[1])}};
-}
-
-// total[c] += sum[c] × scale × the input's scale
-INLINE void add_scaled(totals total, sums sum, const struct activation_block *a, int width, struct row_vector scale) {
-    UNROLL for (int c = 0; c < width; c++)
-        UNROLL for (int v = 0; v < 2; v++) {
-            __m512 both = _mm512_mul_ps(scale.v[v], _mm512_set1_ps(a[c].scale));
-            total[c][v] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[c][v]), both, total[c][v]);
-        }
-}
-
-// total[c] += min × minus the input's sum
-INLINE void add_minimum(totals total, const struct activation_block *a, int width, struct row_vector min) {
-    UNROLL for (int c = 0; c < width; c++)
-        UNROLL for (int v = 0; v < 2; v++)
-            total[c][v] = _mm512_fmadd_ps(min.v[v], _mm512_set1_ps(a[c].minimum), total[c][v]);
-}
-
-// Of a block whose halves have scales of their own: half 0 begins `part`, half 1 is added; then add_part adds both.
-INLINE void scale_half(totals part, sums sum, int width, int half, struct row_vector scale) {
-    UNROLL for (int c = 0; c < width; c++)
-        UNROLL for (int v = 0; v < 2; v++) {
-            __m512 x = _mm512_cvtepi32_ps(sum[c][v]);
-            part[c][v] = half ? _mm512_fmadd_ps(x, scale.v[v], part[c][v]) : _mm512_mul_ps(x, scale.v[v]);
-        }
-}
-INLINE void add_part(totals total, totals part, const struct activation_block *a, int width) {
-    UNROLL for (int c = 0; c < width; c++)
-        UNROLL for (int v = 0; v < 2; v++)
-            total[c][v] = _mm512_fmadd_ps(part[c][v], _mm512_set1_ps(a[c].scale), total[c][v]);
-}
-
-// −8 × the sum of an input's columns: of half 0 or 1, or of both.
-enum { BOTH = 2 };
-INLINE int zero_of(const struct activation_block *a, int half) {
-    return half == BOTH ? a->zero : half ? a->zero - a->zero_low : a->zero_low;
-}
-
 // Nibbles of line g, those of columns 0–15 (half 0) or 16–31.
 INLINE __m512i nibbles(const uint8_t *line, int half) {
     __m512i w = _mm512_loadu_si512(line);

@@ -1,0 +1,84 @@
+// Kernels on vectors and half floats, for every vector width: kernels_avx2.c and kernels_avx512.c include this behind
+// inverse_root and sum_of, whose sums go by sixteen lanes whatever a vector holds.
+
+static void layer_norm(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon) {
+    const float mean = sum_of(x, n) / (float)n;
+    for (int i = 0; i < n; i++) y[i] = x[i] - mean;
+    const float factor = inverse_root(y, n, epsilon);
+    for (int i = 0; i < n; i++) y[i] = bias ? fmaf(y[i] * factor, weight[i], bias[i]) : y[i] * factor * weight[i];
+}
+
+INLINE vector exponential(vector x) {
+    x = vector_min(vector_of(EXP_HIGH), x); // in this order a NaN stays one
+    x = vector_max(vector_of(EXP_LOW), x);
+    const vector n = vector_round(x * vector_of(EXP_LOG2E));
+    vector r = vector_fma(n, vector_of(-EXP_LN2_HIGH), x);
+    r = vector_fma(n, vector_of(-EXP_LN2_LOW), r);
+    vector p = vector_fma(r, vector_of(EXP_C6), vector_of(EXP_C5));
+    p = vector_fma(p, r, vector_of(EXP_C4));
+    p = vector_fma(p, r, vector_of(EXP_C3));
+    p = vector_fma(p, r, vector_of(EXP_C2));
+    p = vector_fma(p, r, vector_of(1));
+    p = vector_fma(p, r, vector_of(1));
+    return vector_scaled(p, n);
+}
+
+INLINE vector gated(vector x, vector slope) { return x / (vector_of(1) + exponential(-slope)); } // x·σ(slope)
+
+static void silu(float *gate, const float *up, int n) {
+    for (int i = 0; i < n; i += VECTOR_FLOATS) {
+        const vector g = vector_load(gate + i);
+        vector_store(gate + i, gated(g, g) * vector_load(up + i));
+    }
+}
+
+static void gelu(float *gate, const float *up, int n) {
+    for (int i = 0; i < n; i += VECTOR_FLOATS) {
+        const vector g = vector_load(gate + i);
+        const vector factor = vector_fma(g * g, vector_of(GELU_CUBIC), vector_of(GELU_LINEAR));
+        vector_store(gate + i, gated(g, factor * g) * vector_load(up + i));
+    }
+}
+
+static void silu_clamped(float *gate, const float *up, int n) {
+    const vector limit = vector_of(CLAMPED_LIMIT), lowest = vector_of(-CLAMPED_LIMIT);
+    for (int i = 0; i < n; i += VECTOR_FLOATS) { // limits first: so a NaN stays one
+        const vector g = vector_min(limit, vector_load(gate + i));
+        const vector u = vector_max(lowest, vector_min(limit, vector_load(up + i)));
+        vector_store(gate + i, gated(g, g * vector_of(CLAMPED_SLOPE)) * (u + vector_of(1)));
+    }
+}
+
+static void softcap(float *x, int n, float cap) {
+    const vector one = vector_of(1), two = vector_of(2), twice = vector_of(2 / cap);
+    for (int i = 0; i < n; i += VECTOR_FLOATS) {
+        const vector e = exponential(vector_load(x + i) * twice);
+        vector_store(x + i, (one - two / (one + e)) * vector_of(cap)); // tanh × cap
+    }
+}
+
+static void scale(float *x, int n, float factor) {
+    for (int i = 0; i < n; i += VECTOR_FLOATS) vector_store(x + i, vector_load(x + i) * vector_of(factor));
+}
+
+// `rows` rows of half_product, two vectors of columns each.
+INLINE void half_product_rows(const uint16_t *b, int b_stride, int n, const float *a, int a_stride, const int rows,
+                              float *out, int out_stride) {
+    vector total[PRODUCT_ROWS][2];
+    UNROLL for (int i = 0; i < rows; i++) {
+        total[i][0] = vector_load(out + (size_t)i * out_stride);
+        total[i][1] = vector_load(out + (size_t)i * out_stride + VECTOR_FLOATS);
+    }
+    for (int j = 0; j < n; j++, b += b_stride) {
+        const vector b0 = vector_halves(b), b1 = vector_halves(b + VECTOR_FLOATS);
+        UNROLL for (int i = 0; i < rows; i++) {
+            const vector x = vector_of(a[(size_t)i * a_stride + j]);
+            total[i][0] = vector_fma(x, b0, total[i][0]);
+            total[i][1] = vector_fma(x, b1, total[i][1]);
+        }
+    }
+    UNROLL for (int i = 0; i < rows; i++) {
+        vector_store(out + (size_t)i * out_stride, total[i][0]);
+        vector_store(out + (size_t)i * out_stride + VECTOR_FLOATS, total[i][1]);
+    }
+}
