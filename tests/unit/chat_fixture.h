@@ -21,6 +21,7 @@
 #include "app/chat.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
+#include "tests/unit/temporary_folder.h"
 
 // ---- an engine that does what it is told ----
 
@@ -294,11 +295,9 @@ static inline int chat_teardown(void **state) {
     (void)state;
     close_chat();
     settings_free(&settings);
-    char *command = xasprintf("rm -rf '%s'", folder);
-    int result = system(command);
-    free(command), free(store_path), free(config_path);
+    free(store_path), free(config_path);
     close(engine.fd);
-    return result;
+    return temporary_folder_remove(folder);
 }
 
 static inline void assert_message(int index, enum view_role role, const char *text) {

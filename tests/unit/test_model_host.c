@@ -14,6 +14,7 @@
 #include "app/model_host.h"
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
+#include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_model.h"
 
 #define PLENTY (1ull << 40)
@@ -264,10 +265,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
     (void)state;
-    char *command = xasprintf("rm -rf '%s'", folder);
-    int result = system(command);
-    free(command);
-    return result;
+    return temporary_folder_remove(folder);
 }
 
 int main(void) {

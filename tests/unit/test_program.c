@@ -15,6 +15,7 @@
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
 #include "tests/unit/shared_files.h"
+#include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_model.h"
 
 static char folder[] = "/tmp/confab-test-XXXXXX";
@@ -265,10 +266,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
     (void)state;
-    char *command = xasprintf("rm -rf '%s'", folder);
-    int result = system(command);
-    free(command);
-    return result;
+    return temporary_folder_remove(folder);
 }
 
 int main(void) {

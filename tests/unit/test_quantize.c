@@ -19,6 +19,7 @@
 #include "engine/quantize_plan.h"
 #include "tests/unit/gguf_writer.h"
 #include "tests/unit/shared_files.h"
+#include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_huggingface.h"
 #include "tests/unit/tiny_model.h"
 
@@ -577,7 +578,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
     (void)state;
-    return run("rm -rf '%s'", folder) ? 0 : -1;
+    return temporary_folder_remove(folder);
 }
 
 int main(void) {
