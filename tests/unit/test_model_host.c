@@ -27,7 +27,7 @@ uint64_t machine_memory_free(void) {
     return now;
 }
 
-static char folder[] = "/tmp/confab-test-XXXXXX";
+static const char *folder;
 static struct settings settings;
 static int released;
 
@@ -252,7 +252,8 @@ static void test_a_failure_says_why(void **state) {
 
 static int setup(void **state) {
     (void)state;
-    if (!mkdtemp(folder)) return -1;
+    folder = temporary_folder_make();
+    if (!folder) return -1;
     static const char *const unset[] = {"HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "OLLAMA_MODELS", "LLAMA_CACHE"};
     for (size_t i = 0; i < sizeof unset / sizeof *unset; i++) unsetenv(unset[i]);
     setenv("HOME", folder, 1);
@@ -261,11 +262,6 @@ static int setup(void **state) {
     settings = settings_default();
     settings.threads = 1;
     return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    return temporary_folder_remove(folder);
 }
 
 int main(void) {
@@ -281,5 +277,5 @@ int main(void) {
         cmocka_unit_test(test_models_are_listed),
         cmocka_unit_test(test_a_failure_says_why),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, temporary_folder_teardown);
 }

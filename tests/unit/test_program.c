@@ -18,7 +18,7 @@
 #include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_model.h"
 
-static char folder[] = "/tmp/confab-test-XXXXXX";
+static const char *folder;
 
 struct result {
     char *output; // of standard output and error together
@@ -258,15 +258,11 @@ static void test_logits_are_the_reference(void **state) {
 
 static int setup(void **state) {
     (void)state;
-    if (!mkdtemp(folder)) return -1;
+    folder = temporary_folder_make();
+    if (!folder) return -1;
     setenv("XDG_CONFIG_HOME", folder, 1); // nobody's configuration counts
     setenv("XDG_DATA_HOME", folder, 1);
     return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    return temporary_folder_remove(folder);
 }
 
 int main(void) {
@@ -285,5 +281,5 @@ int main(void) {
         cmocka_unit_test(test_a_model_is_quantised),
         cmocka_unit_test(test_logits_are_the_reference),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, temporary_folder_teardown);
 }
