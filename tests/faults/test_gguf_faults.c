@@ -12,6 +12,7 @@
 #include "engine/backend.h"
 #include "engine/base/panic.h"
 #include "engine/text/tokenizer.h"
+#include "tests/unit/exact_copy.h"
 #include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
 
@@ -71,11 +72,10 @@ static bool load(const uint8_t *data, size_t size, struct status *st) {
     return loaded;
 }
 
-// True when it loaded. The copy is of the exact size, so that the sanitizer sees every read behind it.
+// True when it loaded.
 static bool load_checked(const uint8_t *data, size_t size, const char *what, unsigned number) {
     struct status st = {0};
-    uint8_t *copy = xmalloc(size ? size : 1);
-    if (size) memcpy(copy, data, size);
+    uint8_t *copy = exact_copy(data, size);
     bool loaded = load(copy, size, &st);
     free(copy);
     if (loaded != (st.code == STATUS_OK)) fail_msg("%s %u: status and result disagree", what, number);

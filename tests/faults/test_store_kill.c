@@ -16,6 +16,7 @@
 
 #include "app/store.h"
 #include "engine/base/panic.h"
+#include "tests/unit/temporary_folder.h"
 
 #define KILLS 25
 
@@ -109,7 +110,7 @@ static void test_killed_at_any_moment(void **state) {
     (void)state;
     char folder[] = "/tmp/confab-test-XXXXXX";
     assert_non_null(mkdtemp(folder));
-    char *path = xasprintf("%s/confab.db", folder), *remove = xasprintf("rm -rf '%s'", folder);
+    char *path = xasprintf("%s/confab.db", folder);
     uint32_t random = 12345;
     int saved = 0;
     for (int i = 0; i < KILLS; i++) {
@@ -120,8 +121,7 @@ static void test_killed_at_any_moment(void **state) {
         saved++;
     }
     assert_true(saved > 0);
-    assert_int_equal(system(remove), 0);
-    free(remove);
+    assert_int_equal(temporary_folder_remove(folder), 0);
     free(path);
 }
 

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/panic.h"
 #include "engine/model/model.h"
 #include "engine/text/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/unit/exact_copy.h"
 #include "tests/unit/gguf_writer.h"
 #include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
@@ -39,8 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct gguf g;
     struct model m;
     struct status st = {0};
-    uint8_t *copy = xmalloc(size ? size : 1); // aligned, as a mapping is
-    if (size) memcpy(copy, data, size);
+    uint8_t *copy = exact_copy(data, size);
     if (gguf_open_memory(&g, "fuzz", copy, size, &st)) {
         struct tokenizer *t = tokenizer_open(&g, &st);
         if (t) tokenizer_close(t);

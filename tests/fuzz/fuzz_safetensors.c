@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/panic.h"
 #include "engine/format/safetensors.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/unit/exact_copy.h"
 #include "tests/unit/safetensors_writer.h"
 
 uint8_t *fuzz_seed(size_t k, size_t *size) {
@@ -24,8 +24,7 @@ uint8_t *fuzz_seed(size_t k, size_t *size) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct safetensors s;
     struct status st = {0};
-    uint8_t *copy = xmalloc(size ? size : 1); // of the exact size
-    if (size) memcpy(copy, data, size);
+    uint8_t *copy = exact_copy(data, size);
     // The length in front is seldom right by chance: every input is also tried with its own.
     for (int own = 0; own < 2; own++) {
         uint64_t length = size - 8 < 4096 ? size - 8 : 4096;

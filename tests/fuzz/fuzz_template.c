@@ -6,6 +6,7 @@
 #include "engine/base/panic.h"
 #include "engine/engine.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/unit/exact_copy.h"
 #include "tests/unit/tiny_model.h"
 
 static const char conversation[] = "{\"messages\": [{\"role\": \"system\", \"content\": \"Be brief.\"}, {\"role\": "
@@ -52,8 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const uint8_t *mark = size ? memchr(data, 0xff, size) : NULL;
     char *context = mark ? xstrndup((const char *)mark + 1, size - (size_t)(mark + 1 - data)) : xstrdup(conversation);
     size_t n = mark ? (size_t)(mark - data) : size, out_size = 0;
-    char *template = xmalloc(n ? n : 1); // exactly as long, so that a byte read behind it is seen
-    if (n) memcpy(template, data, n);
+    char *template = exact_copy(data, n);
     struct status st = {0};
     char *text = template_render(template, n, context, "2026-01-02T03:04:05", &out_size, &st);
     if (!text && st.code == STATUS_OK) abort();

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "tests/unit/exact_copy.h"
 #include "tests/unit/gguf_writer.h"
 
 const char *huggingface_byte_fallback(void) {
@@ -118,9 +119,13 @@ void huggingface_opened_close(struct huggingface_opened *o) {
     gguf_close(&o->file);
 }
 
-void huggingface_try(const struct huggingface_texts *texts) {
-    struct huggingface_opened o = huggingface_open_texts(texts);
+void huggingface_try(enum huggingface_file file, const void *bytes, size_t size) {
+    char *copy = exact_copy(bytes, size);
+    struct huggingface_texts texts = {.folder = "folder"};
+    texts.files[file] = (struct span){copy, size};
+    struct huggingface_opened o = huggingface_open_texts(&texts);
     assert(o.t || (o.status.code != STATUS_OK && o.status.text[0]));
     if (o.t) use(o.t);
     huggingface_opened_close(&o);
+    free(copy);
 }

@@ -61,7 +61,7 @@ struct huggingface_opened {
 };
 struct huggingface_opened huggingface_open_texts(const struct huggingface_texts *texts);
 void huggingface_opened_close(struct huggingface_opened *o);
-// Asserts that the tokenizer works, or that a message says why there is none.
-void huggingface_try(const struct huggingface_texts *texts);
+// Asserts of a folder with this one file that the tokenizer works, or that a message says why there is none.
+void huggingface_try(enum huggingface_file file, const void *bytes, size_t size);
 
 #endif

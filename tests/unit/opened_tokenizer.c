@@ -40,6 +40,21 @@ void check_ids(const struct opened *o, const char *text, struct encode_options o
     free(ids.ids);
 }
 
+const char *check_line_of_ids(const struct tokenizer *t, const char *text, size_t size, const char *line) {
+    struct token_list ids = {0};
+    tokenizer_encode(t, text, size, false, &ids);
+    for (size_t i = 0; i < ids.count; i++) {
+        char *end;
+        assert_int_equal(ids.ids[i], strtol(line, &end, 10));
+        assert_ptr_not_equal(line, end);
+        line = end;
+    }
+    line += strspn(line, " ");
+    assert_int_equal(*line, '\n');
+    free(ids.ids);
+    return line + 1;
+}
+
 void check_round_trip(const struct opened *o, const char *text, size_t size) {
     struct token_list ids = {0};
     tokenizer_encode(o->t, text, size, false, &ids);

@@ -33,6 +33,8 @@ void check_ids(const struct opened *o, const char *text, struct encode_options o
     { .no_space_prefix = true }
 #define NORMALISED                                                                                                     \
     { .parse_special = true, .normalises = true }
+// Ids of a text, compared with a line of numbers; the line behind it.
+const char *check_line_of_ids(const struct tokenizer *t, const char *text, size_t size, const char *line);
 // Any bytes come back.
 void check_round_trip(const struct opened *o, const char *text, size_t size);
 // Any bytes give ids that there are, and can be decoded.

@@ -14,6 +14,7 @@
 #include "app/config.h"
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
+#include "tests/unit/temporary_folder.h"
 
 struct folder {
     char path[64], config[128];
@@ -30,9 +31,7 @@ static int folder_make(void **state) {
 
 static int folder_remove(void **state) {
     struct folder *f = *state;
-    char *command = xasprintf("rm -rf '%s'", f->path);
-    int result = system(command);
-    free(command);
+    int result = temporary_folder_remove(f->path);
     free(f);
     return result;
 }

@@ -13,6 +13,7 @@
 #include "engine/base/panic.h"
 #include "engine/format/huggingface_tokenizer.h"
 #include "engine/text/tokenizer.h"
+#include "tests/unit/exact_copy.h"
 #include "tests/unit/huggingface_seeds.h"
 #include "tests/unit/huggingface_splits.h"
 
@@ -511,20 +512,14 @@ static void test_every_byte(void **state) {
     for (size_t k = 0; k < HUGGINGFACE_SEEDS; k++) {
         char *whole = huggingface_quoted(huggingface_seed(k));
         size_t size = strlen(whole);
-        struct huggingface_texts texts = {.folder = "folder"};
         for (size_t i = 0; i < size; i++) {
             static const char others[] = "\"{[,:0-\xff";
-            char *text = xmalloc(size); // exactly as long, so that a byte read behind it is seen
-            memcpy(text, whole, size);
+            char *text = exact_copy(whole, size);
             text[i] = others[i % (sizeof others - 1)];
-            texts.files[HUGGINGFACE_TOKENIZER] = (struct span){text, size};
-            huggingface_try(&texts);
+            huggingface_try(HUGGINGFACE_TOKENIZER, text, size);
             memcpy(text + i, whole + i + 1, size - i - 1);
-            texts.files[HUGGINGFACE_TOKENIZER].size = size - 1;
-            huggingface_try(&texts);
-            memcpy(text, whole, i);
-            texts.files[HUGGINGFACE_TOKENIZER].size = i;
-            huggingface_try(&texts);
+            huggingface_try(HUGGINGFACE_TOKENIZER, text, size - 1);
+            huggingface_try(HUGGINGFACE_TOKENIZER, whole, i);
             free(text);
         }
         free(whole);

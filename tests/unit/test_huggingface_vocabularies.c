@@ -13,6 +13,7 @@
 #include "engine/base/panic.h"
 #include "tests/unit/huggingface_seeds.h"
 #include "tests/unit/huggingface_splits.h"
+#include "tests/unit/opened_tokenizer.h"
 #include "tests/unit/shared_files.h"
 
 #define KEY(name) "tokenizer.ggml." name
@@ -140,37 +141,18 @@ static void check_same(const struct tokenizer *a, const struct tokenizer *b, con
     free(q.ids);
 }
 
-static char *read_shared(const char *name, const char *suffix, size_t *size) {
-    char path[64];
-    struct status st = {0};
-    snprintf(path, sizeof path, "vocabs/%s.%s", name, suffix);
-    char *text = file_read(shared_file(path), 1 << 24, size, &st);
-    assert_non_null(text);
-    return text;
-}
-
-static const char *check_line(const struct tokenizer *t, const char *text, size_t size, const char *line) {
-    struct token_list ids = {0};
-    tokenizer_encode(t, text, size, false, &ids);
-    for (size_t i = 0; i < ids.count; i++) assert_int_equal(ids.ids[i], strtol(line, (char **)&line, 10));
-    assert_int_equal(line[strspn(line, " ")], '\n');
-    free(ids.ids);
-    return strchr(line, '\n') + 1;
-}
-
 // The ids that were published for the texts, where they were; and those of the GGUF file in any case.
 static void check_texts(const struct published *v, const struct tokenizer *published,
                         const struct tokenizer *imported) {
-    static const char separator[] = "\n__ggml_vocab_test__\n";
     bool has_ids = strcmp(v->name, "o200k-harmony");
-    size_t text_size, line_size, n = 0;
-    char *texts = read_shared(has_ids ? v->name : "llama-bpe", "inp", &text_size);
-    char *lines = read_shared(has_ids ? v->name : "llama-bpe", "out", &line_size);
+    size_t n = 0;
+    const char *name = has_ids ? v->name : "llama-bpe";
+    char *texts = shared_vocabulary_text(name, "inp"), *lines = shared_vocabulary_text(name, "out");
     const char *text = texts, *line = lines;
-    for (const char *end; (end = strstr(text, separator)); n++) {
-        if (has_ids) line = check_line(imported, text, (size_t)(end - text), line);
+    for (const char *end; (end = strstr(text, SHARED_VOCABULARY_TEXT_END)); n++) {
+        if (has_ids) line = check_line_of_ids(imported, text, (size_t)(end - text), line);
         check_same(published, imported, text, (size_t)(end - text));
-        text = end + strlen(separator);
+        text = end + strlen(SHARED_VOCABULARY_TEXT_END);
     }
     assert_true(n > 40);
     free(texts);

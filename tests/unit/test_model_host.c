@@ -14,6 +14,7 @@
 #include "app/model_host.h"
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
+#include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_model.h"
 
 #define PLENTY (1ull << 40)
@@ -26,7 +27,7 @@ uint64_t machine_memory_free(void) {
     return now;
 }
 
-static char folder[] = "/tmp/confab-test-XXXXXX";
+static const char *folder;
 static struct settings settings;
 static int released;
 
@@ -251,7 +252,8 @@ static void test_a_failure_says_why(void **state) {
 
 static int setup(void **state) {
     (void)state;
-    if (!mkdtemp(folder)) return -1;
+    folder = temporary_folder_make();
+    if (!folder) return -1;
     static const char *const unset[] = {"HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "OLLAMA_MODELS", "LLAMA_CACHE"};
     for (size_t i = 0; i < sizeof unset / sizeof *unset; i++) unsetenv(unset[i]);
     setenv("HOME", folder, 1);
@@ -260,14 +262,6 @@ static int setup(void **state) {
     settings = settings_default();
     settings.threads = 1;
     return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    char *command = xasprintf("rm -rf '%s'", folder);
-    int result = system(command);
-    free(command);
-    return result;
 }
 
 int main(void) {
@@ -283,5 +277,5 @@ int main(void) {
         cmocka_unit_test(test_models_are_listed),
         cmocka_unit_test(test_a_failure_says_why),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, temporary_folder_teardown);
 }

@@ -15,6 +15,7 @@
 #include "app/models_used.h"
 #include "app/paths.h"
 #include "engine/base/panic.h"
+#include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_huggingface.h"
 #include "tests/unit/tiny_model.h"
 
@@ -404,9 +405,8 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
     (void)state;
-    char *command = xasprintf("rm -rf '%s'", home);
-    int result = system(command);
-    free(command), free(home);
+    int result = temporary_folder_remove(home);
+    free(home);
     return result;
 }
 

@@ -15,9 +15,10 @@
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
 #include "tests/unit/shared_files.h"
+#include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_model.h"
 
-static char folder[] = "/tmp/confab-test-XXXXXX";
+static const char *folder;
 
 struct result {
     char *output; // of standard output and error together
@@ -257,18 +258,11 @@ static void test_logits_are_the_reference(void **state) {
 
 static int setup(void **state) {
     (void)state;
-    if (!mkdtemp(folder)) return -1;
+    folder = temporary_folder_make();
+    if (!folder) return -1;
     setenv("XDG_CONFIG_HOME", folder, 1); // nobody's configuration counts
     setenv("XDG_DATA_HOME", folder, 1);
     return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    char *command = xasprintf("rm -rf '%s'", folder);
-    int result = system(command);
-    free(command);
-    return result;
 }
 
 int main(void) {
@@ -287,5 +281,5 @@ int main(void) {
         cmocka_unit_test(test_a_model_is_quantised),
         cmocka_unit_test(test_logits_are_the_reference),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, temporary_folder_teardown);
 }

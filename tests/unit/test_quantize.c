@@ -19,10 +19,11 @@
 #include "engine/quantize_plan.h"
 #include "tests/unit/gguf_writer.h"
 #include "tests/unit/shared_files.h"
+#include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_huggingface.h"
 #include "tests/unit/tiny_model.h"
 
-static char folder[] = "/tmp/confab-test-XXXXXX";
+static const char *folder;
 
 static const char *in_folder(const char *name) {
     static char paths[4][256];
@@ -572,12 +573,8 @@ static void no_tensor_has_a_larger_error_than_the_references(void **state) {
 
 static int setup(void **state) {
     (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    return run("rm -rf '%s'", folder) ? 0 : -1;
+    folder = temporary_folder_make();
+    return folder ? 0 : -1;
 }
 
 int main(void) {
@@ -598,5 +595,5 @@ int main(void) {
         cmocka_unit_test(a_full_disk_is_named),
         cmocka_unit_test(no_tensor_has_a_larger_error_than_the_references),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, temporary_folder_teardown);
 }

@@ -10,6 +10,7 @@
 
 #include "engine/base/panic.h"
 #include "engine/format/safetensors.h"
+#include "tests/unit/exact_copy.h"
 #include "tests/unit/safetensors_writer.h"
 #include "tests/unit/tiny_huggingface.h"
 
@@ -24,11 +25,9 @@ static uint8_t *file_of(const char *header, size_t data, size_t *size) {
     return file.data;
 }
 
-// A copy of the exact size, so that a sanitizer sees reads behind it.
 static bool opens(const void *data, size_t size, struct status *st) {
     struct safetensors s;
-    uint8_t *copy = xmalloc(size ? size : 1);
-    if (size) memcpy(copy, data, size);
+    uint8_t *copy = exact_copy(data, size);
     bool opened = safetensors_open_memory(&s, "x.safetensors", copy, size, st);
     if (opened) {
         volatile uint8_t sum = 0; // every byte of every tensor is there

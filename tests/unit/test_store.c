@@ -14,6 +14,7 @@
 
 #include "app/store.h"
 #include "engine/base/panic.h"
+#include "tests/unit/temporary_folder.h"
 
 struct place {
     char folder[64], path[128];
@@ -30,9 +31,7 @@ static int place_make(void **state) {
 
 static int place_remove(void **state) {
     struct place *p = *state;
-    char *command = xasprintf("rm -rf '%s'", p->folder);
-    int result = system(command);
-    free(command);
+    int result = temporary_folder_remove(p->folder);
     free(p);
     return result;
 }

@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include "engine/base/panic.h"
 #include "engine/text/tokenizer.h"
 #include "tests/unit/gguf_writer.h"
 #include "tests/unit/opened_tokenizer.h"
@@ -400,44 +399,18 @@ static struct opened open_shared(const char *name) {
     return o;
 }
 
-static char *read_shared(const char *name, const char *suffix, size_t *size) {
-    char path[64];
-    struct status st = {0};
-    snprintf(path, sizeof path, "vocabs/%s.%s", name, suffix);
-    char *text = file_read(shared_file(path), 1 << 24, size, &st);
-    assert_non_null(text);
-    return text;
-}
-
-// One line of ids against one text.
-static void check_line(const struct opened *o, const char *text, size_t size, const char *line) {
-    struct token_list ids = {0};
-    tokenizer_encode(o->t, text, size, false, &ids);
-    const char *at = line;
-    for (size_t i = 0; i < ids.count; i++) {
-        char *end;
-        assert_int_equal(ids.ids[i], strtol(at, &end, 10));
-        assert_ptr_not_equal(at, end);
-        at = end;
-    }
-    assert_int_equal(at[strspn(at, " ")], '\n');
-    check_round_trip(o, text, size);
-    free(ids.ids);
-}
-
 static void test_real_vocabularies(void **state) {
     (void)state;
     static const char *const names[] = {"llama-spm", "llama-bpe", "qwen2", "gpt-2", "phi-3", "deepseek-llm"};
-    static const char separator[] = "\n__ggml_vocab_test__\n";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct opened o = open_shared(names[i]);
-        size_t text_size, line_size, n = 0;
-        char *texts = read_shared(names[i], "inp", &text_size), *lines = read_shared(names[i], "out", &line_size);
+        size_t n = 0;
+        char *texts = shared_vocabulary_text(names[i], "inp"), *lines = shared_vocabulary_text(names[i], "out");
         const char *text = texts, *line = lines;
-        for (const char *end; *line && (end = strstr(text, separator)); n++) {
-            check_line(&o, text, (size_t)(end - text), line);
-            text = end + strlen(separator);
-            line = strchr(line, '\n') + 1;
+        for (const char *end; *line && (end = strstr(text, SHARED_VOCABULARY_TEXT_END)); n++) {
+            line = check_line_of_ids(o.t, text, (size_t)(end - text), line);
+            check_round_trip(&o, text, (size_t)(end - text));
+            text = end + strlen(SHARED_VOCABULARY_TEXT_END);
         }
         assert_int_equal(*line, 0);
         assert_true(n > 40);

@@ -71,28 +71,28 @@ void tiny_BLOCK_Q3_K(const float *x, void *block) {
     }
 }
 
+// Sub-blocks of 32 as Q4_K and Q5_K have them: their scales packed, and the lowest four bits of their codes.
+static struct sub_blocks put_sub_blocks_of_32(const float *x, int most, uint8_t scales[12], uint8_t q[128]) {
+    struct sub_blocks s;
+    from_minimums(x, 32, most, 63, &s);
+    pack_q4_k_scales(s.scale, s.min, scales);
+    memset(q, 0, 128);
+    for (int e = 0; e < 256; e++) q[e / 64 * 32 + e % 32] |= (uint8_t)((s.codes[e] & 15) << e / 32 % 2 * 4);
+    return s;
+}
+
 void tiny_BLOCK_Q4_K(const float *x, void *block) {
     struct block_q4_k *b = block;
-    struct sub_blocks s;
-    from_minimums(x, 32, 15, 63, &s);
+    struct sub_blocks s = put_sub_blocks_of_32(x, 15, b->scales, b->q);
     b->d = s.d, b->dmin = s.dmin;
-    pack_q4_k_scales(s.scale, s.min, b->scales);
-    memset(b->q, 0, sizeof b->q);
-    for (int e = 0; e < 256; e++) b->q[e / 64 * 32 + e % 32] |= (uint8_t)(s.codes[e] << e / 32 % 2 * 4);
 }
 
 void tiny_BLOCK_Q5_K(const float *x, void *block) {
     struct block_q5_k *b = block;
-    struct sub_blocks s;
-    from_minimums(x, 32, 31, 63, &s);
+    struct sub_blocks s = put_sub_blocks_of_32(x, 31, b->scales, b->q);
     b->d = s.d, b->dmin = s.dmin;
-    pack_q4_k_scales(s.scale, s.min, b->scales);
-    memset(b->q, 0, sizeof b->q);
     memset(b->qh, 0, sizeof b->qh);
-    for (int e = 0; e < 256; e++) {
-        b->q[e / 64 * 32 + e % 32] |= (uint8_t)((s.codes[e] & 15) << e / 32 % 2 * 4);
-        b->qh[e % 32] |= (uint8_t)(s.codes[e] >> 4 << e / 32);
-    }
+    for (int e = 0; e < 256; e++) b->qh[e % 32] |= (uint8_t)(s.codes[e] >> 4 << e / 32);
 }
 
 void tiny_BLOCK_Q6_K(const float *x, void *block) {

@@ -1,0 +1,322 @@
+// What the tests of the chat controller share: an engine that plays a script, a screen that plays a person, and a clock
+// that stands still unless a test moves it.
+//
+// It defines functions of engine/engine.h and ui/screen.h, in place of those of the library; so each program includes
+// it in one file, and it is no helper that is linked into every test.
+#ifndef CONFAB_TESTS_CHAT_FIXTURE_H
+#define CONFAB_TESTS_CHAT_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "app/chat.h"
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+#include "tests/unit/temporary_folder.h"
+
+// ---- an engine that does what it is told ----
+
+static struct {
+    int fd;
+    struct engine_event events[64];
+    int n_events, next_event;
+    uint64_t n_requests, cancelled, focused, forgotten;
+    char prompt[4096]; // of the last request: "role: text|role: text|"
+    char stops[256];   // "stop|stop|"
+    enum reasoning reasoning;
+    struct sampling sampling, changed;
+    uint64_t changed_request;
+    struct engine_figures figures;
+} engine;
+
+uint64_t engine_submit(struct engine *e, const struct request_params *p) {
+    (void)e;
+    engine.prompt[0] = 0;
+    for (int i = 0; i < p->n_messages; i++) {
+        size_t used = strlen(engine.prompt);
+        const char *thinking = p->messages[i].thinking ? p->messages[i].thinking : "";
+        snprintf(engine.prompt + used, sizeof engine.prompt - used, "%s: %s%s%s|", p->messages[i].role, thinking,
+                 *thinking ? "/" : "", p->messages[i].text);
+    }
+    engine.stops[0] = 0;
+    for (int i = 0; i < p->n_stops; i++) strcat(strcat(engine.stops, p->stops[i]), "|");
+    engine.reasoning = p->reasoning;
+    engine.sampling = p->sampling;
+    return ++engine.n_requests;
+}
+void engine_cancel(struct engine *e, uint64_t request) { (void)e, engine.cancelled = request; }
+void engine_set_sampling(struct engine *e, uint64_t request, const struct sampling *s) {
+    (void)e, engine.changed_request = request, engine.changed = *s;
+}
+void engine_focus(struct engine *e, uint64_t conversation) { (void)e, engine.focused = conversation; }
+void engine_forget(struct engine *e, uint64_t conversation) { (void)e, engine.forgotten = conversation; }
+bool engine_poll(struct engine *e, struct engine_event *out) {
+    (void)e;
+    if (engine.next_event == engine.n_events) return false;
+    *out = engine.events[engine.next_event++];
+    return true;
+}
+int engine_event_fd(const struct engine *e) { return (void)e, engine.fd; }
+const struct engine_figures *engine_figures(struct engine *e) { return (void)e, &engine.figures; }
+
+// Models are there at once, but for the file called FAILS.
+struct model_file {
+    struct model_info info;
+    char path[256], name[64];
+};
+static const struct format_share formats[] = {{"Q4_0", 1, 1}};
+struct model_file *model_file_open(const char *path, struct status *st) {
+    (void)st;
+    struct model_file *m = xcalloc(1, sizeof *m);
+    const char *slash = strrchr(path, '/');
+    snprintf(m->path, sizeof m->path, "%s", path);
+    snprintf(m->name, sizeof m->name, "%.*s", (int)strcspn(slash ? slash + 1 : path, "."), slash ? slash + 1 : path);
+    m->info = (struct model_info){.path = m->path,
+                                  .name = m->name,
+                                  .family = "tiny",
+                                  .formats = formats,
+                                  .n_formats = 1,
+                                  .n_context = 4096,
+                                  .sampling = sampling_default(),
+                                  .has_weights = true};
+    return m;
+}
+struct model_file *model_file_open_header(const char *path, bool text, struct status *st) {
+    (void)text;
+    return model_file_open(path, st);
+}
+struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st) {
+    (void)name, (void)data, (void)size;
+    return model_file_open("Tiny 1B", st);
+}
+void model_file_close(struct model_file *m) { free(m); }
+const struct model_info *model_file_info(const struct model_file *m) { return &m->info; }
+bool model_file_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
+                       struct model_memory *out, struct status *st) {
+    (void)m, (void)p, (void)available, (void)st;
+    *out = (struct model_memory){.kv_tokens = 512, .total = 1};
+    return true;
+}
+int model_file_tokens_that_fit(const struct model_file *m, uint64_t available) { return (void)m, (void)available, 512; }
+
+struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st) {
+    (void)p;
+    if (!strcmp(m->name, "FAILS")) return status_fail(st, STATUS_MEMORY, "%s: does not fit", m->path), NULL;
+    return (struct engine *)&engine;
+}
+void engine_close(struct engine *e) { (void)e; }
+bool engine_wait(struct engine *e, struct engine_event *out, int timeout_ms) {
+    return (void)timeout_ms, engine_poll(e, out);
+}
+bool engine_logits(struct engine *e, const int32_t *ids, int n, float *out, struct status *st) {
+    (void)e, (void)ids, (void)n, (void)out, (void)st;
+    return false;
+}
+
+// ---- a screen that remembers what it was shown ----
+
+static struct {
+    struct ui_command commands[16];
+    int n_commands, next_command, draws;
+    struct screen_view view;
+    struct view_chat chats[32];
+    struct view_message messages[32];
+    char status[512], composer[256];
+    bool ended, chooses;
+} screen;
+
+struct screen *screen_open(const struct screen_options *o, struct status *st) {
+    (void)o, (void)st;
+    return (struct screen *)&screen;
+}
+void screen_close(struct screen *s) { (void)s; }
+bool screen_input(struct screen *s, struct ui_command *out) {
+    (void)s;
+    if (screen.next_command == screen.n_commands) return false;
+    *out = screen.commands[screen.next_command++];
+    return true;
+}
+bool screen_ended(const struct screen *s) { return (void)s, screen.ended; }
+void screen_draw(struct screen *s, const struct screen_view *v) {
+    (void)s;
+    screen.draws++;
+    screen.view = *v;
+    memcpy(screen.chats, v->chats, (size_t)v->n_chats * sizeof *v->chats);
+    if (v->n_messages) memcpy(screen.messages, v->messages, (size_t)v->n_messages * sizeof *v->messages);
+    snprintf(screen.status, sizeof screen.status, "%s", v->status ? v->status : "");
+}
+int screen_timeout(const struct screen *s) { return (void)s, screen.next_command < screen.n_commands ? 0 : -1; }
+void screen_resized(struct screen *s) { (void)s; }
+void screen_suspend(struct screen *s) { (void)s; }
+void screen_choose_model(struct screen *s, const char *filter) {
+    (void)s, (void)filter;
+    screen.chooses = true;
+}
+void screen_set_composer(struct screen *s, const char *text) {
+    (void)s, snprintf(screen.composer, sizeof screen.composer, "%s", text);
+}
+const char *screen_theme(const struct screen *s) { return (void)s, "ember"; }
+uint32_t screen_boxes(const struct screen *s) { return (void)s, 1u << 2 | 1u << 4; }
+bool screen_ascii(const struct screen *s) { return (void)s, true; }
+bool screen_copy(struct screen *s, const char *text, size_t size, char how[128]) {
+    (void)s;
+    snprintf(how, 128, "copied %.*s", (int)size, text);
+    return true;
+}
+
+// ---- the chat under test ----
+
+static uint64_t now;
+static struct settings settings;
+static struct model_host *host;
+static struct chat *chat;
+static char folder[64], *store_path, *config_path;
+
+// What the model under test says of itself, to be changed.
+static inline struct model_info *described(void) { return (struct model_info *)model_host_info(host); }
+
+static inline void step(void) { assert_true(chat_step(chat, 0)); }
+
+static inline void pass(double seconds) {
+    now += (uint64_t)(seconds * 1e9);
+    clock_freeze(now);
+    step();
+}
+
+// The one command that the screen has at the next step.
+static inline void press(enum ui_command_id id, int number, const char *text) {
+    screen.n_commands = screen.next_command = 0;
+    screen.commands[screen.n_commands++] = (struct ui_command){id, number, text};
+}
+
+static inline void act(enum ui_command_id id, int number, const char *text) {
+    press(id, number, text);
+    pass(0.05);
+}
+
+static inline void happen(struct engine_event event) {
+    engine.n_events = engine.next_event = 0;
+    if (!event.at) event.at = now + 50000000;
+    engine.events[engine.n_events++] = event;
+    pass(0.05);
+}
+
+static inline void utter(uint64_t conversation, uint64_t request, enum engine_event_kind kind, enum channel channel,
+                         const char *text) {
+    struct engine_event event = {
+        .kind = kind, .conversation = conversation, .request = request, .token = 1, .channel = channel};
+    event.size = strlen(text);
+    memcpy(event.text, text, event.size + 1);
+    happen(event);
+}
+
+static inline void say(uint64_t conversation, uint64_t request, const char *text) {
+    utter(conversation, request, EVENT_TEXT, CHANNEL_ANSWER, text);
+}
+
+static inline void think(uint64_t conversation, uint64_t request, const char *text) {
+    utter(conversation, request, EVENT_TEXT, CHANNEL_THINKING, text);
+}
+
+static inline void end(uint64_t conversation, uint64_t request, enum request_state state, enum finish_reason reason,
+                       const char *text) {
+    struct engine_event event = {.kind = EVENT_STATE,
+                                 .conversation = conversation,
+                                 .request = request,
+                                 .state = state,
+                                 .reason = reason,
+                                 .n_prompt = 10,
+                                 .n_generated = 3};
+    snprintf(event.text, sizeof event.text, "%s", text);
+    happen(event);
+}
+
+static inline void wait_for_model(void) {
+    for (int i = 0; i < 10000 && (!model_host_engine(host) || model_host_loading(host)); i++) {
+        struct status st = {0};
+        if (chat) step();
+        else model_host_poll(host, &st);
+        usleep(1000);
+    }
+    assert_non_null(model_host_engine(host));
+    if (chat) pass(0.05); // so that it is drawn
+}
+
+static inline void open_chat(void) {
+    struct status st = {0};
+    host = model_host_open(&settings, &st);
+    assert_non_null(host);
+    wait_for_model();
+    struct chat_params params = {.host = host,
+                                 .settings = &settings,
+                                 .config_path = config_path,
+                                 .store_path = store_path,
+                                 .screen = {.input_fd = -1, .output_fd = -1}};
+    chat = chat_open(&params, &st);
+    assert_non_null(chat);
+    pass(0.05);
+}
+
+static inline bool close_chat(void) {
+    bool saved = chat_close(chat, NULL);
+    chat = NULL;
+    model_host_close(host);
+    return saved;
+}
+
+static inline int chat_setup(void **state) {
+    (void)state;
+    memset(&engine, 0, sizeof engine);
+    memset(&screen, 0, sizeof screen);
+    engine.fd = eventfd(0, 0);
+    settings = settings_default();
+    strcpy(folder, "/tmp/confab-test-XXXXXX");
+    if (!mkdtemp(folder)) return -1;
+    store_path = xasprintf("%s/confab.db", folder);
+    config_path = xasprintf("%s/config", folder);
+    now = 1000000000;
+    clock_freeze(now);
+    setenv("XDG_DATA_HOME", folder, 1);
+    setenv("HOME", folder, 1);
+    open_chat();
+    return 0;
+}
+
+static inline int chat_teardown(void **state) {
+    (void)state;
+    close_chat();
+    settings_free(&settings);
+    free(store_path), free(config_path);
+    close(engine.fd);
+    return temporary_folder_remove(folder);
+}
+
+static inline void assert_message(int index, enum view_role role, const char *text) {
+    assert_true(index < screen.view.n_messages);
+    assert_int_equal(screen.messages[index].role, role);
+    assert_int_equal(screen.messages[index].size, strlen(text));
+    assert_memory_equal(screen.messages[index].text, text, strlen(text));
+}
+
+// A whole line, where the text given ends with \n.
+static inline bool config_has(const char *text) {
+    FILE *in = fopen(config_path, "r");
+    char line[512];
+    bool found = false;
+    while (in && fgets(line, sizeof line, in)) found |= !strncmp(line, text, strlen(text));
+    if (in) fclose(in);
+    return found;
+}
+
+#define CHAT_TEST(name) cmocka_unit_test_setup_teardown(name, chat_setup, chat_teardown)
+
+#endif

@@ -1,0 +1,12 @@
+// Folders of tests on the disk, and their removal.
+#ifndef CONFAB_TESTS_TEMPORARY_FOLDER_H
+#define CONFAB_TESTS_TEMPORARY_FOLDER_H
+
+// A new folder for all tests of a program, which the teardown of their group removes; NULL where none can be made.
+const char *temporary_folder_make(void);
+int temporary_folder_teardown(void **state);
+
+// Removes any folder with all that is in it. 0, or what a teardown gives back after a failure.
+int temporary_folder_remove(const char *path);
+
+#endif

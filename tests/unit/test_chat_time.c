@@ -1,0 +1,161 @@
+// The chat controller as time passes: what it draws, what it saves, and how it ends.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "app/store.h"
+#include "tests/unit/chat_fixture.h"
+
+static void test_conversations_come_back(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "first question");
+    say(1, 1, "first answer");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    act(COMMAND_NEW, -1, NULL);
+    act(COMMAND_SEND, -1, "second question");
+    say(2, 2, "half an ans");
+    assert_true(close_chat()); // what came so far is kept
+    open_chat();
+    assert_int_equal(screen.view.n_chats, 3);
+    assert_string_equal(screen.chats[1].title, "second question");
+    act(COMMAND_NEXT, -1, NULL);
+    assert_message(1, VIEW_MODEL, "half an ans");
+    assert_non_null(strstr(screen.messages[1].note, "stopped"));
+    act(COMMAND_NEXT, 2, NULL); // a click on the third
+    assert_message(1, VIEW_MODEL, "first answer");
+    assert_int_equal(screen.view.context_used, 13);
+}
+
+static int visited_bytes;
+static void visit(void *context, struct conversation *c) {
+    struct store *s = context;
+    struct status st = {0};
+    assert_true(store_read(s, c, &st));
+    visited_bytes = (int)c->messages[c->count - 1].size;
+    conversation_close(c);
+}
+
+// The bytes of the last message as another program sees them in the store.
+static int saved_bytes(void) {
+    struct status st = {0};
+    struct sampling initial = sampling_default();
+    struct store *s = store_open(store_path, &st);
+    assert_non_null(s);
+    assert_true(store_list(s, &initial, visit, s, &st));
+    store_close(s);
+    return visited_bytes;
+}
+
+static void test_a_partial_answer_is_saved_every_second(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    for (int i = 0; i < 30; i++) say(1, 1, "word ");
+    int saved = saved_bytes();
+    assert_true(saved > 0 && saved <= 150);
+    pass(1);
+    assert_int_equal(saved_bytes(), 150);
+}
+
+static void test_an_idle_chat_draws_nothing(void **state) {
+    (void)state;
+    pass(5);
+    int draws = screen.draws;
+    for (int i = 0; i < 20; i++) pass(1);
+    assert_int_equal(screen.draws, draws);
+}
+
+static void test_drawing_keeps_to_sixty_a_second(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    int draws = screen.draws;
+    for (int i = 0; i < 1000; i++) { // one second
+        engine.n_events = engine.next_event = 0;
+        engine.events[engine.n_events++] = (struct engine_event){
+            .kind = EVENT_TEXT, .conversation = 1, .request = 1, .token = 1, .size = 1, .text = "x"};
+        pass(0.001);
+    }
+    assert_true(screen.draws - draws <= 60);
+    assert_true(screen.draws - draws >= 50);
+}
+
+static void test_histories_move_while_something_runs(void **state) {
+    (void)state;
+    engine.figures.running = 1;
+    engine.figures.decode_now = 40;
+    act(COMMAND_SEND, -1, "q");
+    for (int i = 0; i < 20; i++) pass(0.25);
+    int samples = screen.view.decode.count;
+    assert_true(samples >= 19);
+    assert_true(screen.view.decode.values[samples - 1] == 40);
+    engine.figures.running = 0;
+    engine.figures.decode_now = 0;
+    for (int i = 0; i < 20; i++) pass(0.25);
+    assert_true(screen.view.decode.values[screen.view.decode.count - 1] == 0);
+    int after = screen.view.decode.count;
+    for (int i = 0; i < 20; i++) pass(0.25);
+    assert_int_equal(screen.view.decode.count, after);
+}
+
+static void test_quitting_and_losing_the_terminal_end_it(void **state) {
+    (void)state;
+    screen.ended = true;
+    assert_false(chat_step(chat, 0));
+    screen.ended = false;
+    press(COMMAND_QUIT, -1, NULL);
+    assert_false(chat_step(chat, 0));
+}
+
+// A disk that is full, or another program that holds the store: what is not saved is shown, kept, and not lost by
+// leaving in haste.
+static void test_leaving_what_cannot_be_saved_asks_once(void **state) {
+    (void)state;
+    sqlite3 *other;
+    assert_int_equal(sqlite3_open(store_path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    act(COMMAND_SEND, -1, "Precious");
+    pass(1);
+    assert_true(screen.view.unsaved);
+    assert_non_null(strstr(screen.status, "not saved"));
+    act(COMMAND_QUIT, -1, NULL);
+    assert_non_null(strstr(screen.status, "leaving again"));
+    act(COMMAND_KNOB_NEXT, -1, NULL);
+    act(COMMAND_QUIT, -1, NULL); // asks again after something else
+    assert_non_null(strstr(screen.status, "leaving again"));
+    sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL);
+    sqlite3_close(other);
+    pass(3);
+    assert_false(screen.view.unsaved);
+    press(COMMAND_QUIT, -1, NULL);
+    assert_false(chat_step(chat, 0));
+}
+
+static void test_a_store_that_cannot_open_is_said(void **state) {
+    (void)state;
+    close_chat();
+    free(store_path);
+    store_path = xstrdup("/proc/nothing/confab.db");
+    open_chat();
+    assert_true(screen.view.status_bad);
+    assert_true(screen.view.unsaved);
+    assert_non_null(strstr(screen.status, "not saved"));
+    act(COMMAND_SEND, -1, "still works");
+    assert_message(0, VIEW_USER, "still works");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        CHAT_TEST(test_conversations_come_back),
+        CHAT_TEST(test_a_partial_answer_is_saved_every_second),
+        CHAT_TEST(test_an_idle_chat_draws_nothing),
+        CHAT_TEST(test_drawing_keeps_to_sixty_a_second),
+        CHAT_TEST(test_histories_move_while_something_runs),
+        CHAT_TEST(test_quitting_and_losing_the_terminal_end_it),
+        CHAT_TEST(test_leaving_what_cannot_be_saved_asks_once),
+        CHAT_TEST(test_a_store_that_cannot_open_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
