@@ -59,7 +59,7 @@ struct bench_report {
 // The model that s names. Fills everything; s->bench_seconds, s->accuracy_seconds and s->long_contexts say how much is done.
 bool bench_measure(struct bench_report *out, const struct settings *s, struct status *st);
 // Its second half: what the results would be where nothing but the machine's limits held them up.
-void bench_limit(struct bench_result *r, const struct model_info *info);
+void bench_limit(struct bench_result *r, const struct model_info *info, double cache_bytes);
 
 double bench_median(const double *values, int n); // 0 for none; values stay as they are
 

@@ -20,9 +20,9 @@ enum {
     LEAST_STEPS = 8,
     WARM_STEPS = 4,
     MOST_CONVERSATIONS = 16,
-    ROUNDS_AIMED_AT = 5, // in the time there is
-    LEAST_ROUNDS = 3,
-    MOST_ROUNDS = 64,
+    REPETITIONS_AIMED_AT = 10, // of each kind of work in the time there is
+    LEAST_REPETITIONS = 3,
+    MOST_REPETITIONS = 64,
     TIMED_CONVERSATIONS = 1000, // added to the number of the conversation whose context they share
 };
 
@@ -34,10 +34,10 @@ struct work {
     char name[32];
     int conversations, prompt, steps; // steps: tokens of each conversation
     bool prefill;                     // the prompt is timed; otherwise it is in the KV cache beforehand
-    int tokens, rounds;
-    double rates[MOST_ROUNDS];
-    double read_bytes[MOST_ROUNDS], int8_operations[MOST_ROUNDS]; // around each repetition
-    double seconds, stages[BENCH_STAGES];                         // of all repetitions
+    int tokens, repetitions;
+    double rates[MOST_REPETITIONS];
+    double read_bytes[MOST_REPETITIONS], int8_operations[MOST_REPETITIONS]; // around each repetition
+    double seconds, stages[BENCH_STAGES];                                   // of all repetitions
 };
 
 struct bench {
@@ -149,10 +149,10 @@ static bool repeat(struct bench *b, struct work *w, double target, struct machin
     } while (seconds < 0.7 * target);
     const struct machine_limits before = *limits;
     *limits = sample_limits(b);
-    w->rates[w->rounds] = tokens / seconds;
-    w->read_bytes[w->rounds] = (before.read_bytes + limits->read_bytes) / 2;
-    w->int8_operations[w->rounds] = (before.int8_operations + limits->int8_operations) / 2;
-    w->rounds++;
+    w->rates[w->repetitions] = tokens / seconds;
+    w->read_bytes[w->repetitions] = (before.read_bytes + limits->read_bytes) / 2;
+    w->int8_operations[w->repetitions] = (before.int8_operations + limits->int8_operations) / 2;
+    w->repetitions++;
     w->tokens += tokens;
     w->seconds += seconds;
     return true;
@@ -210,14 +210,21 @@ static bool warm_up(struct bench *b, double target, struct status *st) {
     return true;
 }
 
+// The work that has had least of the time; NULL when there is enough of each.
+static struct work *next_work(struct bench *b, bool time_left) {
+    struct work *next = NULL;
+    for (struct work *w = b->works; w < b->works + b->n_works; w++) {
+        if (w->repetitions >= (time_left ? MOST_REPETITIONS : LEAST_REPETITIONS)) continue;
+        if (!next || w->seconds < next->seconds) next = w;
+    }
+    return next;
+}
+
 static bool measure_all(struct bench *b, double seconds, double target, struct status *st) {
     const double start = clock_seconds();
     struct machine_limits limits = sample_limits(b);
-    for (int round = 0; round < MOST_ROUNDS; round++) {
-        if (round >= LEAST_ROUNDS && clock_seconds() - start >= seconds) break;
-        for (int i = 0; i < b->n_works; i++)
-            if (!repeat(b, &b->works[i], target, &limits, st)) return false;
-    }
+    for (struct work *w; (w = next_work(b, clock_seconds() - start < seconds));)
+        if (!repeat(b, w, target, &limits, st)) return false;
     return true;
 }
 
@@ -240,8 +247,9 @@ double bench_median(const double *values, int n) {
 
 // A token's products use every weight but the embedding's rows and the experts that were not chosen; in a prompt the
 // output matrix is used once, not per token. Reading, all conversations of a step share the weights (of experts those
-// that any of them chose, as if by chance); each reads its own keys and values.
-void bench_limit(struct bench_result *r, const struct model_info *info) {
+// that any of them chose, as if by chance); each reads its own keys and values. What stays in the cache is not read
+// from memory.
+void bench_limit(struct bench_result *r, const struct model_info *info, double cache_bytes) {
     const struct expert_info *e = &info->experts;
     const bool prefill = !strncmp(r->name, "prefill", 7);
     const double experts = 3.0 * info->n_embd * e->n_ff * e->count * e->n_layer; // gate, up and down
@@ -252,27 +260,28 @@ void bench_limit(struct bench_result *r, const struct model_info *info) {
     const double keys = (double)r->context * (double)info->kv_bytes_per_token;
     const double compute = r->int8_operations / (2 * ((prefill ? used - matrix : used) - experts * idle));
     const double memory = r->read_bytes * r->conversations / (bytes + keys * r->conversations);
-    r->by_memory = !prefill && (memory < compute || compute <= 0);
+    const bool cached = bytes + keys * r->conversations < cache_bytes / 2;
+    r->by_memory = !prefill && !cached && (memory < compute || compute <= 0);
     r->limit = r->by_memory ? memory : compute;
 }
 
-static void conclude(struct bench_result *r, const struct work *w, const struct model_info *info) {
+static void conclude(struct bench_result *r, const struct work *w, const struct model_info *info, double cache_bytes) {
     *r = (struct bench_result){.conversations = w->conversations,
                                .context = w->prefill ? 0 : w->prompt + w->steps / 2,
                                .tokens = w->tokens,
-                               .repetitions = w->rounds,
-                               .tokens_per_second = bench_median(w->rates, w->rounds),
+                               .repetitions = w->repetitions,
+                               .tokens_per_second = bench_median(w->rates, w->repetitions),
                                .lowest = w->rates[0],
                                .highest = w->rates[0],
-                               .read_bytes = bench_median(w->read_bytes, w->rounds),
-                               .int8_operations = bench_median(w->int8_operations, w->rounds)};
+                               .read_bytes = bench_median(w->read_bytes, w->repetitions),
+                               .int8_operations = bench_median(w->int8_operations, w->repetitions)};
     memcpy(r->name, w->name, sizeof r->name);
-    for (int i = 1; i < w->rounds; i++) {
+    for (int i = 1; i < w->repetitions; i++) {
         r->lowest = fmin(r->lowest, w->rates[i]);
         r->highest = fmax(r->highest, w->rates[i]);
     }
     for (int i = 0; i < BENCH_STAGES; i++) r->stages[i] = w->stages[i] / w->seconds;
-    bench_limit(r, info);
+    bench_limit(r, info, cache_bytes);
 }
 
 static double highest_resident(void) {
@@ -332,7 +341,7 @@ static bool measure_first_token(struct bench *b, struct bench_report *out, doubl
 }
 
 static bool measure_speed(struct bench *b, struct bench_report *out, double seconds, struct status *st) {
-    const double target = seconds / (b->n_works * ROUNDS_AIMED_AT);
+    const double target = seconds / (b->n_works * REPETITIONS_AIMED_AT);
     if (!warm_up(b, target, st)) return false;
     const double peak = highest_resident();
     if (!(b->probe = machine_limits_open(out->threads, st))) return false;
@@ -342,7 +351,8 @@ static bool measure_speed(struct bench *b, struct bench_report *out, double seco
     out->limits = machine_limits_best(b->probe);
     machine_limits_close(b->probe);
     if (!done) return false;
-    for (int i = 0; i < b->n_works; i++) conclude(&out->results[out->n_results++], &b->works[i], b->info);
+    for (int i = 0; i < b->n_works; i++)
+        conclude(&out->results[out->n_results++], &b->works[i], b->info, out->limits.cache_bytes);
     return true;
 }
 

@@ -22,7 +22,8 @@ static void print_machine(const struct bench_report *r) {
     char bytes[24], operations[24];
     const char *threads = r->threads == 1 ? "thread" : "threads";
     fact_printf(stdout, "machine", "%s%s%d %s", r->processor, *r->processor ? ", " : "", r->threads, threads);
-    fact_printf(stdout, "limits", "memory %s/s%s%s%s%s, the best seen; below those of each figure's own minutes",
+    fact_printf(stdout, "limits",
+                "memory %s/s%s%s%s%s, the best seen; the table has those of each figure's own minutes",
                 units_bytes(r->limits.read_bytes, bytes), *r->limits.int8_name ? ", " : "",
                 *r->limits.int8_name ? units_count(r->limits.int8_operations, operations) : "",
                 *r->limits.int8_name ? " 8-bit operations/s with " : "", r->limits.int8_name);
