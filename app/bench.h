@@ -1,7 +1,8 @@
 // Bench: what `confab bench` finds out, as plain data; who measures it, shows it, writes and reads it.
 //
 // Every figure is the median of several repetitions. The kinds of work take turns, and between any two of them the
-// machine's limits are sampled, so that a figure's limit is that of its own minutes.
+// machine's limits are sampled, so that a figure's limit is that of its own minutes. Prompts are random; decoding is
+// timed behind contexts that are in the KV cache already, with the sampling that the model recommends.
 #ifndef CONFAB_APP_BENCH_H
 #define CONFAB_APP_BENCH_H
 
