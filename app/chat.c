@@ -185,6 +185,15 @@ bool chat_close(struct chat *c, struct status *st) {
 
 // ---- the loop ----
 
+// No oftener than the graphs: figures that change with every token cannot be read.
+static void chat_take_time(struct chat *c, const struct engine_figures *f) {
+    memcpy(c->time.stages, f->stages, sizeof c->time.stages);
+    c->time.decode = f->decode;
+    c->time.prefill = f->prefill;
+    c->time.busy = f->running || f->queue;
+    c->worked = f->decode.seconds > 0 || f->prefill.seconds > 0;
+}
+
 static void chat_sample(struct chat *c, uint64_t now) {
     if (!c->tick || now < c->tick || !c->engine) return;
     const struct engine_figures *f = engine_figures(c->engine);
@@ -198,6 +207,7 @@ static void chat_sample(struct chat *c, uint64_t now) {
     c->decode[c->n_samples] = f->decode_now;
     c->prefill[c->n_samples] = f->prefill_now;
     c->latency[c->n_samples++] = f->running ? f->next_token.p50 : 0;
+    chat_take_time(c, f);
     bool moves = f->running || f->queue || now < c->moved + AFTERGLOW_NS;
     c->tick = moves ? now + TICK_NS : 0;
     c->stale = true;

@@ -305,7 +305,7 @@ static void command_theme(struct chat *c, const struct ui_command *command) {
 static void command_boxes(struct chat *c, const struct ui_command *command) {
     (void)command;
     c->p.settings->boxes = screen_boxes(c->screen) | 1; // bit 0: chosen, even if none is shown
-    static const char *const names[] = {"chats", "throughput", "kv cache", "latency"}; // by digit
+    static const char *const names[] = {"chats", "throughput", "kv cache", "latency", "time"}; // by digit
     char shown[64] = "";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (c->p.settings->boxes >> (i + 1) & 1)
@@ -367,6 +367,7 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_BOX_2] = command_boxes,
         [COMMAND_BOX_3] = command_boxes,
         [COMMAND_BOX_4] = command_boxes,
+        [COMMAND_BOX_5] = command_boxes,
         [COMMAND_BOXES] = command_boxes,
         [COMMAND_ASCII] = command_ascii,
         [COMMAND_INTERRUPT] = command_interrupt,

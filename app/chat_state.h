@@ -47,6 +47,8 @@ struct chat {
     uint64_t moved;        // clock_ns of the last event of the engine
     float decode[CHAT_HISTORY], prefill[CHAT_HISTORY], latency[CHAT_HISTORY];
     int n_samples;
+    struct view_time time; // at the last sample
+    bool worked;           // the engine has, since it is there
 
     struct view_chat *view_chats; // room for what the screen is shown, kept between frames
     struct view_message *view_messages;

@@ -252,8 +252,7 @@ static void do_rate(struct script *s) {
     F(prefill_now)                                                                                                     \
     F(decode_peak)                                                                                                     \
     F(first_token.p50) F(first_token.p90) F(first_token.p99) F(next_token.p50) F(next_token.p90) F(next_token.p99)     \
-        F(bytes_per_second) F(operations_per_second) F(stage_share[0]) F(stage_share[1]) F(stage_share[2])             \
-            F(stage_share[3]) F(stage_share[4]) I(first_token.count) I(next_token.count) I(decode_tokens)              \
+        I(first_token.count) I(next_token.count) I(decode_tokens)              \
                 I(prefill_tokens) I(reused_tokens) I(batch_rows) I(batch_decode_rows) I(steps) I(preemptions)          \
                     I(kv_bytes)
 
