@@ -314,6 +314,11 @@ static void command_boxes(struct chat *c, const struct ui_command *command) {
     chat_save_setting(c, SETTING_boxes);
 }
 
+static void command_measure(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    chat_limits_measure(c);
+}
+
 static void command_ascii(struct chat *c, const struct ui_command *command) {
     (void)command;
     c->p.settings->ascii = screen_ascii(c->screen);
@@ -369,6 +374,7 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_BOX_4] = command_boxes,
         [COMMAND_BOX_5] = command_boxes,
         [COMMAND_BOXES] = command_boxes,
+        [COMMAND_MEASURE] = command_measure,
         [COMMAND_ASCII] = command_ascii,
         [COMMAND_INTERRUPT] = command_interrupt,
         [COMMAND_SUSPEND] = command_suspend,

@@ -142,5 +142,6 @@ void chat_show(struct chat *c) {
         .status_bad = c->status_bad,
     };
     chat_model_show(c, &view);
+    chat_limits_show(c, &c->time);
     screen_draw(c->screen, &view);
 }
