@@ -195,7 +195,6 @@ static void chat_take_time(struct chat *c, const struct engine_figures *f) {
     c->time.busy = f->running || f->queue;
     struct stage_work all = {f->decode.seconds + f->prefill.seconds, f->decode.bytes + f->prefill.bytes,
                              f->decode.operations + f->prefill.operations};
-    c->worked = all.seconds > 0;
     chat_limits_check(c, &all);
 }
 

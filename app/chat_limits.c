@@ -15,14 +15,14 @@
 
 #define QUIET_NS     (3 * NANOSECONDS / 2) // after the last answer
 #define MOST_TRIES   4                     // of measuring unasked
-#define MORE         1.05                  // of a limit: it is none
+#define MORE         1.05                  // of a limit: it was measured while others had the memory
 #define CACHES_BYTES (256u << 20)          // weights that no cache holds
 
 struct chat_limits {
     char engine[sizeof((struct engine_figures *)0)->backend];
     int n_threads;
     struct machine_limits limits;
-    bool known, exceeded; // exceeded: the engine did more
+    bool known, exceeded; // exceeded: the engine read more
     int tries;
     uint64_t due; // clock_ns when they are to be measured; 0: not at all
     bool asked;   // by a person, who is told
@@ -123,11 +123,13 @@ void chat_limits_turn(struct chat *c, uint64_t now) {
 
 void chat_limits_check(struct chat *c, const struct stage_work *all) {
     struct chat_limits *l = c->limits;
-    if (!l->known || l->exceeded || all->seconds <= 0) return;
-    bool reads = model_host_info(c->p.host)->weight_bytes > CACHES_BYTES; // from memory, then
-    l->exceeded = (reads && all->bytes > MORE * l->limits.read_bytes * all->seconds) ||
-                  (l->limits.int8_operations > 0 && all->operations > MORE * l->limits.int8_operations * all->seconds);
-    if (l->exceeded) plan(l);
+    if (!l->known || all->seconds <= 0 || model_host_info(c->p.host)->weight_bytes < CACHES_BYTES) return;
+    double bytes = all->bytes / all->seconds;
+    if (bytes <= l->limits.read_bytes) return;
+    bool anew = !l->exceeded && bytes > MORE * l->limits.read_bytes;
+    l->limits.read_bytes = bytes;
+    l->exceeded |= anew;
+    if (anew) plan(l);
 }
 
 void chat_limits_measure(struct chat *c) {

@@ -48,7 +48,6 @@ struct chat {
     float decode[CHAT_HISTORY], prefill[CHAT_HISTORY], latency[CHAT_HISTORY];
     int n_samples;
     struct view_time time; // at the last sample
-    bool worked;           // the engine has, since it is there
 
     struct view_chat *view_chats; // room for what the screen is shown, kept between frames
     struct view_message *view_messages;
@@ -100,7 +99,7 @@ void chat_limits_yield(struct chat *c);  // the processor is needed: measuring e
 int chat_limits_fd(const struct chat *c);
 uint64_t chat_limits_due(const struct chat *c); // clock_ns of the next turn; 0: none
 void chat_limits_turn(struct chat *c, uint64_t now);
-void chat_limits_check(struct chat *c, const struct stage_work *all); // what was done: no limit if it is more
+void chat_limits_check(struct chat *c, const struct stage_work *all); // what was done: a limit is no less
 void chat_limits_measure(struct chat *c);                             // again, for a person
 void chat_limits_show(const struct chat *c, struct view_time *out);
 

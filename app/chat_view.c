@@ -132,7 +132,7 @@ void chat_show(struct chat *c) {
         .decode = {c->decode, c->n_samples},
         .prefill = {c->prefill, c->n_samples},
         .latency = {c->latency, c->n_samples},
-        .time = c->worked ? &c->time : NULL,
+        .time = f ? &c->time : NULL,
         .sampling = &e->conversation.sampling,
         .knob = c->knob,
         .questions = guide_questions,

@@ -85,7 +85,7 @@ struct screen_view {
     uint32_t models_version;              // changes with them
     bool models_looking;                  // there may be more
     struct view_history decode, prefill, latency;
-    const struct view_time *time; // NULL: nothing has run yet
+    const struct view_time *time; // NULL before the engine is up
     const struct sampling *sampling;     // of the current chat
     int knob;                            // enum sampling_knob_id that is chosen
     const char *const *questions;        // worth asking in an empty chat; outlive the screen

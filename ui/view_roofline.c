@@ -10,6 +10,7 @@
 #define ABOVE_LOG2   0.7 // of the roof
 #define BELOW_LOG2   2.5 // of the roof's left end
 #define GUTTER       5   // columns of "100G "
+#define NAMES_ROWS   5   // from so many on the two limits are named
 #define BRAILLE      0x2800u
 
 struct plot {
@@ -60,29 +61,44 @@ static void draw_roof(struct view_frame *f, const struct plot *p) {
         }
 }
 
+// "memory" at the left of the middle of its slope, "compute" under its end.
+static void draw_names(struct view_frame *f, const struct plot *p) {
+    double bend = (p->operations - p->memory - LEFT_LOG2) / (RIGHT_LOG2 - LEFT_LOG2) * p->area.width;
+    int row = (int)row_of(p, p->operations), middle = (int)(bend / 2);
+    if (p->area.height < NAMES_ROWS || bend > p->area.width || middle < 7) return;
+    int slope = (int)row_of(p, roof_at(p, log2_at(p, middle)));
+    canvas_print(f->canvas, p->area, p->area.x + middle - 7, p->area.y + slope, view_style(ROLE_ROOF), "memory");
+    canvas_print(f->canvas, p->area, p->area.x + p->area.width - 7, p->area.y + row + 1, view_style(ROLE_ROOF),
+                 "compute");
+}
+
 // ---- axes ----
 
-static const char *count_text(double value, char out[16]) { // of a power of two or ten
-    static const char units[] = " kMGT";
+// "4", "1k" of powers of two with a step of 1024; "100G" of powers of ten with a step of 1000.
+static const char *count_text(double value, double step, char out[16]) {
+    static const char units[] = " kMGTP";
     int unit = 0;
-    for (; value >= 999.5 && unit < 4; unit++) value /= value >= 1023 && fmod(value, 1024) == 0 ? 1024 : 1000;
+    for (; value >= step && units[unit + 1]; unit++) value /= step;
     snprintf(out, 16, unit ? "%.0f%c" : "%.0f", value, units[unit]);
     return out;
 }
 
 static void draw_axes(struct view_frame *f, struct rect r, const struct plot *p) {
+    static const char in_full[] = "operations a second, by operations a byte";
     char text[16];
+    canvas_print(f->canvas, r, r.x, r.y, view_style(ROLE_DIM), "%s",
+                 r.width >= (int)sizeof in_full ? in_full : "operations/s, by op/byte");
     int last = -1, right = 0;
     for (int exponent = 15; exponent >= 6; exponent--) { // decades of operations a second
         double row = row_of(p, exponent * log2(10));
         if (row < 0 || row >= p->area.height || (int)row <= last) continue;
         last = (int)row;
-        canvas_print(f->canvas, r, r.x, r.y + last, view_style(ROLE_DIM), "%4s", count_text(pow(10, exponent), text));
+        canvas_print(f->canvas, r, r.x, p->area.y + last, view_style(ROLE_DIM), "%4s", count_text(pow(10, exponent), 1000, text));
     }
     int y = r.y + r.height - 1;
     for (int k = 0; k <= RIGHT_LOG2; k += 2) {
         int column = (int)((k - LEFT_LOG2) * (double)p->area.width / (RIGHT_LOG2 - LEFT_LOG2));
-        count_text(exp2(k), text);
+        count_text(exp2(k), 1024, text);
         if (column < right || column + (int)strlen(text) > p->area.width) continue;
         canvas_print(f->canvas, r, p->area.x + column, y, view_style(ROLE_DIM), "%s", text);
         right = column + (int)strlen(text) + 1;
@@ -130,7 +146,7 @@ static int draw_key(struct view_frame *f, const struct plot *p, int from_below, 
 }
 
 void view_roofline(struct view_frame *f, struct rect r, const struct view_time *t) {
-    struct plot p = {.area = {r.x + GUTTER, r.y, r.width - GUTTER, r.height - 1}};
+    struct plot p = {.area = {r.x + GUTTER, r.y + 1, r.width - GUTTER, r.height - 2}};
     if (p.area.width < 2 || p.area.height < 2) return;
     if (!(t->most_bytes > 0 && t->most_operations > 0)) {
         view_cut(f, (struct rect){r.x, r.y, r.width, 1}, view_style(ROLE_DIM), "limits: measured when idle");
@@ -142,6 +158,7 @@ void view_roofline(struct view_frame *f, struct rect r, const struct view_time *
     p.bottom = fmin(p.memory, p.operations) + LEFT_LOG2 - BELOW_LOG2;
     draw_axes(f, r, &p);
     draw_roof(f, &p);
+    draw_names(f, &p);
     for (size_t i = 0; i < sizeof stage_marks / sizeof *stage_marks; i++)
         draw_point(f, &p, &t->stages[stage_marks[i].stage], &stage_marks[i].mark);
     draw_point(f, &p, &t->decode, &decode_mark);

@@ -7,9 +7,10 @@
 #include <string.h>
 
 #define NAME_COLUMNS  9 // of the mark, a blank and "project"
+#define LABEL_COLUMNS 8 // of "compute "
 #define COLUMN_GAP    4 // at most, between the columns of the table
 #define TABLE_HEIGHT  (1 + TIME_PARTS)
-#define ROOF_HEIGHT   7
+#define ROOF_HEIGHT   8
 #define TABLE_LEAST   7  // rows of the pane from which on it has a table
 #define CACHE_SHARE   1.25 // of what memory gives: more than that comes from the caches
 
@@ -55,6 +56,8 @@ static struct time_picture picture_of(const struct view_time *t) {
     return p;
 }
 
+static bool nothing_ran(const struct time_picture *p) { return p->all.seconds <= 0; }
+
 static double share_of(const struct time_picture *p, int part) {
     return p->all.seconds > 0 ? p->works[part].seconds / p->all.seconds : 0;
 }
@@ -79,7 +82,9 @@ static void draw_mark(struct view_frame *f, struct rect r, int x, int y, int par
 
 static void draw_bar(struct view_frame *f, struct rect r, int y, const struct time_picture *p) {
     double until = 0;
-    for (int i = 0, x = 0; i < TIME_PARTS; i++) {
+    for (int x = 0; nothing_ran(p) && x < r.width; x++)
+        canvas_symbol(f->canvas, r, r.x + x, y, view_style(ROLE_KV_FREE), "░", '-');
+    for (int i = 0, x = 0; i < TIME_PARTS && !nothing_ran(p); i++) {
         until += share_of(p, i);
         int end = i == PART_OTHER ? r.width : (int)lround(until * r.width);
         for (; x < end && x < r.width; x++) draw_mark(f, r, r.x + x, y, i);
@@ -111,29 +116,33 @@ static void draw_legend(struct view_frame *f, struct rect r, int y, const struct
 
 // ---- memory and compute, all stages together ----
 
-static const char *figure_text(double value, char out[16]) {
+// "41.2", "0.21"; decimals: of a value below 10, one less from there on.
+static const char *figure_text(double value, int decimals, char out[16]) {
     if (value <= 0) snprintf(out, 16, "-");
-    else snprintf(out, 16, value < 0.0995 ? "%.3f" : value < 9.95 ? "%.2f" : value < 99.5 ? "%.1f" : "%.0f", value);
+    else snprintf(out, 16, "%.*f", value < 9.995 ? decimals : value < 99.95 ? 1 : 0, value);
     return out;
 }
 
+static double rate_of(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
+
 struct time_line {
     const char *label, *unit;
-    double rate, most;
+    int decimals;
+    double rate, most; // in that unit
 };
 
 // "memory   41.2 of 52.0 GB/s   79%", shortened until it fits.
 static void draw_line(struct view_frame *f, struct rect r, int y, const struct time_picture *p,
                       const struct time_line *l, bool binds) {
     char rate[16], most[16], text[64], share[16] = "";
-    figure_text(l->rate, rate), figure_text(l->most, most);
-    if (l->most > 0) snprintf(share, sizeof share, "%3.0f%%", 100 * l->rate / l->most);
-    int room = r.width - 9 - (int)strlen(share);
+    figure_text(l->rate, l->decimals, rate), figure_text(l->most, l->decimals, most);
+    if (l->most > 0 && l->rate > 0) snprintf(share, sizeof share, "%3.0f%%", 100 * l->rate / l->most);
+    int room = r.width - LABEL_COLUMNS - (int)strlen(share) - (share[0] != 0 && share[0] != ' ');
     int size = l->most > 0 ? snprintf(text, sizeof text, "%s of %s %s", rate, most, l->unit) : 0;
     if (!size || size > room) snprintf(text, sizeof text, "%s %s", rate, l->unit);
     struct style value = binds && p->time->busy ? view_style(ROLE_STRONG) : p->value;
     canvas_print(f->canvas, r, r.x, y, p->label, "%s", l->label);
-    canvas_print(f->canvas, r, r.x + 8, y, value, "%s", text);
+    canvas_print(f->canvas, r, r.x + LABEL_COLUMNS, y, value, "%s", text);
     canvas_print(f->canvas, r, r.x + r.width - (int)strlen(share), y, value, "%s", share);
 }
 
@@ -142,8 +151,9 @@ static void draw_lines(struct view_frame *f, struct rect r, int y, int n, const 
     bool by_memory;
     double share = time_limit_share(p->time, &p->all, &by_memory), seconds = p->all.seconds;
     const struct time_line lines[2] = {
-        {limit_name(true, by_memory ? share : 0), "GB/s", p->all.bytes / seconds / 1e9, p->time->most_bytes / 1e9},
-        {"compute", "TOP/s", p->all.operations / seconds / 1e12, p->time->most_operations / 1e12}};
+        {limit_name(true, by_memory ? share : 0), "GB/s", 1, rate_of(p->all.bytes, seconds) / 1e9,
+         p->time->most_bytes / 1e9},
+        {"compute", "TOP/s", 2, rate_of(p->all.operations, seconds) / 1e12, p->time->most_operations / 1e12}};
     for (int i = 0; i < 2; i++)
         if (n == 2 || by_memory == (i == 0)) draw_line(f, r, y++, p, &lines[i], by_memory == (i == 0));
 }
@@ -174,7 +184,7 @@ static const struct {
 
 struct time_table {
     uint32_t shown;
-    int gap;
+    int gap, left; // columns between them, and before the first
 };
 
 // In a narrow pane the columns go from the least important on.
@@ -191,6 +201,7 @@ static struct time_table table_for(int width, bool limits) {
     }
     int spare = n ? (width - used) / n : 0;
     t.gap = 1 + (spare < COLUMN_GAP - 1 ? spare : COLUMN_GAP - 1);
+    t.left = width - used - n * (t.gap - 1);
     return t;
 }
 
@@ -201,8 +212,8 @@ static void cell_text(const struct time_picture *p, int part, enum time_column c
     bool works = w->seconds > 0 && w->bytes > 0;
     switch (column) {
     case COLUMN_TIME: snprintf(out, 16, "%.0f%%", 100 * share_of(p, part)); break;
-    case COLUMN_READ: figure_text(works ? w->bytes / w->seconds / 1e9 : 0, out); break;
-    case COLUMN_COMPUTE: figure_text(works ? w->operations / w->seconds / 1e12 : 0, out); break;
+    case COLUMN_READ: figure_text(rate_of(w->bytes, w->seconds) / 1e9, 1, out); break;
+    case COLUMN_COMPUTE: figure_text(rate_of(w->operations, w->seconds) / 1e12, 2, out); break;
     case COLUMN_LIMIT: snprintf(out, 16, works ? "%.0f%%" : "-", 100 * share); break;
     case COLUMN_NAME: snprintf(out, 16, "%s", works ? limit_name(by_memory, share) : ""); break;
     default: break;
@@ -213,7 +224,7 @@ static void cell_text(const struct time_picture *p, int part, enum time_column c
 static void draw_row(struct view_frame *f, struct rect r, int y, const struct time_table *t,
                      const struct time_picture *p, int part) {
     char text[16];
-    int x = r.x + NAME_COLUMNS;
+    int x = r.x + NAME_COLUMNS + t->left;
     if (part >= 0) {
         draw_mark(f, r, r.x, y, part);
         canvas_print(f->canvas, r, r.x + 2, y, p->value, "%s", parts[part].name);
@@ -222,10 +233,9 @@ static void draw_row(struct view_frame *f, struct rect r, int y, const struct ti
         if (!(t->shown >> c & 1)) continue;
         if (part < 0) snprintf(text, sizeof text, "%s", columns[c].heading);
         else cell_text(p, part, (enum time_column)c, text);
-        bool words = c == COLUMN_NAME;
-        int left = words ? 1 : t->gap + columns[c].width - (int)strlen(text);
-        canvas_print(f->canvas, r, x + left, y, part < 0 || words ? p->label : p->value, "%s", text);
-        x += (words ? 1 : t->gap) + columns[c].width;
+        int left = c == COLUMN_NAME ? 1 : t->gap + columns[c].width - (int)strlen(text);
+        canvas_print(f->canvas, r, x + left, y, part < 0 || c == COLUMN_NAME ? p->label : p->value, "%s", text);
+        x += t->gap + columns[c].width;
     }
 }
 
@@ -240,25 +250,23 @@ static void draw_table(struct view_frame *f, struct rect r, int y, bool heading,
 // From above: bar, table or legend, the two lines, roofline.
 void view_time(struct view_frame *f, struct rect box) {
     const struct view_time *t = f->view->time;
-    struct rect r = view_box(f, box, 5, t && !t->busy ? "where the time went" : "where the time goes", COMMAND_BOX_5);
-    if (!t) {
-        canvas_print(f->canvas, r, r.x, r.y, view_style(ROLE_DIM), "nothing has run yet");
-        return;
-    }
+    struct rect r = view_box(f, box, 5, t && !t->busy && t->decode.seconds + t->prefill.seconds > 0 ? "where the time went" : "where the time goes", COMMAND_BOX_5);
+    if (!t) return;
     struct time_picture p = picture_of(t);
     int y = r.y, left = r.height - 1;
     draw_bar(f, r, y++, &p);
     if (r.height >= TABLE_LEAST) {
         bool heading = left > TIME_PARTS;
+        if (left == TABLE_HEIGHT + 4) y++, left--; // too low for the roofline: room to breathe
         draw_table(f, r, y, heading, &p);
         y += TIME_PARTS + heading, left -= TIME_PARTS + heading;
     } else if (left > 0) {
         draw_legend(f, r, y++, &p);
         left--;
     }
+    if (left >= 3 && left < 3 + ROOF_HEIGHT) y++, left--;
     int lines = left < 2 ? left : 2;
     draw_lines(f, r, y, lines, &p);
     y += lines, left -= lines;
-    if (left > ROOF_HEIGHT) y++, left--;
     if (left >= ROOF_HEIGHT) view_roofline(f, (struct rect){r.x, y, r.width, left}, t);
 }
