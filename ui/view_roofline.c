@@ -5,13 +5,13 @@
 
 #include "ui/view_time.h"
 
-#define LEFT_LOG2    (-1) // operations a byte at the left end
-#define RIGHT_LOG2   12
-#define ABOVE_LOG2   0.7 // of the roof
-#define BELOW_LOG2   2.5 // of the roof's left end
-#define GUTTER       5   // columns of "100G "
-#define NAMES_ROWS   5   // from so many on the two limits are named
-#define BRAILLE      0x2800u
+#define LEFT_LOG2  (-1) // operations a byte at the left end
+#define RIGHT_LOG2 12
+#define ABOVE_LOG2 0.7 // of the roof
+#define BELOW_LOG2 2.5 // of the roof's left end
+#define GUTTER     5   // columns of "100G "
+#define NAMES_ROWS 5   // from so many on the two limits are named
+#define BRAILLE    0x2800u
 
 struct plot {
     struct rect area;
@@ -65,9 +65,9 @@ static void draw_roof(struct view_frame *f, const struct plot *p) {
 static void draw_names(struct view_frame *f, const struct plot *p) {
     double bend = (p->operations - p->memory - LEFT_LOG2) / (RIGHT_LOG2 - LEFT_LOG2) * p->area.width;
     int row = (int)row_of(p, p->operations), middle = (int)(bend / 2);
-    if (p->area.height < NAMES_ROWS || bend > p->area.width || middle < 7) return;
+    if (p->area.height < NAMES_ROWS || bend > p->area.width || middle < 8) return;
     int slope = (int)row_of(p, roof_at(p, log2_at(p, middle)));
-    canvas_print(f->canvas, p->area, p->area.x + middle - 7, p->area.y + slope, view_style(ROLE_ROOF), "memory");
+    canvas_print(f->canvas, p->area, p->area.x + middle - 8, p->area.y + slope, view_style(ROLE_ROOF), "memory");
     canvas_print(f->canvas, p->area, p->area.x + p->area.width - 7, p->area.y + row + 1, view_style(ROLE_ROOF),
                  "compute");
 }
@@ -93,7 +93,8 @@ static void draw_axes(struct view_frame *f, struct rect r, const struct plot *p)
         double row = row_of(p, exponent * log2(10));
         if (row < 0 || row >= p->area.height || (int)row <= last) continue;
         last = (int)row;
-        canvas_print(f->canvas, r, r.x, p->area.y + last, view_style(ROLE_DIM), "%4s", count_text(pow(10, exponent), 1000, text));
+        canvas_print(f->canvas, r, r.x, p->area.y + last, view_style(ROLE_DIM), "%4s",
+                     count_text(pow(10, exponent), 1000, text));
     }
     int y = r.y + r.height - 1;
     for (int k = 0; k <= RIGHT_LOG2; k += 2) {

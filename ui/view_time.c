@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_COLUMNS  9 // of the mark, a blank and "project"
-#define LABEL_COLUMNS 8 // of "compute "
-#define COLUMN_GAP    4 // at most, between the columns of the table
-#define TABLE_HEIGHT  (1 + TIME_PARTS)
-#define ROOF_HEIGHT   8
-#define TABLE_LEAST   7  // rows of the pane from which on it has a table
-#define CACHE_SHARE   1.25 // of what memory gives: more than that comes from the caches
+#define NAME_COLUMNS   9  // of the mark, a blank and "project"
+#define LABEL_COLUMNS  8  // of "compute "
+#define LEGEND_COLUMNS 30 // from so many on it has room for the sign of percent
+#define COLUMN_GAP     4  // at most, between the columns of the table
+#define TABLE_HEIGHT   (1 + TIME_PARTS)
+#define ROOF_HEIGHT    8
+#define TABLE_LEAST    7    // rows of the pane from which on it has a table
+#define CACHE_SHARE    1.25 // of what memory gives: more than that comes from the caches
 
 // What the bar tells apart. Looking tokens up takes next to no time and counts as other.
 enum time_part { PART_PROJECT, PART_ATTEND, PART_FEED, PART_LOGITS, PART_SAMPLE, PART_OTHER, TIME_PARTS };
@@ -91,16 +92,24 @@ static void draw_bar(struct view_frame *f, struct rect r, int y, const struct ti
     }
 }
 
-static int legend_width(uint32_t shown) {
+// "█feed 61%", in ASCII "feed 61%", where there is little room without the sign.
+struct legend {
+    bool mark;
+    const char *percent;
+};
+
+static int legend_width(const struct legend *l, uint32_t shown) {
     int width = -1;
-    for (int i = 0; i < TIME_PARTS; i++) width += shown >> i & 1 ? (int)strlen(parts[i].name) + 6 : 0;
+    for (int i = 0; i < TIME_PARTS; i++)
+        if (shown >> i & 1) width += l->mark + (int)strlen(parts[i].name) + 3 + (int)strlen(l->percent) + 1;
     return width;
 }
 
 // The largest parts that fit, in their order.
 static void draw_legend(struct view_frame *f, struct rect r, int y, const struct time_picture *p) {
+    const struct legend l = {.mark = !f->canvas->ascii, .percent = r.width < LEGEND_COLUMNS ? "" : "%"};
     uint32_t shown = (1u << TIME_PARTS) - 1;
-    while (shown && legend_width(shown) > r.width) {
+    while (shown && legend_width(&l, shown) > r.width) {
         int least = -1;
         for (int i = 0; i < TIME_PARTS; i++)
             if (shown >> i & 1 && (least < 0 || p->works[i].seconds <= p->works[least].seconds)) least = i;
@@ -108,9 +117,9 @@ static void draw_legend(struct view_frame *f, struct rect r, int y, const struct
     }
     for (int i = 0, x = r.x; i < TIME_PARTS; i++) {
         if (!(shown >> i & 1)) continue;
-        draw_mark(f, r, x++, y, i);
+        if (l.mark) draw_mark(f, r, x++, y, i);
         x += canvas_print(f->canvas, r, x, y, p->label, "%s", parts[i].name);
-        x += canvas_print(f->canvas, r, x, y, p->value, " %2.0f%%", 100 * share_of(p, i)) + 1;
+        x += canvas_print(f->canvas, r, x, y, p->value, " %2.0f%s", 100 * share_of(p, i), l.percent) + 1;
     }
 }
 
@@ -131,19 +140,20 @@ struct time_line {
     double rate, most; // in that unit
 };
 
-// "memory   41.2 of 52.0 GB/s   79%", shortened until it fits.
+// "memory  41.2 of 52.0 GB/s   79%", shortened until it fits; in a narrow pane a gauge stands for the figures.
 static void draw_line(struct view_frame *f, struct rect r, int y, const struct time_picture *p,
                       const struct time_line *l, bool binds) {
     char rate[16], most[16], text[64], share[16] = "";
     figure_text(l->rate, l->decimals, rate), figure_text(l->most, l->decimals, most);
     if (l->most > 0 && l->rate > 0) snprintf(share, sizeof share, "%3.0f%%", 100 * l->rate / l->most);
-    int room = r.width - LABEL_COLUMNS - (int)strlen(share) - (share[0] != 0 && share[0] != ' ');
+    int x = r.x + LABEL_COLUMNS, right = r.x + r.width - (int)strlen(share), room = right - x - (share[0] > ' ');
     int size = l->most > 0 ? snprintf(text, sizeof text, "%s of %s %s", rate, most, l->unit) : 0;
-    if (!size || size > room) snprintf(text, sizeof text, "%s %s", rate, l->unit);
+    if (!size || size > room) size = snprintf(text, sizeof text, "%s %s", rate, l->unit);
     struct style value = binds && p->time->busy ? view_style(ROLE_STRONG) : p->value;
     canvas_print(f->canvas, r, r.x, y, p->label, "%s", l->label);
-    canvas_print(f->canvas, r, r.x + LABEL_COLUMNS, y, value, "%s", text);
-    canvas_print(f->canvas, r, r.x + r.width - (int)strlen(share), y, value, "%s", share);
+    if (size <= room || !share[0]) canvas_print(f->canvas, r, x, y, value, "%s", text);
+    else canvas_gauge(f->canvas, r, x, y, room, l->rate / l->most, p->time->busy ? ROLE_GAUGE : ROLE_DIM);
+    canvas_print(f->canvas, r, right, y, value, "%s", share);
 }
 
 // `n` lines; of one, the limit that is nearer.
@@ -250,23 +260,28 @@ static void draw_table(struct view_frame *f, struct rect r, int y, bool heading,
 // From above: bar, table or legend, the two lines, roofline.
 void view_time(struct view_frame *f, struct rect box) {
     const struct view_time *t = f->view->time;
-    struct rect r = view_box(f, box, 5, t && !t->busy && t->decode.seconds + t->prefill.seconds > 0 ? "where the time went" : "where the time goes", COMMAND_BOX_5);
+    struct rect r = view_box(f, box, 5,
+                             t && !t->busy && t->decode.seconds + t->prefill.seconds > 0 ? "where the time went"
+                                                                                         : "where the time goes",
+                             COMMAND_BOX_5);
     if (!t) return;
     struct time_picture p = picture_of(t);
-    int y = r.y, left = r.height - 1;
+    bool roof = r.height >= TABLE_HEIGHT + 3 + ROOF_HEIGHT;
+    int y = r.y, left = r.height - 1, spare = roof ? 0 : r.height - TABLE_HEIGHT - 3; // rows for blanks
     draw_bar(f, r, y++, &p);
     if (r.height >= TABLE_LEAST) {
         bool heading = left > TIME_PARTS;
-        if (left == TABLE_HEIGHT + 4) y++, left--; // too low for the roofline: room to breathe
+        if (spare > 2) draw_bar(f, r, y++, &p), left--;
+        if (spare > 1) y++, left--;
         draw_table(f, r, y, heading, &p);
         y += TIME_PARTS + heading, left -= TIME_PARTS + heading;
     } else if (left > 0) {
         draw_legend(f, r, y++, &p);
         left--;
     }
-    if (left >= 3 && left < 3 + ROOF_HEIGHT) y++, left--;
+    if (spare > 0) y++, left--;
     int lines = left < 2 ? left : 2;
     draw_lines(f, r, y, lines, &p);
     y += lines, left -= lines;
-    if (left >= ROOF_HEIGHT) view_roofline(f, (struct rect){r.x, y, r.width, left}, t);
+    if (roof) view_roofline(f, (struct rect){r.x, y, r.width, left}, t);
 }
