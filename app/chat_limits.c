@@ -9,7 +9,6 @@
 #include "app/chat_state.h"
 #include "app/limits_file.h"
 #include "app/limits_meter.h"
-#include "app/units.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 
@@ -86,7 +85,6 @@ uint64_t chat_limits_due(const struct chat *c) { return c->limits->due && quiet(
 // Of two measurements within some days the better one is nearer to what the machine can do.
 static void take(struct chat *c, const struct machine_limits *measured) {
     struct chat_limits *l = c->limits;
-    char memory[24], int8[24];
     if (!l->known || l->asked) l->limits = *measured;
     if (measured->read_bytes > l->limits.read_bytes) l->limits.read_bytes = measured->read_bytes;
     if (measured->int8_operations > l->limits.int8_operations) l->limits.int8_operations = measured->int8_operations;
@@ -94,8 +92,8 @@ static void take(struct chat *c, const struct machine_limits *measured) {
     l->exceeded = false;
     limits_file_write(c->p.limits_path, l->engine, &l->limits);
     if (l->asked)
-        chat_say(c, false, "this machine reads %s/s and does %s 8-bit operations/s at most",
-                 units_bytes(l->limits.read_bytes, memory), units_count(l->limits.int8_operations, int8));
+        chat_say(c, false, "at most this machine reads %.1f GB/s and computes %.2f TOP/s of 8-bit integers",
+                 l->limits.read_bytes / 1e9, l->limits.int8_operations / 1e12);
     l->asked = false;
     c->stale = true;
 }

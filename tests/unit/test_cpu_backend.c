@@ -347,9 +347,9 @@ static void test_chosen_outputs(void **state) {
             assert_memory_equal(logits + (size_t)k * (size_t)o->n_vocab,
                                 (outputs[k] < 50 ? first : second) + (size_t)(outputs[k] % 50) * (size_t)o->n_vocab,
                                 (size_t)o->n_vocab * sizeof(float));
-        for (int i = STAGE_EMBED; i < STAGE_SAMPLE; i++) {
-            const struct stage_work *a = &without.stages[i], *b = &work.stages[i];
-            assert_true(b->seconds > 0 && b->bytes > 0 && (b->operations > 0) == (i != STAGE_EMBED));
+        for (int stage = STAGE_EMBED; stage < STAGE_SAMPLE; stage++) {
+            const struct stage_work *a = &without.stages[stage], *b = &work.stages[stage];
+            assert_true(b->seconds > 0 && b->bytes > 0 && (b->operations > 0) == (stage != STAGE_EMBED));
             assert_true(b->operations >= a->operations && b->bytes >= a->bytes);
         }
         assert_true(work.stages[STAGE_SAMPLE].seconds == 0);
