@@ -11,11 +11,8 @@
 #include "app/machine_limits.h"
 #include "app/model.h"
 
-enum {
-    BENCH_STAGES = sizeof((struct engine_figures *)0)->stage_seconds / sizeof(double),
-    BENCH_MAX_RESULTS = 16,
-};
-extern const char *const bench_stage_names[BENCH_STAGES];
+enum { BENCH_MAX_RESULTS = 16 };
+extern const char *const bench_stage_names[STAGE_COUNT];
 
 struct bench_result {
     char name[32];             // "prefill512"; "decode4": of 4 conversations; "decode1@8k": behind so many tokens
@@ -27,7 +24,7 @@ struct bench_result {
     double limit;              // tokens a second that the machine would have allowed; 0: not known
     bool by_memory;            // what sets it: reading the memory, or 8-bit products
     double read_bytes, int8_operations; // a second: what the machine did in those minutes, the median
-    double stages[BENCH_STAGES];        // shares of the time; what is missing to 1 went to scheduling and waiting
+    double stages[STAGE_COUNT];        // shares of the time; what is missing to 1 went to scheduling and waiting
 };
 
 // Against the exact path: the scalar reference in 32-bit floats.

@@ -17,7 +17,7 @@ static double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
 static json_t *result_json(const struct bench_result *r, const struct bench_report *other) {
     json_t *stages = json_object();
-    for (int i = 0; i < BENCH_STAGES; i++) json_object_set_new(stages, bench_stage_names[i], json_real(r->stages[i]));
+    for (int i = 0; i < STAGE_COUNT; i++) json_object_set_new(stages, bench_stage_names[i], json_real(r->stages[i]));
     json_t *object = json_pack(
         "{s:s, s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:f, s:f, s:s, s:f, s:f, s:o}", "name", r->name, "tokens_per_second",
         r->tokens_per_second, "lowest", r->lowest, "highest", r->highest, "conversations", r->conversations, "context",
@@ -137,7 +137,7 @@ static void result_read(struct json_source *s, const json_t *object, struct benc
     text(s, object, "limited_by", by, sizeof by);
     r->by_memory = !strcmp(by, "memory");
     const json_t *stages = member(s, object, "stages");
-    for (int i = 0; stages && i < BENCH_STAGES; i++) r->stages[i] = number(s, stages, bench_stage_names[i], COUNT_MOST);
+    for (int i = 0; stages && i < STAGE_COUNT; i++) r->stages[i] = number(s, stages, bench_stage_names[i], COUNT_MOST);
 }
 
 static void results_read(struct json_source *s, const json_t *list, struct bench_report *out) {

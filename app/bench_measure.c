@@ -37,7 +37,7 @@ struct work {
     int tokens, repetitions;
     double rates[MOST_REPETITIONS];
     double read_bytes[MOST_REPETITIONS], int8_operations[MOST_REPETITIONS]; // around each repetition
-    double seconds, stages[BENCH_STAGES];                                   // of all repetitions
+    double seconds, stages[STAGE_COUNT];                                    // of all repetitions
 };
 
 struct bench {
@@ -127,7 +127,7 @@ static bool run_batch(struct bench *b, struct work *w, double *seconds, struct s
                            w->prompt, reused);
     *seconds = end - start;
     f = idle_figures(b, before.steps);
-    for (int i = 0; i < BENCH_STAGES; i++) w->stages[i] += f->stage_seconds[i] - before.stage_seconds[i];
+    for (int i = 0; i < STAGE_COUNT; i++) w->stages[i] += f->stage_seconds[i] - before.stage_seconds[i];
     for (int i = 1; i <= w->conversations; i++) engine_forget(b->engine, (uint64_t)(TIMED_CONVERSATIONS + i));
     return true;
 }
@@ -280,7 +280,7 @@ static void conclude(struct bench_result *r, const struct work *w, const struct 
         r->lowest = fmin(r->lowest, w->rates[i]);
         r->highest = fmax(r->highest, w->rates[i]);
     }
-    for (int i = 0; i < BENCH_STAGES; i++) r->stages[i] = w->stages[i] / w->seconds;
+    for (int i = 0; i < STAGE_COUNT; i++) r->stages[i] = w->stages[i] / w->seconds;
     bench_limit(r, info, cache_bytes);
 }
 

@@ -8,7 +8,9 @@
 #include "app/table.h"
 #include "app/units.h"
 
-const char *const bench_stage_names[BENCH_STAGES] = {"embed", "attend", "feed", "logits", "sample"};
+#define X(id, name) [id] = name,
+const char *const bench_stage_names[STAGE_COUNT] = {BACKEND_STAGES(X)};
+#undef X
 
 const struct bench_result *bench_find(const struct bench_report *r, const char *name) {
     for (int i = 0; i < r->n_results; i++)
@@ -124,7 +126,7 @@ static void add_row(struct table *t, const struct bench_result *r, const struct 
         if (before) cell(&c, "%.2f", r->tokens_per_second / before->tokens_per_second);
         else cell(&c, "-");
     }
-    for (int i = 0; i < BENCH_STAGES; i++) cell(&c, "%.1f %%", 100 * r->stages[i]);
+    for (int i = 0; i < STAGE_COUNT; i++) cell(&c, "%.1f %%", 100 * r->stages[i]);
     for (int i = 0; i < c.n; i++) pointers[i] = c.texts[i];
     table_add(t, TABLE_PLAIN, c.n, pointers);
 }
@@ -135,7 +137,7 @@ void bench_print(const struct bench_report *r, const struct bench_report *other,
     int n = 0;
     for (int i = 0; i < OWN_COLUMNS; i++) columns[n++] = own_columns[i];
     for (int i = 0; other && i < OTHER_COLUMNS; i++) columns[n++] = other_columns[i];
-    for (int i = 0; i < BENCH_STAGES; i++) columns[n++] = (struct table_column){bench_stage_names[i], true, 8 + i};
+    for (int i = 0; i < STAGE_COUNT; i++) columns[n++] = (struct table_column){bench_stage_names[i], true, 8 + i};
     print_facts(r);
     if (other) print_other(r, other, other_path);
     putchar('\n');

@@ -92,13 +92,18 @@ struct machine_limits_probe {
     size_t bytes, slices; // slices of each worker's part, which follow one another
     struct share *shares; // [workers]
     double seconds;       // of the sample being taken
+    const atomic_bool *stop; // or NULL
     struct machine_limits best;
 };
 
-static double run_int8(int8_loop *loop, double seconds) {
+static bool stopped(const struct machine_limits_probe *p) {
+    return p->stop && atomic_load_explicit(p->stop, memory_order_relaxed);
+}
+
+static double run_int8(const struct machine_limits_probe *p, double seconds) {
     double operations = 0, start = clock_seconds(), now;
-    do operations += loop();
-    while ((now = clock_seconds()) < start + seconds);
+    do operations += p->loop();
+    while ((now = clock_seconds()) < start + seconds && !stopped(p));
     return operations / (now - start);
 }
 
@@ -110,7 +115,7 @@ static double run_read(const struct machine_limits_probe *p, const char *part, s
         s->sink ^= sum[0] ^ sum[1];
         s->next = (s->next + 1) % p->slices;
         bytes += SLICE_BYTES;
-    } while ((now = clock_seconds()) < start + seconds);
+    } while ((now = clock_seconds()) < start + seconds && !stopped(p));
     return bytes / (now - start);
 }
 
@@ -119,7 +124,7 @@ static void sample(struct worker *w, void *argument) {
     struct share *s = &p->shares[w->index];
     const char *part = p->data + (size_t)w->index * p->slices * SLICE_BYTES;
     worker_barrier(w);
-    if (p->loop) s->int8 = run_int8(p->loop, p->seconds * INT8_SHARE);
+    if (p->loop) s->int8 = run_int8(p, p->seconds * INT8_SHARE);
     worker_barrier(w);
     s->read = run_read(p, part, s, p->seconds * (1 - INT8_SHARE));
 }
@@ -147,7 +152,7 @@ struct machine_limits machine_limits_best(const struct machine_limits_probe *p) 
 static void touch(struct worker *w, void *argument) { // pages that are there, near the worker that reads them
     struct machine_limits_probe *p = argument;
     size_t size = p->slices * SLICE_BYTES;
-    for (size_t i = 0; i < size; i += 4096) p->data[(size_t)w->index * size + i] = 1;
+    for (size_t i = 0; i < size && !stopped(p); i += 4096) p->data[(size_t)w->index * size + i] = 1;
 }
 
 struct cache {
@@ -190,7 +195,7 @@ static size_t slices_for(int n_threads, struct cache cache) {
     return 1 + ((together > beyond ? together : beyond) - 1) / SLICE_BYTES;
 }
 
-struct machine_limits_probe *machine_limits_open(int n_threads, struct status *st) {
+struct machine_limits_probe *machine_limits_open_stoppable(int n_threads, const atomic_bool *stop, struct status *st) {
     char text[24];
     const struct cache cache = last_cache();
     size_t slices = slices_for(n_threads, cache);
@@ -201,7 +206,7 @@ struct machine_limits_probe *machine_limits_open(int n_threads, struct status *s
         return NULL;
     }
     struct machine_limits_probe *p = xcalloc(1, sizeof *p);
-    *p = (struct machine_limits_probe){.data = data, .bytes = bytes, .slices = slices};
+    *p = (struct machine_limits_probe){.data = data, .bytes = bytes, .slices = slices, .stop = stop};
     p->best = (struct machine_limits){.n_threads = n_threads, .cache_bytes = (double)cache.bytes};
     p->loop = int8_choose(&p->best.int8_name);
     p->shares = aligned_alloc(_Alignof(struct share), (size_t)n_threads * sizeof *p->shares);
@@ -209,7 +214,14 @@ struct machine_limits_probe *machine_limits_open(int n_threads, struct status *s
     for (int i = 0; i < n_threads; i++) p->shares[i] = (struct share){0};
     p->pool = thread_pool_open(n_threads);
     thread_pool_run(p->pool, touch, p);
-    return p;
+    if (!stopped(p)) return p;
+    machine_limits_close(p);
+    status_fail(st, STATUS_CANCELLED, "measuring was stopped");
+    return NULL;
+}
+
+struct machine_limits_probe *machine_limits_open(int n_threads, struct status *st) {
+    return machine_limits_open_stoppable(n_threads, NULL, st);
 }
 
 void machine_limits_close(struct machine_limits_probe *p) {

@@ -4,6 +4,7 @@
 #ifndef CONFAB_APP_MACHINE_LIMITS_H
 #define CONFAB_APP_MACHINE_LIMITS_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "engine/base/status.h"
@@ -21,6 +22,9 @@ struct machine_limits_probe;
 
 // Takes about a tenth of a second. NULL when there is no memory for it.
 struct machine_limits_probe *machine_limits_open(int n_threads, struct status *st);
+// The same, but another thread may set *stop: then opening fails with STATUS_CANCELLED, a sample ends, both within a
+// millisecond, and what they measured last is worth nothing.
+struct machine_limits_probe *machine_limits_open_stoppable(int n_threads, const atomic_bool *stop, struct status *st);
 void machine_limits_close(struct machine_limits_probe *p); // NULL is fine
 uint64_t machine_limits_memory(const struct machine_limits_probe *p); // bytes it holds
 

@@ -102,7 +102,7 @@ static void test_a_report_comes_back(void **state) {
                                               .tokens_per_second = 42.5,
                                               .limit = 85,
                                               .by_memory = true,
-                                              .stages = {0.25, 0.5}};
+                                              .stages = {[STAGE_ATTEND] = 0.5}};
     report.results[1] = (struct bench_result){.name = "decode1@8k", .tokens_per_second = 3};
     struct bench_report earlier = report, back;
     earlier.results[0].tokens_per_second = 85;
@@ -129,7 +129,7 @@ static void test_a_report_comes_back(void **state) {
     assert_near(r->limit, 85);
     assert_true(r->by_memory);
     assert_int_equal(r->context, 64);
-    assert_near(r->stages[1], 0.5);
+    assert_near(r->stages[STAGE_ATTEND], 0.5);
     assert_null(bench_find(&back, "decode2"));
     json_t *object = json_load_file(path, 0, NULL);
     const json_t *results = json_object_get(object, "results");
@@ -231,7 +231,7 @@ static void test_the_built_in_model_is_measured(void **state) {
         assert_non_null(strstr(text, names[i]));
         assert_true(r->repetitions >= 3 && r->lowest <= r->tokens_per_second && r->tokens_per_second <= r->highest);
         assert_true(r->read_bytes > 0);
-        for (int k = 0; k < BENCH_STAGES; k++) stages += r->stages[k];
+        for (int k = 0; k < STAGE_COUNT; k++) stages += r->stages[k];
         assert_true(stages > 0.01 && stages < 1.01);
     }
     assert_true(report.accuracy.positions >= 4 && report.accuracy.same_top > 0.8 && report.accuracy.divergence < 0.1);
