@@ -57,7 +57,10 @@ INLINE const void *padded(uint8_t *buffer, const void *from, size_t bytes) {
         int i = 0;                                                                                                     \
         for (; i + LANES <= s->columns; i += LANES) {                                                                  \
             name##_step(w, x, rows, width, total);                                                                     \
-            UNROLL for (int k = 0; k < rows; k++) w[k] += LANES * bytes;                                               \
+            UNROLL for (int k = 0; k < rows; k++) {                                                                    \
+                fetch_ahead(s, w[k]);                                                                                  \
+                w[k] += LANES * bytes;                                                                                 \
+            }                                                                                                          \
             UNROLL for (int c = 0; c < width; c++) x[c] += LANES;                                                      \
         }                                                                                                              \
         if (i < s->columns) {                                                                                          \

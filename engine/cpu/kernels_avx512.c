@@ -27,7 +27,10 @@ enum { FLOAT_ROWS = 4 }; // weight rows at once: with six columns 24 accumulator
 
 #define FLOAT_STEP(load, bytes, mask)                                                                                  \
     __m512 weight[FLOAT_ROWS];                                                                                         \
-    UNROLL for (int k = 0; k < rows; k++) weight[k] = load(w + (size_t)k * s->row_bytes + (size_t)i * bytes, mask);    \
+    UNROLL for (int k = 0; k < rows; k++) {                                                                            \
+        weight[k] = load(w + (size_t)k * s->row_bytes + (size_t)i * bytes, mask);                                      \
+        fetch_ahead(s, w + (size_t)k * s->row_bytes + (size_t)i * bytes);                                              \
+    }                                                                                                                  \
     UNROLL for (int c = 0; c < width; c++) {                                                                           \
         __m512 value = _mm512_maskz_loadu_ps(mask, s->values + (size_t)c * s->columns + i);                            \
         UNROLL for (int k = 0; k < rows; k++) total[k][c] = _mm512_fmadd_ps(weight[k], value, total[k][c]);            \
