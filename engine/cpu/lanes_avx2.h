@@ -46,6 +46,13 @@ INLINE __m256i broadcast_quad(const int8_t *q) {
     return _mm256_set1_epi32(quad);
 }
 
+// `sums` of 16-bit pairs or of 32-bit rows.
+INLINE void clear_sums(sums sum, int width) {
+    UNROLL for (int c = 0; c < width; c++) sum[c][0] = sum[c][1] = _mm256_setzero_si256();
+}
+
+INLINE __m256i widen(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
+
 INLINE struct row_vector row_bytes(__m128i bytes) {
     return (struct row_vector){{_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)),
                                 _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)))}};

@@ -5,13 +5,6 @@
 #if defined(__x86_64__)
 #include "engine/cpu/lanes_avx2.h"
 
-// `sums` of 16-bit pairs or of 32-bit rows.
-INLINE void clear_sums(sums sum, int width) {
-    UNROLL for (int c = 0; c < width; c++) sum[c][0] = sum[c][1] = _mm256_setzero_si256();
-}
-
-INLINE __m256i widen(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
-
 // pairs[c] += weights × columns 4g..4g+3, in 16 bits: the caller keeps |weights| × 127 × 2 × steps below 2^15.
 INLINE void dot(sums pairs, const struct activation_block *a, int width, int g, __m256i w0, __m256i w1) {
     UNROLL for (int c = 0; c < width; c++) {
