@@ -23,9 +23,9 @@ static vector read_all(const vector *at, const vector *end) {
 
 struct measurement {
     const struct peak_loops *loops; // or NULL
-    char *data;                  // [READ_BYTES] of every worker's share together
-    double best_int8, best_read; // a second
-    volatile long long sink;     // so that the reading is not dropped
+    char *data;                     // [READ_BYTES] of every worker's share together
+    double best_int8, best_read;    // a second
+    volatile long long sink;        // so that the reading is not dropped
 };
 
 static void measure_round(struct worker *w, struct measurement *m) {

@@ -11,8 +11,9 @@
 
 // Assembler, so that no compiler drops or rearranges it. Twelve independent results hide the latency; registers 14 and
 // 15 are operands, 13 holds ones of 16 bits, and the results begin as zeros.
-#define TWELVE(do) do(0) do(1) do(2) do(3) do(4) do(5) do(6) do(7) do(8) do(9) do(10) do(11)
-#define ZERO(n)    "vxorps %%xmm" #n ", %%xmm" #n ", %%xmm" #n "\n"
+#define TWELVE(one)                                                                                                     \
+    one(0) one(1) one(2) one(3) one(4) one(5) one(6) one(7) one(8) one(9) one(10) one(11)
+#define ZERO(n) "vxorps %%xmm" #n ", %%xmm" #n ", %%xmm" #n "\n"
 #define REGISTERS                                                                                                      \
     "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",         \
         "xmm13", "xmm14", "xmm15"
@@ -20,21 +21,20 @@
 #define LOOP(name, width, turn)                                                                                        \
     static void name(long n, void *memory) {                                                                           \
         const float operand = 1.25f;                                                                                   \
-        __asm__ volatile(TWELVE(ZERO)                                                                                  \
-                         "vbroadcastss %[operand], %%" width "14\n"                                                    \
-                         "vbroadcastss %[operand], %%" width "15\n"                                                    \
-                         "vpcmpeqd %%ymm13, %%ymm13, %%ymm13\n"                                                        \
-                         "vpsrlw $15, %%ymm13, %%ymm13\n"                                                              \
-                         "1:\n" turn "dec %[n]\n"                                                                      \
-                         "jnz 1b\n"                                                                                    \
-                         "vzeroupper\n"                                                                                \
+        __asm__ volatile(TWELVE(ZERO) "vbroadcastss %[operand], %%" width "14\n"                                       \
+                                      "vbroadcastss %[operand], %%" width "15\n"                                       \
+                                      "vpcmpeqd %%ymm13, %%ymm13, %%ymm13\n"                                           \
+                                      "vpsrlw $15, %%ymm13, %%ymm13\n"                                                 \
+                                      "1:\n" turn "dec %[n]\n"                                                         \
+                                      "jnz 1b\n"                                                                       \
+                                      "vzeroupper\n"                                                                   \
                          : [n] "+r"(n)                                                                                 \
                          : [operand] "m"(operand), [memory] "r"(memory)                                                \
                          : REGISTERS, "cc", "memory");                                                                 \
     }
 
-#define FMA(width, n)    "vfmadd231ps %%" width "15, %%" width "14, %%" width #n "\n"
-#define DIVIDE(width, n) "vdivps %%" width "15, %%" width "14, %%" width #n "\n"
+#define FMA(width, n)          "vfmadd231ps %%" width "15, %%" width "14, %%" width #n "\n"
+#define DIVIDE(width, n)       "vdivps %%" width "15, %%" width "14, %%" width #n "\n"
 #define READ(width, bytes, n)  "vmovups " #bytes "*" #n "(%[memory]), %%" width #n "\n"
 #define WRITE(width, bytes, n) "vmovups %%" width #n ", " #bytes "*" #n "(%[memory])\n"
 

@@ -1,5 +1,5 @@
-// Peak loops: for every instruction set that kernels are written for, loops that do nothing but one kind of work, as fast
-// as a core can. Whoever times them knows what nothing can exceed.
+// Peak loops: for every instruction set that kernels are written for, loops that do nothing but one kind of work, as
+// fast as a core can. Whoever times them knows what nothing can exceed.
 #ifndef CONFAB_APP_PEAK_LOOPS_H
 #define CONFAB_APP_PEAK_LOOPS_H
 

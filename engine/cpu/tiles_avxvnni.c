@@ -1,5 +1,5 @@
-// The kernels of prepared weights for AVX2 with VNNI in 256 bits: weights are made unsigned bytes, and what that adds is
-// taken off by where the sums begin. vpdpbusd adds up in 32 bits, so that no sum needs care.
+// The kernels of prepared weights for AVX2 with VNNI in 256 bits: weights are made unsigned bytes, and what that adds
+// is taken off by where the sums begin. vpdpbusd adds up in 32 bits, so that no sum needs care.
 //
 // The product has this file in the VEX encoding (AVX-VNNI) alone: whatever has the EVEX encoding of 256 bits
 // (AVX512-VNNI with AVX512-VL) has all that the AVX-512 kernels need, which are faster. EVEX is for processors that run

@@ -83,8 +83,9 @@ static void bench_format(enum block_id format, const struct cpu_kernels *k, cons
         if (i == 0) first = seconds;
         printf(" %4.0f%s", 100 * bound.seconds / seconds, bound.by);
     }
-    printf("  %6.1f GB/s %6.3f TOP/s  × %.0f, %.0f\n", bytes / first / 1e9, 2e-12 * ROWS * COLUMNS * MOST_INPUTS / seconds,
-           scalar * ROWS / first, scalar * ROWS * MOST_INPUTS / seconds);
+    printf("  %6.1f GB/s %6.3f TOP/s  × %.0f, %.0f\n", bytes / first / 1e9,
+           2e-12 * ROWS * COLUMNS * MOST_INPUTS / seconds, scalar * ROWS / first,
+           scalar * ROWS * MOST_INPUTS / seconds);
     free(out);
     trial_close(&t);
 }
@@ -139,12 +140,13 @@ enum { EXPONENTIAL = 9 };
 static const struct {
     const char *name;
     void (*run)(const struct cpu_kernels *k, struct buffers *b);
-    int n;                                   // elements
+    int n;                                  // elements
     double multiply, divide, read, written; // multiplications alone or fused, quotients, bytes; of a run
 } benches[] = {
     {"norm rms", run_rms_norm, N, 3 * N, 0, FLOATS(3 * N), FLOATS(N)},
     {"norm layer", run_layer_norm, N, 3 * N, 0, FLOATS(5 * N), FLOATS(N)},
-    {"quantize", run_quantize, N, N, 2 * N / BLOCK_COLUMNS, FLOATS(N), sizeof(struct activation_block) * N / BLOCK_COLUMNS},
+    {"quantize", run_quantize, N, N, 2 * N / BLOCK_COLUMNS, FLOATS(N),
+     sizeof(struct activation_block) * N / BLOCK_COLUMNS},
     {"activate silu", run_silu, N, (EXPONENTIAL + 1) * N, N, FLOATS(2 * N), FLOATS(N)},
     {"activate gelu", run_gelu, N, (EXPONENTIAL + 4) * N, N, FLOATS(2 * N), FLOATS(N)},
     {"activate clamped", run_clamped, N, (EXPONENTIAL + 2) * N, N, FLOATS(2 * N), FLOATS(N)},
@@ -200,10 +202,12 @@ static bool named(const char *name, const char *wanted) { return !wanted || !str
 static void bench_set(const char *cpu, const struct cpu_kernels *k, const char *wanted, struct limits *limits) {
     measure_peaks(cpu, limits);
     const double *peak = limits->peak;
-    printf("\n%s: %.3f TOP/s int8, %.3f TFLOP/s f32, %.2f billion quotients/s; first cache: loads %.0f, stores %.0f GB/s\n",
+    printf("\n%s: %.3f TOP/s int8, %.3f TFLOP/s f32, %.2f billion quotients/s; first cache: loads %.0f, stores %.0f "
+           "GB/s\n",
            k->name, peak[PEAK_INT8] / 1e12, peak[PEAK_MULTIPLY] / 1e12, peak[PEAK_DIVIDE] / 1e9, peak[PEAK_READ] / 1e9,
            peak[PEAK_WRITE] / 1e9);
-    printf("  matrix    %% of the limit, memory or arithmetic, by inputs          one input   %d inputs      × scalar\n  %8s",
+    printf("  matrix    %% of the limit, memory or arithmetic, by inputs          one input   %d inputs      × "
+           "scalar\n  %8s",
            MOST_INPUTS, "");
     for (int i = 0; i < N_COUNTS; i++) printf(" %4d ", input_counts[i]);
     printf("\n");
