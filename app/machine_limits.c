@@ -1,7 +1,7 @@
 #include "app/machine_limits.h"
 
+#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "app/units.h"
 #include "engine/base/arena.h"
@@ -9,7 +9,7 @@
 #include "engine/base/panic.h"
 #include "engine/base/thread_pool.h"
 
-#define LEAST_BYTES    (256u << 20) // to read from, or four times the last cache where that is more
+#define LEAST_BYTES    (256u << 20) // to read from, all threads together
 #define SLICE_BYTES    (1u << 20)   // read between two looks at the clock
 #define INT8_LOOPS     5000         // between two looks at the clock
 #define INT8_SHARE     0.25         // of a sample's time
@@ -132,7 +132,8 @@ static void sample(struct worker *w, void *argument) {
 struct machine_limits machine_limits_sample(struct machine_limits_probe *p, double seconds) {
     p->seconds = seconds;
     thread_pool_run(p->pool, sample, p);
-    struct machine_limits limits = {.n_threads = p->best.n_threads, .int8_name = p->best.int8_name};
+    struct machine_limits limits = p->best;
+    limits.int8_operations = limits.read_bytes = 0;
     for (int i = 0; i < limits.n_threads; i++) {
         limits.int8_operations += p->shares[i].int8;
         limits.read_bytes += p->shares[i].read;
@@ -154,14 +155,50 @@ static void touch(struct worker *w, void *argument) { // pages that are there, n
     for (size_t i = 0; i < size && !stopped(p); i += 4096) p->data[(size_t)w->index * size + i] = 1;
 }
 
-static size_t bytes_beyond_caches(void) {
-    long last_cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return last_cache > (long)LEAST_BYTES / 4 ? 4 * (size_t)last_cache : LEAST_BYTES;
+struct cache {
+    size_t bytes; // 0: not known
+    int sharing;  // processors
+};
+
+static FILE *open_cache_file(int level, const char *name) {
+    char path[80];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", level, name);
+    return fopen(path, "r");
+}
+
+static int count_processors(FILE *list) { // "0-7,64-71"
+    int count = 0, first, last;
+    while (fscanf(list, "%d", &first) == 1) {
+        if (fscanf(list, "-%d", &last) != 1) last = first;
+        count += last - first + 1;
+        if (fgetc(list) != ',') break;
+    }
+    return count;
+}
+
+static struct cache last_cache(void) {
+    struct cache out = {.sharing = 1};
+    for (int level = 3; level >= 2 && !out.bytes; level--) {
+        FILE *size = open_cache_file(level, "size"), *list = open_cache_file(level, "shared_cpu_list");
+        if (size && fscanf(size, "%zuK", &out.bytes) == 1) out.bytes *= 1024;
+        if (list) out.sharing = count_processors(list);
+        if (size) fclose(size);
+        if (list) fclose(list);
+    }
+    if (out.sharing < 1) out.sharing = 1;
+    return out;
+}
+
+// Of a worker's part: together far more than caches hold, also where several groups of processors have one each.
+static size_t slices_for(int n_threads, struct cache cache) {
+    size_t together = LEAST_BYTES / (size_t)n_threads, beyond = 8 * cache.bytes / (size_t)cache.sharing;
+    return 1 + ((together > beyond ? together : beyond) - 1) / SLICE_BYTES;
 }
 
 struct machine_limits_probe *machine_limits_open_stoppable(int n_threads, const atomic_bool *stop, struct status *st) {
     char text[24];
-    size_t slices = 1 + (bytes_beyond_caches() - 1) / ((size_t)n_threads * SLICE_BYTES);
+    const struct cache cache = last_cache();
+    size_t slices = slices_for(n_threads, cache);
     size_t bytes = slices * (size_t)n_threads * SLICE_BYTES;
     char *data = region_alloc(bytes);
     if (!data) {
@@ -170,7 +207,7 @@ struct machine_limits_probe *machine_limits_open_stoppable(int n_threads, const 
     }
     struct machine_limits_probe *p = xcalloc(1, sizeof *p);
     *p = (struct machine_limits_probe){.data = data, .bytes = bytes, .slices = slices, .stop = stop};
-    p->best.n_threads = n_threads;
+    p->best = (struct machine_limits){.n_threads = n_threads, .cache_bytes = (double)cache.bytes};
     p->loop = int8_choose(&p->best.int8_name);
     p->shares = aligned_alloc(_Alignof(struct share), (size_t)n_threads * sizeof *p->shares);
     if (!p->shares) panic("no memory for %d threads", n_threads);

@@ -14,6 +14,7 @@ struct machine_limits {
     const char *int8_name;  // "AVX-512 VNNI"; "" when there is no loop for this processor
     double int8_operations; // a second, multiplies and adds counted apart; 0 with int8_name ""
     double read_bytes;      // a second, from memory, huge pages where the system gives them
+    double cache_bytes;     // of the last cache, which may be shared with others; 0: not known
 };
 
 // Holds threads of its own, which sleep between samples, and memory larger than the caches.

@@ -327,6 +327,7 @@ struct engine_figures {
     int running;                       // prefilling or decoding
     int batch_rows, batch_decode_rows; // of the last step
     uint64_t steps, preemptions;
+    double stage_seconds[STAGE_COUNT]; // in total
     // Of the last second in which there was work, which stays when there is none. Steps with prompt rows count as
     // prefill, those without as decode; what their seconds are more than those of all stages went elsewhere: planning,
     // handing tokens on.

@@ -59,6 +59,7 @@ void figures_add_step(struct figures *f, const struct figures_step *s) {
     f->steps++;
     f->decode_tokens += (uint64_t)s->decoded;
     f->prefill_tokens += (uint64_t)s->prefilled;
+    for (int i = 0; i < STAGE_COUNT; i++) f->stage_seconds[i] += s->work.stages[i].seconds;
     if (s->start - f->last_step > FIGURES_WINDOW_SECONDS) f->busy_since = s->start;
     f->last_step = s->end;
 
@@ -128,6 +129,7 @@ static void fill_work(const struct figures *f, struct engine_figures *out) {
 struct engine_figures *figures_begin(struct figures *f, double now) {
     struct engine_figures *out = &f->exchange->snapshots[f->exchange->back];
     out->sequence = ++f->sequence;
+    memcpy(out->stage_seconds, f->stage_seconds, sizeof out->stage_seconds);
     out->decode_tokens = f->decode_tokens;
     out->prefill_tokens = f->prefill_tokens;
     out->reused_tokens = f->reused_tokens;

@@ -35,6 +35,7 @@ struct figures {
     double last_step;  // end of it
     struct latency_ring first_token, next_token;
     uint64_t decode_tokens, prefill_tokens, reused_tokens, steps, preemptions;
+    double stage_seconds[STAGE_COUNT];
     float decode_peak;
     uint64_t sequence;
     struct figures_exchange *exchange;
