@@ -16,8 +16,8 @@ struct front front_shorter(struct front a, struct front b) {
 
 // ---- candidates ----
 
-static bool better(const struct candidate *a, const struct candidate *b) {
-    return a->logit > b->logit || (a->logit == b->logit && a->id < b->id);
+static bool better(const struct candidate *a, const struct candidate *b) { // without branches, nobody can foretell them
+    return (a->logit > b->logit) | ((a->logit == b->logit) & (a->id < b->id));
 }
 
 static void swap(struct candidate *a, struct candidate *b) {
@@ -33,9 +33,14 @@ static int partition(struct candidate *c, int low, int high) {
     if (better(&c[last], &c[low])) swap(&c[last], &c[low]);
     if (better(&c[last], &c[middle])) swap(&c[last], &c[middle]);
     swap(&c[middle], &c[last]);
+    const struct candidate pivot = c[last];
     int at = low;
-    for (int i = low; i < last; i++)
-        if (better(&c[i], &c[last])) swap(&c[i], &c[at++]);
+    for (int i = low; i < last; i++) {
+        const struct candidate moving = c[i];
+        c[i] = c[at];
+        c[at] = moving;
+        at += better(&moving, &pivot);
+    }
     swap(&c[at], &c[last]);
     return at;
 }
@@ -69,21 +74,6 @@ static void weigh_candidates(struct candidate *c, int n, float max) {
     for (int i = 0; i < n; i++) c[i].weight = row_exp(c[i].logit - max);
 }
 
-// Makes candidates, of weight 1, of all logits from `least` to `most`; returns how many.
-static int collect(const struct row *r, float least, float most, struct candidate *c) {
-    int n = 0;
-    for (int b = 0; b < row_blocks(r->n); b++) {
-        if (r->block_max[b] < least) continue;
-        int end = (b + 1) * ROW_BLOCK < r->n ? (b + 1) * ROW_BLOCK : r->n;
-        for (int i = b * ROW_BLOCK; i < end; i++) {
-            float logit = r->logits[i];
-            c[n] = (struct candidate){.logit = logit, .weight = 1, .id = i};
-            n += logit >= least && logit <= most;
-        }
-    }
-    return n;
-}
-
 // ---- by number ----
 
 // What at least k logits reach: the k-th of the maxima of groups of blocks.
@@ -101,7 +91,7 @@ static float bound(const struct row *r, int k, struct candidate *c) {
 
 static void take_top(const struct row *r, struct front_scratch *x, int k) {
     float least = bound(r, k, x->candidates);
-    reach(x->candidates, collect(r, least, INFINITY, x->candidates), k);
+    reach(x->candidates, x->kernels->collect(r, least, r->max, x->candidates), k);
 }
 
 struct front front_top(const struct row *r, struct front_scratch *x, int k) {
@@ -145,7 +135,7 @@ struct front front_share(const struct row *r, struct front_scratch *x, float p) 
         if (weight < mass) most = middle, above = weight;
         else least = middle;
     }
-    int n = collect(r, least, most, x->candidates);
+    int n = x->kernels->collect(r, least, most, x->candidates);
     weigh_candidates(x->candidates, n, r->max);
     return front_of(x->candidates, reach(x->candidates, n, mass - above));
 }

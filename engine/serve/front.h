@@ -14,11 +14,6 @@ struct front { // all logits above `least`, and the first `ties` of those equal 
     int ties;
 };
 
-struct candidate {
-    float logit, weight;
-    int32_t id;
-};
-
 struct front_scratch {
     const struct row_kernels *kernels;
     float *block_weight;          // [row_blocks(n)]

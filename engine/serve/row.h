@@ -8,6 +8,7 @@
 #define CONFAB_SERVE_ROW_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "engine/base/instruction_set.h"
 
@@ -26,6 +27,11 @@ struct row_sums {
     double weight, weighted; // Σ e^d and Σ d·e^d over all logits, d = logit − max, at least −1000
 };
 
+struct candidate { // a token that may be drawn
+    float logit, weight;
+    int32_t id;
+};
+
 struct row_kernels {
     // Fills block_max [row_blocks(n)]; false when a logit is NaN or infinite.
     bool (*maxima)(const float *logits, int n, float *block_max);
@@ -33,6 +39,8 @@ struct row_kernels {
     // block_weight[b] = Σ e^((logit − max) × sharpness) over the logits of block b that are greater than `least`, which
     // may be −∞; returns the sum of all.
     double (*weigh)(const struct row *r, float sharpness, float least, float *block_weight);
+    // Makes candidates, of weight 1, of all logits from `least` to `most`, by id; returns how many.
+    int (*collect)(const struct row *r, float least, float most, struct candidate *out);
 };
 
 extern const struct row_kernels row_kernels_scalar, row_kernels_avx2, row_kernels_avx512;

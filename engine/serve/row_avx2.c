@@ -28,8 +28,18 @@ INLINE float lanes_sum(const vector v[2]) {
     four = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(four, _mm_shuffle_ps(four, four, 1)));
 }
+// A bit for each of sixteen floats that is least ≤ x ≤ most.
+INLINE unsigned lanes_between(const float *p, float least, float most) {
+    unsigned bits = 0;
+    for (int i = 0; i < 2; i++) {
+        __m256 x = _mm256_loadu_ps(p + 8 * i), above = _mm256_cmp_ps(x, _mm256_set1_ps(least), _CMP_GE_OQ);
+        __m256 below = _mm256_cmp_ps(x, _mm256_set1_ps(most), _CMP_LE_OQ);
+        bits |= (unsigned)_mm256_movemask_ps(_mm256_and_ps(above, below)) << 8 * i;
+    }
+    return bits;
+}
 
 #include "engine/serve/row_lanes.h"
 
-const struct row_kernels row_kernels_avx2 = {.maxima = maxima, .sums = sums, .weigh = weigh};
+const struct row_kernels row_kernels_avx2 = {.maxima = maxima, .sums = sums, .weigh = weigh, .collect = collect};
 #endif

@@ -24,8 +24,14 @@ INLINE float lanes_sum(const vector v[1]) {
     four = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(four, _mm_shuffle_ps(four, four, 1)));
 }
+// A bit for each of sixteen floats that is least ≤ x ≤ most.
+INLINE unsigned lanes_between(const float *p, float least, float most) {
+    __m512 x = _mm512_loadu_ps(p);
+    return _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(x, _mm512_set1_ps(least), _CMP_GE_OQ), x, _mm512_set1_ps(most),
+                                   _CMP_LE_OQ);
+}
 
 #include "engine/serve/row_lanes.h"
 
-const struct row_kernels row_kernels_avx512 = {.maxima = maxima, .sums = sums, .weigh = weigh};
+const struct row_kernels row_kernels_avx512 = {.maxima = maxima, .sums = sums, .weigh = weigh, .collect = collect};
 #endif

@@ -87,3 +87,18 @@ static double weigh(const struct row *r, float sharpness, float least, float *bl
     }
     return total;
 }
+
+static int collect(const struct row *r, float least, float most, struct candidate *out) {
+    int n = 0;
+    for (int b = 0; b < row_blocks(r->n); b++) {
+        float copy[ROW_BLOCK];
+        if (r->block_max[b] < least) continue;
+        const float *p = whole_block(r->logits, r->n, b, NAN, copy);
+        for (int i = 0; i < ROW_BLOCK; i += LANES)
+            for (unsigned found = lanes_between(p + i, least, most); found; found &= found - 1) {
+                int at = i + __builtin_ctz(found);
+                out[n++] = (struct candidate){.logit = p[at], .weight = 1, .id = b * ROW_BLOCK + at};
+            }
+    }
+    return n;
+}

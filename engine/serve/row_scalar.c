@@ -30,9 +30,15 @@ INLINE float lanes_sum(const vector v[4]) {
     vector four = (v[0] + v[2]) + (v[1] + v[3]);
     return (four[0] + four[2]) + (four[1] + four[3]);
 }
+// A bit for each of sixteen floats that is least ≤ x ≤ most.
+INLINE unsigned lanes_between(const float *p, float least, float most) {
+    unsigned bits = 0;
+    for (int i = 0; i < 16; i++) bits |= (unsigned)((p[i] >= least) & (p[i] <= most)) << i;
+    return bits;
+}
 
 #include "engine/serve/row_lanes.h"
 
 float row_exp(float x) { return exponential(vector_of(x))[0]; }
 
-const struct row_kernels row_kernels_scalar = {.maxima = maxima, .sums = sums, .weigh = weigh};
+const struct row_kernels row_kernels_scalar = {.maxima = maxima, .sums = sums, .weigh = weigh, .collect = collect};

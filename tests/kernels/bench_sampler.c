@@ -35,7 +35,7 @@ static float roll(void) { // in [0, 1)
 // About normal with a deviation of 2.5, as the logits of models are; a few stand out unless the row is flat.
 static void fill(float *logits, int n, bool flat) {
     for (int i = 0; i < n; i++) logits[i] = (roll() + roll() + roll() - 1.5f) * (flat ? 0.5f : 5);
-    for (int i = 0; !flat && i < 20; i++) logits[(int)(roll() * (float)n)] = 8 + 8 * roll();
+    for (int i = 0; !flat && i < 20; i++) logits[(int)(roll() * (float)n)] = 14 + 8 * roll();
 }
 
 // The best round, in seconds a row.
