@@ -14,7 +14,8 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 
-#define FRAME_NS      (NANOSECONDS / 60)
+#define FRAME_NS      (NANOSECONDS / 30) // drawing takes its time from the threads that compute
+#define KEY_FRAME_NS  (NANOSECONDS / 60) // keys are answered sooner
 #define TICK_NS       (NANOSECONDS / 4)
 #define AFTERGLOW_NS  (2 * NANOSECONDS) // the graphs go on for a while after the last event, down to zero
 #define SAVE_AGAIN_NS (2 * NANOSECONDS) // after a save that failed
@@ -206,8 +207,10 @@ static void chat_sample(struct chat *c, uint64_t now) {
 void chat_draw(struct chat *c) {
     chat_show(c);
     c->drawn = clock_ns();
-    c->stale = false;
+    c->stale = c->typed = false;
 }
+
+static uint64_t next_frame(const struct chat *c) { return c->drawn + (c->typed ? KEY_FRAME_NS : FRAME_NS); }
 
 static int until(uint64_t deadline, uint64_t now) { // in ms, rounded up, so that it has come when poll returns
     return deadline <= now ? 0 : (int)((deadline - now + 999999) / 1000000);
@@ -220,7 +223,7 @@ static void sooner(int *timeout, int other) {
 static int chat_timeout(const struct chat *c, int timeout) {
     uint64_t now = clock_ns();
     sooner(&timeout, screen_timeout(c->screen));
-    if (c->stale) sooner(&timeout, until(c->drawn + FRAME_NS, now));
+    if (c->stale) sooner(&timeout, until(next_frame(c), now));
     if (c->tick && c->engine) sooner(&timeout, until(c->tick, now));
     for (int i = 0; i < c->n_entries; i++)
         if (c->entries[i]->save_at) sooner(&timeout, until(c->entries[i]->save_at, now));
@@ -240,7 +243,7 @@ static void chat_events(struct chat *c) {
 static void chat_input(struct chat *c) {
     struct ui_command command;
     while (!c->ending && screen_input(c->screen, &command)) chat_command(c, &command);
-    c->stale = true; // keys that edit or scroll hand out no command
+    c->stale = c->typed = true; // keys that edit or scroll hand out no command
 }
 
 bool chat_step(struct chat *c, int timeout_ms) {
@@ -262,6 +265,6 @@ bool chat_step(struct chat *c, int timeout_ms) {
     uint64_t now = clock_ns();
     chat_sample(c, now);
     chat_save_due(c, now);
-    if (c->stale && now - c->drawn >= FRAME_NS) chat_draw(c);
+    if (c->stale && now >= next_frame(c)) chat_draw(c);
     return !c->ending && !screen_ended(c->screen);
 }
