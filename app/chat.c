@@ -220,10 +220,12 @@ static void sooner(int *timeout, int other) {
     if (other >= 0 && (*timeout < 0 || other < *timeout)) *timeout = other;
 }
 
-static int chat_timeout(const struct chat *c, int timeout) {
-    uint64_t now = clock_ns();
+// Between frames nothing that the engine says can be shown: it is left in the queue, so that tokens wake nobody.
+static bool chat_rests(const struct chat *c, uint64_t now) { return c->engine && c->tick && now < next_frame(c); }
+
+static int chat_timeout(const struct chat *c, int timeout, uint64_t now) {
     sooner(&timeout, screen_timeout(c->screen));
-    if (c->stale) sooner(&timeout, until(next_frame(c), now));
+    if (c->stale || chat_rests(c, now)) sooner(&timeout, until(next_frame(c), now));
     if (c->tick && c->engine) sooner(&timeout, until(c->tick, now));
     for (int i = 0; i < c->n_entries; i++)
         if (c->entries[i]->save_at) sooner(&timeout, until(c->entries[i]->save_at, now));
@@ -247,13 +249,14 @@ static void chat_input(struct chat *c) {
 }
 
 bool chat_step(struct chat *c, int timeout_ms) {
+    uint64_t now = clock_ns();
     struct pollfd fds[] = {
         {.fd = c->p.screen.input_fd, .events = POLLIN},
-        {.fd = c->engine ? engine_event_fd(c->engine) : -1, .events = POLLIN},
+        {.fd = c->engine && !chat_rests(c, now) ? engine_event_fd(c->engine) : -1, .events = POLLIN},
         {.fd = resize_fd, .events = POLLIN},
         {.fd = model_host_fd(c->p.host), .events = POLLIN},
     };
-    if (poll(fds, sizeof fds / sizeof *fds, chat_timeout(c, timeout_ms)) < 0 && errno != EINTR)
+    if (poll(fds, sizeof fds / sizeof *fds, chat_timeout(c, timeout_ms, now)) < 0 && errno != EINTR)
         panic("poll: %s", strerror(errno));
     if (resize_seen()) {
         screen_resized(c->screen);
@@ -262,7 +265,7 @@ bool chat_step(struct chat *c, int timeout_ms) {
     chat_events(c);
     chat_model_events(c);
     if (fds[0].revents || screen_timeout(c->screen) == 0) chat_input(c);
-    uint64_t now = clock_ns();
+    now = clock_ns();
     chat_sample(c, now);
     chat_save_due(c, now);
     if (c->stale && now >= next_frame(c)) chat_draw(c);
