@@ -7,7 +7,9 @@ enum {
     HALVINGS = 6, // of the range in which a share is reached, before the logits in it are looked at one by one
 };
 
-struct front front_all(void) { return (struct front){.least = -INFINITY}; }
+struct front front_all(void) {
+    return (struct front){.least = -INFINITY};
+}
 
 struct front front_shorter(struct front a, struct front b) {
     bool a_shorter = a.least != b.least ? a.least > b.least : a.ties < b.ties;

@@ -149,7 +149,9 @@ static struct front filter(const struct sampling *s, const struct row *r, struct
     return s->min_p > 0 ? front_shorter(front, front_near(r, s->min_p)) : front;
 }
 
-static float weight_of(const struct row *r, int i, float sharpness) { return row_exp((r->logits[i] - r->max) * sharpness); }
+static float weight_of(const struct row *r, int i, float sharpness) {
+    return row_exp((r->logits[i] - r->max) * sharpness);
+}
 
 // The token of a block's logits above `least` at which their weights exceed the target.
 static int32_t draw_in_block(const struct row *r, int block, float sharpness, float least, double target) {
@@ -173,8 +175,8 @@ static int32_t draw(struct sampler *m, const struct row *r, struct front_scratch
         target -= (double)x->block_weight[b];
     }
     if (!(tie > 0)) return likeliest(r); // rounding left a crumb
-    int number = (int)(target / (double)tie);
-    return equal_to(r, front.least, number < front.ties ? number : front.ties - 1);
+    double number = target / (double)tie;
+    return equal_to(r, front.least, number < front.ties ? (int)number : front.ties - 1);
 }
 
 struct sample sampler_next(struct sampler *m, struct sampler_scratch *x, const struct sampler_input *in) {

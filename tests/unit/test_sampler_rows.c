@@ -111,7 +111,8 @@ static void test_kernels_keep_to_their_definition(void **state) {
 
 static void test_logarithm(void **state) {
     (void)state;
-    for (double x = 1e-45; x < 1e40; x *= 1.37) assert_true(fabs(front_log(x) - log(x)) <= 1e-13 * fabs(log(x)) + 1e-14);
+    for (double x = 1e-45; x < 1e40; x *= 1.37)
+        assert_true(fabs(front_log(x) - log(x)) <= 1e-13 * fabs(log(x)) + 1e-14);
     assert_true(front_log(1) == 0);
 }
 
@@ -191,7 +192,8 @@ static bool is_drawn_from(const struct sampling *s, const float *logits, const s
     return there && u * total >= before - slack && u * total <= before + own + slack;
 }
 
-static bool is_drawn(const struct sampling *s, const float *logits, const struct ranked *order, int n, double u, int token) {
+static bool is_drawn(const struct sampling *s, const float *logits, const struct ranked *order, int n, double u,
+                     int token) {
     return is_drawn_from(s, logits, order, n, u, token, true) || is_drawn_from(s, logits, order, n, u, token, false);
 }
 
@@ -208,7 +210,8 @@ static void check_draws(const struct sampling *filters, float *logits, int n, in
         assert_true(out.ok && out.token >= 0 && out.token < n);
         bool right = false;
         for (int k = kept.least; k <= kept.most && !right; k++) right = is_drawn(&s, logits, order, k, u, out.token);
-        if (!right) fail_msg("%d tokens, k %d, p %g, m %g: token %d", n, s.top_k, (double)s.top_p, (double)s.min_p, out.token);
+        if (!right)
+            fail_msg("%d tokens, k %d, p %g, m %g: token %d", n, s.top_k, (double)s.top_p, (double)s.min_p, out.token);
         for (int a = 0; a < out.n_alternatives; a++) assert_int_equal(out.alternatives[a].id, order[a].id);
     }
     sampler_scratch_close(x);
@@ -293,7 +296,8 @@ static void test_every_instruction_set_draws_the_same(void **state) {
             if (!instruction_set_runs(instruction_set_named(names[set]))) continue;
             setenv("CONFAB_CPU", names[set], 1);
             struct sampling s = filters[f];
-            s.temperature = 1.3f, s.seed = 11, s.repeat_penalty = 1.2f, s.presence_penalty = 0.3f, s.penalty_window = 150;
+            s.temperature = 1.3f, s.seed = 11, s.repeat_penalty = 1.2f, s.presence_penalty = 0.3f,
+            s.penalty_window = 150;
             struct sampler_scratch *x = sampler_scratch_open(N);
             struct sampler m = sampler_start(&s);
             for (int i = 0; i < DRAWS; i++) {
