@@ -149,6 +149,7 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     if (theme && strcmp(theme, screen_theme(screen))) chat_say(c, true, "there is no theme '%s'", theme);
     if (p->notice) chat_say(c, true, "%s", p->notice);
     chat_open_store(c);
+    chat_limits_open(c);
     chat_new(c);
     chat_model_open(c);
     resize_watch();
@@ -177,6 +178,7 @@ bool chat_close(struct chat *c, struct status *st) {
         if (e->save_at && !chat_save(c, e, st)) saved = status_prefix(st, "not saved");
     }
     chat_model_close(c);
+    chat_limits_close(c);
     resize_unwatch();
     screen_close(c->screen);
     if (c->store) store_close(c->store);
@@ -185,6 +187,17 @@ bool chat_close(struct chat *c, struct status *st) {
 }
 
 // ---- the loop ----
+
+// No oftener than the graphs: figures that change with every token cannot be read.
+static void chat_take_time(struct chat *c, const struct engine_figures *f) {
+    memcpy(c->time.stages, f->stages, sizeof c->time.stages);
+    c->time.decode = f->decode;
+    c->time.prefill = f->prefill;
+    c->time.busy = f->running || f->queue;
+    struct stage_work all = {f->decode.seconds + f->prefill.seconds, f->decode.bytes + f->prefill.bytes,
+                             f->decode.operations + f->prefill.operations};
+    chat_limits_check(c, &all);
+}
 
 static void chat_sample(struct chat *c, uint64_t now) {
     if (!c->tick || now < c->tick || !c->engine) return;
@@ -199,6 +212,7 @@ static void chat_sample(struct chat *c, uint64_t now) {
     c->decode[c->n_samples] = f->decode_now;
     c->prefill[c->n_samples] = f->prefill_now;
     c->latency[c->n_samples++] = f->running ? f->next_token.p50 : 0;
+    chat_take_time(c, f);
     bool moves = f->running || f->queue || now < c->moved + AFTERGLOW_NS;
     c->tick = moves ? now + TICK_NS : 0;
     c->stale = true;
@@ -227,6 +241,8 @@ static int chat_timeout(const struct chat *c, int timeout, uint64_t now) {
     sooner(&timeout, screen_timeout(c->screen));
     if (c->stale || chat_rests(c, now)) sooner(&timeout, until(next_frame(c), now));
     if (c->tick && c->engine) sooner(&timeout, until(c->tick, now));
+    uint64_t limits = chat_limits_due(c);
+    if (limits) sooner(&timeout, until(limits, now));
     for (int i = 0; i < c->n_entries; i++)
         if (c->entries[i]->save_at) sooner(&timeout, until(c->entries[i]->save_at, now));
     return timeout;
@@ -255,6 +271,7 @@ bool chat_step(struct chat *c, int timeout_ms) {
         {.fd = c->engine && !chat_rests(c, now) ? engine_event_fd(c->engine) : -1, .events = POLLIN},
         {.fd = resize_fd, .events = POLLIN},
         {.fd = model_host_fd(c->p.host), .events = POLLIN},
+        {.fd = chat_limits_fd(c), .events = POLLIN},
     };
     if (poll(fds, sizeof fds / sizeof *fds, chat_timeout(c, timeout_ms, now)) < 0 && errno != EINTR)
         panic("poll: %s", strerror(errno));
@@ -266,6 +283,7 @@ bool chat_step(struct chat *c, int timeout_ms) {
     chat_model_events(c);
     if (fds[0].revents || screen_timeout(c->screen) == 0) chat_input(c);
     now = clock_ns();
+    chat_limits_turn(c, now);
     chat_sample(c, now);
     chat_save_due(c, now);
     if (c->stale && now >= next_frame(c)) chat_draw(c);

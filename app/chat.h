@@ -17,6 +17,7 @@ struct chat_params { // everything is borrowed and outlives the chat
     struct settings *settings;    // changed with what is set on the screen
     const char *config_path;      // NULL: changed settings are not saved
     const char *store_path;       // NULL: conversations are not saved
+    const char *limits_path;      // of the machine's limits; NULL: they are neither known nor measured
     const char *notice;           // shown as the first status, e.g. a bad line in the configuration; NULL: none
     struct screen_options screen; // theme, ascii and boxes come from the settings
 };

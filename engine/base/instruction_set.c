@@ -11,6 +11,11 @@ static bool has_f16c(void) { // not all compilers' __builtin_cpu_supports know i
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 static bool has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(); }
+static bool has_avxvnni(void) { // leaf 7, subleaf 1: nor do they know this
+    enum { EAX_AVX_VNNI = 1 << 4 };
+    unsigned a, b, c, d;
+    return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & EAX_AVX_VNNI);
+}
 static bool has_avx512(void) {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
@@ -18,13 +23,18 @@ static bool has_avx512(void) {
 }
 #else
 static bool has_avx2(void) { return false; }
+static bool has_avxvnni(void) { return false; }
 static bool has_avx512(void) { return false; }
 #endif
 static bool has_any(void) { return true; }
 
 bool instruction_set_runs(enum instruction_set set) {
     static bool (*const runs[INSTRUCTION_SET_COUNT])(void) = {
-        [INSTRUCTION_SET_SCALAR] = has_any, [INSTRUCTION_SET_AVX2] = has_avx2, [INSTRUCTION_SET_AVX512] = has_avx512};
+        [INSTRUCTION_SET_SCALAR] = has_any,
+        [INSTRUCTION_SET_AVX2] = has_avx2,
+        [INSTRUCTION_SET_AVXVNNI] = has_avxvnni,
+        [INSTRUCTION_SET_AVX512] = has_avx512,
+    };
     return set < INSTRUCTION_SET_COUNT && runs[set]();
 }
 

@@ -6,6 +6,7 @@ static const struct cpu_kernels *const tables[INSTRUCTION_SET_COUNT] = {
     [INSTRUCTION_SET_SCALAR] = &kernels_scalar,
 #if defined(__x86_64__)
     [INSTRUCTION_SET_AVX2] = &kernels_avx2,
+    [INSTRUCTION_SET_AVXVNNI] = &kernels_avxvnni,
     [INSTRUCTION_SET_AVX512] = &kernels_avx512,
 #endif
 };
