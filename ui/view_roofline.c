@@ -5,13 +5,14 @@
 
 #include "ui/view_time.h"
 
-#define LEFT_LOG2  (-1) // operations a byte at the left end
-#define RIGHT_LOG2 12
-#define ABOVE_LOG2 0.7 // of the roof
-#define BELOW_LOG2 2.5 // of the roof's left end
-#define GUTTER     5   // columns of "100G "
-#define NAMES_ROWS 5   // from so many on the two limits are named
-#define BRAILLE    0x2800u
+#define LEFT_LOG2    (-1) // operations a byte at the left end
+#define RIGHT_LOG2   12
+#define ABOVE_LOG2   0.7 // of the roof
+#define BELOW_LOG2   2.5 // of the roof's left end
+#define GUTTER       5   // columns of "100G "
+#define NAME_COLUMNS 8   // of " compute" and "memory  "
+#define NAMES_ROWS   5   // from so many on the two limits are named
+#define BRAILLE      0x2800u
 
 struct plot {
     struct rect area;
@@ -35,41 +36,47 @@ static int clamp(int n, int low, int high) { return n < low ? low : n > high ? h
 
 static const uint8_t braille_bits[2][4] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
 
-// Dots are numbered from the top left; the roof fills what lies between its heights at the dot's two edges.
-static bool on_roof(const struct plot *p, int dot_x, int dot_y) {
-    double here = 4 * row_of(p, roof_at(p, log2_at(p, dot_x / 2.0)));
-    double next = 4 * row_of(p, roof_at(p, log2_at(p, (dot_x + 1) / 2.0)));
-    return dot_y <= floor(here) && dot_y >= fmin(floor(next) + 1, floor(here));
+// The dots of a column of dots that the roof goes through, from above: from its height at the right edge, which the
+// next column begins with, to that at the left one.
+struct dots {
+    int from, to;
+};
+
+static struct dots roof_dots(const struct plot *p, int column) {
+    int left = (int)(4 * row_of(p, roof_at(p, log2_at(p, column / 2.0))));
+    int right = (int)(4 * row_of(p, roof_at(p, log2_at(p, (column + 1) / 2.0))));
+    return (struct dots){right < left ? right + 1 : left, left};
 }
 
-static uint32_t roof_cell(const struct plot *p, int column, int row, bool ascii) {
-    uint32_t bits = 0;
-    for (int i = 0; i < 2; i++)
-        for (int j = 0; j < 4; j++)
-            if (on_roof(p, 2 * column + i, 4 * row + j)) bits |= braille_bits[i][j];
-    if (!bits || !ascii) return bits ? BRAILLE + bits : 0;
-    return p->memory + log2_at(p, column) < p->operations ? '/' : '-';
+static uint32_t roof_bits(struct dots dots, int row, const uint8_t bits[4]) {
+    uint32_t out = 0;
+    for (int i = 0; i < 4; i++)
+        if (4 * row + i >= dots.from && 4 * row + i <= dots.to) out |= bits[i];
+    return out;
 }
 
 static void draw_roof(struct view_frame *f, const struct plot *p) {
-    for (int row = 0; row < p->area.height; row++)
-        for (int column = 0; column < p->area.width; column++) {
-            uint32_t code = roof_cell(p, column, row, f->canvas->ascii);
-            if (code)
-                canvas_fill(f->canvas, (struct rect){p->area.x + column, p->area.y + row, 1, 1}, view_style(ROLE_ROOF),
-                            code);
+    for (int column = 0; column < p->area.width; column++) {
+        struct dots left = roof_dots(p, 2 * column), right = roof_dots(p, 2 * column + 1);
+        uint32_t ascii = p->memory + log2_at(p, column) < p->operations ? '/' : '-';
+        for (int row = right.from / 4; row <= left.to / 4 && row < p->area.height; row++) {
+            uint32_t bits = roof_bits(left, row, braille_bits[0]) | roof_bits(right, row, braille_bits[1]);
+            struct rect cell = {p->area.x + column, p->area.y + row, 1, 1};
+            if (bits) canvas_fill(f->canvas, cell, view_style(ROLE_ROOF), f->canvas->ascii ? ascii : BRAILLE + bits);
         }
+    }
 }
 
-// "memory" at the left of the middle of its slope, "compute" under its end.
+// "memory" at the left of its slope, about half way up, "compute" under its end.
 static void draw_names(struct view_frame *f, const struct plot *p) {
     double bend = (p->operations - p->memory - LEFT_LOG2) / (RIGHT_LOG2 - LEFT_LOG2) * p->area.width;
-    int row = (int)row_of(p, p->operations), middle = (int)(bend / 2);
-    if (p->area.height < NAMES_ROWS || bend > p->area.width || middle < 8) return;
-    int slope = (int)row_of(p, roof_at(p, log2_at(p, middle)));
-    canvas_print(f->canvas, p->area, p->area.x + middle - 8, p->area.y + slope, view_style(ROLE_ROOF), "memory");
-    canvas_print(f->canvas, p->area, p->area.x + p->area.width - 7, p->area.y + row + 1, view_style(ROLE_ROOF),
-                 "compute");
+    int column = bend < 2 * NAME_COLUMNS ? NAME_COLUMNS : (int)(bend / 2);
+    if (p->area.height < NAMES_ROWS || column > bend || bend + NAME_COLUMNS > p->area.width) return;
+    int slope = (int)row_of(p, roof_at(p, log2_at(p, column))), flat = (int)row_of(p, p->operations);
+    canvas_print(f->canvas, p->area, p->area.x + column - NAME_COLUMNS, p->area.y + slope, view_style(ROLE_ROOF),
+                 "memory");
+    canvas_print(f->canvas, p->area, p->area.x + p->area.width - NAME_COLUMNS, p->area.y + flat + 1,
+                 view_style(ROLE_ROOF), "compute");
 }
 
 // ---- axes ----

@@ -221,7 +221,7 @@ static void cell_text(const struct time_picture *p, int part, enum time_column c
     double share = time_limit_share(p->time, w, &by_memory);
     bool works = w->seconds > 0 && w->bytes > 0;
     switch (column) {
-    case COLUMN_TIME: snprintf(out, 16, "%.0f%%", 100 * share_of(p, part)); break;
+    case COLUMN_TIME: snprintf(out, 16, nothing_ran(p) ? "-" : "%.0f%%", 100 * share_of(p, part)); break;
     case COLUMN_READ: figure_text(rate_of(w->bytes, w->seconds) / 1e9, 1, out); break;
     case COLUMN_COMPUTE: figure_text(rate_of(w->operations, w->seconds) / 1e12, 2, out); break;
     case COLUMN_LIMIT: snprintf(out, 16, works ? "%.0f%%" : "-", 100 * share); break;
