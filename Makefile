@@ -22,10 +22,12 @@ CFLAGS_fuzz    = -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-r
 LDFLAGS_fuzz   = -fsanitize=address,undefined
 
 # Kernels are compiled once per instruction set; the rest of the program assumes the baseline.
-# Every file under engine/cpu and engine/format keeps to one rounding: no contraction the source does not ask for.
+# Every file under engine/cpu, engine/format and engine/serve keeps to one rounding: no contraction the source does not ask for.
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
-ISA_avx2   = -O3 -mavx2 -mfma -mf16c
-ISA_avx512 = -O3 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512
+ISA_avx2    = -O3 -mavx2 -mfma -mf16c
+ISA_avxvnni = $(ISA_avx2) -mavxvnni
+ISA_evex    = $(ISA_avx2) -mavx512f -mavx512vl -mavx512vnni -mprefer-vector-width=256 -ffp-contract=off
+ISA_avx512  = -O3 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512
 endif
 
 SOURCES = $(wildcard engine/*.c engine/*/*.c ui/*.c app/*.c)
@@ -74,7 +76,7 @@ $(LIBRARY): $(filter-out $(BUILD)/app/main.o,$(OBJECTS)) $(BUILD)/themes.o $(BUI
 
 $(BUILD)/%.o: %.c | packages
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(CFLAGS) $(if $(filter engine/cpu/% engine/format/%,$<),-ffp-contract=off) $(ISA_$(lastword $(subst _, ,$(basename $(notdir $<))))) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(CFLAGS) $(if $(filter engine/cpu/% engine/format/% engine/serve/%,$<),-ffp-contract=off) $(ISA_$(lastword $(subst _, ,$(basename $(notdir $<))))) -MMD -MP -c -o $@ $<
 
 # Other files of a folder help every test in it; those of tests/unit help the faults too.
 define TEST_RULE

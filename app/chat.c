@@ -14,7 +14,8 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 
-#define FRAME_NS      (NANOSECONDS / 60)
+#define FRAME_NS      (NANOSECONDS / 30) // drawing takes its time from the threads that compute
+#define KEY_FRAME_NS  (NANOSECONDS / 60) // keys are answered sooner
 #define TICK_NS       (NANOSECONDS / 4)
 #define AFTERGLOW_NS  (2 * NANOSECONDS) // the graphs go on for a while after the last event, down to zero
 #define SAVE_AGAIN_NS (2 * NANOSECONDS) // after a save that failed
@@ -220,8 +221,10 @@ static void chat_sample(struct chat *c, uint64_t now) {
 void chat_draw(struct chat *c) {
     chat_show(c);
     c->drawn = clock_ns();
-    c->stale = false;
+    c->stale = c->typed = false;
 }
+
+static uint64_t next_frame(const struct chat *c) { return c->drawn + (c->typed ? KEY_FRAME_NS : FRAME_NS); }
 
 static int until(uint64_t deadline, uint64_t now) { // in ms, rounded up, so that it has come when poll returns
     return deadline <= now ? 0 : (int)((deadline - now + 999999) / 1000000);
@@ -231,10 +234,12 @@ static void sooner(int *timeout, int other) {
     if (other >= 0 && (*timeout < 0 || other < *timeout)) *timeout = other;
 }
 
-static int chat_timeout(const struct chat *c, int timeout) {
-    uint64_t now = clock_ns();
+// Between frames nothing that the engine says can be shown: it is left in the queue, so that tokens wake nobody.
+static bool chat_rests(const struct chat *c, uint64_t now) { return c->engine && c->tick && now < next_frame(c); }
+
+static int chat_timeout(const struct chat *c, int timeout, uint64_t now) {
     sooner(&timeout, screen_timeout(c->screen));
-    if (c->stale) sooner(&timeout, until(c->drawn + FRAME_NS, now));
+    if (c->stale || chat_rests(c, now)) sooner(&timeout, until(next_frame(c), now));
     if (c->tick && c->engine) sooner(&timeout, until(c->tick, now));
     uint64_t limits = chat_limits_due(c);
     if (limits) sooner(&timeout, until(limits, now));
@@ -256,18 +261,19 @@ static void chat_events(struct chat *c) {
 static void chat_input(struct chat *c) {
     struct ui_command command;
     while (!c->ending && screen_input(c->screen, &command)) chat_command(c, &command);
-    c->stale = true; // keys that edit or scroll hand out no command
+    c->stale = c->typed = true; // keys that edit or scroll hand out no command
 }
 
 bool chat_step(struct chat *c, int timeout_ms) {
+    uint64_t now = clock_ns();
     struct pollfd fds[] = {
         {.fd = c->p.screen.input_fd, .events = POLLIN},
-        {.fd = c->engine ? engine_event_fd(c->engine) : -1, .events = POLLIN},
+        {.fd = c->engine && !chat_rests(c, now) ? engine_event_fd(c->engine) : -1, .events = POLLIN},
         {.fd = resize_fd, .events = POLLIN},
         {.fd = model_host_fd(c->p.host), .events = POLLIN},
         {.fd = chat_limits_fd(c), .events = POLLIN},
     };
-    if (poll(fds, sizeof fds / sizeof *fds, chat_timeout(c, timeout_ms)) < 0 && errno != EINTR)
+    if (poll(fds, sizeof fds / sizeof *fds, chat_timeout(c, timeout_ms, now)) < 0 && errno != EINTR)
         panic("poll: %s", strerror(errno));
     if (resize_seen()) {
         screen_resized(c->screen);
@@ -276,10 +282,10 @@ bool chat_step(struct chat *c, int timeout_ms) {
     chat_events(c);
     chat_model_events(c);
     if (fds[0].revents || screen_timeout(c->screen) == 0) chat_input(c);
-    uint64_t now = clock_ns();
+    now = clock_ns();
     chat_limits_turn(c, now);
     chat_sample(c, now);
     chat_save_due(c, now);
-    if (c->stale && now - c->drawn >= FRAME_NS) chat_draw(c);
+    if (c->stale && now >= next_frame(c)) chat_draw(c);
     return !c->ending && !screen_ended(c->screen);
 }

@@ -42,6 +42,7 @@ struct chat {
     char *loading; // what is being loaded, in words
 
     bool stale;            // the screen shows less than there is to show
+    bool typed;            // a key was pressed since the last frame
     uint64_t drawn;        // clock_ns of the last drawing
     uint64_t tick;         // clock_ns of the next sample of the histories; 0: nothing moves
     uint64_t moved;        // clock_ns of the last event of the engine

@@ -1,8 +1,10 @@
 #include "app/machine_limits.h"
 
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "app/peak_loops.h"
 #include "app/units.h"
 #include "engine/base/arena.h"
 #include "engine/base/clock.h"
@@ -11,59 +13,10 @@
 
 #define LEAST_BYTES    (256u << 20) // to read from, all threads together
 #define SLICE_BYTES    (1u << 20)   // read between two looks at the clock
-#define INT8_LOOPS     5000         // between two looks at the clock
+#define INT8_TURNS     5000         // between two looks at the clock
 #define INT8_SHARE     0.25         // of a sample's time
 #define SAMPLES        24           // of machine_limits_measure: the best counts, others may use the machine too
 #define SAMPLE_SECONDS 0.04
-
-// ---- 8-bit integer products ----
-// Independent accumulators hide the latency; assembler, so that no compiler spills or drops them.
-
-typedef double int8_loop(void); // returns the operations it did
-
-#if defined(__x86_64__)
-
-#define CLOBBER                                                                                                        \
-    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",         \
-        "xmm13", "xmm14", "xmm15"
-
-#define VNNI(n) "vpdpbusd %%zmm15, %%zmm14, %%zmm" #n "\n"
-
-static double int8_avx512_vnni(void) {
-    for (long i = 0; i < INT8_LOOPS; i++)
-        __asm__ volatile(VNNI(0) VNNI(1) VNNI(2) VNNI(3) VNNI(4) VNNI(5)   //
-                         VNNI(6) VNNI(7) VNNI(8) VNNI(9) VNNI(10) VNNI(11) //
-                         ::
-                             : CLOBBER);
-    __asm__ volatile("vzeroupper");
-    return INT8_LOOPS * 12.0 * 64 * 2;
-}
-
-// Without VNNI three instructions multiply and add 32 bytes; n accumulates, t is scratch.
-#define MADD(n, t)                                                                                                     \
-    "vpmaddubsw %%ymm15, %%ymm14, %%ymm" #t "\n"                                                                       \
-    "vpmaddwd %%ymm" #t ", %%ymm13, %%ymm" #t "\n"                                                                     \
-    "vpaddd %%ymm" #t ", %%ymm" #n ", %%ymm" #n "\n"
-
-static double int8_avx2(void) {
-    for (long i = 0; i < INT8_LOOPS; i++)
-        __asm__ volatile(MADD(0, 6) MADD(1, 7) MADD(2, 8) MADD(3, 9) MADD(4, 10) MADD(5, 11)::: CLOBBER);
-    __asm__ volatile("vzeroupper");
-    return INT8_LOOPS * 6.0 * 32 * 2;
-}
-
-static int8_loop *int8_choose(const char **name) {
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512vnni")) return *name = "AVX-512 VNNI", int8_avx512_vnni;
-    if (__builtin_cpu_supports("avx2")) return *name = "AVX2", int8_avx2;
-    return *name = "", (int8_loop *)0;
-}
-
-#else
-
-static int8_loop *int8_choose(const char **name) { return *name = "", (int8_loop *)0; }
-
-#endif
 
 // ---- reading memory ----
 
@@ -87,11 +40,11 @@ struct share {
 
 struct machine_limits_probe {
     struct thread_pool *pool;
-    int8_loop *loop;
+    const struct peak_loops *loops; // or NULL: none for this processor
     char *data;
-    size_t bytes, slices; // slices of each worker's part, which follow one another
-    struct share *shares; // [workers]
-    double seconds;       // of the sample being taken
+    size_t bytes, slices;    // slices of each worker's part, which follow one another
+    struct share *shares;    // [workers]
+    double seconds;          // of the sample being taken
     const atomic_bool *stop; // or NULL
     struct machine_limits best;
 };
@@ -101,9 +54,12 @@ static bool stopped(const struct machine_limits_probe *p) {
 }
 
 static double run_int8(const struct machine_limits_probe *p, double seconds) {
+    alignas(64) char memory[PEAK_LOOP_BYTES] = {0};
     double operations = 0, start = clock_seconds(), now;
-    do operations += p->loop();
-    while ((now = clock_seconds()) < start + seconds && !stopped(p));
+    do {
+        p->loops->loops[PEAK_INT8].run(INT8_TURNS, memory);
+        operations += INT8_TURNS * p->loops->loops[PEAK_INT8].work;
+    } while ((now = clock_seconds()) < start + seconds && !stopped(p));
     return operations / (now - start);
 }
 
@@ -124,7 +80,7 @@ static void sample(struct worker *w, void *argument) {
     struct share *s = &p->shares[w->index];
     const char *part = p->data + (size_t)w->index * p->slices * SLICE_BYTES;
     worker_barrier(w);
-    if (p->loop) s->int8 = run_int8(p, p->seconds * INT8_SHARE);
+    if (p->loops) s->int8 = run_int8(p, p->seconds * INT8_SHARE);
     worker_barrier(w);
     s->read = run_read(p, part, s, p->seconds * (1 - INT8_SHARE));
 }
@@ -208,7 +164,8 @@ struct machine_limits_probe *machine_limits_open_stoppable(int n_threads, const 
     struct machine_limits_probe *p = xcalloc(1, sizeof *p);
     *p = (struct machine_limits_probe){.data = data, .bytes = bytes, .slices = slices, .stop = stop};
     p->best = (struct machine_limits){.n_threads = n_threads, .cache_bytes = (double)cache.bytes};
-    p->loop = int8_choose(&p->best.int8_name);
+    p->loops = peak_loops_find(NULL);
+    p->best.int8_name = p->loops ? p->loops->name : "";
     p->shares = aligned_alloc(_Alignof(struct share), (size_t)n_threads * sizeof *p->shares);
     if (!p->shares) panic("no memory for %d threads", n_threads);
     for (int i = 0; i < n_threads; i++) p->shares[i] = (struct share){0};

@@ -265,13 +265,13 @@ static void test_neighbours_do_not_matter(void **state) {
 
 static void test_instruction_sets_agree(void **state) {
     (void)state;
-    const char *const names[] = {"avx2", "avx512"};
+    const char *const names[] = {"avx2", "avxvnni", "avx512"};
     for (int i = 0; i < n_subjects(); i++) {
         setenv("CONFAB_CPU", "scalar", 1);
         struct opened *scalar = open_subject(i, 2, false);
         assert_non_null(strstr(cpu_backend.describe(scalar->backend), "scalar"));
         float *want = run_chunks(scalar, 0, 40);
-        for (int k = 0; k < 2; k++) {
+        for (int k = 0; k < 3; k++) {
             if (!kernels_find(names[k])) continue;
             setenv("CONFAB_CPU", names[k], 1);
             struct opened *o = open_subject(i, 2, false);
