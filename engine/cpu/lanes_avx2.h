@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "engine/cpu/kernels.h"
-#include "engine/cpu/unroll.h"
+#include "engine/base/unroll.h"
 
 enum { PART_COLUMNS = 3 };
 
