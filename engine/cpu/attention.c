@@ -185,12 +185,20 @@ static struct slots query_slots(const struct kv_head_pass *h, const struct view 
 
 static bool keeps_halves(const struct kv_head_pass *h) { return h->kv->layout < KV_HALVES; }
 
-static void tile_scores(const struct kv_head_pass *h, const void *keys, float *scores) {
+// A panel's share of a page of keys that will be read later.
+static void fetch_keys(const struct kv_head_pass *h, const uint8_t *ahead, int first, int width) {
+    const size_t bytes = h->kv->key_bytes, n = (size_t)h->n_queries;
+    const size_t end = bytes * (size_t)(first + width) / n;
+    for (size_t i = bytes * (size_t)first / n; i < end && i < bytes; i += 64) __builtin_prefetch(ahead + i, 0, 2);
+}
+
+static void tile_scores(const struct kv_head_pass *h, const void *keys, const void *ahead, float *scores) {
     const enum block_id format = h->kv->layout == KV_Q8_0 ? BLOCK_Q8_0 : BLOCK_Q4_0;
     const int blocks = h->kv->padded / BLOCK_COLUMNS, width = panel_width(h->n_queries);
     struct strip s = {
         .format = &block_formats[format], .weights = keys, .rows = STRIP_ROWS, .columns = h->kv->padded};
     for (int first = 0; first < h->n_queries; first += width) {
+        fetch_keys(h, ahead, first, width);
         s.width = h->n_queries - first < width ? h->n_queries - first : width;
         s.blocks = h->query_blocks + first * blocks;
         s.out = scores + first * KV_PAGE_TOKENS;
@@ -198,14 +206,15 @@ static void tile_scores(const struct kv_head_pass *h, const void *keys, float *s
     }
 }
 
-static void page_scores(const struct kv_head_pass *h, const void *keys, float *scores) {
+static void page_scores(const struct kv_head_pass *h, const void *keys, const void *ahead, float *scores) {
     if (keeps_halves(h))
         h->b->kernels->half_scores[h->kv->layout](&(struct scoring){.keys = keys,
+                                                                    .ahead = ahead,
                                                                     .size = h->kv->size,
                                                                     .rows = h->n_queries,
                                                                     .queries = h->queries,
                                                                     .out = scores});
-    else tile_scores(h, keys, scores);
+    else tile_scores(h, keys, ahead, scores);
 }
 
 // Scores become weights; what was found before is corrected to the new maximum.
@@ -261,9 +270,13 @@ static void attend_view(const struct kv_head_pass *h, const struct view *v) {
                          .page_stride = page_stride,
                          .out = h->found};
     for (int p = 0; p < v->n_pages; p++) {
+        const int last = h->range->position / KV_PAGE_TOKENS, later = v->page + p + KV_BLOCK_PAGES;
         uint8_t *page = page_of(h->b, h->index, h->range->segment, v->page + p);
+        uint8_t *ahead = page_of(h->b, h->index, h->range->segment, later < last ? later : last);
         w.pages[p] = kv_page_values(h->kv, page, h->layer->spec->n_head_kv, h->kv_head);
-        page_scores(h, kv_page_keys(h->kv, page, h->kv_head), h->scores + p * page_stride);
+        w.ahead[p] = kv_page_values(h->kv, ahead, h->layer->spec->n_head_kv, h->kv_head);
+        page_scores(h, kv_page_keys(h->kv, page, h->kv_head), kv_page_keys(h->kv, ahead, h->kv_head),
+                    h->scores + p * page_stride);
     }
     if (s->attention_softcap != 0) h->b->kernels->softcap(h->scores, v->n_pages * page_stride, s->attention_softcap);
     soften(h, v);
@@ -348,11 +361,13 @@ static void use_findings(struct kv_head_pass *h, int split) {
     h->found_state = (struct softmax *)(h->found + (size_t)h->n_queries * (size_t)h->kv->padded);
 }
 
-static void attend_one_split(struct kv_head_pass *h, int split) {
-    if (split < first_split(h)) return;
+static void attend_some_splits(struct kv_head_pass *h, int begin, int end) {
+    if (end <= first_split(h)) return;
     if (!keeps_halves(h)) quantize_queries(h);
-    use_findings(h, split);
-    attend_split(h, split);
+    for (int split = begin > first_split(h) ? begin : first_split(h); split < end; split++) {
+        use_findings(h, split);
+        attend_split(h, split);
+    }
 }
 
 static void merge_findings(struct kv_head_pass *h, const struct input *out) {
@@ -412,20 +427,25 @@ int attention_parts(const struct backend *b, int layer) {
     return whole || !b->layers[layer].inputs[INPUT_ATTENDED].blocks ? l->n_head_kv : 1;
 }
 
-enum work { ALL_SPLITS = -1, MERGE = -2 }; // or one split
+// Attends from a range to some of its splits, or to all, or merges what was found in them.
+enum work_kind { ALL_SPLITS, SOME_SPLITS, MERGE };
+struct work {
+    enum work_kind kind;
+    int begin, end; // of some splits
+};
 
-static void attend_kv_head(const struct pass *p, int layer, const struct row_range *range, int kv_head, int work,
-                           const struct input *out, float *scratch) {
+static void attend_kv_head(const struct pass *p, int layer, const struct row_range *range, int kv_head,
+                           const struct work *work, const struct input *out, float *scratch) {
     struct kv_head_pass h = begin_head(p->b, layer, range, kv_head, scratch);
     if (p->b->exact) attend_exact(&h, out);
-    else if (work == ALL_SPLITS) attend_all_splits(&h, out);
-    else if (work == MERGE) merge_findings(&h, out);
-    else attend_one_split(&h, work);
+    else if (work->kind == ALL_SPLITS) attend_all_splits(&h, out);
+    else if (work->kind == SOME_SPLITS) attend_some_splits(&h, work->begin, work->end);
+    else merge_findings(&h, out);
 }
 
-// Some or all kv heads of a range. Where they are no whole blocks, all are put together as values first.
-static void attend_part(const struct pass *p, int layer, const struct row_range *range, int part, int work,
-                        const struct input *out, float *scratch) {
+// One kv head of a range, or all: where they are no whole blocks, all are put together as values first.
+static void attend_part(const struct pass *p, int layer, const struct row_range *range, int part,
+                        const struct work *work, const struct input *out, float *scratch) {
     const int n_head_kv = p->b->layers[layer].spec->n_head_kv;
     if (attention_parts(p->b, layer) == n_head_kv) {
         attend_kv_head(p, layer, range, part, work, out, scratch);
@@ -436,7 +456,7 @@ static void attend_part(const struct pass *p, int layer, const struct row_range 
     quantised.values = NULL;
     for (int kv_head = 0; kv_head < n_head_kv; kv_head++)
         attend_kv_head(p, layer, range, kv_head, work, &plain, scratch);
-    for (int i = 0; i < range->n_rows && work < 0; i++)
+    for (int i = 0; i < range->n_rows && work->kind != SOME_SPLITS; i++)
         input_store(&quantised, p->b->kernels, range->result + i, 0, out->columns,
                     out->values + (size_t)(range->result + i) * (size_t)out->columns);
 }
@@ -444,11 +464,13 @@ static void attend_part(const struct pass *p, int layer, const struct row_range 
 void attention_attend(const struct pass *p, int layer, const struct attention_item *item, int part,
                       const struct input *out, float *scratch) {
     const struct row_range *range = item->range;
-    attend_part(p, layer, range, part, item->split, out, scratch);
-    if (item->split < 0) return;
-    // Whoever finishes a part's last split merges them, and leaves the count as the next layer wants it.
-    atomic_int *done = &p->b->splits_done[range->counters + part];
-    if (atomic_fetch_add_explicit(done, 1, memory_order_acq_rel) + 1 < range->n_splits) return;
+    struct work work = {range->n_items > 1 ? SOME_SPLITS : ALL_SPLITS, item->first_split, item->end_split};
+    attend_part(p, layer, range, part, &work, out, scratch);
+    if (work.kind == ALL_SPLITS) return;
+    // Whoever finishes a part's last item merges them all, and leaves the count as the next layer wants it.
+    atomic_int *done = &p->b->items_done[range->counters + part];
+    if (atomic_fetch_add_explicit(done, 1, memory_order_acq_rel) + 1 < range->n_items) return;
     atomic_store_explicit(done, 0, memory_order_relaxed);
-    attend_part(p, layer, range, part, MERGE, out, scratch);
+    work.kind = MERGE;
+    attend_part(p, layer, range, part, &work, out, scratch);
 }

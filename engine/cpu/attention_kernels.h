@@ -1,5 +1,5 @@
 // Kernels of attention, for every vector width: kernels_avx2.c and kernels_avx512.c include this behind
-// vector_kernels.h, PRODUCT_ROWS (rows that are computed at once), vector_bf16, weigh_bytes and the byte dot products
+// vector_kernels.h, PRODUCT_ROWS (rows that are computed at once), fetch, vector_bf16, weigh_bytes and the byte dot products
 // of value tiles.
 
 typedef vector product_totals[PRODUCT_ROWS][2];
@@ -17,9 +17,10 @@ typedef integers product_sums[PRODUCT_ROWS][2];
 
 #define HALF_KERNELS(name, load)                                                                                       \
     /* total[i] += Σ_j a[i][j] × b[j][0..2 vectors) */                                                                 \
-    INLINE void name##_steps(product_totals total, const uint16_t *b, int b_stride, int n, const float *a,             \
-                             int a_stride, const int rows) {                                                           \
+    INLINE void name##_steps(product_totals total, const uint16_t *b, int b_stride, ptrdiff_t ahead, int n,            \
+                             const float *a, int a_stride, const int rows) {                                           \
         for (int j = 0; j < n; j++, b += b_stride) {                                                                   \
+            fetch(b, ahead);                                                                                           \
             const vector b0 = load(b), b1 = load(b + VECTOR_FLOATS);                                                   \
             UNROLL for (int i = 0; i < rows; i++) {                                                                    \
                 const vector x = vector_of(a[(size_t)i * a_stride + j]);                                               \
@@ -33,8 +34,8 @@ typedef integers product_sums[PRODUCT_ROWS][2];
             float *out = s->out + first * KV_PAGE_TOKENS + t;                                                          \
             product_totals total;                                                                                      \
             UNROLL for (int i = 0; i < rows; i++) total[i][0] = total[i][1] = vector_of(0);                            \
-            name##_steps(total, s->keys + t, KV_PAGE_TOKENS, s->size, s->queries + (size_t)first * s->size, s->size,   \
-                         rows);                                                                                        \
+            name##_steps(total, s->keys + t, KV_PAGE_TOKENS, (const char *)s->ahead - (const char *)s->keys, s->size,  \
+                         s->queries + (size_t)first * s->size, s->size, rows);                                         \
             UNROLL for (int i = 0; i < rows; i++) {                                                                    \
                 vector_store(out + i * KV_PAGE_TOKENS, total[i][0]);                                                   \
                 vector_store(out + i * KV_PAGE_TOKENS + VECTOR_FLOATS, total[i][1]);                                   \
@@ -53,7 +54,8 @@ typedef integers product_sums[PRODUCT_ROWS][2];
             for (int p = 0; p < w->n_pages; p++) {                                                                     \
                 const int begin = slot_in_page(w->first, p), end = slot_in_page(w->end, p);                            \
                 const uint16_t *values = (const uint16_t *)w->pages[p] + (size_t)begin * w->size + d;                  \
-                name##_steps(total, values, w->size, end - begin,                                                      \
+                name##_steps(total, values, w->size, (const char *)w->ahead[p] - (const char *)w->pages[p],            \
+                             end - begin,                                                                              \
                              w->weights + (size_t)p * w->page_stride + row * KV_PAGE_TOKENS + begin, KV_PAGE_TOKENS,   \
                              rows);                                                                                    \
             }                                                                                                          \
@@ -91,7 +93,7 @@ static void to_bf16(const float *x, uint16_t *out, int n) {
             product_sums sum;                                                                                          \
             UNROLL for (int i = 0; i < rows; i++) scale[i] = weigh_bytes(weights + i * KV_PAGE_TOKENS, tile->d,        \
                                                                          bytes[i]);                                    \
-            name##_value_dots(sum, tile, bytes, rows, h);                                                              \
+            name##_value_dots(sum, tile, (const char *)w->ahead[p] - (const char *)w->pages[p], bytes, rows, h);       \
             UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < 2; v++)                                   \
                 total[i][v] = vector_fma(vector_from(sum[i][v]), vector_of(scale[i]), total[i][v]);                    \
         }                                                                                                              \

@@ -167,7 +167,7 @@ static bool open_items(struct backend *b, struct status *st) {
     const uint64_t rows = (uint64_t)b->max_rows;
     b->n_findings = attention_findings(b);
     b->n_counters = b->n_workers * b->most_parts * 8;
-    b->splits_done = arena_alloc(&b->arena, (size_t)b->n_counters * sizeof *b->splits_done);
+    b->items_done = arena_alloc(&b->arena, (size_t)b->n_counters * sizeof *b->items_done);
     const uint64_t items = rows + b->n_findings;
     return (b->query_items = buffer_take(b, items, sizeof *b->query_items, "ranges", st)) &&
            (b->output_items = buffer_take(b, items, sizeof *b->output_items, "ranges", st)) &&

@@ -79,15 +79,15 @@ struct row_range {
     int row, n_rows; // rows of the batch
     int position;    // of the first
     int result;      // where the results of the first row go; the others follow
-    int n_splits;    // 0: not split up, and nothing more is said
+    int n_items;     // of each part; where it is one, nothing more is said
     int findings;    // where those of the first split begin
-    int counters;    // of splits done, one for each part
+    int counters;    // of items done, one for each part
 };
 
-// A piece of attention: a range's rows and all they see, or one split of it.
+// A piece of attention: a range's rows and some splits of what they see.
 struct attention_item {
     const struct row_range *range;
-    int split; // −1: all
+    int first_split, end_split;
 };
 
 enum {
@@ -135,7 +135,7 @@ struct backend {
     struct attention_item *query_items, *output_items;            // [max_rows + n_findings] each
     float *findings;          // [n_findings, finding_size] what split ranges find: of each split and row all heads
     size_t n_findings, finding_size;
-    atomic_int *splits_done;  // [n_counters] zero between layers
+    atomic_int *items_done;  // [n_counters] zero between layers
     int most_parts, n_counters; // of a layer's attention, at most
     float *scratch;                                               // [workers, scratch_size]
     size_t scratch_size;

@@ -50,6 +50,7 @@ enum { KV_BLOCK_PAGES = 4, KV_HALVES = KV_BF16 + 1 }; // pages that go through a
 // out[i][0..31] = Σ_j queries[i][j] × keys[j][0..31]: the scores of a page's tokens, of keys that are halves.
 struct scoring {
     const uint16_t *keys; // [size][32 tokens]
+    const void *ahead;    // of another page: what will be read later, to be fetched meanwhile
     int size, rows;
     const float *queries; // [rows][size]
     float *out;           // [rows][32]
@@ -59,6 +60,7 @@ struct scoring {
 // order. Scores and weights of row i and page p lie at p × page_stride + 32 i.
 struct weighing {
     const void *pages[KV_BLOCK_PAGES]; // values: [32 tokens][size] halves, or size / 32 tiles
+    const void *ahead[KV_BLOCK_PAGES]; // the same of pages that will be read later, to be fetched meanwhile
     int n_pages, first, end;           // slots of all these pages together; of halves, others are not read
     int rows, size;                    // size: a multiple of 32
     const float *weights;              // of quantised values a weight of 0 is a slot that is not seen

@@ -230,10 +230,11 @@ INLINE float weigh_bytes(const float *weights, const uint16_t *d, uint8_t bytes[
 
 // sum[i] = Σ over a tile's slots of bytes[i] × its values, of the 16 elements from 16h on. A pair of bytes times bytes may
 // not fit 16 bits: slots of even and of odd number are widened apart.
-INLINE void q8_0_value_dots(integers sum[][2], const struct value_tile_q8_0 *tile, uint8_t bytes[][32], const int rows,
-                            const int h) {
+INLINE void q8_0_value_dots(integers sum[][2], const struct value_tile_q8_0 *tile, ptrdiff_t ahead,
+                            uint8_t bytes[][32], const int rows, const int h) {
     clear_sums(sum, rows);
-    for (int g = 0; g < 8; g++)
+    for (int g = 0; g < 8; g++) {
+        fetch(tile->q[g][h], ahead);
         for (int v = 0; v < 2; v++) {
             const __m256i line = line_half((const uint8_t *)tile->q[g][h], v);
             const __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(line, 8), 8), odd = _mm256_srai_epi16(line, 8);
@@ -244,13 +245,15 @@ INLINE void q8_0_value_dots(integers sum[][2], const struct value_tile_q8_0 *til
                 sum[i][v] = _mm256_add_epi32(sum[i][v], both);
             }
         }
+    }
 }
 
 // Sums of pairs: 255 × 8 × 2 × 8 lines fit 16 bits.
-INLINE void q4_0_value_dots(integers sum[][2], const struct value_tile_q4_0 *tile, uint8_t bytes[][32], const int rows,
-                            const int h) {
+INLINE void q4_0_value_dots(integers sum[][2], const struct value_tile_q4_0 *tile, ptrdiff_t ahead,
+                            uint8_t bytes[][32], const int rows, const int h) {
     clear_sums(sum, rows);
-    for (int g = 0; g < 8; g++)
+    for (int g = 0; g < 8; g++) {
+        fetch(tile->q[g], ahead);
         for (int v = 0; v < 2; v++) {
             const __m256i value = _mm256_sub_epi8(nibbles(tile->q[g], v, h), _mm256_set1_epi8(8));
             UNROLL for (int i = 0; i < rows; i++) {
@@ -258,6 +261,7 @@ INLINE void q4_0_value_dots(integers sum[][2], const struct value_tile_q4_0 *til
                 sum[i][v] = _mm256_add_epi16(sum[i][v], _mm256_maddubs_epi16(x, value));
             }
         }
+    }
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int v = 0; v < 2; v++) sum[i][v] = widen(sum[i][v]);
 }

@@ -175,12 +175,13 @@ INLINE float weigh_bytes(const float *weights, const uint16_t *d, uint8_t bytes[
 
 // sum[i] = Σ over a tile's slots of bytes[i] × its values
 #define VALUE_DOTS(name, line0, line1)                                                                                 \
-    INLINE void name##_value_dots(integers sum[][2], const struct value_tile_##name *tile, uint8_t bytes[][32],        \
-                                  const int rows, const int h) {                                                       \
+    INLINE void name##_value_dots(integers sum[][2], const struct value_tile_##name *tile, ptrdiff_t ahead,            \
+                                  uint8_t bytes[][32], const int rows, const int h) {                                  \
         (void)h;                                                                                                       \
         UNROLL for (int i = 0; i < rows; i++) sum[i][0] = sum[i][1] = _mm512_setzero_si512();                          \
         UNROLL for (int g = 0; g < 8; g++) {                                                                           \
             const __m512i v0 = line0, v1 = line1;                                                                      \
+            for (size_t line = 0; line < sizeof tile->q[g]; line += 64) fetch((const char *)tile->q[g] + line, ahead); \
             UNROLL for (int i = 0; i < rows; i++) {                                                                    \
                 const __m512i x = broadcast_quad((const int8_t *)bytes[i] + 4 * g);                                    \
                 sum[i][0] = _mm512_dpbusd_epi32(sum[i][0], x, v0);                                                     \

@@ -60,3 +60,6 @@ static void softcap(float *x, int n, float cap) {
 static void scale(float *x, int n, float factor) {
     for (int i = 0; i < n; i += VECTOR_FLOATS) vector_store(x + i, vector_load(x + i) * vector_of(factor));
 }
+
+// Towards the second cache: a block of pages is more than the first holds.
+INLINE void fetch(const void *p, ptrdiff_t ahead) { _mm_prefetch((const char *)p + ahead, _MM_HINT_T1); }
