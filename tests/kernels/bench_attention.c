@@ -47,7 +47,7 @@ static double run(struct bench *b, int position, int n, struct backend_work *wor
     struct status st = {0};
     const double start = processor_seconds();
     if (!cpu_backend.run(b->backend, &batch, work, &st)) panic("%s", st.text);
-    return thread_pool_size(b->pool) == 1 ? processor_seconds() - start : work->seconds[STAGE_ATTEND];
+    return thread_pool_size(b->pool) == 1 ? processor_seconds() - start : work->stages[STAGE_ATTEND].seconds;
 }
 
 static double best(struct bench *b, int position, int n, struct backend_work *work) {
@@ -95,7 +95,7 @@ static void bench_shape(int shape, enum kv_type type, int threads, const char *o
     open_bench(&b, shape, type, threads);
     const double one = best(&b, 0, 1, &none);
     for (int context = 2048; context <= CONTEXT && strcmp(only, "prefill"); context *= 4) {
-        const double seconds = best(&b, context - 1, 1, &work) - one, bytes = work.bytes - none.bytes;
+        const double seconds = best(&b, context - 1, 1, &work) - one, bytes = work.stages[STAGE_ATTEND].bytes - none.stages[STAGE_ATTEND].bytes;
         printf("%-5s %-18s decode1@%-5d %7.3f ms a layer %6.2f GB/s %5.1f %% of the memory's\n", type_names[type], shapes[shape].name,
                context, seconds * 1e3 / LAYERS, bytes / seconds / 1e9, 100 * bytes / seconds / limits->read_bytes);
     }
