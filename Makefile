@@ -86,7 +86,7 @@ endef
 $(eval $(call TEST_RULE,unit,unit))
 $(eval $(call TEST_RULE,faults,unit))
 $(eval $(call TEST_RULE,peer,peer unit))
-$(eval $(call TEST_RULE,kernels,kernels))
+$(eval $(call TEST_RULE,kernels,kernels unit))
 $(eval $(call TEST_RULE,golden,golden))
 
 # The one test that compares with libsentencepiece, through a helper in C++.

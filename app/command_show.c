@@ -16,20 +16,22 @@
 
 // ---- memory ----
 
-static struct engine_params one_conversation(int tokens) {
-    return (struct engine_params){.context = tokens, .kv_tokens = tokens};
+static struct engine_params one_conversation(int tokens, enum kv_type kv_type) {
+    return (struct engine_params){.context = tokens, .kv_tokens = tokens, .kv_type = kv_type};
 }
 
-struct show_memory show_memory_of(const struct model_file *m) {
+struct show_memory show_memory_of(const struct model_file *m, enum kv_type kv_type) {
     const struct model_info *info = model_file_info(m);
-    struct show_memory out = {.available = machine_memory_free()};
+    struct show_memory out = {.kv_type = kv_type,
+                              .token_bytes = model_file_token_bytes(m, kv_type),
+                              .available = machine_memory_free()};
     int contexts[SHOW_CONTEXTS] = {4096, 16384, 65536, info->n_context};
     for (int i = 0; info->has_weights && i < SHOW_CONTEXTS; i++) {
         if (i + 1 < SHOW_CONTEXTS && contexts[i] >= info->n_context) continue;
-        struct engine_params p = one_conversation(contexts[i]);
+        struct engine_params p = one_conversation(contexts[i], kv_type);
         out.n_contexts += model_file_memory(m, &p, out.available, &out.at[out.n_contexts], NULL);
     }
-    int fits = model_file_tokens_that_fit(m, out.available);
+    int fits = model_file_tokens_that_fit(m, kv_type, out.available);
     int chat = info->n_context < SHOW_CONVERSATION ? info->n_context : SHOW_CONVERSATION;
     out.largest_context = fits < info->n_context ? fits : info->n_context;
     out.conversations = chat > 0 ? fits / chat : 0;
@@ -202,7 +204,7 @@ static void show(const struct model_file *m, const struct show_memory *memory) {
     show_answers(info);
     if (!memory->n_contexts) return;
     fact_printf(stdout, "memory",
-                "for one conversation, %s a token:", units_bytes((double)info->kv_bytes_per_token, bytes));
+                "for one conversation, %s a token:", units_bytes((double)memory->token_bytes, bytes));
     show_needs(memory);
     show_here(info, memory);
 }
@@ -211,7 +213,7 @@ int command_show(const struct settings *s, int n_arguments, char **arguments) {
     struct status st = {0};
     struct model_file *m = model_open_text(n_arguments ? arguments[0] : s->model, &st);
     if (!m) return command_fail(&st);
-    struct show_memory memory = show_memory_of(m);
+    struct show_memory memory = show_memory_of(m, (enum kv_type)s->kv_type);
     if (s->json) show_json(m, &memory);
     else show(m, &memory);
     model_file_close(m);

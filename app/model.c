@@ -38,7 +38,10 @@ struct model_file *model_open_text(const char *word, struct status *st) {
 }
 
 struct engine_params model_engine_params(const struct settings *s) {
-    return (struct engine_params){.n_threads = s->threads, .context = s->context, .kv_tokens = s->kv_tokens};
+    return (struct engine_params){.n_threads = s->threads,
+                                  .context = s->context,
+                                  .kv_tokens = s->kv_tokens,
+                                  .kv_type = (enum kv_type)s->kv_type};
 }
 
 bool model_load(struct loaded_model *m, const struct settings *s, struct status *st) {

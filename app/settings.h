@@ -48,6 +48,7 @@ enum setting_place {
     X(threads, int, "threads", 't', SETTING_INT, "N", 0, 1024, IN_COMPUTE | IN_LOGITS | IN_QUANTIZE, "threads that compute; 0 = one for each physical core")            \
     X(context, int, "context", 'c', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens a conversation may have; 0 = as many as the model was made for")  \
     X(kv_tokens, int, "kv-tokens", 0, SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens the KV cache of all conversations holds; 0 = chosen from the machine's memory") \
+    X(kv_type, int, "kv-type", 0, SETTING_CHOICE, KV_TYPE_CHOICES, 0, 0, IN_COMPUTE | IN_LOGITS | IN_SHOW, "how the KV cache keeps keys and values: q8_0 takes half the memory of f16 or bf16, q4_0 a quarter; long conversations are answered faster, a little less exactly") \
     X(max_tokens, int, "max-tokens", 'n', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens an answer may have; 0 = until it ends by itself")       \
     X(time_limit, double, "time-limit", 0, SETTING_REAL, "SECONDS", 0, 1e6, IN_TALK, "seconds an answer may take; 0 = no limit")                          \
     X(system, char *, "system", 's', SETTING_TEXT, "TEXT", 0, 0, IN_TALK, "the system prompt: what the model is told before every conversation")        \

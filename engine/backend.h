@@ -9,6 +9,7 @@
 
 #include "engine/base/status.h"
 #include "engine/base/thread_pool.h"
+#include "engine/kv_type.h"
 #include "engine/model/model.h"
 #include "engine/stages.h"
 
@@ -38,6 +39,7 @@ struct backend_params {
     int n_pages;                 // KV arena
     int max_rows, max_outputs;   // of a batch
     int context;                 // tokens a sequence may have; 0: the model's own
+    enum kv_type kv_type;        // of the pages, unless exact
     bool exact;                  // the scalar f32 reference path, KV in f32
     // Told now and then how much of the weights is ready, 0 to 1, on the thread that opens; false: stop and fail with
     // STATUS_CANCELLED. NULL: nobody cares.

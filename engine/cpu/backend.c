@@ -60,6 +60,7 @@ static struct backend *cpu_open(const struct backend_params *params, struct stat
     b->max_outputs = params->max_outputs;
     b->context = params->context ? params->context : b->spec->n_context;
     b->exact = params->exact;
+    b->kv_layout = kv_layout_of(params->kv_type, params->exact, b->spec->head_size);
     b->kernels = params->exact ? &kernels_exact : kernels_choose();
     snprintf(b->description, sizeof b->description, "%s, %d thread%s", b->kernels->name, b->n_workers,
              b->n_workers == 1 ? "" : "s");
@@ -121,6 +122,8 @@ static void plan_pass(struct pass *p) {
                                              output - first, first, most);
         }
     }
+    p->n_query_items = attention_plan(b, b->query_ranges, p->n_query_ranges, b->query_items);
+    p->n_output_items = attention_plan(b, b->output_ranges, p->n_output_ranges, b->output_items);
 }
 
 static void count_attention(const struct pass *p, int layer) {

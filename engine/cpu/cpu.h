@@ -6,7 +6,10 @@
 #ifndef CONFAB_CPU_CPU_H
 #define CONFAB_CPU_CPU_H
 
+#include <stdatomic.h>
+
 #include "engine/backend.h"
+#include "engine/cpu/kv_page.h"
 #include "engine/cpu/product.h"
 
 // What matrices read. Each has one buffer, which every layer uses in its own shape.
@@ -82,6 +85,20 @@ struct row_range {
     int row, n_rows; // rows of the batch
     int position;    // of the first
     int result;      // where the results of the first row go; the others follow
+    int n_items;     // of each part; where it is one, nothing more is said
+    int findings;    // where those of the first split begin
+    int counters;    // of items done, one for each part
+};
+
+// A piece of attention: a range's rows and some splits of what they see.
+struct attention_item {
+    const struct row_range *range;
+    int first_split, end_split;
+};
+
+enum {
+    SPLIT_TOKENS = 512, // keys that are gone through alone; part of what the results are
+    RANGE_QUERIES = 32, // that go through a page together, if the heads of one row are not more
 };
 
 struct backend {
@@ -106,6 +123,7 @@ struct backend {
     float magnitude[ROPE_TABLES];
     struct stage_cost costs[STAGE_COUNT];
 
+    struct kv_layout kv_layout;
     size_t kv_bytes;
     uint8_t *kv; // all layers' pages, a layer's together
 
@@ -120,6 +138,11 @@ struct backend {
     struct input logits_in;
     struct row_range *page_ranges, *query_ranges, *output_ranges; // [max_rows] each
     int range_rows, range_queries;                                // of a query range, at most
+    struct attention_item *query_items, *output_items;            // [max_rows + n_findings] each
+    float *findings;          // [n_findings, finding_size] what split ranges find: of each split and row all heads
+    size_t n_findings, finding_size;
+    atomic_int *items_done;  // [n_counters] zero between layers
+    int most_parts, n_counters; // of a layer's attention, at most
     float *scratch;                                               // [workers, scratch_size]
     size_t scratch_size;
 
@@ -138,7 +161,7 @@ struct pass {
     const struct batch *batch;
     struct backend_work *work;
     double stage_began; // worker 0
-    int n_page_ranges, n_query_ranges, n_output_ranges;
+    int n_page_ranges, n_query_ranges, n_output_ranges, n_query_items, n_output_items;
 };
 
 static inline int query_size(const struct backend *b, const struct layer_spec *l) {
@@ -186,18 +209,23 @@ void experts_add(const struct pass *p, const struct worker *w, int layer, int n_
 size_t experts_scratch(const struct model_spec *spec);
 
 // attention.c
-size_t attention_page_bytes(const struct model_spec *spec, const struct layer_spec *layer, bool exact);
 // Floats of scratch that a worker needs, for this many queries at once.
 size_t attention_scratch(const struct model_spec *spec, int queries);
 // How many rows of this layer go through a page together.
 int attention_range_rows(const struct layer_spec *layer);
-// Writes the keys and values of a range's rows into its page.
+// Writes the keys and values of a range's rows into its page, and makes the rows' queries ready where they lie.
 void attention_store(const struct pass *p, int layer, const struct row_range *range, int kv_head, float *scratch);
-// Attends from every row of a range and puts the results into `out`. Items are ranges × attention_parts.
+// Attends from every row of an item's range and puts the results into `out`. There are items × attention_parts.
 int attention_parts(const struct backend *b, int layer);
-void attention_attend(const struct pass *p, int layer, const struct row_range *range, int part, const struct input *out,
-                      float *scratch);
+void attention_attend(const struct pass *p, int layer, const struct attention_item *item, int part,
+                      const struct input *out, float *scratch);
 // Keys that a range of rows at this position sees in a layer, at most.
 int attention_keys(const struct layer_spec *layer, int position);
+
+// attention_items.c
+// How many findings there is room for.
+size_t attention_findings(const struct backend *b);
+// Puts the pieces of n ranges in order of their work into items; returns how many there are.
+int attention_plan(const struct backend *b, struct row_range *ranges, int n, struct attention_item *items);
 
 #endif

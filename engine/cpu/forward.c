@@ -150,10 +150,10 @@ static void attend(struct pass *p, struct worker *w, int layer, int n) {
         norm_rows(p, w, feed_norm(b, l), &feed_in);
     }
     const struct input out = input_sized(&l->inputs[INPUT_ATTENDED], n);
-    const struct row_range *ranges = last ? b->output_ranges : b->query_ranges;
-    const int n_ranges = last ? p->n_output_ranges : p->n_query_ranges;
-    for (int item; (item = worker_next(w, n_ranges * parts)) >= 0;)
-        attention_attend(p, layer, &ranges[item % n_ranges], item / n_ranges, &out, worker_scratch(b, w));
+    const struct attention_item *items = last ? b->output_items : b->query_items;
+    const int n_items = last ? p->n_output_items : p->n_query_items;
+    for (int item; (item = worker_next(w, n_items * parts)) >= 0;)
+        attention_attend(p, layer, &items[item / parts], item % parts, &out, worker_scratch(b, w));
     worker_barrier(w);
     end_stage(p, w, STAGE_ATTEND);
     const struct product end = branch_end(b, &l->output, &out, l->output_bias, &l->attention_post_norm);

@@ -20,6 +20,7 @@ struct backend_params scheduler_backend_params(const struct scheduler_params *p)
                                    .n_pages = p->n_pages,
                                    .context = p->context,
                                    .exact = p->exact,
+                                   .kv_type = p->kv_type,
                                    .max_rows = SCHEDULER_MAX_RUNNING + prefill_chunk(p),
                                    .max_outputs = SCHEDULER_MAX_RUNNING,
                                    .progress = p->progress,

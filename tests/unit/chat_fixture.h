@@ -106,7 +106,9 @@ bool model_file_memory(const struct model_file *m, const struct engine_params *p
     *out = (struct model_memory){.kv_tokens = 512, .total = 1};
     return true;
 }
-int model_file_tokens_that_fit(const struct model_file *m, uint64_t available) { return (void)m, (void)available, 512; }
+int model_file_tokens_that_fit(const struct model_file *m, enum kv_type kv_type, uint64_t available) {
+    return (void)m, (void)kv_type, (void)available, 512;
+}
 
 struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st) {
     (void)p;
