@@ -175,7 +175,7 @@ void forward_add(const struct backend *b, int row, float *added, const struct no
 void experts_choose(const struct pass *p, const struct worker *w, int layer, int n_rows);
 void experts_sort(struct pass *p, int layer, int n_rows);
 void experts_gather(const struct pass *p, const struct worker *w, int layer, int n_rows);
-void experts_add(const struct pass *p, const struct worker *w, int layer, int n_rows);
+void experts_add(const struct pass *p, int layer, struct share rows, float *scratch);
 // Floats of scratch that a worker needs.
 size_t experts_scratch(const struct model_spec *spec);
 

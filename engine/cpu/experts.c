@@ -204,13 +204,11 @@ void experts_gather(const struct pass *p, const struct worker *w, int layer, int
 
 // --- adding up -------------------------------------------------------------------------------------------------------
 
-void experts_add(const struct pass *p, const struct worker *w, int layer, int n_rows) {
+void experts_add(const struct pass *p, int layer, struct share rows, float *sum) {
     const struct backend *b = p->b;
     const struct cpu_layer *l = &b->layers[layer];
     const int n_embd = b->spec->n_embd;
-    const struct share share = row_share(w, n_rows);
-    float *sum = worker_scratch(b, w);
-    for (int row = share.first; row < share.end; row++) {
+    for (int row = rows.first; row < rows.end; row++) {
         const struct choice *choices = choices_of(b, layer, row);
         memset(sum, 0, (size_t)n_embd * sizeof *sum);
         for (int k = 0; k < b->spec->experts.used; k++)

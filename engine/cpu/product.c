@@ -2,12 +2,6 @@
 
 #include <string.h>
 
-// Strips that a worker takes at once: few enough that all finish together.
-static int chunk_size(int n_strips, const struct worker *w) {
-    int size = n_strips / (8 * w->count);
-    return size < 1 ? 1 : size > 8 ? 8 : size;
-}
-
 static int strip_rows(const struct matrix *m, int strip) {
     const int left = m->rows - strip * STRIP_ROWS;
     return left < STRIP_ROWS ? left : STRIP_ROWS;
@@ -65,17 +59,13 @@ static void product_strip(const struct product *to, const struct cpu_kernels *k,
 void products_run(struct worker *w, const struct cpu_kernels *k, const struct product *products, int n) {
     int n_strips = 0;
     for (int i = 0; i < n; i++) n_strips += matrix_strips(products[i].matrix);
-    const int chunk = chunk_size(n_strips, w), n_items = (n_strips + chunk - 1) / chunk;
-    for (int item; (item = worker_next(w, n_items)) >= 0;) {
-        const int end = (item + 1) * chunk < n_strips ? (item + 1) * chunk : n_strips;
-        for (int i = item * chunk; i < end; i++) {
+    for (int i, end; worker_take(w, n_strips, &i, &end);)
+        for (; i < end; i++) {
             const struct product *to = products;
             int strip = i;
             for (; strip >= matrix_strips(to->matrix); to++) strip -= matrix_strips(to->matrix);
             product_strip(to, k, strip);
         }
-    }
-    worker_barrier(w);
 }
 
 // --- gated products --------------------------------------------------------------------------------------------------
@@ -107,11 +97,11 @@ void gated_run(struct worker *w, const struct cpu_kernels *k, enum activation ac
                int n) {
     int n_strips = 0;
     for (int i = 0; i < n; i++) n_strips += matrix_strips(gated[i].up);
-    for (int item; (item = worker_next(w, n_strips)) >= 0;) {
-        const struct gated *g = gated;
-        int strip = item;
-        for (; strip >= matrix_strips(g->up); g++) strip -= matrix_strips(g->up);
-        gated_strip(g, k, activation, strip);
-    }
-    worker_barrier(w);
+    for (int i, end; worker_take(w, n_strips, &i, &end);)
+        for (; i < end; i++) {
+            const struct gated *g = gated;
+            int strip = i;
+            for (; strip >= matrix_strips(g->up); g++) strip -= matrix_strips(g->up);
+            gated_strip(g, k, activation, strip);
+        }
 }
