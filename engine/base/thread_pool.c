@@ -16,12 +16,15 @@
 enum {
     CACHE_LINE = 64,
     GROUP_WORKERS = 8, // that count themselves in at one place
-    TURNS_A_LOOK = 64, // of spinning between two looks at the clock
+    TURNS_A_LOOK = 32, // of spinning between two looks at the clock
     PARTS_A_WORKER = 2, // of what is left of a series, that a worker takes one of
 };
 
-#define SPIN_SECONDS  50e-6 // longer than most waits at a barrier when every worker has a core
-#define YIELD_SECONDS 50e-6
+// How long a wait is hot. At a barrier: longer than nearly all waits when every worker has a core, and little to lose
+// when one has not. Between runs: what sampling a token takes.
+#define BARRIER_SPIN 20e-6
+#define CROWD_YIELD  500e-6
+#define RUN_SPIN     100e-6
 
 // A count that threads wait on. Whoever sleeps has announced it before the futex looks at the count, and whoever counts
 // looks for sleepers afterwards: no gap in which a wake-up could be lost.
@@ -74,21 +77,19 @@ static void gate_sleep(struct gate *g, uint32_t seen) {
     atomic_fetch_sub(&g->n_sleeping, 1);
 }
 
-// Waits until the count is no longer `seen`: hot first, then giving way to whoever wants the core, then asleep, so that
-// whoever is waited for can have it.
-static void gate_wait(struct gate *g, uint32_t seen, bool crowded) {
-    for (int turn = 0; turn < TURNS_A_LOOK; turn++) {
-        if (gate_passed(g, seen)) return;
-        spin_pause();
-    }
-    const double start = clock_seconds();
-    for (double waited = 0; !crowded && waited < SPIN_SECONDS + YIELD_SECONDS; waited = clock_seconds() - start) {
-        for (int turn = 0; turn < TURNS_A_LOOK; turn++) {
+// Waits until the count is no longer `seen`: hot first, then asleep, so that whoever is waited for can have the core.
+// Workers of a crowd yield to each other, which costs less than sleeping; from other programs a yielded core comes back
+// only after a whole slice of time.
+static void gate_wait(struct gate *g, uint32_t seen, bool crowded, double seconds) {
+    double start = 0;
+    do {
+        for (int turn = 0; turn < (crowded ? 1 : TURNS_A_LOOK); turn++) {
             if (gate_passed(g, seen)) return;
             spin_pause();
         }
-        if (waited > SPIN_SECONDS) sched_yield();
-    }
+        if (crowded) sched_yield();
+        if (start == 0) start = clock_seconds();
+    } while (clock_seconds() - start < seconds);
     gate_sleep(g, seen);
 }
 
@@ -116,7 +117,7 @@ bool worker_arrive(struct worker *w) {
         atomic_store_explicit(&p->next_item, 0, memory_order_relaxed);
         return true;
     }
-    gate_wait(&g->passed, seen, p->crowded);
+    gate_wait(&g->passed, seen, p->crowded, p->crowded ? CROWD_YIELD : BARRIER_SPIN);
     return false;
 }
 
@@ -134,7 +135,7 @@ static void *worker_main(void *argument) {
     struct worker *w = argument;
     struct thread_pool *p = w->pool;
     for (uint32_t seen = 0;; seen++) {
-        gate_wait(&p->run, seen, p->crowded);
+        gate_wait(&p->run, seen, p->crowded, RUN_SPIN);
         if (p->closing) return NULL;
         p->work(w, p->argument);
         worker_barrier(w);
