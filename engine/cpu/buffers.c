@@ -132,6 +132,7 @@ static bool open_experts(struct backend *b, struct status *st) {
     b->feed.down = arena_alloc(&b->arena, (size_t)parts * sizeof *b->feed.down);
     b->first_slot = arena_alloc(&b->arena, (size_t)parts * sizeof *b->first_slot);
     return (b->choices = buffer_take(b, slots, (uint64_t)b->spec->n_layer * sizeof *b->choices, "choices", st)) &&
+           (b->expert_logits = buffer_take(b, rows, (uint64_t)e->count * sizeof *b->expert_logits, "choices", st)) &&
            (b->shared_weight = buffer_take(b, rows, sizeof *b->shared_weight, "choices", st)) &&
            (b->slots = buffer_take(b, slots, sizeof *b->slots, "choices", st)) &&
            (b->expert_out =

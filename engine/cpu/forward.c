@@ -236,13 +236,23 @@ static void feed_dense(const struct pass *p, struct worker *w, const struct cpu_
 
 static void feed_experts(struct pass *p, struct worker *w, int layer, int n) {
     const struct backend *b = p->b;
-    experts_choose(p, w, layer, n);
+    const struct share rows = row_share(w, n), slots = row_share(w, n * b->spec->experts.used);
+    const bool few = n <= FEW_ROWS;
+    experts_route(p, w, layer, n);
+    if (!few) {
+        worker_barrier(w);
+        experts_choose(p, layer, rows, worker_scratch(b, w));
+    }
     if (worker_arrive(w)) {
+        if (few) experts_choose(p, layer, (struct share){0, n}, worker_scratch(b, w));
         experts_sort(p, layer, n);
+        if (few) experts_gather(p, layer, n, (struct share){0, n * b->spec->experts.used});
         worker_release(w);
     }
-    experts_gather(p, w, layer, n);
-    worker_barrier(w);
+    if (!few) {
+        experts_gather(p, layer, n, slots);
+        worker_barrier(w);
+    }
     gated_run(w, b->kernels, b->spec->activation, b->feed.gated, b->feed.n);
     worker_barrier(w);
     products_run(w, b->kernels, b->feed.down, b->feed.n);
