@@ -11,12 +11,13 @@
 #include <unistd.h>
 
 #include "engine/base/clock.h"
+#include "engine/base/numa.h"
 #include "engine/base/panic.h"
 
 enum {
     CACHE_LINE = 64,
-    GROUP_WORKERS = 8, // that count themselves in at one place
-    TURNS_A_LOOK = 32, // of spinning between two looks at the clock
+    GROUP_WORKERS = 8,  // that count themselves in at one place
+    TURNS_A_LOOK = 32,  // of spinning between two looks at the clock
     PARTS_A_WORKER = 2, // of what is left of a series, that a worker takes one of
 };
 
@@ -50,7 +51,7 @@ struct thread_pool {
     void (*work)(struct worker *, void *);
     void *argument;
     bool closing;
-    struct gate run;                                // counts runs
+    struct gate run; // counts runs
     _Alignas(CACHE_LINE) atomic_int groups_arrived;
     _Alignas(CACHE_LINE) atomic_int next_item;
 };
@@ -156,8 +157,11 @@ struct thread_pool *thread_pool_open(int n_threads) {
         p->workers[i] = (struct worker){.index = i, .count = n_threads, .pool = p};
         p->groups[i / GROUP_WORKERS].n_workers++;
     }
-    for (int i = 1; i < n_threads; i++)
+    for (int i = 1; i < n_threads; i++) {
         if (pthread_create(&p->threads[i], NULL, worker_main, &p->workers[i])) panic("cannot start thread %d", i);
+        const cpu_set_t *processors = numa_processors(numa_machine(), i, n_threads);
+        if (processors) pthread_setaffinity_np(p->threads[i], sizeof *processors, processors); // or it goes anywhere
+    }
     return p;
 }
 

@@ -1,8 +1,9 @@
 // Thread pool in SPMD style: every worker runs the same function; they meet at barriers.
 //
 // The thread that calls thread_pool_run is worker 0. Whoever waits, at a barrier or between runs, spins briefly, then
-// yields, then sleeps on a futex: an idle engine costs no CPU, and a worker whose core another program took gets the
-// core of one that waits for it.
+// sleeps on a futex: an idle engine costs no CPU, and a worker whose core another program took gets the core of one
+// that waits for it. On a machine of several memory nodes each of the other workers keeps to the processors of one
+// (numa.h).
 #ifndef CONFAB_BASE_THREAD_POOL_H
 #define CONFAB_BASE_THREAD_POOL_H
 

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "engine/base/numa.h"
 #include "engine/base/reader.h"
 #include "engine/cpu/cpu.h"
 
@@ -17,8 +18,12 @@ void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *
     if (bytes < LARGE_BUFFER) return arena_alloc(&b->arena, (size_t)bytes);
     assert(b->n_regions < MAX_REGIONS);
     void *p = region_alloc((size_t)bytes);
-    if (p) b->regions[b->n_regions++] = (struct region){p, (size_t)bytes};
-    else status_fail(st, STATUS_MEMORY, "%s: no memory for %" PRIu64 " bytes", what, bytes);
+    if (!p) {
+        status_fail(st, STATUS_MEMORY, "%s: no memory for %" PRIu64 " bytes", what, bytes);
+        return NULL;
+    }
+    b->regions[b->n_regions++] = (struct region){p, (size_t)bytes};
+    numa_spread(numa_machine(), p, (size_t)bytes);
     return p;
 }
 
