@@ -15,7 +15,9 @@ static void end_stage(struct pass *p, const struct worker *w, enum backend_stage
 
 // --- rows ------------------------------------------------------------------------------------------------------------
 
-enum { FEW_ROWS = 2 }; // so many are sooner done by one worker than shared out, which takes one more barrier
+// Whether rows are sooner done by one worker than shared out, which takes a barrier more: a row takes about as long as
+// one of 16 workers.
+static bool few(const struct worker *w, int n) { return n <= 1 + w->count / 16; }
 
 // Something that is done row by row between two shared steps.
 typedef void row_step(const struct pass *p, int layer, struct share rows, float *scratch);
@@ -23,12 +25,12 @@ typedef void row_step(const struct pass *p, int layer, struct share rows, float 
 // Ends a step, does what follows it for n rows, and makes that known to all. What precedes it must be through for all
 // rows, but a worker's own rows follow each other without a barrier.
 static void meet(const struct pass *p, struct worker *w, row_step *step, int layer, int n) {
-    const bool few = n <= FEW_ROWS;
+    const bool at_once = few(w, n);
     if (worker_arrive(w)) {
-        if (few) step(p, layer, (struct share){0, n}, worker_scratch(p->b, w));
+        if (at_once) step(p, layer, (struct share){0, n}, worker_scratch(p->b, w));
         worker_release(w);
     }
-    if (few) return;
+    if (at_once) return;
     step(p, layer, row_share(w, n), worker_scratch(p->b, w));
     worker_barrier(w);
 }
@@ -187,15 +189,15 @@ static void store_item(const struct pass *p, int layer, int item, float *scratch
 static void store(const struct pass *p, struct worker *w, int layer) {
     const struct cpu_layer *l = &p->b->layers[layer];
     const int n = p->batch->n_rows, n_items = p->n_page_ranges * l->spec->n_head_kv;
-    const bool few = n <= FEW_ROWS, whole = p->b->spec->head_norm == HEAD_NORM_WHOLE;
+    const bool at_once = few(w, n), whole = p->b->spec->head_norm == HEAD_NORM_WHOLE;
     float *scratch = worker_scratch(p->b, w);
     if (worker_arrive(w)) {
         if (layer == p->b->spec->n_layer - 1) keep_output_rows(p, scratch);
-        if (few && whole) norm_heads(p, l, (struct share){0, n});
-        for (int item = 0; few && item < n_items; item++) store_item(p, layer, item, scratch);
+        if (at_once && whole) norm_heads(p, l, (struct share){0, n});
+        for (int item = 0; at_once && item < n_items; item++) store_item(p, layer, item, scratch);
         worker_release(w);
     }
-    if (few) return;
+    if (at_once) return;
     if (whole) {
         norm_heads(p, l, row_share(w, n));
         worker_barrier(w);
@@ -236,21 +238,22 @@ static void feed_dense(const struct pass *p, struct worker *w, const struct cpu_
 
 static void feed_experts(struct pass *p, struct worker *w, int layer, int n) {
     const struct backend *b = p->b;
-    const struct share rows = row_share(w, n), slots = row_share(w, n * b->spec->experts.used);
-    const bool few = n <= FEW_ROWS;
+    const int n_slots = n * b->spec->experts.used;
+    const bool at_once = few(w, n);
+    float *scratch = worker_scratch(b, w);
     experts_route(p, w, layer, n);
-    if (!few) {
+    if (!at_once) {
         worker_barrier(w);
-        experts_choose(p, layer, rows, worker_scratch(b, w));
+        experts_choose(p, layer, row_share(w, n), scratch);
     }
     if (worker_arrive(w)) {
-        if (few) experts_choose(p, layer, (struct share){0, n}, worker_scratch(b, w));
+        if (at_once) experts_choose(p, layer, (struct share){0, n}, scratch);
         experts_sort(p, layer, n);
-        if (few) experts_gather(p, layer, n, (struct share){0, n * b->spec->experts.used});
+        if (at_once) experts_gather(p, layer, n, (struct share){0, n_slots});
         worker_release(w);
     }
-    if (!few) {
-        experts_gather(p, layer, n, slots);
+    if (!at_once) {
+        experts_gather(p, layer, n, row_share(w, n_slots));
         worker_barrier(w);
     }
     gated_run(w, b->kernels, b->spec->activation, b->feed.gated, b->feed.n);
