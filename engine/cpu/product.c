@@ -146,8 +146,10 @@ static void gated_item(const struct series *s, int i, const struct item *item) {
     const int n = strip_rows(g->up, strip);
     const struct matrix *first_matrix = g->gate->format ? g->gate : g->up;
     const float *first_bias = g->gate->format ? g->gate_bias : g->up_bias;
-    memset(gate, 0, sizeof gate); // rows that a last strip lacks
-    memset(up, 0, sizeof up);
+    if (n < STRIP_ROWS) { // rows that a last strip lacks
+        memset(gate, 0, sizeof gate);
+        memset(up, 0, sizeof up);
+    }
     for (int first = item->first; first < item->end; first += in->width) {
         const int width = item->end - first < in->width ? item->end - first : in->width;
         matrix_strip(first_matrix, k, strip, in, first, width, gate);
