@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,16 +17,20 @@
 
 enum {
     CACHE_LINE = 64,
-    GROUP_WORKERS = 8,  // that count themselves in at one place
-    TURNS_A_LOOK = 32,  // of spinning between two looks at the clock
-    PARTS_A_WORKER = 2, // of what is left of a series, that a worker takes one of
+    GROUP_WORKERS = 8,    // that count themselves in at one place
+    TURNS_A_LOOK = 32,    // of spinning between two looks at the clock
+    BARRIERS_A_LOOK = 16, // between two looks whether the core was taken
+    PARTS_A_WORKER = 2,   // of what is left of a series, that a worker takes one of
 };
 
-// How long a wait is hot. At a barrier: longer than nearly all waits when every worker has a core, and little to lose
-// when one has not. Between runs: what sampling a token takes.
-#define BARRIER_SPIN 20e-6
-#define CROWD_YIELD  500e-6
-#define RUN_SPIN     100e-6
+// How long a wait is hot. At a barrier: longer than a core takes to wake up; but if another program has just taken a
+// worker's core, no longer than nearly all waits for workers that have one. Between runs: what drawing a token and
+// telling of it take.
+#define CALM_SPIN      1e-3
+#define DISTURBED_SPIN 20e-6
+#define CROWD_YIELD    500e-6
+#define RUN_SPIN       200e-6
+#define DISTURBED_TIME 50e-3 // after a core was taken
 
 // A count that threads wait on. Whoever sleeps has announced it before the futex looks at the count, and whoever counts
 // looks for sleepers afterwards: no gap in which a wake-up could be lost.
@@ -42,18 +47,26 @@ struct group {
     int n_workers;
 };
 
+// How often a worker lost its core to another program, and barriers until it looks again.
+struct watch {
+    _Alignas(CACHE_LINE) long switches;
+    int barriers_left;
+};
+
 struct thread_pool {
     int n_workers, n_groups;
     bool crowded;           // more workers than cores: whoever is waited for may need this core
     struct worker *workers; // [n_workers]
     pthread_t *threads;     // [n_workers], the first unused
     struct group *groups;   // [n_groups]
+    struct watch *watches;  // [n_workers]
     void (*work)(struct worker *, void *);
     void *argument;
     bool closing;
     struct gate run; // counts runs
     _Alignas(CACHE_LINE) atomic_int groups_arrived;
     _Alignas(CACHE_LINE) atomic_int next_item;
+    _Alignas(CACHE_LINE) _Atomic double disturbed; // when a worker last lost its core
 };
 
 // --- waiting ---------------------------------------------------------------------------------------------------------
@@ -82,14 +95,13 @@ static void gate_sleep(struct gate *g, uint32_t seen) {
 // Workers of a crowd yield to each other, which costs less than sleeping; from other programs a yielded core comes back
 // only after a whole slice of time.
 static void gate_wait(struct gate *g, uint32_t seen, bool crowded, double seconds) {
-    double start = 0;
+    const double start = clock_seconds();
     do {
         for (int turn = 0; turn < (crowded ? 1 : TURNS_A_LOOK); turn++) {
             if (gate_passed(g, seen)) return;
             spin_pause();
         }
         if (crowded) sched_yield();
-        if (start == 0) start = clock_seconds();
     } while (clock_seconds() - start < seconds);
     gate_sleep(g, seen);
 }
@@ -110,15 +122,31 @@ static bool arrive(atomic_int *n_arrived, int n) {
     return true;
 }
 
+static void watch_core(struct thread_pool *p, struct watch *watch) {
+    if (watch->barriers_left--) return;
+    watch->barriers_left = BARRIERS_A_LOOK;
+    struct rusage usage;
+    if (getrusage(RUSAGE_THREAD, &usage) || usage.ru_nivcsw == watch->switches) return;
+    watch->switches = usage.ru_nivcsw;
+    atomic_store_explicit(&p->disturbed, clock_seconds(), memory_order_relaxed);
+}
+
+static double barrier_spin(struct thread_pool *p) {
+    if (p->crowded) return CROWD_YIELD;
+    const double since = clock_seconds() - atomic_load_explicit(&p->disturbed, memory_order_relaxed);
+    return since < DISTURBED_TIME ? DISTURBED_SPIN : CALM_SPIN;
+}
+
 bool worker_arrive(struct worker *w) {
     struct thread_pool *p = w->pool;
+    watch_core(p, &p->watches[w->index]);
     struct group *g = group_of(w);
     const uint32_t seen = atomic_load_explicit(&g->passed.count, memory_order_relaxed);
     if (arrive(&g->n_arrived, g->n_workers) && arrive(&p->groups_arrived, p->n_groups)) {
         atomic_store_explicit(&p->next_item, 0, memory_order_relaxed);
         return true;
     }
-    gate_wait(&g->passed, seen, p->crowded, p->crowded ? CROWD_YIELD : BARRIER_SPIN);
+    gate_wait(&g->passed, seen, p->crowded, barrier_spin(p));
     return false;
 }
 
@@ -149,12 +177,14 @@ struct thread_pool *thread_pool_open(int n_threads) {
     *p = (struct thread_pool){.n_workers = n_threads, .n_groups = (n_threads + GROUP_WORKERS - 1) / GROUP_WORKERS};
     p->crowded = n_threads > thread_pool_default_size();
     p->groups = aligned_alloc(CACHE_LINE, (size_t)p->n_groups * sizeof *p->groups);
-    if (!p->groups) panic("cannot make a pool of %d threads", n_threads);
+    p->watches = aligned_alloc(CACHE_LINE, (size_t)n_threads * sizeof *p->watches);
+    if (!p->groups || !p->watches) panic("cannot make a pool of %d threads", n_threads);
     p->workers = xcalloc((size_t)n_threads, sizeof *p->workers);
     p->threads = xcalloc((size_t)n_threads, sizeof *p->threads);
     for (int i = 0; i < p->n_groups; i++) p->groups[i] = (struct group){.n_workers = 0};
     for (int i = 0; i < n_threads; i++) {
         p->workers[i] = (struct worker){.index = i, .count = n_threads, .pool = p};
+        p->watches[i] = (struct watch){0};
         p->groups[i / GROUP_WORKERS].n_workers++;
     }
     for (int i = 1; i < n_threads; i++) {
@@ -173,6 +203,7 @@ void thread_pool_close(struct thread_pool *p) {
     free(p->workers);
     free(p->threads);
     free(p->groups);
+    free(p->watches);
     free(p);
 }
 
