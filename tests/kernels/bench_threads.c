@@ -66,10 +66,11 @@ static void bench(int n_threads, int n_processors) {
     double pieces = 0;
     for (int i = 0; i < PRODUCTS; i++) pieces += LAYERS * layer_pieces[i];
     const double ideal = pieces * PIECE_SECONDS / (n_threads < n_processors ? n_threads : n_processors);
+    const double barrier = middle_seconds(p, pass_barriers, 5, 0) / BARRIERS;
+    const double awake = middle_seconds(p, do_nothing, RUNS, 0), asleep = middle_seconds(p, do_nothing, RUNS, 2000);
+    const double step = middle_seconds(p, do_step, STEPS, 0);
     printf("%3d threads: barrier %7.3f us, run %7.2f us awake, %7.2f us asleep, step %6.2f ms, %5.1f %% of ideal\n",
-           n_threads, middle_seconds(p, pass_barriers, 5, 0) / BARRIERS * 1e6,
-           middle_seconds(p, do_nothing, RUNS, 0) * 1e6, middle_seconds(p, do_nothing, RUNS, 2000) * 1e6,
-           middle_seconds(p, do_step, STEPS, 0) * 1e3, 100 * ideal / middle_seconds(p, do_step, STEPS, 0));
+           n_threads, barrier * 1e6, awake * 1e6, asleep * 1e6, step * 1e3, 100 * ideal / step);
     thread_pool_close(p);
 }
 
