@@ -9,7 +9,7 @@
 static void end_stage(struct pass *p, const struct worker *w, enum backend_stage stage) {
     if (w->index) return;
     double now = clock_seconds();
-    p->work->seconds[stage] += now - p->stage_began;
+    p->work->stages[stage].seconds += now - p->stage_began;
     p->stage_began = now;
 }
 
@@ -186,7 +186,7 @@ static void store_item(const struct pass *p, int layer, int item, float *scratch
 }
 
 // Ends the projection, and stores keys and values.
-static void store(const struct pass *p, struct worker *w, int layer) {
+static void store(struct pass *p, struct worker *w, int layer) {
     const struct cpu_layer *l = &p->b->layers[layer];
     const int n = p->batch->n_rows, n_items = p->n_page_ranges * l->spec->n_head_kv;
     const bool at_once = few(w, n), whole = p->b->spec->head_norm == HEAD_NORM_WHOLE;
@@ -197,6 +197,7 @@ static void store(const struct pass *p, struct worker *w, int layer) {
         for (int item = 0; at_once && item < n_items; item++) store_item(p, layer, item, scratch);
         worker_release(w);
     }
+    end_stage(p, w, STAGE_PROJECT);
     if (at_once) return;
     if (whole) {
         norm_heads(p, l, row_share(w, n));
@@ -220,9 +221,10 @@ static void attend(struct pass *p, struct worker *w, int layer) {
     for (int item; (item = worker_next(w, n_ranges * parts)) >= 0;)
         attention_attend(p, layer, &ranges[item % n_ranges], item / n_ranges, &out, worker_scratch(b, w));
     worker_barrier(w);
+    end_stage(p, w, STAGE_ATTEND);
     products_run(w, b->kernels, &end, 1);
     meet(p, w, end_attention, layer, n);
-    end_stage(p, w, STAGE_ATTEND);
+    end_stage(p, w, STAGE_PROJECT);
 }
 
 static void feed_dense(const struct pass *p, struct worker *w, const struct cpu_layer *layer, int n) {

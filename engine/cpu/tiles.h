@@ -94,6 +94,7 @@ _Static_assert(sizeof(struct tile_nvfp4) == 32 * 36 && sizeof(struct tile_bytes)
     void tile_prepare_##id(void *tiles, int r, const void *block);                                                     \
     void strip_##tile##_scalar(const struct strip *s);                                                                 \
     void strip_##tile##_avx2(const struct strip *s);                                                                   \
+    void strip_##tile##_avxvnni(const struct strip *s);                                                                \
     void strip_##tile##_avx512(const struct strip *s);
 TILE_FORMATS(X)
 #undef X
