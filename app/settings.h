@@ -62,6 +62,12 @@ enum setting_place {
     X(special, bool, "special", 0, SETTING_FLAG, NULL, 0, 0, IN_TOKENIZE, "read the marks of special tokens, such as <|im_end|>, as those tokens")        \
     X(now, char *, "now", 0, SETTING_TEXT, "TIME", 0, 0, IN_TEMPLATE, "the time that strftime_now tells, such as 2026-01-02T03:04:05")                   \
     X(json, bool, "json", 0, SETTING_FLAG, NULL, 0, 0, IN_BENCH | IN_SHOW | IN_LS | IN_QUANTIZE | IN_HELP, "write one JSON object")                                               \
+    X(bench_seconds, double, "seconds", 0, SETTING_REAL, "SECONDS", 0, 3600, IN_BENCH, "time to measure the speed in, about; each kind of work is repeated three times in any case (15)") \
+    X(accuracy_seconds, double, "accuracy", 0, SETTING_REAL, "SECONDS", 0, 3600, IN_BENCH, "time for the exact path to compute what the answers' accuracy is measured against, about; 0 = not measured (8)") \
+    X(long_contexts, bool, "long", 0, SETTING_FLAG, NULL, 0, 0, IN_BENCH, "also behind contexts of 8,192 and 32,768 tokens, where the model takes them: minutes")   \
+    X(compare, char *, "compare", 0, SETTING_TEXT, "FILE", 0, 0, IN_BENCH, "beside the figures those of an earlier run, which --json or --save wrote")              \
+    X(save, char *, "save", 0, SETTING_TEXT, "FILE", 0, 0, IN_BENCH, "write the JSON object to FILE too")                                                          \
+    X(note, char *, "note", 0, SETTING_TEXT, "TEXT", 0, 0, IN_BENCH, "a text kept with the figures, such as what was changed")                                     \
     X(force, bool, "force", 0, SETTING_FLAG, NULL, 0, 0, IN_QUANTIZE, "replace OUT when it is there already")                                                \
     X(requantize, bool, "requantize", 0, SETTING_FLAG, NULL, 0, 0, IN_QUANTIZE, "take a model that is quantised already, and lose more")                     \
     X(man, char *, "man", 0, SETTING_TEXT, "TEMPLATE", 0, 0, IN_HELP, "write a manual page: a template with its tables filled in")

@@ -10,6 +10,7 @@
 #include "engine/base/status.h"
 #include "engine/base/thread_pool.h"
 #include "engine/model/model.h"
+#include "engine/stages.h"
 
 #define KV_PAGE_TOKENS 32 // tokens a page, in every layer
 
@@ -26,18 +27,8 @@ struct batch {
     const int32_t *output_rows;           // [n_outputs], ascending: rows whose logits are wanted
 };
 
-// X(enumerator, name)
-#define BACKEND_STAGES(X) X(STAGE_EMBED, "embed") X(STAGE_ATTEND, "attend") X(STAGE_FEED, "feed") X(STAGE_LOGITS, "logits") X(STAGE_SAMPLE, "sample")
-enum backend_stage {
-#define X(id, name) id,
-    BACKEND_STAGES(X)
-#undef X
-        STAGE_COUNT
-};
-
-struct backend_work { // of one run
-    double seconds[STAGE_COUNT]; // STAGE_SAMPLE stays 0: the caller's
-    double bytes, operations;    // weights and KV read; multiply-adds × 2
+struct backend_work {                      // of one run
+    struct stage_work stages[STAGE_COUNT]; // STAGE_SAMPLE stays 0: the caller's
 };
 
 struct backend_params {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "engine/base/status.h"
+#include "engine/stages.h"
 
 // ---- sampling ----
 
@@ -327,9 +328,11 @@ struct engine_figures {
     int running;                       // prefilling or decoding
     int batch_rows, batch_decode_rows; // of the last step
     uint64_t steps, preemptions;
-    double stage_seconds[5];           // totals: embed, attend, feed, logits, sample (enum backend_stage)
-    float stage_share[5];              // of the last second or so
-    float bytes_per_second, operations_per_second;
+    double stage_seconds[STAGE_COUNT]; // in total
+    // Of the last second in which there was work, which stays when there is none. Steps with prompt rows count as
+    // prefill, those without as decode; what their seconds are more than those of all stages went elsewhere: planning,
+    // handing tokens on.
+    struct stage_work stages[STAGE_COUNT], decode, prefill;
     int page_tokens, n_pages, pages_used, pages_shared, pages_free, pages_kept; // used: by running requests; kept: for reuse
     uint64_t kv_bytes;
     int context;                       // tokens a conversation may have

@@ -64,6 +64,12 @@ struct feed {
     int n;
 };
 
+// What a stage does with its weights in a pass, less experts, which choose.
+struct stage_cost {
+    double bytes, operations;               // of those that all rows go through; operations of one row
+    double output_bytes, output_operations; // of those only for rows whose logits are wanted
+};
+
 struct region {
     void *data;
     size_t size;
@@ -102,7 +108,7 @@ struct backend {
     struct matrix output;
     double *frequency[ROPE_TABLES]; // [n_rot / 2] radians a position; NULL when no layer uses the table
     float magnitude[ROPE_TABLES];
-    double weight_bytes, output_bytes, operations_a_row, operations_an_output; // for struct backend_work, less experts
+    struct stage_cost costs[STAGE_COUNT];
 
     size_t kv_bytes;
     uint8_t *kv; // all layers' pages, a layer's together

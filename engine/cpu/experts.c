@@ -174,7 +174,7 @@ static void add_shared_part(struct backend *b, const struct cpu_layer *l, int n_
         .matrix = &x->shared_down, .in = &b->part_middle[i], .out = b->added, .stride = b->spec->n_embd, .scale = 1};
 }
 
-static void count_part(struct backend_work *work, const struct gated *gated, const struct product *down) {
+static void count_part(struct stage_work *work, const struct gated *gated, const struct product *down) {
     const struct matrix *all[] = {gated->gate, gated->up, down->matrix};
     for (int i = 0; i < 3; i++) {
         work->bytes += matrix_bytes(all[i]);
@@ -191,7 +191,7 @@ void experts_sort(struct pass *p, int layer, int n_rows) {
     for (int i = 0; i < e->count; i++)
         if (b->first_slot[i + 1] > b->first_slot[i]) add_part(b, l, i);
     if (l->experts.shared_up.format && n_rows > 0) add_shared_part(b, l, n_rows);
-    for (int i = 0; i < b->feed.n; i++) count_part(p->work, &b->feed.gated[i], &b->feed.down[i]);
+    for (int i = 0; i < b->feed.n; i++) count_part(&p->work->stages[STAGE_FEED], &b->feed.gated[i], &b->feed.down[i]);
 }
 
 void experts_gather(const struct pass *p, const struct worker *w, int layer, int n_rows) {

@@ -9,7 +9,7 @@
 static void end_stage(struct pass *p, const struct worker *w, enum backend_stage stage) {
     if (w->index) return;
     double now = clock_seconds();
-    p->work->seconds[stage] += now - p->stage_began;
+    p->work->stages[stage].seconds += now - p->stage_began;
     p->stage_began = now;
 }
 
@@ -140,6 +140,7 @@ static void attend(struct pass *p, struct worker *w, int layer, int n) {
     const bool last = layer == b->spec->n_layer - 1;
     const int heads = l->spec->n_head_kv, parts = attention_parts(b, layer);
     project(p, w, l);
+    end_stage(p, w, STAGE_PROJECT);
     for (int item; (item = worker_next(w, p->n_page_ranges * heads)) >= 0;)
         attention_store(p, layer, &b->page_ranges[item / heads], item % heads, worker_scratch(b, w));
     if (last && w->index == 0) keep_output_rows(p);
@@ -154,10 +155,11 @@ static void attend(struct pass *p, struct worker *w, int layer, int n) {
     for (int item; (item = worker_next(w, n_ranges * parts)) >= 0;)
         attention_attend(p, layer, &ranges[item % n_ranges], item / n_ranges, &out, worker_scratch(b, w));
     worker_barrier(w);
+    end_stage(p, w, STAGE_ATTEND);
     const struct product end = branch_end(b, &l->output, &out, l->output_bias, &l->attention_post_norm);
     products_run(w, b->kernels, &end, 1);
     add_later(p, w, n, &l->attention_post_norm);
-    end_stage(p, w, STAGE_ATTEND);
+    end_stage(p, w, STAGE_PROJECT);
 }
 
 static void feed_dense(const struct pass *p, struct worker *w, const struct cpu_layer *layer, int n) {

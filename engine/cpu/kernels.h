@@ -1,8 +1,8 @@
 // Kernels: the inner loops of the CPU backend, once per instruction set, behind one table.
 //
 // Every kernel defines its result to the last bit: each output is accumulated in one order that depends neither on the
-// instruction set nor on how many columns are computed together. kernels_scalar.c is the specification; AVX2 and
-// AVX-512 agree with it bit for bit. So a row's result is the same alone and in any batch.
+// instruction set nor on how many columns are computed together. kernels_scalar.c is the specification; AVX2, with
+// and without VNNI, and AVX-512 agree with it bit for bit. So a row's result is the same alone and in any batch.
 #ifndef CONFAB_CPU_KERNELS_H
 #define CONFAB_CPU_KERNELS_H
 
@@ -66,10 +66,10 @@ struct cpu_kernels {
     void (*scale)(float *x, int n, float factor); // n a multiple of 16
 };
 
-extern const struct cpu_kernels kernels_scalar, kernels_avx2, kernels_avx512;
+extern const struct cpu_kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kernels_avx512;
 extern const struct cpu_kernels kernels_exact; // double accumulation, decoded weights; no half or integer kernels
 
-// The best that this processor runs, or what CONFAB_CPU names (scalar, avx2, avx512) if it can run that.
+// The best that this processor runs, or what CONFAB_CPU names (scalar, avx2, avxvnni, avx512) if it can run that.
 const struct cpu_kernels *kernels_choose(void);
 // The named table if this processor runs it, or NULL.
 const struct cpu_kernels *kernels_find(const char *name);

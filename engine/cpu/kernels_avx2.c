@@ -1,5 +1,5 @@
 // AVX2 with FMA and F16C: weights in the file's own layout, vectors and attention. Prepared weights are in
-// tiles_avx2.c.
+// tiles_avx2.c, and where there is AVX-VNNI in tiles_avxvnni.c.
 #include "engine/cpu/tiles.h"
 
 #if defined(__x86_64__)
@@ -57,7 +57,10 @@ INLINE const void *padded(uint8_t *buffer, const void *from, size_t bytes) {
         int i = 0;                                                                                                     \
         for (; i + LANES <= s->columns; i += LANES) {                                                                  \
             name##_step(w, x, rows, width, total);                                                                     \
-            UNROLL for (int k = 0; k < rows; k++) w[k] += LANES * bytes;                                               \
+            UNROLL for (int k = 0; k < rows; k++) {                                                                    \
+                fetch_ahead(s, w[k]);                                                                                  \
+                w[k] += LANES * bytes;                                                                                 \
+            }                                                                                                          \
             UNROLL for (int c = 0; c < width; c++) x[c] += LANES;                                                      \
         }                                                                                                              \
         if (i < s->columns) {                                                                                          \
@@ -236,23 +239,27 @@ static float softmax_page(float *scores, int first, int end, struct softmax *sta
     return correction;
 }
 
-const struct cpu_kernels kernels_avx2 = {
-    .name = "AVX2",
-    .strip = {[BLOCK_F32] = strip_f32,
-              [BLOCK_F16] = strip_f16,
-              [BLOCK_BF16] = strip_bf16,
-#define X(id, tile) [id] = strip_##tile##_avx2,
-              TILE_FORMATS(X)
-#undef X
-    },
-    .norm = {[NORM_RMS] = rms_norm, [NORM_LAYER] = layer_norm},
-    .quantize = quantize,
-    .activate = {[ACTIVATION_SILU] = silu, [ACTIVATION_GELU] = gelu, [ACTIVATION_SILU_CLAMPED] = silu_clamped},
-    .softcap = softcap,
-    .accumulate = accumulate,
-    .to_half = to_half,
-    .half_product = half_product,
-    .softmax_page = softmax_page,
-    .scale = scale,
-};
+// Tables that differ in how they multiply prepared weights.
+#define TABLE(title, TILE)                                                                                             \
+    {                                                                                                                  \
+        .name = title,                                                                                                 \
+        .strip = {[BLOCK_F32] = strip_f32,                                                                             \
+                  [BLOCK_F16] = strip_f16,                                                                             \
+                  [BLOCK_BF16] = strip_bf16,                                                                           \
+                  TILE_FORMATS(TILE)},                                                                                 \
+        .norm = {[NORM_RMS] = rms_norm, [NORM_LAYER] = layer_norm},                                                    \
+        .quantize = quantize,                                                                                          \
+        .activate = {[ACTIVATION_SILU] = silu, [ACTIVATION_GELU] = gelu, [ACTIVATION_SILU_CLAMPED] = silu_clamped},    \
+        .softcap = softcap,                                                                                            \
+        .accumulate = accumulate,                                                                                      \
+        .to_half = to_half,                                                                                            \
+        .half_product = half_product,                                                                                  \
+        .softmax_page = softmax_page,                                                                                  \
+        .scale = scale,                                                                                                \
+    }
+#define AVX2_TILE(id, tile)    [id] = strip_##tile##_avx2,
+#define AVXVNNI_TILE(id, tile) [id] = strip_##tile##_avxvnni,
+
+const struct cpu_kernels kernels_avx2 = TABLE("AVX2", AVX2_TILE);
+const struct cpu_kernels kernels_avxvnni = TABLE("AVX-VNNI", AVXVNNI_TILE);
 #endif

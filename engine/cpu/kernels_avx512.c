@@ -23,11 +23,15 @@ INLINE __m512 load_bf16(const uint8_t *p, __mmask16 mask) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
 }
 
-enum { FLOAT_ROWS = 4 }; // weight rows at once: with six columns 24 accumulators
+enum { FLOAT_ROWS = 8 };
+INLINE int float_rows(int width) { return width <= 3 ? FLOAT_ROWS : 4; } // weight rows at once: at most 24 accumulators
 
 #define FLOAT_STEP(load, bytes, mask)                                                                                  \
     __m512 weight[FLOAT_ROWS];                                                                                         \
-    UNROLL for (int k = 0; k < rows; k++) weight[k] = load(w + (size_t)k * s->row_bytes + (size_t)i * bytes, mask);    \
+    UNROLL for (int k = 0; k < rows; k++) {                                                                            \
+        weight[k] = load(w + (size_t)k * s->row_bytes + (size_t)i * bytes, mask);                                      \
+        fetch_ahead(s, w + (size_t)k * s->row_bytes + (size_t)i * bytes);                                              \
+    }                                                                                                                  \
     UNROLL for (int c = 0; c < width; c++) {                                                                           \
         __m512 value = _mm512_maskz_loadu_ps(mask, s->values + (size_t)c * s->columns + i);                            \
         UNROLL for (int k = 0; k < rows; k++) total[k][c] = _mm512_fmadd_ps(weight[k], value, total[k][c]);            \
@@ -51,8 +55,9 @@ enum { FLOAT_ROWS = 4 }; // weight rows at once: with six columns 24 accumulator
             s->out[c * STRIP_ROWS + first + k] = reduce(total[k][c]);                                                  \
     }                                                                                                                  \
     INLINE void name##_panel(const struct strip *s, const int width) {                                                 \
+        const int rows = float_rows(width);                                                                            \
         int r = 0;                                                                                                     \
-        for (; r + FLOAT_ROWS <= s->rows; r += FLOAT_ROWS) name##_rows(s, r, FLOAT_ROWS, width);                       \
+        for (; r + rows <= s->rows; r += rows) name##_rows(s, r, rows, width);                                         \
         for (; r < s->rows; r++) name##_rows(s, r, 1, width);                                                          \
     }                                                                                                                  \
     static FOR_WIDTH(name, name##_panel)

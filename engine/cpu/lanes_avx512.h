@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "engine/cpu/kernels.h"
-#include "engine/cpu/unroll.h"
+#include "engine/base/unroll.h"
 
 // name calls panel(s, width) with s->width as a constant: compiled once for every width, so that all its accumulators
 // live in registers.

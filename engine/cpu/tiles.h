@@ -96,6 +96,7 @@ enum { TILE_ROWS = 16 }; // prepared together: few enough streams to be prefetch
     void tile_prepare_##id(void *tiles, int first, const uint8_t *const rows[TILE_ROWS], size_t n);                    \
     void strip_##tile##_scalar(const struct strip *s);                                                                 \
     void strip_##tile##_avx2(const struct strip *s);                                                                   \
+    void strip_##tile##_avxvnni(const struct strip *s);                                                                \
     void strip_##tile##_avx512(const struct strip *s);
 TILE_FORMATS(X)
 #undef X

@@ -285,9 +285,10 @@ bool scheduler_step(struct scheduler *s) {
     double ran = clock_seconds();
     sample_all(s, logits);
     step.end = clock_seconds();
-    step.work.seconds[STAGE_SAMPLE] = step.end - ran;
+    step.work.stages[STAGE_SAMPLE].seconds = step.end - ran;
     for (int i = 0; i < s->batch.n_outputs; i++) step.decoded += deliver(s, &s->draws[i], step.end);
     learn_speed(s, step.prefilled, ran - start);
+    step.end = clock_seconds();
     figures_add_step(s->figures, &step);
     return true;
 }

@@ -194,7 +194,7 @@ struct engine *engine_open(struct model_file *m, const struct engine_params *p, 
     struct engine *e = xcalloc(1, sizeof *e);
     e->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
     e->figures.context = m->info.n_context;
-    snprintf(e->figures.backend, sizeof e->figures.backend, "script, 2 threads");
+    snprintf(e->figures.backend, sizeof e->figures.backend, SCRIPT_BACKEND);
     return e;
 }
 

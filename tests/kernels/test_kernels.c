@@ -13,12 +13,12 @@
 #include "engine/base/panic.h"
 #include "tests/kernels/harness.h"
 
-static const char *const instruction_sets[] = {"avx2", "avx512"};
-enum { N_SETS = 2, MOST_INPUTS = 17 };
+static const char *const instruction_sets[] = {"avx2", "avxvnni", "avx512"};
+enum { N_SETS = 3, MOST_INPUTS = 17 };
 
 #define FOR_EACH_SET(k)                                                                                                \
     for (int set_ = 0; set_ < N_SETS; set_++)                                                                          \
-        for (const struct cpu_kernels *k = kernels_find(instruction_sets[set_]); k; k = NULL)
+        for (const struct cpu_kernels *k = kernels_to_try(instruction_sets[set_]); k; k = NULL)
 
 // Shapes with a partial strip, and for floats with columns that fill no vector.
 static struct trial odd_trial(enum block_id format, uint64_t seed) {

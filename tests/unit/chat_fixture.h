@@ -180,6 +180,7 @@ static struct settings settings;
 static struct model_host *host;
 static struct chat *chat;
 static char folder[64], *store_path, *config_path;
+static const char *chat_limits_path; // NULL: nothing is measured
 
 // What the model under test says of itself, to be changed.
 static inline struct model_info *described(void) { return (struct model_info *)model_host_info(host); }
@@ -260,6 +261,7 @@ static inline void open_chat(void) {
                                  .settings = &settings,
                                  .config_path = config_path,
                                  .store_path = store_path,
+                                 .limits_path = chat_limits_path,
                                  .screen = {.input_fd = -1, .output_fd = -1}};
     chat = chat_open(&params, &st);
     assert_non_null(chat);
