@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "engine/cpu/unroll.h"
+#include "engine/base/unroll.h"
 
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 typedef uint32_t words4 __attribute__((vector_size(16))); // four of a row, or one of each of four rows
