@@ -28,6 +28,8 @@ struct opened {
     int n_vocab;
 };
 
+static bool quick_start; // of backends opened from now on
+
 static void open_backend(struct opened *o, int threads, bool exact) {
     struct status st = {0};
     o->n_vocab = o->model.spec.n_vocab;
@@ -37,6 +39,7 @@ static void open_backend(struct opened *o, int threads, bool exact) {
                                                            .n_pages = N_PAGES,
                                                            .max_rows = MOST_ROWS,
                                                            .max_outputs = MOST_ROWS,
+                                                           .quick_start = quick_start,
                                                            .exact = exact},
                                   &st);
     if (!o->backend) fail_msg("%s", st.text);
@@ -228,6 +231,30 @@ static void test_chunks_and_threads_do_not_matter(void **state) {
             free(want);
             close_opened(one);
         }
+}
+
+// The first pass makes its strips as it goes, whatever is left of the others is done before the second.
+static void test_quick_start(void **state) {
+    (void)state;
+    int n_put_off = 0;
+    for (int i = 0; i < n_subjects(); i++) {
+        struct opened *ready = open_subject(i, 1, false);
+        quick_start = true;
+        struct opened *quick = open_subject(i, 3, false);
+        quick_start = false;
+        n_put_off += quick->backend->put_off != NULL;
+        float *want = run_chunks(ready, 0, N_TOKENS);
+        const int chunks[] = {N_TOKENS, 7};
+        for (int c = 0; c < 2; c++) {
+            float *got = run_chunks(quick, 0, chunks[c]);
+            assert_same(quick, got, want, i);
+            assert_true(c == 0 || !quick->backend->put_off);
+            free(got);
+        }
+        free(want);
+        close_opened(ready), close_opened(quick);
+    }
+    assert_true(n_put_off > 10);
 }
 
 // Seven sequences decode in every step while an eighth is prefilled in pieces between them.
@@ -507,6 +534,7 @@ int main(void) {
         cmocka_unit_test(test_reference_logits_with_experts),
         cmocka_unit_test(test_fast_path_is_near_exact),
         cmocka_unit_test(test_chunks_and_threads_do_not_matter),
+        cmocka_unit_test(test_quick_start),
         cmocka_unit_test(test_neighbours_do_not_matter),
         cmocka_unit_test(test_instruction_sets_agree),
         cmocka_unit_test(test_stale_slots_do_not_matter),
