@@ -41,7 +41,9 @@ struct engine_params model_engine_params(const struct settings *s) {
     return (struct engine_params){.n_threads = s->threads,
                                   .context = s->context,
                                   .kv_tokens = s->kv_tokens,
-                                  .kv_type = (enum kv_type)s->kv_type};
+                                  .kv_type = (enum kv_type)s->kv_type,
+                                  .lock_weights = s->mlock,
+                                  .small_pages = s->small_pages};
 }
 
 static bool load(struct loaded_model *m, const struct settings *s, bool quick_start, struct status *st) {

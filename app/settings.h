@@ -49,6 +49,8 @@ enum setting_place {
     X(context, int, "context", 'c', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens a conversation may have; 0 = as many as the model was made for")  \
     X(kv_tokens, int, "kv-tokens", 0, SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens the KV cache of all conversations holds; 0 = chosen from the machine's memory") \
     X(kv_type, int, "kv-type", 0, SETTING_CHOICE, KV_TYPE_CHOICES, 0, 0, IN_COMPUTE | IN_LOGITS | IN_SHOW, "how the KV cache keeps keys and values: q8_0 takes half the memory of f16 or bf16, q4_0 a quarter; long conversations are answered faster, a little less exactly") \
+    X(mlock, bool, "mlock", 0, SETTING_FLAG, NULL, 0, 0, IN_COMPUTE, "lock the weights in memory, so that they are never swapped out")                 \
+    X(small_pages, bool, "small-pages", 0, SETTING_FLAG, NULL, 0, 0, IN_COMPUTE, "do without the system's large memory pages: slower, but they may be scarce") \
     X(max_tokens, int, "max-tokens", 'n', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens an answer may have; 0 = until it ends by itself")       \
     X(time_limit, double, "time-limit", 0, SETTING_REAL, "SECONDS", 0, 1e6, IN_TALK, "seconds an answer may take; 0 = no limit")                          \
     X(system, char *, "system", 's', SETTING_TEXT, "TEXT", 0, 0, IN_TALK, "the system prompt: what the model is told before every conversation")        \

@@ -233,6 +233,8 @@ static struct scheduler *open_scheduler(struct engine *e, const struct engine_pa
                                       .prefill_chunk = p->prefill_chunk,
                                       .exact = p->exact,
                                       .kv_type = p->kv_type,
+                                      .lock_weights = p->lock_weights,
+                                      .small_pages = p->small_pages,
                                       .quick_start = p->quick_start,
                                       .progress = p->progress,
                                       .progress_context = p->progress_context,

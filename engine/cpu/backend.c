@@ -60,6 +60,7 @@ static struct backend *cpu_open(const struct backend_params *params, struct stat
     b->max_outputs = params->max_outputs;
     b->context = params->context ? params->context : b->spec->n_context;
     b->exact = params->exact;
+    b->small_pages = params->small_pages;
     b->kv_layout = kv_layout_of(params->kv_type, params->exact, b->spec->head_size);
     b->kernels = params->exact ? &kernels_exact : kernels_choose();
     snprintf(b->description, sizeof b->description, "%s, %d thread%s", b->kernels->name, b->n_workers,

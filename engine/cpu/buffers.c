@@ -1,6 +1,7 @@
 // The buffers of a pass, sized for the largest batch and the largest layer.
 #include <assert.h>
 #include <inttypes.h>
+#include <sys/mman.h>
 
 #include "engine/base/numa.h"
 #include "engine/base/reader.h"
@@ -23,6 +24,7 @@ void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *
         return NULL;
     }
     b->regions[b->n_regions++] = (struct region){p, (size_t)bytes};
+    if (b->small_pages) madvise(p, (size_t)bytes, MADV_NOHUGEPAGE);
     numa_spread(numa_machine(), p, (size_t)bytes);
     return p;
 }

@@ -108,7 +108,7 @@ struct backend {
     int n_workers;
     const struct cpu_kernels *kernels;
     int n_pages, max_rows, max_outputs, context;
-    bool exact;
+    bool exact, small_pages;
     struct arena arena;
     struct region regions[MAX_REGIONS]; // large buffers, freed at close
     int n_regions;

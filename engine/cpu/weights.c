@@ -3,10 +3,12 @@
 //
 // A quick start puts that off until the second pass: fresh memory for the tiles costs more than the first pass itself,
 // which makes the strips that it needs in cache (struct strip_cache) and so answers before the weights are loaded.
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "engine/base/reader.h"
@@ -299,6 +301,25 @@ void weights_finish(struct backend *b) {
     b->put_off = NULL;
 }
 
+// --- weights that stay in memory -------------------------------------------------------------------------------------
+
+static bool lock(const void *data, uint64_t size, struct status *st) {
+    if (!mlock(data, (size_t)size)) return true;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_MEMLOCK, &limit)) limit.rlim_cur = 0;
+    return status_fail(st, STATUS_MEMORY, "cannot lock %" PRIu64 " KiB of weights in memory: %s (ulimit -l allows %ju KiB in all)",
+                       size >> 10, strerror(errno), (uintmax_t)(limit.rlim_cur >> 10));
+}
+
+static bool lock_weights(const struct bindings *all, struct status *st) {
+    for (int i = 0; i < all->n; i++) {
+        const struct matrix *m = all->list[i].matrix;
+        const uint64_t rows = (uint64_t)m->rows, strips = (uint64_t)matrix_strips(m);
+        if (!lock(m->data, m->prepared ? strips * m->strip_bytes : rows * m->row_bytes, st)) return false;
+    }
+    return true;
+}
+
 bool weights_open(struct backend *b, const struct backend_params *params, struct status *st) {
     const struct model *m = b->model;
     b->layers = arena_alloc(&b->arena, (size_t)b->spec->n_layer * sizeof *b->layers);
@@ -312,6 +333,7 @@ bool weights_open(struct backend *b, const struct backend_params *params, struct
     if (!place_matrices(b, &all, st)) return false;
     b->weights_taken = b->taken;
     if (!b->pool) return true;
-    if (params->quick_start && all.tile_bytes && is_resident(&all)) return put_off(b, &all, st);
-    return prepare(b, &all, params, st);
+    if (params->quick_start && !params->lock_weights && all.tile_bytes && is_resident(&all))
+        return put_off(b, &all, st);
+    return prepare(b, &all, params, st) && (!params->lock_weights || lock_weights(&all, st));
 }
