@@ -15,16 +15,16 @@ enum { BENCH_MAX_RESULTS = 16 };
 extern const char *const bench_stage_names[STAGE_COUNT];
 
 struct bench_result {
-    char name[32];             // "prefill512"; "decode4": of 4 conversations; "decode1@8k": behind so many tokens
+    char name[32]; // "prefill512"; "decode4": of 4 conversations; "decode1@8k": behind so many tokens
     int conversations;
-    int context;               // tokens of each conversation before those that are timed
-    int tokens, repetitions;   // timed, in all
-    double tokens_per_second;  // of all conversations; median of the repetitions
-    double lowest, highest;    // of the repetitions
-    double limit;              // tokens a second that the machine would have allowed; 0: not known
-    bool by_memory;            // what sets it: reading the memory, or 8-bit products
+    int context;                        // tokens of each conversation before those that are timed
+    int tokens, repetitions;            // timed, in all
+    double tokens_per_second;           // of all conversations; median of the repetitions
+    double lowest, highest;             // of the repetitions
+    double limit;                       // tokens a second that the machine would have allowed; 0: not known
+    bool by_memory;                     // what sets it: reading the memory, or 8-bit products
     double read_bytes, int8_operations; // a second: what the machine did in those minutes, the median
-    double stages[STAGE_COUNT];        // shares of the time; what is missing to 1 went to scheduling and waiting
+    double stages[STAGE_COUNT];         // shares of the time; what is missing to 1 went to scheduling and waiting
 };
 
 // Against the exact path: the scalar reference in 32-bit floats.
@@ -37,7 +37,7 @@ struct bench_accuracy {
 
 struct bench_report {
     char model[128], backend[64], processor[96];
-    char time[32]; // "2026-01-02T03:04:05+0100"
+    char time[32];  // "2026-01-02T03:04:05+0100"
     char note[256]; // the person's own; "": none
     double parameters, weight_bytes;
     int threads;
@@ -54,7 +54,8 @@ struct bench_report {
 
 // ---- measuring ----
 
-// The model that s names. Fills everything; s->bench_seconds, s->accuracy_seconds and s->long_contexts say how much is done.
+// The model that s names. Fills everything; s->bench_seconds, s->accuracy_seconds and s->long_contexts say how much is
+// done.
 bool bench_measure(struct bench_report *out, const struct settings *s, struct status *st);
 // Its second half: what the results would be where nothing but the machine's limits held them up.
 void bench_limit(struct bench_result *r, const struct model_info *info, double cache_bytes);

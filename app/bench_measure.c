@@ -8,6 +8,7 @@
 
 #include "app/clean.h"
 #include "app/model_name.h"
+#include "app/progress.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 
@@ -45,6 +46,7 @@ struct bench {
     struct engine *engine;
     struct machine_limits_probe *probe;
     uint32_t random;
+    struct progress progress;
     struct work works[BENCH_MAX_RESULTS];
     int n_works;
 };
@@ -199,6 +201,7 @@ static bool warm_up(struct bench *b, double target, struct status *st) {
     if (!fill_context(b, MOST_CONVERSATIONS, b->works[1].prompt, st)) return false;
     for (struct work *w = b->works; w < b->works + b->n_works; w++) {
         double seconds;
+        progress_draw(&b->progress, 0, w->name);
         if (w->prompt > PREFILL_TOKENS && !fill_context(b, 1, w->prompt, st)) return false;
         if (!run_batch(b, w, &seconds, st)) return false;
         memset(w->stages, 0, sizeof w->stages);
@@ -223,8 +226,10 @@ static struct work *next_work(struct bench *b, bool time_left) {
 static bool measure_all(struct bench *b, double seconds, double target, struct status *st) {
     const double start = clock_seconds();
     struct machine_limits limits = sample_limits(b);
-    for (struct work *w; (w = next_work(b, clock_seconds() - start < seconds));)
+    for (struct work *w; (w = next_work(b, clock_seconds() - start < seconds));) {
+        progress_draw(&b->progress, fmin(1, (clock_seconds() - start) / fmax(seconds, 1e-3)), w->name);
         if (!repeat(b, w, target, &limits, st)) return false;
+    }
     return true;
 }
 
@@ -366,11 +371,12 @@ bool bench_measure(struct bench_report *out, const struct settings *given, struc
     if (!model_load(&m, &s, st)) return false;
     out->load_seconds = clock_seconds() - loading;
     struct bench *b = xcalloc(1, sizeof *b);
-    *b = (struct bench){.info = m.info, .engine = m.engine, .random = 1u << 20};
+    *b = (struct bench){.info = m.info, .engine = m.engine, .random = 1u << 20, .progress = progress_begin()};
     plan(b, s.long_contexts);
     tell_circumstances(out, &m, &s);
-    const bool done = measure_first_token(b, out, loading, st) && measure_speed(b, out, s.bench_seconds, st) &&
-                      (s.accuracy_seconds <= 0 || bench_accuracy_measure(&out->accuracy, &m, &s, st));
+    bool done = measure_first_token(b, out, loading, st) && measure_speed(b, out, s.bench_seconds, st);
+    progress_clear(&b->progress);
+    done = done && (s.accuracy_seconds <= 0 || bench_accuracy_measure(&out->accuracy, &m, &s, st));
     free(b);
     model_unload(&m);
     return done;

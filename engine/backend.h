@@ -41,6 +41,7 @@ struct backend_params {
     int context;                 // tokens a sequence may have; 0: the model's own
     enum kv_type kv_type;        // of the pages, unless exact
     bool exact;                  // the scalar f32 reference path, KV in f32
+    bool quick_start;            // the first run may come before the weights are prepared; the second then takes longer
     // Told now and then how much of the weights is ready, 0 to 1, on the thread that opens; false: stop and fail with
     // STATUS_CANCELLED. NULL: nobody cares.
     bool (*progress)(void *context, double done);

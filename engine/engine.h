@@ -255,6 +255,7 @@ struct engine_params {
     enum kv_type kv_type; // how it keeps keys and values; fewer bytes, more tokens
     int prefill_chunk;  // prompt rows a step at most, 0: default
     bool exact;         // scalar f32 reference path
+    bool quick_start;   // of weights in memory: the first answer begins before they are prepared, progress is not told
     // Told how much of the weights is ready, 0 to 1, on the thread that opens; false: stop and fail with
     // STATUS_CANCELLED. NULL: nobody cares.
     bool (*progress)(void *context, double done);

@@ -8,8 +8,10 @@
 #include <stdbool.h>
 
 // X(enumerator, name in CONFAB_CPU), the worst first
-#define INSTRUCTION_SETS(X) \
-    X(INSTRUCTION_SET_SCALAR, "scalar") X(INSTRUCTION_SET_AVX2, "avx2") X(INSTRUCTION_SET_AVXVNNI, "avxvnni") \
+#define INSTRUCTION_SETS(X)                                                                                            \
+    X(INSTRUCTION_SET_SCALAR, "scalar")                                                                                \
+    X(INSTRUCTION_SET_AVX2, "avx2")                                                                                    \
+    X(INSTRUCTION_SET_AVXVNNI, "avxvnni")                                                                              \
     X(INSTRUCTION_SET_AVX512, "avx512")
 enum instruction_set {
 #define X(id, name) id,

@@ -65,7 +65,6 @@ static struct backend *cpu_open(const struct backend_params *params, struct stat
     snprintf(b->description, sizeof b->description, "%s, %d thread%s", b->kernels->name, b->n_workers,
              b->n_workers == 1 ? "" : "s");
     bool opened = weights_open(b, params, st);
-    b->weights_taken = b->taken;
     if (opened) open_frequencies(b);
     if (!opened || !buffers_open(b, st)) {
         cpu_close(b);
@@ -152,6 +151,11 @@ static void count_pass(const struct pass *p) {
     for (int i = 0; i < b->spec->n_layer; i++) count_attention(p, i);
 }
 
+static void forward_with_cache(struct worker *w, void *pass) {
+    matrix_use_cache(&((struct pass *)pass)->b->caches[w->index]);
+    forward(w, pass);
+}
+
 static float *cpu_run(struct backend *b, const struct batch *batch, struct backend_work *work, struct status *st) {
     (void)st; // the CPU does not fail
     assert(batch->n_rows > 0 && batch->n_rows <= b->max_rows && batch->n_outputs <= b->max_outputs);
@@ -159,7 +163,9 @@ static float *cpu_run(struct backend *b, const struct batch *batch, struct backe
     struct pass pass = {.b = b, .batch = batch, .work = work, .stage_began = clock_seconds()};
     plan_pass(&pass);
     count_pass(&pass);
-    thread_pool_run(b->pool, forward, &pass);
+    if (b->put_off && b->n_passes > 0) weights_finish(b); // many passes will follow
+    thread_pool_run(b->pool, b->put_off ? forward_with_cache : forward, &pass);
+    b->n_passes++;
     return b->logits;
 }
 

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "engine/base/numa.h"
 #include "engine/base/reader.h"
 #include "engine/cpu/cpu.h"
 
@@ -17,8 +18,12 @@ void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *
     if (bytes < LARGE_BUFFER) return arena_alloc(&b->arena, (size_t)bytes);
     assert(b->n_regions < MAX_REGIONS);
     void *p = region_alloc((size_t)bytes);
-    if (p) b->regions[b->n_regions++] = (struct region){p, (size_t)bytes};
-    else status_fail(st, STATUS_MEMORY, "%s: no memory for %" PRIu64 " bytes", what, bytes);
+    if (!p) {
+        status_fail(st, STATUS_MEMORY, "%s: no memory for %" PRIu64 " bytes", what, bytes);
+        return NULL;
+    }
+    b->regions[b->n_regions++] = (struct region){p, (size_t)bytes};
+    numa_spread(numa_machine(), p, (size_t)bytes);
     return p;
 }
 
@@ -132,6 +137,7 @@ static bool open_experts(struct backend *b, struct status *st) {
     b->feed.down = arena_alloc(&b->arena, (size_t)parts * sizeof *b->feed.down);
     b->first_slot = arena_alloc(&b->arena, (size_t)parts * sizeof *b->first_slot);
     return (b->choices = buffer_take(b, slots, (uint64_t)b->spec->n_layer * sizeof *b->choices, "choices", st)) &&
+           (b->expert_logits = buffer_take(b, rows, (uint64_t)e->count * sizeof *b->expert_logits, "choices", st)) &&
            (b->shared_weight = buffer_take(b, rows, sizeof *b->shared_weight, "choices", st)) &&
            (b->slots = buffer_take(b, slots, sizeof *b->slots, "choices", st)) &&
            (b->expert_out =

@@ -115,6 +115,10 @@ struct backend {
     uint64_t taken, weights_taken; // bytes of all buffers, of those for weights
     char description[64];
 
+    struct bindings *put_off;    // weights whose tiles are not filled yet, or NULL
+    struct strip_cache *caches;  // [n_workers], for such weights
+    int64_t n_passes;
+
     struct cpu_layer *layers; // [n_layer]
     struct norm output_norm;
     const float *output_bias;
@@ -147,6 +151,7 @@ struct backend {
     size_t scratch_size;
 
     // Experts. A slot is a row at one of its experts; slots are in order of experts, then of rows.
+    float *expert_logits;                // [max_rows, count]
     struct choice *choices;              // [n_layer, max_rows, used], best first
     float *shared_weight;                // [max_rows] of the shared expert
     float *expert_out;                   // [max_rows × used, n_embd]
@@ -193,18 +198,22 @@ void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *
 
 // weights.c
 bool weights_open(struct backend *b, const struct backend_params *params, struct status *st);
+// Prepares the weights that were put off.
+void weights_finish(struct backend *b);
 
 // forward.c: the whole pass, run by every worker.
 void forward(struct worker *w, void *pass);
 // x of a row += what a branch adds, which is normed first if the model says so. `added` may be overwritten.
 void forward_add(const struct backend *b, int row, float *added, const struct norm *post_norm);
 
-// experts.c, in this order with barriers between, all but the last followed by the next: every row chooses its experts;
-// worker 0 sorts rows by expert into b->feed; rows are gathered; (b->feed is computed;) results are added to x.
-void experts_choose(const struct pass *p, const struct worker *w, int layer, int n_rows);
+// experts.c, in this order with barriers between: routers say what every row thinks of the experts, in shares of all
+// workers; every row chooses some; all rows are sorted by expert into b->feed, by one worker; rows are gathered by slots;
+// (b->feed is computed;) a row's results are added to x.
+void experts_route(const struct pass *p, struct worker *w, int layer, int n_rows);
+void experts_choose(const struct pass *p, int layer, struct share rows, float *scratch);
 void experts_sort(struct pass *p, int layer, int n_rows);
-void experts_gather(const struct pass *p, const struct worker *w, int layer, int n_rows);
-void experts_add(const struct pass *p, const struct worker *w, int layer, int n_rows);
+void experts_gather(const struct pass *p, int layer, int n_rows, struct share slots);
+void experts_add(const struct pass *p, int layer, struct share rows, float *scratch);
 // Floats of scratch that a worker needs.
 size_t experts_scratch(const struct model_spec *spec);
 

@@ -154,5 +154,5 @@ const struct engine_figures *figures_latest(struct figures *f) {
     return &x->snapshots[x->front];
 }
 
-_Static_assert(WINDOW_BUCKETS * BUCKET_SECONDS == FIGURES_WINDOW_SECONDS && WINDOW_BUCKETS < FIGURES_BUCKETS,
+_Static_assert(WINDOW_BUCKETS *BUCKET_SECONDS == FIGURES_WINDOW_SECONDS && WINDOW_BUCKETS < FIGURES_BUCKETS,
                "the buckets hold the window");

@@ -23,6 +23,7 @@ struct backend_params scheduler_backend_params(const struct scheduler_params *p)
                                    .kv_type = p->kv_type,
                                    .max_rows = SCHEDULER_MAX_RUNNING + prefill_chunk(p),
                                    .max_outputs = SCHEDULER_MAX_RUNNING,
+                                   .quick_start = p->quick_start,
                                    .progress = p->progress,
                                    .progress_context = p->progress_context};
 }
