@@ -56,16 +56,18 @@ static float four_bits(const struct activation_block *a, int8_t q[BLOCK_COLUMNS]
 }
 
 static void store_key_block(int layout, void *keys, int block, int slot, const struct activation_block *a) {
+    const int half = slot / 16, row = slot % 16 * 4;
     if (layout == KV_Q8_0) {
-        struct block_q8_0 b = {.d = f16_from_f32(a->scale)};
-        memcpy(b.q, a->q, sizeof b.q);
-        tile_prepare_BLOCK_Q8_0((struct tile_q8_0 *)keys + block, slot, &b);
+        struct tile_q8_0 *tile = (struct tile_q8_0 *)keys + block;
+        tile->d[slot] = f16_from_f32(a->scale);
+        for (int i = 0; i < BLOCK_COLUMNS; i++) tile->q[i / 4][half][row + i % 4] = (uint8_t)(a->q[i] + 128);
         return;
     }
     int8_t q[BLOCK_COLUMNS];
-    struct block_q4_0 b = {.d = f16_from_f32(four_bits(a, q))};
-    for (int i = 0; i < 16; i++) b.q[i] = (uint8_t)((q[i] + 8) | (q[i + 16] + 8) << 4);
-    tile_prepare_BLOCK_Q4_0((struct tile_q4_0 *)keys + block, slot, &b);
+    struct tile_q4_0 *tile = (struct tile_q4_0 *)keys + block;
+    tile->d[slot] = f16_from_f32(four_bits(a, q));
+    for (int i = 0; i < 16; i++)
+        tile->q[i / 4][half][row + i % 4] = (uint8_t)((q[i] + 8) | (q[i + 16] + 8) << 4);
 }
 
 static void store_value_block(int layout, void *values, int block, int slot, const struct activation_block *a) {
