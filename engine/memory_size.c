@@ -8,9 +8,12 @@ enum { FEWEST_PAGES = 16 }; // however little memory there is
 // What the backend takes with one page.
 static bool measure(struct backend_memory *out, const struct model_file *m, const struct engine_params *p, int context,
                     const struct backend_ops *ops, struct status *st) {
-    struct scheduler_params scheduler = {
-        .model = &m->model, .n_pages = 1, .context = context, .prefill_chunk = p->prefill_chunk, .exact = p->exact,
-        .kv_type = p->kv_type};
+    struct scheduler_params scheduler = {.model = &m->model,
+                                         .n_pages = 1,
+                                         .context = context,
+                                         .prefill_chunk = p->prefill_chunk,
+                                         .exact = p->exact,
+                                         .kv_type = p->kv_type};
     struct backend_params params = scheduler_backend_params(&scheduler);
     params.n_workers = engine_threads(m, p);
     return ops->measure(&params, out, st);

@@ -1,12 +1,13 @@
 // Attention over paged keys and values: an online softmax over blocks of pages, in order of position.
 //
 // A sequence's tokens are cut at fixed places into splits of SPLIT_TOKENS. What a query finds in a split is computed
-// alone, from nothing, and the splits' findings are merged in order: so it makes no difference to the result whether one
-// worker goes through all splits of a query or each split is another's work (attention_items.c).
+// alone, from nothing, and the splits' findings are merged in order: so it makes no difference to the result whether
+// one worker goes through all splits of a query or each split is another's work (attention_items.c).
 //
-// All query heads that share a kv head, of several rows, go through a block of pages together. A slot that a row does not
-// see, because it is past the row's own position or outside its window, has no influence on it: its score is replaced, and
-// its value is multiplied by a weight of 0 only if that makes 0. Pages that no row of a range sees are not visited.
+// All query heads that share a kv head, of several rows, go through a block of pages together. A slot that a row does
+// not see, because it is past the row's own position or outside its window, has no influence on it: its score is
+// replaced, and its value is multiplied by a weight of 0 only if that makes 0. Pages that no row of a range sees are
+// not visited.
 #include <math.h>
 #include <string.h>
 
@@ -111,13 +112,13 @@ struct kv_head_pass { // the rows of a range at one kv head
     const struct cpu_layer *layer;
     const struct kv_layout *kv;
     const struct row_range *range;
-    int index, kv_head, group, n_queries;   // of the layer; group × rows
-    const float *queries;                   // [queries][head size], scaled
-    struct activation_block *query_blocks;  // the same in panels, for tiles
-    float *scores;                          // [pages][queries][32]
-    float *found, *total;                   // [queries][padded head] of a split, of all so far
+    int index, kv_head, group, n_queries;  // of the layer; group × rows
+    const float *queries;                  // [queries][head size], scaled
+    struct activation_block *query_blocks; // the same in panels, for tiles
+    float *scores;                         // [pages][queries][32]
+    float *found, *total;                  // [queries][padded head] of a split, of all so far
     struct softmax *found_state, *total_state;
-    double *exact_total;                    // [head size]
+    double *exact_total; // [head size]
 };
 
 static size_t whole_lines(size_t floats) { return (floats + 15) & ~(size_t)15; }
@@ -195,8 +196,7 @@ static void fetch_keys(const struct kv_head_pass *h, const uint8_t *ahead, int f
 static void tile_scores(const struct kv_head_pass *h, const void *keys, const void *ahead, float *scores) {
     const enum block_id format = h->kv->layout == KV_Q8_0 ? BLOCK_Q8_0 : BLOCK_Q4_0;
     const int blocks = h->kv->padded / BLOCK_COLUMNS, width = panel_width(h->n_queries);
-    struct strip s = {
-        .format = &block_formats[format], .weights = keys, .rows = STRIP_ROWS, .columns = h->kv->padded};
+    struct strip s = {.format = &block_formats[format], .weights = keys, .rows = STRIP_ROWS, .columns = h->kv->padded};
     for (int first = 0; first < h->n_queries; first += width) {
         fetch_keys(h, ahead, first, width);
         s.width = h->n_queries - first < width ? h->n_queries - first : width;
@@ -399,8 +399,7 @@ static void attend_exact_query(const struct kv_head_pass *h, int index, float *o
         uint8_t *page = page_of(b, h->index, h->range->segment, t / KV_PAGE_TOKENS);
         const int slot = t % KV_PAGE_TOKENS;
         const float *key = (float *)kv_page_keys(h->kv, page, h->kv_head) + slot * size;
-        const float *value =
-            (float *)kv_page_values(h->kv, page, h->layer->spec->n_head_kv, h->kv_head) + slot * size;
+        const float *value = (float *)kv_page_values(h->kv, page, h->layer->spec->n_head_kv, h->kv_head) + slot * size;
         const double dot = dot_double(query, key, size), score = cap != 0 ? cap * tanh(dot / cap) : dot;
         const double top = score > maximum ? score : maximum;
         const double correction = exp(maximum - top), weight = exp(score - top);

@@ -1,8 +1,8 @@
 // Which pieces attention is handed out in.
 //
-// A range of queries is one item for each part of its heads, or several, of some splits each, where that would be too much
-// work for one worker while others have none: a decoding row of a long conversation, say. Results do not depend on it, so
-// this may look at the batch and at the number of workers.
+// A range of queries is one item for each part of its heads, or several, of some splits each, where that would be too
+// much work for one worker while others have none: a decoding row of a long conversation, say. Results do not depend on
+// it, so this may look at the batch and at the number of workers.
 #include "engine/cpu/cpu.h"
 
 enum { ITEMS_A_WORKER = 8 }; // from so many items on each, a worker's share is even enough

@@ -91,6 +91,7 @@ static void to_bf16(const float *x, uint16_t *out, int n) {
             uint8_t bytes[PRODUCT_ROWS][KV_PAGE_TOKENS];                                                               \
             float scale[PRODUCT_ROWS];                                                                                 \
             product_sums sum;                                                                                          \
+            fetch(tile->d, (const char *)w->ahead[p] - (const char *)w->pages[p]);                                     \
             UNROLL for (int i = 0; i < rows; i++) scale[i] = weigh_bytes(weights + i * KV_PAGE_TOKENS, tile->d,        \
                                                                          bytes[i]);                                    \
             name##_value_dots(sum, tile, (const char *)w->ahead[p] - (const char *)w->pages[p], bytes, rows, h);       \

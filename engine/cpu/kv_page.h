@@ -15,8 +15,8 @@
 enum { KV_EXACT = KV_TYPES, KV_LAYOUTS }; // enum kv_type, and the exact one
 
 struct kv_layout {
-    int layout;                 // an enum kv_type or KV_EXACT
-    int size, padded;           // of a head; padded to 32
+    int layout;                    // an enum kv_type or KV_EXACT
+    int size, padded;              // of a head; padded to 32
     size_t key_bytes, value_bytes; // of one kv head of a page
 };
 

@@ -1,6 +1,6 @@
 // Times attention: one row of a long conversation as GB/s of keys and values, and a prompt's pieces as a share of the
-// machine's FMA peak, in every type of KV cache, over generated models whose layers are little else than attention. What
-// the stage takes at position 0, its matrices, is taken off.
+// machine's FMA peak, in every type of KV cache, over generated models whose layers are little else than attention.
+// What the stage takes at position 0, its matrices, is taken off.
 //     bench_attention [TYPE [SHAPE [THREADS [decode|prefill]]]]     e.g. bench_attention q8_0 0 2
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,10 @@ enum { LAYERS = 2, CONTEXT = 32768, CHUNK = 512, FILLED = 64, REPEATS = 7 };
 static const struct {
     const char *name;
     int n_head, n_head_kv, head_size;
-} shapes[] = {{"32/4 heads of 64", 32, 4, 64}, {"32/8 heads of 128", 32, 8, 128}, {"8/1 heads of 256", 8, 1, 256}, {"16/16 heads of 64", 16, 16, 64}};
+} shapes[] = {{"32/4 heads of 64", 32, 4, 64},
+              {"32/8 heads of 128", 32, 8, 128},
+              {"8/1 heads of 256", 8, 1, 256},
+              {"16/16 heads of 64", 16, 16, 64}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 static const char *const type_names[KV_TYPES] = {"f16", "bf16", "q8_0", "q4_0"};
 
@@ -63,15 +66,26 @@ static void open_bench(struct bench *b, int shape, enum kv_type type, int thread
     struct status st = {0};
     size_t size;
     const int head = shapes[shape].head_size;
-    const struct tiny_model_options options = {.format = BLOCK_Q4_0, .n_layer = LAYERS, .n_embd = 256, .n_ff = 32,
-                                               .n_head = shapes[shape].n_head, .n_head_kv = shapes[shape].n_head_kv,
-                                               .head_size = head, .n_context = CONTEXT, .family = TINY_QWEN3};
+    const struct tiny_model_options options = {.format = BLOCK_Q4_0,
+                                               .n_layer = LAYERS,
+                                               .n_embd = 256,
+                                               .n_ff = 32,
+                                               .n_head = shapes[shape].n_head,
+                                               .n_head_kv = shapes[shape].n_head_kv,
+                                               .head_size = head,
+                                               .n_context = CONTEXT,
+                                               .family = TINY_QWEN3};
     b->bytes = tiny_model_bytes(options, &size);
     b->pool = thread_pool_open(threads);
     if (!gguf_open_memory(&b->gguf, "bench", b->bytes, size, &st) || !model_open(&b->model, &b->gguf, 0, &st))
         panic("%s", st.text);
-    const struct backend_params params = {.model = &b->model, .pool = b->pool, .n_pages = CONTEXT / KV_PAGE_TOKENS,
-                                          .max_rows = CHUNK, .max_outputs = 1, .context = CONTEXT, .kv_type = type};
+    const struct backend_params params = {.model = &b->model,
+                                          .pool = b->pool,
+                                          .n_pages = CONTEXT / KV_PAGE_TOKENS,
+                                          .max_rows = CHUNK,
+                                          .max_outputs = 1,
+                                          .context = CONTEXT,
+                                          .kv_type = type};
     if (!(b->backend = cpu_backend.open(&params, &st))) panic("%s", st.text);
     for (int i = 0; i < CONTEXT / KV_PAGE_TOKENS; i++) b->pages[i] = i * 331 % (CONTEXT / KV_PAGE_TOKENS);
     struct backend_work work;
@@ -95,16 +109,19 @@ static void bench_shape(int shape, enum kv_type type, int threads, const char *o
     open_bench(&b, shape, type, threads);
     const double one = best(&b, 0, 1, &none);
     for (int context = 2048; context <= CONTEXT && strcmp(only, "prefill"); context *= 4) {
-        const double seconds = best(&b, context - 1, 1, &work) - one, bytes = work.stages[STAGE_ATTEND].bytes - none.stages[STAGE_ATTEND].bytes;
-        printf("%-5s %-18s decode1@%-5d %7.3f ms a layer %6.2f GB/s %5.1f %% of the memory's\n", type_names[type], shapes[shape].name,
-               context, seconds * 1e3 / LAYERS, bytes / seconds / 1e9, 100 * bytes / seconds / limits->read_bytes);
+        const double seconds = best(&b, context - 1, 1, &work) - one,
+                     bytes = work.stages[STAGE_ATTEND].bytes - none.stages[STAGE_ATTEND].bytes;
+        printf("%-5s %-18s decode1@%-5d %7.3f ms a layer %6.2f GB/s %5.1f %% of the memory's\n", type_names[type],
+               shapes[shape].name, context, seconds * 1e3 / LAYERS, bytes / seconds / 1e9,
+               100 * bytes / seconds / limits->read_bytes);
     }
     for (int context = CHUNK; context <= 8192 && strcmp(only, "decode"); context *= 4) {
         const double seconds = best(&b, context - CHUNK, CHUNK, &work);
         double operations = 0;
-        for (int i = 0; i < CHUNK; i++) operations += 4.0 * (context - CHUNK + i + 1) * shapes[shape].n_head * shapes[shape].head_size * LAYERS;
-        printf("%-5s %-18s prefill512@%-5d %7.2f ms a layer %7.1f GFLOP/s\n", type_names[type], shapes[shape].name, context,
-               seconds * 1e3 / LAYERS, operations / seconds / 1e9);
+        for (int i = 0; i < CHUNK; i++)
+            operations += 4.0 * (context - CHUNK + i + 1) * shapes[shape].n_head * shapes[shape].head_size * LAYERS;
+        printf("%-5s %-18s prefill512@%-5d %7.2f ms a layer %7.1f GFLOP/s\n", type_names[type], shapes[shape].name,
+               context, seconds * 1e3 / LAYERS, operations / seconds / 1e9);
     }
     close_bench(&b);
 }

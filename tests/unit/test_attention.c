@@ -1,5 +1,5 @@
-// Attention over several splits: that a row's result does not depend on chunks, threads, neighbours or the instruction set
-// where its keys are more than one split, in every type of KV cache, and how near each type is to the exact path.
+// Attention over several splits: that a row's result does not depend on chunks, threads, neighbours or the instruction
+// set where its keys are more than one split, in every type of KV cache, and how near each type is to the exact path.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,10 @@ static const struct subject subjects[] = {
     {"heads of 96, 16 together", {.n_embd = 64, .n_head = 16, .n_head_kv = 1, .head_size = 96}, NULL, 0},
     {"heads of 128, 3 together", {.n_embd = 64, .n_head = 3, .n_head_kv = 1, .head_size = 128}, NULL, 0},
     {"heads of 256", {.n_embd = 64, .n_head = 2, .n_head_kv = 1, .head_size = 256}, NULL, 0},
-    {"heads of 24, no whole blocks", {.format = BLOCK_Q8_0, .n_embd = 96, .n_head = 4, .n_head_kv = 4, .head_size = 24}, NULL, 0},
+    {"heads of 24, no whole blocks",
+     {.format = BLOCK_Q8_0, .n_embd = 96, .n_head = 4, .n_head_kv = 4, .head_size = 24},
+     NULL,
+     0},
     {"windows and sinks", {0}, "gpt-oss", SPLIT_TOKENS + 45},
     {"windows and caps", {0}, "gemma2", SPLIT_TOKENS / 2 + 9},
 };
@@ -313,8 +316,8 @@ static void test_copied_page(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces_do_not_matter),   cmocka_unit_test(test_neighbours_do_not_matter),
-        cmocka_unit_test(test_instruction_sets_agree), cmocka_unit_test(test_types_are_near_exact),
+        cmocka_unit_test(test_pieces_do_not_matter),       cmocka_unit_test(test_neighbours_do_not_matter),
+        cmocka_unit_test(test_instruction_sets_agree),     cmocka_unit_test(test_types_are_near_exact),
         cmocka_unit_test(test_nan_stays_where_it_is_seen), cmocka_unit_test(test_copied_page),
     };
     return cmocka_run_group_tests_name("attention", tests, NULL, NULL);
