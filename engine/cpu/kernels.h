@@ -32,8 +32,8 @@ struct strip {
     size_t row_bytes;    // of weights that are not prepared
     int rows;            // of this strip, 1–32; prepared strips are padded to 32
     int columns;
-    int width;                             // inputs, 1–PANEL_COLUMNS
-    const struct activation_block *blocks; // [columns / 32][width], for prepared weights
+    int width, panel; // inputs, and how many of them make a panel: all for strip, 1–PANEL_COLUMNS
+    const struct activation_block *blocks; // panels of [columns / 32][inputs], for prepared weights
     const float *values;                   // [width][columns], for others
     float *out;                            // [width][32]
 };
@@ -48,6 +48,8 @@ enum { NORM_KINDS = NORM_LAYER + 1, ACTIVATION_KINDS = ACTIVATION_SILU_CLAMPED +
 struct cpu_kernels {
     const char *name;
     void (*strip[BLOCK_FORMAT_COUNT])(const struct strip *s);
+    // Any number of panels, faster than one by one when they are several; NULL where that is not so.
+    void (*many[BLOCK_FORMAT_COUNT])(const struct strip *s);
     // By enum norm_kind; bias may be NULL and is NORM_LAYER's. x and y may be the same.
     void (*norm[NORM_KINDS])(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon);
     // n_blocks × 32 values to out[0], out[stride] …; a block that holds a NaN or an infinity becomes NaN.

@@ -190,6 +190,11 @@ const struct cpu_kernels kernels_avx512 = {
               TILE_FORMATS(X)
 #undef X
     },
+    .many = {
+#define X(id, tile) [id] = many_##tile##_avx512,
+              TILE_FORMATS(X)
+#undef X
+    },
     .norm = {[NORM_RMS] = rms_norm, [NORM_LAYER] = layer_norm},
     .quantize = quantize,
     .activate = {[ACTIVATION_SILU] = silu, [ACTIVATION_GELU] = gelu, [ACTIVATION_SILU_CLAMPED] = silu_clamped},

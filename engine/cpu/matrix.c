@@ -99,16 +99,21 @@ void input_copy(const struct input *to, int row, const struct input *from, int f
 void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, const struct input *in, int first,
                   int width, float *out) {
     const int left = m->rows - i * STRIP_ROWS;
-    const struct strip s = {
+    struct strip s = {
         .format = m->format,
         .weights = (const uint8_t *)m->data + (size_t)i * m->strip_bytes,
         .row_bytes = m->row_bytes,
         .rows = left < STRIP_ROWS ? left : STRIP_ROWS,
         .columns = m->columns,
-        .width = width,
-        .blocks = m->prepared ? panel(in, first) : NULL,
-        .values = m->prepared ? NULL : in->values + (size_t)first * in->columns,
-        .out = out,
+        .panel = m->prepared ? in->width : PANEL_COLUMNS,
     };
-    k->strip[m->format->id](&s);
+    const bool many = width >= MANY_INPUTS && k->many[m->format->id] && m->prepared;
+    const int at_once = many ? width : s.panel;
+    for (int c = 0; c < width; c += at_once) {
+        s.width = width - c < at_once ? width - c : at_once;
+        s.blocks = m->prepared ? panel(in, first + c) : NULL;
+        s.values = m->prepared ? NULL : in->values + (size_t)(first + c) * (size_t)in->columns;
+        s.out = out + c * STRIP_ROWS;
+        (many ? k->many : k->strip)[m->format->id](&s);
+    }
 }

@@ -41,7 +41,7 @@ static void put_tile(const struct product *to, const struct cpu_kernels *k, floa
     }
 }
 
-// Results lie far apart in memory: fetches them while the product is computed.
+// Results lie far apart in memory: fetches them while a panel is computed.
 static void prefetch_tile(const struct product *to, int strip, int first, int width) {
     for (int c = 0; c < width; c++) {
         const float *out = place(to, strip, first + c);
@@ -52,10 +52,11 @@ static void prefetch_tile(const struct product *to, int strip, int first, int wi
 
 static void product_strip(const struct product *to, const struct cpu_kernels *k, int strip) {
     const struct input *in = to->in;
-    float tile[PANEL_COLUMNS * STRIP_ROWS];
+    const int inputs = input_rows_at_once(in);
+    float tile[GROUP_INPUTS * STRIP_ROWS];
     if (strip_rows(to->matrix, strip) < STRIP_ROWS) memset(tile, 0, sizeof tile); // rows that a last strip lacks
-    for (int first = 0; first < in->rows; first += in->width) {
-        const int width = in->rows - first < in->width ? in->rows - first : in->width;
+    for (int first = 0; first < in->rows; first += inputs) {
+        const int width = in->rows - first < inputs ? in->rows - first : inputs;
         prefetch_tile(to, strip, first, width);
         matrix_strip(to->matrix, k, strip, in, first, width, tile);
         put_tile(to, k, tile, strip, first, width);
@@ -81,15 +82,15 @@ void products_run(struct worker *w, const struct cpu_kernels *k, const struct pr
 // --- gated products --------------------------------------------------------------------------------------------------
 
 static void gated_strip(const struct gated *g, const struct cpu_kernels *k, enum activation activation, int strip) {
-    float gate[PANEL_COLUMNS * STRIP_ROWS], up[PANEL_COLUMNS * STRIP_ROWS];
+    float gate[GROUP_INPUTS * STRIP_ROWS], up[GROUP_INPUTS * STRIP_ROWS];
     const struct input *in = g->in;
     const int n = strip_rows(g->up, strip);
     const struct matrix *first_matrix = g->gate->format ? g->gate : g->up;
+    const int inputs = input_rows_at_once(in);
     const float *first_bias = g->gate->format ? g->gate_bias : g->up_bias;
-    memset(gate, 0, sizeof gate); // rows that a last strip lacks
-    memset(up, 0, sizeof up);
-    for (int first = 0; first < in->rows; first += in->width) {
-        const int width = in->rows - first < in->width ? in->rows - first : in->width;
+    if (n < STRIP_ROWS) memset(gate, 0, sizeof gate), memset(up, 0, sizeof up); // rows that a last strip lacks
+    for (int first = 0; first < in->rows; first += inputs) {
+        const int width = in->rows - first < inputs ? in->rows - first : inputs;
         matrix_strip(first_matrix, k, strip, in, first, width, gate);
         add_bias(gate, first_bias, strip, n, width);
         if (g->gate->format) {

@@ -89,12 +89,13 @@ _Static_assert(sizeof(struct tile_nvfp4) == 32 * 36 && sizeof(struct tile_bytes)
     X(BLOCK_TQ1_0, q2_k)                                                                                               \
     X(BLOCK_TQ2_0, q2_k)
 
-// tile_prepare_BLOCK_… puts one block into row r of its tile; strip_… are kernels for `strip` of struct cpu_kernels.
+// tile_prepare_BLOCK_… puts one block into row r of its tile; strip_… and many_… are kernels for struct cpu_kernels.
 #define X(id, tile)                                                                                                    \
     void tile_prepare_##id(void *tiles, int r, const void *block);                                                     \
     void strip_##tile##_scalar(const struct strip *s);                                                                 \
     void strip_##tile##_avx2(const struct strip *s);                                                                   \
-    void strip_##tile##_avx512(const struct strip *s);
+    void strip_##tile##_avx512(const struct strip *s);                                                                 \
+    void many_##tile##_avx512(const struct strip *s);
 TILE_FORMATS(X)
 #undef X
 
