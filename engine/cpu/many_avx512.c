@@ -1,19 +1,36 @@
 // Prepared weights times many inputs, for AVX-512 with VNNI: some columns of a strip are unpacked into bytes and float
 // scales, which stay in the cache while every panel of inputs goes over them. The results are those of tiles_avx512.c to
 // the last bit.
+//
+// Multiplications are what limits: dot products share their pipes. So with one scale for 32 columns, its products with
+// the SCALE_STEPS mantissas that a block of inputs can have are kept, as sums of a coarse and a fine part, both exact;
+// and the power of two comes in through the conversion of the sum: integer sums begin from the bits of the block's
+// `base`, so that taking `base` off as floats leaves the sum times the power.
 #include "engine/cpu/tiles.h"
 
 #if defined(__x86_64__)
 #include "engine/cpu/lines_avx512.h"
 
-enum { CHUNK_BLOCKS = 16 }; // blocks of columns that are unpacked at once
+enum {
+    CHUNK_BLOCKS = 32, // blocks of columns that are unpacked at once
+    COARSE = 8,        // steps of a mantissa
+    FINE = SCALE_STEPS / COARSE,
+    COARSE_SHIFT = 20, // where the coarse part lies in the bits of a scale
+    FINE_SHIFT = 17,
+};
 
 enum shape { ONE_SCALE, ONE_SCALE_MIN, TWO_SCALES, TWO_SCALES_MIN };
 
 // 32 rows × CHUNK_BLOCKS × 32 columns. Weights with a minimum are unsigned codes; to others BYTE_OFFSET is added.
 struct chunk {
     uint8_t q[CHUNK_BLOCKS][8][2][64];
-    float scale[CHUNK_BLOCKS][2][32], min[CHUNK_BLOCKS][2][32]; // of a block, or of either half
+    union {
+        struct {
+            float coarse[COARSE][32], fine[FINE][32]; // × (1 + i / COARSE), × i / SCALE_STEPS
+        } one;
+        float two[2][32]; // of either half
+    } scale[CHUNK_BLOCKS];
+    float min[CHUNK_BLOCKS][2][32]; // of a block, or of either half
 };
 
 // --- unpacking -------------------------------------------------------------------------------------------------------
@@ -21,6 +38,13 @@ struct chunk {
 INLINE void put_rows(float out[32], struct row_vector x) {
     vector_store(out, x.v[0]);
     vector_store(out + VECTOR_FLOATS, x.v[1]);
+}
+
+INLINE void put_scale(struct chunk *to, int b, struct row_vector x) {
+    UNROLL for (int i = 0; i < COARSE; i++) UNROLL for (int v = 0; v < 2; v++)
+        vector_store(to->scale[b].one.coarse[i] + v * VECTOR_FLOATS, x.v[v] * vector_of(1 + (float)i / COARSE));
+    UNROLL for (int i = 0; i < FINE; i++) UNROLL for (int v = 0; v < 2; v++)
+        vector_store(to->scale[b].one.fine[i] + v * VECTOR_FLOATS, x.v[v] * vector_of((float)i / SCALE_STEPS));
 }
 
 // One block: part p of a tile to block b of a chunk.
@@ -35,35 +59,35 @@ INLINE void put_rows(float out[32], struct row_vector x) {
 
 UNPACK(q4_0) {
     PUT_OFFSET_LINES(nibble_line(t->q, g, h), 8);
-    put_rows(to->scale[b][0], row_halves(t->d));
+    put_scale(to, b, row_halves(t->d));
 }
 
 UNPACK(q4_1) {
     PUT_LINES(nibble_line(t->q, g, h));
-    put_rows(to->scale[b][0], row_halves(t->d));
+    put_scale(to, b, row_halves(t->d));
     put_rows(to->min[b][0], row_halves(t->min));
 }
 
 UNPACK(q4_k) {
     PUT_LINES(nibble_line(t->part[p].q, g, h));
-    put_rows(to->scale[b][0], row_product(row_halves(t->d), row_u8(t->part[p].scale)));
+    put_scale(to, b, row_product(row_halves(t->d), row_u8(t->part[p].scale)));
     put_rows(to->min[b][0], row_product(row_halves(t->dmin), row_u8(t->part[p].min)));
 }
 
 UNPACK(q5_0) {
     PUT_OFFSET_LINES(five_bit_line(t->q, t->high, g, h), 16);
-    put_rows(to->scale[b][0], row_halves(t->d));
+    put_scale(to, b, row_halves(t->d));
 }
 
 UNPACK(q5_1) {
     PUT_LINES(five_bit_line(t->q, t->high, g, h));
-    put_rows(to->scale[b][0], row_halves(t->d));
+    put_scale(to, b, row_halves(t->d));
     put_rows(to->min[b][0], row_halves(t->min));
 }
 
 UNPACK(q5_k) {
     PUT_LINES(five_bit_line(t->part[p].q, t->part[p].high, g, h));
-    put_rows(to->scale[b][0], row_product(row_halves(t->d), row_u8(t->part[p].scale)));
+    put_scale(to, b, row_product(row_halves(t->d), row_u8(t->part[p].scale)));
     put_rows(to->min[b][0], row_product(row_halves(t->dmin), row_u8(t->part[p].min)));
 }
 
@@ -71,31 +95,31 @@ UNPACK(q2_k) {
     PUT_LINES(pair_line(t->part[p].q, g, h));
     UNROLL for (int half = 0; half < 2; half++) {
         const uint8_t *scale = t->part[p].scale[half];
-        put_rows(to->scale[b][half], row_product(row_halves(t->d), row_nibbles(scale, 0)));
+        put_rows(to->scale[b].two[half], row_product(row_halves(t->d), row_nibbles(scale, 0)));
         put_rows(to->min[b][half], row_product(row_halves(t->dmin), row_nibbles(scale, 1)));
     }
 }
 
 UNPACK(iq4_nl) {
     PUT_LINES(table_line(t->q, table_of(iq4_values, BYTE_OFFSET), g, h));
-    put_rows(to->scale[b][0], row_halves(t->d));
+    put_scale(to, b, row_halves(t->d));
 }
 
 UNPACK(iq4_xs) {
     PUT_LINES(table_line(t->part[p].q, table_of(iq4_values, BYTE_OFFSET), g, h));
-    put_rows(to->scale[b][0], row_product(row_halves(t->d), row_i8(t->part[p].scale)));
+    put_scale(to, b, row_product(row_halves(t->d), row_i8(t->part[p].scale)));
 }
 
 UNPACK(mxfp4) {
     PUT_LINES(table_line(t->q, table_of(fp4_values, BYTE_OFFSET), g, h));
-    put_rows(to->scale[b][0], (struct row_vector){{mxfp4_scales(t->e), mxfp4_scales(t->e + VECTOR_FLOATS)}});
+    put_scale(to, b, (struct row_vector){{mxfp4_scales(t->e), mxfp4_scales(t->e + VECTOR_FLOATS)}});
 }
 
 UNPACK(nvfp4) {
     PUT_LINES(table_line(t->part[p].q, table_of(fp4_values, BYTE_OFFSET), g, h));
     UNROLL for (int half = 0; half < 2; half++) {
         const uint8_t *bits = t->part[p].scale[half];
-        put_rows(to->scale[b][half],
+        put_rows(to->scale[b].two[half],
                  (struct row_vector){{nvfp4_scales(bits), nvfp4_scales(bits + VECTOR_FLOATS)}});
     }
 }
@@ -103,42 +127,67 @@ UNPACK(nvfp4) {
 UNPACK(q6_k) {
     PUT_OFFSET_LINES(six_bit_line(t->part[p].low, t->part[p].high, g, h), 32);
     UNROLL for (int half = 0; half < 2; half++)
-        put_rows(to->scale[b][half], row_product(row_halves(t->d), row_i8(t->part[p].scale[half])));
+        put_rows(to->scale[b].two[half], row_product(row_halves(t->d), row_i8(t->part[p].scale[half])));
 }
 
 UNPACK(q8_0) {
     PUT_LINES(byte_line(t->q, g, h));
-    put_rows(to->scale[b][0], row_halves(t->d));
+    put_scale(to, b, row_halves(t->d));
 }
 
 UNPACK(bytes) {
     PUT_LINES(byte_line(t->part[p].q, g, h));
     UNROLL for (int half = 0; half < 2; half++)
-        put_rows(to->scale[b][half], row_product(row_floats(t->d), row_i8(t->part[p].scale[half])));
+        put_rows(to->scale[b].two[half], row_product(row_floats(t->d), row_i8(t->part[p].scale[half])));
 }
 
 // --- products --------------------------------------------------------------------------------------------------------
 
-INLINE void chunk_step(totals total, const struct chunk *w, int b, const struct activation_block *a,
-                       const enum shape shape, const int width) {
-    const int lines = shape >= TWO_SCALES ? 4 : 8; // of a scale
-    const bool two = shape >= TWO_SCALES, min = shape == ONE_SCALE_MIN || shape == TWO_SCALES_MIN;
-    totals part;
-    UNROLL for (int half = 0; half < (two ? 2 : 1); half++) {
-        sums sum;
-        begin(sum, a, width, two ? half : BOTH, min ? 0 : BYTE_OFFSET);
-        UNROLL for (int i = 0; i < lines; i++) {
-            const int g = 4 * half + i;
-            dot(sum, a, width, g, byte_line(w->q[b], g, 0), byte_line(w->q[b], g, 1));
-        }
-        if (two) scale_half(part, sum, width, half, row_floats(w->scale[b][half]));
-        else add_scaled(total, sum, a, width, row_floats(w->scale[b][0]));
+// sum × the power of two in the block's scale
+INLINE vector vector_from_base(integers sum, const struct activation_block *a) {
+    return _mm512_castsi512_ps(sum) - vector_of(a->base);
+}
+
+// Rows of 16v.. of a scale × the mantissa of the block's scale
+INLINE vector step_of(const struct chunk *w, int b, int v, const struct activation_block *a) {
+    uint32_t bits;
+    memcpy(&bits, &a->scale, sizeof bits);
+    return vector_load(w->scale[b].one.coarse[bits >> COARSE_SHIFT & (COARSE - 1)] + v * VECTOR_FLOATS) +
+           vector_load(w->scale[b].one.fine[bits >> FINE_SHIFT & (FINE - 1)] + v * VECTOR_FLOATS);
+}
+
+// Block b of a chunk, with one scale.
+INLINE void step_one(totals total, const struct chunk *w, int b, const struct activation_block *a, const bool min,
+                     const int width) {
+    sums sum;
+    UNROLL for (int c = 0; c < width; c++) {
+        int32_t base;
+        memcpy(&base, &a[c].base, sizeof base);
+        const __m512i zero = _mm512_slli_epi32(integers_of(a[c].zero), 4); // × BYTE_OFFSET / 8
+        sum[c][0] = sum[c][1] = min ? integers_of(base) : _mm512_add_epi32(integers_of(base), zero);
     }
-    if (shape == ONE_SCALE_MIN) add_minimum(total, a, width, row_floats(w->min[b][0]));
-    if (shape == TWO_SCALES_MIN)
+    UNROLL for (int g = 0; g < 8; g++)
+        dot(sum, a, width, g, byte_line(w->q[b], g, 0), byte_line(w->q[b], g, 1));
+    UNROLL for (int c = 0; c < width; c++) UNROLL for (int v = 0; v < 2; v++)
+        total[c][v] = vector_fma(vector_from_base(sum[c][v], &a[c]), step_of(w, b, v, &a[c]), total[c][v]);
+    if (min) add_minimum(total, a, width, row_floats(w->min[b][0]));
+}
+
+// The same with a scale for either half.
+INLINE void step_two(totals total, const struct chunk *w, int b, const struct activation_block *a, const bool min,
+                     const int width) {
+    totals part;
+    UNROLL for (int half = 0; half < 2; half++) {
+        sums sum;
+        begin(sum, a, width, half, min ? 0 : BYTE_OFFSET);
+        UNROLL for (int g = 4 * half; g < 4 * half + 4; g++)
+            dot(sum, a, width, g, byte_line(w->q[b], g, 0), byte_line(w->q[b], g, 1));
+        scale_half(part, sum, width, half, row_floats(w->scale[b].two[half]));
+    }
+    if (min)
         UNROLL for (int half = 0; half < 2; half++)
             subtract_half(part, a, width, half, row_floats(w->min[b][half]));
-    if (two) add_part(total, part, a, width);
+    add_part(total, part, a, width);
 }
 
 // The first n blocks of a chunk times one panel, to or onto out.
@@ -147,7 +196,10 @@ INLINE void chunk_panel(const struct chunk *w, int n, const struct activation_bl
     totals total;
     UNROLL for (int c = 0; c < width; c++) UNROLL for (int v = 0; v < 2; v++)
         total[c][v] = onto ? vector_load(out + c * STRIP_ROWS + v * VECTOR_FLOATS) : vector_of(0);
-    for (int b = 0; b < n; b++, a += width) chunk_step(total, w, b, a, shape, width);
+    const bool min = shape == ONE_SCALE_MIN || shape == TWO_SCALES_MIN;
+    for (int b = 0; b < n; b++, a += width)
+        if (shape >= TWO_SCALES) step_two(total, w, b, a, min, width);
+        else step_one(total, w, b, a, min, width);
     UNROLL for (int c = 0; c < width; c++) UNROLL for (int v = 0; v < 2; v++)
         vector_store(out + c * STRIP_ROWS + v * VECTOR_FLOATS, total[c][v]);
 }
