@@ -23,7 +23,7 @@ enum shape { ONE_SCALE, ONE_SCALE_MIN, TWO_SCALES, TWO_SCALES_MIN };
 
 // 32 rows × CHUNK_BLOCKS × 32 columns. Weights with a minimum are unsigned codes; to others BYTE_OFFSET is added.
 struct chunk {
-    uint8_t q[CHUNK_BLOCKS][8][2][64];
+    _Alignas(64) uint8_t q[CHUNK_BLOCKS][8][2][64];
     union {
         struct {
             float coarse[COARSE][32], fine[FINE][32]; // × (1 + i / COARSE), × i / SCALE_STEPS

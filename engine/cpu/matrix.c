@@ -1,6 +1,7 @@
 #include "engine/cpu/matrix.h"
 
 #include <string.h>
+#define AHEAD 8192
 
 #include "engine/base/reader.h"
 #include "engine/cpu/tiles.h"
@@ -107,9 +108,13 @@ void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, co
         .columns = m->columns,
         .panel = m->prepared ? in->width : PANEL_COLUMNS,
     };
+    const int panels = (width + s.panel - 1) / s.panel;
+    s.ahead = (const uint8_t *)s.weights + (panels > 1 ? m->strip_bytes : AHEAD);
+    s.turns = panels;
     const bool many = width >= MANY_INPUTS && k->many[m->format->id] && m->prepared;
     const int at_once = many ? width : s.panel;
     for (int c = 0; c < width; c += at_once) {
+        s.turn = left > STRIP_ROWS ? c / s.panel : s.columns;
         s.width = width - c < at_once ? width - c : at_once;
         s.blocks = m->prepared ? panel(in, first + c) : NULL;
         s.values = m->prepared ? NULL : in->values + (size_t)(first + c) * (size_t)in->columns;

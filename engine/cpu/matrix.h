@@ -39,8 +39,8 @@ static inline int panel_width(int n) {
 }
 
 enum {
-    MANY_INPUTS = 16,  // from here on unpacking weights pays
-    GROUP_PANELS = 32,  // that share the unpacked weights
+    MANY_INPUTS = 64,  // from here on unpacking weights pays
+    GROUP_PANELS = 86,  // that share the unpacked weights, at most
     GROUP_INPUTS = GROUP_PANELS * PANEL_COLUMNS,
 };
 
@@ -52,8 +52,11 @@ struct input {
     bool wants_values, wants_blocks;
 };
 
-// How many rows are best multiplied at once: whole panels, at most GROUP_INPUTS.
-static inline int input_rows_at_once(const struct input *in) { return in->width * GROUP_PANELS; }
+// How many rows are best multiplied at once: whole panels, at most GROUP_INPUTS, about as many each time.
+static inline int input_rows_at_once(const struct input *in) {
+    const int panels = (in->rows + in->width - 1) / in->width, groups = (panels + GROUP_PANELS - 1) / GROUP_PANELS;
+    return groups ? (panels + groups - 1) / groups * in->width : in->width;
+}
 // The input with so many rows. Its buffers hold as many.
 struct input input_sized(const struct input *in, int rows);
 // Puts n values at `column` of a row. With blocks, column and n are multiples of 32.

@@ -14,8 +14,14 @@
         const struct tile_##tile *t = s->weights, *end = t + s->columns / (BLOCK_COLUMNS * parts);                     \
         totals total;                                                                                                  \
         clear(total, width);                                                                                           \
+        const char *ahead = s->ahead;                                                                                  \
+        int turn = s->turn;                                                                                            \
         for (const struct activation_block *a = s->blocks + first; t < end; t++)                                       \
-            for (int p = 0; p < parts; p++, a += stride_of(s, width)) tile##_step(total, t, p, a, h, width);           \
+            for (int p = 0; p < parts; p++, a += stride_of(s, width)) {                                                \
+                if (!turn--) prefetch_bytes(ahead, sizeof *t / parts), turn = s->turns - 1;                            \
+                ahead += sizeof *t / parts;                                                                            \
+                tile##_step(total, t, p, a, h, width);                                                                 \
+            }                                                                                                          \
         store(s, h, first, total, width);                                                                              \
     }                                                                                                                  \
     FOR_PARTS(strip_##tile##_##isa, tile##_part)
