@@ -59,9 +59,10 @@ static inline void activation_finish(struct activation_block *block, float scale
 struct strip {
     const struct block_format *format;
     const void *weights; // prepared tiles, tiles.h; or rows of the file's blocks, row_bytes apart
-    // Prepared weights that are multiplied later, of as many bytes: every `turns`-th block of columns, from block `turn`
-    // on, is fetched meanwhile.
+    // Prepared weights that are multiplied later, of as many bytes: if `fetches`, every turns-th block of columns, from
+    // block `turn` on, is fetched meanwhile; turns is the number of panels that share this out.
     const void *ahead;
+    bool fetches;
     int turn, turns;
     size_t row_bytes;    // of weights that are not prepared
     int rows;            // of this strip, 1–32; prepared strips are padded to 32

@@ -204,13 +204,17 @@ INLINE void chunk_panel(const struct chunk *w, int n, const struct activation_bl
         vector_store(out + c * STRIP_ROWS + v * VECTOR_FLOATS, total[c][v]);
 }
 
-// All panels of a strip times n blocks from `first` on, which have been unpacked.
-INLINE void chunk_panels(const struct strip *s, const struct chunk *w, int first, int n, const enum shape shape) {
+// All panels of a strip times n blocks from `first` on, which have been unpacked. `ahead`: so many bytes of the next
+// strip, of which each panel fetches its share.
+INLINE void chunk_panels(const struct strip *s, const struct chunk *w, int first, int n, const char *ahead,
+                         size_t ahead_bytes, const enum shape shape) {
     const int n_blocks = s->columns / BLOCK_COLUMNS;
     for (int i = 0; i < s->width; i += s->panel) {
         const int width = s->width - i < s->panel ? s->width - i : s->panel;
         const struct activation_block *a = s->blocks + (size_t)i * (size_t)n_blocks + (size_t)first * (size_t)width;
         float *out = s->out + (size_t)i * STRIP_ROWS;
+        for (size_t at = (size_t)(i / s->panel) * 64; at < ahead_bytes; at += (size_t)s->turns * 64)
+            __builtin_prefetch(ahead + at, 0, 2);
         switch (width) {
         case 1: chunk_panel(w, n, a, out, first > 0, shape, 1); break;
         case 2: chunk_panel(w, n, a, out, first > 0, shape, 2); break;
@@ -223,8 +227,9 @@ INLINE void chunk_panels(const struct strip *s, const struct chunk *w, int first
 }
 
 #define PANELS(name, shape)                                                                                            \
-    static __attribute__((noinline)) void name(const struct strip *s, const struct chunk *w, int first, int n) {       \
-        chunk_panels(s, w, first, n, shape);                                                                           \
+    static __attribute__((noinline)) void name(const struct strip *s, const struct chunk *w, int first, int n,         \
+                                               const char *ahead, size_t ahead_bytes) {                                \
+        chunk_panels(s, w, first, n, ahead, ahead_bytes, shape);                                                       \
     }
 PANELS(panels_one, ONE_SCALE)
 PANELS(panels_one_min, ONE_SCALE_MIN)
@@ -240,7 +245,9 @@ PANELS(panels_two_min, TWO_SCALES_MIN)
             const int n = n_blocks - first < CHUNK_BLOCKS ? n_blocks - first : CHUNK_BLOCKS;                           \
             for (int b = 0; b < n; b++)                                                                                \
                 tile##_unpack(&chunk, b, &tiles[(first + b) / (parts)], (first + b) % (parts));                        \
-            panels(s, &chunk, first, n);                                                                               \
+            const size_t block_bytes = sizeof *tiles / (parts);                                                        \
+            panels(s, &chunk, first, n, (const char *)s->ahead + (size_t)first * block_bytes,                          \
+                   s->fetches ? (size_t)n * block_bytes : 0);                                                          \
         }                                                                                                              \
     }
 

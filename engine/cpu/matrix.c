@@ -1,7 +1,6 @@
 #include "engine/cpu/matrix.h"
 
 #include <string.h>
-#define AHEAD 8192
 
 #include "engine/base/reader.h"
 #include "engine/cpu/tiles.h"
@@ -97,6 +96,16 @@ void input_copy(const struct input *to, int row, const struct input *from, int f
     for (int i = 0; i < to->columns / BLOCK_COLUMNS; i++) out[(size_t)i * stride] = in[(size_t)i * from_stride];
 }
 
+// What a strip times so many panels fetches meanwhile: with several panels the next strip, a share during each; with one
+// the weights some way ahead, unless so many bytes for so few inputs keep the memory busy anyway.
+static void plan_fetches(struct strip *s, const struct matrix *m, int width, bool last) {
+    enum { AHEAD_BYTES = 16384, BUSY_INPUTS = 4 };
+    s->turns = (width + s->panel - 1) / s->panel;
+    s->ahead = (const uint8_t *)s->weights + (s->turns > 1 ? m->strip_bytes : AHEAD_BYTES);
+    const bool busy = width <= BUSY_INPUTS && m->strip_bytes > (size_t)m->columns * STRIP_ROWS;
+    s->fetches = !last && !busy;
+}
+
 void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, const struct input *in, int first,
                   int width, float *out) {
     const int left = m->rows - i * STRIP_ROWS;
@@ -108,13 +117,11 @@ void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, co
         .columns = m->columns,
         .panel = m->prepared ? in->width : PANEL_COLUMNS,
     };
-    const int panels = (width + s.panel - 1) / s.panel;
-    s.ahead = (const uint8_t *)s.weights + (panels > 1 ? m->strip_bytes : AHEAD);
-    s.turns = panels;
+    plan_fetches(&s, m, width, left <= STRIP_ROWS);
     const bool many = width >= MANY_INPUTS && k->many[m->format->id] && m->prepared;
     const int at_once = many ? width : s.panel;
     for (int c = 0; c < width; c += at_once) {
-        s.turn = left > STRIP_ROWS ? c / s.panel : s.columns;
+        s.turn = s.fetches ? c / s.panel : s.columns; // a turn that does not come
         s.width = width - c < at_once ? width - c : at_once;
         s.blocks = m->prepared ? panel(in, first + c) : NULL;
         s.values = m->prepared ? NULL : in->values + (size_t)(first + c) * (size_t)in->columns;

@@ -15,7 +15,7 @@
         totals total;                                                                                                  \
         clear(total, width);                                                                                           \
         const char *ahead = s->ahead;                                                                                  \
-        int turn = s->turn;                                                                                            \
+        int turn = h || first ? s->columns : s->turn; /* once a panel */                                               \
         for (const struct activation_block *a = s->blocks + first; t < end; t++)                                       \
             for (int p = 0; p < parts; p++, a += stride_of(s, width)) {                                                \
                 if (!turn--) prefetch_bytes(ahead, sizeof *t / parts), turn = s->turns - 1;                            \

@@ -97,6 +97,27 @@ static void test_products_agree(void **state) {
     }
 }
 
+// So many inputs that weights are unpacked, and more columns than are unpacked at once.
+static void test_many_agree(void **state) {
+    (void)state;
+    enum { ROWS = 40, INPUTS = MANY_INPUTS + 5 };
+    for (int format = BLOCK_Q8_0; format < BLOCK_FORMAT_COUNT; format++) {
+        struct trial t = trial_open(format, ROWS, 1280, INPUTS, 60 + (uint64_t)format);
+        float want[ROWS * INPUTS], got[ROWS * INPUTS];
+        t.values[3] = NAN;
+        trial_inputs(&t, &kernels_scalar, INPUTS);
+        trial_run(&t, &kernels_scalar, want);
+        FOR_EACH_SET(k) {
+            trial_inputs(&t, k, INPUTS);
+            trial_run(&t, k, got);
+            for (int i = 0; i < ROWS * INPUTS; i++)
+                assert_true(isnan(want[i]) ? isnan(got[i]) : !memcmp(&got[i], &want[i], sizeof *got));
+            assert_true(isnan(got[0]) && !isnan(got[1]));
+        }
+        trial_close(&t);
+    }
+}
+
 static void test_columns_do_not_matter(void **state) {
     (void)state;
     for (int format = 0; format < BLOCK_FORMAT_COUNT; format++) {
@@ -395,7 +416,8 @@ static void test_choice(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scalar_products), cmocka_unit_test(test_exact_products),
-        cmocka_unit_test(test_products_agree),  cmocka_unit_test(test_columns_do_not_matter),
+        cmocka_unit_test(test_products_agree),  cmocka_unit_test(test_many_agree),
+        cmocka_unit_test(test_columns_do_not_matter),
         cmocka_unit_test(test_extremes),        cmocka_unit_test(test_quantize),
         cmocka_unit_test(test_norms),           cmocka_unit_test(test_norms_by_hand),
         cmocka_unit_test(test_activations),     cmocka_unit_test(test_softcap),
