@@ -39,7 +39,7 @@ static inline int panel_width(int n) {
 }
 
 enum {
-    MANY_INPUTS = 48,  // from here on unpacking weights pays
+    MANY_INPUTS = 128, // from here on unpacking weights pays
     GROUP_PANELS = 86,  // that share the unpacked weights, at most
     GROUP_INPUTS = GROUP_PANELS * PANEL_COLUMNS,
 };
