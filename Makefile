@@ -22,10 +22,12 @@ CFLAGS_fuzz    = -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-r
 LDFLAGS_fuzz   = -fsanitize=address,undefined
 
 # Kernels are compiled once per instruction set; the rest of the program assumes the baseline.
-# Every file under engine/cpu and engine/format keeps to one rounding: no contraction the source does not ask for.
+# Every file under engine/cpu, engine/format and engine/serve keeps to one rounding: no contraction the source does not ask for.
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
-ISA_avx2   = -O3 -mavx2 -mfma -mf16c
-ISA_avx512 = -O3 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512
+ISA_avx2    = -O3 -mavx2 -mfma -mf16c
+ISA_avxvnni = $(ISA_avx2) -mavxvnni
+ISA_evex    = $(ISA_avx2) -mavx512f -mavx512vl -mavx512vnni -mprefer-vector-width=256 -ffp-contract=off
+ISA_avx512  = -O3 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512
 endif
 
 SOURCES = $(wildcard engine/*.c engine/*/*.c ui/*.c app/*.c)
@@ -74,7 +76,7 @@ $(LIBRARY): $(filter-out $(BUILD)/app/main.o,$(OBJECTS)) $(BUILD)/themes.o $(BUI
 
 $(BUILD)/%.o: %.c | packages
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(CFLAGS) $(if $(filter engine/cpu/% engine/format/%,$<),-ffp-contract=off) $(ISA_$(lastword $(subst _, ,$(basename $(notdir $<))))) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(CFLAGS) $(if $(filter engine/cpu/% engine/format/% engine/serve/%,$<),-ffp-contract=off) $(ISA_$(lastword $(subst _, ,$(basename $(notdir $<))))) -MMD -MP -c -o $@ $<
 
 # Other files of a folder help every test in it; those of tests/unit help the faults too.
 define TEST_RULE
@@ -84,7 +86,7 @@ endef
 $(eval $(call TEST_RULE,unit,unit))
 $(eval $(call TEST_RULE,faults,unit))
 $(eval $(call TEST_RULE,peer,peer unit))
-$(eval $(call TEST_RULE,kernels,kernels))
+$(eval $(call TEST_RULE,kernels,kernels unit))
 $(eval $(call TEST_RULE,golden,golden))
 
 # The one test that compares with libsentencepiece, through a helper in C++.
@@ -112,6 +114,10 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(call HELPERS,unit) $(LIBRARY)
 
 $(BUILD)/tests/fuzz/mutate_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/mutate.o $(call HELPERS,unit) $(LIBRARY)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+
+# Programs that measuring needs.
+$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/tests/unit/gguf_writer.o $(LIBRARY)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # ---- packages: pkg-config name and Debian package ----
 
@@ -142,8 +148,22 @@ run: deps ## install what is missing, build, open the chat (MODEL=path: with thi
 	@$(MAKE) --no-print-directory -j$$(nproc) confab
 	@./confab $(if $(MODEL),-m '$(MODEL)')
 
-bench: confab ## measure speed and memory (MODEL=path: of this model)
-	@./confab bench $(if $(MODEL),-m '$(MODEL)')
+BENCH_MODELS = $(addprefix build/bench/,llama-Q4_0.gguf llama-Q4_K_M.gguf llama-Q8_0.gguf experts-MXFP4.gguf)
+bench: confab $(if $(MODEL),,$(BENCH_MODELS)) ## measure speed, memory and accuracy, keep the figures (MODEL=path; RECORD=1: in tests/bench/records too)
+	@RECORD=$(RECORD) tests/bench/run.sh $(if $(MODEL),'$(MODEL)',$(BENCH_MODELS))
+
+# Models of random weights to measure with, larger than caches: 1.3 GB, made once.
+build/bench/llama-F16.gguf build/bench/experts-F16.gguf: build/bench/%-F16.gguf: | $(BUILD)/tests/bench/write_model
+	@mkdir -p $(@D)
+	$(call say,WRITE,$@)$(BUILD)/tests/bench/write_model $* $@.part && mv $@.part $@
+
+$(filter build/bench/llama-%,$(BENCH_MODELS)): build/bench/llama-%.gguf: build/bench/llama-F16.gguf | confab
+	$(call say,QUANTIZE,$@)./confab quantize --force $< $@ $* > /dev/null
+
+build/bench/experts-MXFP4.gguf: build/bench/experts-F16.gguf | confab
+	$(call say,QUANTIZE,$@)./confab quantize --force $< $@ MXFP4 > /dev/null
+
+.INTERMEDIATE: build/bench/llama-F16.gguf build/bench/experts-F16.gguf
 
 tests: $(TESTS) $(MUTATORS)
 	@:

@@ -14,7 +14,8 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 
-#define FRAME_NS      (NANOSECONDS / 60)
+#define FRAME_NS      (NANOSECONDS / 30) // drawing takes its time from the threads that compute
+#define KEY_FRAME_NS  (NANOSECONDS / 60) // keys are answered sooner
 #define TICK_NS       (NANOSECONDS / 4)
 #define AFTERGLOW_NS  (2 * NANOSECONDS) // the graphs go on for a while after the last event, down to zero
 #define SAVE_AGAIN_NS (2 * NANOSECONDS) // after a save that failed
@@ -148,6 +149,7 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     if (theme && strcmp(theme, screen_theme(screen))) chat_say(c, true, "there is no theme '%s'", theme);
     if (p->notice) chat_say(c, true, "%s", p->notice);
     chat_open_store(c);
+    chat_limits_open(c);
     chat_new(c);
     chat_model_open(c);
     resize_watch();
@@ -176,6 +178,7 @@ bool chat_close(struct chat *c, struct status *st) {
         if (e->save_at && !chat_save(c, e, st)) saved = status_prefix(st, "not saved");
     }
     chat_model_close(c);
+    chat_limits_close(c);
     resize_unwatch();
     screen_close(c->screen);
     if (c->store) store_close(c->store);
@@ -184,6 +187,17 @@ bool chat_close(struct chat *c, struct status *st) {
 }
 
 // ---- the loop ----
+
+// No oftener than the graphs: figures that change with every token cannot be read.
+static void chat_take_time(struct chat *c, const struct engine_figures *f) {
+    memcpy(c->time.stages, f->stages, sizeof c->time.stages);
+    c->time.decode = f->decode;
+    c->time.prefill = f->prefill;
+    c->time.busy = f->running || f->queue;
+    struct stage_work all = {f->decode.seconds + f->prefill.seconds, f->decode.bytes + f->prefill.bytes,
+                             f->decode.operations + f->prefill.operations};
+    chat_limits_check(c, &all);
+}
 
 static void chat_sample(struct chat *c, uint64_t now) {
     if (!c->tick || now < c->tick || !c->engine) return;
@@ -198,6 +212,7 @@ static void chat_sample(struct chat *c, uint64_t now) {
     c->decode[c->n_samples] = f->decode_now;
     c->prefill[c->n_samples] = f->prefill_now;
     c->latency[c->n_samples++] = f->running ? f->next_token.p50 : 0;
+    chat_take_time(c, f);
     bool moves = f->running || f->queue || now < c->moved + AFTERGLOW_NS;
     c->tick = moves ? now + TICK_NS : 0;
     c->stale = true;
@@ -206,8 +221,10 @@ static void chat_sample(struct chat *c, uint64_t now) {
 void chat_draw(struct chat *c) {
     chat_show(c);
     c->drawn = clock_ns();
-    c->stale = false;
+    c->stale = c->typed = false;
 }
+
+static uint64_t next_frame(const struct chat *c) { return c->drawn + (c->typed ? KEY_FRAME_NS : FRAME_NS); }
 
 static int until(uint64_t deadline, uint64_t now) { // in ms, rounded up, so that it has come when poll returns
     return deadline <= now ? 0 : (int)((deadline - now + 999999) / 1000000);
@@ -217,11 +234,15 @@ static void sooner(int *timeout, int other) {
     if (other >= 0 && (*timeout < 0 || other < *timeout)) *timeout = other;
 }
 
-static int chat_timeout(const struct chat *c, int timeout) {
-    uint64_t now = clock_ns();
+// Between frames nothing that the engine says can be shown: it is left in the queue, so that tokens wake nobody.
+static bool chat_rests(const struct chat *c, uint64_t now) { return c->engine && c->tick && now < next_frame(c); }
+
+static int chat_timeout(const struct chat *c, int timeout, uint64_t now) {
     sooner(&timeout, screen_timeout(c->screen));
-    if (c->stale) sooner(&timeout, until(c->drawn + FRAME_NS, now));
+    if (c->stale || chat_rests(c, now)) sooner(&timeout, until(next_frame(c), now));
     if (c->tick && c->engine) sooner(&timeout, until(c->tick, now));
+    uint64_t limits = chat_limits_due(c);
+    if (limits) sooner(&timeout, until(limits, now));
     for (int i = 0; i < c->n_entries; i++)
         if (c->entries[i]->save_at) sooner(&timeout, until(c->entries[i]->save_at, now));
     return timeout;
@@ -240,17 +261,19 @@ static void chat_events(struct chat *c) {
 static void chat_input(struct chat *c) {
     struct ui_command command;
     while (!c->ending && screen_input(c->screen, &command)) chat_command(c, &command);
-    c->stale = true; // keys that edit or scroll hand out no command
+    c->stale = c->typed = true; // keys that edit or scroll hand out no command
 }
 
 bool chat_step(struct chat *c, int timeout_ms) {
+    uint64_t now = clock_ns();
     struct pollfd fds[] = {
         {.fd = c->p.screen.input_fd, .events = POLLIN},
-        {.fd = c->engine ? engine_event_fd(c->engine) : -1, .events = POLLIN},
+        {.fd = c->engine && !chat_rests(c, now) ? engine_event_fd(c->engine) : -1, .events = POLLIN},
         {.fd = resize_fd, .events = POLLIN},
         {.fd = model_host_fd(c->p.host), .events = POLLIN},
+        {.fd = chat_limits_fd(c), .events = POLLIN},
     };
-    if (poll(fds, sizeof fds / sizeof *fds, chat_timeout(c, timeout_ms)) < 0 && errno != EINTR)
+    if (poll(fds, sizeof fds / sizeof *fds, chat_timeout(c, timeout_ms, now)) < 0 && errno != EINTR)
         panic("poll: %s", strerror(errno));
     if (resize_seen()) {
         screen_resized(c->screen);
@@ -259,9 +282,10 @@ bool chat_step(struct chat *c, int timeout_ms) {
     chat_events(c);
     chat_model_events(c);
     if (fds[0].revents || screen_timeout(c->screen) == 0) chat_input(c);
-    uint64_t now = clock_ns();
+    now = clock_ns();
+    chat_limits_turn(c, now);
     chat_sample(c, now);
     chat_save_due(c, now);
-    if (c->stale && now - c->drawn >= FRAME_NS) chat_draw(c);
+    if (c->stale && now >= next_frame(c)) chat_draw(c);
     return !c->ending && !screen_ended(c->screen);
 }

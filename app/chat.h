@@ -17,6 +17,7 @@ struct chat_params { // everything is borrowed and outlives the chat
     struct settings *settings;    // changed with what is set on the screen
     const char *config_path;      // NULL: changed settings are not saved
     const char *store_path;       // NULL: conversations are not saved
+    const char *limits_path;      // of the machine's limits; NULL: they are neither known nor measured
     const char *notice;           // shown as the first status, e.g. a bad line in the configuration; NULL: none
     struct screen_options screen; // theme, ascii and boxes come from the settings
 };
@@ -25,7 +26,7 @@ struct chat_params { // everything is borrowed and outlives the chat
 struct chat *chat_open(const struct chat_params *p, struct status *st);
 
 // One turn: waits at most timeout_ms (< 0: as long as need be) for something to happen, handles it, and draws when
-// 1/60 s has gone by since the last drawing. False: the chat is to end.
+// 1/30 s has gone by since the last drawing, 1/60 s after a key. False: the chat is to end.
 bool chat_step(struct chat *c, int timeout_ms);
 void chat_draw(struct chat *c); // now, whenever the last drawing was
 

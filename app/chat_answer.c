@@ -60,6 +60,7 @@ static void asked_close(struct asked *p) {
 static void chat_request(struct chat *c, struct chat_entry *e) {
     struct conversation *talk = &e->conversation;
     const struct settings *s = c->p.settings;
+    chat_limits_yield(c);
     struct asked asked = asked_open(c, talk, talk->messages[e->answer].parent);
     e->request = engine_submit(c->engine, &(struct request_params){
                                               .conversation = talk->id,

@@ -305,13 +305,18 @@ static void command_theme(struct chat *c, const struct ui_command *command) {
 static void command_boxes(struct chat *c, const struct ui_command *command) {
     (void)command;
     c->p.settings->boxes = screen_boxes(c->screen) | 1; // bit 0: chosen, even if none is shown
-    static const char *const names[] = {"chats", "throughput", "kv cache", "latency"}; // by digit
+    static const char *const names[] = {"chats", "throughput", "kv cache", "latency", "time"}; // by digit
     char shown[64] = "";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (c->p.settings->boxes >> (i + 1) & 1)
             snprintf(shown + strlen(shown), sizeof shown - strlen(shown), "%s%s", *shown ? ", " : "", names[i]);
     chat_say(c, false, *shown ? "boxes: %s" : "no boxes beside the chat%s", shown);
     chat_save_setting(c, SETTING_boxes);
+}
+
+static void command_measure(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    chat_limits_measure(c);
 }
 
 static void command_ascii(struct chat *c, const struct ui_command *command) {
@@ -367,7 +372,9 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_BOX_2] = command_boxes,
         [COMMAND_BOX_3] = command_boxes,
         [COMMAND_BOX_4] = command_boxes,
+        [COMMAND_BOX_5] = command_boxes,
         [COMMAND_BOXES] = command_boxes,
+        [COMMAND_MEASURE] = command_measure,
         [COMMAND_ASCII] = command_ascii,
         [COMMAND_INTERRUPT] = command_interrupt,
         [COMMAND_SUSPEND] = command_suspend,

@@ -90,6 +90,8 @@ static void take_model(struct chat *c) {
     c->model_name = model_title(info);
     c->model_short = model_short_name(info);
     c->n_samples = 0;
+    c->time = (struct view_time){0};
+    chat_limits_engine(c);
     settings_follow_model(c->p.settings, info);
     for (int i = 0; i < c->n_entries; i++) // chats that have begun keep their knobs
         if (!c->entries[i]->conversation.count && !c->entries[i]->conversation.unread_rows)
@@ -120,6 +122,7 @@ static void release(void *context) {
     }
     c->engine = NULL;
     c->tick = 0;
+    chat_limits_engine(c);
     if (c->models->stopped) chat_say(c, false, "%s", stopped_text(c, text));
 }
 
@@ -196,6 +199,8 @@ void chat_model_choose(struct chat *c, const char *word) {
         model_host_look(c->p.host);
     } else if (!model_host_choose(c->p.host, name, &st)) {
         say_refused(c, name, st.text);
+    } else {
+        chat_limits_yield(c);
     }
     free(name);
 }

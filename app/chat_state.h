@@ -1,5 +1,5 @@
 // The inside of the chat controller, shared by chat.c (loop), chat_answer.c (requests and their events), chat_commands.c
-// (what a person does), chat_model.c (the model that answers and those to choose from) and chat_view.c (what the screen
+// (what a person does), chat_model.c (the model that answers and those to choose from), chat_limits.c (what the machine can do) and chat_view.c (what the screen
 // shows). Nobody else includes this.
 #ifndef CONFAB_APP_CHAT_STATE_H
 #define CONFAB_APP_CHAT_STATE_H
@@ -42,17 +42,20 @@ struct chat {
     char *loading; // what is being loaded, in words
 
     bool stale;            // the screen shows less than there is to show
+    bool typed;            // a key was pressed since the last frame
     uint64_t drawn;        // clock_ns of the last drawing
     uint64_t tick;         // clock_ns of the next sample of the histories; 0: nothing moves
     uint64_t moved;        // clock_ns of the last event of the engine
     float decode[CHAT_HISTORY], prefill[CHAT_HISTORY], latency[CHAT_HISTORY];
     int n_samples;
+    struct view_time time; // at the last sample
 
     struct view_chat *view_chats; // room for what the screen is shown, kept between frames
     struct view_message *view_messages;
     int *path, *versions; // versions: numbers, then totals
     int chats_room, messages_room;
     struct chat_models *models; // the list to choose a model from
+    struct chat_limits *limits; // of the machine
 };
 
 static inline bool chat_busy(const struct chat_entry *e) { return e->request || e->parked; }
@@ -88,6 +91,18 @@ bool chat_model_waits(const struct chat *c); // requests are to wait for the mod
 void chat_model_choose(struct chat *c, const char *word); // NULL or "": shows the list
 void chat_model_stop(struct chat *c);
 void chat_model_show(struct chat *c, struct screen_view *view);
+
+// chat_limits.c
+void chat_limits_open(struct chat *c);
+void chat_limits_close(struct chat *c);
+void chat_limits_engine(struct chat *c); // there is another one, or none
+void chat_limits_yield(struct chat *c);  // the processor is needed: measuring ends
+int chat_limits_fd(const struct chat *c);
+uint64_t chat_limits_due(const struct chat *c); // clock_ns of the next turn; 0: none
+void chat_limits_turn(struct chat *c, uint64_t now);
+void chat_limits_check(struct chat *c, const struct stage_work *all); // what was done: a limit is no less
+void chat_limits_measure(struct chat *c);                             // again, for a person
+void chat_limits_show(const struct chat *c, struct view_time *out);
 
 // chat_view.c
 void chat_show(struct chat *c);

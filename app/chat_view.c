@@ -132,6 +132,7 @@ void chat_show(struct chat *c) {
         .decode = {c->decode, c->n_samples},
         .prefill = {c->prefill, c->n_samples},
         .latency = {c->latency, c->n_samples},
+        .time = f ? &c->time : NULL,
         .sampling = &e->conversation.sampling,
         .knob = c->knob,
         .questions = guide_questions,
@@ -141,5 +142,6 @@ void chat_show(struct chat *c) {
         .status_bad = c->status_bad,
     };
     chat_model_show(c, &view);
+    chat_limits_show(c, &c->time);
     screen_draw(c->screen, &view);
 }

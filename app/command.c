@@ -17,7 +17,12 @@ const struct command commands[] = {
     {"run", "[PROMPT]", "Write one answer to standard output",
      "Standard input, when something is piped into it, is put after PROMPT or is the prompt itself.\n", IN_RUN, 0, 1,
      command_run},
-    {"bench", "", "Measure speed and memory, and what the machine would allow", "", IN_BENCH, 0, 0, command_bench},
+    {"bench", "", "Measure speed, memory and accuracy, and what the machine would allow",
+     "Prompts of 512 tokens, and 1 to 16 conversations that decode at once, take turns; their figures are medians.\n"
+     "Between any two repetitions the machine's limits are sampled: a share is one of the limit of the same minutes.\n"
+     "The last columns tell where the time went. The accuracy is that of any number of conversations, since no answer\n"
+     "depends on who else is answered.\n",
+     IN_BENCH, 0, 0, command_bench},
     {"logits", "MODEL IDS OUT", "Write the logits of every position, 32-bit floats, row after row",
      "IDS is a text file of token ids; OUT is written.\n", IN_LOGITS, 3, 3, command_logits},
     {"tokenize", "MODEL FILE", "Write the token ids of a text on one line", "", IN_TOKENIZE, 2, 2, command_tokenize},

@@ -28,7 +28,7 @@ static char *config_notice(const char *path) {
 }
 
 static bool chat_run(struct model_host *host, struct settings *s, struct status *st) {
-    char *config = path_config("config"), *store = path_data("confab.db"), *history = path_data("history");
+    char *config = path_config("config"), *limits = path_cache("limits"), *store = path_data("confab.db"), *history = path_data("history");
     char *notice = config_notice(config);
     if (!store && !notice)
         notice = xstrdup("conversations are not saved: neither XDG_DATA_HOME nor HOME names a folder");
@@ -37,6 +37,7 @@ static bool chat_run(struct model_host *host, struct settings *s, struct status 
         .settings = s,
         .config_path = config,
         .store_path = store,
+        .limits_path = limits,
         .notice = notice,
         .screen = {.input_fd = STDIN_FILENO, .output_fd = STDOUT_FILENO, .history_path = history},
     };
@@ -44,7 +45,7 @@ static bool chat_run(struct model_host *host, struct settings *s, struct status 
     while (c && chat_step(c, -1)) {
     }
     bool done = c && chat_close(c, st);
-    free(notice), free(history), free(store), free(config);
+    free(notice), free(history), free(limits), free(store), free(config);
     return done;
 }
 

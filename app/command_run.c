@@ -181,7 +181,7 @@ int command_run(const struct settings *s, int n_arguments, char **arguments) {
     if (st.code) free(prompt), prompt = NULL;
     if (!prompt) return command_fail(&st);
     int result = EXIT_FAILED;
-    if (model_load(&m, s, &st)) {
+    if (model_start(&m, s, &st)) {
         struct settings own = settings_copy(s);
         settings_follow_model(&own, m.info);
         if (!reasoning_fits(m.info, (enum reasoning)s->reasoning))

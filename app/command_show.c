@@ -1,5 +1,4 @@
 // `confab show`: what a model is, and what memory it needs.
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,20 +16,22 @@
 
 // ---- memory ----
 
-static struct engine_params one_conversation(int tokens) {
-    return (struct engine_params){.context = tokens, .kv_tokens = tokens};
+static struct engine_params one_conversation(int tokens, enum kv_type kv_type) {
+    return (struct engine_params){.context = tokens, .kv_tokens = tokens, .kv_type = kv_type};
 }
 
-struct show_memory show_memory_of(const struct model_file *m) {
+struct show_memory show_memory_of(const struct model_file *m, enum kv_type kv_type) {
     const struct model_info *info = model_file_info(m);
-    struct show_memory out = {.available = machine_memory_free()};
+    struct show_memory out = {.kv_type = kv_type,
+                              .token_bytes = model_file_token_bytes(m, kv_type),
+                              .available = machine_memory_free()};
     int contexts[SHOW_CONTEXTS] = {4096, 16384, 65536, info->n_context};
     for (int i = 0; info->has_weights && i < SHOW_CONTEXTS; i++) {
         if (i + 1 < SHOW_CONTEXTS && contexts[i] >= info->n_context) continue;
-        struct engine_params p = one_conversation(contexts[i]);
+        struct engine_params p = one_conversation(contexts[i], kv_type);
         out.n_contexts += model_file_memory(m, &p, out.available, &out.at[out.n_contexts], NULL);
     }
-    int fits = model_file_tokens_that_fit(m, out.available);
+    int fits = model_file_tokens_that_fit(m, kv_type, out.available);
     int chat = info->n_context < SHOW_CONVERSATION ? info->n_context : SHOW_CONVERSATION;
     out.largest_context = fits < info->n_context ? fits : info->n_context;
     out.conversations = chat > 0 ? fits / chat : 0;
@@ -39,28 +40,17 @@ struct show_memory show_memory_of(const struct model_file *m) {
 
 // ---- as text ----
 
-static void fact(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void fact(const char *label, const char *format, ...) {
-    va_list args;
-    char *text;
-    va_start(args, format);
-    if (vasprintf(&text, format, args) < 0) panic("out of memory");
-    va_end(args);
-    fact_print(stdout, label, text);
-    free(text);
-}
-
 static const char *whole(int n, char out[32]) { return units_whole(n > 0 ? (uint64_t)n : 0, out); }
 
 static void show_file(const struct model_info *info) {
     char *path = clean_copy(info->path), bytes[24], count[24], weights[24];
     heading_print(stdout, info->name);
-    fact("file", "%s, %s", path, units_bytes((double)info->file_bytes, bytes));
+    fact_printf(stdout, "file", "%s, %s", path, units_bytes((double)info->file_bytes, bytes));
     if (info->n_formats)
-        fact("family", "%s, %s parameters, weights of %s", info->family, units_count((double)info->n_parameters, count),
-             units_bytes((double)info->weight_bytes, weights));
-    else fact("family", "%s", info->family);
-    if (!info->has_weights) fact("cannot run", "%s", info->weight_problem);
+        fact_printf(stdout, "family", "%s, %s parameters, weights of %s", info->family,
+                    units_count((double)info->n_parameters, count), units_bytes((double)info->weight_bytes, weights));
+    else fact_printf(stdout, "family", "%s", info->family);
+    if (!info->has_weights) fact_printf(stdout, "cannot run", "%s", info->weight_problem);
     free(path);
 }
 
@@ -73,8 +63,8 @@ static void show_formats(const struct model_info *info) {
         char bytes[24], tensors[40] = "";
         if (!width || width >= ROOMY)
             snprintf(tensors, sizeof tensors, "  %llu tensors", (unsigned long long)f->tensors);
-        fact(i ? "" : "formats", "%-7s %5.1f %%  %9s%s", f->name, all ? 100.0 * (double)f->bytes / (double)all : 0,
-             units_bytes((double)f->bytes, bytes), tensors);
+        fact_printf(stdout, i ? "" : "formats", "%-7s %5.1f %%  %9s%s", f->name,
+                    all ? 100.0 * (double)f->bytes / (double)all : 0, units_bytes((double)f->bytes, bytes), tensors);
     }
 }
 
@@ -88,14 +78,14 @@ static const char *range(struct range_info r, int shown, char out[40]) {
 static void show_layers(const struct model_info *info) {
     char width[32], ff[32], heads[40], kv_heads[40], window[32];
     if (info->n_ff)
-        fact("layers", "%d, %s wide, feed-forward %s", info->n_layer, whole(info->n_embd, width),
-             whole(info->n_ff, ff));
-    else fact("layers", "%d, %s wide", info->n_layer, whole(info->n_embd, width));
-    fact("attention", "%s heads of %d, %s of keys and values", range(info->heads, info->n_head, heads), info->head_size,
-         range(info->kv_heads, info->n_head_kv, kv_heads));
+        fact_printf(stdout, "layers", "%d, %s wide, feed-forward %s", info->n_layer, whole(info->n_embd, width),
+                    whole(info->n_ff, ff));
+    else fact_printf(stdout, "layers", "%d, %s wide", info->n_layer, whole(info->n_embd, width));
+    fact_printf(stdout, "attention", "%s heads of %d, %s of keys and values", range(info->heads, info->n_head, heads),
+                info->head_size, range(info->kv_heads, info->n_head_kv, kv_heads));
     if (info->n_windowed)
-        fact("windows", "of %s tokens in %d of %d layers", whole(info->window, window), info->n_windowed,
-             info->n_layer);
+        fact_printf(stdout, "windows", "of %s tokens in %d of %d layers", whole(info->window, window), info->n_windowed,
+                    info->n_layer);
 }
 
 static void show_experts(const struct model_info *info) {
@@ -103,8 +93,8 @@ static void show_experts(const struct model_info *info) {
     char ff[32], shared[32], *more = NULL;
     if (!e->count) return;
     if (e->n_ff_shared) more = xasprintf(", and a shared one of %s", whole(e->n_ff_shared, shared));
-    fact("experts", "%d in %d of %d layers, %d of them at work, %s wide%s", e->count, e->n_layer, info->n_layer,
-         e->used, whole(e->n_ff, ff), more ? more : "");
+    fact_printf(stdout, "experts", "%d in %d of %d layers, %d of them at work, %s wide%s", e->count, e->n_layer,
+                info->n_layer, e->used, whole(e->n_ff, ff), more ? more : "");
     free(more);
 }
 
@@ -114,14 +104,14 @@ static void show_rope(const struct model_info *info) {
     if (r->base_sliding != r->base && info->n_windowed)
         sliding = xasprintf(" (%.10g in windows)", (double)r->base_sliding);
     if (r->n_layer < info->n_layer) layers = xasprintf(", in %d of %d layers", r->n_layer, info->n_layer);
-    fact("positions", "rotary, base %.10g%s, %d of %d elements%s", (double)r->base, sliding ? sliding : "", r->n_rot,
-         info->head_size, layers ? layers : "");
+    fact_printf(stdout, "positions", "rotary, base %.10g%s, %d of %d elements%s", (double)r->base,
+                sliding ? sliding : "", r->n_rot, info->head_size, layers ? layers : "");
     bool scaled = strcmp(r->scaling, "none");
     if (scaled && r->original_context)
-        fact("", "%s scaling by %.6g from %s tokens", r->scaling, (double)r->factor,
-             whole(r->original_context, original));
-    else if (scaled && r->factor != 1) fact("", "%s scaling by %.6g", r->scaling, (double)r->factor);
-    else if (scaled) fact("", "scaled %s", r->scaling);
+        fact_printf(stdout, "", "%s scaling by %.6g from %s tokens", r->scaling, (double)r->factor,
+                    whole(r->original_context, original));
+    else if (scaled && r->factor != 1) fact_printf(stdout, "", "%s scaling by %.6g", r->scaling, (double)r->factor);
+    else if (scaled) fact_printf(stdout, "", "scaled %s", r->scaling);
     free(sliding), free(layers);
 }
 
@@ -133,29 +123,29 @@ static void show_special(const struct model_info *info) {
         free(all);
         all = longer;
     }
-    if (*all) fact("special", "%s%s", all, info->adds_bos ? "; prompts begin with bos" : "");
+    if (*all) fact_printf(stdout, "special", "%s%s", all, info->adds_bos ? "; prompts begin with bos" : "");
     free(all);
 }
 
 static void show_text(const struct model_info *info) {
     char vocabulary[32];
-    fact("vocabulary", "%s tokens, %s%s%s", whole(info->n_vocab, vocabulary), info->tokenizer,
-         *info->pre_tokenizer ? ", pre-tokenizer " : "", info->pre_tokenizer);
+    fact_printf(stdout, "vocabulary", "%s tokens, %s%s%s", whole(info->n_vocab, vocabulary), info->tokenizer,
+                *info->pre_tokenizer ? ", pre-tokenizer " : "", info->pre_tokenizer);
     show_special(info);
     if (info->template_own)
-        fact("template", "its own%s%s", strcmp(info->template_kind, "none") ? ", of the kind " : "",
-             strcmp(info->template_kind, "none") ? info->template_kind : "");
-    else fact("template", "%s", info->template_kind);
-    if (*info->template_problem) fact("", "its own is refused: %s", info->template_problem);
+        fact_printf(stdout, "template", "its own%s%s", strcmp(info->template_kind, "none") ? ", of the kind " : "",
+                    strcmp(info->template_kind, "none") ? info->template_kind : "");
+    else fact_printf(stdout, "template", "%s", info->template_kind);
+    if (*info->template_problem) fact_printf(stdout, "", "its own is refused: %s", info->template_problem);
 }
 
 // What the file says of its answers: how thinking is marked and chosen, which knobs it sets.
 static void show_answers(const struct model_info *info) {
     char *all = xstrdup("");
     if (*info->thinking || info->chooses_thinking || info->chooses_effort)
-        fact("thinking", "%s%s%s%s", *info->thinking ? "marked with " : "not marked", info->thinking,
-             info->chooses_thinking ? ", can be turned off and on" : "",
-             info->chooses_effort ? ", effort low, medium or high" : "");
+        fact_printf(stdout, "thinking", "%s%s%s%s", *info->thinking ? "marked with " : "not marked", info->thinking,
+                    info->chooses_thinking ? ", can be turned off and on" : "",
+                    info->chooses_effort ? ", effort low, medium or high" : "");
     for (int k = 0; k < KNOB_COUNT; k++) {
         char value[16];
         if (!(info->sampling_given >> k & 1)) continue;
@@ -164,7 +154,7 @@ static void show_answers(const struct model_info *info) {
         free(all);
         all = longer;
     }
-    if (*all) fact("sampling", "%s", all);
+    if (*all) fact_printf(stdout, "sampling", "%s", all);
     free(all);
 }
 
@@ -191,13 +181,14 @@ static void show_here(const struct model_info *info, const struct show_memory *m
     char available[24], context[32], chat[32];
     bool all = memory->largest_context >= info->n_context;
     if (!memory->available) return;
-    fact("free here", "%s%s", units_bytes((double)memory->available, available),
-         memory->largest_context ? "" : ": not even the weights fit");
+    fact_printf(stdout, "free here", "%s%s", units_bytes((double)memory->available, available),
+                memory->largest_context ? "" : ": not even the weights fit");
     if (!memory->largest_context) return;
-    fact("longest", "a conversation of %s tokens%s", whole(memory->largest_context, context),
-         all ? ", all that it was made for" : "");
-    fact("at once", "%d conversation%s of %s tokens", memory->conversations, memory->conversations == 1 ? "" : "s",
-         whole(info->n_context < SHOW_CONVERSATION ? info->n_context : SHOW_CONVERSATION, chat));
+    fact_printf(stdout, "longest", "a conversation of %s tokens%s", whole(memory->largest_context, context),
+                all ? ", all that it was made for" : "");
+    fact_printf(stdout, "at once", "%d conversation%s of %s tokens", memory->conversations,
+                memory->conversations == 1 ? "" : "s",
+                whole(info->n_context < SHOW_CONVERSATION ? info->n_context : SHOW_CONVERSATION, chat));
 }
 
 static void show(const struct model_file *m, const struct show_memory *memory) {
@@ -207,12 +198,13 @@ static void show(const struct model_file *m, const struct show_memory *memory) {
     show_formats(info);
     if (info->n_layer) show_layers(info);
     show_experts(info);
-    if (info->n_context) fact("context", "%s tokens", whole(info->n_context, context));
+    if (info->n_context) fact_printf(stdout, "context", "%s tokens", whole(info->n_context, context));
     if (info->has_weights) show_rope(info);
     show_text(info);
     show_answers(info);
     if (!memory->n_contexts) return;
-    fact("memory", "for one conversation, %s a token:", units_bytes((double)info->kv_bytes_per_token, bytes));
+    fact_printf(stdout, "memory",
+                "for one conversation, %s a token:", units_bytes((double)memory->token_bytes, bytes));
     show_needs(memory);
     show_here(info, memory);
 }
@@ -221,7 +213,7 @@ int command_show(const struct settings *s, int n_arguments, char **arguments) {
     struct status st = {0};
     struct model_file *m = model_open_text(n_arguments ? arguments[0] : s->model, &st);
     if (!m) return command_fail(&st);
-    struct show_memory memory = show_memory_of(m);
+    struct show_memory memory = show_memory_of(m, (enum kv_type)s->kv_type);
     if (s->json) show_json(m, &memory);
     else show(m, &memory);
     model_file_close(m);

@@ -1,62 +1,22 @@
 #include "app/machine_limits.h"
 
+#include <stdalign.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "app/peak_loops.h"
 #include "app/units.h"
 #include "engine/base/arena.h"
 #include "engine/base/clock.h"
+#include "engine/base/panic.h"
 #include "engine/base/thread_pool.h"
 
-#define ROUNDS     24           // the best counts: others may use the machine too
-#define READ_BYTES (512u << 20) // far more than caches hold
-#define INT8_LOOPS 1000000
-
-// ---- 8-bit integer products ----
-// Independent accumulators hide the latency; assembler, so that no compiler spills or drops them.
-
-typedef double int8_loop(void); // returns the operations it did
-
-#if defined(__x86_64__)
-
-#define CLOBBER                                                                                                        \
-    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",         \
-        "xmm13", "xmm14", "xmm15"
-
-#define VNNI(n) "vpdpbusd %%zmm15, %%zmm14, %%zmm" #n "\n"
-
-static double int8_avx512_vnni(void) {
-    for (long i = 0; i < INT8_LOOPS; i++)
-        __asm__ volatile(VNNI(0) VNNI(1) VNNI(2) VNNI(3) VNNI(4) VNNI(5)   //
-                         VNNI(6) VNNI(7) VNNI(8) VNNI(9) VNNI(10) VNNI(11) //
-                         ::
-                             : CLOBBER);
-    __asm__ volatile("vzeroupper");
-    return INT8_LOOPS * 12.0 * 64 * 2;
-}
-
-// Without VNNI three instructions multiply and add 32 bytes; n accumulates, t is scratch.
-#define MADD(n, t)                                                                                                     \
-    "vpmaddubsw %%ymm15, %%ymm14, %%ymm" #t "\n"                                                                       \
-    "vpmaddwd %%ymm" #t ", %%ymm13, %%ymm" #t "\n"                                                                     \
-    "vpaddd %%ymm" #t ", %%ymm" #n ", %%ymm" #n "\n"
-
-static double int8_avx2(void) {
-    for (long i = 0; i < INT8_LOOPS; i++)
-        __asm__ volatile(MADD(0, 6) MADD(1, 7) MADD(2, 8) MADD(3, 9) MADD(4, 10) MADD(5, 11)::: CLOBBER);
-    __asm__ volatile("vzeroupper");
-    return INT8_LOOPS * 6.0 * 32 * 2;
-}
-
-static int8_loop *int8_choose(const char **name) {
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512vnni")) return *name = "AVX-512 VNNI", int8_avx512_vnni;
-    if (__builtin_cpu_supports("avx2")) return *name = "AVX2", int8_avx2;
-    return *name = "", (int8_loop *)0;
-}
-
-#else
-
-static int8_loop *int8_choose(const char **name) { return *name = "", (int8_loop *)0; }
-
-#endif
+#define LEAST_BYTES    (256u << 20) // to read from, all threads together
+#define SLICE_BYTES    (1u << 20)   // read between two looks at the clock
+#define INT8_TURNS     5000         // between two looks at the clock
+#define INT8_SHARE     0.25         // of a sample's time
+#define SAMPLES        24           // of machine_limits_measure: the best counts, others may use the machine too
+#define SAMPLE_SECONDS 0.04
 
 // ---- reading memory ----
 
@@ -70,50 +30,172 @@ static vector read_all(const vector *at, const vector *end) {
 
 // ---- all workers together ----
 
-struct measurement {
-    int8_loop *loop;
-    char *data;                  // [READ_BYTES] of every worker's share together
-    double best_int8, best_read; // a second
-    volatile long long sink;     // so that the reading is not dropped
+// Each worker counts what it did and how long it took: none waits for another, so none is idle while others are held
+// up.
+struct share {
+    _Alignas(128) double int8, read; // a second
+    size_t next;                     // slice of its part of the data
+    long long sink;                  // so that the reading is not dropped
 };
 
-static void measure_round(struct worker *w, struct measurement *m) {
-    size_t share = READ_BYTES / (size_t)w->count & ~(size_t)4095;
-    const vector *begin = (const vector *)(m->data + share * (size_t)w->index);
-    worker_barrier(w);
-    double start = clock_seconds();
-    double operations = m->loop ? m->loop() : 0;
-    worker_barrier(w);
-    double middle = clock_seconds();
-    vector sum = read_all(begin, begin + share / sizeof(vector));
-    worker_barrier(w);
-    double end = clock_seconds();
-    if (w->index) return;
-    m->sink = sum[0] ^ sum[1];
-    double int8 = operations * w->count / (middle - start), read = (double)share * w->count / (end - middle);
-    if (int8 > m->best_int8) m->best_int8 = int8;
-    if (read > m->best_read) m->best_read = read;
+struct machine_limits_probe {
+    struct thread_pool *pool;
+    const struct peak_loops *loops; // or NULL: none for this processor
+    char *data;
+    size_t bytes, slices;    // slices of each worker's part, which follow one another
+    struct share *shares;    // [workers]
+    double seconds;          // of the sample being taken
+    const atomic_bool *stop; // or NULL
+    struct machine_limits best;
+};
+
+static bool stopped(const struct machine_limits_probe *p) {
+    return p->stop && atomic_load_explicit(p->stop, memory_order_relaxed);
 }
 
-static void measure(struct worker *w, void *argument) {
-    struct measurement *m = argument;
-    size_t share = READ_BYTES / (size_t)w->count & ~(size_t)4095;
-    for (size_t i = 0; i < share; i += 4096) m->data[share * (size_t)w->index + i] = 1; // pages that are there
-    for (int round = 0; round < ROUNDS; round++) measure_round(w, m);
+static double run_int8(const struct machine_limits_probe *p, double seconds) {
+    alignas(64) char memory[PEAK_LOOP_BYTES] = {0};
+    double operations = 0, start = clock_seconds(), now;
+    do {
+        p->loops->loops[PEAK_INT8].run(INT8_TURNS, memory);
+        operations += INT8_TURNS * p->loops->loops[PEAK_INT8].work;
+    } while ((now = clock_seconds()) < start + seconds && !stopped(p));
+    return operations / (now - start);
 }
+
+static double run_read(const struct machine_limits_probe *p, const char *part, struct share *s, double seconds) {
+    double bytes = 0, start = clock_seconds(), now;
+    do {
+        const vector *slice = (const vector *)(part + s->next * SLICE_BYTES);
+        vector sum = read_all(slice, slice + SLICE_BYTES / sizeof(vector));
+        s->sink ^= sum[0] ^ sum[1];
+        s->next = (s->next + 1) % p->slices;
+        bytes += SLICE_BYTES;
+    } while ((now = clock_seconds()) < start + seconds && !stopped(p));
+    return bytes / (now - start);
+}
+
+static void sample(struct worker *w, void *argument) {
+    struct machine_limits_probe *p = argument;
+    struct share *s = &p->shares[w->index];
+    const char *part = p->data + (size_t)w->index * p->slices * SLICE_BYTES;
+    worker_barrier(w);
+    if (p->loops) s->int8 = run_int8(p, p->seconds * INT8_SHARE);
+    worker_barrier(w);
+    s->read = run_read(p, part, s, p->seconds * (1 - INT8_SHARE));
+}
+
+struct machine_limits machine_limits_sample(struct machine_limits_probe *p, double seconds) {
+    p->seconds = seconds;
+    thread_pool_run(p->pool, sample, p);
+    struct machine_limits limits = p->best;
+    limits.int8_operations = limits.read_bytes = 0;
+    for (int i = 0; i < limits.n_threads; i++) {
+        limits.int8_operations += p->shares[i].int8;
+        limits.read_bytes += p->shares[i].read;
+    }
+    if (limits.int8_operations > p->best.int8_operations) p->best.int8_operations = limits.int8_operations;
+    if (limits.read_bytes > p->best.read_bytes) p->best.read_bytes = limits.read_bytes;
+    return limits;
+}
+
+struct machine_limits machine_limits_best(const struct machine_limits_probe *p) {
+    return p->best;
+}
+
+// ---- opening ----
+
+static void touch(struct worker *w, void *argument) { // pages that are there, near the worker that reads them
+    struct machine_limits_probe *p = argument;
+    size_t size = p->slices * SLICE_BYTES;
+    for (size_t i = 0; i < size && !stopped(p); i += 4096) p->data[(size_t)w->index * size + i] = 1;
+}
+
+struct cache {
+    size_t bytes; // 0: not known
+    int sharing;  // processors
+};
+
+static FILE *open_cache_file(int level, const char *name) {
+    char path[80];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", level, name);
+    return fopen(path, "r");
+}
+
+static int count_processors(FILE *list) { // "0-7,64-71"
+    int count = 0, first, last;
+    while (fscanf(list, "%d", &first) == 1) {
+        if (fscanf(list, "-%d", &last) != 1) last = first;
+        count += last - first + 1;
+        if (fgetc(list) != ',') break;
+    }
+    return count;
+}
+
+static struct cache last_cache(void) {
+    struct cache out = {.sharing = 1};
+    for (int level = 3; level >= 2 && !out.bytes; level--) {
+        FILE *size = open_cache_file(level, "size"), *list = open_cache_file(level, "shared_cpu_list");
+        if (size && fscanf(size, "%zuK", &out.bytes) == 1) out.bytes *= 1024;
+        if (list) out.sharing = count_processors(list);
+        if (size) fclose(size);
+        if (list) fclose(list);
+    }
+    if (out.sharing < 1) out.sharing = 1;
+    return out;
+}
+
+// Of a worker's part: together far more than caches hold, also where several groups of processors have one each.
+static size_t slices_for(int n_threads, struct cache cache) {
+    size_t together = LEAST_BYTES / (size_t)n_threads, beyond = 8 * cache.bytes / (size_t)cache.sharing;
+    return 1 + ((together > beyond ? together : beyond) - 1) / SLICE_BYTES;
+}
+
+struct machine_limits_probe *machine_limits_open_stoppable(int n_threads, const atomic_bool *stop, struct status *st) {
+    char text[24];
+    const struct cache cache = last_cache();
+    size_t slices = slices_for(n_threads, cache);
+    size_t bytes = slices * (size_t)n_threads * SLICE_BYTES;
+    char *data = region_alloc(bytes);
+    if (!data) {
+        status_fail(st, STATUS_MEMORY, "no %s to measure the memory with", units_bytes((double)bytes, text));
+        return NULL;
+    }
+    struct machine_limits_probe *p = xcalloc(1, sizeof *p);
+    *p = (struct machine_limits_probe){.data = data, .bytes = bytes, .slices = slices, .stop = stop};
+    p->best = (struct machine_limits){.n_threads = n_threads, .cache_bytes = (double)cache.bytes};
+    p->loops = peak_loops_find(NULL);
+    p->best.int8_name = p->loops ? p->loops->name : "";
+    p->shares = aligned_alloc(_Alignof(struct share), (size_t)n_threads * sizeof *p->shares);
+    if (!p->shares) panic("no memory for %d threads", n_threads);
+    for (int i = 0; i < n_threads; i++) p->shares[i] = (struct share){0};
+    p->pool = thread_pool_open(n_threads);
+    thread_pool_run(p->pool, touch, p);
+    if (!stopped(p)) return p;
+    machine_limits_close(p);
+    status_fail(st, STATUS_CANCELLED, "measuring was stopped");
+    return NULL;
+}
+
+struct machine_limits_probe *machine_limits_open(int n_threads, struct status *st) {
+    return machine_limits_open_stoppable(n_threads, NULL, st);
+}
+
+void machine_limits_close(struct machine_limits_probe *p) {
+    if (!p) return;
+    thread_pool_close(p->pool);
+    region_free(p->data, p->bytes);
+    free(p->shares);
+    free(p);
+}
+
+uint64_t machine_limits_memory(const struct machine_limits_probe *p) { return p->bytes; }
 
 bool machine_limits_measure(struct machine_limits *out, int n_threads, struct status *st) {
-    char bytes[24];
-    struct measurement m = {.data = region_alloc(READ_BYTES)};
-    if (!m.data)
-        return status_fail(st, STATUS_MEMORY, "no %s to measure the memory with", units_bytes(READ_BYTES, bytes));
-    *out = (struct machine_limits){.n_threads = n_threads};
-    m.loop = int8_choose(&out->int8_name);
-    struct thread_pool *pool = thread_pool_open(n_threads);
-    thread_pool_run(pool, measure, &m);
-    thread_pool_close(pool);
-    region_free(m.data, READ_BYTES);
-    out->int8_operations = m.best_int8;
-    out->read_bytes = m.best_read;
+    struct machine_limits_probe *p = machine_limits_open(n_threads, st);
+    if (!p) return false;
+    for (int i = 0; i < SAMPLES; i++) machine_limits_sample(p, SAMPLE_SECONDS);
+    *out = machine_limits_best(p);
+    machine_limits_close(p);
     return true;
 }

@@ -38,19 +38,27 @@ struct model_file *model_open_text(const char *word, struct status *st) {
 }
 
 struct engine_params model_engine_params(const struct settings *s) {
-    return (struct engine_params){.n_threads = s->threads, .context = s->context, .kv_tokens = s->kv_tokens};
+    return (struct engine_params){.n_threads = s->threads,
+                                  .context = s->context,
+                                  .kv_tokens = s->kv_tokens,
+                                  .kv_type = (enum kv_type)s->kv_type};
 }
 
-bool model_load(struct loaded_model *m, const struct settings *s, struct status *st) {
+static bool load(struct loaded_model *m, const struct settings *s, bool quick_start, struct status *st) {
     *m = (struct loaded_model){.file = model_open_file(s->model, st)};
     if (!m->file) return false;
     m->info = model_file_info(m->file);
     struct engine_params params = model_engine_params(s);
+    params.quick_start = quick_start;
     m->engine = engine_open(m->file, &params, st);
     if (!m->engine) model_unload(m);
     else if (s->model) models_used_add(m->info->path);
     return m->engine;
 }
+
+bool model_load(struct loaded_model *m, const struct settings *s, struct status *st) { return load(m, s, false, st); }
+
+bool model_start(struct loaded_model *m, const struct settings *s, struct status *st) { return load(m, s, true, st); }
 
 void model_unload(struct loaded_model *m) {
     if (m->engine) engine_close(m->engine);

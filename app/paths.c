@@ -18,6 +18,8 @@ char *path_config(const char *name) { return path_in("XDG_CONFIG_HOME", ".config
 
 char *path_data(const char *name) { return path_in("XDG_DATA_HOME", ".local/share", name); }
 
+char *path_cache(const char *name) { return path_in("XDG_CACHE_HOME", ".cache", name); }
+
 bool path_make_parents(const char *path, struct status *st) {
     char *folder = xstrdup(path);
     bool made = true;

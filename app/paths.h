@@ -4,9 +4,10 @@
 
 #include "engine/base/status.h"
 
-// Both give an absolute path that the caller frees, or NULL when neither the XDG variable nor HOME names a folder.
+// They give an absolute path that the caller frees, or NULL when neither the XDG variable nor HOME names a folder.
 char *path_config(const char *name); // $XDG_CONFIG_HOME/confab/NAME, otherwise ~/.config/confab/NAME
 char *path_data(const char *name);   // $XDG_DATA_HOME/confab/NAME, otherwise ~/.local/share/confab/NAME
+char *path_cache(const char *name);  // $XDG_CACHE_HOME/confab/NAME, otherwise ~/.cache/confab/NAME
 
 // Makes the folders above a file, for this user alone.
 bool path_make_parents(const char *path, struct status *st);

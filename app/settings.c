@@ -18,10 +18,10 @@ const struct setting_info setting_table[SETTING_COUNT] = {
 #undef X
 };
 
-#define BOXES_DIGITS 4 // boxes that have a digit; bit 0 marks the set as chosen, so that it is never 0
+#define BOXES_DIGITS 5 // boxes that have a digit; bit 0 marks the set as chosen, so that it is never 0
 
 struct settings settings_default(void) {
-    return (struct settings){.sampling = sampling_default()};
+    return (struct settings){.bench_seconds = 15, .accuracy_seconds = 8, .sampling = sampling_default()};
 }
 
 void settings_follow_model(struct settings *s, const struct model_info *info) {

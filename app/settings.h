@@ -48,6 +48,7 @@ enum setting_place {
     X(threads, int, "threads", 't', SETTING_INT, "N", 0, 1024, IN_COMPUTE | IN_LOGITS | IN_QUANTIZE, "threads that compute; 0 = one for each physical core")            \
     X(context, int, "context", 'c', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens a conversation may have; 0 = as many as the model was made for")  \
     X(kv_tokens, int, "kv-tokens", 0, SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens the KV cache of all conversations holds; 0 = chosen from the machine's memory") \
+    X(kv_type, int, "kv-type", 0, SETTING_CHOICE, KV_TYPE_CHOICES, 0, 0, IN_COMPUTE | IN_LOGITS | IN_SHOW, "how the KV cache keeps keys and values: q8_0 takes half the memory of f16 or bf16, q4_0 a quarter; long conversations are answered faster, a little less exactly") \
     X(max_tokens, int, "max-tokens", 'n', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK, "tokens an answer may have; 0 = until it ends by itself")       \
     X(time_limit, double, "time-limit", 0, SETTING_REAL, "SECONDS", 0, 1e6, IN_TALK, "seconds an answer may take; 0 = no limit")                          \
     X(system, char *, "system", 's', SETTING_TEXT, "TEXT", 0, 0, IN_TALK, "the system prompt: what the model is told before every conversation")        \
@@ -62,6 +63,12 @@ enum setting_place {
     X(special, bool, "special", 0, SETTING_FLAG, NULL, 0, 0, IN_TOKENIZE, "read the marks of special tokens, such as <|im_end|>, as those tokens")        \
     X(now, char *, "now", 0, SETTING_TEXT, "TIME", 0, 0, IN_TEMPLATE, "the time that strftime_now tells, such as 2026-01-02T03:04:05")                   \
     X(json, bool, "json", 0, SETTING_FLAG, NULL, 0, 0, IN_BENCH | IN_SHOW | IN_LS | IN_QUANTIZE | IN_HELP, "write one JSON object")                                               \
+    X(bench_seconds, double, "seconds", 0, SETTING_REAL, "SECONDS", 0, 3600, IN_BENCH, "time to measure the speed in, about; each kind of work is repeated three times in any case (15)") \
+    X(accuracy_seconds, double, "accuracy", 0, SETTING_REAL, "SECONDS", 0, 3600, IN_BENCH, "time for the exact path to compute what the answers' accuracy is measured against, about; 0 = not measured (8)") \
+    X(long_contexts, bool, "long", 0, SETTING_FLAG, NULL, 0, 0, IN_BENCH, "also behind contexts of 8,192 and 32,768 tokens, where the model takes them: minutes")   \
+    X(compare, char *, "compare", 0, SETTING_TEXT, "FILE", 0, 0, IN_BENCH, "beside the figures those of an earlier run, which --json or --save wrote")              \
+    X(save, char *, "save", 0, SETTING_TEXT, "FILE", 0, 0, IN_BENCH, "write the JSON object to FILE too")                                                          \
+    X(note, char *, "note", 0, SETTING_TEXT, "TEXT", 0, 0, IN_BENCH, "a text kept with the figures, such as what was changed")                                     \
     X(force, bool, "force", 0, SETTING_FLAG, NULL, 0, 0, IN_QUANTIZE, "replace OUT when it is there already")                                                \
     X(requantize, bool, "requantize", 0, SETTING_FLAG, NULL, 0, 0, IN_QUANTIZE, "take a model that is quantised already, and lose more")                     \
     X(man, char *, "man", 0, SETTING_TEXT, "TEMPLATE", 0, 0, IN_HELP, "write a manual page: a template with its tables filled in")

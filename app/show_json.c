@@ -76,7 +76,7 @@ static json_t *text_json(const struct model_info *info) {
                      special_json(info), "chat_template", info->chat_template, "template", template);
 }
 
-static json_t *memory_json(const struct model_info *info, const struct show_memory *memory) {
+static json_t *memory_json(const struct show_memory *memory) {
     json_t *list = json_array();
     for (int i = 0; i < memory->n_contexts; i++) {
         const struct model_memory *m = &memory->at[i];
@@ -84,7 +84,7 @@ static json_t *memory_json(const struct model_info *info, const struct show_memo
                                               (json_int_t)m->weights, "kv_bytes", (json_int_t)m->kv, "buffer_bytes",
                                               (json_int_t)m->buffers, "bytes", (json_int_t)m->total));
     }
-    return json_pack("{s:I, s:o, s:I, s:i, s:i, s:i}", "kv_bytes_per_token", (json_int_t)info->kv_bytes_per_token,
+    return json_pack("{s:I, s:o, s:I, s:i, s:i, s:i}", "kv_bytes_per_token", (json_int_t)memory->token_bytes,
                      "memory", list, "free_memory_bytes", (json_int_t)memory->available, "largest_context",
                      memory->largest_context, "conversation_tokens", SHOW_CONVERSATION, "conversations",
                      memory->conversations);
@@ -97,7 +97,7 @@ void show_json(const struct model_file *m, const struct show_memory *memory) {
     json_object_update_new(object, rope_json(info));
     json_object_update_new(object, text_json(info));
     json_object_update_new(object, answers_json(info));
-    json_object_update_new(object, memory_json(info, memory));
+    json_object_update_new(object, memory_json(memory));
     json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(object);

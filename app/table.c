@@ -1,5 +1,6 @@
 #include "app/table.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -131,4 +132,14 @@ void fact_print(FILE *out, const char *label, const char *text) {
         if (next < size) fprintf(out, "%*s", TABLE_INDENT + LABEL_COLUMNS, "");
     }
     if (!size) fputc('\n', out);
+}
+
+void fact_printf(FILE *out, const char *label, const char *format, ...) {
+    va_list args;
+    char *text;
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0) panic("out of memory");
+    va_end(args);
+    fact_print(out, label, text);
+    free(text);
 }

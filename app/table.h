@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define TABLE_COLUMNS 8
+#define TABLE_COLUMNS 14
 #define TABLE_INDENT  2 // blanks before facts, and before rows of tables that are indented
 
 struct table_column {
@@ -34,6 +34,7 @@ void table_print(const struct table *t, FILE *out);
 
 // "label      text", the text wrapped where the terminal ends, with an indent of its own. label "": more of the one before.
 void fact_print(FILE *out, const char *label, const char *text);
+void fact_printf(FILE *out, const char *label, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void heading_print(FILE *out, const char *text);
 
 // Of a stream: its columns, 0 when it is no terminal ($COLUMNS counts when the kernel does not know); whether colours are

@@ -9,7 +9,9 @@
 
 #include "engine/base/status.h"
 #include "engine/base/thread_pool.h"
+#include "engine/kv_type.h"
 #include "engine/model/model.h"
+#include "engine/stages.h"
 
 #define KV_PAGE_TOKENS 32 // tokens a page, in every layer
 
@@ -26,18 +28,8 @@ struct batch {
     const int32_t *output_rows;           // [n_outputs], ascending: rows whose logits are wanted
 };
 
-// X(enumerator, name)
-#define BACKEND_STAGES(X) X(STAGE_EMBED, "embed") X(STAGE_ATTEND, "attend") X(STAGE_FEED, "feed") X(STAGE_LOGITS, "logits") X(STAGE_SAMPLE, "sample")
-enum backend_stage {
-#define X(id, name) id,
-    BACKEND_STAGES(X)
-#undef X
-        STAGE_COUNT
-};
-
-struct backend_work { // of one run
-    double seconds[STAGE_COUNT]; // STAGE_SAMPLE stays 0: the caller's
-    double bytes, operations;    // weights and KV read; multiply-adds × 2
+struct backend_work {                      // of one run
+    struct stage_work stages[STAGE_COUNT]; // STAGE_SAMPLE stays 0: the caller's
 };
 
 struct backend_params {
@@ -47,7 +39,9 @@ struct backend_params {
     int n_pages;                 // KV arena
     int max_rows, max_outputs;   // of a batch
     int context;                 // tokens a sequence may have; 0: the model's own
+    enum kv_type kv_type;        // of the pages, unless exact
     bool exact;                  // the scalar f32 reference path, KV in f32
+    bool quick_start;            // the first run may come before the weights are prepared; the second then takes longer
     // Told now and then how much of the weights is ready, 0 to 1, on the thread that opens; false: stop and fail with
     // STATUS_CANCELLED. NULL: nobody cares.
     bool (*progress)(void *context, double done);

@@ -232,6 +232,8 @@ static struct scheduler *open_scheduler(struct engine *e, const struct engine_pa
                                       .context = size.context,
                                       .prefill_chunk = p->prefill_chunk,
                                       .exact = p->exact,
+                                      .kv_type = p->kv_type,
+                                      .quick_start = p->quick_start,
                                       .progress = p->progress,
                                       .progress_context = p->progress_context,
                                       .figures = &e->figures,

@@ -11,6 +11,8 @@
 #include <stdint.h>
 
 #include "engine/base/status.h"
+#include "engine/kv_type.h"
+#include "engine/stages.h"
 
 // ---- sampling ----
 
@@ -103,7 +105,7 @@ struct model_info {
     const char *tokenizer, *pre_tokenizer, *chat_template; // names; chat_template is "none" when the file has none
     const struct format_share *formats;  // by bytes, descending
     int n_formats;
-    uint64_t kv_bytes_per_token;         // 0 when it cannot run
+    uint64_t kv_bytes_per_token;         // in f16; 0 when it cannot run
 
     // Of a model that can run; otherwise 0, "" and NULL.
     struct rope_info rope;
@@ -250,8 +252,10 @@ struct engine_params {
     int n_threads;      // 0: one a physical core, for a small model one alone
     int context;        // tokens a conversation may have, 0: the model's own, at most the arena
     int kv_tokens;      // KV arena in tokens, 0: chosen from the machine's memory
+    enum kv_type kv_type; // how it keeps keys and values; fewer bytes, more tokens
     int prefill_chunk;  // prompt rows a step at most, 0: default
     bool exact;         // scalar f32 reference path
+    bool quick_start;   // of weights in memory: the first answer begins before they are prepared, progress is not told
     // Told how much of the weights is ready, 0 to 1, on the thread that opens; false: stop and fail with
     // STATUS_CANCELLED. NULL: nobody cares.
     bool (*progress)(void *context, double done);
@@ -271,7 +275,9 @@ struct model_memory {
 bool model_file_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
                        struct model_memory *out, struct status *st);
 // The tokens of KV cache that find room beside everything else; 0: not even the weights do.
-int model_file_tokens_that_fit(const struct model_file *m, uint64_t available);
+int model_file_tokens_that_fit(const struct model_file *m, enum kv_type kv_type, uint64_t available);
+// Bytes that a token takes in a KV cache of this type; 0 when the model cannot run.
+uint64_t model_file_token_bytes(const struct model_file *m, enum kv_type kv_type);
 
 struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st); // m outlives it
 void engine_close(struct engine *e); // cancels what runs, joins the thread
@@ -326,9 +332,11 @@ struct engine_figures {
     int running;                       // prefilling or decoding
     int batch_rows, batch_decode_rows; // of the last step
     uint64_t steps, preemptions;
-    double stage_seconds[5];           // totals: embed, attend, feed, logits, sample (enum backend_stage)
-    float stage_share[5];              // of the last second or so
-    float bytes_per_second, operations_per_second;
+    double stage_seconds[STAGE_COUNT]; // in total
+    // Of the last second in which there was work, which stays when there is none. Steps with prompt rows count as
+    // prefill, those without as decode; what their seconds are more than those of all stages went elsewhere: planning,
+    // handing tokens on.
+    struct stage_work stages[STAGE_COUNT], decode, prefill;
     int page_tokens, n_pages, pages_used, pages_shared, pages_free, pages_kept; // used: by running requests; kept: for reuse
     uint64_t kv_bytes;
     int context;                       // tokens a conversation may have

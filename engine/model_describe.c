@@ -97,13 +97,6 @@ static void describe_rope(struct rope_info *out, const struct model *m) {
                               .original_context = r->original_context};
 }
 
-// Bytes that a token takes in the KV cache.
-static uint64_t token_bytes(const struct model_file *m) {
-    struct engine_params page = {.kv_tokens = KV_PAGE_TOKENS};
-    struct model_memory memory;
-    return model_file_memory(m, &page, 0, &memory, NULL) ? memory.kv / KV_PAGE_TOKENS : 0;
-}
-
 // Figures of which the info has one for all layers are the largest.
 static void describe_spec(struct model_file *m) {
     struct model_info *out = &m->info;
@@ -111,7 +104,7 @@ static void describe_spec(struct model_file *m) {
     out->n_layer = s->n_layer, out->n_embd = s->n_embd, out->n_context = s->n_context, out->head_size = s->head_size;
     out->tied = m->model.tied;
     out->n_ff = s->experts.n_ff;
-    out->kv_bytes_per_token = token_bytes(m);
+    out->kv_bytes_per_token = model_file_token_bytes(m, KV_F16);
     describe_rope(&out->rope, &m->model);
     out->experts = (struct expert_info){s->experts.count, s->experts.used, s->experts.n_ff, s->experts.n_ff_shared, 0};
     for (int i = 0; i < s->n_layer; i++) {

@@ -36,7 +36,9 @@ static struct cell cell_blank(struct style s) {
 
 void canvas_clear(struct canvas *c) {
     struct cell blank = cell_blank((struct style){.role = ROLE_TEXT});
-    for (int i = 0; i < c->width * c->height; i++) c->cells[i] = blank;
+    size_t row = (size_t)c->width * sizeof *c->cells;
+    for (int x = 0; x < c->width; x++) c->cells[x] = blank;
+    for (int y = 1; y < c->height; y++) memcpy(c->cells + y * c->width, c->cells, row);
 }
 
 static struct cell *canvas_at(const struct canvas *c, int x, int y) { return &c->cells[y * c->width + x]; }

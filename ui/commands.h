@@ -40,7 +40,9 @@
     X(COMMAND_BOX_2, "toggle-throughput", "M-2", "Screen", "show or hide the throughput")                              \
     X(COMMAND_BOX_3, "toggle-kv", "M-3", "Screen", "show or hide the KV cache")                                        \
     X(COMMAND_BOX_4, "toggle-latency", "M-4", "Screen", "show or hide the latency")                                    \
+    X(COMMAND_BOX_5, "toggle-time", "M-5", "Screen", "show or hide where the time goes")                               \
     X(COMMAND_BOXES, "boxes", "F10", "Screen", "switch between presets of boxes")                                      \
+    X(COMMAND_MEASURE, "measure", "", "Screen", "measure again what this machine can do at most")                      \
     X(COMMAND_ASCII, "ascii", "", "Screen", "draw with plain ASCII characters, or not")                                \
     X(COMMAND_REDRAW, "redraw", "C-l", "Screen", "draw the screen afresh")                                             \
     X(COMMAND_INTERRUPT, "interrupt", "C-c", "Answers", "close what is open, stop the answer, or clear the message")   \

@@ -12,6 +12,7 @@ enum {
     STACK_WIDTH_MOST = 28,
     BORDER_WIDTH = 20, // below these the chat does without its border
     BORDER_HEIGHT = 7,
+    TIME_HEIGHT = 12, // of its box, to be shown unasked
     SAMPLING_HEIGHT = 5, // of the screen; below it the sampling line goes
 };
 
@@ -19,13 +20,13 @@ enum {
 static const struct {
     enum layout_box box;
     int least, weight;
-} column_boxes[] = {{BOX_CHATS, 5, 12}, {BOX_THROUGHPUT, 5, 5}, {BOX_KV, 4, 4}, {BOX_LATENCY, 4, 4}};
+} column_boxes[] = {{BOX_CHATS, 5, 12}, {BOX_THROUGHPUT, 5, 5}, {BOX_KV, 4, 4}, {BOX_LATENCY, 4, 4}, {BOX_TIME, 3, 16}};
 enum { COLUMN_BOXES = sizeof column_boxes / sizeof *column_boxes };
 
-static const enum layout_box drop_order[] = {BOX_LATENCY, BOX_KV, BOX_THROUGHPUT, BOX_CHATS};
+static const enum layout_box drop_order[] = {BOX_TIME, BOX_LATENCY, BOX_KV, BOX_THROUGHPUT, BOX_CHATS};
 
 #define CHATS   (1u << BOX_CHATS)
-#define FIGURES (1u << BOX_THROUGHPUT | 1u << BOX_KV | 1u << BOX_LATENCY)
+#define FIGURES (1u << BOX_THROUGHPUT | 1u << BOX_KV | 1u << BOX_LATENCY | 1u << BOX_TIME)
 
 static int clamp(int n, int low, int high) { return n < low ? low : n > high ? high : n; }
 
@@ -94,4 +95,10 @@ struct layout layout_make(int width, int height, uint32_t wanted, int composer_l
     }
     layout_chat(&l, (struct rect){left, 0, width - left - right, body}, composer_lines);
     return l;
+}
+
+uint32_t layout_default_boxes(int width, int height) {
+    const uint32_t all = CHATS | FIGURES;
+    bool ample = layout_make(width, height, all, 1).boxes[BOX_TIME].height >= TIME_HEIGHT;
+    return ample ? all : all & ~(1u << BOX_TIME);
 }

@@ -7,7 +7,8 @@
 
 #include "ui/canvas.h"
 
-enum layout_box { BOX_CHAT, BOX_CHATS, BOX_THROUGHPUT, BOX_KV, BOX_LATENCY, BOX_COUNT }; // BOX_CHAT has no digit; the others 1–4
+// BOX_CHAT has no digit; the others have 1–5.
+enum layout_box { BOX_CHAT, BOX_CHATS, BOX_THROUGHPUT, BOX_KV, BOX_LATENCY, BOX_TIME, BOX_COUNT };
 
 struct layout {
     struct rect boxes[BOX_COUNT]; // with borders; width 0: not shown (not wanted, or dropped for lack of room)
@@ -17,7 +18,10 @@ struct layout {
 
 // `wanted`: bit b for enum layout_box b. composer_lines: lines the message needs, at least 1.
 // Chats lie at the left, figures at the right of the chat; where that is too wide all of them lie in one column at the left.
-// When room is short boxes drop in this order: latency, KV, throughput, chats, then the borders, then the sampling line.
+// When room is short boxes drop in this order: time, latency, KV, throughput, chats, then the borders, then the sampling line.
 struct layout layout_make(int width, int height, uint32_t wanted, int composer_lines);
+
+// The boxes shown where nobody has chosen: all of them, but the time only where all have ample room.
+uint32_t layout_default_boxes(int width, int height);
 
 #endif

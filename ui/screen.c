@@ -17,7 +17,7 @@
 
 #define FIGURES_WIDE 46 // of the rule, so that two figures fit beside what else it says
 
-#define BOXES_ALL (1u << BOX_CHATS | 1u << BOX_THROUGHPUT | 1u << BOX_KV | 1u << BOX_LATENCY)
+#define BOXES_ALL ((1u << BOX_COUNT) - 1 - (1u << BOX_CHAT))
 
 // ---- life ----
 
@@ -33,7 +33,8 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
     struct status theme = {0};
     s->terminal = t;
     s->ascii = o->ascii || !terminal_unicode(t);
-    s->boxes = o->boxes ? o->boxes & BOXES_ALL : BOXES_ALL;
+    s->boxes = o->boxes & BOXES_ALL;
+    s->boxes_chosen = o->boxes;
     s->composer = composer_open(o->history_path);
     s->transcript = transcript_open();
     bind_keys(s);
@@ -242,6 +243,7 @@ static void draw_boxes(struct screen *s) {
         [BOX_THROUGHPUT] = view_throughput,
         [BOX_KV] = view_kv,
         [BOX_LATENCY] = view_latency,
+        [BOX_TIME] = view_time,
     };
     if (s->layout.boxes[BOX_CHATS].width) view_chats(&s->frame, s->layout.boxes[BOX_CHATS], &s->chats_scroll);
     for (int b = 0; b < BOX_COUNT; b++)
@@ -256,6 +258,7 @@ static bool without_colours(const struct screen *s) {
 }
 
 static void make_layout(struct screen *s, int width, int height) {
+    if (!s->boxes_chosen) s->boxes = layout_default_boxes(width, height);
     uint32_t wanted = s->boxes | 1u << BOX_CHAT;
     s->layout = layout_make(width, height, wanted, 1);
     int lines = s->dialog.state == DIALOG_OPEN ? 2 : composer_lines(s->composer, padded(s->layout.composer).width);

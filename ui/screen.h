@@ -62,6 +62,14 @@ struct view_history {
     int count;
 };
 
+// Where the time of the last second went in which the engine worked.
+struct view_time {
+    struct stage_work stages[STAGE_COUNT];
+    struct stage_work decode, prefill;      // whole steps, as in struct engine_figures
+    double most_bytes, most_operations;     // a second that the machine can do; 0: not known
+    bool busy;                              // otherwise that second is over
+};
+
 struct screen_view {
     const struct view_chat *chats;
     int n_chats, current;
@@ -77,6 +85,7 @@ struct screen_view {
     uint32_t models_version;              // changes with them
     bool models_looking;                  // there may be more
     struct view_history decode, prefill, latency;
+    const struct view_time *time; // NULL before the engine is up
     const struct sampling *sampling;     // of the current chat
     int knob;                            // enum sampling_knob_id that is chosen
     const char *const *questions;        // worth asking in an empty chat; outlive the screen

@@ -25,11 +25,17 @@ static void next_theme(struct screen *s) {
     terminal_forget(s->terminal);
 }
 
-static void toggle_box(struct screen *s, enum layout_box box) { s->boxes ^= 1u << box; }
+static void choose_boxes(struct screen *s, uint32_t boxes) {
+    s->boxes = boxes;
+    s->boxes_chosen = true;
+}
 
-// All boxes, the chats with the throughput, the chats alone, none.
+static void toggle_box(struct screen *s, enum layout_box box) { choose_boxes(s, s->boxes ^ 1u << box); }
+
+// All boxes, all but the time, the chats with the throughput, the chats alone, none.
 static void next_boxes(struct screen *s) {
     static const uint32_t presets[] = {
+        1u << BOX_CHATS | 1u << BOX_THROUGHPUT | 1u << BOX_KV | 1u << BOX_LATENCY | 1u << BOX_TIME,
         1u << BOX_CHATS | 1u << BOX_THROUGHPUT | 1u << BOX_KV | 1u << BOX_LATENCY,
         1u << BOX_CHATS | 1u << BOX_THROUGHPUT,
         1u << BOX_CHATS,
@@ -39,7 +45,7 @@ static void next_boxes(struct screen *s) {
     int at = N - 1;
     for (int i = 0; i < N; i++)
         if (presets[i] == s->boxes) at = i;
-    s->boxes = presets[(at + 1) % N];
+    choose_boxes(s, presets[(at + 1) % N]);
 }
 
 static void ask_knob(struct screen *s) {
@@ -111,6 +117,7 @@ static void run_command(struct screen *s, enum ui_command_id id) {
     case COMMAND_BOX_2: toggle_box(s, BOX_THROUGHPUT); break;
     case COMMAND_BOX_3: toggle_box(s, BOX_KV); break;
     case COMMAND_BOX_4: toggle_box(s, BOX_LATENCY); break;
+    case COMMAND_BOX_5: toggle_box(s, BOX_TIME); break;
     case COMMAND_BOXES: next_boxes(s); break;
     case COMMAND_ASCII: s->ascii = !s->ascii; break;
     default: break;

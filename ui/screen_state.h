@@ -44,6 +44,7 @@ struct screen {
     struct theme theme;
     bool ascii;
     uint32_t boxes;
+    bool boxes_chosen; // otherwise they follow the size
     struct layout layout;    // of the last frame
     struct view_frame frame; // of the last frame: what can be clicked
     struct composer *composer;

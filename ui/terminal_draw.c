@@ -65,8 +65,9 @@ static const uint8_t role_attributes[ROLE_COUNT] = {
     [ROLE_KNOB_ACTIVE] = CELL_REVERSE,
 };
 
-static void renderer_theme(struct renderer *r, const struct theme *theme) {
-    if (r->themed && memcmp(&r->theme, theme, sizeof *theme) == 0) return;
+// True when it is another one than before.
+static bool renderer_theme(struct renderer *r, const struct theme *theme) {
+    if (r->themed && memcmp(&r->theme, theme, sizeof *theme) == 0) return false;
     r->theme = *theme;
     r->themed = true;
     struct theme_colour ground = theme->colours[ROLE_GROUND];
@@ -76,6 +77,7 @@ static void renderer_theme(struct renderer *r, const struct theme *theme) {
         for (int i = 0; i < THEME_STEPS; i++)
             r->palette[role][1 + i] = colour_encode(theme->gradients[role][i], r->colours, on_light);
     }
+    return true;
 }
 
 // Nothing that could act on the terminal gets through here, whatever was put into a cell.
@@ -269,6 +271,19 @@ static void frame_row(struct renderer *r, const struct canvas *c, int y) {
     }
 }
 
+// Draws the rows that are not what they were. Between frames every cell is known: what a doubtful one spills into lies
+// to its right and is drawn in the same pass.
+static void frame_rows(struct renderer *r, const struct canvas *c, bool all) {
+    size_t size = (size_t)r->width * sizeof *r->drawn;
+    for (int y = 0; y < r->height; y++) {
+        const struct cell *row = c->cells + y * r->width;
+        struct cell *before = r->drawn + y * r->width;
+        if (!all && memcmp(before, row, size) == 0) continue;
+        frame_row(r, c, y);
+        memcpy(before, row, size);
+    }
+}
+
 // ---- frames ----
 
 void renderer_open(struct renderer *r, int colours, bool unicode) {
@@ -277,6 +292,7 @@ void renderer_open(struct renderer *r, int colours, bool unicode) {
 
 void renderer_close(struct renderer *r) {
     free(r->shown);
+    free(r->drawn);
     free(r->out);
     *r = (struct renderer){0};
 }
@@ -292,8 +308,11 @@ static void frame_begin(struct renderer *r, const struct canvas *c) {
     if (r->shown && r->width == c->width && r->height == c->height) {
         if (r->cursor_visible) put_text(r, "\033[?25l");
     } else {
+        size_t n_cells = (size_t)c->width * (size_t)c->height + 1;
         free(r->shown);
-        r->shown = xcalloc((size_t)c->width * (size_t)c->height + 1, sizeof *r->shown);
+        free(r->drawn);
+        r->shown = xcalloc(n_cells, sizeof *r->shown);
+        r->drawn = xcalloc(n_cells, sizeof *r->drawn);
         r->width = c->width, r->height = c->height;
         r->x = -1;
         r->pen_known = false;
@@ -307,10 +326,10 @@ void renderer_frame(struct renderer *r, const struct canvas *c, const struct the
     bool visible = cursor_x >= 0 && cursor_x < c->width && cursor_y >= 0 && cursor_y < c->height;
     bool was_visible = r->cursor_visible && !fresh;
     r->size = 0;
-    renderer_theme(r, theme);
+    bool all = renderer_theme(r, theme) || fresh;
     frame_begin(r, c);
     size_t head = r->size;
-    for (int y = 0; y < r->height; y++) frame_row(r, c, y);
+    frame_rows(r, c, all);
     bool drawn = fresh || r->size > head;
     bool moved = visible != was_visible || (visible && (cursor_x != r->cursor_x || cursor_y != r->cursor_y));
     r->cursor_visible = visible;

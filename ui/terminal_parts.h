@@ -39,6 +39,7 @@ struct renderer {
     int colours;                // 1, 16, 256 or 1 << 24
     bool unicode;
     struct shown_cell *shown;   // [height][width]
+    struct cell *drawn;         // [height][width]: the canvas of the last frame, of which `shown` came
     int width, height;
     struct theme theme;         // that `palette` was made from
     bool themed;

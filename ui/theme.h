@@ -45,6 +45,13 @@
     X(ROLE_KV_CURRENT, "kv.current", ROLE_GOOD, "pages of the conversation on screen")                                 \
     X(ROLE_KV_SHARED, "kv.shared", ROLE_WARN, "shared pages")                                                          \
     X(ROLE_KV_KEPT, "kv.kept", ROLE_DIM, "pages kept for reuse")                                                       \
+    X(ROLE_STAGE_PROJECT, "stage.project", ROLE_PREFILL, "time of attention's matrices")                               \
+    X(ROLE_STAGE_ATTEND, "stage.attend", ROLE_LATENCY, "time of attention over the KV cache")                          \
+    X(ROLE_STAGE_FEED, "stage.feed", ROLE_GOOD, "time of the feed-forward network")                                    \
+    X(ROLE_STAGE_LOGITS, "stage.logits", ROLE_WARN, "time of the scores of the next token")                            \
+    X(ROLE_STAGE_SAMPLE, "stage.sample", ROLE_ACCENT, "time of drawing the next token")                                \
+    X(ROLE_STAGE_OTHER, "stage.other", ROLE_DIM, "time of everything else")                                            \
+    X(ROLE_ROOF, "roof", ROLE_DIM, "the machine's limits")                                                             \
     X(ROLE_KNOB, "knob", ROLE_TEXT, "values of sampling knobs")                                                        \
     X(ROLE_KNOB_ACTIVE, "knob.active", ROLE_ACCENT, "the chosen knob")
 

@@ -34,6 +34,7 @@ void view_chats(struct view_frame *f, struct rect box,
 void view_throughput(struct view_frame *f, struct rect box);
 void view_kv(struct view_frame *f, struct rect box);
 void view_latency(struct view_frame *f, struct rect box);
+void view_time(struct view_frame *f, struct rect box);
 void view_welcome(struct view_frame *f, struct rect area);
 void view_loading(struct view_frame *f, struct rect line, uint64_t step); // what is being loaded, how far it is; step: of a
                                                                           // bar that does not know

@@ -4,37 +4,72 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "engine/base/clock.h"
+#include "engine/base/numa.h"
 #include "engine/base/panic.h"
 
 enum {
-    SPINS_BEFORE_YIELD = 4000, // about 50 µs: longer than any step's imbalance when every worker has a core
-    SPINS_WHEN_CROWDED = 20,   // with more workers than cores whoever is waited for may need this core
-    SPINS_BEFORE_SLEEP = 8000, // about 100 µs: covers the sampler's work between two steps
     CACHE_LINE = 64,
+    GROUP_WORKERS = 8,    // that count themselves in at one place
+    TURNS_A_LOOK = 32,    // of spinning between two looks at the clock
+    BARRIERS_A_LOOK = 16, // between two looks whether the core was taken
+    PARTS_A_WORKER = 2,   // of what is left of a series, that a worker takes one of
 };
 
-// Each shared word has a cache line of its own, so that handing out work does not disturb whoever spins.
+// How long a wait is hot. At a barrier: longer than a core takes to wake up; but if another program has just taken a
+// worker's core, no longer than nearly all waits for workers that have one. Between runs: what drawing a token and
+// telling of it take.
+#define CALM_SPIN      1e-3
+#define DISTURBED_SPIN 20e-6
+#define CROWD_YIELD    500e-6
+#define RUN_SPIN       200e-6
+#define DISTURBED_TIME 50e-3 // after a core was taken
+
+// A count that threads wait on. Whoever sleeps has announced it before the futex looks at the count, and whoever counts
+// looks for sleepers afterwards: no gap in which a wake-up could be lost.
+struct gate {
+    _Alignas(CACHE_LINE) _Atomic uint32_t count; // the futex
+    atomic_int n_sleeping;
+};
+
+// Workers meet in two levels: those of a group, then the last of each group. Each has a cache line of its own, so that
+// no line goes round among all cores.
+struct group {
+    _Alignas(CACHE_LINE) atomic_int n_arrived;
+    struct gate passed; // counts barriers
+    int n_workers;
+};
+
+// How often a worker lost its core to another program, and barriers until it looks again.
+struct watch {
+    _Alignas(CACHE_LINE) long switches;
+    int barriers_left;
+};
+
 struct thread_pool {
-    int n_workers, spins;   // spins before a wait yields the core
+    int n_workers, n_groups;
+    bool crowded;           // more workers than cores: whoever is waited for may need this core
     struct worker *workers; // [n_workers]
     pthread_t *threads;     // [n_workers], the first unused
+    struct group *groups;   // [n_groups]
+    struct watch *watches;  // [n_workers]
     void (*work)(struct worker *, void *);
     void *argument;
     bool closing;
-    _Alignas(CACHE_LINE) _Atomic uint32_t run; // counts runs; the futex that sleepers wait on
-    _Alignas(CACHE_LINE) atomic_int n_sleeping;
-    _Alignas(CACHE_LINE) atomic_int n_finished;     // workers other than 0 that are through with the current run
-    _Alignas(CACHE_LINE) atomic_int n_arrived;      // at the barrier
-    _Alignas(CACHE_LINE) _Atomic uint32_t barriers; // counts barriers passed
+    struct gate run; // counts runs
+    _Alignas(CACHE_LINE) atomic_int groups_arrived;
     _Alignas(CACHE_LINE) atomic_int next_item;
+    _Alignas(CACHE_LINE) _Atomic double disturbed; // when a worker last lost its core
 };
+
+// --- waiting ---------------------------------------------------------------------------------------------------------
 
 static inline void spin_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -42,70 +77,133 @@ static inline void spin_pause(void) {
 #endif
 }
 
-// One turn of a wait that must end soon: first hot, then giving way to whoever else wants the core.
-static inline void spin_turn(const struct thread_pool *p, int *turns) {
-    if (*turns < p->spins) {
-        ++*turns;
-        spin_pause();
-    } else {
-        sched_yield();
-    }
+static inline bool gate_passed(const struct gate *g, uint32_t seen) {
+    return atomic_load_explicit(&g->count, memory_order_acquire) != seen;
 }
 
 static long futex(_Atomic uint32_t *word, int operation, uint32_t value) {
     return syscall(SYS_futex, (uint32_t *)word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
 }
 
-// Waits until the count of runs is no longer `seen`. Announcing the sleep before the futex looks at the count, and
-// publishing a run before looking for sleepers, leaves no gap in which a wake-up could be lost.
-static void wait_for_run(struct thread_pool *p, uint32_t seen) {
-    for (int turn = 0; turn < SPINS_BEFORE_SLEEP; turn++) {
-        if (atomic_load_explicit(&p->run, memory_order_acquire) != seen) return;
-        spin_pause();
-    }
-    atomic_fetch_add(&p->n_sleeping, 1);
-    while (atomic_load(&p->run) == seen) futex(&p->run, FUTEX_WAIT, seen);
-    atomic_fetch_sub(&p->n_sleeping, 1);
+static void gate_sleep(struct gate *g, uint32_t seen) {
+    atomic_fetch_add(&g->n_sleeping, 1);
+    while (atomic_load(&g->count) == seen) futex(&g->count, FUTEX_WAIT, seen);
+    atomic_fetch_sub(&g->n_sleeping, 1);
 }
+
+// Waits until the count is no longer `seen`: hot first, then asleep, so that whoever is waited for can have the core.
+// Workers of a crowd yield to each other, which costs less than sleeping; from other programs a yielded core comes back
+// only after a whole slice of time.
+static void gate_wait(struct gate *g, uint32_t seen, bool crowded, double seconds) {
+    const double start = clock_seconds();
+    do {
+        for (int turn = 0; turn < (crowded ? 1 : TURNS_A_LOOK); turn++) {
+            if (gate_passed(g, seen)) return;
+            spin_pause();
+        }
+        if (crowded) sched_yield();
+    } while (clock_seconds() - start < seconds);
+    gate_sleep(g, seen);
+}
+
+static void gate_open(struct gate *g) {
+    atomic_fetch_add(&g->count, 1);
+    if (atomic_load(&g->n_sleeping) > 0) futex(&g->count, FUTEX_WAKE, INT_MAX);
+}
+
+// --- barriers --------------------------------------------------------------------------------------------------------
+
+static struct group *group_of(const struct worker *w) { return &w->pool->groups[w->index / GROUP_WORKERS]; }
+
+// Counts one in; true for the last of n, who finds the count at zero again.
+static bool arrive(atomic_int *n_arrived, int n) {
+    if (atomic_fetch_add_explicit(n_arrived, 1, memory_order_acq_rel) < n - 1) return false;
+    atomic_store_explicit(n_arrived, 0, memory_order_relaxed);
+    return true;
+}
+
+static void watch_core(struct thread_pool *p, struct watch *watch) {
+    if (watch->barriers_left--) return;
+    watch->barriers_left = BARRIERS_A_LOOK;
+    struct rusage usage;
+    if (getrusage(RUSAGE_THREAD, &usage) || usage.ru_nivcsw == watch->switches) return;
+    watch->switches = usage.ru_nivcsw;
+    atomic_store_explicit(&p->disturbed, clock_seconds(), memory_order_relaxed);
+}
+
+static double barrier_spin(struct thread_pool *p) {
+    if (p->crowded) return CROWD_YIELD;
+    const double since = clock_seconds() - atomic_load_explicit(&p->disturbed, memory_order_relaxed);
+    return since < DISTURBED_TIME ? DISTURBED_SPIN : CALM_SPIN;
+}
+
+bool worker_arrive(struct worker *w) {
+    struct thread_pool *p = w->pool;
+    watch_core(p, &p->watches[w->index]);
+    struct group *g = group_of(w);
+    const uint32_t seen = atomic_load_explicit(&g->passed.count, memory_order_relaxed);
+    if (arrive(&g->n_arrived, g->n_workers) && arrive(&p->groups_arrived, p->n_groups)) {
+        atomic_store_explicit(&p->next_item, 0, memory_order_relaxed);
+        return true;
+    }
+    gate_wait(&g->passed, seen, p->crowded, barrier_spin(p));
+    return false;
+}
+
+void worker_release(struct worker *w) {
+    for (int i = 0; i < w->pool->n_groups; i++) gate_open(&w->pool->groups[i].passed);
+}
+
+void worker_barrier(struct worker *w) {
+    if (worker_arrive(w)) worker_release(w);
+}
+
+// --- runs ------------------------------------------------------------------------------------------------------------
 
 static void *worker_main(void *argument) {
     struct worker *w = argument;
     struct thread_pool *p = w->pool;
     for (uint32_t seen = 0;; seen++) {
-        wait_for_run(p, seen);
+        gate_wait(&p->run, seen, p->crowded, RUN_SPIN);
         if (p->closing) return NULL;
         p->work(w, p->argument);
-        atomic_fetch_add_explicit(&p->n_finished, 1, memory_order_release);
+        worker_barrier(w);
     }
-}
-
-static void publish_run(struct thread_pool *p) {
-    atomic_store_explicit(&p->n_finished, 0, memory_order_relaxed);
-    atomic_store_explicit(&p->next_item, 0, memory_order_relaxed);
-    atomic_fetch_add(&p->run, 1);
-    if (atomic_load(&p->n_sleeping) > 0) futex(&p->run, FUTEX_WAKE, INT_MAX);
 }
 
 struct thread_pool *thread_pool_open(int n_threads) {
     struct thread_pool *p = aligned_alloc(CACHE_LINE, sizeof *p);
     if (n_threads < 1 || !p) panic("cannot make a pool of %d threads", n_threads);
-    *p = (struct thread_pool){.n_workers = n_threads};
-    p->spins = n_threads > thread_pool_default_size() ? SPINS_WHEN_CROWDED : SPINS_BEFORE_YIELD;
+    *p = (struct thread_pool){.n_workers = n_threads, .n_groups = (n_threads + GROUP_WORKERS - 1) / GROUP_WORKERS};
+    p->crowded = n_threads > thread_pool_default_size();
+    p->groups = aligned_alloc(CACHE_LINE, (size_t)p->n_groups * sizeof *p->groups);
+    p->watches = aligned_alloc(CACHE_LINE, (size_t)n_threads * sizeof *p->watches);
+    if (!p->groups || !p->watches) panic("cannot make a pool of %d threads", n_threads);
     p->workers = xcalloc((size_t)n_threads, sizeof *p->workers);
     p->threads = xcalloc((size_t)n_threads, sizeof *p->threads);
-    for (int i = 0; i < n_threads; i++) p->workers[i] = (struct worker){.index = i, .count = n_threads, .pool = p};
-    for (int i = 1; i < n_threads; i++)
+    for (int i = 0; i < p->n_groups; i++) p->groups[i] = (struct group){.n_workers = 0};
+    for (int i = 0; i < n_threads; i++) {
+        p->workers[i] = (struct worker){.index = i, .count = n_threads, .pool = p};
+        p->watches[i] = (struct watch){0};
+        p->groups[i / GROUP_WORKERS].n_workers++;
+    }
+    for (int i = 1; i < n_threads; i++) {
         if (pthread_create(&p->threads[i], NULL, worker_main, &p->workers[i])) panic("cannot start thread %d", i);
+        const cpu_set_t *processors = numa_processors(numa_machine(), i, n_threads);
+        if (processors) pthread_setaffinity_np(p->threads[i], sizeof *processors, processors); // or it goes anywhere
+    }
     return p;
 }
 
 void thread_pool_close(struct thread_pool *p) {
     if (!p) return;
     p->closing = true;
-    publish_run(p);
+    gate_open(&p->run);
     for (int i = 1; i < p->n_workers; i++) pthread_join(p->threads[i], NULL);
     free(p->workers);
     free(p->threads);
+    free(p->groups);
+    free(p->watches);
     free(p);
 }
 
@@ -114,28 +212,30 @@ int thread_pool_size(const struct thread_pool *p) { return p->n_workers; }
 void thread_pool_run(struct thread_pool *p, void (*work)(struct worker *, void *), void *argument) {
     p->work = work;
     p->argument = argument;
-    publish_run(p);
+    gate_open(&p->run);
     work(&p->workers[0], argument);
-    int turns = 0;
-    while (atomic_load_explicit(&p->n_finished, memory_order_acquire) < p->n_workers - 1) spin_turn(p, &turns);
+    worker_barrier(&p->workers[0]);
 }
 
-void worker_barrier(struct worker *w) {
-    struct thread_pool *p = w->pool;
-    uint32_t passed = atomic_load_explicit(&p->barriers, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&p->n_arrived, 1, memory_order_acq_rel) == p->n_workers - 1) {
-        atomic_store_explicit(&p->n_arrived, 0, memory_order_relaxed);
-        atomic_store_explicit(&p->next_item, 0, memory_order_relaxed);
-        atomic_store_explicit(&p->barriers, passed + 1, memory_order_release);
-        return;
-    }
-    int turns = 0;
-    while (atomic_load_explicit(&p->barriers, memory_order_acquire) == passed) spin_turn(p, &turns);
-}
+// --- shares ----------------------------------------------------------------------------------------------------------
 
 int worker_next(struct worker *w, int n_items) {
     int item = atomic_fetch_add_explicit(&w->pool->next_item, 1, memory_order_relaxed);
     return item < n_items ? item : -1;
+}
+
+bool worker_take(struct worker *w, int n_items, int *first, int *end) {
+    const int parts = w->count * PARTS_A_WORKER;
+    int at = atomic_load_explicit(&w->pool->next_item, memory_order_relaxed), size;
+    do {
+        if (at >= n_items) return false;
+        size = (n_items - at) / parts;
+        if (size < 1) size = 1;
+    } while (!atomic_compare_exchange_weak_explicit(&w->pool->next_item, &at, at + size, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    *first = at;
+    *end = at + size;
+    return true;
 }
 
 // --- how many processors ---------------------------------------------------------------------------------------------

@@ -1,11 +1,14 @@
-// Thread pool in SPMD style: every worker runs the same function; they meet at spin barriers.
+// Thread pool in SPMD style: every worker runs the same function; they meet at barriers.
 //
-// The thread that calls thread_pool_run is worker 0. Between runs workers spin briefly, then sleep on a futex, so an
-// idle engine costs no CPU.
+// The thread that calls thread_pool_run is worker 0. Whoever waits, at a barrier or between runs, spins briefly, then
+// sleeps on a futex: an idle engine costs no CPU, and a worker whose core another program took gets the core of one
+// that waits for it. On a machine of several memory nodes each of the other workers keeps to the processors of one
+// (numa.h).
 #ifndef CONFAB_BASE_THREAD_POOL_H
 #define CONFAB_BASE_THREAD_POOL_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 struct thread_pool;
 
@@ -20,11 +23,19 @@ int thread_pool_size(const struct thread_pool *p);
 // Runs work(worker, argument) on every worker and returns when all have returned.
 void thread_pool_run(struct thread_pool *p, void (*work)(struct worker *, void *), void *argument);
 
-// All workers of the current run wait for each other. Also resets the shared counter that worker_next uses.
+// All workers of the current run wait for each other, and what was handed out is to be handed out afresh.
 void worker_barrier(struct worker *w);
-// Dynamic work: hands out 0, 1, 2 … up to n_items − 1 across all workers since the last barrier; −1 when none is left.
-// Every worker must call worker_barrier before a new series starts.
-int worker_next(struct worker *w, int n_items);
+// A barrier in two halves: the last to arrive gets true, does what is too little to be shared out, and releases the
+// others, who get false once it has. What it does may hand out nothing.
+bool worker_arrive(struct worker *w);
+void worker_release(struct worker *w);
+
+// Dynamic work: both hand out 0, 1, 2 … up to n_items − 1 across all workers since the last barrier. Every worker must
+// pass a barrier before a new series starts.
+int worker_next(struct worker *w, int n_items); // one item; −1 when none is left
+// Consecutive items [*first, *end), many at the beginning and one at the end, so that all workers finish together, also
+// those that other programs slow down; false when none are left.
+bool worker_take(struct worker *w, int n_items, int *first, int *end);
 
 // Processors this process may use (respects affinity and cgroup quotas), at least 1; physical cores, not hyperthreads.
 int thread_pool_default_size(void);

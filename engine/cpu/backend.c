@@ -20,19 +20,24 @@ static void open_frequencies(struct backend *b) {
     }
 }
 
-// What a pass reads and computes of the weights, less experts, which choose.
-static void count_work(struct backend *b) {
+static void cost_add(struct stage_cost *cost, const struct matrix *m, bool outputs_only) {
+    *(outputs_only ? &cost->output_bytes : &cost->bytes) += matrix_bytes(m);
+    *(outputs_only ? &cost->output_operations : &cost->operations) += 2.0 * m->rows * m->columns;
+}
+
+// Of the last layer only what keys and values come from is needed of every row.
+static void count_weights(struct backend *b) {
     for (int i = 0; i < b->spec->n_layer; i++) {
         const struct cpu_layer *l = &b->layers[i];
-        const struct matrix *all[] = {&l->query, &l->key, &l->value, &l->output,
-                                      &l->gate,  &l->up,  &l->down,  &l->experts.router};
-        for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
-            b->weight_bytes += matrix_bytes(all[k]);
-            b->operations_a_row += 2.0 * all[k]->rows * all[k]->columns;
-        }
+        const bool last = i == b->spec->n_layer - 1;
+        const struct matrix *before[] = {&l->query, &l->key, &l->value};
+        const struct matrix *feed[] = {&l->gate, &l->up, &l->down, &l->experts.router};
+        for (size_t k = 0; k < sizeof before / sizeof *before; k++)
+            cost_add(&b->costs[STAGE_PROJECT], before[k], false);
+        cost_add(&b->costs[STAGE_PROJECT], &l->output, last);
+        for (size_t k = 0; k < sizeof feed / sizeof *feed; k++) cost_add(&b->costs[STAGE_FEED], feed[k], last);
     }
-    b->output_bytes = matrix_bytes(&b->output);
-    b->operations_an_output = 2.0 * b->output.rows * b->output.columns;
+    cost_add(&b->costs[STAGE_LOGITS], &b->output, true);
 }
 
 // --- the table of operations -----------------------------------------------------------------------------------------
@@ -55,17 +60,17 @@ static struct backend *cpu_open(const struct backend_params *params, struct stat
     b->max_outputs = params->max_outputs;
     b->context = params->context ? params->context : b->spec->n_context;
     b->exact = params->exact;
+    b->kv_layout = kv_layout_of(params->kv_type, params->exact, b->spec->head_size);
     b->kernels = params->exact ? &kernels_exact : kernels_choose();
     snprintf(b->description, sizeof b->description, "%s, %d thread%s", b->kernels->name, b->n_workers,
              b->n_workers == 1 ? "" : "s");
     bool opened = weights_open(b, params, st);
-    b->weights_taken = b->taken;
     if (opened) open_frequencies(b);
     if (!opened || !buffers_open(b, st)) {
         cpu_close(b);
         return NULL;
     }
-    count_work(b);
+    count_weights(b);
     return b;
 }
 
@@ -116,24 +121,39 @@ static void plan_pass(struct pass *p) {
                                              output - first, first, most);
         }
     }
+    p->n_query_items = attention_plan(b, b->query_ranges, p->n_query_ranges, b->query_items);
+    p->n_output_items = attention_plan(b, b->output_ranges, p->n_output_ranges, b->output_items);
 }
 
-static void count_range(const struct pass *p, const struct row_range *range) {
+static void count_attention(const struct pass *p, int layer) {
     const struct backend *b = p->b;
-    for (int i = 0; i < b->spec->n_layer; i++) {
-        const struct cpu_layer *l = &b->layers[i];
-        const double keys = attention_keys(l->spec, range->position);
-        p->work->bytes += (double)l->page_bytes / KV_PAGE_TOKENS * (keys + range->n_rows - 1);
-        p->work->operations += 4.0 * keys * range->n_rows * query_size(b, l->spec);
+    const struct cpu_layer *l = &b->layers[layer];
+    const bool last = layer == b->spec->n_layer - 1;
+    const struct row_range *ranges = last ? b->output_ranges : b->query_ranges;
+    const int n = last ? p->n_output_ranges : p->n_query_ranges;
+    struct stage_work *work = &p->work->stages[STAGE_ATTEND];
+    for (int i = 0; i < n; i++) {
+        const double keys = attention_keys(l->spec, ranges[i].position);
+        work->bytes += (double)l->page_bytes / KV_PAGE_TOKENS * (keys + ranges[i].n_rows - 1);
+        work->operations += 4.0 * keys * ranges[i].n_rows * query_size(b, l->spec);
     }
 }
 
 static void count_pass(const struct pass *p) {
     const struct backend *b = p->b;
     const double rows = p->batch->n_rows, outputs = p->batch->n_outputs;
-    p->work->bytes = b->weight_bytes + (outputs > 0 ? b->output_bytes : 0);
-    p->work->operations = b->operations_a_row * rows + b->operations_an_output * outputs;
-    for (int i = 0; i < p->n_query_ranges; i++) count_range(p, &b->query_ranges[i]);
+    for (int i = 0; i < STAGE_COUNT; i++) {
+        const struct stage_cost *cost = &b->costs[i];
+        p->work->stages[i].bytes = cost->bytes + (outputs > 0 ? cost->output_bytes : 0);
+        p->work->stages[i].operations = cost->operations * rows + cost->output_operations * outputs;
+    }
+    p->work->stages[STAGE_EMBED].bytes = rows * (double)b->model->token_embd.row_bytes;
+    for (int i = 0; i < b->spec->n_layer; i++) count_attention(p, i);
+}
+
+static void forward_with_cache(struct worker *w, void *pass) {
+    matrix_use_cache(&((struct pass *)pass)->b->caches[w->index]);
+    forward(w, pass);
 }
 
 static float *cpu_run(struct backend *b, const struct batch *batch, struct backend_work *work, struct status *st) {
@@ -143,7 +163,9 @@ static float *cpu_run(struct backend *b, const struct batch *batch, struct backe
     struct pass pass = {.b = b, .batch = batch, .work = work, .stage_began = clock_seconds()};
     plan_pass(&pass);
     count_pass(&pass);
-    thread_pool_run(b->pool, forward, &pass);
+    if (b->put_off && b->n_passes > 0) weights_finish(b); // many passes will follow
+    thread_pool_run(b->pool, b->put_off ? forward_with_cache : forward, &pass);
+    b->n_passes++;
     return b->logits;
 }
 

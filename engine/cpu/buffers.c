@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "engine/base/numa.h"
 #include "engine/base/reader.h"
 #include "engine/cpu/cpu.h"
 
@@ -17,8 +18,12 @@ void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *
     if (bytes < LARGE_BUFFER) return arena_alloc(&b->arena, (size_t)bytes);
     assert(b->n_regions < MAX_REGIONS);
     void *p = region_alloc((size_t)bytes);
-    if (p) b->regions[b->n_regions++] = (struct region){p, (size_t)bytes};
-    else status_fail(st, STATUS_MEMORY, "%s: no memory for %" PRIu64 " bytes", what, bytes);
+    if (!p) {
+        status_fail(st, STATUS_MEMORY, "%s: no memory for %" PRIu64 " bytes", what, bytes);
+        return NULL;
+    }
+    b->regions[b->n_regions++] = (struct region){p, (size_t)bytes};
+    numa_spread(numa_machine(), p, (size_t)bytes);
     return p;
 }
 
@@ -27,7 +32,7 @@ void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *
 static bool open_pages(struct backend *b, struct status *st) {
     uint64_t page = 0, bytes = 0;
     for (int i = 0; i < b->spec->n_layer; i++) {
-        b->layers[i].page_bytes = attention_page_bytes(b->spec, b->layers[i].spec, b->exact);
+        b->layers[i].page_bytes = kv_page_bytes(&b->kv_layout, b->layers[i].spec->n_head_kv);
         page += b->layers[i].page_bytes;
     }
     if (!(b->kv = buffer_take(b, (uint64_t)b->n_pages, page, "the KV cache", st))) return false;
@@ -132,6 +137,7 @@ static bool open_experts(struct backend *b, struct status *st) {
     b->feed.down = arena_alloc(&b->arena, (size_t)parts * sizeof *b->feed.down);
     b->first_slot = arena_alloc(&b->arena, (size_t)parts * sizeof *b->first_slot);
     return (b->choices = buffer_take(b, slots, (uint64_t)b->spec->n_layer * sizeof *b->choices, "choices", st)) &&
+           (b->expert_logits = buffer_take(b, rows, (uint64_t)e->count * sizeof *b->expert_logits, "choices", st)) &&
            (b->shared_weight = buffer_take(b, rows, sizeof *b->shared_weight, "choices", st)) &&
            (b->slots = buffer_take(b, slots, sizeof *b->slots, "choices", st)) &&
            (b->expert_out =
@@ -155,9 +161,24 @@ static void find_extremes(struct backend *b) {
         if (b->qkv_stride < size) b->qkv_stride = size;
         if (group < l->n_head / l->n_head_kv) group = l->n_head / l->n_head_kv;
         if (rows > attention_range_rows(l)) rows = attention_range_rows(l);
+        if (b->most_parts < l->n_head_kv) b->most_parts = l->n_head_kv;
+        const size_t findings = (size_t)l->n_head * ((size_t)b->kv_layout.padded + 2);
+        if (b->finding_size < findings) b->finding_size = findings;
     }
     b->range_rows = rows;
     b->range_queries = rows * group;
+}
+
+static bool open_items(struct backend *b, struct status *st) {
+    const uint64_t rows = (uint64_t)b->max_rows;
+    b->n_findings = attention_findings(b);
+    b->n_counters = b->n_workers * b->most_parts * 8;
+    b->items_done = arena_alloc(&b->arena, (size_t)b->n_counters * sizeof *b->items_done);
+    const uint64_t items = rows + b->n_findings;
+    return (b->query_items = buffer_take(b, items, sizeof *b->query_items, "ranges", st)) &&
+           (b->output_items = buffer_take(b, items, sizeof *b->output_items, "ranges", st)) &&
+           (b->exact || (b->findings = buffer_take(b, b->n_findings, b->finding_size * sizeof *b->findings,
+                                                   "what attention finds", st)));
 }
 
 static size_t largest(size_t a, size_t b) { return a > b ? a : b; }
@@ -178,5 +199,5 @@ bool buffers_open(struct backend *b, struct status *st) {
            (b->query_ranges = buffer_take(b, rows, sizeof *b->query_ranges, "ranges", st)) &&
            (b->output_ranges = buffer_take(b, rows, sizeof *b->output_ranges, "ranges", st)) &&
            (b->scratch = buffer_take(b, workers, b->scratch_size * sizeof *b->scratch, "scratch", st)) &&
-           open_rope(b, st) && open_inputs(b, st) && open_experts(b, st) && open_pages(b, st);
+           open_items(b, st) && open_rope(b, st) && open_inputs(b, st) && open_experts(b, st) && open_pages(b, st);
 }

@@ -6,7 +6,10 @@
 #ifndef CONFAB_CPU_CPU_H
 #define CONFAB_CPU_CPU_H
 
+#include <stdatomic.h>
+
 #include "engine/backend.h"
+#include "engine/cpu/kv_page.h"
 #include "engine/cpu/product.h"
 
 // What matrices read. Each has one buffer, which every layer uses in its own shape.
@@ -64,6 +67,12 @@ struct feed {
     int n;
 };
 
+// What a stage does with its weights in a pass, less experts, which choose.
+struct stage_cost {
+    double bytes, operations;               // of those that all rows go through; operations of one row
+    double output_bytes, output_operations; // of those only for rows whose logits are wanted
+};
+
 struct region {
     void *data;
     size_t size;
@@ -76,6 +85,20 @@ struct row_range {
     int row, n_rows; // rows of the batch
     int position;    // of the first
     int result;      // where the results of the first row go; the others follow
+    int n_items;     // of each part; where it is one, nothing more is said
+    int findings;    // where those of the first split begin
+    int counters;    // of items done, one for each part
+};
+
+// A piece of attention: a range's rows and some splits of what they see.
+struct attention_item {
+    const struct row_range *range;
+    int first_split, end_split;
+};
+
+enum {
+    SPLIT_TOKENS = 512, // keys that are gone through alone; part of what the results are
+    RANGE_QUERIES = 32, // that go through a page together, if the heads of one row are not more
 };
 
 struct backend {
@@ -92,14 +115,19 @@ struct backend {
     uint64_t taken, weights_taken; // bytes of all buffers, of those for weights
     char description[64];
 
+    struct bindings *put_off;    // weights whose tiles are not filled yet, or NULL
+    struct strip_cache *caches;  // [n_workers], for such weights
+    int64_t n_passes;
+
     struct cpu_layer *layers; // [n_layer]
     struct norm output_norm;
     const float *output_bias;
     struct matrix output;
     double *frequency[ROPE_TABLES]; // [n_rot / 2] radians a position; NULL when no layer uses the table
     float magnitude[ROPE_TABLES];
-    double weight_bytes, output_bytes, operations_a_row, operations_an_output; // for struct backend_work, less experts
+    struct stage_cost costs[STAGE_COUNT];
 
+    struct kv_layout kv_layout;
     size_t kv_bytes;
     uint8_t *kv; // all layers' pages, a layer's together
 
@@ -114,10 +142,16 @@ struct backend {
     struct input logits_in;
     struct row_range *page_ranges, *query_ranges, *output_ranges; // [max_rows] each
     int range_rows, range_queries;                                // of a query range, at most
+    struct attention_item *query_items, *output_items;            // [max_rows + n_findings] each
+    float *findings;          // [n_findings, finding_size] what split ranges find: of each split and row all heads
+    size_t n_findings, finding_size;
+    atomic_int *items_done;  // [n_counters] zero between layers
+    int most_parts, n_counters; // of a layer's attention, at most
     float *scratch;                                               // [workers, scratch_size]
     size_t scratch_size;
 
     // Experts. A slot is a row at one of its experts; slots are in order of experts, then of rows.
+    float *expert_logits;                // [max_rows, count]
     struct choice *choices;              // [n_layer, max_rows, used], best first
     float *shared_weight;                // [max_rows] of the shared expert
     float *expert_out;                   // [max_rows × used, n_embd]
@@ -132,7 +166,7 @@ struct pass {
     const struct batch *batch;
     struct backend_work *work;
     double stage_began; // worker 0
-    int n_page_ranges, n_query_ranges, n_output_ranges;
+    int n_page_ranges, n_query_ranges, n_output_ranges, n_query_items, n_output_items;
 };
 
 static inline int query_size(const struct backend *b, const struct layer_spec *l) {
@@ -164,34 +198,43 @@ void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *
 
 // weights.c
 bool weights_open(struct backend *b, const struct backend_params *params, struct status *st);
+// Prepares the weights that were put off.
+void weights_finish(struct backend *b);
 
 // forward.c: the whole pass, run by every worker.
 void forward(struct worker *w, void *pass);
 // x of a row += what a branch adds, which is normed first if the model says so. `added` may be overwritten.
 void forward_add(const struct backend *b, int row, float *added, const struct norm *post_norm);
 
-// experts.c, in this order with barriers between, all but the last followed by the next: every row chooses its experts;
-// worker 0 sorts rows by expert into b->feed; rows are gathered; (b->feed is computed;) results are added to x.
-void experts_choose(const struct pass *p, const struct worker *w, int layer, int n_rows);
+// experts.c, in this order with barriers between: routers say what every row thinks of the experts, in shares of all
+// workers; every row chooses some; all rows are sorted by expert into b->feed, by one worker; rows are gathered by slots;
+// (b->feed is computed;) a row's results are added to x.
+void experts_route(const struct pass *p, struct worker *w, int layer, int n_rows);
+void experts_choose(const struct pass *p, int layer, struct share rows, float *scratch);
 void experts_sort(struct pass *p, int layer, int n_rows);
-void experts_gather(const struct pass *p, const struct worker *w, int layer, int n_rows);
-void experts_add(const struct pass *p, const struct worker *w, int layer, int n_rows);
+void experts_gather(const struct pass *p, int layer, int n_rows, struct share slots);
+void experts_add(const struct pass *p, int layer, struct share rows, float *scratch);
 // Floats of scratch that a worker needs.
 size_t experts_scratch(const struct model_spec *spec);
 
 // attention.c
-size_t attention_page_bytes(const struct model_spec *spec, const struct layer_spec *layer, bool exact);
 // Floats of scratch that a worker needs, for this many queries at once.
 size_t attention_scratch(const struct model_spec *spec, int queries);
 // How many rows of this layer go through a page together.
 int attention_range_rows(const struct layer_spec *layer);
-// Writes the keys and values of a range's rows into its page.
+// Writes the keys and values of a range's rows into its page, and makes the rows' queries ready where they lie.
 void attention_store(const struct pass *p, int layer, const struct row_range *range, int kv_head, float *scratch);
-// Attends from every row of a range and puts the results into `out`. Items are ranges × attention_parts.
+// Attends from every row of an item's range and puts the results into `out`. There are items × attention_parts.
 int attention_parts(const struct backend *b, int layer);
-void attention_attend(const struct pass *p, int layer, const struct row_range *range, int part, const struct input *out,
-                      float *scratch);
+void attention_attend(const struct pass *p, int layer, const struct attention_item *item, int part,
+                      const struct input *out, float *scratch);
 // Keys that a range of rows at this position sees in a layer, at most.
 int attention_keys(const struct layer_spec *layer, int position);
+
+// attention_items.c
+// How many findings there is room for.
+size_t attention_findings(const struct backend *b);
+// Puts the pieces of n ranges in order of their work into items; returns how many there are.
+int attention_plan(const struct backend *b, struct row_range *ranges, int n, struct attention_item *items);
 
 #endif

@@ -3,7 +3,8 @@
 // is one part more.
 //
 // Choosing is done in f32 from the normed row, in plain C, so that it does not depend on the instruction set; a row's
-// results are summed in the order of its choices.
+// results are summed in the order of its choices. The router's rows are shared out in small pieces: they are few, and
+// in f32.
 #include <math.h>
 #include <string.h>
 
@@ -11,15 +12,57 @@
 
 #define SUM_FLOOR 6.103515625e-5 // of weights that are divided by their sum: the smallest normal half float
 
-size_t experts_scratch(const struct model_spec *s) { return 2 * (size_t)PANEL_COLUMNS * (size_t)s->experts.count; }
+enum { PIECE_ROWS = 8 }; // of a router
+
+size_t experts_scratch(const struct model_spec *s) { return (size_t)s->experts.count; }
 
 static struct choice *choices_of(const struct backend *b, int layer, int row) {
     return b->choices + ((size_t)layer * (size_t)b->max_rows + (size_t)row) * (size_t)b->spec->experts.used;
 }
 
-// --- choosing --------------------------------------------------------------------------------------------------------
+// --- routing ---------------------------------------------------------------------------------------------------------
+
+// Rows [first, first + PIECE_ROWS) of a router times `width` rows of the batch, to tile [width][STRIP_ROWS].
+static int route_piece(const struct backend *b, const struct matrix *router, const struct input *in, int first,
+                       int from, int width, float *tile) {
+    struct matrix piece = *router;
+    piece.data = (const uint8_t *)router->data + (size_t)first * router->row_bytes;
+    piece.rows = router->rows - first < PIECE_ROWS ? router->rows - first : PIECE_ROWS;
+    matrix_strip(&piece, b->kernels, 0, in, from, width, tile);
+    return piece.rows;
+}
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+
+static void weigh_shared(const struct backend *b, const struct cpu_experts *x, const struct input *in, int from,
+                         int width) {
+    float tile[PANEL_COLUMNS * STRIP_ROWS];
+    const bool weighed = x->shared_router.format != NULL;
+    if (weighed) route_piece(b, &x->shared_router, in, 0, from, width, tile);
+    for (int c = 0; c < width; c++) b->shared_weight[from + c] = weighed ? (float)sigmoid(tile[c * STRIP_ROWS]) : 1;
+}
+
+void experts_route(const struct pass *p, struct worker *w, int layer, int n_rows) {
+    const struct backend *b = p->b;
+    const struct cpu_experts *x = &b->layers[layer].experts;
+    const struct input in = input_sized(&b->layers[layer].inputs[INPUT_FEED], n_rows);
+    const int count = x->router.rows, pieces = (count + PIECE_ROWS - 1) / PIECE_ROWS;
+    const int panels = (n_rows + in.width - 1) / in.width;
+    float tile[PANEL_COLUMNS * STRIP_ROWS];
+    for (int item; (item = worker_next(w, panels * pieces)) >= 0;) {
+        const int first = item % pieces * PIECE_ROWS, from = item / pieces * in.width;
+        const int width = n_rows - from < in.width ? n_rows - from : in.width;
+        const int n = route_piece(b, &x->router, &in, first, from, width, tile);
+        for (int c = 0; c < width; c++) {
+            float *logits = b->expert_logits + (size_t)(from + c) * (size_t)count + first;
+            for (int r = 0; r < n; r++)
+                logits[r] = tile[c * STRIP_ROWS + r] + (x->router_bias ? x->router_bias[first + r] : 0);
+        }
+        if (first == 0) weigh_shared(b, x, &in, from, width);
+    }
+}
+
+// --- choosing --------------------------------------------------------------------------------------------------------
 
 // In place: x becomes e^x, divided by the sum of all.
 static void softmax(float *x, int n) {
@@ -73,45 +116,15 @@ static void weigh(const struct expert_spec *e, struct choice *choices) {
     for (int k = 0; k < e->used; k++) choices[k].weight *= e->scale;
 }
 
-// Logits [width][count] of `width` rows.
-static void route(const struct backend *b, const struct cpu_experts *x, const struct input *in, int first, int width,
-                  float *logits) {
-    float tile[PANEL_COLUMNS * STRIP_ROWS];
-    const int count = x->router.rows;
-    for (int i = 0; i < matrix_strips(&x->router); i++) {
-        const int at = i * STRIP_ROWS, n = count - at < STRIP_ROWS ? count - at : STRIP_ROWS;
-        matrix_strip(&x->router, b->kernels, i, in, first, width, tile);
-        for (int c = 0; c < width; c++)
-            for (int r = 0; r < n; r++)
-                logits[c * count + at + r] = tile[c * STRIP_ROWS + r] + (x->router_bias ? x->router_bias[at + r] : 0);
-    }
-}
-
-static void weigh_shared(const struct backend *b, const struct cpu_experts *x, const struct input *in, int first,
-                         int width) {
-    float tile[PANEL_COLUMNS * STRIP_ROWS];
-    if (x->shared_router.format) matrix_strip(&x->shared_router, b->kernels, 0, in, first, width, tile);
-    for (int c = 0; c < width; c++)
-        b->shared_weight[first + c] = x->shared_router.format ? (float)sigmoid(tile[c * STRIP_ROWS]) : 1;
-}
-
-void experts_choose(const struct pass *p, const struct worker *w, int layer, int n_rows) {
+void experts_choose(const struct pass *p, int layer, struct share rows, float *ranks) {
     const struct backend *b = p->b;
     const struct expert_spec *e = &b->spec->experts;
-    const struct cpu_experts *x = &b->layers[layer].experts;
-    const struct input in = input_sized(&b->layers[layer].inputs[INPUT_FEED], n_rows);
-    const struct share share = row_share(w, n_rows);
-    float *logits = worker_scratch(b, w), *ranks = logits + PANEL_COLUMNS * e->count;
-    for (int first = share.first; first < share.end; first += PANEL_COLUMNS) {
-        const int width = share.end - first < PANEL_COLUMNS ? share.end - first : PANEL_COLUMNS;
-        route(b, x, &in, first, width, logits);
-        for (int c = 0; c < width; c++) {
-            struct choice *choices = choices_of(b, layer, first + c);
-            score(e, logits + c * e->count);
-            take_best(e, logits + c * e->count, x->choice_bias, ranks, choices);
-            weigh(e, choices);
-        }
-        weigh_shared(b, x, &in, first, width);
+    for (int row = rows.first; row < rows.end; row++) {
+        float *logits = b->expert_logits + (size_t)row * (size_t)e->count;
+        struct choice *choices = choices_of(b, layer, row);
+        score(e, logits);
+        take_best(e, logits, b->layers[layer].experts.choice_bias, ranks, choices);
+        weigh(e, choices);
     }
 }
 
@@ -174,7 +187,7 @@ static void add_shared_part(struct backend *b, const struct cpu_layer *l, int n_
         .matrix = &x->shared_down, .in = &b->part_middle[i], .out = b->added, .stride = b->spec->n_embd, .scale = 1};
 }
 
-static void count_part(struct backend_work *work, const struct gated *gated, const struct product *down) {
+static void count_part(struct stage_work *work, const struct gated *gated, const struct product *down) {
     const struct matrix *all[] = {gated->gate, gated->up, down->matrix};
     for (int i = 0; i < 3; i++) {
         work->bytes += matrix_bytes(all[i]);
@@ -191,26 +204,23 @@ void experts_sort(struct pass *p, int layer, int n_rows) {
     for (int i = 0; i < e->count; i++)
         if (b->first_slot[i + 1] > b->first_slot[i]) add_part(b, l, i);
     if (l->experts.shared_up.format && n_rows > 0) add_shared_part(b, l, n_rows);
-    for (int i = 0; i < b->feed.n; i++) count_part(p->work, &b->feed.gated[i], &b->feed.down[i]);
+    for (int i = 0; i < b->feed.n; i++) count_part(&p->work->stages[STAGE_FEED], &b->feed.gated[i], &b->feed.down[i]);
 }
 
-void experts_gather(const struct pass *p, const struct worker *w, int layer, int n_rows) {
+void experts_gather(const struct pass *p, int layer, int n_rows, struct share slots) {
     const struct backend *b = p->b;
     const struct input from = input_sized(&b->layers[layer].inputs[INPUT_FEED], n_rows);
-    const struct share share = row_share(w, n_rows * b->spec->experts.used);
-    for (const struct slot *s = b->slots + share.first; s < b->slots + share.end; s++)
+    for (const struct slot *s = b->slots + slots.first; s < b->slots + slots.end; s++)
         input_copy(&b->part_in[s->part], s->index, &from, s->row);
 }
 
 // --- adding up -------------------------------------------------------------------------------------------------------
 
-void experts_add(const struct pass *p, const struct worker *w, int layer, int n_rows) {
+void experts_add(const struct pass *p, int layer, struct share rows, float *sum) {
     const struct backend *b = p->b;
     const struct cpu_layer *l = &b->layers[layer];
     const int n_embd = b->spec->n_embd;
-    const struct share share = row_share(w, n_rows);
-    float *sum = worker_scratch(b, w);
-    for (int row = share.first; row < share.end; row++) {
+    for (int row = rows.first; row < rows.end; row++) {
         const struct choice *choices = choices_of(b, layer, row);
         memset(sum, 0, (size_t)n_embd * sizeof *sum);
         for (int k = 0; k < b->spec->experts.used; k++)

@@ -9,22 +9,40 @@
 static void end_stage(struct pass *p, const struct worker *w, enum backend_stage stage) {
     if (w->index) return;
     double now = clock_seconds();
-    p->work->seconds[stage] += now - p->stage_began;
+    p->work->stages[stage].seconds += now - p->stage_began;
     p->stage_began = now;
 }
 
 // --- rows ------------------------------------------------------------------------------------------------------------
 
-// This worker's rows of the residual stream, normed, to an input. The caller puts a barrier after it.
-static void norm_rows(const struct pass *p, const struct worker *w, const struct norm *norm, const struct input *out) {
-    const struct backend *b = p->b;
+// Whether rows are sooner done by one worker than shared out, which takes a barrier more: a row takes about as long as
+// one of 16 workers.
+static bool few(const struct worker *w, int n) { return n <= 1 + w->count / 16; }
+
+// Something that is done row by row between two shared steps.
+typedef void row_step(const struct pass *p, int layer, struct share rows, float *scratch);
+
+// Ends a step, does what follows it for n rows, and makes that known to all. What precedes it must be through for all
+// rows, but a worker's own rows follow each other without a barrier.
+static void meet(const struct pass *p, struct worker *w, row_step *step, int layer, int n) {
+    const bool at_once = few(w, n);
+    if (worker_arrive(w)) {
+        if (at_once) step(p, layer, (struct share){0, n}, worker_scratch(p->b, w));
+        worker_release(w);
+    }
+    if (at_once) return;
+    step(p, layer, row_share(w, n), worker_scratch(p->b, w));
+    worker_barrier(w);
+}
+
+// Rows of the residual stream, normed, to an input.
+static void norm_rows(const struct backend *b, const struct norm *norm, const struct input *out, struct share rows,
+                      float *scratch) {
     const struct model_spec *s = b->spec;
-    const struct share share = row_share(w, out->rows);
-    float *normed = worker_scratch(b, w);
-    for (int row = share.first; row < share.end; row++) {
+    for (int row = rows.first; row < rows.end; row++) {
         const float *x = residual(b, row);
-        if (norm->weight) b->kernels->norm[s->norm](x, norm->weight, norm->bias, normed, s->n_embd, s->norm_epsilon);
-        input_store(out, b->kernels, row, 0, s->n_embd, norm->weight ? normed : x);
+        if (norm->weight) b->kernels->norm[s->norm](x, norm->weight, norm->bias, scratch, s->n_embd, s->norm_epsilon);
+        input_store(out, b->kernels, row, 0, s->n_embd, norm->weight ? scratch : x);
     }
 }
 
@@ -48,11 +66,47 @@ static struct product branch_end(const struct backend *b, const struct matrix *m
                             .add = !later};
 }
 
-static void add_later(const struct pass *p, const struct worker *w, int n, const struct norm *post_norm) {
+static void add_later(const struct backend *b, const struct norm *post_norm, struct share rows) {
     if (!post_norm->weight) return;
-    const struct share share = row_share(w, n);
-    for (int row = share.first; row < share.end; row++)
-        forward_add(p->b, row, p->b->added + (size_t)row * (size_t)p->b->spec->n_embd, post_norm);
+    for (int row = rows.first; row < rows.end; row++)
+        forward_add(b, row, b->added + (size_t)row * (size_t)b->spec->n_embd, post_norm);
+}
+
+static int rows_after(const struct pass *p, int layer) {
+    return layer < p->b->spec->n_layer - 1 ? p->batch->n_rows : p->batch->n_outputs;
+}
+
+static void norm_feed_rows(const struct pass *p, int layer, struct share rows, float *scratch) {
+    const struct backend *b = p->b;
+    const struct cpu_layer *l = &b->layers[layer];
+    const struct input in = input_sized(&l->inputs[INPUT_FEED], rows_after(p, layer));
+    const bool same = b->spec->parallel && !l->feed_norm.weight;
+    norm_rows(b, same ? &l->attention_norm : &l->feed_norm, &in, rows, scratch);
+}
+
+// What the first product of a layer reads, or after the last that of the logits.
+static void begin_layer(const struct pass *p, int layer, struct share rows, float *scratch) {
+    const struct backend *b = p->b;
+    if (layer == b->spec->n_layer) {
+        const struct input in = input_sized(&b->logits_in, p->batch->n_outputs);
+        norm_rows(b, &b->output_norm, &in, rows, scratch);
+        return;
+    }
+    const struct input in = input_sized(&b->layers[layer].inputs[INPUT_ATTENTION], p->batch->n_rows);
+    norm_rows(b, &b->layers[layer].attention_norm, &in, rows, scratch);
+    if (b->spec->parallel && layer < b->spec->n_layer - 1) norm_feed_rows(p, layer, rows, scratch);
+}
+
+static void end_attention(const struct pass *p, int layer, struct share rows, float *scratch) {
+    add_later(p->b, &p->b->layers[layer].attention_post_norm, rows);
+    if (!p->b->spec->parallel) norm_feed_rows(p, layer, rows, scratch);
+}
+
+static void end_feed(const struct pass *p, int layer, struct share rows, float *scratch) {
+    const struct cpu_layer *l = &p->b->layers[layer];
+    if (l->spec->experts) experts_add(p, layer, rows, scratch);
+    else add_later(p->b, &l->feed_post_norm, rows);
+    begin_layer(p, layer + 1, rows, scratch);
 }
 
 // --- stages ----------------------------------------------------------------------------------------------------------
@@ -84,16 +138,15 @@ static void embed(struct pass *p, struct worker *w) {
         const struct row_range *range = &p->b->page_ranges[i];
         for (int j = 0; j < range->n_rows; j++) embed_row(p, range->row + j, range->position + j);
     }
-    worker_barrier(w);
+    meet(p, w, begin_layer, 0, p->batch->n_rows);
     end_stage(p, w, STAGE_EMBED);
 }
 
 // Norms over all heads of a row together.
-static void norm_heads(const struct pass *p, struct worker *w, const struct cpu_layer *layer) {
+static void norm_heads(const struct pass *p, const struct cpu_layer *layer, struct share rows) {
     const struct backend *b = p->b;
     const struct model_spec *s = b->spec;
-    const struct share share = row_share(w, p->batch->n_rows);
-    for (int row = share.first; row < share.end; row++) {
+    for (int row = rows.first; row < rows.end; row++) {
         float *query = b->qkv + (size_t)row * (size_t)b->qkv_stride, *key = query + query_size(b, layer->spec);
         if (layer->query_norm.weight)
             b->kernels->norm[s->norm](query, layer->query_norm.weight, NULL, query, query_size(b, layer->spec),
@@ -101,7 +154,6 @@ static void norm_heads(const struct pass *p, struct worker *w, const struct cpu_
         if (layer->key_norm.weight)
             b->kernels->norm[s->norm](key, layer->key_norm.weight, NULL, key, kv_size(b, layer->spec), s->norm_epsilon);
     }
-    worker_barrier(w);
 }
 
 static void project(const struct pass *p, struct worker *w, const struct cpu_layer *layer) {
@@ -117,47 +169,62 @@ static void project(const struct pass *p, struct worker *w, const struct cpu_lay
                                        .stride = b->qkv_stride,
                                        .bias = layer->bias ? layer->bias + starts[i] : NULL,
                                        .scale = 1};
-    norm_rows(p, w, &layer->attention_norm, &in);
-    worker_barrier(w);
     products_run(w, b->kernels, products, 3);
-    if (b->spec->head_norm == HEAD_NORM_WHOLE) norm_heads(p, w, layer);
 }
 
 // Moves the residuals of the rows whose logits are wanted to the front: from here on only they matter.
-static void keep_output_rows(const struct pass *p) {
+static void keep_output_rows(const struct pass *p, float *scratch) {
     const size_t bytes = (size_t)p->b->spec->n_embd * sizeof(float);
-    for (int i = 0; i < p->batch->n_outputs; i++)
-        memmove(residual(p->b, i), residual(p->b, p->batch->output_rows[i]), bytes);
+    const int n = p->batch->n_outputs;
+    for (int i = 0; i < n; i++) memmove(residual(p->b, i), residual(p->b, p->batch->output_rows[i]), bytes);
+    if (p->b->spec->parallel) norm_feed_rows(p, p->b->spec->n_layer - 1, (struct share){0, n}, scratch);
 }
 
-static const struct norm *feed_norm(const struct backend *b, const struct cpu_layer *layer) {
-    return b->spec->parallel && !layer->feed_norm.weight ? &layer->attention_norm : &layer->feed_norm;
+static void store_item(const struct pass *p, int layer, int item, float *scratch) {
+    const int heads = p->b->layers[layer].spec->n_head_kv;
+    attention_store(p, layer, &p->b->page_ranges[item / heads], item % heads, scratch);
 }
 
-static void attend(struct pass *p, struct worker *w, int layer, int n) {
+// Ends the projection, and stores keys and values.
+static void store(struct pass *p, struct worker *w, int layer) {
+    const struct cpu_layer *l = &p->b->layers[layer];
+    const int n = p->batch->n_rows, n_items = p->n_page_ranges * l->spec->n_head_kv;
+    const bool at_once = few(w, n), whole = p->b->spec->head_norm == HEAD_NORM_WHOLE;
+    float *scratch = worker_scratch(p->b, w);
+    if (worker_arrive(w)) {
+        if (layer == p->b->spec->n_layer - 1) keep_output_rows(p, scratch);
+        if (at_once && whole) norm_heads(p, l, (struct share){0, n});
+        for (int item = 0; at_once && item < n_items; item++) store_item(p, layer, item, scratch);
+        worker_release(w);
+    }
+    end_stage(p, w, STAGE_PROJECT);
+    if (at_once) return;
+    if (whole) {
+        norm_heads(p, l, row_share(w, n));
+        worker_barrier(w);
+    }
+    for (int item; (item = worker_next(w, n_items)) >= 0;) store_item(p, layer, item, scratch);
+    worker_barrier(w);
+}
+
+static void attend(struct pass *p, struct worker *w, int layer) {
     const struct backend *b = p->b;
     const struct cpu_layer *l = &b->layers[layer];
     const bool last = layer == b->spec->n_layer - 1;
-    const int heads = l->spec->n_head_kv, parts = attention_parts(b, layer);
-    project(p, w, l);
-    for (int item; (item = worker_next(w, p->n_page_ranges * heads)) >= 0;)
-        attention_store(p, layer, &b->page_ranges[item / heads], item % heads, worker_scratch(b, w));
-    if (last && w->index == 0) keep_output_rows(p);
-    worker_barrier(w);
-    if (b->spec->parallel) { // while x is still the layer's input
-        const struct input feed_in = input_sized(&l->inputs[INPUT_FEED], n);
-        norm_rows(p, w, feed_norm(b, l), &feed_in);
-    }
+    const int n = rows_after(p, layer), parts = attention_parts(b, layer);
     const struct input out = input_sized(&l->inputs[INPUT_ATTENDED], n);
-    const struct row_range *ranges = last ? b->output_ranges : b->query_ranges;
-    const int n_ranges = last ? p->n_output_ranges : p->n_query_ranges;
-    for (int item; (item = worker_next(w, n_ranges * parts)) >= 0;)
-        attention_attend(p, layer, &ranges[item % n_ranges], item / n_ranges, &out, worker_scratch(b, w));
-    worker_barrier(w);
+    const struct attention_item *items = last ? b->output_items : b->query_items;
     const struct product end = branch_end(b, &l->output, &out, l->output_bias, &l->attention_post_norm);
-    products_run(w, b->kernels, &end, 1);
-    add_later(p, w, n, &l->attention_post_norm);
+    project(p, w, l);
+    store(p, w, layer);
+    const int n_items = last ? p->n_output_items : p->n_query_items;
+    for (int item; (item = worker_next(w, n_items * parts)) >= 0;)
+        attention_attend(p, layer, &items[item / parts], item % parts, &out, worker_scratch(b, w));
+    worker_barrier(w);
     end_stage(p, w, STAGE_ATTEND);
+    products_run(w, b->kernels, &end, 1);
+    meet(p, w, end_attention, layer, n);
+    end_stage(p, w, STAGE_PROJECT);
 }
 
 static void feed_dense(const struct pass *p, struct worker *w, const struct cpu_layer *layer, int n) {
@@ -167,39 +234,47 @@ static void feed_dense(const struct pass *p, struct worker *w, const struct cpu_
     const struct gated gated = {&layer->gate, &layer->up, layer->gate_bias, layer->up_bias, &in, &middle};
     const struct product down = branch_end(b, &layer->down, &middle, layer->down_bias, &layer->feed_post_norm);
     gated_run(w, b->kernels, b->spec->activation, &gated, 1);
+    worker_barrier(w);
     products_run(w, b->kernels, &down, 1);
-    add_later(p, w, n, &layer->feed_post_norm);
 }
 
 static void feed_experts(struct pass *p, struct worker *w, int layer, int n) {
     const struct backend *b = p->b;
-    experts_choose(p, w, layer, n);
-    worker_barrier(w);
-    if (w->index == 0) experts_sort(p, layer, n);
-    worker_barrier(w);
-    experts_gather(p, w, layer, n);
-    worker_barrier(w);
+    const int n_slots = n * b->spec->experts.used;
+    const bool at_once = few(w, n);
+    float *scratch = worker_scratch(b, w);
+    experts_route(p, w, layer, n);
+    if (!at_once) {
+        worker_barrier(w);
+        experts_choose(p, layer, row_share(w, n), scratch);
+    }
+    if (worker_arrive(w)) {
+        if (at_once) experts_choose(p, layer, (struct share){0, n}, scratch);
+        experts_sort(p, layer, n);
+        if (at_once) experts_gather(p, layer, n, (struct share){0, n_slots});
+        worker_release(w);
+    }
+    if (!at_once) {
+        experts_gather(p, layer, n, row_share(w, n_slots));
+        worker_barrier(w);
+    }
     gated_run(w, b->kernels, b->spec->activation, b->feed.gated, b->feed.n);
+    worker_barrier(w);
     products_run(w, b->kernels, b->feed.down, b->feed.n);
-    experts_add(p, w, layer, n);
 }
 
-static void feed(struct pass *p, struct worker *w, int layer, int n) {
-    const struct backend *b = p->b;
-    const struct cpu_layer *l = &b->layers[layer];
-    if (!b->spec->parallel) {
-        const struct input in = input_sized(&l->inputs[INPUT_FEED], n);
-        norm_rows(p, w, feed_norm(b, l), &in);
-        if (!l->spec->experts) worker_barrier(w); // experts are chosen row by row
-    }
+static void feed(struct pass *p, struct worker *w, int layer) {
+    const struct cpu_layer *l = &p->b->layers[layer];
+    const int n = rows_after(p, layer);
     if (l->spec->experts) feed_experts(p, w, layer, n);
     else feed_dense(p, w, l, n);
+    meet(p, w, end_feed, layer, n);
     end_stage(p, w, STAGE_FEED);
 }
 
-static void logits(struct pass *p, struct worker *w, int n) {
+static void logits(struct pass *p, struct worker *w) {
     const struct backend *b = p->b;
-    const struct input in = input_sized(&b->logits_in, n);
+    const struct input in = input_sized(&b->logits_in, p->batch->n_outputs);
     const struct product product = {.matrix = &b->output,
                                     .in = &in,
                                     .out = b->logits,
@@ -207,20 +282,17 @@ static void logits(struct pass *p, struct worker *w, int n) {
                                     .bias = b->output_bias,
                                     .scale = b->spec->logit_scale,
                                     .softcap = b->spec->logit_softcap};
-    norm_rows(p, w, &b->output_norm, &in);
-    worker_barrier(w);
     products_run(w, b->kernels, &product, 1);
+    worker_barrier(w);
     end_stage(p, w, STAGE_LOGITS);
 }
 
 void forward(struct worker *w, void *pass) {
     struct pass *p = pass;
-    const int n_layer = p->b->spec->n_layer;
     embed(p, w);
-    for (int i = 0; i < n_layer; i++) {
-        const int n = i < n_layer - 1 ? p->batch->n_rows : p->batch->n_outputs;
-        attend(p, w, i, n);
-        feed(p, w, i, n);
+    for (int i = 0; i < p->b->spec->n_layer; i++) {
+        attend(p, w, i);
+        feed(p, w, i);
     }
-    logits(p, w, p->batch->n_outputs);
+    logits(p, w);
 }

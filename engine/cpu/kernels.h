@@ -1,14 +1,14 @@
 // Kernels: the inner loops of the CPU backend, once per instruction set, behind one table.
 //
 // Every kernel defines its result to the last bit: each output is accumulated in one order that depends neither on the
-// instruction set nor on how many columns are computed together. kernels_scalar.c is the specification; AVX2 and
-// AVX-512 agree with it bit for bit. So a row's result is the same alone and in any batch.
+// instruction set nor on how many columns are computed together. kernels_scalar.c is the specification; AVX2, with
+// and without VNNI, and AVX-512 agree with it bit for bit. So a row's result is the same alone and in any batch.
 #ifndef CONFAB_CPU_KERNELS_H
 #define CONFAB_CPU_KERNELS_H
 
 #include <string.h>
 
-#include "engine/model/model.h"
+#include "engine/backend.h"
 
 enum {
     STRIP_ROWS = 32,     // weight rows that a matrix kernel computes at once
@@ -59,9 +59,9 @@ static inline void activation_finish(struct activation_block *block, float scale
 struct strip {
     const struct block_format *format;
     const void *weights; // prepared tiles, tiles.h; or rows of the file's blocks, row_bytes apart
-    // Prepared weights that are multiplied later, of as many bytes: if `fetches`, every turns-th block of columns, from
+    // Prepared weights that are multiplied later, `ahead` bytes on: if `fetches`, every turns-th block of columns, from
     // block `turn` on, is fetched meanwhile; turns is the number of panels that share this out.
-    const void *ahead;
+    size_t ahead;
     bool fetches;
     int turn, turns;
     size_t row_bytes;    // of weights that are not prepared
@@ -76,6 +76,29 @@ struct strip {
 // An online softmax: the running maximum and sum of a query's scores.
 struct softmax {
     float maximum, sum;
+};
+
+enum { KV_BLOCK_PAGES = 4, KV_HALVES = KV_BF16 + 1 }; // pages that go through a softmax together; types that are halves
+
+// out[i][0..31] = Σ_j queries[i][j] × keys[j][0..31]: the scores of a page's tokens, of keys that are halves.
+struct scoring {
+    const uint16_t *keys; // [size][32 tokens]
+    const void *ahead;    // of another page: what will be read later, to be fetched meanwhile
+    int size, rows;
+    const float *queries; // [rows][size]
+    float *out;           // [rows][32]
+};
+
+// out[i][0..size) += Σ_t weights[i][t] × value[t][0..size) for the rows i of some pages of one kv head, slot by slot in
+// order. Scores and weights of row i and page p lie at p × page_stride + 32 i.
+struct weighing {
+    const void *pages[KV_BLOCK_PAGES]; // values: [32 tokens][size] halves, or size / 32 tiles
+    const void *ahead[KV_BLOCK_PAGES]; // the same of pages that will be read later, to be fetched meanwhile
+    int n_pages, first, end;           // slots of all these pages together; of halves, others are not read
+    int rows, size;                    // size: a multiple of 32
+    const float *weights;              // of quantised values a weight of 0 is a slot that is not seen
+    int page_stride;
+    float *out; // [rows][size]
 };
 
 enum { NORM_KINDS = NORM_LAYER + 1, ACTIVATION_KINDS = ACTIVATION_SILU_CLAMPED + 1 };
@@ -93,20 +116,35 @@ struct cpu_kernels {
     void (*activate[ACTIVATION_KINDS])(float *gate, const float *up, int n);
     void (*softcap)(float *x, int n, float cap);                         // x = cap × tanh(x / cap); n a multiple of 16
     void (*accumulate)(float *sum, const float *x, int n, float factor); // sum += factor × x
-    void (*to_half)(const float *x, uint16_t *out, int n);
-    // out[i][0..31] += Σ_j a[i][j] × b[j][0..31] for i < rows, j < n; strides in elements.
-    void (*half_product)(const uint16_t *b, int b_stride, int n, const float *a, int a_stride, int rows, float *out,
-                         int out_stride);
-    // scores[0..31] become weights relative to the new maximum, 0 outside [first, end), which is not empty; returns
-    // what earlier sums and outputs must be multiplied by.
-    float (*softmax_page)(float *scores, int first, int end, struct softmax *state);
+    void (*to_half[KV_HALVES])(const float *x, uint16_t *out, int n);
+    void (*half_scores[KV_HALVES])(const struct scoring *s);
+    void (*weigh[KV_TYPES])(const struct weighing *w);
+    // A query's scores of some pages, page_stride apart, become weights relative to the new maximum, 0 outside the slots
+    // [first, end), which are not none; returns what earlier sums and outputs must be multiplied by.
+    float (*softmax)(float *scores, int page_stride, int n_pages, int first, int end, struct softmax *state);
+    // state and sum[n] take up another part of the same query's keys; n a multiple of 16.
+    void (*softmax_merge)(struct softmax *state, float *sum, const struct softmax *part, const float *part_sum, int n);
     void (*scale)(float *x, int n, float factor); // n a multiple of 16
 };
 
-extern const struct cpu_kernels kernels_scalar, kernels_avx2, kernels_avx512;
+// Where a slot of several pages lies in page p of them, or would if the page went on.
+static inline int slot_in_page(int slot, int p) {
+    slot -= p * KV_PAGE_TOKENS;
+    return slot < 0 ? 0 : slot > KV_PAGE_TOKENS ? KV_PAGE_TOKENS : slot;
+}
+
+// To the nearest, halves to even; a NaN stays one.
+static inline uint16_t bf16_rounded(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7FFFFFFF) > 0x7F800000) return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+extern const struct cpu_kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kernels_avx512;
 extern const struct cpu_kernels kernels_exact; // double accumulation, decoded weights; no half or integer kernels
 
-// The best that this processor runs, or what CONFAB_CPU names (scalar, avx2, avx512) if it can run that.
+// The best that this processor runs, or what CONFAB_CPU names (scalar, avx2, avxvnni, avx512) if it can run that.
 const struct cpu_kernels *kernels_choose(void);
 // The named table if this processor runs it, or NULL.
 const struct cpu_kernels *kernels_find(const char *name);

@@ -1,6 +1,7 @@
 // AVX2 with FMA and F16C: weights in the file's own layout, vectors and attention. Prepared weights are in
-// tiles_avx2.c.
+// tiles_avx2.c, and where there is AVX-VNNI in tiles_avxvnni.c.
 #include "engine/cpu/tiles.h"
+#include "engine/cpu/value_tiles.h"
 
 #if defined(__x86_64__)
 #include <math.h>
@@ -57,7 +58,10 @@ INLINE const void *padded(uint8_t *buffer, const void *from, size_t bytes) {
         int i = 0;                                                                                                     \
         for (; i + LANES <= s->columns; i += LANES) {                                                                  \
             name##_step(w, x, rows, width, total);                                                                     \
-            UNROLL for (int k = 0; k < rows; k++) w[k] += LANES * bytes;                                               \
+            UNROLL for (int k = 0; k < rows; k++) {                                                                    \
+                fetch_ahead(s, w[k]);                                                                                  \
+                w[k] += LANES * bytes;                                                                                 \
+            }                                                                                                          \
             UNROLL for (int c = 0; c < width; c++) x[c] += LANES;                                                      \
         }                                                                                                              \
         if (i < s->columns) {                                                                                          \
@@ -191,7 +195,7 @@ static void accumulate(float *sum, const float *x, int n, float factor) {
     for (; i < n; i++) sum[i] = fmaf(x[i], factor, sum[i]);
 }
 
-static void to_half(const float *x, uint16_t *out, int n) {
+static void to_f16(const float *x, uint16_t *out, int n) {
     int i = 0;
     for (; i + 8 <= n; i += 8)
         _mm_storeu_si128((__m128i *)(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
@@ -200,57 +204,126 @@ static void to_half(const float *x, uint16_t *out, int n) {
 
 // --- attention -------------------------------------------------------------------------------------------------------
 
-static void half_product(const uint16_t *b, int b_stride, int n, const float *a, int a_stride, int rows, float *out,
-                         int out_stride) {
-    for (int t = 0; t < 32; t += 16) {
-        int i = 0;
-        for (; i + PRODUCT_ROWS <= rows; i += PRODUCT_ROWS)
-            half_product_rows(b + t, b_stride, n, a + (size_t)i * a_stride, a_stride, PRODUCT_ROWS,
-                              out + (size_t)i * out_stride + t, out_stride);
-        for (; i < rows; i++)
-            half_product_rows(b + t, b_stride, n, a + (size_t)i * a_stride, a_stride, 1,
-                              out + (size_t)i * out_stride + t, out_stride);
+INLINE vector vector_bf16(const uint16_t *p) { return load_bf16(p); }
+
+// As in kernels_scalar.c. Scaled weights are not negative: as integers they order like floats, with infinities and NaNs
+// on top.
+INLINE float weigh_bytes(const float *weights, const uint16_t *d, uint8_t bytes[32]) {
+    __m256 scaled[4];
+    __m256i top = _mm256_setzero_si256(), q[4];
+    for (int v = 0; v < 4; v++) {
+        const __m256 w = _mm256_loadu_ps(weights + 8 * v), seen = _mm256_cmp_ps(w, _mm256_setzero_ps(), _CMP_NEQ_UQ);
+        scaled[v] = _mm256_and_ps(w * vector_halves(d + 8 * v), seen);
+        top = _mm256_max_epi32(top, _mm256_and_si256(_mm256_castps_si256(scaled[v]), _mm256_set1_epi32(0x7FFFFFFF)));
+    }
+    const int32_t most = reduce_max(top);
+    float maximum;
+    memcpy(&maximum, &most, sizeof maximum);
+    const bool finite = most < 0x7F800000, tiny = !(maximum > QUANTIZE_TINY);
+    const __m256 inverse = _mm256_set1_ps(finite && !tiny ? WEIGHT_MOST / maximum : 0);
+    for (int v = 0; v < 4; v++)
+        q[v] = _mm256_and_si256(_mm256_cvtps_epi32(scaled[v] * inverse), _mm256_set1_epi32(finite ? -1 : 0));
+    __m256i packed = _mm256_packus_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
+    packed = _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    _mm256_storeu_si256((__m256i *)bytes, packed);
+    return !finite ? NAN : tiny ? 0 : maximum / WEIGHT_MOST;
+}
+
+// sum[i] = Σ over a tile's slots of bytes[i] × its values, of the 16 elements from 16h on. A pair of bytes times bytes may
+// not fit 16 bits: slots of even and of odd number are widened apart.
+INLINE void q8_0_value_dots(integers sum[][2], const struct value_tile_q8_0 *tile, ptrdiff_t ahead,
+                            uint8_t bytes[][32], const int rows, const int h) {
+    clear_sums(sum, rows);
+    for (int g = 0; g < 8; g++) {
+        fetch(tile->q[g][h], ahead);
+        for (int v = 0; v < 2; v++) {
+            const __m256i line = line_half((const uint8_t *)tile->q[g][h], v);
+            const __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(line, 8), 8), odd = _mm256_srai_epi16(line, 8);
+            UNROLL for (int i = 0; i < rows; i++) {
+                const __m256i x = broadcast_quad((const int8_t *)bytes[i] + 4 * g);
+                const __m256i x0 = _mm256_and_si256(x, _mm256_set1_epi16(255)), x1 = _mm256_srli_epi16(x, 8);
+                const __m256i both = _mm256_add_epi32(_mm256_madd_epi16(even, x0), _mm256_madd_epi16(odd, x1));
+                sum[i][v] = _mm256_add_epi32(sum[i][v], both);
+            }
+        }
     }
 }
 
-static float softmax_page(float *scores, int first, int end, struct softmax *state) {
+// Sums of pairs: 255 × 8 × 2 × 8 lines fit 16 bits.
+INLINE void q4_0_value_dots(integers sum[][2], const struct value_tile_q4_0 *tile, ptrdiff_t ahead,
+                            uint8_t bytes[][32], const int rows, const int h) {
+    clear_sums(sum, rows);
+    for (int g = 0; g < 8; g++) {
+        fetch(tile->q[g], ahead);
+        for (int v = 0; v < 2; v++) {
+            const __m256i value = _mm256_sub_epi8(nibbles(tile->q[g], v, h), _mm256_set1_epi8(8));
+            UNROLL for (int i = 0; i < rows; i++) {
+                const __m256i x = broadcast_quad((const int8_t *)bytes[i] + 4 * g);
+                sum[i][v] = _mm256_add_epi16(sum[i][v], _mm256_maddubs_epi16(x, value));
+            }
+        }
+    }
+    UNROLL for (int i = 0; i < rows; i++)
+        UNROLL for (int v = 0; v < 2; v++) sum[i][v] = widen(sum[i][v]);
+}
+
+#include "engine/cpu/attention_kernels.h"
+
+static float softmax(float *scores, int page_stride, int n_pages, int first, int end, struct softmax *state) {
     float maximum = state->maximum;
-    __m256 weight[4];
-    for (int t = first; t < end; t++) maximum = maximum > scores[t] ? maximum : scores[t];
-    for (int t = 0; t < first; t++) scores[t] = -INFINITY;
-    for (int t = end; t < 32; t++) scores[t] = -INFINITY;
-    for (int v = 0; v < 4; v++) {
-        const __m256 s = _mm256_sub_ps(_mm256_loadu_ps(scores + 8 * v), _mm256_set1_ps(maximum));
-        const __m256i index = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * v));
-        const __m256i inside = _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(first), index),
-                                                   _mm256_cmpgt_epi32(_mm256_set1_epi32(end), index));
-        weight[v] = _mm256_and_ps(exponential(s), _mm256_castsi256_ps(inside));
-        _mm256_storeu_ps(scores + 8 * v, weight[v]);
+    __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    __m256 highest = _mm256_set1_ps(maximum);
+    for (int p = 0; p < n_pages; p++) {
+        float *s = scores + (size_t)p * page_stride;
+        const int from = slot_in_page(first, p), to = slot_in_page(end, p);
+        for (int t = 0; t < from; t++) s[t] = -INFINITY;
+        for (int t = to; t < KV_PAGE_TOKENS; t++) s[t] = -INFINITY;
+        for (int v = 0; v < 4; v++) highest = _mm256_max_ps(highest, _mm256_loadu_ps(s + 8 * v));
+    }
+    float lanes[8];
+    _mm256_storeu_ps(lanes, highest);
+    for (int t = 0; t < 8; t++) maximum = maximum > lanes[t] ? maximum : lanes[t];
+    for (int p = 0; p < n_pages; p++) {
+        float *s = scores + (size_t)p * page_stride;
+        const __m256i from = _mm256_set1_epi32(slot_in_page(first, p)), to = _mm256_set1_epi32(slot_in_page(end, p));
+        for (int v = 0; v < 4; v++) {
+            const __m256 x = _mm256_sub_ps(_mm256_loadu_ps(s + 8 * v), _mm256_set1_ps(maximum));
+            const __m256i slot = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * v));
+            const __m256i inside = _mm256_andnot_si256(_mm256_cmpgt_epi32(from, slot), _mm256_cmpgt_epi32(to, slot));
+            const __m256 weight = _mm256_and_ps(exponential(x), _mm256_castsi256_ps(inside));
+            _mm256_storeu_ps(s + 8 * v, weight);
+            sum[v % 2] = _mm256_add_ps(sum[v % 2], weight);
+        }
     }
     const float correction = _mm256_cvtss_f32(exponential(_mm256_set1_ps(state->maximum - maximum)));
-    const float sum = reduce(_mm256_add_ps(weight[0], weight[2]), _mm256_add_ps(weight[1], weight[3]));
-    state->sum = fmaf(state->sum, correction, sum);
+    state->sum = fmaf(state->sum, correction, reduce(sum[0], sum[1]));
     state->maximum = maximum;
     return correction;
 }
 
-const struct cpu_kernels kernels_avx2 = {
-    .name = "AVX2",
-    .strip = {[BLOCK_F32] = strip_f32,
-              [BLOCK_F16] = strip_f16,
-              [BLOCK_BF16] = strip_bf16,
-#define X(id, tile) [id] = strip_##tile##_avx2,
-              TILE_FORMATS(X)
-#undef X
-    },
-    .norm = {[NORM_RMS] = rms_norm, [NORM_LAYER] = layer_norm},
-    .quantize = quantize,
-    .activate = {[ACTIVATION_SILU] = silu, [ACTIVATION_GELU] = gelu, [ACTIVATION_SILU_CLAMPED] = silu_clamped},
-    .softcap = softcap,
-    .accumulate = accumulate,
-    .to_half = to_half,
-    .half_product = half_product,
-    .softmax_page = softmax_page,
-    .scale = scale,
-};
+// Tables that differ in how they multiply prepared weights.
+#define TABLE(title, TILE)                                                                                             \
+    {                                                                                                                  \
+        .name = title,                                                                                                 \
+        .strip = {[BLOCK_F32] = strip_f32,                                                                             \
+                  [BLOCK_F16] = strip_f16,                                                                             \
+                  [BLOCK_BF16] = strip_bf16,                                                                           \
+                  TILE_FORMATS(TILE)},                                                                                 \
+        .norm = {[NORM_RMS] = rms_norm, [NORM_LAYER] = layer_norm},                                                    \
+        .quantize = quantize,                                                                                          \
+        .activate = {[ACTIVATION_SILU] = silu, [ACTIVATION_GELU] = gelu, [ACTIVATION_SILU_CLAMPED] = silu_clamped},    \
+        .softcap = softcap,                                                                                            \
+        .accumulate = accumulate,                                                                                      \
+        .to_half = {[KV_F16] = to_f16, [KV_BF16] = to_bf16},                                                           \
+        .half_scores = {[KV_F16] = f16_scores, [KV_BF16] = bf16_scores},                                               \
+        .weigh = {[KV_F16] = f16_weigh, [KV_BF16] = bf16_weigh, [KV_Q8_0] = q8_0_weigh, [KV_Q4_0] = q4_0_weigh},       \
+        .softmax = softmax,                                                                                            \
+        .softmax_merge = softmax_merge,                                                                                \
+        .scale = scale,                                                                                                \
+    }
+#define AVX2_TILE(id, tile)    [id] = strip_##tile##_avx2,
+#define AVXVNNI_TILE(id, tile) [id] = strip_##tile##_avxvnni,
+
+const struct cpu_kernels kernels_avx2 = TABLE("AVX2", AVX2_TILE);
+const struct cpu_kernels kernels_avxvnni = TABLE("AVX-VNNI", AVXVNNI_TILE);
 #endif

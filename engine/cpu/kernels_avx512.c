@@ -1,5 +1,6 @@
 // AVX-512: weights in the file's own layout, vectors and attention. Prepared weights are in tiles_avx512.c.
 #include "engine/cpu/tiles.h"
+#include "engine/cpu/value_tiles.h"
 
 #if defined(__x86_64__)
 #include <math.h>
@@ -23,11 +24,15 @@ INLINE __m512 load_bf16(const uint8_t *p, __mmask16 mask) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
 }
 
-enum { FLOAT_ROWS = 4 }; // weight rows at once: with six columns 24 accumulators
+enum { FLOAT_ROWS = 8 };
+INLINE int float_rows(int width) { return width <= 3 ? FLOAT_ROWS : 4; } // weight rows at once: at most 24 accumulators
 
 #define FLOAT_STEP(load, bytes, mask)                                                                                  \
     __m512 weight[FLOAT_ROWS];                                                                                         \
-    UNROLL for (int k = 0; k < rows; k++) weight[k] = load(w + (size_t)k * s->row_bytes + (size_t)i * bytes, mask);    \
+    UNROLL for (int k = 0; k < rows; k++) {                                                                            \
+        weight[k] = load(w + (size_t)k * s->row_bytes + (size_t)i * bytes, mask);                                      \
+        fetch_ahead(s, w + (size_t)k * s->row_bytes + (size_t)i * bytes);                                              \
+    }                                                                                                                  \
     UNROLL for (int c = 0; c < width; c++) {                                                                           \
         __m512 value = _mm512_maskz_loadu_ps(mask, s->values + (size_t)c * s->columns + i);                            \
         UNROLL for (int k = 0; k < rows; k++) total[k][c] = _mm512_fmadd_ps(weight[k], value, total[k][c]);            \
@@ -51,8 +56,9 @@ enum { FLOAT_ROWS = 4 }; // weight rows at once: with six columns 24 accumulator
             s->out[c * STRIP_ROWS + first + k] = reduce(total[k][c]);                                                  \
     }                                                                                                                  \
     INLINE void name##_panel(const struct strip *s, const int width) {                                                 \
+        const int rows = float_rows(width);                                                                            \
         int r = 0;                                                                                                     \
-        for (; r + FLOAT_ROWS <= s->rows; r += FLOAT_ROWS) name##_rows(s, r, FLOAT_ROWS, width);                       \
+        for (; r + rows <= s->rows; r += rows) name##_rows(s, r, rows, width);                                         \
         for (; r < s->rows; r++) name##_rows(s, r, 1, width);                                                          \
     }                                                                                                                  \
     static FOR_WIDTH(name, name##_panel)
@@ -134,7 +140,7 @@ static void accumulate(float *sum, const float *x, int n, float factor) {
     }
 }
 
-static void to_half(const float *x, uint16_t *out, int n) {
+static void to_f16(const float *x, uint16_t *out, int n) {
     for (int i = 0; i < n; i += 16) {
         __mmask16 m = mask_of(n - i);
         __m256i h = _mm512_cvtps_ph(_mm512_maskz_loadu_ps(m, x + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -144,37 +150,82 @@ static void to_half(const float *x, uint16_t *out, int n) {
 
 // --- attention -------------------------------------------------------------------------------------------------------
 
-static void half_product(const uint16_t *b, int b_stride, int n, const float *a, int a_stride, int rows, float *out,
-                         int out_stride) {
-    for (; rows >= PRODUCT_ROWS; rows -= PRODUCT_ROWS) {
-        half_product_rows(b, b_stride, n, a, a_stride, PRODUCT_ROWS, out, out_stride);
-        a += PRODUCT_ROWS * (size_t)a_stride;
-        out += PRODUCT_ROWS * (size_t)out_stride;
-    }
-    switch (rows) {
-    case 1: half_product_rows(b, b_stride, n, a, a_stride, 1, out, out_stride); break;
-    case 2: half_product_rows(b, b_stride, n, a, a_stride, 2, out, out_stride); break;
-    case 3: half_product_rows(b, b_stride, n, a, a_stride, 3, out, out_stride); break;
-    case 4: half_product_rows(b, b_stride, n, a, a_stride, 4, out, out_stride); break;
-    case 5: half_product_rows(b, b_stride, n, a, a_stride, 5, out, out_stride); break;
-    case 6: half_product_rows(b, b_stride, n, a, a_stride, 6, out, out_stride); break;
-    case 7: half_product_rows(b, b_stride, n, a, a_stride, 7, out, out_stride); break;
-    }
+INLINE vector vector_bf16(const uint16_t *p) {
+    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
 }
 
-static float softmax_page(float *scores, int first, int end, struct softmax *state) {
-    const uint32_t inside = 0xFFFFFFFFu >> (32 - end) & 0xFFFFFFFFu << first;
-    const __mmask16 m0 = (__mmask16)inside, m1 = (__mmask16)(inside >> 16);
+// As in kernels_scalar.c. Scaled weights are not negative: as integers they order like floats, with infinities and NaNs
+// on top.
+INLINE float weigh_bytes(const float *weights, const uint16_t *d, uint8_t bytes[32]) {
+    const __m512 w0 = _mm512_loadu_ps(weights), w1 = _mm512_loadu_ps(weights + 16);
+    const __mmask16 seen0 = _mm512_cmp_ps_mask(w0, _mm512_setzero_ps(), _CMP_NEQ_UQ),
+                    seen1 = _mm512_cmp_ps_mask(w1, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+    const __m512 v0 = _mm512_maskz_mul_ps(seen0, w0, vector_halves(d)),
+                 v1 = _mm512_maskz_mul_ps(seen1, w1, vector_halves(d + 16));
+    const __m512i magnitude = _mm512_set1_epi32(0x7FFFFFFF);
+    const int32_t top = _mm512_reduce_max_epi32(_mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(v0), magnitude),
+                                                                 _mm512_and_si512(_mm512_castps_si512(v1), magnitude)));
+    float maximum;
+    memcpy(&maximum, &top, sizeof maximum);
+    const bool finite = top < 0x7F800000, tiny = !(maximum > QUANTIZE_TINY);
+    const __m512 inverse = _mm512_set1_ps(finite && !tiny ? WEIGHT_MOST / maximum : 0);
+    const __mmask16 keep = finite ? 0xFFFF : 0;
+    _mm_storeu_si128((__m128i *)bytes, _mm512_cvtepi32_epi8(_mm512_maskz_cvtps_epi32(keep, v0 * inverse)));
+    _mm_storeu_si128((__m128i *)bytes + 1, _mm512_cvtepi32_epi8(_mm512_maskz_cvtps_epi32(keep, v1 * inverse)));
+    return !finite ? NAN : tiny ? 0 : maximum / WEIGHT_MOST;
+}
+
+// sum[i] = Σ over a tile's slots of bytes[i] × its values
+#define VALUE_DOTS(name, line0, line1)                                                                                 \
+    INLINE void name##_value_dots(integers sum[][2], const struct value_tile_##name *tile, ptrdiff_t ahead,            \
+                                  uint8_t bytes[][32], const int rows, const int h) {                                  \
+        (void)h;                                                                                                       \
+        UNROLL for (int i = 0; i < rows; i++) sum[i][0] = sum[i][1] = _mm512_setzero_si512();                          \
+        UNROLL for (int g = 0; g < 8; g++) {                                                                           \
+            const __m512i v0 = line0, v1 = line1;                                                                      \
+            for (size_t line = 0; line < sizeof tile->q[g]; line += 64) fetch((const char *)tile->q[g] + line, ahead); \
+            UNROLL for (int i = 0; i < rows; i++) {                                                                    \
+                const __m512i x = broadcast_quad((const int8_t *)bytes[i] + 4 * g);                                    \
+                sum[i][0] = _mm512_dpbusd_epi32(sum[i][0], x, v0);                                                     \
+                sum[i][1] = _mm512_dpbusd_epi32(sum[i][1], x, v1);                                                     \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+VALUE_DOTS(q8_0, _mm512_loadu_si512(tile->q[g][0]), _mm512_loadu_si512(tile->q[g][1]))
+VALUE_DOTS(q4_0, _mm512_sub_epi8(nibbles(tile->q[g], 0), _mm512_set1_epi8(8)),
+           _mm512_sub_epi8(nibbles(tile->q[g], 1), _mm512_set1_epi8(8)))
+
+#include "engine/cpu/attention_kernels.h"
+
+// The slots [first, end) of several pages that lie in page p, as bits.
+INLINE uint32_t slot_bits(int first, int end, int p) {
+    const int from = slot_in_page(first, p), to = slot_in_page(end, p);
+    return (uint32_t)(((UINT64_C(1) << to) - 1) & ~((UINT64_C(1) << from) - 1));
+}
+
+static float softmax(float *scores, int page_stride, int n_pages, int first, int end, struct softmax *state) {
     const __m512 lowest = _mm512_set1_ps(state->maximum);
-    __m512 s0 = _mm512_mask_loadu_ps(lowest, m0, scores), s1 = _mm512_mask_loadu_ps(lowest, m1, scores + 16);
-    const float maximum = _mm512_reduce_max_ps(_mm512_max_ps(lowest, _mm512_max_ps(s0, s1)));
+    __m512 top0 = lowest, top1 = lowest, sum = _mm512_setzero_ps();
+    for (int p = 0; p < n_pages; p++) {
+        const uint32_t inside = slot_bits(first, end, p);
+        const float *s = scores + (size_t)p * page_stride;
+        top0 = _mm512_max_ps(top0, _mm512_mask_loadu_ps(lowest, (__mmask16)inside, s));
+        top1 = _mm512_max_ps(top1, _mm512_mask_loadu_ps(lowest, (__mmask16)(inside >> 16), s + 16));
+    }
+    const float maximum = _mm512_reduce_max_ps(_mm512_max_ps(top0, top1));
     const __m512 top = _mm512_set1_ps(maximum);
-    __m512 w0 = _mm512_maskz_mov_ps(m0, exponential(_mm512_sub_ps(s0, top)));
-    __m512 w1 = _mm512_maskz_mov_ps(m1, exponential(_mm512_sub_ps(s1, top)));
-    _mm512_storeu_ps(scores, w0);
-    _mm512_storeu_ps(scores + 16, w1);
+    for (int p = 0; p < n_pages; p++) {
+        const uint32_t inside = slot_bits(first, end, p);
+        float *s = scores + (size_t)p * page_stride;
+        const __m512 w0 = _mm512_maskz_mov_ps((__mmask16)inside, exponential(_mm512_loadu_ps(s) - top));
+        const __m512 w1 = _mm512_maskz_mov_ps((__mmask16)(inside >> 16), exponential(_mm512_loadu_ps(s + 16) - top));
+        _mm512_storeu_ps(s, w0);
+        _mm512_storeu_ps(s + 16, w1);
+        sum = sum + w0 + w1;
+    }
     const float correction = _mm512_cvtss_f32(exponential(_mm512_set1_ps(state->maximum - maximum)));
-    state->sum = fmaf(state->sum, correction, reduce(_mm512_add_ps(w0, w1)));
+    state->sum = fmaf(state->sum, correction, reduce(sum));
     state->maximum = maximum;
     return correction;
 }
@@ -198,9 +249,11 @@ const struct cpu_kernels kernels_avx512 = {
     .activate = {[ACTIVATION_SILU] = silu, [ACTIVATION_GELU] = gelu, [ACTIVATION_SILU_CLAMPED] = silu_clamped},
     .softcap = softcap,
     .accumulate = accumulate,
-    .to_half = to_half,
-    .half_product = half_product,
-    .softmax_page = softmax_page,
+    .to_half = {[KV_F16] = to_f16, [KV_BF16] = to_bf16},
+    .half_scores = {[KV_F16] = f16_scores, [KV_BF16] = bf16_scores},
+    .weigh = {[KV_F16] = f16_weigh, [KV_BF16] = bf16_weigh, [KV_Q8_0] = q8_0_weigh, [KV_Q4_0] = q4_0_weigh},
+    .softmax = softmax,
+    .softmax_merge = softmax_merge,
     .scale = scale,
 };
 #endif

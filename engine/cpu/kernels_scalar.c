@@ -1,6 +1,7 @@
 // The specification of the kernels, in plain C; those of prepared weights are in tiles_scalar.c. fmaf is one rounding
 // everywhere, with or without hardware.
 #include "engine/cpu/tiles.h"
+#include "engine/cpu/value_tiles.h"
 
 #include <math.h>
 #include <string.h>
@@ -145,32 +146,118 @@ static void accumulate(float *sum, const float *x, int n, float factor) {
     for (int i = 0; i < n; i++) sum[i] = fmaf(x[i], factor, sum[i]);
 }
 
-static void to_half(const float *x, uint16_t *out, int n) {
+static void to_f16(const float *x, uint16_t *out, int n) {
     for (int i = 0; i < n; i++) out[i] = f16_from_f32(x[i]);
+}
+
+static void to_bf16(const float *x, uint16_t *out, int n) {
+    for (int i = 0; i < n; i++) out[i] = bf16_rounded(x[i]);
 }
 
 // --- attention -------------------------------------------------------------------------------------------------------
 
-static void half_product(const uint16_t *b, int b_stride, int n, const float *a, int a_stride, int rows, float *out,
-                         int out_stride) {
-    for (int j = 0; j < n; j++) {
-        float line[32];
-        for (int t = 0; t < 32; t++) line[t] = f16_to_f32(b[(size_t)j * b_stride + t]);
-        for (int i = 0; i < rows; i++)
-            for (int t = 0; t < 32; t++)
-                out[i * out_stride + t] = fmaf(a[i * a_stride + j], line[t], out[i * out_stride + t]);
+typedef float half_loader(uint16_t half);
+
+// total[0..31] += Σ_j a[j] × b[j][0..31]
+static void half_steps(float total[32], half_loader *load, const uint16_t *b, int b_stride, int n, const float *a) {
+    for (int j = 0; j < n; j++)
+        for (int t = 0; t < 32; t++) total[t] = fmaf(a[j], load(b[(size_t)j * b_stride + t]), total[t]);
+}
+
+static void half_scores(const struct scoring *s, half_loader *load) {
+    for (int i = 0; i < s->rows; i++) {
+        float *out = s->out + i * KV_PAGE_TOKENS;
+        memset(out, 0, KV_PAGE_TOKENS * sizeof *out);
+        half_steps(out, load, s->keys, KV_PAGE_TOKENS, s->size, s->queries + (size_t)i * s->size);
     }
 }
 
-static float softmax_page(float *scores, int first, int end, struct softmax *state) {
-    float maximum = state->maximum, lanes[16];
-    for (int t = first; t < end; t++) maximum = maximum > scores[t] ? maximum : scores[t];
-    for (int t = 0; t < 32; t++) scores[t] = t >= first && t < end ? exponential(scores[t] - maximum) : 0;
-    for (int t = 0; t < 16; t++) lanes[t] = scores[t] + scores[t + 16];
-    float correction = exponential(state->maximum - maximum);
+static void half_weigh(const struct weighing *w, half_loader *load) {
+    for (int i = 0; i < w->rows; i++)
+        for (int p = 0; p < w->n_pages; p++) {
+            const int begin = slot_in_page(w->first, p), end = slot_in_page(w->end, p);
+            const uint16_t *values = (const uint16_t *)w->pages[p] + (size_t)begin * w->size;
+            const float *weights = w->weights + (size_t)p * w->page_stride + i * KV_PAGE_TOKENS + begin;
+            for (int d = 0; d < w->size; d += 32)
+                half_steps(w->out + (size_t)i * w->size + d, load, values + d, w->size, end - begin, weights);
+        }
+}
+
+static void f16_scores(const struct scoring *s) { half_scores(s, f16_to_f32); }
+static void bf16_scores(const struct scoring *s) { half_scores(s, bf16_to_f32); }
+static void f16_weigh(const struct weighing *w) { half_weigh(w, f16_to_f32); }
+static void bf16_weigh(const struct weighing *w) { half_weigh(w, bf16_to_f32); }
+
+// Weights of 32 slots times the slots' scales as bytes; returns what one of these is worth. A slot of weight 0 is not
+// seen, whatever its scale.
+static float weigh_bytes(const float *weights, const uint16_t *d, uint8_t bytes[32]) {
+    float scaled[32], maximum = 0;
+    bool finite = true;
+    for (int t = 0; t < 32; t++) {
+        scaled[t] = weights[t] != 0 ? weights[t] * f16_to_f32(d[t]) : 0;
+        finite &= isfinite(scaled[t]) != 0;
+        maximum = scaled[t] > maximum ? scaled[t] : maximum;
+    }
+    const float inverse = finite && maximum > QUANTIZE_TINY ? WEIGHT_MOST / maximum : 0;
+    for (int t = 0; t < 32; t++) bytes[t] = finite ? (uint8_t)lrintf(scaled[t] * inverse) : 0;
+    return !finite ? NAN : maximum > QUANTIZE_TINY ? maximum / WEIGHT_MOST : 0;
+}
+
+// Element d of the values of slot t.
+static int q8_0_value(const void *tile, int t, int d) {
+    return ((const struct value_tile_q8_0 *)tile)->q[t / 4][d / 16][d % 16 * 4 + t % 4];
+}
+static int q4_0_value(const void *tile, int t, int d) {
+    return (((const struct value_tile_q4_0 *)tile)->q[t / 4][d % 16 * 4 + t % 4] >> d / 16 * 4 & 15) - 8;
+}
+
+typedef int value_reader(const void *tile, int t, int d);
+
+static void tile_weigh_block(const void *tile, value_reader *value, const float *weights, float *out) {
+    uint8_t bytes[32];
+    const float scale = weigh_bytes(weights, tile, bytes); // tiles begin with the scales
+    for (int d = 0; d < 32; d++) {
+        int sum = 0;
+        for (int t = 0; t < 32; t++) sum += bytes[t] * value(tile, t, d);
+        out[d] = fmaf((float)sum, scale, out[d]);
+    }
+}
+
+static void tile_weigh(const struct weighing *w, size_t tile_bytes, value_reader *value) {
+    for (int i = 0; i < w->rows; i++)
+        for (int p = 0; p < w->n_pages; p++)
+            for (int block = 0; block < w->size / 32; block++)
+                tile_weigh_block((const uint8_t *)w->pages[p] + (size_t)block * tile_bytes, value,
+                                 w->weights + (size_t)p * w->page_stride + i * KV_PAGE_TOKENS,
+                                 w->out + (size_t)i * w->size + 32 * block);
+}
+
+static void q8_0_weigh(const struct weighing *w) { tile_weigh(w, sizeof(struct value_tile_q8_0), q8_0_value); }
+static void q4_0_weigh(const struct weighing *w) { tile_weigh(w, sizeof(struct value_tile_q4_0), q4_0_value); }
+
+static float softmax(float *scores, int page_stride, int n_pages, int first, int end, struct softmax *state) {
+    float maximum = state->maximum, lanes[16] = {0};
+    for (int i = first; i < end; i++) {
+        const float score = scores[(size_t)(i / KV_PAGE_TOKENS) * page_stride + i % KV_PAGE_TOKENS];
+        maximum = maximum > score ? maximum : score;
+    }
+    for (int i = 0; i < n_pages * KV_PAGE_TOKENS; i++) {
+        float *score = &scores[(size_t)(i / KV_PAGE_TOKENS) * page_stride + i % KV_PAGE_TOKENS];
+        *score = i >= first && i < end ? exponential(*score - maximum) : 0;
+        lanes[i % 16] += *score;
+    }
+    const float correction = exponential(state->maximum - maximum);
     state->sum = fmaf(state->sum, correction, reduce(lanes));
     state->maximum = maximum;
     return correction;
+}
+
+static void softmax_merge(struct softmax *state, float *sum, const struct softmax *part, const float *part_sum, int n) {
+    const float top = state->maximum > part->maximum ? state->maximum : part->maximum;
+    const float keep = exponential(state->maximum - top), take = exponential(part->maximum - top);
+    for (int i = 0; i < n; i++) sum[i] = fmaf(part_sum[i], take, sum[i] * keep);
+    state->sum = fmaf(part->sum, take, state->sum * keep);
+    state->maximum = top;
 }
 
 static void scale(float *x, int n, float factor) {
@@ -191,8 +278,10 @@ const struct cpu_kernels kernels_scalar = {
     .activate = {[ACTIVATION_SILU] = silu, [ACTIVATION_GELU] = gelu, [ACTIVATION_SILU_CLAMPED] = silu_clamped},
     .softcap = softcap,
     .accumulate = accumulate,
-    .to_half = to_half,
-    .half_product = half_product,
-    .softmax_page = softmax_page,
+    .to_half = {[KV_F16] = to_f16, [KV_BF16] = to_bf16},
+    .half_scores = {[KV_F16] = f16_scores, [KV_BF16] = bf16_scores},
+    .weigh = {[KV_F16] = f16_weigh, [KV_BF16] = bf16_weigh, [KV_Q8_0] = q8_0_weigh, [KV_Q4_0] = q4_0_weigh},
+    .softmax = softmax,
+    .softmax_merge = softmax_merge,
     .scale = scale,
 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "engine/cpu/kernels.h"
-#include "engine/cpu/unroll.h"
+#include "engine/base/unroll.h"
 
 // name calls panel(s, width) with s->width as a constant: compiled once for every width, so that all its accumulators
 // live in registers.
@@ -42,6 +42,15 @@ INLINE integers integers_of(int x) { return _mm512_set1_epi32(x); }
     FOR_WIDTH(name, part##_whole)
 
 #include "engine/cpu/lanes.h"
+
+// Into the second-level cache, and only when it is this block's turn.
+INLINE void fetch_part(const struct strip *s, int *turn, const uint8_t *at, size_t bytes, int h, int first) {
+    (void)h, (void)first; // a panel is one pass
+    if ((*turn)--) return;
+    *turn = s->turns - 1;
+    const uintptr_t begin = (uintptr_t)at + s->ahead; // perhaps past the last
+    UNROLL for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const void *)(begin + i), 0, 2);
+}
 
 INLINE __m512i broadcast_quad(const int8_t *q) {
     int32_t quad;

@@ -246,7 +246,7 @@ PANELS(panels_two_min, TWO_SCALES_MIN)
             for (int b = 0; b < n; b++)                                                                                \
                 tile##_unpack(&chunk, b, &tiles[(first + b) / (parts)], (first + b) % (parts));                        \
             const size_t block_bytes = sizeof *tiles / (parts);                                                        \
-            panels(s, &chunk, first, n, (const char *)s->ahead + (size_t)first * block_bytes,                          \
+            panels(s, &chunk, first, n, (const char *)s->weights + s->ahead + first * block_bytes,                        \
                    s->fetches ? (size_t)n * block_bytes : 0);                                                          \
         }                                                                                                              \
     }

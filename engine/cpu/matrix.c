@@ -8,8 +8,8 @@
 // --- preparation -----------------------------------------------------------------------------------------------------
 
 static const struct {
-    void (*prepare)(void *tile, int r, const void *block); // puts one block of a row into row r of its tile
-    size_t bytes;                                          // of a tile
+    void (*prepare)(void *tiles, int first, const uint8_t *const rows[TILE_ROWS], size_t n);
+    size_t bytes; // of a tile
 } tile_formats[BLOCK_FORMAT_COUNT] = {
 #define X(id, tile) [id] = {tile_prepare_##id, sizeof(struct tile_##tile)},
     TILE_FORMATS(X)
@@ -45,15 +45,41 @@ struct matrix matrix_in_tiles(const struct weight *w, void *tiles) {
                            .prepared = true};
 }
 
+// Rows past the last repeat it.
+static void fill_strip(uint8_t *tiles, const struct matrix *m, const struct weight *w, int strip) {
+    const uint8_t *rows[STRIP_ROWS];
+    for (int r = 0; r < STRIP_ROWS; r++) {
+        const int row = strip * STRIP_ROWS + r, last = m->rows - 1;
+        rows[r] = (const uint8_t *)w->data + (size_t)(row < last ? row : last) * w->row_bytes;
+    }
+    for (int r = 0; r < STRIP_ROWS; r += TILE_ROWS)
+        tile_formats[w->format->id].prepare(tiles, r, rows + r, tiles_in_strip(w));
+}
+
+static uint8_t *strip_at(const struct matrix *m, int strip) {
+    return (uint8_t *)m->data + (size_t)strip * m->strip_bytes;
+}
+
 void matrix_prepare_strip(const struct matrix *m, const struct weight *w, int strip) {
-    const size_t tile_bytes = tile_formats[w->format->id].bytes;
-    uint8_t *tiles = (uint8_t *)m->data + (size_t)strip * m->strip_bytes;
-    const int first = strip * STRIP_ROWS, rows = m->rows - first < STRIP_ROWS ? m->rows - first : STRIP_ROWS;
-    for (size_t b = 0; b < tiles_in_strip(w); b++)
-        for (int r = 0; r < rows; r++) {
-            const uint8_t *row = (const uint8_t *)w->data + (size_t)(first + r) * w->row_bytes;
-            tile_formats[w->format->id].prepare(tiles + b * tile_bytes, r, row + b * w->format->bytes);
-        }
+    fill_strip(strip_at(m, strip), m, w, strip);
+}
+
+// --- before tiles are filled -----------------------------------------------------------------------------------------
+
+static _Thread_local struct strip_cache *thread_cache;
+
+void matrix_use_cache(struct strip_cache *cache) { thread_cache = cache; }
+
+static const uint8_t *cached_strip(const struct matrix *m, int strip) {
+    struct strip_cache *c = thread_cache;
+    for (int i = 0; i < 2; i++)
+        if (c->strips[i].matrix == m && c->strips[i].strip == strip) return c->strips[i].tiles;
+    struct cached_strip *oldest = &c->strips[c->oldest];
+    c->oldest = !c->oldest;
+    fill_strip(oldest->tiles, m, m->source, strip);
+    oldest->matrix = m;
+    oldest->strip = strip;
+    return oldest->tiles;
 }
 
 // --- products --------------------------------------------------------------------------------------------------------
@@ -101,9 +127,9 @@ void input_copy(const struct input *to, int row, const struct input *from, int f
 static void plan_fetches(struct strip *s, const struct matrix *m, int width, bool last) {
     enum { AHEAD_BYTES = 16384, BUSY_INPUTS = 4 };
     s->turns = (width + s->panel - 1) / s->panel;
-    s->ahead = (const uint8_t *)s->weights + (s->turns > 1 ? m->strip_bytes : AHEAD_BYTES);
+    s->ahead = s->turns > 1 ? m->strip_bytes : AHEAD_BYTES;
     const bool busy = width <= BUSY_INPUTS && m->strip_bytes > (size_t)m->columns * STRIP_ROWS;
-    s->fetches = !last && !busy;
+    s->fetches = !last && !busy && !m->source; // made strips lie elsewhere
 }
 
 void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, const struct input *in, int first,
@@ -111,7 +137,7 @@ void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, co
     const int left = m->rows - i * STRIP_ROWS;
     struct strip s = {
         .format = m->format,
-        .weights = (const uint8_t *)m->data + (size_t)i * m->strip_bytes,
+        .weights = m->source ? cached_strip(m, i) : strip_at(m, i),
         .row_bytes = m->row_bytes,
         .rows = left < STRIP_ROWS ? left : STRIP_ROWS,
         .columns = m->columns,

@@ -15,6 +15,18 @@ struct matrix {
     size_t row_bytes;   // of weights in the file's layout
     size_t strip_bytes; // from one strip to the next
     bool prepared;
+    const struct weight *source; // tiles are not filled yet: strips are made from this as they are needed
+};
+
+// Strips of tiles that one worker made last: a matrix whose tiles are not filled yet is read through it. Two, because a
+// gated product goes to and fro between two matrices.
+struct strip_cache {
+    struct cached_strip {
+        const struct matrix *matrix;
+        int strip;
+        uint8_t *tiles; // room for the largest strip
+    } strips[2];
+    int oldest;
 };
 
 // A matrix that reads the weight in place. The caller has checked that rows and columns fit int.
@@ -26,6 +38,8 @@ bool matrix_tile_bytes(const struct weight *w, uint64_t *bytes);
 // A matrix whose tiles are at `tiles`; they are filled by matrix_prepare_strip.
 struct matrix matrix_in_tiles(const struct weight *w, void *tiles);
 void matrix_prepare_strip(const struct matrix *m, const struct weight *w, int strip);
+// From now on the calling thread reads matrices with a source through this cache, which is its own.
+void matrix_use_cache(struct strip_cache *cache);
 
 static inline int matrix_strips(const struct matrix *m) { return (m->rows + STRIP_ROWS - 1) / STRIP_ROWS; }
 
@@ -52,9 +66,9 @@ struct input {
     bool wants_values, wants_blocks;
 };
 
-// How many rows are best multiplied at once: whole panels, at most GROUP_INPUTS, about as many each time.
-static inline int input_rows_at_once(const struct input *in) {
-    const int panels = (in->rows + in->width - 1) / in->width, groups = (panels + GROUP_PANELS - 1) / GROUP_PANELS;
+// How many of so many rows are best multiplied at once: whole panels, at most GROUP_INPUTS, about as many each time.
+static inline int input_rows_at_once(const struct input *in, int rows) {
+    const int panels = (rows + in->width - 1) / in->width, groups = (panels + GROUP_PANELS - 1) / GROUP_PANELS;
     return groups ? (panels + groups - 1) / groups * in->width : in->width;
 }
 // The input with so many rows. Its buffers hold as many.

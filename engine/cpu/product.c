@@ -2,12 +2,6 @@
 
 #include <string.h>
 
-// Strips that a worker takes at once: few enough that all finish together.
-static int chunk_size(int n_strips, const struct worker *w) {
-    int size = n_strips / (8 * w->count);
-    return size < 1 ? 1 : size > 8 ? 8 : size;
-}
-
 static int strip_rows(const struct matrix *m, int strip) {
     const int left = m->rows - strip * STRIP_ROWS;
     return left < STRIP_ROWS ? left : STRIP_ROWS;
@@ -18,6 +12,68 @@ static void add_bias(float *tile, const float *bias, int strip, int n_rows, int 
     bias += (size_t)strip * STRIP_ROWS;
     for (int c = 0; c < width; c++)
         for (int r = 0; r < n_rows; r++) tile[c * STRIP_ROWS + r] += bias[r];
+}
+
+// --- sharing out -----------------------------------------------------------------------------------------------------
+
+enum { ITEMS_A_WORKER = 4 }; // at least, where there is so much
+
+// An item of work is a strip times some panels of the batch: of all, unless strips are too few for the workers.
+struct item {
+    int strip, first, end; // rows of the batch
+};
+
+struct part {
+    int n_strips;
+    const struct input *in;
+};
+
+// The items of several matrices that all workers share.
+struct series {
+    const void *list; // of products, or of gated ones
+    int n;
+    const struct cpu_kernels *kernels;
+    enum activation activation;
+    struct part (*part)(const struct series *s, int i);
+    void (*run)(const struct series *s, int i, const struct item *item);
+};
+
+static int row_panels(const struct input *in) { return (in->rows + in->width - 1) / in->width; }
+
+static struct item item_at(int index, int a_strip, const struct input *in) {
+    const int64_t panels = row_panels(in), place = index % a_strip;
+    const int end = (int)(panels * (place + 1) / a_strip) * in->width;
+    return (struct item){.strip = index / a_strip,
+                         .first = (int)(panels * place / a_strip) * in->width,
+                         .end = end < in->rows ? end : in->rows};
+}
+
+// How many items a strip makes when `wanted` would be enough.
+static int items_a_strip(const struct part *part, int wanted) {
+    const int panels = row_panels(part->in);
+    return panels < wanted ? panels : wanted;
+}
+
+static void series_run(const struct series *s, struct worker *w) {
+    int n_strips = 0, n_items = 0;
+    for (int i = 0; i < s->n; i++) n_strips += s->part(s, i).n_strips;
+    if (!n_strips) return;
+    const int wanted = (ITEMS_A_WORKER * w->count + n_strips - 1) / n_strips;
+    for (int i = 0; i < s->n; i++) {
+        const struct part part = s->part(s, i);
+        n_items += part.n_strips * items_a_strip(&part, wanted);
+    }
+    int current = 0, began = 0; // what a worker takes comes in order
+    for (int i, end; worker_take(w, n_items, &i, &end);)
+        while (i < end) {
+            const struct part part = s->part(s, current);
+            const int a_strip = items_a_strip(&part, wanted), after = began + part.n_strips * a_strip;
+            for (; i < end && i < after; i++) {
+                const struct item item = item_at(i - began, a_strip, part.in);
+                s->run(s, current, &item);
+            }
+            if (i >= after) current++, began = after;
+        }
 }
 
 // --- products --------------------------------------------------------------------------------------------------------
@@ -50,13 +106,21 @@ static void prefetch_tile(const struct product *to, int strip, int first, int wi
     }
 }
 
-static void product_strip(const struct product *to, const struct cpu_kernels *k, int strip) {
+static struct part product_part(const struct series *s, int i) {
+    const struct product *p = (const struct product *)s->list + i;
+    return (struct part){matrix_strips(p->matrix), p->in};
+}
+
+static void product_item(const struct series *s, int i, const struct item *item) {
+    const struct product *to = (const struct product *)s->list + i;
+    const struct cpu_kernels *k = s->kernels;
     const struct input *in = to->in;
-    const int inputs = input_rows_at_once(in);
+    const int strip = item->strip;
+    const int inputs = input_rows_at_once(in, item->end - item->first);
     float tile[GROUP_INPUTS * STRIP_ROWS];
     if (strip_rows(to->matrix, strip) < STRIP_ROWS) memset(tile, 0, sizeof tile); // rows that a last strip lacks
-    for (int first = 0; first < in->rows; first += inputs) {
-        const int width = in->rows - first < inputs ? in->rows - first : inputs;
+    for (int first = item->first; first < item->end; first += inputs) {
+        const int width = item->end - first < inputs ? item->end - first : inputs;
         prefetch_tile(to, strip, first, width);
         matrix_strip(to->matrix, k, strip, in, first, width, tile);
         put_tile(to, k, tile, strip, first, width);
@@ -64,55 +128,46 @@ static void product_strip(const struct product *to, const struct cpu_kernels *k,
 }
 
 void products_run(struct worker *w, const struct cpu_kernels *k, const struct product *products, int n) {
-    int n_strips = 0;
-    for (int i = 0; i < n; i++) n_strips += matrix_strips(products[i].matrix);
-    const int chunk = chunk_size(n_strips, w), n_items = (n_strips + chunk - 1) / chunk;
-    for (int item; (item = worker_next(w, n_items)) >= 0;) {
-        const int end = (item + 1) * chunk < n_strips ? (item + 1) * chunk : n_strips;
-        for (int i = item * chunk; i < end; i++) {
-            const struct product *to = products;
-            int strip = i;
-            for (; strip >= matrix_strips(to->matrix); to++) strip -= matrix_strips(to->matrix);
-            product_strip(to, k, strip);
-        }
-    }
-    worker_barrier(w);
+    series_run(&(struct series){products, n, k, 0, product_part, product_item}, w);
 }
 
 // --- gated products --------------------------------------------------------------------------------------------------
 
-static void gated_strip(const struct gated *g, const struct cpu_kernels *k, enum activation activation, int strip) {
+static struct part gated_part(const struct series *s, int i) {
+    const struct gated *g = (const struct gated *)s->list + i;
+    return (struct part){matrix_strips(g->up), g->in};
+}
+
+static void gated_item(const struct series *s, int i, const struct item *item) {
+    const struct gated *g = (const struct gated *)s->list + i;
+    const struct cpu_kernels *k = s->kernels;
+    const int strip = item->strip;
     float gate[GROUP_INPUTS * STRIP_ROWS], up[GROUP_INPUTS * STRIP_ROWS];
     const struct input *in = g->in;
     const int n = strip_rows(g->up, strip);
     const struct matrix *first_matrix = g->gate->format ? g->gate : g->up;
-    const int inputs = input_rows_at_once(in);
+    const int inputs = input_rows_at_once(in, item->end - item->first);
     const float *first_bias = g->gate->format ? g->gate_bias : g->up_bias;
-    if (n < STRIP_ROWS) memset(gate, 0, sizeof gate), memset(up, 0, sizeof up); // rows that a last strip lacks
-    for (int first = 0; first < in->rows; first += inputs) {
-        const int width = in->rows - first < inputs ? in->rows - first : inputs;
+    if (n < STRIP_ROWS) { // rows that a last strip lacks
+        memset(gate, 0, sizeof gate);
+        memset(up, 0, sizeof up);
+    }
+    for (int first = item->first; first < item->end; first += inputs) {
+        const int width = item->end - first < inputs ? item->end - first : inputs;
         matrix_strip(first_matrix, k, strip, in, first, width, gate);
         add_bias(gate, first_bias, strip, n, width);
         if (g->gate->format) {
             matrix_strip(g->up, k, strip, in, first, width, up);
             add_bias(up, g->up_bias, strip, n, width);
         } else {
-            for (int i = 0; i < width * STRIP_ROWS; i++) up[i] = 1;
+            for (int j = 0; j < width * STRIP_ROWS; j++) up[j] = 1;
         }
-        k->activate[activation](gate, up, width * STRIP_ROWS);
+        k->activate[s->activation](gate, up, width * STRIP_ROWS);
         for (int c = 0; c < width; c++) input_store(g->out, k, first + c, strip * STRIP_ROWS, n, gate + c * STRIP_ROWS);
     }
 }
 
 void gated_run(struct worker *w, const struct cpu_kernels *k, enum activation activation, const struct gated *gated,
                int n) {
-    int n_strips = 0;
-    for (int i = 0; i < n; i++) n_strips += matrix_strips(gated[i].up);
-    for (int item; (item = worker_next(w, n_strips)) >= 0;) {
-        const struct gated *g = gated;
-        int strip = item;
-        for (; strip >= matrix_strips(g->up); g++) strip -= matrix_strips(g->up);
-        gated_strip(g, k, activation, strip);
-    }
-    worker_barrier(w);
+    series_run(&(struct series){gated, n, k, activation, gated_part, gated_item}, w);
 }

@@ -25,7 +25,7 @@ struct gated {
     const struct input *in, *out;
 };
 
-// Both are for all workers of a run, after a barrier, and end with one.
+// Both are for all workers of a run, between two barriers.
 void products_run(struct worker *w, const struct cpu_kernels *k, const struct product *products, int n);
 void gated_run(struct worker *w, const struct cpu_kernels *k, enum activation activation, const struct gated *gated,
                int n);

@@ -1,7 +1,7 @@
 // The kernels of prepared weights, for every vector width: tiles_avx2.c and tiles_avx512.c include this behind what
 // turns tiles into products: …_dots for each kind of weights, table_of, the scales of MXFP4 and NVFP4, what was added to
-// weights to make them unsigned (IQ4_OFFSET, FP4_OFFSET, BYTE_OFFSET), and stride_of, the inputs from one block of
-// columns to the next.
+// weights to make them unsigned (IQ4_OFFSET, FP4_OFFSET, BYTE_OFFSET), fetch_part, which may fetch weights ahead of part
+// p of a tile, and stride_of, the inputs from one block of columns to the next.
 
 // One step: part p of a tile, 32 columns, times `width` inputs, for the rows from 16h on.
 #define STEP(tile)                                                                                                     \
@@ -14,12 +14,10 @@
         const struct tile_##tile *t = s->weights, *end = t + s->columns / (BLOCK_COLUMNS * parts);                     \
         totals total;                                                                                                  \
         clear(total, width);                                                                                           \
-        const char *ahead = s->ahead;                                                                                  \
-        int turn = h || first ? s->columns : s->turn; /* once a panel */                                               \
+        int turn = s->turn;                                                                                            \
         for (const struct activation_block *a = s->blocks + first; t < end; t++)                                       \
             for (int p = 0; p < parts; p++, a += stride_of(s, width)) {                                                \
-                if (!turn--) prefetch_bytes(ahead, sizeof *t / parts), turn = s->turns - 1;                            \
-                ahead += sizeof *t / parts;                                                                            \
+                fetch_part(s, &turn, (const uint8_t *)t + p * (sizeof *t / parts), sizeof *t / parts, h, first);        \
                 tile##_step(total, t, p, a, h, width);                                                                 \
             }                                                                                                          \
         store(s, h, first, total, width);                                                                              \

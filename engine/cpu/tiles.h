@@ -63,6 +63,8 @@ _Static_assert(sizeof(struct tile_q6_k) == 32 * 210 && sizeof(struct tile_iq4_xs
 _Static_assert(sizeof(struct tile_iq4_nl) == 32 * 18 && sizeof(struct tile_mxfp4) == 32 * 17, "as small as the file");
 _Static_assert(sizeof(struct tile_nvfp4) == 32 * 36 && sizeof(struct tile_bytes) == 32 * 276, "and the widest");
 
+enum { TILE_ROWS = 16 }; // prepared together: few enough streams to be prefetched, whole cache lines to be written
+
 // X(format, tile)
 #define TILE_FORMATS(X)                                                                                                \
     X(BLOCK_Q8_0, q8_0)                                                                                                \
@@ -89,11 +91,12 @@ _Static_assert(sizeof(struct tile_nvfp4) == 32 * 36 && sizeof(struct tile_bytes)
     X(BLOCK_TQ1_0, q2_k)                                                                                               \
     X(BLOCK_TQ2_0, q2_k)
 
-// tile_prepare_BLOCK_… puts one block into row r of its tile; strip_… and many_… are kernels for struct cpu_kernels.
+// tile_prepare_BLOCK_… puts rows of n blocks into the rows from `first` on of n tiles; strip_… are kernels for `strip` of struct cpu_kernels.
 #define X(id, tile)                                                                                                    \
-    void tile_prepare_##id(void *tiles, int r, const void *block);                                                     \
+    void tile_prepare_##id(void *tiles, int first, const uint8_t *const rows[TILE_ROWS], size_t n);                    \
     void strip_##tile##_scalar(const struct strip *s);                                                                 \
     void strip_##tile##_avx2(const struct strip *s);                                                                   \
+    void strip_##tile##_avxvnni(const struct strip *s);                                                                \
     void strip_##tile##_avx512(const struct strip *s);                                                                 \
     void many_##tile##_avx512(const struct strip *s);
 TILE_FORMATS(X)

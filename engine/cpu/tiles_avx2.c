@@ -1,9 +1,38 @@
-// The kernels of prepared weights for AVX2. Values of up to five bits are multiplied unsigned, wider and signed ones by
-// magnitude.
+// The kernels of prepared weights for AVX2 without VNNI: bytes are multiplied in pairs into 16-bit sums. Values of up to
+// six bits are multiplied unsigned, wider and signed ones by magnitude.
 #include "engine/cpu/tiles.h"
 
 #if defined(__x86_64__)
 #include "engine/cpu/lanes_avx2.h"
+
+// pairs[c] += weights × columns 4g..4g+3, in 16 bits: the caller keeps |weights| × 127 × 2 × steps below 2^15.
+INLINE void dot(sums pairs, const struct activation_block *a, int width, int g, __m256i w0, __m256i w1) {
+    UNROLL for (int c = 0; c < width; c++) {
+        __m256i x = broadcast_quad(a[c].q + 4 * g);
+        pairs[c][0] = _mm256_add_epi16(pairs[c][0], _mm256_maddubs_epi16(w0, x));
+        pairs[c][1] = _mm256_add_epi16(pairs[c][1], _mm256_maddubs_epi16(w1, x));
+    }
+}
+
+// sum[c] += signed weights × columns 4g..4g+3: their magnitude times the inputs with their signs. 128 × 127 × 2 fits 16
+// bits, once.
+INLINE void signed_dot(sums sum, const struct activation_block *a, int width, int g, __m256i w0, __m256i w1) {
+    const __m256i magnitude0 = _mm256_abs_epi8(w0), magnitude1 = _mm256_abs_epi8(w1);
+    UNROLL for (int c = 0; c < width; c++) {
+        __m256i x = broadcast_quad(a[c].q + 4 * g);
+        __m256i p0 = _mm256_maddubs_epi16(magnitude0, _mm256_sign_epi8(x, w0));
+        __m256i p1 = _mm256_maddubs_epi16(magnitude1, _mm256_sign_epi8(x, w1));
+        sum[c][0] = _mm256_add_epi32(sum[c][0], widen(p0));
+        sum[c][1] = _mm256_add_epi32(sum[c][1], widen(p1));
+    }
+}
+
+INLINE void add_pairs(sums sum, sums pairs, int width) {
+    UNROLL for (int c = 0; c < width; c++) {
+        sum[c][0] = _mm256_add_epi32(sum[c][0], widen(pairs[c][0]));
+        sum[c][1] = _mm256_add_epi32(sum[c][1], widen(pairs[c][1]));
+    }
+}
 
 // --- four and five bits under one scale and minimum ------------------------------------------------------------------
 
@@ -14,12 +43,6 @@ INLINE void nibble_dots(sums sum, const struct activation_block *a, int width, c
     UNROLL for (int half = 0; half < 2; half++) UNROLL for (int g = 0; g < 4; g++)
         dot(pairs, a, width, g + 4 * half, nibbles(q[g][h], 0, half), nibbles(q[g][h], 1, half));
     add_pairs(sum, pairs, width);
-}
-
-// Nibbles joined with bit `bit` of the high line, moved to bit 4.
-INLINE __m256i five_bits(__m256i low, __m256i high, int bit) {
-    __m256i moved = bit < 4 ? _mm256_slli_epi16(high, 4 - bit) : _mm256_srli_epi16(high, bit - 4);
-    return _mm256_or_si256(low, _mm256_and_si256(moved, _mm256_set1_epi8(16)));
 }
 
 // Four steps of at most 31 × 127 × 2 fit 16 bits.
@@ -40,21 +63,11 @@ INLINE void five_bit_dots(sums sum, const struct activation_block *a, int width,
 
 INLINE void pair_dots(sums sum, const struct activation_block *a, int width, const uint8_t q[2][2][64], int h,
                       int half) {
-    const __m256i mask = _mm256_set1_epi8(3);
     sums pairs;
     clear_sums(pairs, width);
-    UNROLL for (int g = 4 * half; g < 4 * half + 4; g++) {
-        __m256i w0 = _mm256_srli_epi16(line_half(q[g % 2][h], 0), g / 2 * 2);
-        __m256i w1 = _mm256_srli_epi16(line_half(q[g % 2][h], 1), g / 2 * 2);
-        dot(pairs, a, width, g, _mm256_and_si256(w0, mask), _mm256_and_si256(w1, mask));
-    }
+    UNROLL for (int g = 4 * half; g < 4 * half + 4; g++)
+        dot(pairs, a, width, g, two_bits(q[g % 2][h], 0, g / 2), two_bits(q[g % 2][h], 1, g / 2));
     add_pairs(sum, pairs, width);
-}
-
-// Low and high nibbles of 16 bytes as numbers.
-INLINE struct row_vector row_nibbles(const uint8_t p[16], int high) {
-    const __m128i bytes = _mm_loadu_si128((const __m128i *)p);
-    return row_bytes(_mm_and_si128(high ? _mm_srli_epi16(bytes, 4) : bytes, _mm_set1_epi8(15)));
 }
 
 // --- four bits that stand for other values ---------------------------------------------------------------------------
@@ -73,29 +86,7 @@ INLINE void table_dots(sums sum, const struct activation_block *a, int width, co
                    _mm256_shuffle_epi8(table, nibbles(q[g][h], 1, half)));
 }
 
-// mxfp4_scale of 8 rows.
-INLINE __m256 mxfp4_scales(const uint8_t *p) {
-    const __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)), one = _mm256_set1_epi32(1);
-    const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, one), 23);
-    const __m256i subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x200000), e);
-    return _mm256_castsi256_ps(_mm256_blendv_epi8(subnormal, normal, _mm256_cmpgt_epi32(e, one)));
-}
-
-// nvfp4_scale of 8 rows: the seven bits are the top of a tiny float.
-INLINE __m256 nvfp4_scales(const uint8_t *p) {
-    const __m256i bits = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)), all = _mm256_set1_epi32(127);
-    const __m256i tiny = _mm256_slli_epi32(_mm256_and_si256(bits, all), 20);
-    const __m256 scale = _mm256_mul_ps(_mm256_castsi256_ps(tiny), _mm256_set1_ps(0x1p119f));
-    return _mm256_andnot_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(bits, all)), scale);
-}
-
 // --- six bits under a scale for 16 columns ---------------------------------------------------------------------------
-
-// Nibbles joined with the two bits of field f of their pair line, moved to bits 4 and 5.
-INLINE __m256i six_bits(__m256i low, __m256i high, int f) {
-    __m256i moved = f < 2 ? _mm256_slli_epi16(high, 4 - 2 * f) : _mm256_srli_epi16(high, 2 * f - 4);
-    return _mm256_or_si256(low, _mm256_and_si256(moved, _mm256_set1_epi8(0x30)));
-}
 
 // Two steps of at most 63 × 127 × 2 fit 16 bits.
 INLINE void six_bit_dots(sums sum, const struct activation_block *a, int width, const uint8_t low[4][2][64],
@@ -118,11 +109,6 @@ INLINE void byte_dots(sums sum, const struct activation_block *a, int width, con
     const __m256i flip = _mm256_set1_epi8((char)0x80);
     signed_dot(sum, a, width, g, _mm256_xor_si256(line_half(q[g][h], 0), flip),
                _mm256_xor_si256(line_half(q[g][h], 1), flip));
-}
-
-INLINE int stride_of(const struct strip *s, const int width) {
-    (void)width;
-    return s->width;
 }
 
 #define TILE_ISA avx2

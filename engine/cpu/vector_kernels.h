@@ -61,24 +61,5 @@ static void scale(float *x, int n, float factor) {
     for (int i = 0; i < n; i += VECTOR_FLOATS) vector_store(x + i, vector_load(x + i) * vector_of(factor));
 }
 
-// `rows` rows of half_product, two vectors of columns each.
-INLINE void half_product_rows(const uint16_t *b, int b_stride, int n, const float *a, int a_stride, const int rows,
-                              float *out, int out_stride) {
-    vector total[PRODUCT_ROWS][2];
-    UNROLL for (int i = 0; i < rows; i++) {
-        total[i][0] = vector_load(out + (size_t)i * out_stride);
-        total[i][1] = vector_load(out + (size_t)i * out_stride + VECTOR_FLOATS);
-    }
-    for (int j = 0; j < n; j++, b += b_stride) {
-        const vector b0 = vector_halves(b), b1 = vector_halves(b + VECTOR_FLOATS);
-        UNROLL for (int i = 0; i < rows; i++) {
-            const vector x = vector_of(a[(size_t)i * a_stride + j]);
-            total[i][0] = vector_fma(x, b0, total[i][0]);
-            total[i][1] = vector_fma(x, b1, total[i][1]);
-        }
-    }
-    UNROLL for (int i = 0; i < rows; i++) {
-        vector_store(out + (size_t)i * out_stride, total[i][0]);
-        vector_store(out + (size_t)i * out_stride + VECTOR_FLOATS, total[i][1]);
-    }
-}
+// Towards the second cache: a block of pages is more than the first holds.
+INLINE void fetch(const void *p, ptrdiff_t ahead) { _mm_prefetch((const char *)p + ahead, _MM_HINT_T1); }

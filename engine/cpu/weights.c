@@ -1,5 +1,8 @@
 // Binds a model's weights to the backend: vectors are copied, quantised matrices put into tiles by the whole pool, and
 // the file's pages given back as they are done with, so that memory stays at about the file's size.
+//
+// A quick start puts that off until the second pass: fresh memory for the tiles costs more than the first pass itself,
+// which makes the strips that it needs in cache (struct strip_cache) and so answers before the weights are loaded.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,6 +137,7 @@ struct binding {
 struct bindings {
     struct binding *list;
     int n;
+    uint64_t tile_bytes;
 };
 
 static void bind(struct bindings *all, const struct weight *weight, struct matrix *matrix) {
@@ -167,18 +171,19 @@ static struct bindings list_matrices(struct backend *b) {
     return all;
 }
 
-// Decides where each matrix lies; tiles are still empty. *total becomes the bytes of tiles.
-static bool place_matrices(struct backend *b, const struct bindings *all, uint64_t *total, struct status *st) {
-    uint64_t bytes;
+// Decides where each matrix lies; tiles are still empty.
+static bool place_matrices(struct backend *b, struct bindings *all, struct status *st) {
+    uint64_t bytes, total = 0;
     for (int i = 0; i < all->n; i++) {
         const struct weight *w = all->list[i].weight;
         *all->list[i].matrix = matrix_in_place(w);
         if (b->exact || !matrix_has_tiles(w->format)) continue;
-        if (!matrix_tile_bytes(w, &bytes) || !checked_add(*total, bytes, total))
+        if (!matrix_tile_bytes(w, &bytes) || !checked_add(total, bytes, &total))
             return status_fail(st, STATUS_LIMIT, "weights of %" PRId64 " × %" PRId64 " overflow", w->rows, w->columns);
     }
-    if (!*total) return true;
-    uint8_t *tiles = buffer_take(b, 1, *total < SMALLEST_TILES ? SMALLEST_TILES : *total, "weights", st);
+    all->tile_bytes = total;
+    if (!total) return true;
+    uint8_t *tiles = buffer_take(b, 1, total < SMALLEST_TILES ? SMALLEST_TILES : total, "weights", st);
     for (int i = 0; tiles && i < all->n; i++) {
         const struct weight *w = all->list[i].weight;
         if (!matrix_has_tiles(w->format)) continue;
@@ -227,8 +232,13 @@ static void prepare_strips(struct worker *w, void *argument) {
         matrix_prepare_strip(at->matrix, at->weight, step->first + i);
 }
 
+// From now on the tiles are read.
+static void tiles_are_filled(const struct bindings *all) {
+    for (int i = 0; i < all->n; i++) all->list[i].matrix->source = NULL;
+}
+
 // Reads ahead what comes next, so that reading goes on while strips are prepared, and drops what is done.
-static bool prepare(struct backend *b, const struct bindings *all, uint64_t total, const struct backend_params *params,
+static bool prepare(struct backend *b, const struct bindings *all, const struct backend_params *params,
                     struct status *st) {
     struct mappings mappings = {.n = 0};
     struct step step = {all, -1, 0, 0}, ahead = step;
@@ -243,15 +253,54 @@ static bool prepare(struct backend *b, const struct bindings *all, uint64_t tota
         thread_pool_run(b->pool, prepare_strips, &step);
         step_advise(&step, &mappings, MADV_DONTNEED);
         done += step_bytes(&step);
-        if (params->progress && !params->progress(params->progress_context, (double)done / (double)total))
+        if (params && params->progress &&
+            !params->progress(params->progress_context, (double)done / (double)all->tile_bytes))
             return status_fail(st, STATUS_CANCELLED, "loading was stopped");
+    }
+    tiles_are_filled(all);
+    return true;
+}
+
+// --- weights that are prepared later ---------------------------------------------------------------------------------
+
+// Whether the first page of every weight is in memory: what must come from a disk is best read ahead and prepared once.
+static bool is_resident(const struct bindings *all) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    unsigned char there;
+    for (int i = 0; i < all->n; i++) {
+        const uintptr_t at = (uintptr_t)all->list[i].weight->data;
+        if (mincore((void *)(at & ~(page - 1)), 1, &there) || !(there & 1)) return false;
     }
     return true;
 }
 
+static bool open_caches(struct backend *b, const struct bindings *all, struct status *st) {
+    uint64_t largest = 0;
+    for (int i = 0; i < all->n; i++)
+        if (all->list[i].matrix->prepared && largest < all->list[i].matrix->strip_bytes)
+            largest = all->list[i].matrix->strip_bytes;
+    uint8_t *tiles = buffer_take(b, 2 * (uint64_t)b->n_workers, largest, "strips", st);
+    b->caches = arena_alloc(&b->arena, (size_t)b->n_workers * sizeof *b->caches);
+    for (int i = 0; tiles && i < 2 * b->n_workers; i++, tiles += largest) b->caches[i / 2].strips[i % 2].tiles = tiles;
+    return tiles != NULL;
+}
+
+static bool put_off(struct backend *b, const struct bindings *all, struct status *st) {
+    if (!open_caches(b, all, st)) return false;
+    for (int i = 0; i < all->n; i++)
+        if (all->list[i].matrix->prepared) all->list[i].matrix->source = all->list[i].weight;
+    b->put_off = arena_alloc(&b->arena, sizeof *b->put_off);
+    *b->put_off = *all;
+    return true;
+}
+
+void weights_finish(struct backend *b) {
+    prepare(b, b->put_off, NULL, NULL);
+    b->put_off = NULL;
+}
+
 bool weights_open(struct backend *b, const struct backend_params *params, struct status *st) {
     const struct model *m = b->model;
-    uint64_t total = 0;
     b->layers = arena_alloc(&b->arena, (size_t)b->spec->n_layer * sizeof *b->layers);
     for (int i = 0; i < b->spec->n_layer; i++) {
         b->layers[i] = copy_layer(b, &b->spec->layers[i], &m->layers[i]);
@@ -259,6 +308,10 @@ bool weights_open(struct backend *b, const struct backend_params *params, struct
     }
     b->output_norm = copy_norm(b, &m->output_norm, &m->output_norm_bias);
     b->output_bias = copy_vector(b, &m->output_bias);
-    const struct bindings all = list_matrices(b);
-    return place_matrices(b, &all, &total, st) && (!b->pool || prepare(b, &all, total, params, st));
+    struct bindings all = list_matrices(b);
+    if (!place_matrices(b, &all, st)) return false;
+    b->weights_taken = b->taken;
+    if (!b->pool) return true;
+    if (params->quick_start && all.tile_bytes && is_resident(&all)) return put_off(b, &all, st);
+    return prepare(b, &all, params, st);
 }

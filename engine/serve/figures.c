@@ -8,6 +8,7 @@
 #include "engine/base/panic.h"
 
 #define BUCKET_SECONDS  0.05
+#define WINDOW_BUCKETS  20
 #define SHORTEST_WINDOW 0.25 // a rate over less is noise
 
 enum { EXCHANGE_NEWS = 4 }; // beside the index of the middle snapshot: nobody has read it yet
@@ -28,30 +29,42 @@ void figures_open(struct figures *f) {
 
 void figures_close(struct figures *f) { free(f->exchange); }
 
+static int64_t bucket_number(double time) { return (int64_t)(time / BUCKET_SECONDS); }
+
 static struct figures_bucket *bucket_at(struct figures *f, int64_t number) {
     struct figures_bucket *b = &f->buckets[number % FIGURES_BUCKETS];
     if (b->number != number) *b = (struct figures_bucket){.number = number};
     return b;
 }
 
+static void work_add(struct stage_work *sum, const struct stage_work *w, double share) {
+    sum->seconds += w->seconds * share;
+    sum->bytes += w->bytes * share;
+    sum->operations += w->operations * share;
+}
+
 static void bucket_add(struct figures_bucket *b, const struct figures_step *s, double share) {
     b->decode += s->decoded * share;
     b->prefill += s->prefilled * share;
-    b->bytes += s->work.bytes * share;
-    b->operations += s->work.operations * share;
-    for (int i = 0; i < STAGE_COUNT; i++) b->seconds[i] += s->work.seconds[i] * share;
+    struct stage_work *step = &b->steps[s->prefilled > 0 ? FIGURES_PREFILL : FIGURES_DECODE];
+    step->seconds += (s->end - s->start) * share;
+    for (int i = 0; i < STAGE_COUNT; i++) {
+        work_add(&b->stages[i], &s->work.stages[i], share);
+        step->bytes += s->work.stages[i].bytes * share;
+        step->operations += s->work.stages[i].operations * share;
+    }
 }
 
 void figures_add_step(struct figures *f, const struct figures_step *s) {
     f->steps++;
     f->decode_tokens += (uint64_t)s->decoded;
     f->prefill_tokens += (uint64_t)s->prefilled;
-    for (int i = 0; i < STAGE_COUNT; i++) f->stage_seconds[i] += s->work.seconds[i];
+    for (int i = 0; i < STAGE_COUNT; i++) f->stage_seconds[i] += s->work.stages[i].seconds;
     if (s->start - f->last_step > FIGURES_WINDOW_SECONDS) f->busy_since = s->start;
     f->last_step = s->end;
 
     double length = s->end - s->start;
-    int64_t first = (int64_t)(s->start / BUCKET_SECONDS), last = (int64_t)(s->end / BUCKET_SECONDS);
+    int64_t first = bucket_number(s->start), last = bucket_number(s->end);
     int64_t from = last - first < FIGURES_BUCKETS ? first : last - FIGURES_BUCKETS + 1;
     for (int64_t n = from; n <= last; n++) {
         double begin = fmax(s->start, (double)n * BUCKET_SECONDS), end = fmin(s->end, (double)(n + 1) * BUCKET_SECONDS);
@@ -82,31 +95,41 @@ static struct latency_figures latency_summary(const struct latency_ring *ring) {
     return out;
 }
 
-static void fill_rates(struct figures *f, struct engine_figures *out, double now) {
-    struct figures_bucket sum = {0};
-    int64_t last = (int64_t)(now / BUCKET_SECONDS), first = last - (int64_t)(FIGURES_WINDOW_SECONDS / BUCKET_SECONDS);
+// What lies in the second that ends with the bucket of this time.
+static struct figures_bucket last_second(const struct figures *f, double end) {
+    int64_t last = bucket_number(end), first = last - WINDOW_BUCKETS;
+    struct figures_bucket sum = {.number = first + 1};
     for (int i = 0; i < FIGURES_BUCKETS; i++) {
         const struct figures_bucket *b = &f->buckets[i];
         if (b->number <= first || b->number > last) continue;
-        sum.decode += b->decode, sum.prefill += b->prefill, sum.bytes += b->bytes, sum.operations += b->operations;
-        for (int j = 0; j < STAGE_COUNT; j++) sum.seconds[j] += b->seconds[j];
+        sum.decode += b->decode, sum.prefill += b->prefill;
+        for (int j = 0; j < STAGE_COUNT; j++) work_add(&sum.stages[j], &b->stages[j], 1);
+        for (int j = 0; j < FIGURES_PHASES; j++) work_add(&sum.steps[j], &b->steps[j], 1);
     }
-    double window = fmin(now - fmax(f->busy_since, (double)(first + 1) * BUCKET_SECONDS), FIGURES_WINDOW_SECONDS);
+    return sum;
+}
+
+static void fill_rates(struct figures *f, struct engine_figures *out, double now) {
+    struct figures_bucket sum = last_second(f, now);
+    double window = fmin(now - fmax(f->busy_since, (double)sum.number * BUCKET_SECONDS), FIGURES_WINDOW_SECONDS);
     window = fmax(window, SHORTEST_WINDOW);
     out->decode_now = (float)(sum.decode / window);
     out->prefill_now = (float)(sum.prefill / window);
-    out->bytes_per_second = (float)(sum.bytes / window);
-    out->operations_per_second = (float)(sum.operations / window);
-    double seconds = 0;
-    for (int i = 0; i < STAGE_COUNT; i++) seconds += sum.seconds[i];
-    for (int i = 0; i < STAGE_COUNT; i++) out->stage_share[i] = seconds > 0 ? (float)(sum.seconds[i] / seconds) : 0;
     if (out->decode_now > f->decode_peak) f->decode_peak = out->decode_now;
     out->decode_peak = f->decode_peak;
+}
+
+static void fill_work(const struct figures *f, struct engine_figures *out) {
+    struct figures_bucket sum = last_second(f, f->last_step);
+    memcpy(out->stages, sum.stages, sizeof out->stages);
+    out->decode = sum.steps[FIGURES_DECODE];
+    out->prefill = sum.steps[FIGURES_PREFILL];
 }
 
 struct engine_figures *figures_begin(struct figures *f, double now) {
     struct engine_figures *out = &f->exchange->snapshots[f->exchange->back];
     out->sequence = ++f->sequence;
+    memcpy(out->stage_seconds, f->stage_seconds, sizeof out->stage_seconds);
     out->decode_tokens = f->decode_tokens;
     out->prefill_tokens = f->prefill_tokens;
     out->reused_tokens = f->reused_tokens;
@@ -114,8 +137,8 @@ struct engine_figures *figures_begin(struct figures *f, double now) {
     out->preemptions = f->preemptions;
     out->first_token = latency_summary(&f->first_token);
     out->next_token = latency_summary(&f->next_token);
-    memcpy(out->stage_seconds, f->stage_seconds, sizeof out->stage_seconds);
     fill_rates(f, out, now);
+    fill_work(f, out);
     return out;
 }
 
@@ -131,5 +154,5 @@ const struct engine_figures *figures_latest(struct figures *f) {
     return &x->snapshots[x->front];
 }
 
-_Static_assert(STAGE_COUNT == sizeof((struct engine_figures *)0)->stage_seconds / sizeof(double),
-               "engine.h counts the stages");
+_Static_assert(WINDOW_BUCKETS *BUCKET_SECONDS == FIGURES_WINDOW_SECONDS && WINDOW_BUCKETS < FIGURES_BUCKETS,
+               "the buckets hold the window");

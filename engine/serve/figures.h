@@ -13,9 +13,13 @@
 enum { FIGURES_BUCKETS = 24, FIGURES_SAMPLES = 256 };
 #define FIGURES_WINDOW_SECONDS 1.0
 
+// Whether a step reads prompts, beside what it decodes.
+enum figures_phase { FIGURES_DECODE, FIGURES_PREFILL, FIGURES_PHASES };
+
 struct figures_bucket {
     int64_t number; // time ÷ bucket length
-    double decode, prefill, bytes, operations, seconds[STAGE_COUNT];
+    double decode, prefill; // tokens
+    struct stage_work stages[STAGE_COUNT], steps[FIGURES_PHASES];
 };
 
 struct latency_ring {

@@ -3,26 +3,16 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
-
-enum { LANES = 4, BLOCK = 64 }; // a block's maximum is kept, so that a search for the largest skips most blocks
-
-typedef float float4 __attribute__((vector_size(16)));
-typedef int32_t int4 __attribute__((vector_size(16)));
-
-struct candidate {
-    float logit, weight;
-    int32_t id;
-};
+#include "engine/serve/front.h"
 
 struct sampler_scratch {
-    float *block_max;             // [⌈n_vocab / BLOCK⌉]
-    uint16_t *counts;             // [n_vocab], all 0 between calls
-    struct candidate *candidates; // [n_vocab]
+    struct front_scratch fronts;
+    float *block_max; // [row_blocks(n_vocab)]
+    uint16_t *counts; // [n_vocab], all 0 between calls
     int n_touched;
     struct {
         int32_t id;
@@ -31,17 +21,21 @@ struct sampler_scratch {
 };
 
 struct sampler_scratch *sampler_scratch_open(int n_vocab) {
+    size_t n = (size_t)n_vocab, n_blocks = (size_t)row_blocks(n_vocab);
     struct sampler_scratch *x = xcalloc(1, sizeof *x);
-    x->block_max = xcalloc((size_t)(n_vocab + BLOCK - 1) / BLOCK, sizeof *x->block_max);
-    x->counts = xcalloc((size_t)n_vocab, sizeof *x->counts);
-    x->candidates = xcalloc((size_t)n_vocab, sizeof *x->candidates);
+    x->fronts.kernels = row_kernels_for(instruction_set_choose());
+    x->fronts.block_weight = xcalloc(n_blocks, sizeof *x->fronts.block_weight);
+    x->fronts.candidates = xcalloc(n, sizeof *x->fronts.candidates);
+    x->block_max = xcalloc(n_blocks, sizeof *x->block_max);
+    x->counts = xcalloc(n, sizeof *x->counts);
     return x;
 }
 
 void sampler_scratch_close(struct sampler_scratch *x) {
+    free(x->fronts.block_weight);
+    free(x->fronts.candidates);
     free(x->block_max);
     free(x->counts);
-    free(x->candidates);
     free(x);
 }
 
@@ -75,68 +69,7 @@ void sampler_change(struct sampler *m, const struct sampling *s) {
     if (m->sampling.seed == seed) m->random = random;
 }
 
-// ---- exponentials and sums ----
-
-// e^x = 2^n · e^r with |r| ≤ ln2/2; e^r by a polynomial of degree 6. n is rounded by adding 1.5·2^23.
-static inline void exp4(float4 *x) {
-    const float round = 12582912.0f;
-    float4 v = *x;
-    int4 alive = v > -87.0f;
-    v = (float4)((int4)v & alive);
-    float4 shifted = v * 1.44269504f + round;
-    float4 n = shifted - round;
-    float4 r = v - n * 0.693359375f + n * 2.12194440e-4f;
-    float4 p = r * (1.0f / 720) + 1.0f / 120;
-    p = p * r + 1.0f / 24;
-    p = p * r + 1.0f / 6;
-    p = p * r + 0.5f;
-    p = p * r + 1.0f;
-    p = p * r + 1.0f;
-    int4 bits = (int4)p + ((int4)shifted << 23);
-    *x = (float4)(bits & alive);
-}
-
-float sampler_exp(float x) {
-    float4 v = {x, x, x, x};
-    exp4(&v);
-    return v[0];
-}
-
-static inline float4 load4(const float *p) {
-    float4 v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-static float lane_max(float4 v) {
-    float a = v[0] > v[1] ? v[0] : v[1], b = v[2] > v[3] ? v[2] : v[3];
-    return a > b ? a : b;
-}
-
-static inline void float4_max(float4 *a, const float4 *b) {
-    int4 greater = *b > *a;
-    *a = (float4)(((int4)*b & greater) | ((int4)*a & ~greater));
-}
-
-static inline void scan_lanes(const float4 *v, float4 *top, int4 *broken) {
-    const int32_t exponent = 0x7f800000;
-    *broken |= ((int4)*v & exponent) == exponent;
-    float4_max(top, v);
-}
-
-// The maximum of logits [n]; adds to *broken the lanes that hold NaN or infinity.
-static float scan_block(const float *logits, int n, int4 *broken) {
-    float4 top = {-FLT_MAX, -FLT_MAX, -FLT_MAX, -FLT_MAX};
-    int i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        float4 v = load4(logits + i);
-        scan_lanes(&v, &top, broken);
-    }
-    for (; i < n; i++) scan_lanes(&(float4){logits[i], logits[i], logits[i], logits[i]}, &top, broken);
-    return lane_max(top);
-}
-
-static int block_size(int n, int block) { return n - block * BLOCK < BLOCK ? n - block * BLOCK : BLOCK; }
+// ---- what is reported ----
 
 static float largest(const float *block_max, int n_blocks) {
     float max = block_max[0];
@@ -144,128 +77,35 @@ static float largest(const float *block_max, int n_blocks) {
     return max;
 }
 
-// Fills block_max and *max; false when a logit is NaN or infinite.
-static bool scan_maxima(const float *logits, int n, float *block_max, float *max) {
-    int n_blocks = (n + BLOCK - 1) / BLOCK;
-    int4 broken = {0};
-    for (int i = 0; i < n_blocks; i++) block_max[i] = scan_block(logits + i * BLOCK, block_size(n, i), &broken);
-    *max = largest(block_max, n_blocks);
-    return !(broken[0] | broken[1] | broken[2] | broken[3]);
-}
-
-// Σ e^d and Σ d·e^d over all logits, d = logit − max, at least −1000. Block sums in float, their sum in double.
-static void scan_sums(const float *logits, int n, float max, double *sum, double *weighted) {
-    const float4 lowest = {-1000, -1000, -1000, -1000};
-    *sum = *weighted = 0;
-    for (int at = 0, i = 0; at < n; at += BLOCK) {
-        int end = at + BLOCK < n ? at + BLOCK : n;
-        float4 s = {0}, w = {0};
-        for (; i + LANES <= end; i += LANES) {
-            float4 d = load4(logits + i) - max, e;
-            float4_max(&d, &lowest);
-            e = d;
-            exp4(&e);
-            s += e;
-            w += d * e;
-        }
-        for (; i < end; i++) {
-            float d = fmaxf(logits[i] - max, lowest[0]), e = sampler_exp(d);
-            s[0] += e;
-            w[0] += d * e;
-        }
-        *sum += (s[0] + s[1]) + (s[2] + s[3]);
-        *weighted += (w[0] + w[1]) + (w[2] + w[3]);
+// The model's own distribution; `sum`: of all e^(logit − max).
+static void report(const struct row *r, struct front_scratch *x, struct sample *out, double *sum) {
+    struct row_sums sums = x->kernels->sums(r);
+    double entropy = (front_log(sums.weight) - sums.weighted / sums.weight) / M_LN2;
+    out->entropy = entropy > 0 ? (float)entropy : 0;
+    out->n_alternatives = r->n < SAMPLING_TOP ? r->n : SAMPLING_TOP;
+    front_list(r, x, out->n_alternatives);
+    for (int i = 0; i < out->n_alternatives; i++) {
+        out->alternatives[i].id = x->candidates[i].id;
+        out->alternatives[i].probability = (float)((double)row_exp(x->candidates[i].logit - r->max) / sums.weight);
     }
-}
-
-// ---- selection ----
-
-static bool better(const struct candidate *a, const struct candidate *b) {
-    return a->logit > b->logit || (a->logit == b->logit && a->id < b->id);
-}
-
-// Restores the heap (worst on top) below `at`.
-static void heap_sink(struct candidate *heap, int n, int at) {
-    struct candidate moving = heap[at];
-    for (int child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && better(&heap[child], &heap[child + 1])) child++;
-        if (!better(&moving, &heap[child])) break;
-        heap[at] = heap[child];
-    }
-    heap[at] = moving;
-}
-
-// The k likeliest of the logits, likeliest first, into out [k]. A block whose maximum cannot enter the heap is skipped.
-static void select_top(const float *logits, int n, const float *block_max, int k, struct candidate *out) {
-    for (int i = 0; i < k; i++) out[i] = (struct candidate){.logit = logits[i], .id = i};
-    for (int i = k / 2 - 1; i >= 0; i--) heap_sink(out, k, i);
-    for (int at = k, end; at < n; at = end) {
-        end = (at / BLOCK + 1) * BLOCK < n ? (at / BLOCK + 1) * BLOCK : n;
-        if (block_max[at / BLOCK] <= out[0].logit) continue;
-        for (int i = at; i < end; i++) {
-            if (logits[i] <= out[0].logit) continue; // a tie loses: its id is higher
-            out[0] = (struct candidate){.logit = logits[i], .id = i};
-            heap_sink(out, k, 0);
-        }
-    }
-    for (int left = k - 1; left > 0; left--) {
-        struct candidate worst = out[0];
-        out[0] = out[left];
-        out[left] = worst;
-        heap_sink(out, left, 0);
-    }
-}
-
-static void swap(struct candidate *a, struct candidate *b) {
-    struct candidate t = *a;
-    *a = *b;
-    *b = t;
-}
-
-// Moves those better than the median of three in [low, high) to its front, then the median; returns its place.
-static int partition(struct candidate *c, int low, int high) {
-    int middle = low + (high - low) / 2, last = high - 1;
-    if (better(&c[middle], &c[low])) swap(&c[middle], &c[low]);
-    if (better(&c[last], &c[low])) swap(&c[last], &c[low]);
-    if (better(&c[last], &c[middle])) swap(&c[last], &c[middle]);
-    swap(&c[middle], &c[last]);
-    int at = low;
-    for (int i = low; i < last; i++)
-        if (better(&c[i], &c[last])) swap(&c[i], &c[at++]);
-    swap(&c[at], &c[last]);
-    return at;
-}
-
-// Moves the likeliest candidates whose weights together reach `mass` to the front; returns how many. Linear on average.
-static int nucleus(struct candidate *c, int n, double mass) {
-    int low = 0, high = n;
-    while (low < high) {
-        int pivot = partition(c, low, high);
-        double left = 0;
-        for (int i = low; i < pivot; i++) left += c[i].weight;
-        if (left >= mass) high = pivot;
-        else if (left + c[pivot].weight >= mass) return pivot + 1;
-        else mass -= left + c[pivot].weight, low = pivot + 1;
-    }
-    return low < 1 ? 1 : low;
+    *sum = sums.weight;
 }
 
 // ---- penalties ----
 
-// The maxima of the touched blocks anew, and with them the largest of all.
-static float refresh_maxima(struct sampler_scratch *x, const struct sampler_input *in) {
-    int4 broken = {0};
-    for (int i = 0; i < x->n_touched; i++) {
-        int block = x->touched[i].id / BLOCK;
-        x->block_max[block] = scan_block(in->logits + block * BLOCK, block_size(in->n_vocab, block), &broken);
-    }
-    return largest(x->block_max, (in->n_vocab + BLOCK - 1) / BLOCK);
-}
-
 static float bounded(float v) { return v < -FLT_MAX ? -FLT_MAX : v > FLT_MAX ? FLT_MAX : v; }
 
-// Changes the logits of recent tokens, remembering them; returns the largest logit.
-static float penalise(const struct sampling *s, struct sampler_scratch *x, const struct sampler_input *in) {
+static void refresh_maxima(struct row *r, const struct sampler_scratch *x) {
+    for (int i = 0; i < x->n_touched; i++) {
+        int block = x->touched[i].id / ROW_BLOCK, first = block * ROW_BLOCK;
+        int size = r->n - first < ROW_BLOCK ? r->n - first : ROW_BLOCK;
+        x->fronts.kernels->maxima(r->logits + first, size, r->block_max + block);
+    }
+    if (x->n_touched) r->max = largest(r->block_max, row_blocks(r->n));
+}
+
+// Changes the logits of recent tokens, remembering them.
+static void penalise(const struct sampling *s, struct sampler_scratch *x, const struct sampler_input *in) {
     bool off = s->repeat_penalty == 1 && s->presence_penalty == 0 && s->frequency_penalty == 0;
     int window = off ? 0 : s->penalty_window < in->n_tokens ? s->penalty_window : in->n_tokens;
     const int32_t *recent = in->tokens + in->n_tokens - window;
@@ -281,92 +121,76 @@ static float penalise(const struct sampling *s, struct sampler_scratch *x, const
         in->logits[id] = bounded(logit - s->presence_penalty - s->frequency_penalty * (float)x->counts[id]);
         x->counts[id] = 0;
     }
-    return refresh_maxima(x, in);
 }
 
-// Puts the logits back; returns the largest.
-static float unpenalise(struct sampler_scratch *x, const struct sampler_input *in) {
+static void unpenalise(const struct sampler_scratch *x, const struct sampler_input *in) {
     for (int i = 0; i < x->n_touched; i++) in->logits[x->touched[i].id] = x->touched[i].logit;
-    return refresh_maxima(x, in);
 }
 
 // ---- the draw ----
 
-static bool top_k_cuts(const struct sampling *s, int n_vocab) { return s->top_k > 0 && s->top_k < n_vocab; }
-
-// The tokens that top-k and, roughly, min-p leave, into x->candidates; returns how many.
-static int collect(const struct sampling *s, struct sampler_scratch *x, const struct sampler_input *in, float max) {
-    int n = 0;
-    if (top_k_cuts(s, in->n_vocab)) {
-        select_top(in->logits, in->n_vocab, x->block_max, s->top_k, x->candidates);
-        return s->top_k;
+// Number `skip` of the logits equal to `value`.
+static int32_t equal_to(const struct row *r, float value, int skip) {
+    for (int b = 0; b < row_blocks(r->n); b++) {
+        if (r->block_max[b] < value) continue;
+        for (int i = b * ROW_BLOCK; i < r->n && i < (b + 1) * ROW_BLOCK; i++)
+            if (r->logits[i] == value && skip-- == 0) return i;
     }
-    float least = s->min_p > 0 ? max + logf(s->min_p) - 0.01f : -FLT_MAX;
-    for (int block = 0; block * BLOCK < in->n_vocab; block++) {
-        if (x->block_max[block] < least) continue;
-        int first = block * BLOCK, end = first + block_size(in->n_vocab, block);
-        for (int i = first; i < end; i++)
-            if (in->logits[i] >= least) x->candidates[n++] = (struct candidate){.logit = in->logits[i], .id = i};
-    }
-    return n;
+    return -1;
 }
 
-// The tokens that all filters leave. Each filter keeps a front of the likeliest, so that their order only matters for
-// what top-p's probabilities are shares of.
-static int filter(const struct sampling *s, struct sampler_scratch *x, const struct sampler_input *in, float max) {
-    struct candidate *c = x->candidates;
-    int n = collect(s, x, in, max), kept = 0;
-    double total = 0, weighted;
-    for (int i = 0; i < n; i++) total += c[i].weight = sampler_exp(c[i].logit - max);
-    if (s->top_p < 1) {
-        if (!top_k_cuts(s, in->n_vocab) && s->min_p > 0) scan_sums(in->logits, in->n_vocab, max, &total, &weighted);
-        n = nucleus(c, n, (double)s->top_p * total);
+static int32_t likeliest(const struct row *r) { return equal_to(r, r->max, 0); }
+
+static struct front filter(const struct sampling *s, const struct row *r, struct front_scratch *x) {
+    struct front front = front_all();
+    bool cuts = s->top_k > 0 && s->top_k < r->n;
+    if (cuts) front = front_top(r, x, s->top_k);
+    if (s->top_p < 1) front = cuts ? front_share_of(r, x, s->top_k, s->top_p) : front_share(r, x, s->top_p);
+    return s->min_p > 0 ? front_shorter(front, front_near(r, s->min_p)) : front;
+}
+
+static float weight_of(const struct row *r, int i, float sharpness) {
+    return row_exp((r->logits[i] - r->max) * sharpness);
+}
+
+// The token of a block's logits above `least` at which their weights exceed the target.
+static int32_t draw_in_block(const struct row *r, int block, float sharpness, float least, double target) {
+    int32_t last = -1; // should rounding leave a crumb
+    for (int i = block * ROW_BLOCK; i < r->n && i < (block + 1) * ROW_BLOCK; i++) {
+        if (r->logits[i] <= least) continue;
+        last = i;
+        if ((target -= (double)weight_of(r, i, sharpness)) < 0) break;
     }
-    for (int i = 0; i < n; i++)
-        if (c[i].weight >= s->min_p) c[kept++] = c[i];
-    return kept;
+    return last;
 }
 
-static int32_t draw(struct sampler *m, struct sampler_scratch *x, const struct sampler_input *in, float max) {
-    struct candidate *c = x->candidates;
-    int n = filter(&m->sampling, x, in, max);
-    double total = 0;
-    for (int i = 0; i < n; i++) total += c[i].weight = sampler_exp((c[i].logit - max) / m->sampling.temperature);
-    double target = random_unit(&m->random) * total;
-    for (int i = 0; i < n; i++)
-        if ((target -= c[i].weight) < 0) return c[i].id;
-    return c[0].id; // rounding left a crumb
-}
-
-static int32_t likeliest(struct sampler_scratch *x, const struct sampler_input *in) {
-    struct candidate best;
-    select_top(in->logits, in->n_vocab, x->block_max, 1, &best);
-    return best.id;
-}
-
-static void report(struct sampler_scratch *x, const struct sampler_input *in, float max, struct sample *out) {
-    double sum, weighted;
-    scan_sums(in->logits, in->n_vocab, max, &sum, &weighted);
-    double entropy = (log(sum) - weighted / sum) / M_LN2;
-    out->entropy = entropy > 0 ? (float)entropy : 0;
-    out->n_alternatives = in->n_vocab < SAMPLING_TOP ? in->n_vocab : SAMPLING_TOP;
-    struct candidate top[SAMPLING_TOP];
-    select_top(in->logits, in->n_vocab, x->block_max, out->n_alternatives, top);
-    for (int i = 0; i < out->n_alternatives; i++) {
-        out->alternatives[i].id = top[i].id;
-        out->alternatives[i].probability = (float)(sampler_exp(top[i].logit - max) / sum);
+static int32_t draw(struct sampler *m, const struct row *r, struct front_scratch *x) {
+    struct front front = filter(&m->sampling, r, x);
+    float sharpness = fminf(1 / m->sampling.temperature, FLT_MAX);
+    float tie = front.ties ? row_exp((front.least - r->max) * sharpness) : 0;
+    double total = x->kernels->weigh(r, sharpness, front.least, x->block_weight);
+    double target = random_unit(&m->random) * (total + front.ties * (double)tie);
+    for (int b = 0; b < row_blocks(r->n); b++) {
+        if (target < (double)x->block_weight[b]) return draw_in_block(r, b, sharpness, front.least, target);
+        target -= (double)x->block_weight[b];
     }
-    out->probability = (float)(sampler_exp(in->logits[out->token] - max) / sum);
+    if (!(tie > 0)) return likeliest(r); // rounding left a crumb
+    double number = target / (double)tie;
+    return equal_to(r, front.least, number < front.ties ? (int)number : front.ties - 1);
 }
 
 struct sample sampler_next(struct sampler *m, struct sampler_scratch *x, const struct sampler_input *in) {
     struct sample out = {0};
-    float max;
-    if (!scan_maxima(in->logits, in->n_vocab, x->block_max, &max)) return out;
-    max = penalise(&m->sampling, x, in);
-    out.token = m->sampling.temperature > 0 ? draw(m, x, in, max) : likeliest(x, in);
-    max = unpenalise(x, in);
-    report(x, in, max, &out);
+    struct row r = {.logits = in->logits, .n = in->n_vocab, .block_max = x->block_max};
+    if (!x->fronts.kernels->maxima(r.logits, r.n, r.block_max)) return out;
+    double sum;
+    float max = r.max = largest(r.block_max, row_blocks(r.n));
+    report(&r, &x->fronts, &out, &sum);
+    penalise(&m->sampling, x, in);
+    refresh_maxima(&r, x);
+    out.token = m->sampling.temperature > 0 ? draw(m, &r, &x->fronts) : likeliest(&r);
+    unpenalise(x, in);
+    out.probability = (float)((double)row_exp(in->logits[out.token] - max) / sum);
     out.ok = true;
     return out;
 }

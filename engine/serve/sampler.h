@@ -4,7 +4,7 @@
 // look at probabilities before the temperature; top-p at those among the top-k. Temperature 0 takes the likeliest token
 // after penalties, ties to the lowest id. What is reported (probability, entropy, alternatives) belongs to the model's
 // own distribution: no penalties, no temperature. The same state, logits and tokens give the same token, whatever else
-// is in the batch. Nothing is allocated per token.
+// is in the batch, on every processor. Nothing is allocated per token, nothing is sorted.
 #ifndef CONFAB_SERVE_SAMPLER_H
 #define CONFAB_SERVE_SAMPLER_H
 
@@ -43,8 +43,5 @@ struct sampler sampler_start(const struct sampling *s);
 // A changed seed starts the generator anew, everything else goes on with it.
 void sampler_change(struct sampler *m, const struct sampling *s);
 struct sample sampler_next(struct sampler *m, struct sampler_scratch *x, const struct sampler_input *in);
-
-// e^x for x ≤ 0 with a relative error below 3e-7; 0 below −87. Four at a time inside the sampler.
-float sampler_exp(float x);
 
 #endif

@@ -20,8 +20,10 @@ struct backend_params scheduler_backend_params(const struct scheduler_params *p)
                                    .n_pages = p->n_pages,
                                    .context = p->context,
                                    .exact = p->exact,
+                                   .kv_type = p->kv_type,
                                    .max_rows = SCHEDULER_MAX_RUNNING + prefill_chunk(p),
                                    .max_outputs = SCHEDULER_MAX_RUNNING,
+                                   .quick_start = p->quick_start,
                                    .progress = p->progress,
                                    .progress_context = p->progress_context};
 }
@@ -284,9 +286,10 @@ bool scheduler_step(struct scheduler *s) {
     double ran = clock_seconds();
     sample_all(s, logits);
     step.end = clock_seconds();
-    step.work.seconds[STAGE_SAMPLE] = step.end - ran;
+    step.work.stages[STAGE_SAMPLE].seconds = step.end - ran;
     for (int i = 0; i < s->batch.n_outputs; i++) step.decoded += deliver(s, &s->draws[i], step.end);
     learn_speed(s, step.prefilled, ran - start);
+    step.end = clock_seconds();
     figures_add_step(s->figures, &step);
     return true;
 }

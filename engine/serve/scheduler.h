@@ -29,6 +29,8 @@ struct scheduler_params {
     int n_pages, context; // context ≤ n_pages × KV_PAGE_TOKENS
     int prefill_chunk;    // prompt rows a step at most; 0: SCHEDULER_PREFILL_CHUNK
     bool exact;
+    enum kv_type kv_type;
+    bool quick_start;                             // as in struct backend_params
     bool (*progress)(void *context, double done); // as in struct backend_params
     void *progress_context;
     struct scheduler_events events;

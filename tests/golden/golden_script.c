@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "app/chat.h"
+#include "app/limits_file.h"
 #include "app/model_host.h"
 #include "app/paths.h"
 #include "engine/base/clock.h"
@@ -26,7 +27,8 @@ struct script {
     int line;
     bool update, failed, opened, ended, loading;
     int width, height, colours;
-    char *home; // a folder of its own, when there are models in it
+    char *limits; // a file
+    char *home;   // a folder of its own, when there are models in it
     struct settings settings;
     struct golden_display display;
     struct model_host *host;
@@ -84,6 +86,7 @@ static void script_open(struct script *s) {
     struct chat_params params = {
         .host = s->host,
         .settings = &s->settings,
+        .limits_path = s->limits,
         .screen = {.input_fd = s->display.input, .output_fd = s->display.output, .colours = s->colours}};
     s->chat = chat_open(&params, &st);
     if (!s->chat) panic("%s", st.text);
@@ -108,6 +111,8 @@ static void script_close(struct script *s) {
     golden_display_close(d);
     if (s->home) nftw(s->home, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     free(s->home);
+    if (s->limits) remove(s->limits);
+    free(s->limits);
 }
 
 // ---- what a person does ----
@@ -252,8 +257,7 @@ static void do_rate(struct script *s) {
     F(prefill_now)                                                                                                     \
     F(decode_peak)                                                                                                     \
     F(first_token.p50) F(first_token.p90) F(first_token.p99) F(next_token.p50) F(next_token.p90) F(next_token.p99)     \
-        F(bytes_per_second) F(operations_per_second) F(stage_share[0]) F(stage_share[1]) F(stage_share[2])             \
-            F(stage_share[3]) F(stage_share[4]) I(first_token.count) I(next_token.count) I(decode_tokens)              \
+        I(first_token.count) I(next_token.count) I(decode_tokens)              \
                 I(prefill_tokens) I(reused_tokens) I(batch_rows) I(batch_decode_rows) I(steps) I(preemptions)          \
                     I(kv_bytes)
 
@@ -273,6 +277,22 @@ static void do_figures(struct script *s) {
         if (!figure_set(script_engine_figures(s->engine), s->words[i], atof(s->words[i + 1])))
             script_fail(s, "no such figure: %s", s->words[i]);
     script_settle(s);
+}
+
+static void do_work(struct script *s) {
+    static const char *const names[] = {
+#define X(id, name) name,
+        BACKEND_STAGES(X)
+#undef X
+        "decode", "prefill"};
+    struct engine_figures *f = script_engine_figures(s->engine);
+    struct stage_work work = {atof(s->words[2]), atof(s->words[3]) * 1e9, atof(s->words[4]) * 1e9};
+    int found = -1;
+    for (int i = 0; i < STAGE_COUNT + 2; i++)
+        if (strcmp(names[i], s->words[1]) == 0) found = i;
+    if (found < 0) script_fail(s, "no such stage: %s", s->words[1]);
+    else if (found < STAGE_COUNT) f->stages[found] = work;
+    else *(found == STAGE_COUNT ? &f->decode : &f->prefill) = work;
 }
 
 static void pages_count(struct engine_figures *f) {
@@ -475,6 +495,17 @@ static void do_file(struct script *s) {
     free(path);
 }
 
+static void do_limits(struct script *s) {
+    char path[] = "/tmp/confab-golden-XXXXXX";
+    int file = mkstemp(path);
+    if (file < 0) panic("no temporary file");
+    close(file);
+    s->limits = xstrdup(path);
+    limits_file_write(path, SCRIPT_BACKEND,
+                      &(struct machine_limits){.read_bytes = atof(s->words[1]) * 1e9,
+                                               .int8_operations = atof(s->words[2]) * 1e9});
+}
+
 static void do_loading(struct script *s) { s->loading = true; }
 
 static void do_set(struct script *s) {
@@ -496,6 +527,7 @@ static const struct {
     {"locale", 1, true, do_locale},
     {"memory", 1, false, do_memory},
     {"file", 6, true, do_file},
+    {"limits", 2, true, do_limits},
     {"progress", 1, false, do_progress},
     {"listed", 0, false, do_listed},
     {"load-fails", 1, false, do_load_fails},
@@ -513,6 +545,7 @@ static const struct {
     {"prefill", 3, false, do_prefill},
     {"rate", 2, false, do_rate},
     {"figures", 2, false, do_figures},
+    {"work", 4, false, do_work},
     {"pages", 2, false, do_pages},
     {"page", 5, false, do_page},
     {"tick", 1, false, do_tick},

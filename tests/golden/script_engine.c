@@ -126,7 +126,8 @@ bool model_file_memory(const struct model_file *m, const struct engine_params *p
     return m->info.has_weights || status_fail(st, STATUS_UNSUPPORTED, "%s", m->info.weight_problem);
 }
 
-int model_file_tokens_that_fit(const struct model_file *m, uint64_t available) {
+int model_file_tokens_that_fit(const struct model_file *m, enum kv_type kv_type, uint64_t available) {
+    (void)kv_type;
     return available > m->need ? 8192 : 0;
 }
 
@@ -194,7 +195,7 @@ struct engine *engine_open(struct model_file *m, const struct engine_params *p, 
     struct engine *e = xcalloc(1, sizeof *e);
     e->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
     e->figures.context = m->info.n_context;
-    snprintf(e->figures.backend, sizeof e->figures.backend, "script, 2 threads");
+    snprintf(e->figures.backend, sizeof e->figures.backend, SCRIPT_BACKEND);
     return e;
 }
 

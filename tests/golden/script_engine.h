@@ -7,6 +7,8 @@
 
 #include "engine/engine.h"
 
+#define SCRIPT_BACKEND "script, 2 threads"
+
 // ---- models ----
 
 // From now on a file of this name, without its ending, is such a model; `problem` (or NULL) says why it cannot run.

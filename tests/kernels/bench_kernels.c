@@ -1,58 +1,233 @@
-// Times the matrix kernels on one thread: weights larger than any cache, several numbers of inputs, as GB/s of weights
-// and as a share of the machine's int8 peak measured in the same run.
-//     bench_kernels [KERNELS [FORMAT]]     e.g. bench_kernels avx512 Q4_0
+// Times every kernel on one thread against its own limit: whichever takes longer of what it must at least multiply,
+// divide, load and store, as fast as the machine does each alone, measured in the same run. Beside it, how many times
+// the scalar kernel's speed that is.
+//     bench_kernels [KERNELS [NAME]]     e.g. bench_kernels avx512 Q4_0, bench_kernels avx2 softmax
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "app/machine_limits.h"
+#include "app/peak_loops.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "tests/kernels/harness.h"
 
-enum { ROWS = 65536, COLUMNS = 2048, REPEATS = 4, MOST_INPUTS = 48 };
-static const int input_counts[] = {1, 2, 3, 4, 6, 8, 12, 16, 48};
+// --- the machine -----------------------------------------------------------------------------------------------------
 
-static double best_seconds(const struct trial *t, const struct cpu_kernels *k, float *out) {
-    double best = 1e9;
+struct limits {
+    double memory;           // bytes a second
+    double peak[PEAK_COUNT]; // work a second, of one instruction set
+};
+
+static void measure_peaks(const char *cpu, struct limits *limits) {
+    enum { ROUNDS = 12 }; // the best counts: others may use the machine too
+    const struct peak_loops *loops = peak_loops_find(cpu);
+    for (int peak = 0; peak < PEAK_COUNT; peak++) {
+        limits->peak[peak] = 0;
+        for (int i = 0; loops && i < ROUNDS; i++) {
+            const double start = clock_seconds(), work = peak_loops_run(loops, peak);
+            limits->peak[peak] = fmax(limits->peak[peak], work / (clock_seconds() - start));
+        }
+    }
+}
+
+// The least time that work can take, and what takes it.
+struct bound {
+    double seconds;
+    const char *by;
+};
+
+static void bound_add(struct bound *b, double work, double speed, const char *by) {
+    if (speed > 0 && work / speed > b->seconds) *b = (struct bound){work / speed, by};
+}
+
+// --- matrix kernels --------------------------------------------------------------------------------------------------
+
+enum { ROWS = 65536, SCALAR_ROWS = 64, COLUMNS = 2048, REPEATS = 4, MOST_INPUTS = 48 };
+static const int input_counts[] = {1, 2, 3, 4, 6, 8, 12, 16, 48};
+enum { N_COUNTS = sizeof input_counts / sizeof *input_counts };
+
+static double trial_seconds(struct trial *t, const struct cpu_kernels *k, int n_inputs, float *out) {
+    double best = INFINITY;
+    trial_inputs(t, k, n_inputs);
     for (int i = 0; i < REPEATS; i++) {
         const double start = clock_seconds();
         trial_run(t, k, out);
-        const double seconds = clock_seconds() - start;
-        if (seconds < best) best = seconds;
+        best = fmin(best, clock_seconds() - start);
     }
     return best;
 }
 
-static void bench_format(enum block_id format, const struct cpu_kernels *k, const struct machine_limits *limits) {
+static double scalar_row_seconds(enum block_id format) { // of one row and input
+    float out[SCALAR_ROWS];
+    struct trial t = trial_open(format, SCALAR_ROWS, COLUMNS, 1, 1);
+    const double seconds = trial_seconds(&t, &kernels_scalar, 1, out);
+    trial_close(&t);
+    return seconds / SCALAR_ROWS;
+}
+
+static void bench_format(enum block_id format, const struct cpu_kernels *k, const struct limits *limits) {
     struct trial t = trial_open(format, ROWS, COLUMNS, MOST_INPUTS, 1);
     float *out = xmalloc((size_t)ROWS * MOST_INPUTS * sizeof *out);
-    const double bytes = (double)t.matrix.strip_bytes * matrix_strips(&t.matrix);
-    for (size_t i = 0; i < sizeof input_counts / sizeof *input_counts; i++) {
+    const double bytes = (double)t.matrix.strip_bytes * matrix_strips(&t.matrix), scalar = scalar_row_seconds(format);
+    const enum peak arithmetic = t.matrix.prepared ? PEAK_INT8 : PEAK_MULTIPLY;
+    double seconds = 0, first = 0;
+    printf("  %-8s", t.format->name);
+    for (int i = 0; i < N_COUNTS; i++) {
         const int n = input_counts[i];
-        trial_inputs(&t, k, n);
-        const double seconds = best_seconds(&t, k, out), operations = 2.0 * ROWS * COLUMNS * n;
-        printf("%-14s %-5s %3d inputs  %6.2f GB/s  %6.3f TOP/s", k->name, t.format->name, n, bytes / seconds / 1e9,
-               operations / seconds / 1e12);
-        if (limits->int8_operations > 0) printf("  %5.1f %% of int8 peak", 100 * operations / seconds / limits->int8_operations);
-        printf("\n");
+        struct bound bound = {0, " "};
+        bound_add(&bound, bytes, limits->memory, "m");
+        bound_add(&bound, 2.0 * ROWS * COLUMNS * n, limits->peak[arithmetic], "a");
+        seconds = trial_seconds(&t, k, n, out);
+        if (i == 0) first = seconds;
+        printf(" %4.0f%s", 100 * bound.seconds / seconds, bound.by);
     }
+    printf("  %6.1f GB/s %6.3f TOP/s  × %.0f, %.0f\n", bytes / first / 1e9,
+           2e-12 * ROWS * COLUMNS * MOST_INPUTS / seconds, scalar * ROWS / first,
+           scalar * ROWS * MOST_INPUTS / seconds);
     free(out);
     trial_close(&t);
 }
 
+// --- the others ------------------------------------------------------------------------------------------------------
+
+enum { N = 2048, HEAD = 64, PAGE = 32, MOST_QUERIES = 16 };
+
+// All that they read and write, small enough for the first cache; what a kernel writes over its input stays as it is
+// from the second run on.
+struct buffers {
+    float x[N], y[N], weight[N], bias[N], none[N], minus_one[N];
+    float queries[MOST_QUERIES * HEAD], scores[MOST_QUERIES * PAGE];
+    uint16_t half[N], keys[HEAD * PAGE];
+    struct activation_block blocks[N / BLOCK_COLUMNS];
+    struct softmax state;
+};
+
+static void run_rms_norm(const struct cpu_kernels *k, struct buffers *b) {
+    k->norm[NORM_RMS](b->x, b->weight, NULL, b->y, N, 1e-5f);
+}
+static void run_layer_norm(const struct cpu_kernels *k, struct buffers *b) {
+    k->norm[NORM_LAYER](b->x, b->weight, b->bias, b->y, N, 1e-5f);
+}
+static void run_quantize(const struct cpu_kernels *k, struct buffers *b) {
+    k->quantize(b->x, N / BLOCK_COLUMNS, b->blocks, 1);
+}
+static void run_silu(const struct cpu_kernels *k, struct buffers *b) { k->activate[ACTIVATION_SILU](b->y, b->none, N); }
+static void run_gelu(const struct cpu_kernels *k, struct buffers *b) { k->activate[ACTIVATION_GELU](b->y, b->none, N); }
+static void run_clamped(const struct cpu_kernels *k, struct buffers *b) {
+    k->activate[ACTIVATION_SILU_CLAMPED](b->y, b->minus_one, N);
+}
+static void run_softcap(const struct cpu_kernels *k, struct buffers *b) { k->softcap(b->y, N, 30); }
+static void run_accumulate(const struct cpu_kernels *k, struct buffers *b) { k->accumulate(b->y, b->x, N, 1e-9f); }
+static void run_to_half(const struct cpu_kernels *k, struct buffers *b) { k->to_half(b->x, b->half, N); }
+static void run_scale(const struct cpu_kernels *k, struct buffers *b) { k->scale(b->y, N, 1); }
+static void product(const struct cpu_kernels *k, struct buffers *b, int rows) {
+    k->half_product(b->keys, PAGE, HEAD, b->queries, HEAD, rows, b->scores, PAGE);
+}
+static void run_product_1(const struct cpu_kernels *k, struct buffers *b) { product(k, b, 1); }
+static void run_product_4(const struct cpu_kernels *k, struct buffers *b) { product(k, b, 4); }
+static void run_product_8(const struct cpu_kernels *k, struct buffers *b) { product(k, b, 8); }
+static void run_product_16(const struct cpu_kernels *k, struct buffers *b) { product(k, b, 16); }
+static void run_softmax(const struct cpu_kernels *k, struct buffers *b) {
+    k->softmax_page(b->scores, 0, PAGE, &b->state);
+}
+
+// What each must do at least. An exponential is nine multiplications: one to find the power of two, two to take it off,
+// six of the polynomial.
+enum { EXPONENTIAL = 9 };
+#define FLOATS(n) ((double)sizeof(float) * (n))
+static const struct {
+    const char *name;
+    void (*run)(const struct cpu_kernels *k, struct buffers *b);
+    int n;                                  // elements
+    double multiply, divide, read, written; // multiplications alone or fused, quotients, bytes; of a run
+} benches[] = {
+    {"norm rms", run_rms_norm, N, 3 * N, 0, FLOATS(3 * N), FLOATS(N)},
+    {"norm layer", run_layer_norm, N, 3 * N, 0, FLOATS(5 * N), FLOATS(N)},
+    {"quantize", run_quantize, N, N, 2 * N / BLOCK_COLUMNS, FLOATS(N),
+     sizeof(struct activation_block) * N / BLOCK_COLUMNS},
+    {"activate silu", run_silu, N, (EXPONENTIAL + 1) * N, N, FLOATS(2 * N), FLOATS(N)},
+    {"activate gelu", run_gelu, N, (EXPONENTIAL + 4) * N, N, FLOATS(2 * N), FLOATS(N)},
+    {"activate clamped", run_clamped, N, (EXPONENTIAL + 2) * N, N, FLOATS(2 * N), FLOATS(N)},
+    {"softcap", run_softcap, N, (EXPONENTIAL + 2) * N, N, FLOATS(N), FLOATS(N)},
+    {"accumulate", run_accumulate, N, N, 0, FLOATS(2 * N), FLOATS(N)},
+    {"to_half", run_to_half, N, 0, 0, FLOATS(N), FLOATS(N) / 2},
+    {"scale", run_scale, N, N, 0, FLOATS(N), FLOATS(N)},
+    {"half_product 1 row", run_product_1, HEAD *PAGE, HEAD *PAGE, 0, FLOATS(HEAD *PAGE) / 2, 0},
+    {"half_product 4 rows", run_product_4, HEAD *PAGE * 4, HEAD *PAGE * 4, 0, FLOATS(HEAD *PAGE) / 2, 0},
+    {"half_product 8 rows", run_product_8, HEAD *PAGE * 8, HEAD *PAGE * 8, 0, FLOATS(HEAD *PAGE) / 2, 0},
+    {"half_product 16 rows", run_product_16, HEAD *PAGE * 16, HEAD *PAGE * 16, 0, FLOATS(HEAD *PAGE) / 2, 0},
+    {"softmax_page", run_softmax, PAGE, EXPONENTIAL *(PAGE + 1), 0, FLOATS(PAGE), FLOATS(PAGE)},
+};
+enum { N_BENCHES = sizeof benches / sizeof *benches };
+
+static void fill(float *x, int n, uint64_t *state) {
+    for (int i = 0; i < n; i++) x[i] = random_value(state);
+}
+
+static double bench_seconds(int i, const struct cpu_kernels *k) {
+    enum { RUNS = 200, ROUNDS = 40 };
+    static struct buffers b;
+    uint64_t state = 1;
+    double best = INFINITY;
+    b = (struct buffers){.state = {-INFINITY, 0}};
+    fill(b.x, N, &state), fill(b.y, N, &state), fill(b.weight, N, &state), fill(b.bias, N, &state);
+    fill(b.queries, MOST_QUERIES * HEAD, &state), fill(b.scores, MOST_QUERIES * PAGE, &state);
+    for (int j = 0; j < N; j++) b.minus_one[j] = -1;
+    kernels_scalar.to_half(b.x, b.keys, HEAD * PAGE);
+    for (int round = 0; round < (k == &kernels_scalar ? 2 : ROUNDS); round++) {
+        const double start = clock_seconds();
+        for (int run = 0; run < RUNS; run++) benches[i].run(k, &b);
+        best = fmin(best, (clock_seconds() - start) / RUNS);
+    }
+    return best;
+}
+
+static void bench_kernel(int i, const struct cpu_kernels *k, const struct limits *limits) {
+    struct bound bound = {0, ""};
+    bound_add(&bound, 2 * benches[i].multiply, limits->peak[PEAK_MULTIPLY], "multiplying");
+    bound_add(&bound, benches[i].divide, limits->peak[PEAK_DIVIDE], "dividing");
+    bound_add(&bound, benches[i].read, limits->peak[PEAK_READ], "loading");
+    bound_add(&bound, benches[i].written, limits->peak[PEAK_WRITE], "storing");
+    const double seconds = bench_seconds(i, k), scalar = bench_seconds(i, &kernels_scalar);
+    printf("  %-22s %5d %10.1f %8.0f %% %-12s × %.1f\n", benches[i].name, benches[i].n, seconds * 1e9,
+           100 * bound.seconds / seconds, bound.by, scalar / seconds);
+}
+
+// --- a set of kernels ------------------------------------------------------------------------------------------------
+
+static bool named(const char *name, const char *wanted) { return !wanted || !strncmp(name, wanted, strlen(wanted)); }
+
+static void bench_set(const char *cpu, const struct cpu_kernels *k, const char *wanted, struct limits *limits) {
+    measure_peaks(cpu, limits);
+    const double *peak = limits->peak;
+    printf("\n%s: %.3f TOP/s int8, %.3f TFLOP/s f32, %.2f billion quotients/s; first cache: loads %.0f, stores %.0f "
+           "GB/s\n",
+           k->name, peak[PEAK_INT8] / 1e12, peak[PEAK_MULTIPLY] / 1e12, peak[PEAK_DIVIDE] / 1e9, peak[PEAK_READ] / 1e9,
+           peak[PEAK_WRITE] / 1e9);
+    printf("  matrix    %% of the limit, memory or arithmetic, by inputs          one input   %d inputs      × "
+           "scalar\n  %8s",
+           MOST_INPUTS, "");
+    for (int i = 0; i < N_COUNTS; i++) printf(" %4d ", input_counts[i]);
+    printf("\n");
+    for (int format = 0; format < BLOCK_FORMAT_COUNT; format++)
+        if (named(block_formats[format].name, wanted)) bench_format(format, k, limits);
+    printf("  kernel                     n         ns          limit             scalar\n");
+    for (int i = 0; i < N_BENCHES; i++)
+        if (named(benches[i].name, wanted)) bench_kernel(i, k, limits);
+}
+
 int main(int argc, char **argv) {
-    struct machine_limits limits = {0};
+    const char *const sets[] = {"avx512", "avxvnni", "avx2"};
+    struct machine_limits machine = {0};
     struct status st = {0};
-    if (!machine_limits_measure(&limits, 1, &st)) panic("%s", st.text);
-    printf("this machine, one thread: %.2f GB/s, %.3f TOP/s int8 (%s)\n", limits.read_bytes / 1e9,
-           limits.int8_operations / 1e12, limits.int8_name);
-    const char *const names[] = {"avx512", "avx2"};
-    for (int i = 0; i < 2; i++) {
-        const struct cpu_kernels *k = kernels_find(names[i]);
-        if (!k || (argc > 1 && strcmp(argv[1], names[i]))) continue;
-        for (int format = 0; format < BLOCK_FORMAT_COUNT; format++)
-            if (argc < 3 || !strcmp(argv[2], block_formats[format].name)) bench_format(format, k, &limits);
+    if (!machine_limits_measure(&machine, 1, &st)) panic("%s", st.text);
+    struct limits limits = {.memory = machine.read_bytes};
+    printf("this machine, one thread: %.2f GB/s from memory\n", limits.memory / 1e9);
+    for (int i = 0; i < 3; i++) {
+        const struct cpu_kernels *k = kernels_to_try(sets[i]);
+        if (k && (argc < 2 || !strcmp(argv[1], sets[i]))) bench_set(sets[i], k, argc < 3 ? NULL : argv[2], &limits);
     }
     return 0;
 }

@@ -5,6 +5,31 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "engine/cpu/tiles.h"
+
+#if defined(__x86_64__)
+#define X(id, tile) void strip_##tile##_evex(const struct strip *s); // tiles_evex.c
+TILE_FORMATS(X)
+#undef X
+
+// All else is AVX2's.
+static const struct cpu_kernels *kernels_evex(void) {
+    static struct cpu_kernels kernels;
+    kernels = kernels_avx2;
+    kernels.name = "AVX-VNNI in EVEX";
+#define X(id, tile) kernels.strip[id] = strip_##tile##_evex;
+    TILE_FORMATS(X)
+#undef X
+    return &kernels;
+}
+#else
+static const struct cpu_kernels *kernels_evex(void) { return NULL; }
+#endif
+
+const struct cpu_kernels *kernels_to_try(const char *name) {
+    const struct cpu_kernels *found = kernels_find(name);
+    return !found && !strcmp(name, "avxvnni") && kernels_find("avx512") ? kernels_evex() : found;
+}
 
 uint64_t random_bits(uint64_t *state) { // xorshift64*
     *state ^= *state >> 12;
@@ -102,7 +127,7 @@ void trial_inputs(struct trial *t, const struct cpu_kernels *k, int n) {
 
 void trial_run(const struct trial *t, const struct cpu_kernels *k, float *out) {
     float tile[GROUP_INPUTS * STRIP_ROWS];
-    const int inputs = input_rows_at_once(&t->input);
+    const int inputs = input_rows_at_once(&t->input, t->n_inputs);
     for (int strip = 0; strip < matrix_strips(&t->matrix); strip++)
         for (int first = 0; first < t->n_inputs; first += inputs) {
             const int left = t->n_inputs - first, width = left < inputs ? left : inputs;

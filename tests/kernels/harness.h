@@ -4,6 +4,9 @@
 
 #include "engine/cpu/matrix.h"
 
+// The named table, or NULL: kernels_find's; or "avxvnni" in the EVEX encoding, where the processor has only that.
+const struct cpu_kernels *kernels_to_try(const char *name);
+
 struct trial {
     const struct block_format *format;
     int rows, columns, n_inputs;

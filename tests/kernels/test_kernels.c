@@ -11,14 +11,15 @@
 #include <cmocka.h>
 
 #include "engine/base/panic.h"
+#include "engine/cpu/kv_page.h"
 #include "tests/kernels/harness.h"
 
-static const char *const instruction_sets[] = {"avx2", "avx512"};
-enum { N_SETS = 2, MOST_INPUTS = 17 };
+static const char *const instruction_sets[] = {"avx2", "avxvnni", "avx512"};
+enum { N_SETS = 3, MOST_INPUTS = 17 };
 
 #define FOR_EACH_SET(k)                                                                                                \
     for (int set_ = 0; set_ < N_SETS; set_++)                                                                          \
-        for (const struct cpu_kernels *k = kernels_find(instruction_sets[set_]); k; k = NULL)
+        for (const struct cpu_kernels *k = kernels_to_try(instruction_sets[set_]); k; k = NULL)
 
 // Shapes with a partial strip, and for floats with columns that fill no vector.
 static struct trial odd_trial(enum block_id format, uint64_t seed) {
@@ -334,68 +335,225 @@ static void test_accumulate(void **state) {
 static void test_half(void **state) {
     (void)state;
     const int sizes[] = {1, 8, 15, 64, 80};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        float x[80];
-        uint16_t want[80], got[81];
-        fill(x, sizes[i], 100, i);
-        kernels_scalar.to_half(x, want, sizes[i]);
-        FOR_EACH_SET(k) {
-            got[sizes[i]] = 42;
-            k->to_half(x, got, sizes[i]);
-            assert_memory_equal(got, want, (size_t)sizes[i] * sizeof *got);
-            assert_int_equal(got[sizes[i]], 42);
+    for (int type = 0; type < KV_HALVES; type++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            float x[80];
+            uint16_t want[80], got[81];
+            fill(x, sizes[i], 100, i);
+            if (i > 1) x[3] = INFINITY, x[4] = -NAN, x[5] = 1e-42f, x[6] = 3.4e38f, x[7] = 1 + 0x1p-8f; // ties and ends
+            kernels_scalar.to_half[type](x, want, sizes[i]);
+            assert_true(fabsf((type == KV_F16 ? f16_to_f32 : bf16_to_f32)(want[0]) - x[0]) <= fabsf(x[0]) / (type == KV_F16 ? 2048 : 256));
+            FOR_EACH_SET(k) {
+                got[sizes[i]] = 42;
+                k->to_half[type](x, got, sizes[i]);
+                assert_memory_equal(got, want, (size_t)sizes[i] * sizeof *got);
+                assert_int_equal(got[sizes[i]], 42);
+            }
         }
+    uint16_t edges[4];
+    kernels_scalar.to_half[KV_BF16]((const float[]){1 + 0x1p-8f, 1 + 0x3p-8f, NAN, 3.4e38f}, edges, 4);
+    assert_true(bf16_to_f32(edges[0]) == 1 && bf16_to_f32(edges[1]) == 1 + 0x1p-6f); // halves to even
+    assert_true(isnan(bf16_to_f32(edges[2])) && isinf(bf16_to_f32(edges[3])));
+}
+
+// --- attention over pages --------------------------------------------------------------------------------------------
+
+enum { PAGE_ROWS = 19, PAGE_SIZE = 96, PAGES = KV_BLOCK_PAGES };
+
+// Pages of one head in a layout, and what was stored in them.
+struct stored_pages {
+    struct kv_layout layout;
+    uint8_t *keys[PAGES], *values[PAGES];
+    float key[PAGES * 32][PAGE_SIZE], value[PAGES * 32][PAGE_SIZE];
+};
+
+static void pages_open(struct stored_pages *s, int type, const struct cpu_kernels *k, int size, int n_slots) {
+    float scratch[4 * PAGE_SIZE];
+    s->layout = kv_layout_of((enum kv_type)type, false, size);
+    assert_true(kv_store_scratch(size) <= sizeof scratch / sizeof *scratch);
+    for (int p = 0; p < PAGES; p++) {
+        s->keys[p] = memset(xmalloc(s->layout.key_bytes), 0xFF, s->layout.key_bytes); // NaN, and scales of NaN
+        s->values[p] = memset(xmalloc(s->layout.value_bytes), 0xFF, s->layout.value_bytes);
+    }
+    for (int t = 0; t < n_slots; t++) {
+        fill(s->key[t], size, 1, 100 + (uint64_t)t);
+        fill(s->value[t], size, 1 + t % 7, 300 + (uint64_t)t);
+        kv_store(&s->layout, k, s->keys[t / 32], s->values[t / 32], t % 32, s->key[t], s->value[t], scratch);
     }
 }
 
-static void test_half_product(void **state) {
+static void pages_close(struct stored_pages *s) {
+    for (int p = 0; p < PAGES; p++) free(s->keys[p]), free(s->values[p]);
+}
+
+// Every instruction set stores the same bytes.
+static void test_store(void **state) {
     (void)state;
-    enum { N = 13, ROWS = 19 };
-    float values[N * 40], a[ROWS * N], start[ROWS * 32], want[ROWS * 32], got[ROWS * 32];
-    uint16_t b[N * 40];
-    fill(values, N * 40, 1, 8);
-    kernels_scalar.to_half(values, b, N * 40);
-    fill(a, ROWS * N, 1, 9);
-    fill(start, ROWS * 32, 1, 10);
-    for (int rows = 1; rows <= ROWS; rows++) {
-        memcpy(want, start, sizeof start);
-        kernels_scalar.half_product(b, 40, N, a, N, rows, want, 32);
-        double sum = start[0];
-        for (int j = 0; j < N; j++) sum += (double)a[j] * f16_to_f32(b[j * 40]);
-        assert_near(want[0], sum, 1);
-        FOR_EACH_SET(k) {
-            memcpy(got, start, sizeof start);
-            k->half_product(b, 40, N, a, N, rows, got, 32);
-            assert_memory_equal(got, want, sizeof got);
+    const int sizes[] = {32, 48, 80, 96};
+    for (int type = 0; type < KV_TYPES; type++)
+        for (int i = 0; i < 4; i++) {
+            struct stored_pages want, got;
+            pages_open(&want, type, &kernels_scalar, sizes[i], 45);
+            FOR_EACH_SET(k) {
+                pages_open(&got, type, k, sizes[i], 45);
+                for (int p = 0; p < PAGES; p++) {
+                    assert_memory_equal(got.keys[p], want.keys[p], want.layout.key_bytes);
+                    assert_memory_equal(got.values[p], want.values[p], want.layout.value_bytes);
+                }
+                pages_close(&got);
+            }
+            pages_close(&want);
         }
+}
+
+// Largest error of a stored value relative to the largest of its 32.
+static const double store_error[KV_TYPES] = {[KV_F16] = 1e-3, [KV_BF16] = 8e-3, [KV_Q8_0] = 6e-3, [KV_Q4_0] = 8e-2};
+
+static void test_half_scores(void **state) {
+    (void)state;
+    for (int type = 0; type < KV_HALVES; type++) {
+        struct stored_pages s;
+        float queries[PAGE_ROWS * 80], want[PAGE_ROWS * 32], got[PAGE_ROWS * 32];
+        pages_open(&s, type, &kernels_scalar, 80, 32);
+        fill(queries, PAGE_ROWS * 80, 1, 9);
+        for (int rows = 1; rows <= PAGE_ROWS; rows++) {
+            struct scoring scoring = {(const uint16_t *)(const void *)s.keys[0], s.keys[1], 80, rows, queries, want};
+            kernels_scalar.half_scores[type](&scoring);
+            double sum = 0;
+            for (int d = 0; d < 80; d++) sum += (double)queries[(rows - 1) * 80 + d] * s.key[5][d];
+            assert_true(fabs(want[(rows - 1) * 32 + 5] - sum) < 80 * store_error[type]);
+            scoring.out = got;
+            FOR_EACH_SET(k) {
+                k->half_scores[type](&scoring);
+                assert_memory_equal(got, want, (size_t)rows * 32 * sizeof *got);
+            }
+        }
+        pages_close(&s);
     }
 }
 
-static void test_softmax_page(void **state) {
+// Slots outside [first, end) hold NaN and have weight 0.
+static void test_weigh(void **state) {
     (void)state;
-    for (int i = 0; i < 32 * 33; i++) { // whichever page has the maximum
-        const int first = i / 33, end = i % 33;
-        if (first >= end) continue;
-        float scores[64], want[64], got[64];
-        struct softmax reference = {-INFINITY, 0}, other;
-        fill(scores, 64, 10, 11 + (uint64_t)i);
-        for (int t = 0; t < 32; t++)
-            if (t < first || t >= end) scores[32 + t] = NAN; // whatever stale slots make
+    const struct { int n_pages, first, end; } cases[] = {{1, 0, 1}, {1, 3, 32}, {4, 0, 128}, {4, 40, 101}, {3, 70, 71}};
+    for (int type = 0; type < KV_TYPES; type++)
+        for (int c = 0; c < 5; c++) {
+            static float weights[PAGES * PAGE_ROWS * 32], start[PAGE_ROWS * PAGE_SIZE];
+            float want[PAGE_ROWS * PAGE_SIZE], got[PAGE_ROWS * PAGE_SIZE];
+            struct stored_pages s;
+            pages_open(&s, type, &kernels_scalar, PAGE_SIZE, cases[c].end);
+            fill(start, PAGE_ROWS * PAGE_SIZE, 1, 10);
+            fill(weights, PAGES * PAGE_ROWS * 32, 1, 11);
+            for (int i = 0; i < PAGES * PAGE_ROWS * 32; i++) {
+                const int slot = i / (PAGE_ROWS * 32) * 32 + i % 32;
+                weights[i] = slot >= cases[c].first && slot < cases[c].end ? fabsf(weights[i]) : 0;
+            }
+            struct weighing w = {.n_pages = cases[c].n_pages, .first = cases[c].first, .end = cases[c].end,
+                                 .size = PAGE_SIZE, .weights = weights, .page_stride = PAGE_ROWS * 32};
+            for (int p = 0; p < PAGES; p++) w.pages[p] = s.values[p], w.ahead[p] = s.values[(p + 1) % PAGES];
+            for (w.rows = 1; w.rows <= PAGE_ROWS; w.rows++) {
+                w.out = memcpy(want, start, sizeof start);
+                kernels_scalar.weigh[type](&w);
+                for (int d = 0; d < PAGE_SIZE; d++) {
+                    double sum = start[(w.rows - 1) * PAGE_SIZE + d], most = 1e-3;
+                    for (int t = cases[c].first; t < cases[c].end; t++) {
+                        const double weight = weights[t / 32 * PAGE_ROWS * 32 + (w.rows - 1) * 32 + t % 32];
+                        sum += weight * s.value[t][d];
+                        most += (weight + 1.0 / 255) * 7;
+                    }
+                    assert_true(fabs(want[(w.rows - 1) * PAGE_SIZE + d] - sum) < most * store_error[type]);
+                }
+                FOR_EACH_SET(k) {
+                    w.out = memcpy(got, start, sizeof start);
+                    k->weigh[type](&w);
+                    assert_memory_equal(got, want, sizeof got);
+                }
+            }
+            pages_close(&s);
+        }
+}
+
+// A NaN that is seen makes NaN, in every type.
+static void test_weigh_nan(void **state) {
+    (void)state;
+    for (int type = 0; type < KV_TYPES; type++) {
+        struct stored_pages s;
+        float weights[32] = {0.5f, 0.25f}, out[32] = {0}, scratch[4 * 32];
+        const float key[32] = {1}, value[32] = {[7] = NAN};
+        pages_open(&s, type, &kernels_scalar, 32, 1);
+        kv_store(&s.layout, &kernels_scalar, s.keys[0], s.values[0], 1, key, value, scratch);
+        struct weighing w = {.pages = {s.values[0]}, .ahead = {s.values[1]}, .n_pages = 1, .end = 2, .rows = 1, .size = 32, .weights = weights,
+                             .page_stride = 32, .out = out};
+        kernels_scalar.weigh[type](&w);
+        assert_true(isnan(out[7]));
+        FOR_EACH_SET(k) {
+            memset(out, 0, sizeof out);
+            k->weigh[type](&w);
+            assert_true(isnan(out[7]));
+        }
+        pages_close(&s);
+    }
+}
+
+static void test_softmax(void **state) {
+    (void)state;
+    enum { STRIDE = 64 };
+    for (int i = 0; i < 4 * 129 * 11; i++) {
+        const int n_pages = 1 + i % 4, first = i / 4 % 129, end = i / 516 * 13;
+        if (first >= end || end > n_pages * 32) continue;
+        float scores[PAGES * STRIDE], want[PAGES * STRIDE], got[PAGES * STRIDE];
+        struct softmax before = {i % 3 ? 4 : -INFINITY, i % 3 ? 1.5f : 0}, reference = before, other;
+        fill(scores, PAGES * STRIDE, 10, 11 + (uint64_t)i);
+        double top = before.maximum, sum;
+        for (int t = 0; t < n_pages * 32; t++) {
+            float *score = &scores[t / 32 * STRIDE + t % 32];
+            if (t < first || t >= end) *score = NAN; // whatever stale slots make
+            else top = fmax(top, *score);
+        }
+        sum = before.sum * exp(before.maximum - top);
         memcpy(want, scores, sizeof scores);
-        assert_true(kernels_scalar.softmax_page(want, 0, 32, &reference) < 1e-30f);
-        float correction = kernels_scalar.softmax_page(want + 32, first, end, &reference);
-        double top = -INFINITY, sum = 0;
-        for (int t = 0; t < 64; t++) top = fmax(top, scores[t]); // passes over NaN
-        for (int t = 0; t < 64; t++) sum += isnan(scores[t]) ? 0 : exp(scores[t] - top);
+        const float correction = kernels_scalar.softmax(want, STRIDE, n_pages, first, end, &reference);
+        for (int t = 0; t < n_pages * 32; t++) {
+            const int at = t / 32 * STRIDE + t % 32;
+            if (t < first || t >= end) {
+                assert_true(want[at] == 0);
+                continue;
+            }
+            assert_near(want[at], exp(scores[at] - top), 1);
+            sum += exp(scores[at] - top);
+        }
         assert_near(reference.sum, sum, 2 * sum);
-        for (int t = 0; t < 32; t++)
-            if (t < first || t >= end) assert_true(want[32 + t] == 0);
-            else assert_near(want[32 + t], exp(scores[32 + t] - top), 1);
+        assert_near(correction, exp(before.maximum - top), 1);
         FOR_EACH_SET(k) {
             memcpy(got, scores, sizeof scores);
-            other = (struct softmax){-INFINITY, 0};
-            k->softmax_page(got, 0, 32, &other);
-            assert_true(k->softmax_page(got + 32, first, end, &other) == correction);
+            other = before;
+            assert_true(k->softmax(got, STRIDE, n_pages, first, end, &other) == correction);
+            for (int p = 0; p < n_pages; p++)
+                assert_memory_equal(got + p * STRIDE, want + p * STRIDE, 32 * sizeof *got);
+            assert_memory_equal(&other, &reference, sizeof other);
+        }
+    }
+}
+
+// Two parts of a query's keys are worth as much as both at once; the first may be nothing.
+static void test_softmax_merge(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        float start[32], part_sum[32], want[32], got[32];
+        const struct softmax before = {i ? (float)(5 * i) : -INFINITY, i ? 2 : 0}, part = {7, 3};
+        struct softmax reference = before, other;
+        fill(start, 32, i ? 1 : 0, 1);
+        fill(part_sum, 32, 1, 2);
+        memcpy(want, start, sizeof start);
+        kernels_scalar.softmax_merge(&reference, want, &part, part_sum, 32);
+        const double top = fmax(before.maximum, 7), keep = exp(before.maximum - top), take = exp(7 - top);
+        assert_true(reference.maximum == (float)top);
+        assert_near(reference.sum, before.sum * keep + 3 * take, 5);
+        for (int d = 0; d < 32; d++) assert_near(want[d], start[d] * keep + part_sum[d] * take, 2);
+        FOR_EACH_SET(k) {
+            memcpy(got, start, sizeof start);
+            other = before;
+            k->softmax_merge(&other, got, &part, part_sum, 32);
             assert_memory_equal(got, want, sizeof got);
             assert_memory_equal(&other, &reference, sizeof other);
         }
@@ -422,7 +580,9 @@ int main(void) {
         cmocka_unit_test(test_norms),           cmocka_unit_test(test_norms_by_hand),
         cmocka_unit_test(test_activations),     cmocka_unit_test(test_softcap),
         cmocka_unit_test(test_accumulate),      cmocka_unit_test(test_half),
-        cmocka_unit_test(test_half_product),    cmocka_unit_test(test_softmax_page),
+        cmocka_unit_test(test_store),           cmocka_unit_test(test_half_scores),
+        cmocka_unit_test(test_weigh),           cmocka_unit_test(test_weigh_nan),
+        cmocka_unit_test(test_softmax),         cmocka_unit_test(test_softmax_merge),
         cmocka_unit_test(test_choice),
     };
     return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);

@@ -106,7 +106,9 @@ bool model_file_memory(const struct model_file *m, const struct engine_params *p
     *out = (struct model_memory){.kv_tokens = 512, .total = 1};
     return true;
 }
-int model_file_tokens_that_fit(const struct model_file *m, uint64_t available) { return (void)m, (void)available, 512; }
+int model_file_tokens_that_fit(const struct model_file *m, enum kv_type kv_type, uint64_t available) {
+    return (void)m, (void)kv_type, (void)available, 512;
+}
 
 struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st) {
     (void)p;
@@ -180,6 +182,7 @@ static struct settings settings;
 static struct model_host *host;
 static struct chat *chat;
 static char folder[64], *store_path, *config_path;
+static const char *chat_limits_path; // NULL: nothing is measured
 
 // What the model under test says of itself, to be changed.
 static inline struct model_info *described(void) { return (struct model_info *)model_host_info(host); }
@@ -260,6 +263,7 @@ static inline void open_chat(void) {
                                  .settings = &settings,
                                  .config_path = config_path,
                                  .store_path = store_path,
+                                 .limits_path = chat_limits_path,
                                  .screen = {.input_fd = -1, .output_fd = -1}};
     chat = chat_open(&params, &st);
     assert_non_null(chat);

@@ -28,6 +28,8 @@ struct opened {
     int n_vocab;
 };
 
+static bool quick_start; // of backends opened from now on
+
 static void open_backend(struct opened *o, int threads, bool exact) {
     struct status st = {0};
     o->n_vocab = o->model.spec.n_vocab;
@@ -37,6 +39,7 @@ static void open_backend(struct opened *o, int threads, bool exact) {
                                                            .n_pages = N_PAGES,
                                                            .max_rows = MOST_ROWS,
                                                            .max_outputs = MOST_ROWS,
+                                                           .quick_start = quick_start,
                                                            .exact = exact},
                                   &st);
     if (!o->backend) fail_msg("%s", st.text);
@@ -213,19 +216,45 @@ static void test_fast_path_is_near_exact(void **state) {
 
 static void test_chunks_and_threads_do_not_matter(void **state) {
     (void)state;
+    const struct { int threads, chunk; } cases[] = {{2, 1}, {3, 7}, {8, N_TOKENS}};
     for (int i = 0; i < n_subjects(); i++)
         for (int exact = 0; exact < 2; exact++) {
-            struct opened *one = open_subject(i, 1, exact), *three = open_subject(i, 3, exact);
+            struct opened *one = open_subject(i, 1, exact);
             float *want = run_chunks(one, 0, N_TOKENS);
-            const int chunks[] = {7, N_TOKENS};
-            for (int c = 0; c < 2; c++) {
-                float *got = run_chunks(three, 0, chunks[c]);
-                assert_same(three, got, want, i);
+            for (int c = 0; c < 3; c++) {
+                struct opened *other = open_subject(i, cases[c].threads, exact);
+                float *got = run_chunks(other, 0, cases[c].chunk);
+                assert_same(other, got, want, i);
                 free(got);
+                close_opened(other);
             }
             free(want);
-            close_opened(one), close_opened(three);
+            close_opened(one);
         }
+}
+
+// The first pass makes its strips as it goes, whatever is left of the others is done before the second.
+static void test_quick_start(void **state) {
+    (void)state;
+    int n_put_off = 0;
+    for (int i = 0; i < n_subjects(); i++) {
+        struct opened *ready = open_subject(i, 1, false);
+        quick_start = true;
+        struct opened *quick = open_subject(i, 3, false);
+        quick_start = false;
+        n_put_off += quick->backend->put_off != NULL;
+        float *want = run_chunks(ready, 0, N_TOKENS);
+        const int chunks[] = {N_TOKENS, 7};
+        for (int c = 0; c < 2; c++) {
+            float *got = run_chunks(quick, 0, chunks[c]);
+            assert_same(quick, got, want, i);
+            assert_true(c == 0 || !quick->backend->put_off);
+            free(got);
+        }
+        free(want);
+        close_opened(ready), close_opened(quick);
+    }
+    assert_true(n_put_off > 10);
 }
 
 // Seven sequences decode in every step while an eighth is prefilled in pieces between them.
@@ -265,13 +294,13 @@ static void test_neighbours_do_not_matter(void **state) {
 
 static void test_instruction_sets_agree(void **state) {
     (void)state;
-    const char *const names[] = {"avx2", "avx512"};
+    const char *const names[] = {"avx2", "avxvnni", "avx512"};
     for (int i = 0; i < n_subjects(); i++) {
         setenv("CONFAB_CPU", "scalar", 1);
         struct opened *scalar = open_subject(i, 2, false);
         assert_non_null(strstr(cpu_backend.describe(scalar->backend), "scalar"));
         float *want = run_chunks(scalar, 0, 40);
-        for (int k = 0; k < 2; k++) {
+        for (int k = 0; k < 3; k++) {
             if (!kernels_find(names[k])) continue;
             setenv("CONFAB_CPU", names[k], 1);
             struct opened *o = open_subject(i, 2, false);
@@ -347,9 +376,13 @@ static void test_chosen_outputs(void **state) {
             assert_memory_equal(logits + (size_t)k * (size_t)o->n_vocab,
                                 (outputs[k] < 50 ? first : second) + (size_t)(outputs[k] % 50) * (size_t)o->n_vocab,
                                 (size_t)o->n_vocab * sizeof(float));
-        assert_true(without.operations > 0 && work.operations > without.operations && work.bytes > without.bytes);
-        for (int stage = STAGE_EMBED; stage < STAGE_SAMPLE; stage++) assert_true(work.seconds[stage] > 0);
-        assert_true(work.seconds[STAGE_SAMPLE] == 0);
+        for (int stage = STAGE_EMBED; stage < STAGE_SAMPLE; stage++) {
+            const struct stage_work *a = &without.stages[stage], *b = &work.stages[stage];
+            assert_true(b->seconds > 0 && b->bytes > 0 && (b->operations > 0) == (stage != STAGE_EMBED));
+            assert_true(b->operations >= a->operations && b->bytes >= a->bytes);
+        }
+        assert_true(work.stages[STAGE_SAMPLE].seconds == 0);
+        assert_true(without.stages[STAGE_LOGITS].bytes == 0 && without.stages[STAGE_LOGITS].operations == 0);
         free(first), free(second);
         close_opened(o);
     }
@@ -501,6 +534,7 @@ int main(void) {
         cmocka_unit_test(test_reference_logits_with_experts),
         cmocka_unit_test(test_fast_path_is_near_exact),
         cmocka_unit_test(test_chunks_and_threads_do_not_matter),
+        cmocka_unit_test(test_quick_start),
         cmocka_unit_test(test_neighbours_do_not_matter),
         cmocka_unit_test(test_instruction_sets_agree),
         cmocka_unit_test(test_stale_slots_do_not_matter),

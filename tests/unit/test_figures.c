@@ -25,27 +25,50 @@ static void test_rates_of_short_steps(void **state) {
     for (int i = 0; i < 300; i++) { // 100 steps a second, 4 tokens and 10 prompt rows each
         struct figures_step s = {
             .start = 1000 + i * 0.01, .end = 1000 + i * 0.01 + 0.01, .decoded = 4, .prefilled = 10};
-        s.work = (struct backend_work){
-            .bytes = 1e6, .operations = 2e6, .seconds = {[STAGE_ATTEND] = 0.002, [STAGE_FEED] = 0.006}};
+        s.work.stages[STAGE_ATTEND] = (struct stage_work){.seconds = 0.002, .bytes = 1e6, .operations = 2e6};
+        s.work.stages[STAGE_FEED] = (struct stage_work){.seconds = 0.006, .bytes = 3e6, .operations = 4e6};
         figures_add_step(&f, &s);
     }
     const struct engine_figures *e = snapshot(&f, 1003);
     ABOUT(e->decode_now, 400);
     ABOUT(e->prefill_now, 1000);
-    ABOUT(e->bytes_per_second, 1e8);
-    ABOUT(e->operations_per_second, 2e8);
-    ABOUT(e->stage_share[STAGE_ATTEND], 0.25);
-    ABOUT(e->stage_share[STAGE_FEED], 0.75);
-    ABOUT(e->stage_seconds[STAGE_FEED], 1.8);
+    ABOUT(e->stages[STAGE_ATTEND].seconds, 0.2);
+    ABOUT(e->stages[STAGE_ATTEND].bytes, 1e8);
+    ABOUT(e->stages[STAGE_FEED].seconds, 0.6);
+    ABOUT(e->stages[STAGE_FEED].operations, 4e8);
+    ABOUT(e->prefill.seconds, 1); // 0.2 of it elsewhere
+    ABOUT(e->prefill.bytes, 4e8);
+    assert_true(e->decode.seconds == 0);
     assert_int_equal(e->decode_tokens, 1200);
     assert_int_equal(e->prefill_tokens, 3000);
     assert_int_equal(e->steps, 300);
     ABOUT(snapshot(&f, 1003.5)->decode_now, 200); // half of the window is idle
     e = snapshot(&f, 1004.1);
-    assert_true(e->decode_now == 0 && e->prefill_now == 0 && e->stage_share[STAGE_FEED] == 0 &&
-                e->operations_per_second == 0);
+    assert_true(e->decode_now == 0 && e->prefill_now == 0);
+    ABOUT(e->stages[STAGE_FEED].seconds, 0.6); // the last second of work stays
+    ABOUT(e->prefill.seconds, 1);
     ABOUT(e->decode_peak, 400);
     assert_int_equal(e->decode_tokens, 1200);
+    figures_close(&f);
+}
+
+// Steps that read prompts and steps that only decode are told apart.
+static void test_phases(void **state) {
+    (void)state;
+    struct figures f;
+    figures_open(&f);
+    for (int i = 0; i < 200; i++) {
+        struct figures_step s = {
+            .start = 20 + i * 0.01, .end = 20 + i * 0.01 + 0.01, .decoded = 1, .prefilled = i % 4 == 0 ? 100 : 0};
+        s.work.stages[STAGE_LOGITS] = (struct stage_work){.seconds = 0.01, .bytes = 1e6, .operations = 5e6};
+        figures_add_step(&f, &s);
+    }
+    const struct engine_figures *e = snapshot(&f, 22);
+    ABOUT(e->prefill.seconds, 0.25);
+    ABOUT(e->prefill.bytes, 25e6);
+    ABOUT(e->decode.seconds, 0.75);
+    ABOUT(e->decode.operations, 375e6);
+    ABOUT(e->stages[STAGE_LOGITS].seconds, 1);
     figures_close(&f);
 }
 
@@ -134,6 +157,7 @@ static void test_snapshots_pass_between_threads_whole(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rates_of_short_steps),
+        cmocka_unit_test(test_phases),
         cmocka_unit_test(test_long_steps_are_spread),
         cmocka_unit_test(test_rates_after_a_pause_are_not_diluted),
         cmocka_unit_test(test_percentiles),

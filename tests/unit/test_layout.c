@@ -60,41 +60,62 @@ static void test_every_size(void **state) {
 // A box that drops when the screen shrinks leaves before those that are to stay longer.
 static void test_boxes_drop_in_order(void **state) {
     (void)state;
-    static const enum layout_box order[] = {BOX_LATENCY, BOX_KV, BOX_THROUGHPUT, BOX_CHATS};
+    static const enum layout_box order[] = {BOX_TIME, BOX_LATENCY, BOX_KV, BOX_THROUGHPUT, BOX_CHATS};
     for (int height = 1; height <= TALLEST; height++)
         for (int width = 1; width <= WIDEST; width++) {
             struct layout l = layout_make(width, height, SETS - 1, 1);
-            for (int i = 1; i < 4; i++)
+            for (int i = 1; i < 5; i++)
                 if (l.boxes[order[i - 1]].width > 0) assert_true(l.boxes[order[i]].width > 0);
         }
 }
 
 static void test_the_picture(void **state) {
     (void)state;
-    struct layout l = layout_make(112, 22, SETS - 1, 1);
+    const uint32_t shown = layout_default_boxes(112, 22);
+    struct layout l = layout_make(112, 22, shown, 1);
     assert_int_equal(l.boxes[BOX_CHATS].width, 22);
     assert_int_equal(l.boxes[BOX_THROUGHPUT].width, 32);
     assert_int_equal(l.boxes[BOX_CHAT].width, 58);
     assert_int_equal(l.sampling.y, 21);
     for (int box = BOX_THROUGHPUT; box <= BOX_LATENCY; box++) assert_true(l.boxes[box].height >= 6);
     assert_int_equal(l.composer.height, 1);
-    assert_int_equal(layout_make(112, 22, SETS - 1, 4).composer.height, 4);
+    assert_int_equal(layout_make(112, 22, shown, 4).composer.height, 4);
     l = layout_make(40, 10, SETS - 1, 1);
     assert_int_equal(l.boxes[BOX_CHAT].width, 40);
     assert_int_equal(l.transcript.height, 5);
 }
 
+// Unasked, the time is there in a tall terminal and takes no other box its room.
+static void test_boxes_nobody_chose(void **state) {
+    (void)state;
+    const uint32_t time = 1u << BOX_TIME, all = SETS - 1 - (1u << BOX_CHAT);
+    for (int height = 1; height <= TALLEST; height++)
+        for (int width = 1; width <= WIDEST; width++) {
+            uint32_t shown = layout_default_boxes(width, height);
+            assert_true(shown == all || shown == all - time);
+            if (!(shown & time)) continue;
+            struct layout l = layout_make(width, height, shown, 1);
+            assert_true(l.boxes[BOX_TIME].height >= 12);
+            for (int box = BOX_CHATS; box <= BOX_LATENCY; box++) assert_true(l.boxes[box].height >= 6);
+        }
+    assert_int_equal(layout_default_boxes(80, 24), all - time);
+    assert_int_equal(layout_default_boxes(112, 26), all - time);
+    assert_int_equal(layout_default_boxes(120, 40), all);
+    assert_true(layout_make(80, 24, all, 1).boxes[BOX_TIME].height >= 3); // asked for, it finds room there too
+}
+
 // The commonest size of all shows the engine too, and leaves the conversation its room.
 static void test_a_column_at_80x24(void **state) {
     (void)state;
-    struct layout l = layout_make(80, 24, SETS - 1, 1);
+    const uint32_t shown = layout_default_boxes(80, 24);
+    struct layout l = layout_make(80, 24, shown, 1);
     for (int box = BOX_CHATS; box <= BOX_LATENCY; box++) {
         assert_int_equal(l.boxes[box].x, 0);
         assert_int_equal(l.boxes[box].width, 24);
     }
     assert_int_equal(l.boxes[BOX_CHATS].height, 7);
     assert_int_equal(l.boxes[BOX_CHAT].width, 56);
-    assert_int_equal(layout_make(90, 24, SETS - 1, 1).boxes[BOX_CHATS].width, 20); // side by side again
+    assert_int_equal(layout_make(90, 24, shown, 1).boxes[BOX_CHATS].width, 20); // side by side again
     assert_int_equal(layout_make(80, 24, 1u << BOX_CHATS, 1).boxes[BOX_CHATS].width, 20);
 }
 
@@ -104,6 +125,7 @@ int main(void) {
         cmocka_unit_test(test_boxes_drop_in_order),
         cmocka_unit_test(test_the_picture),
         cmocka_unit_test(test_a_column_at_80x24),
+        cmocka_unit_test(test_boxes_nobody_chose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

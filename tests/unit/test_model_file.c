@@ -81,10 +81,16 @@ static void test_info_of_a_model(void **state) {
     assert_int_equal(64 * i->kv_bytes_per_token, memory.kv);
     assert_true(i->kv_bytes_per_token >= 2 * 2 * 2 * 2 * 16); // K and V, f16, 2 layers, 2 heads of 16, and padding
     assert_int_equal(memory.total, memory.weights + memory.buffers + memory.kv);
-    int fits = model_file_tokens_that_fit(m.file, memory.total);
+    // Heads of 16 take the room of 32 elements in blocks: 34 and 18 bytes for a key, as many for a value.
+    assert_int_equal(model_file_token_bytes(m.file, KV_F16), i->kv_bytes_per_token);
+    assert_int_equal(model_file_token_bytes(m.file, KV_BF16), i->kv_bytes_per_token);
+    assert_int_equal(model_file_token_bytes(m.file, KV_Q8_0), 2 * 2 * 2 * 34);
+    assert_int_equal(model_file_token_bytes(m.file, KV_Q4_0), 2 * 2 * 2 * 18);
+    assert_true(model_file_tokens_that_fit(m.file, KV_Q4_0, memory.total) > model_file_tokens_that_fit(m.file, KV_F16, memory.total));
+    int fits = model_file_tokens_that_fit(m.file, KV_F16, memory.total);
     assert_int_equal(fits, 64);
-    assert_int_equal(model_file_tokens_that_fit(m.file, memory.total - 1), 32);
-    assert_int_equal(model_file_tokens_that_fit(m.file, memory.weights), 0);
+    assert_int_equal(model_file_tokens_that_fit(m.file, KV_F16, memory.total - 1), 32);
+    assert_int_equal(model_file_tokens_that_fit(m.file, KV_F16, memory.weights), 0);
     assert_int_equal(i->n_formats, 2);
     assert_string_equal(i->formats[0].name, "Q8_0");
     assert_string_equal(i->formats[1].name, "F32");

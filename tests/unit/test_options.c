@@ -140,7 +140,7 @@ static void test_no_boxes_is_not_the_default_boxes(void **state) {
     char *text = setting_format(&s, SETTING_boxes);
     assert_string_equal(text, "none");
     free(text);
-    assert_false(setting_parse(&s, SETTING_boxes, "15", NULL));
+    assert_false(setting_parse(&s, SETTING_boxes, "16", NULL));
 }
 
 static int run_program(const char *const *words) {

@@ -223,6 +223,31 @@ static void test_pre_emption_keeps_the_sampler(void **state) {
     }
 }
 
+// What a backend says of its stages arrives in the figures, by stage and by what the steps did.
+static void test_work_of_every_stage(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 32});
+    clock_freeze(5000000000);
+    struct scheduler_request q = ask(1, 40, 0, 10);
+    scheduler_submit(b->scheduler, &q);
+    run(b);
+    clock_freeze(0);
+    figures_begin(&b->figures, 5);
+    figures_publish(&b->figures);
+    const struct engine_figures *f = figures_latest(&b->figures);
+    const struct stage_work *attend = &f->stages[STAGE_ATTEND], *feed = &f->stages[STAGE_FEED];
+    assert_float_equal(attend->bytes, 1000.0 * 49, 1e-3); // rows: the prompt's, and of all tokens but the last
+    assert_float_equal(attend->operations, 2000.0 * 49, 1e-3);
+    assert_float_equal(feed->bytes, 5000.0 * 49, 1e-3);
+    assert_float_equal(feed->seconds, 3e-4 * 10, 1e-9);
+    assert_true(f->stages[STAGE_LOGITS].bytes == 0 && f->stages[STAGE_LOGITS].seconds == 0);
+    assert_float_equal(f->prefill.bytes, 6000.0 * 40, 1e-3);
+    assert_float_equal(f->prefill.operations, 9000.0 * 40, 1e-3);
+    assert_float_equal(f->decode.bytes, 6000.0 * 9, 1e-3);
+    assert_float_equal(f->decode.operations, 9000.0 * 9, 1e-3);
+    bench_close(b);
+}
+
 static void test_next_turn_reuses_the_last(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 32});
@@ -700,6 +725,7 @@ int main(void) {
         cmocka_unit_test(test_seeded_answers_do_not_depend_on_the_batch),
         cmocka_unit_test(test_pre_emption_keeps_the_text),
         cmocka_unit_test(test_pre_emption_keeps_the_sampler),
+        cmocka_unit_test(test_work_of_every_stage),
         cmocka_unit_test(test_next_turn_reuses_the_last),
         cmocka_unit_test(test_same_prompt_again_computes_one_token),
         cmocka_unit_test(test_fork_of_a_running_sequence),

@@ -8,7 +8,7 @@
 
 #include "engine/base/thread_pool.h"
 
-enum { MOST_THREADS = 5, STEPS = 200, ITEMS = 37 };
+enum { MOST_THREADS = 19, STEPS = 200, ITEMS = 37 }; // of more than two groups of workers
 
 struct tally {
     atomic_int runs[MOST_THREADS];
@@ -24,7 +24,7 @@ static void count_run(struct worker *w, void *argument) {
 
 static void test_every_worker_runs(void **state) {
     (void)state;
-    for (int n = 1; n <= MOST_THREADS; n++) {
+    for (int n = 1; n <= MOST_THREADS; n += n < 4 ? 1 : 5) {
         struct tally t = {0};
         struct thread_pool *p = thread_pool_open(n);
         assert_int_equal(thread_pool_size(p), n);
@@ -48,7 +48,7 @@ static void step_together(struct worker *w, void *argument) {
 
 static void test_barrier_keeps_step(void **state) {
     (void)state;
-    for (int n = 1; n <= MOST_THREADS; n += 2) {
+    for (int n = 1; n <= MOST_THREADS; n = 2 * n + 1) {
         struct tally t = {0};
         struct thread_pool *p = thread_pool_open(n);
         thread_pool_run(p, step_together, &t);
@@ -77,6 +77,87 @@ static void test_items_are_taken_once(void **state) {
     thread_pool_close(p);
 }
 
+// Pieces follow each other without a gap, become smaller, and end with single items.
+static void take_pieces(struct worker *w, void *argument) {
+    struct tally *t = argument;
+    for (int step = 0; step < STEPS; step++) {
+        for (int first, end, before = ITEMS; worker_take(w, ITEMS, &first, &end); before = end - first) {
+            atomic_fetch_add(&t->errors, first >= end || end > ITEMS || end - first > before);
+            atomic_fetch_add(&t->errors, end - first > 1 && end > ITEMS - w->count);
+            for (int i = first; i < end; i++) t->taken[step][i]++;
+        }
+        worker_barrier(w);
+    }
+}
+
+static void test_pieces_are_taken_once(void **state) {
+    (void)state;
+    for (int n = 1; n <= MOST_THREADS; n = 2 * n + 1) {
+        static struct tally t;
+        struct thread_pool *p = thread_pool_open(n);
+        t = (struct tally){0};
+        thread_pool_run(p, take_pieces, &t);
+        assert_int_equal(atomic_load(&t.errors), 0);
+        for (int step = 0; step < STEPS; step++)
+            for (int i = 0; i < ITEMS; i++) assert_int_equal(t.taken[step][i], 1);
+        thread_pool_close(p);
+    }
+}
+
+// What the last to arrive does is done once, after all that came before and before all that follows.
+static void arrive_and_release(struct worker *w, void *argument) {
+    struct tally *t = argument;
+    for (int step = 1; step <= STEPS; step++) {
+        t->turn[w->index] = step;
+        if (worker_arrive(w)) {
+            for (int k = 0; k < w->count; k++) atomic_fetch_add(&t->errors, t->turn[k] != step);
+            t->taken[step - 1][0]++;
+            worker_release(w);
+        }
+        atomic_fetch_add(&t->errors, t->taken[step - 1][0] != 1);
+    }
+}
+
+static void test_last_to_arrive(void **state) {
+    (void)state;
+    for (int n = 1; n <= MOST_THREADS; n = 2 * n + 1) {
+        static struct tally t;
+        struct thread_pool *p = thread_pool_open(n);
+        t = (struct tally){0};
+        thread_pool_run(p, arrive_and_release, &t);
+        assert_int_equal(atomic_load(&t.errors), 0);
+        thread_pool_close(p);
+    }
+}
+
+// Waits of all lengths around those after which workers fall asleep, in a barrier and between runs, so that some end
+// just as a worker does.
+static void dawdle(struct worker *w, void *argument) {
+    struct tally *t = argument;
+    for (int step = 1; step <= 20; step++) {
+        if (w->index == step % w->count) usleep((useconds_t)(step * 13));
+        t->turn[w->index] = step;
+        worker_barrier(w);
+        for (int k = 0; k < w->count; k++) atomic_fetch_add(&t->errors, t->turn[k] != step);
+        worker_barrier(w);
+    }
+}
+
+static void test_falling_asleep(void **state) {
+    (void)state;
+    const int sizes[] = {2, 3, 9};
+    for (int i = 0; i < 3; i++) {
+        struct tally t = {0};
+        struct thread_pool *p = thread_pool_open(sizes[i]);
+        for (int run = 0; run < 20; run++) {
+            thread_pool_run(p, dawdle, &t);
+            usleep((useconds_t)(run * 17));
+        }
+        assert_int_equal(atomic_load(&t.errors), 0);
+        thread_pool_close(p);
+    }
+}
+
 // Workers that have gone to sleep wake up for the next run, and for the end.
 static void test_sleepers_wake(void **state) {
     (void)state;
@@ -100,8 +181,9 @@ static void test_default_size(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_worker_runs),    cmocka_unit_test(test_barrier_keeps_step),
-        cmocka_unit_test(test_items_are_taken_once), cmocka_unit_test(test_sleepers_wake),
-        cmocka_unit_test(test_default_size),
+        cmocka_unit_test(test_items_are_taken_once), cmocka_unit_test(test_pieces_are_taken_once),
+        cmocka_unit_test(test_last_to_arrive),       cmocka_unit_test(test_falling_asleep),
+        cmocka_unit_test(test_sleepers_wake),        cmocka_unit_test(test_default_size),
     };
     return cmocka_run_group_tests_name("thread pool", tests, NULL, NULL);
 }

@@ -146,9 +146,10 @@ static float *toy_run(struct backend *b, const struct batch *batch, struct backe
     }
     for (int i = 0; i < batch->n_outputs; i++)
         row_logits(b, batch, batch->output_rows[i], b->logits + (size_t)i * (size_t)b->n_vocab);
-    work->seconds[STAGE_ATTEND] = 1e-4;
-    work->bytes = 1000.0 * batch->n_rows;
-    work->operations = 2000.0 * batch->n_rows;
+    work->stages[STAGE_ATTEND] =
+        (struct stage_work){.seconds = 1e-4, .bytes = 1000.0 * batch->n_rows, .operations = 2000.0 * batch->n_rows};
+    work->stages[STAGE_FEED] =
+        (struct stage_work){.seconds = 3e-4, .bytes = 5000.0 * batch->n_rows, .operations = 7000.0 * batch->n_rows};
     return b->logits;
 }
 

@@ -1,7 +1,7 @@
 // For kernels that are compiled once for every width: inlined into each, their loops over the width unrolled before
 // registers are given out, so that arrays of accumulators are registers.
-#ifndef CONFAB_CPU_UNROLL_H
-#define CONFAB_CPU_UNROLL_H
+#ifndef CONFAB_BASE_UNROLL_H
+#define CONFAB_BASE_UNROLL_H
 
 #define INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)

@@ -1,0 +1,149 @@
+// What the machine can do at most, as the chat comes to know it: from the file of limits, or measured while nothing has
+// run for a while. No answer waits for that or shares the processor with it.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "app/chat_state.h"
+#include "app/limits_file.h"
+#include "app/limits_meter.h"
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+
+#define QUIET_NS     (3 * NANOSECONDS / 2) // after the last answer
+#define MOST_TRIES   4                     // of measuring unasked
+#define MORE         1.05                  // of a limit: it was measured while others had the memory
+#define CACHES_BYTES (256u << 20)          // weights that no cache holds
+
+struct chat_limits {
+    char engine[sizeof((struct engine_figures *)0)->backend];
+    int n_threads;
+    struct machine_limits limits;
+    bool known, exceeded; // exceeded: the engine read more
+    int tries;
+    uint64_t due; // clock_ns when they are to be measured; 0: not at all
+    bool asked;   // by a person, who is told
+    struct limits_meter *meter;
+    int fd; // eventfd of the meter
+};
+
+void chat_limits_open(struct chat *c) {
+    c->limits = xcalloc(1, sizeof *c->limits);
+    c->limits->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (c->limits->fd < 0) panic("eventfd: %s", strerror(errno));
+}
+
+void chat_limits_close(struct chat *c) {
+    struct machine_limits unused;
+    if (c->limits->meter) {
+        limits_meter_stop(c->limits->meter);
+        limits_meter_take(c->limits->meter, &unused);
+    }
+    close(c->limits->fd);
+    free(c->limits);
+}
+
+int chat_limits_fd(const struct chat *c) { return c->limits->fd; }
+
+static void plan(struct chat_limits *l) {
+    if (l->tries < MOST_TRIES) l->due = clock_ns() + QUIET_NS;
+}
+
+void chat_limits_engine(struct chat *c) {
+    struct chat_limits *l = c->limits;
+    chat_limits_yield(c);
+    l->due = 0;
+    l->known = l->exceeded = false;
+    if (!c->engine || !c->p.limits_path) return;
+    const struct engine_figures *f = engine_figures(c->engine);
+    memcpy(l->engine, f->backend, sizeof l->engine);
+    l->n_threads = f->n_threads;
+    l->known = limits_file_read(c->p.limits_path, l->engine, &l->limits);
+    if (!l->known) plan(l);
+}
+
+void chat_limits_yield(struct chat *c) {
+    if (c->limits->meter) limits_meter_stop(c->limits->meter);
+}
+
+// Whoever has something else in mind waits for the meter to be gone, which it soon is.
+static bool quiet(const struct chat *c) {
+    for (int i = 0; i < c->n_entries; i++)
+        if (chat_busy(c->entries[i])) return false;
+    return c->engine && !model_host_loading(c->p.host) && !c->limits->meter;
+}
+
+static uint64_t due(const struct chat *c) {
+    uint64_t settled = c->moved ? c->moved + QUIET_NS : 0;
+    return settled > c->limits->due ? settled : c->limits->due;
+}
+
+uint64_t chat_limits_due(const struct chat *c) { return c->limits->due && quiet(c) ? due(c) : 0; }
+
+// Of two measurements within some days the better one is nearer to what the machine can do.
+static void take(struct chat *c, const struct machine_limits *measured) {
+    struct chat_limits *l = c->limits;
+    if (!l->known || l->asked) l->limits = *measured;
+    if (measured->read_bytes > l->limits.read_bytes) l->limits.read_bytes = measured->read_bytes;
+    if (measured->int8_operations > l->limits.int8_operations) l->limits.int8_operations = measured->int8_operations;
+    l->known = true;
+    l->exceeded = false;
+    limits_file_write(c->p.limits_path, l->engine, &l->limits);
+    if (l->asked)
+        chat_say(c, false, "at most this machine reads %.1f GB/s and computes %.2f TOP/s of 8-bit integers",
+                 l->limits.read_bytes / 1e9, l->limits.int8_operations / 1e12);
+    l->asked = false;
+    c->stale = true;
+}
+
+static void meter_ended(struct chat *c) {
+    struct chat_limits *l = c->limits;
+    struct machine_limits measured;
+    uint64_t times;
+    if (read(l->fd, &times, sizeof times) < 0 && errno != EAGAIN) panic("eventfd: %s", strerror(errno));
+    bool done = limits_meter_take(l->meter, &measured);
+    l->meter = NULL;
+    if (done) take(c, &measured);
+    else plan(l);
+}
+
+void chat_limits_turn(struct chat *c, uint64_t now) {
+    struct chat_limits *l = c->limits;
+    if (l->meter && limits_meter_done(l->meter)) meter_ended(c);
+    uint64_t at = chat_limits_due(c);
+    if (!at || now < at) return;
+    l->due = 0;
+    l->tries++;
+    l->meter = limits_meter_start(l->n_threads, l->fd);
+}
+
+void chat_limits_check(struct chat *c, const struct stage_work *all) {
+    struct chat_limits *l = c->limits;
+    if (!l->known || all->seconds <= 0 || model_host_info(c->p.host)->weight_bytes < CACHES_BYTES) return;
+    double bytes = all->bytes / all->seconds;
+    if (bytes <= l->limits.read_bytes) return;
+    bool anew = !l->exceeded && bytes > MORE * l->limits.read_bytes;
+    l->limits.read_bytes = bytes;
+    l->exceeded |= anew;
+    if (anew) plan(l);
+}
+
+void chat_limits_measure(struct chat *c) {
+    struct chat_limits *l = c->limits;
+    if (!c->engine || !c->p.limits_path) {
+        chat_say(c, true, c->engine ? "there is no folder for caches to keep it in" : "no model is loaded");
+        return;
+    }
+    l->asked = true;
+    l->tries = 0;
+    l->due = 1;
+    chat_say(c, false, quiet(c) ? "measuring what this machine can do" : "measured as soon as nothing runs");
+}
+
+void chat_limits_show(const struct chat *c, struct view_time *out) {
+    const struct chat_limits *l = c->limits;
+    out->most_bytes = l->known ? l->limits.read_bytes : 0;
+    out->most_operations = l->known ? l->limits.int8_operations : 0;
+}

@@ -1,0 +1,32 @@
+// logits_distance N_VOCAB EXACT OTHER: how far the logits in OTHER are from those in EXACT, both 32-bit floats
+// [positions][N_VOCAB], by the measures of `confab bench`: positions, same top, divergence in nats, error.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "app/bench.h"
+#include "engine/base/reader.h"
+
+int main(int argc, char **argv) {
+    struct status st = {0};
+    struct mapping exact = {0}, other = {0};
+    struct bench_distance d = {0};
+    const int n_vocab = argc == 4 ? atoi(argv[1]) : 0;
+    if (n_vocab < 1) {
+        fprintf(stderr, "usage: logits_distance N_VOCAB EXACT OTHER\n");
+        return 2;
+    }
+    const size_t row = (size_t)n_vocab * sizeof(float);
+    bool sound = mapping_open(&exact, argv[2], &st) && mapping_open(&other, argv[3], &st);
+    if (sound && (exact.size % row || exact.size != other.size))
+        sound = status_fail(&st, STATUS_FORMAT, "%s and %s are not rows of %d floats, as many in both", argv[2],
+                            argv[3], n_vocab);
+    for (size_t at = 0; sound && at < exact.size; at += row)
+        bench_distance_add(&d, (const float *)(const void *)(exact.data + at),
+                           (const float *)(const void *)(other.data + at), n_vocab);
+    const struct bench_accuracy a = bench_distance_mean(&d);
+    if (sound) printf("%d %.4f %.3e %.3e\n", a.positions, a.same_top, a.divergence, a.error);
+    else fprintf(stderr, "logits_distance: %s\n", st.text);
+    mapping_close(&exact);
+    mapping_close(&other);
+    return !sound;
+}
