@@ -17,25 +17,58 @@ enum {
     SUPER_COLUMNS = 256, // columns of a K-quant block
 };
 
-// 32 consecutive inputs of one batch row as a quantised matrix reads them: value = scale × q.
+// 32 consecutive inputs of one batch row as a quantised matrix reads them: value = scale × q. Scales have SCALE_STEPS
+// steps from one power of two to the next, so that what they make of a weight's scale can be kept for many inputs.
 struct activation_block {
     int8_t q[BLOCK_COLUMNS]; // in [−127, 127]
     float scale;
+    float base;       // 1.5 × 2^23 × the power of two: a sum added to its bits makes base + the power × sum
     int32_t zero;     // −8 × Σ q: what integer sums start from, so that weights can be unsigned
     int32_t zero_low; // the same of q[0..15]
     float minimum;    // −scale × Σ q, for weights with a minimum
 };
-_Static_assert(sizeof(struct activation_block) == 48, "panels are packed");
+_Static_assert(sizeof(struct activation_block) == 52, "panels are packed");
+
+enum { SCALE_STEPS = 64 };
+
+// The scale for inputs of at most `maximum`, rounded up to a step. The largest becomes at most 127.49, which rounds down.
+static inline float activation_scale(float maximum) {
+    const uint32_t below = (1u << 23) / SCALE_STEPS - 1;
+    float scale = maximum / 127.49f;
+    uint32_t bits;
+    memcpy(&bits, &scale, sizeof bits);
+    bits = (bits + below) & ~below;
+    memcpy(&scale, &bits, sizeof scale);
+    return scale;
+}
+
+// What a block of inputs with these sums of q[0..15] and q[0..31] has besides q; scale 0 or NaN where q is all zero.
+static inline void activation_finish(struct activation_block *block, float scale, int low, int sum) {
+    uint32_t bits;
+    memcpy(&bits, &scale, sizeof bits);
+    bits = (bits & 0x7F800000) + 0x0BC00000;
+    memcpy(&block->base, &bits, sizeof bits);
+    block->base += scale - scale; // NaN if scale is
+    block->scale = scale;
+    block->zero = -8 * sum;
+    block->zero_low = -8 * low;
+    block->minimum = scale * (float)-sum;
+}
 
 // One strip of a matrix times one panel of inputs: out[c][r] = Σ weight[r][i] × input[c][i].
 struct strip {
     const struct block_format *format;
     const void *weights; // prepared tiles, tiles.h; or rows of the file's blocks, row_bytes apart
+    // Prepared weights that are multiplied later, `ahead` bytes on: if `fetches`, every turns-th block of columns, from
+    // block `turn` on, is fetched meanwhile; turns is the number of panels that share this out.
+    size_t ahead;
+    bool fetches;
+    int turn, turns;
     size_t row_bytes;    // of weights that are not prepared
     int rows;            // of this strip, 1–32; prepared strips are padded to 32
     int columns;
-    int width;                             // inputs, 1–PANEL_COLUMNS
-    const struct activation_block *blocks; // [columns / 32][width], for prepared weights
+    int width, panel; // inputs, and how many of them make a panel: all for strip, 1–PANEL_COLUMNS
+    const struct activation_block *blocks; // panels of [columns / 32][inputs], for prepared weights
     const float *values;                   // [width][columns], for others
     float *out;                            // [width][32]
 };
@@ -73,9 +106,11 @@ enum { NORM_KINDS = NORM_LAYER + 1, ACTIVATION_KINDS = ACTIVATION_SILU_CLAMPED +
 struct cpu_kernels {
     const char *name;
     void (*strip[BLOCK_FORMAT_COUNT])(const struct strip *s);
+    // Any number of panels, faster than one by one when they are several; NULL where that is not so.
+    void (*many[BLOCK_FORMAT_COUNT])(const struct strip *s);
     // By enum norm_kind; bias may be NULL and is NORM_LAYER's. x and y may be the same.
     void (*norm[NORM_KINDS])(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon);
-    // n_blocks × 32 values to out[0], out[stride] …; a block that holds a NaN or an infinity becomes NaN.
+    // n_blocks × 32 values to out[0], out[stride] …; a block that holds a NaN or QUANTIZE_HUGE becomes NaN.
     void (*quantize)(const float *x, int n_blocks, struct activation_block *out, int stride);
     // By enum activation: gate = f(gate) × up, or what else its comment says; n a multiple of 16.
     void (*activate[ACTIVATION_KINDS])(float *gate, const float *up, int n);
@@ -133,7 +168,9 @@ const struct cpu_kernels *kernels_find(const char *name);
 #define CLAMPED_LIMIT 7.0f
 #define CLAMPED_SLOPE 1.702f
 
-// Below this a block of inputs counts as zero, so that 127 / maximum stays finite.
-#define QUANTIZE_TINY 1e-30f
+// Smaller inputs count as zero, so that products of scales are normal numbers; larger ones as infinite, so that a
+// block's `base` is finite.
+#define QUANTIZE_TINY 1e-20f
+#define QUANTIZE_HUGE 1e30f
 
 #endif

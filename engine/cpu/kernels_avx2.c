@@ -157,8 +157,9 @@ static void quantize(const float *x, int n_blocks, struct activation_block *out,
         const int32_t most = reduce_max(top);
         float maximum;
         memcpy(&maximum, &most, sizeof maximum);
-        const bool finite = most < 0x7F800000;
-        const float inverse = finite && maximum > QUANTIZE_TINY ? 127 / maximum : 0;
+        const bool finite = maximum < QUANTIZE_HUGE;
+        const float scale = !finite ? NAN : maximum > QUANTIZE_TINY ? activation_scale(maximum) : 0;
+        const float inverse = scale > 0 ? 1 / scale : 0;
         const __m256i keep = _mm256_set1_epi32(finite ? -1 : 0);
         for (int i = 0; i < 4; i++) {
             __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), _mm256_set1_ps(inverse));
@@ -169,10 +170,7 @@ static void quantize(const float *x, int n_blocks, struct activation_block *out,
         __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
         bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
         _mm256_storeu_si256((__m256i *)out->q, bytes);
-        out->scale = !finite ? NAN : maximum > QUANTIZE_TINY ? maximum / 127 : 0;
-        out->zero = -8 * sum;
-        out->zero_low = -8 * low;
-        out->minimum = out->scale * (float)-sum;
+        activation_finish(out, scale, low, sum);
     }
 }
 

@@ -107,18 +107,16 @@ static void quantize(const float *x, int n_blocks, struct activation_block *out,
         int32_t top = _mm512_reduce_max_epi32(bits);
         float maximum;
         memcpy(&maximum, &top, sizeof maximum);
-        bool finite = top < 0x7F800000;
-        float inverse = finite && maximum > QUANTIZE_TINY ? 127 / maximum : 0;
+        const bool finite = maximum < QUANTIZE_HUGE;
+        const float scale = !finite ? NAN : maximum > QUANTIZE_TINY ? activation_scale(maximum) : 0;
+        const float inverse = scale > 0 ? 1 / scale : 0;
         __mmask16 keep = finite ? 0xFFFF : 0;
         __m512i q0 = _mm512_maskz_cvtps_epi32(keep, _mm512_mul_ps(v0, _mm512_set1_ps(inverse)));
         __m512i q1 = _mm512_maskz_cvtps_epi32(keep, _mm512_mul_ps(v1, _mm512_set1_ps(inverse)));
         int low = _mm512_reduce_add_epi32(q0), sum = low + _mm512_reduce_add_epi32(q1);
         _mm_storeu_si128((__m128i *)out->q, _mm512_cvtepi32_epi8(q0));
         _mm_storeu_si128((__m128i *)(out->q + 16), _mm512_cvtepi32_epi8(q1));
-        out->scale = !finite ? NAN : maximum > QUANTIZE_TINY ? maximum / 127 : 0;
-        out->zero = -8 * sum;
-        out->zero_low = -8 * low;
-        out->minimum = out->scale * (float)-sum;
+        activation_finish(out, scale, low, sum);
     }
 }
 
@@ -238,6 +236,11 @@ const struct cpu_kernels kernels_avx512 = {
               [BLOCK_F16] = strip_f16,
               [BLOCK_BF16] = strip_bf16,
 #define X(id, tile) [id] = strip_##tile##_avx512,
+              TILE_FORMATS(X)
+#undef X
+    },
+    .many = {
+#define X(id, tile) [id] = many_##tile##_avx512,
               TILE_FORMATS(X)
 #undef X
     },

@@ -79,19 +79,17 @@ static void quantize_block(const float *x, struct activation_block *out) {
     bool finite = true;
     for (int i = 0; i < BLOCK_COLUMNS; i++) {
         float magnitude = fabsf(x[i]);
-        finite &= isfinite(x[i]) != 0;
+        finite &= magnitude < QUANTIZE_HUGE;
         maximum = magnitude > maximum ? magnitude : maximum;
     }
-    float inverse = finite && maximum > QUANTIZE_TINY ? 127 / maximum : 0;
+    const float scale = !finite ? NAN : maximum > QUANTIZE_TINY ? activation_scale(maximum) : 0;
+    const float inverse = scale > 0 ? 1 / scale : 0;
     int sum[2] = {0, 0};
     for (int i = 0; i < BLOCK_COLUMNS; i++) {
         out->q[i] = finite ? (int8_t)lrintf(x[i] * inverse) : 0;
         sum[i / 16] += out->q[i];
     }
-    out->scale = !finite ? NAN : maximum > QUANTIZE_TINY ? maximum / 127 : 0;
-    out->zero = -8 * (sum[0] + sum[1]);
-    out->zero_low = -8 * sum[0];
-    out->minimum = out->scale * (float)-(sum[0] + sum[1]);
+    activation_finish(out, scale, sum[0], sum[0] + sum[1]);
 }
 
 static void quantize(const float *x, int n_blocks, struct activation_block *out, int stride) {

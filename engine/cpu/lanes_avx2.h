@@ -110,10 +110,11 @@ INLINE __m256 nvfp4_scales(const uint8_t *p) {
 // A strip's tiles are gone through once for each half and every three inputs, and each time half of the lines are left
 // out, which processors do not fetch ahead well: so the first pass fetches what lies ahead, all of it. The others find it
 // in the second cache.
-INLINE void fetch_part(const void *tile, int p, size_t bytes, int h, int first) {
+INLINE void fetch_part(const struct strip *s, int *turn, const uint8_t *at, size_t bytes, int h, int first) {
     enum { AHEAD = 8192, LINE = 64 };
+    (void)s, (void)turn;
     if (h || first) return;
-    const uintptr_t begin = (uintptr_t)tile + (size_t)p * bytes + AHEAD; // perhaps past the last
+    const uintptr_t begin = (uintptr_t)at + AHEAD; // perhaps past the last
     for (size_t i = 0; i < bytes; i += LINE) __builtin_prefetch((const void *)(begin + i), 0, 2);
 }
 

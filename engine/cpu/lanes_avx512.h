@@ -43,8 +43,13 @@ INLINE integers integers_of(int x) { return _mm512_set1_epi32(x); }
 
 #include "engine/cpu/lanes.h"
 
-INLINE void fetch_part(const void *tile, int p, size_t bytes, int h, int first) { // one pass in order needs no help
-    (void)tile, (void)p, (void)bytes, (void)h, (void)first;
+// Into the second-level cache, and only when it is this block's turn.
+INLINE void fetch_part(const struct strip *s, int *turn, const uint8_t *at, size_t bytes, int h, int first) {
+    (void)h, (void)first; // a panel is one pass
+    if ((*turn)--) return;
+    *turn = s->turns - 1;
+    const uintptr_t begin = (uintptr_t)at + s->ahead; // perhaps past the last
+    UNROLL for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const void *)(begin + i), 0, 2);
 }
 
 INLINE __m512i broadcast_quad(const int8_t *q) {

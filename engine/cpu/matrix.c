@@ -122,19 +122,39 @@ void input_copy(const struct input *to, int row, const struct input *from, int f
     for (int i = 0; i < to->columns / BLOCK_COLUMNS; i++) out[(size_t)i * stride] = in[(size_t)i * from_stride];
 }
 
+// Whether weights are bytes in their tiles already.
+static bool is_bytes(const struct matrix *m) { return m->strip_bytes > (size_t)m->columns * STRIP_ROWS; }
+
+// What a strip times so many panels fetches meanwhile: with several panels the next strip, a share during each; with one
+// the weights some way ahead, unless so many bytes for so few inputs keep the memory busy anyway.
+static void plan_fetches(struct strip *s, const struct matrix *m, int width, bool last) {
+    enum { AHEAD_BYTES = 16384, BUSY_INPUTS = 4 };
+    s->turns = (width + s->panel - 1) / s->panel;
+    s->ahead = s->turns > 1 ? m->strip_bytes : AHEAD_BYTES;
+    const bool busy = width <= BUSY_INPUTS && is_bytes(m);
+    s->fetches = !last && !busy && !m->source; // made strips lie elsewhere
+}
+
 void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, const struct input *in, int first,
                   int width, float *out) {
     const int left = m->rows - i * STRIP_ROWS;
-    const struct strip s = {
+    struct strip s = {
         .format = m->format,
         .weights = m->source ? cached_strip(m, i) : strip_at(m, i),
         .row_bytes = m->row_bytes,
         .rows = left < STRIP_ROWS ? left : STRIP_ROWS,
         .columns = m->columns,
-        .width = width,
-        .blocks = m->prepared ? panel(in, first) : NULL,
-        .values = m->prepared ? NULL : in->values + (size_t)first * in->columns,
-        .out = out,
+        .panel = m->prepared ? in->width : PANEL_COLUMNS,
     };
-    k->strip[m->format->id](&s);
+    plan_fetches(&s, m, width, left <= STRIP_ROWS);
+    const bool many = m->prepared && width >= MANY_INPUTS && !is_bytes(m) && k->many[m->format->id];
+    const int at_once = many ? width : s.panel;
+    for (int c = 0; c < width; c += at_once) {
+        s.turn = s.fetches ? c / s.panel : s.columns; // a turn that does not come
+        s.width = width - c < at_once ? width - c : at_once;
+        s.blocks = m->prepared ? panel(in, first + c) : NULL;
+        s.values = m->prepared ? NULL : in->values + (size_t)(first + c) * (size_t)in->columns;
+        s.out = out + c * STRIP_ROWS;
+        (many ? k->many : k->strip)[m->format->id](&s);
+    }
 }

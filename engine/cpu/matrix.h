@@ -52,6 +52,12 @@ static inline int panel_width(int n) {
     return panels ? (n + panels - 1) / panels : 1;
 }
 
+enum {
+    MANY_INPUTS = 128, // from here on unpacking weights pays
+    GROUP_PANELS = 86,  // that share the unpacked weights, at most
+    GROUP_INPUTS = GROUP_PANELS * PANEL_COLUMNS,
+};
+
 // The inputs of a matrix product, in the forms that its matrices want.
 struct input {
     int columns, rows, width;        // width = panel_width(rows)
@@ -60,6 +66,11 @@ struct input {
     bool wants_values, wants_blocks;
 };
 
+// How many of so many rows are best multiplied at once: whole panels, at most GROUP_INPUTS, about as many each time.
+static inline int input_rows_at_once(const struct input *in, int rows) {
+    const int panels = (rows + in->width - 1) / in->width, groups = (panels + GROUP_PANELS - 1) / GROUP_PANELS;
+    return groups ? (panels + groups - 1) / groups * in->width : in->width;
+}
 // The input with so many rows. Its buffers hold as many.
 struct input input_sized(const struct input *in, int rows);
 // Puts n values at `column` of a row. With blocks, column and n are multiples of 32.
@@ -67,7 +78,7 @@ void input_store(const struct input *in, const struct cpu_kernels *k, int row, i
 // Copies a row of an input of the same columns and forms; what only `from` has is left out.
 void input_copy(const struct input *to, int row, const struct input *from, int from_row);
 
-// Strip i times the panel that begins at input `first` of `width` inputs: out [width][32].
+// Strip i times `width` inputs, beginning with a panel's first: out [width][32].
 void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, const struct input *in, int first,
                   int width, float *out);
 

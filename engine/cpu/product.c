@@ -97,7 +97,7 @@ static void put_tile(const struct product *to, const struct cpu_kernels *k, floa
     }
 }
 
-// Results lie far apart in memory: fetches them while the product is computed.
+// Results lie far apart in memory: fetches them while a panel is computed.
 static void prefetch_tile(const struct product *to, int strip, int first, int width) {
     for (int c = 0; c < width; c++) {
         const float *out = place(to, strip, first + c);
@@ -116,10 +116,11 @@ static void product_item(const struct series *s, int i, const struct item *item)
     const struct cpu_kernels *k = s->kernels;
     const struct input *in = to->in;
     const int strip = item->strip;
-    float tile[PANEL_COLUMNS * STRIP_ROWS];
+    const int inputs = input_rows_at_once(in, item->end - item->first);
+    float tile[GROUP_INPUTS * STRIP_ROWS];
     if (strip_rows(to->matrix, strip) < STRIP_ROWS) memset(tile, 0, sizeof tile); // rows that a last strip lacks
-    for (int first = item->first; first < item->end; first += in->width) {
-        const int width = item->end - first < in->width ? item->end - first : in->width;
+    for (int first = item->first; first < item->end; first += inputs) {
+        const int width = item->end - first < inputs ? item->end - first : inputs;
         prefetch_tile(to, strip, first, width);
         matrix_strip(to->matrix, k, strip, in, first, width, tile);
         put_tile(to, k, tile, strip, first, width);
@@ -141,17 +142,18 @@ static void gated_item(const struct series *s, int i, const struct item *item) {
     const struct gated *g = (const struct gated *)s->list + i;
     const struct cpu_kernels *k = s->kernels;
     const int strip = item->strip;
-    float gate[PANEL_COLUMNS * STRIP_ROWS], up[PANEL_COLUMNS * STRIP_ROWS];
+    float gate[GROUP_INPUTS * STRIP_ROWS], up[GROUP_INPUTS * STRIP_ROWS];
     const struct input *in = g->in;
     const int n = strip_rows(g->up, strip);
     const struct matrix *first_matrix = g->gate->format ? g->gate : g->up;
+    const int inputs = input_rows_at_once(in, item->end - item->first);
     const float *first_bias = g->gate->format ? g->gate_bias : g->up_bias;
     if (n < STRIP_ROWS) { // rows that a last strip lacks
         memset(gate, 0, sizeof gate);
         memset(up, 0, sizeof up);
     }
-    for (int first = item->first; first < item->end; first += in->width) {
-        const int width = item->end - first < in->width ? item->end - first : in->width;
+    for (int first = item->first; first < item->end; first += inputs) {
+        const int width = item->end - first < inputs ? item->end - first : inputs;
         matrix_strip(first_matrix, k, strip, in, first, width, gate);
         add_bias(gate, first_bias, strip, n, width);
         if (g->gate->format) {

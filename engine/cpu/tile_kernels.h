@@ -14,9 +14,10 @@
         const struct tile_##tile *t = s->weights, *end = t + s->columns / (BLOCK_COLUMNS * parts);                     \
         totals total;                                                                                                  \
         clear(total, width);                                                                                           \
+        int turn = s->turn;                                                                                            \
         for (const struct activation_block *a = s->blocks + first; t < end; t++)                                       \
             for (int p = 0; p < parts; p++, a += stride_of(s, width)) {                                                \
-                fetch_part(t, p, sizeof *t / parts, h, first);                                                         \
+                fetch_part(s, &turn, (const uint8_t *)t + p * (sizeof *t / parts), sizeof *t / parts, h, first);        \
                 tile##_step(total, t, p, a, h, width);                                                                 \
             }                                                                                                          \
         store(s, h, first, total, width);                                                                              \

@@ -97,7 +97,8 @@ enum { TILE_ROWS = 16 }; // prepared together: few enough streams to be prefetch
     void strip_##tile##_scalar(const struct strip *s);                                                                 \
     void strip_##tile##_avx2(const struct strip *s);                                                                   \
     void strip_##tile##_avxvnni(const struct strip *s);                                                                \
-    void strip_##tile##_avx512(const struct strip *s);
+    void strip_##tile##_avx512(const struct strip *s);                                                                 \
+    void many_##tile##_avx512(const struct strip *s);
 TILE_FORMATS(X)
 #undef X
 

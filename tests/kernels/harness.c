@@ -126,10 +126,11 @@ void trial_inputs(struct trial *t, const struct cpu_kernels *k, int n) {
 }
 
 void trial_run(const struct trial *t, const struct cpu_kernels *k, float *out) {
-    float tile[PANEL_COLUMNS * STRIP_ROWS];
+    float tile[GROUP_INPUTS * STRIP_ROWS];
+    const int inputs = input_rows_at_once(&t->input, t->n_inputs);
     for (int strip = 0; strip < matrix_strips(&t->matrix); strip++)
-        for (int first = 0; first < t->n_inputs; first += t->input.width) {
-            const int left = t->n_inputs - first, width = left < t->input.width ? left : t->input.width;
+        for (int first = 0; first < t->n_inputs; first += inputs) {
+            const int left = t->n_inputs - first, width = left < inputs ? left : inputs;
             matrix_strip(&t->matrix, k, strip, &t->input, first, width, tile);
             for (int c = 0; c < width; c++)
                 for (int r = 0; r < STRIP_ROWS && strip * STRIP_ROWS + r < t->rows; r++)
