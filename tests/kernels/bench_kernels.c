@@ -11,6 +11,8 @@
 #include "app/peak_loops.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
+#include "engine/cpu/kv_page.h"
+#include "engine/cpu/value_tiles.h"
 #include "tests/kernels/harness.h"
 
 // --- the machine -----------------------------------------------------------------------------------------------------
@@ -44,8 +46,8 @@ static void bound_add(struct bound *b, double work, double speed, const char *by
 
 // --- matrix kernels --------------------------------------------------------------------------------------------------
 
-enum { ROWS = 65536, SCALAR_ROWS = 64, COLUMNS = 2048, REPEATS = 4, MOST_INPUTS = 48 };
-static const int input_counts[] = {1, 2, 3, 4, 6, 8, 12, 16, 48};
+enum { ROWS = 65536, SCALAR_ROWS = 64, COLUMNS = 2048, REPEATS = 4, MOST_INPUTS = 2 * MANY_INPUTS };
+static const int input_counts[] = {1, 2, 3, 4, 6, 8, 12, 16, 48, MOST_INPUTS};
 enum { N_COUNTS = sizeof input_counts / sizeof *input_counts };
 
 static double trial_seconds(struct trial *t, const struct cpu_kernels *k, int n_inputs, float *out) {
@@ -92,78 +94,139 @@ static void bench_format(enum block_id format, const struct cpu_kernels *k, cons
 
 // --- the others ------------------------------------------------------------------------------------------------------
 
-enum { N = 2048, HEAD = 64, PAGE = 32, MOST_QUERIES = 16 };
+enum { N = 2048, HEAD = 64, PAGE = KV_PAGE_TOKENS, PAGES = KV_BLOCK_PAGES, TILES = HEAD / 32, MOST_QUERIES = 16 };
 
-// All that they read and write, small enough for the first cache; what a kernel writes over its input stays as it is
+// All that they read and write, small enough for the first cache; what a kernel writes over its input stays of its size
 // from the second run on.
 struct buffers {
     float x[N], y[N], weight[N], bias[N], none[N], minus_one[N];
-    float queries[MOST_QUERIES * HEAD], scores[MOST_QUERIES * PAGE];
-    uint16_t half[N], keys[HEAD * PAGE];
+    float queries[MOST_QUERIES * HEAD], scores[PAGES * MOST_QUERIES * PAGE], sums[MOST_QUERIES * HEAD];
+    uint16_t half[N];
+    _Alignas(64) uint8_t keys[KV_TYPES][HEAD * PAGE * sizeof(uint16_t)]; // room for any type
+    _Alignas(64) uint8_t values[KV_TYPES][PAGES][HEAD * PAGE * sizeof(uint16_t)];
     struct activation_block blocks[N / BLOCK_COLUMNS];
     struct softmax state;
 };
 
-static void run_rms_norm(const struct cpu_kernels *k, struct buffers *b) {
-    k->norm[NORM_RMS](b->x, b->weight, NULL, b->y, N, 1e-5f);
+// Each runs the kernel of a kind, an index into the table of kernels, for some rows.
+static void run_norm(const struct cpu_kernels *k, struct buffers *b, int kind, int rows) {
+    (void)rows;
+    k->norm[kind](b->x, b->weight, kind == NORM_LAYER ? b->bias : NULL, b->y, N, 1e-5f);
 }
-static void run_layer_norm(const struct cpu_kernels *k, struct buffers *b) {
-    k->norm[NORM_LAYER](b->x, b->weight, b->bias, b->y, N, 1e-5f);
-}
-static void run_quantize(const struct cpu_kernels *k, struct buffers *b) {
+static void run_quantize(const struct cpu_kernels *k, struct buffers *b, int kind, int rows) {
+    (void)kind, (void)rows;
     k->quantize(b->x, N / BLOCK_COLUMNS, b->blocks, 1);
 }
-static void run_silu(const struct cpu_kernels *k, struct buffers *b) { k->activate[ACTIVATION_SILU](b->y, b->none, N); }
-static void run_gelu(const struct cpu_kernels *k, struct buffers *b) { k->activate[ACTIVATION_GELU](b->y, b->none, N); }
-static void run_clamped(const struct cpu_kernels *k, struct buffers *b) {
-    k->activate[ACTIVATION_SILU_CLAMPED](b->y, b->minus_one, N);
+static void run_activate(const struct cpu_kernels *k, struct buffers *b, int kind, int rows) {
+    (void)rows;
+    k->activate[kind](b->y, kind == ACTIVATION_SILU_CLAMPED ? b->minus_one : b->none, N);
 }
-static void run_softcap(const struct cpu_kernels *k, struct buffers *b) { k->softcap(b->y, N, 30); }
-static void run_accumulate(const struct cpu_kernels *k, struct buffers *b) { k->accumulate(b->y, b->x, N, 1e-9f); }
-static void run_to_half(const struct cpu_kernels *k, struct buffers *b) { k->to_half(b->x, b->half, N); }
-static void run_scale(const struct cpu_kernels *k, struct buffers *b) { k->scale(b->y, N, 1); }
-static void product(const struct cpu_kernels *k, struct buffers *b, int rows) {
-    k->half_product(b->keys, PAGE, HEAD, b->queries, HEAD, rows, b->scores, PAGE);
+static void run_softcap(const struct cpu_kernels *k, struct buffers *b, int kind, int rows) {
+    (void)kind, (void)rows;
+    k->softcap(b->y, N, 30);
 }
-static void run_product_1(const struct cpu_kernels *k, struct buffers *b) { product(k, b, 1); }
-static void run_product_4(const struct cpu_kernels *k, struct buffers *b) { product(k, b, 4); }
-static void run_product_8(const struct cpu_kernels *k, struct buffers *b) { product(k, b, 8); }
-static void run_product_16(const struct cpu_kernels *k, struct buffers *b) { product(k, b, 16); }
-static void run_softmax(const struct cpu_kernels *k, struct buffers *b) {
-    k->softmax_page(b->scores, 0, PAGE, &b->state);
+static void run_accumulate(const struct cpu_kernels *k, struct buffers *b, int kind, int rows) {
+    (void)kind, (void)rows;
+    k->accumulate(b->y, b->x, N, 1e-9f);
+}
+static void run_scale(const struct cpu_kernels *k, struct buffers *b, int kind, int rows) {
+    (void)kind, (void)rows;
+    k->scale(b->y, N, 1);
+}
+static void run_to_half(const struct cpu_kernels *k, struct buffers *b, int kind, int rows) {
+    (void)rows;
+    k->to_half[kind](b->x, b->half, N);
+}
+static void run_scores(const struct cpu_kernels *k, struct buffers *b, int kind, int rows) {
+    const uint16_t *keys = (const uint16_t *)(const void *)b->keys[kind];
+    k->half_scores[kind](&(struct scoring){keys, keys, HEAD, rows, b->queries, b->scores});
+}
+static void run_weigh(const struct cpu_kernels *k, struct buffers *b, int kind, int rows) {
+    struct weighing w = {.n_pages = PAGES, .end = PAGES * PAGE, .rows = rows, .size = HEAD, .weights = b->scores};
+    for (int p = 0; p < PAGES; p++) w.pages[p] = w.ahead[p] = b->values[kind][p];
+    w.page_stride = rows * PAGE;
+    w.out = b->sums;
+    k->weigh[kind](&w);
+}
+static void run_softmax(const struct cpu_kernels *k, struct buffers *b, int kind, int rows) {
+    (void)kind, (void)rows;
+    k->softmax(b->scores, PAGE, PAGES, 0, PAGES * PAGE, &b->state);
+}
+static void run_merge(const struct cpu_kernels *k, struct buffers *b, int kind, int rows) {
+    const struct softmax part = {1, 1};
+    (void)kind, (void)rows;
+    k->softmax_merge(&b->state, b->sums, &part, b->queries, HEAD);
 }
 
 // What each must do at least. An exponential is nine multiplications: one to find the power of two, two to take it off,
 // six of the polynomial.
 enum { EXPONENTIAL = 9 };
 #define FLOATS(n) ((double)sizeof(float) * (n))
+#define HALVES(n) ((double)sizeof(uint16_t) * (n))
+
+// Scores of one page, every key element with every row; weighed values of several pages.
+#define SCORES(name, type, n)                                                                                          \
+    {name, run_scores, type, n, HEAD *PAGE *(n), 0, HEAD *PAGE *(n), 0, HALVES(HEAD *PAGE), FLOATS(PAGE *(n))}
+#define WEIGH_HALVES(name, type, n)                                                                                    \
+    {name, run_weigh, type, n, PAGES *PAGE *HEAD *(n), 0, PAGES *PAGE *HEAD *(n), 0, HALVES(PAGES *PAGE *HEAD),        \
+     FLOATS(HEAD *(n))}
+// Quantised: for every row and tile weights are multiplied by scales and brought to bytes, and sums scaled; two quotients.
+#define WEIGH_TILES(name, type, tile, n)                                                                               \
+    {name, run_weigh, type, n, PAGES *PAGE *HEAD *(n), PAGES *PAGE *HEAD *(n), PAGES *TILES *(2 * PAGE + 32) * (n),    \
+     PAGES *TILES * 2 * (n), (double)sizeof(struct tile) * PAGES *TILES, FLOATS(HEAD *(n))}
+#define FOR_ROW_COUNTS(bench, ...)                                                                                     \
+    bench(__VA_ARGS__, 1), bench(__VA_ARGS__, 4), bench(__VA_ARGS__, 8), bench(__VA_ARGS__, MOST_QUERIES)
+
 static const struct {
     const char *name;
-    void (*run)(const struct cpu_kernels *k, struct buffers *b);
-    int n;                                  // elements
-    double multiply, divide, read, written; // multiplications alone or fused, quotients, bytes; of a run
+    void (*run)(const struct cpu_kernels *k, struct buffers *b, int kind, int rows);
+    int kind, rows;
+    int n; // elements
+    // Multiplications of bytes and of floats, alone or fused; quotients; bytes; all of a run.
+    double products, multiply, divide, read, written;
 } benches[] = {
-    {"norm rms", run_rms_norm, N, 3 * N, 0, FLOATS(3 * N), FLOATS(N)},
-    {"norm layer", run_layer_norm, N, 3 * N, 0, FLOATS(5 * N), FLOATS(N)},
-    {"quantize", run_quantize, N, N, 2 * N / BLOCK_COLUMNS, FLOATS(N),
+    {"norm rms", run_norm, NORM_RMS, 1, N, 0, 3 * N, 0, FLOATS(3 * N), FLOATS(N)},
+    {"norm layer", run_norm, NORM_LAYER, 1, N, 0, 3 * N, 0, FLOATS(5 * N), FLOATS(N)},
+    {"quantize", run_quantize, 0, 1, N, 0, N, 2 * N / BLOCK_COLUMNS, FLOATS(N),
      sizeof(struct activation_block) * N / BLOCK_COLUMNS},
-    {"activate silu", run_silu, N, (EXPONENTIAL + 1) * N, N, FLOATS(2 * N), FLOATS(N)},
-    {"activate gelu", run_gelu, N, (EXPONENTIAL + 4) * N, N, FLOATS(2 * N), FLOATS(N)},
-    {"activate clamped", run_clamped, N, (EXPONENTIAL + 2) * N, N, FLOATS(2 * N), FLOATS(N)},
-    {"softcap", run_softcap, N, (EXPONENTIAL + 2) * N, N, FLOATS(N), FLOATS(N)},
-    {"accumulate", run_accumulate, N, N, 0, FLOATS(2 * N), FLOATS(N)},
-    {"to_half", run_to_half, N, 0, 0, FLOATS(N), FLOATS(N) / 2},
-    {"scale", run_scale, N, N, 0, FLOATS(N), FLOATS(N)},
-    {"half_product 1 row", run_product_1, HEAD *PAGE, HEAD *PAGE, 0, FLOATS(HEAD *PAGE) / 2, 0},
-    {"half_product 4 rows", run_product_4, HEAD *PAGE * 4, HEAD *PAGE * 4, 0, FLOATS(HEAD *PAGE) / 2, 0},
-    {"half_product 8 rows", run_product_8, HEAD *PAGE * 8, HEAD *PAGE * 8, 0, FLOATS(HEAD *PAGE) / 2, 0},
-    {"half_product 16 rows", run_product_16, HEAD *PAGE * 16, HEAD *PAGE * 16, 0, FLOATS(HEAD *PAGE) / 2, 0},
-    {"softmax_page", run_softmax, PAGE, EXPONENTIAL *(PAGE + 1), 0, FLOATS(PAGE), FLOATS(PAGE)},
+    {"activate silu", run_activate, ACTIVATION_SILU, 1, N, 0, (EXPONENTIAL + 1) * N, N, FLOATS(2 * N), FLOATS(N)},
+    {"activate gelu", run_activate, ACTIVATION_GELU, 1, N, 0, (EXPONENTIAL + 4) * N, N, FLOATS(2 * N), FLOATS(N)},
+    {"activate clamped", run_activate, ACTIVATION_SILU_CLAMPED, 1, N, 0, (EXPONENTIAL + 2) * N, N, FLOATS(2 * N),
+     FLOATS(N)},
+    {"softcap", run_softcap, 0, 1, N, 0, (EXPONENTIAL + 2) * N, N, FLOATS(N), FLOATS(N)},
+    {"accumulate", run_accumulate, 0, 1, N, 0, N, 0, FLOATS(2 * N), FLOATS(N)},
+    {"scale", run_scale, 0, 1, N, 0, N, 0, FLOATS(N), FLOATS(N)},
+    {"to_half f16", run_to_half, KV_F16, 1, N, 0, 0, 0, FLOATS(N), HALVES(N)},
+    {"to_half bf16", run_to_half, KV_BF16, 1, N, 0, 0, 0, FLOATS(N), HALVES(N)},
+    FOR_ROW_COUNTS(SCORES, "scores f16", KV_F16),
+    FOR_ROW_COUNTS(SCORES, "scores bf16", KV_BF16),
+    FOR_ROW_COUNTS(WEIGH_HALVES, "weigh f16", KV_F16),
+    FOR_ROW_COUNTS(WEIGH_HALVES, "weigh bf16", KV_BF16),
+    FOR_ROW_COUNTS(WEIGH_TILES, "weigh q8_0", KV_Q8_0, value_tile_q8_0),
+    FOR_ROW_COUNTS(WEIGH_TILES, "weigh q4_0", KV_Q4_0, value_tile_q4_0),
+    {"softmax", run_softmax, 0, 1, PAGES *PAGE, 0, EXPONENTIAL *(PAGES * PAGE + 1), 0, FLOATS(PAGES *PAGE),
+     FLOATS(PAGES *PAGE)},
+    {"softmax_merge", run_merge, 0, 1, HEAD, 0, 2 * HEAD + 2 * EXPONENTIAL, 0, FLOATS(2 * HEAD), FLOATS(HEAD)},
 };
 enum { N_BENCHES = sizeof benches / sizeof *benches };
 
 static void fill(float *x, int n, uint64_t *state) {
     for (int i = 0; i < n; i++) x[i] = random_value(state);
+}
+
+// Pages of random keys and values in every type.
+static void fill_pages(struct buffers *b, uint64_t *state) {
+    float key[HEAD], value[HEAD], scratch[2 * HEAD];
+    if (kv_store_scratch(HEAD) > sizeof scratch / sizeof *scratch) panic("storing takes more than 2 heads");
+    for (int type = 0; type < KV_TYPES; type++) {
+        const struct kv_layout layout = kv_layout_of((enum kv_type)type, false, HEAD);
+        if (layout.key_bytes > sizeof b->keys[type] || layout.value_bytes > sizeof b->values[type][0])
+            panic("a page takes more than halves do");
+        for (int t = 0; t < PAGES * PAGE; t++) {
+            fill(key, HEAD, state), fill(value, HEAD, state);
+            kv_store(&layout, &kernels_scalar, b->keys[type], b->values[type][t / PAGE], t % PAGE, key, value, scratch);
+        }
+    }
 }
 
 static double bench_seconds(int i, const struct cpu_kernels *k) {
@@ -173,12 +236,13 @@ static double bench_seconds(int i, const struct cpu_kernels *k) {
     double best = INFINITY;
     b = (struct buffers){.state = {-INFINITY, 0}};
     fill(b.x, N, &state), fill(b.y, N, &state), fill(b.weight, N, &state), fill(b.bias, N, &state);
-    fill(b.queries, MOST_QUERIES * HEAD, &state), fill(b.scores, MOST_QUERIES * PAGE, &state);
+    fill(b.queries, MOST_QUERIES * HEAD, &state), fill(b.scores, PAGES * MOST_QUERIES * PAGE, &state);
+    for (int j = 0; j < PAGES * MOST_QUERIES * PAGE; j++) b.scores[j] = fabsf(b.scores[j]); // weights too
     for (int j = 0; j < N; j++) b.minus_one[j] = -1;
-    kernels_scalar.to_half(b.x, b.keys, HEAD * PAGE);
+    fill_pages(&b, &state);
     for (int round = 0; round < (k == &kernels_scalar ? 2 : ROUNDS); round++) {
         const double start = clock_seconds();
-        for (int run = 0; run < RUNS; run++) benches[i].run(k, &b);
+        for (int run = 0; run < RUNS; run++) benches[i].run(k, &b, benches[i].kind, benches[i].rows);
         best = fmin(best, (clock_seconds() - start) / RUNS);
     }
     return best;
@@ -186,13 +250,14 @@ static double bench_seconds(int i, const struct cpu_kernels *k) {
 
 static void bench_kernel(int i, const struct cpu_kernels *k, const struct limits *limits) {
     struct bound bound = {0, ""};
+    bound_add(&bound, 2 * benches[i].products, limits->peak[PEAK_INT8], "multiplying");
     bound_add(&bound, 2 * benches[i].multiply, limits->peak[PEAK_MULTIPLY], "multiplying");
     bound_add(&bound, benches[i].divide, limits->peak[PEAK_DIVIDE], "dividing");
     bound_add(&bound, benches[i].read, limits->peak[PEAK_READ], "loading");
     bound_add(&bound, benches[i].written, limits->peak[PEAK_WRITE], "storing");
     const double seconds = bench_seconds(i, k), scalar = bench_seconds(i, &kernels_scalar);
-    printf("  %-22s %5d %10.1f %8.0f %% %-12s × %.1f\n", benches[i].name, benches[i].n, seconds * 1e9,
-           100 * bound.seconds / seconds, bound.by, scalar / seconds);
+    printf("  %-18s %4d %5d %10.1f %8.0f %% %-12s × %.1f\n", benches[i].name, benches[i].rows, benches[i].n,
+           seconds * 1e9, 100 * bound.seconds / seconds, bound.by, scalar / seconds);
 }
 
 // --- a set of kernels ------------------------------------------------------------------------------------------------
@@ -206,14 +271,14 @@ static void bench_set(const char *cpu, const struct cpu_kernels *k, const char *
            "GB/s\n",
            k->name, peak[PEAK_INT8] / 1e12, peak[PEAK_MULTIPLY] / 1e12, peak[PEAK_DIVIDE] / 1e9, peak[PEAK_READ] / 1e9,
            peak[PEAK_WRITE] / 1e9);
-    printf("  matrix    %% of the limit, memory or arithmetic, by inputs          one input   %d inputs      × "
+    printf("  matrix    %% of the limit, memory or arithmetic, by inputs                one input   %d inputs      × "
            "scalar\n  %8s",
            MOST_INPUTS, "");
     for (int i = 0; i < N_COUNTS; i++) printf(" %4d ", input_counts[i]);
     printf("\n");
     for (int format = 0; format < BLOCK_FORMAT_COUNT; format++)
         if (named(block_formats[format].name, wanted)) bench_format(format, k, limits);
-    printf("  kernel                     n         ns          limit             scalar\n");
+    printf("  kernel             rows     n         ns          limit             scalar\n");
     for (int i = 0; i < N_BENCHES; i++)
         if (named(benches[i].name, wanted)) bench_kernel(i, k, limits);
 }
