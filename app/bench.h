@@ -22,8 +22,10 @@ struct bench_result {
     double tokens_per_second;           // of all conversations; median of the repetitions
     double lowest, highest;             // of the repetitions
     double limit;                       // tokens a second that the machine would have allowed; 0: not known
-    bool by_memory;                     // what sets it: reading the memory, or 8-bit products
-    double read_bytes, int8_operations; // a second: what the machine did in those minutes, the median
+    bool by_memory;                     // what sets it: reading the memory, or products
+    double read_bytes;                  // a second: what the machine did in those minutes, the median
+    double int8_operations, float_operations; // the same
+    double operations;                        // of products of both kinds, as many of each as the model has
     double stages[STAGE_COUNT];         // shares of the time; what is missing to 1 went to scheduling and waiting
 };
 
@@ -58,7 +60,8 @@ struct bench_report {
 // done.
 bool bench_measure(struct bench_report *out, const struct settings *s, struct status *st);
 // Its second half: what the results would be where nothing but the machine's limits held them up.
-void bench_limit(struct bench_result *r, const struct model_info *info, double cache_bytes);
+// kv_bytes: of a token in the KV cache.
+void bench_limit(struct bench_result *r, const struct model_info *info, double kv_bytes, double cache_bytes);
 
 double bench_median(const double *values, int n); // 0 for none; values stay as they are
 

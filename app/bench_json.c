@@ -18,12 +18,14 @@ static double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 static json_t *result_json(const struct bench_result *r, const struct bench_report *other) {
     json_t *stages = json_object();
     for (int i = 0; i < STAGE_COUNT; i++) json_object_set_new(stages, bench_stage_names[i], json_real(r->stages[i]));
-    json_t *object = json_pack(
-        "{s:s, s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:f, s:f, s:s, s:f, s:f, s:o}", "name", r->name, "tokens_per_second",
-        r->tokens_per_second, "lowest", r->lowest, "highest", r->highest, "conversations", r->conversations, "context",
-        r->context, "tokens", r->tokens, "repetitions", r->repetitions, "limit_tokens_per_second", r->limit,
-        "share_of_limit", ratio(r->tokens_per_second, r->limit), "limited_by", r->by_memory ? "memory" : "compute",
-        "read_bytes_per_second", r->read_bytes, "int8_operations_per_second", r->int8_operations, "stages", stages);
+    json_t *object = json_pack("{s:s, s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:o}",
+                               "name", r->name, "tokens_per_second", r->tokens_per_second, "lowest", r->lowest,
+                               "highest", r->highest, "conversations", r->conversations, "context", r->context,
+                               "tokens", r->tokens, "repetitions", r->repetitions, "limit_tokens_per_second", r->limit,
+                               "share_of_limit", ratio(r->tokens_per_second, r->limit), "limited_by",
+                               r->by_memory ? "memory" : "compute", "read_bytes_per_second", r->read_bytes,
+                               "int8_operations_per_second", r->int8_operations, "float_operations_per_second",
+                               r->float_operations, "operations_per_second", r->operations, "stages", stages);
     const struct bench_result *before = other ? bench_find(other, r->name) : NULL;
     if (before) {
         json_object_set_new(object, "earlier_tokens_per_second", json_real(before->tokens_per_second));
@@ -40,8 +42,9 @@ static json_t *accuracy_json(const struct bench_accuracy *a) {
 bool bench_json_write(FILE *out, const struct bench_report *r, const struct bench_report *other) {
     json_t *results = json_array();
     for (int i = 0; i < r->n_results; i++) json_array_append_new(results, result_json(&r->results[i], other));
-    json_t *limits = json_pack("{s:s, s:f, s:f}", "int8", r->limits.int8_name, "int8_operations_per_second",
-                               r->limits.int8_operations, "read_bytes_per_second", r->limits.read_bytes);
+    json_t *limits = json_pack("{s:s, s:f, s:f, s:f}", "int8", r->limits.int8_name, "int8_operations_per_second",
+                               r->limits.int8_operations, "float_operations_per_second", r->limits.float_operations,
+                               "read_bytes_per_second", r->limits.read_bytes);
     json_t *object =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:f, s:f, s:I, s:o, s:o}", "time", r->time, "note", r->note,
                   "model", r->model, "backend", r->backend, "processor", r->processor, "parameters",
@@ -134,6 +137,8 @@ static void result_read(struct json_source *s, const json_t *object, struct benc
     r->limit = number(s, object, "limit_tokens_per_second", RATE_MOST);
     r->read_bytes = number(s, object, "read_bytes_per_second", RATE_MOST);
     r->int8_operations = number(s, object, "int8_operations_per_second", RATE_MOST);
+    r->float_operations = number(s, object, "float_operations_per_second", RATE_MOST);
+    r->operations = number(s, object, "operations_per_second", RATE_MOST);
     text(s, object, "limited_by", by, sizeof by);
     r->by_memory = !strcmp(by, "memory");
     const json_t *stages = member(s, object, "stages");
@@ -174,6 +179,7 @@ static void report_read(struct json_source *s, const json_t *object, struct benc
     out->limits = (struct machine_limits){.int8_name = "", .n_threads = out->threads};
     out->limits.read_bytes = limits ? number(s, limits, "read_bytes_per_second", RATE_MOST) : 0;
     out->limits.int8_operations = limits ? number(s, limits, "int8_operations_per_second", RATE_MOST) : 0;
+    out->limits.float_operations = limits ? number(s, limits, "float_operations_per_second", RATE_MOST) : 0;
     if (accuracy)
         out->accuracy = (struct bench_accuracy){.positions = (int)number(s, accuracy, "positions", COUNT_MOST),
                                                 .same_top = number(s, accuracy, "same_top", 1),

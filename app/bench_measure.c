@@ -37,12 +37,14 @@ struct work {
     bool prefill;                     // the prompt is timed; otherwise it is in the KV cache beforehand
     int tokens, repetitions;
     double rates[MOST_REPETITIONS];
-    double read_bytes[MOST_REPETITIONS], int8_operations[MOST_REPETITIONS]; // around each repetition
-    double seconds, stages[STAGE_COUNT];                                    // of all repetitions
+    double read_bytes[MOST_REPETITIONS]; // the machine's limits around each repetition
+    double int8_operations[MOST_REPETITIONS], float_operations[MOST_REPETITIONS];
+    double seconds, stages[STAGE_COUNT]; // of all repetitions
 };
 
 struct bench {
     const struct model_info *info;
+    double kv_bytes; // of a token in the KV cache
     struct engine *engine;
     struct machine_limits_probe *probe;
     uint32_t random;
@@ -154,6 +156,7 @@ static bool repeat(struct bench *b, struct work *w, double target, struct machin
     w->rates[w->repetitions] = tokens / seconds;
     w->read_bytes[w->repetitions] = (before.read_bytes + limits->read_bytes) / 2;
     w->int8_operations[w->repetitions] = (before.int8_operations + limits->int8_operations) / 2;
+    w->float_operations[w->repetitions] = (before.float_operations + limits->float_operations) / 2;
     w->repetitions++;
     w->tokens += tokens;
     w->seconds += seconds;
@@ -254,7 +257,9 @@ double bench_median(const double *values, int n) {
 // output matrix is used once, not per token. Reading, all conversations of a step share the weights (of experts those
 // that any of them chose, as if by chance); each reads its own keys and values. What stays in the cache is not read
 // from memory.
-void bench_limit(struct bench_result *r, const struct model_info *info, double cache_bytes) {
+void bench_limit(struct bench_result *r, const struct model_info *info, double kv_bytes, double cache_bytes) {
+    const struct machine_limits machine = {.int8_operations = r->int8_operations,
+                                           .float_operations = r->float_operations};
     const struct expert_info *e = &info->experts;
     const bool prefill = !strncmp(r->name, "prefill", 7);
     const double experts = 3.0 * info->n_embd * e->n_ff * e->count * e->n_layer; // gate, up and down
@@ -262,15 +267,16 @@ void bench_limit(struct bench_result *r, const struct model_info *info, double c
     const double matrix = (double)info->n_vocab * info->n_embd, all = (double)info->n_parameters;
     const double used = all - (info->tied ? 0 : matrix);
     const double bytes = (double)info->weight_bytes * used / all * (1 - experts / used * pow(idle, r->conversations));
-    const double keys = (double)r->context * (double)info->kv_bytes_per_token;
-    const double compute = r->int8_operations / (2 * ((prefill ? used - matrix : used) - experts * idle));
+    const double keys = r->context * kv_bytes;
+    r->operations = machine_limits_operations(&machine, info->float_share);
+    const double compute = r->operations / (2 * ((prefill ? used - matrix : used) - experts * idle));
     const double memory = r->read_bytes * r->conversations / (bytes + keys * r->conversations);
     const bool cached = bytes + keys * r->conversations < cache_bytes / 2;
     r->by_memory = !prefill && !cached && (memory < compute || compute <= 0);
     r->limit = r->by_memory ? memory : compute;
 }
 
-static void conclude(struct bench_result *r, const struct work *w, const struct model_info *info, double cache_bytes) {
+static void conclude(struct bench_result *r, const struct work *w, const struct bench *b, double cache_bytes) {
     *r = (struct bench_result){.conversations = w->conversations,
                                .context = w->prefill ? 0 : w->prompt + w->steps / 2,
                                .tokens = w->tokens,
@@ -279,14 +285,15 @@ static void conclude(struct bench_result *r, const struct work *w, const struct 
                                .lowest = w->rates[0],
                                .highest = w->rates[0],
                                .read_bytes = bench_median(w->read_bytes, w->repetitions),
-                               .int8_operations = bench_median(w->int8_operations, w->repetitions)};
+                               .int8_operations = bench_median(w->int8_operations, w->repetitions),
+                               .float_operations = bench_median(w->float_operations, w->repetitions)};
     memcpy(r->name, w->name, sizeof r->name);
     for (int i = 1; i < w->repetitions; i++) {
         r->lowest = fmin(r->lowest, w->rates[i]);
         r->highest = fmax(r->highest, w->rates[i]);
     }
     for (int i = 0; i < STAGE_COUNT; i++) r->stages[i] = w->stages[i] / w->seconds;
-    bench_limit(r, info, cache_bytes);
+    bench_limit(r, b->info, b->kv_bytes, cache_bytes);
 }
 
 static double highest_resident(void) {
@@ -357,7 +364,7 @@ static bool measure_speed(struct bench *b, struct bench_report *out, double seco
     machine_limits_close(b->probe);
     if (!done) return false;
     for (int i = 0; i < b->n_works; i++)
-        conclude(&out->results[out->n_results++], &b->works[i], b->info, out->limits.cache_bytes);
+        conclude(&out->results[out->n_results++], &b->works[i], b, out->limits.cache_bytes);
     return true;
 }
 
@@ -371,7 +378,9 @@ bool bench_measure(struct bench_report *out, const struct settings *given, struc
     if (!model_load(&m, &s, st)) return false;
     out->load_seconds = clock_seconds() - loading;
     struct bench *b = xcalloc(1, sizeof *b);
-    *b = (struct bench){.info = m.info, .engine = m.engine, .random = 1u << 20, .progress = progress_begin()};
+    const double kv_bytes = (double)model_file_token_bytes(m.file, (enum kv_type)s.kv_type);
+    *b = (struct bench){
+        .info = m.info, .kv_bytes = kv_bytes, .engine = m.engine, .random = 1u << 20, .progress = progress_begin()};
     plan(b, s.long_contexts);
     tell_circumstances(out, &m, &s);
     bool done = measure_first_token(b, out, loading, st) && measure_speed(b, out, s.bench_seconds, st);

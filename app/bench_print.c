@@ -21,14 +21,16 @@ const struct bench_result *bench_find(const struct bench_report *r, const char *
 // ---- facts ----
 
 static void print_machine(const struct bench_report *r) {
-    char bytes[24], operations[24];
+    char bytes[24], integers[24], floats[24];
+    const bool known = *r->limits.int8_name;
     const char *threads = r->threads == 1 ? "thread" : "threads";
     fact_printf(stdout, "machine", "%s%s%d %s", r->processor, *r->processor ? ", " : "", r->threads, threads);
     fact_printf(stdout, "limits",
-                "memory %s/s%s%s%s%s, the best seen; the table has those of each figure's own minutes",
-                units_bytes(r->limits.read_bytes, bytes), *r->limits.int8_name ? ", " : "",
-                *r->limits.int8_name ? units_count(r->limits.int8_operations, operations) : "",
-                *r->limits.int8_name ? " 8-bit operations/s with " : "", r->limits.int8_name);
+                "memory %s/s%s%s%s%s%s%s%s, the best seen; the table has those of each figure's own minutes",
+                units_bytes(r->limits.read_bytes, bytes), known ? ", " : "",
+                known ? units_count(r->limits.int8_operations, integers) : "", known ? " 8-bit and " : "",
+                known ? units_count(r->limits.float_operations, floats) : "", known ? " float operations/s" : "",
+                known ? " with " : "", r->limits.int8_name);
 }
 
 static void print_accuracy(const struct bench_accuracy *a) {
@@ -108,7 +110,7 @@ static void cell_limit(struct cells *c, const struct bench_result *r) {
     char amount[24];
     if (r->limit <= 0) cell(c, "-");
     else if (r->by_memory) cell(c, "memory, %s/s", units_bytes(r->read_bytes, amount));
-    else cell(c, "compute, %s/s", units_count(r->int8_operations, amount));
+    else cell(c, "compute, %s/s", units_count(r->operations, amount));
 }
 
 static void add_row(struct table *t, const struct bench_result *r, const struct bench_report *other) {

@@ -86,14 +86,14 @@ uint64_t chat_limits_due(const struct chat *c) { return c->limits->due && quiet(
 static void take(struct chat *c, const struct machine_limits *measured) {
     struct chat_limits *l = c->limits;
     if (!l->known || l->asked) l->limits = *measured;
-    if (measured->read_bytes > l->limits.read_bytes) l->limits.read_bytes = measured->read_bytes;
-    if (measured->int8_operations > l->limits.int8_operations) l->limits.int8_operations = measured->int8_operations;
+    machine_limits_raise(&l->limits, measured);
     l->known = true;
     l->exceeded = false;
     limits_file_write(c->p.limits_path, l->engine, &l->limits);
     if (l->asked)
-        chat_say(c, false, "at most this machine reads %.1f GB/s and computes %.2f TOP/s of 8-bit integers",
-                 l->limits.read_bytes / 1e9, l->limits.int8_operations / 1e12);
+        chat_say(c, false,
+                 "at most this machine reads %.1f GB/s and computes %.2f TOP/s of 8-bit integers, %.2f of floats",
+                 l->limits.read_bytes / 1e9, l->limits.int8_operations / 1e12, l->limits.float_operations / 1e12);
     l->asked = false;
     c->stale = true;
 }
@@ -145,5 +145,6 @@ void chat_limits_measure(struct chat *c) {
 void chat_limits_show(const struct chat *c, struct view_time *out) {
     const struct chat_limits *l = c->limits;
     out->most_bytes = l->known ? l->limits.read_bytes : 0;
-    out->most_operations = l->known ? l->limits.int8_operations : 0;
+    out->most_operations =
+        l->known ? machine_limits_operations(&l->limits, model_host_info(c->p.host)->float_share) : 0;
 }

@@ -34,11 +34,13 @@ static char *read_lines(const char *path) {
 // Where the key of a line begins; NULL when it is no such line.
 static const char *parse(const char *line, long long *at, struct machine_limits *out) {
     int used = 0;
-    double bytes, operations;
-    if (sscanf(line, "%lld %lf %lf %n", at, &bytes, &operations, &used) != 3 || !used) return NULL;
-    if (!isfinite(bytes) || !isfinite(operations) || bytes <= 0 || operations < 0) return NULL;
+    double bytes, integers, floats;
+    if (sscanf(line, "%lld %lf %lf %lf %n", at, &bytes, &integers, &floats, &used) != 4 || !used) return NULL;
+    if (!isfinite(bytes) || !isfinite(integers) || !isfinite(floats)) return NULL;
+    if (bytes <= 0 || integers < 0 || floats < 0) return NULL;
     out->read_bytes = bytes;
-    out->int8_operations = operations;
+    out->int8_operations = integers;
+    out->float_operations = floats;
     return line + used;
 }
 
@@ -61,7 +63,8 @@ void limits_file_write(const char *path, const char *engine, const struct machin
     size_t size = 0;
     FILE *out = open_memstream(&fresh, &size);
     if (!out) panic("no memory for a file of limits");
-    fprintf(out, "%lld %.4g %.4g %s\n", (long long)time(NULL), limits->read_bytes, limits->int8_operations, key);
+    fprintf(out, "%lld %.4g %.4g %.4g %s\n", (long long)time(NULL), limits->read_bytes, limits->int8_operations,
+            limits->float_operations, key);
     int n = 1;
     for (char *line = strtok_r(text, "\n", &rest); line && n < MOST_LINES; line = strtok_r(NULL, "\n", &rest)) {
         struct machine_limits unused;

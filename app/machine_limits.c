@@ -13,10 +13,23 @@
 
 #define LEAST_BYTES    (256u << 20) // to read from, all threads together
 #define SLICE_BYTES    (1u << 20)   // read between two looks at the clock
-#define INT8_TURNS     5000         // between two looks at the clock
-#define INT8_SHARE     0.25         // of a sample's time
+#define LOOP_TURNS     5000         // between two looks at the clock
+#define LOOP_SHARE     0.125        // of a sample's time, for each kind of product
 #define SAMPLES        24           // of machine_limits_measure: the best counts, others may use the machine too
 #define SAMPLE_SECONDS 0.04
+
+double machine_limits_operations(const struct machine_limits *l, double float_share) {
+    double seconds = 0; // of one; for ever, where a rate is not known
+    if (float_share < 1) seconds += (1 - float_share) / l->int8_operations;
+    if (float_share > 0) seconds += float_share / l->float_operations;
+    return 1 / seconds;
+}
+
+void machine_limits_raise(struct machine_limits *l, const struct machine_limits *other) {
+    if (other->int8_operations > l->int8_operations) l->int8_operations = other->int8_operations;
+    if (other->float_operations > l->float_operations) l->float_operations = other->float_operations;
+    if (other->read_bytes > l->read_bytes) l->read_bytes = other->read_bytes;
+}
 
 // ---- reading memory ----
 
@@ -33,9 +46,9 @@ static vector read_all(const vector *at, const vector *end) {
 // Each worker counts what it did and how long it took: none waits for another, so none is idle while others are held
 // up.
 struct share {
-    _Alignas(128) double int8, read; // a second
-    size_t next;                     // slice of its part of the data
-    long long sink;                  // so that the reading is not dropped
+    _Alignas(128) double int8, floats, read; // a second
+    size_t next;                             // slice of its part of the data
+    long long sink;                          // so that the reading is not dropped
 };
 
 struct machine_limits_probe {
@@ -53,12 +66,12 @@ static bool stopped(const struct machine_limits_probe *p) {
     return p->stop && atomic_load_explicit(p->stop, memory_order_relaxed);
 }
 
-static double run_int8(const struct machine_limits_probe *p, double seconds) {
+static double run_loop(const struct machine_limits_probe *p, enum peak peak, double seconds) {
     alignas(64) char memory[PEAK_LOOP_BYTES] = {0};
     double operations = 0, start = clock_seconds(), now;
     do {
-        p->loops->loops[PEAK_INT8].run(INT8_TURNS, memory);
-        operations += INT8_TURNS * p->loops->loops[PEAK_INT8].work;
+        p->loops->loops[peak].run(LOOP_TURNS, memory);
+        operations += LOOP_TURNS * p->loops->loops[peak].work;
     } while ((now = clock_seconds()) < start + seconds && !stopped(p));
     return operations / (now - start);
 }
@@ -80,22 +93,24 @@ static void sample(struct worker *w, void *argument) {
     struct share *s = &p->shares[w->index];
     const char *part = p->data + (size_t)w->index * p->slices * SLICE_BYTES;
     worker_barrier(w);
-    if (p->loops) s->int8 = run_int8(p, p->seconds * INT8_SHARE);
+    if (p->loops) s->int8 = run_loop(p, PEAK_INT8, p->seconds * LOOP_SHARE);
     worker_barrier(w);
-    s->read = run_read(p, part, s, p->seconds * (1 - INT8_SHARE));
+    if (p->loops) s->floats = run_loop(p, PEAK_MULTIPLY, p->seconds * LOOP_SHARE);
+    worker_barrier(w);
+    s->read = run_read(p, part, s, p->seconds * (1 - 2 * LOOP_SHARE));
 }
 
 struct machine_limits machine_limits_sample(struct machine_limits_probe *p, double seconds) {
     p->seconds = seconds;
     thread_pool_run(p->pool, sample, p);
     struct machine_limits limits = p->best;
-    limits.int8_operations = limits.read_bytes = 0;
+    limits.int8_operations = limits.float_operations = limits.read_bytes = 0;
     for (int i = 0; i < limits.n_threads; i++) {
         limits.int8_operations += p->shares[i].int8;
+        limits.float_operations += p->shares[i].floats;
         limits.read_bytes += p->shares[i].read;
     }
-    if (limits.int8_operations > p->best.int8_operations) p->best.int8_operations = limits.int8_operations;
-    if (limits.read_bytes > p->best.read_bytes) p->best.read_bytes = limits.read_bytes;
+    machine_limits_raise(&p->best, &limits);
     return limits;
 }
 

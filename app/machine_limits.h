@@ -11,11 +11,17 @@
 
 struct machine_limits {
     int n_threads;
-    const char *int8_name;  // "AVX-512 VNNI"; "" when there is no loop for this processor
-    double int8_operations; // a second, multiplies and adds counted apart; 0 with int8_name ""
-    double read_bytes;      // a second, from memory, huge pages where the system gives them
-    double cache_bytes;     // of the last cache, which may be shared with others; 0: not known
+    const char *int8_name;   // "AVX-512 VNNI"; "" when there is no loop for this processor
+    double int8_operations;  // a second, multiplies and adds counted apart; 0 with int8_name ""
+    double float_operations; // the same of 32-bit floats
+    double read_bytes;       // a second, from memory, huge pages where the system gives them
+    double cache_bytes;      // of the last cache, which may be shared with others; 0: not known
 };
+
+// Operations a second where such a share of them, 0 to 1, is of floats and the rest of 8-bit integers; 0: not known.
+double machine_limits_operations(const struct machine_limits *l, double float_share);
+// Each rate becomes the other's where that is higher.
+void machine_limits_raise(struct machine_limits *l, const struct machine_limits *other);
 
 // Holds threads of its own, which sleep between samples, and memory larger than the caches.
 struct machine_limits_probe;

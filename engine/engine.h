@@ -106,6 +106,7 @@ struct model_info {
     const struct format_share *formats;  // by bytes, descending
     int n_formats;
     uint64_t kv_bytes_per_token;         // in f16; 0 when it cannot run
+    double float_share;                  // of the weights that a token is multiplied with, those that are floats: 0 to 1
 
     // Of a model that can run; otherwise 0, "" and NULL.
     struct rope_info rope;

@@ -97,6 +97,21 @@ static void describe_rope(struct rope_info *out, const struct model *m) {
                               .original_context = r->original_context};
 }
 
+// Of matrices: those of experts count as often as one is chosen; rows of an embedding of its own are only looked up.
+static double float_share(const struct model *m, const struct gguf *g) {
+    const struct expert_spec *e = &m->spec.experts;
+    double floats = 0, all = 0;
+    for (uint64_t i = 0; i < g->n_tensors; i++) {
+        const struct gguf_tensor *t = &g->tensors[i];
+        if (t->n_dims < 2 || (!m->tied && t->data == m->token_embd.data)) continue;
+        const double chosen = t->n_dims == 3 && e->count ? (double)e->used / e->count : 1;
+        const double weights = chosen * (double)t->dims[0] * (double)t->dims[1] * (double)t->dims[2];
+        all += weights;
+        if (t->format->elements == 1) floats += weights;
+    }
+    return all > 0 ? floats / all : 0;
+}
+
 // Figures of which the info has one for all layers are the largest.
 static void describe_spec(struct model_file *m) {
     struct model_info *out = &m->info;
@@ -105,6 +120,7 @@ static void describe_spec(struct model_file *m) {
     out->tied = m->model.tied;
     out->n_ff = s->experts.n_ff;
     out->kv_bytes_per_token = model_file_token_bytes(m, KV_F16);
+    out->float_share = float_share(&m->model, &m->gguf);
     describe_rope(&out->rope, &m->model);
     out->experts = (struct expert_info){s->experts.count, s->experts.used, s->experts.n_ff, s->experts.n_ff_shared, 0};
     for (int i = 0; i < s->n_layer; i++) {

@@ -61,24 +61,33 @@ static void test_impossible_tokens_count_nothing(void **state) {
 
 static void test_limits(void **state) {
     (void)state;
-    const struct model_info info = {
-        .n_parameters = 1200, .weight_bytes = 600, .n_vocab = 10, .n_embd = 20, .kv_bytes_per_token = 5};
+    struct model_info info = {.n_parameters = 1200, .weight_bytes = 600, .n_vocab = 10, .n_embd = 20};
     struct bench_result r = {.name = "decode2", .conversations = 2, .context = 10};
     r.read_bytes = 6000, r.int8_operations = 1e9;
-    bench_limit(&r, &info, 0);
+    bench_limit(&r, &info, 5, 0);
     assert_true(r.by_memory);
     assert_near(r.limit, 6000.0 * 2 / (500 + 2 * 50)); // 1000 of the 1200 weights are read
     r.int8_operations = 20000;
-    bench_limit(&r, &info, 0);
+    bench_limit(&r, &info, 5, 0);
     assert_false(r.by_memory);
     assert_near(r.limit, 20000.0 / 2000);
     r.int8_operations = 1e9;
-    bench_limit(&r, &info, 1e6); // all of it stays in the cache
+    bench_limit(&r, &info, 5, 1e6); // all of it stays in the cache
     assert_false(r.by_memory);
     strcpy(r.name, "prefill512");
-    bench_limit(&r, &info, 0);
+    bench_limit(&r, &info, 5, 0);
     assert_false(r.by_memory);
     assert_near(r.limit, 1e9 / (2 * 800)); // nor is the output matrix used
+    info.float_share = 0.5, r.float_operations = 2.5e8; // half of the products take four times as long
+    bench_limit(&r, &info, 5, 0);
+    assert_near(r.operations, 4e8);
+    assert_near(r.limit, 4e8 / (2 * 800));
+    info.float_share = 1, r.int8_operations = 0;
+    bench_limit(&r, &info, 5, 0);
+    assert_near(r.limit, 2.5e8 / (2 * 800));
+    info.float_share = 0.5; // what is not known limits nothing
+    bench_limit(&r, &info, 5, 0);
+    assert_true(r.limit == 0);
 }
 
 // ---- JSON ----

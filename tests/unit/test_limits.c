@@ -27,7 +27,7 @@ static void change_line(const char *path, const char *beginning) {
     size_t size;
     char *text = file_read(path, 10000, &size, NULL), *rest = text;
     assert_non_null(text);
-    for (int i = 0; i < 3; i++) rest = strchr(rest, ' ') + 1;
+    for (int i = 0; i < 4; i++) rest = strchr(rest, ' ') + 1;
     char *changed = xasprintf("%s %s", beginning, rest);
     write_text(path, changed);
     free(changed), free(text);
@@ -38,10 +38,11 @@ static void test_the_file_keeps_them_by_engine(void **state) {
     char *path = limits_path();
     struct machine_limits read = {0};
     assert_false(limits_file_read(path, "AVX2, 2 threads", &read));
-    limits_file_write(path, "AVX2, 2 threads", &(struct machine_limits){.read_bytes = 5e10, .int8_operations = 9e11});
+    limits_file_write(path, "AVX2, 2 threads",
+                      &(struct machine_limits){.read_bytes = 5e10, .int8_operations = 9e11, .float_operations = 2e11});
     limits_file_write(path, "AVX2, 1 thread", &(struct machine_limits){.read_bytes = 3e10});
     assert_true(limits_file_read(path, "AVX2, 2 threads", &read));
-    assert_true(read.read_bytes == 5e10 && read.int8_operations == 9e11);
+    assert_true(read.read_bytes == 5e10 && read.int8_operations == 9e11 && read.float_operations == 2e11);
     assert_true(limits_file_read(path, "AVX2, 1 thread", &read));
     assert_true(read.read_bytes == 3e10 && read.int8_operations == 0);
     assert_false(limits_file_read(path, "AVX2, 3 threads", &read));
@@ -56,13 +57,23 @@ static void test_old_and_broken_lines_do_not_count(void **state) {
     char *path = limits_path(), old[64], young[64];
     struct machine_limits read;
     limits_file_write(path, "e", &(struct machine_limits){.read_bytes = 5e10, .int8_operations = 9e11});
-    snprintf(young, sizeof young, "%lld 5e10 9e11", (long long)time(NULL) - (LIMITS_DAYS - 1) * 86400);
-    snprintf(old, sizeof old, "%lld 5e10 9e11", (long long)time(NULL) - (LIMITS_DAYS + 1) * 86400);
-    const char *const broken[] = {old, "99999999999999 5e10 9e11", "x 5e10 9e11", "1 nan 9e11", "1 inf 1", "1 -5 1"};
+    const long long today = time(NULL);
+    const char *const dates[] = {"99999999999999", "x"}, *const rates[] = {"nan 9e11 1", "inf 1 1", "-5 1 1",
+                                                                           "5e10 -1 1",  "1 1 nan", "5e10 9e11"};
+    snprintf(young, sizeof young, "%lld 5e10 9e11 2e11", today - (LIMITS_DAYS - 1) * 86400);
     change_line(path, young);
     assert_true(limits_file_read(path, "e", &read));
-    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
-        change_line(path, broken[i]);
+    snprintf(old, sizeof old, "%lld 5e10 9e11 2e11", today - (LIMITS_DAYS + 1) * 86400);
+    change_line(path, old);
+    assert_false(limits_file_read(path, "e", &read));
+    for (size_t i = 0; i < sizeof dates / sizeof *dates; i++) {
+        snprintf(old, sizeof old, "%s 5e10 9e11 2e11", dates[i]);
+        change_line(path, old);
+        assert_false(limits_file_read(path, "e", &read));
+    }
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        snprintf(old, sizeof old, "%lld %s", today, rates[i]);
+        change_line(path, old);
         assert_false(limits_file_read(path, "e", &read));
     }
     write_text(path, "\n1\n1 2\n\xff\xfe 3 4 5\n");

@@ -91,6 +91,7 @@ static void test_info_of_a_model(void **state) {
     assert_int_equal(fits, 64);
     assert_int_equal(model_file_tokens_that_fit(m.file, KV_F16, memory.total - 1), 32);
     assert_int_equal(model_file_tokens_that_fit(m.file, KV_F16, memory.weights), 0);
+    assert_true(i->float_share == 0); // its norms are no matrices
     assert_int_equal(i->n_formats, 2);
     assert_string_equal(i->formats[0].name, "Q8_0");
     assert_string_equal(i->formats[1].name, "F32");
