@@ -147,7 +147,7 @@ void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, co
         .panel = m->prepared ? in->width : PANEL_COLUMNS,
     };
     plan_fetches(&s, m, width, left <= STRIP_ROWS);
-    const bool many = m->prepared && width >= MANY_INPUTS && !is_bytes(m) && k->many[m->format->id];
+    const bool many = m->prepared && width >= MANY_INPUTS && k->many[m->format->id];
     const int at_once = many ? width : s.panel;
     for (int c = 0; c < width; c += at_once) {
         s.turn = s.fetches ? c / s.panel : s.columns; // a turn that does not come
