@@ -179,6 +179,17 @@ def table_facts(table):
     return facts
 
 
+def with_wordings(generated, written):
+    """All facts; what was written for those of the tables is more wordings."""
+    by_name = {fact.name: fact for fact in generated}
+    for fact in written:
+        if fact.name in by_name:
+            if fact.answer:
+                raise ValueError("fact %s has an answer from the tables" % fact.name)
+            by_name[fact.name].wordings += fact.wordings
+    return [fact for fact in written if fact.name not in by_name] + generated
+
+
 def again_facts(facts, keys):
     """"Which key was that again?" after every answer that names one key: answered with that key."""
     out = []
@@ -210,7 +221,7 @@ def load():
     """All facts by name, and the lists for @name."""
     table = tables()
     values = placeholders(table)
-    known = read_facts(values) + table_facts(table)
+    known = with_wordings(table_facts(table), read_facts(values))
     known += again_facts(known, [values["key:" + c["name"]] for c in table["keys"] if c["key"]])
     check_names(known, table)
     facts = {}

@@ -241,7 +241,7 @@ const struct cpu_kernels kernels_avx512 = {
     },
     .many = {
 #define X(id, tile) [id] = many_##tile##_avx512,
-              TILE_FORMATS(X)
+              PACKED_TILE_FORMATS(X)
 #undef X
     },
     .norm = {[NORM_RMS] = rms_norm, [NORM_LAYER] = layer_norm},

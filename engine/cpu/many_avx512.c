@@ -130,17 +130,6 @@ UNPACK(q6_k) {
         put_rows(to->scale[b].two[half], row_product(row_halves(t->d), row_i8(t->part[p].scale[half])));
 }
 
-UNPACK(q8_0) {
-    PUT_LINES(byte_line(t->q, g, h));
-    put_scale(to, b, row_halves(t->d));
-}
-
-UNPACK(bytes) {
-    PUT_LINES(byte_line(t->part[p].q, g, h));
-    UNROLL for (int half = 0; half < 2; half++)
-        put_rows(to->scale[b].two[half], row_product(row_floats(t->d), row_i8(t->part[p].scale[half])));
-}
-
 // --- products --------------------------------------------------------------------------------------------------------
 
 // sum × the power of two in the block's scale
@@ -246,7 +235,7 @@ PANELS(panels_two_min, TWO_SCALES_MIN)
             for (int b = 0; b < n; b++)                                                                                \
                 tile##_unpack(&chunk, b, &tiles[(first + b) / (parts)], (first + b) % (parts));                        \
             const size_t block_bytes = sizeof *tiles / (parts);                                                        \
-            panels(s, &chunk, first, n, (const char *)s->weights + s->ahead + first * block_bytes,                        \
+            panels(s, &chunk, first, n, (const char *)s->weights + s->ahead + first * block_bytes,                    \
                    s->fetches ? (size_t)n * block_bytes : 0);                                                          \
         }                                                                                                              \
     }
@@ -263,6 +252,4 @@ MANY(iq4_xs, 8, panels_one)
 MANY(mxfp4, 1, panels_one)
 MANY(nvfp4, 2, panels_two)
 MANY(q6_k, 8, panels_two)
-MANY(q8_0, 1, panels_one)
-MANY(bytes, 8, panels_two)
 #endif

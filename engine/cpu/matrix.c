@@ -126,12 +126,12 @@ void input_copy(const struct input *to, int row, const struct input *from, int f
 static bool is_bytes(const struct matrix *m) { return m->strip_bytes > (size_t)m->columns * STRIP_ROWS; }
 
 // What a strip times so many panels fetches meanwhile: with several panels the next strip, a share during each; with one
-// the weights some way ahead, unless so many bytes for so few inputs keep the memory busy anyway.
+// the weights some way ahead, unless so few inputs keep the memory busy anyway.
 static void plan_fetches(struct strip *s, const struct matrix *m, int width, bool last) {
-    enum { AHEAD_BYTES = 16384, BUSY_INPUTS = 4 };
+    enum { AHEAD_BYTES = 16384, BUSY_INPUTS = 1, BUSY_INPUTS_OF_BYTES = 4 };
     s->turns = (width + s->panel - 1) / s->panel;
     s->ahead = s->turns > 1 ? m->strip_bytes : AHEAD_BYTES;
-    const bool busy = width <= BUSY_INPUTS && is_bytes(m);
+    const bool busy = width <= (is_bytes(m) ? BUSY_INPUTS_OF_BYTES : BUSY_INPUTS);
     s->fetches = !last && !busy && !m->source; // made strips lie elsewhere
 }
 
@@ -147,7 +147,7 @@ void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, co
         .panel = m->prepared ? in->width : PANEL_COLUMNS,
     };
     plan_fetches(&s, m, width, left <= STRIP_ROWS);
-    const bool many = m->prepared && width >= MANY_INPUTS && !is_bytes(m) && k->many[m->format->id];
+    const bool many = m->prepared && width >= MANY_INPUTS && k->many[m->format->id];
     const int at_once = many ? width : s.panel;
     for (int c = 0; c < width; c += at_once) {
         s.turn = s.fetches ? c / s.panel : s.columns; // a turn that does not come

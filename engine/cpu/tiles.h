@@ -65,9 +65,8 @@ _Static_assert(sizeof(struct tile_nvfp4) == 32 * 36 && sizeof(struct tile_bytes)
 
 enum { TILE_ROWS = 16 }; // prepared together: few enough streams to be prefetched, whole cache lines to be written
 
-// X(format, tile)
-#define TILE_FORMATS(X)                                                                                                \
-    X(BLOCK_Q8_0, q8_0)                                                                                                \
+// X(format, tile): those that kernels unpack, and those that are bytes already.
+#define PACKED_TILE_FORMATS(X)                                                                                         \
     X(BLOCK_Q4_0, q4_0)                                                                                                \
     X(BLOCK_Q4_1, q4_1)                                                                                                \
     X(BLOCK_Q5_0, q5_0)                                                                                                \
@@ -80,26 +79,32 @@ enum { TILE_ROWS = 16 }; // prepared together: few enough streams to be prefetch
     X(BLOCK_IQ4_NL, iq4_nl)                                                                                            \
     X(BLOCK_IQ4_XS, iq4_xs)                                                                                            \
     X(BLOCK_IQ3_S, q6_k)                                                                                               \
+    X(BLOCK_MXFP4, mxfp4)                                                                                              \
+    X(BLOCK_NVFP4, nvfp4)                                                                                              \
+    X(BLOCK_TQ1_0, q2_k)                                                                                               \
+    X(BLOCK_TQ2_0, q2_k)
+#define BYTE_TILE_FORMATS(X)                                                                                           \
+    X(BLOCK_Q8_0, q8_0)                                                                                                \
     X(BLOCK_IQ3_XXS, bytes)                                                                                            \
     X(BLOCK_IQ2_S, bytes)                                                                                              \
     X(BLOCK_IQ2_XS, bytes)                                                                                             \
     X(BLOCK_IQ2_XXS, bytes)                                                                                            \
     X(BLOCK_IQ1_M, bytes)                                                                                              \
-    X(BLOCK_IQ1_S, bytes)                                                                                              \
-    X(BLOCK_MXFP4, mxfp4)                                                                                              \
-    X(BLOCK_NVFP4, nvfp4)                                                                                              \
-    X(BLOCK_TQ1_0, q2_k)                                                                                               \
-    X(BLOCK_TQ2_0, q2_k)
+    X(BLOCK_IQ1_S, bytes)
+#define TILE_FORMATS(X) PACKED_TILE_FORMATS(X) BYTE_TILE_FORMATS(X)
 
-// tile_prepare_BLOCK_… puts rows of n blocks into the rows from `first` on of n tiles; strip_… are kernels for `strip` of struct cpu_kernels.
+// tile_prepare_BLOCK_… puts rows of n blocks into the rows from `first` on of n tiles; strip_… and many_… are kernels for
+// `strip` and `many` of struct cpu_kernels.
 #define X(id, tile)                                                                                                    \
     void tile_prepare_##id(void *tiles, int first, const uint8_t *const rows[TILE_ROWS], size_t n);                    \
     void strip_##tile##_scalar(const struct strip *s);                                                                 \
     void strip_##tile##_avx2(const struct strip *s);                                                                   \
     void strip_##tile##_avxvnni(const struct strip *s);                                                                \
-    void strip_##tile##_avx512(const struct strip *s);                                                                 \
-    void many_##tile##_avx512(const struct strip *s);
+    void strip_##tile##_avx512(const struct strip *s);
 TILE_FORMATS(X)
+#undef X
+#define X(id, tile) void many_##tile##_avx512(const struct strip *s);
+PACKED_TILE_FORMATS(X)
 #undef X
 
 #endif

@@ -166,17 +166,19 @@ static int compare_doubles(const void *a, const void *b) {
 }
 
 // Where two experts are nearly equal, activations of 8 bits may choose the other, and the row is another one from there
-// on, as are those that attend to it: so of routed models the middle one of all rows counts, and of others all
-// together.
+// on, as are, less and less, those that attend to it. So of routed models the rows before the first such one count, and
+// most of the others must be near all the same; of models that are not, all rows together.
 static double default_distance(const struct tiny_shape *shape, const struct logits *l, const struct logits *exact) {
+    const double rerouted = 1e-2;
     double rows[TOKENS];
+    int first = 0;
     if (!shape->experts) return distance(l, exact, 0, TOKENS);
     for (int i = 0; i < TOKENS; i++) rows[i] = distance(l, exact, i, 1);
+    while (first < TOKENS && rows[first] <= rerouted) first++;
+    if (first < TOKENS)
+        print_message("%s %s: row %d is rerouted\n", shape->name, block_formats[shape->format].name, first);
     qsort(rows, TOKENS, sizeof *rows, compare_doubles);
-    int n = 0;
-    while (n < TOKENS && rows[TOKENS - 1 - n] > 1e-3) n++;
-    if (n) print_message("%s %s: %d rows rerouted\n", shape->name, block_formats[shape->format].name, n);
-    return rows[TOKENS / 2];
+    return first && rows[TOKENS / 2] <= rerouted ? distance(l, exact, 0, first) : rows[TOKENS / 2];
 }
 
 // Noise adds up over layers: the deepest models may have more.
