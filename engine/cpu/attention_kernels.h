@@ -5,6 +5,20 @@
 typedef vector product_totals[PRODUCT_ROWS][2];
 typedef integers product_sums[PRODUCT_ROWS][2];
 
+// Two vectors of each row; rows lie `stride` floats apart.
+INLINE void load_totals(product_totals total, const float *p, size_t stride, const int rows) {
+    UNROLL for (int i = 0; i < rows; i++) {
+        total[i][0] = vector_load(p + (size_t)i * stride);
+        total[i][1] = vector_load(p + (size_t)i * stride + VECTOR_FLOATS);
+    }
+}
+INLINE void store_totals(product_totals total, float *p, size_t stride, const int rows) {
+    UNROLL for (int i = 0; i < rows; i++) {
+        vector_store(p + (size_t)i * stride, total[i][0]);
+        vector_store(p + (size_t)i * stride + VECTOR_FLOATS, total[i][1]);
+    }
+}
+
 // rows_function(argument, first, rows) over n rows, with `rows` as a constant.
 #define FOR_ROWS(rows_function, argument, n)                                                                           \
     int first = 0;                                                                                                     \
@@ -36,10 +50,7 @@ typedef integers product_sums[PRODUCT_ROWS][2];
             UNROLL for (int i = 0; i < rows; i++) total[i][0] = total[i][1] = vector_of(0);                            \
             name##_steps(total, s->keys + t, KV_PAGE_TOKENS, (const char *)s->ahead - (const char *)s->keys, s->size,  \
                          s->queries + (size_t)first * s->size, s->size, rows);                                         \
-            UNROLL for (int i = 0; i < rows; i++) {                                                                    \
-                vector_store(out + i * KV_PAGE_TOKENS, total[i][0]);                                                   \
-                vector_store(out + i * KV_PAGE_TOKENS + VECTOR_FLOATS, total[i][1]);                                   \
-            }                                                                                                          \
+            store_totals(total, out, KV_PAGE_TOKENS, rows);                                                            \
         }                                                                                                              \
     }                                                                                                                  \
     static void name##_scores(const struct scoring *s) { FOR_ROWS(name##_scores_rows, s, s->rows); }                   \
@@ -47,10 +58,7 @@ typedef integers product_sums[PRODUCT_ROWS][2];
         for (int d = 0; d < w->size; d += 2 * VECTOR_FLOATS) {                                                         \
             float *out = w->out + (size_t)row * w->size + d;                                                           \
             product_totals total;                                                                                      \
-            UNROLL for (int i = 0; i < rows; i++) {                                                                    \
-                total[i][0] = vector_load(out + (size_t)i * w->size);                                                  \
-                total[i][1] = vector_load(out + (size_t)i * w->size + VECTOR_FLOATS);                                  \
-            }                                                                                                          \
+            load_totals(total, out, (size_t)w->size, rows);                                                            \
             for (int p = 0; p < w->n_pages; p++) {                                                                     \
                 const int begin = slot_in_page(w->first, p), end = slot_in_page(w->end, p);                            \
                 const uint16_t *values = (const uint16_t *)w->pages[p] + (size_t)begin * w->size + d;                  \
@@ -59,10 +67,7 @@ typedef integers product_sums[PRODUCT_ROWS][2];
                              w->weights + (size_t)p * w->page_stride + row * KV_PAGE_TOKENS + begin, KV_PAGE_TOKENS,   \
                              rows);                                                                                    \
             }                                                                                                          \
-            UNROLL for (int i = 0; i < rows; i++) {                                                                    \
-                vector_store(out + (size_t)i * w->size, total[i][0]);                                                  \
-                vector_store(out + (size_t)i * w->size + VECTOR_FLOATS, total[i][1]);                                  \
-            }                                                                                                          \
+            store_totals(total, out, (size_t)w->size, rows);                                                           \
         }                                                                                                              \
     }                                                                                                                  \
     static void name##_weigh(const struct weighing *w) { FOR_ROWS(name##_weigh_rows, w, w->rows); }
@@ -81,10 +86,7 @@ static void to_bf16(const float *x, uint16_t *out, int n) {
     INLINE void name##_weigh_part(const struct weighing *w, int row, const int rows, int block, const int h) {         \
         float *out = w->out + (size_t)row * w->size + 32 * block + 16 * h;                                             \
         product_totals total;                                                                                          \
-        UNROLL for (int i = 0; i < rows; i++) {                                                                        \
-            total[i][0] = vector_load(out + (size_t)i * w->size);                                                      \
-            total[i][1] = vector_load(out + (size_t)i * w->size + VECTOR_FLOATS);                                      \
-        }                                                                                                              \
+        load_totals(total, out, (size_t)w->size, rows);                                                                \
         for (int p = 0; p < w->n_pages; p++) {                                                                         \
             const struct value_tile_##name *tile = (const struct value_tile_##name *)w->pages[p] + block;              \
             const float *weights = w->weights + (size_t)p * w->page_stride + row * KV_PAGE_TOKENS;                     \
@@ -98,10 +100,7 @@ static void to_bf16(const float *x, uint16_t *out, int n) {
             UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < 2; v++)                                   \
                 total[i][v] = vector_fma(vector_from(sum[i][v]), vector_of(scale[i]), total[i][v]);                    \
         }                                                                                                              \
-        UNROLL for (int i = 0; i < rows; i++) {                                                                        \
-            vector_store(out + (size_t)i * w->size, total[i][0]);                                                      \
-            vector_store(out + (size_t)i * w->size + VECTOR_FLOATS, total[i][1]);                                      \
-        }                                                                                                              \
+        store_totals(total, out, (size_t)w->size, rows);                                                               \
     }                                                                                                                  \
     INLINE void name##_weigh_rows(const struct weighing *w, int row, const int rows) {                                 \
         for (int block = 0; block < w->size / 32; block++)                                                             \
