@@ -8,6 +8,12 @@ static char folder[] = "/tmp/confab-test-XXXXXX";
 
 const char *temporary_folder_make(void) { return mkdtemp(folder); }
 
+const char *temporary_folder_make_home(void) {
+    const char *home = temporary_folder_make();
+    if (!home || setenv("XDG_CONFIG_HOME", home, 1) || setenv("XDG_DATA_HOME", home, 1)) return NULL;
+    return home;
+}
+
 int temporary_folder_teardown(void **state) {
     (void)state;
     return temporary_folder_remove(folder);

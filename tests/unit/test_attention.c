@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "engine/base/panic.h"
-#include "engine/cpu/cpu.h"
+#include "tests/unit/opened_backend.h"
 #include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
 
@@ -24,15 +24,6 @@ enum {
 };
 
 static const char *const type_names[KV_TYPES] = {"f16", "bf16", "q8_0", "q4_0"};
-
-struct opened {
-    void *bytes;
-    struct gguf gguf;
-    struct model model;
-    struct thread_pool *pool;
-    struct backend *backend;
-    int n_vocab;
-};
 
 struct how {
     int type, threads;
@@ -75,37 +66,19 @@ static void *family_bytes(const struct subject *s, size_t *size) {
 }
 
 static struct opened *open_how(const struct subject *s, struct how how) {
-    struct opened *o = xcalloc(1, sizeof *o);
-    struct status st = {0};
     struct tiny_model_options options = s->options;
     size_t size;
     options.n_context = 2 * N_TOKENS;
     options.family = TINY_QWEN3;
-    o->bytes = s->family ? family_bytes(s, &size) : tiny_model_bytes(options, &size);
-    if (!gguf_open_memory(&o->gguf, s->name, o->bytes, size, &st) || !model_open(&o->model, &o->gguf, 0, &st))
-        fail_msg("%s", st.text);
-    o->n_vocab = o->model.spec.n_vocab;
-    o->pool = thread_pool_open(how.threads);
-    o->backend = cpu_backend.open(&(struct backend_params){.model = &o->model,
-                                                           .pool = o->pool,
-                                                           .n_pages = SEQUENCES * PAGES + 1,
-                                                           .max_rows = N_TOKENS,
-                                                           .max_outputs = SEQUENCES * CHECKED,
-                                                           .exact = how.exact,
-                                                           .kv_type = (enum kv_type)how.type},
-                                  &st);
-    if (!o->backend) fail_msg("%s", st.text);
+    void *bytes = s->family ? family_bytes(s, &size) : tiny_model_bytes(options, &size);
+    struct opened *o = opened_bytes(s->name, bytes, size, how.threads,
+                                    (struct backend_params){.n_pages = SEQUENCES * PAGES + 1,
+                                                            .max_rows = N_TOKENS,
+                                                            .max_outputs = SEQUENCES * CHECKED,
+                                                            .exact = how.exact,
+                                                            .kv_type = (enum kv_type)how.type});
     memset(o->backend->kv, 0xFF, o->backend->kv_bytes); // NaN everywhere
     return o;
-}
-
-static void close_opened(struct opened *o) {
-    cpu_backend.close(o->backend);
-    thread_pool_close(o->pool);
-    model_close(&o->model);
-    gguf_close(&o->gguf);
-    free(o->bytes);
-    free(o);
 }
 
 static int token(const struct opened *o, int sequence, int position) {
@@ -165,7 +138,7 @@ static void check_pieces(const struct subject *s, int type, const float *want) {
     }
     assert_same(o, got, want, s->name, type);
     free(got);
-    close_opened(o);
+    opened_close(o);
 }
 
 static void test_pieces_do_not_matter(void **state) {
@@ -176,7 +149,7 @@ static void test_pieces_do_not_matter(void **state) {
             float *want = run_chunks(one, 0, 500);
             check_pieces(&subjects[i], type, want);
             free(want);
-            close_opened(one);
+            opened_close(one);
         }
 }
 
@@ -210,7 +183,7 @@ static void test_neighbours_do_not_matter(void **state) {
                                         (size_t)o->n_vocab * sizeof *logits);
             }
             for (int s = 0; s < SEQUENCES; s++) free(alone[s]);
-            close_opened(o);
+            opened_close(o);
         }
 }
 
@@ -229,10 +202,10 @@ static void test_instruction_sets_agree(void **state) {
                 float *got = run_chunks(o, 0, N_TOKENS);
                 assert_same(o, got, want, subjects[i].name, type);
                 free(got);
-                close_opened(o);
+                opened_close(o);
             }
             free(want);
-            close_opened(best);
+            opened_close(best);
         }
 }
 
@@ -258,10 +231,10 @@ static void test_types_are_near_exact(void **state) {
             printf("%-28s %-5s NMSE %.2g\n", subjects[i].name, type_names[type], error);
             if (!(error <= limits[type])) fail_msg("%s, %s: NMSE %g", subjects[i].name, type_names[type], error);
             free(got);
-            close_opened(o);
+            opened_close(o);
         }
         free(want);
-        close_opened(exact);
+        opened_close(exact);
     }
 }
 
@@ -284,7 +257,7 @@ static void test_nan_stays_where_it_is_seen(void **state) {
             else assert_memory_equal(got + i * o->n_vocab, want + i * o->n_vocab, (size_t)o->n_vocab * sizeof *got);
         }
         free(want), free(got);
-        close_opened(o);
+        opened_close(o);
     }
 }
 
@@ -310,7 +283,7 @@ static void test_copied_page(void **state) {
         assert_memory_equal(logits, want + (size_t)(CHECKED - 1) * (size_t)o->n_vocab,
                             (size_t)o->n_vocab * sizeof *logits);
         free(want);
-        close_opened(o);
+        opened_close(o);
     }
 }
 

@@ -268,11 +268,8 @@ static void test_what_cannot_be_compared_with_is_told_at_once(void **state) {
 
 static int setup(void **state) {
     (void)state;
-    folder = temporary_folder_make();
-    if (!folder) return -1;
-    setenv("XDG_CONFIG_HOME", folder, 1); // nobody's configuration counts
-    setenv("XDG_DATA_HOME", folder, 1);
-    return 0;
+    folder = temporary_folder_make_home();
+    return folder ? 0 : -1;
 }
 
 int main(void) {

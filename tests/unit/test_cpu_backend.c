@@ -12,63 +12,31 @@
 #include <cmocka.h>
 
 #include "engine/base/panic.h"
-#include "engine/cpu/cpu.h"
+#include "tests/unit/opened_backend.h"
 #include "tests/unit/shared_files.h"
 #include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
 
 enum { N_TOKENS = 75, N_PAGES = 64, MOST_ROWS = 128 };
 
-struct opened {
-    void *bytes; // of a tiny model
-    struct gguf gguf;
-    struct model model;
-    struct thread_pool *pool;
-    struct backend *backend;
-    int n_vocab;
-};
-
 static bool quick_start; // of backends opened from now on
 
-static void open_backend(struct opened *o, int threads, bool exact) {
-    struct status st = {0};
-    o->n_vocab = o->model.spec.n_vocab;
-    o->pool = thread_pool_open(threads);
-    o->backend = cpu_backend.open(&(struct backend_params){.model = &o->model,
-                                                           .pool = o->pool,
-                                                           .n_pages = N_PAGES,
-                                                           .max_rows = MOST_ROWS,
-                                                           .max_outputs = MOST_ROWS,
-                                                           .quick_start = quick_start,
-                                                           .exact = exact},
-                                  &st);
-    if (!o->backend) fail_msg("%s", st.text);
+static struct backend_params backend_params(bool exact) {
+    return (struct backend_params){.n_pages = N_PAGES,
+                                   .max_rows = MOST_ROWS,
+                                   .max_outputs = MOST_ROWS,
+                                   .quick_start = quick_start,
+                                   .exact = exact};
 }
 
-// On the heap, because the backend keeps pointing to the model. Takes the bytes.
 static struct opened *open_bytes(void *bytes, size_t size, int threads, bool exact) {
-    struct opened *o = xcalloc(1, sizeof *o);
-    struct status st = {0};
-    o->bytes = bytes;
-    if (!gguf_open_memory(&o->gguf, "tiny", o->bytes, size, &st) || !model_open(&o->model, &o->gguf, 0, &st))
-        fail_msg("%s", st.text);
-    open_backend(o, threads, exact);
-    return o;
+    return opened_bytes("tiny", bytes, size, threads, backend_params(exact));
 }
 
 static struct opened *open_tiny(struct tiny_model_options options, int threads, bool exact) {
     size_t size;
     void *bytes = tiny_model_bytes(options, &size);
     return open_bytes(bytes, size, threads, exact);
-}
-
-static void close_opened(struct opened *o) {
-    cpu_backend.close(o->backend);
-    thread_pool_close(o->pool);
-    model_close(&o->model);
-    gguf_close(&o->gguf);
-    free(o->bytes);
-    free(o);
 }
 
 // Plain models in many formats and shapes.
@@ -209,7 +177,7 @@ static void test_fast_path_is_near_exact(void **state) {
         if (n > 0 && !(error <= (floats ? 1e-5 : 1e-3))) fail_msg("%s: NMSE %g", subject_name(i), error);
         rows += N_TOKENS, compared += n;
         free(want), free(got);
-        close_opened(exact), close_opened(fast);
+        opened_close(exact), opened_close(fast);
     }
     assert_true(compared > rows * 3 / 4);
 }
@@ -226,10 +194,10 @@ static void test_chunks_and_threads_do_not_matter(void **state) {
                 float *got = run_chunks(other, 0, cases[c].chunk);
                 assert_same(other, got, want, i);
                 free(got);
-                close_opened(other);
+                opened_close(other);
             }
             free(want);
-            close_opened(one);
+            opened_close(one);
         }
 }
 
@@ -252,7 +220,7 @@ static void test_quick_start(void **state) {
             free(got);
         }
         free(want);
-        close_opened(ready), close_opened(quick);
+        opened_close(ready), opened_close(quick);
     }
     assert_true(n_put_off > 10);
 }
@@ -288,7 +256,7 @@ static void test_neighbours_do_not_matter(void **state) {
                                     (size_t)segments[s].n_rows * (size_t)o->n_vocab * sizeof(float));
         }
         for (int s = 0; s < SEQUENCES; s++) free(alone[s]);
-        close_opened(o);
+        opened_close(o);
     }
 }
 
@@ -307,11 +275,11 @@ static void test_instruction_sets_agree(void **state) {
             float *got = run_chunks(o, 0, 40);
             assert_same(o, got, want, i);
             free(got);
-            close_opened(o);
+            opened_close(o);
         }
         unsetenv("CONFAB_CPU");
         free(want);
-        close_opened(scalar);
+        opened_close(scalar);
     }
 }
 
@@ -326,7 +294,7 @@ static void test_stale_slots_do_not_matter(void **state) {
             float *got = run_chunks(o, 0, 11);
             assert_same(o, got, want, i);
             free(want), free(got);
-            close_opened(o);
+            opened_close(o);
         }
 }
 
@@ -352,7 +320,7 @@ static void test_copied_page(void **state) {
         const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
         assert_memory_equal(logits, want + (size_t)last * (size_t)o->n_vocab, (size_t)o->n_vocab * sizeof(float));
         free(want);
-        close_opened(o);
+        opened_close(o);
     }
 }
 
@@ -384,7 +352,7 @@ static void test_chosen_outputs(void **state) {
         assert_true(work.stages[STAGE_SAMPLE].seconds == 0);
         assert_true(without.stages[STAGE_LOGITS].bytes == 0 && without.stages[STAGE_LOGITS].operations == 0);
         free(first), free(second);
-        close_opened(o);
+        opened_close(o);
     }
 }
 
@@ -420,7 +388,7 @@ static void test_progress_and_cancelling(void **state) {
     assert_null(cpu_backend.open(&params, &st));
     assert_int_equal(st.code, STATUS_CANCELLED);
     assert_int_equal(t.n, 2);
-    close_opened(o);
+    opened_close(o);
 }
 
 static void test_memory_exhausted(void **state) {
@@ -440,7 +408,7 @@ static void test_memory_exhausted(void **state) {
     assert_null(cpu_backend.open(&params, &st));
     assert_int_equal(st.code, STATUS_MEMORY);
     assert_non_null(strstr(st.text, "KV cache"));
-    close_opened(o);
+    opened_close(o);
 }
 
 // --- reference logits ------------------------------------------------------------------------------------------------
@@ -473,7 +441,7 @@ static struct opened *run_reference(const char *name, bool exact, int *n, const 
     snprintf(path, sizeof path, "models/%s.gguf", name);
     if (!gguf_open(&o->gguf, shared_file(path), &st) || !model_open(&o->model, &o->gguf, 0, &st))
         fail_msg("%s", st.text);
-    open_backend(o, 2, exact);
+    opened_start(o, 2, backend_params(exact));
     *n = read_ids(ids, MOST_ROWS);
     for (int i = 0; i < *n; i++) outputs[i] = i;
     const struct batch_segment segment = {0, *n, 0, pages};
@@ -491,7 +459,7 @@ static void check_reference(const char *name, bool exact, double limit) {
     const double error = nmse(logits, want, (size_t)n * (size_t)o->n_vocab);
     if (!(error <= limit)) fail_msg("%s: NMSE %g", name, error);
     free(want);
-    close_opened(o);
+    opened_close(o);
 }
 
 static void test_reference_logits(void **state) {
@@ -525,7 +493,7 @@ static void test_reference_logits_with_experts(void **state) {
     assert_true(equal > 0 && near_ties < n * fast->model.spec.n_layer / 20);
     if (!(error <= 1e-3)) fail_msg("NMSE %g", error);
     free(want);
-    close_opened(exact), close_opened(fast);
+    opened_close(exact), opened_close(fast);
 }
 
 int main(void) {
