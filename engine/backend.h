@@ -26,6 +26,9 @@ struct batch {
     const int32_t *tokens;                // [n_rows], each < n_vocab
     const struct batch_segment *segments; // in row order, covering every row once
     const int32_t *output_rows;           // [n_outputs], ascending: rows whose logits are wanted
+    // Asked between layers, on any thread of the pool: whether to give the batch up. NULL: never.
+    bool (*stop)(void *context);
+    void *stop_context;
 };
 
 struct backend_work {                      // of one run
@@ -64,7 +67,8 @@ struct backend_ops {
     struct backend *(*open)(const struct backend_params *params, struct status *st);
     void (*close)(struct backend *b);
     // Stores K and V of every row and returns logits [n_outputs, n_vocab] f32, owned by the backend until the next run.
-    // NULL on failure of a device.
+    // NULL on failure of a device, or with STATUS_CANCELLED where the batch was given up; the rows' slots hold anything
+    // then.
     float *(*run)(struct backend *b, const struct batch *batch, struct backend_work *work, struct status *st);
     // Copies the first n_tokens slots of a page in every layer (copy on write).
     void (*copy_page)(struct backend *b, int32_t to, int32_t from, int n_tokens);

@@ -1,7 +1,7 @@
 // Engine: the thread that runs a model for everybody else.
 //
 // Callers push commands, the thread alone touches the scheduler and answers with events and figures. While requests run
-// it looks at the commands between steps; otherwise it sleeps in the queue.
+// it obeys the commands between steps, and gives a long step up for urgent ones; otherwise it sleeps in the queue.
 #include "engine/engine.h"
 
 #include <assert.h>
@@ -185,6 +185,27 @@ static void obey(struct engine *e, const struct command *c) {
     }
 }
 
+// What a step is given up for: it computes what was cancelled, or holds up the conversation that the user looks at.
+struct look {
+    const struct scheduler *scheduler;
+    uint64_t focus;
+};
+
+static bool urgent(const void *item, void *context) {
+    const struct command *c = item;
+    struct look *look = context;
+    if (c->kind == COMMAND_FOCUS) look->focus = c->id;
+    if (c->kind == COMMAND_SUBMIT)
+        return scheduler_overtakes(look->scheduler, c->submission->request.conversation, look->focus);
+    return c->kind == COMMAND_CLOSE || (c->kind == COMMAND_CANCEL && scheduler_computes(look->scheduler, c->id));
+}
+
+static bool on_step(void *context) {
+    struct engine *e = context;
+    struct look look = {e->scheduler, scheduler_focused(e->scheduler)};
+    return queue_any(&e->commands, urgent, &look);
+}
+
 // Sleeps until there is a command, but for one look at the clock when the rates have sunk to zero.
 static void wait_idle(struct engine *e, struct command *c) {
     publish(e);
@@ -239,7 +260,7 @@ static struct scheduler *open_scheduler(struct engine *e, const struct engine_pa
                                       .progress = p->progress,
                                       .progress_context = p->progress_context,
                                       .figures = &e->figures,
-                                      .events = {.context = e, .state = on_state, .token = on_token}};
+                                      .events = {.context = e, .state = on_state, .token = on_token, .stop = on_step}};
     return scheduler_open(&params, st);
 }
 

@@ -68,6 +68,15 @@ bool queue_pop(struct queue *q, void *item) {
     return taken;
 }
 
+bool queue_any(struct queue *q, bool (*is)(const void *item, void *context), void *context) {
+    bool found = false;
+    pthread_mutex_lock(&q->lock);
+    for (size_t i = 0; i < q->count && !found; i++)
+        found = is(q->items + (q->head + i) % q->capacity * q->item_size, context);
+    pthread_mutex_unlock(&q->lock);
+    return found;
+}
+
 bool queue_wait(struct queue *q, void *item, int timeout_ms) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);

@@ -19,6 +19,8 @@ void queue_open(struct queue *q, size_t item_size);
 void queue_close(struct queue *q);
 void queue_push(struct queue *q, const void *item);
 bool queue_pop(struct queue *q, void *item);                     // false when empty
+// Whether `is` holds of an item; asked in order, with the queue locked, until it does.
+bool queue_any(struct queue *q, bool (*is)(const void *item, void *context), void *context);
 bool queue_wait(struct queue *q, void *item, int timeout_ms);    // like pop, but waits; timeout < 0 waits for ever
 
 #endif

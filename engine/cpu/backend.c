@@ -158,7 +158,6 @@ static void forward_with_cache(struct worker *w, void *pass) {
 }
 
 static float *cpu_run(struct backend *b, const struct batch *batch, struct backend_work *work, struct status *st) {
-    (void)st; // the CPU does not fail
     assert(batch->n_rows > 0 && batch->n_rows <= b->max_rows && batch->n_outputs <= b->max_outputs);
     *work = (struct backend_work){0};
     struct pass pass = {.b = b, .batch = batch, .work = work, .stage_began = clock_seconds()};
@@ -167,7 +166,9 @@ static float *cpu_run(struct backend *b, const struct batch *batch, struct backe
     if (b->put_off && b->n_passes > 0) weights_finish(b); // many passes will follow
     thread_pool_run(b->pool, b->put_off ? forward_with_cache : forward, &pass);
     b->n_passes++;
-    return b->logits;
+    if (!pass.stopped) return b->logits;
+    status_fail(st, STATUS_CANCELLED, "the batch was given up");
+    return NULL;
 }
 
 static void cpu_copy_page(struct backend *b, int32_t to, int32_t from, int n_tokens) {

@@ -166,6 +166,7 @@ struct pass {
     const struct batch *batch;
     struct backend_work *work;
     double stage_began; // worker 0
+    bool stopped;       // given up: set where all workers meet
     int n_page_ranges, n_query_ranges, n_output_ranges, n_query_items, n_output_items;
 };
 

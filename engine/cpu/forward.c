@@ -22,11 +22,12 @@ static bool few(const struct worker *w, int n) { return n <= 1 + w->count / 16; 
 // Something that is done row by row between two shared steps.
 typedef void row_step(const struct pass *p, int layer, struct share rows, float *scratch);
 
-// Ends a step, does what follows it for n rows, and makes that known to all. What precedes it must be through for all
-// rows, but a worker's own rows follow each other without a barrier.
-static void meet(const struct pass *p, struct worker *w, row_step *step, int layer, int n) {
+// Ends a step, does what follows it for n rows, and makes that known to all, and whether the pass goes on. What
+// precedes it must be through for all rows, but a worker's own rows follow each other without a barrier.
+static void meet(struct pass *p, struct worker *w, row_step *step, int layer, int n) {
     const bool at_once = few(w, n);
     if (worker_arrive(w)) {
+        if (p->batch->stop && !p->stopped) p->stopped = p->batch->stop(p->batch->stop_context);
         if (at_once) step(p, layer, (struct share){0, n}, worker_scratch(p->b, w));
         worker_release(w);
     }
@@ -293,6 +294,7 @@ void forward(struct worker *w, void *pass) {
     for (int i = 0; i < p->b->spec->n_layer; i++) {
         attend(p, w, i);
         feed(p, w, i);
+        if (p->stopped) return;
     }
     logits(p, w);
 }

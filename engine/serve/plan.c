@@ -4,7 +4,7 @@
 #include "engine/base/panic.h"
 #include "engine/serve/scheduler_state.h"
 
-#define STEP_SECONDS        1.0  // a prompt alone may hold the engine this long: how late a cancellation can be
+#define STEP_SECONDS        2.5  // a prompt alone may hold the engine this long, unless the step is given up
 #define STEP_SECONDS_SHARED 0.12 // the pause that prompt rows may put between the tokens of others
 enum {
     SMALLEST_CHUNK = 16, // rows; fewer would not use the matrix kernels well
@@ -175,6 +175,9 @@ static void build_batch(struct scheduler *s) {
         s->output_rows[b->n_outputs++] = b->n_rows - 1;
     }
     assert(b->n_rows <= s->max_rows && b->n_segments <= SCHEDULER_MAX_RUNNING);
+    if (s->decode_rows) return; // a short step
+    b->stop = s->events.stop;
+    b->stop_context = s->events.context;
 }
 
 void plan_step(struct scheduler *s) {

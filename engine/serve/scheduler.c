@@ -194,6 +194,20 @@ void scheduler_focus(struct scheduler *s, uint64_t conversation) {
     for (int i = 1; i < s->n_requests; i++) insert(s, i, s->requests[i]);
 }
 
+bool scheduler_computes(const struct scheduler *s, uint64_t id) {
+    const struct request *r = find(s, id);
+    return r && r->rows;
+}
+
+bool scheduler_overtakes(const struct scheduler *s, uint64_t conversation, uint64_t focus) {
+    if (conversation != focus) return false;
+    for (int i = 0; i < s->n_requests; i++)
+        if (s->requests[i]->rows && s->requests[i]->conversation != focus) return true;
+    return false;
+}
+
+uint64_t scheduler_focused(const struct scheduler *s) { return s->focus; }
+
 void scheduler_forget(struct scheduler *s, uint64_t conversation) {
     prefix_drop_owner(&s->prefixes, conversation);
     for (int i = 0; i < s->n_requests; i++)
@@ -265,6 +279,15 @@ static void fail_batch(struct scheduler *s, const char *message) {
         if (s->requests[i]->rows) end(s, s->requests[i], FINISH_ERROR, message);
 }
 
+// The rows of a step that was given up are to be computed again.
+static void take_back(struct scheduler *s) {
+    for (int i = 0; i < s->n_requests; i++) {
+        struct request *r = s->requests[i];
+        kv_cache_truncate(&s->cache, &r->kv, request_computed(r));
+        r->rows = 0;
+    }
+}
+
 static void learn_speed(struct scheduler *s, int prompt_rows, double seconds) {
     if (prompt_rows < 16) return; // says nothing about larger ones
     double per_row = seconds / s->batch.n_rows;
@@ -281,7 +304,8 @@ bool scheduler_step(struct scheduler *s) {
     struct status st = {0};
     float *logits = s->ops->run(s->backend, &s->batch, &step.work, &st);
     if (!logits) {
-        fail_batch(s, st.text);
+        if (st.code == STATUS_CANCELLED) take_back(s);
+        else fail_batch(s, st.text);
         return true;
     }
     for (int i = 0; i < s->n_requests; i++) s->requests[i]->rows = 0;

@@ -20,6 +20,9 @@ struct scheduler_events {
     void (*state)(void *context, const struct request *r, const char *message);
     // A token was drawn; true when it ends the answer (and does not become a part of it).
     bool (*token)(void *context, const struct request *r, const struct sample *sample);
+    // Asked now and then while prompts are computed, on any thread of the pool: whether to give the step up, because its
+    // rows may not be wanted any more or others more urgently. They are computed again if they still are. NULL: never.
+    bool (*stop)(void *context);
 };
 
 struct scheduler_params {
@@ -61,6 +64,12 @@ void scheduler_cancel_all(struct scheduler *s);
 void scheduler_set_sampling(struct scheduler *s, uint64_t id, const struct sampling *sampling);
 void scheduler_focus(struct scheduler *s, uint64_t conversation);
 void scheduler_forget(struct scheduler *s, uint64_t conversation);
+
+// During a step: whether it computes rows of this request, and whether a new request of this conversation would be served
+// before one whose rows it computes, if `focus` were the conversation in focus by then.
+bool scheduler_computes(const struct scheduler *s, uint64_t id);
+bool scheduler_overtakes(const struct scheduler *s, uint64_t conversation, uint64_t focus);
+uint64_t scheduler_focused(const struct scheduler *s);
 
 // One step; false when there was nothing to do.
 bool scheduler_step(struct scheduler *s);

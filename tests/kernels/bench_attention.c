@@ -46,7 +46,8 @@ static double run(struct bench *b, int position, int n, struct backend_work *wor
     for (int i = 0; i < n; i++) tokens[i] = (i * 7 + 3) % b->model.spec.n_vocab;
     const int32_t output = n - 1;
     const struct batch_segment segment = {0, n, position, b->pages};
-    const struct batch batch = {n, 1, 1, tokens, &segment, &output};
+    const struct batch batch = {
+        .n_rows = n, .n_segments = 1, .n_outputs = 1, .tokens = tokens, .segments = &segment, .output_rows = &output};
     struct status st = {0};
     const double start = processor_seconds();
     if (!cpu_backend.run(b->backend, &batch, work, &st)) panic("%s", st.text);

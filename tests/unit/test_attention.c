@@ -99,7 +99,12 @@ static void run_rows(struct opened *o, int sequence, int first, int end, float *
         if (i >= N_TOKENS - CHECKED) outputs[n++] = i - first;
     }
     const struct batch_segment segment = {0, end - first, first, pages};
-    const struct batch batch = {end - first, 1, n, tokens, &segment, outputs};
+    const struct batch batch = {.n_rows = end - first,
+                                .n_segments = 1,
+                                .n_outputs = n,
+                                .tokens = tokens,
+                                .segments = &segment,
+                                .output_rows = outputs};
     struct backend_work work;
     struct status st = {0};
     const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
@@ -173,7 +178,12 @@ static void test_neighbours_do_not_matter(void **state) {
                     tokens[s] = token(o, s, position), outputs[s] = s;
                     segments[s] = (struct batch_segment){s, 1, position, pages[s]};
                 }
-                const struct batch batch = {SEQUENCES, SEQUENCES, SEQUENCES, tokens, segments, outputs};
+                const struct batch batch = {.n_rows = SEQUENCES,
+                                            .n_segments = SEQUENCES,
+                                            .n_outputs = SEQUENCES,
+                                            .tokens = tokens,
+                                            .segments = segments,
+                                            .output_rows = outputs};
                 struct backend_work work;
                 struct status st = {0};
                 const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
@@ -276,7 +286,12 @@ static void test_copied_page(void **state) {
         }
         pages[PAGES - 1] = SEQUENCES * PAGES;
         const struct batch_segment segment = {0, 1, N_TOKENS - 1, pages};
-        const struct batch batch = {1, 1, 1, tokens, &segment, outputs};
+        const struct batch batch = {.n_rows = 1,
+                                    .n_segments = 1,
+                                    .n_outputs = 1,
+                                    .tokens = tokens,
+                                    .segments = &segment,
+                                    .output_rows = outputs};
         struct backend_work work;
         struct status st = {0};
         const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);

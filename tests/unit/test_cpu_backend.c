@@ -121,7 +121,12 @@ static float *run_chunks(struct opened *o, int sequence, int chunk) {
         const int n = N_TOKENS - first < chunk ? N_TOKENS - first : chunk;
         for (int i = 0; i < n; i++) tokens[i] = token(o, sequence, first + i), outputs[i] = i;
         const struct batch_segment segment = {0, n, first, pages};
-        const struct batch batch = {n, 1, n, tokens, &segment, outputs};
+        const struct batch batch = {.n_rows = n,
+                                    .n_segments = 1,
+                                    .n_outputs = n,
+                                    .tokens = tokens,
+                                    .segments = &segment,
+                                    .output_rows = outputs};
         struct backend_work work;
         struct status st = {0};
         const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
@@ -246,7 +251,12 @@ static void test_neighbours_do_not_matter(void **state) {
                 segments[s] = (struct batch_segment){n, rows, position, pages[s]};
                 for (int i = 0; i < rows; i++, n++) tokens[n] = token(o, s, position + i), outputs[n] = n;
             }
-            const struct batch batch = {n, SEQUENCES, n, tokens, segments, outputs};
+            const struct batch batch = {.n_rows = n,
+                                        .n_segments = SEQUENCES,
+                                        .n_outputs = n,
+                                        .tokens = tokens,
+                                        .segments = segments,
+                                        .output_rows = outputs};
             struct backend_work work;
             struct status st = {0};
             const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
@@ -314,7 +324,12 @@ static void test_copied_page(void **state) {
         }
         pages[index] = 40;
         const struct batch_segment segment = {0, 1, last, pages};
-        const struct batch batch = {1, 1, 1, tokens, &segment, outputs};
+        const struct batch batch = {.n_rows = 1,
+                                    .n_segments = 1,
+                                    .n_outputs = 1,
+                                    .tokens = tokens,
+                                    .segments = &segment,
+                                    .output_rows = outputs};
         struct backend_work work;
         struct status st = {0};
         const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
@@ -334,7 +349,12 @@ static void test_chosen_outputs(void **state) {
         choose_pages(0, pages[0]), choose_pages(1, pages[1]);
         for (int k = 0; k < 100; k++) tokens[k] = token(o, k / 50, k % 50);
         const struct batch_segment segments[] = {{0, 50, 0, pages[0]}, {50, 50, 0, pages[1]}};
-        struct batch batch = {100, 2, 0, tokens, segments, outputs};
+        struct batch batch = {.n_rows = 100,
+                              .n_segments = 2,
+                              .n_outputs = 0,
+                              .tokens = tokens,
+                              .segments = segments,
+                              .output_rows = outputs};
         struct backend_work work, without;
         struct status st = {0};
         assert_non_null(cpu_backend.run(o->backend, &batch, &without, &st));
@@ -352,6 +372,43 @@ static void test_chosen_outputs(void **state) {
         assert_true(work.stages[STAGE_SAMPLE].seconds == 0);
         assert_true(without.stages[STAGE_LOGITS].bytes == 0 && without.stages[STAGE_LOGITS].operations == 0);
         free(first), free(second);
+        opened_close(o);
+    }
+}
+
+static bool stop_at_last(void *context) { return --*(int *)context == 0; }
+
+// A pass that is given up, wherever it is, leaves nothing behind.
+static void test_passes_given_up(void **state) {
+    (void)state;
+    for (int i = 0; i < n_subjects(); i++) {
+        struct opened *o = open_subject(i, 2, false);
+        float *want = run_chunks(o, 0, 11);
+        int32_t tokens[N_TOKENS], outputs[] = {N_TOKENS - 1}, pages[4];
+        choose_pages(0, pages);
+        for (int k = 0; k < N_TOKENS; k++) tokens[k] = token(o, 1, k);
+        const struct batch_segment segment = {0, N_TOKENS, 0, pages};
+        bool stopped = true;
+        for (int last = 1; stopped; last++) {
+            int left = last;
+            const struct batch batch = {.n_rows = N_TOKENS,
+                                        .n_segments = 1,
+                                        .n_outputs = 1,
+                                        .tokens = tokens,
+                                        .segments = &segment,
+                                        .output_rows = outputs,
+                                        .stop = stop_at_last,
+                                        .stop_context = &left};
+            struct backend_work work;
+            struct status st = {0};
+            stopped = !cpu_backend.run(o->backend, &batch, &work, &st);
+            assert_int_equal(st.code, stopped ? STATUS_CANCELLED : STATUS_OK);
+            assert_true(left <= 0 || !stopped);
+            float *got = run_chunks(o, 0, 11);
+            assert_same(o, got, want, i);
+            free(got);
+        }
+        free(want);
         opened_close(o);
     }
 }
@@ -445,7 +502,8 @@ static struct opened *run_reference(const char *name, bool exact, int *n, const 
     *n = read_ids(ids, MOST_ROWS);
     for (int i = 0; i < *n; i++) outputs[i] = i;
     const struct batch_segment segment = {0, *n, 0, pages};
-    const struct batch batch = {*n, 1, *n, ids, &segment, outputs};
+    const struct batch batch = {
+        .n_rows = *n, .n_segments = 1, .n_outputs = *n, .tokens = ids, .segments = &segment, .output_rows = outputs};
     struct backend_work work;
     *logits = cpu_backend.run(o->backend, &batch, &work, &st);
     return o;
@@ -508,6 +566,7 @@ int main(void) {
         cmocka_unit_test(test_stale_slots_do_not_matter),
         cmocka_unit_test(test_copied_page),
         cmocka_unit_test(test_chosen_outputs),
+        cmocka_unit_test(test_passes_given_up),
         cmocka_unit_test(test_progress_and_cancelling),
         cmocka_unit_test(test_memory_exhausted),
     };

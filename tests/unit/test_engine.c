@@ -455,6 +455,31 @@ static void test_event_fd_and_cancel(void **state) {
     bench_close(b);
 }
 
+// A long step computes a prompt; each of these commands ends it at once, though the backend would wait a minute.
+static void test_urgent_commands_end_a_step(void **state) {
+    (void)state;
+    struct bench *b =
+        bench_open((struct tiny_model_options){.n_context = 4096}, &toy_backend, (struct engine_params){0});
+    toy.patience = 60000;
+    uint64_t first = ask_raw(b, 1, "Once", 5);
+    while (!toy.runs) usleep(1000);
+    engine_focus(b->engine, 2);
+    uint64_t second = ask_raw(b, 2, "Upon", 5); // is looked at: goes first
+    while (toy.given_up < 1) usleep(1000);
+    engine_cancel(b->engine, second);
+    while (toy.given_up < 2) usleep(1000);
+    engine_cancel(b->engine, first);
+    wait_for_all(b);
+    assert_int_equal(toy.given_up, 3);
+    assert_int_equal(b->answers[first].state, REQUEST_CANCELLED);
+    assert_int_equal(b->answers[second].state, REQUEST_CANCELLED);
+    const int runs = toy.runs;
+    ask_raw(b, 2, "More", 5);
+    while (toy.runs == runs) usleep(1000);
+    bench_close(b); // likewise
+    assert_int_equal(toy.given_up, 4);
+}
+
 static void test_close_while_running(void **state) {
     (void)state;
     struct bench *b =
@@ -579,6 +604,7 @@ int main(void) {
         cmocka_unit_test(test_eight_at_once),
         cmocka_unit_test(test_figures_after_work),
         cmocka_unit_test(test_event_fd_and_cancel),
+        cmocka_unit_test(test_urgent_commands_end_a_step),
         cmocka_unit_test(test_close_while_running),
         cmocka_unit_test(test_random_commands),
         cmocka_unit_test(test_real_backend_eight_at_once),

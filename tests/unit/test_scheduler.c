@@ -33,6 +33,9 @@ struct bench {
     struct answer answers[MOST_REQUESTS];
     int events;
     int32_t end_token; // −1: none
+    int stops;         // so many steps are given up
+    void (*in_step)(struct bench *b);
+    int looks;
 };
 
 static void on_state(void *context, const struct request *r, const char *message) {
@@ -58,6 +61,22 @@ static bool on_token(void *context, const struct request *r, const struct sample
     return false;
 }
 
+static void look_during_step(struct bench *b) {
+    b->looks++;
+    assert_true(scheduler_computes(b->scheduler, 1));
+    assert_false(scheduler_computes(b->scheduler, 2)); // it waits for the first
+    assert_false(scheduler_computes(b->scheduler, 99));
+    assert_true(scheduler_overtakes(b->scheduler, 2, 2));
+    assert_false(scheduler_overtakes(b->scheduler, 2, 1));
+    assert_false(scheduler_overtakes(b->scheduler, 1, 1)); // after its own
+}
+
+static bool on_step(void *context) {
+    struct bench *b = context;
+    if (b->in_step) b->in_step(b);
+    return b->stops > 0 && b->stops--;
+}
+
 struct bench_options {
     int n_pages, context, chunk, n_vocab;
 };
@@ -76,7 +95,7 @@ static struct bench *bench_open(struct bench_options o) {
                                  .figures = &b->figures,
                                  .context = o.context ? o.context : o.n_pages * KV_PAGE_TOKENS,
                                  .prefill_chunk = o.chunk,
-                                 .events = {.context = b, .state = on_state, .token = on_token}};
+                                 .events = {.context = b, .state = on_state, .token = on_token, .stop = on_step}};
     struct status st;
     b->scheduler = scheduler_open(&p, &st);
     assert_non_null(b->scheduler);
@@ -612,6 +631,40 @@ static void test_prompts_do_not_stop_the_others(void **state) {
     bench_close(b);
 }
 
+// Pages are short, so that giving up meets copies, pre-emption and kept sequences.
+static void test_steps_given_up_are_done_again(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 24, .chunk = 48});
+    for (uint64_t id = 1; id <= 6; id++) {
+        struct scheduler_request q = ask(id, id == 1 ? 500 : 100, 37, 20);
+        scheduler_submit(b->scheduler, &q);
+    }
+    for (bool more = true; more;) {
+        b->stops = toy.runs % 3;
+        more = scheduler_step(b->scheduler);
+        check(b);
+    }
+    assert_true(toy.given_up >= 10);
+    for (uint64_t id = 1; id <= 6; id++) assert_text_alone(b, id, id == 1 ? 500 : 100, 37, 20);
+    bench_close(b);
+}
+
+// A step says what it computes, and who would go first.
+static void test_what_a_step_computes(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 64, .chunk = 48});
+    struct scheduler_request first = ask(1, 100, 0, 5), second = ask(2, 100, 0, 5);
+    scheduler_submit(b->scheduler, &first);
+    scheduler_submit(b->scheduler, &second);
+    assert_false(scheduler_computes(b->scheduler, 1)); // between steps none does
+    b->in_step = look_during_step;
+    scheduler_step(b->scheduler);
+    assert_int_equal(b->looks, 1);
+    b->in_step = NULL;
+    run(b);
+    bench_close(b);
+}
+
 static void test_more_requests_than_places(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 128});
@@ -744,6 +797,8 @@ int main(void) {
         cmocka_unit_test(test_admission_counts_what_is_promised),
         cmocka_unit_test(test_nobody_overtakes_one_that_waits_for_pages),
         cmocka_unit_test(test_prompts_do_not_stop_the_others),
+        cmocka_unit_test(test_steps_given_up_are_done_again),
+        cmocka_unit_test(test_what_a_step_computes),
         cmocka_unit_test(test_more_requests_than_places),
         cmocka_unit_test(test_figures_add_up),
         cmocka_unit_test(test_logits_of_every_position),

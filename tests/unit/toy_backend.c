@@ -23,7 +23,8 @@ struct toy_controls toy = {.poison = -1, .likely = -1};
 
 void toy_reset(void) {
     toy.poison = toy.likely = -1;
-    toy.fail_runs = toy.step_delay = toy.runs = toy.copies = toy.most_rows = toy.most_segments = 0;
+    toy.fail_runs = toy.step_delay = toy.patience = 0;
+    toy.runs = toy.given_up = toy.copies = toy.most_rows = toy.most_segments = 0;
 }
 
 static uint64_t mix(uint64_t z) {
@@ -128,6 +129,22 @@ static void row_logits(struct backend *b, const struct batch *batch, int row, fl
     logits_of(hash, poisoned, b->n_vocab, logits);
 }
 
+// Whether the batch is given up, within the toy's patience.
+static bool given_up(const struct batch *batch) {
+    if (!batch->stop) return false;
+    for (int left = toy.patience;; left--) {
+        if (batch->stop(batch->stop_context)) break;
+        if (left <= 0) return false;
+        usleep(1000);
+    }
+    toy.given_up++;
+    return true;
+}
+
+static void spoil(struct backend *b, const struct batch_segment *s) {
+    for (int k = 0; k < s->n_rows; k++) *slot_at(b, s, s->position + k) = (struct toy_slot){-1, -1};
+}
+
 static float *toy_run(struct backend *b, const struct batch *batch, struct backend_work *work, struct status *st) {
     check_batch(b, batch);
     toy.runs++;
@@ -137,6 +154,11 @@ static float *toy_run(struct backend *b, const struct batch *batch, struct backe
     if (toy.fail_runs > 0) {
         toy.fail_runs--;
         status_fail(st, STATUS_IO, "toy: the device is lost");
+        return NULL;
+    }
+    if (given_up(batch)) {
+        for (int i = 0; i < batch->n_segments; i++) spoil(b, &batch->segments[i]);
+        status_fail(st, STATUS_CANCELLED, "toy: given up");
         return NULL;
     }
     for (int i = 0; i < batch->n_segments; i++) {

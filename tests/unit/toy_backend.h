@@ -16,8 +16,9 @@ struct toy_controls {
     atomic_int poison;     // a token after which logits are NaN; −1: none
     atomic_int fail_runs;  // so many runs fail as if the device were lost
     atomic_int step_delay; // microseconds a run takes
+    atomic_int patience;   // milliseconds that a run which may be given up waits for that
     atomic_int likely;     // a token that is by far the likeliest everywhere; −1: none
-    atomic_int runs, copies, most_rows, most_segments;
+    atomic_int runs, given_up, copies, most_rows, most_segments;
 };
 extern struct toy_controls toy;
 void toy_reset(void);
