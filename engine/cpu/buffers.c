@@ -143,7 +143,7 @@ static bool open_experts(struct backend *b, struct status *st) {
            (b->shared_weight = buffer_take(b, rows, sizeof *b->shared_weight, "choices", st)) &&
            (b->slots = buffer_take(b, slots, sizeof *b->slots, "choices", st)) &&
            (b->expert_out =
-                buffer_take(b, slots, (uint64_t)b->spec->n_embd * sizeof *b->expert_out, "results of experts", st));
+                buffer_take(b, slots, (uint64_t)b->embd_stride * sizeof *b->expert_out, "results of experts", st));
 }
 
 static bool adds_later(const struct backend *b) {
@@ -153,6 +153,10 @@ static bool adds_later(const struct backend *b) {
     }
     return false;
 }
+
+// From one row to the next, for n floats: an odd number of cache lines, so that the same columns of many rows, which a
+// product writes together, do not crowd into a few sets of the caches.
+static int row_stride(int n) { return (n + 15) / 16 * 16 | 16; }
 
 // The largest of all layers.
 static void find_extremes(struct backend *b) {
@@ -167,6 +171,8 @@ static void find_extremes(struct backend *b) {
         const size_t findings = (size_t)l->n_head * ((size_t)b->kv_layout.padded + 2);
         if (b->finding_size < findings) b->finding_size = findings;
     }
+    b->qkv_stride = row_stride(b->qkv_stride);
+    b->embd_stride = row_stride(b->spec->n_embd);
     b->range_rows = rows;
     b->range_queries = rows * group;
 }
@@ -191,7 +197,7 @@ bool buffers_open(struct backend *b, struct status *st) {
     find_extremes(b);
     b->scratch_size = largest((size_t)s->n_embd, attention_scratch(s, b->range_queries));
     b->scratch_size = (largest(b->scratch_size, experts_scratch(s)) + 15) & ~(size_t)15;
-    const uint64_t row_bytes = (uint64_t)s->n_embd * sizeof *b->x;
+    const uint64_t row_bytes = (uint64_t)b->embd_stride * sizeof *b->x;
     return (b->x = buffer_take(b, rows, row_bytes, "residuals", st)) &&
            (!adds_later(b) || (b->added = buffer_take(b, rows, row_bytes, "residuals", st))) &&
            (b->qkv = buffer_take(b, rows, (uint64_t)b->qkv_stride * sizeof *b->qkv, "queries", st)) &&

@@ -132,10 +132,11 @@ struct backend {
     uint8_t *kv; // all layers' pages, a layer's together
 
     // Buffers of a pass.
-    float *x;                 // [max_rows, n_embd] the residual stream
-    float *added;             // [max_rows, n_embd] what a branch adds, where it is not added at once; or NULL
+    int embd_stride;          // of rows of n_embd in what follows
+    float *x;                 // [max_rows, embd_stride] the residual stream
+    float *added;             // [max_rows, embd_stride] what a branch adds, where it is not added at once; or NULL
     float *qkv;               // [max_rows, qkv_stride] queries, keys, values
-    int qkv_stride;           // the largest of all layers
+    int qkv_stride;           // for the largest of all layers
     float *rope[ROPE_TABLES]; // [max_rows, n_rot / 2, 2] cosine and sine
     float *logits;            // [max_outputs, n_vocab]
     void *values[INPUT_ROLES], *blocks[INPUT_ROLES];
@@ -154,7 +155,7 @@ struct backend {
     float *expert_logits;                // [max_rows, count]
     struct choice *choices;              // [n_layer, max_rows, used], best first
     float *shared_weight;                // [max_rows] of the shared expert
-    float *expert_out;                   // [max_rows × used, n_embd]
+    float *expert_out;                   // [max_rows × used, embd_stride]
     struct slot *slots;                  // [max_rows × used]
     int *first_slot;                     // [count + 1]
     struct input *part_in, *part_middle; // [count + 1] of feed's parts
@@ -182,7 +183,10 @@ static inline int qkv_size(const struct backend *b, const struct layer_spec *l) 
 static inline float *worker_scratch(const struct backend *b, const struct worker *w) {
     return b->scratch + (size_t)w->index * b->scratch_size;
 }
-static inline float *residual(const struct backend *b, int row) { return b->x + (size_t)row * (size_t)b->spec->n_embd; }
+static inline float *embd_row(const struct backend *b, float *rows, int row) {
+    return rows + (size_t)row * (size_t)b->embd_stride;
+}
+static inline float *residual(const struct backend *b, int row) { return embd_row(b, b->x, row); }
 
 struct share {
     int first, end;

@@ -170,8 +170,8 @@ static void add_part(struct backend *b, const struct cpu_layer *l, int expert) {
                                       .out = &b->part_middle[i]};
     b->feed.down[i] = (struct product){.matrix = &x->down[expert],
                                        .in = &b->part_middle[i],
-                                       .out = b->expert_out + (size_t)first * (size_t)s->n_embd,
-                                       .stride = s->n_embd,
+                                       .out = embd_row(b, b->expert_out, first),
+                                       .stride = b->embd_stride,
                                        .bias = row_of(x->down_bias, expert, s->n_embd),
                                        .scale = 1};
 }
@@ -184,7 +184,7 @@ static void add_shared_part(struct backend *b, const struct cpu_layer *l, int n_
     b->feed.gated[i] =
         (struct gated){.gate = &x->shared_gate, .up = &x->shared_up, .in = &b->part_in[i], .out = &b->part_middle[i]};
     b->feed.down[i] = (struct product){
-        .matrix = &x->shared_down, .in = &b->part_middle[i], .out = b->added, .stride = b->spec->n_embd, .scale = 1};
+        .matrix = &x->shared_down, .in = &b->part_middle[i], .out = b->added, .stride = b->embd_stride, .scale = 1};
 }
 
 static void count_part(struct stage_work *work, const struct gated *gated, const struct product *down) {
@@ -224,9 +224,9 @@ void experts_add(const struct pass *p, int layer, struct share rows, float *sum)
         const struct choice *choices = choices_of(b, layer, row);
         memset(sum, 0, (size_t)n_embd * sizeof *sum);
         for (int k = 0; k < b->spec->experts.used; k++)
-            b->kernels->accumulate(sum, row_of(b->expert_out, choices[k].slot, n_embd), n_embd, choices[k].weight);
+            b->kernels->accumulate(sum, embd_row(b, b->expert_out, choices[k].slot), n_embd, choices[k].weight);
         if (l->experts.shared_up.format)
-            b->kernels->accumulate(sum, row_of(b->added, row, n_embd), n_embd, b->shared_weight[row]);
+            b->kernels->accumulate(sum, embd_row(b, b->added, row), n_embd, b->shared_weight[row]);
         forward_add(b, row, sum, &l->feed_post_norm);
     }
 }

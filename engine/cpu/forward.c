@@ -61,7 +61,7 @@ static struct product branch_end(const struct backend *b, const struct matrix *m
     return (struct product){.matrix = m,
                             .in = in,
                             .out = later ? b->added : b->x,
-                            .stride = b->spec->n_embd,
+                            .stride = b->embd_stride,
                             .bias = bias,
                             .scale = later ? 1 : b->spec->residual_scale,
                             .add = !later};
@@ -70,7 +70,7 @@ static struct product branch_end(const struct backend *b, const struct matrix *m
 static void add_later(const struct backend *b, const struct norm *post_norm, struct share rows) {
     if (!post_norm->weight) return;
     for (int row = rows.first; row < rows.end; row++)
-        forward_add(b, row, b->added + (size_t)row * (size_t)b->spec->n_embd, post_norm);
+        forward_add(b, row, embd_row(b, b->added, row), post_norm);
 }
 
 static int rows_after(const struct pass *p, int layer) {

@@ -82,6 +82,14 @@ static float *place(const struct product *to, int strip, int row) {
     return to->out + (size_t)row * (size_t)to->stride + (size_t)strip * STRIP_ROWS;
 }
 
+// Results lie far apart in memory: what will be added to is fetched some rows ahead.
+enum { ROWS_AHEAD = 16 };
+static void fetch_place(const struct product *to, int strip, int row) {
+    const float *out = place(to, strip, row);
+    __builtin_prefetch(out, 1);
+    __builtin_prefetch(out + STRIP_ROWS / 2, 1);
+}
+
 static void put_tile(const struct product *to, const struct cpu_kernels *k, float *tile, int strip, int first,
                      int width) {
     const int n = strip_rows(to->matrix, strip);
@@ -91,18 +99,10 @@ static void put_tile(const struct product *to, const struct cpu_kernels *k, floa
     if (to->softcap != 0) k->softcap(tile, width * STRIP_ROWS, to->softcap);
     for (int c = 0; c < width; c++, tile += STRIP_ROWS) {
         float *out = place(to, strip, first + c);
+        if (c + ROWS_AHEAD < width) fetch_place(to, strip, first + c + ROWS_AHEAD);
         if (to->add)
             for (int r = 0; r < n; r++) out[r] += tile[r];
         else memcpy(out, tile, (size_t)n * sizeof *out);
-    }
-}
-
-// Results lie far apart in memory: fetches them while a panel is computed.
-static void prefetch_tile(const struct product *to, int strip, int first, int width) {
-    for (int c = 0; c < width; c++) {
-        const float *out = place(to, strip, first + c);
-        __builtin_prefetch(out, 1);
-        __builtin_prefetch(out + STRIP_ROWS / 2, 1);
     }
 }
 
@@ -121,7 +121,7 @@ static void product_item(const struct series *s, int i, const struct item *item)
     if (strip_rows(to->matrix, strip) < STRIP_ROWS) memset(tile, 0, sizeof tile); // rows that a last strip lacks
     for (int first = item->first; first < item->end; first += inputs) {
         const int width = item->end - first < inputs ? item->end - first : inputs;
-        prefetch_tile(to, strip, first, width);
+        for (int c = 0; c < width && c < ROWS_AHEAD; c++) fetch_place(to, strip, first + c);
         matrix_strip(to->matrix, k, strip, in, first, width, tile);
         put_tile(to, k, tile, strip, first, width);
     }
