@@ -146,32 +146,35 @@ INLINE int32_t reduce_sum(__m256i v) {
     return _mm_cvtsi128_si32(_mm_add_epi32(m, _mm_shuffle_epi32(m, 0xB1)));
 }
 
-static void quantize(const float *x, int n_blocks, struct activation_block *out, int stride) {
-    for (int b = 0; b < n_blocks; b++, x += BLOCK_COLUMNS, out += stride) {
-        __m256i top = _mm256_setzero_si256(), q[4];
-        // As integers magnitudes order like floats, with infinities and NaNs on top.
-        for (int i = 0; i < 4; i++) {
-            __m256i bits = _mm256_castps_si256(_mm256_loadu_ps(x + 8 * i));
-            top = _mm256_max_epi32(top, _mm256_and_si256(bits, _mm256_set1_epi32(0x7FFFFFFF)));
-        }
-        const int32_t most = reduce_max(top);
-        float maximum;
-        memcpy(&maximum, &most, sizeof maximum);
-        const bool finite = maximum < QUANTIZE_HUGE;
-        const float scale = !finite ? NAN : maximum > QUANTIZE_TINY ? activation_scale(maximum) : 0;
-        const float inverse = scale > 0 ? 1 / scale : 0;
-        const __m256i keep = _mm256_set1_epi32(finite ? -1 : 0);
-        for (int i = 0; i < 4; i++) {
-            __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), _mm256_set1_ps(inverse));
-            q[i] = _mm256_and_si256(_mm256_cvtps_epi32(scaled), keep);
-        }
-        const int low = reduce_sum(_mm256_add_epi32(q[0], q[1])), sum = low + reduce_sum(_mm256_add_epi32(q[2], q[3]));
-        // Packing works in 128-bit lanes; the permutation puts the quads back into order.
-        __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
-        bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-        _mm256_storeu_si256((__m256i *)out->q, bytes);
-        activation_finish(out, scale, low, sum);
+// As integers magnitudes order like floats, with infinities and NaNs on top.
+INLINE float greatest_magnitude(const float *x) {
+    __m256i top = _mm256_setzero_si256();
+    UNROLL for (int i = 0; i < 4; i++) {
+        const __m256i bits = _mm256_loadu_si256((const __m256i *)(x + 8 * i));
+        top = _mm256_max_epi32(top, _mm256_and_si256(bits, _mm256_set1_epi32(0x7FFFFFFF)));
     }
+    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(reduce_max(top))));
+}
+
+// Of the sixteen lanes of the scalar kernel l + 8.
+INLINE __m256 squared_errors(const float *x, float inverse) {
+    __m256 error[4];
+    UNROLL for (int i = 0; i < 4; i++) {
+        const __m256 v = _mm256_loadu_ps(x + 8 * i) * _mm256_set1_ps(inverse);
+        error[i] = v - _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    }
+    return _mm256_add_ps(_mm256_fmadd_ps(error[2], error[2], error[0] * error[0]),
+                         _mm256_fmadd_ps(error[3], error[3], error[1] * error[1]));
+}
+
+// q[0..31]; returns the sums of their halves.
+INLINE struct half_sums round_block(const float *x, float inverse, int8_t out[BLOCK_COLUMNS]) {
+    __m256i q[4];
+    UNROLL for (int i = 0; i < 4; i++) q[i] = _mm256_cvtps_epi32(_mm256_loadu_ps(x + 8 * i) * _mm256_set1_ps(inverse));
+    // Packing works in 128-bit lanes; the permutation puts the quads back into order.
+    const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
+    _mm256_storeu_si256((__m256i *)out, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+    return (struct half_sums){reduce_sum(_mm256_add_epi32(q[0], q[1])), reduce_sum(_mm256_add_epi32(q[2], q[3]))};
 }
 
 INLINE vector vector_min(vector a, vector b) { return _mm256_min_ps(a, b); } // b where either is a NaN

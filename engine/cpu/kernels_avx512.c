@@ -97,27 +97,35 @@ static void rms_norm(const float *x, const float *weight, const float *bias, flo
     }
 }
 
-static void quantize(const float *x, int n_blocks, struct activation_block *out, int stride) {
-    for (int b = 0; b < n_blocks; b++, x += BLOCK_COLUMNS, out += stride) {
-        __m512 v0 = _mm512_loadu_ps(x), v1 = _mm512_loadu_ps(x + 16);
-        // As integers magnitudes order like floats, with infinities and NaNs on top.
-        const __m512i magnitude = _mm512_set1_epi32(0x7FFFFFFF);
-        __m512i bits = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(v0), magnitude),
-                                        _mm512_and_si512(_mm512_castps_si512(v1), magnitude));
-        int32_t top = _mm512_reduce_max_epi32(bits);
-        float maximum;
-        memcpy(&maximum, &top, sizeof maximum);
-        const bool finite = maximum < QUANTIZE_HUGE;
-        const float scale = !finite ? NAN : maximum > QUANTIZE_TINY ? activation_scale(maximum) : 0;
-        const float inverse = scale > 0 ? 1 / scale : 0;
-        __mmask16 keep = finite ? 0xFFFF : 0;
-        __m512i q0 = _mm512_maskz_cvtps_epi32(keep, _mm512_mul_ps(v0, _mm512_set1_ps(inverse)));
-        __m512i q1 = _mm512_maskz_cvtps_epi32(keep, _mm512_mul_ps(v1, _mm512_set1_ps(inverse)));
-        int low = _mm512_reduce_add_epi32(q0), sum = low + _mm512_reduce_add_epi32(q1);
-        _mm_storeu_si128((__m128i *)out->q, _mm512_cvtepi32_epi8(q0));
-        _mm_storeu_si128((__m128i *)(out->q + 16), _mm512_cvtepi32_epi8(q1));
-        activation_finish(out, scale, low, sum);
-    }
+// As integers magnitudes order like floats, with infinities and NaNs on top.
+INLINE float greatest_magnitude(const float *x) {
+    const __m512i magnitude = _mm512_set1_epi32(0x7FFFFFFF);
+    const __m512i bits = _mm512_max_epi32(_mm512_and_si512(_mm512_loadu_si512(x), magnitude),
+                                          _mm512_and_si512(_mm512_loadu_si512(x + 16), magnitude));
+    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(_mm512_reduce_max_epi32(bits))));
+}
+
+// Of the sixteen lanes of the scalar kernel l + 8.
+INLINE __m256 squared_errors(const float *x, float inverse) {
+    __m512 error[2];
+    UNROLL for (int i = 0; i < 2; i++) // what is left of each after rounding
+        error[i] = _mm512_reduce_ps(_mm512_loadu_ps(x + 16 * i) * _mm512_set1_ps(inverse),
+                                    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m512 sum = _mm512_fmadd_ps(error[1], error[1], error[0] * error[0]);
+    return _mm256_add_ps(_mm512_castps512_ps256(sum), _mm512_extractf32x8_ps(sum, 1));
+}
+
+// q[0..31]; returns the sums of their halves.
+INLINE struct half_sums round_block(const float *x, float inverse, int8_t q[BLOCK_COLUMNS]) {
+    __m128i half[2];
+    UNROLL for (int i = 0; i < 2; i++) half[i] =
+        _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(_mm512_loadu_ps(x + 16 * i) * _mm512_set1_ps(inverse)));
+    const __m256i bytes = _mm256_set_m128i(half[1], half[0]);
+    _mm256_storeu_si256((__m256i *)q, bytes);
+    __m256i sum = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), bytes);
+    sum = _mm256_hadd_epi32(sum, sum);
+    sum = _mm256_hadd_epi32(sum, sum);
+    return (struct half_sums){_mm256_extract_epi32(sum, 0), _mm256_extract_epi32(sum, 4)};
 }
 
 INLINE vector vector_min(vector a, vector b) { return _mm512_min_ps(a, b); } // b where either is a NaN

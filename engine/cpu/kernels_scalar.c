@@ -74,6 +74,29 @@ static void layer_norm(const float *x, const float *weight, const float *bias, f
     for (int i = 0; i < n; i++) y[i] = bias ? fmaf(y[i] * factor, weight[i], bias[i]) : y[i] * factor * weight[i];
 }
 
+// What rounding takes from a block whose scale has this inverse, in units of the scale, squared.
+static float squared_error(const float x[BLOCK_COLUMNS], float inverse) {
+    float lanes[16];
+    for (int i = 0; i < 16; i++) {
+        const float low = x[i] * inverse, high = x[i + 16] * inverse;
+        const float low_error = low - rintf(low), high_error = high - rintf(high);
+        lanes[i] = fmaf(high_error, high_error, low_error * low_error);
+    }
+    return reduce(lanes);
+}
+
+static float best_scale(const float x[BLOCK_COLUMNS], float maximum) {
+    const uint32_t first = activation_scale_bits(maximum);
+    float scale[SCALE_CHOICES], errors[SCALE_CHOICES];
+    for (int i = 0; i < SCALE_CHOICES; i++) {
+        const uint32_t bits = first + (uint32_t)(i * SCALE_STEP_BITS);
+        memcpy(&scale[i], &bits, sizeof bits);
+        const float unit = scale[i] * (1 / scale[0]); // relative, so that no square overflows
+        errors[i] = squared_error(x, 1 / scale[i]) * (unit * unit);
+    }
+    return scale[least_error(errors)];
+}
+
 static void quantize_block(const float *x, struct activation_block *out) {
     float maximum = 0;
     bool finite = true;
@@ -82,7 +105,7 @@ static void quantize_block(const float *x, struct activation_block *out) {
         finite &= magnitude < QUANTIZE_HUGE;
         maximum = magnitude > maximum ? magnitude : maximum;
     }
-    const float scale = !finite ? NAN : maximum > QUANTIZE_TINY ? activation_scale(maximum) : 0;
+    const float scale = !finite ? NAN : maximum > QUANTIZE_TINY ? best_scale(x, maximum) : 0;
     const float inverse = scale > 0 ? 1 / scale : 0;
     int sum[2] = {0, 0};
     for (int i = 0; i < BLOCK_COLUMNS; i++) {

@@ -9,6 +9,7 @@
 typedef integers sums[PART_COLUMNS][2];
 typedef vector totals[PART_COLUMNS][2];
 struct row_vector { vector v[2]; }; // one number for each row
+struct half_sums { int low, high; }; // of columns 0–15 and 16–31
 
 INLINE void clear(totals total, int width) {
     UNROLL for (int c = 0; c < width; c++) total[c][0] = total[c][1] = vector_of(0);

@@ -111,6 +111,19 @@ void input_store(const struct input *in, const struct cpu_kernels *k, int row, i
     }
 }
 
+// A block of every row of a panel: they lie together.
+void input_store_tile(const struct input *in, const struct cpu_kernels *k, int first, int rows, int column, int n,
+                      const float *tile) {
+    for (int r = 0; in->values && r < rows; r++)
+        memcpy(in->values + (size_t)(first + r) * in->columns + column, tile + r * STRIP_ROWS,
+               (size_t)n * sizeof *tile);
+    for (int r = 0; in->blocks && r < rows; r += in->width) {
+        int stride;
+        struct activation_block *blocks = row_blocks(in, first + r, &stride);
+        k->quantize(tile + r * STRIP_ROWS, stride, blocks + (size_t)(column / BLOCK_COLUMNS) * stride, 1);
+    }
+}
+
 void input_copy(const struct input *to, int row, const struct input *from, int from_row) {
     const size_t columns = (size_t)to->columns;
     if (to->values)

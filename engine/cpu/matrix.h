@@ -75,6 +75,9 @@ static inline int input_rows_at_once(const struct input *in, int rows) {
 struct input input_sized(const struct input *in, int rows);
 // Puts n values at `column` of a row. With blocks, column and n are multiples of 32.
 void input_store(const struct input *in, const struct cpu_kernels *k, int row, int column, int n, const float *x);
+// Puts n ≤ 32 values at `column` of `rows` rows from a panel's first on: tile [rows][32].
+void input_store_tile(const struct input *in, const struct cpu_kernels *k, int first, int rows, int column, int n,
+                      const float *tile);
 // Copies a row of an input of the same columns and forms; what only `from` has is left out.
 void input_copy(const struct input *to, int row, const struct input *from, int from_row);
 

@@ -163,7 +163,7 @@ static void gated_item(const struct series *s, int i, const struct item *item) {
             for (int j = 0; j < width * STRIP_ROWS; j++) up[j] = 1;
         }
         k->activate[s->activation](gate, up, width * STRIP_ROWS);
-        for (int c = 0; c < width; c++) input_store(g->out, k, first + c, strip * STRIP_ROWS, n, gate + c * STRIP_ROWS);
+        input_store_tile(g->out, k, first, width, strip * STRIP_ROWS, n, gate);
     }
 }
 

@@ -1,5 +1,6 @@
 // Kernels on vectors and half floats, for every vector width: kernels_avx2.c and kernels_avx512.c include this behind
-// inverse_root and sum_of, whose sums go by sixteen lanes whatever a vector holds.
+// inverse_root and sum_of, whose sums go by sixteen lanes whatever a vector holds, and the parts of quantising a block:
+// greatest_magnitude, squared_errors and round_block.
 
 static void layer_norm(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon) {
     const float mean = sum_of(x, n) / (float)n;
@@ -59,6 +60,73 @@ static void softcap(float *x, int n, float cap) {
 
 static void scale(float *x, int n, float factor) {
     for (int i = 0; i < n; i += VECTOR_FLOATS) vector_store(x + i, vector_load(x + i) * vector_of(factor));
+}
+
+// --- quantising --------------------------------------------------------------------------------------------------------
+
+// Sums of the 8 lanes of each.
+INLINE __m128 four_sums(const __m256 lanes[4]) {
+    __m128 v[4]; // l + 4
+    UNROLL for (int i = 0; i < 4; i++)
+        v[i] = _mm_add_ps(_mm256_castps256_ps128(lanes[i]), _mm256_extractf128_ps(lanes[i], 1));
+    const __m128 a = _mm_add_ps(_mm_unpacklo_ps(v[0], v[1]), _mm_unpackhi_ps(v[0], v[1])); // l + 2
+    const __m128 b = _mm_add_ps(_mm_unpacklo_ps(v[2], v[3]), _mm_unpackhi_ps(v[2], v[3]));
+    return _mm_add_ps(_mm_movelh_ps(a, b), _mm_movehl_ps(b, a)); // l + 1
+}
+
+// The choices of several blocks. What one block needs is a long chain, so each turn has many blocks under way.
+enum { SOME_BLOCKS = 16 };
+struct scale_choices {
+    float maximum[SOME_BLOCKS];
+    float scale[SCALE_CHOICES][SOME_BLOCKS], inverse[SCALE_CHOICES][SOME_BLOCKS];
+    float unit[SCALE_CHOICES][SOME_BLOCKS]; // the scale's square, relative to the first one's
+    float error[SOME_BLOCKS][SCALE_CHOICES];
+};
+
+INLINE void list_choices(struct scale_choices *s) {
+    UNROLL for (int i = 0; i < SCALE_CHOICES; i++)
+        for (int b = 0; b < SOME_BLOCKS; b++) {
+            const uint32_t bits = activation_scale_bits(s->maximum[b]) + (uint32_t)(i * SCALE_STEP_BITS);
+            memcpy(&s->scale[i][b], &bits, sizeof bits);
+            s->inverse[i][b] = 1 / s->scale[i][b];
+            const float unit = s->scale[i][b] * s->inverse[0][b];
+            s->unit[i][b] = unit * unit;
+        }
+}
+
+INLINE void judge_choices(struct scale_choices *s, int b, const float *x) {
+    __m256 errors[SCALE_CHOICES];
+    UNROLL for (int i = 0; i < SCALE_CHOICES; i++) errors[i] = squared_errors(x, s->inverse[i][b]);
+    _mm_storeu_ps(s->error[b], four_sums(errors));
+}
+
+INLINE int best_choice(const struct scale_choices *s, int b) {
+    float errors[SCALE_CHOICES];
+    UNROLL for (int i = 0; i < SCALE_CHOICES; i++) errors[i] = s->error[b][i] * s->unit[i][b];
+    return least_error(errors);
+}
+
+INLINE void quantize_block(const struct scale_choices *s, int b, const float *x, struct activation_block *out) {
+    if (s->maximum[b] < QUANTIZE_HUGE && s->maximum[b] > QUANTIZE_TINY) {
+        const int best = best_choice(s, b);
+        const struct half_sums q = round_block(x, s->inverse[best][b], out->q);
+        activation_finish(out, s->scale[best][b], q.low, q.low + q.high);
+    } else {
+        memset(out->q, 0, sizeof out->q);
+        activation_finish(out, s->maximum[b] < QUANTIZE_HUGE ? 0 : NAN, 0, 0);
+    }
+}
+
+static void quantize(const float *x, int n_blocks, struct activation_block *out, int stride) {
+    struct scale_choices s = {.maximum = {0}};
+    for (int first = 0; first < n_blocks; first += SOME_BLOCKS, x += SOME_BLOCKS * BLOCK_COLUMNS) {
+        const int n = n_blocks - first < SOME_BLOCKS ? n_blocks - first : SOME_BLOCKS;
+        for (int b = 0; b < n; b++) s.maximum[b] = greatest_magnitude(x + b * BLOCK_COLUMNS);
+        list_choices(&s);
+        for (int b = 0; b < n; b++) judge_choices(&s, b, x + b * BLOCK_COLUMNS);
+        for (int b = 0; b < n; b++)
+            quantize_block(&s, b, x + b * BLOCK_COLUMNS, out + (size_t)(first + b) * stride);
+    }
 }
 
 // Towards the second cache: a block of pages is more than the first holds.
