@@ -18,6 +18,8 @@ struct loaded_model {
     const struct model_info *info;
     struct engine *engine;
 };
+// What the settings say of it; the rest is zero.
+struct backend_options model_backend_options(const struct settings *s);
 struct engine_params model_engine_params(const struct settings *s);
 bool model_load(struct loaded_model *m, const struct settings *s, struct status *st);
 // The same for one answer, which begins before the weights are prepared.

@@ -197,7 +197,7 @@ bool buffers_open(struct backend *b, struct status *st);
 void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *what, struct status *st);
 
 // weights.c
-bool weights_open(struct backend *b, const struct backend_params *params, struct status *st);
+bool weights_open(struct backend *b, const struct backend_options *options, struct status *st);
 // Prepares the weights that were put off.
 void weights_finish(struct backend *b);
 

@@ -28,11 +28,7 @@ struct scheduler_params {
     struct thread_pool *pool;
     int n_pages, context; // context ≤ n_pages × KV_PAGE_TOKENS
     int prefill_chunk;    // prompt rows a step at most; 0: SCHEDULER_PREFILL_CHUNK
-    bool exact;
-    enum kv_type kv_type;
-    bool lock_weights, small_pages, quick_start;  // as in struct backend_params
-    bool (*progress)(void *context, double done); // as in struct backend_params
-    void *progress_context;
+    struct backend_options options;
     struct scheduler_events events;
     struct figures *figures; // borrowed
 };

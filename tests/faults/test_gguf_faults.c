@@ -27,7 +27,7 @@ static void run_model(const struct model *m, struct thread_pool *pool, bool exac
     const struct batch batch = {
         .n_rows = 3, .n_segments = 1, .n_outputs = 1, .tokens = tokens, .segments = &segment, .output_rows = outputs};
     const struct backend_params params = {
-        .model = m, .pool = pool, .n_pages = 2, .max_rows = 3, .max_outputs = 1, .exact = exact};
+        .model = m, .pool = pool, .n_pages = 2, .max_rows = 3, .max_outputs = 1, .options.exact = exact};
     struct status st = {0};
     struct backend *b = cpu_backend.open(&params, &st);
     if (!b) {

@@ -75,8 +75,8 @@ static struct opened *open_how(const struct subject *s, struct how how) {
                                     (struct backend_params){.n_pages = SEQUENCES * PAGES + 1,
                                                             .max_rows = N_TOKENS,
                                                             .max_outputs = SEQUENCES * CHECKED,
-                                                            .exact = how.exact,
-                                                            .kv_type = (enum kv_type)how.type});
+                                                            .options.exact = how.exact,
+                                                            .options.kv_type = (enum kv_type)how.type});
     memset(o->backend->kv, 0xFF, o->backend->kv_bytes); // NaN everywhere
     return o;
 }
