@@ -9,6 +9,7 @@
 #include "engine/base/panic.h"
 #include "engine/format/block.h"
 #include "tests/unit/tiny_shape.h"
+#include "tests/unit/xorshift.h"
 
 enum { N_VOCAB = 32000, N_CONTEXT = 40960, ALIGNMENT = 32, MOST_TENSORS = 256, N_DRAWS = 1 << 16 };
 
@@ -148,17 +149,12 @@ static void add_vocabulary(struct model_writer *m) {
 
 // ---- data ----
 
-static uint64_t random_bits(uint64_t *state) {
-    *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
-    return *state;
-}
-
 // Nearly normal, of size 1.
 static void fill_draws(float draws[N_DRAWS]) {
     uint64_t state = 1;
     for (int i = 0; i < N_DRAWS; i++) {
         double sum = 0;
-        for (int k = 0; k < 12; k++) sum += (double)(random_bits(&state) >> 11) / (1ull << 53);
+        for (int k = 0; k < 12; k++) sum += (double)(xorshift(&state) >> 11) / (1ull << 53);
         draws[i] = (float)(sum - 6);
     }
 }
@@ -175,7 +171,7 @@ static void write_tensor(FILE *out, const struct tensor *t, const float draws[N_
     for (int i = 0; !t->vector && i < N_DRAWS; i++) scaled[i] = f16_from_f32(t->spread * draws[i]);
     for (uint64_t left = t->vector ? 0 : t->bytes / sizeof *values; left;) {
         const uint64_t n = left < N_DRAWS ? left : N_DRAWS;
-        for (uint64_t i = 0; i < n; i++) values[i] = scaled[random_bits(random) >> 48];
+        for (uint64_t i = 0; i < n; i++) values[i] = scaled[xorshift(random) >> 48];
         put(out, values, n * sizeof *values);
         left -= n;
     }

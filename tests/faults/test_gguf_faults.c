@@ -15,6 +15,7 @@
 #include "tests/unit/exact_copy.h"
 #include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
+#include "tests/unit/xorshift.h"
 
 enum { MUTATIONS = 2000, FIELDS_MAX = 2048, SECONDS_MAX = 300 };
 
@@ -181,14 +182,7 @@ static void make_sample(struct sample *s, unsigned kind) {
 
 // ---- mutations ----
 
-static uint64_t next_random(uint64_t *state) { // xorshift64
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
-static size_t below(uint64_t *random, size_t n) { return (size_t)((next_random(random) >> 16) % n); }
+static size_t below(uint64_t *random, size_t n) { return (size_t)((xorshift(random) >> 16) % n); }
 
 // Most of the header is lengths of tokens, which all fail alike; so every other change goes to a key or a tensor.
 static size_t somewhere(const struct sample *s, uint64_t *random) {

@@ -209,15 +209,6 @@ static void test_instruction_sets_agree(void **state) {
         }
 }
 
-static double nmse(const float *got, const float *want, size_t n) {
-    double error = 0, power = 0;
-    for (size_t i = 0; i < n; i++) {
-        error += ((double)got[i] - want[i]) * ((double)got[i] - want[i]);
-        power += (double)want[i] * want[i];
-    }
-    return error / power;
-}
-
 static void test_types_are_near_exact(void **state) {
     (void)state;
     const double limits[KV_TYPES] = {1e-5, 1e-4, 1e-3, 3e-2};

@@ -130,15 +130,6 @@ static float *run_chunks(struct opened *o, int sequence, int chunk) {
     return all;
 }
 
-static double nmse(const float *got, const float *want, size_t n) {
-    double error = 0, power = 0;
-    for (size_t i = 0; i < n; i++) {
-        error += ((double)got[i] - want[i]) * ((double)got[i] - want[i]);
-        power += (double)want[i] * want[i];
-    }
-    return error / power;
-}
-
 static void assert_same(const struct opened *o, const float *got, const float *want, int subject) {
     for (int i = 0; i < N_TOKENS; i++)
         if (memcmp(got + i * o->n_vocab, want + i * o->n_vocab, (size_t)o->n_vocab * sizeof *got))

@@ -9,6 +9,7 @@
 #include "tests/unit/gguf_writer.h"
 #include "tests/unit/tiny_blocks.h"
 #include "tests/unit/tiny_vocab.h"
+#include "tests/unit/xorshift.h"
 
 struct shape_writer {
     struct gguf_writer file;
@@ -19,17 +20,10 @@ struct shape_writer {
 
 // ---- random numbers ----
 
-static uint64_t next_random(uint64_t *state) { // xorshift64
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
 // Near enough to a standard normal: the sum of four uniform values.
 static float next_normal(uint64_t *state) {
     float sum = 0;
-    for (int i = 0; i < 4; i++) sum += (float)(next_random(state) >> 40) * 0x1p-24f;
+    for (int i = 0; i < 4; i++) sum += (float)(xorshift(state) >> 40) * 0x1p-24f;
     return (sum - 2) * 1.7320508f;
 }
 
