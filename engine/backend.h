@@ -2,8 +2,9 @@
 //
 // A batch is rows; rows of one sequence with consecutive positions form a segment. Every row attends to all earlier
 // positions of its own sequence, which lie in KV pages named by the segment's page table. The result of a row depends
-// on its own sequence only: bit for bit the same alone, in any batch, in a prefill chunk of any size or as a decode row.
-// What KV slots past a row's own position hold, NaN even, makes no difference to it: stale pages cannot leak into results.
+// on its own sequence only: bit for bit the same alone, in any batch, in a prefill chunk of any size or as a decode
+// row. What KV slots past a row's own position hold, NaN even, makes no difference to it: stale pages cannot leak into
+// results.
 #ifndef CONFAB_ENGINE_BACKEND_H
 #define CONFAB_ENGINE_BACKEND_H
 

@@ -55,13 +55,14 @@ static inline void activation_finish(struct activation_block *block, float scale
     block->minimum = scale * (float)-sum;
 }
 
-// One strip of a matrix times inputs, rows of the batch: out[c][r] = Σ weight[r][i] × input[c][i]. For `strip` they are one
-// panel or less, for `many` any number of panels.
+// One strip of a matrix times inputs, rows of the batch: out[c][r] = Σ weight[r][i] × input[c][i]. For `strip` they are
+// one panel or less, for `many` any number of panels.
 struct strip {
     const struct block_format *format;
     const void *weights; // prepared tiles, tiles.h; or rows of the file's blocks, row_bytes apart
-    // Prepared weights that are multiplied later, `ahead` bytes on, for kernels that go by it: if `fetches`, every turns-th
-    // block of columns, from block `turn` on, is fetched meanwhile; turns is the number of panels that share this out.
+    // Prepared weights that are multiplied later, `ahead` bytes on, for kernels that go by it: if `fetches`, every
+    // turns-th block of columns, from block `turn` on, is fetched meanwhile; turns is the number of panels that share
+    // this out.
     size_t ahead;
     bool fetches;
     int turn, turns;

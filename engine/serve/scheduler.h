@@ -3,9 +3,9 @@
 // A step is one mixed batch: a row for every decoding request, and prompt rows up to a bound. Requests are served in
 // the order of submission, those of the conversation in focus before all others. A request is admitted when the pages
 // it needs are free or only kept for reuse; kept sequences give way, the least recently used first. When pages run out
-// the last running request in that order is pre-empted, and so it is when one of the conversation in focus finds no place:
-// its pages are others' to take, it waits, and goes on with the same text. Owns requests, KV pages, kept prefixes,
-// sampler scratch and the backend. One thread uses it.
+// the last running request in that order is pre-empted, and so it is when one of the conversation in focus finds no
+// place: its pages are others' to take, it waits, and goes on with the same text. Owns requests, KV pages, kept
+// prefixes, sampler scratch and the backend. One thread uses it.
 #ifndef CONFAB_SERVE_SCHEDULER_H
 #define CONFAB_SERVE_SCHEDULER_H
 
