@@ -1,7 +1,7 @@
 // KV pages: where the keys and values of a page's 32 tokens lie, and how a token's are written.
 //
-// A page of a layer holds the keys of one kv head after the other, then the values. A token is written alone, into no
-// byte of another's: the other slots stay as they were.
+// A page of a layer holds the keys of one kv head after the other, then the values. What the last token leaves of its
+// page stays as it was; a token is written alone, into no byte of another's.
 //     f16, bf16   keys transposed [head_size][32 tokens], so that the scores of 32 tokens are vectors;
 //                 values [32 tokens][head_size padded to 32]
 //     q8_0, q4_0  both in blocks of 32 elements, head_size padded to 32: keys as tiles of weights (tiles.h), whose rows
