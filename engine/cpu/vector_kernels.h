@@ -1,6 +1,6 @@
-// Kernels on vectors and half floats, for every vector width: kernels_avx2.c and kernels_avx512.c include this behind
-// inverse_root and sum_of, whose sums go by sixteen lanes whatever a vector holds, and the parts of quantising a block:
-// greatest_magnitude, squared_errors and round_block.
+// Kernels on vectors of floats, for every vector width: kernels_avx2.c and kernels_avx512.c include this behind
+// lanes.h, vector_min, vector_max, vector_round and vector_scaled, inverse_root and sum_of, whose sums go by sixteen
+// lanes whatever a vector holds, and the parts of quantising a block: greatest_magnitude, squared_errors, round_block.
 
 static void layer_norm(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon) {
     const float mean = sum_of(x, n) / (float)n;
@@ -129,5 +129,5 @@ static void quantize(const float *x, int n_blocks, struct activation_block *out,
     }
 }
 
-// Towards the second cache: a block of pages is more than the first holds.
+// For attention, towards the second cache: a block of pages is more than the first holds.
 INLINE void fetch(const void *p, ptrdiff_t ahead) { _mm_prefetch((const char *)p + ahead, _MM_HINT_T1); }
