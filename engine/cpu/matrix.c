@@ -33,15 +33,18 @@ struct matrix matrix_in_place(const struct weight *w) {
                            .rows = (int)w->rows,
                            .columns = (int)w->columns,
                            .row_bytes = w->row_bytes,
-                           .strip_bytes = w->row_bytes * STRIP_ROWS};
+                           .strip_bytes = w->row_bytes * STRIP_ROWS,
+                           .stride = w->row_bytes * STRIP_ROWS};
 }
 
 struct matrix matrix_in_tiles(const struct weight *w, void *tiles) {
+    const size_t strip_bytes = tiles_in_strip(w) * tile_formats[w->format->id].bytes;
     return (struct matrix){.format = w->format,
                            .data = tiles,
                            .rows = (int)w->rows,
                            .columns = (int)w->columns,
-                           .strip_bytes = tiles_in_strip(w) * tile_formats[w->format->id].bytes,
+                           .strip_bytes = strip_bytes,
+                           .stride = strip_bytes,
                            .prepared = true};
 }
 
@@ -57,7 +60,7 @@ static void fill_strip(uint8_t *tiles, const struct matrix *m, const struct weig
 }
 
 static uint8_t *strip_at(const struct matrix *m, int strip) {
-    return (uint8_t *)m->data + (size_t)strip * m->strip_bytes;
+    return (uint8_t *)m->data + (size_t)strip * m->stride;
 }
 
 void matrix_prepare_strip(const struct matrix *m, const struct weight *w, int strip) {
