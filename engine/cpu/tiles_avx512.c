@@ -39,6 +39,7 @@ INLINE void six_bit_dots(sums sum, const struct activation_block *a, int width, 
 
 INLINE void byte_dots(sums sum, const struct activation_block *a, int width, const uint8_t q[8][2][64], int h, int g) {
     (void)h;
+    in_order();
     dot(sum, a, width, g, byte_line(q, g, 0), byte_line(q, g, 1));
 }
 
