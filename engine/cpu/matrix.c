@@ -131,7 +131,7 @@ static bool is_bytes(const struct matrix *m) { return m->strip_bytes > (size_t)m
 // What a strip times so many panels fetches meanwhile: with several panels the next strip, a share during each; with one
 // the weights some way ahead, unless so few inputs keep the memory busy anyway.
 static void plan_fetches(struct strip *s, const struct matrix *m, int width, bool last) {
-    enum { AHEAD_BYTES = 16384, BUSY_INPUTS = 1, BUSY_INPUTS_OF_BYTES = 4 };
+    enum { AHEAD_BYTES = 16384, BUSY_INPUTS = 2, BUSY_INPUTS_OF_BYTES = 4 };
     s->turns = (width + s->panel - 1) / s->panel;
     s->ahead = s->turns > 1 ? m->strip_bytes : AHEAD_BYTES;
     const bool busy = width <= (is_bytes(m) ? BUSY_INPUTS_OF_BYTES : BUSY_INPUTS);
