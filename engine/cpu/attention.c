@@ -186,19 +186,18 @@ static struct slots query_slots(const struct kv_head_pass *h, const struct view 
 
 static bool keeps_halves(const struct kv_head_pass *h) { return h->kv->layout < KV_HALVES; }
 
-// A panel's share of a page of keys that will be read later.
-static void fetch_keys(const struct kv_head_pass *h, const uint8_t *ahead, int first, int width) {
-    const size_t bytes = h->kv->key_bytes, n = (size_t)h->n_queries;
-    const size_t end = bytes * (size_t)(first + width) / n;
-    for (size_t i = bytes * (size_t)first / n; i < end && i < bytes; i += 64) __builtin_prefetch(ahead + i, 0, 2);
-}
-
 static void tile_scores(const struct kv_head_pass *h, const void *keys, const void *ahead, float *scores) {
     const enum block_id format = h->kv->layout == KV_Q8_0 ? BLOCK_Q8_0 : BLOCK_Q4_0;
     const int blocks = h->kv->padded / BLOCK_COLUMNS, width = panel_width(h->n_queries);
-    struct strip s = {.format = &block_formats[format], .weights = keys, .rows = STRIP_ROWS, .columns = h->kv->padded};
+    struct strip s = {.format = &block_formats[format],
+                      .weights = keys,
+                      .ahead = (uintptr_t)ahead - (uintptr_t)keys,
+                      .fetches = true,
+                      .turns = (h->n_queries + width - 1) / width,
+                      .rows = STRIP_ROWS,
+                      .columns = h->kv->padded};
     for (int first = 0; first < h->n_queries; first += width) {
-        fetch_keys(h, ahead, first, width);
+        s.turn = first / width;
         s.width = h->n_queries - first < width ? h->n_queries - first : width;
         s.blocks = h->query_blocks + first * blocks;
         s.out = scores + first * KV_PAGE_TOKENS;
