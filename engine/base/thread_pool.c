@@ -263,7 +263,8 @@ static bool share_take(const struct series *s, struct share *of, int worker, boo
         *first = front ? begin : stop - size;
         *end = *first + size;
         rest = front ? share_word(s, *end, stop) : share_word(s, begin, *first);
-    } while (!atomic_compare_exchange_weak_explicit(&of->left, &word, rest, memory_order_relaxed, memory_order_relaxed));
+    } while (
+        !atomic_compare_exchange_weak_explicit(&of->left, &word, rest, memory_order_relaxed, memory_order_relaxed));
     return true;
 }
 

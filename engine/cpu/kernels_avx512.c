@@ -155,7 +155,8 @@ INLINE vector vector_bf16(const uint16_t *p) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
 }
 
-// The greatest of the 16 numbers of each of 4 or 8 vectors, as unsigned integers: that of vector i in element top_at(i).
+// The greatest of the 16 numbers of each of 4 or 8 vectors, as unsigned integers: that of vector i is in element
+// top_at(i).
 INLINE __m512i greatest_of(const __m512i *top, const int n) {
     __m512i four[2];
     UNROLL for (int i = 0; i < n / 4; i++) {
@@ -191,7 +192,8 @@ INLINE void weigh_bytes(const float *weights, const uint16_t *d, uint8_t bytes[]
                     some = finite & _mm512_cmp_ps_mask(maximum, _mm512_set1_ps(QUANTIZE_TINY), _CMP_GT_OQ);
     float inverses[16], scales[16];
     _mm512_storeu_ps(inverses, _mm512_maskz_div_ps(some, bytes_most, maximum));
-    _mm512_storeu_ps(scales, _mm512_mask_blend_ps(finite, _mm512_set1_ps(NAN), _mm512_maskz_div_ps(some, maximum, bytes_most)));
+    _mm512_storeu_ps(scales,
+                     _mm512_mask_blend_ps(finite, _mm512_set1_ps(NAN), _mm512_maskz_div_ps(some, maximum, bytes_most)));
     UNROLL for (int i = 0; i < rows; i++) { // what is not finite becomes −2^31, whose lowest byte is 0
         const __m512 inverse = _mm512_set1_ps(inverses[top_at(i)]);
         scale[i] = scales[top_at(i)];

@@ -1,9 +1,9 @@
 // KV pages: where the keys and values of a page's 32 tokens lie, and how a token's are written.
 //
-// The pages of a layer lie in runs of KV_RUN_PAGES: of a run first what all its pages hold of kv head 0, then of head 1 and
-// so on. So a conversation whose pages follow each other, as most do, is read in long streams, which is what memory is
-// fastest at. Of a page and kv head the values follow the keys. What the last token leaves of its page stays as it was; a
-// token is written alone, into no byte of another's.
+// The pages of a layer lie in runs of KV_RUN_PAGES: of a run first what all its pages hold of kv head 0, then of head 1
+// and so on. So a conversation whose pages follow each other, as most do, is read in long streams, which is what memory
+// is fastest at. Of a page and kv head the values follow the keys. What the last token leaves of its page stays as it
+// was; a token is written alone, into no byte of another's.
 //     f16, bf16   keys transposed [head_size][32 tokens], so that the scores of 32 tokens are vectors;
 //                 values [32 tokens][head_size padded to 32]
 //     q8_0, q4_0  both in blocks of 32 elements, head_size padded to 32: keys as tiles of weights (tiles.h), whose rows

@@ -59,9 +59,7 @@ static void fill_strip(uint8_t *tiles, const struct matrix *m, const struct weig
         tile_formats[w->format->id].prepare(tiles, r, rows + r, tiles_in_strip(w));
 }
 
-static uint8_t *strip_at(const struct matrix *m, int strip) {
-    return (uint8_t *)m->data + (size_t)strip * m->stride;
-}
+static uint8_t *strip_at(const struct matrix *m, int strip) { return (uint8_t *)m->data + (size_t)strip * m->stride; }
 
 void matrix_prepare_strip(const struct matrix *m, const struct weight *w, int strip) {
     fill_strip(strip_at(m, strip), m, w, strip);

@@ -90,7 +90,8 @@ static void open_bench(struct bench *b, int shape, enum kv_type type, int thread
                                           .context = CONTEXT,
                                           .kv_type = type};
     if (!(b->backend = cpu_backend.open(&params, &st))) panic("%s", st.text);
-    for (int i = 0; i < CONTEXT / KV_PAGE_TOKENS; i++) b->pages[i] = scattered ? i * 331 % (CONTEXT / KV_PAGE_TOKENS) : i;
+    for (int i = 0; i < CONTEXT / KV_PAGE_TOKENS; i++)
+        b->pages[i] = scattered ? i * 331 % (CONTEXT / KV_PAGE_TOKENS) : i;
     struct backend_work work;
     run(b, 0, FILLED, &work);
     for (int i = FILLED / KV_PAGE_TOKENS; i < CONTEXT / KV_PAGE_TOKENS; i++)

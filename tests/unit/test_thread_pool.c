@@ -213,11 +213,15 @@ static void test_default_size(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_worker_runs),    cmocka_unit_test(test_barrier_keeps_step),
-        cmocka_unit_test(test_items_are_taken_once), cmocka_unit_test(test_pieces_are_taken_once),
+        cmocka_unit_test(test_every_worker_runs),
+        cmocka_unit_test(test_barrier_keeps_step),
+        cmocka_unit_test(test_items_are_taken_once),
+        cmocka_unit_test(test_pieces_are_taken_once),
         cmocka_unit_test(test_others_take_what_a_worker_leaves),
-        cmocka_unit_test(test_last_to_arrive),       cmocka_unit_test(test_falling_asleep),
-        cmocka_unit_test(test_sleepers_wake),        cmocka_unit_test(test_default_size),
+        cmocka_unit_test(test_last_to_arrive),
+        cmocka_unit_test(test_falling_asleep),
+        cmocka_unit_test(test_sleepers_wake),
+        cmocka_unit_test(test_default_size),
     };
     return cmocka_run_group_tests_name("thread pool", tests, NULL, NULL);
 }
