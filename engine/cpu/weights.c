@@ -257,7 +257,7 @@ static void tiles_are_filled(const struct bindings *all) {
 }
 
 // Reads ahead what comes next, so that reading goes on while strips are prepared, and drops what is done.
-static bool prepare(struct backend *b, const struct bindings *all, const struct backend_params *params,
+static bool prepare(struct backend *b, const struct bindings *all, const struct backend_options *options,
                     struct status *st) {
     struct mappings mappings = {.n = 0};
     struct step step = {all, -1, 0, 0}, ahead = step;
@@ -272,8 +272,8 @@ static bool prepare(struct backend *b, const struct bindings *all, const struct 
         thread_pool_run(b->pool, prepare_strips, &step);
         step_advise(&step, &mappings, MADV_DONTNEED);
         done += step_bytes(&step);
-        if (params && params->progress &&
-            !params->progress(params->progress_context, (double)done / (double)all->tile_bytes))
+        if (options && options->progress &&
+            !options->progress(options->progress_context, (double)done / (double)all->tile_bytes))
             return status_fail(st, STATUS_CANCELLED, "loading was stopped");
     }
     tiles_are_filled(all);
@@ -337,7 +337,7 @@ static bool lock_weights(const struct bindings *all, struct status *st) {
     return true;
 }
 
-bool weights_open(struct backend *b, const struct backend_params *params, struct status *st) {
+bool weights_open(struct backend *b, const struct backend_options *options, struct status *st) {
     const struct model *m = b->model;
     b->layers = arena_alloc(&b->arena, (size_t)b->spec->n_layer * sizeof *b->layers);
     for (int i = 0; i < b->spec->n_layer; i++) {
@@ -350,7 +350,7 @@ bool weights_open(struct backend *b, const struct backend_params *params, struct
     if (!place_matrices(b, &all, st)) return false;
     b->weights_taken = b->taken;
     if (!b->pool) return true;
-    if (params->quick_start && !params->lock_weights && all.tile_bytes && is_resident(&all))
+    if (options->quick_start && !options->lock_weights && all.tile_bytes && is_resident(&all))
         return put_off(b, &all, st);
-    return prepare(b, &all, params, st) && (!params->lock_weights || lock_weights(&all, st));
+    return prepare(b, &all, options, st) && (!options->lock_weights || lock_weights(&all, st));
 }

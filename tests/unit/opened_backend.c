@@ -48,3 +48,12 @@ void opened_spoil_page(struct opened *o, int page) {
                    kv_head_bytes(&b->kv_layout));
     }
 }
+
+double nmse(const float *got, const float *want, size_t n) {
+    double error = 0, power = 0;
+    for (size_t i = 0; i < n; i++) {
+        error += ((double)got[i] - want[i]) * ((double)got[i] - want[i]);
+        power += (double)want[i] * want[i];
+    }
+    return error / power;
+}

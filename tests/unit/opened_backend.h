@@ -21,4 +21,7 @@ void opened_close(struct opened *o);
 // Fills a page of the KV cache, in all layers, with bits that no token leaves there.
 void opened_spoil_page(struct opened *o, int page);
 
+// How far logits are from others: the mean squared error over the mean square of `want`.
+double nmse(const float *got, const float *want, size_t n);
+
 #endif

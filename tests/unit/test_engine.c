@@ -536,9 +536,10 @@ static void test_real_backend_eight_at_once(void **state) {
         const struct tiny_model_options model = models[i / 2];
         const enum kv_type types[] = {KV_BF16, KV_F16, KV_Q8_0, KV_Q4_0};
         const enum kv_type type = types[i % 2 * 2 + i / 2 % 2];
-        struct bench *alone = bench_open(model, &cpu_backend, (struct engine_params){.kv_type = type});
-        struct bench *together = bench_open(
-            model, &cpu_backend, (struct engine_params){.kv_tokens = 256, .prefill_chunk = 16, .kv_type = type});
+        struct bench *alone = bench_open(model, &cpu_backend, (struct engine_params){.options.kv_type = type});
+        struct bench *together =
+            bench_open(model, &cpu_backend,
+                       (struct engine_params){.kv_tokens = 256, .prefill_chunk = 16, .options.kv_type = type});
         eight_at_once(alone, together, 80);
         assert_true(engine_figures(together->engine)->preemptions > 0);
         bench_close(together);
