@@ -20,7 +20,8 @@ enum {
     GROUP_WORKERS = 8,    // that count themselves in at one place
     TURNS_A_LOOK = 32,    // of spinning between two looks at the clock
     BARRIERS_A_LOOK = 16, // between two looks whether the core was taken
-    PARTS_A_WORKER = 2,   // of what is left of a series, that a worker takes one of
+    PIECES_A_SHARE = 4,   // of what is left of a worker's share, that it takes one of
+    SHARE_BITS = 16,      // of the numbers of a share
 };
 
 // How long a wait is hot. At a barrier: longer than a core takes to wake up; but if another program has just taken a
@@ -53,6 +54,12 @@ struct watch {
     int barriers_left;
 };
 
+// The part of a series that a worker has left: the series' number, then the ends of [first, end). What is left of an
+// earlier series stands for a share that nobody has touched yet.
+struct share {
+    _Alignas(CACHE_LINE) _Atomic uint64_t left;
+};
+
 struct thread_pool {
     int n_workers, n_groups;
     bool crowded;           // more workers than cores: whoever is waited for may need this core
@@ -60,6 +67,7 @@ struct thread_pool {
     pthread_t *threads;     // [n_workers], the first unused
     struct group *groups;   // [n_groups]
     struct watch *watches;  // [n_workers]
+    struct share *shares;   // [n_workers]
     void (*work)(struct worker *, void *);
     void *argument;
     bool closing;
@@ -178,13 +186,15 @@ struct thread_pool *thread_pool_open(int n_threads) {
     p->crowded = n_threads > thread_pool_default_size();
     p->groups = aligned_alloc(CACHE_LINE, (size_t)p->n_groups * sizeof *p->groups);
     p->watches = aligned_alloc(CACHE_LINE, (size_t)n_threads * sizeof *p->watches);
-    if (!p->groups || !p->watches) panic("cannot make a pool of %d threads", n_threads);
+    p->shares = aligned_alloc(CACHE_LINE, (size_t)n_threads * sizeof *p->shares);
+    if (!p->groups || !p->watches || !p->shares) panic("cannot make a pool of %d threads", n_threads);
     p->workers = xcalloc((size_t)n_threads, sizeof *p->workers);
     p->threads = xcalloc((size_t)n_threads, sizeof *p->threads);
     for (int i = 0; i < p->n_groups; i++) p->groups[i] = (struct group){.n_workers = 0};
     for (int i = 0; i < n_threads; i++) {
         p->workers[i] = (struct worker){.index = i, .count = n_threads, .pool = p};
         p->watches[i] = (struct watch){0};
+        atomic_init(&p->shares[i].left, (uint64_t)UINT32_MAX << 2 * SHARE_BITS); // of no series soon
         p->groups[i / GROUP_WORKERS].n_workers++;
     }
     for (int i = 1; i < n_threads; i++) {
@@ -204,6 +214,7 @@ void thread_pool_close(struct thread_pool *p) {
     free(p->threads);
     free(p->groups);
     free(p->watches);
+    free(p->shares);
     free(p);
 }
 
@@ -224,17 +235,61 @@ int worker_next(struct worker *w, int n_items) {
     return item < n_items ? item : -1;
 }
 
-bool worker_take(struct worker *w, int n_items, int *first, int *end) {
-    const int parts = w->count * PARTS_A_WORKER;
-    int at = atomic_load_explicit(&w->pool->next_item, memory_order_relaxed), size;
+struct series {
+    uint32_t number;
+    int n_units, n_workers; // units are some items each, so that SHARE_BITS are enough
+};
+
+static uint64_t share_word(const struct series *s, int first, int end) {
+    return (uint64_t)s->number << 2 * SHARE_BITS | (uint64_t)first << SHARE_BITS | (uint64_t)end;
+}
+
+// What of a word that was read is left to a worker.
+static void share_left(const struct series *s, int worker, uint64_t word, int *first, int *end) {
+    const int mask = (1 << SHARE_BITS) - 1;
+    const bool touched = word >> 2 * SHARE_BITS == s->number;
+    *first = touched ? (int)(word >> SHARE_BITS) & mask : (int)((int64_t)s->n_units * worker / s->n_workers);
+    *end = touched ? (int)word & mask : (int)((int64_t)s->n_units * (worker + 1) / s->n_workers);
+}
+
+// Takes a part of what a worker has left, a quarter from the front or half from the back; false when there is nothing.
+static bool share_take(const struct series *s, struct share *of, int worker, bool front, int *first, int *end) {
+    uint64_t word = atomic_load_explicit(&of->left, memory_order_relaxed), rest;
     do {
-        if (at >= n_items) return false;
-        size = (n_items - at) / parts;
-        if (size < 1) size = 1;
-    } while (!atomic_compare_exchange_weak_explicit(&w->pool->next_item, &at, at + size, memory_order_relaxed,
-                                                    memory_order_relaxed));
-    *first = at;
-    *end = at + size;
+        int begin, stop;
+        share_left(s, worker, word, &begin, &stop);
+        if (begin >= stop) return false;
+        const int n = stop - begin, size = front ? (n + PIECES_A_SHARE - 1) / PIECES_A_SHARE : (n + 1) / 2;
+        *first = front ? begin : stop - size;
+        *end = *first + size;
+        rest = front ? share_word(s, *end, stop) : share_word(s, begin, *first);
+    } while (
+        !atomic_compare_exchange_weak_explicit(&of->left, &word, rest, memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+// Makes half of what another worker has left the worker's own share, which is empty: nobody else changes it then.
+static bool share_steal(const struct series *s, struct worker *w) {
+    struct share *shares = w->pool->shares;
+    int first, end;
+    for (int i = 1; i < w->count; i++) {
+        const int other = (w->index + i) % w->count;
+        if (!share_take(s, &shares[other], other, false, &first, &end)) continue;
+        atomic_store_explicit(&shares[w->index].left, share_word(s, first, end), memory_order_relaxed);
+        return true;
+    }
+    return false;
+}
+
+bool worker_take(struct worker *w, int n_items, int *first, int *end) {
+    const int unit = n_items / ((1 << SHARE_BITS) - 1) + 1; // so that a unit's end is a number of SHARE_BITS too
+    const struct series s = {.number = atomic_load_explicit(&group_of(w)->passed.count, memory_order_relaxed),
+                             .n_units = (n_items + unit - 1) / unit,
+                             .n_workers = w->count};
+    while (!share_take(&s, &w->pool->shares[w->index], w->index, true, first, end))
+        if (!share_steal(&s, w)) return false;
+    *first *= unit;
+    *end = *end * unit < n_items ? *end * unit : n_items;
     return true;
 }
 

@@ -30,11 +30,12 @@ void worker_barrier(struct worker *w);
 bool worker_arrive(struct worker *w);
 void worker_release(struct worker *w);
 
-// Dynamic work: both hand out 0, 1, 2 … up to n_items − 1 across all workers since the last barrier. Every worker must
-// pass a barrier before a new series starts.
-int worker_next(struct worker *w, int n_items); // one item; −1 when none is left
-// Consecutive items [*first, *end), many at the beginning and one at the end, so that all workers finish together, also
-// those that other programs slow down; false when none are left.
+// Dynamic work: both hand out the items 0 … n_items − 1 across all workers since the last barrier, in a series by one
+// of them. Every worker must pass a barrier before a new series starts.
+int worker_next(struct worker *w, int n_items); // one item, in order; −1 when none is left
+// Consecutive items [*first, *end): of the worker's own share from its beginning on, and when that is done half of what
+// another has left, from the end. So workers read long streams where items lie behind each other in memory, and finish
+// together, also where other programs slow some down; false when none are left.
 bool worker_take(struct worker *w, int n_items, int *first, int *end);
 
 // Processors this process may use (respects affinity and cgroup quotas), at least 1; physical cores, not hyperthreads.

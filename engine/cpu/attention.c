@@ -13,7 +13,7 @@
 
 #include "engine/cpu/cpu.h"
 
-enum { SPLIT_PAGES = SPLIT_TOKENS / KV_PAGE_TOKENS };
+enum { SPLIT_PAGES = SPLIT_TOKENS / KV_PAGE_TOKENS, AHEAD_BYTES = 1 << 16 };
 _Static_assert(SPLIT_PAGES % KV_BLOCK_PAGES == 0, "splits are whole blocks of pages");
 
 static int group_size(const struct layer_spec *l) { return l->n_head / l->n_head_kv; }
@@ -76,13 +76,13 @@ static float query_scale(const struct model_spec *s, int position) {
     return (float)((double)s->attention_scale * (1 + (double)s->position_scale * log(1.0 + lengths)));
 }
 
-static uint8_t *page_of(const struct backend *b, int layer, const struct batch_segment *s, int index) {
+static uint8_t *keys_of(const struct backend *b, int layer, const struct batch_segment *s, int index, int kv_head) {
     const struct cpu_layer *l = &b->layers[layer];
-    return l->kv + (size_t)s->pages[index] * l->page_bytes;
+    return kv_keys(&b->kv_layout, l->kv, b->n_pages, l->spec->n_head_kv, s->pages[index], kv_head);
 }
 
 static void store_row(const struct pass *p, const struct cpu_layer *l, int row, int position, int kv_head,
-                      uint8_t *page, float *scratch) {
+                      uint8_t *keys, float *scratch) {
     const struct backend *b = p->b;
     const int group = group_size(l->spec), size = b->spec->head_size;
     const float scale = query_scale(b->spec, position);
@@ -90,8 +90,7 @@ static void store_row(const struct pass *p, const struct cpu_layer *l, int row, 
     float *key = queries + query_size(b, l->spec) + kv_head * size;
     const float *value = key + kv_size(b, l->spec);
     position_head(b, l->spec, row, key, kv_head, &l->key_norm);
-    kv_store(&b->kv_layout, b->kernels, kv_page_keys(&b->kv_layout, page, kv_head),
-             kv_page_values(&b->kv_layout, page, l->spec->n_head_kv, kv_head), position % KV_PAGE_TOKENS, key, value,
+    kv_store(&b->kv_layout, b->kernels, keys, kv_values(&b->kv_layout, keys), position % KV_PAGE_TOKENS, key, value,
              scratch);
     for (int head = kv_head * group; head < (kv_head + 1) * group; head++) {
         position_head(b, l->spec, row, queries + head * size, head, &l->query_norm);
@@ -100,9 +99,9 @@ static void store_row(const struct pass *p, const struct cpu_layer *l, int row, 
 }
 
 void attention_store(const struct pass *p, int layer, const struct row_range *range, int kv_head, float *scratch) {
-    uint8_t *page = page_of(p->b, layer, range->segment, range->position / KV_PAGE_TOKENS);
+    uint8_t *keys = keys_of(p->b, layer, range->segment, range->position / KV_PAGE_TOKENS, kv_head);
     for (int i = 0; i < range->n_rows; i++)
-        store_row(p, &p->b->layers[layer], range->row + i, range->position + i, kv_head, page, scratch);
+        store_row(p, &p->b->layers[layer], range->row + i, range->position + i, kv_head, keys, scratch);
 }
 
 // --- scratch ---------------------------------------------------------------------------------------------------------
@@ -186,19 +185,18 @@ static struct slots query_slots(const struct kv_head_pass *h, const struct view 
 
 static bool keeps_halves(const struct kv_head_pass *h) { return h->kv->layout < KV_HALVES; }
 
-// A panel's share of a page of keys that will be read later.
-static void fetch_keys(const struct kv_head_pass *h, const uint8_t *ahead, int first, int width) {
-    const size_t bytes = h->kv->key_bytes, n = (size_t)h->n_queries;
-    const size_t end = bytes * (size_t)(first + width) / n;
-    for (size_t i = bytes * (size_t)first / n; i < end && i < bytes; i += 64) __builtin_prefetch(ahead + i, 0, 2);
-}
-
 static void tile_scores(const struct kv_head_pass *h, const void *keys, const void *ahead, float *scores) {
     const enum block_id format = h->kv->layout == KV_Q8_0 ? BLOCK_Q8_0 : BLOCK_Q4_0;
     const int blocks = h->kv->padded / BLOCK_COLUMNS, width = panel_width(h->n_queries);
-    struct strip s = {.format = &block_formats[format], .weights = keys, .rows = STRIP_ROWS, .columns = h->kv->padded};
+    struct strip s = {.format = &block_formats[format],
+                      .weights = keys,
+                      .ahead = (uintptr_t)ahead - (uintptr_t)keys,
+                      .fetches = true,
+                      .turns = (h->n_queries + width - 1) / width,
+                      .rows = STRIP_ROWS,
+                      .columns = h->kv->padded};
     for (int first = 0; first < h->n_queries; first += width) {
-        fetch_keys(h, ahead, first, width);
+        s.turn = first / width;
         s.width = h->n_queries - first < width ? h->n_queries - first : width;
         s.blocks = h->query_blocks + first * blocks;
         s.out = scores + first * KV_PAGE_TOKENS;
@@ -259,6 +257,12 @@ static void weigh_halves(const struct kv_head_pass *h, const struct view *v, str
     }
 }
 
+// How far ahead pages are fetched: long enough for the memory, few enough for the second cache.
+static int pages_ahead(const struct kv_layout *kv) {
+    const int pages = (int)(AHEAD_BYTES / kv_head_bytes(kv));
+    return pages > KV_BLOCK_PAGES ? pages : KV_BLOCK_PAGES;
+}
+
 static void attend_view(const struct kv_head_pass *h, const struct view *v) {
     const struct model_spec *s = h->b->spec;
     const int page_stride = h->n_queries * KV_PAGE_TOKENS;
@@ -270,13 +274,12 @@ static void attend_view(const struct kv_head_pass *h, const struct view *v) {
                          .page_stride = page_stride,
                          .out = h->found};
     for (int p = 0; p < v->n_pages; p++) {
-        const int last = h->range->position / KV_PAGE_TOKENS, later = v->page + p + KV_BLOCK_PAGES;
-        uint8_t *page = page_of(h->b, h->index, h->range->segment, v->page + p);
-        uint8_t *ahead = page_of(h->b, h->index, h->range->segment, later < last ? later : last);
-        w.pages[p] = kv_page_values(h->kv, page, h->layer->spec->n_head_kv, h->kv_head);
-        w.ahead[p] = kv_page_values(h->kv, ahead, h->layer->spec->n_head_kv, h->kv_head);
-        page_scores(h, kv_page_keys(h->kv, page, h->kv_head), kv_page_keys(h->kv, ahead, h->kv_head),
-                    h->scores + p * page_stride);
+        const int last = h->range->position / KV_PAGE_TOKENS, later = v->page + p + pages_ahead(h->kv);
+        uint8_t *keys = keys_of(h->b, h->index, h->range->segment, v->page + p, h->kv_head);
+        uint8_t *ahead = keys_of(h->b, h->index, h->range->segment, later < last ? later : last, h->kv_head);
+        w.pages[p] = kv_values(h->kv, keys);
+        w.ahead[p] = kv_values(h->kv, ahead);
+        page_scores(h, keys, ahead, h->scores + p * page_stride);
     }
     if (s->attention_softcap != 0) h->b->kernels->softcap(h->scores, v->n_pages * page_stride, s->attention_softcap);
     soften(h, v);
@@ -396,10 +399,10 @@ static void attend_exact_query(const struct kv_head_pass *h, int index, float *o
     double maximum = sinks ? sinks[h->kv_head * h->group + index % h->group] : -INFINITY, sum = sinks ? 1 : 0;
     memset(totals, 0, (size_t)size * sizeof *totals);
     for (int t = first_key(h->layer->spec, position); t <= position; t++) {
-        uint8_t *page = page_of(b, h->index, h->range->segment, t / KV_PAGE_TOKENS);
+        uint8_t *keys = keys_of(b, h->index, h->range->segment, t / KV_PAGE_TOKENS, h->kv_head);
         const int slot = t % KV_PAGE_TOKENS;
-        const float *key = (float *)kv_page_keys(h->kv, page, h->kv_head) + slot * size;
-        const float *value = (float *)kv_page_values(h->kv, page, h->layer->spec->n_head_kv, h->kv_head) + slot * size;
+        const float *key = (float *)keys + slot * size;
+        const float *value = (float *)kv_values(h->kv, keys) + slot * size;
         const double dot = dot_double(query, key, size), score = cap != 0 ? cap * tanh(dot / cap) : dot;
         const double top = score > maximum ? score : maximum;
         const double correction = exp(maximum - top), weight = exp(score - top);

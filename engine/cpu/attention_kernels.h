@@ -81,24 +81,27 @@ static void to_bf16(const float *x, uint16_t *out, int n) {
 
 // --- value tiles -----------------------------------------------------------------------------------------------------
 
-// Some rows, two vectors of 32 elements: half h of them where a vector is no more than half of a half.
+// Some rows, two vectors of 32 elements: half h of them where a vector is no more than half of a half. The bytes of all
+// pages come first: what they wait for, others can be computed meanwhile.
 #define VALUE_KERNEL(name)                                                                                             \
     INLINE void name##_weigh_part(const struct weighing *w, int row, const int rows, int block, const int h) {         \
         float *out = w->out + (size_t)row * w->size + 32 * block + 16 * h;                                             \
+        uint8_t bytes[KV_BLOCK_PAGES][PRODUCT_ROWS][KV_PAGE_TOKENS];                                                   \
+        float scale[KV_BLOCK_PAGES][PRODUCT_ROWS];                                                                     \
+        for (int p = 0; p < w->n_pages; p++) {                                                                         \
+            const struct value_tile_##name *tile = (const struct value_tile_##name *)w->pages[p] + block;              \
+            fetch(tile->d, (const char *)w->ahead[p] - (const char *)w->pages[p]);                                     \
+            weigh_bytes(w->weights + (size_t)p * w->page_stride + row * KV_PAGE_TOKENS, tile->d, bytes[p], scale[p],   \
+                        rows);                                                                                         \
+        }                                                                                                              \
         product_totals total;                                                                                          \
         load_totals(total, out, (size_t)w->size, rows);                                                                \
         for (int p = 0; p < w->n_pages; p++) {                                                                         \
             const struct value_tile_##name *tile = (const struct value_tile_##name *)w->pages[p] + block;              \
-            const float *weights = w->weights + (size_t)p * w->page_stride + row * KV_PAGE_TOKENS;                     \
-            uint8_t bytes[PRODUCT_ROWS][KV_PAGE_TOKENS];                                                               \
-            float scale[PRODUCT_ROWS];                                                                                 \
             product_sums sum;                                                                                          \
-            fetch(tile->d, (const char *)w->ahead[p] - (const char *)w->pages[p]);                                     \
-            UNROLL for (int i = 0; i < rows; i++) scale[i] = weigh_bytes(weights + i * KV_PAGE_TOKENS, tile->d,        \
-                                                                         bytes[i]);                                    \
-            name##_value_dots(sum, tile, (const char *)w->ahead[p] - (const char *)w->pages[p], bytes, rows, h);       \
+            name##_value_dots(sum, tile, (const char *)w->ahead[p] - (const char *)w->pages[p], bytes[p], rows, h);    \
             UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < 2; v++)                                   \
-                total[i][v] = vector_fma(vector_from(sum[i][v]), vector_of(scale[i]), total[i][v]);                    \
+                total[i][v] = vector_fma(vector_from(sum[i][v]), vector_of(scale[p][i]), total[i][v]);                 \
         }                                                                                                              \
         store_totals(total, out, (size_t)w->size, rows);                                                               \
     }                                                                                                                  \

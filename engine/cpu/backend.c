@@ -176,7 +176,10 @@ static void cpu_copy_page(struct backend *b, int32_t to, int32_t from, int n_tok
     assert(to != from && to >= 0 && to < b->n_pages && from >= 0 && from < b->n_pages);
     for (int i = 0; i < b->spec->n_layer; i++) {
         const struct cpu_layer *l = &b->layers[i];
-        memcpy(l->kv + (size_t)to * l->page_bytes, l->kv + (size_t)from * l->page_bytes, l->page_bytes);
+        const int heads = l->spec->n_head_kv;
+        for (int head = 0; head < heads; head++)
+            memcpy(kv_keys(&b->kv_layout, l->kv, b->n_pages, heads, to, head),
+                   kv_keys(&b->kv_layout, l->kv, b->n_pages, heads, from, head), kv_head_bytes(&b->kv_layout));
     }
 }
 

@@ -46,7 +46,7 @@ struct cpu_layer {
     struct cpu_experts experts;
     struct input inputs[INPUT_ROLES];
     size_t page_bytes;
-    uint8_t *kv; // [n_pages][page_bytes]
+    uint8_t *kv; // n_pages, kv_page.h
 };
 
 // An expert that a row goes to: what its result counts for, and where in the order of experts the row lies.

@@ -211,7 +211,7 @@ INLINE vector vector_bf16(const uint16_t *p) { return load_bf16(p); }
 
 // As in kernels_scalar.c. Scaled weights are not negative: as integers they order like floats, with infinities and NaNs
 // on top.
-INLINE float weigh_bytes(const float *weights, const uint16_t *d, uint8_t bytes[32]) {
+INLINE float weigh_row_bytes(const float *weights, const uint16_t *d, uint8_t bytes[32]) {
     __m256 scaled[4];
     __m256i top = _mm256_setzero_si256(), q[4];
     for (int v = 0; v < 4; v++) {
@@ -230,6 +230,9 @@ INLINE float weigh_bytes(const float *weights, const uint16_t *d, uint8_t bytes[
     packed = _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     _mm256_storeu_si256((__m256i *)bytes, packed);
     return !finite ? NAN : tiny ? 0 : maximum / WEIGHT_MOST;
+}
+INLINE void weigh_bytes(const float *weights, const uint16_t *d, uint8_t bytes[][32], float *scale, const int rows) {
+    UNROLL for (int i = 0; i < rows; i++) scale[i] = weigh_row_bytes(weights + i * 32, d, bytes[i]);
 }
 
 // sum[i] = Σ over a tile's slots of bytes[i] × its values, of the 16 elements from 16h on. A pair of bytes times bytes may

@@ -163,25 +163,51 @@ INLINE vector vector_bf16(const uint16_t *p) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
 }
 
-// As in kernels_scalar.c. Scaled weights are not negative: as integers they order like floats, with infinities and NaNs
-// on top.
-INLINE float weigh_bytes(const float *weights, const uint16_t *d, uint8_t bytes[32]) {
-    const __m512 w0 = _mm512_loadu_ps(weights), w1 = _mm512_loadu_ps(weights + 16);
-    const __mmask16 seen0 = _mm512_cmp_ps_mask(w0, _mm512_setzero_ps(), _CMP_NEQ_UQ),
-                    seen1 = _mm512_cmp_ps_mask(w1, _mm512_setzero_ps(), _CMP_NEQ_UQ);
-    const __m512 v0 = _mm512_maskz_mul_ps(seen0, w0, vector_halves(d)),
-                 v1 = _mm512_maskz_mul_ps(seen1, w1, vector_halves(d + 16));
-    const __m512i magnitude = _mm512_set1_epi32(0x7FFFFFFF);
-    const int32_t top = _mm512_reduce_max_epi32(_mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(v0), magnitude),
-                                                                 _mm512_and_si512(_mm512_castps_si512(v1), magnitude)));
-    float maximum;
-    memcpy(&maximum, &top, sizeof maximum);
-    const bool finite = top < 0x7F800000, tiny = !(maximum > QUANTIZE_TINY);
-    const __m512 inverse = _mm512_set1_ps(finite && !tiny ? WEIGHT_MOST / maximum : 0);
-    const __mmask16 keep = finite ? 0xFFFF : 0;
-    _mm_storeu_si128((__m128i *)bytes, _mm512_cvtepi32_epi8(_mm512_maskz_cvtps_epi32(keep, v0 * inverse)));
-    _mm_storeu_si128((__m128i *)bytes + 1, _mm512_cvtepi32_epi8(_mm512_maskz_cvtps_epi32(keep, v1 * inverse)));
-    return !finite ? NAN : tiny ? 0 : maximum / WEIGHT_MOST;
+// The greatest of the 16 numbers of each of 4 or 8 vectors, as unsigned integers: that of vector i is in element
+// top_at(i).
+INLINE __m512i greatest_of(const __m512i *top, const int n) {
+    __m512i four[2];
+    UNROLL for (int i = 0; i < n / 4; i++) {
+        const __m512i *t = top + 4 * i;
+        const __m512i ab = _mm512_max_epu32(_mm512_unpacklo_epi32(t[0], t[1]), _mm512_unpackhi_epi32(t[0], t[1])),
+                      cd = _mm512_max_epu32(_mm512_unpacklo_epi32(t[2], t[3]), _mm512_unpackhi_epi32(t[2], t[3]));
+        four[i] = _mm512_max_epu32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+    }
+    const __m512i other = four[n / 4 - 1]; // 128 bits each: a quarter of the numbers of vectors 0–3, or of 4–7
+    const __m512i pairs =
+        _mm512_max_epu32(_mm512_shuffle_i32x4(four[0], other, 0x44), _mm512_shuffle_i32x4(four[0], other, 0xEE));
+    return _mm512_max_epu32(pairs, _mm512_shuffle_i32x4(pairs, pairs, 0xB1));
+}
+INLINE int top_at(int i) { return i / 4 * 8 + i % 4; }
+
+// As in kernels_scalar.c, for some rows at once. Scaled weights are not negative: as unsigned integers they order like
+// floats, with infinities and NaNs on top.
+INLINE void weigh_bytes(const float *weights, const uint16_t *d, uint8_t bytes[][32], float *scale, const int rows) {
+    const __m512 d0 = vector_halves(d), d1 = vector_halves(d + 16), zero = _mm512_setzero_ps();
+    const int padded = (rows + 3) / 4 * 4;
+    __m512 v0[PRODUCT_ROWS], v1[PRODUCT_ROWS];
+    __m512i top[PRODUCT_ROWS];
+    UNROLL for (int i = 0; i < rows; i++) {
+        const __m512 w0 = _mm512_loadu_ps(weights + i * 32), w1 = _mm512_loadu_ps(weights + i * 32 + 16);
+        v0[i] = _mm512_maskz_mul_ps(_mm512_cmp_ps_mask(w0, zero, _CMP_NEQ_UQ), w0, d0);
+        v1[i] = _mm512_maskz_mul_ps(_mm512_cmp_ps_mask(w1, zero, _CMP_NEQ_UQ), w1, d1);
+        top[i] = _mm512_max_epu32(_mm512_castps_si512(v0[i]), _mm512_castps_si512(v1[i]));
+    }
+    UNROLL for (int i = rows; i < padded; i++) top[i] = top[0];
+    const __m512i most = greatest_of(top, padded);
+    const __m512 maximum = _mm512_castsi512_ps(most), bytes_most = _mm512_set1_ps(WEIGHT_MOST);
+    const __mmask16 finite = _mm512_cmplt_epu32_mask(most, _mm512_set1_epi32(0x7F800000)),
+                    some = finite & _mm512_cmp_ps_mask(maximum, _mm512_set1_ps(QUANTIZE_TINY), _CMP_GT_OQ);
+    float inverses[16], scales[16];
+    _mm512_storeu_ps(inverses, _mm512_maskz_div_ps(some, bytes_most, maximum));
+    _mm512_storeu_ps(scales,
+                     _mm512_mask_blend_ps(finite, _mm512_set1_ps(NAN), _mm512_maskz_div_ps(some, maximum, bytes_most)));
+    UNROLL for (int i = 0; i < rows; i++) { // what is not finite becomes −2^31, whose lowest byte is 0
+        const __m512 inverse = _mm512_set1_ps(inverses[top_at(i)]);
+        scale[i] = scales[top_at(i)];
+        _mm_storeu_si128((__m128i *)bytes[i], _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v0[i] * inverse)));
+        _mm_storeu_si128((__m128i *)bytes[i] + 1, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v1[i] * inverse)));
+    }
 }
 
 // sum[i] = Σ over a tile's slots of bytes[i] × its values

@@ -1,7 +1,9 @@
 // KV pages: where the keys and values of a page's 32 tokens lie, and how a token's are written.
 //
-// A page of a layer holds the keys of one kv head after the other, then the values. What the last token leaves of its
-// page stays as it was; a token is written alone, into no byte of another's.
+// The pages of a layer lie in runs of KV_RUN_PAGES: of a run first what all its pages hold of kv head 0, then of head 1
+// and so on. So a conversation whose pages follow each other, as most do, is read in long streams, which is what memory
+// is fastest at. Of a page and kv head the values follow the keys. What the last token leaves of its page stays as it
+// was; a token is written alone, into no byte of another's.
 //     f16, bf16   keys transposed [head_size][32 tokens], so that the scores of 32 tokens are vectors;
 //                 values [32 tokens][head_size padded to 32]
 //     q8_0, q4_0  both in blocks of 32 elements, head_size padded to 32: keys as tiles of weights (tiles.h), whose rows
@@ -22,15 +24,20 @@ struct kv_layout {
 
 struct kv_layout kv_layout_of(enum kv_type type, bool exact, int head_size);
 
+enum { KV_RUN_PAGES = 8 };
+
+static inline size_t kv_head_bytes(const struct kv_layout *l) { return l->key_bytes + l->value_bytes; } // of one page
 static inline size_t kv_page_bytes(const struct kv_layout *l, int n_head_kv) {
-    return (l->key_bytes + l->value_bytes) * (size_t)n_head_kv;
+    return kv_head_bytes(l) * (size_t)n_head_kv;
 }
-static inline void *kv_page_keys(const struct kv_layout *l, uint8_t *page, int kv_head) {
-    return page + l->key_bytes * (size_t)kv_head;
+// Where the keys of a page and kv head lie, of a layer's n_pages; the last run may be shorter.
+static inline uint8_t *kv_keys(const struct kv_layout *l, uint8_t *pages, int n_pages, int n_head_kv, int page,
+                               int kv_head) {
+    const int first = page / KV_RUN_PAGES * KV_RUN_PAGES;
+    const int run = n_pages - first < KV_RUN_PAGES ? n_pages - first : KV_RUN_PAGES;
+    return pages + kv_head_bytes(l) * ((size_t)first * (size_t)n_head_kv + (size_t)(kv_head * run + page - first));
 }
-static inline void *kv_page_values(const struct kv_layout *l, uint8_t *page, int n_head_kv, int kv_head) {
-    return page + l->key_bytes * (size_t)n_head_kv + l->value_bytes * (size_t)kv_head;
-}
+static inline uint8_t *kv_values(const struct kv_layout *l, uint8_t *keys) { return keys + l->key_bytes; }
 
 // Writes one token's key and value of a head [size] into their slot. Scratch: floats for kv_store_scratch.
 void kv_store(const struct kv_layout *l, const struct cpu_kernels *k, void *keys, void *values, int slot,

@@ -112,9 +112,9 @@ INLINE __m256 nvfp4_scales(const uint8_t *p) {
 // in the second cache.
 INLINE void fetch_part(const struct strip *s, int *turn, const uint8_t *at, size_t bytes, int h, int first) {
     enum { AHEAD = 8192, LINE = 64 };
-    (void)s, (void)turn;
+    (void)turn;
     if (h || first) return;
-    const uintptr_t begin = (uintptr_t)at + AHEAD; // perhaps past the last
+    const uintptr_t begin = (uintptr_t)at + (s->fetches ? s->ahead : AHEAD); // perhaps past the last
     for (size_t i = 0; i < bytes; i += LINE) __builtin_prefetch((const void *)(begin + i), 0, 2);
 }
 

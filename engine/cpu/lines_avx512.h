@@ -9,6 +9,15 @@
 // What is added to weights that are not unsigned codes already.
 enum { IQ4_OFFSET = 128, FP4_OFFSET = 12, BYTE_OFFSET = 128 };
 
+// Reads so many lines in order, before they are needed here and there.
+INLINE void touch(const uint8_t *lines, const int n) {
+    in_order();
+    UNROLL for (int i = 0; i < n; i++) {
+        const __m512i line = _mm512_loadu_si512(lines + 64 * i);
+        __asm__ volatile("" ::"v"(line) : "memory");
+    }
+}
+
 // --- lines -----------------------------------------------------------------------------------------------------------
 
 INLINE __m512i nibble_line(const uint8_t q[4][2][64], int g, int h) { return nibbles(q[g % 4][h], g / 4); }

@@ -33,15 +33,18 @@ struct matrix matrix_in_place(const struct weight *w) {
                            .rows = (int)w->rows,
                            .columns = (int)w->columns,
                            .row_bytes = w->row_bytes,
-                           .strip_bytes = w->row_bytes * STRIP_ROWS};
+                           .strip_bytes = w->row_bytes * STRIP_ROWS,
+                           .stride = w->row_bytes * STRIP_ROWS};
 }
 
 struct matrix matrix_in_tiles(const struct weight *w, void *tiles) {
+    const size_t strip_bytes = tiles_in_strip(w) * tile_formats[w->format->id].bytes;
     return (struct matrix){.format = w->format,
                            .data = tiles,
                            .rows = (int)w->rows,
                            .columns = (int)w->columns,
-                           .strip_bytes = tiles_in_strip(w) * tile_formats[w->format->id].bytes,
+                           .strip_bytes = strip_bytes,
+                           .stride = strip_bytes,
                            .prepared = true};
 }
 
@@ -56,9 +59,7 @@ static void fill_strip(uint8_t *tiles, const struct matrix *m, const struct weig
         tile_formats[w->format->id].prepare(tiles, r, rows + r, tiles_in_strip(w));
 }
 
-static uint8_t *strip_at(const struct matrix *m, int strip) {
-    return (uint8_t *)m->data + (size_t)strip * m->strip_bytes;
-}
+static uint8_t *strip_at(const struct matrix *m, int strip) { return (uint8_t *)m->data + (size_t)strip * m->stride; }
 
 void matrix_prepare_strip(const struct matrix *m, const struct weight *w, int strip) {
     fill_strip(strip_at(m, strip), m, w, strip);
@@ -141,7 +142,7 @@ static bool is_bytes(const struct matrix *m) { return m->strip_bytes > (size_t)m
 // What a strip times so many panels fetches meanwhile: with several panels the next strip, a share during each; with one
 // the weights some way ahead, unless so few inputs keep the memory busy anyway.
 static void plan_fetches(struct strip *s, const struct matrix *m, int width, bool last) {
-    enum { AHEAD_BYTES = 16384, BUSY_INPUTS = 1, BUSY_INPUTS_OF_BYTES = 4 };
+    enum { AHEAD_BYTES = 16384, BUSY_INPUTS = 2, BUSY_INPUTS_OF_BYTES = 4 };
     s->turns = (width + s->panel - 1) / s->panel;
     s->ahead = s->turns > 1 ? m->strip_bytes : AHEAD_BYTES;
     const bool busy = width <= (is_bytes(m) ? BUSY_INPUTS_OF_BYTES : BUSY_INPUTS);

@@ -13,7 +13,8 @@ struct matrix {
     const void *data;
     int rows, columns;
     size_t row_bytes;   // of weights in the file's layout
-    size_t strip_bytes; // from one strip to the next
+    size_t strip_bytes; // of a strip
+    size_t stride;      // from one strip to the next
     bool prepared;
     const struct weight *source; // tiles are not filled yet: strips are made from this as they are needed
 };

@@ -63,8 +63,9 @@ static void series_run(const struct series *s, struct worker *w) {
         const struct part part = s->part(s, i);
         n_items += part.n_strips * items_a_strip(&part, wanted);
     }
-    int current = 0, began = 0; // what a worker takes comes in order
-    for (int i, end; worker_take(w, n_items, &i, &end);)
+    int current = 0, began = 0;
+    for (int i, end; worker_take(w, n_items, &i, &end);) {
+        if (i < began) current = began = 0; // left by another
         while (i < end) {
             const struct part part = s->part(s, current);
             const int a_strip = items_a_strip(&part, wanted), after = began + part.n_strips * a_strip;
@@ -74,6 +75,7 @@ static void series_run(const struct series *s, struct worker *w) {
             }
             if (i >= after) current++, began = after;
         }
+    }
 }
 
 // --- products --------------------------------------------------------------------------------------------------------

@@ -17,15 +17,15 @@
 struct tile_q8_0 { uint16_t d[32]; uint8_t q[8][2][64]; };                       // weight = d × (q − 128)
 struct tile_q4_0 { uint16_t d[32]; uint8_t q[4][2][64]; };                       // weight = d × (q − 8)
 struct tile_q4_1 { uint16_t d[32], min[32]; uint8_t q[4][2][64]; };              // weight = d × q − min
-struct tile_q5_0 { uint16_t d[32]; uint8_t q[4][2][64], high[2][64]; };          // weight = d × (q − 16)
-struct tile_q5_1 { uint16_t d[32], min[32]; uint8_t q[4][2][64], high[2][64]; }; // weight = d × q − min
+struct tile_q5_0 { uint16_t d[32]; uint8_t high[2][64], q[4][2][64]; };          // weight = d × (q − 16)
+struct tile_q5_1 { uint16_t d[32], min[32]; uint8_t high[2][64], q[4][2][64]; }; // weight = d × q − min
 struct tile_q4_k {                                                               // weight = d × scale × q − dmin × min
     uint16_t d[32], dmin[32];
     struct { uint8_t scale[32], min[32], q[4][2][64]; } part[8];
 };
 struct tile_q5_k {                                                               // the same
     uint16_t d[32], dmin[32];
-    struct { uint8_t scale[32], min[32], q[4][2][64], high[2][64]; } part[8];
+    struct { uint8_t scale[32], min[32], high[2][64], q[4][2][64]; } part[8];
 };
 struct tile_q2_k {                                                               // the same
     uint16_t d[32], dmin[32];
@@ -38,8 +38,8 @@ struct tile_q6_k {                                                              
     uint16_t d[32];
     struct {
         int8_t scale[2][32];    // of columns 0–15 and 16–31
-        uint8_t low[4][2][64];  // nibble lines
         uint8_t high[2][2][64]; // pair lines: bits 4 and 5
+        uint8_t low[4][2][64];  // nibble lines
     } part[8];
 };
 struct tile_iq4_nl { uint16_t d[32]; uint8_t q[4][2][64]; };                     // weight = d × iq4_values[q]

@@ -13,6 +13,7 @@ INLINE void nibble_dots(sums sum, const struct activation_block *a, int width, c
 INLINE void five_bit_dots(sums sum, const struct activation_block *a, int width, const uint8_t q[4][2][64],
                           const uint8_t high[2][64], int h) {
     (void)h;
+    touch(high[0], 2);
     UNROLL for (int g = 0; g < 8; g++)
         dot(sum, a, width, g, five_bit_line(q, high, g, 0), five_bit_line(q, high, g, 1));
 }
@@ -33,12 +34,14 @@ INLINE void table_dots(sums sum, const struct activation_block *a, int width, co
 INLINE void six_bit_dots(sums sum, const struct activation_block *a, int width, const uint8_t low[4][2][64],
                          const uint8_t high[2][2][64], int h, int half) {
     (void)h;
+    if (half == 0) touch(high[0][0], 4);
     UNROLL for (int g = 4 * half; g < 4 * half + 4; g++)
         dot(sum, a, width, g, six_bit_line(low, high, g, 0), six_bit_line(low, high, g, 1));
 }
 
 INLINE void byte_dots(sums sum, const struct activation_block *a, int width, const uint8_t q[8][2][64], int h, int g) {
     (void)h;
+    in_order();
     dot(sum, a, width, g, byte_line(q, g, 0), byte_line(q, g, 1));
 }
 

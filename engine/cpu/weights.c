@@ -134,6 +134,7 @@ static void advise(const struct mappings *m, const void *data, size_t size, int 
 struct binding {
     const struct weight *weight;
     struct matrix *matrix;
+    bool paired; // with the next one: strips of both are read in turn, and lie so
 };
 
 struct bindings {
@@ -143,7 +144,15 @@ struct bindings {
 };
 
 static void bind(struct bindings *all, const struct weight *weight, struct matrix *matrix) {
-    if (weight->format) all->list[all->n++] = (struct binding){weight, matrix};
+    if (weight->format) all->list[all->n++] = (struct binding){weight, matrix, false};
+}
+
+static void bind_gated(struct bindings *all, const struct weight *gate, struct matrix *gate_matrix,
+                       const struct weight *up, struct matrix *up_matrix) {
+    bind(all, gate, gate_matrix);
+    if (gate->format && up->format && matrix_has_tiles(gate->format) && matrix_has_tiles(up->format))
+        all->list[all->n - 1].paired = gate->rows == up->rows;
+    bind(all, up, up_matrix);
 }
 
 static void bind_layer(struct bindings *all, const struct model_layer *from, struct cpu_layer *to, int n_experts) {
@@ -151,15 +160,14 @@ static void bind_layer(struct bindings *all, const struct model_layer *from, str
     bind(all, &from->attn_k, &to->key);
     bind(all, &from->attn_v, &to->value);
     bind(all, &from->attn_output, &to->output);
-    bind(all, &from->ffn_gate, &to->gate);
-    bind(all, &from->ffn_up, &to->up);
+    bind_gated(all, &from->ffn_gate, &to->gate, &from->ffn_up, &to->up);
     bind(all, &from->ffn_down, &to->down);
-    bind(all, &from->experts.shared_gate, &to->experts.shared_gate);
-    bind(all, &from->experts.shared_up, &to->experts.shared_up);
+    bind_gated(all, &from->experts.shared_gate, &to->experts.shared_gate, &from->experts.shared_up,
+               &to->experts.shared_up);
     bind(all, &from->experts.shared_down, &to->experts.shared_down);
     for (int i = 0; to->spec->experts && i < n_experts; i++) {
-        if (from->experts.gate) bind(all, &from->experts.gate[i], &to->experts.gate[i]);
-        bind(all, &from->experts.up[i], &to->experts.up[i]);
+        const struct weight none = {0}, *gate = from->experts.gate ? &from->experts.gate[i] : &none;
+        bind_gated(all, gate, &to->experts.gate[i], &from->experts.up[i], &to->experts.up[i]);
         bind(all, &from->experts.down[i], &to->experts.down[i]);
     }
 }
@@ -171,6 +179,13 @@ static struct bindings list_matrices(struct backend *b) {
     for (int i = 0; i < b->spec->n_layer; i++) bind_layer(&all, &m->layers[i], &b->layers[i], b->spec->experts.count);
     bind(&all, &m->output, &b->output);
     return all;
+}
+
+// Of two matrices that lie one behind the other: puts each strip of the second behind its fellow of the first. A gated
+// product then reads one stream from end to end, which is what memory is fastest at.
+static void interleave(struct matrix *first, struct matrix *second) {
+    first->stride = second->stride = first->strip_bytes + second->strip_bytes;
+    second->data = (const uint8_t *)first->data + first->strip_bytes;
 }
 
 // Decides where each matrix lies; tiles are still empty.
@@ -193,6 +208,8 @@ static bool place_matrices(struct backend *b, struct bindings *all, struct statu
         *all->list[i].matrix = matrix_in_tiles(w, tiles);
         tiles += bytes;
     }
+    for (int i = 0; tiles && i < all->n; i++)
+        if (all->list[i].paired) interleave(all->list[i].matrix, all->list[i + 1].matrix);
     return tiles != NULL;
 }
 
@@ -314,8 +331,8 @@ static bool lock(const void *data, uint64_t size, struct status *st) {
 static bool lock_weights(const struct bindings *all, struct status *st) {
     for (int i = 0; i < all->n; i++) {
         const struct matrix *m = all->list[i].matrix;
-        const uint64_t rows = (uint64_t)m->rows, strips = (uint64_t)matrix_strips(m);
-        if (!lock(m->data, m->prepared ? strips * m->strip_bytes : rows * m->row_bytes, st)) return false;
+        const uint64_t rows = (uint64_t)m->rows, last = (uint64_t)matrix_strips(m) - 1;
+        if (!lock(m->data, m->prepared ? last * m->stride + m->strip_bytes : rows * m->row_bytes, st)) return false;
     }
     return true;
 }

@@ -1,7 +1,8 @@
 // Times attention: one row of a long conversation as GB/s of keys and values, and a prompt's pieces as a share of the
 // machine's FMA peak, in every type of KV cache, over generated models whose layers are little else than attention.
 // What the stage takes at position 0, its matrices, is taken off.
-//     bench_attention [TYPE [SHAPE [THREADS [decode|prefill]]]]     e.g. bench_attention q8_0 0 2
+// Pages follow each other, as those of a conversation that was alone, or are scattered over all memory.
+//     bench_attention [TYPE [SHAPE [THREADS [decode|prefill [scattered]]]]]     e.g. bench_attention q8_0 0 2
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,8 @@ static double best(struct bench *b, int position, int n, struct backend_work *wo
     return least;
 }
 
+static bool scattered;
+
 static void open_bench(struct bench *b, int shape, enum kv_type type, int threads) {
     struct status st = {0};
     size_t size;
@@ -88,7 +91,8 @@ static void open_bench(struct bench *b, int shape, enum kv_type type, int thread
                                           .context = CONTEXT,
                                           .options.kv_type = type};
     if (!(b->backend = cpu_backend.open(&params, &st))) panic("%s", st.text);
-    for (int i = 0; i < CONTEXT / KV_PAGE_TOKENS; i++) b->pages[i] = i * 331 % (CONTEXT / KV_PAGE_TOKENS);
+    for (int i = 0; i < CONTEXT / KV_PAGE_TOKENS; i++)
+        b->pages[i] = scattered ? i * 331 % (CONTEXT / KV_PAGE_TOKENS) : i;
     struct backend_work work;
     run(b, 0, FILLED, &work);
     for (int i = FILLED / KV_PAGE_TOKENS; i < CONTEXT / KV_PAGE_TOKENS; i++)
@@ -118,11 +122,11 @@ static void bench_shape(int shape, enum kv_type type, int threads, const char *o
     }
     for (int context = CHUNK; context <= 8192 && strcmp(only, "decode"); context *= 4) {
         const double seconds = best(&b, context - CHUNK, CHUNK, &work);
-        double operations = 0;
+        double operations = 0; // of all layers but the last, which attends from the last row alone
         for (int i = 0; i < CHUNK; i++)
-            operations += 4.0 * (context - CHUNK + i + 1) * shapes[shape].n_head * shapes[shape].head_size * LAYERS;
+            operations += 4.0 * (context - CHUNK + i + 1) * shapes[shape].n_head * shapes[shape].head_size;
         printf("%-5s %-18s prefill512@%-5d %7.2f ms a layer %7.1f GFLOP/s\n", type_names[type], shapes[shape].name,
-               context, seconds * 1e3 / LAYERS, operations / seconds / 1e9);
+               context, seconds * 1e3 / (LAYERS - 1), (LAYERS - 1) * operations / seconds / 1e9);
     }
     close_bench(&b);
 }
@@ -131,6 +135,7 @@ int main(int argc, char **argv) {
     struct machine_limits limits = {0};
     struct status st = {0};
     const int threads = argc > 3 ? atoi(argv[3]) : thread_pool_default_size();
+    scattered = argc > 5 && !strcmp(argv[5], "scattered");
     if (!machine_limits_measure(&limits, threads, &st)) panic("%s", st.text);
     printf("this machine, %d threads: %.2f GB/s\n", threads, limits.read_bytes / 1e9);
     for (int type = 0; type < KV_TYPES; type++)

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -36,6 +37,16 @@ void opened_close(struct opened *o) {
     gguf_close(&o->gguf);
     free(o->bytes);
     free(o);
+}
+
+void opened_spoil_page(struct opened *o, int page) {
+    const struct backend *b = o->backend;
+    for (int i = 0; i < o->model.spec.n_layer; i++) {
+        const struct cpu_layer *l = &b->layers[i];
+        for (int head = 0; head < l->spec->n_head_kv; head++)
+            memset(kv_keys(&b->kv_layout, l->kv, b->n_pages, l->spec->n_head_kv, page, head), 0xFF,
+                   kv_head_bytes(&b->kv_layout));
+    }
 }
 
 double nmse(const float *got, const float *want, size_t n) {

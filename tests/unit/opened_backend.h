@@ -18,6 +18,8 @@ void opened_start(struct opened *o, int threads, struct backend_params params);
 // Over the bytes of a file, which are taken. The caller closes.
 struct opened *opened_bytes(const char *name, void *bytes, size_t size, int threads, struct backend_params params);
 void opened_close(struct opened *o);
+// Fills a page of the KV cache, in all layers, with bits that no token leaves there.
+void opened_spoil_page(struct opened *o, int page);
 
 // How far logits are from others: the mean squared error over the mean square of `want`.
 double nmse(const float *got, const float *want, size_t n);

@@ -271,10 +271,7 @@ static void test_copied_page(void **state) {
         int32_t pages[PAGES], tokens[] = {token(o, 0, N_TOKENS - 1)}, outputs[] = {0};
         choose_pages(0, pages);
         cpu_backend.copy_page(o->backend, SEQUENCES * PAGES, pages[PAGES - 1], (N_TOKENS - 1) % KV_PAGE_TOKENS);
-        for (int i = 0; i < o->model.spec.n_layer; i++) {
-            const struct cpu_layer *l = &o->backend->layers[i];
-            memset(l->kv + (size_t)pages[PAGES - 1] * l->page_bytes, 0xFF, l->page_bytes);
-        }
+        opened_spoil_page(o, pages[PAGES - 1]);
         pages[PAGES - 1] = SEQUENCES * PAGES;
         const struct batch_segment segment = {0, 1, N_TOKENS - 1, pages};
         const struct batch batch = {.n_rows = 1,

@@ -309,10 +309,7 @@ static void test_copied_page(void **state) {
         int32_t pages[4], tokens[] = {token(o, 0, last)}, outputs[] = {0};
         choose_pages(0, pages);
         cpu_backend.copy_page(o->backend, 40, pages[index], last % KV_PAGE_TOKENS);
-        for (int i = 0; i < o->model.spec.n_layer; i++) {
-            const struct cpu_layer *l = &o->backend->layers[i];
-            memset(l->kv + (size_t)pages[index] * l->page_bytes, 0xFF, l->page_bytes);
-        }
+        opened_spoil_page(o, pages[index]);
         pages[index] = 40;
         const struct batch_segment segment = {0, 1, last, pages};
         const struct batch batch = {.n_rows = 1,

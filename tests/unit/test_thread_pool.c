@@ -77,13 +77,13 @@ static void test_items_are_taken_once(void **state) {
     thread_pool_close(p);
 }
 
-// Pieces follow each other without a gap, become smaller, and end with single items.
+// Pieces of a worker that is alone follow each other.
 static void take_pieces(struct worker *w, void *argument) {
     struct tally *t = argument;
     for (int step = 0; step < STEPS; step++) {
-        for (int first, end, before = ITEMS; worker_take(w, ITEMS, &first, &end); before = end - first) {
-            atomic_fetch_add(&t->errors, first >= end || end > ITEMS || end - first > before);
-            atomic_fetch_add(&t->errors, end - first > 1 && end > ITEMS - w->count);
+        int first, end, next = 0;
+        for (bool alone = w->count == 1; worker_take(w, ITEMS, &first, &end); next = end) {
+            atomic_fetch_add(&t->errors, first >= end || end > ITEMS || (alone && first != next));
             for (int i = first; i < end; i++) t->taken[step][i]++;
         }
         worker_barrier(w);
@@ -101,6 +101,39 @@ static void test_pieces_are_taken_once(void **state) {
         for (int step = 0; step < STEPS; step++)
             for (int i = 0; i < ITEMS; i++) assert_int_equal(t.taken[step][i], 1);
         thread_pool_close(p);
+    }
+}
+
+// Many items, so that a share counts them by several; worker 0 takes one piece and comes back when nothing is left.
+struct crowd {
+    int n_items;
+    atomic_int n_taken, n_done;
+    int kept; // by worker 0
+};
+
+static void take_around_a_sleeper(struct worker *w, void *argument) {
+    struct crowd *c = argument;
+    int first, end;
+    if (w->index == 0) {
+        if (worker_take(w, c->n_items, &first, &end)) c->kept = end - first;
+        while (atomic_load(&c->n_done) < w->count - 1) usleep(100);
+        if (worker_take(w, c->n_items, &first, &end)) c->kept = -1;
+        return;
+    }
+    while (worker_take(w, c->n_items, &first, &end)) atomic_fetch_add(&c->n_taken, end - first);
+    atomic_fetch_add(&c->n_done, 1);
+}
+
+static void test_others_take_what_a_worker_leaves(void **state) {
+    (void)state;
+    const int items[] = {1, 37, 65535, 65536, 1000003};
+    for (int i = 0; i < 5; i++) {
+        struct crowd c = {.n_items = items[i]};
+        struct thread_pool *p = thread_pool_open(3);
+        thread_pool_run(p, take_around_a_sleeper, &c);
+        thread_pool_close(p);
+        assert_in_range(c.kept, 0, (items[i] + 2) / 3);
+        assert_int_equal(atomic_load(&c.n_taken), items[i] - c.kept);
     }
 }
 
@@ -180,10 +213,15 @@ static void test_default_size(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_worker_runs),    cmocka_unit_test(test_barrier_keeps_step),
-        cmocka_unit_test(test_items_are_taken_once), cmocka_unit_test(test_pieces_are_taken_once),
-        cmocka_unit_test(test_last_to_arrive),       cmocka_unit_test(test_falling_asleep),
-        cmocka_unit_test(test_sleepers_wake),        cmocka_unit_test(test_default_size),
+        cmocka_unit_test(test_every_worker_runs),
+        cmocka_unit_test(test_barrier_keeps_step),
+        cmocka_unit_test(test_items_are_taken_once),
+        cmocka_unit_test(test_pieces_are_taken_once),
+        cmocka_unit_test(test_others_take_what_a_worker_leaves),
+        cmocka_unit_test(test_last_to_arrive),
+        cmocka_unit_test(test_falling_asleep),
+        cmocka_unit_test(test_sleepers_wake),
+        cmocka_unit_test(test_default_size),
     };
     return cmocka_run_group_tests_name("thread pool", tests, NULL, NULL);
 }
