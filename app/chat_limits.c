@@ -114,6 +114,10 @@ void chat_limits_turn(struct chat *c, uint64_t now) {
     if (l->meter && limits_meter_done(l->meter)) meter_ended(c);
     uint64_t at = chat_limits_due(c);
     if (!at || now < at) return;
+    if (engine_figures(c->engine)->preparing) {
+        l->due = now + QUIET_NS;
+        return;
+    }
     l->due = 0;
     l->tries++;
     l->meter = limits_meter_start(l->n_threads, l->fd);

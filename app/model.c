@@ -43,7 +43,8 @@ struct engine_params model_engine_params(const struct settings *s) {
                                   .kv_tokens = s->kv_tokens,
                                   .kv_type = (enum kv_type)s->kv_type,
                                   .lock_weights = s->mlock,
-                                  .small_pages = s->small_pages};
+                                  .small_pages = s->small_pages,
+                                  .quick_start = true};
 }
 
 static bool load(struct loaded_model *m, const struct settings *s, bool quick_start, struct status *st) {

@@ -43,7 +43,7 @@ struct backend_params {
     bool exact;                  // the scalar f32 reference path, KV in f32
     bool lock_weights;           // into memory; opening fails where that is not allowed
     bool small_pages;            // no huge pages
-    bool quick_start;            // the first run may come before the weights are prepared; the second then takes longer
+    bool quick_start;            // runs may come before weights in memory are prepared, and take longer until they are
     // Told now and then how much of the weights is ready, 0 to 1, on the thread that opens; false: stop and fail with
     // STATUS_CANCELLED. NULL: nobody cares.
     bool (*progress)(void *context, double done);
@@ -63,6 +63,8 @@ struct backend_ops {
     bool (*measure)(const struct backend_params *params, struct backend_memory *out, struct status *st);
     struct backend *(*open)(const struct backend_params *params, struct status *st);
     void (*close)(struct backend *b);
+    // Prepares a few of the weights that a quick start put off, for some milliseconds; false when none are left.
+    bool (*prepare)(struct backend *b);
     // Stores K and V of every row and returns logits [n_outputs, n_vocab] f32, owned by the backend until the next run.
     // NULL on failure of a device.
     float *(*run)(struct backend *b, const struct batch *batch, struct backend_work *work, struct status *st);

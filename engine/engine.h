@@ -258,7 +258,7 @@ struct engine_params {
     bool exact;         // scalar f32 reference path
     bool lock_weights;  // into memory, so that they are never swapped out; opening fails where that is not allowed
     bool small_pages;   // no huge pages for weights, KV cache and buffers
-    bool quick_start;   // of weights in memory: the first answer begins before they are prepared, progress is not told
+    bool quick_start;   // of weights in memory: they are prepared when there is time, and no progress is told
     // Told how much of the weights is ready, 0 to 1, on the thread that opens; false: stop and fail with
     // STATUS_CANCELLED. NULL: nobody cares.
     bool (*progress)(void *context, double done);
@@ -342,6 +342,7 @@ struct engine_figures {
     struct stage_work stages[STAGE_COUNT], decode, prefill;
     int page_tokens, n_pages, pages_used, pages_shared, pages_free, pages_kept; // used: by running requests; kept: for reuse
     uint64_t kv_bytes;
+    bool preparing;                    // weights that a quick start put off, whenever nothing else runs
     int context;                       // tokens a conversation may have
     int n_requests;
     struct request_figures requests[FIGURES_MAX_REQUESTS]; // those pending or running

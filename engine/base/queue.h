@@ -18,6 +18,7 @@ struct queue {
 void queue_open(struct queue *q, size_t item_size);
 void queue_close(struct queue *q);
 void queue_push(struct queue *q, const void *item);
+bool queue_empty(struct queue *q);
 bool queue_pop(struct queue *q, void *item);                     // false when empty
 bool queue_wait(struct queue *q, void *item, int timeout_ms);    // like pop, but waits; timeout < 0 waits for ever
 
