@@ -7,7 +7,6 @@
 
 enum {
     PIECE_BYTES = 2 << 20,      // a huge page, so that each is cleared by one worker only
-    PIECES_A_WORKER = 2,        // in a step
     AHEAD_BYTES = 128 << 20,    // of weights that are being read from the file meanwhile
     SMALLEST_MAPPING = 1 << 20, // that is worth dropping
 };
@@ -35,9 +34,10 @@ static void find_mappings(struct mappings *m) {
     if (maps) fclose(maps);
 }
 
+// Of all pages but the last, which others may still want.
 static void advise(const struct mappings *m, const void *data, size_t size, int advice) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)data;
-    const uintptr_t begin = (first + page - 1) & ~(page - 1), end = (first + size) & ~(page - 1);
+    const uintptr_t begin = first & ~(page - 1), end = (first + size) & ~(page - 1);
     for (int i = 0; i < m->n; i++)
         if (begin < end && begin >= m->list[i].begin && end <= m->list[i].end)
             madvise((void *)begin, end - begin, advice);
@@ -106,13 +106,15 @@ static void fill_pieces(struct worker *w, void *argument) {
     }
 }
 
-// From now on the tiles of what is done are read.
-static void pass_done(struct preparation *p) {
-    for (; p->first < p->all.n; p->first++) {
-        struct matrix *m = p->all.list[p->first].matrix;
-        if (m->prepared && strips_before(&p->all.list[p->first], p->done) < matrix_strips(m)) return;
-        m->source = NULL;
+// From now on the tiles up to this place are read.
+static void finish_until(struct preparation *p, uint64_t place) {
+    p->done = place;
+    for (int i = p->first; lies_before(p, i, place); i++) {
+        const struct binding *at = &p->all.list[i];
+        at->matrix->n_filled = strips_before(at, place);
+        if (at->matrix->n_filled == matrix_strips(at->matrix)) at->matrix->source = NULL;
     }
+    while (p->first < p->all.n && !p->all.list[p->first].matrix->source) p->first++;
 }
 
 static uint64_t place_after(const struct preparation *p, uint64_t place, uint64_t bytes) {
@@ -120,15 +122,14 @@ static uint64_t place_after(const struct preparation *p, uint64_t place, uint64_
 }
 
 bool preparation_step(struct preparation *p, struct thread_pool *pool) {
-    const uint64_t bytes = p->piece * PIECES_A_WORKER * (uint64_t)thread_pool_size(pool);
+    const uint64_t bytes = p->piece * (uint64_t)thread_pool_size(pool);
     const uint64_t ahead = place_after(p, p->done, bytes + AHEAD_BYTES);
     struct step step = {p, p->done, place_after(p, p->done, bytes)};
     advise_span(p, p->asked, ahead, MADV_WILLNEED);
     p->asked = ahead;
     thread_pool_run(pool, fill_pieces, &step);
     advise_span(p, step.begin, step.end, MADV_DONTNEED);
-    p->done = step.end;
-    pass_done(p);
+    finish_until(p, step.end);
     return p->done < p->all.tile_bytes;
 }
 

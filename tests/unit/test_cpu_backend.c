@@ -212,7 +212,7 @@ static void test_quick_start(void **state) {
         struct opened *quick = open_subject(i, 3, false);
         quick_start = false;
         struct preparation *p = quick->backend->preparation;
-        if (p) p->piece = p->all.tile_bytes / (2 * 3 * STEPS) + 1;
+        if (p) p->piece = p->all.tile_bytes / (3 * STEPS) + 1;
         float *want = run_chunks(ready, 0, N_TOKENS);
         int n_steps = 0;
         for (bool more = true; more; n_steps++) {
