@@ -546,6 +546,34 @@ static void test_real_backend_eight_at_once(void **state) {
     }
 }
 
+// Large enough for several steps of preparation.
+static const struct tiny_model_options large = {.format = BLOCK_Q8_0, .n_layer = 4, .n_embd = 512, .n_ff = 2048};
+
+static void test_answers_during_preparation_are_the_same(void **state) {
+    (void)state;
+    struct bench *ready = bench_open(large, &cpu_backend, (struct engine_params){0});
+    assert_false(engine_figures(ready->engine)->preparing);
+    struct bench *quick = bench_open(large, &cpu_backend, (struct engine_params){.quick_start = true});
+    eight_at_once(ready, quick, 40);
+    for (int ms = 0; engine_figures(quick->engine)->preparing; ms++) {
+        if (ms > 60000) fail_msg("the weights are never prepared");
+        usleep(1000);
+    }
+    eight_at_once(ready, quick, 20);
+    bench_close(quick);
+    bench_close(ready);
+}
+
+static void test_closing_while_it_prepares(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct bench *b = bench_open(large, &cpu_backend, (struct engine_params){.quick_start = true});
+        if (i % 2) ask_raw(b, 1, "Once upon a time", 100);
+        usleep((useconds_t)i * 1000);
+        bench_close(b);
+    }
+}
+
 static const char story[] =
     ", there was a little girl named Lily. She loved to play outside in the park. One day, she saw a big, red ball. "
     "She wanted to play with it, but it was too high.";
@@ -582,6 +610,8 @@ int main(void) {
         cmocka_unit_test(test_close_while_running),
         cmocka_unit_test(test_random_commands),
         cmocka_unit_test(test_real_backend_eight_at_once),
+        cmocka_unit_test(test_answers_during_preparation_are_the_same),
+        cmocka_unit_test(test_closing_while_it_prepares),
         cmocka_unit_test(test_trained_model_tells_its_story),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
