@@ -20,7 +20,7 @@ struct loaded_model {
 };
 struct engine_params model_engine_params(const struct settings *s);
 bool model_load(struct loaded_model *m, const struct settings *s, struct status *st);
-// The same for one answer, which begins before the weights are prepared.
+// The same with a quick start: answers may begin before the weights are prepared.
 bool model_start(struct loaded_model *m, const struct settings *s, struct status *st);
 void model_unload(struct loaded_model *m);
 

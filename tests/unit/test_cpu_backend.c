@@ -375,7 +375,7 @@ static bool told(void *context, double done) {
 
 static void test_progress_and_cancelling(void **state) {
     (void)state;
-    const struct tiny_model_options options = {.format = BLOCK_Q8_0, .n_layer = 4, .n_embd = 512, .n_ff = 2048};
+    const struct tiny_model_options options = {.format = BLOCK_Q8_0, .n_embd = 512, .n_ff = 1024};
     struct opened *o = open_tiny(options, 1, true);
     struct told t = {0};
     struct status st = {0};

@@ -546,32 +546,36 @@ static void test_real_backend_eight_at_once(void **state) {
     }
 }
 
-// Large enough for several steps of preparation.
-static const struct tiny_model_options large = {.format = BLOCK_Q8_0, .n_layer = 4, .n_embd = 512, .n_ff = 2048};
+static void close_while_it_prepares(struct model_file *file) {
+    const struct engine_params params = {.n_threads = 2, .quick_start = true};
+    const struct request_params request = {
+        .conversation = 1, .raw = "Once upon a time", .sampling = greedy(), .max_tokens = 100, .ignore_end = true};
+    struct status st = {0};
+    for (int i = 0; i < 4; i++) {
+        struct engine *e = engine_open_on(file, &params, &cpu_backend, &st);
+        assert_non_null(e);
+        if (i % 2) engine_submit(e, &request);
+        usleep((useconds_t)i * 1000);
+        engine_close(e);
+    }
+}
 
 static void test_answers_during_preparation_are_the_same(void **state) {
     (void)state;
-    struct bench *ready = bench_open(large, &cpu_backend, (struct engine_params){0});
+    const struct tiny_model_options model = { // large enough for several steps
+        .format = BLOCK_Q8_0, .n_layer = 4, .n_embd = 512, .n_ff = 1024};
+    struct bench *ready = bench_open(model, &cpu_backend, (struct engine_params){0});
     assert_false(engine_figures(ready->engine)->preparing);
-    struct bench *quick = bench_open(large, &cpu_backend, (struct engine_params){.quick_start = true});
-    eight_at_once(ready, quick, 40);
+    struct bench *quick = bench_open(model, &cpu_backend, (struct engine_params){.quick_start = true});
+    eight_at_once(ready, quick, 30);
     for (int ms = 0; engine_figures(quick->engine)->preparing; ms++) {
         if (ms > 60000) fail_msg("the weights are never prepared");
         usleep(1000);
     }
-    eight_at_once(ready, quick, 20);
+    eight_at_once(ready, quick, 15);
+    close_while_it_prepares(quick->file);
     bench_close(quick);
     bench_close(ready);
-}
-
-static void test_closing_while_it_prepares(void **state) {
-    (void)state;
-    for (int i = 0; i < 4; i++) {
-        struct bench *b = bench_open(large, &cpu_backend, (struct engine_params){.quick_start = true});
-        if (i % 2) ask_raw(b, 1, "Once upon a time", 100);
-        usleep((useconds_t)i * 1000);
-        bench_close(b);
-    }
 }
 
 static const char story[] =
@@ -611,7 +615,6 @@ int main(void) {
         cmocka_unit_test(test_random_commands),
         cmocka_unit_test(test_real_backend_eight_at_once),
         cmocka_unit_test(test_answers_during_preparation_are_the_same),
-        cmocka_unit_test(test_closing_while_it_prepares),
         cmocka_unit_test(test_trained_model_tells_its_story),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
