@@ -63,7 +63,7 @@ static int strips_before(const struct binding *b, uint64_t place) {
     return (int)(n < all ? n : all);
 }
 
-// Bindings from the first that is not done to the last with tiles before a place.
+// Whether this binding, and so each in front of it, begins before a place.
 static bool lies_before(const struct preparation *p, int binding, uint64_t place) {
     return binding < p->all.n && p->all.list[binding].place < place;
 }

@@ -26,7 +26,7 @@ struct preparation {
     struct bindings all;
     uint64_t piece;       // bytes of tiles that a worker fills at once
     uint64_t done, asked; // bytes of tiles that are filled, and for which the file has been asked
-    int first;            // binding that has tiles to be filled
+    int first;            // binding that still has tiles to be filled
     struct mappings *mappings;
 };
 

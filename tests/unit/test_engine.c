@@ -562,8 +562,8 @@ static void close_while_it_prepares(struct model_file *file) {
 
 static void test_answers_during_preparation_are_the_same(void **state) {
     (void)state;
-    const struct tiny_model_options model = { // large enough for several steps
-        .format = BLOCK_Q8_0, .n_layer = 4, .n_embd = 512, .n_ff = 1024};
+    // Large enough for several steps.
+    const struct tiny_model_options model = {.format = BLOCK_Q8_0, .n_layer = 4, .n_embd = 512, .n_ff = 1024};
     struct bench *ready = bench_open(model, &cpu_backend, (struct engine_params){0});
     assert_false(engine_figures(ready->engine)->preparing);
     struct bench *quick = bench_open(model, &cpu_backend, (struct engine_params){.quick_start = true});
