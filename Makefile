@@ -116,7 +116,7 @@ $(BUILD)/tests/fuzz/mutate_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/m
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
 # Programs that measuring needs.
-$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/tests/unit/gguf_writer.o $(LIBRARY)
+$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(addprefix $(BUILD)/tests/unit/,gguf_writer.o tiny_shape_keys.o) $(LIBRARY)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # ---- packages: pkg-config name and Debian package ----

@@ -97,7 +97,7 @@ static bool measure(struct bench_accuracy *out, struct loaded_model *m, const st
     choose_ids(m->file, ids, most);
     if (!engine_logits(m->engine, ids, most, fast, st)) return false;
     engine_close(m->engine);
-    struct engine_params p = {.n_threads = s->threads, .kv_tokens = most, .exact = true};
+    struct engine_params p = {.n_threads = s->threads, .kv_tokens = most, .options.exact = true};
     if (!(m->engine = engine_open(m->file, &p, st))) return false;
     if (!exact_positions(m->engine, ids, exact, s->accuracy_seconds, &n, st)) return false;
     if (n > TRIAL_POSITIONS && !exact_logits(m->engine, ids, n, exact, &seconds, st)) return false;

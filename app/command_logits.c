@@ -26,8 +26,8 @@ static bool logits_compute(struct model_file *m, const struct settings *s, const
         return status_fail(st, STATUS_LIMIT, "%zu token ids: there must be at least one", count);
     if (!checked_mul(count, (uint64_t)n_vocab * sizeof(float), &size))
         return status_fail(st, STATUS_LIMIT, "too many token ids");
-    struct engine_params params = {.n_threads = s->threads, .kv_tokens = (int)count, .exact = s->exact,
-                                   .kv_type = (enum kv_type)s->kv_type};
+    struct engine_params params = {
+        .n_threads = s->threads, .kv_tokens = (int)count, .options = model_backend_options(s)};
     struct engine *engine = engine_open(m, &params, st);
     if (!engine) return false;
     float *logits = region_alloc(size);

@@ -37,14 +37,20 @@ struct model_file *model_open_text(const char *word, struct status *st) {
     return m;
 }
 
+struct backend_options model_backend_options(const struct settings *s) {
+    return (struct backend_options){.kv_type = (enum kv_type)s->kv_type,
+                                    .exact = s->exact,
+                                    .lock_weights = s->mlock,
+                                    .small_pages = s->small_pages};
+}
+
 struct engine_params model_engine_params(const struct settings *s) {
-    return (struct engine_params){.n_threads = s->threads,
-                                  .context = s->context,
-                                  .kv_tokens = s->kv_tokens,
-                                  .kv_type = (enum kv_type)s->kv_type,
-                                  .lock_weights = s->mlock,
-                                  .small_pages = s->small_pages,
-                                  .quick_start = true};
+    struct engine_params params = {.n_threads = s->threads,
+                                   .context = s->context,
+                                   .kv_tokens = s->kv_tokens,
+                                   .options = model_backend_options(s)};
+    params.options.quick_start = true;
+    return params;
 }
 
 static bool load(struct loaded_model *m, const struct settings *s, bool quick_start, struct status *st) {
@@ -52,7 +58,7 @@ static bool load(struct loaded_model *m, const struct settings *s, bool quick_st
     if (!m->file) return false;
     m->info = model_file_info(m->file);
     struct engine_params params = model_engine_params(s);
-    params.quick_start = quick_start;
+    params.options.quick_start = quick_start;
     m->engine = engine_open(m->file, &params, st);
     if (!m->engine) model_unload(m);
     else if (s->model) models_used_add(m->info->path);

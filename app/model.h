@@ -12,13 +12,16 @@ struct model_file *model_open_file(const char *word, struct status *st);
 // The same for its text, or to tell what it is: no engine can be opened over it.
 struct model_file *model_open_text(const char *word, struct status *st);
 
+// What the settings say of these; the rest is zero, but that an engine starts quickly.
+struct backend_options model_backend_options(const struct settings *s);
+struct engine_params model_engine_params(const struct settings *s);
+
 // A model and an engine over it, as the settings say. On failure nothing is held.
 struct loaded_model {
     struct model_file *file;
     const struct model_info *info;
     struct engine *engine;
 };
-struct engine_params model_engine_params(const struct settings *s);
 bool model_load(struct loaded_model *m, const struct settings *s, struct status *st);
 // The same with a quick start: answers may begin before the weights are prepared.
 bool model_start(struct loaded_model *m, const struct settings *s, struct status *st);

@@ -58,8 +58,8 @@ struct model_loader *model_loader_start(const struct model_loader_params *p) {
     struct model_loader *l = xcalloc(1, sizeof *l);
     l->p = *p;
     l->p.path = p->path ? xstrdup(p->path) : NULL;
-    l->p.engine.progress = on_progress;
-    l->p.engine.progress_context = l;
+    l->p.engine.options.progress = on_progress;
+    l->p.engine.options.progress_context = l;
     l->model.file = p->file;
     atomic_init(&l->progress, -1);
     if (pthread_create(&l->thread, NULL, loader_main, l)) panic("cannot start a thread");

@@ -9,7 +9,7 @@ struct model_loader;
 struct model_loader_params {
     struct model_file *file;     // already open, borrowed; NULL: `path` is opened first, on the thread
     const char *path;            // copied; NULL: the built-in model
-    struct engine_params engine; // all but progress
+    struct engine_params engine; // all but the progress of its options
     int notify_fd;               // an eventfd, written to when there is something new
 };
 struct model_loader *model_loader_start(const struct model_loader_params *p);

@@ -1,5 +1,6 @@
-// Table: rows of text in aligned columns, and labelled facts, for standard output. Where the terminal is too narrow columns are left out, the least
-// important first; what is not written to a terminal is never cut. Colours only on a terminal, and not with NO_COLOR.
+// Table: rows of text in aligned columns, and labelled facts, for standard output. Where the terminal is too narrow
+// columns are left out, the least important first; what is not written to a terminal is never cut. Colours only on a
+// terminal, and not with NO_COLOR.
 #ifndef CONFAB_APP_TABLE_H
 #define CONFAB_APP_TABLE_H
 

@@ -2,14 +2,15 @@
 //
 // A batch is rows; rows of one sequence with consecutive positions form a segment. Every row attends to all earlier
 // positions of its own sequence, which lie in KV pages named by the segment's page table. The result of a row depends
-// on its own sequence only: bit for bit the same alone, in any batch, in a prefill chunk of any size or as a decode row.
-// A backend never reads KV slots past a row's own position, so stale pages cannot leak into results.
+// on its own sequence only: bit for bit the same alone, in any batch, in a prefill chunk of any size or as a decode
+// row. What KV slots past a row's own position hold, NaN even, makes no difference to it: stale pages cannot leak into
+// results.
 #ifndef CONFAB_ENGINE_BACKEND_H
 #define CONFAB_ENGINE_BACKEND_H
 
+#include "engine/backend_options.h"
 #include "engine/base/status.h"
 #include "engine/base/thread_pool.h"
-#include "engine/kv_type.h"
 #include "engine/model/model.h"
 #include "engine/stages.h"
 
@@ -33,21 +34,13 @@ struct backend_work {                      // of one run
 };
 
 struct backend_params {
-    const struct model *model;   // outlives the backend
-    struct thread_pool *pool;    // borrowed
-    int n_workers;               // where the pool is NULL: as many as it would have
-    int n_pages;                 // KV arena
-    int max_rows, max_outputs;   // of a batch
-    int context;                 // tokens a sequence may have; 0: the model's own
-    enum kv_type kv_type;        // of the pages, unless exact
-    bool exact;                  // the scalar f32 reference path, KV in f32
-    bool lock_weights;           // into memory; opening fails where that is not allowed
-    bool small_pages;            // no huge pages
-    bool quick_start;            // runs may come before weights in memory are prepared, and take longer until they are
-    // Told now and then how much of the weights is ready, 0 to 1, on the thread that opens; false: stop and fail with
-    // STATUS_CANCELLED. NULL: nobody cares.
-    bool (*progress)(void *context, double done);
-    void *progress_context;
+    const struct model *model; // outlives the backend
+    struct thread_pool *pool;  // borrowed
+    int n_workers;             // where the pool is NULL: as many as it would have
+    int n_pages;               // KV arena
+    int max_rows, max_outputs; // of a batch
+    int context;               // tokens a sequence may have; 0: the model's own
+    struct backend_options options;
 };
 
 struct backend_memory { // bytes

@@ -256,13 +256,7 @@ static struct scheduler *open_scheduler(struct engine *e, const struct engine_pa
                                       .n_pages = size.n_pages,
                                       .context = size.context,
                                       .prefill_chunk = p->prefill_chunk,
-                                      .exact = p->exact,
-                                      .kv_type = p->kv_type,
-                                      .lock_weights = p->lock_weights,
-                                      .small_pages = p->small_pages,
-                                      .quick_start = p->quick_start,
-                                      .progress = p->progress,
-                                      .progress_context = p->progress_context,
+                                      .options = p->options,
                                       .figures = &e->figures,
                                       .events = {.context = e, .state = on_state, .token = on_token}};
     return scheduler_open(&params, st);
@@ -285,7 +279,7 @@ struct engine *engine_open_on(struct model_file *m, const struct engine_params *
         free(e);
         return NULL;
     }
-    e->preparing = p->quick_start;
+    e->preparing = p->options.quick_start;
     snprintf(e->backend, sizeof e->backend, "%s", scheduler_backend(e->scheduler));
     queue_open(&e->commands, sizeof(struct command));
     queue_open(&e->events, sizeof(struct engine_event));

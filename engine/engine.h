@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/backend_options.h"
 #include "engine/base/status.h"
-#include "engine/kv_type.h"
 #include "engine/stages.h"
 
 // ---- sampling ----
@@ -250,19 +250,11 @@ struct engine_event {
 struct engine;
 
 struct engine_params {
-    int n_threads;      // 0: one a physical core, for a small model one alone
-    int context;        // tokens a conversation may have, 0: the model's own, at most the arena
-    int kv_tokens;      // KV arena in tokens, 0: chosen from the machine's memory
-    enum kv_type kv_type; // how it keeps keys and values; fewer bytes, more tokens
-    int prefill_chunk;  // prompt rows a step at most, 0: default
-    bool exact;         // scalar f32 reference path
-    bool lock_weights;  // into memory, so that they are never swapped out; opening fails where that is not allowed
-    bool small_pages;   // no huge pages for weights, KV cache and buffers
-    bool quick_start;   // of weights in memory: they are prepared when there is time, and no progress is told
-    // Told how much of the weights is ready, 0 to 1, on the thread that opens; false: stop and fail with
-    // STATUS_CANCELLED. NULL: nobody cares.
-    bool (*progress)(void *context, double done);
-    void *progress_context;
+    int n_threads;     // 0: one a physical core, for a small model one alone
+    int context;       // tokens a conversation may have, 0: the model's own, at most the arena
+    int kv_tokens;     // KV arena in tokens, 0: chosen from the machine's memory
+    int prefill_chunk; // prompt rows a step at most, 0: default
+    struct backend_options options;
 };
 
 // Memory that an engine takes, as engine_open itself reckons it.

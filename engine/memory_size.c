@@ -8,12 +8,8 @@ enum { FEWEST_PAGES = 16 }; // however little memory there is
 // What the backend takes with one page.
 static bool measure(struct backend_memory *out, const struct model_file *m, const struct engine_params *p, int context,
                     const struct backend_ops *ops, struct status *st) {
-    struct scheduler_params scheduler = {.model = &m->model,
-                                         .n_pages = 1,
-                                         .context = context,
-                                         .prefill_chunk = p->prefill_chunk,
-                                         .exact = p->exact,
-                                         .kv_type = p->kv_type};
+    struct scheduler_params scheduler = {
+        .model = &m->model, .n_pages = 1, .context = context, .prefill_chunk = p->prefill_chunk, .options = p->options};
     struct backend_params params = scheduler_backend_params(&scheduler);
     params.n_workers = engine_threads(m, p);
     return ops->measure(&params, out, st);
@@ -83,7 +79,7 @@ bool model_file_memory(const struct model_file *m, const struct engine_params *p
 
 int model_file_tokens_that_fit(const struct model_file *m, enum kv_type kv_type, uint64_t available) {
     struct memory_size size;
-    struct engine_params one = {.kv_tokens = 1, .kv_type = kv_type};
+    struct engine_params one = {.kv_tokens = 1, .options.kv_type = kv_type};
     if (!m->info.has_weights || !memory_size_plan(&size, m, &one, &cpu_backend, available, NULL)) return 0;
     uint64_t beside = size.memory.total - size.memory.kv;
     uint64_t pages = (available > beside ? available - beside : 0) / size.page_bytes;
@@ -91,7 +87,7 @@ int model_file_tokens_that_fit(const struct model_file *m, enum kv_type kv_type,
 }
 
 uint64_t model_file_token_bytes(const struct model_file *m, enum kv_type kv_type) {
-    struct engine_params page = {.kv_tokens = KV_PAGE_TOKENS, .kv_type = kv_type};
+    struct engine_params page = {.kv_tokens = KV_PAGE_TOKENS, .options.kv_type = kv_type};
     struct model_memory memory;
     return model_file_memory(m, &page, 0, &memory, NULL) ? memory.kv / KV_PAGE_TOKENS : 0;
 }

@@ -1,7 +1,7 @@
 // Instruction sets: which of those that inner loops are compiled for this processor runs.
 //
-// Files named *_avx2.c, *_avxvnni.c and *_avx512.c are compiled for theirs, see the Makefile; whoever has such loops keeps a table of
-// them by enum instruction_set. All of them give the same results to the last bit.
+// Files named *_avx2.c, *_avxvnni.c and *_avx512.c are compiled for theirs, see the Makefile; whoever has such loops
+// keeps a table of them by enum instruction_set. All of them give the same results to the last bit.
 #ifndef CONFAB_BASE_INSTRUCTION_SET_H
 #define CONFAB_BASE_INSTRUCTION_SET_H
 

@@ -1,5 +1,5 @@
 // Kernels of attention, for every vector width: kernels_avx2.c and kernels_avx512.c include this behind
-// vector_kernels.h, PRODUCT_ROWS (rows that are computed at once), fetch, vector_bf16, weigh_bytes and the byte dot products
+// vector_kernels.h, PRODUCT_ROWS (rows that are computed at once), vector_bf16, weigh_bytes and the byte dot products
 // of value tiles.
 
 typedef vector product_totals[PRODUCT_ROWS][2];

@@ -59,13 +59,13 @@ static struct backend *cpu_open(const struct backend_params *params, struct stat
     b->max_rows = params->max_rows;
     b->max_outputs = params->max_outputs;
     b->context = params->context ? params->context : b->spec->n_context;
-    b->exact = params->exact;
-    b->small_pages = params->small_pages;
-    b->kv_layout = kv_layout_of(params->kv_type, params->exact, b->spec->head_size);
-    b->kernels = params->exact ? &kernels_exact : kernels_choose();
+    b->exact = params->options.exact;
+    b->small_pages = params->options.small_pages;
+    b->kv_layout = kv_layout_of(params->options.kv_type, params->options.exact, b->spec->head_size);
+    b->kernels = params->options.exact ? &kernels_exact : kernels_choose();
     snprintf(b->description, sizeof b->description, "%s, %d thread%s", b->kernels->name, b->n_workers,
              b->n_workers == 1 ? "" : "s");
-    bool opened = weights_open(b, params, st);
+    bool opened = weights_open(b, &params->options, st);
     if (opened) open_frequencies(b);
     if (!opened || !buffers_open(b, st)) {
         cpu_close(b);

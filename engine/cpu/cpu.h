@@ -2,7 +2,7 @@
 //
 // A pass is SPMD: every worker runs forward() and they meet at barriers between steps. Within a step each item of work
 // writes its own part of a buffer, so nothing is locked. Steps that go row by row give a worker the same rows each
-// time (row_share), so that between two of them no barrier is needed.
+// time (row_share), or all rows, if they are few, to one worker, so that between two of them no barrier is needed.
 #ifndef CONFAB_CPU_CPU_H
 #define CONFAB_CPU_CPU_H
 
@@ -197,7 +197,7 @@ bool buffers_open(struct backend *b, struct status *st);
 void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *what, struct status *st);
 
 // weights.c
-bool weights_open(struct backend *b, const struct backend_params *params, struct status *st);
+bool weights_open(struct backend *b, const struct backend_options *options, struct status *st);
 // Prepares a few of the weights that were put off; false when none are left.
 bool weights_prepare(struct backend *b);
 
@@ -224,17 +224,19 @@ size_t attention_scratch(const struct model_spec *spec, int queries);
 int attention_range_rows(const struct layer_spec *layer);
 // Writes the keys and values of a range's rows into its page, and makes the rows' queries ready where they lie.
 void attention_store(const struct pass *p, int layer, const struct row_range *range, int kv_head, float *scratch);
-// Attends from every row of an item's range and puts the results into `out`. There are items × attention_parts.
+// In how many parts each item is handed out: its kv heads, or one part of all.
 int attention_parts(const struct backend *b, int layer);
+// Attends from every row of an item's range to the item's splits. Where the range has one item, that puts the results
+// into `out`; else whoever finishes the last of them does, from what all have found.
 void attention_attend(const struct pass *p, int layer, const struct attention_item *item, int part,
                       const struct input *out, float *scratch);
-// Keys that a range of rows at this position sees in a layer, at most.
+// Keys that a row at this position sees in a layer.
 int attention_keys(const struct layer_spec *layer, int position);
 
 // attention_items.c
 // How many findings there is room for.
 size_t attention_findings(const struct backend *b);
-// Puts the pieces of n ranges in order of their work into items; returns how many there are.
+// Cuts n ranges into items, those of ranges that make several at the end; returns how many there are.
 int attention_plan(const struct backend *b, struct row_range *ranges, int n, struct attention_item *items);
 
 #endif

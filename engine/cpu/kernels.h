@@ -1,7 +1,7 @@
 // Kernels: the inner loops of the CPU backend, once per instruction set, behind one table.
 //
 // Every kernel defines its result to the last bit: each output is accumulated in one order that depends neither on the
-// instruction set nor on how many columns are computed together. kernels_scalar.c is the specification; AVX2, with
+// instruction set nor on how many inputs are computed together. kernels_scalar.c is the specification; AVX2, with
 // and without VNNI, and AVX-512 agree with it bit for bit. So a row's result is the same alone and in any batch.
 #ifndef CONFAB_CPU_KERNELS_H
 #define CONFAB_CPU_KERNELS_H
@@ -55,19 +55,21 @@ static inline void activation_finish(struct activation_block *block, float scale
     block->minimum = scale * (float)-sum;
 }
 
-// One strip of a matrix times one panel of inputs: out[c][r] = Σ weight[r][i] × input[c][i].
+// One strip of a matrix times inputs, rows of the batch: out[c][r] = Σ weight[r][i] × input[c][i]. For `strip` they are
+// one panel or less, for `many` any number of panels.
 struct strip {
     const struct block_format *format;
     const void *weights; // prepared tiles, tiles.h; or rows of the file's blocks, row_bytes apart
-    // Prepared weights that are multiplied later, `ahead` bytes on: if `fetches`, every turns-th block of columns, from
-    // block `turn` on, is fetched meanwhile; turns is the number of panels that share this out.
+    // Prepared weights that are multiplied later, `ahead` bytes on, for kernels that go by it: if `fetches`, every
+    // turns-th block of columns, from block `turn` on, is fetched meanwhile; turns is the number of panels that share
+    // this out.
     size_t ahead;
     bool fetches;
     int turn, turns;
     size_t row_bytes;    // of weights that are not prepared
     int rows;            // of this strip, 1–32; prepared strips are padded to 32
     int columns;
-    int width, panel; // inputs, and how many of them make a panel: all for strip, 1–PANEL_COLUMNS
+    int width, panel; // inputs, and how many of them make a panel, 1–PANEL_COLUMNS
     const struct activation_block *blocks; // panels of [columns / 32][inputs], for prepared weights
     const float *values;                   // [width][columns], for others
     float *out;                            // [width][32]

@@ -1,6 +1,6 @@
 // Matrix: a weight as the kernels read it.
 //
-// Quantised weights are copied into tiles (tiles.h), by strips of 32 rows; rows past the last are zero. Float weights,
+// Quantised weights are copied into tiles (tiles.h), by strips of 32 rows; rows past the last repeat it. Float weights,
 // and every weight in exact mode, stay where they are in the mapped file.
 #ifndef CONFAB_CPU_MATRIX_H
 #define CONFAB_CPU_MATRIX_H

@@ -1,4 +1,5 @@
-// Products: matrices times the rows of a batch, shared out by strips among all workers.
+// Products: matrices times the rows of a batch, shared out among all workers by strips and, where those are few, by
+// panels of rows as well.
 #ifndef CONFAB_CPU_PRODUCT_H
 #define CONFAB_CPU_PRODUCT_H
 

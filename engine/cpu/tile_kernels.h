@@ -1,7 +1,7 @@
-// The kernels of prepared weights, for every vector width: tiles_avx2.c and tiles_avx512.c include this behind what
-// turns tiles into products: …_dots for each kind of weights, table_of, the scales of MXFP4 and NVFP4, what was added to
-// weights to make them unsigned (IQ4_OFFSET, FP4_OFFSET, BYTE_OFFSET), fetch_part, which may fetch weights ahead of part
-// p of a tile, and stride_of, the inputs from one block of columns to the next.
+// The kernels of prepared weights, for every vector width: tiles_avx2.c, tiles_avxvnni.c and tiles_avx512.c include
+// this behind what turns tiles into products: …_dots for each kind of weights, table_of, the scales of MXFP4 and NVFP4,
+// what was added to weights to make them unsigned (IQ4_OFFSET, FP4_OFFSET, BYTE_OFFSET), fetch_part, which may fetch
+// weights ahead of part p of a tile, and stride_of, the inputs from one block of columns to the next.
 
 // One step: part p of a tile, 32 columns, times `width` inputs, for the rows from 16h on.
 #define STEP(tile)                                                                                                     \

@@ -1,5 +1,6 @@
-// Kernels on vectors and half floats, for every vector width: kernels_avx2.c and kernels_avx512.c include this behind
-// inverse_root and sum_of, whose sums go by sixteen lanes whatever a vector holds.
+// Kernels on vectors of floats, for every vector width: kernels_avx2.c and kernels_avx512.c include this behind
+// lanes.h, vector_min, vector_max, vector_round and vector_scaled, and inverse_root and sum_of, whose sums go by
+// sixteen lanes whatever a vector holds.
 
 static void layer_norm(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon) {
     const float mean = sum_of(x, n) / (float)n;
@@ -61,5 +62,5 @@ static void scale(float *x, int n, float factor) {
     for (int i = 0; i < n; i += VECTOR_FLOATS) vector_store(x + i, vector_load(x + i) * vector_of(factor));
 }
 
-// Towards the second cache: a block of pages is more than the first holds.
+// For attention, towards the second cache: a block of pages is more than the first holds.
 INLINE void fetch(const void *p, ptrdiff_t ahead) { _mm_prefetch((const char *)p + ahead, _MM_HINT_T1); }

@@ -165,11 +165,11 @@ bool weights_prepare(struct backend *b) {
     return b->preparation;
 }
 
-static bool prepare_all(struct backend *b, const struct backend_params *params, struct status *st) {
+static bool prepare_all(struct backend *b, const struct backend_options *options, struct status *st) {
     for (const struct preparation *p; (p = b->preparation);) {
         weights_prepare(b);
         const double done = (double)p->done / (double)p->all.tile_bytes;
-        if (params->progress && !params->progress(params->progress_context, done))
+        if (options->progress && !options->progress(options->progress_context, done))
             return status_fail(st, STATUS_CANCELLED, "loading was stopped");
     }
     return true;
@@ -194,7 +194,7 @@ static bool lock_weights(const struct bindings *all, struct status *st) {
     return true;
 }
 
-bool weights_open(struct backend *b, const struct backend_params *params, struct status *st) {
+bool weights_open(struct backend *b, const struct backend_options *options, struct status *st) {
     const struct model *m = b->model;
     b->layers = arena_alloc(&b->arena, (size_t)b->spec->n_layer * sizeof *b->layers);
     for (int i = 0; i < b->spec->n_layer; i++) {
@@ -208,7 +208,7 @@ bool weights_open(struct backend *b, const struct backend_params *params, struct
     b->weights_taken = b->taken;
     if (!b->pool) return true;
     if (all.tile_bytes) b->preparation = preparation_new(&b->arena, &all);
-    if (b->preparation && params->quick_start && !params->lock_weights && preparation_is_resident(b->preparation))
+    if (b->preparation && options->quick_start && !options->lock_weights && preparation_is_resident(b->preparation))
         return open_caches(b, &all, st);
-    return prepare_all(b, params, st) && (!params->lock_weights || lock_weights(&all, st));
+    return prepare_all(b, options, st) && (!options->lock_weights || lock_weights(&all, st));
 }

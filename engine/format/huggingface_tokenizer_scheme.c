@@ -90,9 +90,9 @@ static bool read_precompiled(struct token_import *t, const json_t *part, struct 
     return true;
 }
 
-// Strips of white space come with a Unigram's other changes to it.
-static bool read_strip(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
-                       struct status *st) {
+// White space is stripped, or split at: both come with a Unigram's other changes to it.
+static bool read_removed_spaces(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
+                                struct status *st) {
     (void)part, (void)scheme, (void)st;
     t->removes_spaces = IMPORT_YES;
     return true;
@@ -115,7 +115,7 @@ static const struct part normalizers[] = {
     {"Prepend", read_prepend},
     {"Replace", read_replace},
     {"Precompiled", read_precompiled},
-    {"Strip", read_strip},
+    {"Strip", read_removed_spaces},
     {"BertNormalizer", read_bert_normalizer},
 };
 
@@ -179,13 +179,6 @@ static bool read_metaspace(struct token_import *t, const json_t *part, struct to
     return true;
 }
 
-static bool read_white_space_split(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
-                                   struct status *st) {
-    (void)part, (void)scheme, (void)st;
-    t->removes_spaces = IMPORT_YES;
-    return true;
-}
-
 static bool read_bert(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                       struct status *st) {
     (void)t, (void)part, (void)st;
@@ -198,7 +191,7 @@ static const struct part pre_tokenizers[] = {
     {"Split", read_split},
     {"Digits", read_digits},
     {"Metaspace", read_metaspace},
-    {"WhitespaceSplit", read_white_space_split},
+    {"WhitespaceSplit", read_removed_spaces},
     {"BertPreTokenizer", read_bert},
 };
 

@@ -19,15 +19,9 @@ struct backend_params scheduler_backend_params(const struct scheduler_params *p)
                                    .pool = p->pool,
                                    .n_pages = p->n_pages,
                                    .context = p->context,
-                                   .exact = p->exact,
-                                   .kv_type = p->kv_type,
                                    .max_rows = SCHEDULER_MAX_RUNNING + prefill_chunk(p),
                                    .max_outputs = SCHEDULER_MAX_RUNNING,
-                                   .lock_weights = p->lock_weights,
-                                   .small_pages = p->small_pages,
-                                   .quick_start = p->quick_start,
-                                   .progress = p->progress,
-                                   .progress_context = p->progress_context};
+                                   .options = p->options};
 }
 
 struct scheduler *scheduler_open(const struct scheduler_params *p, struct status *st) {

@@ -3,8 +3,9 @@
 // A step is one mixed batch: a row for every decoding request, and prompt rows up to a bound. Requests are served in
 // the order of submission, those of the conversation in focus before all others. A request is admitted when the pages
 // it needs are free or only kept for reuse; kept sequences give way, the least recently used first. When pages run out
-// the last running request in that order is pre-empted: its pages are others' to take, it waits, and goes on with the
-// same text. Owns requests, KV pages, kept prefixes, sampler scratch and the backend. One thread uses it.
+// the last running request in that order is pre-empted, and so it is when one of the conversation in focus finds no
+// place: its pages are others' to take, it waits, and goes on with the same text. Owns requests, KV pages, kept
+// prefixes, sampler scratch and the backend. One thread uses it.
 #ifndef CONFAB_SERVE_SCHEDULER_H
 #define CONFAB_SERVE_SCHEDULER_H
 
@@ -28,11 +29,7 @@ struct scheduler_params {
     struct thread_pool *pool;
     int n_pages, context; // context ≤ n_pages × KV_PAGE_TOKENS
     int prefill_chunk;    // prompt rows a step at most; 0: SCHEDULER_PREFILL_CHUNK
-    bool exact;
-    enum kv_type kv_type;
-    bool lock_weights, small_pages, quick_start;  // as in struct backend_params
-    bool (*progress)(void *context, double done); // as in struct backend_params
-    void *progress_context;
+    struct backend_options options;
     struct scheduler_events events;
     struct figures *figures; // borrowed
 };

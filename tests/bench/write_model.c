@@ -8,21 +8,24 @@
 
 #include "engine/base/panic.h"
 #include "engine/format/block.h"
-#include "tests/unit/gguf_writer.h"
+#include "tests/unit/tiny_shape.h"
+#include "tests/unit/xorshift.h"
 
 enum { N_VOCAB = 32000, N_CONTEXT = 40960, ALIGNMENT = 32, MOST_TENSORS = 256, N_DRAWS = 1 << 16 };
 
-struct shape {
-    const char *name, *architecture;
-    int n_layer, n_embd, n_head, n_head_kv, head_size, n_ff;
-    int experts, used; // n_ff is then an expert's
-    bool head_norms;
-};
+#define EPSILON TINY_FLOAT("attention.layer_norm_rms_epsilon", 1e-5)
 
-static const struct shape shapes[] = {
-    {"llama", "llama", 8, 2048, 32, 4, 64, 5632, 0, 0, false},     // 0.5 B parameters, as wide as TinyLlama
-    {"experts", "qwen3moe", 8, 1024, 16, 4, 64, 512, 32, 4, true}, // 0.5 B parameters, of which a token uses 0.1 B
+// clang-format off
+static const struct tiny_shape shapes[] = {
+    // 0.5 B parameters, as wide as TinyLlama
+    {.name = "llama", .architecture = "llama", .n_context = N_CONTEXT, .n_layer = 8, .n_embd = 2048, .n_head = 32,
+     .n_head_kv = 4, .head_size = 64, .n_ff = 5632, .keys = {EPSILON}},
+    // 0.5 B parameters, of which a token uses 0.1 B
+    {.name = "experts", .architecture = "qwen3moe", .parts = PART_HEAD_NORM_SHARED, .n_context = N_CONTEXT,
+     .n_layer = 8, .n_embd = 1024, .n_head = 16, .n_head_kv = 4, .head_size = 64, .n_ff = 512, .experts = 32, .used = 4,
+     .n_ff_expert = 512, .keys = {EPSILON}},
 };
+// clang-format on
 
 struct tensor {
     char name[48];
@@ -33,8 +36,8 @@ struct tensor {
     uint64_t offset, bytes;
 };
 
-struct model {
-    const struct shape *shape;
+struct model_writer {
+    const struct tiny_shape *shape;
     struct gguf_writer header;
     struct tensor tensors[MOST_TENSORS];
     int n_tensors;
@@ -43,7 +46,7 @@ struct model {
 
 // ---- what there is ----
 
-static struct tensor *add(struct model *m, int layer, const char *name) {
+static struct tensor *add(struct model_writer *m, int layer, const char *name) {
     if (m->n_tensors == MOST_TENSORS) panic("more than %d tensors", MOST_TENSORS);
     struct tensor *t = &m->tensors[m->n_tensors++];
     if (layer < 0) snprintf(t->name, sizeof t->name, "%s.weight", name);
@@ -51,7 +54,7 @@ static struct tensor *add(struct model *m, int layer, const char *name) {
     return t;
 }
 
-static void place(struct model *m, struct tensor *t) {
+static void place(struct model_writer *m, struct tensor *t) {
     uint64_t n = 1;
     for (uint32_t i = 0; i < t->n_dims; i++) n *= t->dims[i];
     t->bytes = n * (t->vector ? sizeof(float) : sizeof(uint16_t));
@@ -60,7 +63,7 @@ static void place(struct model *m, struct tensor *t) {
     gguf_writer_entry(&m->header, t->name, t->vector ? 0 : 1, t->n_dims, t->dims, t->offset);
 }
 
-static void add_norm(struct model *m, int layer, const char *name, int size) {
+static void add_norm(struct model_writer *m, int layer, const char *name, int size) {
     struct tensor *t = add(m, layer, name);
     t->vector = true;
     t->n_dims = 1;
@@ -69,7 +72,8 @@ static void add_norm(struct model *m, int layer, const char *name, int size) {
 }
 
 // `count` matrices in one; 0: one of two dimensions.
-static void add_matrix(struct model *m, int layer, const char *name, int rows, int columns, int count, float spread) {
+static void add_matrix(struct model_writer *m, int layer, const char *name, int rows, int columns, int count,
+                       float spread) {
     struct tensor *t = add(m, layer, name);
     t->n_dims = count ? 3 : 2;
     t->dims[0] = (uint64_t)columns, t->dims[1] = (uint64_t)rows, t->dims[2] = (uint64_t)count;
@@ -77,15 +81,15 @@ static void add_matrix(struct model *m, int layer, const char *name, int rows, i
     place(m, t);
 }
 
-static void add_layer(struct model *m, int l) {
-    const struct shape *s = m->shape;
+static void add_layer(struct model_writer *m, int l) {
+    const struct tiny_shape *s = m->shape;
     const int query = s->n_head * s->head_size, value = s->n_head_kv * s->head_size;
     add_norm(m, l, "attn_norm", s->n_embd);
     add_matrix(m, l, "attn_q", query, s->n_embd, 0, 1);
     add_matrix(m, l, "attn_k", value, s->n_embd, 0, 1);
     add_matrix(m, l, "attn_v", value, s->n_embd, 0, 1);
-    if (s->head_norms) add_norm(m, l, "attn_q_norm", s->head_size);
-    if (s->head_norms) add_norm(m, l, "attn_k_norm", s->head_size);
+    if (s->parts & PART_HEAD_NORM_SHARED) add_norm(m, l, "attn_q_norm", s->head_size);
+    if (s->parts & PART_HEAD_NORM_SHARED) add_norm(m, l, "attn_k_norm", s->head_size);
     add_matrix(m, l, "attn_output", s->n_embd, query, 0, 1);
     add_norm(m, l, "ffn_norm", s->n_embd);
     if (s->experts) add_matrix(m, l, "ffn_gate_inp", s->experts, s->n_embd, 0, 2);
@@ -94,7 +98,7 @@ static void add_layer(struct model *m, int l) {
     add_matrix(m, l, s->experts ? "ffn_down_exps" : "ffn_down", s->n_embd, s->n_ff, s->experts, 1);
 }
 
-static void add_tensors(struct model *m) {
+static void add_tensors(struct model_writer *m) {
     const int n_embd = m->shape->n_embd;
     add_matrix(m, -1, "token_embd", N_VOCAB, n_embd, 0, sqrtf((float)n_embd));
     for (int l = 0; l < m->shape->n_layer; l++) add_layer(m, l);
@@ -104,31 +108,10 @@ static void add_tensors(struct model *m) {
 
 // ---- keys ----
 
-static void add_number(struct model *m, const char *key, int value) {
-    char name[96];
-    snprintf(name, sizeof name, "%s.%s", m->shape->architecture, key);
-    if (value) gguf_writer_u32(&m->header, name, (uint32_t)value);
-}
-
-static void add_keys(struct model *m) {
-    const struct shape *s = m->shape;
-    char name[96];
-    gguf_writer_string(&m->header, "general.architecture", s->architecture);
-    snprintf(name, sizeof name, "random %s", s->name);
-    gguf_writer_string(&m->header, "general.name", name);
-    add_number(m, "context_length", N_CONTEXT);
-    add_number(m, "embedding_length", s->n_embd);
-    add_number(m, "block_count", s->n_layer);
-    add_number(m, "feed_forward_length", s->n_ff);
-    add_number(m, "attention.head_count", s->n_head);
-    add_number(m, "attention.head_count_kv", s->n_head_kv);
-    add_number(m, "attention.key_length", s->head_size);
-    add_number(m, "attention.value_length", s->head_size);
-    add_number(m, "expert_count", s->experts);
-    add_number(m, "expert_used_count", s->used);
-    add_number(m, "expert_feed_forward_length", s->experts ? s->n_ff : 0);
-    snprintf(name, sizeof name, "%s.attention.layer_norm_rms_epsilon", s->architecture);
-    gguf_writer_float(&m->header, name, 1e-5f);
+static void add_shape(struct model_writer *m) {
+    char name[32];
+    snprintf(name, sizeof name, "random %s", m->shape->name);
+    tiny_shape_keys(&m->header, m->shape, name);
 }
 
 enum token_type { TOKEN_NORMAL = 1, TOKEN_UNKNOWN = 2, TOKEN_CONTROL = 3, TOKEN_BYTE = 6 };
@@ -145,7 +128,7 @@ static enum token_type name_token(int id, char out[16]) {
     return TOKEN_NORMAL;
 }
 
-static void add_vocabulary(struct model *m) {
+static void add_vocabulary(struct model_writer *m) {
     struct bytes texts = {0};
     static float scores[N_VOCAB];
     static int32_t types[N_VOCAB];
@@ -166,17 +149,12 @@ static void add_vocabulary(struct model *m) {
 
 // ---- data ----
 
-static uint64_t random_bits(uint64_t *state) {
-    *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
-    return *state;
-}
-
 // Nearly normal, of size 1.
 static void fill_draws(float draws[N_DRAWS]) {
     uint64_t state = 1;
     for (int i = 0; i < N_DRAWS; i++) {
         double sum = 0;
-        for (int k = 0; k < 12; k++) sum += (double)(random_bits(&state) >> 11) / (1ull << 53);
+        for (int k = 0; k < 12; k++) sum += (double)(xorshift(&state) >> 11) / (1ull << 53);
         draws[i] = (float)(sum - 6);
     }
 }
@@ -193,18 +171,18 @@ static void write_tensor(FILE *out, const struct tensor *t, const float draws[N_
     for (int i = 0; !t->vector && i < N_DRAWS; i++) scaled[i] = f16_from_f32(t->spread * draws[i]);
     for (uint64_t left = t->vector ? 0 : t->bytes / sizeof *values; left;) {
         const uint64_t n = left < N_DRAWS ? left : N_DRAWS;
-        for (uint64_t i = 0; i < n; i++) values[i] = scaled[random_bits(random) >> 48];
+        for (uint64_t i = 0; i < n; i++) values[i] = scaled[xorshift(random) >> 48];
         put(out, values, n * sizeof *values);
         left -= n;
     }
     put(out, zeros, (size_t)(-t->bytes % ALIGNMENT));
 }
 
-static void write_model(struct model *m, const char *path) {
+static void write_model(struct model_writer *m, const char *path) {
     static float draws[N_DRAWS];
     uint64_t random = 2;
     size_t size;
-    add_keys(m);
+    add_shape(m);
     add_vocabulary(m);
     add_tensors(m);
     uint8_t *header = gguf_writer_finish(&m->header, &size);
@@ -218,7 +196,7 @@ static void write_model(struct model *m, const char *path) {
 }
 
 int main(int argc, char **argv) {
-    static struct model m;
+    static struct model_writer m;
     for (size_t i = 0; argc == 3 && i < sizeof shapes / sizeof *shapes; i++)
         if (!strcmp(argv[1], shapes[i].name)) m.shape = &shapes[i];
     if (!m.shape) {

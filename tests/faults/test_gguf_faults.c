@@ -15,6 +15,7 @@
 #include "tests/unit/exact_copy.h"
 #include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
+#include "tests/unit/xorshift.h"
 
 enum { MUTATIONS = 2000, FIELDS_MAX = 2048, SECONDS_MAX = 300 };
 
@@ -27,7 +28,7 @@ static void run_model(const struct model *m, struct thread_pool *pool, bool exac
     const struct batch batch = {
         .n_rows = 3, .n_segments = 1, .n_outputs = 1, .tokens = tokens, .segments = &segment, .output_rows = outputs};
     const struct backend_params params = {
-        .model = m, .pool = pool, .n_pages = 2, .max_rows = 3, .max_outputs = 1, .exact = exact};
+        .model = m, .pool = pool, .n_pages = 2, .max_rows = 3, .max_outputs = 1, .options.exact = exact};
     struct status st = {0};
     struct backend *b = cpu_backend.open(&params, &st);
     if (!b) {
@@ -181,14 +182,7 @@ static void make_sample(struct sample *s, unsigned kind) {
 
 // ---- mutations ----
 
-static uint64_t next_random(uint64_t *state) { // xorshift64
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
-static size_t below(uint64_t *random, size_t n) { return (size_t)((next_random(random) >> 16) % n); }
+static size_t below(uint64_t *random, size_t n) { return (size_t)((xorshift(random) >> 16) % n); }
 
 // Most of the header is lengths of tokens, which all fail alike; so every other change goes to a key or a tensor.
 static size_t somewhere(const struct sample *s, uint64_t *random) {

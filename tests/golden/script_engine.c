@@ -165,7 +165,7 @@ void script_engine_abort(void) {
 static bool gate_obey(const struct engine_params *p, struct status *st) {
     bool opens = true, ends = gate.order != ORDER_REPORT;
     if (gate.order == ORDER_FAIL) opens = status_fail(st, STATUS_MEMORY, "%s", gate.failure);
-    if (gate.order == ORDER_REPORT && !p->progress(p->progress_context, gate.done))
+    if (gate.order == ORDER_REPORT && !p->options.progress(p->options.progress_context, gate.done))
         opens = status_fail(st, STATUS_CANCELLED, "loading was stopped");
     gate.waiting = opens && !ends;
     gate.order = ORDER_NONE;

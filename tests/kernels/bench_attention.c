@@ -85,7 +85,7 @@ static void open_bench(struct bench *b, int shape, enum kv_type type, int thread
                                           .max_rows = CHUNK,
                                           .max_outputs = 1,
                                           .context = CONTEXT,
-                                          .kv_type = type};
+                                          .options.kv_type = type};
     if (!(b->backend = cpu_backend.open(&params, &st))) panic("%s", st.text);
     for (int i = 0; i < CONTEXT / KV_PAGE_TOKENS; i++) b->pages[i] = i * 331 % (CONTEXT / KV_PAGE_TOKENS);
     struct backend_work work;

@@ -7,10 +7,10 @@ find engine ui app -name '*.[ch]' | sort | xargs grep -n '^[[:space:]]*#[[:space
 BEGIN {
     allow["app"] = "ui engine/engine.h engine/base"
     allow["ui"] = "engine/engine.h engine/base"
-    allow["engine/kv_type.h"] = ""
+    allow["engine/backend_options.h"] = ""
     allow["engine/stages.h"] = ""
-    allow["engine/engine.h"] = "engine/base engine/stages.h engine/kv_type.h"
-    allow["engine/backend.h"] = "engine/base engine/model engine/stages.h engine/kv_type.h"
+    allow["engine/engine.h"] = "engine/base engine/stages.h engine/backend_options.h"
+    allow["engine/backend.h"] = "engine/base engine/model engine/stages.h engine/backend_options.h"
     allow["engine"] = "engine/base engine/format engine/text engine/model engine/serve engine/cpu engine/backend.h engine/engine.h"
     allow["engine/base"] = ""
     allow["engine/format"] = "engine/base"

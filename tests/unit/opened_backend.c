@@ -37,3 +37,12 @@ void opened_close(struct opened *o) {
     free(o->bytes);
     free(o);
 }
+
+double nmse(const float *got, const float *want, size_t n) {
+    double error = 0, power = 0;
+    for (size_t i = 0; i < n; i++) {
+        error += ((double)got[i] - want[i]) * ((double)got[i] - want[i]);
+        power += (double)want[i] * want[i];
+    }
+    return error / power;
+}

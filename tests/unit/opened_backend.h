@@ -19,4 +19,7 @@ void opened_start(struct opened *o, int threads, struct backend_params params);
 struct opened *opened_bytes(const char *name, void *bytes, size_t size, int threads, struct backend_params params);
 void opened_close(struct opened *o);
 
+// How far logits are from others: the mean squared error over the mean square of `want`.
+double nmse(const float *got, const float *want, size_t n);
+
 #endif

@@ -75,8 +75,8 @@ static struct opened *open_how(const struct subject *s, struct how how) {
                                     (struct backend_params){.n_pages = SEQUENCES * PAGES + 1,
                                                             .max_rows = N_TOKENS,
                                                             .max_outputs = SEQUENCES * CHECKED,
-                                                            .exact = how.exact,
-                                                            .kv_type = (enum kv_type)how.type});
+                                                            .options.exact = how.exact,
+                                                            .options.kv_type = (enum kv_type)how.type});
     memset(o->backend->kv, 0xFF, o->backend->kv_bytes); // NaN everywhere
     return o;
 }
@@ -207,15 +207,6 @@ static void test_instruction_sets_agree(void **state) {
             free(want);
             opened_close(best);
         }
-}
-
-static double nmse(const float *got, const float *want, size_t n) {
-    double error = 0, power = 0;
-    for (size_t i = 0; i < n; i++) {
-        error += ((double)got[i] - want[i]) * ((double)got[i] - want[i]);
-        power += (double)want[i] * want[i];
-    }
-    return error / power;
 }
 
 static void test_types_are_near_exact(void **state) {

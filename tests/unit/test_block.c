@@ -12,6 +12,7 @@
 #include "engine/format/gguf.h"
 #include "tests/unit/shared_files.h"
 #include "tests/unit/tiny_blocks.h"
+#include "tests/unit/xorshift.h"
 
 static uint32_t bits_of(float value) {
     uint32_t bits;
@@ -332,12 +333,9 @@ static const int scale_bytes[BLOCK_FORMAT_COUNT][2] = {
 };
 
 static void random_blocks(const struct block_format *f, size_t n, uint8_t *blocks) {
-    uint64_t random = 1; // xorshift64
+    uint64_t random = 1;
     for (size_t b = 0; b < n; b++, blocks += f->bytes) {
-        for (size_t i = 0; i < f->bytes; i++) {
-            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-            blocks[i] = (uint8_t)(random >> 56);
-        }
+        for (size_t i = 0; i < f->bytes; i++) blocks[i] = (uint8_t)(xorshift(&random) >> 56);
         for (int k = 0; k < 2; k++)
             if (scale_bytes[f->id][k] >= 0) blocks[scale_bytes[f->id][k]] &= 0xbf;
         if (f->id == BLOCK_MXFP4) blocks[0] &= 0x7f;

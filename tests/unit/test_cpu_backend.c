@@ -25,8 +25,8 @@ static struct backend_params backend_params(bool exact) {
     return (struct backend_params){.n_pages = N_PAGES,
                                    .max_rows = MOST_ROWS,
                                    .max_outputs = MOST_ROWS,
-                                   .quick_start = quick_start,
-                                   .exact = exact};
+                                   .options.quick_start = quick_start,
+                                   .options.exact = exact};
 }
 
 static struct opened *open_bytes(void *bytes, size_t size, int threads, bool exact) {
@@ -128,15 +128,6 @@ static float *run_chunks(struct opened *o, int sequence, int chunk) {
         memcpy(all + (size_t)first * (size_t)o->n_vocab, logits, (size_t)n * (size_t)o->n_vocab * sizeof *all);
     }
     return all;
-}
-
-static double nmse(const float *got, const float *want, size_t n) {
-    double error = 0, power = 0;
-    for (size_t i = 0; i < n; i++) {
-        error += ((double)got[i] - want[i]) * ((double)got[i] - want[i]);
-        power += (double)want[i] * want[i];
-    }
-    return error / power;
 }
 
 static void assert_same(const struct opened *o, const float *got, const float *want, int subject) {
@@ -384,8 +375,8 @@ static void test_progress_and_cancelling(void **state) {
                                     .n_pages = 4,
                                     .max_rows = 1,
                                     .max_outputs = 1,
-                                    .progress = told,
-                                    .progress_context = &t};
+                                    .options.progress = told,
+                                    .options.progress_context = &t};
     struct backend *b = cpu_backend.open(&params, &st);
     assert_non_null(b);
     assert_true(t.n > 1 && t.last == 1);
@@ -402,15 +393,19 @@ static void test_memory_exhausted(void **state) {
     struct opened *o = open_tiny((struct tiny_model_options){.n_layer = 8, .n_embd = 256}, 1, true);
     struct status st = {0};
     struct backend_params one = {
-        .model = &o->model, .n_workers = 2, .n_pages = 3, .max_rows = 5, .max_outputs = 2, .exact = true};
+        .model = &o->model, .n_workers = 2, .n_pages = 3, .max_rows = 5, .max_outputs = 2, .options.exact = true};
     struct backend_memory memory;
     assert_true(cpu_backend.measure(&one, &memory, &st));
     assert_int_equal(memory.kv, 3 * 2 * 8 * KV_PAGE_TOKENS * o->model.spec.layers[0].n_head_kv *
                                     o->model.spec.head_size * sizeof(float));
     assert_int_equal(memory.weights, 0); // read where they lie
     assert_true(memory.buffers > 5 * 256 * sizeof(float) + 2 * o->model.spec.n_vocab * sizeof(float));
-    struct backend_params params = {
-        .model = &o->model, .pool = o->pool, .n_pages = INT32_MAX, .max_rows = 1, .max_outputs = 1, .exact = true};
+    struct backend_params params = {.model = &o->model,
+                                    .pool = o->pool,
+                                    .n_pages = INT32_MAX,
+                                    .max_rows = 1,
+                                    .max_outputs = 1,
+                                    .options.exact = true};
     assert_null(cpu_backend.open(&params, &st));
     assert_int_equal(st.code, STATUS_MEMORY);
     assert_non_null(strstr(st.text, "KV cache"));

@@ -536,9 +536,10 @@ static void test_real_backend_eight_at_once(void **state) {
         const struct tiny_model_options model = models[i / 2];
         const enum kv_type types[] = {KV_BF16, KV_F16, KV_Q8_0, KV_Q4_0};
         const enum kv_type type = types[i % 2 * 2 + i / 2 % 2];
-        struct bench *alone = bench_open(model, &cpu_backend, (struct engine_params){.kv_type = type});
-        struct bench *together = bench_open(
-            model, &cpu_backend, (struct engine_params){.kv_tokens = 256, .prefill_chunk = 16, .kv_type = type});
+        struct bench *alone = bench_open(model, &cpu_backend, (struct engine_params){.options.kv_type = type});
+        struct bench *together =
+            bench_open(model, &cpu_backend,
+                       (struct engine_params){.kv_tokens = 256, .prefill_chunk = 16, .options.kv_type = type});
         eight_at_once(alone, together, 80);
         assert_true(engine_figures(together->engine)->preemptions > 0);
         bench_close(together);
@@ -547,7 +548,7 @@ static void test_real_backend_eight_at_once(void **state) {
 }
 
 static void close_while_it_prepares(struct model_file *file) {
-    const struct engine_params params = {.n_threads = 2, .quick_start = true};
+    const struct engine_params params = {.n_threads = 2, .options.quick_start = true};
     const struct request_params request = {
         .conversation = 1, .raw = "Once upon a time", .sampling = greedy(), .max_tokens = 100, .ignore_end = true};
     struct status st = {0};
@@ -566,7 +567,7 @@ static void test_answers_during_preparation_are_the_same(void **state) {
     const struct tiny_model_options model = {.format = BLOCK_Q8_0, .n_layer = 4, .n_embd = 512, .n_ff = 1024};
     struct bench *ready = bench_open(model, &cpu_backend, (struct engine_params){0});
     assert_false(engine_figures(ready->engine)->preparing);
-    struct bench *quick = bench_open(model, &cpu_backend, (struct engine_params){.quick_start = true});
+    struct bench *quick = bench_open(model, &cpu_backend, (struct engine_params){.options.quick_start = true});
     eight_at_once(ready, quick, 30);
     for (int ms = 0; engine_figures(quick->engine)->preparing; ms++) {
         if (ms > 60000) fail_msg("the weights are never prepared");

@@ -80,6 +80,12 @@ static void write_values(struct gguf_writer *w) {
     free(strings.data);
 }
 
+static void open_values(struct opened *o) {
+    struct gguf_writer w = {0};
+    write_values(&w);
+    open_good(o, &w);
+}
+
 static double number_of(const struct gguf *g, const char *key, uint64_t i) {
     const struct gguf_pair *p = gguf_find(g, key);
     assert_non_null(p);
@@ -112,10 +118,8 @@ static void values_of_all_types_are_read(void **state) {
 
 static void strings_and_their_arrays_are_read(void **state) {
     (void)state;
-    struct gguf_writer w = {0};
-    write_values(&w);
     struct opened o;
-    open_good(&o, &w);
+    open_values(&o);
     struct status st = {0};
     struct span s;
     assert_true(gguf_get_string(&o.g, "string", GGUF_REQUIRED, &s, &st) && span_equals(s, "text"));
@@ -195,10 +199,8 @@ static void a_file_without_tensors_is_good(void **state) {
 
 static void integers_are_checked_for_type_and_range(void **state) {
     (void)state;
-    struct gguf_writer w = {0};
-    write_values(&w);
     struct opened o;
-    open_good(&o, &w);
+    open_values(&o);
     struct status st = {0};
     int64_t v = 42;
     assert_true(gguf_get_int(&o.g, "absent", GGUF_OPTIONAL, 0, 9, &v, &st) && v == 42);

@@ -10,17 +10,13 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
+#include "tests/unit/xorshift.h"
 #include "ui/commands.h"
 #include "ui/terminal_parts.h"
 
-static uint32_t random_state = 1;
+static uint64_t random_state = 1;
 
-static uint32_t random_below(uint32_t n) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 17;
-    random_state ^= random_state << 5;
-    return random_state % n;
-}
+static uint32_t random_below(uint32_t n) { return xorshift_below(&random_state, n); }
 
 static void decoder_feed(struct key_decoder *d, const char *bytes, size_t size) {
     memcpy(key_decoder_room(d, size), bytes, size);

@@ -217,7 +217,7 @@ static float *logits_of(const char *path, int *n) {
     static const int32_t ids[] = {3, 5, 7, 9, 11, 4};
     struct model_file *m = model_file_open(path, &st);
     if (!m) fail_msg("%s", st.text);
-    struct engine_params params = {.n_threads = 1, .kv_tokens = 64, .exact = true};
+    struct engine_params params = {.n_threads = 1, .kv_tokens = 64, .options.exact = true};
     struct engine *e = engine_open(m, &params, &st);
     if (!e) fail_msg("%s", st.text);
     *n = 6 * model_file_info(m)->n_vocab;

@@ -20,16 +20,12 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/base/utf8.h"
+#include "tests/unit/xorshift.h"
 #include "ui/terminal_parts.h"
 
-static uint32_t random_state = 1;
+static uint64_t random_state = 1;
 
-static uint32_t random_below(uint32_t n) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 17;
-    random_state ^= random_state << 5;
-    return random_state % n;
-}
+static uint32_t random_below(uint32_t n) { return xorshift_below(&random_state, n); }
 
 // ---- the renderer ----
 

@@ -9,6 +9,7 @@
 #include "tests/unit/gguf_writer.h"
 #include "tests/unit/tiny_blocks.h"
 #include "tests/unit/tiny_vocab.h"
+#include "tests/unit/xorshift.h"
 
 struct shape_writer {
     struct gguf_writer file;
@@ -19,91 +20,11 @@ struct shape_writer {
 
 // ---- random numbers ----
 
-static uint64_t next_random(uint64_t *state) { // xorshift64
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
 // Near enough to a standard normal: the sum of four uniform values.
 static float next_normal(uint64_t *state) {
     float sum = 0;
-    for (int i = 0; i < 4; i++) sum += (float)(next_random(state) >> 40) * 0x1p-24f;
+    for (int i = 0; i < 4; i++) sum += (float)(xorshift(state) >> 40) * 0x1p-24f;
     return (sum - 2) * 1.7320508f;
-}
-
-// ---- keys ----
-
-static const char *family_key(const struct shape_writer *w, const char *name) {
-    static _Thread_local char key[96];
-    snprintf(key, sizeof key, "%s.%s", w->shape->architecture, name);
-    return key;
-}
-
-static void write_int(struct shape_writer *w, const char *name, int value) {
-    if (value) gguf_writer_u32(&w->file, family_key(w, name), (uint32_t)value);
-}
-
-static int of_layer(const int list[4], int all, int layer) {
-    int count = 0;
-    while (count < 4 && list[count]) count++;
-    return count ? list[layer % count] : all;
-}
-
-// What layers smaller than the largest are padded to.
-static int room_of(const struct shape_writer *w, const int list[4]) {
-    return w->shape->storage & TINY_PADDED ? list[0] : 0;
-}
-
-static void write_layers(struct shape_writer *w, const char *name, const int list[4], int all) {
-    uint32_t values[TINY_MAX_LAYERS];
-    if (!list[0] || room_of(w, list)) {
-        write_int(w, name, list[0] ? list[0] : all);
-        return;
-    }
-    for (int i = 0; i < w->shape->n_layer; i++) values[i] = (uint32_t)of_layer(list, all, i);
-    gguf_writer_array(&w->file, family_key(w, name), GGUF_U32, (uint64_t)w->shape->n_layer, values,
-                      (size_t)w->shape->n_layer * sizeof *values);
-}
-
-static void write_key(struct shape_writer *w, const struct tiny_key *k) {
-    const char *key = family_key(w, k->name);
-    uint8_t bools[TINY_MAX_LAYERS];
-    size_t n = k->text ? strlen(k->text) : 0;
-    switch (k->type) {
-    case GGUF_U32: gguf_writer_u32(&w->file, key, (uint32_t)k->number); break;
-    case GGUF_F32: gguf_writer_float(&w->file, key, (float)k->number); break;
-    case GGUF_BOOL: gguf_writer_bool(&w->file, key, k->number != 0); break;
-    case GGUF_STRING: gguf_writer_string(&w->file, key, k->text); break;
-    default:
-        for (size_t i = 0; i < n; i++) bools[i] = k->text[i] == '1';
-        gguf_writer_array(&w->file, key, GGUF_BOOL, n, bools, n);
-    }
-}
-
-static void write_keys(struct shape_writer *w) {
-    const struct tiny_shape *s = w->shape;
-    gguf_writer_string(&w->file, "general.architecture", s->architecture);
-    gguf_writer_string(&w->file, "general.name", "tiny");
-    write_int(w, "context_length", s->n_context);
-    write_int(w, "embedding_length", s->n_embd);
-    write_int(w, "block_count", s->n_layer);
-    write_layers(w, "feed_forward_length", s->ffs, s->n_ff);
-    write_layers(w, "attention.head_count", s->heads, s->n_head);
-    write_layers(w, "attention.head_count_kv", s->heads_kv, s->n_head_kv);
-    if (!(s->storage & TINY_NO_LENGTHS)) {
-        write_int(w, "attention.key_length", s->head_size);
-        write_int(w, "attention.value_length", s->head_size);
-    }
-    write_int(w, "rope.dimension_count", s->n_rot);
-    write_int(w, "expert_count", s->experts);
-    write_int(w, "expert_used_count", s->used);
-    write_int(w, "expert_feed_forward_length", s->n_ff_expert);
-    write_int(w, "leading_dense_block_count", s->n_dense);
-    for (const struct tiny_key *k = s->keys; k < s->keys + TINY_MAX_KEYS && k->name; k++) write_key(w, k);
-    w->n_vocab = s->pre ? tiny_vocab_byte_level(&w->file, s->pre) : tiny_vocab_sentencepiece(&w->file);
-    if (s->chat_template) gguf_writer_string(&w->file, "tokenizer.chat_template", s->chat_template);
 }
 
 // ---- tensors ----
@@ -229,7 +150,8 @@ static void write_head_norms(struct shape_writer *w, int heads, int heads_kv) {
 
 static void write_qkv(struct shape_writer *w, int query, int value) {
     const struct tiny_shape *s = w->shape;
-    const int query_room = room_of(w, s->heads) * s->head_size, value_room = room_of(w, s->heads_kv) * s->head_size;
+    const int query_room = tiny_shape_room(s, s->heads) * s->head_size,
+              value_room = tiny_shape_room(s, s->heads_kv) * s->head_size;
     const struct piece pieces[] = {{query, s->n_embd, 1.2f, query_room, 0},
                                    {value, s->n_embd, 1.2f, value_room, 0},
                                    {value, s->n_embd, 1, value_room, 0}};
@@ -249,7 +171,8 @@ static void write_qkv(struct shape_writer *w, int query, int value) {
 
 static void write_attention(struct shape_writer *w) {
     const struct tiny_shape *s = w->shape;
-    const int heads = of_layer(s->heads, s->n_head, w->layer), heads_kv = of_layer(s->heads_kv, s->n_head_kv, w->layer);
+    const int heads = tiny_shape_of_layer(s->heads, s->n_head, w->layer),
+              heads_kv = tiny_shape_of_layer(s->heads_kv, s->n_head_kv, w->layer);
     if (has(w, PART_ATTN_NORM)) write_norm(w, "attn_norm.weight", s->n_embd, 0);
     if (has(w, PART_NORM_BIAS)) write_bias(w, "attn_norm.bias", s->n_embd, 0);
     write_qkv(w, heads * s->head_size, heads_kv * s->head_size);
@@ -259,14 +182,14 @@ static void write_attention(struct shape_writer *w) {
                 (struct piece){.rows = s->n_embd,
                                .columns = heads * s->head_size,
                                .spread = 1,
-                               .column_room = room_of(w, s->heads) * s->head_size});
+                               .column_room = tiny_shape_room(s, s->heads) * s->head_size});
     if (has(w, PART_ATTN_OUTPUT_BIAS)) write_bias(w, "attn_output.bias", s->n_embd, 0);
     if (has(w, PART_POST_NORMS | PART_FFN_NORM_LATE)) write_norm(w, "post_attention_norm.weight", s->n_embd, 0);
 }
 
 static void write_dense(struct shape_writer *w) {
     const struct tiny_shape *s = w->shape;
-    const int n_ff = of_layer(s->ffs, s->n_ff, w->layer), n_room = room_of(w, s->ffs);
+    const int n_ff = tiny_shape_of_layer(s->ffs, s->n_ff, w->layer), n_room = tiny_shape_room(s, s->ffs);
     const struct piece half = {.rows = n_ff, .columns = s->n_embd, .spread = 1, .row_room = n_room};
     if (has(w, PART_GATE)) write_piece(w, "ffn_gate.weight", half);
     if (has(w, PART_GATE_BIAS)) write_bias(w, "ffn_gate.bias", n_ff, 0);
@@ -334,7 +257,9 @@ static void write_layer(struct shape_writer *w) {
 void *tiny_shape_bytes(const struct tiny_shape *shape, size_t *size) {
     struct shape_writer w = {.shape = shape, .layer = -1};
     w.random = (shape->seed + 1) * 0x9e3779b97f4a7c15u | 1;
-    write_keys(&w);
+    tiny_shape_keys(&w.file, shape, "tiny");
+    w.n_vocab = shape->pre ? tiny_vocab_byte_level(&w.file, shape->pre) : tiny_vocab_sentencepiece(&w.file);
+    if (shape->chat_template) gguf_writer_string(&w.file, "tokenizer.chat_template", shape->chat_template);
     write_piece(&w, "token_embd.weight",
                 (struct piece){.rows = w.n_vocab, .columns = shape->n_embd, .spread = sqrtf((float)shape->n_embd)});
     if (has(&w, PART_ROPE_FREQS)) write_divisors(&w, "rope_freqs.weight", 8);

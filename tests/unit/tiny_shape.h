@@ -5,6 +5,7 @@
 
 #include "engine/format/gguf.h"
 #include "engine/model/model_family.h"
+#include "tests/unit/gguf_writer.h"
 
 enum { TINY_MAX_KEYS = 16, TINY_MAX_LAYERS = 64 };
 
@@ -55,5 +56,13 @@ struct tiny_shape {
 
 // In memory; the caller frees.
 void *tiny_shape_bytes(const struct tiny_shape *shape, size_t *size);
+
+// Adds the keys that say a shape, also that of a model which is not tiny, under this name; those of the vocabulary are
+// left to the caller.
+void tiny_shape_keys(struct gguf_writer *file, const struct tiny_shape *shape, const char *name);
+// The figure of a layer: from a shape's list, or `all` where that is empty.
+int tiny_shape_of_layer(const int list[4], int all, int layer);
+// What layers smaller than the largest are padded to; 0: they are not.
+int tiny_shape_room(const struct tiny_shape *shape, const int list[4]);
 
 #endif
