@@ -75,6 +75,9 @@ static bool quiet(const struct chat *c) {
     return c->engine && !model_host_loading(c->p.host) && !c->limits->meter;
 }
 
+// The engine uses the processor although no answer waits for it.
+static bool preparing(const struct chat *c) { return engine_figures(c->engine)->preparing; }
+
 static uint64_t due(const struct chat *c) {
     uint64_t settled = c->moved ? c->moved + QUIET_NS : 0;
     return settled > c->limits->due ? settled : c->limits->due;
@@ -114,6 +117,10 @@ void chat_limits_turn(struct chat *c, uint64_t now) {
     if (l->meter && limits_meter_done(l->meter)) meter_ended(c);
     uint64_t at = chat_limits_due(c);
     if (!at || now < at) return;
+    if (preparing(c)) {
+        l->due = now + QUIET_NS;
+        return;
+    }
     l->due = 0;
     l->tries++;
     l->meter = limits_meter_start(l->n_threads, l->fd);
@@ -139,7 +146,8 @@ void chat_limits_measure(struct chat *c) {
     l->asked = true;
     l->tries = 0;
     l->due = 1;
-    chat_say(c, false, quiet(c) ? "measuring what this machine can do" : "measured as soon as nothing runs");
+    chat_say(c, false,
+             quiet(c) && !preparing(c) ? "measuring what this machine can do" : "measured as soon as nothing runs");
 }
 
 void chat_limits_show(const struct chat *c, struct view_time *out) {

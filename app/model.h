@@ -12,7 +12,7 @@ struct model_file *model_open_file(const char *word, struct status *st);
 // The same for its text, or to tell what it is: no engine can be opened over it.
 struct model_file *model_open_text(const char *word, struct status *st);
 
-// What the settings say of these; the rest is zero.
+// What the settings say of these; the rest is zero, but that an engine starts quickly.
 struct backend_options model_backend_options(const struct settings *s);
 struct engine_params model_engine_params(const struct settings *s);
 
@@ -23,7 +23,7 @@ struct loaded_model {
     struct engine *engine;
 };
 bool model_load(struct loaded_model *m, const struct settings *s, struct status *st);
-// The same for one answer, which begins before the weights are prepared.
+// The same with a quick start: answers may begin before the weights are prepared.
 bool model_start(struct loaded_model *m, const struct settings *s, struct status *st);
 void model_unload(struct loaded_model *m);
 

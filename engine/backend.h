@@ -59,6 +59,8 @@ struct backend_ops {
     bool (*measure)(const struct backend_params *params, struct backend_memory *out, struct status *st);
     struct backend *(*open)(const struct backend_params *params, struct status *st);
     void (*close)(struct backend *b);
+    // Prepares a few of the weights that a quick start put off, for some milliseconds; false when none are left.
+    bool (*prepare)(struct backend *b);
     // Stores K and V of every row and returns logits [n_outputs, n_vocab] f32, owned by the backend until the next run.
     // NULL on failure of a device, or with STATUS_CANCELLED where the batch was given up; the rows' slots hold anything
     // then.

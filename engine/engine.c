@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 
 #include <assert.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,6 +22,10 @@
 #include "engine/serve/scheduler.h"
 
 #define PUBLISH_SECONDS (1.0 / 60)
+
+// How long weights are prepared after a step that drew a token, as a share of that step: until all are, each step makes
+// those it lacks for itself, which is the less work in all the longer the pauses are.
+#define PREPARE_SHARE 2
 
 // Bytes of weights up to which a model runs on one thread unless more are asked for. Threads meet some seven times a
 // layer; where another program holds one core, each meeting may wait for its time slice. Tokens a second of one and
@@ -75,6 +80,8 @@ struct engine {
     pthread_t thread;
     atomic_uint_fast64_t last_id;
     bool closing;
+    bool preparing; // weights are still put off
+    bool drew;      // a token in the last step
     double published;
     char backend[64];
     uint64_t kv_bytes;
@@ -102,7 +109,7 @@ static void on_state(void *context, const struct request *r, const char *message
 }
 
 static bool on_token(void *context, const struct request *r, const struct sample *sample) {
-    (void)context;
+    ((struct engine *)context)->drew = true;
     return answer_token(r->owner, sample);
 }
 
@@ -112,6 +119,7 @@ static void publish(struct engine *e) {
     memcpy(f->backend, e->backend, sizeof f->backend);
     f->n_threads = thread_pool_size(e->pool);
     f->kv_bytes = e->kv_bytes;
+    f->preparing = e->preparing;
     scheduler_figures(e->scheduler, f);
     figures_publish(&e->figures);
 }
@@ -217,18 +225,35 @@ static void wait_idle(struct engine *e, struct command *c) {
     queue_wait(&e->commands, c, -1);
 }
 
+// Prepares weights for so many seconds, unless there is something else to do.
+static void prepare(struct engine *e, double seconds) {
+    const double end = clock_seconds() + seconds;
+    while (e->preparing && queue_empty(&e->commands) && clock_seconds() < end)
+        e->preparing = scheduler_prepare(e->scheduler);
+}
+
+// Whoever reads an answer has time between its tokens; whoever still waits for the first one has not.
+static void step(struct engine *e) {
+    const double start = clock_seconds();
+    e->drew = false;
+    scheduler_step(e->scheduler);
+    const double end = clock_seconds();
+    if (end - e->published >= PUBLISH_SECONDS) publish(e);
+    if (e->drew) prepare(e, PREPARE_SHARE * (end - start));
+}
+
 static void *engine_main(void *argument) {
     struct engine *e = argument;
     while (!e->closing) {
         struct command c;
+        if (scheduler_idle(e->scheduler)) prepare(e, HUGE_VAL);
         if (scheduler_idle(e->scheduler)) {
             wait_idle(e, &c);
             obey(e, &c);
         }
         while (!e->closing && queue_pop(&e->commands, &c)) obey(e, &c);
         if (e->closing) break;
-        scheduler_step(e->scheduler);
-        if (clock_seconds() - e->published >= PUBLISH_SECONDS) publish(e);
+        step(e);
     }
     scheduler_cancel_all(e->scheduler);
     return NULL;
@@ -275,6 +300,7 @@ struct engine *engine_open_on(struct model_file *m, const struct engine_params *
         free(e);
         return NULL;
     }
+    e->preparing = p->options.quick_start;
     snprintf(e->backend, sizeof e->backend, "%s", scheduler_backend(e->scheduler));
     queue_open(&e->commands, sizeof(struct command));
     queue_open(&e->events, sizeof(struct engine_event));

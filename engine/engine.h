@@ -334,6 +334,7 @@ struct engine_figures {
     struct stage_work stages[STAGE_COUNT], decode, prefill;
     int page_tokens, n_pages, pages_used, pages_shared, pages_free, pages_kept; // used: by running requests; kept: for reuse
     uint64_t kv_bytes;
+    bool preparing;                    // weights that a quick start put off, whenever nothing else runs
     int context;                       // tokens a conversation may have
     int n_requests;
     struct request_figures requests[FIGURES_MAX_REQUESTS]; // those pending or running

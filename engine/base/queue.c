@@ -61,6 +61,13 @@ static bool queue_take(struct queue *q, void *item) {
     return true;
 }
 
+bool queue_empty(struct queue *q) {
+    pthread_mutex_lock(&q->lock);
+    bool empty = !q->count;
+    pthread_mutex_unlock(&q->lock);
+    return empty;
+}
+
 bool queue_pop(struct queue *q, void *item) {
     pthread_mutex_lock(&q->lock);
     bool taken = queue_take(q, item);

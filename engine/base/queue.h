@@ -18,6 +18,7 @@ struct queue {
 void queue_open(struct queue *q, size_t item_size);
 void queue_close(struct queue *q);
 void queue_push(struct queue *q, const void *item);
+bool queue_empty(struct queue *q);
 bool queue_pop(struct queue *q, void *item);                     // false when empty
 // Whether `is` holds of an item; asked in order, with the queue locked, until it does.
 bool queue_any(struct queue *q, bool (*is)(const void *item, void *context), void *context);

@@ -163,9 +163,7 @@ static float *cpu_run(struct backend *b, const struct batch *batch, struct backe
     struct pass pass = {.b = b, .batch = batch, .work = work, .stage_began = clock_seconds()};
     plan_pass(&pass);
     count_pass(&pass);
-    if (b->put_off && b->n_passes > 0) weights_finish(b); // many passes will follow
-    thread_pool_run(b->pool, b->put_off ? forward_with_cache : forward, &pass);
-    b->n_passes++;
+    thread_pool_run(b->pool, b->preparation ? forward_with_cache : forward, &pass);
     if (!pass.stopped) return b->logits;
     status_fail(st, STATUS_CANCELLED, "the batch was given up");
     return NULL;
@@ -190,6 +188,7 @@ const struct backend_ops cpu_backend = {
     .measure = cpu_measure,
     .open = cpu_open,
     .close = cpu_close,
+    .prepare = weights_prepare,
     .run = cpu_run,
     .copy_page = cpu_copy_page,
     .describe = cpu_describe,

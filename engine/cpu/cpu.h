@@ -10,6 +10,7 @@
 
 #include "engine/backend.h"
 #include "engine/cpu/kv_page.h"
+#include "engine/cpu/preparation.h"
 #include "engine/cpu/product.h"
 
 // What matrices read. Each has one buffer, which every layer uses in its own shape.
@@ -115,9 +116,8 @@ struct backend {
     uint64_t taken, weights_taken; // bytes of all buffers, of those for weights
     char description[64];
 
-    struct bindings *put_off;    // weights whose tiles are not filled yet, or NULL
-    struct strip_cache *caches;  // [n_workers], for such weights
-    int64_t n_passes;
+    struct preparation *preparation; // of the weights, under way; NULL: all are prepared
+    struct strip_cache *caches;      // [n_workers], for passes meanwhile
 
     struct cpu_layer *layers; // [n_layer]
     struct norm output_norm;
@@ -203,8 +203,8 @@ void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *
 
 // weights.c
 bool weights_open(struct backend *b, const struct backend_options *options, struct status *st);
-// Prepares the weights that were put off.
-void weights_finish(struct backend *b);
+// Prepares a few of the weights that were put off; false when none are left.
+bool weights_prepare(struct backend *b);
 
 // forward.c: the whole pass, run by every worker.
 void forward(struct worker *w, void *pass);

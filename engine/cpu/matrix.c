@@ -154,7 +154,7 @@ void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, co
     const int left = m->rows - i * STRIP_ROWS;
     struct strip s = {
         .format = m->format,
-        .weights = m->source ? cached_strip(m, i) : strip_at(m, i),
+        .weights = m->source && i >= m->n_filled ? cached_strip(m, i) : strip_at(m, i),
         .row_bytes = m->row_bytes,
         .rows = left < STRIP_ROWS ? left : STRIP_ROWS,
         .columns = m->columns,

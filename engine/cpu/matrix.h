@@ -16,7 +16,8 @@ struct matrix {
     size_t strip_bytes; // of a strip
     size_t stride;      // from one strip to the next
     bool prepared;
-    const struct weight *source; // tiles are not filled yet: strips are made from this as they are needed
+    const struct weight *source; // not all tiles are filled: the other strips are made from this as they are needed
+    int n_filled;                // strips whose tiles are, where there is a source
 };
 
 // Strips of tiles that one worker made last: a matrix whose tiles are not filled yet is read through it. Two, because a

@@ -1,25 +1,15 @@
-// Binds a model's weights to the backend: vectors are copied, quantised matrices put into tiles by the whole pool, and
-// the file's pages given back as they are done with, so that memory stays at about the file's size.
-//
-// A quick start puts that off until the second pass: fresh memory for the tiles costs more than the first pass itself,
-// which makes the strips that it needs in cache (struct strip_cache) and so answers before the weights are loaded.
+// Binds a model's weights to the backend: vectors are copied, quantised matrices put into tiles, at once or, after a quick
+// start, as soon as there is time.
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "engine/base/reader.h"
 #include "engine/cpu/cpu.h"
 
-enum {
-    SMALLEST_TILES = 1 << 20,   // bytes of a buffer for tiles, so that it is a region of its own
-    STEP_BYTES = 32 << 20,      // of weights that are prepared before their pages are dropped and progress is told
-    AHEAD_BYTES = 128 << 20,    // of weights that are being read from the file meanwhile
-    SMALLEST_MAPPING = 1 << 20, // that is worth dropping
-};
+enum { SMALLEST_TILES = 1 << 20 }; // bytes of a buffer for tiles, so that it is a region of its own
 
 // --- vectors ---------------------------------------------------------------------------------------------------------
 
@@ -98,53 +88,10 @@ static struct cpu_layer copy_layer(struct backend *b, const struct layer_spec *s
     };
 }
 
-// --- the file's pages ------------------------------------------------------------------------------------------------
-
-// Read-only mappings of files: their pages can be dropped and come back on demand. Anywhere else dropping them would
-// destroy what they hold.
-struct mappings {
-    struct mapped {
-        uintptr_t begin, end;
-    } list[256];
-    int n;
-};
-
-static void find_mappings(struct mappings *m) {
-    FILE *maps = fopen("/proc/self/maps", "r");
-    char access[5], line[512];
-    unsigned long inode;
-    struct mapped at;
-    while (maps && m->n < (int)(sizeof m->list / sizeof *m->list) && fgets(line, sizeof line, maps))
-        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %*x %*s %lu", &at.begin, &at.end, access, &inode) == 4 &&
-            access[1] == '-' && inode != 0 && at.end - at.begin >= SMALLEST_MAPPING)
-            m->list[m->n++] = at;
-    if (maps) fclose(maps);
-}
-
-static void advise(const struct mappings *m, const void *data, size_t size, int advice) {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)data;
-    const uintptr_t begin = (first + page - 1) & ~(page - 1), end = (first + size) & ~(page - 1);
-    for (int i = 0; i < m->n; i++)
-        if (begin < end && begin >= m->list[i].begin && end <= m->list[i].end)
-            madvise((void *)begin, end - begin, advice);
-}
-
 // --- matrices --------------------------------------------------------------------------------------------------------
 
-struct binding {
-    const struct weight *weight;
-    struct matrix *matrix;
-    bool paired; // with the next one: strips of both are read in turn, and lie so
-};
-
-struct bindings {
-    struct binding *list;
-    int n;
-    uint64_t tile_bytes;
-};
-
 static void bind(struct bindings *all, const struct weight *weight, struct matrix *matrix) {
-    if (weight->format) all->list[all->n++] = (struct binding){weight, matrix, false};
+    if (weight->format) all->list[all->n++] = (struct binding){.weight = weight, .matrix = matrix};
 }
 
 static void bind_gated(struct bindings *all, const struct weight *gate, struct matrix *gate_matrix,
@@ -183,9 +130,11 @@ static struct bindings list_matrices(struct backend *b) {
 
 // Of two matrices that lie one behind the other: puts each strip of the second behind its fellow of the first. A gated
 // product then reads one stream from end to end, which is what memory is fastest at.
-static void interleave(struct matrix *first, struct matrix *second) {
-    first->stride = second->stride = first->strip_bytes + second->strip_bytes;
-    second->data = (const uint8_t *)first->data + first->strip_bytes;
+static void interleave(struct binding *first, struct binding *second) {
+    struct matrix *a = first->matrix, *b = second->matrix;
+    a->stride = b->stride = a->strip_bytes + b->strip_bytes;
+    b->data = (const uint8_t *)a->data + a->strip_bytes;
+    second->place = first->place + a->strip_bytes;
 }
 
 // Decides where each matrix lies; tiles are still empty.
@@ -201,98 +150,23 @@ static bool place_matrices(struct backend *b, struct bindings *all, struct statu
     all->tile_bytes = total;
     if (!total) return true;
     uint8_t *tiles = buffer_take(b, 1, total < SMALLEST_TILES ? SMALLEST_TILES : total, "weights", st);
+    uint64_t place = 0;
     for (int i = 0; tiles && i < all->n; i++) {
         const struct weight *w = all->list[i].weight;
+        all->list[i].place = place;
         if (!matrix_has_tiles(w->format)) continue;
         matrix_tile_bytes(w, &bytes);
-        *all->list[i].matrix = matrix_in_tiles(w, tiles);
-        tiles += bytes;
+        *all->list[i].matrix = matrix_in_tiles(w, tiles + place);
+        place += bytes;
     }
     for (int i = 0; tiles && i < all->n; i++)
-        if (all->list[i].paired) interleave(all->list[i].matrix, all->list[i + 1].matrix);
+        if (all->list[i].paired) interleave(&all->list[i], &all->list[i + 1]);
     return tiles != NULL;
 }
 
-struct step { // some strips of one matrix
-    const struct bindings *all;
-    int binding, first, end;
-};
+// --- preparation -----------------------------------------------------------------------------------------------------
 
-// The next one, of at most STEP_BYTES but at least a strip; false after the last. The first follows {all, −1, 0, 0}.
-static bool step_next(struct step *s) {
-    if (s->binding < 0 || s->end == matrix_strips(s->all->list[s->binding].matrix)) {
-        do s->binding++;
-        while (s->binding < s->all->n && !s->all->list[s->binding].matrix->prepared);
-        s->end = 0;
-    }
-    if (s->binding >= s->all->n) return false;
-    const struct matrix *m = s->all->list[s->binding].matrix;
-    const int most = (int)(STEP_BYTES / m->strip_bytes) + 1, left = matrix_strips(m) - s->end;
-    s->first = s->end;
-    s->end += left < most ? left : most;
-    return true;
-}
-
-static uint64_t step_bytes(const struct step *s) {
-    return (uint64_t)(s->end - s->first) * s->all->list[s->binding].matrix->strip_bytes;
-}
-
-static void step_advise(const struct step *s, const struct mappings *mappings, int advice) {
-    const struct weight *w = s->all->list[s->binding].weight;
-    const int64_t begin = (int64_t)s->first * STRIP_ROWS, end = (int64_t)s->end * STRIP_ROWS;
-    advise(mappings, (const uint8_t *)w->data + (size_t)begin * w->row_bytes,
-           (size_t)((end < w->rows ? end : w->rows) - begin) * w->row_bytes, advice);
-}
-
-static void prepare_strips(struct worker *w, void *argument) {
-    const struct step *step = argument;
-    const struct binding *at = &step->all->list[step->binding];
-    for (int i; (i = worker_next(w, step->end - step->first)) >= 0;)
-        matrix_prepare_strip(at->matrix, at->weight, step->first + i);
-}
-
-// From now on the tiles are read.
-static void tiles_are_filled(const struct bindings *all) {
-    for (int i = 0; i < all->n; i++) all->list[i].matrix->source = NULL;
-}
-
-// Reads ahead what comes next, so that reading goes on while strips are prepared, and drops what is done.
-static bool prepare(struct backend *b, const struct bindings *all, const struct backend_options *options,
-                    struct status *st) {
-    struct mappings mappings = {.n = 0};
-    struct step step = {all, -1, 0, 0}, ahead = step;
-    uint64_t done = 0, asked = 0;
-    bool more = true;
-    find_mappings(&mappings);
-    while (step_next(&step)) {
-        while (more && asked < done + AHEAD_BYTES && (more = step_next(&ahead))) {
-            step_advise(&ahead, &mappings, MADV_WILLNEED);
-            asked += step_bytes(&ahead);
-        }
-        thread_pool_run(b->pool, prepare_strips, &step);
-        step_advise(&step, &mappings, MADV_DONTNEED);
-        done += step_bytes(&step);
-        if (options && options->progress &&
-            !options->progress(options->progress_context, (double)done / (double)all->tile_bytes))
-            return status_fail(st, STATUS_CANCELLED, "loading was stopped");
-    }
-    tiles_are_filled(all);
-    return true;
-}
-
-// --- weights that are prepared later ---------------------------------------------------------------------------------
-
-// Whether the first page of every weight is in memory: what must come from a disk is best read ahead and prepared once.
-static bool is_resident(const struct bindings *all) {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    unsigned char there;
-    for (int i = 0; i < all->n; i++) {
-        const uintptr_t at = (uintptr_t)all->list[i].weight->data;
-        if (mincore((void *)(at & ~(page - 1)), 1, &there) || !(there & 1)) return false;
-    }
-    return true;
-}
-
+// For passes that come before it.
 static bool open_caches(struct backend *b, const struct bindings *all, struct status *st) {
     uint64_t largest = 0;
     for (int i = 0; i < all->n; i++)
@@ -304,18 +178,19 @@ static bool open_caches(struct backend *b, const struct bindings *all, struct st
     return tiles != NULL;
 }
 
-static bool put_off(struct backend *b, const struct bindings *all, struct status *st) {
-    if (!open_caches(b, all, st)) return false;
-    for (int i = 0; i < all->n; i++)
-        if (all->list[i].matrix->prepared) all->list[i].matrix->source = all->list[i].weight;
-    b->put_off = arena_alloc(&b->arena, sizeof *b->put_off);
-    *b->put_off = *all;
-    return true;
+bool weights_prepare(struct backend *b) {
+    if (b->preparation && !preparation_step(b->preparation, b->pool)) b->preparation = NULL;
+    return b->preparation;
 }
 
-void weights_finish(struct backend *b) {
-    prepare(b, b->put_off, NULL, NULL);
-    b->put_off = NULL;
+static bool prepare_all(struct backend *b, const struct backend_options *options, struct status *st) {
+    for (const struct preparation *p; (p = b->preparation);) {
+        weights_prepare(b);
+        const double done = (double)p->done / (double)p->all.tile_bytes;
+        if (options->progress && !options->progress(options->progress_context, done))
+            return status_fail(st, STATUS_CANCELLED, "loading was stopped");
+    }
+    return true;
 }
 
 // --- weights that stay in memory -------------------------------------------------------------------------------------
@@ -350,7 +225,8 @@ bool weights_open(struct backend *b, const struct backend_options *options, stru
     if (!place_matrices(b, &all, st)) return false;
     b->weights_taken = b->taken;
     if (!b->pool) return true;
-    if (options->quick_start && !options->lock_weights && all.tile_bytes && is_resident(&all))
-        return put_off(b, &all, st);
-    return prepare(b, &all, options, st) && (!options->lock_weights || lock_weights(&all, st));
+    if (all.tile_bytes) b->preparation = preparation_new(&b->arena, &all);
+    if (b->preparation && options->quick_start && !options->lock_weights && preparation_is_resident(b->preparation))
+        return open_caches(b, &all, st);
+    return prepare_all(b, options, st) && (!options->lock_weights || lock_weights(&all, st));
 }

@@ -210,6 +210,8 @@ void scheduler_forget(struct scheduler *s, uint64_t conversation) {
 
 const char *scheduler_backend(const struct scheduler *s) { return s->ops->describe(s->backend); }
 
+bool scheduler_prepare(struct scheduler *s) { return s->ops->prepare(s->backend); }
+
 bool scheduler_idle(const struct scheduler *s) { return !s->n_requests; }
 
 // ---- a step ----

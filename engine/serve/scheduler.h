@@ -70,6 +70,8 @@ uint64_t scheduler_focused(const struct scheduler *s);
 
 // One step; false when there was nothing to do.
 bool scheduler_step(struct scheduler *s);
+// Prepares a few of the weights that a quick start put off, for some milliseconds; false when none are left.
+bool scheduler_prepare(struct scheduler *s);
 bool scheduler_idle(const struct scheduler *s); // no request pending or running
 
 // Logits [n, n_vocab] of every position of ids; fails while requests run, and for ids or lengths out of range.

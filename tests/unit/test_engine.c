@@ -572,6 +572,38 @@ static void test_real_backend_eight_at_once(void **state) {
     }
 }
 
+static void close_while_it_prepares(struct model_file *file) {
+    const struct engine_params params = {.n_threads = 2, .options.quick_start = true};
+    const struct request_params request = {
+        .conversation = 1, .raw = "Once upon a time", .sampling = greedy(), .max_tokens = 100, .ignore_end = true};
+    struct status st = {0};
+    for (int i = 0; i < 4; i++) {
+        struct engine *e = engine_open_on(file, &params, &cpu_backend, &st);
+        assert_non_null(e);
+        if (i % 2) engine_submit(e, &request);
+        usleep((useconds_t)i * 1000);
+        engine_close(e);
+    }
+}
+
+static void test_answers_during_preparation_are_the_same(void **state) {
+    (void)state;
+    // Large enough for several steps.
+    const struct tiny_model_options model = {.format = BLOCK_Q8_0, .n_layer = 4, .n_embd = 512, .n_ff = 1024};
+    struct bench *ready = bench_open(model, &cpu_backend, (struct engine_params){0});
+    assert_false(engine_figures(ready->engine)->preparing);
+    struct bench *quick = bench_open(model, &cpu_backend, (struct engine_params){.options.quick_start = true});
+    eight_at_once(ready, quick, 30);
+    for (int ms = 0; engine_figures(quick->engine)->preparing; ms++) {
+        if (ms > 60000) fail_msg("the weights are never prepared");
+        usleep(1000);
+    }
+    eight_at_once(ready, quick, 15);
+    close_while_it_prepares(quick->file);
+    bench_close(quick);
+    bench_close(ready);
+}
+
 static const char story[] =
     ", there was a little girl named Lily. She loved to play outside in the park. One day, she saw a big, red ball. "
     "She wanted to play with it, but it was too high.";
@@ -609,6 +641,7 @@ int main(void) {
         cmocka_unit_test(test_close_while_running),
         cmocka_unit_test(test_random_commands),
         cmocka_unit_test(test_real_backend_eight_at_once),
+        cmocka_unit_test(test_answers_during_preparation_are_the_same),
         cmocka_unit_test(test_trained_model_tells_its_story),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

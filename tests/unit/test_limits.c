@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "app/chat_state.h"
 #include "app/limits_file.h"
 #include "app/limits_meter.h"
 #include "engine/base/machine_memory.h"
@@ -163,7 +164,14 @@ static void test_an_idle_chat_measures_and_an_answer_stops_it(void **state) {
     if (memory_is_short()) skip();
     reopen_with(path);
     assert_true(screen.view.time->most_bytes == 0);
+    engine.figures.preparing = true;
+    press_and_step(COMMAND_MEASURE, NULL);
+    assert_string_equal(screen.status, "measured as soon as nothing runs");
+    pass(2);
+    assert_true(chat_limits_due(chat) > clock_ns());
+    engine.figures.preparing = false;
     pass(2); // it begins
+    assert_true(chat_limits_due(chat) == 0);
     press_and_step(COMMAND_SEND, "Hello");
     assert_string_equal(engine.prompt, "user: Hello|"); // at once
     for (int i = 0; i < 40; i++) pass(0.05), usleep(10000);

@@ -92,6 +92,11 @@ static void toy_close(struct backend *b) {
     free(b);
 }
 
+static bool toy_prepare(struct backend *b) {
+    (void)b;
+    return false;
+}
+
 static struct toy_slot *slot_at(struct backend *b, const struct batch_segment *s, int position) {
     int32_t page = s->pages[position / KV_PAGE_TOKENS];
     assert(page >= 0 && page < b->params.n_pages);
@@ -192,6 +197,7 @@ const struct backend_ops toy_backend = {
     .measure = toy_measure,
     .open = toy_open,
     .close = toy_close,
+    .prepare = toy_prepare,
     .run = toy_run,
     .copy_page = toy_copy_page,
     .describe = toy_describe,
