@@ -198,7 +198,8 @@ check-long: check asan tsan mutations ## check, the sanitizers, and ten minutes 
 # Debian's python3-torch belongs to Debian's python3.
 PYTHON ?= /usr/bin/python3
 guide: confab ## train the built-in guide afresh and score it (an hour or two; needs python3-torch)
-	cd app/guide && $(PYTHON) train.py --out ../../build/guide.pt && $(PYTHON) export.py ../../build/guide.pt guide.gguf
+	cd app/guide && $(PYTHON) train.py --out ../../build/guide.pt && $(PYTHON) export.py ../../build/guide.pt guide.gguf && \
+		$(PYTHON) curve.py ../../build/guide.pt training.svg
 	@$(MAKE) --no-print-directory guide-check
 
 guide-check: confab ## ask the built-in guide what it was not trained on, at temperature 0 and at the default one

@@ -39,13 +39,19 @@ static json_t *keys_json(void) {
     return list;
 }
 
+static json_t *knob_number(const struct sampling_knob *k, double value) {
+    return k->kind == SAMPLING_FLOAT ? json_real(value) : json_integer((json_int_t)value);
+}
+
 static json_t *knobs_json(void) {
     json_t *list = json_array();
     for (int i = 0; i < KNOB_COUNT; i++) {
         const struct sampling_knob *k = &sampling_knobs[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:f, s:f, s:f, s:f, s:s}", "name", k->key, "label",
-                                              k->label, "whole", k->kind != SAMPLING_FLOAT, "low", k->low, "high", k->high, "step", k->step, "default", k->initial,
-                                              "help", k->help));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:s}", "name", k->key, "label",
+                                              k->label, "whole", k->kind != SAMPLING_FLOAT, "low",
+                                              knob_number(k, k->low), "high", knob_number(k, k->high), "step",
+                                              knob_number(k, k->step), "default", knob_number(k, k->initial), "help",
+                                              k->help));
     }
     return list;
 }

@@ -9,9 +9,9 @@ A corpus file is a list of facts:
     ~ must not be said | nor this
     > a follow-up question => id       asked after this answer, it is answered by the fact `id`
 
-The follow-ups of the fact `*` may come after
-any answer. A fact may be opened again later, to add wordings. One without wordings is an answer to follow-ups only. Placeholders are filled from the tables of the program, so that
-keys and defaults cannot drift: {key:stop} {help:stop} {default:temp} {low:temp} {high:temp} {step:temp} {label:temp}
+A fact may be opened again: most wordings stand in wordings/, in the file of the same name. One without wordings is an
+answer to follow-ups only. The follow-ups of the fact `*` may come after any answer. Placeholders are filled from the
+tables of the program, so that keys and defaults cannot drift: {key:stop} {help:stop} {default:temp} {low:temp} {high:temp} {step:temp} {label:temp}
 {theme:default} {themes} {states}.
 """
 import glob
@@ -23,6 +23,7 @@ import re
 import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+CORPUS = os.path.join(HERE, "corpus")
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PROGRAM = os.environ.get("CONFAB", os.path.join(ROOT, "confab"))
 MODIFIERS = {"C": "Ctrl", "M": "Alt", "S": "Shift"}
@@ -93,7 +94,7 @@ def fill(text, values):
 # ---- corpus files ----
 
 def lines_of(name):
-    with open(os.path.join(HERE, "corpus", name), encoding="utf-8") as file:
+    with open(os.path.join(CORPUS, name), encoding="utf-8") as file:
         return [line.strip() for line in file if line.strip() and not line.startswith("#")]
 
 
@@ -128,11 +129,11 @@ def read_line(facts, line, values, path):
 
 def read_facts(values):
     facts = []
-    for path in sorted(glob.glob(os.path.join(HERE, "corpus", "*.txt"))):
-        if os.path.basename(path) in ("lists.txt", "words.txt", "system.txt"):
-            continue
-        for line in lines_of(os.path.basename(path)):
-            read_line(facts, line, values, path)
+    names = sorted(glob.glob("*.txt", root_dir=CORPUS)) + sorted(glob.glob("wordings/*.txt", root_dir=CORPUS))
+    for name in names:
+        if name not in ("lists.txt", "words.txt", "system.txt"):
+            for line in lines_of(name):
+                read_line(facts, line, values, name)
     return list(dict.fromkeys(facts))
 
 
@@ -180,13 +181,14 @@ def table_facts(table):
 
 
 def with_wordings(generated, written):
-    """All facts; what was written for those of the tables is more wordings."""
+    """All facts; what was written for those of the tables is more wordings, and other words for what must be said."""
     by_name = {fact.name: fact for fact in generated}
     for fact in written:
         if fact.name in by_name:
             if fact.answer:
                 raise ValueError("fact %s has an answer from the tables" % fact.name)
             by_name[fact.name].wordings += fact.wordings
+            by_name[fact.name].must[-1] += sum(fact.must, [])
     return [fact for fact in written if fact.name not in by_name] + generated
 
 
@@ -285,19 +287,18 @@ def typo(word, rng):
 
 def load_words():
     groups = [[w.strip() for w in line.split("|")] for line in lines_of("words.txt")]
-    return {word: group for group in groups for word in reversed(group)}
+    return {word: group for group in groups for word in group}
 
 
 WORDS = load_words()
-WORDS_PATTERN = re.compile(r"\b(%s)\b" % "|".join(sorted(map(re.escape, WORDS), key=len, reverse=True)))
+WORDS_PATTERN = re.compile(r"(?<![\w-])(%s)(?![\w-])" % "|".join(sorted(map(re.escape, WORDS), key=len, reverse=True)))
 
 
-def without_one(text, rng):
-    """A word is missing: no single word may decide what is meant."""
+def without_some(text, rng):
+    """Words are missing: no single word may decide what is meant."""
     words = text.split(" ")
-    if len(words) > 3:
-        del words[rng.randrange(len(words))]
-    return " ".join(words)
+    kept = [w for w in words if rng.random() > 0.15]
+    return " ".join(kept if len(kept) > 1 else words)
 
 
 def uncapital(text):
@@ -309,8 +310,8 @@ def vary(text, rng):
     text = WORDS_PATTERN.sub(lambda m: rng.choice(WORDS[m.group(1)]) if rng.random() < 0.25 else m.group(1), text)
     if rng.random() < 0.1:
         text = terse(text)
-    if rng.random() < 0.2:
-        text = without_one(text, rng)
+    if rng.random() < 0.3:
+        text = without_some(text, rng)
     if rng.random() < 0.12:
         text = rng.choice(LEADS) + " " + uncapital(text)
     elif rng.random() < 0.06:

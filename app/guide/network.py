@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 CONFIG = {
     "n_embd": 256,
-    "n_layer": 4,
+    "n_layer": 2,
     "n_head": 8,
     "n_head_kv": 4,
     "n_ff": 640,
@@ -86,17 +86,20 @@ def feed(weights, layer, x):
     return F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down)
 
 
-def hidden(weights, config, ids, cache=None):
-    """States [batch, rows, n_embd] before the output projection. cache: {layer: (k, v)} of the rows before, extended."""
+def hidden(weights, config, ids, wanted=None, dropout=0.0, cache=None):
+    """States [batch, rows, n_embd] before the output projection, or [n, n_embd] of those that wanted [batch, rows] marks.
+    dropout: the share of the embeddings that is left out, in training. cache: {layer: (k, v)} of the rows before, extended."""
     start = cache[0][0].shape[2] if cache else 0
     rows = ids.shape[1]
-    x = F.embedding(ids, weights["token_embd.weight"])
+    x = F.dropout(F.embedding(ids, weights["token_embd.weight"]), dropout)
     mask = torch.full((rows, start + rows), -1e9).triu(start + 1)
     rotation = rotations(config, start, rows)
     for layer in range(config["n_layer"]):
         prefix = "blk.%d." % layer
         y = norm(x, weights[prefix + "attn_norm.weight"], config["epsilon"])
         x = x + attend(weights, config, layer, y, rotation, mask, cache).float()
+        if wanted is not None and layer == config["n_layer"] - 1:
+            x = x[wanted]
         y = norm(x, weights[prefix + "ffn_norm.weight"], config["epsilon"])
         x = x + feed(weights, layer, y).float()
     return norm(x, weights["output_norm.weight"], config["epsilon"])

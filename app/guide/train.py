@@ -17,20 +17,22 @@ import network
 import tokenizer
 
 SEED = 5
-N_VOCAB = 1800
+N_VOCAB = 2400
 BATCH_TOKENS = 3072
 OPENINGS = 0.8
 OPENING_TOKENS = 8
-ROW_LENGTHS = (24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+ROW_LENGTHS = (18, 20, 22, 24, 26, 28, 30, 32, 36, 40, 48, 64, 96, 128, 192, 256, 384, 512)
 LONG_CHAT_EVERY = 4000
 RATE = 1e-3
 WARM_UP = 100  # steps
 WEIGHT_DECAY = 0.05
+DROPOUT = 0.1
+REPORT_EVERY = 250  # steps
 
 
-def encode_chat(maker, tok, chat, longest_end=None):
-    """Ids of one chat and, for each, whether the network must predict it; the last answer cut after longest_end tokens."""
-    system = maker.system()
+def encode_chat(tok, system, chat, longest_end=None):
+    """Ids of one chat and, for each, whether the network must predict it; the last answer cut after longest_end tokens.
+    system: a system prompt or None."""
     ids = tok.encode_chat(corpus.render_system(system)) if system else []
     wanted = [False] * len(ids)
     for i, (question, answer) in enumerate(chat):
@@ -47,8 +49,8 @@ def encode_chat(maker, tok, chat, longest_end=None):
 def draw_chat(maker, tok):
     """Most chats end soon after an answer has begun: what is hard is to find the right answer, not to finish it."""
     if maker.rng.random() < OPENINGS:
-        return encode_chat(maker, tok, maker.turns(1 if maker.rng.random() < 0.8 else 2), OPENING_TOKENS)
-    return encode_chat(maker, tok, maker.chat(8))
+        return encode_chat(tok, maker.system(), maker.turns(1 if maker.rng.random() < 0.8 else 2), OPENING_TOKENS)
+    return encode_chat(tok, maker.system(), maker.chat(8))
 
 
 def batches(maker, tok):
@@ -71,7 +73,7 @@ def long_chat(maker, tok):
     """A chat that fills the whole context."""
     ids, wanted = [], []
     while len(ids) < network.CONFIG["n_context"]:
-        more_ids, more_wanted = encode_chat(maker, tok, maker.chat(8))
+        more_ids, more_wanted = encode_chat(tok, maker.system(), maker.chat(8))
         ids, wanted = ids + more_ids, wanted + more_wanted
     return ids[:network.CONFIG["n_context"]], wanted[:network.CONFIG["n_context"]]
 
@@ -85,11 +87,25 @@ def tensors(chats, length):
     return ids, wanted
 
 
-def loss_of(weights, ids, wanted):
+def loss_of(weights, ids, wanted, dropout=0.0):
     with torch.autocast("cpu", torch.bfloat16):
-        states = network.hidden(weights, network.CONFIG, ids[:, :-1])[wanted[:, 1:]]
+        states = network.hidden(weights, network.CONFIG, ids[:, :-1], wanted[:, 1:], dropout)
         scores = network.logits(weights, states)
     return F.cross_entropy(scores.float(), ids[:, 1:][wanted[:, 1:]])
+
+
+def held_out_batches(tok):
+    """The openings of the answers to all held-out questions, about equally long ones together."""
+    chats = [encode_chat(tok, None, before + [(question, fact.answer)], OPENING_TOKENS) for fact, before, question in corpus.held_out_questions()]
+    chats.sort(key=lambda chat: len(chat[0]))
+    groups = [chats[i:i + 64] for i in range(0, len(chats), 64)]
+    return [tensors(group, len(group[-1][0])) for group in groups]
+
+
+@torch.no_grad()
+def held_out_loss(weights, groups):
+    counts = [wanted.sum().item() for _, wanted in groups]
+    return sum(loss_of(weights, *group).item() * n for group, n in zip(groups, counts)) / sum(counts)
 
 
 def learn_vocabulary(maker):
@@ -111,8 +127,8 @@ def keep_memory():
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--steps", type=int, default=5000)
-    options.add_argument("--decay", type=int, default=1500, help="steps at the end over which the learning rate falls")
+    options.add_argument("--steps", type=int, default=7000)
+    options.add_argument("--decay", type=int, default=2200, help="steps at the end over which the learning rate falls")
     options.add_argument("--resume", help="go on from this checkpoint")
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--out", default="/tmp/guide-checkpoint.pt")
@@ -136,6 +152,7 @@ def main():
                 weight.copy_(resumed["weights"][name])
     print("%d parameters, %d pieces, from step %d" % (sum(w.numel() for w in weights.values()), len(vocabulary["pieces"]), step), flush=True)
 
+    history, held_out = resumed["history"] if resumed else [], held_out_batches(tok)
     tokens, busy, average = 0, 0.0, None
     for ids, wanted in batches(maker, tok):
         if step >= o.steps:
@@ -143,7 +160,7 @@ def main():
         for group in optimiser.param_groups:
             group["lr"] = RATE * min(1, (step + 1) / WARM_UP, (o.steps - step) / o.decay)
         start = time.process_time()
-        loss = loss_of(weights, ids, wanted)
+        loss = loss_of(weights, ids, wanted, DROPOUT)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
         optimiser.step()
@@ -152,15 +169,16 @@ def main():
         step += 1
         tokens += ids.numel()
         average = loss.item() if average is None else 0.98 * average + 0.02 * loss.item()
-        if step % 25 == 0:
-            print("step %d  %.0f s of processor  %.1f M tokens  %.0f tokens/s  loss %.4f" % (step, busy, tokens / 1e6, tokens / busy, average), flush=True)
-            save(o.out, weights, optimiser, vocabulary, step)
-    save(o.out, weights, optimiser, vocabulary, step)
+        if step % REPORT_EVERY == 0 or step == o.steps:
+            history.append((step, average, held_out_loss(weights, held_out)))
+            print("step %d  %.0f s of processor  %.1f M tokens  %.0f tokens/s  loss %.4f  held out %.4f" % (
+                step, busy, tokens / 1e6, tokens / busy, *history[-1][1:]), flush=True)
+            save(o.out, weights, optimiser, vocabulary, step, history)
 
 
-def save(path, weights, optimiser, vocabulary, step):
+def save(path, weights, optimiser, vocabulary, step, history):
     torch.save({"config": network.CONFIG, "weights": {n: w.detach() for n, w in weights.items()}, "vocabulary": vocabulary,
-                "optimiser": optimiser.state_dict(), "step": step}, path + ".part")
+                "optimiser": optimiser.state_dict(), "step": step, "history": history}, path + ".part")
     os.replace(path + ".part", path)
 
 
