@@ -109,11 +109,11 @@ static void test_a_prompt_may_come_through_a_pipe(void **state) {
 
 static void test_an_answer_ends_at_a_stop_text(void **state) {
     (void)state;
-    struct result whole = shell("confab run --raw --temp 0 -n 20 'Once upon'");
+    struct result whole = shell("confab run --temp 0 -n 20 'How do I leave?'");
     assert_true(whole.size > 20);
     char *stop = xstrndup(whole.output + 12, 5), *found = strstr(whole.output, stop);
     setenv("STOP", stop, 1);
-    struct result r = shell("confab run --raw --temp 0 -n 20 --stop 'not there' --stop \"$STOP\" 'Once upon'");
+    struct result r = shell("confab run --temp 0 -n 20 --stop 'not there' --stop \"$STOP\" 'How do I leave?'");
     assert_int_equal(r.status, 0);
     size_t size = (size_t)(found - whole.output);
     assert_int_equal(r.size, size + 1); // and the end of the line
