@@ -39,6 +39,24 @@ void opened_close(struct opened *o) {
     free(o);
 }
 
+const float *opened_run(struct opened *o, int n_rows, const int32_t *tokens, int n_segments,
+                        const struct batch_segment *segments) {
+    int32_t *outputs = xmalloc((size_t)n_rows * sizeof *outputs);
+    for (int i = 0; i < n_rows; i++) outputs[i] = i;
+    const struct batch batch = {.n_rows = n_rows,
+                                .n_segments = n_segments,
+                                .n_outputs = n_rows,
+                                .tokens = tokens,
+                                .segments = segments,
+                                .output_rows = outputs};
+    struct backend_work work;
+    struct status st = {0};
+    const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
+    if (!logits) fail_msg("%s", st.text);
+    free(outputs);
+    return logits;
+}
+
 void opened_spoil_page(struct opened *o, int page) {
     const struct backend *b = o->backend;
     for (int i = 0; i < o->model.spec.n_layer; i++) {

@@ -18,6 +18,9 @@ void opened_start(struct opened *o, int threads, struct backend_params params);
 // Over the bytes of a file, which are taken. The caller closes.
 struct opened *opened_bytes(const char *name, void *bytes, size_t size, int threads, struct backend_params params);
 void opened_close(struct opened *o);
+// Computes a batch of n_rows tokens in n_segments: logits [n_rows][n_vocab] of all rows, the backend's.
+const float *opened_run(struct opened *o, int n_rows, const int32_t *tokens, int n_segments,
+                        const struct batch_segment *segments);
 // Fills a page of the KV cache, in all layers, with bits that no token leaves there.
 void opened_spoil_page(struct opened *o, int page);
 

@@ -171,22 +171,14 @@ static void test_neighbours_do_not_matter(void **state) {
                 choose_pages(s, pages[s]);
             }
             for (int step = 0; step < CHECKED; step++) {
-                int32_t tokens[SEQUENCES], outputs[SEQUENCES];
+                int32_t tokens[SEQUENCES];
                 struct batch_segment segments[SEQUENCES];
                 for (int s = 0; s < SEQUENCES; s++) {
                     const int position = s ? N_TOKENS - CHECKED + (step + s) % CHECKED : step;
-                    tokens[s] = token(o, s, position), outputs[s] = s;
+                    tokens[s] = token(o, s, position);
                     segments[s] = (struct batch_segment){s, 1, position, pages[s]};
                 }
-                const struct batch batch = {.n_rows = SEQUENCES,
-                                            .n_segments = SEQUENCES,
-                                            .n_outputs = SEQUENCES,
-                                            .tokens = tokens,
-                                            .segments = segments,
-                                            .output_rows = outputs};
-                struct backend_work work;
-                struct status st = {0};
-                const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
+                const float *logits = opened_run(o, SEQUENCES, tokens, SEQUENCES, segments);
                 for (int s = 1; s < SEQUENCES; s++)
                     assert_memory_equal(logits + s * o->n_vocab,
                                         alone[s] + (segments[s].position - N_TOKENS + CHECKED) * o->n_vocab,
@@ -268,21 +260,13 @@ static void test_copied_page(void **state) {
     for (int type = 0; type < KV_TYPES; type++) {
         struct opened *o = open_how(&subjects[1], (struct how){type, 2, false});
         float *want = run_chunks(o, 0, N_TOKENS);
-        int32_t pages[PAGES], tokens[] = {token(o, 0, N_TOKENS - 1)}, outputs[] = {0};
+        int32_t pages[PAGES], tokens[] = {token(o, 0, N_TOKENS - 1)};
         choose_pages(0, pages);
         cpu_backend.copy_page(o->backend, SEQUENCES * PAGES, pages[PAGES - 1], (N_TOKENS - 1) % KV_PAGE_TOKENS);
         opened_spoil_page(o, pages[PAGES - 1]);
         pages[PAGES - 1] = SEQUENCES * PAGES;
         const struct batch_segment segment = {0, 1, N_TOKENS - 1, pages};
-        const struct batch batch = {.n_rows = 1,
-                                    .n_segments = 1,
-                                    .n_outputs = 1,
-                                    .tokens = tokens,
-                                    .segments = &segment,
-                                    .output_rows = outputs};
-        struct backend_work work;
-        struct status st = {0};
-        const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
+        const float *logits = opened_run(o, 1, tokens, 1, &segment);
         assert_memory_equal(logits, want + (size_t)(CHECKED - 1) * (size_t)o->n_vocab,
                             (size_t)o->n_vocab * sizeof *logits);
         free(want);

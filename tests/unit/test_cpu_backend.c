@@ -115,21 +115,13 @@ static void choose_pages(int sequence, int32_t pages[4]) {
 // Logits of every token [N_TOKENS, n_vocab] of a sequence, computed in chunks; the caller frees.
 static float *run_chunks(struct opened *o, int sequence, int chunk) {
     float *all = xmalloc((size_t)N_TOKENS * (size_t)o->n_vocab * sizeof *all);
-    int32_t tokens[N_TOKENS], outputs[N_TOKENS], pages[4];
+    int32_t tokens[N_TOKENS], pages[4];
     choose_pages(sequence, pages);
     for (int first = 0; first < N_TOKENS; first += chunk) {
         const int n = N_TOKENS - first < chunk ? N_TOKENS - first : chunk;
-        for (int i = 0; i < n; i++) tokens[i] = token(o, sequence, first + i), outputs[i] = i;
+        for (int i = 0; i < n; i++) tokens[i] = token(o, sequence, first + i);
         const struct batch_segment segment = {0, n, first, pages};
-        const struct batch batch = {.n_rows = n,
-                                    .n_segments = 1,
-                                    .n_outputs = n,
-                                    .tokens = tokens,
-                                    .segments = &segment,
-                                    .output_rows = outputs};
-        struct backend_work work;
-        struct status st = {0};
-        const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
+        const float *logits = opened_run(o, n, tokens, 1, &segment);
         memcpy(all + (size_t)first * (size_t)o->n_vocab, logits, (size_t)n * (size_t)o->n_vocab * sizeof *all);
     }
     return all;
@@ -233,7 +225,7 @@ static void test_neighbours_do_not_matter(void **state) {
     for (int m = 0; m < n_subjects(); m++) {
         struct opened *o = open_subject(m, 2, false);
         float *alone[SEQUENCES];
-        int32_t pages[SEQUENCES][4], tokens[MOST_ROWS], outputs[MOST_ROWS];
+        int32_t pages[SEQUENCES][4], tokens[MOST_ROWS];
         for (int s = 0; s < SEQUENCES; s++) {
             alone[s] = run_chunks(o, s, s == 1 ? 1 : 25);
             choose_pages(s, pages[s]);
@@ -245,17 +237,9 @@ static void test_neighbours_do_not_matter(void **state) {
             for (int s = 0; s < SEQUENCES; s++) {
                 const int rows = s == SEQUENCES / 2 ? PIECE : 1, position = s == SEQUENCES / 2 ? step * PIECE : step;
                 segments[s] = (struct batch_segment){n, rows, position, pages[s]};
-                for (int i = 0; i < rows; i++, n++) tokens[n] = token(o, s, position + i), outputs[n] = n;
+                for (int i = 0; i < rows; i++, n++) tokens[n] = token(o, s, position + i);
             }
-            const struct batch batch = {.n_rows = n,
-                                        .n_segments = SEQUENCES,
-                                        .n_outputs = n,
-                                        .tokens = tokens,
-                                        .segments = segments,
-                                        .output_rows = outputs};
-            struct backend_work work;
-            struct status st = {0};
-            const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
+            const float *logits = opened_run(o, n, tokens, SEQUENCES, segments);
             for (int s = 0; s < SEQUENCES; s++)
                 assert_memory_equal(logits + (size_t)segments[s].first_row * (size_t)o->n_vocab,
                                     alone[s] + (size_t)segments[s].position * (size_t)o->n_vocab,
@@ -311,21 +295,13 @@ static void test_copied_page(void **state) {
         struct opened *o = open_tiny(models[4], 2, exact);
         float *want = run_chunks(o, 0, 20);
         const int last = N_TOKENS - 1, index = last / KV_PAGE_TOKENS;
-        int32_t pages[4], tokens[] = {token(o, 0, last)}, outputs[] = {0};
+        int32_t pages[4], tokens[] = {token(o, 0, last)};
         choose_pages(0, pages);
         cpu_backend.copy_page(o->backend, 40, pages[index], last % KV_PAGE_TOKENS);
         opened_spoil_page(o, pages[index]);
         pages[index] = 40;
         const struct batch_segment segment = {0, 1, last, pages};
-        const struct batch batch = {.n_rows = 1,
-                                    .n_segments = 1,
-                                    .n_outputs = 1,
-                                    .tokens = tokens,
-                                    .segments = &segment,
-                                    .output_rows = outputs};
-        struct backend_work work;
-        struct status st = {0};
-        const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
+        const float *logits = opened_run(o, 1, tokens, 1, &segment);
         assert_memory_equal(logits, want + (size_t)last * (size_t)o->n_vocab, (size_t)o->n_vocab * sizeof(float));
         free(want);
         opened_close(o);
@@ -492,18 +468,14 @@ static struct opened *run_reference(const char *name, bool exact, int *n, const 
     struct opened *o = xcalloc(1, sizeof *o);
     struct status st = {0};
     char path[96];
-    int32_t ids[MOST_ROWS], outputs[MOST_ROWS], pages[4] = {9, 3, 4, 8};
+    int32_t ids[MOST_ROWS], pages[4] = {9, 3, 4, 8};
     snprintf(path, sizeof path, "models/%s.gguf", name);
     if (!gguf_open(&o->gguf, shared_file(path), &st) || !model_open(&o->model, &o->gguf, 0, &st))
         fail_msg("%s", st.text);
     opened_start(o, 2, backend_params(exact));
     *n = read_ids(ids, MOST_ROWS);
-    for (int i = 0; i < *n; i++) outputs[i] = i;
     const struct batch_segment segment = {0, *n, 0, pages};
-    const struct batch batch = {
-        .n_rows = *n, .n_segments = 1, .n_outputs = *n, .tokens = ids, .segments = &segment, .output_rows = outputs};
-    struct backend_work work;
-    *logits = cpu_backend.run(o->backend, &batch, &work, &st);
+    *logits = opened_run(o, *n, ids, 1, &segment);
     return o;
 }
 
