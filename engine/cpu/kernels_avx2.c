@@ -1,5 +1,6 @@
 // AVX2 with FMA and F16C: weights in the file's own layout, vectors and attention. Prepared weights are in
 // tiles_avx2.c, and where there is AVX-VNNI in tiles_avxvnni.c.
+#include "engine/cpu/kernel_table.h"
 #include "engine/cpu/tiles.h"
 #include "engine/cpu/value_tiles.h"
 
@@ -307,29 +308,9 @@ static float softmax(float *scores, int page_stride, int n_pages, int first, int
     return correction;
 }
 
-// Tables that differ in how they multiply prepared weights.
-#define TABLE(title, TILE)                                                                                             \
-    {                                                                                                                  \
-        .name = title,                                                                                                 \
-        .strip = {[BLOCK_F32] = strip_f32,                                                                             \
-                  [BLOCK_F16] = strip_f16,                                                                             \
-                  [BLOCK_BF16] = strip_bf16,                                                                           \
-                  TILE_FORMATS(TILE)},                                                                                 \
-        .norm = {[NORM_RMS] = rms_norm, [NORM_LAYER] = layer_norm},                                                    \
-        .quantize = quantize,                                                                                          \
-        .activate = {[ACTIVATION_SILU] = silu, [ACTIVATION_GELU] = gelu, [ACTIVATION_SILU_CLAMPED] = silu_clamped},    \
-        .softcap = softcap,                                                                                            \
-        .accumulate = accumulate,                                                                                      \
-        .to_half = {[KV_F16] = to_f16, [KV_BF16] = to_bf16},                                                           \
-        .half_scores = {[KV_F16] = f16_scores, [KV_BF16] = bf16_scores},                                               \
-        .weigh = {[KV_F16] = f16_weigh, [KV_BF16] = bf16_weigh, [KV_Q8_0] = q8_0_weigh, [KV_Q4_0] = q4_0_weigh},       \
-        .softmax = softmax,                                                                                            \
-        .softmax_merge = softmax_merge,                                                                                \
-        .scale = scale,                                                                                                \
-    }
 #define AVX2_TILE(id, tile)    [id] = strip_##tile##_avx2,
 #define AVXVNNI_TILE(id, tile) [id] = strip_##tile##_avxvnni,
 
-const struct cpu_kernels kernels_avx2 = TABLE("AVX2", AVX2_TILE);
-const struct cpu_kernels kernels_avxvnni = TABLE("AVX-VNNI", AVXVNNI_TILE);
+const struct cpu_kernels kernels_avx2 = KERNEL_TABLE("AVX2", AVX2_TILE, );
+const struct cpu_kernels kernels_avxvnni = KERNEL_TABLE("AVX-VNNI", AVXVNNI_TILE, );
 #endif

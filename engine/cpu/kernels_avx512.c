@@ -1,4 +1,5 @@
 // AVX-512: weights in the file's own layout, vectors and attention. Prepared weights are in tiles_avx512.c.
+#include "engine/cpu/kernel_table.h"
 #include "engine/cpu/tiles.h"
 #include "engine/cpu/value_tiles.h"
 
@@ -264,30 +265,8 @@ static float softmax(float *scores, int page_stride, int n_pages, int first, int
     return correction;
 }
 
-const struct cpu_kernels kernels_avx512 = {
-    .name = "AVX-512 VNNI",
-    .strip = {[BLOCK_F32] = strip_f32,
-              [BLOCK_F16] = strip_f16,
-              [BLOCK_BF16] = strip_bf16,
-#define X(id, tile) [id] = strip_##tile##_avx512,
-              TILE_FORMATS(X)
-#undef X
-    },
-    .many = {
-#define X(id, tile) [id] = many_##tile##_avx512,
-              PACKED_TILE_FORMATS(X)
-#undef X
-    },
-    .norm = {[NORM_RMS] = rms_norm, [NORM_LAYER] = layer_norm},
-    .quantize = quantize,
-    .activate = {[ACTIVATION_SILU] = silu, [ACTIVATION_GELU] = gelu, [ACTIVATION_SILU_CLAMPED] = silu_clamped},
-    .softcap = softcap,
-    .accumulate = accumulate,
-    .to_half = {[KV_F16] = to_f16, [KV_BF16] = to_bf16},
-    .half_scores = {[KV_F16] = f16_scores, [KV_BF16] = bf16_scores},
-    .weigh = {[KV_F16] = f16_weigh, [KV_BF16] = bf16_weigh, [KV_Q8_0] = q8_0_weigh, [KV_Q4_0] = q4_0_weigh},
-    .softmax = softmax,
-    .softmax_merge = softmax_merge,
-    .scale = scale,
-};
+#define TILE(id, tile) [id] = strip_##tile##_avx512,
+#define MANY(id, tile) [id] = many_##tile##_avx512,
+
+const struct cpu_kernels kernels_avx512 = KERNEL_TABLE("AVX-512 VNNI", TILE, .many = {PACKED_TILE_FORMATS(MANY)});
 #endif

@@ -1,5 +1,6 @@
 // The specification of the kernels, in plain C; those of prepared weights are in tiles_scalar.c. fmaf is one rounding
 // everywhere, with or without hardware.
+#include "engine/cpu/kernel_table.h"
 #include "engine/cpu/tiles.h"
 #include "engine/cpu/value_tiles.h"
 
@@ -287,24 +288,6 @@ static void scale(float *x, int n, float factor) {
     for (int i = 0; i < n; i++) x[i] *= factor;
 }
 
-const struct cpu_kernels kernels_scalar = {
-    .name = "scalar",
-    .strip = {[BLOCK_F32] = strip_f32,
-              [BLOCK_F16] = strip_f16,
-              [BLOCK_BF16] = strip_bf16,
-#define X(id, tile) [id] = strip_##tile##_scalar,
-              TILE_FORMATS(X)
-#undef X
-    },
-    .norm = {[NORM_RMS] = rms_norm, [NORM_LAYER] = layer_norm},
-    .quantize = quantize,
-    .activate = {[ACTIVATION_SILU] = silu, [ACTIVATION_GELU] = gelu, [ACTIVATION_SILU_CLAMPED] = silu_clamped},
-    .softcap = softcap,
-    .accumulate = accumulate,
-    .to_half = {[KV_F16] = to_f16, [KV_BF16] = to_bf16},
-    .half_scores = {[KV_F16] = f16_scores, [KV_BF16] = bf16_scores},
-    .weigh = {[KV_F16] = f16_weigh, [KV_BF16] = bf16_weigh, [KV_Q8_0] = q8_0_weigh, [KV_Q4_0] = q4_0_weigh},
-    .softmax = softmax,
-    .softmax_merge = softmax_merge,
-    .scale = scale,
-};
+#define TILE(id, tile) [id] = strip_##tile##_scalar,
+
+const struct cpu_kernels kernels_scalar = KERNEL_TABLE("scalar", TILE, );
