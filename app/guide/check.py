@@ -18,7 +18,7 @@ LONGEST = 120  # tokens of an answer
 
 
 def ask(model, chat, question, temperature, home):
-    text = "".join(corpus.render_question(q) + a + "<|im_end|>\n" for q, a in chat) + corpus.render_question(question)
+    text = "".join(corpus.render_question(q) + f.answer + "<|im_end|>" for q, f in chat) + corpus.render_question(question)
     options = ["--raw", "-m", model, "-n", str(LONGEST), "--seed", "1", "-t", "1"]
     if temperature is not None:
         options += ["--temp", str(temperature)]

@@ -30,14 +30,16 @@ MODIFIERS = {"C": "Ctrl", "M": "Alt", "S": "Shift"}
 AGAIN = ["(which|what) key was (that|it) (again|)?", "sorry, which key (again|)?", "what was the key (again|)?", "I forgot the key already", "say the key again",
          "the key again, please", "can you repeat the key?", "which one (was it|)?", "what did I have to press?", "just the key, please", "only the key?"]
 OTHER_KEYS = {"Ctrl+C", "Ctrl+Shift+V"}  # of the terminal and of the line editor
-REFUSALS = 3  # how much oftener than other facts: what is not about confab is far more than what is
 LONG_NAMES = {"temp": "temperature", "repeat": "repeat penalty", "presence": "presence penalty", "frequency": "frequency penalty", "window": "penalty window"}
 HOLD_OUT = 10  # one wording in this many is never trained on
 
 
 class Fact:
+    """topic: the control token that the guide puts before the answer, so that it chooses what to say in one step."""
+
     def __init__(self, name):
         self.name, self.wordings, self.answer, self.must, self.must_not, self.follow = name, [], "", [], [], []
+        self.topic = "<|fact:%s|>" % ("again" if name.startswith("again-") else name)
 
 
 # ---- the program's tables ----
@@ -351,7 +353,7 @@ class Maker:
         self.plain = {f.name: [w for w in f.wordings if not held_out(f, w)] for f in self.facts.values()}
         self.follow = {f.name: self.follow_ups(f) for f in self.facts.values()}
         self.names = [name for name, wordings in self.plain.items() if wordings]
-        self.weights = [len(self.plain[name]) ** 0.6 * (REFUSALS if name.endswith("-refusal") else 1) for name in self.names]
+        self.weights = [len(self.plain[name]) ** 0.9 for name in self.names]
 
     @staticmethod
     def follow_ups(fact):
@@ -366,7 +368,7 @@ class Maker:
         return vary(expand(wording, self.lists, self.rng), self.rng)
 
     def turns(self, count):
-        """A chat of about `count` turns: [(question, answer)]; follow-ups come right after what they follow."""
+        """A chat of about `count` turns: [(question, fact)]; follow-ups come right after what they follow."""
         turns, last = [], None
         while len(turns) < count:
             draw = self.rng.random()
@@ -379,7 +381,7 @@ class Maker:
             else:
                 name = self.rng.choices(self.names, self.weights)[0]
                 wording = self.rng.choice(self.plain[name])
-            turns.append((self.question(wording), self.facts[name].answer))
+            turns.append((self.question(wording), self.facts[name]))
             last = name
         return turns
 
@@ -394,15 +396,15 @@ class Maker:
 
 
 def render_system(text):
-    return "<|im_start|>system\n" + text + "<|im_end|>\n"
+    return "<|im_start|>system\n" + text + "<|im_end|>"
 
 
 def render_question(text):
-    return "<|im_start|>user\n" + text + "<|im_end|>\n<|im_start|>assistant\n"
+    return "<|im_start|>user\n" + text + "<|im_end|><|im_start|>assistant\n"
 
 
 def held_out_questions(seed=1):
-    """[(fact, chat before, question)]: every held-out wording, as it stands; follow-ups after the question they follow."""
+    """[(fact, chat before: [(question, fact)], question)]: every held-out wording, as it stands; follow-ups after the question they follow."""
     rng = random.Random(seed)
     facts, lists = load()
     out = []
@@ -415,7 +417,7 @@ def held_out_questions(seed=1):
                 first = [w for w in fact.wordings if not held_out(fact, w)]
                 before = fact if first else facts["stop"]
                 asked = expand(rng.choice(first or before.wordings), lists, rng)
-                out.append((facts[target], [(asked, before.answer)], expand(wording, lists, rng)))
+                out.append((facts[target], [(asked, before)], expand(wording, lists, rng)))
     return out
 
 
@@ -425,6 +427,6 @@ if __name__ == "__main__":
         len(known), sum(len(f.wordings) for f in known.values()), sum(len(f.follow) for f in known.values()), len(held_out_questions())))
     maker = Maker(0)
     for _ in range(5):
-        for asked, answer in maker.chat(6):
-            print("> %s\n  %s" % (asked, answer.replace("\n", "\n  ")))
+        for asked, fact in maker.chat(6):
+            print("> %s\n  %s" % (asked, fact.answer.replace("\n", "\n  ")))
         print()

@@ -88,7 +88,7 @@ def feed(weights, layer, x):
 
 def hidden(weights, config, ids, wanted=None, dropout=0.0, cache=None):
     """States [batch, rows, n_embd] before the output projection, or [n, n_embd] of those that wanted [batch, rows] marks.
-    dropout: the share of the embeddings that is left out, in training. cache: {layer: (k, v)} of the rows before, extended."""
+    dropout: the share of the embeddings, and of what every block adds, that is left out, in training. cache: {layer: (k, v)} of the rows before, extended."""
     start = cache[0][0].shape[2] if cache else 0
     rows = ids.shape[1]
     x = F.dropout(F.embedding(ids, weights["token_embd.weight"]), dropout)
@@ -97,11 +97,11 @@ def hidden(weights, config, ids, wanted=None, dropout=0.0, cache=None):
     for layer in range(config["n_layer"]):
         prefix = "blk.%d." % layer
         y = norm(x, weights[prefix + "attn_norm.weight"], config["epsilon"])
-        x = x + attend(weights, config, layer, y, rotation, mask, cache).float()
+        x = x + F.dropout(attend(weights, config, layer, y, rotation, mask, cache).float(), dropout)
         if wanted is not None and layer == config["n_layer"] - 1:
             x = x[wanted]
         y = norm(x, weights[prefix + "ffn_norm.weight"], config["epsilon"])
-        x = x + feed(weights, layer, y).float()
+        x = x + F.dropout(feed(weights, layer, y).float(), dropout)
     return norm(x, weights["output_norm.weight"], config["epsilon"])
 
 

@@ -13,8 +13,8 @@ SPACE = "\u2581"
 NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
 SPECIAL = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL), ("<|im_start|>", CONTROL), ("<|im_end|>", CONTROL)]
 FIRST_BYTE = len(SPECIAL)
+ROLES = ["user\n", "assistant\n", "system\n"]  # how a message begins: one piece each
 WORDS = re.compile(SPACE + r"?[^\W\d_]+|" + SPACE + r"?\d|" + SPACE + r"?(?:[^\w\s" + SPACE + r"]|_)+|" + SPACE)
-MARK = re.compile("|".join(re.escape(text) for text, kind in SPECIAL if kind == CONTROL))
 
 
 def count_words(texts):
@@ -45,13 +45,13 @@ def merge_pair(symbols, pair):
     return merged
 
 
-def train(texts, n_vocab):
-    """A vocabulary: lists of pieces, scores and types, of length n_vocab."""
+def train(texts, n_vocab, controls=()):
+    """A vocabulary: lists of pieces, scores and types, of length n_vocab and those of the further control tokens."""
     counts = count_words(texts)
     words = {word: list(word) for word in sorted(counts)}
     merges = []
     characters = sorted({c for word in words for c in word})
-    while FIRST_BYTE + 256 + len(characters) + len(merges) < n_vocab:
+    while FIRST_BYTE + 256 + len(characters) + len(merges) + len(ROLES) < n_vocab:
         pair = most_frequent_pair(words, counts)
         if pair is None:
             break
@@ -59,18 +59,19 @@ def train(texts, n_vocab):
         words = {w: merge_pair(s, pair) if pair[0] in s and pair[1] in s else s for w, s in words.items()}
     pieces = [text for text, _ in SPECIAL] + ["<0x%02X>" % b for b in range(256)]
     types = [kind for _, kind in SPECIAL] + [BYTE] * 256
-    learned = list(dict.fromkeys(merges)) + characters
+    learned = list(dict.fromkeys(merges + ROLES)) + characters
     pieces += learned
     types += [NORMAL] * len(learned)
-    scores = [0.0] * (FIRST_BYTE + 256) + [-float(rank) for rank in range(len(learned))]
-    return {"pieces": pieces, "scores": scores, "types": types}
+    scores = [0.0] * (FIRST_BYTE + 256) + [-float(rank) for rank in range(len(learned))] + [0.0] * len(controls)
+    return {"pieces": pieces + list(controls), "scores": scores, "types": types + [CONTROL] * len(controls)}
 
 
 class Tokenizer:
     def __init__(self, vocabulary):
         self.pieces, self.scores = vocabulary["pieces"], vocabulary["scores"]
         self.ids = {p: i for i, p in enumerate(self.pieces) if vocabulary["types"][i] == NORMAL}
-        self.special = {text: i for i, (text, _) in enumerate(SPECIAL)}
+        self.special = {p: i for i, p in enumerate(self.pieces) if vocabulary["types"][i] == CONTROL}
+        self.mark = re.compile("|".join(map(re.escape, self.special)))
         self.known = {}
 
     def encode(self, text):
@@ -85,7 +86,7 @@ class Tokenizer:
     def encode_chat(self, text):
         """Ids of a rendered chat: control tokens are recognised."""
         ids, end = [], 0
-        for mark in MARK.finditer(text):
+        for mark in self.mark.finditer(text):
             ids += self.encode(text[end:mark.start()]) + [self.special[mark.group()]]
             end = mark.end()
         return ids + self.encode(text[end:])

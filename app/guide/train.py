@@ -19,50 +19,58 @@ import tokenizer
 SEED = 5
 N_VOCAB = 2400
 BATCH_TOKENS = 3072
-OPENINGS = 0.8
-OPENING_TOKENS = 8
-ROW_LENGTHS = (18, 20, 22, 24, 26, 28, 30, 32, 36, 40, 48, 64, 96, 128, 192, 256, 384, 512)
+SINGLE = 0.88  # the share of the chats that are one question, and of those that are two
+PAIRS = 0.06
+NOTHING = -1
+ROW_LENGTHS = (8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 24, 26, 28, 30, 32, 36, 40, 48, 64, 96, 128, 192, 256, 384, 512)
 LONG_CHAT_EVERY = 4000
 RATE = 1e-3
 WARM_UP = 100  # steps
 WEIGHT_DECAY = 0.05
-DROPOUT = 0.1
-REPORT_EVERY = 250  # steps
+DROPOUT = 0.12
+REPORT_EVERY = 500  # steps
 
 
-def encode_chat(tok, system, chat, longest_end=None):
-    """Ids of one chat and, for each, whether the network must predict it; the last answer cut after longest_end tokens.
-    system: a system prompt or None."""
+def encode_chat(tok, system, chat, answered=True):
+    """One chat, [(question, fact)], as ids and what the network must predict after each (NOTHING: is not asked). After every
+    question it is the topic; of the last one, if answered, the answer too. What the program renders of earlier answers
+    has no topic, so these have none here. system: a system prompt or None."""
     ids = tok.encode_chat(corpus.render_system(system)) if system else []
-    wanted = [False] * len(ids)
-    for i, (question, answer) in enumerate(chat):
-        asked = tok.encode_chat("<|im_start|>user\n") + tok.encode(question) + tok.encode_chat("<|im_end|>\n<|im_start|>assistant\n")
-        said = tok.encode(answer) + [tok.special["<|im_end|>"]]
-        after = tok.encode("\n")
-        if longest_end and i == len(chat) - 1:
-            said, after = said[:longest_end], []
-        ids += asked + said + after
-        wanted += [False] * len(asked) + [True] * len(said) + [False] * len(after)
-    return ids, wanted
+    targets = [NOTHING] * len(ids)
+    for i, (question, fact) in enumerate(chat):
+        asked = tok.encode_chat("<|im_start|>user\n") + tok.encode(question) + tok.encode_chat("<|im_end|><|im_start|>assistant\n")
+        topic, said = tok.special[fact.topic], tok.encode(fact.answer) + [tok.special["<|im_end|>"]]
+        ids += asked
+        targets += [NOTHING] * (len(asked) - 1) + [topic]
+        if i < len(chat) - 1:
+            ids += said
+            targets += [NOTHING] * (len(ids) - len(targets))
+        elif answered:
+            ids += [topic] + said[:-1]
+            targets += said
+    return ids, targets
 
 
 def draw_chat(maker, tok):
-    """Most chats end soon after an answer has begun: what is hard is to find the right answer, not to finish it."""
-    if maker.rng.random() < OPENINGS:
-        return encode_chat(tok, maker.system(), maker.turns(1 if maker.rng.random() < 0.8 else 2), OPENING_TOKENS)
-    return encode_chat(tok, maker.system(), maker.chat(8))
+    """Most chats end with their topic: what is hard is to find the right answer, saying it is learnt by heart."""
+    draw = maker.rng.random()
+    if draw < SINGLE:
+        return encode_chat(tok, maker.system(), maker.turns(1), False)
+    if draw < SINGLE + PAIRS:
+        return encode_chat(tok, maker.system(), maker.turns(2), False)
+    return encode_chat(tok, maker.system(), maker.chat(6))
 
 
 def batches(maker, tok):
-    """Batches of chats of about equal length, in few shapes; now and then one chat that fills the whole context."""
+    """Batches (ids, targets) of chats of about equal length, in few shapes; now and then one chat that fills the whole context."""
     waiting = {length: [] for length in ROW_LENGTHS}
     drawn = 0
     while True:
-        ids, wanted = draw_chat(maker, tok)
-        length = next((n for n in ROW_LENGTHS if n > len(ids)), ROW_LENGTHS[-1])
-        waiting[length].append((ids[:length + 1], wanted[:length + 1]))
+        ids, targets = draw_chat(maker, tok)
+        length = next((n for n in ROW_LENGTHS if n >= len(ids)), ROW_LENGTHS[-1])
+        waiting[length].append((ids[:length], targets[:length]))
         if len(waiting[length]) == BATCH_TOKENS // length:
-            yield tensors(waiting[length], length + 1)
+            yield tensors(waiting[length], length)
             waiting[length] = []
         drawn += 1
         if drawn % LONG_CHAT_EVERY == 0:
@@ -71,32 +79,32 @@ def batches(maker, tok):
 
 def long_chat(maker, tok):
     """A chat that fills the whole context."""
-    ids, wanted = [], []
+    ids, targets = [], []
     while len(ids) < network.CONFIG["n_context"]:
-        more_ids, more_wanted = encode_chat(tok, maker.system(), maker.chat(8))
-        ids, wanted = ids + more_ids, wanted + more_wanted
-    return ids[:network.CONFIG["n_context"]], wanted[:network.CONFIG["n_context"]]
+        more_ids, more_targets = encode_chat(tok, maker.system(), maker.chat(8), False)
+        ids, targets = ids + more_ids, targets + more_targets
+    return ids[:network.CONFIG["n_context"]], targets[:network.CONFIG["n_context"]]
 
 
 def tensors(chats, length):
     ids = torch.zeros(len(chats), length, dtype=torch.long)
-    wanted = torch.zeros(len(chats), length, dtype=torch.bool)
-    for i, (chat, mark) in enumerate(chats):
+    targets = torch.full((len(chats), length), NOTHING)
+    for i, (chat, wanted) in enumerate(chats):
         ids[i, :len(chat)] = torch.tensor(chat)
-        wanted[i, :len(chat)] = torch.tensor(mark)
-    return ids, wanted
+        targets[i, :len(chat)] = torch.tensor(wanted)
+    return ids, targets
 
 
-def loss_of(weights, ids, wanted, dropout=0.0):
+def loss_of(weights, ids, targets, dropout=0.0):
+    wanted = targets != NOTHING
     with torch.autocast("cpu", torch.bfloat16):
-        states = network.hidden(weights, network.CONFIG, ids[:, :-1], wanted[:, 1:], dropout)
-        scores = network.logits(weights, states)
-    return F.cross_entropy(scores.float(), ids[:, 1:][wanted[:, 1:]])
+        scores = network.logits(weights, network.hidden(weights, network.CONFIG, ids, wanted, dropout))
+    return F.cross_entropy(scores.float(), targets[wanted])
 
 
 def held_out_batches(tok):
     """The openings of the answers to all held-out questions, about equally long ones together."""
-    chats = [encode_chat(tok, None, before + [(question, fact.answer)], OPENING_TOKENS) for fact, before, question in corpus.held_out_questions()]
+    chats = [encode_chat(tok, None, before + [(question, fact)], False) for fact, before, question in corpus.held_out_questions()]
     chats.sort(key=lambda chat: len(chat[0]))
     groups = [chats[i:i + 64] for i in range(0, len(chats), 64)]
     return [tensors(group, len(group[-1][0])) for group in groups]
@@ -104,16 +112,16 @@ def held_out_batches(tok):
 
 @torch.no_grad()
 def held_out_loss(weights, groups):
-    counts = [wanted.sum().item() for _, wanted in groups]
+    counts = [(targets != NOTHING).sum().item() for _, targets in groups]
     return sum(loss_of(weights, *group).item() * n for group, n in zip(groups, counts)) / sum(counts)
 
 
 def learn_vocabulary(maker):
     texts = []
     for _ in range(6000):
-        for question, answer in maker.chat(3):
-            texts += [question, answer]
-    return tokenizer.train(texts + ["user\n", "assistant\n", "system\n"], N_VOCAB)
+        for question, fact in maker.chat(3):
+            texts += [question, fact.answer, "user", "assistant"]
+    return tokenizer.train(texts + ["system"] * 1000, N_VOCAB, sorted({fact.topic for fact in maker.facts.values()}))
 
 
 def keep_memory():
@@ -127,8 +135,8 @@ def keep_memory():
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--steps", type=int, default=7000)
-    options.add_argument("--decay", type=int, default=2200, help="steps at the end over which the learning rate falls")
+    options.add_argument("--steps", type=int, default=15000)
+    options.add_argument("--decay", type=int, default=5000, help="steps at the end over which the learning rate falls")
     options.add_argument("--resume", help="go on from this checkpoint")
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--out", default="/tmp/guide-checkpoint.pt")
@@ -154,13 +162,13 @@ def main():
 
     history, held_out = resumed["history"] if resumed else [], held_out_batches(tok)
     tokens, busy, average = 0, 0.0, None
-    for ids, wanted in batches(maker, tok):
+    for ids, targets in batches(maker, tok):
         if step >= o.steps:
             break
         for group in optimiser.param_groups:
             group["lr"] = RATE * min(1, (step + 1) / WARM_UP, (o.steps - step) / o.decay)
         start = time.process_time()
-        loss = loss_of(weights, ids, wanted, DROPOUT)
+        loss = loss_of(weights, ids, targets, DROPOUT)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
         optimiser.step()
