@@ -11,154 +11,16 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
-#include "engine/serve/scheduler.h"
-#include "tests/unit/toy_backend.h"
-
-enum { VOCAB = 97, MOST_REQUESTS = 64, MOST_TOKENS = 2048 };
-
-struct answer {
-    enum request_state state;
-    enum finish_reason reason;
-    int32_t tokens[MOST_TOKENS];
-    int n, n_prompt, n_reused, times_pending;
-    int started, ended; // at which event
-    char message[512];
-};
-
-struct bench {
-    struct model model;
-    struct thread_pool *pool;
-    struct figures figures;
-    struct scheduler *scheduler;
-    struct answer answers[MOST_REQUESTS];
-    int events;
-    int32_t end_token; // −1: none
-    int stops;         // so many steps are given up
-    void (*in_step)(struct bench *b);
-    int looks;
-};
-
-static void on_state(void *context, const struct request *r, const char *message) {
-    struct bench *b = context;
-    struct answer *a = &b->answers[r->id];
-    b->events++;
-    a->state = r->state;
-    a->reason = r->reason;
-    a->n_prompt = r->n_prompt;
-    a->n_reused = r->n_reused;
-    a->times_pending += r->state == REQUEST_PENDING;
-    if (r->state == REQUEST_PREFILLING && !a->started) a->started = b->events;
-    if (r->state >= REQUEST_FINISHED) a->ended = b->events;
-    snprintf(a->message, sizeof a->message, "%s", message);
-}
-
-static bool on_token(void *context, const struct request *r, const struct sample *sample) {
-    struct bench *b = context;
-    if (sample->token == b->end_token) return true;
-    struct answer *a = &b->answers[r->id];
-    assert_true(a->n < MOST_TOKENS);
-    a->tokens[a->n++] = sample->token;
-    return false;
-}
-
-static void look_during_step(struct bench *b) {
-    b->looks++;
-    assert_true(scheduler_computes(b->scheduler, 1));
-    assert_false(scheduler_computes(b->scheduler, 2)); // it waits for the first
-    assert_false(scheduler_computes(b->scheduler, 99));
-    assert_true(scheduler_overtakes(b->scheduler, 2, 2));
-    assert_false(scheduler_overtakes(b->scheduler, 2, 1));
-    assert_false(scheduler_overtakes(b->scheduler, 1, 1)); // after its own
-}
-
-static bool on_step(void *context) {
-    struct bench *b = context;
-    if (b->in_step) b->in_step(b);
-    return b->stops > 0 && b->stops--;
-}
-
-struct bench_options {
-    int n_pages, context, chunk, n_vocab;
-};
-
-static struct bench *bench_open(struct bench_options o) {
-    toy_reset();
-    struct bench *b = xcalloc(1, sizeof *b);
-    b->model.spec.n_vocab = o.n_vocab ? o.n_vocab : VOCAB;
-    b->end_token = -1;
-    b->pool = thread_pool_open(2);
-    figures_open(&b->figures);
-    struct scheduler_params p = {.ops = &toy_backend,
-                                 .model = &b->model,
-                                 .pool = b->pool,
-                                 .n_pages = o.n_pages,
-                                 .figures = &b->figures,
-                                 .context = o.context ? o.context : o.n_pages * KV_PAGE_TOKENS,
-                                 .prefill_chunk = o.chunk,
-                                 .events = {.context = b, .state = on_state, .token = on_token, .stop = on_step}};
-    struct status st;
-    b->scheduler = scheduler_open(&p, &st);
-    assert_non_null(b->scheduler);
-    return b;
-}
-
-static void bench_close(struct bench *b) {
-    scheduler_close(b->scheduler);
-    figures_close(&b->figures);
-    thread_pool_close(b->pool);
-    free(b);
-}
-
-// A prompt of n tokens: the first `common` are everybody's, the rest belongs to `id`.
-static int32_t *prompt(uint64_t id, int n, int common) {
-    int32_t *ids = xmalloc((size_t)n * sizeof *ids);
-    for (int i = 0; i < n; i++)
-        ids[i] = (int32_t)((i < common ? (uint64_t)i * 31 + 5 : (uint64_t)i * 17 + id * 29 + 1) % (VOCAB - 1));
-    return ids;
-}
-
-static struct sampling greedy(void) {
-    struct sampling s = sampling_default();
-    s.temperature = 0;
-    s.repeat_penalty = 1;
-    return s;
-}
-
-static struct scheduler_request ask(uint64_t id, int n_prompt, int common, int n_answer) {
-    return (struct scheduler_request){.id = id,
-                                      .conversation = id,
-                                      .ids = prompt(id, n_prompt, common),
-                                      .n_ids = n_prompt,
-                                      .sampling = greedy(),
-                                      .max_tokens = n_answer};
-}
-
-static void check(struct bench *b) {
-    struct status st = {0};
-    if (!scheduler_check(b->scheduler, &st)) fail_msg("%s", st.text);
-}
-
-static void run(struct bench *b) {
-    while (scheduler_step(b->scheduler)) check(b);
-    assert_true(scheduler_idle(b->scheduler));
-}
-
-static void assert_text_alone(const struct bench *b, uint64_t id, int n_prompt, int common, int n_answer) {
-    int32_t *ids = prompt(id, n_prompt, common), expected[MOST_TOKENS];
-    toy_continue(ids, n_prompt, VOCAB, expected, n_answer);
-    free(ids);
-    assert_int_equal(b->answers[id].n, n_answer);
-    assert_memory_equal(b->answers[id].tokens, expected, (size_t)n_answer * sizeof *expected);
-}
+#include "tests/unit/scheduler_bench.h"
 
 static void test_one_request(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 16});
-    struct scheduler_request q = ask(1, 40, 0, 50);
+    struct scheduler_request q = bench_ask(1, 40, 0, 50);
     scheduler_submit(b->scheduler, &q);
     assert_int_equal(b->answers[1].state, REQUEST_PENDING);
-    run(b);
-    assert_text_alone(b, 1, 40, 0, 50);
+    bench_run(b);
+    bench_assert_text_alone(b, 1, 40, 0, 50);
     assert_int_equal(b->answers[1].state, REQUEST_FINISHED);
     assert_int_equal(b->answers[1].reason, FINISH_LENGTH);
     assert_int_equal(b->answers[1].n_prompt, 40);
@@ -169,11 +31,11 @@ static void test_eight_at_once(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 256, .chunk = 48});
     for (uint64_t id = 1; id <= 8; id++) {
-        struct scheduler_request q = ask(id, 30 + (int)id * 11, 20, 100);
+        struct scheduler_request q = bench_ask(id, 30 + (int)id * 11, 20, 100);
         scheduler_submit(b->scheduler, &q);
     }
-    run(b);
-    for (uint64_t id = 1; id <= 8; id++) assert_text_alone(b, id, 30 + (int)id * 11, 20, 100);
+    bench_run(b);
+    for (uint64_t id = 1; id <= 8; id++) bench_assert_text_alone(b, id, 30 + (int)id * 11, 20, 100);
     assert_int_equal(toy.most_segments, 8);
     assert_int_equal(b->figures.preemptions, 0);
     bench_close(b);
@@ -186,12 +48,12 @@ static void test_seeded_answers_do_not_depend_on_the_batch(void **state) {
     for (int round = 0; round < 2; round++) {
         struct bench *b = bench_open((struct bench_options){.n_pages = 48, .n_vocab = 8192, .chunk = round ? 16 : 512});
         for (uint64_t id = round ? 1 : 8; id <= 8; id++) {
-            struct scheduler_request q = ask(id, 50, 0, 40);
+            struct scheduler_request q = bench_ask(id, 50, 0, 40);
             q.sampling = sampling_default();
             q.sampling.seed = 1234 + (uint32_t)id;
             scheduler_submit(b->scheduler, &q);
         }
-        run(b);
+        bench_run(b);
         assert_int_equal(toy.most_segments, round ? 8 : 1);
         assert_int_equal(b->answers[8].n, 40);
         if (!round) memcpy(alone, b->answers[8].tokens, sizeof alone);
@@ -204,14 +66,14 @@ static void test_pre_emption_keeps_the_text(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 14, .chunk = 32});
     for (uint64_t id = 1; id <= 8; id++) {
-        struct scheduler_request q = ask(id, 20 + (int)id, 0, 150);
+        struct scheduler_request q = bench_ask(id, 20 + (int)id, 0, 150);
         scheduler_submit(b->scheduler, &q);
     }
-    run(b);
+    bench_run(b);
     assert_true(b->figures.preemptions > 0);
     int resumed = 0;
     for (uint64_t id = 1; id <= 8; id++) {
-        assert_text_alone(b, id, 20 + (int)id, 0, 150);
+        bench_assert_text_alone(b, id, 20 + (int)id, 0, 150);
         resumed += b->answers[id].times_pending > 1;
     }
     assert_true(resumed > 0);
@@ -226,12 +88,12 @@ static void test_pre_emption_keeps_the_sampler(void **state) {
     for (int round = 0; round < 2; round++) {
         struct bench *b = bench_open((struct bench_options){.n_pages = 10, .chunk = 32});
         for (uint64_t id = round ? 1 : 4; id <= 4; id++) {
-            struct scheduler_request q = ask(id, 30, 0, 150);
+            struct scheduler_request q = bench_ask(id, 30, 0, 150);
             q.sampling = sampling_default();
             q.sampling.seed = 77;
             scheduler_submit(b->scheduler, &q);
         }
-        run(b);
+        bench_run(b);
         assert_int_equal(b->answers[4].n, 150);
         if (!round) memcpy(alone, b->answers[4].tokens, sizeof alone);
         else {
@@ -247,9 +109,9 @@ static void test_work_of_every_stage(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 32});
     clock_freeze(5000000000);
-    struct scheduler_request q = ask(1, 40, 0, 10);
+    struct scheduler_request q = bench_ask(1, 40, 0, 10);
     scheduler_submit(b->scheduler, &q);
-    run(b);
+    bench_run(b);
     clock_freeze(0);
     figures_begin(&b->figures, 5);
     figures_publish(&b->figures);
@@ -270,20 +132,20 @@ static void test_work_of_every_stage(void **state) {
 static void test_next_turn_reuses_the_last(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 32});
-    struct scheduler_request q = ask(1, 45, 0, 30);
+    struct scheduler_request q = bench_ask(1, 45, 0, 30);
     scheduler_submit(b->scheduler, &q);
-    run(b);
+    bench_run(b);
     // The second turn: the first prompt, its answer, and 20 tokens more.
-    int32_t *ids = xmalloc(95 * sizeof *ids), *first = prompt(1, 45, 0), expected[25];
+    int32_t *ids = xmalloc(95 * sizeof *ids), *first = bench_prompt(1, 45, 0), expected[25];
     memcpy(ids, first, 45 * sizeof *ids);
     memcpy(ids + 45, b->answers[1].tokens, 30 * sizeof *ids);
     for (int i = 75; i < 95; i++) ids[i] = i % 50;
     toy_continue(ids, 95, VOCAB, expected, 25);
     uint64_t prefilled = b->figures.prefill_tokens;
     struct scheduler_request next = {
-        .id = 2, .conversation = 1, .ids = ids, .n_ids = 95, .sampling = greedy(), .max_tokens = 25};
+        .id = 2, .conversation = 1, .ids = ids, .n_ids = 95, .sampling = bench_greedy(), .max_tokens = 25};
     scheduler_submit(b->scheduler, &next);
-    run(b);
+    bench_run(b);
     assert_int_equal(b->answers[2].n_reused, 74); // the answer's last token was never computed
     assert_int_equal(b->figures.prefill_tokens - prefilled, 21);
     assert_int_equal(b->figures.reused_tokens, 74);
@@ -297,12 +159,12 @@ static void test_same_prompt_again_computes_one_token(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 32});
     for (uint64_t id = 1; id <= 2; id++) {
-        struct scheduler_request q = ask(id, 64, 64, 10);
+        struct scheduler_request q = bench_ask(id, 64, 64, 10);
         scheduler_submit(b->scheduler, &q);
-        run(b);
+        bench_run(b);
     }
     assert_int_equal(b->answers[2].n_reused, 63);
-    assert_text_alone(b, 2, 64, 64, 10);
+    bench_assert_text_alone(b, 2, 64, 64, 10);
     bench_close(b);
 }
 
@@ -310,10 +172,10 @@ static void test_same_prompt_again_computes_one_token(void **state) {
 static void test_fork_of_a_running_sequence(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 32});
-    struct scheduler_request q = ask(1, 50, 50, 60);
+    struct scheduler_request q = bench_ask(1, 50, 50, 60);
     scheduler_submit(b->scheduler, &q);
     for (int i = 0; i < 5; i++) scheduler_step(b->scheduler);
-    struct scheduler_request fork = ask(2, 60, 44, 60);
+    struct scheduler_request fork = bench_ask(2, 60, 44, 60);
     scheduler_submit(b->scheduler, &fork);
     scheduler_step(b->scheduler);
     assert_int_equal(b->answers[2].n_reused, 44);
@@ -322,9 +184,9 @@ static void test_fork_of_a_running_sequence(void **state) {
     scheduler_figures(b->scheduler, f);
     assert_int_equal(f->pages_shared, 1);
     free(f);
-    run(b);
-    assert_text_alone(b, 1, 50, 50, 60);
-    assert_text_alone(b, 2, 60, 44, 60);
+    bench_run(b);
+    bench_assert_text_alone(b, 1, 50, 50, 60);
+    bench_assert_text_alone(b, 2, 60, 44, 60);
     bench_close(b);
 }
 
@@ -332,17 +194,17 @@ static void test_kept_sequences_give_way(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 8});
     for (uint64_t id = 1; id <= 6; id++) {
-        struct scheduler_request q = ask(id, 70, 0, 40); // 4 pages each
+        struct scheduler_request q = bench_ask(id, 70, 0, 40); // 4 pages each
         scheduler_submit(b->scheduler, &q);
-        run(b);
-        assert_text_alone(b, id, 70, 0, 40);
+        bench_run(b);
+        bench_assert_text_alone(b, id, 70, 0, 40);
     }
     assert_int_equal(b->figures.preemptions, 0);
-    struct scheduler_request again = ask(7, 70, 0, 5);
+    struct scheduler_request again = bench_ask(7, 70, 0, 5);
     free(again.ids);
-    again.ids = prompt(6, 70, 0); // the latest is still there
+    again.ids = bench_prompt(6, 70, 0); // the latest is still there
     scheduler_submit(b->scheduler, &again);
-    run(b);
+    bench_run(b);
     assert_int_equal(b->answers[7].n_reused, 69);
     bench_close(b);
 }
@@ -352,18 +214,18 @@ static void test_forget_gives_pages_back(void **state) {
     struct bench *b = bench_open((struct bench_options){.n_pages = 16});
     struct engine_figures *f = xcalloc(1, sizeof *f);
     for (uint64_t id = 1; id <= 2; id++) {
-        struct scheduler_request q = ask(id, 40, 0, 10);
+        struct scheduler_request q = bench_ask(id, 40, 0, 10);
         scheduler_submit(b->scheduler, &q);
-        if (id == 1) run(b);
+        if (id == 1) bench_run(b);
     }
     scheduler_step(b->scheduler);
     scheduler_forget(b->scheduler, 1);
     scheduler_forget(b->scheduler, 2); // still running: nothing of it is kept when it ends
-    run(b);
+    bench_run(b);
     scheduler_figures(b->scheduler, f);
     assert_int_equal(f->pages_free, 16);
     assert_int_equal(f->pages_kept, 0);
-    assert_text_alone(b, 2, 40, 0, 10);
+    bench_assert_text_alone(b, 2, 40, 0, 10);
     free(f);
     bench_close(b);
 }
@@ -371,7 +233,8 @@ static void test_forget_gives_pages_back(void **state) {
 static void test_cancel_while_prefilling_and_decoding(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 64, .chunk = 32});
-    struct scheduler_request first = ask(1, 10, 0, 500), second = ask(2, 600, 0, 10), third = ask(3, 20, 0, 30);
+    struct scheduler_request first = bench_ask(1, 10, 0, 500), second = bench_ask(2, 600, 0, 10),
+                             third = bench_ask(3, 20, 0, 30);
     scheduler_submit(b->scheduler, &first);
     scheduler_submit(b->scheduler, &second);
     scheduler_submit(b->scheduler, &third);
@@ -386,31 +249,31 @@ static void test_cancel_while_prefilling_and_decoding(void **state) {
     assert_int_equal(b->answers[1].state, REQUEST_CANCELLED);
     assert_int_equal(b->answers[2].state, REQUEST_CANCELLED);
     assert_int_equal(b->answers[2].reason, FINISH_CANCELLED);
-    check(b);
-    run(b);
+    bench_check(b);
+    bench_run(b);
     assert_int_equal(b->answers[1].n, tokens);
-    assert_text_alone(b, 3, 20, 0, 30);
+    bench_assert_text_alone(b, 3, 20, 0, 30);
     bench_close(b);
 }
 
 static void test_sampling_change_reaches_the_next_token(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 16});
-    struct scheduler_request q = ask(1, 20, 0, 60);
+    struct scheduler_request q = bench_ask(1, 20, 0, 60);
     scheduler_submit(b->scheduler, &q);
     for (int i = 0; i < 10; i++) scheduler_step(b->scheduler);
     assert_int_equal(b->answers[1].n, 10);
-    struct sampling wild = greedy();
+    struct sampling wild = bench_greedy();
     wild.temperature = 5, wild.top_k = 0, wild.top_p = 1, wild.min_p = 0, wild.seed = 3;
     scheduler_set_sampling(b->scheduler, 1, &wild);
     for (int i = 0; i < 20; i++) scheduler_step(b->scheduler);
-    struct sampling back = greedy();
+    struct sampling back = bench_greedy();
     scheduler_set_sampling(b->scheduler, 1, &back);
-    run(b);
+    bench_run(b);
     // Every token is the greedy one after what precedes it, but for the middle part.
     int32_t text[80];
     int off = 0;
-    int32_t *ids = prompt(1, 20, 0);
+    int32_t *ids = bench_prompt(1, 20, 0);
     memcpy(text, ids, 20 * sizeof *text);
     memcpy(text + 20, b->answers[1].tokens, 60 * sizeof *text);
     for (int i = 0; i < 60; i++) {
@@ -429,11 +292,11 @@ static void test_nan_fails_one_request_alone(void **state) {
     struct bench *b = bench_open((struct bench_options){.n_pages = 64});
     toy.poison = VOCAB - 1; // no prompt of ours has it, and greedy answers of these seeds do not reach it
     for (uint64_t id = 1; id <= 3; id++) {
-        struct scheduler_request q = ask(id, 33, 0, 20);
+        struct scheduler_request q = bench_ask(id, 33, 0, 20);
         if (id == 2) q.ids[30] = VOCAB - 1;
         scheduler_submit(b->scheduler, &q);
     }
-    run(b);
+    bench_run(b);
     assert_int_equal(b->answers[2].state, REQUEST_FAILED);
     assert_int_equal(b->answers[2].reason, FINISH_ERROR);
     assert_non_null(strstr(b->answers[2].message, "NaN"));
@@ -442,32 +305,32 @@ static void test_nan_fails_one_request_alone(void **state) {
     for (int i = 0; i < f->n_pages; i++) assert_int_not_equal(f->pages[i].conversation, 2); // its pages are not kept
     free(f);
     toy.poison = -1; // so that the reference can be computed should a text hold it
-    assert_text_alone(b, 1, 33, 0, 20);
-    assert_text_alone(b, 3, 33, 0, 20);
+    bench_assert_text_alone(b, 1, 33, 0, 20);
+    bench_assert_text_alone(b, 3, 33, 0, 20);
     bench_close(b);
 }
 
 static void test_lost_device_fails_the_batch(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 64});
-    struct scheduler_request q = ask(1, 33, 0, 20);
+    struct scheduler_request q = bench_ask(1, 33, 0, 20);
     scheduler_submit(b->scheduler, &q);
     toy.fail_runs = 1;
-    run(b);
+    bench_run(b);
     assert_int_equal(b->answers[1].state, REQUEST_FAILED);
     assert_non_null(strstr(b->answers[1].message, "device is lost"));
-    struct scheduler_request next = ask(2, 33, 0, 20);
+    struct scheduler_request next = bench_ask(2, 33, 0, 20);
     scheduler_submit(b->scheduler, &next);
-    run(b);
-    assert_text_alone(b, 2, 33, 0, 20);
+    bench_run(b);
+    bench_assert_text_alone(b, 2, 33, 0, 20);
     bench_close(b);
 }
 
 static void test_what_can_never_fit_fails_at_once(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 4});
-    struct scheduler_request large = ask(1, 128, 0, 10), empty = ask(2, 1, 0, 1), odd = ask(3, 5, 0, 1),
-                             fine = ask(4, 127, 0, 0);
+    struct scheduler_request large = bench_ask(1, 128, 0, 10), empty = bench_ask(2, 1, 0, 1),
+                             odd = bench_ask(3, 5, 0, 1), fine = bench_ask(4, 127, 0, 0);
     empty.n_ids = 0;
     odd.ids[3] = VOCAB;
     scheduler_submit(b->scheduler, &large);
@@ -479,8 +342,8 @@ static void test_what_can_never_fit_fails_at_once(void **state) {
     scheduler_submit(b->scheduler, &odd);
     assert_non_null(strstr(b->answers[3].message, "token 3 of the prompt is 97"));
     scheduler_submit(b->scheduler, &fine);
-    run(b);
-    assert_text_alone(b, 4, 127, 0, 1);
+    bench_run(b);
+    bench_assert_text_alone(b, 4, 127, 0, 1);
     assert_int_equal(b->answers[4].reason, FINISH_CONTEXT);
     bench_close(b);
 }
@@ -488,193 +351,20 @@ static void test_what_can_never_fit_fails_at_once(void **state) {
 static void test_ends(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 8, .context = 100});
-    struct scheduler_request context = ask(1, 60, 0, 0), length = ask(2, 60, 0, 7);
+    struct scheduler_request context = bench_ask(1, 60, 0, 0), length = bench_ask(2, 60, 0, 7);
     scheduler_submit(b->scheduler, &context);
     scheduler_submit(b->scheduler, &length);
-    run(b);
+    bench_run(b);
     assert_int_equal(b->answers[1].reason, FINISH_CONTEXT);
-    assert_text_alone(b, 1, 60, 0, 40);
+    bench_assert_text_alone(b, 1, 60, 0, 40);
     assert_int_equal(b->answers[2].reason, FINISH_LENGTH);
-    assert_text_alone(b, 2, 60, 0, 7);
+    bench_assert_text_alone(b, 2, 60, 0, 7);
     toy.likely = b->end_token = 11;
-    struct scheduler_request end = ask(3, 10, 0, 5);
+    struct scheduler_request end = bench_ask(3, 10, 0, 5);
     scheduler_submit(b->scheduler, &end);
-    run(b);
+    bench_run(b);
     assert_int_equal(b->answers[3].reason, FINISH_END);
     assert_int_equal(b->answers[3].n, 0);
-    bench_close(b);
-}
-
-static void test_time_limit(void **state) {
-    (void)state;
-    struct bench *b = bench_open((struct bench_options){.n_pages = 64});
-    clock_freeze(5000000000u);
-    struct scheduler_request q = ask(1, 10, 0, 0), other = ask(2, 10, 0, 20);
-    q.time_limit = 2;
-    scheduler_submit(b->scheduler, &q);
-    scheduler_submit(b->scheduler, &other);
-    for (int i = 0; i < 5; i++) scheduler_step(b->scheduler);
-    clock_freeze(6990000000u);
-    scheduler_step(b->scheduler);
-    assert_int_equal(b->answers[1].state, REQUEST_DECODING);
-    clock_freeze(7000000000u);
-    run(b);
-    clock_freeze(0);
-    assert_int_equal(b->answers[1].state, REQUEST_FINISHED);
-    assert_int_equal(b->answers[1].reason, FINISH_TIME);
-    assert_text_alone(b, 1, 10, 0, 6);
-    assert_text_alone(b, 2, 10, 0, 20);
-    bench_close(b);
-}
-
-static void test_focus_is_served_first(void **state) {
-    (void)state;
-    struct bench *b = bench_open((struct bench_options){.n_pages = 64, .chunk = 16});
-    for (uint64_t id = 1; id <= 4; id++) {
-        struct scheduler_request q = ask(id, 64, 0, 5);
-        scheduler_submit(b->scheduler, &q);
-    }
-    scheduler_focus(b->scheduler, 3);
-    run(b);
-    assert_true(b->answers[3].started < b->answers[1].started);
-    assert_true(b->answers[1].started < b->answers[2].started);
-    assert_true(b->answers[2].started < b->answers[4].started);
-    bench_close(b);
-}
-
-static void test_focus_takes_the_place_of_others_and_keeps_it(void **state) {
-    (void)state;
-    struct bench *b = bench_open((struct bench_options){.n_pages = 8});
-    struct scheduler_request first = ask(1, 100, 0, 100), second = ask(2, 90, 0, 100);
-    scheduler_submit(b->scheduler, &first); // grows to 7 of 8 pages
-    for (int i = 0; i < 10; i++) scheduler_step(b->scheduler);
-    scheduler_focus(b->scheduler, 2);
-    scheduler_submit(b->scheduler, &second);
-    scheduler_step(b->scheduler);
-    assert_int_equal(b->answers[2].state, REQUEST_DECODING);
-    run(b);
-    assert_true(b->answers[2].ended < b->answers[1].ended);
-    assert_int_equal(b->answers[2].times_pending, 1);
-    assert_int_equal(b->answers[1].times_pending, 2);
-    assert_int_equal(b->figures.reused_tokens,
-                     64); // the second grew to 6 of 8 pages, two of the first were still there
-    assert_text_alone(b, 1, 100, 0, 100);
-    assert_text_alone(b, 2, 90, 0, 100);
-    bench_close(b);
-}
-
-// All places taken: the newest of the others gives way with its row planned, keeps what was computed, and no more.
-static void test_focus_takes_a_place(void **state) {
-    (void)state;
-    struct bench *b = bench_open((struct bench_options){.n_pages = 256});
-    for (uint64_t id = 1; id <= SCHEDULER_MAX_RUNNING; id++) {
-        struct scheduler_request q = ask(id, 20, 0, 60);
-        scheduler_submit(b->scheduler, &q);
-    }
-    for (int i = 0; i < 5; i++) scheduler_step(b->scheduler);
-    scheduler_focus(b->scheduler, 17);
-    struct scheduler_request q = ask(17, 20, 0, 30);
-    scheduler_submit(b->scheduler, &q);
-    run(b);
-    assert_int_equal(b->figures.preemptions, 1);
-    assert_int_equal(b->answers[16].times_pending, 2);
-    assert_true(b->answers[16].started < b->answers[17].started && b->answers[17].ended < b->answers[16].ended);
-    assert_true(b->figures.reused_tokens >= 20); // nobody needed its pages
-    for (uint64_t id = 1; id <= 17; id++) assert_text_alone(b, id, 20, 0, id == 17 ? 30 : 60);
-    bench_close(b);
-}
-
-// The page that a running request will soon need is not given away.
-static void test_admission_counts_what_is_promised(void **state) {
-    (void)state;
-    struct bench *b = bench_open((struct bench_options){.n_pages = 8, .chunk = 32});
-    struct scheduler_request first = ask(1, 90, 0, 60), second = ask(2, 150, 0, 10); // 3 pages, soon 5; 5 pages
-    scheduler_submit(b->scheduler, &first);
-    scheduler_submit(b->scheduler, &second);
-    run(b);
-    assert_int_equal(b->figures.preemptions, 0);
-    assert_true(b->answers[1].ended < b->answers[2].started);
-    bench_close(b);
-}
-
-static void test_nobody_overtakes_one_that_waits_for_pages(void **state) {
-    (void)state;
-    struct bench *b = bench_open((struct bench_options){.n_pages = 8});
-    struct scheduler_request large = ask(1, 100, 0, 50), larger = ask(2, 180, 0, 10), small = ask(3, 5, 0, 5);
-    scheduler_submit(b->scheduler, &large);
-    scheduler_step(b->scheduler);
-    scheduler_submit(b->scheduler, &larger);
-    scheduler_submit(b->scheduler, &small);
-    run(b);
-    assert_true(b->answers[1].ended < b->answers[2].started);
-    assert_true(b->answers[2].started < b->answers[3].started);
-    bench_close(b);
-}
-
-// While others decode, a long prompt comes in chunks and every step still gives each of them a token.
-static void test_prompts_do_not_stop_the_others(void **state) {
-    (void)state;
-    struct bench *b = bench_open((struct bench_options){.n_pages = 64, .chunk = 64});
-    struct scheduler_request first = ask(1, 10, 0, 100), second = ask(2, 1000, 0, 5);
-    scheduler_submit(b->scheduler, &first);
-    scheduler_step(b->scheduler);
-    scheduler_submit(b->scheduler, &second);
-    while (b->answers[2].state <= REQUEST_PREFILLING && b->answers[1].state == REQUEST_DECODING) {
-        int before = b->answers[1].n;
-        scheduler_step(b->scheduler);
-        assert_int_equal(b->answers[1].n, before + 1);
-    }
-    assert_true(toy.most_rows <= 65);
-    run(b);
-    assert_text_alone(b, 1, 10, 0, 100);
-    assert_text_alone(b, 2, 1000, 0, 5);
-    bench_close(b);
-}
-
-// Pages are short, so that giving up meets copies, pre-emption and kept sequences.
-static void test_steps_given_up_are_done_again(void **state) {
-    (void)state;
-    struct bench *b = bench_open((struct bench_options){.n_pages = 24, .chunk = 48});
-    for (uint64_t id = 1; id <= 6; id++) {
-        struct scheduler_request q = ask(id, id == 1 ? 500 : 100, 37, 20);
-        scheduler_submit(b->scheduler, &q);
-    }
-    for (bool more = true; more;) {
-        b->stops = toy.runs % 3;
-        more = scheduler_step(b->scheduler);
-        check(b);
-    }
-    assert_true(toy.given_up >= 10);
-    for (uint64_t id = 1; id <= 6; id++) assert_text_alone(b, id, id == 1 ? 500 : 100, 37, 20);
-    bench_close(b);
-}
-
-// A step says what it computes, and who would go first.
-static void test_what_a_step_computes(void **state) {
-    (void)state;
-    struct bench *b = bench_open((struct bench_options){.n_pages = 64, .chunk = 48});
-    struct scheduler_request first = ask(1, 100, 0, 5), second = ask(2, 100, 0, 5);
-    scheduler_submit(b->scheduler, &first);
-    scheduler_submit(b->scheduler, &second);
-    assert_false(scheduler_computes(b->scheduler, 1)); // between steps none does
-    b->in_step = look_during_step;
-    scheduler_step(b->scheduler);
-    assert_int_equal(b->looks, 1);
-    b->in_step = NULL;
-    run(b);
-    bench_close(b);
-}
-
-static void test_more_requests_than_places(void **state) {
-    (void)state;
-    struct bench *b = bench_open((struct bench_options){.n_pages = 128});
-    for (uint64_t id = 1; id < 41; id++) {
-        struct scheduler_request q = ask(id, 20, 0, 12);
-        scheduler_submit(b->scheduler, &q);
-    }
-    run(b);
-    assert_int_equal(toy.most_segments, SCHEDULER_MAX_RUNNING);
-    for (uint64_t id = 1; id < 41; id++) assert_text_alone(b, id, 20, 0, 12);
     bench_close(b);
 }
 
@@ -683,7 +373,7 @@ static void test_figures_add_up(void **state) {
     struct bench *b = bench_open((struct bench_options){.n_pages = 64});
     struct engine_figures *f = xcalloc(1, sizeof *f);
     for (uint64_t id = 1; id <= 5; id++) {
-        struct scheduler_request q = ask(id, 40, 33, 20);
+        struct scheduler_request q = bench_ask(id, 40, 33, 20);
         scheduler_submit(b->scheduler, &q);
     }
     bool more = true;
@@ -716,7 +406,7 @@ static void test_figures_add_up(void **state) {
 static void test_logits_of_every_position(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 4});
-    int32_t *ids = prompt(9, 70, 0);
+    int32_t *ids = bench_prompt(9, 70, 0);
     float *logits = xmalloc(70 * VOCAB * sizeof *logits), expected[VOCAB];
     struct status st = {0};
     assert_true(scheduler_logits(b->scheduler, ids, 70, logits, &st));
@@ -724,15 +414,15 @@ static void test_logits_of_every_position(void **state) {
         toy_logits(ids, i + 1, VOCAB, expected);
         assert_memory_equal(logits + i * VOCAB, expected, sizeof expected);
     }
-    check(b);
+    bench_check(b);
     assert_false(scheduler_logits(b->scheduler, ids, 129, logits, &st));
     ids[5] = -1;
     assert_false(scheduler_logits(b->scheduler, ids, 70, logits, &st));
     assert_non_null(strstr(st.text, "token 5 is -1"));
-    struct scheduler_request q = ask(1, 10, 0, 10);
+    struct scheduler_request q = bench_ask(1, 10, 0, 10);
     scheduler_submit(b->scheduler, &q);
     assert_false(scheduler_logits(b->scheduler, ids, 4, logits, &st));
-    run(b);
+    bench_run(b);
     free(ids);
     free(logits);
     bench_close(b);
@@ -753,19 +443,19 @@ static void test_random_life(void **state) {
                 id++;
                 lengths[id] = 1 + (int)pick;
                 commons[id] = (int)(random >> 16 & 63);
-                struct scheduler_request q = ask(id, lengths[id], commons[id], (int)(pick % 90) + 1);
+                struct scheduler_request q = bench_ask(id, lengths[id], commons[id], (int)(pick % 90) + 1);
                 q.conversation = 1 + id % 5;
                 scheduler_submit(b->scheduler, &q);
             } else if (what < 18) scheduler_cancel(b->scheduler, 1 + pick % (id + 1));
             else if (what < 24) scheduler_focus(b->scheduler, pick % 6);
             else if (what < 28) scheduler_forget(b->scheduler, pick % 6);
             else scheduler_step(b->scheduler);
-            check(b);
+            bench_check(b);
         }
-        run(b);
+        bench_run(b);
         for (uint64_t k = 1; k <= id; k++) {
             assert_true(b->answers[k].state == REQUEST_FINISHED || b->answers[k].state == REQUEST_CANCELLED);
-            assert_text_alone(b, k, lengths[k], commons[k], b->answers[k].n);
+            bench_assert_text_alone(b, k, lengths[k], commons[k], b->answers[k].n);
         }
         bench_close(b);
     }
@@ -790,16 +480,6 @@ int main(void) {
         cmocka_unit_test(test_lost_device_fails_the_batch),
         cmocka_unit_test(test_what_can_never_fit_fails_at_once),
         cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_time_limit),
-        cmocka_unit_test(test_focus_is_served_first),
-        cmocka_unit_test(test_focus_takes_the_place_of_others_and_keeps_it),
-        cmocka_unit_test(test_focus_takes_a_place),
-        cmocka_unit_test(test_admission_counts_what_is_promised),
-        cmocka_unit_test(test_nobody_overtakes_one_that_waits_for_pages),
-        cmocka_unit_test(test_prompts_do_not_stop_the_others),
-        cmocka_unit_test(test_steps_given_up_are_done_again),
-        cmocka_unit_test(test_what_a_step_computes),
-        cmocka_unit_test(test_more_requests_than_places),
         cmocka_unit_test(test_figures_add_up),
         cmocka_unit_test(test_logits_of_every_position),
         cmocka_unit_test(test_random_life),

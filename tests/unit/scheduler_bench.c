@@ -1,0 +1,111 @@
+#include "tests/unit/scheduler_bench.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/base/panic.h"
+
+static void on_state(void *context, const struct request *r, const char *message) {
+    struct bench *b = context;
+    struct bench_answer *a = &b->answers[r->id];
+    b->events++;
+    a->state = r->state;
+    a->reason = r->reason;
+    a->n_prompt = r->n_prompt;
+    a->n_reused = r->n_reused;
+    a->times_pending += r->state == REQUEST_PENDING;
+    if (r->state == REQUEST_PREFILLING && !a->started) a->started = b->events;
+    if (r->state >= REQUEST_FINISHED) a->ended = b->events;
+    snprintf(a->message, sizeof a->message, "%s", message);
+}
+
+static bool on_token(void *context, const struct request *r, const struct sample *sample) {
+    struct bench *b = context;
+    if (sample->token == b->end_token) return true;
+    struct bench_answer *a = &b->answers[r->id];
+    assert_true(a->n < MOST_TOKENS);
+    a->tokens[a->n++] = sample->token;
+    return false;
+}
+
+static bool on_step(void *context) {
+    struct bench *b = context;
+    if (b->in_step) b->in_step(b);
+    return b->stops > 0 && b->stops--;
+}
+
+struct bench *bench_open(struct bench_options o) {
+    toy_reset();
+    struct bench *b = xcalloc(1, sizeof *b);
+    b->model.spec.n_vocab = o.n_vocab ? o.n_vocab : VOCAB;
+    b->end_token = -1;
+    b->pool = thread_pool_open(2);
+    figures_open(&b->figures);
+    struct scheduler_params p = {.ops = &toy_backend,
+                                 .model = &b->model,
+                                 .pool = b->pool,
+                                 .n_pages = o.n_pages,
+                                 .figures = &b->figures,
+                                 .context = o.context ? o.context : o.n_pages * KV_PAGE_TOKENS,
+                                 .prefill_chunk = o.chunk,
+                                 .events = {.context = b, .state = on_state, .token = on_token, .stop = on_step}};
+    struct status st;
+    b->scheduler = scheduler_open(&p, &st);
+    assert_non_null(b->scheduler);
+    return b;
+}
+
+void bench_close(struct bench *b) {
+    scheduler_close(b->scheduler);
+    figures_close(&b->figures);
+    thread_pool_close(b->pool);
+    free(b);
+}
+
+int32_t *bench_prompt(uint64_t id, int n, int common) {
+    int32_t *ids = xmalloc((size_t)n * sizeof *ids);
+    for (int i = 0; i < n; i++)
+        ids[i] = (int32_t)((i < common ? (uint64_t)i * 31 + 5 : (uint64_t)i * 17 + id * 29 + 1) % (VOCAB - 1));
+    return ids;
+}
+
+struct sampling bench_greedy(void) {
+    struct sampling s = sampling_default();
+    s.temperature = 0;
+    s.repeat_penalty = 1;
+    return s;
+}
+
+struct scheduler_request bench_ask(uint64_t id, int n_prompt, int common, int n_answer) {
+    return (struct scheduler_request){.id = id,
+                                      .conversation = id,
+                                      .ids = bench_prompt(id, n_prompt, common),
+                                      .n_ids = n_prompt,
+                                      .sampling = bench_greedy(),
+                                      .max_tokens = n_answer};
+}
+
+void bench_check(struct bench *b) {
+    struct status st = {0};
+    if (!scheduler_check(b->scheduler, &st)) fail_msg("%s", st.text);
+}
+
+void bench_run(struct bench *b) {
+    while (scheduler_step(b->scheduler)) bench_check(b);
+    assert_true(scheduler_idle(b->scheduler));
+}
+
+void bench_assert_text_alone(const struct bench *b, uint64_t id, int n_prompt, int common, int n_answer) {
+    int32_t *ids = bench_prompt(id, n_prompt, common), expected[MOST_TOKENS];
+    toy_continue(ids, n_prompt, VOCAB, expected, n_answer);
+    free(ids);
+    assert_int_equal(b->answers[id].n, n_answer);
+    assert_memory_equal(b->answers[id].tokens, expected, (size_t)n_answer * sizeof *expected);
+}

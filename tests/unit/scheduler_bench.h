@@ -1,0 +1,47 @@
+// Scheduler bench: a scheduler over the toy backend, requests for it, and what became of each.
+#ifndef CONFAB_TESTS_SCHEDULER_BENCH_H
+#define CONFAB_TESTS_SCHEDULER_BENCH_H
+
+#include "engine/serve/scheduler.h"
+#include "tests/unit/toy_backend.h"
+
+enum { VOCAB = 97, MOST_REQUESTS = 64, MOST_TOKENS = 2048 };
+
+struct bench_answer {
+    enum request_state state;
+    enum finish_reason reason;
+    int32_t tokens[MOST_TOKENS];
+    int n, n_prompt, n_reused, times_pending;
+    int started, ended; // at which event
+    char message[512];
+};
+
+struct bench {
+    struct model model;
+    struct thread_pool *pool;
+    struct figures figures;
+    struct scheduler *scheduler;
+    struct bench_answer answers[MOST_REQUESTS];
+    int events;
+    int32_t end_token; // −1: none
+    int stops;         // so many steps are given up
+    void (*in_step)(struct bench *b);
+};
+
+struct bench_options {
+    int n_pages, context, chunk, n_vocab; // but for the pages 0 stands for a usual value
+};
+
+struct bench *bench_open(struct bench_options o);
+void bench_close(struct bench *b);
+// A prompt of n tokens, to be freed: the first `common` are everybody's, the rest belongs to `id`.
+int32_t *bench_prompt(uint64_t id, int n, int common);
+struct sampling bench_greedy(void);
+// A greedy request for n_answer tokens after such a prompt; its conversation has the same number.
+struct scheduler_request bench_ask(uint64_t id, int n_prompt, int common, int n_answer);
+void bench_check(struct bench *b); // the scheduler's own invariants
+void bench_run(struct bench *b);   // until it is idle, checked after every step
+// The answer to bench_ask(id, …) is the text that the prompt has alone.
+void bench_assert_text_alone(const struct bench *b, uint64_t id, int n_prompt, int common, int n_answer);
+
+#endif

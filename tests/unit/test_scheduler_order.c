@@ -1,0 +1,217 @@
+// Who is served when: focus, places, pages that are short, limits, and steps that are given up.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/base/clock.h"
+#include "tests/unit/scheduler_bench.h"
+
+static void test_time_limit(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 64});
+    clock_freeze(5000000000u);
+    struct scheduler_request q = bench_ask(1, 10, 0, 0), other = bench_ask(2, 10, 0, 20);
+    q.time_limit = 2;
+    scheduler_submit(b->scheduler, &q);
+    scheduler_submit(b->scheduler, &other);
+    for (int i = 0; i < 5; i++) scheduler_step(b->scheduler);
+    clock_freeze(6990000000u);
+    scheduler_step(b->scheduler);
+    assert_int_equal(b->answers[1].state, REQUEST_DECODING);
+    clock_freeze(7000000000u);
+    bench_run(b);
+    clock_freeze(0);
+    assert_int_equal(b->answers[1].state, REQUEST_FINISHED);
+    assert_int_equal(b->answers[1].reason, FINISH_TIME);
+    bench_assert_text_alone(b, 1, 10, 0, 6);
+    bench_assert_text_alone(b, 2, 10, 0, 20);
+    bench_close(b);
+}
+
+static void test_focus_is_served_first(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 64, .chunk = 16});
+    for (uint64_t id = 1; id <= 4; id++) {
+        struct scheduler_request q = bench_ask(id, 64, 0, 5);
+        scheduler_submit(b->scheduler, &q);
+    }
+    scheduler_focus(b->scheduler, 3);
+    bench_run(b);
+    assert_true(b->answers[3].started < b->answers[1].started);
+    assert_true(b->answers[1].started < b->answers[2].started);
+    assert_true(b->answers[2].started < b->answers[4].started);
+    bench_close(b);
+}
+
+static void test_focus_takes_the_place_of_others_and_keeps_it(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 8});
+    struct scheduler_request first = bench_ask(1, 100, 0, 100), second = bench_ask(2, 90, 0, 100);
+    scheduler_submit(b->scheduler, &first); // grows to 7 of 8 pages
+    for (int i = 0; i < 10; i++) scheduler_step(b->scheduler);
+    scheduler_focus(b->scheduler, 2);
+    scheduler_submit(b->scheduler, &second);
+    scheduler_step(b->scheduler);
+    assert_int_equal(b->answers[2].state, REQUEST_DECODING);
+    bench_run(b);
+    assert_true(b->answers[2].ended < b->answers[1].ended);
+    assert_int_equal(b->answers[2].times_pending, 1);
+    assert_int_equal(b->answers[1].times_pending, 2);
+    assert_int_equal(b->figures.reused_tokens,
+                     64); // the second grew to 6 of 8 pages, two of the first were still there
+    bench_assert_text_alone(b, 1, 100, 0, 100);
+    bench_assert_text_alone(b, 2, 90, 0, 100);
+    bench_close(b);
+}
+
+// All places taken: the newest of the others gives way with its row planned, keeps what was computed, and no more.
+static void test_focus_takes_a_place(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 256});
+    for (uint64_t id = 1; id <= SCHEDULER_MAX_RUNNING; id++) {
+        struct scheduler_request q = bench_ask(id, 20, 0, 60);
+        scheduler_submit(b->scheduler, &q);
+    }
+    for (int i = 0; i < 5; i++) scheduler_step(b->scheduler);
+    scheduler_focus(b->scheduler, 17);
+    struct scheduler_request q = bench_ask(17, 20, 0, 30);
+    scheduler_submit(b->scheduler, &q);
+    bench_run(b);
+    assert_int_equal(b->figures.preemptions, 1);
+    assert_int_equal(b->answers[16].times_pending, 2);
+    assert_true(b->answers[16].started < b->answers[17].started && b->answers[17].ended < b->answers[16].ended);
+    assert_true(b->figures.reused_tokens >= 20); // nobody needed its pages
+    for (uint64_t id = 1; id <= 17; id++) bench_assert_text_alone(b, id, 20, 0, id == 17 ? 30 : 60);
+    bench_close(b);
+}
+
+// The page that a running request will soon need is not given away.
+static void test_admission_counts_what_is_promised(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 8, .chunk = 32});
+    struct scheduler_request first = bench_ask(1, 90, 0, 60),
+                             second = bench_ask(2, 150, 0, 10); // 3 pages, soon 5; 5 pages
+    scheduler_submit(b->scheduler, &first);
+    scheduler_submit(b->scheduler, &second);
+    bench_run(b);
+    assert_int_equal(b->figures.preemptions, 0);
+    assert_true(b->answers[1].ended < b->answers[2].started);
+    bench_close(b);
+}
+
+static void test_nobody_overtakes_one_that_waits_for_pages(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 8});
+    struct scheduler_request large = bench_ask(1, 100, 0, 50), larger = bench_ask(2, 180, 0, 10),
+                             small = bench_ask(3, 5, 0, 5);
+    scheduler_submit(b->scheduler, &large);
+    scheduler_step(b->scheduler);
+    scheduler_submit(b->scheduler, &larger);
+    scheduler_submit(b->scheduler, &small);
+    bench_run(b);
+    assert_true(b->answers[1].ended < b->answers[2].started);
+    assert_true(b->answers[2].started < b->answers[3].started);
+    bench_close(b);
+}
+
+// While others decode, a long prompt comes in chunks and every step still gives each of them a token.
+static void test_prompts_do_not_stop_the_others(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 64, .chunk = 64});
+    struct scheduler_request first = bench_ask(1, 10, 0, 100), second = bench_ask(2, 1000, 0, 5);
+    scheduler_submit(b->scheduler, &first);
+    scheduler_step(b->scheduler);
+    scheduler_submit(b->scheduler, &second);
+    while (b->answers[2].state <= REQUEST_PREFILLING && b->answers[1].state == REQUEST_DECODING) {
+        int before = b->answers[1].n;
+        scheduler_step(b->scheduler);
+        assert_int_equal(b->answers[1].n, before + 1);
+    }
+    assert_true(toy.most_rows <= 65);
+    bench_run(b);
+    bench_assert_text_alone(b, 1, 10, 0, 100);
+    bench_assert_text_alone(b, 2, 1000, 0, 5);
+    bench_close(b);
+}
+
+// Pages are short, so that giving up meets copies, pre-emption and kept sequences.
+static void test_steps_given_up_are_done_again(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 24, .chunk = 48});
+    for (uint64_t id = 1; id <= 6; id++) {
+        struct scheduler_request q = bench_ask(id, id == 1 ? 500 : 100, 37, 20);
+        scheduler_submit(b->scheduler, &q);
+    }
+    for (bool more = true; more;) {
+        b->stops = toy.runs % 3;
+        more = scheduler_step(b->scheduler);
+        bench_check(b);
+    }
+    assert_true(toy.given_up >= 10);
+    for (uint64_t id = 1; id <= 6; id++) bench_assert_text_alone(b, id, id == 1 ? 500 : 100, 37, 20);
+    bench_close(b);
+}
+
+static int looks;
+
+static void look_during_step(struct bench *b) {
+    looks++;
+    assert_true(scheduler_computes(b->scheduler, 1));
+    assert_false(scheduler_computes(b->scheduler, 2)); // it waits for the first
+    assert_false(scheduler_computes(b->scheduler, 99));
+    assert_true(scheduler_overtakes(b->scheduler, 2, 2));
+    assert_false(scheduler_overtakes(b->scheduler, 2, 1));
+    assert_false(scheduler_overtakes(b->scheduler, 1, 1)); // after its own
+}
+
+// A step says what it computes, and who would go first.
+static void test_what_a_step_computes(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 64, .chunk = 48});
+    struct scheduler_request first = bench_ask(1, 100, 0, 5), second = bench_ask(2, 100, 0, 5);
+    scheduler_submit(b->scheduler, &first);
+    scheduler_submit(b->scheduler, &second);
+    assert_false(scheduler_computes(b->scheduler, 1)); // between steps none does
+    looks = 0;
+    b->in_step = look_during_step;
+    scheduler_step(b->scheduler);
+    assert_int_equal(looks, 1);
+    b->in_step = NULL;
+    bench_run(b);
+    bench_close(b);
+}
+
+static void test_more_requests_than_places(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 128});
+    for (uint64_t id = 1; id < 41; id++) {
+        struct scheduler_request q = bench_ask(id, 20, 0, 12);
+        scheduler_submit(b->scheduler, &q);
+    }
+    bench_run(b);
+    assert_int_equal(toy.most_segments, SCHEDULER_MAX_RUNNING);
+    for (uint64_t id = 1; id < 41; id++) bench_assert_text_alone(b, id, 20, 0, 12);
+    bench_close(b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_time_limit),
+        cmocka_unit_test(test_focus_is_served_first),
+        cmocka_unit_test(test_focus_takes_the_place_of_others_and_keeps_it),
+        cmocka_unit_test(test_focus_takes_a_place),
+        cmocka_unit_test(test_admission_counts_what_is_promised),
+        cmocka_unit_test(test_nobody_overtakes_one_that_waits_for_pages),
+        cmocka_unit_test(test_prompts_do_not_stop_the_others),
+        cmocka_unit_test(test_steps_given_up_are_done_again),
+        cmocka_unit_test(test_what_a_step_computes),
+        cmocka_unit_test(test_more_requests_than_places),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
