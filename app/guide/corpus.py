@@ -245,7 +245,7 @@ def load():
 # ---- wordings ----
 
 def expand(wording, lists, rng):
-    wording = re.sub(r"@(\w+)", lambda m: rng.choice(lists[m.group(1)]), wording)
+    wording = re.sub(r"(?<!\w)@(\w+)", lambda m: rng.choice(lists[m.group(1)]), wording)
     inner = re.compile(r"\(([^()]*\|[^()]*)\)")
     while inner.search(wording):
         wording = inner.sub(lambda m: rng.choice(m.group(1).split("|")), wording)

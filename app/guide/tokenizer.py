@@ -25,14 +25,6 @@ def count_words(texts):
     return counts
 
 
-def most_frequent_pair(words, counts):
-    pairs = collections.Counter()
-    for word, symbols in words.items():
-        for pair in zip(symbols, symbols[1:]):
-            pairs[pair] += counts[word]
-    return max(pairs, key=lambda pair: (pairs[pair], pair), default=None)
-
-
 def merge_pair(symbols, pair):
     merged, i = [], 0
     while i < len(symbols):
@@ -45,18 +37,55 @@ def merge_pair(symbols, pair):
     return merged
 
 
+class PairCounts:
+    """How often each pair of neighbours occurs in the words, kept up to date while pairs are merged."""
+
+    def __init__(self, counts):
+        self.words = [(list(word), counts[word]) for word in sorted(counts)]
+        self.counts, self.places = collections.Counter(), collections.defaultdict(set)
+        for place in range(len(self.words)):
+            self.count(place, 1)
+        self.queue = [(-count, pair) for pair, count in self.counts.items()]
+        heapq.heapify(self.queue)
+
+    def count(self, place, sign):
+        symbols, times = self.words[place]
+        for pair in zip(symbols, symbols[1:]):
+            self.counts[pair] += sign * times
+            self.places[pair].add(place)
+
+    def most_frequent(self):
+        """The pair that occurs most, the first in the alphabet of equals; None when there is none."""
+        while self.queue:
+            count, pair = heapq.heappop(self.queue)
+            if count and self.counts[pair] == -count:
+                return pair
+        return None
+
+    def merge(self, pair):
+        changed = set()
+        for place in self.places.pop(pair):
+            self.count(place, -1)
+            before = set(zip(self.words[place][0], self.words[place][0][1:]))
+            self.words[place] = (merge_pair(self.words[place][0], pair), self.words[place][1])
+            self.count(place, 1)
+            changed |= before | set(zip(self.words[place][0], self.words[place][0][1:]))
+        for other in changed:
+            heapq.heappush(self.queue, (-self.counts[other], other))
+
+
 def train(texts, n_vocab, controls=()):
     """A vocabulary: lists of pieces, scores and types, of length n_vocab and those of the further control tokens."""
     counts = count_words(texts)
-    words = {word: list(word) for word in sorted(counts)}
+    pairs = PairCounts(counts)
     merges = []
-    characters = sorted({c for word in words for c in word})
+    characters = sorted({c for word in counts for c in word})
     while FIRST_BYTE + 256 + len(characters) + len(merges) + len(ROLES) < n_vocab:
-        pair = most_frequent_pair(words, counts)
+        pair = pairs.most_frequent()
         if pair is None:
             break
         merges.append(pair[0] + pair[1])
-        words = {w: merge_pair(s, pair) if pair[0] in s and pair[1] in s else s for w, s in words.items()}
+        pairs.merge(pair)
     pieces = [text for text, _ in SPECIAL] + ["<0x%02X>" % b for b in range(256)]
     types = [kind for _, kind in SPECIAL] + [BYTE] * 256
     learned = list(dict.fromkeys(merges + ROLES)) + characters

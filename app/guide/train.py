@@ -13,18 +13,19 @@ import torch
 import torch.nn.functional as F
 
 import corpus
+import evidence
 import network
 import tokenizer
 
 SEED = 5
-N_VOCAB = 2400
+N_VOCAB = 8000  # most words of the wordings are one piece
 BATCH_TOKENS = 3072
 SINGLE = 0.88  # the share of the chats that are one question, and of those that are two
 PAIRS = 0.06
 NOTHING = -1
 ROW_LENGTHS = (8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 24, 26, 28, 30, 32, 36, 40, 48, 64, 96, 128, 192, 256, 384, 512)
 LONG_CHAT_EVERY = 4000
-RATE = 1e-3
+RATE = 5e-4
 WARM_UP = 100  # steps
 WEIGHT_DECAY = 0.05
 DROPOUT = 0.12
@@ -103,7 +104,7 @@ def loss_of(weights, ids, targets, dropout=0.0):
 
 
 def held_out_batches(tok):
-    """The openings of the answers to all held-out questions, about equally long ones together."""
+    """All held-out questions with the topics of their answers, about equally long ones together."""
     chats = [encode_chat(tok, None, before + [(question, fact)], False) for fact, before, question in corpus.held_out_questions()]
     chats.sort(key=lambda chat: len(chat[0]))
     groups = [chats[i:i + 64] for i in range(0, len(chats), 64)]
@@ -117,11 +118,11 @@ def held_out_loss(weights, groups):
 
 
 def learn_vocabulary(maker):
-    texts = []
-    for _ in range(6000):
-        for question, fact in maker.chat(3):
-            texts += [question, fact.answer, "user", "assistant"]
-    return tokenizer.train(texts + ["system"] * 1000, N_VOCAB, sorted({fact.topic for fact in maker.facts.values()}))
+    """From the wordings as they stand and the answers, each as often as one of its wordings is asked."""
+    texts = ["user", "assistant", "system"] * 10000
+    for name, wordings in maker.plain.items():
+        texts += [corpus.expand(wording, maker.lists, maker.rng) for wording in wordings] + [maker.facts[name].answer] * 10
+    return tokenizer.train(texts, N_VOCAB, sorted({fact.topic for fact in maker.facts.values()}))
 
 
 def keep_memory():
@@ -135,8 +136,8 @@ def keep_memory():
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--steps", type=int, default=15000)
-    options.add_argument("--decay", type=int, default=5000, help="steps at the end over which the learning rate falls")
+    options.add_argument("--steps", type=int, default=7500)
+    options.add_argument("--decay", type=int, default=3000, help="steps at the end over which the learning rate falls")
     options.add_argument("--resume", help="go on from this checkpoint")
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--out", default="/tmp/guide-checkpoint.pt")
@@ -150,6 +151,8 @@ def main():
     vocabulary = resumed["vocabulary"] if resumed else learn_vocabulary(maker)
     tok = tokenizer.Tokenizer(vocabulary)
     weights = network.initial(network.CONFIG, len(vocabulary["pieces"]))
+    if not resumed:
+        evidence.begin(weights, network.CONFIG, maker, tok, SEED)
     matrices = [w for w in weights.values() if w.dim() > 1]
     vectors = [w for w in weights.values() if w.dim() == 1]
     optimiser = torch.optim.AdamW([{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": vectors, "weight_decay": 0.0}], betas=(0.9, 0.95))
@@ -158,9 +161,9 @@ def main():
         with torch.no_grad():
             for name, weight in weights.items():
                 weight.copy_(resumed["weights"][name])
-    print("%d parameters, %d pieces, from step %d" % (sum(w.numel() for w in weights.values()), len(vocabulary["pieces"]), step), flush=True)
-
     history, held_out = resumed["history"] if resumed else [], held_out_batches(tok)
+    print("%d parameters, %d pieces, from step %d: held out %.4f" % (
+        sum(w.numel() for w in weights.values()), len(vocabulary["pieces"]), step, held_out_loss(weights, held_out)), flush=True)
     tokens, busy, average = 0, 0.0, None
     for ids, targets in batches(maker, tok):
         if step >= o.steps:
