@@ -2,8 +2,7 @@
 
 The log odds of every fact given a piece of a question are factored into a vector of the piece and one of the fact's
 topic, whose product they are as nearly as the rank allows. The attention of the first layer begins as a mean that keeps
-these vectors, so that the state after a question already points to the topics that its pieces speak for. From random
-weights it takes twenty times the training to know as much of the wordings that are held out.
+these vectors, so that the state after a question already points to the topics that its pieces speak for.
 """
 import torch
 

@@ -36,7 +36,7 @@ static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
 static void weigh_shared(const struct backend *b, const struct cpu_experts *x, const struct input *in, int from,
                          int width) {
-    float tile[PANEL_COLUMNS * STRIP_ROWS];
+    float tile[PANEL_INPUTS * STRIP_ROWS];
     const bool weighed = x->shared_router.format != NULL;
     if (weighed) route_piece(b, &x->shared_router, in, 0, from, width, tile);
     for (int c = 0; c < width; c++) b->shared_weight[from + c] = weighed ? (float)sigmoid(tile[c * STRIP_ROWS]) : 1;
@@ -48,7 +48,7 @@ void experts_route(const struct pass *p, struct worker *w, int layer, int n_rows
     const struct input in = input_sized(&b->layers[layer].inputs[INPUT_FEED], n_rows);
     const int count = x->router.rows, pieces = (count + PIECE_ROWS - 1) / PIECE_ROWS;
     const int panels = (n_rows + in.width - 1) / in.width;
-    float tile[PANEL_COLUMNS * STRIP_ROWS];
+    float tile[PANEL_INPUTS * STRIP_ROWS];
     for (int item; (item = worker_next(w, panels * pieces)) >= 0;) {
         const int first = item % pieces * PIECE_ROWS, from = item / pieces * in.width;
         const int width = n_rows - from < in.width ? n_rows - from : in.width;

@@ -12,8 +12,8 @@
 
 enum {
     STRIP_ROWS = 32,     // weight rows that a matrix kernel computes at once
-    BLOCK_COLUMNS = 32,  // inputs that share a scale
-    PANEL_COLUMNS = 6,   // batch rows that a matrix kernel computes at once, at most
+    BLOCK_COLUMNS = 32,  // columns that share a scale
+    PANEL_INPUTS = 6,    // batch rows that a matrix kernel computes at once, at most
     SUPER_COLUMNS = 256, // columns of a K-quant block
 };
 
@@ -82,7 +82,7 @@ struct strip {
     size_t row_bytes;    // of weights that are not prepared
     int rows;            // of this strip, 1–32; prepared strips are padded to 32
     int columns;
-    int width, panel; // inputs, and how many of them make a panel, 1–PANEL_COLUMNS
+    int width, panel; // inputs, and how many of them make a panel, 1–PANEL_INPUTS
     const struct activation_block *blocks; // panels of [columns / 32][inputs], for prepared weights
     const float *values;                   // [width][columns], for others
     float *out;                            // [width][32]

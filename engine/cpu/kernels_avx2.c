@@ -36,7 +36,7 @@ INLINE const void *padded(uint8_t *buffer, const void *from, size_t bytes) {
 
 #define FLOAT_STRIP(name, load, bytes)                                                                                 \
     INLINE void name##_step(const uint8_t *const *w, const float *const *x, const int rows, const int width,           \
-                            __m256 total[FLOAT_ROWS][PART_COLUMNS][2]) {                                               \
+                            __m256 total[FLOAT_ROWS][PART_INPUTS][2]) {                                                \
         UNROLL for (int v = 0; v < 2; v++) {                                                                           \
             __m256 weight[FLOAT_ROWS];                                                                                 \
             UNROLL for (int k = 0; k < rows; k++) weight[k] = load(w[k] + 8 * v * bytes);                              \
@@ -49,8 +49,8 @@ INLINE const void *padded(uint8_t *buffer, const void *from, size_t bytes) {
     }                                                                                                                  \
     INLINE void name##_rows(const struct strip *s, int row, const int rows, int first, const int width) {              \
         const uint8_t *w[FLOAT_ROWS];                                                                                  \
-        const float *x[PART_COLUMNS];                                                                                  \
-        __m256 total[FLOAT_ROWS][PART_COLUMNS][2];                                                                     \
+        const float *x[PART_INPUTS];                                                                                   \
+        __m256 total[FLOAT_ROWS][PART_INPUTS][2];                                                                      \
         UNROLL for (int c = 0; c < width; c++) x[c] = s->values + (size_t)(first + c) * s->columns;                    \
         UNROLL for (int k = 0; k < rows; k++) {                                                                        \
             w[k] = (const uint8_t *)s->weights + (size_t)(row + k) * s->row_bytes;                                     \
@@ -66,7 +66,7 @@ INLINE const void *padded(uint8_t *buffer, const void *from, size_t bytes) {
             UNROLL for (int c = 0; c < width; c++) x[c] += LANES;                                                      \
         }                                                                                                              \
         if (i < s->columns) {                                                                                          \
-            uint8_t buffer[FLOAT_ROWS + PART_COLUMNS][LANES * sizeof(float)];                                          \
+            uint8_t buffer[FLOAT_ROWS + PART_INPUTS][LANES * sizeof(float)];                                           \
             const size_t left = (size_t)(s->columns - i);                                                              \
             UNROLL for (int k = 0; k < rows; k++) w[k] = padded(buffer[k], w[k], left * bytes);                        \
             UNROLL for (int c = 0; c < width; c++) x[c] = padded(buffer[FLOAT_ROWS + c], x[c], left * sizeof(float));  \

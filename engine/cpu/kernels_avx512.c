@@ -42,7 +42,7 @@ INLINE int float_rows(int width) { return width <= 3 ? FLOAT_ROWS : 4; } // weig
 #define FLOAT_STRIP(name, load, bytes)                                                                                 \
     INLINE void name##_rows(const struct strip *s, int first, const int rows, const int width) {                       \
         const uint8_t *w = (const uint8_t *)s->weights + (size_t)first * s->row_bytes;                                 \
-        __m512 total[FLOAT_ROWS][PANEL_COLUMNS];                                                                       \
+        __m512 total[FLOAT_ROWS][PANEL_INPUTS];                                                                        \
         UNROLL for (int k = 0; k < rows; k++) UNROLL for (int c = 0; c < width; c++) total[k][c] =                     \
             _mm512_setzero_ps();                                                                                       \
         int i = 0;                                                                                                     \

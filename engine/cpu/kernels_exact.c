@@ -8,7 +8,7 @@ enum { DECODED = 256 }; // a multiple of every format's block
 static void strip(const struct strip *s) {
     for (int r = 0; r < s->rows; r++) {
         const uint8_t *row = (const uint8_t *)s->weights + (size_t)r * s->row_bytes;
-        double sum[PANEL_COLUMNS] = {0};
+        double sum[PANEL_INPUTS] = {0};
         for (int first = 0; first < s->columns; first += DECODED) {
             float weight[DECODED];
             const int n = s->columns - first < DECODED ? s->columns - first : DECODED;

@@ -1,13 +1,13 @@
 // What the kernels of every vector width share, in terms of what lanes_avx2.h or lanes_avx512.h says before it includes
 // this: `vector` (VECTOR_FLOATS numbers) and `integers`, how they are loaded, stored and combined beyond + − × ÷, and
-// PART_COLUMNS, the inputs that are computed at once.
+// PART_INPUTS, the inputs that are computed at once.
 //
 // Two vectors hold the rows that are computed at once: all 32 of a strip, or half h of them, from row 16h on.
 #ifndef CONFAB_CPU_LANES_H
 #define CONFAB_CPU_LANES_H
 
-typedef integers sums[PART_COLUMNS][2];
-typedef vector totals[PART_COLUMNS][2];
+typedef integers sums[PART_INPUTS][2];
+typedef vector totals[PART_INPUTS][2];
 struct row_vector { vector v[2]; }; // one number for each row
 struct half_sums { int low, high; }; // of columns 0–15 and 16–31
 

@@ -10,19 +10,19 @@
 #include "engine/cpu/kernels.h"
 #include "engine/base/unroll.h"
 
-enum { PART_COLUMNS = 3 };
+enum { PART_INPUTS = 3 };
 
 // name calls part(s, h, first, width) for both halves of the strip and all inputs, width as a constant.
 #define FOR_PARTS(name, part)                                                                                          \
     void name(const struct strip *s) {                                                                                 \
         for (int h = 0; h < 2; h++)                                                                                    \
-            for (int first = 0; first < s->width; first += PART_COLUMNS) switch (s->width - first) {                   \
+            for (int first = 0; first < s->width; first += PART_INPUTS) switch (s->width - first) {                    \
                 case 1: part(s, h, first, 1); break;                                                                   \
                 case 2: part(s, h, first, 2); break;                                                                   \
                 default: part(s, h, first, 3); break;                                                                  \
                 }                                                                                                      \
     }
-_Static_assert(PART_COLUMNS == 3, "FOR_PARTS lists every width");
+_Static_assert(PART_INPUTS == 3, "FOR_PARTS lists every width");
 
 typedef __m256 vector;
 typedef __m256i integers;

@@ -22,11 +22,11 @@
         case 6: panel(s, 6); break;                                                                                    \
         }                                                                                                              \
     }
-_Static_assert(PANEL_COLUMNS == 6, "FOR_WIDTH lists every width");
+_Static_assert(PANEL_INPUTS == 6, "FOR_WIDTH lists every width");
 
 typedef __m512 vector;
 typedef __m512i integers;
-enum { VECTOR_FLOATS = 16, PART_COLUMNS = PANEL_COLUMNS };
+enum { VECTOR_FLOATS = 16, PART_INPUTS = PANEL_INPUTS };
 
 INLINE vector vector_of(float x) { return _mm512_set1_ps(x); }
 INLINE vector vector_load(const float *p) { return _mm512_loadu_ps(p); }

@@ -158,7 +158,7 @@ void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, co
         .row_bytes = m->row_bytes,
         .rows = left < STRIP_ROWS ? left : STRIP_ROWS,
         .columns = m->columns,
-        .panel = m->prepared ? in->width : PANEL_COLUMNS,
+        .panel = m->prepared ? in->width : PANEL_INPUTS,
     };
     plan_fetches(&s, m, width, left <= STRIP_ROWS);
     const bool many = m->prepared && width >= MANY_INPUTS && k->many[m->format->id];

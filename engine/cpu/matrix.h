@@ -50,14 +50,14 @@ static inline double matrix_bytes(const struct matrix *m) { return (double)m->st
 
 // How many inputs a panel takes when there are n: as even as possible.
 static inline int panel_width(int n) {
-    int panels = (n + PANEL_COLUMNS - 1) / PANEL_COLUMNS;
+    int panels = (n + PANEL_INPUTS - 1) / PANEL_INPUTS;
     return panels ? (n + panels - 1) / panels : 1;
 }
 
 enum {
     MANY_INPUTS = 128, // from here on unpacking weights pays
     GROUP_PANELS = 86,  // that share the unpacked weights, at most
-    GROUP_INPUTS = GROUP_PANELS * PANEL_COLUMNS,
+    GROUP_INPUTS = GROUP_PANELS * PANEL_INPUTS,
 };
 
 // The inputs of a matrix product, in the forms that its matrices want.
