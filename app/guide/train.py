@@ -20,8 +20,7 @@ import tokenizer
 SEED = 5
 N_VOCAB = 8000  # most words of the wordings are one piece
 BATCH_TOKENS = 3072
-SINGLE = 0.88  # the share of the chats that are one question, and of those that are two
-PAIRS = 0.06
+LEARNING, RECITING = (0.88, 0.06), (0.6, 0.1)  # shares of the chats that are one question without its answer, and two
 NOTHING = -1
 ROW_LENGTHS = (8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 24, 26, 28, 30, 32, 36, 40, 48, 64, 96, 128, 192, 256, 384, 512)
 LONG_CHAT_EVERY = 4000
@@ -52,22 +51,23 @@ def encode_chat(tok, system, chat, answered=True):
     return ids, targets
 
 
-def draw_chat(maker, tok):
+def draw_chat(maker, tok, shares):
     """Most chats end with their topic: what is hard is to find the right answer, saying it is learnt by heart."""
-    draw = maker.rng.random()
-    if draw < SINGLE:
+    draw, (single, pairs) = maker.rng.random(), shares
+    if draw < single:
         return encode_chat(tok, maker.system(), maker.turns(1), False)
-    if draw < SINGLE + PAIRS:
+    if draw < single + pairs:
         return encode_chat(tok, maker.system(), maker.turns(2), False)
-    return encode_chat(tok, maker.system(), maker.chat(6))
+    return encode_chat(tok, maker.system(), maker.recital() if maker.rng.random() < 0.7 else maker.chat(6))
 
 
-def batches(maker, tok):
-    """Batches (ids, targets) of chats of about equal length, in few shapes; now and then one chat that fills the whole context."""
+def batches(maker, tok, reciting):
+    """Batches (ids, targets) of chats of about equal length, in few shapes; now and then one chat that fills the whole context.
+    reciting(): whether answers are to be learnt by heart by now."""
     waiting = {length: [] for length in ROW_LENGTHS}
     drawn = 0
     while True:
-        ids, targets = draw_chat(maker, tok)
+        ids, targets = draw_chat(maker, tok, RECITING if reciting() else LEARNING)
         length = next((n for n in ROW_LENGTHS if n >= len(ids)), ROW_LENGTHS[-1])
         waiting[length].append((ids[:length], targets[:length]))
         if len(waiting[length]) == BATCH_TOKENS // length:
@@ -165,7 +165,7 @@ def main():
     print("%d parameters, %d pieces, from step %d: held out %.4f" % (
         sum(w.numel() for w in weights.values()), len(vocabulary["pieces"]), step, held_out_loss(weights, held_out)), flush=True)
     tokens, busy, average = 0, 0.0, None
-    for ids, targets in batches(maker, tok):
+    for ids, targets in batches(maker, tok, lambda: step > o.steps - o.decay):
         if step >= o.steps:
             break
         for group in optimiser.param_groups:
