@@ -389,15 +389,14 @@ class Maker:
         draw = self.rng.random()
         return self.turns(1 if draw < 0.45 else self.rng.randint(2, 4) if draw < 0.8 else self.rng.randint(3, longest))
 
-
     def recital(self):
         """One question and its answer, of every fact equally often; half the time a follow-up."""
         name = self.rng.choice(self.names)
+        chat = [(self.question(self.rng.choice(self.plain[name])), self.facts[name])]
         if self.follow[name] and self.rng.random() < 0.5:
             target, wordings = self.rng.choice(self.follow[name])
-            return [(self.question(self.rng.choice(self.plain[name])), self.facts[name]),
-                    (self.question(self.rng.choice(wordings)), self.facts[target])]
-        return [(self.question(self.rng.choice(self.plain[name])), self.facts[name])]
+            chat.append((self.question(self.rng.choice(wordings)), self.facts[target]))
+        return chat
 
     def system(self):
         """Now and then a system prompt, otherwise None."""

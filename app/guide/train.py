@@ -1,8 +1,8 @@
 """Trains the guide: train.py [--steps N] [--decay N] [--resume CHECKPOINT] [--out CHECKPOINT].
 
-Chats are drawn anew for every batch; the loss counts the answers only. The learning rate warms up, stays, and falls
-linearly over the last steps, so that a run may be stopped and resumed with another end. Python's and PyTorch's seeds
-are fixed: the same steps from the start give the same guide.
+Chats are drawn anew for every batch; the loss counts the topics, and of some chats the last answer. The learning rate
+warms up, stays, and falls linearly over the last steps, while more answers are learnt by heart; so a run may be stopped
+and resumed with another end. Python's and PyTorch's seeds are fixed: the same steps from the start give the same guide.
 """
 import argparse
 import ctypes
@@ -118,7 +118,7 @@ def held_out_loss(weights, groups):
 
 
 def learn_vocabulary(maker):
-    """From the wordings as they stand and the answers, each as often as one of its wordings is asked."""
+    """From the wordings as they stand, and every answer ten times."""
     texts = ["user", "assistant", "system"] * 10000
     for name, wordings in maker.plain.items():
         texts += [corpus.expand(wording, maker.lists, maker.rng) for wording in wordings] + [maker.facts[name].answer] * 10

@@ -92,6 +92,11 @@ struct scheduler_request bench_ask(uint64_t id, int n_prompt, int common, int n_
                                       .max_tokens = n_answer};
 }
 
+void bench_submit(struct bench *b, uint64_t id, int n_prompt, int common, int n_answer) {
+    struct scheduler_request q = bench_ask(id, n_prompt, common, n_answer);
+    scheduler_submit(b->scheduler, &q);
+}
+
 void bench_check(struct bench *b) {
     struct status st = {0};
     if (!scheduler_check(b->scheduler, &st)) fail_msg("%s", st.text);

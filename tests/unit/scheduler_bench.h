@@ -39,6 +39,7 @@ int32_t *bench_prompt(uint64_t id, int n, int common);
 struct sampling bench_greedy(void);
 // A greedy request for n_answer tokens after such a prompt; its conversation has the same number.
 struct scheduler_request bench_ask(uint64_t id, int n_prompt, int common, int n_answer);
+void bench_submit(struct bench *b, uint64_t id, int n_prompt, int common, int n_answer); // and asks it
 void bench_check(struct bench *b); // the scheduler's own invariants
 void bench_run(struct bench *b);   // until it is idle, checked after every step
 // The answer to bench_ask(id, …) is the text that the prompt has alone.

@@ -30,10 +30,7 @@ static void test_one_request(void **state) {
 static void test_eight_at_once(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 256, .chunk = 48});
-    for (uint64_t id = 1; id <= 8; id++) {
-        struct scheduler_request q = bench_ask(id, 30 + (int)id * 11, 20, 100);
-        scheduler_submit(b->scheduler, &q);
-    }
+    for (uint64_t id = 1; id <= 8; id++) bench_submit(b, id, 30 + (int)id * 11, 20, 100);
     bench_run(b);
     for (uint64_t id = 1; id <= 8; id++) bench_assert_text_alone(b, id, 30 + (int)id * 11, 20, 100);
     assert_int_equal(toy.most_segments, 8);
@@ -65,10 +62,7 @@ static void test_seeded_answers_do_not_depend_on_the_batch(void **state) {
 static void test_pre_emption_keeps_the_text(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 14, .chunk = 32});
-    for (uint64_t id = 1; id <= 8; id++) {
-        struct scheduler_request q = bench_ask(id, 20 + (int)id, 0, 150);
-        scheduler_submit(b->scheduler, &q);
-    }
+    for (uint64_t id = 1; id <= 8; id++) bench_submit(b, id, 20 + (int)id, 0, 150);
     bench_run(b);
     assert_true(b->figures.preemptions > 0);
     int resumed = 0;
@@ -372,10 +366,7 @@ static void test_figures_add_up(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 64});
     struct engine_figures *f = xcalloc(1, sizeof *f);
-    for (uint64_t id = 1; id <= 5; id++) {
-        struct scheduler_request q = bench_ask(id, 40, 33, 20);
-        scheduler_submit(b->scheduler, &q);
-    }
+    for (uint64_t id = 1; id <= 5; id++) bench_submit(b, id, 40, 33, 20);
     bool more = true;
     while (more) {
         more = scheduler_step(b->scheduler);

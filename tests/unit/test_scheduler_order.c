@@ -37,10 +37,7 @@ static void test_time_limit(void **state) {
 static void test_focus_is_served_first(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 64, .chunk = 16});
-    for (uint64_t id = 1; id <= 4; id++) {
-        struct scheduler_request q = bench_ask(id, 64, 0, 5);
-        scheduler_submit(b->scheduler, &q);
-    }
+    for (uint64_t id = 1; id <= 4; id++) bench_submit(b, id, 64, 0, 5);
     scheduler_focus(b->scheduler, 3);
     bench_run(b);
     assert_true(b->answers[3].started < b->answers[1].started);
@@ -74,10 +71,7 @@ static void test_focus_takes_the_place_of_others_and_keeps_it(void **state) {
 static void test_focus_takes_a_place(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 256});
-    for (uint64_t id = 1; id <= SCHEDULER_MAX_RUNNING; id++) {
-        struct scheduler_request q = bench_ask(id, 20, 0, 60);
-        scheduler_submit(b->scheduler, &q);
-    }
+    for (uint64_t id = 1; id <= SCHEDULER_MAX_RUNNING; id++) bench_submit(b, id, 20, 0, 60);
     for (int i = 0; i < 5; i++) scheduler_step(b->scheduler);
     scheduler_focus(b->scheduler, 17);
     struct scheduler_request q = bench_ask(17, 20, 0, 30);
@@ -144,10 +138,7 @@ static void test_prompts_do_not_stop_the_others(void **state) {
 static void test_steps_given_up_are_done_again(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 24, .chunk = 48});
-    for (uint64_t id = 1; id <= 6; id++) {
-        struct scheduler_request q = bench_ask(id, id == 1 ? 500 : 100, 37, 20);
-        scheduler_submit(b->scheduler, &q);
-    }
+    for (uint64_t id = 1; id <= 6; id++) bench_submit(b, id, id == 1 ? 500 : 100, 37, 20);
     for (bool more = true; more;) {
         b->stops = toy.runs % 3;
         more = scheduler_step(b->scheduler);
@@ -190,10 +181,7 @@ static void test_what_a_step_computes(void **state) {
 static void test_more_requests_than_places(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 128});
-    for (uint64_t id = 1; id < 41; id++) {
-        struct scheduler_request q = bench_ask(id, 20, 0, 12);
-        scheduler_submit(b->scheduler, &q);
-    }
+    for (uint64_t id = 1; id < 41; id++) bench_submit(b, id, 20, 0, 12);
     bench_run(b);
     assert_int_equal(toy.most_segments, SCHEDULER_MAX_RUNNING);
     for (uint64_t id = 1; id < 41; id++) bench_assert_text_alone(b, id, 20, 0, 12);
