@@ -5,6 +5,7 @@ import torch
 
 import corpus
 import gguf
+import subwords
 
 TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' }}{% endfor %}"
             "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
@@ -48,7 +49,8 @@ def main():
     if len(sys.argv) != 3:
         sys.exit("usage: export.py CHECKPOINT OUT.gguf")
     checkpoint = torch.load(sys.argv[1])
-    tensors = {name: weight.detach().float().numpy() for name, weight in checkpoint["weights"].items()}
+    weights = subwords.Subwords(checkpoint["vocabulary"]["pieces"]).applied(checkpoint["weights"])
+    tensors = {name: weight.float().numpy() for name, weight in weights.items()}
     gguf.write(sys.argv[2], keys_of(checkpoint["config"], checkpoint["vocabulary"]), tensors)
 
 

@@ -1,0 +1,46 @@
+"""Vectors of parts of words, in training only: what is learnt of "lag" serves "laggy", "Lag" and "lagging" too.
+
+The embedding of a piece is a vector of its own plus those of its character n-grams, as in Bojanowski et al., "Enriching
+Word Vectors with Subword Information" (2017). The file has the sums: a table like any other.
+"""
+import collections
+
+import torch
+import torch.nn.functional as F
+
+import tokenizer
+
+LENGTHS = range(3, 6)
+NAME = "parts"  # of their matrix among the weights
+
+
+def parts_of(piece):
+    """The n-grams of a piece between "<" and ">", in lower case; the whole word is one of them."""
+    word = piece.replace(tokenizer.SPACE, "").lower()
+    if not any(c.isalpha() for c in word) or piece.startswith("<"):
+        return []
+    word = "<" + word + ">"
+    return sorted({word} | {word[i:i + n] for n in LENGTHS for i in range(len(word) - n + 1)})
+
+
+class Subwords:
+    def __init__(self, pieces):
+        parts = [parts_of(piece) for piece in pieces]
+        count = collections.Counter(part for some in parts for part in some)
+        ids = {part: i for i, part in enumerate(part for part in count if count[part] > 1)}
+        parts = [[ids[part] for part in some if part in ids] for some in parts]
+        sizes = torch.tensor([len(some) for some in parts])
+        self.count = len(ids)
+        self.ids = torch.tensor([i for some in parts for i in some])
+        self.starts = sizes.cumsum(0) - sizes
+        self.shares = torch.repeat_interleave(sizes.clamp(min=1).rsqrt(), sizes)
+
+    def initial(self, width):
+        return torch.zeros(self.count, width).requires_grad_()
+
+    def applied(self, weights):
+        """The weights with the sums in the table of embeddings, and without the parts."""
+        sums = F.embedding_bag(self.ids, weights[NAME], self.starts, mode="sum", per_sample_weights=self.shares)
+        out = {name: weight for name, weight in weights.items() if name != NAME}
+        out["token_embd.weight"] = weights["token_embd.weight"] + sums
+        return out
