@@ -14,6 +14,7 @@ LDFLAGS  = $(LDFLAGS_$(VARIANT)) -pthread
 LDLIBS   = $(PACKAGE_LIBS) -lm
 
 CFLAGS_release = -O2
+CFLAGS_clang   = -O2 -Werror
 CFLAGS_asan    = -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 LDFLAGS_asan   = -fsanitize=address,undefined
 CFLAGS_tsan    = -O1 -fsanitize=thread
@@ -178,6 +179,9 @@ asan: ## run every test under the address and undefined-behaviour sanitizers
 tsan: ## run every test under the thread sanitizer
 	@TEST_SECONDS=3600 $(MAKE) --no-print-directory VARIANT=tsan check
 
+clang: ## build with clang, without a warning, and run every test
+	@$(MAKE) --no-print-directory CC=clang VARIANT=clang check
+
 mutations: ## feed 100,000 changed GGUF files, 20,000 of each other kind of input, under the sanitizers
 	@$(MAKE) --no-print-directory -j$$(nproc) VARIANT=asan mutators
 	@for m in $(MUTATORS:$(BUILD)/%=build/asan/%); do \
@@ -192,7 +196,7 @@ fuzz: ## feed broken input for FUZZ_SECONDS to each fuzzer (needs clang)
 	@for f in $(FUZZERS:$(BUILD)/%=build/fuzz/%); do \
 		mkdir -p build/fuzz/found && $$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -artifact_prefix=build/fuzz/found/ || exit 1; done
 
-check-long: check asan tsan mutations ## check, the sanitizers, and ten minutes of every fuzzer
+check-long: check clang asan tsan mutations ## check, clang, the sanitizers, and ten minutes of every fuzzer
 	@$(MAKE) --no-print-directory FUZZ_SECONDS=600 fuzz
 
 # Debian's python3-torch belongs to Debian's python3.
@@ -224,6 +228,6 @@ clean: ## remove everything that was built
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all always packages deps run bench tests check asan tsan mutations mutators fuzzers fuzz check-long guide guide-check install uninstall manuals clean help
+.PHONY: all always packages deps run bench tests check clang asan tsan mutations mutators fuzzers fuzz check-long guide guide-check install uninstall manuals clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

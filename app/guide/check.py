@@ -14,11 +14,11 @@ import tempfile
 
 import corpus
 
-LONGEST = 250  # tokens of an answer
+LONGEST = 120  # tokens of an answer
 
 
-def ask(model, before, turn, temperature, home):
-    text = "".join(corpus.render_question(t.question) + t.text() + "<|im_end|>" for t in before) + corpus.render_question(turn.question)
+def ask(model, chat, question, temperature, home):
+    text = "".join(corpus.render_question(q) + f.answer + "<|im_end|>" for q, f in chat) + corpus.render_question(question)
     options = ["--raw", "-m", model, "-n", str(LONGEST), "--seed", "1", "-t", "1"]
     if temperature is not None:
         options += ["--temp", str(temperature)]
@@ -33,7 +33,7 @@ def sentences(text):
 
 def known_sentences(facts):
     """What may be said whatever was asked."""
-    return {corpus.OTHERWISE} | {s for fact in facts.values() for s in sentences(fact.answer) if not re.match(r"(It was|Yes|No)\b", s)}
+    return {s for fact in facts.values() for s in sentences(fact.answer) if not re.match(r"(It was|Yes|No)\b", s)}
 
 
 def judge(fact, said, known):
@@ -47,17 +47,17 @@ def judge(fact, said, known):
 
 class Score:
     def __init__(self):
-        self.count = self.right = self.true = self.two = 0
+        self.count = self.right = self.exact = self.true = 0
 
-    def add(self, right, true, two):
+    def add(self, right, exact, true):
         self.count += 1
         self.right += right
+        self.exact += exact
         self.true += true
-        self.two += two
 
     def __str__(self):
-        return "%d: %.1f %% right, %.1f %% true, %.1f %% with two answers" % (
-            self.count, *(100 * n / self.count for n in (self.right, self.true, self.two)))
+        return "%d: %.1f %% right, %.1f %% word for word, %.1f %% true" % (
+            self.count, *(100 * n / self.count for n in (self.right, self.exact, self.true)))
 
 
 def main():
@@ -72,13 +72,13 @@ def main():
     total = Score()
     groups = {"questions": Score(), "follow-ups": Score()}
     with tempfile.TemporaryDirectory() as home, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        answers = pool.map(lambda case: ask(o.model, *case, temperature, home), cases)
-        for (before, turn), said in zip(cases, answers):
-            right, true = judge(turn.fact, said, known)
-            for score in (total, groups["follow-ups" if before else "questions"]):
-                score.add(right, true, corpus.OTHERWISE in said)
+        answers = pool.map(lambda case: ask(o.model, case[1], case[2], temperature, home), cases)
+        for (fact, chat, question), said in zip(cases, answers):
+            right, true = judge(fact, said, known)
+            for score in (total, groups["follow-ups" if chat else "questions"]):
+                score.add(right, said == fact.answer, true)
             if o.show and not right:
-                print("[%s] %s\n    %s" % (turn.fact.name, " / ".join(t.question for t in before + [turn]), said.replace("\n", "\n    ")), flush=True)
+                print("[%s] %s\n    %s" % (fact.name, " / ".join([q for q, _ in chat] + [question]), said.replace("\n", "\n    ")), flush=True)
     print("held out, at temperature %s" % o.temperature)
     for name, score in list(groups.items()) + [("all", total)]:
         print("%-10s %s" % (name, score))

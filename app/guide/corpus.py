@@ -31,19 +31,15 @@ AGAIN = ["(which|what) key was (that|it) (again|)?", "sorry, which key (again|)?
          "the key again, please", "can you repeat the key?", "which one (was it|)?", "what did I have to press?", "just the key, please", "only the key?"]
 OTHER_KEYS = {"Ctrl+C", "Ctrl+Shift+V"}  # of the terminal and of the line editor
 LONG_NAMES = {"temp": "temperature", "repeat": "repeat penalty", "presence": "presence penalty", "frequency": "frequency penalty", "window": "penalty window"}
-UNSURE, OTHERWISE = "<|unsure|>", "Or, if you meant something else:"  # before and between two answers
 HOLD_OUT = 10  # one wording in this many is never trained on
-DOUBT = 20     # one in this many of the others is kept for learning when to be unsure
 
 
 class Fact:
-    """topic: the control token that the guide puts before the answer, so that it chooses what to say in one step. second: the
-    one that follows the topic of another answer when it is unsure and will say this one after that."""
+    """topic: the control token that the guide puts before the answer, so that it chooses what to say in one step."""
 
     def __init__(self, name):
         self.name, self.wordings, self.answer, self.must, self.must_not, self.follow = name, [], "", [], [], []
         self.topic = "<|fact:%s|>" % ("again" if name.startswith("again-") else name)
-        self.second = self.topic.replace("<|fact:", "<|or:")
 
 
 # ---- the program's tables ----
@@ -256,9 +252,9 @@ def expand(wording, lists, rng):
     return re.sub(r" +([?.,!]|$)", r"\1", re.sub(r"  +", " ", wording)).strip()
 
 
-def held_out(fact, wording, byte=0, one_in=HOLD_OUT):
-    """True for one wording in HOLD_OUT, the same ones always: a function of the text alone. byte: another one, another choice."""
-    return hashlib.sha256((fact.name + ":" + wording).encode()).digest()[byte] % one_in == 0 and len(fact.wordings) + len(fact.follow) > 4
+def held_out(fact, wording):
+    """True for one wording in HOLD_OUT, the same ones always: a function of the text alone."""
+    return hashlib.sha256((fact.name + ":" + wording).encode()).digest()[0] % HOLD_OUT == 0 and len(fact.wordings) + len(fact.follow) > 4
 
 
 LEADS = ["please", "hey,", "hi,", "hello,", "so", "ok,", "ok so", "um,", "quick question:", "can you tell me:", "tell me,", "a question:",
@@ -362,16 +358,6 @@ def vary(text, rng):
 
 # ---- chats ----
 
-class Turn:
-    """A question, the fact that answers it, and the answers that are given: one, or two facts where there is doubt."""
-
-    def __init__(self, question, fact, answers=None):
-        self.question, self.fact, self.answers = question, fact, answers or [fact]
-
-    def text(self):
-        return ("\n\n" + OTHERWISE + " ").join(fact.answer for fact in self.answers)
-
-
 class Maker:
     """Draws chats for training from a seed."""
 
@@ -379,12 +365,9 @@ class Maker:
         self.rng = random.Random(seed)
         self.facts, self.lists = load()
         self.systems = lines_of("system.txt")
-        trained = {f.name: [w for w in f.wordings if not held_out(f, w)] for f in self.facts.values()}
-        self.doubted = [(f.name, w) for f in self.facts.values() for w in trained[f.name] if held_out(f, w, 1, DOUBT)]
-        self.plain = {f.name: [w for w in trained[f.name] if not held_out(f, w, 1, DOUBT)] for f in self.facts.values()}
+        self.plain = {f.name: [w for w in f.wordings if not held_out(f, w)] for f in self.facts.values()}
         self.follow = {f.name: self.follow_ups(f) for f in self.facts.values()}
         self.names = [name for name, wordings in self.plain.items() if wordings]
-        self.neighbours = {}  # by the name of a fact: facts that could be answered in its place
         self.weights = [len(self.plain[name]) ** 0.9 for name in self.names]
 
     @staticmethod
@@ -396,18 +379,15 @@ class Maker:
                 targets.setdefault(name, []).append(wording)
         return list(targets.items())
 
-    def turn(self, name, wording, doubt=0.1):
-        """doubt: how often it is answered with a neighbour too, before or after."""
-        question, fact, answers = expand(wording, self.lists, self.rng), self.facts[name], None
+    def question(self, name, wording):
+        """As somebody might type it; now and then its end is that of another wording for the fact."""
+        question = expand(wording, self.lists, self.rng)
         if self.plain[name] and self.rng.random() < 0.1:
             question = splice(question, expand(self.rng.choice(self.plain[name]), self.lists, self.rng), self.rng)
-        if name in self.neighbours and self.rng.random() < doubt:
-            answers = [fact, self.rng.choice(self.neighbours[name])]
-            self.rng.shuffle(answers)
-        return Turn(vary(question, self.rng), fact, answers)
+        return vary(question, self.rng)
 
     def turns(self, count):
-        """A chat of about `count` turns; follow-ups come right after what they follow."""
+        """A chat of about `count` turns: [(question, fact)]; follow-ups come right after what they follow."""
         turns, last = [], None
         while len(turns) < count:
             draw = self.rng.random()
@@ -420,7 +400,7 @@ class Maker:
             else:
                 name = self.rng.choices(self.names, self.weights)[0]
                 wording = self.rng.choice(self.plain[name])
-            turns.append(self.turn(name, wording))
+            turns.append((self.question(name, wording), self.facts[name]))
             last = name
         return turns
 
@@ -431,16 +411,11 @@ class Maker:
     def recital(self):
         """One question and its answer, of every fact equally often; half the time a follow-up."""
         name = self.rng.choice(self.names)
-        chat = [self.turn(name, self.rng.choice(self.plain[name]), 0.3)]
+        chat = [(self.question(name, self.rng.choice(self.plain[name])), self.facts[name])]
         if self.follow[name] and self.rng.random() < 0.5:
             target, wordings = self.rng.choice(self.follow[name])
-            chat.append(self.turn(target, self.rng.choice(wordings)))
+            chat.append((self.question(target, self.rng.choice(wordings)), self.facts[target]))
         return chat
-
-    def doubtful(self):
-        """A question that is not answered in training."""
-        name, wording = self.rng.choice(self.doubted)
-        return Turn(vary(expand(wording, self.lists, self.rng), self.rng), self.facts[name])
 
     def system(self):
         """Now and then a system prompt, otherwise None."""
@@ -456,20 +431,20 @@ def render_question(text):
 
 
 def held_out_questions(seed=1):
-    """[(chat before, last turn)]: every held-out wording, as it stands; follow-ups after the question they follow."""
+    """[(fact, chat before: [(question, fact)], question)]: every held-out wording, as it stands; follow-ups after the question they follow."""
     rng = random.Random(seed)
     facts, lists = load()
     out = []
     for fact in facts.values():
         for wording in fact.wordings:
             if held_out(fact, wording):
-                out.append(([], Turn(expand(wording, lists, rng), fact)))
+                out.append((fact, [], expand(wording, lists, rng)))
         for wording, target in fact.follow:
             if held_out(fact, "> " + wording):
                 first = [w for w in fact.wordings if not held_out(fact, w)]
                 before = fact if first else facts["stop"]
-                asked = Turn(expand(rng.choice(first or before.wordings), lists, rng), before)
-                out.append(([asked], Turn(expand(wording, lists, rng), facts[target])))
+                asked = expand(rng.choice(first or before.wordings), lists, rng)
+                out.append((facts[target], [(asked, before)], expand(wording, lists, rng)))
     return out
 
 
@@ -479,6 +454,6 @@ if __name__ == "__main__":
         len(known), sum(len(f.wordings) for f in known.values()), sum(len(f.follow) for f in known.values()), len(held_out_questions())))
     maker = Maker(0)
     for _ in range(5):
-        for turn in maker.chat(6):
-            print("> %s\n  %s" % (turn.question, turn.text().replace("\n", "\n  ")))
+        for asked, fact in maker.chat(6):
+            print("> %s\n  %s" % (asked, fact.answer.replace("\n", "\n  ")))
         print()

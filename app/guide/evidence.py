@@ -11,14 +11,16 @@ import corpus
 SMOOTHING = 0.5  # of a piece seen with a fact, added in proportion to the fact's wordings
 LEAST = -2.0     # log odds
 TOPIC_NORM = 1.5  # of the topics' vectors
-SECOND_NORM = 1.0  # of what tells a second answer's vector from its topic's
 LARGE = 0.98     # the share of the pieces' vectors that are not cut
 
 
 def log_odds(maker, tok):
-    """[pieces, facts], each row less its mean, and the names of the facts that have questions."""
-    counts = torch.zeros(len(tok.pieces), len(maker.names))
-    for at, name in enumerate(maker.names):
+    """[pieces, topics], each row less its mean, and the ids of the topics."""
+    topics = sorted({tok.special[maker.facts[name].topic] for name in maker.names})
+    column = {topic: i for i, topic in enumerate(topics)}
+    counts = torch.zeros(len(tok.pieces), len(topics))
+    for name in maker.names:
+        at = column[tok.special[maker.facts[name].topic]]
         for wording in maker.plain[name]:
             text = corpus.expand(wording, maker.lists, maker.rng)
             for form in (text, text.lower()):
@@ -26,7 +28,7 @@ def log_odds(maker, tok):
                     counts[piece, at] += 0.5
     prior, seen = counts.sum(0) / counts.sum(), counts.sum(1, keepdim=True)
     odds = ((counts + SMOOTHING * prior) / ((seen + SMOOTHING) * prior)).log().clamp(min=LEAST) * (seen > 0)
-    return odds - odds.mean(1, keepdim=True), maker.names
+    return odds - odds.mean(1, keepdim=True), topics
 
 
 def filled(vectors, width, generator):
@@ -40,8 +42,9 @@ def filled(vectors, width, generator):
 
 
 @torch.no_grad()
-def begin(weights, config, odds, facts, tok, seed):
-    """Changes the random weights of network.initial. facts: those of the columns of odds."""
+def begin(weights, config, maker, tok, seed):
+    """Changes the random weights of network.initial."""
+    odds, topics = log_odds(maker, tok)
     n, heads, kv_heads = config["n_embd"], config["n_head"], config["n_head_kv"]
     size = n // heads
     rank, shared = kv_heads * size, heads // kv_heads
@@ -51,10 +54,7 @@ def begin(weights, config, odds, facts, tok, seed):
     usual = embedding.norm(dim=1).mean()
     embedding.copy_(usual * filled(left[:, :rank] * strength, n, torch.Generator().manual_seed(seed)))
     answers = right[:rank].T * strength
-    answers *= TOPIC_NORM / answers.norm(dim=1).mean()
-    embedding[[tok.special[fact.topic] for fact in facts]] = torch.cat((answers, torch.zeros(len(facts), n - rank)), 1)
-    mark = torch.full((len(facts), n - rank), SECOND_NORM / (n - rank) ** 0.5)
-    embedding[[tok.special[fact.second] for fact in facts]] = torch.cat((answers, mark), 1)
+    embedding[topics] = torch.cat((answers * (TOPIC_NORM / answers.norm(dim=1).mean()), torch.zeros(len(topics), n - rank)), 1)
 
     query, value, output = (weights["blk.0.attn_%s.weight" % name] for name in ("q", "v", "output"))
     query *= 0.3

@@ -1,9 +1,8 @@
 """Trains the guide: train.py [--steps N] [--decay N] [--resume CHECKPOINT] [--out CHECKPOINT].
 
 Chats are drawn anew for every batch; the loss counts the topics, and of some chats the last answer. The learning rate
-warms up, stays, and falls linearly over the last steps, while more answers are learnt by heart, and when to be unsure;
-so a run may be stopped and resumed with another end. Python's and PyTorch's seeds are fixed: the same steps from the start
-give the same guide.
+warms up, stays, and falls linearly over the last steps, while more answers are learnt by heart; so a run may be stopped
+and resumed with another end. Python's and PyTorch's seeds are fixed: the same steps from the start give the same guide.
 """
 import argparse
 import ctypes
@@ -14,7 +13,6 @@ import torch
 import torch.nn.functional as F
 
 import corpus
-import doubt
 import evidence
 import network
 import subwords
@@ -24,54 +22,34 @@ SEED = 5
 N_VOCAB = 8000  # most words of the wordings are one piece
 BATCH_TOKENS = 3072
 LEARNING, RECITING = (0.88, 0.06), (0.6, 0.1)  # shares of the chats that are one question without its answer, and two
-NOTHING, DOUBTED = -1, -2  # among targets
-DOUBTS = 0.05  # share of questions that only teach when to be unsure, while answers are learnt by heart
+NOTHING = -1
 ROW_LENGTHS = (8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 24, 26, 28, 30, 32, 36, 40, 48, 64, 96, 128, 192, 256, 384, 512)
 LONG_CHAT_EVERY = 4000
 RATE = 5e-4
 WARM_UP = 100  # steps
 WEIGHT_DECAY = 0.05
 DROPOUT = 0.12
-REPORT_EVERY = 500
-
-def encode_question(tok, question):
-    return tok.encode_chat("<|im_start|>user\n") + tok.encode(question) + tok.encode_chat("<|im_end|><|im_start|>assistant\n")
+REPORT_EVERY = 500  # steps
 
 
 def encode_chat(tok, system, chat, answered=True):
-    """A chat of turns as ids and what the network must predict after each (NOTHING: is not asked): after every question the
-    topic of its fact; of the last turn's answers, which second one there is, and if answered, all that is said. What the
-    program renders of earlier answers has no topics, so these have none here. system: a system prompt or None."""
+    """One chat, [(question, fact)], as ids and what the network must predict after each (NOTHING: is not asked). After every
+    question it is the topic; of the last one, if answered, the answer too. What the program renders of earlier answers
+    has no topic, so these have none here. system: a system prompt or None."""
     ids = tok.encode_chat(corpus.render_system(system)) if system else []
     targets = [NOTHING] * len(ids)
-    for turn in chat:
-        asked = encode_question(tok, turn.question)
+    for i, (question, fact) in enumerate(chat):
+        asked = tok.encode_chat("<|im_start|>user\n") + tok.encode(question) + tok.encode_chat("<|im_end|><|im_start|>assistant\n")
+        topic, said = tok.special[fact.topic], tok.encode(fact.answer) + [tok.special["<|im_end|>"]]
         ids += asked
-        targets += [NOTHING] * (len(asked) - 1) + [tok.special[turn.fact.topic]]
-        if turn is not chat[-1]:
-            ids += tok.encode(turn.text()) + [tok.special["<|im_end|>"]]
+        targets += [NOTHING] * (len(asked) - 1) + [topic]
+        if i < len(chat) - 1:
+            ids += said
             targets += [NOTHING] * (len(ids) - len(targets))
-    said, wanted = encode_answers(tok, chat[-1])
-    shown = len(wanted) if answered else 2 if len(chat[-1].answers) > 1 else 0
-    return ids + said[:shown], targets + wanted[:shown]
-
-
-def encode_answers(tok, turn):
-    """What is said to a question, from the topic on, and what must be predicted after each of its ids. Before two answers the
-    first topic may be a wrong one: the right one is to be predicted all the same, and if it was wrong, as the second."""
-    first, second = turn.answers if len(turn.answers) > 1 else (turn.answers[0], None)
-    said = [tok.special[first.topic]] + tok.encode(first.answer) + [tok.special["<|im_end|>"]]
-    if second is None:
-        return said[:-1], said[1:]
-    said = ([tok.special[corpus.UNSURE], said[0], tok.special[second.second]] + said[1:-1] + tok.encode("\n\n" + corpus.OTHERWISE + " ")
-            + [tok.special[second.topic]] + tok.encode(second.answer) + [tok.special["<|im_end|>"]])
-    return said[:-1], [tok.special[turn.fact.topic], said[2] if second is turn.fact else NOTHING] + said[3:]
-
-
-def encode_doubtful(tok, turn):
-    """Only whether to be unsure is asked: DOUBTED - the topic of its fact."""
-    ids = encode_question(tok, turn.question)
-    return ids, [NOTHING] * (len(ids) - 1) + [DOUBTED - tok.special[turn.fact.topic]]
+        elif answered:
+            ids += [topic] + said[:-1]
+            targets += said
+    return ids, targets
 
 
 def draw_chat(maker, tok, shares):
@@ -90,10 +68,7 @@ def batches(maker, tok, reciting):
     waiting = {length: [] for length in ROW_LENGTHS}
     drawn = 0
     while True:
-        if reciting() and maker.rng.random() < DOUBTS:
-            ids, targets = encode_doubtful(tok, maker.doubtful())
-        else:
-            ids, targets = draw_chat(maker, tok, RECITING if reciting() else LEARNING)
+        ids, targets = draw_chat(maker, tok, RECITING if reciting() else LEARNING)
         length = next((n for n in ROW_LENGTHS if n >= len(ids)), ROW_LENGTHS[-1])
         waiting[length].append((ids[:length], targets[:length]))
         if len(waiting[length]) == BATCH_TOKENS // length:
@@ -122,22 +97,16 @@ def tensors(chats, length):
     return ids, targets
 
 
-def loss_of(weights, ids, targets, judge=None, dropout=0.0):
-    """The mean over what is asked; judge: of questions that only teach when to be unsure, a doubt.Judge."""
+def loss_of(weights, ids, targets, dropout=0.0):
     wanted = targets != NOTHING
     with torch.autocast("cpu", torch.bfloat16):
         scores = network.logits(weights, network.hidden(weights, network.CONFIG, ids, wanted, dropout))
-    scores, targets = scores.float(), targets[wanted]
-    doubted = targets <= DOUBTED
-    loss = F.cross_entropy(scores[~doubted], targets[~doubted], reduction="sum")
-    if doubted.any():
-        loss = loss + judge.loss(scores[doubted], DOUBTED - targets[doubted])
-    return loss / len(targets)
+    return F.cross_entropy(scores.float(), targets[wanted])
 
 
 def held_out_batches(tok):
     """All held-out questions with the topics of their answers, about equally long ones together."""
-    chats = [encode_chat(tok, None, before + [turn], False) for before, turn in corpus.held_out_questions()]
+    chats = [encode_chat(tok, None, before + [(question, fact)], False) for fact, before, question in corpus.held_out_questions()]
     chats.sort(key=lambda chat: len(chat[0]))
     groups = [chats[i:i + 64] for i in range(0, len(chats), 64)]
     return [tensors(group, len(group[-1][0])) for group in groups]
@@ -154,7 +123,7 @@ def learn_vocabulary(maker):
     texts = ["user", "assistant", "system"] * 10000
     for name, wordings in maker.plain.items():
         texts += [corpus.expand(wording, maker.lists, maker.rng) for wording in wordings] + [maker.facts[name].answer] * 10
-    return tokenizer.train(texts, N_VOCAB, [corpus.UNSURE] + sorted({mark for fact in maker.facts.values() for mark in (fact.topic, fact.second)}))
+    return tokenizer.train(texts, N_VOCAB, sorted({fact.topic for fact in maker.facts.values()}))
 
 
 def keep_memory():
@@ -183,10 +152,8 @@ def main():
     vocabulary = resumed["vocabulary"] if resumed else learn_vocabulary(maker)
     tok = tokenizer.Tokenizer(vocabulary)
     weights, words = network.initial(network.CONFIG, len(vocabulary["pieces"])), subwords.Subwords(vocabulary["pieces"])
-    odds, names = evidence.log_odds(maker, tok)
-    maker.neighbours, judge = doubt.neighbours(maker.facts, odds, names), doubt.Judge(maker.facts, tok)
     if not resumed:
-        evidence.begin(weights, network.CONFIG, odds, [maker.facts[name] for name in names], tok, SEED)
+        evidence.begin(weights, network.CONFIG, maker, tok, SEED)
     weights[subwords.NAME] = words.initial(network.CONFIG["n_embd"])
     matrices = [w for w in weights.values() if w.dim() > 1]
     vectors = [w for w in weights.values() if w.dim() == 1]
@@ -206,7 +173,7 @@ def main():
         for group in optimiser.param_groups:
             group["lr"] = RATE * min(1, (step + 1) / WARM_UP, (o.steps - step) / o.decay)
         start = time.process_time()
-        loss = loss_of(words.applied(weights), ids, targets, judge, DROPOUT)
+        loss = loss_of(words.applied(weights), ids, targets, DROPOUT)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
         optimiser.step()
