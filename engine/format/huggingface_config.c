@@ -31,10 +31,16 @@ bool huggingface_fail_config(const struct huggingface_import *f, struct status *
     return status_fail(st, STATUS_FORMAT, "%s/config.json: %s", f->g->path, text);
 }
 
-const char *huggingface_key_name(const struct huggingface_import *f, const char *name) {
-    static _Thread_local char key[128];
-    snprintf(key, sizeof key, "%s.%s", f->family->architecture, name);
+enum { KEY_LIMIT = 128 };
+
+static const char *write_key(const struct huggingface_import *f, const char *name, char key[static KEY_LIMIT]) {
+    snprintf(key, KEY_LIMIT, "%s.%s", f->family->architecture, name);
     return key;
+}
+
+const char *huggingface_key_name(const struct huggingface_import *f, const char *name) {
+    static _Thread_local char key[KEY_LIMIT];
+    return write_key(f, name, key);
 }
 
 // "a.b" in an object.
@@ -75,9 +81,10 @@ bool huggingface_number(const struct huggingface_import *f, const char *member, 
     return true;
 }
 
-// What gguf_find does once the pairs are sorted.
+// What gguf_find does once the pairs are sorted. A key's name may be held meanwhile.
 static const struct gguf_pair *find_key(const struct huggingface_import *f, const char *name) {
-    const char *key = huggingface_key_name(f, name);
+    char key[KEY_LIMIT];
+    write_key(f, name, key);
     for (uint64_t i = 0; i < f->g->n_pairs; i++)
         if (span_equals(f->g->pairs[i].key, key)) return &f->g->pairs[i];
     return NULL;
