@@ -455,7 +455,8 @@ static void test_event_fd_and_cancel(void **state) {
     bench_close(b);
 }
 
-// A long step computes a prompt; each of these commands ends it at once, though the backend would wait a minute.
+// A long step computes a prompt; each of these commands ends it at once, though the backend would wait a minute. Each waits
+// until the step that it ends has begun: between two steps a command is obeyed without ending one.
 static void test_urgent_commands_end_a_step(void **state) {
     (void)state;
     struct bench *b =
@@ -465,9 +466,9 @@ static void test_urgent_commands_end_a_step(void **state) {
     while (!toy.runs) usleep(1000);
     engine_focus(b->engine, 2);
     uint64_t second = ask_raw(b, 2, "Upon", 5); // is looked at: goes first
-    while (toy.given_up < 1) usleep(1000);
+    while (toy.runs < 2) usleep(1000);
     engine_cancel(b->engine, second);
-    while (toy.given_up < 2) usleep(1000);
+    while (toy.runs < 3) usleep(1000);
     engine_cancel(b->engine, first);
     wait_for_all(b);
     assert_int_equal(toy.given_up, 3);
