@@ -33,14 +33,14 @@ bool huggingface_fail_config(const struct huggingface_import *f, struct status *
 
 enum { KEY_LIMIT = 128 };
 
-static const char *write_key(const struct huggingface_import *f, const char *name, char key[static KEY_LIMIT]) {
+static void write_key(const struct huggingface_import *f, const char *name, char key[static KEY_LIMIT]) {
     snprintf(key, KEY_LIMIT, "%s.%s", f->family->architecture, name);
-    return key;
 }
 
 const char *huggingface_key_name(const struct huggingface_import *f, const char *name) {
     static _Thread_local char key[KEY_LIMIT];
-    return write_key(f, name, key);
+    write_key(f, name, key);
+    return key;
 }
 
 // "a.b" in an object.
