@@ -11,7 +11,7 @@ CONFIG = {
     "n_embd": 256,
     "n_layer": 2,
     "n_head": 8,
-    "n_head_kv": 4,
+    "n_head_kv": 8,
     "n_ff": 640,
     "n_context": 2048,
     "rope_base": 10000.0,

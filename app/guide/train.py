@@ -1,8 +1,7 @@
 """Trains the guide: train.py [--steps N] [--decay N] [--resume CHECKPOINT] [--out CHECKPOINT].
 
 Chats are drawn anew for every batch; the loss counts the topics, and of some chats the last answer. The learning rate
-warms up, stays, and falls linearly over the last steps, while more answers are learnt by heart; so a run may be stopped
-and resumed with another end. Python's and PyTorch's seeds are fixed: the same steps from the start give the same guide.
+warms up, stays, and falls linearly over the last steps; so a run may be stopped and resumed with another end. Python's and PyTorch's seeds are fixed: the same steps from the start give the same guide.
 """
 import argparse
 import ctypes
@@ -13,23 +12,22 @@ import torch
 import torch.nn.functional as F
 
 import corpus
-import evidence
 import network
 import subwords
 import tokenizer
 
 SEED = 5
-N_VOCAB = 8000  # most words of the wordings are one piece
-BATCH_TOKENS = 3072
-LEARNING, RECITING = (0.88, 0.06), (0.6, 0.1)  # shares of the chats that are one question without its answer, and two
+N_VOCAB = 16000  # nearly all words of the wordings are one piece
+BATCH_TOKENS = 12288
+SINGLE, PAIRS = 0.8, 0.07  # shares of the chats that are one question without its answer, and two
 NOTHING = -1
 ROW_LENGTHS = (8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 24, 26, 28, 30, 32, 36, 40, 48, 64, 96, 128, 192, 256, 384, 512)
 LONG_CHAT_EVERY = 4000
-RATE = 5e-4
+RATE = 2e-3
 WARM_UP = 100  # steps
 WEIGHT_DECAY = 0.05
 DROPOUT = 0.12
-REPORT_EVERY = 500  # steps
+REPORT_EVERY = 250  # steps
 
 
 def encode_chat(tok, system, chat, answered=True):
@@ -52,23 +50,22 @@ def encode_chat(tok, system, chat, answered=True):
     return ids, targets
 
 
-def draw_chat(maker, tok, shares):
+def draw_chat(maker, tok):
     """Most chats end with their topic: what is hard is to find the right answer, saying it is learnt by heart."""
-    draw, (single, pairs) = maker.rng.random(), shares
-    if draw < single:
+    draw = maker.rng.random()
+    if draw < SINGLE:
         return encode_chat(tok, maker.system(), maker.turns(1), False)
-    if draw < single + pairs:
+    if draw < SINGLE + PAIRS:
         return encode_chat(tok, maker.system(), maker.turns(2), False)
     return encode_chat(tok, maker.system(), maker.recital() if maker.rng.random() < 0.7 else maker.chat(6))
 
 
-def batches(maker, tok, reciting):
-    """Batches (ids, targets) of chats of about equal length, in few shapes; now and then one chat that fills the whole context.
-    reciting(): whether answers are to be learnt by heart by now."""
+def batches(maker, tok):
+    """Batches (ids, targets) of chats of about equal length, in few shapes; now and then one chat that fills the whole context."""
     waiting = {length: [] for length in ROW_LENGTHS}
     drawn = 0
     while True:
-        ids, targets = draw_chat(maker, tok, RECITING if reciting() else LEARNING)
+        ids, targets = draw_chat(maker, tok)
         length = next((n for n in ROW_LENGTHS if n >= len(ids)), ROW_LENGTHS[-1])
         waiting[length].append((ids[:length], targets[:length]))
         if len(waiting[length]) == BATCH_TOKENS // length:
@@ -137,8 +134,8 @@ def keep_memory():
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--steps", type=int, default=10500)
-    options.add_argument("--decay", type=int, default=4500, help="steps at the end over which the learning rate falls")
+    options.add_argument("--steps", type=int, default=3000)
+    options.add_argument("--decay", type=int, default=2400, help="steps at the end over which the learning rate falls")
     options.add_argument("--resume", help="go on from this checkpoint")
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--out", default="/tmp/guide-checkpoint.pt")
@@ -152,8 +149,6 @@ def main():
     vocabulary = resumed["vocabulary"] if resumed else learn_vocabulary(maker)
     tok = tokenizer.Tokenizer(vocabulary)
     weights, words = network.initial(network.CONFIG, len(vocabulary["pieces"])), subwords.Subwords(vocabulary["pieces"])
-    if not resumed:
-        evidence.begin(weights, network.CONFIG, maker, tok, SEED)
     weights[subwords.NAME] = words.initial(network.CONFIG["n_embd"])
     matrices = [w for w in weights.values() if w.dim() > 1]
     vectors = [w for w in weights.values() if w.dim() == 1]
@@ -167,7 +162,7 @@ def main():
     print("%d parameters, %d pieces, from step %d: held out %.4f" % (
         sum(w.numel() for w in weights.values()), len(vocabulary["pieces"]), step, held_out_loss(words.applied(weights), held_out)), flush=True)
     tokens, busy, average = 0, 0.0, None
-    for ids, targets in batches(maker, tok, lambda: step > o.steps - o.decay):
+    for ids, targets in batches(maker, tok):
         if step >= o.steps:
             break
         for group in optimiser.param_groups:
