@@ -31,6 +31,7 @@ AGAIN = ["(which|what) key was (that|it) (again|)?", "sorry, which key (again|)?
          "the key again, please", "can you repeat the key?", "which one (was it|)?", "what did I have to press?", "just the key, please", "only the key?"]
 OTHER_KEYS = {"Ctrl+C", "Ctrl+Shift+V"}  # of the terminal and of the line editor
 LONG_NAMES = {"temp": "temperature", "repeat": "repeat penalty", "presence": "presence penalty", "frequency": "frequency penalty", "window": "penalty window"}
+VARIED = 0.5   # share of the questions that are not asked as they stand
 HOLD_OUT = 10  # one wording in this many is never trained on
 
 
@@ -384,7 +385,7 @@ class Maker:
         question = expand(wording, self.lists, self.rng)
         if self.plain[name] and self.rng.random() < 0.1:
             question = splice(question, expand(self.rng.choice(self.plain[name]), self.lists, self.rng), self.rng)
-        return vary(question, self.rng)
+        return vary(question, self.rng) if self.rng.random() < VARIED else question
 
     def turns(self, count):
         """A chat of about `count` turns: [(question, fact)]; follow-ups come right after what they follow."""

@@ -17,6 +17,7 @@ CONFIG = {
     "rope_base": 10000.0,
     "epsilon": 1e-5,
 }
+QUIET = 20.0  # so many times less than usual is what the layers before the last say at first: it learns before them
 ROW_WEIGHTS = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
 
 
@@ -39,7 +40,7 @@ def initial(config, n_vocab):
         else:
             weight = torch.randn(shape) * 0.04
             if "attn_output" in name or "ffn_down" in name:
-                weight /= math.sqrt(2 * config["n_layer"])
+                weight /= math.sqrt(2 * config["n_layer"]) if "blk.%d." % (config["n_layer"] - 1) in name else QUIET
         weights[name] = weight.requires_grad_()
     return weights
 
@@ -86,15 +87,16 @@ def feed(weights, layer, x):
     return F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down)
 
 
-def hidden(weights, config, ids, wanted=None, dropout=0.0, cache=None):
+def hidden(weights, config, ids, wanted=None, dropout=0.0, cache=None, first=0):
     """States [batch, rows, n_embd] before the output projection, or [n, n_embd] of those that wanted [batch, rows] marks.
-    dropout: the share of the embeddings, and of what every block adds, that is left out, in training. cache: {layer: (k, v)} of the rows before, extended."""
+    dropout: the share of the embeddings, and of what every block adds, that is left out, in training. cache: {layer: (k, v)} of the rows before, extended.
+    first: the layers before this one are passed over."""
     start = cache[0][0].shape[2] if cache else 0
     rows = ids.shape[1]
     x = F.dropout(F.embedding(ids, weights["token_embd.weight"]), dropout)
     mask = torch.full((rows, start + rows), -1e9).triu(start + 1)
     rotation = rotations(config, start, rows)
-    for layer in range(config["n_layer"]):
+    for layer in range(first, config["n_layer"]):
         prefix = "blk.%d." % layer
         y = norm(x, weights[prefix + "attn_norm.weight"], config["epsilon"])
         x = x + F.dropout(attend(weights, config, layer, y, rotation, mask, cache).float(), dropout)
