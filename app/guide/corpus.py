@@ -134,7 +134,7 @@ def read_facts(values):
     facts = []
     names = sorted(glob.glob("*.txt", root_dir=CORPUS)) + sorted(glob.glob("wordings/*.txt", root_dir=CORPUS))
     for name in names:
-        if name not in ("lists.txt", "words.txt", "system.txt"):
+        if name not in ("lists.txt", "words.txt", "relatives.txt", "system.txt"):
             for line in lines_of(name):
                 read_line(facts, line, values, name)
     return list(dict.fromkeys(facts))

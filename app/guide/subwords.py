@@ -1,31 +1,48 @@
-"""Vectors of parts of words, in training only: what is learnt of "lag" serves "laggy", "Lag" and "lagging" too.
+"""Vectors that words share, in training only: what is learnt of "lag" serves "laggy", "Lag" and "stutter" too.
 
 The embedding of a piece is a vector of its own plus those of its character n-grams, as in Bojanowski et al., "Enriching
-Word Vectors with Subword Information" (2017). The file has the sums: a table like any other.
+Word Vectors with Subword Information" (2017), plus those of the words that the thesaurus puts beside it. The file has the
+sums: a table like any other.
 """
 import collections
 
 import torch
 import torch.nn.functional as F
 
+import corpus
 import tokenizer
 
 LENGTHS = range(3, 6)
 NAME = "parts"  # of their matrix among the weights
 
 
-def parts_of(piece):
-    """The n-grams of a piece between "<" and ">", in lower case; the whole word is one of them."""
+def relatives():
+    """{word: how it shares a meaning}: the first word of its own family, and of the families of its relatives."""
+    lines = [[side.split() for side in line.split("|")] for line in corpus.lines_of("relatives.txt")]
+    first = {}
+    for family, _ in lines:
+        for word in family:
+            first.setdefault(word, family[0])
+    out = collections.defaultdict(list)
+    for family, near in lines:
+        for word in family:
+            out[word] += ["~" + first[word]] + ["~" + first.get(other, other) for other in near]
+    return out
+
+
+def parts_of(piece, meanings):
+    """The n-grams of a piece between "<" and ">", in lower case (the whole word is one of them), and its meanings."""
     word = piece.replace(tokenizer.SPACE, "").lower()
     if not any(c.isalpha() for c in word) or piece.startswith("<"):
         return []
-    word = "<" + word + ">"
-    return sorted({word} | {word[i:i + n] for n in LENGTHS for i in range(len(word) - n + 1)})
+    shared, word = meanings.get(word, ["~" + word]), "<" + word + ">"
+    return sorted({word, *shared} | {word[i:i + n] for n in LENGTHS for i in range(len(word) - n + 1)})
 
 
 class Subwords:
     def __init__(self, pieces):
-        parts = [parts_of(piece) for piece in pieces]
+        meanings = relatives()
+        parts = [parts_of(piece, meanings) for piece in pieces]
         count = collections.Counter(part for some in parts for part in some)
         ids = {part: i for i, part in enumerate(part for part in count if count[part] > 1)}
         parts = [[ids[part] for part in some if part in ids] for some in parts]
