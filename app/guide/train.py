@@ -203,7 +203,8 @@ def main():
 
 
 def save(path, weights, vocabulary, step, history):
-    torch.save({"config": network.CONFIG, "weights": {n: w.detach() for n, w in weights.items()}, "vocabulary": vocabulary, "step": step, "history": history}, path + ".part")
+    torch.save({"config": network.CONFIG, "weights": {n: w.detach() for n, w in weights.items()}, "vocabulary": vocabulary,
+                "step": step, "history": history}, path + ".part")
     os.replace(path + ".part", path)
 
 
