@@ -2,8 +2,9 @@
 
 The program itself answers (`confab run`, ./confab or $CONFAB), at temperature 0 unless another one is given, otherwise
 with its default sampling. An answer is right when it says all that its fact asks for (the lines `!` of the corpus) and
-nothing it must not say (`~`). It is true when each of its sentences stands in the corpus, where all of them are true;
-sentences that are true only as an answer to their own question ("It was Ctrl+P.", "No, …") count only there.
+nothing it must not say (`~`); of a list of answers, which the guide gives when it is unsure, one has to say it. It is true when each of
+its sentences stands in the corpus, where all of them are true; sentences that are true only as an answer to their own
+question ("It was Ctrl+P.", "No, …") count only there.
 """
 import argparse
 import concurrent.futures
@@ -14,7 +15,7 @@ import tempfile
 
 import corpus
 
-LONGEST = 120  # tokens of an answer
+LONGEST = 400  # tokens of an answer
 
 
 def ask(model, chat, question, temperature, home):
@@ -28,12 +29,13 @@ def ask(model, chat, question, temperature, home):
 
 
 def sentences(text):
+    text = re.sub(r"^\d\. ", "", text, flags=re.MULTILINE)  # the numbers of a list
     return [part.strip() for part in re.split(r"(?<=[.!?:]) |\n", text) if part.strip()]
 
 
 def known_sentences(facts):
     """What may be said whatever was asked."""
-    return {s for fact in facts.values() for s in sentences(fact.answer) if not re.match(r"(It was|Yes|No)\b", s)}
+    return set(sentences(corpus.LEAD)) | {s for fact in facts.values() for s in sentences(fact.answer) if not re.match(r"(It was|Yes|No)\b", s)}
 
 
 def judge(fact, said, known):
@@ -47,17 +49,16 @@ def judge(fact, said, known):
 
 class Score:
     def __init__(self):
-        self.count = self.right = self.exact = self.true = 0
+        self.count = self.right = self.true = self.unsure = 0
 
-    def add(self, right, exact, true):
+    def add(self, right, true, unsure):
         self.count += 1
         self.right += right
-        self.exact += exact
         self.true += true
+        self.unsure += unsure
 
     def __str__(self):
-        return "%d: %.1f %% right, %.1f %% word for word, %.1f %% true" % (
-            self.count, *(100 * n / self.count for n in (self.right, self.exact, self.true)))
+        return "%d: %.1f %% right, %.1f %% true, %.1f %% lists" % (self.count, *(100 * n / max(1, self.count) for n in (self.right, self.true, self.unsure)))
 
 
 def main():
@@ -65,9 +66,10 @@ def main():
     options.add_argument("model", nargs="?", default=os.path.join(corpus.HERE, "guide.gguf"))
     options.add_argument("--temperature", default="0", help="a number, or default: the program's own")
     options.add_argument("--show", action="store_true", help="print the wrong answers")
+    options.add_argument("--every", type=int, default=1, help="ask one question in so many")
     o = options.parse_args()
     temperature = None if o.temperature == "default" else float(o.temperature)
-    cases = corpus.held_out_questions()
+    cases = corpus.held_out_questions()[::o.every]
     known = known_sentences(corpus.load()[0])
     total = Score()
     groups = {"questions": Score(), "follow-ups": Score()}
@@ -76,7 +78,7 @@ def main():
         for (fact, chat, question), said in zip(cases, answers):
             right, true = judge(fact, said, known)
             for score in (total, groups["follow-ups" if chat else "questions"]):
-                score.add(right, said == fact.answer, true)
+                score.add(right, true, said.startswith(corpus.LEAD))
             if o.show and not right:
                 print("[%s] %s\n    %s" % (fact.name, " / ".join([q for q, _ in chat] + [question]), said.replace("\n", "\n    ")), flush=True)
     print("held out, at temperature %s" % o.temperature)

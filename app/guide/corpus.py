@@ -31,8 +31,12 @@ AGAIN = ["(which|what) key was (that|it) (again|)?", "sorry, which key (again|)?
          "the key again, please", "can you repeat the key?", "which one (was it|)?", "what did I have to press?", "just the key, please", "only the key?"]
 OTHER_KEYS = {"Ctrl+C", "Ctrl+Shift+V"}  # of the terminal and of the line editor
 LONG_NAMES = {"temp": "temperature", "repeat": "repeat penalty", "presence": "presence penalty", "frequency": "frequency penalty", "window": "penalty window"}
-VARIED = 0.5   # share of the questions that are not asked as they stand
-HOLD_OUT = 10  # one wording in this many is never trained on
+VARIED = 0.5    # share of the questions of chats that are not asked as they stand
+HOLD_OUT = 10   # one wording in this many is never trained on
+SET_ASIDE = 40  # from one in this many the guide only learns when to be unsure
+UNSURE = "<|unsure|>"  # control token: a list of what may be meant comes next, then LEAD and their answers, numbered
+LIST = 3  # answers when unsure
+LEAD = "I am not sure that I understood. It may be one of these:"
 
 
 class Fact:
@@ -41,6 +45,11 @@ class Fact:
     def __init__(self, name):
         self.name, self.wordings, self.answer, self.must, self.must_not, self.follow = name, [], "", [], [], []
         self.topic = "<|fact:%s|>" % ("again" if name.startswith("again-") else name)
+
+
+def listed(topic, place):
+    """The control token of a topic at a place of a list: every place has its own, so that the answer with its number finds it."""
+    return topic.replace("fact", str(place + 1), 1) if place else topic
 
 
 # ---- the program's tables ----
@@ -258,6 +267,11 @@ def held_out(fact, wording):
     return hashlib.sha256((fact.name + ":" + wording).encode()).digest()[0] % HOLD_OUT == 0 and len(fact.wordings) + len(fact.follow) > 4
 
 
+def set_aside(fact, wording):
+    """True for one of the other wordings in SET_ASIDE."""
+    return hashlib.sha256((fact.name + ":" + wording).encode()).digest()[1] % SET_ASIDE == 0 and len(fact.wordings) > 4
+
+
 LEADS = ["please", "hey,", "hi,", "hello,", "so", "ok,", "ok so", "um,", "quick question:", "can you tell me:", "tell me,", "a question:",
          "sorry,", "excuse me,", "I wonder,", "well,", "and", "now", "I would like to know:", "do you know", "please tell me:", "help:", "hm,",
          "one more thing:", "another question:", "maybe a stupid question:", "not sure if you know, but", "my question is:", "next question:",
@@ -317,6 +331,32 @@ def without_some(text, rng):
     return " ".join(kept if len(kept) > 1 else words)
 
 
+def load_relatives():
+    """{word: the others of its family in the thesaurus, and the words of like meaning}"""
+    out = {}
+    for line in lines_of("relatives.txt"):
+        family, near = (side.split() for side in line.split("|"))
+        for word in family:
+            out.setdefault(word, []).extend([other for other in family if other != word] + near)
+    return out
+
+
+RELATIVES = load_relatives()
+
+
+def scramble(text, rng):
+    """Words are missing, replaced by relatives or in another order: what is meant may have changed with them."""
+    words = []
+    for word in text.split(" "):
+        draw, relatives = rng.random(), RELATIVES.get(word.lower().strip("?.,!"))
+        if draw >= 0.12:
+            words.append(rng.choice(relatives) if draw < 0.3 and relatives else word)
+    for i in range(len(words) - 1):
+        if rng.random() < 0.05:
+            words[i], words[i + 1] = words[i + 1], words[i]
+    return " ".join(words) or text
+
+
 def uncapital(text):
     return text if re.match(r"I\b|[A-Z]\w*[+\d]", text) else text[:1].lower() + text[1:]
 
@@ -366,7 +406,7 @@ class Maker:
         self.rng = random.Random(seed)
         self.facts, self.lists = load()
         self.systems = lines_of("system.txt")
-        self.plain = {f.name: [w for w in f.wordings if not held_out(f, w)] for f in self.facts.values()}
+        self.plain = {f.name: [w for w in f.wordings if not held_out(f, w) and not set_aside(f, w)] for f in self.facts.values()}
         self.follow = {f.name: self.follow_ups(f) for f in self.facts.values()}
         self.names = [name for name, wordings in self.plain.items() if wordings]
         self.weights = [len(self.plain[name]) ** 0.9 for name in self.names]
@@ -380,12 +420,26 @@ class Maker:
                 targets.setdefault(name, []).append(wording)
         return list(targets.items())
 
-    def question(self, name, wording):
+    def varied(self, name, wording):
         """As somebody might type it; now and then its end is that of another wording for the fact."""
         question = expand(wording, self.lists, self.rng)
         if self.plain[name] and self.rng.random() < 0.1:
             question = splice(question, expand(self.rng.choice(self.plain[name]), self.lists, self.rng), self.rng)
-        return vary(question, self.rng) if self.rng.random() < VARIED else question
+        return vary(question, self.rng)
+
+    def scrambled(self, name, wording):
+        """What only a teacher can say the topic of: half of another question, other words."""
+        question = expand(wording, self.lists, self.rng)
+        if self.rng.random() < 0.4:
+            other = self.plain[name if self.rng.random() < 0.5 else self.rng.choices(self.names, self.weights)[0]]
+            pair = [question, expand(self.rng.choice(other), self.lists, self.rng)]
+            self.rng.shuffle(pair)
+            question = splice(*pair, self.rng)
+        question = scramble(question, self.rng)
+        return vary(question, self.rng) if self.rng.random() < 0.5 else question
+
+    def question(self, name, wording):
+        return self.varied(name, wording) if self.rng.random() < VARIED else expand(wording, self.lists, self.rng)
 
     def turns(self, count):
         """A chat of about `count` turns: [(question, fact)]; follow-ups come right after what they follow."""
@@ -429,6 +483,14 @@ def render_system(text):
 
 def render_question(text):
     return "<|im_start|>user\n" + text + "<|im_end|><|im_start|>assistant\n"
+
+
+def questions_set_aside(seed=1):
+    """[(fact, question)]: every wording set aside, as it stands and varied."""
+    maker = Maker(seed)
+    aside = [(fact, wording) for fact in maker.facts.values() for wording in fact.wordings if set_aside(fact, wording) and not held_out(fact, wording)]
+    return [(fact, expand(wording, maker.lists, maker.rng)) for fact, wording in aside] + [
+        (fact, maker.varied(fact.name, wording)) for fact, wording in aside for _ in range(4)]
 
 
 def held_out_questions(seed=1):

@@ -24,7 +24,7 @@ ROW_WEIGHTS = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up"
 def shapes(config, n_vocab):
     n, ff = config["n_embd"], config["n_ff"]
     kv = n // config["n_head"] * config["n_head_kv"]
-    out = {"token_embd.weight": (n_vocab, n), "output_norm.weight": (n,)}
+    out = {"token_embd.weight": (n_vocab, n), "output_norm.weight": (n,), "output.weight": (n_vocab, n)}
     for layer in range(config["n_layer"]):
         sizes = {"attn_norm": (n,), "attn_q": (n, n), "attn_k": (kv, n), "attn_v": (kv, n), "attn_output": (n, n),
                  "ffn_norm": (n,), "ffn_gate": (ff, n), "ffn_up": (ff, n), "ffn_down": (n, ff)}
@@ -41,7 +41,7 @@ def initial(config, n_vocab):
             weight = torch.randn(shape) * 0.04
             if "attn_output" in name or "ffn_down" in name:
                 weight /= math.sqrt(2 * config["n_layer"]) if "blk.%d." % (config["n_layer"] - 1) in name else QUIET
-        weights[name] = weight.requires_grad_()
+        weights[name] = weight
     return weights
 
 
@@ -50,10 +50,10 @@ def norm(x, weight, epsilon):
     return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + epsilon) * weight
 
 
-def rotations(config, start, count):
+def rotations(config, start, count, device):
     half = config["n_embd"] // config["n_head"] // 2
-    frequency = config["rope_base"] ** (-torch.arange(half, dtype=torch.float64) / half)
-    angle = torch.arange(start, start + count, dtype=torch.float64)[:, None] * frequency
+    frequency = config["rope_base"] ** (-torch.arange(half, dtype=torch.float64, device=device) / half)
+    angle = torch.arange(start, start + count, dtype=torch.float64, device=device)[:, None] * frequency
     return angle.cos().float(), angle.sin().float()
 
 
@@ -94,8 +94,8 @@ def hidden(weights, config, ids, wanted=None, dropout=0.0, cache=None, first=0):
     start = cache[0][0].shape[2] if cache else 0
     rows = ids.shape[1]
     x = F.dropout(F.embedding(ids, weights["token_embd.weight"]), dropout)
-    mask = torch.full((rows, start + rows), -1e9).triu(start + 1)
-    rotation = rotations(config, start, rows)
+    mask = torch.full((rows, start + rows), -1e9, device=ids.device).triu(start + 1)
+    rotation = rotations(config, start, rows, ids.device)
     for layer in range(first, config["n_layer"]):
         prefix = "blk.%d." % layer
         y = norm(x, weights[prefix + "attn_norm.weight"], config["epsilon"])
@@ -107,5 +107,7 @@ def hidden(weights, config, ids, wanted=None, dropout=0.0, cache=None, first=0):
     return norm(x, weights["output_norm.weight"], config["epsilon"])
 
 
-def logits(weights, states):
-    return F.linear(states, weights["token_embd.weight"])
+def logits(weights, states, pieces=None):
+    """The scores of all pieces, or of those named."""
+    output = weights["output.weight"]
+    return F.linear(states, output if pieces is None else output[pieces])

@@ -40,7 +40,7 @@ def parts_of(piece, meanings):
 
 
 class Subwords:
-    def __init__(self, pieces):
+    def __init__(self, pieces, device="cpu"):
         meanings = relatives()
         parts = [parts_of(piece, meanings) for piece in pieces]
         count = collections.Counter(part for some in parts for part in some)
@@ -48,12 +48,12 @@ class Subwords:
         parts = [[ids[part] for part in some if part in ids] for some in parts]
         sizes = torch.tensor([len(some) for some in parts])
         self.count = len(ids)
-        self.ids = torch.tensor([i for some in parts for i in some])
-        self.starts = sizes.cumsum(0) - sizes
-        self.shares = torch.repeat_interleave(sizes.clamp(min=1).rsqrt(), sizes)
+        self.ids = torch.tensor([i for some in parts for i in some], device=device)
+        self.starts = (sizes.cumsum(0) - sizes).to(device)
+        self.shares = torch.repeat_interleave(sizes.clamp(min=1).rsqrt(), sizes).to(device)
 
     def initial(self, width):
-        return torch.zeros(self.count, width).requires_grad_()
+        return torch.zeros(self.count, width)
 
     def applied(self, weights):
         """The weights with the sums in the table of embeddings, and without the parts."""

@@ -1,9 +1,10 @@
-"""Trains the guide: train.py [--threads N] [--out CHECKPOINT].
+"""Trains the guide: train.py [--threads N] [--device D] [--out CHECKPOINT].
 
-Chats are drawn anew for every batch; the loss counts the topics, and of some chats the last answer. At first the last layer
-learns alone, which is cheap: it pools the words of single questions, and the vectors of the words become what they are
-for that. Then the layers before it join, with whole chats and with answers to be learnt by heart. Python's and PyTorch's
-seeds are fixed: the same program gives the same guide.
+What is hard is to find the right answers; saying them is learnt by heart. First the teachers (bag.py) learn to place questions, and
+the last layer of the network does, alone, which is cheap: it pools the words, and their vectors become what they are for that.
+Then the whole network learns what all of these say together, also of questions that no wording has, which answers come
+next if the first is not meant, and the chats and answers. At last it learns from wordings set aside when to be unsure.
+Python's, NumPy's and PyTorch's seeds are fixed: on a processor the same program gives the same guide.
 """
 import argparse
 import ctypes
@@ -11,39 +12,132 @@ import os
 import time
 import typing
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
+import bag
 import corpus
+import doubt
 import network
+import questions
 import subwords
 import tokenizer
 
 SEED = 5
 N_VOCAB = 16000  # nearly all words of the wordings are one piece
-BATCH_TOKENS = 12288
-LONG, LONG_BATCH_TOKENS = 40, 4096  # of chats this long, most of them with an answer: every token of it has a score for every piece
+BATCH = 768  # questions
+CHAT_TOKENS = 4096  # of a batch of chats: every token of an answer has a score for every piece
 NOTHING = -1
-ROW_LENGTHS = (8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 24, 26, 28, 30, 32, 36, 40, 48, 64, 96, 128, 192, 256, 384, 512)
-LONG_CHAT_EVERY = 4000
+ROW_LENGTHS = (16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 512)
+LONG_CHAT_EVERY = 60  # batches of chats
 WARM_UP = 100  # steps
 WEIGHT_DECAY = 0.05
-DROPOUT = 0.12
-REPORT_EVERY = 250  # steps
+REPORT_EVERY = 500  # steps
+N_BAGS, BAGS_SHARE = 4, 0.7  # the rest of what the teachers say is the network's after the first phase
+GIVEN = 16  # topics that the teachers give of every question
+LIST_SHARE = 0.25  # how much the lists count
 
 
 class Phase(typing.NamedTuple):
     steps: int
-    rate: float    # of learning: rises while warming up, stays, and falls linearly over the last steps
-    falls: float   # for this share of the steps
-    first: int     # the layers before this one are passed over
-    single: float  # share of the chats that are one question without its answer
-    pairs: float   # and two
+    rate: float     # of learning: rises while warming up, stays, and falls linearly over the last steps
+    falls: float    # for this share of the steps
+    first: int      # the layers before this one are passed over
+    dropout: float
+    cycle: tuple    # what the steps learn, in turn
 
 
-PHASES = (Phase(1500, 3e-3, 0.75, network.CONFIG["n_layer"] - 1, 1.0, 0.0),
-          Phase(3600, 1.5e-3, 0.85, 0, 0.8, 0.07))
+PHASES = (Phase(1500, 3e-3, 0.75, network.CONFIG["n_layer"] - 1, 0.12, ("known",)),
+          Phase(5000, 2e-3, 0.75, 0, 0.05, ("taught", "taught", "taught", "chats")))
 
+
+# ---- questions ----
+
+class Teaching:
+    """The questions as the network reads them, and what the teachers say of each: topics [rows, GIVEN] and how likely they are.
+    topics: names of the tokens. lists [LIST, topics]: at each place of a list."""
+
+    def __init__(self, asked, tok, topics, device):
+        self.asked, self.device = asked, device
+        self.lists = torch.tensor([[tok.special[corpus.listed(topic, place)] for topic in topics] for place in range(corpus.LIST)], device=device)
+        self.topics, self.unsure = self.lists[0], tok.special[corpus.UNSURE]
+        self.before, self.after = np.array(tok.encode_chat("<|im_start|>user\n")), np.array(tok.encode_chat("<|im_end|><|im_start|>assistant\n"))
+        self.numbers = np.array([tok.encode(number(place)) for place in range(corpus.LIST)])
+        self.rng = np.random.default_rng(SEED)
+        self.known = torch.from_numpy(asked.topics).to(device)
+        self.given, self.shares = None, None
+
+    def read(self, rows, after=()):
+        ids, ends = self.asked.padded(rows, self.before, np.concatenate((self.after, np.array(after, dtype=np.int64))))
+        return torch.from_numpy(ids).to(self.device), torch.from_numpy(ends).to(self.device)
+
+    def states(self, weights, ids, places, first, dropout=0.0):
+        """After the tokens there. places [rows, n], ascending."""
+        wanted = torch.zeros_like(ids, dtype=torch.bool).scatter_(1, places, True)
+        return network.hidden(weights, network.CONFIG, ids, wanted, dropout, first=first).view(*places.shape, -1)
+
+    def scores(self, weights, rows, first, dropout=0.0):
+        """Of all topics, after each question."""
+        ids, ends = self.read(rows)
+        with torch.autocast(self.device.type, torch.bfloat16):
+            return network.logits(weights, self.states(weights, ids, ends[:, None], first, dropout)[:, 0], self.topics).float()
+
+    def known_loss(self, weights, rows, phase):
+        """Of the topics of the wordings."""
+        return F.cross_entropy(self.scores(weights, rows, phase.first, phase.dropout), self.known[torch.from_numpy(rows % self.asked.n).to(self.device)])
+
+    def draw_list(self, rows):
+        """For each row the places in `given` of a list of topics, drawn one after the other, as likely as the teachers say."""
+        likely = self.shares[rows].clip(1e-6)
+        return np.argsort(-(np.log(likely) + self.rng.gumbel(size=likely.shape)), 1)[:, :corpus.LIST]
+
+    def taught_loss(self, weights, rows, phase):
+        """Of what they say after the question, after UNSURE, and after each topic of a list but the last, where those before
+        cannot be meant; and of the topic whose number comes after the list. No other piece may come at these places."""
+        n = corpus.LIST
+        drawn, given, likely = self.draw_list(rows), self.given[rows].astype(np.int64), self.shares[rows].clip(1e-6)
+        place = self.rng.integers(n, size=len(rows))
+        ids, ends = self.read(rows, [self.unsure] * (1 + n + self.numbers.shape[1]))
+        told = self.tensor(np.take_along_axis(given, drawn, 1))
+        after = torch.cat((self.lists[torch.arange(n, device=self.device), told], self.tensor(self.numbers[place])), 1)
+        ids.scatter_(1, ends[:, None] + torch.arange(1 - after.shape[1], 1, device=self.device), after)
+        places = ends[:, None] - after.shape[1] + self.tensor(np.array([-1, *range(n), after.shape[1]]))
+
+        wanted = np.repeat(likely[:, None], n + 2, 1)
+        for i in range(n - 1):
+            np.put_along_axis(wanted[:, i + 2:], np.repeat(drawn[:, None, i:i + 1], n - i, 1), 0.0, 2)
+        wanted[:, -1] = np.arange(GIVEN) == drawn[np.arange(len(rows)), place][:, None]
+        wanted = self.tensor(wanted / wanted.sum(2, keepdims=True)).float()
+
+        with torch.autocast(self.device.type, torch.bfloat16):
+            states = self.states(weights, ids, places, phase.first, phase.dropout)
+            pieces = [self.topics, *self.lists, self.topics]
+            scores = torch.stack([network.logits(weights, states[:, i], pieces[i]).float() for i in range(n + 2)], 1)
+            of_all = network.logits(weights, states[::6]).float()
+        of_all[:, :, self.unsure] = float("-inf")
+        others = (of_all.logsumexp(2) - scores[::6].logsumexp(2)).mean()
+        said = (wanted * scores.log_softmax(2).gather(2, self.tensor(given)[:, None].expand(-1, n + 2, -1))).sum(2).mean(0)
+        return others - said[0] - LIST_SHARE * (said[1:-1].mean() + said[-1])
+
+    def tensor(self, array):
+        return torch.from_numpy(array).to(self.device)
+
+    @torch.no_grad()
+    def ask_teachers(self, bags, all_rows, weights, first):
+        self.given = np.zeros((len(self.asked.lengths), GIVEN), dtype=np.int16)
+        self.shares = np.zeros((len(self.asked.lengths), GIVEN), dtype=np.float32)
+        order = np.argsort(self.asked.lengths, kind="stable")
+        for start in range(0, len(order), 2048):
+            rows = order[start:start + 2048]
+            said = (1 - BAGS_SHARE) * self.scores(weights, rows, first).softmax(1)
+            for teacher in bags:
+                said += BAGS_SHARE / len(bags) * teacher.scores(all_rows, torch.from_numpy(rows).to(self.device)).softmax(1)
+            shares, given = said.topk(GIVEN, 1)
+            self.given[rows], self.shares[rows] = given.cpu().numpy(), (shares / shares.sum(1, keepdim=True)).cpu().numpy()
+
+
+# ---- chats ----
 
 def encode_chat(tok, system, chat, answered=True):
     """One chat, [(question, fact)], as ids and what the network must predict after each (NOTHING: is not asked). After every
@@ -65,30 +159,55 @@ def encode_chat(tok, system, chat, answered=True):
     return ids, targets
 
 
-def draw_chat(maker, tok, phase):
-    """Most chats end with their topic: what is hard is to find the right answer, saying it is learnt by heart."""
+def number(place):
+    return "\n%d. " % (place + 1)
+
+
+def begin_lists(weights, lists):
+    """No topic shall come twice in a list, so each, once read, speaks against itself; and says its place."""
+    embeddings, output = weights["token_embd.weight"], weights["output.weight"]
+    with torch.no_grad():
+        topics = output[lists[0]]
+        for place, tokens in enumerate(lists):
+            says_place = torch.randn(topics.shape[1], device=topics.device)
+            embeddings[tokens] = -5 * topics + says_place * 5 * topics.norm(dim=1).mean() / says_place.norm() * (place > 0)
+            output[tokens] = topics
+
+
+def encode_list(tok, maker, teaching):
+    """A question that the guide is unsure of: UNSURE, a list of topics, and their answers, each after its number and topic."""
+    row = teaching.rng.integers(0, len(teaching.asked.lengths), 1)
+    facts = [maker.facts[maker.names[i]] for i in teaching.given[row[0]][teaching.draw_list(row)[0]]]
+    ids = teaching.read(row)[0][0].tolist() + [teaching.unsure]
+    said = [tok.special[corpus.listed(fact.topic, place)] for place, fact in enumerate(facts)] + tok.encode(corpus.LEAD)
+    for place, fact in enumerate(facts):
+        said += tok.encode(number(place)) + [tok.special[fact.topic]] + tok.encode(fact.answer)
+    return ids + said, [NOTHING] * (len(ids) - 1) + said + [tok.special["<|im_end|>"]]
+
+
+def draw_chat(maker, tok, teaching):
     draw = maker.rng.random()
-    if draw < phase.single:
-        return encode_chat(tok, maker.system(), maker.turns(1), False)
-    if draw < phase.single + phase.pairs:
+    if draw < 0.35:
         return encode_chat(tok, maker.system(), maker.turns(2), False)
-    return encode_chat(tok, maker.system(), maker.recital() if maker.rng.random() < 0.7 else maker.chat(6))
+    if draw < 0.65:
+        return encode_list(tok, maker, teaching)
+    return encode_chat(tok, maker.system(), maker.recital() if draw < 0.93 else maker.chat(6))
 
 
-def batches(maker, tok, phase):
-    """Batches (ids, targets) of chats of about equal length, in few shapes; now and then one chat that fills the whole context."""
+def chats(maker, tok, teaching):
+    """Batches (ids, targets) of chats of about equal length; now and then one chat that fills the whole context."""
     waiting = {length: [] for length in ROW_LENGTHS}
-    drawn = 0
+    count = 0
     while True:
-        ids, targets = draw_chat(maker, tok, phase)
+        ids, targets = draw_chat(maker, tok, teaching)
         length = next((n for n in ROW_LENGTHS if n >= len(ids)), ROW_LENGTHS[-1])
         waiting[length].append((ids[:length], targets[:length]))
-        if len(waiting[length]) == (BATCH_TOKENS if length < LONG else LONG_BATCH_TOKENS) // length:
-            yield tensors(waiting[length], length)
+        if len(waiting[length]) == CHAT_TOKENS // length:
+            yield tensors(waiting[length], length, teaching.device)
             waiting[length] = []
-        drawn += 1
-        if phase.first == 0 and drawn % LONG_CHAT_EVERY == 0:
-            yield tensors([long_chat(maker, tok)], network.CONFIG["n_context"])
+            count += 1
+            if count % LONG_CHAT_EVERY == 0:
+                yield tensors([long_chat(maker, tok)], network.CONFIG["n_context"], teaching.device)
 
 
 def long_chat(maker, tok):
@@ -100,43 +219,46 @@ def long_chat(maker, tok):
     return ids[:network.CONFIG["n_context"]], targets[:network.CONFIG["n_context"]]
 
 
-def tensors(chats, length):
-    ids = torch.zeros(len(chats), length, dtype=torch.long)
-    targets = torch.full((len(chats), length), NOTHING)
-    for i, (chat, wanted) in enumerate(chats):
-        ids[i, :len(chat)] = torch.tensor(chat)
-        targets[i, :len(chat)] = torch.tensor(wanted)
-    return ids, targets
+def tensors(rows, length, device):
+    ids = np.zeros((len(rows), length), dtype=np.int64)
+    targets = np.full((len(rows), length), NOTHING)
+    for i, (row, wanted) in enumerate(rows):
+        ids[i, :len(row)], targets[i, :len(row)] = row, wanted
+    return torch.from_numpy(ids).to(device), torch.from_numpy(targets).to(device)
 
 
-def loss_of(weights, ids, targets, first, dropout=0.0):
-    """The mean over what is asked. first: of the layers."""
+def chat_loss(weights, ids, targets, first=0, dropout=0.0):
+    """The mean over the topics that are asked and that over the pieces of answers: these are many and easy. first: of the layers."""
     wanted = targets != NOTHING
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(ids.device.type, torch.bfloat16):
         scores = network.logits(weights, network.hidden(weights, network.CONFIG, ids, wanted, dropout, first=first))
-    return F.cross_entropy(scores.float(), targets[wanted])
+    losses, topics = F.cross_entropy(scores.float(), targets[wanted], reduction="none"), targets[wanted] >= N_VOCAB
+    return sum(losses[some].mean() for some in (topics, ~topics) if some.any())
 
 
-def held_out_batches(tok):
+def held_out_batches(tok, device):
     """All held-out questions with the topics of their answers, about equally long ones together."""
-    chats = [encode_chat(tok, None, before + [(question, fact)], False) for fact, before, question in corpus.held_out_questions()]
-    chats.sort(key=lambda chat: len(chat[0]))
-    groups = [chats[i:i + 64] for i in range(0, len(chats), 64)]
-    return [tensors(group, len(group[-1][0])) for group in groups]
+    held_out = [encode_chat(tok, None, before + [(question, fact)], False) for fact, before, question in corpus.held_out_questions()]
+    held_out.sort(key=lambda chat: len(chat[0]))
+    groups = [held_out[i:i + 256] for i in range(0, len(held_out), 256)]
+    return [tensors(group, len(group[-1][0]), device) for group in groups]
 
 
 @torch.no_grad()
 def held_out_loss(weights, groups, first):
     counts = [(targets != NOTHING).sum().item() for _, targets in groups]
-    return sum(loss_of(weights, *group, first).item() * n for group, n in zip(groups, counts)) / sum(counts)
+    return sum(chat_loss(weights, *group, first).item() * n for group, n in zip(groups, counts)) / sum(counts)
 
+
+# ---- training ----
 
 def learn_vocabulary(maker):
     """From the wordings as they stand, and every answer ten times."""
     texts = ["user", "assistant", "system"] * 10000
     for name, wordings in maker.plain.items():
         texts += [corpus.expand(wording, maker.lists, maker.rng) for wording in wordings] + [maker.facts[name].answer] * 10
-    return tokenizer.train(texts, N_VOCAB, sorted({fact.topic for fact in maker.facts.values()}))
+    listed = [corpus.listed(maker.facts[name].topic, place) for place in range(1, corpus.LIST) for name in maker.names]
+    return tokenizer.train(texts, N_VOCAB, sorted({fact.topic for fact in maker.facts.values()}) + [corpus.UNSURE] + listed)
 
 
 def keep_memory():
@@ -154,56 +276,83 @@ def optimiser_of(weights):
     return torch.optim.AdamW([{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": vectors, "weight_decay": 0.0}], betas=(0.9, 0.95))
 
 
-def train(phase, weights, words, maker, tok, report):
-    """report(steps, tokens, seconds of processor, mean loss), all of this phase, is called now and then and at the end."""
-    optimiser, drawn = optimiser_of(weights), batches(maker, tok, phase)
-    tokens, busy, average = 0, 0.0, None
+def train(phase, weights, words, loss_of, report):
+    """loss_of(what the step learns, weights applied). report(step, mean loss of what the cycle begins with) is called now and then and at the end."""
+    optimiser, average = optimiser_of(weights), None
     for step in range(1, phase.steps + 1):
-        ids, targets = next(drawn)
         for group in optimiser.param_groups:
             group["lr"] = phase.rate * min(1, step / WARM_UP, (phase.steps - step + 1) / (phase.steps * phase.falls))
-        start = time.process_time()
-        loss = loss_of(words.applied(weights), ids, targets, phase.first, DROPOUT)
+        learnt = phase.cycle[step % len(phase.cycle)]
+        loss = loss_of(learnt, words.applied(weights))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
-        busy += time.process_time() - start
-        tokens += ids.numel()
-        average = loss.item() if average is None else 0.98 * average + 0.02 * loss.item()
+        if learnt == phase.cycle[0]:
+            average = loss.item() if average is None else 0.98 * average + 0.02 * loss.item()
         if step % REPORT_EVERY == 0 or step == phase.steps:
-            report(step, tokens, busy, average)
+            report(step, average)
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--threads", type=int, default=os.cpu_count())
+    options.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options.add_argument("--out", default="/tmp/guide-checkpoint.pt")
     o = options.parse_args()
+    start, device = time.time(), torch.device(o.device)
     keep_memory()
     torch.set_num_threads(o.threads)
     torch.manual_seed(SEED)
+
+    def say(text):
+        print("%5.0f s  %s" % (time.time() - start, text), flush=True)
+
     maker = corpus.Maker(SEED)
     vocabulary = learn_vocabulary(maker)
     tok = tokenizer.Tokenizer(vocabulary)
-    weights, words = network.initial(network.CONFIG, len(vocabulary["pieces"])), subwords.Subwords(vocabulary["pieces"])
+    say("%d pieces" % len(vocabulary["pieces"]))
+    asked = questions.Questions(maker, tok, SEED)
+    say("%d questions with %d features" % (len(asked.lengths), asked.n_features))
+    teaching = Teaching(asked, tok, [maker.facts[name].topic for name in maker.names], device)
+    all_rows, bags = bag.Rows(asked.bags, device), []
+    for _ in range(N_BAGS):
+        bags.append(bag.Bag(asked.n_features, len(maker.names), device))
+        bags[-1].train(all_rows, teaching.known, questions.N_PLAIN)
+        say("a teacher")
+    words = subwords.Subwords(vocabulary["pieces"], device)
+    weights = network.initial(network.CONFIG, len(vocabulary["pieces"]))
     weights[subwords.NAME] = words.initial(network.CONFIG["n_embd"])
-    history, held_out = [], held_out_batches(tok)
-    print("%d parameters, %d pieces" % (sum(w.numel() for w in weights.values()), len(vocabulary["pieces"])), flush=True)
-    done = 0
+    weights = {name: weight.to(device).requires_grad_() for name, weight in weights.items()}
+    say("%d parameters" % sum(w.numel() for w in weights.values()))
+    history, held_out, done = [], held_out_batches(tok, device), 0
     for phase in PHASES:
-        def report(step, tokens, busy, average):
+        batches = asked.batches(len(questions.ROUNDS) if teaching.given is not None else questions.N_KNOWN, BATCH, teaching.rng)
+        drawn = chats(maker, tok, teaching)
+
+        def loss_of(learnt, applied):
+            if learnt == "chats":
+                return chat_loss(applied, *next(drawn), phase.first, phase.dropout)
+            return getattr(teaching, learnt + "_loss")(applied, next(batches), phase)
+
+        def report(step, average):
             history.append((done + step, average, held_out_loss(words.applied(weights), held_out, phase.first)))
-            print("step %d  %.0f s of processor  %.1f M tokens  %.0f tokens/s  loss %.4f  held out %.4f" % (
-                done + step, busy, tokens / 1e6, tokens / busy, *history[-1][1:]), flush=True)
+            say("step %d  loss %.4f  held out %.4f" % history[-1])
             save(o.out, weights, vocabulary, done + step, history)
 
-        train(phase, weights, words, maker, tok, report)
+        train(phase, weights, words, loss_of, report)
         done += phase.steps
+        if phase is PHASES[0]:
+            teaching.ask_teachers(bags, all_rows, words.applied(weights), phase.first)
+            say("the teachers have been asked")
+            begin_lists(weights, teaching.lists)
+    share = doubt.learn(words.applied(weights), weights["output.weight"], tok, drawn, teaching.after[-1])
+    say("unsure of %.1f %% of the questions set aside" % (100 * share))
+    save(o.out, weights, vocabulary, done, history)
 
 
 def save(path, weights, vocabulary, step, history):
-    torch.save({"config": network.CONFIG, "weights": {n: w.detach() for n, w in weights.items()}, "vocabulary": vocabulary,
+    torch.save({"config": network.CONFIG, "weights": {n: w.detach().cpu() for n, w in weights.items()}, "vocabulary": vocabulary,
                 "step": step, "history": history}, path + ".part")
     os.replace(path + ".part", path)
 

@@ -1,0 +1,72 @@
+"""When the guide is unsure: the output vector of UNSURE, fitted last, to wordings that nothing else was learnt from.
+
+The score of UNSURE shall exceed that of the best topic where that topic is likely not what was asked for, and never
+that of the best piece within an answer. That is a logistic regression on the states of the network.
+"""
+import itertools
+
+import torch
+import torch.nn.functional as F
+
+import corpus
+import network
+
+WRONG = 3.0  # a wrong answer is so many times as bad as a list where one answer would have done
+DECAY = 1e-3
+STEPS, RATE = 1000, 0.05
+N_ELSEWHERE = 40  # batches of chats
+MARGIN = 4  # by which UNSURE shall be behind elsewhere
+
+
+@torch.no_grad()
+def states_of(weights, ids, wanted):
+    with torch.autocast(ids.device.type, torch.bfloat16):
+        states = network.hidden(weights, network.CONFIG, ids, wanted)
+        return states.float(), network.logits(weights, states).float()
+
+
+def asked(weights, tok, device):
+    """(states, best score, whether the best topic is wrong) after each question set aside."""
+    rows = [(tok.encode_chat("<|im_start|>user\n") + tok.encode(question) + tok.encode_chat("<|im_end|><|im_start|>assistant\n"), tok.special[fact.topic])
+            for fact, question in corpus.questions_set_aside()]
+    rows.sort(key=lambda row: len(row[0]))
+    out = []
+    for _, group in itertools.groupby(rows, lambda row: len(row[0])):
+        ids, topics = zip(*group)
+        ids = torch.tensor(ids, device=device)
+        states, scores = states_of(weights, ids, torch.arange(ids.shape[1], device=device).expand(ids.shape) == ids.shape[1] - 1)
+        scores[:, tok.special[corpus.UNSURE]] = -1e9
+        best = scores.max(1)
+        out.append((states, best.values, (best.indices != torch.tensor(topics, device=device)).float()))
+    return (torch.cat(column) for column in zip(*out))
+
+
+def elsewhere(weights, tok, chats, end_of_question):
+    """(states, best score) within answers and lists, where UNSURE would be wrong."""
+    out, topics = [], torch.tensor([token for name, token in tok.special.items() if name.startswith("<|fact:")], device=weights["output.weight"].device)
+    for _ in range(N_ELSEWHERE):
+        ids, targets = next(chats)
+        wanted = (targets >= 0) & ~((ids == end_of_question) & torch.isin(targets, topics))
+        if wanted.any():
+            states, scores = states_of(weights, ids, wanted)
+            scores[:, tok.special[corpus.UNSURE]] = -1e9
+            out.append((states, scores.max(1).values))
+    return (torch.cat(column) for column in zip(*out))
+
+
+def learn(weights, output, tok, chats, end_of_question):
+    """Sets the row of UNSURE in `output`, the output table. Returns the share of the questions set aside that the guide is unsure of."""
+    states, best, wrong = asked(weights, tok, output.device)
+    other_states, other_best = elsewhere(weights, tok, chats, end_of_question)
+    row = (states.mean(0) * best.median() / states.mean(0).pow(2).sum()).requires_grad_()
+    optimiser = torch.optim.Adam([row], lr=RATE)
+    for step in range(STEPS):
+        optimiser.param_groups[0]["lr"] = RATE * (1 - step / STEPS)
+        loss = F.binary_cross_entropy_with_logits(states @ row - best, wrong, 1 + (WRONG - 1) * wrong)
+        loss = loss + F.softplus(other_states @ row - other_best + MARGIN).mean() + DECAY * row.pow(2).sum()
+        loss.backward()
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+    with torch.no_grad():
+        output[tok.special[corpus.UNSURE]] = row
+        return (states @ row > best).float().mean().item()

@@ -1,0 +1,64 @@
+"""The questions that the guide learns from: every wording, ROUNDS times, in tokens and as bags of features."""
+import multiprocessing
+
+import numpy as np
+
+import bag
+import corpus
+
+AS_IT_STANDS, VARIED, SCRAMBLED = range(3)
+ROUNDS = (AS_IT_STANDS, AS_IT_STANDS, VARIED, VARIED, VARIED, SCRAMBLED, SCRAMBLED, SCRAMBLED)
+N_PLAIN, N_KNOWN = ROUNDS.index(VARIED), ROUNDS.index(SCRAMBLED)  # rounds of the first kind; of those whose questions have the topic of their wording
+LONGEST = 60  # tokens of a question
+
+
+def ask(round_and_seed):
+    """The texts of a round."""
+    kind, seed = round_and_seed
+    maker = corpus.Maker(seed)
+    make = {AS_IT_STANDS: lambda _, wording: corpus.expand(wording, maker.lists, maker.rng), VARIED: maker.varied, SCRAMBLED: maker.scrambled}[kind]
+    return [make(name, wording) for name in maker.names for wording in maker.plain[name]]
+
+
+def encode(texts):
+    rows = [state["tok"].encode(text)[:LONGEST] for text in texts]
+    return np.concatenate([np.array(row, dtype=np.int32) for row in rows]), np.array([len(row) for row in rows]), state["index"].encode(texts)
+
+
+state = {}  # of the processes that encode
+
+
+class Questions:
+    """ids: of all tokens, one question behind the other. starts, lengths: of each in them. topics: of the wordings, in the order of maker.names.
+    bags: [(ids, weights, lengths)] by round. n: questions of a round."""
+
+    def __init__(self, maker, tok, seed):
+        with multiprocessing.Pool() as pool:
+            texts = pool.map(ask, [(kind, seed + i) for i, kind in enumerate(ROUNDS)], 1)
+        state.update(tok=tok, index=bag.Index(texts[0]))
+        with multiprocessing.Pool() as pool:
+            rounds = pool.map(encode, texts, 1)
+        self.n = len(texts[0])
+        self.ids, self.lengths = (np.concatenate(column) for column in list(zip(*rounds))[:2])
+        self.starts = np.cumsum(self.lengths) - self.lengths
+        self.bags, self.n_features = [bags for _, _, bags in rounds], len(state["index"].ids)
+        self.topics = np.array([i for i, name in enumerate(maker.names) for _ in maker.plain[name]])
+
+    def batches(self, n_rounds, size, rng):
+        """Rows of questions, about equally long ones together; every wording comes once before one comes again, from one of the first rounds."""
+        while True:
+            rows = rng.permutation(self.n) + rng.integers(0, n_rounds, self.n) * self.n
+            for some in np.array_split(rows, max(1, self.n // (size * 12))):
+                some = some[np.argsort(self.lengths[some], kind="stable")]
+                batches = [some[i:i + size] for i in range(0, len(some), size)]
+                rng.shuffle(batches)
+                yield from batches
+
+    def padded(self, rows, before, after):
+        """ids [rows, longest] and the place of each last token; before, after: tokens around every question."""
+        lengths = self.lengths[rows] + len(before) + len(after)
+        ids = np.zeros((len(rows), lengths.max()), dtype=np.int64)
+        for i, row in enumerate(rows):
+            question = self.ids[self.starts[row]:self.starts[row] + self.lengths[row]]
+            ids[i, :lengths[i]] = np.concatenate((before, question, after))
+        return ids, lengths - 1
