@@ -32,9 +32,7 @@ def features(text):
     out = []
     for word in words:
         if word not in known:
-            whole = "<" + word + ">"
-            parts = [whole[i:i + n] for n in LENGTHS for i in range(len(whole) - n + 1)]
-            known[word] = ["=" + word] + parts + MEANINGS.get(word, ["~" + word])
+            known[word] = ["=" + word] + subwords.n_grams("<" + word + ">", LENGTHS) + MEANINGS.get(word, ["~" + word])
         out += known[word]
     return out + [a + " " + b for a, b in zip(words, words[1:])]
 

@@ -36,6 +36,7 @@ HOLD_OUT = 10   # one wording in this many is never trained on
 SET_ASIDE = 40  # from one in this many the guide only learns when to be unsure
 UNSURE = "<|unsure|>"  # control token: a list of what may be meant comes next, then LEAD and their answers, numbered
 LIST = 3  # answers when unsure
+BEFORE_QUESTION, AFTER_QUESTION = "<|im_start|>user\n", "<|im_end|><|im_start|>assistant\n"
 LEAD = "I am not sure that I understood. It may be one of these:"
 
 
@@ -331,11 +332,15 @@ def without_some(text, rng):
     return " ".join(kept if len(kept) > 1 else words)
 
 
+def thesaurus():
+    """[(words of one family, words of like meaning)]"""
+    return [tuple(side.split() for side in line.split("|")) for line in lines_of("relatives.txt")]
+
+
 def load_relatives():
     """{word: the others of its family in the thesaurus, and the words of like meaning}"""
     out = {}
-    for line in lines_of("relatives.txt"):
-        family, near = (side.split() for side in line.split("|"))
+    for family, near in thesaurus():
         for word in family:
             out.setdefault(word, []).extend([other for other in family if other != word] + near)
     return out
@@ -482,7 +487,12 @@ def render_system(text):
 
 
 def render_question(text):
-    return "<|im_start|>user\n" + text + "<|im_end|><|im_start|>assistant\n"
+    return BEFORE_QUESTION + text + AFTER_QUESTION
+
+
+def encode_question(tok, text):
+    """Ids of render_question, but no control token is looked for in the text."""
+    return tok.encode_chat(BEFORE_QUESTION) + tok.encode(text) + tok.encode_chat(AFTER_QUESTION)
 
 
 def questions_set_aside(seed=1):

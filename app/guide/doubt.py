@@ -27,8 +27,7 @@ def states_of(weights, ids, wanted):
 
 def asked(weights, tok, device):
     """(states, best score, whether the best topic is wrong) after each question set aside."""
-    rows = [(tok.encode_chat("<|im_start|>user\n") + tok.encode(question) + tok.encode_chat("<|im_end|><|im_start|>assistant\n"), tok.special[fact.topic])
-            for fact, question in corpus.questions_set_aside()]
+    rows = [(corpus.encode_question(tok, question), tok.special[fact.topic]) for fact, question in corpus.questions_set_aside()]
     rows.sort(key=lambda row: len(row[0]))
     out = []
     for _, group in itertools.groupby(rows, lambda row: len(row[0])):
@@ -43,10 +42,10 @@ def asked(weights, tok, device):
 
 def elsewhere(weights, tok, chats, end_of_question):
     """(states, best score) within answers and lists, where UNSURE would be wrong."""
-    out, topics = [], torch.tensor([token for name, token in tok.special.items() if name.startswith("<|fact:")], device=weights["output.weight"].device)
+    out = []
     for _ in range(N_ELSEWHERE):
         ids, targets = next(chats)
-        wanted = (targets >= 0) & ~((ids == end_of_question) & torch.isin(targets, topics))
+        wanted = (targets >= 0) & (ids != end_of_question)
         if wanted.any():
             states, scores = states_of(weights, ids, wanted)
             scores[:, tok.special[corpus.UNSURE]] = -1e9

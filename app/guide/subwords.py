@@ -18,7 +18,7 @@ NAME = "parts"  # of their matrix among the weights
 
 def relatives():
     """{word: how it shares a meaning}: the first word of its own family, and of the families of its relatives."""
-    lines = [[side.split() for side in line.split("|")] for line in corpus.lines_of("relatives.txt")]
+    lines = corpus.thesaurus()
     first = {}
     for family, _ in lines:
         for word in family:
@@ -30,13 +30,17 @@ def relatives():
     return out
 
 
+def n_grams(word, lengths):
+    return [word[i:i + n] for n in lengths for i in range(len(word) - n + 1)]
+
+
 def parts_of(piece, meanings):
     """The n-grams of a piece between "<" and ">", in lower case (the whole word is one of them), and its meanings."""
     word = piece.replace(tokenizer.SPACE, "").lower()
     if not any(c.isalpha() for c in word) or piece.startswith("<"):
         return []
     shared, word = meanings.get(word, ["~" + word]), "<" + word + ">"
-    return sorted({word, *shared} | {word[i:i + n] for n in LENGTHS for i in range(len(word) - n + 1)})
+    return sorted({word, *shared, *n_grams(word, LENGTHS)})
 
 
 class Subwords:

@@ -62,7 +62,7 @@ class Teaching:
         self.asked, self.device = asked, device
         self.lists = torch.tensor([[tok.special[corpus.listed(topic, place)] for topic in topics] for place in range(corpus.LIST)], device=device)
         self.topics, self.unsure = self.lists[0], tok.special[corpus.UNSURE]
-        self.before, self.after = np.array(tok.encode_chat("<|im_start|>user\n")), np.array(tok.encode_chat("<|im_end|><|im_start|>assistant\n"))
+        self.before, self.after = np.array(tok.encode_chat(corpus.BEFORE_QUESTION)), np.array(tok.encode_chat(corpus.AFTER_QUESTION))
         self.numbers = np.array([tok.encode(number(place)) for place in range(corpus.LIST)])
         self.rng = np.random.default_rng(SEED)
         self.known = torch.from_numpy(asked.topics).to(device)
@@ -70,7 +70,7 @@ class Teaching:
 
     def read(self, rows, after=()):
         ids, ends = self.asked.padded(rows, self.before, np.concatenate((self.after, np.array(after, dtype=np.int64))))
-        return torch.from_numpy(ids).to(self.device), torch.from_numpy(ends).to(self.device)
+        return self.tensor(ids), self.tensor(ends)
 
     def states(self, weights, ids, places, first, dropout=0.0):
         """After the tokens there. places [rows, n], ascending."""
@@ -85,7 +85,7 @@ class Teaching:
 
     def known_loss(self, weights, rows, phase):
         """Of the topics of the wordings."""
-        return F.cross_entropy(self.scores(weights, rows, phase.first, phase.dropout), self.known[torch.from_numpy(rows % self.asked.n).to(self.device)])
+        return F.cross_entropy(self.scores(weights, rows, phase.first, phase.dropout), self.known[self.tensor(rows % self.asked.n)])
 
     def draw_list(self, rows):
         """For each row the places in `given` of a list of topics, drawn one after the other, as likely as the teachers say."""
@@ -93,7 +93,7 @@ class Teaching:
         return np.argsort(-(np.log(likely) + self.rng.gumbel(size=likely.shape)), 1)[:, :corpus.LIST]
 
     def taught_loss(self, weights, rows, phase):
-        """Of what they say after the question, after UNSURE, and after each topic of a list but the last, where those before
+        """Of what the teachers say after the question, after UNSURE, and after each topic of a list but the last, where those before
         cannot be meant; and of the topic whose number comes after the list. No other piece may come at these places."""
         n = corpus.LIST
         drawn, given, likely = self.draw_list(rows), self.given[rows].astype(np.int64), self.shares[rows].clip(1e-6)
@@ -132,7 +132,7 @@ class Teaching:
             rows = order[start:start + 2048]
             said = (1 - BAGS_SHARE) * self.scores(weights, rows, first).softmax(1)
             for teacher in bags:
-                said += BAGS_SHARE / len(bags) * teacher.scores(all_rows, torch.from_numpy(rows).to(self.device)).softmax(1)
+                said += BAGS_SHARE / len(bags) * teacher.scores(all_rows, self.tensor(rows)).softmax(1)
             shares, given = said.topk(GIVEN, 1)
             self.given[rows], self.shares[rows] = given.cpu().numpy(), (shares / shares.sum(1, keepdim=True)).cpu().numpy()
 
@@ -146,7 +146,7 @@ def encode_chat(tok, system, chat, answered=True):
     ids = tok.encode_chat(corpus.render_system(system)) if system else []
     targets = [NOTHING] * len(ids)
     for i, (question, fact) in enumerate(chat):
-        asked = tok.encode_chat("<|im_start|>user\n") + tok.encode(question) + tok.encode_chat("<|im_end|><|im_start|>assistant\n")
+        asked = corpus.encode_question(tok, question)
         topic, said = tok.special[fact.topic], tok.encode(fact.answer) + [tok.special["<|im_end|>"]]
         ids += asked
         targets += [NOTHING] * (len(asked) - 1) + [topic]
