@@ -67,7 +67,7 @@ static void draw_roof(struct view_frame *f, const struct plot *p) {
     }
 }
 
-// "memory" at the left of its slope, about half way up, "compute" under its end.
+// "memory" at the left of its slope, about half way up, "compute" over its end, where no point hides it.
 static void draw_names(struct view_frame *f, const struct plot *p) {
     double bend = (p->operations - p->memory - LEFT_LOG2) / (RIGHT_LOG2 - LEFT_LOG2) * p->area.width;
     int column = bend < 2 * NAME_COLUMNS ? NAME_COLUMNS : (int)(bend / 2);
@@ -75,7 +75,7 @@ static void draw_names(struct view_frame *f, const struct plot *p) {
     int slope = (int)row_of(p, roof_at(p, log2_at(p, column))), flat = (int)row_of(p, p->operations);
     canvas_print(f->canvas, p->area, p->area.x + column - NAME_COLUMNS, p->area.y + slope, view_style(ROLE_ROOF),
                  "memory");
-    canvas_print(f->canvas, p->area, p->area.x + p->area.width - NAME_COLUMNS, p->area.y + flat + 1,
+    canvas_print(f->canvas, p->area, p->area.x + p->area.width - NAME_COLUMNS, p->area.y + (flat > 0 ? flat - 1 : 1),
                  view_style(ROLE_ROOF), "compute");
 }
 
