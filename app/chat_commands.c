@@ -138,30 +138,29 @@ static void command_interrupt(struct chat *c, const struct ui_command *command) 
     else screen_set_composer(c->screen, "");
 }
 
-// The message nearest to the end that has other versions.
-static void chat_version(struct chat *c, int step) {
+// Of the message that was clicked on, otherwise of the one nearest to the end that has a version there.
+static void chat_version(struct chat *c, const struct ui_command *command, int step) {
     struct chat_entry *e = chat_current(c);
     struct conversation *talk = &e->conversation;
-    int message = conversation_last(talk), total = 1;
-    for (; message >= 0; message = talk->messages[message].parent) {
+    bool click = command->number >= 0, any = false;
+    int message = click ? chat_view_message(c, command->number) : conversation_last(talk), total;
+    for (; message >= 0; message = click ? -1 : talk->messages[message].parent) {
         conversation_version(talk, message, &total);
-        if (total > 1) break;
+        any |= total > 1;
+        if (total > 1 && conversation_switch(talk, message, step)) {
+            chat_save_later(e, 0);
+            return;
+        }
     }
-    if (message < 0) {
-        chat_say(c, false, "there is one version of every answer here; regenerate makes another");
-    } else if (conversation_switch(talk, message, step)) {
-        chat_save_later(e, 0);
-    }
+    if (!any && !click) chat_say(c, false, "there is one version of every answer here; regenerate makes another");
 }
 
 static void command_version_previous(struct chat *c, const struct ui_command *command) {
-    (void)command;
-    chat_version(c, -1);
+    chat_version(c, command, -1);
 }
 
 static void command_version_next(struct chat *c, const struct ui_command *command) {
-    (void)command;
-    chat_version(c, 1);
+    chat_version(c, command, 1);
 }
 
 static void command_copy(struct chat *c, const struct ui_command *command) {
@@ -203,20 +202,20 @@ static void say_knob(struct chat *c, enum sampling_knob_id knob) {
              sampling_format(&e->conversation.sampling, knob, value), chat_busy(e) ? ", from the next token on" : "");
 }
 
-// A knob of the chat on screen: its running request follows at once, later chats begin with it.
+// The knobs of the chat on screen have changed: its running request follows at once.
 static void apply_sampling(struct chat *c) {
     struct chat_entry *e = chat_current(c);
-    c->p.settings->sampling = e->conversation.sampling;
     e->conversation.dirty = true;
     chat_save_later(e, 0);
     if (e->request) engine_set_sampling(c->engine, e->request, &e->conversation.sampling);
 }
 
-// `own`: the person's value, which stays with other models too; otherwise the model's.
+// Later chats begin with it. `own`: the person's value, which stays with other models too; otherwise the model's.
 static void change_knob(struct chat *c, double value, bool own) {
     enum sampling_knob_id knob = (enum sampling_knob_id)c->knob;
     uint32_t bit = 1u << knob, *set = &c->p.settings->knobs_set;
     sampling_set(&chat_current(c)->conversation.sampling, knob, value);
+    sampling_set(&c->p.settings->sampling, knob, value);
     *set = own ? *set | bit : *set & ~bit;
     apply_sampling(c);
     say_knob(c, knob);
@@ -270,7 +269,7 @@ static void command_knob_reset(struct chat *c, const struct ui_command *command)
 
 static void command_knob_reset_all(struct chat *c, const struct ui_command *command) {
     (void)command;
-    chat_current(c)->conversation.sampling = model_host_info(c->p.host)->sampling;
+    chat_current(c)->conversation.sampling = c->p.settings->sampling = model_host_info(c->p.host)->sampling;
     apply_sampling(c);
     c->p.settings->knobs_set = 0;
     chat_say(c, false, "all knobs are at their defaults");

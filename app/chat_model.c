@@ -6,6 +6,7 @@
 #include "app/chat_state.h"
 #include "app/clean.h"
 #include "app/model_name.h"
+#include "app/paths.h"
 #include "app/units.h"
 #include "engine/base/panic.h"
 
@@ -157,7 +158,9 @@ static void loaded(struct chat *c) {
     chat_say(c, false, "%s answers from now on%s%s", c->model_name, stopped ? "; " : "",
              stopped ? stopped_text(c, text) : "");
     c->models->stopped = 0;
-    setting_parse(c->p.settings, SETTING_model, path ? path : "", NULL);
+    char *whole = path ? path_absolute(path) : xstrdup(""); // it is read from other folders too
+    setting_parse(c->p.settings, SETTING_model, whole, NULL);
+    free(whole);
     chat_save_setting(c, SETTING_model);
 }
 

@@ -106,5 +106,6 @@ void chat_limits_show(const struct chat *c, struct view_time *out);
 
 // chat_view.c
 void chat_show(struct chat *c);
+int chat_view_message(const struct chat *c, int view); // index of the one last shown there; -1: it is not of this chat
 
 #endif

@@ -74,6 +74,12 @@ static int show_message(const struct chat *c, const struct conversation *talk, i
     return n;
 }
 
+int chat_view_message(const struct chat *c, int view) {
+    const struct conversation *talk = &chat_current(c)->conversation;
+    uint64_t id = c->view_messages[view].id;
+    return id >> 32 == talk->id && !(id & 3) ? (int)((uint32_t)id >> 2) : -1;
+}
+
 // Which model wrote the answers: those of another than the one there is now are headed by its whole name, and where one
 // follows the other that is said too.
 static void show_authors(const struct chat *c, const struct conversation *talk, struct view_message *views, int n) {

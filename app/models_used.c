@@ -82,10 +82,8 @@ static void write_afresh(const char *file, const struct model_use *uses, int cou
 }
 
 void models_used_add(const char *path) {
-    char *file = path_data(FILE_NAME), *whole = realpath(path, NULL);
-    // A link that another program keeps for a model says more than what it leads to.
-    char *absolute = path[0] == '/' ? xstrdup(path) : whole ? xstrdup(whole) : NULL;
-    if (file && absolute && !strchr(absolute, '\n') && path_make_parents(file, NULL)) {
+    char *file = path_data(FILE_NAME), *absolute = path_absolute(path);
+    if (file && *absolute == '/' && !strchr(absolute, '\n') && path_make_parents(file, NULL)) {
         int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
         char *line = xasprintf("%lld %s\n", (long long)time(NULL), absolute);
         ssize_t ignored = fd >= 0 ? write(fd, line, strlen(line)) : 0;
@@ -97,5 +95,5 @@ void models_used_add(const char *path) {
         if (lines >= MOST_LINES) write_afresh(file, uses, count);
         models_used_free(uses, count);
     }
-    free(absolute), free(whole), free(file);
+    free(absolute), free(file);
 }

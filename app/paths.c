@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "engine/base/panic.h"
 
@@ -19,6 +20,13 @@ char *path_config(const char *name) { return path_in("XDG_CONFIG_HOME", ".config
 char *path_data(const char *name) { return path_in("XDG_DATA_HOME", ".local/share", name); }
 
 char *path_cache(const char *name) { return path_in("XDG_CACHE_HOME", ".cache", name); }
+
+char *path_absolute(const char *path) {
+    char *here = *path == '/' ? NULL : getcwd(NULL, 0);
+    char *whole = here ? xasprintf("%s/%s", strcmp(here, "/") ? here : "", path) : xstrdup(path);
+    free(here);
+    return whole;
+}
 
 bool path_make_parents(const char *path, struct status *st) {
     char *folder = xstrdup(path);

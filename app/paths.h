@@ -9,6 +9,10 @@ char *path_config(const char *name); // $XDG_CONFIG_HOME/confab/NAME, otherwise 
 char *path_data(const char *name);   // $XDG_DATA_HOME/confab/NAME, otherwise ~/.local/share/confab/NAME
 char *path_cache(const char *name);  // $XDG_CACHE_HOME/confab/NAME, otherwise ~/.cache/confab/NAME
 
+// The path from the root on, which the caller frees. Links stay links: one that another program keeps for a file says
+// more than what it leads to. The path as it is when the working directory is gone.
+char *path_absolute(const char *path);
+
 // Makes the folders above a file, for this user alone.
 bool path_make_parents(const char *path, struct status *st);
 

@@ -97,7 +97,7 @@ struct screen_view {
 
 struct ui_command {
     enum ui_command_id id;
-    int number;     // chat index for a click on a chat; otherwise −1
+    int number;     // what was clicked on: index of the chat, knob, or message with versions; otherwise −1
     const char *text; // COMMAND_SEND: the message; COMMAND_RENAME, COMMAND_KNOB_SET: what was typed (the dialog already
                       // happened; COMMAND_DELETE: confirmed); COMMAND_MODEL: the name that was picked, NULL: the list was
                       // opened and is to be brought up to date. Valid until the next screen call.

@@ -222,6 +222,8 @@ static void click(struct screen *s, const struct key *k) {
     if (h->kind == HIT_CHAT) hand_out(s, COMMAND_NEXT, h->number, NULL);
     else if (h->kind == HIT_KNOB) hand_out(s, COMMAND_KNOB_NEXT, h->number, NULL);
     else if (h->kind == HIT_THINKING) transcript_click_thinking(s->transcript, h->number);
+    else if (h->kind == HIT_VERSION_PREVIOUS) hand_out(s, COMMAND_VERSION_PREVIOUS, h->number, NULL);
+    else if (h->kind == HIT_VERSION_NEXT) hand_out(s, COMMAND_VERSION_NEXT, h->number, NULL);
     else if (h->kind == HIT_QUESTION) composer_set(s->composer, s->facts.questions[h->number]);
     else if (h->kind == HIT_COMMAND) run_command(s, (enum ui_command_id)h->number);
 }

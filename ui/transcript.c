@@ -263,7 +263,8 @@ static void clear_pending(struct transcript *t) {
 
 // ---- drawing ----
 
-static void draw_heading(struct pane *p, int y, const struct view_message *m) {
+static void draw_heading(struct pane *p, int y, int index) {
+    const struct view_message *m = &p->view->messages[index];
     bool user = m->role == VIEW_USER;
     const char *name = user ? "You" : m->author ? m->author : p->view->model_short ? p->view->model_short : "Model";
     struct rect a = p->area;
@@ -278,8 +279,8 @@ static void draw_heading(struct pane *p, int y, const struct view_message *m) {
     }
     if (m->n_versions <= 1) return;
     canvas_text(p->f->canvas, a, x, y, view_style(ROLE_DIM), text, strlen(text));
-    frame_hit(p->f, (struct rect){x, y, width / 2, 1}, HIT_COMMAND, COMMAND_VERSION_PREVIOUS);
-    frame_hit(p->f, (struct rect){x + width / 2, y, width - width / 2, 1}, HIT_COMMAND, COMMAND_VERSION_NEXT);
+    frame_hit(p->f, (struct rect){x, y, width / 2, 1}, HIT_VERSION_PREVIOUS, index);
+    frame_hit(p->f, (struct rect){x + width / 2, y, width - width / 2, 1}, HIT_VERSION_NEXT, index);
 }
 
 // Before the first token: what the engine is doing, so that slow and stuck can be told apart.
@@ -373,7 +374,7 @@ static void draw_line(struct pane *p, int y, struct place at) {
     struct entry *e = entry_of(p, at.message);
     int row = at.line - heading_rows(m), thinking = thinking_rows(p, e, m), text = text_rows(e, m);
     if (thinking) p->t->thinking_in_sight = m->id;
-    if (row < 0) draw_heading(p, y, m);
+    if (row < 0) draw_heading(p, y, at.message);
     else if (row < thinking) draw_thinking_row(p, y, e, at.message, row);
     else if ((row -= thinking) < text) draw_text_row(p, y, e, m, row);
     else if (m->note && row == text)
