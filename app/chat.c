@@ -96,6 +96,8 @@ void chat_say(struct chat *c, bool bad, const char *format, ...) {
 
 // ---- saving ----
 
+bool chat_unsaved(const struct chat *c) { return c->p.store_path && (!c->store || c->store_broken); }
+
 void chat_save_later(struct chat_entry *e, uint64_t delay_ns) {
     uint64_t at = clock_ns() + delay_ns;
     if (!e->save_at || at < e->save_at) e->save_at = at;
@@ -124,10 +126,18 @@ static void chat_save_due(struct chat *c, uint64_t now) {
     }
 }
 
+static bool any_message(const struct chat *c) {
+    for (int i = 0; i < c->n_entries; i++)
+        if (c->entries[i]->conversation.count) return true;
+    return false;
+}
+
 bool chat_save_all(struct chat *c) {
     struct status st = {0};
-    bool saved = true;
-    for (int i = 0; saved && i < c->n_entries; i++) saved = !c->entries[i]->save_at || chat_save(c, c->entries[i], &st);
+    bool late = c->p.store_path && !c->store && any_message(c); // it could not be opened at the start
+    bool saved = !late || (c->store = store_open(c->p.store_path, &st));
+    for (int i = 0; saved && i < c->n_entries; i++)
+        saved = !(late || c->entries[i]->save_at) || chat_save(c, c->entries[i], &st);
     if (!saved) chat_say(c, true, "not saved, leaving again loses it: %s", st.text);
     return saved;
 }

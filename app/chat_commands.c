@@ -254,17 +254,19 @@ static void command_knob_down(struct chat *c, const struct ui_command *command) 
     step_knob(c, -1);
 }
 
-static void command_knob_set(struct chat *c, const struct ui_command *command) {
-    struct settings typed = {.sampling = chat_current(c)->conversation.sampling};
-    struct status st = {0};
-    if (setting_parse(&typed, SETTING_FIRST_KNOB + c->knob, command->text ? command->text : "", &st))
-        set_knob(c, sampling_get(&typed.sampling, (enum sampling_knob_id)c->knob));
-    else chat_say(c, true, "%s", st.text);
-}
-
 static void command_knob_reset(struct chat *c, const struct ui_command *command) {
     (void)command;
     change_knob(c, sampling_get(&model_host_info(c->p.host)->sampling, (enum sampling_knob_id)c->knob), false);
+}
+
+static void command_knob_set(struct chat *c, const struct ui_command *command) {
+    struct settings typed = {.sampling = chat_current(c)->conversation.sampling};
+    struct status st = {0};
+    if (!setting_parse(&typed, SETTING_FIRST_KNOB + c->knob, command->text ? command->text : "", &st))
+        chat_say(c, true, "%s", st.text);
+    else if (typed.knobs_set >> c->knob & 1)
+        set_knob(c, sampling_get(&typed.sampling, (enum sampling_knob_id)c->knob));
+    else command_knob_reset(c, command); // the word for it, as in the configuration
 }
 
 static void command_knob_reset_all(struct chat *c, const struct ui_command *command) {
@@ -335,7 +337,7 @@ static void command_suspend(struct chat *c, const struct ui_command *command) {
 // Once more after a save that fails, and not at the first time of asking: messages would be lost.
 static void command_quit(struct chat *c, const struct ui_command *command) {
     (void)command;
-    c->ending = c->leaving || !c->store_broken || chat_save_all(c);
+    c->ending = c->leaving || !chat_unsaved(c) || chat_save_all(c);
     c->leaving = true;
 }
 

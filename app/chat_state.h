@@ -64,6 +64,7 @@ static inline struct chat_entry *chat_current(const struct chat *c) { return c->
 // chat.c
 struct chat_entry *chat_insert(struct chat *c, struct conversation *conversation); // on top; takes it over
 void chat_say(struct chat *c, bool bad, const char *format, ...) __attribute__((format(printf, 3, 4)));
+bool chat_unsaved(const struct chat *c); // there is a place to save to, but it cannot be written
 void chat_save_later(struct chat_entry *e, uint64_t delay_ns); // a sooner deadline stays
 bool chat_save_all(struct chat *c); // now; says what went wrong
 bool chat_load_messages(struct chat *c, struct chat_entry *e); // from the store, when not there yet

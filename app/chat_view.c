@@ -143,7 +143,7 @@ void chat_show(struct chat *c) {
         .knob = c->knob,
         .questions = guide_questions,
         .n_questions = c->p.settings->model ? 0 : GUIDE_QUESTIONS,
-        .unsaved = c->p.store_path && (!c->store || c->store_broken),
+        .unsaved = chat_unsaved(c),
         .status = *c->status ? c->status : NULL,
         .status_bad = c->status_bad,
     };

@@ -1,9 +1,11 @@
 #include "app/command.h"
 
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/clean.h"
 #include "app/config.h"
@@ -87,7 +89,14 @@ static int command_start(const struct command *command, struct settings *s, int 
     return command->run(s, n, argv + first);
 }
 
+// What is opened later is not to become standard output: a report would be written into a model's file.
+static void open_standard_streams(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY); // neither can be used
+}
+
 int command_main(int argc, char **argv) {
+    open_standard_streams();
     setlocale(LC_ALL, "");
     setlocale(LC_NUMERIC, "C"); // numbers in files, options and JSON have a point
     const char *word = argc > 1 ? argv[1] : "";

@@ -6,6 +6,7 @@
 #include "app/chat.h"
 #include "app/command.h"
 #include "app/config.h"
+#include "app/file_fault.h"
 #include "app/model_host.h"
 #include "app/paths.h"
 #include "engine/base/clock.h"
@@ -69,6 +70,7 @@ int command_chat(const struct settings *given, int n_arguments, char **arguments
         status_fail(&st, STATUS_USAGE, "the chat screen needs a terminal (see `confab run --help` for scripts)");
         return command_fail(&st);
     }
+    file_fault_watch(NULL); // before the screen takes the terminal; models of files may come later
     struct settings s = settings_copy(given);
     struct model_host *host = model_host_open(&s, &st);
     bool done = host && load_quickly(host, &st) && chat_run(host, &s, &st);

@@ -148,18 +148,19 @@ static void run_stream(struct engine *engine, uint64_t request, struct run_outpu
 static int run_answer(struct engine *engine, const struct settings *s, const char *prompt) {
     struct engine_event event;
     struct sigaction action = {.sa_handler = interrupt_signal}, before;
-    sigaction(SIGINT, &action, &before);
+    sigaction(SIGINT, NULL, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(SIGINT, &action, NULL); // as nohup has it
     signal(SIGPIPE, SIG_IGN);
     bool terminal = isatty(STDERR_FILENO);
     struct run_output output = {.shows_thinking = s->thinking || terminal, .dims = terminal, .last = '\n'};
     run_stream(engine, run_submit(engine, s, prompt), &output, &event);
     sigaction(SIGINT, &before, NULL);
+    if (interrupted) return EXIT_FAILED;
     if (output.error) {
         clearerr(stdout); // said here
         if (output.error != EPIPE) fprintf(stderr, "confab: standard output: %s\n", strerror(output.error));
         return EXIT_FAILED;
     }
-    if (interrupted) return EXIT_FAILED;
     if (event.state == REQUEST_FAILED) {
         fprintf(stderr, "confab: %s\n", event.text);
         return EXIT_FAILED;
@@ -194,5 +195,9 @@ int command_run(const struct settings *s, int n_arguments, char **arguments) {
         result = command_fail(&st);
     }
     free(prompt);
+    if (interrupted) { // a loop in a shell is to end with it
+        signal(SIGINT, SIG_DFL);
+        raise(SIGINT);
+    }
     return result;
 }

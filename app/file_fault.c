@@ -1,6 +1,7 @@
 #include "app/file_fault.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "app/command.h"
 
 static char message[512]; // prepared, since a handler may not print
+static atomic_flag installed = ATOMIC_FLAG_INIT;
 
 // The kernel's own signal, or the one that the terminal's handler raises again on the same thread.
 static void fault_signal(int signal_number, siginfo_t *info, void *context) {
@@ -24,9 +26,10 @@ static void fault_signal(int signal_number, siginfo_t *info, void *context) {
 }
 
 void file_fault_watch(const char *path) {
-    char *shown = clean_copy(path);
+    char *shown = clean_copy(path ? path : "a file");
     snprintf(message, sizeof message, "confab: %.400s: cannot be read any more: it changed while in use\n", shown);
     free(shown);
+    if (atomic_flag_test_and_set(&installed)) return; // the terminal's handler may stand before ours by now
     struct sigaction action = {.sa_sigaction = fault_signal, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, NULL);

@@ -4,7 +4,7 @@
 #define CONFAB_APP_FILE_FAULT_H
 
 // From now on a read that fails ends the program with one line that names the file, and status 1. A terminal that is
-// taken later is given back first.
+// taken after the first call is given back first. NULL: no file yet.
 void file_fault_watch(const char *path);
 
 #endif

@@ -217,7 +217,7 @@ static enum model_host_event loader_ended(struct model_host *h, struct status *s
         start_next(h);
         return HOST_PROGRESS;
     }
-    if (!h->now.engine && h->replaces) start_own(h);
+    if (!h->now.engine && (h->replaces || stopped)) start_own(h);
     else if (stopped && h->now.engine) return HOST_NOTHING; // whoever stopped it knows
     return HOST_FAILED;
 }

@@ -52,6 +52,14 @@ static void touch_beneath_another_handler(struct fault *f) {
     touch_what_is_gone(f);
 }
 
+static void touch_after_another_model_was_opened(struct fault *f) {
+    struct sigaction action = {.sa_handler = hand_on};
+    sigfillset(&action.sa_mask);
+    sigaction(SIGBUS, &action, &before);
+    file_fault_watch(f->path);
+    touch_what_is_gone(f);
+}
+
 static void signal_from_outside(struct fault *f) {
     (void)f;
     pid_t child = getpid();
@@ -107,6 +115,11 @@ static void the_terminal_is_given_back_first(void **state) {
     assert_reported(touch_beneath_another_handler, "given back\n");
 }
 
+static void the_terminal_stays_first_when_another_model_is_opened(void **state) {
+    (void)state;
+    assert_reported(touch_after_another_model_was_opened, "given back\n");
+}
+
 static void the_signal_from_outside_kills_as_ever(void **state) {
     (void)state;
     struct fault f;
@@ -123,6 +136,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_that_shrinks_ends_with_one_line),
         cmocka_unit_test(the_terminal_is_given_back_first),
+        cmocka_unit_test(the_terminal_stays_first_when_another_model_is_opened),
         cmocka_unit_test(the_signal_from_outside_kills_as_ever),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

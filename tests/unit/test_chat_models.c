@@ -152,6 +152,10 @@ static void test_knobs_go_back_to_the_model(void **state) {
     assert_true(config_has("temp = default\n"));
     act(COMMAND_KNOB_UP, -1, NULL);
     assert_true(config_has("temp = 0.3\n"));
+    act(COMMAND_KNOB_SET, -1, "default");
+    assert_string_equal(screen.status, "temp is now 0.25");
+    assert_true(config_has("temp = default\n"));
+    act(COMMAND_KNOB_UP, -1, NULL);
     act(COMMAND_KNOB_RESET_ALL, -1, NULL);
     assert_true(config_has("temp = default\n"));
     act(COMMAND_SEND, -1, "q");
@@ -181,6 +185,22 @@ static void test_a_knob_reaches_the_running_answer(void **state) {
     assert_true(engine.sampling.temperature == engine.changed.temperature);
 }
 
+static void test_one_knob_of_an_old_chat_is_no_more_than_that(void **state) {
+    (void)state;
+    act(COMMAND_KNOB_SET, -1, "1.5");
+    act(COMMAND_SEND, -1, "wild");
+    act(COMMAND_NEW, -1, NULL);
+    act(COMMAND_KNOB_SET, -1, "0.2");
+    act(COMMAND_SEND, -1, "sober");
+    act(COMMAND_NEXT, -1, NULL); // the wild one
+    act(COMMAND_KNOB_NEXT, -1, NULL);
+    act(COMMAND_KNOB_SET, -1, "0.8");
+    act(COMMAND_NEW, -1, NULL);
+    act(COMMAND_SEND, -1, "q");
+    assert_true(engine.sampling.temperature == 0.2f);
+    assert_true(engine.sampling.top_p == 0.8f);
+}
+
 static void test_settings_of_the_screen_are_saved(void **state) {
     (void)state;
     act(COMMAND_THEME, -1, NULL);
@@ -202,6 +222,7 @@ int main(void) {
         CHAT_TEST(test_stops_and_reasoning_reach_the_engine),
         CHAT_TEST(test_knobs_go_back_to_the_model),
         CHAT_TEST(test_a_knob_reaches_the_running_answer),
+        CHAT_TEST(test_one_knob_of_an_old_chat_is_no_more_than_that),
         CHAT_TEST(test_settings_of_the_screen_are_saved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

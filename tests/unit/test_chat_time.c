@@ -158,6 +158,26 @@ static void test_a_store_that_cannot_open_is_said(void **state) {
     assert_non_null(strstr(screen.status, "not saved"));
     act(COMMAND_SEND, -1, "still works");
     assert_message(0, VIEW_USER, "still works");
+    act(COMMAND_QUIT, -1, NULL);
+    assert_non_null(strstr(screen.status, "leaving again"));
+    press(COMMAND_QUIT, -1, NULL);
+    assert_false(chat_step(chat, 0));
+}
+
+static void test_a_store_that_opens_late_gets_everything(void **state) {
+    (void)state;
+    close_chat();
+    char *command = xasprintf("rm -f %s* && mkdir %s", store_path, store_path), *back = xasprintf("rmdir %s", store_path);
+    assert_int_equal(system(command), 0);
+    open_chat();
+    assert_true(screen.view.unsaved);
+    act(COMMAND_SEND, -1, "q");
+    say(1, 1, "precious");
+    assert_int_equal(system(back), 0);
+    press(COMMAND_QUIT, -1, NULL);
+    assert_false(chat_step(chat, 0));
+    assert_int_equal(saved_bytes(), 8);
+    free(command), free(back);
 }
 
 int main(void) {
@@ -171,6 +191,7 @@ int main(void) {
         CHAT_TEST(test_quitting_and_losing_the_terminal_end_it),
         CHAT_TEST(test_leaving_what_cannot_be_saved_asks_once),
         CHAT_TEST(test_a_store_that_cannot_open_is_said),
+        CHAT_TEST(test_a_store_that_opens_late_gets_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,11 +5,14 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/base/panic.h"
@@ -256,6 +259,42 @@ static void test_logits_are_the_reference(void **state) {
     }
 }
 
+// Its report is not written into the model when nobody has a standard output for it.
+static void test_a_closed_output_gets_nothing(void **state) {
+    (void)state;
+    char *in = xasprintf("%s/closed.gguf", folder);
+    tiny_model_write(in, (struct tiny_model_options){.n_layer = 1});
+    struct result r = shell_format("d=%s; confab quantize $d/closed.gguf $d/one.gguf Q8_0 && "
+                                   "{ confab quantize $d/closed.gguf $d/two.gguf Q8_0 >&-; cmp $d/one.gguf $d/two.gguf; }",
+                                   folder);
+    if (r.status) fail_msg("%s", r.output);
+    result_free(&r);
+    free(in);
+}
+
+// So that a loop in a shell ends with it. The answer waits for a reader who does not come.
+static void test_an_interrupt_is_what_it_ends_with(void **state) {
+    (void)state;
+    static char filling[4096];
+    int ends[2], status;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(fcntl(ends[1], F_SETPIPE_SZ, sizeof filling), sizeof filling);
+    assert_int_equal(write(ends[1], filling, sizeof filling), sizeof filling);
+    const char *program = getenv("CONFAB");
+    pid_t child = fork();
+    if (!child) {
+        dup2(ends[1], STDOUT_FILENO);
+        signal(SIGINT, SIG_DFL);
+        execl(program ? program : "./confab", "confab", "run", "hello", NULL);
+        _exit(99);
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    kill(child, SIGINT);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
+    close(ends[0]), close(ends[1]);
+}
+
 static int setup(void **state) {
     (void)state;
     folder = temporary_folder_make_home();
@@ -276,6 +315,8 @@ int main(void) {
         cmocka_unit_test(test_text_comes_back_from_its_ids),
         cmocka_unit_test(test_stories_go_on_as_trained),
         cmocka_unit_test(test_a_model_is_quantised),
+        cmocka_unit_test(test_a_closed_output_gets_nothing),
+        cmocka_unit_test(test_an_interrupt_is_what_it_ends_with),
         cmocka_unit_test(test_logits_are_the_reference),
     };
     return cmocka_run_group_tests(tests, setup, temporary_folder_teardown);
