@@ -90,6 +90,7 @@ struct jinja_value jinja_path(struct jinja *j, struct jinja_value v, struct jinj
     for (size_t at = 0; at <= path.string.size;) {
         size_t end = jinja_find(j, path.string, dot, at), next = end == SIZE_MAX ? path.string.size : end;
         struct jinja_string part = jinja_substring(path.string, at, next);
+        jinja_spend(j, 1);
         int64_t index = 0;
         size_t i = 0;
         for (; i < part.size && i < 15 && part.data[i] >= '0' && part.data[i] <= '9'; i++)

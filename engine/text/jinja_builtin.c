@@ -28,9 +28,18 @@ static struct jinja_string next_name(const char **at) {
     return (struct jinja_string){begin, NULL, size};
 }
 
+// One level deeper: map runs filters, map itself among them.
+static struct jinja_value call(struct jinja *j, const struct jinja_builtin *b, struct jinja_value self,
+                               const struct jinja_arguments *a) {
+    jinja_enter(j);
+    struct jinja_value v = b->run(j, self, a);
+    jinja_leave(j);
+    return v;
+}
+
 struct jinja_value jinja_run(struct jinja *j, const struct jinja_builtin *b, struct jinja_value self,
                              const struct jinja_arguments *a) {
-    if (*b->parameters == '*') return b->run(j, self, a);
+    if (*b->parameters == '*') return call(j, b, self, a);
     struct jinja_value bound[JINJA_PARAMETERS_MOST] = {0};
     size_t n = 0, used = 0;
     for (const char *at = b->parameters; *at; n++) {
@@ -46,5 +55,5 @@ struct jinja_value jinja_run(struct jinja *j, const struct jinja_builtin *b, str
         jinja_fail(j, STATUS_FORMAT, "%s() takes %zu arguments, but %zu were given", b->name, n, a->count);
     if (a->named && used < a->named->count)
         jinja_fail(j, STATUS_FORMAT, "%s() got an argument of a name that it does not take", b->name);
-    return b->run(j, self, &(struct jinja_arguments){.values = bound, .count = n});
+    return call(j, b, self, &(struct jinja_arguments){.values = bound, .count = n});
 }

@@ -50,7 +50,7 @@ enum jinja_case {
 struct jinja_string jinja_change_case(struct jinja *j, struct jinja_string s, enum jinja_case to);
 bool jinja_is_letter(uint32_t code);
 bool jinja_is_digit(uint32_t code);
-bool jinja_has_case(struct jinja_string s, enum jinja_case wanted); // Python's isupper, islower
+bool jinja_has_case(struct jinja *j, struct jinja_string s, enum jinja_case wanted); // Python's isupper, islower
 struct jinja_list *jinja_split_lines(struct jinja *j, struct jinja_string s);
 struct jinja_string jinja_replace(struct jinja *j, struct jinja_string s, struct jinja_string old, struct jinja_string new,
                                   int64_t most); // most < 0: all

@@ -52,8 +52,9 @@ struct jinja_string jinja_change_case(struct jinja *j, struct jinja_string s, en
     return jinja_built(&b);
 }
 
-bool jinja_has_case(struct jinja_string s, enum jinja_case wanted) {
+bool jinja_has_case(struct jinja *j, struct jinja_string s, enum jinja_case wanted) {
     bool any = false;
+    jinja_scan(j, s.size);
     for (size_t at = 0; at < s.size;) {
         uint32_t code;
         at += utf8_decode(s.data + at, s.size - at, &code);

@@ -89,6 +89,7 @@ struct jinja_string jinja_percent_format(struct jinja *j, struct jinja_string fo
         if (mark == SIZE_MAX) break;
         at = mark + 1;
         struct percent p = read_percent(j, format, &at);
+        jinja_spend(j, 1 + (at - mark) / 16);
         if (p.kind == '%') {
             jinja_append(j, &b, jinja_substring(format, mark, mark + 1));
             continue;
@@ -142,6 +143,7 @@ struct jinja_string jinja_brace_format(struct jinja *j, struct jinja_string form
     size_t next = 0;
     for (size_t at = 0; at < format.size;) {
         size_t mark = at;
+        jinja_spend(j, 1);
         while (mark < format.size && format.data[mark] != '{' && format.data[mark] != '}') mark++;
         jinja_append(j, &b, jinja_substring(format, at, mark));
         if (mark == format.size) break;

@@ -34,6 +34,7 @@ static void fill_from(struct jinja *j, struct jinja_dict *dict, struct jinja_val
         return;
     }
     const struct jinja_list *pairs = jinja_iterate(j, v);
+    jinja_spend(j, pairs->count);
     for (size_t i = 0; i < pairs->count; i++) {
         const struct jinja_list *pair = jinja_iterate(j, pairs->items[i]);
         if (pair->count != 2) jinja_fail(j, STATUS_FORMAT, "a dict is made of pairs, not of %zu values", pair->count);

@@ -246,6 +246,7 @@ static struct jinja_value extreme(struct jinja *j, struct jinja_value self, cons
     if (!list->count) return jinja_nothing();
     struct jinja_value best = list->items[0], best_key = sort_key(j, best, a->values[1], flag(a, 0));
     for (size_t i = 1; i < list->count; i++) {
+        jinja_spend(j, 1);
         struct jinja_value key = sort_key(j, list->items[i], a->values[1], flag(a, 0));
         if (sign * jinja_compare(j, key, best_key, sign < 0 ? "<" : ">") <= 0) continue;
         best = list->items[i];
@@ -276,6 +277,7 @@ static struct jinja_value filter_sum(struct jinja *j, struct jinja_value self, c
     const struct jinja_list *list = jinja_iterate(j, self);
     struct jinja_value total = given(a, 1) ? a->values[1] : jinja_integer(0);
     for (size_t i = 0; i < list->count; i++) {
+        jinja_spend(j, 1);
         bool whole = !given(a, 0) || a->values[0].type == JINJA_NONE;
         total =
             jinja_operate(j, JINJA_ADD, total, whole ? list->items[i] : jinja_path(j, list->items[i], a->values[0]));

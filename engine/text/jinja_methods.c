@@ -103,8 +103,8 @@ METHOD(str_upper, jinja_text(jinja_change_case(j, self.string, JINJA_UPPER)))
 METHOD(str_lower, jinja_text(jinja_change_case(j, self.string, JINJA_LOWER)))
 METHOD(str_capitalize, jinja_text(jinja_change_case(j, self.string, JINJA_CAPITALIZE)))
 METHOD(str_title, jinja_text(jinja_change_case(j, self.string, JINJA_TITLE)))
-METHOD(str_isupper, jinja_boolean(jinja_has_case(self.string, JINJA_UPPER)))
-METHOD(str_islower, jinja_boolean(jinja_has_case(self.string, JINJA_LOWER)))
+METHOD(str_isupper, jinja_boolean(jinja_has_case(j, self.string, JINJA_UPPER)))
+METHOD(str_islower, jinja_boolean(jinja_has_case(j, self.string, JINJA_LOWER)))
 METHOD(str_format, jinja_text(jinja_brace_format(j, self.string, a)))
 METHOD(str_splitlines, jinja_sequence(JINJA_LIST, jinja_split_lines(j, self.string)))
 METHOD(str_join, jinja_text(jinja_join(j, jinja_iterate(j, a->values[0]), self.string)))
@@ -259,8 +259,9 @@ static struct jinja_value str_count(struct jinja *j, struct jinja_value self, co
     return jinja_integer(count);
 }
 
-static bool has_affix(struct jinja_string s, struct jinja_string affix, bool at_end) {
+static bool has_affix(struct jinja *j, struct jinja_string s, struct jinja_string affix, bool at_end) {
     if (affix.size > s.size) return false;
+    jinja_scan(j, affix.size);
     return jinja_string_equal(jinja_substring(s, at_end ? s.size - affix.size : 0, at_end ? s.size : affix.size),
                               affix);
 }
@@ -272,7 +273,7 @@ static struct jinja_value has_any_affix(struct jinja *j, struct jinja_value self
     bool any = false;
     for (size_t i = 0; i < affixes->count && !any; i++) {
         jinja_spend(j, 1);
-        any = has_affix(s, jinja_as_string(j, affixes->items[i], "what is looked for"), at_end);
+        any = has_affix(j, s, jinja_as_string(j, affixes->items[i], "what is looked for"), at_end);
     }
     return jinja_boolean(any);
 }
@@ -281,7 +282,7 @@ METHOD(str_endswith, has_any_affix(j, self, a, true))
 
 static struct jinja_value remove_affix(struct jinja *j, struct jinja_value self, const arguments *a, bool at_end) {
     struct jinja_string s = self.string, affix = jinja_as_string(j, a->values[0], "what is removed");
-    if (!has_affix(s, affix, at_end)) return self;
+    if (!has_affix(j, s, affix, at_end)) return self;
     return jinja_text(jinja_substring(s, at_end ? 0 : affix.size, at_end ? s.size - affix.size : s.size));
 }
 METHOD(str_removeprefix, remove_affix(j, self, a, false))

@@ -46,13 +46,14 @@ size_t jinja_find(struct jinja *j, struct jinja_string s, struct jinja_string pa
 size_t jinja_find_last(struct jinja *j, struct jinja_string s, struct jinja_string part) {
     if (part.size > s.size) return SIZE_MAX;
     if (!part.size) return s.size;
-    for (size_t at = s.size - part.size + 1; at-- > 0;) {
+    size_t found = SIZE_MAX;
+    for (size_t at = s.size - part.size + 1; at-- > 0 && found == SIZE_MAX;) {
         if (s.data[at] != part.data[0]) continue;
         jinja_spend(j, 1 + part.size / 16);
-        if (!memcmp(s.data + at, part.data, part.size)) return at;
+        if (!memcmp(s.data + at, part.data, part.size)) found = at;
     }
-    jinja_scan(j, s.size);
-    return SIZE_MAX;
+    jinja_scan(j, s.size - (found == SIZE_MAX ? 0 : found));
+    return found;
 }
 
 bool jinja_is_space(uint32_t c) {

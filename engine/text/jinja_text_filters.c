@@ -130,6 +130,7 @@ static struct jinja_value filter_tojson(struct jinja *j, struct jinja_value self
 static bool number_text(struct jinja *j, struct jinja_string s, char out[64]) {
     size_t n = 0;
     s = jinja_strip(j, s, NULL, true, true);
+    jinja_scan(j, s.size);
     for (size_t i = 0; i < s.size; i++) {
         if (s.data[i] == '_') continue;
         if (n + 1 == 64 || !s.data[i] || (unsigned char)s.data[i] >= 0x80) return false;

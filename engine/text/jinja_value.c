@@ -102,7 +102,9 @@ struct jinja_entry *jinja_dict_find(struct jinja *j, const struct jinja_dict *di
     jinja_spend(j, dict->count / 4);
     for (size_t i = 0; i < dict->count; i++) {
         struct jinja_entry *e = &dict->entries[i];
-        bool texts = key.type == JINJA_STRING && e->key.type == JINJA_STRING; // the usual case, without charges
+        // The usual case, charged for long keys only.
+        bool texts = key.type == JINJA_STRING && e->key.type == JINJA_STRING;
+        if (texts && key.string.size == e->key.string.size) jinja_scan(j, key.string.size);
         if (texts ? jinja_string_equal(key.string, e->key.string) : jinja_equal(j, key, e->key)) return e;
     }
     return NULL;
@@ -235,9 +237,9 @@ static bool same_type_equal(struct jinja *j, struct jinja_value a, struct jinja_
 }
 
 bool jinja_equal(struct jinja *j, struct jinja_value a, struct jinja_value b) {
+    jinja_spend(j, 1);
     if (jinja_is_number(a) && jinja_is_number(b)) return numbers_equal(a, b);
     if (a.type != b.type) return false;
-    jinja_spend(j, 1);
     jinja_enter(j);
     bool equal = same_type_equal(j, a, b);
     jinja_leave(j);
