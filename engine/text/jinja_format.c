@@ -58,7 +58,8 @@ static void append_number(struct jinja *j, struct jinja_builder *b, const struct
     double number = jinja_as_double(v);
     if (whole && v.type == JINJA_FLOAT && !(number > -9e18 && number < 9e18))
         jinja_fail(j, STATUS_LIMIT, "an integer needs more than 64 bits");
-    long long integer = v.type == JINJA_FLOAT ? (long long)number : jinja_as_integer(j, v, "a number");
+    long long integer = 0;
+    if (whole) integer = v.type == JINJA_FLOAT ? (long long)number : jinja_as_integer(j, v, "a number");
     int width = p->width < 0 ? 0 : p->width;
     const char *point = p->precision < 0 ? "" : ".*";
     snprintf(format, sizeof format, "%%%s*%s%s%c", p->flags, point, whole ? "ll" : "", p->kind == 'u' ? 'd' : p->kind);

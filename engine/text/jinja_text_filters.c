@@ -1,5 +1,6 @@
 // Jinja's filters of texts and numbers.
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,11 +203,12 @@ static struct jinja_value filter_abs(struct jinja *j, struct jinja_value self, c
 // To the nearest decimal, halves of the exact value to the even one, as printf does.
 static double round_decimal(double number, int64_t precision) {
     char text[400];
+    if (precision > 22 || !isfinite(number)) return number;
+    if (precision < -DBL_MAX_10_EXP) return 0 * number; // no double is as large as the unit
     if (precision < 0) {
-        double unit = pow(10, (double)-precision);
+        double unit = pow(10, -(double)precision);
         return nearbyint(number / unit) * unit;
     }
-    if (precision > 22 || !isfinite(number)) return number;
     snprintf(text, sizeof text, "%.*f", (int)precision, number);
     return strtod(text, NULL);
 }
