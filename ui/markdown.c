@@ -1,5 +1,6 @@
 #include "ui/markdown.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,38 +12,65 @@ void markdown_free(struct markdown *m) {
     *m = (struct markdown){0};
 }
 
-// Where a line's text begins behind quotation marks, list markers and blanks.
-static size_t line_indent(const char *line, size_t size) {
+// What stands before a line's text: quotation marks, the first `most` of them, and blanks.
+struct margin {
+    size_t size;
+    int quotes, columns; // behind the last mark
+};
+
+static struct margin margin_of(const char *line, size_t size, int most) {
+    struct margin m = {0};
+    for (; m.size < size; m.size++) {
+        char c = line[m.size];
+        if (c == ' ') m.columns++;
+        else if (c == '\t') m.columns = (m.columns + 4) & ~3;
+        else if (c == '>' && m.quotes < most) m.quotes++, m.columns = -1; // one blank belongs to the mark
+        else break;
+    }
+    if (m.columns < 0) m.columns = 0;
+    return m;
+}
+
+// The bytes of a list marker and the blanks behind it; 0: there is none.
+static size_t marker_size(const char *text, size_t size) {
     size_t i = 0;
-    while (i < size && (line[i] == ' ' || line[i] == '\t' || line[i] == '>')) i++;
-    size_t marker = i;
-    while (marker < size && line[marker] >= '0' && line[marker] <= '9') marker++;
-    bool item = marker + 1 < size && line[marker + 1] == ' ' && memchr("-*+.)", line[marker], 5);
-    if (item)
-        for (i = marker + 1; i < size && line[i] == ' ';) i++;
+    while (i < size && text[i] >= '0' && text[i] <= '9') i++;
+    if (i + 1 >= size || text[i + 1] != ' ' || !memchr("-*+.)", text[i], 5)) return 0;
+    for (i++; i < size && text[i] == ' ';) i++;
     return i;
 }
 
-void markdown_fence_line(struct markdown_fence *open, const char *line, size_t size) {
-    size_t i = line_indent(line, size), start = i;
-    char c = i < size ? line[i] : 0;
-    if (c != '`' && c != '~') return;
-    while (i < size && line[i] == c) i++;
-    size_t length = i - start;
-    bool bare = true, ticks = false; // nothing follows; a backtick follows
-    for (; i < size; i++) {
-        bare &= line[i] == ' ' || line[i] == '\t' || line[i] == '\r';
-        ticks |= line[i] == '`';
-    }
-    if (length < 3) return;
-    if (!open->length && !(c == '`' && ticks)) *open = (struct markdown_fence){c, length};
-    else if (c == open->character && length >= open->length && bare) *open = (struct markdown_fence){0};
+static size_t run_length(const char *text, size_t size, char c) {
+    size_t n = 0;
+    while (n < size && text[n] == c) n++;
+    return n;
+}
+
+static struct markdown_fence opened(const char *line, size_t size) {
+    struct margin m = margin_of(line, size, INT_MAX);
+    size_t marker = marker_size(line + m.size, size - m.size), at = m.size + marker;
+    char c = at < size ? line[at] : 0;
+    size_t length = run_length(line + at, size - at, c), after = at + length;
+    bool fence = (c == '`' || c == '~') && length >= 3 && !(c == '`' && memchr(line + after, c, size - after));
+    return fence ? (struct markdown_fence){c, length, m.columns + (int)marker, m.quotes} : (struct markdown_fence){0};
 }
 
 static bool blank(const char *line, size_t size) {
     for (size_t i = 0; i < size; i++)
         if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r') return false;
     return true;
+}
+
+static bool closed(const struct markdown_fence *open, const char *line, size_t size) {
+    struct margin m = margin_of(line, size, open->quotes);
+    size_t length = run_length(line + m.size, size - m.size, open->character), after = m.size + length;
+    return length >= open->length && m.columns <= open->indent + 3 && blank(line + after, size - after);
+}
+
+void markdown_fence_line(struct markdown_fence *open, const char *line, size_t size) {
+    bool goes_on = open->length && margin_of(line, size, open->quotes).quotes == open->quotes;
+    if (open->length && closed(open, line, size)) *open = (struct markdown_fence){0};
+    else if (!goes_on) *open = opened(line, size);
 }
 
 static size_t line_end(const char *text, size_t size, size_t at) {

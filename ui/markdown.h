@@ -37,6 +37,7 @@ void markdown_layout(struct markdown *m, const char *text, size_t size, struct m
 struct markdown_fence {
     char character;
     size_t length;
+    int indent, quotes; // the columns before it, the quotations it stands in: a line further in does not close it
 };
 // Steps over one line (without its newline).
 void markdown_fence_line(struct markdown_fence *open, const char *line, size_t size);

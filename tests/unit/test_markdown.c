@@ -156,6 +156,37 @@ static void test_streaming_ends_in_the_same_layout(void **state) {
     }
 }
 
+// Chunks end where md4c, given the whole document, sees fences end.
+static void test_a_fence_is_closed_as_in_the_whole_document(void **state) {
+    (void)state;
+    static const char *const documents[] = {
+        "```markdown\n1. Install\n\n    ```bash\n    make\n    ```\n\n2. Run\n```\n\nAfter *it*.\n\n- one\n",
+        "```markdown\n- a\n\n\t```c\n\tint a;\n\t```\n\nb\n```\n\nAfter *it*.\n",
+        "```\n- ```\n\ntext\n```\n\nAfter *it*.\n",
+        "```\n> ```\n\ntext\n```\n\nAfter *it*.\n",
+        "1. one\n\n   ```\n   a\n\n   b\n      ```\n\nAfter *it*.\n",
+        "- ```\n  a\n\n  b\n  ```\n\nAfter *it*.\n",
+        "> ```\n> a\n>\n> > ```\n> b\n>    ```\n\nAfter *it*.\n",
+        ">```\n> a\n>    ```\n\nAfter *it*.\n",
+        "> ```\n> ends with the quotation\n\n```\na\n\nb\n```\n\nAfter *it*.\n",
+    };
+    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
+        size_t size = strlen(documents[i]);
+        struct markdown m = {0}, whole = {.width = 40};
+        for (size_t n = 0; n < size; n++)
+            markdown_layout(&m, documents[i], n, (struct markdown_options){.width = 40, .streaming = true});
+        markdown_layout(&m, documents[i], size, (struct markdown_options){.width = 40});
+        markdown_block(&whole, documents[i], size);
+        char *streamed = lines_as_text(&m.lines, 40), *once = lines_as_text(&whole.lines, 40);
+        assert_string_equal(streamed, once);
+        assert_non_null(strstr(streamed, "\nAfter it."));
+        free(streamed);
+        free(once);
+        markdown_free(&m);
+        markdown_free(&whole);
+    }
+}
+
 static void test_streaming_lays_out_only_the_last_chunk(void **state) {
     (void)state;
     enum { PARAGRAPHS = 200 };
@@ -268,6 +299,7 @@ int main(void) {
         cmocka_unit_test(test_inline_styles),
         cmocka_unit_test(test_nothing_is_interpreted_that_should_be_seen),
         cmocka_unit_test(test_streaming_ends_in_the_same_layout),
+        cmocka_unit_test(test_a_fence_is_closed_as_in_the_whole_document),
         cmocka_unit_test(test_streaming_lays_out_only_the_last_chunk),
         cmocka_unit_test(test_another_text_at_the_same_place_starts_afresh),
         cmocka_unit_test(test_a_marker_that_has_only_begun_waits),
