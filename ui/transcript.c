@@ -25,6 +25,7 @@ struct entry {
 struct position {
     uint64_t chat, message;
     int line, height; // of the message at the top of the pane: its first line in sight, and its height then
+    int width;        // of the pane then
     bool follow;
     uint64_t seen_message; // what the end was when it was last in sight
     size_t seen_size;
@@ -223,8 +224,7 @@ static struct place bottom_place(struct pane *p) {
 static struct place kept_place(struct pane *p, struct position *at, struct place bottom) {
     for (int i = 0; !at->follow && i < p->view->n_messages; i++) {
         if (p->view->messages[i].id != at->message) continue;
-        const struct entry *e = &p->t->entries[i];
-        bool rewrapped = e->width != p->area.width;
+        bool rewrapped = at->width != p->area.width;
         int now = height(p, i);
         int line = rewrapped && at->height > 0 ? at->line * now / at->height : at->line;
         return (struct place){i, line < now ? line : now - 1};
@@ -415,6 +415,7 @@ enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f
     at->message = v->messages[place.message].id;
     at->line = place.line;
     at->height = height(&p, place.message);
+    at->width = area.width;
     const struct view_message *last = &v->messages[v->n_messages - 1];
     size_t size = last->size + last->thinking_size;
     if (at->follow) at->seen_message = last->id, at->seen_size = size;

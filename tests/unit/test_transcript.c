@@ -225,6 +225,21 @@ static void test_a_resize_keeps_the_message_in_sight(void **state) {
     scene_close(s);
 }
 
+static void test_a_resize_keeps_the_lines_in_sight_of_the_last_message(void **state) {
+    (void)state;
+    struct scene *s = scene_open(40, 4);
+    char text[40 * 19 + 1];
+    for (int i = 0; i < 40; i++) sprintf(text + i * 19, "line %02d that wraps\n", i);
+    say(s, VIEW_USER, text);
+    draw(s);
+    transcript_scroll(s->transcript, -17);
+    check_drawn(s, "line 19 that wraps\nline 20 that wraps\nline 21 that wraps\nline 22 that wraps\n");
+    canvas_resize(&s->canvas, 12, 4);
+    check_drawn(s, "line 19 that\nwraps\nline 20 that\nwraps\n");
+    check_drawn(s, "line 19 that\nwraps\nline 20 that\nwraps\n");
+    scene_close(s);
+}
+
 static void test_lays_out_only_what_changed_and_is_in_sight(void **state) {
     (void)state;
     struct scene *s = scene_open(20, 4);
@@ -291,6 +306,7 @@ int main(void) {
         cmocka_unit_test(test_scrolling_stops_at_both_ends),
         cmocka_unit_test(test_every_chat_has_its_own_place),
         cmocka_unit_test(test_a_resize_keeps_the_message_in_sight),
+        cmocka_unit_test(test_a_resize_keeps_the_lines_in_sight_of_the_last_message),
         cmocka_unit_test(test_lays_out_only_what_changed_and_is_in_sight),
         cmocka_unit_test(test_shows_progress_before_the_first_token),
         cmocka_unit_test(test_an_empty_chat_says_what_to_do),
