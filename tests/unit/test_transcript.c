@@ -85,8 +85,11 @@ static void test_messages_have_names_notes_and_versions(void **state) {
     m->n_versions = 3, m->version = 2, m->note = "stopped";
     say(s, VIEW_NOTICE, "a notice");
     check_drawn(s, "You\n*not* markdown\n\nGuide              ‹2/3›\nmarkdown\nstopped\n\n✗ a notice\n\n");
-    assert_int_equal(frame_find(&s->frame, 19, 3)->number, COMMAND_VERSION_PREVIOUS);
-    assert_int_equal(frame_find(&s->frame, 23, 3)->number, COMMAND_VERSION_NEXT);
+    const struct hit *previous = frame_find(&s->frame, 19, 3), *next = frame_find(&s->frame, 23, 3);
+    assert_int_equal(previous->kind, HIT_VERSION_PREVIOUS);
+    assert_int_equal(next->kind, HIT_VERSION_NEXT);
+    assert_int_equal(previous->number, 1);
+    assert_int_equal(next->number, 1);
     scene_close(s);
 }
 
