@@ -157,11 +157,13 @@ static void keep_facts(struct screen *s, const struct screen_view *v) {
     snprintf(s->facts.title, sizeof s->facts.title, "%s", chat->title ? chat->title : "");
 }
 
-// A chat that has just come on screen is brought into sight in the list.
+// A chat that has just come on screen is brought into sight in the list, and when the list has another height.
 static void follow_current(struct screen *s, const struct screen_view *v) {
     int rows = rect_inside(s->layout.boxes[BOX_CHATS]).height;
-    if (s->facts.chat == s->chats_current && s->chats_scroll <= v->n_chats) return;
+    bool same = s->facts.chat == s->chats_current && rows == s->chats_rows;
+    if (rows <= 0 || (same && s->chats_scroll <= v->n_chats)) return;
     s->chats_current = s->facts.chat;
+    s->chats_rows = rows;
     if (s->chats_scroll > v->current) s->chats_scroll = v->current;
     if (s->chats_scroll < v->current - rows + 1) s->chats_scroll = v->current - rows + 1;
 }

@@ -54,6 +54,7 @@ struct screen {
     struct picker picker;
     int chats_scroll;
     uint64_t chats_current; // the chat that the list was last scrolled to show
+    int chats_rows;         // that it had then
     struct screen_facts facts;
     struct screen_notice notice;
     struct ui_command queue[SCREEN_QUEUE]; // handed out before more keys are read
