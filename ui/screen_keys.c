@@ -230,7 +230,8 @@ static void click(struct screen *s, const struct key *k) {
 
 static void mouse_input(struct screen *s, const struct key *k) {
     int lines = k->action == MOUSE_WHEEL_UP ? -WHEEL_LINES : WHEEL_LINES;
-    if (k->action == MOUSE_RELEASE || s->dialog.state == DIALOG_OPEN) return;
+    bool other_button = k->action == MOUSE_PRESS && k->number != 0;
+    if (k->action == MOUSE_RELEASE || other_button || s->dialog.state == DIALOG_OPEN) return;
     if (k->action == MOUSE_PRESS) click(s, k);
     else if (s->picker.open) picker_scroll(&s->picker, lines / WHEEL_LINES);
     else if (s->overlay.kind != OVERLAY_NONE) overlay_scroll(&s->overlay, lines);
