@@ -21,6 +21,7 @@ void composer_close(struct composer *c);
 void composer_bytes(struct composer *c, const char *bytes, size_t size); // keys, as the terminal sent them
 // A function or cursor key: swallowed when nothing is bound to it (readline would insert its tail).
 void composer_sequence(struct composer *c, const char *bytes, size_t size);
+void composer_escape(struct composer *c); // Esc by itself
 void composer_newline(struct composer *c);
 void composer_paste(struct composer *c, const char *text, size_t size); // one edit; never sends
 // Up or down a line of what is drawn. False when there is none: the key is readline's (the history, or as inputrc

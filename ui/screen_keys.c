@@ -191,10 +191,10 @@ static void composer_input(struct screen *s, const struct key *k) {
         if (k->number == 'j' && !k->modifiers) composer_newline(s->composer);
         else composer_bytes(s->composer, k->raw, k->raw_size);
         return;
+    case KEY_ESCAPE: composer_escape(s->composer); return;
     case KEY_TEXT:
     case KEY_TAB:
-    case KEY_BACKSPACE:
-    case KEY_ESCAPE: composer_bytes(s->composer, k->raw, k->raw_size); return;
+    case KEY_BACKSPACE: composer_bytes(s->composer, k->raw, k->raw_size); return;
     default: composer_sequence(s->composer, k->raw, k->raw_size); return;
     }
 }

@@ -190,6 +190,28 @@ static void test_search_ends_with_enter_and_sends_nothing(void **state) {
     check_taken("needle in hay");
 }
 
+static void test_escape_by_itself_begins_no_command(void **state) {
+    (void)state;
+    type("draft");
+    composer_escape(composer);
+    type("r"); // M-r takes all changes back
+    check_taken("draftr");
+    type("draft\033r");
+    assert_true(composer_empty(composer));
+    type("needle");
+    check_taken("needle");
+    type("\022nee");
+    composer_escape(composer);
+    assert_false(composer_searching(composer));
+    type("r");
+    check_taken("rneedle");
+    rl_variable_bind("editing-mode", "vi");
+    type("abc");
+    composer_escape(composer);
+    type("x");
+    check_taken("ab");
+}
+
 static void test_vi_mode(void **state) {
     (void)state;
     rl_variable_bind("editing-mode", "vi");
@@ -271,6 +293,7 @@ int main(void) {
         TEST(test_history),
         TEST(test_history_is_read_again),
         TEST(test_search_ends_with_enter_and_sends_nothing),
+        TEST(test_escape_by_itself_begins_no_command),
         TEST(test_vi_mode),
         TEST(test_shows_the_mode_when_inputrc_asks),
         TEST(test_keys_that_nothing_is_bound_to_insert_nothing),
