@@ -176,6 +176,28 @@ static void picker_input(struct screen *s, const struct key *k) {
     else pick(s, picker_key(&s->picker, k));
 }
 
+// Terminals that name keys by their code points send sequences for characters too, of which readline knows none.
+static bool named_by_code(const struct key *k) {
+    return k->raw_size > 2 && k->raw[0] == '\033' && memchr("[O\033", k->raw[1], 3);
+}
+
+// The key as readline knows it.
+static void readline_key(struct screen *s, const struct key *k) {
+    char bytes[8] = "\033";
+    size_t n = k->modifiers & KEY_ALT ? 1 : 0;
+    if (!named_by_code(k)) {
+        composer_bytes(s->composer, k->raw, k->raw_size);
+    } else if (k->code == KEY_TAB && k->modifiers & KEY_SHIFT) {
+        composer_sequence(s->composer, "\033[Z", 3);
+    } else if (k->code == KEY_TEXT) {
+        memcpy(bytes + n, k->text, k->size); // one character
+        if (!(k->modifiers & KEY_CTRL)) composer_bytes(s->composer, bytes, n + k->size);
+    } else {
+        bytes[n] = k->code == KEY_TAB ? '\t' : k->code == KEY_BACKSPACE ? '\x7f' : (char)(k->number & 0x1f);
+        composer_bytes(s->composer, bytes, n + 1);
+    }
+}
+
 static void composer_input(struct screen *s, const struct key *k) {
     switch (k->code) {
     case KEY_NONE: return;
@@ -189,12 +211,12 @@ static void composer_input(struct screen *s, const struct key *k) {
         return;
     case KEY_CONTROL:
         if (k->number == 'j' && !k->modifiers) composer_newline(s->composer);
-        else composer_bytes(s->composer, k->raw, k->raw_size);
+        else readline_key(s, k);
         return;
     case KEY_ESCAPE: composer_escape(s->composer); return;
     case KEY_TEXT:
     case KEY_TAB:
-    case KEY_BACKSPACE: composer_bytes(s->composer, k->raw, k->raw_size); return;
+    case KEY_BACKSPACE: readline_key(s, k); return;
     default: composer_sequence(s->composer, k->raw, k->raw_size); return;
     }
 }
