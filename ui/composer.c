@@ -28,8 +28,8 @@ struct composer {
     FILE *nowhere;
     const char *bytes; // that readline has not read yet
     size_t n_bytes;
-    char *accepted; // by readline's accept-line; NULL: none
-    char *taken;
+    char *accepted;           // by readline's accept-line; NULL: none
+    char *taken, *taken_line; // the last message, and the line it was, with the marks of its pastes
     struct paste *pastes;
     int n_pastes;
     struct flow flow; // what is drawn
@@ -140,6 +140,7 @@ void composer_close(struct composer *c) {
     free(c->history_path);
     free(c->accepted);
     free(c->taken);
+    free(c->taken_line);
     flow_free(&c->flow);
     free(c);
 }
@@ -248,9 +249,16 @@ void composer_clear(struct composer *c) {
     using_history();
 }
 
+// The last message, but for blanks at its end.
+static bool was_taken(const struct composer *c, const char *text) {
+    size_t size = strlen(text);
+    return c->taken && strncmp(c->taken, text, size) == 0 && !c->taken[size + strspn(c->taken + size, " \t\r\n")];
+}
+
 void composer_set(struct composer *c, const char *text) {
     composer_clear(c);
-    composer_paste(c, text, strlen(text));
+    if (was_taken(c, text)) rl_insert_text(c->taken_line);
+    else composer_paste(c, text, strlen(text));
 }
 
 bool composer_empty(const struct composer *c) {
@@ -293,8 +301,9 @@ const char *composer_take(struct composer *c) {
     accept_now(c);
     if (!c->accepted) return NULL;
     free(c->taken);
+    free(c->taken_line);
     c->taken = unfolded(c, c->accepted);
-    free(c->accepted);
+    c->taken_line = c->accepted;
     c->accepted = NULL;
     c->scroll = 0;
     history_append(c->history_path, c->taken);

@@ -29,7 +29,7 @@ void composer_paste(struct composer *c, const char *text, size_t size); // one e
 bool composer_up(struct composer *c);
 bool composer_down(struct composer *c);
 void composer_clear(struct composer *c); // into the kill ring: readline's yank brings it back
-void composer_set(struct composer *c, const char *text);
+void composer_set(struct composer *c, const char *text); // the message just taken comes back as it was written
 
 bool composer_empty(const struct composer *c);
 bool composer_searching(const struct composer *c); // readline asks for something (history search): Enter ends that

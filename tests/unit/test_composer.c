@@ -274,6 +274,28 @@ static void test_set_and_clear(void **state) {
     check_taken("new text");
 }
 
+static void test_a_message_that_is_handed_back_is_as_it_was_written(void **state) {
+    (void)state;
+    char pasted[200] = "", all[300] = "";
+    for (int i = 0; i < 12; i++) sprintf(pasted + strlen(pasted), "pasted %d\n", i);
+    for (int i = 0; i < 10; i++) {
+        type((char[]){(char)('0' + i), 0});
+        composer_newline(composer);
+        sprintf(all + strlen(all), "%d\n", i);
+    }
+    paste(pasted);
+    strcat(all, pasted);
+    check_taken(all);
+    char *trimmed = xstrndup(all, strlen(all) - 1);
+    composer_set(composer, trimmed);
+    check_drawn(40, 3, "8                                      ▲\n9\n[pasted 12 lines]\n", 17, 2);
+    type("\010\010!"); // over the paste and the newline before it
+    check_taken("0\n1\n2\n3\n4\n5\n6\n7\n8\n9!");
+    composer_set(composer, trimmed); // no longer the last one
+    check_drawn(40, 1, "[pasted 22 lines]\n", 17, 0);
+    free(trimmed);
+}
+
 int main(void) {
     setenv("LC_ALL", "C.UTF-8", 1);
     setenv("INPUTRC", "/dev/null", 1);
@@ -299,6 +321,7 @@ int main(void) {
         TEST(test_keys_that_nothing_is_bound_to_insert_nothing),
         TEST(test_other_ways_to_end_a_line_keep_it),
         TEST(test_set_and_clear),
+        TEST(test_a_message_that_is_handed_back_is_as_it_was_written),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     composer_close(composer);
