@@ -237,7 +237,8 @@ static bool place_experts(struct placing *p) {
     const struct huggingface_source *s = &p->source;
     const struct huggingface_name *rule = p->match.rule;
     uint64_t parts = rule->second ? 2 : 1;
-    if (s->n_dims != 3 || s->dims[2] > ITEMS_LIMIT || s->dims[1] % parts) return fail(p, "is no stack of experts");
+    bool fits = s->n_dims == 3 && s->dims[2] <= ITEMS_LIMIT && s->dims[1] % parts == 0;
+    if (!fits || !strcmp(p->match.ending, ".bias")) return fail(p, "is no stack of experts"); // a bias is no rows
     const uint64_t dims[2] = {s->columns, s->dims[1] / parts};
     for (uint64_t i = 0; i < s->dims[2] * parts; i++) {
         struct name name = expand(i % parts ? rule->second : rule->to, &p->match, (int)(i / parts));

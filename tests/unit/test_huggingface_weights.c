@@ -333,6 +333,20 @@ static void other_tensors_are_refused(void **state) {
     huggingface_folder_remove(&f);
 }
 
+// A bias is placed by elements, a stack by rows: of a stack of biases, the tensors were longer than their data.
+static void stacks_of_biases_are_refused(void **state) {
+    (void)state;
+    static const char *const names[] = {"model.layers.0.block_sparse_moe.output_linear.bias",
+                                        "model.layers.0.block_sparse_moe.input_linear.bias"};
+    const float zeros[8] = {0};
+    struct huggingface_folder f = huggingface_folder_new("{\"model_type\": \"granitemoe\"}");
+    for (int i = 0; i < 2; i++) {
+        put(&f, names[i], "F32", 3, (uint64_t[]){1, 2, 4}, zeros, sizeof zeros);
+        refused(&f, "is no stack of experts");
+    }
+    huggingface_folder_remove(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_definition_of_fp8_is_right),
@@ -347,6 +361,7 @@ int main(void) {
         cmocka_unit_test(what_lies_askew_is_copied),
         cmocka_unit_test(vectors_become_f32),
         cmocka_unit_test(other_tensors_are_refused),
+        cmocka_unit_test(stacks_of_biases_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
