@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The number after `key` in a small file of the system; 0 when there is none.
-static uint64_t system_number(const char *path, const char *key) {
+// The number after `key` in a small file of a folder of the system; 0 when there is none.
+static uint64_t system_number(const char *folder, const char *name, const char *key) {
+    char path[256], line[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *f = fopen(path, "re");
-    char line[256];
     uint64_t value = 0;
     bool found = false;
     while (f && !found && fgets(line, sizeof line, f))
@@ -17,10 +18,17 @@ static uint64_t system_number(const char *path, const char *key) {
     return value;
 }
 
+uint64_t machine_memory_group_free(const char *folder) {
+    uint64_t limit = system_number(folder, "memory.max", ""); // "max" reads as 0: no limit
+    uint64_t used = system_number(folder, "memory.current", "");
+    uint64_t cached =
+        system_number(folder, "memory.stat", "inactive_file ") + system_number(folder, "memory.stat", "active_file ");
+    used = used > cached ? used - cached : 0; // files that have been read give way to whoever needs memory
+    return !limit ? UINT64_MAX : limit > used ? limit - used : 1;
+}
+
 uint64_t machine_memory_free(void) {
-    uint64_t machine = system_number("/proc/meminfo", "MemAvailable:") * 1024;
-    uint64_t limit = system_number("/sys/fs/cgroup/memory.max", ""); // "max" reads as 0: no limit
-    uint64_t used = system_number("/sys/fs/cgroup/memory.current", "");
-    uint64_t left = limit > used ? limit - used : 0;
-    return limit && left < machine ? left : machine;
+    uint64_t machine = system_number("/proc", "meminfo", "MemAvailable:") * 1024;
+    uint64_t group = machine_memory_group_free("/sys/fs/cgroup");
+    return group < machine ? group : machine;
 }

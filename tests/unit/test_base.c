@@ -15,10 +15,12 @@
 
 #include "engine/base/arena.h"
 #include "engine/base/clock.h"
+#include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
 #include "engine/base/queue.h"
 #include "engine/base/reader.h"
 #include "engine/base/utf8.h"
+#include "tests/unit/temporary_folder.h"
 
 // The sanitizers' allocators end the program at absurd sizes unless told to return NULL, as malloc does.
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
@@ -380,6 +382,43 @@ static void panic_restores_prints_and_exits(void **state) {
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
 }
 
+// ---- memory ----
+
+static void write_figure(const char *folder, const char *name, const char *text) {
+    char path[100];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void files_in_memory_count_as_free(void **state) {
+    (void)state;
+    static const struct {
+        const char *max, *current, *stat;
+        uint64_t left;
+    } cases[] = {
+        {"max\n", "900\n", "", UINT64_MAX},
+        {"1000\n", "900\n", "anon 100\nfile 800\n", 100},
+        {"1000\n", "900\n", "anon 100\nfile 800\nshmem 50\ninactive_file 700\nactive_file 50\n", 850},
+        {"1000\n", "1000\n", "inactive_file 0\nactive_file 0\n", 1}, // 0 would say that nobody knows
+        {"1000\n", "1200\n", "inactive_file 100\n", 1},
+        {"1000\n", "300\n", "active_file 400\n", 1000}, // the figures are not of one moment
+    };
+    char folder[] = "/tmp/confab-test-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    assert_true(machine_memory_group_free(folder) == UINT64_MAX);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_figure(folder, "memory.max", cases[i].max);
+        write_figure(folder, "memory.current", cases[i].current);
+        write_figure(folder, "memory.stat", cases[i].stat);
+        uint64_t left = machine_memory_group_free(folder);
+        if (left != cases[i].left) fail_msg("case %zu: %llu", i, (unsigned long long)left);
+    }
+    temporary_folder_remove(folder);
+}
+
 // ---- files, clock ----
 
 static char *temporary(const char *text, size_t size) {
@@ -492,6 +531,7 @@ int main(void) {
         cmocka_unit_test(queue_keeps_order_while_it_grows),
         cmocka_unit_test(queue_carries_items_between_threads),
         cmocka_unit_test(panic_restores_prints_and_exits),
+        cmocka_unit_test(files_in_memory_count_as_free),
         cmocka_unit_test(files_are_mapped_and_read),
         cmocka_unit_test(large_files_are_read_whole),
         cmocka_unit_test(what_cannot_be_mapped_says_so),
