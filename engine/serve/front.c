@@ -122,9 +122,10 @@ struct front front_share_of(const struct row *r, struct front_scratch *x, int k,
 }
 
 // The probability of logits above a bound grows as the bound sinks: a range of bounds is narrowed down around where it
-// reaches the share.
+// reaches the share. The mass is summed as what is to reach it: where p is nearly 1, rounding would keep it out of
+// reach.
 struct front front_share(const struct row *r, struct front_scratch *x, float p) {
-    double mass = (double)p * x->kernels->sums(r).weight, above = 0, reached = 0;
+    double mass = (double)p * x->kernels->weigh(r, 1, -INFINITY, x->block_weight), above = 0, reached = 0;
     float most = r->max, least = most;
     for (float depth = 2; depth < 100 && reached < mass; depth *= 2) {
         most = least, above = reached;

@@ -230,6 +230,7 @@ static const struct sampling filters[] = {
     {.top_p = 0.3f},
     {.top_p = 0.95f},
     {.top_p = 0.999f, .min_p = 0.01f},
+    {.top_p = 1 - FLT_EPSILON / 2}, // less is missing than rounding may take away
     {.top_p = 1, .min_p = 0.1f},
     {.top_p = 1, .min_p = 1},
 };
