@@ -108,17 +108,23 @@ static bool push_text(struct answer *a, struct span piece) {
     return stopped;
 }
 
+// No more bytes come for a character that has begun. True when a stop text has come.
+static bool end_character(struct answer *a) {
+    char clean[16];
+    return splitter_text(a->splitter, clean, utf8_stream_finish(&a->utf8, clean));
+}
+
 bool answer_token(struct answer *a, const struct sample *s) {
     const struct tokenizer *t = a->p.file->tokenizer;
     if (s->token == a->stop_token || (!a->p.ignore_end && tokenizer_ends_generation(t, s->token))) return true;
     set_event(a, s);
-    bool mark = splitter_mark(a->splitter, s->token),
-         stopped = !mark && push_text(a, tokenizer_piece(t, s->token, false));
+    bool mark = splitter_is_mark(a->splitter, s->token),
+         stopped = mark ? end_character(a) : push_text(a, tokenizer_piece(t, s->token, false));
+    if (mark && !stopped) splitter_mark(a->splitter, s->token);
     if (a->event.token >= 0) send(a, splitter_channel(a->splitter), "", 0);
     return stopped;
 }
 
 void answer_finish(struct answer *a) {
-    char clean[16];
-    if (!splitter_text(a->splitter, clean, utf8_stream_finish(&a->utf8, clean))) splitter_finish(a->splitter);
+    if (!end_character(a)) splitter_finish(a->splitter);
 }

@@ -309,22 +309,27 @@ static bool header_text(struct splitter *s, const char *text, size_t size) {
 
 // ---- interface ----
 
-bool splitter_mark(struct splitter *s, int32_t token) {
+static enum harmony_mark harmony_mark_of(const struct channel_scheme *c, int32_t token) {
+    int i = 0;
+    while (i < HARMONY_MARK_COUNT && token != c->harmony[i]) i++;
+    return (enum harmony_mark)i;
+}
+
+bool splitter_is_mark(const struct splitter *s, int32_t token) {
+    const struct channel_scheme *c = s->p.scheme;
+    if (c->kind == CHANNELS_HARMONY) return harmony_mark_of(c, token) < HARMONY_MARK_COUNT;
+    return c->kind == CHANNELS_BRACKETS && (token == c->open || token == c->close);
+}
+
+void splitter_mark(struct splitter *s, int32_t token) {
     const struct channel_scheme *c = s->p.scheme;
     if (c->kind == CHANNELS_HARMONY) {
-        for (int i = 0; i < HARMONY_MARK_COUNT; i++) {
-            if (token != c->harmony[i]) continue;
-            harmony_mark(s, (enum harmony_mark)i);
-            return true;
-        }
+        harmony_mark(s, harmony_mark_of(c, token));
+        return;
     }
-    bool opens = c->kind == CHANNELS_BRACKETS && token == c->open;
-    bool closes = c->kind == CHANNELS_BRACKETS && token == c->close;
-    if (!opens && !closes) return false;
     if (!s->head || blanks(s->held, s->n_held) < s->n_held) flush(s);
     s->n_held = 0;
-    apply(s, opens ? PATTERN_OPEN : PATTERN_CLOSE);
-    return true;
+    apply(s, token == c->open ? PATTERN_OPEN : PATTERN_CLOSE);
 }
 
 bool splitter_text(struct splitter *s, const char *text, size_t size) {

@@ -25,8 +25,9 @@ struct splitter;
 struct splitter *splitter_open(const struct splitter_params *p);
 void splitter_close(struct splitter *s);
 
-// True when this token is a mark of the scheme; its text is none of the answer then.
-bool splitter_mark(struct splitter *s, int32_t token);
+// Whether a token is a mark of the scheme; its text is none of the answer then.
+bool splitter_is_mark(const struct splitter *s, int32_t token);
+void splitter_mark(struct splitter *s, int32_t token);
 // Clean UTF-8, whole characters. True when a stop text has come: what follows it is dropped, and nothing is held.
 bool splitter_text(struct splitter *s, const char *text, size_t size);
 // At the end: hands out what was held back.

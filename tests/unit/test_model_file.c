@@ -455,6 +455,22 @@ static void test_brackets_are_tokens_or_text(void **state) {
     }
 }
 
+// The rest of a character that a mark cuts off is none of the next part's, nor of a header.
+static void test_marks_cut_characters_off(void **state) {
+    (void)state;
+    struct stream s;
+    stream_begin(&s, open_marks(think_marks, 2, TOKEN_CONTROL, NULL), (struct answer_params){.chat = true});
+    draw_text(&s, "<think>a\xe6\x97</think>b", "a\xef\xbf\xbd|b");
+    stream_close(&s);
+    stream_begin(&s, open_marks(harmony_marks, 6, TOKEN_CONTROL, NULL), (struct answer_params){.chat = true});
+    draw_text(&s, "<|channel|>analysis<|message|>a\xe6\x97<|end|><|start|>assistant<|channel|>final<|message|>b",
+              "a\xef\xbf\xbd|b");
+    stream_close(&s);
+    stream_begin(&s, open_marks(harmony_marks, 6, TOKEN_CONTROL, NULL), (struct answer_params){.chat = true});
+    draw_text(&s, "\xe6\x97<|channel|>analysis<|message|>a", "a|\xef\xbf\xbd");
+    stream_close(&s);
+}
+
 static struct prompt_outcome outcome_of(const char *template, enum reasoning reasoning, char **text) {
     static const struct engine_message said[] = {{.role = "user", .text = "q"},
                                                  {.role = "assistant", .text = "a", .thinking = "t"},
@@ -579,6 +595,7 @@ int main(void) {
         cmocka_unit_test(test_long_pieces_are_split),
         cmocka_unit_test(test_harmony_is_known_by_its_tokens),
         cmocka_unit_test(test_brackets_are_tokens_or_text),
+        cmocka_unit_test(test_marks_cut_characters_off),
         cmocka_unit_test(test_what_templates_are_given),
         cmocka_unit_test(test_sampling_of_the_file),
         cmocka_unit_test(test_shared_harmony_vocabulary),

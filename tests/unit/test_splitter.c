@@ -94,7 +94,8 @@ static void split(const struct split_case *c, int step, struct heard *h) {
         size_t size, most = characters(at, step);
         int32_t mark = mark_at(c->scheme, at, &size);
         if (mark >= 0) {
-            assert_true(splitter_mark(s, mark));
+            assert_true(splitter_is_mark(s, mark));
+            splitter_mark(s, mark);
             at += size;
             continue;
         }
