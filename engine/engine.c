@@ -227,9 +227,13 @@ static void wait_idle(struct engine *e, struct command *c) {
 
 // Prepares weights for so many seconds, unless there is something else to do.
 static void prepare(struct engine *e, double seconds) {
-    const double end = clock_seconds() + seconds;
-    while (e->preparing && queue_empty(&e->commands) && clock_seconds() < end)
+    double now = clock_seconds();
+    const double end = now + seconds;
+    while (e->preparing && queue_empty(&e->commands) && now < end) {
         e->preparing = scheduler_prepare(e->scheduler);
+        now = clock_seconds();
+        if (now - e->published >= PUBLISH_SECONDS) publish(e);
+    }
 }
 
 // Whoever reads an answer has time between its tokens; whoever still waits for the first one has not.

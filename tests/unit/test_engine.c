@@ -435,6 +435,32 @@ static void test_figures_after_work(void **state) {
     bench_close(b);
 }
 
+static bool prepare_forever(struct backend *b) {
+    (void)b;
+    usleep(1000);
+    return true;
+}
+
+// Whoever cancels an answer while weights are prepared sees that nothing is computed any more.
+static void test_figures_move_during_preparation(void **state) {
+    (void)state;
+    struct backend_ops preparing = toy_backend;
+    preparing.prepare = prepare_forever;
+    struct bench *b = bench_open((struct tiny_model_options){.n_context = 4096}, &preparing,
+                                 (struct engine_params){.options.quick_start = true});
+    toy.step_delay = 1000;
+    uint64_t id = ask_raw(b, 1, "Once", 3000);
+    while (!(engine_figures(b->engine)->decode_now > 0)) usleep(1000);
+    engine_cancel(b->engine, id);
+    wait_for_all(b);
+    for (int ms = 0; engine_figures(b->engine)->decode_now > 0; ms++) {
+        if (ms > 20000) fail_msg("the figures stand still");
+        usleep(1000);
+    }
+    assert_true(engine_figures(b->engine)->preparing);
+    bench_close(b);
+}
+
 static void test_event_fd_and_cancel(void **state) {
     (void)state;
     struct bench *b =
@@ -637,6 +663,7 @@ int main(void) {
         cmocka_unit_test(test_logits),
         cmocka_unit_test(test_eight_at_once),
         cmocka_unit_test(test_figures_after_work),
+        cmocka_unit_test(test_figures_move_during_preparation),
         cmocka_unit_test(test_event_fd_and_cancel),
         cmocka_unit_test(test_urgent_commands_end_a_step),
         cmocka_unit_test(test_close_while_running),
