@@ -155,6 +155,7 @@ static void plan_prompt_rows(struct scheduler *s) {
         int n = r->n_tokens - r->kv.n_tokens;
         if (n > left) n = left;
         if (reserve(s, r, n)) left -= n;
+        else admitting = false;
     }
 }
 

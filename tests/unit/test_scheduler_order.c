@@ -114,6 +114,20 @@ static void test_nobody_overtakes_one_that_waits_for_pages(void **state) {
     bench_close(b);
 }
 
+// The pages of a prompt that gives way to an older answer are for itself again, not for whoever came later.
+static void test_nobody_overtakes_a_prompt_that_gives_way(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 8, .chunk = 4});
+    bench_submit(b, 1, 30, 0, 120); // 1 page, in the end 5
+    bench_submit(b, 2, 170, 0, 10); // 6 pages, which 40 steps fill
+    bench_submit(b, 3, 5, 0, 5);
+    bench_run(b);
+    assert_int_equal(b->answers[2].times_pending, 2);
+    assert_true(b->answers[1].ended < b->answers[3].started);
+    bench_assert_text_alone(b, 2, 170, 0, 10);
+    bench_close(b);
+}
+
 // While others decode, a long prompt comes in chunks and every step still gives each of them a token.
 static void test_prompts_do_not_stop_the_others(void **state) {
     (void)state;
@@ -196,6 +210,7 @@ int main(void) {
         cmocka_unit_test(test_focus_takes_a_place),
         cmocka_unit_test(test_admission_counts_what_is_promised),
         cmocka_unit_test(test_nobody_overtakes_one_that_waits_for_pages),
+        cmocka_unit_test(test_nobody_overtakes_a_prompt_that_gives_way),
         cmocka_unit_test(test_prompts_do_not_stop_the_others),
         cmocka_unit_test(test_steps_given_up_are_done_again),
         cmocka_unit_test(test_what_a_step_computes),
