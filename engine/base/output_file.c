@@ -24,7 +24,7 @@ static bool may_be_written(const char *path, bool replace, struct status *st) {
 }
 
 bool output_file_open(struct output_file *f, const char *path, bool replace, struct status *st) {
-    *f = (struct output_file){.fd = -1};
+    *f = (struct output_file){.fd = -1, .replace = replace};
     if (!may_be_written(path, replace, st)) return false;
     f->path = xstrdup(path);
     do { // a name that nobody else has
@@ -66,13 +66,11 @@ static void release(struct output_file *f) {
 }
 
 bool output_file_keep(struct output_file *f, struct status *st) {
-    if (fsync(f->fd) || rename(f->temporary, f->path)) {
-        fail(f, st);
-        output_file_discard(f);
-        return false;
-    }
-    release(f);
-    return true;
+    bool kept = fsync(f->fd) ? fail(f, st) : may_be_written(f->path, f->replace, st);
+    if (kept && rename(f->temporary, f->path)) kept = fail(f, st);
+    if (kept) release(f);
+    else output_file_discard(f);
+    return kept;
 }
 
 void output_file_discard(struct output_file *f) {

@@ -13,6 +13,7 @@
 struct output_file {
     char *path, *temporary;
     int fd;
+    bool replace;
 };
 
 // Fails when something is at `path` already, unless it is an empty file, or a file and `replace` says that it may go.
@@ -20,7 +21,8 @@ bool output_file_open(struct output_file *f, const char *path, bool replace, str
 // Asks the file system for room, so that a full disk is known before the work and not after it.
 bool output_file_reserve(struct output_file *f, uint64_t size, struct status *st);
 bool output_file_write(struct output_file *f, const void *data, size_t size, struct status *st);
-// Either of these ends it. Keeping fails, and discards, when what was written did not reach the disk.
+// Either of these ends it. Keeping fails, and discards, when what was written did not reach the disk, or when something
+// has come to `path` meanwhile that may not go.
 bool output_file_keep(struct output_file *f, struct status *st);
 void output_file_discard(struct output_file *f);
 // All of it at once: `path` holds these bytes afterwards and has these permissions, or it is as before.

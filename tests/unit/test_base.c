@@ -16,6 +16,7 @@
 #include "engine/base/arena.h"
 #include "engine/base/clock.h"
 #include "engine/base/machine_memory.h"
+#include "engine/base/output_file.h"
 #include "engine/base/panic.h"
 #include "engine/base/queue.h"
 #include "engine/base/reader.h"
@@ -468,6 +469,32 @@ static void large_files_are_read_whole(void **state) {
     free(path);
 }
 
+// Of two that write the same file the first one stays, unless the other may replace it.
+static void an_output_file_leaves_what_came_meanwhile(void **state) {
+    (void)state;
+    char folder[] = "/tmp/confab-test-XXXXXX", path[100], *text;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/out", folder);
+    struct output_file first, second, third;
+    struct status st = {0};
+    size_t size;
+    assert_true(output_file_open(&first, path, false, &st) && output_file_open(&second, path, false, &st));
+    assert_true(output_file_open(&third, path, true, &st));
+    assert_true(output_file_write(&first, "1", 1, &st) && output_file_write(&second, "2", 1, &st));
+    assert_true(output_file_write(&third, "3", 1, &st) && output_file_keep(&first, &st));
+    assert_false(output_file_keep(&second, &st));
+    assert_non_null(strstr(st.text, "is there already"));
+    text = file_read(path, 10, &size, &st);
+    assert_string_equal(text, "1");
+    free(text);
+    assert_true(output_file_keep(&third, &st));
+    text = file_read(path, 10, &size, &st);
+    assert_string_equal(text, "3");
+    free(text);
+    unlink(path);
+    assert_int_equal(rmdir(folder), 0); // nothing is left behind
+}
+
 static void check_not_mapped(const char *path, const char *why) {
     struct mapping m;
     struct status st = {0};
@@ -534,6 +561,7 @@ int main(void) {
         cmocka_unit_test(files_in_memory_count_as_free),
         cmocka_unit_test(files_are_mapped_and_read),
         cmocka_unit_test(large_files_are_read_whole),
+        cmocka_unit_test(an_output_file_leaves_what_came_meanwhile),
         cmocka_unit_test(what_cannot_be_mapped_says_so),
         cmocka_unit_test(the_clock_can_be_frozen),
     };
