@@ -137,8 +137,10 @@ char *file_read(const char *path, size_t limit, size_t *size, struct status *st)
 char *file_read_regular(const char *path, size_t limit, size_t *size, struct status *st) {
     struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0 && !fstat(fd, &info) && S_ISREG(info.st_mode)) return read_all(fdopen(fd, "rb"), path, limit, size, st);
-    if (fd < 0) status_fail(st, STATUS_IO, "%s: %s", path, strerror(errno));
+    bool regular = fd >= 0 && !fstat(fd, &info) && S_ISREG(info.st_mode);
+    FILE *f = regular ? fdopen(fd, "rb") : NULL;
+    if (f) return read_all(f, path, limit, size, st);
+    if (fd < 0 || regular) status_fail(st, STATUS_IO, "%s: %s", path, strerror(errno));
     else status_fail(st, STATUS_IO, "%s: not a regular file", path);
     if (fd >= 0) close(fd);
     return NULL;
