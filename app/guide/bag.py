@@ -41,7 +41,7 @@ class Index:
     """The features that more than one of the texts has, and how telling each is."""
 
     def __init__(self, texts):
-        count = collections.Counter(feature for text in texts for feature in set(features(text)))
+        count = collections.Counter(feature for text in texts for feature in dict.fromkeys(features(text)))
         kept = [feature for feature in count if count[feature] > 1]
         self.ids = {feature: i for i, feature in enumerate(kept)}
         self.telling = np.array([math.log(len(texts) / count[f]) * (RELATIVE if f[0] == "~" else 1) for f in kept], dtype=np.float32)

@@ -1,8 +1,8 @@
-"""Scores a guide on the held-out wordings: check.py [FILE.gguf] [--temperature T] [--show].
+"""Scores a guide on the held-out wordings: check.py [FILE.gguf] [--temperature T] [--every N] [--show].
 
 The program itself answers (`confab run`, ./confab or $CONFAB), at temperature 0 unless another one is given, otherwise
 with its default sampling. An answer is right when it says all that its fact asks for (the lines `!` of the corpus) and
-nothing it must not say (`~`); of a list of answers, which the guide gives when it is unsure, one has to say it. It is true when each of
+nothing it must not say (`~`); of a list of answers, which the guide gives when it is unsure, one has to be right. It is true when each of
 its sentences stands in the corpus, where all of them are true; sentences that are true only as an answer to their own
 question ("It was Ctrl+P.", "No, …") count only there.
 """
@@ -28,23 +28,33 @@ def ask(model, chat, question, temperature, home):
     return said.stdout.rstrip("\n")
 
 
+def answers_in(said):
+    """Those of a list, or the only one."""
+    return re.split(r"^\d\. ", said, flags=re.MULTILINE)[1:] if said.startswith(corpus.LEAD) else [said]
+
+
 def sentences(text):
-    text = re.sub(r"^\d\. ", "", text, flags=re.MULTILINE)  # the numbers of a list
-    return [part.strip() for part in re.split(r"(?<=[.!?:]) |\n", text) if part.strip()]
+    return [part.strip() for part in re.split(r"(?<=[.!?]) |\n", text) if part.strip()]
 
 
 def known_sentences(facts):
     """What may be said whatever was asked."""
-    return set(sentences(corpus.LEAD)) | {s for fact in facts.values() for s in sentences(fact.answer) if not re.match(r"(It was|Yes|No)\b", s)}
+    return {s for fact in facts.values() for s in sentences(fact.answer) if not re.match(r"(It was|Yes|No)\b", s)}
 
 
-def judge(fact, said, known):
-    """(says all that was asked for and nothing that it must not, says nothing false)"""
-    lower = said.lower()
-    complete = all(any(word.lower() in lower for word in choice) for choice in fact.must)
-    clean = not any(word.lower() in lower for word in fact.must_not)
-    own = set(sentences(fact.answer))
-    return complete and clean, clean and all(s in own or s in known for s in sentences(said))
+def is_clean(fact, answer):
+    return not any(word.lower() in answer.lower() for word in fact.must_not)
+
+
+def is_right(fact, answer):
+    """Says all that was asked for and nothing that it must not."""
+    return is_clean(fact, answer) and all(any(word.lower() in answer.lower() for word in choice) for choice in fact.must)
+
+
+def is_true(fact, said, known):
+    """Says nothing false."""
+    answers, own = answers_in(said), set(sentences(fact.answer))
+    return bool(said) and (len(answers) > 1 or is_clean(fact, said)) and all(s in own or s in known for answer in answers for s in sentences(answer))
 
 
 class Score:
@@ -76,7 +86,7 @@ def main():
     with tempfile.TemporaryDirectory() as home, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         answers = pool.map(lambda case: ask(o.model, case[1], case[2], temperature, home), cases)
         for (fact, chat, question), said in zip(cases, answers):
-            right, true = judge(fact, said, known)
+            right, true = any(is_right(fact, answer) for answer in answers_in(said)), is_true(fact, said, known)
             for score in (total, groups["follow-ups" if chat else "questions"]):
                 score.add(right, true, said.startswith(corpus.LEAD))
             if o.show and not right:

@@ -33,7 +33,7 @@ def picture(history):
     for i in range(5):
         x, y = place(steps * i / 4, 2.0 ** low)
         parts.append(text(x, y + 16, "%d" % (steps * i / 4)))
-    parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, "steps; nats a token"))
+    parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, "steps; nats a question"))
     for column, (name, colour) in enumerate(LINES, 1):
         points = [place(row[0], row[column]) for row in history]
         parts.append('<path d="M%s" fill="none" stroke="%s" stroke-width="2"/>' % ("L".join("%.1f %.1f" % p for p in points), colour))

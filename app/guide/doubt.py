@@ -1,42 +1,48 @@
 """When the guide is unsure: the output vector of UNSURE, fitted last, to wordings that nothing else was learnt from.
 
-The score of UNSURE shall exceed that of the best topic where that topic is likely not what was asked for, and never
-that of the best piece within an answer. That is a logistic regression on the states of the network.
+The score of UNSURE shall exceed that of the best topic where the answer to that topic is likely not right, as check.py judges,
+and never that of the best piece within an answer. That is a logistic regression on the states of the network.
 """
 import itertools
 
 import torch
 import torch.nn.functional as F
 
+import check
 import corpus
 import network
 
-WRONG = 3.0  # a wrong answer is so many times as bad as a list where one answer would have done
+WRONG = 5.0  # a wrong answer is so many times as bad as a list where one answer would have done
 DECAY = 1e-3
 STEPS, RATE = 1000, 0.05
 N_ELSEWHERE = 40  # batches of chats
 MARGIN = 4  # by which UNSURE shall be behind elsewhere
+HARDEST = 200  # one in so many of the places elsewhere counts: those where it is least behind
 
 
 @torch.no_grad()
-def states_of(weights, ids, wanted):
+def states_of(weights, tok, ids, wanted):
+    """(states, scores of all pieces but UNSURE)"""
     with torch.autocast(ids.device.type, torch.bfloat16):
         states = network.hidden(weights, network.CONFIG, ids, wanted)
-        return states.float(), network.logits(weights, states).float()
+        scores = network.logits(weights, states).float()
+    scores[:, tok.special[corpus.UNSURE]] = -1e9
+    return states.float(), scores
 
 
 def asked(weights, tok, device):
     """(states, best score, whether the best topic is wrong) after each question set aside."""
-    rows = [(corpus.encode_question(tok, question), tok.special[fact.topic]) for fact, question in corpus.questions_set_aside()]
+    facts = {tok.special[fact.topic]: fact for fact in corpus.load()[0].values()}
+    rows = [(corpus.encode_question(tok, question), fact) for fact, question in corpus.questions_set_aside()]
     rows.sort(key=lambda row: len(row[0]))
     out = []
     for _, group in itertools.groupby(rows, lambda row: len(row[0])):
-        ids, topics = zip(*group)
+        ids, meant = zip(*group)
         ids = torch.tensor(ids, device=device)
-        states, scores = states_of(weights, ids, torch.arange(ids.shape[1], device=device).expand(ids.shape) == ids.shape[1] - 1)
-        scores[:, tok.special[corpus.UNSURE]] = -1e9
+        states, scores = states_of(weights, tok, ids, torch.arange(ids.shape[1], device=device).expand(ids.shape) == ids.shape[1] - 1)
         best = scores.max(1)
-        out.append((states, best.values, (best.indices != torch.tensor(topics, device=device)).float()))
+        right = [check.is_right(fact, facts[said].answer) for fact, said in zip(meant, best.indices.tolist())]
+        out.append((states, best.values, 1 - torch.tensor(right, device=device).float()))
     return (torch.cat(column) for column in zip(*out))
 
 
@@ -47,8 +53,7 @@ def elsewhere(weights, tok, chats, end_of_question):
         ids, targets = next(chats)
         wanted = (targets >= 0) & (ids != end_of_question)
         if wanted.any():
-            states, scores = states_of(weights, ids, wanted)
-            scores[:, tok.special[corpus.UNSURE]] = -1e9
+            states, scores = states_of(weights, tok, ids, wanted)
             out.append((states, scores.max(1).values))
     return (torch.cat(column) for column in zip(*out))
 
@@ -62,7 +67,8 @@ def learn(weights, output, tok, chats, end_of_question):
     for step in range(STEPS):
         optimiser.param_groups[0]["lr"] = RATE * (1 - step / STEPS)
         loss = F.binary_cross_entropy_with_logits(states @ row - best, wrong, 1 + (WRONG - 1) * wrong)
-        loss = loss + F.softplus(other_states @ row - other_best + MARGIN).mean() + DECAY * row.pow(2).sum()
+        elsewhere_loss = F.softplus(other_states @ row - other_best + MARGIN)
+        loss = loss + elsewhere_loss.topk(len(elsewhere_loss) // HARDEST).values.mean() + DECAY * row.pow(2).sum()
         loss.backward()
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)

@@ -3,7 +3,6 @@ import sys
 
 import torch
 
-import corpus
 import gguf
 import subwords
 
@@ -11,7 +10,8 @@ TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + 
             "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
 
 
-def keys_of(config, vocabulary):
+def keys_of(config, vocabulary, tables):
+    """tables: digest of those of the program that it was trained for."""
     head_size = config["n_embd"] // config["n_head"]
     ids = {piece: i for i, piece in enumerate(vocabulary["pieces"])}
     return [
@@ -40,7 +40,7 @@ def keys_of(config, vocabulary):
         ("tokenizer.ggml.add_bos_token", gguf.BOOL, False),
         ("tokenizer.ggml.add_eos_token", gguf.BOOL, False),
         ("tokenizer.ggml.add_space_prefix", gguf.BOOL, False),
-        ("guide.tables", gguf.STRING, corpus.digest(corpus.help_text())),  # of the program that it was trained for
+        ("guide.tables", gguf.STRING, tables),
         ("tokenizer.chat_template", gguf.STRING, TEMPLATE),
     ]
 
@@ -51,7 +51,7 @@ def main():
     checkpoint = torch.load(sys.argv[1])
     weights = subwords.Subwords(checkpoint["vocabulary"]["pieces"]).applied(checkpoint["weights"])
     tensors = {name: weight.float().numpy() for name, weight in weights.items()}
-    gguf.write(sys.argv[2], keys_of(checkpoint["config"], checkpoint["vocabulary"]), tensors)
+    gguf.write(sys.argv[2], keys_of(checkpoint["config"], checkpoint["vocabulary"], checkpoint["tables"]), tensors)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Reads and writes the GGUF files that this folder makes: version 3, Q8_0 and F32 tensors."""
+"""Writes a GGUF file: version 3, Q8_0 and F32 tensors."""
 import struct
 
 import numpy as np
@@ -33,12 +33,6 @@ def quantise_q8_0(weight):
     return np.concatenate((scale.astype("<f2").view(np.uint8), quants.view(np.uint8)), 1).tobytes()
 
 
-def dequantise_q8_0(data, count):
-    blocks = np.frombuffer(data, np.uint8).reshape(count // BLOCK, 2 + BLOCK)
-    scale = np.ascontiguousarray(blocks[:, :2]).view("<f2").astype(np.float32)
-    return (scale * np.ascontiguousarray(blocks[:, 2:]).view(np.int8)).reshape(-1)
-
-
 def encode_tensor(weight):
     if weight.ndim == 1:
         return TENSOR_F32, weight.astype("<f4").tobytes()
@@ -62,55 +56,3 @@ def write(path, keys, tensors):
         body += pad(data)
     with open(path, "wb") as out:
         out.write(pad(head) + body)
-
-
-class Reader:
-    def __init__(self, data):
-        self.data, self.at = data, 0
-
-    def take(self, form):
-        items = struct.unpack_from("<" + form, self.data, self.at)
-        self.at += struct.calcsize("<" + form)
-        return items if len(items) > 1 else items[0]
-
-    def string(self):
-        size = self.take("Q")
-        self.at += size
-        return self.data[self.at - size:self.at].decode()
-
-    def value(self, kind):
-        if kind == STRING:
-            return self.string()
-        if kind == ARRAY:
-            element, count = self.take("IQ")
-            return [self.value(element) for _ in range(count)]
-        return self.take(SCALARS[kind][1:])
-
-
-def read(path):
-    """The keys {name: value} and tensors {name: float32 array} of a file written by write()."""
-    with open(path, "rb") as file:
-        reader = Reader(file.read())
-    magic, _, n_tensors, n_keys = reader.take("4sIQQ")
-    if magic != b"GGUF":
-        raise ValueError("%s: not a GGUF file" % path)
-    keys = {}
-    for _ in range(n_keys):
-        name = reader.string()
-        keys[name] = reader.value(reader.take("I"))
-    directory = []
-    for _ in range(n_tensors):
-        name = reader.string()
-        n_dims = reader.take("I")
-        dims = [reader.take("Q") for _ in range(n_dims)]
-        directory.append((name, dims, *reader.take("IQ")))
-    start = reader.at + -reader.at % ALIGNMENT
-    return keys, {name: read_tensor(reader.data, start + offset, dims, kind) for name, dims, kind, offset in directory}
-
-
-def read_tensor(data, offset, dims, kind):
-    count = int(np.prod(dims))
-    size = count * 4 if kind == TENSOR_F32 else count // BLOCK * (BLOCK + 2)
-    part = data[offset:offset + size]
-    flat = np.frombuffer(part, "<f4").copy() if kind == TENSOR_F32 else dequantise_q8_0(part, count)
-    return flat.reshape(dims[::-1])

@@ -50,10 +50,10 @@ def norm(x, weight, epsilon):
     return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + epsilon) * weight
 
 
-def rotations(config, start, count, device):
+def rotations(config, count, device):
     half = config["n_embd"] // config["n_head"] // 2
     frequency = config["rope_base"] ** (-torch.arange(half, dtype=torch.float64, device=device) / half)
-    angle = torch.arange(start, start + count, dtype=torch.float64, device=device)[:, None] * frequency
+    angle = torch.arange(count, dtype=torch.float64, device=device)[:, None] * frequency
     return angle.cos().float(), angle.sin().float()
 
 
@@ -64,7 +64,7 @@ def rotate(x, rotation):
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2).to(x.dtype)
 
 
-def attend(weights, config, layer, x, rotation, mask, cache):
+def attend(weights, config, layer, x, rotation, mask):
     batch, rows, n = x.shape
     heads, kv_heads = config["n_head"], config["n_head_kv"]
 
@@ -72,10 +72,6 @@ def attend(weights, config, layer, x, rotation, mask, cache):
         return F.linear(x, weights["blk.%d.%s.weight" % (layer, name)]).view(batch, rows, count, -1).transpose(1, 2)
 
     q, k, v = rotate(project("attn_q", heads), rotation), rotate(project("attn_k", kv_heads), rotation), project("attn_v", kv_heads)
-    if cache is not None:
-        if layer in cache:
-            k, v = torch.cat((cache[layer][0], k), 2), torch.cat((cache[layer][1], v), 2)
-        cache[layer] = (k, v)
     k, v = (t.repeat_interleave(heads // kv_heads, 1) for t in (k, v))
     scores = (q @ k.transpose(-1, -2)).float() / math.sqrt(n // heads) + mask
     out = (scores.softmax(-1).to(v.dtype) @ v).transpose(1, 2).reshape(batch, rows, n)
@@ -87,19 +83,18 @@ def feed(weights, layer, x):
     return F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down)
 
 
-def hidden(weights, config, ids, wanted=None, dropout=0.0, cache=None, first=0):
+def hidden(weights, config, ids, wanted=None, dropout=0.0, first=0):
     """States [batch, rows, n_embd] before the output projection, or [n, n_embd] of those that wanted [batch, rows] marks.
-    dropout: the share of the embeddings, and of what every block adds, that is left out, in training. cache: {layer: (k, v)} of the rows before, extended.
+    dropout: the share of the embeddings, and of what every block adds, that is left out, in training.
     first: the layers before this one are passed over."""
-    start = cache[0][0].shape[2] if cache else 0
     rows = ids.shape[1]
     x = F.dropout(F.embedding(ids, weights["token_embd.weight"]), dropout)
-    mask = torch.full((rows, start + rows), -1e9, device=ids.device).triu(start + 1)
-    rotation = rotations(config, start, rows, ids.device)
+    mask = torch.full((rows, rows), -1e9, device=ids.device).triu(1)
+    rotation = rotations(config, rows, ids.device)
     for layer in range(first, config["n_layer"]):
         prefix = "blk.%d." % layer
         y = norm(x, weights[prefix + "attn_norm.weight"], config["epsilon"])
-        x = x + F.dropout(attend(weights, config, layer, y, rotation, mask, cache).float(), dropout)
+        x = x + F.dropout(attend(weights, config, layer, y, rotation, mask).float(), dropout)
         if wanted is not None and layer == config["n_layer"] - 1:
             x = x[wanted]
         y = norm(x, weights[prefix + "ffn_norm.weight"], config["epsilon"])

@@ -1,4 +1,4 @@
-"""The questions that the guide learns from: every wording, ROUNDS times, in tokens and as bags of features."""
+"""The questions that the guide learns from: every wording, once for each of ROUNDS, in tokens and as bags of features."""
 import multiprocessing
 
 import numpy as np

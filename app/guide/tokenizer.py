@@ -89,6 +89,8 @@ def train(texts, n_vocab, controls=()):
     pieces = [text for text, _ in SPECIAL] + ["<0x%02X>" % b for b in range(256)]
     types = [kind for _, kind in SPECIAL] + [BYTE] * 256
     learned = list(dict.fromkeys(merges + ROLES)) + characters
+    if len(pieces) + len(learned) != n_vocab:
+        raise ValueError("%d pieces cannot be learnt from these texts" % n_vocab)
     pieces += learned
     types += [NORMAL] * len(learned)
     scores = [0.0] * (FIRST_BYTE + 256) + [-float(rank) for rank in range(len(learned))] + [0.0] * len(controls)

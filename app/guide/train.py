@@ -35,8 +35,9 @@ WARM_UP = 100  # steps
 WEIGHT_DECAY = 0.05
 REPORT_EVERY = 500  # steps
 N_BAGS, BAGS_SHARE = 4, 0.7  # the rest of what the teachers say is the network's after the first phase
+TABLES = corpus.digest(corpus.help_text())  # of the program that the guide is trained for
 GIVEN = 16  # topics that the teachers give of every question
-LIST_SHARE = 0.25  # how much the lists count
+LIST_SHARE = 0.35  # how much the lists count
 
 
 class Phase(typing.NamedTuple):
@@ -49,7 +50,7 @@ class Phase(typing.NamedTuple):
 
 
 PHASES = (Phase(1500, 3e-3, 0.75, network.CONFIG["n_layer"] - 1, 0.12, ("known",)),
-          Phase(5000, 2e-3, 0.75, 0, 0.05, ("taught", "taught", "taught", "chats")))
+          Phase(4500, 2e-3, 0.75, 0, 0.05, ("taught", "taught", "chats")))
 
 
 # ---- questions ----
@@ -164,7 +165,7 @@ def number(place):
 
 
 def begin_lists(weights, lists):
-    """No topic shall come twice in a list, so each, once read, speaks against itself; and says its place."""
+    """No topic shall come twice in a list, so each, once read, speaks against itself; those after the first say their place."""
     embeddings, output = weights["token_embd.weight"], weights["output.weight"]
     with torch.no_grad():
         topics = output[lists[0]]
@@ -296,7 +297,7 @@ def train(phase, weights, words, loss_of, report):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--threads", type=int, default=os.cpu_count())
+    options.add_argument("--threads", type=int, default=2, help="another number rounds otherwise")
     options.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options.add_argument("--out", default="/tmp/guide-checkpoint.pt")
     o = options.parse_args()
@@ -352,7 +353,7 @@ def main():
 
 
 def save(path, weights, vocabulary, step, history):
-    torch.save({"config": network.CONFIG, "weights": {n: w.detach().cpu() for n, w in weights.items()}, "vocabulary": vocabulary,
+    torch.save({"config": network.CONFIG, "weights": {n: w.detach().cpu() for n, w in weights.items()}, "vocabulary": vocabulary, "tables": TABLES,
                 "step": step, "history": history}, path + ".part")
     os.replace(path + ".part", path)
 
