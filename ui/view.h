@@ -9,7 +9,16 @@
 #include "ui/screen.h"
 
 // number: the command, chat, knob, row of an overlay, question, message of the transcript
-enum hit_kind { HIT_COMMAND, HIT_CHAT, HIT_KNOB, HIT_ROW, HIT_QUESTION, HIT_THINKING, HIT_VERSION_PREVIOUS, HIT_VERSION_NEXT };
+enum hit_kind {
+    HIT_COMMAND,
+    HIT_CHAT,
+    HIT_KNOB,
+    HIT_ROW,
+    HIT_QUESTION,
+    HIT_THINKING,
+    HIT_VERSION_PREVIOUS,
+    HIT_VERSION_NEXT
+};
 struct hit {
     struct rect area;
     enum hit_kind kind;

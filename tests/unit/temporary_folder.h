@@ -8,6 +8,9 @@ const char *temporary_folder_make(void);
 const char *temporary_folder_make_home(void);
 int temporary_folder_teardown(void **state);
 
+// A file in any folder, in place of the one that may be there.
+void temporary_folder_write(const char *folder_path, const char *name, const char *text);
+
 // Removes any folder with all that is in it. 0, or what a teardown gives back after a failure.
 int temporary_folder_remove(const char *path);
 

@@ -385,15 +385,6 @@ static void panic_restores_prints_and_exits(void **state) {
 
 // ---- memory ----
 
-static void write_figure(const char *folder, const char *name, const char *text) {
-    char path[100];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-}
-
 static void files_in_memory_count_as_free(void **state) {
     (void)state;
     static const struct {
@@ -411,9 +402,9 @@ static void files_in_memory_count_as_free(void **state) {
     assert_non_null(mkdtemp(folder));
     assert_true(machine_memory_group_free(folder) == UINT64_MAX);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        write_figure(folder, "memory.max", cases[i].max);
-        write_figure(folder, "memory.current", cases[i].current);
-        write_figure(folder, "memory.stat", cases[i].stat);
+        temporary_folder_write(folder, "memory.max", cases[i].max);
+        temporary_folder_write(folder, "memory.current", cases[i].current);
+        temporary_folder_write(folder, "memory.stat", cases[i].stat);
         uint64_t left = machine_memory_group_free(folder);
         if (left != cases[i].left) fail_msg("case %zu: %llu", i, (unsigned long long)left);
     }

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/temporary_folder.h"
 #include "ui/theme.h"
 
 static struct theme parsed(const char *text) {
@@ -131,11 +132,8 @@ static char folder[] = "/tmp/confab-theme-XXXXXX";
 
 static void theme_write(const char *name, const char *text) {
     char path[256];
-    snprintf(path, sizeof path, "%s/confab/themes/%s", folder, name);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
+    snprintf(path, sizeof path, "%s/confab/themes", folder);
+    temporary_folder_write(path, name, text);
 }
 
 static int folder_make(void **state) {
