@@ -1,16 +1,22 @@
 // `confab bench`: speed, memory and accuracy of a model here, beside what the machine would allow.
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 
 #include "app/bench.h"
 #include "app/command.h"
+#include "engine/base/output_file.h"
+#include "engine/base/panic.h"
 
+// An earlier record under the name is lost only to a whole one.
 static bool save(const char *path, const struct bench_report *r, struct status *st) {
-    FILE *out = fopen(path, "w");
-    bool written = out && bench_json_write(out, r, NULL);
-    written = out && !fclose(out) && written;
-    return written || status_fail(st, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
+    char *text = NULL;
+    size_t size;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory || !bench_json_write(memory, r, NULL) || fclose(memory)) panic("no memory for a record");
+    bool saved = output_file_replace(path, text, size, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH, st);
+    free(text);
+    return saved;
 }
 
 int command_bench(const struct settings *s, int n_arguments, char **arguments) {

@@ -7,8 +7,10 @@
 #include <cmocka.h>
 #include <jansson.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "app/bench.h"
@@ -266,6 +268,31 @@ static void test_what_cannot_be_compared_with_is_told_at_once(void **state) {
     free(text);
 }
 
+// As on a full disk: what cannot be written whole leaves what was there.
+static void test_a_record_is_lost_only_to_a_whole_one(void **state) {
+    (void)state;
+    char *path = path_of("kept.json"), line[8] = "";
+    FILE *file = fopen(path, "w");
+    fputs("before", file);
+    fclose(file);
+    struct rlimit before, none;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &none);
+    int status;
+    char *arguments = xasprintf("--seconds 0 --accuracy 0 --save %s", path), *text = bench(arguments, &status);
+    setrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(status, 1);
+    assert_non_null(strstr(text, "kept.json: cannot be written"));
+    file = fopen(path, "r");
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_string_equal(line, "before");
+    fclose(file);
+    free(text), free(arguments), free(path);
+}
+
 static int setup(void **state) {
     (void)state;
     folder = temporary_folder_make_home();
@@ -283,6 +310,7 @@ int main(void) {
         cmocka_unit_test(test_names_of_a_report_are_harmless),
         cmocka_unit_test(test_the_built_in_model_is_measured),
         cmocka_unit_test(test_what_cannot_be_compared_with_is_told_at_once),
+        cmocka_unit_test(test_a_record_is_lost_only_to_a_whole_one),
     };
     return cmocka_run_group_tests(tests, setup, temporary_folder_teardown);
 }
