@@ -303,15 +303,24 @@ static void command_theme(struct chat *c, const struct ui_command *command) {
     chat_save_setting(c, SETTING_theme);
 }
 
+// Appends the names of these boxes, by digit, behind `lead` if there are any.
+static void append_boxes(char text[160], const char *lead, uint32_t boxes) {
+    static const char *const names[] = {"chats", "throughput", "kv cache", "latency", "time"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!(boxes >> (i + 1) & 1)) continue;
+        snprintf(text + strlen(text), 160 - strlen(text), "%s%s", lead, names[i]);
+        lead = ", ";
+    }
+}
+
 static void command_boxes(struct chat *c, const struct ui_command *command) {
     (void)command;
-    c->p.settings->boxes = screen_boxes(c->screen) | 1; // bit 0: chosen, even if none is shown
-    static const char *const names[] = {"chats", "throughput", "kv cache", "latency", "time"}; // by digit
-    char shown[64] = "";
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (c->p.settings->boxes >> (i + 1) & 1)
-            snprintf(shown + strlen(shown), sizeof shown - strlen(shown), "%s%s", *shown ? ", " : "", names[i]);
-    chat_say(c, false, *shown ? "boxes: %s" : "no boxes beside the chat%s", shown);
+    uint32_t boxes = screen_boxes(c->screen), shown = screen_boxes_with_room(c->screen);
+    c->p.settings->boxes = boxes | 1; // bit 0: chosen, even if none is shown
+    char text[160] = "";
+    append_boxes(text, "boxes: ", shown);
+    append_boxes(text, *text ? "; no room for " : "no room for ", boxes & ~shown);
+    chat_say(c, false, "%s", *text ? text : "no boxes beside the chat");
     chat_save_setting(c, SETTING_boxes);
 }
 

@@ -65,6 +65,14 @@ void screen_set_composer(struct screen *s, const char *text) { composer_set(s->c
 
 const char *screen_theme(const struct screen *s) { return s->theme.name; }
 uint32_t screen_boxes(const struct screen *s) { return s->boxes; }
+
+uint32_t screen_boxes_with_room(const struct screen *s) {
+    struct layout l = layout_make(s->canvas.width, s->canvas.height, s->boxes | 1u << BOX_CHAT, 1);
+    uint32_t boxes = 0;
+    for (int b = BOX_CHATS; b < BOX_COUNT; b++) boxes |= (uint32_t)(l.boxes[b].width > 0) << b;
+    return boxes;
+}
+
 bool screen_ascii(const struct screen *s) { return s->ascii; }
 
 bool screen_copy(struct screen *s, const char *text, size_t size, char how[128]) {

@@ -134,6 +134,7 @@ void screen_set_composer(struct screen *s, const char *text); // e.g. a message 
 
 const char *screen_theme(const struct screen *s);
 uint32_t screen_boxes(const struct screen *s);
+uint32_t screen_boxes_with_room(const struct screen *s); // those of them that this size can show
 bool screen_ascii(const struct screen *s);
 
 // Copies text to the clipboard; says in `how` which way was taken and whether it can be known to have worked.

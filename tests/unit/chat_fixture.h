@@ -168,6 +168,7 @@ void screen_set_composer(struct screen *s, const char *text) {
 }
 const char *screen_theme(const struct screen *s) { return (void)s, "ember"; }
 uint32_t screen_boxes(const struct screen *s) { return (void)s, 1u << 2 | 1u << 4; }
+uint32_t screen_boxes_with_room(const struct screen *s) { return (void)s, 1u << 2; }
 bool screen_ascii(const struct screen *s) { return (void)s, true; }
 bool screen_copy(struct screen *s, const char *text, size_t size, char how[128]) {
     (void)s;
