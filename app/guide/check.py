@@ -2,7 +2,8 @@
 
 The program itself answers (`confab run`, ./confab or $CONFAB), at temperature 0 unless another one is given, otherwise
 with its default sampling. An answer is right when it says all that its fact asks for (the lines `!` of the corpus) and
-nothing it must not say (`~`); of a list of answers, which the guide gives when it is unsure, one has to be right. It is true when each of
+nothing it must not say (`~`), or what another fact asks for whose answer would do as well (`&`); of a list of answers, which the guide
+gives when it is unsure, one has to be right. It is true when each of
 its sentences stands in the corpus, where all of them are true; sentences that are true only as an answer to their own
 question ("It was Ctrl+P.", "No, …") count only there.
 """
@@ -58,17 +59,18 @@ def is_true(fact, said, known):
 
 
 class Score:
-    def __init__(self):
-        self.count = self.right = self.true = self.unsure = 0
+    """What a share of the answers is like, by COLUMNS."""
+    COLUMNS = ("right", "by its own fact", "true", "lists")
 
-    def add(self, right, true, unsure):
+    def __init__(self):
+        self.count, self.sums = 0, [0] * len(self.COLUMNS)
+
+    def add(self, marks):
         self.count += 1
-        self.right += right
-        self.true += true
-        self.unsure += unsure
+        self.sums = [n + mark for n, mark in zip(self.sums, marks)]
 
     def __str__(self):
-        return "%d: %.1f %% right, %.1f %% true, %.1f %% lists" % (self.count, *(100 * n / max(1, self.count) for n in (self.right, self.true, self.unsure)))
+        return "%d: " % self.count + ", ".join("%.1f %% %s" % (100 * n / max(1, self.count), name) for n, name in zip(self.sums, self.COLUMNS))
 
 
 def main():
@@ -85,12 +87,13 @@ def main():
     groups = {"questions": Score(), "follow-ups": Score()}
     with tempfile.TemporaryDirectory() as home, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         answers = pool.map(lambda case: ask(o.model, case[1], case[2], temperature, home), cases)
-        for (fact, chat, question), said in zip(cases, answers):
-            right, true = any(is_right(fact, answer) for answer in answers_in(said)), is_true(fact, said, known)
+        for (meant, chat, question), said in zip(cases, answers):
+            right = [any(is_right(fact, answer) for answer in answers_in(said)) for fact in meant]
+            true = any(is_true(fact, said, known) for fact in meant)
             for score in (total, groups["follow-ups" if chat else "questions"]):
-                score.add(right, true, said.startswith(corpus.LEAD))
-            if o.show and not right:
-                print("[%s] %s\n    %s" % (fact.name, " / ".join([q for q, _ in chat] + [question]), said.replace("\n", "\n    ")), flush=True)
+                score.add((any(right), right[0], true, said.startswith(corpus.LEAD)))
+            if o.show and not any(right):
+                print("[%s] %s\n    %s" % (meant[0].name, " / ".join([q for q, _ in chat] + [question]), said.replace("\n", "\n    ")), flush=True)
     print("held out, at temperature %s" % o.temperature)
     for name, score in list(groups.items()) + [("all", total)]:
         print("%-10s %s" % (name, score))

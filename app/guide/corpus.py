@@ -8,6 +8,7 @@ A corpus file is a list of facts:
     ! must be said | or this           every such line has to hold; used by check.py
     ~ must not be said | nor this
     > a follow-up question => id       asked after this answer, it is answered by the fact `id`
+    & a wording => id, id              the answers of these facts would do as well; used by check.py and doubt.py
 
 A fact may be opened again: most wordings stand in wordings/, in the file of the same name. One without wordings is an
 answer to follow-ups only. The follow-ups of the fact `*` may come after any answer. Placeholders are filled from the
@@ -44,7 +45,7 @@ class Fact:
     """topic: the control token that the guide puts before the answer, so that it chooses what to say in one step."""
 
     def __init__(self, name):
-        self.name, self.wordings, self.answer, self.must, self.must_not, self.follow = name, [], "", [], [], []
+        self.name, self.wordings, self.answer, self.must, self.must_not, self.follow, self.also = name, [], "", [], [], [], {}
         self.topic = "<|fact:%s|>" % ("again" if name.startswith("again-") else name)
 
 
@@ -120,7 +121,7 @@ def read_lists(values):
 
 
 def read_line(facts, line, values, path):
-    mark, rest = (line[:2], line[2:].strip()) if line[:2] in ("==", "= ", "! ", "~ ", "> ") else ("", line)
+    mark, rest = (line[:2], line[2:].strip()) if line[:2] in ("==", "= ", "! ", "~ ", "> ", "& ") else ("", line)
     fact = facts[-1] if facts else None
     if mark == "==":
         again = [f for f in facts if f.name == rest]
@@ -134,6 +135,9 @@ def read_line(facts, line, values, path):
     elif mark == "> ":
         wording, target = rest.rsplit("=>", 1)
         fact.follow.append((fill(wording.strip(), values), target.strip()))
+    elif mark == "& ":
+        wording, targets = rest.rsplit("=>", 1)
+        fact.also[fill(wording.strip(), values)] = targets.replace(",", " ").split()
     elif fact is None:
         raise ValueError("%s: a wording before the first fact: %s" % (path, line))
     elif fill(line, values) not in fact.wordings:
@@ -201,6 +205,7 @@ def with_wordings(generated, written):
             if fact.answer:
                 raise ValueError("fact %s has an answer from the tables" % fact.name)
             by_name[fact.name].wordings += fact.wordings
+            by_name[fact.name].also.update(fact.also)
             by_name[fact.name].must[-1] += sum(fact.must, [])
     return [fact for fact in written if fact.name not in by_name] + generated
 
@@ -247,9 +252,12 @@ def load():
     for fact in facts.values():
         if not fact.answer:
             raise ValueError("fact %s has no answer" % fact.name)
-        for _, target in fact.follow:
+        for target in [target for _, target in fact.follow] + sum(fact.also.values(), []):
             if target not in facts:
                 raise ValueError("fact %s leads to %s, which is not there" % (fact.name, target))
+        for wording in fact.also:
+            if wording not in fact.wordings:
+                raise ValueError("fact %s has no wording: %s" % (fact.name, wording))
     return facts, read_lists(values)
 
 
@@ -423,12 +431,8 @@ class Maker:
 
     @staticmethod
     def follow_ups(fact):
-        """[(name of the fact that answers, [wordings])] without the held-out ones."""
-        targets = {}
-        for wording, name in fact.follow:
-            if not held_out(fact, "> " + wording):
-                targets.setdefault(name, []).append(wording)
-        return list(targets.items())
+        """[(name of the fact that answers, wording)] without the held-out ones."""
+        return [(name, wording) for wording, name in fact.follow if not held_out(fact, "> " + wording)]
 
     def varied(self, name, wording):
         """As somebody might type it; now and then its end is that of another wording for the fact."""
@@ -457,11 +461,9 @@ class Maker:
         while len(turns) < count:
             draw = self.rng.random()
             if last and self.follow[last] and draw < 0.45:
-                name, wordings = self.rng.choice(self.follow[last])
-                wording = self.rng.choice(wordings)
+                name, wording = self.rng.choice(self.follow[last])
             elif last and draw < 0.6:
-                name, wordings = self.rng.choice(self.follow["*"])
-                wording = self.rng.choice(wordings)
+                name, wording = self.rng.choice(self.follow["*"])
             else:
                 name = self.rng.choices(self.names, self.weights)[0]
                 wording = self.rng.choice(self.plain[name])
@@ -478,8 +480,8 @@ class Maker:
         name = self.rng.choice(self.names)
         chat = [(self.question(name, self.rng.choice(self.plain[name])), self.facts[name])]
         if self.follow[name] and self.rng.random() < 0.5:
-            target, wordings = self.rng.choice(self.follow[name])
-            chat.append((self.question(target, self.rng.choice(wordings)), self.facts[target]))
+            target, wording = self.rng.choice(self.follow[name])
+            chat.append((self.question(target, wording), self.facts[target]))
         return chat
 
     def system(self):
@@ -500,29 +502,36 @@ def encode_question(tok, text):
     return tok.encode_chat(BEFORE_QUESTION) + tok.encode(text) + tok.encode_chat(AFTER_QUESTION)
 
 
+def answering(facts, fact, wording):
+    """The facts whose answers are right: first the one that the wording was written for."""
+    return [fact] + [facts[name] for name in fact.also.get(wording, ())]
+
+
 def questions_set_aside(seed=1):
-    """[(fact, question)]: every wording set aside, as it stands and varied."""
+    """[(facts that answer, question)]: every wording set aside, as it stands and varied."""
     maker = Maker(seed)
     aside = [(fact, wording) for fact in maker.facts.values() for wording in fact.wordings if set_aside(fact, wording)]
-    return [(fact, expand(wording, maker.lists, maker.rng)) for fact, wording in aside] + [
-        (fact, maker.varied(fact.name, wording)) for fact, wording in aside for _ in range(4)]
+    asked = [(fact, wording, expand(wording, maker.lists, maker.rng)) for fact, wording in aside] + [
+        (fact, wording, maker.varied(fact.name, wording)) for fact, wording in aside for _ in range(4)]
+    return [(answering(maker.facts, fact, wording), question) for fact, wording, question in asked]
 
 
 def held_out_questions(seed=1):
-    """[(fact, chat before: [(question, fact)], question)]: every held-out wording, as it stands; follow-ups after the question they follow."""
+    """[(facts that answer, chat before: [(question, fact)], question)]: every held-out wording, as it stands; follow-ups after the
+    question they follow."""
     rng = random.Random(seed)
     facts, lists = load()
     out = []
     for fact in facts.values():
         for wording in fact.wordings:
             if held_out(fact, wording):
-                out.append((fact, [], expand(wording, lists, rng)))
+                out.append((answering(facts, fact, wording), [], expand(wording, lists, rng)))
         for wording, target in fact.follow:
             if held_out(fact, "> " + wording):
                 first = [w for w in fact.wordings if not held_out(fact, w)]
                 before = fact if first else facts["stop"]
                 asked = expand(rng.choice(first or before.wordings), lists, rng)
-                out.append((facts[target], [(asked, before)], expand(wording, lists, rng)))
+                out.append(([facts[target]], [(asked, before)], expand(wording, lists, rng)))
     return out
 
 

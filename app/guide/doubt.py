@@ -12,7 +12,7 @@ import check
 import corpus
 import network
 
-WRONG = 5.0  # a wrong answer is so many times as bad as a list where one answer would have done
+WRONG = 8.0  # a wrong answer is so many times as bad as a list where one answer would have done
 DECAY = 1e-3
 STEPS, RATE = 1000, 0.05
 N_ELSEWHERE = 40  # batches of chats
@@ -33,7 +33,7 @@ def states_of(weights, tok, ids, wanted):
 def asked(weights, tok, device):
     """(states, best score, whether the best topic is wrong) after each question set aside."""
     facts = {tok.special[fact.topic]: fact for fact in corpus.load()[0].values()}
-    rows = [(corpus.encode_question(tok, question), fact) for fact, question in corpus.questions_set_aside()]
+    rows = [(corpus.encode_question(tok, question), meant) for meant, question in corpus.questions_set_aside()]
     rows.sort(key=lambda row: len(row[0]))
     out = []
     for _, group in itertools.groupby(rows, lambda row: len(row[0])):
@@ -41,7 +41,7 @@ def asked(weights, tok, device):
         ids = torch.tensor(ids, device=device)
         states, scores = states_of(weights, tok, ids, torch.arange(ids.shape[1], device=device).expand(ids.shape) == ids.shape[1] - 1)
         best = scores.max(1)
-        right = [check.is_right(fact, facts[said].answer) for fact, said in zip(meant, best.indices.tolist())]
+        right = [any(check.is_right(fact, facts[said].answer) for fact in some) for some, said in zip(meant, best.indices.tolist())]
         out.append((states, best.values, 1 - torch.tensor(right, device=device).float()))
     return (torch.cat(column) for column in zip(*out))
 

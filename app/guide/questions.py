@@ -44,11 +44,15 @@ class Questions:
         self.bags, self.n_features = [bags for _, _, bags in rounds], len(state["index"].ids)
         self.topics = np.array([i for i, name in enumerate(maker.names) for _ in maker.plain[name]])
 
-    def batches(self, n_rounds, size, rng):
-        """Rows of questions, about equally long ones together; every wording comes once before one comes again, from one of the first rounds."""
+    def some_of_all(self, n_rounds, rng):
+        """Rows of every wording, from one of the first rounds each."""
+        return rng.permutation(self.n) + rng.integers(0, n_rounds, self.n) * self.n
+
+    def batches(self, draw, size, rng):
+        """The rows that draw() gives, again and again, about equally long ones together."""
         while True:
-            rows = rng.permutation(self.n) + rng.integers(0, n_rounds, self.n) * self.n
-            for some in np.array_split(rows, max(1, self.n // (size * 12))):
+            rows = draw()
+            for some in np.array_split(rows, max(1, len(rows) // (size * 12))):
                 some = some[np.argsort(self.lengths[some], kind="stable")]
                 batches = [some[i:i + size] for i in range(0, len(some), size)]
                 rng.shuffle(batches)

@@ -37,7 +37,9 @@ REPORT_EVERY = 500  # steps
 N_BAGS, BAGS_SHARE = 4, 0.7  # the rest of what the teachers say is the network's after the first phase
 TABLES = corpus.digest(corpus.help_text())  # of the program that the guide is trained for
 GIVEN = 16  # topics that the teachers give of every question
-LIST_SHARE = 0.35  # how much the lists count
+EARLIER = 0.4  # share of the batches of questions that come after other turns
+EARLIER_TOKENS = 16  # for so many of them a batch has only a half, a third, a quarter of its questions
+SURE = 0.8  # lists are learnt from questions of which no topic is as likely
 
 
 class Phase(typing.NamedTuple):
@@ -50,7 +52,7 @@ class Phase(typing.NamedTuple):
 
 
 PHASES = (Phase(1500, 3e-3, 0.75, network.CONFIG["n_layer"] - 1, 0.12, ("known",)),
-          Phase(4500, 2e-3, 0.75, 0, 0.05, ("taught", "taught", "chats")))
+          Phase(7000, 2e-3, 0.75, 0, 0.0, ("taught", "lists", "taught", "chats")))
 
 
 # ---- questions ----
@@ -66,11 +68,13 @@ class Teaching:
         self.before, self.after = np.array(tok.encode_chat(corpus.BEFORE_QUESTION)), np.array(tok.encode_chat(corpus.AFTER_QUESTION))
         self.numbers = np.array([tok.encode(number(place)) for place in range(corpus.LIST)])
         self.rng = np.random.default_rng(SEED)
+        self.earlier = lambda: []  # ids of turns before a batch of questions
         self.known = torch.from_numpy(asked.topics).to(device)
         self.given, self.shares = None, None
 
-    def read(self, rows, after=()):
-        ids, ends = self.asked.padded(rows, self.before, np.concatenate((self.after, np.array(after, dtype=np.int64))))
+    def read(self, rows, after=(), earlier=()):
+        ids, ends = self.asked.padded(rows, np.concatenate((np.array(earlier, dtype=np.int64), self.before)),
+                                      np.concatenate((self.after, np.array(after, dtype=np.int64))))
         return self.tensor(ids), self.tensor(ends)
 
     def states(self, weights, ids, places, first, dropout=0.0):
@@ -93,33 +97,53 @@ class Teaching:
         likely = self.shares[rows].clip(1e-6)
         return np.argsort(-(np.log(likely) + self.rng.gumbel(size=likely.shape)), 1)[:, :corpus.LIST]
 
+    def later(self, rows):
+        """(rows, ids of the turns before them): in some batches the questions are not the first of their chat, and fewer."""
+        earlier = self.earlier()
+        return rows[::1 + len(earlier) // EARLIER_TOKENS], earlier
+
     def taught_loss(self, weights, rows, phase):
-        """Of what the teachers say after the question, after UNSURE, and after each topic of a list but the last, where those before
-        cannot be meant; and of the topic whose number comes after the list. No other piece may come at these places."""
+        """Of what the teachers say, and no other piece may come."""
+        rows, earlier = self.later(rows)
+        ids, ends = self.read(rows, earlier=earlier)
+        with torch.autocast(self.device.type, torch.bfloat16):
+            states = self.states(weights, ids, ends[:, None], phase.first, phase.dropout)
+            scores = network.logits(weights, states, self.topics).float()
+        said = said_of(scores, self.tensor(self.given[rows].astype(np.int64))[:, None], self.tensor(self.shares[rows])[:, None])
+        return self.others(weights, states, scores) - said.mean()
+
+    def lists_loss(self, weights, rows, phase):
+        """Of what the teachers say after UNSURE and after each topic of a list but the last, where those before cannot be meant; and
+        of the topic whose number comes after the list. No other piece may come at these places."""
         n = corpus.LIST
+        rows, earlier = self.later(rows)
         drawn, given, likely = self.draw_list(rows), self.given[rows].astype(np.int64), self.shares[rows].clip(1e-6)
         place = self.rng.integers(n, size=len(rows))
-        ids, ends = self.read(rows, [self.unsure] * (1 + n + self.numbers.shape[1]))
+        ids, ends = self.read(rows, [self.unsure] * (1 + n + self.numbers.shape[1]), earlier)
         told = self.tensor(np.take_along_axis(given, drawn, 1))
         after = torch.cat((self.lists[torch.arange(n, device=self.device), told], self.tensor(self.numbers[place])), 1)
         ids.scatter_(1, ends[:, None] + torch.arange(1 - after.shape[1], 1, device=self.device), after)
-        places = ends[:, None] - after.shape[1] + self.tensor(np.array([-1, *range(n), after.shape[1]]))
+        places = ends[:, None] - after.shape[1] + self.tensor(np.array([*range(n), after.shape[1]]))
 
-        wanted = np.repeat(likely[:, None], n + 2, 1)
+        wanted = np.repeat(likely[:, None], n + 1, 1)
         for i in range(n - 1):
-            np.put_along_axis(wanted[:, i + 2:], np.repeat(drawn[:, None, i:i + 1], n - i, 1), 0.0, 2)
+            np.put_along_axis(wanted[:, i + 1:], np.repeat(drawn[:, None, i:i + 1], n - i, 1), 0.0, 2)
         wanted[:, -1] = np.arange(GIVEN) == drawn[np.arange(len(rows)), place][:, None]
         wanted = self.tensor(wanted / wanted.sum(2, keepdims=True)).float()
 
         with torch.autocast(self.device.type, torch.bfloat16):
             states = self.states(weights, ids, places, phase.first, phase.dropout)
-            pieces = [self.topics, *self.lists, self.topics]
-            scores = torch.stack([network.logits(weights, states[:, i], pieces[i]).float() for i in range(n + 2)], 1)
+            pieces = [*self.lists, self.topics]
+            scores = torch.stack([network.logits(weights, states[:, i], pieces[i]).float() for i in range(n + 1)], 1)
+        said = said_of(scores, self.tensor(given)[:, None].expand(-1, n + 1, -1), wanted).mean(0)
+        return self.others(weights, states, scores) - said[:-1].mean() - said[-1]
+
+    def others(self, weights, states, scores):
+        """How much more likely any piece is than one of those that have scores; of some rows."""
+        with torch.autocast(self.device.type, torch.bfloat16):
             of_all = network.logits(weights, states[::6]).float()
         of_all[:, :, self.unsure] = float("-inf")
-        others = (of_all.logsumexp(2) - scores[::6].logsumexp(2)).mean()
-        said = (wanted * scores.log_softmax(2).gather(2, self.tensor(given)[:, None].expand(-1, n + 2, -1))).sum(2).mean(0)
-        return others - said[0] - LIST_SHARE * (said[1:-1].mean() + said[-1])
+        return (of_all.logsumexp(2) - scores[::6].logsumexp(2)).mean()
 
     def tensor(self, array):
         return torch.from_numpy(array).to(self.device)
@@ -136,6 +160,11 @@ class Teaching:
                 said += BAGS_SHARE / len(bags) * teacher.scores(all_rows, self.tensor(rows)).softmax(1)
             shares, given = said.topk(GIVEN, 1)
             self.given[rows], self.shares[rows] = given.cpu().numpy(), (shares / shares.sum(1, keepdim=True)).cpu().numpy()
+
+
+def said_of(scores, given, likely):
+    """How well the scores [rows, places, topics] say what is given [rows, places, GIVEN], and how likely."""
+    return (likely * scores.log_softmax(2).gather(2, given)).sum(2)
 
 
 # ---- chats ----
@@ -160,6 +189,16 @@ def encode_chat(tok, system, chat, answered=True):
     return ids, targets
 
 
+def draw_earlier(maker, tok):
+    """Ids of the turns before a question, often none; of an answer only a beginning, so that there is room for more questions."""
+    ids = []
+    if maker.rng.random() < EARLIER:
+        for question, fact in maker.turns(maker.rng.randint(1, 3)):
+            said = tok.encode(fact.answer)
+            ids += corpus.encode_question(tok, question) + said[:maker.rng.randint(4, len(said))] + [tok.special["<|im_end|>"]]
+    return ids
+
+
 def number(place):
     return "\n%d. " % (place + 1)
 
@@ -179,7 +218,7 @@ def encode_list(tok, maker, teaching):
     """A question that the guide is unsure of: UNSURE, a list of topics, and their answers, each after its number and topic."""
     row = teaching.rng.integers(0, len(teaching.asked.lengths), 1)
     facts = [maker.facts[maker.names[i]] for i in teaching.given[row[0]][teaching.draw_list(row)[0]]]
-    ids = teaching.read(row)[0][0].tolist() + [teaching.unsure]
+    ids = teaching.read(row, earlier=teaching.earlier())[0][0].tolist() + [teaching.unsure]
     said = [tok.special[corpus.listed(fact.topic, place)] for place, fact in enumerate(facts)] + tok.encode(corpus.LEAD)
     for place, fact in enumerate(facts):
         said += tok.encode(number(place)) + [tok.special[fact.topic]] + tok.encode(fact.answer)
@@ -239,7 +278,7 @@ def chat_loss(weights, ids, targets, first=0, dropout=0.0):
 
 def held_out_batches(tok, device):
     """All held-out questions with the topics of their answers, about equally long ones together."""
-    held_out = [encode_chat(tok, None, before + [(question, fact)], False) for fact, before, question in corpus.held_out_questions()]
+    held_out = [encode_chat(tok, None, before + [(question, meant[0])], False) for meant, before, question in corpus.held_out_questions()]
     held_out.sort(key=lambda chat: len(chat[0]))
     groups = [held_out[i:i + 256] for i in range(0, len(held_out), 256)]
     return [tensors(group, len(group[-1][0]), device) for group in groups]
@@ -327,14 +366,15 @@ def main():
     weights = {name: weight.to(device).requires_grad_() for name, weight in weights.items()}
     say("%d parameters" % sum(w.numel() for w in weights.values()))
     history, held_out, done = [], held_out_batches(tok, device), 0
+    batches = {"known": asked.batches(lambda: asked.some_of_all(questions.N_KNOWN, teaching.rng), BATCH, teaching.rng),
+               "taught": asked.batches(lambda: asked.some_of_all(len(questions.ROUNDS), teaching.rng), BATCH, teaching.rng),
+               "lists": asked.batches(lambda: teaching.rng.permutation(np.flatnonzero(teaching.shares[:, 0] < SURE)), BATCH // 2, teaching.rng)}
+    drawn = chats(maker, tok, teaching)
     for phase in PHASES:
-        batches = asked.batches(len(questions.ROUNDS) if teaching.given is not None else questions.N_KNOWN, BATCH, teaching.rng)
-        drawn = chats(maker, tok, teaching)
-
         def loss_of(learnt, applied):
             if learnt == "chats":
                 return chat_loss(applied, *next(drawn), phase.first, phase.dropout)
-            return getattr(teaching, learnt + "_loss")(applied, next(batches), phase)
+            return getattr(teaching, learnt + "_loss")(applied, next(batches[learnt]), phase)
 
         def report(step, average):
             history.append((done + step, average, held_out_loss(words.applied(weights), held_out, phase.first)))
@@ -347,6 +387,7 @@ def main():
             teaching.ask_teachers(bags, all_rows, words.applied(weights), phase.first)
             say("the teachers have been asked")
             begin_lists(weights, teaching.lists)
+            teaching.earlier = lambda: draw_earlier(maker, tok)
     share = doubt.learn(words.applied(weights), weights["output.weight"], tok, drawn, teaching.after[-1])
     say("unsure of %.1f %% of the questions set aside" % (100 * share))
     save(o.out, weights, vocabulary, done, history)
