@@ -5,7 +5,7 @@ with its default sampling. An answer is right when it says all that its fact ask
 nothing it must not say (`~`), or what another fact asks for whose answer would do as well (`&`); of a list of answers, which the guide
 gives when it is unsure, one has to be right. It is true when each of
 its sentences stands in the corpus, where all of them are true; sentences that are true only as an answer to their own
-question ("It was Ctrl+P.", "No, …") count only there.
+question ("It was Ctrl+P.", "No, …") count only there. Some questions are asked once more, later in a chat.
 """
 import argparse
 import concurrent.futures
@@ -81,21 +81,21 @@ def main():
     options.add_argument("--every", type=int, default=1, help="ask one question in so many")
     o = options.parse_args()
     temperature = None if o.temperature == "default" else float(o.temperature)
-    cases = corpus.held_out_questions()[::o.every]
+    held_out = corpus.held_out_questions()[::o.every]
+    cases = [("follow-ups" if case[1] else "questions", case) for case in held_out] + [("later", case) for case in corpus.asked_later(held_out)]
     known = known_sentences(corpus.load()[0])
-    total = Score()
-    groups = {"questions": Score(), "follow-ups": Score()}
+    groups = {name: Score() for name in ("questions", "follow-ups", "all", "later")}
     with tempfile.TemporaryDirectory() as home, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        answers = pool.map(lambda case: ask(o.model, case[1], case[2], temperature, home), cases)
-        for (meant, chat, question), said in zip(cases, answers):
+        answers = pool.map(lambda case: ask(o.model, case[1][1], case[1][2], temperature, home), cases)
+        for (group, (meant, chat, question)), said in zip(cases, answers):
             right = [any(is_right(fact, answer) for answer in answers_in(said)) for fact in meant]
             true = any(is_true(fact, said, known) for fact in meant)
-            for score in (total, groups["follow-ups" if chat else "questions"]):
-                score.add((any(right), right[0], true, said.startswith(corpus.LEAD)))
+            for name in {group, "all" if group != "later" else group}:
+                groups[name].add((any(right), right[0], true, said.startswith(corpus.LEAD)))
             if o.show and not any(right):
                 print("[%s] %s\n    %s" % (meant[0].name, " / ".join([q for q, _ in chat] + [question]), said.replace("\n", "\n    ")), flush=True)
     print("held out, at temperature %s" % o.temperature)
-    for name, score in list(groups.items()) + [("all", total)]:
+    for name, score in groups.items():
         print("%-10s %s" % (name, score))
 
 

@@ -35,6 +35,7 @@ LONG_NAMES = {"temp": "temperature", "repeat": "repeat penalty", "presence": "pr
 VARIED = 0.5    # share of the questions of chats that are not asked as they stand
 HOLD_OUT = 10   # one wording in this many is never trained on
 SET_ASIDE = 40  # from one in this many the guide only learns when to be unsure
+LATER = 10      # of so many held-out questions one is asked later in a chat too
 UNSURE = "<|unsure|>"  # control token: a list of what may be meant comes next, then LEAD and their answers, numbered
 LIST = 3  # answers when unsure
 BEFORE_QUESTION, AFTER_QUESTION = "<|im_start|>user\n", "<|im_end|><|im_start|>assistant\n"
@@ -533,6 +534,12 @@ def held_out_questions(seed=1):
                 asked = expand(rng.choice(first or before.wordings), lists, rng)
                 out.append(([facts[target]], [(asked, before)], expand(wording, lists, rng)))
     return out
+
+
+def asked_later(cases, seed=1):
+    """Of the held-out questions some once more, after one to three turns about something else."""
+    maker = Maker(seed)
+    return [(meant, maker.turns(maker.rng.randint(1, 3)), question) for meant, before, question in cases[::LATER] if not before]
 
 
 if __name__ == "__main__":
