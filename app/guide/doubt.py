@@ -41,7 +41,8 @@ def asked(weights, tok, device):
         ids = torch.tensor(ids, device=device)
         states, scores = states_of(weights, tok, ids, torch.arange(ids.shape[1], device=device).expand(ids.shape) == ids.shape[1] - 1)
         best = scores.max(1)
-        right = [any(check.is_right(fact, facts[said].answer) for fact in some) for some, said in zip(meant, best.indices.tolist())]
+        right = [said in facts and any(check.is_right(fact, facts[said].answer) for fact in some)
+                 for some, said in zip(meant, best.indices.tolist())]
         out.append((states, best.values, 1 - torch.tensor(right, device=device).float()))
     return (torch.cat(column) for column in zip(*out))
 

@@ -8,6 +8,7 @@ Python's, NumPy's and PyTorch's seeds are fixed: on a processor the same program
 """
 import argparse
 import ctypes
+import functools
 import os
 import time
 import typing
@@ -37,8 +38,7 @@ REPORT_EVERY = 500  # steps
 N_BAGS, BAGS_SHARE = 4, 0.7  # the rest of what the teachers say is the network's after the first phase
 TABLES = corpus.digest(corpus.help_text())  # of the program that the guide is trained for
 GIVEN = 16  # topics that the teachers give of every question
-EARLIER = 0.4  # share of the batches of questions that come after other turns
-EARLIER_TOKENS = 16  # for so many of them a batch has only a half, a third, a quarter of its questions
+EARLIER_TOKENS = 16  # of turns before a batch: for so many it has a half, for twice as many a third of its questions
 SURE = 0.8  # lists are learnt from questions of which no topic is as likely
 
 
@@ -49,10 +49,11 @@ class Phase(typing.NamedTuple):
     first: int      # the layers before this one are passed over
     dropout: float
     cycle: tuple    # what the steps learn, in turn
+    earlier: float  # share of the batches of questions, and of lists and recitals, that come after other turns
 
 
-PHASES = (Phase(1500, 3e-3, 0.75, network.CONFIG["n_layer"] - 1, 0.12, ("known",)),
-          Phase(7000, 2e-3, 0.75, 0, 0.0, ("taught", "lists", "taught", "chats")))
+PHASES = (Phase(1500, 3e-3, 0.75, network.CONFIG["n_layer"] - 1, 0.12, ("known",), 0.0),
+          Phase(7000, 2e-3, 0.75, 0, 0.0, ("taught", "lists", "taught", "chats"), 0.3))
 
 
 # ---- questions ----
@@ -68,7 +69,7 @@ class Teaching:
         self.before, self.after = np.array(tok.encode_chat(corpus.BEFORE_QUESTION)), np.array(tok.encode_chat(corpus.AFTER_QUESTION))
         self.numbers = np.array([tok.encode(number(place)) for place in range(corpus.LIST)])
         self.rng = np.random.default_rng(SEED)
-        self.earlier = lambda: []  # ids of turns before a batch of questions
+        self.earlier = None  # a function that draws the ids of turns before a batch of questions
         self.known = torch.from_numpy(asked.topics).to(device)
         self.given, self.shares = None, None
 
@@ -189,13 +190,13 @@ def encode_chat(tok, system, chat, answered=True):
     return ids, targets
 
 
-def draw_earlier(maker, tok):
-    """Ids of the turns before a question, often none; of an answer only a beginning, so that there is room for more questions."""
+def draw_earlier(maker, tok, share):
+    """Ids of the turns before a question, or, but for a share, none; of an answer only a beginning, so that there is room for more questions."""
     ids = []
-    if maker.rng.random() < EARLIER:
+    if share and maker.rng.random() < share:
         for question, fact in maker.turns(maker.rng.randint(1, 3)):
             said = tok.encode(fact.answer)
-            ids += corpus.encode_question(tok, question) + said[:maker.rng.randint(4, len(said))] + [tok.special["<|im_end|>"]]
+            ids += corpus.encode_question(tok, question) + said[:maker.rng.randint(1, len(said))] + [tok.special["<|im_end|>"]]
     return ids
 
 
@@ -218,7 +219,7 @@ def encode_list(tok, maker, teaching):
     """A question that the guide is unsure of: UNSURE, a list of topics, and their answers, each after its number and topic."""
     row = teaching.rng.integers(0, len(teaching.asked.lengths), 1)
     facts = [maker.facts[maker.names[i]] for i in teaching.given[row[0]][teaching.draw_list(row)[0]]]
-    ids = teaching.read(row, earlier=teaching.earlier())[0][0].tolist() + [teaching.unsure]
+    ids = teaching.read(row)[0][0].tolist() + [teaching.unsure]
     said = [tok.special[corpus.listed(fact.topic, place)] for place, fact in enumerate(facts)] + tok.encode(corpus.LEAD)
     for place, fact in enumerate(facts):
         said += tok.encode(number(place)) + [tok.special[fact.topic]] + tok.encode(fact.answer)
@@ -229,9 +230,11 @@ def draw_chat(maker, tok, teaching):
     draw = maker.rng.random()
     if draw < 0.35:
         return encode_chat(tok, maker.system(), maker.turns(2), False)
-    if draw < 0.65:
-        return encode_list(tok, maker, teaching)
-    return encode_chat(tok, maker.system(), maker.recital() if draw < 0.93 else maker.chat(6))
+    if draw >= 0.93:
+        return encode_chat(tok, maker.system(), maker.chat(6))
+    earlier = teaching.earlier()
+    ids, targets = encode_list(tok, maker, teaching) if draw < 0.65 else encode_chat(tok, None if earlier else maker.system(), maker.recital())
+    return earlier + ids, [NOTHING] * len(earlier) + targets
 
 
 def chats(maker, tok, teaching):
@@ -371,6 +374,8 @@ def main():
                "lists": asked.batches(lambda: teaching.rng.permutation(np.flatnonzero(teaching.shares[:, 0] < SURE)), BATCH // 2, teaching.rng)}
     drawn = chats(maker, tok, teaching)
     for phase in PHASES:
+        teaching.earlier = functools.partial(draw_earlier, maker, tok, phase.earlier)
+
         def loss_of(learnt, applied):
             if learnt == "chats":
                 return chat_loss(applied, *next(drawn), phase.first, phase.dropout)
@@ -387,7 +392,6 @@ def main():
             teaching.ask_teachers(bags, all_rows, words.applied(weights), phase.first)
             say("the teachers have been asked")
             begin_lists(weights, teaching.lists)
-            teaching.earlier = lambda: draw_earlier(maker, tok)
     share = doubt.learn(words.applied(weights), weights["output.weight"], tok, drawn, teaching.after[-1])
     say("unsure of %.1f %% of the questions set aside" % (100 * share))
     save(o.out, weights, vocabulary, done, history)
