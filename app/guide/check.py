@@ -82,15 +82,15 @@ def main():
     o = options.parse_args()
     temperature = None if o.temperature == "default" else float(o.temperature)
     held_out = corpus.held_out_questions()[::o.every]
-    cases = [("follow-ups" if case[1] else "questions", case) for case in held_out] + [("later", case) for case in corpus.asked_later(held_out)]
+    cases = [(("follow-ups" if case[1] else "questions", "all"), case) for case in held_out] + [(("later",), case) for case in corpus.asked_later(held_out)]
     known = known_sentences(corpus.load()[0])
     groups = {name: Score() for name in ("questions", "follow-ups", "all", "later")}
     with tempfile.TemporaryDirectory() as home, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         answers = pool.map(lambda case: ask(o.model, case[1][1], case[1][2], temperature, home), cases)
-        for (group, (meant, chat, question)), said in zip(cases, answers):
+        for (names, (meant, chat, question)), said in zip(cases, answers):
             right = [any(is_right(fact, answer) for answer in answers_in(said)) for fact in meant]
             true = any(is_true(fact, said, known) for fact in meant)
-            for name in {group, "all" if group != "later" else group}:
+            for name in names:
                 groups[name].add((any(right), right[0], true, said.startswith(corpus.LEAD)))
             if o.show and not any(right):
                 print("[%s] %s\n    %s" % (meant[0].name, " / ".join([q for q, _ in chat] + [question]), said.replace("\n", "\n    ")), flush=True)

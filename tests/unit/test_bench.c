@@ -272,9 +272,7 @@ static void test_what_cannot_be_compared_with_is_told_at_once(void **state) {
 static void test_a_record_is_lost_only_to_a_whole_one(void **state) {
     (void)state;
     char *path = path_of("kept.json"), line[8] = "";
-    FILE *file = fopen(path, "w");
-    fputs("before", file);
-    fclose(file);
+    temporary_folder_write(folder, "kept.json", "before");
     struct rlimit before, none;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
@@ -286,7 +284,8 @@ static void test_a_record_is_lost_only_to_a_whole_one(void **state) {
     signal(SIGXFSZ, SIG_DFL);
     assert_int_equal(status, 1);
     assert_non_null(strstr(text, "kept.json: cannot be written"));
-    file = fopen(path, "r");
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
     assert_non_null(fgets(line, sizeof line, file));
     assert_string_equal(line, "before");
     fclose(file);
