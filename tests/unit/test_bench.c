@@ -7,15 +7,14 @@
 #include <cmocka.h>
 #include <jansson.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "app/bench.h"
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
+#include "tests/unit/full_disk.h"
 #include "tests/unit/temporary_folder.h"
 
 static const char *folder;
@@ -268,20 +267,15 @@ static void test_what_cannot_be_compared_with_is_told_at_once(void **state) {
     free(text);
 }
 
-// As on a full disk: what cannot be written whole leaves what was there.
+// What cannot be written whole leaves what was there.
 static void test_a_record_is_lost_only_to_a_whole_one(void **state) {
     (void)state;
     char *path = path_of("kept.json"), line[8] = "";
     temporary_folder_write(folder, "kept.json", "before");
-    struct rlimit before, none;
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &none);
+    full_disk_begin(0);
     int status;
     char *arguments = xasprintf("--seconds 0 --accuracy 0 --save %s", path), *text = bench(arguments, &status);
-    setrlimit(RLIMIT_FSIZE, &before);
-    signal(SIGXFSZ, SIG_DFL);
+    full_disk_end();
     assert_int_equal(status, 1);
     assert_non_null(strstr(text, "kept.json: cannot be written"));
     FILE *file = fopen(path, "r");

@@ -2,12 +2,10 @@
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +15,7 @@
 #include "engine/base/panic.h"
 #include "engine/engine.h"
 #include "engine/quantize_plan.h"
+#include "tests/unit/full_disk.h"
 #include "tests/unit/gguf_writer.h"
 #include "tests/unit/shared_files.h"
 #include "tests/unit/temporary_folder.h"
@@ -491,21 +490,16 @@ static void stopping_leaves_nothing(void **state) {
     assert_true(calls > 5);
 }
 
-// No room for the file: as a limit of the process, which a full disk looks like.
 static void a_full_disk_is_named(void **state) {
     (void)state;
     const char *in = in_folder("in.gguf"), *out = in_folder("never.gguf");
     tiny_model_write(in, small);
-    struct rlimit before;
-    getrlimit(RLIMIT_FSIZE, &before);
-    struct rlimit little = {200000, before.rlim_max};
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &little);
     struct quantize_params p = {.in = in, .out = out, .type = "Q8_0"};
     struct status st = {0};
     int files = files_in_folder();
+    full_disk_begin(200000);
     struct quantize_report *r = quantize_model(&p, &st);
-    setrlimit(RLIMIT_FSIZE, &before);
+    full_disk_end();
     assert_null(r);
     assert_int_equal(st.code, STATUS_IO);
     if (!strstr(st.text, "never.gguf: cannot be written")) fail_msg("%s", st.text);

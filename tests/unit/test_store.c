@@ -5,15 +5,14 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "app/store.h"
 #include "engine/base/panic.h"
+#include "tests/unit/full_disk.h"
 #include "tests/unit/temporary_folder.h"
 
 struct place {
@@ -207,22 +206,16 @@ static void test_a_locked_store_is_tried_again(void **state) {
     store_close(s);
 }
 
-// A limit on the size of files stands for a full disk.
 static void test_a_full_disk_loses_nothing(void **state) {
     struct store *s = open_store(*state);
     struct conversation c = begin("question");
     struct status st = {0};
-    struct rlimit before, tight;
-    signal(SIGXFSZ, SIG_IGN);
     save(s, &c);
     int answer = conversation_add(&c, 0, MESSAGE_MODEL, "", 0);
     for (int i = 0; i < 20000; i++) conversation_append(&c, answer, "a long answer ", 14);
-    getrlimit(RLIMIT_FSIZE, &before);
-    tight = before;
-    tight.rlim_cur = 100000;
-    setrlimit(RLIMIT_FSIZE, &tight);
+    full_disk_begin(100000);
     bool saved = store_save(s, &c, &st);
-    setrlimit(RLIMIT_FSIZE, &before);
+    full_disk_end();
     assert_false(saved);
     assert_true(*st.text);
     assert_true(c.messages[answer].dirty);
