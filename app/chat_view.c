@@ -74,10 +74,12 @@ static int show_message(const struct chat *c, const struct conversation *talk, i
     return n;
 }
 
+// Of a view's id: its message in the conversation, −1 of a notice.
+static int message_of(uint64_t id) { return id & 3 ? -1 : (int)((uint32_t)id >> 2); }
+
 int chat_view_message(const struct chat *c, int view) {
-    const struct conversation *talk = &chat_current(c)->conversation;
     uint64_t id = c->view_messages[view].id;
-    return id >> 32 == talk->id && !(id & 3) ? (int)((uint32_t)id >> 2) : -1;
+    return id >> 32 == chat_current(c)->conversation.id ? message_of(id) : -1;
 }
 
 // Which model wrote the answers: those of another than the one there is now are headed by its whole name, and where one
@@ -85,8 +87,9 @@ int chat_view_message(const struct chat *c, int view) {
 static void show_authors(const struct chat *c, const struct conversation *talk, struct view_message *views, int n) {
     const char *before = NULL;
     for (int i = 0; i < n; i++) {
-        const struct message *m = &talk->messages[(uint32_t)views[i].id >> 2];
-        if (views[i].id & 3 || !m->model) continue; // a notice
+        int index = message_of(views[i].id);
+        const struct message *m = index >= 0 ? &talk->messages[index] : NULL;
+        if (!m || !m->model) continue;
         bool present = !strcmp(m->model, c->model_name);
         if (!present) views[i].author = m->model;
         else if (before && strcmp(before, m->model)) views[i].model = m->model;

@@ -5,7 +5,8 @@ with its default sampling. An answer is right when it says all that its fact ask
 nothing it must not say (`~`), or what another fact asks for whose answer would do as well (`&`); of a list of answers, which the guide
 gives when it is unsure, one has to be right. It is true when each of
 its sentences stands in the corpus, where all of them are true; sentences that are true only as an answer to their own
-question ("It was Ctrl+P.", "No, …") count only there. Some questions are asked once more, later in a chat.
+question ("It was Ctrl+P.", "No, …") count only there. Some questions are asked once more, later in a chat, and some are what
+no wording foresees: other languages, pasted pages, code.
 """
 import argparse
 import concurrent.futures
@@ -82,9 +83,11 @@ def main():
     o = options.parse_args()
     temperature = None if o.temperature == "default" else float(o.temperature)
     held_out = corpus.held_out_questions()[::o.every]
-    cases = [(("follow-ups" if case[1] else "questions", "all"), case) for case in held_out] + [(("later",), case) for case in corpus.asked_later(held_out)]
+    cases = [(("follow-ups" if case[1] else "questions", "all"), case) for case in held_out]
+    cases += [(("later",), case) for case in corpus.asked_later(held_out)]
+    cases += [(("strange",), (meant, [], question)) for meant, question in corpus.strange_questions(corpus.held_out)]
     known = known_sentences(corpus.load()[0])
-    groups = {name: Score() for name in ("questions", "follow-ups", "all", "later")}
+    groups = {name: Score() for name in ("questions", "follow-ups", "all", "later", "strange")}
     with tempfile.TemporaryDirectory() as home, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         answers = pool.map(lambda case: ask(o.model, case[1][1], case[1][2], temperature, home), cases)
         for (names, (meant, chat, question)), said in zip(cases, answers):

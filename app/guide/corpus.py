@@ -11,13 +11,15 @@ A corpus file is a list of facts:
     & a wording => id, id              the answers of these facts would do as well; used by check.py and doubt.py
 
 A fact may be opened again: most wordings stand in wordings/, in the file of the same name. One without wordings is an
-answer to follow-ups only. The follow-ups of the fact `*` may come after any answer. Placeholders are filled from the
-tables of the program, so that keys and defaults cannot drift: {key:stop} {help:stop} {default:temp} {low:temp} {high:temp} {step:temp} {label:temp}
-{theme:default} {themes} {states}.
+answer to follow-ups only. The follow-ups of the fact `*` may come after any answer. strange.txt has, under the facts that
+answer it, lines of what no wording foresees, such as other languages and pasted pages, and, after `? `, what shall be done
+with them. Placeholders are filled from the tables of the program, so that keys and defaults cannot drift: {key:stop}
+{help:stop} {default:temp} {low:temp} {high:temp} {step:temp} {label:temp} {theme:default} {themes} {states}.
 """
 import glob
 import hashlib
 import json
+import math
 import os
 import random
 import re
@@ -36,6 +38,9 @@ VARIED = 0.5    # share of the questions of chats that are not asked as they sta
 HOLD_OUT = 10   # one wording in this many is never trained on
 SET_ASIDE = 40  # from one in this many the guide only learns when to be unsure
 LATER = 10      # of so many held-out questions one is asked later in a chat too
+STRANGE = {"languages": (45, 8, 500), "code-refusal": (20, 40, 2500), "task-refusal": (25, 150, 3500), "unclear": (10, 8, 300)}  # how often; characters
+N_STRANGE = 300  # questions to check the guide with
+NEIGHBOURS = 12  # lines that stand near each other are of one kind
 UNSURE = "<|unsure|>"  # control token: a list of what may be meant comes next, then LEAD and their answers, numbered
 LIST = 3  # answers when unsure
 BEFORE_QUESTION, AFTER_QUESTION = "<|im_start|>user\n", "<|im_end|><|im_start|>assistant\n"
@@ -149,7 +154,7 @@ def read_facts(values):
     facts = []
     names = sorted(glob.glob("*.txt", root_dir=CORPUS)) + sorted(glob.glob("wordings/*.txt", root_dir=CORPUS))
     for name in names:
-        if name not in ("lists.txt", "words.txt", "relatives.txt", "system.txt"):
+        if name not in ("lists.txt", "words.txt", "relatives.txt", "system.txt", "strange.txt"):
             for line in lines_of(name):
                 read_line(facts, line, values, name)
     return list(dict.fromkeys(facts))
@@ -287,6 +292,10 @@ def set_aside(fact, wording):
     return one_in(SET_ASIDE, 1, fact, wording) and len(fact.wordings) > 4 and not held_out(fact, wording)
 
 
+def taught(fact, wording):
+    return not held_out(fact, wording) and not set_aside(fact, wording)
+
+
 LEADS = ["please", "hey,", "hi,", "hello,", "so", "ok,", "ok so", "um,", "quick question:", "can you tell me:", "tell me,", "a question:",
          "sorry,", "excuse me,", "I wonder,", "well,", "and", "now", "I would like to know:", "do you know", "please tell me:", "help:", "hm,",
          "one more thing:", "another question:", "maybe a stupid question:", "not sure if you know, but", "my question is:", "next question:",
@@ -416,6 +425,40 @@ def vary(text, rng):
     return text
 
 
+# ---- strange questions ----
+
+class Strange:
+    """Draws what no wording foresees: other languages, pasted pages, code. Of the lines of strange.txt only those that keep(fact, line)."""
+
+    def __init__(self, facts, rng, keep):
+        self.facts, self.rng, self.lines, self.tasks = facts, rng, {}, {}
+        for line in lines_of("strange.txt"):
+            if line.startswith("== "):
+                fact = facts[line[3:]]
+                lines, tasks = self.lines.setdefault(fact.name, []), self.tasks.setdefault(fact.name, [])
+            elif keep(fact, line):
+                (tasks if line.startswith("? ") else lines).append(line.removeprefix("? "))
+
+    def text(self, name, length):
+        """Lines near each other, some without their beginning."""
+        lines, joint = self.lines[name], self.rng.choice(" \n")
+        at, text = self.rng.randrange(len(lines)), ""
+        while len(text) < length:
+            line = lines[(at + self.rng.randrange(NEIGHBOURS)) % len(lines)]
+            text += joint + line[self.rng.randrange(len(line)) if self.rng.random() < 0.3 else 0:]
+        return text[:length].strip()
+
+    def question(self):
+        """(question, fact)"""
+        name = self.rng.choices(list(STRANGE), [often for often, _, _ in STRANGE.values()])[0]
+        _, shortest, longest = STRANGE[name]
+        text = self.text(name, int(shortest * math.exp(self.rng.random() * math.log(longest / shortest))))
+        if self.tasks[name] and self.rng.random() < 0.6:
+            parts = [self.rng.choice(self.tasks[name]), text]
+            text = self.rng.choice(" \n").join(parts if self.rng.random() < 0.7 else parts[::-1])
+        return text, self.facts[name]
+
+
 # ---- chats ----
 
 class Maker:
@@ -425,7 +468,8 @@ class Maker:
         self.rng = random.Random(seed)
         self.facts, self.lists = load()
         self.systems = lines_of("system.txt")
-        self.plain = {f.name: [w for w in f.wordings if not held_out(f, w) and not set_aside(f, w)] for f in self.facts.values()}
+        self.plain = {f.name: [w for w in f.wordings if taught(f, w)] for f in self.facts.values()}
+        self.strange = Strange(self.facts, self.rng, taught)
         self.follow = {f.name: self.follow_ups(f) for f in self.facts.values()}
         self.names = [name for name, wordings in self.plain.items() if wordings]
         self.weights = [len(self.plain[name]) ** 0.9 for name in self.names]
@@ -508,13 +552,21 @@ def answering(facts, fact, wording):
     return [fact] + [facts[name] for name in fact.also.get(wording, ())]
 
 
+def strange_questions(keep, seed=1):
+    """[(facts that answer, question)] of those lines of strange.txt. Any answer to strange questions will do: first the one that is meant."""
+    facts, _ = load()
+    strange = Strange(facts, random.Random(seed), keep)
+    drawn = [strange.question() for _ in range(N_STRANGE)]
+    return [([fact] + [facts[name] for name in STRANGE if name != fact.name], question) for question, fact in drawn]
+
+
 def questions_set_aside(seed=1):
-    """[(facts that answer, question)]: every wording set aside, as it stands and varied."""
+    """[(facts that answer, question)]: every wording set aside, as it stands and varied, and strange questions."""
     maker = Maker(seed)
     aside = [(fact, wording) for fact in maker.facts.values() for wording in fact.wordings if set_aside(fact, wording)]
     asked = [(fact, wording, expand(wording, maker.lists, maker.rng)) for fact, wording in aside] + [
         (fact, wording, maker.varied(fact.name, wording)) for fact, wording in aside for _ in range(4)]
-    return [(answering(maker.facts, fact, wording), question) for fact, wording, question in asked]
+    return [(answering(maker.facts, fact, wording), question) for fact, wording, question in asked] + strange_questions(set_aside)
 
 
 def held_out_questions(seed=1):

@@ -30,7 +30,7 @@ N_VOCAB = 16000  # nearly all words of the wordings are one piece
 BATCH = 768  # questions
 CHAT_TOKENS = 4096  # of a batch of chats: every token of an answer has a score for every piece
 NOTHING = -1
-ROW_LENGTHS = (16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 512)
+ROW_LENGTHS = (16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 512, 768, 1024, 1536, 2048)
 LONG_CHAT_EVERY = 60  # batches of chats
 WARM_UP = 100  # steps
 WEIGHT_DECAY = 0.05
@@ -38,7 +38,10 @@ REPORT_EVERY = 500  # steps
 N_BAGS, BAGS_SHARE = 4, 0.7  # the rest of what the teachers say is the network's after the first phase
 TABLES = corpus.digest(corpus.help_text())  # of the program that the guide is trained for
 GIVEN = 16  # topics that the teachers give of every question
+EARLIER_TURNS = (1, 1, 1, 2, 2, 2, 3, 3, 3, 9)
+EARLIER_STRANGE, LONGEST_EARLIER = 0.1, 100  # share of these that end with a strange question; its characters
 EARLIER_TOKENS = 16  # of turns before a batch: for so many it has a half, for twice as many a third of its questions
+STRANGE_LISTS = 0.2  # share of the strange questions that a list comes after
 SURE = 0.8  # lists are learnt from questions of which no topic is as likely
 
 
@@ -194,7 +197,11 @@ def draw_earlier(maker, tok, share):
     """Ids of the turns before a question, or, but for a share, none; of an answer only a beginning, so that there is room for more questions."""
     ids = []
     if share and maker.rng.random() < share:
-        for question, fact in maker.turns(maker.rng.randint(1, 3)):
+        turns = maker.turns(maker.rng.choice(EARLIER_TURNS))
+        if maker.rng.random() < EARLIER_STRANGE:
+            question, fact = maker.strange.question()
+            turns.append((question[:LONGEST_EARLIER], fact))
+        for question, fact in turns:
             said = tok.encode(fact.answer)
             ids += corpus.encode_question(tok, question) + said[:maker.rng.randint(1, len(said))] + [tok.special["<|im_end|>"]]
     return ids
@@ -216,10 +223,25 @@ def begin_lists(weights, lists):
 
 
 def encode_list(tok, maker, teaching):
-    """A question that the guide is unsure of: UNSURE, a list of topics, and their answers, each after its number and topic."""
+    """Of a question that the guide is unsure of, as encode_listed."""
     row = teaching.rng.integers(0, len(teaching.asked.lengths), 1)
     facts = [maker.facts[maker.names[i]] for i in teaching.given[row[0]][teaching.draw_list(row)[0]]]
-    ids = teaching.read(row)[0][0].tolist() + [teaching.unsure]
+    return encode_listed(tok, teaching.read(row)[0][0].tolist(), facts)
+
+
+def encode_strange(tok, maker):
+    """A question that no wording foresees, and its answer; now and then a list with it."""
+    question, fact = maker.strange.question()
+    if maker.rng.random() >= STRANGE_LISTS:
+        return encode_chat(tok, None, [(question, fact)])
+    others = [name for name in corpus.STRANGE if name != fact.name]
+    facts = [fact] + [maker.facts[name] for name in maker.rng.sample(others, corpus.LIST - 1)]
+    return encode_listed(tok, corpus.encode_question(tok, question), facts)
+
+
+def encode_listed(tok, ids, facts):
+    """After a question: UNSURE, a list of topics, and their answers, each after its number and topic."""
+    ids = ids + [tok.special[corpus.UNSURE]]
     said = [tok.special[corpus.listed(fact.topic, place)] for place, fact in enumerate(facts)] + tok.encode(corpus.LEAD)
     for place, fact in enumerate(facts):
         said += tok.encode(number(place)) + [tok.special[fact.topic]] + tok.encode(fact.answer)
@@ -228,12 +250,17 @@ def encode_list(tok, maker, teaching):
 
 def draw_chat(maker, tok, teaching):
     draw = maker.rng.random()
-    if draw < 0.35:
+    if draw < 0.31:
         return encode_chat(tok, maker.system(), maker.turns(2), False)
-    if draw >= 0.93:
+    if draw >= 0.94:
         return encode_chat(tok, maker.system(), maker.chat(6))
     earlier = teaching.earlier()
-    ids, targets = encode_list(tok, maker, teaching) if draw < 0.65 else encode_chat(tok, None if earlier else maker.system(), maker.recital())
+    if draw < 0.59:
+        ids, targets = encode_list(tok, maker, teaching)
+    elif draw < 0.67:
+        ids, targets = encode_strange(tok, maker)
+    else:
+        ids, targets = encode_chat(tok, None if earlier else maker.system(), maker.recital())
     return earlier + ids, [NOTHING] * len(earlier) + targets
 
 
