@@ -3,7 +3,8 @@
 What is hard is to find the right answers; saying them is learnt by heart. First the teachers (bag.py) learn to place questions, and
 the last layer of the network does, alone, which is cheap: it pools the words, and their vectors become what they are for that.
 Then the whole network learns what all of these say together, also of questions that no wording has, which answers come
-next if the first is not meant, and the chats and answers. At last it learns from wordings set aside when to be unsure.
+next if the first is not meant, and the chats and answers; then all of it after other turns too. At last it learns from
+wordings set aside when to be unsure.
 Python's, NumPy's and PyTorch's seeds are fixed: on a processor the same program gives the same guide.
 """
 import argparse
@@ -56,7 +57,8 @@ class Phase(typing.NamedTuple):
 
 
 PHASES = (Phase(1500, 3e-3, 0.75, network.CONFIG["n_layer"] - 1, 0.12, ("known",), 0.0),
-          Phase(7000, 2e-3, 0.75, 0, 0.0, ("taught", "lists", "taught", "chats"), 0.3))
+          Phase(4500, 2e-3, 0.0, 0, 0.0, ("taught", "lists", "taught", "chats"), 0.0),
+          Phase(2800, 1.5e-3, 1.0, 0, 0.0, ("taught", "chats", "lists", "chats"), 0.3))
 
 
 # ---- questions ----
@@ -250,14 +252,14 @@ def encode_listed(tok, ids, facts):
 
 def draw_chat(maker, tok, teaching):
     draw = maker.rng.random()
-    if draw < 0.31:
+    if draw < 0.16:
         return encode_chat(tok, maker.system(), maker.turns(2), False)
     if draw >= 0.94:
         return encode_chat(tok, maker.system(), maker.chat(6))
     earlier = teaching.earlier()
-    if draw < 0.59:
+    if draw < 0.46:
         ids, targets = encode_list(tok, maker, teaching)
-    elif draw < 0.67:
+    elif draw < 0.52:
         ids, targets = encode_strange(tok, maker)
     else:
         ids, targets = encode_chat(tok, None if earlier else maker.system(), maker.recital())
@@ -351,7 +353,7 @@ def train(phase, weights, words, loss_of, report):
     optimiser, average = optimiser_of(weights), None
     for step in range(1, phase.steps + 1):
         for group in optimiser.param_groups:
-            group["lr"] = phase.rate * min(1, step / WARM_UP, (phase.steps - step + 1) / (phase.steps * phase.falls))
+            group["lr"] = phase.rate * min(1, step / WARM_UP, (phase.steps - step + 1) / max(1, phase.steps * phase.falls))
         learnt = phase.cycle[step % len(phase.cycle)]
         loss = loss_of(learnt, words.applied(weights))
         loss.backward()
