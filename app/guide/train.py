@@ -57,8 +57,8 @@ class Phase(typing.NamedTuple):
 
 
 PHASES = (Phase(1500, 3e-3, 0.75, network.CONFIG["n_layer"] - 1, 0.12, ("known",), 0.0),
-          Phase(4500, 2e-3, 0.0, 0, 0.0, ("taught", "lists", "taught", "chats"), 0.0),
-          Phase(2800, 1.5e-3, 1.0, 0, 0.0, ("taught", "chats", "lists", "chats"), 0.3))
+          Phase(5000, 2e-3, 0.75, 0, 0.0, ("taught", "lists", "taught", "chats"), 0.0),
+          Phase(2300, 1e-3, 1.0, 0, 0.0, ("taught", "chats", "lists", "chats"), 0.3))
 
 
 # ---- questions ----
@@ -353,7 +353,7 @@ def train(phase, weights, words, loss_of, report):
     optimiser, average = optimiser_of(weights), None
     for step in range(1, phase.steps + 1):
         for group in optimiser.param_groups:
-            group["lr"] = phase.rate * min(1, step / WARM_UP, (phase.steps - step + 1) / max(1, phase.steps * phase.falls))
+            group["lr"] = phase.rate * min(1, step / WARM_UP, (phase.steps - step + 1) / (phase.steps * phase.falls))
         learnt = phase.cycle[step % len(phase.cycle)]
         loss = loss_of(learnt, words.applied(weights))
         loss.backward()
