@@ -458,6 +458,10 @@ class Strange:
             text = self.rng.choice(" \n").join(parts if self.rng.random() < 0.7 else parts[::-1])
         return text, self.facts[name]
 
+    def others(self, fact):
+        """The other answers to such questions."""
+        return [self.facts[name] for name in STRANGE if name != fact.name]
+
 
 # ---- chats ----
 
@@ -552,12 +556,11 @@ def answering(facts, fact, wording):
     return [fact] + [facts[name] for name in fact.also.get(wording, ())]
 
 
-def strange_questions(keep, seed=1):
+def strange_questions(facts, keep, seed=1):
     """[(facts that answer, question)] of those lines of strange.txt. Any answer to strange questions will do: first the one that is meant."""
-    facts, _ = load()
     strange = Strange(facts, random.Random(seed), keep)
     drawn = [strange.question() for _ in range(N_STRANGE)]
-    return [([fact] + [facts[name] for name in STRANGE if name != fact.name], question) for question, fact in drawn]
+    return [([fact] + strange.others(fact), question) for question, fact in drawn]
 
 
 def questions_set_aside(seed=1):
@@ -566,7 +569,7 @@ def questions_set_aside(seed=1):
     aside = [(fact, wording) for fact in maker.facts.values() for wording in fact.wordings if set_aside(fact, wording)]
     asked = [(fact, wording, expand(wording, maker.lists, maker.rng)) for fact, wording in aside] + [
         (fact, wording, maker.varied(fact.name, wording)) for fact, wording in aside for _ in range(4)]
-    return [(answering(maker.facts, fact, wording), question) for fact, wording, question in asked] + strange_questions(set_aside)
+    return [(answering(maker.facts, fact, wording), question) for fact, wording, question in asked] + strange_questions(maker.facts, set_aside)
 
 
 def held_out_questions(seed=1):

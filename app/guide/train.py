@@ -236,8 +236,7 @@ def encode_strange(tok, maker):
     question, fact = maker.strange.question()
     if maker.rng.random() >= STRANGE_LISTS:
         return encode_chat(tok, None, [(question, fact)])
-    others = [name for name in corpus.STRANGE if name != fact.name]
-    facts = [fact] + [maker.facts[name] for name in maker.rng.sample(others, corpus.LIST - 1)]
+    facts = [fact] + maker.rng.sample(maker.strange.others(fact), corpus.LIST - 1)
     return encode_listed(tok, corpus.encode_question(tok, question), facts)
 
 
