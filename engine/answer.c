@@ -120,7 +120,7 @@ bool answer_token(struct answer *a, const struct sample *s) {
     set_event(a, s);
     bool mark = splitter_is_mark(a->splitter, s->token),
          stopped = mark ? end_character(a) : push_text(a, tokenizer_piece(t, s->token, false));
-    if (mark && !stopped) splitter_mark(a->splitter, s->token);
+    if (mark && !stopped) stopped = splitter_mark(a->splitter, s->token);
     if (a->event.token >= 0) send(a, splitter_channel(a->splitter), "", 0);
     return stopped;
 }

@@ -38,6 +38,7 @@ struct splitter {
     bool wrapped; // and is
     bool begins;  // a new part, which is set apart from an earlier one of its channel
     bool any[2];  // of each channel
+    bool stopped; // a stop text or the end has come
     char *held;   // [longest pattern + BLANK_MOST + SPLITTER_SLICE]
     size_t n_held;
     enum harmony_place place;
@@ -184,21 +185,28 @@ static bool apply(struct splitter *s, enum pattern_kind kind) {
 }
 
 // Hands out of what is held all that cannot become a mark any more.
-static bool scan(struct splitter *s) {
+static void scan(struct splitter *s) {
     for (;;) {
         if (s->skips) take_held(s, blanks(s->held, s->n_held));
-        if (!s->n_held) return false;
+        if (!s->n_held) return;
         s->skips = false;
         struct match m = find_match(s);
-        if (!m.pattern && awaits_open(s, m.at)) return false;
+        if (!m.pattern && awaits_open(s, m.at)) return;
         if (!m.pattern || !only_at_head(m.pattern->kind)) hand_out(s, s->held, m.at);
         take_held(s, m.at);
-        if (!m.pattern) return false;
+        if (!m.pattern) return;
         take_held(s, m.pattern->size);
         if (!apply(s, m.pattern->kind)) continue;
         s->n_held = 0;
-        return true;
+        s->stopped = true;
+        return;
     }
+}
+
+static void take(struct splitter *s, const char *text, size_t size) {
+    memcpy(s->held + s->n_held, text, size);
+    s->n_held += size;
+    scan(s);
 }
 
 static void flush(struct splitter *s) {
@@ -235,7 +243,7 @@ static void keep_recipient(struct splitter *s) {
 static void abandon_header(struct splitter *s, size_t from) {
     if (blanks(s->header + from, s->n_header - from) < s->n_header - from) {
         enter(s, CHANNEL_ANSWER);
-        hand_out(s, s->header + from, s->n_header - from);
+        take(s, s->header + from, s->n_header - from);
     }
     s->n_header = 0;
 }
@@ -243,8 +251,8 @@ static void abandon_header(struct splitter *s, size_t from) {
 // A mark or the end comes: a header that a mark had announced may be unfinished, or there was none.
 static void leave_part(struct splitter *s) {
     bool announced = s->place != PLACE_ROLE_GIVEN;
-    if (s->place == PLACE_BODY) flush(s);
-    else abandon_header(s, !announced ? 0 : has_recipient(s) ? s->n_header : header_rest(s));
+    if (s->place != PLACE_BODY) abandon_header(s, !announced ? 0 : has_recipient(s) ? s->n_header : header_rest(s));
+    flush(s);
 }
 
 static bool header_says(const struct splitter *s, const char *word) {
@@ -286,7 +294,7 @@ static void harmony_mark(struct splitter *s, enum harmony_mark mark) {
         break;
     case HARMONY_MESSAGE:
         if (!header) break;
-        if (s->place == PLACE_ROLE_GIVEN && !has_recipient(s)) abandon_header(s, 0);
+        if (s->place == PLACE_ROLE_GIVEN && !has_recipient(s)) leave_part(s);
         begin_body(s);
         break;
     case HARMONY_MARK_COUNT: break;
@@ -294,17 +302,17 @@ static void harmony_mark(struct splitter *s, enum harmony_mark mark) {
 }
 
 // A header has no line breaks and is short; anything else is an answer without one.
-static bool header_text(struct splitter *s, const char *text, size_t size) {
+static void header_text(struct splitter *s, const char *text, size_t size) {
     size_t n = 0, room = HEADER_SIZE - s->n_header;
     while (n < size && n < room && text[n] != '\n') n++;
     n -= utf8_incomplete(text, n);
     memcpy(s->header + s->n_header, text, n);
     s->n_header += n;
-    if (n == size) return false;
+    if (n == size) return;
     abandon_header(s, s->place == PLACE_ROLE_GIVEN ? 0 : header_rest(s));
     s->place = PLACE_BODY;
     if (s->channel != CHANNEL_ANSWER) enter(s, CHANNEL_ANSWER);
-    return splitter_text(s, text + n, size - n);
+    if (!s->stopped) take(s, text + n, size - n);
 }
 
 // ---- interface ----
@@ -321,22 +329,22 @@ bool splitter_is_mark(const struct splitter *s, int32_t token) {
     return c->kind == CHANNELS_BRACKETS && (token == c->open || token == c->close);
 }
 
-void splitter_mark(struct splitter *s, int32_t token) {
+bool splitter_mark(struct splitter *s, int32_t token) {
     const struct channel_scheme *c = s->p.scheme;
     if (c->kind == CHANNELS_HARMONY) {
         harmony_mark(s, harmony_mark_of(c, token));
-        return;
+        return s->stopped;
     }
     if (!s->head || blanks(s->held, s->n_held) < s->n_held) flush(s);
     s->n_held = 0;
     apply(s, token == c->open ? PATTERN_OPEN : PATTERN_CLOSE);
+    return false;
 }
 
 bool splitter_text(struct splitter *s, const char *text, size_t size) {
-    if (s->p.scheme->kind == CHANNELS_HARMONY && s->place != PLACE_BODY) return header_text(s, text, size);
-    memcpy(s->held + s->n_held, text, size);
-    s->n_held += size;
-    return scan(s);
+    if (s->p.scheme->kind == CHANNELS_HARMONY && s->place != PLACE_BODY) header_text(s, text, size);
+    else take(s, text, size);
+    return s->stopped;
 }
 
 void splitter_finish(struct splitter *s) {

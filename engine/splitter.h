@@ -27,7 +27,8 @@ void splitter_close(struct splitter *s);
 
 // Whether a token is a mark of the scheme; its text is none of the answer then.
 bool splitter_is_mark(const struct splitter *s, int32_t token);
-void splitter_mark(struct splitter *s, int32_t token);
+// Like splitter_text true when a stop text has come: of text that could have been a header until the mark came.
+bool splitter_mark(struct splitter *s, int32_t token);
 // Clean UTF-8, whole characters. True when a stop text has come: what follows it is dropped, and nothing is held.
 bool splitter_text(struct splitter *s, const char *text, size_t size);
 // At the end: hands out what was held back.

@@ -95,7 +95,7 @@ static void split(const struct split_case *c, int step, struct heard *h) {
         int32_t mark = mark_at(c->scheme, at, &size);
         if (mark >= 0) {
             assert_true(splitter_is_mark(s, mark));
-            splitter_mark(s, mark);
+            stopped = splitter_mark(s, mark);
             at += size;
             continue;
         }
@@ -219,6 +219,12 @@ static void test_stops(void **state) {
         CASE(&brackets, "\n\nb\nc", "A(\n\nb)", .stops = {"\n"}),
         CASE(&plain, "\nb", "", .stops = {"\n"}),
         CASE(&harmony, ANALYSIS "two<|end|>" FINAL "one two", "T(two)A(one )", .stops = {"two"}),
+        // Also where a header may still be meant.
+        CASE(&harmony, "one two three", "A(one )", .stops = {"two"}),
+        CASE(&harmony, "one two\nthree", "A(one )", .stops = {"two\nt"}),
+        CASE(&harmony, "one two<|end|>" FINAL "three", "A(one )", .stops = {"two"}),
+        CASE(&harmony, "one two<|message|>three", "A(one )", .stops = {"two"}),
+        CASE(&harmony, "one tw<|end|>" FINAL "o", "A(one tw\n\no)", .stops = {"two"}),
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct split_case c = cases[i];
