@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "app/guide.h"
 #include "app/man.h"
 #include "app/options.h"
 #include "ui/commands.h"
@@ -69,11 +70,17 @@ static json_t *states_json(void) {
     return list;
 }
 
+static json_t *questions_json(void) {
+    json_t *list = json_array();
+    for (int i = 0; i < GUIDE_QUESTIONS; i++) json_array_append_new(list, json_string(guide_questions[i]));
+    return list;
+}
+
 static void help_json(void) {
-    json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "version", CONFAB_VERSION, "commands",
+    json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o}", "version", CONFAB_VERSION, "commands",
                                commands_json(), "settings", settings_json(IN_FILE), "keys", keys_json(), "knobs",
                                knobs_json(), "states", states_json(), "themes", themes_json(), "default_theme",
-                               THEME_DEFAULT);
+                               THEME_DEFAULT, "questions", questions_json());
     json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(object);

@@ -6,7 +6,7 @@ nothing it must not say (`~`), or what another fact asks for whose answer would 
 gives when it is unsure, one has to be right. It is true when each of
 its sentences stands in the corpus, where all of them are true; sentences that are true only as an answer to their own
 question ("It was Ctrl+P.", "No, …") count only there. Some questions are asked once more, later in a chat, and some are what
-no wording foresees: other languages, pasted pages, code.
+no wording foresees: other languages, pasted pages, code. Those that the program itself suggests should get no list.
 """
 import argparse
 import concurrent.futures
@@ -87,8 +87,9 @@ def main():
     cases = [(("follow-ups" if case[1] else "questions", "all"), case) for case in held_out]
     cases += [(("later",), case) for case in corpus.asked_later(held_out)]
     cases += [(("strange",), (meant, [], question)) for meant, question in corpus.strange_questions(facts, corpus.held_out)]
+    cases += [(("suggested",), (meant, [], question)) for meant, question in corpus.suggested_questions(facts)]
     known = known_sentences(facts)
-    groups = {name: Score() for name in ("questions", "follow-ups", "all", "later", "strange")}
+    groups = {name: Score() for name in ("questions", "follow-ups", "all", "later", "strange", "suggested")}
     with tempfile.TemporaryDirectory() as home, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         answers = pool.map(lambda case: ask(o.model, case[1][1], case[1][2], temperature, home), cases)
         for (names, (meant, chat, question)), said in zip(cases, answers):

@@ -9,6 +9,7 @@ A corpus file is a list of facts:
     ~ must not be said | nor this
     > a follow-up question => id       asked after this answer, it is answered by the fact `id`
     & a wording => id, id              the answers of these facts would do as well; used by check.py and doubt.py
+    * a question                       that the program, an answer or a paper suggests: it is answered without a list
 
 A fact may be opened again: most wordings stand in wordings/, in the file of the same name. One without wordings is an
 answer to follow-ups only. The follow-ups of the fact `*` may come after any answer. strange.txt has, under the facts that
@@ -52,6 +53,7 @@ class Fact:
 
     def __init__(self, name):
         self.name, self.wordings, self.answer, self.must, self.must_not, self.follow, self.also = name, [], "", [], [], [], {}
+        self.suggested = []
         self.topic = "<|fact:%s|>" % ("again" if name.startswith("again-") else name)
 
 
@@ -127,7 +129,7 @@ def read_lists(values):
 
 
 def read_line(facts, line, values, path):
-    mark, rest = (line[:2], line[2:].strip()) if line[:2] in ("==", "= ", "! ", "~ ", "> ", "& ") else ("", line)
+    mark, rest = (line[:2], line[2:].strip()) if line[:2] in ("==", "= ", "! ", "~ ", "> ", "& ", "* ") else ("", line)
     fact = facts[-1] if facts else None
     if mark == "==":
         again = [f for f in facts if f.name == rest]
@@ -144,6 +146,8 @@ def read_line(facts, line, values, path):
     elif mark == "& ":
         wording, targets = rest.rsplit("=>", 1)
         fact.also[fill(wording.strip(), values)] = targets.replace(",", " ").split()
+    elif mark == "* ":
+        fact.suggested.append(rest)
     elif fact is None:
         raise ValueError("%s: a wording before the first fact: %s" % (path, line))
     elif fill(line, values) not in fact.wordings:
@@ -243,6 +247,14 @@ def check_names(facts, table):
             raise ValueError("the answer of %s names what is not there: %s" % (fact.name, ", ".join(strange)))
 
 
+def check_suggested(facts, table):
+    """What the program or an answer suggests to ask must be known as suggested."""
+    known = {question for fact in facts for question in fact.suggested}
+    for question in table["questions"] + [q for fact in facts for q in re.findall(r'"([a-z][^"]*\?)"', fact.answer)]:
+        if question not in known:
+            raise ValueError("is suggested and nowhere answered: %s" % question)
+
+
 def load():
     """All facts by name, and the lists for @name."""
     table = tables()
@@ -250,6 +262,7 @@ def load():
     known = with_wordings(table_facts(table), read_facts(values))
     known += again_facts(known, [values["key:" + c["name"]] for c in table["keys"] if c["key"]])
     check_names(known, table)
+    check_suggested(known, table)
     facts = {}
     for fact in known:
         if fact.name in facts:
@@ -561,6 +574,11 @@ def strange_questions(facts, keep, seed=1):
     strange = Strange(facts, random.Random(seed), keep)
     drawn = [strange.question() for _ in range(N_STRANGE)]
     return [([fact] + strange.others(fact), question) for question, fact in drawn]
+
+
+def suggested_questions(facts):
+    """[(facts that answer, question)]"""
+    return [([fact], question) for fact in facts.values() for question in fact.suggested]
 
 
 def questions_set_aside(seed=1):

@@ -1,7 +1,7 @@
 """When the guide is unsure: the output vector of UNSURE, fitted last, to wordings that nothing else was learnt from.
 
 The score of UNSURE shall exceed that of the best topic where the answer to that topic is likely not right, as check.py judges,
-and never that of the best piece within an answer. That is a logistic regression on the states of the network.
+and never that of the best piece within an answer, or after a question that the program itself suggests. That is a logistic regression on the states of the network.
 """
 import itertools
 
@@ -12,7 +12,7 @@ import check
 import corpus
 import network
 
-WRONG = 8.0  # a wrong answer is so many times as bad as a list where one answer would have done
+WRONG = 10.0  # a wrong answer is so many times as bad as a list where one answer would have done
 DECAY = 1e-3
 STEPS, RATE = 1000, 0.05
 N_ELSEWHERE = 40  # batches of chats
@@ -30,10 +30,10 @@ def states_of(weights, tok, ids, wanted):
     return states.float(), scores
 
 
-def asked(weights, tok, device):
-    """(states, best score, whether the best topic is wrong) after each question set aside."""
-    facts = {tok.special[fact.topic]: fact for fact in corpus.load()[0].values()}
-    rows = [(corpus.encode_question(tok, question), meant) for meant, question in corpus.questions_set_aside()]
+def asked(weights, tok, device, facts, questions):
+    """(states, best score, whether the best topic is wrong) after each of [(facts that answer, question)]."""
+    facts = {tok.special[fact.topic]: fact for fact in facts.values()}
+    rows = [(corpus.encode_question(tok, question), meant) for meant, question in questions]
     rows.sort(key=lambda row: len(row[0]))
     out = []
     for _, group in itertools.groupby(rows, lambda row: len(row[0])):
@@ -61,8 +61,10 @@ def elsewhere(weights, tok, chats, end_of_question):
 
 def learn(weights, output, tok, chats, end_of_question):
     """Sets the row of UNSURE in `output`, the output table. Returns the share of the questions set aside that the guide is unsure of."""
-    states, best, wrong = asked(weights, tok, output.device)
-    other_states, other_best = elsewhere(weights, tok, chats, end_of_question)
+    facts, _ = corpus.load()
+    states, best, wrong = asked(weights, tok, output.device, facts, corpus.questions_set_aside())
+    suggested = asked(weights, tok, output.device, facts, corpus.suggested_questions(facts))
+    other_states, other_best = (torch.cat(pair) for pair in zip(elsewhere(weights, tok, chats, end_of_question), suggested))
     row = (states.mean(0) * best.median() / states.mean(0).pow(2).sum()).requires_grad_()
     optimiser = torch.optim.Adam([row], lr=RATE)
     for step in range(STEPS):
