@@ -18,10 +18,11 @@ import tempfile
 import corpus
 
 LONGEST = 400  # tokens of an answer
+N_AFTER = 5  # turns that each suggested question is asked after, besides alone
 
 
 def ask(model, chat, question, temperature, home):
-    text = "".join(corpus.render_question(q) + f.answer + "<|im_end|>" for q, f in chat) + corpus.render_question(question)
+    text = corpus.render_chat(chat, question)
     options = ["--raw", "-m", model, "-n", str(LONGEST), "--seed", "1", "-t", "1"]
     if temperature is not None:
         options += ["--temp", str(temperature)]
@@ -87,7 +88,7 @@ def main():
     cases = [(("follow-ups" if case[1] else "questions", "all"), case) for case in held_out]
     cases += [(("later",), case) for case in corpus.asked_later(held_out)]
     cases += [(("strange",), (meant, [], question)) for meant, question in corpus.strange_questions(facts, corpus.held_out)]
-    cases += [(("suggested",), (meant, [], question)) for meant, question in corpus.suggested_questions(facts)]
+    cases += [(("suggested",), case) for case in corpus.suggested_questions(corpus.Maker(1), N_AFTER)]
     known = known_sentences(facts)
     groups = {name: Score() for name in ("questions", "follow-ups", "all", "later", "strange", "suggested")}
     with tempfile.TemporaryDirectory() as home, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

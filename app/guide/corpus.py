@@ -46,6 +46,7 @@ UNSURE = "<|unsure|>"  # control token: a list of what may be meant comes next, 
 LIST = 3  # answers when unsure
 BEFORE_QUESTION, AFTER_QUESTION = "<|im_start|>user\n", "<|im_end|><|im_start|>assistant\n"
 LEAD = "I am not sure that I understood. It may be one of these:"
+REMEMBERED = 200  # characters of a question that is still read when the next one is asked
 
 
 class Fact:
@@ -559,6 +560,17 @@ def render_question(text):
     return BEFORE_QUESTION + text + AFTER_QUESTION
 
 
+def remembered(chat):
+    """Of the turns before a question [(question, fact)] those that are read with it, as the template of export.py says: follow-ups need
+    the last one, and all others would only mislead."""
+    return [turn for turn in chat[-1:] if len(turn[0]) <= REMEMBERED]
+
+
+def render_chat(chat, question):
+    """What the program makes of the turns of a chat and a question after them."""
+    return "".join(render_question(asked) + fact.answer + "<|im_end|>" for asked, fact in remembered(chat)) + render_question(question)
+
+
 def encode_question(tok, text):
     """Ids of render_question, but no control token is looked for in the text."""
     return tok.encode_chat(BEFORE_QUESTION) + tok.encode(text) + tok.encode_chat(AFTER_QUESTION)
@@ -576,18 +588,21 @@ def strange_questions(facts, keep, seed=1):
     return [([fact] + strange.others(fact), question) for question, fact in drawn]
 
 
-def suggested_questions(facts):
-    """[(facts that answer, question)]"""
-    return [([fact], question) for fact in facts.values() for question in fact.suggested]
+def suggested_questions(maker, count):
+    """[(facts that answer, chat before, question)]: each alone, and after so many other turns."""
+    return [([fact], chat, question) for fact in maker.facts.values() for question in fact.suggested
+            for chat in [[]] + [maker.turns(1) for _ in range(count)]]
 
 
-def questions_set_aside(seed=1):
-    """[(facts that answer, question)]: every wording set aside, as it stands and varied, and strange questions."""
-    maker = Maker(seed)
+def questions_set_aside(maker):
+    """[(facts that answer, chat before, question)]: every wording set aside, as it stands and varied, also after another turn; and
+    strange questions."""
     aside = [(fact, wording) for fact in maker.facts.values() for wording in fact.wordings if set_aside(fact, wording)]
-    asked = [(fact, wording, expand(wording, maker.lists, maker.rng)) for fact, wording in aside] + [
-        (fact, wording, maker.varied(fact.name, wording)) for fact, wording in aside for _ in range(4)]
-    return [(answering(maker.facts, fact, wording), question) for fact, wording, question in asked] + strange_questions(maker.facts, set_aside)
+    asked = [(fact, wording, expand(wording, maker.lists, maker.rng), []) for fact, wording in aside] + [
+        (fact, wording, maker.varied(fact.name, wording), maker.turns(i % 2)) for fact, wording in aside for i in range(4)]
+    strange = strange_questions(maker.facts, set_aside)
+    return [(answering(maker.facts, fact, wording), chat, question) for fact, wording, question, chat in asked] + [
+        (meant, maker.turns(i % 2), question) for i, (meant, question) in enumerate(strange)]
 
 
 def held_out_questions(seed=1):

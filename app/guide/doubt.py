@@ -12,12 +12,19 @@ import check
 import corpus
 import network
 
-WRONG = 10.0  # a wrong answer is so many times as bad as a list where one answer would have done
+SEED = 2
+WRONG = 12.0  # a wrong answer is so many times as bad as a list where one answer would have done
 DECAY = 1e-3
 STEPS, RATE = 1000, 0.05
+N_AFTER = 20  # turns that each suggested question comes after, besides alone
 N_ELSEWHERE = 40  # batches of chats
 MARGIN = 4  # by which UNSURE shall be behind elsewhere
 HARDEST = 200  # one in so many of the places elsewhere counts: those where it is least behind
+
+
+def encode_turns(tok, chat):
+    return sum((corpus.encode_question(tok, question) + tok.encode(fact.answer) + [tok.special["<|im_end|>"]]
+                for question, fact in corpus.remembered(chat)), [])
 
 
 @torch.no_grad()
@@ -31,9 +38,9 @@ def states_of(weights, tok, ids, wanted):
 
 
 def asked(weights, tok, device, facts, questions):
-    """(states, best score, whether the best topic is wrong) after each of [(facts that answer, question)]."""
+    """(states, best score, whether the best topic is wrong) after each of [(facts that answer, chat before, question)]."""
     facts = {tok.special[fact.topic]: fact for fact in facts.values()}
-    rows = [(corpus.encode_question(tok, question), meant) for meant, question in questions]
+    rows = [(encode_turns(tok, chat) + corpus.encode_question(tok, question), meant) for meant, chat, question in questions]
     rows.sort(key=lambda row: len(row[0]))
     out = []
     for _, group in itertools.groupby(rows, lambda row: len(row[0])):
@@ -44,7 +51,7 @@ def asked(weights, tok, device, facts, questions):
         right = [said in facts and any(check.is_right(fact, facts[said].answer) for fact in some)
                  for some, said in zip(meant, best.indices.tolist())]
         out.append((states, best.values, 1 - torch.tensor(right, device=device).float()))
-    return (torch.cat(column) for column in zip(*out))
+    return [torch.cat(column) for column in zip(*out)]
 
 
 def elsewhere(weights, tok, chats, end_of_question):
@@ -61,9 +68,9 @@ def elsewhere(weights, tok, chats, end_of_question):
 
 def learn(weights, output, tok, chats, end_of_question):
     """Sets the row of UNSURE in `output`, the output table. Returns the share of the questions set aside that the guide is unsure of."""
-    facts, _ = corpus.load()
-    states, best, wrong = asked(weights, tok, output.device, facts, corpus.questions_set_aside())
-    suggested = asked(weights, tok, output.device, facts, corpus.suggested_questions(facts))
+    maker = corpus.Maker(SEED)
+    states, best, wrong = asked(weights, tok, output.device, maker.facts, corpus.questions_set_aside(maker))
+    suggested = asked(weights, tok, output.device, maker.facts, corpus.suggested_questions(maker, N_AFTER))[:2]
     other_states, other_best = (torch.cat(pair) for pair in zip(elsewhere(weights, tok, chats, end_of_question), suggested))
     row = (states.mean(0) * best.median() / states.mean(0).pow(2).sum()).requires_grad_()
     optimiser = torch.optim.Adam([row], lr=RATE)
