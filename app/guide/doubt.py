@@ -1,7 +1,8 @@
 """When the guide is unsure: the output vector of UNSURE, fitted last, to wordings that nothing else was learnt from.
 
 The score of UNSURE shall exceed that of the best topic where the answer to that topic is likely not right, as check.py judges,
-and never that of the best piece within an answer, or after a question that the program itself suggests. That is a logistic regression on the states of the network.
+and never that of the best piece within an answer, or after a question that the program itself suggests. That is a logistic
+regression on the states of the network.
 """
 import itertools
 
