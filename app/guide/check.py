@@ -83,12 +83,13 @@ def main():
     options.add_argument("--every", type=int, default=1, help="ask one question in so many")
     o = options.parse_args()
     temperature = None if o.temperature == "default" else float(o.temperature)
-    facts, _ = corpus.load()
+    maker = corpus.Maker(1)
+    facts = maker.facts
     held_out = corpus.held_out_questions()[::o.every]
     cases = [(("follow-ups" if case[1] else "questions", "all"), case) for case in held_out]
     cases += [(("later",), case) for case in corpus.asked_later(held_out)]
     cases += [(("strange",), (meant, [], question)) for meant, question in corpus.strange_questions(facts, corpus.held_out)]
-    cases += [(("suggested",), case) for case in corpus.suggested_questions(corpus.Maker(1), N_AFTER)]
+    cases += [(("suggested",), case) for case in corpus.suggested_questions(maker, N_AFTER)]
     known = known_sentences(facts)
     groups = {name: Score() for name in ("questions", "follow-ups", "all", "later", "strange", "suggested")}
     with tempfile.TemporaryDirectory() as home, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
