@@ -60,14 +60,15 @@ $(BUILD)/themes.c: themes/embed.awk $(wildcard themes/*.theme)
 $(BUILD)/themes.o: $(BUILD)/themes.c
 	$(call say,CC,$@)$(CC) $(CFLAGS) -c -o $@ $<
 
-# The built-in model between two symbols; without the file they mark an empty place.
+# The built-in model between two symbols, without the file an empty place; and its chat template as a string.
 GUIDE = $(wildcard app/guide/guide.gguf)
 $(BUILD)/guide_data.S: Makefile
 	@mkdir -p $(@D)
 	@printf '%s\n' '.section .rodata' '.balign 64' '.global guide_begin, guide_end' 'guide_begin:' \
-		'$(if $(GUIDE),.incbin "$(GUIDE)")' 'guide_end:' '.section .note.GNU-stack,"",%progbits' > $@
+		'$(if $(GUIDE),.incbin "$(GUIDE)")' 'guide_end:' '.global guide_template_text' 'guide_template_text:' \
+		'.incbin "app/guide/template.jinja"' '.byte 0' '.section .note.GNU-stack,"",%progbits' > $@
 
-$(BUILD)/guide_data.o: $(BUILD)/guide_data.S $(GUIDE)
+$(BUILD)/guide_data.o: $(BUILD)/guide_data.S $(GUIDE) app/guide/template.jinja
 	$(call say,AS,$@)$(CC) -c -o $@ $<
 
 # "q": files of different folders may have the same name.

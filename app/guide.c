@@ -1,7 +1,7 @@
 #include "app/guide.h"
 
 // Laid down by the assembler file that the Makefile makes (guide_data.S).
-extern const char guide_begin[], guide_end[];
+extern const char guide_begin[], guide_end[], guide_template_text[];
 
 const char *const guide_questions[GUIDE_QUESTIONS] = {
     "How many chats can run at once?",
@@ -13,3 +13,5 @@ const void *guide_data(size_t *size) {
     *size = (size_t)(guide_end - guide_begin);
     return guide_begin;
 }
+
+const char *guide_template(void) { return guide_template_text; }

@@ -8,5 +8,6 @@
 extern const char *const guide_questions[GUIDE_QUESTIONS]; // for a person who does not know what to ask it
 
 const void *guide_data(size_t *size); // *size = 0: this program was built without one
+const char *guide_template(void);     // its chat template: app/guide/template.jinja
 
 #endif

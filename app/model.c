@@ -14,7 +14,7 @@ struct model_file *model_open_path(const char *path, struct status *st) {
     }
     size_t size;
     const void *data = guide_data(&size);
-    if (size) return model_file_open_memory("Guide", data, size, st);
+    if (size) return model_file_open_memory("Guide", data, size, guide_template(), st);
     status_fail(st, STATUS_USAGE,
                 "no model: name one with -m MODEL (this program was built without the built-in one)");
     return NULL;

@@ -46,11 +46,14 @@ struct answer *answer_open(const struct answer_params *p) {
     struct answer *a = xcalloc(1, sizeof *a);
     a->p = *p;
     a->p.stops = NULL;
+    const struct tokenizer *t = p->file->tokenizer;
     bool ends = p->template_stop && !p->ignore_end;
-    a->stop_token = ends ? tokenizer_find(p->file->tokenizer, p->template_stop, strlen(p->template_stop)) : -1;
+    a->stop_token = ends ? tokenizer_find(t, p->template_stop, strlen(p->template_stop)) : -1;
+    // Where a token of its own ends the turn, the same characters in a text are a part of it.
+    bool spelled = ends && (a->stop_token < 0 || !tokenizer_ends_generation(t, a->stop_token));
     a->splitter = splitter_open(&(struct splitter_params){.scheme = p->chat ? &p->file->channels : &plain,
                                                           .inside = p->inside,
-                                                          .end = ends ? p->template_stop : NULL,
+                                                          .end = spelled ? p->template_stop : NULL,
                                                           .stops = p->stops,
                                                           .n_stops = p->n_stops,
                                                           .context = a,

@@ -130,8 +130,10 @@ struct model_info {
 };
 
 struct model_file *model_file_open(const char *path, struct status *st);
-// Over memory that outlives it: the built-in model. `name` is shown to people.
-struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st);
+// Over memory that outlives it: the built-in model. `name` is shown to people; `template`, which outlives it too, is used
+// instead of the file's own chat template, unless it is NULL.
+struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, const char *template,
+                                          struct status *st);
 // What keys and shapes tell, with nothing converted: no engine can be opened over it. Without `text` neither vocabulary nor
 // template are read, and nothing can be tokenized: cheap, for lists of many models.
 struct model_file *model_file_open_header(const char *path, bool text, struct status *st);

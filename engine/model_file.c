@@ -38,13 +38,15 @@ static struct model_file *finish(struct model_file *m, const char *name, uint64_
     return m;
 }
 
-// Over m->gguf, which is open.
-static struct model_file *open_rest(struct model_file *m, const char *name, uint64_t bytes, struct status *st) {
+// Over m->gguf, which is open; with its own chat template unless another one is given.
+static struct model_file *open_rest(struct model_file *m, const char *name, uint64_t bytes, const char *template,
+                                    struct status *st) {
     if (!gguf_get_string(&m->gguf, "tokenizer.chat_template", GGUF_OPTIONAL, &m->template_text, st) ||
         !(m->tokenizer = tokenizer_open(&m->gguf, st))) {
         model_file_close(m);
         return NULL;
     }
+    if (template) m->template_text = span_of(template);
     m->chat_template = chat_template_recognise(m->template_text);
     if (!m->template_text.data && channel_has_harmony(m->tokenizer)) m->chat_template = CHAT_TEMPLATE_HARMONY;
     m->channels = channel_recognise(m->tokenizer, m->chat_template, m->template_text);
@@ -61,7 +63,7 @@ static struct model_file *open_files(const char *path, enum model_files_use use,
         return NULL;
     }
     uint64_t bytes = gguf_file_bytes(&m->gguf);
-    return text ? open_rest(m, path, bytes, st) : finish(m, path, bytes);
+    return text ? open_rest(m, path, bytes, NULL, st) : finish(m, path, bytes);
 }
 
 struct model_file *model_file_open(const char *path, struct status *st) {
@@ -72,9 +74,10 @@ struct model_file *model_file_open_header(const char *path, bool text, struct st
     return open_files(path, MODEL_FILES_DESCRIBE, text, st);
 }
 
-struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st) {
+struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, const char *template,
+                                          struct status *st) {
     struct model_file *m = xcalloc(1, sizeof *m);
-    if (gguf_open_memory(&m->gguf, name, data, size, st)) return open_rest(m, name, size, st);
+    if (gguf_open_memory(&m->gguf, name, data, size, st)) return open_rest(m, name, size, template, st);
     free(m);
     return NULL;
 }

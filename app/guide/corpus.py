@@ -46,6 +46,7 @@ UNSURE = "<|unsure|>"  # control token: a list of what may be meant comes next, 
 LIST = 3  # answers when unsure
 BEFORE_QUESTION, AFTER_QUESTION = "<|im_start|>user\n", "<|im_end|><|im_start|>assistant\n"
 LEAD = "I am not sure that I understood. It may be one of these:"
+NOTHING = "0123456789 \n\t!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~…"  # what says nothing alone
 REMEMBERED = 200  # characters of a question that is still read when the next one is asked
 
 
@@ -556,12 +557,17 @@ def render_system(text):
     return "<|im_start|>system\n" + text + "<|im_end|>"
 
 
+def as_read(text):
+    """What the chat template makes of a question: no capitals, and one without a letter leads on."""
+    return text.lower() if text.strip(NOTHING) else "what can you do?"
+
+
 def render_question(text):
-    return BEFORE_QUESTION + text + AFTER_QUESTION
+    return BEFORE_QUESTION + as_read(text) + AFTER_QUESTION
 
 
 def remembered(chat):
-    """Of the turns before a question [(question, fact)] those that are read with it, as the template of export.py says: follow-ups need
+    """Of the turns before a question [(question, fact)] those that are read with it, as template.jinja says: follow-ups need
     the last one, and all others would only mislead."""
     return [turn for turn in chat[-1:] if len(turn[0]) <= REMEMBERED]
 
@@ -573,7 +579,7 @@ def render_chat(chat, question):
 
 def encode_question(tok, text):
     """Ids of render_question, but no control token is looked for in the text."""
-    return tok.encode_chat(BEFORE_QUESTION) + tok.encode(text) + tok.encode_chat(AFTER_QUESTION)
+    return tok.encode_chat(BEFORE_QUESTION) + tok.encode(as_read(text)) + tok.encode_chat(AFTER_QUESTION)
 
 
 def answering(facts, fact, wording):

@@ -1,4 +1,5 @@
 """From a checkpoint of train.py to guide.gguf."""
+import os
 import sys
 
 import torch
@@ -7,17 +8,7 @@ import corpus
 import gguf
 import subwords
 
-# Of what was said before only the system prompt and the last exchange are read, if it was short and no list: see corpus.remembered.
-TEMPLATE = """\
-{%- set system = messages[:1] if messages[0]['role'] == 'system' else [] -%}
-{%- set turns = messages[system|length:][-3:] -%}
-{%- if turns|length == 3 and (turns[0]['content']|length > LONGEST or turns[1]['content'].startswith('LEAD')) -%}
-{%- set turns = turns[-1:] -%}
-{%- endif -%}
-{%- for message in system + turns %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' }}{% endfor %}
-{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif -%}
-""".replace("LONGEST", str(corpus.REMEMBERED)).replace("LEAD", corpus.LEAD)
-
+TEMPLATE = open(os.path.join(corpus.HERE, "template.jinja")).read()
 SHARPNESS = 2  # its scores are so many times as far apart as learnt: it recites, and shall at the default temperature too
 
 

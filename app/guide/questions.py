@@ -21,7 +21,7 @@ def ask(round_and_seed):
 
 
 def encode(texts):
-    rows = [state["tok"].encode(text)[:LONGEST] for text in texts]
+    rows = [state["tok"].encode(corpus.as_read(text))[:LONGEST] for text in texts]
     return np.concatenate([np.array(row, dtype=np.int32) for row in rows]), np.array([len(row) for row in rows]), state["index"].encode(texts)
 
 

@@ -36,7 +36,7 @@ static struct model_in_memory tiny_open(struct tiny_model_options o) {
     struct status st = {0};
     size_t size;
     m.bytes = tiny_model_bytes(o, &size);
-    m.file = model_file_open_memory("tiny.gguf", m.bytes, size, &st);
+    m.file = model_file_open_memory("tiny.gguf", m.bytes, size, NULL, &st);
     if (!m.file) fail_msg("%s", st.text);
     return m;
 }

@@ -108,10 +108,11 @@ struct model_file *model_file_open_header(const char *path, bool text, struct st
     return model_file_open(path, st);
 }
 
-struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st) {
+struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, const char *template,
+                                          struct status *st) {
     static const struct script_model guide = {
         .name = "guide", .family = "llama", .format = "Q8_0", .parameters = 3220000, .need = 4 << 20};
-    (void)name, (void)data, (void)size, (void)st;
+    (void)name, (void)data, (void)size, (void)template, (void)st;
     return file_of("guide", 3 << 20, &guide);
 }
 

@@ -94,8 +94,9 @@ struct model_file *model_file_open_header(const char *path, bool text, struct st
     (void)text;
     return model_file_open(path, st);
 }
-struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, struct status *st) {
-    (void)name, (void)data, (void)size;
+struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, const char *template,
+                                          struct status *st) {
+    (void)name, (void)data, (void)size, (void)template;
     return model_file_open("Tiny 1B", st);
 }
 void model_file_close(struct model_file *m) { free(m); }

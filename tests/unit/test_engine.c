@@ -54,7 +54,7 @@ static struct bench *bench_open(struct tiny_model_options o, const struct backen
     struct status st = {0};
     size_t size;
     void *bytes = tiny_model_bytes(o, &size);
-    struct model_file *file = model_file_open_memory("tiny.gguf", bytes, size, &st);
+    struct model_file *file = model_file_open_memory("tiny.gguf", bytes, size, NULL, &st);
     if (!file) fail_msg("%s", st.text);
     struct bench *b = bench_open_file(file, ops, p);
     b->bytes = bytes;

@@ -49,7 +49,7 @@ static struct logits logits_of(const struct tiny_shape *shape, bool exact) {
     struct status st = {0};
     size_t size;
     void *bytes = tiny_shape_bytes(shape, &size);
-    struct model_file *m = model_file_open_memory(shape->name, bytes, size, &st);
+    struct model_file *m = model_file_open_memory(shape->name, bytes, size, NULL, &st);
     if (!m) fail_msg("%s: %s", shape->name, st.text);
     if (!model_file_info(m)->has_weights) fail_msg("%s", model_file_info(m)->weight_problem);
     struct logits l = {.n_vocab = model_file_info(m)->n_vocab, .values = compute(m, exact, shape->name)};

@@ -1,5 +1,5 @@
-// The embedded guide was trained for the tables that the program has now: run `make guide` after a change. And it reads
-// of a chat what it was trained to read.
+// The embedded guide was trained for the tables that the program has now: run `make guide` after a change. And its chat
+// template has it read of a chat what it was trained to read.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,21 +33,15 @@ static uint64_t tables_digest(void) {
     return digest;
 }
 
-// The caller closes g.
-static struct span guide_string(struct gguf *g, const char *key) {
-    struct status st = {0};
-    struct span value;
-    size_t size;
-    const void *data = guide_data(&size);
-    if (!gguf_open_memory(g, "guide", data, size, &st)) fail_msg("%s", st.text);
-    if (!gguf_get_string(g, key, GGUF_REQUIRED, &value, &st)) fail_msg("%s", st.text);
-    return value;
-}
-
 static void test_guide_knows_the_tables(void **state) {
     (void)state;
     struct gguf g;
-    struct span trained = guide_string(&g, "guide.tables");
+    struct status st = {0};
+    struct span trained;
+    size_t size;
+    const void *data = guide_data(&size);
+    if (!gguf_open_memory(&g, "guide", data, size, &st)) fail_msg("%s", st.text);
+    if (!gguf_get_string(&g, "guide.tables", GGUF_REQUIRED, &trained, &st)) fail_msg("%s", st.text);
     char now[17];
     snprintf(now, sizeof now, "%016llx", (unsigned long long)tables_digest());
     if (!span_equals(trained, now))
@@ -61,11 +55,29 @@ static void test_guide_knows_the_tables(void **state) {
 #define LONG             TEN(TEN("abc"))
 #define UNSURE           "I am not sure that I understood. It may be one of these:"
 
+struct reading {
+    const char *said, *read;
+};
+
+static void check_readings(const struct reading *cases, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        struct status st = {0};
+        size_t size;
+        char *said = xasprintf("{\"messages\": [%.*s], \"add_generation_prompt\": true}",
+                               (int)strlen(cases[i].said) - 1, cases[i].said);
+        char *wanted = xasprintf("%s<|im_start|>assistant\n", cases[i].read);
+        char *read = template_render(guide_template(), strlen(guide_template()), said, NULL, &size, &st);
+        if (!read) fail_msg("%s", st.text);
+        assert_string_equal(read, wanted);
+        free(read);
+        free(wanted);
+        free(said);
+    }
+}
+
 static void test_guide_reads_the_last_exchange(void **state) {
     (void)state;
-    static const struct {
-        const char *said, *read;
-    } cases[] = {
+    static const struct reading cases[] = {
         {SAID("user", "a"), READ("user", "a")},
         {SAID("system", "s") SAID("user", "a"), READ("system", "s") READ("user", "a")},
         {SAID("user", "a") SAID("assistant", "b") SAID("user", "c"),
@@ -76,26 +88,35 @@ static void test_guide_reads_the_last_exchange(void **state) {
         {SAID("user", LONG) SAID("assistant", "b") SAID("user", "c"), READ("user", "c")},
         {SAID("user", "a") SAID("assistant", UNSURE "\\n1. b") SAID("user", "c"), READ("user", "c")},
     };
-    struct gguf g;
-    struct span template = guide_string(&g, "tokenizer.chat_template");
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct status st = {0};
-        size_t size;
-        char *said = xasprintf("{\"messages\": [%.*s], \"add_generation_prompt\": true}",
-                               (int)strlen(cases[i].said) - 1, cases[i].said);
-        char *wanted = xasprintf("%s<|im_start|>assistant\n", cases[i].read);
-        char *read = template_render(template.data, template.size, said, NULL, &size, &st);
-        if (!read) fail_msg("%s", st.text);
-        assert_string_equal(read, wanted);
-        free(read);
-        free(wanted);
-        free(said);
-    }
-    gguf_close(&g);
+    check_readings(cases, sizeof cases / sizeof *cases);
+}
+
+static void test_guide_reads_no_capitals(void **state) {
+    (void)state;
+    static const struct reading cases[] = {
+        {SAID("system", "Be KIND") SAID("user", "HOW DO I QUIT?"), READ("system", "Be KIND") READ("user", "how do i quit?")},
+        {SAID("user", "Is it F5?") SAID("assistant", "Yes: F5") SAID("user", "Q4_K"),
+         READ("user", "is it f5?") READ("assistant", "Yes: F5") READ("user", "q4_k")},
+        {SAID("user", "ÄÖ 日本"), READ("user", "äö 日本")},
+    };
+    check_readings(cases, sizeof cases / sizeof *cases);
+}
+
+static void test_guide_is_asked_nothing(void **state) {
+    (void)state;
+    static const struct reading cases[] = {
+        {SAID("user", "?"), READ("user", "what can you do?")},
+        {SAID("user", " 1\\n!…"), READ("user", "what can you do?")},
+        {SAID("user", "3 x"), READ("user", "3 x")},
+        {SAID("user", "日"), READ("user", "日")},
+    };
+    check_readings(cases, sizeof cases / sizeof *cases);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_guide_knows_the_tables),
-                                       cmocka_unit_test(test_guide_reads_the_last_exchange)};
+                                       cmocka_unit_test(test_guide_reads_the_last_exchange),
+                                       cmocka_unit_test(test_guide_reads_no_capitals),
+                                       cmocka_unit_test(test_guide_is_asked_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

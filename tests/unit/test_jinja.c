@@ -426,7 +426,7 @@ static struct tiny_file open_tiny(struct tiny_model_options options) {
     size_t size;
     struct status st = {0};
     t.bytes = tiny_model_bytes(options, &size);
-    t.file = model_file_open_memory("tiny", t.bytes, size, &st);
+    t.file = model_file_open_memory("tiny", t.bytes, size, NULL, &st);
     assert_non_null(t.file);
     return t;
 }

@@ -27,7 +27,7 @@ static struct opened open_tiny(struct tiny_model_options o) {
     size_t size;
     struct status st = {0};
     struct opened m = {.bytes = tiny_model_bytes(o, &size)};
-    m.file = model_file_open_memory("some/where/tiny.gguf", m.bytes, size, &st);
+    m.file = model_file_open_memory("some/where/tiny.gguf", m.bytes, size, NULL, &st);
     if (!m.file) fail_msg("%s", st.text);
     return m;
 }
@@ -48,7 +48,7 @@ static struct opened open_vocabulary(const char *name) {
     gguf_writer_float(&w, "llama.rope.freq_base", 500000);
     tiny_vocab_byte_level(&w, "llama-bpe");
     struct opened m = {.bytes = gguf_writer_finish(&w, &size)};
-    m.file = model_file_open_memory("some/where/words.gguf", m.bytes, size, &st);
+    m.file = model_file_open_memory("some/where/words.gguf", m.bytes, size, NULL, &st);
     if (!m.file) fail_msg("%s", st.text);
     return m;
 }
@@ -168,13 +168,13 @@ static void test_open_refuses(void **state) {
     assert_null(model_file_open("/nowhere/at/all.gguf", &st));
     assert_non_null(strstr(st.text, "/nowhere/at/all.gguf"));
     static const _Alignas(64) char broken[64] = "GGUF....";
-    assert_null(model_file_open_memory("broken", broken, sizeof broken, &st));
+    assert_null(model_file_open_memory("broken", broken, sizeof broken, NULL, &st));
     struct gguf_writer w = {0}; // a file without a tokenizer
     size_t size;
     gguf_writer_string(&w, "general.architecture", "llama");
     uint8_t *bytes = gguf_writer_finish(&w, &size);
     st = (struct status){0};
-    assert_null(model_file_open_memory("bare", bytes, size, &st));
+    assert_null(model_file_open_memory("bare", bytes, size, NULL, &st));
     assert_non_null(strstr(st.text, "tokenizer.ggml.model"));
     free(bytes);
 }
@@ -291,6 +291,21 @@ static void test_beginning_of_a_stop_text_is_held_back(void **state) {
     stream_close(&s);
 }
 
+// An answer that explains the mark which ends turns is not cut there.
+static void test_spelled_end_token_does_not_end(void **state) {
+    (void)state;
+    struct stream s;
+    size_t used;
+    stream_begin(&s, open_tiny((struct tiny_model_options){.pre = "gpt-2"}),
+                 (struct answer_params){.chat = true, .template_stop = "<|im_end|>"});
+    int32_t end = tokenizer_find(s.m.file->tokenizer, "<|im_end|>", strlen("<|im_end|>"));
+    assert_true(tokenizer_ends_generation(s.m.file->tokenizer, end));
+    assert_false(stream_bytes(&s, "<|im_end|> ends it", &used));
+    assert_string_equal(s.text, "<|im_end|> ends it");
+    assert_true(stream_token(&s, end));
+    stream_close(&s);
+}
+
 static void test_end_token_ends_unless_ignored(void **state) {
     (void)state;
     struct stream s;
@@ -328,7 +343,7 @@ static void test_long_pieces_are_split(void **state) {
     size_t size;
     struct status st = {0};
     struct opened m = {.bytes = gguf_writer_finish(&w, &size)};
-    m.file = model_file_open_memory("long", m.bytes, size, &st);
+    m.file = model_file_open_memory("long", m.bytes, size, NULL, &st);
     if (!m.file) fail_msg("%s", st.text);
     struct stream s;
     stream_begin(&s, m, (struct answer_params){0});
@@ -380,7 +395,7 @@ static struct opened open_marks(const char *const *marks, int n_marks, int32_t t
     size_t size;
     struct status st = {0};
     struct opened m = {.bytes = gguf_writer_finish(&w, &size)};
-    m.file = model_file_open_memory("marks", m.bytes, size, &st);
+    m.file = model_file_open_memory("marks", m.bytes, size, NULL, &st);
     if (!m.file) fail_msg("%s", st.text);
     free(tokens.data);
     free(types.data);
@@ -540,7 +555,7 @@ static void test_sampling_of_the_file(void **state) {
     gguf_writer_float(&w, "general.sampling.penalty_repeat", 1.125f);
     tiny_vocab_byte_level(&w, "llama-bpe");
     struct opened m = {.bytes = gguf_writer_finish(&w, &size)};
-    m.file = model_file_open_memory("words", m.bytes, size, &st);
+    m.file = model_file_open_memory("words", m.bytes, size, NULL, &st);
     assert_non_null(m.file);
     const struct model_info *i = model_file_info(m.file);
     struct sampling initial = sampling_default();
@@ -591,6 +606,7 @@ int main(void) {
         cmocka_unit_test(test_split_characters_are_joined),
         cmocka_unit_test(test_stop_text_ends_the_answer),
         cmocka_unit_test(test_beginning_of_a_stop_text_is_held_back),
+        cmocka_unit_test(test_spelled_end_token_does_not_end),
         cmocka_unit_test(test_end_token_ends_unless_ignored),
         cmocka_unit_test(test_long_pieces_are_split),
         cmocka_unit_test(test_harmony_is_known_by_its_tokens),
