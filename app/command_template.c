@@ -15,11 +15,15 @@ int command_template(const struct settings *s, int n_arguments, char **arguments
     size_t size, context_size, out_size;
     char *template = file_read(arguments[0], TEMPLATE_LIMIT, &size, &st), *context = NULL, *text = NULL;
     if (template) context = file_read(arguments[1], CONTEXT_LIMIT, &context_size, &st);
-    if (context) {
-        text = template_render(template, size, context, s->now, &out_size, &st);
-        bool refused = st.code == STATUS_UNSUPPORTED; // in the template's own words
-        if (!text && !refused && st.code != STATUS_USAGE) status_prefix(&st, "%s", arguments[0]);
-    }
+    if (context)
+        text = template_render(&(struct template_input){.name = arguments[0],
+                                                        .text = template,
+                                                        .size = size,
+                                                        .context_name = arguments[1],
+                                                        .context = context,
+                                                        .context_size = context_size,
+                                                        .now = s->now},
+                               &out_size, &st);
     if (text) clean_write(stdout, text, out_size);
     bool done = text;
     free(text);

@@ -144,11 +144,17 @@ int32_t *model_file_tokenize(const struct model_file *m, const char *text, size_
 // The bytes of ids; ids out of range are a failure. The caller frees.
 char *model_file_detokenize(const struct model_file *m, const int32_t *ids, size_t count, size_t *size, struct status *st);
 
-// A chat template (Jinja) rendered over a context, one JSON object whose members are its variables. `now` is what strftime_now
-// tells, like "2026-01-02T03:04:05"; NULL: the local time. The caller frees. STATUS_UNSUPPORTED: the template itself refused,
-// and the text is the message of its raise_exception.
-char *template_render(const char *template, size_t size, const char *context_json, const char *now, size_t *out_size,
-                      struct status *st);
+// A chat template (Jinja) and what it is rendered over: one JSON object whose members are its variables. Errors name what
+// is at fault. `now` is what strftime_now tells, like "2026-01-02T03:04:05"; NULL: the local time.
+struct template_input {
+    const char *name, *text;
+    size_t size;
+    const char *context_name, *context;
+    size_t context_size;
+    const char *now;
+};
+// The caller frees. STATUS_UNSUPPORTED: the template itself refused, and the text is the message of its raise_exception.
+char *template_render(const struct template_input *in, size_t *size, struct status *st);
 
 // ---- requests ----
 

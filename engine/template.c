@@ -21,12 +21,12 @@ static bool read_now(const char *text, struct tm *now, struct status *st) {
     return gmtime_r(&seconds, now) || status_fail(st, STATUS_USAGE, "there is no time '%s'", text);
 }
 
-static json_t *read_context(const char *text, struct status *st) {
+static json_t *read_context(const struct template_input *in, struct status *st) {
     json_error_t error;
-    json_t *context = json_loads(text, JSON_ALLOW_NUL, &error);
-    if (!context) status_fail(st, STATUS_FORMAT, "context, line %d: %s", error.line, error.text);
+    json_t *context = json_loadb(in->context, in->context_size, JSON_ALLOW_NUL, &error);
+    if (!context) status_fail(st, STATUS_FORMAT, "%s: line %d: %s", in->context_name, error.line, error.text);
     else if (!json_is_object(context)) {
-        status_fail(st, STATUS_FORMAT, "the context is not an object");
+        status_fail(st, STATUS_FORMAT, "%s: is not a JSON object", in->context_name);
         json_decref(context);
         return NULL;
     }
@@ -43,17 +43,25 @@ static char *join(const struct prompt *p, size_t *size) {
     return text;
 }
 
-char *template_render(const char *template, size_t size, const char *context_json, const char *now, size_t *out_size,
-                      struct status *st) {
-    struct prompt prompt;
-    struct tm time;
-    json_t *context = read_now(now, &time, st) ? read_context(context_json, st) : NULL;
-    struct jinja_template *parsed = context ? jinja_compile((struct span){template, size}, st) : NULL;
-    struct jinja_input input = {parsed, context, time};
-    bool done = parsed && jinja_render(&input, &prompt, st);
-    char *text = done ? join(&prompt, out_size) : NULL;
-    if (done) prompt_free(&prompt);
+static bool render_over(const struct template_input *in, json_t *context, struct tm now, struct prompt *out,
+                        struct status *st) {
+    struct jinja_template *parsed = jinja_compile((struct span){in->text, in->size}, st);
+    struct jinja_input input = {parsed, context, now};
+    bool done = parsed && jinja_render(&input, out, st);
     jinja_template_free(parsed);
+    if (done || (st && st->code == STATUS_UNSUPPORTED)) return done; // a refusal is told in the template's own words
+    return status_prefix(st, "%s", in->name);
+}
+
+char *template_render(const struct template_input *in, size_t *size, struct status *st) {
+    struct prompt prompt;
+    struct tm now;
+    json_t *context = read_now(in->now, &now, st) ? read_context(in, st) : NULL;
+    char *text = NULL;
+    if (context && render_over(in, context, now, &prompt, st)) {
+        text = join(&prompt, size);
+        prompt_free(&prompt);
+    }
     json_decref(context);
     return text;
 }

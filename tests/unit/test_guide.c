@@ -66,7 +66,13 @@ static void check_readings(const struct reading *cases, size_t n) {
         char *said = xasprintf("{\"messages\": [%.*s], \"add_generation_prompt\": true}",
                                (int)strlen(cases[i].said) - 1, cases[i].said);
         char *wanted = xasprintf("%s<|im_start|>assistant\n", cases[i].read);
-        char *read = template_render(guide_template(), strlen(guide_template()), said, NULL, &size, &st);
+        struct template_input in = {.name = "guide",
+                                    .text = guide_template(),
+                                    .size = strlen(guide_template()),
+                                    .context_name = "context",
+                                    .context = said,
+                                    .context_size = strlen(said)};
+        char *read = template_render(&in, &size, &st);
         if (!read) fail_msg("%s", st.text);
         assert_string_equal(read, wanted);
         free(read);

@@ -259,6 +259,24 @@ static void test_logits_are_the_reference(void **state) {
     }
 }
 
+static void test_a_bad_context_is_not_blamed_on_its_template(void **state) {
+    (void)state;
+    static const struct {
+        const char *template, *context, *why;
+    } cases[] = {{"{{ x }}", "{\\n\"x\": }", "bad.json: line 2: "},
+                 {"{{ x }}", "[1]", "bad.json: is not a JSON object"},
+                 {"{{ x }}", "{}\\0{}", "bad.json: line 1: "},
+                 {"\\n{{ x", "{}", "bad.jinja: line 2: "},
+                 {"{{ x + 1 }}", "{\"x\": {}}", "bad.jinja: line 1: "}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *line = xasprintf("cd '%s' && printf '%s' > bad.jinja && printf '%s' > bad.json && "
+                               "confab template bad.jinja bad.json",
+                               folder, cases[i].template, cases[i].context);
+        assert_fails(shell(line), 1, cases[i].why);
+        free(line);
+    }
+}
+
 // Its report is not written into the model when nobody has a standard output for it.
 static void test_a_closed_output_gets_nothing(void **state) {
     (void)state;
@@ -316,6 +334,7 @@ int main(void) {
         cmocka_unit_test(test_stories_go_on_as_trained),
         cmocka_unit_test(test_a_model_is_quantised),
         cmocka_unit_test(test_a_closed_output_gets_nothing),
+        cmocka_unit_test(test_a_bad_context_is_not_blamed_on_its_template),
         cmocka_unit_test(test_an_interrupt_is_what_it_ends_with),
         cmocka_unit_test(test_logits_are_the_reference),
     };
