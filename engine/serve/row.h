@@ -3,7 +3,7 @@
 // A row is cut into blocks of 64, of which the maxima are kept, so that a search for the largest skips most blocks.
 // Every result is defined to the last bit: sums go by sixteen lanes, which are added as a tree (l with l + 8, l + 4,
 // l + 2, l + 1), whatever a vector holds, and nothing is contracted. So the same logits and seed give the same token on
-// every processor.
+// every processor. A logit of −∞ is a masked token: of probability 0, and never drawn.
 #ifndef CONFAB_SERVE_ROW_H
 #define CONFAB_SERVE_ROW_H
 
@@ -20,7 +20,7 @@ struct row {
     const float *logits; // [n]
     int n;
     float *block_max; // [row_blocks(n)]
-    float max;        // of all
+    float max;        // of all; finite
 };
 
 struct row_sums {
@@ -33,13 +33,14 @@ struct candidate { // a token that may be drawn
 };
 
 struct row_kernels {
-    // Fills block_max [row_blocks(n)]; false when a logit is NaN or infinite.
+    // Fills block_max [row_blocks(n)]; false when a logit is NaN or +∞.
     bool (*maxima)(const float *logits, int n, float *block_max);
     struct row_sums (*sums)(const struct row *r);
     // block_weight[b] = Σ e^((logit − max) × sharpness) over the logits of block b that are greater than `least`, which
     // may be −∞; returns the sum of all.
     double (*weigh)(const struct row *r, float sharpness, float least, float *block_weight);
-    // Makes candidates, of weight 1, of all logits from `least` to `most`, by id; returns how many.
+    // Makes candidates, of weight 1, of all logits from `least` to `most`, by id; returns how many. Masked tokens are
+    // among them where `least` is −∞.
     int (*collect)(const struct row *r, float least, float most, struct candidate *out);
 };
 

@@ -31,21 +31,23 @@ INLINE const float *whole_block(const float *logits, int n, int b, float filler,
     return copy;
 }
 
+// x − ∞ is −∞, and NaN of what breaks a row only.
 static bool maxima(const float *logits, int n, float *block_max) {
-    vector broken[VECTORS] = {0}; // NaN where anything was not finite
+    const vector infinity = vector_of(INFINITY);
+    vector broken[VECTORS] = {0};
     for (int b = 0; b < row_blocks(n); b++) {
         float copy[ROW_BLOCK];
         const float *p = whole_block(logits, n, b, logits[b * ROW_BLOCK], copy);
-        vector top = vector_load(p), odd = top - top;
+        vector top = vector_load(p), odd = top - infinity;
         UNROLL for (int i = VECTOR_FLOATS; i < ROW_BLOCK; i += VECTOR_FLOATS) {
             vector v = vector_load(p + i);
             top = vector_max(top, v);
-            odd += v - v;
+            odd += v - infinity;
         }
         block_max[b] = vector_largest(top);
         broken[0] += odd;
     }
-    return lanes_sum(broken) == 0;
+    return !isnan(lanes_sum(broken));
 }
 
 static struct row_sums sums(const struct row *r) {

@@ -84,6 +84,7 @@ static void report(const struct row *r, struct front_scratch *x, struct sample *
     out->entropy = entropy > 0 ? (float)entropy : 0;
     out->n_alternatives = r->n < SAMPLING_TOP ? r->n : SAMPLING_TOP;
     front_list(r, x, out->n_alternatives);
+    while (x->candidates[out->n_alternatives - 1].logit == -INFINITY) out->n_alternatives--;
     for (int i = 0; i < out->n_alternatives; i++) {
         out->alternatives[i].id = x->candidates[i].id;
         out->alternatives[i].probability = (float)((double)row_exp(x->candidates[i].logit - r->max) / sums.weight);
@@ -94,6 +95,13 @@ static void report(const struct row *r, struct front_scratch *x, struct sample *
 // ---- penalties ----
 
 static float bounded(float v) { return v < -FLT_MAX ? -FLT_MAX : v > FLT_MAX ? FLT_MAX : v; }
+
+// A masked token stays masked, all others stay finite.
+static float penalised(const struct sampling *s, float logit, int count) {
+    if (logit == -INFINITY) return logit;
+    logit = logit > 0 ? logit / s->repeat_penalty : logit * s->repeat_penalty;
+    return bounded(logit - s->presence_penalty - s->frequency_penalty * (float)count);
+}
 
 static void refresh_maxima(struct row *r, const struct sampler_scratch *x) {
     for (int i = 0; i < x->n_touched; i++) {
@@ -114,11 +122,9 @@ static void penalise(const struct sampling *s, struct sampler_scratch *x, const 
     for (int i = 0; i < window; i++) {
         int32_t id = recent[i];
         if (!x->counts[id]) continue;
-        float logit = in->logits[id];
         x->touched[x->n_touched].id = id;
-        x->touched[x->n_touched++].logit = logit;
-        logit = logit > 0 ? logit / s->repeat_penalty : logit * s->repeat_penalty;
-        in->logits[id] = bounded(logit - s->presence_penalty - s->frequency_penalty * (float)x->counts[id]);
+        x->touched[x->n_touched++].logit = in->logits[id];
+        in->logits[id] = penalised(s, in->logits[id], x->counts[id]);
         x->counts[id] = 0;
     }
 }
@@ -185,6 +191,7 @@ struct sample sampler_next(struct sampler *m, struct sampler_scratch *x, const s
     if (!x->fronts.kernels->maxima(r.logits, r.n, r.block_max)) return out;
     double sum;
     float max = r.max = largest(r.block_max, row_blocks(r.n));
+    if (max == -INFINITY) return out;
     report(&r, &x->fronts, &out, &sum);
     penalise(&m->sampling, x, in);
     refresh_maxima(&r, x);

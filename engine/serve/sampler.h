@@ -16,10 +16,10 @@ struct sampler { // of one request
 };
 
 struct sample {
-    bool ok; // false: the logits hold NaN or infinity; nothing else is valid
+    bool ok; // false: the logits hold NaN or +∞, or all are −∞; nothing else is valid
     int32_t token;
     float probability, entropy; // entropy in bits
-    int n_alternatives;
+    int n_alternatives; // without masked tokens
     struct {
         int32_t id;
         float probability;

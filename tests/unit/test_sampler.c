@@ -216,7 +216,7 @@ static void test_seeds(void **state) {
 
 static void test_broken_logits_are_noticed(void **state) {
     (void)state;
-    const float broken[] = {NAN, INFINITY, -INFINITY};
+    const float broken[] = {NAN, -NAN, INFINITY};
     for (int n = 1; n < 200; n += 13)
         for (int k = 0; k < 3; k++)
             for (int at = 0; at < n; at += 5) {
@@ -233,6 +233,61 @@ static void test_broken_logits_are_noticed(void **state) {
         struct sample out = one(s, extreme, 4, (const int32_t[]){0, 1}, 2);
         assert_true(out.ok && (out.token == 0 || out.token == 3));
         assert_true(fabsf(out.probability - 0.5f) < 1e-6f && fabsf(out.entropy - 1) < 1e-6f);
+    }
+}
+
+// A logit of minus infinity takes its token out, and does nothing else to the row.
+static void test_masked_logits_are_never_drawn(void **state) {
+    (void)state;
+    const struct sampling settings[] = {
+        plain(0),
+        plain(1),
+        {.temperature = 1, .top_k = 4, .top_p = 1, .repeat_penalty = 1},
+        {.temperature = 1, .top_k = 4, .top_p = 0.999f, .repeat_penalty = 1},
+        {.temperature = 5, .top_p = 0.99f, .repeat_penalty = 1},
+        {.temperature = 5, .top_p = 1, .min_p = 0.001f, .repeat_penalty = 1},
+        {.temperature = 5, .top_p = 1, .repeat_penalty = 10, .presence_penalty = -2, .penalty_window = 9},
+        {.temperature = 0, .top_p = 1, .repeat_penalty = 0.1f, .frequency_penalty = -2, .penalty_window = 9}};
+    const int32_t tokens[] = {0, 0, 0, 2, 2, 5, 5};
+    for (size_t k = 0; k < sizeof settings / sizeof *settings; k++)
+        for (uint32_t seed = 1; seed < 200; seed++) {
+            float logits[] = {-INFINITY, 1, -INFINITY, 1, -INFINITY, -INFINITY}, before[6];
+            memcpy(before, logits, sizeof logits);
+            struct sampling s = settings[k];
+            s.seed = seed;
+            struct sample out = one(s, logits, 6, tokens, 7);
+            assert_true(out.ok && (out.token == 1 || out.token == 3));
+            assert_memory_equal(logits, before, sizeof logits);
+            assert_true(out.probability == 0.5f && out.entropy == 1);
+            assert_int_equal(out.n_alternatives, 2);
+            assert_int_equal(out.alternatives[0].id, 1);
+            assert_int_equal(out.alternatives[1].id, 3);
+            assert_true(out.alternatives[1].probability == 0.5f);
+        }
+}
+
+// Even where penalties take all that is left to its bound.
+static void test_penalties_lift_no_masked_logit(void **state) {
+    (void)state;
+    float logits[] = {-INFINITY, -3e38f};
+    struct sampling s = plain(0);
+    s.repeat_penalty = 10, s.penalty_window = 2;
+    struct sample out = one(s, logits, 2, (const int32_t[]){0, 1}, 2);
+    assert_true(out.ok && out.token == 1 && out.probability == 1 && out.entropy == 0);
+    assert_true(logits[0] == -INFINITY);
+}
+
+static void test_a_row_without_a_finite_logit_is_broken(void **state) {
+    (void)state;
+    for (int n = 1; n < 200; n += 13) {
+        float *logits = random_logits(n, 3);
+        for (int i = 0; i < n; i++) logits[i] = -INFINITY;
+        assert_false(one(plain(1), logits, n, NULL, 0).ok);
+        logits[n / 2] = -1;
+        assert_int_equal(one(plain(1), logits, n, NULL, 0).token, n / 2);
+        logits[n - 1] = NAN;
+        assert_false(one(plain(0), logits, n, NULL, 0).ok);
+        free(logits);
     }
 }
 
@@ -271,6 +326,9 @@ int main(void) {
         cmocka_unit_test(test_penalties),
         cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_broken_logits_are_noticed),
+        cmocka_unit_test(test_masked_logits_are_never_drawn),
+        cmocka_unit_test(test_penalties_lift_no_masked_logit),
+        cmocka_unit_test(test_a_row_without_a_finite_logit_is_broken),
         cmocka_unit_test(test_knobs_are_kept_in_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

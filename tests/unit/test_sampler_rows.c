@@ -22,7 +22,7 @@ static float roll(void) { // in [0, 1)
 }
 static int roll_below(int n) { return (int)(roll() * (float)n); }
 
-enum shape { SHAPE_SPREAD, SHAPE_PEAKED, SHAPE_TIES, SHAPE_EQUAL, SHAPE_EXTREME, SHAPE_COUNT };
+enum shape { SHAPE_SPREAD, SHAPE_PEAKED, SHAPE_TIES, SHAPE_EQUAL, SHAPE_MASKED, SHAPE_EXTREME, SHAPE_COUNT };
 
 static float *row_of(enum shape shape, int n) {
     float *logits = xmalloc((size_t)n * sizeof *logits);
@@ -34,6 +34,9 @@ static float *row_of(enum shape shape, int n) {
         logits[i] = v;
     }
     for (int i = 0; shape == SHAPE_PEAKED && i < 12; i++) logits[roll_below(n)] = 12 + 8 * roll();
+    const int kept = roll_below(n); // in a masked row, whose first third is masked as a whole
+    for (int i = 0; shape == SHAPE_MASKED && i < n; i++)
+        if (i != kept && (i < n / 3 || roll() < 0.7f)) logits[i] = -INFINITY;
     return logits;
 }
 
@@ -207,12 +210,15 @@ static void check_draws(const struct sampling *filters, float *logits, int n, in
     for (int i = 0; i < draws; i++) {
         double u = unit_after(m.random);
         struct sample out = sampler_next(&m, x, &(struct sampler_input){logits, n, NULL, 0});
-        assert_true(out.ok && out.token >= 0 && out.token < n);
+        assert_true(out.ok && out.token >= 0 && out.token < n && isfinite(logits[out.token]));
         bool right = false;
         for (int k = kept.least; k <= kept.most && !right; k++) right = is_drawn(&s, logits, order, k, u, out.token);
         if (!right)
             fail_msg("%d tokens, k %d, p %g, m %g: token %d", n, s.top_k, (double)s.top_p, (double)s.min_p, out.token);
-        for (int a = 0; a < out.n_alternatives; a++) assert_int_equal(out.alternatives[a].id, order[a].id);
+        int finite = 0;
+        for (int k = 0; k < n && k < SAMPLING_TOP; k++) finite += isfinite(order[k].logit) != 0;
+        assert_int_equal(out.n_alternatives, finite);
+        for (int a = 0; a < finite; a++) assert_int_equal(out.alternatives[a].id, order[a].id);
     }
     sampler_scratch_close(x);
     free(order);
@@ -282,13 +288,12 @@ static void test_extremes_draw_something_that_is_there(void **state) {
 
 // ---- every processor ----
 
-static void test_every_instruction_set_draws_the_same(void **state) {
-    (void)state;
+static void draws_the_same(enum shape shape) {
     static const char *const names[] = {"scalar", "avx2", "avxvnni", "avx512"};
     enum { N = 32003, DRAWS = 8 };
     const char *before = getenv("CONFAB_CPU");
     char *kept = before ? xstrdup(before) : NULL;
-    float *logits = row_of(SHAPE_PEAKED, N);
+    float *logits = row_of(shape, N);
     int32_t history[200];
     for (int i = 0; i < 200; i++) history[i] = roll_below(N);
     for (int f = 0; f < N_FILTERS; f++) {
@@ -304,6 +309,7 @@ static void test_every_instruction_set_draws_the_same(void **state) {
             for (int i = 0; i < DRAWS; i++) {
                 struct sample out = sampler_next(&m, x, &(struct sampler_input){logits, N, history, 200});
                 if (set == 0) first[i] = out;
+                assert_true(out.ok);
                 assert_int_equal(out.token, first[i].token);
                 assert_true(out.probability == first[i].probability && out.entropy == first[i].entropy);
             }
@@ -316,6 +322,33 @@ static void test_every_instruction_set_draws_the_same(void **state) {
     free(logits);
 }
 
+static void test_every_instruction_set_draws_the_same(void **state) {
+    (void)state;
+    draws_the_same(SHAPE_PEAKED);
+    draws_the_same(SHAPE_MASKED);
+}
+
+// ---- rows that hold infinities or NaN ----
+
+static void test_kernels_find_what_breaks_a_row(void **state) {
+    (void)state;
+    for (int set = 0; set < INSTRUCTION_SET_COUNT; set++) {
+        if (!instruction_set_runs((enum instruction_set)set)) continue;
+        const struct row_kernels *kernels = row_kernels_for((enum instruction_set)set);
+        for (int i = 0; i < N_SIZES; i++)
+            for (int k = 0; k < 20; k++) {
+                float *logits = row_of(k % 2 ? SHAPE_MASKED : SHAPE_EXTREME, sizes[i]), max[5000 / ROW_BLOCK + 1];
+                assert_true(kernels->maxima(logits, sizes[i], max));
+                logits[roll_below(sizes[i])] = k % 4 < 2 ? NAN : INFINITY;
+                assert_false(kernels->maxima(logits, sizes[i], max));
+                logits[roll_below(sizes[i])] = -INFINITY;
+                logits[roll_below(sizes[i])] = -NAN;
+                assert_false(kernels->maxima(logits, sizes[i], max));
+                free(logits);
+            }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels_agree_to_the_last_bit),
@@ -325,6 +358,7 @@ int main(void) {
         cmocka_unit_test(test_draws_of_a_large_vocabulary),
         cmocka_unit_test(test_extremes_draw_something_that_is_there),
         cmocka_unit_test(test_every_instruction_set_draws_the_same),
+        cmocka_unit_test(test_kernels_find_what_breaks_a_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
