@@ -152,7 +152,12 @@ static void gate_order(int order, double done, const char *failure) {
     pthread_mutex_unlock(&gate.lock);
 }
 
-void script_engine_hold(void) { gate.hold = true; } // no thread opens one yet
+void script_engine_hold(void) {
+    pthread_mutex_lock(&gate.lock);
+    gate.hold = true;
+    pthread_mutex_unlock(&gate.lock);
+}
+
 void script_engine_progress(double done) { gate_order(ORDER_REPORT, done, NULL); }
 void script_engine_release(const char *failure) { gate_order(failure ? ORDER_FAIL : ORDER_OPEN, 1, failure); }
 
