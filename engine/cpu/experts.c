@@ -84,10 +84,15 @@ static void score(const struct expert_spec *e, float *logits) {
     }
 }
 
-// The best by score + bias, of equal ones those with the lower index first. A NaN beats nothing. `ranks` is scratch.
+// The best by score + bias, of equal ones those with the lower index first. A NaN beats nothing, and as nobody can tell
+// what it should have beaten, the weights are NaN then: so the logits are, and the answer fails. `ranks` is scratch.
 static void take_best(const struct expert_spec *e, const float *scores, const float *bias, float *ranks,
                       struct choice *out) {
-    for (int i = 0; i < e->count; i++) ranks[i] = bias ? scores[i] + bias[i] : scores[i];
+    bool sound = true;
+    for (int i = 0; i < e->count; i++) {
+        ranks[i] = bias ? scores[i] + bias[i] : scores[i];
+        sound &= !isnan(ranks[i]);
+    }
     for (int k = 0; k < e->used; k++) {
         int best = -1;
         for (int i = 0; i < e->count; i++) {
@@ -95,7 +100,7 @@ static void take_best(const struct expert_spec *e, const float *scores, const fl
             for (int j = 0; j < k; j++) taken |= out[j].expert == i;
             if (!taken && (best < 0 || ranks[i] > ranks[best])) best = i;
         }
-        out[k] = (struct choice){.expert = best, .weight = scores[best]};
+        out[k] = (struct choice){.expert = best, .weight = sound ? scores[best] : NAN};
     }
 }
 

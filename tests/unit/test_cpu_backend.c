@@ -524,6 +524,64 @@ static void test_reference_logits_with_experts(void **state) {
     opened_close(exact), opened_close(fast);
 }
 
+// ---- experts whose scores are NaN ----
+
+static void assert_distinct_choices(const struct backend *b, int n_rows) {
+    const struct expert_spec *e = &b->spec->experts;
+    for (int i = 0; i < b->spec->n_layer * n_rows; i++) {
+        const size_t row = (size_t)(i / n_rows) * MOST_ROWS + (size_t)(i % n_rows);
+        const struct choice *choices = b->choices + row * (size_t)e->used;
+        bool chosen[16] = {0};
+        for (int k = 0; k < e->used; k++) {
+            const int expert = choices[k].expert;
+            assert_true(expert >= 0 && expert < e->count && !chosen[expert]);
+            chosen[expert] = true;
+        }
+    }
+}
+
+// Whatever the gating: the experts of a row are valid ones, each chosen once, and no logit passes for a sound one.
+static void check_spoilt_score(struct opened *o, int spoilt, bool choice_only) {
+    float bias[16] = {0};
+    int32_t tokens[9], pages[4];
+    const struct expert_spec *e = &o->model.spec.experts;
+    bias[spoilt] = NAN;
+    for (int i = 0; i < o->model.spec.n_layer; i++)
+        *(choice_only ? &o->backend->layers[i].experts.choice_bias : &o->backend->layers[i].experts.router_bias) = bias;
+    choose_pages(0, pages);
+    for (int i = 0; i < 9; i++) tokens[i] = token(o, 0, i);
+    const float *logits = opened_run(o, 9, tokens, 1, &(struct batch_segment){0, 9, 0, pages});
+    assert_distinct_choices(o->backend, 9);
+    for (int i = 0; i < 9 * o->n_vocab; i++)
+        if (!isnan(logits[i]))
+            fail_msg("gating %d, expert %d of %s: logit %d is %g", (int)e->gating, spoilt,
+                     choice_only ? "the choice" : "the router", i, (double)logits[i]);
+}
+
+static void test_a_spoilt_router_spoils_the_logits(void **state) {
+    (void)state;
+    int checked = 0;
+    for (int i = N_MODELS; i < n_subjects(); i++) {
+        if (strcmp(subject_name(i), "granitemoe")) continue;
+        for (int k = 0; k < 12; k++) {
+            struct opened *o = open_subject(i, 2, k % 2);
+            struct expert_spec *e = &o->model.spec.experts;
+            e->gating = (enum expert_gating)(EXPERT_GATING_SOFTMAX + k / 2 % 3);
+            e->normalise = k >= 6;
+            assert_true(e->count > e->used && e->count <= 16);
+            for (int spoilt = 0; spoilt < e->count; spoilt++) {
+                check_spoilt_score(o, spoilt, false);
+                for (int l = 0; l < o->model.spec.n_layer; l++) o->backend->layers[l].experts.router_bias = NULL;
+                check_spoilt_score(o, spoilt, true);
+                for (int l = 0; l < o->model.spec.n_layer; l++) o->backend->layers[l].experts.choice_bias = NULL;
+                checked++;
+            }
+            opened_close(o);
+        }
+    }
+    assert_int_equal(checked, 12 * 7);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reference_logits),
@@ -539,6 +597,7 @@ int main(void) {
         cmocka_unit_test(test_passes_given_up),
         cmocka_unit_test(test_progress_and_cancelling),
         cmocka_unit_test(test_memory_exhausted),
+        cmocka_unit_test(test_a_spoilt_router_spoils_the_logits),
     };
     return cmocka_run_group_tests_name("cpu backend", tests, list_families, NULL);
 }
