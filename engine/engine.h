@@ -314,6 +314,11 @@ struct request_figures {
     float tokens_per_second;         // lately, of decoding
 };
 
+// Whether tokens over seconds make a rate worth showing: that of one or two fast ones is chance. Parts of tokens count.
+static inline bool rate_is_steady(double tokens, double seconds) {
+    return seconds >= 0.25 || (seconds > 0 && tokens > 2.5);
+}
+
 struct page_figures {
     uint64_t conversation; // of the first owner; 0: free
     uint16_t references;   // 0 free, 1 owned, more: shared
@@ -327,8 +332,10 @@ struct engine_figures {
     uint64_t sequence;                 // grows with every published snapshot
     char backend[64];                  // "AVX-512 VNNI, 2 threads"
     int n_threads;
-    float decode_now, prefill_now;     // tokens/s over the last second or so; 0 when idle
-    float decode_peak;
+    // Tokens a second of the work of the last second, all requests together: over the time in which there was such work.
+    // 0 when there was none or too little to tell.
+    float decode_now, prefill_now;
+    float decode_peak;                 // the highest decode_now so far
     uint64_t decode_tokens, prefill_tokens, reused_tokens; // in total
     struct latency_figures first_token, next_token;
     int queue;                         // requests pending

@@ -9,7 +9,6 @@
 
 #define WINDOW_BUCKETS  20
 #define BUCKET_SECONDS  (FIGURES_WINDOW_SECONDS / WINDOW_BUCKETS)
-#define SHORTEST_WINDOW 0.25 // a rate over less is noise
 
 enum { EXCHANGE_NEWS = 4 }; // beside the index of the middle snapshot: nobody has read it yet
 
@@ -21,7 +20,7 @@ struct figures_exchange {
 
 void figures_open(struct figures *f) {
     *f = (struct figures){.exchange = xcalloc(1, sizeof *f->exchange)};
-    f->last_step = f->busy_since = -1e9;
+    f->last_step = -1e9;
     f->exchange->back = 0;
     atomic_init(&f->exchange->middle, 1);
     f->exchange->front = 2;
@@ -43,9 +42,15 @@ static void work_add(struct stage_work *sum, const struct stage_work *w, double 
     sum->operations += w->operations * share;
 }
 
+static void flow_add(struct figures_flow *flow, int tokens, const struct figures_step *s, double share) {
+    if (!tokens) return;
+    flow->tokens += tokens * share;
+    flow->seconds += (s->end - s->start + s->pause) * share;
+}
+
 static void bucket_add(struct figures_bucket *b, const struct figures_step *s, double share) {
-    b->decode += s->decoded * share;
-    b->prefill += s->prefilled * share;
+    flow_add(&b->flows[FIGURES_DECODE], s->decode_rows, s, share);
+    flow_add(&b->flows[FIGURES_PREFILL], s->prefilled, s, share);
     struct stage_work *step = &b->steps[s->prefilled > 0 ? FIGURES_PREFILL : FIGURES_DECODE];
     step->seconds += (s->end - s->start) * share;
     for (int i = 0; i < STAGE_COUNT; i++) {
@@ -60,7 +65,6 @@ void figures_add_step(struct figures *f, const struct figures_step *s) {
     f->decode_tokens += (uint64_t)s->decoded;
     f->prefill_tokens += (uint64_t)s->prefilled;
     for (int i = 0; i < STAGE_COUNT; i++) f->stage_seconds[i] += s->work.stages[i].seconds;
-    if (s->start - f->last_step > FIGURES_WINDOW_SECONDS) f->busy_since = s->start;
     f->last_step = s->end;
 
     double length = s->end - s->start;
@@ -102,19 +106,23 @@ static struct figures_bucket last_second(const struct figures *f, double end) {
     for (int i = 0; i < FIGURES_BUCKETS; i++) {
         const struct figures_bucket *b = &f->buckets[i];
         if (b->number <= first || b->number > last) continue;
-        sum.decode += b->decode, sum.prefill += b->prefill;
         for (int j = 0; j < STAGE_COUNT; j++) work_add(&sum.stages[j], &b->stages[j], 1);
-        for (int j = 0; j < FIGURES_PHASES; j++) work_add(&sum.steps[j], &b->steps[j], 1);
+        for (int j = 0; j < FIGURES_PHASES; j++) {
+            work_add(&sum.steps[j], &b->steps[j], 1);
+            sum.flows[j].tokens += b->flows[j].tokens, sum.flows[j].seconds += b->flows[j].seconds;
+        }
     }
     return sum;
 }
 
+static float rate_of(const struct figures_flow *flow) {
+    return rate_is_steady(flow->tokens, flow->seconds) ? (float)(flow->tokens / flow->seconds) : 0;
+}
+
 static void fill_rates(struct figures *f, struct engine_figures *out, double now) {
     struct figures_bucket sum = last_second(f, now);
-    double window = fmin(now - fmax(f->busy_since, (double)sum.number * BUCKET_SECONDS), FIGURES_WINDOW_SECONDS);
-    window = fmax(window, SHORTEST_WINDOW);
-    out->decode_now = (float)(sum.decode / window);
-    out->prefill_now = (float)(sum.prefill / window);
+    out->decode_now = rate_of(&sum.flows[FIGURES_DECODE]);
+    out->prefill_now = rate_of(&sum.flows[FIGURES_PREFILL]);
     if (out->decode_now > f->decode_peak) f->decode_peak = out->decode_now;
     out->decode_peak = f->decode_peak;
 }

@@ -1,7 +1,8 @@
 // Figures: what the engine measures about itself, always on.
 //
 // The engine thread writes: every step, token and latency in a few additions. Rates come from buckets of 50 ms over the
-// last second; a step that lasted longer is spread over the buckets it covered. Snapshots go through a triple buffer:
+// last second; a step that lasted longer is spread over the buckets it covered. A rate divides by the time in which there
+// was such work, so that a short answer has the rate of a long one. Snapshots go through a triple buffer:
 // the writer fills the back one and exchanges it with the middle one, the reader exchanges the middle one with its
 // front one when there is news. Neither ever waits for the other. One writer thread, one reader thread.
 #ifndef CONFAB_SERVE_FIGURES_H
@@ -16,9 +17,14 @@ enum { FIGURES_BUCKETS = 24, FIGURES_SAMPLES = 256 };
 // Whether a step reads prompts, beside what it decodes.
 enum figures_phase { FIGURES_DECODE, FIGURES_PREFILL, FIGURES_PHASES };
 
+// Tokens, and the time it took to compute them.
+struct figures_flow {
+    double tokens, seconds;
+};
+
 struct figures_bucket {
     int64_t number; // time ÷ bucket length
-    double decode, prefill; // tokens
+    struct figures_flow flows[FIGURES_PHASES];
     struct stage_work stages[STAGE_COUNT], steps[FIGURES_PHASES];
 };
 
@@ -31,8 +37,7 @@ struct figures_exchange; // the three snapshots
 
 struct figures {
     struct figures_bucket buckets[FIGURES_BUCKETS];
-    double busy_since; // when steps began to come again after a pause
-    double last_step;  // end of it
+    double last_step; // end of it
     struct latency_ring first_token, next_token;
     uint64_t decode_tokens, prefill_tokens, reused_tokens, steps, preemptions;
     double stage_seconds[STAGE_COUNT];
@@ -43,7 +48,9 @@ struct figures {
 
 struct figures_step {
     double start, end;      // seconds, of clock_seconds()
-    int decoded, prefilled; // tokens sampled, prompt rows computed
+    double pause;           // before it, in which requests had to wait for it
+    int decoded, prefilled; // tokens that became part of an answer, prompt rows computed
+    int decode_rows;        // tokens drawn but for the first ones of answers, which the prompt gives
     struct backend_work work;
 };
 

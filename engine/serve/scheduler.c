@@ -152,6 +152,7 @@ static struct request *request_new(const struct scheduler *s, const struct sched
 
 void scheduler_submit(struct scheduler *s, const struct scheduler_request *q) {
     struct request *r = request_new(s, q);
+    if (!s->n_requests) s->last_step = 0;
     if (s->n_requests == s->capacity) {
         s->capacity = s->capacity ? 2 * s->capacity : 16;
         s->requests = xrealloc(s->requests, (size_t)s->capacity * sizeof(struct request *));
@@ -296,8 +297,12 @@ bool scheduler_step(struct scheduler *s) {
     plan_step(s);
     if (!s->batch.n_rows) return false;
 
-    struct figures_step step = {.start = start, .prefilled = s->batch.n_rows - s->decode_rows};
+    struct figures_step step = {.start = start,
+                                .pause = s->last_step > 0 ? start - s->last_step : 0,
+                                .prefilled = s->batch.n_rows - s->decode_rows,
+                                .decode_rows = s->decode_rows};
     struct status st = {0};
+    s->last_step = 0;
     float *logits = s->ops->run(s->backend, &s->batch, &step.work, &st);
     if (!logits) {
         if (st.code == STATUS_CANCELLED) take_back(s);
@@ -311,7 +316,7 @@ bool scheduler_step(struct scheduler *s) {
     step.work.stages[STAGE_SAMPLE].seconds = step.end - ran;
     for (int i = 0; i < s->batch.n_outputs; i++) step.decoded += deliver(s, &s->draws[i], step.end);
     learn_speed(s, step.prefilled, ran - start);
-    step.end = clock_seconds();
+    step.end = s->last_step = clock_seconds();
     figures_add_step(s->figures, &step);
     return true;
 }

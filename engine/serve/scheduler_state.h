@@ -27,6 +27,7 @@ struct scheduler {
     int n_requests, capacity, n_running;
     uint64_t focus;
     double seconds_per_row; // of steps with prompt rows, lately; 0: not known yet
+    double last_step;       // end of the step before; 0: there was none since requests came
 
     // The batch in the making.
     int32_t *tokens, *output_rows; // [max_rows], [SCHEDULER_MAX_RUNNING]

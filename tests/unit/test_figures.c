@@ -24,7 +24,7 @@ static void test_rates_of_short_steps(void **state) {
     figures_open(&f);
     for (int i = 0; i < 300; i++) { // 100 steps a second, 4 tokens and 10 prompt rows each
         struct figures_step s = {
-            .start = 1000 + i * 0.01, .end = 1000 + i * 0.01 + 0.01, .decoded = 4, .prefilled = 10};
+            .start = 1000 + i * 0.01, .end = 1000 + i * 0.01 + 0.01, .decoded = 4, .decode_rows = 4, .prefilled = 10};
         s.work.stages[STAGE_ATTEND] = (struct stage_work){.seconds = 0.002, .bytes = 1e6, .operations = 2e6};
         s.work.stages[STAGE_FEED] = (struct stage_work){.seconds = 0.006, .bytes = 3e6, .operations = 4e6};
         figures_add_step(&f, &s);
@@ -42,7 +42,7 @@ static void test_rates_of_short_steps(void **state) {
     assert_int_equal(e->decode_tokens, 1200);
     assert_int_equal(e->prefill_tokens, 3000);
     assert_int_equal(e->steps, 300);
-    ABOUT(snapshot(&f, 1003.5)->decode_now, 200); // half of the window is idle
+    ABOUT(snapshot(&f, 1003.5)->decode_now, 400); // although half of the window is idle
     e = snapshot(&f, 1004.1);
     assert_true(e->decode_now == 0 && e->prefill_now == 0);
     ABOUT(e->stages[STAGE_FEED].seconds, 0.6); // the last second of work stays
@@ -81,13 +81,69 @@ static void test_long_steps_are_spread(void **state) {
     figures_close(&f);
 }
 
+// Adds steps of one decode row each; returns when the last one ends.
+static double decode_steps(struct figures *f, double start, int n, double length) {
+    for (int i = 0; i < n; i++, start += length)
+        figures_add_step(f, &(struct figures_step){.start = start, .end = start + length, .decoded = 1, .decode_rows = 1});
+    return start;
+}
+
 static void test_rates_after_a_pause_are_not_diluted(void **state) {
     (void)state;
     struct figures f;
     figures_open(&f);
-    for (int i = 0; i < 40; i++)
-        figures_add_step(&f, &(struct figures_step){.start = 70 + i * 0.01, .end = 70 + i * 0.01 + 0.01, .decoded = 1});
+    decode_steps(&f, 70, 40, 0.01);
     ABOUT(snapshot(&f, 70.4)->decode_now, 100); // over 0.4 s, not over the whole window
+    figures_close(&f);
+}
+
+// 80 tokens in 26 ms are as fast as they are, now, at the peak and in an answer that follows.
+static void test_a_short_answer_has_its_own_rate(void **state) {
+    (void)state;
+    struct figures f;
+    figures_open(&f);
+    figures_add_step(&f, &(struct figures_step){.start = 30, .end = 30.01, .decoded = 1, .prefilled = 100});
+    double end = decode_steps(&f, 30.01, 80, 1.0 / 3000);
+    const struct engine_figures *e = snapshot(&f, end);
+    ABOUT(e->decode_now, 3000);
+    ABOUT(e->prefill_now, 10000);
+    assert_true(e->decode_peak >= e->decode_now);
+    e = snapshot(&f, end + 0.5);
+    ABOUT(e->decode_now, 3000);
+    end = decode_steps(&f, end + 0.5, 20, 1.0 / 3000); // a second answer half a second later
+    ABOUT(snapshot(&f, end)->decode_now, 3000);
+    e = snapshot(&f, end + 2);
+    assert_true(e->decode_now == 0 && e->prefill_now == 0);
+    ABOUT(e->decode_peak, 3000);
+    figures_close(&f);
+}
+
+static void test_a_few_tokens_have_no_rate(void **state) {
+    (void)state;
+    struct figures f;
+    figures_open(&f);
+    double end = decode_steps(&f, 30, 2, 1e-5);
+    const struct engine_figures *e = snapshot(&f, end);
+    assert_true(e->decode_now == 0 && e->decode_peak == 0);
+    end = decode_steps(&f, 40, 1, 0.5); // a slow one has
+    ABOUT(snapshot(&f, end)->decode_now, 2);
+    figures_close(&f);
+}
+
+// Steps of several requests: the sum of their rates. What they wait for between the steps counts.
+static void test_rates_of_several_add_up(void **state) {
+    (void)state;
+    struct figures f;
+    figures_open(&f);
+    for (int i = 0; i < 50; i++)
+        figures_add_step(&f, &(struct figures_step){.start = 30 + i * 0.01,
+                                                    .end = 30 + i * 0.01 + 0.005,
+                                                    .pause = i ? 0.005 : 0,
+                                                    .decode_rows = 3,
+                                                    .prefilled = i == 20 ? 50 : 0});
+    const struct engine_figures *e = snapshot(&f, 30.5);
+    ABOUT(e->decode_now, 300);
+    ABOUT(e->prefill_now, 5000);
     figures_close(&f);
 }
 
@@ -160,6 +216,9 @@ int main(void) {
         cmocka_unit_test(test_phases),
         cmocka_unit_test(test_long_steps_are_spread),
         cmocka_unit_test(test_rates_after_a_pause_are_not_diluted),
+        cmocka_unit_test(test_a_short_answer_has_its_own_rate),
+        cmocka_unit_test(test_a_few_tokens_have_no_rate),
+        cmocka_unit_test(test_rates_of_several_add_up),
         cmocka_unit_test(test_percentiles),
         cmocka_unit_test(test_snapshot_stays_until_the_next_call),
         cmocka_unit_test(test_snapshots_pass_between_threads_whole),
