@@ -84,8 +84,8 @@ void chat_submit(struct chat *c, struct chat_entry *e, int parent) {
     e->conversation.messages[e->answer].state = MESSAGE_STREAMING;
     e->state = REQUEST_PENDING;
     e->submitted = clock_ns();
-    e->first_token = e->last_token = e->first_thought = 0;
-    e->n_tokens = 0;
+    e->first_token = e->last_token = e->first_thought = e->left = e->away = 0;
+    e->n_tokens = e->n_returns = 0;
     e->parked = chat_model_waits(c);
     if (!e->parked) chat_request(c, e);
     chat_save_later(e, 0);
@@ -105,8 +105,10 @@ static void answer_thought(struct chat_entry *e, const struct engine_event *even
 
 static void answer_text(struct chat_entry *e, const struct engine_event *event) {
     if (!e->first_token) e->first_token = event->at;
-    e->last_token = event->at;
-    if (event->token >= 0) e->n_tokens++;
+    if (event->token >= 0) { // otherwise text that was held back
+        e->last_token = event->at;
+        e->n_tokens++;
+    }
     if (event->channel == CHANNEL_THINKING) answer_thought(e, event);
     else conversation_append(&e->conversation, e->answer, event->text, event->size);
     chat_save_later(e, SAVE_STREAMING_NS);
@@ -137,11 +139,25 @@ static const char *reason_text(enum finish_reason reason) {
     return "";
 }
 
+// Between its tokens an answer may have to give way to others: that says nothing of its speed.
+static void answer_waits(struct chat_entry *e, const struct engine_event *event) {
+    if (event->state == REQUEST_PENDING && e->first_token && !e->left) e->left = event->at;
+    if (event->state != REQUEST_DECODING || !e->left) return;
+    e->away += event->at - e->left;
+    e->left = 0;
+    e->n_returns++;
+}
+
+// Tokens a second after the first one; 0: too few to tell.
+static double answer_rate(const struct chat_entry *e, int n_tokens) {
+    double tokens = n_tokens - 1 - e->n_returns, seconds = (double)(e->last_token - e->first_token - e->away) * 1e-9;
+    return rate_is_steady(tokens, seconds) ? tokens / seconds : 0;
+}
+
 static char *answer_figures(const struct chat_entry *e, const char *reason, int n_tokens) {
     char rate[32] = "", first[32] = "";
     if (n_tokens == 0 && *reason) return xstrdup(reason);
-    double seconds = (double)(e->last_token - e->first_token) * 1e-9;
-    double speed = n_tokens > 1 && seconds > 0 ? (n_tokens - 1) / seconds : 0;
+    double speed = answer_rate(e, n_tokens);
     if (speed > 0) snprintf(rate, sizeof rate, "%.*f tok/s, ", speed < 99.95, speed);
     double wait = e->first_token ? (double)(e->first_token - e->submitted) * 1e-9 : 0;
     if (e->first_token && wait < 1) snprintf(first, sizeof first, ", first %.0f ms", wait * 1e3);
@@ -201,6 +217,7 @@ void chat_event(struct chat *c, const struct engine_event *event) {
         return;
     }
     e->state = event->state;
+    answer_waits(e, event);
     bool ended =
         event->state == REQUEST_FINISHED || event->state == REQUEST_FAILED || event->state == REQUEST_CANCELLED;
     if (ended) answer_finished(c, e, event);

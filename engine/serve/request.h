@@ -28,7 +28,7 @@ struct request {
     struct sampler sampler;
     double submitted, deadline; // seconds; deadline 0: none
     double last_token;          // when the last one was drawn
-    double interval;            // between tokens, lately
+    double interval;            // between tokens, lately; without what it waited after a pre-emption
     void *owner;                // the caller's
 };
 

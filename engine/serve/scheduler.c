@@ -248,7 +248,8 @@ static void note_latency(struct scheduler *s, struct request *r, double now) {
     double waited = now - (r->last_token > 0 ? r->last_token : r->submitted);
     if (r->last_token > 0) {
         figures_add_latency(&s->figures->next_token, waited);
-        r->interval = r->interval > 0 ? 0.9 * r->interval + 0.1 * waited : waited;
+        if (r->state == REQUEST_DECODING) // otherwise it was pre-empted
+            r->interval = r->interval > 0 ? 0.9 * r->interval + 0.1 * waited : waited;
     } else figures_add_latency(&s->figures->first_token, waited);
     r->last_token = now;
 }

@@ -25,7 +25,7 @@ static void test_an_answer_streams(void **state) {
     end(1, 1, REQUEST_FINISHED, FINISH_END, "");
     assert_false(screen.messages[1].streaming);
     assert_false(screen.chats[0].busy);
-    assert_string_equal(screen.messages[1].note, "40.0 tok/s, 3 tokens, first 50 ms");
+    assert_string_equal(screen.messages[1].note, "3 tokens, first 50 ms");
     assert_int_equal(screen.view.context_used, 13);
     act(COMMAND_SEND, -1, "More");
     assert_string_equal(engine.prompt, "user: Hello\nthere|assistant: Good day|user: More|");
@@ -44,10 +44,31 @@ static void test_a_rate_is_of_when_tokens_came(void **state) {
                                                                  .token = 1,
                                                                  .size = 1,
                                                                  .text = "x",
-                                                                 .at = sent + 100000000 + (uint64_t)i * 10000000};
+                                                                 .at = sent + 100000000 + (uint64_t)i * 200000000};
     pass(3);
     end(1, 1, REQUEST_FINISHED, FINISH_END, "");
-    assert_string_equal(screen.messages[1].note, "100 tok/s, 3 tokens, first 100 ms");
+    assert_string_equal(screen.messages[1].note, "5.0 tok/s, 3 tokens, first 100 ms");
+}
+
+static void enter(enum request_state state) {
+    happen((struct engine_event){.kind = EVENT_STATE, .conversation = 1, .request = 1, .state = state});
+}
+
+// Two tokens 300 ms apart, then an answer that is served first, then one more token.
+static void test_a_rate_is_without_waiting_in_the_queue(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "Hello");
+    enter(REQUEST_DECODING);
+    say(1, 1, "a ");
+    pass(0.25);
+    say(1, 1, "b ");
+    enter(REQUEST_PENDING);
+    pass(20);
+    enter(REQUEST_PREFILLING);
+    enter(REQUEST_DECODING);
+    say(1, 1, "c ");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    assert_non_null(strstr(screen.messages[1].note, "2.5 tok/s, 3 tokens")); // 1 / (0.3 + 2 × 0.05 s of the fixture)
 }
 
 static void test_the_system_prompt_comes_first(void **state) {
@@ -214,6 +235,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CHAT_TEST(test_an_answer_streams),
         CHAT_TEST(test_a_rate_is_of_when_tokens_came),
+        CHAT_TEST(test_a_rate_is_without_waiting_in_the_queue),
         CHAT_TEST(test_the_system_prompt_comes_first),
         CHAT_TEST(test_chats_answer_at_the_same_time),
         CHAT_TEST(test_regenerating_makes_versions),

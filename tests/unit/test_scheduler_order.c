@@ -1,4 +1,5 @@
 // Who is served when: focus, places, pages that are short, limits, and steps that are given up.
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,6 +65,32 @@ static void test_focus_takes_the_place_of_others_and_keeps_it(void **state) {
                      64); // the second grew to 6 of 8 pages, two of the first were still there
     bench_assert_text_alone(b, 1, 100, 0, 100);
     bench_assert_text_alone(b, 2, 90, 0, 100);
+    bench_close(b);
+}
+
+static float rate_shown(const struct bench *b, uint64_t id) {
+    static struct engine_figures f;
+    scheduler_figures(b->scheduler, &f);
+    for (int i = 0; i < f.n_requests; i++)
+        if (f.requests[i].request == id) return f.requests[i].tokens_per_second;
+    return 0;
+}
+
+static void test_a_rate_is_without_waiting_for_others(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 8});
+    struct scheduler_request first = bench_ask(1, 100, 0, 100), second = bench_ask(2, 90, 0, 100);
+    uint64_t now = 1000000000u;
+    scheduler_submit(b->scheduler, &first);
+    for (int i = 0; !scheduler_idle(b->scheduler); i++) {
+        clock_freeze(now += 10000000);
+        scheduler_step(b->scheduler);
+        if (i == 10) scheduler_focus(b->scheduler, 2), scheduler_submit(b->scheduler, &second);
+        if (b->answers[1].state == REQUEST_DECODING && b->answers[1].n > 2)
+            assert_true(fabs((double)rate_shown(b, 1) - 100) < 1);
+    }
+    clock_freeze(0);
+    assert_int_equal(b->answers[1].times_pending, 2);
     bench_close(b);
 }
 
@@ -207,6 +234,7 @@ int main(void) {
         cmocka_unit_test(test_time_limit),
         cmocka_unit_test(test_focus_is_served_first),
         cmocka_unit_test(test_focus_takes_the_place_of_others_and_keeps_it),
+        cmocka_unit_test(test_a_rate_is_without_waiting_for_others),
         cmocka_unit_test(test_focus_takes_a_place),
         cmocka_unit_test(test_admission_counts_what_is_promised),
         cmocka_unit_test(test_nobody_overtakes_one_that_waits_for_pages),
