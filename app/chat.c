@@ -105,6 +105,7 @@ void chat_save_later(struct chat_entry *e, uint64_t delay_ns) {
 
 static bool chat_save(struct chat *c, struct chat_entry *e, struct status *st) {
     bool worth = c->store && (e->conversation.row || e->conversation.count);
+    chat_count(c, e);
     if (worth && !store_save(c->store, &e->conversation, st)) return false;
     e->save_at = 0;
     return true;

@@ -166,6 +166,16 @@ static char *answer_figures(const struct chat_entry *e, const char *reason, int 
                      first);
 }
 
+void chat_count(struct chat *c, struct chat_entry *e) {
+    const struct engine_figures *f = e->request ? engine_figures(c->engine) : NULL;
+    struct message *answer = &e->conversation.messages[e->answer];
+    for (int i = 0; f && i < f->n_requests; i++) {
+        const struct request_figures *r = &f->requests[i];
+        if (r->request == e->request)
+            answer->tokens = r->n_context - r->n_generated + e->n_tokens - answer->thinking_tokens;
+    }
+}
+
 static void answer_end(struct chat_entry *e, enum message_state state, const char *note) {
     conversation_note(&e->conversation, e->answer, note);
     e->conversation.messages[e->answer].state = state;
@@ -225,6 +235,7 @@ void chat_event(struct chat *c, const struct engine_event *event) {
 
 void chat_abandon(struct chat *c, struct chat_entry *e, const char *reason) {
     bool running = e->request;
+    chat_count(c, e);
     chat_stop(c, e);
     if (!running) return;
     char *note = answer_figures(e, reason, e->n_tokens);

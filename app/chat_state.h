@@ -78,6 +78,7 @@ void chat_stop(struct chat *c, struct chat_entry *e);
 void chat_event(struct chat *c, const struct engine_event *event);
 // An answer that failed before anything of it came: what comes later is asked without it and without its question.
 bool chat_left_out(const struct conversation *talk, int message);
+void chat_count(struct chat *c, struct chat_entry *e); // the tokens of a running answer so far, should confab end
 // At once and without the engine's word, for this reason: what came so far is the answer.
 void chat_abandon(struct chat *c, struct chat_entry *e, const char *reason);
 

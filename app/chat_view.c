@@ -5,7 +5,10 @@
 #include "app/guide.h"
 #include "engine/base/panic.h"
 
-enum { MOST_VIEWS = 4 }; // that one message is shown as; the low two bits of their ids
+enum {
+    MOST_VIEWS = 4,   // that one message is shown as; the low two bits of their ids
+    BYTES_A_TOKEN = 4 // of text, about
+};
 
 static const struct request_figures *request_in(const struct engine_figures *f, uint64_t request) {
     for (int i = 0; f && request && i < f->n_requests; i++)
@@ -111,15 +114,26 @@ static int show_messages(struct chat *c, const struct conversation *talk) {
     return n;
 }
 
-// Tokens in the conversation: as counted at the end of the latest answer, then of the running request.
-static int context_used(const struct chat *c, const struct engine_figures *f) {
+// Tokens in the conversation: those of the running request, otherwise as the latest answer counted them. Of what no answer
+// counted, as after an end in the middle of one, their number is guessed; so it is when another model counted.
+static void show_context(const struct chat *c, const struct engine_figures *f, struct screen_view *view) {
     const struct chat_entry *e = chat_current(c);
     const struct request_figures *r = request_in(f, e->request);
+    const int running = r ? r->n_context : 0;
     const struct conversation *talk = &e->conversation;
+    size_t uncounted = 0;
     int m = conversation_last(talk);
-    while (m >= 0 && !talk->messages[m].tokens) m = talk->messages[m].parent;
+    for (; m >= 0; m = talk->messages[m].parent) {
+        if (chat_left_out(talk, m) && talk->messages[m].parent >= 0) m = talk->messages[m].parent; // nor its question
+        else if (talk->messages[m].tokens) break;
+        else uncounted += talk->messages[m].size;
+    }
+    if (e->request) uncounted = 0; // the engine is about to say
+    const char *model = m >= 0 ? talk->messages[m].model : NULL;
+    size_t most = INT32_MAX / 2, guess = (uncounted + BYTES_A_TOKEN - 1) / BYTES_A_TOKEN;
     int counted = m >= 0 ? talk->messages[m].tokens : 0;
-    return r && r->n_context > counted ? r->n_context : counted; // a request that reads has not less to read
+    view->context_used = running ? running : counted + (int)(guess < most ? guess : most);
+    view->context_guessed = !running && (uncounted || (model && strcmp(model, c->model_name)));
 }
 
 void chat_show(struct chat *c) {
@@ -135,7 +149,6 @@ void chat_show(struct chat *c) {
         .n_messages = n_messages,
         .model_name = c->model_name,
         .model_short = c->model_short,
-        .context_used = context_used(c, f),
         .context_size = f && f->context ? f->context : model_host_info(c->p.host)->n_context,
         .figures = f,
         .decode = {c->decode, c->n_samples},
@@ -150,6 +163,7 @@ void chat_show(struct chat *c) {
         .status = *c->status ? c->status : NULL,
         .status_bad = c->status_bad,
     };
+    show_context(c, f, &view);
     chat_model_show(c, &view);
     chat_limits_show(c, &c->time);
     screen_draw(c->screen, &view);

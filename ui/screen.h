@@ -78,6 +78,7 @@ struct screen_view {
     const char *model_name;              // e.g. "TinyLlama 1.1B Q4_0"
     const char *model_short;             // heads the model's messages
     int context_used, context_size;      // tokens
+    bool context_guessed;                // context_used is
     const struct engine_figures *figures; // NULL before the engine is up
     const struct view_loading *loading;   // NULL: no model is being loaded
     const struct view_model *models;      // to choose from

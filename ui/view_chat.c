@@ -7,16 +7,17 @@
 
 #define GAUGE_COLUMNS 10
 
-// "1,204 / 8,192 tokens ▓▓▓░░░░░░░", shortened until it fits.
+// "1,204 / 8,192 tokens ▓▓▓░░░░░░░", shortened until it fits; "~1,204" of a guess.
 void view_gauge(struct view_frame *f, struct rect line) {
     const struct screen_view *v = f->view;
     if (v->context_size <= 0) return;
     char used[VIEW_NUMBER], size[VIEW_NUMBER], text[3 * VIEW_NUMBER];
     double share = (double)v->context_used / v->context_size;
     enum theme_role role = share >= 0.95 ? ROLE_BAD : share >= 0.8 ? ROLE_WARN : ROLE_TEXT;
-    int width = snprintf(text, sizeof text, "%s / %s tokens", view_number(v->context_used, used),
+    const char *about = v->context_guessed ? "~" : "";
+    int width = snprintf(text, sizeof text, "%s%s / %s tokens", about, view_number(v->context_used, used),
                          view_number(v->context_size, size));
-    if (width > line.width) width = snprintf(text, sizeof text, "%s/%s", used, size);
+    if (width > line.width) width = snprintf(text, sizeof text, "%s%s/%s", about, used, size);
     if (width > line.width) return;
     int x = line.x + canvas_text(f->canvas, line, line.x, line.y, view_style(role), text, (size_t)width) + 1;
     if (x + GAUGE_COLUMNS <= line.x + line.width)

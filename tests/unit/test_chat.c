@@ -31,6 +31,24 @@ static void test_an_answer_streams(void **state) {
     assert_string_equal(engine.prompt, "user: Hello\nthere|assistant: Good day|user: More|");
 }
 
+// A message that is too long is no part of what comes next, nor of what the gauge shows.
+static void test_a_refused_message_is_not_counted(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "Hello");
+    say(1, 1, "Good day");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    act(COMMAND_SEND, -1, "far too long");
+    happen((struct engine_event){.kind = EVENT_STATE,
+                                 .conversation = 1,
+                                 .request = 2,
+                                 .state = REQUEST_FAILED,
+                                 .reason = FINISH_ERROR,
+                                 .n_prompt = 9000,
+                                 .text = "the prompt has 9000 tokens"});
+    assert_int_equal(screen.view.context_used, 13);
+    assert_false(screen.view.context_guessed);
+}
+
 // An answer that is read in one burst, long after it was made, was no faster for that.
 static void test_a_rate_is_of_when_tokens_came(void **state) {
     (void)state;
@@ -234,6 +252,7 @@ static void test_rename_delete_and_copy(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CHAT_TEST(test_an_answer_streams),
+        CHAT_TEST(test_a_refused_message_is_not_counted),
         CHAT_TEST(test_a_rate_is_of_when_tokens_came),
         CHAT_TEST(test_a_rate_is_without_waiting_in_the_queue),
         CHAT_TEST(test_the_system_prompt_comes_first),

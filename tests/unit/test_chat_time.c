@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include "app/chat_state.h"
 #include "app/store.h"
 #include "tests/unit/chat_fixture.h"
 
@@ -28,6 +29,67 @@ static void test_conversations_come_back(void **state) {
     act(COMMAND_NEXT, 2, NULL); // a click on the third
     assert_message(1, VIEW_MODEL, "first answer");
     assert_int_equal(screen.view.context_used, 13);
+}
+
+// The running request as the engine's figures have it.
+static void count_running(uint64_t request, int n_context, int n_generated) {
+    engine.figures.n_requests = 1;
+    engine.figures.requests[0] = (struct request_figures){
+        .request = request, .state = REQUEST_DECODING, .n_context = n_context, .n_generated = n_generated};
+}
+
+// Of an answer that was cut its tokens are counted all the same, be it by leaving or because confab was killed.
+static void test_an_interrupted_answer_is_counted(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "question");
+    count_running(1, 101, 1);
+    say(1, 1, "half an ");
+    say(1, 1, "ans");
+    count_running(1, 102, 2);
+    pass(1); // saved
+    struct chat_entry *e = chat_current(chat);
+    e->request = 0, e->save_at = 0; // as if confab were gone
+    engine.figures.n_requests = 0;
+    close_chat();
+    open_chat();
+    act(COMMAND_NEXT, -1, NULL);
+    assert_string_equal(screen.messages[1].note, "interrupted");
+    assert_int_equal(screen.view.context_used, 102);
+    assert_false(screen.view.context_guessed);
+    act(COMMAND_SEND, -1, "again");
+    count_running(2, 131, 1);
+    say(1, 2, "and");
+    assert_int_equal(screen.view.context_used, 131);
+    close_chat();
+    engine.figures.n_requests = 0;
+    open_chat();
+    act(COMMAND_NEXT, -1, NULL);
+    assert_int_equal(screen.view.context_used, 131);
+    assert_false(screen.view.context_guessed);
+}
+
+// An answer that waits for a model counted nothing.
+static void test_what_nobody_counted_is_guessed(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "question");
+    close_chat(); // before the engine has said anything
+    open_chat();
+    act(COMMAND_NEXT, -1, NULL);
+    assert_int_equal(screen.view.context_used, 2);
+    assert_true(screen.view.context_guessed);
+}
+
+static void test_tokens_of_another_model_are_a_guess(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "question");
+    say(1, 1, "answer");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    assert_false(screen.view.context_guessed);
+    conversation_set_model(&chat_current(chat)->conversation, 1, "Other 2B Q8_0");
+    pass(1);
+    act(COMMAND_KNOB_NEXT, -1, NULL);
+    assert_int_equal(screen.view.context_used, 13);
+    assert_true(screen.view.context_guessed);
 }
 
 static int visited_bytes;
@@ -183,6 +245,9 @@ static void test_a_store_that_opens_late_gets_everything(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CHAT_TEST(test_conversations_come_back),
+        CHAT_TEST(test_an_interrupted_answer_is_counted),
+        CHAT_TEST(test_what_nobody_counted_is_guessed),
+        CHAT_TEST(test_tokens_of_another_model_are_a_guess),
         CHAT_TEST(test_a_partial_answer_is_saved_every_second),
         CHAT_TEST(test_an_idle_chat_draws_nothing),
         CHAT_TEST(test_drawing_keeps_to_thirty_a_second),
