@@ -26,7 +26,7 @@ static json_t *read_context(const struct template_input *in, struct status *st) 
     json_t *context = json_loadb(in->context, in->context_size, JSON_ALLOW_NUL, &error);
     if (!context) status_fail(st, STATUS_FORMAT, "%s: line %d: %s", in->context_name, error.line, error.text);
     else if (!json_is_object(context)) {
-        status_fail(st, STATUS_FORMAT, "%s: is not a JSON object", in->context_name);
+        status_fail(st, STATUS_FORMAT, "%s: not a JSON object", in->context_name);
         json_decref(context);
         return NULL;
     }

@@ -55,7 +55,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t n = mark ? (size_t)(mark - data) : size, out_size = 0;
     char *template = exact_copy(data, n);
     struct status st = {0};
-    char *text = template_render(template, n, context, "2026-01-02T03:04:05", &out_size, &st);
+    struct template_input in = {.name = "template",
+                                .text = template,
+                                .size = n,
+                                .context_name = "context",
+                                .context = context,
+                                .context_size = strlen(context),
+                                .now = "2026-01-02T03:04:05"};
+    char *text = template_render(&in, &out_size, &st);
     if (!text && st.code == STATUS_OK) abort();
     if (text && strnlen(text, out_size + 1) > out_size) abort();
     free(text);

@@ -22,10 +22,21 @@
 
 // ---- rendering ----
 
-static char *render(const char *template, const char *context, struct status *st) {
+static char *render_at(const char *now, const char *template, const char *context, struct status *st) {
     size_t size;
     *st = (struct status){0};
-    return template_render(template, strlen(template), context, NOW, &size, st);
+    struct template_input in = {.name = "template",
+                                .text = template,
+                                .size = strlen(template),
+                                .context_name = "context",
+                                .context = context,
+                                .context_size = strlen(context),
+                                .now = now};
+    return template_render(&in, &size, st);
+}
+
+static char *render(const char *template, const char *context, struct status *st) {
+    return render_at(NOW, template, context, st);
 }
 
 static void check(const char *template, const char *context, const char *expected) {
@@ -144,14 +155,13 @@ static void test_raised_message_stands_alone(void **state) {
 static void test_bad_context_and_time(void **state) {
     (void)state;
     struct status st;
-    size_t size;
     assert_null(render("x", "{\"a\": }", &st));
-    assert_non_null(strstr(st.text, "context, line 1"));
+    assert_non_null(strstr(st.text, "context: line 1"));
     assert_null(render("x", "[1]", &st));
-    assert_string_equal(st.text, "the context is not an object");
-    assert_null(template_render("x", 1, "{}", "yesterday", &size, &st));
+    assert_string_equal(st.text, "context: not a JSON object");
+    assert_null(render_at("yesterday", "x", "{}", &st));
     assert_int_equal(st.code, STATUS_USAGE);
-    char *text = template_render("{{ strftime_now('%Y') > '2000' }}", 33, "{}", NULL, &size, &st);
+    char *text = render_at(NULL, "{{ strftime_now('%Y') > '2000' }}", "{}", &st);
     assert_string_equal(text, "True");
     free(text);
 }
