@@ -349,13 +349,23 @@ static int enter_span(MD_SPANTYPE type, void *detail, void *user) {
     return 0;
 }
 
+// Whether the text of a link is its address, as people write it.
+static bool shows_address(const char *text, size_t size, const MD_ATTRIBUTE *address) {
+    static const char *const left_out[] = {"", "http://", "https://", "mailto:"};
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
+        size_t n = strlen(left_out[i]);
+        if (address->size == n + size && !memcmp(address->text, left_out[i], n) &&
+            !memcmp(address->text + n, text, size))
+            return true;
+    }
+    return false;
+}
+
 // The address stands behind the text of a link, unless it is the text.
 static void add_address(struct block *b, const MD_ATTRIBUTE *address) {
     size_t shown = b->flow.size - b->link_start;
     if (address->size == 0) return;
-    bool same = shown && shown <= address->size && address->size - shown <= 8 &&
-                memcmp(b->flow.text + b->link_start, address->text + address->size - shown, shown) == 0;
-    if (same) return;
+    if (shown && shows_address(b->flow.text + b->link_start, shown, address)) return;
     struct style style = {.role = ROLE_DIM, .ground = ROLE_GROUND};
     flow_add_text(&b->flow, style, shown ? " (" : "(");
     flow_add(&b->flow, style, address->text, address->size);

@@ -131,6 +131,9 @@ static void test_nothing_is_interpreted_that_should_be_seen(void **state) {
     check("<div>\nblock\n</div>", 40, "<div>\nblock\n</div>\n");
     check("[1]: http://a.b\n\n[Speaker]: Hello", 40, "[1]: http://a.b\n\n[Speaker]: Hello\n");
     check("see <http://a.b> now", 40, "see http://a.b now\n");
+    check("[a.b](https://a.b) [me@a.b](mailto:me@a.b)", 40, "a.b me@a.b\n");
+    check("[bank.com](http://xbank.com)", 40, "bank.com (http://xbank.com)\n"); // its address is not hidden
+    check("[bank.com](http://www.bank.com)", 40, "bank.com (http://www.bank.com)\n");
     check("see https://a.b/c_d. Now [x](http://a.b", 50, "see https://a.b/c_d. Now [x](http://a.b\n");
     check("a\033[31mb", 40, "a␛[31mb\n");
 }
