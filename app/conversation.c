@@ -12,7 +12,7 @@ void conversation_open(struct conversation *c, uint64_t id, const struct samplin
     *c = (struct conversation){.id = id, .title = xstrdup(""), .sampling = *s, .first = -1};
 }
 
-void conversation_close(struct conversation *c) {
+void conversation_forget_messages(struct conversation *c) {
     for (int i = 0; i < c->count; i++) {
         free(c->messages[i].text);
         free(c->messages[i].thinking);
@@ -20,6 +20,12 @@ void conversation_close(struct conversation *c) {
         free(c->messages[i].notice);
         free(c->messages[i].model);
     }
+    c->count = 0;
+    c->first = -1;
+}
+
+void conversation_close(struct conversation *c) {
+    conversation_forget_messages(c);
     free(c->messages);
     free(c->title);
     *c = (struct conversation){.first = -1};

@@ -69,6 +69,7 @@ struct conversation {
 
 void conversation_open(struct conversation *c, uint64_t id, const struct sampling *s);
 void conversation_close(struct conversation *c);
+void conversation_forget_messages(struct conversation *c); // as if none had been read
 
 // Adds a message after `parent` (−1: a first one) and chooses it. Returns its index.
 int conversation_add(struct conversation *c, int parent, enum message_role role, const char *text, size_t size);

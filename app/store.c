@@ -272,19 +272,32 @@ static void read_message(struct conversation *c, sqlite3_stmt *query) {
     m->dirty = false;
 }
 
-bool store_read(struct store *s, struct conversation *c, struct status *st) {
-    sqlite3_stmt *query = statement(s, SQL_READ), *last = statement(s, SQL_LAST);
+static bool read_messages(struct store *s, struct conversation *c, struct status *st) {
+    sqlite3_stmt *query = statement(s, SQL_READ);
     sqlite3_bind_int64(query, 1, c->row);
-    sqlite3_bind_int64(last, 1, c->row);
     int step;
     while ((step = sqlite3_step(query)) == SQLITE_ROW) read_message(c, query);
+    bool done = step == SQLITE_DONE || store_fail(s, st);
     sqlite3_reset(query);
-    if (step != SQLITE_DONE) return store_fail(s, st);
-    if (sqlite3_step(last) == SQLITE_ROW) conversation_choose(c, find_row(c, sqlite3_column_int64(last, 0)));
-    sqlite3_reset(last);
-    c->unread_rows = false;
+    return done;
+}
+
+static bool read_last(struct store *s, struct conversation *c, struct status *st) {
+    sqlite3_stmt *query = statement(s, SQL_LAST);
+    sqlite3_bind_int64(query, 1, c->row);
+    int step = sqlite3_step(query);
+    if (step == SQLITE_ROW) conversation_choose(c, find_row(c, sqlite3_column_int64(query, 0)));
+    bool done = step == SQLITE_ROW || step == SQLITE_DONE || store_fail(s, st);
+    sqlite3_reset(query);
+    return done;
+}
+
+bool store_read(struct store *s, struct conversation *c, struct status *st) {
+    bool read = read_messages(s, c, st) && read_last(s, c, st);
+    if (!read) conversation_forget_messages(c); // they come again when it is tried again
+    c->unread_rows = !read;
     c->dirty = false;
-    return true;
+    return read;
 }
 
 // ---- writing ----

@@ -115,6 +115,35 @@ static void test_everything_comes_back(void **state) {
     store_close(s);
 }
 
+static void alter(const struct place *p, const char *sql) {
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(p->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+// What came before the failure does not come twice.
+static void test_a_reading_that_failed_midway_is_made_again(void **state) {
+    struct store *s = open_store(*state);
+    struct status st = {0};
+    struct conversation c = begin("q");
+    conversation_add(&c, 0, MESSAGE_MODEL, "a", 1);
+    save(s, &c);
+    struct found f = {0};
+    struct sampling initial = sampling_default();
+    assert_true(store_list(s, &initial, keep, &f, &st));
+    alter(*state, "ALTER TABLE conversation RENAME COLUMN last TO gone");
+    assert_false(store_read(s, &f.conversations[0], &st));
+    assert_true(f.conversations[0].unread_rows);
+    alter(*state, "ALTER TABLE conversation RENAME COLUMN gone TO last");
+    assert_true(store_read(s, &f.conversations[0], &st));
+    assert_int_equal(f.conversations[0].count, 2);
+    assert_int_equal(conversation_last(&f.conversations[0]), 1);
+    forget_all(&f);
+    conversation_close(&c);
+    store_close(s);
+}
+
 static void test_a_growing_answer_is_one_message(void **state) {
     struct store *s = open_store(*state);
     struct conversation c = begin("q");
@@ -329,6 +358,7 @@ static void test_odd_rows_are_read(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_everything_comes_back, place_make, place_remove),
+        cmocka_unit_test_setup_teardown(test_a_reading_that_failed_midway_is_made_again, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_a_growing_answer_is_one_message, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_deleting_takes_the_messages_along, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_two_confabs_lose_nothing, place_make, place_remove),
