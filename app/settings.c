@@ -31,6 +31,10 @@ void settings_follow_model(struct settings *s, const struct model_info *info) {
 
 static char **text_field(struct settings *s, int id) { return (char **)((char *)s + setting_table[id].offset); }
 
+static struct text_list *texts_field(struct settings *s, int id) {
+    return (struct text_list *)((char *)s + setting_table[id].offset);
+}
+
 static void text_list_add(struct text_list *l, const char *text) {
     l->texts = xrealloc(l->texts, ((size_t)l->count + 1) * sizeof *l->texts);
     l->texts[l->count++] = xstrdup(text);
@@ -47,15 +51,19 @@ struct settings settings_copy(const struct settings *s) {
     for (int id = 0; id < SETTING_COUNT; id++)
         if (setting_table[id].kind == SETTING_TEXT && *text_field(&copy, id))
             *text_field(&copy, id) = xstrdup(*text_field(&copy, id));
-    copy.stops = (struct text_list){0};
-    for (int i = 0; i < s->stops.count; i++) text_list_add(&copy.stops, s->stops.texts[i]);
+    for (int id = 0; id < SETTING_COUNT; id++) {
+        if (setting_table[id].kind != SETTING_TEXTS) continue;
+        struct text_list *list = texts_field(&copy, id), old = *list;
+        *list = (struct text_list){0};
+        for (int i = 0; i < old.count; i++) text_list_add(list, old.texts[i]);
+    }
     return copy;
 }
 
 void settings_free(struct settings *s) {
     for (int id = 0; id < SETTING_COUNT; id++)
         if (setting_table[id].kind == SETTING_TEXT) free(*text_field(s, id));
-    text_list_clear(&s->stops);
+        else if (setting_table[id].kind == SETTING_TEXTS) text_list_clear(texts_field(s, id));
     *s = settings_default();
 }
 
