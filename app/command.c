@@ -71,6 +71,7 @@ static int command_start(const struct command *command, struct settings *s, int 
     struct status st = {0};
     char *path = path_config("config");
     if (path) config_load(s, path, warn, NULL);
+    s->model_saved = s->model;
     free(path);
     int first = 0;
     bool help;

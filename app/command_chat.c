@@ -7,6 +7,7 @@
 #include "app/command.h"
 #include "app/config.h"
 #include "app/file_fault.h"
+#include "app/model.h"
 #include "app/model_host.h"
 #include "app/paths.h"
 #include "engine/base/clock.h"
@@ -28,9 +29,10 @@ static char *config_notice(const char *path) {
     return notice;
 }
 
-static bool chat_run(struct model_host *host, struct settings *s, struct status *st) {
+// lost: what is to be said of the model that the configuration names, or NULL.
+static bool chat_run(struct model_host *host, struct settings *s, const char *lost, struct status *st) {
     char *config = path_config("config"), *limits = path_cache("limits"), *store = path_data("confab.db"), *history = path_data("history");
-    char *notice = config_notice(config);
+    char *notice = lost ? xstrdup(lost) : config_notice(config);
     if (!store && !notice)
         notice = xstrdup("conversations are not saved: neither XDG_DATA_HOME nor HOME names a folder");
     struct chat_params params = {
@@ -63,6 +65,13 @@ static bool load_quickly(struct model_host *host, struct status *st) {
     return true;
 }
 
+static struct model_host *host_start(const struct settings *s, struct status *st) {
+    struct model_host *host = model_host_open(s, st);
+    if (host && load_quickly(host, st)) return host;
+    model_host_close(host);
+    return NULL;
+}
+
 int command_chat(const struct settings *given, int n_arguments, char **arguments) {
     (void)n_arguments, (void)arguments;
     struct status st = {0};
@@ -72,9 +81,12 @@ int command_chat(const struct settings *given, int n_arguments, char **arguments
     }
     file_fault_watch(NULL); // before the screen takes the terminal; models of files may come later
     struct settings s = settings_copy(given);
-    struct model_host *host = model_host_open(&s, &st);
-    bool done = host && load_quickly(host, &st) && chat_run(host, &s, &st);
+    struct model_host *host = host_start(&s, &st);
+    char *lost = host ? NULL : model_give_up_saved(&s, &st);
+    if (lost) host = host_start(&s, &st);
+    bool done = host && chat_run(host, &s, lost, &st);
     model_host_close(host);
+    free(lost);
     settings_free(&s);
     return done ? EXIT_DONE : command_fail(&st);
 }

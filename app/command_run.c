@@ -182,18 +182,25 @@ int command_run(const struct settings *s, int n_arguments, char **arguments) {
     if (st.code) free(prompt), prompt = NULL;
     if (!prompt) return command_fail(&st);
     int result = EXIT_FAILED;
-    if (model_start(&m, s, &st)) {
-        struct settings own = settings_copy(s);
+    struct settings own = settings_copy(s);
+    bool started = model_start(&m, &own, &st);
+    char *lost = started ? NULL : model_give_up_saved(&own, &st);
+    if (lost) {
+        fprintf(stderr, "confab: warning: %s\n", lost);
+        started = model_start(&m, &own, &st);
+        free(lost);
+    }
+    if (started) {
         settings_follow_model(&own, m.info);
         if (!reasoning_fits(m.info, (enum reasoning)s->reasoning))
             fprintf(stderr,
                     "confab: the model's chat template has no such choice of reasoning; it is left to the model\n");
         result = run_answer(m.engine, &own, prompt);
-        settings_free(&own);
         model_unload(&m);
     } else {
         result = command_fail(&st);
     }
+    settings_free(&own);
     free(prompt);
     if (interrupted) { // a loop in a shell is to end with it
         signal(SIGINT, SIG_DFL);

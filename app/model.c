@@ -6,6 +6,8 @@
 #include "app/guide.h"
 #include "app/models.h"
 #include "app/models_used.h"
+#include "app/paths.h"
+#include "engine/base/panic.h"
 
 struct model_file *model_open_path(const char *path, struct status *st) {
     if (path) {
@@ -68,6 +70,20 @@ static bool load(struct loaded_model *m, const struct settings *s, bool quick_st
 bool model_load(struct loaded_model *m, const struct settings *s, struct status *st) { return load(m, s, false, st); }
 
 bool model_start(struct loaded_model *m, const struct settings *s, struct status *st) { return load(m, s, true, st); }
+
+char *model_give_up_saved(struct settings *s, struct status *st) {
+    size_t size;
+    guide_data(&size);
+    if (!s->model_saved || !size) return NULL;
+    char *path = path_config("config");
+    char *text = xasprintf("using the built-in model (-m or /model chooses another): %s (model in %s)", st->text,
+                           path ? path : "the configuration");
+    free(path);
+    setting_parse(s, SETTING_model, "", NULL);
+    s->model_saved = false;
+    *st = (struct status){0};
+    return text;
+}
 
 void model_unload(struct loaded_model *m) {
     if (m->engine) engine_close(m->engine);

@@ -25,6 +25,9 @@ struct loaded_model {
 bool model_load(struct loaded_model *m, const struct settings *s, struct status *st);
 // The same with a quick start: answers may begin before the weights are prepared.
 bool model_start(struct loaded_model *m, const struct settings *s, struct status *st);
+// The model that the configuration names is gone: *s goes on with the built-in one. Returns what to tell the person, from
+// *st, which is ok again; the caller frees. NULL: the person named the model, or there is no other.
+char *model_give_up_saved(struct settings *s, struct status *st);
 void model_unload(struct loaded_model *m);
 
 #endif

@@ -62,6 +62,7 @@ bool options_read(struct settings *s, const struct command *command, int argc, c
             return true;
         }
         if (!setting_parse(s, id, setting_table[id].argument ? optarg : "yes", st)) return false;
+        if (id == SETTING_model) s->model_saved = false;
     }
     *first = optind;
     return true;

@@ -89,6 +89,7 @@ struct settings {
 #undef X
     struct sampling sampling;
     uint32_t knobs_set; // bit k: knob k was set by the person; the others follow the model
+    bool model_saved;   // the model is the configuration's, not an option's
 };
 
 struct setting_info {

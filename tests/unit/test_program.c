@@ -86,6 +86,21 @@ static void test_models_that_are_not_there(void **state) {
     assert_fails(shell("confab tokenize /nonexistent.gguf README.md"), 1, "/nonexistent.gguf");
 }
 
+// The configuration names it; an option that does is meant.
+static void test_a_saved_model_that_is_gone_gives_way(void **state) {
+    (void)state;
+    struct result r = shell_format("mkdir -p %s/lost/confab; echo model = /nonexistent.gguf > %s/lost/confab/config; "
+                                   "XDG_CONFIG_HOME=%s/lost confab run --temp 0 hello",
+                                   folder, folder, folder);
+    assert_int_equal(r.status, 0);
+    assert_non_null(strstr(r.output, "/nonexistent.gguf"));
+    assert_non_null(strstr(r.output, "lost/confab/config"));
+    assert_non_null(strstr(r.output, "-m"));
+    assert_non_null(strstr(r.output, "Hello!"));
+    result_free(&r);
+    assert_fails(shell_format("XDG_CONFIG_HOME=%s/lost confab run -m /missing.gguf hello", folder), 1, "/missing.gguf");
+}
+
 static void test_an_answer_of_the_built_in_model_is_repeatable(void **state) {
     (void)state;
     struct result a = shell("confab run --seed 5 -n 20 'How do I leave?'"),
@@ -264,13 +279,13 @@ static void test_a_bad_context_is_not_blamed_on_its_template(void **state) {
     static const struct {
         const char *template, *context, *why;
     } cases[] = {{"{{ x }}", "{\\n\"x\": }", "bad.json: line 2: "},
-                 {"{{ x }}", "[1]", "bad.json: is not a JSON object"},
+                 {"{{ x }}", "[1]", "bad.json: not a JSON object"},
                  {"{{ x }}", "{}\\0{}", "bad.json: line 1: "},
                  {"\\n{{ x", "{}", "bad.jinja: line 2: "},
                  {"{{ x + 1 }}", "{\"x\": {}}", "bad.jinja: line 1: "}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *line = xasprintf("cd '%s' && printf '%s' > bad.jinja && printf '%s' > bad.json && "
-                               "confab template bad.jinja bad.json",
+        char *line = xasprintf("d=%s; printf '%s' > $d/bad.jinja && printf '%s' > $d/bad.json && "
+                               "confab template $d/bad.jinja $d/bad.json",
                                folder, cases[i].template, cases[i].context);
         assert_fails(shell(line), 1, cases[i].why);
         free(line);
@@ -324,6 +339,7 @@ int main(void) {
         cmocka_unit_test(test_wrong_command_lines),
         cmocka_unit_test(test_an_empty_prompt_is_none),
         cmocka_unit_test(test_models_that_are_not_there),
+        cmocka_unit_test(test_a_saved_model_that_is_gone_gives_way),
         cmocka_unit_test(test_an_answer_of_the_built_in_model_is_repeatable),
         cmocka_unit_test(test_a_prompt_may_come_through_a_pipe),
         cmocka_unit_test(test_an_answer_ends_at_a_stop_text),
