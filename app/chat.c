@@ -69,12 +69,24 @@ struct chat_entry *chat_insert(struct chat *c, struct conversation *conversation
 
 static void chat_found(void *context, struct conversation *found) { chat_insert(context, found); }
 
+// At the start more than one thing may be wrong: none hides another.
+static void __attribute__((format(printf, 2, 3))) chat_complain(struct chat *c, const char *format, ...) {
+    char text[sizeof c->status];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    size_t used = strlen(c->status);
+    snprintf(c->status + used, sizeof c->status - used, "%s%s", used ? "; " : "", text);
+    c->status_bad = true;
+}
+
 static void chat_open_store(struct chat *c) {
     struct status st = {0};
     if (!c->p.store_path) return;
     c->store = store_open(c->p.store_path, &st);
     if (!c->store || !store_list(c->store, &c->p.settings->sampling, chat_found, c, &st))
-        chat_say(c, true, "conversations are not saved: %s", st.text);
+        chat_complain(c, "conversations are not saved: %s", st.text);
 }
 
 bool chat_load_messages(struct chat *c, struct chat_entry *e) {
@@ -150,15 +162,16 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     options.theme = p->settings->theme;
     options.ascii = p->settings->ascii;
     options.boxes = p->settings->boxes;
+    struct status theme = {0};
+    options.theme_problem = &theme;
     struct screen *screen = screen_open(&options, st);
     if (!screen) return NULL;
     struct chat *c = xcalloc(1, sizeof *c);
     c->p = *p;
     c->screen = screen;
     c->next_id = 1;
-    const char *theme = p->settings->theme;
-    if (theme && strcmp(theme, screen_theme(screen))) chat_say(c, true, "there is no theme '%s'", theme);
-    if (p->notice) chat_say(c, true, "%s", p->notice);
+    if (p->notice) chat_complain(c, "%s", p->notice);
+    if (theme.code) chat_complain(c, "%s", theme.text);
     chat_open_store(c);
     chat_limits_open(c);
     chat_new(c);

@@ -138,21 +138,19 @@ static void command_interrupt(struct chat *c, const struct ui_command *command) 
     else screen_set_composer(c->screen, "");
 }
 
-// Of the message that was clicked on, otherwise of the one nearest to the end that has a version there.
+// Of the message that was clicked on, otherwise of the one nearest to the end that has versions.
 static void chat_version(struct chat *c, const struct ui_command *command, int step) {
     struct chat_entry *e = chat_current(c);
     struct conversation *talk = &e->conversation;
-    bool click = command->number >= 0, any = false;
-    int message = click ? chat_view_message(c, command->number) : conversation_last(talk), total;
+    bool click = command->number >= 0;
+    int message = click ? chat_view_message(c, command->number) : conversation_last(talk), total = 0;
     for (; message >= 0; message = click ? -1 : talk->messages[message].parent) {
         conversation_version(talk, message, &total);
-        any |= total > 1;
-        if (total > 1 && conversation_switch(talk, message, step)) {
-            chat_save_later(e, 0);
-            return;
-        }
+        if (total > 1) break;
     }
-    if (!any && !click) chat_say(c, false, "there is one version of every answer here; regenerate makes another");
+    if (message >= 0 && conversation_switch(talk, message, step)) chat_save_later(e, 0);
+    else if (message >= 0) chat_say(c, false, "this is the %s of %d versions", step < 0 ? "first" : "last", total);
+    else if (!click) chat_say(c, false, "there is one version of every answer here; regenerate makes another");
 }
 
 static void command_version_previous(struct chat *c, const struct ui_command *command) {

@@ -30,7 +30,6 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
     struct terminal *t = terminal_open(&terminal, st);
     if (!t) return NULL;
     struct screen *s = xcalloc(1, sizeof *s);
-    struct status theme = {0};
     s->terminal = t;
     s->ascii = o->ascii || !terminal_unicode(t);
     s->boxes = o->boxes & BOXES_ALL;
@@ -39,7 +38,7 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
     s->transcript = transcript_open();
     bind_keys(s);
     canvas_open(&s->canvas, 0, 0);
-    if (!theme_load(&s->theme, o->theme ? o->theme : THEME_DEFAULT, &theme)) screen_say(s, true, "%s", theme.text);
+    theme_load(&s->theme, o->theme ? o->theme : THEME_DEFAULT, o->theme_problem);
     return s;
 }
 

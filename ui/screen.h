@@ -107,6 +107,7 @@ struct ui_command {
 struct screen_options {
     int input_fd, output_fd;
     const char *theme;       // name; NULL: "confab-dark"
+    struct status *theme_problem; // filled in when it cannot be loaded, and the default one is shown
     bool ascii;
     int colours;             // 0: ask the terminal; 1 (mono), 16, 256, 1 << 24
     uint32_t boxes;          // bit d: box with raised digit d is shown; 0: default

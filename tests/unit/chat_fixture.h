@@ -135,10 +135,12 @@ static struct {
     struct view_message messages[32];
     char status[512], composer[256];
     bool ended, chooses;
+    const char *theme_problem; // at the next opening; NULL: none
 } screen;
 
 struct screen *screen_open(const struct screen_options *o, struct status *st) {
-    (void)o, (void)st;
+    (void)st;
+    if (screen.theme_problem) status_fail(o->theme_problem, STATUS_FORMAT, "%s", screen.theme_problem);
     return (struct screen *)&screen;
 }
 void screen_close(struct screen *s) { (void)s; }

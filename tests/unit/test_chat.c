@@ -116,6 +116,43 @@ static void test_chats_answer_at_the_same_time(void **state) {
     assert_int_equal(engine.cancelled, 2);
 }
 
+static void test_a_broken_theme_is_told_beside_a_broken_store(void **state) {
+    (void)state;
+    close_chat();
+    free(store_path);
+    store_path = xstrdup(folder); // a folder cannot be opened as one
+    screen.theme_problem = "theme x, line 1: no such role";
+    open_chat();
+    assert_non_null(strstr(screen.status, "theme x, line 1: no such role; conversations are not saved"));
+}
+
+static void answer_again(uint64_t request, const char *text) {
+    act(COMMAND_REGENERATE, -1, NULL);
+    say(1, request, text);
+    end(1, request, REQUEST_FINISHED, FINISH_END, "");
+}
+
+static void test_the_first_and_the_last_version_stay(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    say(1, 1, "one");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    answer_again(2, "two");
+    act(COMMAND_SEND, -1, "more");
+    say(1, 3, "three");
+    end(1, 3, REQUEST_FINISHED, FINISH_END, "");
+    answer_again(4, "four");
+    act(COMMAND_VERSION_NEXT, -1, NULL);
+    assert_message(3, VIEW_MODEL, "four");
+    assert_string_equal(screen.status, "this is the last of 2 versions");
+    act(COMMAND_VERSION_PREVIOUS, -1, NULL);
+    act(COMMAND_VERSION_PREVIOUS, -1, NULL);
+    assert_int_equal(screen.view.n_messages, 4); // not a version of the answer before, without this turn
+    assert_message(1, VIEW_MODEL, "two");
+    assert_message(3, VIEW_MODEL, "three");
+    assert_string_equal(screen.status, "this is the first of 2 versions");
+}
+
 static void test_regenerating_makes_versions(void **state) {
     (void)state;
     act(COMMAND_SEND, -1, "q");
@@ -258,6 +295,8 @@ int main(void) {
         CHAT_TEST(test_the_system_prompt_comes_first),
         CHAT_TEST(test_chats_answer_at_the_same_time),
         CHAT_TEST(test_regenerating_makes_versions),
+        CHAT_TEST(test_the_first_and_the_last_version_stay),
+        CHAT_TEST(test_a_broken_theme_is_told_beside_a_broken_store),
         CHAT_TEST(test_a_failure_is_shown_and_nothing_ends),
         CHAT_TEST(test_thinking_is_a_part_of_its_own),
         CHAT_TEST(test_a_notice_is_shown_once),
