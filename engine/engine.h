@@ -353,7 +353,7 @@ struct engine_figures {
     int context;                       // tokens a conversation may have
     int n_requests;
     struct request_figures requests[FIGURES_MAX_REQUESTS]; // those pending or running
-    struct page_figures pages[FIGURES_MAX_PAGES];          // the first n_pages of them
+    struct page_figures pages[FIGURES_MAX_PAGES];          // of the first n_pages, as far as they fit
 };
 
 // The latest snapshot; valid until the next call. One reader thread. Never blocks.

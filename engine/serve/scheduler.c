@@ -388,7 +388,7 @@ void scheduler_figures(const struct scheduler *s, struct engine_figures *out) {
     out->pages_shared = s->cache.n_shared;
     out->n_requests = s->n_requests < FIGURES_MAX_REQUESTS ? s->n_requests : FIGURES_MAX_REQUESTS;
     for (int i = 0; i < out->n_requests; i++) out->requests[i] = request_summary(s->requests[i]);
-    for (int i = 0; i < s->cache.n_pages; i++) {
+    for (int i = 0; i < s->cache.n_pages && i < FIGURES_MAX_PAGES; i++) {
         const struct kv_page *p = &s->cache.pages[i];
         out->pages[i] = (struct page_figures){.conversation = p->owner,
                                               .references = p->references,

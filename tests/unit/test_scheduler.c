@@ -394,6 +394,25 @@ static void test_figures_add_up(void **state) {
     bench_close(b);
 }
 
+// A cache may have more pages than the figures tell of.
+static void test_figures_of_a_cache_that_is_too_large_for_them(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = FIGURES_MAX_PAGES + 100, .context = 500});
+    struct told {
+        struct engine_figures figures;
+        struct page_figures behind[100];
+    } *told = xcalloc(1, sizeof *told);
+    memset(told->behind, 0xA5, sizeof told->behind);
+    bench_submit(b, 1, 100, 0, 1);
+    bench_run(b);
+    scheduler_figures(b->scheduler, &told->figures);
+    assert_int_equal(told->figures.n_pages, FIGURES_MAX_PAGES + 100);
+    assert_int_equal(told->figures.pages_kept, 4);
+    for (size_t i = 0; i < sizeof told->behind; i++) assert_int_equal(((unsigned char *)told->behind)[i], 0xA5);
+    free(told);
+    bench_close(b);
+}
+
 static void test_logits_of_every_position(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 4});
@@ -472,6 +491,7 @@ int main(void) {
         cmocka_unit_test(test_what_can_never_fit_fails_at_once),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_figures_add_up),
+        cmocka_unit_test(test_figures_of_a_cache_that_is_too_large_for_them),
         cmocka_unit_test(test_logits_of_every_position),
         cmocka_unit_test(test_random_life),
     };
