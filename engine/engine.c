@@ -1,6 +1,6 @@
 // Engine: the thread that runs a model for everybody else.
 //
-// Callers push commands, the thread alone touches the scheduler and answers with events and figures. While requests run
+// Callers push commands, the thread alone touches the scheduler and answers with events and figures. While it computes
 // it obeys the commands between steps, and gives a long step up for urgent ones; otherwise it sleeps in the queue.
 #include "engine/engine.h"
 
@@ -56,11 +56,10 @@ struct submission {
 };
 
 struct logits_job { // on the stack of whoever waits for it
-    const int32_t *ids;
-    int n;
-    float *out;
+    struct scheduler_logits text;
     struct status *st;
     struct queue done; // of bool
+    struct logits_job *next;
 };
 
 struct command {
@@ -75,6 +74,7 @@ struct engine {
     const struct model_file *file;
     struct thread_pool *pool;
     struct scheduler *scheduler;
+    struct logits_job *jobs; // in the order they came; no request takes a step before they are done
     struct figures figures;
     struct queue commands, events;
     pthread_t thread;
@@ -176,10 +176,23 @@ static void submit(struct engine *e, struct submission *s) {
     submission_free(s);
 }
 
-static void compute_logits(struct engine *e, struct logits_job *job) {
-    bool ok = scheduler_logits(e->scheduler, job->ids, job->n, job->out, job->st);
+static void start_logits(struct engine *e, struct logits_job *job) {
+    bool ok = scheduler_logits_start(e->scheduler, &job->text, job->st);
+    struct logits_job **last = &e->jobs;
+    while (*last) last = &(*last)->next;
+    if (ok) *last = job;
+    else queue_push(&job->done, &ok);
+}
+
+// Whoever waits for the first job is told, and the job is gone.
+static void end_logits(struct engine *e, bool ok) {
+    struct logits_job *job = e->jobs;
+    e->jobs = job->next;
+    scheduler_logits_end(e->scheduler, &job->text);
     queue_push(&job->done, &ok);
 }
+
+static bool refuse_closing(struct status *st) { return status_fail(st, STATUS_CANCELLED, "the engine is closing"); }
 
 static void obey(struct engine *e, const struct command *c) {
     switch (c->kind) {
@@ -188,7 +201,7 @@ static void obey(struct engine *e, const struct command *c) {
     case COMMAND_SAMPLING: scheduler_set_sampling(e->scheduler, c->id, &c->sampling); break;
     case COMMAND_FOCUS: scheduler_focus(e->scheduler, c->id); break;
     case COMMAND_FORGET: scheduler_forget(e->scheduler, c->id); break;
-    case COMMAND_LOGITS: compute_logits(e, c->logits); break;
+    case COMMAND_LOGITS: start_logits(e, c->logits); break;
     case COMMAND_CLOSE: e->closing = true; break;
     }
 }
@@ -246,20 +259,31 @@ static void step(struct engine *e) {
     if (e->drew) prepare(e, PREPARE_SHARE * (end - start));
 }
 
+static void logits_step(struct engine *e) {
+    struct scheduler_logits *text = &e->jobs->text;
+    bool ok = scheduler_logits_pass(e->scheduler, text, e->jobs->st);
+    if (!ok || text->n_done == text->n) end_logits(e, ok);
+    if (clock_seconds() - e->published >= PUBLISH_SECONDS) publish(e);
+}
+
+static bool idle(const struct engine *e) { return !e->jobs && scheduler_idle(e->scheduler); }
+
 static void *engine_main(void *argument) {
     struct engine *e = argument;
     while (!e->closing) {
         struct command c;
-        if (scheduler_idle(e->scheduler)) prepare(e, HUGE_VAL);
-        if (scheduler_idle(e->scheduler)) {
+        if (idle(e)) prepare(e, HUGE_VAL);
+        if (idle(e)) {
             wait_idle(e, &c);
             obey(e, &c);
         }
         while (!e->closing && queue_pop(&e->commands, &c)) obey(e, &c);
         if (e->closing) break;
-        step(e);
+        if (e->jobs) logits_step(e);
+        else step(e);
     }
     scheduler_cancel_all(e->scheduler);
+    while (e->jobs) end_logits(e, refuse_closing(e->jobs->st));
     return NULL;
 }
 
@@ -317,12 +341,13 @@ struct engine *engine_open(struct model_file *m, const struct engine_params *p, 
     return engine_open_on(m, p, &cpu_backend, st);
 }
 
+// Those that came after the one to close.
 static void discard_commands(struct engine *e) {
     struct command c;
-    while (queue_pop(&e->commands, &c))
-        if (c.kind == COMMAND_SUBMIT) {
-            submission_free(c.submission);
-        }
+    while (queue_pop(&e->commands, &c)) {
+        if (c.kind == COMMAND_SUBMIT) submission_free(c.submission);
+        if (c.kind == COMMAND_LOGITS) queue_push(&c.logits->done, &(bool){refuse_closing(c.logits->st)});
+    }
 }
 
 void engine_close(struct engine *e) {
@@ -370,7 +395,7 @@ void engine_forget(struct engine *e, uint64_t conversation) {
 }
 
 bool engine_logits(struct engine *e, const int32_t *ids, int n, float *out, struct status *st) {
-    struct logits_job job = {.ids = ids, .n = n, .out = out, .st = st};
+    struct logits_job job = {.text = {.ids = ids, .n = n, .out = out}, .st = st};
     bool ok;
     queue_open(&job.done, sizeof ok);
     queue_push(&e->commands, &(struct command){.kind = COMMAND_LOGITS, .logits = &job});

@@ -283,7 +283,7 @@ int model_file_tokens_that_fit(const struct model_file *m, enum kv_type kv_type,
 uint64_t model_file_token_bytes(const struct model_file *m, enum kv_type kv_type);
 
 struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st); // m outlives it
-void engine_close(struct engine *e); // cancels what runs, joins the thread
+void engine_close(struct engine *e); // cancels what runs and waits, joins the thread
 
 // Copies everything it needs. Never fails by itself: a request that cannot run ends in REQUEST_FAILED. Returns its id (≥ 1).
 // Prefix reuse is automatic: pages of any earlier or running sequence that begins with the same tokens are shared
@@ -298,7 +298,8 @@ bool engine_poll(struct engine *e, struct engine_event *out);                 //
 bool engine_wait(struct engine *e, struct engine_event *out, int timeout_ms); // < 0: for ever
 int engine_event_fd(const struct engine *e);                                  // readable while events wait
 
-// Logits [n, n_vocab] of every position, with no request running. Blocks.
+// Logits [n, n_vocab] of every position, with no request running. Blocks; requests submitted meanwhile wait for it, and
+// engine_close ends it with STATUS_CANCELLED.
 bool engine_logits(struct engine *e, const int32_t *ids, int n, float *out, struct status *st);
 
 // ---- figures ----

@@ -324,40 +324,52 @@ bool scheduler_step(struct scheduler *s) {
 
 // ---- logits of a whole text ----
 
-static bool run_logits(struct scheduler *s, const int32_t *ids, int n, float *out, struct status *st) {
-    struct kv_sequence kv = {0};
-    int32_t rows[SCHEDULER_MAX_RUNNING];
-    bool ok = true;
-    for (int i = 0; i < SCHEDULER_MAX_RUNNING; i++) rows[i] = i;
-    for (int at = 0; at < n && ok; at += SCHEDULER_MAX_RUNNING) {
-        int count = n - at < SCHEDULER_MAX_RUNNING ? n - at : SCHEDULER_MAX_RUNNING;
-        if (!plan_extend(s, &kv, count)) {
-            ok = status_fail(st, STATUS_LIMIT, "no pages left");
-            break;
-        }
-        struct batch_segment segment = {.n_rows = count, .position = at, .pages = kv.pages};
-        struct batch batch = {.n_rows = count,
-                              .n_segments = 1,
-                              .n_outputs = count,
-                              .tokens = ids + at,
-                              .segments = &segment,
-                              .output_rows = rows};
-        struct backend_work work = {0};
-        const float *logits = s->ops->run(s->backend, &batch, &work, st);
-        if ((ok = logits != NULL))
-            memcpy(out + (size_t)at * (size_t)s->n_vocab, logits, (size_t)count * (size_t)s->n_vocab * sizeof *out);
-    }
-    kv_cache_release(&s->cache, &kv);
-    return ok;
-}
-
-bool scheduler_logits(struct scheduler *s, const int32_t *ids, int n, float *out, struct status *st) {
+bool scheduler_logits_start(const struct scheduler *s, struct scheduler_logits *l, struct status *st) {
+    const int n = l->n;
+    l->n_done = 0;
+    l->kv = (struct kv_sequence){0};
     if (!scheduler_idle(s)) return status_fail(st, STATUS_USAGE, "%d requests are running", s->n_requests);
     if (n < 1 || n > s->context) return status_fail(st, STATUS_LIMIT, "%d tokens; 1 to %d are possible", n, s->context);
     for (int i = 0; i < n; i++)
-        if (ids[i] < 0 || ids[i] >= s->n_vocab)
-            return status_fail(st, STATUS_USAGE, "token %d is %d, the vocabulary has %d", i, ids[i], s->n_vocab);
-    return run_logits(s, ids, n, out, st);
+        if (l->ids[i] < 0 || l->ids[i] >= s->n_vocab)
+            return status_fail(st, STATUS_USAGE, "token %d is %d, the vocabulary has %d", i, l->ids[i], s->n_vocab);
+    return true;
+}
+
+static const float *run_logits(struct scheduler *s, const struct scheduler_logits *l, int count, struct status *st) {
+    int32_t rows[SCHEDULER_MAX_RUNNING];
+    for (int i = 0; i < count; i++) rows[i] = i;
+    const struct batch_segment segment = {.n_rows = count, .position = l->n_done, .pages = l->kv.pages};
+    const struct batch batch = {.n_rows = count,
+                                .n_segments = 1,
+                                .n_outputs = count,
+                                .tokens = l->ids + l->n_done,
+                                .segments = &segment,
+                                .output_rows = rows,
+                                .stop = s->events.stop,
+                                .stop_context = s->events.context};
+    struct backend_work work;
+    return s->ops->run(s->backend, &batch, &work, st);
+}
+
+bool scheduler_logits_pass(struct scheduler *s, struct scheduler_logits *l, struct status *st) {
+    const int left = l->n - l->n_done, count = left < SCHEDULER_MAX_RUNNING ? left : SCHEDULER_MAX_RUNNING;
+    const size_t row = (size_t)s->n_vocab * sizeof *l->out;
+    struct status failed = {0};
+    if (!plan_extend(s, &l->kv, count)) return status_fail(st, STATUS_LIMIT, "no pages left");
+    const float *logits = run_logits(s, l, count, &failed);
+    if (!logits) {
+        kv_cache_truncate(&s->cache, &l->kv, l->n_done);
+        if (failed.code != STATUS_CANCELLED && st) *st = failed;
+        return failed.code == STATUS_CANCELLED;
+    }
+    memcpy(l->out + (size_t)l->n_done * (size_t)s->n_vocab, logits, (size_t)count * row);
+    l->n_done += count;
+    return true;
+}
+
+void scheduler_logits_end(struct scheduler *s, struct scheduler_logits *l) {
+    kv_cache_release(&s->cache, &l->kv);
 }
 
 // ---- figures ----

@@ -21,8 +21,9 @@ struct scheduler_events {
     void (*state)(void *context, const struct request *r, const char *message);
     // A token was drawn; true when it ends the answer (and does not become a part of it).
     bool (*token)(void *context, const struct request *r, const struct sample *sample);
-    // Asked now and then while prompts are computed, on any thread of the pool: whether to give the step up, because its
-    // rows may not be wanted any more or others more urgently. They are computed again if they still are. NULL: never.
+    // Asked now and then while prompts or logits are computed, on any thread of the pool: whether to give the step up,
+    // because its rows may not be wanted any more or others more urgently. They are computed again if they still are.
+    // NULL: never.
     bool (*stop)(void *context);
 };
 
@@ -74,8 +75,20 @@ bool scheduler_step(struct scheduler *s);
 bool scheduler_prepare(struct scheduler *s);
 bool scheduler_idle(const struct scheduler *s); // no request pending or running
 
-// Logits [n, n_vocab] of every position of ids; fails while requests run, and for ids or lengths out of range.
-bool scheduler_logits(struct scheduler *s, const int32_t *ids, int n, float *out, struct status *st);
+// Logits [n, n_vocab] of every position of a text, a pass at a time. From start to end no step may be made; requests
+// that are submitted meanwhile wait.
+struct scheduler_logits {
+    const int32_t *ids; // [n]
+    int n;
+    float *out;
+    int n_done; // of ids
+    struct kv_sequence kv;
+};
+// Fails while there are requests, and for ids or lengths out of range.
+bool scheduler_logits_start(const struct scheduler *s, struct scheduler_logits *l, struct status *st);
+// As many positions as a batch has outputs; none where the pass is given up.
+bool scheduler_logits_pass(struct scheduler *s, struct scheduler_logits *l, struct status *st);
+void scheduler_logits_end(struct scheduler *s, struct scheduler_logits *l);
 
 const char *scheduler_backend(const struct scheduler *s); // in words
 // Requests, pages and the last batch.

@@ -413,25 +413,42 @@ static void test_figures_of_a_cache_that_is_too_large_for_them(void **state) {
     bench_close(b);
 }
 
+static bool all_logits(struct bench *b, const int32_t *ids, int n, float *out, struct status *st) {
+    struct scheduler_logits l = {.ids = ids, .n = n, .out = out};
+    bool ok = scheduler_logits_start(b->scheduler, &l, st);
+    while (ok && l.n_done < n) ok = scheduler_logits_pass(b->scheduler, &l, st);
+    scheduler_logits_end(b->scheduler, &l);
+    return ok;
+}
+
 static void test_logits_of_every_position(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 4});
     int32_t *ids = bench_prompt(9, 70, 0);
     float *logits = xmalloc(70 * VOCAB * sizeof *logits), expected[VOCAB];
     struct status st = {0};
-    assert_true(scheduler_logits(b->scheduler, ids, 70, logits, &st));
+    assert_true(all_logits(b, ids, 70, logits, &st));
     for (int i = 0; i < 70; i++) {
         toy_logits(ids, i + 1, VOCAB, expected);
         assert_memory_equal(logits + i * VOCAB, expected, sizeof expected);
     }
     bench_check(b);
-    assert_false(scheduler_logits(b->scheduler, ids, 129, logits, &st));
+    toy.fail_runs = 1;
+    assert_false(all_logits(b, ids, 70, logits, &st));
+    assert_string_equal(st.text, "toy: the device is lost");
+    memset(logits, 0, 70 * VOCAB * sizeof *logits);
+    b->stops = 3; // three passes are given up, and computed again
+    assert_true(all_logits(b, ids, 70, logits, &st));
+    assert_memory_equal(logits + 69 * VOCAB, expected, sizeof expected);
+    assert_int_equal(toy.given_up, 3);
+    bench_check(b);
+    assert_false(all_logits(b, ids, 129, logits, &st));
     ids[5] = -1;
-    assert_false(scheduler_logits(b->scheduler, ids, 70, logits, &st));
+    assert_false(all_logits(b, ids, 70, logits, &st));
     assert_non_null(strstr(st.text, "token 5 is -1"));
     struct scheduler_request q = bench_ask(1, 10, 0, 10);
     scheduler_submit(b->scheduler, &q);
-    assert_false(scheduler_logits(b->scheduler, ids, 4, logits, &st));
+    assert_false(all_logits(b, ids, 4, logits, &st));
     bench_run(b);
     free(ids);
     free(logits);

@@ -19,10 +19,10 @@ struct backend {
     float *logits;          // [max_outputs, n_vocab]
 };
 
-struct toy_controls toy = {.poison = -1, .likely = -1};
+struct toy_controls toy = {.poison = -1, .likely = -1, .allowed = -1};
 
 void toy_reset(void) {
-    toy.poison = toy.likely = -1;
+    toy.poison = toy.likely = toy.allowed = -1;
     toy.fail_runs = toy.step_delay = toy.patience = 0;
     toy.runs = toy.given_up = toy.copies = toy.most_rows = toy.most_segments = 0;
 }
@@ -156,6 +156,7 @@ static float *toy_run(struct backend *b, const struct batch *batch, struct backe
     if (batch->n_rows > toy.most_rows) toy.most_rows = batch->n_rows;
     if (batch->n_segments > toy.most_segments) toy.most_segments = batch->n_segments;
     if (toy.step_delay) usleep((useconds_t)toy.step_delay);
+    while (toy.allowed >= 0 && toy.runs > toy.allowed) usleep(1000);
     if (toy.fail_runs > 0) {
         toy.fail_runs--;
         status_fail(st, STATUS_IO, "toy: the device is lost");

@@ -17,6 +17,7 @@ struct toy_controls {
     atomic_int fail_runs;  // so many runs fail as if the device were lost
     atomic_int step_delay; // microseconds a run takes
     atomic_int patience;   // milliseconds that a run which may be given up waits for that
+    atomic_int allowed;    // runs from this one on, counted from 0, wait; −1: none
     atomic_int likely;     // a token that is by far the likeliest everywhere; −1: none
     atomic_int runs, given_up, copies, most_rows, most_segments;
 };
