@@ -160,6 +160,12 @@ static struct cache last_cache(void) {
     return out;
 }
 
+double machine_cache_bytes(void) { return (double)last_cache().bytes; }
+
+double machine_cache_share(double bytes, double cache_bytes) {
+    return cache_bytes <= 0 ? 1 : bytes < CACHE_PART * cache_bytes ? 0 : CACHE_SHARE;
+}
+
 // Of a worker's part: together far more than caches hold, also where several groups of processors have one each.
 static size_t slices_for(int n_threads, struct cache cache) {
     size_t together = LEAST_BYTES / (size_t)n_threads, beyond = 8 * cache.bytes / (size_t)cache.sharing;

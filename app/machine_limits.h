@@ -18,6 +18,14 @@ struct machine_limits {
     double cache_bytes;      // of the last cache, which may be shared with others; 0: not known
 };
 
+// Half of the last cache holds what is read again and again, whoever else uses the rest; above it, bytes beyond this share
+// of what memory gives cannot be from there.
+#define CACHE_PART  0.5
+#define CACHE_SHARE 1.25
+double machine_cache_bytes(void); // of the last cache; 0: not known
+// The share of what memory gives beyond which bytes come from caches, of work that reads so many over and over; 0: all do.
+double machine_cache_share(double bytes, double cache_bytes);
+
 // Operations a second where such a share of them, 0 to 1, is of floats and the rest of 8-bit integers; 0: not known.
 double machine_limits_operations(const struct machine_limits *l, double float_share);
 // Each rate becomes the other's where that is higher.

@@ -67,6 +67,7 @@ struct view_time {
     struct stage_work stages[STAGE_COUNT];
     struct stage_work decode, prefill;      // whole steps, as in struct engine_figures
     double most_bytes, most_operations;     // a second that the machine can do; 0: not known
+    double cache_share;                     // of most_bytes, beyond which bytes come from caches; 0: all do
     bool busy;                              // otherwise that second is over
 };
 

@@ -140,13 +140,15 @@ static const struct {
 static const struct mark decode_mark = {"decode", "●", 'D', ROLE_STRONG},
                          prefill_mark = {"prefill", "◆", 'P', ROLE_STRONG};
 
-// "● decode 79%" at the right under the roof, lowest row first. Returns the rows it took.
+// "● decode 79%", "● decode cache" at the right under the roof, lowest row first. Returns the rows it took.
 static int draw_key(struct view_frame *f, const struct plot *p, int from_below, const struct stage_work *w,
                     const struct mark *m, const struct view_time *t) {
     char text[32];
-    bool by_memory;
+    enum time_limit limit;
     if (!(w->seconds > 0)) return 0;
-    int width = snprintf(text, sizeof text, " %s %3.0f%%", m->name, 100 * time_limit_share(t, w, &by_memory));
+    double share = time_limit_share(t, w, &limit);
+    int width = limit == LIMIT_CACHE ? snprintf(text, sizeof text, " %s cache", m->name)
+                                     : snprintf(text, sizeof text, " %s %3.0f%%", m->name, 100 * share);
     int x = p->area.x + p->area.width - width - 1, y = p->area.y + p->area.height - 1 - from_below;
     canvas_symbol(f->canvas, p->area, x, y, view_style(t->busy ? m->role : ROLE_DIM), m->symbol, m->ascii);
     canvas_print(f->canvas, p->area, x + 1, y, view_style(t->busy ? ROLE_TEXT : ROLE_DIM), "%s", text);

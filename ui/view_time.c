@@ -13,7 +13,6 @@
 #define TABLE_HEIGHT   (1 + TIME_PARTS)
 #define ROOF_HEIGHT    8
 #define TABLE_LEAST    7    // rows of the pane from which on it has a table
-#define CACHE_SHARE    1.25 // of what memory gives: more than that comes from the caches
 
 // What the bar tells apart. Looking tokens up takes next to no time and counts as other.
 enum time_part { PART_PROJECT, PART_ATTEND, PART_FEED, PART_LOGITS, PART_SAMPLE, PART_OTHER, TIME_PARTS };
@@ -63,16 +62,23 @@ static double share_of(const struct time_picture *p, int part) {
     return p->all.seconds > 0 ? p->works[part].seconds / p->all.seconds : 0;
 }
 
-double time_limit_share(const struct view_time *t, const struct stage_work *w, bool *by_memory) {
-    double memory = t->most_bytes > 0 && w->seconds > 0 ? w->bytes / w->seconds / t->most_bytes : 0;
-    double compute = t->most_operations > 0 && w->seconds > 0 ? w->operations / w->seconds / t->most_operations : 0;
-    *by_memory = memory >= compute;
-    return fmax(memory, compute);
+static double rate_of(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
+
+static double ratio_of(double rate, double most) { return most > 0 ? rate / most : 0; }
+
+static bool comes_from_caches(const struct view_time *t, const struct stage_work *w) {
+    return ratio_of(rate_of(w->bytes, w->seconds), t->most_bytes) > t->cache_share;
 }
 
-static const char *limit_name(bool by_memory, double share) {
-    return !by_memory ? "compute" : share > CACHE_SHARE ? "cache" : "memory";
+double time_limit_share(const struct view_time *t, const struct stage_work *w, enum time_limit *limit) {
+    double memory = ratio_of(rate_of(w->bytes, w->seconds), t->most_bytes);
+    double compute = ratio_of(rate_of(w->operations, w->seconds), t->most_operations);
+    *limit = memory < compute ? LIMIT_COMPUTE : comes_from_caches(t, w) ? LIMIT_CACHE : LIMIT_MEMORY;
+    return *limit == LIMIT_CACHE ? 0 : fmin(fmax(memory, compute), 1);
 }
+
+static const char *const limit_names[] = {
+    [LIMIT_COMPUTE] = "compute", [LIMIT_MEMORY] = "memory", [LIMIT_CACHE] = "cache"};
 
 // ---- the bar and its legend ----
 
@@ -132,12 +138,10 @@ static const char *figure_text(double value, int decimals, char out[16]) {
     return out;
 }
 
-static double rate_of(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
-
 struct time_line {
     const char *label, *unit;
     int decimals;
-    double rate, most; // in that unit
+    double rate, most; // in that unit; most 0: not known
 };
 
 // "memory  41.2 of 52.0 GB/s   79%", shortened until it fits; in a narrow pane a gauge stands for the figures.
@@ -156,14 +160,20 @@ static void draw_line(struct view_frame *f, struct rect r, int y, const struct t
     canvas_print(f->canvas, r, right, y, value, "%s", share);
 }
 
+// What was done is no more than can be done.
+static double most_of(double most, double rate) { return most > 0 ? fmax(most, rate) : 0; }
+
 // `n` lines; of one, the limit that is nearer.
 static void draw_lines(struct view_frame *f, struct rect r, int y, int n, const struct time_picture *p) {
-    bool by_memory;
-    double share = time_limit_share(p->time, &p->all, &by_memory), seconds = p->all.seconds;
+    enum time_limit limit;
+    time_limit_share(p->time, &p->all, &limit);
+    const bool by_memory = limit != LIMIT_COMPUTE, cached = comes_from_caches(p->time, &p->all);
+    const double bytes = rate_of(p->all.bytes, p->all.seconds),
+                 operations = rate_of(p->all.operations, p->all.seconds);
     const struct time_line lines[2] = {
-        {limit_name(true, by_memory ? share : 0), "GB/s", 1, rate_of(p->all.bytes, seconds) / 1e9,
-         p->time->most_bytes / 1e9},
-        {"compute", "TOP/s", 2, rate_of(p->all.operations, seconds) / 1e12, p->time->most_operations / 1e12}};
+        {limit_names[cached ? LIMIT_CACHE : LIMIT_MEMORY], "GB/s", 1, bytes / 1e9,
+         cached ? 0 : most_of(p->time->most_bytes, bytes) / 1e9},
+        {"compute", "TOP/s", 2, operations / 1e12, most_of(p->time->most_operations, operations) / 1e12}};
     for (int i = 0; i < 2; i++)
         if (n == 2 || by_memory == (i == 0)) draw_line(f, r, y++, p, &lines[i], by_memory == (i == 0));
 }
@@ -217,15 +227,18 @@ static struct time_table table_for(int width, bool limits) {
 
 static void cell_text(const struct time_picture *p, int part, enum time_column column, char out[16]) {
     const struct stage_work *w = &p->works[part];
-    bool by_memory;
-    double share = time_limit_share(p->time, w, &by_memory);
+    enum time_limit limit;
+    double share = time_limit_share(p->time, w, &limit);
     bool works = w->seconds > 0 && w->bytes > 0;
     switch (column) {
     case COLUMN_TIME: snprintf(out, 16, nothing_ran(p) ? "-" : "%.0f%%", 100 * share_of(p, part)); break;
     case COLUMN_READ: figure_text(rate_of(w->bytes, w->seconds) / 1e9, 1, out); break;
     case COLUMN_COMPUTE: figure_text(rate_of(w->operations, w->seconds) / 1e12, 2, out); break;
-    case COLUMN_LIMIT: snprintf(out, 16, works ? "%.0f%%" : "-", 100 * share); break;
-    case COLUMN_NAME: snprintf(out, 16, "%s", works ? limit_name(by_memory, share) : ""); break;
+    case COLUMN_LIMIT:
+        if (works && limit == LIMIT_CACHE) snprintf(out, 16, "%s", limit_names[limit]); // nobody knows of how much
+        else snprintf(out, 16, works ? "%.0f%%" : "-", 100 * share);
+        break;
+    case COLUMN_NAME: snprintf(out, 16, "%s", works && limit != LIMIT_CACHE ? limit_names[limit] : ""); break;
     default: break;
     }
 }

@@ -501,9 +501,9 @@ static void do_limits(struct script *s) {
     if (file < 0) panic("no temporary file");
     close(file);
     s->limits = xstrdup(path);
-    limits_file_write(path, SCRIPT_BACKEND,
-                      &(struct machine_limits){.read_bytes = atof(s->words[1]) * 1e9,
-                                               .int8_operations = atof(s->words[2]) * 1e9});
+    const struct machine_limits limits = {.read_bytes = atof(s->words[1]) * 1e9,
+                                          .int8_operations = atof(s->words[2]) * 1e9};
+    limits_file_add(path, SCRIPT_BACKEND, &limits, true);
 }
 
 static void do_loading(struct script *s) { s->loading = true; }

@@ -79,6 +79,7 @@ static struct model_file *file_of(const char *path, uint64_t bytes, const struct
                                   .name = model->name,
                                   .family = model->family,
                                   .file_bytes = bytes,
+                                  .weight_bytes = 1ull << 40, // that no cache holds, whatever this machine has
                                   .n_parameters = model->parameters,
                                   .n_context = 8192,
                                   .has_weights = !model->problem,

@@ -73,6 +73,18 @@ static void test_limits(void **state) {
     assert_false(r.by_memory);
     assert_near(r.limit, 20000.0 / 2000);
     r.int8_operations = 1e9;
+    r.tokens_per_second = 22; // 20 were the limit that was measured
+    bench_limit(&r, &info, 5, 100);
+    assert_true(r.by_memory);
+    assert_near(r.limit, 22);
+    assert_near(r.read_bytes, 6600);
+    r.read_bytes = 6000;
+    bench_limit(&r, &info, 5, 0); // of a cache that is not known
+    assert_false(r.by_memory);
+    r.tokens_per_second = 33; // more than memory gives, although the cache is small
+    bench_limit(&r, &info, 5, 100);
+    assert_false(r.by_memory);
+    r.tokens_per_second = 0;
     bench_limit(&r, &info, 5, 1e6); // all of it stays in the cache
     assert_false(r.by_memory);
     strcpy(r.name, "prefill512");

@@ -1,4 +1,5 @@
 // What the machine can do at most: kept in a file, measured in the background, and shown by the chat.
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,8 @@
 #include "engine/base/machine_memory.h"
 #include "engine/base/reader.h"
 #include "tests/unit/chat_fixture.h"
+
+static long long age; // as last read
 
 static char *limits_path(void) { return xasprintf("%s/cache/limits", folder); }
 
@@ -38,18 +41,25 @@ static void test_the_file_keeps_them_by_engine(void **state) {
     (void)state;
     char *path = limits_path();
     struct machine_limits read = {0};
-    assert_false(limits_file_read(path, "AVX2, 2 threads", &read));
-    limits_file_write(path, "AVX2, 2 threads",
-                      &(struct machine_limits){.read_bytes = 5e10, .int8_operations = 9e11, .float_operations = 2e11});
-    limits_file_write(path, "AVX2, 1 thread", &(struct machine_limits){.read_bytes = 3e10});
-    assert_true(limits_file_read(path, "AVX2, 2 threads", &read));
+    assert_false(limits_file_read(path, "AVX2, 2 threads", &read, &age));
+    limits_file_add(path, "AVX2, 2 threads",
+                      &(struct machine_limits){.read_bytes = 5e10, .int8_operations = 9e11, .float_operations = 2e11}, false);
+    limits_file_add(path, "AVX2, 1 thread", &(struct machine_limits){.read_bytes = 3e10}, false);
+    assert_true(limits_file_read(path, "AVX2, 2 threads", &read, &age));
     assert_true(read.read_bytes == 5e10 && read.int8_operations == 9e11 && read.float_operations == 2e11);
-    assert_true(limits_file_read(path, "AVX2, 1 thread", &read));
+    assert_true(limits_file_read(path, "AVX2, 1 thread", &read, &age));
     assert_true(read.read_bytes == 3e10 && read.int8_operations == 0);
-    assert_false(limits_file_read(path, "AVX2, 3 threads", &read));
-    limits_file_write(path, "AVX2, 2 threads", &(struct machine_limits){.read_bytes = 4e10, .int8_operations = 1e11});
-    assert_true(limits_file_read(path, "AVX2, 2 threads", &read));
-    assert_true(read.read_bytes == 4e10); // the new one took its place
+    assert_false(limits_file_read(path, "AVX2, 3 threads", &read, &age));
+    limits_file_add(path, "AVX2, 2 threads", &(struct machine_limits){.read_bytes = 4e10, .int8_operations = 1e11}, false);
+    assert_true(limits_file_read(path, "AVX2, 2 threads", &read, &age));
+    assert_true(read.read_bytes == 5e10 && read.int8_operations == 9e11); // the best of some days
+    limits_file_add(path, "AVX2, 2 threads", &(struct machine_limits){.read_bytes = 6e10, .int8_operations = 1e11}, false);
+    assert_true(limits_file_read(path, "AVX2, 2 threads", &read, &age));
+    assert_true(read.read_bytes == 6e10 && read.int8_operations == 9e11 && age < 60);
+    limits_file_add(path, "AVX2, 2 threads", &(struct machine_limits){.read_bytes = 2e10}, true);
+    assert_true(limits_file_read(path, "AVX2, 2 threads", &read, &age));
+    assert_true(read.read_bytes == 2e10 && read.int8_operations == 0); // instead of all
+    assert_true(limits_file_read(path, "AVX2, 1 thread", &read, &age)); // but for those of others
     free(path);
 }
 
@@ -57,31 +67,53 @@ static void test_old_and_broken_lines_do_not_count(void **state) {
     (void)state;
     char *path = limits_path(), old[64], young[64];
     struct machine_limits read;
-    limits_file_write(path, "e", &(struct machine_limits){.read_bytes = 5e10, .int8_operations = 9e11});
+    limits_file_add(path, "e", &(struct machine_limits){.read_bytes = 5e10, .int8_operations = 9e11}, false);
     const long long today = time(NULL);
     const char *const dates[] = {"99999999999999", "x"}, *const rates[] = {"nan 9e11 1", "inf 1 1", "-5 1 1",
                                                                            "5e10 -1 1",  "1 1 nan", "5e10 9e11"};
     snprintf(young, sizeof young, "%lld 5e10 9e11 2e11", today - (LIMITS_DAYS - 1) * 86400);
     change_line(path, young);
-    assert_true(limits_file_read(path, "e", &read));
+    assert_true(limits_file_read(path, "e", &read, &age));
     snprintf(old, sizeof old, "%lld 5e10 9e11 2e11", today - (LIMITS_DAYS + 1) * 86400);
     change_line(path, old);
-    assert_false(limits_file_read(path, "e", &read));
+    assert_false(limits_file_read(path, "e", &read, &age));
     for (size_t i = 0; i < sizeof dates / sizeof *dates; i++) {
         snprintf(old, sizeof old, "%s 5e10 9e11 2e11", dates[i]);
         change_line(path, old);
-        assert_false(limits_file_read(path, "e", &read));
+        assert_false(limits_file_read(path, "e", &read, &age));
     }
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
         snprintf(old, sizeof old, "%lld %s", today, rates[i]);
         change_line(path, old);
-        assert_false(limits_file_read(path, "e", &read));
+        assert_false(limits_file_read(path, "e", &read, &age));
     }
     write_text(path, "\n1\n1 2\n\xff\xfe 3 4 5\n");
-    assert_false(limits_file_read(path, "e", &read));
-    limits_file_write(path, "e", &(struct machine_limits){.read_bytes = 1});
-    assert_true(limits_file_read(path, "e", &read));
+    assert_false(limits_file_read(path, "e", &read, &age));
+    limits_file_add(path, "e", &(struct machine_limits){.read_bytes = 1}, false);
+    assert_true(limits_file_read(path, "e", &read, &age));
     free(path);
+}
+
+// An outlier goes with its day, however often lesser ones were measured since.
+static void test_the_best_does_not_stay_for_ever(void **state) {
+    (void)state;
+    char *path = limits_path(), old[64];
+    struct machine_limits read;
+    limits_file_add(path, "e", &(struct machine_limits){.read_bytes = 9e10}, false);
+    snprintf(old, sizeof old, "%lld 9e10 0 0", (long long)time(NULL) - LIMITS_DAYS * 86400 + 3600);
+    change_line(path, old);
+    limits_file_add(path, "e", &(struct machine_limits){.read_bytes = 3e10}, false);
+    assert_true(limits_file_read(path, "e", &read, &age));
+    assert_true(read.read_bytes == 9e10 && age < 60);
+    size_t size;
+    char *text = file_read(path, 10000, &size, NULL), *second = strchr(text, '\n') + 1, *name = second;
+    for (int i = 0; i < 4; i++) name = strchr(name, ' ') + 1;
+    *second = 0;
+    char *aged = xasprintf("%s%lld 9e10 0 0 %s", text, (long long)time(NULL) - LIMITS_DAYS * 86400 - 1, name);
+    write_text(path, aged);
+    assert_true(limits_file_read(path, "e", &read, &age));
+    assert_true(read.read_bytes == 3e10);
+    free(aged), free(text), free(path);
 }
 
 static bool memory_is_short(void) {
@@ -124,7 +156,7 @@ static void test_a_chat_shows_what_is_known(void **state) {
     (void)state;
     char *path = limits_path();
     assert_true(screen.view.time->most_bytes == 0);
-    limits_file_write(path, "AVX2, 1 thread", &(struct machine_limits){.read_bytes = 5e10, .int8_operations = 9e11});
+    limits_file_add(path, "AVX2, 1 thread", &(struct machine_limits){.read_bytes = 5e10, .int8_operations = 9e11}, false);
     reopen_with(path);
     assert_true(screen.view.time->most_bytes == 5e10 && screen.view.time->most_operations == 9e11);
     engine.figures.running = 1;
@@ -136,9 +168,14 @@ static void test_a_chat_shows_what_is_known(void **state) {
     assert_true(screen.view.time->busy);
     assert_true(screen.view.time->stages[STAGE_FEED].bytes == 2e10 && screen.view.time->decode.seconds == 0.8);
     assert_true(screen.view.time->most_bytes == 5e10); // so small a model is read from caches
-    described()->weight_bytes = 1ull << 30;
+    assert_true(screen.view.time->cache_share == (machine_cache_bytes() > 0 ? 0 : 1));
+    described()->weight_bytes = 1ull << 40;
     pass(0.5);
-    assert_true(screen.view.time->most_bytes == 7.5e10); // what was done can be done
+    assert_true(fabs(screen.view.time->most_bytes - 7.5e10) < 1); // what was done can be done
+    assert_true(screen.view.time->cache_share >= 1);
+    engine.figures.decode.operations = 8e11;
+    pass(0.5);
+    assert_true(fabs(screen.view.time->most_operations - 1e12) < 1); // also in computing
     engine.figures.running = 0;
     pass(0.5);
     assert_false(screen.view.time->busy);
@@ -181,7 +218,7 @@ static void test_an_idle_chat_measures_and_an_answer_stops_it(void **state) {
     assert_true(turn_until_known());
     assert_true(screen.view.time->most_bytes > 1e8);
     struct machine_limits kept;
-    assert_true(limits_file_read(path, "AVX2, 1 thread", &kept));
+    assert_true(limits_file_read(path, "AVX2, 1 thread", &kept, &age));
     press_and_step(COMMAND_MEASURE, NULL);
     assert_string_equal(screen.status, "measuring what this machine can do");
     for (int i = 0; i < 2000 && !strstr(screen.status, "GB/s"); i++) assert_true(chat_step(chat, 5));
@@ -194,6 +231,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CHAT_TEST(test_the_file_keeps_them_by_engine),
         CHAT_TEST(test_old_and_broken_lines_do_not_count),
+        CHAT_TEST(test_the_best_does_not_stay_for_ever),
         CHAT_TEST(test_the_meter_measures_and_stops),
         CHAT_TEST(test_a_chat_shows_what_is_known),
         CHAT_TEST(test_an_idle_chat_measures_and_an_answer_stops_it),

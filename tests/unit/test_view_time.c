@@ -25,6 +25,7 @@ static const struct view_time example = {
     .prefill = {0.2, 2e9, 1.06e11},
     .most_bytes = 5e10,
     .most_operations = 9e11,
+    .cache_share = 1.25,
     .busy = true,
 };
 
@@ -80,11 +81,25 @@ static void test_the_bar_shows_the_shares(void **state) {
 
 static void test_which_limit_is_nearer(void **state) {
     (void)state;
-    bool by_memory;
+    enum time_limit limit;
     struct stage_work reads = {1, 4e10, 9e10}, computes = {0.5, 1e9, 4.05e11}, neither = {0};
-    assert_true(fabs(time_limit_share(&example, &reads, &by_memory) - 0.8) < 1e-9 && by_memory);
-    assert_true(fabs(time_limit_share(&example, &computes, &by_memory) - 0.9) < 1e-9 && !by_memory);
-    assert_true(time_limit_share(&example, &neither, &by_memory) == 0);
+    assert_true(fabs(time_limit_share(&example, &reads, &limit) - 0.8) < 1e-9 && limit == LIMIT_MEMORY);
+    assert_true(fabs(time_limit_share(&example, &computes, &limit) - 0.9) < 1e-9 && limit == LIMIT_COMPUTE);
+    assert_true(time_limit_share(&example, &neither, &limit) == 0);
+}
+
+// A share is never more than all of it: what is beyond is from the caches, or the limit was measured in a bad minute.
+static void test_no_share_is_more_than_all(void **state) {
+    (void)state;
+    enum time_limit limit;
+    struct view_time unknown = example, cached = example;
+    unknown.cache_share = 1, cached.cache_share = 0;
+    struct stage_work faster = {1, 6e10, 0}, far_faster = {1, 8.25e10, 0}, computes = {1, 1e9, 2e12}, slow = {1, 1e10, 0};
+    assert_true(time_limit_share(&example, &faster, &limit) == 1 && limit == LIMIT_MEMORY);
+    assert_true(time_limit_share(&example, &far_faster, &limit) == 0 && limit == LIMIT_CACHE);
+    assert_true(time_limit_share(&example, &computes, &limit) == 1 && limit == LIMIT_COMPUTE);
+    assert_true(time_limit_share(&unknown, &faster, &limit) == 0 && limit == LIMIT_CACHE);
+    assert_true(time_limit_share(&cached, &slow, &limit) == 0 && limit == LIMIT_CACHE);
 }
 
 static char *drawn(int width, int height, const struct view_time *t) {
@@ -142,15 +157,19 @@ static void test_caches_are_named(void **state) {
     (void)state;
     struct view_time small = example;
     small.most_bytes = 1e10;
-    char *text = drawn(48, 12, &small);
-    assert_non_null(strstr(text, "cache   32.0 of 10.0 GB/s"));
+    char *text = drawn(48, 20, &small);
+    assert_non_null(strstr(text, "cache   32.0 GB/s  "));
+    assert_non_null(strstr(text, "0.20  cache")); // in the table
+    assert_non_null(strstr(text, "● decode cache"));
+    assert_null(strstr(text, "32.0 of"));
     free(text);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_size_stays_inside), cmocka_unit_test(test_the_bar_shows_the_shares),
-        cmocka_unit_test(test_which_limit_is_nearer),   cmocka_unit_test(test_what_goes_first),
+        cmocka_unit_test(test_which_limit_is_nearer),
+        cmocka_unit_test(test_no_share_is_more_than_all),   cmocka_unit_test(test_what_goes_first),
         cmocka_unit_test(test_over_or_not_begun),       cmocka_unit_test(test_caches_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
