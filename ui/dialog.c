@@ -38,19 +38,20 @@ void dialog_key(struct dialog *d, const struct key *k) {
     }
 }
 
-static void draw_hint(const struct dialog *d, struct canvas *c, struct rect line) {
-    size_t size = strlen(d->hint);
-    bool whole = text_width(d->hint, size) <= line.width;
+// Returns the column behind it.
+static int draw_cut(struct canvas *c, struct rect line, struct style style, const char *text) {
+    size_t size = strlen(text);
+    bool whole = text_width(text, size) <= line.width;
     int width;
-    size_t fit = whole ? size : text_fit(d->hint, size, line.width - 1, &width);
-    int end = line.x + canvas_text(c, line, line.x, line.y, style_hint, d->hint, fit);
-    if (!whole) canvas_symbol(c, line, end, line.y, style_hint, "…", '.');
+    size_t fit = whole ? size : text_fit(text, size, line.width - 1, &width);
+    int end = line.x + canvas_text(c, line, line.x, line.y, style, text, fit);
+    if (!whole) canvas_symbol(c, line, end, line.y, style, "…", '.');
+    return whole ? end : end + 1;
 }
 
 void dialog_draw(const struct dialog *d, struct canvas *c, struct rect area, int *x, int *y) {
-    int column = area.x + canvas_text(c, area, area.x, area.y, style_label, d->label, strlen(d->label)) + 1;
-    if (column > area.x + area.width - 8) column = area.x + area.width - 8;
-    if (column < area.x) column = area.x;
+    int room = area.width > 9 ? area.width - 9 : 0; // beside what is typed
+    int column = room ? draw_cut(c, (struct rect){area.x, area.y, room, 1}, style_label, d->label) + 1 : area.x;
     *y = area.y;
     struct rect line = {column, area.y, area.x + area.width - column, 1};
     bool below = area.height > 1;
@@ -62,7 +63,7 @@ void dialog_draw(const struct dialog *d, struct canvas *c, struct rect area, int
         *x = line_edit_draw(&d->edit, c, line, style_text);
         column += text_width(d->edit.text, d->edit.size) + 3;
     }
-    if (below) draw_hint(d, c, (struct rect){area.x, area.y + 1, area.width, 1});
+    if (below) draw_cut(c, (struct rect){area.x, area.y + 1, area.width, 1}, style_hint, d->hint);
     else if (column + text_width(d->hint, strlen(d->hint)) <= area.x + area.width)
-        draw_hint(d, c, (struct rect){column, area.y, area.x + area.width - column, 1});
+        draw_cut(c, (struct rect){column, area.y, area.x + area.width - column, 1}, style_hint, d->hint);
 }

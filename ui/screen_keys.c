@@ -2,10 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/clock.h"
 #include "ui/screen.h"
 #include "ui/screen_state.h"
 
 #define WHEEL_LINES 3
+#define ESCAPE_NS   1000000000u
 
 static void hand_out(struct screen *s, enum ui_command_id id, int number, const char *text) {
     if (s->n_queue == SCREEN_QUEUE) return;
@@ -59,8 +61,9 @@ static void ask_knob(struct screen *s) {
 
 static void ask_delete(struct screen *s) {
     char label[160];
-    size_t shown = text_fit(s->facts.title, strlen(s->facts.title), 40, NULL);
-    snprintf(label, sizeof label, "Delete \"%.*s\"?", (int)shown, shown ? s->facts.title : "");
+    size_t size = strlen(s->facts.title), shown = text_fit(s->facts.title, size, 40, NULL);
+    const char *cut = shown == size ? "" : s->ascii ? "..." : "…";
+    snprintf(label, sizeof label, "Delete \"%.*s%s\"?", (int)shown, shown ? s->facts.title : "", cut);
     dialog_confirm(&s->dialog, COMMAND_DELETE, shown ? label : "Delete this chat?");
 }
 
@@ -261,6 +264,15 @@ static void mouse_input(struct screen *s, const struct key *k) {
     else transcript_scroll(s->transcript, lines);
 }
 
+// Esc and soon afterwards a key are what Alt and that key are bound to, for terminals and hands without Alt.
+static int command_after_escape(struct screen *s, const struct key *k) {
+    struct key alt = *k;
+    alt.modifiers |= KEY_ALT;
+    bool soon = s->escaped && clock_ns() - s->escaped < ESCAPE_NS;
+    s->escaped = k->code == KEY_ESCAPE ? clock_ns() : 0;
+    return soon ? bound_command(s, &alt) : -1;
+}
+
 static void input(struct screen *s, const struct key *k) {
     if (k->code == KEY_MOUSE) {
         mouse_input(s, k);
@@ -273,7 +285,8 @@ static void input(struct screen *s, const struct key *k) {
     } else if (k->code == KEY_ESCAPE && s->facts.stoppable) {
         run_command(s, COMMAND_MODEL_STOP);
     } else {
-        int id = bound_command(s, k);
+        int id = command_after_escape(s, k);
+        if (id < 0) id = bound_command(s, k);
         if (id >= 0) run_command(s, (enum ui_command_id)id);
         else composer_input(s, k);
     }
