@@ -271,7 +271,8 @@ void bench_limit(struct bench_result *r, const struct model_info *info, double k
     r->operations = machine_limits_operations(&machine, info->float_share);
     const double compute = r->operations / (2 * ((prefill ? used - matrix : used) - experts * idle));
     const double memory = r->read_bytes * r->conversations / (bytes + keys * r->conversations);
-    const double rate = r->tokens_per_second, cached = machine_cache_share(bytes + keys * r->conversations, cache_bytes);
+    const double rate = r->tokens_per_second,
+                 cached = machine_cache_share(bytes + keys * r->conversations, cache_bytes);
     r->by_memory = !prefill && rate <= cached * memory && cached > 0 && (memory < compute || compute <= 0);
     r->limit = r->by_memory ? memory : compute;
     if (r->limit <= 0 || rate <= r->limit) return;

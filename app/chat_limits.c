@@ -92,8 +92,8 @@ static uint64_t due(const struct chat *c) {
 
 uint64_t chat_limits_due(const struct chat *c) { return c->limits->due && quiet(c) ? due(c) : 0; }
 
-// Of two measurements within some days the better one is nearer to what the machine can do; what a person asked for counts
-// alone.
+// Of two measurements within some days the better one is nearer to what the machine can do; what a person asked for
+// counts alone.
 static void take(struct chat *c, const struct machine_limits *measured) {
     struct chat_limits *l = c->limits;
     if (!l->known || l->asked) l->limits = l->fresh = *measured;

@@ -22,8 +22,9 @@ struct chat_entry {
     int answer;       // index of the message that it writes
     int n_tokens;     // that came so far
     uint64_t submitted, first_token, last_token; // clock_ns
-    uint64_t left, away; // after the first token: clock_ns since when it waits to go on, 0: it does not; ns waited so far
-    int n_returns;       // times it went on; the token that came then is not counted in the rate either
+    uint64_t left;  // clock_ns since when it waits to go on after its first token; 0: it does not wait
+    uint64_t away;  // ns it waited so
+    int n_returns;  // times it went on; the tokens that came then are left out of its rate
     uint64_t first_thought;                      // 0: it has not thought yet
 };
 

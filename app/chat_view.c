@@ -114,8 +114,8 @@ static int show_messages(struct chat *c, const struct conversation *talk) {
     return n;
 }
 
-// Tokens in the conversation: those of the running request, otherwise as the latest answer counted them. Of what no answer
-// counted, as after an end in the middle of one, their number is guessed; so it is when another model counted.
+// Tokens in the conversation: those of the running request, otherwise as the latest answer counted them. Of what no
+// answer counted, as after an end in the middle of one, their number is guessed; so it is when another model counted.
 static void show_context(const struct chat *c, const struct engine_figures *f, struct screen_view *view) {
     const struct chat_entry *e = chat_current(c);
     const struct request_figures *r = request_in(f, e->request);

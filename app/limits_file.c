@@ -89,8 +89,8 @@ void limits_file_add(const char *path, const char *engine, const struct machine_
     size_t size = 0;
     FILE *out = open_memstream(&fresh, &size);
     if (!out) panic("no memory for a file of limits");
-    fprintf(out, "%lld %.4g %.4g %.4g %s\n", now, limits->read_bytes, limits->int8_operations,
-            limits->float_operations, key);
+    fprintf(out, "%lld %.4g %.4g %.4g %s\n", now, limits->read_bytes, limits->int8_operations, limits->float_operations,
+            key);
     int n = 1;
     for (char *line = strtok_r(text, "\n", &rest); line && n < MOST_LINES; line = strtok_r(NULL, "\n", &rest))
         if (stays(line, key, now, instead ? &most : limits)) fprintf(out, "%s\n", line), n++;

@@ -18,12 +18,13 @@ struct machine_limits {
     double cache_bytes;      // of the last cache, which may be shared with others; 0: not known
 };
 
-// Half of the last cache holds what is read again and again, whoever else uses the rest; above it, bytes beyond this share
-// of what memory gives cannot be from there.
+// What is read over and over stays in the last cache when it fits into this part of it, as others use it too. Of what is
+// larger some may be found there all the same: when it comes at more than CACHE_SHARE of what memory gives.
 #define CACHE_PART  0.5
 #define CACHE_SHARE 1.25
 double machine_cache_bytes(void); // of the last cache; 0: not known
-// The share of what memory gives beyond which bytes come from caches, of work that reads so many over and over; 0: all do.
+// Of work that reads so many bytes over and over: the share of what memory gives beyond which they come from caches.
+// 0: all do.
 double machine_cache_share(double bytes, double cache_bytes);
 
 // Operations a second where such a share of them, 0 to 1, is of floats and the rest of 8-bit integers; 0: not known.

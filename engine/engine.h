@@ -333,8 +333,8 @@ struct engine_figures {
     uint64_t sequence;                 // grows with every published snapshot
     char backend[64];                  // "AVX-512 VNNI, 2 threads"
     int n_threads;
-    // Tokens a second of the work of the last second, all requests together: over the time in which there was such work.
-    // 0 when there was none or too little to tell.
+    // Tokens a second of the work of the last second, all requests together, over the time in which there was such
+    // work. 0 when there was none or too little to tell.
     float decode_now, prefill_now;
     float decode_peak;                 // the highest decode_now so far
     uint64_t decode_tokens, prefill_tokens, reused_tokens; // in total

@@ -12,7 +12,7 @@
 #define COLUMN_GAP     4  // at most, between the columns of the table
 #define TABLE_HEIGHT   (1 + TIME_PARTS)
 #define ROOF_HEIGHT    8
-#define TABLE_LEAST    7    // rows of the pane from which on it has a table
+#define TABLE_LEAST    7 // rows of the pane from which on it has a table
 
 // What the bar tells apart. Looking tokens up takes next to no time and counts as other.
 enum time_part { PART_PROJECT, PART_ATTEND, PART_FEED, PART_LOGITS, PART_SAMPLE, PART_OTHER, TIME_PARTS };
@@ -168,8 +168,7 @@ static void draw_lines(struct view_frame *f, struct rect r, int y, int n, const 
     enum time_limit limit;
     time_limit_share(p->time, &p->all, &limit);
     const bool by_memory = limit != LIMIT_COMPUTE, cached = comes_from_caches(p->time, &p->all);
-    const double bytes = rate_of(p->all.bytes, p->all.seconds),
-                 operations = rate_of(p->all.operations, p->all.seconds);
+    const double bytes = rate_of(p->all.bytes, p->all.seconds), operations = rate_of(p->all.operations, p->all.seconds);
     const struct time_line lines[2] = {
         {limit_names[cached ? LIMIT_CACHE : LIMIT_MEMORY], "GB/s", 1, bytes / 1e9,
          cached ? 0 : most_of(p->time->most_bytes, bytes) / 1e9},

@@ -6,7 +6,8 @@
 
 enum time_limit { LIMIT_COMPUTE, LIMIT_MEMORY, LIMIT_CACHE };
 
-// The share, at most 1, of the limit that work is nearer to; 0 when neither is known, and of the caches, whose limit is not.
+// The share, at most 1, of the limit that work is nearer to; 0 when neither is known, and of the caches, whose limit is
+// not.
 double time_limit_share(const struct view_time *t, const struct stage_work *w, enum time_limit *limit);
 
 // Achieved operations a second over operations for each byte read, both logarithmic, under the roof of the two limits:

@@ -1,10 +1,10 @@
 // Figures: what the engine measures about itself, always on.
 //
 // The engine thread writes: every step, token and latency in a few additions. Rates come from buckets of 50 ms over the
-// last second; a step that lasted longer is spread over the buckets it covered. A rate divides by the time in which there
-// was such work, so that a short answer has the rate of a long one. Snapshots go through a triple buffer:
-// the writer fills the back one and exchanges it with the middle one, the reader exchanges the middle one with its
-// front one when there is news. Neither ever waits for the other. One writer thread, one reader thread.
+// last second; a step that lasted longer is spread over the buckets it covered. A rate divides by the time in which
+// there was such work, so that a short answer has the rate of a long one. Snapshots go through a triple buffer: the
+// writer fills the back one and exchanges it with the middle one, the reader exchanges the middle one with its front
+// one when there is news. Neither ever waits for the other. One writer thread, one reader thread.
 #ifndef CONFAB_SERVE_FIGURES_H
 #define CONFAB_SERVE_FIGURES_H
 

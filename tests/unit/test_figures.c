@@ -84,7 +84,8 @@ static void test_long_steps_are_spread(void **state) {
 // Adds steps of one decode row each; returns when the last one ends.
 static double decode_steps(struct figures *f, double start, int n, double length) {
     for (int i = 0; i < n; i++, start += length)
-        figures_add_step(f, &(struct figures_step){.start = start, .end = start + length, .decoded = 1, .decode_rows = 1});
+        figures_add_step(f,
+                         &(struct figures_step){.start = start, .end = start + length, .decoded = 1, .decode_rows = 1});
     return start;
 }
 

@@ -43,22 +43,25 @@ static void test_the_file_keeps_them_by_engine(void **state) {
     struct machine_limits read = {0};
     assert_false(limits_file_read(path, "AVX2, 2 threads", &read, &age));
     limits_file_add(path, "AVX2, 2 threads",
-                      &(struct machine_limits){.read_bytes = 5e10, .int8_operations = 9e11, .float_operations = 2e11}, false);
+                    &(struct machine_limits){.read_bytes = 5e10, .int8_operations = 9e11, .float_operations = 2e11},
+                    false);
     limits_file_add(path, "AVX2, 1 thread", &(struct machine_limits){.read_bytes = 3e10}, false);
     assert_true(limits_file_read(path, "AVX2, 2 threads", &read, &age));
     assert_true(read.read_bytes == 5e10 && read.int8_operations == 9e11 && read.float_operations == 2e11);
     assert_true(limits_file_read(path, "AVX2, 1 thread", &read, &age));
     assert_true(read.read_bytes == 3e10 && read.int8_operations == 0);
     assert_false(limits_file_read(path, "AVX2, 3 threads", &read, &age));
-    limits_file_add(path, "AVX2, 2 threads", &(struct machine_limits){.read_bytes = 4e10, .int8_operations = 1e11}, false);
+    limits_file_add(path, "AVX2, 2 threads", &(struct machine_limits){.read_bytes = 4e10, .int8_operations = 1e11},
+                    false);
     assert_true(limits_file_read(path, "AVX2, 2 threads", &read, &age));
     assert_true(read.read_bytes == 5e10 && read.int8_operations == 9e11); // the best of some days
-    limits_file_add(path, "AVX2, 2 threads", &(struct machine_limits){.read_bytes = 6e10, .int8_operations = 1e11}, false);
+    limits_file_add(path, "AVX2, 2 threads", &(struct machine_limits){.read_bytes = 6e10, .int8_operations = 1e11},
+                    false);
     assert_true(limits_file_read(path, "AVX2, 2 threads", &read, &age));
     assert_true(read.read_bytes == 6e10 && read.int8_operations == 9e11 && age < 60);
     limits_file_add(path, "AVX2, 2 threads", &(struct machine_limits){.read_bytes = 2e10}, true);
     assert_true(limits_file_read(path, "AVX2, 2 threads", &read, &age));
-    assert_true(read.read_bytes == 2e10 && read.int8_operations == 0); // instead of all
+    assert_true(read.read_bytes == 2e10 && read.int8_operations == 0);  // instead of all
     assert_true(limits_file_read(path, "AVX2, 1 thread", &read, &age)); // but for those of others
     free(path);
 }
@@ -156,7 +159,8 @@ static void test_a_chat_shows_what_is_known(void **state) {
     (void)state;
     char *path = limits_path();
     assert_true(screen.view.time->most_bytes == 0);
-    limits_file_add(path, "AVX2, 1 thread", &(struct machine_limits){.read_bytes = 5e10, .int8_operations = 9e11}, false);
+    limits_file_add(path, "AVX2, 1 thread", &(struct machine_limits){.read_bytes = 5e10, .int8_operations = 9e11},
+                    false);
     reopen_with(path);
     assert_true(screen.view.time->most_bytes == 5e10 && screen.view.time->most_operations == 9e11);
     engine.figures.running = 1;
@@ -229,12 +233,9 @@ static void test_an_idle_chat_measures_and_an_answer_stops_it(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CHAT_TEST(test_the_file_keeps_them_by_engine),
-        CHAT_TEST(test_old_and_broken_lines_do_not_count),
-        CHAT_TEST(test_the_best_does_not_stay_for_ever),
-        CHAT_TEST(test_the_meter_measures_and_stops),
-        CHAT_TEST(test_a_chat_shows_what_is_known),
-        CHAT_TEST(test_an_idle_chat_measures_and_an_answer_stops_it),
+        CHAT_TEST(test_the_file_keeps_them_by_engine),   CHAT_TEST(test_old_and_broken_lines_do_not_count),
+        CHAT_TEST(test_the_best_does_not_stay_for_ever), CHAT_TEST(test_the_meter_measures_and_stops),
+        CHAT_TEST(test_a_chat_shows_what_is_known),      CHAT_TEST(test_an_idle_chat_measures_and_an_answer_stops_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

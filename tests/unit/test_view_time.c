@@ -94,7 +94,8 @@ static void test_no_share_is_more_than_all(void **state) {
     enum time_limit limit;
     struct view_time unknown = example, cached = example;
     unknown.cache_share = 1, cached.cache_share = 0;
-    struct stage_work faster = {1, 6e10, 0}, far_faster = {1, 8.25e10, 0}, computes = {1, 1e9, 2e12}, slow = {1, 1e10, 0};
+    struct stage_work faster = {1, 6e10, 0}, far_faster = {1, 8.25e10, 0}, computes = {1, 1e9, 2e12},
+                      slow = {1, 1e10, 0};
     assert_true(time_limit_share(&example, &faster, &limit) == 1 && limit == LIMIT_MEMORY);
     assert_true(time_limit_share(&example, &far_faster, &limit) == 0 && limit == LIMIT_CACHE);
     assert_true(time_limit_share(&example, &computes, &limit) == 1 && limit == LIMIT_COMPUTE);
@@ -168,9 +169,9 @@ static void test_caches_are_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_size_stays_inside), cmocka_unit_test(test_the_bar_shows_the_shares),
-        cmocka_unit_test(test_which_limit_is_nearer),
-        cmocka_unit_test(test_no_share_is_more_than_all),   cmocka_unit_test(test_what_goes_first),
-        cmocka_unit_test(test_over_or_not_begun),       cmocka_unit_test(test_caches_are_named),
+        cmocka_unit_test(test_which_limit_is_nearer),   cmocka_unit_test(test_no_share_is_more_than_all),
+        cmocka_unit_test(test_what_goes_first),         cmocka_unit_test(test_over_or_not_begun),
+        cmocka_unit_test(test_caches_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
