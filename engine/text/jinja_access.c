@@ -70,7 +70,7 @@ static struct jinja_value element(struct jinja *j, struct jinja_value v, int64_t
     if (v.type != JINJA_STRING) return v.list->items[index];
     size_t begin = jinja_offset(j, v.string, (size_t)index);
     struct jinja_string rest = jinja_substring(v.string, begin, v.string.size);
-    return jinja_text(jinja_substring(rest, 0, jinja_offset(j, rest, 1)));
+    return jinja_text_like(v, jinja_substring(rest, 0, jinja_offset(j, rest, 1)));
 }
 
 struct jinja_value jinja_item(struct jinja *j, struct jinja_value v, struct jinja_value key) {
@@ -140,9 +140,9 @@ static struct jinja_value slice_string(struct jinja *j, struct jinja_value v, st
     if (s.step == 1) {
         size_t begin = jinja_offset(j, v.string, (size_t)s.start);
         struct jinja_string rest = jinja_substring(v.string, begin, v.string.size);
-        return jinja_text(jinja_substring(rest, 0, jinja_offset(j, rest, s.count)));
+        return jinja_text_like(v, jinja_substring(rest, 0, jinja_offset(j, rest, s.count)));
     }
-    return jinja_text(jinja_join(j, pick(j, jinja_iterate(j, v), s), jinja_literal("")));
+    return jinja_text_like(v, jinja_join(j, pick(j, jinja_iterate(j, v), s), jinja_literal("")));
 }
 
 struct jinja_value jinja_slice(struct jinja *j, struct jinja_value v, struct jinja_value start, struct jinja_value stop,

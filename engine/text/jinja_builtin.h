@@ -55,7 +55,9 @@ struct jinja_list *jinja_split_lines(struct jinja *j, struct jinja_string s);
 struct jinja_string jinja_replace(struct jinja *j, struct jinja_string s, struct jinja_string old, struct jinja_string new,
                                   int64_t most); // most < 0: all
 struct jinja_string jinja_join(struct jinja *j, const struct jinja_list *list, struct jinja_string between);
-struct jinja_string jinja_percent_format(struct jinja *j, struct jinja_string format, struct jinja_value values);
-struct jinja_string jinja_brace_format(struct jinja *j, struct jinja_string format, const struct jinja_arguments *a);
+struct jinja_string jinja_escape(struct jinja *j, struct jinja_value v); // str(v) for HTML; a safe text as it is
+// A safe text escapes what it takes up, and stays safe.
+struct jinja_value jinja_percent_format(struct jinja *j, struct jinja_value text, struct jinja_value values);
+struct jinja_value jinja_brace_format(struct jinja *j, struct jinja_value text, const struct jinja_arguments *a);
 
 #endif

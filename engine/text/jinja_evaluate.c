@@ -74,14 +74,28 @@ static struct jinja_arguments evaluate_arguments(struct jinja *j, const struct j
     return a;
 }
 
+// The texts that a safe text's methods make are safe; their lists are new.
+static struct jinja_value made_safe(struct jinja_value v) {
+    if (v.type == JINJA_STRING) return jinja_safe(v.string);
+    bool list = v.type == JINJA_LIST || v.type == JINJA_TUPLE;
+    for (size_t i = 0; list && i < v.list->count; i++) v.list->items[i] = made_safe(v.list->items[i]);
+    return v;
+}
+
+static struct jinja_value call_builtin(struct jinja *j, const struct jinja_value *callee,
+                                       const struct jinja_arguments *a) {
+    const struct jinja_value self = callee->function.self ? *callee->function.self : jinja_none();
+    struct jinja_value v = jinja_run(j, callee->function.builtin, self, a);
+    return self.safe ? made_safe(v) : v;
+}
+
 static struct jinja_value evaluate_call(struct jinja *j, const struct jinja_node *n) {
     struct jinja_value callee = jinja_evaluate(j, n->a);
     struct jinja_arguments a = evaluate_arguments(j, &n->items);
     switch (callee.type) {
     case JINJA_UNDEFINED: jinja_fail_undefined(j, callee);
     case JINJA_MACRO: return jinja_call_macro(j, callee.macro, &a);
-    case JINJA_FUNCTION:
-        return jinja_run(j, callee.function.builtin, callee.function.self ? *callee.function.self : jinja_none(), &a);
+    case JINJA_FUNCTION: return call_builtin(j, &callee, &a);
     default: jinja_fail(j, STATUS_FORMAT, "'%s' object is not callable", jinja_type_name(callee));
     }
 }

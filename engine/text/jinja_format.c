@@ -70,15 +70,23 @@ static void append_number(struct jinja *j, struct jinja_builder *b, const struct
     jinja_append_text(j, b, text);
 }
 
-static void append_percent(struct jinja *j, struct jinja_builder *b, const struct percent *p, struct jinja_value v) {
+// What a format takes up of a value.
+static struct jinja_string taken(struct jinja *j, struct jinja_value v, bool repr, bool escapes) {
+    if (repr) v = jinja_text(jinja_repr(j, v));
+    return escapes ? jinja_escape(j, v) : jinja_to_string(j, v);
+}
+
+static void append_percent(struct jinja *j, struct jinja_builder *b, const struct percent *p, struct jinja_value v,
+                           bool escapes) {
+    bool repr = p->kind == 'r';
     if (v.type == JINJA_UNDEFINED && p->kind != 's') jinja_fail_undefined(j, v);
-    if (p->kind == 's') append_padded(j, b, p, jinja_to_string(j, v));
-    else if (p->kind == 'r') append_padded(j, b, p, jinja_repr(j, v));
+    if (p->kind == 's' || repr) append_padded(j, b, p, taken(j, v, repr, escapes));
     else if (p->kind && strchr("diuxXoeEfFgG", p->kind)) append_number(j, b, p, v);
     else jinja_fail(j, STATUS_FORMAT, "unsupported format character '%c'", p->kind);
 }
 
-struct jinja_string jinja_percent_format(struct jinja *j, struct jinja_string format, struct jinja_value values) {
+struct jinja_value jinja_percent_format(struct jinja *j, struct jinja_value text, struct jinja_value values) {
+    const struct jinja_string format = text.string;
     struct jinja_list *one = jinja_list(j, 1);
     jinja_push(j, one, values);
     const struct jinja_list *list = values.type == JINJA_TUPLE ? values.list : one;
@@ -96,13 +104,13 @@ struct jinja_string jinja_percent_format(struct jinja *j, struct jinja_string fo
             continue;
         }
         if (used == list->count) jinja_fail(j, STATUS_FORMAT, "not enough arguments for format string");
-        append_percent(j, &b, &p, list->items[used++]);
+        append_percent(j, &b, &p, list->items[used++], text.safe);
     }
     bool may_stay =
         values.type == JINJA_LIST || values.type == JINJA_DICT || values.type == JINJA_UNDEFINED; // as in Python
     if (used < list->count && !may_stay)
         jinja_fail(j, STATUS_FORMAT, "not all arguments converted during string formatting");
-    return jinja_built(&b);
+    return jinja_text_like(text, jinja_built(&b));
 }
 
 // ---- braces ----
@@ -130,16 +138,16 @@ static struct jinja_value brace_field(struct jinja *j, struct jinja_string field
 
 // "{field}", "{field!r}"
 static struct jinja_string brace_text(struct jinja *j, struct jinja_string field, const struct jinja_arguments *a,
-                                      size_t *next) {
+                                      size_t *next, bool escapes) {
     if (field.size && memchr(field.data, ':', field.size))
         jinja_fail(j, STATUS_FORMAT, "format() with a width or a kind is not supported");
     bool repr = field.size >= 2 && !memcmp(field.data + field.size - 2, "!r", 2);
     if (repr) field.size -= 2;
-    struct jinja_value v = brace_field(j, field, a, next);
-    return repr ? jinja_repr(j, v) : jinja_to_string(j, v);
+    return taken(j, brace_field(j, field, a, next), repr, escapes);
 }
 
-struct jinja_string jinja_brace_format(struct jinja *j, struct jinja_string format, const struct jinja_arguments *a) {
+struct jinja_value jinja_brace_format(struct jinja *j, struct jinja_value text, const struct jinja_arguments *a) {
+    const struct jinja_string format = text.string;
     struct jinja_builder b = {0};
     size_t next = 0;
     for (size_t at = 0; at < format.size;) {
@@ -154,8 +162,8 @@ struct jinja_string jinja_brace_format(struct jinja *j, struct jinja_string form
             jinja_fail(j, STATUS_FORMAT, "Single '%c' encountered in format string", format.data[mark]);
         jinja_append(j, &b,
                      twice ? jinja_substring(format, mark, mark + 1)
-                           : brace_text(j, jinja_substring(format, mark + 1, end), a, &next));
+                           : brace_text(j, jinja_substring(format, mark + 1, end), a, &next, text.safe));
         at = end + 1;
     }
-    return jinja_built(&b);
+    return jinja_text_like(text, jinja_built(&b));
 }

@@ -20,7 +20,10 @@ static struct jinja_value filter_last(struct jinja *j, struct jinja_value self, 
     (void)a;
     if (self.type == JINJA_ITERATOR) jinja_fail(j, STATUS_FORMAT, "'generator' object is not reversible");
     const struct jinja_list *list = jinja_iterate(j, self);
-    return list->count ? list->items[list->count - 1] : jinja_nothing();
+    if (!list->count) return jinja_nothing();
+    struct jinja_value last = list->items[list->count - 1];
+    last.safe |= self.safe; // Python's reversed() indexes a text, while iteration makes plain ones
+    return last;
 }
 
 static struct jinja_list *copy(struct jinja *j, const struct jinja_list *list) {
@@ -43,7 +46,8 @@ static struct jinja_value filter_reverse(struct jinja *j, struct jinja_value sel
         out->items[i] = out->items[out->count - 1 - i];
         out->items[out->count - 1 - i] = v;
     }
-    return self.type == JINJA_STRING ? jinja_text(jinja_join(j, out, jinja_literal(""))) : iterator(out);
+    if (self.type != JINJA_STRING) return iterator(out);
+    return jinja_text_like(self, jinja_join(j, out, jinja_literal("")));
 }
 
 static struct jinja_value filter_items(struct jinja *j, struct jinja_value self, const arguments *a) {

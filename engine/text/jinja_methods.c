@@ -105,9 +105,19 @@ METHOD(str_capitalize, jinja_text(jinja_change_case(j, self.string, JINJA_CAPITA
 METHOD(str_title, jinja_text(jinja_change_case(j, self.string, JINJA_TITLE)))
 METHOD(str_isupper, jinja_boolean(jinja_has_case(j, self.string, JINJA_UPPER)))
 METHOD(str_islower, jinja_boolean(jinja_has_case(j, self.string, JINJA_LOWER)))
-METHOD(str_format, jinja_text(jinja_brace_format(j, self.string, a)))
+METHOD(str_format, jinja_brace_format(j, self, a))
 METHOD(str_splitlines, jinja_sequence(JINJA_LIST, jinja_split_lines(j, self.string)))
-METHOD(str_join, jinja_text(jinja_join(j, jinja_iterate(j, a->values[0]), self.string)))
+
+static const struct jinja_list *escape_all(struct jinja *j, const struct jinja_list *list) {
+    struct jinja_list *escaped = jinja_list(j, list->count);
+    for (size_t i = 0; i < list->count; i++) jinja_push(j, escaped, jinja_text(jinja_escape(j, list->items[i])));
+    return escaped;
+}
+
+static struct jinja_value str_join(struct jinja *j, struct jinja_value self, const arguments *a) {
+    const struct jinja_list *list = jinja_iterate(j, a->values[0]);
+    return jinja_text(jinja_join(j, self.safe ? escape_all(j, list) : list, self.string));
+}
 
 static bool is_alphanumeric(uint32_t code) { return jinja_is_letter(code) || jinja_is_digit(code); }
 
@@ -291,6 +301,7 @@ METHOD(str_removesuffix, remove_affix(j, self, a, true))
 static struct jinja_value str_replace(struct jinja *j, struct jinja_value self, const arguments *a) {
     struct jinja_string old = jinja_as_string(j, a->values[0], "what is replaced");
     struct jinja_string new = jinja_as_string(j, a->values[1], "what replaces it");
+    if (self.safe) new = jinja_escape(j, a->values[1]);
     return jinja_text(jinja_replace(j, self.string, old, new, integer_or(j, a, 2, -1)));
 }
 

@@ -91,10 +91,11 @@ static bool is_list(struct jinja_value v) { return v.type == JINJA_LIST || v.typ
 
 static struct jinja_value add(struct jinja *j, struct jinja_value a, struct jinja_value b) {
     if (a.type == JINJA_STRING) {
+        const bool safe = a.safe || b.safe;
         struct jinja_builder text = {0};
-        jinja_append(j, &text, a.string);
-        jinja_append(j, &text, b.string);
-        return jinja_text(jinja_built(&text));
+        jinja_append(j, &text, safe ? jinja_escape(j, a) : a.string);
+        jinja_append(j, &text, safe ? jinja_escape(j, b) : b.string);
+        return safe ? jinja_safe(jinja_built(&text)) : jinja_text(jinja_built(&text));
     }
     struct jinja_list *list = jinja_list(j, a.list->count + b.list->count);
     jinja_spend(j, list->capacity / 4);
@@ -109,7 +110,7 @@ static struct jinja_value repeat(struct jinja *j, struct jinja_value v, int64_t 
     if (v.type == JINJA_STRING) {
         struct jinja_builder text = {0};
         for (int64_t i = 0; i < times; i++) jinja_spend(j, 1), jinja_append(j, &text, v.string);
-        return jinja_text(jinja_built(&text));
+        return jinja_text_like(v, jinja_built(&text));
     }
     struct jinja_list *list = jinja_list(j, 0);
     for (int64_t i = 0; i < times; i++)
@@ -127,7 +128,7 @@ struct jinja_value jinja_operate(struct jinja *j, enum jinja_operation operation
     if (operation == JINJA_ADD && a.type == b.type && (a.type == JINJA_STRING || is_list(a))) return add(j, a, b);
     if (operation == JINJA_MULTIPLY && is_repeat(a, b)) return repeat(j, a, jinja_as_integer(j, b, "the count"));
     if (operation == JINJA_MULTIPLY && is_repeat(b, a)) return repeat(j, b, jinja_as_integer(j, a, "the count"));
-    if (operation == JINJA_MODULO && a.type == JINJA_STRING) return jinja_text(jinja_percent_format(j, a.string, b));
+    if (operation == JINJA_MODULO && a.type == JINJA_STRING) return jinja_percent_format(j, a, b);
     fail_types(j, operation, a, b);
 }
 

@@ -138,7 +138,11 @@ static void append_repr(struct jinja *j, struct jinja_builder *b, struct jinja_v
     case JINJA_BOOLEAN: jinja_append_text(j, b, v.boolean ? "True" : "False"); break;
     case JINJA_INTEGER: append_integer(j, b, v.integer); break;
     case JINJA_FLOAT: append_float(j, b, v.number); break;
-    case JINJA_STRING: append_quoted(j, b, v.string); break;
+    case JINJA_STRING:
+        if (v.safe) jinja_append_text(j, b, "Markup(");
+        append_quoted(j, b, v.string);
+        if (v.safe) jinja_append_text(j, b, ")");
+        break;
     case JINJA_LIST: append_list(j, b, v.list, "[", "]"); break;
     case JINJA_TUPLE: append_list(j, b, v.list, "(", v.list->count == 1 ? ",)" : ")"); break;
     case JINJA_DICT: append_dict(j, b, v.dict); break;

@@ -17,6 +17,7 @@ TEST(test_none, v.type == JINJA_NONE)
 TEST(test_true, v.type == JINJA_BOOLEAN && v.boolean)
 TEST(test_false, v.type == JINJA_BOOLEAN && !v.boolean)
 TEST(test_string, v.type == JINJA_STRING)
+TEST(test_escaped, v.safe)
 TEST(test_integer, v.type == JINJA_INTEGER)
 TEST(test_float, v.type == JINJA_FLOAT)
 TEST(test_number, jinja_is_number(v))
@@ -49,7 +50,7 @@ RELATION(test_in, JINJA_IN)
 static struct jinja_value test_sameas(struct jinja *j, struct jinja_value v, const arguments *a) {
     struct jinja_value other = a->values[0];
     bool list = v.type == JINJA_LIST || v.type == JINJA_TUPLE;
-    if (v.type != other.type) return jinja_boolean(false);
+    if (v.type != other.type || v.safe != other.safe) return jinja_boolean(false);
     if (list) return jinja_boolean(v.list == other.list);
     return jinja_boolean(v.type == JINJA_DICT ? v.dict == other.dict : jinja_equal(j, v, other));
 }
@@ -82,6 +83,7 @@ const struct jinja_builtin jinja_tests[] = {
     {"divisibleby", "num", 1, test_divisibleby},
     {"eq", "other", 1, test_equal},
     {"equalto", "other", 1, test_equal},
+    {"escaped", "", 0, test_escaped},
     {"even", "", 0, test_even},
     {"false", "", 0, test_false},
     {"filter", "", 0, test_filter},

@@ -22,24 +22,33 @@ static int64_t integer_or(struct jinja *j, const arguments *a, size_t i, int64_t
 
 static struct jinja_value filter_string(struct jinja *j, struct jinja_value self, const arguments *a) {
     (void)a;
-    return jinja_text(jinja_to_string(j, self));
+    return jinja_text_like(self, jinja_to_string(j, self));
+}
+
+static struct jinja_value filter_safe(struct jinja *j, struct jinja_value self, const arguments *a) {
+    (void)a;
+    return jinja_safe(jinja_to_string(j, self));
 }
 
 #define CASE_FILTER(name, to)                                                                                          \
     static struct jinja_value name(struct jinja *j, struct jinja_value self, const arguments *a) {                     \
         (void)a;                                                                                                       \
-        return jinja_text(jinja_change_case(j, jinja_to_string(j, self), to));                                         \
+        return jinja_text_like(self, jinja_change_case(j, jinja_to_string(j, self), to));                              \
     }
 CASE_FILTER(filter_upper, JINJA_UPPER)
 CASE_FILTER(filter_lower, JINJA_LOWER)
 CASE_FILTER(filter_capitalize, JINJA_CAPITALIZE)
-CASE_FILTER(filter_title, JINJA_TITLE_WORDS)
+
+static struct jinja_value filter_title(struct jinja *j, struct jinja_value self, const arguments *a) {
+    (void)a;
+    return jinja_text(jinja_change_case(j, jinja_to_string(j, self), JINJA_TITLE_WORDS)); // plain, as in Jinja2
+}
 
 static struct jinja_value filter_trim(struct jinja *j, struct jinja_value self, const arguments *a) {
     struct jinja_string set = {0};
     bool has_set = given(a, 0) && a->values[0].type != JINJA_NONE;
     if (has_set) set = jinja_as_string(j, a->values[0], "what is trimmed");
-    return jinja_text(jinja_strip(j, jinja_to_string(j, self), has_set ? &set : NULL, true, true));
+    return jinja_text_like(self, jinja_strip(j, jinja_to_string(j, self), has_set ? &set : NULL, true, true));
 }
 
 static struct jinja_value filter_replace(struct jinja *j, struct jinja_value self, const arguments *a) {
@@ -69,21 +78,31 @@ static struct jinja_value filter_indent(struct jinja *j, struct jinja_value self
         if (i ? blank || line.size : first) jinja_append(j, &out, by);
         jinja_append(j, &out, line);
     }
-    return jinja_text(jinja_built(&out));
+    return jinja_text_like(self, jinja_built(&out));
 }
 
-static struct jinja_value filter_escape(struct jinja *j, struct jinja_value self, const arguments *a) {
-    (void)a;
+struct jinja_string jinja_escape(struct jinja *j, struct jinja_value v) {
     static const struct {
         char c;
         const char *text;
     } escapes[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'\'', "&#39;"}, {'"', "&#34;"}};
-    struct jinja_string s = jinja_to_string(j, self);
+    struct jinja_string s = jinja_to_string(j, v);
+    if (v.safe) return s;
     for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++) {
         struct jinja_string one = {&escapes[i].c, NULL, 1};
         s = jinja_replace(j, s, one, jinja_literal(escapes[i].text), -1);
     }
-    return jinja_text(s);
+    return s;
+}
+
+static struct jinja_value filter_escape(struct jinja *j, struct jinja_value self, const arguments *a) {
+    (void)a;
+    return jinja_safe(jinja_escape(j, self));
+}
+
+static struct jinja_value filter_forceescape(struct jinja *j, struct jinja_value self, const arguments *a) {
+    (void)a;
+    return jinja_safe(jinja_escape(j, jinja_text(jinja_to_string(j, self))));
 }
 
 static struct jinja_value filter_wordcount(struct jinja *j, struct jinja_value self, const arguments *a) {
@@ -105,7 +124,7 @@ static struct jinja_value filter_wordcount(struct jinja *j, struct jinja_value s
 static struct jinja_value filter_format(struct jinja *j, struct jinja_value self, const arguments *a) {
     struct jinja_list list = {a->values, a->count, a->count};
     struct jinja_value values = a->named ? jinja_mapping(a->named) : jinja_sequence(JINJA_TUPLE, &list);
-    return jinja_text(jinja_percent_format(j, jinja_to_string(j, self), values));
+    return jinja_percent_format(j, jinja_text_like(self, jinja_to_string(j, self)), values);
 }
 
 // ---- JSON ----
@@ -260,6 +279,7 @@ const struct jinja_builtin jinja_text_filters[] = {
     {"e", "", 0, filter_escape},
     {"escape", "", 0, filter_escape},
     {"float", "default", 0, filter_float},
+    {"forceescape", "", 0, filter_forceescape},
     {"format", "*", 0, filter_format},
     {"indent", "width first blank", 0, filter_indent},
     {"int", "default base", 0, filter_int},
@@ -267,7 +287,7 @@ const struct jinja_builtin jinja_text_filters[] = {
     {"lower", "", 0, filter_lower},
     {"replace", "old new count", 2, filter_replace},
     {"round", "precision method", 0, filter_round},
-    {"safe", "", 0, filter_string},
+    {"safe", "", 0, filter_safe},
     {"string", "", 0, filter_string},
     {"title", "", 0, filter_title},
     {"tojson", "ensure_ascii indent separators sort_keys", 0, filter_tojson},

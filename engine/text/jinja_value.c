@@ -158,7 +158,7 @@ const char *jinja_type_name(struct jinja_value v) {
         JINJA_TYPES(X)
 #undef X
     };
-    return names[v.type];
+    return v.safe ? "Markup" : names[v.type];
 }
 
 bool jinja_is_number(struct jinja_value v) {

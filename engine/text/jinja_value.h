@@ -54,6 +54,7 @@ struct jinja_string {
 
 struct jinja_value {
     enum jinja_type type;
+    bool safe; // of a text: it is a Markup, as `safe` makes it, which escapes the plain texts that it is joined with
     union {
         bool boolean;
         int64_t integer;
@@ -138,6 +139,13 @@ static inline struct jinja_value jinja_boolean(bool b) { return (struct jinja_va
 static inline struct jinja_value jinja_integer(int64_t i) { return (struct jinja_value){.type = JINJA_INTEGER, .integer = i}; }
 static inline struct jinja_value jinja_number(double d) { return (struct jinja_value){.type = JINJA_FLOAT, .number = d}; }
 static inline struct jinja_value jinja_text(struct jinja_string s) { return (struct jinja_value){.type = JINJA_STRING, .string = s}; }
+// A text that is as safe as the one it is made from.
+static inline struct jinja_value jinja_text_like(struct jinja_value from, struct jinja_string s) {
+    return (struct jinja_value){.type = JINJA_STRING, .safe = from.safe, .string = s};
+}
+static inline struct jinja_value jinja_safe(struct jinja_string s) {
+    return (struct jinja_value){.type = JINJA_STRING, .safe = true, .string = s};
+}
 static inline struct jinja_value jinja_sequence(enum jinja_type type, struct jinja_list *list) {
     return (struct jinja_value){.type = type, .list = list};
 }
