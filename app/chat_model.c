@@ -185,11 +185,12 @@ void chat_model_events(struct chat *c) {
     }
 }
 
-// Of a model of the list its path has been shown there.
+// Of a model of the list its path has been shown there; a path that was typed is not said twice.
 static void say_refused(struct chat *c, const char *name, const char *message) {
     const struct model_list *list = model_host_list(c->p.host);
+    message = model_problem(name, message);
     for (int i = 0; i < list->count; i++)
-        if (!strcmp(list->entries[i].name, name)) message = model_problem(&list->entries[i], message);
+        if (!strcasecmp(list->entries[i].name, name)) message = model_problem(list->entries[i].path, message);
     chat_say(c, true, "%s: %s", name, message);
 }
 

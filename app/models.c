@@ -85,9 +85,9 @@ void models_free(struct model_list *list) {
 
 // ---- headers ----
 
-const char *model_problem(const struct model_entry *e, const char *message) {
-    size_t size = e->path ? strlen(e->path) : 0;
-    bool begins = size && !strncmp(message, e->path, size) && !strncmp(message + size, ": ", 2);
+const char *model_problem(const char *path, const char *message) {
+    size_t size = path ? strlen(path) : 0;
+    bool begins = size && !strncmp(message, path, size) && !strncmp(message + size, ": ", 2);
     return begins ? message + size + 2 : message;
 }
 
@@ -95,7 +95,7 @@ static void describe(struct model_entry *e) {
     struct status st = {0};
     struct model_file *m = e->path ? model_file_open_header(e->path, false, &st) : model_open_path(NULL, &st);
     if (!m) {
-        e->problem = xstrdup(model_problem(e, st.text));
+        e->problem = xstrdup(model_problem(e->path, st.text));
         return;
     }
     const struct model_info *info = model_file_info(m);
@@ -106,7 +106,7 @@ static void describe(struct model_entry *e) {
     e->format = xstrdup(info->n_formats ? info->formats[0].name : "");
     e->n_parameters = info->n_parameters;
     if (model_file_memory(m, &one, 0, &memory, &st)) e->need = memory.total;
-    else e->problem = xstrdup(model_problem(e, st.text));
+    else e->problem = xstrdup(model_problem(e->path, st.text));
     model_file_close(m);
 }
 

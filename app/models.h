@@ -45,7 +45,7 @@ void models_free(struct model_list *list);
 const struct model_entry *models_find(const struct model_list *list, const char *word, struct status *st);
 
 // What is left of a message about this model without its path, which most begin with.
-const char *model_problem(const struct model_entry *e, const char *message);
+const char *model_problem(const char *path, const char *message);
 
 // What -m takes: a path of something that is there, or else a name. *path, which the caller frees, is NULL for the
 // built-in model. A failure says what is near.

@@ -101,6 +101,9 @@ static void test_a_model_that_fails_leaves_the_old(void **state) {
     assert_null(settings.model);
     act(COMMAND_MODEL, -1, "no such model");
     assert_non_null(strstr(screen.status, "no known model"));
+    act(COMMAND_MODEL, -1, "/nowhere/x.gguf");
+    assert_non_null(strstr(screen.status, "/nowhere/x.gguf: there is no such file"));
+    assert_null(strstr(screen.status, "x.gguf: /nowhere")); // its path is said once
     act(COMMAND_SEND, -1, "one");
     assert_string_equal(engine.prompt, "user: one|");
 }
