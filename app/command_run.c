@@ -11,6 +11,7 @@
 #include "app/clean.h"
 #include "app/command.h"
 #include "app/model.h"
+#include "app/word_wrap.h"
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
 
@@ -93,6 +94,7 @@ struct run_output {
     bool thinking; // the last text was thought
     bool thought;  // any was
     bool said;     // anything is on standard output
+    struct word_wrap wrap; // of standard output
     char last;     // character of the last text
     int error;     // of standard output
 };
@@ -118,7 +120,13 @@ static void write_thinking(struct run_output *o, const struct engine_event *even
 static void write_text(struct run_output *o, const struct engine_event *event) {
     end_thinking(o);
     o->said = true;
-    clean_write(stdout, event->text, event->size);
+    o->wrap.columns = word_wrap_columns(stdout); // it may be resized
+    if (o->wrap.columns) {
+        char clean[3 * sizeof event->text];
+        word_wrap_write(&o->wrap, stdout, clean, clean_text(event->text, event->size, clean));
+    } else {
+        clean_write(stdout, event->text, event->size);
+    }
     if (fflush(stdout)) o->error = errno;
     o->last = event->text[event->size - 1];
 }

@@ -1,0 +1,77 @@
+#include "app/word_wrap.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "ui/canvas.h"
+
+int word_wrap_columns(FILE *out) {
+    struct winsize size = {0};
+    const char *term = getenv("TERM");
+    if (!term || !strcmp(term, "dumb") || !isatty(fileno(out)) || ioctl(fileno(out), TIOCGWINSZ, &size)) return 0;
+    return size.ws_col;
+}
+
+// Whether the line belongs to a block of code, its fences too.
+static bool is_code(struct word_wrap *w, char c) {
+    if (c == '`' && !w->text) w->quotes++;
+    else if (c != ' ') w->text = true;
+    return w->code || w->quotes >= 3;
+}
+
+static void end_line(struct word_wrap *w, FILE *out) {
+    putc('\n', out);
+    if (w->quotes >= 3) w->code = !w->code;
+    *w = (struct word_wrap){.columns = w->columns, .code = w->code};
+}
+
+static void end_word(struct word_wrap *w) {
+    w->size = 0;
+    w->width = 0;
+}
+
+static void add_blank(struct word_wrap *w, FILE *out, char blank) {
+    int width = blank == '\t' ? 8 - w->column % 8 : 1;
+    end_word(w);
+    if (w->column + width >= w->columns) return; // the line ends here
+    putc(blank, out);
+    w->column += width;
+}
+
+// The last column stays free: behind it terminals differ in where the cursor is.
+static void break_line(struct word_wrap *w, FILE *out) {
+    bool whole = w->size && w->width < w->column;
+    if (whole) fprintf(out, "\033[%dD\033[K", w->width);
+    putc('\n', out);
+    if (whole) fwrite(w->word, 1, w->size, out);
+    else end_word(w);
+    w->column = w->width;
+}
+
+static void add_to_word(struct word_wrap *w, FILE *out, const char *cluster, size_t size, int width) {
+    if (width > 1) end_word(w); // Chinese and Japanese have no blanks
+    if (w->column + width >= w->columns) break_line(w, out);
+    fwrite(cluster, 1, size, out);
+    w->column += width;
+    if (w->size + size > sizeof w->word) { // no word
+        end_word(w);
+        return;
+    }
+    memcpy(w->word + w->size, cluster, size);
+    w->size += size;
+    w->width += width;
+}
+
+void word_wrap_write(struct word_wrap *w, FILE *out, const char *text, size_t size) {
+    size_t n;
+    for (size_t at = 0; at < size; at += n) {
+        int width;
+        n = text_cluster(text + at, size - at, &width);
+        if (text[at] == '\n') end_line(w, out);
+        else if (is_code(w, text[at]) || !w->columns) fwrite(text + at, 1, n, out);
+        else if (text[at] == ' ' || text[at] == '\t') add_blank(w, out, text[at]);
+        else add_to_word(w, out, text + at, n, width);
+    }
+}
