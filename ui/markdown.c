@@ -78,22 +78,31 @@ static size_t line_end(const char *text, size_t size, size_t at) {
     return newline ? (size_t)(newline - text) : size;
 }
 
-// Where the chunk of text that begins at `at` ends; *complete: whatever follows cannot belong to it.
-static size_t chunk_end(const char *text, size_t size, size_t at, bool *complete) {
-    struct markdown_fence open = {0};
-    bool after_blank = false, begun = false;
-    while (at < size) {
-        size_t end = line_end(text, size, at);
-        bool empty = blank(text + at, end - at);
-        if (begun && after_blank && !open.length && !empty && text[at] != ' ' && text[at] != '\t')
-            return *complete = true, at;
-        markdown_fence_line(&open, text + at, end - at);
+struct chunk {
+    size_t end;
+    bool complete; // whatever follows cannot belong to it
+    struct markdown_fence open; // at its end
+    size_t head; // bytes up to the end of the line that opens it
+};
+
+// The chunk that begins at `at`, of which `known` was seen before.
+static struct chunk chunk_at(const char *text, size_t size, size_t at, const struct markdown_open *known) {
+    struct chunk c = {.end = size, .open = known->fence, .head = known->head};
+    bool after_blank = false, begun = known->done;
+    for (size_t start = at, line = at + known->done, end; line < size; line = end + 1) {
+        end = line_end(text, size, line);
+        bool empty = blank(text + line, end - line);
+        if (begun && after_blank && !c.open.length && !empty && text[line] != ' ' && text[line] != '\t') {
+            c.end = line, c.complete = true;
+            break;
+        }
+        struct markdown_fence before = c.open;
+        markdown_fence_line(&c.open, text + line, end - line);
+        if (!before.length || before.quotes != c.open.quotes) c.head = end + 1 - start;
         begun |= !empty;
         after_blank = empty;
-        at = end + 1;
     }
-    *complete = false;
-    return size;
+    return c;
 }
 
 // The end of text without a last line that may be the beginning of a marker.
@@ -108,7 +117,8 @@ static size_t settled(const char *text, size_t size) {
 static void reset(struct markdown *m, struct markdown_options o) {
     lines_cut(&m->lines, (struct lines_mark){0});
     m->final = (struct lines_mark){0};
-    m->source_size = 0;
+    m->open = (struct markdown_open){0};
+    m->final_size = m->source_size = 0;
     m->ordered_next = 0;
     m->width = o.width;
     m->ascii = o.ascii;
@@ -123,27 +133,38 @@ static void keep_source(struct markdown *m, const char *text, size_t size) {
     m->source_size = size;
 }
 
+// Lays the chunk out that follows the final ones; false: it may go on.
+static bool layout_chunk(struct markdown *m, const char *text, size_t size) {
+    size_t at = m->final_size;
+    struct chunk c = chunk_at(text, size, at, &m->open);
+    unsigned next = m->ordered_next;
+    char delimiter = m->ordered_delimiter;
+    if (c.open.length && c.head < c.end - at) {
+        markdown_open_block(m, text + at, c.end - at, c.open, c.head);
+    } else {
+        lines_cut(&m->lines, m->final);
+        m->open = (struct markdown_open){0};
+        markdown_block(m, text + at, c.end - at);
+    }
+    if (c.complete) {
+        m->final = lines_mark(&m->lines);
+        m->final_size = c.end;
+    } else {
+        m->ordered_next = next, m->ordered_delimiter = delimiter;
+    }
+    if (m->final_size + m->open.done > m->source_size) keep_source(m, text, m->final_size + m->open.done);
+    return c.complete;
+}
+
 void markdown_layout(struct markdown *m, const char *text, size_t size, struct markdown_options o) {
     bool goes_on = m->width == o.width && m->ascii == o.ascii && size >= m->source_size &&
                    (m->source_size == 0 || memcmp(m->source, text, m->source_size) == 0);
     if (!goes_on) reset(m, o);
-    lines_cut(&m->lines, m->final);
+    if (!m->open.done) lines_cut(&m->lines, m->final);
     if (o.streaming) {
         size_t shown = settled(text, size);
         if (shown >= m->source_size) size = shown;
     }
-    bool complete = true;
-    for (size_t at = m->source_size; at < size && complete;) {
-        size_t end = chunk_end(text, size, at, &complete);
-        unsigned next = m->ordered_next;
-        char delimiter = m->ordered_delimiter;
-        markdown_block(m, text + at, end - at);
-        at = end;
-        if (complete) {
-            m->final = lines_mark(&m->lines);
-            keep_source(m, text, end);
-        } else {
-            m->ordered_next = next, m->ordered_delimiter = delimiter;
-        }
+    while (m->final_size < size && layout_chunk(m, text, size)) {
     }
 }

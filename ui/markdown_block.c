@@ -30,6 +30,12 @@ struct list {
     int depth;
 };
 
+struct code {
+    char fence; // 0: indented
+    size_t n_lines;
+    struct lines_mark before_last, end; // rows before its last line, and behind it
+};
+
 struct block {
     struct markdown *markdown;
     struct container containers[MAX_CONTAINERS];
@@ -44,6 +50,8 @@ struct block {
     struct flow label; // of a fence: the language and what else stands there
     struct table table;
     bool gave_up; // the chunk cannot be shown as what it is
+    unsigned n_codes;
+    struct code last_code;
 };
 
 static const struct style style_dim = {.role = ROLE_DIM, .ground = ROLE_GROUND};
@@ -62,6 +70,7 @@ static bool fits(const struct block *b, int column, int columns) {
 static int begin_row(struct block *b) {
     struct lines *l = &b->markdown->lines;
     int column = 0;
+    b->markdown->rows_laid_out++;
     lines_row(l);
     for (int i = 0; i < kept(b->n_containers); i++) {
         struct container *c = &b->containers[i];
@@ -149,17 +158,29 @@ static void code_line(struct block *b, const struct flow *f, size_t from, size_t
     } while (at < to);
 }
 
-static void end_code(struct block *b) {
+// The lines of the open fence that are final take the place of what was laid out before them once more.
+static void take_final(struct block *b) {
+    lines_cut(&b->markdown->lines, b->markdown->open.rows);
+    for (int i = 0; i < kept(b->n_containers); i++) b->containers[i].fresh = false;
+}
+
+static void end_code(struct block *b, char fence) {
+    struct lines *l = &b->markdown->lines;
     close_gap(b);
     if (b->label.size) code_line(b, &b->label, 0, b->label.size);
-    size_t size = b->flow.size;
-    if (size && b->flow.text[size - 1] == '\n') size--;
-    for (size_t at = 0; at <= size;) {
-        const char *newline = at < size ? memchr(b->flow.text + at, '\n', size - at) : NULL;
-        size_t end = newline ? (size_t)(newline - b->flow.text) : size;
+    bool goes_on = ++b->n_codes == b->markdown->open.code;
+    if (goes_on) take_final(b);
+    b->last_code = (struct code){.fence = fence, .before_last = lines_mark(l)};
+    size_t size = b->flow.size, whole = size && b->flow.text[size - 1] == '\n' ? size - 1 : size;
+    for (size_t at = 0; at <= whole && (size || !goes_on);) {
+        const char *newline = at < whole ? memchr(b->flow.text + at, '\n', whole - at) : NULL;
+        size_t end = newline ? (size_t)(newline - b->flow.text) : whole;
+        b->last_code.before_last = lines_mark(l);
         code_line(b, &b->flow, at, end);
+        b->last_code.n_lines += size > 0;
         at = end + 1;
     }
+    b->last_code.end = lines_mark(l);
     end_leaf(b);
 }
 
@@ -320,7 +341,7 @@ static int leave_block(MD_BLOCKTYPE type, void *detail, void *user) {
         end_leaf(b);
         break;
     case MD_BLOCK_H: end_heading(b); break;
-    case MD_BLOCK_CODE: end_code(b); break;
+    case MD_BLOCK_CODE: end_code(b, ((MD_BLOCK_CODE_DETAIL *)detail)->fence_char); break;
     case MD_BLOCK_P: wrap_flow(b); break;
     case MD_BLOCK_TH:
     case MD_BLOCK_TD: table_end_cell(&b->table, b->flow.size, alignment(detail)); break;
@@ -424,7 +445,8 @@ static void plain(struct block *b, const char *text, size_t size) {
     wrap_flow(b);
 }
 
-void markdown_block(struct markdown *m, const char *text, size_t size) {
+// `source` has been prepared. False: md4c or its callbacks gave up.
+static bool parse(struct block *b, const struct flow *source) {
     static const MD_PARSER parser = {
         .flags = MD_FLAG_TABLES | MD_FLAG_STRIKETHROUGH | MD_FLAG_TASKLISTS | MD_FLAG_PERMISSIVEURLAUTOLINKS |
                  MD_FLAG_NOHTML,
@@ -434,18 +456,81 @@ void markdown_block(struct markdown *m, const char *text, size_t size) {
         .leave_span = leave_span,
         .text = add_text,
     };
+    b->markdown->chunks_laid_out++;
+    return md_parse(source->text, (MD_SIZE)source->size, &parser, b) == 0 && !b->gave_up;
+}
+
+static void block_free(struct block *b) {
+    table_free(&b->table);
+    flow_free(&b->label);
+    flow_free(&b->flow);
+}
+
+// Returns what the last block of code is, when the chunk ends in it.
+static struct code layout_whole(struct markdown *m, const char *text, size_t size, unsigned *n_codes) {
     struct lines_mark start = lines_mark(&m->lines);
     struct block b = {.markdown = m, .gap = start.n_rows > 0};
     struct flow source = {0};
-    markdown_prepare(&source, text, size);
-    m->chunks_laid_out++;
-    if (md_parse(source.text, (MD_SIZE)source.size, &parser, &b) != 0 || b.gave_up) {
+    struct markdown_fence fence = {0};
+    markdown_prepare(&source, text, size, &fence);
+    if (!parse(&b, &source)) {
         lines_cut(&m->lines, start);
         b.gap = start.n_rows > 0;
+        b.last_code = (struct code){0};
         plain(&b, text, size);
     }
     flow_free(&source);
-    table_free(&b.table);
-    flow_free(&b.label);
-    flow_free(&b.flow);
+    block_free(&b);
+    *n_codes = b.n_codes;
+    return b.last_code;
+}
+
+void markdown_block(struct markdown *m, const char *text, size_t size) {
+    unsigned n_codes;
+    layout_whole(m, text, size, &n_codes);
+}
+
+// ---- a chunk that ends in an open fence ----
+
+static size_t count_lines(const char *text, size_t size) {
+    size_t n = size && text[size - 1] != '\n';
+    for (size_t i = 0; i < size; i++) n += text[i] == '\n';
+    return n;
+}
+
+// Lines of the fence that are complete are final when md4c too takes all `n_lines` behind `from` for its code.
+static void open_settle(struct markdown *m, const char *text, size_t size, struct markdown_open open, size_t from,
+                        const struct code *code) {
+    struct lines_mark end = lines_mark(&m->lines);
+    bool agreed = code->fence == open.fence.character && code->n_lines == count_lines(text + from, size - from) &&
+                  code->end.n_rows == end.n_rows;
+    open.done = size;
+    while (open.done > from && text[open.done - 1] != '\n') open.done--;
+    open.rows = open.done == size ? code->end : code->before_last;
+    m->open = agreed && open.done > open.head ? open : (struct markdown_open){0};
+}
+
+// What precedes the code is laid out once more, for md4c to be in the same place, and thrown away: see take_final.
+static bool open_goes_on(struct markdown *m, const char *text, size_t size) {
+    struct markdown_open open = m->open;
+    struct block b = {.markdown = m};
+    struct flow source = {0};
+    struct markdown_fence fence = {0};
+    lines_cut(&m->lines, open.rows);
+    markdown_prepare(&source, text, open.head, &fence);
+    markdown_prepare(&source, text + open.done, size - open.done, &fence);
+    bool same = parse(&b, &source) && b.n_codes == open.code;
+    if (same) open_settle(m, text, size, open, open.done, &b.last_code);
+    flow_free(&source);
+    block_free(&b);
+    return same && m->open.done;
+}
+
+void markdown_open_block(struct markdown *m, const char *text, size_t size, struct markdown_fence fence, size_t head) {
+    if (m->open.done && m->open.head == head && open_goes_on(m, text, size)) return;
+    struct markdown_open open = {.fence = fence, .head = head};
+    lines_cut(&m->lines, m->final);
+    m->open = (struct markdown_open){0};
+    struct code code = layout_whole(m, text, size, &open.code);
+    open_settle(m, text, size, open, head, &code);
 }

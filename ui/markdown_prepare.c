@@ -89,9 +89,11 @@ static void add_cells(struct flow *out, struct line l, int n, const char *cell) 
 static size_t add_table_head(struct flow *out, struct line heading, struct line dashes, const char *text, size_t size) {
     int columns = cells(heading), dashed = cells(dashes);
     if (dashed > columns) columns = dashed;
+    struct markdown_fence fence = {0};
     for (size_t at = dashes.next; at < size;) {
         struct line row = line_at(text, size, at);
-        if (blank(row)) break;
+        markdown_fence_line(&fence, row.text, row.size);
+        if (blank(row) || fence.length) break;
         int n = cells(row);
         columns = n > columns ? n : columns;
         at = row.next;
@@ -108,23 +110,22 @@ static size_t add_table_head(struct flow *out, struct line heading, struct line 
 
 // ---- the chunk ----
 
-void markdown_prepare(struct flow *out, const char *text, size_t size) {
-    struct markdown_fence fence = {0};
+void markdown_prepare(struct flow *out, const char *text, size_t size, struct markdown_fence *fence) {
     bool in_table = false;
     for (size_t at = 0; at < size;) {
         struct line l = line_at(text, size, at), below = l.next < size ? line_at(text, size, l.next) : (struct line){0};
-        markdown_fence_line(&fence, l.text, l.size);
+        markdown_fence_line(fence, l.text, l.size);
         if (blank(l)) in_table = false;
-        if (!fence.length && !in_table && memchr(l.text, '|', l.size) && delimiter(below)) {
+        if (!fence->length && !in_table && memchr(l.text, '|', l.size) && delimiter(below)) {
             at = add_table_head(out, l, below, text, size);
             in_table = true;
             continue;
         }
-        if (fence.length) add(out, l.text, l.size);
+        if (fence->length) add(out, l.text, l.size);
         else add_line(out, l);
         add(out, "\n", 1); // also at the very end: without it md4c 0.4.8 reads past it (in "[a](b")
         at = l.next;
     }
     add(out, "", 1);
-    out->size--; // a NUL for the same reason
+    out->size--, out->column--; // a NUL for the same reason
 }

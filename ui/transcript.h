@@ -31,7 +31,7 @@ enum transcript_below {
 }; // new: arrived since the end was left
 enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f, struct rect area);
 
-// Messages laid out ever, and chunks of Markdown in them; tests check by it that nothing is done twice.
+// Messages laid out ever; tests check by it that nothing is done twice.
 unsigned long transcript_layouts(const struct transcript *t);
 
 #endif

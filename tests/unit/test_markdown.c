@@ -205,6 +205,99 @@ static void test_streaming_lays_out_only_the_last_chunk(void **state) {
     markdown_free(&m);
 }
 
+// Markdown of random parts, with the words w0x, w1x … in it.
+static size_t random_markdown(unsigned *seed, char *text, int *words) {
+    static const char *const parts[] = {"\n", "\n\n", " ",   "- ",    "1. ",     "> ",      "# ",   "```\n",
+                                        "**", "*",    "`",   "|",     "|-|-|\n", "    ",    "[",    "](",
+                                        ")",  "~~",   "<b>", "---\n", "日本",    "http://", "[1]: "};
+    size_t n = 0;
+    *words = 0;
+    for (int i = 0; i < 60; i++) {
+        *seed = *seed * 1664525u + 1013904223u;
+        unsigned pick = *seed >> 16;
+        if (pick % 3 == 0) n += (size_t)sprintf(text + n, "w%dx", (*words)++);
+        else n += (size_t)sprintf(text + n, "%s", parts[pick / 3 % (sizeof parts / sizeof *parts)]);
+    }
+    return n;
+}
+
+// A text that grows byte by byte looks at every moment like one that was laid out at once.
+static void check_growing(const char *text, size_t size, int width, bool streaming) {
+    struct markdown m = {0};
+    for (size_t n = 0; n <= size; n++) {
+        struct markdown_options o = {.width = width, .streaming = streaming};
+        struct markdown fresh = {0};
+        markdown_layout(&m, text, n, o);
+        markdown_layout(&fresh, text, n, o);
+        bool same = m.lines.n_rows == fresh.lines.n_rows && m.lines.n_runs == fresh.lines.n_runs &&
+                    m.lines.size == fresh.lines.size && !memcmp(m.lines.text, fresh.lines.text, m.lines.size);
+        for (size_t i = 0; same && i < m.lines.n_runs; i++)
+            same = !memcmp(&m.lines.runs[i], &fresh.lines.runs[i], sizeof *m.lines.runs);
+        for (size_t i = 0; same && i < m.lines.n_rows; i++)
+            same = !memcmp(&m.lines.rows[i].first_run, &fresh.lines.rows[i].first_run, sizeof(uint32_t)) &&
+                   m.lines.rows[i].fill_from == fresh.lines.rows[i].fill_from &&
+                   m.lines.rows[i].fill == fresh.lines.rows[i].fill;
+        if (!same) {
+            char *grown = lines_as_text(&m.lines, width), *once = lines_as_text(&fresh.lines, width);
+            fail_msg("after %zu bytes of:\n%s\n---- grown:\n%s---- at once:\n%s", n, text, grown, once);
+        }
+        markdown_free(&fresh);
+    }
+    markdown_free(&m);
+}
+
+static void test_an_open_fence_grows_as_if_laid_out_at_once(void **state) {
+    (void)state;
+    static const char *const documents[] = {
+        "Look:\n```c\nint a;\n\n\tint b = some_function(with, many, arguments);\n```\n\nAfter *it*.\n",
+        "```\n\n\n# no heading\n[1]: no definition\n``` not closed\n  ```\nafter\n\n```\n\nopen",
+        "1. one\n2. two\n\n   ```sh\n   make\n\n   make check\n   ```\n\n3. three\n   ```\n   a\nescapes\n",
+        "- ```\n  a\n\n  b\n- ~~~\n  c\n\n\n  d\n",
+        "> ```\n> a\n>\n> b\n> ```\n> c\n\n> > ```\n> > d\n> e\n",
+        "| a |\n|---|\n| 1 |\n```\na | b | c\n||||\n```\n",
+        "```\na\n```\n    ```\n    indented\n\n    code\n```\nopen\n\nstill\n",
+        "~~~x `y`\na\r\n\r\nb\rc\n日本語のとても長い行です\n~~~\n",
+        "````md\n```\ninner\n```\n\nmore\n````\nend\n",
+    };
+    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++)
+        for (int width = 9; width <= 40; width += 31) {
+            check_growing(documents[i], strlen(documents[i]), width, true);
+            check_growing(documents[i], strlen(documents[i]), width, false);
+        }
+}
+
+static void test_random_markdown_grows_as_if_laid_out_at_once(void **state) {
+    (void)state;
+    unsigned seed = 11;
+    for (int round = 0; round < 400; round++) {
+        char text[4096];
+        int words;
+        size_t n = random_markdown(&seed, text, &words);
+        check_growing(text, n, 10 + round % 60, true);
+    }
+}
+
+static void test_an_open_fence_lays_out_only_its_last_line(void **state) {
+    (void)state;
+    enum { LINES = 300 };
+    static const char *const before[] = {"", "Text:\n", "1. item\n\n", "> quoted\n"};
+    static const char *const margin[] = {"", "", "   ", "> "};
+    for (int k = 0; k < 4; k++) {
+        char text[LINES * 24];
+        size_t n = (size_t)sprintf(text, "%s%s```c\n", before[k], margin[k]);
+        struct markdown m = {0};
+        for (int i = 0; i < LINES; i++) {
+            n += (size_t)sprintf(text + n, "%scall(%d);", margin[k], i);
+            markdown_layout(&m, text, n, (struct markdown_options){.width = 40, .streaming = true});
+            text[n++] = '\n';
+            markdown_layout(&m, text, n, (struct markdown_options){.width = 40, .streaming = true});
+        }
+        assert_true(m.lines.n_rows >= LINES + 1);
+        assert_in_range(m.rows_laid_out, 1, 12 * LINES); // what precedes the code, and at most two lines, twice a line
+        markdown_free(&m);
+    }
+}
+
 static void test_another_text_at_the_same_place_starts_afresh(void **state) {
     (void)state;
     struct markdown m = {0};
@@ -224,22 +317,6 @@ static void test_a_marker_that_has_only_begun_waits(void **state) {
     assert_string_equal(out, "text\n");
     free(out);
     markdown_free(&m);
-}
-
-// Markdown of random parts, with the words w0x, w1x … in it.
-static size_t random_markdown(unsigned *seed, char *text, int *words) {
-    static const char *const parts[] = {"\n", "\n\n", " ",   "- ",    "1. ",     "> ",      "# ",   "```\n",
-                                        "**", "*",    "`",   "|",     "|-|-|\n", "    ",    "[",    "](",
-                                        ")",  "~~",   "<b>", "---\n", "日本",    "http://", "[1]: "};
-    size_t n = 0;
-    *words = 0;
-    for (int i = 0; i < 60; i++) {
-        *seed = *seed * 1664525u + 1013904223u;
-        unsigned pick = *seed >> 16;
-        if (pick % 3 == 0) n += (size_t)sprintf(text + n, "w%dx", (*words)++);
-        else n += (size_t)sprintf(text + n, "%s", parts[pick / 3 % (sizeof parts / sizeof *parts)]);
-    }
-    return n;
 }
 
 static void check_widths(const char *text, size_t n, int width) {
@@ -304,6 +381,9 @@ int main(void) {
         cmocka_unit_test(test_streaming_ends_in_the_same_layout),
         cmocka_unit_test(test_a_fence_is_closed_as_in_the_whole_document),
         cmocka_unit_test(test_streaming_lays_out_only_the_last_chunk),
+        cmocka_unit_test(test_an_open_fence_grows_as_if_laid_out_at_once),
+        cmocka_unit_test(test_random_markdown_grows_as_if_laid_out_at_once),
+        cmocka_unit_test(test_an_open_fence_lays_out_only_its_last_line),
         cmocka_unit_test(test_another_text_at_the_same_place_starts_afresh),
         cmocka_unit_test(test_a_marker_that_has_only_begun_waits),
         cmocka_unit_test(test_random_markdown_loses_no_word),
