@@ -296,6 +296,7 @@ bool chat_step(struct chat *c, int timeout_ms) {
         {.fd = resize_fd, .events = POLLIN},
         {.fd = model_host_fd(c->p.host), .events = POLLIN},
         {.fd = chat_limits_fd(c), .events = POLLIN},
+        {.fd = c->stale ? -1 : screen_output_fd(c->screen), .events = POLLOUT},
     };
     if (poll(fds, sizeof fds / sizeof *fds, chat_timeout(c, timeout_ms, now)) < 0 && errno != EINTR)
         panic("poll: %s", strerror(errno));
@@ -303,6 +304,7 @@ bool chat_step(struct chat *c, int timeout_ms) {
         screen_resized(c->screen);
         c->stale = true;
     }
+    if (fds[5].revents) c->stale = true;
     chat_events(c);
     chat_model_events(c);
     if (fds[0].revents || screen_timeout(c->screen) == 0) chat_input(c);

@@ -54,6 +54,8 @@ void screen_close(struct screen *s) {
 
 bool screen_ended(const struct screen *s) { return terminal_ended(s->terminal); }
 
+int screen_output_fd(const struct screen *s) { return terminal_output_fd(s->terminal); }
+
 void screen_resized(struct screen *s) { terminal_forget(s->terminal); }
 
 void screen_suspend(struct screen *s) { terminal_suspend(s->terminal); }

@@ -128,6 +128,9 @@ bool screen_input(struct screen *s, struct ui_command *out);
 bool screen_ended(const struct screen *s);                    // end of input: the terminal is gone
 // Draws the view if anything differs from what is shown; only changed cells are written.
 void screen_draw(struct screen *s, const struct screen_view *v);
+// To wait on for room: the terminal has stalled and has not taken all of the last frame, which is then to be drawn
+// again. −1: it has.
+int screen_output_fd(const struct screen *s);
 // Milliseconds until the screen wants to be drawn again by itself (animation, a pending key sequence, a fading status); −1: never.
 int screen_timeout(const struct screen *s);
 void screen_resized(struct screen *s);   // after SIGWINCH

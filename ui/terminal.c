@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
@@ -22,13 +23,26 @@
 #include <curses.h>
 #include <term.h>
 
-enum { TRUE_COLOUR = 1 << 24, WIDEST = 1000, TALLEST = 500, READ_BYTES = 64 * 1024 };
+enum {
+    TRUE_COLOUR = 1 << 24,
+    WIDEST = 1000,
+    TALLEST = 500,
+    READ_BYTES = 64 * 1024,
+    PATIENCE_MS = 20, // that a terminal may let us wait for room
+    MOST_WAITS = 50,  // for one that takes few bytes at a time
+};
 
 struct terminal {
     int input, output;
+    int own_output; // that was opened here; −1: none
     bool ended;
     struct key_decoder keys;
     struct renderer renderer;
+    size_t entered;     // bytes of hold.enter that were written
+    const char *unsent; // what a stalled terminal has not taken yet, of the renderer or of `copied`
+    size_t n_unsent;
+    char *copied;
+    bool behind; // it shows less than was drawn
 };
 
 // ---- taking the terminal over and giving it back ----
@@ -50,33 +64,42 @@ static struct {
     _Alignas(16) char stack[64 * 1024]; // for handlers: the ordinary one may be what overflowed
 } hold;
 
-// Async-signal-safe. False when the terminal is gone.
-static bool write_all(int fd, const char *bytes, size_t size) {
-    while (size) {
-        ssize_t n = write(fd, bytes, size);
-        if (n > 0) bytes += n, size -= (size_t)n;
-        else if (n < 0 && errno == EAGAIN) poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
-        else if (n < 0 && errno != EINTR) return false;
+// Returns the bytes that the terminal took before its room ended; *gone: it will take none ever. Async-signal-safe.
+static size_t write_some(int fd, const char *bytes, size_t size, int patience_ms, bool *gone) {
+    size_t at = 0;
+    for (int waits = 0; at < size && waits < MOST_WAITS && !*gone;) {
+        ssize_t n = write(fd, bytes + at, size - at);
+        if (n > 0) at += (size_t)n;
+        else if (n < 0 && errno == EINTR) continue;
+        else if (n < 0 && errno != EAGAIN) *gone = true;
+        else if (waits++, poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, patience_ms) == 0) break;
     }
-    return true;
+    return at;
 }
 
-static void modes_set(const struct termios *modes, int when) {
-    while (hold.is_terminal && tcsetattr(hold.input, when, modes) < 0 && errno == EINTR) {
+// At once: to wait for what was written before would be for ever where the terminal has stalled.
+static void modes_set(const struct termios *modes) {
+    while (hold.is_terminal && tcsetattr(hold.input, TCSANOW, modes) < 0 && errno == EINTR) {
     }
 }
 
+// A terminal that has stalled may come back: what it was to show before makes room for what it must hear.
 static void hold_give_back(void) {
     if (!atomic_exchange(&hold.taken, false)) return;
-    write_all(hold.output, hold.leave, strlen(hold.leave));
-    modes_set(&hold.before, TCSAFLUSH); // mouse reports on their way are not for the shell
+    size_t size = strlen(hold.leave);
+    bool gone = false;
+    if (write_some(hold.output, hold.leave, size, PATIENCE_MS, &gone) < size && !gone) {
+        tcflush(hold.output, TCOFLUSH);
+        write_some(hold.output, hold.leave, size, PATIENCE_MS, &gone);
+    }
+    if (hold.is_terminal) tcflush(hold.input, TCIFLUSH); // mouse reports on their way are not for the shell
+    modes_set(&hold.before);
 }
 
-// The modes first: in the background that stops the process again until it is in front.
+// In the background the modes stop the process again until it is in front. The next frame enters.
 static void hold_take(void) {
-    modes_set(&hold.raw, TCSADRAIN);
+    modes_set(&hold.raw);
     atomic_store(&hold.taken, true);
-    write_all(hold.output, hold.enter, strlen(hold.enter));
     hold.resumed = 1;
 }
 
@@ -199,6 +222,26 @@ static void hold_prepare(const struct abilities *a) {
 
 // ---- the terminal ----
 
+// The terminal once more, for writing that never blocks: the description that we were given is shared with the shell,
+// whose writing is to stay as it is. −1: not a terminal.
+static int output_open(int fd) {
+    char name[256];
+    if (ttyname_r(fd, name, sizeof name) != 0) return -1;
+    return open(name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+// False: there is more than the terminal takes now.
+static bool flush(struct terminal *t, int patience_ms) {
+    size_t size = strlen(hold.enter);
+    if (!atomic_load(&hold.taken)) return true; // resumed later, with a whole frame
+    if (t->entered < size)
+        t->entered += write_some(t->output, hold.enter + t->entered, size - t->entered, patience_ms, &t->ended);
+    if (t->entered < size) return false;
+    size_t n = write_some(t->output, t->unsent, t->n_unsent, patience_ms, &t->ended);
+    t->unsent += n, t->n_unsent -= n;
+    return t->n_unsent == 0;
+}
+
 struct terminal *terminal_open(const struct terminal_options *o, struct status *st) {
     static bool registered;
     assert(!hold.open);
@@ -212,14 +255,15 @@ struct terminal *terminal_open(const struct terminal_options *o, struct status *
         else status_fail(st, STATUS_UNSUPPORTED, "TERM is not set: what the terminal can do is not known");
         return NULL;
     }
-    hold.input = o->input_fd, hold.output = o->output_fd;
+    int own_output = output_open(o->output_fd);
+    hold.input = o->input_fd, hold.output = own_output >= 0 ? own_output : o->output_fd;
     hold.is_terminal = tcgetattr(o->input_fd, &hold.before) == 0;
     hold.raw = hold.before;
     cfmakeraw(&hold.raw);
     hold.raw.c_cc[VMIN] = 1, hold.raw.c_cc[VTIME] = 0;
     hold_prepare(&a);
     struct terminal *t = xcalloc(1, sizeof *t);
-    t->input = o->input_fd, t->output = o->output_fd;
+    t->input = o->input_fd, t->output = hold.output, t->own_output = own_output, t->unsent = "";
     t->keys.rxvt = strncmp(term, "rxvt", 4) == 0;
     renderer_open(&t->renderer, colours_choose(o->colours, a.colours), strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
     hold.open = true;
@@ -227,6 +271,8 @@ struct terminal *terminal_open(const struct terminal_options *o, struct status *
     if (!registered) registered = atexit(hold_give_back) == 0;
     panic_set_hook(hold_give_back);
     hold_take();
+    hold.resumed = 0; // nothing was shown before
+    flush(t, PATIENCE_MS);
     return t;
 }
 
@@ -238,6 +284,8 @@ void terminal_close(struct terminal *t) {
     hold.open = false;
     key_decoder_close(&t->keys);
     renderer_close(&t->renderer);
+    if (t->own_output >= 0) close(t->own_output);
+    free(t->copied);
     free(t);
 }
 
@@ -273,14 +321,25 @@ bool terminal_ended(const struct terminal *t) { return t->ended; }
 // At once after SIGCONT, so that who sleeps on this draws again.
 int terminal_timeout(const struct terminal *t) { return hold.resumed ? 0 : key_decoder_timeout(&t->keys); }
 
+static void draw_anew(struct terminal *t) {
+    hold.resumed = 0;
+    renderer_forget(&t->renderer);
+    t->entered = t->n_unsent = 0;
+}
+
+// A frame that has begun is finished before there is another, so that its sequences stay whole.
 void terminal_draw(struct terminal *t, const struct canvas *c, const struct theme *theme, int cursor_x, int cursor_y) {
     do {
-        if (hold.resumed) renderer_forget(&t->renderer);
-        hold.resumed = 0;
+        if (hold.resumed) draw_anew(t);
+        t->behind = !flush(t, 0);
+        if (t->behind) continue;
         renderer_frame(&t->renderer, c, theme, cursor_x, cursor_y);
-        if (atomic_load(&hold.taken) && !write_all(t->output, t->renderer.out, t->renderer.size)) t->ended = true;
+        t->unsent = t->renderer.out, t->n_unsent = t->renderer.size;
+        t->behind = !flush(t, PATIENCE_MS);
     } while (hold.resumed); // stopped and continued meanwhile
 }
+
+int terminal_output_fd(const struct terminal *t) { return t->behind && !t->ended ? t->output : -1; }
 
 void terminal_forget(struct terminal *t) { renderer_forget(&t->renderer); }
 
@@ -294,5 +353,12 @@ bool terminal_unicode(const struct terminal *t) { return t->renderer.unicode; }
 int terminal_colours(const struct terminal *t) { return t->renderer.colours; }
 
 bool terminal_write(struct terminal *t, const char *bytes, size_t size) {
-    return atomic_load(&hold.taken) && write_all(t->output, bytes, size);
+    if (!atomic_load(&hold.taken) || !flush(t, 0)) return false;
+    free(t->copied);
+    t->copied = memcpy(xmalloc(size), bytes, size);
+    t->unsent = t->copied, t->n_unsent = size;
+    t->behind = !flush(t, PATIENCE_MS);
+    if (t->n_unsent < size) return !t->ended; // the rest follows
+    t->n_unsent = 0;
+    return false;
 }

@@ -3,6 +3,9 @@
 //
 // Restored on every way out: terminal_close, exit(), SIGTERM, SIGINT, SIGHUP, SIGSEGV and its like (restore, then re-raise),
 // a panic, Ctrl-Z and back.
+//
+// A terminal that takes no bytes (a connection that hangs) holds nobody up: the rest of a frame stays here, and no other
+// one is made until it is through.
 #ifndef CONFAB_UI_TERMINAL_H
 #define CONFAB_UI_TERMINAL_H
 
@@ -44,11 +47,12 @@ bool terminal_ended(const struct terminal *t);
 int terminal_timeout(const struct terminal *t);         // ms until a lone ESC counts as a key; 0 also when the screen must be drawn; −1: nothing pends
 // Writes what differs between the canvas and what the terminal shows. The cursor is shown at (x, y), or hidden when x < 0.
 void terminal_draw(struct terminal *t, const struct canvas *c, const struct theme *theme, int cursor_x, int cursor_y);
+int terminal_output_fd(const struct terminal *t); // when it has room the last frame is to be drawn again; −1: all is shown
 void terminal_forget(struct terminal *t); // what is shown is unknown: draw everything next time
 void terminal_suspend(struct terminal *t);
 bool terminal_unicode(const struct terminal *t); // the locale is UTF-8
 int terminal_colours(const struct terminal *t); // 1 (mono), 16, 256 or 1 << 24
-bool terminal_write(struct terminal *t, const char *bytes, size_t size); // for OSC 52 only
+bool terminal_write(struct terminal *t, const char *bytes, size_t size); // for OSC 52 only; false: none of it goes
 
 // "F1", "C-p", "M-Up", "S-F5", "PgUp", "M-Enter", "C-Home" ↔ keys. False when the text names no key. The text of a
 // character's key ("M-1") is borrowed from `name`. Control with a letter is KEY_CONTROL without KEY_CTRL; "C-i" is Tab,

@@ -160,6 +160,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     snprintf(screen.status, sizeof screen.status, "%s", v->status ? v->status : "");
 }
 int screen_timeout(const struct screen *s) { return (void)s, screen.next_command < screen.n_commands ? 0 : -1; }
+int screen_output_fd(const struct screen *s) { return (void)s, -1; }
 void screen_resized(struct screen *s) { (void)s; }
 void screen_suspend(struct screen *s) { (void)s; }
 void screen_choose_model(struct screen *s, const char *filter) {

@@ -477,6 +477,102 @@ static void test_suspend_with_nobody_to_stop_for(void **state) {
     assert_restored(&s);
 }
 
+// ---- a terminal that takes no bytes ----
+
+static void draw_number(struct terminal *t, struct canvas *c, const struct theme *theme, int number) {
+    canvas_clear(c);
+    for (int y = 0; y < c->height; y++)
+        for (int x = 0; x < c->width; x++)
+            canvas_print(c, (struct rect){0, 0, c->width, c->height}, x, y, (struct style){.role = ROLE_TEXT}, "%d",
+                         (x + y + number) % 10);
+    canvas_print(c, (struct rect){0, 0, c->width, c->height}, 0, 0, (struct style){.role = ROLE_TEXT}, "frame %06d",
+                 number);
+    terminal_draw(t, c, theme, -1, -1);
+}
+
+static size_t read_available(int fd, char *out, size_t size) {
+    ssize_t n = poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 200) > 0 ? read(fd, out, size) : 0;
+    return n > 0 ? (size_t)n : 0;
+}
+
+static void test_a_stalled_terminal_holds_nobody_up(void **state) {
+    (void)state;
+    enum { COLUMNS = 200, LINES = 60, FRAMES = 300 };
+    struct winsize size = {.ws_row = LINES, .ws_col = COLUMNS};
+    struct canvas c;
+    struct theme theme;
+    struct termios raw;
+    int master, slave, frame = 0;
+    static char bytes[1 << 16];
+    assert_int_equal(openpty(&master, &slave, NULL, NULL, &size), 0);
+    alarm(60); // instead of waiting for ever
+    setenv("TERM", "xterm-256color", 1);
+    theme_load(&theme, "confab-dark", NULL);
+    canvas_open(&c, COLUMNS, LINES);
+    struct terminal *t = terminal_open(&(struct terminal_options){slave, slave, 0}, NULL);
+    assert_non_null(t);
+    tcgetattr(slave, &raw);
+    raw.c_oflag &= ~(tcflag_t)OPOST;
+    tcsetattr(slave, TCSANOW, &raw);
+    while (frame < FRAMES) draw_number(t, &c, &theme, frame++);
+    int waits_on = terminal_output_fd(t);
+    assert_true(waits_on >= 0);
+    assert_int_equal(poll(&(struct pollfd){.fd = waits_on, .events = POLLOUT}, 1, 0), 0);
+    assert_int_equal(fcntl(slave, F_GETFL) & O_NONBLOCK, 0); // the shell's writing is as it was
+    assert_false(terminal_write(t, "\033]52;c;YQ==\a", 13));
+
+    // It takes bytes again: what is on the screen in the end is the last frame.
+    struct emulator e = emulator_open(COLUMNS, LINES);
+    for (size_t n; (n = read_available(master, bytes, sizeof bytes)) || terminal_output_fd(t) >= 0;) {
+        vterm_input_write(e.vterm, bytes, n);
+        if (terminal_output_fd(t) >= 0) draw_number(t, &c, &theme, frame);
+    }
+    for (int y = 0; y < LINES; y++)
+        for (int x = 0; x < COLUMNS; x++)
+            assert_int_equal(emulator_cell(&e, x, y).chars[0], c.cells[y * COLUMNS + x].codes[0]);
+    while (terminal_output_fd(t) < 0) draw_number(t, &c, &theme, ++frame);
+    terminal_close(t); // comes back too
+    alarm(0);
+    vterm_free(e.vterm);
+    canvas_close(&c);
+    close(master), close(slave);
+}
+
+static void stalled_child(int signal_number) {
+    struct terminal *t = terminal_open(&(struct terminal_options){.input_fd = 0, .output_fd = 1}, NULL);
+    if (!t) _exit(9);
+    struct canvas c;
+    struct theme theme;
+    theme_load(&theme, "confab-dark", NULL);
+    canvas_open(&c, 200, 60);
+    for (int i = 0; terminal_output_fd(t) < 0; i++) draw_number(t, &c, &theme, i);
+    raise(signal_number);
+}
+
+// The signal ends it although nobody reads, and who reads then finds everything given back.
+static void test_a_signal_ends_it_on_a_stalled_terminal(void **state) {
+    (void)state;
+    static const int signals[] = {SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct session s = {0};
+        struct winsize size = {.ws_row = 60, .ws_col = 200};
+        s.pid = forkpty(&s.master, NULL, NULL, &size);
+        if (s.pid == 0) {
+            setenv("TERM", "xterm-256color", 1);
+            for (int n = 1; n < 32; n++) signal(n, SIG_DFL);
+            stalled_child(signals[i]);
+        }
+        int status;
+        alarm(60);
+        assert_int_equal(waitpid(s.pid, &status, 0), s.pid);
+        alarm(0);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
+        session_read(&s);
+        close(s.master);
+        assert_restored(&s);
+    }
+}
+
 static void test_depth_of_colour(void **state) {
     (void)state;
     static const struct {
@@ -561,6 +657,8 @@ int main(void) {
         cmocka_unit_test(test_suspend_and_resume),
         cmocka_unit_test(test_suspend_with_nobody_to_stop_for),
         cmocka_unit_test(test_a_key_in_halves_that_is_read_late),
+        cmocka_unit_test(test_a_stalled_terminal_holds_nobody_up),
+        cmocka_unit_test(test_a_signal_ends_it_on_a_stalled_terminal),
         cmocka_unit_test(test_depth_of_colour),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
