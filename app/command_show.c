@@ -17,7 +17,7 @@
 // ---- memory ----
 
 static struct engine_params one_conversation(int tokens, enum kv_type kv_type) {
-    return (struct engine_params){.context = tokens, .kv_tokens = tokens, .options.kv_type = kv_type};
+    return (struct engine_params){.context = tokens, .kv_tokens = tokens, .options = {.kv_type = kv_type, .quick_start = true}};
 }
 
 struct show_memory show_memory_of(const struct model_file *m, enum kv_type kv_type) {

@@ -48,6 +48,7 @@ struct backend_params {
 
 struct backend_memory { // bytes
     uint64_t weights;   // copies; what stays in the mapped file is not counted
+    uint64_t in_place;  // weights that runs read where the model has them
     uint64_t buffers;   // activations and scratch
     uint64_t kv;        // of n_pages
 };

@@ -267,14 +267,15 @@ struct engine_params {
 
 // Memory that an engine takes, as engine_open itself reckons it.
 struct model_memory {
-    uint64_t weights; // what is copied of them; what stays in the mapped file is none of ours
+    uint64_t weights; // what is copied of them, at once or as the file was opened; what stays in the mapped file is
+                      // none of ours
     uint64_t buffers; // activations and scratch
     uint64_t kv;      // the KV cache
     uint64_t total;
     int kv_tokens;    // that the KV cache holds
     int context;      // that a conversation may have
 };
-// On a machine with so many bytes free. False: no engine can be opened with these, however much were free.
+// On a machine with so many bytes free, beside what the file itself holds. False: no engine can be opened with these, however much were free.
 bool model_file_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
                        struct model_memory *out, struct status *st);
 // The tokens of KV cache that find room beside everything else; 0: not even the weights do.

@@ -12,7 +12,7 @@ struct memory_size {
 };
 
 // With `available` bytes of memory, 0: not known. Unless p says otherwise: as many pages as a quarter of the memory holds
-// that is left beside the weights, but no more than 16 conversations need; the context is the model's own, at most the
+// that is left beside weights, those in the mapped file too, and buffers, but no more than 16 conversations need; the context is the model's own, at most the
 // arena. False when p asks for what is not possible.
 bool memory_size_plan(struct memory_size *out, const struct model_file *m, const struct engine_params *p,
                       const struct backend_ops *ops, uint64_t available, struct status *st);

@@ -80,7 +80,7 @@ static bool cpu_measure(const struct backend_params *params, struct backend_memo
     assert(!params->pool);
     struct backend *b = cpu_open(params, st);
     if (!b) return false;
-    *out = (struct backend_memory){.weights = b->weights_taken, .kv = b->kv_bytes};
+    *out = (struct backend_memory){.weights = b->weights_taken, .in_place = b->in_place, .kv = b->kv_bytes};
     out->buffers = b->taken - out->weights - out->kv;
     cpu_close(b);
     return true;

@@ -113,7 +113,8 @@ struct backend {
     struct arena arena;
     struct region regions[MAX_REGIONS]; // large buffers, freed at close
     int n_regions;
-    uint64_t taken, weights_taken; // bytes of all buffers, of those for weights
+    uint64_t taken, weights_taken; // bytes of all buffers and copies of weights, of the latter
+    uint64_t in_place;             // bytes of matrices that are read where the model has them
     char description[64];
 
     struct preparation *preparation; // of the weights, under way; NULL: all are prepared

@@ -143,7 +143,10 @@ static bool place_matrices(struct backend *b, struct bindings *all, struct statu
     for (int i = 0; i < all->n; i++) {
         const struct weight *w = all->list[i].weight;
         *all->list[i].matrix = matrix_in_place(w);
-        if (b->exact || !matrix_has_tiles(w->format)) continue;
+        if (b->exact || !matrix_has_tiles(w->format)) {
+            b->in_place += (uint64_t)w->rows * w->row_bytes;
+            continue;
+        }
         if (!matrix_tile_bytes(w, &bytes) || !checked_add(total, bytes, &total))
             return status_fail(st, STATUS_LIMIT, "weights of %" PRId64 " × %" PRId64 " overflow", w->rows, w->columns);
     }
@@ -223,10 +226,10 @@ bool weights_open(struct backend *b, const struct backend_options *options, stru
     b->output_bias = copy_vector(b, &m->output_bias);
     struct bindings all = list_matrices(b);
     if (!place_matrices(b, &all, st)) return false;
-    b->weights_taken = b->taken;
-    if (!b->pool) return true;
+    b->weights_taken = b->taken += b->arena.used; // vectors, routers
+    const bool quick = all.tile_bytes && options->quick_start && !options->lock_weights;
+    if (!b->pool) return !quick || open_caches(b, &all, st);
     if (all.tile_bytes) b->preparation = preparation_new(&b->arena, &all);
-    if (b->preparation && options->quick_start && !options->lock_weights && preparation_is_resident(b->preparation))
-        return open_caches(b, &all, st);
+    if (quick && preparation_is_resident(b->preparation)) return open_caches(b, &all, st);
     return prepare_all(b, options, st) && (!options->lock_weights || lock_weights(&all, st));
 }

@@ -59,6 +59,7 @@ bool gguf_open(struct gguf *g, const char *path, struct status *st);
 bool gguf_open_memory(struct gguf *g, const char *name, const void *data, size_t size, struct status *st);
 void gguf_close(struct gguf *g);
 uint64_t gguf_file_bytes(const struct gguf *g); // of all files together
+uint64_t gguf_own_bytes(const struct gguf *g);  // of large buffers for tensors that had to be converted
 
 // NULL when absent. Both look up by hash or binary search: cheap.
 const struct gguf_pair *gguf_find(const struct gguf *g, const char *key);

@@ -208,3 +208,9 @@ uint64_t gguf_file_bytes(const struct gguf *g) {
     for (int i = 0; i < g->n_mappings; i++) total += g->mappings[i].size;
     return total;
 }
+
+uint64_t gguf_own_bytes(const struct gguf *g) {
+    uint64_t total = 0;
+    for (int i = 0; i < g->n_regions; i++) total += g->regions[i].size;
+    return total;
+}

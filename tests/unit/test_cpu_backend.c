@@ -428,7 +428,7 @@ static void test_memory_exhausted(void **state) {
     assert_true(cpu_backend.measure(&one, &memory, &st));
     assert_int_equal(memory.kv, 3 * 2 * 8 * KV_PAGE_TOKENS * o->model.spec.layers[0].n_head_kv *
                                     o->model.spec.head_size * sizeof(float));
-    assert_int_equal(memory.weights, 0); // read where they lie
+    assert_true(memory.weights < memory.in_place / 8); // matrices are read where they lie
     assert_true(memory.buffers > 5 * 256 * sizeof(float) + 2 * o->model.spec.n_vocab * sizeof(float));
     struct backend_params params = {.model = &o->model,
                                     .pool = o->pool,
@@ -440,6 +440,67 @@ static void test_memory_exhausted(void **state) {
     assert_int_equal(st.code, STATUS_MEMORY);
     assert_non_null(strstr(st.text, "KV cache"));
     opened_close(o);
+}
+
+// --- memory ----------------------------------------------------------------------------------------------------------
+
+// What is reckoned of a model beforehand, and what an open backend took.
+static void check_measured(struct opened *o, struct backend_params params) {
+    struct backend_memory memory;
+    struct status st = {0};
+    params.pool = NULL, params.n_workers = 2, params.model = &o->model;
+    assert_true(cpu_backend.measure(&params, &memory, &st));
+    const struct backend *b = o->backend;
+    uint64_t tiles = 0, in_regions = 0;
+    for (int i = 0; i < b->spec->n_layer; i++) {
+        const struct cpu_layer *l = &b->layers[i];
+        const struct matrix *all[] = {&l->query, &l->key, &l->value, &l->output, &l->gate, &l->up, &l->down};
+        for (int k = 0; k < 7; k++) tiles += all[k]->prepared ? all[k]->strip_bytes * matrix_strips(all[k]) : 0;
+    }
+    if (b->output.prepared) tiles += b->output.strip_bytes * matrix_strips(&b->output);
+    for (int i = 0; i < b->n_regions; i++) in_regions += b->regions[i].size;
+    assert_int_equal(memory.weights, b->weights_taken);
+    assert_int_equal(memory.weights + memory.buffers + memory.kv, b->taken);
+    assert_true(in_regions <= b->taken && b->taken <= in_regions + b->arena.used);
+    assert_true(memory.weights > tiles); // norms beside them
+    const uint64_t matrices = o->model.weight_bytes - memory.in_place; // and vectors, and the embedding's rows
+    assert_true(tiles ? memory.in_place == 0 : matrices < o->model.weight_bytes / 2);
+}
+
+static void test_what_is_measured_is_what_is_taken(void **state) {
+    (void)state;
+    for (int format = 0; format < BLOCK_FORMAT_COUNT; format++)
+        for (int exact = 0; exact < 2; exact++) {
+            const struct tiny_model_options options = {
+                .format = format, .n_embd = 512, .n_ff = 1024, .n_layer = 3, .family = TINY_QWEN2};
+            struct opened *o = open_tiny(options, 2, exact);
+            check_measured(o, backend_params(exact));
+            opened_close(o);
+        }
+}
+
+static void test_what_experts_take_is_measured(void **state) {
+    (void)state;
+    for (int i = 0; i < n_families; i++) {
+        if (!families[i]->experts) continue;
+        size_t size;
+        struct tiny_shape shape = *families[i];
+        void *bytes = tiny_shape_bytes(&shape, &size);
+        struct opened *o = open_bytes(bytes, size, 2, false);
+        struct backend_memory memory;
+        struct status st = {0};
+        struct backend_params params = backend_params(false);
+        params.n_workers = 2, params.model = &o->model;
+        assert_true(cpu_backend.measure(&params, &memory, &st));
+        assert_int_equal(memory.weights, o->backend->weights_taken);
+        assert_int_equal(memory.weights + memory.buffers + memory.kv, o->backend->taken);
+        uint64_t routers = 0;
+        for (int k = 0; k < o->model.spec.n_layer; k++)
+            routers += (uint64_t)o->model.layers[k].experts.router.rows *
+                       (uint64_t)o->model.layers[k].experts.router.columns * sizeof(float);
+        assert_true(memory.weights > routers);
+        opened_close(o);
+    }
 }
 
 // --- reference logits ------------------------------------------------------------------------------------------------
@@ -598,6 +659,8 @@ int main(void) {
         cmocka_unit_test(test_progress_and_cancelling),
         cmocka_unit_test(test_memory_exhausted),
         cmocka_unit_test(test_a_spoilt_router_spoils_the_logits),
+        cmocka_unit_test(test_what_is_measured_is_what_is_taken),
+        cmocka_unit_test(test_what_experts_take_is_measured),
     };
     return cmocka_run_group_tests_name("cpu backend", tests, list_families, NULL);
 }

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "engine/base/clock.h"
+#include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
 #include "engine/model_file.h"
 #include "tests/unit/shared_files.h"
@@ -21,6 +22,10 @@
 #include "tests/unit/toy_backend.h"
 
 enum { MOST = 512 };
+#define PLENTY (1ull << 40)
+
+static uint64_t memory_free = PLENTY; // of the machine
+uint64_t machine_memory_free(void) { return memory_free; }
 
 struct answer_text {
     char *text;
@@ -322,6 +327,58 @@ static void test_more_memory_than_there_is(void **state) {
     assert_null(engine_open_on(b->file, &(struct engine_params){.kv_tokens = 1024}, &absurd, &st));
     assert_int_equal(st.code, STATUS_MEMORY);
     assert_non_null(strstr(st.text, "a KV cache of 1024 tokens 33554432 MiB"));
+    bench_close(b);
+}
+
+// ---- memory ----
+
+// Opens a model of this format on a machine with room for so many tokens beside everything else.
+static void check_room_for(enum block_id format, int tokens) {
+    const struct tiny_model_options options = {
+        .format = format, .n_embd = 512, .n_ff = 2048, .n_layer = 2, .n_head = 16, .n_head_kv = 16, .n_context = 8192};
+    struct bench *b = bench_open(options, &cpu_backend, (struct engine_params){.kv_tokens = tokens});
+    struct engine_params params = {.n_threads = 2, .kv_tokens = tokens};
+    struct model_memory need, planned;
+    struct status st = {0};
+    assert_true(model_file_memory(b->file, &params, 0, &need, &st));
+    assert_int_equal(engine_figures(b->engine)->kv_bytes, need.kv);
+    engine_close(b->engine);
+    memory_free = need.total;
+    params.kv_tokens = 0;
+    assert_true(model_file_memory(b->file, &params, memory_free, &planned, &st));
+    b->engine = engine_open(b->file, &params, &st);
+    if (!b->engine) fail_msg("%s: %s", block_formats[format].name, st.text);
+    assert_true(planned.total <= memory_free);
+    assert_int_equal(engine_figures(b->engine)->kv_bytes, planned.kv);
+    assert_int_equal(engine_figures(b->engine)->context, planned.context);
+    memory_free = PLENTY;
+    bench_close(b);
+}
+
+static void test_a_model_gets_the_cache_that_fits_beside_its_tiles(void **state) {
+    (void)state;
+    for (int format = 0; format < BLOCK_FORMAT_COUNT; format++) check_room_for(format, 1024);
+}
+
+static void test_what_show_says_fits_can_be_opened(void **state) {
+    (void)state;
+    struct bench *b = bench_open(
+        (struct tiny_model_options){.format = BLOCK_IQ1_S, .n_embd = 512, .n_ff = 2048, .n_context = 65536},
+        &cpu_backend, (struct engine_params){.kv_tokens = 40000});
+    struct status st = {0};
+    struct model_memory need;
+    assert_true(model_file_memory(b->file, &(struct engine_params){.kv_tokens = 40000}, 0, &need, &st));
+    memory_free = need.total;
+    struct engine_params params = {.kv_tokens = model_file_tokens_that_fit(b->file, KV_F16, memory_free),
+                                   .options.quick_start = true};
+    assert_true(params.kv_tokens > 39000 && params.kv_tokens <= 40000);
+    struct engine *e = engine_open(b->file, &params, &st);
+    if (!e) fail_msg("%s", st.text);
+    engine_close(e);
+    params.kv_tokens += 1000;
+    assert_null(engine_open(b->file, &params, &st));
+    assert_int_equal(st.code, STATUS_MEMORY);
+    memory_free = PLENTY;
     bench_close(b);
 }
 
@@ -800,6 +857,8 @@ int main(void) {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_more_memory_than_there_is),
+        cmocka_unit_test(test_a_model_gets_the_cache_that_fits_beside_its_tiles),
+        cmocka_unit_test(test_what_show_says_fits_can_be_opened),
         cmocka_unit_test(test_small_models_run_on_one_thread),
         cmocka_unit_test(test_logits),
         cmocka_unit_test(test_closing_wakes_who_waits_for_logits),

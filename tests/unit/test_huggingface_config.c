@@ -398,6 +398,38 @@ static void describing_converts_nothing(void **state) {
     huggingface_folder_remove(&f);
 }
 
+// What is converted takes memory, when it is described as when it is there already.
+static void converted_weights_are_reckoned_once(void **state) {
+    (void)state;
+    struct huggingface_folder f = huggingface_folder_new("");
+    struct status st = {0};
+    struct gguf g;
+    size_t size;
+    const uint64_t available = 128 << 20;
+    void *bytes = tiny_model_bytes((struct tiny_model_options){.n_embd = 1024, .n_ff = 2048, .n_context = 65536}, &size);
+    assert_true(gguf_open_memory(&g, "tiny", bytes, size, &st));
+    tiny_huggingface_write(
+        f.path, &g, (struct tiny_huggingface_options){.model_type = "llama", .quantisation = TINY_NF4});
+    gguf_close(&g);
+    free(bytes);
+    struct model_file *described = model_file_open_header(f.path, false, &st), *there = model_file_open(f.path, &st);
+    if (!described || !there) fail_msg("%s", st.text);
+    uint64_t converted = 2 * 4 * (2 * 1024 * 1024 + 2 * 512 * 1024 + 3 * 2048 * 1024ull); // matrices in layers, in F32
+    struct model_memory before, after;
+    const struct engine_params params = {.n_threads = 1};
+    assert_true(model_file_memory(described, &params, available, &before, &st));
+    assert_true(model_file_memory(there, &params, available - converted, &after, &st));
+    assert_true(before.weights >= converted && before.weights < converted + converted / 8);
+    assert_true(before.total < available && before.kv_tokens > 2048);
+    assert_int_equal(after.kv_tokens, before.kv_tokens);
+    assert_int_equal(after.total, before.total);
+    assert_int_equal(model_file_tokens_that_fit(there, KV_F16, available - converted),
+                     model_file_tokens_that_fit(described, KV_F16, available));
+    model_file_close(described);
+    model_file_close(there);
+    huggingface_folder_remove(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(configurations_become_keys),
@@ -413,6 +445,7 @@ int main(void) {
         cmocka_unit_test(names_are_told_from_paths),
         cmocka_unit_test(any_path_of_a_model_opens_it),
         cmocka_unit_test(describing_converts_nothing),
+        cmocka_unit_test(converted_weights_are_reckoned_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
