@@ -43,6 +43,9 @@ struct backend_params {
     int n_pages;               // KV arena
     int max_rows, max_outputs; // of a batch
     int context;               // tokens a sequence may have; 0: the model's own
+    // The same as it was asked for, which memory does not shorten; 0: the model's own. LongRoPE's factors follow from it
+    // alone: all keys in the KV cache are rotated by the same ones, on every machine.
+    int asked_context;
     struct backend_options options;
 };
 

@@ -304,6 +304,7 @@ static struct scheduler *open_scheduler(struct engine *e, const struct engine_pa
                                       .pool = e->pool,
                                       .n_pages = size.n_pages,
                                       .context = size.context,
+                                      .asked_context = size.asked_context,
                                       .prefill_chunk = p->prefill_chunk,
                                       .options = p->options,
                                       .figures = &e->figures,

@@ -53,7 +53,7 @@ bool memory_size_plan(struct memory_size *out, const struct model_file *m, const
     if (!measure(&taken, m, p, asked, ops, st)) return false;
     int n_pages = p->kv_tokens ? kv_pages_for(p->kv_tokens) : default_pages(m, &taken, asked, room_of(m, available));
     int context = asked < n_pages * KV_PAGE_TOKENS ? asked : n_pages * KV_PAGE_TOKENS;
-    *out = (struct memory_size){.n_pages = n_pages, .context = context, .page_bytes = taken.kv};
+    *out = (struct memory_size){.n_pages = n_pages, .context = context, .asked_context = asked, .page_bytes = taken.kv};
     if (context < asked && !measure(&taken, m, p, context, ops, st)) return false; // buffers are smaller, too
     if (add_up(out, m, &taken)) return true;
     return status_fail(st, STATUS_LIMIT, "%s: the sizes of weights and KV cache overflow", m->gguf.path);

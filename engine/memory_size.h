@@ -7,6 +7,7 @@
 
 struct memory_size {
     int n_pages, context;
+    int asked_context; // however little memory there is
     uint64_t page_bytes;
     struct model_memory memory;
 };

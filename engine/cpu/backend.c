@@ -16,7 +16,7 @@ static void open_frequencies(struct backend *b) {
         const enum rope_table table = b->layers[i].spec->rope;
         if (table == ROPE_TABLE_NONE || b->frequency[table]) continue;
         b->frequency[table] = arena_alloc(&b->arena, (size_t)b->spec->rope.n_rot / 2 * sizeof **b->frequency + 1);
-        b->magnitude[table] = rope_frequencies(b->model, table, b->context, b->frequency[table]);
+        b->magnitude[table] = rope_frequencies(b->model, table, b->asked_context, b->frequency[table]);
     }
 }
 
@@ -59,6 +59,7 @@ static struct backend *cpu_open(const struct backend_params *params, struct stat
     b->max_rows = params->max_rows;
     b->max_outputs = params->max_outputs;
     b->context = params->context ? params->context : b->spec->n_context;
+    b->asked_context = params->asked_context ? params->asked_context : b->spec->n_context;
     b->exact = params->options.exact;
     b->small_pages = params->options.small_pages;
     b->kv_layout = kv_layout_of(params->options.kv_type, params->options.exact, b->spec->head_size);

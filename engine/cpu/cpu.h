@@ -108,7 +108,7 @@ struct backend {
     struct thread_pool *pool; // NULL: only to be measured
     int n_workers;
     const struct cpu_kernels *kernels;
-    int n_pages, max_rows, max_outputs, context;
+    int n_pages, max_rows, max_outputs, context, asked_context;
     bool exact, small_pages;
     struct arena arena;
     struct region regions[MAX_REGIONS]; // large buffers, freed at close

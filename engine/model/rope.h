@@ -4,8 +4,8 @@
 
 #include "engine/model/model.h"
 
-// Fills frequency [n_rot/2] with radians a position for this table, for sequences of up to `context` tokens (which of
-// two sets of divisors a model of ROPE_SCALING_LONG takes), and returns what cosines and sines are multiplied by.
+// Fills frequency [n_rot/2] with radians a position for this table, for sequences that may have `context` tokens (which
+// of two sets of divisors a model of ROPE_SCALING_LONG takes), and returns what cosines and sines are multiplied by.
 float rope_frequencies(const struct model *m, enum rope_table table, int context, double *frequency);
 
 #endif

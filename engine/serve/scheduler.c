@@ -19,6 +19,7 @@ struct backend_params scheduler_backend_params(const struct scheduler_params *p)
                                    .pool = p->pool,
                                    .n_pages = p->n_pages,
                                    .context = p->context,
+                                   .asked_context = p->asked_context,
                                    .max_rows = SCHEDULER_MAX_RUNNING + prefill_chunk(p),
                                    .max_outputs = SCHEDULER_MAX_RUNNING,
                                    .options = p->options};

@@ -32,6 +32,7 @@ struct scheduler_params {
     const struct model *model;
     struct thread_pool *pool;
     int n_pages, context; // context ≤ n_pages × KV_PAGE_TOKENS
+    int asked_context;    // as of struct backend_params
     int prefill_chunk;    // prompt rows a step at most; 0: SCHEDULER_PREFILL_CHUNK
     struct backend_options options;
     struct scheduler_events events;

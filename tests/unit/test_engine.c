@@ -18,6 +18,7 @@
 #include "engine/base/panic.h"
 #include "engine/model_file.h"
 #include "tests/unit/shared_files.h"
+#include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
 #include "tests/unit/toy_backend.h"
 
@@ -380,6 +381,62 @@ static void test_what_show_says_fits_can_be_opened(void **state) {
     assert_int_equal(st.code, STATUS_MEMORY);
     memory_free = PLENTY;
     bench_close(b);
+}
+
+// ---- LongRoPE ----
+
+enum { LONG_IDS = 40 };
+
+// Logits of some tokens by an engine with these over a model whose factors differ beyond 4096 tokens.
+static float *long_logits(const struct engine_params *p, int n_context, size_t *n) {
+    struct tiny_shape shape = {0};
+    struct status st = {0};
+    int32_t ids[LONG_IDS];
+    size_t size;
+    for (int i = 0; i < tiny_family_count; i++)
+        if (!strcmp(tiny_families[i].name, "phi3-short")) shape = tiny_families[i];
+    shape.n_context = n_context;
+    void *bytes = tiny_shape_bytes(&shape, &size);
+    struct model_file *file = model_file_open_memory("phi3.gguf", bytes, size, &st);
+    if (!file) fail_msg("%s", st.text);
+    *n = LONG_IDS * (size_t)model_file_info(file)->n_vocab;
+    float *logits = xmalloc(*n * sizeof *logits);
+    for (int i = 0; i < LONG_IDS; i++) ids[i] = 3 + i;
+    struct engine *e = engine_open(file, p, &st);
+    if (!e || !engine_logits(e, ids, LONG_IDS, logits, &st)) fail_msg("%s", st.text);
+    engine_close(e);
+    model_file_close(file);
+    free(bytes);
+    return logits;
+}
+
+static void test_long_rope_does_not_depend_on_memory(void **state) {
+    (void)state;
+    const struct {
+        struct engine_params params;
+        uint64_t memory_free;
+        int n_context;
+        bool is_long;
+    } cases[] = {
+        {{.n_threads = 1}, PLENTY, 131072, true},
+        {{.n_threads = 1}, 24 << 20, 131072, true},
+        {{.n_threads = 1, .kv_tokens = 64}, PLENTY, 131072, true},
+        {{.n_threads = 1, .context = 8192, .kv_tokens = 64}, PLENTY, 131072, true},
+        {{.n_threads = 1, .context = 4096}, PLENTY, 131072, false}, // asked for
+        {{.n_threads = 1}, PLENTY, 4096, false},
+        {{.n_threads = 1}, 24 << 20, 4096, false},
+    };
+    size_t n;
+    float *want[2] = {long_logits(&cases[5].params, 4096, &n), long_logits(&cases[0].params, 131072, &n)};
+    assert_memory_not_equal(want[0], want[1], n * sizeof(float));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        memory_free = cases[i].memory_free;
+        float *logits = long_logits(&cases[i].params, cases[i].n_context, &n);
+        assert_memory_equal(logits, want[cases[i].is_long], n * sizeof *logits);
+        free(logits);
+    }
+    memory_free = PLENTY;
+    free(want[0]), free(want[1]);
 }
 
 static int threads_chosen(struct bench *b, int wanted) {
@@ -859,6 +916,7 @@ int main(void) {
         cmocka_unit_test(test_more_memory_than_there_is),
         cmocka_unit_test(test_a_model_gets_the_cache_that_fits_beside_its_tiles),
         cmocka_unit_test(test_what_show_says_fits_can_be_opened),
+        cmocka_unit_test(test_long_rope_does_not_depend_on_memory),
         cmocka_unit_test(test_small_models_run_on_one_thread),
         cmocka_unit_test(test_logits),
         cmocka_unit_test(test_closing_wakes_who_waits_for_logits),

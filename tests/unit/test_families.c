@@ -35,7 +35,8 @@ struct logits {
 static float *compute(struct model_file *m, bool exact, const char *name) {
     struct status st = {0};
     int32_t ids[TOKENS];
-    struct engine_params params = {.n_threads = 1, .kv_tokens = TOKENS, .options.exact = exact};
+    struct engine_params params = {
+        .n_threads = 1, .context = TOKENS, .kv_tokens = TOKENS, .options.exact = exact};
     struct engine *e = engine_open(m, &params, &st);
     if (!e) fail_msg("%s: %s", name, st.text);
     float *values = xmalloc((size_t)TOKENS * (size_t)model_file_info(m)->n_vocab * sizeof *values);
