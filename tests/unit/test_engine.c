@@ -397,7 +397,7 @@ static float *long_logits(const struct engine_params *p, int n_context, size_t *
         if (!strcmp(tiny_families[i].name, "phi3-short")) shape = tiny_families[i];
     shape.n_context = n_context;
     void *bytes = tiny_shape_bytes(&shape, &size);
-    struct model_file *file = model_file_open_memory("phi3.gguf", bytes, size, &st);
+    struct model_file *file = model_file_open_memory("phi3.gguf", bytes, size, NULL, &st);
     if (!file) fail_msg("%s", st.text);
     *n = LONG_IDS * (size_t)model_file_info(file)->n_vocab;
     float *logits = xmalloc(*n * sizeof *logits);
