@@ -123,7 +123,7 @@ static void draw_row(struct view_frame *f, struct rect line, const struct overla
     char name[VIEW_NUMBER];
     if (chosen) {
         help = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, CELL_BOLD, 0};
-        key.ground = ROLE_SELECTED_GROUND;
+        key = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, 0, 0}; // other colours suit the ground only
         canvas_fill(f->canvas, line, help, ' ');
         if (f->canvas->ascii) canvas_text(f->canvas, line, line.x, line.y, key, ">", 1);
     }

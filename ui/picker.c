@@ -178,7 +178,7 @@ static void draw_row(struct view_frame *f, struct rect line, const struct view_m
     if (chosen) {
         rest = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, 0, 0};
         name = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, m->refusal ? CELL_STRIKE : CELL_BOLD, 0};
-        mark.ground = ROLE_SELECTED_GROUND;
+        mark = rest; // other colours suit the ground only
         canvas_fill(f->canvas, line, rest, ' ');
     }
     if (m->loaded) canvas_symbol(f->canvas, line, line.x, line.y, mark, "●", '*');

@@ -343,7 +343,7 @@ static void draw_thinking_hint(struct pane *p, int x, int y) {
     char hint[2 * VIEW_NUMBER], key[VIEW_NUMBER];
     int width = snprintf(hint, sizeof hint, "   %s opens it", view_key(ui_commands[COMMAND_THINKING].key, key));
     if (x + width > p->area.x + p->area.width) return;
-    canvas_text(p->f->canvas, p->area, x, y, view_style(ROLE_BORDER), hint, (size_t)width);
+    canvas_text(p->f->canvas, p->area, x, y, view_style(ROLE_DIM), hint, (size_t)width);
 }
 
 // Row 0 says that there is thinking, the others are it.

@@ -47,12 +47,13 @@ static void draw_chat(struct view_frame *f, struct rect line, const struct view_
     enum request_state state = chat->state < REQUEST_STATE_COUNT ? chat->state : REQUEST_FINISHED;
     struct style mark = {.role = (uint8_t)(current ? ROLE_SELECTED : state_role(chat)),
                          .ground = ground}; // states' colours suit the ground only
+    if (mark.role == ROLE_PREFILL) mark.shade = THEME_STEPS; // the near end is for graphs: too dim for text
     canvas_symbol(f->canvas, inside, inside.x, line.y, mark, states[state].mark, states[state].ascii);
     char text[VIEW_NUMBER];
     progress(chat, text);
     if (!text[0] && chat->unread) snprintf(text, sizeof text, "new");
     int width = text_width(text, strlen(text)), x = inside.x + inside.width - width;
-    struct style right = {.role = current || chat->busy ? mark.role : ROLE_ACCENT, .ground = ground};
+    struct style right = current || chat->busy ? mark : (struct style){.role = ROLE_ACCENT, .ground = ground};
     struct rect room = {inside.x + 2, line.y, inside.width - 2 - (width ? width + 1 : 0), 1};
     if (room.width < 4) room.width = inside.width - 2, width = 0;
     const char *name = chat->title && chat->title[0] ? chat->title : "New chat";

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <pty.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,6 +152,56 @@ static void write_styles(const struct golden_display *d, FILE *out) {
         fputc('\n', out);
     }
     for (int i = 0; i < count; i++) fprintf(out, "%c %s\n", '!' + i, legend[i]);
+}
+
+// ---- contrast (WCAG 2) ----
+
+static double luminance(VTermColor c) {
+    const double weights[] = {0.2126, 0.7152, 0.0722};
+    const uint8_t channels[] = {c.rgb.red, c.rgb.green, c.rgb.blue};
+    double sum = 0;
+    for (int i = 0; i < 3; i++) {
+        double v = channels[i] / 255.0;
+        sum += weights[i] * (v <= 0.04045 ? v / 12.92 : pow((v + 0.055) / 1.055, 2.4));
+    }
+    return sum;
+}
+
+static double contrast(VTermColor a, VTermColor b) {
+    double x = luminance(a), y = luminance(b);
+    return (fmax(x, y) + 0.05) / (fmin(x, y) + 0.05);
+}
+
+// Lines of boxes, bars, graphs and empty places of gauges: they are not read, so 3 is enough for them instead of 4.5.
+static bool is_drawing(uint32_t code) {
+    return code == 0xb7 || (code >= 0x2500 && code < 0x25a0) || (code >= 0x2800 && code < 0x2900);
+}
+
+// With the ASCII characters that drawings are made of otherwise they cannot be told from text.
+static bool draws_in_ascii(const struct golden_display *d) {
+    for (int i = 0; i < d->width * d->height; i++)
+        if (cell_at(d, i % d->width, i / d->width).chars[0] == 0x2500) return false;
+    return true;
+}
+
+char *golden_display_faint(const struct golden_display *d) {
+    if (draws_in_ascii(d)) return NULL;
+    for (int y = 0; y < d->height; y++) {
+        for (int x = 0; x < d->width; x++) {
+            VTermScreenCell cell = cell_at(d, x, y);
+            bool shown = cell.chars[0] && cell.chars[0] != ' ' && cell.chars[0] != (uint32_t)-1;
+            if (!shown || !VTERM_COLOR_IS_RGB(&cell.fg) || !VTERM_COLOR_IS_RGB(&cell.bg)) continue;
+            double ratio = contrast(cell.fg, cell.bg);
+            if (ratio >= (is_drawing(cell.chars[0]) ? 3 : 4.5)) continue;
+            char style[96], *row = golden_display_row(d, y), *text = NULL;
+            style_text(&cell, style);
+            text = xasprintf("U+%04X at %d,%d has a contrast of %.2f: %s\n%s", (unsigned)cell.chars[0], x, y, ratio, style,
+                             row);
+            free(row);
+            return text;
+        }
+    }
+    return NULL;
 }
 
 char *golden_display_text(const struct golden_display *d, bool styles) {

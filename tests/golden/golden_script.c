@@ -341,7 +341,14 @@ static void compare_screens(struct script *s, const char *path, const char *want
                 (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b, got);
 }
 
+static void check_contrast(struct script *s) {
+    char *faint = golden_display_faint(&s->display);
+    if (faint) script_fail(s, "%s", faint);
+    free(faint);
+}
+
 static void do_screen(struct script *s) {
+    check_contrast(s);
     char *path = xasprintf("%.*s/%s.screen", (int)(strrchr(s->path, '/') - s->path), s->path, s->words[1]);
     char *got = golden_display_text(&s->display, s->count > 2);
     struct status st = {0};
@@ -370,6 +377,7 @@ static bool on_screen(const struct script *s, const char *text) {
 }
 
 static void do_sees(struct script *s) {
+    check_contrast(s);
     if (on_screen(s, s->words[1])) return;
     char *text = golden_display_text(&s->display, false);
     script_fail(s, "'%s' is not on the screen\n%s", s->words[1], text);
