@@ -116,6 +116,15 @@ void canvas_symbol(struct canvas *c, struct rect clip, int x, int y, struct styl
     else canvas_text(c, clip, x, y, s, symbol, strlen(symbol));
 }
 
+int canvas_cut(struct canvas *c, struct rect line, struct style s, const char *text) {
+    size_t size = strcspn(text, "\n");
+    if (line.width <= 0) return 0;
+    if (text_width(text, size) <= line.width) return canvas_text(c, line, line.x, line.y, s, text, size);
+    int used = canvas_text(c, line, line.x, line.y, s, text, text_fit(text, size, line.width - 1, NULL));
+    canvas_symbol(c, line, line.x + used, line.y, s, "…", '~');
+    return used + 1;
+}
+
 void canvas_fill(struct canvas *c, struct rect area, struct style s, uint32_t code) {
     area = rect_cut(area, c);
     struct cell cell = cell_blank(s);
@@ -147,17 +156,6 @@ static void box_frame(struct canvas *c, struct rect a, struct style s) {
     canvas_symbol(c, a, right, bottom, s, "╯", '+');
 }
 
-// Draws text into columns [x, end) and says where it ended; what does not fit ends in "…".
-static int box_label(struct canvas *c, struct rect clip, int x, int end, int y, struct style s, const char *text) {
-    size_t size = strlen(text), line = strcspn(text, "\n");
-    if (line < size) size = line;
-    if (end <= x) return x;
-    if (text_width(text, size) <= end - x) return x + canvas_text(c, clip, x, y, s, text, size);
-    x += canvas_text(c, clip, x, y, s, text, text_fit(text, size, end - x - 1, NULL));
-    canvas_symbol(c, clip, x, y, s, "…", '~');
-    return x + 1;
-}
-
 void canvas_box(struct canvas *c, struct rect area, int digit, const char *title, const char *note,
                 enum theme_role border) {
     static const char *const raised[] = {"", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
@@ -168,8 +166,9 @@ void canvas_box(struct canvas *c, struct rect area, int digit, const char *title
     if (digit > 0 && digit < 10 && x < end)
         canvas_symbol(c, area, x++, area.y, (struct style){.role = ROLE_ACCENT, .attributes = CELL_BOLD}, raised[digit],
                       (char)('0' + digit));
-    if (title) x = box_label(c, area, x, end, area.y, name, title);
+    if (title) x += canvas_cut(c, (struct rect){x, area.y, end - x, 1}, name, title);
     if (!note) return;
     int width = text_width(note, strlen(note));
-    if (x + 1 + width <= end) box_label(c, area, end - width, end, area.y, (struct style){.role = ROLE_DIM}, note);
+    if (x + 1 + width > end) return;
+    canvas_text(c, area, end - width, area.y, (struct style){.role = ROLE_DIM}, note, strlen(note));
 }

@@ -48,6 +48,8 @@ void canvas_clear(struct canvas *c);
 int canvas_text(struct canvas *c, struct rect clip, int x, int y, struct style s, const char *text, size_t size);
 int canvas_print(struct canvas *c, struct rect clip, int x, int y, struct style s, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
+// Text from the beginning of a line: where it does not fit it ends in "…". Returns the columns advanced.
+int canvas_cut(struct canvas *c, struct rect line, struct style s, const char *text);
 // One symbol; `ascii` is drawn instead in ASCII mode.
 void canvas_symbol(struct canvas *c, struct rect clip, int x, int y, struct style s, const char *symbol, char ascii);
 void canvas_fill(struct canvas *c, struct rect area, struct style s, uint32_t code);

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { ANSWER = 9, CURSOR = 2 }; // columns that the label leaves to them
+
 static const struct style style_label = {.role = ROLE_ACCENT, .attributes = CELL_BOLD};
 static const struct style style_hint = {.role = ROLE_DIM};
 static const struct style style_text = {.role = ROLE_TEXT};
@@ -38,20 +40,9 @@ void dialog_key(struct dialog *d, const struct key *k) {
     }
 }
 
-// Returns the column behind it.
-static int draw_cut(struct canvas *c, struct rect line, struct style style, const char *text) {
-    size_t size = strlen(text);
-    bool whole = text_width(text, size) <= line.width;
-    int width;
-    size_t fit = whole ? size : text_fit(text, size, line.width - 1, &width);
-    int end = line.x + canvas_text(c, line, line.x, line.y, style, text, fit);
-    if (!whole) canvas_symbol(c, line, end, line.y, style, "…", '.');
-    return whole ? end : end + 1;
-}
-
 void dialog_draw(const struct dialog *d, struct canvas *c, struct rect area, int *x, int *y) {
-    int room = area.width > 9 ? area.width - 9 : 0; // beside what is typed
-    int column = room ? draw_cut(c, (struct rect){area.x, area.y, room, 1}, style_label, d->label) + 1 : area.x;
+    int least = d->asks ? CURSOR : ANSWER, room = area.width > least ? area.width - least : 0;
+    int column = area.x + canvas_cut(c, (struct rect){area.x, area.y, room, area.height > 0}, style_label, d->label) + (room > 0);
     *y = area.y;
     struct rect line = {column, area.y, area.x + area.width - column, 1};
     bool below = area.height > 1;
@@ -63,7 +54,7 @@ void dialog_draw(const struct dialog *d, struct canvas *c, struct rect area, int
         *x = line_edit_draw(&d->edit, c, line, style_text);
         column += text_width(d->edit.text, d->edit.size) + 3;
     }
-    if (below) draw_cut(c, (struct rect){area.x, area.y + 1, area.width, 1}, style_hint, d->hint);
+    if (below) canvas_cut(c, (struct rect){area.x, area.y + 1, area.width, 1}, style_hint, d->hint);
     else if (column + text_width(d->hint, strlen(d->hint)) <= area.x + area.width)
-        draw_cut(c, (struct rect){column, area.y, area.x + area.width - column, 1}, style_hint, d->hint);
+        canvas_text(c, area, column, area.y, style_hint, d->hint, strlen(d->hint));
 }

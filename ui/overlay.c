@@ -129,7 +129,8 @@ static void draw_row(struct view_frame *f, struct rect line, const struct overla
     }
     canvas_print(f->canvas, line, line.x + 1, line.y, key, "%s", view_key(c->key, name));
     bool roomy = line.width - key_columns >= NAME_BELOW;
-    canvas_print(f->canvas, line, line.x + 1 + key_columns, line.y, help, "%s", roomy ? c->help : c->name);
+    struct rect rest = {line.x + 1 + key_columns, line.y, line.width - 1 - key_columns, 1};
+    canvas_cut(f->canvas, rest, help, roomy ? c->help : c->name);
 }
 
 static int key_columns(void) {

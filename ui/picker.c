@@ -193,7 +193,7 @@ static void draw_row(struct view_frame *f, struct rect line, const struct view_m
         canvas_text(f->canvas, line, right ? end + widths[c] - width : end, line.y, rest, text, strlen(text));
         end -= GAP;
     }
-    view_cut(f, (struct rect){line.x + MARK, line.y, end - line.x - MARK, 1}, name, m->name);
+    canvas_cut(f->canvas, (struct rect){line.x + MARK, line.y, end - line.x - MARK, 1}, name, m->name);
 }
 
 static void draw_rows(struct picker *p, struct view_frame *f, struct rect area, struct rect box) {
@@ -234,7 +234,7 @@ static void draw_foot(const struct picker *p, struct view_frame *f, struct rect 
     if (index < 0) return;
     const struct view_model *m = &v->models[index];
     if (m->refusal) {
-        view_cut(f, line, view_style(ROLE_WARN), m->refusal);
+        canvas_cut(f->canvas, line, view_style(ROLE_WARN), m->refusal);
         return;
     }
     draw_end(f->canvas, line, view_style(ROLE_DIM), m->path);

@@ -8,6 +8,7 @@
 
 #define WHEEL_LINES 3
 #define ESCAPE_NS   1000000000u
+#define TITLE_ASKED 40 // columns of a title in a question
 
 static void hand_out(struct screen *s, enum ui_command_id id, int number, const char *text) {
     if (s->n_queue == SCREEN_QUEUE) return;
@@ -61,10 +62,11 @@ static void ask_knob(struct screen *s) {
 
 static void ask_delete(struct screen *s) {
     char label[160];
-    size_t size = strlen(s->facts.title), shown = text_fit(s->facts.title, size, 40, NULL);
-    const char *cut = shown == size ? "" : s->ascii ? "..." : "…";
-    snprintf(label, sizeof label, "Delete \"%.*s%s\"?", (int)shown, shown ? s->facts.title : "", cut);
-    dialog_confirm(&s->dialog, COMMAND_DELETE, shown ? label : "Delete this chat?");
+    const char *title = s->facts.title, *more = s->ascii ? "..." : "…";
+    size_t size = strlen(title), shown = text_fit(title, size, TITLE_ASKED, NULL);
+    if (shown < size) shown = text_fit(title, size, TITLE_ASKED - text_width(more, strlen(more)), NULL);
+    snprintf(label, sizeof label, "Delete \"%.*s%s\"?", (int)shown, title, shown < size ? more : "");
+    dialog_confirm(&s->dialog, COMMAND_DELETE, size ? label : "Delete this chat?");
 }
 
 static void interrupt(struct screen *s) {

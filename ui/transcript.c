@@ -272,11 +272,10 @@ static void draw_heading(struct pane *p, int y, int index) {
     if (m->n_versions > 1)
         snprintf(text, sizeof text, p->f->canvas->ascii ? "<%d/%d>" : "‹%d/%d›", m->version, m->n_versions);
     int width = text_width(text, strlen(text)), x = a.x + a.width - width;
-    int end = a.x + canvas_text(p->f->canvas, a, a.x, y, view_bold(user ? ROLE_USER : ROLE_MODEL), name, strlen(name));
-    if (m->model) {
-        struct rect room = {a.x, a.y, x - a.x - 1, a.height};
-        canvas_text(p->f->canvas, room, end + 2, y, view_style(ROLE_DIM), m->model, strlen(m->model));
-    }
+    struct rect room = {a.x, y, width ? x - a.x - 1 : a.width, 1};
+    int used = canvas_cut(p->f->canvas, room, view_bold(user ? ROLE_USER : ROLE_MODEL), name) + 2;
+    room.x += used, room.width -= used;
+    if (m->model) canvas_cut(p->f->canvas, room, view_style(ROLE_DIM), m->model);
     if (m->n_versions <= 1) return;
     canvas_text(p->f->canvas, a, x, y, view_style(ROLE_DIM), text, strlen(text));
     frame_hit(p->f, (struct rect){x, y, width / 2, 1}, HIT_VERSION_PREVIOUS, index);
@@ -299,7 +298,7 @@ static void draw_progress(struct pane *p, int y) {
         bool waits = chat && chat->busy && chat->state == REQUEST_PENDING;
         const char *text = waits ? "waiting for a place in the batch" : "about to answer";
         if (chat && chat->parked) text = v->loading ? v->loading->text : "waiting for a model to be loaded";
-        canvas_text(p->f->canvas, a, a.x, y, view_style(ROLE_DIM), text, strlen(text));
+        canvas_cut(p->f->canvas, (struct rect){a.x, y, a.width, 1}, view_style(ROLE_DIM), text);
     }
 }
 

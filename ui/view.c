@@ -37,16 +37,6 @@ struct rect view_box(struct view_frame *f, struct rect box, int digit, const cha
     return view_inside(box);
 }
 
-void view_cut(struct view_frame *f, struct rect line, struct style s, const char *text) {
-    size_t size = strlen(text);
-    int used;
-    if (text_width(text, size) > line.width) {
-        size = text_fit(text, size, line.width - 1, &used);
-        canvas_symbol(f->canvas, line, line.x + used, line.y, s, "…", '~');
-    }
-    canvas_text(f->canvas, line, line.x, line.y, s, text, size);
-}
-
 int view_figure(struct view_frame *f, struct rect clip, int x, int y, const char *label, enum theme_role role,
                 const char *value) {
     int start = x;

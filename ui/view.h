@@ -62,7 +62,6 @@ struct style view_bold(enum theme_role role);
 struct rect view_inside(struct rect box); // the room that view_box leaves
 // A box with a clickable title; returns the room inside.
 struct rect view_box(struct view_frame *f, struct rect box, int digit, const char *title, enum ui_command_id toggle);
-void view_cut(struct view_frame *f, struct rect line, struct style s, const char *text); // what does not fit ends in "…"
 // "label value" in one of the figure panes: label dim. Returns the columns advanced.
 int view_figure(struct view_frame *f, struct rect clip, int x, int y, const char *label, enum theme_role role,
                 const char *value);

@@ -114,8 +114,10 @@ static int draw_tips(struct view_frame *f, struct rect area, int y, const struct
 static int draw_questions(struct view_frame *f, struct rect area, int y) {
     for (int i = 0; i < f->view->n_questions; i++, y++) {
         const char *text = f->view->questions[i];
-        int width = canvas_text(f->canvas, area, area.x + 2, y, view_style(ROLE_ACCENT), text, strlen(text));
-        if (y < area.y + area.height) frame_hit(f, (struct rect){area.x + 2, y, width, 1}, HIT_QUESTION, i);
+        if (y >= area.y + area.height) continue;
+        struct rect line = {area.x + 2, y, area.width - 2, 1};
+        int width = canvas_cut(f->canvas, line, view_style(ROLE_ACCENT), text);
+        frame_hit(f, (struct rect){area.x + 2, y, width, 1}, HIT_QUESTION, i);
     }
     return y;
 }

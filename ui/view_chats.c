@@ -57,10 +57,7 @@ static void draw_chat(struct view_frame *f, struct rect line, const struct view_
     struct rect room = {inside.x + 2, line.y, inside.width - 2 - (width ? width + 1 : 0), 1};
     if (room.width < 4) room.width = inside.width - 2, width = 0;
     const char *name = chat->title && chat->title[0] ? chat->title : "New chat";
-    size_t size = strlen(name), shown = text_fit(name, size, room.width, NULL);
-    if (shown < size) shown = text_fit(name, size, room.width - 1, NULL);
-    int end = canvas_text(f->canvas, room, room.x, line.y, title, name, shown);
-    if (shown < size) canvas_symbol(f->canvas, room, room.x + end, line.y, title, "…", '~');
+    canvas_cut(f->canvas, room, title, name);
     if (width) canvas_text(f->canvas, inside, x, line.y, right, text, strlen(text));
 }
 

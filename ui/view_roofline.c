@@ -159,7 +159,7 @@ void view_roofline(struct view_frame *f, struct rect r, const struct view_time *
     struct plot p = {.area = {r.x + GUTTER, r.y + 1, r.width - GUTTER, r.height - 2}};
     if (p.area.width < 2 || p.area.height < 2) return;
     if (!(t->most_bytes > 0 && t->most_operations > 0)) {
-        view_cut(f, (struct rect){r.x, r.y, r.width, 1}, view_style(ROLE_DIM), "limits: measured when idle");
+        canvas_cut(f->canvas, (struct rect){r.x, r.y, r.width, 1}, view_style(ROLE_DIM), "limits: measured when idle");
         return;
     }
     p.memory = log2(t->most_bytes);

@@ -92,7 +92,7 @@ static void draw_status(struct view_frame *f, struct rect room, struct view_stat
     int x = room.x + 1, width = text_width(status.text, strlen(status.text));
     if (has_knob(f->view) && x + knob_width(f->view->sampling, f->view->knob) + 2 + width <= room.x + room.width)
         x += draw_knob(f, room, x, f->view->knob) + 2;
-    view_cut(f, (struct rect){x, room.y, room.x + room.width - x, 1}, view_style(role), status.text);
+    canvas_cut(f->canvas, (struct rect){x, room.y, room.x + room.width - x, 1}, view_style(role), status.text);
 }
 
 void view_sampling(struct view_frame *f, struct rect line, struct view_status status) {
