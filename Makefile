@@ -91,6 +91,9 @@ $(eval $(call TEST_RULE,peer,peer unit))
 $(eval $(call TEST_RULE,kernels,kernels unit))
 $(eval $(call TEST_RULE,golden,golden))
 
+# The test in which the system grants no more threads and eventfds.
+$(BUILD)/tests/faults/test_system_limits: LDFLAGS += -Wl,--wrap=pthread_create -Wl,--wrap=eventfd
+
 # The one test that compares with libsentencepiece, through a helper in C++.
 $(BUILD)/tests/unit/sentencepiece_library.o: tests/unit/sentencepiece_library.cc
 	@mkdir -p $(@D)

@@ -123,6 +123,7 @@ static void meter_ended(struct chat *c) {
 
 void chat_limits_turn(struct chat *c, uint64_t now) {
     struct chat_limits *l = c->limits;
+    struct status st;
     if (l->meter && limits_meter_done(l->meter)) meter_ended(c);
     uint64_t at = chat_limits_due(c);
     if (!at || now < at) return;
@@ -132,7 +133,11 @@ void chat_limits_turn(struct chat *c, uint64_t now) {
     }
     l->due = 0;
     l->tries++;
-    l->meter = limits_meter_start(l->n_threads, l->fd);
+    l->meter = limits_meter_start(l->n_threads, l->fd, &st);
+    if (l->meter) return;
+    if (l->asked) chat_say(c, true, "%s", st.text);
+    l->asked = false;
+    plan(l);
 }
 
 // By how much the work was faster than the limit; 1 where it was not.

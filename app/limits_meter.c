@@ -6,6 +6,7 @@
 
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
+#include "engine/base/system.h"
 
 #define SAMPLES        5
 #define SAMPLE_SECONDS 0.03
@@ -41,12 +42,13 @@ static void *meter_main(void *argument) {
     return NULL;
 }
 
-struct limits_meter *limits_meter_start(int n_threads, int notify_fd) {
+struct limits_meter *limits_meter_start(int n_threads, int notify_fd, struct status *st) {
     struct limits_meter *m = xcalloc(1, sizeof *m);
     m->n_threads = n_threads;
     m->notify_fd = notify_fd;
-    if (pthread_create(&m->thread, NULL, meter_main, m)) panic("cannot start a thread");
-    return m;
+    if (system_start_thread(&m->thread, meter_main, m, st)) return m;
+    free(m);
+    return NULL;
 }
 
 void limits_meter_stop(struct limits_meter *m) { atomic_store(&m->stop, true); }

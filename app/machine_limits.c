@@ -190,11 +190,12 @@ struct machine_limits_probe *machine_limits_open_stoppable(int n_threads, const 
     p->shares = aligned_alloc(_Alignof(struct share), (size_t)n_threads * sizeof *p->shares);
     if (!p->shares) panic("no memory for %d threads", n_threads);
     for (int i = 0; i < n_threads; i++) p->shares[i] = (struct share){0};
-    p->pool = thread_pool_open(n_threads);
-    thread_pool_run(p->pool, touch, p);
-    if (!stopped(p)) return p;
+    if ((p->pool = thread_pool_open(n_threads, st))) {
+        thread_pool_run(p->pool, touch, p);
+        if (!stopped(p)) return p;
+        status_fail(st, STATUS_CANCELLED, "measuring was stopped");
+    }
     machine_limits_close(p);
-    status_fail(st, STATUS_CANCELLED, "measuring was stopped");
     return NULL;
 }
 

@@ -1,9 +1,7 @@
 #include "app/model_host.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +13,7 @@
 #include "app/units.h"
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
+#include "engine/base/system.h"
 
 #define CLOSE_PATIENCE 300 // times 10 ms that a loader may take to stop at the end
 
@@ -56,22 +55,25 @@ static bool same_path(const char *a, const char *b) { return a && b ? !strcmp(a,
 
 // ---- beginning to load ----
 
-static void start(struct model_host *h, struct model_file *file, const struct engine_params *engine) {
+static bool start(struct model_host *h, struct model_file *file, const struct engine_params *engine,
+                  struct status *st) {
+    const struct model_loader_params params = {
+        .file = file, .path = h->coming.path, .engine = *engine, .notify_fd = h->fd};
     h->replaces = !file;
     h->stopped = false;
-    h->loader = model_loader_start(
-        &(struct model_loader_params){.file = file, .path = h->coming.path, .engine = *engine, .notify_fd = h->fd});
+    h->loader = model_loader_start(&params, st);
+    return h->loader;
 }
 
 // The engine of the file that is open.
-static void start_own(struct model_host *h) {
+static bool start_own(struct model_host *h, struct status *st) {
     struct engine_params engine = model_engine_params(h->settings);
     target_free(&h->coming);
     h->coming.path = h->path ? xstrdup(h->path) : NULL;
     h->coming.title = model_title(h->now.info);
     h->coming.bytes = h->now.info->file_bytes;
     model_file_memory(h->now.file, &engine, machine_memory_free(), &h->coming.memory, NULL);
-    start(h, h->now.file, &engine);
+    return start(h, h->now.file, &engine, st);
 }
 
 static void let_go(struct model_host *h) {
@@ -83,8 +85,8 @@ static void let_go(struct model_host *h) {
 }
 
 // Where there is no memory for both the old engine goes first. Otherwise the new one gets the KV cache that it would
-// have without the old one.
-static void start_next(struct model_host *h) {
+// have without the old one. On failure the old one answers, or is loaded again.
+static bool start_next(struct model_host *h, struct status *st) {
     struct engine_params engine = model_engine_params(h->settings);
     uint64_t unused = machine_memory_free();
     target_free(&h->coming);
@@ -93,7 +95,9 @@ static void start_next(struct model_host *h) {
     h->has_next = false;
     if (unused && h->coming.memory.total > unused) let_go(h);
     else engine.kv_tokens = h->coming.memory.kv_tokens;
-    start(h, NULL, &engine);
+    if (start(h, NULL, &engine, st)) return true;
+    if (!h->now.engine) start_own(h, NULL);
+    return false;
 }
 
 struct model_host *model_host_open(const struct settings *s, struct status *st) {
@@ -105,11 +109,11 @@ struct model_host *model_host_open(const struct settings *s, struct status *st) 
         return NULL;
     }
     struct model_host *h = xcalloc(1, sizeof *h);
-    *h = (struct model_host){.settings = s, .path = path, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    if (h->fd < 0) panic("eventfd: %s", strerror(errno));
+    *h = (struct model_host){.settings = s, .path = path, .fd = system_open_eventfd(st)};
     h->now = (struct loaded_model){.file = file, .info = model_file_info(file)};
-    start_own(h);
-    return h;
+    if (h->fd >= 0 && start_own(h, st)) return h;
+    model_host_close(h);
+    return NULL;
 }
 
 void model_host_watch(struct model_host *h, void (*release)(void *context), void *context) {
@@ -159,12 +163,9 @@ bool model_host_choose(struct model_host *h, const char *word, struct status *st
     target_free(&h->next);
     h->next = target;
     h->has_next = true;
-    if (!h->loader) {
-        start_next(h);
-    } else {
-        h->stopped = true;
-        model_loader_cancel(h->loader);
-    }
+    if (!h->loader) return start_next(h, st);
+    h->stopped = true;
+    model_loader_cancel(h->loader);
     return true;
 }
 
@@ -213,11 +214,8 @@ static enum model_host_event loader_ended(struct model_host *h, struct status *s
     else if (loaded) model_unload(&m);
     if (loaded) status_fail(st, STATUS_CANCELLED, "loading was stopped");
     if (h->path) file_fault_watch(h->path); // it is this one again that is mapped
-    if (h->has_next) {
-        start_next(h);
-        return HOST_PROGRESS;
-    }
-    if (!h->now.engine && (h->replaces || stopped)) start_own(h);
+    if (h->has_next) return start_next(h, st) ? HOST_PROGRESS : HOST_FAILED;
+    if (!h->now.engine && (h->replaces || stopped)) start_own(h, st);
     else if (stopped && h->now.engine) return HOST_NOTHING; // whoever stopped it knows
     return HOST_FAILED;
 }
@@ -281,7 +279,7 @@ void model_host_close(struct model_host *h) {
     target_free(&h->coming), target_free(&h->next);
     model_unload(&h->now);
     models_free(&h->list);
-    close(h->fd);
+    if (h->fd >= 0) close(h->fd);
     free(h->path);
     free(h);
 }

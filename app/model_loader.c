@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "engine/base/panic.h"
+#include "engine/base/system.h"
 
 #define STEPS 1000 // of progress
 
@@ -43,6 +44,11 @@ static bool load(struct model_loader *l) {
     return status_fail(&l->status, STATUS_CANCELLED, "loading was stopped");
 }
 
+static void loader_free(struct model_loader *l) {
+    free((char *)l->p.path);
+    free(l);
+}
+
 static void *loader_main(void *argument) {
     struct model_loader *l = argument;
     if (!load(l)) {
@@ -54,7 +60,7 @@ static void *loader_main(void *argument) {
     return NULL;
 }
 
-struct model_loader *model_loader_start(const struct model_loader_params *p) {
+struct model_loader *model_loader_start(const struct model_loader_params *p, struct status *st) {
     struct model_loader *l = xcalloc(1, sizeof *l);
     l->p = *p;
     l->p.path = p->path ? xstrdup(p->path) : NULL;
@@ -62,8 +68,9 @@ struct model_loader *model_loader_start(const struct model_loader_params *p) {
     l->p.engine.options.progress_context = l;
     l->model.file = p->file;
     atomic_init(&l->progress, -1);
-    if (pthread_create(&l->thread, NULL, loader_main, l)) panic("cannot start a thread");
-    return l;
+    if (system_start_thread(&l->thread, loader_main, l, st)) return l;
+    loader_free(l);
+    return NULL;
 }
 
 float model_loader_progress(const struct model_loader *l) {
@@ -79,7 +86,6 @@ bool model_loader_take(struct model_loader *l, struct loaded_model *out, struct 
     pthread_join(l->thread, NULL);
     *out = l->model;
     if (!out->engine && st) *st = l->status;
-    free((char *)l->p.path);
-    free(l);
+    loader_free(l);
     return out->engine;
 }

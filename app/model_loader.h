@@ -12,7 +12,8 @@ struct model_loader_params {
     struct engine_params engine; // all but the progress of its options
     int notify_fd;               // an eventfd, written to when there is something new
 };
-struct model_loader *model_loader_start(const struct model_loader_params *p);
+// NULL: no thread is to be had.
+struct model_loader *model_loader_start(const struct model_loader_params *p, struct status *st);
 
 float model_loader_progress(const struct model_loader *l); // 0 to 1; −1: nothing is known yet
 bool model_loader_done(const struct model_loader *l);

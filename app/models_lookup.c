@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "engine/base/panic.h"
+#include "engine/base/system.h"
 
 #define HEADER_SECONDS 5
 
@@ -55,8 +56,13 @@ struct models_lookup *models_lookup_start(int notify_fd) {
     pthread_t thread;
     l->notify_fd = notify_fd;
     pthread_mutex_init(&l->lock, NULL);
-    if (pthread_create(&thread, NULL, lookup_main, l)) panic("cannot start a thread");
-    pthread_detach(thread);
+    if (system_start_thread(&thread, lookup_main, l, NULL)) {
+        pthread_detach(thread);
+    } else { // what is quick to tell
+        struct model_list list;
+        models_scan(&list);
+        post(l, &list, true);
+    }
     return l;
 }
 

@@ -16,6 +16,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/base/queue.h"
+#include "engine/base/system.h"
 #include "engine/memory_size.h"
 #include "engine/model_file.h"
 #include "engine/prompt_source.h"
@@ -312,6 +313,24 @@ static struct scheduler *open_scheduler(struct engine *e, const struct engine_pa
     return scheduler_open(&params, st);
 }
 
+// Everything but the thread.
+static bool open_parts(struct engine *e, const struct engine_params *p, const struct backend_ops *ops,
+                       struct status *st) {
+    return queue_open(&e->commands, sizeof(struct command), st) &&
+           queue_open(&e->events, sizeof(struct engine_event), st) &&
+           (e->pool = thread_pool_open(engine_threads(e->file, p), st)) &&
+           (e->scheduler = open_scheduler(e, p, ops, st));
+}
+
+static void close_parts(struct engine *e) {
+    if (e->scheduler) scheduler_close(e->scheduler);
+    queue_close(&e->commands);
+    queue_close(&e->events);
+    figures_close(&e->figures);
+    thread_pool_close(e->pool);
+    free(e);
+}
+
 struct engine *engine_open_on(struct model_file *m, const struct engine_params *p, const struct backend_ops *ops,
                               struct status *st) {
     assert(!m->described);
@@ -321,21 +340,15 @@ struct engine *engine_open_on(struct model_file *m, const struct engine_params *
     }
     struct engine *e = xcalloc(1, sizeof *e);
     e->file = m;
-    e->pool = thread_pool_open(engine_threads(m, p));
     figures_open(&e->figures);
-    if (!(e->scheduler = open_scheduler(e, p, ops, st))) {
-        figures_close(&e->figures);
-        thread_pool_close(e->pool);
-        free(e);
-        return NULL;
+    if (open_parts(e, p, ops, st)) {
+        e->preparing = p->options.quick_start;
+        snprintf(e->backend, sizeof e->backend, "%s", scheduler_backend(e->scheduler));
+        publish(e);
+        if (system_start_thread(&e->thread, engine_main, e, st)) return e;
     }
-    e->preparing = p->options.quick_start;
-    snprintf(e->backend, sizeof e->backend, "%s", scheduler_backend(e->scheduler));
-    queue_open(&e->commands, sizeof(struct command));
-    queue_open(&e->events, sizeof(struct engine_event));
-    publish(e);
-    if (pthread_create(&e->thread, NULL, engine_main, e)) panic("cannot start the engine's thread");
-    return e;
+    close_parts(e);
+    return NULL;
 }
 
 struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st) {
@@ -356,12 +369,7 @@ void engine_close(struct engine *e) {
     queue_push(&e->commands, &(struct command){.kind = COMMAND_CLOSE});
     pthread_join(e->thread, NULL);
     discard_commands(e);
-    scheduler_close(e->scheduler);
-    queue_close(&e->commands);
-    queue_close(&e->events);
-    figures_close(&e->figures);
-    thread_pool_close(e->pool);
-    free(e);
+    close_parts(e);
 }
 
 // ---- commands, on the callers' threads ----
@@ -398,7 +406,7 @@ void engine_forget(struct engine *e, uint64_t conversation) {
 bool engine_logits(struct engine *e, const int32_t *ids, int n, float *out, struct status *st) {
     struct logits_job job = {.text = {.ids = ids, .n = n, .out = out}, .st = st};
     bool ok;
-    queue_open(&job.done, sizeof ok);
+    if (!queue_open(&job.done, sizeof ok, st)) return false;
     queue_push(&e->commands, &(struct command){.kind = COMMAND_LOGITS, .logits = &job});
     queue_wait(&job.done, &ok, -1);
     queue_close(&job.done);

@@ -238,8 +238,8 @@ static bool run(struct job *job, const struct quantize_type *type, struct status
     if (!plan_tensors(job, type, st)) return false;
     job->blocks = region_alloc((size_t)PIECE * BATCH_PIECES * sizeof(float));
     if (!job->blocks) return status_fail(st, STATUS_MEMORY, "no memory for a batch of weights");
-    job->pool = thread_pool_open(p->n_threads > 0 ? p->n_threads : thread_pool_default_size());
-    bool done = write_file(job, type, st);
+    job->pool = thread_pool_open(p->n_threads > 0 ? p->n_threads : thread_pool_default_size(), st);
+    bool done = job->pool && write_file(job, type, st);
     thread_pool_close(job->pool);
     region_free(job->blocks, (size_t)PIECE * BATCH_PIECES * sizeof(float));
     return done;

@@ -4,14 +4,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "engine/base/panic.h"
+#include "engine/base/system.h"
 
-void queue_open(struct queue *q, size_t item_size) {
-    *q = (struct queue){.item_size = item_size, .capacity = 16};
+bool queue_open(struct queue *q, size_t item_size, struct status *st) {
+    *q = (struct queue){.item_size = item_size, .capacity = 16, .fd = system_open_eventfd(st)};
+    if (q->fd < 0) return false;
     q->items = xmalloc(q->capacity * item_size);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -19,10 +20,11 @@ void queue_open(struct queue *q, size_t item_size) {
     pthread_mutex_init(&q->lock, NULL);
     pthread_cond_init(&q->filled, &attributes);
     pthread_condattr_destroy(&attributes);
-    if ((q->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0) panic("no eventfd: %s", strerror(errno));
+    return true;
 }
 
 void queue_close(struct queue *q) {
+    if (!q->items) return;
     close(q->fd);
     pthread_cond_destroy(&q->filled);
     pthread_mutex_destroy(&q->lock);

@@ -4,8 +4,9 @@
 #define CONFAB_BASE_QUEUE_H
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stddef.h>
+
+#include "engine/base/status.h"
 
 struct queue {
     pthread_mutex_t lock;
@@ -15,8 +16,8 @@ struct queue {
     int fd; // eventfd: readable while the queue is not empty
 };
 
-void queue_open(struct queue *q, size_t item_size);
-void queue_close(struct queue *q);
+bool queue_open(struct queue *q, size_t item_size, struct status *st); // false: no eventfd is to be had
+void queue_close(struct queue *q);                                     // also one that is zero, or failed to open
 void queue_push(struct queue *q, const void *item);
 bool queue_empty(struct queue *q);
 bool queue_pop(struct queue *q, void *item);                     // false when empty

@@ -14,6 +14,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/numa.h"
 #include "engine/base/panic.h"
+#include "engine/base/system.h"
 
 enum {
     CACHE_LINE = 64,
@@ -179,7 +180,20 @@ static void *worker_main(void *argument) {
     }
 }
 
-struct thread_pool *thread_pool_open(int n_threads) {
+// Those that could not be started are none of its workers; false.
+static bool start_workers(struct thread_pool *p, struct status *st) {
+    for (int i = 1; i < p->n_workers; i++) {
+        if (!system_start_thread(&p->threads[i], worker_main, &p->workers[i], st)) {
+            p->n_workers = i;
+            return false;
+        }
+        const cpu_set_t *processors = numa_processors(numa_machine(), i, p->n_workers);
+        if (processors) pthread_setaffinity_np(p->threads[i], sizeof *processors, processors); // or it goes anywhere
+    }
+    return true;
+}
+
+struct thread_pool *thread_pool_open(int n_threads, struct status *st) {
     struct thread_pool *p = aligned_alloc(CACHE_LINE, sizeof *p);
     if (n_threads < 1 || !p) panic("cannot make a pool of %d threads", n_threads);
     *p = (struct thread_pool){.n_workers = n_threads, .n_groups = (n_threads + GROUP_WORKERS - 1) / GROUP_WORKERS};
@@ -197,12 +211,9 @@ struct thread_pool *thread_pool_open(int n_threads) {
         atomic_init(&p->shares[i].left, (uint64_t)UINT32_MAX << 2 * SHARE_BITS); // of no series soon
         p->groups[i / GROUP_WORKERS].n_workers++;
     }
-    for (int i = 1; i < n_threads; i++) {
-        if (pthread_create(&p->threads[i], NULL, worker_main, &p->workers[i])) panic("cannot start thread %d", i);
-        const cpu_set_t *processors = numa_processors(numa_machine(), i, n_threads);
-        if (processors) pthread_setaffinity_np(p->threads[i], sizeof *processors, processors); // or it goes anywhere
-    }
-    return p;
+    if (start_workers(p, st)) return p;
+    thread_pool_close(p);
+    return NULL;
 }
 
 void thread_pool_close(struct thread_pool *p) {

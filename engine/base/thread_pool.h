@@ -8,7 +8,7 @@
 #define CONFAB_BASE_THREAD_POOL_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
+#include "engine/base/status.h"
 
 struct thread_pool;
 
@@ -17,7 +17,7 @@ struct worker {
     struct thread_pool *pool;
 };
 
-struct thread_pool *thread_pool_open(int n_threads); // ≥ 1; panics when threads cannot be made
+struct thread_pool *thread_pool_open(int n_threads, struct status *st); // ≥ 1; NULL when threads cannot be started
 void thread_pool_close(struct thread_pool *p);
 int thread_pool_size(const struct thread_pool *p);
 // Runs work(worker, argument) on every worker and returns when all have returned.

@@ -152,7 +152,7 @@ static const uint8_t *converted(struct placing *p, struct rows r) {
     struct huggingface_import *f = p->folder;
     struct conversion c = {&p->source, r, gguf_own_buffer(f->g, r.count * p->source.row_bytes, p->st)};
     if (!c.out || !f->convert) return c.out;
-    if (!f->pool) f->pool = thread_pool_open(thread_pool_default_size());
+    if (!f->pool && !(f->pool = thread_pool_open(thread_pool_default_size(), p->st))) return NULL;
     thread_pool_run(f->pool, convert_rows, &c);
     return c.out;
 }

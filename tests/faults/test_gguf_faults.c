@@ -62,7 +62,7 @@ static bool load(const uint8_t *data, size_t size, struct status *st) {
     bool loaded = t && model_open(&m, &g, tokenizer_count(t), st);
     if (loaded) {
         touch_tokenizer(t);
-        struct thread_pool *pool = thread_pool_open(1);
+        struct thread_pool *pool = thread_pool_open(1, NULL);
         run_model(&m, pool, true);
         run_model(&m, pool, false);
         thread_pool_close(pool);

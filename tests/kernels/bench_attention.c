@@ -80,7 +80,7 @@ static void open_bench(struct bench *b, int shape, enum kv_type type, int thread
                                                .n_context = CONTEXT,
                                                .family = TINY_QWEN3};
     b->bytes = tiny_model_bytes(options, &size);
-    b->pool = thread_pool_open(threads);
+    b->pool = thread_pool_open(threads, NULL);
     if (!gguf_open_memory(&b->gguf, "bench", b->bytes, size, &st) || !model_open(&b->model, &b->gguf, 0, &st))
         panic("%s", st.text);
     const struct backend_params params = {.model = &b->model,

@@ -62,7 +62,7 @@ static double middle_seconds(struct thread_pool *p, void (*work)(struct worker *
 }
 
 static void bench(int n_threads, int n_processors) {
-    struct thread_pool *p = thread_pool_open(n_threads);
+    struct thread_pool *p = thread_pool_open(n_threads, NULL);
     double pieces = 0;
     for (int i = 0; i < PRODUCTS; i++) pieces += LAYERS * layer_pieces[i];
     const double ideal = pieces * PIECE_SECONDS / (n_threads < n_processors ? n_threads : n_processors);

@@ -12,7 +12,7 @@
 void opened_start(struct opened *o, int threads, struct backend_params params) {
     struct status st = {0};
     o->n_vocab = o->model.spec.n_vocab;
-    o->pool = thread_pool_open(threads);
+    o->pool = thread_pool_open(threads, NULL);
     params.model = &o->model;
     params.pool = o->pool;
     o->backend = cpu_backend.open(&params, &st);

@@ -46,7 +46,7 @@ struct bench *bench_open(struct bench_options o) {
     struct bench *b = xcalloc(1, sizeof *b);
     b->model.spec.n_vocab = o.n_vocab ? o.n_vocab : VOCAB;
     b->end_token = -1;
-    b->pool = thread_pool_open(2);
+    b->pool = thread_pool_open(2, NULL);
     figures_open(&b->figures);
     struct scheduler_params p = {.ops = &toy_backend,
                                  .model = &b->model,

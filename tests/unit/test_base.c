@@ -309,7 +309,7 @@ static bool is_readable(int fd) {
 static void queue_keeps_order_while_it_grows(void **state) {
     (void)state;
     struct queue q;
-    queue_open(&q, sizeof(int));
+    assert_true(queue_open(&q, sizeof(int), NULL));
     int in = 0, out = 0, item;
     for (int round = 1; round < 60; round++) {
         for (int i = 0; i < round; i++, in++) queue_push(&q, &in);
@@ -341,7 +341,7 @@ static void *produce(void *argument) {
 
 static void queue_carries_items_between_threads(void **state) {
     (void)state;
-    queue_open(&shared, sizeof(int));
+    assert_true(queue_open(&shared, sizeof(int), NULL));
     pthread_t threads[PRODUCERS];
     int ids[PRODUCERS], next[PRODUCERS] = {0}, item;
     for (int i = 0; i < PRODUCERS; i++) {

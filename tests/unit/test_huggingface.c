@@ -44,7 +44,7 @@ static float *logits_of(const struct gguf *g, const char *what, size_t *n) {
                                 .tokens = tokens,
                                 .segments = &segment,
                                 .output_rows = outputs};
-    struct thread_pool *pool = thread_pool_open(1);
+    struct thread_pool *pool = thread_pool_open(1, NULL);
     const struct backend_params params = {
         .model = &m, .pool = pool, .n_pages = PAGES + 1, .max_rows = ROWS, .max_outputs = 2, .options.exact = true};
     struct backend *b = cpu_backend.open(&params, &st);

@@ -194,7 +194,7 @@ struct stream {
 // Over an opened file, which the stream takes over.
 static void stream_begin(struct stream *s, struct opened m, struct answer_params p) {
     *s = (struct stream){.m = m};
-    queue_open(&s->events, sizeof(struct engine_event));
+    assert_true(queue_open(&s->events, sizeof(struct engine_event), NULL));
     p.file = m.file, p.events = &s->events;
     p.request = p.conversation = 1;
     s->answer = answer_open(&p);

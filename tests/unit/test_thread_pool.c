@@ -26,7 +26,7 @@ static void test_every_worker_runs(void **state) {
     (void)state;
     for (int n = 1; n <= MOST_THREADS; n += n < 4 ? 1 : 5) {
         struct tally t = {0};
-        struct thread_pool *p = thread_pool_open(n);
+        struct thread_pool *p = thread_pool_open(n, NULL);
         assert_int_equal(thread_pool_size(p), n);
         for (int i = 1; i <= 50; i++) {
             thread_pool_run(p, count_run, &t);
@@ -50,7 +50,7 @@ static void test_barrier_keeps_step(void **state) {
     (void)state;
     for (int n = 1; n <= MOST_THREADS; n = 2 * n + 1) {
         struct tally t = {0};
-        struct thread_pool *p = thread_pool_open(n);
+        struct thread_pool *p = thread_pool_open(n, NULL);
         thread_pool_run(p, step_together, &t);
         assert_int_equal(atomic_load(&t.errors), 0);
         thread_pool_close(p);
@@ -68,7 +68,7 @@ static void take_items(struct worker *w, void *argument) {
 static void test_items_are_taken_once(void **state) {
     (void)state;
     static struct tally t;
-    struct thread_pool *p = thread_pool_open(3);
+    struct thread_pool *p = thread_pool_open(3, NULL);
     for (int run = 1; run <= 3; run++) {
         thread_pool_run(p, take_items, &t);
         for (int step = 0; step < STEPS; step++)
@@ -94,7 +94,7 @@ static void test_pieces_are_taken_once(void **state) {
     (void)state;
     for (int n = 1; n <= MOST_THREADS; n = 2 * n + 1) {
         static struct tally t;
-        struct thread_pool *p = thread_pool_open(n);
+        struct thread_pool *p = thread_pool_open(n, NULL);
         t = (struct tally){0};
         thread_pool_run(p, take_pieces, &t);
         assert_int_equal(atomic_load(&t.errors), 0);
@@ -129,7 +129,7 @@ static void test_others_take_what_a_worker_leaves(void **state) {
     const int items[] = {1, 37, 65535, 65536, 1000003};
     for (int i = 0; i < 5; i++) {
         struct crowd c = {.n_items = items[i]};
-        struct thread_pool *p = thread_pool_open(3);
+        struct thread_pool *p = thread_pool_open(3, NULL);
         thread_pool_run(p, take_around_a_sleeper, &c);
         thread_pool_close(p);
         assert_in_range(c.kept, 0, (items[i] + 2) / 3);
@@ -155,7 +155,7 @@ static void test_last_to_arrive(void **state) {
     (void)state;
     for (int n = 1; n <= MOST_THREADS; n = 2 * n + 1) {
         static struct tally t;
-        struct thread_pool *p = thread_pool_open(n);
+        struct thread_pool *p = thread_pool_open(n, NULL);
         t = (struct tally){0};
         thread_pool_run(p, arrive_and_release, &t);
         assert_int_equal(atomic_load(&t.errors), 0);
@@ -181,7 +181,7 @@ static void test_falling_asleep(void **state) {
     const int sizes[] = {2, 3, 9};
     for (int i = 0; i < 3; i++) {
         struct tally t = {0};
-        struct thread_pool *p = thread_pool_open(sizes[i]);
+        struct thread_pool *p = thread_pool_open(sizes[i], NULL);
         for (int run = 0; run < 20; run++) {
             thread_pool_run(p, dawdle, &t);
             usleep((useconds_t)(run * 17));
@@ -195,7 +195,7 @@ static void test_falling_asleep(void **state) {
 static void test_sleepers_wake(void **state) {
     (void)state;
     struct tally t = {0};
-    struct thread_pool *p = thread_pool_open(3);
+    struct thread_pool *p = thread_pool_open(3, NULL);
     for (int i = 1; i <= 5; i++) {
         usleep(20000);
         thread_pool_run(p, count_run, &t);
