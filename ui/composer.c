@@ -306,7 +306,7 @@ const char *composer_take(struct composer *c) {
     c->taken_line = c->accepted;
     c->accepted = NULL;
     c->scroll = 0;
-    history_append(c->history_path, c->taken);
+    history_append(c->history_path, c->taken, c->taken_line);
     return c->taken;
 }
 

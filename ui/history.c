@@ -13,7 +13,7 @@
 
 #define HISTORY_MOST          1000        // messages kept
 #define HISTORY_FILE_LIMIT    (256 << 20) // bytes; more than twice HISTORY_MOST of the longest
-#define HISTORY_MESSAGE_LIMIT (64 << 10)  // bytes; longer ones hold pasted files, which nobody edits again
+#define HISTORY_MESSAGE_LIMIT (64 << 10)  // bytes; longer ones hold pasted files: this session has them, the file not
 
 static char *unescaped(const char *line, size_t size) {
     char *out = xmalloc(size + 1);
@@ -80,13 +80,14 @@ void history_load(const char *path) {
     using_history();
 }
 
-void history_append(const char *path, const char *message) {
-    if (strlen(message) > HISTORY_MESSAGE_LIMIT) return;
+void history_append(const char *path, const char *message, const char *folded) {
+    bool is_long = strlen(message) > HISTORY_MESSAGE_LIMIT;
+    const char *listed = is_long ? folded : message;
     HIST_ENTRY *last = history_length ? history_get(history_base + history_length - 1) : NULL;
-    bool again = last && strcmp(last->line, message) == 0;
-    if (!again) add_history(message);
+    bool again = last && strcmp(last->line, listed) == 0;
+    if (!again) add_history(listed);
     using_history();
-    if (!path || again) return;
+    if (!path || again || is_long) return;
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0) return;
     char *line = escaped(message);

@@ -4,7 +4,8 @@
 #define CONFAB_UI_HISTORY_H
 
 void history_load(const char *path); // into readline's list; a missing file is an empty history
-// To the list and the file (when path is not NULL); very long messages are left out.
-void history_append(const char *path, const char *message);
+// To the list and the file (when path is not NULL). Of a very long message the file has nothing, the list its line with
+// the pastes folded.
+void history_append(const char *path, const char *message, const char *folded);
 
 #endif

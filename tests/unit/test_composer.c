@@ -296,6 +296,25 @@ static void test_a_message_that_is_handed_back_is_as_it_was_written(void **state
     free(trimmed);
 }
 
+// It was too long for the model, or for another reason refused.
+static void test_a_long_message_is_called_back(void **state) {
+    (void)state;
+    char *large = xmalloc(100001);
+    for (int i = 0; i < 100000; i++) large[i] = i % 50 ? 'x' : '\n';
+    large[100000] = 0;
+    for (int i = 0; i < 2; i++) {
+        type("about ");
+        paste(large);
+        const char *taken = composer_take(composer);
+        assert_int_equal(strlen(taken), 100006);
+    }
+    type("\033[A");
+    check_drawn(40, 1, "about [pasted 2001 lines]\n", 25, 0);
+    const char *taken = composer_take(composer);
+    assert_string_equal(taken + 6, large);
+    free(large);
+}
+
 int main(void) {
     setenv("LC_ALL", "C.UTF-8", 1);
     setenv("INPUTRC", "/dev/null", 1);
@@ -322,6 +341,7 @@ int main(void) {
         TEST(test_other_ways_to_end_a_line_keep_it),
         TEST(test_set_and_clear),
         TEST(test_a_message_that_is_handed_back_is_as_it_was_written),
+        TEST(test_a_long_message_is_called_back),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     composer_close(composer);
