@@ -52,6 +52,36 @@ static void resize_unwatch(void) {
     resize_fd = -1;
 }
 
+// ---- signals that end it ----
+
+static const int end_signals[] = {SIGTERM, SIGHUP, SIGINT};
+enum { END_SIGNALS = sizeof end_signals / sizeof *end_signals };
+static struct sigaction end_before[END_SIGNALS];
+static volatile sig_atomic_t ended_by;
+
+// What is unsaved is saved first; a second signal does not wait for that.
+static void end_signal(int signal) {
+    for (int i = 0; i < END_SIGNALS; i++)
+        if (end_signals[i] == signal) sigaction(signal, &end_before[i], NULL);
+    ended_by = signal;
+    resize_signal(signal); // wakes the loop
+}
+
+static void end_watch(void) {
+    struct sigaction action = {.sa_handler = end_signal, .sa_flags = SA_RESTART};
+    ended_by = 0;
+    for (int i = 0; i < END_SIGNALS; i++) {
+        sigaction(end_signals[i], NULL, &end_before[i]);
+        if (end_before[i].sa_handler != SIG_IGN) sigaction(end_signals[i], &action, NULL);
+    }
+}
+
+static void end_unwatch(void) {
+    for (int i = 0; i < END_SIGNALS; i++) sigaction(end_signals[i], &end_before[i], NULL);
+}
+
+int chat_signal(void) { return ended_by; }
+
 // ---- conversations ----
 
 struct chat_entry *chat_insert(struct chat *c, struct conversation *conversation) {
@@ -116,20 +146,28 @@ void chat_save_later(struct chat_entry *e, uint64_t delay_ns) {
 }
 
 static bool chat_save(struct chat *c, struct chat_entry *e, struct status *st) {
-    bool worth = c->store && (e->conversation.row || e->conversation.count);
+    bool worth = c->store && (e->conversation.row || e->conversation.count || e->conversation.named);
     chat_count(c, e);
     if (worth && !store_save(c->store, &e->conversation, st)) return false;
     e->save_at = 0;
-    return true;
+    return chat_draft_save(c, e, st);
+}
+
+// The draft alone is written alone: what another confab has made of the chat stays.
+static bool chat_save_entry(struct chat *c, struct chat_entry *e, bool whole, struct status *st) {
+    return whole ? chat_save(c, e, st) : chat_draft_save(c, e, st);
 }
 
 static void chat_save_due(struct chat *c, uint64_t now) {
     for (int i = 0; i < c->n_entries; i++) {
         struct chat_entry *e = c->entries[i];
         struct status st = {0};
-        if (!e->save_at || now < e->save_at) continue;
-        if (!chat_save(c, e, &st)) {
-            e->save_at = now + SAVE_AGAIN_NS;
+        bool whole = e->save_at && now >= e->save_at, draft = e->draft_at && now >= e->draft_at;
+        if (!whole && !draft) continue;
+        if (draft && e == c->composing) chat_draft_take(c);
+        if (draft) e->draft_at = 0;
+        if (!chat_save_entry(c, e, whole, &st)) {
+            *(whole ? &e->save_at : &e->draft_at) = now + SAVE_AGAIN_NS;
             chat_say(c, true, "not saved, kept in memory and tried again: %s", st.text);
             c->store_broken = true;
         } else if (c->store_broken) {
@@ -149,8 +187,9 @@ bool chat_save_all(struct chat *c) {
     struct status st = {0};
     bool late = c->p.store_path && !c->store && any_message(c); // it could not be opened at the start
     bool saved = !late || (c->store = store_open(c->p.store_path, &st));
+    chat_draft_take(c);
     for (int i = 0; saved && i < c->n_entries; i++)
-        saved = !(late || c->entries[i]->save_at) || chat_save(c, c->entries[i], &st);
+        saved = chat_save_entry(c, c->entries[i], late || c->entries[i]->save_at, &st);
     if (!saved) chat_say(c, true, "not saved, leaving again loses it: %s", st.text);
     return saved;
 }
@@ -175,8 +214,11 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     chat_open_store(c);
     chat_limits_open(c);
     chat_new(c);
+    chat_draft_open(c, c->composing); // what was last begun and not sent
+    screen_set_draft(screen, &c->composing->draft);
     chat_model_open(c);
     resize_watch();
+    end_watch();
     c->stale = true;
     return c;
 }
@@ -184,6 +226,7 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
 static void chat_free(struct chat *c) {
     for (int i = 0; i < c->n_entries; i++) {
         conversation_close(&c->entries[i]->conversation);
+        draft_free(&c->entries[i]->draft);
         free(c->entries[i]);
     }
     free(c->entries);
@@ -196,13 +239,15 @@ static void chat_free(struct chat *c) {
 
 bool chat_close(struct chat *c, struct status *st) {
     bool saved = true;
+    chat_draft_take(c);
     for (int i = 0; i < c->n_entries; i++) {
         struct chat_entry *e = c->entries[i];
         chat_abandon(c, e, "stopped");
-        if (e->save_at && !chat_save(c, e, st)) saved = status_prefix(st, "not saved");
+        if (!chat_save_entry(c, e, e->save_at, st)) saved = status_prefix(st, "not saved");
     }
     chat_model_close(c);
     chat_limits_close(c);
+    end_unwatch();
     resize_unwatch();
     screen_close(c->screen);
     if (c->store) store_close(c->store);
@@ -267,8 +312,10 @@ static int chat_timeout(const struct chat *c, int timeout, uint64_t now) {
     if (c->tick && c->engine) sooner(&timeout, until(c->tick, now));
     uint64_t limits = chat_limits_due(c);
     if (limits) sooner(&timeout, until(limits, now));
-    for (int i = 0; i < c->n_entries; i++)
+    for (int i = 0; i < c->n_entries; i++) {
         if (c->entries[i]->save_at) sooner(&timeout, until(c->entries[i]->save_at, now));
+        if (c->entries[i]->draft_at) sooner(&timeout, until(c->entries[i]->draft_at, now));
+    }
     return timeout;
 }
 
@@ -285,6 +332,7 @@ static void chat_events(struct chat *c) {
 static void chat_input(struct chat *c) {
     struct ui_command command;
     while (!c->ending && screen_input(c->screen, &command)) chat_command(c, &command);
+    chat_draft_typed(c);
     c->stale = c->typed = true; // keys that edit or scroll hand out no command
 }
 
@@ -313,5 +361,5 @@ bool chat_step(struct chat *c, int timeout_ms) {
     chat_sample(c, now);
     chat_save_due(c, now);
     if (c->stale && now >= next_frame(c)) chat_draw(c);
-    return !c->ending && !screen_ended(c->screen);
+    return !c->ending && !ended_by && !screen_ended(c->screen);
 }

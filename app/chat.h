@@ -33,4 +33,6 @@ void chat_draw(struct chat *c); // now, whenever the last drawing was
 // Stops what still runs, saves, and gives the terminal back. False when something could not be saved.
 bool chat_close(struct chat *c, struct status *st);
 
+int chat_signal(void); // that ended the latest chat, which is to be raised again after closing it; 0: none
+
 #endif

@@ -13,13 +13,14 @@ static void chat_select(struct chat *c, int index) {
     struct chat_entry *e = chat_current(c);
     e->unread = false;
     chat_load_messages(c, e);
+    chat_draft_show(c, e);
     if (c->engine) engine_focus(c->engine, e->conversation.id);
 }
 
 void chat_new(struct chat *c) {
     struct conversation fresh;
     conversation_open(&fresh, 0, &c->p.settings->sampling);
-    chat_insert(c, &fresh);
+    chat_draft_new(chat_insert(c, &fresh));
     chat_select(c, 0);
 }
 
@@ -62,6 +63,7 @@ static void command_delete(struct chat *c, const struct ui_command *command) {
     chat_stop(c, e);
     if (c->engine) engine_forget(c->engine, e->conversation.id);
     chat_say(c, false, "deleted %s", *e->conversation.title ? e->conversation.title : "the chat");
+    chat_draft_forget(c, e);
     conversation_close(&e->conversation);
     free(e);
     memmove(c->entries + c->current, c->entries + c->current + 1,
@@ -84,6 +86,7 @@ static void command_send(struct chat *c, const struct ui_command *command) {
     struct chat_entry *e = chat_current(c);
     const char *text = command->text ? command->text : "", *rest;
     if (!text[strspn(text, " \t\r\n")]) return;
+    chat_draft_save_later(e, 0); // it is none any more
     if (is_order(text, "/model", &rest)) {
         chat_model_choose(c, rest);
         return;

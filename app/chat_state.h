@@ -1,5 +1,5 @@
-// The inside of the chat controller, shared by chat.c (loop), chat_answer.c (requests and their events), chat_commands.c
-// (what a person does), chat_model.c (the model that answers and those to choose from), chat_limits.c (what the machine
+// The inside of the chat controller, shared by chat.c (loop), chat_answer.c (requests and their events),
+// chat_commands.c (what a person does), chat_draft.c (what a person writes), chat_model.c (the model that answers and those to choose from), chat_limits.c (what the machine
 // can do) and chat_view.c (what the screen shows). Nobody else includes this.
 #ifndef CONFAB_APP_CHAT_STATE_H
 #define CONFAB_APP_CHAT_STATE_H
@@ -15,6 +15,12 @@ struct chat_entry {
     struct conversation conversation;
     bool unread;      // finished while another chat was on screen
     uint64_t save_at; // clock_ns when it is to be saved; 0: it is saved
+    // What stood in the composer when it was last looked at there.
+    struct draft draft;
+    bool draft_known;   // the store's has been read
+    bool draft_dirty;   // differs from the store
+    int64_t draft_row;  // of the chat under which the store has it; 0: of the one that has not begun; −1: it has none
+    uint64_t draft_at;  // clock_ns when it is to be looked at and saved; 0: not
     // The latest request; `request` is 0 when none runs, or when `parked`: it waits for the model that is being loaded.
     uint64_t request;
     bool parked;
@@ -36,6 +42,7 @@ struct chat {
     bool store_broken;   // the last save failed
     struct chat_entry **entries; // newest first, never none
     int n_entries, capacity, current;
+    struct chat_entry *composing; // whose draft the composer holds; NULL: it is gone
     uint64_t next_id;
     int knob;
     bool ending, leaving; // leaving: asked for, although something cannot be saved
@@ -87,6 +94,16 @@ void chat_abandon(struct chat *c, struct chat_entry *e, const char *reason);
 void chat_command(struct chat *c, const struct ui_command *command);
 void chat_new(struct chat *c);
 void chat_save_setting(struct chat *c, int id);
+
+// chat_draft.c
+void chat_draft_new(struct chat_entry *e); // of a chat that the store has never seen
+void chat_draft_open(struct chat *c, struct chat_entry *e); // from the store
+void chat_draft_show(struct chat *c, struct chat_entry *e); // in the composer, where another's is put aside
+void chat_draft_forget(struct chat *c, struct chat_entry *e); // of a chat that is deleted
+void chat_draft_typed(struct chat *c); // there was a key: it may have changed
+void chat_draft_take(struct chat *c);  // out of the composer as it stands there
+void chat_draft_save_later(struct chat_entry *e, uint64_t delay_ns); // a sooner deadline stays
+bool chat_draft_save(struct chat *c, struct chat_entry *e, struct status *st);
 
 // chat_model.c
 void chat_model_open(struct chat *c);

@@ -1,4 +1,5 @@
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -88,5 +89,7 @@ int command_chat(const struct settings *given, int n_arguments, char **arguments
     model_host_close(host);
     free(lost);
     settings_free(&s);
-    return done ? EXIT_DONE : command_fail(&st);
+    int result = done ? EXIT_DONE : command_fail(&st);
+    if (chat_signal()) raise(chat_signal()); // whoever waits is to see what ended it
+    return result;
 }

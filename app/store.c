@@ -34,6 +34,13 @@ static const char *const store_steps[] = {
     "ALTER TABLE message ADD COLUMN thinking_tokens INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE message ADD COLUMN thinking_seconds REAL NOT NULL DEFAULT 0;"
     "ALTER TABLE message ADD COLUMN notice TEXT;",
+    "CREATE TABLE draft ("
+    "  conversation INTEGER PRIMARY KEY," // 0: the one that has not begun
+    "  text TEXT NOT NULL,"
+    "  folds TEXT,"              // places in the text, 'OFFSET+BYTES …'
+    "  point INTEGER NOT NULL);" // of the cursor
+    "CREATE TRIGGER draft_of_deleted AFTER DELETE ON conversation "
+    "BEGIN DELETE FROM draft WHERE conversation = old.id; END;",
 };
 #define STORE_VERSION ((int)(sizeof store_steps / sizeof *store_steps))
 
@@ -54,7 +61,11 @@ static const char *const store_steps[] = {
                        "?10, ?11, ?12)")                                                                               \
     X(SQL_SET_MESSAGE, "UPDATE message SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5, model = ?6, "     \
                        "thinking = ?7, thinking_tokens = ?8, thinking_seconds = ?9, notice = ?10 WHERE id = ?11")      \
-    X(SQL_DELETE, "DELETE FROM conversation WHERE id = ?1")
+    X(SQL_DELETE, "DELETE FROM conversation WHERE id = ?1")                                                            \
+    X(SQL_READ_DRAFT, "SELECT text, folds, point FROM draft WHERE conversation = ?1")                                  \
+    X(SQL_SET_DRAFT, "INSERT OR REPLACE INTO draft (conversation, text, folds, point) SELECT ?1, ?2, ?3, ?4 "          \
+                     "WHERE ?1 = 0 OR EXISTS (SELECT 1 FROM conversation WHERE id = ?1)")                              \
+    X(SQL_DELETE_DRAFT, "DELETE FROM draft WHERE conversation = ?1")
 enum store_statement {
 #define X(id, sql) id,
     STORE_STATEMENTS(X)
@@ -381,5 +392,35 @@ bool store_delete(struct store *s, struct conversation *c, struct status *st) {
     if (!c->row) return true;
     sqlite3_stmt *query = statement(s, SQL_DELETE);
     sqlite3_bind_int64(query, 1, c->row);
+    return perform(s, query, st);
+}
+
+// ---- drafts ----
+
+bool store_read_draft(struct store *s, int64_t row, struct draft *out, struct status *st) {
+    sqlite3_stmt *query = statement(s, SQL_READ_DRAFT);
+    *out = (struct draft){0};
+    sqlite3_bind_int64(query, 1, row);
+    int step = sqlite3_step(query);
+    const char *text = step == SQLITE_ROW ? column_text(query, 0) : "";
+    if (*text) {
+        out->text = xstrdup(text);
+        if (sqlite3_column_type(query, 1) != SQLITE_NULL) out->folds = xstrdup(column_text(query, 1));
+        int64_t point = sqlite3_column_int64(query, 2);
+        out->point = point < 0 ? 0 : (size_t)point;
+    }
+    bool done = step == SQLITE_ROW || step == SQLITE_DONE || store_fail(s, st);
+    sqlite3_reset(query);
+    return done;
+}
+
+bool store_save_draft(struct store *s, int64_t row, const struct draft *d, struct status *st) {
+    sqlite3_stmt *query = statement(s, d->text ? SQL_SET_DRAFT : SQL_DELETE_DRAFT);
+    sqlite3_bind_int64(query, 1, row);
+    if (d->text) {
+        bind_text(query, 2, d->text);
+        bind_text(query, 3, d->folds);
+        sqlite3_bind_int64(query, 4, (int64_t)d->point);
+    }
     return perform(s, query, st);
 }

@@ -9,6 +9,7 @@
 
 #include "app/conversation.h"
 #include "engine/base/status.h"
+#include "ui/draft.h"
 
 struct store;
 
@@ -24,6 +25,11 @@ bool store_read(struct store *s, struct conversation *c, struct status *st);
 
 // Writes what is dirty of a conversation. True: all of it is in the store and nothing is dirty any more.
 bool store_save(struct store *s, struct conversation *c, struct status *st);
-bool store_delete(struct store *s, struct conversation *c, struct status *st);
+bool store_delete(struct store *s, struct conversation *c, struct status *st); // with its draft
+
+// The draft of the conversation with this row; of row 0 it is that of the one that has not begun. Whoever writes last
+// is right. One that is not there is empty, and an empty one is not there.
+bool store_read_draft(struct store *s, int64_t row, struct draft *out, struct status *st); // the caller frees
+bool store_save_draft(struct store *s, int64_t row, const struct draft *d, struct status *st);
 
 #endif

@@ -216,37 +216,42 @@ static int count_lines(const char *text) {
     return n;
 }
 
-static void insert_folded(struct composer *c, char *text, int lines) {
-    char mark[5] = "";
-    c->pastes = xrealloc(c->pastes, (size_t)(c->n_pastes + 1) * sizeof *c->pastes);
-    c->pastes[c->n_pastes] = (struct paste){text, lines};
-    utf8_encode(PASTE_FIRST + (uint32_t)c->n_pastes++, mark);
-    rl_insert_text(mark);
+// Writes the code point that stands for this paste to `mark`; returns its size. 0: there are too many.
+static size_t fold(struct composer *c, const char *text, size_t size, char *mark) {
+    int i = 0;
+    while (i < c->n_pastes && (strncmp(c->pastes[i].text, text, size) || c->pastes[i].text[size])) i++;
+    if (i == PASTE_MOST) return 0;
+    if (i == c->n_pastes) {
+        char *copy = xstrndup(text, size);
+        c->pastes = xrealloc(c->pastes, (size_t)++c->n_pastes * sizeof *c->pastes);
+        c->pastes[i] = (struct paste){copy, count_lines(copy)};
+    }
+    return utf8_encode(PASTE_FIRST + (uint32_t)i, mark);
 }
 
 void composer_paste(struct composer *c, const char *text, size_t size) {
     settle();
-    char *clean = cleaned(text, size);
-    int lines = count_lines(clean);
-    if ((lines > PASTE_LINES || strlen(clean) > PASTE_BYTES) && c->n_pastes < PASTE_MOST) {
-        insert_folded(c, clean, lines);
-        return;
-    }
-    rl_insert_text(clean);
+    char *clean = cleaned(text, size), mark[5] = "";
+    bool is_long = count_lines(clean) > PASTE_LINES || strlen(clean) > PASTE_BYTES;
+    rl_insert_text(is_long && fold(c, clean, strlen(clean), mark) ? mark : clean);
     free(clean);
 }
 
 // Lets readline end the line as Enter would, so that it puts history lines back that were edited on the way.
 static void accept_now(struct composer *c) { read_bytes(c, SEND_KEYS, sizeof SEND_KEYS - 1); }
 
-void composer_clear(struct composer *c) {
-    settle();
-    rl_mark = 0, rl_point = rl_end;
-    if (rl_end) rl_copy_region_to_kill(1, 0);
+static void empty_line(struct composer *c) {
     accept_now(c);
     free(c->accepted);
     c->accepted = NULL;
     using_history();
+}
+
+void composer_clear(struct composer *c) {
+    settle();
+    rl_mark = 0, rl_point = rl_end;
+    if (rl_end) rl_copy_region_to_kill(1, 0);
+    empty_line(c);
 }
 
 // The last message, but for blanks at its end.
@@ -291,6 +296,76 @@ static char *unfolded(const struct composer *c, const char *line) {
     }
     out[n] = 0;
     return out;
+}
+
+// ---- drafts ----
+
+void composer_draft(const struct composer *c, struct draft *out) {
+    *out = (struct draft){0};
+    if (rl_end == 0) return;
+    out->text = unfolded(c, rl_line_buffer);
+    size_t n = 0;
+    for (int at = 0; at < rl_end;) {
+        uint32_t code;
+        int step = (int)utf8_decode(rl_line_buffer + at, (size_t)(rl_end - at), &code);
+        const struct paste *p = paste_of(c, code);
+        size_t size = p ? strlen(p->text) : (size_t)step;
+        if (p) {
+            char *folds = out->folds;
+            out->folds = xasprintf("%s%s%zu+%zu", folds ? folds : "", folds ? " " : "", n, size);
+            free(folds);
+        }
+        n += size, at += step;
+        if (at <= rl_point) out->point = n;
+    }
+}
+
+struct place { // of a fold
+    size_t at, size;
+};
+
+// The next fold at this offset or behind it; one of size 0 behind the last. The text may come from anywhere.
+static struct place next_fold(const char **folds, size_t at, size_t end) {
+    struct place p;
+    int used = 0;
+    for (; *folds && sscanf(*folds, "%zu+%zu%n", &p.at, &p.size, &used) == 2; *folds += used)
+        if (p.at >= at && p.at < end && p.size && p.size <= end - p.at) return p;
+    return (struct place){.at = end};
+}
+
+// The line for a draft: its pastes are marks again.
+static char *folded(struct composer *c, const struct draft *d, size_t *point) {
+    size_t size = strlen(d->text), n = 0;
+    char *out = xmalloc(size + 1 + 4); // a mark is no longer than the paste, but for the shortest ones
+    const char *folds = d->folds;
+    struct place p = next_fold(&folds, 0, size);
+    *point = 0;
+    for (size_t at = 0; at < size;) {
+        uint32_t code;
+        size_t step = utf8_decode(d->text + at, size - at, &code), mark = 0;
+        if (at == p.at && p.size >= 4) mark = fold(c, d->text + at, p.size, out + n);
+        if (mark) step = p.size;
+        else if (code - PASTE_FIRST < PASTE_MOST) mark = utf8_encode(UTF8_REPLACEMENT, out + n);
+        else memcpy(out + n, d->text + at, mark = step);
+        n += mark, at += step;
+        if (at > p.at) p = next_fold(&folds, at, size);
+        if (at <= d->point) *point = n;
+    }
+    out[n] = 0;
+    return out;
+}
+
+void composer_set_draft(struct composer *c, const struct draft *d) {
+    size_t point;
+    settle();
+    empty_line(c);
+    c->scroll = 0;
+    if (!d->text) return;
+    char *line = folded(c, d, &point);
+    rl_insert_text(line);
+    rl_free_undo_list();
+    rl_point = (int)point;
+    free(line);
 }
 
 const char *composer_take(struct composer *c) {

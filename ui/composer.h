@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "ui/canvas.h"
+#include "ui/draft.h"
 
 struct composer;
 
@@ -30,6 +31,11 @@ bool composer_up(struct composer *c);
 bool composer_down(struct composer *c);
 void composer_clear(struct composer *c); // into the kill ring: readline's yank brings it back
 void composer_set(struct composer *c, const char *text); // the message just taken comes back as it was written
+
+void composer_draft(const struct composer *c, struct draft *out); // what is written; the caller frees
+// Another draft in place of what is written, which goes neither into the kill ring nor into the history. Undo does not
+// lead from one to the other.
+void composer_set_draft(struct composer *c, const struct draft *d);
 
 bool composer_empty(const struct composer *c);
 bool composer_searching(const struct composer *c); // readline asks for something (history search): Enter ends that

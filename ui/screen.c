@@ -64,6 +64,10 @@ void screen_choose_model(struct screen *s, const char *filter) { picker_open(&s-
 
 void screen_set_composer(struct screen *s, const char *text) { composer_set(s->composer, text); }
 
+void screen_draft(const struct screen *s, struct draft *out) { composer_draft(s->composer, out); }
+
+void screen_set_draft(struct screen *s, const struct draft *d) { composer_set_draft(s->composer, d); }
+
 const char *screen_theme(const struct screen *s) { return s->theme.name; }
 uint32_t screen_boxes(const struct screen *s) { return s->boxes; }
 

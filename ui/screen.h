@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "ui/commands.h"
+#include "ui/draft.h"
 
 enum view_role { VIEW_USER, VIEW_MODEL, VIEW_NOTICE };
 
@@ -137,6 +138,8 @@ void screen_resized(struct screen *s);   // after SIGWINCH
 void screen_suspend(struct screen *s);   // restores the terminal, stops the process, takes it over again
 void screen_choose_model(struct screen *s, const char *filter); // opens the list; COMMAND_MODEL follows when one is picked
 void screen_set_composer(struct screen *s, const char *text); // e.g. a message that could not be sent
+void screen_draft(const struct screen *s, struct draft *out); // what stands in the composer; the caller frees
+void screen_set_draft(struct screen *s, const struct draft *d); // of another chat
 
 const char *screen_theme(const struct screen *s);
 uint32_t screen_boxes(const struct screen *s);

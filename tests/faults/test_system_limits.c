@@ -84,7 +84,7 @@ static struct model_file *open_tiny(void **bytes) {
     size_t size;
     struct status st = {0};
     *bytes = tiny_model_bytes((struct tiny_model_options){.format = BLOCK_Q8_0}, &size);
-    struct model_file *file = model_file_open_memory("tiny.gguf", *bytes, size, &st);
+    struct model_file *file = model_file_open_memory("tiny.gguf", *bytes, size, NULL, &st);
     if (!file) fail_msg("%s", st.text);
     return file;
 }

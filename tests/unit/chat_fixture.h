@@ -134,7 +134,7 @@ static struct {
     struct view_chat chats[32];
     struct view_message messages[32];
     char status[512], composer[256];
-    bool ended, chooses;
+    bool ended, chooses, typed;
     const char *theme_problem; // at the next opening; NULL: none
 } screen;
 
@@ -146,8 +146,10 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
 void screen_close(struct screen *s) { (void)s; }
 bool screen_input(struct screen *s, struct ui_command *out) {
     (void)s;
+    screen.typed = false;
     if (screen.next_command == screen.n_commands) return false;
     *out = screen.commands[screen.next_command++];
+    if (out->id == COMMAND_SEND) screen.composer[0] = 0;
     return true;
 }
 bool screen_ended(const struct screen *s) { return (void)s, screen.ended; }
@@ -159,7 +161,9 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     if (v->n_messages) memcpy(screen.messages, v->messages, (size_t)v->n_messages * sizeof *v->messages);
     snprintf(screen.status, sizeof screen.status, "%s", v->status ? v->status : "");
 }
-int screen_timeout(const struct screen *s) { return (void)s, screen.next_command < screen.n_commands ? 0 : -1; }
+int screen_timeout(const struct screen *s) {
+    return (void)s, screen.typed || screen.next_command < screen.n_commands ? 0 : -1;
+}
 int screen_output_fd(const struct screen *s) { return (void)s, -1; }
 void screen_resized(struct screen *s) { (void)s; }
 void screen_suspend(struct screen *s) { (void)s; }
@@ -170,6 +174,12 @@ void screen_choose_model(struct screen *s, const char *filter) {
 void screen_set_composer(struct screen *s, const char *text) {
     (void)s, snprintf(screen.composer, sizeof screen.composer, "%s", text);
 }
+void screen_draft(const struct screen *s, struct draft *out) {
+    (void)s;
+    *out = (struct draft){0};
+    if (*screen.composer) *out = (struct draft){.text = xstrdup(screen.composer), .point = strlen(screen.composer)};
+}
+void screen_set_draft(struct screen *s, const struct draft *d) { screen_set_composer(s, d->text ? d->text : ""); }
 const char *screen_theme(const struct screen *s) { return (void)s, "ember"; }
 uint32_t screen_boxes(const struct screen *s) { return (void)s, 1u << 2 | 1u << 4; }
 uint32_t screen_boxes_with_room(const struct screen *s) { return (void)s, 1u << 2; }
@@ -208,6 +218,13 @@ static inline void press(enum ui_command_id id, int number, const char *text) {
 
 static inline void act(enum ui_command_id id, int number, const char *text) {
     press(id, number, text);
+    pass(0.05);
+}
+
+// Into the composer.
+static inline void type(const char *text) {
+    screen_set_composer(NULL, text);
+    screen.typed = true;
     pass(0.05);
 }
 

@@ -296,6 +296,71 @@ static void test_a_message_that_is_handed_back_is_as_it_was_written(void **state
     free(trimmed);
 }
 
+// What is left of a draft that was put aside while another was written.
+static void put_aside_and_back(void) {
+    struct draft d, other = {"other", NULL, 2};
+    composer_draft(composer, &d);
+    composer_set_draft(composer, &other);
+    check_drawn(40, 1, "other\n", 2, 0);
+    composer_set_draft(composer, &d);
+    draft_free(&d);
+}
+
+static void test_a_draft_comes_back_as_it_was(void **state) {
+    (void)state;
+    char lines[400] = "", all[1000];
+    for (int i = 0; i < 30; i++) sprintf(lines + strlen(lines), "line %d\r\n", i);
+    type("before ");
+    paste(lines);
+    type(" between ");
+    paste(lines);
+    type("\026\r\026\033 after \xc3\xa4\002\002"); // quoted: a carriage return and an escape
+    composer_newline(composer);
+    check_drawn(80, 2, "before [pasted 30 lines] between [pasted 30 lines]␍␛ after\n \xc3\xa4\n", 0, 1);
+    put_aside_and_back();
+    check_drawn(80, 2, "before [pasted 30 lines] between [pasted 30 lines]␍␛ after\n \xc3\xa4\n", 0, 1);
+    char *clean = all + sprintf(all, "before ");
+    for (int i = 0; i < 30; i++) clean += sprintf(clean, "line %d\n", i);
+    clean += sprintf(clean, " between ");
+    for (int i = 0; i < 30; i++) clean += sprintf(clean, "line %d\n", i);
+    sprintf(clean, "\r\033 after\n \xc3\xa4");
+    check_taken(all);
+}
+
+static void test_undo_and_yank_stay_out_of_the_other_draft(void **state) {
+    (void)state;
+    struct draft other = {"other", NULL, 5};
+    type("killed\025kept");
+    put_aside_and_back();
+    type("\037\037"); // nothing to undo
+    check_drawn(40, 1, "kept\n", 4, 0);
+    type(" more\037");
+    check_drawn(40, 1, "kept\n", 4, 0);
+    composer_set_draft(composer, &other);
+    type(" \031"); // what was killed, not what was put aside
+    check_taken("other killed");
+    type("\033[A"); // nor is the history touched
+    check_taken("other killed");
+}
+
+// As a store may have them.
+static void test_a_draft_may_say_anything(void **state) {
+    (void)state;
+    static const struct draft drafts[] = {
+        {"some text", "0+99 3+2 x 4", 99},
+        {"some text", "18446744073709551615+5 4+18446744073709551615 -1+-1", (size_t)-1},
+        {"some text", "5+4 0+4 5+4 5+0", 0},
+        {"\xc3\xa4\xc3\xa4 text", "1+4", 1},
+    };
+    for (size_t i = 0; i < sizeof drafts / sizeof *drafts; i++) {
+        composer_set_draft(composer, &drafts[i]);
+        check_taken(drafts[i].text);
+    }
+    struct draft mark = {"\xf4\x8f\x80\x80", NULL, 4}; // what stands for a paste
+    composer_set_draft(composer, &mark);
+    check_taken("\xef\xbf\xbd");
+}
+
 // It was too long for the model, or for another reason refused.
 static void test_a_long_message_is_called_back(void **state) {
     (void)state;
@@ -341,6 +406,9 @@ int main(void) {
         TEST(test_other_ways_to_end_a_line_keep_it),
         TEST(test_set_and_clear),
         TEST(test_a_message_that_is_handed_back_is_as_it_was_written),
+        TEST(test_a_draft_comes_back_as_it_was),
+        TEST(test_undo_and_yank_stay_out_of_the_other_draft),
+        TEST(test_a_draft_may_say_anything),
         TEST(test_a_long_message_is_called_back),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -261,6 +261,20 @@ static void test_a_full_disk_loses_nothing(void **state) {
     store_close(s);
 }
 
+static void assert_draft(struct store *s, int64_t row, const char *text, const char *folds, size_t point) {
+    struct draft d;
+    struct status st = {0};
+    assert_true(store_read_draft(s, row, &d, &st));
+    struct draft expected = {(char *)text, (char *)folds, point};
+    if (!draft_equal(&d, &expected)) fail_msg("%s %s %zu", d.text ? d.text : "none", d.folds ? d.folds : "", d.point);
+    draft_free(&d);
+}
+
+static void save_draft(struct store *s, int64_t row, struct draft d) {
+    struct status st = {0};
+    if (!store_save_draft(s, row, &d, &st)) fail_msg("%s", st.text);
+}
+
 static void exec(const char *path, const char *sql) {
     sqlite3 *db;
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
@@ -298,6 +312,8 @@ static void test_an_older_store_is_brought_up(void **state) {
         if (round == 0) {
             assert_null(c->messages[1].thinking);
             assert_null(c->messages[1].notice);
+            assert_draft(s, 7, NULL, NULL, 0);
+            save_draft(s, 7, (struct draft){"draft", NULL, 2});
             conversation_think(c, 1, "hm", 2, 1.5);
             c->messages[1].thinking_tokens = 3;
             conversation_notice(c, 1, "mind this");
@@ -307,6 +323,7 @@ static void test_an_older_store_is_brought_up(void **state) {
             assert_int_equal(c->messages[1].thinking_tokens, 3);
             assert_true(c->messages[1].thinking_seconds == 1.5);
             assert_string_equal(c->messages[1].notice, "mind this");
+            assert_draft(s, 7, "draft", NULL, 2);
         }
         forget_all(&f);
         store_close(s);
@@ -355,6 +372,106 @@ static void test_odd_rows_are_read(void **state) {
     store_close(s);
 }
 
+static void test_drafts_come_back_as_they_were(void **state) {
+    struct store *s = open_store(*state);
+    struct conversation c = begin("question");
+    save(s, &c);
+    char *large = xmalloc(300001);
+    for (int i = 0; i < 300000; i++) large[i] = (char)(1 + i % 127); // controls too
+    large[300000] = 0;
+    assert_draft(s, c.row, NULL, NULL, 0);
+    save_draft(s, c.row, (struct draft){"a\nb\t\033[1m\r\n\377", "2+3 5+1", 7});
+    save_draft(s, 0, (struct draft){large, NULL, 150000}); // of the chat that has not begun
+    store_close(s);
+    s = open_store(*state);
+    assert_draft(s, c.row, "a\nb\t\033[1m\r\n\377", "2+3 5+1", 7);
+    assert_draft(s, 0, large, NULL, 150000);
+    save_draft(s, c.row, (struct draft){"another", NULL, 0});
+    assert_draft(s, c.row, "another", NULL, 0);
+    save_draft(s, c.row, (struct draft){0});
+    assert_draft(s, c.row, NULL, NULL, 0);
+    free(large);
+    conversation_close(&c);
+    store_close(s);
+}
+
+static void test_deleting_a_chat_deletes_its_draft(void **state) {
+    struct store *one = open_store(*state), *two = open_store(*state);
+    struct status st = {0};
+    struct conversation c = begin("question");
+    save(one, &c);
+    save_draft(one, c.row, (struct draft){"mine", NULL, 4});
+    assert_draft(two, c.row, "mine", NULL, 4);
+    assert_true(store_delete(one, &c, &st));
+    assert_draft(one, c.row, NULL, NULL, 0);
+    save_draft(two, c.row, (struct draft){"late", NULL, 4}); // it is gone: nobody could find the draft
+    assert_draft(two, c.row, NULL, NULL, 0);
+    conversation_close(&c);
+    store_close(one);
+    store_close(two);
+}
+
+#define PAGE 4096
+
+// Exchanges the page of the file that holds this text with `page`.
+static void exchange_page(const char *path, const char *text, char page[PAGE]) {
+    char there[PAGE];
+    FILE *f = fopen(path, "r+");
+    assert_non_null(f);
+    for (long at = 0; fread(there, PAGE, 1, f) == 1; at += PAGE) {
+        if (!memmem(there, PAGE, text, strlen(text))) continue;
+        assert_int_equal(fseek(f, at, SEEK_SET), 0);
+        assert_int_equal(fwrite(page, PAGE, 1, f), 1);
+        memcpy(page, there, PAGE);
+        assert_int_equal(fclose(f), 0);
+        return;
+    }
+    fail_msg("%s holds no %s", path, text);
+}
+
+// A page in the middle that cannot be read.
+static void test_a_read_that_fails_midway_adds_nothing(void **state) {
+    struct place *p = *state;
+    struct store *s = open_store(p);
+    struct conversation c = begin("question");
+    struct status st = {0};
+    char text[3000];
+    memset(text, 'x', sizeof text);
+    for (int i = 0; i < 40; i++) {
+        if (i == 20) memcpy(text, "THE BROKEN PAGE", 15);
+        else memset(text, 'x', 15);
+        conversation_add(&c, conversation_last(&c), i % 2 ? MESSAGE_USER : MESSAGE_MODEL, text, sizeof text);
+    }
+    save(s, &c);
+    store_close(s);
+
+    char page[PAGE] = "THE BROKEN PAGE", broken[PAGE] = "THE BROKEN PAGE";
+    memset(page + 15, 0xff, PAGE - 15);
+    memset(broken + 15, 0xff, PAGE - 15);
+    exchange_page(p->path, "THE BROKEN PAGE", page);
+    s = open_store(p);
+    struct found f = {0};
+    struct sampling initial = sampling_default();
+    assert_true(store_list(s, &initial, keep, &f, &st));
+    struct conversation *again = &f.conversations[0];
+    for (int i = 0; i < 2; i++) {
+        assert_false(store_read(s, again, &st));
+        assert_non_null(strstr(st.text, p->path));
+        assert_int_equal(again->count, 0);
+        assert_true(again->unread_rows);
+    }
+    store_close(s);
+    exchange_page(p->path, "THE BROKEN PAGE", page);
+    assert_memory_equal(page, broken, PAGE);
+    s = open_store(p);
+    assert_true(store_read(s, again, &st));
+    assert_int_equal(again->count, 41);
+    assert_int_equal(conversation_last(again), 40);
+    forget_all(&f);
+    conversation_close(&c);
+    store_close(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_everything_comes_back, place_make, place_remove),
@@ -370,6 +487,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_newer_store_is_left_alone, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_a_file_that_is_no_store_is_left_alone, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_odd_rows_are_read, place_make, place_remove),
+        cmocka_unit_test_setup_teardown(test_drafts_come_back_as_they_were, place_make, place_remove),
+        cmocka_unit_test_setup_teardown(test_deleting_a_chat_deletes_its_draft, place_make, place_remove),
+        cmocka_unit_test_setup_teardown(test_a_read_that_fails_midway_adds_nothing, place_make, place_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
