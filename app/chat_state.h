@@ -1,6 +1,6 @@
-// The inside of the chat controller, shared by chat.c (loop), chat_answer.c (requests and their events),
-// chat_commands.c (what a person does), chat_draft.c (what a person writes), chat_model.c (the model that answers and those to choose from), chat_limits.c (what the machine
-// can do) and chat_view.c (what the screen shows). Nobody else includes this.
+// The inside of the chat controller, shared by chat.c (loop), chat_answer.c (requests and their events), chat_commands.c
+// (what a person does), chat_draft.c (what a person writes), chat_model.c (the model that answers and those to choose
+// from), chat_limits.c (what the machine can do) and chat_view.c (what the screen shows). Nobody else includes this.
 #ifndef CONFAB_APP_CHAT_STATE_H
 #define CONFAB_APP_CHAT_STATE_H
 
