@@ -298,9 +298,9 @@ static void command_reasoning(struct chat *c, const struct ui_command *command) 
 }
 
 static void command_theme(struct chat *c, const struct ui_command *command) {
-    (void)command;
+    const char *problem = command->text;
     setting_parse(c->p.settings, SETTING_theme, screen_theme(c->screen), NULL);
-    chat_say(c, false, "theme %s", screen_theme(c->screen));
+    chat_say(c, problem != NULL, "theme %s%s%s", screen_theme(c->screen), problem ? "; " : "", problem ? problem : "");
     chat_save_setting(c, SETTING_theme);
 }
 

@@ -91,18 +91,25 @@ static bool is_end(const struct engine_event *event) {
 // sees it or asked for it.
 struct run_output {
     bool shows_thinking, dims;
-    bool thinking; // the last text was thought
-    bool thought;  // any was
-    bool said;     // anything is on standard output
-    struct word_wrap wrap; // of standard output
-    char last;     // character of the last text
-    int error;     // of standard output
+    bool thinking;                     // the last text was thought
+    bool thought;                      // any was
+    bool said;                         // anything is on standard output
+    struct word_wrap answer, thoughts; // of standard output and standard error
+    char last;                         // character of the last text
+    int error;                         // of standard output
 };
+
+static void write_clean(FILE *out, struct word_wrap *wrap, const struct engine_event *event) {
+    char clean[3 * sizeof event->text];
+    wrap->columns = word_wrap_columns(out); // it may be resized
+    if (wrap->columns) word_wrap_write(wrap, out, clean, clean_text(event->text, event->size, clean));
+    else clean_write(out, event->text, event->size);
+}
 
 static void end_thinking(struct run_output *o) {
     if (!o->thinking) return;
     if (o->dims) fputs("\033[22m", stderr);
-    if (o->last != '\n') fputc('\n', stderr);
+    if (o->last != '\n') word_wrap_write(&o->thoughts, stderr, "\n", 1);
     o->thinking = false;
     o->last = '\n';
 }
@@ -112,7 +119,7 @@ static void write_thinking(struct run_output *o, const struct engine_event *even
     if (!o->shows_thinking) return;
     if (!o->thinking && o->dims) fputs("\033[2m", stderr);
     o->thinking = true;
-    clean_write(stderr, event->text, event->size);
+    write_clean(stderr, &o->thoughts, event);
     fflush(stderr);
     o->last = event->text[event->size - 1];
 }
@@ -120,13 +127,7 @@ static void write_thinking(struct run_output *o, const struct engine_event *even
 static void write_text(struct run_output *o, const struct engine_event *event) {
     end_thinking(o);
     o->said = true;
-    o->wrap.columns = word_wrap_columns(stdout); // it may be resized
-    if (o->wrap.columns) {
-        char clean[3 * sizeof event->text];
-        word_wrap_write(&o->wrap, stdout, clean, clean_text(event->text, event->size, clean));
-    } else {
-        clean_write(stdout, event->text, event->size);
-    }
+    write_clean(stdout, &o->answer, event);
     if (fflush(stdout)) o->error = errno;
     o->last = event->text[event->size - 1];
 }

@@ -4,7 +4,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <utf8proc.h>
 
+#include "engine/base/utf8.h"
 #include "ui/canvas.h"
 
 int word_wrap_columns(FILE *out) {
@@ -14,16 +16,21 @@ int word_wrap_columns(FILE *out) {
     return size.ws_col;
 }
 
+enum { FENCE = 3 };
+
 // Whether the line belongs to a block of code, its fences too.
 static bool is_code(struct word_wrap *w, char c) {
-    if (c == '`' && !w->text) w->quotes++;
+    bool fence = !w->text && (w->marks ? c == w->mark : c == '`' || c == '~');
+    if (fence) w->mark = c, w->marks++;
     else if (c != ' ') w->text = true;
-    return w->code || w->quotes >= 3;
+    return w->code || w->marks >= FENCE;
 }
 
+// A block ends in a fence of the kind that it began with.
 static void end_line(struct word_wrap *w, FILE *out) {
     putc('\n', out);
-    if (w->quotes >= 3) w->code = !w->code;
+    if (w->marks >= FENCE && !w->code) w->code = w->mark;
+    else if (w->marks >= FENCE && w->code == w->mark) w->code = 0;
     *w = (struct word_wrap){.columns = w->columns, .code = w->code};
 }
 
@@ -50,8 +57,20 @@ static void break_line(struct word_wrap *w, FILE *out) {
     w->column = w->width;
 }
 
+// Chinese and Japanese have no blanks: a line may be broken before every character, but for what closes or goes on with
+// what precedes it, and behind what opens.
+static bool breaks_before(struct word_wrap *w, const char *cluster, size_t size, int width) {
+    uint32_t code;
+    utf8_decode(cluster, size, &code);
+    utf8proc_category_t kind = utf8proc_category((utf8proc_int32_t)code);
+    bool opened = w->opens;
+    w->opens = kind == UTF8PROC_CATEGORY_PS || kind == UTF8PROC_CATEGORY_PI;
+    return width > 1 && !opened && kind != UTF8PROC_CATEGORY_PE && kind != UTF8PROC_CATEGORY_PF &&
+           kind != UTF8PROC_CATEGORY_PO && kind != UTF8PROC_CATEGORY_LM;
+}
+
 static void add_to_word(struct word_wrap *w, FILE *out, const char *cluster, size_t size, int width) {
-    if (width > 1) end_word(w); // Chinese and Japanese have no blanks
+    if (breaks_before(w, cluster, size, width)) end_word(w);
     if (w->column + width >= w->columns) break_line(w, out);
     fwrite(cluster, 1, size, out);
     w->column += width;

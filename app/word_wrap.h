@@ -15,9 +15,11 @@ struct word_wrap {
     char word[256]; // what the last line ends in, if a break may come before it
     size_t size;
     int width;      // columns of the word
-    bool code;      // between fences
-    bool text;      // the line holds more than blanks and backquotes
-    int quotes;     // backquotes that the line begins with
+    bool opens;     // the word ends in an opening bracket
+    char code;      // between fences: what these are made of; 0: outside
+    bool text;      // the line holds more than blanks and a fence
+    char mark;      // what the line begins with, ` or ~
+    int marks;      // so many of these
 };
 
 int word_wrap_columns(FILE *out); // of the terminal that out is; 0: it is none, or cannot take words back

@@ -184,9 +184,11 @@ void composer_sequence(struct composer *c, const char *bytes, size_t size) {
 // Outside vi mode readline would take it for the beginning of a Meta key and nothing would show that it waits: the next
 // letter would be a command, M-r one that empties the line. Meta keys come whole, by composer_bytes.
 void composer_escape(struct composer *c) {
-    if (rl_editing_mode && !composer_searching(c)) settle();
-    else composer_bytes(c, "\033", 1);
+    if (composer_takes_escape(c)) composer_bytes(c, "\033", 1);
+    else settle();
 }
+
+bool composer_takes_escape(const struct composer *c) { return !rl_editing_mode || composer_searching(c); }
 
 void composer_newline(struct composer *c) {
     (void)c;

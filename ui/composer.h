@@ -39,6 +39,7 @@ void composer_set_draft(struct composer *c, const struct draft *d);
 
 bool composer_empty(const struct composer *c);
 bool composer_searching(const struct composer *c); // readline asks for something (history search): Enter ends that
+bool composer_takes_escape(const struct composer *c); // Esc is a key of readline's own: in vi mode, in a search
 // The message, added to the history; the composer is empty afterwards. NULL when there is nothing but blanks, or when
 // Enter only ended a search. Valid until the next call.
 const char *composer_take(struct composer *c);

@@ -18,14 +18,20 @@ static void hand_out(struct screen *s, enum ui_command_id id, int number, const 
 
 // ---- commands that the screen carries out ----
 
+// A theme that cannot be loaded is passed over; the command's text then says why.
 static void next_theme(struct screen *s) {
     int at = 0;
+    struct status st = {0};
     for (int i = 0; theme_list(i); i++)
         if (strcmp(theme_list(i), s->theme.name) == 0) at = i + 1;
-    const char *name = theme_list(at) ? theme_list(at) : theme_list(0);
-    struct status st = {0};
-    if (name && !theme_load(&s->theme, name, &st)) screen_say(s, true, "%s", st.text);
+    for (;; at++) {
+        struct status *problem = st.code ? NULL : &st; // the first one is said
+        if (!theme_list(at)) at = 0;
+        if (theme_load(&s->theme, theme_list(at), problem)) break;
+    }
     terminal_forget(s->terminal);
+    snprintf(s->answer, sizeof s->answer, "%s", st.text);
+    hand_out(s, COMMAND_THEME, -1, st.code ? s->answer : NULL);
 }
 
 static void choose_boxes(struct screen *s, uint32_t boxes) {
@@ -117,7 +123,7 @@ static void run_command(struct screen *s, enum ui_command_id id) {
     case COMMAND_BOTTOM: transcript_bottom(s->transcript); return;
     case COMMAND_REDRAW: terminal_forget(s->terminal); return;
     case COMMAND_INTERRUPT: interrupt(s); return;
-    case COMMAND_THEME: next_theme(s); break;
+    case COMMAND_THEME: next_theme(s); return;
     case COMMAND_BOX_1: toggle_box(s, BOX_CHATS); break;
     case COMMAND_BOX_2: toggle_box(s, BOX_THROUGHPUT); break;
     case COMMAND_BOX_3: toggle_box(s, BOX_KV); break;
@@ -271,7 +277,7 @@ static int command_after_escape(struct screen *s, const struct key *k) {
     struct key alt = *k;
     alt.modifiers |= KEY_ALT;
     bool soon = s->escaped && clock_ns() - s->escaped < ESCAPE_NS;
-    s->escaped = k->code == KEY_ESCAPE ? clock_ns() : 0;
+    s->escaped = k->code == KEY_ESCAPE && !composer_takes_escape(s->composer) ? clock_ns() : 0;
     return soon ? bound_command(s, &alt) : -1;
 }
 

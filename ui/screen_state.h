@@ -59,7 +59,7 @@ struct screen {
     struct screen_notice notice;
     struct ui_command queue[SCREEN_QUEUE]; // handed out before more keys are read
     int n_queue;
-    char answer[LINE_EDIT_BYTES]; // the text of a dialog's command
+    char answer[SCREEN_NOTICE]; // the text of a command that is handed out
     uint64_t escaped; // clock_ns of an Esc that closed nothing; 0: another key was last
     struct key keys[COMMAND_COUNT];
     bool bound[COMMAND_COUNT];

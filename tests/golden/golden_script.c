@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <readline/readline.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -484,23 +485,34 @@ static void do_locale(struct script *s) { setenv("LC_ALL", s->words[1], 1); }
 
 static void do_memory(struct script *s) { script_engine_memory((uint64_t)word_int(s, 1) << 20); }
 
-static void do_file(struct script *s) {
+// Makes a file in a home folder of the script's own.
+static void home_file(struct script *s, const char *folder, const char *text, off_t size) {
     if (!s->home) {
         s->home = xstrdup("/tmp/confab-golden-XXXXXX");
         if (!mkdtemp(s->home)) panic("no temporary folder");
         setenv("HOME", s->home, 1);
         unsetenv("XDG_DATA_HOME");
+        unsetenv("XDG_CONFIG_HOME");
     }
     struct status st = {0};
-    char *path = xasprintf("%s/.local/share/confab/models/%s", s->home, s->words[1]);
+    char *path = xasprintf("%s/%s/%s", s->home, folder, s->words[1]);
     FILE *f = path_make_parents(path, &st) ? fopen(path, "w") : NULL;
-    if (!f || ftruncate(fileno(f), (off_t)word_int(s, 2) << 20) || fclose(f)) panic("%s cannot be made", path);
+    if (!f || fputs(text, f) < 0 || ftruncate(fileno(f), size) || fclose(f)) panic("%s cannot be made", path);
+    free(path);
+}
+
+static void do_config(struct script *s) { home_file(s, ".config/confab", s->words[2], (off_t)s->sizes[2]); }
+
+static void do_inputrc(struct script *s) { rl_parse_and_bind(s->words[1]); }
+
+static void do_file(struct script *s) {
+    const char *path = s->words[1];
+    home_file(s, ".local/share/confab/models", "", (off_t)word_int(s, 2) << 20);
     const char *slash = strrchr(path, '/');
     char *name = xstrndup(slash + 1, strcspn(slash + 1, "."));
     script_engine_model(name, s->words[3], s->words[4], (uint64_t)atof(s->words[5]), (uint64_t)word_int(s, 6) << 20,
                         s->count > 7 ? s->words[7] : NULL);
     free(name);
-    free(path);
 }
 
 static void do_limits(struct script *s) {
@@ -535,6 +547,8 @@ static const struct {
     {"locale", 1, true, do_locale},
     {"memory", 1, false, do_memory},
     {"file", 6, true, do_file},
+    {"config", 2, true, do_config},
+    {"inputrc", 1, false, do_inputrc},
     {"limits", 2, true, do_limits},
     {"progress", 1, false, do_progress},
     {"listed", 0, false, do_listed},

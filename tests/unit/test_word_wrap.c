@@ -72,12 +72,26 @@ static void test_long_words_are_broken_anywhere(void **state) {
 
 static void test_wide_characters_are_words(void **state) {
     (void)state;
-    check("\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5",
-          "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\n\xe6\x97\xa5");
+    check("\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e"
+          "\xe6\x97\xa5",
+          "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e"
+          "\n\xe6\x97\xa5");
+}
+
+// Nine characters fill the line; what closes or opens takes its neighbour along.
+#define EIGHT "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac"
+#define NINTH "\xe8\xaa\x9e"
+static void test_punctuation_stays_with_its_character(void **state) {
+    (void)state;
+    check(EIGHT NINTH "\xe3\x80\x82", EIGHT "\n" NINTH "\xe3\x80\x82"); // full stop
+    check(EIGHT "\xe3\x80\x8c" NINTH, EIGHT "\n\xe3\x80\x8c" NINTH);    // opening bracket
+    check(EIGHT NINTH NINTH, EIGHT NINTH "\n" NINTH);
 }
 
 static void test_code_is_left_alone(void **state) {
     (void)state;
+    check("~~~\n```\nint main(void) { return 0; }\n~~~~\nThe quick brown foxes",
+          "~~~\n```\nint main(void) { ret\nurn 0; }\n~~~~\nThe quick brown\nfoxes");
     check("```\nint main(void) { return 0; }\n```\nThe quick brown foxes", // as the terminal breaks it
           "```\nint main(void) { ret\nurn 0; }\n```\nThe quick brown\nfoxes");
 }
@@ -87,6 +101,7 @@ int main(void) {
         cmocka_unit_test(test_lines_are_broken_between_words),
         cmocka_unit_test(test_long_words_are_broken_anywhere),
         cmocka_unit_test(test_wide_characters_are_words),
+        cmocka_unit_test(test_punctuation_stays_with_its_character),
         cmocka_unit_test(test_code_is_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
