@@ -30,7 +30,7 @@ static void next_theme(struct screen *s) {
         if (theme_load(&s->theme, theme_list(at), problem)) break;
     }
     terminal_forget(s->terminal);
-    snprintf(s->answer, sizeof s->answer, "%s", st.text);
+    snprintf(s->answer, sizeof s->answer, "%.*s", SCREEN_NOTICE - 1, st.text);
     hand_out(s, COMMAND_THEME, -1, st.code ? s->answer : NULL);
 }
 
