@@ -506,10 +506,9 @@ static void do_config(struct script *s) { home_file(s, ".config/confab", s->word
 static void do_inputrc(struct script *s) { rl_parse_and_bind(s->words[1]); }
 
 static void do_file(struct script *s) {
-    const char *path = s->words[1];
     home_file(s, ".local/share/confab/models", "", (off_t)word_int(s, 2) << 20);
-    const char *slash = strrchr(path, '/');
-    char *name = xstrndup(slash + 1, strcspn(slash + 1, "."));
+    const char *slash = strrchr(s->words[1], '/'), *base = slash ? slash + 1 : s->words[1];
+    char *name = xstrndup(base, strcspn(base, "."));
     script_engine_model(name, s->words[3], s->words[4], (uint64_t)atof(s->words[5]), (uint64_t)word_int(s, 6) << 20,
                         s->count > 7 ? s->words[7] : NULL);
     free(name);

@@ -183,8 +183,8 @@ static void test_hostile(void **state) {
         "{{ 'x'|batch(1000000000, 'y')|list }}",
         "{% set ns = namespace(s='aa') %}{% for i in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
         "{% set ns = namespace(s=[]) %}{% for i in range(9999) %}{% set ns.s = [ns.s] %}{% endfor %}{{ ns.s }}",
-        "{% set ns = namespace(s=[]) %}{% for i in range(99) %}{% set ns.s = [ns.s, ns.s] %}{% endfor "
-        "%}{{ns.s|tojson}}",
+        ("{% set ns = namespace(s=[]) %}{% for i in range(99) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}"
+         "{{ns.s|tojson}}"),
         "{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}",
     };
     for (size_t i = 0; i < COUNT(cases); i++) check_refused(cases[i], STATUS_LIMIT, "line 1: ");
