@@ -31,10 +31,10 @@ ISA_evex    = $(ISA_avx2) -mavx512f -mavx512vl -mavx512vnni -mprefer-vector-widt
 ISA_avx512  = -O3 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512
 endif
 
-SOURCES = $(wildcard engine/*.c engine/*/*.c ui/*.c app/*.c)
+SOURCES = $(wildcard engine/*/*.c ui/*.c app/*.c app/*/*.c)
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
 LIBRARY = $(BUILD)/libconfab.a
-TESTS   = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c tests/kernels/test_*.c tests/golden/test_*.c tests/faults/test_*.c tests/peer/test_*.c))
+TESTS   = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c tests/kernels/test_*.c tests/golden/test_*.c tests/faults/test_*.c tests/peer/test_*.c))
 HELPERS = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(filter-out tests/$(1)/test_%.c tests/$(1)/bench_%.c,$(wildcard tests/$(1)/*.c)))
 FUZZERS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 MUTATORS = $(FUZZERS:$(BUILD)/tests/fuzz/fuzz_%=$(BUILD)/tests/fuzz/mutate_%)
@@ -99,8 +99,8 @@ $(BUILD)/tests/unit/sentencepiece_library.o: tests/unit/sentencepiece_library.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)$(CXX) $(filter-out -std=c17,$(CFLAGS)) -std=c++17 -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/unit/test_sentencepiece: $(BUILD)/tests/unit/sentencepiece_library.o
-$(BUILD)/tests/unit/test_sentencepiece: LDLIBS += -lsentencepiece_train -lsentencepiece -lstdc++
+$(BUILD)/tests/unit/engine/format/test_sentencepiece: $(BUILD)/tests/unit/sentencepiece_library.o
+$(BUILD)/tests/unit/engine/format/test_sentencepiece: LDLIBS += -lsentencepiece_train -lsentencepiece -lstdc++
 
 # tests/peer compares with llama.cpp, where CONFAB_PEER_DIR names a folder with its headers and libraries; without, it
 # skips. What includes the headers is compiled afresh when that changes.

@@ -1,41 +1,113 @@
-// What engine.c and its helpers share of an opened model file, beyond engine.h.
+// Model file: what a model is and what its vocabulary and template can do. No weights are touched: `show`, `tokenize`
+// and `template` need no more.
 #ifndef CONFAB_ENGINE_MODEL_FILE_H
 #define CONFAB_ENGINE_MODEL_FILE_H
 
-#include "engine/backend.h"
-#include "engine/channel.h"
-#include "engine/engine.h"
-#include "engine/text/chat_template.h"
-#include "engine/text/jinja.h"
-#include "engine/text/tokenizer.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-struct model_file { // immutable once open
-    struct gguf gguf;
-    struct tokenizer *tokenizer;
-    struct model model; // valid when info.has_weights
-    bool described;     // opened as a header: what its weights hold may not be there
-    struct status weight_status;
-    struct span template_text;             // the file's chat template; {NULL, 0}: none
-    struct jinja_template *template;       // the same, parsed; NULL: there is none, or it cannot be parsed
-    struct status template_status;         // why it cannot be run; ok also when there is none
-    enum chat_template_kind chat_template; // what it is recognised as, and what is used instead when it cannot be run
-    struct channel_scheme channels;        // of its answers
-    struct arena arena;
-    struct model_info info;
+#include "engine/base/status.h"
+#include "engine/message.h"
+#include "engine/sampling.h"
+
+struct model_file;
+
+struct format_share {
+    const char *name; // "Q4_K"
+    uint64_t tensors, bytes;
 };
 
-// engine_open over any backend.
-struct engine *engine_open_on(struct model_file *m, const struct engine_params *p, const struct backend_ops *ops,
-                              struct status *st);
+struct special_token {
+    const char *role; // "bos"
+    int32_t id;
+    const char *text; // cleaned for display
+};
 
-// Fills in the info, all but file_bytes and has_weights: of a file of this name, whose vocabulary, if it is to be read,
-// template and weights are bound.
-void model_describe(struct model_file *m, const char *name);
+struct rope_info {
+    const char *pairs;        // which elements are rotated together: "adjacent" or "halves"
+    int n_rot;                // rotated elements of a head
+    float base, base_sliding; // the second: of layers with a window
+    int n_layer;              // layers that rotate
+    const char *scaling;      // "none", "linear", "yarn", "long", "by frequency"
+    float factor;             // of scaling; 1: none
+    int original_context;     // that scaling begins from; 0: not said
+};
 
-int engine_threads(const struct model_file *m, const struct engine_params *p); // that it will compute on
+struct expert_info {
+    int count, used; // of a layer; 0: none
+    int n_ff, n_ff_shared;
+    int n_layer; // layers that have them
+};
 
-// Copies text for display into out [size]: control characters and bidirectional overrides become '?', invalid bytes
-// U+FFFD, and what does not fit is cut at a character. Returns the bytes written, without the NUL.
-size_t display_clean(struct span text, char *out, size_t size);
+// What differs from layer to layer.
+struct range_info {
+    int least, most;
+};
+
+struct model_info {
+    const char *path, *name, *family; // name: general.name or the file's base name, cleaned for display
+    uint64_t file_bytes, n_parameters, weight_bytes;
+    int n_layer, n_embd, n_head, n_head_kv, head_size, n_ff, n_vocab, n_context;
+    float rope_base;
+    bool tied;
+    bool has_weights;           // false for a vocabulary-only file; weight_problem says why it cannot run
+    const char *weight_problem; // "" when has_weights
+    const char *tokenizer, *pre_tokenizer, *chat_template; // names; chat_template is "none" when the file has none
+    const struct format_share *formats;                    // by bytes, descending
+    int n_formats;
+    double float_share; // of the weights that a token is multiplied with, those that are floats: 0 to 1
+
+    // Of a model that can run; otherwise 0, "" and NULL.
+    struct rope_info rope;
+    struct expert_info experts;
+    struct range_info heads, kv_heads;
+    int window, n_windowed; // tokens that layers with a window see, and how many such layers there are
+
+    // Of a file with a vocabulary that was read.
+    bool template_own;            // its own chat template is used; otherwise the one of this kind
+    const char *template_kind;    // "chatml", "none"
+    const char *template_problem; // why its own is not used; "" when it is, or there is none
+    bool adds_bos;
+    const struct special_token *special;
+    int n_special;
+
+    // Of its answers.
+    const char *thinking; // what its answers mark thinking with: "harmony", "<think>" …; "" when they do not
+    bool chooses_thinking, chooses_effort; // its template asks whether to think, and how much: see reasoning_fits
+    struct sampling sampling;              // the knobs as the file recommends them, otherwise sampling_default()
+    uint32_t sampling_given;               // bit k: knob k is the file's own
+};
+
+bool reasoning_fits(const struct model_info *info, enum reasoning r); // whether it makes a difference to its prompts
+
+struct model_file *model_file_open(const char *path, struct status *st);
+// Over memory that outlives it: the built-in model. `name` is shown to people; `template`, which outlives it too, is
+// used instead of the file's own chat template, unless it is NULL.
+struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, const char *template,
+                                          struct status *st);
+// What keys and shapes tell, with nothing converted: no engine can be opened over it. Without `text` neither vocabulary
+// nor template are read, and nothing can be tokenized: cheap, for lists of many models.
+struct model_file *model_file_open_header(const char *path, bool text, struct status *st);
+void model_file_close(struct model_file *m);
+const struct model_info *model_file_info(const struct model_file *m); // owned by m
+// Ids of a text, no BOS added; *count ids, the caller frees.
+int32_t *model_file_tokenize(const struct model_file *m, const char *text, size_t size, bool special, size_t *count);
+// The bytes of ids; ids out of range are a failure. The caller frees.
+char *model_file_detokenize(const struct model_file *m, const int32_t *ids, size_t count, size_t *size,
+                            struct status *st);
+
+// A chat template (Jinja) and what it is rendered over: one JSON object whose members are its variables. Errors name
+// what is at fault. `now` is what strftime_now tells, like "2026-01-02T03:04:05"; NULL: the local time.
+struct template_input {
+    const char *name, *text;
+    size_t size;
+    const char *context_name, *context;
+    size_t context_size;
+    const char *now;
+};
+// The caller frees. STATUS_UNSUPPORTED: the template itself refused, and the text is the message of its
+// raise_exception.
+char *template_render(const struct template_input *in, size_t *size, struct status *st);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
+#include "engine/metrics.h"
 #include "ui/commands.h"
 #include "ui/draft.h"
 

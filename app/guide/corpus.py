@@ -71,7 +71,7 @@ def help_text():
 
 
 def digest(text):
-    """FNV-1a of the tables without the version's line: tests/unit/test_guide.c computes the same."""
+    """FNV-1a of the tables without the version's line: tests/unit/app/guide/test_guide.c computes the same."""
     value = 0xcbf29ce484222325
     for byte in "".join(line for line in text.splitlines(True) if '"version"' not in line).encode():
         value = (value ^ byte) * 0x100000001b3 % 2**64

@@ -10,6 +10,7 @@
 
 #include "engine/backend.h"
 #include "engine/engine.h"
+#include "engine/metrics.h"
 
 enum { FIGURES_BUCKETS = 24, FIGURES_SAMPLES = 256 };
 #define FIGURES_WINDOW_SECONDS 1.0

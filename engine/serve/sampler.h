@@ -8,22 +8,11 @@
 #ifndef CONFAB_SERVE_SAMPLER_H
 #define CONFAB_SERVE_SAMPLER_H
 
-#include "engine/engine.h"
+#include "engine/sampling.h"
 
 struct sampler { // of one request
     struct sampling sampling;
     uint64_t random; // state of the generator
-};
-
-struct sample {
-    bool ok; // false: the logits hold NaN or +∞, or all are −∞; nothing else is valid
-    int32_t token;
-    float probability, entropy; // entropy in bits
-    int n_alternatives; // without masked tokens
-    struct {
-        int32_t id;
-        float probability;
-    } alternatives[SAMPLING_TOP]; // likeliest first
 };
 
 struct sampler_scratch; // one a worker

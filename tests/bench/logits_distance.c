@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "app/bench.h"
+#include "app/bench/bench.h"
 #include "engine/base/reader.h"
 
 int main(int argc, char **argv) {

@@ -16,9 +16,11 @@
 
 #include <cmocka.h>
 
+#include "engine/backend.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
-#include "engine/model_file.h"
+#include "engine/metrics.h"
+#include "engine/model/opened_model.h"
 #include "tests/unit/shared_files.h"
 #include "tests/unit/tiny_model.h"
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "app/file_fault.h"
+#include "app/base/file_fault.h"
 #include "engine/base/reader.h"
 
 enum { FILE_BYTES = 1 << 16 };

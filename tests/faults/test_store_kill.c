@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "app/store.h"
+#include "app/session/store.h"
 #include "engine/base/panic.h"
 #include "tests/unit/temporary_folder.h"
 

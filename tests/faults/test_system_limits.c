@@ -17,11 +17,13 @@
 
 #include <cmocka.h>
 
-#include "app/limits_meter.h"
-#include "app/model_host.h"
+#include "app/bench/limits_meter.h"
+#include "app/models/model_host.h"
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
-#include "engine/model_file.h"
+#include "engine/base/thread_pool.h"
+#include "engine/model/opened_model.h"
+#include "engine/quantize.h"
 #include "tests/unit/huggingface_folder.h"
 #include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_huggingface.h"

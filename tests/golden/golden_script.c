@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/chat.h"
-#include "app/limits_file.h"
-#include "app/model_host.h"
-#include "app/paths.h"
+#include "app/base/paths.h"
+#include "app/bench/limits_file.h"
+#include "app/chat/chat.h"
+#include "app/models/model_host.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"

@@ -6,6 +6,7 @@
 #define CONFAB_TESTS_SCRIPT_ENGINE_H
 
 #include "engine/engine.h"
+#include "engine/metrics.h"
 
 #define SCRIPT_BACKEND "script, 2 threads"
 

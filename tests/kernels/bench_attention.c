@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "app/machine_limits.h"
+#include "app/bench/machine_limits.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/cpu/cpu.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/machine_limits.h"
-#include "app/peak_loops.h"
+#include "app/bench/machine_limits.h"
+#include "app/bench/peak_loops.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/cpu/kv_page.h"

@@ -18,9 +18,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "app/chat.h"
+#include "app/chat/chat.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
+#include "engine/metrics.h"
 #include "tests/unit/temporary_folder.h"
 
 // ---- an engine that does what it is told ----

@@ -5,25 +5,39 @@
 set -eu
 find engine ui app -name '*.[ch]' | sort | xargs grep -n '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' | awk '
 BEGIN {
-    allow["app"] = "ui engine/engine.h engine/base"
-    allow["ui"] = "engine/engine.h engine/base"
-    allow["engine/backend_options.h"] = ""
-    allow["engine/stages.h"] = ""
-    allow["engine/engine.h"] = "engine/base engine/stages.h engine/backend_options.h"
-    allow["engine/backend.h"] = "engine/base engine/model engine/stages.h engine/backend_options.h"
-    allow["engine"] = "engine/base engine/format engine/text engine/model engine/serve engine/cpu engine/backend.h engine/engine.h"
-    allow["engine/base"] = ""
+    allow["engine/base"] = allow["engine/stages.h"] = allow["engine/backend_options.h"] = ""
+    allow["engine/message.h"] = allow["engine/sampling.h"] = ""
+    allow["engine/quantize.h"] = "engine/base"
+    allow["engine/model_file.h"] = "engine/base engine/message.h engine/sampling.h"
+    allow["engine/engine.h"] = allow["engine/model_file.h"] " engine/model_file.h engine/backend_options.h"
+    allow["engine/metrics.h"] = "engine/engine.h engine/stages.h"
+    public = allow["engine/engine.h"] " engine/engine.h engine/metrics.h engine/quantize.h engine/stages.h"
+
     allow["engine/format"] = "engine/base"
     allow["engine/text"] = "engine/base engine/format"
-    allow["engine/model"] = "engine/base engine/format"
-    allow["engine/serve"] = "engine/base engine/model engine/backend.h engine/engine.h"
-    allow["engine/cpu"] = "engine/base engine/model engine/format engine/backend.h"
+    allow["engine/answer"] = public " engine/text"
+    allow["engine/model"] = public " engine/format engine/text engine/answer"
+    allow["engine/quantize"] = "engine/base engine/format engine/model engine/quantize.h"
+    allow["engine/backend.h"] = "engine/base engine/model engine/stages.h engine/backend_options.h"
+    allow["engine/cpu"] = allow["engine/backend.h"] " engine/format engine/backend.h"
+    allow["engine/serve"] = public " engine/text engine/answer engine/model engine/backend.h"
+
+    allow["ui"] = public " ui/draft.h"
+    allow["app/base"] = public " ui"
+    allow["app/guide"] = "engine/base"
+    allow["app/session"] = public " app/base ui/draft.h"
+    allow["app/models"] = public " app/base app/guide"
+    allow["app/bench"] = public " app/base app/models"
+    allow["app/chat"] = public " app/base app/bench app/guide app/models app/session ui"
+    allow["app/commands"] = allow["app/chat"] " app/chat"
+    allow["app"] = "app/commands"
+    allow["ui/draft.h"] = ""
 }
-# The part of the tree that a path belongs to: one of the public headers, engine/FOLDER, or the first folder.
+# The part of the tree that a path belongs to: a header with a line of its own, FOLDER/FOLDER, or the first folder.
 function part(path,   names, n) {
     if (path in allow) return path
     n = split(path, names, "/")
-    return names[1] == "engine" && n > 2 ? names[1] "/" names[2] : names[1]
+    return n > 2 ? names[1] "/" names[2] : names[1]
 }
 {
     split($0, field, ":")
@@ -31,11 +45,25 @@ function part(path,   names, n) {
     from = part(field[1])
     to = part(quoted[2])
     files++
+    if (from != to) arrow[from, to] = 1
     if (from == to || index(" " allow[from] " ", " " to " ")) next
     printf "%s:%s: %s may not include %s\n", field[1], field[2], from, quoted[2]
     bad++
 }
+# Parts that lead nowhere are taken away until none is left; what stays goes round in a circle.
 END {
+    do {
+        delete leads
+        removed = n_arrows = 0
+        for (a in arrow) { split(a, pair, SUBSEP); leads[pair[1]] = 1 }
+        for (a in arrow) {
+            split(a, pair, SUBSEP)
+            if (pair[2] in leads) n_arrows++
+            else { delete arrow[a]; removed++ }
+        }
+    } while (removed)
+    if (n_arrows)
+        for (a in arrow) { split(a, pair, SUBSEP); printf "in or into a circle: %s -> %s\n", pair[1], pair[2]; bad++ }
     if (bad) exit 1
-    printf "includes: %d arrows, all allowed\n", files
+    printf "includes: %d arrows, all allowed, no circle\n", files
 }'

@@ -1,0 +1,160 @@
+#include "app/base/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "app/base/paths.h"
+#include "engine/base/output_file.h"
+#include "engine/base/panic.h"
+#include "engine/base/reader.h"
+
+#define CONFIG_LIMIT (1 << 20)
+
+// A line taken apart: `  key = value  # no comments after values: a system prompt may contain '#'`.
+struct config_line {
+    bool blank;      // empty or a comment
+    bool assignment; // has a '='
+    struct span key, value;
+};
+
+static struct span trim(const char *begin, const char *end) {
+    while (begin < end && (*begin == ' ' || *begin == '\t')) begin++;
+    while (end > begin && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r')) end--;
+    return (struct span){begin, (size_t)(end - begin)};
+}
+
+static struct config_line line_split(const char *line, size_t size) {
+    const char *end = line + size, *equals = memchr(line, '=', size);
+    struct span all = trim(line, end);
+    return (struct config_line){
+        .blank = !all.size || all.data[0] == '#',
+        .assignment = equals,
+        .key = trim(line, equals ? equals : end),
+        .value = equals ? trim(equals + 1, end) : (struct span){0},
+    };
+}
+
+// Values are one line: in the file a newline is written \n and a backslash \\.
+static char *value_unescape(struct span s) {
+    char *out = xmalloc(s.size + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < s.size; i++) {
+        bool escape = s.data[i] == '\\' && i + 1 < s.size && (s.data[i + 1] == 'n' || s.data[i + 1] == '\\');
+        if (escape) i++;
+        out[n++] = escape && s.data[i] == 'n' ? '\n' : s.data[i];
+    }
+    out[n] = 0;
+    return out;
+}
+
+static char *value_escape(const char *text) {
+    char *out = xmalloc(2 * strlen(text) + 1);
+    size_t n = 0;
+    for (; *text; text++) {
+        if (*text == '\n' || *text == '\\') out[n++] = '\\';
+        out[n++] = *text == '\n' ? 'n' : *text;
+    }
+    out[n] = 0;
+    return out;
+}
+
+static int line_setting(const struct config_line *l) {
+    char *key = span_copy(l->key);
+    int id = setting_find(key);
+    free(key);
+    return id >= 0 && setting_table[id].places & IN_FILE ? id : -1;
+}
+
+static bool line_apply(struct settings *s, const struct config_line *l, struct status *st) {
+    if (!l->assignment)
+        return status_fail(st, STATUS_FORMAT, "this is not 'key = value': %.*s", (int)l->key.size, l->key.data);
+    int id = line_setting(l);
+    if (id < 0) return status_fail(st, STATUS_FORMAT, "there is no setting '%.*s'", (int)l->key.size, l->key.data);
+    char *value = value_unescape(l->value);
+    bool done = setting_parse(s, id, value, st);
+    free(value);
+    return done;
+}
+
+// The file's text; "" when there is no file; NULL on failure. The caller frees.
+static char *config_read(const char *path, size_t *size, struct status *st) {
+    struct stat info;
+    *size = 0;
+    if (stat(path, &info)) {
+        if (errno == ENOENT || errno == ENOTDIR) return xstrdup("");
+        status_fail(st, STATUS_IO, "%s: %s", path, strerror(errno));
+        return NULL;
+    }
+    if (!info.st_size) return xstrdup("");
+    return file_read(path, CONFIG_LIMIT, size, st);
+}
+
+void config_load(struct settings *s, const char *path, config_warning *warn, void *context) {
+    struct status st = {0};
+    size_t size;
+    char *text = config_read(path, &size, &st);
+    if (!text) {
+        warn(context, st.text);
+        return;
+    }
+    int number = 0;
+    for (const char *line = text, *end = text + size; line < end; number++) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        const char *stop = newline ? newline : end;
+        struct config_line l = line_split(line, (size_t)(stop - line));
+        if (!l.blank && !line_apply(s, &l, &st)) {
+            status_prefix(&st, "%s:%d", path, number + 1);
+            warn(context, st.text);
+        }
+        line = stop + 1;
+    }
+    free(text);
+}
+
+// ---- saving ----
+
+// The text with the last line that sets `id` replaced, or with one more line. The caller frees.
+static char *config_edit(const char *text, size_t *size, int id, const char *value) {
+    const char *end = text + *size, *found = end, *found_end = end;
+    for (const char *line = text; line < end;) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        const char *stop = newline ? newline : end;
+        struct config_line l = line_split(line, (size_t)(stop - line));
+        if (!l.blank && l.assignment && line_setting(&l) == id) found = line, found_end = stop;
+        line = stop + 1;
+    }
+    bool added = found == end, open_line = *size && end[-1] != '\n';
+    char *line =
+        xasprintf("%s%s = %s%s", added && open_line ? "\n" : "", setting_table[id].key, value, added ? "\n" : "");
+    size_t before = (size_t)(found - text), inside = strlen(line), after = (size_t)(end - found_end);
+    char *out = xmalloc(before + inside + after + 1);
+    memcpy(out, text, before);
+    memcpy(out + before, line, inside);
+    memcpy(out + before + inside, found_end, after);
+    *size = before + inside + after;
+    free(line);
+    return out;
+}
+
+bool config_save(const struct settings *s, int id, const char *path, struct status *st) {
+    if (!path_make_parents(path, st)) return false;
+    char *real = realpath(path, NULL); // a symbolic link stays one
+    const char *target = real ? real : path;
+    struct stat old;
+    mode_t permissions = stat(target, &old) ? S_IRUSR | S_IWUSR : old.st_mode & 07777;
+    size_t size;
+    char *text = config_read(target, &size, st);
+    bool done = false;
+    if (text) {
+        char *value = setting_format(s, id), *escaped = value_escape(value),
+             *edited = config_edit(text, &size, id, escaped);
+        done = output_file_replace(target, edited, size, permissions, st);
+        free(edited), free(escaped), free(value);
+    }
+    free(text);
+    free(real);
+    return done;
+}

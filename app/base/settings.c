@@ -1,0 +1,214 @@
+#include "app/base/settings.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/panic.h"
+
+const struct setting_info setting_table[SETTING_COUNT] = {
+#define X(field, type, key, letter, kind, argument, low, high, places, help)                                           \
+    [SETTING_##field] = {key, letter, kind, argument, low, high, places, help, offsetof(struct settings, field)},
+    SETTINGS(X)
+#undef X
+#define X(field, key, label, kind, low, high, step, initial, help)                                                     \
+    [SETTING_FIRST_KNOB + KNOB_##field] = {key, 0, SETTING_KNOB, "N", low, high, IN_TALK, help, KNOB_##field},
+        SAMPLING_KNOBS(X)
+#undef X
+};
+
+#define BOXES_DIGITS 5 // boxes that have a digit; bit 0 marks the set as chosen, so that it is never 0
+
+struct settings settings_default(void) {
+    return (struct settings){.bench_seconds = 15, .accuracy_seconds = 8, .sampling = sampling_default()};
+}
+
+void settings_follow_model(struct settings *s, const struct model_info *info) {
+    for (enum sampling_knob_id k = 0; k < KNOB_COUNT; k++)
+        if (!(s->knobs_set >> k & 1)) sampling_set(&s->sampling, k, sampling_get(&info->sampling, k));
+}
+
+static char **text_field(struct settings *s, int id) { return (char **)((char *)s + setting_table[id].offset); }
+
+static struct text_list *texts_field(struct settings *s, int id) {
+    return (struct text_list *)((char *)s + setting_table[id].offset);
+}
+
+static void text_list_add(struct text_list *l, const char *text) {
+    l->texts = xrealloc(l->texts, ((size_t)l->count + 1) * sizeof *l->texts);
+    l->texts[l->count++] = xstrdup(text);
+}
+
+static void text_list_clear(struct text_list *l) {
+    for (int i = 0; i < l->count; i++) free(l->texts[i]);
+    free(l->texts);
+    *l = (struct text_list){0};
+}
+
+struct settings settings_copy(const struct settings *s) {
+    struct settings copy = *s;
+    for (int id = 0; id < SETTING_COUNT; id++)
+        if (setting_table[id].kind == SETTING_TEXT && *text_field(&copy, id))
+            *text_field(&copy, id) = xstrdup(*text_field(&copy, id));
+    for (int id = 0; id < SETTING_COUNT; id++) {
+        if (setting_table[id].kind != SETTING_TEXTS) continue;
+        struct text_list *list = texts_field(&copy, id), old = *list;
+        *list = (struct text_list){0};
+        for (int i = 0; i < old.count; i++) text_list_add(list, old.texts[i]);
+    }
+    return copy;
+}
+
+void settings_free(struct settings *s) {
+    for (int id = 0; id < SETTING_COUNT; id++)
+        if (setting_table[id].kind == SETTING_TEXT) free(*text_field(s, id));
+        else if (setting_table[id].kind == SETTING_TEXTS) text_list_clear(texts_field(s, id));
+    *s = settings_default();
+}
+
+int setting_find(const char *key) {
+    for (int id = 0; id < SETTING_COUNT; id++)
+        if (!strcmp(setting_table[id].key, key)) return id;
+    return -1;
+}
+
+static bool parse_number(const struct setting_info *info, bool whole, const char *text, double *out,
+                         struct status *st) {
+    char *end;
+    double value = strtod(text, &end);
+    bool number = end != text && !*end && isfinite(value) && (!whole || value == floor(value));
+    if (!number || value < info->low || value > info->high)
+        return status_fail(st, STATUS_USAGE, "%s: '%s' is not a %snumber from %.10g to %.10g", info->key, text,
+                           whole ? "whole " : "", info->low, info->high);
+    *out = value;
+    return true;
+}
+
+static bool parse_flag(const struct setting_info *info, const char *text, bool *out, struct status *st) {
+    static const char *const words[][2] = {{"no", "yes"}, {"off", "on"}, {"false", "true"}, {"0", "1"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        for (int value = 0; value < 2; value++) {
+            if (strcmp(text, words[i][value])) continue;
+            *out = value;
+            return true;
+        }
+    }
+    return status_fail(st, STATUS_USAGE, "%s: '%s' is neither yes nor no", info->key, text);
+}
+
+static bool parse_boxes(const struct setting_info *info, const char *text, uint32_t *out, struct status *st) {
+    uint32_t boxes = 1;
+    if (strcmp(text, "none")) {
+        for (const char *c = text; *c; c++) {
+            if (*c == ' ' || *c == ',') continue;
+            if (*c < '1' || *c > '0' + BOXES_DIGITS)
+                return status_fail(st, STATUS_USAGE, "%s: '%s' is neither none nor digits from 1 to %d", info->key,
+                                   text, BOXES_DIGITS);
+            boxes |= 1u << (*c - '0');
+        }
+    }
+    *out = boxes;
+    return true;
+}
+
+// The choice after the one of *size bytes at `at`; NULL behind the last.
+static const char *choice_next(const char *at, size_t *size) {
+    at += *size + (at[*size] == '|');
+    *size = strcspn(at, "|");
+    return *size ? at : NULL;
+}
+
+static bool parse_choice(const struct setting_info *info, const char *text, int *out, struct status *st) {
+    size_t size = 0;
+    int place = 0;
+    for (const char *at = info->argument; (at = choice_next(at, &size)); place++) {
+        if (strlen(text) != size || memcmp(text, at, size)) continue;
+        *out = place;
+        return true;
+    }
+    return status_fail(st, STATUS_USAGE, "%s: '%s' is none of %s", info->key, text, info->argument);
+}
+
+static char *format_choice(const struct setting_info *info, int place) {
+    size_t size = 0;
+    const char *at = info->argument;
+    while ((at = choice_next(at, &size)) && place--) continue;
+    return at ? xstrndup(at, size) : xstrdup("");
+}
+
+static bool parse_knob(struct settings *settings, const struct setting_info *info, const char *text,
+                       struct status *st) {
+    enum sampling_knob_id knob = (enum sampling_knob_id)info->offset;
+    enum sampling_kind kind = sampling_knobs[knob].kind;
+    struct sampling *s = &settings->sampling;
+    double value = 0;
+    if (!strcmp(text, "default")) {
+        sampling_set(s, knob, sampling_knobs[knob].initial);
+        settings->knobs_set &= ~(1u << knob);
+        return true;
+    }
+    bool random = kind == SAMPLING_SEED && !strcmp(text, "random");
+    if (!random && !parse_number(info, kind != SAMPLING_FLOAT, text, &value, st)) return false;
+    sampling_set(s, knob, value);
+    settings->knobs_set |= 1u << knob;
+    return true;
+}
+
+bool setting_parse(struct settings *s, int id, const char *text, struct status *st) {
+    const struct setting_info *info = &setting_table[id];
+    if (info->kind == SETTING_KNOB) return parse_knob(s, info, text, st);
+    void *field = (char *)s + info->offset;
+    if (info->kind == SETTING_FLAG) return parse_flag(info, text, field, st);
+    if (info->kind == SETTING_BOXES) return parse_boxes(info, text, field, st);
+    if (info->kind == SETTING_CHOICE) return parse_choice(info, text, field, st);
+    if (info->kind == SETTING_TEXTS) {
+        if (*text) text_list_add(field, text);
+        else text_list_clear(field);
+        return true;
+    }
+    if (info->kind == SETTING_TEXT) {
+        char **owned = field;
+        char *copy = *text ? xstrdup(text) : NULL;
+        free(*owned);
+        *owned = copy;
+        return true;
+    }
+    double value;
+    if (!parse_number(info, info->kind == SETTING_INT, text, &value, st)) return false;
+    if (info->kind == SETTING_INT) *(int *)field = (int)value;
+    else *(double *)field = value;
+    return true;
+}
+
+static char *format_boxes(uint32_t boxes) {
+    char text[BOXES_DIGITS + 1] = "";
+    size_t n = 0;
+    for (int digit = 1; digit <= BOXES_DIGITS; digit++)
+        if (boxes >> digit & 1) text[n++] = (char)('0' + digit);
+    return xstrdup(!boxes ? "" : n ? text : "none");
+}
+
+static char *format_texts(const struct text_list *l) { return xstrdup(l->count ? l->texts[l->count - 1] : ""); }
+
+static char *format_knob(const struct settings *s, const struct setting_info *info) {
+    if (!(s->knobs_set >> info->offset & 1)) return xstrdup("default");
+    return xasprintf("%.*g", info->high > 1e6 ? 10 : 6,
+                     sampling_get(&s->sampling, (enum sampling_knob_id)info->offset));
+}
+
+char *setting_format(const struct settings *s, int id) {
+    const struct setting_info *info = &setting_table[id];
+    const void *field = (const char *)s + info->offset;
+    switch (info->kind) {
+    case SETTING_FLAG: return xstrdup(*(const bool *)field ? "yes" : "no");
+    case SETTING_INT: return xasprintf("%d", *(const int *)field);
+    case SETTING_REAL: return xasprintf("%.10g", *(const double *)field);
+    case SETTING_TEXT: return xstrdup(*(char *const *)field ? *(char *const *)field : "");
+    case SETTING_BOXES: return format_boxes(*(const uint32_t *)field);
+    case SETTING_TEXTS: return format_texts(field);
+    case SETTING_CHOICE: return format_choice(info, *(const int *)field);
+    case SETTING_KNOB: return format_knob(s, info);
+    }
+    return NULL;
+}

@@ -1,0 +1,397 @@
+#include "app/bench/bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "app/base/clean.h"
+#include "app/base/progress.h"
+#include "app/models/model_name.h"
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+#include "engine/metrics.h"
+
+#define SAMPLE_SECONDS 0.03   // of the machine's limits, between any two pieces of work
+#define SETTLE_NS      500000 // until the engine's threads sleep
+enum {
+    PREFILL_TOKENS = 512,
+    DECODE_CONTEXT = 64, // tokens of each conversation before those that are timed
+    MOST_STEPS = 64,
+    LEAST_STEPS = 8,
+    WARM_STEPS = 4,
+    MOST_CONVERSATIONS = 16,
+    REPETITIONS_AIMED_AT = 10, // of each kind of work in the time there is
+    LEAST_REPETITIONS = 3,
+    MOST_REPETITIONS = 64,
+    TIMED_CONVERSATIONS = 1000, // added to the number of the conversation whose context they share
+};
+
+static const int long_contexts[] = {8192, 32768};
+
+// A kind of work, and what its repetitions came to. A repetition is one or more batches, so that small models run long
+// enough for the clock.
+struct work {
+    char name[32];
+    int conversations, prompt, steps; // steps: tokens of each conversation
+    bool prefill;                     // the prompt is timed; otherwise it is in the KV cache beforehand
+    int tokens, repetitions;
+    double rates[MOST_REPETITIONS];
+    double read_bytes[MOST_REPETITIONS]; // the machine's limits around each repetition
+    double int8_operations[MOST_REPETITIONS], float_operations[MOST_REPETITIONS];
+    double seconds, stages[STAGE_COUNT]; // of all repetitions
+};
+
+struct bench {
+    const struct model_info *info;
+    double kv_bytes; // of a token in the KV cache
+    struct engine *engine;
+    struct machine_limits_probe *probe;
+    uint32_t random;
+    struct progress progress;
+    struct work works[BENCH_MAX_RESULTS];
+    int n_works;
+};
+
+// ---- requests ----
+
+// Random tokens, the same for the same seed, and a longer prompt begins with the shorter one.
+static int32_t *random_ids(uint32_t seed, int n, int n_vocab) {
+    int32_t *ids = xmalloc((size_t)n * sizeof *ids);
+    for (int i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        ids[i] = (int32_t)((seed >> 8) % (uint32_t)n_vocab);
+    }
+    return ids;
+}
+
+static void submit(struct bench *b, int conversation, uint32_t seed, int n_prompt, int n_tokens) {
+    int32_t *ids = random_ids(seed, n_prompt, b->info->n_vocab);
+    struct sampling sampling = b->info->sampling;
+    sampling_set(&sampling, KNOB_seed, conversation);
+    engine_submit(b->engine, &(struct request_params){.conversation = (uint64_t)conversation,
+                                                      .ids = ids,
+                                                      .n_ids = n_prompt,
+                                                      .sampling = sampling,
+                                                      .max_tokens = n_tokens,
+                                                      .ignore_end = true});
+    free(ids);
+}
+
+// Until n requests have ended. *end: when the last did; *reused: the fewest tokens that one found in the KV cache.
+static bool wait_for(struct bench *b, int n, double *end, int *reused, struct status *st) {
+    struct engine_event event;
+    *reused = INT32_MAX;
+    while (n) {
+        if (!engine_wait(b->engine, &event, -1) || event.kind != EVENT_STATE) continue;
+        if (event.state == REQUEST_FAILED) return status_fail(st, STATUS_LIMIT, "%s", event.text);
+        if (event.state != REQUEST_FINISHED) continue;
+        if (event.n_reused < *reused) *reused = event.n_reused;
+        *end = event.time;
+        n--;
+    }
+    return true;
+}
+
+static void pause_ns(long ns) { nanosleep(&(struct timespec){.tv_nsec = ns}, NULL); }
+
+// The figures of an idle engine that has done more steps than before; they are published a moment after the last event.
+static const struct engine_figures *idle_figures(struct bench *b, uint64_t steps_before) {
+    for (;;) {
+        const struct engine_figures *f = engine_figures(b->engine);
+        if (f->steps > steps_before && !f->running && !f->queue) return f;
+        pause_ns(100000);
+    }
+}
+
+// A prompt of each of n conversations, which stay in the KV cache.
+static bool fill_context(struct bench *b, int n, int n_prompt, struct status *st) {
+    double end;
+    int reused;
+    for (int i = 1; i <= n; i++) submit(b, i, (uint32_t)i, n_prompt, 1);
+    return wait_for(b, n, &end, &reused, st);
+}
+
+// ---- a batch and its time ----
+
+// From the first submission to the last answer's end. A decoding conversation has its context in the KV cache and
+// computes one row a step from the first step on. Adds the seconds of the stages.
+static bool run_batch(struct bench *b, struct work *w, double *seconds, struct status *st) {
+    struct engine_figures before = {0};
+    const struct engine_figures *f = engine_figures(b->engine);
+    before.steps = f->steps;
+    memcpy(before.stage_seconds, f->stage_seconds, sizeof before.stage_seconds);
+    double start = clock_seconds(), end;
+    int reused;
+    for (int i = 1; i <= w->conversations; i++)
+        submit(b, TIMED_CONVERSATIONS + i, w->prefill ? b->random++ : (uint32_t)i, w->prompt, w->steps);
+    if (!wait_for(b, w->conversations, &end, &reused, st)) return false;
+    if (!w->prefill && reused < w->prompt - 1)
+        return status_fail(st, STATUS_LIMIT, "%s: of a context of %d tokens only %d stayed in the KV cache", w->name,
+                           w->prompt, reused);
+    *seconds = end - start;
+    f = idle_figures(b, before.steps);
+    for (int i = 0; i < STAGE_COUNT; i++) w->stages[i] += f->stage_seconds[i] - before.stage_seconds[i];
+    for (int i = 1; i <= w->conversations; i++) engine_forget(b->engine, (uint64_t)(TIMED_CONVERSATIONS + i));
+    return true;
+}
+
+static int batch_tokens(const struct work *w) { return w->prefill ? w->prompt : w->conversations * w->steps; }
+
+static struct machine_limits sample_limits(struct bench *b) {
+    pause_ns(SETTLE_NS);
+    return machine_limits_sample(b->probe, SAMPLE_SECONDS);
+}
+
+static bool repeat(struct bench *b, struct work *w, double target, struct machine_limits *limits, struct status *st) {
+    double seconds = 0, batch;
+    int tokens = 0;
+    do {
+        if (!run_batch(b, w, &batch, st)) return false;
+        seconds += batch;
+        tokens += batch_tokens(w);
+    } while (seconds < 0.7 * target);
+    const struct machine_limits before = *limits;
+    *limits = sample_limits(b);
+    w->rates[w->repetitions] = tokens / seconds;
+    w->read_bytes[w->repetitions] = (before.read_bytes + limits->read_bytes) / 2;
+    w->int8_operations[w->repetitions] = (before.int8_operations + limits->int8_operations) / 2;
+    w->float_operations[w->repetitions] = (before.float_operations + limits->float_operations) / 2;
+    w->repetitions++;
+    w->tokens += tokens;
+    w->seconds += seconds;
+    return true;
+}
+
+// ---- what there is to do ----
+
+static struct work *work_add(struct bench *b, int conversations, int prompt) {
+    struct work *w = &b->works[b->n_works++];
+    *w = (struct work){.conversations = conversations, .prompt = prompt, .steps = WARM_STEPS};
+    snprintf(w->name, sizeof w->name, "decode%d", conversations);
+    return w;
+}
+
+static void plan(struct bench *b, bool with_long_contexts) {
+    const int context = b->info->n_context;
+    struct work *w = work_add(b, 1, PREFILL_TOKENS < context - 2 ? PREFILL_TOKENS : context - 2);
+    snprintf(w->name, sizeof w->name, "prefill%d", PREFILL_TOKENS);
+    w->prefill = true;
+    w->steps = 1;
+    for (int n = 1; n <= MOST_CONVERSATIONS; n *= 2)
+        work_add(b, n, DECODE_CONTEXT < context / 2 ? DECODE_CONTEXT : context / 2);
+    for (size_t i = 0; with_long_contexts && i < sizeof long_contexts / sizeof *long_contexts; i++) {
+        if (long_contexts[i] + MOST_STEPS > context) continue;
+        w = work_add(b, 1, long_contexts[i]);
+        snprintf(w->name, sizeof w->name, "decode1@%dk", long_contexts[i] / 1024);
+    }
+}
+
+// Tokens of KV cache, in whole pages with one to grow: the contexts that stay, and beside them what is timed.
+static int kv_tokens(bool with_long_contexts) {
+    enum { PAGE = 64 };                                         // at least
+    int tokens = MOST_CONVERSATIONS * (DECODE_CONTEXT + PAGE) + // kept
+                 MOST_CONVERSATIONS * (DECODE_CONTEXT + MOST_STEPS + 2 * PAGE);
+    for (size_t i = 0; with_long_contexts && i < sizeof long_contexts / sizeof *long_contexts; i++)
+        tokens += long_contexts[i] + MOST_STEPS + 2 * PAGE;
+    return tokens;
+}
+
+// Everything once, which also tells how many steps a repetition of each may take: memory is at its highest, and code
+// and weights are in place.
+static bool warm_up(struct bench *b, double target, struct status *st) {
+    const int context = b->info->n_context;
+    if (!fill_context(b, MOST_CONVERSATIONS, b->works[1].prompt, st)) return false;
+    for (struct work *w = b->works; w < b->works + b->n_works; w++) {
+        double seconds;
+        progress_draw(&b->progress, 0, w->name);
+        if (w->prompt > PREFILL_TOKENS && !fill_context(b, 1, w->prompt, st)) return false;
+        if (!run_batch(b, w, &seconds, st)) return false;
+        memset(w->stages, 0, sizeof w->stages);
+        if (w->prefill) continue;
+        const double steps = fmax(LEAST_STEPS, fmin(MOST_STEPS, target * w->steps / seconds));
+        const int room = context - w->prompt - 1;
+        w->steps = steps < room ? (int)steps : room > 1 ? room : 1;
+    }
+    return true;
+}
+
+// The work that has had least of the time; NULL when there is enough of each.
+static struct work *next_work(struct bench *b, bool time_left) {
+    struct work *next = NULL;
+    for (struct work *w = b->works; w < b->works + b->n_works; w++) {
+        if (w->repetitions >= (time_left ? MOST_REPETITIONS : LEAST_REPETITIONS)) continue;
+        if (!next || w->seconds < next->seconds) next = w;
+    }
+    return next;
+}
+
+static bool measure_all(struct bench *b, double seconds, double target, struct status *st) {
+    const double start = clock_seconds();
+    struct machine_limits limits = sample_limits(b);
+    for (struct work *w; (w = next_work(b, clock_seconds() - start < seconds));) {
+        progress_draw(&b->progress, fmin(1, (clock_seconds() - start) / fmax(seconds, 1e-3)), w->name);
+        if (!repeat(b, w, target, &limits, st)) return false;
+    }
+    return true;
+}
+
+// ---- results ----
+
+static int compare_numbers(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_median(const double *values, int n) {
+    if (n < 1) return 0;
+    double *sorted = xmalloc((size_t)n * sizeof *sorted);
+    memcpy(sorted, values, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, compare_numbers);
+    const double median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+    free(sorted);
+    return median;
+}
+
+// A token's products use every weight but the embedding's rows and the experts that were not chosen; in a prompt the
+// output matrix is used once, not per token. Reading, all conversations of a step share the weights (of experts those
+// that any of them chose, as if by chance); each reads its own keys and values. What stays in the cache is not read
+// from memory.
+void bench_limit(struct bench_result *r, const struct model_info *info, double kv_bytes, double cache_bytes) {
+    const struct machine_limits machine = {.int8_operations = r->int8_operations,
+                                           .float_operations = r->float_operations};
+    const struct expert_info *e = &info->experts;
+    const bool prefill = !strncmp(r->name, "prefill", 7);
+    const double experts = 3.0 * info->n_embd * e->n_ff * e->count * e->n_layer; // gate, up and down
+    const double idle = e->count ? 1 - (double)e->used / e->count : 0;           // of the experts, for one token
+    const double matrix = (double)info->n_vocab * info->n_embd, all = (double)info->n_parameters;
+    const double used = all - (info->tied ? 0 : matrix);
+    const double bytes = (double)info->weight_bytes * used / all * (1 - experts / used * pow(idle, r->conversations));
+    const double keys = r->context * kv_bytes;
+    r->operations = machine_limits_operations(&machine, info->float_share);
+    const double compute = r->operations / (2 * ((prefill ? used - matrix : used) - experts * idle));
+    const double memory = r->read_bytes * r->conversations / (bytes + keys * r->conversations);
+    const double rate = r->tokens_per_second,
+                 cached = machine_cache_share(bytes + keys * r->conversations, cache_bytes);
+    r->by_memory = !prefill && rate <= cached * memory && cached > 0 && (memory < compute || compute <= 0);
+    r->limit = r->by_memory ? memory : compute;
+    if (r->limit <= 0 || rate <= r->limit) return;
+    *(r->by_memory ? &r->read_bytes : &r->operations) *= rate / r->limit; // what was done can be done
+    r->limit = rate;
+}
+
+static void conclude(struct bench_result *r, const struct work *w, const struct bench *b, double cache_bytes) {
+    *r = (struct bench_result){.conversations = w->conversations,
+                               .context = w->prefill ? 0 : w->prompt + w->steps / 2,
+                               .tokens = w->tokens,
+                               .repetitions = w->repetitions,
+                               .tokens_per_second = bench_median(w->rates, w->repetitions),
+                               .lowest = w->rates[0],
+                               .highest = w->rates[0],
+                               .read_bytes = bench_median(w->read_bytes, w->repetitions),
+                               .int8_operations = bench_median(w->int8_operations, w->repetitions),
+                               .float_operations = bench_median(w->float_operations, w->repetitions)};
+    memcpy(r->name, w->name, sizeof r->name);
+    for (int i = 1; i < w->repetitions; i++) {
+        r->lowest = fmin(r->lowest, w->rates[i]);
+        r->highest = fmax(r->highest, w->rates[i]);
+    }
+    for (int i = 0; i < STAGE_COUNT; i++) r->stages[i] = w->stages[i] / w->seconds;
+    bench_limit(r, b->info, b->kv_bytes, cache_bytes);
+}
+
+static double highest_resident(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_maxrss * 1024;
+}
+
+// ---- the machine and the hour ----
+
+static void copy_line(char *to, size_t size, const char *from) {
+    char *clean = clean_line(from, size - 1);
+    snprintf(to, size, "%s", clean);
+    free(clean);
+}
+
+static void name_processor(char *out, size_t size) {
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    char line[256];
+    while (f && !*out && fgets(line, sizeof line, f)) {
+        char *value = strchr(line, ':');
+        if (strncmp(line, "model name", 10) || !value) continue;
+        value[strcspn(value, "\n")] = 0;
+        copy_line(out, size, value + 1 + strspn(value + 1, " "));
+    }
+    if (f) fclose(f);
+}
+
+static void tell_circumstances(struct bench_report *out, const struct loaded_model *m, const struct settings *s) {
+    char *title = model_title(m->info);
+    const time_t now = time(NULL);
+    struct tm local;
+    copy_line(out->model, sizeof out->model, title);
+    copy_line(out->note, sizeof out->note, s->note ? s->note : "");
+    name_processor(out->processor, sizeof out->processor);
+    if (localtime_r(&now, &local)) strftime(out->time, sizeof out->time, "%Y-%m-%dT%H:%M:%S%z", &local);
+    out->parameters = (double)m->info->n_parameters;
+    out->weight_bytes = (double)m->info->weight_bytes;
+    const struct engine_figures *f = engine_figures(m->engine);
+    copy_line(out->backend, sizeof out->backend, f->backend);
+    out->threads = f->n_threads;
+    free(title);
+}
+
+// ---- all of it ----
+
+// `loading`: when loading began.
+static bool measure_first_token(struct bench *b, struct bench_report *out, double loading, struct status *st) {
+    const int room = b->info->n_context - 2, prompt = room < BENCH_FIRST_PROMPT ? room : BENCH_FIRST_PROMPT;
+    double end;
+    int reused;
+    submit(b, TIMED_CONVERSATIONS, b->random++, prompt, 1);
+    if (!wait_for(b, 1, &end, &reused, st)) return false;
+    out->first_token_seconds = end - loading;
+    engine_forget(b->engine, TIMED_CONVERSATIONS);
+    return true;
+}
+
+static bool measure_speed(struct bench *b, struct bench_report *out, double seconds, struct status *st) {
+    const double target = seconds / (b->n_works * REPETITIONS_AIMED_AT);
+    if (!warm_up(b, target, st)) return false;
+    const double peak = highest_resident();
+    if (!(b->probe = machine_limits_open(out->threads, st))) return false;
+    const bool done = measure_all(b, seconds, target, st);
+    const double since = highest_resident() - (double)machine_limits_memory(b->probe);
+    out->peak_bytes = since > peak ? since : peak;
+    out->limits = machine_limits_best(b->probe);
+    machine_limits_close(b->probe);
+    if (!done) return false;
+    for (int i = 0; i < b->n_works; i++)
+        conclude(&out->results[out->n_results++], &b->works[i], b, out->limits.cache_bytes);
+    return true;
+}
+
+bool bench_measure(struct bench_report *out, const struct settings *given, struct status *st) {
+    struct settings s = *given; // room for all conversations, whatever the configuration says; texts stay borrowed
+    struct loaded_model m;
+    s.context = 0;
+    s.kv_tokens = kv_tokens(s.long_contexts);
+    *out = (struct bench_report){0};
+    const double loading = clock_seconds();
+    if (!model_load(&m, &s, st)) return false;
+    out->load_seconds = clock_seconds() - loading;
+    struct bench *b = xcalloc(1, sizeof *b);
+    const double kv_bytes = (double)model_file_token_bytes(m.file, (enum kv_type)s.kv_type);
+    *b = (struct bench){
+        .info = m.info, .kv_bytes = kv_bytes, .engine = m.engine, .random = 1u << 20, .progress = progress_begin()};
+    plan(b, s.long_contexts);
+    tell_circumstances(out, &m, &s);
+    bool done = measure_first_token(b, out, loading, st) && measure_speed(b, out, s.bench_seconds, st);
+    progress_clear(&b->progress);
+    done = done && (s.accuracy_seconds <= 0 || bench_accuracy_measure(&out->accuracy, &m, &s, st));
+    free(b);
+    model_unload(&m);
+    return done;
+}

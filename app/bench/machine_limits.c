@@ -1,0 +1,223 @@
+#include "app/bench/machine_limits.h"
+
+#include <stdalign.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "app/base/units.h"
+#include "app/bench/peak_loops.h"
+#include "engine/base/arena.h"
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+#include "engine/base/thread_pool.h"
+
+#define LEAST_BYTES    (256u << 20) // to read from, all threads together
+#define SLICE_BYTES    (1u << 20)   // read between two looks at the clock
+#define LOOP_TURNS     5000         // between two looks at the clock
+#define LOOP_SHARE     0.125        // of a sample's time, for each kind of product
+#define SAMPLES        24           // of machine_limits_measure: the best counts, others may use the machine too
+#define SAMPLE_SECONDS 0.04
+
+double machine_limits_operations(const struct machine_limits *l, double float_share) {
+    double seconds = 0; // of one; for ever, where a rate is not known
+    if (float_share < 1) seconds += (1 - float_share) / l->int8_operations;
+    if (float_share > 0) seconds += float_share / l->float_operations;
+    return 1 / seconds;
+}
+
+void machine_limits_raise(struct machine_limits *l, const struct machine_limits *other) {
+    if (other->int8_operations > l->int8_operations) l->int8_operations = other->int8_operations;
+    if (other->float_operations > l->float_operations) l->float_operations = other->float_operations;
+    if (other->read_bytes > l->read_bytes) l->read_bytes = other->read_bytes;
+}
+
+// ---- reading memory ----
+
+typedef long long vector __attribute__((vector_size(16), may_alias));
+
+static vector read_all(const vector *at, const vector *end) {
+    vector a = {0}, b = {0}, c = {0}, d = {0};
+    for (; at < end; at += 4) a ^= at[0], b ^= at[1], c ^= at[2], d ^= at[3];
+    return a ^ b ^ c ^ d;
+}
+
+// ---- all workers together ----
+
+// Each worker counts what it did and how long it took: none waits for another, so none is idle while others are held
+// up.
+struct share {
+    _Alignas(128) double int8, floats, read; // a second
+    size_t next;                             // slice of its part of the data
+    long long sink;                          // so that the reading is not dropped
+};
+
+struct machine_limits_probe {
+    struct thread_pool *pool;
+    const struct peak_loops *loops; // or NULL: none for this processor
+    char *data;
+    size_t bytes, slices;    // slices of each worker's part, which follow one another
+    struct share *shares;    // [workers]
+    double seconds;          // of the sample being taken
+    const atomic_bool *stop; // or NULL
+    struct machine_limits best;
+};
+
+static bool stopped(const struct machine_limits_probe *p) {
+    return p->stop && atomic_load_explicit(p->stop, memory_order_relaxed);
+}
+
+static double run_loop(const struct machine_limits_probe *p, enum peak peak, double seconds) {
+    alignas(64) char memory[PEAK_LOOP_BYTES] = {0};
+    double operations = 0, start = clock_seconds(), now;
+    do {
+        p->loops->loops[peak].run(LOOP_TURNS, memory);
+        operations += LOOP_TURNS * p->loops->loops[peak].work;
+    } while ((now = clock_seconds()) < start + seconds && !stopped(p));
+    return operations / (now - start);
+}
+
+static double run_read(const struct machine_limits_probe *p, const char *part, struct share *s, double seconds) {
+    double bytes = 0, start = clock_seconds(), now;
+    do {
+        const vector *slice = (const vector *)(part + s->next * SLICE_BYTES);
+        vector sum = read_all(slice, slice + SLICE_BYTES / sizeof(vector));
+        s->sink ^= sum[0] ^ sum[1];
+        s->next = (s->next + 1) % p->slices;
+        bytes += SLICE_BYTES;
+    } while ((now = clock_seconds()) < start + seconds && !stopped(p));
+    return bytes / (now - start);
+}
+
+static void sample(struct worker *w, void *argument) {
+    struct machine_limits_probe *p = argument;
+    struct share *s = &p->shares[w->index];
+    const char *part = p->data + (size_t)w->index * p->slices * SLICE_BYTES;
+    worker_barrier(w);
+    if (p->loops) s->int8 = run_loop(p, PEAK_INT8, p->seconds * LOOP_SHARE);
+    worker_barrier(w);
+    if (p->loops) s->floats = run_loop(p, PEAK_MULTIPLY, p->seconds * LOOP_SHARE);
+    worker_barrier(w);
+    s->read = run_read(p, part, s, p->seconds * (1 - 2 * LOOP_SHARE));
+}
+
+struct machine_limits machine_limits_sample(struct machine_limits_probe *p, double seconds) {
+    p->seconds = seconds;
+    thread_pool_run(p->pool, sample, p);
+    struct machine_limits limits = p->best;
+    limits.int8_operations = limits.float_operations = limits.read_bytes = 0;
+    for (int i = 0; i < limits.n_threads; i++) {
+        limits.int8_operations += p->shares[i].int8;
+        limits.float_operations += p->shares[i].floats;
+        limits.read_bytes += p->shares[i].read;
+    }
+    machine_limits_raise(&p->best, &limits);
+    return limits;
+}
+
+struct machine_limits machine_limits_best(const struct machine_limits_probe *p) {
+    return p->best;
+}
+
+// ---- opening ----
+
+static void touch(struct worker *w, void *argument) { // pages that are there, near the worker that reads them
+    struct machine_limits_probe *p = argument;
+    size_t size = p->slices * SLICE_BYTES;
+    for (size_t i = 0; i < size && !stopped(p); i += 4096) p->data[(size_t)w->index * size + i] = 1;
+}
+
+struct cache {
+    size_t bytes; // 0: not known
+    int sharing;  // processors
+};
+
+static FILE *open_cache_file(int level, const char *name) {
+    char path[80];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", level, name);
+    return fopen(path, "r");
+}
+
+static int count_processors(FILE *list) { // "0-7,64-71"
+    int count = 0, first, last;
+    while (fscanf(list, "%d", &first) == 1) {
+        if (fscanf(list, "-%d", &last) != 1) last = first;
+        count += last - first + 1;
+        if (fgetc(list) != ',') break;
+    }
+    return count;
+}
+
+static struct cache last_cache(void) {
+    struct cache out = {.sharing = 1};
+    for (int level = 3; level >= 2 && !out.bytes; level--) {
+        FILE *size = open_cache_file(level, "size"), *list = open_cache_file(level, "shared_cpu_list");
+        if (size && fscanf(size, "%zuK", &out.bytes) == 1) out.bytes *= 1024;
+        if (list) out.sharing = count_processors(list);
+        if (size) fclose(size);
+        if (list) fclose(list);
+    }
+    if (out.sharing < 1) out.sharing = 1;
+    return out;
+}
+
+double machine_cache_bytes(void) { return (double)last_cache().bytes; }
+
+double machine_cache_share(double bytes, double cache_bytes) {
+    return cache_bytes <= 0 ? 1 : bytes < CACHE_PART * cache_bytes ? 0 : CACHE_SHARE;
+}
+
+// Of a worker's part: together far more than caches hold, also where several groups of processors have one each.
+static size_t slices_for(int n_threads, struct cache cache) {
+    size_t together = LEAST_BYTES / (size_t)n_threads, beyond = 8 * cache.bytes / (size_t)cache.sharing;
+    return 1 + ((together > beyond ? together : beyond) - 1) / SLICE_BYTES;
+}
+
+struct machine_limits_probe *machine_limits_open_stoppable(int n_threads, const atomic_bool *stop, struct status *st) {
+    char text[24];
+    const struct cache cache = last_cache();
+    size_t slices = slices_for(n_threads, cache);
+    size_t bytes = slices * (size_t)n_threads * SLICE_BYTES;
+    char *data = region_alloc(bytes);
+    if (!data) {
+        status_fail(st, STATUS_MEMORY, "no %s to measure the memory with", units_bytes((double)bytes, text));
+        return NULL;
+    }
+    struct machine_limits_probe *p = xcalloc(1, sizeof *p);
+    *p = (struct machine_limits_probe){.data = data, .bytes = bytes, .slices = slices, .stop = stop};
+    p->best = (struct machine_limits){.n_threads = n_threads, .cache_bytes = (double)cache.bytes};
+    p->loops = peak_loops_find(NULL);
+    p->best.int8_name = p->loops ? p->loops->name : "";
+    p->shares = aligned_alloc(_Alignof(struct share), (size_t)n_threads * sizeof *p->shares);
+    if (!p->shares) panic("no memory for %d threads", n_threads);
+    for (int i = 0; i < n_threads; i++) p->shares[i] = (struct share){0};
+    if ((p->pool = thread_pool_open(n_threads, st))) {
+        thread_pool_run(p->pool, touch, p);
+        if (!stopped(p)) return p;
+        status_fail(st, STATUS_CANCELLED, "measuring was stopped");
+    }
+    machine_limits_close(p);
+    return NULL;
+}
+
+struct machine_limits_probe *machine_limits_open(int n_threads, struct status *st) {
+    return machine_limits_open_stoppable(n_threads, NULL, st);
+}
+
+void machine_limits_close(struct machine_limits_probe *p) {
+    if (!p) return;
+    thread_pool_close(p->pool);
+    region_free(p->data, p->bytes);
+    free(p->shares);
+    free(p);
+}
+
+uint64_t machine_limits_memory(const struct machine_limits_probe *p) { return p->bytes; }
+
+bool machine_limits_measure(struct machine_limits *out, int n_threads, struct status *st) {
+    struct machine_limits_probe *p = machine_limits_open(n_threads, st);
+    if (!p) return false;
+    for (int i = 0; i < SAMPLES; i++) machine_limits_sample(p, SAMPLE_SECONDS);
+    *out = machine_limits_best(p);
+    machine_limits_close(p);
+    return true;
+}

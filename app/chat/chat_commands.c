@@ -1,0 +1,398 @@
+// What a person does on the chat screen, command by command.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/base/config.h"
+#include "app/chat/chat_state.h"
+#include "engine/base/panic.h"
+
+static void chat_select(struct chat *c, int index) {
+    if (index < 0 || index >= c->n_entries) return;
+    c->current = index;
+    struct chat_entry *e = chat_current(c);
+    e->unread = false;
+    chat_load_messages(c, e);
+    chat_draft_show(c, e);
+    if (c->engine) engine_focus(c->engine, e->conversation.id);
+}
+
+void chat_new(struct chat *c) {
+    struct conversation fresh;
+    conversation_open(&fresh, 0, &c->p.settings->sampling);
+    chat_draft_new(chat_insert(c, &fresh));
+    chat_select(c, 0);
+}
+
+// ---- chats ----
+
+static void command_new(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    for (int i = 0; i < c->n_entries; i++) { // one empty chat is enough
+        struct conversation *talk = &c->entries[i]->conversation;
+        if (talk->count || talk->unread_rows || talk->named) continue;
+        chat_select(c, i);
+        return;
+    }
+    chat_new(c);
+}
+
+static void command_previous(struct chat *c, const struct ui_command *command) {
+    chat_select(c, command->number >= 0 ? command->number : c->current - 1);
+}
+
+static void command_next(struct chat *c, const struct ui_command *command) {
+    chat_select(c, command->number >= 0 ? command->number : c->current + 1);
+}
+
+static void command_rename(struct chat *c, const struct ui_command *command) {
+    struct chat_entry *e = chat_current(c);
+    conversation_rename(&e->conversation, command->text ? command->text : "");
+    chat_save_later(e, 0);
+    chat_say(c, false, "renamed to %s", e->conversation.title);
+}
+
+static void command_delete(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    struct chat_entry *e = chat_current(c);
+    struct status st = {0};
+    if (c->store && !store_delete(c->store, &e->conversation, &st)) {
+        chat_say(c, true, "not deleted: %s", st.text);
+        return;
+    }
+    chat_stop(c, e);
+    if (c->engine) engine_forget(c->engine, e->conversation.id);
+    chat_say(c, false, "deleted %s", *e->conversation.title ? e->conversation.title : "the chat");
+    chat_draft_forget(c, e);
+    conversation_close(&e->conversation);
+    free(e);
+    memmove(c->entries + c->current, c->entries + c->current + 1,
+            (size_t)(--c->n_entries - c->current) * sizeof *c->entries);
+    if (c->n_entries) chat_select(c, c->current < c->n_entries ? c->current : c->n_entries - 1);
+    else chat_new(c);
+}
+
+// ---- answers ----
+
+// "/model NAME" is no message.
+static bool is_order(const char *text, const char *order, const char **rest) {
+    size_t size = strlen(order);
+    if (strncmp(text, order, size) || !strchr(" \t\r\n", text[size])) return false;
+    *rest = text + size + strspn(text + size, " \t\r\n");
+    return true;
+}
+
+static void command_send(struct chat *c, const struct ui_command *command) {
+    struct chat_entry *e = chat_current(c);
+    const char *text = command->text ? command->text : "", *rest;
+    if (!text[strspn(text, " \t\r\n")]) return;
+    chat_draft_save_later(e, 0); // it is none any more
+    if (is_order(text, "/model", &rest)) {
+        chat_model_choose(c, rest);
+        return;
+    }
+    size_t size = strlen(text);
+    while (strchr(" \t\r\n", text[size - 1])) size--; // a pasted page ends in a newline
+    char *message = xstrndup(text, size);             // the screen may use its copy for what follows
+    if (chat_busy(e)) {
+        screen_set_composer(c->screen, message);
+        chat_say(c, true, "this chat is still answering: stop it first, or begin another chat");
+    } else if (chat_load_messages(c, e)) {
+        struct conversation *talk = &e->conversation;
+        chat_submit(c, e, conversation_add(talk, conversation_last(talk), MESSAGE_USER, message, strlen(message)));
+    } else {
+        screen_set_composer(c->screen, message);
+    }
+    free(message);
+}
+
+static void command_regenerate(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    struct chat_entry *e = chat_current(c);
+    struct conversation *talk = &e->conversation;
+    int last = conversation_last(talk);
+    if (last >= 0 && talk->messages[last].role == MESSAGE_MODEL) last = talk->messages[last].parent;
+    if (chat_busy(e)) chat_say(c, true, "this chat is still answering: stop it first");
+    else if (last < 0) chat_say(c, true, "there is no answer yet");
+    else chat_submit(c, e, last);
+}
+
+static void command_stop(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    struct chat_entry *e = chat_current(c);
+    if (chat_busy(e)) chat_stop(c, e);
+    else chat_say(c, false, "nothing runs in this chat");
+}
+
+static void command_stop_all(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    int stopped = 0;
+    for (int i = 0; i < c->n_entries; i++) {
+        stopped += chat_busy(c->entries[i]);
+        chat_stop(c, c->entries[i]);
+    }
+    chat_say(c, false, stopped == 1 ? "stopped 1 answer" : "stopped %d answers", stopped);
+}
+
+static void command_interrupt(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    struct chat_entry *e = chat_current(c);
+    if (chat_busy(e)) chat_stop(c, e);
+    else screen_set_composer(c->screen, "");
+}
+
+// Of the message that was clicked on, otherwise of the one nearest to the end that has versions.
+static void chat_version(struct chat *c, const struct ui_command *command, int step) {
+    struct chat_entry *e = chat_current(c);
+    struct conversation *talk = &e->conversation;
+    bool click = command->number >= 0;
+    int message = click ? chat_view_message(c, command->number) : conversation_last(talk), total = 0;
+    for (; message >= 0; message = click ? -1 : talk->messages[message].parent) {
+        conversation_version(talk, message, &total);
+        if (total > 1) break;
+    }
+    if (message >= 0 && conversation_switch(talk, message, step)) chat_save_later(e, 0);
+    else if (message >= 0) chat_say(c, false, "this is the %s of %d versions", step < 0 ? "first" : "last", total);
+    else if (!click) chat_say(c, false, "there is one version of every answer here; regenerate makes another");
+}
+
+static void command_version_previous(struct chat *c, const struct ui_command *command) {
+    chat_version(c, command, -1);
+}
+
+static void command_version_next(struct chat *c, const struct ui_command *command) {
+    chat_version(c, command, 1);
+}
+
+static void command_copy(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    const struct conversation *talk = &chat_current(c)->conversation;
+    int message = conversation_last(talk);
+    while (message >= 0 && (talk->messages[message].role != MESSAGE_MODEL || !talk->messages[message].size))
+        message = talk->messages[message].parent;
+    if (message < 0) {
+        chat_say(c, true, "there is no answer to copy");
+        return;
+    }
+    char how[128] = "";
+    bool copied = screen_copy(c->screen, talk->messages[message].text, talk->messages[message].size, how);
+    chat_say(c, !copied, "%s", how);
+}
+
+// ---- model ----
+
+static void command_model(struct chat *c, const struct ui_command *command) { chat_model_choose(c, command->text); }
+
+static void command_model_stop(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    chat_model_stop(c);
+}
+
+// ---- settings ----
+
+void chat_save_setting(struct chat *c, int id) {
+    struct status st = {0};
+    if (c->p.config_path && !config_save(c->p.settings, id, c->p.config_path, &st))
+        chat_say(c, true, "not saved: %s", st.text);
+}
+
+static void say_knob(struct chat *c, enum sampling_knob_id knob) {
+    const struct chat_entry *e = chat_current(c);
+    char value[16];
+    chat_say(c, false, "%s is now %s%s", sampling_knobs[knob].key,
+             sampling_format(&e->conversation.sampling, knob, value), chat_busy(e) ? ", from the next token on" : "");
+}
+
+// The knobs of the chat on screen have changed: its running request follows at once.
+static void apply_sampling(struct chat *c) {
+    struct chat_entry *e = chat_current(c);
+    e->conversation.dirty = true;
+    chat_save_later(e, 0);
+    if (e->request) engine_set_sampling(c->engine, e->request, &e->conversation.sampling);
+}
+
+// Later chats begin with it. `own`: the person's value, which stays with other models too; otherwise the model's.
+static void change_knob(struct chat *c, double value, bool own) {
+    enum sampling_knob_id knob = (enum sampling_knob_id)c->knob;
+    uint32_t bit = 1u << knob, *set = &c->p.settings->knobs_set;
+    sampling_set(&chat_current(c)->conversation.sampling, knob, value);
+    sampling_set(&c->p.settings->sampling, knob, value);
+    *set = own ? *set | bit : *set & ~bit;
+    apply_sampling(c);
+    say_knob(c, knob);
+    chat_save_setting(c, SETTING_FIRST_KNOB + c->knob);
+}
+
+static void set_knob(struct chat *c, double value) { change_knob(c, value, true); }
+
+static void step_knob(struct chat *c, int direction) {
+    enum sampling_knob_id knob = (enum sampling_knob_id)c->knob;
+    set_knob(c, sampling_get(&chat_current(c)->conversation.sampling, knob) + direction * sampling_knobs[knob].step);
+}
+
+static void choose_knob(struct chat *c, int step) {
+    c->knob = (c->knob + step + KNOB_COUNT) % KNOB_COUNT;
+    chat_say(c, false, "%s", sampling_knobs[c->knob].help);
+}
+
+static void command_knob_next(struct chat *c, const struct ui_command *command) {
+    if (command->number >= 0 && command->number < KNOB_COUNT) c->knob = command->number - 1; // a click on it
+    choose_knob(c, 1);
+}
+
+static void command_knob_previous(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    choose_knob(c, -1);
+}
+
+static void command_knob_up(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    step_knob(c, 1);
+}
+
+static void command_knob_down(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    step_knob(c, -1);
+}
+
+static void command_knob_reset(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    change_knob(c, sampling_get(&model_host_info(c->p.host)->sampling, (enum sampling_knob_id)c->knob), false);
+}
+
+static void command_knob_set(struct chat *c, const struct ui_command *command) {
+    struct settings typed = {.sampling = chat_current(c)->conversation.sampling};
+    struct status st = {0};
+    if (!setting_parse(&typed, SETTING_FIRST_KNOB + c->knob, command->text ? command->text : "", &st))
+        chat_say(c, true, "%s", st.text);
+    else if (typed.knobs_set >> c->knob & 1)
+        set_knob(c, sampling_get(&typed.sampling, (enum sampling_knob_id)c->knob));
+    else command_knob_reset(c, command); // the word for it, as in the configuration
+}
+
+static void command_knob_reset_all(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    chat_current(c)->conversation.sampling = c->p.settings->sampling = model_host_info(c->p.host)->sampling;
+    apply_sampling(c);
+    c->p.settings->knobs_set = 0;
+    chat_say(c, false, "all knobs are at their defaults");
+    for (int knob = 0; knob < KNOB_COUNT; knob++) chat_save_setting(c, SETTING_FIRST_KNOB + knob);
+}
+
+// The next choice that makes a difference to this model.
+static void command_reasoning(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    const struct model_info *info = model_host_info(c->p.host);
+    int next = c->p.settings->reasoning;
+    do next = (next + 1) % REASONING_COUNT;
+    while (!reasoning_fits(info, (enum reasoning)next));
+    if (!info->chooses_thinking && !info->chooses_effort) {
+        chat_say(c, false, "this model's chat template lets nobody choose how much it thinks");
+        return;
+    }
+    c->p.settings->reasoning = next;
+    char *value = setting_format(c->p.settings, SETTING_reasoning);
+    chat_say(c, false, "reasoning is now %s, from the next message on", value);
+    free(value);
+    chat_save_setting(c, SETTING_reasoning);
+}
+
+static void command_theme(struct chat *c, const struct ui_command *command) {
+    const char *problem = command->text;
+    setting_parse(c->p.settings, SETTING_theme, screen_theme(c->screen), NULL);
+    chat_say(c, problem != NULL, "theme %s%s%s", screen_theme(c->screen), problem ? "; " : "", problem ? problem : "");
+    chat_save_setting(c, SETTING_theme);
+}
+
+// Appends the names of these boxes, by digit, behind `lead` if there are any.
+static void append_boxes(char text[160], const char *lead, uint32_t boxes) {
+    static const char *const names[] = {"chats", "throughput", "kv cache", "latency", "time"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!(boxes >> (i + 1) & 1)) continue;
+        snprintf(text + strlen(text), 160 - strlen(text), "%s%s", lead, names[i]);
+        lead = ", ";
+    }
+}
+
+static void command_boxes(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    uint32_t boxes = screen_boxes(c->screen), shown = screen_boxes_with_room(c->screen);
+    c->p.settings->boxes = boxes | 1; // bit 0: chosen, even if none is shown
+    char text[160] = "";
+    append_boxes(text, "boxes: ", shown);
+    append_boxes(text, *text ? "; no room for " : "no room for ", boxes & ~shown);
+    chat_say(c, false, "%s", *text ? text : "no boxes beside the chat");
+    chat_save_setting(c, SETTING_boxes);
+}
+
+static void command_measure(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    chat_limits_measure(c);
+}
+
+static void command_ascii(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    c->p.settings->ascii = screen_ascii(c->screen);
+    chat_say(c, false, c->p.settings->ascii ? "plain ASCII characters" : "all characters");
+    chat_save_setting(c, SETTING_ascii);
+}
+
+// ---- screen ----
+
+static void command_suspend(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    screen_suspend(c->screen);
+}
+
+// Once more after a save that fails, and not at the first time of asking: messages would be lost.
+static void command_quit(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    c->ending = c->leaving || !chat_unsaved(c) || chat_save_all(c);
+    c->leaving = true;
+}
+
+typedef void command_handler(struct chat *c, const struct ui_command *command);
+
+void chat_command(struct chat *c, const struct ui_command *command) {
+    static command_handler *const handlers[COMMAND_COUNT] = {
+        // the others are the screen's own
+        [COMMAND_SEND] = command_send,
+        [COMMAND_NEW] = command_new,
+        [COMMAND_PREVIOUS] = command_previous,
+        [COMMAND_NEXT] = command_next,
+        [COMMAND_RENAME] = command_rename,
+        [COMMAND_DELETE] = command_delete,
+        [COMMAND_REGENERATE] = command_regenerate,
+        [COMMAND_STOP] = command_stop,
+        [COMMAND_STOP_ALL] = command_stop_all,
+        [COMMAND_VERSION_PREVIOUS] = command_version_previous,
+        [COMMAND_VERSION_NEXT] = command_version_next,
+        [COMMAND_COPY] = command_copy,
+        [COMMAND_KNOB_NEXT] = command_knob_next,
+        [COMMAND_KNOB_PREVIOUS] = command_knob_previous,
+        [COMMAND_KNOB_UP] = command_knob_up,
+        [COMMAND_KNOB_DOWN] = command_knob_down,
+        [COMMAND_KNOB_SET] = command_knob_set,
+        [COMMAND_KNOB_RESET] = command_knob_reset,
+        [COMMAND_KNOB_RESET_ALL] = command_knob_reset_all,
+        [COMMAND_REASONING] = command_reasoning,
+        [COMMAND_MODEL] = command_model,
+        [COMMAND_MODEL_STOP] = command_model_stop,
+        [COMMAND_THEME] = command_theme,
+        [COMMAND_BOX_1] = command_boxes,
+        [COMMAND_BOX_2] = command_boxes,
+        [COMMAND_BOX_3] = command_boxes,
+        [COMMAND_BOX_4] = command_boxes,
+        [COMMAND_BOX_5] = command_boxes,
+        [COMMAND_BOXES] = command_boxes,
+        [COMMAND_MEASURE] = command_measure,
+        [COMMAND_ASCII] = command_ascii,
+        [COMMAND_INTERRUPT] = command_interrupt,
+        [COMMAND_SUSPEND] = command_suspend,
+        [COMMAND_QUIT] = command_quit,
+    };
+    if (!handlers[command->id]) return;
+    chat_say(c, false, "%s", "");
+    if (command->id != COMMAND_QUIT) c->leaving = false;
+    handlers[command->id](c, command);
+}

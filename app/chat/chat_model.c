@@ -1,0 +1,239 @@
+// The model that answers, and choosing another one: the chat's side of the model host.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/base/clean.h"
+#include "app/base/paths.h"
+#include "app/base/units.h"
+#include "app/chat/chat_state.h"
+#include "app/models/model_name.h"
+#include "engine/base/panic.h"
+
+#define PATH_SHOWN 400 // bytes
+
+struct model_texts {
+    char size[24], parameters[24], refusal[160];
+    char *path;
+};
+
+struct chat_models {
+    struct view_model *views;
+    struct model_texts *texts;
+    int count;
+    uint32_t version;
+    char *path; // of the model that answers; NULL: the built-in one
+    struct view_loading loading;
+    char size[24]; // of what is being loaded
+    int stopped;   // answers, since the last model was let go
+};
+
+// ---- the list ----
+
+static void list_clear(struct chat_models *m) {
+    for (int i = 0; i < m->count; i++) free(m->texts[i].path);
+    free(m->views);
+    free(m->texts);
+    m->views = NULL, m->texts = NULL, m->count = 0;
+    m->version++;
+}
+
+// A path as a person would write it, on one line. The caller frees.
+static char *short_path(const char *path) {
+    const char *home = getenv("HOME");
+    size_t size = home ? strlen(home) : 0;
+    if (size < 2 || strncmp(path, home, size) || path[size] != '/') return clean_line(path, PATH_SHOWN);
+    char *whole = xasprintf("~%s", path + size), *line = clean_line(whole, PATH_SHOWN);
+    free(whole);
+    return line;
+}
+
+static void list_entry(struct view_model *view, struct model_texts *t, const struct model_entry *e, uint64_t room) {
+    char need[24], unused[24];
+    *view = (struct view_model){.name = e->name,
+                                .family = e->family ? e->family : "",
+                                .parameters = t->parameters,
+                                .format = e->format ? e->format : "",
+                                .size = units_bytes((double)e->bytes, t->size),
+                                .source = e->source,
+                                .path = t->path = short_path(e->path ? e->path : "part of confab")};
+    if (e->n_parameters) units_count((double)e->n_parameters, t->parameters);
+    if (e->problem) snprintf(t->refusal, sizeof t->refusal, "%s", e->problem);
+    else if (room && e->need > room)
+        snprintf(t->refusal, sizeof t->refusal, "needs %s, %s are free", units_bytes((double)e->need, need),
+                 units_bytes((double)room, unused));
+    if (*t->refusal) view->refusal = t->refusal;
+}
+
+static void list_take(struct chat *c) {
+    struct chat_models *m = c->models;
+    const struct model_list *list = model_host_list(c->p.host);
+    const struct model_entry *there = model_host_entry(c->p.host);
+    uint64_t room = model_host_room(c->p.host);
+    list_clear(m);
+    m->count = list->count;
+    m->views = xcalloc((size_t)m->count + 1, sizeof *m->views);
+    m->texts = xcalloc((size_t)m->count + 1, sizeof *m->texts);
+    for (int i = 0; i < m->count; i++) {
+        list_entry(&m->views[i], &m->texts[i], &list->entries[i], room);
+        m->views[i].loaded = c->engine && &list->entries[i] == there;
+    }
+}
+
+// ---- the model that answers ----
+
+static void take_model(struct chat *c) {
+    const struct model_info *info = model_host_info(c->p.host);
+    c->engine = model_host_engine(c->p.host);
+    const char *path = model_host_path(c->p.host);
+    free(c->model_name), free(c->model_short), free(c->models->path);
+    c->models->path = path ? xstrdup(path) : NULL;
+    c->model_name = model_title(info);
+    c->model_short = model_short_name(info);
+    c->n_samples = 0;
+    c->time = (struct view_time){0};
+    chat_limits_engine(c);
+    settings_follow_model(c->p.settings, info);
+    for (int i = 0; i < c->n_entries; i++) // chats that have begun keep their knobs
+        if (!c->entries[i]->conversation.count && !c->entries[i]->conversation.unread_rows)
+            c->entries[i]->conversation.sampling = c->p.settings->sampling;
+    list_take(c);
+    if (c->engine) engine_focus(c->engine, chat_current(c)->conversation.id);
+}
+
+static void unpark_all(struct chat *c) {
+    if (chat_model_waits(c)) return;
+    for (int i = c->n_entries; i > 0; i--) chat_unpark(c, c->entries[i - 1]);
+}
+
+static const char *stopped_text(const struct chat *c, char text[64]) {
+    int n = c->models->stopped;
+    snprintf(text, 64, n == 1 ? "%d answer was stopped" : "%d answers were stopped", n);
+    return text;
+}
+
+static void release(void *context) {
+    struct chat *c = context;
+    char text[64];
+    c->models->stopped = 0;
+    for (int i = 0; i < c->n_entries; i++) {
+        if (!c->entries[i]->request) continue;
+        chat_abandon(c, c->entries[i], "stopped for another model");
+        c->models->stopped++;
+    }
+    c->engine = NULL;
+    c->tick = 0;
+    chat_limits_engine(c);
+    if (c->models->stopped) chat_say(c, false, "%s", stopped_text(c, text));
+}
+
+void chat_model_open(struct chat *c) {
+    c->models = xcalloc(1, sizeof *c->models);
+    model_host_watch(c->p.host, release, c);
+    take_model(c);
+}
+
+void chat_model_close(struct chat *c) {
+    model_host_watch(c->p.host, NULL, NULL);
+    list_clear(c->models);
+    free(c->models->path);
+    free(c->models);
+    free(c->model_name);
+    free(c->model_short);
+    free(c->loading);
+}
+
+bool chat_model_waits(const struct chat *c) { return !c->engine || model_host_loading(c->p.host); }
+
+// ---- choosing ----
+
+static void loaded(struct chat *c) {
+    const char *path = model_host_path(c->p.host);
+    bool another = !c->models->path != !path || (path && strcmp(c->models->path, path));
+    take_model(c);
+    unpark_all(c);
+    if (!another) return; // the first one, or the old one again
+    char text[64];
+    bool stopped = c->models->stopped;
+    chat_say(c, false, "%s answers from now on%s%s", c->model_name, stopped ? "; " : "",
+             stopped ? stopped_text(c, text) : "");
+    c->models->stopped = 0;
+    char *whole = path ? path_absolute(path) : xstrdup(""); // it is read from other folders too
+    setting_parse(c->p.settings, SETTING_model, whole, NULL);
+    free(whole);
+    chat_save_setting(c, SETTING_model);
+}
+
+static void failed(struct chat *c, const struct status *st) {
+    bool none = !model_host_engine(c->p.host) && !model_host_loading(c->p.host);
+    if (st->code == STATUS_CANCELLED) chat_say(c, false, "stopped loading; %s stays", c->model_name);
+    else chat_say(c, true, "%s%s", none ? "no model is loaded: " : "not loaded: ", st->text);
+    unpark_all(c);
+}
+
+void chat_model_events(struct chat *c) {
+    for (;;) {
+        struct status st = {0};
+        switch (model_host_poll(c->p.host, &st)) {
+        case HOST_NOTHING: return;
+        case HOST_PROGRESS: break;
+        case HOST_LISTED: list_take(c); break;
+        case HOST_LOADED: loaded(c); break;
+        case HOST_FAILED: failed(c, &st); break;
+        }
+        c->stale = true;
+    }
+}
+
+// Of a model of the list its path has been shown there; a path that was typed is not said twice.
+static void say_refused(struct chat *c, const char *name, const char *message) {
+    const struct model_list *list = model_host_list(c->p.host);
+    message = model_problem(name, message);
+    for (int i = 0; i < list->count; i++)
+        if (!strcasecmp(list->entries[i].name, name)) message = model_problem(list->entries[i].path, message);
+    chat_say(c, true, "%s: %s", name, message);
+}
+
+void chat_model_choose(struct chat *c, const char *word) {
+    struct status st = {0};
+    char *name = word ? clean_line(word, 1000) : xstrdup("");
+    for (size_t size = strlen(name); size && name[size - 1] == ' ';) name[--size] = 0;
+    if (!word || !*name) {
+        if (word) screen_choose_model(c->screen, "");
+        model_host_look(c->p.host);
+    } else if (!model_host_choose(c->p.host, name, &st)) {
+        say_refused(c, name, st.text);
+    } else {
+        chat_limits_yield(c);
+    }
+    free(name);
+}
+
+void chat_model_stop(struct chat *c) {
+    const struct model_loading *loading = model_host_loading(c->p.host);
+    if (!loading || !loading->stoppable) {
+        chat_say(c, false, loading ? "the first model has to be loaded" : "no model is being loaded");
+        return;
+    }
+    model_host_stop(c->p.host);
+    if (!c->engine) return; // the host says when it is so
+    chat_say(c, false, "stopped loading; %s stays", c->model_name);
+    unpark_all(c);
+}
+
+void chat_model_show(struct chat *c, struct screen_view *view) {
+    struct chat_models *m = c->models;
+    const struct model_loading *loading = model_host_loading(c->p.host);
+    view->models = m->views;
+    view->n_models = m->count;
+    view->models_version = m->version;
+    view->models_looking = model_host_looking(c->p.host);
+    if (!loading) return;
+    free(c->loading);
+    c->loading = xasprintf("loading %s", loading->title);
+    m->loading = (struct view_loading){.text = c->loading,
+                                       .size = units_bytes((double)loading->bytes, m->size),
+                                       .done = loading->done,
+                                       .stoppable = loading->stoppable};
+    view->loading = &m->loading;
+}

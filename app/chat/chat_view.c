@@ -1,0 +1,171 @@
+// What the screen is shown: plain data made afresh for every frame, in arrays that are kept.
+#include <string.h>
+
+#include "app/chat/chat_state.h"
+#include "app/guide/guide.h"
+#include "engine/base/panic.h"
+#include "engine/metrics.h"
+
+enum {
+    MOST_VIEWS = 4,   // that one message is shown as; the low two bits of their ids
+    BYTES_A_TOKEN = 4 // of text, about
+};
+
+static const struct request_figures *request_in(const struct engine_figures *f, uint64_t request) {
+    for (int i = 0; f && request && i < f->n_requests; i++)
+        if (f->requests[i].request == request) return &f->requests[i];
+    return NULL;
+}
+
+static void show_chats(struct chat *c, const struct engine_figures *f) {
+    if (c->n_entries > c->chats_room) {
+        c->chats_room = c->capacity;
+        c->view_chats = xrealloc(c->view_chats, (size_t)c->chats_room * sizeof *c->view_chats);
+    }
+    for (int i = 0; i < c->n_entries; i++) {
+        const struct chat_entry *e = c->entries[i];
+        const struct request_figures *r = request_in(f, e->request);
+        c->view_chats[i] = (struct view_chat){
+            .id = e->conversation.id,
+            .title = *e->conversation.title ? e->conversation.title : "New chat",
+            .state = e->state,
+            .busy = chat_busy(e),
+            .parked = e->parked,
+            .prefill_done = r ? r->prefill_done : 0,
+            .prefill_total = r ? r->prefill_total : 0,
+            .tokens_per_second = r ? r->tokens_per_second : 0,
+            .unread = e->unread,
+        };
+    }
+}
+
+static struct view_message notice_view(uint64_t id, uint32_t revision, const char *text) {
+    return (struct view_message){
+        .id = id, .revision = revision, .role = VIEW_NOTICE, .text = text, .size = strlen(text), .version = 1};
+}
+
+// A notice of the engine, the message, and of a failed answer what went wrong.
+static int show_message(const struct chat *c, const struct conversation *talk, int index, struct view_message *out) {
+    const struct message *m = &talk->messages[index];
+    bool failed = m->state == MESSAGE_FAILED;
+    bool waiting = m->state == MESSAGE_STREAMING && chat_busy(chat_current(c)) && chat_current(c)->answer == index;
+    bool broken = m->state == MESSAGE_STREAMING && !waiting; // confab ended while it was written
+    struct view_message view = {
+        .id = talk->id << 32 | (uint64_t)index << 2,
+        .revision = m->revision,
+        .role = m->role == MESSAGE_USER ? VIEW_USER : VIEW_MODEL,
+        .text = m->text,
+        .size = m->size,
+        .thinking = m->thinking,
+        .thinking_size = m->thinking_size,
+        .thinking_tokens = m->thinking_tokens,
+        .thinking_seconds = m->thinking_seconds,
+        .streaming = waiting,
+        .note = failed   ? NULL
+                : broken ? "interrupted"
+                         : m->note,
+    };
+    const struct model_loading *coming = waiting && chat_current(c)->parked ? model_host_loading(c->p.host) : NULL;
+    if (coming && strcmp(coming->title, c->model_name)) view.author = coming->title;
+    view.version = c->versions[index];
+    view.n_versions = c->versions[talk->count + m->parent + 1];
+    int n = 0;
+    if (m->notice) out[n++] = notice_view(view.id | 2, m->revision, m->notice);
+    if (!failed || m->size || m->thinking_size) out[n++] = view;
+    if (failed) out[n++] = notice_view(view.id | 1, m->revision, m->note ? m->note : "");
+    if (chat_left_out(talk, index) && talk->messages[index].chosen >= 0)
+        out[n++] = notice_view(view.id | 3, m->revision, "what comes next was asked without this message");
+    return n;
+}
+
+// Of a view's id: its message in the conversation, −1 of a notice.
+static int message_of(uint64_t id) { return id & 3 ? -1 : (int)((uint32_t)id >> 2); }
+
+int chat_view_message(const struct chat *c, int view) {
+    uint64_t id = c->view_messages[view].id;
+    return id >> 32 == chat_current(c)->conversation.id ? message_of(id) : -1;
+}
+
+// Which model wrote the answers: those of another than the one there is now are headed by its whole name, and where one
+// follows the other that is said too.
+static void show_authors(const struct chat *c, const struct conversation *talk, struct view_message *views, int n) {
+    const char *before = NULL;
+    for (int i = 0; i < n; i++) {
+        int index = message_of(views[i].id);
+        const struct message *m = index >= 0 ? &talk->messages[index] : NULL;
+        if (!m || !m->model) continue;
+        bool present = !strcmp(m->model, c->model_name);
+        if (!present) views[i].author = m->model;
+        else if (before && strcmp(before, m->model)) views[i].model = m->model;
+        before = m->model;
+    }
+}
+
+static int show_messages(struct chat *c, const struct conversation *talk) {
+    if (talk->count > c->messages_room) {
+        c->messages_room = talk->capacity;
+        c->view_messages = xrealloc(c->view_messages, MOST_VIEWS * (size_t)c->messages_room * sizeof *c->view_messages);
+        c->path = xrealloc(c->path, (size_t)c->messages_room * sizeof *c->path);
+        c->versions = xrealloc(c->versions, (2 * (size_t)c->messages_room + 1) * sizeof *c->versions);
+    }
+    if (talk->count) conversation_versions(talk, c->versions, c->versions + talk->count);
+    int length = conversation_path(talk, c->path), n = 0;
+    for (int i = 0; i < length; i++) n += show_message(c, talk, c->path[i], c->view_messages + n);
+    show_authors(c, talk, c->view_messages, n);
+    return n;
+}
+
+// Tokens in the conversation: those of the running request, otherwise as the latest answer counted them. Of what no
+// answer counted, as after an end in the middle of one, their number is guessed; so it is when another model counted.
+static void show_context(const struct chat *c, const struct engine_figures *f, struct screen_view *view) {
+    const struct chat_entry *e = chat_current(c);
+    const struct request_figures *r = request_in(f, e->request);
+    const int running = r ? r->n_context : 0;
+    const struct conversation *talk = &e->conversation;
+    size_t uncounted = 0;
+    int m = conversation_last(talk);
+    for (; m >= 0; m = talk->messages[m].parent) {
+        if (chat_left_out(talk, m) && talk->messages[m].parent >= 0) m = talk->messages[m].parent; // nor its question
+        else if (talk->messages[m].tokens) break;
+        else uncounted += talk->messages[m].size;
+    }
+    if (e->request) uncounted = 0; // the engine is about to say
+    const char *model = m >= 0 ? talk->messages[m].model : NULL;
+    size_t most = INT32_MAX / 2, guess = (uncounted + BYTES_A_TOKEN - 1) / BYTES_A_TOKEN;
+    int counted = m >= 0 ? talk->messages[m].tokens : 0;
+    view->context_used = running ? running : counted + (int)(guess < most ? guess : most);
+    view->context_guessed = !running && (uncounted || (model && strcmp(model, c->model_name)));
+}
+
+void chat_show(struct chat *c) {
+    const struct chat_entry *e = chat_current(c);
+    const struct engine_figures *f = c->engine ? engine_figures(c->engine) : NULL;
+    show_chats(c, f);
+    int n_messages = show_messages(c, &e->conversation);
+    struct screen_view view = {
+        .chats = c->view_chats,
+        .n_chats = c->n_entries,
+        .current = c->current,
+        .messages = c->view_messages,
+        .n_messages = n_messages,
+        .model_name = c->model_name,
+        .model_short = c->model_short,
+        .context_size = f && f->context ? f->context : model_host_info(c->p.host)->n_context,
+        .figures = f,
+        .decode = {c->decode, c->n_samples},
+        .prefill = {c->prefill, c->n_samples},
+        .latency = {c->latency, c->n_samples},
+        .time = f ? &c->time : NULL,
+        .sampling = &e->conversation.sampling,
+        .knob = c->knob,
+        .questions = guide_questions,
+        .n_questions = c->p.settings->model ? 0 : GUIDE_QUESTIONS,
+        .unsaved = chat_unsaved(c),
+        .status = *c->status ? c->status : NULL,
+        .status_bad = c->status_bad,
+    };
+    show_context(c, f, &view);
+    chat_model_show(c, &view);
+    chat_limits_show(c, &c->time);
+    screen_draw(c->screen, &view);
+}

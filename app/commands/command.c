@@ -1,0 +1,131 @@
+#include "app/commands/command.h"
+
+#include <fcntl.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/base/clean.h"
+#include "app/base/config.h"
+#include "app/base/paths.h"
+#include "app/commands/options.h"
+#include "engine/base/panic.h"
+#include "engine/quantize.h"
+
+#define X(name, format, file_type, mix, help) name ": " help ".\n"
+const struct command commands[] = {
+    {"chat", "", "Open the chat screen", "", IN_CHAT, 0, 0, command_chat},
+    {"run", "[PROMPT]", "Write one answer to standard output",
+     "Standard input, when something is piped into it, is put after PROMPT or is the prompt itself.\n", IN_RUN, 0, 1,
+     command_run},
+    {"bench", "", "Measure speed, memory and accuracy, and what the machine would allow",
+     "Prompts of 512 tokens, and 1 to 16 conversations that decode at once, take turns; their figures are medians.\n"
+     "Between any two repetitions the machine's limits are sampled: a share is one of the limit of the same minutes.\n"
+     "The last columns tell where the time went. The accuracy is that of any number of conversations, since no answer\n"
+     "depends on who else is answered.\n",
+     IN_BENCH, 0, 0, command_bench},
+    {"logits", "MODEL IDS OUT", "Write the logits of every position, 32-bit floats, row after row",
+     "IDS is a text file of token ids; OUT is written.\n", IN_LOGITS, 3, 3, command_logits},
+    {"tokenize", "MODEL FILE", "Write the token ids of a text on one line", "", IN_TOKENIZE, 2, 2, command_tokenize},
+    {"detokenize", "MODEL IDS", "Write the bytes of token ids", "", 0, 2, 2, command_detokenize},
+    {"template", "TEMPLATE CONTEXT", "Write a chat template, in Jinja, rendered over a context",
+     "CONTEXT is a file of one JSON object, whose members are the template's variables.\n", IN_TEMPLATE, 2, 2,
+     command_template},
+    {"show", "[MODEL]", "Show what a model file contains and what memory it needs", "", IN_SHOW, 0, 1, command_show},
+    {"quantize", "IN OUT TYPE", "Write a model in another weight format, a GGUF file",
+     "TYPE is one of these; _M and _S are mixes, in which what matters most has finer formats:\n" QUANTIZE_TYPES(
+         X) "IN is what -m takes: a GGUF file, a folder of safetensors, a name. Vectors stay in 32-bit floats. Each "
+            "tensor's "
+            "error is told: of its weights, the mean squared one over the mean square.\n",
+     IN_QUANTIZE, 3, 3, command_quantize},
+    {"ls", "", "List the models on this machine, also those that other programs fetched",
+     "The names in the first column are what -m takes, whole or a part that no other has.\n", IN_LS, 0, 0, command_ls},
+    {"help", "[COMMAND]", "Show the commands, or the options of one", "", IN_HELP, 0, 1, command_help},
+};
+#undef X
+const int n_commands = sizeof commands / sizeof *commands;
+
+const struct command *command_find(const char *name) {
+    for (int i = 0; i < n_commands; i++)
+        if (!strcmp(commands[i].name, name)) return &commands[i];
+    return NULL;
+}
+
+int command_fail(const struct status *st) {
+    fprintf(stderr, "confab: %s\n", st->text);
+    return st->code == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
+}
+
+static int usage(const struct command *command, const struct status *st) {
+    fprintf(stderr, "confab: %s (see `confab %s --help`)\n", st->text, command->name);
+    return EXIT_USAGE;
+}
+
+static void warn(void *context, const char *message) {
+    (void)context;
+    fprintf(stderr, "confab: warning: %s\n", message);
+}
+
+static int command_start(const struct command *command, struct settings *s, int argc, char **argv) {
+    struct status st = {0};
+    char *path = path_config("config");
+    if (path) config_load(s, path, warn, NULL);
+    s->model_saved = s->model;
+    free(path);
+    int first = 0;
+    bool help;
+    if (!options_read(s, command, argc, argv, &first, &help, &st)) return usage(command, &st);
+    if (help) {
+        options_print(stdout, command);
+        return EXIT_DONE;
+    }
+    int n = argc - first;
+    if (n < command->min_arguments || n > command->max_arguments) {
+        const char *wanted = *command->arguments ? command->arguments : "no arguments";
+        status_fail(&st, STATUS_USAGE, "%s takes %s, but %d %s given", command->name, wanted, n,
+                    n == 1 ? "was" : "were");
+        return usage(command, &st);
+    }
+    return command->run(s, n, argv + first);
+}
+
+// What is opened later is not to become standard output: a report would be written into a model's file.
+static void open_standard_streams(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY); // neither can be used
+}
+
+int command_main(int argc, char **argv) {
+    open_standard_streams();
+    setlocale(LC_ALL, "");
+    setlocale(LC_NUMERIC, "C"); // numbers in files, options and JSON have a point
+    const char *word = argc > 1 ? argv[1] : "";
+    if (!strcmp(word, "--version")) {
+        printf("confab %s\n", CONFAB_VERSION);
+        return EXIT_DONE;
+    }
+    if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+        options_print_overview(stdout);
+        return EXIT_DONE;
+    }
+    const struct command *command = commands;
+    if (*word && *word != '-') {
+        command = command_find(word);
+        if (!command) {
+            struct status st = {0};
+            status_fail(&st, STATUS_USAGE, "there is no command '%s' (see `confab help`)", word);
+            return command_fail(&st);
+        }
+        argc--, argv++;
+    }
+    struct settings s = settings_default();
+    int result = command_start(command, &s, argc, argv);
+    if (fflush(stdout) || ferror(stdout)) {
+        perror("confab: standard output");
+        result = EXIT_FAILED;
+    }
+    settings_free(&s);
+    return result;
+}

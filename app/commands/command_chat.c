@@ -1,0 +1,95 @@
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "app/base/config.h"
+#include "app/base/file_fault.h"
+#include "app/base/paths.h"
+#include "app/chat/chat.h"
+#include "app/commands/command.h"
+#include "app/models/model.h"
+#include "app/models/model_host.h"
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+
+#define QUICK_LOAD_NS 150000000u // a model that is there by then needs no screen that says it is loading
+
+static void keep_first(void *context, const char *message) {
+    char **notice = context;
+    if (!*notice) *notice = xstrdup(message);
+}
+
+// What is wrong in the configuration is said again on the screen, where the warnings on standard error are gone.
+static char *config_notice(const char *path) {
+    char *notice = NULL;
+    struct settings unused = settings_default();
+    if (path) config_load(&unused, path, keep_first, &notice);
+    settings_free(&unused);
+    return notice;
+}
+
+// lost: what is to be said of the model that the configuration names, or NULL.
+static bool chat_run(struct model_host *host, struct settings *s, const char *lost, struct status *st) {
+    char *config = path_config("config"), *limits = path_cache("limits"), *store = path_data("confab.db"), *history = path_data("history");
+    char *notice = lost ? xstrdup(lost) : config_notice(config);
+    if (!store && !notice)
+        notice = xstrdup("conversations are not saved: neither XDG_DATA_HOME nor HOME names a folder");
+    struct chat_params params = {
+        .host = host,
+        .settings = s,
+        .config_path = config,
+        .store_path = store,
+        .limits_path = limits,
+        .notice = notice,
+        .screen = {.input_fd = STDIN_FILENO, .output_fd = STDOUT_FILENO, .history_path = history},
+    };
+    struct chat *c = chat_open(&params, st);
+    while (c && chat_step(c, -1)) {
+    }
+    bool done = c && chat_close(c, st);
+    free(notice), free(history), free(limits), free(store), free(config);
+    return done;
+}
+
+// Waits for a model that is there at once. False when it cannot be loaded.
+static bool load_quickly(struct model_host *host, struct status *st) {
+    struct pollfd fd = {.fd = model_host_fd(host), .events = POLLIN};
+    uint64_t end = clock_ns() + QUICK_LOAD_NS;
+    for (uint64_t now; (now = clock_ns()) < end;) {
+        poll(&fd, 1, (int)((end - now) / 1000000) + 1);
+        enum model_host_event event = model_host_poll(host, st);
+        if (event == HOST_LOADED) return true;
+        if (event == HOST_FAILED) return false;
+    }
+    return true;
+}
+
+static struct model_host *host_start(const struct settings *s, struct status *st) {
+    struct model_host *host = model_host_open(s, st);
+    if (host && load_quickly(host, st)) return host;
+    model_host_close(host);
+    return NULL;
+}
+
+int command_chat(const struct settings *given, int n_arguments, char **arguments) {
+    (void)n_arguments, (void)arguments;
+    struct status st = {0};
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+        status_fail(&st, STATUS_USAGE, "the chat screen needs a terminal (see `confab run --help` for scripts)");
+        return command_fail(&st);
+    }
+    file_fault_watch(NULL); // before the screen takes the terminal; models of files may come later
+    struct settings s = settings_copy(given);
+    struct model_host *host = host_start(&s, &st);
+    char *lost = host ? NULL : model_give_up_saved(&s, &st);
+    if (lost) host = host_start(&s, &st);
+    bool done = host && chat_run(host, &s, lost, &st);
+    model_host_close(host);
+    free(lost);
+    settings_free(&s);
+    int result = done ? EXIT_DONE : command_fail(&st);
+    if (chat_signal()) raise(chat_signal()); // whoever waits is to see what ended it
+    return result;
+}

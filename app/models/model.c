@@ -1,0 +1,92 @@
+#include "app/models/model.h"
+
+#include <stdlib.h>
+
+#include "app/base/file_fault.h"
+#include "app/base/paths.h"
+#include "app/guide/guide.h"
+#include "app/models/models.h"
+#include "app/models/models_used.h"
+#include "engine/base/panic.h"
+
+struct model_file *model_open_path(const char *path, struct status *st) {
+    if (path) {
+        file_fault_watch(path);
+        return model_file_open(path, st);
+    }
+    size_t size;
+    const void *data = guide_data(&size);
+    if (size) return model_file_open_memory("Guide", data, size, guide_template(), st);
+    status_fail(st, STATUS_USAGE,
+                "no model: name one with -m MODEL (this program was built without the built-in one)");
+    return NULL;
+}
+
+struct model_file *model_open_file(const char *word, struct status *st) {
+    char *path = NULL;
+    if (word && !models_resolve(word, &path, st)) return NULL;
+    struct model_file *m = model_open_path(path, st);
+    free(path);
+    return m;
+}
+
+struct model_file *model_open_text(const char *word, struct status *st) {
+    char *path = NULL;
+    if (word && !models_resolve(word, &path, st)) return NULL;
+    if (path) file_fault_watch(path);
+    struct model_file *m = path ? model_file_open_header(path, true, st) : model_open_path(NULL, st);
+    free(path);
+    return m;
+}
+
+struct backend_options model_backend_options(const struct settings *s) {
+    return (struct backend_options){.kv_type = (enum kv_type)s->kv_type,
+                                    .exact = s->exact,
+                                    .lock_weights = s->mlock,
+                                    .small_pages = s->small_pages};
+}
+
+struct engine_params model_engine_params(const struct settings *s) {
+    struct engine_params params = {.n_threads = s->threads,
+                                   .context = s->context,
+                                   .kv_tokens = s->kv_tokens,
+                                   .options = model_backend_options(s)};
+    params.options.quick_start = true;
+    return params;
+}
+
+static bool load(struct loaded_model *m, const struct settings *s, bool quick_start, struct status *st) {
+    *m = (struct loaded_model){.file = model_open_file(s->model, st)};
+    if (!m->file) return false;
+    m->info = model_file_info(m->file);
+    struct engine_params params = model_engine_params(s);
+    params.options.quick_start = quick_start;
+    m->engine = engine_open(m->file, &params, st);
+    if (!m->engine) model_unload(m);
+    else if (s->model) models_used_add(m->info->path);
+    return m->engine;
+}
+
+bool model_load(struct loaded_model *m, const struct settings *s, struct status *st) { return load(m, s, false, st); }
+
+bool model_start(struct loaded_model *m, const struct settings *s, struct status *st) { return load(m, s, true, st); }
+
+char *model_give_up_saved(struct settings *s, struct status *st) {
+    size_t size;
+    guide_data(&size);
+    if (!s->model_saved || !size) return NULL;
+    char *path = path_config("config");
+    char *text = xasprintf("using the built-in model (-m or /model chooses another): %s (model in %s)", st->text,
+                           path ? path : "the configuration");
+    free(path);
+    setting_parse(s, SETTING_model, "", NULL);
+    s->model_saved = false;
+    *st = (struct status){0};
+    return text;
+}
+
+void model_unload(struct loaded_model *m) {
+    if (m->engine) engine_close(m->engine);
+    if (m->file) model_file_close(m->file);
+    *m = (struct loaded_model){0};
+}

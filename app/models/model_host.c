@@ -1,0 +1,285 @@
+#include "app/models/model_host.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app/base/file_fault.h"
+#include "app/base/units.h"
+#include "app/models/model_loader.h"
+#include "app/models/model_name.h"
+#include "app/models/models_lookup.h"
+#include "app/models/models_used.h"
+#include "engine/base/machine_memory.h"
+#include "engine/base/panic.h"
+#include "engine/base/system.h"
+
+#define CLOSE_PATIENCE 300 // times 10 ms that a loader may take to stop at the end
+
+struct target { // a model to be loaded
+    char *path; // NULL: the built-in one
+    char *title;
+    uint64_t bytes;
+    struct model_memory memory;
+};
+
+struct model_host {
+    const struct settings *settings;
+    int fd; // eventfd
+    void (*release)(void *context);
+    void *context;
+
+    struct loaded_model now; // its engine is NULL while it is being loaded, and when it had to go
+    char *path;              // of it
+    uint64_t held;           // bytes of memory of its engine
+
+    struct model_loader *loader; // NULL: nothing is being loaded
+    struct target coming;        // what it loads, in place of `now` or as `now`'s engine
+    bool replaces;
+    bool stopped;       // its outcome is not wanted any more
+    struct target next; // to be loaded as soon as the stopped one is out of the way
+    bool has_next;
+    struct model_loading shown; // room for what model_host_loading gives
+
+    struct models_lookup *lookup; // NULL: nobody looks
+    struct model_list list;
+};
+
+static void target_free(struct target *t) {
+    free(t->path), free(t->title);
+    *t = (struct target){0};
+}
+
+static bool same_path(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
+
+// ---- beginning to load ----
+
+static bool start(struct model_host *h, struct model_file *file, const struct engine_params *engine,
+                  struct status *st) {
+    const struct model_loader_params params = {
+        .file = file, .path = h->coming.path, .engine = *engine, .notify_fd = h->fd};
+    h->replaces = !file;
+    h->stopped = false;
+    h->loader = model_loader_start(&params, st);
+    return h->loader;
+}
+
+// The engine of the file that is open.
+static bool start_own(struct model_host *h, struct status *st) {
+    struct engine_params engine = model_engine_params(h->settings);
+    target_free(&h->coming);
+    h->coming.path = h->path ? xstrdup(h->path) : NULL;
+    h->coming.title = model_title(h->now.info);
+    h->coming.bytes = h->now.info->file_bytes;
+    model_file_memory(h->now.file, &engine, machine_memory_free(), &h->coming.memory, NULL);
+    return start(h, h->now.file, &engine, st);
+}
+
+static void let_go(struct model_host *h) {
+    if (!h->now.engine) return;
+    if (h->release) h->release(h->context);
+    engine_close(h->now.engine);
+    h->now.engine = NULL;
+    h->held = 0;
+}
+
+// Where there is no memory for both the old engine goes first. Otherwise the new one gets the KV cache that it would
+// have without the old one. On failure the old one answers, or is loaded again.
+static bool start_next(struct model_host *h, struct status *st) {
+    struct engine_params engine = model_engine_params(h->settings);
+    uint64_t unused = machine_memory_free();
+    target_free(&h->coming);
+    h->coming = h->next;
+    h->next = (struct target){0};
+    h->has_next = false;
+    if (unused && h->coming.memory.total > unused) let_go(h);
+    else engine.kv_tokens = h->coming.memory.kv_tokens;
+    if (start(h, NULL, &engine, st)) return true;
+    if (!h->now.engine) start_own(h, NULL);
+    return false;
+}
+
+struct model_host *model_host_open(const struct settings *s, struct status *st) {
+    char *path = NULL;
+    struct model_file *file = NULL;
+    if (!s->model || models_resolve(s->model, &path, st)) file = model_open_path(path, st);
+    if (!file) {
+        free(path);
+        return NULL;
+    }
+    struct model_host *h = xcalloc(1, sizeof *h);
+    *h = (struct model_host){.settings = s, .path = path, .fd = system_open_eventfd(st)};
+    h->now = (struct loaded_model){.file = file, .info = model_file_info(file)};
+    if (h->fd >= 0 && start_own(h, st)) return h;
+    model_host_close(h);
+    return NULL;
+}
+
+void model_host_watch(struct model_host *h, void (*release)(void *context), void *context) {
+    h->release = release;
+    h->context = context;
+}
+
+// ---- choosing ----
+
+// What can be told of a model without loading it. False: it cannot be loaded, or there is no room for it.
+static bool target_measure(struct target *t, const struct model_host *h, struct status *st) {
+    struct model_file *m = t->path ? model_file_open_header(t->path, false, st) : model_open_path(NULL, st);
+    if (!m) return false;
+    struct engine_params engine = model_engine_params(h->settings);
+    uint64_t room = model_host_room(h);
+    bool fits = model_file_memory(m, &engine, room, &t->memory, st);
+    if (fits && room && t->memory.total > room) {
+        char need[24], free_bytes[24];
+        fits = status_fail(st, STATUS_MEMORY, "it needs %s of memory, %s are free",
+                           units_bytes((double)t->memory.total, need), units_bytes((double)room, free_bytes));
+    }
+    t->title = model_title(model_file_info(m));
+    t->bytes = model_file_info(m)->file_bytes;
+    model_file_close(m);
+    return fits;
+}
+
+static bool resolve(const struct model_host *h, const char *word, char **path, struct status *st) {
+    for (int i = 0; i < h->list.count; i++) {
+        const struct model_entry *e = &h->list.entries[i];
+        if (strcasecmp(e->name, word)) continue;
+        *path = e->path ? xstrdup(e->path) : NULL;
+        return true;
+    }
+    return models_resolve(word, path, st);
+}
+
+bool model_host_choose(struct model_host *h, const char *word, struct status *st) {
+    struct target target = {0};
+    bool found = resolve(h, word, &target.path, st);
+    if (found && h->now.engine && same_path(target.path, h->path))
+        found = status_fail(st, STATUS_USAGE, "it is the one that answers now");
+    if (!found || !target_measure(&target, h, st)) {
+        target_free(&target);
+        return false;
+    }
+    target_free(&h->next);
+    h->next = target;
+    h->has_next = true;
+    if (!h->loader) return start_next(h, st);
+    h->stopped = true;
+    model_loader_cancel(h->loader);
+    return true;
+}
+
+void model_host_stop(struct model_host *h) {
+    target_free(&h->next);
+    h->has_next = false;
+    if (!h->loader) return;
+    h->stopped = true;
+    model_loader_cancel(h->loader);
+}
+
+const struct model_loading *model_host_loading(struct model_host *h) {
+    bool leaving = h->stopped && !h->has_next && h->now.engine; // nobody waits for it
+    if (!h->loader || leaving) return NULL;
+    const struct target *t = h->has_next ? &h->next : &h->coming;
+    h->shown = (struct model_loading){.title = t->title,
+                                      .bytes = t->bytes,
+                                      .done = h->stopped ? -1 : model_loader_progress(h->loader),
+                                      .stoppable = h->has_next || (h->replaces && !h->stopped)};
+    return &h->shown;
+}
+
+// ---- what has come of it ----
+
+static enum model_host_event take_over(struct model_host *h, const struct loaded_model *m) {
+    if (h->replaces) {
+        let_go(h);
+        model_unload(&h->now);
+        h->now = *m;
+        free(h->path);
+        h->path = h->coming.path ? xstrdup(h->coming.path) : NULL;
+    } else {
+        h->now.engine = m->engine;
+    }
+    h->held = h->coming.memory.total;
+    if (h->path) models_used_add(h->path);
+    return HOST_LOADED;
+}
+
+static enum model_host_event loader_ended(struct model_host *h, struct status *st) {
+    struct loaded_model m;
+    bool loaded = model_loader_take(h->loader, &m, st), stopped = h->stopped;
+    h->loader = NULL;
+    if (loaded && !stopped) return take_over(h, &m);
+    if (loaded && !h->replaces) engine_close(m.engine);
+    else if (loaded) model_unload(&m);
+    if (loaded) status_fail(st, STATUS_CANCELLED, "loading was stopped");
+    if (h->path) file_fault_watch(h->path); // it is this one again that is mapped
+    if (h->has_next) return start_next(h, st) ? HOST_PROGRESS : HOST_FAILED;
+    if (!h->now.engine && (h->replaces || stopped)) start_own(h, st);
+    else if (stopped && h->now.engine) return HOST_NOTHING; // whoever stopped it knows
+    return HOST_FAILED;
+}
+
+int model_host_fd(const struct model_host *h) { return h->fd; }
+
+enum model_host_event model_host_poll(struct model_host *h, struct status *st) {
+    uint64_t times;
+    bool news = read(h->fd, &times, sizeof times) == sizeof times;
+    struct model_list list;
+    if (h->loader && model_loader_done(h->loader)) return loader_ended(h, st);
+    if (h->lookup && models_lookup_take(h->lookup, &list)) {
+        models_free(&h->list);
+        h->list = list;
+        if (models_lookup_done(h->lookup)) models_lookup_close(h->lookup), h->lookup = NULL;
+        return HOST_LISTED;
+    }
+    return news && h->loader ? HOST_PROGRESS : HOST_NOTHING;
+}
+
+struct engine *model_host_engine(const struct model_host *h) {
+    return h->now.engine;
+}
+const struct model_info *model_host_info(const struct model_host *h) { return h->now.info; }
+const char *model_host_path(const struct model_host *h) { return h->path; }
+
+// ---- the list ----
+
+void model_host_look(struct model_host *h) {
+    if (!h->lookup) h->lookup = models_lookup_start(h->fd);
+}
+
+bool model_host_looking(const struct model_host *h) { return h->lookup; }
+const struct model_list *model_host_list(const struct model_host *h) { return &h->list; }
+
+const struct model_entry *model_host_entry(const struct model_host *h) {
+    for (int i = 0; i < h->list.count; i++)
+        if (same_path(h->list.entries[i].path, h->path)) return &h->list.entries[i];
+    return NULL;
+}
+
+uint64_t model_host_room(const struct model_host *h) {
+    uint64_t unused = machine_memory_free();
+    return unused ? unused + h->held : 0;
+}
+
+// ---- the end ----
+
+void model_host_close(struct model_host *h) {
+    struct loaded_model m;
+    if (!h) return;
+    models_lookup_close(h->lookup);
+    if (h->loader) model_loader_cancel(h->loader);
+    for (int i = 0; h->loader && !model_loader_done(h->loader) && i < CLOSE_PATIENCE; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    if (h->loader && !model_loader_done(h->loader)) return; // it works on until the process ends, which is now
+    if (h->loader && model_loader_take(h->loader, &m, NULL)) {
+        engine_close(m.engine);
+        if (h->replaces) model_file_close(m.file);
+    }
+    target_free(&h->coming), target_free(&h->next);
+    model_unload(&h->now);
+    models_free(&h->list);
+    if (h->fd >= 0) close(h->fd);
+    free(h->path);
+    free(h);
+}

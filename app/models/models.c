@@ -1,0 +1,265 @@
+#include "app/models/models.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "app/base/clean.h"
+#include "app/models/model.h"
+#include "app/models/model_scan.h"
+#include "app/models/model_sources.h"
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+#include "engine/base/reader.h"
+
+#define BUILT_IN_NAME "guide"
+#define NEED_CONTEXT  4096
+#define MOST_LISTED   5 // candidates in a message
+
+const char *model_container_name(enum model_container container) {
+    static const char *const names[] = {
+        [MODEL_GGUF] = "GGUF", [MODEL_SAFETENSORS] = "safetensors", [MODEL_BUILT_IN] = "built in"};
+    return names[container];
+}
+
+// ---- names ----
+
+static int by_name(const void *a, const void *b) {
+    const struct model_entry *x = a, *y = b;
+    int order = strcasecmp(x->name, y->name);
+    if (!order) order = strcmp(x->source, y->source);
+    return order ? order : strcmp(x->path ? x->path : "", y->path ? y->path : "");
+}
+
+// The end of the entries from `first` on that have its name.
+static int namesakes(const struct model_list *list, int first) {
+    int end = first + 1;
+    while (end < list->count && !strcasecmp(list->entries[end].name, list->entries[first].name)) end++;
+    return end;
+}
+
+// Entries of one name get their source, and where that does not tell them apart a number, after it.
+static void tell_apart(struct model_list *list) {
+    qsort(list->entries, (size_t)list->count, sizeof *list->entries, by_name);
+    for (int i = 0, end; i < list->count; i = end) {
+        end = namesakes(list, i);
+        if (end == i + 1) continue;
+        char *name = xstrdup(list->entries[i].name);
+        for (int k = i, number = 1; k < end; k++) {
+            struct model_entry *e = &list->entries[k];
+            number = k > i && e->source == list->entries[k - 1].source ? number + 1 : 1;
+            free(e->name);
+            e->name = number > 1 ? xasprintf("%s@%s-%d", name, e->source, number) : xasprintf("%s@%s", name, e->source);
+            for (char *c = e->name + strlen(name); *c; c++)
+                if (*c == ' ') *c = '-';
+        }
+        free(name);
+    }
+}
+
+static void add_built_in(struct model_list *list) {
+    struct model_scan s = {.list = list, .source = "confab"};
+    struct model_file *m = model_open_path(NULL, NULL);
+    if (!m) return; // built without it
+    struct model_entry e = {.container = MODEL_BUILT_IN, .bytes = model_file_info(m)->file_bytes, .parts = 1};
+    scan_add(&s, BUILT_IN_NAME, NULL, NULL, &e);
+    model_file_close(m);
+}
+
+void models_scan(struct model_list *list) {
+    *list = (struct model_list){0};
+    add_built_in(list);
+    model_sources_scan(list);
+    tell_apart(list);
+}
+
+void models_free(struct model_list *list) {
+    for (int i = 0; i < list->count; i++) {
+        struct model_entry *e = &list->entries[i];
+        free(e->name), free(e->path), free(e->family), free(e->format), free(e->problem);
+    }
+    free(list->entries);
+    *list = (struct model_list){0};
+}
+
+// ---- headers ----
+
+const char *model_problem(const char *path, const char *message) {
+    size_t size = path ? strlen(path) : 0;
+    bool begins = size && !strncmp(message, path, size) && !strncmp(message + size, ": ", 2);
+    return begins ? message + size + 2 : message;
+}
+
+static void describe(struct model_entry *e) {
+    struct status st = {0};
+    struct model_file *m = e->path ? model_file_open_header(e->path, false, &st) : model_open_path(NULL, &st);
+    if (!m) {
+        e->problem = xstrdup(model_problem(e->path, st.text));
+        return;
+    }
+    const struct model_info *info = model_file_info(m);
+    struct engine_params one = {.context = NEED_CONTEXT};
+    one.kv_tokens = info->n_context > 0 && info->n_context < NEED_CONTEXT ? info->n_context : NEED_CONTEXT;
+    struct model_memory memory;
+    e->family = xstrdup(info->family);
+    e->format = xstrdup(info->n_formats ? info->formats[0].name : "");
+    e->n_parameters = info->n_parameters;
+    if (model_file_memory(m, &one, 0, &memory, &st)) e->need = memory.total;
+    else e->problem = xstrdup(model_problem(e->path, st.text));
+    model_file_close(m);
+}
+
+void models_describe(struct model_list *list, double seconds) {
+    double end = clock_seconds() + seconds;
+    for (int i = 0; i < list->count && clock_seconds() < end; i++) {
+        if (!list->entries[i].problem) describe(&list->entries[i]);
+    }
+}
+
+// ---- finding by name ----
+
+// Changes of a letter that lead from one text to the other, letter case aside.
+static int distance(const char *a, const char *b) {
+    int row[MODEL_NAME_BYTES + 1];
+    size_t n = strlen(b);
+    if (n > MODEL_NAME_BYTES) n = MODEL_NAME_BYTES;
+    for (size_t k = 0; k <= n; k++) row[k] = (int)k;
+    for (size_t i = 0; a[i]; i++) {
+        int diagonal = row[0]++;
+        for (size_t k = 0; k < n; k++) {
+            int change = diagonal + !!strncasecmp(a + i, b + k, 1), least = row[k] < row[k + 1] ? row[k] : row[k + 1];
+            diagonal = row[k + 1];
+            row[k + 1] = change < least + 1 ? change : least + 1;
+        }
+    }
+    return row[n];
+}
+
+// How far a word is from a name, or from the beginning of a longer one.
+static int word_distance(const char *word, const char *name) {
+    char beginning[MODEL_NAME_BYTES + 1];
+    int whole = distance(word, name);
+    snprintf(beginning, sizeof beginning, "%.*s", (int)strlen(word), name);
+    int part = distance(word, beginning) + 1;
+    return part < whole ? part : whole;
+}
+
+struct candidates {
+    char text[256]; // "a, b and 3 more"
+    int listed, more;
+};
+
+static void candidate_add(struct candidates *c, const char *name) {
+    size_t used = strlen(c->text), size = strlen(name);
+    if (c->listed == MOST_LISTED || used + size + 24 > sizeof c->text) {
+        c->more++;
+        return;
+    }
+    snprintf(c->text + used, sizeof c->text - used, "%s%s", c->listed++ ? ", " : "", name);
+}
+
+static const char *candidates_text(struct candidates *c) {
+    size_t used = strlen(c->text);
+    if (c->more) snprintf(c->text + used, sizeof c->text - used, " and %d more", c->more);
+    c->more = 0;
+    return c->text;
+}
+
+struct near_name {
+    int distance;
+    const char *name;
+};
+
+static int nearest_first(const void *a, const void *b) {
+    const struct near_name *x = a, *y = b;
+    return x->distance != y->distance ? x->distance - y->distance : strcmp(x->name, y->name);
+}
+
+// Of names, those that a slip of the finger explains; "" when there are none.
+static void list_near(struct candidates *c, const char *word, const char *const *names, int count) {
+    struct near_name *all = xcalloc((size_t)count + 1, sizeof *all);
+    for (int i = 0; i < count; i++) all[i] = (struct near_name){word_distance(word, names[i]), names[i]};
+    qsort(all, (size_t)count, sizeof *all, nearest_first);
+    int most = 2 + (int)strlen(word) / 4;
+    for (int i = 0; i < count && i < 3 && all[i].distance <= most; i++) candidate_add(c, all[i].name);
+    free(all);
+}
+
+enum match { MATCH_WHOLE, MATCH_BEGINNING, MATCH_PART, MATCHES };
+
+static bool matches(const char *name, const char *word, enum match kind) {
+    switch (kind) {
+    case MATCH_WHOLE: return !strcasecmp(name, word);
+    case MATCH_BEGINNING: return !strncasecmp(name, word, strlen(word));
+    default: return strcasestr(name, word);
+    }
+}
+
+static bool fail_unknown(const struct model_list *list, const char *word, struct status *st) {
+    struct candidates near = {0};
+    const char **names = xcalloc((size_t)list->count + 1, sizeof *names);
+    for (int i = 0; i < list->count; i++) names[i] = list->entries[i].name;
+    list_near(&near, word, names, list->count);
+    free(names);
+    return status_fail(st, STATUS_USAGE, "there is no file and no known model called '%.120s'%s%s (see `confab ls`)",
+                       word, near.listed ? "; near it: " : "", candidates_text(&near));
+}
+
+const struct model_entry *models_find(const struct model_list *list, const char *word, struct status *st) {
+    for (enum match kind = MATCH_WHOLE; kind < MATCHES && *word; kind++) {
+        struct candidates found = {0};
+        const struct model_entry *one = NULL;
+        for (int i = 0; i < list->count; i++) {
+            if (!matches(list->entries[i].name, word, kind)) continue;
+            one = &list->entries[i];
+            candidate_add(&found, one->name);
+        }
+        if (found.listed + found.more == 1) return one;
+        if (!one) continue;
+        status_fail(st, STATUS_USAGE, "'%.120s' may mean %s", word, candidates_text(&found));
+        return NULL;
+    }
+    fail_unknown(list, word, st);
+    return NULL;
+}
+
+// ---- what -m takes ----
+
+// Words that can only be meant as paths.
+static bool is_path(const char *word) {
+    size_t size = strlen(word);
+    return (*word && strchr("/.~", *word)) || (size > 5 && !strcasecmp(word + size - 5, ".gguf"));
+}
+
+// A path of nothing: says what is near in its folder.
+static bool fail_path(const char *path, struct status *st) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *folder = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
+    struct candidates near = {0};
+    const char **names = NULL;
+    int count = model_folder_names(folder, &names);
+    bool there = count >= 0;
+    if (there) list_near(&near, name, names, count);
+    for (int i = 0; i < count; i++) free((char *)names[i]);
+    free(names);
+    if (there)
+        status_fail(st, STATUS_IO, "%s: there is no such file%s%s", path, near.listed ? "; near it: " : "",
+                    candidates_text(&near));
+    else status_fail(st, STATUS_IO, "%s: there is no such file, nor the folder %s", path, folder);
+    free(folder);
+    return false;
+}
+
+bool models_resolve(const char *word, char **path, struct status *st) {
+    struct stat file;
+    *path = NULL;
+    if (!stat(word, &file)) return *path = xstrdup(word), true;
+    if (is_path(word)) return fail_path(word, st);
+    struct model_list list;
+    models_scan(&list);
+    const struct model_entry *e = models_find(&list, word, st);
+    if (e && e->path) *path = xstrdup(e->path);
+    models_free(&list);
+    return e;
+}

@@ -1,0 +1,179 @@
+#include "app/session/conversation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/panic.h"
+#include "engine/base/utf8.h"
+
+#define TITLE_BYTES 120 // of the first line of the first message
+
+void conversation_open(struct conversation *c, uint64_t id, const struct sampling *s) {
+    *c = (struct conversation){.id = id, .title = xstrdup(""), .sampling = *s, .first = -1};
+}
+
+void conversation_forget_messages(struct conversation *c) {
+    for (int i = 0; i < c->count; i++) {
+        free(c->messages[i].text);
+        free(c->messages[i].thinking);
+        free(c->messages[i].note);
+        free(c->messages[i].notice);
+        free(c->messages[i].model);
+    }
+    c->count = 0;
+    c->first = -1;
+}
+
+void conversation_close(struct conversation *c) {
+    conversation_forget_messages(c);
+    free(c->messages);
+    free(c->title);
+    *c = (struct conversation){.first = -1};
+}
+
+// The first line that is not blank, cut at a character.
+static char *title_of(const char *text) {
+    text += strspn(text, " \t\r\n");
+    size_t size = strcspn(text, "\r\n");
+    if (size > TITLE_BYTES) size = TITLE_BYTES - utf8_incomplete(text, TITLE_BYTES);
+    return xstrndup(text, size);
+}
+
+static int *chosen_after(struct conversation *c, int message) {
+    return message < 0 ? &c->first : &c->messages[message].chosen;
+}
+
+int conversation_add(struct conversation *c, int parent, enum message_role role, const char *text, size_t size) {
+    if (c->count == c->capacity) {
+        c->capacity = c->capacity ? 2 * c->capacity : 8;
+        c->messages = xrealloc(c->messages, (size_t)c->capacity * sizeof *c->messages);
+    }
+    int added = c->count++;
+    c->messages[added] = (struct message){.parent = parent, .chosen = -1, .role = role};
+    conversation_append(c, added, text, size);
+    *chosen_after(c, parent) = added;
+    c->dirty = true;
+    if (!c->named && !*c->title && role == MESSAGE_USER) {
+        free(c->title);
+        c->title = title_of(c->messages[added].text);
+    }
+    return added;
+}
+
+static void changed(struct message *m) {
+    m->revision++;
+    m->dirty = true;
+}
+
+static void append(char **whole, size_t *used, size_t *capacity, const char *text, size_t size) {
+    size_t needed = *used + 3 * size + 1; // a NUL becomes three bytes
+    if (needed > *capacity) {
+        *capacity = needed < 256 ? 256 : needed + needed / 2;
+        *whole = xrealloc(*whole, *capacity);
+    }
+    for (size_t i = 0; i < size; i++) {
+        if (text[i]) (*whole)[(*used)++] = text[i];
+        else *used += utf8_encode(UTF8_REPLACEMENT, *whole + *used);
+    }
+    (*whole)[*used] = 0;
+}
+
+void conversation_append(struct conversation *c, int message, const char *text, size_t size) {
+    struct message *m = &c->messages[message];
+    append(&m->text, &m->size, &m->capacity, text, size);
+    changed(m);
+}
+
+void conversation_think(struct conversation *c, int message, const char *text, size_t size, double seconds) {
+    struct message *m = &c->messages[message];
+    append(&m->thinking, &m->thinking_size, &m->thinking_capacity, text, size);
+    m->thinking_seconds = seconds;
+    changed(m);
+}
+
+static void replace(struct message *m, char **field, const char *text) {
+    free(*field);
+    *field = text ? xstrdup(text) : NULL;
+    changed(m);
+}
+
+void conversation_note(struct conversation *c, int message, const char *note) {
+    replace(&c->messages[message], &c->messages[message].note, note);
+}
+
+void conversation_notice(struct conversation *c, int message, const char *notice) {
+    replace(&c->messages[message], &c->messages[message].notice, notice);
+}
+
+void conversation_set_model(struct conversation *c, int message, const char *model) {
+    struct message *m = &c->messages[message];
+    free(m->model);
+    m->model = xstrdup(model);
+    m->revision++;
+    m->dirty = true;
+}
+
+void conversation_rename(struct conversation *c, const char *title) {
+    free(c->title);
+    c->title = title_of(title);
+    c->named = *c->title;
+    c->dirty = true;
+}
+
+int conversation_last(const struct conversation *c) {
+    int last = c->first;
+    while (last >= 0 && c->messages[last].chosen >= 0) last = c->messages[last].chosen;
+    return last;
+}
+
+int conversation_path(const struct conversation *c, int *out) {
+    int n = 0;
+    for (int m = c->first; m >= 0; m = c->messages[m].chosen) out[n++] = m;
+    return n;
+}
+
+int conversation_version(const struct conversation *c, int message, int *total) {
+    int parent = c->messages[message].parent, number = 0;
+    *total = 0;
+    for (int i = 0; i < c->count; i++) {
+        if (c->messages[i].parent != parent) continue;
+        ++*total;
+        if (i <= message) number++;
+    }
+    return number;
+}
+
+void conversation_versions(const struct conversation *c, int *numbers, int *totals) {
+    memset(totals, 0, ((size_t)c->count + 1) * sizeof *totals);
+    for (int i = 0; i < c->count; i++) numbers[i] = ++totals[c->messages[i].parent + 1];
+}
+
+bool conversation_switch(struct conversation *c, int message, int step) {
+    int parent = c->messages[message].parent, total, wanted = conversation_version(c, message, &total) + step;
+    wanted = wanted < 1 ? 1 : wanted > total ? total : wanted;
+    for (int i = 0; i < c->count; i++) {
+        if (c->messages[i].parent != parent || --wanted) continue;
+        if (i == message) return false;
+        *chosen_after(c, parent) = i;
+        c->dirty = true;
+        return true;
+    }
+    return false;
+}
+
+void conversation_choose(struct conversation *c, int message) {
+    while (message >= 0) {
+        int parent = c->messages[message].parent;
+        *chosen_after(c, parent) = message;
+        message = parent;
+    }
+}
+
+const char *message_role_name(enum message_role role) {
+    static const char *const names[] = {
+#define X(id, name) [id] = name,
+        MESSAGE_ROLES(X)
+#undef X
+    };
+    return names[role];
+}

@@ -1,0 +1,426 @@
+#include "app/session/store.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/base/paths.h"
+#include "app/base/settings.h"
+#include "engine/base/panic.h"
+
+#define OPEN_PATIENCE 5000 // ms another confab may keep us waiting at the start
+#define SAVE_PATIENCE 250  // and while the screen waits; a save that had to give up is tried again
+
+// What makes each version of the store out of the one before; the first out of nothing. Steps are only ever added.
+static const char *const store_steps[] = {
+    "CREATE TABLE conversation ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT," // order of making; numbers are never used again
+    "  title TEXT NOT NULL,"
+    "  named INTEGER NOT NULL,"
+    "  sampling TEXT NOT NULL," // 'temp=0.70 top-p=0.95 …'
+    "  last INTEGER);"          // message at the end of the chosen path
+    "CREATE TABLE message ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  conversation INTEGER NOT NULL REFERENCES conversation ON DELETE CASCADE,"
+    "  parent INTEGER REFERENCES message ON DELETE CASCADE,"
+    "  role TEXT NOT NULL, state TEXT NOT NULL, text TEXT NOT NULL, note TEXT,"
+    "  tokens INTEGER NOT NULL);"
+    "CREATE INDEX message_conversation ON message (conversation);"
+    "CREATE INDEX message_parent ON message (parent);",
+    "ALTER TABLE message ADD COLUMN model TEXT;", // that wrote it
+    "ALTER TABLE message ADD COLUMN thinking TEXT;"
+    "ALTER TABLE message ADD COLUMN thinking_tokens INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE message ADD COLUMN thinking_seconds REAL NOT NULL DEFAULT 0;"
+    "ALTER TABLE message ADD COLUMN notice TEXT;",
+    "CREATE TABLE draft ("
+    "  conversation INTEGER PRIMARY KEY," // 0: the one that has not begun
+    "  text TEXT NOT NULL,"
+    "  folds TEXT,"              // places in the text, 'OFFSET+BYTES …'
+    "  point INTEGER NOT NULL);" // of the cursor
+    "CREATE TRIGGER draft_of_deleted AFTER DELETE ON conversation "
+    "BEGIN DELETE FROM draft WHERE conversation = old.id; END;",
+};
+#define STORE_VERSION ((int)(sizeof store_steps / sizeof *store_steps))
+
+// X(enumerator, statement): prepared once
+#define STORE_STATEMENTS(X)                                                                                            \
+    X(SQL_BEGIN, "BEGIN IMMEDIATE")                                                                                    \
+    X(SQL_COMMIT, "COMMIT")                                                                                            \
+    X(SQL_ROLLBACK, "ROLLBACK")                                                                                        \
+    X(SQL_LIST, "SELECT id, title, named, sampling FROM conversation ORDER BY id")                                     \
+    X(SQL_LAST, "SELECT last FROM conversation WHERE id = ?1")                                                         \
+    X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens, model, thinking, thinking_tokens, "               \
+                "thinking_seconds, notice FROM message WHERE conversation = ?1 ORDER BY id")                           \
+    X(SQL_ADD_CONVERSATION, "INSERT INTO conversation (title, named, sampling) VALUES (?1, ?2, ?3)")                   \
+    X(SQL_SET_CONVERSATION, "UPDATE conversation SET title = ?1, named = ?2, sampling = ?3 WHERE id = ?4")             \
+    X(SQL_SET_LAST, "UPDATE conversation SET last = ?1 WHERE id = ?2")                                                 \
+    X(SQL_ADD_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, model, thinking, thinking_tokens, "      \
+                       "thinking_seconds, notice, conversation, parent) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "  \
+                       "?10, ?11, ?12)")                                                                               \
+    X(SQL_SET_MESSAGE, "UPDATE message SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5, model = ?6, "     \
+                       "thinking = ?7, thinking_tokens = ?8, thinking_seconds = ?9, notice = ?10 WHERE id = ?11")      \
+    X(SQL_DELETE, "DELETE FROM conversation WHERE id = ?1")                                                            \
+    X(SQL_READ_DRAFT, "SELECT text, folds, point FROM draft WHERE conversation = ?1")                                  \
+    X(SQL_SET_DRAFT, "INSERT OR REPLACE INTO draft (conversation, text, folds, point) SELECT ?1, ?2, ?3, ?4 "          \
+                     "WHERE ?1 = 0 OR EXISTS (SELECT 1 FROM conversation WHERE id = ?1)")                              \
+    X(SQL_DELETE_DRAFT, "DELETE FROM draft WHERE conversation = ?1")
+enum store_statement {
+#define X(id, sql) id,
+    STORE_STATEMENTS(X)
+#undef X
+        SQL_COUNT
+};
+
+static const char *const state_names[] = {
+#define X(id, name) [id] = name,
+    MESSAGE_STATES(X)
+#undef X
+};
+
+struct store {
+    sqlite3 *db;
+    char *path;
+    sqlite3_stmt *statements[SQL_COUNT];
+};
+
+static bool store_fail(struct store *s, struct status *st) {
+    return status_fail(st, STATUS_IO, "%s: %s", s->path, s->db ? sqlite3_errmsg(s->db) : "out of memory");
+}
+
+// ---- opening ----
+
+static int user_version(sqlite3 *db) {
+    sqlite3_stmt *query = NULL;
+    int version = -1;
+    if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &query, NULL) == SQLITE_OK &&
+        sqlite3_step(query) == SQLITE_ROW)
+        version = sqlite3_column_int(query, 0);
+    sqlite3_finalize(query);
+    return version;
+}
+
+static bool store_renew(struct store *s, int version, struct status *st) {
+    char *mark = xasprintf("PRAGMA user_version = %d", STORE_VERSION);
+    bool done = true;
+    for (; done && version < STORE_VERSION; version++)
+        done = sqlite3_exec(s->db, store_steps[version], NULL, NULL, NULL) == SQLITE_OK;
+    done = done && sqlite3_exec(s->db, mark, NULL, NULL, NULL) == SQLITE_OK;
+    free(mark);
+    return done || store_fail(s, st);
+}
+
+// Inside one transaction, so that two confabs that start together make it once.
+static bool store_prepare_schema(struct store *s, struct status *st) {
+    if (sqlite3_exec(
+            s->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; BEGIN IMMEDIATE",
+            NULL, NULL, NULL) != SQLITE_OK)
+        return store_fail(s, st);
+    int version = user_version(s->db);
+    if (version < 0) return store_fail(s, st);
+    if (version > STORE_VERSION)
+        return status_fail(st, STATUS_UNSUPPORTED,
+                           "%s: version %d was written by a newer confab; this one reads up to %d", s->path, version,
+                           STORE_VERSION);
+    if (version < STORE_VERSION && !store_renew(s, version, st)) return false;
+    return sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK || store_fail(s, st);
+}
+
+static bool store_prepare_statements(struct store *s, struct status *st) {
+    static const char *const texts[] = {
+#define X(id, sql) [id] = sql,
+        STORE_STATEMENTS(X)
+#undef X
+    };
+    for (int i = 0; i < SQL_COUNT; i++)
+        if (sqlite3_prepare_v3(s->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[i], NULL) != SQLITE_OK)
+            return store_fail(s, st);
+    return true;
+}
+
+// A new file is for this user alone; SQLite gives its companions the same mode.
+static void make_private(const char *path) {
+    int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0) close(fd);
+}
+
+struct store *store_open(const char *path, struct status *st) {
+    if (!path_make_parents(path, st)) return NULL;
+    make_private(path); // when it fails, opening says why
+    struct store *s = xcalloc(1, sizeof *s);
+    s->path = xstrdup(path);
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    bool open = sqlite3_open_v2(path, &s->db, flags, NULL) == SQLITE_OK || store_fail(s, st);
+    if (open) sqlite3_busy_timeout(s->db, OPEN_PATIENCE);
+    if (!open || !store_prepare_schema(s, st) || !store_prepare_statements(s, st)) {
+        store_close(s);
+        return NULL;
+    }
+    sqlite3_busy_timeout(s->db, SAVE_PATIENCE);
+    return s;
+}
+
+void store_close(struct store *s) {
+    for (int i = 0; i < SQL_COUNT; i++) sqlite3_finalize(s->statements[i]);
+    sqlite3_close(s->db);
+    free(s->path);
+    free(s);
+}
+
+// ---- statements ----
+
+static sqlite3_stmt *statement(struct store *s, enum store_statement id) {
+    sqlite3_stmt *query = s->statements[id];
+    sqlite3_reset(query);
+    sqlite3_clear_bindings(query);
+    return query;
+}
+
+// Runs one that gives no rows.
+static bool perform(struct store *s, sqlite3_stmt *query, struct status *st) {
+    bool done = sqlite3_step(query) == SQLITE_DONE || store_fail(s, st);
+    sqlite3_reset(query);
+    return done;
+}
+
+static void bind_text(sqlite3_stmt *query, int at, const char *text) {
+    sqlite3_bind_text(query, at, text, -1, SQLITE_STATIC); // NULL binds NULL
+}
+
+static const char *column_text(sqlite3_stmt *query, int column) {
+    const char *text = (const char *)sqlite3_column_text(query, column);
+    return text ? text : "";
+}
+
+static int column_name(sqlite3_stmt *query, int column, const char *const *names, int count) {
+    const char *text = column_text(query, column);
+    for (int i = 0; i < count; i++)
+        if (!strcmp(text, names[i])) return i;
+    return 0;
+}
+
+// ---- reading ----
+
+static char *sampling_write(const struct sampling *sampling) {
+    struct settings s = {.sampling = *sampling, .knobs_set = ~0u};
+    char *all = xstrdup("");
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        char *value = setting_format(&s, SETTING_FIRST_KNOB + knob);
+        char *longer = xasprintf("%s%s%s=%s", all, knob ? " " : "", sampling_knobs[knob].key, value);
+        free(value);
+        free(all);
+        all = longer;
+    }
+    return all;
+}
+
+// What it does not understand (knobs of other versions) it leaves at the values of `initial`.
+static struct sampling sampling_read(const char *text, const struct sampling *initial) {
+    struct settings s = {.sampling = *initial};
+    char *copy = xstrdup(text), *rest = NULL;
+    for (char *pair = strtok_r(copy, " ", &rest); pair; pair = strtok_r(NULL, " ", &rest)) {
+        char *equals = strchr(pair, '=');
+        if (!equals) continue;
+        *equals = 0;
+        int id = setting_find(pair);
+        if (id >= SETTING_FIRST_KNOB) setting_parse(&s, id, equals + 1, NULL);
+    }
+    free(copy);
+    return s.sampling;
+}
+
+bool store_list(struct store *s, const struct sampling *initial, store_visitor *each, void *context,
+                struct status *st) {
+    sqlite3_stmt *query = statement(s, SQL_LIST);
+    int step;
+    while ((step = sqlite3_step(query)) == SQLITE_ROW) {
+        struct conversation found = {
+            .row = sqlite3_column_int64(query, 0),
+            .title = xstrdup(column_text(query, 1)),
+            .named = sqlite3_column_int(query, 2),
+            .sampling = sampling_read(column_text(query, 3), initial),
+            .unread_rows = true,
+            .first = -1,
+        };
+        each(context, &found);
+    }
+    sqlite3_reset(query);
+    return step == SQLITE_DONE || store_fail(s, st);
+}
+
+static int find_row(const struct conversation *c, int64_t row) {
+    int low = 0, high = c->count; // rows grow
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (c->messages[middle].row < row) low = middle + 1;
+        else high = middle;
+    }
+    return row && low < c->count && c->messages[low].row == row ? low : -1;
+}
+
+static void read_message(struct conversation *c, sqlite3_stmt *query) {
+    static const char *const roles[] = {
+#define X(id, name) [id] = name,
+        MESSAGE_ROLES(X)
+#undef X
+    };
+    enum message_role role = (enum message_role)column_name(query, 2, roles, sizeof roles / sizeof *roles);
+    const char *text = column_text(query, 4);
+    int parent = find_row(c, sqlite3_column_int64(query, 1));
+    int added = conversation_add(c, parent, role, text, (size_t)sqlite3_column_bytes(query, 4));
+    struct message *m = &c->messages[added];
+    m->row = sqlite3_column_int64(query, 0);
+    m->state = (enum message_state)column_name(query, 3, state_names, sizeof state_names / sizeof *state_names);
+    m->tokens = sqlite3_column_int(query, 6);
+    if (sqlite3_column_type(query, 5) != SQLITE_NULL) conversation_note(c, added, column_text(query, 5));
+    if (sqlite3_column_type(query, 7) != SQLITE_NULL) conversation_set_model(c, added, column_text(query, 7));
+    text = column_text(query, 8);
+    if (*text)
+        conversation_think(c, added, text, (size_t)sqlite3_column_bytes(query, 8), sqlite3_column_double(query, 10));
+    m->thinking_tokens = sqlite3_column_int(query, 9);
+    if (sqlite3_column_type(query, 11) != SQLITE_NULL) conversation_notice(c, added, column_text(query, 11));
+    m->dirty = false;
+}
+
+static bool read_messages(struct store *s, struct conversation *c, struct status *st) {
+    sqlite3_stmt *query = statement(s, SQL_READ);
+    sqlite3_bind_int64(query, 1, c->row);
+    int step;
+    while ((step = sqlite3_step(query)) == SQLITE_ROW) read_message(c, query);
+    bool done = step == SQLITE_DONE || store_fail(s, st);
+    sqlite3_reset(query);
+    return done;
+}
+
+static bool read_last(struct store *s, struct conversation *c, struct status *st) {
+    sqlite3_stmt *query = statement(s, SQL_LAST);
+    sqlite3_bind_int64(query, 1, c->row);
+    int step = sqlite3_step(query);
+    if (step == SQLITE_ROW) conversation_choose(c, find_row(c, sqlite3_column_int64(query, 0)));
+    bool done = step == SQLITE_ROW || step == SQLITE_DONE || store_fail(s, st);
+    sqlite3_reset(query);
+    return done;
+}
+
+bool store_read(struct store *s, struct conversation *c, struct status *st) {
+    bool read = read_messages(s, c, st) && read_last(s, c, st);
+    if (!read) conversation_forget_messages(c); // they come again when it is tried again
+    c->unread_rows = !read;
+    c->dirty = false;
+    return read;
+}
+
+// ---- writing ----
+
+static bool save_head(struct store *s, struct conversation *c, struct status *st) {
+    sqlite3_stmt *query = statement(s, c->row ? SQL_SET_CONVERSATION : SQL_ADD_CONVERSATION);
+    char *sampling = sampling_write(&c->sampling);
+    bind_text(query, 1, c->title);
+    sqlite3_bind_int(query, 2, c->named);
+    bind_text(query, 3, sampling);
+    if (c->row) sqlite3_bind_int64(query, 4, c->row);
+    bool done = perform(s, query, st);
+    free(sampling);
+    if (done && !c->row) c->row = sqlite3_last_insert_rowid(s->db);
+    return done;
+}
+
+static bool save_message(struct store *s, struct conversation *c, struct message *m, struct status *st) {
+    sqlite3_stmt *query = statement(s, m->row ? SQL_SET_MESSAGE : SQL_ADD_MESSAGE);
+    bind_text(query, 1, message_role_name(m->role));
+    bind_text(query, 2, state_names[m->state]);
+    bind_text(query, 3, m->text);
+    bind_text(query, 4, m->note);
+    sqlite3_bind_int(query, 5, m->tokens);
+    bind_text(query, 6, m->model);
+    bind_text(query, 7, m->thinking);
+    sqlite3_bind_int(query, 8, m->thinking_tokens);
+    sqlite3_bind_double(query, 9, m->thinking_seconds);
+    bind_text(query, 10, m->notice);
+    sqlite3_bind_int64(query, 11, m->row ? m->row : c->row);
+    if (!m->row && m->parent >= 0) sqlite3_bind_int64(query, 12, c->messages[m->parent].row);
+    if (!perform(s, query, st)) return false;
+    if (!m->row) m->row = sqlite3_last_insert_rowid(s->db);
+    return true;
+}
+
+static bool save_last(struct store *s, const struct conversation *c, struct status *st) {
+    int last = conversation_last(c);
+    sqlite3_stmt *query = statement(s, SQL_SET_LAST);
+    if (last >= 0) sqlite3_bind_int64(query, 1, c->messages[last].row);
+    sqlite3_bind_int64(query, 2, c->row);
+    return perform(s, query, st);
+}
+
+// Another confab deleted the conversation while this one went on with it: it is written again as a whole.
+static void forget_rows(struct conversation *c) {
+    c->row = 0;
+    for (int i = 0; i < c->count; i++) c->messages[i].row = 0, c->messages[i].dirty = true;
+}
+
+static bool save_all(struct store *s, struct conversation *c, struct status *st) {
+    if (!save_head(s, c, st)) return false;
+    if (!sqlite3_changes(s->db)) {
+        forget_rows(c);
+        if (!save_head(s, c, st)) return false;
+    }
+    for (int i = 0; i < c->count; i++)
+        if (c->messages[i].dirty && !save_message(s, c, &c->messages[i], st)) return false;
+    return c->unread_rows || save_last(s, c, st);
+}
+
+bool store_save(struct store *s, struct conversation *c, struct status *st) {
+    if (!perform(s, statement(s, SQL_BEGIN), st)) return false;
+    int64_t old_row = c->row, *old_rows = xcalloc((size_t)c->count, sizeof *old_rows);
+    for (int i = 0; i < c->count; i++) old_rows[i] = c->messages[i].row;
+    bool saved = save_all(s, c, st) && perform(s, statement(s, SQL_COMMIT), st);
+    if (!saved) { // rows that the undone transaction gave are not there
+        perform(s, statement(s, SQL_ROLLBACK), NULL);
+        c->row = old_row;
+    }
+    for (int i = 0; i < c->count; i++) {
+        if (saved) c->messages[i].dirty = false;
+        else c->messages[i].row = old_rows[i];
+    }
+    if (saved) c->dirty = false;
+    free(old_rows);
+    return saved;
+}
+
+bool store_delete(struct store *s, struct conversation *c, struct status *st) {
+    if (!c->row) return true;
+    sqlite3_stmt *query = statement(s, SQL_DELETE);
+    sqlite3_bind_int64(query, 1, c->row);
+    return perform(s, query, st);
+}
+
+// ---- drafts ----
+
+bool store_read_draft(struct store *s, int64_t row, struct draft *out, struct status *st) {
+    sqlite3_stmt *query = statement(s, SQL_READ_DRAFT);
+    *out = (struct draft){0};
+    sqlite3_bind_int64(query, 1, row);
+    int step = sqlite3_step(query);
+    const char *text = step == SQLITE_ROW ? column_text(query, 0) : "";
+    if (*text) {
+        out->text = xstrdup(text);
+        if (sqlite3_column_type(query, 1) != SQLITE_NULL) out->folds = xstrdup(column_text(query, 1));
+        int64_t point = sqlite3_column_int64(query, 2);
+        out->point = point < 0 ? 0 : (size_t)point;
+    }
+    bool done = step == SQLITE_ROW || step == SQLITE_DONE || store_fail(s, st);
+    sqlite3_reset(query);
+    return done;
+}
+
+bool store_save_draft(struct store *s, int64_t row, const struct draft *d, struct status *st) {
+    sqlite3_stmt *query = statement(s, d->text ? SQL_SET_DRAFT : SQL_DELETE_DRAFT);
+    sqlite3_bind_int64(query, 1, row);
+    if (d->text) {
+        bind_text(query, 2, d->text);
+        bind_text(query, 3, d->folds);
+        sqlite3_bind_int64(query, 4, (int64_t)d->point);
+    }
+    return perform(s, query, st);
+}

@@ -1,0 +1,35 @@
+// Store: the conversations of a person, in one SQLite file.
+//
+// Every change is one transaction, so that a confab killed at any moment leaves a store that opens with everything that was
+// acknowledged. Several confabs may use one store: write-ahead log, short transactions, waiting when the other writes. Order
+// is by row number, never by a clock. When a write fails (disk full, store locked), what was to be written stays dirty in
+// memory and the next call tries again.
+#ifndef CONFAB_APP_STORE_H
+#define CONFAB_APP_STORE_H
+
+#include "app/session/conversation.h"
+#include "engine/base/status.h"
+#include "ui/draft.h"
+
+struct store;
+
+struct store *store_open(const char *path, struct status *st); // makes file and folders when missing
+void store_close(struct store *s);
+
+// Calls `each` for every conversation, oldest first, with row, title, named and sampling set and unread_rows true. `each`
+// takes over the title.
+typedef void store_visitor(void *context, struct conversation *found);
+bool store_list(struct store *s, const struct sampling *initial, store_visitor *each, void *context, struct status *st);
+// Reads the messages of a conversation that has unread_rows.
+bool store_read(struct store *s, struct conversation *c, struct status *st);
+
+// Writes what is dirty of a conversation. True: all of it is in the store and nothing is dirty any more.
+bool store_save(struct store *s, struct conversation *c, struct status *st);
+bool store_delete(struct store *s, struct conversation *c, struct status *st); // with its draft
+
+// The draft of the conversation with this row; of row 0 it is that of the one that has not begun. Whoever writes last
+// is right. One that is not there is empty, and an empty one is not there.
+bool store_read_draft(struct store *s, int64_t row, struct draft *out, struct status *st); // the caller frees
+bool store_save_draft(struct store *s, int64_t row, const struct draft *d, struct status *st);
+
+#endif

@@ -1,0 +1,133 @@
+#include "engine/answer/answer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+
+enum { SLICE = 128 }; // bytes of a token handled at once
+
+_Static_assert(3 * (SLICE + 4) <= SPLITTER_SLICE, "a slice as clean text fits the splitter");
+
+struct answer {
+    struct answer_params p;
+    int32_t stop_token; // the token that is the template's stop text, −1: none
+    struct utf8_stream utf8;
+    struct splitter *splitter;
+    struct engine_event event; // of the token at hand; its text has been sent when the token is −1
+};
+
+static void send(struct answer *a, enum channel channel, const char *text, size_t size) {
+    struct engine_event *e = &a->event;
+    e->at = clock_ns();
+    e->channel = channel;
+    e->size = size;
+    memcpy(e->text, text, size);
+    e->text[size] = 0;
+    queue_push(a->p.events, e);
+    e->token = -1;
+    e->n_alternatives = 0;
+}
+
+static void send_text(void *context, enum channel channel, const char *text, size_t size) {
+    struct answer *a = context;
+    while (size) {
+        size_t n = size, room = sizeof a->event.text - 1;
+        if (n > room) n = room - utf8_incomplete(text, room);
+        send(a, channel, text, n);
+        text += n;
+        size -= n;
+    }
+}
+
+struct answer *answer_open(const struct answer_params *p) {
+    static const struct channel_scheme plain = {.kind = CHANNELS_NONE};
+    struct answer *a = xcalloc(1, sizeof *a);
+    a->p = *p;
+    a->p.stops = NULL;
+    const struct tokenizer *t = p->tokenizer;
+    bool ends = p->template_stop && !p->ignore_end;
+    a->stop_token = ends ? tokenizer_find(t, p->template_stop, strlen(p->template_stop)) : -1;
+    // Where a token of its own ends the turn, the same characters in a text are a part of it.
+    bool spelled = ends && (a->stop_token < 0 || !tokenizer_ends_generation(t, a->stop_token));
+    a->splitter = splitter_open(&(struct splitter_params){.scheme = p->chat ? p->channels : &plain,
+                                                          .inside = p->inside,
+                                                          .end = spelled ? p->template_stop : NULL,
+                                                          .stops = p->stops,
+                                                          .n_stops = p->n_stops,
+                                                          .context = a,
+                                                          .text = send_text});
+    a->event = (struct engine_event){.kind = EVENT_TEXT,
+                                     .request = p->request,
+                                     .conversation = p->conversation,
+                                     .state = REQUEST_DECODING,
+                                     .token = -1};
+    return a;
+}
+
+void answer_close(struct answer *a) {
+    if (!a) return;
+    splitter_close(a->splitter);
+    free(a);
+}
+
+static void set_alternative(const struct answer *a, struct token_alternative *out, int32_t id, float probability) {
+    *out = (struct token_alternative){.id = id, .probability = probability};
+    struct span piece = tokenizer_piece(a->p.tokenizer, id, true);
+    size_t n = 0;
+    for (size_t at = 0; at < piece.size;) {
+        uint32_t code;
+        char character[4];
+        at += utf8_decode(piece.data + at, piece.size - at, &code);
+        size_t length = utf8_encode(code, character);
+        if (n + length >= sizeof out->text) break;
+        memcpy(out->text + n, character, length);
+        n += length;
+    }
+}
+
+static void set_event(struct answer *a, const struct sample *s) {
+    struct engine_event *e = &a->event;
+    e->token = s->token;
+    e->probability = s->probability;
+    e->entropy = s->entropy;
+    e->n_alternatives = s->n_alternatives;
+    for (int i = 0; i < s->n_alternatives; i++)
+        set_alternative(a, &e->alternatives[i], s->alternatives[i].id, s->alternatives[i].probability);
+}
+
+// True when a stop text has come.
+static bool push_text(struct answer *a, struct span piece) {
+    char clean[SPLITTER_SLICE];
+    bool stopped = false;
+    for (size_t at = 0; at < piece.size && !stopped;) {
+        size_t n = piece.size - at < SLICE ? piece.size - at : SLICE;
+        size_t size = utf8_stream_push(&a->utf8, piece.data + at, n, clean);
+        stopped = splitter_text(a->splitter, clean, size);
+        at += n;
+    }
+    if (stopped) a->utf8.n_held = 0;
+    return stopped;
+}
+
+// No more bytes come for a character that has begun. True when a stop text has come.
+static bool end_character(struct answer *a) {
+    char clean[16];
+    return splitter_text(a->splitter, clean, utf8_stream_finish(&a->utf8, clean));
+}
+
+bool answer_token(struct answer *a, const struct sample *s) {
+    const struct tokenizer *t = a->p.tokenizer;
+    if (s->token == a->stop_token || (!a->p.ignore_end && tokenizer_ends_generation(t, s->token))) return true;
+    set_event(a, s);
+    bool mark = splitter_is_mark(a->splitter, s->token),
+         stopped = mark ? end_character(a) : push_text(a, tokenizer_piece(t, s->token, false));
+    if (mark && !stopped) stopped = splitter_mark(a->splitter, s->token);
+    if (a->event.token >= 0) send(a, splitter_channel(a->splitter), "", 0);
+    return stopped;
+}
+
+void answer_finish(struct answer *a) {
+    if (!end_character(a)) splitter_finish(a->splitter);
+}

@@ -1,0 +1,64 @@
+// Metrics: figures of the engine at work, as a snapshot that never blocks.
+#ifndef CONFAB_ENGINE_METRICS_H
+#define CONFAB_ENGINE_METRICS_H
+
+#include "engine/engine.h"
+#include "engine/stages.h"
+
+#define FIGURES_MAX_REQUESTS 64
+#define FIGURES_MAX_PAGES 16384
+
+struct request_figures {
+    uint64_t request, conversation;
+    enum request_state state;
+    int prefill_done, prefill_total; // tokens
+    int n_generated, n_context;      // tokens of the answer; tokens in the sequence
+    float tokens_per_second;         // lately, of decoding
+};
+
+// Whether tokens over seconds make a rate worth showing: that of one or two fast ones is chance. Parts of tokens count.
+static inline bool rate_is_steady(double tokens, double seconds) {
+    return seconds >= 0.25 || (seconds > 0 && tokens > 2.5);
+}
+
+struct page_figures {
+    uint64_t conversation; // of the first owner; 0: free
+    uint16_t references;   // 0 free, 1 owned, more: shared
+    uint16_t filled;       // tokens, ≤ page_tokens
+    bool kept;             // held for reuse only, by no running request
+};
+
+struct latency_figures { float p50, p90, p99; int count; }; // seconds; over recent samples
+
+struct engine_figures {
+    uint64_t sequence;                 // grows with every published snapshot
+    char backend[64];                  // "AVX-512 VNNI, 2 threads"
+    int n_threads;
+    // Tokens a second of the work of the last second, all requests together, over the time in which there was such
+    // work. 0 when there was none or too little to tell.
+    float decode_now, prefill_now;
+    float decode_peak;                 // the highest decode_now so far
+    uint64_t decode_tokens, prefill_tokens, reused_tokens; // in total
+    struct latency_figures first_token, next_token;
+    int queue;                         // requests pending
+    int running;                       // prefilling or decoding
+    int batch_rows, batch_decode_rows; // of the last step
+    uint64_t steps, preemptions;
+    double stage_seconds[STAGE_COUNT]; // in total
+    // Of the last second in which there was work, which stays when there is none. Steps with prompt rows count as
+    // prefill, those without as decode; what their seconds are more than those of all stages went elsewhere: planning,
+    // handing tokens on.
+    struct stage_work stages[STAGE_COUNT], decode, prefill;
+    int page_tokens, n_pages, pages_used, pages_shared, pages_free, pages_kept; // used: by running requests; kept: for reuse
+    uint64_t kv_bytes;
+    bool preparing;                    // weights that a quick start put off, whenever nothing else runs
+    int context;                       // tokens a conversation may have
+    int n_requests;
+    struct request_figures requests[FIGURES_MAX_REQUESTS]; // those pending or running
+    struct page_figures pages[FIGURES_MAX_PAGES];          // of the first n_pages, as far as they fit
+};
+
+// The latest snapshot; valid until the next call. One reader thread. Never blocks.
+const struct engine_figures *engine_figures(struct engine *e);
+
+#endif

@@ -1,0 +1,25 @@
+// How large the KV arena is and how long a conversation may be: the one reckoning behind opening an engine and behind
+// what is told of a model's needs.
+#ifndef CONFAB_ENGINE_MEMORY_SIZE_H
+#define CONFAB_ENGINE_MEMORY_SIZE_H
+
+#include "engine/model/opened_model.h"
+#include "engine/serve/local_engine.h"
+
+struct memory_size {
+    int n_pages, context;
+    int asked_context; // however little memory there is
+    uint64_t page_bytes;
+    struct model_memory memory;
+};
+
+// With `available` bytes of memory, 0: not known. Unless p says otherwise: as many pages as a quarter of the memory holds
+// that is left beside weights, those in the mapped file too, and buffers, but no more than 16 conversations need; the context is the model's own, at most the
+// arena. False when p asks for what is not possible.
+bool memory_size_plan(struct memory_size *out, const struct model_file *m, const struct engine_params *p,
+                      const struct backend_ops *ops, uint64_t available, struct status *st);
+// The same with what the machine has. False also when weights and arena do not fit into it.
+bool memory_size_choose(struct memory_size *out, const struct model_file *m, const struct engine_params *p,
+                        const struct backend_ops *ops, struct status *st);
+
+#endif

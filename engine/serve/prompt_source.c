@@ -1,0 +1,89 @@
+#include "engine/serve/prompt_source.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine/base/panic.h"
+#include "engine/model/template.h"
+
+struct prompt_source prompt_source_copy(const struct request_params *p) {
+    struct prompt_source s = {0};
+    if (p->ids && p->n_ids > 0) {
+        s.n_ids = p->n_ids;
+        s.ids = xmalloc((size_t)p->n_ids * sizeof *s.ids);
+        memcpy(s.ids, p->ids, (size_t)p->n_ids * sizeof *s.ids);
+    } else if (p->raw) s.raw = xstrdup(p->raw);
+    else if (p->n_messages > 0) {
+        s.n_messages = (size_t)p->n_messages;
+        s.messages = xcalloc(s.n_messages, sizeof *s.messages);
+        s.reasoning = p->reasoning;
+        for (size_t i = 0; i < s.n_messages; i++) {
+            const struct engine_message *m = &p->messages[i];
+            s.messages[i] = (struct engine_message){.role = xstrdup(m->role),
+                                                    .text = xstrdup(m->text),
+                                                    .thinking = m->thinking ? xstrdup(m->thinking) : NULL};
+        }
+    }
+    return s;
+}
+
+void prompt_source_free(struct prompt_source *s) {
+    for (size_t i = 0; i < s->n_messages; i++) {
+        free((char *)s->messages[i].role);
+        free((char *)s->messages[i].text);
+        free((char *)s->messages[i].thinking);
+    }
+    free(s->messages);
+    free(s->raw);
+    free(s->ids);
+    *s = (struct prompt_source){0};
+}
+
+// As the template's kind has it.
+static struct prompt render_kind(const struct model_file *m, const struct prompt_source *source) {
+    struct chat_message *messages = xcalloc(source->n_messages, sizeof *messages);
+    for (size_t i = 0; i < source->n_messages; i++)
+        messages[i] = (struct chat_message){source->messages[i].role, source->messages[i].text};
+    static const char *const efforts[REASONING_COUNT] = {[REASONING_LOW] = "low", [REASONING_HIGH] = "high"};
+    char date[32] = "";
+    time_t now = time(NULL);
+    struct tm local;
+    if (localtime_r(&now, &local)) strftime(date, sizeof date, "%Y-%m-%d", &local);
+    struct prompt prompt = chat_template_render(
+        m->chat_template, messages, source->n_messages,
+        (struct chat_template_options){.open_answer = true, .date = date, .effort = efforts[source->reasoning]});
+    free(messages);
+    return prompt;
+}
+
+static void encode_messages(const struct model_file *m, const struct prompt_source *source, struct token_list *list,
+                            struct prompt_outcome *outcome) {
+    struct prompt prompt;
+    outcome->refused = m->template_status;
+    bool own = m->template && outcome->refused.code == STATUS_OK &&
+               template_prompt(m, source->messages, source->n_messages, source->reasoning, &prompt, &outcome->refused);
+    if (!own) prompt = render_kind(m, source);
+    else outcome->refused = (struct status){0};
+    bool known = !own || m->chat_template != CHAT_TEMPLATE_NONE;
+    outcome->template_stop = known ? chat_template_stop(m->chat_template) : NULL;
+    outcome->opens_thinking = channel_opened(&m->channels, &prompt);
+    prompt_encode(&prompt, m->tokenizer, list);
+    prompt_free(&prompt);
+}
+
+void prompt_source_encode(const struct model_file *m, const struct prompt_source *source, struct token_list *list,
+                          struct prompt_outcome *outcome) {
+    *outcome = (struct prompt_outcome){0};
+    if (source->ids) {
+        for (int i = 0; i < source->n_ids; i++) token_list_push(list, source->ids[i]);
+        return;
+    }
+    int32_t bos = tokenizer_bos(m->tokenizer);
+    if (bos >= 0 && tokenizer_adds_bos(m->tokenizer)) token_list_push(list, bos);
+    if (source->raw) tokenizer_encode(m->tokenizer, source->raw, strlen(source->raw), true, list);
+    else if (source->messages) encode_messages(m, source, list, outcome);
+    // A template that writes BOS itself does not get a second one.
+    if (source->messages && list->count > 1 && list->ids[0] == bos && list->ids[1] == bos)
+        memmove(list->ids, list->ids + 1, --list->count * sizeof *list->ids);
+}

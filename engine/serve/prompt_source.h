@@ -1,0 +1,31 @@
+// Prompt source: from what a request holds to the token ids it starts from.
+#ifndef CONFAB_ENGINE_PROMPT_SOURCE_H
+#define CONFAB_ENGINE_PROMPT_SOURCE_H
+
+#include "engine/engine.h"
+#include "engine/model/opened_model.h"
+
+// A deep copy of what a request generates from; prompt_source_free frees it.
+struct prompt_source {
+    struct engine_message *messages; // or
+    size_t n_messages;
+    enum reasoning reasoning; // of messages
+    char *raw;                // or
+    int32_t *ids;
+    int n_ids;
+};
+struct prompt_source prompt_source_copy(const struct request_params *p);
+void prompt_source_free(struct prompt_source *source);
+
+// What became of messages; of everything else it stays zeroed.
+struct prompt_outcome {
+    struct status refused;     // the file's own template cannot be run, or not over these messages: what is used instead is
+                               // its kind's rendering
+    const char *template_stop; // the text that ends the turns of the template used; NULL: none is known
+    bool opens_thinking;       // the answer begins inside the thinking
+};
+// The ids, BOS included as the file says; the caller frees list->ids. Given ids are taken as they are.
+void prompt_source_encode(const struct model_file *m, const struct prompt_source *source, struct token_list *list,
+                          struct prompt_outcome *outcome);
+
+#endif

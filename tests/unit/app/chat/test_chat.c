@@ -1,0 +1,465 @@
+// The chat controller: what is asked, what comes as an answer, and the chats side by side.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <signal.h>
+
+#include "app/session/store.h"
+#include "tests/unit/chat_fixture.h"
+
+static void test_an_answer_streams(void **state) {
+    (void)state;
+    assert_string_equal(screen.view.model_name, "Tiny 1B Q4_0");
+    assert_string_equal(screen.view.model_short, "Tiny");
+    assert_string_equal(screen.chats[0].title, "New chat");
+    act(COMMAND_SEND, -1, "Hello\nthere");
+    assert_string_equal(engine.prompt, "user: Hello\nthere|");
+    assert_message(0, VIEW_USER, "Hello\nthere");
+    assert_string_equal(screen.chats[0].title, "Hello");
+    assert_true(screen.chats[0].busy);
+    assert_true(screen.messages[1].streaming);
+    say(1, 1, "Good ");
+    say(1, 1, "day");
+    assert_message(1, VIEW_MODEL, "Good day");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    assert_false(screen.messages[1].streaming);
+    assert_false(screen.chats[0].busy);
+    assert_string_equal(screen.messages[1].note, "3 tokens, first 50 ms");
+    assert_int_equal(screen.view.context_used, 13);
+    act(COMMAND_SEND, -1, "More");
+    assert_string_equal(engine.prompt, "user: Hello\nthere|assistant: Good day|user: More|");
+}
+
+// A message that is too long is no part of what comes next, nor of what the gauge shows.
+static void test_a_refused_message_is_not_counted(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "Hello");
+    say(1, 1, "Good day");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    act(COMMAND_SEND, -1, "far too long");
+    happen((struct engine_event){.kind = EVENT_STATE,
+                                 .conversation = 1,
+                                 .request = 2,
+                                 .state = REQUEST_FAILED,
+                                 .reason = FINISH_ERROR,
+                                 .n_prompt = 9000,
+                                 .text = "the prompt has 9000 tokens"});
+    assert_int_equal(screen.view.context_used, 13);
+    assert_false(screen.view.context_guessed);
+}
+
+// An answer that is read in one burst, long after it was made, was no faster for that.
+static void test_a_rate_is_of_when_tokens_came(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "Hello");
+    uint64_t sent = now;
+    engine.n_events = engine.next_event = 0;
+    for (int i = 0; i < 3; i++)
+        engine.events[engine.n_events++] = (struct engine_event){.kind = EVENT_TEXT,
+                                                                 .conversation = 1,
+                                                                 .request = 1,
+                                                                 .token = 1,
+                                                                 .size = 1,
+                                                                 .text = "x",
+                                                                 .at = sent + 100000000 + (uint64_t)i * 200000000};
+    pass(3);
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    assert_string_equal(screen.messages[1].note, "5.0 tok/s, 3 tokens, first 100 ms");
+}
+
+static void enter(enum request_state state) {
+    happen((struct engine_event){.kind = EVENT_STATE, .conversation = 1, .request = 1, .state = state});
+}
+
+// Two tokens 300 ms apart, then an answer that is served first, then one more token.
+static void test_a_rate_is_without_waiting_in_the_queue(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "Hello");
+    enter(REQUEST_DECODING);
+    say(1, 1, "a ");
+    pass(0.25);
+    say(1, 1, "b ");
+    enter(REQUEST_PENDING);
+    pass(20);
+    enter(REQUEST_PREFILLING);
+    enter(REQUEST_DECODING);
+    say(1, 1, "c ");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    assert_non_null(strstr(screen.messages[1].note, "2.5 tok/s, 3 tokens")); // 1 / (0.3 + 2 × 0.05 s of the fixture)
+}
+
+static void test_the_system_prompt_comes_first(void **state) {
+    (void)state;
+    assert_true(setting_parse(&settings, SETTING_system, "Be brief.", NULL));
+    act(COMMAND_SEND, -1, "Hi");
+    assert_string_equal(engine.prompt, "system: Be brief.|user: Hi|");
+}
+
+static void test_chats_answer_at_the_same_time(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "one");
+    act(COMMAND_NEW, -1, NULL);
+    assert_int_equal(engine.focused, 2);
+    act(COMMAND_SEND, -1, "two");
+    assert_int_equal(screen.view.n_chats, 2);
+    say(1, 1, "first");
+    say(2, 2, "second");
+    assert_message(1, VIEW_MODEL, "second");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    assert_true(screen.chats[1].unread);
+    act(COMMAND_NEXT, -1, NULL);
+    assert_message(1, VIEW_MODEL, "first");
+    assert_false(screen.chats[1].unread);
+    assert_int_equal(engine.focused, 1);
+    act(COMMAND_STOP_ALL, -1, NULL);
+    assert_int_equal(engine.cancelled, 2);
+}
+
+static void test_a_broken_theme_is_told_beside_a_broken_store(void **state) {
+    (void)state;
+    close_chat();
+    free(store_path);
+    store_path = xstrdup(folder); // a folder cannot be opened as one
+    screen.theme_problem = "theme x, line 1: no such role";
+    open_chat();
+    assert_non_null(strstr(screen.status, "theme x, line 1: no such role; conversations are not saved"));
+}
+
+static void answer_again(uint64_t request, const char *text) {
+    act(COMMAND_REGENERATE, -1, NULL);
+    say(1, request, text);
+    end(1, request, REQUEST_FINISHED, FINISH_END, "");
+}
+
+static void test_the_first_and_the_last_version_stay(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    say(1, 1, "one");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    answer_again(2, "two");
+    act(COMMAND_SEND, -1, "more");
+    say(1, 3, "three");
+    end(1, 3, REQUEST_FINISHED, FINISH_END, "");
+    answer_again(4, "four");
+    act(COMMAND_VERSION_NEXT, -1, NULL);
+    assert_message(3, VIEW_MODEL, "four");
+    assert_string_equal(screen.status, "this is the last of 2 versions");
+    act(COMMAND_VERSION_PREVIOUS, -1, NULL);
+    act(COMMAND_VERSION_PREVIOUS, -1, NULL);
+    assert_int_equal(screen.view.n_messages, 4); // not a version of the answer before, without this turn
+    assert_message(1, VIEW_MODEL, "two");
+    assert_message(3, VIEW_MODEL, "three");
+    assert_string_equal(screen.status, "this is the first of 2 versions");
+}
+
+static void test_regenerating_makes_versions(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    say(1, 1, "old");
+    act(COMMAND_REGENERATE, -1, NULL); // not while it answers
+    assert_int_equal(engine.n_requests, 1);
+    assert_true(screen.view.status_bad);
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    act(COMMAND_REGENERATE, -1, NULL);
+    assert_string_equal(engine.prompt, "user: q|");
+    say(1, 2, "new");
+    assert_message(1, VIEW_MODEL, "new");
+    assert_int_equal(screen.messages[1].version, 2);
+    assert_int_equal(screen.messages[1].n_versions, 2);
+    act(COMMAND_VERSION_PREVIOUS, -1, NULL);
+    assert_message(1, VIEW_MODEL, "old");
+    say(1, 2, "er"); // goes on out of sight
+    act(COMMAND_VERSION_NEXT, -1, NULL);
+    assert_message(1, VIEW_MODEL, "newer");
+}
+
+static void test_a_failure_is_shown_and_nothing_ends(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    say(1, 1, "so far");
+    end(1, 1, REQUEST_FAILED, FINISH_ERROR, "the logits are not numbers");
+    assert_message(1, VIEW_MODEL, "so far");
+    assert_message(2, VIEW_NOTICE, "the logits are not numbers");
+    act(COMMAND_REGENERATE, -1, NULL);
+    end(1, 2, REQUEST_FAILED, FINISH_ERROR, "again");
+    assert_message(1, VIEW_NOTICE, "again");
+    assert_int_equal(screen.view.n_messages, 2);
+    act(COMMAND_SEND, -1, "more"); // what could not be answered is left out
+    assert_string_equal(engine.prompt, "user: more|");
+    assert_message(2, VIEW_NOTICE, "what comes next was asked without this message");
+}
+
+static void test_thinking_is_a_part_of_its_own(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    think(1, 1, "hm ");
+    think(1, 1, "so");
+    assert_message(1, VIEW_MODEL, "");
+    assert_int_equal(screen.messages[1].thinking_tokens, 2);
+    assert_true(screen.messages[1].thinking_seconds > 0.049 && screen.messages[1].thinking_seconds < 0.051);
+    say(1, 1, "Yes");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    assert_message(1, VIEW_MODEL, "Yes");
+    assert_int_equal(screen.messages[1].thinking_size, 5);
+    assert_memory_equal(screen.messages[1].thinking, "hm so", 5);
+    assert_int_equal(screen.view.context_used, 13 - 2); // it is not read again
+    act(COMMAND_COPY, -1, NULL);
+    assert_string_equal(screen.status, "copied Yes");
+    act(COMMAND_SEND, -1, "more");
+    assert_string_equal(engine.prompt, "user: q|assistant: hm so/Yes|user: more|");
+    // Stopped while it thinks, then asked again: nobody speaks twice in a row.
+    think(1, 2, "well");
+    act(COMMAND_STOP, -1, NULL);
+    end(1, 2, REQUEST_CANCELLED, FINISH_CANCELLED, "");
+    act(COMMAND_SEND, -1, "and more");
+    assert_string_equal(engine.prompt, "user: q|assistant: hm so/Yes|user: more\n\nand more|");
+    // All of it comes back from the store.
+    assert_true(close_chat());
+    open_chat();
+    act(COMMAND_NEXT, -1, NULL);
+    assert_memory_equal(screen.messages[1].thinking, "hm so", 5);
+    assert_int_equal(screen.messages[1].thinking_tokens, 2);
+    assert_true(screen.messages[1].thinking_seconds > 0.049);
+    assert_memory_equal(screen.messages[3].thinking, "well", 4);
+}
+
+static void test_a_notice_is_shown_once(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    utter(1, 1, EVENT_NOTICE, CHANNEL_ANSWER, "another template is used");
+    say(1, 1, "a");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    assert_message(1, VIEW_NOTICE, "another template is used");
+    assert_message(2, VIEW_MODEL, "a");
+    act(COMMAND_SEND, -1, "r");
+    utter(1, 2, EVENT_NOTICE, CHANNEL_ANSWER, "another template is used");
+    assert_int_equal(screen.view.n_messages, 5);
+    utter(1, 2, EVENT_NOTICE, CHANNEL_ANSWER, "for another reason");
+    assert_message(4, VIEW_NOTICE, "for another reason");
+    assert_int_equal(screen.view.n_messages, 6);
+}
+
+static void test_what_cannot_be_answered_is_left_out(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "too long");
+    end(1, 1, REQUEST_FAILED, FINISH_ERROR, "the prompt has 9000 tokens");
+    assert_int_equal(screen.view.n_messages, 2);
+    act(COMMAND_REGENERATE, -1, NULL); // it is asked again all the same
+    assert_string_equal(engine.prompt, "user: too long|");
+    end(1, 2, REQUEST_FAILED, FINISH_ERROR, "the prompt has 9000 tokens");
+    act(COMMAND_SEND, -1, "short");
+    assert_string_equal(engine.prompt, "user: short|");
+    assert_message(2, VIEW_NOTICE, "what comes next was asked without this message");
+    say(1, 3, "fine");
+    end(1, 3, REQUEST_FINISHED, FINISH_END, "");
+    act(COMMAND_SEND, -1, "next");
+    assert_string_equal(engine.prompt, "user: short|assistant: fine|user: next|");
+}
+
+static void test_a_message_to_a_busy_chat_is_kept(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    act(COMMAND_SEND, -1, "too early");
+    assert_string_equal(screen.composer, "too early");
+    assert_int_equal(engine.n_requests, 1);
+    act(COMMAND_INTERRUPT, -1, NULL);
+    assert_int_equal(engine.cancelled, 1);
+    end(1, 1, REQUEST_CANCELLED, FINISH_CANCELLED, "");
+    assert_non_null(strstr(screen.messages[1].note, "stopped"));
+}
+
+static void test_a_draft_belongs_to_its_chat(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    type("of the first");
+    act(COMMAND_NEW, -1, NULL);
+    assert_string_equal(screen.composer, "");
+    type("of the new one");
+    act(COMMAND_NEXT, -1, NULL);
+    assert_string_equal(screen.composer, "of the first");
+    act(COMMAND_NEW, -1, NULL);
+    assert_string_equal(screen.composer, "of the new one");
+    act(COMMAND_DELETE, -1, NULL);
+    assert_string_equal(screen.composer, "of the first");
+    act(COMMAND_NEW, -1, NULL); // not the deleted one
+    assert_string_equal(screen.composer, "");
+}
+
+static void reopen_chat(void) {
+    assert_true(close_chat());
+    screen.composer[0] = 0;
+    open_chat();
+}
+
+static void test_drafts_outlive_the_program(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    type("of the first");
+    act(COMMAND_NEW, -1, NULL);
+    type("of the new one");
+    reopen_chat();
+    assert_string_equal(screen.composer, "of the new one");
+    act(COMMAND_NEXT, -1, NULL);
+    assert_string_equal(screen.composer, "of the first");
+    act(COMMAND_PREVIOUS, -1, NULL);
+    act(COMMAND_SEND, -1, "of the new one"); // it is none any more, neither there nor of the chat that has begun
+    end(1, 2, REQUEST_FINISHED, FINISH_END, "");
+    reopen_chat();
+    assert_int_equal(screen.view.n_chats, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(screen.composer, i < 2 ? "" : "of the first");
+        act(COMMAND_NEXT, -1, NULL);
+    }
+    screen.composer[0] = 0; // cleared
+    reopen_chat();
+    act(COMMAND_NEXT, 2, NULL);
+    assert_string_equal(screen.composer, "");
+}
+
+// What the store has, as another confab finds it.
+static char *stored_draft(int64_t row) {
+    struct status st = {0};
+    struct draft d;
+    struct store *s = store_open(store_path, &st);
+    assert_non_null(s);
+    assert_true(store_read_draft(s, row, &d, &st));
+    store_close(s);
+    char *text = xstrdup(d.text ? d.text : "");
+    draft_free(&d);
+    return text;
+}
+
+static void assert_stored_draft(int64_t row, const char *expected) {
+    char *text = stored_draft(row);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+// Little is lost when it is killed, and not every key is written.
+static void test_drafts_are_saved_every_few_seconds(void **state) {
+    (void)state;
+    type("so far");
+    pass(1);
+    assert_stored_draft(0, "");
+    pass(1);
+    assert_stored_draft(0, "so far");
+    type("so far and on");
+    type("so far and on and on");
+    assert_stored_draft(0, "so far");
+    pass(2);
+    assert_stored_draft(0, "so far and on and on");
+    act(COMMAND_SEND, -1, "so far and on and on");
+    assert_stored_draft(0, ""); // at once
+    type("next");
+    pass(2);
+    assert_stored_draft(0, "");
+    assert_stored_draft(1, "next");
+}
+
+// With a name and a draft it is worth keeping, though nothing was said in it.
+static void test_a_named_chat_keeps_its_draft(void **state) {
+    (void)state;
+    type("draft");
+    pass(2);
+    act(COMMAND_RENAME, -1, "Mine");
+    assert_stored_draft(0, "");
+    assert_stored_draft(1, "draft");
+    reopen_chat();
+    assert_string_equal(screen.composer, "");
+    act(COMMAND_NEXT, -1, NULL);
+    assert_string_equal(screen.chats[1].title, "Mine");
+    assert_string_equal(screen.composer, "draft");
+}
+
+// What another confab did to the chat meanwhile is not undone by typing in it here.
+static void test_a_draft_changes_nothing_else_of_its_chat(void **state) {
+    (void)state;
+    struct status st = {0};
+    act(COMMAND_SEND, -1, "q");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    struct store *other = store_open(store_path, &st);
+    struct conversation c;
+    conversation_open(&c, 1, &settings.sampling);
+    c.row = 1, c.unread_rows = true;
+    assert_true(store_read(other, &c, &st));
+    conversation_rename(&c, "Renamed elsewhere");
+    assert_true(store_save(other, &c, &st));
+    conversation_close(&c);
+    store_close(other);
+    type("draft");
+    reopen_chat();
+    assert_string_equal(screen.chats[1].title, "Renamed elsewhere");
+    assert_stored_draft(1, "draft");
+}
+
+static void test_a_signal_saves_the_draft(void **state) {
+    (void)state;
+    static const int signals[] = {SIGTERM, SIGHUP, SIGINT};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        char *text = xasprintf("before signal %d", signals[i]);
+        type(text);
+        assert_int_equal(raise(signals[i]), 0);
+        assert_false(chat_step(chat, 0));
+        reopen_chat();
+        assert_string_equal(screen.composer, text);
+        assert_int_equal(chat_signal(), 0);
+        free(text);
+    }
+    raise(SIGTERM);
+    assert_false(chat_step(chat, 0));
+    close_chat();
+    assert_int_equal(chat_signal(), SIGTERM);
+    struct sigaction after;
+    sigaction(SIGTERM, NULL, &after);
+    assert_true(after.sa_handler == SIG_DFL);
+    open_chat();
+}
+
+static void test_rename_delete_and_copy(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    say(1, 1, "answer");
+    act(COMMAND_COPY, -1, NULL);
+    assert_string_equal(screen.status, "copied answer");
+    act(COMMAND_RENAME, -1, "Mine");
+    assert_string_equal(screen.chats[0].title, "Mine");
+    act(COMMAND_DELETE, -1, NULL);
+    assert_int_equal(engine.cancelled, 1);
+    assert_int_equal(engine.forgotten, 1);
+    assert_int_equal(screen.view.n_chats, 1);
+    assert_string_equal(screen.chats[0].title, "New chat");
+    say(1, 1, "late"); // of a chat that is gone
+    assert_int_equal(screen.view.n_messages, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        CHAT_TEST(test_an_answer_streams),
+        CHAT_TEST(test_a_refused_message_is_not_counted),
+        CHAT_TEST(test_a_rate_is_of_when_tokens_came),
+        CHAT_TEST(test_a_rate_is_without_waiting_in_the_queue),
+        CHAT_TEST(test_the_system_prompt_comes_first),
+        CHAT_TEST(test_chats_answer_at_the_same_time),
+        CHAT_TEST(test_regenerating_makes_versions),
+        CHAT_TEST(test_the_first_and_the_last_version_stay),
+        CHAT_TEST(test_a_broken_theme_is_told_beside_a_broken_store),
+        CHAT_TEST(test_a_failure_is_shown_and_nothing_ends),
+        CHAT_TEST(test_thinking_is_a_part_of_its_own),
+        CHAT_TEST(test_a_notice_is_shown_once),
+        CHAT_TEST(test_what_cannot_be_answered_is_left_out),
+        CHAT_TEST(test_a_message_to_a_busy_chat_is_kept),
+        CHAT_TEST(test_a_draft_belongs_to_its_chat),
+        CHAT_TEST(test_drafts_outlive_the_program),
+        CHAT_TEST(test_drafts_are_saved_every_few_seconds),
+        CHAT_TEST(test_a_named_chat_keeps_its_draft),
+        CHAT_TEST(test_a_draft_changes_nothing_else_of_its_chat),
+        CHAT_TEST(test_a_signal_saves_the_draft),
+        CHAT_TEST(test_rename_delete_and_copy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+// The table of settings, options read by it, and what the program does with a wrong command line.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/base/paths.h"
+#include "app/commands/options.h"
+
+struct read_result {
+    struct settings settings;
+    bool done, help;
+    int first;
+    struct status status;
+};
+
+static struct read_result read_line(const char *command, int argc, char **argv) {
+    struct read_result r = {.settings = settings_default()};
+    r.done = options_read(&r.settings, command_find(command), argc, argv, &r.first, &r.help, &r.status);
+    return r;
+}
+#define READ(command, ...)                                                                                             \
+    read_line(command, sizeof((char *[]){command, __VA_ARGS__}) / sizeof(char *),                                      \
+              (char *[]){command, __VA_ARGS__, NULL})
+
+static void test_every_knob_is_an_option(void **state) {
+    (void)state;
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        char option[64];
+        snprintf(option, sizeof option, "--%s", sampling_knobs[knob].key);
+        double value = sampling_knobs[knob].low + sampling_knobs[knob].step;
+        char text[32];
+        snprintf(text, sizeof text, "%.10g", value);
+        struct read_result r = READ("run", option, text, "prompt");
+        assert_true(r.done);
+        assert_int_equal(r.first, 3);
+        assert_true(fabs(sampling_get(&r.settings.sampling, (enum sampling_knob_id)knob) - value) < 1e-6);
+    }
+}
+
+static void test_arguments_may_stand_among_options(void **state) {
+    (void)state;
+    char *line[] = {"run", "-m", "a.gguf", "Once upon", "--temp", "0", "-n", "100", "--raw", NULL};
+    struct read_result r = read_line("run", 9, line);
+    assert_true(r.done);
+    assert_int_equal(r.first, 8);
+    assert_string_equal(line[8], "Once upon");
+    assert_string_equal(r.settings.model, "a.gguf");
+    assert_int_equal(r.settings.max_tokens, 100);
+    assert_true(r.settings.raw);
+    assert_true(r.settings.sampling.temperature == 0);
+    settings_free(&r.settings);
+}
+
+static void test_what_follows_two_dashes_is_no_option(void **state) {
+    (void)state;
+    struct read_result r = READ("run", "--", "--temp");
+    assert_true(r.done);
+    assert_int_equal(r.first, 2);
+}
+
+static void test_wrong_options_are_named(void **state) {
+    (void)state;
+    struct read_result r = READ("run", "--colour");
+    assert_false(r.done);
+    assert_int_equal(r.status.code, STATUS_USAGE);
+    assert_non_null(strstr(r.status.text, "--colour"));
+    r = READ("run", "-z");
+    assert_false(r.done);
+    assert_non_null(strstr(r.status.text, "-z"));
+    r = READ("run", "--temp");
+    assert_false(r.done);
+    assert_non_null(strstr(r.status.text, "--temp"));
+    r = READ("tokenize", "--raw"); // another command's option
+    assert_false(r.done);
+}
+
+static void test_values_are_checked(void **state) {
+    (void)state;
+    static char *const wrong[][2] = {{"-t", "two"},      {"-t", "-1"},     {"-t", "1.5"},
+                                     {"-t", ""},         {"--temp", "9"},  {"--temp", "nan"},
+                                     {"--top-k", "4.5"}, {"--seed", "-1"}, {"--seed", "4294967296"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct read_result r = READ("run", wrong[i][0], wrong[i][1]);
+        assert_false(r.done);
+        assert_true(strstr(r.status.text, wrong[i][1]) != NULL);
+    }
+}
+
+static void test_help_is_seen(void **state) {
+    (void)state;
+    assert_true(READ("bench", "--help").help);
+    assert_true(READ("bench", "-h").help);
+}
+
+static void test_every_setting_reads_what_it_writes(void **state) {
+    (void)state;
+    struct settings s = settings_default();
+    static const char *const samples[] = {
+        [SETTING_FLAG] = "yes", [SETTING_INT] = "7",  [SETTING_REAL] = "2.5",  [SETTING_TEXT] = "a b",
+        [SETTING_BOXES] = "13", [SETTING_KNOB] = "1", [SETTING_TEXTS] = "a b",
+    };
+    for (int id = 0; id < SETTING_COUNT; id++) {
+        const bool choice = setting_table[id].kind == SETTING_CHOICE; // whose last word is as good as any
+        const char *sample = choice ? strrchr(setting_table[id].argument, '|') + 1 : samples[setting_table[id].kind];
+        struct status st = {0};
+        if (!setting_parse(&s, id, sample, &st)) fail_msg("%s: %s", setting_table[id].key, st.text);
+        char *text = setting_format(&s, id);
+        assert_string_equal(text, sample);
+        free(text);
+        assert_int_equal(setting_find(setting_table[id].key), id);
+    }
+    struct settings copy = settings_copy(&s);
+    assert_string_equal(copy.model, s.model);
+    assert_ptr_not_equal(copy.model, s.model);
+    settings_free(&copy);
+    settings_free(&s);
+}
+
+static void test_keys_and_letters_are_unique_in_a_command(void **state) {
+    (void)state;
+    for (int a = 0; a < SETTING_COUNT; a++) {
+        for (int b = a + 1; b < SETTING_COUNT; b++) {
+            assert_string_not_equal(setting_table[a].key, setting_table[b].key);
+            if (setting_table[a].letter) assert_int_not_equal(setting_table[a].letter, setting_table[b].letter);
+        }
+    }
+}
+
+static void test_no_boxes_is_not_the_default_boxes(void **state) {
+    (void)state;
+    struct settings s = settings_default();
+    assert_int_equal(s.boxes, 0);
+    assert_true(setting_parse(&s, SETTING_boxes, "none", NULL));
+    assert_int_equal(s.boxes, 1);
+    char *text = setting_format(&s, SETTING_boxes);
+    assert_string_equal(text, "none");
+    free(text);
+    assert_false(setting_parse(&s, SETTING_boxes, "16", NULL));
+}
+
+static int run_program(const char *const *words) {
+    char *argv[16] = {"confab"};
+    int argc = 1;
+    while (words[argc - 1]) argv[argc] = (char *)words[argc - 1], argc++;
+    return command_main(argc, argv);
+}
+#define RUN(...) run_program((const char *const[]){__VA_ARGS__, NULL})
+
+static void test_exit_statuses(void **state) {
+    (void)state;
+    setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+    assert_int_equal(RUN("--version"), EXIT_DONE);
+    assert_int_equal(RUN("help", "run"), EXIT_DONE);
+    assert_int_equal(RUN("run", "--help"), EXIT_DONE);
+    assert_int_equal(RUN("frobnicate"), EXIT_USAGE);
+    assert_int_equal(RUN("tokenize", "one"), EXIT_USAGE);
+    assert_int_equal(RUN("tokenize", "one", "two", "three"), EXIT_USAGE);
+    assert_int_equal(RUN("show", "--colour"), EXIT_USAGE);
+    assert_int_equal(RUN("show", "/nonexistent/model.gguf"), EXIT_FAILED);
+    assert_int_equal(RUN("run", "-m", "/nonexistent/model.gguf", "hello"), EXIT_FAILED);
+    assert_int_equal(RUN("logits", "/nonexistent/model.gguf", "ids", "out"), EXIT_FAILED);
+    assert_int_equal(RUN("help", "--json"), EXIT_DONE);
+}
+
+static void test_paths_follow_xdg(void **state) {
+    (void)state;
+    setenv("HOME", "/home/someone", 1);
+    setenv("XDG_DATA_HOME", "/data", 1);
+    char *path = path_data("confab.db");
+    assert_string_equal(path, "/data/confab/confab.db");
+    free(path);
+    setenv("XDG_DATA_HOME", "relative", 1); // to be ignored
+    path = path_data("confab.db");
+    assert_string_equal(path, "/home/someone/.local/share/confab/confab.db");
+    free(path);
+    unsetenv("XDG_CONFIG_HOME");
+    path = path_config("config");
+    assert_string_equal(path, "/home/someone/.config/confab/config");
+    free(path);
+    unsetenv("HOME");
+    assert_null(path_config("config"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_knob_is_an_option),
+        cmocka_unit_test(test_arguments_may_stand_among_options),
+        cmocka_unit_test(test_what_follows_two_dashes_is_no_option),
+        cmocka_unit_test(test_wrong_options_are_named),
+        cmocka_unit_test(test_values_are_checked),
+        cmocka_unit_test(test_help_is_seen),
+        cmocka_unit_test(test_every_setting_reads_what_it_writes),
+        cmocka_unit_test(test_keys_and_letters_are_unique_in_a_command),
+        cmocka_unit_test(test_no_boxes_is_not_the_default_boxes),
+        cmocka_unit_test(test_exit_statuses),
+        cmocka_unit_test(test_paths_follow_xdg),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

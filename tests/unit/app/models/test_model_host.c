@@ -1,0 +1,281 @@
+// The model that the chat talks with, and the one that takes its place: real engines over small files.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/models/model_host.h"
+#include "engine/base/machine_memory.h"
+#include "engine/base/panic.h"
+#include "tests/unit/temporary_folder.h"
+#include "tests/unit/tiny_model.h"
+
+#define PLENTY (1ull << 40)
+
+static atomic_uint_fast64_t memory = PLENTY;
+static atomic_int short_reads; // so many times memory is short, then there is plenty
+uint64_t machine_memory_free(void) {
+    uint64_t now = memory;
+    if (short_reads && --short_reads == 0) memory = PLENTY;
+    return now;
+}
+
+static const char *folder;
+static struct settings settings;
+static int released;
+
+static void on_release(void *context) {
+    assert_non_null(model_host_engine(context)); // it is still there
+    released++;
+}
+
+// The next event but progress; fails after a minute without one.
+static enum model_host_event next_event(struct model_host *h, struct status *st) {
+    for (int i = 0; i < 600; i++) {
+        struct pollfd fd = {.fd = model_host_fd(h), .events = POLLIN};
+        enum model_host_event event = model_host_poll(h, st);
+        if (event != HOST_NOTHING && event != HOST_PROGRESS) return event;
+        if (event == HOST_NOTHING) poll(&fd, 1, 100);
+    }
+    fail_msg("nothing happens");
+    return HOST_NOTHING;
+}
+
+static struct model_host *open_host(void) {
+    struct status st = {0};
+    struct model_host *h = model_host_open(&settings, &st);
+    if (!h) fail_msg("%s", st.text);
+    assert_int_equal(next_event(h, &st), HOST_LOADED);
+    model_host_watch(h, on_release, h);
+    released = 0;
+    return h;
+}
+
+static char *write_model(const char *name, int n_layer) {
+    char *path = xasprintf("%s/%s", folder, name);
+    tiny_model_write(path, (struct tiny_model_options){.n_layer = n_layer});
+    return path;
+}
+
+static void test_the_first_model_is_loaded(void **state) {
+    (void)state;
+    struct status st = {0};
+    struct model_host *h = model_host_open(&settings, &st);
+    assert_non_null(h);
+    assert_non_null(model_host_loading(h));
+    assert_false(model_host_loading(h)->stoppable);
+    assert_null(model_host_engine(h));
+    assert_string_equal(model_host_info(h)->family, "llama");
+    assert_int_equal(next_event(h, &st), HOST_LOADED);
+    assert_non_null(model_host_engine(h));
+    assert_null(model_host_loading(h));
+    assert_null(model_host_path(h));
+    model_host_close(h);
+}
+
+static void test_another_takes_its_place(void **state) {
+    (void)state;
+    struct status st = {0};
+    char *path = write_model("three.gguf", 3);
+    struct model_host *h = open_host();
+    assert_true(model_host_choose(h, path, &st));
+    assert_non_null(model_host_engine(h)); // the old one, while there is memory for both
+    assert_true(model_host_loading(h)->stoppable);
+    assert_int_equal(next_event(h, &st), HOST_LOADED);
+    assert_int_equal(released, 1);
+    assert_int_equal(model_host_info(h)->n_layer, 3);
+    assert_string_equal(model_host_path(h), path);
+    assert_false(model_host_choose(h, path, &st)); // it is there
+    model_host_close(h);
+    free(path);
+}
+
+static void test_what_cannot_be_loaded_changes_nothing(void **state) {
+    (void)state;
+    struct status st = {0};
+    char *path = xasprintf("%s/text.gguf", folder);
+    FILE *f = fopen(path, "w");
+    fputs("no model at all", f);
+    fclose(f);
+    struct model_host *h = open_host();
+    assert_false(model_host_choose(h, path, &st));
+    assert_non_null(strstr(st.text, "text.gguf"));
+    assert_false(model_host_choose(h, "/nonexistent/model.gguf", &st));
+    assert_null(model_host_loading(h));
+    assert_non_null(model_host_engine(h));
+    assert_int_equal(released, 0);
+    model_host_close(h);
+    free(path);
+}
+
+static void test_a_stopped_one_leaves_the_old(void **state) {
+    (void)state;
+    struct status st = {0};
+    char *path = write_model("four.gguf", 4);
+    struct model_host *h = open_host();
+    assert_true(model_host_choose(h, path, &st));
+    model_host_stop(h);
+    assert_null(model_host_loading(h)); // nobody waits for it
+    assert_null(model_host_path(h));
+    // Whatever the loader still does, the next choice is what comes.
+    char *other = write_model("five.gguf", 5);
+    assert_true(model_host_choose(h, other, &st));
+    assert_non_null(model_host_loading(h));
+    assert_int_equal(next_event(h, &st), HOST_LOADED);
+    assert_int_equal(model_host_info(h)->n_layer, 5);
+    model_host_close(h);
+    free(path), free(other);
+}
+
+static void test_the_host_closes_while_it_loads(void **state) {
+    (void)state;
+    struct status st = {0};
+    char *path = write_model("six.gguf", 6);
+    struct model_host *h = open_host();
+    assert_true(model_host_choose(h, path, &st));
+    model_host_look(h);
+    model_host_close(h);
+    free(path);
+}
+
+// What an engine over this file takes at least.
+static uint64_t need_of(const char *path) {
+    struct status st = {0};
+    struct model_memory need;
+    struct model_file *m = model_file_open_header(path, false, &st);
+    assert_non_null(m);
+    assert_true(model_file_memory(m, &(struct engine_params){.n_threads = 1}, 1 << 20, &need, &st));
+    model_file_close(m);
+    return need.total;
+}
+
+static void test_without_memory_for_both_the_old_goes_first(void **state) {
+    (void)state;
+    struct status st = {0};
+    char *path = write_model("seven.gguf", 7);
+    struct model_host *h = open_host();
+    memory = need_of(path) - 1; // beside the old one
+    assert_true(model_host_choose(h, path, &st));
+    assert_int_equal(released, 1);
+    assert_null(model_host_engine(h));
+    assert_string_equal(model_host_info(h)->name, "confab guide"); // until there is another
+    memory = PLENTY;
+    assert_int_equal(next_event(h, &st), HOST_LOADED);
+    assert_int_equal(model_host_info(h)->n_layer, 7);
+    model_host_close(h);
+    free(path);
+}
+
+static void test_the_old_comes_back_after_a_failure(void **state) {
+    (void)state;
+    struct status st = {0};
+    char *path = write_model("eight.gguf", 8);
+    struct model_host *h = open_host();
+    memory = need_of(path) - 1;
+    short_reads = 3; // when it is measured, when the old one has to go, and when the new one opens
+    assert_true(model_host_choose(h, path, &st));
+    assert_null(model_host_engine(h));
+    enum model_host_event event = next_event(h, &st); // the memory is not there: it was another's
+    assert_int_equal(event, HOST_FAILED);
+    assert_int_equal(st.code, STATUS_MEMORY);
+    assert_non_null(model_host_loading(h));
+    assert_false(model_host_loading(h)->stoppable);
+    assert_int_equal(next_event(h, &st), HOST_LOADED);
+    assert_null(model_host_path(h));
+    assert_non_null(model_host_engine(h));
+    model_host_close(h);
+    free(path);
+}
+
+static void test_what_is_too_large_is_refused(void **state) {
+    (void)state;
+    struct status st = {0};
+    char *small = write_model("one.gguf", 1), *large = write_model("forty.gguf", 40);
+    settings.model = small;
+    struct model_host *h = open_host();
+    settings.model = NULL;
+    memory = 1; // and what the small one would give back
+    assert_false(model_host_choose(h, large, &st));
+    memory = PLENTY;
+    assert_int_equal(st.code, STATUS_MEMORY);
+    assert_non_null(strstr(st.text, "it needs"));
+    assert_non_null(model_host_engine(h));
+    assert_int_equal(released, 0);
+    model_host_close(h);
+    free(small), free(large);
+}
+
+static void test_models_are_listed(void **state) {
+    (void)state;
+    struct status st = {0};
+    char *models = xasprintf("%s/confab/models/listed.gguf", folder),
+         *command = xasprintf("mkdir -p %s/confab/models", folder);
+    assert_int_equal(system(command), 0);
+    tiny_model_write(models, (struct tiny_model_options){0});
+    struct model_host *h = open_host();
+    model_host_look(h);
+    while (model_host_looking(h)) assert_int_equal(next_event(h, &st), HOST_LISTED);
+    const struct model_list *list = model_host_list(h);
+    assert_ptr_equal(model_host_entry(h), models_find(list, "guide", &st));
+    assert_non_null(models_find(list, "listed", &st));
+    assert_string_equal(models_find(list, "listed", &st)->family, "llama");
+    assert_true(model_host_choose(h, "LISTED", &st));
+    assert_int_equal(next_event(h, &st), HOST_LOADED);
+    assert_string_equal(model_host_path(h), models);
+    assert_true(model_host_choose(h, "guide", &st)); // and back
+    assert_int_equal(next_event(h, &st), HOST_LOADED);
+    assert_null(model_host_path(h));
+    model_host_close(h);
+    free(command), free(models);
+}
+
+static void test_a_failure_says_why(void **state) {
+    (void)state;
+    struct status st = {0};
+    struct settings wrong = settings;
+    wrong.kv_tokens = 16777216;
+    struct model_host *h = model_host_open(&wrong, &st);
+    assert_non_null(h);
+    assert_int_equal(next_event(h, &st), HOST_FAILED);
+    assert_non_null(strstr(st.text, "16777216"));
+    assert_null(model_host_engine(h));
+    assert_null(model_host_loading(h));
+    model_host_close(h);
+}
+
+static int setup(void **state) {
+    (void)state;
+    folder = temporary_folder_make();
+    if (!folder) return -1;
+    static const char *const unset[] = {"HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "OLLAMA_MODELS", "LLAMA_CACHE"};
+    for (size_t i = 0; i < sizeof unset / sizeof *unset; i++) unsetenv(unset[i]);
+    setenv("HOME", folder, 1);
+    setenv("XDG_DATA_HOME", folder, 1);
+    setenv("OLLAMA_MODELS", folder, 1);
+    settings = settings_default();
+    settings.threads = 1;
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_first_model_is_loaded),
+        cmocka_unit_test(test_another_takes_its_place),
+        cmocka_unit_test(test_what_cannot_be_loaded_changes_nothing),
+        cmocka_unit_test(test_a_stopped_one_leaves_the_old),
+        cmocka_unit_test(test_the_host_closes_while_it_loads),
+        cmocka_unit_test(test_without_memory_for_both_the_old_goes_first),
+        cmocka_unit_test(test_the_old_comes_back_after_a_failure),
+        cmocka_unit_test(test_what_is_too_large_is_refused),
+        cmocka_unit_test(test_models_are_listed),
+        cmocka_unit_test(test_a_failure_says_why),
+    };
+    return cmocka_run_group_tests(tests, setup, temporary_folder_teardown);
+}
