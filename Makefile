@@ -207,7 +207,7 @@ check-long: check clang asan tsan mutations ## check, clang, the sanitizers, and
 PYTHON ?= /usr/bin/python3
 guide: confab ## train the built-in guide afresh and score it (two hours and a half of two cores; needs python3-torch)
 	cd app/guide && $(PYTHON) train.py --out ../../build/guide.pt && $(PYTHON) export.py ../../build/guide.pt guide.gguf && \
-		$(PYTHON) curve.py ../../build/guide.pt training.svg
+		$(PYTHON) said.py > said.txt && $(PYTHON) curve.py ../../build/guide.pt training.svg
 	@$(MAKE) --no-print-directory guide-check
 
 guide-check: confab ## ask the built-in guide what it was not trained on, at temperature 0 and at the default one

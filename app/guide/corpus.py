@@ -66,22 +66,16 @@ def listed(topic, place):
 
 # ---- the program's tables ----
 
-def help_text():
-    return subprocess.run([PROGRAM, "help", "--json"], check=True, capture_output=True, text=True).stdout
-
-
-def digest(text):
-    """FNV-1a of the tables without the version's line: tests/unit/app/guide/test_guide.c computes the same."""
-    value = 0xcbf29ce484222325
-    for byte in "".join(line for line in text.splitlines(True) if '"version"' not in line).encode():
-        value = (value ^ byte) * 0x100000001b3 % 2**64
-    return "%016x" % value
+def key_parts(key):
+    """Of a key in either notation, C-p or Ctrl+P: its modifiers in full, and the key itself."""
+    *modifiers, last = re.split(r"(?<=[a-zA-Z])[-+]", key)
+    return [MODIFIERS.get(m, m) for m in modifiers] + [last]
 
 
 def spoken_key(key):
-    """C-p → Ctrl+P, M-Up → Alt+Up, S-F5 → Shift+F5."""
-    *modifiers, last = key.split("-")
-    return "+".join([MODIFIERS[m] for m in modifiers] + [last.upper() if len(last) == 1 else last])
+    """C-p → Ctrl+P, M-Up → Alt+Up, S-F5 → Shift+F5; Ctrl+P stays what it is."""
+    *modifiers, last = key_parts(key)
+    return "+".join(modifiers + [last.upper() if len(last) == 1 else last])
 
 
 def number(value):
@@ -90,7 +84,7 @@ def number(value):
 
 def tables():
     """What `confab help --json` says."""
-    table = json.loads(help_text())
+    table = json.loads(subprocess.run([PROGRAM, "help", "--json"], check=True, capture_output=True, text=True).stdout)
     table["themes"].sort(key=lambda name: name != table["default_theme"])
     return table
 
@@ -168,14 +162,15 @@ def read_facts(values):
 
 def key_names(key):
     """How people write a key."""
-    *modifiers, last = key.split("-")
-    if not modifiers:
+    *long, last = key_parts(key)
+    if not long:
         return {"F": [key, key.lower(), key.replace("F", "f "), "the %s key" % key]}.get(key[0] if key[1:].isdigit() else "", [key, key.lower()])
-    long = [MODIFIERS[m] for m in modifiers]
+    short = "-".join([m for name in long for m in MODIFIERS if MODIFIERS[m] == name] + [last.lower() if len(last) == 1 else last])
     if long == ["Ctrl"] and len(last) == 1:
-        names = ["Ctrl+" + last.upper(), "ctrl+" + last, "ctrl " + last, "Ctrl-" + last.upper(), "control " + last, "^" + last.upper(), key]
+        names = ["Ctrl+" + last.upper(), "ctrl+" + last.lower(), "ctrl " + last.lower(), "Ctrl-" + last.upper(), "control " + last.lower(),
+                 "^" + last.upper(), short]
     else:
-        names = ["+".join(long + [last]), " ".join(long + [last]).lower(), "-".join(long + [last]), key]
+        names = ["+".join(long + [last]), " ".join(long + [last]).lower(), "-".join(long + [last]), short]
     return names
 
 

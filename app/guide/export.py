@@ -12,8 +12,7 @@ TEMPLATE = open(os.path.join(corpus.HERE, "template.jinja")).read()
 SHARPNESS = 2  # its scores are so many times as far apart as learnt: it recites, and shall at the default temperature too
 
 
-def keys_of(config, vocabulary, tables):
-    """tables: digest of those of the program that it was trained for."""
+def keys_of(config, vocabulary):
     head_size = config["n_embd"] // config["n_head"]
     ids = {piece: i for i, piece in enumerate(vocabulary["pieces"])}
     return [
@@ -42,7 +41,6 @@ def keys_of(config, vocabulary, tables):
         ("tokenizer.ggml.add_bos_token", gguf.BOOL, False),
         ("tokenizer.ggml.add_eos_token", gguf.BOOL, False),
         ("tokenizer.ggml.add_space_prefix", gguf.BOOL, False),
-        ("guide.tables", gguf.STRING, tables),
         ("tokenizer.chat_template", gguf.STRING, TEMPLATE),
     ]
 
@@ -54,7 +52,7 @@ def main():
     weights = subwords.Subwords(checkpoint["vocabulary"]["pieces"]).applied(checkpoint["weights"])
     tensors = {name: weight.float().numpy() for name, weight in weights.items()}
     tensors["output_norm.weight"] *= SHARPNESS
-    gguf.write(sys.argv[2], keys_of(checkpoint["config"], checkpoint["vocabulary"], checkpoint["tables"]), tensors)
+    gguf.write(sys.argv[2], keys_of(checkpoint["config"], checkpoint["vocabulary"]), tensors)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,6 @@ WARM_UP = 100  # steps
 WEIGHT_DECAY = 0.05
 REPORT_EVERY = 500  # steps
 N_BAGS, BAGS_SHARE = 4, 0.7  # the rest of what the teachers say is the network's after the first phase
-TABLES = corpus.digest(corpus.help_text())  # of the program that the guide is trained for
 GIVEN = 16  # topics that the teachers give of every question
 EARLIER_TURNS = (1, 1, 1, 2, 2, 2, 3, 3, 3, 9)
 EARLIER_STRANGE, LONGEST_EARLIER = 0.1, 100  # share of these that end with a strange question; its characters
@@ -426,7 +425,7 @@ def main():
 
 
 def save(path, weights, vocabulary, step, history):
-    torch.save({"config": network.CONFIG, "weights": {n: w.detach().cpu() for n, w in weights.items()}, "vocabulary": vocabulary, "tables": TABLES,
+    torch.save({"config": network.CONFIG, "weights": {n: w.detach().cpu() for n, w in weights.items()}, "vocabulary": vocabulary,
                 "step": step, "history": history}, path + ".part")
     os.replace(path + ".part", path)
 
