@@ -3,6 +3,9 @@
 const struct ui_command_info ui_commands[COMMAND_COUNT] = {
 #define X(id, command_name, default_key, command_group, command_help)                                                  \
     [id] = {.name = command_name, .key = default_key, .group = command_group, .help = command_help},
-    UI_COMMANDS(X)
+#define PANE(id, module, title, default_key, command_help, ...)                                                        \
+    X(COMMAND_TOGGLE_##id, "toggle-" #module, default_key, "Screen", command_help)
+    UI_COMMANDS(X, PANE)
 #undef X
+#undef PANE
 };

@@ -3,8 +3,10 @@
 #ifndef CONFAB_UI_COMMANDS_H
 #define CONFAB_UI_COMMANDS_H
 
-// X(enumerator, name, default key, group, help)
-#define UI_COMMANDS(X)                                                                                                 \
+#include "ui/panes.h"
+
+// X(enumerator, name, default key, group, help); PANE: of a row of PANES, the command that shows and hides it
+#define UI_COMMANDS(X, PANE)                                                                                           \
     X(COMMAND_SEND, "send", "Enter", "Composing", "send the message")                                                  \
     X(COMMAND_NEWLINE, "newline", "M-Enter", "Composing", "begin a new line in the message")                           \
     X(COMMAND_HELP, "help", "F1", "Screen", "show or hide this help")                                                  \
@@ -36,12 +38,8 @@
     X(COMMAND_MODEL, "model", "C-o", "Model", "choose another model and load it")                                      \
     X(COMMAND_MODEL_STOP, "stop-loading", "", "Model", "stop loading a model (Esc); the one before stays")             \
     X(COMMAND_THEME, "theme", "F3", "Screen", "switch to the next theme")                                              \
-    X(COMMAND_BOX_1, "toggle-chats", "M-1", "Screen", "show or hide the chats")                                        \
-    X(COMMAND_BOX_2, "toggle-throughput", "M-2", "Screen", "show or hide the throughput")                              \
-    X(COMMAND_BOX_3, "toggle-kv", "M-3", "Screen", "show or hide the KV cache")                                        \
-    X(COMMAND_BOX_4, "toggle-latency", "M-4", "Screen", "show or hide the latency")                                    \
-    X(COMMAND_BOX_5, "toggle-time", "M-5", "Screen", "show or hide where the time goes")                               \
-    X(COMMAND_BOXES, "boxes", "F10", "Screen", "switch between presets of boxes")                                      \
+    PANES(PANE)                                                                                                       \
+    X(COMMAND_PANES, "boxes", "F10", "Screen", "switch between presets of boxes")                                      \
     X(COMMAND_MEASURE, "measure", "", "Screen", "measure again what this machine can do at most")                      \
     X(COMMAND_ASCII, "ascii", "", "Screen", "draw with plain ASCII characters, or not")                                \
     X(COMMAND_REDRAW, "redraw", "C-l", "Screen", "draw the screen afresh")                                             \
@@ -50,11 +48,14 @@
     X(COMMAND_QUIT, "quit", "C-q", "Screen", "leave confab")
 
 enum ui_command_id {
-#define X(id, name, key, group, help) id,
-    UI_COMMANDS(X)
+#define X(id, ...)    id,
+#define PANE(id, ...) COMMAND_TOGGLE_##id,
+    UI_COMMANDS(X, PANE)
 #undef X
+#undef PANE
         COMMAND_COUNT
 };
+#define COMMAND_TOGGLE(pane) ((enum ui_command_id)(COMMAND_TOGGLE_CHATS + (pane) - PANE_CHATS))
 
 struct ui_command_info {
     const char *name, *key, *group, *help;

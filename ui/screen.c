@@ -17,8 +17,6 @@
 
 #define FIGURES_WIDE 46 // of the rule, so that two figures fit beside what else it says
 
-#define BOXES_ALL ((1u << BOX_COUNT) - 1 - (1u << BOX_CHAT))
-
 // ---- life ----
 
 static void bind_keys(struct screen *s) {
@@ -32,8 +30,10 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
     struct screen *s = xcalloc(1, sizeof *s);
     s->terminal = t;
     s->ascii = o->ascii || !terminal_unicode(t);
-    s->boxes = o->boxes & BOXES_ALL;
-    s->boxes_chosen = o->boxes;
+    s->panes = o->panes & PANES_BESIDE;
+    s->panes_chosen = o->panes;
+    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++)
+        if (panes[p].pane->keeps) s->kept[p] = xcalloc(1, panes[p].pane->keeps);
     s->composer = composer_open(o->history_path);
     s->transcript = transcript_open();
     bind_keys(s);
@@ -49,6 +49,7 @@ void screen_close(struct screen *s) {
     composer_close(s->composer);
     transcript_close(s->transcript);
     picker_close(&s->picker);
+    for (int p = 0; p < PANE_COUNT; p++) free(s->kept[p]);
     free(s);
 }
 
@@ -69,13 +70,13 @@ void screen_draft(const struct screen *s, struct draft *out) { composer_draft(s-
 void screen_set_draft(struct screen *s, const struct draft *d) { composer_set_draft(s->composer, d); }
 
 const char *screen_theme(const struct screen *s) { return s->theme.name; }
-uint32_t screen_boxes(const struct screen *s) { return s->boxes; }
+uint32_t screen_panes(const struct screen *s) { return s->panes; }
 
-uint32_t screen_boxes_with_room(const struct screen *s) {
-    struct layout l = layout_make(s->canvas.width, s->canvas.height, s->boxes | 1u << BOX_CHAT, 1);
-    uint32_t boxes = 0;
-    for (int b = BOX_CHATS; b < BOX_COUNT; b++) boxes |= (uint32_t)(l.boxes[b].width > 0) << b;
-    return boxes;
+uint32_t screen_panes_with_room(const struct screen *s) {
+    struct layout l = layout_make(s->canvas.width, s->canvas.height, s->panes, 1);
+    uint32_t shown = 0;
+    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++) shown |= (uint32_t)(l.panes[p].width > 0) << p;
+    return shown;
 }
 
 bool screen_ascii(const struct screen *s) { return s->ascii; }
@@ -170,18 +171,7 @@ static void keep_facts(struct screen *s, const struct screen_view *v) {
     snprintf(s->facts.title, sizeof s->facts.title, "%s", chat->title ? chat->title : "");
 }
 
-// A chat that has just come on screen is brought into sight in the list, and when the list has another height.
-static void follow_current(struct screen *s, const struct screen_view *v) {
-    int rows = rect_inside(s->layout.boxes[BOX_CHATS]).height;
-    bool same = s->facts.chat == s->chats_current && rows == s->chats_rows;
-    if (rows <= 0 || (same && s->chats_scroll <= v->n_chats)) return;
-    s->chats_current = s->facts.chat;
-    s->chats_rows = rows;
-    if (s->chats_scroll > v->current) s->chats_scroll = v->current;
-    if (s->chats_scroll < v->current - rows + 1) s->chats_scroll = v->current - rows + 1;
-}
-
-static bool bordered(const struct layout *l) { return l->transcript.x > l->boxes[BOX_CHAT].x; }
+static bool bordered(const struct layout *l) { return l->transcript.x > l->panes[PANE_CHAT].x; }
 
 // Returns the columns used, 0 when the text is blank or too long.
 static int draw_at_right(struct screen *s, struct rect rule, const char *text) {
@@ -191,15 +181,15 @@ static int draw_at_right(struct screen *s, struct rect rule, const char *text) {
     return width + 2;
 }
 
-// Figures in words on the rule where their boxes are not on the screen; in a narrow one the speed counts more than the
+// Figures in words on the rule where their panes are not on the screen; in a narrow one the speed counts more than the
 // pages. Returns the columns used at the right.
 static int draw_figures_in_words(struct screen *s, struct rect rule) {
     const struct engine_figures *g = s->frame.view->figures;
     char rate[VIEW_NUMBER], speed[2 * VIEW_NUMBER] = "", pages[VIEW_NUMBER] = "", text[6 * VIEW_NUMBER];
     if (!g) return 0;
-    if (!s->layout.boxes[BOX_THROUGHPUT].width && g->decode_now > 0)
+    if (!s->layout.panes[PANE_THROUGHPUT].width && g->decode_now > 0)
         snprintf(speed, sizeof speed, "%s tok/s", view_rate((double)g->decode_now, rate));
-    if (!s->layout.boxes[BOX_KV].width && g->n_pages > 0)
+    if (!s->layout.panes[PANE_KV].width && g->n_pages > 0)
         snprintf(pages, sizeof pages, "kv %d%%", (int)(100LL * g->pages_used / g->n_pages));
     if (speed[0] && pages[0] && rule.width >= FIGURES_WIDE)
         snprintf(text, sizeof text, " %s%s%s ", speed, s->ascii ? ", " : " · ", pages);
@@ -208,7 +198,7 @@ static int draw_figures_in_words(struct screen *s, struct rect rule) {
 }
 
 static void draw_rule(struct screen *s, enum transcript_below below) {
-    struct rect rule = s->layout.rule, box = s->layout.boxes[BOX_CHAT];
+    struct rect rule = s->layout.rule, box = s->layout.panes[PANE_CHAT];
     struct style line = view_style(ROLE_BORDER);
     if (rule.height <= 0) return;
     for (int x = rule.x; x < rule.x + rule.width; x++) canvas_symbol(&s->canvas, rule, x, rule.y, line, "─", '-');
@@ -237,14 +227,14 @@ static void draw_rule(struct screen *s, enum transcript_below below) {
 }
 
 static void draw_gauge_in_border(struct screen *s) {
-    struct rect box = s->layout.boxes[BOX_CHAT];
+    struct rect box = s->layout.panes[PANE_CHAT];
     view_gauge(&s->frame, (struct rect){box.x + 2, box.y + box.height - 1, box.width - 4, 1});
 }
 
 static void draw_chat(struct screen *s, const struct screen_view *v, int *x, int *y) {
     const char *title = s->facts.title[0] ? s->facts.title : "New chat";
     if (bordered(&s->layout)) {
-        canvas_box(&s->canvas, s->layout.boxes[BOX_CHAT], 0, title, v->model_name, ROLE_BORDER);
+        canvas_box(&s->canvas, s->layout.panes[PANE_CHAT], 0, title, v->model_name, ROLE_BORDER);
         draw_gauge_in_border(s);
     }
     draw_rule(s, transcript_draw(s->transcript, &s->frame, padded(s->layout.transcript)));
@@ -253,16 +243,9 @@ static void draw_chat(struct screen *s, const struct screen_view *v, int *x, int
     else composer_draw(s->composer, &s->canvas, composer, x, y);
 }
 
-static void draw_boxes(struct screen *s) {
-    static void (*const panes[BOX_COUNT])(struct view_frame *, struct rect) = {
-        [BOX_THROUGHPUT] = view_throughput,
-        [BOX_KV] = view_kv,
-        [BOX_LATENCY] = view_latency,
-        [BOX_TIME] = view_time,
-    };
-    if (s->layout.boxes[BOX_CHATS].width) view_chats(&s->frame, s->layout.boxes[BOX_CHATS], &s->chats_scroll);
-    for (int b = 0; b < BOX_COUNT; b++)
-        if (panes[b] && s->layout.boxes[b].width) panes[b](&s->frame, s->layout.boxes[b]);
+static void draw_panes_beside(struct screen *s) {
+    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++)
+        if (s->layout.panes[p].width) panes[p].pane->draw(&s->frame, s->layout.panes[p], s->kept[p]);
 }
 
 // On a terminal without colours, or with a theme that gives the pages of all chats the same one.
@@ -273,11 +256,10 @@ static bool without_colours(const struct screen *s) {
 }
 
 static void make_layout(struct screen *s, int width, int height) {
-    if (!s->boxes_chosen) s->boxes = layout_default_boxes(width, height);
-    uint32_t wanted = s->boxes | 1u << BOX_CHAT;
-    s->layout = layout_make(width, height, wanted, 1);
+    if (!s->panes_chosen) s->panes = layout_default_panes(width, height);
+    s->layout = layout_make(width, height, s->panes, 1);
     int lines = s->dialog.state == DIALOG_OPEN ? 2 : composer_lines(s->composer, padded(s->layout.composer).width);
-    if (lines > 1) s->layout = layout_make(width, height, wanted, lines);
+    if (lines > 1) s->layout = layout_make(width, height, s->panes, lines);
 }
 
 void screen_draw(struct screen *s, const struct screen_view *v) {
@@ -294,8 +276,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     keep_facts(s, v);
     take_status(s, v);
     make_layout(s, width, height);
-    follow_current(s, v);
-    draw_boxes(s);
+    draw_panes_beside(s);
     draw_chat(s, v, &x, &y);
     view_sampling(&s->frame, s->layout.sampling, current_status(s));
     overlay_draw(&s->overlay, &s->frame, &x, &y);

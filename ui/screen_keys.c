@@ -34,27 +34,23 @@ static void next_theme(struct screen *s) {
     hand_out(s, COMMAND_THEME, -1, st.code ? s->answer : NULL);
 }
 
-static void choose_boxes(struct screen *s, uint32_t boxes) {
-    s->boxes = boxes;
-    s->boxes_chosen = true;
+static void choose_panes(struct screen *s, uint32_t set) {
+    s->panes = set;
+    s->panes_chosen = true;
 }
 
-static void toggle_box(struct screen *s, enum layout_box box) { choose_boxes(s, s->boxes ^ 1u << box); }
+// The panes that are in so many presets; with the highest number that is none.
+static uint32_t preset(int presets) {
+    uint32_t set = 0;
+    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++) set |= (uint32_t)(panes[p].presets >= presets) << p;
+    return set;
+}
 
-// All boxes, all but the time, the chats with the throughput, the chats alone, none.
-static void next_boxes(struct screen *s) {
-    static const uint32_t presets[] = {
-        1u << BOX_CHATS | 1u << BOX_THROUGHPUT | 1u << BOX_KV | 1u << BOX_LATENCY | 1u << BOX_TIME,
-        1u << BOX_CHATS | 1u << BOX_THROUGHPUT | 1u << BOX_KV | 1u << BOX_LATENCY,
-        1u << BOX_CHATS | 1u << BOX_THROUGHPUT,
-        1u << BOX_CHATS,
-        0,
-    };
-    enum { N = sizeof presets / sizeof *presets };
-    int at = N - 1;
-    for (int i = 0; i < N; i++)
-        if (presets[i] == s->boxes) at = i;
-    choose_boxes(s, presets[(at + 1) % N]);
+// From all panes to none, and all again.
+static void next_panes(struct screen *s) {
+    int at = 1;
+    while (preset(at) && preset(at) != s->panes) at++;
+    choose_panes(s, preset(preset(at) ? at + 1 : 1));
 }
 
 static void ask_knob(struct screen *s) {
@@ -124,13 +120,11 @@ static void run_command(struct screen *s, enum ui_command_id id) {
     case COMMAND_REDRAW: terminal_forget(s->terminal); return;
     case COMMAND_INTERRUPT: interrupt(s); return;
     case COMMAND_THEME: next_theme(s); return;
-    case COMMAND_BOX_1: toggle_box(s, BOX_CHATS); break;
-    case COMMAND_BOX_2: toggle_box(s, BOX_THROUGHPUT); break;
-    case COMMAND_BOX_3: toggle_box(s, BOX_KV); break;
-    case COMMAND_BOX_4: toggle_box(s, BOX_LATENCY); break;
-    case COMMAND_BOX_5: toggle_box(s, BOX_TIME); break;
-    case COMMAND_BOXES: next_boxes(s); break;
+    case COMMAND_PANES: next_panes(s); break;
     case COMMAND_ASCII: s->ascii = !s->ascii; break;
+#define X(id, ...) case COMMAND_TOGGLE_##id: choose_panes(s, s->panes ^ 1u << PANE_##id); break;
+        PANES(X)
+#undef X
     default: break;
     }
     hand_out(s, id, -1, NULL);
@@ -261,15 +255,23 @@ static void click(struct screen *s, const struct key *k) {
     else if (h->kind == HIT_COMMAND) run_command(s, (enum ui_command_id)h->number);
 }
 
+static bool wheel_beside(struct screen *s, const struct key *k, int step) {
+    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++) {
+        if (!panes[p].pane->wheel || !inside(s->layout.panes[p], k->x, k->y)) continue;
+        panes[p].pane->wheel(s->kept[p], step);
+        return true;
+    }
+    return false;
+}
+
 static void mouse_input(struct screen *s, const struct key *k) {
-    int lines = k->action == MOUSE_WHEEL_UP ? -WHEEL_LINES : WHEEL_LINES;
+    int step = k->action == MOUSE_WHEEL_UP ? -1 : 1;
     bool other_button = k->action == MOUSE_PRESS && k->number != 0;
     if (k->action == MOUSE_RELEASE || other_button || s->dialog.state == DIALOG_OPEN) return;
     if (k->action == MOUSE_PRESS) click(s, k);
-    else if (s->picker.open) picker_scroll(&s->picker, lines / WHEEL_LINES);
-    else if (s->overlay.kind != OVERLAY_NONE) overlay_scroll(&s->overlay, lines);
-    else if (inside(s->layout.boxes[BOX_CHATS], k->x, k->y)) s->chats_scroll += lines / WHEEL_LINES;
-    else transcript_scroll(s->transcript, lines);
+    else if (s->picker.open) picker_scroll(&s->picker, step);
+    else if (s->overlay.kind != OVERLAY_NONE) overlay_scroll(&s->overlay, step * WHEEL_LINES);
+    else if (!wheel_beside(s, k, step)) transcript_scroll(s->transcript, step * WHEEL_LINES);
 }
 
 // Esc and soon afterwards a key are what Alt and that key are bound to, for terminals and hands without Alt.

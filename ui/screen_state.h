@@ -43,8 +43,9 @@ struct screen {
     struct canvas canvas;
     struct theme theme;
     bool ascii;
-    uint32_t boxes;
-    bool boxes_chosen; // otherwise they follow the size
+    uint32_t panes;
+    bool panes_chosen; // otherwise they follow the size
+    void *kept[PANE_COUNT];
     struct layout layout;    // of the last frame
     struct view_frame frame; // of the last frame: what can be clicked
     struct composer *composer;
@@ -52,9 +53,6 @@ struct screen {
     struct dialog dialog;
     struct overlay overlay;
     struct picker picker;
-    int chats_scroll;
-    uint64_t chats_current; // the chat that the list was last scrolled to show
-    int chats_rows;         // that it had then
     struct screen_facts facts;
     struct screen_notice notice;
     struct ui_command queue[SCREEN_QUEUE]; // handed out before more keys are read

@@ -47,7 +47,7 @@ struct transcript {
 };
 
 // What one draw works on.
-struct pane {
+struct drawing {
     struct transcript *t;
     struct view_frame *f;
     const struct screen_view *view;
@@ -113,7 +113,7 @@ unsigned long transcript_layouts(const struct transcript *t) { return t->layouts
 // ---- layout of one message ----
 
 enum { THOUGHTS_INDENT = 2 };
-static int thoughts_width(const struct pane *p) {
+static int thoughts_width(const struct drawing *p) {
     return p->area.width > 2 * THOUGHTS_INDENT ? p->area.width - THOUGHTS_INDENT : 1;
 }
 
@@ -132,7 +132,7 @@ static void layout_plain(struct transcript *t, struct entry *e, const struct vie
     }
 }
 
-static struct entry *text_entry_of(struct pane *p, int index) {
+static struct entry *text_entry_of(struct drawing *p, int index) {
     const struct view_message *m = &p->view->messages[index];
     struct entry *e = &p->t->entries[index];
     bool ascii = p->f->canvas->ascii;
@@ -150,11 +150,11 @@ static struct entry *text_entry_of(struct pane *p, int index) {
     return e;
 }
 
-static bool is_open(const struct pane *p, const struct view_message *m) {
+static bool is_open(const struct drawing *p, const struct view_message *m) {
     return m->thinking_size && find_open(p->t, m->id) >= 0;
 }
 
-static struct entry *entry_of(struct pane *p, int index) {
+static struct entry *entry_of(struct drawing *p, int index) {
     const struct view_message *m = &p->view->messages[index];
     struct entry *e = text_entry_of(p, index);
     if (is_open(p, m)) thoughts_layout(&e->thoughts, &p->t->flow, m->thinking, m->thinking_size, thoughts_width(p));
@@ -163,7 +163,7 @@ static struct entry *entry_of(struct pane *p, int index) {
 
 static bool thinks(const struct view_message *m) { return m->streaming && m->thinking_size && !m->size; }
 
-static int thinking_rows(const struct pane *p, const struct entry *e, const struct view_message *m) {
+static int thinking_rows(const struct drawing *p, const struct entry *e, const struct view_message *m) {
     if (!m->thinking_size) return 0;
     return is_open(p, m) ? 1 + (int)e->thoughts.lines.n_rows + (m->size > 0) : 1; // a blank line before the text
 }
@@ -174,7 +174,7 @@ static int text_rows(const struct entry *e, const struct view_message *m) {
 
 static int heading_rows(const struct view_message *m) { return m->role != VIEW_NOTICE; }
 
-static int height(struct pane *p, int index) {
+static int height(struct drawing *p, int index) {
     const struct view_message *m = &p->view->messages[index];
     const struct entry *e = entry_of(p, index);
     bool last = index + 1 == p->view->n_messages;
@@ -203,7 +203,7 @@ static void forget_positions(struct transcript *t, const struct screen_view *v) 
     t->n_positions = kept;
 }
 
-static struct place moved(struct pane *p, struct place at, int lines) {
+static struct place moved(struct drawing *p, struct place at, int lines) {
     at.line += lines;
     while (at.line < 0 && at.message > 0) at.line += height(p, --at.message);
     if (at.line < 0) at.line = 0;
@@ -216,12 +216,12 @@ static bool place_before(struct place a, struct place b) {
 }
 
 // The place at the top of the pane when the end is at its bottom.
-static struct place bottom_place(struct pane *p) {
+static struct place bottom_place(struct drawing *p) {
     int last = p->view->n_messages - 1;
     return moved(p, (struct place){last, 0}, height(p, last) - p->area.height);
 }
 
-static struct place kept_place(struct pane *p, struct position *at, struct place bottom) {
+static struct place kept_place(struct drawing *p, struct position *at, struct place bottom) {
     for (int i = 0; !at->follow && i < p->view->n_messages; i++) {
         if (p->view->messages[i].id != at->message) continue;
         bool rewrapped = at->width != p->area.width;
@@ -234,14 +234,14 @@ static struct place kept_place(struct pane *p, struct position *at, struct place
 }
 
 // The message whose thinking was opened, when it is complete: one that still streams is read at its end.
-static int revealed_message(const struct pane *p) {
+static int revealed_message(const struct drawing *p) {
     const struct screen_view *v = p->view;
     for (int i = 0; p->t->reveal && i < v->n_messages; i++)
         if (v->messages[i].id == p->t->reveal) return v->messages[i].streaming ? -1 : i;
     return -1;
 }
 
-static struct place scrolled(struct pane *p, struct position *at) {
+static struct place scrolled(struct drawing *p, struct position *at) {
     struct transcript *t = p->t;
     struct place bottom = bottom_place(p), place = kept_place(p, at, bottom);
     int page = p->area.height > 2 ? p->area.height - 2 : 1;
@@ -263,7 +263,7 @@ static void clear_pending(struct transcript *t) {
 
 // ---- drawing ----
 
-static void draw_heading(struct pane *p, int y, int index) {
+static void draw_heading(struct drawing *p, int y, int index) {
     const struct view_message *m = &p->view->messages[index];
     bool user = m->role == VIEW_USER;
     const char *name = user ? "You" : m->author ? m->author : p->view->model_short ? p->view->model_short : "Model";
@@ -283,7 +283,7 @@ static void draw_heading(struct pane *p, int y, int index) {
 }
 
 // Before the first token: what the engine is doing, so that slow and stuck can be told apart.
-static void draw_progress(struct pane *p, int y) {
+static void draw_progress(struct drawing *p, int y) {
     const struct screen_view *v = p->view;
     const struct view_chat *chat = v->current >= 0 && v->current < v->n_chats ? &v->chats[v->current] : NULL;
     struct rect a = p->area;
@@ -309,13 +309,13 @@ static int row_end(const struct lines *l) {
     return r->column + text_width(l->text + r->start, r->size);
 }
 
-static void draw_cursor(struct pane *p, int x, int y) {
+static void draw_cursor(struct drawing *p, int x, int y) {
     int last = p->area.x + p->area.width - 1;
     canvas_symbol(p->f->canvas, p->area, x < last ? x : last, y, view_style(ROLE_ACCENT), "▌", '_');
 }
 
 // Its parts that do not fit, from the last on, are left out: half a figure would be another one.
-static void draw_parts(struct pane *p, struct rect line, struct style style, const char *text) {
+static void draw_parts(struct drawing *p, struct rect line, struct style style, const char *text) {
     size_t size = strlen(text);
     while (text_width(text, size) > line.width) {
         const char *comma = memrchr(text, ',', size);
@@ -325,7 +325,7 @@ static void draw_parts(struct pane *p, struct rect line, struct style style, con
     canvas_text(p->f->canvas, line, line.x, line.y, style, text, size);
 }
 
-static void draw_text_row(struct pane *p, int y, const struct entry *e, const struct view_message *m, int row) {
+static void draw_text_row(struct drawing *p, int y, const struct entry *e, const struct view_message *m, int row) {
     struct rect a = p->area;
     const struct lines *l = &e->layout.lines;
     if (l->n_rows == 0) {
@@ -338,7 +338,7 @@ static void draw_text_row(struct pane *p, int y, const struct entry *e, const st
     if (m->streaming && row + 1 == (int)l->n_rows) draw_cursor(p, a.x + row_end(l), y);
 }
 
-static void draw_thinking_hint(struct pane *p, int x, int y) {
+static void draw_thinking_hint(struct drawing *p, int x, int y) {
     char hint[2 * VIEW_NUMBER], key[VIEW_NUMBER];
     int width = snprintf(hint, sizeof hint, "   %s opens it", view_key(ui_commands[COMMAND_THINKING].key, key));
     if (x + width > p->area.x + p->area.width) return;
@@ -346,7 +346,7 @@ static void draw_thinking_hint(struct pane *p, int x, int y) {
 }
 
 // Row 0 says that there is thinking, the others are it.
-static void draw_thinking_row(struct pane *p, int y, const struct entry *e, int index, int row) {
+static void draw_thinking_row(struct drawing *p, int y, const struct entry *e, int index, int row) {
     const struct view_message *m = &p->view->messages[index];
     struct canvas *c = p->f->canvas;
     struct rect a = p->area;
@@ -368,7 +368,7 @@ static void draw_thinking_row(struct pane *p, int y, const struct entry *e, int 
     if (thinks(m) && row == (int)l->n_rows) draw_cursor(p, a.x + THOUGHTS_INDENT + row_end(l), y);
 }
 
-static void draw_line(struct pane *p, int y, struct place at) {
+static void draw_line(struct drawing *p, int y, struct place at) {
     const struct view_message *m = &p->view->messages[at.message];
     struct entry *e = entry_of(p, at.message);
     int row = at.line - heading_rows(m), thinking = thinking_rows(p, e, m), text = text_rows(e, m);
@@ -380,7 +380,7 @@ static void draw_line(struct pane *p, int y, struct place at) {
         draw_parts(p, (struct rect){p->area.x, y, p->area.width, 1}, view_style(ROLE_DIM), m->note);
 }
 
-static void draw_from(struct pane *p, struct place at) {
+static void draw_from(struct drawing *p, struct place at) {
     for (int y = p->area.y; y < p->area.y + p->area.height; y++) {
         draw_line(p, y, at);
         if (++at.line < height(p, at.message)) continue;
@@ -397,7 +397,7 @@ static void make_room(struct transcript *t, int n) {
 }
 
 enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f, struct rect area) {
-    struct pane p = {t, f, f->view, area};
+    struct drawing p = {t, f, f->view, area};
     const struct screen_view *v = f->view;
     if (v->n_messages == 0 || area.width <= 0 || area.height <= 0) {
         if (v->n_messages == 0) view_welcome(f, area);

@@ -31,9 +31,11 @@ struct rect view_inside(struct rect box) {
     return inside;
 }
 
-struct rect view_box(struct view_frame *f, struct rect box, int digit, const char *title, enum ui_command_id toggle) {
-    canvas_box(f->canvas, box, digit, title, NULL, ROLE_BORDER);
-    frame_hit(f, (struct rect){box.x + 1, box.y, text_width(title, strlen(title)) + 2, 1}, HIT_COMMAND, toggle);
+struct rect view_pane(struct view_frame *f, struct rect box, enum pane_id pane, const char *title) {
+    if (!title) title = panes[pane].title;
+    canvas_box(f->canvas, box, (int)pane, title, NULL, ROLE_BORDER);
+    frame_hit(f, (struct rect){box.x + 1, box.y, text_width(title, strlen(title)) + 2, 1}, HIT_COMMAND,
+              COMMAND_TOGGLE(pane));
     return view_inside(box);
 }
 

@@ -37,13 +37,18 @@ struct view_frame {
 void frame_hit(struct view_frame *f, struct rect area, enum hit_kind kind, int number);
 const struct hit *frame_find(const struct view_frame *f, int x, int y); // NULL: nothing there
 
-// ---- panes; `box` is with its border ----
-void view_chats(struct view_frame *f, struct rect box,
-                int *scroll); // keeps the current chat in sight unless scrolled away
-void view_throughput(struct view_frame *f, struct rect box);
-void view_kv(struct view_frame *f, struct rect box);
-void view_latency(struct view_frame *f, struct rect box);
-void view_time(struct view_frame *f, struct rect box);
+// ---- panes ----
+
+// What a pane does, at the foot of its file; any but `draw` may be NULL.
+struct pane {
+    size_t keeps; // bytes that last from frame to frame, zeroed at the start
+    void (*draw)(struct view_frame *f, struct rect box, void *kept); // with its border
+    void (*wheel)(void *kept, int step);                             // −1: up, 1: down
+};
+#define X(id, module, ...) extern const struct pane pane_##module;
+PANES(X)
+#undef X
+
 void view_welcome(struct view_frame *f, struct rect area);
 void view_loading(struct view_frame *f, struct rect line, uint64_t step); // what is being loaded, how far it is; step: of a
                                                                           // bar that does not know
@@ -59,9 +64,9 @@ void view_sampling(struct view_frame *f, struct rect line, struct view_status st
 
 struct style view_style(enum theme_role role);
 struct style view_bold(enum theme_role role);
-struct rect view_inside(struct rect box); // the room that view_box leaves
-// A box with a clickable title; returns the room inside.
-struct rect view_box(struct view_frame *f, struct rect box, int digit, const char *title, enum ui_command_id toggle);
+struct rect view_inside(struct rect box); // the room that view_pane leaves
+// A pane's border with its clickable title, or this one; returns the room inside.
+struct rect view_pane(struct view_frame *f, struct rect box, enum pane_id pane, const char *title);
 // "label value" in one of the figure panes: label dim. Returns the columns advanced.
 int view_figure(struct view_frame *f, struct rect clip, int x, int y, const char *label, enum theme_role role,
                 const char *value);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "ui/panes.h"
 
 const struct setting_info setting_table[SETTING_COUNT] = {
 #define X(field, type, key, letter, kind, argument, low, high, places, help)                                           \
@@ -18,7 +19,7 @@ const struct setting_info setting_table[SETTING_COUNT] = {
 #undef X
 };
 
-#define BOXES_DIGITS 5 // boxes that have a digit; bit 0 marks the set as chosen, so that it is never 0
+#define BOXES_DIGITS (PANE_COUNT - 1) // bit 0 marks the set as chosen, so that it is never 0
 
 struct settings settings_default(void) {
     return (struct settings){.bench_seconds = 15, .accuracy_seconds = 8, .sampling = sampling_default()};

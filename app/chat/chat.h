@@ -19,7 +19,7 @@ struct chat_params { // everything is borrowed and outlives the chat
     const char *store_path;       // NULL: conversations are not saved
     const char *limits_path;      // of the machine's limits; NULL: they are neither known nor measured
     const char *notice;           // shown as the first status, e.g. a bad line in the configuration; NULL: none
-    struct screen_options screen; // theme, ascii and boxes come from the settings
+    struct screen_options screen; // theme, ascii and panes come from the settings
 };
 
 // A store that cannot be opened is not a failure: it is said on the screen, and the conversations live in memory.

@@ -304,23 +304,22 @@ static void command_theme(struct chat *c, const struct ui_command *command) {
     chat_save_setting(c, SETTING_theme);
 }
 
-// Appends the names of these boxes, by digit, behind `lead` if there are any.
-static void append_boxes(char text[160], const char *lead, uint32_t boxes) {
-    static const char *const names[] = {"chats", "throughput", "kv cache", "latency", "time"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (!(boxes >> (i + 1) & 1)) continue;
-        snprintf(text + strlen(text), 160 - strlen(text), "%s%s", lead, names[i]);
+// Appends the names of these panes behind `lead` if there are any.
+static void append_panes(char text[160], const char *lead, uint32_t set) {
+    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++) {
+        if (!(set >> p & 1)) continue;
+        snprintf(text + strlen(text), 160 - strlen(text), "%s%s", lead, panes[p].title);
         lead = ", ";
     }
 }
 
-static void command_boxes(struct chat *c, const struct ui_command *command) {
+static void command_panes(struct chat *c, const struct ui_command *command) {
     (void)command;
-    uint32_t boxes = screen_boxes(c->screen), shown = screen_boxes_with_room(c->screen);
-    c->p.settings->boxes = boxes | 1; // bit 0: chosen, even if none is shown
+    uint32_t wanted = screen_panes(c->screen), shown = screen_panes_with_room(c->screen);
+    c->p.settings->boxes = wanted | 1; // bit 0: chosen, even if none is shown
     char text[160] = "";
-    append_boxes(text, "boxes: ", shown);
-    append_boxes(text, *text ? "; no room for " : "no room for ", boxes & ~shown);
+    append_panes(text, "boxes: ", shown);
+    append_panes(text, *text ? "; no room for " : "no room for ", wanted & ~shown);
     chat_say(c, false, "%s", *text ? text : "no boxes beside the chat");
     chat_save_setting(c, SETTING_boxes);
 }
@@ -379,12 +378,10 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_MODEL] = command_model,
         [COMMAND_MODEL_STOP] = command_model_stop,
         [COMMAND_THEME] = command_theme,
-        [COMMAND_BOX_1] = command_boxes,
-        [COMMAND_BOX_2] = command_boxes,
-        [COMMAND_BOX_3] = command_boxes,
-        [COMMAND_BOX_4] = command_boxes,
-        [COMMAND_BOX_5] = command_boxes,
-        [COMMAND_BOXES] = command_boxes,
+#define X(id, ...) [COMMAND_TOGGLE_##id] = command_panes,
+        PANES(X)
+#undef X
+        [COMMAND_PANES] = command_panes,
         [COMMAND_MEASURE] = command_measure,
         [COMMAND_ASCII] = command_ascii,
         [COMMAND_INTERRUPT] = command_interrupt,

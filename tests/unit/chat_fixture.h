@@ -182,8 +182,8 @@ void screen_draft(const struct screen *s, struct draft *out) {
 }
 void screen_set_draft(struct screen *s, const struct draft *d) { screen_set_composer(s, d->text ? d->text : ""); }
 const char *screen_theme(const struct screen *s) { return (void)s, "ember"; }
-uint32_t screen_boxes(const struct screen *s) { return (void)s, 1u << 2 | 1u << 4; }
-uint32_t screen_boxes_with_room(const struct screen *s) { return (void)s, 1u << 2; }
+uint32_t screen_panes(const struct screen *s) { return (void)s, 1u << 2 | 1u << 4; }
+uint32_t screen_panes_with_room(const struct screen *s) { return (void)s, 1u << 2; }
 bool screen_ascii(const struct screen *s) { return (void)s, true; }
 bool screen_copy(struct screen *s, const char *text, size_t size, char how[128]) {
     (void)s;

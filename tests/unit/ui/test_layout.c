@@ -1,4 +1,4 @@
-// The layout at every size from 1×1 to 260×80 and every set of boxes.
+// The layout at every size from 1×1 to 260×80 and every set of panes.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include "ui/layout.h"
 
-enum { WIDEST = 260, TALLEST = 80, SETS = 1 << BOX_COUNT };
+enum { WIDEST = 260, TALLEST = 80, SETS = 1 << PANE_COUNT };
 
 static bool inside(struct rect a, struct rect b) {
     return a.x >= b.x && a.y >= b.y && a.x + a.width <= b.x + b.width && a.y + a.height <= b.y + b.height;
@@ -24,20 +24,20 @@ static int area(struct rect r) { return empty(r) ? 0 : r.width * r.height; }
 
 static void check(int width, int height, uint32_t wanted, int lines) {
     struct layout l = layout_make(width, height, wanted, lines);
-    struct rect screen = {0, 0, width, height}, pieces[BOX_COUNT + 1];
-    for (int i = 0; i < BOX_COUNT; i++) pieces[i] = l.boxes[i];
-    pieces[BOX_COUNT] = l.sampling;
+    struct rect screen = {0, 0, width, height}, pieces[PANE_COUNT + 1];
+    for (int i = 0; i < PANE_COUNT; i++) pieces[i] = l.panes[i];
+    pieces[PANE_COUNT] = l.sampling;
     int covered = 0;
-    for (int i = 0; i <= BOX_COUNT; i++) {
+    for (int i = 0; i <= PANE_COUNT; i++) {
         covered += area(pieces[i]);
         assert_true(pieces[i].width >= 0 && pieces[i].height >= 0);
         assert_true(empty(pieces[i]) || inside(pieces[i], screen));
         for (int k = 0; k < i; k++) assert_false(overlap(pieces[i], pieces[k]));
-        bool shown = i == BOX_COUNT || pieces[i].width > 0;
-        assert_true(!shown || i == BOX_CHAT || i == BOX_COUNT || (wanted >> i & 1)); // nothing unasked
+        bool shown = i == PANE_COUNT || pieces[i].width > 0;
+        assert_true(!shown || i == PANE_CHAT || i == PANE_COUNT || (wanted >> i & 1)); // nothing unasked
     }
     assert_int_equal(covered, width * height); // and no hole
-    struct rect chat = l.boxes[BOX_CHAT];
+    struct rect chat = l.panes[PANE_CHAT];
     assert_true(inside(l.transcript, chat) && inside(l.rule, chat) && inside(l.composer, chat));
     assert_false(overlap(l.transcript, l.composer) || overlap(l.transcript, l.rule) || overlap(l.rule, l.composer));
     assert_true(l.composer.height >= 1 && l.composer.width >= 1);
@@ -54,78 +54,78 @@ static void test_every_size(void **state) {
     check(80, 24, SETS - 1, 1000);
     check(80, 24, SETS - 1, -3);
     struct layout none = layout_make(0, 0, SETS - 1, 1);
-    assert_int_equal(none.boxes[BOX_CHAT].width, 0);
+    assert_int_equal(none.panes[PANE_CHAT].width, 0);
 }
 
-// A box that drops when the screen shrinks leaves before those that are to stay longer.
-static void test_boxes_drop_in_order(void **state) {
+// A pane that drops when the screen shrinks leaves before those that are to stay longer.
+static void test_panes_drop_in_order(void **state) {
     (void)state;
-    static const enum layout_box order[] = {BOX_TIME, BOX_LATENCY, BOX_KV, BOX_THROUGHPUT, BOX_CHATS};
+    static const enum pane_id order[] = {PANE_TIME, PANE_LATENCY, PANE_KV, PANE_THROUGHPUT, PANE_CHATS};
     for (int height = 1; height <= TALLEST; height++)
         for (int width = 1; width <= WIDEST; width++) {
             struct layout l = layout_make(width, height, SETS - 1, 1);
             for (int i = 1; i < 5; i++)
-                if (l.boxes[order[i - 1]].width > 0) assert_true(l.boxes[order[i]].width > 0);
+                if (l.panes[order[i - 1]].width > 0) assert_true(l.panes[order[i]].width > 0);
         }
 }
 
 static void test_the_picture(void **state) {
     (void)state;
-    const uint32_t shown = layout_default_boxes(112, 22);
+    const uint32_t shown = layout_default_panes(112, 22);
     struct layout l = layout_make(112, 22, shown, 1);
-    assert_int_equal(l.boxes[BOX_CHATS].width, 22);
-    assert_int_equal(l.boxes[BOX_THROUGHPUT].width, 32);
-    assert_int_equal(l.boxes[BOX_CHAT].width, 58);
+    assert_int_equal(l.panes[PANE_CHATS].width, 22);
+    assert_int_equal(l.panes[PANE_THROUGHPUT].width, 32);
+    assert_int_equal(l.panes[PANE_CHAT].width, 58);
     assert_int_equal(l.sampling.y, 21);
-    for (int box = BOX_THROUGHPUT; box <= BOX_LATENCY; box++) assert_true(l.boxes[box].height >= 6);
+    for (int pane = PANE_THROUGHPUT; pane <= PANE_LATENCY; pane++) assert_true(l.panes[pane].height >= 6);
     assert_int_equal(l.composer.height, 1);
     assert_int_equal(layout_make(112, 22, shown, 4).composer.height, 4);
     l = layout_make(40, 10, SETS - 1, 1);
-    assert_int_equal(l.boxes[BOX_CHAT].width, 40);
+    assert_int_equal(l.panes[PANE_CHAT].width, 40);
     assert_int_equal(l.transcript.height, 5);
 }
 
-// Unasked, the time is there in a tall terminal and takes no other box its room.
-static void test_boxes_nobody_chose(void **state) {
+// Unasked, the time is there in a tall terminal and takes no other pane its room.
+static void test_panes_nobody_chose(void **state) {
     (void)state;
-    const uint32_t time = 1u << BOX_TIME, all = SETS - 1 - (1u << BOX_CHAT);
+    const uint32_t time = 1u << PANE_TIME, all = SETS - 1 - (1u << PANE_CHAT);
     for (int height = 1; height <= TALLEST; height++)
         for (int width = 1; width <= WIDEST; width++) {
-            uint32_t shown = layout_default_boxes(width, height);
+            uint32_t shown = layout_default_panes(width, height);
             assert_true(shown == all || shown == all - time);
             if (!(shown & time)) continue;
             struct layout l = layout_make(width, height, shown, 1);
-            assert_true(l.boxes[BOX_TIME].height >= 12);
-            for (int box = BOX_CHATS; box <= BOX_LATENCY; box++) assert_true(l.boxes[box].height >= 6);
+            assert_true(l.panes[PANE_TIME].height >= 12);
+            for (int pane = PANE_CHATS; pane <= PANE_LATENCY; pane++) assert_true(l.panes[pane].height >= 6);
         }
-    assert_int_equal(layout_default_boxes(80, 24), all - time);
-    assert_int_equal(layout_default_boxes(112, 26), all - time);
-    assert_int_equal(layout_default_boxes(120, 40), all);
-    assert_true(layout_make(80, 24, all, 1).boxes[BOX_TIME].height >= 3); // asked for, it finds room there too
+    assert_int_equal(layout_default_panes(80, 24), all - time);
+    assert_int_equal(layout_default_panes(112, 26), all - time);
+    assert_int_equal(layout_default_panes(120, 40), all);
+    assert_true(layout_make(80, 24, all, 1).panes[PANE_TIME].height >= 3); // asked for, it finds room there too
 }
 
 // The commonest size of all shows the engine too, and leaves the conversation its room.
 static void test_a_column_at_80x24(void **state) {
     (void)state;
-    const uint32_t shown = layout_default_boxes(80, 24);
+    const uint32_t shown = layout_default_panes(80, 24);
     struct layout l = layout_make(80, 24, shown, 1);
-    for (int box = BOX_CHATS; box <= BOX_LATENCY; box++) {
-        assert_int_equal(l.boxes[box].x, 0);
-        assert_int_equal(l.boxes[box].width, 24);
+    for (int pane = PANE_CHATS; pane <= PANE_LATENCY; pane++) {
+        assert_int_equal(l.panes[pane].x, 0);
+        assert_int_equal(l.panes[pane].width, 24);
     }
-    assert_int_equal(l.boxes[BOX_CHATS].height, 7);
-    assert_int_equal(l.boxes[BOX_CHAT].width, 56);
-    assert_int_equal(layout_make(90, 24, shown, 1).boxes[BOX_CHATS].width, 20); // side by side again
-    assert_int_equal(layout_make(80, 24, 1u << BOX_CHATS, 1).boxes[BOX_CHATS].width, 20);
+    assert_int_equal(l.panes[PANE_CHATS].height, 7);
+    assert_int_equal(l.panes[PANE_CHAT].width, 56);
+    assert_int_equal(layout_make(90, 24, shown, 1).panes[PANE_CHATS].width, 20); // side by side again
+    assert_int_equal(layout_make(80, 24, 1u << PANE_CHATS, 1).panes[PANE_CHATS].width, 20);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_size),
-        cmocka_unit_test(test_boxes_drop_in_order),
+        cmocka_unit_test(test_panes_drop_in_order),
         cmocka_unit_test(test_the_picture),
         cmocka_unit_test(test_a_column_at_80x24),
-        cmocka_unit_test(test_boxes_nobody_chose),
+        cmocka_unit_test(test_panes_nobody_chose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,7 +208,7 @@ static void test_settings_of_the_screen_are_saved(void **state) {
     (void)state;
     act(COMMAND_THEME, -1, NULL);
     assert_string_equal(screen.status, "theme ember");
-    act(COMMAND_BOX_1, -1, NULL);
+    act(COMMAND_TOGGLE_CHATS, -1, NULL);
     assert_string_equal(screen.status, "boxes: throughput; no room for latency");
     act(COMMAND_ASCII, -1, NULL);
     assert_true(config_has("theme = ember\n"));

@@ -1,6 +1,6 @@
 // What the pane of the time and its roofline share.
-#ifndef CONFAB_UI_VIEW_TIME_H
-#define CONFAB_UI_VIEW_TIME_H
+#ifndef CONFAB_UI_PANE_TIME_H
+#define CONFAB_UI_PANE_TIME_H
 
 #include "ui/view.h"
 

@@ -1,6 +1,6 @@
 // Where the time goes: the share of each stage as a bar, what each reads and computes a second beside what the machine
 // can do, and the roofline. In a low pane the bar stays, in a narrow one the share of each stage.
-#include "ui/view_time.h"
+#include "ui/pane_time.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -270,12 +270,11 @@ static void draw_table(struct view_frame *f, struct rect r, int y, bool heading,
 // ---- the pane ----
 
 // From above: bar, table or legend, the two lines, roofline.
-void view_time(struct view_frame *f, struct rect box) {
+static void draw(struct view_frame *f, struct rect box, void *kept) {
+    (void)kept;
     const struct view_time *t = f->view->time;
-    struct rect r = view_box(f, box, 5,
-                             t && !t->busy && t->decode.seconds + t->prefill.seconds > 0 ? "where the time went"
-                                                                                         : "where the time goes",
-                             COMMAND_BOX_5);
+    bool over = t && !t->busy && t->decode.seconds + t->prefill.seconds > 0;
+    struct rect r = view_pane(f, box, PANE_TIME, over ? "where the time went" : "where the time goes");
     if (!t) return;
     struct time_picture p = picture_of(t);
     bool roof = r.height >= TABLE_HEIGHT + 3 + ROOF_HEIGHT;
@@ -297,3 +296,5 @@ void view_time(struct view_frame *f, struct rect box) {
     y += lines, left -= lines;
     if (roof) view_roofline(f, (struct rect){r.x, y, r.width, left}, t);
 }
+
+const struct pane pane_time = {.draw = draw};

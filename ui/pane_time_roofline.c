@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ui/view_time.h"
+#include "ui/pane_time.h"
 
 #define LEFT_LOG2    (-1) // operations a byte at the left end
 #define RIGHT_LOG2   12

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tests/unit/screen_text.h"
-#include "ui/view_time.h"
+#include "ui/pane_time.h"
 
 enum { WIDEST = 70, TALLEST = 40 };
 
@@ -36,7 +36,7 @@ static void draw(struct canvas *c, const struct view_time *t, struct rect box, b
     f->view = &view;
     f->without_colours = !colours;
     canvas_clear(c);
-    view_time(f, box);
+    pane_time.draw(f, box, NULL);
     free(f);
 }
 

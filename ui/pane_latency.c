@@ -38,10 +38,11 @@ static void draw_line(struct view_frame *f, struct rect r, int y, const struct l
     draw_value(f, r, left, y, names_fit(r), "p50", line->p50);
 }
 
-void view_latency(struct view_frame *f, struct rect box) {
+static void draw(struct view_frame *f, struct rect box, void *kept) {
+    (void)kept;
     const struct engine_figures *g = f->view->figures;
     bool names = names_fit(view_inside(box));
-    struct rect r = view_box(f, box, 4, names ? "latency" : "latency p50 p99", COMMAND_BOX_4);
+    struct rect r = view_pane(f, box, PANE_LATENCY, names ? NULL : "latency p50 p99");
     if (!g) return;
     struct latency_line lines[2] = {format_line("first", &g->first_token), format_line("next", &g->next_token)};
     for (int i = 0; i < 2 && i < r.height; i++) draw_line(f, r, r.y + i, &lines[i]);
@@ -50,3 +51,5 @@ void view_latency(struct view_frame *f, struct rect box) {
         canvas_graph(f->canvas, (struct rect){r.x, r.y + 2, r.width, r.height - 2}, ROLE_LATENCY, h.values, h.count, 0,
                      true);
 }
+
+const struct pane pane_latency = {.draw = draw};

@@ -31,9 +31,10 @@ static void graph(struct view_frame *f, struct rect r, int y, int height, enum t
     if (height > 0) canvas_graph(f->canvas, (struct rect){r.x, y, r.width, height}, role, h.values, h.count, 0, true);
 }
 
-void view_throughput(struct view_frame *f, struct rect box) {
+static void draw(struct view_frame *f, struct rect box, void *kept) {
+    (void)kept;
     const struct engine_figures *g = f->view->figures;
-    struct rect r = view_box(f, box, 2, "throughput", COMMAND_BOX_2);
+    struct rect r = view_pane(f, box, PANE_THROUGHPUT, NULL);
     if (!g) {
         canvas_print(f->canvas, r, r.x, r.y, view_style(ROLE_DIM),
                      f->view->loading ? "loading the model" : "no model is loaded");
@@ -50,3 +51,5 @@ void view_throughput(struct view_frame *f, struct rect box) {
     y += second;
     if (lines > 2) batch_line(f, r, y, g);
 }
+
+const struct pane pane_throughput = {.draw = draw};

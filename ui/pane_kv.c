@@ -119,10 +119,11 @@ static void legend_line(struct view_frame *f, struct rect r, int y) {
     }
 }
 
-void view_kv(struct view_frame *f, struct rect box) {
+static void draw(struct view_frame *f, struct rect box, void *kept) {
+    (void)kept;
     const struct screen_view *v = f->view;
     const struct engine_figures *g = v->figures;
-    struct rect r = view_box(f, box, 3, "kv cache", COMMAND_BOX_3);
+    struct rect r = view_pane(f, box, PANE_KV, NULL);
     if (!g) return;
     uint64_t current = v->current >= 0 && v->current < v->n_chats ? v->chats[v->current].id : 0;
     int y = r.y;
@@ -132,3 +133,5 @@ void view_kv(struct view_frame *f, struct rect box) {
     draw_map(f, (struct rect){r.x, y, r.width, r.y + r.height - y - legend}, g, current);
     if (legend) legend_line(f, r, r.y + r.height - 1);
 }
+
+const struct pane pane_kv = {.draw = draw};

@@ -61,15 +61,33 @@ static void draw_chat(struct view_frame *f, struct rect line, const struct view_
     if (width) canvas_text(f->canvas, inside, x, line.y, right, text, strlen(text));
 }
 
-void view_chats(struct view_frame *f, struct rect box, int *scroll) {
+struct kept {
+    int scroll;
+    uint64_t current; // the chat that it was last scrolled to show
+    int rows;         // that it had then
+};
+
+// A chat that has just come on screen is brought into sight, and when the list has another height.
+static void follow_current(struct kept *k, const struct screen_view *v, int rows) {
+    uint64_t current = v->current >= 0 && v->current < v->n_chats ? v->chats[v->current].id : 0;
+    if (current == k->current && rows == k->rows && k->scroll <= v->n_chats) return;
+    k->current = current;
+    k->rows = rows;
+    if (k->scroll > v->current) k->scroll = v->current;
+    if (k->scroll < v->current - rows + 1) k->scroll = v->current - rows + 1;
+}
+
+static void draw(struct view_frame *f, struct rect box, void *kept) {
+    struct kept *k = kept;
     const struct screen_view *v = f->view;
-    view_box(f, box, 1, "chats", COMMAND_BOX_1);
+    view_pane(f, box, PANE_CHATS, NULL);
     struct rect inside = rect_inside(box);
+    if (inside.height > 0) follow_current(k, v, inside.height);
     int most = v->n_chats > inside.height ? v->n_chats - inside.height : 0;
-    if (*scroll > most) *scroll = most;
-    if (*scroll < 0) *scroll = 0;
-    for (int row = 0; row < inside.height && *scroll + row < v->n_chats; row++) {
-        int i = *scroll + row;
+    if (k->scroll > most) k->scroll = most;
+    if (k->scroll < 0) k->scroll = 0;
+    for (int row = 0; row < inside.height && k->scroll + row < v->n_chats; row++) {
+        int i = k->scroll + row;
         struct rect line = {inside.x, inside.y + row, inside.width, 1};
         draw_chat(f, line, &v->chats[i], i == v->current);
         frame_hit(f, line, HIT_CHAT, i);
@@ -77,6 +95,10 @@ void view_chats(struct view_frame *f, struct rect box, int *scroll) {
     if (v->unsaved)
         canvas_print(f->canvas, box, box.x + 2, box.y + box.height - 1, view_bold(ROLE_BAD), "%s", "not saved");
     int right = box.x + box.width - 2, bottom = box.y + box.height - 1;
-    if (*scroll > 0) canvas_symbol(f->canvas, box, right, box.y, view_style(ROLE_ACCENT), "▲", '^');
-    if (*scroll < most) canvas_symbol(f->canvas, box, right, bottom, view_style(ROLE_ACCENT), "▼", 'v');
+    if (k->scroll > 0) canvas_symbol(f->canvas, box, right, box.y, view_style(ROLE_ACCENT), "▲", '^');
+    if (k->scroll < most) canvas_symbol(f->canvas, box, right, bottom, view_style(ROLE_ACCENT), "▼", 'v');
 }
+
+static void wheel(void *kept, int step) { ((struct kept *)kept)->scroll += step; }
+
+const struct pane pane_chats = {.keeps = sizeof(struct kept), .draw = draw, .wheel = wheel};

@@ -1,0 +1,136 @@
+// Panes: the one table of what lies beside the conversation, and what everything on the screen is shown. The commands that
+// show and hide panes, their keys, the help, the values of the setting and the layout come from the table; what a pane
+// does is in a file of its own, ui/pane_MODULE.c. A new pane is its file, a row here with what it is shown, and whoever
+// feeds it.
+#ifndef CONFAB_UI_PANES_H
+#define CONFAB_UI_PANES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+#include "engine/metrics.h"
+
+enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the screen is wide enough for both
+
+// X(enumerator, module, title, key, help, side, rows, weight, rank, unasked, presets)
+//   module   its file; `toggle-MODULE` is the command that shows and hides it
+//   rows     that it has at least, with its border; weight: its share of those that are left over
+//   rank     where room is short the pane with the highest goes first
+//   unasked  where nobody has chosen, it is shown when it gets so many rows; 0: always, PANE_NEVER: never
+//   presets  how many of the presets of panes show it, from the fullest on
+// A pane's place in the table is its digit in the configuration.
+#define PANE_NEVER 1000
+#define PANES(X)                                                                                                       \
+    X(CHATS, chats, "chats", "M-1", "show or hide the chats", PANE_LEFT, 5, 12, 1, 0, 4)                               \
+    X(THROUGHPUT, throughput, "throughput", "M-2", "show or hide the throughput", PANE_RIGHT, 5, 5, 2, 0, 3)           \
+    X(KV, kv, "kv cache", "M-3", "show or hide the KV cache", PANE_RIGHT, 4, 4, 3, 0, 2)                               \
+    X(LATENCY, latency, "latency", "M-4", "show or hide the latency", PANE_RIGHT, 4, 4, 4, 0, 2)                       \
+    X(TIME, time, "time", "M-5", "show or hide where the time goes", PANE_RIGHT, 3, 16, 5, 12, 1)
+
+enum pane_id {
+    PANE_CHAT, // the conversation: it is always there
+#define X(id, ...) PANE_##id,
+    PANES(X)
+#undef X
+        PANE_COUNT
+};
+#define PANES_BESIDE ((1u << PANE_COUNT) - 1 - (1u << PANE_CHAT)) // bit p: enum pane_id p
+
+struct pane_info {
+    const char *title;
+    enum pane_side side;
+    int rows, weight, rank, unasked, presets;
+    const struct pane *pane; // what it does (ui/view.h)
+};
+extern const struct pane_info panes[PANE_COUNT]; // panes.c; that of PANE_CHAT is empty
+
+// ---- what they are shown ----
+
+enum view_role { VIEW_USER, VIEW_MODEL, VIEW_NOTICE };
+
+struct view_message {
+    uint64_t id;
+    uint32_t revision; // changes when text changes: the transcript keeps what it laid out of the others
+    enum view_role role;
+    const char *text;  // UTF-8, hostile; borrowed
+    size_t size;
+    const char *thinking;    // what the model thought before it; folded into a line unless a person opens it; NULL: nothing
+    size_t thinking_size;
+    int thinking_tokens;
+    double thinking_seconds;
+    int version, n_versions; // "‹2/3›" when n_versions > 1; 1-based
+    bool streaming;
+    const char *author; // heads it when a model wrote it; NULL: the model there is now
+    const char *model;  // in full, where it is another than before; NULL: not to be said
+    const char *note;  // e.g. "stopped", "38.2 tok/s, 120 tokens"; NULL: none
+};
+
+struct view_chat {
+    uint64_t id;
+    const char *title;
+    enum request_state state;
+    bool busy;         // a request of it is pending or running
+    bool parked;       // it waits for the model that is being loaded
+    int prefill_done, prefill_total;
+    float tokens_per_second;
+    bool unread;
+};
+
+struct view_model { // one to choose; texts of one line, "" where nothing is known
+    const char *name;
+    const char *family, *parameters, *format, *size, *source, *path;
+    bool loaded;
+    const char *refusal; // why it cannot be loaded; NULL: it can
+};
+
+struct view_loading {
+    const char *text; // what is being loaded, e.g. "loading TinyLlama 1.1B Q4_0"
+    const char *size; // "608 MiB"
+    float done;       // 0 to 1; −1: not known yet
+    bool stoppable;   // with Esc
+};
+
+// Histories for the graphs: oldest first, one sample a tick of the controller (4 a second).
+struct view_history {
+    const float *values;
+    int count;
+};
+
+// Where the time of the last second went in which the engine worked.
+struct view_time {
+    struct stage_work stages[STAGE_COUNT];
+    struct stage_work decode, prefill;      // whole steps, as in struct engine_figures
+    double most_bytes, most_operations;     // a second that the machine can do; 0: not known
+    double cache_share;                     // of most_bytes, beyond which bytes come from caches; 0: all do
+    bool busy;                              // otherwise that second is over
+};
+
+struct screen_view {
+    const struct view_chat *chats;
+    int n_chats, current;
+    const struct view_message *messages; // of the current chat
+    int n_messages;
+    const char *model_name;              // e.g. "TinyLlama 1.1B Q4_0"
+    const char *model_short;             // heads the model's messages
+    int context_used, context_size;      // tokens
+    bool context_guessed;                // context_used is
+    const struct engine_figures *figures; // NULL before the engine is up
+    const struct view_loading *loading;   // NULL: no model is being loaded
+    const struct view_model *models;      // to choose from
+    int n_models;
+    uint32_t models_version;              // changes with them
+    bool models_looking;                  // there may be more
+    struct view_history decode, prefill, latency;
+    const struct view_time *time; // NULL before the engine is up
+    const struct sampling *sampling;     // of the current chat
+    int knob;                            // enum sampling_knob_id that is chosen
+    const char *const *questions;        // worth asking in an empty chat; outlive the screen
+    int n_questions;
+    bool unsaved;                        // messages are in memory only
+    const char *status;                  // one line about what just happened; NULL: none
+    bool status_bad;
+};
+
+#endif
