@@ -39,7 +39,7 @@
     X(COMMAND_MODEL_STOP, "stop-loading", "", "Model", "stop loading a model (Esc); the one before stays")             \
     X(COMMAND_THEME, "theme", "F3", "Screen", "switch to the next theme")                                              \
     PANES(PANE)                                                                                                       \
-    X(COMMAND_PANES, "boxes", "F10", "Screen", "switch between presets of boxes")                                      \
+    X(COMMAND_PANES, "panes", "F10", "Screen", "switch between presets of panes")                                      \
     X(COMMAND_MEASURE, "measure", "", "Screen", "measure again what this machine can do at most")                      \
     X(COMMAND_ASCII, "ascii", "", "Screen", "draw with plain ASCII characters, or not")                                \
     X(COMMAND_REDRAW, "redraw", "C-l", "Screen", "draw the screen afresh")                                             \
@@ -61,5 +61,6 @@ struct ui_command_info {
     const char *name, *key, *group, *help;
 };
 extern const struct ui_command_info ui_commands[COMMAND_COUNT]; // commands.c
+const char *ui_command_old_name(enum ui_command_id id); // that it is found by too; NULL: none
 
 #endif

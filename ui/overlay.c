@@ -19,9 +19,10 @@ struct overlay_row {
 };
 
 static bool matches(const char *filter, int command) {
+    const char *old = ui_command_old_name((enum ui_command_id)command);
     char text[256];
-    snprintf(text, sizeof text, "%s %s %s", ui_commands[command].name, ui_commands[command].group,
-             ui_commands[command].help);
+    snprintf(text, sizeof text, "%s %s %s %s", ui_commands[command].name, ui_commands[command].group,
+             ui_commands[command].help, old ? old : "");
     return filter_matches(filter, text);
 }
 

@@ -1,4 +1,4 @@
-// What belongs to the chat's box beside the transcript: the context gauge, and the hint in a chat without messages.
+// What belongs to the chat's pane beside the transcript: the context gauge, and the hint in a chat without messages.
 #include <stdio.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ struct tip {
 }; // text NULL: the command's own help
 
 static const struct tip things[] = {
-    {COMMAND_SEND, "sends what you write; watch the boxes while it is answered"},
+    {COMMAND_SEND, "sends what you write; watch the panes while it is answered"},
     {COMMAND_NEW, "begins a second chat while the first still answers"},
     {COMMAND_KNOB_UP, "raises the chosen knob, even in mid-answer"},
 };

@@ -4,7 +4,7 @@
 
 const struct pane_info panes[PANE_COUNT] = {
 #define X(id, module, title, key, help, side, rows, weight, rank, unasked, presets)                                    \
-    [PANE_##id] = {title, side, rows, weight, rank, unasked, presets, &pane_##module},
+    [PANE_##id] = {#module, title, side, rows, weight, rank, unasked, presets, &pane_##module},
     PANES(X)
 #undef X
 };

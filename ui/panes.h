@@ -15,12 +15,12 @@
 enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the screen is wide enough for both
 
 // X(enumerator, module, title, key, help, side, rows, weight, rank, unasked, presets)
-//   module   its file; `toggle-MODULE` is the command that shows and hides it
+//   module   its file, and its name in the configuration; `toggle-MODULE` is the command that shows and hides it
 //   rows     that it has at least, with its border; weight: its share of those that are left over
 //   rank     where room is short the pane with the highest goes first
 //   unasked  where nobody has chosen, it is shown when it gets so many rows; 0: always, PANE_NEVER: never
 //   presets  how many of the presets of panes show it, from the fullest on
-// A pane's place in the table is its digit in the configuration.
+// A pane's place in the table is its digit in the configuration, where its name may stand too.
 #define PANE_NEVER 1000
 #define PANES(X)                                                                                                       \
     X(CHATS, chats, "chats", "M-1", "show or hide the chats", PANE_LEFT, 5, 12, 1, 0, 4)                               \
@@ -39,7 +39,7 @@ enum pane_id {
 #define PANES_BESIDE ((1u << PANE_COUNT) - 1 - (1u << PANE_CHAT)) // bit p: enum pane_id p
 
 struct pane_info {
-    const char *title;
+    const char *name, *title;
     enum pane_side side;
     int rows, weight, rank, unasked, presets;
     const struct pane *pane; // what it does (ui/view.h)

@@ -20,9 +20,9 @@
     X(ROLE_DIM, "dim", ROLE_TEXT, "secondary text")                                                                    \
     X(ROLE_STRONG, "strong", ROLE_TEXT, "important text")                                                              \
     X(ROLE_ACCENT, "accent", ROLE_TEXT, "highlighted letters, raised digits")                                          \
-    X(ROLE_BORDER, "border", ROLE_DIM, "boxes")                                                                        \
-    X(ROLE_BORDER_ACTIVE, "border.active", ROLE_ACCENT, "the box that has the focus")                                  \
-    X(ROLE_TITLE, "title", ROLE_STRONG, "titles of boxes")                                                             \
+    X(ROLE_BORDER, "border", ROLE_DIM, "borders of panes")                                                                        \
+    X(ROLE_BORDER_ACTIVE, "border.active", ROLE_ACCENT, "border of the pane on top")                                 \
+    X(ROLE_TITLE, "title", ROLE_STRONG, "titles of panes")                                                             \
     X(ROLE_SELECTED, "selected", ROLE_STRONG, "text of the selected line")                                             \
     X(ROLE_SELECTED_GROUND, "selected.ground", ROLE_GROUND, "background of the selected line")                         \
     X(ROLE_USER, "user", ROLE_ACCENT, "name of the person")                                                            \

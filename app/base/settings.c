@@ -19,8 +19,6 @@ const struct setting_info setting_table[SETTING_COUNT] = {
 #undef X
 };
 
-#define BOXES_DIGITS (PANE_COUNT - 1) // bit 0 marks the set as chosen, so that it is never 0
-
 struct settings settings_default(void) {
     return (struct settings){.bench_seconds = 15, .accuracy_seconds = 8, .sampling = sampling_default()};
 }
@@ -68,9 +66,13 @@ void settings_free(struct settings *s) {
     *s = settings_default();
 }
 
+const char *setting_old_key(int id) { return id == SETTING_panes ? "boxes" : NULL; }
+
 int setting_find(const char *key) {
-    for (int id = 0; id < SETTING_COUNT; id++)
-        if (!strcmp(setting_table[id].key, key)) return id;
+    for (int id = 0; id < SETTING_COUNT; id++) {
+        const char *old = setting_old_key(id);
+        if (!strcmp(setting_table[id].key, key) || (old && !strcmp(old, key))) return id;
+    }
     return -1;
 }
 
@@ -98,18 +100,26 @@ static bool parse_flag(const struct setting_info *info, const char *text, bool *
     return status_fail(st, STATUS_USAGE, "%s: '%s' is neither yes nor no", info->key, text);
 }
 
-static bool parse_boxes(const struct setting_info *info, const char *text, uint32_t *out, struct status *st) {
-    uint32_t boxes = 1;
-    if (strcmp(text, "none")) {
-        for (const char *c = text; *c; c++) {
-            if (*c == ' ' || *c == ',') continue;
-            if (*c < '1' || *c > '0' + BOXES_DIGITS)
-                return status_fail(st, STATUS_USAGE, "%s: '%s' is neither none nor digits from 1 to %d", info->key,
-                                   text, BOXES_DIGITS);
-            boxes |= 1u << (*c - '0');
-        }
+static int pane_of_word(const char *word, size_t size) {
+    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++)
+        if (strlen(panes[p].name) == size && !memcmp(panes[p].name, word, size)) return p;
+    return *word > '0' && *word < '0' + PANE_COUNT ? *word - '0' : 0;
+}
+
+// Bit 0 marks the set as chosen, so that it is never 0.
+static bool parse_panes(const struct setting_info *info, const char *text, uint32_t *out, struct status *st) {
+    uint32_t set = 1u << PANE_CHAT;
+    for (const char *at = strcmp(text, "none") ? text : ""; *at;) {
+        size_t size = strcspn(at, " ,");
+        if (*at >= '0' && *at <= '9') size = 1; // digits may stand together
+        int pane = size ? pane_of_word(at, size) : PANE_CHAT;
+        if (size && !pane)
+            return status_fail(st, STATUS_USAGE, "%s: unknown pane '%.*s' (expected none, digits from 1 to %d or names)",
+                               info->key, (int)size, at, PANE_COUNT - 1);
+        set |= 1u << pane;
+        at += size ? size : 1;
     }
-    *out = boxes;
+    *out = set;
     return true;
 }
 
@@ -161,7 +171,7 @@ bool setting_parse(struct settings *s, int id, const char *text, struct status *
     if (info->kind == SETTING_KNOB) return parse_knob(s, info, text, st);
     void *field = (char *)s + info->offset;
     if (info->kind == SETTING_FLAG) return parse_flag(info, text, field, st);
-    if (info->kind == SETTING_BOXES) return parse_boxes(info, text, field, st);
+    if (info->kind == SETTING_PANES) return parse_panes(info, text, field, st);
     if (info->kind == SETTING_CHOICE) return parse_choice(info, text, field, st);
     if (info->kind == SETTING_TEXTS) {
         if (*text) text_list_add(field, text);
@@ -182,12 +192,12 @@ bool setting_parse(struct settings *s, int id, const char *text, struct status *
     return true;
 }
 
-static char *format_boxes(uint32_t boxes) {
-    char text[BOXES_DIGITS + 1] = "";
+static char *format_panes(uint32_t set) {
+    char text[PANE_COUNT] = "";
     size_t n = 0;
-    for (int digit = 1; digit <= BOXES_DIGITS; digit++)
-        if (boxes >> digit & 1) text[n++] = (char)('0' + digit);
-    return xstrdup(!boxes ? "" : n ? text : "none");
+    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++)
+        if (set >> p & 1) text[n++] = (char)('0' + p);
+    return xstrdup(!set ? "" : n ? text : "none");
 }
 
 static char *format_texts(const struct text_list *l) { return xstrdup(l->count ? l->texts[l->count - 1] : ""); }
@@ -206,7 +216,7 @@ char *setting_format(const struct settings *s, int id) {
     case SETTING_INT: return xasprintf("%d", *(const int *)field);
     case SETTING_REAL: return xasprintf("%.10g", *(const double *)field);
     case SETTING_TEXT: return xstrdup(*(char *const *)field ? *(char *const *)field : "");
-    case SETTING_BOXES: return format_boxes(*(const uint32_t *)field);
+    case SETTING_PANES: return format_panes(*(const uint32_t *)field);
     case SETTING_TEXTS: return format_texts(field);
     case SETTING_CHOICE: return format_choice(info, *(const int *)field);
     case SETTING_KNOB: return format_knob(s, info);

@@ -16,7 +16,7 @@ enum setting_kind {
     SETTING_TEXT,  // char *, owned, NULL when not set
     SETTING_TEXTS, // struct text_list: each time it is given adds one, an empty text forgets them
     SETTING_CHOICE, // int: the place of a word in `argument`, where words stand between '|'
-    SETTING_BOXES, // uint32_t: digits of the boxes shown, "none" for none of them; 0 when not set
+    SETTING_PANES, // uint32_t: digits or names of the panes shown, "none" for none of them; 0 when not set
     SETTING_KNOB,  // a field of struct sampling; "default": as the model's file has it
 };
 
@@ -58,7 +58,7 @@ enum setting_place {
     X(stops, struct text_list, "stop", 0, SETTING_TEXTS, "TEXT", 0, 0, IN_TALK, "a text that ends the answer and is left out of it; may be given several times") \
     X(theme, char *, "theme", 0, SETTING_TEXT, "NAME", 0, 0, IN_CHAT | IN_FILE, "the colours of the screen")                                              \
     X(ascii, bool, "ascii", 0, SETTING_FLAG, NULL, 0, 0, IN_CHAT | IN_FILE, "draw with plain ASCII characters")                                           \
-    X(boxes, uint32_t, "boxes", 0, SETTING_BOXES, "DIGITS", 0, 0, IN_CHAT | IN_FILE, "the boxes shown beside the conversation, such as 124, or none")      \
+    X(panes, uint32_t, "panes", 0, SETTING_PANES, "DIGITS", 0, 0, IN_CHAT | IN_FILE, "the panes shown beside the conversation, such as 124, or none")      \
     X(thinking, bool, "thinking", 0, SETTING_FLAG, NULL, 0, 0, IN_RUN, "write what the model thinks to standard error, also where that is no terminal")     \
     X(raw, bool, "raw", 0, SETTING_FLAG, NULL, 0, 0, IN_RUN, "continue the text as it is, without a chat template")                                       \
     X(exact, bool, "exact", 0, SETTING_FLAG, NULL, 0, 0, IN_LOGITS, "compute with the scalar reference path in 32-bit floats")                            \
@@ -111,7 +111,8 @@ void settings_free(struct settings *s);
 // Knobs that nobody has set become what the model's file recommends.
 void settings_follow_model(struct settings *s, const struct model_info *info);
 
-int setting_find(const char *key); // −1 when there is none
+int setting_find(const char *key); // by its key or its old one; −1 when there is none
+const char *setting_old_key(int id); // that is still understood; NULL: none
 // Sets one from text; on failure the setting is left alone and the message names the key, the value and what is allowed.
 bool setting_parse(struct settings *s, int id, const char *text, struct status *st);
 // The text that setting_parse reads back, of texts only the last; "" when not set, "default" for such a knob. The caller

@@ -201,7 +201,7 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     struct screen_options options = p->screen;
     options.theme = p->settings->theme;
     options.ascii = p->settings->ascii;
-    options.panes = p->settings->boxes;
+    options.panes = p->settings->panes;
     struct status theme = {0};
     options.theme_problem = &theme;
     struct screen *screen = screen_open(&options, st);

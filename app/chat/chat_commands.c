@@ -316,12 +316,12 @@ static void append_panes(char text[160], const char *lead, uint32_t set) {
 static void command_panes(struct chat *c, const struct ui_command *command) {
     (void)command;
     uint32_t wanted = screen_panes(c->screen), shown = screen_panes_with_room(c->screen);
-    c->p.settings->boxes = wanted | 1; // bit 0: chosen, even if none is shown
+    c->p.settings->panes = wanted | 1; // bit 0: chosen, even if none is shown
     char text[160] = "";
-    append_panes(text, "boxes: ", shown);
+    append_panes(text, "panes: ", shown);
     append_panes(text, *text ? "; no room for " : "no room for ", wanted & ~shown);
-    chat_say(c, false, "%s", *text ? text : "no boxes beside the chat");
-    chat_save_setting(c, SETTING_boxes);
+    chat_say(c, false, "%s", *text ? text : "no panes beside the chat");
+    chat_save_setting(c, SETTING_panes);
 }
 
 static void command_measure(struct chat *c, const struct ui_command *command) {

@@ -11,7 +11,8 @@
 
 static json_t *setting_json(const struct setting_info *info) {
     char letter[2] = {info->letter, 0};
-    return json_pack("{s:s, s:s, s:s*, s:s}", "name", info->key, "letter", letter, "argument", info->argument, "help",
+    return json_pack("{s:s, s:s*, s:s, s:s*, s:s}", "name", info->key, "old_name",
+                     setting_old_key((int)(info - setting_table)), "letter", letter, "argument", info->argument, "help",
                      info->help);
 }
 
@@ -35,8 +36,9 @@ static json_t *keys_json(void) {
     json_t *list = json_array();
     for (int i = 0; i < COMMAND_COUNT; i++)
         json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:s, s:s}", "name", ui_commands[i].name, "key", ui_commands[i].key,
-                                        "group", ui_commands[i].group, "help", ui_commands[i].help));
+                              json_pack("{s:s, s:s*, s:s, s:s, s:s}", "name", ui_commands[i].name, "old_name",
+                                        ui_command_old_name((enum ui_command_id)i), "key", ui_commands[i].key, "group",
+                                        ui_commands[i].group, "help", ui_commands[i].help));
     return list;
 }
 

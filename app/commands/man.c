@@ -51,7 +51,7 @@ static const char *kind_text(enum setting_kind kind) {
     case SETTING_TEXT: return "text";
     case SETTING_TEXTS: return "text, may be given several times";
     case SETTING_CHOICE: break; // its words are said instead
-    case SETTING_BOXES: return "digits, or none";
+    case SETTING_PANES: return "digits or names, or none";
     }
     return "";
 }

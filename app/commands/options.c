@@ -10,7 +10,7 @@
 #define OPTION_BASE 256 // long options without a letter are told to getopt as OPTION_BASE + setting
 
 struct option_list {
-    struct option options[SETTING_COUNT + 2];
+    struct option options[2 * SETTING_COUNT + 2];
     char letters[2 * SETTING_COUNT + 4];
 };
 
@@ -24,6 +24,8 @@ static void option_list_fill(struct option_list *list, unsigned place) {
         if (!(info->places & place)) continue;
         int argument = info->argument ? required_argument : no_argument;
         list->options[n++] = (struct option){info->key, argument, NULL, OPTION_BASE + id};
+        if (setting_old_key(id))
+            list->options[n++] = (struct option){setting_old_key(id), argument, NULL, OPTION_BASE + id};
         if (!info->letter) continue;
         *letter++ = info->letter;
         if (info->argument) *letter++ = ':';

@@ -96,7 +96,8 @@ def enumerate_words(words):
 def placeholders(table):
     values = {"theme:default": table["themes"][0], "themes": enumerate_words(table["themes"]), "states": enumerate_words(table["states"])}
     for command in table["keys"]:
-        values["key:" + command["name"]] = spoken_key(command["key"]) if command["key"] else "no key"
+        for name in (command["name"], command.get("old_name", command["name"])):
+            values["key:" + name] = spoken_key(command["key"]) if command["key"] else "no key"
         values["help:" + command["name"]] = command["help"]
     for knob in table["knobs"]:
         for column in ("low", "high", "step", "default"):

@@ -90,6 +90,18 @@ static void test_no_file_is_an_empty_one(void **state) {
     assert_null(s.model);
 }
 
+static void test_a_line_with_an_old_name_is_read_and_replaced(void **state) {
+    struct folder *f = *state;
+    struct warnings w;
+    struct status st = {0};
+    write_config(f, "boxes = 12\n# mine\n");
+    struct settings s = load(f->config, &w);
+    assert_int_equal(w.count, 0);
+    assert_true(setting_parse(&s, SETTING_panes, "3", &st));
+    assert_true(config_save(&s, SETTING_panes, f->config, &st));
+    assert_text(f->config, "panes = 3\n# mine\n");
+}
+
 static void test_values_are_read(void **state) {
     struct folder *f = *state;
     struct warnings w;
@@ -234,6 +246,7 @@ static void test_stops_add_up_and_knobs_may_follow_the_model(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_no_file_is_an_empty_one, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(test_a_line_with_an_old_name_is_read_and_replaced, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(test_values_are_read, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(test_bad_lines_are_named_and_passed_over, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(test_anything_can_be_read, folder_make, folder_remove),

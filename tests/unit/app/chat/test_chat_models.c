@@ -209,10 +209,10 @@ static void test_settings_of_the_screen_are_saved(void **state) {
     act(COMMAND_THEME, -1, NULL);
     assert_string_equal(screen.status, "theme ember");
     act(COMMAND_TOGGLE_CHATS, -1, NULL);
-    assert_string_equal(screen.status, "boxes: throughput; no room for latency");
+    assert_string_equal(screen.status, "panes: throughput; no room for latency");
     act(COMMAND_ASCII, -1, NULL);
     assert_true(config_has("theme = ember\n"));
-    assert_true(config_has("boxes = 24\n"));
+    assert_true(config_has("panes = 24\n"));
     assert_true(config_has("ascii = yes\n"));
 }
 

@@ -11,6 +11,7 @@
 
 #include "app/base/paths.h"
 #include "app/commands/options.h"
+#include "ui/panes.h"
 
 struct read_result {
     struct settings settings;
@@ -103,7 +104,7 @@ static void test_every_setting_reads_what_it_writes(void **state) {
     struct settings s = settings_default();
     static const char *const samples[] = {
         [SETTING_FLAG] = "yes", [SETTING_INT] = "7",  [SETTING_REAL] = "2.5",  [SETTING_TEXT] = "a b",
-        [SETTING_BOXES] = "13", [SETTING_KNOB] = "1", [SETTING_TEXTS] = "a b",
+        [SETTING_PANES] = "13", [SETTING_KNOB] = "1", [SETTING_TEXTS] = "a b",
     };
     for (int id = 0; id < SETTING_COUNT; id++) {
         const bool choice = setting_table[id].kind == SETTING_CHOICE; // whose last word is as good as any
@@ -132,16 +133,47 @@ static void test_keys_and_letters_are_unique_in_a_command(void **state) {
     }
 }
 
-static void test_no_boxes_is_not_the_default_boxes(void **state) {
+static void test_no_panes_is_not_the_default_panes(void **state) {
     (void)state;
     struct settings s = settings_default();
-    assert_int_equal(s.boxes, 0);
-    assert_true(setting_parse(&s, SETTING_boxes, "none", NULL));
-    assert_int_equal(s.boxes, 1);
-    char *text = setting_format(&s, SETTING_boxes);
+    assert_int_equal(s.panes, 0);
+    assert_true(setting_parse(&s, SETTING_panes, "none", NULL));
+    assert_int_equal(s.panes, 1);
+    char *text = setting_format(&s, SETTING_panes);
     assert_string_equal(text, "none");
     free(text);
-    assert_false(setting_parse(&s, SETTING_boxes, "16", NULL));
+    assert_false(setting_parse(&s, SETTING_panes, "19", NULL));
+}
+
+static void test_panes_by_digit_and_by_name(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *written;
+    } cases[] = {{"31", "13"}, {"1, 3", "13"}, {"kv chats", "13"}, {"time,2", "25"}, {"latency 12", "124"}};
+    struct settings s = settings_default();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct status st = {0};
+        if (!setting_parse(&s, SETTING_panes, cases[i].text, &st)) fail_msg("%s", st.text);
+        char *text = setting_format(&s, SETTING_panes);
+        assert_string_equal(text, cases[i].written);
+        free(text);
+    }
+    static const char *const wrong[] = {"0", "9", "chat", "kvx", "none 1", "1 none", "boxes"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        if (setting_parse(&s, SETTING_panes, wrong[i], NULL)) fail_msg("'%s' was taken for panes", wrong[i]);
+        char *text = setting_format(&s, SETTING_panes);
+        assert_string_equal(text, "124");
+        free(text);
+    }
+}
+
+static void test_the_old_name_of_a_setting_is_understood(void **state) {
+    (void)state;
+    assert_int_equal(setting_find("panes"), SETTING_panes);
+    assert_int_equal(setting_find("boxes"), SETTING_panes);
+    struct read_result r = READ("chat", "--boxes", "12");
+    assert_true(r.done);
+    assert_int_equal(r.settings.panes, 1u << PANE_CHAT | 1u << PANE_CHATS | 1u << PANE_THROUGHPUT);
 }
 
 static int run_program(const char *const *words) {
@@ -197,7 +229,9 @@ int main(void) {
         cmocka_unit_test(test_help_is_seen),
         cmocka_unit_test(test_every_setting_reads_what_it_writes),
         cmocka_unit_test(test_keys_and_letters_are_unique_in_a_command),
-        cmocka_unit_test(test_no_boxes_is_not_the_default_boxes),
+        cmocka_unit_test(test_no_panes_is_not_the_default_panes),
+        cmocka_unit_test(test_panes_by_digit_and_by_name),
+        cmocka_unit_test(test_the_old_name_of_a_setting_is_understood),
         cmocka_unit_test(test_exit_statuses),
         cmocka_unit_test(test_paths_follow_xdg),
     };

@@ -64,7 +64,9 @@ static bool list_has(const json_t *list, const char *name, const char *column, c
     json_t *row;
     json_array_foreach(list, i, row) {
         const json_t *row_name = json_is_string(row) ? row : json_object_get(row, "name");
-        if (json_is_string(row_name) && !strcmp(json_string_value(row_name), name))
+        const json_t *old_name = json_object_get(row, "old_name"); // that is still understood
+        if ((json_is_string(row_name) && !strcmp(json_string_value(row_name), name)) ||
+            (json_is_string(old_name) && !strcmp(json_string_value(old_name), name)))
             return !column || value_is(json_object_get(row, column), said);
     }
     return false;
