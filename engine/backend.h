@@ -16,18 +16,45 @@
 
 #define KV_PAGE_TOKENS 32 // tokens a page, in every layer
 
+// What is wanted of a row, besides its keys and values.
+enum row_output {
+    ROW_LOGITS = 1, // a score for every token of the vocabulary
+    ROW_HIDDEN = 2, // the hidden state: what the output matrix reads, normed
+};
+
+struct batch_row {
+    int32_t token;          // < n_vocab; not looked at where there is an embedding
+    unsigned output;        // of enum row_output, or 0
+    const float *embedding; // [n_embd] what the first layer reads in the place of a token's, as it is; or NULL
+};
+
 struct batch_segment {
     int first_row, n_rows;
     int position;         // of the first row; the others follow
     const int32_t *pages; // page ids of the sequence: position p lies in pages[p / KV_PAGE_TOKENS]; borrowed
 };
 
+struct page_copy {
+    int32_t to, from; // whole pages
+};
+
+// A page outside the KV arena: page_bytes of backend memory, in the backend's own layout.
+struct page_transfer {
+    int32_t page;
+    void *data;
+};
+
 struct batch {
-    int n_rows, n_segments, n_outputs;
-    const int32_t *tokens;                // [n_rows], each < n_vocab
+    // What becomes of pages before the rows run: first these are read out, then those written in, then copies made, each
+    // list in its order. All of it is done also in a batch that is given up, or has no rows.
+    int n_reads, n_writes, n_copies;
+    const struct page_transfer *reads, *writes;
+    const struct page_copy *copies;
+
+    int n_rows, n_segments;
+    const struct batch_row *rows;
     const struct batch_segment *segments; // in row order, covering every row once
-    const int32_t *output_rows;           // [n_outputs], ascending: rows whose logits are wanted
-    // Asked between layers, on any thread of the pool: whether to give the batch up. NULL: never.
+    // Asked between layers, on any thread of the backend's: whether to give the batch up. NULL: never.
     bool (*stop)(void *context);
     void *stop_context;
 };
@@ -36,12 +63,20 @@ struct backend_work {                      // of one run
     struct stage_work stages[STAGE_COUNT]; // STAGE_SAMPLE stays 0: the caller's
 };
 
+// Of one run, in the order of the rows that want them; the backend's until its next run.
+struct backend_result {
+    float *logits;       // [rows, n_vocab]
+    const float *hidden; // [rows, n_embd]
+    struct backend_work work;
+};
+
 struct backend_params {
     const struct model *model; // outlives the backend
     struct thread_pool *pool;  // borrowed
     int n_workers;             // where the pool is NULL: as many as it would have
     int n_pages;               // KV arena
-    int max_rows, max_outputs; // of a batch
+    int max_rows;              // of a batch
+    int max_logits, max_hidden; // of them, rows that want these
     int context;               // tokens a sequence may have; 0: the model's own
     // The same as it was asked for, which memory does not shorten; 0: the model's own. LongRoPE's factors follow from it
     // alone: all keys in the KV cache are rotated by the same ones, on every machine.
@@ -54,6 +89,7 @@ struct backend_memory { // bytes
     uint64_t in_place;  // weights that runs read where the model has them
     uint64_t buffers;   // activations and scratch
     uint64_t kv;        // of n_pages
+    uint64_t page;      // of one of them
 };
 
 struct backend;
@@ -65,12 +101,9 @@ struct backend_ops {
     void (*close)(struct backend *b);
     // Prepares a few of the weights that a quick start put off, for some milliseconds; false when none are left.
     bool (*prepare)(struct backend *b);
-    // Stores K and V of every row and returns logits [n_outputs, n_vocab] f32, owned by the backend until the next run.
-    // NULL on failure of a device, or with STATUS_CANCELLED where the batch was given up; the rows' slots hold anything
-    // then.
-    float *(*run)(struct backend *b, const struct batch *batch, struct backend_work *work, struct status *st);
-    // Copies the first n_tokens slots of a page in every layer (copy on write).
-    void (*copy_page)(struct backend *b, int32_t to, int32_t from, int n_tokens);
+    // Stores K and V of every row and computes what is wanted. False on failure of a device, or with STATUS_CANCELLED
+    // where the batch was given up; the rows' slots hold anything then.
+    bool (*run)(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st);
     const char *(*describe)(const struct backend *b); // e.g. "AVX-512 VNNI, 2 threads"
 };
 

@@ -57,7 +57,8 @@ static struct backend *cpu_open(const struct backend_params *params, struct stat
     b->n_workers = params->pool ? thread_pool_size(params->pool) : params->n_workers;
     b->n_pages = params->n_pages;
     b->max_rows = params->max_rows;
-    b->max_outputs = params->max_outputs;
+    b->max_logits = params->max_logits;
+    b->max_hidden = params->max_hidden;
     b->context = params->context ? params->context : b->spec->n_context;
     b->asked_context = params->asked_context ? params->asked_context : b->spec->n_context;
     b->exact = params->options.exact;
@@ -82,6 +83,7 @@ static bool cpu_measure(const struct backend_params *params, struct backend_memo
     struct backend *b = cpu_open(params, st);
     if (!b) return false;
     *out = (struct backend_memory){.weights = b->weights_taken, .in_place = b->in_place, .kv = b->kv_bytes};
+    for (int i = 0; i < b->spec->n_layer; i++) out->page += b->layers[i].page_bytes;
     out->buffers = b->taken - out->weights - out->kv;
     cpu_close(b);
     return true;
@@ -104,27 +106,35 @@ static int cut_ranges(struct row_range *out, const struct batch_segment *s, int 
     return count;
 }
 
+// Keeps the rows from this one on of which something is wanted, up to one of which nothing is; returns how many.
+static int keep_rows(struct pass *p, int row, int end) {
+    const struct batch_row *rows = p->batch->rows;
+    int n = 0;
+    for (; row + n < end && rows[row + n].output; n++)
+        p->b->kept[p->n_kept++] = (struct kept_row){.row = row + n,
+                                                    .logits = rows[row + n].output & ROW_LOGITS ? p->n_logits++ : -1,
+                                                    .hidden = rows[row + n].output & ROW_HIDDEN ? p->n_hidden++ : -1};
+    return n;
+}
+
 static void plan_pass(struct pass *p) {
     struct backend *b = p->b;
-    const struct batch *batch = p->batch;
     const int most = b->range_rows;
-    for (int i = 0, output = 0; i < batch->n_segments; i++) {
-        const struct batch_segment *s = &batch->segments[i];
+    for (int i = 0; i < p->batch->n_segments; i++) {
+        const struct batch_segment *s = &p->batch->segments[i];
         p->n_page_ranges +=
             cut_ranges(b->page_ranges + p->n_page_ranges, s, s->first_row, s->n_rows, s->first_row, KV_PAGE_TOKENS);
         p->n_query_ranges +=
             cut_ranges(b->query_ranges + p->n_query_ranges, s, s->first_row, s->n_rows, s->first_row, most);
-        while (output < batch->n_outputs && batch->output_rows[output] < s->first_row + s->n_rows) {
-            int first = output++; // consecutive rows together
-            while (output < batch->n_outputs && batch->output_rows[output] < s->first_row + s->n_rows &&
-                   batch->output_rows[output] == batch->output_rows[output - 1] + 1)
-                output++;
-            p->n_output_ranges += cut_ranges(b->output_ranges + p->n_output_ranges, s, batch->output_rows[first],
-                                             output - first, first, most);
+        for (int row = s->first_row, end = row + s->n_rows; row < end; row++) {
+            const int first = p->n_kept, n = keep_rows(p, row, end);
+            p->n_output_ranges += cut_ranges(b->output_ranges + p->n_output_ranges, s, row, n, first, most);
+            row += n;
         }
     }
     p->n_query_items = attention_plan(b, b->query_ranges, p->n_query_ranges, b->query_items);
     p->n_output_items = attention_plan(b, b->output_ranges, p->n_output_ranges, b->output_items);
+    assert(p->n_logits <= b->max_logits && p->n_hidden <= b->max_hidden);
 }
 
 static void count_attention(const struct pass *p, int layer) {
@@ -143,9 +153,10 @@ static void count_attention(const struct pass *p, int layer) {
 
 static void count_pass(const struct pass *p) {
     const struct backend *b = p->b;
-    const double rows = p->batch->n_rows, outputs = p->batch->n_outputs;
+    const double rows = p->batch->n_rows;
     for (int i = 0; i < STAGE_COUNT; i++) {
         const struct stage_cost *cost = &b->costs[i];
+        const double outputs = i == STAGE_LOGITS ? p->n_logits : p->n_kept;
         p->work->stages[i].bytes = cost->bytes + (outputs > 0 ? cost->output_bytes : 0);
         p->work->stages[i].operations = cost->operations * rows + cost->output_operations * outputs;
     }
@@ -158,28 +169,64 @@ static void forward_with_cache(struct worker *w, void *pass) {
     forward(w, pass);
 }
 
-static float *cpu_run(struct backend *b, const struct batch *batch, struct backend_work *work, struct status *st) {
-    assert(batch->n_rows > 0 && batch->n_rows <= b->max_rows && batch->n_outputs <= b->max_outputs);
-    *work = (struct backend_work){0};
-    struct pass pass = {.b = b, .batch = batch, .work = work, .stage_began = clock_seconds()};
+// --- pages -----------------------------------------------------------------------------------------------------------
+
+static uint8_t *head_of(const struct backend *b, int layer, int32_t page, int head) {
+    const struct cpu_layer *l = &b->layers[layer];
+    assert(page >= 0 && page < b->n_pages);
+    return kv_keys(&b->kv_layout, l->kv, b->n_pages, l->spec->n_head_kv, page, head);
+}
+
+static void read_pages(const struct backend *b, const struct batch *batch, int layer, size_t before) {
+    const size_t bytes = kv_head_bytes(&b->kv_layout);
+    for (const struct page_transfer *t = batch->reads; t < batch->reads + batch->n_reads; t++)
+        for (int head = 0; head < b->layers[layer].spec->n_head_kv; head++)
+            memcpy((uint8_t *)t->data + before + (size_t)head * bytes, head_of(b, layer, t->page, head), bytes);
+}
+
+static void write_pages(const struct backend *b, const struct batch *batch, int layer, size_t before) {
+    const size_t bytes = kv_head_bytes(&b->kv_layout);
+    for (const struct page_transfer *t = batch->writes; t < batch->writes + batch->n_writes; t++)
+        for (int head = 0; head < b->layers[layer].spec->n_head_kv; head++)
+            memcpy(head_of(b, layer, t->page, head), (const uint8_t *)t->data + before + (size_t)head * bytes, bytes);
+}
+
+static void copy_pages(const struct backend *b, const struct batch *batch, int layer, size_t before) {
+    (void)before;
+    for (const struct page_copy *c = batch->copies; c < batch->copies + batch->n_copies; c++) {
+        assert(c->to != c->from);
+        for (int head = 0; head < b->layers[layer].spec->n_head_kv; head++)
+            memcpy(head_of(b, layer, c->to, head), head_of(b, layer, c->from, head), kv_head_bytes(&b->kv_layout));
+    }
+}
+
+// Workers share out layers, so that all that becomes of a page keeps its order.
+static void move_pages(struct worker *w, void *pass) {
+    const struct pass *p = pass;
+    size_t before = 0; // of a page's bytes, those of the layers in front
+    for (int i = 0; i < p->b->spec->n_layer; i++) {
+        if (i % w->count == w->index) {
+            read_pages(p->b, p->batch, i, before);
+            write_pages(p->b, p->batch, i, before);
+            copy_pages(p->b, p->batch, i, before);
+        }
+        before += p->b->layers[i].page_bytes;
+    }
+}
+
+// --- a run -----------------------------------------------------------------------------------------------------------
+
+static bool cpu_run(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st) {
+    assert(batch->n_rows >= 0 && batch->n_rows <= b->max_rows);
+    *out = (struct backend_result){.logits = b->logits, .hidden = b->hidden};
+    struct pass pass = {.b = b, .batch = batch, .work = &out->work, .stage_began = clock_seconds()};
+    if (batch->n_reads + batch->n_writes + batch->n_copies) thread_pool_run(b->pool, move_pages, &pass);
+    if (!batch->n_rows) return true;
     plan_pass(&pass);
     count_pass(&pass);
     thread_pool_run(b->pool, b->preparation ? forward_with_cache : forward, &pass);
-    if (!pass.stopped) return b->logits;
-    status_fail(st, STATUS_CANCELLED, "the batch was given up");
-    return NULL;
-}
-
-static void cpu_copy_page(struct backend *b, int32_t to, int32_t from, int n_tokens) {
-    (void)n_tokens; // slots past them are never read, and whole pages copy fastest
-    assert(to != from && to >= 0 && to < b->n_pages && from >= 0 && from < b->n_pages);
-    for (int i = 0; i < b->spec->n_layer; i++) {
-        const struct cpu_layer *l = &b->layers[i];
-        const int heads = l->spec->n_head_kv;
-        for (int head = 0; head < heads; head++)
-            memcpy(kv_keys(&b->kv_layout, l->kv, b->n_pages, heads, to, head),
-                   kv_keys(&b->kv_layout, l->kv, b->n_pages, heads, from, head), kv_head_bytes(&b->kv_layout));
-    }
+    if (!pass.stopped) return true;
+    return status_fail(st, STATUS_CANCELLED, "the batch was given up");
 }
 
 static const char *cpu_describe(const struct backend *b) { return b->description; }
@@ -191,6 +238,5 @@ const struct backend_ops cpu_backend = {
     .close = cpu_close,
     .prepare = weights_prepare,
     .run = cpu_run,
-    .copy_page = cpu_copy_page,
     .describe = cpu_describe,
 };

@@ -84,7 +84,7 @@ static void note_readers(const struct backend *b, struct cpu_layer *l) {
 
 static uint64_t role_rows(const struct backend *b, enum input_role role) {
     const uint64_t rows = (uint64_t)b->max_rows;
-    if (role == INPUT_LOGITS) return (uint64_t)b->max_outputs;
+    if (role == INPUT_LOGITS) return (uint64_t)b->max_logits;
     return role == INPUT_EXPERTS || role == INPUT_EXPERTS_MIDDLE ? rows * (uint64_t)b->spec->experts.used : rows;
 }
 
@@ -202,7 +202,10 @@ bool buffers_open(struct backend *b, struct status *st) {
            (!adds_later(b) || (b->added = buffer_take(b, rows, row_bytes, "residuals", st))) &&
            (b->qkv = buffer_take(b, rows, (uint64_t)b->qkv_stride * sizeof *b->qkv, "queries", st)) &&
            (b->logits =
-                buffer_take(b, (uint64_t)b->max_outputs, (uint64_t)s->n_vocab * sizeof *b->logits, "logits", st)) &&
+                buffer_take(b, (uint64_t)b->max_logits, (uint64_t)s->n_vocab * sizeof *b->logits, "logits", st)) &&
+           (!b->max_hidden || (b->hidden = buffer_take(b, (uint64_t)b->max_hidden,
+                                                       (uint64_t)s->n_embd * sizeof *b->hidden, "results", st))) &&
+           (b->kept = buffer_take(b, rows, sizeof *b->kept, "ranges", st)) &&
            (b->page_ranges = buffer_take(b, rows, sizeof *b->page_ranges, "ranges", st)) &&
            (b->query_ranges = buffer_take(b, rows, sizeof *b->query_ranges, "ranges", st)) &&
            (b->output_ranges = buffer_take(b, rows, sizeof *b->output_ranges, "ranges", st)) &&

@@ -21,7 +21,7 @@ enum input_role {
     INPUT_FEED_MIDDLE,    // [rows, n_ff] of a dense feed-forward or the shared expert
     INPUT_EXPERTS,        // [slots, n_embd] rows of INPUT_FEED, gathered by expert
     INPUT_EXPERTS_MIDDLE, // [slots, n_ff of an expert]
-    INPUT_LOGITS,         // [outputs, n_embd] normed
+    INPUT_LOGITS,         // [rows that want logits, n_embd] normed
     INPUT_ROLES
 };
 
@@ -71,7 +71,7 @@ struct feed {
 // What a stage does with its weights in a pass, less experts, which choose.
 struct stage_cost {
     double bytes, operations;               // of those that all rows go through; operations of one row
-    double output_bytes, output_operations; // of those only for rows whose logits are wanted
+    double output_bytes, output_operations; // of those only for rows of which something is wanted
 };
 
 struct region {
@@ -91,6 +91,11 @@ struct row_range {
     int counters;    // of items done, one for each part
 };
 
+// A row of which something is wanted: which one of the batch, and where its results go, or −1.
+struct kept_row {
+    int row, logits, hidden;
+};
+
 // A piece of attention: a range's rows and some splits of what they see.
 struct attention_item {
     const struct row_range *range;
@@ -108,7 +113,7 @@ struct backend {
     struct thread_pool *pool; // NULL: only to be measured
     int n_workers;
     const struct cpu_kernels *kernels;
-    int n_pages, max_rows, max_outputs, context, asked_context;
+    int n_pages, max_rows, max_logits, max_hidden, context, asked_context;
     bool exact, small_pages;
     struct arena arena;
     struct region regions[MAX_REGIONS]; // large buffers, freed at close
@@ -139,7 +144,9 @@ struct backend {
     float *qkv;               // [max_rows, qkv_stride] queries, keys, values
     int qkv_stride;           // for the largest of all layers
     float *rope[ROPE_TABLES]; // [max_rows, n_rot / 2, 2] cosine and sine
-    float *logits;            // [max_outputs, n_vocab]
+    float *logits;            // [max_logits, n_vocab]
+    float *hidden;            // [max_hidden, n_embd], or NULL
+    struct kept_row *kept;    // [max_rows]
     void *values[INPUT_ROLES], *blocks[INPUT_ROLES];
     struct input logits_in;
     struct row_range *page_ranges, *query_ranges, *output_ranges; // [max_rows] each
@@ -167,6 +174,7 @@ struct pass {
     struct backend *b;
     const struct batch *batch;
     struct backend_work *work;
+    int n_kept, n_logits, n_hidden; // rows of which something is wanted, and what
     double stage_began; // worker 0
     bool stopped;       // given up: set where all workers meet
     int n_page_ranges, n_query_ranges, n_output_ranges, n_query_items, n_output_items;

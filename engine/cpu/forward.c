@@ -74,7 +74,7 @@ static void add_later(const struct backend *b, const struct norm *post_norm, str
 }
 
 static int rows_after(const struct pass *p, int layer) {
-    return layer < p->b->spec->n_layer - 1 ? p->batch->n_rows : p->batch->n_outputs;
+    return layer < p->b->spec->n_layer - 1 ? p->batch->n_rows : p->n_kept;
 }
 
 static void norm_feed_rows(const struct pass *p, int layer, struct share rows, float *scratch) {
@@ -85,12 +85,30 @@ static void norm_feed_rows(const struct pass *p, int layer, struct share rows, f
     norm_rows(b, same ? &l->attention_norm : &l->feed_norm, &in, rows, scratch);
 }
 
+// What is wanted of rows behind the last layer: normed, to the output matrix, or to be handed on.
+static void norm_kept_rows(const struct pass *p, struct share rows, float *scratch) {
+    const struct backend *b = p->b;
+    const struct model_spec *s = b->spec;
+    const struct norm *norm = &b->output_norm;
+    const struct input in = input_sized(&b->logits_in, p->n_logits);
+    for (int i = rows.first; i < rows.end; i++) {
+        const float *x = residual(b, i);
+        if (norm->weight) {
+            b->kernels->norm[s->norm](x, norm->weight, norm->bias, scratch, s->n_embd, s->norm_epsilon);
+            x = scratch;
+        }
+        const struct kept_row *kept = &b->kept[i];
+        if (kept->logits >= 0) input_store(&in, b->kernels, kept->logits, 0, s->n_embd, x);
+        if (kept->hidden >= 0)
+            memcpy(b->hidden + (size_t)kept->hidden * (size_t)s->n_embd, x, (size_t)s->n_embd * sizeof *x);
+    }
+}
+
 // What the first product of a layer reads, or after the last that of the logits.
 static void begin_layer(const struct pass *p, int layer, struct share rows, float *scratch) {
     const struct backend *b = p->b;
     if (layer == b->spec->n_layer) {
-        const struct input in = input_sized(&b->logits_in, p->batch->n_outputs);
-        norm_rows(b, &b->output_norm, &in, rows, scratch);
+        norm_kept_rows(p, rows, scratch);
         return;
     }
     const struct input in = input_sized(&b->layers[layer].inputs[INPUT_ATTENTION], p->batch->n_rows);
@@ -116,13 +134,16 @@ static void embed_row(const struct pass *p, int row, int position) {
     const struct backend *b = p->b;
     const struct model_spec *s = b->spec;
     const struct weight *embedding = &b->model->token_embd;
-    const int token = p->batch->tokens[row];
+    const struct batch_row *from = &p->batch->rows[row];
     float *x = residual(b, row);
-    assert(token >= 0 && token < s->n_vocab);
-    embedding->format->decode((const uint8_t *)embedding->data + (size_t)token * embedding->row_bytes, x,
-                              (size_t)s->n_embd);
-    if (s->embedding_scale != 1)
-        for (int i = 0; i < s->n_embd; i++) x[i] *= s->embedding_scale;
+    if (from->embedding) memcpy(x, from->embedding, (size_t)s->n_embd * sizeof *x);
+    else {
+        assert(from->token >= 0 && from->token < s->n_vocab);
+        embedding->format->decode((const uint8_t *)embedding->data + (size_t)from->token * embedding->row_bytes, x,
+                                  (size_t)s->n_embd);
+        if (s->embedding_scale != 1)
+            for (int i = 0; i < s->n_embd; i++) x[i] *= s->embedding_scale;
+    }
     for (int t = 0; t < ROPE_TABLES; t++) {
         if (!b->rope[t]) continue;
         float *table = b->rope[t] + (size_t)row * (size_t)s->rope.n_rot;
@@ -173,12 +194,12 @@ static void project(const struct pass *p, struct worker *w, const struct cpu_lay
     products_run(w, b->kernels, products, 3);
 }
 
-// Moves the residuals of the rows whose logits are wanted to the front: from here on only they matter.
+// Moves the residuals of the rows of which something is wanted to the front: from here on only they matter.
 static void keep_output_rows(const struct pass *p, float *scratch) {
-    const size_t bytes = (size_t)p->b->spec->n_embd * sizeof(float);
-    const int n = p->batch->n_outputs;
-    for (int i = 0; i < n; i++) memmove(residual(p->b, i), residual(p->b, p->batch->output_rows[i]), bytes);
-    if (p->b->spec->parallel) norm_feed_rows(p, p->b->spec->n_layer - 1, (struct share){0, n}, scratch);
+    const struct backend *b = p->b;
+    for (int i = 0; i < p->n_kept; i++)
+        memmove(residual(b, i), residual(b, b->kept[i].row), (size_t)b->spec->n_embd * sizeof(float));
+    if (b->spec->parallel) norm_feed_rows(p, b->spec->n_layer - 1, (struct share){0, p->n_kept}, scratch);
 }
 
 static void store_item(const struct pass *p, int layer, int item, float *scratch) {
@@ -275,7 +296,7 @@ static void feed(struct pass *p, struct worker *w, int layer) {
 
 static void logits(struct pass *p, struct worker *w) {
     const struct backend *b = p->b;
-    const struct input in = input_sized(&b->logits_in, p->batch->n_outputs);
+    const struct input in = input_sized(&b->logits_in, p->n_logits);
     const struct product product = {.matrix = &b->output,
                                     .in = &in,
                                     .out = b->logits,

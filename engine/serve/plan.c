@@ -16,7 +16,12 @@ enum {
 static bool extend_once(struct scheduler *s, struct kv_sequence *kv, int n_tokens) {
     struct kv_copy copy;
     if (!kv_cache_append(&s->cache, kv, n_tokens, &copy)) return false;
-    if (copy.n_tokens) s->ops->copy_page(s->backend, copy.to, copy.from, copy.n_tokens);
+    if (!copy.n_tokens) return true;
+    if (s->n_copies == s->most_copies) {
+        s->most_copies += 16;
+        s->copies = xrealloc(s->copies, (size_t)s->most_copies * sizeof *s->copies);
+    }
+    s->copies[s->n_copies++] = (struct page_copy){.to = copy.to, .from = copy.from};
     return true;
 }
 
@@ -161,19 +166,20 @@ static void plan_prompt_rows(struct scheduler *s) {
 
 static void build_batch(struct scheduler *s) {
     struct batch *b = &s->batch;
-    *b = (struct batch){.tokens = s->tokens, .segments = s->segments, .output_rows = s->output_rows};
-    s->decode_rows = 0;
+    *b = (struct batch){.rows = s->rows, .segments = s->segments};
+    s->n_draws = s->decode_rows = 0;
     for (int i = 0; i < s->n_requests; i++) {
         struct request *r = s->requests[i];
         if (!r->rows) continue;
         int position = request_computed(r);
         s->segments[b->n_segments++] = (struct batch_segment){
             .first_row = b->n_rows, .n_rows = r->rows, .position = position, .pages = r->kv.pages};
-        for (int k = 0; k < r->rows; k++) s->tokens[b->n_rows++] = r->tokens[position + k];
+        for (int k = 0; k < r->rows; k++)
+            s->rows[b->n_rows++] = (struct batch_row){.token = r->tokens[position + k]};
         s->decode_rows += r->state == REQUEST_DECODING;
         if (r->kv.n_tokens < r->n_tokens) continue;
-        s->draws[b->n_outputs].request = r;
-        s->output_rows[b->n_outputs++] = b->n_rows - 1;
+        s->draws[s->n_draws++].request = r;
+        s->rows[b->n_rows - 1].output = ROW_LOGITS;
     }
     assert(b->n_rows <= s->max_rows && b->n_segments <= SCHEDULER_MAX_RUNNING);
     if (s->decode_rows) return; // a short step

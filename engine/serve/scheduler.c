@@ -21,7 +21,7 @@ struct backend_params scheduler_backend_params(const struct scheduler_params *p)
                                    .context = p->context,
                                    .asked_context = p->asked_context,
                                    .max_rows = SCHEDULER_MAX_RUNNING + prefill_chunk(p),
-                                   .max_outputs = SCHEDULER_MAX_RUNNING,
+                                   .max_logits = SCHEDULER_MAX_RUNNING,
                                    .options = p->options};
 }
 
@@ -42,8 +42,7 @@ struct scheduler *scheduler_open(const struct scheduler_params *p, struct status
     }
     kv_cache_open(&s->cache, p->n_pages);
     s->prefixes.cache = &s->cache;
-    s->tokens = xmalloc((size_t)s->max_rows * sizeof *s->tokens);
-    s->output_rows = xmalloc(SCHEDULER_MAX_RUNNING * sizeof *s->output_rows);
+    s->rows = xmalloc((size_t)s->max_rows * sizeof *s->rows);
     s->scratch = xcalloc((size_t)thread_pool_size(p->pool), sizeof *s->scratch);
     for (int i = 0; i < thread_pool_size(p->pool); i++) s->scratch[i] = sampler_scratch_open(s->n_vocab);
     return s;
@@ -65,8 +64,8 @@ void scheduler_close(struct scheduler *s) {
     for (int i = 0; i < thread_pool_size(s->pool); i++) sampler_scratch_close(s->scratch[i]);
     free(s->scratch);
     free(s->requests);
-    free(s->tokens);
-    free(s->output_rows);
+    free(s->rows);
+    free(s->copies);
     free(s);
 }
 
@@ -226,7 +225,7 @@ static void expire(struct scheduler *s, double now) {
 static void sample_rows(struct worker *w, void *argument) {
     struct scheduler *s = ((void **)argument)[0];
     float *logits = ((void **)argument)[1];
-    for (int i = w->index; i < s->batch.n_outputs; i += w->count) {
+    for (int i = w->index; i < s->n_draws; i += w->count) {
         struct request *r = s->draws[i].request;
         struct sampler_input in = {.logits = logits + (size_t)i * (size_t)s->n_vocab,
                                    .n_vocab = s->n_vocab,
@@ -240,7 +239,7 @@ static void sample_rows(struct worker *w, void *argument) {
 static void sample_all(struct scheduler *s, float *logits) {
     void *argument[] = {s, logits};
     struct worker alone = {.index = 0, .count = 1, .pool = s->pool};
-    if (s->batch.n_outputs > 1 && (int64_t)s->batch.n_outputs * s->n_vocab >= PARALLEL_LOGITS)
+    if (s->n_draws > 1 && (int64_t)s->n_draws * s->n_vocab >= PARALLEL_LOGITS)
         thread_pool_run(s->pool, sample_rows, argument);
     else sample_rows(&alone, argument);
 }
@@ -293,6 +292,17 @@ static void learn_speed(struct scheduler *s, int prompt_rows, double seconds) {
     s->seconds_per_row = s->seconds_per_row > 0 ? 0.7 * s->seconds_per_row + 0.3 * per_row : per_row;
 }
 
+// Runs a batch, before it the copies that are to be made. Where that fails nobody knows which of them were: so nothing is
+// kept that they may be a part of.
+static bool run_batch(struct scheduler *s, struct batch *batch, struct backend_result *out, struct status *st) {
+    batch->copies = s->copies;
+    batch->n_copies = s->n_copies;
+    s->n_copies = 0;
+    if (s->ops->run(s->backend, batch, out, st)) return true;
+    if (batch->n_copies && st->code != STATUS_CANCELLED) prefix_drop_all(&s->prefixes);
+    return false;
+}
+
 bool scheduler_step(struct scheduler *s) {
     double start = clock_seconds();
     expire(s, start);
@@ -303,20 +313,21 @@ bool scheduler_step(struct scheduler *s) {
                                 .pause = s->last_step > 0 ? start - s->last_step : 0,
                                 .prefilled = s->batch.n_rows - s->decode_rows,
                                 .decode_rows = s->decode_rows};
+    struct backend_result result;
     struct status st = {0};
     s->last_step = 0;
-    float *logits = s->ops->run(s->backend, &s->batch, &step.work, &st);
-    if (!logits) {
+    if (!run_batch(s, &s->batch, &result, &st)) {
         if (st.code == STATUS_CANCELLED) take_back(s);
         else fail_batch(s, st.text);
         return true;
     }
     for (int i = 0; i < s->n_requests; i++) s->requests[i]->rows = 0;
     double ran = clock_seconds();
-    sample_all(s, logits);
+    sample_all(s, result.logits);
     step.end = clock_seconds();
+    step.work = result.work;
     step.work.stages[STAGE_SAMPLE].seconds = step.end - ran;
-    for (int i = 0; i < s->batch.n_outputs; i++) step.decoded += deliver(s, &s->draws[i], step.end);
+    for (int i = 0; i < s->n_draws; i++) step.decoded += deliver(s, &s->draws[i], step.end);
     learn_speed(s, step.prefilled, ran - start);
     step.end = s->last_step = clock_seconds();
     figures_add_step(s->figures, &step);
@@ -337,20 +348,18 @@ bool scheduler_logits_start(const struct scheduler *s, struct scheduler_logits *
     return true;
 }
 
-static const float *run_logits(struct scheduler *s, const struct scheduler_logits *l, int count, struct status *st) {
-    int32_t rows[SCHEDULER_MAX_RUNNING];
-    for (int i = 0; i < count; i++) rows[i] = i;
+static bool run_logits(struct scheduler *s, const struct scheduler_logits *l, int count, struct backend_result *out,
+                       struct status *st) {
+    for (int i = 0; i < count; i++)
+        s->rows[i] = (struct batch_row){.token = l->ids[l->n_done + i], .output = ROW_LOGITS};
     const struct batch_segment segment = {.n_rows = count, .position = l->n_done, .pages = l->kv.pages};
-    const struct batch batch = {.n_rows = count,
-                                .n_segments = 1,
-                                .n_outputs = count,
-                                .tokens = l->ids + l->n_done,
-                                .segments = &segment,
-                                .output_rows = rows,
-                                .stop = s->events.stop,
-                                .stop_context = s->events.context};
-    struct backend_work work;
-    return s->ops->run(s->backend, &batch, &work, st);
+    struct batch batch = {.n_rows = count,
+                          .n_segments = 1,
+                          .rows = s->rows,
+                          .segments = &segment,
+                          .stop = s->events.stop,
+                          .stop_context = s->events.context};
+    return run_batch(s, &batch, out, st);
 }
 
 bool scheduler_logits_pass(struct scheduler *s, struct scheduler_logits *l, struct status *st) {
@@ -358,13 +367,13 @@ bool scheduler_logits_pass(struct scheduler *s, struct scheduler_logits *l, stru
     const size_t row = (size_t)s->n_vocab * sizeof *l->out;
     struct status failed = {0};
     if (!plan_extend(s, &l->kv, count)) return status_fail(st, STATUS_LIMIT, "no pages left");
-    const float *logits = run_logits(s, l, count, &failed);
-    if (!logits) {
+    struct backend_result result;
+    if (!run_logits(s, l, count, &result, &failed)) {
         kv_cache_truncate(&s->cache, &l->kv, l->n_done);
         if (failed.code != STATUS_CANCELLED && st) *st = failed;
         return failed.code == STATUS_CANCELLED;
     }
-    memcpy(l->out + (size_t)l->n_done * (size_t)s->n_vocab, logits, (size_t)count * row);
+    memcpy(l->out + (size_t)l->n_done * (size_t)s->n_vocab, result.logits, (size_t)count * row);
     l->n_done += count;
     return true;
 }

@@ -30,11 +30,13 @@ struct scheduler {
     double last_step;       // end of the step before; 0: there was none since requests came
 
     // The batch in the making.
-    int32_t *tokens, *output_rows; // [max_rows], [SCHEDULER_MAX_RUNNING]
+    struct batch_row *rows; // [max_rows]
     struct batch_segment segments[SCHEDULER_MAX_RUNNING];
-    struct scheduler_draw draws[SCHEDULER_MAX_RUNNING]; // one an output
+    struct scheduler_draw draws[SCHEDULER_MAX_RUNNING]; // one a row that wants logits
+    struct page_copy *copies;                           // that the next batch makes, whichever it is
+    int n_copies, most_copies;
     struct batch batch;
-    int decode_rows;
+    int n_draws, decode_rows;
 };
 
 // Changes state and reports it.

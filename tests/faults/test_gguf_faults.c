@@ -23,22 +23,23 @@ enum { MUTATIONS = 2000, FIELDS_MAX = 2048, SECONDS_MAX = 300 };
 
 // Every weight is read by a step of the model; what it computes from strange weights may be anything.
 static void run_model(const struct model *m, struct thread_pool *pool, bool exact) {
-    const int32_t tokens[] = {0, m->spec.n_vocab - 1, m->spec.n_vocab / 2}, pages[] = {1}, outputs[] = {2};
+    const int32_t pages[] = {1};
+    const struct batch_row rows[] = {{.token = 0},
+                                     {.token = m->spec.n_vocab - 1},
+                                     {.token = m->spec.n_vocab / 2, .output = ROW_LOGITS}};
     const struct batch_segment segment = {.n_rows = 3, .pages = pages};
-    const struct batch batch = {
-        .n_rows = 3, .n_segments = 1, .n_outputs = 1, .tokens = tokens, .segments = &segment, .output_rows = outputs};
+    const struct batch batch = {.n_rows = 3, .n_segments = 1, .rows = rows, .segments = &segment};
     const struct backend_params params = {
-        .model = m, .pool = pool, .n_pages = 2, .max_rows = 3, .max_outputs = 1, .options.exact = exact};
+        .model = m, .pool = pool, .n_pages = 2, .max_rows = 3, .max_logits = 1, .options.exact = exact};
     struct status st = {0};
     struct backend *b = cpu_backend.open(&params, &st);
     if (!b) {
         assert_true(st.text[0] != 0);
         return;
     }
-    struct backend_work work;
-    float *logits = cpu_backend.run(b, &batch, &work, &st);
-    assert_non_null(logits);
-    volatile float last = logits[m->spec.n_vocab - 1];
+    struct backend_result result;
+    assert_true(cpu_backend.run(b, &batch, &result, &st));
+    volatile float last = result.logits[m->spec.n_vocab - 1];
     (void)last;
     cpu_backend.close(b);
 }

@@ -43,15 +43,17 @@ static double processor_seconds(void) {
 
 // Seconds of n rows from a position on: of one thread its own, which other programs disturb less.
 static double run(struct bench *b, int position, int n, struct backend_work *work) {
-    int32_t tokens[CHUNK] = {0};
-    for (int i = 0; i < n; i++) tokens[i] = (i * 7 + 3) % b->model.spec.n_vocab;
-    const int32_t output = n - 1;
+    struct batch_row rows[CHUNK];
+    for (int i = 0; i < n; i++)
+        rows[i] = (struct batch_row){.token = (i * 7 + 3) % b->model.spec.n_vocab,
+                                     .output = i == n - 1 ? ROW_LOGITS : 0};
     const struct batch_segment segment = {0, n, position, b->pages};
-    const struct batch batch = {
-        .n_rows = n, .n_segments = 1, .n_outputs = 1, .tokens = tokens, .segments = &segment, .output_rows = &output};
+    const struct batch batch = {.n_rows = n, .n_segments = 1, .rows = rows, .segments = &segment};
+    struct backend_result result;
     struct status st = {0};
     const double start = processor_seconds();
-    if (!cpu_backend.run(b->backend, &batch, work, &st)) panic("%s", st.text);
+    if (!cpu_backend.run(b->backend, &batch, &result, &st)) panic("%s", st.text);
+    *work = result.work;
     return thread_pool_size(b->pool) == 1 ? processor_seconds() - start : work->stages[STAGE_ATTEND].seconds;
 }
 
@@ -87,7 +89,7 @@ static void open_bench(struct bench *b, int shape, enum kv_type type, int thread
                                           .pool = b->pool,
                                           .n_pages = CONTEXT / KV_PAGE_TOKENS,
                                           .max_rows = CHUNK,
-                                          .max_outputs = 1,
+                                          .max_logits = 1,
                                           .context = CONTEXT,
                                           .options.kv_type = type};
     if (!(b->backend = cpu_backend.open(&params, &st))) panic("%s", st.text);
@@ -95,8 +97,13 @@ static void open_bench(struct bench *b, int shape, enum kv_type type, int thread
         b->pages[i] = scattered ? i * 331 % (CONTEXT / KV_PAGE_TOKENS) : i;
     struct backend_work work;
     run(b, 0, FILLED, &work);
+    struct page_copy copies[CONTEXT / KV_PAGE_TOKENS];
+    int n = 0;
     for (int i = FILLED / KV_PAGE_TOKENS; i < CONTEXT / KV_PAGE_TOKENS; i++)
-        cpu_backend.copy_page(b->backend, b->pages[i], b->pages[i % (FILLED / KV_PAGE_TOKENS)], KV_PAGE_TOKENS);
+        copies[n++] = (struct page_copy){.to = b->pages[i], .from = b->pages[i % (FILLED / KV_PAGE_TOKENS)]};
+    struct backend_result result;
+    if (!cpu_backend.run(b->backend, &(struct batch){.n_copies = n, .copies = copies}, &result, &st))
+        panic("%s", st.text);
 }
 
 static void close_bench(struct bench *b) {

@@ -41,20 +41,20 @@ void opened_close(struct opened *o) {
 
 const float *opened_run(struct opened *o, int n_rows, const int32_t *tokens, int n_segments,
                         const struct batch_segment *segments) {
-    int32_t *outputs = xmalloc((size_t)n_rows * sizeof *outputs);
-    for (int i = 0; i < n_rows; i++) outputs[i] = i;
-    const struct batch batch = {.n_rows = n_rows,
-                                .n_segments = n_segments,
-                                .n_outputs = n_rows,
-                                .tokens = tokens,
-                                .segments = segments,
-                                .output_rows = outputs};
-    struct backend_work work;
+    struct batch_row *rows = xmalloc((size_t)n_rows * sizeof *rows);
+    for (int i = 0; i < n_rows; i++) rows[i] = (struct batch_row){.token = tokens[i], .output = ROW_LOGITS};
+    const struct batch batch = {.n_rows = n_rows, .n_segments = n_segments, .rows = rows, .segments = segments};
+    struct backend_result result;
     struct status st = {0};
-    const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
-    if (!logits) fail_msg("%s", st.text);
-    free(outputs);
-    return logits;
+    if (!cpu_backend.run(o->backend, &batch, &result, &st)) fail_msg("%s", st.text);
+    free(rows);
+    return result.logits;
+}
+
+void opened_copy_page(struct opened *o, int to, int from) {
+    const struct page_copy copy = {to, from};
+    struct backend_result result;
+    assert_true(cpu_backend.run(o->backend, &(struct batch){.n_copies = 1, .copies = &copy}, &result, NULL));
 }
 
 void opened_spoil_page(struct opened *o, int page) {

@@ -21,6 +21,7 @@ void opened_close(struct opened *o);
 // Computes a batch of n_rows tokens in n_segments: logits [n_rows][n_vocab] of all rows, the backend's.
 const float *opened_run(struct opened *o, int n_rows, const int32_t *tokens, int n_segments,
                         const struct batch_segment *segments);
+void opened_copy_page(struct opened *o, int to, int from); // by a batch without rows
 // Fills a page of the KV cache, in all layers, with bits that no token leaves there.
 void opened_spoil_page(struct opened *o, int page);
 

@@ -16,7 +16,7 @@ struct backend {
     struct backend_params params;
     int n_vocab;
     struct toy_slot *slots; // [n_pages × KV_PAGE_TOKENS]
-    float *logits;          // [max_outputs, n_vocab]
+    float *logits;          // [max_logits, n_vocab]
 };
 
 struct toy_controls toy = {.poison = -1, .likely = -1, .allowed = -1};
@@ -82,7 +82,7 @@ static struct backend *toy_open(const struct backend_params *params, struct stat
     b->params = *params;
     b->n_vocab = params->model->spec.n_vocab;
     b->slots = xcalloc((size_t)params->n_pages * KV_PAGE_TOKENS, sizeof *b->slots);
-    b->logits = xcalloc((size_t)params->max_outputs * (size_t)b->n_vocab, sizeof *b->logits);
+    b->logits = xcalloc((size_t)params->max_logits * (size_t)b->n_vocab, sizeof *b->logits);
     return b;
 }
 
@@ -105,16 +105,18 @@ static struct toy_slot *slot_at(struct backend *b, const struct batch_segment *s
 
 // What backend.h promises about a batch.
 static void check_batch(const struct backend *b, const struct batch *batch) {
-    assert(batch->n_rows >= 1 && batch->n_rows <= b->params.max_rows && batch->n_outputs <= b->params.max_outputs);
-    int row = 0;
+    assert(batch->n_rows >= 1 && batch->n_rows <= b->params.max_rows);
+    int row = 0, n_logits = 0;
     for (int i = 0; i < batch->n_segments; i++) {
         assert(batch->segments[i].first_row == row && batch->segments[i].n_rows >= 1);
         row += batch->segments[i].n_rows;
     }
     assert(row == batch->n_rows);
-    for (int i = 0; i < batch->n_rows; i++) assert(batch->tokens[i] >= 0 && batch->tokens[i] < b->n_vocab);
-    for (int i = 0; i < batch->n_outputs; i++)
-        assert(batch->output_rows[i] < batch->n_rows && (!i || batch->output_rows[i] > batch->output_rows[i - 1]));
+    for (int i = 0; i < batch->n_rows; i++) {
+        assert(batch->rows[i].token >= 0 && batch->rows[i].token < b->n_vocab);
+        n_logits += batch->rows[i].output == ROW_LOGITS;
+    }
+    assert(n_logits <= b->params.max_logits);
 }
 
 static const struct batch_segment *segment_of(const struct batch *batch, int row) {
@@ -150,7 +152,12 @@ static void spoil(struct backend *b, const struct batch_segment *s) {
     for (int k = 0; k < s->n_rows; k++) *slot_at(b, s, s->position + k) = (struct toy_slot){-1, -1};
 }
 
-static float *toy_run(struct backend *b, const struct batch *batch, struct backend_work *work, struct status *st) {
+static void copy_page(struct backend *b, const struct page_copy *c) {
+    toy.copies++;
+    memcpy(&b->slots[c->to * KV_PAGE_TOKENS], &b->slots[c->from * KV_PAGE_TOKENS], KV_PAGE_TOKENS * sizeof *b->slots);
+}
+
+static bool toy_run(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st) {
     check_batch(b, batch);
     toy.runs++;
     if (batch->n_rows > toy.most_rows) toy.most_rows = batch->n_rows;
@@ -159,33 +166,29 @@ static float *toy_run(struct backend *b, const struct batch *batch, struct backe
     while (toy.allowed >= 0 && toy.runs > toy.allowed) usleep(1000);
     if (toy.fail_runs > 0) {
         toy.fail_runs--;
-        status_fail(st, STATUS_IO, "toy: the device is lost");
-        return NULL;
+        return status_fail(st, STATUS_IO, "toy: the device is lost");
     }
+    for (int i = 0; i < batch->n_copies; i++) copy_page(b, &batch->copies[i]);
     if (given_up(batch)) {
         for (int i = 0; i < batch->n_segments; i++) spoil(b, &batch->segments[i]);
-        status_fail(st, STATUS_CANCELLED, "toy: given up");
-        return NULL;
+        return status_fail(st, STATUS_CANCELLED, "toy: given up");
     }
+    *out = (struct backend_result){.logits = b->logits};
     for (int i = 0; i < batch->n_segments; i++) {
         const struct batch_segment *s = &batch->segments[i];
         for (int k = 0; k < s->n_rows; k++)
-            *slot_at(b, s, s->position + k) = (struct toy_slot){batch->tokens[s->first_row + k], s->position + k};
+            *slot_at(b, s, s->position + k) = (struct toy_slot){batch->rows[s->first_row + k].token, s->position + k};
     }
-    for (int i = 0; i < batch->n_outputs; i++)
-        row_logits(b, batch, batch->output_rows[i], b->logits + (size_t)i * (size_t)b->n_vocab);
-    work->stages[STAGE_ATTEND] =
-        (struct stage_work){.seconds = 1e-4, .bytes = 1000.0 * batch->n_rows, .operations = 2000.0 * batch->n_rows};
-    work->stages[STAGE_FEED] =
-        (struct stage_work){.seconds = 3e-4, .bytes = 5000.0 * batch->n_rows, .operations = 7000.0 * batch->n_rows};
-    return b->logits;
-}
-
-// The slots past n_tokens are spoilt: whoever relies on them gets another text.
-static void toy_copy_page(struct backend *b, int32_t to, int32_t from, int n_tokens) {
-    toy.copies++;
-    memset(&b->slots[to * KV_PAGE_TOKENS], 0xff, KV_PAGE_TOKENS * sizeof *b->slots);
-    memcpy(&b->slots[to * KV_PAGE_TOKENS], &b->slots[from * KV_PAGE_TOKENS], (size_t)n_tokens * sizeof *b->slots);
+    float *logits = b->logits;
+    for (int i = 0; i < batch->n_rows; i++) {
+        if (!batch->rows[i].output) continue;
+        row_logits(b, batch, i, logits);
+        logits += b->n_vocab;
+    }
+    const double rows = batch->n_rows;
+    out->work.stages[STAGE_ATTEND] = (struct stage_work){1e-4, 1000 * rows, 2000 * rows};
+    out->work.stages[STAGE_FEED] = (struct stage_work){3e-4, 5000 * rows, 7000 * rows};
+    return true;
 }
 
 static const char *toy_describe(const struct backend *b) {
@@ -200,6 +203,5 @@ const struct backend_ops toy_backend = {
     .close = toy_close,
     .prepare = toy_prepare,
     .run = toy_run,
-    .copy_page = toy_copy_page,
     .describe = toy_describe,
 };

@@ -74,7 +74,7 @@ static struct opened *open_how(const struct subject *s, struct how how) {
     struct opened *o = opened_bytes(s->name, bytes, size, how.threads,
                                     (struct backend_params){.n_pages = SEQUENCES * PAGES + 1,
                                                             .max_rows = N_TOKENS,
-                                                            .max_outputs = SEQUENCES * CHECKED,
+                                                            .max_logits = SEQUENCES * CHECKED,
                                                             .options.exact = how.exact,
                                                             .options.kv_type = (enum kv_type)how.type});
     memset(o->backend->kv, 0xFF, o->backend->kv_bytes); // NaN everywhere
@@ -91,26 +91,21 @@ static void choose_pages(int sequence, int32_t pages[PAGES]) {
 
 // Rows [first, end) of a sequence; logits of those that are checked to `out` [CHECKED, n_vocab].
 static void run_rows(struct opened *o, int sequence, int first, int end, float *out) {
-    int32_t tokens[N_TOKENS], outputs[CHECKED], pages[PAGES];
-    int n = 0;
+    struct batch_row rows[N_TOKENS];
+    int32_t pages[PAGES];
     choose_pages(sequence, pages);
-    for (int i = first; i < end; i++) {
-        tokens[i - first] = token(o, sequence, i);
-        if (i >= N_TOKENS - CHECKED) outputs[n++] = i - first;
-    }
+    for (int i = first; i < end; i++)
+        rows[i - first] = (struct batch_row){.token = token(o, sequence, i),
+                                             .output = i >= N_TOKENS - CHECKED ? ROW_LOGITS : 0};
     const struct batch_segment segment = {0, end - first, first, pages};
-    const struct batch batch = {.n_rows = end - first,
-                                .n_segments = 1,
-                                .n_outputs = n,
-                                .tokens = tokens,
-                                .segments = &segment,
-                                .output_rows = outputs};
-    struct backend_work work;
+    const struct batch batch = {.n_rows = end - first, .n_segments = 1, .rows = rows, .segments = &segment};
+    struct backend_result result;
     struct status st = {0};
-    const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
-    for (int k = 0; k < n; k++)
-        memcpy(out + (size_t)(first + outputs[k] - N_TOKENS + CHECKED) * (size_t)o->n_vocab,
-               logits + (size_t)k * (size_t)o->n_vocab, (size_t)o->n_vocab * sizeof *out);
+    if (!cpu_backend.run(o->backend, &batch, &result, &st)) fail_msg("%s", st.text);
+    const int from = first < N_TOKENS - CHECKED ? N_TOKENS - CHECKED : first;
+    if (from < end)
+        memcpy(out + (size_t)(from - N_TOKENS + CHECKED) * (size_t)o->n_vocab, result.logits,
+               (size_t)(end - from) * (size_t)o->n_vocab * sizeof *out);
 }
 
 // The caller frees.
@@ -262,7 +257,7 @@ static void test_copied_page(void **state) {
         float *want = run_chunks(o, 0, N_TOKENS);
         int32_t pages[PAGES], tokens[] = {token(o, 0, N_TOKENS - 1)};
         choose_pages(0, pages);
-        cpu_backend.copy_page(o->backend, SEQUENCES * PAGES, pages[PAGES - 1], (N_TOKENS - 1) % KV_PAGE_TOKENS);
+        opened_copy_page(o, SEQUENCES * PAGES, pages[PAGES - 1]);
         opened_spoil_page(o, pages[PAGES - 1]);
         pages[PAGES - 1] = SEQUENCES * PAGES;
         const struct batch_segment segment = {0, 1, N_TOKENS - 1, pages};

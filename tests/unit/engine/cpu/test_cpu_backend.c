@@ -24,7 +24,8 @@ static bool quick_start; // of backends opened from now on
 static struct backend_params backend_params(bool exact) {
     return (struct backend_params){.n_pages = N_PAGES,
                                    .max_rows = MOST_ROWS,
-                                   .max_outputs = MOST_ROWS,
+                                   .max_logits = MOST_ROWS,
+                                   .max_hidden = MOST_ROWS,
                                    .options.quick_start = quick_start,
                                    .options.exact = exact};
 }
@@ -297,7 +298,7 @@ static void test_copied_page(void **state) {
         const int last = N_TOKENS - 1, index = last / KV_PAGE_TOKENS;
         int32_t pages[4], tokens[] = {token(o, 0, last)};
         choose_pages(0, pages);
-        cpu_backend.copy_page(o->backend, 40, pages[index], last % KV_PAGE_TOKENS);
+        opened_copy_page(o, 40, pages[index]);
         opened_spoil_page(o, pages[index]);
         pages[index] = 40;
         const struct batch_segment segment = {0, 1, last, pages};
@@ -311,28 +312,26 @@ static void test_copied_page(void **state) {
 // Only the rows asked for, from two segments; and none at all.
 static void test_chosen_outputs(void **state) {
     (void)state;
+    const int outputs[] = {3, 4, 5, 49, 50, 99};
     for (int i = 0; i < n_subjects(); i++) {
         struct opened *o = open_subject(i, 2, false);
         float *first = run_chunks(o, 0, 30), *second = run_chunks(o, 1, 30);
-        int32_t pages[2][4], tokens[100], outputs[] = {3, 4, 5, 49, 50, 99};
+        int32_t pages[2][4];
+        struct batch_row rows[100];
         choose_pages(0, pages[0]), choose_pages(1, pages[1]);
-        for (int k = 0; k < 100; k++) tokens[k] = token(o, k / 50, k % 50);
+        for (int k = 0; k < 100; k++) rows[k] = (struct batch_row){.token = token(o, k / 50, k % 50)};
         const struct batch_segment segments[] = {{0, 50, 0, pages[0]}, {50, 50, 0, pages[1]}};
-        struct batch batch = {.n_rows = 100,
-                              .n_segments = 2,
-                              .n_outputs = 0,
-                              .tokens = tokens,
-                              .segments = segments,
-                              .output_rows = outputs};
-        struct backend_work work, without;
+        const struct batch batch = {.n_rows = 100, .n_segments = 2, .rows = rows, .segments = segments};
+        struct backend_result none, result;
         struct status st = {0};
-        assert_non_null(cpu_backend.run(o->backend, &batch, &without, &st));
-        batch.n_outputs = 6;
-        const float *logits = cpu_backend.run(o->backend, &batch, &work, &st);
+        assert_true(cpu_backend.run(o->backend, &batch, &none, &st));
+        for (int k = 0; k < 6; k++) rows[outputs[k]].output = ROW_LOGITS;
+        assert_true(cpu_backend.run(o->backend, &batch, &result, &st));
         for (int k = 0; k < 6; k++)
-            assert_memory_equal(logits + (size_t)k * (size_t)o->n_vocab,
+            assert_memory_equal(result.logits + (size_t)k * (size_t)o->n_vocab,
                                 (outputs[k] < 50 ? first : second) + (size_t)(outputs[k] % 50) * (size_t)o->n_vocab,
                                 (size_t)o->n_vocab * sizeof(float));
+        const struct backend_work without = none.work, work = result.work;
         for (int stage = STAGE_EMBED; stage < STAGE_SAMPLE; stage++) {
             const struct stage_work *a = &without.stages[stage], *b = &work.stages[stage];
             assert_true(b->seconds > 0 && b->bytes > 0 && (b->operations > 0) == (stage != STAGE_EMBED));
@@ -345,6 +344,125 @@ static void test_chosen_outputs(void **state) {
     }
 }
 
+// The hidden state of a row is its last layer's, normed: so the output matrix makes the row's logits of it. Rows may want
+// it alone, or with their logits, or only the latter.
+static void test_hidden_states(void **state) {
+    (void)state;
+    enum { ROWS = 40 };
+    const unsigned wanted[] = {0, ROW_LOGITS, ROW_HIDDEN, ROW_LOGITS | ROW_HIDDEN, ROW_HIDDEN};
+    int compared = 0;
+    for (int i = 0; i < n_subjects(); i++) {
+        struct opened *o = open_subject(i, 2, true);
+        const struct model_spec *s = &o->model.spec;
+        const size_t n_embd = (size_t)s->n_embd, n_vocab = (size_t)s->n_vocab;
+        float *logits = run_chunks(o, 0, 30), *w = xmalloc(n_embd * sizeof *w);
+        int32_t pages[4];
+        struct batch_row rows[ROWS];
+        choose_pages(0, pages);
+        for (int k = 0; k < ROWS; k++) rows[k] = (struct batch_row){.token = token(o, 0, k), .output = wanted[k % 5]};
+        const struct batch_segment segment = {0, ROWS, 0, pages};
+        const struct batch batch = {.n_rows = ROWS, .n_segments = 1, .rows = rows, .segments = &segment};
+        struct backend_result result;
+        struct status st = {0};
+        assert_true(cpu_backend.run(o->backend, &batch, &result, &st));
+        const float *got = result.logits, *hidden = result.hidden;
+        for (int k = 0; k < ROWS; k++) {
+            const float *want = logits + (size_t)k * n_vocab;
+            if (rows[k].output & ROW_LOGITS) {
+                assert_memory_equal(got, want, n_vocab * sizeof *got);
+                got += n_vocab;
+            }
+            if (!(rows[k].output & ROW_HIDDEN)) continue;
+            for (int v = 0; v < s->n_vocab && s->logit_softcap == 0 && !o->model.output_bias.format; v += 7) {
+                const struct weight *m = &o->model.output;
+                m->format->decode((const uint8_t *)m->data + (size_t)v * m->row_bytes, w, n_embd);
+                double sum = 0;
+                for (size_t d = 0; d < n_embd; d++) sum += (double)w[d] * hidden[d];
+                sum *= s->logit_scale;
+                if (!(fabs(sum - want[v]) <= 1e-4 * (1 + fabs(sum)))) fail_msg("%s: row %d, logit %d is %g, not %g",
+                                                                              subject_name(i), k, v, (double)want[v], sum);
+                compared++;
+            }
+            hidden += n_embd;
+        }
+        free(logits), free(w);
+        opened_close(o);
+    }
+    assert_true(compared > 10000);
+}
+
+// A row that brings the embedding of a token, scaled as the model wants, is that token.
+static void test_embeddings_in_the_place_of_tokens(void **state) {
+    (void)state;
+    enum { ROWS = 40 };
+    for (int i = 0; i < n_subjects(); i++) {
+        struct opened *o = open_subject(i, 2, false);
+        const struct weight *m = &o->model.token_embd;
+        const size_t n_embd = (size_t)o->model.spec.n_embd;
+        float *want = run_chunks(o, 0, 30), *embeddings = xmalloc(ROWS * n_embd * sizeof *embeddings);
+        int32_t pages[4];
+        struct batch_row rows[ROWS];
+        choose_pages(1, pages);
+        for (int k = 0; k < ROWS; k++) {
+            float *x = embeddings + (size_t)k * n_embd;
+            m->format->decode((const uint8_t *)m->data + (size_t)token(o, 0, k) * m->row_bytes, x, n_embd);
+            for (size_t d = 0; d < n_embd; d++) x[d] *= o->model.spec.embedding_scale;
+            rows[k] = (struct batch_row){.token = -1, .embedding = x, .output = ROW_LOGITS};
+            if (k % 3 == 0) rows[k] = (struct batch_row){.token = token(o, 0, k), .output = ROW_LOGITS};
+        }
+        const struct batch_segment segment = {0, ROWS, 0, pages};
+        const struct batch batch = {.n_rows = ROWS, .n_segments = 1, .rows = rows, .segments = &segment};
+        struct backend_result result;
+        struct status st = {0};
+        assert_true(cpu_backend.run(o->backend, &batch, &result, &st));
+        assert_memory_equal(result.logits, want, ROWS * (size_t)o->n_vocab * sizeof *want);
+        free(want), free(embeddings);
+        opened_close(o);
+    }
+}
+
+// Pages are read out before others are written in and copied: a sequence goes on after its pages were taken away for
+// another's and brought back elsewhere, all by the batch that needs them.
+static void test_pages_out_and_in(void **state) {
+    (void)state;
+    for (int i = 0; i < n_subjects(); i++)
+        for (int exact = 0; exact < 2; exact++) {
+            struct opened *o = open_subject(i, 2, exact);
+            struct backend_params params = backend_params(exact);
+            struct backend_memory memory;
+            struct status st = {0};
+            params.n_workers = 2, params.model = &o->model;
+            assert_true(cpu_backend.measure(&params, &memory, &st));
+            assert_int_equal(memory.page * N_PAGES, memory.kv);
+            float *want = run_chunks(o, 0, 25);
+            int32_t pages[4], elsewhere[] = {50, 49, 48};
+            choose_pages(0, pages);
+            struct page_transfer out[3], in[2];
+            for (int k = 0; k < 3; k++) out[k] = (struct page_transfer){pages[k], xmalloc(memory.page)};
+            struct backend_result result;
+            assert_true(cpu_backend.run(o->backend, &(struct batch){.n_reads = 3, .reads = out}, &result, &st));
+            for (int k = 0; k < 3; k++) opened_spoil_page(o, pages[k]);
+            in[0] = (struct page_transfer){50, out[0].data}, in[1] = (struct page_transfer){49, out[1].data};
+            const struct page_transfer last_in[] = {in[0], in[1], {47, out[2].data}};
+            const struct page_copy copy = {48, 47};
+            void *spoilt = xmalloc(memory.page);
+            const struct page_transfer read = {47, spoilt};
+            opened_spoil_page(o, 47);
+            const struct batch_segment segment = {0, 1, N_TOKENS - 1, elsewhere};
+            const struct batch batch = {
+                .n_reads = 1, .n_writes = 3, .n_copies = 1, .reads = &read, .writes = last_in, .copies = &copy,
+                .n_rows = 1, .n_segments = 1, .segments = &segment,
+                .rows = &(struct batch_row){.token = token(o, 0, N_TOKENS - 1), .output = ROW_LOGITS}};
+            assert_true(cpu_backend.run(o->backend, &batch, &result, &st));
+            assert_memory_equal(result.logits, want + (size_t)(N_TOKENS - 1) * (size_t)o->n_vocab,
+                                (size_t)o->n_vocab * sizeof *want);
+            for (size_t k = 0; k < memory.page; k++) assert_int_equal(((uint8_t *)spoilt)[k], 0xFF);
+            for (int k = 0; k < 3; k++) free(out[k].data);
+            free(spoilt), free(want);
+            opened_close(o);
+        }
+}
+
 static bool stop_at_last(void *context) { return --*(int *)context == 0; }
 
 // A pass that is given up, wherever it is, leaves nothing behind.
@@ -353,24 +471,24 @@ static void test_passes_given_up(void **state) {
     for (int i = 0; i < n_subjects(); i++) {
         struct opened *o = open_subject(i, 2, false);
         float *want = run_chunks(o, 0, 11);
-        int32_t tokens[N_TOKENS], outputs[] = {N_TOKENS - 1}, pages[4];
+        struct batch_row rows[N_TOKENS];
+        int32_t pages[4];
         choose_pages(0, pages);
-        for (int k = 0; k < N_TOKENS; k++) tokens[k] = token(o, 1, k);
+        for (int k = 0; k < N_TOKENS; k++)
+            rows[k] = (struct batch_row){.token = token(o, 1, k), .output = k == N_TOKENS - 1 ? ROW_LOGITS : 0};
         const struct batch_segment segment = {0, N_TOKENS, 0, pages};
         bool stopped = true;
         for (int last = 1; stopped; last++) {
             int left = last;
             const struct batch batch = {.n_rows = N_TOKENS,
                                         .n_segments = 1,
-                                        .n_outputs = 1,
-                                        .tokens = tokens,
+                                        .rows = rows,
                                         .segments = &segment,
-                                        .output_rows = outputs,
                                         .stop = stop_at_last,
                                         .stop_context = &left};
-            struct backend_work work;
+            struct backend_result result;
             struct status st = {0};
-            stopped = !cpu_backend.run(o->backend, &batch, &work, &st);
+            stopped = !cpu_backend.run(o->backend, &batch, &result, &st);
             assert_int_equal(st.code, stopped ? STATUS_CANCELLED : STATUS_OK);
             assert_true(left <= 0 || !stopped);
             float *got = run_chunks(o, 0, 11);
@@ -404,7 +522,7 @@ static void test_progress_and_cancelling(void **state) {
                                     .pool = o->pool,
                                     .n_pages = 4,
                                     .max_rows = 1,
-                                    .max_outputs = 1,
+                                    .max_logits = 1,
                                     .options.progress = told,
                                     .options.progress_context = &t};
     struct backend *b = cpu_backend.open(&params, &st);
@@ -423,7 +541,7 @@ static void test_memory_exhausted(void **state) {
     struct opened *o = open_tiny((struct tiny_model_options){.n_layer = 8, .n_embd = 256}, 1, true);
     struct status st = {0};
     struct backend_params one = {
-        .model = &o->model, .n_workers = 2, .n_pages = 3, .max_rows = 5, .max_outputs = 2, .options.exact = true};
+        .model = &o->model, .n_workers = 2, .n_pages = 3, .max_rows = 5, .max_logits = 2, .options.exact = true};
     struct backend_memory memory;
     assert_true(cpu_backend.measure(&one, &memory, &st));
     assert_int_equal(memory.kv, 3 * 2 * 8 * KV_PAGE_TOKENS * o->model.spec.layers[0].n_head_kv *
@@ -434,7 +552,7 @@ static void test_memory_exhausted(void **state) {
                                     .pool = o->pool,
                                     .n_pages = INT32_MAX,
                                     .max_rows = 1,
-                                    .max_outputs = 1,
+                                    .max_logits = 1,
                                     .options.exact = true};
     assert_null(cpu_backend.open(&params, &st));
     assert_int_equal(st.code, STATUS_MEMORY);
@@ -655,6 +773,9 @@ int main(void) {
         cmocka_unit_test(test_stale_slots_do_not_matter),
         cmocka_unit_test(test_copied_page),
         cmocka_unit_test(test_chosen_outputs),
+        cmocka_unit_test(test_hidden_states),
+        cmocka_unit_test(test_embeddings_in_the_place_of_tokens),
+        cmocka_unit_test(test_pages_out_and_in),
         cmocka_unit_test(test_passes_given_up),
         cmocka_unit_test(test_progress_and_cancelling),
         cmocka_unit_test(test_memory_exhausted),

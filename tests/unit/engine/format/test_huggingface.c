@@ -34,27 +34,24 @@ static float *logits_of(const struct gguf *g, const char *what, size_t *n) {
     struct model m;
     struct status st = {0};
     if (!model_open(&m, g, 0, &st)) fail_msg("%s: %s", what, st.text);
-    int32_t tokens[ROWS], pages[PAGES], outputs[] = {ROWS / 2, ROWS - 1};
-    for (int i = 0; i < ROWS; i++) tokens[i] = (i * 37 + 5) % m.spec.n_vocab;
+    struct batch_row rows[ROWS];
+    int32_t pages[PAGES];
+    for (int i = 0; i < ROWS; i++)
+        rows[i] = (struct batch_row){.token = (i * 37 + 5) % m.spec.n_vocab,
+                                     .output = i == ROWS / 2 || i == ROWS - 1 ? ROW_LOGITS : 0};
     for (int i = 0; i < PAGES; i++) pages[i] = i + 1;
     const struct batch_segment segment = {.n_rows = ROWS, .pages = pages};
-    const struct batch batch = {.n_rows = ROWS,
-                                .n_segments = 1,
-                                .n_outputs = 2,
-                                .tokens = tokens,
-                                .segments = &segment,
-                                .output_rows = outputs};
+    const struct batch batch = {.n_rows = ROWS, .n_segments = 1, .rows = rows, .segments = &segment};
     struct thread_pool *pool = thread_pool_open(1, NULL);
     const struct backend_params params = {
-        .model = &m, .pool = pool, .n_pages = PAGES + 1, .max_rows = ROWS, .max_outputs = 2, .options.exact = true};
+        .model = &m, .pool = pool, .n_pages = PAGES + 1, .max_rows = ROWS, .max_logits = 2, .options.exact = true};
     struct backend *b = cpu_backend.open(&params, &st);
     if (!b) fail_msg("%s: %s", what, st.text);
-    struct backend_work work;
-    const float *logits = cpu_backend.run(b, &batch, &work, &st);
-    assert_non_null(logits);
+    struct backend_result result;
+    assert_true(cpu_backend.run(b, &batch, &result, &st));
     *n = 2 * (size_t)m.spec.n_vocab;
     float *copy = xmalloc(*n * sizeof *copy);
-    memcpy(copy, logits, *n * sizeof *copy);
+    memcpy(copy, result.logits, *n * sizeof *copy);
     cpu_backend.close(b);
     thread_pool_close(pool);
     model_close(&m);
