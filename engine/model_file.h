@@ -89,6 +89,12 @@ struct model_file *model_file_open_memory(const char *name, const void *data, si
 // What keys and shapes tell, with nothing converted: no engine can be opened over it. Without `text` neither vocabulary
 // nor template are read, and nothing can be tokenized: cheap, for lists of many models.
 struct model_file *model_file_open_header(const char *path, bool text, struct status *st);
+// Slots are control tokens <|NAME|> for what the program knows and the file does not, such as a key that can be changed.
+// From now on each for whose name `text` returns one (malloc'ed; NULL: not a slot) stands for that text in answers and
+// wherever its token is shown. Ids keep their meaning, and a text with the same words has the ids it had. Called before
+// an engine is opened over m.
+typedef char *model_slot_text(void *context, const char *name);
+void model_file_fill_slots(struct model_file *m, model_slot_text *text, void *context);
 void model_file_close(struct model_file *m);
 const struct model_info *model_file_info(const struct model_file *m); // owned by m
 // Ids of a text, no BOS added; *count ids, the caller frees.

@@ -42,7 +42,7 @@ def sentences(text):
 
 def known_sentences(facts):
     """What may be said whatever was asked."""
-    return {s for fact in facts.values() for s in sentences(fact.answer) if not re.match(r"(It was|Yes|No)\b", s)}
+    return {s for fact in facts.values() for s in sentences(fact.said) if not re.match(r"(It was|Yes|No)\b", s)}
 
 
 def is_clean(fact, answer):
@@ -56,7 +56,7 @@ def is_right(fact, answer):
 
 def is_true(fact, said, known):
     """Says nothing false."""
-    answers, own = answers_in(said), set(sentences(fact.answer))
+    answers, own = answers_in(said), set(sentences(fact.said))
     return bool(said) and (len(answers) > 1 or is_clean(fact, said)) and all(s in own or s in known for answer in answers for s in sentences(answer))
 
 

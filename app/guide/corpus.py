@@ -14,8 +14,9 @@ A corpus file is a list of facts:
 A fact may be opened again: most wordings stand in wordings/, in the file of the same name. One without wordings is an
 answer to follow-ups only. The follow-ups of the fact `*` may come after any answer. strange.txt has, under the facts that
 answer it, lines of what no wording foresees, such as other languages and pasted pages, and, after `? `, what shall be done
-with them. Placeholders are filled from the tables of the program, so that keys and defaults cannot drift: {key:stop}
-{help:stop} {default:temp} {low:temp} {high:temp} {step:temp} {label:temp} {theme:default} {themes} {states}.
+with them. Placeholders are filled from the tables of the program: {key:stop} {help:stop} {default:temp} {low:temp}
+{high:temp} {step:temp} {label:temp} {theme:default} {themes} {states}. In answers those of SLOT_NAME become slots, control
+tokens such as <|key:stop|> that the program fills in when it opens the guide, so that keys and defaults cannot drift.
 """
 import glob
 import hashlib
@@ -34,6 +35,7 @@ MODIFIERS = {"C": "Ctrl", "M": "Alt", "S": "Shift"}
 AGAIN = ["(which|what) key was (that|it) (again|)?", "sorry, which key (again|)?", "what was the key (again|)?", "I forgot the key already", "say the key again",
          "the key again, please", "can you repeat the key?", "which one (was it|)?", "what did I have to press?", "just the key, please", "only the key?"]
 OTHER_KEYS = {"Ctrl+C", "Ctrl+Shift+V"}  # of the terminal and of the line editor
+NO_KEY = "no key"
 LONG_NAMES = {"temp": "temperature", "repeat": "repeat penalty", "presence": "presence penalty", "frequency": "frequency penalty", "window": "penalty window"}
 VARIED = 0.5    # share of the questions of chats that are not asked as they stand
 HOLD_OUT = 10   # one wording in this many is never trained on
@@ -45,18 +47,28 @@ NEIGHBOURS = 12  # lines that stand near each other are of one kind
 UNSURE = "<|unsure|>"  # control token: a list of what may be meant comes next, then LEAD and their answers, numbered
 LIST = 3  # answers when unsure
 BEFORE_QUESTION, AFTER_QUESTION = "<|im_start|>user\n", "<|im_end|><|im_start|>assistant\n"
+SLOT_NAME = r"((?:key|default|low|high|step):[a-z0-9-]+|theme:default|themes|states)"
+PLACEHOLDER, SLOT = re.compile(r"\{%s\}" % SLOT_NAME), re.compile(r"<\|%s\|>" % SLOT_NAME)
 LEAD = "I am not sure that I understood. It may be one of these:"
 NOTHING = "0123456789 \n\t!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~…"  # what says nothing alone
 REMEMBERED = 200  # characters of a question that is still read when the next one is asked
 
 
 class Fact:
-    """topic: the control token that the guide puts before the answer, so that it chooses what to say in one step."""
+    """topic: the control token that the guide puts before the answer, so that it chooses what to say in one step.
+    answer: what the guide writes, with slots; said: what is shown of it, and read when the next question is asked."""
 
     def __init__(self, name):
-        self.name, self.wordings, self.answer, self.must, self.must_not, self.follow, self.also = name, [], "", [], [], [], {}
+        self.name, self.wordings, self.must, self.must_not, self.follow, self.also = name, [], [], [], [], {}
+        self.answer, self.said = "", ""
         self.suggested = []
         self.topic = "<|fact:%s|>" % ("again" if name.startswith("again-") else name)
+
+    def add_answer(self, text, values):
+        """A line with placeholders."""
+        line = "\n" if self.answer else ""
+        self.answer += line + fill(slotted(text), values)
+        self.said += line + fill(text, values)
 
 
 def listed(topic, place):
@@ -89,6 +101,11 @@ def tables():
     return table
 
 
+def names_of(row):
+    """Of a row of a table its name, and the old one that is still understood."""
+    return [row["name"]] + ([row["old_name"]] if "old_name" in row else [])
+
+
 def enumerate_words(words):
     return ", ".join(words[:-1]) + " and " + words[-1]
 
@@ -96,8 +113,7 @@ def enumerate_words(words):
 def placeholders(table):
     values = {"theme:default": table["themes"][0], "themes": enumerate_words(table["themes"]), "states": enumerate_words(table["states"])}
     for command in table["keys"]:
-        for name in (command["name"], command.get("old_name", command["name"])):
-            values["key:" + name] = spoken_key(command["key"]) if command["key"] else "no key"
+        values["key:" + command["name"]] = spoken_key(command["key"]) if command["key"] else NO_KEY
         values["help:" + command["name"]] = command["help"]
     for knob in table["knobs"]:
         for column in ("low", "high", "step", "default"):
@@ -108,6 +124,20 @@ def placeholders(table):
 
 def fill(text, values):
     return re.sub(r"\{([a-z]+(?::[a-z0-9-]+)?)\}", lambda m: values[m.group(1)], text)
+
+
+def slot(name):
+    """The control token of a slot."""
+    return "<|%s|>" % name
+
+
+def slotted(text):
+    return PLACEHOLDER.sub(lambda m: slot(m.group(1)), text)
+
+
+def slots_of(facts):
+    """Names of the slots in the answers."""
+    return sorted({name for fact in facts for name in SLOT.findall(fact.answer)})
 
 
 # ---- corpus files ----
@@ -132,7 +162,7 @@ def read_line(facts, line, values, path):
         again = [f for f in facts if f.name == rest]
         facts.append(again[0] if again else Fact(rest))
     elif mark == "= ":
-        fact.answer += ("\n" if fact.answer else "") + fill(rest, values)
+        fact.add_answer(rest, values)
     elif mark == "! ":
         fact.must.append([fill(w.strip(), values) for w in rest.split("|")])
     elif mark == "~ ":
@@ -175,7 +205,7 @@ def key_names(key):
     return names
 
 
-def table_facts(table):
+def table_facts(table, values):
     """What follows from the tables alone: what each key does, what each knob's default and range are."""
     facts = []
     for command in table["keys"]:
@@ -186,7 +216,7 @@ def table_facts(table):
         fact.wordings = ["what does %s do?" % keys, "what is %s for?" % keys, "%s?" % keys, "what happens (when|if) I press %s?" % keys,
                          "(I pressed|I hit) %s, what (happened|was that)?" % keys, "%s does what?" % keys, "tell me about %s" % keys,
                          "(explain|meaning of) %s" % keys, "what can I do with %s?" % keys, "is %s used for (anything|something)?" % keys]
-        fact.answer = "%s: %s. Its command is called %s." % (spoken_key(command["key"]), command["help"], command["name"])
+        fact.add_answer("{key:%s}: %s. Its command is called %s." % (command["name"], command["help"], command["name"]), values)
         fact.must = [[spoken_key(command["key"])], [command["help"]]]
         facts.append(fact)
     for knob in table["knobs"]:
@@ -197,9 +227,10 @@ def table_facts(table):
                          "what value does %s have (by default|at first|normally)?" % name, "what range (can|does) %s have?" % name,
                          "how (high|low|far) can %s go?" % name, "(minimum|maximum|range|limits|least and greatest value) of %s?" % name,
                          "what is %s set to (by default|at the start|out of the box)?" % name, "which values are allowed for %s?" % name]
-        fact.answer = "%s is %s by default and goes from %s to %s." % (knob["name"], number(knob["default"]), number(knob["low"]), number(knob["high"]))
         if knob["name"] == "seed":
-            fact.answer = "seed is 0 by default, which means another one each time. Any whole number up to 4294967295 can be set."
+            fact.add_answer("seed is {default:seed} by default, which means another one each time. Any whole number up to {high:seed} can be set.", values)
+        else:
+            fact.add_answer(re.sub("NAME", knob["name"], "NAME is {default:NAME} by default and goes from {low:NAME} to {high:NAME}."), values)
         fact.must = [[knob["name"]], [number(knob["default"])], [number(knob["high"])]]
         facts.append(fact)
     return facts
@@ -218,15 +249,17 @@ def with_wordings(generated, written):
     return [fact for fact in written if fact.name not in by_name] + generated
 
 
-def again_facts(facts, keys):
+def again_facts(facts, values):
     """"Which key was that again?" after every answer that names one key: answered with that key."""
     out = []
+    keys = [name for name, key in values.items() if name.startswith("key:") and key != NO_KEY]
     for fact in facts:
-        named = [key for key in keys if re.search(r"(?<![\w+])%s(?!\w)" % re.escape(key), fact.answer)]
+        named = [name for name in keys if re.search(r"(?<![\w+])%s(?!\w)" % re.escape(values[name]), fact.said)]
         if len(named) != 1 or not fact.wordings:
             continue
         again = Fact("again-" + fact.name)
-        again.answer, again.must = "It was %s." % named[0], [[named[0]]]
+        again.add_answer("It was {%s}." % named[0], values)
+        again.must = [[values[named[0]]]]
         fact.follow += [(wording, again.name) for wording in AGAIN]
         out.append(again)
     return out
@@ -235,12 +268,12 @@ def again_facts(facts, keys):
 def check_names(facts, table):
     """An answer may name no key, option or command that the program does not have."""
     keys = {spoken_key(command["key"]) for command in table["keys"]} | OTHER_KEYS
-    options = {"--" + option["name"] for command in table["commands"] for option in command["options"]} | {"--help", "--version"}
+    options = {"--" + name for command in table["commands"] for option in command["options"] for name in names_of(option)} | {"--help", "--version"}
     commands = {command["name"] for command in table["commands"]}
     for fact in facts:
-        strange = [key for key in re.findall(r"(?:(?:Ctrl|Alt|Shift)\+)+(?:[A-Z][a-z]+|F\d+|[^\s.,;:)])", fact.answer) if key not in keys]
-        strange += [option for option in re.findall(r"--[a-z][a-z-]*", fact.answer) if option not in options]
-        strange += [name for name in re.findall(r"\bconfab ([a-z]+) (?=-)", fact.answer) if name not in commands | {"with"}]
+        strange = [key for key in re.findall(r"(?:(?:Ctrl|Alt|Shift)\+)+(?:[A-Z][a-z]+|F\d+|[^\s.,;:)])", fact.said) if key not in keys]
+        strange += [option for option in re.findall(r"--[a-z][a-z-]*", fact.said) if option not in options]
+        strange += [name for name in re.findall(r"\bconfab ([a-z]+) (?=-)", fact.said) if name not in commands | {"with"}]
         if strange:
             raise ValueError("the answer of %s names what is not there: %s" % (fact.name, ", ".join(strange)))
 
@@ -248,7 +281,7 @@ def check_names(facts, table):
 def check_suggested(facts, table):
     """What the program or an answer suggests to ask must be known as suggested."""
     known = {question for fact in facts for question in fact.suggested}
-    for question in table["questions"] + [q for fact in facts for q in re.findall(r'"([a-z][^"]*\?)"', fact.answer)]:
+    for question in table["questions"] + [q for fact in facts for q in re.findall(r'"([a-z][^"]*\?)"', fact.said)]:
         if question not in known:
             raise ValueError("is suggested and nowhere answered: %s" % question)
 
@@ -257,8 +290,8 @@ def load():
     """All facts by name, and the lists for @name."""
     table = tables()
     values = placeholders(table)
-    known = with_wordings(table_facts(table), read_facts(values))
-    known += again_facts(known, [values["key:" + c["name"]] for c in table["keys"] if c["key"]])
+    known = with_wordings(table_facts(table, values), read_facts(values))
+    known += again_facts(known, values)
     check_names(known, table)
     check_suggested(known, table)
     facts = {}
@@ -570,12 +603,20 @@ def remembered(chat):
 
 def render_chat(chat, question):
     """What the program makes of the turns of a chat and a question after them."""
-    return "".join(render_question(asked) + fact.answer + "<|im_end|>" for asked, fact in remembered(chat)) + render_question(question)
+    return "".join(render_question(asked) + fact.said + "<|im_end|>" for asked, fact in remembered(chat)) + render_question(question)
 
 
 def encode_question(tok, text):
     """Ids of render_question, but no control token is looked for in the text."""
     return tok.encode_chat(BEFORE_QUESTION) + tok.encode(as_read(text)) + tok.encode_chat(AFTER_QUESTION)
+
+
+def encode_answer(tok, fact):
+    """Ids of what the guide writes: slots are tokens, and no other control token is looked for."""
+    ids = []
+    for i, part in enumerate(SLOT.split(fact.answer)):
+        ids += [tok.special[slot(part)]] if i % 2 else tok.encode(part)
+    return ids
 
 
 def answering(facts, fact, wording):
@@ -639,5 +680,5 @@ if __name__ == "__main__":
     maker = Maker(0)
     for _ in range(5):
         for asked, fact in maker.chat(6):
-            print("> %s\n  %s" % (asked, fact.answer.replace("\n", "\n  ")))
+            print("> %s\n  %s" % (asked, fact.said.replace("\n", "\n  ")))
         print()

@@ -24,7 +24,7 @@ HARDEST = 200  # one in so many of the places elsewhere counts: those where it i
 
 
 def encode_turns(tok, chat):
-    return sum((corpus.encode_question(tok, question) + tok.encode(fact.answer) + [tok.special["<|im_end|>"]]
+    return sum((corpus.encode_question(tok, question) + tok.encode(fact.said) + [tok.special["<|im_end|>"]]
                 for question, fact in corpus.remembered(chat)), [])
 
 
@@ -49,7 +49,7 @@ def asked(weights, tok, device, facts, questions):
         ids = torch.tensor(ids, device=device)
         states, scores = states_of(weights, tok, ids, torch.arange(ids.shape[1], device=device).expand(ids.shape) == ids.shape[1] - 1)
         best = scores.max(1)
-        right = [said in facts and any(check.is_right(fact, facts[said].answer) for fact in some)
+        right = [said in facts and any(check.is_right(fact, facts[said].said) for fact in some)
                  for some, said in zip(meant, best.indices.tolist())]
         out.append((states, best.values, 1 - torch.tensor(right, device=device).float()))
     return [torch.cat(column) for column in zip(*out)]

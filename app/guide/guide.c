@@ -1,5 +1,16 @@
 #include "app/guide/guide.h"
 
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/panic.h"
+#include "engine/engine.h"
+#include "engine/sampling.h"
+#include "ui/commands.h"
+#include "ui/theme.h"
+
 // Laid down by the assembler file that the Makefile makes (guide_data.S).
 extern const char guide_begin[], guide_end[], guide_template_text[];
 
@@ -15,3 +26,65 @@ const void *guide_data(size_t *size) {
 }
 
 const char *guide_template(void) { return guide_template_text; }
+
+// C-n → Ctrl+N. A key that is written so already stays as it is.
+static char *key_text(const char *key) {
+    static const struct {
+        const char *prefix, *word;
+    } modifiers[] = {{"C-", "Ctrl+"}, {"M-", "Alt+"}, {"S-", "Shift+"}};
+    if (!*key) return xasprintf("no key");
+    char text[64] = "";
+    for (size_t i = 0; i < sizeof modifiers / sizeof *modifiers; i++)
+        if (!strncmp(key, modifiers[i].prefix, 2)) strcat(text, modifiers[i].word), key += 2;
+    return xasprintf("%s%c%s", text, key[1] ? *key : toupper((unsigned char)*key), key + 1);
+}
+
+static char *knob_text(const char *column, const char *name) {
+    for (int i = 0; i < KNOB_COUNT; i++) {
+        const struct sampling_knob *k = &sampling_knobs[i];
+        const struct {
+            const char *name;
+            double value;
+        } columns[] = {{"default", k->initial}, {"low", k->low}, {"high", k->high}, {"step", k->step}};
+        for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
+            if (!strcmp(column, columns[c].name) && !strcmp(name, k->key)) return xasprintf("%.10g", columns[c].value);
+    }
+    return NULL;
+}
+
+// "a, b and c": name(i) gives the words, up to NULL; `first` stands at the front.
+static char *enumeration(const char *(*name)(int i), const char *first) {
+    char *text = xasprintf("%s", first);
+    const char *word = NULL, *next;
+    for (int i = 0;; i++) {
+        next = name(i);
+        if (next && !strcmp(next, first)) continue;
+        if (word) {
+            char *longer = xasprintf("%s%s%s", text, next ? ", " : " and ", word);
+            free(text);
+            text = longer;
+        }
+        if (!next) return text;
+        word = next;
+    }
+}
+
+static const char *state_at(int i) {
+    return i < REQUEST_STATE_COUNT ? request_state_name((enum request_state)i) : NULL;
+}
+
+char *guide_slot(void *unused, const char *name) {
+    (void)unused;
+    const char *colon = strchr(name, ':');
+    if (!strcmp(name, "theme:default")) return xasprintf("%s", THEME_DEFAULT);
+    if (!strcmp(name, "themes")) return enumeration(theme_list, THEME_DEFAULT);
+    if (!strcmp(name, "states")) return enumeration(state_at, state_at(0));
+    if (!colon) return NULL;
+    char *column = xasprintf("%.*s", (int)(colon - name), name), *text = NULL;
+    if (strcmp(column, "key")) text = knob_text(column, colon + 1);
+    else
+        for (int i = 0; i < COMMAND_COUNT && !text; i++)
+            if (!strcmp(ui_commands[i].name, colon + 1)) text = key_text(ui_commands[i].key);
+    free(column);
+    return text;
+}

@@ -1,6 +1,6 @@
-"""Writes said.txt: the keys, numbers and names that the guide's answers say, one a line, as the program's tables have them
-now. `make guide` runs it, so that the list stands for the file that was trained; tests/unit/app/guide/test_guide.c fails
-when a line has become false.
+"""Writes said.txt: the slots of the guide's answers, and the keys and names that they say themselves, one a line, as the
+program's tables have them now. `make guide` runs it, so that the list stands for the file that was trained;
+tests/unit/app/guide/test_guide.c fails when a line has become false.
 """
 import re
 
@@ -15,21 +15,22 @@ def named(names, pattern, answers):
     return [name for name in names if name in found]
 
 
-def lines(table, answers):
+def lines(table, facts):
+    answers = [corpus.SLOT.sub("", fact.answer) for fact in facts]
     text = "\n".join(answers)
     keys = [(c["name"], corpus.spoken_key(c["key"])) for c in table["keys"] if c["key"]]
-    options = list(dict.fromkeys(o["name"] for c in table["commands"] for o in c["options"]))
-    return (["key %s = %s" % (name, key) for name, key in keys if re.search(r"(?<![\w+])%s(?!\w)" % re.escape(key), text)] +
-            ["screen-command " + n for n in named([c["name"] for c in table["keys"] if not c["key"]], r"\bcommand ([a-z-]+)", answers)] +
-            ["%s %s = %s" % (column, k["name"], corpus.number(k[column])) for k in table["knobs"] for column in ("default", "low", "high")] +
+    options = list(dict.fromkeys(name for c in table["commands"] for o in c["options"] for name in corpus.names_of(o)))
+    return (["slot " + name for name in corpus.slots_of(facts)] +
+            ["key %s = %s" % (name, key) for name, key in keys if re.search(r"(?<![\w+])%s(?!\w)" % re.escape(key), text)] +
+            ["screen-command " + n for n in named([c["name"] for c in table["keys"]], r"\bcommand (?:is called )?([a-z-]+)", answers)] +
+            ["knob " + n for n in named([k["name"] for k in table["knobs"]], r"[a-z][a-z-]*", answers)] +
             ["command " + n for n in named([c["name"] for c in table["commands"]], r"\bconfab ([a-z]+)", answers)] +
             ["option " + n for n in named(options, r"--([a-z][a-z-]*)", answers)] +
-            ["setting " + n for n in named([s["name"] for s in table["settings"]], r"\b([a-z][a-z-]*) = ", answers)] +
+            ["setting " + n for n in named([name for s in table["settings"] for name in corpus.names_of(s)], r"\b([a-z][a-z-]*) = ", answers)] +
             ["state " + s for s in table["states"] if re.search(r"\b%s\b" % s, text)] +
-            ["theme " + t for t in table["themes"] if re.search(r"\b%s\b" % t, text)] +
-            ["default-theme = " + table["default_theme"]])
+            ["theme " + t for t in table["themes"] if re.search(r"\b%s\b" % t, text)])
 
 
 if __name__ == "__main__":
     facts, _ = corpus.load()
-    print("\n".join([HEAD] + lines(corpus.tables(), [fact.answer for fact in facts.values()])))
+    print("\n".join([HEAD] + lines(corpus.tables(), facts.values())))

@@ -74,13 +74,13 @@ class PairCounts:
             heapq.heappush(self.queue, (-self.counts[other], other))
 
 
-def train(texts, n_vocab, controls=()):
-    """A vocabulary: lists of pieces, scores and types, of length n_vocab and those of the further control tokens."""
+def train(texts, n_vocab, slots=(), controls=()):
+    """A vocabulary: lists of pieces, scores and types, of length n_vocab, the slots among them, and those of the further control tokens."""
     counts = count_words(texts)
     pairs = PairCounts(counts)
     merges = []
     characters = sorted({c for word in counts for c in word})
-    while FIRST_BYTE + 256 + len(characters) + len(merges) + len(ROLES) < n_vocab:
+    while FIRST_BYTE + 256 + len(slots) + len(characters) + len(merges) + len(ROLES) < n_vocab:
         pair = pairs.most_frequent()
         if pair is None:
             break
@@ -89,12 +89,11 @@ def train(texts, n_vocab, controls=()):
     pieces = [text for text, _ in SPECIAL] + ["<0x%02X>" % b for b in range(256)]
     types = [kind for _, kind in SPECIAL] + [BYTE] * 256
     learned = list(dict.fromkeys(merges + ROLES)) + characters
-    if len(pieces) + len(learned) != n_vocab:
+    if len(pieces) + len(learned) + len(slots) != n_vocab:
         raise ValueError("%d pieces cannot be learnt from these texts" % n_vocab)
-    pieces += learned
-    types += [NORMAL] * len(learned)
-    scores = [0.0] * (FIRST_BYTE + 256) + [-float(rank) for rank in range(len(learned))] + [0.0] * len(controls)
-    return {"pieces": pieces + list(controls), "scores": scores, "types": types + [CONTROL] * len(controls)}
+    marks = list(slots) + list(controls)
+    scores = [0.0] * len(pieces) + [-float(rank) for rank in range(len(learned))] + [0.0] * len(marks)
+    return {"pieces": pieces + learned + marks, "scores": scores, "types": types + [NORMAL] * len(learned) + [CONTROL] * len(marks)}
 
 
 class Tokenizer:

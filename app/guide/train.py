@@ -177,20 +177,21 @@ def said_of(scores, given, likely):
 def encode_chat(tok, system, chat, answered=True):
     """One chat, [(question, fact)], as ids and what the network must predict after each (NOTHING: is not asked). After every
     question it is the topic; of the last one, if answered, the answer too. What the program renders of earlier answers
-    has no topic, so these have none here. system: a system prompt or None."""
+    has neither topic nor slots, so these have none here. system: a system prompt or None."""
     ids = tok.encode_chat(corpus.render_system(system)) if system else []
     targets = [NOTHING] * len(ids)
     for i, (question, fact) in enumerate(chat):
         asked = corpus.encode_question(tok, question)
-        topic, said = tok.special[fact.topic], tok.encode(fact.answer) + [tok.special["<|im_end|>"]]
+        topic, end = tok.special[fact.topic], [tok.special["<|im_end|>"]]
         ids += asked
         targets += [NOTHING] * (len(asked) - 1) + [topic]
         if i < len(chat) - 1:
-            ids += said
+            ids += tok.encode(fact.said) + end
             targets += [NOTHING] * (len(ids) - len(targets))
         elif answered:
-            ids += [topic] + said[:-1]
-            targets += said
+            said = corpus.encode_answer(tok, fact)
+            ids += [topic] + said
+            targets += said + end
     return ids, targets
 
 
@@ -203,7 +204,7 @@ def draw_earlier(maker, tok, share):
             question, fact = maker.strange.question()
             turns.append((question[:LONGEST_EARLIER], fact))
         for question, fact in turns:
-            said = tok.encode(fact.answer)
+            said = tok.encode(fact.said)
             ids += corpus.encode_question(tok, question) + said[:maker.rng.randint(1, len(said))] + [tok.special["<|im_end|>"]]
     return ids
 
@@ -244,7 +245,7 @@ def encode_listed(tok, ids, facts):
     ids = ids + [tok.special[corpus.UNSURE]]
     said = [tok.special[corpus.listed(fact.topic, place)] for place, fact in enumerate(facts)] + tok.encode(corpus.LEAD)
     for place, fact in enumerate(facts):
-        said += tok.encode(number(place)) + [tok.special[fact.topic]] + tok.encode(fact.answer)
+        said += tok.encode(number(place)) + [tok.special[fact.topic]] + corpus.encode_answer(tok, fact)
     return ids + said, [NOTHING] * (len(ids) - 1) + said + [tok.special["<|im_end|>"]]
 
 
@@ -326,9 +327,10 @@ def learn_vocabulary(maker):
     """From the wordings as they stand, and every answer ten times."""
     texts = ["user", "assistant", "system"] * 10000
     for name, wordings in maker.plain.items():
-        texts += [corpus.expand(wording, maker.lists, maker.rng) for wording in wordings] + [maker.facts[name].answer] * 10
+        texts += [corpus.expand(wording, maker.lists, maker.rng) for wording in wordings] + [maker.facts[name].said] * 10
     listed = [corpus.listed(maker.facts[name].topic, place) for place in range(1, corpus.LIST) for name in maker.names]
-    return tokenizer.train(texts, N_VOCAB, sorted({fact.topic for fact in maker.facts.values()}) + [corpus.UNSURE] + listed)
+    slots = [corpus.slot(name) for name in corpus.slots_of(maker.facts.values())]
+    return tokenizer.train(texts, N_VOCAB, slots, sorted({fact.topic for fact in maker.facts.values()}) + [corpus.UNSURE] + listed)
 
 
 def keep_memory():

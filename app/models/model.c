@@ -1,6 +1,7 @@
 #include "app/models/model.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "app/base/file_fault.h"
 #include "app/base/paths.h"
@@ -9,17 +10,23 @@
 #include "app/models/models_used.h"
 #include "engine/base/panic.h"
 
-struct model_file *model_open_path(const char *path, struct status *st) {
-    if (path) {
-        file_fault_watch(path);
-        return model_file_open(path, st);
-    }
+static struct model_file *open_built_in(struct status *st) {
     size_t size;
     const void *data = guide_data(&size);
     if (size) return model_file_open_memory("Guide", data, size, guide_template(), st);
-    status_fail(st, STATUS_USAGE,
-                "no model: name one with -m MODEL (this program was built without the built-in one)");
+    status_fail(st, STATUS_USAGE, "no model: name one with -m MODEL (this program was built without the built-in one)");
     return NULL;
+}
+
+// The guide may also lie in a file of its own, as when it has just been trained.
+static struct model_file *fill_guide(struct model_file *m) {
+    if (m && !strcmp(model_file_info(m)->name, GUIDE_NAME)) model_file_fill_slots(m, guide_slot, NULL);
+    return m;
+}
+
+struct model_file *model_open_path(const char *path, struct status *st) {
+    if (path) file_fault_watch(path);
+    return fill_guide(path ? model_file_open(path, st) : open_built_in(st));
 }
 
 struct model_file *model_open_file(const char *word, struct status *st) {
@@ -34,7 +41,7 @@ struct model_file *model_open_text(const char *word, struct status *st) {
     char *path = NULL;
     if (word && !models_resolve(word, &path, st)) return NULL;
     if (path) file_fault_watch(path);
-    struct model_file *m = path ? model_file_open_header(path, true, st) : model_open_path(NULL, st);
+    struct model_file *m = fill_guide(path ? model_file_open_header(path, true, st) : open_built_in(st));
     free(path);
     return m;
 }
@@ -47,10 +54,8 @@ struct backend_options model_backend_options(const struct settings *s) {
 }
 
 struct engine_params model_engine_params(const struct settings *s) {
-    struct engine_params params = {.n_threads = s->threads,
-                                   .context = s->context,
-                                   .kv_tokens = s->kv_tokens,
-                                   .options = model_backend_options(s)};
+    struct engine_params params = {
+        .n_threads = s->threads, .context = s->context, .kv_tokens = s->kv_tokens, .options = model_backend_options(s)};
     params.options.quick_start = true;
     return params;
 }

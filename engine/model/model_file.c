@@ -82,6 +82,10 @@ struct model_file *model_file_open_memory(const char *name, const void *data, si
     return NULL;
 }
 
+void model_file_fill_slots(struct model_file *m, model_slot_text *text, void *context) {
+    tokenizer_fill_slots(m->tokenizer, text, context);
+}
+
 void model_file_close(struct model_file *m) {
     if (!m) return;
     if (m->info.has_weights) model_close(&m->model);

@@ -1,5 +1,6 @@
 #include "engine/text/tokenizer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,6 +120,24 @@ struct tokenizer *tokenizer_open(const struct gguf *g, struct status *st) {
     if (st) *st = own;
     tokenizer_close(t);
     return NULL;
+}
+
+void tokenizer_fill_slots(struct tokenizer *t, char *(*text)(void *context, const char *name), void *context) {
+    struct vocabulary *v = &t->vocabulary;
+    for (int32_t id = 0; id < v->count; id++) {
+        char mark[80], name[72];
+        struct span whole = v->texts[id];
+        if (v->types[id] != TOKEN_CONTROL || whole.size >= sizeof mark) continue;
+        memcpy(mark, whole.data, whole.size);
+        mark[whole.size] = '\0';
+        int length = 0;
+        if (sscanf(mark, "<|%71[^|]|>%n", name, &length) != 1 || (size_t)length != whole.size) continue;
+        char *shown = text(context, name);
+        if (!shown) continue;
+        t->pieces[id] = (struct span){arena_copy(&v->arena, shown, strlen(shown)), strlen(shown)};
+        v->types[id] = TOKEN_USER_DEFINED; // it shows, and is still found by its name, in trusted texts alone
+        free(shown);
+    }
 }
 
 void tokenizer_close(struct tokenizer *t) {

@@ -23,6 +23,8 @@ void token_list_push(struct token_list *list, int32_t id);
 
 // Borrows strings from the mapping of g, which must outlive it. Every array length, id and byte token is checked.
 struct tokenizer *tokenizer_open(const struct gguf *g, struct status *st);
+// See model_file_fill_slots. The tokenizer must not be shared yet.
+void tokenizer_fill_slots(struct tokenizer *t, char *(*text)(void *context, const char *name), void *context);
 void tokenizer_close(struct tokenizer *t);
 
 // Appends the ids of text[0..size). With parse_special, "<|im_end|>" and its like (control and user-defined tokens)

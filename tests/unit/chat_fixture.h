@@ -100,6 +100,9 @@ struct model_file *model_file_open_memory(const char *name, const void *data, si
     (void)name, (void)data, (void)size, (void)template;
     return model_file_open("Tiny 1B", st);
 }
+void model_file_fill_slots(struct model_file *m, model_slot_text *text, void *context) {
+    (void)m, (void)text, (void)context;
+}
 void model_file_close(struct model_file *m) { free(m); }
 const struct model_info *model_file_info(const struct model_file *m) { return &m->info; }
 bool model_file_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,

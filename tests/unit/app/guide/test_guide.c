@@ -88,12 +88,18 @@ static bool said_is_true(const json_t *tables, const char *line) {
         {"key", "keys", "key"},        {"screen-command", "keys", NULL}, {"default", "knobs", "default"},
         {"low", "knobs", "low"},       {"high", "knobs", "high"},        {"command", "commands", NULL},
         {"setting", "settings", NULL}, {"state", "states", NULL},        {"theme", "themes", NULL},
+        {"knob", "knobs", NULL},
     };
     char kind[32] = "", name[64] = "", value[64] = "";
     int read = sscanf(line, "%31s %63[^ =\n] = %63s", kind, name, value);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(kind, kinds[i].kind) && read == (kinds[i].column ? 3 : 2))
             return list_has(json_object_get(tables, kinds[i].list), name, kinds[i].column, value);
+    if (!strcmp(kind, "slot") && read == 2) {
+        char *text = guide_slot(NULL, name);
+        free(text);
+        return text;
+    }
     if (!strcmp(kind, "option")) return any_command_has_option(json_object_get(tables, "commands"), name);
     if (sscanf(line, "default-theme = %63s", value) == 1)
         return value_is(json_object_get(tables, "default_theme"), value);
@@ -117,6 +123,45 @@ static void test_what_the_guide_says_is_true(void **state) {
     json_decref(tables);
     assert_true(lines > 100);
     assert_int_equal(wrong, 0);
+}
+
+static void check_slot(const char *column, const json_t *row) {
+    char *slot = xasprintf("%s:%s", column, json_string_value(json_object_get(row, "name")));
+    const json_t *value = json_object_get(row, column);
+    char *text = guide_slot(NULL, slot);
+    if (!text) fail_msg("%s is not filled", slot);
+    bool none = json_is_string(value) && !*json_string_value(value);
+    if (none ? strcmp(text, "no key") : !value_is(value, text)) fail_msg("%s is filled with %s", slot, text);
+    free(text);
+    free(slot);
+}
+
+static void test_slots_are_filled_from_the_tables(void **state) {
+    (void)state;
+    static const char *const others[] = {
+        "fact:stop", "im_start", "unsure", "key:", "key:nothing", "default:nothing", "nothing:temp", ""};
+    json_t *tables = tables_load(), *row;
+    size_t i;
+    json_array_foreach(json_object_get(tables, "keys"), i, row) check_slot("key", row);
+    json_array_foreach(json_object_get(tables, "knobs"), i, row) {
+        check_slot("default", row);
+        check_slot("low", row);
+        check_slot("high", row);
+        check_slot("step", row);
+    }
+    for (i = 0; i < sizeof others / sizeof *others; i++) assert_null(guide_slot(NULL, others[i]));
+    char *themes = guide_slot(NULL, "themes"), *first = guide_slot(NULL, "theme:default"),
+         *states = guide_slot(NULL, "states"), *key = guide_slot(NULL, "key:stop-all");
+    assert_true(!strncmp(themes, first, strlen(first)));
+    json_array_foreach(json_object_get(tables, "themes"), i, row)
+        assert_non_null(strstr(themes, json_string_value(row)));
+    assert_string_equal(states, "pending, prefilling, decoding, finished, failed and cancelled");
+    assert_string_equal(key, "Shift+F5");
+    free(themes);
+    free(first);
+    free(states);
+    free(key);
+    json_decref(tables);
 }
 
 static void test_what_changed_is_found(void **state) {
@@ -213,8 +258,8 @@ static void test_guide_is_asked_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_the_guide_says_is_true), cmocka_unit_test(test_what_changed_is_found),
-        cmocka_unit_test(test_guide_reads_the_last_exchange), cmocka_unit_test(test_guide_reads_no_capitals),
-        cmocka_unit_test(test_guide_is_asked_nothing)};
+        cmocka_unit_test(test_what_the_guide_says_is_true), cmocka_unit_test(test_slots_are_filled_from_the_tables),
+        cmocka_unit_test(test_what_changed_is_found),       cmocka_unit_test(test_guide_reads_the_last_exchange),
+        cmocka_unit_test(test_guide_reads_no_capitals),     cmocka_unit_test(test_guide_is_asked_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,7 +87,8 @@ static void test_info_of_a_model(void **state) {
     assert_int_equal(model_file_token_bytes(m.file, KV_BF16), token_bytes);
     assert_int_equal(model_file_token_bytes(m.file, KV_Q8_0), 2 * 2 * 2 * 34);
     assert_int_equal(model_file_token_bytes(m.file, KV_Q4_0), 2 * 2 * 2 * 18);
-    assert_true(model_file_tokens_that_fit(m.file, KV_Q4_0, memory.total) > model_file_tokens_that_fit(m.file, KV_F16, memory.total));
+    assert_true(model_file_tokens_that_fit(m.file, KV_Q4_0, memory.total) >
+                model_file_tokens_that_fit(m.file, KV_F16, memory.total));
     int fits = model_file_tokens_that_fit(m.file, KV_F16, memory.total);
     assert_int_equal(fits, 64);
     assert_int_equal(model_file_tokens_that_fit(m.file, KV_F16, memory.total - 1), 32);
@@ -428,6 +429,78 @@ static const char *const harmony_marks[] = {"<|start|>",   "<|end|>",    "<|mess
                                             "<|channel|>", "<|return|>", "<|call|>"};
 static const char *const think_marks[] = {"<think>", "</think>"};
 
+// ---- slots ----
+
+static char *slot_text(void *context, const char *name) {
+    (*(int *)context)++;
+    return !strcmp(name, "key:stop")       ? xasprintf("Ctrl+\xc3\xa9")
+           : !strcmp(name, "default:temp") ? xasprintf("0.7")
+                                           : NULL;
+}
+
+static const char *const slot_marks[] = {"<|key:stop|>", "<|default:temp|>", "<|fact:stop|>", "<|im_end|>",
+                                         "<||>",         "<|a|b|>"};
+enum { SLOT_MARKS = sizeof slot_marks / sizeof *slot_marks };
+
+static void test_slots_show_what_the_program_knows(void **state) {
+    (void)state;
+    int asked = 0;
+    struct opened m = open_marks(slot_marks, SLOT_MARKS, TOKEN_CONTROL, NULL);
+    model_file_fill_slots(m.file, slot_text, &asked);
+    assert_int_equal(asked, 4);
+    struct stream s;
+    stream_begin(&s, m, (struct answer_params){.chat = true});
+    draw_text(&s, "<|fact:stop|>Press:<|key:stop|>,not:<|default:temp|>.", "|Press:Ctrl+\xc3\xa9,not:0.7.");
+    stream_close(&s);
+}
+
+static void test_slots_are_shown_among_alternatives(void **state) {
+    (void)state;
+    int asked = 0;
+    struct opened m = open_marks(slot_marks, SLOT_MARKS, TOKEN_CONTROL, NULL);
+    model_file_fill_slots(m.file, slot_text, &asked);
+    struct stream s;
+    stream_begin(&s, m, (struct answer_params){.chat = true});
+    struct sample sample = {.ok = true, .token = 260, .n_alternatives = 2, .alternatives = {{260, 0.5f}, {259, 0.25f}}};
+    struct engine_event e;
+    assert_false(answer_token(s.answer, &sample));
+    assert_true(queue_pop(&s.events, &e));
+    assert_string_equal(e.text, "0.7");
+    assert_int_equal(e.token, 260);
+    assert_string_equal(e.alternatives[0].text, "0.7");
+    assert_string_equal(e.alternatives[1].text, "Ctrl+\xc3\xa9");
+    stream_close(&s);
+}
+
+static void test_texts_like_a_slots_are_not_the_slot(void **state) {
+    (void)state;
+    int asked = 0;
+    struct opened m = open_marks(slot_marks, SLOT_MARKS, TOKEN_CONTROL, NULL);
+    model_file_fill_slots(m.file, slot_text, &asked);
+    const struct {
+        const char *text;
+        bool special;
+        size_t count;
+    } cases[] = {{"0.7", true, 3}, {"0.7", false, 3}, {"<|default:temp|>", false, 16}, {"<|default:temp|>", true, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t count;
+        int32_t *ids = model_file_tokenize(m.file, cases[i].text, strlen(cases[i].text), cases[i].special, &count);
+        assert_int_equal(count, cases[i].count);
+        if (count == 1) assert_int_equal(ids[0], 260);
+        free(ids);
+    }
+    close_opened(m);
+}
+
+static void test_slots_that_nobody_fills_are_silent(void **state) {
+    (void)state;
+    struct opened m = open_marks(slot_marks, SLOT_MARKS, TOKEN_CONTROL, NULL);
+    struct stream s;
+    stream_begin(&s, m, (struct answer_params){.chat = true});
+    draw_text(&s, "Press:<|key:stop|>.", "|Press:.");
+    stream_close(&s);
+}
+
 static void test_harmony_is_known_by_its_tokens(void **state) {
     (void)state;
     struct opened m = open_marks(harmony_marks, 6, TOKEN_CONTROL, NULL);
@@ -610,6 +683,10 @@ int main(void) {
         cmocka_unit_test(test_spelled_end_token_does_not_end),
         cmocka_unit_test(test_end_token_ends_unless_ignored),
         cmocka_unit_test(test_long_pieces_are_split),
+        cmocka_unit_test(test_slots_show_what_the_program_knows),
+        cmocka_unit_test(test_slots_are_shown_among_alternatives),
+        cmocka_unit_test(test_texts_like_a_slots_are_not_the_slot),
+        cmocka_unit_test(test_slots_that_nobody_fills_are_silent),
         cmocka_unit_test(test_harmony_is_known_by_its_tokens),
         cmocka_unit_test(test_brackets_are_tokens_or_text),
         cmocka_unit_test(test_marks_cut_characters_off),
