@@ -19,7 +19,6 @@
 #define KEY_FRAME_NS  (NANOSECONDS / 60) // keys are answered sooner
 #define TICK_NS       (NANOSECONDS / 4)
 #define AFTERGLOW_NS  (2 * NANOSECONDS) // the graphs go on for a while after the last event, down to zero
-#define SAVE_AGAIN_NS (2 * NANOSECONDS) // after a save that failed
 
 // ---- the terminal's size ----
 
@@ -83,22 +82,7 @@ static void end_unwatch(void) {
 
 int chat_signal(void) { return ended_by; }
 
-// ---- conversations ----
-
-struct chat_entry *chat_insert(struct chat *c, struct conversation *conversation) {
-    if (c->n_entries == c->capacity) {
-        c->capacity = c->capacity ? 2 * c->capacity : 16;
-        c->entries = xrealloc(c->entries, (size_t)c->capacity * sizeof *c->entries);
-    }
-    memmove(c->entries + 1, c->entries, (size_t)c->n_entries++ * sizeof *c->entries);
-    struct chat_entry *e = c->entries[0] = xcalloc(1, sizeof *e);
-    e->conversation = *conversation;
-    e->conversation.id = c->next_id++;
-    e->state = REQUEST_FINISHED;
-    return e;
-}
-
-static void chat_found(void *context, struct conversation *found) { chat_insert(context, found); }
+// ---- what is said ----
 
 // At the start more than one thing may be wrong: none hides another.
 static void __attribute__((format(printf, 2, 3))) chat_complain(struct chat *c, const char *format, ...) {
@@ -112,22 +96,6 @@ static void __attribute__((format(printf, 2, 3))) chat_complain(struct chat *c, 
     c->status_bad = true;
 }
 
-static void chat_open_store(struct chat *c) {
-    struct status st = {0};
-    if (!c->p.store_path) return;
-    c->store = store_open(c->p.store_path, &st);
-    if (!c->store || !store_list(c->store, &c->p.settings->sampling, chat_found, c, &st))
-        chat_complain(c, "conversations are not saved: %s", st.text);
-}
-
-bool chat_load_messages(struct chat *c, struct chat_entry *e) {
-    struct status st = {0};
-    if (!e->conversation.unread_rows) return true;
-    if (store_read(c->store, &e->conversation, &st)) return true;
-    chat_say(c, true, "this chat cannot be read: %s", st.text);
-    return false;
-}
-
 void chat_say(struct chat *c, bool bad, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -137,123 +105,69 @@ void chat_say(struct chat *c, bool bad, const char *format, ...) {
     c->stale = true;
 }
 
-// ---- saving ----
-
-bool chat_unsaved(const struct chat *c) { return c->p.store_path && (!c->store || c->store_broken); }
-
-void chat_save_later(struct chat_entry *e, uint64_t delay_ns) {
-    uint64_t at = clock_ns() + delay_ns;
-    if (!e->save_at || at < e->save_at) e->save_at = at;
-}
-
-static bool chat_save(struct chat *c, struct chat_entry *e, struct status *st) {
-    bool worth = c->store && (e->conversation.row || e->conversation.count || e->conversation.named);
-    chat_count(c, e);
-    if (worth && !store_save(c->store, &e->conversation, st)) return false;
-    e->save_at = 0;
-    return chat_draft_save(c, e, st);
-}
-
-// The draft alone is written alone: what another confab has made of the chat stays.
-static bool chat_save_entry(struct chat *c, struct chat_entry *e, bool whole, struct status *st) {
-    return whole ? chat_save(c, e, st) : chat_draft_save(c, e, st);
-}
-
-static void chat_save_due(struct chat *c, uint64_t now) {
-    for (int i = 0; i < c->n_entries; i++) {
-        struct chat_entry *e = c->entries[i];
-        struct status st = {0};
-        bool whole = e->save_at && now >= e->save_at, draft = e->draft_at && now >= e->draft_at;
-        if (!whole && !draft) continue;
-        if (draft && e == c->composing) chat_draft_take(c);
-        if (draft) e->draft_at = 0;
-        if (!chat_save_entry(c, e, whole, &st)) {
-            *(whole ? &e->save_at : &e->draft_at) = now + SAVE_AGAIN_NS;
-            chat_say(c, true, "not saved, kept in memory and tried again: %s", st.text);
-            c->store_broken = true;
-        } else if (c->store_broken) {
-            chat_say(c, false, "saved again");
-            c->store_broken = false;
-        }
-    }
-}
-
-static bool any_message(const struct chat *c) {
-    for (int i = 0; i < c->n_entries; i++)
-        if (c->entries[i]->conversation.count) return true;
-    return false;
-}
-
 bool chat_save_all(struct chat *c) {
     struct status st = {0};
-    bool late = c->p.store_path && !c->store && any_message(c); // it could not be opened at the start
-    bool saved = !late || (c->store = store_open(c->p.store_path, &st));
     chat_draft_take(c);
-    for (int i = 0; saved && i < c->n_entries; i++)
-        saved = chat_save_entry(c, c->entries[i], late || c->entries[i]->save_at, &st);
+    bool saved = session_save(c->session, &st);
     if (!saved) chat_say(c, true, "not saved, leaving again loses it: %s", st.text);
     return saved;
 }
 
-// ---- opening and closing ----
+// ---- what happens in the session ----
 
-struct chat *chat_open(const struct chat_params *p, struct status *st) {
-    struct screen_options options = p->screen;
-    options.theme = p->settings->theme;
-    options.ascii = p->settings->ascii;
-    options.panes = p->settings->panes;
-    struct status theme = {0};
-    options.theme_problem = &theme;
-    struct screen *screen = screen_open(&options, st);
-    if (!screen) return NULL;
-    struct chat *c = xcalloc(1, sizeof *c);
-    c->p = *p;
-    c->screen = screen;
-    c->next_id = 1;
-    if (p->notice) chat_complain(c, "%s", p->notice);
-    if (theme.code) chat_complain(c, "%s", theme.text);
-    chat_open_store(c);
-    chat_limits_open(c);
-    chat_new(c);
-    chat_draft_open(c, c->composing); // what was last begun and not sent
-    screen_set_draft(screen, &c->composing->draft);
-    chat_model_open(c);
-    resize_watch();
-    end_watch();
+static void engine_moved(struct chat *c) {
+    c->moved = clock_ns();
+    if (!c->tick) c->tick = c->moved;
+}
+
+static void answer_ended(struct chat *c, const struct session_event *event) {
+    int context = engine_figures(c->engine)->context;
+    if (event->chat != c->current) {
+        event->chat->unread = true;
+    } else if (event->reason == FINISH_CONTEXT) { // elsewhere the note says it
+        chat_say(c, true, "the context of %d tokens is full: begin a new chat%s", context,
+                 context < model_host_info(c->p.host)->n_context ? ", or start confab with a larger --context" : "");
+    }
+}
+
+static void chat_read(struct chat *c, const struct session_event *event) {
+    struct session_chat *chat = event->chat;
+    if (event->text) chat_say(c, true, "%s", event->text);
+    if (chat != c->composing) return;
+    if (chat->conversation.unread_rows && chat->unsent) screen_set_composer(c->screen, chat->unsent);
+    else chat_draft_read(c);
+}
+
+static void chat_deleted(struct chat *c, struct session_chat *chat) {
+    const char *title = chat->conversation.title;
+    chat_say(c, false, "deleted %s", *title ? title : "the chat");
+    if (c->composing == chat) c->composing = NULL;
+    if (c->current != chat) return;
+    int count = session_count(c->session), index = session_index(c->session, chat);
+    if (count == 1) chat_new(c);
+    else chat_select(c, session_chat(c->session, index + 1 < count ? index + 1 : index - 1));
+}
+
+static void on_session(void *context, const struct session_event *event) {
+    struct chat *c = context;
+    switch (event->kind) {
+    case SESSION_LISTED:
+        if (event->text) chat_complain(c, "%s", event->text);
+        if (c->composing) chat_draft_read(c);
+        break;
+    case SESSION_READ: chat_read(c, event); break;
+    case SESSION_ASKED:
+        chat_limits_yield(c);
+        engine_moved(c);
+        break;
+    case SESSION_CHANGED: engine_moved(c); break;
+    case SESSION_ENDED: answer_ended(c, event); break;
+    case SESSION_DELETED: chat_deleted(c, event->chat); break;
+    case SESSION_SAVED: chat_say(c, false, "saved again"); break;
+    case SESSION_KEPT:
+    case SESSION_UNSAVED: chat_say(c, true, "%s", event->text); break;
+    }
     c->stale = true;
-    return c;
-}
-
-static void chat_free(struct chat *c) {
-    for (int i = 0; i < c->n_entries; i++) {
-        conversation_close(&c->entries[i]->conversation);
-        draft_free(&c->entries[i]->draft);
-        free(c->entries[i]);
-    }
-    free(c->entries);
-    free(c->view_chats);
-    free(c->view_messages);
-    free(c->path);
-    free(c->versions);
-    free(c);
-}
-
-bool chat_close(struct chat *c, struct status *st) {
-    bool saved = true;
-    chat_draft_take(c);
-    for (int i = 0; i < c->n_entries; i++) {
-        struct chat_entry *e = c->entries[i];
-        chat_abandon(c, e, "stopped");
-        if (!chat_save_entry(c, e, e->save_at, st)) saved = status_prefix(st, "not saved");
-    }
-    chat_model_close(c);
-    chat_limits_close(c);
-    end_unwatch();
-    resize_unwatch();
-    screen_close(c->screen);
-    if (c->store) store_close(c->store);
-    chat_free(c);
-    return saved;
 }
 
 // ---- the loop ----
@@ -270,7 +184,6 @@ static void chat_take_time(struct chat *c, const struct engine_figures *f) {
 }
 
 static void chat_sample(struct chat *c, uint64_t now) {
-    if (!c->tick || now < c->tick || !c->engine) return;
     const struct engine_figures *f = engine_figures(c->engine);
     if (c->n_samples == CHAT_HISTORY) {
         size_t rest = (CHAT_HISTORY - 1) * sizeof *c->decode;
@@ -296,71 +209,163 @@ void chat_draw(struct chat *c) {
 
 static uint64_t next_frame(const struct chat *c) { return c->drawn + (c->typed ? KEY_FRAME_NS : FRAME_NS); }
 
-static int until(uint64_t deadline, uint64_t now) { // in ms, rounded up, so that it has come when poll returns
-    return deadline <= now ? 0 : (int)((deadline - now + 999999) / 1000000);
-}
-
-static void sooner(int *timeout, int other) {
-    if (other >= 0 && (*timeout < 0 || other < *timeout)) *timeout = other;
-}
-
 // Between frames nothing that the engine says can be shown: it is left in the queue, so that tokens wake nobody.
-static bool chat_rests(const struct chat *c, uint64_t now) { return c->engine && c->tick && now < next_frame(c); }
+static void rest(struct chat *c) { session_rest(c->session, c->engine && c->tick ? next_frame(c) : 0); }
 
-static int chat_timeout(const struct chat *c, int timeout, uint64_t now) {
-    sooner(&timeout, screen_timeout(c->screen));
-    if (c->stale || chat_rests(c, now)) sooner(&timeout, until(next_frame(c), now));
-    if (c->tick && c->engine) sooner(&timeout, until(c->tick, now));
-    uint64_t limits = chat_limits_due(c);
-    if (limits) sooner(&timeout, until(limits, now));
-    for (int i = 0; i < c->n_entries; i++) {
-        if (c->entries[i]->save_at) sooner(&timeout, until(c->entries[i]->save_at, now));
-        if (c->entries[i]->draft_at) sooner(&timeout, until(c->entries[i]->draft_at, now));
-    }
-    return timeout;
+static int resize_wait(void *context) { return (void)context, resize_fd; }
+
+static void resize_turn(void *context, bool ready) {
+    struct chat *c = context;
+    (void)ready; // the signal may have come since
+    if (!resize_seen()) return;
+    screen_resized(c->screen);
+    c->stale = true;
 }
 
-static void chat_events(struct chat *c) {
-    struct engine_event event;
-    while (c->engine && engine_poll(c->engine, &event)) {
-        chat_event(c, &event);
-        c->stale = true;
-        c->moved = clock_ns();
-        if (!c->tick) c->tick = c->moved;
-    }
+static int output_wait(void *context) {
+    const struct chat *c = context;
+    return c->stale ? -1 : screen_output_fd(c->screen);
 }
 
-static void chat_input(struct chat *c) {
+static void output_turn(void *context, bool ready) { ((struct chat *)context)->stale |= ready; }
+
+static int input_wait(void *context) { return ((struct chat *)context)->p.screen.input_fd; }
+
+static uint64_t input_due(void *context) {
+    int timeout = screen_timeout(((struct chat *)context)->screen);
+    return timeout < 0 ? 0 : timeout ? clock_ns() + (uint64_t)timeout * 1000000 : 1;
+}
+
+static void input_turn(void *context, bool ready) {
+    struct chat *c = context;
     struct ui_command command;
+    if (!ready && screen_timeout(c->screen) != 0) return;
     while (!c->ending && screen_input(c->screen, &command)) chat_command(c, &command);
     chat_draft_typed(c);
     c->stale = c->typed = true; // keys that edit or scroll hand out no command
 }
 
-bool chat_step(struct chat *c, int timeout_ms) {
+static int host_wait(void *context) { return model_host_fd(((struct chat *)context)->p.host); }
+
+static void host_turn(void *context, bool ready) {
+    (void)ready;
+    chat_model_events(context);
+}
+
+static int limits_wait(void *context) { return chat_limits_fd(context); }
+static uint64_t limits_due(void *context) { return chat_limits_due(context); }
+
+static void limits_turn(void *context, bool ready) {
+    (void)ready;
+    chat_limits_turn(context, clock_ns());
+}
+
+static uint64_t sample_due(void *context) {
+    const struct chat *c = context;
+    return c->engine ? c->tick : 0;
+}
+
+static void sample_turn(void *context, bool ready) {
+    struct chat *c = context;
+    (void)ready;
     uint64_t now = clock_ns();
-    struct pollfd fds[] = {
-        {.fd = c->p.screen.input_fd, .events = POLLIN},
-        {.fd = c->engine && !chat_rests(c, now) ? engine_event_fd(c->engine) : -1, .events = POLLIN},
-        {.fd = resize_fd, .events = POLLIN},
-        {.fd = model_host_fd(c->p.host), .events = POLLIN},
-        {.fd = chat_limits_fd(c), .events = POLLIN},
-        {.fd = c->stale ? -1 : screen_output_fd(c->screen), .events = POLLOUT},
-    };
-    if (poll(fds, sizeof fds / sizeof *fds, chat_timeout(c, timeout_ms, now)) < 0 && errno != EINTR)
-        panic("poll: %s", strerror(errno));
-    if (resize_seen()) {
-        screen_resized(c->screen);
-        c->stale = true;
-    }
-    if (fds[5].revents) c->stale = true;
-    chat_events(c);
-    chat_model_events(c);
-    if (fds[0].revents || screen_timeout(c->screen) == 0) chat_input(c);
-    now = clock_ns();
-    chat_limits_turn(c, now);
-    chat_sample(c, now);
-    chat_save_due(c, now);
-    if (c->stale && now >= next_frame(c)) chat_draw(c);
+    if (c->tick && now >= c->tick && c->engine) chat_sample(c, now);
+}
+
+static uint64_t draft_due(void *context) { return ((struct chat *)context)->draft_at; }
+
+static void draft_turn(void *context, bool ready) {
+    (void)ready;
+    chat_draft_turn(context, clock_ns());
+}
+
+static uint64_t frame_due(void *context) {
+    const struct chat *c = context;
+    bool rests = c->engine && c->tick && clock_ns() < next_frame(c);
+    return c->stale || rests ? next_frame(c) : 0;
+}
+
+static void frame_turn(void *context, bool ready) {
+    struct chat *c = context;
+    (void)ready;
+    if (c->stale && clock_ns() >= next_frame(c)) chat_draw(c);
+}
+
+bool chat_step(struct chat *c, int timeout_ms) {
+    rest(c);
+    loop_turn(c->loop, timeout_ms);
     return !c->ending && !ended_by && !screen_ended(c->screen);
+}
+
+// ---- opening and closing ----
+
+// What a person does comes first, and drawing last: it shows what came of the turn.
+static bool open_session(struct chat *c, struct status *st) {
+    const struct loop_source before[] = {{resize_wait, POLLIN, NULL, resize_turn, c},
+                                         {output_wait, POLLOUT, NULL, output_turn, c},
+                                         {host_wait, POLLIN, NULL, host_turn, c},
+                                         {input_wait, POLLIN, input_due, input_turn, c},
+                                         {NULL, 0, draft_due, draft_turn, c}};
+    const struct loop_source after[] = {{limits_wait, POLLIN, limits_due, limits_turn, c},
+                                        {NULL, 0, sample_due, sample_turn, c},
+                                        {NULL, 0, frame_due, frame_turn, c}};
+    c->loop = loop_open();
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) loop_add(c->loop, &before[i]);
+    c->session = session_open(&(struct session_params){.loop = c->loop,
+                                                       .settings = c->p.settings,
+                                                       .store_path = c->p.store_path,
+                                                       .tell = on_session,
+                                                       .context = c},
+                              st);
+    for (size_t i = 0; i < sizeof after / sizeof *after; i++) loop_add(c->loop, &after[i]);
+    return c->session;
+}
+
+static void chat_free(struct chat *c) {
+    if (c->screen) screen_close(c->screen);
+    loop_close(c->loop);
+    free(c->view_chats);
+    free(c->view_messages);
+    free(c->path);
+    free(c->versions);
+    free(c);
+}
+
+struct chat *chat_open(const struct chat_params *p, struct status *st) {
+    struct status theme = {0};
+    struct screen_options options = p->screen;
+    options.theme = p->settings->theme;
+    options.ascii = p->settings->ascii;
+    options.panes = p->settings->panes;
+    options.theme_problem = &theme;
+    struct chat *c = xcalloc(1, sizeof *c);
+    c->p = *p;
+    c->screen = screen_open(&options, st);
+    if (!c->screen || !open_session(c, st)) {
+        chat_free(c);
+        return NULL;
+    }
+    if (p->notice) chat_complain(c, "%s", p->notice);
+    if (theme.code) chat_complain(c, "%s", theme.text);
+    chat_limits_open(c);
+    chat_select(c, session_chat(c->session, 0));
+    chat_model_open(c);
+    resize_watch();
+    end_watch();
+    c->stale = true;
+    return c;
+}
+
+// The terminal is the person's again while the disk is waited for.
+bool chat_close(struct chat *c, struct status *st) {
+    chat_draft_take(c);
+    chat_model_close(c);
+    chat_limits_close(c);
+    end_unwatch();
+    resize_unwatch();
+    screen_close(c->screen);
+    c->screen = NULL;
+    bool saved = session_close(c->session, st);
+    chat_free(c);
+    return saved;
 }

@@ -5,71 +5,52 @@
 
 #include "app/base/config.h"
 #include "app/chat/chat_state.h"
+#include "engine/base/clock.h"
 #include "engine/base/panic.h"
 
-static void chat_select(struct chat *c, int index) {
-    if (index < 0 || index >= c->n_entries) return;
-    c->current = index;
-    struct chat_entry *e = chat_current(c);
-    e->unread = false;
-    chat_load_messages(c, e);
-    chat_draft_show(c, e);
-    if (c->engine) engine_focus(c->engine, e->conversation.id);
+void chat_select(struct chat *c, struct session_chat *chat) {
+    c->current = chat;
+    chat->unread = false;
+    session_read(c->session, chat);
+    chat_draft_show(c, chat);
+    if (c->engine) engine_focus(c->engine, chat->conversation.id);
 }
 
-void chat_new(struct chat *c) {
-    struct conversation fresh;
-    conversation_open(&fresh, 0, &c->p.settings->sampling);
-    chat_draft_new(chat_insert(c, &fresh));
-    chat_select(c, 0);
-}
+void chat_new(struct chat *c) { chat_select(c, session_new(c->session)); }
 
 // ---- chats ----
 
 static void command_new(struct chat *c, const struct ui_command *command) {
     (void)command;
-    for (int i = 0; i < c->n_entries; i++) { // one empty chat is enough
-        struct conversation *talk = &c->entries[i]->conversation;
-        if (talk->count || talk->unread_rows || talk->named) continue;
-        chat_select(c, i);
+    for (int i = 0; i < session_count(c->session); i++) { // one empty chat is enough
+        struct session_chat *chat = session_chat(c->session, i);
+        if (chat->conversation.count || chat->conversation.unread_rows || chat->conversation.named) continue;
+        chat_select(c, chat);
         return;
     }
     chat_new(c);
 }
 
+static void select_place(struct chat *c, int place) {
+    if (place >= 0 && place < session_count(c->session)) chat_select(c, session_chat(c->session, place));
+}
+
 static void command_previous(struct chat *c, const struct ui_command *command) {
-    chat_select(c, command->number >= 0 ? command->number : c->current - 1);
+    select_place(c, command->number >= 0 ? command->number : session_index(c->session, c->current) - 1);
 }
 
 static void command_next(struct chat *c, const struct ui_command *command) {
-    chat_select(c, command->number >= 0 ? command->number : c->current + 1);
+    select_place(c, command->number >= 0 ? command->number : session_index(c->session, c->current) + 1);
 }
 
 static void command_rename(struct chat *c, const struct ui_command *command) {
-    struct chat_entry *e = chat_current(c);
-    conversation_rename(&e->conversation, command->text ? command->text : "");
-    chat_save_later(e, 0);
-    chat_say(c, false, "renamed to %s", e->conversation.title);
+    session_rename(c->current, command->text ? command->text : "");
+    chat_say(c, false, "renamed to %s", c->current->conversation.title);
 }
 
 static void command_delete(struct chat *c, const struct ui_command *command) {
     (void)command;
-    struct chat_entry *e = chat_current(c);
-    struct status st = {0};
-    if (c->store && !store_delete(c->store, &e->conversation, &st)) {
-        chat_say(c, true, "not deleted: %s", st.text);
-        return;
-    }
-    chat_stop(c, e);
-    if (c->engine) engine_forget(c->engine, e->conversation.id);
-    chat_say(c, false, "deleted %s", *e->conversation.title ? e->conversation.title : "the chat");
-    chat_draft_forget(c, e);
-    conversation_close(&e->conversation);
-    free(e);
-    memmove(c->entries + c->current, c->entries + c->current + 1,
-            (size_t)(--c->n_entries - c->current) * sizeof *c->entries);
-    if (c->n_entries) chat_select(c, c->current < c->n_entries ? c->current : c->n_entries - 1);
-    else chat_new(c);
+    session_delete(c->session, c->current);
 }
 
 // ---- answers ----
@@ -83,10 +64,9 @@ static bool is_order(const char *text, const char *order, const char **rest) {
 }
 
 static void command_send(struct chat *c, const struct ui_command *command) {
-    struct chat_entry *e = chat_current(c);
     const char *text = command->text ? command->text : "", *rest;
     if (!text[strspn(text, " \t\r\n")]) return;
-    chat_draft_save_later(e, 0); // it is none any more
+    c->draft_at = clock_ns(); // it is none any more
     if (is_order(text, "/model", &rest)) {
         chat_model_choose(c, rest);
         return;
@@ -94,64 +74,58 @@ static void command_send(struct chat *c, const struct ui_command *command) {
     size_t size = strlen(text);
     while (strchr(" \t\r\n", text[size - 1])) size--; // a pasted page ends in a newline
     char *message = xstrndup(text, size);             // the screen may use its copy for what follows
-    if (chat_busy(e)) {
+    if (session_busy(c->current)) {
         screen_set_composer(c->screen, message);
         chat_say(c, true, "this chat is still answering: stop it first, or begin another chat");
-    } else if (chat_load_messages(c, e)) {
-        struct conversation *talk = &e->conversation;
-        chat_submit(c, e, conversation_add(talk, conversation_last(talk), MESSAGE_USER, message, strlen(message)));
     } else {
-        screen_set_composer(c->screen, message);
+        session_send(c->session, c->current, message, size);
     }
     free(message);
 }
 
 static void command_regenerate(struct chat *c, const struct ui_command *command) {
     (void)command;
-    struct chat_entry *e = chat_current(c);
-    struct conversation *talk = &e->conversation;
+    struct conversation *talk = &c->current->conversation;
     int last = conversation_last(talk);
     if (last >= 0 && talk->messages[last].role == MESSAGE_MODEL) last = talk->messages[last].parent;
-    if (chat_busy(e)) chat_say(c, true, "this chat is still answering: stop it first");
+    if (session_busy(c->current)) chat_say(c, true, "this chat is still answering: stop it first");
     else if (last < 0) chat_say(c, true, "there is no answer yet");
-    else chat_submit(c, e, last);
+    else session_ask(c->session, c->current, last);
 }
 
 static void command_stop(struct chat *c, const struct ui_command *command) {
     (void)command;
-    struct chat_entry *e = chat_current(c);
-    if (chat_busy(e)) chat_stop(c, e);
+    if (session_busy(c->current)) session_stop(c->session, c->current);
     else chat_say(c, false, "nothing runs in this chat");
 }
 
 static void command_stop_all(struct chat *c, const struct ui_command *command) {
     (void)command;
     int stopped = 0;
-    for (int i = 0; i < c->n_entries; i++) {
-        stopped += chat_busy(c->entries[i]);
-        chat_stop(c, c->entries[i]);
+    for (int i = 0; i < session_count(c->session); i++) {
+        struct session_chat *chat = session_chat(c->session, i);
+        stopped += chat->n_answers;
+        session_stop(c->session, chat);
     }
     chat_say(c, false, stopped == 1 ? "stopped 1 answer" : "stopped %d answers", stopped);
 }
 
 static void command_interrupt(struct chat *c, const struct ui_command *command) {
     (void)command;
-    struct chat_entry *e = chat_current(c);
-    if (chat_busy(e)) chat_stop(c, e);
+    if (session_busy(c->current)) session_stop(c->session, c->current);
     else screen_set_composer(c->screen, "");
 }
 
 // Of the message that was clicked on, otherwise of the one nearest to the end that has versions.
 static void chat_version(struct chat *c, const struct ui_command *command, int step) {
-    struct chat_entry *e = chat_current(c);
-    struct conversation *talk = &e->conversation;
+    struct conversation *talk = &c->current->conversation;
     bool click = command->number >= 0;
     int message = click ? chat_view_message(c, command->number) : conversation_last(talk), total = 0;
     for (; message >= 0; message = click ? -1 : talk->messages[message].parent) {
         conversation_version(talk, message, &total);
         if (total > 1) break;
     }
-    if (message >= 0 && conversation_switch(talk, message, step)) chat_save_later(e, 0);
+    if (message >= 0 && conversation_switch(talk, message, step)) session_changed(c->current);
     else if (message >= 0) chat_say(c, false, "this is the %s of %d versions", step < 0 ? "first" : "last", total);
     else if (!click) chat_say(c, false, "there is one version of every answer here; regenerate makes another");
 }
@@ -166,7 +140,7 @@ static void command_version_next(struct chat *c, const struct ui_command *comman
 
 static void command_copy(struct chat *c, const struct ui_command *command) {
     (void)command;
-    const struct conversation *talk = &chat_current(c)->conversation;
+    const struct conversation *talk = &c->current->conversation;
     int message = conversation_last(talk);
     while (message >= 0 && (talk->messages[message].role != MESSAGE_MODEL || !talk->messages[message].size))
         message = talk->messages[message].parent;
@@ -197,28 +171,21 @@ void chat_save_setting(struct chat *c, int id) {
 }
 
 static void say_knob(struct chat *c, enum sampling_knob_id knob) {
-    const struct chat_entry *e = chat_current(c);
+    const struct session_chat *chat = c->current;
     char value[16];
     chat_say(c, false, "%s is now %s%s", sampling_knobs[knob].key,
-             sampling_format(&e->conversation.sampling, knob, value), chat_busy(e) ? ", from the next token on" : "");
-}
-
-// The knobs of the chat on screen have changed: its running request follows at once.
-static void apply_sampling(struct chat *c) {
-    struct chat_entry *e = chat_current(c);
-    e->conversation.dirty = true;
-    chat_save_later(e, 0);
-    if (e->request) engine_set_sampling(c->engine, e->request, &e->conversation.sampling);
+             sampling_format(&chat->conversation.sampling, knob, value), session_busy(chat) ? ", from the next token on" : "");
 }
 
 // Later chats begin with it. `own`: the person's value, which stays with other models too; otherwise the model's.
 static void change_knob(struct chat *c, double value, bool own) {
     enum sampling_knob_id knob = (enum sampling_knob_id)c->knob;
     uint32_t bit = 1u << knob, *set = &c->p.settings->knobs_set;
-    sampling_set(&chat_current(c)->conversation.sampling, knob, value);
+    struct sampling sampling = c->current->conversation.sampling;
+    sampling_set(&sampling, knob, value);
     sampling_set(&c->p.settings->sampling, knob, value);
     *set = own ? *set | bit : *set & ~bit;
-    apply_sampling(c);
+    session_set_sampling(c->session, c->current, &sampling);
     say_knob(c, knob);
     chat_save_setting(c, SETTING_FIRST_KNOB + c->knob);
 }
@@ -227,7 +194,7 @@ static void set_knob(struct chat *c, double value) { change_knob(c, value, true)
 
 static void step_knob(struct chat *c, int direction) {
     enum sampling_knob_id knob = (enum sampling_knob_id)c->knob;
-    set_knob(c, sampling_get(&chat_current(c)->conversation.sampling, knob) + direction * sampling_knobs[knob].step);
+    set_knob(c, sampling_get(&c->current->conversation.sampling, knob) + direction * sampling_knobs[knob].step);
 }
 
 static void choose_knob(struct chat *c, int step) {
@@ -261,7 +228,7 @@ static void command_knob_reset(struct chat *c, const struct ui_command *command)
 }
 
 static void command_knob_set(struct chat *c, const struct ui_command *command) {
-    struct settings typed = {.sampling = chat_current(c)->conversation.sampling};
+    struct settings typed = {.sampling = c->current->conversation.sampling};
     struct status st = {0};
     if (!setting_parse(&typed, SETTING_FIRST_KNOB + c->knob, command->text ? command->text : "", &st))
         chat_say(c, true, "%s", st.text);
@@ -272,8 +239,8 @@ static void command_knob_set(struct chat *c, const struct ui_command *command) {
 
 static void command_knob_reset_all(struct chat *c, const struct ui_command *command) {
     (void)command;
-    chat_current(c)->conversation.sampling = c->p.settings->sampling = model_host_info(c->p.host)->sampling;
-    apply_sampling(c);
+    c->p.settings->sampling = model_host_info(c->p.host)->sampling;
+    session_set_sampling(c->session, c->current, &c->p.settings->sampling);
     c->p.settings->knobs_set = 0;
     chat_say(c, false, "all knobs are at their defaults");
     for (int knob = 0; knob < KNOB_COUNT; knob++) chat_save_setting(c, SETTING_FIRST_KNOB + knob);
@@ -346,7 +313,7 @@ static void command_suspend(struct chat *c, const struct ui_command *command) {
 // Once more after a save that fails, and not at the first time of asking: messages would be lost.
 static void command_quit(struct chat *c, const struct ui_command *command) {
     (void)command;
-    c->ending = c->leaving || !chat_unsaved(c) || chat_save_all(c);
+    c->ending = c->leaving || !session_unsaved(c->session) || chat_save_all(c);
     c->leaving = true;
 }
 

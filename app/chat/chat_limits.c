@@ -78,8 +78,8 @@ void chat_limits_yield(struct chat *c) {
 
 // Whoever has something else in mind waits for the meter to be gone, which it soon is.
 static bool quiet(const struct chat *c) {
-    for (int i = 0; i < c->n_entries; i++)
-        if (chat_busy(c->entries[i])) return false;
+    for (int i = 0; i < session_count(c->session); i++)
+        if (session_busy(session_chat(c->session, i))) return false;
     return c->engine && !model_host_loading(c->p.host) && !c->limits->meter;
 }
 

@@ -94,17 +94,17 @@ static void take_model(struct chat *c) {
     c->time = (struct view_time){0};
     chat_limits_engine(c);
     settings_follow_model(c->p.settings, info);
-    for (int i = 0; i < c->n_entries; i++) // chats that have begun keep their knobs
-        if (!c->entries[i]->conversation.count && !c->entries[i]->conversation.unread_rows)
-            c->entries[i]->conversation.sampling = c->p.settings->sampling;
+    session_set_engine(c->session, c->engine, c->model_name);
+    for (int i = 0; i < session_count(c->session); i++) { // chats that have begun keep their knobs
+        struct conversation *talk = &session_chat(c->session, i)->conversation;
+        if (!talk->count && !talk->unread_rows) talk->sampling = c->p.settings->sampling;
+    }
     list_take(c);
-    if (c->engine) engine_focus(c->engine, chat_current(c)->conversation.id);
+    if (c->engine) engine_focus(c->engine, c->current->conversation.id);
 }
 
-static void unpark_all(struct chat *c) {
-    if (chat_model_waits(c)) return;
-    for (int i = c->n_entries; i > 0; i--) chat_unpark(c, c->entries[i - 1]);
-}
+// Requests wait for the model that is being loaded.
+static void hold(struct chat *c) { session_hold(c->session, !c->engine || model_host_loading(c->p.host)); }
 
 static const char *stopped_text(const struct chat *c, char text[64]) {
     int n = c->models->stopped;
@@ -115,13 +115,9 @@ static const char *stopped_text(const struct chat *c, char text[64]) {
 static void release(void *context) {
     struct chat *c = context;
     char text[64];
-    c->models->stopped = 0;
-    for (int i = 0; i < c->n_entries; i++) {
-        if (!c->entries[i]->request) continue;
-        chat_abandon(c, c->entries[i], "stopped for another model");
-        c->models->stopped++;
-    }
+    c->models->stopped = session_abandon(c->session, "stopped for another model");
     c->engine = NULL;
+    session_set_engine(c->session, NULL, c->model_name);
     c->tick = 0;
     chat_limits_engine(c);
     if (c->models->stopped) chat_say(c, false, "%s", stopped_text(c, text));
@@ -131,6 +127,7 @@ void chat_model_open(struct chat *c) {
     c->models = xcalloc(1, sizeof *c->models);
     model_host_watch(c->p.host, release, c);
     take_model(c);
+    hold(c);
 }
 
 void chat_model_close(struct chat *c) {
@@ -143,15 +140,13 @@ void chat_model_close(struct chat *c) {
     free(c->loading);
 }
 
-bool chat_model_waits(const struct chat *c) { return !c->engine || model_host_loading(c->p.host); }
-
 // ---- choosing ----
 
 static void loaded(struct chat *c) {
     const char *path = model_host_path(c->p.host);
     bool another = !c->models->path != !path || (path && strcmp(c->models->path, path));
     take_model(c);
-    unpark_all(c);
+    hold(c);
     if (!another) return; // the first one, or the old one again
     char text[64];
     bool stopped = c->models->stopped;
@@ -168,7 +163,7 @@ static void failed(struct chat *c, const struct status *st) {
     bool none = !model_host_engine(c->p.host) && !model_host_loading(c->p.host);
     if (st->code == STATUS_CANCELLED) chat_say(c, false, "stopped loading; %s stays", c->model_name);
     else chat_say(c, true, "%s%s", none ? "no model is loaded: " : "not loaded: ", st->text);
-    unpark_all(c);
+    hold(c);
 }
 
 void chat_model_events(struct chat *c) {
@@ -204,6 +199,7 @@ void chat_model_choose(struct chat *c, const char *word) {
     } else if (!model_host_choose(c->p.host, name, &st)) {
         say_refused(c, name, st.text);
     } else {
+        hold(c);
         chat_limits_yield(c);
     }
     free(name);
@@ -218,7 +214,7 @@ void chat_model_stop(struct chat *c) {
     model_host_stop(c->p.host);
     if (!c->engine) return; // the host says when it is so
     chat_say(c, false, "stopped loading; %s stays", c->model_name);
-    unpark_all(c);
+    hold(c);
 }
 
 void chat_model_show(struct chat *c, struct screen_view *view) {

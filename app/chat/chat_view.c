@@ -18,23 +18,25 @@ static const struct request_figures *request_in(const struct engine_figures *f, 
 }
 
 static void show_chats(struct chat *c, const struct engine_figures *f) {
-    if (c->n_entries > c->chats_room) {
-        c->chats_room = c->capacity;
+    int count = session_count(c->session);
+    if (count > c->chats_room) {
+        c->chats_room = 2 * count;
         c->view_chats = xrealloc(c->view_chats, (size_t)c->chats_room * sizeof *c->view_chats);
     }
-    for (int i = 0; i < c->n_entries; i++) {
-        const struct chat_entry *e = c->entries[i];
-        const struct request_figures *r = request_in(f, e->request);
+    for (int i = 0; i < count; i++) {
+        const struct session_chat *chat = session_chat(c->session, i);
+        const struct session_answer *a = chat->n_answers ? &chat->answers[chat->n_answers - 1] : NULL;
+        const struct request_figures *r = request_in(f, a ? a->request : 0);
         c->view_chats[i] = (struct view_chat){
-            .id = e->conversation.id,
-            .title = *e->conversation.title ? e->conversation.title : "New chat",
-            .state = e->state,
-            .busy = chat_busy(e),
-            .parked = e->parked,
+            .id = chat->conversation.id,
+            .title = *chat->conversation.title ? chat->conversation.title : "New chat",
+            .state = chat->state,
+            .busy = session_busy(chat),
+            .parked = a && !a->request,
             .prefill_done = r ? r->prefill_done : 0,
             .prefill_total = r ? r->prefill_total : 0,
             .tokens_per_second = r ? r->tokens_per_second : 0,
-            .unread = e->unread,
+            .unread = chat->unread,
         };
     }
 }
@@ -48,7 +50,8 @@ static struct view_message notice_view(uint64_t id, uint32_t revision, const cha
 static int show_message(const struct chat *c, const struct conversation *talk, int index, struct view_message *out) {
     const struct message *m = &talk->messages[index];
     bool failed = m->state == MESSAGE_FAILED;
-    bool waiting = m->state == MESSAGE_STREAMING && chat_busy(chat_current(c)) && chat_current(c)->answer == index;
+    const struct session_answer *making = session_answer_at(c->current, index);
+    bool waiting = m->state == MESSAGE_STREAMING && making;
     bool broken = m->state == MESSAGE_STREAMING && !waiting; // confab ended while it was written
     struct view_message view = {
         .id = talk->id << 32 | (uint64_t)index << 2,
@@ -65,7 +68,7 @@ static int show_message(const struct chat *c, const struct conversation *talk, i
                 : broken ? "interrupted"
                          : m->note,
     };
-    const struct model_loading *coming = waiting && chat_current(c)->parked ? model_host_loading(c->p.host) : NULL;
+    const struct model_loading *coming = waiting && !making->request ? model_host_loading(c->p.host) : NULL;
     if (coming && strcmp(coming->title, c->model_name)) view.author = coming->title;
     view.version = c->versions[index];
     view.n_versions = c->versions[talk->count + m->parent + 1];
@@ -73,7 +76,7 @@ static int show_message(const struct chat *c, const struct conversation *talk, i
     if (m->notice) out[n++] = notice_view(view.id | 2, m->revision, m->notice);
     if (!failed || m->size || m->thinking_size) out[n++] = view;
     if (failed) out[n++] = notice_view(view.id | 1, m->revision, m->note ? m->note : "");
-    if (chat_left_out(talk, index) && talk->messages[index].chosen >= 0)
+    if (session_left_out(talk, index) && talk->messages[index].chosen >= 0)
         out[n++] = notice_view(view.id | 3, m->revision, "what comes next was asked without this message");
     return n;
 }
@@ -83,7 +86,7 @@ static int message_of(uint64_t id) { return id & 3 ? -1 : (int)((uint32_t)id >> 
 
 int chat_view_message(const struct chat *c, int view) {
     uint64_t id = c->view_messages[view].id;
-    return id >> 32 == chat_current(c)->conversation.id ? message_of(id) : -1;
+    return id >> 32 == c->current->conversation.id ? message_of(id) : -1;
 }
 
 // Which model wrote the answers: those of another than the one there is now are headed by its whole name, and where one
@@ -118,18 +121,19 @@ static int show_messages(struct chat *c, const struct conversation *talk) {
 // Tokens in the conversation: those of the running request, otherwise as the latest answer counted them. Of what no
 // answer counted, as after an end in the middle of one, their number is guessed; so it is when another model counted.
 static void show_context(const struct chat *c, const struct engine_figures *f, struct screen_view *view) {
-    const struct chat_entry *e = chat_current(c);
-    const struct request_figures *r = request_in(f, e->request);
+    const struct session_chat *chat = c->current;
+    const struct conversation *talk = &chat->conversation;
+    const uint64_t request = chat->n_answers ? chat->answers[chat->n_answers - 1].request : 0;
+    const struct request_figures *r = request_in(f, request);
     const int running = r ? r->n_context : 0;
-    const struct conversation *talk = &e->conversation;
     size_t uncounted = 0;
     int m = conversation_last(talk);
     for (; m >= 0; m = talk->messages[m].parent) {
-        if (chat_left_out(talk, m) && talk->messages[m].parent >= 0) m = talk->messages[m].parent; // nor its question
+        if (session_left_out(talk, m) && talk->messages[m].parent >= 0) m = talk->messages[m].parent; // nor its question
         else if (talk->messages[m].tokens) break;
         else uncounted += talk->messages[m].size;
     }
-    if (e->request) uncounted = 0; // the engine is about to say
+    if (request) uncounted = 0; // the engine is about to say
     const char *model = m >= 0 ? talk->messages[m].model : NULL;
     size_t most = INT32_MAX / 2, guess = (uncounted + BYTES_A_TOKEN - 1) / BYTES_A_TOKEN;
     int counted = m >= 0 ? talk->messages[m].tokens : 0;
@@ -138,14 +142,14 @@ static void show_context(const struct chat *c, const struct engine_figures *f, s
 }
 
 void chat_show(struct chat *c) {
-    const struct chat_entry *e = chat_current(c);
+    const struct session_chat *chat = c->current;
     const struct engine_figures *f = c->engine ? engine_figures(c->engine) : NULL;
     show_chats(c, f);
-    int n_messages = show_messages(c, &e->conversation);
+    int n_messages = show_messages(c, &chat->conversation);
     struct screen_view view = {
         .chats = c->view_chats,
-        .n_chats = c->n_entries,
-        .current = c->current,
+        .n_chats = session_count(c->session),
+        .current = session_index(c->session, chat),
         .messages = c->view_messages,
         .n_messages = n_messages,
         .model_name = c->model_name,
@@ -156,11 +160,11 @@ void chat_show(struct chat *c) {
         .prefill = {c->prefill, c->n_samples},
         .latency = {c->latency, c->n_samples},
         .time = f ? &c->time : NULL,
-        .sampling = &e->conversation.sampling,
+        .sampling = &chat->conversation.sampling,
         .knob = c->knob,
         .questions = guide_questions,
-        .n_questions = c->p.settings->model ? 0 : GUIDE_QUESTIONS,
-        .unsaved = chat_unsaved(c),
+        .n_questions = c->p.settings->model || chat->reading ? 0 : GUIDE_QUESTIONS,
+        .unsaved = session_unsaved(c->session),
         .status = *c->status ? c->status : NULL,
         .status_bad = c->status_bad,
     };

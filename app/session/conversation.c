@@ -12,13 +12,14 @@ void conversation_open(struct conversation *c, uint64_t id, const struct samplin
     *c = (struct conversation){.id = id, .title = xstrdup(""), .sampling = *s, .first = -1};
 }
 
+// Of a message, the texts that it owns.
+#define MESSAGE_TEXTS(X) X(text) X(thinking) X(note) X(notice) X(model)
+
 void conversation_forget_messages(struct conversation *c) {
     for (int i = 0; i < c->count; i++) {
-        free(c->messages[i].text);
-        free(c->messages[i].thinking);
-        free(c->messages[i].note);
-        free(c->messages[i].notice);
-        free(c->messages[i].model);
+#define X(field) free(c->messages[i].field);
+        MESSAGE_TEXTS(X)
+#undef X
     }
     c->count = 0;
     c->first = -1;
@@ -166,6 +167,33 @@ void conversation_choose(struct conversation *c, int message) {
         int parent = c->messages[message].parent;
         *chosen_after(c, parent) = message;
         message = parent;
+    }
+}
+
+void conversation_take_changes(struct conversation *c, struct conversation *copy) {
+    *copy = *c;
+    copy->title = xstrdup(c->title);
+    copy->messages = xcalloc((size_t)c->count, sizeof *copy->messages);
+    for (int i = 0; i < c->count; i++) {
+        struct message *m = &c->messages[i], *own = &copy->messages[i];
+        *own = *m;
+#define X(field) own->field = m->dirty && m->field ? xstrdup(m->field) : NULL;
+        MESSAGE_TEXTS(X)
+#undef X
+        m->dirty = false;
+    }
+    c->dirty = false;
+}
+
+void conversation_put_back(struct conversation *c, const struct conversation *copy, bool written) {
+    if (written) c->row = copy->row;
+    if (copy->gone) c->row = 0;
+    if (!written) c->dirty |= copy->dirty;
+    for (int i = 0; i < copy->count; i++) {
+        struct message *m = &c->messages[i];
+        if (written) m->row = copy->messages[i].row;
+        if (copy->gone) m->row = 0;
+        if (!written) m->dirty |= copy->gone || copy->messages[i].dirty;
     }
 }
 

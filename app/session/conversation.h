@@ -4,7 +4,7 @@
 //       └─► model ─► user  versions of a message ("‹2/3›"), of which one is chosen. The path goes from the first message
 //                          along the chosen ones. Nothing is ever overwritten or removed.
 //
-// Plain data, one owner (the chat controller); the store writes what is dirty.
+// Plain data, one owner (the session); the store writes what is dirty.
 #ifndef CONFAB_APP_CONVERSATION_H
 #define CONFAB_APP_CONVERSATION_H
 
@@ -60,6 +60,7 @@ struct conversation {
     bool dirty;       // title, sampling or chosen path differ from the store
     bool unread_rows; // its messages still lie in the store only
     bool named;       // title was given by the person
+    bool gone;        // of a copy: the store has not had it any more
     char *title;      // "" until there is something to call it by
     struct sampling sampling;
     struct message *messages; // in order of their making
@@ -93,6 +94,12 @@ void conversation_versions(const struct conversation *c, int *numbers, int *tota
 bool conversation_switch(struct conversation *c, int message, int step);
 // Makes the path lead to this message.
 void conversation_choose(struct conversation *c, int message);
+
+// What differs from the store, as a copy that can be written while this one goes on: rows, parents and the path of all
+// messages, texts of the dirty ones alone. Nothing of *c is dirty afterwards.
+void conversation_take_changes(struct conversation *c, struct conversation *copy);
+// The copy was written: its rows are those of *c. Or else it was not, and what it has is dirty again.
+void conversation_put_back(struct conversation *c, const struct conversation *copy, bool written);
 
 const char *message_role_name(enum message_role role);
 

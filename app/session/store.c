@@ -353,18 +353,19 @@ static bool save_last(struct store *s, const struct conversation *c, struct stat
     return perform(s, query, st);
 }
 
-// Another confab deleted the conversation while this one went on with it: it is written again as a whole.
-static void forget_rows(struct conversation *c) {
+// Another confab deleted the conversation while this one went on with it: it is written again as a whole, if all of it is
+// here.
+static bool forget_rows(struct store *s, struct conversation *c, struct status *st) {
+    for (int i = 0; i < c->count; i++) c->gone |= !c->messages[i].text;
+    if (c->gone) return status_fail(st, STATUS_IO, "%s: another confab deleted the chat", s->path);
     c->row = 0;
     for (int i = 0; i < c->count; i++) c->messages[i].row = 0, c->messages[i].dirty = true;
+    return save_head(s, c, st);
 }
 
 static bool save_all(struct store *s, struct conversation *c, struct status *st) {
     if (!save_head(s, c, st)) return false;
-    if (!sqlite3_changes(s->db)) {
-        forget_rows(c);
-        if (!save_head(s, c, st)) return false;
-    }
+    if (!sqlite3_changes(s->db) && !forget_rows(s, c, st)) return false;
     for (int i = 0; i < c->count; i++)
         if (c->messages[i].dirty && !save_message(s, c, &c->messages[i], st)) return false;
     return c->unread_rows || save_last(s, c, st);

@@ -18,7 +18,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "app/chat/chat.h"
+#include "app/chat/chat_state.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/metrics.h"
@@ -212,6 +212,9 @@ static inline void pass(double seconds) {
     now += (uint64_t)(seconds * 1e9);
     clock_freeze(now);
     step();
+    bool shown = !chat->stale;
+    assert_true(worker_wait(session_worker(chat->session), 60000)); // the disk is as quick as it needs to be
+    if (shown && chat->stale) chat_draw(chat);
 }
 
 // The one command that the screen has at the next step.

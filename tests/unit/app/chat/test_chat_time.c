@@ -7,7 +7,6 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
-#include "app/chat/chat_state.h"
 #include "app/session/store.h"
 #include "tests/unit/chat_fixture.h"
 
@@ -47,8 +46,7 @@ static void test_an_interrupted_answer_is_counted(void **state) {
     say(1, 1, "ans");
     count_running(1, 102, 2);
     pass(1); // saved
-    struct chat_entry *e = chat_current(chat);
-    e->request = 0, e->save_at = 0; // as if confab were gone
+    chat->current->n_answers = 0, chat->current->save_at = 0; // as if confab were gone
     engine.figures.n_requests = 0;
     close_chat();
     open_chat();
@@ -85,7 +83,7 @@ static void test_tokens_of_another_model_are_a_guess(void **state) {
     say(1, 1, "answer");
     end(1, 1, REQUEST_FINISHED, FINISH_END, "");
     assert_false(screen.view.context_guessed);
-    conversation_set_model(&chat_current(chat)->conversation, 1, "Other 2B Q8_0");
+    conversation_set_model(&chat->current->conversation, 1, "Other 2B Q8_0");
     pass(1);
     act(COMMAND_KNOB_NEXT, -1, NULL);
     assert_int_equal(screen.view.context_used, 13);

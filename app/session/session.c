@@ -1,0 +1,184 @@
+#include "app/session/session.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/session/session_state.h"
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+
+#define CLOSE_PATIENCE 10000 // ms that saving may take where the person waits for its outcome
+
+void session_tell(struct session *s, const struct session_event *event) {
+    if (s->p.tell) s->p.tell(s->p.context, event);
+}
+
+// ---- turns of the loop ----
+
+static int engine_fd(void *context) {
+    const struct session *s = context;
+    return s->engine && clock_ns() >= s->rest ? engine_event_fd(s->engine) : -1;
+}
+
+static void engine_turn(void *context, bool ready) {
+    (void)ready; // what waits while nobody is woken up is taken along
+    session_poll(context);
+}
+
+static int store_fd(void *context) { return worker_fd(((struct session *)context)->worker); }
+static uint64_t store_due(void *context) { return session_save_due(context); }
+
+static void store_turn(void *context, bool ready) {
+    struct session *s = context;
+    if (ready) worker_collect(s->worker);
+    session_save_turn(s);
+}
+
+// ---- chats ----
+
+struct session_chat *session_add(struct session *s, struct conversation *conversation, int index) {
+    if (s->count == s->capacity) {
+        s->capacity = s->capacity ? 2 * s->capacity : 16;
+        s->chats = xrealloc(s->chats, (size_t)s->capacity * sizeof *s->chats);
+    }
+    memmove(s->chats + index + 1, s->chats + index, (size_t)(s->count++ - index) * sizeof *s->chats);
+    struct session_chat *chat = s->chats[index] = xcalloc(1, sizeof *chat);
+    chat->conversation = *conversation;
+    chat->conversation.id = s->next_id++;
+    chat->state = REQUEST_FINISHED;
+    chat->draft_row = NOT_IN_STORE;
+    return chat;
+}
+
+static void chat_free(struct session_chat *chat) {
+    conversation_close(&chat->conversation);
+    draft_free(&chat->draft);
+    free(chat->answers);
+    free(chat->unsent);
+    free(chat);
+}
+
+void session_remove(struct session *s, struct session_chat *chat) {
+    session_stop(s, chat);
+    if (s->engine) engine_forget(s->engine, chat->conversation.id);
+    session_tell(s, &(struct session_event){.kind = SESSION_DELETED, .chat = chat});
+    int index = session_index(s, chat);
+    memmove(s->chats + index, s->chats + index + 1, (size_t)(--s->count - index) * sizeof *s->chats);
+    chat_free(chat);
+}
+
+int session_count(const struct session *s) { return s->count; }
+struct session_chat *session_chat(const struct session *s, int index) { return s->chats[index]; }
+
+int session_index(const struct session *s, const struct session_chat *chat) {
+    for (int i = 0; i < s->count; i++)
+        if (s->chats[i] == chat) return i;
+    return -1;
+}
+
+struct session_chat *session_new(struct session *s) {
+    struct conversation fresh;
+    conversation_open(&fresh, 0, &s->p.settings->sampling);
+    struct session_chat *chat = session_add(s, &fresh, 0);
+    chat->draft_known = true;
+    return chat;
+}
+
+void session_changed(struct session_chat *chat) {
+    chat->conversation.dirty = true;
+    session_save_later(chat, 0);
+}
+
+void session_rename(struct session_chat *chat, const char *title) {
+    conversation_rename(&chat->conversation, title);
+    session_save_later(chat, 0);
+}
+
+void session_set_sampling(struct session *s, struct session_chat *chat, const struct sampling *sampling) {
+    chat->conversation.sampling = *sampling;
+    session_changed(chat);
+    for (int i = 0; i < chat->n_answers; i++)
+        if (chat->answers[i].request) engine_set_sampling(s->engine, chat->answers[i].request, sampling);
+}
+
+void session_set_draft(struct session_chat *chat, struct draft *draft) {
+    if (draft_equal(draft, &chat->draft)) {
+        draft_free(draft);
+        return;
+    }
+    draft_free(&chat->draft);
+    chat->draft = *draft;
+    chat->draft_dirty = true;
+    chat->save_draft_at = clock_ns();
+}
+
+// ---- opening and closing ----
+
+struct session *session_open(const struct session_params *p, struct status *st) {
+    struct session *s = xcalloc(1, sizeof *s);
+    s->p = *p;
+    s->next_id = 1;
+    s->worker = worker_open(st);
+    if (!s->worker) {
+        free(s);
+        return NULL;
+    }
+    loop_add(p->loop, &(struct loop_source){engine_fd, POLLIN, NULL, engine_turn, s});
+    loop_add(p->loop, &(struct loop_source){store_fd, POLLIN, store_due, store_turn, s});
+    struct session_chat *chat = session_new(s);
+    chat->draft_known = !p->store_path;
+    if (p->store_path) session_list(s);
+    return s;
+}
+
+struct worker *session_worker(struct session *s) { return s->worker; }
+
+// What is saved may have to be saved once more, when the chat changed meanwhile.
+static bool save_all(struct session *s, int timeout_ms, struct status *st) {
+    bool answers = worker_wait(s->worker, timeout_ms);
+    s->problem = (struct status){0};
+    for (int i = 0; i < s->count; i++) {
+        struct session_chat *chat = s->chats[i];
+        if (chat->save_at) chat->save_at = clock_ns();
+        if (chat->draft_dirty) chat->save_draft_at = clock_ns();
+    }
+    while (answers && session_save_due(s) && !s->problem.code) {
+        session_save_turn(s);
+        answers = worker_wait(s->worker, timeout_ms);
+    }
+    if (!answers) status_fail(&s->problem, STATUS_IO, "%s: the disk does not answer", s->p.store_path);
+    if (s->problem.code && st) *st = s->problem;
+    return !s->problem.code;
+}
+
+bool session_save(struct session *s, struct status *st) { return save_all(s, CLOSE_PATIENCE, st); }
+
+bool session_close(struct session *s, struct status *st) {
+    s->p.tell = NULL;
+    session_abandon(s, "stopped");
+    for (int i = 0; i < s->count; i++) session_stop(s, s->chats[i]);
+    bool saved = save_all(s, -1, st) || status_prefix(st, "not saved");
+    worker_close(s->worker);
+    session_close_store(s);
+    for (int i = 0; i < s->count; i++) chat_free(s->chats[i]);
+    free(s->chats);
+    free(s->model);
+    free(s);
+    return saved;
+}
+
+// ---- the engine ----
+
+void session_set_engine(struct session *s, struct engine *e, const char *model) {
+    s->engine = e;
+    free(s->model);
+    s->model = xstrdup(model);
+}
+
+void session_hold(struct session *s, bool wait) {
+    s->held = wait;
+    if (!s->held && s->engine) session_request_waiting(s);
+}
+
+void session_rest(struct session *s, uint64_t until) { s->rest = until; }

@@ -1,0 +1,299 @@
+// Requests of a session and their events.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/session/session_state.h"
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+#include "engine/metrics.h"
+
+#define SAVE_STREAMING_NS (NANOSECONDS - NANOSECONDS / 20) // a partial answer is saved at least every second
+
+bool session_left_out(const struct conversation *talk, int message) {
+    const struct message *m = &talk->messages[message];
+    return m->role == MESSAGE_MODEL && m->state == MESSAGE_FAILED && !m->size;
+}
+
+bool session_busy(const struct session_chat *chat) { return chat->n_answers; }
+
+const struct session_answer *session_answer_at(const struct session_chat *chat, int message) {
+    for (int i = 0; i < chat->n_answers; i++)
+        if (chat->answers[i].message == message) return &chat->answers[i];
+    return NULL;
+}
+
+static void tell(struct session *s, enum session_event_kind kind, struct session_chat *chat) {
+    session_tell(s, &(struct session_event){.kind = kind, .chat = chat});
+}
+
+// ---- asking ----
+
+// What is asked of the engine: the messages of a path. Texts are borrowed but for those that were joined.
+struct asked {
+    struct engine_message *messages;
+    char **joined;
+    int count, n_joined;
+};
+
+// Templates want user and model to take turns: what was asked before an answer of which nothing came goes with the next
+// question.
+static void asked_add(struct asked *p, const struct message *m) {
+    struct engine_message *before = p->count ? &p->messages[p->count - 1] : NULL;
+    const char *role = message_role_name(m->role);
+    if (before && m->role == MESSAGE_USER && !strcmp(before->role, role)) {
+        before->text = p->joined[p->n_joined++] = xasprintf("%s\n\n%s", before->text, m->text);
+        return;
+    }
+    p->messages[p->count++] = (struct engine_message){.role = role, .text = m->text, .thinking = m->thinking};
+}
+
+// The messages from the first one to `last`, after the system prompt. An answer of which nothing came is left out, with
+// its question when that could not be answered.
+static struct asked asked_open(const struct conversation *talk, const char *system, int last) {
+    int n = 1, length = 0;
+    for (int m = last; m >= 0; m = talk->messages[m].parent) n++;
+    struct asked p = {.messages = xcalloc((size_t)n, sizeof *p.messages), .joined = xcalloc((size_t)n, sizeof(char *))};
+    int *path = xcalloc((size_t)n, sizeof *path);
+    for (int m = last; m >= 0; m = talk->messages[m].parent) {
+        if (session_left_out(talk, m) && talk->messages[m].parent >= 0) m = talk->messages[m].parent;
+        else if (talk->messages[m].role == MESSAGE_USER || talk->messages[m].size) path[length++] = m;
+    }
+    if (system) p.messages[p.count++] = (struct engine_message){.role = "system", .text = system};
+    while (length) asked_add(&p, &talk->messages[path[--length]]);
+    free(path);
+    return p;
+}
+
+static void asked_close(struct asked *p) {
+    for (int i = 0; i < p->n_joined; i++) free(p->joined[i]);
+    free(p->joined);
+    free(p->messages);
+}
+
+static void request(struct session *s, struct session_chat *chat, struct session_answer *a) {
+    struct conversation *talk = &chat->conversation;
+    const struct settings *own = s->p.settings;
+    tell(s, SESSION_ASKED, chat);
+    struct asked asked = asked_open(talk, own->system, talk->messages[a->message].parent);
+    a->request = engine_submit(s->engine, &(struct request_params){
+                                              .conversation = talk->id,
+                                              .messages = asked.messages,
+                                              .n_messages = asked.count,
+                                              .sampling = talk->sampling,
+                                              .reasoning = (enum reasoning)own->reasoning,
+                                              .stops = (const char *const *)own->stops.texts,
+                                              .n_stops = own->stops.count,
+                                              .max_tokens = own->max_tokens,
+                                              .time_limit = own->time_limit,
+                                          });
+    conversation_set_model(talk, a->message, s->model);
+    asked_close(&asked);
+}
+
+void session_ask(struct session *s, struct session_chat *chat, int parent) {
+    if (chat->n_answers == chat->capacity) {
+        chat->capacity = chat->capacity ? 2 * chat->capacity : 2;
+        chat->answers = xrealloc(chat->answers, (size_t)chat->capacity * sizeof *chat->answers);
+    }
+    struct session_answer *a = &chat->answers[chat->n_answers++];
+    *a = (struct session_answer){.message = conversation_add(&chat->conversation, parent, MESSAGE_MODEL, "", 0),
+                                 .state = REQUEST_PENDING,
+                                 .submitted = clock_ns()};
+    chat->conversation.messages[a->message].state = MESSAGE_STREAMING;
+    chat->state = REQUEST_PENDING;
+    if (s->engine && !s->held) request(s, chat, a);
+    session_save_later(chat, 0);
+}
+
+void session_request_waiting(struct session *s) {
+    for (int i = s->count - 1; i >= 0; i--)
+        for (int k = 0; k < s->chats[i]->n_answers; k++)
+            if (!s->chats[i]->answers[k].request) request(s, s->chats[i], &s->chats[i]->answers[k]);
+}
+
+void session_send(struct session *s, struct session_chat *chat, const char *text, size_t size) {
+    struct conversation *talk = &chat->conversation;
+    if (talk->unread_rows) { // it belongs behind messages that are not there yet
+        free(chat->unsent);
+        chat->unsent = xstrndup(text, size);
+        session_read(s, chat);
+        return;
+    }
+    session_ask(s, chat, conversation_add(talk, conversation_last(talk), MESSAGE_USER, text, size));
+}
+
+// ---- how it ends ----
+
+// Tokens a second after the first one; 0: too few to tell.
+static double rate_of(const struct session_answer *a, int n_tokens) {
+    double tokens = n_tokens - 1 - a->n_returns, seconds = (double)(a->last_token - a->first_token - a->away) * 1e-9;
+    return rate_is_steady(tokens, seconds) ? tokens / seconds : 0;
+}
+
+static char *figures_note(const struct session_answer *a, const char *reason, int n_tokens) {
+    char rate[32] = "", first[32] = "";
+    if (n_tokens == 0 && *reason) return xstrdup(reason);
+    double speed = rate_of(a, n_tokens);
+    if (speed > 0) snprintf(rate, sizeof rate, "%.*f tok/s, ", speed < 99.95, speed);
+    double wait = a->first_token ? (double)(a->first_token - a->submitted) * 1e-9 : 0;
+    if (a->first_token && wait < 1) snprintf(first, sizeof first, ", first %.0f ms", wait * 1e3);
+    if (a->first_token && wait >= 1) snprintf(first, sizeof first, ", first %.1f s", wait);
+    return xasprintf("%s%s%s%d token%s%s", reason, *reason ? ", " : "", rate, n_tokens, n_tokens == 1 ? "" : "s",
+                     first);
+}
+
+// `a` is none of the chat's answers any more.
+static void end(struct session_chat *chat, struct session_answer *a, enum request_state state, const char *note) {
+    struct conversation *talk = &chat->conversation;
+    int message = a->message;
+    conversation_note(talk, message, note);
+    talk->messages[message].state = state == REQUEST_FAILED     ? MESSAGE_FAILED
+                                    : state == REQUEST_CANCELLED ? MESSAGE_STOPPED
+                                                                 : MESSAGE_COMPLETE;
+    chat->state = state;
+    memmove(a, a + 1, (size_t)(chat->answers + --chat->n_answers - a) * sizeof *a);
+    session_save_later(chat, 0);
+}
+
+void session_stop(struct session *s, struct session_chat *chat) {
+    for (int i = chat->n_answers - 1; i >= 0; i--) {
+        struct session_answer *a = &chat->answers[i];
+        if (a->request) engine_cancel(s->engine, a->request); // its event ends it
+        else end(chat, a, REQUEST_CANCELLED, "stopped");
+    }
+}
+
+void session_count_tokens(struct session *s, struct session_chat *chat) {
+    const struct engine_figures *f = chat->n_answers && s->engine ? engine_figures(s->engine) : NULL;
+    for (int i = 0; f && i < f->n_requests; i++) {
+        const struct request_figures *r = &f->requests[i];
+        for (int k = 0; k < chat->n_answers; k++) {
+            const struct session_answer *a = &chat->answers[k];
+            struct message *m = &chat->conversation.messages[a->message];
+            if (r->request == a->request) m->tokens = r->n_context - r->n_generated + a->n_tokens - m->thinking_tokens;
+        }
+    }
+}
+
+static int abandon(struct session *s, struct session_chat *chat, const char *reason) {
+    int running = 0;
+    session_count_tokens(s, chat);
+    for (int i = chat->n_answers - 1; i >= 0; i--) {
+        struct session_answer *a = &chat->answers[i];
+        if (!a->request) continue;
+        engine_cancel(s->engine, a->request);
+        char *note = figures_note(a, reason, a->n_tokens);
+        end(chat, a, REQUEST_CANCELLED, note);
+        free(note);
+        running++;
+    }
+    return running;
+}
+
+int session_abandon(struct session *s, const char *reason) {
+    int running = 0;
+    for (int i = 0; i < s->count; i++) running += abandon(s, s->chats[i], reason);
+    return running;
+}
+
+// ---- events ----
+
+static void take_thought(struct session_chat *chat, struct session_answer *a, const struct engine_event *event) {
+    if (!a->first_thought) a->first_thought = event->at;
+    double seconds = (double)(event->at - a->first_thought) * 1e-9;
+    conversation_think(&chat->conversation, a->message, event->text, event->size, seconds);
+    if (event->token >= 0) chat->conversation.messages[a->message].thinking_tokens++;
+}
+
+static void take_text(struct session_chat *chat, struct session_answer *a, const struct engine_event *event) {
+    if (!a->first_token) a->first_token = event->at;
+    if (event->token >= 0) { // otherwise text that was held back
+        a->last_token = event->at;
+        a->n_tokens++;
+    }
+    if (event->channel == CHANNEL_THINKING) take_thought(chat, a, event);
+    else conversation_append(&chat->conversation, a->message, event->text, event->size);
+    session_save_later(chat, SAVE_STREAMING_NS);
+}
+
+// Said once in a chat, as long as it stays the same.
+static void take_notice(struct session_chat *chat, const struct session_answer *a, const struct engine_event *event) {
+    struct conversation *talk = &chat->conversation;
+    int m = talk->messages[a->message].parent;
+    while (m >= 0 && !talk->messages[m].notice) m = talk->messages[m].parent;
+    if (m >= 0 && !strcmp(talk->messages[m].notice, event->text)) return;
+    conversation_notice(talk, a->message, event->text);
+    session_save_later(chat, 0);
+}
+
+// What ended an answer, for the note under it; "" when it ended by itself.
+static const char *reason_text(enum finish_reason reason) {
+    switch (reason) {
+    case FINISH_LENGTH: return "cut at max-tokens";
+    case FINISH_CONTEXT: return "the context is full";
+    case FINISH_TIME: return "time limit reached";
+    case FINISH_CANCELLED: return "stopped";
+    case FINISH_NONE:
+    case FINISH_END:
+    case FINISH_ERROR: break;
+    }
+    return "";
+}
+
+static void take_end(struct session *s, struct session_chat *chat, struct session_answer *a,
+                     const struct engine_event *event) {
+    struct message *m = &chat->conversation.messages[a->message];
+    m->tokens = event->n_prompt + event->n_generated - m->thinking_tokens; // thoughts are not read again
+    char *note = event->state == REQUEST_FAILED ? xstrdup(event->text)
+                                                : figures_note(a, reason_text(event->reason), event->n_generated);
+    end(chat, a, event->state, note);
+    free(note);
+    session_tell(s, &(struct session_event){.kind = SESSION_ENDED, .chat = chat, .reason = event->reason});
+}
+
+// Between its tokens an answer may have to give way to others: that says nothing of its speed.
+static void take_wait(struct session_answer *a, const struct engine_event *event) {
+    if (event->state == REQUEST_PENDING && a->first_token && !a->left) a->left = event->at;
+    if (event->state != REQUEST_DECODING || !a->left) return;
+    a->away += event->at - a->left;
+    a->left = 0;
+    a->n_returns++;
+}
+
+static void take_state(struct session *s, struct session_chat *chat, struct session_answer *a,
+                       const struct engine_event *event) {
+    chat->state = a->state = event->state;
+    take_wait(a, event);
+    if (event->state == REQUEST_FINISHED || event->state == REQUEST_FAILED || event->state == REQUEST_CANCELLED)
+        take_end(s, chat, a, event);
+}
+
+static void take_event(struct session *s, struct session_chat *chat, struct session_answer *a,
+                       const struct engine_event *event) {
+    if (event->kind == EVENT_TEXT) take_text(chat, a, event);
+    else if (event->kind == EVENT_NOTICE) take_notice(chat, a, event);
+    else take_state(s, chat, a, event);
+    tell(s, SESSION_CHANGED, chat);
+}
+
+static bool find_answer(const struct session *s, uint64_t request, struct session_chat **chat,
+                        struct session_answer **answer) {
+    for (int i = 0; i < s->count; i++) {
+        for (int k = 0; k < s->chats[i]->n_answers; k++) {
+            if (s->chats[i]->answers[k].request != request) continue;
+            *chat = s->chats[i];
+            *answer = &s->chats[i]->answers[k];
+            return true;
+        }
+    }
+    return false; // deleted meanwhile
+}
+
+void session_poll(struct session *s) {
+    struct engine_event event;
+    struct session_chat *chat;
+    struct session_answer *answer;
+    while (s->engine && engine_poll(s->engine, &event))
+        if (find_answer(s, event.request, &chat, &answer)) take_event(s, chat, answer, &event);
+}

@@ -1,0 +1,453 @@
+// A session without a screen: an engine that does what it is told answers several requests of several chats, and what
+// came of them is in the store.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <semaphore.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "app/session/session.h"
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+#include "engine/metrics.h"
+#include "tests/unit/temporary_folder.h"
+
+// ---- an engine that does what it is told ----
+
+static struct {
+    int fd;
+    struct engine_event events[64];
+    int n_events, next_event;
+    uint64_t n_requests, conversation, forgotten;
+    uint64_t cancelled[8], changed[8];
+    int n_cancelled, n_changed;
+    char prompt[4096]; // of the last request: "role: text|role: text|"
+    struct engine_figures figures;
+} engine;
+
+uint64_t engine_submit(struct engine *e, const struct request_params *p) {
+    (void)e;
+    engine.prompt[0] = 0;
+    for (int i = 0; i < p->n_messages; i++) {
+        size_t used = strlen(engine.prompt);
+        snprintf(engine.prompt + used, sizeof engine.prompt - used, "%s: %s|", p->messages[i].role, p->messages[i].text);
+    }
+    engine.conversation = p->conversation;
+    return ++engine.n_requests;
+}
+void engine_cancel(struct engine *e, uint64_t request) { (void)e, engine.cancelled[engine.n_cancelled++] = request; }
+void engine_set_sampling(struct engine *e, uint64_t request, const struct sampling *s) {
+    (void)e, (void)s, engine.changed[engine.n_changed++] = request;
+}
+void engine_forget(struct engine *e, uint64_t conversation) { (void)e, engine.forgotten = conversation; }
+bool engine_poll(struct engine *e, struct engine_event *out) {
+    (void)e;
+    if (engine.next_event == engine.n_events) return false;
+    *out = engine.events[engine.next_event++];
+    return true;
+}
+int engine_event_fd(const struct engine *e) { return (void)e, engine.fd; }
+const struct engine_figures *engine_figures(struct engine *e) { return (void)e, &engine.figures; }
+
+// ---- the session under test ----
+
+static struct loop *loop;
+static struct session *session;
+static struct settings settings;
+static char folder[64], *store_path;
+static int told[16];
+static char last_text[512];
+static uint64_t now;
+
+static void on_event(void *context, const struct session_event *event) {
+    (void)context;
+    told[event->kind]++;
+    if (event->text) snprintf(last_text, sizeof last_text, "%s", event->text);
+}
+
+static void turn(void) { loop_turn(loop, 0); }
+
+static void pass(double seconds) {
+    now += (uint64_t)(seconds * 1e9);
+    clock_freeze(now);
+    turn();
+}
+
+// Until everything is written and read that there is to be.
+static void settle(void) {
+    pass(1);
+    assert_true(worker_wait(session_worker(session), 60000));
+}
+
+static void open_session(void) {
+    struct status st = {0};
+    loop = loop_open();
+    session = session_open(&(struct session_params){.loop = loop,
+                                                    .settings = &settings,
+                                                    .store_path = store_path,
+                                                    .tell = on_event},
+                           &st);
+    assert_non_null(session);
+    session_set_engine(session, (struct engine *)&engine, "Tiny 1B");
+    settle();
+    assert_true(told[SESSION_LISTED]);
+}
+
+static void close_session(void) {
+    struct status st = {0};
+    if (!session_close(session, &st)) fail_msg("%s", st.text);
+    loop_close(loop);
+}
+
+static int setup(void **state) {
+    (void)state;
+    memset(&engine, 0, sizeof engine);
+    memset(told, 0, sizeof told);
+    engine.fd = eventfd(0, 0);
+    settings = settings_default();
+    strcpy(folder, "/tmp/confab-test-XXXXXX");
+    if (!mkdtemp(folder)) return -1;
+    store_path = xasprintf("%s/confab.db", folder);
+    now = 1000000000;
+    clock_freeze(now);
+    open_session();
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    close_session();
+    settings_free(&settings);
+    free(store_path);
+    close(engine.fd);
+    return temporary_folder_remove(folder);
+}
+
+static struct session_chat *chat(int index) { return session_chat(session, index); }
+static const struct message *message(int index, int m) { return &chat(index)->conversation.messages[m]; }
+static void send(int index, const char *text) { session_send(session, chat(index), text, strlen(text)); }
+
+static void happen(struct engine_event event) {
+    engine.n_events = engine.next_event = 0;
+    event.at = now;
+    engine.events[engine.n_events++] = event;
+    turn();
+}
+
+static void say(uint64_t request, const char *text) {
+    struct engine_event event = {.kind = EVENT_TEXT, .request = request, .token = 1, .size = strlen(text)};
+    strcpy(event.text, text);
+    happen(event);
+}
+
+static void end(uint64_t request, enum request_state state, const char *text) {
+    struct engine_event event = {.kind = EVENT_STATE,
+                                 .request = request,
+                                 .state = state,
+                                 .reason = state == REQUEST_CANCELLED ? FINISH_CANCELLED : FINISH_END,
+                                 .n_prompt = 10,
+                                 .n_generated = 3};
+    snprintf(event.text, sizeof event.text, "%s", text);
+    happen(event);
+}
+
+// ---- requests ----
+
+static void test_chats_answer_side_by_side(void **state) {
+    (void)state;
+    session_new(session);
+    session_new(session);
+    for (int i = 0; i < 3; i++) send(i, "question");
+    assert_int_equal(engine.n_requests, 3);
+    say(1, "one ");
+    say(3, "three ");
+    say(2, "two ");
+    say(1, "more");
+    assert_string_equal(message(0, 1)->text, "one more");
+    assert_string_equal(message(1, 1)->text, "two ");
+    assert_string_equal(message(2, 1)->text, "three ");
+    end(2, REQUEST_FINISHED, "");
+    assert_true(session_busy(chat(0)));
+    assert_false(session_busy(chat(1)));
+    assert_true(session_busy(chat(2)));
+    assert_int_equal(told[SESSION_ENDED], 1);
+    assert_int_equal(message(1, 1)->tokens, 13);
+}
+
+// Three answers to one question, each to the end of its own.
+static void test_versions_of_an_answer_stream_together(void **state) {
+    (void)state;
+    send(0, "question");
+    say(1, "first");
+    session_ask(session, chat(0), 0);
+    session_ask(session, chat(0), 0);
+    assert_string_equal(engine.prompt, "user: question|");
+    assert_int_equal(engine.conversation, chat(0)->conversation.id);
+    say(3, "third");
+    say(2, "second");
+    say(1, ", the ");
+    assert_int_equal(conversation_last(&chat(0)->conversation), 3);
+    end(1, REQUEST_FINISHED, "");
+    assert_null(session_answer_at(chat(0), 1));
+    assert_non_null(session_answer_at(chat(0), 2));
+    assert_int_equal(message(0, 1)->state, MESSAGE_COMPLETE);
+    assert_int_equal(message(0, 2)->state, MESSAGE_STREAMING);
+    say(3, "!");
+    end(3, REQUEST_FAILED, "no numbers");
+    say(2, "?");
+    end(2, REQUEST_FINISHED, "");
+    assert_false(session_busy(chat(0)));
+    assert_string_equal(message(0, 1)->text, "first, the ");
+    assert_string_equal(message(0, 2)->text, "second?");
+    assert_string_equal(message(0, 3)->text, "third!");
+    assert_int_equal(message(0, 3)->state, MESSAGE_FAILED);
+    assert_string_equal(message(0, 3)->note, "no numbers");
+    // And an answer to one of them while another is made.
+    conversation_choose(&chat(0)->conversation, 1);
+    send(0, "go on");
+    session_ask(session, chat(0), 0);
+    say(5, "fifth");
+    say(4, "fourth");
+    assert_string_equal(message(0, 5)->text, "fourth");
+    assert_int_equal(message(0, 5)->parent, 4);
+    assert_string_equal(message(0, 6)->text, "fifth");
+    assert_int_equal(message(0, 6)->parent, 0);
+}
+
+static void test_stopping_stops_every_answer_of_a_chat(void **state) {
+    (void)state;
+    session_new(session);
+    send(0, "question");
+    send(1, "question");
+    session_ask(session, chat(1), 0);
+    say(3, "half");
+    session_stop(session, chat(1));
+    assert_int_equal(engine.n_cancelled, 2);
+    assert_true(session_busy(chat(1))); // until the engine says so
+    end(3, REQUEST_CANCELLED, "");
+    end(2, REQUEST_CANCELLED, "");
+    assert_false(session_busy(chat(1)));
+    assert_int_equal(message(1, 2)->state, MESSAGE_STOPPED);
+    assert_non_null(strstr(message(1, 2)->note, "stopped"));
+    assert_true(session_busy(chat(0)));
+    say(3, "late"); // of a request that is over
+    assert_string_equal(message(1, 2)->text, "half");
+}
+
+static void test_requests_wait_for_an_engine(void **state) {
+    (void)state;
+    session_set_engine(session, NULL, "Tiny 1B");
+    send(0, "question");
+    session_ask(session, chat(0), 0);
+    assert_int_equal(engine.n_requests, 0);
+    session_hold(session, true);
+    session_set_engine(session, (struct engine *)&engine, "Other 2B");
+    assert_int_equal(engine.n_requests, 0);
+    session_hold(session, false);
+    assert_int_equal(engine.n_requests, 2);
+    assert_string_equal(message(0, 2)->model, "Other 2B");
+    session_hold(session, true);
+    session_ask(session, chat(0), 0);
+    say(1, "runs");
+    assert_int_equal(session_abandon(session, "another model"), 2);
+    assert_int_equal(message(0, 1)->state, MESSAGE_STOPPED);
+    assert_int_equal(chat(0)->n_answers, 1); // it waits
+    session_stop(session, chat(0));
+    assert_false(session_busy(chat(0)));
+    assert_string_equal(message(0, 3)->note, "stopped");
+}
+
+static void test_sampling_reaches_every_answer_of_a_chat(void **state) {
+    (void)state;
+    session_new(session);
+    send(0, "question");
+    send(1, "question");
+    session_ask(session, chat(0), 0);
+    struct sampling s = settings.sampling;
+    s.temperature = 1.5f;
+    session_set_sampling(session, chat(0), &s);
+    assert_int_equal(engine.n_changed, 2);
+    assert_int_equal(engine.changed[0], 1);
+    assert_int_equal(engine.changed[1], 3);
+    assert_true(chat(1)->conversation.sampling.temperature != 1.5f);
+}
+
+// ---- the store ----
+
+static void test_everything_is_there_after_reopening(void **state) {
+    (void)state;
+    send(0, "question");
+    session_ask(session, chat(0), 0);
+    say(1, "one");
+    say(2, "two");
+    end(1, REQUEST_FINISHED, "");
+    session_new(session);
+    send(0, "another");
+    struct draft draft = {.text = xstrdup("not sent"), .point = 3};
+    session_set_draft(chat(1), &draft);
+    session_rename(chat(0), "Named");
+    close_session(); // with two answers in the making
+    engine.n_requests = 0;
+    open_session();
+    assert_int_equal(session_count(session), 3);
+    assert_string_equal(chat(1)->conversation.title, "Named");
+    assert_true(chat(2)->conversation.unread_rows);
+    session_read(session, chat(2));
+    settle();
+    assert_true(told[SESSION_READ]);
+    assert_int_equal(chat(2)->conversation.count, 3);
+    assert_string_equal(message(2, 1)->text, "one");
+    assert_int_equal(message(2, 1)->state, MESSAGE_COMPLETE);
+    assert_string_equal(message(2, 2)->text, "two");
+    assert_int_equal(message(2, 2)->state, MESSAGE_STOPPED);
+    assert_string_equal(chat(2)->draft.text, "not sent");
+    assert_int_equal(chat(2)->draft.point, 3);
+}
+
+static void test_a_message_waits_for_those_before_it(void **state) {
+    (void)state;
+    send(0, "question");
+    say(1, "answer");
+    end(1, REQUEST_FINISHED, "");
+    close_session();
+    open_session();
+    send(1, "next"); // nothing is read yet
+    assert_int_equal(engine.n_requests, 1);
+    settle();
+    assert_int_equal(engine.n_requests, 2);
+    assert_string_equal(engine.prompt, "user: question|assistant: answer|user: next|");
+}
+
+static void test_deleting_waits_for_nobody(void **state) {
+    (void)state;
+    send(0, "question");
+    session_new(session);
+    turn(); // it is being saved
+    session_delete(session, chat(1));
+    settle();
+    settle();
+    assert_int_equal(told[SESSION_DELETED], 1);
+    assert_int_equal(engine.forgotten, 1);
+    assert_int_equal(engine.cancelled[0], 1);
+    assert_int_equal(session_count(session), 1);
+    close_session();
+    open_session();
+    assert_int_equal(session_count(session), 1);
+}
+
+static void test_a_chat_deleted_elsewhere_is_written_again(void **state) {
+    (void)state;
+    send(0, "question");
+    say(1, "answer");
+    settle();
+    sqlite3 *other;
+    assert_int_equal(sqlite3_open(store_path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "PRAGMA foreign_keys = ON; DELETE FROM conversation", NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(other);
+    say(1, " and more");
+    settle();
+    close_session();
+    open_session();
+    assert_int_equal(session_count(session), 2);
+    session_read(session, chat(1));
+    settle();
+    assert_int_equal(chat(1)->conversation.count, 2);
+    assert_string_equal(message(1, 0)->text, "question");
+    assert_string_equal(message(1, 1)->text, "answer and more");
+}
+
+static void test_a_locked_store_is_tried_again(void **state) {
+    (void)state;
+    sqlite3 *other;
+    assert_int_equal(sqlite3_open(store_path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    send(0, "precious");
+    settle();
+    assert_true(session_unsaved(session));
+    assert_int_equal(told[SESSION_UNSAVED], 1);
+    assert_non_null(strstr(last_text, "not saved, kept in memory"));
+    say(1, "more");
+    struct status st = {0};
+    assert_false(session_save(session, &st));
+    assert_non_null(strstr(st.text, store_path));
+    sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL);
+    sqlite3_close(other);
+    pass(3);
+    settle();
+    assert_false(session_unsaved(session));
+    assert_int_equal(told[SESSION_SAVED], 1);
+    close_session();
+    open_session();
+    session_read(session, chat(1));
+    settle();
+    assert_string_equal(message(1, 1)->text, "more");
+}
+
+static void wait_for_disk(void *job) { sem_wait(job); }
+
+// A disk that answers nothing: all else goes on, one is told, and nothing is lost.
+static void test_a_stalled_disk_holds_up_nothing(void **state) {
+    (void)state;
+    sem_t disk;
+    sem_init(&disk, 0, 0);
+    send(0, "first");
+    settle();
+    worker_do(session_worker(session), wait_for_disk, NULL, &disk);
+    session_new(session);
+    send(0, "second");
+    session_ask(session, chat(0), 0);
+    for (int i = 0; i < 100; i++) {
+        say(2, "word ");
+        say(3, "WORD ");
+        pass(0.1);
+    }
+    end(2, REQUEST_FINISHED, "");
+    session_delete(session, chat(1));
+    session_rename(chat(0), "Later");
+    turn();
+    assert_int_equal(message(0, 1)->size, 500);
+    assert_true(session_unsaved(session));
+    assert_int_equal(told[SESSION_UNSAVED], 1);
+    assert_non_null(strstr(last_text, "the disk does not answer"));
+    sem_post(&disk);
+    settle();
+    assert_false(session_unsaved(session));
+    close_session();
+    open_session();
+    assert_int_equal(session_count(session), 2);
+    assert_string_equal(chat(1)->conversation.title, "Later");
+    session_read(session, chat(1));
+    settle();
+    assert_int_equal(chat(1)->conversation.count, 3);
+    assert_int_equal(message(1, 1)->size, 500);
+    assert_int_equal(message(1, 2)->size, 500);
+    sem_destroy(&disk);
+}
+
+#define SESSION_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        SESSION_TEST(test_chats_answer_side_by_side),
+        SESSION_TEST(test_versions_of_an_answer_stream_together),
+        SESSION_TEST(test_stopping_stops_every_answer_of_a_chat),
+        SESSION_TEST(test_requests_wait_for_an_engine),
+        SESSION_TEST(test_sampling_reaches_every_answer_of_a_chat),
+        SESSION_TEST(test_everything_is_there_after_reopening),
+        SESSION_TEST(test_a_message_waits_for_those_before_it),
+        SESSION_TEST(test_deleting_waits_for_nobody),
+        SESSION_TEST(test_a_chat_deleted_elsewhere_is_written_again),
+        SESSION_TEST(test_a_locked_store_is_tried_again),
+        SESSION_TEST(test_a_stalled_disk_holds_up_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
