@@ -13,7 +13,7 @@
 
 #define CONFIG_LIMIT (1 << 20)
 
-// A line taken apart: `  key = value  # no comments after values: a system prompt may contain '#'`.
+// One line: `  key = value  `. There are no comments after values: a system prompt may contain '#'.
 struct config_line {
     bool blank;      // empty or a comment
     bool assignment; // has a '='
@@ -37,7 +37,7 @@ static struct config_line line_split(const char *line, size_t size) {
     };
 }
 
-// Values are one line: in the file a newline is written \n and a backslash \\.
+// A value takes one line: in the file a newline is written \n, a backslash \\.
 static char *value_unescape(struct span s) {
     char *out = xmalloc(s.size + 1);
     size_t n = 0;
@@ -70,16 +70,16 @@ static int line_setting(const struct config_line *l) {
 
 static bool line_apply(struct settings *s, const struct config_line *l, struct status *st) {
     if (!l->assignment)
-        return status_fail(st, STATUS_FORMAT, "this is not 'key = value': %.*s", (int)l->key.size, l->key.data);
+        return status_fail(st, STATUS_FORMAT, "expected 'key = value', got '%.*s'", (int)l->key.size, l->key.data);
     int id = line_setting(l);
-    if (id < 0) return status_fail(st, STATUS_FORMAT, "there is no setting '%.*s'", (int)l->key.size, l->key.data);
+    if (id < 0) return status_fail(st, STATUS_FORMAT, "unknown setting '%.*s'", (int)l->key.size, l->key.data);
     char *value = value_unescape(l->value);
     bool done = setting_parse(s, id, value, st);
     free(value);
     return done;
 }
 
-// The file's text; "" when there is no file; NULL on failure. The caller frees.
+// Returns the file's text, "" if there is no file, NULL on failure. The caller frees.
 static char *config_read(const char *path, size_t *size, struct status *st) {
     struct stat info;
     *size = 0;
@@ -116,7 +116,7 @@ void config_load(struct settings *s, const char *path, config_warning *warn, voi
 
 // ---- saving ----
 
-// The text with the last line that sets `id` replaced, or with one more line. The caller frees.
+// Returns the text with the last line that sets `id` replaced, or with a line added. The caller frees.
 static char *config_edit(const char *text, size_t *size, int id, const char *value) {
     const char *end = text + *size, *found = end, *found_end = end;
     for (const char *line = text; line < end;) {
@@ -141,7 +141,7 @@ static char *config_edit(const char *text, size_t *size, int id, const char *val
 
 bool config_save(const struct settings *s, int id, const char *path, struct status *st) {
     if (!path_make_parents(path, st)) return false;
-    char *real = realpath(path, NULL); // a symbolic link stays one
+    char *real = realpath(path, NULL); // keep symbolic links
     const char *target = real ? real : path;
     struct stat old;
     mode_t permissions = stat(target, &old) ? S_IRUSR | S_IWUSR : old.st_mode & 07777;

@@ -9,10 +9,10 @@
 
 #include "app/base/clean.h"
 
-static char message[512]; // prepared, since a handler may not print
+static char message[512]; // formatted in advance: a signal handler must not call printf
 static atomic_flag installed = ATOMIC_FLAG_INIT;
 
-// The kernel's own signal, or the one that the terminal's handler raises again on the same thread.
+// The signal comes from the kernel, or from the terminal's handler, which raises it again on the same thread.
 static void fault_signal(int signal_number, siginfo_t *info, void *context) {
     (void)context;
     if (info->si_code == BUS_ADRERR || (info->si_code == SI_TKILL && info->si_pid == getpid())) {
@@ -26,9 +26,9 @@ static void fault_signal(int signal_number, siginfo_t *info, void *context) {
 
 void file_fault_watch(const char *path) {
     char *shown = clean_copy(path ? path : "a file");
-    snprintf(message, sizeof message, "confab: %.400s: cannot be read any more: it changed while in use\n", shown);
+    snprintf(message, sizeof message, "confab: %.400s: cannot read: the file changed while in use\n", shown);
     free(shown);
-    if (atomic_flag_test_and_set(&installed)) return; // the terminal's handler may stand before ours by now
+    if (atomic_flag_test_and_set(&installed)) return; // the terminal's handler may have been installed over ours
     struct sigaction action = {.sa_sigaction = fault_signal, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, NULL);

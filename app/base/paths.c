@@ -10,7 +10,7 @@
 
 static char *path_in(const char *variable, const char *fallback, const char *name) {
     const char *folder = getenv(variable), *home = getenv("HOME");
-    if (folder && folder[0] == '/') return xasprintf("%s/confab/%s", folder, name); // relative ones are to be ignored
+    if (folder && folder[0] == '/') return xasprintf("%s/confab/%s", folder, name); // XDG: ignore relative paths
     if (home && home[0] == '/') return xasprintf("%s/%s/confab/%s", home, fallback, name);
     return NULL;
 }
@@ -34,7 +34,7 @@ bool path_make_parents(const char *path, struct status *st) {
     for (char *slash = strchr(folder + 1, '/'); slash && made; slash = strchr(slash + 1, '/')) {
         *slash = 0;
         if (mkdir(folder, 0700) && errno != EEXIST)
-            made = status_fail(st, STATUS_IO, "%s: cannot make the folder: %s", folder, strerror(errno));
+            made = status_fail(st, STATUS_IO, "%s: cannot create the folder: %s", folder, strerror(errno));
         *slash = '/';
     }
     free(folder);

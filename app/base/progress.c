@@ -7,10 +7,10 @@
 
 #include "engine/base/clock.h"
 
-#define INTERVAL     0.1 // seconds between two drawings
-#define SETTLED      1.0 // seconds until the time left can be told
-#define BAR          24  // cells
-#define SCREEN_WIDTH 80  // unless the terminal says otherwise
+#define INTERVAL     0.1 // seconds between updates
+#define SETTLED      1.0 // seconds before the time left can be estimated
+#define BAR          24  // columns
+#define SCREEN_WIDTH 80  // if the terminal's width is unknown
 
 struct progress progress_begin(void) {
     double now = clock_seconds();

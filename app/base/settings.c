@@ -80,10 +80,12 @@ static bool parse_number(const struct setting_info *info, bool whole, const char
                          struct status *st) {
     char *end;
     double value = strtod(text, &end);
-    bool number = end != text && !*end && isfinite(value) && (!whole || value == floor(value));
-    if (!number || value < info->low || value > info->high)
-        return status_fail(st, STATUS_USAGE, "%s: '%s' is not a %snumber from %.10g to %.10g", info->key, text,
-                           whole ? "whole " : "", info->low, info->high);
+    if (end == text || *end || !isfinite(value) || (whole && value != floor(value)))
+        return status_fail(st, STATUS_USAGE, "%s: expected a %snumber, got '%s'", info->key, whole ? "whole " : "",
+                           text);
+    if (value < info->low || value > info->high)
+        return status_fail(st, STATUS_USAGE, "%s: %s is out of range (%.10g to %.10g)", info->key, text, info->low,
+                           info->high);
     *out = value;
     return true;
 }
@@ -97,7 +99,7 @@ static bool parse_flag(const struct setting_info *info, const char *text, bool *
             return true;
         }
     }
-    return status_fail(st, STATUS_USAGE, "%s: '%s' is neither yes nor no", info->key, text);
+    return status_fail(st, STATUS_USAGE, "%s: expected yes or no, got '%s'", info->key, text);
 }
 
 static int pane_of_word(const char *word, size_t size) {
@@ -106,7 +108,7 @@ static int pane_of_word(const char *word, size_t size) {
     return *word > '0' && *word < '0' + PANE_COUNT ? *word - '0' : 0;
 }
 
-// Bit 0 marks the set as chosen, so that it is never 0.
+// The bit of the chat is always set, so that a value that was given is never 0.
 static bool parse_panes(const struct setting_info *info, const char *text, uint32_t *out, struct status *st) {
     uint32_t set = 1u << PANE_CHAT;
     for (const char *at = strcmp(text, "none") ? text : ""; *at;) {
@@ -123,7 +125,7 @@ static bool parse_panes(const struct setting_info *info, const char *text, uint3
     return true;
 }
 
-// The choice after the one of *size bytes at `at`; NULL behind the last.
+// Returns the choice after the one of *size bytes at `at`, NULL after the last.
 static const char *choice_next(const char *at, size_t *size) {
     at += *size + (at[*size] == '|');
     *size = strcspn(at, "|");
@@ -138,7 +140,13 @@ static bool parse_choice(const struct setting_info *info, const char *text, int 
         *out = place;
         return true;
     }
-    return status_fail(st, STATUS_USAGE, "%s: '%s' is none of %s", info->key, text, info->argument);
+    char expected[128] = "";
+    size_t n = 0;
+    size = 0;
+    for (const char *at = info->argument; (at = choice_next(at, &size));)
+        n += (size_t)snprintf(expected + n, sizeof expected - n, "%s%.*s",
+                              !n ? "" : at[size] ? ", " : " or ", (int)size, at);
+    return status_fail(st, STATUS_USAGE, "%s: unknown value '%s' (expected %s)", info->key, text, expected);
 }
 
 static char *format_choice(const struct setting_info *info, int place) {

@@ -10,9 +10,9 @@
 #include "ui/canvas.h"
 #include "ui/flow.h"
 
-#define GAP           2 // blanks between columns
+#define GAP           2 // spaces between columns
 #define LABEL_COLUMNS 11
-#define LEAST_TEXT    20 // columns of a fact
+#define LEAST_TEXT    20 // columns left for the text of a fact
 
 int output_width(FILE *out) {
     struct winsize size;
@@ -59,7 +59,7 @@ static int widest(const struct table *t, int column) {
     return most;
 }
 
-// Leaves out columns (width 0), then cuts the first, until a line fits.
+// Drops columns (width 0), then narrows the first, until a row fits.
 static void fit(const struct table *t, int widths[TABLE_COLUMNS], int room) {
     int all = -GAP;
     for (int c = 0; c < t->n_columns; c++) all += (widths[c] = widest(t, c)) + GAP;

@@ -1,6 +1,6 @@
-// Table: rows of text in aligned columns, and labelled facts, for standard output. Where the terminal is too narrow
-// columns are left out, the least important first; what is not written to a terminal is never cut. Colours only on a
-// terminal, and not with NO_COLOR.
+// Table: prints rows of text in aligned columns, and labelled facts. If the terminal is too narrow, columns are
+// dropped, the least important first; output to anything but a terminal is never cut. Colours only on a terminal, and
+// not with NO_COLOR.
 #ifndef CONFAB_APP_TABLE_H
 #define CONFAB_APP_TABLE_H
 
@@ -8,12 +8,12 @@
 #include <stdio.h>
 
 #define TABLE_COLUMNS 14
-#define TABLE_INDENT  2 // blanks before facts, and before rows of tables that are indented
+#define TABLE_INDENT  2 // spaces before facts, and before the rows of indented tables
 
 struct table_column {
     const char *title;
-    bool right;  // aligned
-    int dropped; // the column with the highest number goes first; 0: it stays, and is cut
+    bool right;  // align right
+    int dropped; // the column with the highest number is dropped first; 0: never
 };
 
 enum table_style { TABLE_PLAIN, TABLE_DIM };
@@ -21,7 +21,7 @@ enum table_style { TABLE_PLAIN, TABLE_DIM };
 struct table {
     const struct table_column *columns; // borrowed
     int n_columns, n_rows, capacity;
-    int indent; // blanks before each row
+    int indent; // spaces before each row
     struct table_row {
         enum table_style style;
         char *cells[TABLE_COLUMNS];
@@ -33,14 +33,12 @@ void table_close(struct table *t);
 void table_add(struct table *t, enum table_style style, int n_cells, const char *const *cells); // copied
 void table_print(const struct table *t, FILE *out);
 
-// "label      text", the text wrapped where the terminal ends, with an indent of its own. label "": more of the one before.
+// Prints "label      text", the text wrapped and indented. label "": continues the fact before.
 void fact_print(FILE *out, const char *label, const char *text);
 void fact_printf(FILE *out, const char *label, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void heading_print(FILE *out, const char *text);
 
-// Of a stream: its columns, 0 when it is no terminal ($COLUMNS counts when the kernel does not know); whether colours are
-// wanted there.
-int output_width(FILE *out);
+int output_width(FILE *out); // columns of the terminal ($COLUMNS if the kernel does not know); 0: not a terminal
 bool output_colours(FILE *out);
 
 #endif

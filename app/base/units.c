@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-// Three significant digits of value / base^k with the unit of k.
+// Three significant digits of value / base^k, and the unit for k.
 static const char *scaled(double value, double base, const char *const *units, int n_units, char out[24]) {
     int unit = 0;
     while (value >= base && unit < n_units - 1) value /= base, unit++;

@@ -18,7 +18,7 @@ int word_wrap_columns(FILE *out) {
 
 enum { FENCE = 3 };
 
-// Whether the line belongs to a block of code, its fences too.
+// Whether the line is in a code block; its fences are.
 static bool is_code(struct word_wrap *w, char c) {
     bool fence = !w->text && (w->marks ? c == w->mark : c == '`' || c == '~');
     if (fence) w->mark = c, w->marks++;
@@ -26,7 +26,7 @@ static bool is_code(struct word_wrap *w, char c) {
     return w->code || w->marks >= FENCE;
 }
 
-// A block ends in a fence of the kind that it began with.
+// A code block ends at a fence of the same kind.
 static void end_line(struct word_wrap *w, FILE *out) {
     putc('\n', out);
     if (w->marks >= FENCE && !w->code) w->code = w->mark;
@@ -47,7 +47,7 @@ static void add_blank(struct word_wrap *w, FILE *out, char blank) {
     w->column += width;
 }
 
-// The last column stays free: behind it terminals differ in where the cursor is.
+// The last column stays free: terminals differ in where they put the cursor after it.
 static void break_line(struct word_wrap *w, FILE *out) {
     bool whole = w->size && w->width < w->column;
     if (whole) fprintf(out, "\033[%dD\033[K", w->width);
@@ -57,8 +57,8 @@ static void break_line(struct word_wrap *w, FILE *out) {
     w->column = w->width;
 }
 
-// Chinese and Japanese have no blanks: a line may be broken before every character, but for what closes or goes on with
-// what precedes it, and behind what opens.
+// Chinese and Japanese have no spaces between words: a line may break before any wide character, except before closing
+// punctuation and modifier letters, and after opening punctuation.
 static bool breaks_before(struct word_wrap *w, const char *cluster, size_t size, int width) {
     uint32_t code;
     utf8_decode(cluster, size, &code);
@@ -74,7 +74,7 @@ static void add_to_word(struct word_wrap *w, FILE *out, const char *cluster, siz
     if (w->column + width >= w->columns) break_line(w, out);
     fwrite(cluster, 1, size, out);
     w->column += width;
-    if (w->size + size > sizeof w->word) { // no word
+    if (w->size + size > sizeof w->word) { // too long for a word
         end_word(w);
         return;
     }

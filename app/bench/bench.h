@@ -1,8 +1,8 @@
-// Bench: what `confab bench` finds out, as plain data; who measures it, shows it, writes and reads it.
+// Bench: measures, prints, saves and loads the results of `confab bench`, which are plain data.
 //
-// Every figure is the median of several repetitions. The kinds of work take turns, and between any two of them the
-// machine's limits are sampled, so that a figure's limit is that of its own minutes. Prompts are random; decoding is
-// timed behind contexts that are in the KV cache already, with the sampling that the model recommends.
+// Every result is the median of several repetitions. The kinds of work take turns, and the machine's limits are sampled
+// between any two of them, so that a result's limit was measured in the same minutes. Prompts are random; decoding is
+// timed after contexts that are in the KV cache already, with the sampling that the model recommends.
 #ifndef CONFAB_APP_BENCH_H
 #define CONFAB_APP_BENCH_H
 
@@ -16,36 +16,37 @@ enum { BENCH_MAX_RESULTS = 16 };
 extern const char *const bench_stage_names[STAGE_COUNT];
 
 struct bench_result {
-    char name[32]; // "prefill512"; "decode4": of 4 conversations; "decode1@8k": behind so many tokens
+    char name[32]; // "prefill512"; "decode4": 4 conversations; "decode1@8k": after a context of 8K tokens
     int conversations;
-    int context;                        // tokens of each conversation before those that are timed
-    int tokens, repetitions;            // timed, in all
-    double tokens_per_second;           // of all conversations; median of the repetitions
-    double lowest, highest;             // of the repetitions
-    double limit;                       // tokens a second that the machine would have allowed; 0: not known
-    bool by_memory;                     // what sets it: reading the memory, or products
-    double read_bytes;                  // a second: what the machine did in those minutes, the median
-    double int8_operations, float_operations; // the same
-    double operations;                        // of products of both kinds, as many of each as the model has
-    double stages[STAGE_COUNT];         // shares of the time; what is missing to 1 went to scheduling and waiting
+    int context;                // tokens of each conversation before the timed ones
+    int tokens, repetitions;    // timed, in total
+    double tokens_per_second;   // of all conversations together; median of the repetitions
+    double lowest, highest;     // of the repetitions
+    double limit;               // tokens per second that the machine allows; 0: unknown
+    bool by_memory;             // the limit is memory bandwidth, not arithmetic
+    double read_bytes;          // per second: the machine's limit at the time, median
+    double int8_operations;     // likewise
+    double float_operations;    // likewise
+    double operations;          // per second: int8 and float mixed as in the model's matmuls
+    double stages[STAGE_COUNT]; // shares of the time; the rest is scheduling and waiting
 };
 
-// Against the exact path: the scalar reference in 32-bit floats.
+// Compared with the exact path, the scalar reference in 32-bit floats.
 struct bench_accuracy {
-    int positions;     // compared; 0: none were
-    double same_top;   // share of the positions whose likeliest token is the same
-    double divergence; // of the distributions, Kullback-Leibler, from the exact one, in nats; mean
-    double error;      // of the logits: mean squared, over the mean square of the exact ones
+    int positions;     // compared; 0: accuracy was not measured
+    double same_top;   // share of positions with the same most likely token
+    double divergence; // mean Kullback-Leibler divergence from the exact distribution, in nats
+    double error;      // of the logits: mean squared error over mean square
 };
 
 struct bench_report {
     char model[128], backend[64], processor[96];
     char time[32];  // "2026-01-02T03:04:05+0100"
-    char note[256]; // the person's own; "": none
+    char note[256]; // the user's; "": none
     double parameters, weight_bytes;
     int threads;
     double load_seconds;
-    double first_token_seconds; // from the start of loading to the first token behind a prompt of BENCH_FIRST_PROMPT
+    double first_token_seconds; // from the start of loading, for a prompt of BENCH_FIRST_PROMPT tokens
     double peak_bytes;
     struct machine_limits limits; // the best of the whole run
     struct bench_accuracy accuracy;
@@ -57,18 +58,17 @@ struct bench_report {
 
 // ---- measuring ----
 
-// The model that s names. Fills everything; s->bench_seconds, s->accuracy_seconds and s->long_contexts say how much is
-// done.
+// Measures the model that s names and fills in the whole report. s->bench_seconds, s->accuracy_seconds and
+// s->long_contexts say how much is measured.
 bool bench_measure(struct bench_report *out, const struct settings *s, struct status *st);
-// Its second half: what the results would be where nothing but the machine's limits held them up.
-// kv_bytes: of a token in the KV cache.
+// Computes a result's limit from the machine's rates in it. kv_bytes: of a token in the KV cache.
 void bench_limit(struct bench_result *r, const struct model_info *info, double kv_bytes, double cache_bytes);
 
-double bench_median(const double *values, int n); // 0 for none; values stay as they are
+double bench_median(const double *values, int n); // 0 if n is 0; does not reorder values
 
 // ---- accuracy ----
 
-// Sums over rows of logits; zero-initialise.
+// Sums over rows of logits; zero-initialised.
 struct bench_distance {
     int rows, same_top;
     double divergence, squared_error, squares;
@@ -76,20 +76,20 @@ struct bench_distance {
 void bench_distance_add(struct bench_distance *d, const float *exact, const float *other, int n_vocab);
 struct bench_accuracy bench_distance_mean(const struct bench_distance *d);
 
-// Logits of a text's first tokens, as many as the exact path computes in about so many seconds, from the engine, which
-// is closed before the exact path's is opened.
+// Compares the logits of a sample text, of as many tokens as the exact path computes in about s->accuracy_seconds.
+// Closes m->engine and opens one for the exact path in its place.
 bool bench_accuracy_measure(struct bench_accuracy *out, struct loaded_model *m, const struct settings *s,
                             struct status *st);
 
 // ---- showing ----
 
-// `other`: an earlier report to compare with, or NULL; its file's name.
+// other: an earlier report to compare with, or NULL; other_path: its file.
 void bench_print(const struct bench_report *r, const struct bench_report *other, const char *other_path);
-const struct bench_result *bench_find(const struct bench_report *r, const char *name); // NULL: has none
+const struct bench_result *bench_find(const struct bench_report *r, const char *name); // NULL: not found
 
-// One JSON object. Names are never changed, only added. True when it was written.
+// Writes one JSON object. Members are added, never renamed. Returns whether everything was written.
 bool bench_json_write(FILE *out, const struct bench_report *r, const struct bench_report *other);
-// What bench_json_write wrote, also in earlier versions: only results with names and speeds are necessary.
+// Reads what bench_json_write wrote, in earlier versions too: only the results' names and speeds are required.
 bool bench_json_read(struct bench_report *out, const char *path, struct status *st);
 
 #endif

@@ -9,8 +9,8 @@
 #include "engine/base/panic.h"
 
 enum {
-    TRIAL_POSITIONS = 8, // tell how fast the exact path is; at least so many are compared
-    MOST_POSITIONS = 128,
+    TRIAL_POSITIONS = 8, // to time the exact path with; also the fewest that are compared
+    MAX_POSITIONS = 128,
 };
 
 static const char text[] =
@@ -22,13 +22,13 @@ static const char text[] =
 
 // ---- one row ----
 
-struct row_figures {
+struct row_stats {
     int top;
     double log_sum; // of the exponentials
 };
 
-static struct row_figures row_figures_of(const float *logits, int n) {
-    struct row_figures r = {0};
+static struct row_stats row_stats_of(const float *logits, int n) {
+    struct row_stats r = {0};
     double sum = 0;
     for (int i = 1; i < n; i++)
         if (logits[i] > logits[r.top]) r.top = i;
@@ -38,7 +38,7 @@ static struct row_figures row_figures_of(const float *logits, int n) {
 }
 
 void bench_distance_add(struct bench_distance *d, const float *exact, const float *other, int n_vocab) {
-    const struct row_figures a = row_figures_of(exact, n_vocab), b = row_figures_of(other, n_vocab);
+    const struct row_stats a = row_stats_of(exact, n_vocab), b = row_stats_of(other, n_vocab);
     for (int i = 0; i < n_vocab; i++) {
         const double x = exact[i], y = other[i];
         const double p = exp(x - a.log_sum);
@@ -60,7 +60,7 @@ struct bench_accuracy bench_distance_mean(const struct bench_distance *d) {
 
 // ---- both engines ----
 
-// Of the text in the model's own tokens, again from its start where it is too short.
+// The text in the model's tokens, repeated if it is too short.
 static void choose_ids(const struct model_file *file, int32_t *ids, int n) {
     const struct model_info *info = model_file_info(file);
     size_t count, used = 0;
@@ -79,27 +79,18 @@ static bool exact_logits(struct engine *e, const int32_t *ids, int n, float *out
     return done;
 }
 
-// How many positions fit into the time, after a trial of a few; in *n.
-static bool exact_positions(struct engine *e, const int32_t *ids, float *out, double budget, int *n,
-                            struct status *st) {
-    double seconds;
-    if (!exact_logits(e, ids, TRIAL_POSITIONS, out, &seconds, st)) return false;
-    const double most = budget / seconds * TRIAL_POSITIONS;
-    *n = most >= *n ? *n : most > TRIAL_POSITIONS ? (int)most : TRIAL_POSITIONS;
-    return true;
-}
-
 static bool measure(struct bench_accuracy *out, struct loaded_model *m, const struct settings *s, float *fast,
-                    float *exact, int most, struct status *st) {
-    int32_t ids[MOST_POSITIONS];
+                    float *exact, int max, struct status *st) {
+    int32_t ids[MAX_POSITIONS];
     double seconds;
-    int n = most;
-    choose_ids(m->file, ids, most);
-    if (!engine_logits(m->engine, ids, most, fast, st)) return false;
+    choose_ids(m->file, ids, max);
+    if (!engine_logits(m->engine, ids, max, fast, st)) return false;
     engine_close(m->engine);
-    struct engine_params p = {.n_threads = s->threads, .kv_tokens = most, .options.exact = true};
+    struct engine_params p = {.n_threads = s->threads, .kv_tokens = max, .options.exact = true};
     if (!(m->engine = engine_open(m->file, &p, st))) return false;
-    if (!exact_positions(m->engine, ids, exact, s->accuracy_seconds, &n, st)) return false;
+    if (!exact_logits(m->engine, ids, TRIAL_POSITIONS, exact, &seconds, st)) return false;
+    const double affordable = s->accuracy_seconds / seconds * TRIAL_POSITIONS;
+    const int n = affordable >= max ? max : affordable > TRIAL_POSITIONS ? (int)affordable : TRIAL_POSITIONS;
     if (n > TRIAL_POSITIONS && !exact_logits(m->engine, ids, n, exact, &seconds, st)) return false;
     struct bench_distance d = {0};
     const size_t n_vocab = (size_t)m->info->n_vocab;
@@ -112,12 +103,12 @@ static bool measure(struct bench_accuracy *out, struct loaded_model *m, const st
 bool bench_accuracy_measure(struct bench_accuracy *out, struct loaded_model *m, const struct settings *s,
                             struct status *st) {
     *out = (struct bench_accuracy){0};
-    const int room = m->info->n_context - 1, most = room < MOST_POSITIONS ? room : MOST_POSITIONS;
-    if (most < TRIAL_POSITIONS) return true;
-    const size_t size = (size_t)most * (size_t)m->info->n_vocab * sizeof(float);
+    const int room = m->info->n_context - 1, max = room < MAX_POSITIONS ? room : MAX_POSITIONS;
+    if (max < TRIAL_POSITIONS) return true;
+    const size_t size = (size_t)max * (size_t)m->info->n_vocab * sizeof(float);
     float *fast = region_alloc(size), *exact = region_alloc(size);
-    const bool done = fast && exact ? measure(out, m, s, fast, exact, most, st)
-                                    : status_fail(st, STATUS_MEMORY, "no memory for the logits of %d tokens", most);
+    const bool done = fast && exact ? measure(out, m, s, fast, exact, max, st)
+                                    : status_fail(st, STATUS_MEMORY, "out of memory for the logits of %d tokens", max);
     region_free(fast, size);
     region_free(exact, size);
     return done;

@@ -9,7 +9,7 @@
 #include "app/base/clean.h"
 #include "engine/base/reader.h"
 
-#define FILE_LIMIT (1u << 20) // bytes of a report; one has some thousand
+#define FILE_LIMIT (1u << 20) // a report has a few thousand bytes
 
 // ---- writing ----
 
@@ -59,10 +59,10 @@ bool bench_json_write(FILE *out, const struct bench_report *r, const struct benc
 
 // ---- reading ----
 
-// Where a value stands, for messages; the first failure stays.
+// Where a value is, for messages; only the first failure is reported.
 struct json_source {
     const char *path;
-    char place[48]; // "results[2]."; "" at the top
+    char place[48]; // "results[2]"; "" at the top level
     struct status *st;
     bool failed;
 };
@@ -75,35 +75,36 @@ static void refuse(struct json_source *s, const char *key, const char *format, .
     va_start(args, format);
     vsnprintf(why, sizeof why, format, args);
     va_end(args);
-    if (!s->failed) status_fail(s->st, STATUS_FORMAT, "%s: %s%s %s", s->path, s->place, key, why);
+    const char *dot = *s->place && *key ? "." : "";
+    if (!s->failed) status_fail(s->st, STATUS_FORMAT, "%s: %s%s%s %s", s->path, s->place, dot, key, why);
     s->failed = true;
 }
 
 static const char *kind_name(const json_t *value) {
     static const char *const names[] = {
-        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list", [JSON_STRING] = "a text", [JSON_INTEGER] = "a number",
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array", [JSON_STRING] = "a string", [JSON_INTEGER] = "a number",
         [JSON_REAL] = "a number",    [JSON_TRUE] = "true",    [JSON_FALSE] = "false",   [JSON_NULL] = "null"};
     return names[json_typeof(value)];
 }
 
-// 0 when it is not there.
-static double number(struct json_source *s, const json_t *object, const char *key, double most) {
+// Returns 0 if there is none.
+static double number(struct json_source *s, const json_t *object, const char *key, double max) {
     const json_t *value = json_object_get(object, key);
     if (!value) return 0;
     const double n = json_number_value(value);
     if (!json_is_number(value)) refuse(s, key, "is %s, not a number", kind_name(value));
-    else if (!(n >= 0 && n <= most)) refuse(s, key, "is %g, not from 0 to %g", n, most);
+    else if (!(n >= 0 && n <= max)) refuse(s, key, "is out of range: %g (0 to %g)", n, max);
     else return n;
     return 0;
 }
 
-// "" when it is not there.
+// Copies "" if there is none.
 static void text(struct json_source *s, const json_t *object, const char *key, char *out, size_t size) {
     const json_t *value = json_object_get(object, key);
     *out = 0;
     if (!value) return;
     if (!json_is_string(value)) {
-        refuse(s, key, "is %s, not a text", kind_name(value));
+        refuse(s, key, "is %s, not a string", kind_name(value));
         return;
     }
     char *clean = clean_line(json_string_value(value), size - 1);
@@ -111,7 +112,7 @@ static void text(struct json_source *s, const json_t *object, const char *key, c
     free(clean);
 }
 
-// NULL when it is not there.
+// Returns NULL if there is none.
 static const json_t *member(struct json_source *s, const json_t *object, const char *key) {
     const json_t *value = json_object_get(object, key);
     if (!value || json_is_object(value)) return value;
@@ -119,46 +120,47 @@ static const json_t *member(struct json_source *s, const json_t *object, const c
     return NULL;
 }
 
-#define RATE_MOST  1e18
-#define COUNT_MOST 1e9
+#define MAX_RATE  1e18
+#define MAX_COUNT 1e9
 
 static void result_read(struct json_source *s, const json_t *object, struct bench_result *r) {
     char by[16];
     text(s, object, "name", r->name, sizeof r->name);
     if (!*r->name) refuse(s, "name", "is missing");
-    r->tokens_per_second = number(s, object, "tokens_per_second", RATE_MOST);
+    r->tokens_per_second = number(s, object, "tokens_per_second", MAX_RATE);
     if (r->tokens_per_second <= 0) refuse(s, "tokens_per_second", "is missing or 0");
-    r->lowest = number(s, object, "lowest", RATE_MOST);
-    r->highest = number(s, object, "highest", RATE_MOST);
-    r->conversations = (int)number(s, object, "conversations", COUNT_MOST);
-    r->context = (int)number(s, object, "context", COUNT_MOST);
-    r->tokens = (int)number(s, object, "tokens", COUNT_MOST);
-    r->repetitions = (int)number(s, object, "repetitions", COUNT_MOST);
-    r->limit = number(s, object, "limit_tokens_per_second", RATE_MOST);
-    r->read_bytes = number(s, object, "read_bytes_per_second", RATE_MOST);
-    r->int8_operations = number(s, object, "int8_operations_per_second", RATE_MOST);
-    r->float_operations = number(s, object, "float_operations_per_second", RATE_MOST);
-    r->operations = number(s, object, "operations_per_second", RATE_MOST);
+    r->lowest = number(s, object, "lowest", MAX_RATE);
+    r->highest = number(s, object, "highest", MAX_RATE);
+    r->conversations = (int)number(s, object, "conversations", MAX_COUNT);
+    r->context = (int)number(s, object, "context", MAX_COUNT);
+    r->tokens = (int)number(s, object, "tokens", MAX_COUNT);
+    r->repetitions = (int)number(s, object, "repetitions", MAX_COUNT);
+    r->limit = number(s, object, "limit_tokens_per_second", MAX_RATE);
+    r->read_bytes = number(s, object, "read_bytes_per_second", MAX_RATE);
+    r->int8_operations = number(s, object, "int8_operations_per_second", MAX_RATE);
+    r->float_operations = number(s, object, "float_operations_per_second", MAX_RATE);
+    r->operations = number(s, object, "operations_per_second", MAX_RATE);
     text(s, object, "limited_by", by, sizeof by);
     r->by_memory = !strcmp(by, "memory");
     const json_t *stages = member(s, object, "stages");
-    for (int i = 0; stages && i < STAGE_COUNT; i++) r->stages[i] = number(s, stages, bench_stage_names[i], COUNT_MOST);
+    for (int i = 0; stages && i < STAGE_COUNT; i++) r->stages[i] = number(s, stages, bench_stage_names[i], MAX_COUNT);
 }
 
 static void results_read(struct json_source *s, const json_t *list, struct bench_report *out) {
     if (!json_is_array(list)) {
-        refuse(s, "results", "is %s", list ? "no list" : "missing: this is no output of `confab bench --json`");
+        if (list) refuse(s, "results", "is %s, not an array", kind_name(list));
+        else refuse(s, "results", "is missing (not written by `confab bench --json`?)");
         return;
     }
     if (json_array_size(list) > BENCH_MAX_RESULTS) {
-        refuse(s, "results", "has %zu entries, %d are the most", json_array_size(list), BENCH_MAX_RESULTS);
+        refuse(s, "results", "has too many entries: %zu (maximum %d)", json_array_size(list), BENCH_MAX_RESULTS);
         return;
     }
     for (size_t i = 0; i < json_array_size(list) && !s->failed; i++) {
-        snprintf(s->place, sizeof s->place, "results[%zu].", i);
+        snprintf(s->place, sizeof s->place, "results[%zu]", i);
         const json_t *object = json_array_get(list, i);
-        if (!json_is_object(object)) refuse(s, "", "is %s, not an object", kind_name(object));
-        result_read(s, object, &out->results[out->n_results++]);
+        if (json_is_object(object)) result_read(s, object, &out->results[out->n_results++]);
+        else refuse(s, "", "is %s, not an object", kind_name(object));
     }
     *s->place = 0;
 }
@@ -169,22 +171,22 @@ static void report_read(struct json_source *s, const json_t *object, struct benc
     text(s, object, "model", out->model, sizeof out->model);
     text(s, object, "backend", out->backend, sizeof out->backend);
     text(s, object, "processor", out->processor, sizeof out->processor);
-    out->threads = (int)number(s, object, "threads", COUNT_MOST);
-    out->parameters = number(s, object, "parameters", RATE_MOST);
-    out->weight_bytes = number(s, object, "weight_bytes", RATE_MOST);
-    out->load_seconds = number(s, object, "load_seconds", COUNT_MOST);
-    out->first_token_seconds = number(s, object, "first_token_seconds", COUNT_MOST);
-    out->peak_bytes = number(s, object, "peak_memory_bytes", RATE_MOST);
+    out->threads = (int)number(s, object, "threads", MAX_COUNT);
+    out->parameters = number(s, object, "parameters", MAX_RATE);
+    out->weight_bytes = number(s, object, "weight_bytes", MAX_RATE);
+    out->load_seconds = number(s, object, "load_seconds", MAX_COUNT);
+    out->first_token_seconds = number(s, object, "first_token_seconds", MAX_COUNT);
+    out->peak_bytes = number(s, object, "peak_memory_bytes", MAX_RATE);
     const json_t *limits = member(s, object, "limits"), *accuracy = member(s, object, "accuracy");
     out->limits = (struct machine_limits){.int8_name = "", .n_threads = out->threads};
-    out->limits.read_bytes = limits ? number(s, limits, "read_bytes_per_second", RATE_MOST) : 0;
-    out->limits.int8_operations = limits ? number(s, limits, "int8_operations_per_second", RATE_MOST) : 0;
-    out->limits.float_operations = limits ? number(s, limits, "float_operations_per_second", RATE_MOST) : 0;
+    out->limits.read_bytes = limits ? number(s, limits, "read_bytes_per_second", MAX_RATE) : 0;
+    out->limits.int8_operations = limits ? number(s, limits, "int8_operations_per_second", MAX_RATE) : 0;
+    out->limits.float_operations = limits ? number(s, limits, "float_operations_per_second", MAX_RATE) : 0;
     if (accuracy)
-        out->accuracy = (struct bench_accuracy){.positions = (int)number(s, accuracy, "positions", COUNT_MOST),
+        out->accuracy = (struct bench_accuracy){.positions = (int)number(s, accuracy, "positions", MAX_COUNT),
                                                 .same_top = number(s, accuracy, "same_top", 1),
-                                                .divergence = number(s, accuracy, "divergence", RATE_MOST),
-                                                .error = number(s, accuracy, "error", RATE_MOST)};
+                                                .divergence = number(s, accuracy, "divergence", MAX_RATE),
+                                                .error = number(s, accuracy, "error", MAX_RATE)};
     results_read(s, json_object_get(object, "results"), out);
 }
 
@@ -198,7 +200,7 @@ bool bench_json_read(struct bench_report *out, const char *path, struct status *
     free(bytes);
     if (!object) return status_fail(st, STATUS_FORMAT, "%s: line %d: %s", path, error.line, error.text);
     struct json_source source = {.path = path, .st = st};
-    if (!json_is_object(object)) refuse(&source, "it", "is %s, not an object", kind_name(object));
+    if (!json_is_object(object)) refuse(&source, "the top level", "is %s, not an object", kind_name(object));
     else report_read(&source, object, out);
     json_decref(object);
     return !source.failed;

@@ -13,33 +13,33 @@
 #include "engine/base/panic.h"
 #include "engine/metrics.h"
 
-#define SAMPLE_SECONDS 0.03   // of the machine's limits, between any two pieces of work
+#define SAMPLE_SECONDS 0.03   // for the machine's limits, between repetitions
 #define SETTLE_NS      500000 // until the engine's threads sleep
 enum {
     PREFILL_TOKENS = 512,
-    DECODE_CONTEXT = 64, // tokens of each conversation before those that are timed
-    MOST_STEPS = 64,
-    LEAST_STEPS = 8,
-    WARM_STEPS = 4,
-    MOST_CONVERSATIONS = 16,
-    REPETITIONS_AIMED_AT = 10, // of each kind of work in the time there is
-    LEAST_REPETITIONS = 3,
-    MOST_REPETITIONS = 64,
-    TIMED_CONVERSATIONS = 1000, // added to the number of the conversation whose context they share
+    DECODE_CONTEXT = 64, // tokens of each conversation before the timed ones
+    MAX_STEPS = 64,
+    MIN_STEPS = 8,
+    WARM_UP_STEPS = 4,
+    MAX_CONVERSATIONS = 16,
+    TARGET_REPETITIONS = 10, // of each kind of work in the given time
+    MIN_REPETITIONS = 3,
+    MAX_REPETITIONS = 64,
+    TIMED_CONVERSATIONS = 1000, // a timed conversation's id, less that of the one whose context it shares
 };
 
 static const int long_contexts[] = {8192, 32768};
 
-// A kind of work, and what its repetitions came to. A repetition is one or more batches, so that small models run long
-// enough for the clock.
+// A kind of work and its measurements. A repetition is one or more batches, so that even small models run long enough
+// to be timed.
 struct work {
     char name[32];
     int conversations, prompt, steps; // steps: tokens of each conversation
-    bool prefill;                     // the prompt is timed; otherwise it is in the KV cache beforehand
+    bool prefill;                     // time the prompt; otherwise it is in the KV cache already
     int tokens, repetitions;
-    double rates[MOST_REPETITIONS];
-    double read_bytes[MOST_REPETITIONS]; // the machine's limits around each repetition
-    double int8_operations[MOST_REPETITIONS], float_operations[MOST_REPETITIONS];
+    double rates[MAX_REPETITIONS];
+    double read_bytes[MAX_REPETITIONS]; // the machine's limits around each repetition
+    double int8_operations[MAX_REPETITIONS], float_operations[MAX_REPETITIONS];
     double seconds, stages[STAGE_COUNT]; // of all repetitions
 };
 
@@ -56,7 +56,7 @@ struct bench {
 
 // ---- requests ----
 
-// Random tokens, the same for the same seed, and a longer prompt begins with the shorter one.
+// Random tokens that depend on the seed only: a longer prompt begins with the shorter one.
 static int32_t *random_ids(uint32_t seed, int n, int n_vocab) {
     int32_t *ids = xmalloc((size_t)n * sizeof *ids);
     for (int i = 0; i < n; i++) {
@@ -79,7 +79,7 @@ static void submit(struct bench *b, int conversation, uint32_t seed, int n_promp
     free(ids);
 }
 
-// Until n requests have ended. *end: when the last did; *reused: the fewest tokens that one found in the KV cache.
+// Waits until n requests have ended. *end: when the last one did; *reused: the fewest cached tokens of any.
 static bool wait_for(struct bench *b, int n, double *end, int *reused, struct status *st) {
     struct engine_event event;
     *reused = INT32_MAX;
@@ -96,7 +96,7 @@ static bool wait_for(struct bench *b, int n, double *end, int *reused, struct st
 
 static void pause_ns(long ns) { nanosleep(&(struct timespec){.tv_nsec = ns}, NULL); }
 
-// The figures of an idle engine that has done more steps than before; they are published a moment after the last event.
+// Waits for the metrics of the idle engine, which are published a moment after the last event.
 static const struct engine_figures *idle_figures(struct bench *b, uint64_t steps_before) {
     for (;;) {
         const struct engine_figures *f = engine_figures(b->engine);
@@ -105,7 +105,7 @@ static const struct engine_figures *idle_figures(struct bench *b, uint64_t steps
     }
 }
 
-// A prompt of each of n conversations, which stay in the KV cache.
+// Computes the prompts of n conversations, which stay in the KV cache.
 static bool fill_context(struct bench *b, int n, int n_prompt, struct status *st) {
     double end;
     int reused;
@@ -115,8 +115,8 @@ static bool fill_context(struct bench *b, int n, int n_prompt, struct status *st
 
 // ---- a batch and its time ----
 
-// From the first submission to the last answer's end. A decoding conversation has its context in the KV cache and
-// computes one row a step from the first step on. Adds the seconds of the stages.
+// Times a batch from the first submission to the end of the last answer, and adds up the stages. A decoding
+// conversation finds its context in the KV cache and computes one row per step from the first step on.
 static bool run_batch(struct bench *b, struct work *w, double *seconds, struct status *st) {
     struct engine_figures before = {0};
     const struct engine_figures *f = engine_figures(b->engine);
@@ -128,8 +128,8 @@ static bool run_batch(struct bench *b, struct work *w, double *seconds, struct s
         submit(b, TIMED_CONVERSATIONS + i, w->prefill ? b->random++ : (uint32_t)i, w->prompt, w->steps);
     if (!wait_for(b, w->conversations, &end, &reused, st)) return false;
     if (!w->prefill && reused < w->prompt - 1)
-        return status_fail(st, STATUS_LIMIT, "%s: of a context of %d tokens only %d stayed in the KV cache", w->name,
-                           w->prompt, reused);
+        return status_fail(st, STATUS_LIMIT, "%s: only %d of %d tokens of context stayed in the KV cache", w->name,
+                           reused, w->prompt);
     *seconds = end - start;
     f = idle_figures(b, before.steps);
     for (int i = 0; i < STAGE_COUNT; i++) w->stages[i] += f->stage_seconds[i] - before.stage_seconds[i];
@@ -164,11 +164,11 @@ static bool repeat(struct bench *b, struct work *w, double target, struct machin
     return true;
 }
 
-// ---- what there is to do ----
+// ---- the plan ----
 
 static struct work *work_add(struct bench *b, int conversations, int prompt) {
     struct work *w = &b->works[b->n_works++];
-    *w = (struct work){.conversations = conversations, .prompt = prompt, .steps = WARM_STEPS};
+    *w = (struct work){.conversations = conversations, .prompt = prompt, .steps = WARM_UP_STEPS};
     snprintf(w->name, sizeof w->name, "decode%d", conversations);
     return w;
 }
@@ -179,30 +179,30 @@ static void plan(struct bench *b, bool with_long_contexts) {
     snprintf(w->name, sizeof w->name, "prefill%d", PREFILL_TOKENS);
     w->prefill = true;
     w->steps = 1;
-    for (int n = 1; n <= MOST_CONVERSATIONS; n *= 2)
+    for (int n = 1; n <= MAX_CONVERSATIONS; n *= 2)
         work_add(b, n, DECODE_CONTEXT < context / 2 ? DECODE_CONTEXT : context / 2);
     for (size_t i = 0; with_long_contexts && i < sizeof long_contexts / sizeof *long_contexts; i++) {
-        if (long_contexts[i] + MOST_STEPS > context) continue;
+        if (long_contexts[i] + MAX_STEPS > context) continue;
         w = work_add(b, 1, long_contexts[i]);
         snprintf(w->name, sizeof w->name, "decode1@%dk", long_contexts[i] / 1024);
     }
 }
 
-// Tokens of KV cache, in whole pages with one to grow: the contexts that stay, and beside them what is timed.
+// The size of the KV cache: room, in whole pages, for the contexts that stay and for the timed conversations.
 static int kv_tokens(bool with_long_contexts) {
-    enum { PAGE = 64 };                                         // at least
-    int tokens = MOST_CONVERSATIONS * (DECODE_CONTEXT + PAGE) + // kept
-                 MOST_CONVERSATIONS * (DECODE_CONTEXT + MOST_STEPS + 2 * PAGE);
+    enum { PAGE = 64 };                                        // or less
+    int tokens = MAX_CONVERSATIONS * (DECODE_CONTEXT + PAGE) + // the contexts
+                 MAX_CONVERSATIONS * (DECODE_CONTEXT + MAX_STEPS + 2 * PAGE);
     for (size_t i = 0; with_long_contexts && i < sizeof long_contexts / sizeof *long_contexts; i++)
-        tokens += long_contexts[i] + MOST_STEPS + 2 * PAGE;
+        tokens += long_contexts[i] + MAX_STEPS + 2 * PAGE;
     return tokens;
 }
 
-// Everything once, which also tells how many steps a repetition of each may take: memory is at its highest, and code
-// and weights are in place.
+// Runs everything once, so that memory reaches its peak and code and weights are in place, and chooses how many steps a
+// repetition takes.
 static bool warm_up(struct bench *b, double target, struct status *st) {
     const int context = b->info->n_context;
-    if (!fill_context(b, MOST_CONVERSATIONS, b->works[1].prompt, st)) return false;
+    if (!fill_context(b, MAX_CONVERSATIONS, b->works[1].prompt, st)) return false;
     for (struct work *w = b->works; w < b->works + b->n_works; w++) {
         double seconds;
         progress_draw(&b->progress, 0, w->name);
@@ -210,18 +210,18 @@ static bool warm_up(struct bench *b, double target, struct status *st) {
         if (!run_batch(b, w, &seconds, st)) return false;
         memset(w->stages, 0, sizeof w->stages);
         if (w->prefill) continue;
-        const double steps = fmax(LEAST_STEPS, fmin(MOST_STEPS, target * w->steps / seconds));
+        const double steps = fmax(MIN_STEPS, fmin(MAX_STEPS, target * w->steps / seconds));
         const int room = context - w->prompt - 1;
         w->steps = steps < room ? (int)steps : room > 1 ? room : 1;
     }
     return true;
 }
 
-// The work that has had least of the time; NULL when there is enough of each.
+// Returns the work that has been measured for the shortest time, NULL if all have been measured enough.
 static struct work *next_work(struct bench *b, bool time_left) {
     struct work *next = NULL;
     for (struct work *w = b->works; w < b->works + b->n_works; w++) {
-        if (w->repetitions >= (time_left ? MOST_REPETITIONS : LEAST_REPETITIONS)) continue;
+        if (w->repetitions >= (time_left ? MAX_REPETITIONS : MIN_REPETITIONS)) continue;
         if (!next || w->seconds < next->seconds) next = w;
     }
     return next;
@@ -254,10 +254,10 @@ double bench_median(const double *values, int n) {
     return median;
 }
 
-// A token's products use every weight but the embedding's rows and the experts that were not chosen; in a prompt the
-// output matrix is used once, not per token. Reading, all conversations of a step share the weights (of experts those
-// that any of them chose, as if by chance); each reads its own keys and values. What stays in the cache is not read
-// from memory.
+// Compute: a token's matmuls use every weight except the embedding and the experts that were not routed to; a prompt
+// uses the output matrix only once. Memory: all conversations of a step share the weights they read (of the experts,
+// those that any of them is routed to, as if at random); each reads its own keys and values. What the last cache holds
+// is not read from memory.
 void bench_limit(struct bench_result *r, const struct model_info *info, double kv_bytes, double cache_bytes) {
     const struct machine_limits machine = {.int8_operations = r->int8_operations,
                                            .float_operations = r->float_operations};
@@ -277,11 +277,11 @@ void bench_limit(struct bench_result *r, const struct model_info *info, double k
     r->by_memory = !prefill && rate <= cached * memory && cached > 0 && (memory < compute || compute <= 0);
     r->limit = r->by_memory ? memory : compute;
     if (r->limit <= 0 || rate <= r->limit) return;
-    *(r->by_memory ? &r->read_bytes : &r->operations) *= rate / r->limit; // what was done can be done
+    *(r->by_memory ? &r->read_bytes : &r->operations) *= rate / r->limit; // the machine evidently allows more
     r->limit = rate;
 }
 
-static void conclude(struct bench_result *r, const struct work *w, const struct bench *b, double cache_bytes) {
+static void summarize(struct bench_result *r, const struct work *w, const struct bench *b, double cache_bytes) {
     *r = (struct bench_result){.conversations = w->conversations,
                                .context = w->prefill ? 0 : w->prompt + w->steps / 2,
                                .tokens = w->tokens,
@@ -301,13 +301,13 @@ static void conclude(struct bench_result *r, const struct work *w, const struct 
     bench_limit(r, b->info, b->kv_bytes, cache_bytes);
 }
 
-static double highest_resident(void) {
+static double peak_resident(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     return (double)usage.ru_maxrss * 1024;
 }
 
-// ---- the machine and the hour ----
+// ---- machine, model and time ----
 
 static void copy_line(char *to, size_t size, const char *from) {
     char *clean = clean_line(from, size - 1);
@@ -327,7 +327,7 @@ static void name_processor(char *out, size_t size) {
     if (f) fclose(f);
 }
 
-static void tell_circumstances(struct bench_report *out, const struct loaded_model *m, const struct settings *s) {
+static void describe_run(struct bench_report *out, const struct loaded_model *m, const struct settings *s) {
     char *title = model_title(m->info);
     const time_t now = time(NULL);
     struct tm local;
@@ -343,9 +343,9 @@ static void tell_circumstances(struct bench_report *out, const struct loaded_mod
     free(title);
 }
 
-// ---- all of it ----
+// ---- the whole benchmark ----
 
-// `loading`: when loading began.
+// loading: when loading began.
 static bool measure_first_token(struct bench *b, struct bench_report *out, double loading, struct status *st) {
     const int room = b->info->n_context - 2, prompt = room < BENCH_FIRST_PROMPT ? room : BENCH_FIRST_PROMPT;
     double end;
@@ -358,23 +358,23 @@ static bool measure_first_token(struct bench *b, struct bench_report *out, doubl
 }
 
 static bool measure_speed(struct bench *b, struct bench_report *out, double seconds, struct status *st) {
-    const double target = seconds / (b->n_works * REPETITIONS_AIMED_AT);
+    const double target = seconds / (b->n_works * TARGET_REPETITIONS);
     if (!warm_up(b, target, st)) return false;
-    const double peak = highest_resident();
+    const double peak = peak_resident();
     if (!(b->probe = machine_limits_open(out->threads, st))) return false;
     const bool done = measure_all(b, seconds, target, st);
-    const double since = highest_resident() - (double)machine_limits_memory(b->probe);
+    const double since = peak_resident() - (double)machine_limits_memory(b->probe);
     out->peak_bytes = since > peak ? since : peak;
     out->limits = machine_limits_best(b->probe);
     machine_limits_close(b->probe);
     if (!done) return false;
     for (int i = 0; i < b->n_works; i++)
-        conclude(&out->results[out->n_results++], &b->works[i], b, out->limits.cache_bytes);
+        summarize(&out->results[out->n_results++], &b->works[i], b, out->limits.cache_bytes);
     return true;
 }
 
 bool bench_measure(struct bench_report *out, const struct settings *given, struct status *st) {
-    struct settings s = *given; // room for all conversations, whatever the configuration says; texts stay borrowed
+    struct settings s = *given; // a shallow copy, with room for all conversations whatever the configuration says
     struct loaded_model m;
     s.context = 0;
     s.kv_tokens = kv_tokens(s.long_contexts);
@@ -387,7 +387,7 @@ bool bench_measure(struct bench_report *out, const struct settings *given, struc
     *b = (struct bench){
         .info = m.info, .kv_bytes = kv_bytes, .engine = m.engine, .random = 1u << 20, .progress = progress_begin()};
     plan(b, s.long_contexts);
-    tell_circumstances(out, &m, &s);
+    describe_run(out, &m, &s);
     bool done = measure_first_token(b, out, loading, st) && measure_speed(b, out, s.bench_seconds, st);
     progress_clear(&b->progress);
     done = done && (s.accuracy_seconds <= 0 || bench_accuracy_measure(&out->accuracy, &m, &s, st));

@@ -26,7 +26,7 @@ static void print_machine(const struct bench_report *r) {
     const char *threads = r->threads == 1 ? "thread" : "threads";
     fact_printf(stdout, "machine", "%s%s%d %s", r->processor, *r->processor ? ", " : "", r->threads, threads);
     fact_printf(stdout, "limits",
-                "memory %s/s%s%s%s%s%s%s%s, the best seen; the table has those of each figure's own minutes",
+                "memory %s/s%s%s%s%s%s%s%s (best seen; the table has the limits at the time of each result)",
                 units_bytes(r->limits.read_bytes, bytes), known ? ", " : "",
                 known ? units_count(r->limits.int8_operations, integers) : "", known ? " 8-bit and " : "",
                 known ? units_count(r->limits.float_operations, floats) : "", known ? " float operations/s" : "",
@@ -37,7 +37,7 @@ static void print_accuracy(const struct bench_accuracy *a) {
     if (!a->positions) return;
     fact_printf(
         stdout, "accuracy",
-        "against the exact path, %d positions: same top %.1f %%, divergence %.2e nats, error of the logits %.2e",
+        "against the exact path at %d positions: same top token %.1f %%, divergence %.2e nats, logits error %.2e",
         a->positions, 100 * a->same_top, a->divergence, a->error);
 }
 
@@ -48,34 +48,33 @@ static void print_facts(const struct bench_report *r) {
                 units_bytes(r->weight_bytes, bytes));
     fact_printf(stdout, "engine", "%s", r->backend);
     print_machine(r);
-    fact_printf(stdout, "start", "loaded in %.3f s, first token of a short prompt after %.3f s; peak memory %s",
+    fact_printf(stdout, "start", "loaded in %.3f s, first token after %.3f s (short prompt); peak memory %s",
                 r->load_seconds, r->first_token_seconds, units_bytes(r->peak_bytes, peak));
     print_accuracy(&r->accuracy);
     if (*r->note) fact_printf(stdout, "note", "%s", r->note);
 }
 
-// What is not the same beside the figures themselves.
+// The earlier run, and what was different about it.
 static void print_other(const struct bench_report *r, const struct bench_report *other, const char *path) {
     char peak[24], *name = clean_copy(path);
     fact_printf(stdout, "earlier", "%s%s%s", name, *other->time ? ", of " : "", other->time);
     free(name);
     if (*other->note) fact_printf(stdout, "", "note: %s", other->note);
-    if (strcmp(other->model, r->model)) fact_printf(stdout, "", "another model: %s", other->model);
-    if (other->threads != r->threads)
-        fact_printf(stdout, "", "other threads: %d %s", other->threads, other->threads == 1 ? "thread" : "threads");
-    if (strcmp(other->backend, r->backend)) fact_printf(stdout, "", "another engine: %s", other->backend);
+    if (strcmp(other->model, r->model)) fact_printf(stdout, "", "different model: %s", other->model);
+    if (other->threads != r->threads) fact_printf(stdout, "", "different number of threads: %d", other->threads);
+    if (strcmp(other->backend, r->backend)) fact_printf(stdout, "", "different engine: %s", other->backend);
     if (*other->processor && strcmp(other->processor, r->processor))
-        fact_printf(stdout, "", "another machine: %s", other->processor);
+        fact_printf(stdout, "", "different machine: %s", other->processor);
     fact_printf(stdout, "", "loaded in %.3f s, first token after %.3f s; peak memory %s", other->load_seconds,
                 other->first_token_seconds, units_bytes(other->peak_bytes, peak));
     if (other->accuracy.positions)
-        fact_printf(stdout, "", "%d positions: same top %.1f %%, divergence %.2e nats", other->accuracy.positions,
+        fact_printf(stdout, "", "%d positions: same top token %.1f %%, divergence %.2e nats", other->accuracy.positions,
                     100 * other->accuracy.same_top, other->accuracy.divergence);
 }
 
 // ---- the table ----
 
-// The first five columns of every table, then two where there is something to compare with, then the stages.
+// The columns of every table, then those of the earlier run if there is one, then the stages.
 enum { OWN_COLUMNS = 5, OTHER_COLUMNS = 3, CELL_SIZE = 40 };
 static const struct table_column own_columns[OWN_COLUMNS] = {
     {"", false, 0}, {"tokens/s", true, 0}, {"limit", true, 6}, {"share", true, 5}, {"of", false, 7}};
@@ -95,7 +94,7 @@ static void cell(struct cells *c, const char *format, ...) {
     va_end(args);
 }
 
-// "12.3", "1234": four figures of what people compare.
+// "12.3", "1234"
 static void cell_rate(struct cells *c, double rate) {
     if (rate > 0) cell(c, "%.*f", rate < 1000 ? 1 : 0, rate);
     else cell(c, "-");

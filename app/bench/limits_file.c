@@ -13,9 +13,9 @@
 #include "engine/base/reader.h"
 
 #define FILE_LIMIT (64u << 10)
-#define MOST_LINES 32 // the newest
+#define MAX_LINES  32 // the newest are kept
 
-// The processor's name and the engine. The caller frees.
+// "PROCESSOR, ENGINE". The caller frees.
 static char *key_of(const char *engine) {
     char line[512], name[256] = "processor";
     FILE *f = fopen("/proc/cpuinfo", "re");
@@ -31,7 +31,7 @@ static char *read_lines(const char *path) {
     return text ? text : xstrdup("");
 }
 
-// Where the key of a line begins; NULL when it is no such line.
+// Returns where the key of a line begins, NULL if the line is invalid.
 static const char *parse(const char *line, long long *at, struct machine_limits *out) {
     int used = 0;
     double bytes, integers, floats;
@@ -44,7 +44,7 @@ static const char *parse(const char *line, long long *at, struct machine_limits 
     return line + used;
 }
 
-// Whether it is a line of that key and not too old.
+// Whether the line has this key and has not expired.
 static bool counts(const char *line, const char *key, long long now, long long *at, struct machine_limits *out) {
     const char *owner = parse(line, at, out);
     return owner && !strcmp(owner, key) && *at <= now && now - *at < LIMITS_DAYS * 86400LL;
@@ -72,7 +72,7 @@ static bool exceeds(const struct machine_limits *a, const struct machine_limits 
            a->float_operations > b->float_operations;
 }
 
-// Others' lines stay, and those of the same key that say more.
+// Lines of other keys stay, and those of the same key with a higher rate.
 static bool stays(const char *line, const char *key, long long now, const struct machine_limits *fresh) {
     struct machine_limits limits = {0};
     long long at;
@@ -82,18 +82,18 @@ static bool stays(const char *line, const char *key, long long now, const struct
 }
 
 void limits_file_add(const char *path, const char *engine, const struct machine_limits *limits, bool instead) {
-    static const struct machine_limits most = {
+    static const struct machine_limits infinite = {
         .read_bytes = HUGE_VAL, .int8_operations = HUGE_VAL, .float_operations = HUGE_VAL};
     char *text = read_lines(path), *key = key_of(engine), *rest = NULL, *fresh = NULL;
     long long now = time(NULL);
     size_t size = 0;
     FILE *out = open_memstream(&fresh, &size);
-    if (!out) panic("no memory for a file of limits");
+    if (!out) panic("out of memory");
     fprintf(out, "%lld %.4g %.4g %.4g %s\n", now, limits->read_bytes, limits->int8_operations, limits->float_operations,
             key);
     int n = 1;
-    for (char *line = strtok_r(text, "\n", &rest); line && n < MOST_LINES; line = strtok_r(NULL, "\n", &rest))
-        if (stays(line, key, now, instead ? &most : limits)) fprintf(out, "%s\n", line), n++;
+    for (char *line = strtok_r(text, "\n", &rest); line && n < MAX_LINES; line = strtok_r(NULL, "\n", &rest))
+        if (stays(line, key, now, instead ? &infinite : limits)) fprintf(out, "%s\n", line), n++;
     struct status ignored;
     if (!fclose(out) && path_make_parents(path, &ignored))
         output_file_replace(path, fresh, size, S_IRUSR | S_IWUSR, &ignored);

@@ -10,7 +10,7 @@
 
 #define SAMPLES        5
 #define SAMPLE_SECONDS 0.03
-#define MEMORY_FREE    (1ull << 30) // otherwise what it takes would be missed elsewhere
+#define MIN_FREE       (1ull << 30) // bytes of free memory, so that measuring does not push others into swap
 
 struct limits_meter {
     int n_threads, notify_fd;
@@ -22,7 +22,7 @@ struct limits_meter {
 
 static bool measure(struct limits_meter *m) {
     uint64_t unused = machine_memory_free();
-    if (unused && unused < MEMORY_FREE) return false;
+    if (unused && unused < MIN_FREE) return false;
     struct status ignored;
     struct machine_limits_probe *p = machine_limits_open_stoppable(m->n_threads, &m->stop, &ignored);
     if (!p) return false;

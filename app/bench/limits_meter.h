@@ -1,4 +1,4 @@
-// Limits meter: measures what the machine can do at most, on threads of its own, while the engine has nothing to do.
+// Limits meter: measures the machine's limits on threads of its own while the engine is idle.
 #ifndef CONFAB_APP_LIMITS_METER_H
 #define CONFAB_APP_LIMITS_METER_H
 
@@ -6,11 +6,11 @@
 
 struct limits_meter;
 
-// Takes about a quarter of a second; then the eventfd is written to. NULL: no thread is to be had.
+// Writes to the eventfd when done, after about a quarter of a second. NULL: could not start a thread.
 struct limits_meter *limits_meter_start(int n_threads, int notify_fd, struct status *st);
-void limits_meter_stop(struct limits_meter *m); // leaves the processor within a millisecond or so; does not wait
+void limits_meter_stop(struct limits_meter *m); // takes effect within about a millisecond; does not wait
 bool limits_meter_done(const struct limits_meter *m);
-// Ends it, waiting when it is not done. False: it was stopped, or there was no memory or no thread for it.
+// Waits for the end and frees m. False: it was stopped, or there was not enough memory or threads.
 bool limits_meter_take(struct limits_meter *m, struct machine_limits *out);
 
 #endif

@@ -11,15 +11,15 @@
 #include "engine/base/panic.h"
 #include "engine/base/thread_pool.h"
 
-#define LEAST_BYTES    (256u << 20) // to read from, all threads together
-#define SLICE_BYTES    (1u << 20)   // read between two looks at the clock
-#define LOOP_TURNS     5000         // between two looks at the clock
-#define LOOP_SHARE     0.125        // of a sample's time, for each kind of product
-#define SAMPLES        24           // of machine_limits_measure: the best counts, others may use the machine too
+#define MIN_BYTES      (256u << 20) // to read, all threads together
+#define SLICE_BYTES    (1u << 20)   // read between looks at the clock
+#define LOOP_TURNS     5000         // between looks at the clock
+#define LOOP_SHARE     0.125        // of a sample's time, for each kind of arithmetic
+#define SAMPLES        24           // of machine_limits_measure: the best counts, as others may use the machine too
 #define SAMPLE_SECONDS 0.04
 
 double machine_limits_operations(const struct machine_limits *l, double float_share) {
-    double seconds = 0; // of one; for ever, where a rate is not known
+    double seconds = 0; // per operation; infinite if a rate is unknown
     if (float_share < 1) seconds += (1 - float_share) / l->int8_operations;
     if (float_share > 0) seconds += float_share / l->float_operations;
     return 1 / seconds;
@@ -43,22 +43,21 @@ static vector read_all(const vector *at, const vector *end) {
 
 // ---- all workers together ----
 
-// Each worker counts what it did and how long it took: none waits for another, so none is idle while others are held
-// up.
-struct share {
-    _Alignas(128) double int8, floats, read; // a second
+// Each worker measures its own rates and waits for none of the others, so that none is idle while another is held up.
+struct worker_rates {
+    _Alignas(128) double int8, floats, read; // per second
     size_t next;                             // slice of its part of the data
-    long long sink;                          // so that the reading is not dropped
+    long long sink;                          // keeps the compiler from dropping the reads
 };
 
 struct machine_limits_probe {
     struct thread_pool *pool;
-    const struct peak_loops *loops; // or NULL: none for this processor
+    const struct peak_loops *loops; // NULL: none for this processor
     char *data;
-    size_t bytes, slices;    // slices of each worker's part, which follow one another
-    struct share *shares;    // [workers]
-    double seconds;          // of the sample being taken
-    const atomic_bool *stop; // or NULL
+    size_t bytes, slices;       // slices: of each worker's part; the parts follow each other
+    struct worker_rates *rates; // [workers]
+    double seconds;             // of the current sample
+    const atomic_bool *stop;    // may be NULL
     struct machine_limits best;
 };
 
@@ -76,13 +75,14 @@ static double run_loop(const struct machine_limits_probe *p, enum peak peak, dou
     return operations / (now - start);
 }
 
-static double run_read(const struct machine_limits_probe *p, const char *part, struct share *s, double seconds) {
+static double run_read(const struct machine_limits_probe *p, const char *part, struct worker_rates *r,
+                       double seconds) {
     double bytes = 0, start = clock_seconds(), now;
     do {
-        const vector *slice = (const vector *)(part + s->next * SLICE_BYTES);
+        const vector *slice = (const vector *)(part + r->next * SLICE_BYTES);
         vector sum = read_all(slice, slice + SLICE_BYTES / sizeof(vector));
-        s->sink ^= sum[0] ^ sum[1];
-        s->next = (s->next + 1) % p->slices;
+        r->sink ^= sum[0] ^ sum[1];
+        r->next = (r->next + 1) % p->slices;
         bytes += SLICE_BYTES;
     } while ((now = clock_seconds()) < start + seconds && !stopped(p));
     return bytes / (now - start);
@@ -90,14 +90,14 @@ static double run_read(const struct machine_limits_probe *p, const char *part, s
 
 static void sample(struct worker *w, void *argument) {
     struct machine_limits_probe *p = argument;
-    struct share *s = &p->shares[w->index];
+    struct worker_rates *r = &p->rates[w->index];
     const char *part = p->data + (size_t)w->index * p->slices * SLICE_BYTES;
     worker_barrier(w);
-    if (p->loops) s->int8 = run_loop(p, PEAK_INT8, p->seconds * LOOP_SHARE);
+    if (p->loops) r->int8 = run_loop(p, PEAK_INT8, p->seconds * LOOP_SHARE);
     worker_barrier(w);
-    if (p->loops) s->floats = run_loop(p, PEAK_MULTIPLY, p->seconds * LOOP_SHARE);
+    if (p->loops) r->floats = run_loop(p, PEAK_MULTIPLY, p->seconds * LOOP_SHARE);
     worker_barrier(w);
-    s->read = run_read(p, part, s, p->seconds * (1 - 2 * LOOP_SHARE));
+    r->read = run_read(p, part, r, p->seconds * (1 - 2 * LOOP_SHARE));
 }
 
 struct machine_limits machine_limits_sample(struct machine_limits_probe *p, double seconds) {
@@ -106,9 +106,9 @@ struct machine_limits machine_limits_sample(struct machine_limits_probe *p, doub
     struct machine_limits limits = p->best;
     limits.int8_operations = limits.float_operations = limits.read_bytes = 0;
     for (int i = 0; i < limits.n_threads; i++) {
-        limits.int8_operations += p->shares[i].int8;
-        limits.float_operations += p->shares[i].floats;
-        limits.read_bytes += p->shares[i].read;
+        limits.int8_operations += p->rates[i].int8;
+        limits.float_operations += p->rates[i].floats;
+        limits.read_bytes += p->rates[i].read;
     }
     machine_limits_raise(&p->best, &limits);
     return limits;
@@ -120,15 +120,16 @@ struct machine_limits machine_limits_best(const struct machine_limits_probe *p) 
 
 // ---- opening ----
 
-static void touch(struct worker *w, void *argument) { // pages that are there, near the worker that reads them
+// Faults the pages in, on the NUMA node of the worker that will read them.
+static void touch(struct worker *w, void *argument) {
     struct machine_limits_probe *p = argument;
     size_t size = p->slices * SLICE_BYTES;
     for (size_t i = 0; i < size && !stopped(p); i += 4096) p->data[(size_t)w->index * size + i] = 1;
 }
 
 struct cache {
-    size_t bytes; // 0: not known
-    int sharing;  // processors
+    size_t bytes; // 0: unknown
+    int sharing;  // processors that share it
 };
 
 static FILE *open_cache_file(int level, const char *name) {
@@ -166,9 +167,9 @@ double machine_cache_share(double bytes, double cache_bytes) {
     return cache_bytes <= 0 ? 1 : bytes < CACHE_PART * cache_bytes ? 0 : CACHE_SHARE;
 }
 
-// Of a worker's part: together far more than caches hold, also where several groups of processors have one each.
+// Slices of a worker's part: all parts together are much larger than all caches, of which there may be several.
 static size_t slices_for(int n_threads, struct cache cache) {
-    size_t together = LEAST_BYTES / (size_t)n_threads, beyond = 8 * cache.bytes / (size_t)cache.sharing;
+    size_t together = MIN_BYTES / (size_t)n_threads, beyond = 8 * cache.bytes / (size_t)cache.sharing;
     return 1 + ((together > beyond ? together : beyond) - 1) / SLICE_BYTES;
 }
 
@@ -179,7 +180,8 @@ struct machine_limits_probe *machine_limits_open_stoppable(int n_threads, const 
     size_t bytes = slices * (size_t)n_threads * SLICE_BYTES;
     char *data = region_alloc(bytes);
     if (!data) {
-        status_fail(st, STATUS_MEMORY, "no %s to measure the memory with", units_bytes((double)bytes, text));
+        status_fail(st, STATUS_MEMORY, "out of memory: measuring its speed takes %s",
+                    units_bytes((double)bytes, text));
         return NULL;
     }
     struct machine_limits_probe *p = xcalloc(1, sizeof *p);
@@ -187,9 +189,9 @@ struct machine_limits_probe *machine_limits_open_stoppable(int n_threads, const 
     p->best = (struct machine_limits){.n_threads = n_threads, .cache_bytes = (double)cache.bytes};
     p->loops = peak_loops_find(NULL);
     p->best.int8_name = p->loops ? p->loops->name : "";
-    p->shares = aligned_alloc(_Alignof(struct share), (size_t)n_threads * sizeof *p->shares);
-    if (!p->shares) panic("no memory for %d threads", n_threads);
-    for (int i = 0; i < n_threads; i++) p->shares[i] = (struct share){0};
+    p->rates = aligned_alloc(_Alignof(struct worker_rates), (size_t)n_threads * sizeof *p->rates);
+    if (!p->rates) panic("out of memory");
+    for (int i = 0; i < n_threads; i++) p->rates[i] = (struct worker_rates){0};
     if ((p->pool = thread_pool_open(n_threads, st))) {
         thread_pool_run(p->pool, touch, p);
         if (!stopped(p)) return p;
@@ -207,7 +209,7 @@ void machine_limits_close(struct machine_limits_probe *p) {
     if (!p) return;
     thread_pool_close(p->pool);
     region_free(p->data, p->bytes);
-    free(p->shares);
+    free(p->rates);
     free(p);
 }
 

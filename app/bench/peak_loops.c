@@ -9,9 +9,9 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-// Assembler, so that no compiler drops or rearranges it. Twelve independent results hide the latency; registers 14 and
-// 15 are operands, 13 holds ones of 16 bits, and the results begin as zeros.
-#define TWELVE(one)                                                                                                     \
+// In assembly, so that no compiler drops or reorders it. Twelve independent results hide the latency; registers 14 and
+// 15 are operands, 13 holds 16-bit ones, and the results start at zero.
+#define TWELVE(one)                                                                                                    \
     one(0) one(1) one(2) one(3) one(4) one(5) one(6) one(7) one(8) one(9) one(10) one(11)
 #define ZERO(n) "vxorps %%xmm" #n ", %%xmm" #n ", %%xmm" #n "\n"
 #define REGISTERS                                                                                                      \
@@ -88,7 +88,7 @@ static const struct {
     bool (*runs)(void);
     struct peak_loops set;
 } sets[] = {
-    // best first; 256-bit VNNI in whichever encoding there is
+    // best first; 256-bit VNNI in the encoding that the processor has
     {has_avx512,
      {"avx512",
       "AVX-512 VNNI",

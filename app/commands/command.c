@@ -83,24 +83,25 @@ static int command_start(const struct command *command, struct settings *s, int 
     }
     int n = argc - first;
     if (n < command->min_arguments || n > command->max_arguments) {
-        const char *wanted = *command->arguments ? command->arguments : "no arguments";
-        status_fail(&st, STATUS_USAGE, "%s takes %s, but %d %s given", command->name, wanted, n,
-                    n == 1 ? "was" : "were");
+        const char *expected = *command->arguments ? command->arguments : "no arguments";
+        status_fail(&st, STATUS_USAGE, "%s: expected %s, got %d argument%s", command->name, expected, n,
+                    n == 1 ? "" : "s");
         return usage(command, &st);
     }
     return command->run(s, n, argv + first);
 }
 
-// What is opened later is not to become standard output: a report would be written into a model's file.
+// If a standard stream is closed, a model file opened later could take its descriptor and receive our output. The modes
+// make reading and writing fail, as on a closed descriptor.
 static void open_standard_streams(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY); // neither can be used
+        if (fcntl(fd, F_GETFD) < 0) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 int command_main(int argc, char **argv) {
     open_standard_streams();
     setlocale(LC_ALL, "");
-    setlocale(LC_NUMERIC, "C"); // numbers in files, options and JSON have a point
+    setlocale(LC_NUMERIC, "C"); // a decimal point in files, options and JSON
     const char *word = argc > 1 ? argv[1] : "";
     if (!strcmp(word, "--version")) {
         printf("confab %s\n", CONFAB_VERSION);
@@ -115,7 +116,7 @@ int command_main(int argc, char **argv) {
         command = command_find(word);
         if (!command) {
             struct status st = {0};
-            status_fail(&st, STATUS_USAGE, "there is no command '%s' (see `confab help`)", word);
+            status_fail(&st, STATUS_USAGE, "unknown command '%s' (see `confab help`)", word);
             return command_fail(&st);
         }
         argc--, argv++;

@@ -1,5 +1,5 @@
-// Commands: the subcommands of the program, one table. Each says what it takes; options are read and arguments counted
-// before it runs.
+// Commands: the table of subcommands, and the program's main function. Options are parsed and arguments counted before
+// a command runs.
 #ifndef CONFAB_APP_COMMAND_H
 #define CONFAB_APP_COMMAND_H
 
@@ -11,22 +11,22 @@ enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct command {
     const char *name;
-    const char *arguments; // after the options, as the help shows them
+    const char *arguments; // as the help shows them, after the options
     const char *summary;   // one line
     const char *details;   // for the man page and --help; "" for none
     enum setting_place place;
     int min_arguments, max_arguments;
     int (*run)(const struct settings *s, int n_arguments, char **arguments); // returns an exit status
 };
-extern const struct command commands[]; // the first is what `confab` without a subcommand does
+extern const struct command commands[]; // the first runs when no subcommand is given
 extern const int n_commands;
 
-const struct command *command_find(const char *name); // NULL when there is none
+const struct command *command_find(const char *name); // NULL: not found
 
-// The whole program: reads the configuration, then the options, runs the command.
+// The main function: reads the configuration and the options and runs the command. Returns the exit status.
 int command_main(int argc, char **argv);
 
-// "confab: MESSAGE" on standard error, cleaned for a terminal. Returns EXIT_FAILED, or EXIT_USAGE for STATUS_USAGE.
+// Prints "confab: MESSAGE" to standard error. Returns EXIT_USAGE for STATUS_USAGE, EXIT_FAILED otherwise.
 int command_fail(const struct status *st);
 
 // ---- the commands, one file each ----

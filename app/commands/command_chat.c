@@ -1,3 +1,4 @@
+// `confab`: the chat screen.
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,14 +15,14 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 
-#define QUICK_LOAD_NS 150000000u // a model that is there by then needs no screen that says it is loading
+#define QUICK_LOAD_NS 150000000u // models that load faster never show a loading screen
 
 static void keep_first(void *context, const char *message) {
     char **notice = context;
     if (!*notice) *notice = xstrdup(message);
 }
 
-// What is wrong in the configuration is said again on the screen, where the warnings on standard error are gone.
+// The first configuration warning, to repeat it on the screen, which hides standard error.
 static char *config_notice(const char *path) {
     char *notice = NULL;
     struct settings unused = settings_default();
@@ -30,12 +31,12 @@ static char *config_notice(const char *path) {
     return notice;
 }
 
-// lost: what is to be said of the model that the configuration names, or NULL.
+// lost: a message if the model in the configuration is gone, or NULL.
 static bool chat_run(struct model_host *host, struct settings *s, const char *lost, struct status *st) {
-    char *config = path_config("config"), *limits = path_cache("limits"), *store = path_data("confab.db"), *history = path_data("history");
+    char *config = path_config("config"), *limits = path_cache("limits");
+    char *store = path_data("confab.db"), *history = path_data("history");
     char *notice = lost ? xstrdup(lost) : config_notice(config);
-    if (!store && !notice)
-        notice = xstrdup("conversations are not saved: neither XDG_DATA_HOME nor HOME names a folder");
+    if (!store && !notice) notice = xstrdup("chats are not saved: neither XDG_DATA_HOME nor HOME is set");
     struct chat_params params = {
         .host = host,
         .settings = s,
@@ -53,7 +54,7 @@ static bool chat_run(struct model_host *host, struct settings *s, const char *lo
     return done;
 }
 
-// Waits for a model that is there at once. False when it cannot be loaded.
+// Waits briefly for the model. False: loading failed.
 static bool load_quickly(struct model_host *host, struct status *st) {
     struct pollfd fd = {.fd = model_host_fd(host), .events = POLLIN};
     uint64_t end = clock_ns() + QUICK_LOAD_NS;
@@ -80,7 +81,7 @@ int command_chat(const struct settings *given, int n_arguments, char **arguments
         status_fail(&st, STATUS_USAGE, "the chat screen needs a terminal (see `confab run --help` for scripts)");
         return command_fail(&st);
     }
-    file_fault_watch(NULL); // before the screen takes the terminal; models of files may come later
+    file_fault_watch(NULL); // before the screen takes over the terminal
     struct settings s = settings_copy(given);
     struct model_host *host = host_start(&s, &st);
     char *lost = host ? NULL : model_give_up_saved(&s, &st);
@@ -90,6 +91,6 @@ int command_chat(const struct settings *given, int n_arguments, char **arguments
     free(lost);
     settings_free(&s);
     int result = done ? EXIT_DONE : command_fail(&st);
-    if (chat_signal()) raise(chat_signal()); // whoever waits is to see what ended it
+    if (chat_signal()) raise(chat_signal()); // so that the parent sees the signal
     return result;
 }

@@ -1,5 +1,4 @@
-// `confab help`: the commands, the options of one; with --json all of the program's tables, for tools that work with
-// it.
+// `confab help`: lists the commands, or the options of one; with --json prints the program's tables, for other tools.
 #include <jansson.h>
 #include <stdio.h>
 
@@ -97,7 +96,7 @@ int command_help(const struct settings *s, int n_arguments, char **arguments) {
     } else if (n_arguments) {
         const struct command *command = command_find(arguments[0]);
         if (!command) {
-            status_fail(&st, STATUS_USAGE, "there is no command '%s'", arguments[0]);
+            status_fail(&st, STATUS_USAGE, "unknown command '%s'", arguments[0]);
             return command_fail(&st);
         }
         options_print(stdout, command);

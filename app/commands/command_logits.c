@@ -1,4 +1,4 @@
-// `confab logits`: the numbers behind the words, for checks.
+// `confab logits`: writes the logits at every position, for comparing engines.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,23 +15,22 @@ static bool logits_write(const char *path, const float *logits, size_t size, str
     if (!out) return status_fail(st, STATUS_IO, "%s: %s", path, strerror(errno));
     bool written = fwrite(logits, 1, size, out) == size;
     written = !(out == stdout ? fflush(out) : fclose(out)) && written;
-    return written || status_fail(st, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
+    return written || status_fail(st, STATUS_IO, "%s: cannot write: %s", path, strerror(errno));
 }
 
 static bool logits_compute(struct model_file *m, const struct settings *s, const int32_t *ids, size_t count,
                            const char *path, struct status *st) {
     uint64_t size;
     int n_vocab = model_file_info(m)->n_vocab;
-    if (!count || count > INT32_MAX / 2)
-        return status_fail(st, STATUS_LIMIT, "%zu token ids: there must be at least one", count);
-    if (!checked_mul(count, (uint64_t)n_vocab * sizeof(float), &size))
-        return status_fail(st, STATUS_LIMIT, "too many token ids");
+    if (!count) return status_fail(st, STATUS_LIMIT, "no token ids");
+    if (count > INT32_MAX / 2 || !checked_mul(count, (uint64_t)n_vocab * sizeof(float), &size))
+        return status_fail(st, STATUS_LIMIT, "too many token ids: %zu", count);
     struct engine_params params = {
         .n_threads = s->threads, .kv_tokens = (int)count, .options = model_backend_options(s)};
     struct engine *engine = engine_open(m, &params, st);
     if (!engine) return false;
     float *logits = region_alloc(size);
-    bool done = logits || status_fail(st, STATUS_MEMORY, "no memory for the logits of %zu tokens", count);
+    bool done = logits || status_fail(st, STATUS_MEMORY, "out of memory for the logits of %zu tokens", count);
     done = done && engine_logits(engine, ids, (int)count, logits, st) && logits_write(path, logits, size, st);
     if (logits) region_free(logits, size);
     engine_close(engine);

@@ -1,4 +1,4 @@
-// `confab ls`: the models on this machine.
+// `confab ls`: lists the models on this machine.
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +12,11 @@
 #include "app/commands/command.h"
 #include "app/models/model_sources.h"
 
-#define HEADER_SECONDS 10 // for reading headers; models left over are listed without what those say
+#define HEADER_SECONDS 10 // for reading headers; models left over are listed without the details
 
 // ---- as text ----
 
-// "3 minutes ago", "yesterday", "2026-01-02".
+// "3 min ago", "5 days ago", "2026-01-02".
 static const char *ago(int64_t at, int64_t now, char out[32]) {
     int64_t seconds = now - at;
     time_t when = (time_t)at;
@@ -45,7 +45,7 @@ static void print_problems(const struct model_list *list) {
     bool first = true;
     for (int i = 0; i < list->count; i++) {
         if (!list->entries[i].problem) continue;
-        if (first) printf("\nThese cannot run:\n");
+        if (first) printf("\nCannot run:\n");
         first = false;
         printf("  %s: %s\n", list->entries[i].name, list->entries[i].problem);
     }
@@ -62,7 +62,7 @@ static void print_list(const struct model_list *list) {
     table_print(&t, stdout);
     table_close(&t);
     print_problems(list);
-    if (list->cut) printf("\nThere is more than could be looked at.\n");
+    if (list->cut) printf("\nThe search was cut short; there may be more models.\n");
 }
 
 // ---- as JSON ----

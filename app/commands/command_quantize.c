@@ -1,4 +1,4 @@
-// `confab quantize`: a model in another weight format.
+// `confab quantize`: writes a model in another weight format.
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,19 +16,19 @@
 #include "engine/base/panic.h"
 #include "engine/quantize.h"
 
-static volatile sig_atomic_t stopped_by; // the signal that asked to stop; 0: none
+static volatile sig_atomic_t stopped_by; // the signal that stops us; 0: none yet
 
 static void stop(int signal_number) { stopped_by = signal_number; }
 
-// Totals of all tensors in one format, or of all.
-struct share {
+// Totals of the tensors in one format, or of all.
+struct totals {
     const char *name;
     uint64_t tensors, weights, bytes;
     double squared_error, squares;
 };
 
 struct quantize_view {
-    bool lines; // one for each tensor, as soon as it is written
+    bool lines; // print a line for each tensor
     int name_width;
     uint64_t n_shown;
     struct progress progress;
@@ -38,7 +38,7 @@ static double relative_error(double squared_error, double squares) { return squa
 
 static double bits(uint64_t bytes, uint64_t weights) { return weights ? 8.0 * (double)bytes / (double)weights : 0; }
 
-static void share_add(struct share *s, const struct quantize_tensor *t) {
+static void totals_add(struct totals *s, const struct quantize_tensor *t) {
     s->name = t->to;
     s->tensors++;
     s->weights += t->n_weights;
@@ -47,25 +47,25 @@ static void share_add(struct share *s, const struct quantize_tensor *t) {
     s->squares += t->squares;
 }
 
-static int compare_shares(const void *a, const void *b) {
-    const struct share *x = a, *y = b;
+static int most_bytes_first(const void *a, const void *b) {
+    const struct totals *x = a, *y = b;
     return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-// Of every format, by bytes, and of all together in *all. The caller frees.
-static struct share *shares_of(const struct quantize_report *r, int *n, struct share *all) {
-    struct share *shares = xcalloc(r->n_tensors, sizeof *shares);
+// The totals of each format, most bytes first, and of all tensors in *all. The caller frees.
+static struct totals *totals_by_format(const struct quantize_report *r, int *n, struct totals *all) {
+    struct totals *formats = xcalloc(r->n_tensors, sizeof *formats);
     *n = 0;
-    *all = (struct share){0};
+    *all = (struct totals){0};
     for (uint64_t i = 0; i < r->n_tensors; i++) {
-        int s = 0;
-        while (s < *n && strcmp(shares[s].name, r->tensors[i].to)) s++;
-        if (s == *n) ++*n;
-        share_add(&shares[s], &r->tensors[i]);
-        share_add(all, &r->tensors[i]);
+        int f = 0;
+        while (f < *n && strcmp(formats[f].name, r->tensors[i].to)) f++;
+        if (f == *n) ++*n;
+        totals_add(&formats[f], &r->tensors[i]);
+        totals_add(all, &r->tensors[i]);
     }
-    qsort(shares, (size_t)*n, sizeof *shares, compare_shares);
-    return shares;
+    qsort(formats, (size_t)*n, sizeof *formats, most_bytes_first);
+    return formats;
 }
 
 // ---- as text ----
@@ -85,28 +85,28 @@ static void print_tensor(const struct quantize_tensor *t, int name_width) {
 }
 
 static void print_summary(const struct quantize_report *r, const char *out) {
-    struct share all, *shares;
+    struct totals all, *formats;
     int n;
     char read[24], written[24], *path = clean_copy(out);
-    shares = shares_of(r, &n, &all);
+    formats = totals_by_format(r, &n, &all);
     putchar('\n');
     for (int i = 0; i < n; i++)
-        printf("%-6s  %5llu tensors  %10s  %5.1f %%  %5.2f bits  error %.3e\n", shares[i].name,
-               (unsigned long long)shares[i].tensors, units_bytes((double)shares[i].bytes, written),
-               100.0 * (double)shares[i].bytes / (double)all.bytes, bits(shares[i].bytes, shares[i].weights),
-               relative_error(shares[i].squared_error, shares[i].squares));
-    printf("%s: %s, of %s; %.2f bits a weight, error %.3e; %.1f s\n", path,
+        printf("%-6s  %5llu tensors  %10s  %5.1f %%  %5.2f bits  error %.3e\n", formats[i].name,
+               (unsigned long long)formats[i].tensors, units_bytes((double)formats[i].bytes, written),
+               100.0 * (double)formats[i].bytes / (double)all.bytes, bits(formats[i].bytes, formats[i].weights),
+               relative_error(formats[i].squared_error, formats[i].squares));
+    printf("%s: %s from %s; %.2f bits per weight, error %.3e; %.1f s\n", path,
            units_bytes((double)r->bytes_written, written), units_bytes((double)r->bytes_read, read),
            bits(all.bytes, all.weights), relative_error(all.squared_error, all.squares), r->seconds);
-    free(shares);
+    free(formats);
     free(path);
 }
 
 static int longest_name(const struct quantize_report *r) {
-    size_t most = 0;
+    size_t longest = 0;
     for (uint64_t i = 0; i < r->n_tensors; i++)
-        if (strlen(r->tensors[i].name) > most) most = strlen(r->tensors[i].name);
-    return most < 60 ? (int)most : 60;
+        if (strlen(r->tensors[i].name) > longest) longest = strlen(r->tensors[i].name);
+    return longest < 60 ? (int)longest : 60;
 }
 
 static bool show(void *context, const struct quantize_report *r, double done) {
@@ -140,20 +140,20 @@ static json_t *tensor_json(const struct quantize_tensor *t) {
     return object;
 }
 
-static json_t *share_json(const struct share *s) {
+static json_t *totals_json(const struct totals *s) {
     return json_pack("{s:s, s:I, s:I, s:I, s:f, s:f}", "name", s->name, "tensors", (json_int_t)s->tensors, "weights",
                      (json_int_t)s->weights, "bytes", (json_int_t)s->bytes, "bits_per_weight",
                      bits(s->bytes, s->weights), "relative_error", relative_error(s->squared_error, s->squares));
 }
 
 static void print_json(const struct quantize_report *r, const char *out, const char *type) {
-    struct share all, *shares;
+    struct totals all, *by_format;
     int n;
     json_t *tensors = json_array(), *formats = json_array();
     char *path = clean_copy(out);
-    shares = shares_of(r, &n, &all);
+    by_format = totals_by_format(r, &n, &all);
     for (uint64_t i = 0; i < r->n_tensors; i++) json_array_append_new(tensors, tensor_json(&r->tensors[i]));
-    for (int i = 0; i < n; i++) json_array_append_new(formats, share_json(&shares[i]));
+    for (int i = 0; i < n; i++) json_array_append_new(formats, totals_json(&by_format[i]));
     json_t *object =
         json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o, s:o}", "path", path, "type", type, "file_bytes",
                   (json_int_t)r->file_bytes, "bytes_read", (json_int_t)r->bytes_read, "bytes_written",
@@ -163,27 +163,27 @@ static void print_json(const struct quantize_report *r, const char *out, const c
     json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     putchar('\n');
     json_decref(object);
-    free(shares);
+    free(by_format);
     free(path);
 }
 
 // ---- the command ----
 
-// The temporary file is removed on the way out, whatever asks us to stop. Asked twice, we go at once.
+// A signal makes us stop in order, so that the temporary file is removed. A second one kills.
 static void watch_signals(void) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct sigaction before, action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
         sigemptyset(&action.sa_mask);
-        if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN) // as nohup has it
+        if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN) // nohup ignores SIGHUP
             sigaction(signals[i], &action, NULL);
     }
-    signal(SIGPIPE, SIG_IGN); // lines that nobody reads do not end the work
+    signal(SIGPIPE, SIG_IGN); // finish even if nobody reads the report
 }
 
 static int quantize_fail(const struct status *st) {
     int result = command_fail(st);
-    if (stopped_by) { // whoever started us is to see what ended us
+    if (stopped_by) { // so that the parent sees the signal
         signal(stopped_by, SIG_DFL);
         raise(stopped_by);
     }
@@ -212,12 +212,11 @@ static bool quantize_run(const struct settings *s, const char *in, const char *o
     return true;
 }
 
-// What OUT names is not lost unless that is asked for.
 static bool quantize_check(const struct settings *s, const char *in, const char *out, struct status *st) {
-    struct stat there;
-    if (!in) return status_fail(st, STATUS_USAGE, "the built-in model is no file to quantize");
-    if (s->force || stat(out, &there) || !S_ISREG(there.st_mode) || !there.st_size) return true;
-    return status_fail(st, STATUS_IO, "%s: is there already (--force replaces it)", out);
+    struct stat existing;
+    if (!in) return status_fail(st, STATUS_USAGE, "cannot quantize the built-in model");
+    if (s->force || stat(out, &existing) || !S_ISREG(existing.st_mode) || !existing.st_size) return true;
+    return status_fail(st, STATUS_IO, "%s: already exists (use --force to overwrite)", out);
 }
 
 int command_quantize(const struct settings *s, int n_arguments, char **arguments) {

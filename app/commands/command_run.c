@@ -1,4 +1,4 @@
-// `confab run`: one answer, streamed to standard output.
+// `confab run`: streams one answer to standard output.
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 #include "engine/base/reader.h"
 
 #define INPUT_LIMIT    (64u << 20)
-#define INPUT_PATIENCE 3000 // ms that a prompt waits for the first byte of a pipe that nobody may ever write to
+#define INPUT_PATIENCE 3000 // ms to wait for the first byte of a pipe if there is a prompt already
 
 static volatile sig_atomic_t interrupted;
 
@@ -25,7 +25,7 @@ static void interrupt_signal(int signal) {
     interrupted = 1;
 }
 
-// A terminal, /dev/null or a closed input has nothing to add to a prompt.
+// Whether to read standard input: with a prompt, a terminal, /dev/null or a closed input is left alone.
 static bool input_is_piped(bool have_prompt) {
     struct stat info;
     if (fstat(STDIN_FILENO, &info)) return false;
@@ -34,19 +34,14 @@ static bool input_is_piped(bool have_prompt) {
     if (!S_ISFIFO(info.st_mode) && !S_ISSOCK(info.st_mode)) return false;
     struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
     if (poll(&fd, 1, INPUT_PATIENCE) > 0) return true;
-    fprintf(stderr, "confab: nothing came on standard input; going on without it\n");
+    fprintf(stderr, "confab: warning: no data on standard input; ignoring it\n");
     return false;
 }
 
-static char *join(const char *prompt, const char *separator, const char *input) {
-    if (!prompt) return xstrdup(input);
-    return *input ? xasprintf("%s%s%s", prompt, separator, input) : xstrdup(prompt);
-}
-
-// PROMPT, standard input, or both. The caller frees; NULL on failure.
+// Returns PROMPT, standard input, or both. The caller frees; NULL on failure.
 static char *run_prompt(const char *prompt, bool raw, struct status *st) {
     if (!prompt && isatty(STDIN_FILENO)) {
-        status_fail(st, STATUS_USAGE, "run needs a PROMPT, or text on standard input");
+        status_fail(st, STATUS_USAGE, "run: no prompt (give PROMPT, or text on standard input)");
         return NULL;
     }
     if (!input_is_piped(prompt)) return xstrdup(prompt ? prompt : "");
@@ -54,13 +49,14 @@ static char *run_prompt(const char *prompt, bool raw, struct status *st) {
     char *input = file_read("-", INPUT_LIMIT, &size, st);
     if (!input) return NULL;
     if (memchr(input, 0, size)) {
-        status_fail(st, STATUS_FORMAT, "standard input is not text: it contains a NUL byte");
+        status_fail(st, STATUS_FORMAT, "standard input: not text: contains a NUL byte");
         free(input);
         return NULL;
     }
-    char *whole = join(prompt, raw ? "" : "\n\n", input);
+    if (!prompt) return input;
+    char *joined = xasprintf("%s%s%s", prompt, raw || !*input ? "" : "\n\n", input);
     free(input);
-    return whole;
+    return joined;
 }
 
 static uint64_t run_submit(struct engine *engine, const struct settings *s, const char *prompt) {
@@ -87,21 +83,20 @@ static bool is_end(const struct engine_event *event) {
            (event->state == REQUEST_FINISHED || event->state == REQUEST_FAILED || event->state == REQUEST_CANCELLED);
 }
 
-// What is written: the answer to standard output; what was thought before it dimmed to standard error, where somebody
-// sees it or asked for it.
+// The answer goes to standard output, the model's thinking, dimmed, to standard error if that is a terminal or
+// --thinking was given.
 struct run_output {
     bool shows_thinking, dims;
-    bool thinking;                     // the last text was thought
-    bool thought;                      // any was
-    bool said;                         // anything is on standard output
+    bool thinking;                     // the last text was thinking
+    bool any_thinking, any_answer;
     struct word_wrap answer, thoughts; // of standard output and standard error
-    char last;                         // character of the last text
-    int error;                         // of standard output
+    char last;                         // the last character written
+    int error;                         // errno of standard output
 };
 
 static void write_clean(FILE *out, struct word_wrap *wrap, const struct engine_event *event) {
     char clean[3 * sizeof event->text];
-    wrap->columns = word_wrap_columns(out); // it may be resized
+    wrap->columns = word_wrap_columns(out); // the terminal may have been resized
     if (wrap->columns) word_wrap_write(wrap, out, clean, clean_text(event->text, event->size, clean));
     else clean_write(out, event->text, event->size);
 }
@@ -115,7 +110,7 @@ static void end_thinking(struct run_output *o) {
 }
 
 static void write_thinking(struct run_output *o, const struct engine_event *event) {
-    o->thought = true;
+    o->any_thinking = true;
     if (!o->shows_thinking) return;
     if (!o->thinking && o->dims) fputs("\033[2m", stderr);
     o->thinking = true;
@@ -126,13 +121,13 @@ static void write_thinking(struct run_output *o, const struct engine_event *even
 
 static void write_text(struct run_output *o, const struct engine_event *event) {
     end_thinking(o);
-    o->said = true;
+    o->any_answer = true;
     write_clean(stdout, &o->answer, event);
     if (fflush(stdout)) o->error = errno;
     o->last = event->text[event->size - 1];
 }
 
-// Writes the answer until the request ends, which it leaves in *event. The reader going away, or Ctrl-C, ends it early.
+// Writes the answer until the request ends; *event is then its last one. Ctrl+C and a closed output cancel it.
 static void run_stream(struct engine *engine, uint64_t request, struct run_output *o, struct engine_event *event) {
     bool cancelled = false;
     for (;;) {
@@ -158,7 +153,7 @@ static int run_answer(struct engine *engine, const struct settings *s, const cha
     struct engine_event event;
     struct sigaction action = {.sa_handler = interrupt_signal}, before;
     sigaction(SIGINT, NULL, &before);
-    if (before.sa_handler != SIG_IGN) sigaction(SIGINT, &action, NULL); // as nohup has it
+    if (before.sa_handler != SIG_IGN) sigaction(SIGINT, &action, NULL); // background jobs ignore it
     signal(SIGPIPE, SIG_IGN);
     bool terminal = isatty(STDERR_FILENO);
     struct run_output output = {.shows_thinking = s->thinking || terminal, .dims = terminal, .last = '\n'};
@@ -166,7 +161,7 @@ static int run_answer(struct engine *engine, const struct settings *s, const cha
     sigaction(SIGINT, &before, NULL);
     if (interrupted) return EXIT_FAILED;
     if (output.error) {
-        clearerr(stdout); // said here
+        clearerr(stdout); // reported here
         if (output.error != EPIPE) fprintf(stderr, "confab: standard output: %s\n", strerror(output.error));
         return EXIT_FAILED;
     }
@@ -175,11 +170,11 @@ static int run_answer(struct engine *engine, const struct settings *s, const cha
         return EXIT_FAILED;
     }
     if (event.reason == FINISH_CONTEXT)
-        fprintf(stderr, "confab: the answer was cut: the context is full (see --context)\n");
-    if (event.reason == FINISH_TIME) fprintf(stderr, "confab: the answer was cut: the time limit was reached\n");
-    if (output.thought && !output.said)
-        fprintf(stderr, "confab: the model thought and gave no answer%s\n",
-                output.shows_thinking ? "" : " (--thinking shows what it thought)");
+        fprintf(stderr, "confab: warning: answer cut off: the context is full (see --context)\n");
+    if (event.reason == FINISH_TIME) fprintf(stderr, "confab: warning: answer cut off: time limit reached\n");
+    if (output.any_thinking && !output.any_answer)
+        fprintf(stderr, "confab: warning: the model gave no answer, only thinking%s\n",
+                output.shows_thinking ? "" : " (use --thinking to show it)");
     return EXIT_DONE;
 }
 
@@ -202,8 +197,7 @@ int command_run(const struct settings *s, int n_arguments, char **arguments) {
     if (started) {
         settings_follow_model(&own, m.info);
         if (!reasoning_fits(m.info, (enum reasoning)s->reasoning))
-            fprintf(stderr,
-                    "confab: the model's chat template has no such choice of reasoning; it is left to the model\n");
+            fprintf(stderr, "confab: warning: --reasoning ignored: not supported by the model's chat template\n");
         result = run_answer(m.engine, &own, prompt);
         model_unload(&m);
     } else {
@@ -211,7 +205,7 @@ int command_run(const struct settings *s, int n_arguments, char **arguments) {
     }
     settings_free(&own);
     free(prompt);
-    if (interrupted) { // a loop in a shell is to end with it
+    if (interrupted) { // so that a shell loop ends too
         signal(SIGINT, SIG_DFL);
         raise(SIGINT);
     }

@@ -1,4 +1,4 @@
-// `confab show`: what a model is, and what memory it needs.
+// `confab show`: prints what a model file contains and how much memory the model needs.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +12,13 @@
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
 
-#define ROOMY 60 // columns
+#define WIDE 60 // columns
 
 // ---- memory ----
 
 static struct engine_params one_conversation(int tokens, enum kv_type kv_type) {
-    return (struct engine_params){.context = tokens, .kv_tokens = tokens, .options = {.kv_type = kv_type, .quick_start = true}};
+    return (struct engine_params){
+        .context = tokens, .kv_tokens = tokens, .options = {.kv_type = kv_type, .quick_start = true}};
 }
 
 struct show_memory show_memory_of(const struct model_file *m, enum kv_type kv_type) {
@@ -47,7 +48,7 @@ static void show_file(const struct model_info *info) {
     heading_print(stdout, info->name);
     fact_printf(stdout, "file", "%s, %s", path, units_bytes((double)info->file_bytes, bytes));
     if (info->n_formats)
-        fact_printf(stdout, "family", "%s, %s parameters, weights of %s", info->family,
+        fact_printf(stdout, "family", "%s, %s parameters, %s of weights", info->family,
                     units_count((double)info->n_parameters, count), units_bytes((double)info->weight_bytes, weights));
     else fact_printf(stdout, "family", "%s", info->family);
     if (!info->has_weights) fact_printf(stdout, "cannot run", "%s", info->weight_problem);
@@ -61,7 +62,7 @@ static void show_formats(const struct model_info *info) {
     for (int i = 0; i < info->n_formats; i++) {
         const struct format_share *f = &info->formats[i];
         char bytes[24], tensors[40] = "";
-        if (!width || width >= ROOMY)
+        if (!width || width >= WIDE)
             snprintf(tensors, sizeof tensors, "  %llu tensors", (unsigned long long)f->tensors);
         fact_printf(stdout, i ? "" : "formats", "%-7s %5.1f %%  %9s%s", f->name,
                     all ? 100.0 * (double)f->bytes / (double)all : 0, units_bytes((double)f->bytes, bytes), tensors);
@@ -81,10 +82,10 @@ static void show_layers(const struct model_info *info) {
         fact_printf(stdout, "layers", "%d, %s wide, feed-forward %s", info->n_layer, whole(info->n_embd, width),
                     whole(info->n_ff, ff));
     else fact_printf(stdout, "layers", "%d, %s wide", info->n_layer, whole(info->n_embd, width));
-    fact_printf(stdout, "attention", "%s heads of %d, %s of keys and values", range(info->heads, info->n_head, heads),
+    fact_printf(stdout, "attention", "%s heads of %d, %s KV heads", range(info->heads, info->n_head, heads),
                 info->head_size, range(info->kv_heads, info->n_head_kv, kv_heads));
     if (info->n_windowed)
-        fact_printf(stdout, "windows", "of %s tokens in %d of %d layers", whole(info->window, window), info->n_windowed,
+        fact_printf(stdout, "windows", "%s tokens, in %d of %d layers", whole(info->window, window), info->n_windowed,
                     info->n_layer);
 }
 
@@ -92,8 +93,8 @@ static void show_experts(const struct model_info *info) {
     const struct expert_info *e = &info->experts;
     char ff[32], shared[32], *more = NULL;
     if (!e->count) return;
-    if (e->n_ff_shared) more = xasprintf(", and a shared one of %s", whole(e->n_ff_shared, shared));
-    fact_printf(stdout, "experts", "%d in %d of %d layers, %d of them at work, %s wide%s", e->count, e->n_layer,
+    if (e->n_ff_shared) more = xasprintf(", plus a shared one, %s wide", whole(e->n_ff_shared, shared));
+    fact_printf(stdout, "experts", "%d in %d of %d layers, %d active per token, %s wide%s", e->count, e->n_layer,
                 info->n_layer, e->used, whole(e->n_ff, ff), more ? more : "");
     free(more);
 }
@@ -111,7 +112,7 @@ static void show_rope(const struct model_info *info) {
         fact_printf(stdout, "", "%s scaling by %.6g from %s tokens", r->scaling, (double)r->factor,
                     whole(r->original_context, original));
     else if (scaled && r->factor != 1) fact_printf(stdout, "", "%s scaling by %.6g", r->scaling, (double)r->factor);
-    else if (scaled) fact_printf(stdout, "", "scaled %s", r->scaling);
+    else if (scaled) fact_printf(stdout, "", "%s scaling", r->scaling);
     free(sliding), free(layers);
 }
 
@@ -133,18 +134,18 @@ static void show_text(const struct model_info *info) {
                 *info->pre_tokenizer ? ", pre-tokenizer " : "", info->pre_tokenizer);
     show_special(info);
     if (info->template_own)
-        fact_printf(stdout, "template", "its own%s%s", strcmp(info->template_kind, "none") ? ", of the kind " : "",
+        fact_printf(stdout, "template", "from the file%s%s", strcmp(info->template_kind, "none") ? ", kind " : "",
                     strcmp(info->template_kind, "none") ? info->template_kind : "");
     else fact_printf(stdout, "template", "%s", info->template_kind);
-    if (*info->template_problem) fact_printf(stdout, "", "its own is refused: %s", info->template_problem);
+    if (*info->template_problem) fact_printf(stdout, "", "the file's is not usable: %s", info->template_problem);
 }
 
-// What the file says of its answers: how thinking is marked and chosen, which knobs it sets.
+// How the model marks its thinking, and the sampling that the file recommends.
 static void show_answers(const struct model_info *info) {
     char *all = xstrdup("");
     if (*info->thinking || info->chooses_thinking || info->chooses_effort)
         fact_printf(stdout, "thinking", "%s%s%s%s", *info->thinking ? "marked with " : "not marked", info->thinking,
-                    info->chooses_thinking ? ", can be turned off and on" : "",
+                    info->chooses_thinking ? ", on or off" : "",
                     info->chooses_effort ? ", effort low, medium or high" : "");
     for (int k = 0; k < KNOB_COUNT; k++) {
         char value[16];
@@ -160,7 +161,7 @@ static void show_answers(const struct model_info *info) {
 
 static void show_needs(const struct show_memory *memory) {
     static const struct table_column columns[] = {
-        {"CONTEXT", true, 0}, {"WEIGHTS", true, 3}, {"KV CACHE", true, 4}, {"BUFFERS", true, 2}, {"IN ALL", true, 1}};
+        {"CONTEXT", true, 0}, {"WEIGHTS", true, 3}, {"KV CACHE", true, 4}, {"BUFFERS", true, 2}, {"TOTAL", true, 1}};
     struct table t;
     table_open(&t, columns, sizeof columns / sizeof *columns);
     t.indent = TABLE_INDENT;
@@ -177,16 +178,16 @@ static void show_needs(const struct show_memory *memory) {
     table_close(&t);
 }
 
-static void show_here(const struct model_info *info, const struct show_memory *memory) {
+static void show_fit(const struct model_info *info, const struct show_memory *memory) {
     char available[24], context[32], chat[32];
     bool all = memory->largest_context >= info->n_context;
     if (!memory->available) return;
-    fact_printf(stdout, "free here", "%s%s", units_bytes((double)memory->available, available),
-                memory->largest_context ? "" : ": not even the weights fit");
+    fact_printf(stdout, "free", "%s%s", units_bytes((double)memory->available, available),
+                memory->largest_context ? "" : ": not enough for the weights");
     if (!memory->largest_context) return;
-    fact_printf(stdout, "longest", "a conversation of %s tokens%s", whole(memory->largest_context, context),
-                all ? ", all that it was made for" : "");
-    fact_printf(stdout, "at once", "%d conversation%s of %s tokens", memory->conversations,
+    fact_printf(stdout, "fits", "one conversation of up to %s tokens%s", whole(memory->largest_context, context),
+                all ? ", the model's maximum" : "");
+    fact_printf(stdout, "", "or %d conversation%s of %s tokens", memory->conversations,
                 memory->conversations == 1 ? "" : "s",
                 whole(info->n_context < SHOW_CONVERSATION ? info->n_context : SHOW_CONVERSATION, chat));
 }
@@ -204,9 +205,9 @@ static void show(const struct model_file *m, const struct show_memory *memory) {
     show_answers(info);
     if (!memory->n_contexts) return;
     fact_printf(stdout, "memory",
-                "for one conversation, %s a token:", units_bytes((double)memory->token_bytes, bytes));
+                "for one conversation, %s per token:", units_bytes((double)memory->token_bytes, bytes));
     show_needs(memory);
-    show_here(info, memory);
+    show_fit(info, memory);
 }
 
 int command_show(const struct settings *s, int n_arguments, char **arguments) {

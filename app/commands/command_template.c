@@ -1,4 +1,4 @@
-// `confab template`: a chat template rendered, nothing added.
+// `confab template`: renders a chat template.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-// `confab tokenize` and `confab detokenize`.
+// `confab tokenize` and `confab detokenize`: convert text to token ids and back.
 #include <stdio.h>
 #include <stdlib.h>
 

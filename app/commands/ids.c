@@ -24,7 +24,7 @@ int32_t *ids_read(const char *path, size_t *count, struct status *st) {
     size_t size, n = 0;
     char *text = file_read(path, IDS_LIMIT, &size, st);
     if (!text) return NULL;
-    int32_t *ids = xmalloc((size / 2 + 1) * sizeof *ids); // an id takes two bytes at least
+    int32_t *ids = xmalloc((size / 2 + 1) * sizeof *ids); // an id and a separator take at least two bytes
     const char *at = text, *end = text + size;
     for (at += strspn(at, IDS_SPACE); at < end; at += strspn(at, IDS_SPACE)) {
         size_t word = strcspn(at, IDS_SPACE);

@@ -1,4 +1,4 @@
-// Token ids as text: numbers between white space, as `confab tokenize` writes them.
+// Ids: reads token ids from a text file, numbers separated by white space, as `confab tokenize` writes them.
 #ifndef CONFAB_APP_IDS_H
 #define CONFAB_APP_IDS_H
 
@@ -7,7 +7,8 @@
 
 #include "engine/base/status.h"
 
-// Reads a file ("-": standard input) of ids. The caller frees; NULL on failure, with a message naming the file and the word.
+// path: "-" for standard input. The caller frees the ids. NULL on failure, with a message that names the file and the
+// word.
 int32_t *ids_read(const char *path, size_t *count, struct status *st);
 
 #endif

@@ -9,7 +9,7 @@
 
 #define TEMPLATE_LIMIT (1 << 20)
 
-// Text as roff wants it: '-' a real minus sign, backslashes shown, no line that begins like a request.
+// Escapes text for roff: hyphens as minus signs, backslashes, and a leading '.' or '\''.
 static void man_text(FILE *out, const char *text) {
     if (*text == '.' || *text == '\'') fputs("\\&", out);
     for (; *text; text++) {
@@ -50,7 +50,7 @@ static const char *kind_text(enum setting_kind kind) {
     case SETTING_KNOB: return "a number";
     case SETTING_TEXT: return "text";
     case SETTING_TEXTS: return "text, may be given several times";
-    case SETTING_CHOICE: break; // its words are said instead
+    case SETTING_CHOICE: break; // the choices are listed instead
     case SETTING_PANES: return "digits or names, or none";
     }
     return "";
@@ -81,7 +81,7 @@ static void man_settings(FILE *out) {
 }
 
 static void man_keys(FILE *out) {
-    for (int i = 0; i < COMMAND_COUNT; i++) { // a heading where a group begins, then all of that group
+    for (int i = 0; i < COMMAND_COUNT; i++) { // at the first key of each group, print the whole group
         const char *group = ui_commands[i].group;
         bool seen = false;
         for (int j = 0; j < i; j++) seen |= !strcmp(ui_commands[j].group, group);

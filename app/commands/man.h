@@ -1,4 +1,4 @@
-// Man: manual pages from templates (man/*.in) and the program's own tables, so that the pages cannot drift from the program.
+// Man: generates the manual pages from templates (man/*.in) and the program's tables.
 #ifndef CONFAB_APP_MAN_H
 #define CONFAB_APP_MAN_H
 
@@ -6,7 +6,7 @@
 
 #include "engine/base/status.h"
 
-// Copies a template; a line that is just @commands@, @settings@ or @keys@ becomes that table.
+// Copies a template, replacing the lines @commands@, @settings@ and @keys@ with those tables.
 bool man_write(FILE *out, const char *template_path, struct status *st);
 
 #endif

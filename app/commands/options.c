@@ -7,7 +7,7 @@
 #include "engine/base/panic.h"
 
 #define OPTION_HELP SETTING_COUNT
-#define OPTION_BASE 256 // long options without a letter are told to getopt as OPTION_BASE + setting
+#define OPTION_BASE 256 // getopt_long returns OPTION_BASE + setting for a long option
 
 struct option_list {
     struct option options[2 * SETTING_COUNT + 2];
@@ -17,7 +17,7 @@ struct option_list {
 static void option_list_fill(struct option_list *list, unsigned place) {
     int n = 0;
     char *letter = list->letters;
-    *letter++ = ':'; // a missing argument is told from an unknown option
+    *letter++ = ':'; // getopt then distinguishes a missing argument from an unknown option
     *letter++ = 'h';
     for (int id = 0; id < SETTING_COUNT; id++) {
         const struct setting_info *info = &setting_table[id];
@@ -49,15 +49,18 @@ bool options_read(struct settings *s, const struct command *command, int argc, c
     option_list_fill(&list, command->place);
     *help = false;
     opterr = 0;
-    optind = 0; // starts afresh, also when called twice
+    optind = 0; // start over, even if called before
     for (;;) {
         int code = getopt_long(argc, argv, list.letters, list.options, NULL);
         if (code < 0) break;
         const char *seen = optind > 0 && optind <= argc ? argv[optind - 1] : "";
-        if (code == ':') return status_fail(st, STATUS_USAGE, "option %s needs a value", seen);
+        if (code == ':') return status_fail(st, STATUS_USAGE, "option '%s' requires a value", seen);
         if (code == '?' && optopt && optopt < OPTION_BASE)
-            return status_fail(st, STATUS_USAGE, "there is no option -%c", optopt);
-        if (code == '?') return status_fail(st, STATUS_USAGE, "there is no option %s", seen);
+            return status_fail(st, STATUS_USAGE, "unknown option '-%c'", optopt);
+        if (code == '?' && optopt)
+            return status_fail(st, STATUS_USAGE, "option '--%s' takes no value",
+                               optopt == OPTION_BASE + OPTION_HELP ? "help" : setting_table[optopt - OPTION_BASE].key);
+        if (code == '?') return status_fail(st, STATUS_USAGE, "unknown option '%s'", seen);
         int id = option_id(code);
         if (id == OPTION_HELP) {
             *help = true;
@@ -76,7 +79,7 @@ static void print_option(FILE *out, const struct setting_info *info) {
     char *left =
         xasprintf("%c%c%s --%s%s%s", info->letter ? '-' : ' ', info->letter ? info->letter : ' ',
                   info->letter ? "," : " ", info->key, info->argument ? " " : "", info->argument ? info->argument : "");
-    if (strlen(left) > 26) fprintf(out, "  %s\n%29s%s", left, "", info->help); // the words of a choice
+    if (strlen(left) > 26) fprintf(out, "  %s\n%29s%s", left, "", info->help);
     else fprintf(out, "  %-26s %s", left, info->help);
     if (info->kind == SETTING_KNOB) {
         struct sampling initial = sampling_default();
@@ -97,12 +100,12 @@ void options_print(FILE *out, const struct command *command) {
 }
 
 void options_print_overview(FILE *out) {
-    fprintf(out, "confab %s: talk with a language model that runs on your own machine\n\n", CONFAB_VERSION);
+    fprintf(out, "confab %s: chat with language models that run on your own machine\n\n", CONFAB_VERSION);
     for (int i = 0; i < n_commands; i++) {
         char *left = xasprintf("confab %s%s%s", i ? commands[i].name : "[options]", *commands[i].arguments ? " " : "",
                                commands[i].arguments);
         fprintf(out, "  %-34s %s\n", left, commands[i].summary);
         free(left);
     }
-    fprintf(out, "\n`confab COMMAND --help` shows a command's options.\n");
+    fprintf(out, "\nSee `confab COMMAND --help` for the options of a command.\n");
 }

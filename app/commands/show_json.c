@@ -1,4 +1,4 @@
-// `confab show --json`. Names are never changed, only added.
+// `confab show --json`: members are added, never renamed.
 #include <jansson.h>
 #include <stdlib.h>
 

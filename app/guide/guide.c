@@ -11,7 +11,7 @@
 #include "ui/commands.h"
 #include "ui/theme.h"
 
-// Laid down by the assembler file that the Makefile makes (guide_data.S).
+// Defined in guide_data.S, which the Makefile generates.
 extern const char guide_begin[], guide_end[], guide_template_text[];
 
 const char *const guide_questions[GUIDE_QUESTIONS] = {
@@ -27,7 +27,7 @@ const void *guide_data(size_t *size) {
 
 const char *guide_template(void) { return guide_template_text; }
 
-// C-n → Ctrl+N. A key that is written so already stays as it is.
+// "C-n" becomes "Ctrl+N"; a key in that notation stays as it is.
 static char *key_text(const char *key) {
     static const struct {
         const char *prefix, *word;
@@ -52,7 +52,7 @@ static char *knob_text(const char *column, const char *name) {
     return NULL;
 }
 
-// "a, b and c": name(i) gives the words, up to NULL; `first` stands at the front.
+// "a, b and c": the words name(0), name(1) … up to NULL, with `first` moved to the front.
 static char *enumeration(const char *(*name)(int i), const char *first) {
     char *text = xasprintf("%s", first);
     const char *word = NULL, *next;

@@ -14,7 +14,7 @@ static struct model_file *open_built_in(struct status *st) {
     size_t size;
     const void *data = guide_data(&size);
     if (size) return model_file_open_memory("Guide", data, size, guide_template(), st);
-    status_fail(st, STATUS_USAGE, "no model: name one with -m MODEL (this program was built without the built-in one)");
+    status_fail(st, STATUS_USAGE, "no model (use -m MODEL; this program was built without a built-in one)");
     return NULL;
 }
 
@@ -81,7 +81,7 @@ char *model_give_up_saved(struct settings *s, struct status *st) {
     guide_data(&size);
     if (!s->model_saved || !size) return NULL;
     char *path = path_config("config");
-    char *text = xasprintf("using the built-in model (-m or /model chooses another): %s (model in %s)", st->text,
+    char *text = xasprintf("using the built-in model (use -m or /model to choose another): %s (set in %s)", st->text,
                            path ? path : "the configuration");
     free(path);
     setting_parse(s, SETTING_model, "", NULL);

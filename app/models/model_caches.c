@@ -1,4 +1,4 @@
-// The caches of programs that keep models under names of their own.
+// Walks through the model caches of Hugging Face and Ollama.
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void find_newest(struct model_scan *s, const char *path, const char *name
     *n = (struct newest){xstrdup(path), file.st_mtim};
 }
 
-// The snapshot that refs/main names, or else the newest. The caller frees; NULL when there is none.
+// Returns the snapshot that refs/main names, or else the newest; NULL if there is none. The caller frees.
 static char *snapshot_of(struct model_scan *s, const char *repository) {
     size_t size;
     char *reference = xasprintf("%s/refs/main", repository), *text = file_read_regular(reference, 256, &size, NULL);
@@ -68,7 +68,7 @@ struct manifests {
     int depth;
 };
 
-// "sha256:" and 64 hexadecimal digits, as a file name. The caller frees; NULL for anything else.
+// Returns "sha256:" and 64 hexadecimal digits as a file name, NULL for anything else. The caller frees.
 static char *blob_name(const char *digest) {
     static const char prefix[] = "sha256:";
     if (!digest || strncmp(digest, prefix, sizeof prefix - 1)) return NULL;
@@ -96,7 +96,7 @@ static void add_manifest(struct model_scan *s, const struct manifests *m, json_t
             scan_add(s, name, path, &file,
                      &(struct model_entry){.container = MODEL_GGUF, .bytes = (uint64_t)file.st_size, .parts = 1});
         free(name), free(path), free(blob);
-        return; // the others are templates, parameters, projectors
+        return; // other layers are templates, parameters and projectors
     }
 }
 

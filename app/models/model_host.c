@@ -15,9 +15,9 @@
 #include "engine/base/panic.h"
 #include "engine/base/system.h"
 
-#define CLOSE_PATIENCE 300 // times 10 ms that a loader may take to stop at the end
+#define CLOSE_PATIENCE 300 // × 10 ms to wait for a loader to stop
 
-struct target { // a model to be loaded
+struct target { // a model to load
     char *path; // NULL: the built-in one
     char *title;
     uint64_t bytes;
@@ -30,19 +30,19 @@ struct model_host {
     void (*release)(void *context);
     void *context;
 
-    struct loaded_model now; // its engine is NULL while it is being loaded, and when it had to go
-    char *path;              // of it
-    uint64_t held;           // bytes of memory of its engine
+    struct loaded_model now; // its engine is NULL while it is being loaded, or if it had to make room
+    char *path;              // of `now`
+    uint64_t held;           // bytes of memory that its engine takes
 
     struct model_loader *loader; // NULL: nothing is being loaded
-    struct target coming;        // what it loads, in place of `now` or as `now`'s engine
-    bool replaces;
-    bool stopped;       // its outcome is not wanted any more
-    struct target next; // to be loaded as soon as the stopped one is out of the way
+    struct target coming;        // what it loads
+    bool replaces;               // `coming` replaces `now`; otherwise it is `now`'s engine
+    bool stopped;                // the result is discarded
+    struct target next;          // to load once the stopped loader is done
     bool has_next;
-    struct model_loading shown; // room for what model_host_loading gives
+    struct model_loading shown; // what model_host_loading returns
 
-    struct models_lookup *lookup; // NULL: nobody looks
+    struct models_lookup *lookup; // NULL: not searching
     struct model_list list;
 };
 
@@ -53,7 +53,7 @@ static void target_free(struct target *t) {
 
 static bool same_path(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
 
-// ---- beginning to load ----
+// ---- starting to load ----
 
 static bool start(struct model_host *h, struct model_file *file, const struct engine_params *engine,
                   struct status *st) {
@@ -65,7 +65,7 @@ static bool start(struct model_host *h, struct model_file *file, const struct en
     return h->loader;
 }
 
-// The engine of the file that is open.
+// Loads an engine for the open file.
 static bool start_own(struct model_host *h, struct status *st) {
     struct engine_params engine = model_engine_params(h->settings);
     target_free(&h->coming);
@@ -76,7 +76,7 @@ static bool start_own(struct model_host *h, struct status *st) {
     return start(h, h->now.file, &engine, st);
 }
 
-static void let_go(struct model_host *h) {
+static void close_engine(struct model_host *h) {
     if (!h->now.engine) return;
     if (h->release) h->release(h->context);
     engine_close(h->now.engine);
@@ -84,8 +84,8 @@ static void let_go(struct model_host *h) {
     h->held = 0;
 }
 
-// Where there is no memory for both the old engine goes first. Otherwise the new one gets the KV cache that it would
-// have without the old one. On failure the old one answers, or is loaded again.
+// If there is not enough memory for both, closes the old engine first. Otherwise the new one gets the KV cache that it
+// would get without the old one. On failure the old one stays, or is loaded again.
 static bool start_next(struct model_host *h, struct status *st) {
     struct engine_params engine = model_engine_params(h->settings);
     uint64_t unused = machine_memory_free();
@@ -93,7 +93,7 @@ static bool start_next(struct model_host *h, struct status *st) {
     h->coming = h->next;
     h->next = (struct target){0};
     h->has_next = false;
-    if (unused && h->coming.memory.total > unused) let_go(h);
+    if (unused && h->coming.memory.total > unused) close_engine(h);
     else engine.kv_tokens = h->coming.memory.kv_tokens;
     if (start(h, NULL, &engine, st)) return true;
     if (!h->now.engine) start_own(h, NULL);
@@ -123,7 +123,7 @@ void model_host_watch(struct model_host *h, void (*release)(void *context), void
 
 // ---- choosing ----
 
-// What can be told of a model without loading it. False: it cannot be loaded, or there is no room for it.
+// Fills in what the model's header says. False: it cannot be loaded, or does not fit into memory.
 static bool target_measure(struct target *t, const struct model_host *h, struct status *st) {
     struct model_file *m = t->path ? model_file_open_header(t->path, false, st) : model_open_path(NULL, st);
     if (!m) return false;
@@ -132,7 +132,7 @@ static bool target_measure(struct target *t, const struct model_host *h, struct 
     bool fits = model_file_memory(m, &engine, room, &t->memory, st);
     if (fits && room && t->memory.total > room) {
         char need[24], free_bytes[24];
-        fits = status_fail(st, STATUS_MEMORY, "it needs %s of memory, %s are free",
+        fits = status_fail(st, STATUS_MEMORY, "not enough memory: needs %s, %s free",
                            units_bytes((double)t->memory.total, need), units_bytes((double)room, free_bytes));
     }
     t->title = model_title(model_file_info(m));
@@ -155,7 +155,7 @@ bool model_host_choose(struct model_host *h, const char *word, struct status *st
     struct target target = {0};
     bool found = resolve(h, word, &target.path, st);
     if (found && h->now.engine && same_path(target.path, h->path))
-        found = status_fail(st, STATUS_USAGE, "it is the one that answers now");
+        found = status_fail(st, STATUS_USAGE, "already in use");
     if (!found || !target_measure(&target, h, st)) {
         target_free(&target);
         return false;
@@ -178,7 +178,7 @@ void model_host_stop(struct model_host *h) {
 }
 
 const struct model_loading *model_host_loading(struct model_host *h) {
-    bool leaving = h->stopped && !h->has_next && h->now.engine; // nobody waits for it
+    bool leaving = h->stopped && !h->has_next && h->now.engine; // the old model is in use again
     if (!h->loader || leaving) return NULL;
     const struct target *t = h->has_next ? &h->next : &h->coming;
     h->shown = (struct model_loading){.title = t->title,
@@ -188,11 +188,11 @@ const struct model_loading *model_host_loading(struct model_host *h) {
     return &h->shown;
 }
 
-// ---- what has come of it ----
+// ---- events ----
 
 static enum model_host_event take_over(struct model_host *h, const struct loaded_model *m) {
     if (h->replaces) {
-        let_go(h);
+        close_engine(h);
         model_unload(&h->now);
         h->now = *m;
         free(h->path);
@@ -213,10 +213,10 @@ static enum model_host_event loader_ended(struct model_host *h, struct status *s
     if (loaded && !h->replaces) engine_close(m.engine);
     else if (loaded) model_unload(&m);
     if (loaded) status_fail(st, STATUS_CANCELLED, "loading was stopped");
-    if (h->path) file_fault_watch(h->path); // it is this one again that is mapped
+    if (h->path) file_fault_watch(h->path); // the old file is in use again
     if (h->has_next) return start_next(h, st) ? HOST_PROGRESS : HOST_FAILED;
     if (!h->now.engine && (h->replaces || stopped)) start_own(h, st);
-    else if (stopped && h->now.engine) return HOST_NOTHING; // whoever stopped it knows
+    else if (stopped && h->now.engine) return HOST_NOTHING; // the caller stopped it
     return HOST_FAILED;
 }
 
@@ -224,7 +224,7 @@ int model_host_fd(const struct model_host *h) { return h->fd; }
 
 enum model_host_event model_host_poll(struct model_host *h, struct status *st) {
     uint64_t times;
-    bool news = read(h->fd, &times, sizeof times) == sizeof times;
+    bool notified = read(h->fd, &times, sizeof times) == sizeof times;
     struct model_list list;
     if (h->loader && model_loader_done(h->loader)) return loader_ended(h, st);
     if (h->lookup && models_lookup_take(h->lookup, &list)) {
@@ -233,7 +233,7 @@ enum model_host_event model_host_poll(struct model_host *h, struct status *st) {
         if (models_lookup_done(h->lookup)) models_lookup_close(h->lookup), h->lookup = NULL;
         return HOST_LISTED;
     }
-    return news && h->loader ? HOST_PROGRESS : HOST_NOTHING;
+    return notified && h->loader ? HOST_PROGRESS : HOST_NOTHING;
 }
 
 struct engine *model_host_engine(const struct model_host *h) {
@@ -262,7 +262,7 @@ uint64_t model_host_room(const struct model_host *h) {
     return unused ? unused + h->held : 0;
 }
 
-// ---- the end ----
+// ---- closing ----
 
 void model_host_close(struct model_host *h) {
     struct loaded_model m;
@@ -271,7 +271,7 @@ void model_host_close(struct model_host *h) {
     if (h->loader) model_loader_cancel(h->loader);
     for (int i = 0; h->loader && !model_loader_done(h->loader) && i < CLOSE_PATIENCE; i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    if (h->loader && !model_loader_done(h->loader)) return; // it works on until the process ends, which is now
+    if (h->loader && !model_loader_done(h->loader)) return; // leaked: the process is about to exit
     if (h->loader && model_loader_take(h->loader, &m, NULL)) {
         engine_close(m.engine);
         if (h->replaces) model_file_close(m.file);

@@ -13,11 +13,11 @@
 #define STEPS 1000 // of progress
 
 struct model_loader {
-    struct model_loader_params p; // path is ours
+    struct model_loader_params p; // path is owned
     pthread_t thread;
-    atomic_int progress; // of STEPS; −1: nothing is known yet
+    atomic_int progress; // of STEPS; −1: unknown
     atomic_bool cancelled, done;
-    struct loaded_model model; // these two when it is done
+    struct loaded_model model; // this and the status are valid when done
     struct status status;
 };
 

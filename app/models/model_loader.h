@@ -1,4 +1,4 @@
-// Model loader: a model opened on a thread of its own, so that a large one does not keep its user waiting.
+// Model loader: loads a model on a thread of its own.
 #ifndef CONFAB_APP_MODEL_LOADER_H
 #define CONFAB_APP_MODEL_LOADER_H
 
@@ -7,18 +7,18 @@
 struct model_loader;
 
 struct model_loader_params {
-    struct model_file *file;     // already open, borrowed; NULL: `path` is opened first, on the thread
+    struct model_file *file;     // already open, borrowed; NULL: open `path` on the thread
     const char *path;            // copied; NULL: the built-in model
-    struct engine_params engine; // all but the progress of its options
-    int notify_fd;               // an eventfd, written to when there is something new
+    struct engine_params engine; // without the progress callback
+    int notify_fd;               // an eventfd, written to on progress and at the end
 };
-// NULL: no thread is to be had.
+// NULL: could not start a thread.
 struct model_loader *model_loader_start(const struct model_loader_params *p, struct status *st);
 
-float model_loader_progress(const struct model_loader *l); // 0 to 1; −1: nothing is known yet
+float model_loader_progress(const struct model_loader *l); // 0 to 1; −1: unknown
 bool model_loader_done(const struct model_loader *l);
-void model_loader_cancel(struct model_loader *l);          // takes effect soon, as a failure with STATUS_CANCELLED
-// Waits. On failure nothing is held, but a file that was borrowed stays open. Frees l.
+void model_loader_cancel(struct model_loader *l); // soon loading fails with STATUS_CANCELLED
+// Waits and frees l. On failure the model is closed, except a file that was borrowed.
 bool model_loader_take(struct model_loader *l, struct loaded_model *out, struct status *st);
 
 #endif

@@ -11,8 +11,7 @@ char *model_title(const struct model_info *info) {
     return xasprintf("%s %s", info->name, format);
 }
 
-// Names are made of words: who made it, what it is called, its size, what was done with it. What it is called is
-// wanted.
+// A name consists of maker, model, size and variant. The short name is the model.
 static const char separators[] = " -_";
 
 // "7B", "1.1b", "260K", "8x7B", "4k", "v0.3"

@@ -1,5 +1,5 @@
-// The sources of models, and the walks through them. Folders of others are hostile: links may lead in circles, names
-// may hold anything, and there may be a million files.
+// The folders of other programs are not to be trusted: links may form loops, names may contain anything, and there may
+// be a million files.
 #include "app/models/model_sources.h"
 
 #include <dirent.h>
@@ -18,16 +18,16 @@
 #include "engine/base/reader.h"
 #include "engine/base/split_name.h"
 
-#define MOST_DEPTH   8
-#define MOST_FOLDERS 4096
-#define MOST_FILES   100000
-#define MOST_MODELS  1000
+#define MAX_DEPTH    8
+#define MAX_FOLDERS  4096
+#define MAX_FILES    100000
+#define MAX_MODELS   1000
 #define SCAN_SECONDS 3
 
 // ---- the table ----
 
-// A line counts when its variable holds an absolute path and none of those in `unless` does; no variable: the path is
-// always the same.
+// A row applies if its variable holds an absolute path and none of those in `unless` does. Without a variable, `below`
+// is the whole path.
 static const struct model_source {
     const char *name, *variable, *below, *unless;
     void (*walk)(struct model_scan *s, const char *place);
@@ -40,7 +40,7 @@ static const struct model_source {
     {"Hugging Face", "HOME", "/.cache/huggingface/hub", "HF_HUB_CACHE HF_HOME XDG_CACHE_HOME", scan_hub},
     {"Ollama", "OLLAMA_MODELS", "", "", scan_ollama},
     {"Ollama", "HOME", "/.ollama/models", "OLLAMA_MODELS", scan_ollama},
-    {"Ollama", NULL, "/usr/share/ollama/.ollama/models", "OLLAMA_MODELS", scan_ollama}, // of its service
+    {"Ollama", NULL, "/usr/share/ollama/.ollama/models", "OLLAMA_MODELS", scan_ollama}, // its system service
     {"LM Studio", "HOME", "/.lmstudio-home-pointer", "", scan_lm_studio},
     {"LM Studio", "HOME", "/.lmstudio/models", "", scan_folder},
     {"LM Studio", "HOME", "/.cache/lm-studio/models", "", scan_folder},
@@ -50,7 +50,7 @@ static const struct model_source {
 };
 enum { SOURCES = sizeof sources / sizeof *sources };
 
-// The absolute path that a variable holds; NULL when it holds none.
+// Returns the variable's value if it is an absolute path, otherwise NULL.
 static const char *variable_path(const char *name) {
     const char *value = getenv(name);
     return value && value[0] == '/' ? value : NULL;
@@ -64,7 +64,7 @@ static bool any_holds(const char *names) {
     return false;
 }
 
-// The path of a line, NULL when it does not count. The caller frees.
+// Returns the path of a row, NULL if it does not apply. The caller frees.
 static char *place_of(const struct model_source *s) {
     const char *value = s->variable ? variable_path(s->variable) : "";
     return value && !any_holds(s->unless) ? xasprintf("%s%s", value, s->below) : NULL;
@@ -85,10 +85,10 @@ void model_places_free(struct model_place *places, int count) {
     free(places);
 }
 
-// ---- what is found ----
+// ---- adding models ----
 
 static bool scan_spent(struct model_scan *s) {
-    if (s->files < MOST_FILES && s->n_folders < MOST_FOLDERS && s->list->count < MOST_MODELS &&
+    if (s->files < MAX_FILES && s->n_folders < MAX_FOLDERS && s->list->count < MAX_MODELS &&
         clock_ns() < s->deadline)
         return false;
     return s->list->cut = true;
@@ -118,14 +118,14 @@ void scan_add(struct model_scan *s, const char *name, const char *path, const st
     if (file) e->device = file->st_dev, e->inode = file->st_ino;
 }
 
-// ---- GGUF files, alone and in parts ----
+// ---- GGUF files, whole or split ----
 
 static bool ends_in(const char *name, const char *suffix) {
     size_t size = strlen(name), end = strlen(suffix);
     return size > end && !strcasecmp(name + size - end, suffix);
 }
 
-// The first part stands for all; what the others weigh is looked up by name.
+// The first part stands for all of them.
 static void add_split(struct model_scan *s, const char *folder, const char *name, const char *path,
                       const struct stat *file, const struct split_name *split) {
     struct model_entry e = {.container = MODEL_GGUF, .bytes = (uint64_t)file->st_size, .parts = split->count};
@@ -137,7 +137,7 @@ static void add_split(struct model_scan *s, const char *folder, const char *name
         else missing++;
         free(other), free(beside);
     }
-    if (missing) e.problem = xasprintf("%d of its %d parts are missing", missing, split->count);
+    if (missing) e.problem = xasprintf("%d of %d parts missing", missing, split->count);
     char *whole = xstrndup(name, (size_t)split->stem);
     int before = s->list->count;
     scan_add(s, whole, path, file, &e);
@@ -145,7 +145,7 @@ static void add_split(struct model_scan *s, const char *folder, const char *name
     free(whole);
 }
 
-// What reads pictures or sound for another model is none by itself.
+// Projectors turn images or sound into input for another model; they are not models themselves.
 static bool is_projector(const char *name) { return strcasestr(name, "mmproj"); }
 
 static void add_gguf(struct model_scan *s, const char *folder, const char *name, const char *path,
@@ -164,11 +164,11 @@ static void add_gguf(struct model_scan *s, const char *folder, const char *name,
 
 // ---- folders ----
 
-// What one folder holds of a model in safetensors.
+// The safetensors files of one folder.
 struct tensor_files {
     uint64_t bytes;
     int count;
-    bool configured;
+    bool configured; // there is a config.json
 };
 
 static bool enter_folder(struct model_scan *s, int fd) {
@@ -188,7 +188,7 @@ static void look_at(struct model_scan *s, const char *folder, const char *name, 
     struct stat file;
     s->files++;
     if (stat(path, &file)) {
-        // A link to nowhere, or a file that went away meanwhile.
+        // a dangling link, or the file was deleted meanwhile
     } else if (S_ISDIR(file.st_mode)) {
         walk(s, path, name, depth + 1);
     } else if (S_ISREG(file.st_mode) && file.st_size > 0) {
@@ -199,10 +199,10 @@ static void look_at(struct model_scan *s, const char *folder, const char *name, 
     free(path);
 }
 
-// `name`: what a model that is the folder itself is called.
+// name: of the model if the folder itself is one.
 static void walk(struct model_scan *s, const char *folder, const char *name, int depth) {
     struct tensor_files found = {0};
-    int fd = depth > MOST_DEPTH || scan_spent(s) ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = depth > MAX_DEPTH || scan_spent(s) ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd >= 0 && enter_folder(s, fd) ? fdopendir(fd) : NULL;
     if (!d) {
         if (fd >= 0) close(fd);
@@ -221,7 +221,7 @@ int model_folder_names(const char *folder, const char ***names) {
     DIR *d = opendir(folder);
     int count = 0;
     if (!d) return -1;
-    for (struct dirent *entry; count < MOST_MODELS && (entry = readdir(d));) {
+    for (struct dirent *entry; count < MAX_MODELS && (entry = readdir(d));) {
         struct stat file;
         bool there = entry->d_name[0] != '.' && !fstatat(dirfd(d), entry->d_name, &file, 0);
         if (!there || !(S_ISDIR(file.st_mode) || ends_in(entry->d_name, ".gguf"))) continue;
@@ -239,7 +239,7 @@ static const char *base_name(const char *path) {
 
 void scan_folder(struct model_scan *s, const char *place) { walk(s, place, base_name(place), 0); }
 
-// A small file that says where the program keeps its things.
+// place is a file that contains the path of LM Studio's home.
 void scan_lm_studio(struct model_scan *s, const char *place) {
     size_t size;
     struct stat file;
@@ -268,7 +268,7 @@ void scan_each(struct model_scan *s, const char *folder,
     if (d) closedir(d);
 }
 
-// ---- all of it ----
+// ---- the whole search ----
 
 static void scan_used(struct model_scan *s) {
     int count;

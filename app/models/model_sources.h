@@ -1,24 +1,24 @@
-// Where models lie on this machine: the table of sources and how each is walked. Only models.c includes this, and `confab ls`
-// for the places it looked at.
+// Model sources: the table of places where confab and other programs keep models, and the search through them. Private
+// to models.c, and to `confab ls`, which lists the places.
 #ifndef CONFAB_APP_MODEL_SOURCES_H
 #define CONFAB_APP_MODEL_SOURCES_H
 
 #include "app/models/models.h"
 
 struct model_place {
-    const char *source; // name of the source
+    const char *source; // "Ollama"
     char *path;         // may not exist
 };
 
-// The places of this machine's environment, in order: *count, the caller frees each path and the array.
+// The places on this machine, in search order.
 struct model_place *model_places(int *count);
 void model_places_free(struct model_place *places, int count);
 
-// Names of files and folders in a folder that may be models, bounded; −1 when it cannot be read. The caller frees each and the
-// array.
+// Lists the files and folders in a folder that may be models, up to a limit. Returns their number, −1 if the folder
+// cannot be read. The caller frees each name and the array.
 int model_folder_names(const char *folder, const char ***names);
 
-// Adds what lies in all of them, each file once, to a list whose names are not unique yet.
+// Adds the models of all places, each file once, to a list. Their names need not be unique yet.
 void model_sources_scan(struct model_list *list);
 
 #endif

@@ -15,7 +15,7 @@
 
 #define BUILT_IN_NAME "guide"
 #define NEED_CONTEXT  4096
-#define MOST_LISTED   5 // candidates in a message
+#define MAX_LISTED    5 // candidates in a message
 
 const char *model_container_name(enum model_container container) {
     static const char *const names[] = {
@@ -32,15 +32,15 @@ static int by_name(const void *a, const void *b) {
     return order ? order : strcmp(x->path ? x->path : "", y->path ? y->path : "");
 }
 
-// The end of the entries from `first` on that have its name.
+// Returns the end of the entries from `first` on that have its name.
 static int namesakes(const struct model_list *list, int first) {
     int end = first + 1;
     while (end < list->count && !strcasecmp(list->entries[end].name, list->entries[first].name)) end++;
     return end;
 }
 
-// Entries of one name get their source, and where that does not tell them apart a number, after it.
-static void tell_apart(struct model_list *list) {
+// Appends the source to names that are not unique, and a number if they still are not.
+static void make_names_unique(struct model_list *list) {
     qsort(list->entries, (size_t)list->count, sizeof *list->entries, by_name);
     for (int i = 0, end; i < list->count; i = end) {
         end = namesakes(list, i);
@@ -61,7 +61,7 @@ static void tell_apart(struct model_list *list) {
 static void add_built_in(struct model_list *list) {
     struct model_scan s = {.list = list, .source = "confab"};
     struct model_file *m = model_open_path(NULL, NULL);
-    if (!m) return; // built without it
+    if (!m) return; // built without one
     struct model_entry e = {.container = MODEL_BUILT_IN, .bytes = model_file_info(m)->file_bytes, .parts = 1};
     scan_add(&s, BUILT_IN_NAME, NULL, NULL, &e);
     model_file_close(m);
@@ -71,7 +71,7 @@ void models_scan(struct model_list *list) {
     *list = (struct model_list){0};
     add_built_in(list);
     model_sources_scan(list);
-    tell_apart(list);
+    make_names_unique(list);
 }
 
 void models_free(struct model_list *list) {
@@ -119,7 +119,7 @@ void models_describe(struct model_list *list, double seconds) {
 
 // ---- finding by name ----
 
-// Changes of a letter that lead from one text to the other, letter case aside.
+// The edit distance of two texts, ignoring case.
 static int distance(const char *a, const char *b) {
     int row[MODEL_NAME_BYTES + 1];
     size_t n = strlen(b);
@@ -136,7 +136,7 @@ static int distance(const char *a, const char *b) {
     return row[n];
 }
 
-// How far a word is from a name, or from the beginning of a longer one.
+// The edit distance of a word from a name, or from the beginning of a longer one.
 static int word_distance(const char *word, const char *name) {
     char beginning[MODEL_NAME_BYTES + 1];
     int whole = distance(word, name);
@@ -152,7 +152,7 @@ struct candidates {
 
 static void candidate_add(struct candidates *c, const char *name) {
     size_t used = strlen(c->text), size = strlen(name);
-    if (c->listed == MOST_LISTED || used + size + 24 > sizeof c->text) {
+    if (c->listed == MAX_LISTED || used + size + 24 > sizeof c->text) {
         c->more++;
         return;
     }
@@ -176,34 +176,34 @@ static int nearest_first(const void *a, const void *b) {
     return x->distance != y->distance ? x->distance - y->distance : strcmp(x->name, y->name);
 }
 
-// Of names, those that a slip of the finger explains; "" when there are none.
-static void list_near(struct candidates *c, const char *word, const char *const *names, int count) {
+// Adds the names that the word may be a misspelling of.
+static void add_similar(struct candidates *c, const char *word, const char *const *names, int count) {
     struct near_name *all = xcalloc((size_t)count + 1, sizeof *all);
     for (int i = 0; i < count; i++) all[i] = (struct near_name){word_distance(word, names[i]), names[i]};
     qsort(all, (size_t)count, sizeof *all, nearest_first);
-    int most = 2 + (int)strlen(word) / 4;
-    for (int i = 0; i < count && i < 3 && all[i].distance <= most; i++) candidate_add(c, all[i].name);
+    int limit = 2 + (int)strlen(word) / 4;
+    for (int i = 0; i < count && i < 3 && all[i].distance <= limit; i++) candidate_add(c, all[i].name);
     free(all);
 }
 
-enum match { MATCH_WHOLE, MATCH_BEGINNING, MATCH_PART, MATCHES };
+enum match { MATCH_WHOLE, MATCH_PREFIX, MATCH_PART, MATCHES };
 
 static bool matches(const char *name, const char *word, enum match kind) {
     switch (kind) {
     case MATCH_WHOLE: return !strcasecmp(name, word);
-    case MATCH_BEGINNING: return !strncasecmp(name, word, strlen(word));
+    case MATCH_PREFIX: return !strncasecmp(name, word, strlen(word));
     default: return strcasestr(name, word);
     }
 }
 
 static bool fail_unknown(const struct model_list *list, const char *word, struct status *st) {
-    struct candidates near = {0};
+    struct candidates similar = {0};
     const char **names = xcalloc((size_t)list->count + 1, sizeof *names);
     for (int i = 0; i < list->count; i++) names[i] = list->entries[i].name;
-    list_near(&near, word, names, list->count);
+    add_similar(&similar, word, names, list->count);
     free(names);
-    return status_fail(st, STATUS_USAGE, "there is no file and no known model called '%.120s'%s%s (see `confab ls`)",
-                       word, near.listed ? "; near it: " : "", candidates_text(&near));
+    return status_fail(st, STATUS_USAGE, "no file or model named '%.120s'%s%s (see `confab ls`)", word,
+                       similar.listed ? "; did you mean " : "", candidates_text(&similar));
 }
 
 const struct model_entry *models_find(const struct model_list *list, const char *word, struct status *st) {
@@ -217,36 +217,35 @@ const struct model_entry *models_find(const struct model_list *list, const char 
         }
         if (found.listed + found.more == 1) return one;
         if (!one) continue;
-        status_fail(st, STATUS_USAGE, "'%.120s' may mean %s", word, candidates_text(&found));
+        status_fail(st, STATUS_USAGE, "model name '%.120s' is ambiguous: %s", word, candidates_text(&found));
         return NULL;
     }
     fail_unknown(list, word, st);
     return NULL;
 }
 
-// ---- what -m takes ----
+// ---- paths and names ----
 
-// Words that can only be meant as paths.
+// Whether a word cannot be a model's name.
 static bool is_path(const char *word) {
     size_t size = strlen(word);
     return (*word && strchr("/.~", *word)) || (size > 5 && !strcasecmp(word + size - 5, ".gguf"));
 }
 
-// A path of nothing: says what is near in its folder.
+// Fails for a path that does not exist, listing similar names in its folder.
 static bool fail_path(const char *path, struct status *st) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     char *folder = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
-    struct candidates near = {0};
+    struct candidates similar = {0};
     const char **names = NULL;
     int count = model_folder_names(folder, &names);
-    bool there = count >= 0;
-    if (there) list_near(&near, name, names, count);
+    if (count >= 0) add_similar(&similar, name, names, count);
     for (int i = 0; i < count; i++) free((char *)names[i]);
     free(names);
-    if (there)
-        status_fail(st, STATUS_IO, "%s: there is no such file%s%s", path, near.listed ? "; near it: " : "",
-                    candidates_text(&near));
-    else status_fail(st, STATUS_IO, "%s: there is no such file, nor the folder %s", path, folder);
+    if (count < 0) status_fail(st, STATUS_IO, "%s: no such folder: %s", path, folder);
+    else
+        status_fail(st, STATUS_IO, "%s: no such file%s%s", path, similar.listed ? "; did you mean " : "",
+                    candidates_text(&similar));
     free(folder);
     return false;
 }

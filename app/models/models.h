@@ -1,8 +1,8 @@
-// Models: which models there are on this machine, also those that other programs fetched, and what people call them.
+// Models: lists the models on this machine, including those that other programs downloaded, and finds them by name.
 //
-// A list is made by looking at the places of the table in model_sources.c: names and sizes first, which takes no reading,
-// then the headers of the files. Looking is bounded in depth, number and time, and safe on any thread; what is not there
-// or cannot be read is passed over.
+// The search goes through the places in the table of model_sources.c. Names and sizes come first, without opening
+// files, then what the headers say. It is limited in depth, number and time, and safe on any thread; what does not
+// exist or cannot be read is skipped.
 #ifndef CONFAB_APP_MODELS_H
 #define CONFAB_APP_MODELS_H
 
@@ -15,40 +15,40 @@ enum model_container { MODEL_GGUF, MODEL_SAFETENSORS, MODEL_BUILT_IN };
 
 struct model_entry {
     char *name;         // what -m accepts: unique in its list, clean for display
-    char *path;         // as model_file_open takes it; NULL: the built-in model
-    const char *source; // whose place it lies in: "Ollama"
+    char *path;         // for model_file_open; NULL: the built-in model
+    const char *source; // whose folder it is in: "Ollama"
     enum model_container container;
-    uint64_t bytes;     // of all its files
-    int parts;          // files that it is split into
-    int64_t last_used;  // by confab, in seconds since 1970; 0: never
+    uint64_t bytes;    // of all its files
+    int parts;         // number of files
+    int64_t last_used; // by confab, in seconds since 1970; 0: never
     uint64_t device, inode;
 
-    // After models_describe, where there was time for it; NULL and 0 before.
-    char *family, *format; // format: that of most of its bytes
+    // Set by models_describe, time permitting; before, NULL and 0.
+    char *family, *format; // format: of most of its bytes
     uint64_t n_parameters;
-    uint64_t need;         // bytes of memory for one conversation of 4,096 tokens, or its whole context when that is less
-    char *problem;         // why it cannot run; NULL: nothing is known against it
+    uint64_t need; // bytes of memory for one conversation of 4,096 tokens, or of the model's context if that is less
+    char *problem; // why it cannot run; NULL: no known reason
 };
 
 struct model_list {
-    struct model_entry *entries; // by name
+    struct model_entry *entries; // sorted by name
     int count, capacity;
-    bool cut; // there is more than the bounds of looking allow
+    bool cut; // a limit of the search was reached
 };
 
-void models_scan(struct model_list *list); // *list is overwritten
-void models_describe(struct model_list *list, double seconds); // reads headers, for so long at most
+void models_scan(struct model_list *list);                     // *list is overwritten
+void models_describe(struct model_list *list, double seconds); // reads headers, for at most so long
 void models_free(struct model_list *list);
 
-// The entry that `word` means: its whole name, or a beginning or a part that no other has (letter case does not count).
-// NULL with a status that lists the candidates, or what is near.
+// Finds the entry that `word` means: a whole name, or a unique prefix or part of one, ignoring case. NULL with a status
+// that lists the candidates, or similar names.
 const struct model_entry *models_find(const struct model_list *list, const char *word, struct status *st);
 
-// What is left of a message about this model without its path, which most begin with.
+// Returns a message about this model without its path, if it begins with that.
 const char *model_problem(const char *path, const char *message);
 
-// What -m takes: a path of something that is there, or else a name. *path, which the caller frees, is NULL for the
-// built-in model. A failure says what is near.
+// Resolves what -m takes: an existing path, or else a name. *path, which the caller frees, is NULL for the built-in
+// model. A failure lists similar names.
 bool models_resolve(const char *word, char **path, struct status *st);
 
 const char *model_container_name(enum model_container container); // "GGUF"

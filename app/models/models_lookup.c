@@ -9,7 +9,7 @@
 
 #define HEADER_SECONDS 5
 
-struct models_lookup { // freed by whichever of the two leaves last
+struct models_lookup { // freed by the last of its two users, the caller and the thread
     pthread_mutex_t lock;
     int notify_fd;
     struct model_list list; // the latest; valid when `fresh`
@@ -22,7 +22,7 @@ static void lookup_free(struct models_lookup *l) {
     free(l);
 }
 
-// False when nobody wants to know any more.
+// False: the lookup was closed.
 static bool post(struct models_lookup *l, struct model_list *list, bool last) {
     pthread_mutex_lock(&l->lock);
     bool wanted = !l->abandoned;
@@ -42,7 +42,7 @@ static void *lookup_main(void *argument) {
     struct model_list list;
     models_scan(&list);
     bool wanted = post(l, &list, false);
-    if (wanted) { // what was posted is the other's: it is looked at once more, which is quick now
+    if (wanted) { // the first list belongs to the caller now; scanning again is fast
         models_scan(&list);
         models_describe(&list, HEADER_SECONDS);
         wanted = post(l, &list, true);
@@ -58,7 +58,7 @@ struct models_lookup *models_lookup_start(int notify_fd) {
     pthread_mutex_init(&l->lock, NULL);
     if (system_start_thread(&thread, lookup_main, l, NULL)) {
         pthread_detach(thread);
-    } else { // what is quick to tell
+    } else { // without a thread, only names and sizes
         struct model_list list;
         models_scan(&list);
         post(l, &list, true);

@@ -15,8 +15,8 @@
 
 #define FILE_NAME  "models-used"
 #define FILE_LIMIT (8u << 20)
-#define MOST_KEPT  64
-#define MOST_LINES 512 // then it is written afresh
+#define MAX_USES   64
+#define MAX_LINES  512 // then the file is rewritten
 
 static int newest_first(const void *a, const void *b) {
     const struct model_use *x = a, *y = b;
@@ -29,9 +29,9 @@ static struct model_use *find(struct model_use *uses, int count, const char *pat
     return NULL;
 }
 
-// Reads "SECONDS PATH" lines; what is no such line is passed over.
+// Parses lines "SECONDS PATH", skipping others.
 static struct model_use *parse(char *text, int *count, int *lines) {
-    struct model_use *uses = xcalloc(MOST_LINES, sizeof *uses);
+    struct model_use *uses = xcalloc(MAX_LINES, sizeof *uses);
     char *rest = NULL;
     *count = *lines = 0;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -41,10 +41,10 @@ static struct model_use *parse(char *text, int *count, int *lines) {
         if (at <= 0 || path[0] != ' ' || path[1] != '/') continue;
         struct model_use *known = find(uses, *count, ++path);
         if (known) known->at = at > known->at ? at : known->at;
-        else if (*count < MOST_LINES) uses[(*count)++] = (struct model_use){at, xstrdup(path)};
+        else if (*count < MAX_LINES) uses[(*count)++] = (struct model_use){at, xstrdup(path)};
     }
     qsort(uses, (size_t)*count, sizeof *uses, newest_first);
-    while (*count > MOST_KEPT) free(uses[--*count].path);
+    while (*count > MAX_USES) free(uses[--*count].path);
     return uses;
 }
 
@@ -70,7 +70,7 @@ void models_used_free(struct model_use *uses, int count) {
 }
 
 // Oldest first.
-static void write_afresh(const char *file, const struct model_use *uses, int count) {
+static void rewrite(const char *file, const struct model_use *uses, int count) {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
@@ -92,7 +92,7 @@ void models_used_add(const char *path) {
         free(line);
         int count, lines;
         struct model_use *uses = read_uses(file, &count, &lines);
-        if (lines >= MOST_LINES) write_afresh(file, uses, count);
+        if (lines >= MAX_LINES) rewrite(file, uses, count);
         models_used_free(uses, count);
     }
     free(absolute), free(file);

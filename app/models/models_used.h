@@ -1,5 +1,5 @@
-// The models that confab ran before, with the time of the last use: $XDG_DATA_HOME/confab/models-used, a line each time,
-// "SECONDS PATH". Several confabs may write it at once; when it has grown long, one writes it afresh.
+// Models used: remembers the models that confab ran and when, in $XDG_DATA_HOME/confab/models-used. Each use is a line
+// "SECONDS PATH". Several processes may append at once; a file that has grown too long is rewritten.
 #ifndef CONFAB_APP_MODELS_USED_H
 #define CONFAB_APP_MODELS_USED_H
 
@@ -10,11 +10,11 @@ struct model_use {
     char *path; // absolute
 };
 
-// The latest use of every path, newest first, at most 64. The caller frees with models_used_free.
+// Returns the last use of every path, newest first, at most 64. Free with models_used_free.
 struct model_use *models_used(int *count);
 void models_used_free(struct model_use *uses, int count);
 
-// Best effort: a list that cannot be written is no failure of the work.
+// Failure to write the file is ignored.
 void models_used_add(const char *path);
 
 #endif

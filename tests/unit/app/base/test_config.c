@@ -239,7 +239,7 @@ static void test_stops_add_up_and_knobs_may_follow_the_model(void **state) {
     assert_string_equal(copy.stops.texts[1], "\nUser:");
     settings_free(&copy);
     assert_false(setting_parse(&s, SETTING_reasoning, "hi", &st));
-    assert_string_equal(st.text, "reasoning: 'hi' is none of auto|off|on|low|medium|high");
+    assert_string_equal(st.text, "reasoning: unknown value 'hi' (expected auto, off, on, low, medium or high)");
     settings_free(&s);
 }
 

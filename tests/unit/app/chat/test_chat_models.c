@@ -100,9 +100,9 @@ static void test_a_model_that_fails_leaves_the_old(void **state) {
     assert_true(screen.view.status_bad);
     assert_null(settings.model);
     act(COMMAND_MODEL, -1, "no such model");
-    assert_non_null(strstr(screen.status, "no known model"));
+    assert_non_null(strstr(screen.status, "no file or model named"));
     act(COMMAND_MODEL, -1, "/nowhere/x.gguf");
-    assert_non_null(strstr(screen.status, "/nowhere/x.gguf: there is no such file"));
+    assert_non_null(strstr(screen.status, "/nowhere/x.gguf: no such "));
     assert_null(strstr(screen.status, "x.gguf: /nowhere")); // its path is said once
     act(COMMAND_SEND, -1, "one");
     assert_string_equal(engine.prompt, "user: one|");

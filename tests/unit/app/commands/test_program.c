@@ -151,14 +151,14 @@ static void test_thinking_is_no_output(void **state) {
     struct result hidden = shell_format("%s -m '%s' hello", run, path);
     assert_int_equal(hidden.status, 0);
     assert_string_equal(hidden.output,
-                        "confab: the model thought and gave no answer (--thinking shows what it thought)\n");
+                        "confab: warning: the model gave no answer, only thinking (use --thinking to show it)\n");
     struct result output = shell_format("%s --thinking -m '%s' hello 2> /dev/null", run, path);
     assert_string_equal(output.output, "");
     struct result shown = shell_format("%s --thinking -m '%s' hello", run, path);
-    assert_true(shown.size > strlen("confab: the model thought and gave no answer\n") + 10);
-    assert_non_null(strstr(shown.output, "\nconfab: the model thought and gave no answer\n"));
+    assert_true(shown.size > strlen("confab: warning: the model gave no answer, only thinking\n") + 10);
+    assert_non_null(strstr(shown.output, "\nconfab: warning: the model gave no answer, only thinking\n"));
     struct result raw = shell_format("%s --raw -m '%s' hello", run, path); // a raw continuation has no parts
-    assert_null(strstr(raw.output, "thought"));
+    assert_null(strstr(raw.output, "thinking"));
     assert_true(raw.size > 10);
     result_free(&hidden), result_free(&output), result_free(&shown), result_free(&raw);
     free(path);

@@ -261,7 +261,7 @@ static void test_parts_are_one_model(void **state) {
     assert_int_equal(e->bytes, (uint64_t)first.st_size + 10);
     assert_int_equal(e->parts, 3);
     assert_null(e->problem);
-    assert_string_equal(entry(&list, "torn")->problem, "1 of its 2 parts are missing");
+    assert_string_equal(entry(&list, "torn")->problem, "1 of 2 parts missing");
     models_free(&list);
 }
 
@@ -273,7 +273,8 @@ static void test_what_cannot_run_says_why(void **state) {
     models_describe(&list, 60);
     assert_non_null(entry(&list, "text")->problem);
     assert_null(strstr(entry(&list, "text")->problem, home)); // the path is told elsewhere
-    assert_string_equal(model_problem("/m/x.gguf", "/m/x.gguf: No such file or directory"), "No such file or directory");
+    assert_string_equal(model_problem("/m/x.gguf", "/m/x.gguf: No such file or directory"),
+                        "No such file or directory");
     assert_string_equal(model_problem("/m/x.gguf", "/m/x.gguf2: gone"), "/m/x.gguf2: gone");
     assert_string_equal(model_problem("/m/x.gguf", "/m/x"), "/m/x");
     assert_string_equal(model_problem(NULL, "too large"), "too large");
@@ -358,11 +359,11 @@ static void test_words_mean_models(void **state) {
     check_find(&list, "beta", "beta", NULL); // whole, although another begins so
     check_find(&list, "BETA-L", "beta-large", NULL);
     check_find(&list, "q8", "alpha-7B-Q8", NULL);
-    check_find(&list, "alpha", NULL, "may mean alpha-7B-Q4, alpha-7B-Q8");
-    check_find(&list, "alhpa", NULL, "near it: alpha-7B-Q4, alpha-7B-Q8");
-    check_find(&list, "bta", NULL, "near it: beta");
-    check_find(&list, "zzzzzzzz", NULL, "there is no file and no known model called 'zzzzzzzz' (");
-    check_find(&list, "", NULL, "no known model");
+    check_find(&list, "alpha", NULL, "is ambiguous: alpha-7B-Q4, alpha-7B-Q8");
+    check_find(&list, "alhpa", NULL, "did you mean alpha-7B-Q4, alpha-7B-Q8");
+    check_find(&list, "bta", NULL, "did you mean beta");
+    check_find(&list, "zzzzzzzz", NULL, "no file or model named 'zzzzzzzz' (");
+    check_find(&list, "", NULL, "no file or model");
     char *path = NULL, *file = in_home("data/confab/models/beta.gguf");
     struct status st = {0};
     assert_true(models_resolve("large", &path, &st));
@@ -371,16 +372,16 @@ static void test_words_mean_models(void **state) {
     assert_true(models_resolve(file, &path, &st)); // a path of something that is there
     assert_string_equal(path, file);
     free(path), free(file);
-    assert_false(models_resolve("", &path, &st)); // no path: nothing is near it
-    assert_non_null(strstr(st.text, "no known model called ''"));
+    assert_false(models_resolve("", &path, &st)); // not taken for a path
+    assert_non_null(strstr(st.text, "no file or model named ''"));
     assert_null(strstr(st.text, "no such file"));
     assert_true(models_resolve("guide", &path, &st));
     assert_null(path);
     file = in_home("data/confab/models/betta.gguf");
     assert_false(models_resolve(file, &path, &st));
-    assert_non_null(strstr(st.text, "betta.gguf: there is no such file; near it: beta.gguf"));
+    assert_non_null(strstr(st.text, "betta.gguf: no such file; did you mean beta.gguf"));
     assert_false(models_resolve("/nonexistent/folder/x.gguf", &path, &st));
-    assert_non_null(strstr(st.text, "nor the folder /nonexistent/folder"));
+    assert_non_null(strstr(st.text, "no such folder: /nonexistent/folder"));
     free(file);
     models_free(&list);
 }
