@@ -55,7 +55,7 @@ enum ui_command_id {
 #undef PANE
         COMMAND_COUNT
 };
-#define COMMAND_TOGGLE(pane) ((enum ui_command_id)(COMMAND_TOGGLE_CHATS + (pane) - PANE_CHATS))
+#define COMMAND_TOGGLE(pane) ((enum ui_command_id)(COMMAND_TOGGLE_CHATS + (pane)-PANE_CHATS))
 
 struct ui_command_info {
     const char *name, *key, *group, *help;

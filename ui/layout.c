@@ -17,7 +17,7 @@ enum {
 
 static uint32_t at_side(enum pane_side side) {
     uint32_t set = 0;
-    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++) set |= (uint32_t)(panes[p].side == side) << p;
+    for (int p = PANES_FIRST; p < PANES_END; p++) set |= (uint32_t)(panes[p].side == side) << p;
     return set;
 }
 
@@ -25,7 +25,7 @@ static int clamp(int n, int low, int high) { return n < low ? low : n > high ? h
 
 static int column_height(uint32_t set) {
     int height = 0;
-    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++) height += set >> p & 1 ? panes[p].rows : 0;
+    for (int p = PANES_FIRST; p < PANES_END; p++) height += set >> p & 1 ? panes[p].rows : 0;
     return height;
 }
 
@@ -47,8 +47,8 @@ static bool stack_fits(uint32_t set, int width, int height) {
 
 static void layout_column(struct layout *l, uint32_t set, struct rect column) {
     int spare = column.height - column_height(set), weights = 0;
-    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++) weights += set >> p & 1 ? panes[p].weight : 0;
-    for (int p = PANE_CHAT + 1, y = column.y; p < PANE_COUNT; p++) {
+    for (int p = PANES_FIRST; p < PANES_END; p++) weights += set >> p & 1 ? panes[p].weight : 0;
+    for (int p = PANES_FIRST, y = column.y; p < PANES_END; p++) {
         if (!(set >> p & 1)) continue;
         int extra = spare * panes[p].weight / weights; // of what the panes from here on share
         spare -= extra;
@@ -62,7 +62,7 @@ static void layout_column(struct layout *l, uint32_t set, struct rect column) {
 // 0: none is left.
 static int first_to_drop(uint32_t set) {
     int found = 0;
-    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++)
+    for (int p = PANES_FIRST; p < PANES_END; p++)
         if (set >> p & 1 && (!found || panes[p].rank > panes[found].rank)) found = p;
     return found;
 }
@@ -106,8 +106,8 @@ struct layout layout_make(int width, int height, uint32_t wanted, int composer_l
 
 uint32_t layout_default_panes(int width, int height) {
     uint32_t set = 0;
-    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++) set |= (uint32_t)!panes[p].unasked << p;
-    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++)
+    for (int p = PANES_FIRST; p < PANES_END; p++) set |= (uint32_t)!panes[p].unasked << p;
+    for (int p = PANES_FIRST; p < PANES_END; p++)
         if (layout_make(width, height, set | 1u << p, 1).panes[p].height >= panes[p].unasked) set |= 1u << p;
     return set;
 }

@@ -9,15 +9,15 @@
 #include "ui/panes.h"
 
 struct layout {
-    struct rect panes[PANE_COUNT]; // with borders; width 0: not shown (not wanted, or dropped for lack of room)
+    struct rect panes[PANES_END];   // with borders; width 0: not shown (not wanted, or dropped for lack of room)
     struct rect transcript, rule, composer; // inside PANE_CHAT
     struct rect sampling;         // the bottom line; height 0 when dropped
 };
 
 // `wanted`: bit p for enum pane_id p. composer_lines: lines the message needs, at least 1.
-// The table of panes says at which side of the chat each lies, from above in the table's order; where that is too wide all
-// of them lie in one column at the left. When room is short panes drop, the highest rank first, then the borders, then
-// the sampling line.
+// The table of panes says at which side of the chat each lies, from above in the table's order; where that is too wide
+// all of them lie in one column at the left. When room is short panes drop, the highest rank first, then the borders,
+// then the sampling line.
 struct layout layout_make(int width, int height, uint32_t wanted, int composer_lines);
 
 // The panes shown where nobody has chosen: those with ample room.

@@ -1,14 +1,17 @@
-// What belongs to the chat's pane beside the transcript: the context gauge, and the hint in a chat without messages.
+// The conversation: its title and model in the border, the transcript, and below it the rule over the message, which
+// says what there is no pane for: more text below, the context, what is being loaded.
 #include <stdio.h>
 #include <string.h>
 
-#include "ui/flow.h"
-#include "ui/view.h"
+#include "ui/pane.h"
+#include "ui/screen_state.h"
+#include "ui/transcript.h"
 
 #define GAUGE_COLUMNS 10
+#define FIGURES_WIDE  46 // of the rule, so that two figures fit beside what else it says
 
 // "1,204 / 8,192 tokens ▓▓▓░░░░░░░", shortened until it fits; "~1,204" of a guess.
-void view_gauge(struct view_frame *f, struct rect line) {
+static void draw_gauge(struct view_frame *f, struct rect line) {
     const struct screen_view *v = f->view;
     if (v->context_size <= 0) return;
     char used[VIEW_NUMBER], size[VIEW_NUMBER], text[3 * VIEW_NUMBER];
@@ -37,7 +40,7 @@ static void draw_unknown(struct canvas *c, struct rect line, int x, int width, u
 }
 
 // "loading TinyLlama Q4_0 ▓▓▓▓░░░░░░ 42% of 608 MiB Esc stops it", shortened until it fits.
-void view_loading(struct view_frame *f, struct rect line, uint64_t step) {
+static void draw_loading(struct view_frame *f, struct rect line) {
     const struct view_loading *l = f->view->loading;
     struct canvas *c = f->canvas;
     char share[48] = "";
@@ -57,89 +60,86 @@ void view_loading(struct view_frame *f, struct rect line, uint64_t step) {
     if (fit) x += canvas_text(c, line, x, line.y, view_style(ROLE_ACCENT), " ", 1);
     int room = line.x + line.width - x - (int)strlen(share) - (int)strlen(hint);
     int width = room < 3 * GAUGE_COLUMNS ? room : 3 * GAUGE_COLUMNS;
-    if (l->done < 0) draw_unknown(c, line, x, width, step);
+    if (l->done < 0) draw_unknown(c, line, x, width, f->bar_step);
     else canvas_gauge(c, line, x, line.y, width, (double)l->done, ROLE_GAUGE);
     x += width > 0 ? width : 0;
     x += canvas_text(c, line, x, line.y, view_style(ROLE_STRONG), share, strlen(share));
     canvas_text(c, line, x, line.y, view_style(ROLE_DIM), hint, strlen(hint));
 }
 
-struct tip {
-    enum ui_command_id command;
-    const char *text;
-}; // text NULL: the command's own help
+static bool bordered(const struct layout *l) { return l->transcript.x > l->panes[PANE_CHAT].x; }
 
-static const struct tip things[] = {
-    {COMMAND_SEND, "sends what you write; watch the panes while it is answered"},
-    {COMMAND_NEW, "begins a second chat while the first still answers"},
-    {COMMAND_KNOB_UP, "raises the chosen knob, even in mid-answer"},
-};
-static const struct tip keys[] = {{COMMAND_HELP, NULL},
-                                  {COMMAND_PALETTE, NULL},
-                                  {COMMAND_NEWLINE, NULL},
-                                  {COMMAND_INTERRUPT, NULL},
-                                  {COMMAND_QUIT, NULL}};
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+// Returns the columns used, 0 when the text is blank or too long.
+static int draw_at_right(struct view_frame *f, struct rect rule, const char *text) {
+    int width = text_width(text, strlen(text));
+    if (width <= 2 || width > rule.width / 2) return 0;
+    canvas_text(f->canvas, rule, rule.x + rule.width - width - 1, rule.y, view_style(ROLE_DIM), text, strlen(text));
+    return width + 2;
+}
 
-static int key_columns(const struct tip *tips, int n) {
-    int columns = 0;
-    char key[VIEW_NUMBER];
-    for (int i = 0; i < n; i++) {
-        int width = (int)strlen(view_key(ui_commands[tips[i].command].key, key));
-        columns = width > columns ? width : columns;
+// Figures in words on the rule where their panes are not on the screen; in a narrow one the speed counts more than the
+// pages. Returns the columns used at the right.
+static int draw_figures_in_words(struct view_frame *f, struct rect rule) {
+    const struct engine_figures *g = f->view->figures;
+    char rate[VIEW_NUMBER], speed[2 * VIEW_NUMBER] = "", pages[VIEW_NUMBER] = "", text[6 * VIEW_NUMBER];
+    if (!g) return 0;
+    if (!f->layout->panes[PANE_THROUGHPUT].width && g->decode_now > 0)
+        snprintf(speed, sizeof speed, "%s tok/s", view_rate((double)g->decode_now, rate));
+    if (!f->layout->panes[PANE_KV].width && g->n_pages > 0)
+        snprintf(pages, sizeof pages, "kv %d%%", (int)(100LL * g->pages_used / g->n_pages));
+    if (speed[0] && pages[0] && rule.width >= FIGURES_WIDE)
+        snprintf(text, sizeof text, " %s%s%s ", speed, f->canvas->ascii ? ", " : " · ", pages);
+    else snprintf(text, sizeof text, " %s ", speed[0] ? speed : pages);
+    return draw_at_right(f, rule, text);
+}
+
+static void draw_rule(struct view_frame *f, enum transcript_below below) {
+    struct rect rule = f->layout->rule, box = f->layout->panes[PANE_CHAT];
+    struct style line = view_style(ROLE_BORDER);
+    if (rule.height <= 0) return;
+    for (int x = rule.x; x < rule.x + rule.width; x++) canvas_symbol(f->canvas, rule, x, rule.y, line, "─", '-');
+    if (f->view->loading) {
+        draw_loading(f, (struct rect){rule.x + 1, rule.y, rule.width - 2, 1});
+        if (!bordered(f->layout)) return;
     }
-    return columns;
-}
-
-static int draw_tips(struct view_frame *f, struct rect area, int y, const struct tip *tips, int n) {
-    int first = key_columns(things, COUNT(things)), second = key_columns(keys, COUNT(keys));
-    int x = area.x + 4 + (first > second ? first : second);
-    for (int i = 0; i < n; i++) {
-        char key[VIEW_NUMBER];
-        const char *text = tips[i].text ? tips[i].text : ui_commands[tips[i].command].help;
-        size_t size = strlen(text);
-        canvas_print(f->canvas, area, area.x + 2, y, view_style(ROLE_ACCENT), "%s",
-                     view_key(ui_commands[tips[i].command].key, key));
-        for (size_t at = 0, end; at < size; y++) {
-            size_t next = flow_break(text, size, at, area.x + area.width - x, &end);
-            canvas_text(f->canvas, area, x, y, view_style(ROLE_DIM), text + at, end - at);
-            if (y < area.y + area.height)
-                frame_hit(f, (struct rect){area.x, y, area.width, 1}, HIT_COMMAND, tips[i].command);
-            at = next;
-        }
+    if (bordered(f->layout)) {
+        canvas_symbol(f->canvas, box, box.x, rule.y, line, "├", '+');
+        canvas_symbol(f->canvas, box, box.x + box.width - 1, rule.y, line, "┤", '+');
+    } else {
+        draw_gauge(f, (struct rect){rule.x + 1, rule.y, rule.width - 2, 1});
+        return;
     }
-    return y;
+    if (f->view->loading) return;
+    int right = draw_figures_in_words(f, rule);
+    if (below == TRANSCRIPT_AT_END) return;
+    const char *text = below == TRANSCRIPT_NEW_BELOW ? " new text below " : " more below ";
+    int width = (int)strlen(text) + 2, x = rule.x + 1;
+    if (width + right > rule.width) return;
+    struct style style = below == TRANSCRIPT_NEW_BELOW ? view_bold(ROLE_ACCENT) : view_style(ROLE_ACCENT);
+    canvas_symbol(f->canvas, rule, x + 1, rule.y, style, "↓", 'v');
+    canvas_text(f->canvas, rule, x + 2, rule.y, style, text, strlen(text));
+    canvas_text(f->canvas, rule, x, rule.y, style, " ", 1);
+    frame_hit(f, (struct rect){x, rule.y, width, 1}, HIT_COMMAND, COMMAND_BOTTOM);
 }
 
-static int draw_questions(struct view_frame *f, struct rect area, int y) {
-    for (int i = 0; i < f->view->n_questions; i++, y++) {
-        const char *text = f->view->questions[i];
-        if (y >= area.y + area.height) continue;
-        struct rect line = {area.x + 2, y, area.width - 2, 1};
-        int width = canvas_cut(f->canvas, line, view_style(ROLE_ACCENT), text);
-        frame_hit(f, (struct rect){area.x + 2, y, width, 1}, HIT_QUESTION, i);
-    }
-    return y;
-}
-
-static int draw_heading(struct view_frame *f, struct rect area, int y, const char *text) {
-    canvas_text(f->canvas, area, area.x, y + 1, view_style(ROLE_TEXT), text, strlen(text));
-    return y + 2;
-}
-
-// In a low pane the headings and the blank lines go, so that the keys stay.
-void view_welcome(struct view_frame *f, struct rect area) {
+static void draw(struct view_frame *f, struct rect box, void *kept) {
     const struct screen_view *v = f->view;
-    bool roomy = area.height >= 12, asks = v->n_questions > 0;
-    int y = area.y + (area.height > 22 ? (area.height - 16) / 3 : 0);
-    canvas_print(f->canvas, area, area.x, y++, view_bold(ROLE_MODEL), "Talk with %s",
-                 v->model_name ? v->model_name : "the model");
-    if (v->loading && !v->figures)
-        canvas_print(f->canvas, area, area.x, y++, view_style(ROLE_DIM),
-                     "which is being loaded; you can write meanwhile");
-    if (asks) y = draw_questions(f, area, roomy ? draw_heading(f, area, y, "Three things to ask") : y);
-    const struct tip *tips = asks ? things + 1 : things; // sending needs no word beside questions
-    y = draw_tips(f, area, roomy ? draw_heading(f, area, y, asks ? "And to try" : "Three things to try") : y, tips,
-                  COUNT(things) - asks);
-    draw_tips(f, area, roomy ? draw_heading(f, area, y, "Keys to know") : y, keys, COUNT(keys));
+    const struct view_chat *chat = v->current >= 0 && v->current < v->n_chats ? &v->chats[v->current] : NULL;
+    const char *title = chat && chat->title && chat->title[0] ? chat->title : "New chat";
+    if (bordered(f->layout)) {
+        canvas_box(f->canvas, box, 0, title, v->model_name, ROLE_BORDER);
+        draw_gauge(f, (struct rect){box.x + 2, box.y + box.height - 1, box.width - 4, 1});
+    }
+    draw_rule(f, transcript_draw(kept, f, view_padded(f->layout->transcript)));
 }
+
+static void click(struct screen *s, void *kept, const struct hit *h) {
+    if (h->kind == HIT_THINKING) transcript_click_thinking(kept, h->number);
+    else if (h->kind == HIT_QUESTION) composer_set(s->composer, s->facts.questions[h->number]);
+    else if (h->kind == HIT_VERSION_PREVIOUS) screen_hand_out(s, COMMAND_VERSION_PREVIOUS, h->number, NULL);
+    else if (h->kind == HIT_VERSION_NEXT) screen_hand_out(s, COMMAND_VERSION_NEXT, h->number, NULL);
+}
+
+static void wheel(void *kept, int step) { transcript_scroll(kept, step * VIEW_WHEEL_LINES); }
+
+const struct pane pane_chat = {.draw = draw, .click = click, .wheel = wheel};

@@ -2,7 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ui/view.h"
+#include "ui/list.h"
+#include "ui/pane.h"
 
 static const struct {
     const char *mark;
@@ -46,7 +47,7 @@ static void draw_chat(struct view_frame *f, struct rect line, const struct view_
     struct rect inside = {line.x + 1, line.y, line.width - 2, 1};
     enum request_state state = chat->state < REQUEST_STATE_COUNT ? chat->state : REQUEST_FINISHED;
     struct style mark = {.role = (uint8_t)(current ? ROLE_SELECTED : state_role(chat)),
-                         .ground = ground}; // states' colours suit the ground only
+                         .ground = ground};                  // states' colours suit the ground only
     if (mark.role == ROLE_PREFILL) mark.shade = THEME_STEPS; // the near end is for graphs: too dim for text
     canvas_symbol(f->canvas, inside, inside.x, line.y, mark, states[state].mark, states[state].ascii);
     char text[VIEW_NUMBER];
@@ -62,43 +63,38 @@ static void draw_chat(struct view_frame *f, struct rect line, const struct view_
 }
 
 struct kept {
-    int scroll;
+    struct list list;
     uint64_t current; // the chat that it was last scrolled to show
-    int rows;         // that it had then
 };
 
-// A chat that has just come on screen is brought into sight, and when the list has another height.
-static void follow_current(struct kept *k, const struct screen_view *v, int rows) {
-    uint64_t current = v->current >= 0 && v->current < v->n_chats ? v->chats[v->current].id : 0;
-    if (current == k->current && rows == k->rows && k->scroll <= v->n_chats) return;
-    k->current = current;
-    k->rows = rows;
-    if (k->scroll > v->current) k->scroll = v->current;
-    if (k->scroll < v->current - rows + 1) k->scroll = v->current - rows + 1;
+static void draw_row(void *context, struct view_frame *f, struct rect line, int row, bool chosen) {
+    (void)context, (void)chosen;
+    draw_chat(f, line, &f->view->chats[row], row == f->view->current);
+    frame_hit(f, line, HIT_CHAT, row);
 }
 
+// A chat that has just come on screen is brought into sight, and when the list has another height.
 static void draw(struct view_frame *f, struct rect box, void *kept) {
     struct kept *k = kept;
     const struct screen_view *v = f->view;
+    uint64_t current = v->current >= 0 && v->current < v->n_chats ? v->chats[v->current].id : 0;
     view_pane(f, box, PANE_CHATS, NULL);
     struct rect inside = rect_inside(box);
-    if (inside.height > 0) follow_current(k, v, inside.height);
-    int most = v->n_chats > inside.height ? v->n_chats - inside.height : 0;
-    if (k->scroll > most) k->scroll = most;
-    if (k->scroll < 0) k->scroll = 0;
-    for (int row = 0; row < inside.height && k->scroll + row < v->n_chats; row++) {
-        int i = k->scroll + row;
-        struct rect line = {inside.x, inside.y + row, inside.width, 1};
-        draw_chat(f, line, &v->chats[i], i == v->current);
-        frame_hit(f, line, HIT_CHAT, i);
-    }
+    k->list.plain = true;
+    k->list.count = v->n_chats;
+    if (current != k->current || inside.height != k->list.height || k->list.scroll > v->n_chats)
+        list_show(&k->list, v->current, inside.height);
+    k->current = current;
+    list_draw(&k->list, f, inside, box, draw_row, NULL);
     if (v->unsaved)
         canvas_print(f->canvas, box, box.x + 2, box.y + box.height - 1, view_bold(ROLE_BAD), "%s", "not saved");
-    int right = box.x + box.width - 2, bottom = box.y + box.height - 1;
-    if (k->scroll > 0) canvas_symbol(f->canvas, box, right, box.y, view_style(ROLE_ACCENT), "▲", '^');
-    if (k->scroll < most) canvas_symbol(f->canvas, box, right, bottom, view_style(ROLE_ACCENT), "▼", 'v');
 }
 
-static void wheel(void *kept, int step) { ((struct kept *)kept)->scroll += step; }
+static void click(struct screen *s, void *kept, const struct hit *h) {
+    (void)kept;
+    screen_hand_out(s, COMMAND_NEXT, h->number, NULL);
+}
 
-const struct pane pane_chats = {.keeps = sizeof(struct kept), .draw = draw, .wheel = wheel};
+static void wheel(void *kept, int step) { list_move(&((struct kept *)kept)->list, step); }
+
+const struct pane pane_chats = {.keeps = sizeof(struct kept), .draw = draw, .click = click, .wheel = wheel};

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ui/view.h"
+#include "ui/pane.h"
 
 #define MORE_COLUMNS 7 // of "+16384" and a blank before it
 

@@ -1,7 +1,7 @@
 // Latency: time to the first token and between tokens, as people feel them: the middle and the worst.
 #include <string.h>
 
-#include "ui/view.h"
+#include "ui/pane.h"
 
 #define LABEL_COLUMNS 6
 #define NAME_COLUMNS  4

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ui/view.h"
+#include "ui/pane.h"
 
 static const struct {
     enum ui_command_id command;
@@ -95,7 +95,9 @@ static void draw_status(struct view_frame *f, struct rect room, struct view_stat
     canvas_cut(f->canvas, (struct rect){x, room.y, room.x + room.width - x, 1}, view_style(role), status.text);
 }
 
-void view_sampling(struct view_frame *f, struct rect line, struct view_status status) {
+static void draw(struct view_frame *f, struct rect line, void *kept) {
+    (void)kept;
+    struct view_status status = f->status;
     if (line.height <= 0) return;
     int wanted = 2;
     if (status.text)
@@ -107,3 +109,10 @@ void view_sampling(struct view_frame *f, struct rect line, struct view_status st
     if (status.text) draw_status(f, (struct rect){line.x, line.y, end - line.x, 1}, status);
     else if (has_knob(f->view)) draw_knobs(f, line, end);
 }
+
+static void click(struct screen *s, void *kept, const struct hit *h) {
+    (void)kept;
+    screen_hand_out(s, COMMAND_KNOB_NEXT, h->number, NULL);
+}
+
+const struct pane pane_sampling = {.draw = draw, .click = click};

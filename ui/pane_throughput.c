@@ -1,7 +1,7 @@
 // Throughput: tokens a second of decoding and prefill, now and at the peak, and how full the batch is.
 #include <stdio.h>
 
-#include "ui/view.h"
+#include "ui/pane.h"
 
 static void decode_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
     char now[VIEW_NUMBER], peak[VIEW_NUMBER], text[VIEW_NUMBER + 8];

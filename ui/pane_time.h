@@ -2,7 +2,7 @@
 #ifndef CONFAB_UI_PANE_TIME_H
 #define CONFAB_UI_PANE_TIME_H
 
-#include "ui/view.h"
+#include "ui/pane.h"
 
 enum time_limit { LIMIT_COMPUTE, LIMIT_MEMORY, LIMIT_CACHE };
 

@@ -1,7 +1,6 @@
-// Panes: the one table of what lies beside the conversation, and what everything on the screen is shown. The commands that
-// show and hide panes, their keys, the help, the values of the setting and the layout come from the table; what a pane
-// does is in a file of its own, ui/pane_MODULE.c. A new pane is its file, a row here with what it is shown, and whoever
-// feeds it.
+// Panes: the one table of what the screen consists of, and what all of it is shown. The commands that show and hide panes,
+// their keys, the help, the values of the setting and the layout come from the table; what a pane does is in a file of its
+// own, ui/pane_MODULE.c (ui/pane.h). A new pane is its file, a row here with what it is shown, and whoever feeds it.
 #ifndef CONFAB_UI_PANES_H
 #define CONFAB_UI_PANES_H
 
@@ -29,22 +28,39 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(LATENCY, latency, "latency", "M-4", "show or hide the latency", PANE_RIGHT, 4, 4, 4, 0, 2)                       \
     X(TIME, time, "time", "M-5", "show or hide where the time goes", PANE_RIGHT, 3, 16, 5, 12, 1)
 
+// Those that are always there: the conversation, the message being written, and the bottom line. X(enumerator, module)
+#define PANES_FIXED(X)                                                                                                 \
+    X(CHAT, chat)                                                                                                      \
+    X(COMPOSER, composer)                                                                                              \
+    X(SAMPLING, sampling)
+
+// Those that are opened over the others. X(enumerator, module, title, command that opens and closes it)
+#define PANES_OVER(X)                                                                                                  \
+    X(HELP, help, "help", COMMAND_HELP)                                                                                \
+    X(PALETTE, palette, "commands", COMMAND_PALETTE)                                                                   \
+    X(MODELS, models, "models", COMMAND_MODEL)                                                                         \
+    X(DIALOG, dialog, "", COMMAND_COUNT)
+
 enum pane_id {
-    PANE_CHAT, // the conversation: it is always there
+    PANE_CHAT,
 #define X(id, ...) PANE_##id,
-    PANES(X)
+    PANES(X) // each at its digit
+    PANES_END,
+    PANE_COMPOSER = PANES_END,
+    PANE_SAMPLING,
+    PANES_OVER(X)
 #undef X
         PANE_COUNT
 };
-#define PANES_BESIDE ((1u << PANE_COUNT) - 1 - (1u << PANE_CHAT)) // bit p: enum pane_id p
+enum { PANES_FIRST = PANE_CHAT + 1 }; // [PANES_FIRST, PANES_END): the table's
+#define PANES_BESIDE ((1u << PANES_END) - (1u << PANES_FIRST)) // bit p: enum pane_id p
 
 struct pane_info {
     const char *name, *title;
     enum pane_side side;
     int rows, weight, rank, unasked, presets;
-    const struct pane *pane; // what it does (ui/view.h)
 };
-extern const struct pane_info panes[PANE_COUNT]; // panes.c; that of PANE_CHAT is empty
+extern const struct pane_info panes[PANE_COUNT]; // panes.c; of those that are not in PANES only name and title
 
 // ---- what they are shown ----
 

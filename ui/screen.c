@@ -8,14 +8,13 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "ui/clipboard.h"
+#include "ui/pane_dialog.h"
+#include "ui/pane_models.h"
 #include "ui/screen_state.h"
 
 #define NOTICE_SECONDS        5 // that it is shown in full
 #define NOTICE_BAD_SECONDS    12
 #define NOTICE_FADING_SECONDS 1
-#define PAD_WIDTH             24 // panes at least so wide have a blank column at either side
-
-#define FIGURES_WIDE 46 // of the rule, so that two figures fit beside what else it says
 
 // ---- life ----
 
@@ -32,10 +31,11 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
     s->ascii = o->ascii || !terminal_unicode(t);
     s->panes = o->panes & PANES_BESIDE;
     s->panes_chosen = o->panes;
-    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++)
-        if (panes[p].pane->keeps) s->kept[p] = xcalloc(1, panes[p].pane->keeps);
-    s->composer = composer_open(o->history_path);
-    s->transcript = transcript_open();
+    for (int p = 0; p < PANE_COUNT; p++)
+        if (pane_actions[p]->keeps) s->kept[p] = xcalloc(1, pane_actions[p]->keeps);
+    s->kept[PANE_COMPOSER] = s->composer = composer_open(o->history_path);
+    s->kept[PANE_CHAT] = s->transcript = transcript_open();
+    s->stack[s->n_stack++] = PANE_COMPOSER;
     bind_keys(s);
     canvas_open(&s->canvas, 0, 0);
     theme_load(&s->theme, o->theme ? o->theme : THEME_DEFAULT, o->theme_problem);
@@ -48,8 +48,10 @@ void screen_close(struct screen *s) {
     canvas_close(&s->canvas);
     composer_close(s->composer);
     transcript_close(s->transcript);
-    picker_close(&s->picker);
-    for (int p = 0; p < PANE_COUNT; p++) free(s->kept[p]);
+    for (int p = 0; p < PANE_COUNT; p++) {
+        if (pane_actions[p]->closed) pane_actions[p]->closed(s->kept[p]);
+        if (pane_actions[p]->keeps) free(s->kept[p]);
+    }
     free(s);
 }
 
@@ -61,7 +63,7 @@ void screen_resized(struct screen *s) { terminal_forget(s->terminal); }
 
 void screen_suspend(struct screen *s) { terminal_suspend(s->terminal); }
 
-void screen_choose_model(struct screen *s, const char *filter) { picker_open(&s->picker, filter); }
+void screen_choose_model(struct screen *s, const char *filter) { models_open(s, filter); }
 
 void screen_set_composer(struct screen *s, const char *text) { composer_set(s->composer, text); }
 
@@ -75,7 +77,7 @@ uint32_t screen_panes(const struct screen *s) { return s->panes; }
 uint32_t screen_panes_with_room(const struct screen *s) {
     struct layout l = layout_make(s->canvas.width, s->canvas.height, s->panes, 1);
     uint32_t shown = 0;
-    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++) shown |= (uint32_t)(l.panes[p].width > 0) << p;
+    for (int p = PANES_FIRST; p < PANES_END; p++) shown |= (uint32_t)(l.panes[p].width > 0) << p;
     return shown;
 }
 
@@ -83,6 +85,28 @@ bool screen_ascii(const struct screen *s) { return s->ascii; }
 
 bool screen_copy(struct screen *s, const char *text, size_t size, char how[128]) {
     return clipboard_copy(s->terminal, text, size, how);
+}
+
+// ---- the panes that are open ----
+
+bool screen_has_open(const struct screen *s, enum pane_id pane) {
+    for (int i = 0; i < s->n_stack; i++)
+        if (s->stack[i] == pane) return true;
+    return false;
+}
+
+void screen_close_pane(struct screen *s, enum pane_id pane) {
+    int n = 0;
+    for (int i = 0; i < s->n_stack; i++)
+        if (s->stack[i] != pane) s->stack[n++] = s->stack[i];
+    s->n_stack = n;
+}
+
+void *screen_open_pane(struct screen *s, enum pane_id pane) {
+    screen_close_pane(s, pane);
+    s->stack[s->n_stack++] = pane;
+    if (pane_actions[pane]->opened) pane_actions[pane]->opened(s->kept[pane]);
+    return s->kept[pane];
 }
 
 // ---- the line about what just happened ----
@@ -142,18 +166,13 @@ static void sooner(int *timeout, int other) {
 int screen_timeout(const struct screen *s) {
     int notice, timeout = terminal_timeout(s->terminal);
     if (notice_phase(s, &notice) != s->notice.drawn) return 0;
-    if (s->facts.animated && bar_step() != s->bar_step) return 0;
+    if (s->facts.animated && bar_step() != s->frame.bar_step) return 0;
     sooner(&timeout, notice);
     if (s->facts.animated) sooner(&timeout, BAR_STEP_MS - (int)(clock_ns() / 1000000 % BAR_STEP_MS));
     return timeout;
 }
 
 // ---- drawing ----
-
-static struct rect padded(struct rect r) {
-    if (r.width >= PAD_WIDTH) r.x++, r.width -= 2;
-    return r;
-}
 
 static void keep_facts(struct screen *s, const struct screen_view *v) {
     const struct view_chat *chat = v->current >= 0 && v->current < v->n_chats ? &v->chats[v->current] : NULL;
@@ -171,81 +190,9 @@ static void keep_facts(struct screen *s, const struct screen_view *v) {
     snprintf(s->facts.title, sizeof s->facts.title, "%s", chat->title ? chat->title : "");
 }
 
-static bool bordered(const struct layout *l) { return l->transcript.x > l->panes[PANE_CHAT].x; }
-
-// Returns the columns used, 0 when the text is blank or too long.
-static int draw_at_right(struct screen *s, struct rect rule, const char *text) {
-    int width = text_width(text, strlen(text));
-    if (width <= 2 || width > rule.width / 2) return 0;
-    canvas_text(&s->canvas, rule, rule.x + rule.width - width - 1, rule.y, view_style(ROLE_DIM), text, strlen(text));
-    return width + 2;
-}
-
-// Figures in words on the rule where their panes are not on the screen; in a narrow one the speed counts more than the
-// pages. Returns the columns used at the right.
-static int draw_figures_in_words(struct screen *s, struct rect rule) {
-    const struct engine_figures *g = s->frame.view->figures;
-    char rate[VIEW_NUMBER], speed[2 * VIEW_NUMBER] = "", pages[VIEW_NUMBER] = "", text[6 * VIEW_NUMBER];
-    if (!g) return 0;
-    if (!s->layout.panes[PANE_THROUGHPUT].width && g->decode_now > 0)
-        snprintf(speed, sizeof speed, "%s tok/s", view_rate((double)g->decode_now, rate));
-    if (!s->layout.panes[PANE_KV].width && g->n_pages > 0)
-        snprintf(pages, sizeof pages, "kv %d%%", (int)(100LL * g->pages_used / g->n_pages));
-    if (speed[0] && pages[0] && rule.width >= FIGURES_WIDE)
-        snprintf(text, sizeof text, " %s%s%s ", speed, s->ascii ? ", " : " · ", pages);
-    else snprintf(text, sizeof text, " %s ", speed[0] ? speed : pages);
-    return draw_at_right(s, rule, text);
-}
-
-static void draw_rule(struct screen *s, enum transcript_below below) {
-    struct rect rule = s->layout.rule, box = s->layout.panes[PANE_CHAT];
-    struct style line = view_style(ROLE_BORDER);
-    if (rule.height <= 0) return;
-    for (int x = rule.x; x < rule.x + rule.width; x++) canvas_symbol(&s->canvas, rule, x, rule.y, line, "─", '-');
-    if (s->frame.view->loading) {
-        view_loading(&s->frame, (struct rect){rule.x + 1, rule.y, rule.width - 2, 1}, s->bar_step);
-        if (!bordered(&s->layout)) return;
-    }
-    if (bordered(&s->layout)) {
-        canvas_symbol(&s->canvas, box, box.x, rule.y, line, "├", '+');
-        canvas_symbol(&s->canvas, box, box.x + box.width - 1, rule.y, line, "┤", '+');
-    } else {
-        view_gauge(&s->frame, (struct rect){rule.x + 1, rule.y, rule.width - 2, 1});
-        return;
-    }
-    if (s->frame.view->loading) return;
-    int right = draw_figures_in_words(s, rule);
-    if (below == TRANSCRIPT_AT_END) return;
-    const char *text = below == TRANSCRIPT_NEW_BELOW ? " new text below " : " more below ";
-    int width = (int)strlen(text) + 2, x = rule.x + 1;
-    if (width + right > rule.width) return;
-    struct style style = below == TRANSCRIPT_NEW_BELOW ? view_bold(ROLE_ACCENT) : view_style(ROLE_ACCENT);
-    canvas_symbol(&s->canvas, rule, x + 1, rule.y, style, "↓", 'v');
-    canvas_text(&s->canvas, rule, x + 2, rule.y, style, text, strlen(text));
-    canvas_text(&s->canvas, rule, x, rule.y, style, " ", 1);
-    frame_hit(&s->frame, (struct rect){x, rule.y, width, 1}, HIT_COMMAND, COMMAND_BOTTOM);
-}
-
-static void draw_gauge_in_border(struct screen *s) {
-    struct rect box = s->layout.panes[PANE_CHAT];
-    view_gauge(&s->frame, (struct rect){box.x + 2, box.y + box.height - 1, box.width - 4, 1});
-}
-
-static void draw_chat(struct screen *s, const struct screen_view *v, int *x, int *y) {
-    const char *title = s->facts.title[0] ? s->facts.title : "New chat";
-    if (bordered(&s->layout)) {
-        canvas_box(&s->canvas, s->layout.panes[PANE_CHAT], 0, title, v->model_name, ROLE_BORDER);
-        draw_gauge_in_border(s);
-    }
-    draw_rule(s, transcript_draw(s->transcript, &s->frame, padded(s->layout.transcript)));
-    struct rect composer = padded(s->layout.composer);
-    if (s->dialog.state == DIALOG_OPEN) dialog_draw(&s->dialog, &s->canvas, composer, x, y);
-    else composer_draw(s->composer, &s->canvas, composer, x, y);
-}
-
-static void draw_panes_beside(struct screen *s) {
-    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++)
-        if (s->layout.panes[p].width) panes[p].pane->draw(&s->frame, s->layout.panes[p], s->kept[p]);
+static void draw_pane(struct screen *s, enum pane_id pane, struct rect area) {
+    s->frame.pane = pane;
+    pane_actions[pane]->draw(&s->frame, area, s->kept[pane]);
 }
 
 // On a terminal without colours, or with a theme that gives the pages of all chats the same one.
@@ -258,29 +205,40 @@ static bool without_colours(const struct screen *s) {
 static void make_layout(struct screen *s, int width, int height) {
     if (!s->panes_chosen) s->panes = layout_default_panes(width, height);
     s->layout = layout_make(width, height, s->panes, 1);
-    int lines = s->dialog.state == DIALOG_OPEN ? 2 : composer_lines(s->composer, padded(s->layout.composer).width);
+    int lines = screen_has_open(s, PANE_DIALOG) ? DIALOG_ROWS
+                                                : composer_lines(s->composer, view_padded(s->layout.composer).width);
     if (lines > 1) s->layout = layout_make(width, height, s->panes, lines);
 }
 
+static void begin_frame(struct screen *s, const struct screen_view *v) {
+    s->canvas.ascii = s->ascii;
+    s->frame = (struct view_frame){.canvas = &s->canvas,
+                                   .view = v,
+                                   .without_colours = without_colours(s),
+                                   .layout = &s->layout,
+                                   .status = current_status(s),
+                                   .bar_step = bar_step(),
+                                   .cursor_x = -1,
+                                   .cursor_y = -1};
+}
+
 void screen_draw(struct screen *s, const struct screen_view *v) {
-    int width, height, x = -1, y = -1;
+    int width, height;
     terminal_size(s->terminal, &width, &height);
     if (width != s->canvas.width || height != s->canvas.height) canvas_resize(&s->canvas, width, height);
     else canvas_clear(&s->canvas);
-    s->canvas.ascii = s->ascii;
-    s->frame.canvas = &s->canvas;
-    s->frame.view = v;
-    s->frame.n_hits = 0;
-    s->frame.without_colours = without_colours(s);
-    s->bar_step = bar_step();
     keep_facts(s, v);
     take_status(s, v);
     make_layout(s, width, height);
-    draw_panes_beside(s);
-    draw_chat(s, v, &x, &y);
-    view_sampling(&s->frame, s->layout.sampling, current_status(s));
-    overlay_draw(&s->overlay, &s->frame, &x, &y);
-    picker_draw(&s->picker, &s->frame, &x, &y);
+    begin_frame(s, v);
+    for (int p = PANES_FIRST; p < PANES_END; p++)
+        if (s->layout.panes[p].width) draw_pane(s, (enum pane_id)p, s->layout.panes[p]);
+    struct rect message = view_padded(s->layout.composer);
+    draw_pane(s, PANE_CHAT, s->layout.panes[PANE_CHAT]);
+    draw_pane(s, PANE_COMPOSER, message);
+    draw_pane(s, PANE_SAMPLING, s->layout.sampling);
+    for (int i = 1; i < s->n_stack; i++)
+        draw_pane(s, s->stack[i], s->stack[i] == PANE_DIALOG ? message : (struct rect){0, 0, width, height});
     s->frame.view = NULL; // borrowed for this call only
-    terminal_draw(s->terminal, &s->canvas, &s->theme, x, y);
+    terminal_draw(s->terminal, &s->canvas, &s->theme, s->frame.cursor_x, s->frame.cursor_y);
 }

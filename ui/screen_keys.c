@@ -3,17 +3,23 @@
 #include <string.h>
 
 #include "engine/base/clock.h"
-#include "ui/screen.h"
+#include "ui/pane_dialog.h"
+#include "ui/pane_models.h"
 #include "ui/screen_state.h"
 
-#define WHEEL_LINES 3
 #define ESCAPE_NS   1000000000u
 #define TITLE_ASKED 40 // columns of a title in a question
 
+// The text is borrowed.
 static void hand_out(struct screen *s, enum ui_command_id id, int number, const char *text) {
     if (s->n_queue == SCREEN_QUEUE) return;
     s->queue[s->n_queue++] = (struct ui_command){id, number, text};
     s->notice.seen[0] = 0; // the same status again is news again
+}
+
+void screen_hand_out(struct screen *s, enum ui_command_id id, int number, const char *text) {
+    snprintf(s->answer, sizeof s->answer, "%.*s", SCREEN_NOTICE - 1, text ? text : "");
+    hand_out(s, id, number, text ? s->answer : NULL);
 }
 
 // ---- commands that the screen carries out ----
@@ -30,8 +36,7 @@ static void next_theme(struct screen *s) {
         if (theme_load(&s->theme, theme_list(at), problem)) break;
     }
     terminal_forget(s->terminal);
-    snprintf(s->answer, sizeof s->answer, "%.*s", SCREEN_NOTICE - 1, st.text);
-    hand_out(s, COMMAND_THEME, -1, st.code ? s->answer : NULL);
+    screen_hand_out(s, COMMAND_THEME, -1, st.code ? st.text : NULL);
 }
 
 static void choose_panes(struct screen *s, uint32_t set) {
@@ -42,7 +47,7 @@ static void choose_panes(struct screen *s, uint32_t set) {
 // The panes that are in so many presets; with the highest number that is none.
 static uint32_t preset(int presets) {
     uint32_t set = 0;
-    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++) set |= (uint32_t)(panes[p].presets >= presets) << p;
+    for (int p = PANES_FIRST; p < PANES_END; p++) set |= (uint32_t)(panes[p].presets >= presets) << p;
     return set;
 }
 
@@ -58,8 +63,8 @@ static void ask_knob(struct screen *s) {
     const struct sampling_knob *knob = &sampling_knobs[s->facts.knob];
     char value[16], hint[160];
     snprintf(hint, sizeof hint, "%g to %g   %s", knob->low, knob->high, knob->help);
-    dialog_text(&s->dialog, COMMAND_KNOB_SET, knob->label, hint,
-                sampling_format(&s->facts.sampling, (enum sampling_knob_id)s->facts.knob, value));
+    dialog_ask(s, COMMAND_KNOB_SET, knob->label, hint,
+               sampling_format(&s->facts.sampling, (enum sampling_knob_id)s->facts.knob, value));
 }
 
 static void ask_delete(struct screen *s) {
@@ -68,7 +73,7 @@ static void ask_delete(struct screen *s) {
     size_t size = strlen(title), shown = text_fit(title, size, TITLE_ASKED, NULL);
     if (shown < size) shown = text_fit(title, size, TITLE_ASKED - text_width(more, strlen(more)), NULL);
     snprintf(label, sizeof label, "Delete \"%.*s%s\"?", (int)shown, title, shown < size ? more : "");
-    dialog_confirm(&s->dialog, COMMAND_DELETE, size ? label : "Delete this chat?");
+    dialog_confirm(s, COMMAND_DELETE, size ? label : "Delete this chat?");
 }
 
 static void interrupt(struct screen *s) {
@@ -86,8 +91,9 @@ static void interrupt(struct screen *s) {
     }
 }
 
-static void toggle_overlay(struct screen *s, enum overlay_kind kind) {
-    overlay_open(&s->overlay, s->overlay.kind == kind ? OVERLAY_NONE : kind);
+static void toggle_pane(struct screen *s, enum pane_id pane) {
+    if (screen_top(s) == pane) screen_close_pane(s, pane);
+    else screen_open_pane(s, pane);
 }
 
 static void open_thinking(struct screen *s) {
@@ -96,7 +102,7 @@ static void open_thinking(struct screen *s) {
 }
 
 // Commands that change a setting are handed out as well, so that it can be saved.
-static void run_command(struct screen *s, enum ui_command_id id) {
+void screen_run(struct screen *s, enum ui_command_id id) {
     const char *message;
     switch (id) {
     case COMMAND_SEND:
@@ -104,13 +110,13 @@ static void run_command(struct screen *s, enum ui_command_id id) {
         if (message) transcript_bottom(s->transcript), hand_out(s, id, -1, message);
         return;
     case COMMAND_NEWLINE: composer_newline(s->composer); return;
-    case COMMAND_HELP: toggle_overlay(s, OVERLAY_HELP); return;
-    case COMMAND_PALETTE: toggle_overlay(s, OVERLAY_PALETTE); return;
+    case COMMAND_HELP: toggle_pane(s, PANE_HELP); return;
+    case COMMAND_PALETTE: toggle_pane(s, PANE_PALETTE); return;
     case COMMAND_RENAME:
-        dialog_text(&s->dialog, id, "Name of this chat", "Enter keeps it, Esc leaves it as it was", s->facts.title);
+        dialog_ask(s, id, "Name of this chat", "Enter keeps it, Esc leaves it as it was", s->facts.title);
         return;
     case COMMAND_DELETE: ask_delete(s); return;
-    case COMMAND_MODEL: picker_open(&s->picker, ""); break;
+    case COMMAND_MODEL: models_open(s, ""); break;
     case COMMAND_KNOB_SET: ask_knob(s); return;
     case COMMAND_THINKING: open_thinking(s); return;
     case COMMAND_PAGE_UP: transcript_pages(s->transcript, -1); return;
@@ -122,7 +128,8 @@ static void run_command(struct screen *s, enum ui_command_id id) {
     case COMMAND_THEME: next_theme(s); return;
     case COMMAND_PANES: next_panes(s); break;
     case COMMAND_ASCII: s->ascii = !s->ascii; break;
-#define X(id, ...) case COMMAND_TOGGLE_##id: choose_panes(s, s->panes ^ 1u << PANE_##id); break;
+#define X(id, ...)                                                                                                     \
+    case COMMAND_TOGGLE_##id: choose_panes(s, s->panes ^ 1u << PANE_##id); break;
         PANES(X)
 #undef X
     default: break;
@@ -138,91 +145,30 @@ static int bound_command(const struct screen *s, const struct key *k) {
     return -1;
 }
 
-static void dialog_input(struct screen *s, const struct key *k) {
-    dialog_key(&s->dialog, k);
-    if (s->dialog.state != DIALOG_ACCEPTED) return;
-    snprintf(s->answer, sizeof s->answer, "%s", s->dialog.edit.text);
-    hand_out(s, s->dialog.command, -1, s->answer);
-    dialog_close(&s->dialog);
+// The command that opens this pane closes it too.
+static int opener(enum pane_id pane) {
+    static const int commands[PANE_COUNT] = {
+#define X(id, module, title, command) [PANE_##id] = command,
+        PANES_OVER(X)
+#undef X
+    };
+    return commands[pane];
 }
 
-// Commands that are open to a person also while a list of them covers the screen.
-static bool works_over_overlay(int id) {
-    return id == COMMAND_HELP || id == COMMAND_PALETTE || id == COMMAND_QUIT || id == COMMAND_SUSPEND ||
-           id == COMMAND_REDRAW || id == COMMAND_THEME;
-}
-
-static void overlay_input(struct screen *s, const struct key *k) {
+// Leaving is possible from everywhere; the pane on top has the other keys first.
+static void key_on_top(struct screen *s, const struct key *k) {
+    enum pane_id top = screen_top(s);
     int id = bound_command(s, k);
-    if (works_over_overlay(id)) {
-        run_command(s, (enum ui_command_id)id);
+    if (id == COMMAND_QUIT || id == COMMAND_SUSPEND || id == COMMAND_REDRAW) {
+        screen_run(s, (enum ui_command_id)id);
+    } else if (id >= 0 && id == opener(top)) {
+        screen_close_pane(s, top);
+    } else if (pane_actions[top]->key(s, s->kept[top], k)) {
         return;
-    }
-    int picked = overlay_key(&s->overlay, k);
-    if (picked >= 0) run_command(s, (enum ui_command_id)picked);
-}
-
-static void pick(struct screen *s, const struct picker_model *m) {
-    if (!m) return;
-    if (m->refusal) {
-        screen_say(s, true, "%s: %s", m->name, m->refusal);
-        return;
-    }
-    snprintf(s->answer, sizeof s->answer, "%s", m->name);
-    s->picker.open = false;
-    if (!m->loaded) hand_out(s, COMMAND_MODEL, -1, s->answer);
-}
-
-static void picker_input(struct screen *s, const struct key *k) {
-    int id = bound_command(s, k);
-    if (id == COMMAND_MODEL) s->picker.open = false;
-    else if (id == COMMAND_QUIT || id == COMMAND_SUSPEND || id == COMMAND_REDRAW)
-        run_command(s, (enum ui_command_id)id);
-    else pick(s, picker_key(&s->picker, k));
-}
-
-// Terminals that name keys by their code points send sequences for characters too, of which readline knows none.
-static bool named_by_code(const struct key *k) {
-    return k->raw_size > 2 && k->raw[0] == '\033' && memchr("[O\033", k->raw[1], 3);
-}
-
-// The key as readline knows it.
-static void readline_key(struct screen *s, const struct key *k) {
-    char bytes[8] = "\033";
-    size_t n = k->modifiers & KEY_ALT ? 1 : 0;
-    if (!named_by_code(k)) {
-        composer_bytes(s->composer, k->raw, k->raw_size);
-    } else if (k->code == KEY_TAB && k->modifiers & KEY_SHIFT) {
-        composer_sequence(s->composer, "\033[Z", 3);
-    } else if (k->code == KEY_TEXT) {
-        memcpy(bytes + n, k->text, k->size); // one character
-        if (!(k->modifiers & KEY_CTRL)) composer_bytes(s->composer, bytes, n + k->size);
-    } else {
-        bytes[n] = k->code == KEY_TAB ? '\t' : k->code == KEY_BACKSPACE ? '\x7f' : (char)(k->number & 0x1f);
-        composer_bytes(s->composer, bytes, n + 1);
-    }
-}
-
-static void composer_input(struct screen *s, const struct key *k) {
-    switch (k->code) {
-    case KEY_NONE: return;
-    case KEY_PASTE: composer_paste(s->composer, k->text, k->size); return;
-    case KEY_ENTER: composer_newline(s->composer); return; // with a modifier: without, it is a command
-    case KEY_UP:
-        if (k->modifiers || !composer_up(s->composer)) composer_sequence(s->composer, k->raw, k->raw_size);
-        return;
-    case KEY_DOWN:
-        if (k->modifiers || !composer_down(s->composer)) composer_sequence(s->composer, k->raw, k->raw_size);
-        return;
-    case KEY_CONTROL:
-        if (k->number == 'j' && !k->modifiers) composer_newline(s->composer);
-        else readline_key(s, k);
-        return;
-    case KEY_ESCAPE: composer_escape(s->composer); return;
-    case KEY_TEXT:
-    case KEY_TAB:
-    case KEY_BACKSPACE: readline_key(s, k); return;
-    default: composer_sequence(s->composer, k->raw, k->raw_size); return;
+    } else if (k->code == KEY_ESCAPE || id == COMMAND_INTERRUPT || (k->code == KEY_CONTROL && k->number == 'g')) {
+        screen_close_pane(s, top);
+    } else if (id == COMMAND_HELP || id == COMMAND_PALETTE || id == COMMAND_THEME) {
+        screen_run(s, (enum ui_command_id)id);
     }
 }
 
@@ -234,44 +180,28 @@ static bool inside(struct rect r, int x, int y) {
 
 static void click(struct screen *s, const struct key *k) {
     const struct hit *h = frame_find(&s->frame, k->x, k->y);
-    if (s->picker.open) {
-        if (h && h->kind == HIT_ROW) pick(s, picker_at(&s->picker, h->number));
-        else s->picker.open = false;
-        return;
-    }
-    if (s->overlay.kind != OVERLAY_NONE) {
-        int command = h && h->kind == HIT_ROW ? overlay_command(&s->overlay, h->number) : -1;
-        s->overlay.kind = OVERLAY_NONE;
-        if (command >= 0) run_command(s, (enum ui_command_id)command);
-        return;
-    }
-    if (!h) return;
-    if (h->kind == HIT_CHAT) hand_out(s, COMMAND_NEXT, h->number, NULL);
-    else if (h->kind == HIT_KNOB) hand_out(s, COMMAND_KNOB_NEXT, h->number, NULL);
-    else if (h->kind == HIT_THINKING) transcript_click_thinking(s->transcript, h->number);
-    else if (h->kind == HIT_VERSION_PREVIOUS) hand_out(s, COMMAND_VERSION_PREVIOUS, h->number, NULL);
-    else if (h->kind == HIT_VERSION_NEXT) hand_out(s, COMMAND_VERSION_NEXT, h->number, NULL);
-    else if (h->kind == HIT_QUESTION) composer_set(s->composer, s->facts.questions[h->number]);
-    else if (h->kind == HIT_COMMAND) run_command(s, (enum ui_command_id)h->number);
+    enum pane_id top = screen_top(s);
+    if (s->n_stack > 1 && !(h && h->pane == top)) screen_close_pane(s, top);
+    else if (h && h->kind == HIT_COMMAND) screen_run(s, (enum ui_command_id)h->number);
+    else if (h) pane_actions[h->pane]->click(s, s->kept[h->pane], h);
 }
 
-static bool wheel_beside(struct screen *s, const struct key *k, int step) {
-    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++) {
-        if (!panes[p].pane->wheel || !inside(s->layout.panes[p], k->x, k->y)) continue;
-        panes[p].pane->wheel(s->kept[p], step);
-        return true;
-    }
-    return false;
+static enum pane_id pane_under(const struct screen *s, int x, int y) {
+    if (s->n_stack > 1) return screen_top(s);
+    for (int p = PANES_FIRST; p < PANES_END; p++)
+        if (pane_actions[p]->wheel && inside(s->layout.panes[p], x, y)) return (enum pane_id)p;
+    return PANE_CHAT;
 }
 
 static void mouse_input(struct screen *s, const struct key *k) {
-    int step = k->action == MOUSE_WHEEL_UP ? -1 : 1;
-    bool other_button = k->action == MOUSE_PRESS && k->number != 0;
-    if (k->action == MOUSE_RELEASE || other_button || s->dialog.state == DIALOG_OPEN) return;
-    if (k->action == MOUSE_PRESS) click(s, k);
-    else if (s->picker.open) picker_scroll(&s->picker, step);
-    else if (s->overlay.kind != OVERLAY_NONE) overlay_scroll(&s->overlay, step * WHEEL_LINES);
-    else if (!wheel_beside(s, k, step)) transcript_scroll(s->transcript, step * WHEEL_LINES);
+    bool other_button = k->action == MOUSE_PRESS && k->number != 0, over = s->n_stack > 1;
+    if (k->action == MOUSE_RELEASE || other_button || (over && !pane_actions[screen_top(s)]->click)) return;
+    if (k->action == MOUSE_PRESS) {
+        click(s, k);
+    } else {
+        enum pane_id pane = pane_under(s, k->x, k->y);
+        if (pane_actions[pane]->wheel) pane_actions[pane]->wheel(s->kept[pane], k->action == MOUSE_WHEEL_UP ? -1 : 1);
+    }
 }
 
 // Esc and soon afterwards a key are what Alt and that key are bound to, for terminals and hands without Alt.
@@ -286,19 +216,15 @@ static int command_after_escape(struct screen *s, const struct key *k) {
 static void input(struct screen *s, const struct key *k) {
     if (k->code == KEY_MOUSE) {
         mouse_input(s, k);
-    } else if (s->dialog.state == DIALOG_OPEN) {
-        dialog_input(s, k);
-    } else if (s->picker.open) {
-        picker_input(s, k);
-    } else if (s->overlay.kind != OVERLAY_NONE) {
-        overlay_input(s, k);
+    } else if (s->n_stack > 1) {
+        key_on_top(s, k);
     } else if (k->code == KEY_ESCAPE && s->facts.stoppable) {
-        run_command(s, COMMAND_MODEL_STOP);
+        screen_run(s, COMMAND_MODEL_STOP);
     } else {
         int id = command_after_escape(s, k);
         if (id < 0) id = bound_command(s, k);
-        if (id >= 0) run_command(s, (enum ui_command_id)id);
-        else composer_input(s, k);
+        if (id >= 0) screen_run(s, (enum ui_command_id)id);
+        else pane_composer.key(s, s->composer, k);
     }
 }
 

@@ -1,14 +1,13 @@
-// The state of the screen, shared by screen.c (its life and drawing) and screen_keys.c (its input). Nobody else
-// includes this.
+// The state of the screen, shared by screen.c (its life and drawing), screen_keys.c (its input) and the pane of the
+// conversation. Nobody else includes this.
 #ifndef CONFAB_UI_SCREEN_STATE_H
 #define CONFAB_UI_SCREEN_STATE_H
 
 #include "ui/composer.h"
-#include "ui/dialog.h"
-#include "ui/overlay.h"
-#include "ui/picker.h"
+#include "ui/layout.h"
+#include "ui/pane.h"
+#include "ui/text_field.h"
 #include "ui/transcript.h"
-#include "ui/view.h"
 
 #define SCREEN_QUEUE  8
 #define SCREEN_NOTICE 256
@@ -16,7 +15,7 @@
 // What the last view said that keys need to know.
 struct screen_facts {
     uint64_t chat;
-    char title[LINE_EDIT_BYTES];
+    char title[TEXT_FIELD_BYTES];
     bool busy, loading, stoppable;
     bool animated; // a bar of loading moves by itself
     int n_chats, current, knob;
@@ -38,7 +37,6 @@ struct screen_notice {
 #define BAR_STEP_MS 120 // of a bar that does not know how far it is
 
 struct screen {
-    uint64_t bar_step; // as the last frame showed it
     struct terminal *terminal;
     struct canvas canvas;
     struct theme theme;
@@ -46,13 +44,12 @@ struct screen {
     uint32_t panes;
     bool panes_chosen; // otherwise they follow the size
     void *kept[PANE_COUNT];
+    enum pane_id stack[PANE_COUNT]; // of those that are open: at the bottom the composer, the last one is on top
+    int n_stack;
     struct layout layout;    // of the last frame
     struct view_frame frame; // of the last frame: what can be clicked
     struct composer *composer;
     struct transcript *transcript;
-    struct dialog dialog;
-    struct overlay overlay;
-    struct picker picker;
     struct screen_facts facts;
     struct screen_notice notice;
     struct ui_command queue[SCREEN_QUEUE]; // handed out before more keys are read
@@ -63,6 +60,7 @@ struct screen {
     bool bound[COMMAND_COUNT];
 };
 
-void screen_say(struct screen *s, bool bad, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static inline enum pane_id screen_top(const struct screen *s) { return s->stack[s->n_stack - 1]; }
+bool screen_has_open(const struct screen *s, enum pane_id pane);
 
 #endif

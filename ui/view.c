@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#define PAD_WIDTH 24
+
 void frame_hit(struct view_frame *f, struct rect area, enum hit_kind kind, int number) {
     if (f->n_hits < VIEW_HITS && area.width > 0 && area.height > 0)
-        f->hits[f->n_hits++] = (struct hit){area, kind, number};
+        f->hits[f->n_hits++] = (struct hit){area, f->pane, kind, number};
 }
 
 const struct hit *frame_find(const struct view_frame *f, int x, int y) {
@@ -37,6 +39,31 @@ struct rect view_pane(struct view_frame *f, struct rect box, enum pane_id pane, 
     frame_hit(f, (struct rect){box.x + 1, box.y, text_width(title, strlen(title)) + 2, 1}, HIT_COMMAND,
               COMMAND_TOGGLE(pane));
     return view_inside(box);
+}
+
+struct rect view_padded(struct rect r) {
+    if (r.width >= PAD_WIDTH) r.x++, r.width -= 2;
+    return r;
+}
+
+struct rect view_over(struct view_frame *f, struct rect area, struct view_size size, enum pane_id pane,
+                      const char *note) {
+    int most = area.height * 4 / 5;
+    if (most > size.most) most = size.most;
+    if (most < 10) most = area.height;
+    int width = size.width < area.width ? size.width : area.width, height = size.height < most ? size.height : most;
+    struct rect box = {area.x + (area.width - width) / 2, area.y + (area.height - height) / 3, width, height};
+    canvas_fill(f->canvas, box, view_style(ROLE_TEXT), ' ');
+    f->n_hits = 0;
+    f->cursor_x = f->cursor_y = -1;
+    canvas_box(f->canvas, box, 0, panes[pane].title, note, ROLE_BORDER_ACTIVE);
+    return box;
+}
+
+struct rect view_over_inside(struct rect box) {
+    struct rect in = rect_inside(box);
+    if (in.width > 20) in.x++, in.width -= 2;
+    return in;
 }
 
 int view_figure(struct view_frame *f, struct rect clip, int x, int y, const char *label, enum theme_role role,

@@ -1,6 +1,5 @@
-// View: the panes of the screen. Each draws what a struct screen_view shows into its rectangle, by role, and says which
-// places can be clicked. Views keep nothing between frames; what lasts (scroll positions, layouts) is in
-// struct transcript, struct composer and the screen.
+// View: a frame being drawn, and what panes share in drawing. A pane draws what a struct screen_view shows into its
+// rectangle, by role, and says which places can be clicked.
 #ifndef CONFAB_UI_VIEW_H
 #define CONFAB_UI_VIEW_H
 
@@ -8,7 +7,7 @@
 #include "ui/layout.h"
 #include "ui/screen.h"
 
-// number: the command, chat, knob, row of an overlay, question, message of the transcript
+// number: the command, chat, knob, row of a list, question, message of the transcript
 enum hit_kind {
     HIT_COMMAND,
     HIT_CHAT,
@@ -21,8 +20,14 @@ enum hit_kind {
 };
 struct hit {
     struct rect area;
+    enum pane_id pane; // that drew it
     enum hit_kind kind;
     int number;
+};
+
+struct view_status {
+    const char *text; // NULL: there is none
+    bool bad, fading;
 };
 
 #define VIEW_HITS 256
@@ -32,33 +37,17 @@ struct view_frame {
     struct hit hits[VIEW_HITS]; // those drawn later lie on top
     int n_hits;
     bool without_colours; // what colours would tell apart must differ in shape
+    const struct layout *layout;
+    struct view_status status; // what just happened
+    uint64_t bar_step;         // of a bar that does not know how far it is
+    enum pane_id pane;         // that is drawing
+    int cursor_x, cursor_y;    // where the cursor is to be shown; x < 0: nowhere
 };
 
 void frame_hit(struct view_frame *f, struct rect area, enum hit_kind kind, int number);
 const struct hit *frame_find(const struct view_frame *f, int x, int y); // NULL: nothing there
 
-// ---- panes ----
-
-// What a pane does, at the foot of its file; any but `draw` may be NULL.
-struct pane {
-    size_t keeps; // bytes that last from frame to frame, zeroed at the start
-    void (*draw)(struct view_frame *f, struct rect box, void *kept); // with its border
-    void (*wheel)(void *kept, int step);                             // −1: up, 1: down
-};
-#define X(id, module, ...) extern const struct pane pane_##module;
-PANES(X)
-#undef X
-
-void view_welcome(struct view_frame *f, struct rect area);
-void view_loading(struct view_frame *f, struct rect line, uint64_t step); // what is being loaded, how far it is; step: of a
-                                                                          // bar that does not know
-void view_gauge(struct view_frame *f, struct rect line); // tokens of the context, on a border or rule
-
-struct view_status {
-    const char *text; // NULL: the knobs are shown
-    bool bad, fading;
-};
-void view_sampling(struct view_frame *f, struct rect line, struct view_status status);
+void view_welcome(struct view_frame *f, struct rect area); // in a chat without messages
 
 // ---- what they share ----
 
@@ -67,6 +56,17 @@ struct style view_bold(enum theme_role role);
 struct rect view_inside(struct rect box); // the room that view_pane leaves
 // A pane's border with its clickable title, or this one; returns the room inside.
 struct rect view_pane(struct view_frame *f, struct rect box, enum pane_id pane, const char *title);
+
+// The border of a pane over the others, in the middle of `area`: what lies below is hidden and cannot be clicked.
+struct view_size {
+    int width, height; // that it would like to have
+    int most;          // rows
+};
+struct rect view_over(struct view_frame *f, struct rect area, struct view_size size, enum pane_id pane,
+                      const char *note);
+struct rect view_over_inside(struct rect box);
+struct rect view_padded(struct rect r); // a blank column at either side where it is wide
+#define VIEW_WHEEL_LINES 3
 // "label value" in one of the figure panes: label dim. Returns the columns advanced.
 int view_figure(struct view_frame *f, struct rect clip, int x, int y, const char *label, enum theme_role role,
                 const char *value);

@@ -103,9 +103,9 @@ static bool parse_flag(const struct setting_info *info, const char *text, bool *
 }
 
 static int pane_of_word(const char *word, size_t size) {
-    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++)
+    for (int p = PANES_FIRST; p < PANES_END; p++)
         if (strlen(panes[p].name) == size && !memcmp(panes[p].name, word, size)) return p;
-    return *word > '0' && *word < '0' + PANE_COUNT ? *word - '0' : 0;
+    return *word > '0' && *word < '0' + PANES_END ? *word - '0' : 0;
 }
 
 // The bit of the chat is always set, so that a value that was given is never 0.
@@ -117,7 +117,7 @@ static bool parse_panes(const struct setting_info *info, const char *text, uint3
         int pane = size ? pane_of_word(at, size) : PANE_CHAT;
         if (size && !pane)
             return status_fail(st, STATUS_USAGE, "%s: unknown pane '%.*s' (expected none, digits from 1 to %d or names)",
-                               info->key, (int)size, at, PANE_COUNT - 1);
+                               info->key, (int)size, at, PANES_END - 1);
         set |= 1u << pane;
         at += size ? size : 1;
     }
@@ -201,9 +201,9 @@ bool setting_parse(struct settings *s, int id, const char *text, struct status *
 }
 
 static char *format_panes(uint32_t set) {
-    char text[PANE_COUNT] = "";
+    char text[PANES_END] = "";
     size_t n = 0;
-    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++)
+    for (int p = PANES_FIRST; p < PANES_END; p++)
         if (set >> p & 1) text[n++] = (char)('0' + p);
     return xstrdup(!set ? "" : n ? text : "none");
 }

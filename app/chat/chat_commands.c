@@ -273,7 +273,7 @@ static void command_theme(struct chat *c, const struct ui_command *command) {
 
 // Appends the names of these panes behind `lead` if there are any.
 static void append_panes(char text[160], const char *lead, uint32_t set) {
-    for (int p = PANE_CHAT + 1; p < PANE_COUNT; p++) {
+    for (int p = PANES_FIRST; p < PANES_END; p++) {
         if (!(set >> p & 1)) continue;
         snprintf(text + strlen(text), 160 - strlen(text), "%s%s", lead, panes[p].title);
         lead = ", ";

@@ -7,7 +7,7 @@
 
 #include "ui/layout.h"
 
-enum { WIDEST = 260, TALLEST = 80, SETS = 1 << PANE_COUNT };
+enum { WIDEST = 260, TALLEST = 80, SETS = 1 << PANES_END };
 
 static bool inside(struct rect a, struct rect b) {
     return a.x >= b.x && a.y >= b.y && a.x + a.width <= b.x + b.width && a.y + a.height <= b.y + b.height;
@@ -24,17 +24,17 @@ static int area(struct rect r) { return empty(r) ? 0 : r.width * r.height; }
 
 static void check(int width, int height, uint32_t wanted, int lines) {
     struct layout l = layout_make(width, height, wanted, lines);
-    struct rect screen = {0, 0, width, height}, pieces[PANE_COUNT + 1];
-    for (int i = 0; i < PANE_COUNT; i++) pieces[i] = l.panes[i];
-    pieces[PANE_COUNT] = l.sampling;
+    struct rect screen = {0, 0, width, height}, pieces[PANES_END + 1];
+    for (int i = 0; i < PANES_END; i++) pieces[i] = l.panes[i];
+    pieces[PANES_END] = l.sampling;
     int covered = 0;
-    for (int i = 0; i <= PANE_COUNT; i++) {
+    for (int i = 0; i <= PANES_END; i++) {
         covered += area(pieces[i]);
         assert_true(pieces[i].width >= 0 && pieces[i].height >= 0);
         assert_true(empty(pieces[i]) || inside(pieces[i], screen));
         for (int k = 0; k < i; k++) assert_false(overlap(pieces[i], pieces[k]));
-        bool shown = i == PANE_COUNT || pieces[i].width > 0;
-        assert_true(!shown || i == PANE_CHAT || i == PANE_COUNT || (wanted >> i & 1)); // nothing unasked
+        bool shown = i == PANES_END || pieces[i].width > 0;
+        assert_true(!shown || i == PANE_CHAT || i == PANES_END || (wanted >> i & 1)); // nothing unasked
     }
     assert_int_equal(covered, width * height); // and no hole
     struct rect chat = l.panes[PANE_CHAT];

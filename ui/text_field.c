@@ -1,10 +1,10 @@
-#include "ui/line_edit.h"
+#include "ui/text_field.h"
 
 #include <string.h>
 
 #include "engine/base/utf8.h"
 
-static void insert(struct line_edit *e, const char *text, size_t size) {
+static void insert(struct text_field *e, const char *text, size_t size) {
     for (size_t at = 0; at < size;) {
         char bytes[4];
         uint32_t code;
@@ -19,13 +19,13 @@ static void insert(struct line_edit *e, const char *text, size_t size) {
     }
 }
 
-static void erase(struct line_edit *e, size_t from, size_t to) {
+static void erase(struct text_field *e, size_t from, size_t to) {
     memmove(e->text + from, e->text + to, e->size - to + 1);
     e->size -= to - from;
     e->cursor = from;
 }
 
-static size_t cluster_before(const struct line_edit *e) {
+static size_t cluster_before(const struct text_field *e) {
     size_t at = 0, before = 0;
     while (at < e->cursor) {
         int width;
@@ -35,25 +35,25 @@ static size_t cluster_before(const struct line_edit *e) {
     return before;
 }
 
-static size_t cluster_after(const struct line_edit *e) {
+static size_t cluster_after(const struct text_field *e) {
     int width;
     return e->cursor < e->size ? e->cursor + text_cluster(e->text + e->cursor, e->size - e->cursor, &width) : e->size;
 }
 
-static size_t word_before(const struct line_edit *e) {
+static size_t word_before(const struct text_field *e) {
     size_t at = e->cursor;
     while (at > 0 && e->text[at - 1] == ' ') at--;
     while (at > 0 && e->text[at - 1] != ' ') at--;
     return at;
 }
 
-void line_edit_set(struct line_edit *e, const char *text) {
-    *e = (struct line_edit){0};
+void text_field_set(struct text_field *e, const char *text) {
+    *e = (struct text_field){0};
     insert(e, text, strlen(text));
     e->selected = e->size > 0;
 }
 
-static bool control_key(struct line_edit *e, int letter) {
+static bool control_key(struct text_field *e, int letter) {
     switch (letter) {
     case 'a': e->cursor = 0; return true;
     case 'e': e->cursor = e->size; return true;
@@ -72,7 +72,7 @@ static bool replaces(const struct key *k) {
     return k->code == KEY_TEXT || k->code == KEY_PASTE || k->code == KEY_BACKSPACE || k->code == KEY_DELETE;
 }
 
-bool line_edit_key(struct line_edit *e, const struct key *k) {
+bool text_field_key(struct text_field *e, const struct key *k) {
     if (e->selected && replaces(k)) {
         erase(e, 0, e->size);
         e->selected = false;
@@ -96,7 +96,7 @@ bool line_edit_key(struct line_edit *e, const struct key *k) {
     }
 }
 
-int line_edit_draw(const struct line_edit *e, struct canvas *c, struct rect line, struct style s) {
+int text_field_draw(const struct text_field *e, struct canvas *c, struct rect line, struct style s) {
     size_t from = 0;
     int width;
     while (text_width(e->text + from, e->cursor - from) >= line.width && from < e->cursor)
@@ -104,4 +104,12 @@ int line_edit_draw(const struct line_edit *e, struct canvas *c, struct rect line
     if (e->selected) s.attributes |= CELL_REVERSE;
     canvas_text(c, line, line.x, line.y, s, e->text + from, e->size - from);
     return line.x + text_width(e->text + from, e->cursor - from);
+}
+
+void text_field_draw_filter(const struct text_field *e, struct view_frame *f, struct rect in, const char *hint) {
+    struct rect line = {in.x + 2, in.y, in.width - 2, 1};
+    canvas_symbol(f->canvas, in, in.x, in.y, view_style(ROLE_ACCENT), "›", '>');
+    f->cursor_x = text_field_draw(e, f->canvas, line, view_style(ROLE_STRONG));
+    f->cursor_y = in.y;
+    if (!e->size) canvas_text(f->canvas, line, line.x, line.y, view_style(ROLE_DIM), hint, strlen(hint));
 }

@@ -1,0 +1,35 @@
+// Pane: what each pane does, and what it may ask of the screen. Those beside the conversation are drawn where the
+// layout has room for them; those that are opened stand in a stack over the message's pane, the one on top has the
+// keys.
+#ifndef CONFAB_UI_PANE_H
+#define CONFAB_UI_PANE_H
+
+#include "ui/terminal.h"
+#include "ui/view.h"
+
+// Stands at the foot of a pane's file; any but `draw` may be NULL.
+struct pane {
+    size_t keeps;               // bytes that last from frame to frame, zeroed at the start
+    void (*opened)(void *kept); // anew
+    void (*closed)(void *kept); // with the screen: gives back what the bytes own
+    void (*draw)(struct view_frame *f, struct rect area, void *kept); // with its border
+    bool (*key)(struct screen *s, void *kept, const struct key *k);   // false: the key means nothing here
+    // On something of its own; on top of the stack, a pane that can be clicked is closed by a click beside it.
+    void (*click)(struct screen *s, void *kept, const struct hit *h);
+    void (*wheel)(void *kept, int step); // −1: up, 1: down
+};
+#define X(id, module, ...) extern const struct pane pane_##module;
+PANES_FIXED(X)
+PANES(X)
+PANES_OVER(X)
+#undef X
+extern const struct pane *const pane_actions[PANE_COUNT]; // pane.c
+
+void *screen_open_pane(struct screen *s, enum pane_id pane); // on top; returns what it keeps
+void screen_close_pane(struct screen *s, enum pane_id pane);
+void screen_run(struct screen *s, enum ui_command_id id); // as its key does
+// To the controller; the text is copied.
+void screen_hand_out(struct screen *s, enum ui_command_id id, int number, const char *text);
+void screen_say(struct screen *s, bool bad, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

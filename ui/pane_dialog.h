@@ -1,0 +1,14 @@
+// Dialog: a question that takes the composer's place until it is answered; the answer goes out with its command.
+#ifndef CONFAB_UI_PANE_DIALOG_H
+#define CONFAB_UI_PANE_DIALOG_H
+
+#include "ui/commands.h"
+
+#define DIALOG_ROWS 2
+
+struct screen;
+
+void dialog_ask(struct screen *s, enum ui_command_id command, const char *label, const char *hint, const char *initial);
+void dialog_confirm(struct screen *s, enum ui_command_id command, const char *label); // yes or no
+
+#endif
