@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "engine/base/paths.h"
 #include "engine/base/reader.h"
 
 struct theme_file {
@@ -170,13 +171,6 @@ static const struct theme_file *builtin_find(const char *name) {
     return NULL;
 }
 
-// The caller frees; NULL when there is no home to look in.
-static char *theme_folder(void) {
-    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-    if (config && config[0] == '/') return xasprintf("%s/confab/themes", config);
-    return home && home[0] ? xasprintf("%s/.config/confab/themes", home) : NULL;
-}
-
 // A name that is also a file's base name, and may be shown.
 static bool name_valid(const char *name) {
     size_t size = strlen(name);
@@ -196,7 +190,7 @@ static int name_compare(const void *a, const void *b) { return strcmp(*(char *co
 static void folder_scan(void) {
     for (int i = 0; i < found.count; i++) free(found.names[i]);
     found.count = 0;
-    char *folder = theme_folder();
+    char *folder = path_config("themes");
     DIR *dir = folder ? opendir(folder) : NULL;
     free(folder);
     for (struct dirent *e; dir && (e = readdir(dir));) {
@@ -222,7 +216,7 @@ const char *theme_list(int index) {
 
 static bool theme_load_file(struct theme *t, const char *name, bool *exists, struct status *st) {
     *exists = false;
-    char *folder = theme_folder();
+    char *folder = path_config("themes");
     if (!folder) return false;
     char *path = xasprintf("%s/%s.theme", folder, name);
     free(folder);

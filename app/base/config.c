@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "app/base/paths.h"
 #include "engine/base/output_file.h"
 #include "engine/base/panic.h"
+#include "engine/base/paths.h"
 #include "engine/base/reader.h"
 
 #define CONFIG_LIMIT (1 << 20)

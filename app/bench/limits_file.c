@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "app/base/paths.h"
 #include "engine/base/output_file.h"
 #include "engine/base/panic.h"
+#include "engine/base/paths.h"
 #include "engine/base/reader.h"
 
 #define FILE_LIMIT (64u << 10)

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "app/base/clean.h"
-#include "app/base/paths.h"
 #include "app/base/units.h"
 #include "app/chat/chat_state.h"
 #include "app/models/model_name.h"
 #include "engine/base/panic.h"
+#include "engine/base/paths.h"
 
 #define PATH_SHOWN 400 // bytes
 

@@ -9,9 +9,9 @@
 
 #include "app/base/clean.h"
 #include "app/base/config.h"
-#include "app/base/paths.h"
 #include "app/commands/options.h"
 #include "engine/base/panic.h"
+#include "engine/base/paths.h"
 #include "engine/quantize.h"
 
 #define X(name, format, file_type, mix, help) name ": " help ".\n"

@@ -7,13 +7,13 @@
 
 #include "app/base/config.h"
 #include "app/base/file_fault.h"
-#include "app/base/paths.h"
 #include "app/chat/chat.h"
 #include "app/commands/command.h"
 #include "app/models/model.h"
 #include "app/models/model_host.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
+#include "engine/base/paths.h"
 
 #define QUICK_LOAD_NS 150000000u // models that load faster never show a loading screen
 

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "app/base/file_fault.h"
-#include "app/base/paths.h"
 #include "app/guide/guide.h"
 #include "app/models/models.h"
 #include "app/models/models_used.h"
 #include "engine/base/panic.h"
+#include "engine/base/paths.h"
 
 static struct model_file *open_built_in(struct status *st) {
     size_t size;

@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "app/base/paths.h"
 #include "engine/base/output_file.h"
 #include "engine/base/panic.h"
+#include "engine/base/paths.h"
 #include "engine/base/reader.h"
 
 #define FILE_NAME  "models-used"

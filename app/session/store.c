@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/base/paths.h"
 #include "app/base/settings.h"
 #include "engine/base/panic.h"
+#include "engine/base/paths.h"
 
 #define OPEN_PATIENCE 5000 // ms another confab may keep us waiting at the start
 #define SAVE_PATIENCE 250  // and while the screen waits; a save that had to give up is tried again

@@ -6,6 +6,7 @@
 
 uint64_t clock_ns(void);                    // monotonic, since an arbitrary start
 static inline double clock_seconds(void) { return (double)clock_ns() * 1e-9; }
-void clock_freeze(uint64_t ns);             // from now on clock_ns() returns ns (tests; not thread-safe against readers)
+uint64_t clock_wall_ns(void);               // since 1970
+void clock_freeze(uint64_t ns);             // from now on both return ns (tests; not thread-safe against readers)
 
 #endif

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/base/paths.h"
 #include "app/bench/limits_file.h"
 #include "app/chat/chat.h"
 #include "app/models/model_host.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
+#include "engine/base/paths.h"
 #include "engine/base/reader.h"
 #include "engine/base/utf8.h"
 #include "tests/golden/golden_display.h"

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/base/paths.h"
 #include "app/commands/options.h"
+#include "engine/base/paths.h"
 #include "ui/panes.h"
 
 struct read_result {

@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/base/paths.h"
 #include "app/models/models.h"
 #include "app/models/models_used.h"
 #include "engine/base/panic.h"
+#include "engine/base/paths.h"
 #include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_huggingface.h"
 #include "tests/unit/tiny_model.h"

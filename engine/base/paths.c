@@ -1,4 +1,4 @@
-#include "app/base/paths.h"
+#include "engine/base/paths.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,6 +20,8 @@ char *path_config(const char *name) { return path_in("XDG_CONFIG_HOME", ".config
 char *path_data(const char *name) { return path_in("XDG_DATA_HOME", ".local/share", name); }
 
 char *path_cache(const char *name) { return path_in("XDG_CACHE_HOME", ".cache", name); }
+
+char *path_state(const char *name) { return path_in("XDG_STATE_HOME", ".local/state", name); }
 
 char *path_absolute(const char *path) {
     char *here = *path == '/' ? NULL : getcwd(NULL, 0);
