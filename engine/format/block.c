@@ -6,7 +6,8 @@
 #include "engine/format/block_unpack.h"
 
 #define X(id, gguf, name, bytes, elements)                                                                             \
-    static_assert(bytes <= 256 && elements <= 256 && (elements & (elements - 1)) == 0, name " has an odd geometry");
+    static_assert(bytes <= 256 && elements <= 256 && (elements & (elements - 1)) == 0,                                 \
+                  name " does not fit struct block_codes");
 BLOCK_FORMATS(X)
 #undef X
 
@@ -49,7 +50,7 @@ uint16_t f16_from_f32(float value) {
 
 float bf16_to_f32(uint16_t half) { return float_of_bits((uint32_t)half << 16); }
 
-// Named after their enumerators, so that the table at the foot pairs them.
+// Named after their enumerators, for the table at the end of this file.
 static void decode_BLOCK_F32(const void *blocks, float *out, size_t n) { memcpy(out, blocks, n * sizeof *out); }
 
 static void decode_BLOCK_F16(const void *blocks, float *out, size_t n) {

@@ -1,8 +1,8 @@
-// Block formats: how weights are stored in files, and the scalar decoders that define them.
+// Block formats: how files store weights, and the scalar decoders that define them.
 //
-// A row of n elements is n / elements blocks of `bytes` bytes. Layouts are pictured and static-asserted beside their
-// decoders: block_plain.c (32 elements), block_k.c (256), block_iq.c (codebooks), block_small.c (4-bit floats, ternary).
-// The scalar decoder is the specification; SIMD kernels and shaders are checked against it.
+// A row of n elements is n / elements blocks of `bytes` bytes. Layouts are drawn and static-asserted next to their
+// decoders: block_plain.c (32 elements), block_k.c (256), block_iq.c (codebooks), block_small.c (4-bit floats,
+// ternary). The scalar decoder is the specification; SIMD kernels and shaders are tested against it.
 #ifndef CONFAB_FORMAT_BLOCK_H
 #define CONFAB_FORMAT_BLOCK_H
 
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// X(enumerator, GGUF type id, name, bytes a block, elements a block)
+// X(enumerator, GGUF type id, name, bytes per block, elements per block)
 #define FLOAT_FORMATS(X)                                                                                               \
     X(BLOCK_F32, 0, "F32", 4, 1)                                                                                       \
     X(BLOCK_F16, 1, "F16", 2, 1)                                                                                       \
@@ -48,11 +48,11 @@ enum block_id {
         BLOCK_FORMAT_COUNT
 };
 
-// A block of any quantised format as small integers, its elements in order:
+// A block of any quantised format, unpacked to small integers in element order:
 // element i = d × scale[i / 16] × code[i] − dmin × minimum[i / 16].
 struct block_codes {
     float d, dmin;
-    float scale[16], minimum[16]; // integers; NVFP4's scales have a fraction
+    float scale[16], minimum[16]; // whole numbers, except the scales of NVFP4
     int8_t code[256];
 };
 
@@ -63,43 +63,42 @@ struct block_format {
     size_t bytes, elements;
     // Decodes n elements (a multiple of `elements`) from blocks to out [n] f32.
     void (*decode)(const void *blocks, float *out, size_t n);
-    // Takes one block apart, wherever it lies; NULL for floats. decode is defined by it.
+    // Unpacks one block at any address; NULL for floats. Defines what decode returns.
     void (*unpack)(const void *block, struct block_codes *out);
 };
 
 extern const struct block_format block_formats[BLOCK_FORMAT_COUNT]; // indexed by enum block_id
 
-const struct block_format *block_format_find(uint32_t gguf_type); // NULL if we lack it
-// The name of any GGUF type id, also of those we lack; "type 99" style names are never returned: NULL if unknown.
+const struct block_format *block_format_find(uint32_t gguf_type); // NULL if not supported
+// The name of a GGUF type, supported or not; NULL if there is no such type.
 const char *block_format_known_name(uint32_t gguf_type);
 
 float f16_to_f32(uint16_t half);
 uint16_t f16_from_f32(float value); // round to nearest even
 float bf16_to_f32(uint16_t half);
 
-// The 6-bit scale and minimum of sub-block j (0–7) of a Q4_K or Q5_K block, out of its 12 packed bytes.
+// The 6-bit scale and minimum of sub-block j (0–7) of a Q4_K or Q5_K block, from its 12 packed bytes.
 void q4_k_scale_min(const uint8_t packed[12], int j, uint8_t *scale, uint8_t *min);
 
 // The scale, −32 to 31, of sub-block j (0–7) of an IQ4_XS block.
 int iq4_xs_scale(const uint8_t low[4], uint16_t high, int j);
 
-// What the 16 codes of IQ4_NL and IQ4_XS stand for, and, doubled, those of MXFP4 and NVFP4.
+// Values of the 16 codes of IQ4_NL and IQ4_XS, and, doubled to be whole, of MXFP4 and NVFP4.
 extern const int8_t iq4_values[16], fp4_values[16];
-// 2^(e − 128), the scale of doubled MXFP4 values: finite for every e.
+// 2^(e − 128), the scale of doubled MXFP4 values; finite for every e.
 float mxfp4_scale(uint8_t e);
-// An unsigned float of 4 exponent and 3 mantissa bits, halved for doubled NVFP4 values; its top bit and the code 127 read
-// as zero.
+// An unsigned float with 4 exponent and 3 mantissa bits, halved for doubled NVFP4 values. Ignores the top bit; 127 is 0.
 float nvfp4_scale(uint8_t bits);
 
-// The codebooks of the IQ formats: every index stands for 8 (IQ3: 4) values, without signs but for IQ1.
+// The codebooks of the IQ formats: an index stands for 8 (IQ3: 4) values, unsigned except in IQ1.
 struct block_grids {
-    int8_t iq2_xxs[256][8], iq2_xs[512][8], iq2_s[1024][8]; // of 8, 25 and 43
-    int8_t iq3_xxs[256][4], iq3_s[512][4];                  // of 4, 12 … 52 and 62; of 1, 3 … 15
-    int8_t iq1[2048][8];                                    // of −1, 0 and 1
+    int8_t iq2_xxs[256][8], iq2_xs[512][8], iq2_s[1024][8]; // 8, 25 or 43
+    int8_t iq3_xxs[256][4], iq3_s[512][4];                  // 4, 12 … 52 or 62; 1, 3 … 15
+    int8_t iq1[2048][8];                                    // −1, 0 or 1
 };
 const struct block_grids *block_grids(void);
 
-// On-disk layouts. All little endian, no padding.
+// On-disk layouts: little endian, no padding.
 struct block_q8_0 { uint16_t d; int8_t q[32]; };
 struct block_q4_0 { uint16_t d; uint8_t q[16]; };
 struct block_q4_1 { uint16_t d, m; uint8_t q[16]; };

@@ -1,18 +1,17 @@
-// Block encoders: from floats to the blocks of block.h, with as little mean squared error as a short search finds.
+// Block encoders: floats to the blocks of block.h, minimising the mean squared error by a short search.
 //
-// Pure functions of their input: the same floats give the same bytes on every machine and thread. How the scales are
-// searched is said beside each encoder: block_encode_plain.c (32 elements), block_encode_k.c (256).
+// Deterministic: the same floats give the same bytes on every machine and thread. Each encoder describes its search:
+// block_encode_plain.c (32 elements), block_encode_k.c (256).
 #ifndef CONFAB_FORMAT_BLOCK_ENCODE_H
 #define CONFAB_FORMAT_BLOCK_ENCODE_H
 
 #include "engine/format/block.h"
 
-// Encodes n finite floats (a multiple of the format's elements) to n / elements blocks, which may lie anywhere.
-// The scales of quantised blocks are halves, but for MXFP4: weights beyond ±65504 are stored as if they were that.
-// F16 has infinities for what it cannot hold.
+// Encodes n finite floats (a multiple of the format's elements) to n / elements blocks at any address.
+// Except in MXFP4, scales are halves, so weights are clamped to ±65504. F16 stores larger ones as infinities.
 typedef void block_encoder(const float *x, size_t n, void *blocks);
 
-// Indexed by enum block_id; NULL for a format that can only be read.
+// Indexed by enum block_id; NULL for read-only formats.
 extern block_encoder *const block_encoders[BLOCK_FORMAT_COUNT];
 
 uint16_t bf16_from_f32(float value); // round to nearest even

@@ -1,51 +1,51 @@
-// Encoders of blocks of 256 elements: parts with small whole scales under one or two halves. Layouts: block_k.c.
+// Encoders for blocks of 256 elements: parts with small integer scales in units of one or two halves. Layouts:
+// block_k.c.
 //
-// First every part is searched by itself; the greatest scale (and the greatest minimum) then set the unit, and each
-// part takes the whole scales that serve it best under that unit. With all whole numbers fixed, least squares gives
-// better units, and so on while the error falls.
+// Each part is first searched on its own; the largest scale (and the largest minimum) then sets the unit, and each part
+// takes the best integer scale in that unit. With all integers fixed, least squares improves the units; repeat while
+// the error falls.
 #include <math.h>
 #include <string.h>
 
 #include "engine/format/block_encode_parts.h"
 #include "engine/format/block_encode_search.h"
 
-enum { ELEMENTS = 256, MOST_PARTS = 16, ROUNDS = 3 };
+enum { ELEMENTS = 256, MAX_PARTS = 16, ROUNDS = 3 };
 
-// What a format can hold.
 struct super_shape {
     struct code_set set;
-    int low, high; // whole scales; minimums, where there are any, from 0 to `high`
+    int low, high; // range of integer scales; minimums, if any, from 0 to `high`
 };
 
-// A block before it is packed: element i of part p is d × scale[p] × code[i] − dmin × minimum[p].
+// A block before packing: element i of part p is d × scale[p] × code[i] − dmin × minimum[p].
 struct super_block {
     uint16_t d, dmin;
-    int scale[MOST_PARTS], minimum[MOST_PARTS];
+    int scale[MAX_PARTS], minimum[MAX_PARTS];
     int8_t code[ELEMENTS];
     float error;
 };
 
-static int whole(float value, int low, int high) {
+static int round_to_range(float value, int low, int high) {
     return value <= (float)low ? low : value >= (float)high ? high : (int)rintf(value);
 }
 
 static float quotient(float value, float unit) { return unit != 0 ? value / unit : 0; }
 
-// The half to begin with: never 0 when something needs a scale.
-static uint16_t first_half(float value) {
+// The half to start with; 0 only if value is.
+static uint16_t initial_half(float value) {
     uint16_t half = half_within(value);
     return value != 0 && !(half & 0x7fff) ? (uint16_t)(half | 1) : half;
 }
 
 // ---- scales ----
 
-// Gives every part the whole scale that serves it best under b->d; wanted: what each would like best.
-static void choose_scales(const struct super_shape *shape, const float *x, const float *wanted, struct super_block *b,
+// Gives every part its best integer scale in units of b->d, near its ideal scale.
+static void choose_scales(const struct super_shape *shape, const float *x, const float *ideal, struct super_block *b,
                           struct fit *fits) {
     float d = f16_to_f32(b->d);
     b->error = 0;
     for (int p = 0, n = shape->set.n; p < ELEMENTS / n; p++) {
-        int middle = whole(quotient(wanted[p], d), shape->low, shape->high);
+        int middle = round_to_range(quotient(ideal[p], d), shape->low, shape->high);
         fits[p].rr = INFINITY;
         for (int scale = middle - 1; scale <= middle + 1; scale++) {
             if (scale < shape->low || scale > shape->high) continue;
@@ -57,26 +57,26 @@ static void choose_scales(const struct super_shape *shape, const float *x, const
 }
 
 static void encode_scaled(const struct super_shape *shape, const float *x, struct super_block *best) {
-    float part[ELEMENTS], wanted[MOST_PARTS], most = 0;
-    struct fit fits[MOST_PARTS];
+    float part[ELEMENTS], ideal[MAX_PARTS], largest = 0;
+    struct fit fits[MAX_PARTS];
     int n = shape->set.n;
     clamp_weights(x, ELEMENTS, part);
     for (int p = 0; p < ELEMENTS / n; p++) {
-        wanted[p] = search_scale(&shape->set, part + p * n);
-        if (fabsf(wanted[p]) > fabsf(most)) most = wanted[p];
+        ideal[p] = search_scale(&shape->set, part + p * n);
+        if (fabsf(ideal[p]) > fabsf(largest)) largest = ideal[p];
     }
-    struct super_block b = {.d = first_half(most / (float)shape->low)};
+    struct super_block b = {.d = initial_half(largest / (float)shape->low)};
     best->error = INFINITY;
     for (int round = 0; round < ROUNDS; round++) {
-        choose_scales(shape, part, wanted, &b, fits);
+        choose_scales(shape, part, ideal, &b, fits);
         if (!(b.error < best->error)) break;
         *best = b;
-        float above = 0, below = 0;
+        float numerator = 0, denominator = 0;
         for (int p = 0; p < ELEMENTS / n; p++) {
             float scale = (float)b.scale[p];
-            above += scale * fits[p].rq, below += scale * scale * fits[p].qq;
+            numerator += scale * fits[p].rq, denominator += scale * scale * fits[p].qq;
         }
-        b.d = half_within(f16_to_f32(b.d) + quotient(above, below));
+        b.d = half_within(f16_to_f32(b.d) + quotient(numerator, denominator));
     }
     for (int p = 0; p < ELEMENTS / n; p++) {
         struct scales s = {f16_to_f32(best->d) * (float)best->scale[p], 0};
@@ -86,10 +86,10 @@ static void encode_scaled(const struct super_shape *shape, const float *x, struc
 
 // ---- scales and minimums ----
 
-static void choose_pair(const struct super_shape *shape, const float *x, struct scales wanted, struct scales unit,
+static void choose_pair(const struct super_shape *shape, const float *x, struct scales ideal, struct scales unit,
                         int *scale, int *minimum, struct fit *fit) {
-    int s0 = whole(quotient(wanted.scale, unit.scale), 0, shape->high);
-    int m0 = whole(quotient(wanted.minimum, unit.minimum), 0, shape->high);
+    int s0 = round_to_range(quotient(ideal.scale, unit.scale), 0, shape->high);
+    int m0 = round_to_range(quotient(ideal.minimum, unit.minimum), 0, shape->high);
     fit->rr = INFINITY;
     for (int s = s0 - 1; s <= s0 + 1; s++)
         for (int m = m0 - 1; m <= m0 + 1; m++) {
@@ -99,7 +99,7 @@ static void choose_pair(const struct super_shape *shape, const float *x, struct 
         }
 }
 
-// Adds to the units what least squares finds with all whole numbers fixed.
+// One least-squares step on the units, with all integers fixed.
 static void improve_units(const struct super_shape *shape, struct super_block *b, const struct fit *fits) {
     float ss = 0, sm = 0, mm = 0, sr = 0, mr = 0, n = (float)shape->set.n;
     for (int p = 0; p < ELEMENTS / shape->set.n; p++) {
@@ -120,22 +120,23 @@ static void improve_units(const struct super_shape *shape, struct super_block *b
 
 static void encode_ranged(const struct super_shape *shape, const float *x, struct super_block *best) {
     float part[ELEMENTS];
-    struct scales wanted[MOST_PARTS], most = {0};
-    struct fit fits[MOST_PARTS];
+    struct scales ideal[MAX_PARTS], largest = {0};
+    struct fit fits[MAX_PARTS];
     int n = shape->set.n;
     clamp_weights(x, ELEMENTS, part);
     for (int p = 0; p < ELEMENTS / n; p++) {
-        wanted[p] = search_range(&shape->set, part + p * n, true);
-        most.scale = fmaxf(most.scale, wanted[p].scale), most.minimum = fmaxf(most.minimum, wanted[p].minimum);
+        ideal[p] = search_range(&shape->set, part + p * n, true);
+        largest.scale = fmaxf(largest.scale, ideal[p].scale),
+        largest.minimum = fmaxf(largest.minimum, ideal[p].minimum);
     }
-    struct super_block b = {.d = first_half(most.scale / (float)shape->high),
-                            .dmin = first_half(most.minimum / (float)shape->high)};
+    struct super_block b = {.d = initial_half(largest.scale / (float)shape->high),
+                            .dmin = initial_half(largest.minimum / (float)shape->high)};
     best->error = INFINITY;
     for (int round = 0; round < ROUNDS; round++) {
         struct scales unit = {f16_to_f32(b.d), f16_to_f32(b.dmin)};
         b.error = 0;
         for (int p = 0; p < ELEMENTS / n; p++) {
-            choose_pair(shape, part + p * n, wanted[p], unit, &b.scale[p], &b.minimum[p], &fits[p]);
+            choose_pair(shape, part + p * n, ideal[p], unit, &b.scale[p], &b.minimum[p], &fits[p]);
             b.error += fits[p].rr;
         }
         if (!(b.error < best->error)) break;

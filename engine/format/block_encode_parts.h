@@ -1,4 +1,4 @@
-// What the block_encode*.c files share: one encode_BLOCK_… for each format that can be written.
+// Shared by block_encode*.c: one encode_BLOCK_… function per writable format.
 #ifndef CONFAB_FORMAT_BLOCK_ENCODE_PARTS_H
 #define CONFAB_FORMAT_BLOCK_ENCODE_PARTS_H
 

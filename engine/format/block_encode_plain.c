@@ -1,5 +1,5 @@
-// Encoders of blocks of 32 elements: one scale (Q8_0, Q4_0, Q5_0, IQ4_NL), a scale and a minimum (Q4_1, Q5_1), a power
-// of two (MXFP4). Layouts: block_plain.c and block_small.c.
+// Encoders for blocks of 32 elements: a scale (Q8_0, Q4_0, Q5_0, IQ4_NL), a scale and a minimum (Q4_1, Q5_1), or a
+// power of two (MXFP4). Layouts: block_plain.c and block_small.c.
 #include <math.h>
 #include <string.h>
 
@@ -19,8 +19,8 @@ static void pack_fifth_bits(const int8_t code[32], uint8_t qh[4]) {
 
 // ---- one scale ----
 
-// The best of some trials around the scale under which the code farthest from zero is just reached, then least squares,
-// then the best of the halves about that.
+// Tries scales around the one that maps the largest weight to the outermost code, refines the best by least squares,
+// then takes the best of the neighbouring halves.
 static uint16_t encode_scaled(const struct code_set *set, const float *x, int8_t code[32]) {
     float part[ELEMENTS];
     clamp_weights(x, ELEMENTS, part);
@@ -118,7 +118,7 @@ void encode_BLOCK_Q5_1(const float *x, size_t n, void *blocks) {
 
 // ---- a power of two ----
 
-// The nearest of fp4_values: an index whose bit 3 is the sign.
+// The index of the nearest of fp4_values; bit 3 is the sign.
 static int8_t nearest_fp4(float v) {
     static const float middles[7] = {0.5f, 1.5f, 2.5f, 3.5f, 5, 7, 10};
     int8_t index = 0;
@@ -135,8 +135,8 @@ static float fp4_error(const float *x, float scale) {
     return error;
 }
 
-// Four powers of two are tried: the largest weight, 2^(exponent − 1) to 2^exponent, lies between 1.3 and 10 in units of
-// which the largest code is 6.
+// Tries four powers of two. The largest weight, 2^(exponent − 1) to 2^exponent, then scales to between 1.3 and 10 or
+// so; the largest code is 6.
 static struct block_mxfp4 encode_mxfp4(const float *x) {
     float largest = 0, scaled[ELEMENTS], error = INFINITY, best = 0;
     struct block_mxfp4 b = {0};
@@ -144,7 +144,7 @@ static struct block_mxfp4 encode_mxfp4(const float *x) {
     for (int i = 0; i < ELEMENTS; i++) largest = fmaxf(largest, fabsf(x[i]));
     frexpf(largest, &exponent);
     double unit = ldexp(1, -exponent);
-    for (int i = 0; i < ELEMENTS; i++) scaled[i] = (float)(x[i] * unit); // |scaled| < 1, so that no square vanishes
+    for (int i = 0; i < ELEMENTS; i++) scaled[i] = (float)(x[i] * unit); // |scaled| < 1; squares do not underflow
     for (int e = -5; e <= -2; e++) {
         if (exponent + e < -128) continue;
         float trial = fp4_error(scaled, ldexpf(1, e));

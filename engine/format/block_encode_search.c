@@ -7,7 +7,7 @@ enum { LANES = 4, REFINEMENTS = 3 };
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 typedef int32_t lane_mask __attribute__((vector_size(4 * LANES)));
 
-// Everything below adds up in LANES partial sums, in the same order whatever the machine's vectors are.
+// All sums below are LANES partial sums, so the order is the same on every machine.
 static inline lanes load(const float *x) {
     lanes v;
     memcpy(&v, x, sizeof v);
@@ -22,7 +22,7 @@ static inline lanes choose(lane_mask mask, lanes a, lanes b) {
 
 static inline float total(lanes v) { return (v[0] + v[1]) + (v[2] + v[3]); }
 
-// The nearest whole numbers, ties to even, of values below 2²².
+// Rounds values below 2²² to the nearest integers, ties to even.
 static inline lanes round_lanes(lanes v) {
     const lanes magic = all(0x1.8p23f);
     return (v + magic) - magic;
@@ -33,7 +33,7 @@ static inline lanes linear_codes(lanes v, lanes low, lanes high) {
     return round_lanes(choose(v > high, high, v));
 }
 
-// The nearest of iq4_values: from the least one up, a step for each middle between neighbours that v lies beyond.
+// The nearest of iq4_values: starts at the smallest and steps up at each midpoint below v.
 static inline lanes iq4_codes(lanes v) {
     lanes code = all((float)iq4_values[0]);
     for (int i = 0; i < 15; i++) {
@@ -72,17 +72,16 @@ void nearest_codes(const struct code_set *set, const float *x, struct scales s, 
     }
 }
 
-// ---- a scale alone ----
+// ---- a scale without a minimum ----
 
 static float farthest_from_zero(const float *x, int n) {
-    float most = 0;
+    float farthest = 0;
     for (int i = 0; i < n; i++)
-        if (fabsf(x[i]) > fabsf(most)) most = x[i];
-    return most;
+        if (fabsf(x[i]) > fabsf(farthest)) farthest = x[i];
+    return farthest;
 }
 
-// One trial of *scale. True when its codes, under the scale that serves them best, do better than *error; both are then
-// replaced.
+// Takes the codes of `trial` with their best scale. Replaces *scale and *error and returns true if that is better.
 static bool try_scale(const struct code_set *set, const float *x, float trial, float *scale, float *error) {
     struct fit f = fit_part(set, x, (struct scales){trial, 0});
     if (f.qq == 0) return false;
@@ -95,11 +94,12 @@ static bool try_scale(const struct code_set *set, const float *x, float trial, f
 
 float search_scale(const struct code_set *set, const float *x) {
     float extreme = farthest_from_zero(x, set->n), scale = 0, error = INFINITY;
-    if (fabsf(extreme) < HALF_LEAST / 4) return 0;
+    if (fabsf(extreme) < HALF_MIN / 4) return 0;
     for (int i = 0; i < set->n_trials; i++) {
         float trial = extreme / (set->low * (set->first + (float)i * set->step));
         try_scale(set, x, trial, &scale, &error);
-        if (set->iq4) try_scale(set, x, -trial, &scale, &error); // the codes' other end is nearly as far
+        if (set->iq4)
+            try_scale(set, x, -trial, &scale, &error); // the other end of the codes is nearly as far from zero
     }
     for (int i = 0; i < REFINEMENTS; i++)
         if (!try_scale(set, x, scale, &scale, &error)) break;
@@ -108,23 +108,23 @@ float search_scale(const struct code_set *set, const float *x) {
 
 // ---- a scale and a minimum ----
 
-// Where the ends of the codes' range lie: inwards from the ends of the weights' range, in steps between codes.
+// How far the range of the codes lies inside the range of the weights at either end, in steps between codes.
 static const float insets[] = {-0.4f, 0, 0.4f, 0.8f};
 enum { N_INSETS = sizeof insets / sizeof *insets };
 
-// What the residuals' squares add up to when the same codes are used with other scales.
+// The sum of squared residuals when the same codes are used with other scales.
 static float error_with(const struct fit *f, float n, float scale_change, float minimum_change) {
     float a = scale_change, b = minimum_change;
     return f->rr + a * (a * f->qq - 2 * f->rq) + b * (n * b + 2 * f->r) - 2 * a * b * f->q;
 }
 
-static bool try_range(const struct code_set *set, const float *x, bool signless, struct scales trial, struct scales *s,
-                      float *error) {
+static bool try_range(const struct code_set *set, const float *x, bool unsigned_minimum, struct scales trial,
+                      struct scales *s, float *error) {
     struct fit f = fit_part(set, x, trial);
     float n = (float)set->n, determinant = n * f.qq - f.q * f.q;
     if (!(determinant > 0)) return false;
     float a = (n * f.rq - f.q * f.r) / determinant, b = (f.q * f.rq - f.qq * f.r) / determinant;
-    if (signless && trial.minimum + b < 0) {
+    if (unsigned_minimum && trial.minimum + b < 0) {
         b = -trial.minimum;
         a = (f.rq + b * f.q) / f.qq;
     }
@@ -135,30 +135,30 @@ static bool try_range(const struct code_set *set, const float *x, bool signless,
     return true;
 }
 
-struct scales search_range(const struct code_set *set, const float *x, bool signless) {
+struct scales search_range(const struct code_set *set, const float *x, bool unsigned_minimum) {
     float low = x[0], high = x[0], error = INFINITY;
     for (int i = 1; i < set->n; i++) low = fminf(low, x[i]), high = fmaxf(high, x[i]);
-    if (signless && low > 0) low = 0;
+    if (unsigned_minimum && low > 0) low = 0;
     struct scales s = {0, -low};
-    if (signless && high < 0) high = 0;
+    if (unsigned_minimum && high < 0) high = 0;
     float range = high - low;
-    if (range < HALF_LEAST / 4) return s;
+    if (range < HALF_MIN / 4) return s;
     float step = range / set->high;
     for (int i = 0; i < N_INSETS; i++)
         for (int j = 0; j < N_INSETS; j++) {
             struct scales trial = {step * (1 - (insets[i] + insets[j]) / set->high), -low - insets[i] * step};
-            if (signless && trial.minimum < 0) trial.minimum = 0;
-            try_range(set, x, signless, trial, &s, &error);
+            if (unsigned_minimum && trial.minimum < 0) trial.minimum = 0;
+            try_range(set, x, unsigned_minimum, trial, &s, &error);
         }
     for (int i = 0; i < REFINEMENTS; i++)
-        if (!try_range(set, x, signless, s, &s, &error)) break;
+        if (!try_range(set, x, unsigned_minimum, s, &s, &error)) break;
     return s;
 }
 
 // ---- halves ----
 
 uint16_t half_within(float value) {
-    return f16_from_f32(value > HALF_MOST ? HALF_MOST : value < -HALF_MOST ? -HALF_MOST : value);
+    return f16_from_f32(value > HALF_MAX ? HALF_MAX : value < -HALF_MAX ? -HALF_MAX : value);
 }
 
 uint16_t nearest_half(const struct code_set *set, const float *x, float scale, float minimum) {
@@ -174,5 +174,5 @@ uint16_t nearest_half(const struct code_set *set, const float *x, float scale, f
 }
 
 void clamp_weights(const float *x, int n, float *out) {
-    for (int i = 0; i < n; i++) out[i] = x[i] > HALF_MOST ? HALF_MOST : x[i] < -HALF_MOST ? -HALF_MOST : x[i];
+    for (int i = 0; i < n; i++) out[i] = x[i] > HALF_MAX ? HALF_MAX : x[i] < -HALF_MAX ? -HALF_MAX : x[i];
 }

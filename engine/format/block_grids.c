@@ -1,9 +1,8 @@
-// The codebooks of the IQ formats, found by asking for the value of every index.
+// The codebooks of the IQ formats, obtained by decoding every index.
 //
-// An entry is a row of digits: of IQ2, eight of 0–2 for 8, 25 and 43; of IQ1, eight of 0–2 for −1, 0 and 1; of IQ3,
-// four of 0–7 for 4, 12 … 52 and 62, or 1, 3 … 15. Read as a number, first digit lowest, the entries of every book
-// ascend; so a book is the set of its numbers, one bit each. No rule is known that tells which numbers are members, but
-// that those of IQ2 are even; their books leave out the odd numbers' bits.
+// An entry is a row of digits: eight of 0–2 for 8, 25 and 43 (IQ2) or −1, 0 and 1 (IQ1), or four of 0–7 for 4, 12 … 52
+// and 62 or 1, 3 … 15 (IQ3). Read as numbers, first digit lowest, the entries of a book ascend, so a book is stored as
+// a bit set of its numbers. The only known rule is that those of IQ2 are even; its sets have no bits for odd numbers.
 #include <pthread.h>
 
 #include "engine/format/block.h"

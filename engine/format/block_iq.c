@@ -1,26 +1,26 @@
-// Blocks of 256 elements whose values come in groups of 8 (IQ3: 4) from codebooks, block_grids.c, with the signs apart.
+// Blocks of 256 elements in groups of 8 (IQ3: 4), each an entry of a codebook (block_grids.c), with separate signs.
 //
-// Where a group has seven sign bits, the eighth makes the number of negative elements even.
+// Where a group stores seven sign bits, the eighth makes the number of negative elements even.
 #include <assert.h>
 
 #include "engine/format/block_unpack.h"
 
 // IQ2_XXS, 66 bytes, sub-blocks of 32: d/8·(2·scale + 1)·±grid.
 //   0      2                                        66
-//   │ d    │ eight times │ q[4] │ signs[4] │         │
-// q are the grid indices of four groups; signs is a 32-bit word of 7 sign bits a group and the scale in its top four.
+//   │ d    │ 8 × (q[4], signs[4])                   │
+// q: grid indices of four groups; signs: a 32-bit word, 7 sign bits per group and the scale in the top four bits.
 static_assert(sizeof(struct block_iq2_xxs) == 66 && offsetof(struct block_iq2_xxs, part) == 2, "IQ2_XXS");
 
 // IQ2_XS, 74 bytes, sub-blocks of 16: d/8·(2·scale + 1)·±grid.
 //   0      2                          66          74
 //   │ d    │ q[32], 16 bits each      │ scales[8] │
-// q is a 9-bit grid index under 7 sign bits; scale j is nibble j of scales.
+// q: a 9-bit grid index below 7 sign bits; scale j is nibble j of scales.
 static_assert(sizeof(struct block_iq2_xs) == 74 && offsetof(struct block_iq2_xs, scales) == 66, "IQ2_XS");
 
 // IQ2_S, 82 bytes, sub-blocks of 16: d/8·(2·scale + 1)·±grid.
 //   0      2          34           66      74          82
 //   │ d    │ q[32]    │ signs[32]  │ qh[8] │ scales[8] │
-// The grid index of group g is q[g] under two bits of qh[g / 4] at bit 2·(g mod 4).
+// The grid index of group g is q[g], with bits 2·(g mod 4) and up of qh[g / 4] as its top two.
 static_assert(sizeof(struct block_iq2_s) == 82 && offsetof(struct block_iq2_s, qh) == 66 &&
                   offsetof(struct block_iq2_s, scales) == 74,
               "IQ2_S");
@@ -34,7 +34,7 @@ static_assert(sizeof(struct block_iq3_xxs) == 98 && offsetof(struct block_iq3_xx
 // IQ3_S, 110 bytes, sub-blocks of 32: d·(2·scale + 1)·±grid.
 //   0      2                  66      74           106         110
 //   │ d    │ q[64]            │ qh[8] │ signs[32]  │ scales[4] │
-// The grid index of group g is q[g] under bit g mod 8 of qh[g / 8]; scale j is nibble j of scales.
+// The grid index of group g is q[g], with bit g mod 8 of qh[g / 8] as its top bit; scale j is nibble j of scales.
 static_assert(sizeof(struct block_iq3_s) == 110 && offsetof(struct block_iq3_s, qh) == 66 &&
                   offsetof(struct block_iq3_s, signs) == 74 && offsetof(struct block_iq3_s, scales) == 106,
               "IQ3_S");
@@ -42,15 +42,15 @@ static_assert(sizeof(struct block_iq3_s) == 110 && offsetof(struct block_iq3_s, 
 // IQ1_S, 50 bytes, sub-blocks of 32: d·(2·scale + 1)·(grid ± 1/8).
 //   0      2          34                     50
 //   │ d    │ q[32]    │ qh[8], 16 bits each  │
-// A word of qh serves a sub-block: the upper three bits of four grid indices, the scale at bit 12, and in bit 15
-// whether the shift is negative.
+// qh has a word per sub-block: the top three bits of four grid indices, the scale at bit 12, and bit 15 set if the
+// shift is negative.
 static_assert(sizeof(struct block_iq1_s) == 50 && offsetof(struct block_iq1_s, qh) == 34, "IQ1_S");
 
 // IQ1_M, 56 bytes, sub-blocks of 16: d·(2·scale + 1)·(grid ± 1/8).
 //   0          32       48                     56
 //   │ q[32]    │ qh[16] │ scales[4], 16 bits   │
-// Nibble g of qh serves group g: the upper three bits of the grid index, and whether the shift is negative. A word of
-// scales has four scales of three bits; d is the top nibbles of the four words, the first one lowest.
+// Nibble g of qh belongs to group g: the top three bits of the grid index, and whether the shift is negative. A word of
+// scales has four scales of three bits; its top nibble is a nibble of d, lowest first.
 static_assert(sizeof(struct block_iq1_m) == 56 && offsetof(struct block_iq1_m, qh) == 32 &&
                   offsetof(struct block_iq1_m, scales) == 48,
               "IQ1_M");
@@ -140,7 +140,7 @@ void unpack_BLOCK_IQ3_S(const void *block, struct block_codes *out) {
     }
 }
 
-// In eighths, so that codes are whole.
+// In eighths, to keep codes whole.
 static void put_shifted(int8_t code[8], const int8_t grid[8], bool negative) {
     for (int i = 0; i < 8; i++) code[i] = (int8_t)(8 * grid[i] + (negative ? -1 : 1));
 }

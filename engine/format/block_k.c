@@ -3,7 +3,7 @@
 
 #include "engine/format/block_unpack.h"
 
-// Q2_K, 84 bytes, sub-blocks of 16: d·scale·q − dmin·min; a scale is the low nibble of its byte, a minimum the high
+// Q2_K, 84 bytes, sub-blocks of 16: d·scale·q − dmin·min. The scale is the low nibble of its byte, the minimum the high
 // one.
 //   0            16                          80     82     84
 //   │ scales[16] │ q[64]                     │ d    │ dmin │
@@ -25,7 +25,7 @@ static_assert(sizeof(struct block_q3_k) == 110 && offsetof(struct block_q3_k, q)
 //   0      2      4               16                                144
 //   │ d    │ dmin │ scales[12]     │ q[128]                          │
 // Sub-blocks 2k and 2k + 1 are the low and the high nibbles of the 32 bytes at q + 32k.
-// Eight 6-bit scales s and minima m in 12 bytes, the top two bits of the last four lying above those of the first four:
+// Eight 6-bit scales s and minimums m in 12 bytes; the top two bits of the last four are stored above the first four:
 //   byte j      (j < 4)  │ s[j+4] 5‥4 │ s[j] 5‥0               │
 //   byte j + 4  (j < 4)  │ m[j+4] 5‥4 │ m[j] 5‥0               │
 //   byte j + 8  (j < 4)  │ m[j+4] 3‥0       │ s[j+4] 3‥0       │

@@ -1,5 +1,5 @@
-// Blocks of 32 elements under one scale, some with a minimum. Nibbles: element j is the low nibble of byte j, element
-// j + 16 its high nibble; a fifth bit of element j is bit j of qh.
+// Blocks of 32 elements with one scale, some with a minimum. Element j is the low nibble of byte j, element j + 16 its
+// high nibble; the fifth bit of element j, if any, is bit j of qh.
 #include <assert.h>
 
 #include "engine/format/block_unpack.h"
@@ -21,7 +21,7 @@ static_assert(sizeof(struct block_q4_1) == 20 && offsetof(struct block_q4_1, q) 
 static_assert(sizeof(struct block_q5_0) == 22 && offsetof(struct block_q5_0, q) == 6, "Q5_0");
 static_assert(sizeof(struct block_q5_1) == 24 && offsetof(struct block_q5_1, q) == 8, "Q5_1");
 
-// IQ4_NL, 18 bytes as Q4_0: d·iq4_values[q], steps that are finer near zero.
+// IQ4_NL, 18 bytes like Q4_0: d·iq4_values[q], with finer steps near zero.
 static_assert(sizeof(struct block_iq4_nl) == 18 && offsetof(struct block_iq4_nl, q) == 2, "IQ4_NL");
 
 const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};

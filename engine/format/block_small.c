@@ -3,14 +3,14 @@
 
 #include "engine/format/block_unpack.h"
 
-// MXFP4, 17 bytes for 32 elements: 2^(e − 127)·value, a value being a sign, two bits of exponent and one of mantissa.
+// MXFP4, 17 bytes for 32 elements: 2^(e − 127)·value; a value is a sign, 2 exponent bits and 1 mantissa bit.
 //   0   1                17
-//   │ e │ q[16]           │      low nibbles are elements 0–15, high ones 16–31
+//   │ e │ q[16]           │      low nibbles are elements 0–15, high nibbles 16–31
 static_assert(sizeof(struct block_mxfp4) == 17 && offsetof(struct block_mxfp4, q) == 1, "MXFP4");
 
-// NVFP4, 36 bytes for 64 elements in four sub-blocks of 16: d·value, d an unsigned float of 4 + 3 bits, bias 7.
+// NVFP4, 36 bytes for 64 elements in four sub-blocks of 16: d·value, d an unsigned float with 4 + 3 bits, bias 7.
 //   0      4                                36
-//   │ d[4] │ q[4][8]                         │      of each sub-block: low nibbles are elements 0–7, high ones 8–15
+//   │ d[4] │ q[4][8]                         │      in each sub-block, low nibbles are elements 0–7, high ones 8–15
 static_assert(sizeof(struct block_nvfp4) == 36 && offsetof(struct block_nvfp4, q) == 4, "NVFP4");
 
 // TQ2_0, 66 bytes for 256 elements: d·(q − 1), q in 0‥2.
@@ -28,7 +28,7 @@ static_assert(sizeof(struct block_tq1_0) == 54 && offsetof(struct block_tq1_0, q
                   offsetof(struct block_tq1_0, d) == 52,
               "TQ1_0");
 
-// Doubled, so that they are whole.
+// Doubled, to be whole.
 const int8_t fp4_values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 float mxfp4_scale(uint8_t e) {
@@ -40,7 +40,7 @@ float mxfp4_scale(uint8_t e) {
 
 float nvfp4_scale(uint8_t bits) {
     int exponent = bits >> 3 & 15, mantissa = bits & 7;
-    if (bits == 127) return 0; // not a number
+    if (bits == 127) return 0; // NaN
     float step = (float)(1 << (exponent ? exponent : 1)) * 0x1p-11f;
     return step * (float)(exponent ? mantissa + 8 : mantissa);
 }
@@ -69,7 +69,7 @@ void unpack_BLOCK_TQ2_0(const void *block, struct block_codes *out) {
         for (int l = 0; l < 32; l++) out->code[32 * j + l] = (int8_t)((b.q[j / 4 * 32 + l] >> j % 4 * 2 & 3) - 1);
 }
 
-// Digit n of a byte, less one: the fraction times 3ⁿ, the whole part dropped, times 3.
+// Digit n of a byte, minus 1: the integer part of 3 × frac(3ⁿ × the byte's fraction).
 static int8_t ternary(uint8_t byte, int n) {
     static const uint8_t powers[5] = {1, 3, 9, 27, 81};
     uint8_t fraction = (uint8_t)(byte * powers[n]);

@@ -12,11 +12,11 @@
 //   tensors:  string name, u32 n_dims, u64 dims[n_dims], u32 type, u64 offset from the start of the data
 //   padding to general.alignment, data
 enum {
-    PAIR_BYTES = 8 + 1 + 5, // the least a pair and a tensor take up in a file
+    PAIR_BYTES = 8 + 1 + 5, // minimum size of a pair and of a tensor in a file
     TENSOR_BYTES = 8 + 1 + 24,
     ALIGNMENT_DEFAULT = 32,
-    ALIGNMENT_LEAST = 8, // what GGUF prescribes, and what our typed access to blocks needs
-    ALIGNMENT_MOST = 1 << 20,
+    ALIGNMENT_MIN = 8, // required by GGUF, and by typed access to blocks
+    ALIGNMENT_MAX = 1 << 20,
 };
 
 const size_t gguf_value_sizes[GGUF_TYPE_COUNT] = {
@@ -28,42 +28,41 @@ static bool read_header(struct reader *r, struct gguf *g) {
     struct span magic = reader_bytes(r, 4);
     if (reader_failed(r)) return status_prefix(&r->status, "not a GGUF file");
     if (memcmp(magic.data, "GGUF", 4))
-        return reader_fail(r, "not a GGUF file: begins with \"%.*s\"", (int)magic.size, magic.data);
+        return reader_fail(r, "not a GGUF file (starts with '%.*s')", (int)magic.size, magic.data);
     g->version = reader_u32(r);
     uint32_t swapped = __builtin_bswap32(g->version);
     if (!reader_failed(r) && g->version != 2 && g->version != 3) {
         if (swapped >= 1 && swapped <= 3)
-            return status_fail(&r->status, STATUS_UNSUPPORTED,
-                               "a big-endian file; only little-endian ones can be read");
-        return status_fail(&r->status, STATUS_UNSUPPORTED, "GGUF version %u; versions 2 and 3 can be read", g->version);
+            return status_fail(&r->status, STATUS_UNSUPPORTED, "big-endian files are not supported");
+        return status_fail(&r->status, STATUS_UNSUPPORTED, "unsupported GGUF version %u (expected 2 or 3)", g->version);
     }
     g->n_tensors = reader_u64(r);
     g->n_pairs = reader_u64(r);
     if (reader_failed(r)) return status_prefix(&r->status, "header");
     if (g->n_pairs > reader_left(r) / PAIR_BYTES)
-        return reader_fail(r, "claims %llu keys, more than the file has room for", (unsigned long long)g->n_pairs);
+        return reader_fail(r, "%llu keys do not fit in the file", (unsigned long long)g->n_pairs);
     if (g->n_tensors > reader_left(r) / TENSOR_BYTES)
-        return reader_fail(r, "claims %llu tensors, more than the file has room for", (unsigned long long)g->n_tensors);
+        return reader_fail(r, "%llu tensors do not fit in the file", (unsigned long long)g->n_tensors);
     return true;
 }
 
 static struct span read_name(struct reader *r) {
     uint64_t length = reader_u64(r);
     if (!reader_failed(r) && (length == 0 || length > GGUF_NAME_LIMIT))
-        reader_fail(r, "its name is %llu bytes long, allowed are 1 to %d", (unsigned long long)length, GGUF_NAME_LIMIT);
+        reader_fail(r, "name length %llu is out of range (1 to %d)", (unsigned long long)length, GGUF_NAME_LIMIT);
     return reader_bytes(r, length);
 }
 
 static uint32_t read_type(struct reader *r, const char *what) {
     uint32_t type = reader_u32(r);
     if (type < GGUF_TYPE_COUNT) return type;
-    reader_fail(r, "%s type %u is unknown", what, type);
+    reader_fail(r, "unknown %s type %u", what, type);
     return 0;
 }
 
 static void skip_strings(struct reader *r, uint64_t count) {
     if (count > reader_left(r) / 8) {
-        reader_fail(r, "claims %llu strings, more than the file has room for", (unsigned long long)count);
+        reader_fail(r, "%llu strings do not fit in the file", (unsigned long long)count);
         return;
     }
     for (uint64_t i = 0; i < count && !reader_failed(r); i++) reader_bytes(r, reader_u64(r));
@@ -75,7 +74,7 @@ static void read_value(struct reader *r, struct gguf_pair *p) {
     if (p->type == GGUF_ARRAY) {
         p->element = read_type(r, "array element");
         p->count = reader_u64(r);
-        if (p->element == GGUF_ARRAY) reader_fail(r, "an array of arrays is not allowed");
+        if (p->element == GGUF_ARRAY) reader_fail(r, "nested arrays are not supported");
     }
     if (reader_failed(r)) return;
     size_t start = r->at;
@@ -100,13 +99,13 @@ static bool read_pairs(struct reader *r, struct gguf *g) {
 static void read_dims(struct reader *r, struct gguf_tensor *t) {
     uint32_t n_dims = reader_u32(r);
     if (!reader_failed(r) && (n_dims < 1 || n_dims > 4))
-        reader_fail(r, "has %u dimensions, allowed are 1 to 4", n_dims);
+        reader_fail(r, "number of dimensions %u is out of range (1 to 4)", n_dims);
     t->n_dims = (int)n_dims;
     for (uint32_t i = 0; i < 4; i++) t->dims[i] = i < n_dims ? reader_u64(r) : 1;
 }
 
 #define X(id, gguf, name, bytes, elements) " " name
-static const char supported[] = "supported are" BLOCK_FORMATS(X);
+static const char supported[] = "supported:" BLOCK_FORMATS(X);
 #undef X
 
 static void read_format(struct reader *r, struct gguf_tensor *t) {
@@ -114,13 +113,11 @@ static void read_format(struct reader *r, struct gguf_tensor *t) {
     if (reader_failed(r)) return;
     const char *name = block_format_known_name(type);
     if ((t->format = block_format_find(type))) return;
-    if (name)
-        status_fail(&r->status, STATUS_UNSUPPORTED, "stored as %s, a format that is not supported; %s", name,
-                    supported);
-    else reader_fail(r, "stored in the unknown format %u; %s", type, supported);
+    if (name) status_fail(&r->status, STATUS_UNSUPPORTED, "unsupported format %s (%s)", name, supported);
+    else reader_fail(r, "unknown format %u (%s)", type, supported);
 }
 
-// Reads the directory; offsets wait in `offsets` until the start of the data is known.
+// Reads the directory. Offsets are resolved once the start of the data is known.
 static bool read_tensors(struct reader *r, struct gguf *g, uint64_t *offsets) {
     for (uint64_t i = 0; i < g->n_tensors; i++) {
         struct gguf_tensor *t = &g->tensors[i];
@@ -137,24 +134,23 @@ static bool read_tensors(struct reader *r, struct gguf *g, uint64_t *offsets) {
 
 static bool read_alignment(const struct gguf *g, int64_t *alignment, struct status *st) {
     *alignment = ALIGNMENT_DEFAULT;
-    if (!gguf_get_int(g, "general.alignment", GGUF_OPTIONAL, ALIGNMENT_LEAST, ALIGNMENT_MOST, alignment, st))
-        return false;
+    if (!gguf_get_int(g, "general.alignment", GGUF_OPTIONAL, ALIGNMENT_MIN, ALIGNMENT_MAX, alignment, st)) return false;
     if ((*alignment & (*alignment - 1)) == 0) return true;
-    return status_fail(st, STATUS_FORMAT, "%s: general.alignment is %lld, no power of two", g->path,
+    return status_fail(st, STATUS_FORMAT, "%s: general.alignment: %lld is not a power of two", g->path,
                        (long long)*alignment);
 }
 
 static bool place_tensors(struct reader *r, struct gguf *g, const uint64_t *offsets, uint64_t alignment) {
     uint64_t start, end;
     if (!checked_align(r->at, alignment, &start) || start > r->size)
-        return reader_fail(r, "ends before the tensors' data begin");
+        return reader_fail(r, "file ends before the tensor data");
     for (uint64_t i = 0; i < g->n_tensors; i++) {
         struct gguf_tensor *t = &g->tensors[i];
         const char *problem = NULL;
         if (offsets[i] % alignment) problem = "not aligned";
         else if (!checked_add(offsets[i], t->size, &end) || end > r->size - start) problem = "outside the file";
         if (problem)
-            return reader_fail(r, "tensor %.*s: its data (%llu bytes at offset %llu) are %s", (int)t->name.size,
+            return reader_fail(r, "tensor %.*s: data (%llu bytes at offset %llu) is %s", (int)t->name.size,
                                t->name.data, (unsigned long long)t->size, (unsigned long long)offsets[i], problem);
         t->data = r->data + start + offsets[i];
     }
@@ -193,6 +189,6 @@ bool gguf_open_part(struct gguf *g, const char *path, struct status *st) {
 }
 
 bool gguf_open_memory(struct gguf *g, const char *name, const void *data, size_t size, struct status *st) {
-    assert((uintptr_t)data % ALIGNMENT_LEAST == 0);
+    assert((uintptr_t)data % ALIGNMENT_MIN == 0);
     return read_file(g, name, data, size, st);
 }

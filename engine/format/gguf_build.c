@@ -1,4 +1,4 @@
-// A struct gguf from keys and tensors in any order: what reading a file ends with, and what importers begin with.
+// Builds a struct gguf from keys and tensors in any order; used by the file reader and by importers.
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include "engine/format/gguf_parts.h"
 
 enum {
-    PATH_SHOWN = 200, // bytes of a path that messages show
+    PATH_SHOWN = 200, // bytes of a path shown in messages
     BUFFER_ALIGNMENT = 64,
-    LARGE_BUFFER = 1 << 20, // from here on a buffer has pages of its own
+    LARGE_BUFFER = 1 << 20, // buffers of this size and more have their own pages
 };
 
 // ---- checks ----
@@ -20,11 +20,11 @@ bool gguf_measure(struct gguf_tensor *t, struct status *st) {
         if (t->dims[i] == 0) return status_fail(st, STATUS_FORMAT, "dimension %d is zero", i);
     t->size = t->dims[0] / f->elements;
     if (t->dims[0] % f->elements)
-        return status_fail(st, STATUS_FORMAT, "rows of %llu elements are no whole number of %s blocks of %zu",
+        return status_fail(st, STATUS_FORMAT, "row size %llu is not a multiple of the %s block size %zu",
                            (unsigned long long)t->dims[0], f->name, f->elements);
     if (!checked_mul(t->size, f->bytes, &t->size) || !checked_mul(t->size, t->dims[1], &t->size) ||
         !checked_mul(t->size, t->dims[2], &t->size) || !checked_mul(t->size, t->dims[3], &t->size))
-        return status_fail(st, STATUS_FORMAT, "its dimensions multiply to an absurd size");
+        return status_fail(st, STATUS_FORMAT, "dimensions are too large");
     return true;
 }
 
@@ -46,7 +46,7 @@ bool gguf_sort_pairs(struct gguf *g, struct status *st) {
     for (uint64_t i = 1; i < g->n_pairs; i++) {
         struct span key = g->pairs[i].key;
         if (!pair_compare(&g->pairs[i - 1], &g->pairs[i]))
-            return status_fail(st, STATUS_FORMAT, "the key %.*s occurs twice", (int)key.size, key.data);
+            return status_fail(st, STATUS_FORMAT, "duplicate key %.*s", (int)key.size, key.data);
     }
     return true;
 }
@@ -56,12 +56,12 @@ bool gguf_sort_tensors(struct gguf *g, struct status *st) {
     if (g->n_tensors) qsort(t, g->n_tensors, sizeof *t, place_compare);
     for (uint64_t i = 1; i < g->n_tensors; i++)
         if ((const char *)t[i - 1].data + t[i - 1].size > (const char *)t[i].data)
-            return status_fail(st, STATUS_FORMAT, "the tensors %.*s and %.*s overlap", (int)t[i - 1].name.size,
+            return status_fail(st, STATUS_FORMAT, "tensors %.*s and %.*s overlap", (int)t[i - 1].name.size,
                                t[i - 1].name.data, (int)t[i].name.size, t[i].name.data);
     if (g->n_tensors) qsort(t, g->n_tensors, sizeof *t, tensor_compare);
     for (uint64_t i = 1; i < g->n_tensors; i++)
         if (!tensor_compare(&t[i - 1], &t[i]))
-            return status_fail(st, STATUS_FORMAT, "the tensor %.*s occurs twice", (int)t[i].name.size, t[i].name.data);
+            return status_fail(st, STATUS_FORMAT, "duplicate tensor %.*s", (int)t[i].name.size, t[i].name.data);
     return true;
 }
 
@@ -83,8 +83,8 @@ void gguf_close(struct gguf *g) {
 
 static bool check_name(struct span name, const char *what, struct status *st) {
     if (name.size >= 1 && name.size <= GGUF_NAME_LIMIT) return true;
-    return status_fail(st, STATUS_FORMAT, "the name of a %s is %zu bytes long, allowed are 1 to %d: %.*s", what,
-                       name.size, GGUF_NAME_LIMIT, name.size < 64 ? (int)name.size : 64, name.data);
+    return status_fail(st, STATUS_FORMAT, "%s name length %zu is out of range (1 to %d): '%.*s'", what, name.size,
+                       GGUF_NAME_LIMIT, name.size < 64 ? (int)name.size : 64, name.data);
 }
 
 static bool check_tensors(struct gguf *g, struct status *st) {
@@ -108,7 +108,7 @@ bool gguf_finish(struct gguf *g, struct status *st) {
 
 // ---- adding ----
 
-// Room for one more item behind `count` of them: full when count is 0 or a power of two.
+// Makes room for one more item; the array is full when count is 0 or a power of two.
 static void *grown(struct gguf *g, void *items, uint64_t count, size_t size) {
     if (count & (count - 1)) return items;
     void *more = arena_alloc(&g->arena, (count ? 2 * count : 1) * size);
@@ -121,7 +121,7 @@ static struct span copied(struct gguf *g, const char *name) {
     return (struct span){arena_copy(&g->arena, s.data, s.size), s.size};
 }
 
-// A pair with room for its value, to be filled in.
+// Adds a pair and returns the room for its value.
 static uint8_t *add_pair(struct gguf *g, const char *key, struct gguf_pair pair) {
     uint8_t *data = arena_alloc(&g->arena, pair.size);
     pair.key = copied(g, key);
@@ -145,7 +145,7 @@ void gguf_add_float(struct gguf *g, const char *key, float value) {
 
 void gguf_add_bool(struct gguf *g, const char *key, bool value) { add_scalar(g, key, GGUF_BOOL, &(uint8_t){value}, 1); }
 
-// As files have it: the length, then the bytes.
+// As in files: the length, then the bytes.
 static uint8_t *put_string(uint8_t *to, struct span s) {
     uint64_t size = s.size;
     memcpy(to, &size, sizeof size);
@@ -195,7 +195,7 @@ void *gguf_own_buffer(struct gguf *g, uint64_t size, struct status *st) {
     }
     struct gguf_region region = {region_alloc((size_t)size), (size_t)size};
     if (!region.data) {
-        status_fail(st, STATUS_MEMORY, "%s: no memory for %llu bytes", g->path, (unsigned long long)size);
+        status_fail(st, STATUS_MEMORY, "%s: cannot allocate %llu bytes", g->path, (unsigned long long)size);
         return NULL;
     }
     g->regions = grown(g, g->regions, (uint64_t)g->n_regions, sizeof region);

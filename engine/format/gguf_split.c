@@ -1,5 +1,5 @@
-// Opening a model by path, which may be split into parts: "NAME-00001-of-00003.gguf" and so on, each a GGUF file of its
-// own with split.no (from 0), split.count and split.tensors.count (of all parts). The first has the model's keys.
+// Opens a model by path, joining split models: "NAME-00001-of-00003.gguf" and so on, each a complete GGUF file with
+// split.no (from 0), split.count and split.tensors.count (of all parts). The first part has the model's keys.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "engine/format/gguf_parts.h"
 
 struct split {
-    const char *path; // of the part that was named
+    const char *path; // of the part the user named
     struct split_name name;
     struct gguf *parts; // [name.count]
 };
@@ -20,14 +20,14 @@ static bool check_part(const struct gguf *part, int number, int count, struct st
         !gguf_get_int(part, "split.count", GGUF_REQUIRED, 0, UINT16_MAX, &of, st))
         return false;
     if (no == number - 1 && of == count) return true;
-    return status_fail(st, STATUS_FORMAT, "%s: is named part %d of %d, but its keys say %lld of %lld", part->path,
-                       number, count, (long long)no + 1, (long long)of);
+    return status_fail(st, STATUS_FORMAT, "%s: named part %d of %d but its keys say %lld of %lld", part->path, number,
+                       count, (long long)no + 1, (long long)of);
 }
 
 static bool open_parts(struct split *s, struct status *st) {
     for (int i = 0; i < s->name.count; i++) {
         struct gguf *part = &s->parts[i];
-        if (!part->path) { // not the one that is open already
+        if (!part->path) { // not open yet
             char *path = split_name_of(s->path, &s->name, i + 1);
             bool opened = gguf_open_part(part, path, st);
             free(path);
@@ -38,7 +38,7 @@ static bool open_parts(struct split *s, struct status *st) {
     return true;
 }
 
-// Everything that the parts hold goes to the first.
+// Moves tensors and mappings of all parts to the first.
 static bool merge_tensors(struct split *s, struct status *st) {
     struct gguf *first = &s->parts[0];
     uint64_t n = 0;
@@ -46,7 +46,7 @@ static bool merge_tensors(struct split *s, struct status *st) {
     for (int i = 0; i < s->name.count; i++) n += s->parts[i].n_tensors;
     if (!gguf_get_int(first, "split.tensors.count", GGUF_OPTIONAL, 0, INT64_MAX, &claimed, st)) return false;
     if (claimed >= 0 && (uint64_t)claimed != n)
-        return status_fail(st, STATUS_FORMAT, "%s: split.tensors.count is %lld, but the %d parts hold %llu tensors",
+        return status_fail(st, STATUS_FORMAT, "%s: split.tensors.count is %lld but the %d parts have %llu tensors",
                            first->path, (long long)claimed, s->name.count, (unsigned long long)n);
     struct gguf_tensor *all = arena_array(&first->arena, n, sizeof *all, st);
     if (!all) return false;
@@ -70,13 +70,13 @@ static void drop_split_keys(struct gguf *g) {
     g->n_pairs = kept;
 }
 
-// g is the part that was named; afterwards it is all of them.
+// g is the part the user named; afterwards it holds all parts.
 static bool open_split(struct gguf *g, struct split *s, struct status *st) {
     s->parts = xcalloc((size_t)s->name.count, sizeof *s->parts);
     s->parts[s->name.part - 1] = *g;
     bool merged = open_parts(s, st) && merge_tensors(s, st);
     for (int i = merged; i < s->name.count; i++) gguf_close(&s->parts[i]);
-    *g = s->parts[0]; // closed where it failed
+    *g = s->parts[0]; // closed on failure
     free(s->parts);
     if (merged) drop_split_keys(g);
     return merged;
@@ -89,8 +89,8 @@ bool gguf_open(struct gguf *g, const char *path, struct status *st) {
     if (gguf_get_int(g, "split.count", GGUF_OPTIONAL, 0, UINT16_MAX, &count, st)) {
         if (count <= 1) return true;
         if (split_name_parse(path, &s.name)) return open_split(g, &s, st);
-        status_fail(st, STATUS_FORMAT, "%s: is one of %lld parts, but is not named like NAME-00001-of-%05lld.gguf",
-                    g->path, (long long)count, (long long)count);
+        status_fail(st, STATUS_FORMAT, "%s: one of %lld parts but not named like NAME-00001-of-%05lld.gguf", g->path,
+                    (long long)count, (long long)count);
     }
     gguf_close(g);
     return false;

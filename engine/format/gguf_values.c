@@ -28,7 +28,7 @@ const struct gguf_tensor *gguf_tensor_find(const struct gguf *g, const char *nam
     return !g->n_tensors ? NULL : bsearch(&key, g->tensors, g->n_tensors, sizeof *g->tensors, tensor_order);
 }
 
-// The checked reader has put these bytes inside the file; here they only get a type.
+// The checked reader has verified that these bytes are inside the file.
 static uint64_t load_bits(const uint8_t *p, size_t size) {
     uint64_t bits = 0;
     for (size_t i = 0; i < size; i++) bits |= (uint64_t)p[i] << 8 * i;
@@ -67,23 +67,23 @@ double gguf_number(const struct gguf_pair *p, uint64_t i) {
     return 0;
 }
 
-// Looks a key up for a typed read. False when it is missing; *done is then what the read returns.
+// Looks up a key for a typed read. False if it is missing; the read then returns *done.
 static bool find_value(const struct gguf *g, const char *key, enum gguf_need need, const struct gguf_pair **p,
                        bool *done, struct status *st) {
     if ((*p = gguf_find(g, key))) return true;
-    *done = need == GGUF_OPTIONAL || status_fail(st, STATUS_FORMAT, "%s: the key %s is missing", g->path, key);
+    *done = need == GGUF_OPTIONAL || status_fail(st, STATUS_FORMAT, "%s: missing key %s", g->path, key);
     return false;
 }
 
 static bool wrong_type(const struct gguf *g, const struct gguf_pair *p, const char *expected, struct status *st) {
-    return status_fail(st, STATUS_FORMAT, "%s: %.*s is of type %s%s%s, expected %s", g->path, (int)p->key.size,
-                       p->key.data, type_names[p->type], p->type == GGUF_ARRAY ? " of " : "",
-                       p->type == GGUF_ARRAY ? type_names[p->element] : "", expected);
+    return status_fail(st, STATUS_FORMAT, "%s: %.*s: expected %s, got %s%s%s", g->path, (int)p->key.size, p->key.data,
+                       expected, type_names[p->type], p->type == GGUF_ARRAY ? " of " : "",
+                       p->type == GGUF_ARRAY ? type_names[p->element] : "");
 }
 
 static bool is_integer(enum gguf_type type) { return type <= GGUF_I32 || type == GGUF_U64 || type == GGUF_I64; }
 
-// A u64 beyond the range of i64 becomes its greatest value, which no caller allows.
+// A u64 above INT64_MAX becomes INT64_MAX, which no caller accepts.
 static int64_t load_integer(const struct gguf_pair *p) {
     if (p->type == GGUF_I64) return (int64_t)load_bits(p->data, 8);
     if (p->type != GGUF_U64) return (int64_t)gguf_number(p, 0); // exact: at most 32 bits
@@ -99,7 +99,7 @@ bool gguf_get_int(const struct gguf *g, const char *key, enum gguf_need need, in
     if (!is_integer(p->type)) return wrong_type(g, p, "an integer", st);
     int64_t value = load_integer(p);
     if (value < low || value > high)
-        return status_fail(st, STATUS_FORMAT, "%s: %s is %lld, allowed are %lld to %lld", g->path, key,
+        return status_fail(st, STATUS_FORMAT, "%s: %s: %lld is out of range (%lld to %lld)", g->path, key,
                            (long long)value, (long long)low, (long long)high);
     *out = value;
     return true;
@@ -112,8 +112,8 @@ bool gguf_get_float(const struct gguf *g, const char *key, enum gguf_need need, 
     if (!find_value(g, key, need, &p, &done, st)) return done;
     if (p->type != GGUF_F32 && p->type != GGUF_F64) return wrong_type(g, p, "a floating-point number", st);
     double value = gguf_number(p, 0);
-    if (!(value >= low && value <= high)) // also a NaN
-        return status_fail(st, STATUS_FORMAT, "%s: %s is %g, allowed are %g to %g", g->path, key, value, low, high);
+    if (!(value >= low && value <= high)) // NaN fails too
+        return status_fail(st, STATUS_FORMAT, "%s: %s: %g is out of range (%g to %g)", g->path, key, value, low, high);
     *out = (float)value;
     return true;
 }

@@ -7,13 +7,13 @@
 
 enum { VERSION = 3, ALIGNMENT = 32 };
 
-// Everything before the weights, gathered in memory: megabytes at most, as vocabularies are.
-struct text {
+// Everything before the tensor data; at most a few megabytes, mostly vocabulary.
+struct buffer {
     uint8_t *data;
     size_t size, room;
 };
 
-static void put(struct text *t, const void *data, size_t size) {
+static void put(struct buffer *t, const void *data, size_t size) {
     if (t->size + size > t->room) {
         t->room = 2 * (t->size + size);
         t->data = xrealloc(t->data, t->room);
@@ -22,15 +22,15 @@ static void put(struct text *t, const void *data, size_t size) {
     t->size += size;
 }
 
-static void put_u32(struct text *t, uint32_t value) { put(t, &value, sizeof value); }
-static void put_u64(struct text *t, uint64_t value) { put(t, &value, sizeof value); }
+static void put_u32(struct buffer *t, uint32_t value) { put(t, &value, sizeof value); }
+static void put_u64(struct buffer *t, uint64_t value) { put(t, &value, sizeof value); }
 
-static void put_string(struct text *t, struct span s) {
+static void put_string(struct buffer *t, struct span s) {
     put_u64(t, s.size);
     put(t, s.data, s.size);
 }
 
-static void put_pair(struct text *t, const struct gguf_pair *p) {
+static void put_pair(struct buffer *t, const struct gguf_pair *p) {
     put_string(t, p->key);
     put_u32(t, p->type);
     if (p->type == GGUF_ARRAY) {
@@ -46,7 +46,7 @@ uint64_t gguf_tensor_bytes(const struct gguf_tensor *t) {
     return t->dims[0] / t->format->elements * t->format->bytes * t->dims[1] * t->dims[2] * t->dims[3];
 }
 
-static void put_tensor(struct text *t, const struct gguf_tensor *tensor, uint64_t offset) {
+static void put_tensor(struct buffer *t, const struct gguf_tensor *tensor, uint64_t offset) {
     put_string(t, tensor->name);
     put_u32(t, (uint32_t)tensor->n_dims);
     for (int i = 0; i < tensor->n_dims; i++) put_u64(t, tensor->dims[i]);
@@ -56,7 +56,7 @@ static void put_tensor(struct text *t, const struct gguf_tensor *tensor, uint64_
 
 bool gguf_write_begin(struct gguf_write *w, struct output_file *file, const struct gguf_contents *c,
                       struct status *st) {
-    struct text t = {0};
+    struct buffer t = {0};
     uint64_t offset = 0;
     put(&t, "GGUF", 4);
     put_u32(&t, VERSION);

@@ -11,49 +11,44 @@
 
 static bool has_file(const struct huggingface_import *f, const char *name) {
     char *path = xasprintf("%s/%s", f->path, name);
-    bool there = access(path, F_OK) == 0;
+    bool exists = access(path, F_OK) == 0;
     free(path);
-    return there;
+    return exists;
 }
 
-// Says what of a model a folder lacks.
 static bool check_folder(const struct huggingface_import *f, struct status *st) {
     const char *path = f->g->path;
     if (!has_file(f, "config.json"))
         return status_fail(st, STATUS_FORMAT,
-                           "%s: is a folder without config.json, so no Hugging Face model; of GGUF "
-                           "models, name the file",
+                           "%s: folder has no config.json, not a Hugging Face model (name a file for a GGUF model)",
                            path);
     if (has_file(f, "model.safetensors.index.json") || has_file(f, "model.safetensors")) return true;
     if (has_file(f, "pytorch_model.bin") || has_file(f, "pytorch_model.bin.index.json"))
-        return status_fail(st, STATUS_UNSUPPORTED,
-                           "%s: has its weights as pytorch_model.bin, which is not supported; "
-                           "model.safetensors is",
+        return status_fail(st, STATUS_UNSUPPORTED, "%s: pytorch_model.bin is not supported (needs model.safetensors)",
                            path);
     return status_fail(st, STATUS_FORMAT, "%s: has neither model.safetensors nor model.safetensors.index.json", path);
 }
 
 static bool check_quantisation(const struct huggingface_import *f, struct status *st) {
     static const char *const known[] = {"fp8", "fbgemm_fp8", "compressed-tensors", "modelopt", "bitsandbytes", "mxfp4"};
-    const char *method = huggingface_text(f, "quantization_config.quant_method");
+    const char *method = huggingface_string(f, "quantization_config.quant_method");
     if (!method) return true;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(known[i], method)) return true;
-    return status_fail(st, STATUS_UNSUPPORTED, "%s: is quantised by the method \"%.32s\", which is not supported",
-                       f->g->path, method);
+    return status_fail(st, STATUS_UNSUPPORTED, "%s: unsupported quantisation method '%.32s'", f->g->path, method);
 }
 
 static bool find_family(struct huggingface_import *f, struct status *st) {
-    char known[320];
+    char supported[320];
     const json_t *text = json_object_get(f->config, "text_config");
     f->text = json_is_object(text) ? text : f->config;
     const char *type = json_string_value(json_object_get(f->text, "model_type"));
     if (!type) type = json_string_value(json_object_get(f->config, "model_type"));
-    if (!type) return huggingface_fail_config(f, st, "has no model_type");
+    if (!type) return huggingface_fail_config(f, st, "missing model_type");
     if ((f->family = huggingface_family_find(type))) return true;
-    huggingface_family_list(known, sizeof known);
-    return status_fail(st, STATUS_UNSUPPORTED, "%s: models of the type \"%.32s\" are not supported; known are %s",
-                       f->g->path, type, known);
+    huggingface_family_list(supported, sizeof supported);
+    return status_fail(st, STATUS_UNSUPPORTED, "%s: unsupported model type '%.32s' (supported: %s)", f->g->path, type,
+                       supported);
 }
 
 static bool open_folder(struct huggingface_import *f, struct status *st) {

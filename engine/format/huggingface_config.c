@@ -1,4 +1,4 @@
-// Reads config.json and makes the keys of it that GGUF files of the same family have.
+// Converts config.json to the keys that GGUF files of the same family have.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ const char *huggingface_key_name(const struct huggingface_import *f, const char 
     return key;
 }
 
-// "a.b" in an object.
+// The member "a.b" of an object.
 static const json_t *member_at(const json_t *object, const char *path, size_t size) {
     while (object && size) {
         size_t length = 0;
@@ -67,7 +67,7 @@ const json_t *huggingface_member(const struct huggingface_import *f, const char 
     return found;
 }
 
-const char *huggingface_text(const struct huggingface_import *f, const char *member) {
+const char *huggingface_string(const struct huggingface_import *f, const char *member) {
     return json_string_value(huggingface_member(f, member));
 }
 
@@ -76,12 +76,12 @@ bool huggingface_number(const struct huggingface_import *f, const char *member, 
     const json_t *value = huggingface_member(f, member);
     *out = otherwise;
     if (!value) return true;
-    if (!json_is_number(value)) return huggingface_fail_config(f, st, "%s is no number", member);
+    if (!json_is_number(value)) return huggingface_fail_config(f, st, "%s: expected a number", member);
     *out = json_number_value(value);
     return true;
 }
 
-// What gguf_find does once the pairs are sorted. A key's name may be held meanwhile.
+// Like gguf_find, before the pairs are sorted. Leaves the result of huggingface_key_name valid.
 static const struct gguf_pair *find_key(const struct huggingface_import *f, const char *name) {
     char key[KEY_LIMIT];
     write_key(f, name, key);
@@ -92,37 +92,37 @@ static const struct gguf_pair *find_key(const struct huggingface_import *f, cons
 
 bool huggingface_has_key(const struct huggingface_import *f, const char *name) { return find_key(f, name); }
 
-uint32_t huggingface_figure(const struct huggingface_import *f, const char *name) {
+uint32_t huggingface_added_int(const struct huggingface_import *f, const char *name) {
     const struct gguf_pair *p = find_key(f, name);
     return p && p->type == GGUF_U32 ? (uint32_t)gguf_number(p, 0) : 0;
 }
 
 uint32_t huggingface_head_size(const struct huggingface_import *f) {
-    uint32_t heads = huggingface_figure(f, "attention.head_count"),
-             said = huggingface_figure(f, "attention.key_length");
-    if (said) return said;
-    return heads ? huggingface_figure(f, "embedding_length") / heads : 0;
+    uint32_t heads = huggingface_added_int(f, "attention.head_count"),
+             given = huggingface_added_int(f, "attention.key_length");
+    if (given) return given;
+    return heads ? huggingface_added_int(f, "embedding_length") / heads : 0;
 }
 
 // ---- keys ----
 
 static bool add_key(const struct huggingface_import *f, const struct huggingface_key *k, struct status *st) {
     const json_t *value = huggingface_member(f, k->member);
-    if (huggingface_has_key(f, k->key)) return true; // the family's own comes first
+    if (huggingface_has_key(f, k->key)) return true; // keys of the family take precedence
     const char *key = huggingface_key_name(f, k->key);
     double number = value ? json_number_value(value) : k->fallback;
     if (!value && k->fallback == 0) return true;
     if (k->type == MEMBER_BOOL) {
         if (value && !json_is_boolean(value))
-            return huggingface_fail_config(f, st, "%s is neither true nor false", k->member);
+            return huggingface_fail_config(f, st, "%s: expected true or false", k->member);
         gguf_add_bool(f->g, key, json_is_true(value));
     } else if (value && !json_is_number(value)) {
-        return huggingface_fail_config(f, st, "%s is no number", k->member);
+        return huggingface_fail_config(f, st, "%s: expected a number", k->member);
     } else if (k->type == MEMBER_FLOAT || k->type == MEMBER_ROOT) {
         gguf_add_float(f->g, key, (float)(k->type == MEMBER_ROOT ? 1 / sqrt(number) : number));
     } else {
         if (number < 0 || number > UINT32_MAX || number != floor(number))
-            return huggingface_fail_config(f, st, "%s is %g, allowed are whole numbers from 0 to %u", k->member, number,
+            return huggingface_fail_config(f, st, "%s: %g is not an integer from 0 to %u", k->member, number,
                                            UINT32_MAX);
         gguf_add_int(f->g, key, (uint32_t)number);
     }
@@ -135,7 +135,7 @@ static bool add_keys(const struct huggingface_import *f, const struct huggingfac
     return true;
 }
 
-// Which layers slide, where the file says it of each.
+// Which layers use the sliding window, if the file lists them.
 static bool add_layer_types(const struct huggingface_import *f, struct status *st) {
     const json_t *types = huggingface_member(f, "layer_types");
     size_t n = json_array_size(types);
@@ -148,7 +148,8 @@ static bool add_layer_types(const struct huggingface_import *f, struct status *s
         good = slides[i] || (type && !strcmp(type, "full_attention"));
         if (!good)
             huggingface_fail_config(f, st,
-                                    "layer_types has \"%.32s\" at %zu, known are full_attention and sliding_attention",
+                                    "layer_types: unknown type '%.32s' at %zu (expected full_attention or "
+                                    "sliding_attention)",
                                     type ? type : "", i);
     }
     if (good) gguf_add_numbers(f->g, huggingface_key_name(f, "attention.sliding_window_pattern"), GGUF_BOOL, slides, n);
@@ -156,7 +157,7 @@ static bool add_layer_types(const struct huggingface_import *f, struct status *s
     return good;
 }
 
-// ---- what to sample with ----
+// ---- sampling defaults ----
 
 static bool add_sampling(const struct huggingface_import *f, struct status *st) {
     static const struct {
@@ -184,11 +185,11 @@ static bool add_sampling(const struct huggingface_import *f, struct status *st) 
 
 // ---- names ----
 
-// Of the folder; of "…/models--owner--NAME/snapshots/<revision>", as the hub's cache has them, NAME.
+// The name of the folder; NAME for "…/models--owner--NAME/snapshots/<revision>", the layout of the hub's cache.
 static struct span folder_name(const char *path) {
     size_t size = strlen(path);
     while (size > 1 && path[size - 1] == '/') size--;
-    struct span parts[3] = {0}; // the last first
+    struct span parts[3] = {0}; // last first
     for (int i = 0; i < 3 && size > 0; i++) {
         size_t start = size;
         while (start > 0 && path[start - 1] != '/') start--;

@@ -1,4 +1,4 @@
-// What Hugging Face calls the figures and tensors of each family, and what GGUF calls them.
+// Hyperparameter and tensor names of each family, in Hugging Face folders and in GGUF files.
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #define LAYER "model.layers.{layer}."
 #define BLOCK "blk.{layer}."
 
-// ---- what most families share ----
+// ---- common names ----
 
 const struct huggingface_key huggingface_common_keys[] = {
     {"num_hidden_layers|n_layer|num_layers", "block_count", MEMBER_INTEGER, 0},
@@ -52,7 +52,7 @@ const struct huggingface_name huggingface_common_names[] = {
 
 // ---- families ----
 
-// Of those in which every layer slides where there is a window, or those that layer_types names.
+// For families in which all layers, or those in layer_types, use the sliding window.
 static const struct huggingface_key window_keys[] = {
     {"sliding_window", "attention.sliding_window", MEMBER_INTEGER, 0},
     {0},
@@ -114,7 +114,7 @@ static const struct huggingface_key gemma2_keys[] = {
     {0},
 };
 
-// Multimodal gemma 3 leaves out what its configuration class has as defaults.
+// Multimodal Gemma 3 omits the defaults of its configuration class.
 static const struct huggingface_key gemma3_keys[] = {
     {"query_pre_attn_scalar", "attention.scale", MEMBER_ROOT, 0},
     {"max_position_embeddings", "context_length", MEMBER_INTEGER, 131072},
@@ -202,7 +202,7 @@ static const struct huggingface_name starcoder2_names[] = {
     {0},
 };
 
-// The figure in max_position_embeddings is smaller than what the model was trained with.
+// max_position_embeddings is smaller than the context the model was trained with.
 static const struct huggingface_key cohere_keys[] = {
     {"model_max_length|max_position_embeddings", "context_length", MEMBER_INTEGER, 0},
     {"logit_scale", "logit_scale", MEMBER_FLOAT, 0.0625},

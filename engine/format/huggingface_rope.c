@@ -1,5 +1,5 @@
-// The rotation's keys and factors out of config.json. Formulas: the "rope_scaling" of Hugging Face's configurations
-// (linear, yarn, longrope, llama3), brought to what GGUF says.
+// RoPE keys and factors from config.json: the "rope_scaling" of Hugging Face configurations (linear, yarn, longrope,
+// llama3), converted to the conventions of GGUF.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,12 +8,12 @@
 
 enum { FACTORS_LIMIT = 4096 };
 
-// A member of what describes the scaling, under each of the names that configurations have had for it.
+// A member of the RoPE scaling, under each of the names it has had in configurations.
 struct rope_member {
     char text[256];
 };
 
-static struct rope_member in_scaling(const char *name) {
+static struct rope_member scaling_member(const char *name) {
     struct rope_member m;
     snprintf(m.text, sizeof m.text, "rope_scaling.%s|rope_parameters.full_attention.%s|rope_parameters.%s", name, name,
              name);
@@ -22,22 +22,22 @@ static struct rope_member in_scaling(const char *name) {
 
 static bool scaling_number(const struct huggingface_import *f, const char *name, double otherwise, double *out,
                            struct status *st) {
-    return huggingface_number(f, in_scaling(name).text, otherwise, out, st);
+    return huggingface_number(f, scaling_member(name).text, otherwise, out, st);
 }
 
-static bool positive(const struct huggingface_import *f, const char *name, double value, struct status *st) {
+static bool check_positive(const struct huggingface_import *f, const char *name, double value, struct status *st) {
     if (isfinite(value) && value > 0) return true;
-    return huggingface_fail_config(f, st, "%s of the RoPE scaling is %g, which is not positive", name, value);
+    return huggingface_fail_config(f, st, "RoPE scaling: %s: %g is not positive", name, value);
 }
 
-// The context that the model was trained with before it was stretched.
+// The context size of training, before scaling.
 static bool original_context(const struct huggingface_import *f, double *out, struct status *st) {
     char members[512];
     snprintf(members, sizeof members, "%s|original_max_position_embeddings|max_position_embeddings",
-             in_scaling("original_max_position_embeddings").text);
+             scaling_member("original_max_position_embeddings").text);
     if (!huggingface_number(f, members, 0, out, st)) return false;
     return (*out >= 1 && *out <= UINT32_MAX) ||
-           huggingface_fail_config(f, st, "original_max_position_embeddings is %g, allowed are 1 to %u", *out,
+           huggingface_fail_config(f, st, "original_max_position_embeddings: %g is out of range (1 to %u)", *out,
                                    UINT32_MAX);
 }
 
@@ -62,13 +62,13 @@ static bool add_factors(struct huggingface_import *f, const char *name, const fl
 
 static bool add_linear(struct huggingface_import *f, struct status *st) {
     double factor;
-    if (!scaling_number(f, "factor", 1, &factor, st) || !positive(f, "factor", factor, st)) return false;
+    if (!scaling_number(f, "factor", 1, &factor, st) || !check_positive(f, "factor", factor, st)) return false;
     add_type(f, "linear");
     add_float(f, "rope.scaling.factor", factor);
     return true;
 }
 
-// Long wavelengths are stretched by the factor, short ones not, those between by a mixture.
+// Long wavelengths are scaled by the factor, short ones not at all, those in between by a blend.
 static bool add_llama3(struct huggingface_import *f, struct status *st) {
     double factor, low, high, original, base;
     float divisors[FACTORS_LIMIT];
@@ -76,10 +76,12 @@ static bool add_llama3(struct huggingface_import *f, struct status *st) {
     if (!scaling_number(f, "factor", 8, &factor, st) || !scaling_number(f, "low_freq_factor", 1, &low, st) ||
         !scaling_number(f, "high_freq_factor", 4, &high, st) || !original_context(f, &original, st) ||
         !huggingface_number(f, "rope_theta|rope_parameters.rope_theta", 10000, &base, st) ||
-        !positive(f, "factor", factor, st) || !positive(f, "low_freq_factor", low, st) ||
-        !positive(f, "high_freq_factor", high, st) || !positive(f, "rope_theta", base, st))
+        !check_positive(f, "factor", factor, st) || !check_positive(f, "low_freq_factor", low, st) ||
+        !check_positive(f, "high_freq_factor", high, st) || !check_positive(f, "rope_theta", base, st))
         return false;
-    if (n < 1 || n > FACTORS_LIMIT) return huggingface_fail_config(f, st, "a head has %u pairs to rotate", n);
+    if (n < 1 || n > FACTORS_LIMIT)
+        return huggingface_fail_config(f, st, "RoPE scaling: %u pairs per head is out of range (1 to %d)", n,
+                                       FACTORS_LIMIT);
     for (uint32_t i = 0; i < n; i++) {
         double wavelength = 2 * M_PI * pow(base, (double)i / n), share = (original / wavelength - low) / (high - low);
         if (wavelength < original / high) divisors[i] = 1;
@@ -91,32 +93,32 @@ static bool add_llama3(struct huggingface_import *f, struct status *st) {
 
 static double magnitude(double factor, double weight) { return factor > 1 ? 0.1 * weight * log(factor) + 1 : 1; }
 
-// What cosines and sines are multiplied by. GGUF's readers multiply by magnitude(factor, 1) of their own accord, and
-// divide by magnitude(factor, yarn_log_multiplier).
+// The factor of cosines and sines. Readers of GGUF files multiply by magnitude(factor, 1) on their own and divide by
+// magnitude(factor, yarn_log_multiplier).
 static bool add_yarn_magnitude(const struct huggingface_import *f, double factor, struct status *st) {
-    double said, some, all;
-    if (!scaling_number(f, "attention_factor", 0, &said, st) || !scaling_number(f, "mscale", 0, &some, st) ||
+    double given, some, all;
+    if (!scaling_number(f, "attention_factor", 0, &given, st) || !scaling_number(f, "mscale", 0, &some, st) ||
         !scaling_number(f, "mscale_all_dim", 0, &all, st))
         return false;
-    if (said == 0 && some != 0 && all != 0) {
-        if (some != all && some != 1) said = magnitude(factor, some) / magnitude(factor, all);
+    if (given == 0 && some != 0 && all != 0) {
+        if (some != all && some != 1) given = magnitude(factor, some) / magnitude(factor, all);
         else add_float(f, "rope.scaling.yarn_log_multiplier", some == all ? 1 : all);
     }
-    if (said == 0) return true;
-    if (!positive(f, "attention_factor", said, st)) return false;
-    add_float(f, "rope.scaling.attn_factor", said / magnitude(factor, 1));
+    if (given == 0) return true;
+    if (!check_positive(f, "attention_factor", given, st)) return false;
+    add_float(f, "rope.scaling.attn_factor", given / magnitude(factor, 1));
     return true;
 }
 
 static bool add_yarn(struct huggingface_import *f, struct status *st) {
     double factor, original, fast, slow;
-    if (!scaling_number(f, "factor", 1, &factor, st) || !positive(f, "factor", factor, st) ||
+    if (!scaling_number(f, "factor", 1, &factor, st) || !check_positive(f, "factor", factor, st) ||
         !original_context(f, &original, st) || !scaling_number(f, "beta_fast", 32, &fast, st) ||
         !scaling_number(f, "beta_slow", 1, &slow, st))
         return false;
     add_type(f, "yarn");
     add_float(f, "rope.scaling.factor", factor);
-    if (!huggingface_has_key(f, "rope.scaling.original_context_length")) // phi3 says it in any case
+    if (!huggingface_has_key(f, "rope.scaling.original_context_length")) // phi3 always has it
         gguf_add_int(f->g, huggingface_key_name(f, "rope.scaling.original_context_length"), (uint32_t)original);
     add_float(f, "rope.scaling.yarn_beta_fast", fast);
     add_float(f, "rope.scaling.yarn_beta_slow", slow);
@@ -125,31 +127,34 @@ static bool add_yarn(struct huggingface_import *f, struct status *st) {
 
 static bool add_long_factors(struct huggingface_import *f, const char *member, const char *name, struct status *st) {
     float factors[FACTORS_LIMIT];
-    const json_t *list = huggingface_member(f, in_scaling(member).text);
+    const json_t *list = huggingface_member(f, scaling_member(member).text);
     size_t n = json_array_size(list);
-    if (n < 1 || n > FACTORS_LIMIT) return huggingface_fail_config(f, st, "rope_scaling has no list %s", member);
+    if (n < 1 || n > FACTORS_LIMIT)
+        return huggingface_fail_config(f, st, "RoPE scaling: %s: expected a list of 1 to %d numbers", member,
+                                       FACTORS_LIMIT);
     for (size_t i = 0; i < n; i++) {
         factors[i] = (float)json_number_value(json_array_get(list, i));
-        if (!positive(f, member, (double)factors[i], st)) return false;
+        if (!check_positive(f, member, (double)factors[i], st)) return false;
     }
     return add_factors(f, name, factors, n, st);
 }
 
 static bool add_long(struct huggingface_import *f, struct status *st) {
-    double original, most, said, scale;
-    if (!original_context(f, &original, st) || !huggingface_number(f, "max_position_embeddings", original, &most, st) ||
-        !scaling_number(f, "attention_factor", 0, &said, st))
+    double original, extended, given, scale;
+    if (!original_context(f, &original, st) ||
+        !huggingface_number(f, "max_position_embeddings", original, &extended, st) ||
+        !scaling_number(f, "attention_factor", 0, &given, st))
         return false;
-    scale = most / original;
-    if (said == 0) said = scale > 1 ? sqrt(1 + log(scale) / log(original)) : 1;
-    if (!positive(f, "attention_factor", said, st)) return false;
+    scale = extended / original;
+    if (given == 0) given = scale > 1 ? sqrt(1 + log(scale) / log(original)) : 1;
+    if (!check_positive(f, "attention_factor", given, st)) return false;
     add_type(f, "longrope");
-    add_float(f, "rope.scaling.attn_factor", said);
+    add_float(f, "rope.scaling.attn_factor", given);
     return add_long_factors(f, "long_factor", "rope_factors_long.weight", st) &&
            add_long_factors(f, "short_factor", "rope_factors_short.weight", st);
 }
 
-// Only acts on positions behind the context that the model is said to have.
+// Takes effect only beyond the model's context size.
 static bool add_nothing(struct huggingface_import *f, struct status *st) {
     (void)f, (void)st;
     return true;
@@ -165,22 +170,22 @@ static const struct {
 
 static bool add_scaling(struct huggingface_import *f, struct status *st) {
     char members[512];
-    snprintf(members, sizeof members, "%s|%s", in_scaling("rope_type").text, in_scaling("type").text);
-    const char *type = huggingface_text(f, members);
+    snprintf(members, sizeof members, "%s|%s", scaling_member("rope_type").text, scaling_member("type").text);
+    const char *type = huggingface_string(f, members);
     if (!type) return true;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(kinds[i].type, type)) return kinds[i].add(f, st);
-    return huggingface_fail_config(f, st, "the RoPE scaling \"%.32s\" is unknown", type);
+    return huggingface_fail_config(f, st, "unknown RoPE scaling '%.32s'", type);
 }
 
-// Families that rotate only a part of each head say which.
+// Some families rotate only a part of each head.
 static bool add_partial(struct huggingface_import *f, struct status *st) {
     double share;
     if (!huggingface_number(f, "partial_rotary_factor|rope_pct|rotary_pct|rope_parameters.partial_rotary_factor", 1,
                             &share, st))
         return false;
     if (!(share > 0 && share <= 1))
-        return huggingface_fail_config(f, st, "partial_rotary_factor is %g, allowed are 0 to 1", share);
+        return huggingface_fail_config(f, st, "partial_rotary_factor: %g is out of range (0 to 1)", share);
     if (share < 1)
         gguf_add_int(f->g, huggingface_key_name(f, "rope.dimension_count"),
                      (uint32_t)(share * huggingface_head_size(f)));

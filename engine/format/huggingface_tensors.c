@@ -1,4 +1,4 @@
-// Places the tensors of a folder in a GGUF: by the names and changes of its family's tables.
+// Maps the tensors of a folder to GGUF tensors, by the tables of its family.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,6 @@ enum {
     VECTOR_LIMIT = 1 << 28, // elements
 };
 
-// What a name is matched to.
 struct match {
     const struct huggingface_name *rule;
     int layer, item;
@@ -23,12 +22,12 @@ struct name {
     char text[NAME_ROOM];
 };
 
-// Rows of a source: first, first + step, …; with head > 0 in the order that rotates neighbours.
+// Rows of a source: first, first + step, …; with head > 0 permuted for RoPE that rotates neighbours.
 struct rows {
     uint64_t first, step, count, head;
 };
 
-struct placing {
+struct placement {
     struct huggingface_import *folder;
     struct huggingface_source source;
     struct match match;
@@ -37,8 +36,8 @@ struct placing {
 
 // ---- names ----
 
-// Parts of files that have no use here.
-static bool is_useless(const char *name) {
+// Parts of multimodal models and buffers that are not needed.
+static bool is_ignored(const char *name) {
     static const char *const parts[] = {"vision_tower.", "vision_model.",       "multi_modal_projector.",
                                         "visual.",       "rotary_emb.inv_freq", "attn.masked_bias"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -46,7 +45,7 @@ static bool is_useless(const char *name) {
     return false;
 }
 
-// Multimodal models have the language model one level deeper.
+// Multimodal models nest the language model one level deeper.
 static struct name plain_name(const char *name) {
     static const char outer[] = "language_model.", inner[] = "model.language_model.";
     struct name n;
@@ -106,16 +105,16 @@ static uint64_t row_at(const struct rows *r, uint64_t i) {
     return r->first + i * r->step;
 }
 
-static bool fail(const struct placing *p, const char *why) {
+static bool fail(const struct placement *p, const char *why) {
     return status_fail(p->st, STATUS_FORMAT, "%s: tensor %s: %s", p->folder->g->path, p->source.tensor->name, why);
 }
 
-// Vectors, norms and biases are F32; here a row is one element.
-static bool add_vector(struct placing *p, struct name name, int n_dims, const uint64_t *dims, struct rows r) {
+// Vectors, norms and biases become F32; a row of `r` is one element.
+static bool add_vector(struct placement *p, struct name name, int n_dims, const uint64_t *dims, struct rows r) {
     const struct huggingface_source *s = &p->source;
     bool plus_one = p->folder->family->norms_plus_one && span_ends_with(span_of(s->tensor->name), "norm.weight");
     uint64_t n = s->rows * s->columns;
-    if (n > VECTOR_LIMIT) return fail(p, "is too long for a vector");
+    if (n > VECTOR_LIMIT) return fail(p, "too long for a vector");
     float *out = gguf_own_buffer(p->folder->g, r.count * sizeof *out, p->st);
     if (!out) return false;
     float *values = xmalloc(n * sizeof *values);
@@ -137,7 +136,7 @@ struct conversion {
     uint8_t *out;
 };
 
-enum { CONVERSION_ROWS = 64 }; // that a worker takes at a time
+enum { CONVERSION_ROWS = 64 }; // per unit of work
 
 static void convert_rows(struct worker *w, void *argument) {
     const struct conversion *c = argument;
@@ -147,8 +146,8 @@ static void convert_rows(struct worker *w, void *argument) {
             huggingface_source_read(c->source, row_at(&c->rows, i), c->out + i * c->source->row_bytes);
 }
 
-// A copy of the rows as r orders them, in a buffer of the GGUF; NULL when there is no memory.
-static const uint8_t *converted(struct placing *p, struct rows r) {
+// A copy of the rows in the order of r, in a buffer of the GGUF; NULL if out of memory.
+static const uint8_t *converted(struct placement *p, struct rows r) {
     struct huggingface_import *f = p->folder;
     struct conversion c = {&p->source, r, gguf_own_buffer(f->g, r.count * p->source.row_bytes, p->st)};
     if (!c.out || !f->convert) return c.out;
@@ -157,7 +156,7 @@ static const uint8_t *converted(struct placing *p, struct rows r) {
     return c.out;
 }
 
-static bool add_matrix(struct placing *p, struct name name, int n_dims, const uint64_t *dims, struct rows r) {
+static bool add_matrix(struct placement *p, struct name name, int n_dims, const uint64_t *dims, struct rows r) {
     const struct huggingface_source *s = &p->source;
     const uint8_t *data = (const uint8_t *)s->tensor->data + r.first * s->row_bytes;
     bool aligned = (uintptr_t)data % (s->format->id == BLOCK_F32 ? 4 : 2) == 0;
@@ -167,25 +166,25 @@ static bool add_matrix(struct placing *p, struct name name, int n_dims, const ui
     return true;
 }
 
-static bool is_vector(const struct placing *p, const char *name) {
+static bool is_vector(const struct placement *p, const char *name) {
     return p->source.n_dims == 1 || span_ends_with(span_of(name), ".bias") ||
            span_ends_with(span_of(name), "_norm.weight");
 }
 
-// The rows of r as a tensor whose outer dimensions (of a vector, all) make r.count.
-static bool add_rows(struct placing *p, struct name name, int n_dims, const uint64_t *dims, struct rows r) {
+// Adds the rows of r; the product of the outer dimensions (of a vector, all dimensions) is r.count.
+static bool add_rows(struct placement *p, struct name name, int n_dims, const uint64_t *dims, struct rows r) {
     return is_vector(p, name.text) ? add_vector(p, name, n_dims, dims, r) : add_matrix(p, name, n_dims, dims, r);
 }
 
-// All of them, in order; of a vector, elements.
-static struct rows all_rows(const struct placing *p, const char *name) {
+// All rows in order; of a vector, all elements.
+static struct rows all_rows(const struct placement *p, const char *name) {
     return (struct rows){0, 1, is_vector(p, name) ? p->source.rows * p->source.columns : p->source.rows, 0};
 }
 
 // ---- changes ----
 
-// Embeddings are often padded behind the last token.
-static uint64_t vocabulary_rows(const struct placing *p, const char *name, uint64_t rows) {
+// Embeddings are often padded beyond the last token.
+static uint64_t vocabulary_rows(const struct placement *p, const char *name, uint64_t rows) {
     const struct gguf *g = p->folder->g;
     if (strncmp(name, "token_embd.", 11) && strncmp(name, "output.", 7)) return rows;
     for (uint64_t i = 0; i < g->n_pairs; i++)
@@ -193,7 +192,7 @@ static uint64_t vocabulary_rows(const struct placing *p, const char *name, uint6
     return rows;
 }
 
-static bool place_plain(struct placing *p) {
+static bool place_plain(struct placement *p) {
     struct huggingface_source *s = &p->source;
     struct name name = expand(p->match.rule->to, &p->match, p->match.item);
     struct rows r = all_rows(p, name.text);
@@ -204,18 +203,18 @@ static bool place_plain(struct placing *p) {
     return add_rows(p, name, s->n_dims, dims, r);
 }
 
-static bool place_heads(struct placing *p, uint32_t heads) {
+static bool place_heads(struct placement *p, uint32_t heads) {
     struct name name = expand(p->match.rule->to, &p->match, p->match.item);
     struct rows r = all_rows(p, name.text);
     if (p->folder->family->permute) {
-        if (!heads || r.count % (2 * (uint64_t)heads)) return fail(p, "its rows cannot be split into heads");
+        if (!heads || r.count % (2 * (uint64_t)heads)) return fail(p, "rows cannot be split into heads");
         r.head = r.count / heads;
     }
     return add_rows(p, name, p->source.n_dims, p->source.dims, r);
 }
 
-// Two tensors, each with half of the last but one dimension (of vectors: the last).
-static bool place_halves(struct placing *p, bool interleaved) {
+// Two tensors, each with half of the second dimension (of vectors, the first).
+static bool place_halves(struct placement *p, bool interleaved) {
     const struct huggingface_source *s = &p->source;
     for (int i = 0; i < 2; i++) {
         struct name name = expand(i ? p->match.rule->second : p->match.rule->to, &p->match, p->match.item);
@@ -232,13 +231,13 @@ static bool place_halves(struct placing *p, bool interleaved) {
     return true;
 }
 
-// One tensor, or with `second` two, an expert.
-static bool place_experts(struct placing *p) {
+// One tensor per expert, or two with `second`.
+static bool place_experts(struct placement *p) {
     const struct huggingface_source *s = &p->source;
     const struct huggingface_name *rule = p->match.rule;
     uint64_t parts = rule->second ? 2 : 1;
     bool fits = s->n_dims == 3 && s->dims[2] <= ITEMS_LIMIT && s->dims[1] % parts == 0;
-    if (!fits || !strcmp(p->match.ending, ".bias")) return fail(p, "is no stack of experts"); // a bias is no rows
+    if (!fits || !strcmp(p->match.ending, ".bias")) return fail(p, "not a stack of experts"); // a bias has no rows
     const uint64_t dims[2] = {s->columns, s->dims[1] / parts};
     for (uint64_t i = 0; i < s->dims[2] * parts; i++) {
         struct name name = expand(i % parts ? rule->second : rule->to, &p->match, (int)(i / parts));
@@ -247,21 +246,21 @@ static bool place_experts(struct placing *p) {
     return true;
 }
 
-// Vectors of all heads one behind the other, when the first of them comes up.
-static bool place_head(struct placing *p, uint32_t heads) {
+// Joins the vectors of all heads when the first of them comes up.
+static bool place_head(struct placement *p, uint32_t heads) {
     const struct huggingface_name *rule = p->match.rule;
     uint64_t size = p->source.rows * p->source.columns, dims[2] = {size, heads};
     if (p->match.item) return true;
-    if (!heads || heads > ITEMS_LIMIT || size > VECTOR_LIMIT) return fail(p, "is not one of so many heads");
+    if (!heads || heads > ITEMS_LIMIT || size > VECTOR_LIMIT) return fail(p, "number or size of heads is out of range");
     float *out = gguf_own_buffer(p->folder->g, size * heads * sizeof *out, p->st);
     if (!out) return false;
     for (uint32_t h = 0; h < heads; h++) {
         struct name name = expand(rule->from, &p->match, (int)h);
         const struct safetensors_tensor *t = safetensors_find(&p->folder->files, name.text);
-        if (!t) return status_fail(p->st, STATUS_FORMAT, "%s: the tensor %s is missing", p->folder->g->path, name.text);
+        if (!t) return status_fail(p->st, STATUS_FORMAT, "%s: missing tensor %s", p->folder->g->path, name.text);
         struct huggingface_source s;
         if (!huggingface_source_open(p->folder, t, &s, p->st)) return false;
-        if (s.n_dims != 1 || s.columns != size) return fail(p, "is no vector of the size that other heads have");
+        if (s.n_dims != 1 || s.columns != size) return fail(p, "size differs from the other heads");
         void *row = xmalloc(s.row_bytes);
         huggingface_source_read(&s, 0, row);
         s.format->decode(row, out + h * size, size);
@@ -272,11 +271,11 @@ static bool place_head(struct placing *p, uint32_t heads) {
 }
 
 static uint32_t head_count(const struct huggingface_import *f, bool keys) {
-    uint32_t n = keys ? huggingface_figure(f, "attention.head_count_kv") : 0;
-    return n ? n : huggingface_figure(f, "attention.head_count");
+    uint32_t n = keys ? huggingface_added_int(f, "attention.head_count_kv") : 0;
+    return n ? n : huggingface_added_int(f, "attention.head_count");
 }
 
-static bool place(struct placing *p) {
+static bool place(struct placement *p) {
     const struct huggingface_import *f = p->folder;
     switch (p->match.rule->change) {
     case PLACE_PLAIN: return place_plain(p);
@@ -299,15 +298,15 @@ bool huggingface_add_tensors(struct huggingface_import *f, struct status *st) {
     bool tied = is_tied(f);
     for (uint64_t i = 0; i < f->files.n_tensors; i++) {
         const struct safetensors_tensor *t = &f->files.tensors[i];
-        struct placing p = {.folder = f, .st = st};
+        struct placement p = {.folder = f, .st = st};
         struct name name = plain_name(t->name);
-        if (is_useless(t->name) || huggingface_source_is_part(t->name) ||
+        if (is_ignored(t->name) || huggingface_source_is_part(t->name) ||
             (tied && !strcmp(name.text, "lm_head.weight")))
             continue;
         if (!match_rules(f->family->names, name.text, &p.match) &&
             !match_rules(huggingface_common_names, name.text, &p.match))
-            return status_fail(st, STATUS_UNSUPPORTED, "%s: the tensor %s has no place in a %s model", f->g->path,
-                               t->name, f->family->model_types[0]);
+            return status_fail(st, STATUS_UNSUPPORTED, "%s: unexpected tensor %s in a %s model", f->g->path, t->name,
+                               f->family->model_types[0]);
         if (!huggingface_source_open(f, t, &p.source, st) || !place(&p)) return false;
     }
     return true;

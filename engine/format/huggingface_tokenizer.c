@@ -18,23 +18,24 @@ static const struct {
 #undef X
 };
 
-static bool blame(const struct token_import *t, enum huggingface_file file, struct status *st) {
+// Prefixes a failure with the path of the file; returns false.
+static bool name_file(const struct token_import *t, enum huggingface_file file, struct status *st) {
     return status_prefix(st, "%s/%s", t->texts->folder, files[file].name);
 }
 
 // ---- reading ----
 
-// Every number becomes a real one where nothing else is wanted: some files have numbers of thirty digits.
+// Decodes numbers as floats unless exact ids are needed: some files have numbers of thirty digits.
 static bool parse(struct token_import *t, enum huggingface_file file, struct status *st) {
     struct span text = t->texts->files[file];
     bool has_exact_ids = file == HUGGINGFACE_TOKENIZER || file == HUGGINGFACE_VOCABULARY;
     if (!text.data) return true;
     t->roots[file] = json_source_parse(text, JSON_ALLOW_NUL | (has_exact_ids ? 0 : JSON_DECODE_INT_AS_REAL), st);
-    return t->roots[file] || blame(t, file, st);
+    return t->roots[file] || name_file(t, file, st);
 }
 
 static bool read_vocabulary(struct token_import *t, struct status *st) {
-    // What splits is not said by these two files, but by the class that reads them.
+    // These two files do not name the pre-tokenizer; the class that reads them implies it.
     static const char *const classes[][2] = {{"GPT2Tokenizer", "gpt-2"},
                                              {"GPT2TokenizerFast", "gpt-2"},
                                              {"CodeGenTokenizer", "gpt-2"},
@@ -45,27 +46,27 @@ static bool read_vocabulary(struct token_import *t, struct status *st) {
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
         if (span_equals(class, classes[i][0])) t->pre = classes[i][1];
     if (!t->pre)
-        return status_fail(st, STATUS_UNSUPPORTED,
-                           "tokenizer_class: how \"%.*s\" splits is known only with a tokenizer.json",
+        return status_fail(st, STATUS_UNSUPPORTED, "tokenizer_class: '%.*s' is supported only with a tokenizer.json",
                            token_import_shown(class), class.data) ||
-               blame(t, HUGGINGFACE_TOKENIZER_CONFIG, st);
+               name_file(t, HUGGINGFACE_TOKENIZER_CONFIG, st);
     t->add_bos = t->add_eos = IMPORT_NO;
     if (!t->texts->files[HUGGINGFACE_MERGES].data)
-        return status_fail(st, STATUS_FORMAT, "is missing beside vocab.json") || blame(t, HUGGINGFACE_MERGES, st);
+        return status_fail(st, STATUS_FORMAT, "missing (vocab.json needs it)") || name_file(t, HUGGINGFACE_MERGES, st);
     return (token_import_vocabulary_json(t, t->roots[HUGGINGFACE_VOCABULARY], st) ||
-            blame(t, HUGGINGFACE_VOCABULARY, st)) &&
-           (token_import_merges_text(t, t->texts->files[HUGGINGFACE_MERGES], st) || blame(t, HUGGINGFACE_MERGES, st));
+            name_file(t, HUGGINGFACE_VOCABULARY, st)) &&
+           (token_import_merges_text(t, t->texts->files[HUGGINGFACE_MERGES], st) ||
+            name_file(t, HUGGINGFACE_MERGES, st));
 }
 
 static bool read_main_file(struct token_import *t, struct status *st) {
     const struct span *texts = t->texts->files;
     if (texts[HUGGINGFACE_TOKENIZER].data)
-        return token_import_json(t, t->roots[HUGGINGFACE_TOKENIZER], st) || blame(t, HUGGINGFACE_TOKENIZER, st);
+        return token_import_json(t, t->roots[HUGGINGFACE_TOKENIZER], st) || name_file(t, HUGGINGFACE_TOKENIZER, st);
     if (texts[HUGGINGFACE_SENTENCEPIECE].data)
         return token_import_sentencepiece(t, texts[HUGGINGFACE_SENTENCEPIECE], st) ||
-               blame(t, HUGGINGFACE_SENTENCEPIECE, st);
+               name_file(t, HUGGINGFACE_SENTENCEPIECE, st);
     if (texts[HUGGINGFACE_VOCABULARY].data) return read_vocabulary(t, st);
-    return status_fail(st, STATUS_FORMAT, "%s: has neither tokenizer.json nor tokenizer.model nor vocab.json",
+    return status_fail(st, STATUS_FORMAT, "%s: no tokenizer (expected tokenizer.json, tokenizer.model or vocab.json)",
                        t->texts->folder);
 }
 
@@ -78,9 +79,9 @@ static bool read_all(struct token_import *t, struct status *st) {
     bool replaces = !t->texts->files[HUGGINGFACE_TOKENIZER].data;
     const json_t *decoder = json_object_get(t->roots[HUGGINGFACE_TOKENIZER_CONFIG], "added_tokens_decoder");
     return (token_import_added_map(t, t->roots[HUGGINGFACE_ADDED_TOKENS], replaces, st) ||
-            blame(t, HUGGINGFACE_ADDED_TOKENS, st)) &&
-           (token_import_added_decoder(t, decoder, replaces, st) || blame(t, HUGGINGFACE_TOKENIZER_CONFIG, st)) &&
-           (token_import_settings(t, st) || blame(t, HUGGINGFACE_CONFIG, st));
+            name_file(t, HUGGINGFACE_ADDED_TOKENS, st)) &&
+           (token_import_added_decoder(t, decoder, replaces, st) || name_file(t, HUGGINGFACE_TOKENIZER_CONFIG, st)) &&
+           (token_import_settings(t, st) || name_file(t, HUGGINGFACE_CONFIG, st));
 }
 
 // ---- writing ----
@@ -111,8 +112,8 @@ static bool write_tokens(struct token_import *t, struct gguf *g, struct status *
     return true;
 }
 
-static void write_answer(struct gguf *g, const char *key, enum token_import_answer answer) {
-    if (answer != IMPORT_UNSAID) gguf_add_bool(g, key, answer == IMPORT_YES);
+static void write_flag(struct gguf *g, const char *key, enum token_import_flag flag) {
+    if (flag != IMPORT_UNSET) gguf_add_bool(g, key, flag == IMPORT_YES);
 }
 
 static bool write_pairs(struct token_import *t, struct gguf *g, struct status *st) {
@@ -127,20 +128,20 @@ static bool write_pairs(struct token_import *t, struct gguf *g, struct status *s
     if (!write_tokens(t, g, st)) return false;
     for (int i = 0; i < IMPORT_SPECIAL_COUNT; i++)
         if (t->specials[i] >= 0) gguf_add_int(g, keys[i], (uint32_t)t->specials[i]);
-    write_answer(g, KEY("add_bos_token"), t->add_bos);
-    write_answer(g, KEY("add_eos_token"), t->add_eos);
-    write_answer(g, KEY("add_space_prefix"), t->space_prefix);
-    write_answer(g, KEY("remove_extra_whitespaces"), t->removes_spaces);
-    write_answer(g, KEY("normalizer.lowercase"), t->lowercase);
-    write_answer(g, KEY("normalizer.strip_accents"), t->strips_accents);
-    write_answer(g, "tokenizer.confab.ignore_merges", t->ignore_merges);
+    write_flag(g, KEY("add_bos_token"), t->add_bos);
+    write_flag(g, KEY("add_eos_token"), t->add_eos);
+    write_flag(g, KEY("add_space_prefix"), t->space_prefix);
+    write_flag(g, KEY("remove_extra_whitespaces"), t->removes_spaces);
+    write_flag(g, KEY("normalizer.lowercase"), t->lowercase);
+    write_flag(g, KEY("normalizer.strip_accents"), t->strips_accents);
+    write_flag(g, "tokenizer.confab.ignore_merges", t->ignore_merges);
     if (t->prefix_scheme) gguf_add_string(g, "tokenizer.confab.space_prefix", span_of(t->prefix_scheme));
     if (t->charsmap.size) gguf_add_numbers(g, KEY("precompiled_charsmap"), GGUF_U8, t->charsmap.data, t->charsmap.size);
     if (template.data) gguf_add_string(g, "tokenizer.chat_template", template);
     return true;
 }
 
-// ---- the whole ----
+// ---- opening ----
 
 bool huggingface_tokenizer_add_texts(struct gguf *g, const struct huggingface_texts *texts, struct status *st) {
     struct token_import t = {.texts = texts, .first = -1, .last = -1};
@@ -154,7 +155,7 @@ bool huggingface_tokenizer_add_texts(struct gguf *g, const struct huggingface_te
     return done;
 }
 
-// tokenizer.json says it all; what says the same in other ways is not read beside it.
+// tokenizer.json is complete; files with the same content in older formats are not read.
 static bool is_superseded(int file, const struct huggingface_texts *texts) {
     if (file == HUGGINGFACE_SENTENCEPIECE) return texts->files[HUGGINGFACE_TOKENIZER].data;
     if (file == HUGGINGFACE_VOCABULARY || file == HUGGINGFACE_MERGES)

@@ -1,15 +1,15 @@
-// The normalizer, the pre-tokenizer and the post-processor of a tokenizer.json, read for what our keys can say.
+// Converts the normalizer, pre-tokenizer and post-processor of a tokenizer.json to settings that our keys can express.
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/format/huggingface_tokenizer_parts.h"
 
 enum {
-    NESTING = 4,           // of sequences
-    REGEX_LIMIT = 1 << 14, // bytes; the longest published one has 1500
+    NESTING = 4,           // depth of sequences
+    REGEX_LIMIT = 1 << 14, // bytes; the longest published one has about 1500
 };
 
-// A kind of part, by its "type". `read` may be NULL: the part changes nothing that we would see.
+// A component, by its "type". `read` is NULL if it has no effect here.
 struct part {
     const char *type;
     bool (*read)(struct token_import *, const json_t *, struct token_import_scheme *, struct status *);
@@ -19,10 +19,11 @@ static bool read_part(struct token_import *t, const json_t *part, const struct p
                       const char *list, int depth, struct token_import_scheme *scheme, struct status *st) {
     if (!part || json_is_null(part)) return true;
     struct span type = token_import_string(part, "type");
-    if (!type.data) return status_fail(st, STATUS_FORMAT, "a part has no type");
+    if (!type.data) return status_fail(st, STATUS_FORMAT, "missing type");
     if (span_equals(type, "Sequence")) {
         const json_t *members = json_object_get(part, list);
-        if (depth == NESTING) return status_fail(st, STATUS_LIMIT, "sequences are nested deeper than %d", NESTING);
+        if (depth == NESTING)
+            return status_fail(st, STATUS_LIMIT, "sequences are nested too deep (maximum %d)", NESTING);
         for (size_t i = 0; i < json_array_size(members); i++)
             if (!read_part(t, json_array_get(members, i), parts, n_parts, list, depth + 1, scheme, st)) return false;
         return true;
@@ -32,7 +33,7 @@ static bool read_part(struct token_import *t, const json_t *part, const struct p
             if (!parts[i].read || parts[i].read(t, part, scheme, st)) return true;
             return status_prefix(st, "%s", parts[i].type);
         }
-    return status_fail(st, STATUS_UNSUPPORTED, "type \"%.*s\" is not supported", token_import_shown(type), type.data);
+    return status_fail(st, STATUS_UNSUPPORTED, "unsupported type '%.*s'", token_import_shown(type), type.data);
 }
 
 // ---- the normalizer ----
@@ -45,7 +46,7 @@ static bool read_prepend(struct token_import *t, const json_t *part, struct toke
                          struct status *st) {
     (void)scheme;
     if (!token_import_is(part, "prepend", SPACE_MARK))
-        return status_fail(st, STATUS_UNSUPPORTED, "puts something else than U+2581 in front");
+        return status_fail(st, STATUS_UNSUPPORTED, "prepend: expected U+2581");
     t->space_prefix = IMPORT_YES;
     return true;
 }
@@ -57,7 +58,7 @@ static bool read_replace(struct token_import *t, const json_t *part, struct toke
         scheme->marks_spaces = true;
     else if (regex.data && span_equals(regex, " {2,}")) t->removes_spaces = IMPORT_YES;
     else
-        return status_fail(st, STATUS_UNSUPPORTED, "the pattern \"%.*s\" is none that is known",
+        return status_fail(st, STATUS_UNSUPPORTED, "unsupported pattern '%.*s'",
                            token_import_shown(text.data ? text : regex),
                            text.data    ? text.data
                            : regex.data ? regex.data
@@ -82,7 +83,7 @@ static bool read_precompiled(struct token_import *t, const json_t *part, struct 
     while (text.size && text.data[text.size - 1] == '=') text.size--;
     for (size_t i = 0; i < text.size; i++) {
         int digit = base64_digit(text.data[i]);
-        if (digit < 0) return status_fail(st, STATUS_FORMAT, "precompiled_charsmap: is no base64 at byte %zu", i);
+        if (digit < 0) return status_fail(st, STATUS_FORMAT, "precompiled_charsmap: invalid base64 at byte %zu", i);
         bits = bits << 6 | (uint32_t)digit;
         if (i % 4) out[n++] = (char)(bits >> (6 - 2 * (i % 4)));
     }
@@ -90,7 +91,7 @@ static bool read_precompiled(struct token_import *t, const json_t *part, struct 
     return true;
 }
 
-// White space is stripped, or split at: both come with a Unigram's other changes to it.
+// Stripping and splitting at white space both come with Unigram, which collapses it.
 static bool read_removed_spaces(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                                 struct status *st) {
     (void)part, (void)scheme, (void)st;
@@ -109,7 +110,7 @@ static bool read_bert_normalizer(struct token_import *t, const json_t *part, str
     return true;
 }
 
-// NFC changes nothing in text as people and programs write it, and no key says it: texts come back as they went in.
+// NFC leaves nearly all real text alone, and no key expresses it; decoding returns the text unchanged.
 static const struct part normalizers[] = {
     {"NFC", NULL},
     {"Prepend", read_prepend},
@@ -124,9 +125,9 @@ static const struct part normalizers[] = {
 static bool add_split(struct token_import *t, struct token_import_scheme *scheme, struct span regex,
                       struct status *st) {
     if (scheme->n_splits == sizeof scheme->splits / sizeof *scheme->splits)
-        return status_fail(st, STATUS_UNSUPPORTED, "splits in more than %zu stages", scheme->n_splits);
+        return status_fail(st, STATUS_UNSUPPORTED, "too many splits (maximum %zu)", scheme->n_splits);
     if (regex.size > REGEX_LIMIT)
-        return status_fail(st, STATUS_LIMIT, "an expression of %zu bytes, allowed are %d", regex.size, REGEX_LIMIT);
+        return status_fail(st, STATUS_LIMIT, "regex of %zu bytes is too long (maximum %d)", regex.size, REGEX_LIMIT);
     scheme->splits[scheme->n_splits++] = token_import_regex(t, regex);
     return true;
 }
@@ -144,19 +145,19 @@ static bool read_byte_level(struct token_import *t, const json_t *part, struct t
     return !token_import_bool(part, "use_regex", true) || add_split_text(t, scheme, TOKEN_IMPORT_GPT2, st);
 }
 
-// Keeping the matches as pieces is the same whether the rest are pieces too or there is no rest.
+// Isolated and inverted Removed are equivalent if the expression matches everything.
 static bool read_split(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                        struct status *st) {
     struct span text = pattern_of(part, "String"), regex = pattern_of(part, "Regex");
     bool invert = token_import_bool(part, "invert", false);
-    // No space is left where all became U+2581.
+    // Spaces have become U+2581, so there is nothing to split.
     if (text.data && span_equals(text, " ") && scheme->marks_spaces) return true;
-    if (!regex.data) return status_fail(st, STATUS_UNSUPPORTED, "pattern: is no Regex");
+    if (!regex.data) return status_fail(st, STATUS_UNSUPPORTED, "pattern: expected a Regex");
     if (!(token_import_is(part, "behavior", "Isolated") && !invert) &&
         !(token_import_is(part, "behavior", "Removed") && invert)) {
         struct span behavior = token_import_string(part, "behavior");
-        return status_fail(st, STATUS_UNSUPPORTED, "behavior: \"%.*s\"%s is not supported",
-                           token_import_shown(behavior), behavior.data ? behavior.data : "", invert ? " inverted" : "");
+        return status_fail(st, STATUS_UNSUPPORTED, "behavior: '%.*s'%s is not supported", token_import_shown(behavior),
+                           behavior.data ? behavior.data : "", invert ? " inverted" : "");
     }
     return add_split(t, scheme, regex, st);
 }
@@ -171,7 +172,7 @@ static bool read_metaspace(struct token_import *t, const json_t *part, struct to
     struct span when = token_import_string(part, "prepend_scheme");
     bool prepends = when.data ? !span_equals(when, "never") : token_import_bool(part, "add_prefix_space", true);
     if (!token_import_is(part, "replacement", SPACE_MARK))
-        return status_fail(st, STATUS_UNSUPPORTED, "replacement: is not U+2581");
+        return status_fail(st, STATUS_UNSUPPORTED, "replacement: expected U+2581");
     scheme->marks_spaces = true;
     scheme->cuts_words = token_import_bool(part, "split", true);
     t->space_prefix = prepends ? IMPORT_YES : IMPORT_NO;
@@ -197,13 +198,13 @@ static const struct part pre_tokenizers[] = {
 
 // ---- the post-processor ----
 
-// A number as an id; −1 where it cannot be one.
+// A number as an id; −1 if it cannot be one.
 static int32_t id_of(const json_t *number) {
     json_int_t id = json_is_integer(number) ? json_integer_value(number) : -1;
     return id >= 0 && id <= INT32_MAX ? (int32_t)id : -1;
 }
 
-// What stands before and after the text, one token each at the most.
+// The tokens before and after the text, at most one each.
 static bool read_template(struct token_import *t, const json_t *part, struct token_import_scheme *scheme,
                           struct status *st) {
     const json_t *items = json_object_get(part, "single"), *tokens = json_object_get(part, "special_tokens");
@@ -219,14 +220,15 @@ static bool read_template(struct token_import *t, const json_t *part, struct tok
             continue;
         }
         if (json_array_size(ids) != 1)
-            return status_fail(st, STATUS_UNSUPPORTED, "special_tokens: \"%.64s\" is not one id", name ? name : "");
+            return status_fail(st, STATUS_UNSUPPORTED, "special_tokens: '%.64s': expected exactly one id",
+                               name ? name : "");
         *(after ? &t->last : &t->first) = id_of(json_array_get(ids, 0));
         counts[after]++;
     }
     if (counts[0] > 1 || counts[1] > 1)
         return status_fail(st, STATUS_UNSUPPORTED,
-                           "single: puts %zu tokens before a text and %zu after it, one each is supported", counts[0],
-                           counts[1]);
+                           "single: too many special tokens: %zu before the text, %zu after it (maximum 1 each)",
+                           counts[0], counts[1]);
     t->add_bos = counts[0] ? IMPORT_YES : IMPORT_NO;
     t->add_eos = counts[1] ? IMPORT_YES : IMPORT_NO;
     return true;

@@ -1,17 +1,18 @@
-// Merges said in scores.
+// Converts merges to scores.
 //
-// SentencePiece merges any two neighbours that together are a token, the highest score first. Hugging Face's files
-// list every such pair, those of one token one after the other, by falling score. Where a file really is such a list,
-// the rank at which a token's merges begin says the same as its score did.
+// SentencePiece merges any two neighbours that form a token, highest score first. Hugging Face files list all such
+// pairs by falling score, the pairs of a token next to each other. If a file really is such a list, the rank of a
+// token's first merge is equivalent to its score.
 #include <string.h>
 
 #include "engine/base/hash_seed.h"
 #include "engine/format/huggingface_tokenizer_parts.h"
 
-// ---- the vocabulary by hashes ----
+// ---- the vocabulary by hash ----
 //
-// A million look-ups of parts of texts: hash(text) is a polynomial in the bytes modulo 2^64, so that the hash of any
-// part comes from those of the text's beginnings. Texts are not compared: at worst a list passes for what it is not.
+// There are millions of substring look-ups, so hash(text) is a polynomial in its bytes modulo 2^64: the hash of a
+// substring follows from those of prefixes. Texts are not compared; a collision can at worst make a list pass as
+// ordered.
 
 struct slot {
     uint64_t hash;
@@ -19,10 +20,10 @@ struct slot {
 };
 
 struct token_hashes {
-    struct slot *slots; // a power of two, at least half of them free
+    struct slot *slots; // [mask + 1], at least half of them free
     uint64_t mask;
-    uint64_t base;                           // odd, and known to no file
-    uint64_t powers[IMPORT_TOKEN_BYTES + 1]; // of it
+    uint64_t base;                           // odd and random, so that files cannot provoke collisions
+    uint64_t powers[IMPORT_TOKEN_BYTES + 1]; // of base
 };
 
 static uint64_t append(const struct token_hashes *h, uint64_t hash, char c) { return hash * h->base + (uint8_t)c + 1; }
@@ -59,10 +60,10 @@ static bool hash_vocabulary(struct token_hashes *h, struct arena *arena, const j
     return true;
 }
 
-// ---- what the list is ----
+// ---- checking the list ----
 
-// The token that a merge makes; −1 when it, or a part, is none.
-static int64_t product_of(const struct token_hashes *h, struct span merge) {
+// The token that a merge produces; −1 if it or a part is not a token.
+static int64_t merged_token(const struct token_hashes *h, struct span merge) {
     struct span left = token_import_left(merge);
     struct span right = {merge.data + left.size + 1, merge.size - left.size - 1};
     if (right.size > IMPORT_TOKEN_BYTES) return -1;
@@ -70,15 +71,15 @@ static int64_t product_of(const struct token_hashes *h, struct span merge) {
     return find(h, a) < 0 || find(h, b) < 0 ? -1 : find(h, a * h->powers[right.size] + b);
 }
 
-// Scores by rank. *ordered: the merges of each token are one after the other, but for tokens that are found whole
-// before any merging.
+// Sets scores by rank. *ordered: the merges of each token are next to each other, except those of user-defined tokens,
+// which are matched before any merging.
 static bool rank_products(struct token_import *t, const struct token_hashes *h, bool *ordered, struct status *st) {
     int64_t last = -1;
     *ordered = true;
     for (uint64_t i = 0; i < t->n_merges; i++) {
-        int64_t product = product_of(h, t->merges[i]);
+        int64_t product = merged_token(h, t->merges[i]);
         if (product < 0)
-            return status_fail(st, STATUS_FORMAT, "merges: merge %llu, \"%.*s\", is not of tokens of the vocabulary",
+            return status_fail(st, STATUS_FORMAT, "merges: merge %llu: '%.*s': no such tokens in the vocabulary",
                                (unsigned long long)i, token_import_shown(t->merges[i]), t->merges[i].data);
         struct token_import_entry *token = &t->tokens[product];
         if (token->score == 0) token->score = -(float)(i + 1);
@@ -90,7 +91,7 @@ static bool rank_products(struct token_import *t, const struct token_hashes *h, 
 
 static bool starts_character(char c) { return ((uint8_t)c & 0xc0) != 0x80; }
 
-// In how many ways two tokens make this one.
+// The number of ways to split this token into two tokens.
 static uint64_t splits_of(const struct token_hashes *h, struct span text) {
     uint64_t whole = hash_of(h, text), part = 0, count = 0;
     for (size_t at = 1; at < text.size; at++) {
@@ -113,7 +114,7 @@ static uint64_t count_splits(const struct token_hashes *h, const json_t *vocabul
     return count;
 }
 
-// Whether some token that merging may make has a mark behind its beginning.
+// Whether merging can produce a token with a space mark after its first byte.
 static bool any_crosses_words(const struct token_import *t) {
     for (int64_t id = 0; id < t->count; id++) {
         struct span text = t->tokens[id].text;
@@ -124,7 +125,7 @@ static bool any_crosses_words(const struct token_import *t) {
     return false;
 }
 
-// Whether some has a line end beside anything else.
+// Whether merging can produce a token with a line end and other characters.
 static bool any_crosses_lines(const struct token_import *t) {
     for (int64_t id = 0; id < t->count; id++) {
         size_t line_ends = 0, size = t->tokens[id].text.size;
@@ -134,7 +135,7 @@ static bool any_crosses_lines(const struct token_import *t) {
     return false;
 }
 
-// Runs of spaces are often added to a vocabulary whose merges make them all the same: then they may.
+// Runs of spaces are often added tokens although the merges produce them as well; leave them to the merges.
 static void leave_to_merges(struct token_import *t) {
     for (int64_t id = 0; id < t->count; id++) {
         struct token_import_entry *token = &t->tokens[id];
@@ -150,8 +151,8 @@ bool token_import_byte_fallback(struct token_import *t, const json_t *vocabulary
     bool ordered;
     if (!hash_vocabulary(&hashes, &t->arena, vocabulary, st) || !rank_products(t, &hashes, &ordered, st)) return false;
     if (scheme->cuts_words && any_crosses_words(t))
-        return status_fail(st, STATUS_UNSUPPORTED, "pre_tokenizer: cuts between words, but some tokens reach across");
-    if (t->space_prefix == IMPORT_UNSAID) t->space_prefix = IMPORT_NO;
+        return status_fail(st, STATUS_UNSUPPORTED, "pre_tokenizer: splits words, but some tokens span several words");
+    if (t->space_prefix == IMPORT_UNSET) t->space_prefix = IMPORT_NO;
     bool by_scores = ordered && count_splits(&hashes, vocabulary) == t->n_merges;
     leave_to_merges(t);
     if (by_scores) {
@@ -160,9 +161,9 @@ bool token_import_byte_fallback(struct token_import *t, const json_t *vocabulary
         return true;
     }
     if (t->space_prefix == IMPORT_YES || any_crosses_lines(t))
-        return status_fail(st, STATUS_UNSUPPORTED, "model: merges that are not those of SentencePiece, with %s",
-                           t->space_prefix == IMPORT_YES ? "a space put in front" : "tokens across line ends");
+        return status_fail(st, STATUS_UNSUPPORTED, "model: merges unlike SentencePiece's with %s are not supported",
+                           t->space_prefix == IMPORT_YES ? "a space prefix" : "tokens across line ends");
     t->model = "gpt2";
-    t->pre = "sarvam-moe"; // the name of plain BPE over characters, line by line
+    t->pre = "sarvam-moe"; // plain BPE on characters, line by line
     return true;
 }

@@ -1,13 +1,13 @@
-// tokenizer.model: a SentencePiece model, which is one message in the wire format of protocol buffers.
+// tokenizer.model: a SentencePiece model, a message in the wire format of protocol buffers.
 //
-// The library that writes such files does not tell through its interface which pieces are user-defined, which kind of
-// model it is and how it normalises; so the message is read here, and the tests compare ids with the library's.
+// The API of the SentencePiece library does not expose user-defined pieces, the model type or the normaliser, so the
+// message is read here; the tests compare ids with the library's.
 //
 //   message:  (key value)*, key = varint (field << 3 | kind)
 //   kinds:    0 varint, 1 eight bytes, 2 varint length and bytes, 5 four bytes
 //   model:    1 piece*, 2 trainer, 3 normalizer
 //   piece:    1 text, 2 score (float), 3 type, numbered as in GGUF
-//   trainer:  3 model type, 24 white space as suffix, 35 byte fallback, 46 BOS, 47 EOS, 48 padding (texts)
+//   trainer:  3 model type, 24 white space as suffix, 35 byte fallback, texts of 46 BOS, 47 EOS, 48 padding
 //   normalizer: 2 precompiled charsmap, 3 adds a space in front, 4 removes extra spaces, 5 marks spaces
 #include <math.h>
 #include <string.h>
@@ -19,7 +19,7 @@ enum wire_kind { WIRE_VARINT = 0, WIRE_EIGHT_BYTES = 1, WIRE_BYTES = 2, WIRE_FOU
 struct field {
     uint64_t number;
     enum wire_kind kind;
-    uint64_t value;    // of a varint, or of four bytes
+    uint64_t value;    // of WIRE_VARINT and WIRE_FOUR_BYTES
     struct span bytes; // of WIRE_BYTES
 };
 
@@ -30,11 +30,11 @@ static uint64_t read_varint(struct reader *r) {
         value |= (uint64_t)(byte & 0x7f) << shift;
         if (!(byte & 0x80)) return value;
     }
-    reader_fail(r, "a number is longer than 64 bits");
+    reader_fail(r, "number exceeds 64 bits");
     return 0;
 }
 
-// The next field; false at the end and after a failure.
+// Reads the next field; false at the end or on failure.
 static bool next_field(struct reader *r, struct field *f) {
     if (reader_failed(r) || reader_left(r) == 0) return false;
     uint64_t key = read_varint(r);
@@ -44,17 +44,17 @@ static bool next_field(struct reader *r, struct field *f) {
     case WIRE_EIGHT_BYTES: reader_u64(r); break;
     case WIRE_BYTES: f->bytes = reader_bytes(r, read_varint(r)); break;
     case WIRE_FOUR_BYTES: f->value = reader_u32(r); break;
-    default: reader_fail(r, "a field of kind %d", (int)(key & 7));
+    default: reader_fail(r, "unknown field kind %d", (int)(key & 7));
     }
     return !reader_failed(r);
 }
 
 static bool finish(const struct reader *r, struct status *st) {
     if (!reader_failed(r)) return true;
-    return status_fail(st, STATUS_FORMAT, "is no SentencePiece model: %s", r->status.text);
+    return status_fail(st, STATUS_FORMAT, "not a SentencePiece model: %s", r->status.text);
 }
 
-// What the two specifications say, with the format's defaults.
+// Trainer and normalizer settings, initialised to the format's defaults.
 struct specification {
     uint64_t model_type; // 1 unigram, 2 BPE
     bool byte_fallback, space_as_suffix;
@@ -75,10 +75,10 @@ static bool read_piece(struct token_import *t, struct span message, int64_t id, 
     if (!finish(&r, st)) return false;
     if (piece.text.size == 0 || !isfinite(piece.score) || piece.type < TOKEN_NORMAL ||
         (piece.type == TOKEN_BYTE && token_byte(piece.text) < 0))
-        return status_fail(st, STATUS_FORMAT, "piece %lld, \"%.*s\", has no text, or a score or type that is none",
-                           (long long)id, token_import_shown(piece.text), piece.text.data);
+        return status_fail(st, STATUS_FORMAT, "piece %lld: '%.*s': invalid text, score or type", (long long)id,
+                           token_import_shown(piece.text), piece.text.data);
     if (piece.type == TOKEN_UNKNOWN) {
-        if (t->specials[IMPORT_UNK] >= 0) return status_fail(st, STATUS_FORMAT, "has two unknown pieces");
+        if (t->specials[IMPORT_UNK] >= 0) return status_fail(st, STATUS_FORMAT, "more than one unknown piece");
         t->specials[IMPORT_UNK] = (int32_t)id;
     }
     return token_import_put(t, id, piece, st);
@@ -110,7 +110,7 @@ static bool read_model(struct token_import *t, struct span file, struct specific
     struct reader r = reader_over(file.data, file.size);
     struct field f;
     int64_t pieces = 0;
-    token_import_expect(t, file.size / 4); // bytes of a piece at the least
+    token_import_expect(t, file.size / 4); // minimum bytes of a piece
     while (next_field(&r, &f)) {
         if (f.kind != WIRE_BYTES) continue;
         struct reader inner = reader_over(f.bytes.data, f.bytes.size);
@@ -131,13 +131,13 @@ static bool check_bytes(const struct token_import *t, struct status *st) {
         count += !seen[byte];
         seen[byte] = true;
     }
-    return count == 256 || status_fail(st, STATUS_FORMAT, "byte_fallback with pieces for %d of 256 bytes", count);
+    return count == 256 || status_fail(st, STATUS_FORMAT, "byte_fallback: only %d of 256 bytes have pieces", count);
 }
 
 static bool choose_model(struct token_import *t, const struct specification *s, struct status *st) {
     if (!s->marks_spaces || s->space_as_suffix)
-        return status_fail(st, STATUS_UNSUPPORTED, "%s, which is not supported",
-                           s->marks_spaces ? "treat_whitespace_as_suffix is set" : "escape_whitespaces is not set");
+        return status_fail(st, STATUS_UNSUPPORTED, "%s is not supported",
+                           s->marks_spaces ? "treat_whitespace_as_suffix" : "escape_whitespaces: false");
     if (s->byte_fallback && !check_bytes(t, st)) return false;
     if (s->model_type == 1) {
         t->model = "t5";
@@ -147,11 +147,11 @@ static bool choose_model(struct token_import *t, const struct specification *s, 
         return true;
     }
     if (s->model_type != 2)
-        return status_fail(st, STATUS_UNSUPPORTED, "model type %llu, supported are unigram and BPE",
+        return status_fail(st, STATUS_UNSUPPORTED, "unsupported model type %llu (expected unigram or BPE)",
                            (unsigned long long)s->model_type);
-    if (!s->byte_fallback) return status_fail(st, STATUS_UNSUPPORTED, "BPE without byte_fallback");
+    if (!s->byte_fallback) return status_fail(st, STATUS_UNSUPPORTED, "BPE without byte_fallback is not supported");
     if (s->charsmap.size || s->removes_spaces)
-        return status_fail(st, STATUS_UNSUPPORTED, "BPE that %s",
+        return status_fail(st, STATUS_UNSUPPORTED, "BPE that %s is not supported",
                            s->charsmap.size ? "normalises characters" : "removes extra spaces");
     t->model = "llama";
     t->add_bos = IMPORT_YES, t->add_eos = IMPORT_NO;
@@ -167,7 +167,7 @@ bool token_import_sentencepiece(struct token_import *t, struct span file, struct
                               .eos = {"</s>", 4},
                               .pad = {"<pad>", 5}};
     if (!read_model(t, file, &s, st)) return false;
-    if (t->specials[IMPORT_UNK] < 0) return status_fail(st, STATUS_FORMAT, "has no unknown piece");
+    if (t->specials[IMPORT_UNK] < 0) return status_fail(st, STATUS_FORMAT, "no unknown piece");
     if (!choose_model(t, &s, st)) return false;
     token_import_write_spaces(t);
     t->has_scores = true;

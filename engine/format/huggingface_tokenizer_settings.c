@@ -1,5 +1,4 @@
-// What the folder's other files say of a tokenizer: special tokens, BOS and EOS, the size of the vocabulary, the chat
-// template.
+// Tokenizer settings in the other files of the folder: special tokens, BOS and EOS, vocabulary size, chat template.
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,13 +12,13 @@ static const struct {
 #undef X
 };
 
-// A token that has a name is control text, not something that is written.
+// A token with a role is a control token, not text.
 static void mark_control(struct token_import *t, int32_t id) {
     struct token_import_entry *token = &t->tokens[id];
     if (token->type == TOKEN_NORMAL || token->type == TOKEN_USER_DEFINED) token->type = TOKEN_CONTROL;
 }
 
-// The list may be as long as the vocabulary, so that neither is searched for every member of the other.
+// The list may be as long as the vocabulary, hence a hash of the texts.
 static void mark_listed(struct token_import *t, const json_t *list) {
     json_t *texts = json_array_size(list) ? json_object() : NULL;
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -43,13 +42,13 @@ static void read_named(struct token_import *t, const json_t *root, bool override
     mark_listed(t, json_object_get(root, "additional_special_tokens"));
 }
 
-// The number, where it is an id that a token has; −1 otherwise.
+// The number if it is the id of a token; otherwise −1.
 static int32_t id_of(const struct token_import *t, const json_t *number) {
     double id = json_is_number(number) ? json_number_value(number) : -1;
     return id >= 0 && id < (double)t->count && t->tokens[(int64_t)id].type ? (int32_t)id : -1;
 }
 
-// Of several tokens that end an answer, the keys have room for three.
+// The keys have room for three tokens that end an answer.
 static void add_end(struct token_import *t, int32_t id) {
     static const enum token_import_special places[] = {IMPORT_EOS, IMPORT_EOT, IMPORT_EOM};
     for (size_t i = 0; i < sizeof places / sizeof *places && id >= 0; i++) {
@@ -69,12 +68,12 @@ static void read_ids(struct token_import *t, const json_t *root) {
     for (size_t i = 0; i < json_array_size(ends); i++) add_end(t, id_of(t, json_array_get(ends, i)));
 }
 
-static void read_answer(const json_t *root, const char *member, enum token_import_answer *answer) {
+static void read_flag(const json_t *root, const char *member, enum token_import_flag *flag) {
     const json_t *value = json_object_get(root, member);
-    if (json_is_boolean(value)) *answer = json_is_true(value) ? IMPORT_YES : IMPORT_NO;
+    if (json_is_boolean(value)) *flag = json_is_true(value) ? IMPORT_YES : IMPORT_NO;
 }
 
-// The rows that the model has for tokens: ids beyond them cannot be used, rows beyond the tokens stay unused.
+// Fits the vocabulary to the model's: larger ids are dropped, further rows stay unused.
 static bool fit_to_model(struct token_import *t, const json_t *config, struct status *st) {
     const json_t *size = json_object_get(config, "vocab_size");
     if (!size) size = json_object_get(json_object_get(config, "text_config"), "vocab_size");
@@ -82,11 +81,11 @@ static bool fit_to_model(struct token_import *t, const json_t *config, struct st
     if (!json_is_number(size)) return true;
     double rows = json_number_value(size);
     if (!(rows >= 1 && rows <= (double)t->id_limit))
-        return status_fail(st, STATUS_LIMIT, "vocab_size: %g for %lld tokens", rows, (long long)t->count);
+        return status_fail(st, STATUS_LIMIT, "vocab_size: %g does not fit %lld tokens", rows, (long long)t->count);
     for (int64_t id = (int64_t)rows; id < t->count; id++)
         if (t->tokens[id].type && t->tokens[id].type != TOKEN_CONTROL && t->tokens[id].type != TOKEN_USER_DEFINED)
-            return status_fail(st, STATUS_FORMAT, "vocab_size: %g, but token %lld is \"%.*s\"", rows, (long long)id,
-                               token_import_shown(t->tokens[id].text), t->tokens[id].text.data);
+            return status_fail(st, STATUS_FORMAT, "vocab_size: %g is too small (token %lld is '%.*s')", rows,
+                               (long long)id, token_import_shown(t->tokens[id].text), t->tokens[id].text.data);
     t->rows = (int64_t)rows;
     for (int i = 0; i < IMPORT_SPECIAL_COUNT; i++)
         if (t->specials[i] >= t->rows) t->specials[i] = -1;
@@ -106,12 +105,12 @@ bool token_import_settings(struct token_import *t, struct status *st) {
     if (is_token(t, t->last) && t->specials[closing] < 0) t->specials[closing] = t->last;
     read_ids(t, t->roots[HUGGINGFACE_CONFIG]);
     read_ids(t, t->roots[HUGGINGFACE_GENERATION_CONFIG]);
-    read_answer(config, "add_bos_token", &t->add_bos);
-    read_answer(config, "add_eos_token", &t->add_eos);
+    read_flag(config, "add_bos_token", &t->add_bos);
+    read_flag(config, "add_eos_token", &t->add_eos);
     return fit_to_model(t, t->roots[HUGGINGFACE_CONFIG], st);
 }
 
-// One template, or a list of named ones of which "default" is for chats.
+// A template, or a list of named ones; "default" is the one for chats.
 static struct span read_template(const json_t *root) {
     const json_t *template = json_object_get(root, "chat_template");
     struct span chosen = token_import_string(root, "chat_template");

@@ -1,4 +1,4 @@
-// The tokens of an imported tokenizer by id, and those that are added to its vocabulary.
+// The tokens of an imported tokenizer by id, including added tokens.
 #include <string.h>
 
 #include "engine/base/panic.h"
@@ -6,7 +6,7 @@
 
 enum {
     TOKENS_LIMIT = 1 << 22, // ids are below this
-    HOLES = 1 << 16,        // ids without a token that a vocabulary may have, besides as many as it has tokens
+    HOLES = 1 << 16,        // allowed unused ids, in addition to the number of tokens
 };
 
 void token_import_expect(struct token_import *t, size_t expected) {
@@ -27,15 +27,15 @@ static void grow(struct token_import *t, int64_t count) {
 
 bool token_import_put(struct token_import *t, int64_t id, struct token_import_entry token, struct status *st) {
     if (id < 0 || id >= t->id_limit)
-        return status_fail(st, STATUS_LIMIT, "the token \"%.*s\" has the id %lld, allowed are 0 to %lld",
+        return status_fail(st, STATUS_LIMIT, "token '%.*s': id %lld is out of range (0 to %lld)",
                            token_import_shown(token.text), token.text.data, (long long)id, (long long)t->id_limit - 1);
     if (token.text.size > IMPORT_TOKEN_BYTES)
-        return status_fail(st, STATUS_LIMIT, "token %lld is %zu bytes long, allowed are %d", (long long)id,
+        return status_fail(st, STATUS_LIMIT, "token %lld: %zu bytes are too long (maximum %d)", (long long)id,
                            token.text.size, IMPORT_TOKEN_BYTES);
     if (id >= t->count) grow(t, id + 1);
     struct token_import_entry *old = &t->tokens[id];
     if (old->type && (old->text.size != token.text.size || memcmp(old->text.data, token.text.data, token.text.size)))
-        return status_fail(st, STATUS_FORMAT, "the tokens \"%.*s\" and \"%.*s\" have the same id %lld",
+        return status_fail(st, STATUS_FORMAT, "tokens '%.*s' and '%.*s' have the same id %lld",
                            token_import_shown(old->text), old->text.data, token_import_shown(token.text),
                            token.text.data, (long long)id);
     *old = token;
@@ -55,7 +55,7 @@ static bool is_known(const struct token_import *t, int64_t id) {
     return id >= 0 && id < t->count && t->tokens[id].type;
 }
 
-// A token that the vocabulary already knows as the unknown one, or as a byte, stays it.
+// Unknown and byte tokens of the vocabulary keep their type.
 static bool add(struct token_import *t, int64_t id, struct span text, const json_t *flags, struct status *st) {
     struct token_import_entry token = {.text = text, .type = TOKEN_USER_DEFINED};
     if (token_import_bool(flags, "special", false)) token.type = TOKEN_CONTROL;
@@ -80,19 +80,19 @@ void token_import_write_spaces(struct token_import *t) {
 
 bool token_import_added_list(struct token_import *t, const json_t *list, struct status *st) {
     if (!list || json_is_null(list)) return true;
-    if (!json_is_array(list)) return status_fail(st, STATUS_FORMAT, "added_tokens: is no list");
+    if (!json_is_array(list)) return status_fail(st, STATUS_FORMAT, "added_tokens: expected a list");
     token_import_expect(t, json_array_size(list));
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *token = json_array_get(list, i), *id = json_object_get(token, "id");
         struct span text = token_import_string(token, "content");
         if (!json_is_integer(id) || !text.data)
-            return status_fail(st, STATUS_FORMAT, "added_tokens: token %zu has no id or no content", i);
+            return status_fail(st, STATUS_FORMAT, "added_tokens: token %zu: missing id or content", i);
         if (!add(t, json_integer_value(id), text, token, st)) return status_prefix(st, "added_tokens");
     }
     return true;
 }
 
-// Whether there is anything to say of this id; if so, it may be given to any text.
+// Whether to add a token with this id. With `replaces`, an existing token takes the new text.
 static bool is_wanted(struct token_import *t, int64_t id, struct span text, bool replaces) {
     if (!is_known(t, id)) return true;
     if (!replaces) return false;
@@ -109,7 +109,7 @@ bool token_import_added_map(struct token_import *t, const json_t *map, bool repl
     json_object_keylen_foreach((json_t *)map, text, size, id) {
         struct span s = {text, size};
         if (!json_is_number(id))
-            return status_fail(st, STATUS_FORMAT, "the id of \"%.*s\" is no number", token_import_shown(s), text);
+            return status_fail(st, STATUS_FORMAT, "'%.*s': id is not a number", token_import_shown(s), text);
         double value = json_number_value(id);
         int64_t number = value >= 0 && value <= INT32_MAX ? (int64_t)value : -1;
         if (is_wanted(t, number, s, replaces) && !add(t, number, s, NULL, st)) return false;
@@ -117,7 +117,7 @@ bool token_import_added_map(struct token_import *t, const json_t *map, bool repl
     return true;
 }
 
-// Ids are the names of the members.
+// Parses a member name as an id; −1 if it is not one.
 static int64_t id_of_name(struct span name) {
     int64_t id = 0;
     if (name.size == 0 || name.size > 9) return -1;
@@ -138,7 +138,7 @@ bool token_import_added_decoder(struct token_import *t, const json_t *decoder, b
         int64_t id = id_of_name((struct span){name, size});
         struct span text = token_import_string(token, "content");
         if (id < 0 || !text.data)
-            return status_fail(st, STATUS_FORMAT, "added_tokens_decoder: \"%.*s\" is no id with a content",
+            return status_fail(st, STATUS_FORMAT, "added_tokens_decoder: '%.*s': expected an id with content",
                                token_import_shown((struct span){name, size}), name);
         if (is_wanted(t, id, text, replaces) && !add(t, id, text, token, st))
             return status_prefix(st, "added_tokens_decoder");

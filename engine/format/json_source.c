@@ -4,7 +4,7 @@
 
 enum { VALUES_LIMIT = 1 << 23 }; // the largest tokenizers have 2 million
 
-// No fewer than there are: marks inside of texts count too.
+// An upper bound: brackets and commas inside strings count too.
 static uint64_t count_values(struct span text) {
     uint64_t count = 1;
     for (size_t i = 0; i < text.size; i++) count += text.data[i] == ',' || text.data[i] == '[' || text.data[i] == '{';
@@ -14,13 +14,13 @@ static uint64_t count_values(struct span text) {
 json_t *json_source_parse(struct span text, size_t flags, struct status *st) {
     json_error_t error;
     if (count_values(text) > VALUES_LIMIT) {
-        status_fail(st, STATUS_LIMIT, "holds more than %d values", VALUES_LIMIT);
+        status_fail(st, STATUS_LIMIT, "too many JSON values (maximum %d)", VALUES_LIMIT);
         return NULL;
     }
     json_t *root = json_loadb(text.data, text.size, flags, &error);
     if (json_is_object(root)) return root;
-    if (root) status_fail(st, STATUS_FORMAT, "is no JSON object");
-    else status_fail(st, STATUS_FORMAT, "no JSON: line %d, column %d: %s", error.line, error.column, error.text);
+    if (root) status_fail(st, STATUS_FORMAT, "not a JSON object");
+    else status_fail(st, STATUS_FORMAT, "invalid JSON: line %d, column %d: %s", error.line, error.column, error.text);
     json_decref(root);
     return NULL;
 }

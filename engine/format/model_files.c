@@ -7,7 +7,7 @@
 #include "engine/base/panic.h"
 #include "engine/format/huggingface.h"
 
-// The folder that a path names, itself or by a file in it; NULL when it is no such path. The caller frees.
+// The Hugging Face folder that `path` names, directly or by a file in it; NULL if none. The caller frees.
 static char *folder_of(const char *path) {
     struct stat info;
     if (stat(path, &info)) return NULL;

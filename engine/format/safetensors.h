@@ -1,8 +1,8 @@
 // Safetensors: the tensors of a folder's *.safetensors files, mapped and checked, never copied.
 //
-// A file is a u64 length, that many bytes of JSON (name → dtype, shape, data_offsets), then the data. After opening:
-// every name is unique over all files; every tensor has a known dtype, at most SAFETENSORS_DIMS dimensions, exactly the
-// bytes that dtype and shape say, inside its file, and shares none with another tensor. Alignment is not checked.
+// A file is a u64 length, that many bytes of JSON (name → dtype, shape, data_offsets), then the data. After opening,
+// names are unique across all files; every tensor has a known dtype, at most SAFETENSORS_DIMS dimensions, and data
+// inside its file that matches dtype and shape and overlaps no other tensor. Alignment is not checked.
 #ifndef CONFAB_FORMAT_SAFETENSORS_H
 #define CONFAB_FORMAT_SAFETENSORS_H
 
@@ -40,28 +40,28 @@ enum { SAFETENSORS_DIMS = 8 };
 struct safetensors_tensor {
     const char *name;
     enum safetensors_dtype dtype;
-    int n_dims;                      // 0: a single value
+    int n_dims;                      // 0: a scalar
     uint64_t dims[SAFETENSORS_DIMS]; // outermost first, as in the file; may be zero
     const void *data;                // borrowed from the mapping
     uint64_t count, size;            // elements, bytes
 };
 
 struct safetensors {
-    struct mapping *mappings; // [n_mappings], one a file; a caller may take them over by setting n_mappings to 0
+    struct mapping *mappings; // [n_mappings], one per file; to take them over, set n_mappings to 0
     int n_mappings;
-    struct safetensors_tensor *tensors; // by name
-    uint64_t n_tensors, room; // room: that tensors has space for
+    struct safetensors_tensor *tensors; // sorted by name
+    uint64_t n_tensors, capacity;
     struct arena arena;
 };
 
-// Opens what model.safetensors.index.json lists, or model.safetensors. On failure nothing is held, and st names the
-// file, the field and the value.
+// Opens the files listed in model.safetensors.index.json, or model.safetensors. On failure nothing is held and st names
+// the file, the field and the value.
 bool safetensors_open(struct safetensors *s, const char *folder, struct status *st);
-// One file that is in memory, which outlives s.
+// Opens one file in memory that outlives s.
 bool safetensors_open_memory(struct safetensors *s, const char *name, const void *data, size_t size, struct status *st);
 void safetensors_close(struct safetensors *s);
 
-const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name); // NULL when absent
+const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name); // NULL if absent
 const char *safetensors_dtype_name(enum safetensors_dtype dtype);
 size_t safetensors_dtype_bytes(enum safetensors_dtype dtype);
 

@@ -126,7 +126,7 @@ static bool read_expert_sizes(struct spec_reader *r, int *n_dense) {
         return false;
     if (!e->n_ff) e->n_ff = r->family->splits_n_ff ? n_ff / e->used : n_ff;
     if (!e->n_ff)
-        return status_fail(r->st, STATUS_FORMAT, "%s: the key %s is missing", r->g->path,
+        return status_fail(r->st, STATUS_FORMAT, "%s: missing key %s", r->g->path,
                            key_of(r, "expert_feed_forward_length"));
     if (!e->n_ff_shared) e->n_ff_shared = n_shared * e->n_ff;
     if (!e->n_ff_shared && r->family->needs & PART_SHARED_EXPERT) e->n_ff_shared = n_ff;
@@ -160,7 +160,7 @@ static bool settle_feed_forward(struct spec_reader *r) {
         struct layer_spec *l = &r->layers[i];
         if (l->experts) l->n_ff = 0;
         else if (!l->n_ff)
-            return status_fail(r->st, STATUS_FORMAT, "%s: the key %s is missing", r->g->path,
+            return status_fail(r->st, STATUS_FORMAT, "%s: missing key %s", r->g->path,
                                key_of(r, "feed_forward_length"));
     }
     return true;

@@ -1,5 +1,5 @@
-// Model files with faults: cut off at every byte of the header, and changed in thousands of ways. Each must give either
-// a failure with a message or a clean load of a model that can run; run it under the sanitizers as well.
+// Damaged model files: truncated at every byte of the header, and mutated in thousands of ways. Each must either fail
+// with a message or load and run; run this under the sanitizers as well.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,9 +19,9 @@
 
 enum { MUTATIONS = 2000, FIELDS_MAX = 2048, SECONDS_MAX = 300 };
 
-// ---- what a load does ----
+// ---- loading ----
 
-// Every weight is read by a step of the model; what it computes from strange weights may be anything.
+// A step of the model reads every weight; its result does not matter.
 static void run_model(const struct model *m, struct thread_pool *pool, bool exact) {
     const int32_t pages[] = {1};
     const struct batch_row rows[] = {{.token = 0},
@@ -54,7 +54,7 @@ static void touch_tokenizer(const struct tokenizer *t) {
     free(list.ids);
 }
 
-// Loads as the program does: the file, its tokenizer, its model.
+// Loads like the program: the file, its tokenizer, its model.
 static bool load(const uint8_t *data, size_t size, struct status *st) {
     struct gguf g;
     struct model m;
@@ -74,19 +74,20 @@ static bool load(const uint8_t *data, size_t size, struct status *st) {
     return loaded;
 }
 
-// True when it loaded.
+// True if it loaded.
 static bool load_checked(const uint8_t *data, size_t size, const char *what, unsigned number) {
     struct status st = {0};
     uint8_t *copy = exact_copy(data, size);
     bool loaded = load(copy, size, &st);
     free(copy);
     if (loaded != (st.code == STATUS_OK)) fail_msg("%s %u: status and result disagree", what, number);
-    if (!loaded && !strstr(st.text, "faulty.gguf: ")) fail_msg("%s %u: \"%s\" names no file", what, number, st.text);
+    if (!loaded && !strstr(st.text, "faulty.gguf: "))
+        fail_msg("%s %u: '%s' does not name the file", what, number, st.text);
     if (!loaded && strlen(st.text) <= strlen("faulty.gguf: ")) fail_msg("%s %u: an empty message", what, number);
     return loaded;
 }
 
-// ---- the good files, and where their fields are ----
+// ---- valid files and the places of their fields ----
 
 struct field {
     uint32_t at, width;
@@ -94,9 +95,9 @@ struct field {
 
 struct sample {
     uint8_t *data;
-    size_t size, header;             // header: up to the tensors' data
+    size_t size, header;             // header: up to the tensor data
     struct field fields[FIELDS_MAX]; // lengths, counts, types, dimensions, offsets
-    struct field values[FIELDS_MAX]; // of keys and elements: what later stages check
+    struct field values[FIELDS_MAX]; // of keys and elements, checked by later stages
     size_t n_fields, n_values;
 };
 
@@ -147,7 +148,7 @@ static const struct tiny_model_options kinds[] = {
     {.family = TINY_QWEN2, .format = BLOCK_Q4_0, .n_layer = 1, .pre = "qwen2", .chat_template = TINY_CHATML},
     {.family = TINY_QWEN3, .format = BLOCK_F32, .n_layer = 1, .tied = true, .pre = "gpt-2"},
 };
-// Families whose files have more to go wrong.
+// Families with more complex files.
 static const char *const families[] = {"mixtral-singly", "mistral3", "deepseek",  "qwen2moe",    "qwen3moe-fused",
                                        "gpt-oss",        "gemma3",   "phi3-long", "llama-layers"};
 enum {
@@ -160,7 +161,7 @@ static uint8_t *kind_bytes(unsigned kind, size_t *size) {
     for (int i = 0; i < tiny_family_count; i++)
         if (!strcmp(tiny_families[i].name, families[kind - PLAIN_KINDS]))
             return tiny_shape_bytes(&tiny_families[i], size);
-    fail_msg("no tiny model is called %s", families[kind - PLAIN_KINDS]);
+    fail_msg("no tiny model named %s", families[kind - PLAIN_KINDS]);
     return NULL;
 }
 
@@ -185,7 +186,7 @@ static void make_sample(struct sample *s, unsigned kind) {
 
 static size_t below(uint64_t *random, size_t n) { return (size_t)((xorshift(random) >> 16) % n); }
 
-// Most of the header is lengths of tokens, which all fail alike; so every other change goes to a key or a tensor.
+// Most of the header is token lengths, which all fail alike, so every other mutation changes a key or a tensor.
 static size_t somewhere(const struct sample *s, uint64_t *random) {
     if (below(random, 2)) return below(random, s->header);
     size_t field = below(random, s->n_fields), at = s->fields[field].at + below(random, s->fields[field].width + 12u);
@@ -225,7 +226,7 @@ static const uint64_t extremes[] = {0,
                                     0x7fc00000,
                                     0x7f800000};
 
-// Sets a number to an extreme, or moves it by one.
+// Sets a number to an extreme, or changes it by one.
 static void set_number(uint8_t *at, size_t width, uint64_t *random) {
     uint64_t value = 0;
     if (width > sizeof value) at += below(random, width - sizeof value), width = sizeof value;
@@ -305,12 +306,12 @@ static void mutations_load_or_are_refused(void **state) {
         loaded += load_checked(s.data, s.size, "mutation", seed);
         free(s.data);
     }
-    print_message("%u of %d loaded, the others were refused\n", loaded, MUTATIONS);
+    print_message("%u of %d loaded, the others were rejected\n", loaded, MUTATIONS);
     assert_in_range(loaded, 1, MUTATIONS - 1);
     for (unsigned kind = 0; kind < KINDS; kind++) free(samples[kind].data);
 }
 
-// Shapes that no real model has but that nothing forbids: what loads must run, whatever kernels would have liked.
+// Shapes that are valid although no real model has them: they must run with every kernel.
 static void models_of_strange_shapes_run(void **state) {
     (void)state;
     static const struct tiny_model_options strange[] = {
@@ -333,7 +334,7 @@ static void models_of_strange_shapes_run(void **state) {
     }
 }
 
-// The same through the file system: what is mapped ends where the file does.
+// The same with files: a mapping ends where the file does.
 static void files_on_disk_that_end_early_are_refused(void **state) {
     (void)state;
     char path[] = "/tmp/confab-faults-XXXXXX";
@@ -355,7 +356,7 @@ static void files_on_disk_that_end_early_are_refused(void **state) {
 }
 
 int main(void) {
-    alarm(SECONDS_MAX); // a load that does not end is a failure too
+    alarm(SECONDS_MAX); // a load that hangs is a failure too
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_samples_load),
         cmocka_unit_test(files_cut_off_anywhere_in_the_header_are_refused),

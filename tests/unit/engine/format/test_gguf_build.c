@@ -1,4 +1,4 @@
-// GGUF contents that are built in memory, and models that are split into several files.
+// GGUF contents built in memory, and models split into several files.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void built_values_are_read_back(void **state) {
     struct gguf g;
     struct status st = {0};
     gguf_begin(&g, "built");
-    char name[] = "the name"; // is copied
+    char name[] = "the name"; // copied
     const struct span strings[] = {{"one", 3}, {NULL, 0}, {"three", 5}};
     gguf_add_string(&g, "string", (struct span){name, 8});
     gguf_add_int(&g, "int", 4000000000u);
@@ -81,7 +81,7 @@ static void built_tensors_are_found(void **state) {
     assert_int_equal(g.n_regions, 0);
 }
 
-static void many_built_things_stay_sorted(void **state) {
+static void many_built_pairs_and_tensors_are_sorted(void **state) {
     (void)state;
     struct gguf g;
     struct status st = {0};
@@ -104,41 +104,41 @@ static void many_built_things_stay_sorted(void **state) {
     gguf_close(&g);
 }
 
-static void finish_refused(struct gguf *g, const char *why) {
+static void finish_rejected(struct gguf *g, const char *why) {
     struct status st = {0};
     assert_false(gguf_finish(g, &st));
     assert_string_equal(st.text, why);
     assert_null(g->arena.chunks);
 }
 
-static void what_cannot_be_is_refused(void **state) {
+static void invalid_contents_are_rejected(void **state) {
     (void)state;
     static const float data[64];
     struct gguf g;
     gguf_begin(&g, "built");
     gguf_add_int(&g, "twice", 1);
     gguf_add_bool(&g, "twice", true);
-    finish_refused(&g, "built: the key twice occurs twice");
+    finish_rejected(&g, "built: duplicate key twice");
     gguf_begin(&g, "built");
     gguf_add_int(&g, "", 1);
-    finish_refused(&g, "built: the name of a key is 0 bytes long, allowed are 1 to 256: ");
+    finish_rejected(&g, "built: key name length 0 is out of range (1 to 256): ''");
     gguf_begin(&g, "built");
     gguf_add_tensor(&g, "zero", format_of(BLOCK_F32), 2, (uint64_t[]){3, 0}, data);
-    finish_refused(&g, "built: tensor zero: dimension 1 is zero");
+    finish_rejected(&g, "built: tensor zero: dimension 1 is zero");
     gguf_begin(&g, "built");
     gguf_add_tensor(&g, "half", format_of(BLOCK_Q8_0), 1, (uint64_t[]){48}, data);
-    finish_refused(&g, "built: tensor half: rows of 48 elements are no whole number of Q8_0 blocks of 32");
+    finish_rejected(&g, "built: tensor half: row size 48 is not a multiple of the Q8_0 block size 32");
     gguf_begin(&g, "built");
     gguf_add_tensor(&g, "huge", format_of(BLOCK_F32), 2, (uint64_t[]){1ull << 40, 1ull << 40}, data);
-    finish_refused(&g, "built: tensor huge: its dimensions multiply to an absurd size");
+    finish_rejected(&g, "built: tensor huge: dimensions are too large");
     gguf_begin(&g, "built");
     gguf_add_tensor(&g, "a", format_of(BLOCK_F32), 1, (uint64_t[]){32}, data);
     gguf_add_tensor(&g, "b", format_of(BLOCK_F32), 1, (uint64_t[]){32}, data + 31);
-    finish_refused(&g, "built: the tensors a and b overlap");
+    finish_rejected(&g, "built: tensors a and b overlap");
     gguf_begin(&g, "built");
     gguf_add_tensor(&g, "a", format_of(BLOCK_F32), 1, (uint64_t[]){32}, data);
     gguf_add_tensor(&g, "a", format_of(BLOCK_F32), 1, (uint64_t[]){32}, data + 32);
-    finish_refused(&g, "built: the tensor a occurs twice");
+    finish_rejected(&g, "built: duplicate tensor a");
 }
 
 // ---- split files ----
@@ -152,7 +152,7 @@ struct parts {
 
 struct part_says {
     uint32_t no, count, tensors;
-    const char *extra; // a tensor more
+    const char *extra; // an extra tensor
 };
 
 static void write_file(const char *path, struct gguf_writer *w) {
@@ -192,7 +192,7 @@ static void remove_parts(struct parts *p) {
     assert_int_equal(rmdir(p->folder), 0);
 }
 
-static void any_part_opens_all(void **state) {
+static void any_part_opens_the_whole_model(void **state) {
     (void)state;
     struct parts p;
     write_parts(&p);
@@ -202,7 +202,7 @@ static void any_part_opens_all(void **state) {
         if (!gguf_open(&g, p.paths[i], &st)) fail_msg("%s", st.text);
         assert_int_equal(g.n_mappings, PARTS);
         assert_int_equal(g.n_tensors, 3);
-        assert_int_equal(g.n_pairs, 1); // of the first part, and none about parts
+        assert_int_equal(g.n_pairs, 1); // the first part's, without split.*
         assert_non_null(gguf_find(&g, "general.name"));
         assert_true(*(const float *)gguf_tensor_find(&g, "t.1.0")->data == 10);
         assert_true(*(const float *)gguf_tensor_find(&g, "t.2.0")->data == 20);
@@ -229,34 +229,34 @@ static void copy_tensor(struct gguf_writer *w, const struct gguf_tensor *t) {
     free(name);
 }
 
-static void open_refused(const char *path, const char *why) {
+static void open_rejected(const char *path, const char *why) {
     struct gguf g;
     struct status st = {0};
     if (gguf_open(&g, path, &st)) fail_msg("opened, though %s", why);
-    if (!strstr(st.text, why)) fail_msg("\"%s\" does not say \"%s\"", st.text, why);
-    if (!strstr(st.text, "/tmp/confab-split-")) fail_msg("\"%s\" names no file", st.text);
+    if (!strstr(st.text, why)) fail_msg("'%s' does not contain '%s'", st.text, why);
+    if (!strstr(st.text, "/tmp/confab-split-")) fail_msg("'%s' does not name the file", st.text);
     assert_null(g.arena.chunks);
 }
 
-static void parts_that_do_not_belong_together_are_refused(void **state) {
+static void parts_that_do_not_belong_together_are_rejected(void **state) {
     (void)state;
     static const struct {
         int part;
         struct part_says says;
         const char *why;
     } cases[] = {
-        {0, {0, 4, 3, NULL}, "m-00001-of-00003.gguf: is named part 1 of 3, but its keys say 1 of 4"},
-        {1, {2, 3, 3, NULL}, "m-00002-of-00003.gguf: is named part 2 of 3, but its keys say 3 of 3"},
-        {2, {1, 3, 3, NULL}, "m-00003-of-00003.gguf: is named part 3 of 3, but its keys say 2 of 3"},
-        {0, {0, 3, 4, NULL}, "split.tensors.count is 4, but the 3 parts hold 3 tensors"},
-        {0, {0, 3, 4, "t.2.1"}, "the tensor t.2.1 occurs twice"},
+        {0, {0, 4, 3, NULL}, "m-00001-of-00003.gguf: named part 1 of 3 but its keys say 1 of 4"},
+        {1, {2, 3, 3, NULL}, "m-00002-of-00003.gguf: named part 2 of 3 but its keys say 3 of 3"},
+        {2, {1, 3, 3, NULL}, "m-00003-of-00003.gguf: named part 3 of 3 but its keys say 2 of 3"},
+        {0, {0, 3, 4, NULL}, "split.tensors.count is 4 but the 3 parts have 3 tensors"},
+        {0, {0, 3, 4, "t.2.1"}, "duplicate tensor t.2.1"},
     };
     struct parts p;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_parts(&p);
         write_part(&p, cases[i].part, cases[i].says);
-        open_refused(p.paths[0], cases[i].why);
-        open_refused(p.paths[1], cases[i].why);
+        open_rejected(p.paths[0], cases[i].why);
+        open_rejected(p.paths[1], cases[i].why);
         remove_parts(&p);
     }
 }
@@ -266,22 +266,22 @@ static void missing_parts_and_wrong_names_are_named(void **state) {
     struct parts p;
     write_parts(&p);
     assert_int_equal(unlink(p.paths[1]), 0);
-    open_refused(p.paths[0], "part 2 of 3: ");
-    open_refused(p.paths[2], "m-00002-of-00003.gguf: No such file");
+    open_rejected(p.paths[0], "part 2 of 3: ");
+    open_rejected(p.paths[2], "m-00002-of-00003.gguf: No such file");
     static const char *const wrong[] = {"model.gguf", "m-00004-of-00003.gguf", "m-00000-of-00003.gguf",
                                         "m-0001-of-00003.gguf", "m-00001-of-00003.bin"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char path[96];
         snprintf(path, sizeof path, "%s/%s", p.folder, wrong[i]);
         assert_int_equal(rename(p.paths[0], path), 0);
-        open_refused(path, "is one of 3 parts, but is not named like NAME-00001-of-00003.gguf");
+        open_rejected(path, "one of 3 parts but not named like NAME-00001-of-00003.gguf");
         assert_int_equal(rename(path, p.paths[0]), 0);
     }
     remove_parts(&p);
 }
 
-// A model in two parts computes nothing else than the same in one file: it has the same keys and the same tensors.
-static void a_split_model_is_the_model(void **state) {
+// A model in two parts computes the same as in one file: it has the same keys and tensors.
+static void a_split_model_computes_the_same(void **state) {
     (void)state;
     struct parts p;
     struct gguf whole, split;
@@ -315,11 +315,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(built_values_are_read_back),
         cmocka_unit_test(built_tensors_are_found),
-        cmocka_unit_test(many_built_things_stay_sorted),
-        cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(any_part_opens_all),
-        cmocka_unit_test(parts_that_do_not_belong_together_are_refused),
-        cmocka_unit_test(a_split_model_is_the_model),
+        cmocka_unit_test(many_built_pairs_and_tensors_are_sorted),
+        cmocka_unit_test(invalid_contents_are_rejected),
+        cmocka_unit_test(any_part_opens_the_whole_model),
+        cmocka_unit_test(parts_that_do_not_belong_together_are_rejected),
+        cmocka_unit_test(a_split_model_computes_the_same),
         cmocka_unit_test(missing_parts_and_wrong_names_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,4 @@
-// What becomes of config.json and its neighbours: keys, factors of RoPE, sampling; and what is said of folders that
-// hold no model.
+// config.json and related files: keys, RoPE factors, sampling; and messages for folders without a model.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,18 +24,18 @@ static void open_good(struct huggingface_folder *f, struct gguf *g) {
     if (!huggingface_folder_open(f, g, &st)) fail_msg("%s", st.text);
 }
 
-static void refused(struct huggingface_folder *f, const char *why) {
+static void rejected(struct huggingface_folder *f, const char *why) {
     struct gguf g;
     struct status st = {0};
-    if (huggingface_folder_open(f, &g, &st)) fail_msg("opened, though %s", why);
-    if (!strstr(st.text, why)) fail_msg("\"%s\" does not say \"%s\"", st.text, why);
+    if (huggingface_folder_open(f, &g, &st)) fail_msg("opened; expected '%s'", why);
+    if (!strstr(st.text, why)) fail_msg("'%s' does not contain '%s'", st.text, why);
     assert_memory_equal(st.text, f->path, strlen(f->path));
     assert_null(g.arena.chunks);
 }
 
-static void refused_config(const char *changes, const char *why) {
+static void rejected_config(const char *changes, const char *why) {
     struct huggingface_folder f = huggingface_folder_new(changes);
-    refused(&f, why);
+    rejected(&f, why);
     huggingface_folder_remove(&f);
 }
 
@@ -55,12 +54,12 @@ static void text_is(const struct gguf *g, const char *key, const char *expected)
 
 // ---- keys ----
 
-// What a family makes of a config.json, key by key.
+// The keys that each family derives from a config.json.
 struct expectation {
     const char *changes;
     struct {
         const char *key;
-        double value; // of a string: none
+        double value; // of a number
         const char *text;
     } keys[8];
 };
@@ -87,7 +86,7 @@ static void configurations_become_keys(void **state) {
          "\"linear\"}}, \"num_attention_heads\": null, \"max_position_embeddings\": null}",
          {{"general.architecture", 0, "gemma3"},
           {"gemma3.embedding_length", 24, NULL},
-          {"gemma3.attention.head_count", 8, NULL}, // as its configuration class has it
+          {"gemma3.attention.head_count", 8, NULL}, // default of its configuration class
           {"gemma3.context_length", 131072, NULL},
           {"gemma3.attention.scale", 0.125, NULL},
           {"gemma3.rope.freq_base_swa", 10000, NULL},
@@ -139,38 +138,39 @@ static void layer_types_become_a_pattern(void **state) {
     assert_true(gguf_number(p, 0) == 1 && gguf_number(p, 1) == 0 && gguf_number(p, 2) == 1);
     gguf_close(&g);
     huggingface_folder_remove(&f);
-    refused_config("{\"model_type\": \"olmo3\", \"sliding_window\": 32, \"layer_types\": [\"chunked_attention\"]}",
-                   "layer_types has \"chunked_attention\" at 0");
+    rejected_config("{\"model_type\": \"olmo3\", \"sliding_window\": 32, \"layer_types\": [\"chunked_attention\"]}",
+                    "layer_types: unknown type 'chunked_attention' at 0");
 }
 
-static void bad_members_are_refused(void **state) {
+static void invalid_members_are_rejected(void **state) {
     (void)state;
     static const char *const cases[][2] = {
-        {"{\"hidden_size\": \"8\"}", "config.json: hidden_size|n_embd is no number"},
-        {"{\"hidden_size\": -8}", "is -8, allowed are whole numbers from 0 to 4294967295"},
-        {"{\"hidden_size\": 8.5}", "is 8.5, allowed are whole numbers"},
-        {"{\"hidden_size\": 4294967296}", "allowed are whole numbers"},
-        {"{\"hidden_size\": [8]}", "is no number"},
-        {"{\"rms_norm_eps\": true}", "config.json: rms_norm_eps is no number"},
-        {"{\"model_type\": null}", "config.json: has no model_type"},
-        {"{\"model_type\": \"bert\"}", "models of the type \"bert\" are not supported; known are llama, "},
-        {"{\"model_type\": \"qwen3_moe\", \"norm_topk_prob\": 1}", "norm_topk_prob is neither true nor false"},
-        {"{\"quantization_config\": {\"quant_method\": \"gptq\"}}", "quantised by the method \"gptq\""},
-        {"{\"partial_rotary_factor\": 0}", "partial_rotary_factor is 0, allowed are 0 to 1"},
-        {"{\"partial_rotary_factor\": 1.5}", "partial_rotary_factor is 1.5"},
-        {"{\"rope_scaling\": {\"rope_type\": \"new\"}}", "the RoPE scaling \"new\" is unknown"},
-        {"{\"rope_scaling\": {\"type\": \"linear\", \"factor\": 0}}", "factor of the RoPE scaling is 0"},
-        {"{\"rope_scaling\": {\"type\": \"linear\", \"factor\": \"2\"}}", "is no number"},
+        {"{\"hidden_size\": \"8\"}", "config.json: hidden_size|n_embd: expected a number"},
+        {"{\"hidden_size\": -8}", "hidden_size|n_embd: -8 is not an integer from 0 to 4294967295"},
+        {"{\"hidden_size\": 8.5}", "8.5 is not an integer"},
+        {"{\"hidden_size\": 4294967296}", "is not an integer"},
+        {"{\"hidden_size\": [8]}", "expected a number"},
+        {"{\"rms_norm_eps\": true}", "config.json: rms_norm_eps: expected a number"},
+        {"{\"model_type\": null}", "config.json: missing model_type"},
+        {"{\"model_type\": \"bert\"}", "unsupported model type 'bert' (supported: llama, "},
+        {"{\"model_type\": \"qwen3_moe\", \"norm_topk_prob\": 1}", "norm_topk_prob: expected true or false"},
+        {"{\"quantization_config\": {\"quant_method\": \"gptq\"}}", "unsupported quantisation method 'gptq'"},
+        {"{\"partial_rotary_factor\": 0}", "partial_rotary_factor: 0 is out of range (0 to 1)"},
+        {"{\"partial_rotary_factor\": 1.5}", "partial_rotary_factor: 1.5 is"},
+        {"{\"rope_scaling\": {\"rope_type\": \"new\"}}", "unknown RoPE scaling 'new'"},
+        {"{\"rope_scaling\": {\"type\": \"linear\", \"factor\": 0}}", "RoPE scaling: factor: 0 is not positive"},
+        {"{\"rope_scaling\": {\"type\": \"linear\", \"factor\": \"2\"}}", "expected a number"},
         {"{\"rope_scaling\": {\"type\": \"yarn\", \"factor\": 2, \"original_max_position_embeddings\": 1e300}}",
-         "original_max_position_embeddings is 1e+300"},
-        {"{\"rope_scaling\": {\"type\": \"longrope\"}}", "rope_scaling has no list long_factor"},
+         "original_max_position_embeddings: 1e+300 is out of range"},
+        {"{\"rope_scaling\": {\"type\": \"longrope\"}}", "RoPE scaling: long_factor: expected a list"},
         {"{\"rope_scaling\": {\"type\": \"longrope\", \"long_factor\": [1, 0]}}",
-         "long_factor of the RoPE scaling is 0"},
+         "RoPE scaling: long_factor: 0 is not positive"},
         {"{\"rope_scaling\": {\"type\": \"llama3\", \"high_freq_factor\": -1}}",
-         "high_freq_factor of the RoPE scaling"},
-        {"{\"rope_scaling\": {\"type\": \"llama3\"}, \"hidden_size\": 1}", "a head has 0 pairs to rotate"},
+         "RoPE scaling: high_freq_factor: -1 is not positive"},
+        {"{\"rope_scaling\": {\"type\": \"llama3\"}, \"hidden_size\": 1}",
+         "RoPE scaling: 0 pairs per head is out of range"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused_config(cases[i][0], cases[i][1]);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) rejected_config(cases[i][0], cases[i][1]);
 }
 
 // ---- RoPE ----
@@ -182,7 +182,7 @@ static const float *factors(const struct gguf *g, const char *name, uint64_t n) 
     return t->data;
 }
 
-// Llama 3.1 8B: 64 pairs, base 500000, factor 8 behind wavelengths of 8192, none before those of 2048.
+// Llama 3.1 8B: 64 pairs, base 500000, factor 8 for wavelengths above 8192, 1 for those below 2048.
 static void llama3_divisors_are_right(void **state) {
     (void)state;
     struct huggingface_folder f = huggingface_folder_new(
@@ -206,7 +206,7 @@ static void llama3_divisors_are_right(void **state) {
     huggingface_folder_remove(&f);
 }
 
-static void long_and_short_factors_are_taken_over(void **state) {
+static void long_and_short_factors_are_imported(void **state) {
     (void)state;
     struct huggingface_folder f = huggingface_folder_new(
         "{\"model_type\": \"phi3\", \"max_position_embeddings\": 131072, \"original_max_position_embeddings\": 4096, "
@@ -243,7 +243,7 @@ static void sampling_defaults_become_keys(void **state) {
     assert_null(gguf_find(&g, "general.sampling.top_k"));
     gguf_close(&g);
     huggingface_folder_file(&f, "generation_config.json", "{");
-    refused(&f, "/generation_config.json: no JSON");
+    rejected(&f, "/generation_config.json: invalid JSON");
     huggingface_folder_remove(&f);
 }
 
@@ -299,7 +299,7 @@ static void other_parts_of_multimodal_models_are_left_out(void **state) {
 
 // ---- folders ----
 
-static void what_a_folder_lacks_is_named(void **state) {
+static void missing_files_are_named(void **state) {
     (void)state;
     struct huggingface_folder f = huggingface_folder_new("");
     char path[128];
@@ -309,21 +309,21 @@ static void what_a_folder_lacks_is_named(void **state) {
     assert_non_null(strstr(st.text, "has neither model.safetensors nor model.safetensors.index.json"));
     huggingface_folder_file(&f, "pytorch_model.bin", "x");
     assert_false(huggingface_open(&g, f.path, true, &st));
-    assert_non_null(strstr(st.text, "pytorch_model.bin, which is not supported"));
+    assert_non_null(strstr(st.text, "pytorch_model.bin is not supported"));
     snprintf(path, sizeof path, "%s/tokenizer.json", f.path);
     assert_int_equal(unlink(path), 0);
-    refused(&f, "tokenizer.json");
+    rejected(&f, "tokenizer.json");
     huggingface_folder_file(&f, "config.json", "[]");
-    refused(&f, "/config.json: is no JSON object");
+    rejected(&f, "/config.json: not a JSON object");
     huggingface_folder_file(&f, "config.json", "{\"a\": 1,\n\"a\": 2}");
-    refused(&f, "/config.json: no JSON: line 2, column 3: duplicate object key near '\"a\"");
+    rejected(&f, "/config.json: invalid JSON: line 2, column 3: duplicate object key near '\"a\"");
     snprintf(path, sizeof path, "%s/config.json", f.path);
     assert_int_equal(unlink(path), 0);
-    refused(&f, "without config.json, so no Hugging Face model");
+    rejected(&f, "folder has no config.json, not a Hugging Face model");
     huggingface_folder_remove(&f);
 }
 
-static void names_are_told_from_paths(void **state) {
+static void names_come_from_paths(void **state) {
     (void)state;
     char base[] = "/tmp/confab-hub-XXXXXX", path[160];
     static const char *const steps[] = {"models--some--Small-Llama--2b", "snapshots", "0123abcd"};
@@ -378,7 +378,7 @@ static void any_path_of_a_model_opens_it(void **state) {
     assert_string_equal(st.text, "/nowhere/model.safetensors: No such file or directory");
 }
 
-// To list models nothing is converted: shapes and formats are told, matrices read as zeros.
+// Nothing is converted to list models: shapes and formats are known, matrices read as zeros.
 static void describing_converts_nothing(void **state) {
     (void)state;
     struct huggingface_folder f = huggingface_folder_new("");
@@ -399,23 +399,25 @@ static void describing_converts_nothing(void **state) {
     huggingface_folder_remove(&f);
 }
 
-// What is converted takes memory, when it is described as when it is there already.
-static void converted_weights_are_reckoned_once(void **state) {
+// Converted weights count as memory, whether described or loaded.
+static void converted_weights_are_counted_once(void **state) {
     (void)state;
     struct huggingface_folder f = huggingface_folder_new("");
     struct status st = {0};
     struct gguf g;
     size_t size;
     const uint64_t available = 128 << 20;
-    void *bytes = tiny_model_bytes((struct tiny_model_options){.n_embd = 1024, .n_ff = 2048, .n_context = 65536}, &size);
+    void *bytes =
+        tiny_model_bytes((struct tiny_model_options){.n_embd = 1024, .n_ff = 2048, .n_context = 65536}, &size);
     assert_true(gguf_open_memory(&g, "tiny", bytes, size, &st));
-    tiny_huggingface_write(
-        f.path, &g, (struct tiny_huggingface_options){.model_type = "llama", .quantisation = TINY_NF4});
+    tiny_huggingface_write(f.path, &g,
+                           (struct tiny_huggingface_options){.model_type = "llama", .quantisation = TINY_NF4});
     gguf_close(&g);
     free(bytes);
     struct model_file *described = model_file_open_header(f.path, false, &st), *there = model_file_open(f.path, &st);
     if (!described || !there) fail_msg("%s", st.text);
-    const uint64_t matrices = 2 * 4 * (2 * 1024 * 1024 + 2 * 512 * 1024 + 3 * 2048 * 1024ull); // of layers, in F32
+    const uint64_t matrices =
+        2 * 4 * (2 * 1024 * 1024 + 2 * 512 * 1024 + 3 * 2048 * 1024ull); // bytes of the layers in F32
     const uint64_t converted = gguf_own_bytes(&there->gguf);
     struct model_memory before, after;
     const struct engine_params params = {.n_threads = 1};
@@ -436,18 +438,18 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(configurations_become_keys),
         cmocka_unit_test(layer_types_become_a_pattern),
-        cmocka_unit_test(bad_members_are_refused),
+        cmocka_unit_test(invalid_members_are_rejected),
         cmocka_unit_test(llama3_divisors_are_right),
-        cmocka_unit_test(long_and_short_factors_are_taken_over),
+        cmocka_unit_test(long_and_short_factors_are_imported),
         cmocka_unit_test(sampling_defaults_become_keys),
         cmocka_unit_test(embeddings_end_with_the_last_token),
         cmocka_unit_test(a_tied_output_is_left_out),
         cmocka_unit_test(other_parts_of_multimodal_models_are_left_out),
-        cmocka_unit_test(what_a_folder_lacks_is_named),
-        cmocka_unit_test(names_are_told_from_paths),
+        cmocka_unit_test(missing_files_are_named),
+        cmocka_unit_test(names_come_from_paths),
         cmocka_unit_test(any_path_of_a_model_opens_it),
         cmocka_unit_test(describing_converts_nothing),
-        cmocka_unit_test(converted_weights_are_reckoned_once),
+        cmocka_unit_test(converted_weights_are_counted_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

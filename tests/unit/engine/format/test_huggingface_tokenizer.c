@@ -1,4 +1,4 @@
-// Tokenizers of Hugging Face folders: small ones written here, and broken ones.
+// Tokenizers of Hugging Face folders: small ones and invalid ones.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 
 #define KEY(name) "tokenizer.ggml." name
 
-// A folder of which the test says the files one by one, with ` for ".
+// A folder whose files the test adds one by one, with ` for ".
 struct folder {
     struct huggingface_texts texts;
     char *owned[HUGGINGFACE_FILE_COUNT];
@@ -75,7 +75,7 @@ static double element_of(const struct huggingface_opened *o, const char *key, ui
 
 // ---- byte-level BPE ----
 
-static void test_byte_level(void **state) {
+static void byte_level_bpe_gives_its_ids(void **state) {
     (void)state;
     struct huggingface_opened o = open_json(HUGGINGFACE_BYTE_LEVEL);
     CHECK_IDS(&o, "abc ab c", 4, 6, 1, 5, 2); // "Ġa" ranks before "ab"
@@ -83,14 +83,14 @@ static void test_byte_level(void **state) {
     check_string(&o, KEY("model"), "gpt2");
     check_string(&o, KEY("pre"), "gpt-2");
     assert_int_equal(tokenizer_count(o.t), 14);
-    assert_int_equal(element_of(&o, KEY("token_type"), 11), TOKEN_UNUSED); // a hole
+    assert_int_equal(element_of(&o, KEY("token_type"), 11), TOKEN_UNUSED); // an unused id
     assert_int_equal(element_of(&o, KEY("token_type"), 12), TOKEN_CONTROL);
     assert_int_equal(element_of(&o, KEY("token_type"), 13), TOKEN_USER_DEFINED);
     assert_int_equal(number_of(&o, KEY("bos_token_id")), -1);
     huggingface_opened_close(&o);
 }
 
-static void test_whole_pieces(void **state) {
+static void ignore_merges_takes_whole_pieces(void **state) {
     (void)state;
     static const char with[] = "{`pre_tokenizer`: " HUGGINGFACE_GPT2 ", `model`: {`type`: `BPE`, `ignore_merges`: %s, "
                                "`vocab`: {`a`: 0, `b`: 1, `ab`: 2, `aba`: 3}, `merges`: [[`a`, `b`]]}}";
@@ -104,8 +104,8 @@ static void test_whole_pieces(void **state) {
     }
 }
 
-// Every way of splitting that has a name, as published.
-static void test_splits(void **state) {
+// Every named pre-tokenizer, as published.
+static void published_splits_have_names(void **state) {
     (void)state;
     static const struct {
         const char *parts, *pre;
@@ -142,14 +142,14 @@ static void test_splits(void **state) {
         struct huggingface_opened o = open_json(text);
         if (!o.t) fail_msg("%s: %s", cases[i].pre, o.status.text);
         check_string(&o, KEY("pre"), cases[i].pre);
-        assert_null(strstr(tokenizer_pre_name(o.t), "default"));  // which stands for names that we do not know
-        assert_int_equal(number_of(&o, KEY("add_bos_token")), 0); // no post-processor puts it there
+        assert_null(strstr(tokenizer_pre_name(o.t), "default"));  // the pre-tokenizer for unknown names
+        assert_int_equal(number_of(&o, KEY("add_bos_token")), 0); // no post-processor adds it
         huggingface_opened_close(&o);
         free(text);
     }
 }
 
-static void test_tokens_that_take_white_space_along(void **state) {
+static void added_tokens_strip_white_space(void **state) {
     (void)state;
     struct huggingface_opened o =
         open_json("{`pre_tokenizer`: " HUGGINGFACE_GPT2
@@ -170,9 +170,9 @@ static void test_tokens_that_take_white_space_along(void **state) {
     huggingface_opened_close(&o);
 }
 
-// ---- the others ----
+// ---- other models ----
 
-static void test_byte_fallback_by_scores(void **state) {
+static void sentencepiece_merges_become_scores(void **state) {
     (void)state;
     struct huggingface_opened o = open_json(HUGGINGFACE_BYTE_FALLBACK);
     check_string(&o, KEY("model"), "llama");
@@ -187,9 +187,8 @@ static void test_byte_fallback_by_scores(void **state) {
     huggingface_opened_close(&o);
 }
 
-// A list that lacks a merge which the tokens would allow is no SentencePiece vocabulary: only the list says what
-// merges.
-static void test_byte_fallback_by_merges(void **state) {
+// Merges that lack one that the tokens would allow are not SentencePiece's: they cannot become scores.
+static void other_merges_are_kept(void **state) {
     (void)state;
     static const char text[] =
         "{`normalizer`: {`type`: `Replace`, `pattern`: {`String`: ` `}, `content`: `▁`}, `pre_tokenizer`: {`type`: "
@@ -204,7 +203,7 @@ static void test_byte_fallback_by_merges(void **state) {
     huggingface_opened_close(&o);
 }
 
-static void test_space_in_front(void **state) {
+static void a_space_is_added_where_the_file_says(void **state) {
     (void)state;
     static const struct {
         const char *normalizer, *pre_tokenizer;
@@ -246,7 +245,7 @@ static void test_space_in_front(void **state) {
             while (checks[k].ids[n] >= 0) n++;
             check_ids(&o, checks[k].text, checks[k].ids, n);
         }
-        // Only the first text gets a space, or each does.
+        // A space is added to the first text only, or to each.
         if (i == 3) CHECK_IDS(&o, "<s>b", 1, 3);
         if (i == 2) CHECK_IDS(&o, "<s>b", 1, 4);
         huggingface_opened_close(&o);
@@ -254,7 +253,7 @@ static void test_space_in_front(void **state) {
     }
 }
 
-static void test_unigram(void **state) {
+static void unigram_gives_its_ids(void **state) {
     (void)state;
     struct huggingface_opened o = open_json(HUGGINGFACE_UNIGRAM);
     check_string(&o, KEY("model"), "t5");
@@ -267,7 +266,7 @@ static void test_unigram(void **state) {
     huggingface_opened_close(&o);
 }
 
-static void test_word_piece(void **state) {
+static void wordpiece_gives_its_ids(void **state) {
     (void)state;
     struct huggingface_opened o = open_json(HUGGINGFACE_WORD_PIECE);
     check_string(&o, KEY("model"), "bert");
@@ -279,9 +278,9 @@ static void test_word_piece(void **state) {
     huggingface_opened_close(&o);
 }
 
-// ---- the folder's other files ----
+// ---- other files of the folder ----
 
-static void test_settings(void **state) {
+static void settings_come_from_all_files(void **state) {
     (void)state;
     struct folder f = {0};
     put(&f, HUGGINGFACE_TOKENIZER, HUGGINGFACE_BYTE_LEVEL);
@@ -302,9 +301,9 @@ static void test_settings(void **state) {
     assert_int_equal(number_of(&o, KEY("padding_token_id")), 2);
     assert_int_equal(number_of(&o, KEY("unknown_token_id")), 9);
     assert_true(tokenizer_ends_generation(o.t, 12) && tokenizer_ends_generation(o.t, 15));
-    assert_false(tokenizer_ends_generation(o.t, 16)); // one more than there are keys for
+    assert_false(tokenizer_ends_generation(o.t, 16)); // no key left for it
     assert_int_equal(tokenizer_count(o.t), 20);
-    assert_int_equal(element_of(&o, KEY("token_type"), 13), TOKEN_CONTROL); // as special_tokens_map.json says
+    assert_int_equal(element_of(&o, KEY("token_type"), 13), TOKEN_CONTROL); // from special_tokens_map.json
     assert_int_equal(element_of(&o, KEY("token_type"), 14), TOKEN_UNUSED);
     assert_int_equal(element_of(&o, KEY("token_type"), 16), TOKEN_USER_DEFINED);
     assert_int_equal(element_of(&o, KEY("token_type"), 19), TOKEN_UNUSED);
@@ -312,7 +311,7 @@ static void test_settings(void **state) {
     huggingface_opened_close(&o);
 }
 
-static void test_chat_template_files(void **state) {
+static void chat_templates_come_from_all_files(void **state) {
     (void)state;
     static const struct {
         enum huggingface_file file;
@@ -321,7 +320,7 @@ static void test_chat_template_files(void **state) {
                  {HUGGINGFACE_CHAT_TEMPLATE_JSON, "{`chat_template`: `two`}", "two"},
                  {HUGGINGFACE_CHAT_TEMPLATE, "three", "three"}};
     struct folder f = {0};
-    for (size_t i = 0; i < 3; i++) { // each counts more than those before
+    for (size_t i = 0; i < 3; i++) { // in ascending precedence
         put(&f, HUGGINGFACE_TOKENIZER, HUGGINGFACE_BYTE_LEVEL);
         for (size_t k = 0; k <= i; k++) put(&f, cases[k].file, cases[k].text);
         struct huggingface_opened o = open_folder(&f);
@@ -330,7 +329,7 @@ static void test_chat_template_files(void **state) {
     }
 }
 
-static void test_vocabulary_and_merges(void **state) {
+static void vocab_json_and_merges_txt_are_read(void **state) {
     (void)state;
     struct folder f = {0};
     put(&f, HUGGINGFACE_VOCABULARY, "{`a`: 0, `b`: 1, `ab`: 2, `Ġ`: 3, `<|endoftext|>`: 4}");
@@ -345,12 +344,12 @@ static void test_vocabulary_and_merges(void **state) {
     put(&f, HUGGINGFACE_TOKENIZER_CONFIG, "{`tokenizer_class`: `OddTokenizer`}");
     o = open_folder(&f);
     assert_string_equal(o.status.text,
-                        "folder/tokenizer_config.json: tokenizer_class: how \"OddTokenizer\" splits is known "
-                        "only with a tokenizer.json");
+                        "folder/tokenizer_config.json: tokenizer_class: 'OddTokenizer' is supported only with a "
+                        "tokenizer.json");
 }
 
-// The folder on disk.
-static void test_folder(void **state) {
+// A folder on disk.
+static void a_folder_on_disk_is_read(void **state) {
     (void)state;
     char folder[] = "/tmp/confab-test-XXXXXX";
     assert_non_null(mkdtemp(folder));
@@ -359,7 +358,7 @@ static void test_folder(void **state) {
     struct status st = {0};
     gguf_begin(&g, folder);
     assert_false(huggingface_tokenizer_add(&g, folder, &st));
-    assert_non_null(strstr(st.text, "has neither tokenizer.json nor tokenizer.model nor vocab.json"));
+    assert_non_null(strstr(st.text, "no tokenizer (expected tokenizer.json, tokenizer.model or vocab.json)"));
     FILE *file = fopen(path, "w");
     assert_true(file && fputs(text, file) >= 0 && fclose(file) == 0);
     assert_true(huggingface_tokenizer_add(&g, folder, &st));
@@ -374,65 +373,67 @@ static void test_folder(void **state) {
     free(text);
 }
 
-// ---- what is refused ----
+// ---- invalid and unsupported tokenizers ----
 
-static void test_refusals(void **state) {
+static void invalid_and_unsupported_files_are_rejected(void **state) {
     (void)state;
 #define MODEL      "`model`: {`type`: `BPE`, `vocab`: {`a`: 0, `b`: 1, `ab`: 2}, `merges`: [`a b`]}"
 #define BYTE_MODEL "`pre_tokenizer`: " HUGGINGFACE_GPT2 ", `model`: "
     static const struct {
         const char *text, *words;
     } cases[] = {
-        {"", "tokenizer.json: no JSON: line 1"},
-        {"[]", "tokenizer.json: is no JSON object"},
-        {"{}", "tokenizer.json: model: is no object"},
-        {"{`model`: {`type`: `WordLevel`}}", "model: type \"WordLevel\", supported are"},
-        {"{`normalizer`: {`type`: `NFKC`}, " MODEL "}", "normalizer: type \"NFKC\" is not supported"},
-        {"{`normalizer`: {}, " MODEL "}", "normalizer: a part has no type"},
+        {"", "tokenizer.json: invalid JSON: line 1"},
+        {"[]", "tokenizer.json: not a JSON object"},
+        {"{}", "tokenizer.json: model: expected an object"},
+        {"{`model`: {`type`: `WordLevel`}}", "model: unsupported type 'WordLevel'"},
+        {"{`normalizer`: {`type`: `NFKC`}, " MODEL "}", "normalizer: unsupported type 'NFKC'"},
+        {"{`normalizer`: {}, " MODEL "}", "normalizer: missing type"},
         {"{`pre_tokenizer`: {`type`: `ByteLevel`, `add_prefix_space`: true}, " MODEL "}",
          "pre_tokenizer: ByteLevel: add_prefix_space: true is not supported"},
         {"{`pre_tokenizer`: {`type`: `Sequence`, `pretokenizers`: [{`type`: `Split`, `pattern`: {`Regex`: `x+y`}, "
          "`behavior`: `Isolated`}, {`type`: `ByteLevel`, `use_regex`: false}]}, " MODEL "}",
-         "pre_tokenizer: no pre-tokenizer known splits in 1 stages from x+y"},
+         "pre_tokenizer: unsupported splits (1, the first by x+y)"},
         {"{`pre_tokenizer`: {`type`: `Split`, `pattern`: {`Regex`: `x`}, `behavior`: `Removed`}, " MODEL "}",
-         "pre_tokenizer: Split: behavior: \"Removed\" is not supported"},
-        {"{" MODEL "}", "neither a ByteLevel pre-tokenizer nor byte_fallback"},
-        {"{" BYTE_MODEL "{`type`: `BPE`, `dropout`: 0.1, `vocab`: {`a`: 0}, `merges`: []}}", "model: dropout: is set"},
+         "pre_tokenizer: Split: behavior: 'Removed' is not supported"},
+        {"{" MODEL "}", "model: BPE without ByteLevel or byte_fallback"},
+        {"{" BYTE_MODEL "{`type`: `BPE`, `dropout`: 0.1, `vocab`: {`a`: 0}, `merges`: []}}",
+         "model: dropout: not supported"},
         {"{" BYTE_MODEL "{`type`: `BPE`, `end_of_word_suffix`: `</w>`, `vocab`: {`a`: 0}, `merges`: []}}",
-         "model: end_of_word_suffix: is set"},
-        {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {}, `merges`: []}}", "model: vocab: is no object"},
+         "model: end_of_word_suffix: not supported"},
+        {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {}, `merges`: []}}", "model: vocab: expected an object"},
         {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 0, `b`: 0}, `merges`: []}}",
-         "model: vocab: the tokens \"a\" and \"b\" have the same id 0"},
-        {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: -1}, `merges`: []}}", "the token \"a\" has the id -1"},
-        {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 4000000000000}, `merges`: []}}", "has the id 4000000000000"},
+         "model: vocab: tokens 'a' and 'b' have the same id 0"},
+        {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: -1}, `merges`: []}}", "token 'a': id -1 is out of range"},
+        {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 4000000000000}, `merges`: []}}",
+         "id 4000000000000 is out of range"},
         {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 99999999999999999999}, `merges`: []}}", "too big integer"},
-        {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: `b`}, `merges`: []}}", "the id of \"a\" is no integer"},
-        {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: {}}}", "model: merges: is no list"},
+        {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: `b`}, `merges`: []}}", "'a': id is not an integer"},
+        {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: {}}}", "model: merges: expected a list"},
         {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: [`aa`]}}",
-         "merges: merge 0: \"aa\" has no two parts"},
+         "merges: merge 0: 'aa' does not have two parts"},
         {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: [[`a b`, `c`]]}}",
-         "\"a b c\" has a space in its parts"},
+         "'a b c' has a space in one of its parts"},
         {"{" BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: [[`a`]]}}",
-         "is neither a text nor a pair of texts"},
+         "expected a string or a pair of strings"},
         {"{`post_processor`: {`type`: `TemplateProcessing`, `single`: [{`SpecialToken`: {`id`: `a`}}, {`SpecialToken`: "
          "{`id`: "
          "`a`}}], `special_tokens`: {`a`: {`ids`: [0]}}}, " MODEL "}",
-         "post_processor: TemplateProcessing: single: puts 2 tokens before a text"},
+         "post_processor: TemplateProcessing: single: too many special tokens: 2 before the text"},
         {"{`added_tokens`: [{`id`: 0, `content`: `x`}], " BYTE_MODEL
          "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: []}}",
-         "added_tokens: the tokens \"a\" and \"x\" have the same id 0"},
+         "added_tokens: tokens 'a' and 'x' have the same id 0"},
         {"{`added_tokens`: [{`id`: 0}], " BYTE_MODEL "{`type`: `BPE`, `vocab`: {`a`: 0}, `merges`: []}}",
-         "added_tokens: token 0 has no id or no content"},
+         "added_tokens: token 0: missing id or content"},
         {"{`normalizer`: {`type`: `Precompiled`, `precompiled_charsmap`: `ab!d`}, `model`: {`type`: `Unigram`, "
          "`vocab`: [[`a`, 0]]}}",
-         "precompiled_charsmap: is no base64 at byte 2"},
+         "precompiled_charsmap: invalid base64 at byte 2"},
         {"{`model`: {`type`: `Unigram`, `vocab`: [[`a`, 0]]}}", "model: Unigram without a Metaspace pre-tokenizer"},
         {"{`pre_tokenizer`: {`type`: `Metaspace`, `replacement`: `▁`}, `model`: {`type`: `Unigram`, `unk_id`: 7, "
          "`vocab`: [[`a`, 0]]}}",
-         "unk_id: names no token"},
+         "unk_id: no such token"},
         {"{`pre_tokenizer`: {`type`: `Metaspace`, `replacement`: `▁`}, `model`: {`type`: `Unigram`, `vocab`: [[`a`, "
          "1e300]]}}",
-         "vocab: element 0 is no token with a score"},
+         "vocab: element 0 is not a token with a score"},
         {"{`model`: {`type`: `WordPiece`, `vocab`: {`a`: 0}}}", "model: WordPiece without a BertPreTokenizer"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -442,7 +443,7 @@ static void test_refusals(void **state) {
     }
 }
 
-static void check_refused(char *text, size_t size, const char *words) {
+static void check_rejected(char *text, size_t size, const char *words) {
     struct huggingface_texts texts = {.folder = "folder"};
     texts.files[HUGGINGFACE_TOKENIZER] = (struct span){text, size};
     struct huggingface_opened o = huggingface_open_texts(&texts);
@@ -451,19 +452,19 @@ static void check_refused(char *text, size_t size, const char *words) {
     free(text);
 }
 
-static void test_limits(void **state) {
+static void sizes_are_limited(void **state) {
     (void)state;
-    // A list in a list in a list …
+    // Deeply nested lists.
     enum { DEPTH = 1000000, LONG = 100 << 20 };
     char *deep = xmalloc(DEPTH);
     memset(deep, '[', DEPTH);
-    check_refused(deep, DEPTH, "maximum parsing depth");
-    // More values than a parser should be given room for.
+    check_rejected(deep, DEPTH, "maximum parsing depth");
+    // Too many values.
     enum { VALUES = 9 << 20 };
     char *many = xmalloc(2 * VALUES);
     for (size_t i = 0; i < VALUES; i++) memcpy(many + 2 * i, i ? "0," : " [", 2);
-    check_refused(many, 2 * VALUES, "tokenizer.json: holds more than 8388608 values");
-    // A regular expression that would grow with every spelling.
+    check_rejected(many, 2 * VALUES, "tokenizer.json: too many JSON values (maximum 8388608)");
+    // A regular expression that is too long.
     char *expression = xmalloc(20001);
     memset(expression, 'x', 20000);
     expression[20000] = 0;
@@ -471,11 +472,11 @@ static void test_limits(void **state) {
              "{`pre_tokenizer`: {`type`: `Split`, `behavior`: `Isolated`, `pattern`: {`Regex`: `%s`}}, " MODEL "}",
              expression),
          *split_text = huggingface_quoted(split);
-    check_refused(split_text, strlen(split_text),
-                  "pre_tokenizer: Split: an expression of 20000 bytes, allowed are 16384");
+    check_rejected(split_text, strlen(split_text),
+                   "pre_tokenizer: Split: regex of 20000 bytes is too long (maximum 16384)");
     free(split);
     free(expression);
-    // A sequence of a sequence of …
+    // Deeply nested sequences.
     char *nested = xstrdup("{`type`: `Sequence`, `normalizers`: []}");
     for (int i = 0; i < 8; i++) {
         char *outer = xasprintf("{`type`: `Sequence`, `normalizers`: [%s]}", nested);
@@ -483,10 +484,10 @@ static void test_limits(void **state) {
         nested = outer;
     }
     char *whole = xasprintf("{`normalizer`: %s, " MODEL "}", nested), *text = huggingface_quoted(whole);
-    check_refused(text, strlen(text), "normalizer: sequences are nested deeper than");
+    check_rejected(text, strlen(text), "normalizer: sequences are nested too deep (maximum 4)");
     free(nested);
     free(whole);
-    // A token of a hundred megabytes.
+    // A token of 100 MiB.
     static const char front[] =
         "{\"pre_tokenizer\": {\"type\": \"ByteLevel\"}, \"model\": {\"merges\": [], \"vocab\": {\"",
                       back[] = "\": 0}}}";
@@ -494,8 +495,8 @@ static void test_limits(void **state) {
     memcpy(large, front, sizeof front - 1);
     memset(large + sizeof front - 1, 'a', LONG);
     memcpy(large + sizeof front - 1 + LONG, back, sizeof back);
-    check_refused(large, strlen(large), "model: vocab: token 0 is 104857600 bytes long");
-    // Ids far beyond the tokens would have to be filled up.
+    check_rejected(large, strlen(large), "model: vocab: token 0: 104857600 bytes are too long");
+    // Far more ids than tokens.
     struct folder f = {0};
     put(&f, HUGGINGFACE_TOKENIZER, HUGGINGFACE_BYTE_LEVEL);
     put(&f, HUGGINGFACE_CONFIG, "{`vocab_size`: 1000000000}");
@@ -506,8 +507,8 @@ static void test_limits(void **state) {
 
 // ---- mutations ----
 
-// Each byte of a small file in turn: another one, gone, and the end of the file.
-static void test_every_byte(void **state) {
+// Each byte of a small file changed and removed in turn, and the file cut there.
+static void every_changed_byte_is_handled(void **state) {
     (void)state;
     for (size_t k = 0; k < HUGGINGFACE_SEEDS; k++) {
         char *whole = huggingface_quoted(huggingface_seed(k));
@@ -528,22 +529,22 @@ static void test_every_byte(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_byte_level),
-        cmocka_unit_test(test_whole_pieces),
-        cmocka_unit_test(test_splits),
-        cmocka_unit_test(test_tokens_that_take_white_space_along),
-        cmocka_unit_test(test_byte_fallback_by_scores),
-        cmocka_unit_test(test_byte_fallback_by_merges),
-        cmocka_unit_test(test_space_in_front),
-        cmocka_unit_test(test_unigram),
-        cmocka_unit_test(test_word_piece),
-        cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_chat_template_files),
-        cmocka_unit_test(test_vocabulary_and_merges),
-        cmocka_unit_test(test_folder),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_every_byte),
+        cmocka_unit_test(byte_level_bpe_gives_its_ids),
+        cmocka_unit_test(ignore_merges_takes_whole_pieces),
+        cmocka_unit_test(published_splits_have_names),
+        cmocka_unit_test(added_tokens_strip_white_space),
+        cmocka_unit_test(sentencepiece_merges_become_scores),
+        cmocka_unit_test(other_merges_are_kept),
+        cmocka_unit_test(a_space_is_added_where_the_file_says),
+        cmocka_unit_test(unigram_gives_its_ids),
+        cmocka_unit_test(wordpiece_gives_its_ids),
+        cmocka_unit_test(settings_come_from_all_files),
+        cmocka_unit_test(chat_templates_come_from_all_files),
+        cmocka_unit_test(vocab_json_and_merges_txt_are_read),
+        cmocka_unit_test(a_folder_on_disk_is_read),
+        cmocka_unit_test(invalid_and_unsupported_files_are_rejected),
+        cmocka_unit_test(sizes_are_limited),
+        cmocka_unit_test(every_changed_byte_is_handled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-// How the weights of Hugging Face folders are decoded, element by element, against the formats' definitions.
+// Weights of Hugging Face folders, decoded and compared with the definitions of the formats element by element.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static float *values_of(struct huggingface_folder *f, const char *name, const ch
     return values;
 }
 
-static void refused(struct huggingface_folder *f, const char *why) {
+static void rejected(struct huggingface_folder *f, const char *why) {
     struct gguf g;
     struct status st = {0};
     if (huggingface_folder_open(f, &g, &st)) fail_msg("opened, though %s", why);
@@ -50,7 +50,7 @@ static void put(struct huggingface_folder *f, const char *name, const char *dtyp
 
 static void the_definition_of_fp8_is_right(void **state) {
     (void)state;
-    // The extremes that the formats' specification lists.
+    // The extremes listed in the specification.
     assert_true(tiny_e4m3(0x7e) == 448 && tiny_e4m3(0x08) == ldexp(1, -6) && tiny_e4m3(0x01) == ldexp(1, -9));
     assert_true(tiny_e4m3(0x07) == 0.875 * ldexp(1, -6) && tiny_e4m3(0xb8) == -1 && isnan(tiny_e4m3(0x7f)));
     assert_true(tiny_e5m2(0x7b) == 57344 && tiny_e5m2(0x04) == ldexp(1, -14) && tiny_e5m2(0x01) == ldexp(1, -16));
@@ -75,14 +75,14 @@ static void every_code_of_fp8_is_exact(void **state) {
     }
 }
 
-// What a scale of each shape means; [21 × 40] weights in blocks of 16 × 32 have [2 × 2] of them.
-static void scales_of_fp8_reach_what_they_should(void **state) {
+// The meaning of scales of each shape; [21 × 40] weights in blocks of 16 × 32 have [2 × 2] scales.
+static void fp8_scales_cover_their_rows_and_columns(void **state) {
     (void)state;
     enum { ROWS = 21, COLUMNS = 40 };
     static const struct {
         const char *ending, *dtype;
         int n_dims;
-        uint64_t dims[2], rows, columns; // rows and columns that share a scale
+        uint64_t dims[2], rows, columns; // rows and columns per scale
     } cases[] = {
         {"_scale", "F32", 0, {0}, ROWS, COLUMNS},        {"_scale", "BF16", 1, {1}, ROWS, COLUMNS},
         {"_scale_inv", "F16", 2, {1, 1}, ROWS, COLUMNS}, {"_scale", "F32", 1, {ROWS}, 1, COLUMNS},
@@ -98,7 +98,7 @@ static void scales_of_fp8_reach_what_they_should(void **state) {
         size_t size = !strcmp(cases[c].dtype, "F32") ? 4 : !strcmp(cases[c].dtype, "F8_E8M0") ? 1 : 2;
         for (int i = 0; i < ROWS * COLUMNS; i++) codes[i] = (uint8_t)(i * 29 % 127); // no NaN
         for (uint64_t i = 0; i < n; i++) {
-            bool small = size < 4; // what the narrow types hold exactly
+            bool small = size < 4; // exact in the narrow types
             scales[i] = small ? ldexp(1, (int)(i % 3) - 5) : 0.013 * (double)(i + 1);
             float value = (float)scales[i];
             uint32_t bits;
@@ -116,7 +116,7 @@ static void scales_of_fp8_reach_what_they_should(void **state) {
         for (uint64_t i = 0; i < ROWS * COLUMNS; i++) {
             uint64_t at = i / COLUMNS / cases[c].rows * across + i % COLUMNS / cases[c].columns;
             double expected = tiny_e4m3(codes[i]) * scales[at], rest = fabs((double)values[i] - expected);
-            // Powers of two lose nothing; others at most half a step of BF16.
+            // Powers of two are exact, others within half a step of BF16.
             if (size < 4 ? rest > 0 : rest > fabs(expected) * 0.00391)
                 fail_msg("case %zu, element %d: %g, expected %g", c, (int)i, (double)values[i], expected);
         }
@@ -125,21 +125,21 @@ static void scales_of_fp8_reach_what_they_should(void **state) {
     }
 }
 
-static void scales_that_do_not_fit_are_refused(void **state) {
+static void scales_that_do_not_fit_are_rejected(void **state) {
     (void)state;
     uint8_t codes[8 * 8] = {0};
     float scales[64] = {0};
     struct huggingface_folder f = huggingface_folder_new("");
     put(&f, UP, "F8_E4M3", 2, (uint64_t[]){8, 8}, codes, sizeof codes);
     put(&f, UP "_scale", "F32", 1, (uint64_t[]){3}, scales, 12);
-    refused(&f, "tensor " UP ": its 3 × 1 scales do not fit 8 × 8 weights in blocks of 128 × 128");
+    rejected(&f, "tensor " UP ": 3 × 1 scales do not fit 8 × 8 weights in blocks of 128 × 128");
     put(&f, UP, "F8_E4M3", 2, (uint64_t[]){8, 8}, codes, sizeof codes);
     put(&f, UP "_scale", "I32", 1, (uint64_t[]){1}, scales, 4);
-    refused(&f, "its scales of I32 in 1 dimensions are not supported");
+    rejected(&f, "unsupported scales (I32, 1 dimensions)");
     huggingface_folder_remove(&f);
     f = huggingface_folder_new("{\"quantization_config\": {\"weight_block_size\": [0, 128]}}");
     put(&f, UP, "F8_E4M3", 2, (uint64_t[]){8, 8}, codes, sizeof codes);
-    refused(&f, "weight_block_size is absurd");
+    rejected(&f, "weight_block_size: expected numbers from 1 to 65535");
     huggingface_folder_remove(&f);
 }
 
@@ -179,7 +179,7 @@ static void nf4_is_code_times_absmax(void **state) {
     }
 }
 
-static void absmax_may_be_quantised_too(void **state) {
+static void nested_absmax_is_decoded(void **state) {
     (void)state;
     const uint8_t codes[] = {0xff, 0xff, 0xff, 0xff, 0x0f, 0xff, 0xff, 0xff}, absmax[] = {3, 200};
     const float nested[] = {1.5f};
@@ -205,34 +205,34 @@ static void absmax_may_be_quantised_too(void **state) {
     huggingface_folder_remove(&f);
 }
 
-static void damaged_quant_states_are_refused(void **state) {
+static void damaged_quant_states_are_rejected(void **state) {
     (void)state;
     static const struct {
         const char *shape, *why;
     } cases[] = {
-        {"[2, 13]", "quant_state: shape has 26 elements for 12 bytes"},
-        {"[]", "quant_state: shape has 0 dimensions"},
-        {"[0, 24]", "quant_state: shape is absurd"},
-        {"[4294967296, 4294967296, 4294967296]", "quant_state: shape is absurd"},
-        {"[24], \"blocksize\": 1", "its quant_state is no JSON"}, // said twice
-        {"", "its quant_state is no JSON"},
+        {"[2, 13]", "quant_state: shape has 26 elements but the tensor has 12 bytes"},
+        {"[]", "quant_state: number of dimensions 0 is out of range (1 to 4)"},
+        {"[0, 24]", "quant_state: invalid shape"},
+        {"[4294967296, 4294967296, 4294967296]", "quant_state: invalid shape"},
+        {"[24], \"blocksize\": 1", "quant_state: invalid JSON"}, // duplicate member
+        {"", "quant_state: invalid JSON"},
     };
     const uint8_t codes[12] = {0};
     const float absmax[3] = {0};
     struct huggingface_folder f = huggingface_folder_new("");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         put_nf4(&f, "float32", codes, sizeof codes, absmax, cases[i].shape);
-        refused(&f, cases[i].why);
+        rejected(&f, cases[i].why);
     }
     put_nf4(&f, "float32", codes, sizeof codes, absmax, "[24]");
     json_object_del(f.weights.header, UP ".absmax");
-    refused(&f, "its absmax or its quant_map is missing");
+    rejected(&f, "missing absmax or quant_map");
     put_nf4(&f, "float32", codes, sizeof codes, absmax, "[24]");
     put(&f, UP ".absmax", "F32", 1, (uint64_t[]){2}, absmax, 8);
-    refused(&f, "its absmax has 2 values of F32, expected 3");
+    rejected(&f, "absmax: expected 3 F32 values, got 2 F32");
     put_nf4(&f, "float32", codes, sizeof codes, absmax, "[24]");
     put(&f, UP ".nested_absmax", "F32", 1, (uint64_t[]){1}, absmax, 4);
-    refused(&f, "its absmax has 3 values of F32, expected 3");
+    rejected(&f, "absmax: expected 3 U8 values, got 3 F32");
     huggingface_folder_remove(&f);
 }
 
@@ -240,7 +240,7 @@ static void damaged_quant_states_are_refused(void **state) {
 
 #define EXPERTS "model.layers.0.mlp.experts."
 
-static void mxfp4_is_put_in_gguf_s_order(void **state) {
+static void mxfp4_nibbles_are_reordered(void **state) {
     (void)state;
     static const double values[16] = {0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6};
     enum { COUNT = 2, ROWS = 6, BLOCKS = 2 }; // experts, rows of gate and up, blocks a row
@@ -265,26 +265,26 @@ static void mxfp4_is_put_in_gguf_s_order(void **state) {
     }
 }
 
-static void mxfp4_without_its_scales_is_refused(void **state) {
+static void mxfp4_without_its_scales_is_rejected(void **state) {
     (void)state;
     uint8_t codes[64] = {0};
     struct huggingface_folder f = huggingface_folder_new("{\"model_type\": \"gpt_oss\"}");
     put(&f, EXPERTS "down_proj_blocks", "U8", 4, (uint64_t[]){2, 1, 2, 16}, codes, 64);
-    refused(&f, "the tensor " EXPERTS "down_proj_scales is missing");
+    rejected(&f, "missing tensor " EXPERTS "down_proj_scales");
     put(&f, EXPERTS "down_proj_blocks", "U8", 4, (uint64_t[]){2, 1, 2, 16}, codes, 64);
     put(&f, EXPERTS "down_proj_scales", "U8", 3, (uint64_t[]){2, 2, 1}, codes, 4);
-    refused(&f, "its blocks are not 16 bytes for each of " EXPERTS "down_proj_scales");
+    rejected(&f, "shape does not match " EXPERTS "down_proj_scales");
     huggingface_folder_remove(&f);
 }
 
 // ---- the rest ----
 
-static void what_lies_askew_is_copied(void **state) {
+static void unaligned_tensors_are_copied(void **state) {
     (void)state;
     const uint8_t odd = 1;
     const float values[] = {1, -2, 3, -4, 5, -6};
     struct huggingface_folder f = huggingface_folder_new("");
-    put(&f, "model.layers.0.self_attn.k_proj.k_scale", "U8", 1, (uint64_t[]){1}, &odd, 1); // moves what follows
+    put(&f, "model.layers.0.self_attn.k_proj.k_scale", "U8", 1, (uint64_t[]){1}, &odd, 1); // misaligns the next tensor
     put(&f, UP, "F32", 2, (uint64_t[]){3, 2}, values, sizeof values);
     float *got = values_of(&f, UP_GGUF, "F32", 3, 2);
     assert_memory_equal(got, values, sizeof values);
@@ -303,7 +303,7 @@ static void vectors_become_f32(void **state) {
     huggingface_folder_remove(&f);
 }
 
-static void other_tensors_are_refused(void **state) {
+static void other_tensors_are_rejected(void **state) {
     (void)state;
     static const struct {
         const char *name, *dtype;
@@ -312,29 +312,39 @@ static void other_tensors_are_refused(void **state) {
         size_t size;
         const char *why;
     } cases[] = {
-        {UP, "I8", 2, {2, 2}, 4, "tensor " UP ": stored as I8, which is not supported; supported are F32, F16"},
-        {UP, "F64", 2, {2, 2}, 32, "stored as F64"},
-        {UP, "U8", 2, {2, 2}, 4, "stored as U8"},
-        {UP, "F32", 5, {1, 1, 1, 1, 1}, 4, "has 5 dimensions"},
-        {UP, "F32", 2, {0, 2}, 0, "is empty"},
-        {"model.layers.0.mlp.wrong.weight", "F32", 1, {1}, 4, "has no place in a llama model"},
-        {"model.layers.00.mlp.up_proj.weight", "F32", 1, {1}, 4, "has no place in a llama model"},
-        {"model.layers.0.self_attn.q_proj.weight", "F32", 2, {6, 1}, 24, "its rows cannot be split into heads"},
+        {UP, "I8", 2, {2, 2}, 4, "tensor " UP ": unsupported dtype I8 (supported: F32, F16"},
+        {UP, "F64", 2, {2, 2}, 32, "unsupported dtype F64"},
+        {UP, "U8", 2, {2, 2}, 4, "unsupported dtype U8"},
+        {UP, "F32", 5, {1, 1, 1, 1, 1}, 4, "too many dimensions: 5 (maximum 4)"},
+        {UP, "F32", 2, {0, 2}, 0, "no elements"},
+        {"model.layers.0.mlp.wrong.weight",
+         "F32",
+         1,
+         {1},
+         4,
+         "unexpected tensor model.layers.0.mlp.wrong.weight in a llama model"},
+        {"model.layers.00.mlp.up_proj.weight",
+         "F32",
+         1,
+         {1},
+         4,
+         "unexpected tensor model.layers.00.mlp.up_proj.weight in"},
+        {"model.layers.0.self_attn.q_proj.weight", "F32", 2, {6, 1}, 24, "rows cannot be split into heads"},
     };
     const float zeros[8] = {0};
     struct huggingface_folder f = huggingface_folder_new("");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         put(&f, cases[i].name, cases[i].dtype, cases[i].n_dims, cases[i].dims, zeros, cases[i].size);
-        refused(&f, cases[i].why);
+        rejected(&f, cases[i].why);
     }
-    put(&f, UP, "F32", 2, (uint64_t[]){2, 2}, zeros, 16); // the same place by two names
+    put(&f, UP, "F32", 2, (uint64_t[]){2, 2}, zeros, 16); // the same tensor under two names
     put(&f, "language_model." UP, "F32", 2, (uint64_t[]){2, 2}, zeros, 16);
-    refused(&f, "the tensor " UP_GGUF " occurs twice");
+    rejected(&f, "duplicate tensor " UP_GGUF);
     huggingface_folder_remove(&f);
 }
 
-// A bias is placed by elements, a stack by rows: of a stack of biases, the tensors were longer than their data.
-static void stacks_of_biases_are_refused(void **state) {
+// Biases are placed by elements, stacks by rows: tensors of a stack of biases would be longer than their data.
+static void stacks_of_biases_are_rejected(void **state) {
     (void)state;
     static const char *const names[] = {"model.layers.0.block_sparse_moe.output_linear.bias",
                                         "model.layers.0.block_sparse_moe.input_linear.bias"};
@@ -342,7 +352,7 @@ static void stacks_of_biases_are_refused(void **state) {
     struct huggingface_folder f = huggingface_folder_new("{\"model_type\": \"granitemoe\"}");
     for (int i = 0; i < 2; i++) {
         put(&f, names[i], "F32", 3, (uint64_t[]){1, 2, 4}, zeros, sizeof zeros);
-        refused(&f, "is no stack of experts");
+        rejected(&f, "not a stack of experts");
     }
     huggingface_folder_remove(&f);
 }
@@ -351,17 +361,17 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_definition_of_fp8_is_right),
         cmocka_unit_test(every_code_of_fp8_is_exact),
-        cmocka_unit_test(scales_of_fp8_reach_what_they_should),
-        cmocka_unit_test(scales_that_do_not_fit_are_refused),
+        cmocka_unit_test(fp8_scales_cover_their_rows_and_columns),
+        cmocka_unit_test(scales_that_do_not_fit_are_rejected),
         cmocka_unit_test(nf4_is_code_times_absmax),
-        cmocka_unit_test(absmax_may_be_quantised_too),
-        cmocka_unit_test(damaged_quant_states_are_refused),
-        cmocka_unit_test(mxfp4_is_put_in_gguf_s_order),
-        cmocka_unit_test(mxfp4_without_its_scales_is_refused),
-        cmocka_unit_test(what_lies_askew_is_copied),
+        cmocka_unit_test(nested_absmax_is_decoded),
+        cmocka_unit_test(damaged_quant_states_are_rejected),
+        cmocka_unit_test(mxfp4_nibbles_are_reordered),
+        cmocka_unit_test(mxfp4_without_its_scales_is_rejected),
+        cmocka_unit_test(unaligned_tensors_are_copied),
         cmocka_unit_test(vectors_become_f32),
-        cmocka_unit_test(other_tensors_are_refused),
-        cmocka_unit_test(stacks_of_biases_are_refused),
+        cmocka_unit_test(other_tensors_are_rejected),
+        cmocka_unit_test(stacks_of_biases_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

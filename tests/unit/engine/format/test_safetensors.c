@@ -1,4 +1,4 @@
-// Safetensors files: what good ones give, and that every bad one is refused with a message that says why.
+// Safetensors files: valid ones are read, invalid ones rejected with a message that names the reason.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "tests/unit/safetensors_writer.h"
 #include "tests/unit/tiny_huggingface.h"
 
-// ---- files of a header that is said and data of zeros ----
+// ---- files with a given header and zero data ----
 
 static uint8_t *file_of(const char *header, size_t data, size_t *size) {
     struct bytes file = {0};
@@ -30,7 +30,7 @@ static bool opens(const void *data, size_t size, struct status *st) {
     uint8_t *copy = exact_copy(data, size);
     bool opened = safetensors_open_memory(&s, "x.safetensors", copy, size, st);
     if (opened) {
-        volatile uint8_t sum = 0; // every byte of every tensor is there
+        volatile uint8_t sum = 0; // every byte of every tensor is readable
         for (uint64_t i = 0; i < s.n_tensors; i++)
             for (uint64_t k = 0; k < s.tensors[i].size; k++) sum += ((const uint8_t *)s.tensors[i].data)[k];
         (void)sum;
@@ -41,17 +41,17 @@ static bool opens(const void *data, size_t size, struct status *st) {
     return opened;
 }
 
-static void refused(const char *header, size_t data, const char *why) {
+static void rejected(const char *header, size_t data, const char *why) {
     struct status st = {0};
     size_t size;
     uint8_t *file = file_of(header, data, &size);
-    if (opens(file, size, &st)) fail_msg("opened, though %s: %s", why, header);
-    if (!strstr(st.text, why)) fail_msg("\"%s\" does not say \"%s\"", st.text, why);
+    if (opens(file, size, &st)) fail_msg("opened; expected '%s': %s", why, header);
+    if (!strstr(st.text, why)) fail_msg("'%s' does not contain '%s'", st.text, why);
     assert_memory_equal(st.text, "x.safetensors: ", 15);
     free(file);
 }
 
-// ---- good files ----
+// ---- valid files ----
 
 static void tensors_are_found(void **state) {
     (void)state;
@@ -97,87 +97,87 @@ static void every_dtype_has_its_size(void **state) {
     }
 }
 
-// ---- bad headers ----
+// ---- invalid headers ----
 
-static void other_files_are_refused(void **state) {
+static void other_files_are_rejected(void **state) {
     (void)state;
     struct status st = {0};
     assert_false(opens("", 0, &st) || opens("1234567", 7, &st));
     assert_string_equal(st.text,
-                        "x.safetensors: no safetensors file: ends too early: 8 bytes wanted at offset 0, 7 left");
+                        "x.safetensors: not a safetensors file: ends too early: 8 bytes wanted at offset 0, 7 left");
     assert_false(opens("\x09\0\0\0\0\0\0\0{}", 10, &st));
     assert_non_null(strstr(st.text, "ends too early"));
     assert_false(opens("GGUF\3\0\0\0....", 12, &st));
-    assert_non_null(strstr(st.text, "allowed are 67108864"));
-    refused("", 0, "no JSON");
-    refused("[]", 0, "no JSON object");
-    refused("{} x", 0, "no JSON");
-    refused("{\"a\": 1, \"a\": 2}", 0, "duplicate object key");
-    refused("{\"\\u0000\": 1}", 0, "no JSON");
-    refused("{\"\xff\": 1}", 0, "no JSON");
-    refused("{\"\": {}}", 0, "0 bytes long");
+    assert_non_null(strstr(st.text, "too large (maximum 67108864)"));
+    rejected("", 0, "invalid JSON");
+    rejected("[]", 0, "not a JSON object");
+    rejected("{} x", 0, "invalid JSON");
+    rejected("{\"a\": 1, \"a\": 2}", 0, "duplicate object key");
+    rejected("{\"\\u0000\": 1}", 0, "invalid JSON");
+    rejected("{\"\xff\": 1}", 0, "invalid JSON");
+    rejected("{\"\": {}}", 0, "tensor name length 0 is out of range (1 to 256)");
 }
 
 #define ENTRY(dtype, shape, offsets)                                                                                   \
     "{\"t\": {\"dtype\": \"" dtype "\", \"shape\": " shape ", \"data_offsets\": " offsets "}}"
 
-static void bad_entries_are_refused(void **state) {
+static void bad_entries_are_rejected(void **state) {
     (void)state;
     static const struct {
         const char *header, *why;
     } cases[] = {
-        {"{\"t\": 1}", "tensor t: is no object"},
-        {"{\"t\": {}}", "tensor t: has no dtype"},
-        {"{\"t\": {\"dtype\": 1}}", "has no dtype"},
-        {"{\"t\": {\"dtype\": \"F32\"}}", "has no shape"},
-        {"{\"t\": {\"dtype\": \"F32\", \"shape\": []}}", "has no two data_offsets"},
-        {ENTRY("F33", "[1]", "[0, 4]"), "its dtype F33 is unknown"},
-        {ENTRY("F32", "1", "[0, 4]"), "has no shape"},
-        {ENTRY("F32", "[-1]", "[0, 4]"), "shape holds something else than non-negative integers"},
-        {ENTRY("F32", "[1.0]", "[0, 4]"), "shape holds something else"},
-        {ENTRY("F32", "[\"1\"]", "[0, 4]"), "shape holds something else"},
-        {ENTRY("F32", "[1, 1, 1, 1, 1, 1, 1, 1, 1]", "[0, 4]"), "has 9 dimensions"},
-        {ENTRY("F32", "[4611686018427387904, 4]", "[0, 4]"), "multiply to an absurd size"},
-        {ENTRY("F32", "[4611686018427387904]", "[0, 4]"), "multiply to an absurd size"},
+        {"{\"t\": 1}", "tensor t: expected an object"},
+        {"{\"t\": {}}", "tensor t: missing dtype"},
+        {"{\"t\": {\"dtype\": 1}}", "missing dtype"},
+        {"{\"t\": {\"dtype\": \"F32\"}}", "missing shape"},
+        {"{\"t\": {\"dtype\": \"F32\", \"shape\": []}}", "data_offsets: expected two numbers"},
+        {ENTRY("F33", "[1]", "[0, 4]"), "unknown dtype 'F33'"},
+        {ENTRY("F32", "1", "[0, 4]"), "missing shape"},
+        {ENTRY("F32", "[-1]", "[0, 4]"), "shape: expected non-negative integers"},
+        {ENTRY("F32", "[1.0]", "[0, 4]"), "shape: expected"},
+        {ENTRY("F32", "[\"1\"]", "[0, 4]"), "shape: expected"},
+        {ENTRY("F32", "[1, 1, 1, 1, 1, 1, 1, 1, 1]", "[0, 4]"), "too many dimensions: 9 (maximum 8)"},
+        {ENTRY("F32", "[4611686018427387904, 4]", "[0, 4]"), "dimensions are too large"},
+        {ENTRY("F32", "[4611686018427387904]", "[0, 4]"), "dimensions are too large"},
         {ENTRY("F32", "[99999999999999999999]", "[0, 4]"), "too big integer"},
-        {ENTRY("F32", "[1]", "[0]"), "has no two data_offsets"},
-        {ENTRY("F32", "[1]", "[0, 4, 8]"), "has no two data_offsets"},
-        {ENTRY("F32", "[1]", "[-4, 0]"), "data_offsets holds something else"},
-        {ENTRY("F32", "[1]", "[4, 0]"), "data_offsets 4 to 0 are outside the 16 bytes"},
-        {ENTRY("F32", "[1]", "[16, 20]"), "data_offsets 16 to 20 are outside the 16 bytes"},
-        {ENTRY("F32", "[1]", "[9223372036854775803, 9223372036854775807]"), "are outside the 16 bytes"},
-        {ENTRY("F32", "[2]", "[0, 4]"), "has 4 bytes of data, its shape of F32 needs 8"},
-        {ENTRY("F16", "[1]", "[0, 4]"), "has 4 bytes of data, its shape of F16 needs 2"},
-        {ENTRY("F16", "[0]", "[0, 4]"), "has 4 bytes of data, its shape of F16 needs 0"},
+        {ENTRY("F32", "[1]", "[0]"), "data_offsets: expected two numbers"},
+        {ENTRY("F32", "[1]", "[0, 4, 8]"), "data_offsets: expected two numbers"},
+        {ENTRY("F32", "[1]", "[-4, 0]"), "data_offsets: expected non-negative integers"},
+        {ENTRY("F32", "[1]", "[4, 0]"), "data_offsets: 4 to 0 is outside the data (16 bytes)"},
+        {ENTRY("F32", "[1]", "[16, 20]"), "data_offsets: 16 to 20 is outside the data (16 bytes)"},
+        {ENTRY("F32", "[1]", "[9223372036854775803, 9223372036854775807]"), "is outside the data (16 bytes)"},
+        {ENTRY("F32", "[2]", "[0, 4]"), "has 4 bytes of data, but its shape and dtype F32 need 8"},
+        {ENTRY("F16", "[1]", "[0, 4]"), "has 4 bytes of data, but its shape and dtype F16 need 2"},
+        {ENTRY("F16", "[0]", "[0, 4]"), "has 4 bytes of data, but its shape and dtype F16 need 0"},
         {"{\"a\": {\"dtype\": \"U8\", \"shape\": [8], \"data_offsets\": [0, 8]},"
          " \"b\": {\"dtype\": \"U8\", \"shape\": [8], \"data_offsets\": [7, 15]}}",
-         "the tensors a and b overlap"},
+         "tensors a and b overlap"},
         {"{\"a\": {\"dtype\": \"U8\", \"shape\": [8], \"data_offsets\": [4, 12]},"
          " \"b\": {\"dtype\": \"U8\", \"shape\": [2], \"data_offsets\": [4, 6]}}",
          "overlap"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused(cases[i].header, 16, cases[i].why);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) rejected(cases[i].header, 16, cases[i].why);
 }
 
-static void deep_and_long_headers_are_refused(void **state) {
+static void deep_and_long_headers_are_rejected(void **state) {
     (void)state;
     char *deep = xmalloc(1 << 20);
     memset(deep, '[', (1 << 20) - 1);
     deep[(1 << 20) - 1] = 0;
-    refused(deep, 0, "maximum parsing depth");
+    rejected(deep, 0, "maximum parsing depth");
     free(deep);
     char header[512];
     memset(header, 'n', sizeof header);
     memcpy(header, "{\"", 2);
     strcpy(header + 300, "\": {}}");
-    refused(header, 0, "the name of a tensor is 298 bytes long");
+    rejected(header, 0, "tensor name length 298 is");
 }
 
 static void every_damaged_byte_is_survived(void **state) {
     (void)state;
     struct safetensors_writer w = {0};
     struct status st;
-    size_t size, refusals = 0;
+    size_t size, rejected = 0;
     const float values[6] = {1, 2, 3, 4, 5, 6};
     safetensors_writer_tensor(&w, "one", "F32", 2, (uint64_t[]){2, 2}, values, 16);
     safetensors_writer_tensor(&w, "two", "BF16", 1, (uint64_t[]){4}, values, 8);
@@ -190,12 +190,12 @@ static void every_damaged_byte_is_survived(void **state) {
             st = (struct status){0};
             bool opened = opens(file, size, &st);
             if (opened != (st.code == STATUS_OK)) fail_msg("byte %zu = %d: result and status differ", at, byte);
-            refusals += !opened;
+            rejected += !opened;
         }
         file[at] = good;
     }
     for (size_t cut = 0; cut < size; cut++) assert_false(opens(file, cut, &st));
-    assert_true(refusals > (size - 24) * 128);
+    assert_true(rejected > (size - 24) * 128);
     free(file);
 }
 
@@ -238,23 +238,23 @@ static void an_index_opens_all_files(void **state) {
     tiny_huggingface_remove(folder);
 }
 
-static void bad_indexes_are_refused(void **state) {
+static void bad_indexes_are_rejected(void **state) {
     (void)state;
     static const struct {
         const char *index, *why;
     } cases[] = {
-        {"", "index.json: no JSON"},
-        {"[]", "index.json: is no JSON object"},
-        {"{}", "has no weight_map"},
-        {"{\"weight_map\": []}", "has no weight_map"},
-        {"{\"weight_map\": {}}", "weight_map lists 0 files"},
-        {"{\"weight_map\": {\"a\": 1}}", "weight_map: a is in \"\""},
-        {"{\"weight_map\": {\"a\": \"../x\"}}", "a is in \"../x\", which is no name of a file beside it"},
-        {"{\"weight_map\": {\"a\": \"/etc/passwd\"}}", "which is no name of a file beside it"},
+        {"", "index.json: invalid JSON"},
+        {"[]", "index.json: not a JSON object"},
+        {"{}", "missing weight_map"},
+        {"{\"weight_map\": []}", "missing weight_map"},
+        {"{\"weight_map\": {}}", "weight_map: number of files 0 is out of range (1 to 4096)"},
+        {"{\"weight_map\": {\"a\": 1}}", "weight_map: a: '' is not a file name"},
+        {"{\"weight_map\": {\"a\": \"../x\"}}", "a: '../x' is not a file name"},
+        {"{\"weight_map\": {\"a\": \"/etc/passwd\"}}", "'/etc/passwd' is not a file name"},
         {"{\"weight_map\": {\"a\": \"three.safetensors\"}}", "three.safetensors: No such file"},
         {"{\"weight_map\": {\"a\": \"one.safetensors\", \"b\": \"one.safetensors\"}}",
-         "the tensor b is not in one.safetensors"},
-        {"{\"weight_map\": {\"a\": \"one.safetensors\", \"b\": \"two.safetensors\"}}", "the tensor a is in two files"},
+         "tensor b is not in one.safetensors"},
+        {"{\"weight_map\": {\"a\": \"one.safetensors\", \"b\": \"two.safetensors\"}}", "tensor a is in two files"},
     };
     char folder[] = "/tmp/confab-safetensors-XXXXXX";
     assert_non_null(mkdtemp(folder));
@@ -264,8 +264,8 @@ static void bad_indexes_are_refused(void **state) {
         struct safetensors s;
         struct status st = {0};
         write_text(folder, INDEX, cases[i].index);
-        if (safetensors_open(&s, folder, &st)) fail_msg("opened, though %s", cases[i].why);
-        if (!strstr(st.text, cases[i].why)) fail_msg("\"%s\" does not say \"%s\"", st.text, cases[i].why);
+        if (safetensors_open(&s, folder, &st)) fail_msg("opened; expected '%s'", cases[i].why);
+        if (!strstr(st.text, cases[i].why)) fail_msg("'%s' does not contain '%s'", st.text, cases[i].why);
         assert_memory_equal(st.text, folder, strlen(folder));
         assert_null(s.arena.chunks);
     }
@@ -276,12 +276,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensors_are_found),
         cmocka_unit_test(every_dtype_has_its_size),
-        cmocka_unit_test(other_files_are_refused),
-        cmocka_unit_test(bad_entries_are_refused),
-        cmocka_unit_test(deep_and_long_headers_are_refused),
+        cmocka_unit_test(other_files_are_rejected),
+        cmocka_unit_test(bad_entries_are_rejected),
+        cmocka_unit_test(deep_and_long_headers_are_rejected),
         cmocka_unit_test(every_damaged_byte_is_survived),
         cmocka_unit_test(an_index_opens_all_files),
-        cmocka_unit_test(bad_indexes_are_refused),
+        cmocka_unit_test(bad_indexes_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

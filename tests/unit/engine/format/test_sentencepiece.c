@@ -1,5 +1,4 @@
-// tokenizer.model files: models that the library trains here give the ids that the library gives; broken ones are
-// refused.
+// tokenizer.model files: models trained here give the same ids as the SentencePiece library; invalid ones are rejected.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +50,7 @@ enum { SENTENCES = sizeof sentences / sizeof *sentences };
 
 static const struct {
     const char *options, *model;
-    bool any_bytes; // are spelt in byte tokens
+    bool any_bytes; // all bytes have tokens
 } models[] = {
     {"--model_type=bpe --vocab_size=700 --byte_fallback=true" PLAIN COMMON, "llama", true},
     {"--model_type=bpe --vocab_size=900 --byte_fallback=true --add_dummy_prefix=false "
@@ -90,7 +89,7 @@ static double score_of(const struct gguf *g, const int32_t *ids, size_t n) {
     return sum;
 }
 
-// Of cuts that are equally good ("I" "II", "II" "I") unigram may take any: returns whether it took another one.
+// Unigram may choose any of several equally good splits ("I" "II", "II" "I"); returns whether it chose another one.
 static bool check_text(const struct sentencepiece_model *library, const struct huggingface_opened *o, const char *text,
                        size_t size) {
     int32_t expected[4096];
@@ -110,7 +109,7 @@ static bool check_text(const struct sentencepiece_model *library, const struct h
     return !same;
 }
 
-// Bits of the sentences and of what they do not have, in any order.
+// Random pieces of the sentences and of other text.
 static size_t random_text(char *out, size_t room) {
     static const char *const bits[] = {
         " ", "  ",      "\n",     "\t",           "the", "THE", "<sep>", "ing", "</s>",         "<unk>", "ж",  "語",
@@ -133,7 +132,7 @@ static size_t random_text(char *out, size_t room) {
     return n;
 }
 
-static void test_ids_are_the_librarys(void **state) {
+static void ids_match_the_library(void **state) {
     (void)state;
     enum { ROUNDS = 4000 };
     srand(3);
@@ -156,8 +155,8 @@ static void test_ids_are_the_librarys(void **state) {
     }
 }
 
-// The files that fuzzing starts from are good ones.
-static void test_seeds(void **state) {
+// The seeds of the fuzzer are valid.
+static void fuzzing_seeds_are_valid(void **state) {
     (void)state;
     for (size_t k = 0; k < SENTENCEPIECE_SEEDS; k++) {
         size_t size;
@@ -172,7 +171,7 @@ static void test_seeds(void **state) {
     }
 }
 
-static void test_what_the_model_says(void **state) {
+static void settings_of_the_model_become_keys(void **state) {
     (void)state;
     struct trained file = train(1);
     struct huggingface_opened o = open_model(file.bytes, file.size);
@@ -190,8 +189,8 @@ static void test_what_the_model_says(void **state) {
     free(file.bytes);
 }
 
-// What the other files of the folder add to it.
-static void test_folder(void **state) {
+// Settings in the other files of the folder.
+static void the_other_files_add_settings(void **state) {
     (void)state;
     struct trained file = train(0);
     static const char added[] = "{\"<|im_start|>\": 905, \"<|im_end|>\": 906}",
@@ -221,20 +220,20 @@ static void test_folder(void **state) {
     free(file.bytes);
 }
 
-static void test_refusals(void **state) {
+static void invalid_and_unsupported_models_are_rejected(void **state) {
     (void)state;
     static const struct {
         const char *options, *words;
     } cases[] = {
-        {"--model_type=word --vocab_size=100" COMMON, "model type 3, supported are unigram and BPE"},
-        {"--model_type=char --vocab_size=300" COMMON, "model type 4"},
+        {"--model_type=word --vocab_size=100" COMMON, "unsupported model type 3 (expected unigram or BPE)"},
+        {"--model_type=char --vocab_size=300" COMMON, "unsupported model type 4"},
         {"--model_type=bpe --vocab_size=400" PLAIN COMMON, "BPE without byte_fallback"},
         {"--model_type=bpe --vocab_size=600 --byte_fallback=true --normalization_rule_name=nfkc" COMMON,
          "BPE that normalises characters"},
         {"--model_type=bpe --vocab_size=600 --byte_fallback=true --normalization_rule_name=identity" COMMON,
          "BPE that removes extra spaces"},
         {"--model_type=unigram --vocab_size=400 --treat_whitespace_as_suffix=true" COMMON,
-         "treat_whitespace_as_suffix is set"},
+         "treat_whitespace_as_suffix is not supported"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t size;
@@ -246,21 +245,21 @@ static void test_refusals(void **state) {
         free(bytes);
     }
     struct huggingface_opened o = open_model("\x0a\xff\xff\xff\xff\x7f", 6);
-    assert_non_null(strstr(o.status.text, "is no SentencePiece model"));
+    assert_non_null(strstr(o.status.text, "not a SentencePiece model"));
     struct trained file = train(0);
     char *byte = memmem(file.bytes, file.size, "<0x41>", 6);
     byte[4] = '2';
     o = open_model(file.bytes, file.size);
-    assert_string_equal(o.status.text, "folder/tokenizer.model: byte_fallback with pieces for 255 of 256 bytes");
+    assert_string_equal(o.status.text, "folder/tokenizer.model: byte_fallback: only 255 of 256 bytes have pieces");
     free(file.bytes);
     o = open_model("\x12\x00", 2);
-    assert_string_equal(o.status.text, "folder/tokenizer.model: has no unknown piece");
+    assert_string_equal(o.status.text, "folder/tokenizer.model: no unknown piece");
     o = open_model("\x0a\x04\x0a\x00\x18\x02", 6);
-    assert_non_null(strstr(o.status.text, "piece 0, \"\", has no text"));
+    assert_non_null(strstr(o.status.text, "piece 0: '': invalid text"));
 }
 
-// Each byte of a model changed in turn, and the file cut there: refused, or it works.
-static void test_every_byte(void **state) {
+// Each byte changed in turn, and the file cut there: it is rejected, or works.
+static void every_changed_byte_is_handled(void **state) {
     (void)state;
     for (size_t k = 0; k < MODELS; k += 3) {
         struct trained file = train(k);
@@ -290,12 +289,12 @@ static void test_every_byte(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ids_are_the_librarys),
-        cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_what_the_model_says),
-        cmocka_unit_test(test_folder),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_every_byte),
+        cmocka_unit_test(ids_match_the_library),
+        cmocka_unit_test(fuzzing_seeds_are_valid),
+        cmocka_unit_test(settings_of_the_model_become_keys),
+        cmocka_unit_test(the_other_files_add_settings),
+        cmocka_unit_test(invalid_and_unsupported_models_are_rejected),
+        cmocka_unit_test(every_changed_byte_is_handled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

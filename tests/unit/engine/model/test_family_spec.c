@@ -58,7 +58,7 @@ static void keys_of_families_are_checked(void **state) {
     (void)state;
     struct tiny_shape s = family_named("mixtral");
     s.used = s.experts + 1;
-    check_shape_refused("llama.expert_used_count is 9, allowed are 1 to 8", s);
+    check_shape_refused("llama.expert_used_count: 9 is out of range (1 to 8)", s);
     s = family_named("mixtral-singly");
     s.n_ff_expert = 96;
     s.parts |= PART_SHARED_EXPERT, s.n_ff_shared = 16;

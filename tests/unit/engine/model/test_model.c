@@ -437,7 +437,7 @@ static void unknown_architectures_are_refused(void **state) {
     check_refused(STATUS_UNSUPPORTED,
                   "models of the architecture \"mamba\" are not supported; known are llama, mistral3, exaone, ",
                   (struct change){.architecture = "mamba"});
-    check_refused(STATUS_FORMAT, "the key general.architecture is missing",
+    check_refused(STATUS_FORMAT, "missing key general.architecture",
                   (struct change){.without_key = "general.architecture"});
 }
 
@@ -448,7 +448,7 @@ static void missing_keys_are_refused(void **state) {
                                            "attention.head_count", "attention.layer_norm_rms_epsilon"};
     for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
         char why[100];
-        snprintf(why, sizeof why, "the key llama.%s is missing", required[i]);
+        snprintf(why, sizeof why, "missing key llama.%s", required[i]);
         check_refused(STATUS_FORMAT, why, (struct change){.without_key = required[i]});
     }
 }
@@ -466,7 +466,7 @@ static void figures_out_of_range_are_refused(void **state) {
         const uint32_t values[] = {0, limits[i].too_high, UINT32_MAX};
         for (int k = 0; k < 3; k++) {
             char why[100];
-            snprintf(why, sizeof why, "llama.%s is %u, allowed are", limits[i].key, values[k]);
+            snprintf(why, sizeof why, "llama.%s: %u is out of range", limits[i].key, values[k]);
             check_refused(STATUS_FORMAT, why, (struct change){.key = limits[i].key, .value = values[k]});
         }
     }
@@ -484,7 +484,7 @@ static void figures_out_of_range_are_refused(void **state) {
                   {"attention.layer_norm_rms_epsilon", NAN}};
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
         char why[100];
-        snprintf(why, sizeof why, "llama.%s is %g, allowed are", floats[i].key, (double)floats[i].value);
+        snprintf(why, sizeof why, "llama.%s: %g is out of range", floats[i].key, (double)floats[i].value);
         check_refused(STATUS_FORMAT, why, (struct change){.float_key = floats[i].key, .number = floats[i].value});
     }
 }
@@ -525,18 +525,18 @@ static void arrays_must_fit_the_layers(void **state) {
                   (struct change){.array_key = "feed_forward_length", .array = {64, 64, 64}, .n_array = 3});
     check_refused(STATUS_FORMAT, "llama.feed_forward_length has 0 values for 2 layers",
                   (struct change){.array_key = "feed_forward_length", .n_array = 0});
-    check_refused(STATUS_FORMAT, "llama.embedding_length is of type array of u32, expected an integer",
+    check_refused(STATUS_FORMAT, "llama.embedding_length: expected an integer, got array of u32",
                   (struct change){.array_key = "embedding_length", .array = {32, 32}, .n_array = 2});
 }
 
 static void wrong_types_are_refused(void **state) {
     (void)state;
     check_refused(
-        STATUS_FORMAT, "llama.attention.head_count is of type string, expected an integer",
+        STATUS_FORMAT, "llama.attention.head_count: expected an integer, got string",
         (struct change){.without_key = "attention.head_count", .string_key = "attention.head_count", .text = "4"});
-    check_refused(STATUS_FORMAT, "llama.context_length is of type f32, expected an integer",
+    check_refused(STATUS_FORMAT, "llama.context_length: expected an integer, got f32",
                   (struct change){.without_key = "context_length", .float_key = "context_length", .number = 128});
-    check_refused(STATUS_FORMAT, "llama.rope.scaling.type is of type u32, expected a string",
+    check_refused(STATUS_FORMAT, "llama.rope.scaling.type: expected a string, got u32",
                   (struct change){.key = "rope.scaling.type", .value = 1});
 }
 
@@ -567,13 +567,13 @@ static void what_we_cannot_compute_is_refused(void **state) {
 
 static void experts_must_fit(void **state) {
     (void)state;
-    check_refused(STATUS_FORMAT, "the key llama.expert_used_count is missing",
+    check_refused(STATUS_FORMAT, "missing key llama.expert_used_count",
                   (struct change){.key = "expert_count", .value = 8});
-    check_refused(STATUS_FORMAT, "llama.expert_count is 1025, allowed are 0 to 1024",
+    check_refused(STATUS_FORMAT, "llama.expert_count: 1025 is out of range (0 to 1024)",
                   (struct change){.key = "expert_count", .value = 1025});
-    check_refused(STATUS_FORMAT, "the key qwen3moe.expert_count is missing",
+    check_refused(STATUS_FORMAT, "missing key qwen3moe.expert_count",
                   (struct change){.architecture = "qwen3moe"});
-    check_refused(STATUS_FORMAT, "qwen3moe.expert_count is 0, allowed are 1 to 1024",
+    check_refused(STATUS_FORMAT, "qwen3moe.expert_count: 0 is out of range (1 to 1024)",
                   (struct change){.architecture = "qwen3moe", .key = "expert_count", .value = 0});
 }
 
