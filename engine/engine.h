@@ -50,6 +50,7 @@ struct request_params {
     const int32_t *ids;
     int n_ids;
     struct sampling sampling;
+    int n_answers; // to this one prompt, each with its own draws: a seed gives every answer another one; 0: one
     enum reasoning reasoning;
     const char *const *stops; // texts that end the answer and do not become a part of it, whichever comes first
     int n_stops;
@@ -73,6 +74,7 @@ enum engine_event_kind {
 struct engine_event {
     enum engine_event_kind kind;
     uint64_t request, conversation;
+    int answer;  // which of the request's; each has its own states and its own end
     uint64_t at; // clock_ns() when it happened; events wait until they are polled
     // EVENT_STATE
     enum request_state state;
@@ -127,7 +129,7 @@ void engine_close(struct engine *e); // cancels what runs and waits, joins the t
 // Prefix reuse is automatic: pages of any earlier or running sequence that begins with the same tokens are shared
 // (copy on write), so that the next turn, a fork, or a regenerated answer reads only what is new.
 uint64_t engine_submit(struct engine *e, const struct request_params *p);
-void engine_cancel(struct engine *e, uint64_t request);
+void engine_cancel(struct engine *e, uint64_t request); // all its answers
 void engine_set_sampling(struct engine *e, uint64_t request, const struct sampling *s); // from its next token on
 void engine_focus(struct engine *e, uint64_t conversation);  // on screen: served first, pre-empted last
 void engine_forget(struct engine *e, uint64_t conversation); // deleted: give back pages kept for it

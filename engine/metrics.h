@@ -10,6 +10,7 @@
 
 struct request_figures {
     uint64_t request, conversation;
+    int answer; // which of the request's
     enum request_state state;
     int prefill_done, prefill_total; // tokens
     int n_generated, n_context;      // tokens of the answer; tokens in the sequence

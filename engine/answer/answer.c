@@ -61,6 +61,7 @@ struct answer *answer_open(const struct answer_params *p) {
     a->event = (struct engine_event){.kind = EVENT_TEXT,
                                      .request = p->request,
                                      .conversation = p->conversation,
+                                     .answer = p->answer,
                                      .state = REQUEST_DECODING,
                                      .token = -1};
     return a;

@@ -2,7 +2,7 @@
 //
 // Characters that are split across tokens are held back until they are whole, and so is a text that may be the
 // beginning of a stop text or of a mark between thinking and answer. What leaves is valid UTF-8, and each token is
-// reported once. One answer a request, on the engine thread.
+// reported once. On the engine thread.
 #ifndef CONFAB_ENGINE_ANSWER_H
 #define CONFAB_ENGINE_ANSWER_H
 
@@ -15,6 +15,7 @@ struct answer_params {
     const struct channel_scheme *channels; // borrowed: how the model's answers mark thinking
     struct queue *events;                  // borrowed: of struct engine_event
     uint64_t request, conversation;
+    int answer; // which of the request's
     bool ignore_end;
     const char *const *stops; // copied
     int n_stops;

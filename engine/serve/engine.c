@@ -50,7 +50,7 @@ enum command_kind {
 
 struct submission {
     struct prompt_source source;
-    struct scheduler_request request; // all but ids and owner
+    struct scheduler_request request; // all but ids and owners
     bool ignore_end;
     char **stops;
     int n_stops;
@@ -90,28 +90,29 @@ struct engine {
 
 // ---- what the scheduler reports ----
 
-static void on_state(void *context, const struct request *r, const char *message) {
+static void on_state(void *context, const struct sequence *q, const char *message) {
     struct engine *e = context;
-    if (r->state >= REQUEST_FINISHED) answer_finish(r->owner);
+    if (q->state >= REQUEST_FINISHED) answer_finish(q->owner);
     struct engine_event event = {.kind = EVENT_STATE,
-                                 .request = r->id,
-                                 .conversation = r->conversation,
+                                 .request = q->request->id,
+                                 .conversation = q->request->conversation,
+                                 .answer = q->answer,
                                  .at = clock_ns(),
-                                 .state = r->state,
-                                 .reason = r->reason,
+                                 .state = q->state,
+                                 .reason = q->reason,
                                  .time = clock_seconds(),
-                                 .n_prompt = r->n_prompt,
-                                 .n_reused = r->n_reused,
-                                 .n_generated = request_generated(r),
+                                 .n_prompt = q->request->n_prompt,
+                                 .n_reused = q->n_reused,
+                                 .n_generated = sequence_generated(q),
                                  .token = -1};
     event.size = (size_t)snprintf(event.text, sizeof event.text, "%s", message);
-    if (r->state >= REQUEST_FINISHED) answer_close(r->owner);
+    if (q->state >= REQUEST_FINISHED) answer_close(q->owner);
     queue_push(&e->events, &event);
 }
 
-static bool on_token(void *context, const struct request *r, const struct sample *sample) {
+static bool on_token(void *context, const struct sequence *q, const struct sample *sample) {
     ((struct engine *)context)->drew = true;
-    return answer_token(r->owner, sample);
+    return answer_token(q->owner, sample);
 }
 
 static void publish(struct engine *e) {
@@ -163,18 +164,22 @@ static void submit(struct engine *e, struct submission *s) {
     if (outcome.refused.code != STATUS_OK) tell_refusal(e, s, &outcome.refused);
     s->request.ids = list.ids;
     s->request.n_ids = list.count < INT32_MAX ? (int)list.count : INT32_MAX;
-    s->request.owner = answer_open(&(struct answer_params){.tokenizer = e->file->tokenizer,
-                                                           .channels = &e->file->channels,
-                                                           .events = &e->events,
-                                                           .request = s->request.id,
-                                                           .conversation = s->request.conversation,
-                                                           .ignore_end = s->ignore_end,
-                                                           .stops = (const char *const *)s->stops,
-                                                           .n_stops = s->n_stops,
-                                                           .template_stop = outcome.template_stop,
-                                                           .chat = s->source.messages,
-                                                           .inside = outcome.opens_thinking});
+    struct answer_params answer = {.tokenizer = e->file->tokenizer,
+                                   .channels = &e->file->channels,
+                                   .events = &e->events,
+                                   .request = s->request.id,
+                                   .conversation = s->request.conversation,
+                                   .ignore_end = s->ignore_end,
+                                   .stops = (const char *const *)s->stops,
+                                   .n_stops = s->n_stops,
+                                   .template_stop = outcome.template_stop,
+                                   .chat = s->source.messages,
+                                   .inside = outcome.opens_thinking};
+    void **owners = xcalloc((size_t)s->request.n_answers, sizeof *owners);
+    for (; answer.answer < s->request.n_answers; answer.answer++) owners[answer.answer] = answer_open(&answer);
+    s->request.owners = owners;
     scheduler_submit(e->scheduler, &s->request);
+    free(owners);
     submission_free(s);
 }
 
@@ -380,6 +385,7 @@ uint64_t engine_submit(struct engine *e, const struct request_params *p) {
     s->request = (struct scheduler_request){.id = atomic_fetch_add(&e->last_id, 1) + 1,
                                             .conversation = p->conversation,
                                             .sampling = p->sampling,
+                                            .n_answers = p->n_answers > 1 ? p->n_answers : 1,
                                             .max_tokens = p->max_tokens,
                                             .time_limit = p->time_limit,
                                             .submitted = clock_seconds()};

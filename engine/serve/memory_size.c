@@ -3,7 +3,10 @@
 #include "engine/base/machine_memory.h"
 #include "engine/serve/scheduler.h"
 
-enum { FEWEST_PAGES = 16 }; // however little memory there is
+enum {
+    FEWEST_PAGES = 16,  // however little memory there is
+    CONVERSATIONS = 16, // more pages than these need are not taken unasked
+};
 
 // What the backend takes with one page.
 static bool measure(struct backend_memory *out, const struct model_file *m, const struct engine_params *p, int context,
@@ -26,7 +29,7 @@ static int default_pages(const struct model_file *m, const struct backend_memory
     const uint64_t read = converted > taken->in_place ? converted : taken->in_place;
     const uint64_t beside = taken->weights + taken->buffers + read;
     uint64_t pages = (room > beside ? room - beside : 0) / 4 / taken->kv;
-    uint64_t most = (uint64_t)SCHEDULER_MAX_RUNNING * (uint64_t)kv_pages_for(context);
+    uint64_t most = (uint64_t)CONVERSATIONS * (uint64_t)kv_pages_for(context);
     if (pages > most) pages = most;
     if (pages > FIGURES_MAX_PAGES) pages = FIGURES_MAX_PAGES;
     return pages < FEWEST_PAGES ? FEWEST_PAGES : (int)pages;

@@ -1,194 +1,186 @@
+// Plan: the rows of the next step.
+//
+// Every decoding sequence gets a row; where a step draws fewer tokens they take turns, and some are left for prompts.
+// Prompt rows are as many as the others can bear. Half of them are for the first in the order of service, so that
+// everybody's turn comes; the others for the prompts with the fewest rows left, so that a short one never waits for a
+// long one.
 #include <assert.h>
-#include <string.h>
+#include <math.h>
 
-#include "engine/base/panic.h"
 #include "engine/serve/scheduler_state.h"
 
 #define STEP_SECONDS        2.5  // a prompt alone may hold the engine this long, unless the step is given up
 #define STEP_SECONDS_SHARED 0.12 // the pause that prompt rows may put between the tokens of others
+#define SHARED_STEP         1.8  // times as long as without them: then those tokens come half as fast at the least
 enum {
     SMALLEST_CHUNK = 16, // rows; fewer would not use the matrix kernels well
+    SMALLEST_SHARE = 4,  // while others decode
     FIRST_CHUNK = 128,   // while the machine's speed is not known
 };
 
-// ---- pages ----
+// ---- how many prompt rows ----
 
-static bool extend_once(struct scheduler *s, struct kv_sequence *kv, int n_tokens) {
-    struct kv_copy copy;
-    if (!kv_cache_append(&s->cache, kv, n_tokens, &copy)) return false;
-    if (!copy.n_tokens) return true;
-    if (s->n_copies == s->most_copies) {
-        s->most_copies += 16;
-        s->copies = xrealloc(s->copies, (size_t)s->most_copies * sizeof *s->copies);
+static int speed_step(int n_rows) {
+    int step = 0;
+    while (n_rows >>= 1) step++;
+    return step < SPEED_STEPS ? step : SPEED_STEPS - 1;
+}
+
+// How long a step takes that only decodes so many rows, or a few less, or more; 0: not known.
+static double decode_seconds(const struct scheduler *s, int n_rows) {
+    const int step = speed_step(n_rows);
+    for (int i = step; i >= 0; i--)
+        if (s->speed.decode[i] > 0) return s->speed.decode[i];
+    for (int i = step; i < SPEED_STEPS; i++)
+        if (s->speed.decode[i] > 0) return s->speed.decode[i];
+    return 0;
+}
+
+static void learn(double *value, double sample, double share) {
+    *value = *value > 0 ? (1 - share) * *value + share * sample : sample;
+}
+
+void plan_learn(struct scheduler *s, int prompt_rows, double seconds) {
+    const double row = seconds / s->batch.n_rows;
+    if (!prompt_rows) learn(&s->speed.decode[speed_step(s->decode_rows)], seconds, 0.1);
+    else if (s->decode_rows) learn(&s->speed.shared_row, row, 0.3);
+    else if (prompt_rows >= SMALLEST_CHUNK) learn(&s->speed.prompt_row, row, 0.3); // few say nothing about many
+}
+
+static int rows_in(double seconds, double row, int most) { return seconds / row < most ? (int)(seconds / row) : most; }
+
+// Twice the rows take at most twice the time, so that as many as the others have are never too many.
+static int shared_chunk(const struct scheduler *s) {
+    const int least = s->decode_rows > SMALLEST_SHARE ? s->decode_rows : SMALLEST_SHARE;
+    if (s->speed.shared_row <= 0) return least;
+    const double alone = decode_seconds(s, s->decode_rows);
+    double seconds = STEP_SECONDS_SHARED;
+    if (alone > 0) seconds = fmin(SHARED_STEP * alone, alone + STEP_SECONDS_SHARED);
+    const int rows = rows_in(seconds, s->speed.shared_row, s->max_rows) - s->decode_rows;
+    return rows > least ? rows : least;
+}
+
+static int chunk_alone(const struct scheduler *s) {
+    if (s->speed.prompt_row <= 0) return FIRST_CHUNK;
+    const int rows = rows_in(STEP_SECONDS, s->speed.prompt_row, s->max_rows) / SMALLEST_CHUNK * SMALLEST_CHUNK;
+    return rows > SMALLEST_CHUNK ? rows : SMALLEST_CHUNK;
+}
+
+static int chunk_size(const struct scheduler *s) {
+    int rows = s->decode_rows ? shared_chunk(s) : chunk_alone(s);
+    if (rows > s->prefill_chunk) rows = s->prefill_chunk;
+    return rows < s->max_rows - s->decode_rows ? rows : s->max_rows - s->decode_rows;
+}
+
+// ---- whose rows ----
+
+// The decoding sequence without a row whose last one is the longest ago; of the conversation in focus, if any.
+static struct sequence *next_to_decode(const struct scheduler *s) {
+    struct sequence *next = NULL;
+    for (int i = 0; i < s->n_sequences; i++) {
+        struct sequence *q = s->sequences[i];
+        if (q->state != REQUEST_DECODING || q->n_rows) continue;
+        if (q->request->conversation == s->focus) return q;
+        if (!next || q->last_turn < next->last_turn) next = q;
     }
-    s->copies[s->n_copies++] = (struct page_copy){.to = copy.to, .from = copy.from};
-    return true;
+    return next;
 }
 
-bool plan_extend(struct scheduler *s, struct kv_sequence *kv, int n_tokens) {
-    while (!extend_once(s, kv, n_tokens))
-        if (!prefix_shrink(&s->prefixes)) return false;
-    return true;
-}
-
-// What r has computed becomes a kept sequence: others take as much of it as they need, r finds the rest when it
-// resumes.
-static void preempt(struct scheduler *s, struct request *r) {
-    int computed = r->forgotten ? 0 : request_computed(r);
-    int32_t *tokens = xmalloc((size_t)(computed + 1) * sizeof *tokens);
-    memcpy(tokens, r->tokens, (size_t)computed * sizeof *tokens);
-    kv_cache_truncate(&s->cache, &r->kv, computed);
-    prefix_keep(&s->prefixes, &r->kv, tokens);
-    r->rows = 0;
-    s->n_running--;
-    s->figures->preemptions++;
-    scheduler_enter(s, r, REQUEST_PENDING, "");
-}
-
-static struct request *last_running(const struct scheduler *s) {
-    for (int i = s->n_requests - 1; i >= 0; i--)
-        if (request_runs(s->requests[i])) return s->requests[i];
-    return NULL;
-}
-
-// Gives r room for n more rows, pre-empting those served after it; false when r itself was the last and had to go.
-static bool reserve(struct scheduler *s, struct request *r, int n) {
-    while (!plan_extend(s, &r->kv, n)) {
-        struct request *victim = last_running(s);
-        assert(victim != r || s->n_running > 1); // alone it always fits: limit ≤ context ≤ the arena
-        preempt(s, victim);
-        if (victim == r) return false;
+static bool any_prompt(const struct scheduler *s) {
+    const bool places = s->n_running < s->max_running;
+    for (int i = 0; i < s->n_sequences; i++) {
+        const enum request_state state = s->sequences[i]->state;
+        if (state == REQUEST_PREFILLING || (places && state == REQUEST_PENDING)) return true;
     }
-    r->rows += n;
-    return true;
-}
-
-// Pages r will need soon: for all that is known and a page to grow.
-static int pages_wanted(const struct request *r) {
-    int n = r->n_tokens + KV_PAGE_TOKENS;
-    return kv_pages_for(n < r->limit ? n : r->limit);
-}
-
-static int pages_promised(const struct scheduler *s) {
-    int n = 0;
-    for (int i = 0; i < s->n_requests; i++)
-        if (request_runs(s->requests[i])) n += pages_wanted(s->requests[i]) - s->requests[i]->kv.n_pages;
-    return n;
-}
-
-// ---- admission ----
-
-// The sequence, kept or running, that has most of r's tokens computed. At least one token is left to compute.
-static const struct kv_sequence *longest_match(struct scheduler *s, const struct request *r, int *common) {
-    int n = r->n_tokens - 1;
-    struct prefix_entry *entry = prefix_find(&s->prefixes, r->tokens, n, common);
-    const struct kv_sequence *best = entry ? &entry->kv : NULL;
-    for (int i = 0; i < s->n_requests; i++) {
-        const struct request *other = s->requests[i];
-        if (!request_runs(other)) continue;
-        int shared = prefix_common(other->tokens, request_computed(other), r->tokens, n);
-        if (shared > *common) best = &other->kv, *common = shared, entry = NULL;
-    }
-    if (entry) prefix_touch(&s->prefixes, entry);
-    return best;
-}
-
-// With r's shared pages in hand: are the others it needs free, or had from kept sequences?
-static bool fits(const struct scheduler *s, const struct request *r) {
-    bool copies = r->kv.n_tokens % KV_PAGE_TOKENS != 0;
-    int needed = pages_wanted(r) - r->kv.n_pages + copies;
-    return needed + pages_promised(s) <= s->cache.n_free + s->cache.n_kept;
-}
-
-static bool admit(struct scheduler *s, struct request *r) {
-    if (s->n_running == SCHEDULER_MAX_RUNNING) return false;
-    int common;
-    const struct kv_sequence *match = longest_match(s, r, &common);
-    if (match) r->kv = kv_cache_fork(&s->cache, match, common, r->conversation);
-    // A partly shared page holds its original back while the copy is made: where space is short do without it.
-    if (!fits(s, r)) kv_cache_truncate(&s->cache, &r->kv, common / KV_PAGE_TOKENS * KV_PAGE_TOKENS);
-    if (!fits(s, r)) {
-        kv_cache_release(&s->cache, &r->kv);
-        return false;
-    }
-    if (!request_generated(r)) r->n_reused = r->kv.n_tokens;
-    s->figures->reused_tokens += (uint64_t)r->kv.n_tokens;
-    s->n_running++;
-    scheduler_enter(s, r, REQUEST_PREFILLING, "");
-    return true;
-}
-
-// The conversation in focus takes the place of others.
-static bool admit_first(struct scheduler *s, struct request *r) {
-    while (!admit(s, r)) {
-        struct request *victim = last_running(s);
-        if (r->conversation != s->focus || !victim || victim->conversation == s->focus) return false;
-        preempt(s, victim);
-    }
-    return true;
-}
-
-// ---- rows ----
-
-static void plan_decode_rows(struct scheduler *s) {
-    for (int i = 0; i < s->n_requests; i++)
-        if (s->requests[i]->state == REQUEST_DECODING) reserve(s, s->requests[i], 1);
-}
-
-static int chunk_size(const struct scheduler *s, bool others_decode) {
-    if (s->seconds_per_row <= 0) return s->prefill_chunk < FIRST_CHUNK ? s->prefill_chunk : FIRST_CHUNK;
-    double rows = (others_decode ? STEP_SECONDS_SHARED : STEP_SECONDS) / s->seconds_per_row;
-    if (rows >= s->prefill_chunk) return s->prefill_chunk;
-    int whole = (int)rows / SMALLEST_CHUNK * SMALLEST_CHUNK;
-    int smallest = SMALLEST_CHUNK < s->prefill_chunk ? SMALLEST_CHUNK : s->prefill_chunk;
-    return whole > smallest ? whole : smallest;
-}
-
-static bool any_decodes(const struct scheduler *s) {
-    for (int i = 0; i < s->n_requests; i++)
-        if (s->requests[i]->state == REQUEST_DECODING) return true;
     return false;
 }
 
-static void plan_prompt_rows(struct scheduler *s) {
-    int left = chunk_size(s, any_decodes(s));
-    bool admitting = true; // until one has to wait: nobody overtakes it
-    for (int i = 0; i < s->n_requests && left > 0; i++) {
-        struct request *r = s->requests[i];
-        if (r->state == REQUEST_PENDING) admitting = admitting && admit_first(s, r);
-        if (r->state != REQUEST_PREFILLING) continue;
-        int n = r->n_tokens - r->kv.n_tokens;
-        if (n > left) n = left;
-        if (reserve(s, r, n)) left -= n;
-        else admitting = false;
-    }
+static void plan_decode_rows(struct scheduler *s) {
+    struct sequence *q;
+    int left = any_prompt(s) ? s->max_draws - (s->max_draws + 3) / 4 : s->max_draws;
+    for (; left > 0 && (q = next_to_decode(s)); left--)
+        if (admission_reserve(s, q, 1)) q->last_turn = s->turn;
 }
+
+// The first prompt in the order of service, or the one that it waits for.
+static struct sequence *first_prompt(const struct scheduler *s) {
+    const struct sequence *first = NULL;
+    for (int i = 0; i < s->n_sequences && !first; i++) {
+        const struct sequence *q = s->sequences[i];
+        if (q->state == REQUEST_PREFILLING) first = q;
+        else if (q->state == REQUEST_PENDING) first = q->waits_for;
+    }
+    for (int i = 0; i < s->n_sequences; i++)
+        if (s->sequences[i] == first) return s->sequences[i];
+    return NULL;
+}
+
+struct share {
+    int rows, draws; // that are left
+};
+
+// The prompt without rows that has the fewest left to compute, and can have one.
+static struct sequence *shortest_prompt(const struct scheduler *s, const struct sequence *but,
+                                        const struct share *share) {
+    struct sequence *shortest = NULL;
+    for (int i = 0; i < s->n_sequences; i++) {
+        struct sequence *q = s->sequences[i];
+        if (q->state != REQUEST_PREFILLING || q->n_rows || q == but) continue;
+        if (!share->draws && sequence_missing(q) == 1) continue;
+        if (!shortest || sequence_missing(q) < sequence_missing(shortest)) shortest = q;
+    }
+    return shortest;
+}
+
+// Gives a prompt up to n rows; the last one only where a token can be drawn.
+static void give(struct scheduler *s, struct sequence *q, int n, struct share *share) {
+    if (n > sequence_missing(q)) n = sequence_missing(q);
+    const bool ends = n > 0 && n == sequence_missing(q);
+    if (ends && !share->draws) n--;
+    else share->draws -= ends;
+    if (n > 0 && admission_reserve(s, q, n)) share->rows -= n;
+}
+
+static void plan_prompt_rows(struct scheduler *s) {
+    s->decode_rows = 0; // of those that still have their places
+    for (int i = 0; i < s->n_sequences; i++) s->decode_rows += s->sequences[i]->n_rows;
+    struct share share = {.rows = chunk_size(s), .draws = s->max_draws - s->decode_rows};
+    struct sequence *first = first_prompt(s), *q;
+    if (!first) return;
+    const bool alone = !shortest_prompt(s, first, &share);
+    give(s, first, alone ? share.rows : (share.rows + 1) / 2, &share);
+    while (share.rows > 0 && (q = shortest_prompt(s, first, &share))) give(s, q, share.rows, &share);
+    if (first->state == REQUEST_PREFILLING) give(s, first, share.rows, &share);
+}
+
+// ---- the batch ----
 
 static void build_batch(struct scheduler *s) {
     struct batch *b = &s->batch;
     *b = (struct batch){.rows = s->rows, .segments = s->segments};
     s->n_draws = s->decode_rows = 0;
-    for (int i = 0; i < s->n_requests; i++) {
-        struct request *r = s->requests[i];
-        if (!r->rows) continue;
-        int position = request_computed(r);
+    for (int i = 0; i < s->n_sequences; i++) {
+        struct sequence *q = s->sequences[i];
+        if (!q->n_rows) continue;
+        const int position = sequence_computed(q);
         s->segments[b->n_segments++] = (struct batch_segment){
-            .first_row = b->n_rows, .n_rows = r->rows, .position = position, .pages = r->kv.pages};
-        for (int k = 0; k < r->rows; k++)
-            s->rows[b->n_rows++] = (struct batch_row){.token = r->tokens[position + k]};
-        s->decode_rows += r->state == REQUEST_DECODING;
-        if (r->kv.n_tokens < r->n_tokens) continue;
-        s->draws[s->n_draws++].request = r;
+            .first_row = b->n_rows, .n_rows = q->n_rows, .position = position, .pages = q->kv.pages};
+        for (int k = 0; k < q->n_rows; k++) s->rows[b->n_rows++] = (struct batch_row){.token = q->tokens[position + k]};
+        s->decode_rows += q->state == REQUEST_DECODING;
+        if (sequence_missing(q)) continue;
+        s->draws[s->n_draws++].sequence = q;
         s->rows[b->n_rows - 1].output = ROW_LOGITS;
     }
-    assert(b->n_rows <= s->max_rows && b->n_segments <= SCHEDULER_MAX_RUNNING);
+    assert(b->n_rows <= s->max_rows && s->n_draws <= s->max_draws);
     if (s->decode_rows) return; // a short step
     b->stop = s->events.stop;
     b->stop_context = s->events.context;
 }
 
 void plan_step(struct scheduler *s) {
+    s->turn++;
     plan_decode_rows(s);
+    admission_run(s);
     plan_prompt_rows(s);
     build_batch(s);
 }

@@ -1,6 +1,8 @@
 #include "engine/serve/prefix.h"
 
+#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/base/panic.h"
 
@@ -10,77 +12,229 @@ int prefix_common(const int32_t *a, int n_a, const int32_t *b, int n_b) {
     return i;
 }
 
-static void drop(struct prefix_index *x, int i) {
-    kv_cache_release(x->cache, &x->entries[i].kv);
-    free(x->entries[i].tokens);
-    x->entries[i] = x->entries[--x->count];
+static int at_most_a_page(int n) { return n < KV_PAGE_TOKENS ? n : KV_PAGE_TOKENS; }
+
+void prefix_open(struct prefix_index *x, struct kv_cache *cache) {
+    *x = (struct prefix_index){.cache = cache, .root = cache->n_pages};
+    x->nodes = xcalloc((size_t)cache->n_pages + 1, sizeof *x->nodes);
+    x->nodes[x->root] = (struct prefix_node){
+        .n_tokens = KV_PAGE_TOKENS, .parent = -1, .first_child = -1, .older = x->root, .newer = x->root};
 }
 
-static int oldest(const struct prefix_index *x) {
-    int best = 0;
-    for (int i = 1; i < x->count; i++)
-        if (x->entries[i].last_used < x->entries[best].last_used) best = i;
-    return best;
+void prefix_close(struct prefix_index *x) { free(x->nodes); }
+
+// ---- nodes ----
+
+static void use_newest(struct prefix_index *x, int node) {
+    struct prefix_node *n = &x->nodes[node], *root = &x->nodes[x->root];
+    n->newer = x->root;
+    n->older = root->older;
+    x->nodes[root->older].newer = node;
+    root->older = node;
 }
 
-// Drops what the new sequence makes redundant; true when it is redundant itself.
-static bool absorb(struct prefix_index *x, const struct kv_sequence *kv, const int32_t *tokens) {
-    for (int i = x->count - 1; i >= 0; i--) {
-        struct prefix_entry *e = &x->entries[i];
-        if (e->kv.owner != kv->owner) continue;
-        int common = prefix_common(e->tokens, e->kv.n_tokens, tokens, kv->n_tokens);
-        if (common == kv->n_tokens) return prefix_touch(x, e), true;
-        if (common == e->kv.n_tokens) drop(x, i);
+static void use_remove(struct prefix_index *x, int node) {
+    const struct prefix_node *n = &x->nodes[node];
+    x->nodes[n->older].newer = n->newer;
+    x->nodes[n->newer].older = n->older;
+}
+
+// Uses a node and all before it, those last.
+static void use_path(struct prefix_index *x, int node) {
+    for (; node != x->root; node = x->nodes[node].parent) {
+        use_remove(x, node);
+        use_newest(x, node);
     }
-    return false;
 }
 
-void prefix_keep(struct prefix_index *x, struct kv_sequence *kv, int32_t *tokens) {
-    if (!kv->n_tokens || absorb(x, kv, tokens)) {
-        kv_cache_release(x->cache, kv);
-        free(tokens);
-        return;
+static void remove_leaf(struct prefix_index *x, int node) {
+    struct prefix_node *n = &x->nodes[node];
+    assert(n->first_child < 0);
+    if (n->previous >= 0) x->nodes[n->previous].next = n->next;
+    else x->nodes[n->parent].first_child = n->next;
+    if (n->next >= 0) x->nodes[n->next].previous = n->previous;
+    use_remove(x, node);
+    n->n_tokens = 0;
+    x->count--;
+    kv_cache_index(x->cache, node, false);
+}
+
+static void remove_subtree(struct prefix_index *x, int top) {
+    for (int node = top;;) {
+        const struct prefix_node *n = &x->nodes[node];
+        const int parent = n->parent;
+        if (n->first_child >= 0) {
+            node = n->first_child;
+            continue;
+        }
+        remove_leaf(x, node);
+        if (node == top) return;
+        node = parent;
     }
-    if (x->count == PREFIX_MAX_KEPT) drop(x, oldest(x));
-    kv_cache_keep(x->cache, kv);
-    tokens = xrealloc(tokens, (size_t)kv->n_tokens * sizeof *tokens);
-    x->entries[x->count++] = (struct prefix_entry){.kv = *kv, .tokens = tokens, .last_used = ++x->clock};
-    *kv = (struct kv_sequence){.owner = kv->owner};
 }
 
-struct prefix_entry *prefix_find(struct prefix_index *x, const int32_t *tokens, int n, int *common) {
-    struct prefix_entry *best = NULL;
-    *common = 0;
-    for (int i = 0; i < x->count; i++) {
-        struct prefix_entry *e = &x->entries[i];
-        int shared = prefix_common(e->tokens, e->kv.n_tokens, tokens, n);
-        if (shared > *common) best = e, *common = shared;
+// The child that holds these tokens, perhaps with more after them; −1: none.
+static int child_with(const struct prefix_index *x, int parent, const int32_t *tokens, int n) {
+    int child = x->nodes[parent].first_child;
+    while (child >= 0 && prefix_common(x->nodes[child].tokens, x->nodes[child].n_tokens, tokens, n) < n)
+        child = x->nodes[child].next;
+    return child;
+}
+
+// A new child. It takes the place of those that are its beginning.
+static void insert(struct prefix_index *x, int parent, int32_t page, const int32_t *tokens, int n) {
+    for (int child = x->nodes[parent].first_child, next; child >= 0; child = next) {
+        const struct prefix_node *c = &x->nodes[child];
+        next = c->next;
+        if (c->n_tokens < n && prefix_common(c->tokens, c->n_tokens, tokens, n) == c->n_tokens) remove_leaf(x, child);
     }
-    return best;
+    struct prefix_node *node = &x->nodes[page], *above = &x->nodes[parent];
+    assert(!node->n_tokens && above->n_tokens == KV_PAGE_TOKENS);
+    *node = (struct prefix_node){
+        .n_tokens = n, .parent = parent, .first_child = -1, .next = above->first_child, .previous = -1};
+    memcpy(node->tokens, tokens, (size_t)n * sizeof *tokens);
+    if (above->first_child >= 0) x->nodes[above->first_child].previous = page;
+    above->first_child = page;
+    use_newest(x, page);
+    x->count++;
+    kv_cache_index(x->cache, page, true);
 }
 
-void prefix_touch(struct prefix_index *x, struct prefix_entry *entry) { entry->last_used = ++x->clock; }
+// ---- texts ----
 
-bool prefix_shrink(struct prefix_index *x) {
-    if (!x->count) return false;
-    int i = oldest(x);
-    struct kv_sequence *kv = &x->entries[i].kv;
-    if (kv->n_pages == 1) drop(x, i);
-    else kv_cache_truncate(x->cache, kv, (kv->n_pages - 1) * KV_PAGE_TOKENS);
+void prefix_add(struct prefix_index *x, const struct kv_sequence *kv, const int32_t *tokens, int n) {
+    assert(n <= kv->n_tokens);
+    int at = x->root;
+    for (int i = 0; i < kv_pages_for(n); i++) {
+        const int32_t *part = tokens + i * KV_PAGE_TOKENS;
+        const int size = at_most_a_page(n - i * KV_PAGE_TOKENS);
+        int child = child_with(x, at, part, size);
+        if (child < 0) {
+            child = kv->pages[i];
+            insert(x, at, child, part, size);
+            x->cache->pages[child].owner = kv->owner;
+        }
+        at = child;
+    }
+    use_path(x, at);
+}
+
+struct prefix_match prefix_find(const struct prefix_index *x, const int32_t *tokens, int n) {
+    struct prefix_match match = {.node = x->root};
+    while (match.n_tokens % KV_PAGE_TOKENS == 0) {
+        int most = 0, best = -1;
+        for (int child = x->nodes[match.node].first_child; child >= 0; child = x->nodes[child].next) {
+            const struct prefix_node *c = &x->nodes[child];
+            const int common = prefix_common(c->tokens, c->n_tokens, tokens + match.n_tokens, n - match.n_tokens);
+            if (common > most) most = common, best = child;
+        }
+        if (best < 0) break;
+        match = (struct prefix_match){.n_tokens = match.n_tokens + most, .node = best};
+    }
+    return match;
+}
+
+struct kv_sequence prefix_fork(struct prefix_index *x, const struct prefix_match *match, uint64_t owner) {
+    const int n_pages = kv_pages_for(match->n_tokens);
+    int32_t *pages = xmalloc(((size_t)n_pages + 1) * sizeof *pages);
+    for (int i = n_pages - 1, node = match->node; i >= 0; i--, node = x->nodes[node].parent) pages[i] = node;
+    struct kv_sequence kv = kv_cache_fork(x->cache, pages, match->n_tokens, owner);
+    use_path(x, match->node);
+    free(pages);
+    return kv;
+}
+
+// ---- giving back ----
+
+// The least recently used leaf: of those whose page nobody runs on, if `cached`; −1: none.
+static int oldest_leaf(const struct prefix_index *x, bool cached) {
+    int node = x->nodes[x->root].newer;
+    while (node != x->root && (x->nodes[node].first_child >= 0 || (cached && x->cache->pages[node].references)))
+        node = x->nodes[node].newer;
+    return node == x->root ? -1 : node;
+}
+
+// A cached page may lie before one that somebody runs on, who has another with the same tokens in its place.
+bool prefix_evict(struct prefix_index *x) {
+    if (!x->cache->n_cached) return false;
+    int leaf;
+    while ((leaf = oldest_leaf(x, true)) < 0) remove_leaf(x, oldest_leaf(x, false));
+    remove_leaf(x, leaf);
     return true;
 }
 
-void prefix_drop_owner(struct prefix_index *x, uint64_t owner) {
-    for (int i = x->count - 1; i >= 0; i--)
-        if (x->entries[i].kv.owner == owner) drop(x, i);
+// Children come before their parents, and are not the owner's any more when those have their turn.
+void prefix_forget(struct prefix_index *x, uint64_t owner) {
+    for (int node = x->nodes[x->root].newer, newer; node != x->root; node = newer) {
+        const int child = x->nodes[node].first_child;
+        newer = x->nodes[node].newer;
+        if (x->cache->pages[node].owner != owner) continue;
+        if (child < 0) remove_leaf(x, node);
+        else x->cache->pages[node].owner = x->cache->pages[child].owner;
+    }
 }
 
-// Forks share from the first page on.
-void prefix_drop_sharing(struct prefix_index *x, const struct kv_sequence *s) {
-    for (int i = x->count - 1; i >= 0; i--)
-        if (s->n_pages && x->entries[i].kv.pages[0] == s->pages[0]) drop(x, i);
+void prefix_drop(struct prefix_index *x, const struct kv_sequence *kv) {
+    for (int i = 0; i < kv->n_pages; i++)
+        if (x->nodes[kv->pages[i]].n_tokens) remove_subtree(x, kv->pages[i]);
 }
 
-void prefix_drop_all(struct prefix_index *x) {
-    while (x->count) drop(x, x->count - 1);
+void prefix_clear(struct prefix_index *x) {
+    while (x->count) remove_leaf(x, oldest_leaf(x, false));
+}
+
+// ---- check ----
+
+static bool check_children(const struct prefix_index *x, int parent, int *count, struct status *st) {
+    int previous = -1;
+    for (int child = x->nodes[parent].first_child; child >= 0; previous = child, child = x->nodes[child].next) {
+        const struct prefix_node *c = &x->nodes[child];
+        if (c->parent != parent || c->previous != previous)
+            return status_fail(st, STATUS_LIMIT, "node %d is not linked as a child of %d", child, parent);
+        for (int other = c->next; other >= 0; other = x->nodes[other].next) {
+            const struct prefix_node *o = &x->nodes[other];
+            const int n = c->n_tokens < o->n_tokens ? c->n_tokens : o->n_tokens;
+            if (prefix_common(c->tokens, n, o->tokens, n) == n)
+                return status_fail(st, STATUS_LIMIT, "nodes %d and %d hold the same tokens", child, other);
+        }
+        ++*count;
+    }
+    return true;
+}
+
+static bool check_node(const struct prefix_index *x, int node, int *n_children, struct status *st) {
+    const struct prefix_node *n = &x->nodes[node];
+    const struct kv_page *page = &x->cache->pages[node];
+    if (page->indexed != (n->n_tokens > 0))
+        return status_fail(st, STATUS_LIMIT, "page %d is%s held by the index", node, page->indexed ? "" : " not");
+    if (!n->n_tokens) return true;
+    if (n->n_tokens > page->filled)
+        return status_fail(st, STATUS_LIMIT, "node %d has %d tokens, its page %d", node, n->n_tokens, page->filled);
+    if (n->first_child >= 0 && n->n_tokens < KV_PAGE_TOKENS)
+        return status_fail(st, STATUS_LIMIT, "node %d has children and %d tokens", node, n->n_tokens);
+    return check_children(x, node, n_children, st);
+}
+
+// By use, children before their parents.
+static bool check_uses(const struct prefix_index *x, struct status *st) {
+    int count = 0;
+    bool ok = true;
+    char *seen = xcalloc((size_t)x->root + 1, 1);
+    for (int node = x->nodes[x->root].newer; ok && node != x->root; node = x->nodes[node].newer) {
+        if (seen[node]++ || !x->nodes[node].n_tokens || seen[x->nodes[node].parent])
+            ok = status_fail(st, STATUS_LIMIT, "node %d is out of order in the list by use", node);
+        count++;
+    }
+    free(seen);
+    return ok && (count == x->count || status_fail(st, STATUS_LIMIT, "%d of %d nodes listed", count, x->count));
+}
+
+bool prefix_check(const struct prefix_index *x, struct status *st) {
+    int n_children = 0;
+    if (!check_children(x, x->root, &n_children, st)) return false;
+    for (int i = 0; i < x->root; i++)
+        if (!check_node(x, i, &n_children, st)) return false;
+    if (n_children != x->count)
+        return status_fail(st, STATUS_LIMIT, "%d nodes are counted, %d hang in the tree", x->count, n_children);
+    return check_uses(x, st);
 }

@@ -1,43 +1,63 @@
-// Prefix index: sequences kept for reuse after their request has ended.
+// Prefix index: the pages of tokens that were computed, as a tree. It belongs to no conversation.
 //
-// Every kept sequence remembers its tokens; a prompt that begins with the same ones forks its pages. Where pages are
-// short the least recently used gives way, from its end, so that its beginning serves longest. A kept sequence that is
-// the beginning of another of the same conversation is redundant and is dropped at once. The search compares token
-// arrays: linear, and nothing beside the forward pass it saves. Owns the kept sequences and their tokens. Used by the
-// scheduler on the engine thread.
+//               root
+//              ╱    ╲              A node is a page of the KV cache with the tokens in it; the path from the root to it
+//     [32 tokens]  [32 tokens]     is the text that they were computed after. A full page may have children, one that
+//      ╱       ╲                   is filled in part is a leaf. No node is the beginning of a sibling. A text that
+// [32 tokens]  [7 tokens]          begins like a path of the tree forks its pages, to the token where they part.
+//
+// Running sequences add each page when it is full and computed, and what the last one holds when they end or give way.
+// A page that no sequence runs on is cached: where pages are short the least recently used leaf is evicted first. Every
+// use of a node is one of all before it, so that the list of nodes by use has children before their parents. A node is
+// kept on behalf of its page's owner; a conversation that is forgotten takes its pages along, but for those on the way
+// to another's. What sequences are computing at this moment is found in them, see admission.c.
+//
+// The index of a node is its page's. Owns the nodes; used by the scheduler on the engine thread.
 #ifndef CONFAB_SERVE_PREFIX_H
 #define CONFAB_SERVE_PREFIX_H
 
 #include "engine/serve/kv_cache.h"
 
-#define PREFIX_MAX_KEPT 256
-
-struct prefix_entry {
-    struct kv_sequence kv;
-    int32_t *tokens; // [kv.n_tokens] at least
-    uint64_t last_used;
+struct prefix_node {
+    int n_tokens;                            // 0: the page is not in the tree
+    int parent, first_child, next, previous; // node or −1; siblings
+    int older, newer;                        // by use; a ring through the root
+    int32_t tokens[KV_PAGE_TOKENS];
 };
 
 struct prefix_index {
-    struct kv_cache *cache; // borrowed
-    struct prefix_entry entries[PREFIX_MAX_KEPT];
-    int count;
-    uint64_t clock; // grows with every use
+    struct kv_cache *cache;    // borrowed
+    struct prefix_node *nodes; // [n_pages + 1], the last is the root
+    int root, count;           // count: of nodes but for the root
+};
+
+struct prefix_match {
+    int n_tokens; // in common, from the beginning
+    int node;     // that holds the last of them
 };
 
 // How many tokens a and b have in common at their beginning.
 int prefix_common(const int32_t *a, int n_a, const int32_t *b, int n_b);
 
-// Takes over kv (running until now, empty afterwards) and tokens (from malloc).
-void prefix_keep(struct prefix_index *x, struct kv_sequence *kv, int32_t *tokens);
-// The kept sequence that shares most with tokens[0 .. n), and how much; NULL when none shares any.
-struct prefix_entry *prefix_find(struct prefix_index *x, const int32_t *tokens, int n, int *common);
-void prefix_touch(struct prefix_index *x, struct prefix_entry *entry);
-// The least recently used gives up its last page, which may be shared; false when nothing is kept.
-bool prefix_shrink(struct prefix_index *x);
-void prefix_drop_owner(struct prefix_index *x, uint64_t owner);
-// Drops whatever shares pages with s, which turned out to hold rubbish.
-void prefix_drop_sharing(struct prefix_index *x, const struct kv_sequence *s);
-void prefix_drop_all(struct prefix_index *x);
+void prefix_open(struct prefix_index *x, struct kv_cache *cache);
+void prefix_close(struct prefix_index *x);
+
+// Adds the pages of the first n tokens of kv, all of which are computed; those that are there already are only used.
+void prefix_add(struct prefix_index *x, const struct kv_sequence *kv, const int32_t *tokens, int n);
+// The longest beginning of tokens[0 .. n) in the index.
+struct prefix_match prefix_find(const struct prefix_index *x, const int32_t *tokens, int n);
+// A sequence on the pages of a match.
+struct kv_sequence prefix_fork(struct prefix_index *x, const struct prefix_match *match, uint64_t owner);
+
+// Frees a page; false when none is cached.
+bool prefix_evict(struct prefix_index *x);
+void prefix_forget(struct prefix_index *x, uint64_t owner);
+// Drops the pages of kv, which turned out to hold rubbish, and all that was computed after them.
+void prefix_drop(struct prefix_index *x, const struct kv_sequence *kv);
+
+void prefix_clear(struct prefix_index *x);
+
+// Verifies the tree, the list by use and what the pages say of them.
+bool prefix_check(const struct prefix_index *x, struct status *st);
 
 #endif

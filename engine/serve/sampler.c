@@ -56,6 +56,15 @@ static uint64_t random_start(uint32_t seed) {
     return state;
 }
 
+struct sampling sampler_for_answer(const struct sampling *s, int answer) {
+    struct sampling own = *s;
+    if (!answer || !s->seed) return own;
+    uint64_t state = ((uint64_t)answer << 32) + s->seed;
+    do own.seed = (uint32_t)random_next(&state);
+    while (!own.seed); // which would mean any
+    return own;
+}
+
 struct sampler sampler_start(const struct sampling *s) {
     struct sampler m = {.random = random_start(s->seed)};
     for (enum sampling_knob_id k = 0; k < KNOB_COUNT; k++) sampling_set(&m.sampling, k, sampling_get(s, k));

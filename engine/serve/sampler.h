@@ -10,7 +10,7 @@
 
 #include "engine/sampling.h"
 
-struct sampler { // of one request
+struct sampler { // of one sequence
     struct sampling sampling;
     uint64_t random; // state of the generator
 };
@@ -27,6 +27,8 @@ struct sampler_input {
 struct sampler_scratch *sampler_scratch_open(int n_vocab);
 void sampler_scratch_close(struct sampler_scratch *x);
 
+// For one of several answers to a prompt: a seed gives each its own, the first as it is.
+struct sampling sampler_for_answer(const struct sampling *s, int answer);
 // Seed 0 draws one from the system.
 struct sampler sampler_start(const struct sampling *s);
 // A changed seed starts the generator anew, everything else goes on with it.

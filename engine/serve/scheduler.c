@@ -1,6 +1,5 @@
 #include "engine/serve/scheduler.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,25 +7,40 @@
 #include "engine/base/panic.h"
 #include "engine/serve/scheduler_state.h"
 
-enum { PARALLEL_LOGITS = 32 * 1024 }; // so many are sampled by all workers
+enum {
+    PARALLEL_LOGITS = 32 * 1024, // so many are sampled by all workers
+    LOGITS_BYTES = 32 << 20,     // that the logits of a step may take
+    MOST_DRAWS = 64,
+    FEWEST_DRAWS = 16,
+    SMALL_ROWS = 16, // beside the prompt rows of a full chunk; where more decode a chunk is smaller
+};
+
+static int at_least(int n, int least) { return n > least ? n : least; }
 
 static int prefill_chunk(const struct scheduler_params *p) {
     return p->prefill_chunk > 0 ? p->prefill_chunk : SCHEDULER_PREFILL_CHUNK;
 }
 
+static int max_draws(int n_vocab) {
+    const int n = LOGITS_BYTES / (int)sizeof(float) / n_vocab;
+    return n < MOST_DRAWS ? at_least(n, FEWEST_DRAWS) : MOST_DRAWS;
+}
+
 struct backend_params scheduler_backend_params(const struct scheduler_params *p) {
+    const int draws = max_draws(p->model->spec.n_vocab);
     return (struct backend_params){.model = p->model,
                                    .pool = p->pool,
                                    .n_pages = p->n_pages,
                                    .context = p->context,
                                    .asked_context = p->asked_context,
-                                   .max_rows = SCHEDULER_MAX_RUNNING + prefill_chunk(p),
-                                   .max_logits = SCHEDULER_MAX_RUNNING,
+                                   .max_rows = at_least(prefill_chunk(p), draws) + SMALL_ROWS,
+                                   .max_logits = draws,
                                    .options = p->options};
 }
 
 struct scheduler *scheduler_open(const struct scheduler_params *p, struct status *st) {
     struct backend_params backend = scheduler_backend_params(p);
+    const size_t rows = (size_t)backend.max_rows;
     struct scheduler *s = xcalloc(1, sizeof *s);
     *s = (struct scheduler){.ops = p->ops,
                             .pool = p->pool,
@@ -35,97 +49,99 @@ struct scheduler *scheduler_open(const struct scheduler_params *p, struct status
                             .context = p->context,
                             .n_vocab = p->model->spec.n_vocab,
                             .prefill_chunk = prefill_chunk(p),
-                            .max_rows = backend.max_rows};
+                            .max_rows = backend.max_rows,
+                            .max_draws = backend.max_logits,
+                            .max_running = p->max_running ? p->max_running : at_least(2 * backend.max_logits, 64)};
     if (!(s->backend = p->ops->open(&backend, st))) {
         free(s);
         return NULL;
     }
     kv_cache_open(&s->cache, p->n_pages);
-    s->prefixes.cache = &s->cache;
-    s->rows = xmalloc((size_t)s->max_rows * sizeof *s->rows);
+    prefix_open(&s->prefixes, &s->cache);
+    s->rows = xmalloc(rows * sizeof *s->rows);
+    s->segments = xmalloc(rows * sizeof *s->segments);
+    s->draws = xmalloc((size_t)s->max_draws * sizeof *s->draws);
     s->scratch = xcalloc((size_t)thread_pool_size(p->pool), sizeof *s->scratch);
     for (int i = 0; i < thread_pool_size(p->pool); i++) s->scratch[i] = sampler_scratch_open(s->n_vocab);
     return s;
 }
 
-static void request_free(struct request *r) {
-    free(r->tokens);
-    free(r);
+static void sequence_free(struct sequence *q) {
+    if (!--q->request->n_open) free(q->request);
+    free(q->tokens);
+    free(q);
 }
 
 void scheduler_close(struct scheduler *s) {
-    for (int i = 0; i < s->n_requests; i++) {
-        kv_cache_release(&s->cache, &s->requests[i]->kv);
-        request_free(s->requests[i]);
+    for (int i = 0; i < s->n_sequences; i++) {
+        kv_cache_release(&s->cache, &s->sequences[i]->kv);
+        sequence_free(s->sequences[i]);
     }
-    prefix_drop_all(&s->prefixes);
+    prefix_close(&s->prefixes);
     kv_cache_close(&s->cache);
     s->ops->close(s->backend);
     for (int i = 0; i < thread_pool_size(s->pool); i++) sampler_scratch_close(s->scratch[i]);
     free(s->scratch);
-    free(s->requests);
+    free(s->sequences);
     free(s->rows);
+    free(s->segments);
+    free(s->draws);
     free(s->copies);
     free(s);
 }
 
 // ---- the life of a request ----
 
-void scheduler_enter(struct scheduler *s, struct request *r, enum request_state state, const char *message) {
-    r->state = state;
-    s->events.state(s->events.context, r, message);
+void scheduler_enter(struct scheduler *s, struct sequence *q, enum request_state state, const char *message) {
+    q->state = state;
+    s->events.state(s->events.context, q, message);
 }
 
-static bool served_before(const struct scheduler *s, const struct request *a, const struct request *b) {
-    bool a_first = a->conversation == s->focus, b_first = b->conversation == s->focus;
-    return a_first != b_first ? a_first : a->id < b->id;
+bool scheduler_before(const struct scheduler *s, const struct sequence *a, const struct sequence *b) {
+    const struct request *x = a->request, *y = b->request;
+    const bool x_first = x->conversation == s->focus, y_first = y->conversation == s->focus;
+    if (x_first != y_first) return x_first;
+    return x->id != y->id ? x->id < y->id : a->answer < b->answer;
 }
 
-// Puts r where it belongs among requests[0 .. n), which are in order; requests[n] is free.
-static void insert(struct scheduler *s, int n, struct request *r) {
-    for (; n > 0 && served_before(s, r, s->requests[n - 1]); n--) s->requests[n] = s->requests[n - 1];
-    s->requests[n] = r;
+// Puts q where it belongs among sequences[0 .. n), which are in order; sequences[n] is free.
+static void insert(struct scheduler *s, int n, struct sequence *q) {
+    for (; n > 0 && scheduler_before(s, q, s->sequences[n - 1]); n--) s->sequences[n] = s->sequences[n - 1];
+    s->sequences[n] = q;
 }
 
-static void drop(struct scheduler *s, struct request *r) {
+static void drop(struct scheduler *s, struct sequence *q) {
     int at = 0;
-    while (s->requests[at] != r) at++;
-    s->n_requests--;
-    memmove(s->requests + at, s->requests + at + 1, (size_t)(s->n_requests - at) * sizeof *s->requests);
+    while (s->sequences[at] != q) at++;
+    s->n_sequences--;
+    memmove(s->sequences + at, s->sequences + at + 1, (size_t)(s->n_sequences - at) * sizeof *s->sequences);
 }
 
-// Ends r. What it computed is kept for reuse unless it went wrong.
-static void end(struct scheduler *s, struct request *r, enum finish_reason reason, const char *message) {
+// Ends q. What it computed is cached unless it went wrong.
+static void end(struct scheduler *s, struct sequence *q, enum finish_reason reason, const char *message) {
     static const enum request_state states[] = {
         [FINISH_NONE] = REQUEST_FINISHED,    [FINISH_END] = REQUEST_FINISHED,  [FINISH_LENGTH] = REQUEST_FINISHED,
         [FINISH_CONTEXT] = REQUEST_FINISHED, [FINISH_TIME] = REQUEST_FINISHED, [FINISH_CANCELLED] = REQUEST_CANCELLED,
         [FINISH_ERROR] = REQUEST_FAILED};
-    s->n_running -= request_runs(r);
-    if (reason == FINISH_ERROR) {
-        prefix_drop_sharing(&s->prefixes, &r->kv);
-        kv_cache_release(&s->cache, &r->kv);
-    } else if (r->forgotten) kv_cache_release(&s->cache, &r->kv);
-    drop(s, r);
-    r->reason = reason;
-    scheduler_enter(s, r, states[reason], message);
-    if (r->kv.n_tokens) {
-        prefix_keep(&s->prefixes, &r->kv, r->tokens);
-        r->tokens = NULL;
-    } else kv_cache_release(&s->cache, &r->kv);
-    request_free(r);
+    if (reason == FINISH_ERROR) prefix_drop(&s->prefixes, &q->kv);
+    admission_leave(s, q, reason != FINISH_ERROR && !q->request->forgotten);
+    drop(s, q);
+    q->reason = reason;
+    scheduler_enter(s, q, states[reason], message);
+    sequence_free(q);
 }
 
 // What makes a prompt impossible, as a message; true when there is nothing.
-static bool check_prompt(const struct scheduler *s, const struct request *r, struct status *st) {
-    if (r->n_prompt < 1) return status_fail(st, STATUS_USAGE, "the prompt is empty");
-    if (r->n_prompt >= s->context)
+static bool check_prompt(const struct scheduler *s, const struct scheduler_request *q, struct status *st) {
+    if (q->n_ids < 1) return status_fail(st, STATUS_USAGE, "the prompt is empty");
+    if (q->n_ids >= s->context)
         return status_fail(
             st, STATUS_LIMIT,
-            "the prompt has %d tokens, a conversation may have %d (the KV cache holds %d pages of %d tokens)",
-            r->n_prompt, s->context, s->cache.n_pages, KV_PAGE_TOKENS);
-    for (int i = 0; i < r->n_prompt; i++)
-        if (r->tokens[i] < 0 || r->tokens[i] >= s->n_vocab)
-            return status_fail(st, STATUS_USAGE, "token %d of the prompt is %d, the vocabulary has %d", i, r->tokens[i],
+            "the prompt has %d tokens, a conversation may have %d (the KV cache holds %d pages of %d tokens)", q->n_ids,
+            s->context, s->cache.n_pages, KV_PAGE_TOKENS);
+    for (int i = 0; i < q->n_ids; i++)
+        if (q->ids[i] < 0 || q->ids[i] >= s->n_vocab)
+            return status_fail(st, STATUS_USAGE, "token %d of the prompt is %d, the vocabulary has %d", i, q->ids[i],
                                s->n_vocab);
     return true;
 }
@@ -134,13 +150,9 @@ static struct request *request_new(const struct scheduler *s, const struct sched
     struct request *r = xcalloc(1, sizeof *r);
     *r = (struct request){.id = q->id,
                           .conversation = q->conversation,
-                          .tokens = q->ids,
-                          .n_tokens = q->n_ids,
                           .n_prompt = q->n_ids,
+                          .n_open = q->n_answers > 1 ? q->n_answers : 1,
                           .limit = s->context,
-                          .sampler = sampler_start(&q->sampling),
-                          .owner = q->owner,
-                          .kv = {.owner = q->conversation},
                           .submitted = q->submitted > 0 ? q->submitted : clock_seconds()};
     if (q->max_tokens > 0 && q->max_tokens <= s->context - q->n_ids) {
         r->limit = q->n_ids + q->max_tokens;
@@ -150,88 +162,113 @@ static struct request *request_new(const struct scheduler *s, const struct sched
     return r;
 }
 
-void scheduler_submit(struct scheduler *s, const struct scheduler_request *q) {
-    struct request *r = request_new(s, q);
-    if (!s->n_requests) s->last_step = 0;
-    if (s->n_requests == s->capacity) {
-        s->capacity = s->capacity ? 2 * s->capacity : 16;
-        s->requests = xrealloc(s->requests, (size_t)s->capacity * sizeof(struct request *));
-    }
-    insert(s, s->n_requests++, r);
-    scheduler_enter(s, r, REQUEST_PENDING, "");
-    struct status st;
-    if (!check_prompt(s, r, &st)) end(s, r, FINISH_ERROR, st.text);
-    else r->tokens = xrealloc(r->tokens, (size_t)r->limit * sizeof *r->tokens);
+static struct sequence *sequence_new(struct request *r, const struct scheduler_request *q, int answer) {
+    const struct sampling sampling = sampler_for_answer(&q->sampling, answer);
+    struct sequence *sequence = xcalloc(1, sizeof *sequence);
+    *sequence = (struct sequence){.request = r,
+                                  .answer = answer,
+                                  .n_tokens = q->n_ids,
+                                  .sampler = sampler_start(&sampling),
+                                  .kv = {.owner = q->conversation},
+                                  .owner = q->owners ? q->owners[answer] : NULL};
+    return sequence;
 }
 
-static struct request *find(const struct scheduler *s, uint64_t id) {
-    for (int i = 0; i < s->n_requests; i++)
-        if (s->requests[i]->id == id) return s->requests[i];
-    return NULL;
+static void add(struct scheduler *s, struct sequence *q) {
+    if (!s->n_sequences) s->last_step = 0;
+    if (s->n_sequences == s->capacity) {
+        s->capacity = s->capacity ? 2 * s->capacity : 16;
+        s->sequences = xrealloc(s->sequences, (size_t)s->capacity * sizeof(struct sequence *));
+    }
+    insert(s, s->n_sequences++, q);
+    scheduler_enter(s, q, REQUEST_PENDING, "");
+}
+
+void scheduler_submit(struct scheduler *s, const struct scheduler_request *q) {
+    struct request *r = request_new(s, q);
+    struct status st;
+    const bool possible = check_prompt(s, q, &st);
+    for (int i = 0, n = r->n_open; i < n; i++) {
+        struct sequence *sequence = sequence_new(r, q, i);
+        add(s, sequence);
+        if (!possible) {
+            end(s, sequence, FINISH_ERROR, st.text);
+            continue;
+        }
+        sequence->tokens = xmalloc((size_t)r->limit * sizeof *sequence->tokens);
+        memcpy(sequence->tokens, q->ids, (size_t)q->n_ids * sizeof *q->ids);
+    }
+    free(q->ids);
 }
 
 void scheduler_cancel(struct scheduler *s, uint64_t id) {
-    struct request *r = find(s, id);
-    if (r) end(s, r, FINISH_CANCELLED, "");
+    for (int i = s->n_sequences - 1; i >= 0; i--)
+        if (s->sequences[i]->request->id == id) end(s, s->sequences[i], FINISH_CANCELLED, "");
 }
 
 void scheduler_cancel_all(struct scheduler *s) {
-    while (s->n_requests) end(s, s->requests[s->n_requests - 1], FINISH_CANCELLED, "");
+    while (s->n_sequences) end(s, s->sequences[s->n_sequences - 1], FINISH_CANCELLED, "");
 }
 
 void scheduler_set_sampling(struct scheduler *s, uint64_t id, const struct sampling *sampling) {
-    struct request *r = find(s, id);
-    if (r) sampler_change(&r->sampler, sampling);
+    for (int i = 0; i < s->n_sequences; i++) {
+        struct sequence *q = s->sequences[i];
+        const struct sampling own = sampler_for_answer(sampling, q->answer);
+        if (q->request->id == id) sampler_change(&q->sampler, &own);
+    }
 }
 
 void scheduler_focus(struct scheduler *s, uint64_t conversation) {
     s->focus = conversation;
-    for (int i = 1; i < s->n_requests; i++) insert(s, i, s->requests[i]);
+    for (int i = 1; i < s->n_sequences; i++) insert(s, i, s->sequences[i]);
 }
 
 bool scheduler_computes(const struct scheduler *s, uint64_t id) {
-    const struct request *r = find(s, id);
-    return r && r->rows;
+    for (int i = 0; i < s->n_sequences; i++)
+        if (s->sequences[i]->request->id == id && s->sequences[i]->n_rows) return true;
+    return false;
 }
 
 bool scheduler_overtakes(const struct scheduler *s, uint64_t conversation, uint64_t focus) {
     if (conversation != focus) return false;
-    for (int i = 0; i < s->n_requests; i++)
-        if (s->requests[i]->rows && s->requests[i]->conversation != focus) return true;
+    for (int i = 0; i < s->n_sequences; i++)
+        if (s->sequences[i]->n_rows && s->sequences[i]->request->conversation != focus) return true;
     return false;
 }
 
 uint64_t scheduler_focused(const struct scheduler *s) { return s->focus; }
 
 void scheduler_forget(struct scheduler *s, uint64_t conversation) {
-    prefix_drop_owner(&s->prefixes, conversation);
-    for (int i = 0; i < s->n_requests; i++)
-        if (s->requests[i]->conversation == conversation) s->requests[i]->forgotten = true;
+    prefix_forget(&s->prefixes, conversation);
+    for (int i = 0; i < s->n_sequences; i++)
+        if (s->sequences[i]->request->conversation == conversation) s->sequences[i]->request->forgotten = true;
 }
 
 const char *scheduler_backend(const struct scheduler *s) { return s->ops->describe(s->backend); }
 
 bool scheduler_prepare(struct scheduler *s) { return s->ops->prepare(s->backend); }
 
-bool scheduler_idle(const struct scheduler *s) { return !s->n_requests; }
+bool scheduler_idle(const struct scheduler *s) { return !s->n_sequences; }
 
 // ---- a step ----
 
 static void expire(struct scheduler *s, double now) {
-    for (int i = s->n_requests - 1; i >= 0; i--)
-        if (s->requests[i]->deadline > 0 && now >= s->requests[i]->deadline) end(s, s->requests[i], FINISH_TIME, "");
+    for (int i = s->n_sequences - 1; i >= 0; i--) {
+        const double deadline = s->sequences[i]->request->deadline;
+        if (deadline > 0 && now >= deadline) end(s, s->sequences[i], FINISH_TIME, "");
+    }
 }
 
 static void sample_rows(struct worker *w, void *argument) {
     struct scheduler *s = ((void **)argument)[0];
     float *logits = ((void **)argument)[1];
     for (int i = w->index; i < s->n_draws; i += w->count) {
-        struct request *r = s->draws[i].request;
+        struct sequence *q = s->draws[i].sequence;
         struct sampler_input in = {.logits = logits + (size_t)i * (size_t)s->n_vocab,
                                    .n_vocab = s->n_vocab,
-                                   .tokens = r->tokens,
-                                   .n_tokens = r->n_tokens};
-        s->draws[i].sample = sampler_next(&r->sampler, s->scratch[w->index], &in);
+                                   .tokens = q->tokens,
+                                   .n_tokens = q->n_tokens};
+        s->draws[i].sample = sampler_next(&q->sampler, s->scratch[w->index], &in);
     }
 }
 
@@ -244,62 +281,61 @@ static void sample_all(struct scheduler *s, float *logits) {
     else sample_rows(&alone, argument);
 }
 
-static void note_latency(struct scheduler *s, struct request *r, double now) {
-    double waited = now - (r->last_token > 0 ? r->last_token : r->submitted);
-    if (r->last_token > 0) {
+static void note_latency(struct scheduler *s, struct sequence *q, double now) {
+    double waited = now - (q->last_token > 0 ? q->last_token : q->request->submitted);
+    if (q->last_token > 0) {
         figures_add_latency(&s->figures->next_token, waited);
-        if (r->state == REQUEST_DECODING) // otherwise it was pre-empted
-            r->interval = r->interval > 0 ? 0.9 * r->interval + 0.1 * waited : waited;
+        if (q->state == REQUEST_DECODING) // otherwise it was pre-empted
+            q->interval = q->interval > 0 ? 0.9 * q->interval + 0.1 * waited : waited;
     } else figures_add_latency(&s->figures->first_token, waited);
-    r->last_token = now;
+    q->last_token = now;
 }
 
 // Hands the drawn token on; true when it became a part of the answer.
 static bool deliver(struct scheduler *s, const struct scheduler_draw *d, double now) {
-    struct request *r = d->request;
+    struct sequence *q = d->sequence;
     if (!d->sample.ok) {
-        end(s, r, FINISH_ERROR, "the model's output holds NaN or infinity; its pages in the KV cache were dropped");
+        end(s, q, FINISH_ERROR, "the model's output holds NaN or infinity; its pages in the KV cache were dropped");
         return false;
     }
-    note_latency(s, r, now);
-    if (r->state != REQUEST_DECODING) scheduler_enter(s, r, REQUEST_DECODING, "");
-    if (s->events.token(s->events.context, r, &d->sample)) {
-        end(s, r, FINISH_END, "");
-        return false;
-    }
-    r->tokens[r->n_tokens++] = d->sample.token;
-    if (r->n_tokens == r->limit) end(s, r, r->limited_by_user ? FINISH_LENGTH : FINISH_CONTEXT, "");
-    return true;
+    note_latency(s, q, now);
+    if (q->state != REQUEST_DECODING) scheduler_enter(s, q, REQUEST_DECODING, "");
+    sequence_propose(q, &d->sample.token, 1);
+    const bool ends = s->events.token(s->events.context, q, &d->sample);
+    sequence_accept(q, &s->cache, ends ? 0 : 1);
+    const struct request *r = q->request;
+    if (ends) end(s, q, FINISH_END, "");
+    else if (q->n_tokens == r->limit) end(s, q, r->limited_by_user ? FINISH_LENGTH : FINISH_CONTEXT, "");
+    return !ends;
 }
 
 static void fail_batch(struct scheduler *s, const char *message) {
-    for (int i = s->n_requests - 1; i >= 0; i--)
-        if (s->requests[i]->rows) end(s, s->requests[i], FINISH_ERROR, message);
+    for (int i = s->n_sequences - 1; i >= 0; i--)
+        if (s->sequences[i]->n_rows) end(s, s->sequences[i], FINISH_ERROR, message);
 }
 
 // The rows of a step that was given up are to be computed again.
 static void take_back(struct scheduler *s) {
-    for (int i = 0; i < s->n_requests; i++) {
-        struct request *r = s->requests[i];
-        kv_cache_truncate(&s->cache, &r->kv, request_computed(r));
-        r->rows = 0;
+    for (int i = 0; i < s->n_sequences; i++) sequence_take_back(s->sequences[i], &s->cache);
+}
+
+// The rows of the step are computed, pages that they filled can be found.
+static void advance(struct scheduler *s) {
+    for (int i = 0; i < s->n_sequences; i++) {
+        struct sequence *q = s->sequences[i];
+        const int before = sequence_computed(q) / KV_PAGE_TOKENS, full = q->kv.n_tokens / KV_PAGE_TOKENS;
+        sequence_advance(q);
+        if (full > before && !q->request->forgotten) prefix_add(&s->prefixes, &q->kv, q->tokens, full * KV_PAGE_TOKENS);
     }
 }
 
-static void learn_speed(struct scheduler *s, int prompt_rows, double seconds) {
-    if (prompt_rows < 16) return; // says nothing about larger ones
-    double per_row = seconds / s->batch.n_rows;
-    s->seconds_per_row = s->seconds_per_row > 0 ? 0.7 * s->seconds_per_row + 0.3 * per_row : per_row;
-}
-
-// Runs a batch, before it the copies that are to be made. Where that fails nobody knows which of them were: so nothing is
-// kept that they may be a part of.
-static bool run_batch(struct scheduler *s, struct batch *batch, struct backend_result *out, struct status *st) {
+// Where a batch fails nobody knows which of the copies were made: so nothing is cached that they may be a part of.
+bool scheduler_run(struct scheduler *s, struct batch *batch, struct backend_result *out, struct status *st) {
     batch->copies = s->copies;
     batch->n_copies = s->n_copies;
     s->n_copies = 0;
     if (s->ops->run(s->backend, batch, out, st)) return true;
-    if (batch->n_copies && st->code != STATUS_CANCELLED) prefix_drop_all(&s->prefixes);
+    if (batch->n_copies && st->code != STATUS_CANCELLED) prefix_clear(&s->prefixes);
     return false;
 }
 
@@ -313,120 +349,23 @@ bool scheduler_step(struct scheduler *s) {
                                 .pause = s->last_step > 0 ? start - s->last_step : 0,
                                 .prefilled = s->batch.n_rows - s->decode_rows,
                                 .decode_rows = s->decode_rows};
-    struct backend_result result;
     struct status st = {0};
     s->last_step = 0;
-    if (!run_batch(s, &s->batch, &result, &st)) {
+    struct backend_result result;
+    if (!scheduler_run(s, &s->batch, &result, &st)) {
         if (st.code == STATUS_CANCELLED) take_back(s);
         else fail_batch(s, st.text);
         return true;
     }
-    for (int i = 0; i < s->n_requests; i++) s->requests[i]->rows = 0;
+    advance(s);
     double ran = clock_seconds();
     sample_all(s, result.logits);
     step.end = clock_seconds();
     step.work = result.work;
     step.work.stages[STAGE_SAMPLE].seconds = step.end - ran;
     for (int i = 0; i < s->n_draws; i++) step.decoded += deliver(s, &s->draws[i], step.end);
-    learn_speed(s, step.prefilled, ran - start);
+    plan_learn(s, step.prefilled, ran - start);
     step.end = s->last_step = clock_seconds();
     figures_add_step(s->figures, &step);
     return true;
-}
-
-// ---- logits of a whole text ----
-
-bool scheduler_logits_start(const struct scheduler *s, struct scheduler_logits *l, struct status *st) {
-    const int n = l->n;
-    l->n_done = 0;
-    l->kv = (struct kv_sequence){0};
-    if (!scheduler_idle(s)) return status_fail(st, STATUS_USAGE, "%d requests are running", s->n_requests);
-    if (n < 1 || n > s->context) return status_fail(st, STATUS_LIMIT, "%d tokens; 1 to %d are possible", n, s->context);
-    for (int i = 0; i < n; i++)
-        if (l->ids[i] < 0 || l->ids[i] >= s->n_vocab)
-            return status_fail(st, STATUS_USAGE, "token %d is %d, the vocabulary has %d", i, l->ids[i], s->n_vocab);
-    return true;
-}
-
-static bool run_logits(struct scheduler *s, const struct scheduler_logits *l, int count, struct backend_result *out,
-                       struct status *st) {
-    for (int i = 0; i < count; i++)
-        s->rows[i] = (struct batch_row){.token = l->ids[l->n_done + i], .output = ROW_LOGITS};
-    const struct batch_segment segment = {.n_rows = count, .position = l->n_done, .pages = l->kv.pages};
-    struct batch batch = {.n_rows = count,
-                          .n_segments = 1,
-                          .rows = s->rows,
-                          .segments = &segment,
-                          .stop = s->events.stop,
-                          .stop_context = s->events.context};
-    return run_batch(s, &batch, out, st);
-}
-
-bool scheduler_logits_pass(struct scheduler *s, struct scheduler_logits *l, struct status *st) {
-    const int left = l->n - l->n_done, count = left < SCHEDULER_MAX_RUNNING ? left : SCHEDULER_MAX_RUNNING;
-    const size_t row = (size_t)s->n_vocab * sizeof *l->out;
-    struct status failed = {0};
-    if (!plan_extend(s, &l->kv, count)) return status_fail(st, STATUS_LIMIT, "no pages left");
-    struct backend_result result;
-    if (!run_logits(s, l, count, &result, &failed)) {
-        kv_cache_truncate(&s->cache, &l->kv, l->n_done);
-        if (failed.code != STATUS_CANCELLED && st) *st = failed;
-        return failed.code == STATUS_CANCELLED;
-    }
-    memcpy(l->out + (size_t)l->n_done * (size_t)s->n_vocab, result.logits, (size_t)count * row);
-    l->n_done += count;
-    return true;
-}
-
-void scheduler_logits_end(struct scheduler *s, struct scheduler_logits *l) {
-    kv_cache_release(&s->cache, &l->kv);
-}
-
-// ---- figures ----
-
-static struct request_figures request_summary(const struct request *r) {
-    bool decodes = r->state == REQUEST_DECODING;
-    return (struct request_figures){.request = r->id,
-                                    .conversation = r->conversation,
-                                    .state = r->state,
-                                    .prefill_done = decodes ? r->n_prompt : request_computed(r),
-                                    .prefill_total = decodes ? r->n_prompt : r->n_tokens,
-                                    .n_generated = request_generated(r),
-                                    .n_context = r->n_tokens,
-                                    .tokens_per_second = decodes && r->interval > 0 ? (float)(1 / r->interval) : 0};
-}
-
-void scheduler_figures(const struct scheduler *s, struct engine_figures *out) {
-    out->running = s->n_running;
-    out->queue = s->n_requests - s->n_running;
-    out->batch_rows = scheduler_idle(s) ? 0 : s->batch.n_rows;
-    out->batch_decode_rows = scheduler_idle(s) ? 0 : s->decode_rows;
-    out->context = s->context;
-    out->page_tokens = KV_PAGE_TOKENS;
-    out->n_pages = s->cache.n_pages;
-    out->pages_free = s->cache.n_free;
-    out->pages_kept = s->cache.n_kept;
-    out->pages_used = s->cache.n_pages - s->cache.n_free - s->cache.n_kept;
-    out->pages_shared = s->cache.n_shared;
-    out->n_requests = s->n_requests < FIGURES_MAX_REQUESTS ? s->n_requests : FIGURES_MAX_REQUESTS;
-    for (int i = 0; i < out->n_requests; i++) out->requests[i] = request_summary(s->requests[i]);
-    for (int i = 0; i < s->cache.n_pages && i < FIGURES_MAX_PAGES; i++) {
-        const struct kv_page *p = &s->cache.pages[i];
-        out->pages[i] = (struct page_figures){.conversation = p->owner,
-                                              .references = p->references,
-                                              .filled = p->filled,
-                                              .kept = p->references && !p->running};
-    }
-}
-
-bool scheduler_check(const struct scheduler *s, struct status *st) {
-    int n = s->n_requests + s->prefixes.count, running = 0;
-    const struct kv_sequence **sequences = xcalloc((size_t)n + 1, sizeof(struct kv_sequence *));
-    for (int i = 0; i < s->n_requests; i++) sequences[i] = &s->requests[i]->kv, running += request_runs(s->requests[i]);
-    for (int i = 0; i < s->prefixes.count; i++) sequences[s->n_requests + i] = &s->prefixes.entries[i].kv;
-    bool ok = kv_cache_check(&s->cache, sequences, n, st);
-    if (ok && running != s->n_running)
-        ok = status_fail(st, STATUS_LIMIT, "%d requests run, %d are counted", running, s->n_running);
-    free(sequences);
-    return ok;
 }

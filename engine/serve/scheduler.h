@@ -1,26 +1,27 @@
 // Scheduler: which rows make up the next batch, and what becomes of the results.
 //
-// A step is one mixed batch: a row for every decoding request, and prompt rows up to a bound. Requests are served in
-// the order of submission, those of the conversation in focus before all others. A request is admitted when the pages
-// it needs are free or only kept for reuse; kept sequences give way, the least recently used first. When pages run out
-// the last running request in that order is pre-empted, and so it is when one of the conversation in focus finds no
-// place: its pages are others' to take, it waits, and goes on with the same text. Owns requests, KV pages, kept
-// prefixes, sampler scratch and the backend. One thread uses it.
+// A step is one mixed batch: a row for every decoding sequence, and prompt rows up to a bound, shared among the prompts
+// that wait so that a short one never waits for the end of a long one. Sequences are served in the order of submission,
+// those of the conversation in focus before all others. One is admitted when the pages that it needs are free or only
+// cached. What is cached is shared, and so is what another sequence computes at this moment: whoever needs the same
+// waits for it. When pages run out the last running sequence in that order is pre-empted, and so it is when one of the
+// conversation in focus finds no place: its pages are others' to take, it waits, and goes on with the same text. Owns
+// requests, sequences, KV pages, the prefix index, sampler scratch and the backend. One thread uses it.
 #ifndef CONFAB_SERVE_SCHEDULER_H
 #define CONFAB_SERVE_SCHEDULER_H
 
 #include "engine/serve/figures.h"
-#include "engine/serve/request.h"
+#include "engine/serve/sequence.h"
 
-#define SCHEDULER_MAX_RUNNING   16
 #define SCHEDULER_PREFILL_CHUNK 512
 
 struct scheduler_events {
     void *context;
-    // After every change of state; message is "" unless failed. After a final state the request is gone.
-    void (*state)(void *context, const struct request *r, const char *message);
+    // After every change of state; message is "" unless failed. After a final state the sequence is gone, and with its
+    // last one the request.
+    void (*state)(void *context, const struct sequence *q, const char *message);
     // A token was drawn; true when it ends the answer (and does not become a part of it).
-    bool (*token)(void *context, const struct request *r, const struct sample *sample);
+    bool (*token)(void *context, const struct sequence *q, const struct sample *sample);
     // Asked now and then while prompts or logits are computed, on any thread of the pool: whether to give the step up,
     // because its rows may not be wanted any more or others more urgently. They are computed again if they still are.
     // NULL: never.
@@ -34,6 +35,7 @@ struct scheduler_params {
     int n_pages, context; // context ≤ n_pages × KV_PAGE_TOKENS
     int asked_context;    // as of struct backend_params
     int prefill_chunk;    // prompt rows a step at most; 0: SCHEDULER_PREFILL_CHUNK
+    int max_running;      // sequences at a time; 0: as many as the backend's buffers serve in two steps, 64 at least
     struct backend_options options;
     struct scheduler_events events;
     struct figures *figures; // borrowed
@@ -41,18 +43,19 @@ struct scheduler_params {
 
 struct scheduler_request {
     uint64_t id, conversation;
-    int32_t *ids; // from malloc, taken over
+    int32_t *ids; // from malloc, freed
     int n_ids;
     struct sampling sampling;
-    int max_tokens;    // 0: no bound but the context
-    double time_limit; // seconds, 0: none
-    double submitted;  // by clock_seconds(); 0: now
-    void *owner;
+    int max_tokens;      // 0: no bound but the context
+    double time_limit;   // seconds, 0: none
+    double submitted;    // by clock_seconds(); 0: now
+    int n_answers;       // 0: one
+    void *const *owners; // [n_answers], borrowed for the call: of each sequence; NULL: none
 };
 
 struct scheduler;
 
-// What its backend is opened with.
+// What its backend is opened with: up to 64 rows of a step have logits, fewer where the vocabulary is large.
 struct backend_params scheduler_backend_params(const struct scheduler_params *p);
 struct scheduler *scheduler_open(const struct scheduler_params *p, struct status *st);
 void scheduler_close(struct scheduler *s); // reports nothing more
@@ -64,8 +67,8 @@ void scheduler_set_sampling(struct scheduler *s, uint64_t id, const struct sampl
 void scheduler_focus(struct scheduler *s, uint64_t conversation);
 void scheduler_forget(struct scheduler *s, uint64_t conversation);
 
-// During a step: whether it computes rows of this request, and whether a new request of this conversation would be served
-// before one whose rows it computes, if `focus` were the conversation in focus by then.
+// During a step: whether it computes rows of this request, and whether a new request of this conversation would be
+// served before one whose rows it computes, if `focus` were the conversation in focus by then.
 bool scheduler_computes(const struct scheduler *s, uint64_t id);
 bool scheduler_overtakes(const struct scheduler *s, uint64_t conversation, uint64_t focus);
 uint64_t scheduler_focused(const struct scheduler *s);
@@ -94,7 +97,7 @@ void scheduler_logits_end(struct scheduler *s, struct scheduler_logits *l);
 const char *scheduler_backend(const struct scheduler *s); // in words
 // Requests, pages and the last batch.
 void scheduler_figures(const struct scheduler *s, struct engine_figures *out);
-// Verifies the KV cache against every sequence there is.
+// Between steps: verifies the KV cache against every sequence there is, the prefix index, and the sequences themselves.
 bool scheduler_check(const struct scheduler *s, struct status *st);
 
 #endif

@@ -1,13 +1,23 @@
-// The scheduler's insides, shared by scheduler.c (lifecycle and steps) and plan.c (what goes into the next batch).
+// The scheduler's insides, shared by scheduler.c (life of requests, steps), admission.c (who runs, on which pages),
+// plan.c (what goes into the next batch), scheduler_logits.c and scheduler_report.c.
 #ifndef CONFAB_SERVE_SCHEDULER_STATE_H
 #define CONFAB_SERVE_SCHEDULER_STATE_H
 
 #include "engine/serve/prefix.h"
 #include "engine/serve/scheduler.h"
 
-struct scheduler_draw { // a request whose next token is drawn after this step
-    struct request *request;
+struct scheduler_draw { // a sequence whose next token is drawn after this step
+    struct sequence *sequence;
     struct sample sample;
+};
+
+enum { SPEED_STEPS = 16 };
+
+// What steps took lately, in seconds; 0: not known yet.
+struct scheduler_speed {
+    double prompt_row;          // a row of steps with prompt rows alone
+    double shared_row;          // and of those in which others decode
+    double decode[SPEED_STEPS]; // a step that only decodes, by the logarithm of its rows
 };
 
 struct scheduler {
@@ -16,35 +26,55 @@ struct scheduler {
     struct thread_pool *pool;
     struct scheduler_events events;
     struct figures *figures;
-    int n_vocab, context, max_rows, prefill_chunk;
+    int n_vocab, context, max_rows, max_draws, max_running, prefill_chunk;
 
     struct kv_cache cache;
     struct prefix_index prefixes;
     struct sampler_scratch **scratch; // [workers]
 
-    // In the order of service: first the conversation in focus, then the others; by id within each.
-    struct request **requests;
-    int n_requests, capacity, n_running;
+    // In the order of service: first the conversation in focus, then the others; by request and answer within each.
+    struct sequence **sequences;
+    int n_sequences, capacity, n_running;
     uint64_t focus;
-    double seconds_per_row; // of steps with prompt rows, lately; 0: not known yet
-    double last_step;       // end of the step before; 0: there was none since requests came
+    uint64_t turn; // number of the step
+    struct scheduler_speed speed;
+    double last_step; // end of the step before; 0: there was none since requests came
 
     // The batch in the making.
-    struct batch_row *rows; // [max_rows]
-    struct batch_segment segments[SCHEDULER_MAX_RUNNING];
-    struct scheduler_draw draws[SCHEDULER_MAX_RUNNING]; // one a row that wants logits
-    struct page_copy *copies;                           // that the next batch makes, whichever it is
+    struct batch_row *rows;         // [max_rows]
+    struct batch_segment *segments; // [max_rows]
+    struct scheduler_draw *draws;   // [max_draws], one a row that wants logits
+    struct page_copy *copies;       // that the next batch makes, whichever it is
     int n_copies, most_copies;
     struct batch batch;
     int n_draws, decode_rows;
 };
 
 // Changes state and reports it.
-void scheduler_enter(struct scheduler *s, struct request *r, enum request_state state, const char *message);
+void scheduler_enter(struct scheduler *s, struct sequence *q, enum request_state state, const char *message);
+// Whether a is served before b.
+bool scheduler_before(const struct scheduler *s, const struct sequence *a, const struct sequence *b);
+
+// ---- admission.c ----
+
+// Gives sequences that wait a place to run, in the order of service, until one finds no pages.
+void admission_run(struct scheduler *s);
+// Makes the next n tokens of q rows of the step. Where pages are short cached ones are evicted, then those served last
+// are pre-empted; false when q was the last itself and had to go.
+bool admission_reserve(struct scheduler *s, struct sequence *q, int n);
+// q computes no more: its pages are published unless they are not to be, and given back; nobody waits for it.
+void admission_leave(struct scheduler *s, struct sequence *q, bool publish);
+
+// ---- scheduler.c ----
+
+// Runs a batch, and before it the copies that are to be made.
+bool scheduler_run(struct scheduler *s, struct batch *batch, struct backend_result *out, struct status *st);
+
+// ---- plan.c ----
 
 // Decides the rows of the next step and reserves their pages; on return s->batch is ready to run, or has no rows.
 void plan_step(struct scheduler *s);
-// Makes a sequence n_tokens longer, releasing kept sequences where pages are short; false when that is not enough.
-bool plan_extend(struct scheduler *s, struct kv_sequence *kv, int n_tokens);
+// A step of so many prompt rows took this long.
+void plan_learn(struct scheduler *s, int prompt_rows, double seconds);
 
 #endif

@@ -12,24 +12,31 @@
 
 #include "engine/base/panic.h"
 
-static void on_state(void *context, const struct request *r, const char *message) {
+static struct bench_answer *answer_of(struct bench *b, const struct sequence *q) {
+    assert_true(q->request->id + (uint64_t)q->answer < MOST_REQUESTS);
+    return &b->answers[q->request->id + (uint64_t)q->answer];
+}
+
+static void on_state(void *context, const struct sequence *q, const char *message) {
     struct bench *b = context;
-    struct bench_answer *a = &b->answers[r->id];
+    struct bench_answer *a = answer_of(b, q);
     b->events++;
-    a->state = r->state;
-    a->reason = r->reason;
-    a->n_prompt = r->n_prompt;
-    a->n_reused = r->n_reused;
-    a->times_pending += r->state == REQUEST_PENDING;
-    if (r->state == REQUEST_PREFILLING && !a->started) a->started = b->events;
-    if (r->state >= REQUEST_FINISHED) a->ended = b->events;
+    a->state = q->state;
+    a->reason = q->reason;
+    a->n_prompt = q->request->n_prompt;
+    a->n_reused = q->n_reused;
+    a->times_pending += q->state == REQUEST_PENDING;
+    if (q->state == REQUEST_PREFILLING && !a->started) a->started = b->events;
+    if (q->state >= REQUEST_FINISHED) a->ended = b->events;
     snprintf(a->message, sizeof a->message, "%s", message);
 }
 
-static bool on_token(void *context, const struct request *r, const struct sample *sample) {
+static bool on_token(void *context, const struct sequence *q, const struct sample *sample) {
     struct bench *b = context;
+    struct bench_answer *a = answer_of(b, q);
+    b->events++;
+    if (!a->answered) a->answered = b->events;
     if (sample->token == b->end_token) return true;
-    struct bench_answer *a = &b->answers[r->id];
     assert_true(a->n < MOST_TOKENS);
     a->tokens[a->n++] = sample->token;
     return false;
@@ -55,6 +62,7 @@ struct bench *bench_open(struct bench_options o) {
                                  .figures = &b->figures,
                                  .context = o.context ? o.context : o.n_pages * KV_PAGE_TOKENS,
                                  .prefill_chunk = o.chunk,
+                                 .max_running = o.places,
                                  .events = {.context = b, .state = on_state, .token = on_token, .stop = on_step}};
     struct status st;
     b->scheduler = scheduler_open(&p, &st);
@@ -107,10 +115,14 @@ void bench_run(struct bench *b) {
     assert_true(scheduler_idle(b->scheduler));
 }
 
-void bench_assert_text_alone(const struct bench *b, uint64_t id, int n_prompt, int common, int n_answer) {
+void bench_assert_answer(const struct bench *b, uint64_t at, uint64_t id, int n_prompt, int common, int n_answer) {
     int32_t *ids = bench_prompt(id, n_prompt, common), expected[MOST_TOKENS];
     toy_continue(ids, n_prompt, VOCAB, expected, n_answer);
     free(ids);
-    assert_int_equal(b->answers[id].n, n_answer);
-    assert_memory_equal(b->answers[id].tokens, expected, (size_t)n_answer * sizeof *expected);
+    assert_int_equal(b->answers[at].n, n_answer);
+    assert_memory_equal(b->answers[at].tokens, expected, (size_t)n_answer * sizeof *expected);
+}
+
+void bench_assert_text_alone(const struct bench *b, uint64_t id, int n_prompt, int common, int n_answer) {
+    bench_assert_answer(b, id, id, n_prompt, common, n_answer);
 }

@@ -5,14 +5,14 @@
 #include "engine/serve/scheduler.h"
 #include "tests/unit/toy_backend.h"
 
-enum { VOCAB = 97, MOST_REQUESTS = 64, MOST_TOKENS = 2048 };
+enum { VOCAB = 97, MOST_REQUESTS = 200, MOST_TOKENS = 2048 };
 
 struct bench_answer {
     enum request_state state;
     enum finish_reason reason;
     int32_t tokens[MOST_TOKENS];
     int n, n_prompt, n_reused, times_pending;
-    int started, ended; // at which event
+    int started, answered, ended; // at which event
     char message[512];
 };
 
@@ -21,7 +21,7 @@ struct bench {
     struct thread_pool *pool;
     struct figures figures;
     struct scheduler *scheduler;
-    struct bench_answer answers[MOST_REQUESTS];
+    struct bench_answer answers[MOST_REQUESTS]; // of request + answer
     int events;
     int32_t end_token; // −1: none
     int stops;         // so many steps are given up
@@ -29,7 +29,7 @@ struct bench {
 };
 
 struct bench_options {
-    int n_pages, context, chunk, n_vocab; // but for the pages 0 stands for a usual value
+    int n_pages, context, chunk, n_vocab, places; // but for the pages 0 stands for a usual value
 };
 
 struct bench *bench_open(struct bench_options o);
@@ -42,7 +42,8 @@ struct scheduler_request bench_ask(uint64_t id, int n_prompt, int common, int n_
 void bench_submit(struct bench *b, uint64_t id, int n_prompt, int common, int n_answer); // and asks it
 void bench_check(struct bench *b); // the scheduler's own invariants
 void bench_run(struct bench *b);   // until it is idle, checked after every step
-// The answer to bench_ask(id, …) is the text that the prompt has alone.
+// What stands at `at` is the text that the prompt of bench_ask(id, …) has alone; and the same of its first answer.
+void bench_assert_answer(const struct bench *b, uint64_t at, uint64_t id, int n_prompt, int common, int n_answer);
 void bench_assert_text_alone(const struct bench *b, uint64_t id, int n_prompt, int common, int n_answer);
 
 #endif

@@ -184,7 +184,164 @@ static void test_fork_of_a_running_sequence(void **state) {
     bench_close(b);
 }
 
-static void test_kept_sequences_give_way(void **state) {
+// ---- what several have in common, while it is computed ----
+
+static void bench_submit_answers(struct bench *b, uint64_t id, int n_prompt, int n_answer, int n_answers) {
+    struct scheduler_request q = bench_ask(id, n_prompt, n_prompt, n_answer);
+    q.n_answers = n_answers;
+    scheduler_submit(b->scheduler, &q);
+}
+
+static void assert_rows_between(const struct bench *b, int low, int high) {
+    if ((int)b->figures.prefill_tokens < low || (int)b->figures.prefill_tokens > high)
+        fail_msg("%d prompt rows, not %d to %d", (int)b->figures.prefill_tokens, low, high);
+}
+
+static void test_identical_prompts_are_computed_once(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 256});
+    for (uint64_t id = 1; id <= 8; id++) bench_submit(b, id, 1000, 1000, 20);
+    bench_run(b);
+    assert_rows_between(b, 1000, 1010);
+    for (uint64_t id = 1; id <= 8; id++) {
+        bench_assert_text_alone(b, id, 1000, 1000, 20);
+        assert_int_equal(b->answers[id].n_reused, id == 1 ? 0 : 999);
+        assert_int_equal(b->answers[id].times_pending, 1);
+    }
+    bench_close(b);
+}
+
+static void test_answers_to_one_prompt_share_its_pages(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 64});
+    struct engine_figures *f = xcalloc(1, sizeof *f);
+    bench_submit_answers(b, 1, 1000, 20, 4);
+    while (!b->answers[4].n) scheduler_step(b->scheduler);
+    scheduler_figures(b->scheduler, f);
+    assert_int_equal(f->running, 4);
+    assert_int_equal(f->pages_shared, 31);   // 992 tokens
+    assert_int_equal(f->pages_used, 31 + 4); // each has a last page of its own
+    bench_run(b);
+    assert_rows_between(b, 1000, 1010);
+    for (uint64_t i = 1; i <= 4; i++) {
+        assert_int_equal(b->answers[i].reason, FINISH_LENGTH);
+        bench_assert_text_alone(b, i, 1000, 1000, 20);
+    }
+    free(f);
+    bench_close(b);
+}
+
+// A seed gives the first answer what it gives a single one, and each other one its own.
+static void test_answers_draw_for_themselves(void **state) {
+    (void)state;
+    int32_t alone[30], drawn[4][30];
+    for (int round = 0; round < 2; round++) {
+        struct bench *b = bench_open((struct bench_options){.n_pages = 64});
+        struct scheduler_request q = bench_ask(1, 50, 0, 30);
+        q.sampling = sampling_default();
+        q.sampling.seed = 1234;
+        q.n_answers = round ? 4 : 0;
+        scheduler_submit(b->scheduler, &q);
+        bench_run(b);
+        if (!round) memcpy(alone, b->answers[1].tokens, sizeof alone);
+        else
+            for (int i = 0; i < 4; i++) memcpy(drawn[i], b->answers[1 + i].tokens, sizeof drawn[i]);
+        bench_close(b);
+    }
+    assert_memory_equal(drawn[0], alone, sizeof alone);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < i; k++) assert_memory_not_equal(drawn[i], drawn[k], sizeof drawn[i]);
+}
+
+static void test_cancel_ends_every_answer(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 64});
+    bench_submit_answers(b, 1, 40, 100, 3);
+    for (int i = 0; i < 6; i++) scheduler_step(b->scheduler);
+    scheduler_cancel(b->scheduler, 1);
+    assert_true(scheduler_idle(b->scheduler));
+    for (int i = 1; i <= 3; i++) {
+        assert_int_equal(b->answers[i].state, REQUEST_CANCELLED);
+        assert_true(b->answers[i].n > 0);
+    }
+    bench_check(b);
+    bench_close(b);
+}
+
+// The one that computes what others wait for ends: another goes on where it was.
+static void test_another_takes_over_from_a_cancelled_one(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 128, .chunk = 100});
+    for (uint64_t id = 1; id <= 4; id++) bench_submit(b, id, 1000, 1000, 5);
+    for (int i = 0; i < 5; i++) scheduler_step(b->scheduler);
+    assert_int_equal(b->answers[2].state, REQUEST_PENDING);
+    scheduler_cancel(b->scheduler, 1);
+    bench_check(b);
+    scheduler_step(b->scheduler);
+    assert_int_equal(b->answers[2].state, REQUEST_PREFILLING);
+    assert_int_equal(b->answers[2].n_reused, 500);
+    bench_run(b);
+    assert_rows_between(b, 1000, 1010);
+    for (uint64_t id = 2; id <= 4; id++) bench_assert_text_alone(b, id, 1000, 1000, 5);
+    bench_close(b);
+}
+
+// Likewise where it is pre-empted, by one in focus.
+static void test_another_takes_over_from_a_pre_empted_one(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 40, .chunk = 100});
+    for (uint64_t id = 1; id <= 3; id++) bench_submit(b, id, 900, 900, 5);
+    for (int i = 0; i < 5; i++) scheduler_step(b->scheduler);
+    scheduler_focus(b->scheduler, 9);
+    bench_submit(b, 9, 600, 0, 5);
+    bench_run(b);
+    assert_int_equal(b->figures.preemptions, 1);
+    assert_true(b->answers[9].ended < b->answers[1].answered);
+    for (uint64_t id = 1; id <= 3; id++) bench_assert_text_alone(b, id, 900, 900, 5);
+    bench_assert_text_alone(b, 9, 600, 0, 5);
+    bench_close(b);
+}
+
+// A short prompt that begins like a long one waits for that beginning alone.
+static void test_waits_for_the_common_part_only(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 128, .chunk = 100});
+    bench_submit(b, 1, 1500, 320, 5);
+    bench_submit(b, 2, 330, 320, 5);
+    bench_run(b);
+    assert_int_equal(b->answers[2].n_reused, 320);
+    assert_true(b->answers[2].ended < b->answers[1].answered);
+    bench_assert_text_alone(b, 1, 1500, 320, 5);
+    bench_assert_text_alone(b, 2, 330, 320, 5);
+    bench_close(b);
+}
+
+// What only a deleted conversation used is given back, what another used with it stays.
+static void test_forget_keeps_what_others_share(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 64});
+    struct engine_figures *f = xcalloc(1, sizeof *f);
+    bench_submit(b, 1, 200, 64, 10);
+    bench_run(b);
+    bench_submit(b, 2, 150, 64, 10);
+    bench_run(b);
+    assert_int_equal(b->answers[2].n_reused, 64);
+    scheduler_forget(b->scheduler, 1);
+    bench_check(b);
+    scheduler_figures(b->scheduler, f);
+    assert_int_equal(f->pages_kept, 5); // of 159 tokens
+    for (int i = 0; i < f->n_pages; i++) assert_int_not_equal(f->pages[i].conversation, 1);
+    scheduler_forget(b->scheduler, 2);
+    bench_check(b);
+    scheduler_figures(b->scheduler, f);
+    assert_int_equal(f->pages_free, 64);
+    free(f);
+    bench_close(b);
+}
+
+// ---- pages that are short ----
+
+static void test_cached_pages_give_way(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 8});
     for (uint64_t id = 1; id <= 6; id++) {
@@ -462,27 +619,28 @@ static void test_random_life(void **state) {
         struct bench *b = bench_open((struct bench_options){.n_pages = 10 + (int)seed, .context = 300, .chunk = 24});
         uint32_t random = seed;
         int lengths[MOST_REQUESTS] = {0}, commons[MOST_REQUESTS] = {0};
-        uint64_t id = 0;
+        uint64_t owners[MOST_REQUESTS] = {0}, last = 0; // the request of each answer
         for (int i = 0; i < 1500; i++) {
             random = random * 1664525u + 1013904223u;
             uint32_t pick = random >> 24, what = random >> 8 & 0xff;
-            if (what < 12 && id + 1 < MOST_REQUESTS) {
-                id++;
-                lengths[id] = 1 + (int)pick;
-                commons[id] = (int)(random >> 16 & 63);
-                struct scheduler_request q = bench_ask(id, lengths[id], commons[id], (int)(pick % 90) + 1);
+            if (what < 12 && last + 4 < MOST_REQUESTS) {
+                const uint64_t id = last + 1;
+                const int n = 1 + (int)pick, common = random >> 16 & 1 ? n : (int)(random >> 16 & 63);
+                struct scheduler_request q = bench_ask(id, n, common, (int)(pick % 90) + 1);
                 q.conversation = 1 + id % 5;
+                q.n_answers = pick % 4 ? 1 : 3;
+                for (int k = 0; k < q.n_answers; k++) owners[++last] = id, lengths[last] = n, commons[last] = common;
                 scheduler_submit(b->scheduler, &q);
-            } else if (what < 18) scheduler_cancel(b->scheduler, 1 + pick % (id + 1));
+            } else if (what < 18) scheduler_cancel(b->scheduler, 1 + pick % (last + 1));
             else if (what < 24) scheduler_focus(b->scheduler, pick % 6);
             else if (what < 28) scheduler_forget(b->scheduler, pick % 6);
             else scheduler_step(b->scheduler);
             bench_check(b);
         }
         bench_run(b);
-        for (uint64_t k = 1; k <= id; k++) {
+        for (uint64_t k = 1; k <= last; k++) {
             assert_true(b->answers[k].state == REQUEST_FINISHED || b->answers[k].state == REQUEST_CANCELLED);
-            bench_assert_text_alone(b, k, lengths[k], commons[k], b->answers[k].n);
+            bench_assert_answer(b, k, owners[k], lengths[k], commons[k], b->answers[k].n);
         }
         bench_close(b);
     }
@@ -499,7 +657,15 @@ int main(void) {
         cmocka_unit_test(test_next_turn_reuses_the_last),
         cmocka_unit_test(test_same_prompt_again_computes_one_token),
         cmocka_unit_test(test_fork_of_a_running_sequence),
-        cmocka_unit_test(test_kept_sequences_give_way),
+        cmocka_unit_test(test_identical_prompts_are_computed_once),
+        cmocka_unit_test(test_answers_to_one_prompt_share_its_pages),
+        cmocka_unit_test(test_answers_draw_for_themselves),
+        cmocka_unit_test(test_cancel_ends_every_answer),
+        cmocka_unit_test(test_another_takes_over_from_a_cancelled_one),
+        cmocka_unit_test(test_another_takes_over_from_a_pre_empted_one),
+        cmocka_unit_test(test_waits_for_the_common_part_only),
+        cmocka_unit_test(test_forget_keeps_what_others_share),
+        cmocka_unit_test(test_cached_pages_give_way),
         cmocka_unit_test(test_forget_gives_pages_back),
         cmocka_unit_test(test_cancel_while_prefilling_and_decoding),
         cmocka_unit_test(test_sampling_change_reaches_the_next_token),

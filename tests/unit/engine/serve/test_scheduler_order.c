@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "engine/base/clock.h"
+#include "engine/base/panic.h"
 #include "tests/unit/scheduler_bench.h"
 
 static void test_time_limit(void **state) {
@@ -97,8 +98,8 @@ static void test_a_rate_is_without_waiting_for_others(void **state) {
 // All places taken: the newest of the others gives way with its row planned, keeps what was computed, and no more.
 static void test_focus_takes_a_place(void **state) {
     (void)state;
-    struct bench *b = bench_open((struct bench_options){.n_pages = 256});
-    for (uint64_t id = 1; id <= SCHEDULER_MAX_RUNNING; id++) bench_submit(b, id, 20, 0, 60);
+    struct bench *b = bench_open((struct bench_options){.n_pages = 256, .places = 16});
+    for (uint64_t id = 1; id <= 16; id++) bench_submit(b, id, 20, 0, 60);
     for (int i = 0; i < 5; i++) scheduler_step(b->scheduler);
     scheduler_focus(b->scheduler, 17);
     struct scheduler_request q = bench_ask(17, 20, 0, 30);
@@ -178,7 +179,7 @@ static void test_prompts_do_not_stop_the_others(void **state) {
 // Pages are short, so that giving up meets copies, pre-emption and kept sequences.
 static void test_steps_given_up_are_done_again(void **state) {
     (void)state;
-    struct bench *b = bench_open((struct bench_options){.n_pages = 24, .chunk = 48});
+    struct bench *b = bench_open((struct bench_options){.n_pages = 24, .chunk = 20});
     for (uint64_t id = 1; id <= 6; id++) bench_submit(b, id, id == 1 ? 500 : 100, 37, 20);
     for (bool more = true; more;) {
         b->stops = toy.runs % 3;
@@ -195,7 +196,7 @@ static int looks;
 static void look_during_step(struct bench *b) {
     looks++;
     assert_true(scheduler_computes(b->scheduler, 1));
-    assert_false(scheduler_computes(b->scheduler, 2)); // it waits for the first
+    assert_false(scheduler_computes(b->scheduler, 2)); // there is no place for it
     assert_false(scheduler_computes(b->scheduler, 99));
     assert_true(scheduler_overtakes(b->scheduler, 2, 2));
     assert_false(scheduler_overtakes(b->scheduler, 2, 1));
@@ -205,7 +206,7 @@ static void look_during_step(struct bench *b) {
 // A step says what it computes, and who would go first.
 static void test_what_a_step_computes(void **state) {
     (void)state;
-    struct bench *b = bench_open((struct bench_options){.n_pages = 64, .chunk = 48});
+    struct bench *b = bench_open((struct bench_options){.n_pages = 64, .chunk = 48, .places = 1});
     struct scheduler_request first = bench_ask(1, 100, 0, 5), second = bench_ask(2, 100, 0, 5);
     scheduler_submit(b->scheduler, &first);
     scheduler_submit(b->scheduler, &second);
@@ -219,12 +220,109 @@ static void test_what_a_step_computes(void **state) {
     bench_close(b);
 }
 
+// ---- prompts ----
+
+static void test_a_short_prompt_does_not_wait_for_a_long_one(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 128, .chunk = 64});
+    for (uint64_t id = 1; id <= 4; id++) bench_submit(b, id, 10, 0, 400);
+    for (int i = 0; i < 5; i++) scheduler_step(b->scheduler);
+    bench_submit(b, 5, 1500, 0, 5);
+    bench_submit(b, 6, 20, 0, 5);
+    while (!b->answers[6].answered) {
+        int before = b->answers[1].n;
+        scheduler_step(b->scheduler);
+        assert_int_equal(b->answers[1].n, before + 1); // nor do those who stream
+    }
+    assert_int_equal(b->answers[5].answered, 0);
+    bench_run(b);
+    assert_true(b->answers[6].ended < b->answers[5].answered);
+    bench_assert_text_alone(b, 5, 1500, 0, 5);
+    bench_assert_text_alone(b, 6, 20, 0, 5);
+    bench_close(b);
+}
+
+// Also when it is looked at: half of a step is for others.
+static void test_a_long_prompt_in_focus_leaves_room_for_short_ones(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 128, .chunk = 64});
+    scheduler_focus(b->scheduler, 1);
+    bench_submit(b, 1, 1500, 0, 5);
+    bench_submit(b, 2, 20, 0, 5);
+    bench_run(b);
+    assert_true(b->answers[2].answered < b->answers[1].answered);
+    bench_close(b);
+}
+
+// However many short ones come, the first has half of every step.
+static void test_a_long_prompt_has_its_turn(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 256, .chunk = 32});
+    bench_submit(b, 1, 640, 0, 1);
+    int steps = 0;
+    for (uint64_t id = 2; !b->answers[1].answered && id < MOST_REQUESTS; steps++) {
+        for (int i = 0; i < 3; i++, id++) bench_submit(b, id, 16, 0, 1);
+        scheduler_step(b->scheduler);
+    }
+    assert_true(b->answers[1].answered && steps <= 40);
+    bench_run(b);
+    bench_close(b);
+}
+
+// What the conversation in focus waits for is computed before everything else.
+static void test_focus_lends_its_place_to_what_it_waits_for(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 256, .chunk = 32});
+    bench_submit(b, 1, 640, 0, 5);
+    bench_submit(b, 2, 600, 600, 5);
+    scheduler_step(b->scheduler);
+    scheduler_focus(b->scheduler, 3);
+    bench_submit(b, 3, 601, 600, 5);
+    bench_run(b);
+    assert_true(b->answers[3].answered < b->answers[1].answered);
+    assert_int_equal(b->answers[3].n_reused, 600);
+    bench_assert_text_alone(b, 1, 640, 0, 5);
+    bench_assert_text_alone(b, 2, 600, 600, 5);
+    bench_assert_text_alone(b, 3, 601, 600, 5);
+    bench_close(b);
+}
+
+// ---- places ----
+
+// Draws are fewer than sequences: these take turns, and nobody is left out.
+static void test_more_run_than_draw_in_a_step(void **state) {
+    (void)state;
+    enum { MANY = 128 };
+    struct bench *b = bench_open((struct bench_options){.n_pages = 512});
+    for (uint64_t id = 1; id <= MANY; id++) bench_submit(b, id, 20, 0, 30);
+    int most = 0, most_rows = 0;
+    struct engine_figures *f = xcalloc(1, sizeof *f);
+    while (scheduler_step(b->scheduler)) {
+        bench_check(b);
+        scheduler_figures(b->scheduler, f);
+        if (f->running > most) most = f->running;
+        if (f->batch_decode_rows > most_rows) most_rows = f->batch_decode_rows;
+        int least = 30, furthest = 0; // of those that all decode
+        for (uint64_t id = 1; id <= MANY; id++) {
+            if (b->answers[id].n < least) least = b->answers[id].n;
+            if (b->answers[id].n > furthest) furthest = b->answers[id].n;
+        }
+        if (least > 0) assert_true(furthest - least <= 12);
+    }
+    assert_int_equal(most, MANY);
+    assert_int_equal(most_rows, 64);
+    assert_int_equal(b->figures.preemptions, 0);
+    for (uint64_t id = 1; id <= MANY; id++) bench_assert_text_alone(b, id, 20, 0, 30);
+    free(f);
+    bench_close(b);
+}
+
 static void test_more_requests_than_places(void **state) {
     (void)state;
-    struct bench *b = bench_open((struct bench_options){.n_pages = 128});
+    struct bench *b = bench_open((struct bench_options){.n_pages = 128, .places = 16});
     for (uint64_t id = 1; id < 41; id++) bench_submit(b, id, 20, 0, 12);
     bench_run(b);
-    assert_int_equal(toy.most_segments, SCHEDULER_MAX_RUNNING);
+    assert_int_equal(toy.most_segments, 16);
     for (uint64_t id = 1; id < 41; id++) bench_assert_text_alone(b, id, 20, 0, 12);
     bench_close(b);
 }
@@ -242,6 +340,11 @@ int main(void) {
         cmocka_unit_test(test_prompts_do_not_stop_the_others),
         cmocka_unit_test(test_steps_given_up_are_done_again),
         cmocka_unit_test(test_what_a_step_computes),
+        cmocka_unit_test(test_a_short_prompt_does_not_wait_for_a_long_one),
+        cmocka_unit_test(test_a_long_prompt_in_focus_leaves_room_for_short_ones),
+        cmocka_unit_test(test_a_long_prompt_has_its_turn),
+        cmocka_unit_test(test_focus_lends_its_place_to_what_it_waits_for),
+        cmocka_unit_test(test_more_run_than_draw_in_a_step),
         cmocka_unit_test(test_more_requests_than_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

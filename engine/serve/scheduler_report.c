@@ -1,0 +1,98 @@
+// What the scheduler says of itself: figures, and whether its structures agree with each other.
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/panic.h"
+#include "engine/serve/scheduler_state.h"
+
+static struct request_figures summary(const struct sequence *q) {
+    const bool decodes = q->state == REQUEST_DECODING;
+    return (struct request_figures){.request = q->request->id,
+                                    .conversation = q->request->conversation,
+                                    .answer = q->answer,
+                                    .state = q->state,
+                                    .prefill_done = decodes ? q->request->n_prompt : sequence_computed(q),
+                                    .prefill_total = decodes ? q->request->n_prompt : q->n_tokens,
+                                    .n_generated = sequence_generated(q),
+                                    .n_context = q->n_tokens,
+                                    .tokens_per_second = decodes && q->interval > 0 ? (float)(1 / q->interval) : 0};
+}
+
+void scheduler_figures(const struct scheduler *s, struct engine_figures *out) {
+    out->running = s->n_running;
+    out->queue = s->n_sequences - s->n_running;
+    out->batch_rows = scheduler_idle(s) ? 0 : s->batch.n_rows;
+    out->batch_decode_rows = scheduler_idle(s) ? 0 : s->decode_rows;
+    out->context = s->context;
+    out->page_tokens = KV_PAGE_TOKENS;
+    out->n_pages = s->cache.n_pages;
+    out->pages_free = s->cache.n_free;
+    out->pages_kept = s->cache.n_cached;
+    out->pages_used = s->cache.n_pages - s->cache.n_free - s->cache.n_cached;
+    out->pages_shared = s->cache.n_shared;
+    out->n_requests = s->n_sequences < FIGURES_MAX_REQUESTS ? s->n_sequences : FIGURES_MAX_REQUESTS;
+    for (int i = 0; i < out->n_requests; i++) out->requests[i] = summary(s->sequences[i]);
+    for (int i = 0; i < s->cache.n_pages && i < FIGURES_MAX_PAGES; i++) {
+        const struct kv_page *p = &s->cache.pages[i];
+        const bool cached = p->indexed && !p->references;
+        out->pages[i] = (struct page_figures){
+            .conversation = p->owner, .references = cached ? 1 : p->references, .filled = p->filled, .kept = cached};
+    }
+}
+
+// ---- check ----
+
+static bool check_sequence(const struct scheduler *s, const struct sequence *q, struct status *st) {
+    const int answer = q->answer;
+    const unsigned long long id = q->request->id;
+    if (q->n_proposed || q->n_rows || q->kv.n_tokens > q->n_tokens || q->n_tokens > q->request->limit)
+        return status_fail(st, STATUS_LIMIT, "request %llu, answer %d: %d tokens, %d proposed; %d slots, %d rows", id,
+                           answer, q->n_tokens, q->n_proposed, q->kv.n_tokens, q->n_rows);
+    if (!sequence_runs(q) && q->kv.n_pages)
+        return status_fail(st, STATUS_LIMIT, "request %llu, answer %d: pending on %d pages", id, answer, q->kv.n_pages);
+    for (int i = 0; i < q->kv.n_pages; i++) { // what the index says of a page is what is in it
+        const struct prefix_node *node = &s->prefixes.nodes[q->kv.pages[i]];
+        const int32_t *tokens = q->tokens + i * KV_PAGE_TOKENS;
+        int n = q->kv.n_tokens - i * KV_PAGE_TOKENS;
+        if (n > node->n_tokens) n = node->n_tokens;
+        if (memcmp(tokens, node->tokens, (size_t)n * sizeof *tokens))
+            return status_fail(st, STATUS_LIMIT, "page %d: the index has other tokens than request %llu, answer %d",
+                               q->kv.pages[i], id, answer);
+    }
+    return true;
+}
+
+// Whoever waits does so for one that runs and will get there.
+static bool check_wait(const struct scheduler *s, const struct sequence *q, struct status *st) {
+    if (!q->waits_for) return true;
+    for (int i = 0; i < s->n_sequences; i++) {
+        const struct sequence *other = s->sequences[i];
+        if (other == q->waits_for && sequence_runs(other) && q->waits_until <= other->n_tokens &&
+            q->state == REQUEST_PENDING &&
+            prefix_common(q->tokens, q->waits_until, other->tokens, q->waits_until) == q->waits_until)
+            return true;
+    }
+    return status_fail(st, STATUS_LIMIT, "request %llu waits for nothing", (unsigned long long)q->request->id);
+}
+
+static bool check_sequences(const struct scheduler *s, struct status *st) {
+    int running = 0;
+    for (int i = 0; i < s->n_sequences; i++) {
+        const struct sequence *q = s->sequences[i];
+        running += sequence_runs(q);
+        if (i && !scheduler_before(s, s->sequences[i - 1], q))
+            return status_fail(st, STATUS_LIMIT, "sequences %d and %d are out of order", i - 1, i);
+        if (!check_sequence(s, q, st) || !check_wait(s, q, st)) return false;
+    }
+    if (running != s->n_running || running > s->max_running)
+        return status_fail(st, STATUS_LIMIT, "%d sequences run, %d are counted", running, s->n_running);
+    return true;
+}
+
+bool scheduler_check(const struct scheduler *s, struct status *st) {
+    const struct kv_sequence **all = xcalloc((size_t)s->n_sequences + 1, sizeof(struct kv_sequence *));
+    for (int i = 0; i < s->n_sequences; i++) all[i] = &s->sequences[i]->kv;
+    bool ok = kv_cache_check(&s->cache, all, s->n_sequences, st);
+    free(all);
+    return ok && prefix_check(&s->prefixes, st) && check_sequences(s, st);
+}

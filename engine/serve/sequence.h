@@ -1,0 +1,67 @@
+// Sequence: one answer to a request in the making: its tokens, and which of them the KV cache holds.
+//
+//   pending ──► prefilling ──► decoding ──► finished
+//      ▲             │             │    ├──► failed
+//      └─────────────┴─ pre-empted ┘    └──► cancelled      (failed and cancelled from every state)
+//
+// Tokens are committed or only proposed, slots of the KV cache computed or rows of the step in the making:
+//
+//   tokens  [0 .. n_tokens) committed: prompt and answer so far  │  n_proposed more that may be taken back
+//   slots   [0 .. sequence_computed) computed                    │  n_rows more of the step in the making
+//
+//              reserve, propose              advance                accept k
+//   ┌► at rest ─────────────────► in a step ─────────► computed ──────────────┐  k proposed tokens are committed, the
+//   │                                 │ take back          │ take back        │  others and their slots given back
+//   └─────────────────────────────────┴────────────────────┴──────────────────┘
+//
+// At rest nothing is proposed and only committed tokens have slots. What is committed and not computed has to be: one
+// token while decoding, the prompt while prefilling, prompt and answer after a pre-emption (as far as others took its
+// pages). When all is computed the next token is drawn, proposed, and accepted unless it ends the answer. Pre-emption
+// takes back, gives pages away and changes nothing else: the sampler goes on where it was, so that the text is the
+// same. Owned by the scheduler.
+#ifndef CONFAB_SERVE_SEQUENCE_H
+#define CONFAB_SERVE_SEQUENCE_H
+
+#include "engine/serve/kv_cache.h"
+#include "engine/serve/request.h"
+#include "engine/serve/sampler.h"
+
+struct sequence {
+    struct request *request;
+    int answer; // which of the request's
+    enum request_state state;
+    enum finish_reason reason;
+    int32_t *tokens; // [request->limit]
+    int n_tokens, n_proposed;
+    struct kv_sequence kv;
+    int n_rows;
+    int n_reused; // tokens of the prompt that were found in the KV cache
+    struct sampler sampler;
+    const struct sequence *waits_for; // it computes what both have in common; NULL: none
+    int waits_until;                  // it has computed so many tokens
+    uint64_t last_turn;               // the step in which it last had a row while decoding
+    double last_token;                // when the last one was drawn
+    double interval;                  // between tokens, lately; without what it waited after a pre-emption
+    void *owner;                      // the caller's
+};
+
+static inline int sequence_generated(const struct sequence *q) { return q->n_tokens - q->request->n_prompt; }
+static inline int sequence_computed(const struct sequence *q) { return q->kv.n_tokens - q->n_rows; }
+// Tokens that have no slot yet.
+static inline int sequence_missing(const struct sequence *q) { return q->n_tokens + q->n_proposed - q->kv.n_tokens; }
+static inline bool sequence_runs(const struct sequence *q) {
+    return q->state == REQUEST_PREFILLING || q->state == REQUEST_DECODING;
+}
+
+// Makes the next n tokens rows of the step. Without enough free pages: false, and nothing has changed.
+bool sequence_reserve(struct sequence *q, struct kv_cache *c, int n, struct kv_copy *copy);
+// The step has computed its rows.
+void sequence_advance(struct sequence *q);
+// Tokens that may follow those committed and proposed so far; within the request's limit.
+void sequence_propose(struct sequence *q, const int32_t *tokens, int n);
+// Commits the first n that are proposed and takes back the rest. No rows are in the making.
+void sequence_accept(struct sequence *q, struct kv_cache *c, int n);
+// The step is given up, or the sequence has no part in it any more: back to rest.
+void sequence_take_back(struct sequence *q, struct kv_cache *c);
+
+#endif
