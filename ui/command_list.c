@@ -2,13 +2,14 @@
 
 #include <string.h>
 
+#include "ui/keys.h"
+
 #define NAME_BELOW 36 // columns: where the help would be cut the name says more
 
 static int key_columns(void) {
     int widest = 0;
-    char name[VIEW_NUMBER];
     for (int c = 0; c < COMMAND_COUNT; c++) {
-        int width = (int)strlen(view_key(ui_commands[c].key, name));
+        int width = (int)strlen(keys_name((enum ui_command_id)c));
         widest = width > widest ? width : widest;
     }
     return widest + 2;
@@ -23,14 +24,13 @@ void command_row_draw(struct view_frame *f, struct rect line, const struct comma
     }
     const struct ui_command_info *c = &ui_commands[row->command];
     int keys = key_columns();
-    char name[VIEW_NUMBER];
     if (chosen) {
         help = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, CELL_BOLD, 0};
         key = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, 0, 0}; // other colours suit the ground only
         canvas_fill(f->canvas, line, help, ' ');
         if (f->canvas->ascii) canvas_text(f->canvas, line, line.x, line.y, key, ">", 1);
     }
-    canvas_print(f->canvas, line, line.x + 1, line.y, key, "%s", view_key(c->key, name));
+    canvas_print(f->canvas, line, line.x + 1, line.y, key, "%s", keys_name((enum ui_command_id)row->command));
     bool roomy = line.width - keys >= NAME_BELOW;
     struct rect rest = {line.x + 1 + keys, line.y, line.width - 1 - keys, 1};
     canvas_cut(f->canvas, rest, help, roomy ? c->help : c->name);

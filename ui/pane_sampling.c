@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ui/keys.h"
 #include "ui/pane.h"
 
 static const struct {
@@ -16,8 +17,9 @@ static const struct {
 #define N_HINTS ((int)(sizeof hints / sizeof *hints))
 
 static int hint_width(int i) {
-    char key[VIEW_NUMBER];
-    return (int)strlen(view_key(ui_commands[hints[i].command].key, key)) + 1 + (int)strlen(hints[i].word);
+    char key[KEY_NAME];
+    int width = (int)strlen(keys_short_name(hints[i].command, key));
+    return width + (width > 0) + (int)strlen(hints[i].word);
 }
 
 // Draws as many hints as leave `wanted` columns to the rest, and these `least` ones where there is any room; returns
@@ -29,11 +31,10 @@ static int draw_hints(struct view_frame *f, struct rect line, int wanted, int le
     if (line.width - width < 20) return line.x + line.width;
     int start = line.x + line.width - width, x = start + 1;
     for (int i = 0; i < n; i++) {
-        char key[VIEW_NUMBER];
+        char key[KEY_NAME];
         frame_hit(f, (struct rect){x, line.y, hint_width(i), 1}, HIT_COMMAND, hints[i].command);
-        x += canvas_print(f->canvas, line, x, line.y, view_style(ROLE_ACCENT), "%s",
-                          view_key(ui_commands[hints[i].command].key, key)) +
-             1;
+        keys_short_name(hints[i].command, key);
+        x += canvas_print(f->canvas, line, x, line.y, view_style(ROLE_ACCENT), "%s", key) + (*key != 0);
         x += canvas_print(f->canvas, line, x, line.y, view_style(ROLE_DIM), "%s", hints[i].word) + 2;
     }
     return start;

@@ -8,6 +8,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "ui/clipboard.h"
+#include "ui/keys.h"
 #include "ui/pane_dialog.h"
 #include "ui/pane_models.h"
 #include "ui/screen_state.h"
@@ -19,7 +20,7 @@
 // ---- life ----
 
 static void bind_keys(struct screen *s) {
-    for (int i = 0; i < COMMAND_COUNT; i++) s->bound[i] = key_parse(ui_commands[i].key, &s->keys[i]);
+    for (int i = 0; i < COMMAND_COUNT; i++) s->bound[i] = key_parse(keys_name((enum ui_command_id)i), &s->keys[i]);
 }
 
 struct screen *screen_open(const struct screen_options *o, struct status *st) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/base/clock.h"
+#include "ui/keys.h"
 #include "ui/pane_dialog.h"
 #include "ui/pane_models.h"
 #include "ui/screen_state.h"
@@ -86,8 +87,8 @@ static void interrupt(struct screen *s) {
     } else if (s->facts.loading) { // as with any program that is still starting
         hand_out(s, COMMAND_QUIT, -1, NULL);
     } else {
-        char key[VIEW_NUMBER];
-        screen_say(s, false, "%s leaves confab", view_key(ui_commands[COMMAND_QUIT].key, key));
+        const char *key = keys_name(COMMAND_QUIT);
+        screen_say(s, false, "%s leaves confab", *key ? key : "the command quit");
     }
 }
 

@@ -2,7 +2,7 @@
 // difference between what is shown and a canvas; decodes keys, mouse and pastes.
 //
 // Restored on every way out: terminal_close, exit(), SIGTERM, SIGINT, SIGHUP, SIGSEGV and its like (restore, then re-raise),
-// a panic, Ctrl-Z and back.
+// a panic, Ctrl+Z and back.
 //
 // A terminal that takes no bytes (a connection that hangs) holds nobody up: the rest of a frame stays here, and no other
 // one is made until it is through.
@@ -54,10 +54,13 @@ bool terminal_unicode(const struct terminal *t); // the locale is UTF-8
 int terminal_colours(const struct terminal *t); // 1 (mono), 16, 256 or 1 << 24
 bool terminal_write(struct terminal *t, const char *bytes, size_t size); // for OSC 52 only; false: none of it goes
 
-// "F1", "C-p", "M-Up", "S-F5", "PgUp", "M-Enter", "C-Home" ↔ keys. False when the text names no key. The text of a
-// character's key ("M-1") is borrowed from `name`. Control with a letter is KEY_CONTROL without KEY_CTRL; "C-i" is Tab,
-// "C-m" Enter, "C-h" Backspace, as terminals send them.
+// "F1", "Ctrl+P", "Alt+Up", "Shift+F5", "PgUp", "Alt+Enter", "Ctrl+Home" ↔ keys. False when the text names no key. The
+// text of a character's key ("Alt+1") is borrowed from `name`. Control with a letter is KEY_CONTROL without KEY_CTRL;
+// "Ctrl+I" is Tab, "Ctrl+M" Enter, "Ctrl+H" Backspace, as terminals send them; "Alt+R" is a small letter,
+// "Alt+Shift+R" the capital.
+#define KEY_NAME 32
 bool key_parse(const char *name, struct key *out);
+const char *key_format(const struct key *k, char out[KEY_NAME]); // as key_parse reads it
 bool key_equal(const struct key *a, const struct key *b);
 
 #endif

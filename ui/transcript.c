@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "ui/keys.h"
 #include "ui/markdown.h"
 #include "ui/thoughts.h"
 
@@ -339,9 +340,9 @@ static void draw_text_row(struct drawing *p, int y, const struct entry *e, const
 }
 
 static void draw_thinking_hint(struct drawing *p, int x, int y) {
-    char hint[2 * VIEW_NUMBER], key[VIEW_NUMBER];
-    int width = snprintf(hint, sizeof hint, "   %s opens it", view_key(ui_commands[COMMAND_THINKING].key, key));
-    if (x + width > p->area.x + p->area.width) return;
+    char hint[2 * KEY_NAME];
+    int width = snprintf(hint, sizeof hint, "   %s opens it", keys_name(COMMAND_THINKING));
+    if (!*keys_name(COMMAND_THINKING) || x + width > p->area.x + p->area.width) return;
     canvas_text(p->f->canvas, p->area, x, y, view_style(ROLE_DIM), hint, (size_t)width);
 }
 

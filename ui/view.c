@@ -1,8 +1,9 @@
 #include "ui/view.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "ui/keys.h"
 
 #define PAD_WIDTH 24
 
@@ -34,8 +35,10 @@ struct rect view_inside(struct rect box) {
 }
 
 struct rect view_pane(struct view_frame *f, struct rect box, enum pane_id pane, const char *title) {
+    const char *key = keys_name(COMMAND_TOGGLE(pane));
+    int digit = strlen(key) == 5 && !strncmp(key, "Alt+", 4) ? key[4] - '0' : 0; // with any other key: none is raised
     if (!title) title = panes[pane].title;
-    canvas_box(f->canvas, box, (int)pane, title, NULL, ROLE_BORDER);
+    canvas_box(f->canvas, box, digit, title, NULL, ROLE_BORDER);
     frame_hit(f, (struct rect){box.x + 1, box.y, text_width(title, strlen(title)) + 2, 1}, HIT_COMMAND,
               COMMAND_TOGGLE(pane));
     return view_inside(box);
@@ -108,24 +111,5 @@ const char *view_seconds(double seconds, char out[VIEW_NUMBER]) {
     else if (seconds < 9.995) snprintf(out, VIEW_NUMBER, "%.2f s", seconds);
     else if (seconds < 99.95) snprintf(out, VIEW_NUMBER, "%.1f s", seconds);
     else snprintf(out, VIEW_NUMBER, "%.0f s", seconds);
-    return out;
-}
-
-const char *view_key(const char *key, char out[VIEW_NUMBER]) {
-    if (key[0] == 'C' && key[1] == '-' && key[2] && !key[3]) {
-        snprintf(out, VIEW_NUMBER, "^%c", toupper((unsigned char)key[2]));
-        return out;
-    }
-    static const struct {
-        const char *prefix, *word;
-    } modifiers[] = {{"C-", "Ctrl+"}, {"M-", "Alt+"}, {"S-", "Shift+"}};
-    size_t n = 0;
-    out[0] = 0;
-    for (size_t i = 0; i < sizeof modifiers / sizeof *modifiers; i++) {
-        if (strncmp(key, modifiers[i].prefix, 2) != 0) continue;
-        n += (size_t)snprintf(out + n, VIEW_NUMBER - n, "%s", modifiers[i].word);
-        key += 2;
-    }
-    snprintf(out + n, VIEW_NUMBER - n, "%s", key);
     return out;
 }

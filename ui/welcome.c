@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ui/flow.h"
+#include "ui/keys.h"
 #include "ui/view.h"
 
 struct tip {
@@ -24,9 +25,8 @@ static const struct tip keys[] = {{COMMAND_HELP, NULL},
 
 static int key_columns(const struct tip *tips, int n) {
     int columns = 0;
-    char key[VIEW_NUMBER];
     for (int i = 0; i < n; i++) {
-        int width = (int)strlen(view_key(ui_commands[tips[i].command].key, key));
+        int width = (int)strlen(keys_name(tips[i].command));
         columns = width > columns ? width : columns;
     }
     return columns;
@@ -36,11 +36,10 @@ static int draw_tips(struct view_frame *f, struct rect area, int y, const struct
     int first = key_columns(things, COUNT(things)), second = key_columns(keys, COUNT(keys));
     int x = area.x + 4 + (first > second ? first : second);
     for (int i = 0; i < n; i++) {
-        char key[VIEW_NUMBER];
+        if (!*keys_name(tips[i].command)) continue;
         const char *text = tips[i].text ? tips[i].text : ui_commands[tips[i].command].help;
         size_t size = strlen(text);
-        canvas_print(f->canvas, area, area.x + 2, y, view_style(ROLE_ACCENT), "%s",
-                     view_key(ui_commands[tips[i].command].key, key));
+        canvas_print(f->canvas, area, area.x + 2, y, view_style(ROLE_ACCENT), "%s", keys_name(tips[i].command));
         for (size_t at = 0, end; at < size; y++) {
             size_t next = flow_break(text, size, at, area.x + area.width - x, &end);
             canvas_text(f->canvas, area, x, y, view_style(ROLE_DIM), text + at, end - at);

@@ -59,6 +59,7 @@ enum setting_place {
     X(theme, char *, "theme", 0, SETTING_TEXT, "NAME", 0, 0, IN_CHAT | IN_FILE, "the colours of the screen")                                              \
     X(ascii, bool, "ascii", 0, SETTING_FLAG, NULL, 0, 0, IN_CHAT | IN_FILE, "draw with plain ASCII characters")                                           \
     X(panes, uint32_t, "panes", 0, SETTING_PANES, "DIGITS", 0, 0, IN_CHAT | IN_FILE, "the panes shown beside the conversation, such as 124, or none")      \
+    X(keys, struct text_list, "key", 0, SETTING_TEXTS, "COMMAND KEY", 0, 0, IN_FILE, "the key of a command on the chat screen, such as stop Alt+X; none takes its key away") \
     X(thinking, bool, "thinking", 0, SETTING_FLAG, NULL, 0, 0, IN_RUN, "write what the model thinks to standard error, also where that is no terminal")     \
     X(raw, bool, "raw", 0, SETTING_FLAG, NULL, 0, 0, IN_RUN, "continue the text as it is, without a chat template")                                       \
     X(exact, bool, "exact", 0, SETTING_FLAG, NULL, 0, 0, IN_LOGITS, "compute with the scalar reference path in 32-bit floats")                            \

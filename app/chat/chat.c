@@ -14,6 +14,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/metrics.h"
+#include "ui/keys.h"
 
 #define FRAME_NS      (NANOSECONDS / 30) // drawing takes its time from the threads that compute
 #define KEY_FRAME_NS  (NANOSECONDS / 60) // keys are answered sooner
@@ -338,6 +339,8 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     options.ascii = p->settings->ascii;
     options.panes = p->settings->panes;
     options.theme_problem = &theme;
+    struct status keys = {0};
+    keys_bind((const char *const *)p->settings->keys.texts, p->settings->keys.count, &keys);
     struct chat *c = xcalloc(1, sizeof *c);
     c->p = *p;
     c->screen = screen_open(&options, st);
@@ -347,6 +350,7 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     }
     if (p->notice) chat_complain(c, "%s", p->notice);
     if (theme.code) chat_complain(c, "%s", theme.text);
+    if (keys.code) chat_complain(c, "%s", keys.text);
     chat_limits_open(c);
     chat_select(c, session_chat(c->session, 0));
     chat_model_open(c);

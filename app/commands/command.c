@@ -13,6 +13,7 @@
 #include "engine/base/panic.h"
 #include "engine/base/paths.h"
 #include "engine/quantize.h"
+#include "ui/keys.h"
 
 #define X(name, format, file_type, mix, help) name ": " help ".\n"
 const struct command commands[] = {
@@ -74,6 +75,7 @@ static int command_start(const struct command *command, struct settings *s, int 
     if (path) config_load(s, path, warn, NULL);
     s->model_saved = s->model;
     free(path);
+    keys_bind((const char *const *)s->keys.texts, s->keys.count, NULL); // for the guide; the chat says what is wrong
     int first = 0;
     bool help;
     if (!options_read(s, command, argc, argv, &first, &help, &st)) return usage(command, &st);

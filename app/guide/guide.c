@@ -1,6 +1,5 @@
 #include "app/guide/guide.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +7,7 @@
 #include "engine/base/panic.h"
 #include "engine/engine.h"
 #include "engine/sampling.h"
-#include "ui/commands.h"
+#include "ui/keys.h"
 #include "ui/theme.h"
 
 // Defined in guide_data.S, which the Makefile generates.
@@ -27,17 +26,7 @@ const void *guide_data(size_t *size) {
 
 const char *guide_template(void) { return guide_template_text; }
 
-// "C-n" becomes "Ctrl+N"; a key in that notation stays as it is.
-static char *key_text(const char *key) {
-    static const struct {
-        const char *prefix, *word;
-    } modifiers[] = {{"C-", "Ctrl+"}, {"M-", "Alt+"}, {"S-", "Shift+"}};
-    if (!*key) return xasprintf("no key");
-    char text[64] = "";
-    for (size_t i = 0; i < sizeof modifiers / sizeof *modifiers; i++)
-        if (!strncmp(key, modifiers[i].prefix, 2)) strcat(text, modifiers[i].word), key += 2;
-    return xasprintf("%s%c%s", text, key[1] ? *key : toupper((unsigned char)*key), key + 1);
-}
+static char *key_text(enum ui_command_id id) { return xstrdup(*keys_name(id) ? keys_name(id) : "no key"); }
 
 static char *knob_text(const char *column, const char *name) {
     for (int i = 0; i < KNOB_COUNT; i++) {
@@ -84,7 +73,7 @@ char *guide_slot(void *unused, const char *name) {
     if (strcmp(column, "key")) text = knob_text(column, colon + 1);
     else
         for (int i = 0; i < COMMAND_COUNT && !text; i++)
-            if (!strcmp(ui_commands[i].name, colon + 1)) text = key_text(ui_commands[i].key);
+            if (!strcmp(ui_commands[i].name, colon + 1)) text = key_text((enum ui_command_id)i);
     free(column);
     return text;
 }

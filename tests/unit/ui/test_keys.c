@@ -11,7 +11,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "tests/unit/xorshift.h"
-#include "ui/commands.h"
+#include "ui/keys.h"
 #include "ui/terminal_parts.h"
 
 static uint64_t random_state = 1;
@@ -35,54 +35,57 @@ static const struct {
 } key_samples[] = {
     {"\r", "Enter"},
     {"\t", "Tab"},
-    {"\033[Z", "S-Tab"},
+    {"\033[Z", "Shift+Tab"},
     {"\x7f", "Backspace"},
     {"\b", "Backspace"},
-    {"\033\r", "M-Enter"},
-    {"\x10", "C-p"},
-    {"\x1a", "C-z"},
-    {"\x1f", "C-_"},
+    {"\033\r", "Alt+Enter"},
+    {"\x10", "Ctrl+P"},
+    {"\x1a", "Ctrl+Z"},
+    {"\x1f", "Ctrl+_"},
     {"\033[A", "Up"},
     {"\033OA", "Up"},
-    {"\033[1;3A", "M-Up"},
-    {"\033[1;2C", "S-Right"},
-    {"\033[1;5H", "C-Home"},
-    {"\033[1;5F", "C-End"},
+    {"\033[1;3A", "Alt+Up"},
+    {"\033[1;2C", "Shift+Right"},
+    {"\033[1;5H", "Ctrl+Home"},
+    {"\033[1;5F", "Ctrl+End"},
     {"\033[5~", "PgUp"},
-    {"\033[6;5~", "C-PgDn"},
+    {"\033[6;5~", "Ctrl+PgDn"},
     {"\033[3~", "Delete"},
     {"\033[2~", "Insert"},
     {"\033OP", "F1"},
     {"\033[11~", "F1"},
     {"\033[[A", "F1"},
     {"\033[15~", "F5"},
-    {"\033[15;2~", "S-F5"},
-    {"\033[1;2P", "S-F1"},
+    {"\033[15;2~", "Shift+F5"},
+    {"\033[1;2P", "Shift+F1"},
     {"\033[24~", "F12"},
-    {"\033[31~", "S-F5"},
+    {"\033[31~", "Shift+F5"},
     {"\033[7~", "Home"},
     {"\033[8~", "End"},
-    {"\033[5$", "S-PgUp"},
-    {"\033[5^", "C-PgUp"},
-    {"\033[a", "S-Up"},
-    {"\033Oa", "C-Up"},
-    {"\033\033[A", "M-Up"},
-    {"\0331", "M-1"},
-    {"\033x", "M-x"},
-    {"\033\x7f", "M-Backspace"},
-    {"\033[13;2u", "S-Enter"},
-    {"\033[112;5u", "C-p"},
-    {"\033[27;5;112~", "C-p"},
-    {"\033[13;3u", "M-Enter"},
-    {"\033[97;3u", "M-a"},
+    {"\033[5$", "Shift+PgUp"},
+    {"\033[5^", "Ctrl+PgUp"},
+    {"\033[a", "Shift+Up"},
+    {"\033Oa", "Ctrl+Up"},
+    {"\033\033[A", "Alt+Up"},
+    {"\0331", "Alt+1"},
+    {"\033x", "Alt+X"},
+    {"\033X", "Alt+Shift+X"},
+    {"\033X", "shift+ALT+x"},
+    {"\x10", "ctrl+p"},
+    {"\033\x7f", "Alt+Backspace"},
+    {"\033[13;2u", "Shift+Enter"},
+    {"\033[112;5u", "Ctrl+P"},
+    {"\033[27;5;112~", "Ctrl+P"},
+    {"\033[13;3u", "Alt+Enter"},
+    {"\033[97;3u", "Alt+A"},
     {"\033OM", "Enter"},
     {"\033Ok", "+"},
-    {"\033[1;4D", "S-M-Left"},
+    {"\033[1;4D", "Shift+Alt+Left"},
     {"x", "x"},
     {" ", "Space"},
     {"é", "é"},
-    {"\033é", "M-é"},
-    {"\033O2P", "S-F1"},
+    {"\033é", "Alt+é"},
+    {"\033O2P", "Shift+F1"},
 };
 enum { KEY_SAMPLES = sizeof key_samples / sizeof *key_samples };
 
@@ -117,12 +120,83 @@ static void test_default_keys_parse_and_do_not_collide(void **state) {
 
 static void test_names_that_are_no_keys(void **state) {
     (void)state;
-    static const char *const names[] = {"",    "F0",  "F13",  "F01", "C-",   "C-C-p", "X-p",
-                                        "S-a", "C-é", "Entr", "C-1", "\033", "F1x"};
+    static const char *const names[] = {"",        "F0",     "F13",  "F01",    "Ctrl+", "Ctrl+Ctrl+P", "Hyper+P", "C-p",
+                                        "Shift+a", "Ctrl+é", "Entr", "Ctrl+1", "\033",  "F1x",         "^P"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct key k;
         if (key_parse(names[i], &k)) fail_msg("'%s' was taken for a key", names[i]);
     }
+}
+
+static void test_names_are_written_one_way(void **state) {
+    (void)state;
+    static const char *const names[][2] = {{"ctrl+n", "Ctrl+N"}, {"shift+ctrl+alt+up", "Ctrl+Alt+Shift+Up"},
+                                           {"alt+r", "Alt+R"},   {"alt+shift+r", "Alt+Shift+R"},
+                                           {"escape", "Esc"},    {"f12", "F12"},
+                                           {"alt++", "Alt++"},   {"ctrl+@", "Ctrl+Space"},
+                                           {"ctrl+i", "Tab"},    {"é", "é"}};
+    char name[KEY_NAME];
+    struct key k, again;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_true(key_parse(names[i][0], &k));
+        assert_string_equal(key_format(&k, name), names[i][1]);
+    }
+    for (int i = 0; i < KEY_SAMPLES; i++) {
+        assert_true(key_parse(key_samples[i].name, &k));
+        assert_true(key_parse(key_format(&k, name), &again) && key_equal(&k, &again));
+    }
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (key_parse(ui_commands[i].key, &k)) assert_string_equal(key_format(&k, name), ui_commands[i].key);
+}
+
+// ---- a person's own keys ----
+
+static bool bind(struct status *st, const char *const *lines) {
+    int count = 0;
+    while (lines[count]) count++;
+    *st = (struct status){0};
+    return keys_bind(lines, count, st);
+}
+#define BIND(st, ...) bind(st, (const char *const[]){__VA_ARGS__, NULL})
+
+static void test_own_keys_take_the_place_of_the_tables(void **state) {
+    (void)state;
+    struct status st;
+    char name[KEY_NAME];
+    assert_true(BIND(&st, "stop alt+x", "  copy\tCtrl+B ", "quit none"));
+    assert_string_equal(keys_name(COMMAND_STOP), "Alt+X");
+    assert_string_equal(keys_name(COMMAND_COPY), "Ctrl+B");
+    assert_string_equal(keys_name(COMMAND_QUIT), "");
+    assert_string_equal(keys_name(COMMAND_HELP), "F1");
+    assert_string_equal(keys_short_name(COMMAND_COPY, name), "^B");
+    assert_string_equal(keys_short_name(COMMAND_STOP, name), "Alt+X");
+    assert_true(BIND(&st, "stop F6", "copy F5")); // an exchange is no conflict
+    assert_string_equal(keys_name(COMMAND_STOP), "F6");
+    assert_true(BIND(&st, "boxes Alt+P", "stop Alt+X", "stop Alt+Y"));
+    assert_string_equal(keys_name(COMMAND_PANES), "Alt+P");
+    assert_string_equal(keys_name(COMMAND_STOP), "Alt+Y"); // the last line counts
+    assert_true(keys_bind(NULL, 0, &st));
+    assert_string_equal(keys_name(COMMAND_QUIT), "Ctrl+Q");
+}
+
+static void test_keys_that_cannot_be_bound_are_named_in_one_message(void **state) {
+    (void)state;
+    struct status st;
+    assert_false(BIND(&st, "jump F5", "copy Hyper+X", "stop x", "theme Esc", "delete F7", "rename Alt+X"));
+    assert_string_equal(st.text, "keys: no command 'jump', 'Hyper+X' is not a key, x cannot be bound, Esc cannot be "
+                                 "bound, F7 is both reset-knob and delete");
+    assert_string_equal(keys_name(COMMAND_DELETE), "F8");
+    assert_string_equal(keys_name(COMMAND_STOP), "F5");
+    assert_string_equal(keys_name(COMMAND_RENAME), "Alt+X"); // what is right counts
+    // Of two lines the later one gives way; when its own key is taken too, so does who took it.
+    assert_false(BIND(&st, "stop Alt+X", "copy Alt+X", "theme F6"));
+    assert_string_equal(keys_name(COMMAND_STOP), "Alt+X");
+    assert_string_equal(keys_name(COMMAND_COPY), "F6");
+    assert_string_equal(keys_name(COMMAND_THEME), "F3");
+    assert_false(BIND(&st, ""));
+    assert_false(BIND(&st, "stop"));
+    assert_string_equal(st.text, "keys: '' is not a key");
+    assert_true(keys_bind(NULL, 0, &st));
 }
 
 // Everything decoded from `bytes`, fed in pieces of at most `piece` bytes (0: random), in words.
@@ -246,6 +320,9 @@ int main(void) {
         cmocka_unit_test(test_keys_by_name),
         cmocka_unit_test(test_default_keys_parse_and_do_not_collide),
         cmocka_unit_test(test_names_that_are_no_keys),
+        cmocka_unit_test(test_names_are_written_one_way),
+        cmocka_unit_test(test_own_keys_take_the_place_of_the_tables),
+        cmocka_unit_test(test_keys_that_cannot_be_bound_are_named_in_one_message),
         cmocka_unit_test(test_any_split_gives_the_same_keys),
         cmocka_unit_test(test_time_decides_what_is_unfinished),
         cmocka_unit_test(test_random_bytes_never_hang),

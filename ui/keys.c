@@ -1,0 +1,96 @@
+#include "ui/keys.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+// The person's own keys, by command.
+static struct own_key {
+    int line; // that binds it, from 1 on; 0: the table's key counts
+    char name[KEY_NAME];
+} own[COMMAND_COUNT];
+
+const char *keys_name(enum ui_command_id id) { return own[id].line ? own[id].name : ui_commands[id].key; }
+
+const char *keys_short_name(enum ui_command_id id, char out[KEY_NAME]) {
+    struct key k;
+    bool control = key_parse(keys_name(id), &k) && k.code == KEY_CONTROL && !k.modifiers;
+    if (control) snprintf(out, KEY_NAME, "^%c", toupper(k.number));
+    else snprintf(out, KEY_NAME, "%s", keys_name(id));
+    return out;
+}
+
+static int command_named(const char *name, size_t size) {
+    for (int c = 0; c < COMMAND_COUNT; c++) {
+        const char *names[] = {ui_commands[c].name, ui_command_old_name((enum ui_command_id)c)};
+        for (int i = 0; i < 2; i++)
+            if (names[i] && strlen(names[i]) == size && !memcmp(names[i], name, size)) return c;
+    }
+    return -1;
+}
+
+static void __attribute__((format(printf, 2, 3))) complain(struct status *st, const char *format, ...) {
+    struct status more;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(more.text, sizeof more.text, format, args);
+    va_end(args);
+    bool first = !st->code;
+    size_t used = first ? 0 : strlen(st->text);
+    st->code = STATUS_USAGE;
+    snprintf(st->text + used, sizeof st->text - used, "%s%.400s", first ? "keys: " : ", ", more.text);
+}
+
+static void bind_line(const char *line, int number, struct status *st) {
+    line += strspn(line, " \t");
+    size_t size = strcspn(line, " \t"), end = strlen(line);
+    const char *key = line + size + strspn(line + size, " \t");
+    while (end && strchr(" \t", line[end - 1])) end--;
+    int shown = size < 40 ? (int)size : 40, command = command_named(line, size);
+    char name[KEY_NAME] = "";
+    struct key k = {0};
+    if (key < line + end) snprintf(name, sizeof name, "%.*s", (int)(line + end - key), key);
+    bool none = !strcmp(name, "none");
+    if (command < 0) {
+        complain(st, "no command '%.*s'", shown, line);
+    } else if (!none && !key_parse(name, &k)) {
+        complain(st, "'%s' is not a key", name);
+    } else if (k.code == KEY_ESCAPE || (k.code == KEY_TEXT && !k.modifiers)) {
+        complain(st, "%s cannot be bound", name); // it closes, or is typed
+    } else {
+        own[command].line = number;
+        if (none) own[command].name[0] = 0;
+        else key_format(&k, own[command].name);
+    }
+}
+
+// The other command that has this one's key; −1: none.
+static int rival_of(int command) {
+    for (int c = 0; c < COMMAND_COUNT; c++) {
+        const char *name = keys_name((enum ui_command_id)c);
+        if (c != command && *name && !strcmp(name, keys_name((enum ui_command_id)command))) return c;
+    }
+    return -1;
+}
+
+// Of two commands that want one key the later line gives way; what it goes back to may be wanted by another line.
+static bool settle_one(struct status *st) {
+    for (int c = 0; c < COMMAND_COUNT; c++) {
+        int rival = own[c].line ? rival_of(c) : -1;
+        if (rival < 0 || own[rival].line > own[c].line) continue;
+        complain(st, "%s is both %s and %s", own[c].name, ui_commands[rival].name, ui_commands[c].name);
+        own[c].line = 0;
+        return true;
+    }
+    return false;
+}
+
+bool keys_bind(const char *const *lines, int count, struct status *st) {
+    struct status problem = {0};
+    memset(own, 0, sizeof own);
+    for (int i = 0; i < count; i++) bind_line(lines[i], i + 1, &problem);
+    while (settle_one(&problem)) continue;
+    if (!problem.code) return true;
+    return status_fail(st, STATUS_USAGE, "%s", problem.text);
+}
