@@ -1,16 +1,19 @@
-// Backend: runs a model over a batch, by a struct backend_ops: the CPU's, or a test's own.
+// Backend: runs layers of a model over a batch, by a struct backend_ops: the CPU's, or a test's own.
+//
+// The backend that has layer 0 reads tokens and embeddings, the one that has the last layer gives logits; between them
+// hidden states are handed on. Each keeps the keys and values of its own layers. serve/placement.h runs a batch through
+// all of them.
 //
 // A batch is rows; rows of one sequence with consecutive positions form a segment. Every row attends to all earlier
 // positions of its own sequence, which lie in KV pages named by the segment's page table. The result of a row depends
-// on its own sequence only: bit for bit the same alone, in any batch, in a prefill chunk of any size or as a decode
-// row. What KV slots past a row's own position hold, NaN even, makes no difference to it: stale pages cannot leak into
-// results.
+// on its own sequence only: where rows are equal, bit for bit the same alone, in any batch, in a prefill chunk of any
+// size or as a decode row. What KV slots past a row's own position hold, NaN even, makes no difference to it: stale
+// pages cannot leak into results.
 #ifndef CONFAB_ENGINE_BACKEND_H
 #define CONFAB_ENGINE_BACKEND_H
 
 #include "engine/backend_options.h"
 #include "engine/base/status.h"
-#include "engine/base/thread_pool.h"
 #include "engine/model/model.h"
 #include "engine/stages.h"
 
@@ -45,8 +48,8 @@ struct page_transfer {
 };
 
 struct batch {
-    // What becomes of pages before the rows run: first these are read out, then those written in, then copies made, each
-    // list in its order. All of it is done also in a batch that is given up, or has no rows.
+    // What becomes of pages before the rows run: first these are read out, then those written in, then copies made,
+    // each list in its order. All of it is done also in a batch that is given up, or has no rows.
     int n_reads, n_writes, n_copies;
     const struct page_transfer *reads, *writes;
     const struct page_copy *copies;
@@ -54,6 +57,9 @@ struct batch {
     int n_rows, n_segments;
     const struct batch_row *rows;
     const struct batch_segment *segments; // in row order, covering every row once
+    // Without layer 0: [n_rows, n_embd] what the layers before have left of every row, hidden_stride floats apart.
+    const float *hidden;
+    int hidden_stride;
     // Asked between layers, on any thread of the backend's: whether to give the batch up. NULL: never.
     bool (*stop)(void *context);
     void *stop_context;
@@ -63,23 +69,25 @@ struct backend_work {                      // of one run
     struct stage_work stages[STAGE_COUNT]; // STAGE_SAMPLE stays 0: the caller's
 };
 
-// Of one run, in the order of the rows that want them; the backend's until its next run.
+// Of one run, in the order of the rows; the backend's until its next run.
 struct backend_result {
-    float *logits;       // [rows, n_vocab]
-    const float *hidden; // [rows, n_embd]
+    float *logits;       // [rows that want them, n_vocab]
+    const float *hidden; // [rows that want it, n_embd]; without the last layer of every row, for the next layers
+    int hidden_stride;   // floats from one row to the next
     struct backend_work work;
 };
 
 struct backend_params {
-    const struct model *model; // outlives the backend
-    struct thread_pool *pool;  // borrowed
-    int n_workers;             // where the pool is NULL: as many as it would have
-    int n_pages;               // KV arena
-    int max_rows;              // of a batch
-    int max_logits, max_hidden; // of them, rows that want these
-    int context;               // tokens a sequence may have; 0: the model's own
-    // The same as it was asked for, which memory does not shorten; 0: the model's own. LongRoPE's factors follow from it
-    // alone: all keys in the KV cache are rotated by the same ones, on every machine.
+    const struct model *model;  // outlives the backend
+    int device;                 // of the backend's own
+    int first_layer, end_layer; // of the model, [first, end); 0, 0: all
+    int n_threads;              // that compute; 0: as many as suit the model and the machine
+    int n_pages;                // KV arena
+    int max_rows;               // of a batch
+    int max_logits, max_hidden; // rows of a batch that want these
+    int context;                // tokens a sequence may have; 0: the model's own
+    // The same as it was asked for, which memory does not shorten; 0: the model's own. LongRoPE's factors follow from
+    // it alone: all keys in the KV cache are rotated by the same ones, on every machine.
     int asked_context;
     struct backend_options options;
 };
@@ -89,22 +97,32 @@ struct backend_memory { // bytes
     uint64_t in_place;  // weights that runs read where the model has them
     uint64_t buffers;   // activations and scratch
     uint64_t kv;        // of n_pages
-    uint64_t page;      // of one of them
+};
+
+struct backend_info {     // of an open one
+    char description[64]; // e.g. "AVX-512 VNNI, 2 threads"
+    char page_layout[64]; // pages can be read out of one backend and written into another that names the same
+    uint64_t page_bytes;  // of a page, of its layers
+    int n_threads;        // of the processor that compute
+    int n_workers;        // that for_each has
+    bool rows_equal;      // a row's result is the same, bit for bit, in any batch and any chunk
 };
 
 struct backend;
 struct backend_ops {
     const char *name;
-    // What open would take with these, of which the pool is NULL. Nothing is read of the weights.
+    // What open would take with these. Nothing is read of the weights.
     bool (*measure)(const struct backend_params *params, struct backend_memory *out, struct status *st);
     struct backend *(*open)(const struct backend_params *params, struct status *st);
     void (*close)(struct backend *b);
-    // Prepares a few of the weights that a quick start put off, for some milliseconds; false when none are left.
-    bool (*prepare)(struct backend *b);
+    // Repacks a few of the weights that a quick start put off, for some milliseconds; false when none are left.
+    bool (*repack)(struct backend *b);
     // Stores K and V of every row and computes what is wanted. False on failure of a device, or with STATUS_CANCELLED
     // where the batch was given up; the rows' slots hold anything then.
     bool (*run)(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st);
-    const char *(*describe)(const struct backend *b); // e.g. "AVX-512 VNNI, 2 threads"
+    // Calls item for 0 ≤ i < n on the threads that work for the backend on the processor, 0 ≤ worker < n_workers.
+    void (*for_each)(struct backend *b, int n, void (*item)(void *context, int i, int worker), void *context);
+    const struct backend_info *(*info)(const struct backend *b);
 };
 
 extern const struct backend_ops cpu_backend;

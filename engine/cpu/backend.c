@@ -12,7 +12,7 @@
 #include "engine/model/rope.h"
 
 static void open_frequencies(struct backend *b) {
-    for (int i = 0; i < b->spec->n_layer; i++) {
+    for (int i = b->first_layer; i < b->end_layer; i++) {
         const enum rope_table table = b->layers[i].spec->rope;
         if (table == ROPE_TABLE_NONE || b->frequency[table]) continue;
         b->frequency[table] = arena_alloc(&b->arena, (size_t)b->spec->rope.n_rot / 2 * sizeof **b->frequency + 1);
@@ -27,7 +27,7 @@ static void cost_add(struct stage_cost *cost, const struct matrix *m, bool outpu
 
 // Of the last layer only what keys and values come from is needed of every row.
 static void count_weights(struct backend *b) {
-    for (int i = 0; i < b->spec->n_layer; i++) {
+    for (int i = b->first_layer; i < b->end_layer; i++) {
         const struct cpu_layer *l = &b->layers[i];
         const bool last = i == b->spec->n_layer - 1;
         const struct matrix *before[] = {&l->query, &l->key, &l->value};
@@ -40,21 +40,50 @@ static void count_weights(struct backend *b) {
     cost_add(&b->costs[STAGE_LOGITS], &b->output, true);
 }
 
-// --- the table of operations -----------------------------------------------------------------------------------------
+// --- opening and closing ---------------------------------------------------------------------------------------------
+
+// Bytes of weights up to which a model runs on one thread unless more are asked for. Threads meet some seven times a
+// layer; where another program holds one core, each meeting may wait for its time slice. Tokens a second of one and
+// eight conversations on two cores, by one thread and by two:
+//              alone on the machine             beside other programs
+//      3 MiB   12400 → 17400, 20200 → 28200     9100 → 150,   9200 → 1600
+//     20 MiB    3300 →  2500,  5200 →  9500     2000 → 1100,  3400 → 1500
+//     52 MiB     540 →   670,  2100 →  3100      350 → 140,   1100 → 560
+// Below the bound one thread is faster than anybody reads, in any company.
+#define SMALL_WEIGHTS (32u << 20)
+
+static int threads_for(const struct backend_params *params) {
+    if (params->n_threads > 0) return params->n_threads;
+    return params->model->weight_bytes <= SMALL_WEIGHTS ? 1 : thread_pool_default_size();
+}
 
 static void cpu_close(struct backend *b) {
     if (!b) return;
     for (int i = 0; i < b->n_regions; i++) region_free(b->regions[i].data, b->regions[i].size);
     arena_free(&b->arena);
+    thread_pool_close(b->pool);
     free(b);
 }
 
-static struct backend *cpu_open(const struct backend_params *params, struct status *st) {
+static void describe(struct backend *b) {
+    static const char *const layouts[KV_LAYOUTS] = {"f16", "bf16", "q8_0", "q4_0", "f32"};
+    struct backend_info *info = &b->info;
+    *info = (struct backend_info){.n_threads = b->n_workers, .n_workers = b->n_workers, .rows_equal = true};
+    snprintf(info->description, sizeof info->description, "%s, %d thread%s", b->kernels->name, b->n_workers,
+             b->n_workers == 1 ? "" : "s");
+    snprintf(info->page_layout, sizeof info->page_layout, "cpu %s", layouts[b->kv_layout.layout]);
+    for (int i = b->first_layer; i < b->end_layer; i++) info->page_bytes += b->layers[i].page_bytes;
+}
+
+// Without a pool: only to be measured. Large buffers are address space only, until they are written to.
+static struct backend *open_with(struct thread_pool *pool, const struct backend_params *params, struct status *st) {
     struct backend *b = xcalloc(1, sizeof *b);
     b->model = params->model;
     b->spec = &params->model->spec;
-    b->pool = params->pool;
-    b->n_workers = params->pool ? thread_pool_size(params->pool) : params->n_workers;
+    b->pool = pool;
+    b->n_workers = threads_for(params);
+    b->first_layer = params->first_layer;
+    b->end_layer = params->end_layer ? params->end_layer : b->spec->n_layer;
     b->n_pages = params->n_pages;
     b->max_rows = params->max_rows;
     b->max_logits = params->max_logits;
@@ -65,8 +94,6 @@ static struct backend *cpu_open(const struct backend_params *params, struct stat
     b->small_pages = params->options.small_pages;
     b->kv_layout = kv_layout_of(params->options.kv_type, params->options.exact, b->spec->head_size);
     b->kernels = params->options.exact ? &kernels_exact : kernels_choose();
-    snprintf(b->description, sizeof b->description, "%s, %d thread%s", b->kernels->name, b->n_workers,
-             b->n_workers == 1 ? "" : "s");
     bool opened = weights_open(b, &params->options, st);
     if (opened) open_frequencies(b);
     if (!opened || !buffers_open(b, st)) {
@@ -74,20 +101,25 @@ static struct backend *cpu_open(const struct backend_params *params, struct stat
         return NULL;
     }
     count_weights(b);
+    describe(b);
     return b;
 }
 
-// Large buffers are address space only, until they are written to.
+static struct backend *cpu_open(const struct backend_params *params, struct status *st) {
+    struct thread_pool *pool = thread_pool_open(threads_for(params), st);
+    return pool ? open_with(pool, params, st) : NULL;
+}
+
 static bool cpu_measure(const struct backend_params *params, struct backend_memory *out, struct status *st) {
-    assert(!params->pool);
-    struct backend *b = cpu_open(params, st);
+    struct backend *b = open_with(NULL, params, st);
     if (!b) return false;
     *out = (struct backend_memory){.weights = b->weights_taken, .in_place = b->in_place, .kv = b->kv_bytes};
-    for (int i = 0; i < b->spec->n_layer; i++) out->page += b->layers[i].page_bytes;
     out->buffers = b->taken - out->weights - out->kv;
     cpu_close(b);
     return true;
 }
+
+// --- a pass ----------------------------------------------------------------------------------------------------------
 
 // Cuts the rows [first, first + n) of a segment into ranges that lie in one page and have at most max_rows rows.
 static int cut_ranges(struct row_range *out, const struct batch_segment *s, int first, int n, int result,
@@ -126,7 +158,7 @@ static void plan_pass(struct pass *p) {
             cut_ranges(b->page_ranges + p->n_page_ranges, s, s->first_row, s->n_rows, s->first_row, KV_PAGE_TOKENS);
         p->n_query_ranges +=
             cut_ranges(b->query_ranges + p->n_query_ranges, s, s->first_row, s->n_rows, s->first_row, most);
-        for (int row = s->first_row, end = row + s->n_rows; row < end; row++) {
+        for (int row = s->first_row, end = row + s->n_rows; row < end && has_last_layer(b); row++) {
             const int first = p->n_kept, n = keep_rows(p, row, end);
             p->n_output_ranges += cut_ranges(b->output_ranges + p->n_output_ranges, s, row, n, first, most);
             row += n;
@@ -160,8 +192,8 @@ static void count_pass(const struct pass *p) {
         p->work->stages[i].bytes = cost->bytes + (outputs > 0 ? cost->output_bytes : 0);
         p->work->stages[i].operations = cost->operations * rows + cost->output_operations * outputs;
     }
-    p->work->stages[STAGE_EMBED].bytes = rows * (double)b->model->token_embd.row_bytes;
-    for (int i = 0; i < b->spec->n_layer; i++) count_attention(p, i);
+    if (!b->first_layer) p->work->stages[STAGE_EMBED].bytes = rows * (double)b->model->token_embd.row_bytes;
+    for (int i = b->first_layer; i < b->end_layer; i++) count_attention(p, i);
 }
 
 static void forward_with_cache(struct worker *w, void *pass) {
@@ -204,7 +236,7 @@ static void copy_pages(const struct backend *b, const struct batch *batch, int l
 static void move_pages(struct worker *w, void *pass) {
     const struct pass *p = pass;
     size_t before = 0; // of a page's bytes, those of the layers in front
-    for (int i = 0; i < p->b->spec->n_layer; i++) {
+    for (int i = p->b->first_layer; i < p->b->end_layer; i++) {
         if (i % w->count == w->index) {
             read_pages(p->b, p->batch, i, before);
             write_pages(p->b, p->batch, i, before);
@@ -218,7 +250,8 @@ static void move_pages(struct worker *w, void *pass) {
 
 static bool cpu_run(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st) {
     assert(batch->n_rows >= 0 && batch->n_rows <= b->max_rows);
-    *out = (struct backend_result){.logits = b->logits, .hidden = b->hidden};
+    *out = (struct backend_result){.logits = b->logits, .hidden = b->hidden, .hidden_stride = b->spec->n_embd};
+    if (!has_last_layer(b)) out->hidden = b->x, out->hidden_stride = b->embd_stride;
     struct pass pass = {.b = b, .batch = batch, .work = &out->work, .stage_began = clock_seconds()};
     if (batch->n_reads + batch->n_writes + batch->n_copies) thread_pool_run(b->pool, move_pages, &pass);
     if (!batch->n_rows) return true;
@@ -229,14 +262,32 @@ static bool cpu_run(struct backend *b, const struct batch *batch, struct backend
     return status_fail(st, STATUS_CANCELLED, "the batch was given up");
 }
 
-static const char *cpu_describe(const struct backend *b) { return b->description; }
+// --- the table of operations -----------------------------------------------------------------------------------------
+
+struct loop {
+    int n;
+    void (*item)(void *context, int i, int worker);
+    void *context;
+};
+
+static void run_loop(struct worker *w, void *argument) {
+    const struct loop *loop = argument;
+    for (int i = w->index; i < loop->n; i += w->count) loop->item(loop->context, i, w->index);
+}
+
+static void cpu_for_each(struct backend *b, int n, void (*item)(void *context, int i, int worker), void *context) {
+    thread_pool_run(b->pool, run_loop, &(struct loop){n, item, context});
+}
+
+static const struct backend_info *cpu_info(const struct backend *b) { return &b->info; }
 
 const struct backend_ops cpu_backend = {
     .name = "cpu",
     .measure = cpu_measure,
     .open = cpu_open,
     .close = cpu_close,
-    .prepare = weights_prepare,
+    .repack = weights_prepare,
     .run = cpu_run,
-    .describe = cpu_describe,
+    .for_each = cpu_for_each,
+    .info = cpu_info,
 };

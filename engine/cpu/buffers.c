@@ -33,12 +33,12 @@ void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *
 
 static bool open_pages(struct backend *b, struct status *st) {
     uint64_t page = 0, bytes = 0;
-    for (int i = 0; i < b->spec->n_layer; i++) {
+    for (int i = b->first_layer; i < b->end_layer; i++) {
         b->layers[i].page_bytes = kv_page_bytes(&b->kv_layout, b->layers[i].spec->n_head_kv);
         page += b->layers[i].page_bytes;
     }
     if (!(b->kv = buffer_take(b, (uint64_t)b->n_pages, page, "the KV cache", st))) return false;
-    for (int i = 0; i < b->spec->n_layer; i++) {
+    for (int i = b->first_layer; i < b->end_layer; i++) {
         b->layers[i].kv = b->kv + bytes;
         bytes += b->layers[i].page_bytes * (uint64_t)b->n_pages;
     }
@@ -95,9 +95,9 @@ static void use_buffers(const struct backend *b, struct input *in, enum input_ro
 
 static bool open_role(struct backend *b, enum input_role role, struct status *st) {
     uint64_t values = 0, blocks = 0;
-    for (int i = 0; i <= b->spec->n_layer; i++) {
-        const struct input *in = i < b->spec->n_layer ? &b->layers[i].inputs[role] : &b->logits_in;
-        if (i == b->spec->n_layer && role != INPUT_LOGITS) continue;
+    for (int i = b->first_layer; i <= b->end_layer; i++) {
+        const struct input *in = i < b->end_layer ? &b->layers[i].inputs[role] : &b->logits_in;
+        if (i == b->end_layer && role != INPUT_LOGITS) continue;
         const uint64_t columns = (uint64_t)in->columns;
         if (in->wants_values && values < columns) values = columns;
         if (in->wants_blocks && blocks < columns / BLOCK_COLUMNS) blocks = columns / BLOCK_COLUMNS;
@@ -105,12 +105,12 @@ static bool open_role(struct backend *b, enum input_role role, struct status *st
     const uint64_t rows = role_rows(b, role), block = sizeof(struct activation_block);
     if (values && !(b->values[role] = buffer_take(b, rows, values * sizeof(float), "activations", st))) return false;
     if (blocks && !(b->blocks[role] = buffer_take(b, rows, blocks * block, "activations", st))) return false;
-    for (int i = 0; i < b->spec->n_layer; i++) use_buffers(b, &b->layers[i].inputs[role], role);
+    for (int i = b->first_layer; i < b->end_layer; i++) use_buffers(b, &b->layers[i].inputs[role], role);
     return true;
 }
 
 static bool open_inputs(struct backend *b, struct status *st) {
-    for (int i = 0; i < b->spec->n_layer; i++) note_readers(b, &b->layers[i]);
+    for (int i = b->first_layer; i < b->end_layer; i++) note_readers(b, &b->layers[i]);
     note_reader(&b->logits_in, &b->output);
     for (int role = 0; role < INPUT_ROLES; role++)
         if (!open_role(b, role, st)) return false;
@@ -138,7 +138,8 @@ static bool open_experts(struct backend *b, struct status *st) {
     b->feed.gated = arena_alloc(&b->arena, (size_t)parts * sizeof *b->feed.gated);
     b->feed.down = arena_alloc(&b->arena, (size_t)parts * sizeof *b->feed.down);
     b->first_slot = arena_alloc(&b->arena, (size_t)parts * sizeof *b->first_slot);
-    return (b->choices = buffer_take(b, slots, (uint64_t)b->spec->n_layer * sizeof *b->choices, "choices", st)) &&
+    return (b->choices =
+                buffer_take(b, slots, (uint64_t)(b->end_layer - b->first_layer) * sizeof *b->choices, "choices", st)) &&
            (b->expert_logits = buffer_take(b, rows, (uint64_t)e->count * sizeof *b->expert_logits, "choices", st)) &&
            (b->shared_weight = buffer_take(b, rows, sizeof *b->shared_weight, "choices", st)) &&
            (b->slots = buffer_take(b, slots, sizeof *b->slots, "choices", st)) &&
@@ -147,7 +148,7 @@ static bool open_experts(struct backend *b, struct status *st) {
 }
 
 static bool adds_later(const struct backend *b) {
-    for (int i = 0; i < b->spec->n_layer; i++) {
+    for (int i = b->first_layer; i < b->end_layer; i++) {
         const struct cpu_layer *l = &b->layers[i];
         if (l->attention_post_norm.weight || l->feed_post_norm.weight || l->experts.shared_up.format) return true;
     }
@@ -161,7 +162,7 @@ static int row_stride(int n) { return (n + 15) / 16 * 16 | 16; }
 // The largest of all layers.
 static void find_extremes(struct backend *b) {
     int group = 1, rows = KV_PAGE_TOKENS;
-    for (int i = 0; i < b->spec->n_layer; i++) {
+    for (int i = b->first_layer; i < b->end_layer; i++) {
         const struct layer_spec *l = b->layers[i].spec;
         const int size = qkv_size(b, l);
         if (b->qkv_stride < size) b->qkv_stride = size;
@@ -198,13 +199,14 @@ bool buffers_open(struct backend *b, struct status *st) {
     b->scratch_size = largest((size_t)s->n_embd, attention_scratch(s, b->range_queries));
     b->scratch_size = (largest(b->scratch_size, experts_scratch(s)) + 15) & ~(size_t)15;
     const uint64_t row_bytes = (uint64_t)b->embd_stride * sizeof *b->x;
+    const uint64_t logits = has_last_layer(b) ? (uint64_t)b->max_logits : 0;
     return (b->x = buffer_take(b, rows, row_bytes, "residuals", st)) &&
            (!adds_later(b) || (b->added = buffer_take(b, rows, row_bytes, "residuals", st))) &&
            (b->qkv = buffer_take(b, rows, (uint64_t)b->qkv_stride * sizeof *b->qkv, "queries", st)) &&
-           (b->logits =
-                buffer_take(b, (uint64_t)b->max_logits, (uint64_t)s->n_vocab * sizeof *b->logits, "logits", st)) &&
-           (!b->max_hidden || (b->hidden = buffer_take(b, (uint64_t)b->max_hidden,
-                                                       (uint64_t)s->n_embd * sizeof *b->hidden, "results", st))) &&
+           (!logits || (b->logits = buffer_take(b, logits, (uint64_t)s->n_vocab * sizeof *b->logits, "logits", st))) &&
+           (!b->max_hidden || !has_last_layer(b) ||
+            (b->hidden =
+                 buffer_take(b, (uint64_t)b->max_hidden, (uint64_t)s->n_embd * sizeof *b->hidden, "results", st))) &&
            (b->kept = buffer_take(b, rows, sizeof *b->kept, "ranges", st)) &&
            (b->page_ranges = buffer_take(b, rows, sizeof *b->page_ranges, "ranges", st)) &&
            (b->query_ranges = buffer_take(b, rows, sizeof *b->query_ranges, "ranges", st)) &&

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "engine/backend.h"
+#include "engine/base/thread_pool.h"
 #include "engine/cpu/kv_page.h"
 #include "engine/cpu/preparation.h"
 #include "engine/cpu/product.h"
@@ -113,6 +114,7 @@ struct backend {
     struct thread_pool *pool; // NULL: only to be measured
     int n_workers;
     const struct cpu_kernels *kernels;
+    int first_layer, end_layer;
     int n_pages, max_rows, max_logits, max_hidden, context, asked_context;
     bool exact, small_pages;
     struct arena arena;
@@ -120,12 +122,12 @@ struct backend {
     int n_regions;
     uint64_t taken, weights_taken; // bytes of all buffers and copies of weights, of the latter
     uint64_t in_place;             // bytes of matrices that are read where the model has them
-    char description[64];
+    struct backend_info info;
 
     struct preparation *preparation; // of the weights, under way; NULL: all are prepared
     struct strip_cache *caches;      // [n_workers], for passes meanwhile
 
-    struct cpu_layer *layers; // [n_layer]
+    struct cpu_layer *layers; // [n_layer], those of others zero
     struct norm output_norm;
     const float *output_bias;
     struct matrix output;
@@ -152,16 +154,16 @@ struct backend {
     struct row_range *page_ranges, *query_ranges, *output_ranges; // [max_rows] each
     int range_rows, range_queries;                                // of a query range, at most
     struct attention_item *query_items, *output_items;            // [max_rows + n_findings] each
-    float *findings;          // [n_findings, finding_size] what split ranges find: of each split and row all heads
+    float *findings; // [n_findings, finding_size] what split ranges find: of each split and row all heads
     size_t n_findings, finding_size;
-    atomic_int *items_done;  // [n_counters] zero between layers
+    atomic_int *items_done;     // [n_counters] zero between layers
     int most_parts, n_counters; // of a layer's attention, at most
-    float *scratch;                                               // [workers, scratch_size]
+    float *scratch;             // [workers, scratch_size]
     size_t scratch_size;
 
     // Experts. A slot is a row at one of its experts; slots are in order of experts, then of rows.
     float *expert_logits;                // [max_rows, count]
-    struct choice *choices;              // [n_layer, max_rows, used], best first
+    struct choice *choices;              // [its layers, max_rows, used], best first
     float *shared_weight;                // [max_rows] of the shared expert
     float *expert_out;                   // [max_rows × used, embd_stride]
     struct slot *slots;                  // [max_rows × used]
@@ -175,11 +177,12 @@ struct pass {
     const struct batch *batch;
     struct backend_work *work;
     int n_kept, n_logits, n_hidden; // rows of which something is wanted, and what
-    double stage_began; // worker 0
-    bool stopped;       // given up: set where all workers meet
+    double stage_began;             // worker 0
+    bool stopped;                   // given up: set where all workers meet
     int n_page_ranges, n_query_ranges, n_output_ranges, n_query_items, n_output_items;
 };
 
+static inline bool has_last_layer(const struct backend *b) { return b->end_layer == b->spec->n_layer; }
 static inline int query_size(const struct backend *b, const struct layer_spec *l) {
     return l->n_head * b->spec->head_size;
 }
@@ -221,8 +224,8 @@ void forward(struct worker *w, void *pass);
 void forward_add(const struct backend *b, int row, float *added, const struct norm *post_norm);
 
 // experts.c, in this order with barriers between: routers say what every row thinks of the experts, in shares of all
-// workers; every row chooses some; all rows are sorted by expert into b->feed, by one worker; rows are gathered by slots;
-// (b->feed is computed;) a row's results are added to x.
+// workers; every row chooses some; all rows are sorted by expert into b->feed, by one worker; rows are gathered by
+// slots; (b->feed is computed;) a row's results are added to x.
 void experts_route(const struct pass *p, struct worker *w, int layer, int n_rows);
 void experts_choose(const struct pass *p, int layer, struct share rows, float *scratch);
 void experts_sort(struct pass *p, int layer, int n_rows);

@@ -17,7 +17,8 @@ enum { PIECE_ROWS = 8 }; // of a router
 size_t experts_scratch(const struct model_spec *s) { return (size_t)s->experts.count; }
 
 static struct choice *choices_of(const struct backend *b, int layer, int row) {
-    return b->choices + ((size_t)layer * (size_t)b->max_rows + (size_t)row) * (size_t)b->spec->experts.used;
+    return b->choices +
+           ((size_t)(layer - b->first_layer) * (size_t)b->max_rows + (size_t)row) * (size_t)b->spec->experts.used;
 }
 
 // --- routing ---------------------------------------------------------------------------------------------------------

@@ -69,8 +69,7 @@ static struct product branch_end(const struct backend *b, const struct matrix *m
 
 static void add_later(const struct backend *b, const struct norm *post_norm, struct share rows) {
     if (!post_norm->weight) return;
-    for (int row = rows.first; row < rows.end; row++)
-        forward_add(b, row, embd_row(b, b->added, row), post_norm);
+    for (int row = rows.first; row < rows.end; row++) forward_add(b, row, embd_row(b, b->added, row), post_norm);
 }
 
 static int rows_after(const struct pass *p, int layer) {
@@ -107,8 +106,8 @@ static void norm_kept_rows(const struct pass *p, struct share rows, float *scrat
 // What the first product of a layer reads, or after the last that of the logits.
 static void begin_layer(const struct pass *p, int layer, struct share rows, float *scratch) {
     const struct backend *b = p->b;
-    if (layer == b->spec->n_layer) {
-        norm_kept_rows(p, rows, scratch);
+    if (layer == b->end_layer) {
+        if (has_last_layer(b)) norm_kept_rows(p, rows, scratch);
         return;
     }
     const struct input in = input_sized(&b->layers[layer].inputs[INPUT_ATTENTION], p->batch->n_rows);
@@ -136,7 +135,9 @@ static void embed_row(const struct pass *p, int row, int position) {
     const struct weight *embedding = &b->model->token_embd;
     const struct batch_row *from = &p->batch->rows[row];
     float *x = residual(b, row);
-    if (from->embedding) memcpy(x, from->embedding, (size_t)s->n_embd * sizeof *x);
+    if (b->first_layer)
+        memcpy(x, p->batch->hidden + (size_t)row * (size_t)p->batch->hidden_stride, (size_t)s->n_embd * sizeof *x);
+    else if (from->embedding) memcpy(x, from->embedding, (size_t)s->n_embd * sizeof *x);
     else {
         assert(from->token >= 0 && from->token < s->n_vocab);
         embedding->format->decode((const uint8_t *)embedding->data + (size_t)from->token * embedding->row_bytes, x,
@@ -160,7 +161,7 @@ static void embed(struct pass *p, struct worker *w) {
         const struct row_range *range = &p->b->page_ranges[i];
         for (int j = 0; j < range->n_rows; j++) embed_row(p, range->row + j, range->position + j);
     }
-    meet(p, w, begin_layer, 0, p->batch->n_rows);
+    meet(p, w, begin_layer, p->b->first_layer, p->batch->n_rows);
     end_stage(p, w, STAGE_EMBED);
 }
 
@@ -312,10 +313,10 @@ static void logits(struct pass *p, struct worker *w) {
 void forward(struct worker *w, void *pass) {
     struct pass *p = pass;
     embed(p, w);
-    for (int i = 0; i < p->b->spec->n_layer; i++) {
+    for (int i = p->b->first_layer; i < p->b->end_layer; i++) {
         attend(p, w, i);
         feed(p, w, i);
         if (p->stopped) return;
     }
-    logits(p, w);
+    if (has_last_layer(p->b)) logits(p, w);
 }

@@ -1,5 +1,5 @@
-// Binds a model's weights to the backend: vectors are copied, quantised matrices put into tiles, at once or, after a quick
-// start, as soon as there is time.
+// Binds a model's weights to the backend: vectors are copied, quantised matrices put into tiles, at once or, after a
+// quick start, as soon as there is time.
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -123,8 +123,9 @@ static struct bindings list_matrices(struct backend *b) {
     const struct model *m = b->model;
     const size_t a_layer = 10 + 3 * (size_t)b->spec->experts.count;
     struct bindings all = {.list = arena_alloc(&b->arena, ((size_t)b->spec->n_layer * a_layer + 1) * sizeof *all.list)};
-    for (int i = 0; i < b->spec->n_layer; i++) bind_layer(&all, &m->layers[i], &b->layers[i], b->spec->experts.count);
-    bind(&all, &m->output, &b->output);
+    for (int i = b->first_layer; i < b->end_layer; i++)
+        bind_layer(&all, &m->layers[i], &b->layers[i], b->spec->experts.count);
+    if (has_last_layer(b)) bind(&all, &m->output, &b->output);
     return all;
 }
 
@@ -202,7 +203,8 @@ static bool lock(const void *data, uint64_t size, struct status *st) {
     if (!mlock(data, (size_t)size)) return true;
     struct rlimit limit;
     if (getrlimit(RLIMIT_MEMLOCK, &limit)) limit.rlim_cur = 0;
-    return status_fail(st, STATUS_MEMORY, "cannot lock %" PRIu64 " KiB of weights in memory: %s (ulimit -l allows %ju KiB in all)",
+    return status_fail(st, STATUS_MEMORY,
+                       "cannot lock %" PRIu64 " KiB of weights in memory: %s (ulimit -l allows %ju KiB in all)",
                        size >> 10, strerror(errno), (uintmax_t)(limit.rlim_cur >> 10));
 }
 
@@ -218,12 +220,14 @@ static bool lock_weights(const struct bindings *all, struct status *st) {
 bool weights_open(struct backend *b, const struct backend_options *options, struct status *st) {
     const struct model *m = b->model;
     b->layers = arena_alloc(&b->arena, (size_t)b->spec->n_layer * sizeof *b->layers);
-    for (int i = 0; i < b->spec->n_layer; i++) {
+    for (int i = b->first_layer; i < b->end_layer; i++) {
         b->layers[i] = copy_layer(b, &b->spec->layers[i], &m->layers[i]);
         if (b->spec->layers[i].experts) b->layers[i].experts = copy_experts(b, &m->layers[i].experts);
     }
-    b->output_norm = copy_norm(b, &m->output_norm, &m->output_norm_bias);
-    b->output_bias = copy_vector(b, &m->output_bias);
+    if (has_last_layer(b)) {
+        b->output_norm = copy_norm(b, &m->output_norm, &m->output_norm_bias);
+        b->output_bias = copy_vector(b, &m->output_bias);
+    }
     struct bindings all = list_matrices(b);
     if (!place_matrices(b, &all, st)) return false;
     b->weights_taken = b->taken += b->arena.used; // vectors, routers

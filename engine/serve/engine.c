@@ -28,16 +28,6 @@
 // those it lacks for itself, which is the less work in all the longer the pauses are.
 #define PREPARE_SHARE 2
 
-// Bytes of weights up to which a model runs on one thread unless more are asked for. Threads meet some seven times a
-// layer; where another program holds one core, each meeting may wait for its time slice. Tokens a second of one and
-// eight conversations on two cores, by one thread and by two:
-//              alone on the machine             beside other programs
-//      3 MiB   12400 → 17400, 20200 → 28200     9100 → 150,   9200 → 1600
-//     20 MiB    3300 →  2500,  5200 →  9500     2000 → 1100,  3400 → 1500
-//     52 MiB     540 →   670,  2100 →  3100      350 → 140,   1100 → 560
-// Below the bound one thread is faster than anybody reads, in any company.
-#define SMALL_WEIGHTS (32u << 20)
-
 enum command_kind {
     COMMAND_SUBMIT,
     COMMAND_CANCEL,
@@ -73,7 +63,6 @@ struct command {
 
 struct engine {
     const struct model_file *file;
-    struct thread_pool *pool;
     struct scheduler *scheduler;
     struct logits_job *jobs; // in the order they came; no request takes a step before they are done
     struct figures figures;
@@ -119,7 +108,7 @@ static void publish(struct engine *e) {
     e->published = clock_seconds();
     struct engine_figures *f = figures_begin(&e->figures, e->published);
     memcpy(f->backend, e->backend, sizeof f->backend);
-    f->n_threads = thread_pool_size(e->pool);
+    f->n_threads = scheduler_backend(e->scheduler)->n_threads;
     f->kv_bytes = e->kv_bytes;
     f->preparing = e->preparing;
     scheduler_figures(e->scheduler, f);
@@ -296,19 +285,14 @@ static void *engine_main(void *argument) {
 
 // ---- opening and closing ----
 
-int engine_threads(const struct model_file *m, const struct engine_params *p) {
-    if (p->n_threads > 0) return p->n_threads;
-    return m->info.weight_bytes <= SMALL_WEIGHTS ? 1 : thread_pool_default_size();
-}
-
 static struct scheduler *open_scheduler(struct engine *e, const struct engine_params *p, const struct backend_ops *ops,
                                         struct status *st) {
     struct memory_size size;
     if (!memory_size_choose(&size, e->file, p, ops, st)) return NULL;
     e->kv_bytes = size.memory.kv;
-    struct scheduler_params params = {.ops = ops,
+    struct scheduler_params params = {.placement = placement_on(ops, 0),
                                       .model = &e->file->model,
-                                      .pool = e->pool,
+                                      .n_threads = p->n_threads,
                                       .n_pages = size.n_pages,
                                       .context = size.context,
                                       .asked_context = size.asked_context,
@@ -324,7 +308,6 @@ static bool open_parts(struct engine *e, const struct engine_params *p, const st
                        struct status *st) {
     return queue_open(&e->commands, sizeof(struct command), st) &&
            queue_open(&e->events, sizeof(struct engine_event), st) &&
-           (e->pool = thread_pool_open(engine_threads(e->file, p), st)) &&
            (e->scheduler = open_scheduler(e, p, ops, st));
 }
 
@@ -333,7 +316,6 @@ static void close_parts(struct engine *e) {
     queue_close(&e->commands);
     queue_close(&e->events);
     figures_close(&e->figures);
-    thread_pool_close(e->pool);
     free(e);
 }
 
@@ -349,7 +331,7 @@ struct engine *engine_open_on(struct model_file *m, const struct engine_params *
     figures_open(&e->figures);
     if (open_parts(e, p, ops, st)) {
         e->preparing = p->options.quick_start;
-        snprintf(e->backend, sizeof e->backend, "%s", scheduler_backend(e->scheduler));
+        snprintf(e->backend, sizeof e->backend, "%s", scheduler_backend(e->scheduler)->description);
         publish(e);
         if (system_start_thread(&e->thread, engine_main, e, st)) return e;
     }

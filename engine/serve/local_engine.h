@@ -8,6 +8,5 @@
 // engine_open over any backend.
 struct engine *engine_open_on(struct model_file *m, const struct engine_params *p, const struct backend_ops *ops,
                               struct status *st);
-int engine_threads(const struct model_file *m, const struct engine_params *p); // that it will compute on
 
 #endif

@@ -8,14 +8,18 @@ enum {
     CONVERSATIONS = 16, // more pages than these need are not taken unasked
 };
 
-// What the backend takes with one page.
+// What backends take with one page.
 static bool measure(struct backend_memory *out, const struct model_file *m, const struct engine_params *p, int context,
                     const struct backend_ops *ops, struct status *st) {
-    struct scheduler_params scheduler = {
-        .model = &m->model, .n_pages = 1, .context = context, .prefill_chunk = p->prefill_chunk, .options = p->options};
-    struct backend_params params = scheduler_backend_params(&scheduler);
-    params.n_workers = engine_threads(m, p);
-    return ops->measure(&params, out, st);
+    struct scheduler_params scheduler = {.model = &m->model,
+                                         .n_threads = p->n_threads,
+                                         .n_pages = 1,
+                                         .context = context,
+                                         .prefill_chunk = p->prefill_chunk,
+                                         .options = p->options};
+    const struct placement_plan plan = placement_on(ops, 0);
+    const struct backend_params params = scheduler_backend_params(&scheduler);
+    return placement_measure(&plan, &params, out, st);
 }
 
 // What was converted as the file was opened is a part of what the weights take: there already, unless it was only

@@ -29,7 +29,7 @@ static int max_draws(int n_vocab) {
 struct backend_params scheduler_backend_params(const struct scheduler_params *p) {
     const int draws = max_draws(p->model->spec.n_vocab);
     return (struct backend_params){.model = p->model,
-                                   .pool = p->pool,
+                                   .n_threads = p->n_threads,
                                    .n_pages = p->n_pages,
                                    .context = p->context,
                                    .asked_context = p->asked_context,
@@ -42,9 +42,7 @@ struct scheduler *scheduler_open(const struct scheduler_params *p, struct status
     struct backend_params backend = scheduler_backend_params(p);
     const size_t rows = (size_t)backend.max_rows;
     struct scheduler *s = xcalloc(1, sizeof *s);
-    *s = (struct scheduler){.ops = p->ops,
-                            .pool = p->pool,
-                            .events = p->events,
+    *s = (struct scheduler){.events = p->events,
                             .figures = p->figures,
                             .context = p->context,
                             .n_vocab = p->model->spec.n_vocab,
@@ -52,7 +50,7 @@ struct scheduler *scheduler_open(const struct scheduler_params *p, struct status
                             .max_rows = backend.max_rows,
                             .max_draws = backend.max_logits,
                             .max_running = p->max_running ? p->max_running : at_least(2 * backend.max_logits, 64)};
-    if (!(s->backend = p->ops->open(&backend, st))) {
+    if (!(s->placement = placement_open(&p->placement, &backend, st))) {
         free(s);
         return NULL;
     }
@@ -61,8 +59,9 @@ struct scheduler *scheduler_open(const struct scheduler_params *p, struct status
     s->rows = xmalloc(rows * sizeof *s->rows);
     s->segments = xmalloc(rows * sizeof *s->segments);
     s->draws = xmalloc((size_t)s->max_draws * sizeof *s->draws);
-    s->scratch = xcalloc((size_t)thread_pool_size(p->pool), sizeof *s->scratch);
-    for (int i = 0; i < thread_pool_size(p->pool); i++) s->scratch[i] = sampler_scratch_open(s->n_vocab);
+    const int n_workers = scheduler_backend(s)->n_workers;
+    s->scratch = xcalloc((size_t)n_workers, sizeof *s->scratch);
+    for (int i = 0; i < n_workers; i++) s->scratch[i] = sampler_scratch_open(s->n_vocab);
     return s;
 }
 
@@ -79,8 +78,8 @@ void scheduler_close(struct scheduler *s) {
     }
     prefix_close(&s->prefixes);
     kv_cache_close(&s->cache);
-    s->ops->close(s->backend);
-    for (int i = 0; i < thread_pool_size(s->pool); i++) sampler_scratch_close(s->scratch[i]);
+    for (int i = 0; i < scheduler_backend(s)->n_workers; i++) sampler_scratch_close(s->scratch[i]);
+    placement_close(s->placement);
     free(s->scratch);
     free(s->sequences);
     free(s->rows);
@@ -244,9 +243,9 @@ void scheduler_forget(struct scheduler *s, uint64_t conversation) {
         if (s->sequences[i]->request->conversation == conversation) s->sequences[i]->request->forgotten = true;
 }
 
-const char *scheduler_backend(const struct scheduler *s) { return s->ops->describe(s->backend); }
+const struct backend_info *scheduler_backend(const struct scheduler *s) { return placement_info(s->placement); }
 
-bool scheduler_prepare(struct scheduler *s) { return s->ops->prepare(s->backend); }
+bool scheduler_prepare(struct scheduler *s) { return placement_repack(s->placement); }
 
 bool scheduler_idle(const struct scheduler *s) { return !s->n_sequences; }
 
@@ -259,26 +258,29 @@ static void expire(struct scheduler *s, double now) {
     }
 }
 
-static void sample_rows(struct worker *w, void *argument) {
-    struct scheduler *s = ((void **)argument)[0];
-    float *logits = ((void **)argument)[1];
-    for (int i = w->index; i < s->n_draws; i += w->count) {
-        struct sequence *q = s->draws[i].sequence;
-        struct sampler_input in = {.logits = logits + (size_t)i * (size_t)s->n_vocab,
-                                   .n_vocab = s->n_vocab,
-                                   .tokens = q->tokens,
-                                   .n_tokens = q->n_tokens};
-        s->draws[i].sample = sampler_next(&q->sampler, s->scratch[w->index], &in);
-    }
+struct sampling_job {
+    struct scheduler *scheduler;
+    float *logits;
+};
+
+static void sample_row(void *context, int i, int worker) {
+    const struct sampling_job *job = context;
+    struct scheduler *s = job->scheduler;
+    struct sequence *q = s->draws[i].sequence;
+    struct sampler_input in = {.logits = job->logits + (size_t)i * (size_t)s->n_vocab,
+                               .n_vocab = s->n_vocab,
+                               .tokens = q->tokens,
+                               .n_tokens = q->n_tokens};
+    s->draws[i].sample = sampler_next(&q->sampler, s->scratch[worker], &in);
 }
 
 // Waking the workers costs more than a few small rows.
 static void sample_all(struct scheduler *s, float *logits) {
-    void *argument[] = {s, logits};
-    struct worker alone = {.index = 0, .count = 1, .pool = s->pool};
+    struct sampling_job job = {s, logits};
     if (s->n_draws > 1 && (int64_t)s->n_draws * s->n_vocab >= PARALLEL_LOGITS)
-        thread_pool_run(s->pool, sample_rows, argument);
-    else sample_rows(&alone, argument);
+        placement_for_each(s->placement, s->n_draws, sample_row, &job);
+    else
+        for (int i = 0; i < s->n_draws; i++) sample_row(&job, i, 0);
 }
 
 static void note_latency(struct scheduler *s, struct sequence *q, double now) {
@@ -334,7 +336,7 @@ bool scheduler_run(struct scheduler *s, struct batch *batch, struct backend_resu
     batch->copies = s->copies;
     batch->n_copies = s->n_copies;
     s->n_copies = 0;
-    if (s->ops->run(s->backend, batch, out, st)) return true;
+    if (placement_run(s->placement, batch, out, st)) return true;
     if (batch->n_copies && st->code != STATUS_CANCELLED) prefix_clear(&s->prefixes);
     return false;
 }

@@ -11,6 +11,7 @@
 #define CONFAB_SERVE_SCHEDULER_H
 
 #include "engine/serve/figures.h"
+#include "engine/serve/placement.h"
 #include "engine/serve/sequence.h"
 
 #define SCHEDULER_PREFILL_CHUNK 512
@@ -22,16 +23,16 @@ struct scheduler_events {
     void (*state)(void *context, const struct sequence *q, const char *message);
     // A token was drawn; true when it ends the answer (and does not become a part of it).
     bool (*token)(void *context, const struct sequence *q, const struct sample *sample);
-    // Asked now and then while prompts or logits are computed, on any thread of the pool: whether to give the step up,
+    // Asked now and then while prompts or logits are computed, on any thread of a backend: whether to give the step up,
     // because its rows may not be wanted any more or others more urgently. They are computed again if they still are.
     // NULL: never.
     bool (*stop)(void *context);
 };
 
 struct scheduler_params {
-    const struct backend_ops *ops;
+    struct placement_plan placement;
     const struct model *model;
-    struct thread_pool *pool;
+    int n_threads; // as of struct backend_params
     int n_pages, context; // context ≤ n_pages × KV_PAGE_TOKENS
     int asked_context;    // as of struct backend_params
     int prefill_chunk;    // prompt rows a step at most; 0: SCHEDULER_PREFILL_CHUNK
@@ -75,7 +76,7 @@ uint64_t scheduler_focused(const struct scheduler *s);
 
 // One step; false when there was nothing to do.
 bool scheduler_step(struct scheduler *s);
-// Prepares a few of the weights that a quick start put off, for some milliseconds; false when none are left.
+// Repacks a few of the weights that a quick start put off, for some milliseconds; false when none are left.
 bool scheduler_prepare(struct scheduler *s);
 bool scheduler_idle(const struct scheduler *s); // no request pending or running
 
@@ -94,7 +95,7 @@ bool scheduler_logits_start(const struct scheduler *s, struct scheduler_logits *
 bool scheduler_logits_pass(struct scheduler *s, struct scheduler_logits *l, struct status *st);
 void scheduler_logits_end(struct scheduler *s, struct scheduler_logits *l);
 
-const char *scheduler_backend(const struct scheduler *s); // in words
+const struct backend_info *scheduler_backend(const struct scheduler *s);
 // Requests, pages and the last batch.
 void scheduler_figures(const struct scheduler *s, struct engine_figures *out);
 // Between steps: verifies the KV cache against every sequence there is, the prefix index, and the sequences themselves.

@@ -21,9 +21,7 @@ struct scheduler_speed {
 };
 
 struct scheduler {
-    const struct backend_ops *ops;
-    struct backend *backend;
-    struct thread_pool *pool;
+    struct placement *placement;
     struct scheduler_events events;
     struct figures *figures;
     int n_vocab, context, max_rows, max_draws, max_running, prefill_chunk;

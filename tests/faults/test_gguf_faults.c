@@ -22,7 +22,7 @@ enum { MUTATIONS = 2000, FIELDS_MAX = 2048, SECONDS_MAX = 300 };
 // ---- loading ----
 
 // A step of the model reads every weight; its result does not matter.
-static void run_model(const struct model *m, struct thread_pool *pool, bool exact) {
+static void run_model(const struct model *m, bool exact) {
     const int32_t pages[] = {1};
     const struct batch_row rows[] = {{.token = 0},
                                      {.token = m->spec.n_vocab - 1},
@@ -30,7 +30,7 @@ static void run_model(const struct model *m, struct thread_pool *pool, bool exac
     const struct batch_segment segment = {.n_rows = 3, .pages = pages};
     const struct batch batch = {.n_rows = 3, .n_segments = 1, .rows = rows, .segments = &segment};
     const struct backend_params params = {
-        .model = m, .pool = pool, .n_pages = 2, .max_rows = 3, .max_logits = 1, .options.exact = exact};
+        .model = m, .n_threads = 1, .n_pages = 2, .max_rows = 3, .max_logits = 1, .options.exact = exact};
     struct status st = {0};
     struct backend *b = cpu_backend.open(&params, &st);
     if (!b) {
@@ -63,10 +63,8 @@ static bool load(const uint8_t *data, size_t size, struct status *st) {
     bool loaded = t && model_open(&m, &g, tokenizer_count(t), st);
     if (loaded) {
         touch_tokenizer(t);
-        struct thread_pool *pool = thread_pool_open(1, NULL);
-        run_model(&m, pool, true);
-        run_model(&m, pool, false);
-        thread_pool_close(pool);
+        run_model(&m, true);
+        run_model(&m, false);
         model_close(&m);
     }
     tokenizer_close(t);

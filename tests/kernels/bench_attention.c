@@ -30,7 +30,7 @@ struct bench {
     struct model model;
     struct gguf gguf;
     void *bytes;
-    struct thread_pool *pool;
+    int n_threads;
     struct backend *backend;
     int32_t pages[CONTEXT / KV_PAGE_TOKENS];
 };
@@ -54,7 +54,7 @@ static double run(struct bench *b, int position, int n, struct backend_work *wor
     const double start = processor_seconds();
     if (!cpu_backend.run(b->backend, &batch, &result, &st)) panic("%s", st.text);
     *work = result.work;
-    return thread_pool_size(b->pool) == 1 ? processor_seconds() - start : work->stages[STAGE_ATTEND].seconds;
+    return b->n_threads == 1 ? processor_seconds() - start : work->stages[STAGE_ATTEND].seconds;
 }
 
 static double best(struct bench *b, int position, int n, struct backend_work *work) {
@@ -82,11 +82,11 @@ static void open_bench(struct bench *b, int shape, enum kv_type type, int thread
                                                .n_context = CONTEXT,
                                                .family = TINY_QWEN3};
     b->bytes = tiny_model_bytes(options, &size);
-    b->pool = thread_pool_open(threads, NULL);
+    b->n_threads = threads;
     if (!gguf_open_memory(&b->gguf, "bench", b->bytes, size, &st) || !model_open(&b->model, &b->gguf, 0, &st))
         panic("%s", st.text);
     const struct backend_params params = {.model = &b->model,
-                                          .pool = b->pool,
+                                          .n_threads = threads,
                                           .n_pages = CONTEXT / KV_PAGE_TOKENS,
                                           .max_rows = CHUNK,
                                           .max_logits = 1,
@@ -108,7 +108,6 @@ static void open_bench(struct bench *b, int shape, enum kv_type type, int thread
 
 static void close_bench(struct bench *b) {
     cpu_backend.close(b->backend);
-    thread_pool_close(b->pool);
     model_close(&b->model);
     gguf_close(&b->gguf);
     free(b->bytes);

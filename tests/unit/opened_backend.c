@@ -12,9 +12,8 @@
 void opened_start(struct opened *o, int threads, struct backend_params params) {
     struct status st = {0};
     o->n_vocab = o->model.spec.n_vocab;
-    o->pool = thread_pool_open(threads, NULL);
     params.model = &o->model;
-    params.pool = o->pool;
+    params.n_threads = threads;
     o->backend = cpu_backend.open(&params, &st);
     if (!o->backend) fail_msg("%s", st.text);
 }
@@ -32,7 +31,6 @@ struct opened *opened_bytes(const char *name, void *bytes, size_t size, int thre
 
 void opened_close(struct opened *o) {
     cpu_backend.close(o->backend);
-    thread_pool_close(o->pool);
     model_close(&o->model);
     gguf_close(&o->gguf);
     free(o->bytes);

@@ -8,12 +8,11 @@ struct opened {
     void *bytes; // of the file, from malloc; NULL where it is on the disk
     struct gguf gguf;
     struct model model;
-    struct thread_pool *pool;
     struct backend *backend;
     int n_vocab;
 };
 
-// Pool and backend of an opened whose model is open; the model and the pool of params are set here. Failures fail the test.
+// The backend of an opened whose model is open; model and threads of params are set here. Failures fail the test.
 void opened_start(struct opened *o, int threads, struct backend_params params);
 // Over the bytes of a file, which are taken. The caller closes.
 struct opened *opened_bytes(const char *name, void *bytes, size_t size, int threads, struct backend_params params);

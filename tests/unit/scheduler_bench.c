@@ -53,11 +53,9 @@ struct bench *bench_open(struct bench_options o) {
     struct bench *b = xcalloc(1, sizeof *b);
     b->model.spec.n_vocab = o.n_vocab ? o.n_vocab : VOCAB;
     b->end_token = -1;
-    b->pool = thread_pool_open(2, NULL);
     figures_open(&b->figures);
-    struct scheduler_params p = {.ops = &toy_backend,
-                                 .model = &b->model,
-                                 .pool = b->pool,
+    struct scheduler_params p = {.placement = o.model ? o.placement : placement_on(&toy_backend, 0),
+                                 .model = o.model ? o.model : &b->model,
                                  .n_pages = o.n_pages,
                                  .figures = &b->figures,
                                  .context = o.context ? o.context : o.n_pages * KV_PAGE_TOKENS,
@@ -73,7 +71,6 @@ struct bench *bench_open(struct bench_options o) {
 void bench_close(struct bench *b) {
     scheduler_close(b->scheduler);
     figures_close(&b->figures);
-    thread_pool_close(b->pool);
     free(b);
 }
 

@@ -18,7 +18,6 @@ struct bench_answer {
 
 struct bench {
     struct model model;
-    struct thread_pool *pool;
     struct figures figures;
     struct scheduler *scheduler;
     struct bench_answer answers[MOST_REQUESTS]; // of request + answer
@@ -30,6 +29,8 @@ struct bench {
 
 struct bench_options {
     int n_pages, context, chunk, n_vocab, places; // but for the pages 0 stands for a usual value
+    const struct model *model;       // NULL: the toy's
+    struct placement_plan placement; // of that model
 };
 
 struct bench *bench_open(struct bench_options o);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "engine/base/panic.h"
+#include "engine/base/thread_pool.h"
 
 struct toy_slot {
     int32_t token, position;
@@ -17,6 +18,8 @@ struct backend {
     int n_vocab;
     struct toy_slot *slots; // [n_pages × KV_PAGE_TOKENS]
     float *logits;          // [max_logits, n_vocab]
+    struct thread_pool *pool;
+    struct backend_info info;
 };
 
 struct toy_controls toy = {.poison = -1, .likely = -1, .allowed = -1};
@@ -77,9 +80,12 @@ static bool toy_measure(const struct backend_params *params, struct backend_memo
 }
 
 static struct backend *toy_open(const struct backend_params *params, struct status *st) {
-    (void)st;
+    struct thread_pool *pool = thread_pool_open(2, st);
+    if (!pool) return NULL;
     struct backend *b = xcalloc(1, sizeof *b);
     b->params = *params;
+    b->pool = pool;
+    b->info = (struct backend_info){.description = "toy", .page_layout = "toy", .n_threads = 2, .n_workers = 2};
     b->n_vocab = params->model->spec.n_vocab;
     b->slots = xcalloc((size_t)params->n_pages * KV_PAGE_TOKENS, sizeof *b->slots);
     b->logits = xcalloc((size_t)params->max_logits * (size_t)b->n_vocab, sizeof *b->logits);
@@ -87,12 +93,13 @@ static struct backend *toy_open(const struct backend_params *params, struct stat
 }
 
 static void toy_close(struct backend *b) {
+    thread_pool_close(b->pool);
     free(b->slots);
     free(b->logits);
     free(b);
 }
 
-static bool toy_prepare(struct backend *b) {
+static bool toy_repack(struct backend *b) {
     (void)b;
     return false;
 }
@@ -191,17 +198,30 @@ static bool toy_run(struct backend *b, const struct batch *batch, struct backend
     return true;
 }
 
-static const char *toy_describe(const struct backend *b) {
-    (void)b;
-    return "toy";
+struct toy_loop {
+    int n;
+    void (*item)(void *context, int i, int worker);
+    void *context;
+};
+
+static void run_loop(struct worker *w, void *argument) {
+    const struct toy_loop *loop = argument;
+    for (int i = w->index; i < loop->n; i += w->count) loop->item(loop->context, i, w->index);
 }
+
+static void toy_for_each(struct backend *b, int n, void (*item)(void *context, int i, int worker), void *context) {
+    thread_pool_run(b->pool, run_loop, &(struct toy_loop){n, item, context});
+}
+
+static const struct backend_info *toy_info(const struct backend *b) { return &b->info; }
 
 const struct backend_ops toy_backend = {
     .name = "toy",
     .measure = toy_measure,
     .open = toy_open,
     .close = toy_close,
-    .prepare = toy_prepare,
+    .repack = toy_repack,
     .run = toy_run,
-    .describe = toy_describe,
+    .for_each = toy_for_each,
+    .info = toy_info,
 };

@@ -95,8 +95,8 @@ static void run_rows(struct opened *o, int sequence, int first, int end, float *
     int32_t pages[PAGES];
     choose_pages(sequence, pages);
     for (int i = first; i < end; i++)
-        rows[i - first] = (struct batch_row){.token = token(o, sequence, i),
-                                             .output = i >= N_TOKENS - CHECKED ? ROW_LOGITS : 0};
+        rows[i - first] =
+            (struct batch_row){.token = token(o, sequence, i), .output = i >= N_TOKENS - CHECKED ? ROW_LOGITS : 0};
     const struct batch_segment segment = {0, end - first, first, pages};
     const struct batch batch = {.n_rows = end - first, .n_segments = 1, .rows = rows, .segments = &segment};
     struct backend_result result;

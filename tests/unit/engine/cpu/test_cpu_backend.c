@@ -209,7 +209,7 @@ static void test_quick_start(void **state) {
             assert_same(quick, got, want, i);
             free(got);
             more = quick->backend->preparation;
-            assert_true(cpu_backend.prepare(quick->backend) == (quick->backend->preparation != NULL));
+            assert_true(cpu_backend.repack(quick->backend) == (quick->backend->preparation != NULL));
         }
         assert_int_equal(n_steps, p ? STEPS + 1 : 1);
         n_put_off += p != NULL;
@@ -257,7 +257,7 @@ static void test_instruction_sets_agree(void **state) {
     for (int i = 0; i < n_subjects(); i++) {
         setenv("CONFAB_CPU", "scalar", 1);
         struct opened *scalar = open_subject(i, 2, false);
-        assert_non_null(strstr(cpu_backend.describe(scalar->backend), "scalar"));
+        assert_non_null(strstr(cpu_backend.info(scalar->backend)->description, "scalar"));
         float *want = run_chunks(scalar, 0, 40);
         for (int k = 0; k < 3; k++) {
             if (!kernels_find(names[k])) continue;
@@ -344,8 +344,8 @@ static void test_chosen_outputs(void **state) {
     }
 }
 
-// The hidden state of a row is its last layer's, normed: so the output matrix makes the row's logits of it. Rows may want
-// it alone, or with their logits, or only the latter.
+// The hidden state of a row is its last layer's, normed: so the output matrix makes the row's logits of it. Rows may
+// want it alone, or with their logits, or only the latter.
 static void test_hidden_states(void **state) {
     (void)state;
     enum { ROWS = 40 };
@@ -379,8 +379,8 @@ static void test_hidden_states(void **state) {
                 double sum = 0;
                 for (size_t d = 0; d < n_embd; d++) sum += (double)w[d] * hidden[d];
                 sum *= s->logit_scale;
-                if (!(fabs(sum - want[v]) <= 1e-4 * (1 + fabs(sum)))) fail_msg("%s: row %d, logit %d is %g, not %g",
-                                                                              subject_name(i), k, v, (double)want[v], sum);
+                if (!(fabs(sum - want[v]) <= 1e-4 * (1 + fabs(sum))))
+                    fail_msg("%s: row %d, logit %d is %g, not %g", subject_name(i), k, v, (double)want[v], sum);
                 compared++;
             }
             hidden += n_embd;
@@ -428,35 +428,39 @@ static void test_pages_out_and_in(void **state) {
     for (int i = 0; i < n_subjects(); i++)
         for (int exact = 0; exact < 2; exact++) {
             struct opened *o = open_subject(i, 2, exact);
-            struct backend_params params = backend_params(exact);
-            struct backend_memory memory;
+            const size_t page = cpu_backend.info(o->backend)->page_bytes;
+            assert_int_equal(page * N_PAGES, o->backend->kv_bytes);
             struct status st = {0};
-            params.n_workers = 2, params.model = &o->model;
-            assert_true(cpu_backend.measure(&params, &memory, &st));
-            assert_int_equal(memory.page * N_PAGES, memory.kv);
             float *want = run_chunks(o, 0, 25);
             int32_t pages[4], elsewhere[] = {50, 49, 48};
             choose_pages(0, pages);
             struct page_transfer out[3], in[2];
-            for (int k = 0; k < 3; k++) out[k] = (struct page_transfer){pages[k], xmalloc(memory.page)};
+            for (int k = 0; k < 3; k++) out[k] = (struct page_transfer){pages[k], xmalloc(page)};
             struct backend_result result;
             assert_true(cpu_backend.run(o->backend, &(struct batch){.n_reads = 3, .reads = out}, &result, &st));
             for (int k = 0; k < 3; k++) opened_spoil_page(o, pages[k]);
             in[0] = (struct page_transfer){50, out[0].data}, in[1] = (struct page_transfer){49, out[1].data};
             const struct page_transfer last_in[] = {in[0], in[1], {47, out[2].data}};
             const struct page_copy copy = {48, 47};
-            void *spoilt = xmalloc(memory.page);
+            void *spoilt = xmalloc(page);
             const struct page_transfer read = {47, spoilt};
             opened_spoil_page(o, 47);
             const struct batch_segment segment = {0, 1, N_TOKENS - 1, elsewhere};
             const struct batch batch = {
-                .n_reads = 1, .n_writes = 3, .n_copies = 1, .reads = &read, .writes = last_in, .copies = &copy,
-                .n_rows = 1, .n_segments = 1, .segments = &segment,
+                .n_reads = 1,
+                .n_writes = 3,
+                .n_copies = 1,
+                .reads = &read,
+                .writes = last_in,
+                .copies = &copy,
+                .n_rows = 1,
+                .n_segments = 1,
+                .segments = &segment,
                 .rows = &(struct batch_row){.token = token(o, 0, N_TOKENS - 1), .output = ROW_LOGITS}};
             assert_true(cpu_backend.run(o->backend, &batch, &result, &st));
             assert_memory_equal(result.logits, want + (size_t)(N_TOKENS - 1) * (size_t)o->n_vocab,
                                 (size_t)o->n_vocab * sizeof *want);
-            for (size_t k = 0; k < memory.page; k++) assert_int_equal(((uint8_t *)spoilt)[k], 0xFF);
+            for (size_t k = 0; k < page; k++) assert_int_equal(((uint8_t *)spoilt)[k], 0xFF);
             for (int k = 0; k < 3; k++) free(out[k].data);
             free(spoilt), free(want);
             opened_close(o);
@@ -500,6 +504,22 @@ static void test_passes_given_up(void **state) {
     }
 }
 
+// Threads cost more than they bring where a model is small, unless they are asked for.
+static void test_small_models_run_on_one_thread(void **state) {
+    (void)state;
+    struct opened *o = open_tiny(models[0], 3, false);
+    assert_int_equal(cpu_backend.info(o->backend)->n_threads, 3);
+    struct backend_params params = backend_params(false);
+    params.model = &o->model;
+    for (int large = 0; large < 2; large++) {
+        struct backend *b = cpu_backend.open(&params, NULL);
+        assert_int_equal(cpu_backend.info(b)->n_threads, large ? thread_pool_default_size() : 1);
+        cpu_backend.close(b);
+        o->model.weight_bytes = 64 << 20;
+    }
+    opened_close(o);
+}
+
 struct told {
     int n, stop_at; // stops when told so often; 0: never
     double last;
@@ -519,7 +539,7 @@ static void test_progress_and_cancelling(void **state) {
     struct told t = {0};
     struct status st = {0};
     struct backend_params params = {.model = &o->model,
-                                    .pool = o->pool,
+                                    .n_threads = 1,
                                     .n_pages = 4,
                                     .max_rows = 1,
                                     .max_logits = 1,
@@ -541,7 +561,7 @@ static void test_memory_exhausted(void **state) {
     struct opened *o = open_tiny((struct tiny_model_options){.n_layer = 8, .n_embd = 256}, 1, true);
     struct status st = {0};
     struct backend_params one = {
-        .model = &o->model, .n_workers = 2, .n_pages = 3, .max_rows = 5, .max_logits = 2, .options.exact = true};
+        .model = &o->model, .n_threads = 2, .n_pages = 3, .max_rows = 5, .max_logits = 2, .options.exact = true};
     struct backend_memory memory;
     assert_true(cpu_backend.measure(&one, &memory, &st));
     assert_int_equal(memory.kv, 3 * 2 * 8 * KV_PAGE_TOKENS * o->model.spec.layers[0].n_head_kv *
@@ -549,7 +569,7 @@ static void test_memory_exhausted(void **state) {
     assert_true(memory.weights < memory.in_place / 8); // matrices are read where they lie
     assert_true(memory.buffers > 5 * 256 * sizeof(float) + 2 * o->model.spec.n_vocab * sizeof(float));
     struct backend_params params = {.model = &o->model,
-                                    .pool = o->pool,
+                                    .n_threads = 1,
                                     .n_pages = INT32_MAX,
                                     .max_rows = 1,
                                     .max_logits = 1,
@@ -566,7 +586,7 @@ static void test_memory_exhausted(void **state) {
 static void check_measured(struct opened *o, struct backend_params params) {
     struct backend_memory memory;
     struct status st = {0};
-    params.pool = NULL, params.n_workers = 2, params.model = &o->model;
+    params.n_threads = 2, params.model = &o->model;
     assert_true(cpu_backend.measure(&params, &memory, &st));
     const struct backend *b = o->backend;
     uint64_t tiles = 0, in_regions = 0;
@@ -580,7 +600,7 @@ static void check_measured(struct opened *o, struct backend_params params) {
     assert_int_equal(memory.weights, b->weights_taken);
     assert_int_equal(memory.weights + memory.buffers + memory.kv, b->taken);
     assert_true(in_regions <= b->taken && b->taken <= in_regions + b->arena.used);
-    assert_true(memory.weights > tiles); // norms beside them
+    assert_true(memory.weights > tiles);                               // norms beside them
     const uint64_t matrices = o->model.weight_bytes - memory.in_place; // and vectors, and the embedding's rows
     assert_true(tiles ? memory.in_place == 0 : matrices < o->model.weight_bytes / 2);
 }
@@ -608,7 +628,7 @@ static void test_what_experts_take_is_measured(void **state) {
         struct backend_memory memory;
         struct status st = {0};
         struct backend_params params = backend_params(false);
-        params.n_workers = 2, params.model = &o->model;
+        params.n_threads = 2, params.model = &o->model;
         assert_true(cpu_backend.measure(&params, &memory, &st));
         assert_int_equal(memory.weights, o->backend->weights_taken);
         assert_int_equal(memory.weights + memory.buffers + memory.kv, o->backend->taken);
@@ -777,6 +797,7 @@ int main(void) {
         cmocka_unit_test(test_embeddings_in_the_place_of_tokens),
         cmocka_unit_test(test_pages_out_and_in),
         cmocka_unit_test(test_passes_given_up),
+        cmocka_unit_test(test_small_models_run_on_one_thread),
         cmocka_unit_test(test_progress_and_cancelling),
         cmocka_unit_test(test_memory_exhausted),
         cmocka_unit_test(test_a_spoilt_router_spoils_the_logits),

@@ -42,9 +42,8 @@ static float *logits_of(const struct gguf *g, const char *what, size_t *n) {
     for (int i = 0; i < PAGES; i++) pages[i] = i + 1;
     const struct batch_segment segment = {.n_rows = ROWS, .pages = pages};
     const struct batch batch = {.n_rows = ROWS, .n_segments = 1, .rows = rows, .segments = &segment};
-    struct thread_pool *pool = thread_pool_open(1, NULL);
     const struct backend_params params = {
-        .model = &m, .pool = pool, .n_pages = PAGES + 1, .max_rows = ROWS, .max_logits = 2, .options.exact = true};
+        .model = &m, .n_threads = 1, .n_pages = PAGES + 1, .max_rows = ROWS, .max_logits = 2, .options.exact = true};
     struct backend *b = cpu_backend.open(&params, &st);
     if (!b) fail_msg("%s: %s", what, st.text);
     struct backend_result result;
@@ -53,7 +52,6 @@ static float *logits_of(const struct gguf *g, const char *what, size_t *n) {
     float *copy = xmalloc(*n * sizeof *copy);
     memcpy(copy, result.logits, *n * sizeof *copy);
     cpu_backend.close(b);
-    thread_pool_close(pool);
     model_close(&m);
     return copy;
 }

@@ -441,25 +441,6 @@ static void test_long_rope_does_not_depend_on_memory(void **state) {
     free(want[0]), free(want[1]);
 }
 
-static int threads_chosen(struct bench *b, int wanted) {
-    struct status st = {0};
-    struct engine *e = engine_open_on(b->file, &(struct engine_params){.n_threads = wanted}, &toy_backend, &st);
-    assert_non_null(e);
-    int n = engine_figures(e)->n_threads;
-    engine_close(e);
-    return n;
-}
-
-static void test_small_models_run_on_one_thread(void **state) {
-    (void)state;
-    struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
-    assert_int_equal(threads_chosen(b, 0), 1);
-    assert_int_equal(threads_chosen(b, 3), 3);
-    b->file->info.weight_bytes = 64 << 20;
-    assert_int_equal(threads_chosen(b, 0), thread_pool_default_size());
-    bench_close(b);
-}
-
 static void test_logits(void **state) {
     (void)state;
     struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
@@ -702,7 +683,7 @@ static bool prepare_forever(struct backend *b) {
 static void test_figures_move_during_preparation(void **state) {
     (void)state;
     struct backend_ops preparing = toy_backend;
-    preparing.prepare = prepare_forever;
+    preparing.repack = prepare_forever;
     struct bench *b = bench_open((struct tiny_model_options){.n_context = 4096}, &preparing,
                                  (struct engine_params){.options.quick_start = true});
     toy.step_delay = 1000;
@@ -919,7 +900,6 @@ int main(void) {
         cmocka_unit_test(test_a_model_gets_the_cache_that_fits_beside_its_tiles),
         cmocka_unit_test(test_what_show_says_fits_can_be_opened),
         cmocka_unit_test(test_long_rope_does_not_depend_on_memory),
-        cmocka_unit_test(test_small_models_run_on_one_thread),
         cmocka_unit_test(test_logits),
         cmocka_unit_test(test_closing_wakes_who_waits_for_logits),
         cmocka_unit_test(test_commands_are_obeyed_between_passes_of_logits),
