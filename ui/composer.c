@@ -25,6 +25,7 @@ struct paste {
 
 struct composer {
     char *history_path;
+    struct worker *worker;
     FILE *nowhere;
     const char *bytes; // that readline has not read yet
     size_t n_bytes;
@@ -102,9 +103,10 @@ static void unbind_macros(void) {
             rl_unbind_function_in_map(functions[i], rl_get_keymap_by_name(keymaps[m]));
 }
 
-struct composer *composer_open(const char *history_path) {
+struct composer *composer_open(const char *history_path, struct worker *worker) {
     struct composer *c = xcalloc(1, sizeof *c);
     c->history_path = history_path ? xstrdup(history_path) : NULL;
+    c->worker = worker;
     c->nowhere = fopen("/dev/null", "r+");
     if (!c->nowhere) panic("/dev/null cannot be opened");
     the_composer = c;
@@ -383,7 +385,7 @@ const char *composer_take(struct composer *c) {
     c->taken_line = c->accepted;
     c->accepted = NULL;
     c->scroll = 0;
-    history_append(c->history_path, c->taken, c->taken_line);
+    history_append(c->history_path, c->worker, c->taken, c->taken_line);
     return c->taken;
 }
 

@@ -11,12 +11,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "engine/base/worker.h"
 #include "ui/canvas.h"
 #include "ui/draft.h"
 
 struct composer;
 
-struct composer *composer_open(const char *history_path); // NULL: the history is not saved
+// The history's file is the worker's to write; NULL: the history is not saved.
+struct composer *composer_open(const char *history_path, struct worker *worker);
 void composer_close(struct composer *c);
 
 void composer_bytes(struct composer *c, const char *bytes, size_t size); // keys, as the terminal sent them

@@ -80,7 +80,22 @@ void history_load(const char *path) {
     using_history();
 }
 
-void history_append(const char *path, const char *message, const char *folded) {
+struct history_line {
+    char *path, *line;
+};
+
+static void line_write(void *job) {
+    struct history_line *l = job;
+    int fd = open(l->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        write_all(fd, l->line, strlen(l->line));
+        close(fd);
+    }
+    free(l->path), free(l->line);
+    free(l);
+}
+
+void history_append(const char *path, struct worker *worker, const char *message, const char *folded) {
     bool is_long = strlen(message) > HISTORY_MESSAGE_LIMIT;
     const char *listed = is_long ? folded : message;
     HIST_ENTRY *last = history_length ? history_get(history_base + history_length - 1) : NULL;
@@ -88,10 +103,7 @@ void history_append(const char *path, const char *message, const char *folded) {
     if (!again) add_history(listed);
     using_history();
     if (!path || again || is_long) return;
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0) return;
-    char *line = escaped(message);
-    write_all(fd, line, strlen(line));
-    free(line);
-    close(fd);
+    struct history_line *l = xcalloc(1, sizeof *l);
+    *l = (struct history_line){xstrdup(path), escaped(message)};
+    worker_do(worker, line_write, NULL, l);
 }

@@ -34,7 +34,7 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
     s->panes_chosen = o->panes;
     for (int p = 0; p < PANE_COUNT; p++)
         if (pane_actions[p]->keeps) s->kept[p] = xcalloc(1, pane_actions[p]->keeps);
-    s->kept[PANE_COMPOSER] = s->composer = composer_open(o->history_path);
+    s->kept[PANE_COMPOSER] = s->composer = composer_open(o->history_path, o->worker);
     s->kept[PANE_CHAT] = s->transcript = transcript_open();
     s->stack[s->n_stack++] = PANE_COMPOSER;
     bind_keys(s);

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/base/worker.h"
 #include "ui/commands.h"
 #include "ui/draft.h"
 #include "ui/panes.h"
@@ -29,6 +30,7 @@ struct screen_options {
     int colours;             // 0: ask the terminal; 1 (mono), 16, 256, 1 << 24
     uint32_t panes;          // bit p: enum pane_id p is shown beside the conversation; 0: default
     const char *history_path; // of the composer; NULL: not saved
+    struct worker *worker;   // that writes it
 };
 
 struct screen;

@@ -292,6 +292,8 @@ static void frame_turn(void *context, bool ready) {
     if (c->stale && clock_ns() >= next_frame(c)) chat_draw(c);
 }
 
+void chat_wait(struct chat *c) { worker_wait(session_worker(c->session), -1); }
+
 bool chat_step(struct chat *c, int timeout_ms) {
     rest(c);
     loop_turn(c->loop, timeout_ms);
@@ -323,7 +325,6 @@ static bool open_session(struct chat *c, struct status *st) {
 }
 
 static void chat_free(struct chat *c) {
-    if (c->screen) screen_close(c->screen);
     loop_close(c->loop);
     free(c->view_chats);
     free(c->view_messages);
@@ -343,10 +344,12 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     keys_bind((const char *const *)p->settings->keys.texts, p->settings->keys.count, &keys);
     struct chat *c = xcalloc(1, sizeof *c);
     c->p = *p;
+    if (!open_session(c, st)) return chat_free(c), NULL;
+    options.worker = session_worker(c->session);
     c->screen = screen_open(&options, st);
-    if (!c->screen || !open_session(c, st)) {
-        chat_free(c);
-        return NULL;
+    if (!c->screen) {
+        session_close(c->session, NULL);
+        return chat_free(c), NULL;
     }
     if (p->notice) chat_complain(c, "%s", p->notice);
     if (theme.code) chat_complain(c, "%s", theme.text);
@@ -368,7 +371,6 @@ bool chat_close(struct chat *c, struct status *st) {
     end_unwatch();
     resize_unwatch();
     screen_close(c->screen);
-    c->screen = NULL;
     bool saved = session_close(c->session, st);
     chat_free(c);
     return saved;

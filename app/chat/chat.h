@@ -29,6 +29,7 @@ struct chat *chat_open(const struct chat_params *p, struct status *st);
 // 1/30 s has gone by since the last drawing, 1/60 s after a key. False: the chat is to end.
 bool chat_step(struct chat *c, int timeout_ms);
 void chat_draw(struct chat *c); // now, whenever the last drawing was
+void chat_wait(struct chat *c); // until the disk has answered everything
 
 // Stops what still runs, saves, and gives the terminal back. False when something could not be saved.
 bool chat_close(struct chat *c, struct status *st);

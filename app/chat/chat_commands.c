@@ -164,10 +164,30 @@ static void command_model_stop(struct chat *c, const struct ui_command *command)
 
 // ---- settings ----
 
+struct setting_save {
+    struct chat *chat;
+    struct settings settings;
+    int id;
+    struct status status;
+};
+
+static void setting_write(void *job) {
+    struct setting_save *s = job;
+    config_save(&s->settings, s->id, s->chat->p.config_path, &s->status);
+}
+
+static void setting_written(void *job) {
+    struct setting_save *s = job;
+    if (s->status.code) chat_say(s->chat, true, "not saved: %s", s->status.text);
+    settings_free(&s->settings);
+    free(s);
+}
+
 void chat_save_setting(struct chat *c, int id) {
-    struct status st = {0};
-    if (c->p.config_path && !config_save(c->p.settings, id, c->p.config_path, &st))
-        chat_say(c, true, "not saved: %s", st.text);
+    if (!c->p.config_path) return;
+    struct setting_save *s = xcalloc(1, sizeof *s);
+    *s = (struct setting_save){.chat = c, .settings = settings_copy(c->p.settings), .id = id};
+    worker_do(session_worker(c->session), setting_write, setting_written, s);
 }
 
 static void say_knob(struct chat *c, enum sampling_knob_id knob) {

@@ -49,12 +49,52 @@ void chat_limits_close(struct chat *c) {
     }
     close(c->limits->fd);
     free(c->limits);
+    c->limits = NULL;
 }
 
 int chat_limits_fd(const struct chat *c) { return c->limits->fd; }
 
 static void plan(struct chat_limits *l) {
     if (l->tries < MOST_TRIES) l->due = clock_ns() + QUIET_NS;
+}
+
+// A job of the worker's with the file.
+struct limits_job {
+    struct chat *chat;
+    char engine[sizeof((struct chat_limits *)0)->engine];
+    struct machine_limits limits;
+    bool instead, known;
+    long long age;
+};
+
+static void use_file(struct chat *c, void (*work)(void *job), void (*done)(void *job)) {
+    struct limits_job *j = xcalloc(1, sizeof *j);
+    *j = (struct limits_job){.chat = c, .limits = c->limits->fresh, .instead = c->limits->asked};
+    memcpy(j->engine, c->limits->engine, sizeof j->engine);
+    worker_do(session_worker(c->session), work, done, j);
+}
+
+static void add_work(void *job) {
+    struct limits_job *j = job;
+    limits_file_add(j->chat->p.limits_path, j->engine, &j->limits, j->instead);
+}
+
+static void read_work(void *job) {
+    struct limits_job *j = job;
+    j->known = limits_file_read(j->chat->p.limits_path, j->engine, &j->limits, &j->age);
+}
+
+// Unless there is another engine by now, or they were measured meanwhile.
+static void read_done(void *job) {
+    struct limits_job *j = job;
+    struct chat_limits *l = j->chat->limits;
+    if (l && j->chat->engine && !strcmp(l->engine, j->engine) && !l->known) {
+        l->known = j->known;
+        if (l->known) l->limits = j->limits;
+        if (!l->known || j->age >= FRESH) plan(l);
+        j->chat->stale = true;
+    }
+    free(j);
 }
 
 void chat_limits_engine(struct chat *c) {
@@ -67,9 +107,7 @@ void chat_limits_engine(struct chat *c) {
     memcpy(l->engine, f->backend, sizeof l->engine);
     l->n_threads = f->n_threads;
     l->fresh = (struct machine_limits){0};
-    long long age;
-    l->known = limits_file_read(c->p.limits_path, l->engine, &l->limits, &age);
-    if (!l->known || age >= FRESH) plan(l);
+    use_file(c, read_work, read_done);
 }
 
 void chat_limits_yield(struct chat *c) {
@@ -102,7 +140,7 @@ static void take(struct chat *c, const struct machine_limits *measured) {
     machine_limits_raise(&l->fresh, measured);
     l->known = true;
     l->exceeded = false;
-    limits_file_add(c->p.limits_path, l->engine, &l->fresh, l->asked);
+    use_file(c, add_work, free);
     if (l->asked)
         chat_say(c, false,
                  "at most this machine reads %.1f GB/s and computes %.2f TOP/s of 8-bit integers, %.2f of floats",

@@ -15,7 +15,9 @@ struct loop {
     int count;
 };
 
-struct loop *loop_open(void) { return xcalloc(1, sizeof(struct loop)); }
+struct loop *loop_open(void) {
+    return xcalloc(1, sizeof(struct loop));
+}
 void loop_close(struct loop *l) { free(l); }
 
 void loop_add(struct loop *l, const struct loop_source *source) {

@@ -69,7 +69,9 @@ void session_remove(struct session *s, struct session_chat *chat) {
 }
 
 int session_count(const struct session *s) { return s->count; }
-struct session_chat *session_chat(const struct session *s, int index) { return s->chats[index]; }
+struct session_chat *session_chat(const struct session *s, int index) {
+    return s->chats[index];
+}
 
 int session_index(const struct session *s, const struct session_chat *chat) {
     for (int i = 0; i < s->count; i++)
@@ -132,7 +134,9 @@ struct session *session_open(const struct session_params *p, struct status *st) 
     return s;
 }
 
-struct worker *session_worker(struct session *s) { return s->worker; }
+struct worker *session_worker(struct session *s) {
+    return s->worker;
+}
 
 // What is saved may have to be saved once more, when the chat changed meanwhile.
 static bool save_all(struct session *s, int timeout_ms, struct status *st) {

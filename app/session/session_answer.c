@@ -148,7 +148,7 @@ static void end(struct session_chat *chat, struct session_answer *a, enum reques
     struct conversation *talk = &chat->conversation;
     int message = a->message;
     conversation_note(talk, message, note);
-    talk->messages[message].state = state == REQUEST_FAILED     ? MESSAGE_FAILED
+    talk->messages[message].state = state == REQUEST_FAILED      ? MESSAGE_FAILED
                                     : state == REQUEST_CANCELLED ? MESSAGE_STOPPED
                                                                  : MESSAGE_COMPLETE;
     chat->state = state;

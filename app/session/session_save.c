@@ -1,5 +1,5 @@
-// The store of a session: it is the worker's, which alone reads and writes it. A job takes copies along and brings rows or
-// texts back; a chat has one on its way at a time, for the next one needs the rows that it brings.
+// The store of a session: it is the worker's, which alone reads and writes it. A job takes copies along and brings rows
+// or texts back; a chat has one on its way at a time, for the next one needs the rows that it brings.
 #include <stdlib.h>
 #include <string.h>
 

@@ -353,8 +353,8 @@ static bool save_last(struct store *s, const struct conversation *c, struct stat
     return perform(s, query, st);
 }
 
-// Another confab deleted the conversation while this one went on with it: it is written again as a whole, if all of it is
-// here.
+// Another confab deleted the conversation while this one went on with it: it is written again as a whole, if all of it
+// is here.
 static bool forget_rows(struct store *s, struct conversation *c, struct status *st) {
     for (int i = 0; i < c->count; i++) c->gone |= !c->messages[i].text;
     if (c->gone) return status_fail(st, STATUS_IO, "%s: another confab deleted the chat", s->path);

@@ -58,7 +58,10 @@ static uint64_t word_chat(const struct script *s) { return (uint64_t)word_int(s,
 // ---- time and turns ----
 
 static void script_settle(struct script *s) {
-    for (int i = 0; i < 4 && !s->ended; i++) s->ended = !chat_step(s->chat, 0);
+    for (int i = 0; i < 4 && !s->ended; i++) {
+        s->ended = !chat_step(s->chat, 0);
+        chat_wait(s->chat); // as if the disk took no time
+    }
     if (!s->ended) chat_draw(s->chat);
     golden_display_read(&s->display);
 }

@@ -213,7 +213,7 @@ static inline void pass(double seconds) {
     clock_freeze(now);
     step();
     bool shown = !chat->stale;
-    assert_true(worker_wait(session_worker(chat->session), 60000)); // the disk is as quick as it needs to be
+    chat_wait(chat); // as if the disk took no time
     if (shown && chat->stale) chat_draw(chat);
 }
 

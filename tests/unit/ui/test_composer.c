@@ -16,6 +16,7 @@
 
 // readline initialises itself once a process, so all tests share a composer; each begins with it empty.
 static struct composer *composer;
+static struct worker *worker;
 static char history_path[] = "/tmp/confab-history-XXXXXX";
 
 static void type(const char *keys) { composer_bytes(composer, keys, strlen(keys)); }
@@ -158,6 +159,7 @@ static void test_history(void **state) {
     composer_clear(composer);
     type("\033[A");
     check_taken("first\nof \\two");
+    assert_true(worker_wait(worker, 60000));
     FILE *file = fopen(history_path, "r");
     char text[4096] = "";
     assert_non_null(file);
@@ -171,7 +173,8 @@ static void test_history_is_read_again(void **state) {
     paste("kept over\tthe end");
     check_taken("kept over\tthe end");
     composer_close(composer);
-    composer = composer_open(history_path);
+    assert_true(worker_wait(worker, 60000));
+    composer = composer_open(history_path, worker);
     type("\033[A");
     check_taken("kept over\tthe end");
 }
@@ -386,7 +389,8 @@ int main(void) {
     setenv("TERM", "xterm-256color", 1);
     int fd = mkstemp(history_path);
     if (fd >= 0) close(fd);
-    composer = composer_open(history_path);
+    worker = worker_open(NULL);
+    composer = composer_open(history_path, worker);
 #define TEST(f) cmocka_unit_test_setup(f, empty)
     const struct CMUnitTest tests[] = {
         TEST(test_typing_and_taking),
@@ -413,6 +417,7 @@ int main(void) {
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     composer_close(composer);
+    worker_close(worker);
     unlink(history_path);
     return failed;
 }

@@ -397,7 +397,7 @@ static void wait_for_disk(void *job) { sem_wait(job); }
 // A disk that answers nothing: all else goes on, one is told, and nothing is lost.
 static void test_a_stalled_disk_holds_up_nothing(void **state) {
     (void)state;
-    sem_t disk;
+    static sem_t disk;
     sem_init(&disk, 0, 0);
     send(0, "first");
     settle();
