@@ -1,31 +1,44 @@
 #!/bin/sh
-# Runs test programs one after the other: a line for each, the whole output of those that fail, and at the end one line
-# that counts the single tests: "N passed, N failed, N skipped". Exit status 1 when one failed.
+# Runs test programs, as many at once as there are processors (JOBS=n: n): a line for each as it ends, the whole output
+# of those that fail, and at the end one line that counts the single tests: "N passed, N failed, N skipped". Exit status
+# 1 when one failed.
 #
 # A program that dies, hangs for TEST_SECONDS or fails without saying which test counts as one failed test.
-passed=0 failed=0 skipped=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
 
-count() { # of cmocka's summary lines: count WORD
-    awk -v word="$1" '$0 ~ "^\\[ +" word " +\\] [0-9]+ test\\(s\\)" { n += $4 } END { print n + 0 }' "$log"
+count() { # of cmocka's summary lines: count WORD LOG
+    awk -v word="$1" '$0 ~ "^\\[ +" word " +\\] [0-9]+ test\\(s\\)" { n += $4 } END { print n + 0 }' "$2"
 }
 
-for program in "$@"; do
+run_one() { # FOLDER PROGRAM: leaves the three counts in a file of the folder
+    program=$2
+    log=$1/$(echo "$program" | tr / _)
     timeout "${TEST_SECONDS:-600}" "$program" > "$log" 2>&1 < /dev/null
     status=$?
-    p=$(count PASSED) f=$(count FAILED) s=$(count SKIPPED)
+    p=$(count PASSED "$log") f=$(count FAILED "$log") s=$(count SKIPPED "$log")
     if [ $((p + f + s)) = 0 ] && [ $status = 0 ]; then p=1; fi # not a cmocka program: one test
-    if [ $f = 0 ] && [ $status != 0 ]; then f=1; fi
-    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    if [ "$f" = 0 ] && [ $status != 0 ]; then f=1; fi
     note=
-    if [ $s != 0 ]; then note=", $s skipped"; fi
-    if [ $f = 0 ]; then
+    if [ "$s" != 0 ]; then note=", $s skipped"; fi
+    if [ "$f" = 0 ]; then
         echo "ok      $program ($p passed$note)"
     else
-        echo "FAILED  $program ($p passed, $f failed$note; exit status $status)"
-        cat "$log"
+        { echo "FAILED  $program ($p passed, $f failed$note; exit status $status)"; cat "$log"; } > "$log.failed"
+        cat "$log.failed"
     fi
-done
-echo "$passed passed, $failed failed, $skipped skipped"
-[ $failed = 0 ]
+    echo "$p $f $s" > "$log.count"
+}
+
+if [ "${1:-}" = --one ]; then
+    run_one "$2" "$3"
+    exit 0
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+printf '%s\n' "$@" | xargs -P "${JOBS:-$(nproc)}" -n 1 "$0" --one "$folder"
+cat "$folder"/*.count | awk -v programs=$# '
+    { passed += $1; failed += $2; skipped += $3 }
+    END {
+        failed += programs - NR # those that nothing is known of
+        printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
+        exit failed > 0
+    }'
