@@ -1,8 +1,10 @@
-// Engine: requests and their events.
+// Engine: whoever answers requests, through one interface: a model on this machine (local_engine.h), or a test's
+// script.
 //
-// A model file is opened once, an engine over it owns weights, KV cache, scheduler and sampler on a thread of its own.
-// Commands (submit, cancel, sampling, focus) go in through one queue, events come out through another with an eventfd,
-// figures come out through a snapshot that never blocks. Nothing here prints, exits or knows about a screen.
+// Those who ask are its clients, several at a time. Requests, events and numbers of conversations are a client's own:
+// each sees only its own events, one that never reads them holds nobody up, and its conversation 1 is not another's.
+// What is asked may come from any thread; events and metrics of a client are read by one. Nothing here prints, exits or
+// knows about a screen.
 #ifndef CONFAB_ENGINE_H
 #define CONFAB_ENGINE_H
 
@@ -10,40 +12,48 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/backend_options.h"
 #include "engine/base/status.h"
 #include "engine/message.h"
-#include "engine/model_file.h"
 #include "engine/sampling.h"
 
 // ---- requests ----
 
-// X(enumerator, name, mark on screen, mark in ASCII)
+// X(enumerator, name)
 //
 //   pending ──► prefilling ──► decoding ──► finished
 //      ▲             │             │    ├──► failed
 //      └─────────────┴─ pre-empted ┘    └──► cancelled      (failed and cancelled from every state)
 #define REQUEST_STATES(X)                                                                                              \
-    X(REQUEST_PENDING, "pending", "◌", ".")                                                                            \
-    X(REQUEST_PREFILLING, "prefilling", "◐", "~")                                                                      \
-    X(REQUEST_DECODING, "decoding", "●", "*")                                                                          \
-    X(REQUEST_FINISHED, "finished", "○", "o")                                                                          \
-    X(REQUEST_FAILED, "failed", "✗", "x")                                                                              \
-    X(REQUEST_CANCELLED, "cancelled", "◇", "-")
+    X(REQUEST_PENDING, "pending")                                                                                      \
+    X(REQUEST_PREFILLING, "prefilling")                                                                                \
+    X(REQUEST_DECODING, "decoding")                                                                                    \
+    X(REQUEST_FINISHED, "finished")                                                                                    \
+    X(REQUEST_FAILED, "failed")                                                                                        \
+    X(REQUEST_CANCELLED, "cancelled")
 
 enum request_state {
-#define X(id, name, mark, ascii) id,
+#define X(id, name) id,
     REQUEST_STATES(X)
 #undef X
         REQUEST_STATE_COUNT
 };
 const char *request_state_name(enum request_state s);
 
-enum finish_reason { FINISH_NONE, FINISH_END, FINISH_LENGTH, FINISH_CONTEXT, FINISH_TIME, FINISH_CANCELLED, FINISH_ERROR };
+enum finish_reason {
+    FINISH_NONE,
+    FINISH_END,
+    FINISH_LENGTH,
+    FINISH_CONTEXT,
+    FINISH_TIME,
+    FINISH_CANCELLED,
+    FINISH_ERROR
+};
+
+#define CONVERSATION_MOST UINT32_MAX // the highest number of a conversation
 
 // What to generate from: messages through the file's chat template, or `raw` text continued as it is, or token ids. Exactly one.
 struct request_params {
-    uint64_t conversation; // whose it is (shown as owner of pages); chosen by the caller, not 0
+    uint64_t conversation; // whose it is (shown as owner of pages); chosen by the client, 1 to CONVERSATION_MOST
     const struct engine_message *messages;
     int n_messages;
     const char *raw;
@@ -92,54 +102,34 @@ struct engine_event {
     char text[512];    // EVENT_TEXT: whole UTF-8 characters; EVENT_NOTICE, EVENT_STATE failed: the message; NUL-terminated
 };
 
-// ---- engine ----
+// ---- engines and their clients ----
 
 struct engine;
-
-struct engine_params {
-    int n_threads;     // 0: one a physical core, for a small model one alone
-    int context;       // tokens a conversation may have, 0: the model's own, at most the arena
-    int kv_tokens;     // KV arena in tokens, 0: chosen from the machine's memory
-    int prefill_chunk; // prompt rows a step at most, 0: default
-    struct backend_options options;
-};
-
-// Memory that an engine takes, as engine_open itself reckons it.
-struct model_memory {
-    uint64_t weights; // what is copied of them, at once or as the file was opened; what stays in the mapped file is
-                      // none of ours
-    uint64_t buffers; // activations and scratch
-    uint64_t kv;      // the KV cache
-    uint64_t total;
-    int kv_tokens;    // that the KV cache holds
-    int context;      // that a conversation may have
-};
-// On a machine with so many bytes free, beside what the file itself holds. False: no engine can be opened with these, however much were free.
-bool model_file_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
-                       struct model_memory *out, struct status *st);
-// The tokens of KV cache that find room beside everything else; 0: not even the weights do.
-int model_file_tokens_that_fit(const struct model_file *m, enum kv_type kv_type, uint64_t available);
-// Bytes that a token takes in a KV cache of this type; 0 when the model cannot run.
-uint64_t model_file_token_bytes(const struct model_file *m, enum kv_type kv_type);
-
-struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st); // m outlives it
-void engine_close(struct engine *e); // cancels what runs and waits, joins the thread
-
-// Copies everything it needs. Never fails by itself: a request that cannot run ends in REQUEST_FAILED. Returns its id (≥ 1).
-// Prefix reuse is automatic: pages of any earlier or running sequence that begins with the same tokens are shared
-// (copy on write), so that the next turn, a fork, or a regenerated answer reads only what is new.
-uint64_t engine_submit(struct engine *e, const struct request_params *p);
-void engine_cancel(struct engine *e, uint64_t request); // all its answers
-void engine_set_sampling(struct engine *e, uint64_t request, const struct sampling *s); // from its next token on
-void engine_focus(struct engine *e, uint64_t conversation);  // on screen: served first, pre-empted last
-void engine_forget(struct engine *e, uint64_t conversation); // deleted: give back pages kept for it
-
-bool engine_poll(struct engine *e, struct engine_event *out);                 // false when there is none
-bool engine_wait(struct engine *e, struct engine_event *out, int timeout_ms); // < 0: for ever
-int engine_event_fd(const struct engine *e);                                  // readable while events wait
+void engine_close(struct engine *e); // its clients are closed before; waits for what it does
 
 // Logits [n, n_vocab] of every position, with no request running. Blocks; requests submitted meanwhile wait for it, and
-// engine_close ends it with STATUS_CANCELLED.
+// engine_close ends it with STATUS_CANCELLED. STATUS_UNSUPPORTED: this kind of engine has none to give.
 bool engine_logits(struct engine *e, const int32_t *ids, int n, float *out, struct status *st);
+
+struct engine_client;
+struct engine_client *engine_client_open(struct engine *e, struct status *st);
+// Cancels its requests; of its events nothing is heard any more. Waits for nobody.
+void engine_client_close(struct engine_client *c);
+
+// Copies everything it needs. Never fails by itself: a request that cannot run ends in REQUEST_FAILED. Returns its id
+// (≥ 1), which no other request of the engine has. Prefix reuse is automatic: pages of any earlier or running sequence
+// that begins with the same tokens are shared (copy on write), so that the next turn, a fork, or a regenerated answer
+// reads only what is new.
+uint64_t engine_submit(struct engine_client *c, const struct request_params *p);
+// Of requests that are not the client's these two do nothing.
+void engine_cancel(struct engine_client *c, uint64_t request);                                 // all its answers
+void engine_set_sampling(struct engine_client *c, uint64_t request, const struct sampling *s); // from its next token on
+// On screen: served first, pre-empted last. The latest word of any client holds.
+void engine_focus(struct engine_client *c, uint64_t conversation);
+void engine_forget(struct engine_client *c, uint64_t conversation); // deleted: give back pages kept for it
+
+bool engine_poll(struct engine_client *c, struct engine_event *out);                 // false when there is none
+bool engine_wait(struct engine_client *c, struct engine_event *out, int timeout_ms); // < 0: for ever
+int engine_event_fd(const struct engine_client *c);                                  // readable while events wait
 
 #endif

@@ -59,7 +59,8 @@ struct engine_figures {
     struct page_figures pages[FIGURES_MAX_PAGES];          // of the first n_pages, as far as they fit
 };
 
-// The latest snapshot; valid until the next call. One reader thread. Never blocks.
-const struct engine_figures *engine_figures(struct engine *e);
+// The latest snapshot, the client's own until its next call: conversations of its own by their numbers, those of other
+// clients by numbers beyond CONVERSATION_MOST. Never waits for the engine.
+const struct engine_figures *engine_figures(struct engine_client *c);
 
 #endif

@@ -8,11 +8,9 @@
 static const struct {
     const char *mark;
     char ascii;
-    enum theme_role role;
-} states[] = {
-#define X(id, name, mark, ascii) [id] = {mark, ascii[0], ROLE_DIM},
-    REQUEST_STATES(X)
-#undef X
+} states[REQUEST_STATE_COUNT] = {
+    [REQUEST_PENDING] = {"◌", '.'},  [REQUEST_PREFILLING] = {"◐", '~'}, [REQUEST_DECODING] = {"●", '*'},
+    [REQUEST_FINISHED] = {"○", 'o'}, [REQUEST_FAILED] = {"✗", 'x'},     [REQUEST_CANCELLED] = {"◇", '-'},
 };
 
 static enum theme_role state_role(const struct view_chat *chat) {

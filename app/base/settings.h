@@ -7,7 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/engine.h"
+#include "engine/backend_options.h"
+#include "engine/message.h"
+#include "engine/model_file.h"
+#include "engine/sampling.h"
 
 enum setting_kind {
     SETTING_FLAG,  // bool: an option without argument, in the file yes or no

@@ -85,9 +85,9 @@ static bool measure(struct bench_accuracy *out, struct loaded_model *m, const st
     double seconds;
     choose_ids(m->file, ids, max);
     if (!engine_logits(m->engine, ids, max, fast, st)) return false;
-    engine_close(m->engine);
+    model_close_engine(m);
     struct engine_params p = {.n_threads = s->threads, .kv_tokens = max, .options.exact = true};
-    if (!(m->engine = engine_open(m->file, &p, st))) return false;
+    if (!(m->engine = local_engine_open(m->file, &p, st))) return false;
     if (!exact_logits(m->engine, ids, TRIAL_POSITIONS, exact, &seconds, st)) return false;
     const double affordable = s->accuracy_seconds / seconds * TRIAL_POSITIONS;
     const int n = affordable >= max ? max : affordable > TRIAL_POSITIONS ? (int)affordable : TRIAL_POSITIONS;

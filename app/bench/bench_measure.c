@@ -46,7 +46,7 @@ struct work {
 struct bench {
     const struct model_info *info;
     double kv_bytes; // of a token in the KV cache
-    struct engine *engine;
+    struct engine_client *engine;
     struct machine_limits_probe *probe;
     uint32_t random;
     struct progress progress;
@@ -337,7 +337,7 @@ static void describe_run(struct bench_report *out, const struct loaded_model *m,
     if (localtime_r(&now, &local)) strftime(out->time, sizeof out->time, "%Y-%m-%dT%H:%M:%S%z", &local);
     out->parameters = (double)m->info->n_parameters;
     out->weight_bytes = (double)m->info->weight_bytes;
-    const struct engine_figures *f = engine_figures(m->engine);
+    const struct engine_figures *f = engine_figures(m->client);
     copy_line(out->backend, sizeof out->backend, f->backend);
     out->threads = f->n_threads;
     free(title);
@@ -383,9 +383,9 @@ bool bench_measure(struct bench_report *out, const struct settings *given, struc
     if (!model_load(&m, &s, st)) return false;
     out->load_seconds = clock_seconds() - loading;
     struct bench *b = xcalloc(1, sizeof *b);
-    const double kv_bytes = (double)model_file_token_bytes(m.file, (enum kv_type)s.kv_type);
+    const double kv_bytes = (double)local_engine_token_bytes(m.file, (enum kv_type)s.kv_type);
     *b = (struct bench){
-        .info = m.info, .kv_bytes = kv_bytes, .engine = m.engine, .random = 1u << 20, .progress = progress_begin()};
+        .info = m.info, .kv_bytes = kv_bytes, .engine = m.client, .random = 1u << 20, .progress = progress_begin()};
     plan(b, s.long_contexts);
     describe_run(out, &m, &s);
     bool done = measure_first_token(b, out, loading, st) && measure_speed(b, out, s.bench_seconds, st);

@@ -84,7 +84,7 @@ static void list_take(struct chat *c) {
 
 static void take_model(struct chat *c) {
     const struct model_info *info = model_host_info(c->p.host);
-    c->engine = model_host_engine(c->p.host);
+    c->engine = model_host_client(c->p.host);
     const char *path = model_host_path(c->p.host);
     free(c->model_name), free(c->model_short), free(c->models->path);
     c->models->path = path ? xstrdup(path) : NULL;

@@ -12,7 +12,7 @@
 
 struct chat {
     struct chat_params p;
-    struct engine *engine; // NULL: there is none yet, or now
+    struct engine_client *engine; // NULL: there is none yet, or now
     struct screen *screen;
     struct session *session;
     struct loop *loop;

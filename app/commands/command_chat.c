@@ -68,7 +68,7 @@ static bool load_quickly(struct model_host *host, struct status *st) {
 }
 
 static struct model_host *host_start(const struct settings *s, struct status *st) {
-    struct model_host *host = model_host_open(s, st);
+    struct model_host *host = model_host_open(s, &local_models, st);
     if (host && load_quickly(host, st)) return host;
     model_host_close(host);
     return NULL;

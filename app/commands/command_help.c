@@ -5,6 +5,7 @@
 #include "app/commands/man.h"
 #include "app/commands/options.h"
 #include "app/guide/guide.h"
+#include "engine/engine.h"
 #include "ui/commands.h"
 #include "ui/theme.h"
 

@@ -27,7 +27,7 @@ static bool logits_compute(struct model_file *m, const struct settings *s, const
         return status_fail(st, STATUS_LIMIT, "too many token ids: %zu", count);
     struct engine_params params = {
         .n_threads = s->threads, .kv_tokens = (int)count, .options = model_backend_options(s)};
-    struct engine *engine = engine_open(m, &params, st);
+    struct engine *engine = local_engine_open(m, &params, st);
     if (!engine) return false;
     float *logits = region_alloc(size);
     bool done = logits || status_fail(st, STATUS_MEMORY, "out of memory for the logits of %zu tokens", count);

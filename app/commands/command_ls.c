@@ -10,6 +10,7 @@
 #include "app/base/table.h"
 #include "app/base/units.h"
 #include "app/commands/command.h"
+#include "app/models/model.h"
 #include "app/models/model_sources.h"
 
 #define HEADER_SECONDS 10 // for reading headers; models left over are listed without the details
@@ -105,8 +106,8 @@ static void print_json(const struct model_list *list) {
 int command_ls(const struct settings *s, int n_arguments, char **arguments) {
     (void)n_arguments, (void)arguments;
     struct model_list list;
-    models_scan(&list);
-    models_describe(&list, HEADER_SECONDS);
+    models_scan(&list, &local_models);
+    models_describe(&list, &local_models, HEADER_SECONDS);
     if (s->json) print_json(&list);
     else print_list(&list);
     models_free(&list);

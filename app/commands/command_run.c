@@ -59,7 +59,7 @@ static char *run_prompt(const char *prompt, bool raw, struct status *st) {
     return joined;
 }
 
-static uint64_t run_submit(struct engine *engine, const struct settings *s, const char *prompt) {
+static uint64_t run_submit(struct engine_client *engine, const struct settings *s, const char *prompt) {
     struct engine_message messages[2];
     int n = 0;
     if (s->system) messages[n++] = (struct engine_message){.role = "system", .text = s->system};
@@ -128,7 +128,8 @@ static void write_text(struct run_output *o, const struct engine_event *event) {
 }
 
 // Writes the answer until the request ends; *event is then its last one. Ctrl+C and a closed output cancel it.
-static void run_stream(struct engine *engine, uint64_t request, struct run_output *o, struct engine_event *event) {
+static void run_stream(struct engine_client *engine, uint64_t request, struct run_output *o,
+                       struct engine_event *event) {
     bool cancelled = false;
     for (;;) {
         if ((interrupted || o->error) && !cancelled) {
@@ -149,7 +150,7 @@ static void run_stream(struct engine *engine, uint64_t request, struct run_outpu
     }
 }
 
-static int run_answer(struct engine *engine, const struct settings *s, const char *prompt) {
+static int run_answer(struct engine_client *engine, const struct settings *s, const char *prompt) {
     struct engine_event event;
     struct sigaction action = {.sa_handler = interrupt_signal}, before;
     sigaction(SIGINT, NULL, &before);
@@ -198,7 +199,7 @@ int command_run(const struct settings *s, int n_arguments, char **arguments) {
         settings_follow_model(&own, m.info);
         if (!reasoning_fits(m.info, (enum reasoning)s->reasoning))
             fprintf(stderr, "confab: warning: --reasoning ignored: not supported by the model's chat template\n");
-        result = run_answer(m.engine, &own, prompt);
+        result = run_answer(m.client, &own, prompt);
         model_unload(&m);
     } else {
         result = command_fail(&st);

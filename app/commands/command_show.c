@@ -23,16 +23,15 @@ static struct engine_params one_conversation(int tokens, enum kv_type kv_type) {
 
 struct show_memory show_memory_of(const struct model_file *m, enum kv_type kv_type) {
     const struct model_info *info = model_file_info(m);
-    struct show_memory out = {.kv_type = kv_type,
-                              .token_bytes = model_file_token_bytes(m, kv_type),
-                              .available = machine_memory_free()};
+    struct show_memory out = {
+        .kv_type = kv_type, .token_bytes = local_engine_token_bytes(m, kv_type), .available = machine_memory_free()};
     int contexts[SHOW_CONTEXTS] = {4096, 16384, 65536, info->n_context};
     for (int i = 0; info->has_weights && i < SHOW_CONTEXTS; i++) {
         if (i + 1 < SHOW_CONTEXTS && contexts[i] >= info->n_context) continue;
         struct engine_params p = one_conversation(contexts[i], kv_type);
-        out.n_contexts += model_file_memory(m, &p, out.available, &out.at[out.n_contexts], NULL);
+        out.n_contexts += local_engine_memory(m, &p, out.available, &out.at[out.n_contexts], NULL);
     }
-    int fits = model_file_tokens_that_fit(m, kv_type, out.available);
+    int fits = local_engine_tokens_that_fit(m, kv_type, out.available);
     int chat = info->n_context < SHOW_CONVERSATION ? info->n_context : SHOW_CONVERSATION;
     out.largest_context = fits < info->n_context ? fits : info->n_context;
     out.conversations = chat > 0 ? fits / chat : 0;

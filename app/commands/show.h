@@ -2,7 +2,7 @@
 #ifndef CONFAB_APP_SHOW_H
 #define CONFAB_APP_SHOW_H
 
-#include "engine/engine.h"
+#include "engine/local_engine.h"
 
 #define SHOW_CONTEXTS     4
 #define SHOW_CONVERSATION 4096 // tokens of a short conversation

@@ -66,10 +66,11 @@ static bool load(struct loaded_model *m, const struct settings *s, bool quick_st
     m->info = model_file_info(m->file);
     struct engine_params params = model_engine_params(s);
     params.options.quick_start = quick_start;
-    m->engine = engine_open(m->file, &params, st);
-    if (!m->engine) model_unload(m);
+    m->engine = local_engine_open(m->file, &params, st);
+    m->client = m->engine ? engine_client_open(m->engine, st) : NULL;
+    if (!m->client) model_unload(m);
     else if (s->model) models_used_add(m->info->path);
-    return m->engine;
+    return m->client;
 }
 
 bool model_load(struct loaded_model *m, const struct settings *s, struct status *st) { return load(m, s, false, st); }
@@ -90,8 +91,19 @@ char *model_give_up_saved(struct settings *s, struct status *st) {
     return text;
 }
 
+void model_close_engine(struct loaded_model *m) {
+    engine_client_close(m->client);
+    engine_close(m->engine);
+    m->client = NULL, m->engine = NULL;
+}
+
 void model_unload(struct loaded_model *m) {
-    if (m->engine) engine_close(m->engine);
+    model_close_engine(m);
     if (m->file) model_file_close(m->file);
     *m = (struct loaded_model){0};
 }
+
+const struct model_opener local_models = {.open = model_open_path,
+                                          .open_header = model_file_open_header,
+                                          .memory = local_engine_memory,
+                                          .open_engine = local_engine_open};

@@ -3,6 +3,7 @@
 #define CONFAB_APP_MODEL_H
 
 #include "app/base/settings.h"
+#include "engine/local_engine.h"
 
 // path: a file or folder; NULL: the built-in model. Close with model_file_close.
 struct model_file *model_open_path(const char *path, struct status *st);
@@ -16,11 +17,23 @@ struct model_file *model_open_text(const char *word, struct status *st);
 struct backend_options model_backend_options(const struct settings *s);
 struct engine_params model_engine_params(const struct settings *s);
 
-// A model file and its engine. On failure both are closed.
+// What opens models: the files of this machine and engines over them, or what a test has in their place.
+struct model_opener {
+    struct model_file *(*open)(const char *path, struct status *st); // as model_open_path
+    // As the functions of model_file.h and local_engine.h that are called so.
+    struct model_file *(*open_header)(const char *path, bool text, struct status *st);
+    bool (*memory)(const struct model_file *m, const struct engine_params *p, uint64_t available,
+                   struct model_memory *out, struct status *st);
+    struct engine *(*open_engine)(struct model_file *m, const struct engine_params *p, struct status *st);
+};
+extern const struct model_opener local_models;
+
+// A model file, its engine, and a client of that. On failure all are closed.
 struct loaded_model {
     struct model_file *file;
     const struct model_info *info;
     struct engine *engine;
+    struct engine_client *client;
 };
 bool model_load(struct loaded_model *m, const struct settings *s, struct status *st);
 // The same, but returns before the weights are repacked.
@@ -28,6 +41,7 @@ bool model_start(struct loaded_model *m, const struct settings *s, struct status
 // Makes *s fall back to the built-in model if the one named in the configuration cannot be opened. Returns a message
 // made from *st, which is reset; the caller frees. NULL: the model was named by an option, or there is no built-in one.
 char *model_give_up_saved(struct settings *s, struct status *st);
+void model_close_engine(struct loaded_model *m); // the file stays open
 void model_unload(struct loaded_model *m);
 
 #endif

@@ -26,6 +26,7 @@ struct target { // a model to load
 
 struct model_host {
     const struct settings *settings;
+    const struct model_opener *opener;
     int fd; // eventfd
     void (*release)(void *context);
     void *context;
@@ -58,7 +59,7 @@ static bool same_path(const char *a, const char *b) { return a && b ? !strcmp(a,
 static bool start(struct model_host *h, struct model_file *file, const struct engine_params *engine,
                   struct status *st) {
     const struct model_loader_params params = {
-        .file = file, .path = h->coming.path, .engine = *engine, .notify_fd = h->fd};
+        .opener = h->opener, .file = file, .path = h->coming.path, .engine = *engine, .notify_fd = h->fd};
     h->replaces = !file;
     h->stopped = false;
     h->loader = model_loader_start(&params, st);
@@ -72,15 +73,14 @@ static bool start_own(struct model_host *h, struct status *st) {
     h->coming.path = h->path ? xstrdup(h->path) : NULL;
     h->coming.title = model_title(h->now.info);
     h->coming.bytes = h->now.info->file_bytes;
-    model_file_memory(h->now.file, &engine, machine_memory_free(), &h->coming.memory, NULL);
+    h->opener->memory(h->now.file, &engine, machine_memory_free(), &h->coming.memory, NULL);
     return start(h, h->now.file, &engine, st);
 }
 
 static void close_engine(struct model_host *h) {
     if (!h->now.engine) return;
     if (h->release) h->release(h->context);
-    engine_close(h->now.engine);
-    h->now.engine = NULL;
+    model_close_engine(&h->now);
     h->held = 0;
 }
 
@@ -100,16 +100,16 @@ static bool start_next(struct model_host *h, struct status *st) {
     return false;
 }
 
-struct model_host *model_host_open(const struct settings *s, struct status *st) {
+struct model_host *model_host_open(const struct settings *s, const struct model_opener *opener, struct status *st) {
     char *path = NULL;
     struct model_file *file = NULL;
-    if (!s->model || models_resolve(s->model, &path, st)) file = model_open_path(path, st);
+    if (!s->model || models_resolve(s->model, &path, st)) file = opener->open(path, st);
     if (!file) {
         free(path);
         return NULL;
     }
     struct model_host *h = xcalloc(1, sizeof *h);
-    *h = (struct model_host){.settings = s, .path = path, .fd = system_open_eventfd(st)};
+    *h = (struct model_host){.settings = s, .opener = opener, .path = path, .fd = system_open_eventfd(st)};
     h->now = (struct loaded_model){.file = file, .info = model_file_info(file)};
     if (h->fd >= 0 && start_own(h, st)) return h;
     model_host_close(h);
@@ -125,11 +125,11 @@ void model_host_watch(struct model_host *h, void (*release)(void *context), void
 
 // Fills in what the model's header says. False: it cannot be loaded, or does not fit into memory.
 static bool target_measure(struct target *t, const struct model_host *h, struct status *st) {
-    struct model_file *m = t->path ? model_file_open_header(t->path, false, st) : model_open_path(NULL, st);
+    struct model_file *m = t->path ? h->opener->open_header(t->path, false, st) : h->opener->open(NULL, st);
     if (!m) return false;
     struct engine_params engine = model_engine_params(h->settings);
     uint64_t room = model_host_room(h);
-    bool fits = model_file_memory(m, &engine, room, &t->memory, st);
+    bool fits = h->opener->memory(m, &engine, room, &t->memory, st);
     if (fits && room && t->memory.total > room) {
         char need[24], free_bytes[24];
         fits = status_fail(st, STATUS_MEMORY, "not enough memory: needs %s, %s free",
@@ -199,6 +199,7 @@ static enum model_host_event take_over(struct model_host *h, const struct loaded
         h->path = h->coming.path ? xstrdup(h->coming.path) : NULL;
     } else {
         h->now.engine = m->engine;
+        h->now.client = m->client;
     }
     h->held = h->coming.memory.total;
     if (h->path) models_used_add(h->path);
@@ -210,7 +211,7 @@ static enum model_host_event loader_ended(struct model_host *h, struct status *s
     bool loaded = model_loader_take(h->loader, &m, st), stopped = h->stopped;
     h->loader = NULL;
     if (loaded && !stopped) return take_over(h, &m);
-    if (loaded && !h->replaces) engine_close(m.engine);
+    if (loaded && !h->replaces) model_close_engine(&m);
     else if (loaded) model_unload(&m);
     if (loaded) status_fail(st, STATUS_CANCELLED, "loading was stopped");
     if (h->path) file_fault_watch(h->path); // the old file is in use again
@@ -239,13 +240,16 @@ enum model_host_event model_host_poll(struct model_host *h, struct status *st) {
 struct engine *model_host_engine(const struct model_host *h) {
     return h->now.engine;
 }
+struct engine_client *model_host_client(const struct model_host *h) {
+    return h->now.client;
+}
 const struct model_info *model_host_info(const struct model_host *h) { return h->now.info; }
 const char *model_host_path(const struct model_host *h) { return h->path; }
 
 // ---- the list ----
 
 void model_host_look(struct model_host *h) {
-    if (!h->lookup) h->lookup = models_lookup_start(h->fd);
+    if (!h->lookup) h->lookup = models_lookup_start(h->opener, h->fd);
 }
 
 bool model_host_looking(const struct model_host *h) { return h->lookup; }
@@ -273,7 +277,7 @@ void model_host_close(struct model_host *h) {
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     if (h->loader && !model_loader_done(h->loader)) return; // leaked: the process is about to exit
     if (h->loader && model_loader_take(h->loader, &m, NULL)) {
-        engine_close(m.engine);
+        model_close_engine(&m);
         if (h->replaces) model_file_close(m.file);
     }
     target_free(&h->coming), target_free(&h->next);

@@ -14,11 +14,12 @@
 
 struct model_host;
 
-// Opens the model that the settings name and starts to load it. s: borrowed, must outlive the host.
-struct model_host *model_host_open(const struct settings *s, struct status *st);
+// Opens the model that the settings name and starts to load it. Both are borrowed and must outlive the host.
+struct model_host *model_host_open(const struct settings *s, const struct model_opener *opener, struct status *st);
 void model_host_close(struct model_host *h); // waits a few seconds for a loader at most
 
-// `release` is called before an engine is closed; nothing may use that engine afterwards.
+// `release` is called before an engine and its client are closed; nothing may use them afterwards, and other clients
+// of that engine must be closed by then.
 void model_host_watch(struct model_host *h, void (*release)(void *context), void *context);
 
 enum model_host_event {
@@ -32,6 +33,7 @@ int model_host_fd(const struct model_host *h); // readable when there may be an 
 enum model_host_event model_host_poll(struct model_host *h, struct status *st);
 
 struct engine *model_host_engine(const struct model_host *h);         // NULL: none at the moment
+struct engine_client *model_host_client(const struct model_host *h);  // of that engine, for whoever uses the host
 const struct model_info *model_host_info(const struct model_host *h); // of the current model, even without an engine
 const char *model_host_path(const struct model_host *h);              // likewise; NULL: the built-in model
 

@@ -35,12 +35,13 @@ static bool on_progress(void *context, double done) {
 
 static bool load(struct model_loader *l) {
     struct loaded_model *m = &l->model;
-    if (!m->file) m->file = model_open_path(l->p.path, &l->status);
+    if (!m->file) m->file = l->p.opener->open(l->p.path, &l->status);
     if (!m->file) return false;
     if (atomic_load(&l->cancelled)) return status_fail(&l->status, STATUS_CANCELLED, "loading was stopped");
     m->info = model_file_info(m->file);
-    m->engine = engine_open(m->file, &l->p.engine, &l->status);
-    if (!m->engine || !atomic_load(&l->cancelled)) return m->engine;
+    m->engine = l->p.opener->open_engine(m->file, &l->p.engine, &l->status);
+    m->client = m->engine ? engine_client_open(m->engine, &l->status) : NULL;
+    if (!m->client || !atomic_load(&l->cancelled)) return m->client;
     return status_fail(&l->status, STATUS_CANCELLED, "loading was stopped");
 }
 
@@ -85,7 +86,7 @@ void model_loader_cancel(struct model_loader *l) { atomic_store(&l->cancelled, t
 bool model_loader_take(struct model_loader *l, struct loaded_model *out, struct status *st) {
     pthread_join(l->thread, NULL);
     *out = l->model;
-    if (!out->engine && st) *st = l->status;
+    if (!out->client && st) *st = l->status;
     loader_free(l);
-    return out->engine;
+    return out->client;
 }

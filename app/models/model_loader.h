@@ -7,6 +7,7 @@
 struct model_loader;
 
 struct model_loader_params {
+    const struct model_opener *opener; // borrowed
     struct model_file *file;     // already open, borrowed; NULL: open `path` on the thread
     const char *path;            // copied; NULL: the built-in model
     struct engine_params engine; // without the progress callback

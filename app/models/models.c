@@ -58,18 +58,18 @@ static void make_names_unique(struct model_list *list) {
     }
 }
 
-static void add_built_in(struct model_list *list) {
+static void add_built_in(struct model_list *list, const struct model_opener *opener) {
     struct model_scan s = {.list = list, .source = "confab"};
-    struct model_file *m = model_open_path(NULL, NULL);
+    struct model_file *m = opener->open(NULL, NULL);
     if (!m) return; // built without one
     struct model_entry e = {.container = MODEL_BUILT_IN, .bytes = model_file_info(m)->file_bytes, .parts = 1};
     scan_add(&s, BUILT_IN_NAME, NULL, NULL, &e);
     model_file_close(m);
 }
 
-void models_scan(struct model_list *list) {
+void models_scan(struct model_list *list, const struct model_opener *opener) {
     *list = (struct model_list){0};
-    add_built_in(list);
+    add_built_in(list, opener);
     model_sources_scan(list);
     make_names_unique(list);
 }
@@ -91,9 +91,9 @@ const char *model_problem(const char *path, const char *message) {
     return begins ? message + size + 2 : message;
 }
 
-static void describe(struct model_entry *e) {
+static void describe(struct model_entry *e, const struct model_opener *opener) {
     struct status st = {0};
-    struct model_file *m = e->path ? model_file_open_header(e->path, false, &st) : model_open_path(NULL, &st);
+    struct model_file *m = e->path ? opener->open_header(e->path, false, &st) : opener->open(NULL, &st);
     if (!m) {
         e->problem = xstrdup(model_problem(e->path, st.text));
         return;
@@ -105,15 +105,15 @@ static void describe(struct model_entry *e) {
     e->family = xstrdup(info->family);
     e->format = xstrdup(info->n_formats ? info->formats[0].name : "");
     e->n_parameters = info->n_parameters;
-    if (model_file_memory(m, &one, 0, &memory, &st)) e->need = memory.total;
+    if (opener->memory(m, &one, 0, &memory, &st)) e->need = memory.total;
     else e->problem = xstrdup(model_problem(e->path, st.text));
     model_file_close(m);
 }
 
-void models_describe(struct model_list *list, double seconds) {
+void models_describe(struct model_list *list, const struct model_opener *opener, double seconds) {
     double end = clock_seconds() + seconds;
     for (int i = 0; i < list->count && clock_seconds() < end; i++) {
-        if (!list->entries[i].problem) describe(&list->entries[i]);
+        if (!list->entries[i].problem) describe(&list->entries[i], opener);
     }
 }
 
@@ -256,7 +256,7 @@ bool models_resolve(const char *word, char **path, struct status *st) {
     if (!stat(word, &file)) return *path = xstrdup(word), true;
     if (is_path(word)) return fail_path(word, st);
     struct model_list list;
-    models_scan(&list);
+    models_scan(&list, &local_models);
     const struct model_entry *e = models_find(&list, word, st);
     if (e && e->path) *path = xstrdup(e->path);
     models_free(&list);

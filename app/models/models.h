@@ -36,8 +36,10 @@ struct model_list {
     bool cut; // a limit of the search was reached
 };
 
-void models_scan(struct model_list *list);                     // *list is overwritten
-void models_describe(struct model_list *list, double seconds); // reads headers, for at most so long
+struct model_opener;
+void models_scan(struct model_list *list, const struct model_opener *opener); // *list is overwritten
+// Reads headers, for at most so long.
+void models_describe(struct model_list *list, const struct model_opener *opener, double seconds);
 void models_free(struct model_list *list);
 
 // Finds the entry that `word` means: a whole name, or a unique prefix or part of one, ignoring case. NULL with a status

@@ -11,6 +11,7 @@
 
 struct models_lookup { // freed by the last of its two users, the caller and the thread
     pthread_mutex_t lock;
+    const struct model_opener *opener;
     int notify_fd;
     struct model_list list; // the latest; valid when `fresh`
     bool fresh, done, abandoned;
@@ -40,27 +41,28 @@ static bool post(struct models_lookup *l, struct model_list *list, bool last) {
 static void *lookup_main(void *argument) {
     struct models_lookup *l = argument;
     struct model_list list;
-    models_scan(&list);
+    models_scan(&list, l->opener);
     bool wanted = post(l, &list, false);
     if (wanted) { // the first list belongs to the caller now; scanning again is fast
-        models_scan(&list);
-        models_describe(&list, HEADER_SECONDS);
+        models_scan(&list, l->opener);
+        models_describe(&list, l->opener, HEADER_SECONDS);
         wanted = post(l, &list, true);
     }
     if (!wanted) lookup_free(l);
     return NULL;
 }
 
-struct models_lookup *models_lookup_start(int notify_fd) {
+struct models_lookup *models_lookup_start(const struct model_opener *opener, int notify_fd) {
     struct models_lookup *l = xcalloc(1, sizeof *l);
     pthread_t thread;
+    l->opener = opener;
     l->notify_fd = notify_fd;
     pthread_mutex_init(&l->lock, NULL);
     if (system_start_thread(&thread, lookup_main, l, NULL)) {
         pthread_detach(thread);
     } else { // without a thread, only names and sizes
         struct model_list list;
-        models_scan(&list);
+        models_scan(&list, l->opener);
         post(l, &list, true);
     }
     return l;

@@ -6,7 +6,8 @@
 
 struct models_lookup;
 
-struct models_lookup *models_lookup_start(int notify_fd); // an eventfd, written to when there is a list
+// notify_fd: an eventfd, written to when there is a list. opener: must outlive the process.
+struct models_lookup *models_lookup_start(const struct model_opener *opener, int notify_fd);
 // Moves the latest list to *out. False: it was taken already, or there is none yet.
 bool models_lookup_take(struct models_lookup *l, struct model_list *out);
 bool models_lookup_done(struct models_lookup *l);  // the last list was taken

@@ -174,7 +174,7 @@ bool session_close(struct session *s, struct status *st) {
 
 // ---- the engine ----
 
-void session_set_engine(struct session *s, struct engine *e, const char *model) {
+void session_set_engine(struct session *s, struct engine_client *e, const char *model) {
     s->engine = e;
     free(s->model);
     s->model = xstrdup(model);

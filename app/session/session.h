@@ -86,7 +86,7 @@ bool session_save(struct session *s, struct status *st); // everything, and wait
 
 // NULL: there is none now. `model`: what it runs, as answers are marked with it. `wait`: answers that are asked for wait
 // for another engine; when it is false again they are requested.
-void session_set_engine(struct session *s, struct engine *e, const char *model);
+void session_set_engine(struct session *s, struct engine_client *e, const char *model);
 void session_hold(struct session *s, bool wait);
 void session_rest(struct session *s, uint64_t until); // clock_ns before which the loop need not wake up for its events
 

@@ -98,6 +98,19 @@ void model_file_close(struct model_file *m) {
 
 const struct model_info *model_file_info(const struct model_file *m) { return &m->info; }
 
+bool reasoning_fits(const struct model_info *info, enum reasoning r) {
+    switch (r) {
+    case REASONING_OFF:
+    case REASONING_ON: return info->chooses_thinking;
+    case REASONING_LOW:
+    case REASONING_MEDIUM:
+    case REASONING_HIGH: return info->chooses_effort;
+    case REASONING_AUTO:
+    case REASONING_COUNT: break;
+    }
+    return true;
+}
+
 // ---- text and ids ----
 
 int32_t *model_file_tokenize(const struct model_file *m, const char *text, size_t size, bool special, size_t *count) {

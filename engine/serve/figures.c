@@ -1,7 +1,7 @@
 #include "engine/serve/figures.h"
 
 #include <math.h>
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,23 +10,44 @@
 #define WINDOW_BUCKETS  20
 #define BUCKET_SECONDS  (FIGURES_WINDOW_SECONDS / WINDOW_BUCKETS)
 
-enum { EXCHANGE_NEWS = 4 }; // beside the index of the middle snapshot: nobody has read it yet
+enum { FEW_SNAPSHOTS = 4 }; // allocated at a time
 
-struct figures_exchange {
-    struct engine_figures snapshots[3];
-    atomic_int middle;
-    int back, front; // the writer's, the reader's
+struct snapshot {
+    struct engine_figures figures;
+    int readers; // that copy it
 };
 
-void figures_open(struct figures *f) {
-    *f = (struct figures){.exchange = xcalloc(1, sizeof *f->exchange)};
-    f->last_step = -1e9;
-    f->exchange->back = 0;
-    atomic_init(&f->exchange->middle, 1);
-    f->exchange->front = 2;
+struct figures_exchange {
+    pthread_mutex_t lock;
+    struct snapshot **snapshots; // all; the writer's array
+    int count;
+    struct snapshot *back, *latest; // that the writer fills; that readers take
+};
+
+// One that nobody reads, beside the latest.
+static struct snapshot *unread_snapshot(struct figures_exchange *x) {
+    for (int i = 0; i < x->count; i++)
+        if (x->snapshots[i] != x->latest && !x->snapshots[i]->readers) return x->snapshots[i];
+    if (x->count % FEW_SNAPSHOTS == 0)
+        x->snapshots = xrealloc(x->snapshots, (size_t)(x->count + FEW_SNAPSHOTS) * sizeof *x->snapshots);
+    return x->snapshots[x->count++] = xcalloc(1, sizeof(struct snapshot));
 }
 
-void figures_close(struct figures *f) { free(f->exchange); }
+void figures_open(struct figures *f) {
+    struct figures_exchange *x = xcalloc(1, sizeof *x);
+    *f = (struct figures){.exchange = x, .last_step = -1e9};
+    pthread_mutex_init(&x->lock, NULL);
+    x->latest = unread_snapshot(x);
+    x->back = unread_snapshot(x);
+}
+
+void figures_close(struct figures *f) {
+    struct figures_exchange *x = f->exchange;
+    for (int i = 0; i < x->count; i++) free(x->snapshots[i]);
+    free(x->snapshots);
+    pthread_mutex_destroy(&x->lock);
+    free(x);
+}
 
 static int64_t bucket_number(double time) { return (int64_t)(time / BUCKET_SECONDS); }
 
@@ -135,7 +156,7 @@ static void fill_work(const struct figures *f, struct engine_figures *out) {
 }
 
 struct engine_figures *figures_begin(struct figures *f, double now) {
-    struct engine_figures *out = &f->exchange->snapshots[f->exchange->back];
+    struct engine_figures *out = &f->exchange->back->figures;
     out->sequence = ++f->sequence;
     memcpy(out->stage_seconds, f->stage_seconds, sizeof out->stage_seconds);
     out->decode_tokens = f->decode_tokens;
@@ -152,14 +173,27 @@ struct engine_figures *figures_begin(struct figures *f, double now) {
 
 void figures_publish(struct figures *f) {
     struct figures_exchange *x = f->exchange;
-    x->back = atomic_exchange_explicit(&x->middle, x->back | EXCHANGE_NEWS, memory_order_acq_rel) & ~EXCHANGE_NEWS;
+    pthread_mutex_lock(&x->lock);
+    x->latest = x->back;
+    x->back = unread_snapshot(x);
+    pthread_mutex_unlock(&x->lock);
 }
 
-const struct engine_figures *figures_latest(struct figures *f) {
+bool figures_read(struct figures *f, struct engine_figures *out) {
     struct figures_exchange *x = f->exchange;
-    if (atomic_load_explicit(&x->middle, memory_order_relaxed) & EXCHANGE_NEWS)
-        x->front = atomic_exchange_explicit(&x->middle, x->front, memory_order_acq_rel) & ~EXCHANGE_NEWS;
-    return &x->snapshots[x->front];
+    pthread_mutex_lock(&x->lock);
+    struct snapshot *s = x->latest;
+    s->readers++;
+    pthread_mutex_unlock(&x->lock);
+    const bool news = s->figures.sequence != out->sequence;
+    if (news) {
+        const int pages = s->figures.n_pages < FIGURES_MAX_PAGES ? s->figures.n_pages : FIGURES_MAX_PAGES;
+        memcpy(out, &s->figures, offsetof(struct engine_figures, pages) + (size_t)pages * sizeof *out->pages);
+    }
+    pthread_mutex_lock(&x->lock);
+    s->readers--;
+    pthread_mutex_unlock(&x->lock);
+    return news;
 }
 
 _Static_assert(WINDOW_BUCKETS < FIGURES_BUCKETS, "the buckets hold the window");

@@ -2,9 +2,9 @@
 //
 // The engine thread writes: every step, token and latency in a few additions. Rates come from buckets of 50 ms over the
 // last second; a step that lasted longer is spread over the buckets it covered. A rate divides by the time in which
-// there was such work, so that a short answer has the rate of a long one. Snapshots go through a triple buffer: the
-// writer fills the back one and exchanges it with the middle one, the reader exchanges the middle one with its front
-// one when there is news. Neither ever waits for the other. One writer thread, one reader thread.
+// there was such work, so that a short answer has the rate of a long one. One thread writes. Snapshots are read by any
+// number of threads: the writer fills one that nobody reads, then makes it the latest; a reader holds the latest while
+// it copies it. Under the lock they only say which.
 #ifndef CONFAB_SERVE_FIGURES_H
 #define CONFAB_SERVE_FIGURES_H
 
@@ -34,7 +34,7 @@ struct latency_ring {
     int count, next;
 };
 
-struct figures_exchange; // the three snapshots
+struct figures_exchange; // the snapshots
 
 struct figures {
     struct figures_bucket buckets[FIGURES_BUCKETS];
@@ -65,6 +65,7 @@ void figures_add_latency(struct latency_ring *ring, double seconds);
 struct engine_figures *figures_begin(struct figures *f, double now);
 void figures_publish(struct figures *f);
 
-const struct engine_figures *figures_latest(struct figures *f); // the reader's side
+// The readers' side: the latest snapshot into *out; false when it is there already.
+bool figures_read(struct figures *f, struct engine_figures *out);
 
 #endif

@@ -81,10 +81,10 @@ bool memory_size_choose(struct memory_size *out, const struct model_file *m, con
                        need->kv_tokens, (unsigned long long)(need->kv / mebibyte));
 }
 
-// ---- engine.h ----
+// ---- local_engine.h ----
 
-bool model_file_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
-                       struct model_memory *out, struct status *st) {
+bool local_engine_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
+                         struct model_memory *out, struct status *st) {
     struct memory_size size;
     if (!m->info.has_weights) {
         if (st) *st = m->weight_status;
@@ -95,7 +95,7 @@ bool model_file_memory(const struct model_file *m, const struct engine_params *p
     return true;
 }
 
-int model_file_tokens_that_fit(const struct model_file *m, enum kv_type kv_type, uint64_t available) {
+int local_engine_tokens_that_fit(const struct model_file *m, enum kv_type kv_type, uint64_t available) {
     struct memory_size size;
     struct engine_params most = {.kv_tokens = FIGURES_MAX_PAGES * KV_PAGE_TOKENS,
                                  .options = {.kv_type = kv_type, .quick_start = true}};
@@ -105,7 +105,7 @@ int model_file_tokens_that_fit(const struct model_file *m, enum kv_type kv_type,
     return (int)(pages < FIGURES_MAX_PAGES ? pages : FIGURES_MAX_PAGES) * KV_PAGE_TOKENS;
 }
 
-uint64_t model_file_token_bytes(const struct model_file *m, enum kv_type kv_type) {
+uint64_t local_engine_token_bytes(const struct model_file *m, enum kv_type kv_type) {
     struct engine_params page = {.options.kv_type = kv_type};
     struct backend_memory taken;
     bool measured = m->info.has_weights && measure(&taken, m, &page, KV_PAGE_TOKENS, &cpu_backend, NULL);

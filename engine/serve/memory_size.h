@@ -4,7 +4,7 @@
 #define CONFAB_ENGINE_MEMORY_SIZE_H
 
 #include "engine/model/opened_model.h"
-#include "engine/serve/local_engine.h"
+#include "engine/serve/local_engine_state.h"
 
 struct memory_size {
     int n_pages, context;

@@ -19,6 +19,8 @@
 #include "engine/backend.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
+#include "engine/engine_ops.h"
+#include "engine/local_engine.h"
 #include "engine/metrics.h"
 #include "engine/model/opened_model.h"
 #include "tests/unit/shared_files.h"
@@ -48,11 +50,19 @@ static void model_close_in_memory(struct model_in_memory m) {
     free(m.bytes);
 }
 
-static struct engine *open_engine(struct model_file *file, struct engine_params p) {
+// The client of an engine of its own.
+static struct engine_client *open_engine(struct model_file *file, struct engine_params p) {
     struct status st = {0};
-    struct engine *e = engine_open(file, &p, &st);
-    if (!e) fail_msg("%s", st.text);
-    return e;
+    struct engine *e = local_engine_open(file, &p, &st);
+    struct engine_client *c = e ? engine_client_open(e, &st) : NULL;
+    if (!c) fail_msg("%s", st.text);
+    return c;
+}
+
+static void close_engine(struct engine_client *c) {
+    struct engine *e = c->engine;
+    engine_client_close(c);
+    engine_close(e);
 }
 
 // ---- requests ----
@@ -78,7 +88,7 @@ static struct request_params ask(uint64_t conversation, const int32_t *ids, int 
 }
 
 // Takes events until n requests have ended. Outcomes by request, of which there are not more than `most`.
-static void collect(struct engine *e, struct outcome *outcomes, uint64_t most, int n) {
+static void collect(struct engine_client *e, struct outcome *outcomes, uint64_t most, int n) {
     struct engine_event event;
     while (n > 0) {
         if (!engine_wait(e, &event, PATIENCE)) fail_msg("nothing happens, %d requests are open", n);
@@ -94,7 +104,7 @@ static void collect(struct engine *e, struct outcome *outcomes, uint64_t most, i
     }
 }
 
-static struct outcome answer(struct engine *e, const int32_t *ids, int n) {
+static struct outcome answer(struct engine_client *e, const int32_t *ids, int n) {
     struct request_params p = ask(1, ids, n);
     uint64_t id = engine_submit(e, &p);
     struct outcome *all = xcalloc(id + 1, sizeof *all);
@@ -128,7 +138,7 @@ static void make_questions(struct question *questions, int n, int n_vocab, uint3
 // Eight conversations that arrive at random times, others among them that are cancelled, an arena for two or three.
 static void together(struct model_file *file, int n_threads, const struct question *questions,
                      const struct outcome *alone, uint32_t *random) {
-    struct engine *e = open_engine(
+    struct engine_client *e = open_engine(
         file, (struct engine_params){.n_threads = n_threads, .kv_tokens = 8 * KV_PAGE_TOKENS, .prefill_chunk = 16});
     struct outcome outcomes[2 * CONVERSATIONS + 1] = {0};
     uint64_t ids[CONVERSATIONS];
@@ -147,7 +157,7 @@ static void together(struct model_file *file, int n_threads, const struct questi
         assert_int_equal(o->n_tokens, TOKENS);
         assert_memory_equal(o->tokens, alone[i].tokens, sizeof o->tokens);
     }
-    engine_close(e);
+    close_engine(e);
 }
 
 static void at_once_as_alone(struct model_file *file, uint32_t seed) {
@@ -155,9 +165,9 @@ static void at_once_as_alone(struct model_file *file, uint32_t seed) {
     struct outcome alone[CONVERSATIONS];
     make_questions(questions, CONVERSATIONS, model_file_info(file)->n_vocab, &seed);
     for (int i = 0; i < CONVERSATIONS; i++) { // an engine each: nothing is reused
-        struct engine *e = open_engine(file, (struct engine_params){.n_threads = 1});
+        struct engine_client *e = open_engine(file, (struct engine_params){.n_threads = 1});
         alone[i] = answer(e, questions[i].ids, questions[i].n);
-        engine_close(e);
+        close_engine(e);
     }
     for (int n_threads = 1; n_threads <= 3; n_threads++) together(file, n_threads, questions, alone, &seed);
 }
@@ -199,7 +209,7 @@ static void test_regenerated_after_cancellation(void **state) {
     make_questions(&question, 1, model_file_info(m.file)->n_vocab, &random);
     question.n = 40;
     for (int k = 0; k < question.n; k++) question.ids[k] = 3 + k;
-    struct engine *e = open_engine(m.file, (struct engine_params){.n_threads = 2, .prefill_chunk = 16});
+    struct engine_client *e = open_engine(m.file, (struct engine_params){.n_threads = 2, .prefill_chunk = 16});
     const struct outcome first = answer(e, question.ids, question.n);
     assert_int_equal(first.n_reused, 0);
     for (int round = 0; round < 20; round++) {
@@ -214,7 +224,7 @@ static void test_regenerated_after_cancellation(void **state) {
         assert_int_equal(outcomes[again].n_reused, question.n - 1);
         assert_memory_equal(outcomes[again].tokens, first.tokens, sizeof first.tokens);
     }
-    engine_close(e);
+    close_engine(e);
     model_close_in_memory(m);
 }
 
@@ -230,7 +240,7 @@ static void spoil_token(struct model_in_memory m, int32_t token) {
 }
 
 // Figures come a moment after the events.
-static void wait_for_free_pages(struct engine *e) {
+static void wait_for_free_pages(struct engine_client *e) {
     for (int i = 0; engine_figures(e)->pages_used && i < PATIENCE; i++) usleep(1000);
     assert_int_equal(engine_figures(e)->pages_used, 0);
 }
@@ -243,8 +253,9 @@ static void test_nan_weights_fail_their_request_alone(void **state) {
         struct model_in_memory m = tiny_open((struct tiny_model_options){0}),
                                other = tiny_open((struct tiny_model_options){.seed = 9});
         spoil_token(m, SPOILT);
-        struct engine *e = open_engine(m.file, (struct engine_params){.n_threads = n_threads, .prefill_chunk = 8});
-        struct engine *beside = open_engine(other.file, (struct engine_params){.n_threads = n_threads});
+        struct engine_client *e =
+            open_engine(m.file, (struct engine_params){.n_threads = n_threads, .prefill_chunk = 8});
+        struct engine_client *beside = open_engine(other.file, (struct engine_params){.n_threads = n_threads});
         int32_t good[] = {1, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49},
                 bad[] = {1, 40, 41, 42, 43, 44, 45, 46, 47, SPOILT, 49};
         const int n = sizeof good / sizeof *good;
@@ -266,8 +277,8 @@ static void test_nan_weights_fail_their_request_alone(void **state) {
         const struct outcome there = answer(beside, bad, n);
         assert_int_equal(there.state, REQUEST_FINISHED);
         assert_memory_equal(there.tokens, elsewhere.tokens, sizeof there.tokens);
-        engine_close(e);
-        engine_close(beside);
+        close_engine(e);
+        close_engine(beside);
         model_close_in_memory(m);
         model_close_in_memory(other);
     }
@@ -281,7 +292,7 @@ static double storm_seconds(void) {
 }
 
 struct storm {
-    struct engine *engine;
+    struct engine_client *engine;
     atomic_ullong submitted; // requests, at least
     atomic_bool over;
 };
@@ -340,7 +351,7 @@ static void test_storm_of_requests_and_cancellations(void **state) {
                   (unsigned long long)finished);
     const struct outcome after = answer(storm.engine, questions[0].ids, questions[0].n);
     assert_int_equal(after.state, REQUEST_FINISHED);
-    engine_close(storm.engine);
+    close_engine(storm.engine);
     model_close_in_memory(m);
 }
 
@@ -351,14 +362,14 @@ static void test_close_in_the_middle(void **state) {
     struct question questions[24];
     for (int round = 0; round < 10; round++) {
         make_questions(questions, 24, model_file_info(m.file)->n_vocab, &random);
-        struct engine *e = open_engine(m.file, (struct engine_params){.n_threads = 1 + round % 3});
+        struct engine_client *e = open_engine(m.file, (struct engine_params){.n_threads = 1 + round % 3});
         for (int i = 0; i < 24; i++) {
             struct request_params p = ask((uint64_t)i + 1, questions[i].ids, questions[i].n);
             p.max_tokens = 0;
             engine_submit(e, &p);
         }
         usleep(random_below(&random, 20000));
-        engine_close(e);
+        close_engine(e);
     }
     model_close_in_memory(m);
 }
@@ -368,7 +379,7 @@ static void test_close_in_the_middle(void **state) {
 static void test_context_time_and_length(void **state) {
     (void)state;
     struct model_in_memory m = tiny_open((struct tiny_model_options){0});
-    struct engine *e = open_engine(m.file, (struct engine_params){.n_threads = 2, .context = 48});
+    struct engine_client *e = open_engine(m.file, (struct engine_params){.n_threads = 2, .context = 48});
     struct outcome outcomes[8] = {0};
     int32_t ids[64];
     for (int i = 0; i < 64; i++) ids[i] = 3 + i;
@@ -384,7 +395,7 @@ static void test_context_time_and_length(void **state) {
     assert_non_null(strstr(outcomes[refused].message, "the prompt has 64 tokens, a conversation may have 48"));
     assert_int_equal(outcomes[expired].reason, FINISH_TIME);
     assert_int_equal(outcomes[expired].n_tokens, 0);
-    engine_close(e);
+    close_engine(e);
     model_close_in_memory(m);
 }
 

@@ -91,7 +91,7 @@ static struct model_file *open_tiny(void **bytes) {
     return file;
 }
 
-static void expect_answer(struct engine *e) {
+static void expect_answer(struct engine_client *e) {
     const int32_t ids[] = {3, 4, 5};
     struct request_params p = {
         .conversation = 1, .ids = ids, .n_ids = 3, .sampling = sampling_default(), .max_tokens = 4, .ignore_end = true};
@@ -107,22 +107,26 @@ static void test_an_engine_opens_wholly_or_not_at_all(void **state) {
     struct model_file *file = open_tiny(&bytes);
     struct status st = {0};
     const struct engine_params params = {.n_threads = THREADS};
-    struct engine *beside = engine_open(file, &params, &st), *e = NULL;
+    struct engine *beside = local_engine_open(file, &params, &st), *e = NULL;
     assert_non_null(beside);
+    struct engine_client *client = engine_client_open(beside, &st);
     const int before = held();
     int n = 0;
     for (; !e; n++) {
         st = (struct status){0};
         left = n;
-        e = engine_open(file, &params, &st);
+        e = local_engine_open(file, &params, &st);
         left = NEVER;
         if (e) break;
         expect_limit(&st);
         expect_held(before);
-        expect_answer(beside);
+        expect_answer(client);
     }
-    assert_int_equal(n, 2 + (THREADS - 1) + 1); // queues, workers, the engine's own thread
-    expect_answer(e);
+    assert_int_equal(n, 1 + (THREADS - 1) + 1); // queue, workers, the engine's own thread
+    engine_client_close(client);
+    client = engine_client_open(e, &st);
+    expect_answer(client);
+    engine_client_close(client);
     engine_close(e);
     engine_close(beside);
     model_file_close(file);
@@ -134,7 +138,7 @@ static void test_logits_need_an_eventfd(void **state) {
     void *bytes;
     struct model_file *file = open_tiny(&bytes);
     struct status st = {0};
-    struct engine *e = engine_open(file, &(struct engine_params){.n_threads = 1}, &st);
+    struct engine *e = local_engine_open(file, &(struct engine_params){.n_threads = 1}, &st);
     float *logits = xmalloc((size_t)model_file_info(file)->n_vocab * sizeof *logits);
     left = 0;
     assert_false(engine_logits(e, (int32_t[]){3}, 1, logits, &st));
@@ -173,7 +177,7 @@ static char *write_model(const char *name, int n_layer) {
 static struct model_host *open_host(char *path) {
     struct status st = {0};
     settings.model = path;
-    struct model_host *h = model_host_open(&settings, &st);
+    struct model_host *h = model_host_open(&settings, &local_models, &st);
     if (!h) fail_msg("%s", st.text);
     assert_int_equal(next_event(h, &st), HOST_LOADED);
     return h;
@@ -188,7 +192,7 @@ static void test_the_first_model_is_loaded_or_a_message_says_why_not(void **stat
     for (int n = 0; !loaded; n++) {
         struct status st = {0};
         left = n;
-        struct model_host *h = model_host_open(&settings, &st);
+        struct model_host *h = model_host_open(&settings, &local_models, &st);
         loaded = h && next_event(h, &st) == HOST_LOADED;
         left = NEVER;
         assert_true((h == NULL) == (n < 2)); // its eventfd and the loader's thread
@@ -213,7 +217,7 @@ static void test_the_loaded_model_answers_on(void **state) {
         bool loaded = chosen && next_event(h, &st) == HOST_LOADED;
         left = NEVER;
         assert_null(model_host_loading(h));
-        expect_answer(model_host_engine(h));
+        expect_answer(model_host_client(h));
         if (loaded) break;
         expect_limit(&st);
         expect_held(before);
@@ -232,7 +236,7 @@ static void test_a_model_that_had_to_go_comes_back(void **state) {
     struct model_memory need;
     struct model_file *file = model_file_open_header(new, false, &st);
     struct engine_params engine = {.n_threads = 1, .options.quick_start = true};
-    assert_true(model_file_memory(file, &engine, 1, &need, &st));
+    assert_true(local_engine_memory(file, &engine, 1, &need, &st));
     model_file_close(file);
     bool loaded = false;
     for (int n = 0; !loaded; n++) {
@@ -248,7 +252,7 @@ static void test_a_model_that_had_to_go_comes_back(void **state) {
         expect_limit(&st);
         assert_int_equal(next_event(h, &st), HOST_LOADED);
         assert_string_equal(model_host_path(h), old);
-        expect_answer(model_host_engine(h));
+        expect_answer(model_host_client(h));
     }
     left = NEVER;
     assert_string_equal(model_host_path(h), new);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
-#include "engine/engine.h"
+#include "engine/model_file.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/exact_copy.h"
 #include "tests/unit/tiny_model.h"

@@ -82,7 +82,7 @@ static void script_open(struct script *s) {
     golden_display_open(&s->display, s->width, s->height);
     clock_freeze(s->now);
     if (s->loading) script_engine_hold();
-    s->host = model_host_open(&s->settings, &st);
+    s->host = model_host_open(&s->settings, &script_models, &st);
     if (!s->host) panic("%s", st.text);
     for (int i = 0; !s->loading && i < PATIENCE_MS && model_host_poll(s->host, &st) != HOST_LOADED; i++) usleep(1000);
     s->engine = model_host_engine(s->host);

@@ -4,21 +4,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "engine/base/clock.h"
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
-
-struct model_file {
-    struct model_info info;
-    struct format_share share;
-    uint64_t need;
-};
+#include "engine/engine_ops.h"
+#include "engine/model/opened_model.h"
 
 struct script_request {
+    struct engine_client *client;
     uint64_t id, conversation;
     struct sampling sampling;
     char *prompt;
@@ -27,12 +22,10 @@ struct script_request {
     float rate;
 };
 
-struct engine {
+struct script_engine {
+    struct engine engine;
     struct script_request *requests; // all that were ever submitted
     int count, capacity;
-    struct engine_event *events; // [first, last) wait
-    int first, last, room;
-    int fd; // counts the events that wait
     struct engine_figures figures;
 };
 
@@ -44,6 +37,8 @@ struct script_model {
     const char *name, *family, *format, *problem;
     uint64_t parameters, need;
 };
+static const struct script_model guide = {
+    .name = "guide", .family = "llama", .format = "Q8_0", .parameters = 3220000, .need = 4 << 20};
 static struct script_model models[MODELS];
 static int n_models;
 static uint64_t memory_free = 1ull << 40;
@@ -71,10 +66,11 @@ static struct script_model *model_called(const char *path) {
     return NULL;
 }
 
+// Closed as any other, with model_file_close. What it needs stands where its weights would be counted.
 static struct model_file *file_of(const char *path, uint64_t bytes, const struct script_model *model) {
     struct model_file *m = xcalloc(1, sizeof *m);
-    m->need = model->need;
-    m->share = (struct format_share){model->format, 1, bytes};
+    struct format_share *share = arena_alloc(&m->arena, sizeof *share);
+    *share = (struct format_share){model->format, 1, bytes};
     m->info = (struct model_info){.path = path,
                                   .name = model->name,
                                   .family = model->family,
@@ -91,49 +87,32 @@ static struct model_file *file_of(const char *path, uint64_t bytes, const struct
                                   .chooses_effort = !strncmp(path, "gpt-oss", 7),
                                   .chooses_thinking = !strncmp(path, "Qwen3", 5),
                                   .sampling = sampling_default(),
-                                  .formats = &m->share,
+                                  .formats = share,
                                   .n_formats = 1};
     return m;
 }
 
-struct model_file *model_file_open(const char *path, struct status *st) {
-    const struct script_model *model = model_called(path);
+static struct model_file *open_model(const char *path, struct status *st) {
+    const struct script_model *model = path ? model_called(path) : &guide;
     struct stat file;
+    if (!path) return file_of(model->name, 3 << 20, model);
     if (model && !stat(path, &file)) return file_of(model->name, (uint64_t)file.st_size, model);
     status_fail(st, STATUS_FORMAT, "%s: no model of this script", path);
     return NULL;
 }
 
-struct model_file *model_file_open_header(const char *path, bool text, struct status *st) {
+static struct model_file *open_header(const char *path, bool text, struct status *st) {
     (void)text;
-    return model_file_open(path, st);
+    return open_model(path, st);
 }
 
-struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, const char *template,
-                                          struct status *st) {
-    static const struct script_model guide = {
-        .name = "guide", .family = "llama", .format = "Q8_0", .parameters = 3220000, .need = 4 << 20};
-    (void)name, (void)data, (void)size, (void)template, (void)st;
-    return file_of("guide", 3 << 20, &guide);
-}
-
-void model_file_fill_slots(struct model_file *m, model_slot_text *text, void *context) {
-    (void)m, (void)text, (void)context;
-}
-void model_file_close(struct model_file *m) { free(m); }
-
-const struct model_info *model_file_info(const struct model_file *m) { return &m->info; }
-
-bool model_file_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
-                       struct model_memory *out, struct status *st) {
+static bool memory_of(const struct model_file *m, const struct engine_params *p, uint64_t available,
+                      struct model_memory *out, struct status *st) {
+    const struct script_model *model = model_called(m->info.name);
+    const uint64_t need = model ? model->need : guide.need;
     (void)p, (void)available;
-    *out = (struct model_memory){.weights = m->need, .total = m->need, .kv_tokens = 8192, .context = 8192};
+    *out = (struct model_memory){.weights = need, .total = need, .kv_tokens = 8192, .context = 8192};
     return m->info.has_weights || status_fail(st, STATUS_UNSUPPORTED, "%s", m->info.weight_problem);
-}
-
-int model_file_tokens_that_fit(const struct model_file *m, enum kv_type kv_type, uint64_t available) {
-    (void)kv_type;
-    return available > m->need ? 8192 : 0;
 }
 
 // ---- opening as a script says ----
@@ -198,55 +177,6 @@ static bool gate_pass(const struct engine_params *p, struct status *st) {
     return opens;
 }
 
-// ---- life ----
-
-struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st) {
-    if (!gate_pass(p, st)) return NULL;
-    struct engine *e = xcalloc(1, sizeof *e);
-    e->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
-    e->figures.context = m->info.n_context;
-    snprintf(e->figures.backend, sizeof e->figures.backend, SCRIPT_BACKEND);
-    return e;
-}
-
-void engine_close(struct engine *e) {
-    if (!e) return;
-    for (int i = 0; i < e->count; i++) free(e->requests[i].prompt);
-    free(e->requests);
-    free(e->events);
-    close(e->fd);
-    free(e);
-}
-
-// ---- events ----
-
-static struct engine_event *event_push(struct engine *e) {
-    if (e->last == e->room) {
-        e->room = 2 * e->room + 64;
-        e->events = xrealloc(e->events, (size_t)e->room * sizeof *e->events);
-    }
-    uint64_t one = 1;
-    if (write(e->fd, &one, sizeof one) != sizeof one) panic("eventfd");
-    struct engine_event *event = &e->events[e->last++];
-    *event = (struct engine_event){.token = -1, .at = clock_ns()};
-    return event;
-}
-
-bool engine_poll(struct engine *e, struct engine_event *out) {
-    uint64_t one;
-    if (e->first == e->last || read(e->fd, &one, sizeof one) != sizeof one) return false;
-    *out = e->events[e->first++];
-    if (e->first == e->last) e->first = e->last = 0;
-    return true;
-}
-
-bool engine_wait(struct engine *e, struct engine_event *out, int timeout_ms) {
-    (void)timeout_ms; // nothing comes by itself
-    return engine_poll(e, out);
-}
-
-int engine_event_fd(const struct engine *e) { return e->fd; }
-
 // ---- requests ----
 
 static bool state_runs(enum request_state s) {
@@ -254,7 +184,8 @@ static bool state_runs(enum request_state s) {
 }
 
 // The latest of a conversation; NULL when there was none.
-static struct script_request *request_of(const struct engine *e, uint64_t conversation) {
+static struct script_request *request_of(const struct engine *engine, uint64_t conversation) {
+    const struct script_engine *e = (const struct script_engine *)engine;
     for (int i = e->count; i > 0; i--)
         if (e->requests[i - 1].conversation == conversation) return &e->requests[i - 1];
     return NULL;
@@ -265,7 +196,7 @@ static struct script_request *request_running(const struct engine *e, uint64_t c
     return r && state_runs(r->state) ? r : NULL;
 }
 
-static struct script_request *request_by_id(const struct engine *e, uint64_t id) {
+static struct script_request *request_by_id(const struct script_engine *e, uint64_t id) {
     return id >= 1 && id <= (uint64_t)e->count ? &e->requests[id - 1] : NULL;
 }
 
@@ -281,49 +212,85 @@ static char *prompt_text(const struct request_params *p) {
     return text;
 }
 
-uint64_t engine_submit(struct engine *e, const struct request_params *p) {
+// An event of a request, with what the script says of it.
+static void tell(const struct script_request *r, struct engine_event event, const char *text, size_t size) {
+    event.request = r->id, event.conversation = r->conversation;
+    event.at = clock_ns();
+    memcpy(event.text, text, size);
+    event.size = size;
+    queue_push(&r->client->events, &event);
+}
+
+static void request_change(struct script_request *r, enum request_state state, enum finish_reason reason,
+                           const char *text) {
+    r->state = state;
+    tell(r,
+         (struct engine_event){.kind = EVENT_STATE,
+                               .token = -1,
+                               .state = state,
+                               .reason = reason,
+                               .n_prompt = r->prefill_total,
+                               .n_generated = r->n_generated},
+         text ? text : "", text ? strlen(text) : 0);
+}
+
+// ---- an engine's functions ----
+
+static struct script_engine *engine_of(const struct engine_client *c) { return (struct script_engine *)c->engine; }
+
+static void script_close(struct engine *engine) {
+    struct script_engine *e = (struct script_engine *)engine;
+    for (int i = 0; i < e->count; i++) free(e->requests[i].prompt);
+    free(e->requests);
+    free(e);
+}
+
+static struct engine_client *script_client_open(struct engine *e, struct status *st) {
+    return engine_client_new(sizeof(struct engine_client), e, st);
+}
+
+static void script_client_close(struct engine_client *c) {
+    struct script_engine *e = engine_of(c);
+    for (int i = 0; i < e->count; i++)
+        if (e->requests[i].client == c) e->requests[i].state = REQUEST_CANCELLED;
+    engine_client_free(c);
+}
+
+static uint64_t script_submit(struct engine_client *c, const struct request_params *p) {
+    struct script_engine *e = engine_of(c);
     if (e->count == e->capacity) {
         e->capacity = 2 * e->capacity + 8;
         e->requests = xrealloc(e->requests, (size_t)e->capacity * sizeof *e->requests);
     }
     struct script_request *r = &e->requests[e->count++];
-    *r = (struct script_request){
-        .id = (uint64_t)e->count, .conversation = p->conversation, .sampling = p->sampling, .prompt = prompt_text(p)};
+    *r = (struct script_request){.client = c,
+                                 .id = (uint64_t)e->count,
+                                 .conversation = p->conversation,
+                                 .sampling = p->sampling,
+                                 .prompt = prompt_text(p)};
     return r->id;
 }
 
-static void request_change(struct engine *e, struct script_request *r, enum request_state state,
-                           enum finish_reason reason, const char *text) {
-    r->state = state;
-    struct engine_event *event = event_push(e);
-    event->kind = EVENT_STATE;
-    event->request = r->id, event->conversation = r->conversation;
-    event->state = state, event->reason = reason;
-    event->n_prompt = r->prefill_total, event->n_generated = r->n_generated;
-    if (text) snprintf(event->text, sizeof event->text, "%s", text);
-    event->size = strlen(event->text);
+static void script_cancel(struct engine_client *c, uint64_t request) {
+    struct script_request *r = request_by_id(engine_of(c), request);
+    if (r && state_runs(r->state)) request_change(r, REQUEST_CANCELLED, FINISH_CANCELLED, NULL);
 }
 
-void engine_cancel(struct engine *e, uint64_t request) {
-    struct script_request *r = request_by_id(e, request);
-    if (r && state_runs(r->state)) request_change(e, r, REQUEST_CANCELLED, FINISH_CANCELLED, NULL);
-}
-
-void engine_set_sampling(struct engine *e, uint64_t request, const struct sampling *s) {
-    struct script_request *r = request_by_id(e, request);
+static void script_set_sampling(struct engine_client *c, uint64_t request, const struct sampling *s) {
+    struct script_request *r = request_by_id(engine_of(c), request);
     if (r) r->sampling = *s;
 }
 
-void engine_focus(struct engine *e, uint64_t conversation) { (void)e, (void)conversation; }
+static void script_focus(struct engine_client *c, uint64_t conversation) { (void)c, (void)conversation; }
 
-void engine_forget(struct engine *e, uint64_t conversation) {
-    for (int i = 0; i < e->figures.n_pages; i++)
-        if (e->figures.pages[i].conversation == conversation) e->figures.pages[i] = (struct page_figures){0};
+static void script_forget(struct engine_client *c, uint64_t conversation) {
+    struct engine_figures *f = &engine_of(c)->figures;
+    for (int i = 0; i < f->n_pages; i++)
+        if (f->pages[i].conversation == conversation) f->pages[i] = (struct page_figures){0};
 }
 
-// ---- figures ----
-
-const struct engine_figures *engine_figures(struct engine *e) {
+static const struct engine_figures *script_metrics(struct engine_client *c) {
+    struct script_engine *e = engine_of(c);
     struct engine_figures *f = &e->figures;
     f->sequence++;
     f->n_requests = f->running = f->queue = 0;
@@ -344,40 +311,55 @@ const struct engine_figures *engine_figures(struct engine *e) {
     return f;
 }
 
-struct engine_figures *script_engine_figures(struct engine *e) {
-    return &e->figures;
+static const struct engine_ops script_engine = {.name = "scripted",
+                                                .close = script_close,
+                                                .client_open = script_client_open,
+                                                .client_close = script_client_close,
+                                                .submit = script_submit,
+                                                .cancel = script_cancel,
+                                                .set_sampling = script_set_sampling,
+                                                .focus = script_focus,
+                                                .forget = script_forget,
+                                                .metrics = script_metrics};
+
+static struct engine *open_engine(struct model_file *m, const struct engine_params *p, struct status *st) {
+    if (!gate_pass(p, st)) return NULL;
+    struct script_engine *e = xcalloc(1, sizeof *e);
+    e->engine.ops = &script_engine;
+    e->figures.context = m->info.n_context;
+    snprintf(e->figures.backend, sizeof e->figures.backend, SCRIPT_BACKEND);
+    return &e->engine;
 }
 
+const struct model_opener script_models = {
+    .open = open_model, .open_header = open_header, .memory = memory_of, .open_engine = open_engine};
+
 // ---- what the script says and asks ----
+
+struct engine_figures *script_engine_figures(struct engine *e) {
+    return &((struct script_engine *)e)->figures;
+}
 
 bool script_engine_token(struct engine *e, uint64_t conversation, enum channel channel, const char *text, size_t size) {
     struct script_request *r = request_running(e, conversation);
     if (!r || size >= sizeof((struct engine_event *)0)->text) return false;
-    struct engine_event *event = event_push(e);
-    event->kind = EVENT_TEXT;
-    event->request = r->id, event->conversation = conversation;
-    event->token = r->n_generated++;
-    event->channel = channel;
-    event->probability = 0.5f;
-    memcpy(event->text, text, size);
-    event->size = size;
+    tell(r,
+         (struct engine_event){.kind = EVENT_TEXT, .token = r->n_generated++, .channel = channel, .probability = 0.5f},
+         text, size);
     return true;
 }
 
 bool script_engine_notice(struct engine *e, uint64_t conversation, const char *text) {
     struct script_request *r = request_running(e, conversation);
     if (!r) return false;
-    struct engine_event *event = event_push(e);
-    event->kind = EVENT_NOTICE;
-    event->request = r->id, event->conversation = conversation;
-    event->size = (size_t)snprintf(event->text, sizeof event->text, "%s", text);
+    tell(r, (struct engine_event){.kind = EVENT_NOTICE, .token = -1}, text, strlen(text));
     return true;
 }
 
 bool script_engine_state(struct engine *e, uint64_t conversation, enum request_state state, enum finish_reason reason,
                          const char *text) {
     struct script_request *r = request_running(e, conversation);
-    if (r) request_change(e, r, state, reason, text);
+    if (r) request_change(r, state, reason, text);
     return r;
 }
 

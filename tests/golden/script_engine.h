@@ -1,14 +1,16 @@
-// Script engine: stands in for the inference engine in tests of the screen. It implements engine/engine.h, computes
-// nothing, and lets a script say what happens: states, tokens, figures, pages.
+// Script engine: an engine that computes nothing and lets a script say what happens: states, tokens, figures, pages;
+// and what opens it, with the models that it is opened over, in place of those of this machine.
 //
 // A cancelled request ends at once; everything else waits for the script.
 #ifndef CONFAB_TESTS_SCRIPT_ENGINE_H
 #define CONFAB_TESTS_SCRIPT_ENGINE_H
 
-#include "engine/engine.h"
+#include "app/models/model.h"
 #include "engine/metrics.h"
 
 #define SCRIPT_BACKEND "script, 2 threads"
+
+extern const struct model_opener script_models;
 
 // ---- models ----
 

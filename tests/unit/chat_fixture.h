@@ -1,8 +1,8 @@
 // What the tests of the chat controller share: an engine that plays a script, a screen that plays a person, and a clock
 // that stands still unless a test moves it.
 //
-// It defines functions of engine/engine.h and ui/screen.h, in place of those of the library; so each program includes
-// it in one file, and it is no helper that is linked into every test.
+// It defines functions of ui/screen.h, in place of those of the library; so each program includes it in one file, and
+// it is no helper that is linked into every test.
 #ifndef CONFAB_TESTS_CHAT_FIXTURE_H
 #define CONFAB_TESTS_CHAT_FIXTURE_H
 
@@ -15,74 +15,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "app/chat/chat_state.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
-#include "engine/metrics.h"
+#include "engine/model/opened_model.h"
 #include "tests/unit/temporary_folder.h"
+#include "tests/unit/told_engine.h"
 
-// ---- an engine that does what it is told ----
-
-static struct {
-    int fd;
-    struct engine_event events[64];
-    int n_events, next_event;
-    uint64_t n_requests, cancelled, focused, forgotten;
-    char prompt[4096]; // of the last request: "role: text|role: text|"
-    char stops[256];   // "stop|stop|"
-    enum reasoning reasoning;
-    struct sampling sampling, changed;
-    uint64_t changed_request;
-    struct engine_figures figures;
-} engine;
-
-uint64_t engine_submit(struct engine *e, const struct request_params *p) {
-    (void)e;
-    engine.prompt[0] = 0;
-    for (int i = 0; i < p->n_messages; i++) {
-        size_t used = strlen(engine.prompt);
-        const char *thinking = p->messages[i].thinking ? p->messages[i].thinking : "";
-        snprintf(engine.prompt + used, sizeof engine.prompt - used, "%s: %s%s%s|", p->messages[i].role, thinking,
-                 *thinking ? "/" : "", p->messages[i].text);
-    }
-    engine.stops[0] = 0;
-    for (int i = 0; i < p->n_stops; i++) strcat(strcat(engine.stops, p->stops[i]), "|");
-    engine.reasoning = p->reasoning;
-    engine.sampling = p->sampling;
-    return ++engine.n_requests;
-}
-void engine_cancel(struct engine *e, uint64_t request) { (void)e, engine.cancelled = request; }
-void engine_set_sampling(struct engine *e, uint64_t request, const struct sampling *s) {
-    (void)e, engine.changed_request = request, engine.changed = *s;
-}
-void engine_focus(struct engine *e, uint64_t conversation) { (void)e, engine.focused = conversation; }
-void engine_forget(struct engine *e, uint64_t conversation) { (void)e, engine.forgotten = conversation; }
-bool engine_poll(struct engine *e, struct engine_event *out) {
-    (void)e;
-    if (engine.next_event == engine.n_events) return false;
-    *out = engine.events[engine.next_event++];
-    return true;
-}
-int engine_event_fd(const struct engine *e) { return (void)e, engine.fd; }
-const struct engine_figures *engine_figures(struct engine *e) { return (void)e, &engine.figures; }
+// ---- models ----
 
 // Models are there at once, but for the file called FAILS.
-struct model_file {
-    struct model_info info;
-    char path[256], name[64];
-};
-static const struct format_share formats[] = {{"Q4_0", 1, 1}};
-struct model_file *model_file_open(const char *path, struct status *st) {
+static struct model_file *fixture_open(const char *path, struct status *st) {
+    static const struct format_share formats[] = {{"Q4_0", 1, 1}};
     (void)st;
+    if (!path) path = "Tiny 1B";
     struct model_file *m = xcalloc(1, sizeof *m);
-    const char *slash = strrchr(path, '/');
-    snprintf(m->path, sizeof m->path, "%s", path);
-    snprintf(m->name, sizeof m->name, "%.*s", (int)strcspn(slash ? slash + 1 : path, "."), slash ? slash + 1 : path);
-    m->info = (struct model_info){.path = m->path,
-                                  .name = m->name,
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const size_t name_size = strcspn(name, ".");
+    char *own_path = arena_alloc(&m->arena, strlen(path) + 1), *own_name = arena_alloc(&m->arena, name_size + 1);
+    own_name[name_size] = 0;
+    m->info = (struct model_info){.path = strcpy(own_path, path),
+                                  .name = memcpy(own_name, name, name_size),
                                   .family = "tiny",
                                   .formats = formats,
                                   .n_formats = 1,
@@ -91,43 +46,25 @@ struct model_file *model_file_open(const char *path, struct status *st) {
                                   .has_weights = true};
     return m;
 }
-struct model_file *model_file_open_header(const char *path, bool text, struct status *st) {
-    (void)text;
-    return model_file_open(path, st);
+static struct model_file *fixture_open_header(const char *path, bool text, struct status *st) {
+    return (void)text, fixture_open(path, st);
 }
-struct model_file *model_file_open_memory(const char *name, const void *data, size_t size, const char *template,
-                                          struct status *st) {
-    (void)name, (void)data, (void)size, (void)template;
-    return model_file_open("Tiny 1B", st);
-}
-void model_file_fill_slots(struct model_file *m, model_slot_text *text, void *context) {
-    (void)m, (void)text, (void)context;
-}
-void model_file_close(struct model_file *m) { free(m); }
-const struct model_info *model_file_info(const struct model_file *m) { return &m->info; }
-bool model_file_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
-                       struct model_memory *out, struct status *st) {
+static bool fixture_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
+                           struct model_memory *out, struct status *st) {
     (void)m, (void)p, (void)available, (void)st;
     *out = (struct model_memory){.kv_tokens = 512, .total = 1};
     return true;
 }
-int model_file_tokens_that_fit(const struct model_file *m, enum kv_type kv_type, uint64_t available) {
-    return (void)m, (void)kv_type, (void)available, 512;
+static struct engine *fixture_open_engine(struct model_file *m, const struct engine_params *p, struct status *st) {
+    (void)p;
+    if (!strcmp(m->info.name, "FAILS")) return status_fail(st, STATUS_MEMORY, "%s: does not fit", m->info.path), NULL;
+    return &engine.engine;
 }
 
-struct engine *engine_open(struct model_file *m, const struct engine_params *p, struct status *st) {
-    (void)p;
-    if (!strcmp(m->name, "FAILS")) return status_fail(st, STATUS_MEMORY, "%s: does not fit", m->path), NULL;
-    return (struct engine *)&engine;
-}
-void engine_close(struct engine *e) { (void)e; }
-bool engine_wait(struct engine *e, struct engine_event *out, int timeout_ms) {
-    return (void)timeout_ms, engine_poll(e, out);
-}
-bool engine_logits(struct engine *e, const int32_t *ids, int n, float *out, struct status *st) {
-    (void)e, (void)ids, (void)n, (void)out, (void)st;
-    return false;
-}
+static const struct model_opener fixture_models = {.open = fixture_open,
+                                                   .open_header = fixture_open_header,
+                                                   .memory = fixture_memory,
+                                                   .open_engine = fixture_open_engine};
 
 // ---- a screen that remembers what it was shown ----
 
@@ -236,9 +173,8 @@ static inline void type(const char *text) {
 }
 
 static inline void happen(struct engine_event event) {
-    engine.n_events = engine.next_event = 0;
     if (!event.at) event.at = now + 50000000;
-    engine.events[engine.n_events++] = event;
+    told_engine_say(event);
     pass(0.05);
 }
 
@@ -285,7 +221,7 @@ static inline void wait_for_model(void) {
 
 static inline void open_chat(void) {
     struct status st = {0};
-    host = model_host_open(&settings, &st);
+    host = model_host_open(&settings, &fixture_models, &st);
     assert_non_null(host);
     wait_for_model();
     struct chat_params params = {.host = host,
@@ -308,9 +244,8 @@ static inline bool close_chat(void) {
 
 static inline int chat_setup(void **state) {
     (void)state;
-    memset(&engine, 0, sizeof engine);
+    told_engine_reset();
     memset(&screen, 0, sizeof screen);
-    engine.fd = eventfd(0, 0);
     settings = settings_default();
     strcpy(folder, "/tmp/confab-test-XXXXXX");
     if (!mkdtemp(folder)) return -1;
@@ -329,7 +264,6 @@ static inline int chat_teardown(void **state) {
     close_chat();
     settings_free(&settings);
     free(store_path), free(config_path);
-    close(engine.fd);
     return temporary_folder_remove(folder);
 }
 

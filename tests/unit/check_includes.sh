@@ -9,9 +9,14 @@ BEGIN {
     allow["engine/message.h"] = allow["engine/sampling.h"] = ""
     allow["engine/quantize.h"] = "engine/base"
     allow["engine/model_file.h"] = "engine/base engine/message.h engine/sampling.h"
-    allow["engine/engine.h"] = allow["engine/model_file.h"] " engine/model_file.h engine/backend_options.h"
+    allow["engine/engine.h"] = "engine/base engine/message.h engine/sampling.h"
     allow["engine/metrics.h"] = "engine/engine.h engine/stages.h"
-    public = allow["engine/engine.h"] " engine/engine.h engine/metrics.h engine/quantize.h engine/stages.h"
+    allow["engine/engine_ops.h"] = "engine/base engine/engine.h engine/metrics.h"
+    allow["engine/engine.c"] = allow["engine/engine_ops.h"] " engine/engine_ops.h"
+    allow["engine/sampling.c"] = "engine/sampling.h"
+    allow["engine/local_engine.h"] = "engine/engine.h engine/model_file.h engine/backend_options.h"
+    public = "engine/base engine/message.h engine/sampling.h engine/model_file.h engine/backend_options.h" \
+             " engine/engine.h engine/local_engine.h engine/metrics.h engine/quantize.h engine/stages.h"
 
     allow["engine/format"] = "engine/base"
     allow["engine/text"] = "engine/base engine/format"
@@ -20,7 +25,7 @@ BEGIN {
     allow["engine/quantize"] = "engine/base engine/format engine/model engine/quantize.h"
     allow["engine/backend.h"] = "engine/base engine/model engine/stages.h engine/backend_options.h"
     allow["engine/cpu"] = allow["engine/backend.h"] " engine/format engine/backend.h"
-    allow["engine/serve"] = public " engine/text engine/answer engine/model engine/backend.h"
+    allow["engine/serve"] = public " engine/engine_ops.h engine/text engine/answer engine/model engine/backend.h"
 
     allow["ui"] = public " ui/draft.h"
     allow["app/base"] = public " ui"

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <time.h>
 

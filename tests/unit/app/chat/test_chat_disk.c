@@ -107,9 +107,8 @@ static void test_a_stalled_disk_delays_no_frame(void **state) {
     press(COMMAND_SEND, -1, "question");
     int draws = screen.draws;
     for (int i = 0; i < 30; i++) {
-        engine.n_events = engine.next_event = 0;
-        engine.events[engine.n_events++] = (struct engine_event){
-            .kind = EVENT_TEXT, .conversation = 1, .request = 1, .token = 1, .size = 1, .text = "x", .at = now};
+        told_engine_say((struct engine_event){
+            .kind = EVENT_TEXT, .conversation = 1, .request = 1, .token = 1, .size = 1, .text = "x", .at = now});
         clock_freeze(now += 100000000);
         step();
     }

@@ -169,23 +169,23 @@ static void test_a_knob_reaches_the_running_answer(void **state) {
     (void)state;
     act(COMMAND_SEND, -1, "q");
     act(COMMAND_KNOB_SET, -1, "1.5");
-    assert_int_equal(engine.changed_request, 1);
-    assert_true(engine.changed.temperature == 1.5f);
+    assert_int_equal(engine.changed[0], 1);
+    assert_true(engine.new_sampling.temperature == 1.5f);
     assert_string_equal(screen.status, "temp is now 1.50, from the next token on");
     assert_true(config_has("temp = 1.5\n"));
     act(COMMAND_KNOB_UP, -1, NULL);
-    assert_true(engine.changed.temperature > 1.54f && engine.changed.temperature < 1.56f);
+    assert_true(engine.new_sampling.temperature > 1.54f && engine.new_sampling.temperature < 1.56f);
     act(COMMAND_KNOB_SET, -1, "hot");
     assert_true(screen.view.status_bad);
     act(COMMAND_KNOB_NEXT, -1, NULL);
     assert_int_equal(screen.view.knob, KNOB_top_p);
     act(COMMAND_KNOB_RESET_ALL, -1, NULL);
-    assert_true(engine.changed.temperature == sampling_default().temperature);
+    assert_true(engine.new_sampling.temperature == sampling_default().temperature);
     act(COMMAND_KNOB_PREVIOUS, -1, NULL);
     act(COMMAND_KNOB_DOWN, -1, NULL);
     act(COMMAND_NEW, -1, NULL); // begins with what was set last
     act(COMMAND_SEND, -1, "q2");
-    assert_true(engine.sampling.temperature == engine.changed.temperature);
+    assert_true(engine.sampling.temperature == engine.new_sampling.temperature);
 }
 
 static void test_one_knob_of_an_old_chat_is_no_more_than_that(void **state) {

@@ -132,9 +132,8 @@ static void test_an_idle_chat_draws_nothing(void **state) {
 static int draws_in_a_second(bool keys) {
     int draws = screen.draws;
     for (int i = 0; i < 1000; i++) {
-        engine.n_events = engine.next_event = 0;
-        engine.events[engine.n_events++] = (struct engine_event){
-            .kind = EVENT_TEXT, .conversation = 1, .request = 1, .token = 1, .size = 1, .text = "x"};
+        told_engine_say((struct engine_event){
+            .kind = EVENT_TEXT, .conversation = 1, .request = 1, .token = 1, .size = 1, .text = "x"});
         screen.n_commands = screen.next_command = 0;
         if (keys) screen.commands[screen.n_commands++] = (struct ui_command){.id = COMMAND_KNOB_NEXT};
         pass(0.001);

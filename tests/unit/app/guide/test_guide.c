@@ -15,7 +15,7 @@
 
 #include "app/guide/guide.h"
 #include "engine/base/panic.h"
-#include "engine/engine.h"
+#include "engine/model_file.h"
 
 static json_t *tables_load(void) {
     const char *program = getenv("CONFAB");

@@ -50,7 +50,7 @@ static enum model_host_event next_event(struct model_host *h, struct status *st)
 
 static struct model_host *open_host(void) {
     struct status st = {0};
-    struct model_host *h = model_host_open(&settings, &st);
+    struct model_host *h = model_host_open(&settings, &local_models, &st);
     if (!h) fail_msg("%s", st.text);
     assert_int_equal(next_event(h, &st), HOST_LOADED);
     model_host_watch(h, on_release, h);
@@ -67,7 +67,7 @@ static char *write_model(const char *name, int n_layer) {
 static void test_the_first_model_is_loaded(void **state) {
     (void)state;
     struct status st = {0};
-    struct model_host *h = model_host_open(&settings, &st);
+    struct model_host *h = model_host_open(&settings, &local_models, &st);
     assert_non_null(h);
     assert_non_null(model_host_loading(h));
     assert_false(model_host_loading(h)->stoppable);
@@ -151,7 +151,7 @@ static uint64_t need_of(const char *path) {
     struct model_memory need;
     struct model_file *m = model_file_open_header(path, false, &st);
     assert_non_null(m);
-    assert_true(model_file_memory(m, &(struct engine_params){.n_threads = 1}, 1 << 20, &need, &st));
+    assert_true(local_engine_memory(m, &(struct engine_params){.n_threads = 1}, 1 << 20, &need, &st));
     model_file_close(m);
     return need.total;
 }
@@ -241,7 +241,7 @@ static void test_a_failure_says_why(void **state) {
     struct status st = {0};
     struct settings wrong = settings;
     wrong.kv_tokens = 16777216;
-    struct model_host *h = model_host_open(&wrong, &st);
+    struct model_host *h = model_host_open(&wrong, &local_models, &st);
     assert_non_null(h);
     assert_int_equal(next_event(h, &st), HOST_FAILED);
     assert_non_null(strstr(st.text, "16777216"));

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "app/models/model.h"
 #include "app/models/models.h"
 #include "app/models/models_used.h"
 #include "engine/base/panic.h"
@@ -81,7 +82,7 @@ static void test_own_folder(void **state) {
     put("data/confab/models/notes.txt", "no model");
     put("data/confab/models/empty.gguf", "");
     put_model("data/confab/models/.hidden/three.gguf");
-    models_scan(&list);
+    models_scan(&list, &local_models);
     assert_int_equal(list.count, 3);
     must(&list, "one", "confab", "data/confab/models/one.gguf");
     must(&list, "two", "confab", "data/confab/models/deep/er/two.GGUF");
@@ -89,7 +90,7 @@ static void test_own_folder(void **state) {
     assert_non_null(guide);
     assert_null(guide->path);
     assert_false(list.cut);
-    models_describe(&list, 60);
+    models_describe(&list, &local_models, 60);
     assert_string_equal(entry(&list, "one")->family, "llama");
     assert_string_equal(entry(&list, "one")->format, "F32");
     assert_true(entry(&list, "one")->n_parameters > 1000);
@@ -112,7 +113,7 @@ static void test_hub(void **state) {
     put_model("cache/huggingface/hub/models--one--Tiny-GGUF/snapshots/ccc/tiny-Q8.gguf");
     put("cache/huggingface/hub/datasets--one--words/snapshots/ccc/data.gguf", "x");
     put("cache/huggingface/hub/models--evil--x/refs/main", "../../../../..");
-    models_scan(&list);
+    models_scan(&list, &local_models);
     assert_int_equal(list.count, 3);
     const struct model_entry *e =
         must(&list, "some/Thing-7B", "Hugging Face", "cache/huggingface/hub/models--some--Thing-7B/snapshots/bbb");
@@ -120,11 +121,11 @@ static void test_hub(void **state) {
     assert_int_equal(e->parts, 2);
     assert_int_equal(e->bytes, 2 * strlen("weights of a sort"));
     must(&list, "tiny-Q8", "Hugging Face", "cache/huggingface/hub/models--one--Tiny-GGUF/snapshots/ccc/tiny-Q8.gguf");
-    models_describe(&list, 60);
+    models_describe(&list, &local_models, 60);
     assert_non_null(entry(&list, "some/Thing-7B")->problem); // those are no weights
     models_free(&list);
     setenv("HF_HOME", "/nonexistent", 1); // says that it is elsewhere
-    models_scan(&list);
+    models_scan(&list, &local_models);
     assert_int_equal(list.count, 1);
     models_free(&list);
 }
@@ -142,8 +143,8 @@ static void test_a_folder_is_described(void **state) {
     tiny_huggingface_write(folder, &g, (struct tiny_huggingface_options){.model_type = "llama"});
     gguf_close(&g);
     free(bytes);
-    models_scan(&list);
-    models_describe(&list, 60);
+    models_scan(&list, &local_models);
+    models_describe(&list, &local_models, 60);
     const struct model_entry *e = must(&list, "folder", "confab", "data/confab/models/folder");
     assert_int_equal(e->container, MODEL_SAFETENSORS);
     if (e->problem) fail_msg("%s", e->problem);
@@ -166,13 +167,13 @@ static void test_ollama(void **state) {
     put("ollama/manifests/hf.co/me/mine/Q4", MANIFEST("sha256:../../../etc/passwd"));
     put("ollama/manifests/registry.ollama.ai/library/broken/x", "{\"layers\": 7}");
     put("ollama/manifests/registry.ollama.ai/library/broken/y", "not JSON");
-    models_scan(&list);
+    models_scan(&list, &local_models);
     assert_int_equal(list.count, 2);
     const struct model_entry *e = entry(&list, "llama3.2:1b");
     if (!e) e = entry(&list, "again:latest");
     assert_non_null(e);
     assert_string_equal(e->source, "Ollama");
-    models_describe(&list, 60);
+    models_describe(&list, &local_models, 60);
     assert_string_equal(e->family, "llama");
     models_free(&list);
 }
@@ -186,7 +187,7 @@ static void test_lm_studio_and_llama_cpp(void **state) {
     put(".lmstudio-home-pointer", elsewhere);
     put_model("cache/llama.cpp/third.gguf");
     put_link("cache/llama.cpp/copy.gguf", "third.gguf"); // the same file once more
-    models_scan(&list);
+    models_scan(&list, &local_models);
     assert_int_equal(list.count, 4);
     must(&list, "name-q4", "LM Studio", ".lmstudio/models/maker/Name-GGUF/name-q4.gguf");
     must(&list, "other", "LM Studio", "elsewhere/models/maker/other.gguf");
@@ -212,7 +213,7 @@ static void test_models_used_before(void **state) {
     struct model_use *uses = models_used(&count);
     assert_int_equal(count, 3);
     models_used_free(uses, count);
-    models_scan(&list);
+    models_scan(&list, &local_models);
     assert_int_equal(list.count, 3);
     assert_true(must(&list, "away", "used before", "far/away.gguf")->last_used > 1600000000);
     assert_true(must(&list, "known", "confab", "data/confab/models/known.gguf")->last_used > 1600000000);
@@ -253,7 +254,7 @@ static void test_parts_are_one_model(void **state) {
     put_model("data/confab/models/torn-00001-of-00002.gguf");
     put("data/confab/models/end-00002-of-00002.gguf", "12345");
     put_model("data/confab/models/mmproj-big-f16.gguf");
-    models_scan(&list);
+    models_scan(&list, &local_models);
     assert_int_equal(list.count, 3);
     const struct model_entry *e = must(&list, "big", "confab", "data/confab/models/big-00001-of-00003.gguf");
     struct stat first;
@@ -269,8 +270,8 @@ static void test_what_cannot_run_says_why(void **state) {
     (void)state;
     struct model_list list;
     put("data/confab/models/text.gguf", "this is no model at all");
-    models_scan(&list);
-    models_describe(&list, 60);
+    models_scan(&list, &local_models);
+    models_describe(&list, &local_models, 60);
     assert_non_null(entry(&list, "text")->problem);
     assert_null(strstr(entry(&list, "text")->problem, home)); // the path is told elsewhere
     assert_string_equal(model_problem("/m/x.gguf", "/m/x.gguf: No such file or directory"),
@@ -297,7 +298,7 @@ static void test_hostile_folders(void **state) {
     char *file = xasprintf("%s/too-deep.gguf", deep), *fifo = in_home("data/confab/models/pipe.gguf");
     put_model(file);
     assert_int_equal(mkfifo(fifo, 0600), 0);
-    models_scan(&list);
+    models_scan(&list, &local_models);
     assert_int_equal(list.count, 2);
     const char *name = list.entries[0].path ? list.entries[0].name : list.entries[1].name;
     for (const char *c = name; *c; c++) assert_true((unsigned char)*c >= 0x20);
@@ -315,7 +316,7 @@ static void test_many_files_are_bounded(void **state) {
         snprintf(name, sizeof name, "data/confab/models/%d.gguf", i);
         put(name, "x");
     }
-    models_scan(&list);
+    models_scan(&list, &local_models);
     assert_true(list.cut);
     assert_true(list.count <= 1001);
     models_free(&list);
@@ -329,7 +330,7 @@ static void test_names_are_unique(void **state) {
     put_model("data/confab/models/same.gguf");
     put_model("data/confab/models/x/SAME.gguf");
     put_model(".lmstudio/models/same.gguf");
-    models_scan(&list);
+    models_scan(&list, &local_models);
     assert_int_equal(list.count, 4);
     for (int i = 1; i < list.count; i++) assert_true(strcasecmp(list.entries[i - 1].name, list.entries[i].name));
     assert_non_null(entry(&list, "same@LM-Studio"));
@@ -355,7 +356,7 @@ static void test_words_mean_models(void **state) {
     put_model("data/confab/models/alpha-7B-Q8.gguf");
     put_model("data/confab/models/beta.gguf");
     put_model("data/confab/models/beta-large.gguf");
-    models_scan(&list);
+    models_scan(&list, &local_models);
     check_find(&list, "beta", "beta", NULL); // whole, although another begins so
     check_find(&list, "BETA-L", "beta-large", NULL);
     check_find(&list, "q8", "alpha-7B-Q8", NULL);

@@ -11,51 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "app/session/session.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
-#include "engine/metrics.h"
 #include "tests/unit/temporary_folder.h"
-
-// ---- an engine that does what it is told ----
-
-static struct {
-    int fd;
-    struct engine_event events[64];
-    int n_events, next_event;
-    uint64_t n_requests, conversation, forgotten;
-    uint64_t cancelled[8], changed[8];
-    int n_cancelled, n_changed;
-    char prompt[4096]; // of the last request: "role: text|role: text|"
-    struct engine_figures figures;
-} engine;
-
-uint64_t engine_submit(struct engine *e, const struct request_params *p) {
-    (void)e;
-    engine.prompt[0] = 0;
-    for (int i = 0; i < p->n_messages; i++) {
-        size_t used = strlen(engine.prompt);
-        snprintf(engine.prompt + used, sizeof engine.prompt - used, "%s: %s|", p->messages[i].role, p->messages[i].text);
-    }
-    engine.conversation = p->conversation;
-    return ++engine.n_requests;
-}
-void engine_cancel(struct engine *e, uint64_t request) { (void)e, engine.cancelled[engine.n_cancelled++] = request; }
-void engine_set_sampling(struct engine *e, uint64_t request, const struct sampling *s) {
-    (void)e, (void)s, engine.changed[engine.n_changed++] = request;
-}
-void engine_forget(struct engine *e, uint64_t conversation) { (void)e, engine.forgotten = conversation; }
-bool engine_poll(struct engine *e, struct engine_event *out) {
-    (void)e;
-    if (engine.next_event == engine.n_events) return false;
-    *out = engine.events[engine.next_event++];
-    return true;
-}
-int engine_event_fd(const struct engine *e) { return (void)e, engine.fd; }
-const struct engine_figures *engine_figures(struct engine *e) { return (void)e, &engine.figures; }
+#include "tests/unit/told_engine.h"
 
 // ---- the session under test ----
 
@@ -96,7 +58,7 @@ static void open_session(void) {
                                                     .tell = on_event},
                            &st);
     assert_non_null(session);
-    session_set_engine(session, (struct engine *)&engine, "Tiny 1B");
+    session_set_engine(session, engine_client_open(&engine.engine, &st), "Tiny 1B");
     settle();
     assert_true(told[SESSION_LISTED]);
 }
@@ -104,14 +66,14 @@ static void open_session(void) {
 static void close_session(void) {
     struct status st = {0};
     if (!session_close(session, &st)) fail_msg("%s", st.text);
+    engine_client_close(engine.client);
     loop_close(loop);
 }
 
 static int setup(void **state) {
     (void)state;
-    memset(&engine, 0, sizeof engine);
+    told_engine_reset();
     memset(told, 0, sizeof told);
-    engine.fd = eventfd(0, 0);
     settings = settings_default();
     strcpy(folder, "/tmp/confab-test-XXXXXX");
     if (!mkdtemp(folder)) return -1;
@@ -127,7 +89,6 @@ static int teardown(void **state) {
     close_session();
     settings_free(&settings);
     free(store_path);
-    close(engine.fd);
     return temporary_folder_remove(folder);
 }
 
@@ -136,9 +97,8 @@ static const struct message *message(int index, int m) { return &chat(index)->co
 static void send(int index, const char *text) { session_send(session, chat(index), text, strlen(text)); }
 
 static void happen(struct engine_event event) {
-    engine.n_events = engine.next_event = 0;
     event.at = now;
-    engine.events[engine.n_events++] = event;
+    told_engine_say(event);
     turn();
 }
 
@@ -249,7 +209,7 @@ static void test_requests_wait_for_an_engine(void **state) {
     session_ask(session, chat(0), 0);
     assert_int_equal(engine.n_requests, 0);
     session_hold(session, true);
-    session_set_engine(session, (struct engine *)&engine, "Other 2B");
+    session_set_engine(session, engine.client, "Other 2B");
     assert_int_equal(engine.n_requests, 0);
     session_hold(session, false);
     assert_int_equal(engine.n_requests, 2);

@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "engine/base/panic.h"
-#include "engine/engine.h"
 #include "engine/format/huggingface.h"
 #include "engine/format/model_files.h"
+#include "engine/local_engine.h"
 #include "engine/model/opened_model.h"
 #include "tests/unit/huggingface_folder.h"
 #include "tests/unit/tiny_huggingface.h"
@@ -421,14 +421,14 @@ static void converted_weights_are_counted_once(void **state) {
     const uint64_t converted = gguf_own_bytes(&there->gguf);
     struct model_memory before, after;
     const struct engine_params params = {.n_threads = 1};
-    assert_true(model_file_memory(described, &params, available, &before, &st));
-    assert_true(model_file_memory(there, &params, available - converted, &after, &st));
+    assert_true(local_engine_memory(described, &params, available, &before, &st));
+    assert_true(local_engine_memory(there, &params, available - converted, &after, &st));
     assert_true(converted >= matrices && before.weights > converted && before.weights < matrices + matrices / 8);
     assert_true(before.total < available && before.kv_tokens > 2048);
     assert_int_equal(after.kv_tokens, before.kv_tokens);
     assert_int_equal(after.total, before.total);
-    assert_int_equal(model_file_tokens_that_fit(there, KV_F16, available - converted),
-                     model_file_tokens_that_fit(described, KV_F16, available));
+    assert_int_equal(local_engine_tokens_that_fit(there, KV_F16, available - converted),
+                     local_engine_tokens_that_fit(described, KV_F16, available));
     model_file_close(described);
     model_file_close(there);
     huggingface_folder_remove(&f);

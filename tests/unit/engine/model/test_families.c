@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "engine/base/panic.h"
-#include "engine/engine.h"
+#include "engine/local_engine.h"
 #include "tests/unit/tiny_families.h"
 
 enum { TOKENS = 60, PROBES = 6 };
@@ -37,7 +37,7 @@ static float *compute(struct model_file *m, bool exact, const char *name) {
     int32_t ids[TOKENS];
     struct engine_params params = {
         .n_threads = 1, .context = TOKENS, .kv_tokens = TOKENS, .options.exact = exact};
-    struct engine *e = engine_open(m, &params, &st);
+    struct engine *e = local_engine_open(m, &params, &st);
     if (!e) fail_msg("%s: %s", name, st.text);
     float *values = xmalloc((size_t)TOKENS * (size_t)model_file_info(m)->n_vocab * sizeof *values);
     fill_ids(ids);

@@ -12,6 +12,7 @@
 
 #include "engine/answer/answer.h"
 #include "engine/base/panic.h"
+#include "engine/local_engine.h"
 #include "engine/serve/prompt_source.h"
 #include "tests/unit/gguf_writer.h"
 #include "tests/unit/shared_files.h"
@@ -78,21 +79,21 @@ static void test_info_of_a_model(void **state) {
     struct model_memory memory;
     struct status st;
     const struct engine_params params = {.kv_tokens = 64, .options.quick_start = true};
-    const uint64_t token_bytes = model_file_token_bytes(m.file, KV_F16);
-    assert_true(model_file_memory(m.file, &params, 0, &memory, &st));
+    const uint64_t token_bytes = local_engine_token_bytes(m.file, KV_F16);
+    assert_true(local_engine_memory(m.file, &params, 0, &memory, &st));
     assert_int_equal(64 * token_bytes, memory.kv);
     assert_true(token_bytes >= 2 * 2 * 2 * 2 * 16); // K and V, f16, 2 layers, 2 heads of 16, and padding
     assert_int_equal(memory.total, memory.weights + memory.buffers + memory.kv);
     // Heads of 16 take the room of 32 elements in blocks: 34 and 18 bytes for a key, as many for a value.
-    assert_int_equal(model_file_token_bytes(m.file, KV_BF16), token_bytes);
-    assert_int_equal(model_file_token_bytes(m.file, KV_Q8_0), 2 * 2 * 2 * 34);
-    assert_int_equal(model_file_token_bytes(m.file, KV_Q4_0), 2 * 2 * 2 * 18);
-    assert_true(model_file_tokens_that_fit(m.file, KV_Q4_0, memory.total) >
-                model_file_tokens_that_fit(m.file, KV_F16, memory.total));
-    int fits = model_file_tokens_that_fit(m.file, KV_F16, memory.total);
+    assert_int_equal(local_engine_token_bytes(m.file, KV_BF16), token_bytes);
+    assert_int_equal(local_engine_token_bytes(m.file, KV_Q8_0), 2 * 2 * 2 * 34);
+    assert_int_equal(local_engine_token_bytes(m.file, KV_Q4_0), 2 * 2 * 2 * 18);
+    assert_true(local_engine_tokens_that_fit(m.file, KV_Q4_0, memory.total) >
+                local_engine_tokens_that_fit(m.file, KV_F16, memory.total));
+    int fits = local_engine_tokens_that_fit(m.file, KV_F16, memory.total);
     assert_int_equal(fits, 64);
-    assert_int_equal(model_file_tokens_that_fit(m.file, KV_F16, memory.total - 1), 32);
-    assert_int_equal(model_file_tokens_that_fit(m.file, KV_F16, memory.weights), 0);
+    assert_int_equal(local_engine_tokens_that_fit(m.file, KV_F16, memory.total - 1), 32);
+    assert_int_equal(local_engine_tokens_that_fit(m.file, KV_F16, memory.weights), 0);
     assert_true(i->float_share == 0); // its norms are no matrices
     assert_int_equal(i->n_formats, 2);
     assert_string_equal(i->formats[0].name, "Q8_0");
@@ -116,11 +117,11 @@ static void test_info_of_a_vocabulary(void **state) {
     assert_int_equal(i->head_size, 128);
     assert_int_equal(i->n_ff, 0);
     assert_int_equal(i->n_context, 8192);
-    assert_int_equal(model_file_token_bytes(m.file, KV_F16), 0); // it cannot run
+    assert_int_equal(local_engine_token_bytes(m.file, KV_F16), 0); // it cannot run
     assert_true(i->rope_base == 500000);
     assert_int_equal(i->n_formats, 0);
     struct status st = {0};
-    assert_null(engine_open(m.file, &(struct engine_params){0}, &st));
+    assert_null(local_engine_open(m.file, &(struct engine_params){0}, &st));
     assert_string_equal(st.text, i->weight_problem);
     close_opened(m);
 }

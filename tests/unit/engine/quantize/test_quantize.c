@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "engine/base/panic.h"
-#include "engine/engine.h"
+#include "engine/local_engine.h"
 #include "engine/quantize.h"
 #include "engine/quantize/quantize_plan.h"
 #include "tests/unit/full_disk.h"
@@ -218,7 +218,7 @@ static float *logits_of(const char *path, int *n) {
     struct model_file *m = model_file_open(path, &st);
     if (!m) fail_msg("%s", st.text);
     struct engine_params params = {.n_threads = 1, .kv_tokens = 64, .options.exact = true};
-    struct engine *e = engine_open(m, &params, &st);
+    struct engine *e = local_engine_open(m, &params, &st);
     if (!e) fail_msg("%s", st.text);
     *n = 6 * model_file_info(m)->n_vocab;
     float *logits = xmalloc((size_t)*n * sizeof *logits);

@@ -18,7 +18,7 @@
 #include "engine/base/panic.h"
 #include "engine/metrics.h"
 #include "engine/model/opened_model.h"
-#include "engine/serve/local_engine.h"
+#include "engine/serve/local_engine_state.h"
 #include "tests/unit/shared_files.h"
 #include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
@@ -43,6 +43,7 @@ struct bench {
     void *bytes;
     struct model_file *file;
     struct engine *engine;
+    struct engine_client *client;
     struct answer_text answers[MOST];
     int open_requests;
 };
@@ -53,8 +54,9 @@ static struct bench *bench_open_file(struct model_file *file, const struct backe
     toy_reset();
     b->file = file;
     if (!p.n_threads) p.n_threads = 2;
-    b->engine = engine_open_on(b->file, &p, ops, &st);
+    b->engine = local_engine_open_on(b->file, &p, ops, &st);
     if (!b->engine) fail_msg("%s", st.text);
+    b->client = engine_client_open(b->engine, &st);
     return b;
 }
 
@@ -69,8 +71,14 @@ static struct bench *bench_open(struct tiny_model_options o, const struct backen
     return b;
 }
 
-static void bench_close(struct bench *b) {
+static void bench_close_engine(struct bench *b) {
+    engine_client_close(b->client);
     engine_close(b->engine);
+    b->client = NULL, b->engine = NULL;
+}
+
+static void bench_close(struct bench *b) {
+    bench_close_engine(b);
     model_file_close(b->file);
     free(b->bytes);
     for (int i = 0; i < MOST; i++) free(b->answers[i].text);
@@ -88,7 +96,7 @@ static uint64_t ask_raw(struct bench *b, uint64_t conversation, const char *text
     struct request_params p = {
         .conversation = conversation, .raw = text, .sampling = greedy(), .max_tokens = n, .ignore_end = true};
     b->open_requests++;
-    return engine_submit(b->engine, &p);
+    return engine_submit(b->client, &p);
 }
 
 static void note(struct bench *b, const struct engine_event *e) {
@@ -115,7 +123,7 @@ static void note(struct bench *b, const struct engine_event *e) {
 static void wait_for_all(struct bench *b) {
     struct engine_event e;
     while (b->open_requests) {
-        if (!engine_wait(b->engine, &e, 60000)) fail_msg("no event for a minute, %d requests open", b->open_requests);
+        if (!engine_wait(b->client, &e, 60000)) fail_msg("no event for a minute, %d requests open", b->open_requests);
         note(b, &e);
     }
 }
@@ -168,7 +176,7 @@ static void test_reports_alternatives(void **state) {
     struct engine_event e;
     int texts = 0;
     while (b->open_requests) {
-        assert_true(engine_wait(b->engine, &e, 60000));
+        assert_true(engine_wait(b->client, &e, 60000));
         note(b, &e);
         if (e.kind != EVENT_TEXT || e.token < 0) continue;
         texts++;
@@ -195,7 +203,7 @@ static void test_chat_template_and_end_token(void **state) {
     struct request_params p = {
         .conversation = 1, .messages = messages, .n_messages = 1, .sampling = greedy(), .max_tokens = 10};
     toy.likely = end;
-    uint64_t id = engine_submit(b->engine, &p);
+    uint64_t id = engine_submit(b->client, &p);
     b->open_requests++;
     wait_for_all(b);
     assert_int_equal(b->answers[id].reason, FINISH_END);
@@ -228,7 +236,7 @@ static void test_stop_texts(void **state) {
                                .ignore_end = true,
                                .stops = stops,
                                .n_stops = 2};
-    uint64_t id = engine_submit(b->engine, &p);
+    uint64_t id = engine_submit(b->client, &p);
     b->open_requests++;
     wait_for_all(b);
     struct answer_text *a = &b->answers[id];
@@ -253,12 +261,12 @@ static void test_refused_conversation_is_told(void **state) {
     for (int n = 3; n <= 4; n++) {
         struct request_params p = {
             .conversation = 1, .messages = messages, .n_messages = n, .sampling = greedy(), .max_tokens = 3};
-        engine_submit(b->engine, &p);
+        engine_submit(b->client, &p);
         b->open_requests++;
         char notice[512] = "";
         struct engine_event e;
         while (b->open_requests) {
-            assert_true(engine_wait(b->engine, &e, 60000));
+            assert_true(engine_wait(b->client, &e, 60000));
             note(b, &e);
             if (e.kind == EVENT_NOTICE) snprintf(notice, sizeof notice, "%s", e.text);
         }
@@ -279,7 +287,7 @@ static void test_refusals(void **state) {
     int32_t wrong[] = {3, 1 << 20};
     uint64_t large = ask_raw(b, 1, text, 5);
     struct request_params ids = {.conversation = 1, .ids = wrong, .n_ids = 2, .sampling = greedy()};
-    uint64_t out_of_range = engine_submit(b->engine, &ids);
+    uint64_t out_of_range = engine_submit(b->client, &ids);
     b->open_requests += 1;
     wait_for_all(b);
     assert_int_equal(b->answers[large].state, REQUEST_FAILED);
@@ -287,7 +295,7 @@ static void test_refusals(void **state) {
     assert_int_equal(b->answers[out_of_range].state, REQUEST_FAILED);
     assert_non_null(strstr(b->answers[out_of_range].message, "token 1 of the prompt is 1048576"));
     struct status st = {0};
-    assert_null(engine_open_on(b->file, &(struct engine_params){.kv_tokens = 1 << 30}, &toy_backend, &st));
+    assert_null(local_engine_open_on(b->file, &(struct engine_params){.kv_tokens = 1 << 30}, &toy_backend, &st));
     assert_int_equal(st.code, STATUS_LIMIT);
     bench_close(b);
 }
@@ -304,7 +312,7 @@ static void test_sizes(void **state) {
                  {{.kv_tokens = 128, .context = 50}, 50, 4}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, cases[i].params);
-        const struct engine_figures *f = engine_figures(b->engine);
+        const struct engine_figures *f = engine_figures(b->client);
         assert_int_equal(f->context, cases[i].context);
         if (cases[i].n_pages) assert_int_equal(f->n_pages, cases[i].n_pages);
         else assert_true(f->n_pages * f->page_tokens >= f->context && f->n_pages <= 16 * (f->context + 31) / 32);
@@ -327,7 +335,7 @@ static void test_more_memory_than_there_is(void **state) {
     struct backend_ops absurd = toy_backend;
     absurd.measure = absurd_measure;
     struct status st = {0};
-    assert_null(engine_open_on(b->file, &(struct engine_params){.kv_tokens = 1024}, &absurd, &st));
+    assert_null(local_engine_open_on(b->file, &(struct engine_params){.kv_tokens = 1024}, &absurd, &st));
     assert_int_equal(st.code, STATUS_MEMORY);
     assert_non_null(strstr(st.text, "a KV cache of 1024 tokens 33554432 MiB"));
     bench_close(b);
@@ -343,17 +351,18 @@ static void check_room_for(enum block_id format, int tokens) {
     struct engine_params params = {.n_threads = 2, .kv_tokens = tokens};
     struct model_memory need, planned;
     struct status st = {0};
-    assert_true(model_file_memory(b->file, &params, 0, &need, &st));
-    assert_int_equal(engine_figures(b->engine)->kv_bytes, need.kv);
-    engine_close(b->engine);
+    assert_true(local_engine_memory(b->file, &params, 0, &need, &st));
+    assert_int_equal(engine_figures(b->client)->kv_bytes, need.kv);
+    bench_close_engine(b);
     memory_free = need.total;
     params.kv_tokens = 0;
-    assert_true(model_file_memory(b->file, &params, memory_free, &planned, &st));
-    b->engine = engine_open(b->file, &params, &st);
+    assert_true(local_engine_memory(b->file, &params, memory_free, &planned, &st));
+    b->engine = local_engine_open(b->file, &params, &st);
     if (!b->engine) fail_msg("%s: %s", block_formats[format].name, st.text);
+    b->client = engine_client_open(b->engine, &st);
     assert_true(planned.total <= memory_free);
-    assert_int_equal(engine_figures(b->engine)->kv_bytes, planned.kv);
-    assert_int_equal(engine_figures(b->engine)->context, planned.context);
+    assert_int_equal(engine_figures(b->client)->kv_bytes, planned.kv);
+    assert_int_equal(engine_figures(b->client)->context, planned.context);
     memory_free = PLENTY;
     bench_close(b);
 }
@@ -370,16 +379,16 @@ static void test_what_show_says_fits_can_be_opened(void **state) {
         &cpu_backend, (struct engine_params){.kv_tokens = 40000});
     struct status st = {0};
     struct model_memory need;
-    assert_true(model_file_memory(b->file, &(struct engine_params){.kv_tokens = 40000}, 0, &need, &st));
+    assert_true(local_engine_memory(b->file, &(struct engine_params){.kv_tokens = 40000}, 0, &need, &st));
     memory_free = need.total;
-    struct engine_params params = {.kv_tokens = model_file_tokens_that_fit(b->file, KV_F16, memory_free),
+    struct engine_params params = {.kv_tokens = local_engine_tokens_that_fit(b->file, KV_F16, memory_free),
                                    .options.quick_start = true};
     assert_true(params.kv_tokens > 39000 && params.kv_tokens <= 40000);
-    struct engine *e = engine_open(b->file, &params, &st);
+    struct engine *e = local_engine_open(b->file, &params, &st);
     if (!e) fail_msg("%s", st.text);
     engine_close(e);
     params.kv_tokens += 1000;
-    assert_null(engine_open(b->file, &params, &st));
+    assert_null(local_engine_open(b->file, &params, &st));
     assert_int_equal(st.code, STATUS_MEMORY);
     memory_free = PLENTY;
     bench_close(b);
@@ -404,7 +413,7 @@ static float *long_logits(const struct engine_params *p, int n_context, size_t *
     *n = LONG_IDS * (size_t)model_file_info(file)->n_vocab;
     float *logits = xmalloc(*n * sizeof *logits);
     for (int i = 0; i < LONG_IDS; i++) ids[i] = 3 + i;
-    struct engine *e = engine_open(file, p, &st);
+    struct engine *e = local_engine_open(file, p, &st);
     if (!e || !engine_logits(e, ids, LONG_IDS, logits, &st)) fail_msg("%s", st.text);
     engine_close(e);
     model_file_close(file);
@@ -549,6 +558,8 @@ static void test_closing_wakes_who_waits_for_logits(void **state) {
     wait_for_runs(4); // waits in its fourth pass
     callers[1] = caller_start(b, call_logits);
     caller_settle(callers[1]);
+    engine_client_close(b->client);
+    b->client = NULL;
     callers[2] = caller_start(b, call_close);
     caller_settle(callers[2]);
     callers[3] = caller_start(b, call_logits);
@@ -575,12 +586,12 @@ static void test_commands_are_obeyed_between_passes_of_logits(void **state) {
     struct logits_caller *second = caller_start(b, call_logits);
     caller_settle(second);
     uint64_t unwanted = ask_raw(b, 1, "Once upon", 20), wanted = ask_raw(b, 2, "The", 8);
-    engine_cancel(b->engine, unwanted);
+    engine_cancel(b->client, unwanted);
     struct logits_caller *refused = caller_start(b, call_logits); // a request is there before it
     caller_settle(refused);
     toy.allowed = 2; // the third pass waits
     struct engine_event e;
-    while (b->open_requests > 1 && engine_wait(b->engine, &e, 10000)) note(b, &e);
+    while (b->open_requests > 1 && engine_wait(b->client, &e, 10000)) note(b, &e);
     const int still_open = b->open_requests;
     toy.allowed = -1;
     caller_join(first), caller_join(second), caller_join(refused);
@@ -624,7 +635,7 @@ static void test_eight_at_once(void **state) {
     bench_close(together);
     together = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){.kv_tokens = 256});
     eight_at_once(alone, together, 100);
-    assert_true(engine_figures(together->engine)->preemptions > 0);
+    assert_true(engine_figures(together->client)->preemptions > 0);
     bench_close(together);
     bench_close(alone);
 }
@@ -638,19 +649,19 @@ static void test_figures_after_work(void **state) {
     int most_rows = 0;
     while (b->open_requests) {
         struct engine_event e;
-        assert_true(engine_wait(b->engine, &e, 60000));
+        assert_true(engine_wait(b->client, &e, 60000));
         note(b, &e);
-        const struct engine_figures *f = engine_figures(b->engine);
+        const struct engine_figures *f = engine_figures(b->client);
         if (f->decode_now > fastest) fastest = f->decode_now;
         if (f->batch_decode_rows > most_rows) most_rows = f->batch_decode_rows;
         assert_int_equal(f->pages_used + f->pages_kept + f->pages_free, f->n_pages);
     }
     assert_true(fastest > 0);
     assert_true(most_rows > 0 && most_rows <= 4);
-    const struct engine_figures *f = engine_figures(b->engine);
+    const struct engine_figures *f = engine_figures(b->client);
     for (int i = 0; f->decode_now > 0 && i < 600; i++) { // the last snapshot comes when the window has passed
         usleep(100 * 1000);
-        f = engine_figures(b->engine);
+        f = engine_figures(b->client);
     }
     assert_string_equal(f->backend, "toy");
     assert_true(f->decode_now == 0 && f->prefill_now == 0);
@@ -668,7 +679,7 @@ static void test_figures_after_work(void **state) {
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
     usleep(300 * 1000);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
-    assert_int_equal(engine_figures(b->engine)->sequence, sequence);
+    assert_int_equal(engine_figures(b->client)->sequence, sequence);
     assert_true((after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec < 150000000L);
     bench_close(b);
 }
@@ -688,14 +699,14 @@ static void test_figures_move_during_preparation(void **state) {
                                  (struct engine_params){.options.quick_start = true});
     toy.step_delay = 1000;
     uint64_t id = ask_raw(b, 1, "Once", 3000);
-    while (!(engine_figures(b->engine)->decode_now > 0)) usleep(1000);
-    engine_cancel(b->engine, id);
+    while (!(engine_figures(b->client)->decode_now > 0)) usleep(1000);
+    engine_cancel(b->client, id);
     wait_for_all(b);
-    for (int ms = 0; engine_figures(b->engine)->decode_now > 0; ms++) {
+    for (int ms = 0; engine_figures(b->client)->decode_now > 0; ms++) {
         if (ms > 20000) fail_msg("the figures stand still");
         usleep(1000);
     }
-    assert_true(engine_figures(b->engine)->preparing);
+    assert_true(engine_figures(b->client)->preparing);
     bench_close(b);
 }
 
@@ -704,15 +715,15 @@ static void test_event_fd_and_cancel(void **state) {
     struct bench *b =
         bench_open((struct tiny_model_options){.n_context = 4096}, &toy_backend, (struct engine_params){0});
     toy.step_delay = 2000;
-    struct pollfd fd = {.fd = engine_event_fd(b->engine), .events = POLLIN};
+    struct pollfd fd = {.fd = engine_event_fd(b->client), .events = POLLIN};
     assert_int_equal(poll(&fd, 1, 0), 0);
     uint64_t id = ask_raw(b, 1, "Once", 3000);
     while (b->answers[id].n_tokens < 5) {
         struct engine_event e;
         assert_int_equal(poll(&fd, 1, 60000), 1);
-        while (engine_poll(b->engine, &e)) note(b, &e);
+        while (engine_poll(b->client, &e)) note(b, &e);
     }
-    engine_cancel(b->engine, id);
+    engine_cancel(b->client, id);
     wait_for_all(b);
     assert_int_equal(b->answers[id].state, REQUEST_CANCELLED);
     assert_true(b->answers[id].n_generated < 3000);
@@ -728,12 +739,12 @@ static void test_urgent_commands_end_a_step(void **state) {
     toy.patience = 60000;
     uint64_t first = ask_raw(b, 1, "Once", 5);
     while (!toy.runs) usleep(1000);
-    engine_focus(b->engine, 2);
+    engine_focus(b->client, 2);
     uint64_t second = ask_raw(b, 2, "Upon", 5); // is looked at: goes first
     while (toy.runs < 2) usleep(1000);
-    engine_cancel(b->engine, second);
+    engine_cancel(b->client, second);
     while (toy.runs < 3) usleep(1000);
-    engine_cancel(b->engine, first);
+    engine_cancel(b->client, first);
     wait_for_all(b);
     assert_int_equal(toy.given_up, 3);
     assert_int_equal(b->answers[first].state, REQUEST_CANCELLED);
@@ -765,7 +776,7 @@ struct disturber {
 
 static void *disturb(void *argument) {
     struct disturber *d = argument;
-    struct engine *e = d->bench->engine;
+    struct engine_client *e = d->bench->client;
     for (int i = 0; i < 600; i++) {
         d->random = d->random * 1664525u + 1013904223u;
         uint32_t what = d->random >> 24, pick = d->random >> 8 & 0xff;
@@ -801,9 +812,9 @@ static void test_random_commands(void **state) {
     assert_int_equal(pthread_create(&thread, NULL, disturb, &d), 0);
     uint64_t last_sequence = 0;
     for (int quiet = 0; quiet < 5;) {
-        bool any = engine_wait(b->engine, &e, 20);
+        bool any = engine_wait(b->client, &e, 20);
         if (any) note(b, &e);
-        const struct engine_figures *f = engine_figures(b->engine);
+        const struct engine_figures *f = engine_figures(b->client);
         assert_true(f->sequence >= last_sequence);
         assert_int_equal(f->pages_used + f->pages_kept + f->pages_free, f->n_pages);
         last_sequence = f->sequence;
@@ -831,7 +842,7 @@ static void test_real_backend_eight_at_once(void **state) {
             bench_open(model, &cpu_backend,
                        (struct engine_params){.kv_tokens = 256, .prefill_chunk = 16, .options.kv_type = type});
         eight_at_once(alone, together, 80);
-        assert_true(engine_figures(together->engine)->preemptions > 0);
+        assert_true(engine_figures(together->client)->preemptions > 0);
         bench_close(together);
         bench_close(alone);
     }
@@ -843,10 +854,12 @@ static void close_while_it_prepares(struct model_file *file) {
         .conversation = 1, .raw = "Once upon a time", .sampling = greedy(), .max_tokens = 100, .ignore_end = true};
     struct status st = {0};
     for (int i = 0; i < 4; i++) {
-        struct engine *e = engine_open_on(file, &params, &cpu_backend, &st);
+        struct engine *e = local_engine_open_on(file, &params, &cpu_backend, &st);
         assert_non_null(e);
-        if (i % 2) engine_submit(e, &request);
+        struct engine_client *c = engine_client_open(e, &st);
+        if (i % 2) engine_submit(c, &request);
         usleep((useconds_t)i * 1000);
+        engine_client_close(c);
         engine_close(e);
     }
 }
@@ -856,10 +869,10 @@ static void test_answers_during_preparation_are_the_same(void **state) {
     // Large enough for several steps.
     const struct tiny_model_options model = {.format = BLOCK_Q8_0, .n_layer = 4, .n_embd = 512, .n_ff = 1024};
     struct bench *ready = bench_open(model, &cpu_backend, (struct engine_params){0});
-    assert_false(engine_figures(ready->engine)->preparing);
+    assert_false(engine_figures(ready->client)->preparing);
     struct bench *quick = bench_open(model, &cpu_backend, (struct engine_params){.options.quick_start = true});
     eight_at_once(ready, quick, 30);
-    for (int ms = 0; engine_figures(quick->engine)->preparing; ms++) {
+    for (int ms = 0; engine_figures(quick->client)->preparing; ms++) {
         if (ms > 60000) fail_msg("the weights are never prepared");
         usleep(1000);
     }
@@ -882,7 +895,7 @@ static void test_trained_model_tells_its_story(void **state) {
     struct bench *together =
         bench_open_file(model_file_open(path, &st), &cpu_backend, (struct engine_params){.kv_tokens = 320});
     eight_at_once(alone, together, 100);
-    assert_true(engine_figures(together->engine)->preemptions > 0);
+    assert_true(engine_figures(together->client)->preemptions > 0);
     bench_close(together);
     bench_close(alone);
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -15,7 +16,10 @@
 static const struct engine_figures *snapshot(struct figures *f, double now) {
     figures_begin(f, now);
     figures_publish(f);
-    return figures_latest(f);
+    static struct engine_figures latest;
+    latest.sequence = 0;
+    figures_read(f, &latest);
+    return &latest;
 }
 
 static void test_rates_of_short_steps(void **state) {
@@ -165,19 +169,19 @@ static void test_percentiles(void **state) {
     figures_close(&f);
 }
 
-static void test_snapshot_stays_until_the_next_call(void **state) {
+static void test_each_reader_has_its_own_snapshot(void **state) {
     (void)state;
     struct figures f;
+    static struct engine_figures one, another;
     figures_open(&f);
-    const struct engine_figures *first = snapshot(&f, 1);
-    uint64_t sequence = first->sequence;
-    for (int i = 0; i < 5; i++) {
-        figures_begin(&f, 1);
-        figures_publish(&f);
-        assert_int_equal(first->sequence, sequence); // the writer has two others to turn between
-    }
-    assert_int_equal(figures_latest(&f)->sequence, sequence + 5);
-    assert_ptr_equal(figures_latest(&f), figures_latest(&f)); // without news the same
+    snapshot(&f, 1);
+    assert_true(figures_read(&f, &one));
+    assert_false(figures_read(&f, &one)); // no news
+    snapshot(&f, 1);
+    assert_true(figures_read(&f, &another));
+    assert_int_equal(another.sequence, one.sequence + 1);
+    assert_true(figures_read(&f, &one));
+    assert_false(figures_read(&f, &another));
     figures_close(&f);
 }
 
@@ -194,20 +198,35 @@ static void *write_snapshots(void *argument) {
     return NULL;
 }
 
-static void test_snapshots_pass_between_threads_whole(void **state) {
+static void *read_snapshots(void *argument) {
+    struct figures *f = argument;
+    struct engine_figures *e = calloc(1, sizeof *e);
+    for (uint64_t last = 0; e && last < PUBLISHED; last = e->sequence) {
+        figures_read(f, e);
+        if (e->sequence < last) break;
+        int k = 0;
+        while (k < e->n_pages && e->pages[k].conversation == e->sequence) k++;
+        if (k < e->n_pages) break;
+    }
+    bool whole = e && e->sequence == PUBLISHED;
+    free(e);
+    return whole ? f : NULL;
+}
+
+static void test_snapshots_pass_to_several_readers_whole(void **state) {
     (void)state;
+    enum { READERS = 3 };
     struct figures f;
     figures_open(&f);
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, write_snapshots, &f), 0);
-    uint64_t last = 0;
-    while (last < PUBLISHED) {
-        const struct engine_figures *e = figures_latest(&f);
-        assert_true(e->sequence >= last);
-        last = e->sequence;
-        for (int k = 0; k < e->n_pages; k++) assert_int_equal(e->pages[k].conversation, last);
+    pthread_t writer, readers[READERS];
+    for (int i = 0; i < READERS; i++) assert_int_equal(pthread_create(&readers[i], NULL, read_snapshots, &f), 0);
+    assert_int_equal(pthread_create(&writer, NULL, write_snapshots, &f), 0);
+    pthread_join(writer, NULL);
+    for (int i = 0; i < READERS; i++) {
+        void *whole;
+        pthread_join(readers[i], &whole);
+        assert_non_null(whole);
     }
-    pthread_join(thread, NULL);
     figures_close(&f);
 }
 
@@ -221,8 +240,8 @@ int main(void) {
         cmocka_unit_test(test_a_few_tokens_have_no_rate),
         cmocka_unit_test(test_rates_of_several_add_up),
         cmocka_unit_test(test_percentiles),
-        cmocka_unit_test(test_snapshot_stays_until_the_next_call),
-        cmocka_unit_test(test_snapshots_pass_between_threads_whole),
+        cmocka_unit_test(test_each_reader_has_its_own_snapshot),
+        cmocka_unit_test(test_snapshots_pass_to_several_readers_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 // The knobs of sampling, as data.
+#include "engine/sampling.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "engine/engine.h"
 
 const struct sampling_knob sampling_knobs[KNOB_COUNT] = {
 #define X(field, key_, label_, kind_, low_, high_, step_, initial_, help_)                                             \
@@ -58,26 +58,4 @@ const char *sampling_format(const struct sampling *s, enum sampling_knob_id knob
     else if (k->kind == SAMPLING_SEED && value == 0) memcpy(out, "random", sizeof "random");
     else snprintf(out, 16, "%.0f", value);
     return out;
-}
-
-const char *request_state_name(enum request_state s) {
-    static const char *const names[] = {
-#define X(id, name, mark, ascii) [id] = name,
-        REQUEST_STATES(X)
-#undef X
-    };
-    return names[s];
-}
-
-bool reasoning_fits(const struct model_info *info, enum reasoning r) {
-    switch (r) {
-    case REASONING_OFF:
-    case REASONING_ON: return info->chooses_thinking;
-    case REASONING_LOW:
-    case REASONING_MEDIUM:
-    case REASONING_HIGH: return info->chooses_effort;
-    case REASONING_AUTO:
-    case REASONING_COUNT: break;
-    }
-    return true;
 }

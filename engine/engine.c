@@ -1,0 +1,73 @@
+// The interface of engines: calls go to the kind's table of functions, events wait in the client's queue.
+#include "engine/engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "engine/base/panic.h"
+#include "engine/engine_ops.h"
+
+const char *request_state_name(enum request_state s) {
+    static const char *const names[] = {
+#define X(id, name) [id] = name,
+        REQUEST_STATES(X)
+#undef X
+    };
+    return names[s];
+}
+
+// ---- for whoever implements a kind ----
+
+void *engine_client_new(size_t size, struct engine *e, struct status *st) {
+    struct engine_client *c = xcalloc(1, size);
+    c->engine = e;
+    if (queue_open(&c->events, sizeof(struct engine_event), st)) return c;
+    free(c);
+    return NULL;
+}
+
+void engine_client_free(struct engine_client *c) {
+    queue_close(&c->events);
+    free(c);
+}
+
+// ---- for whoever uses one ----
+
+void engine_close(struct engine *e) {
+    if (e) e->ops->close(e);
+}
+
+bool engine_logits(struct engine *e, const int32_t *ids, int n, float *out, struct status *st) {
+    if (e->ops->logits) return e->ops->logits(e, ids, n, out, st);
+    return status_fail(st, STATUS_UNSUPPORTED, "a %s engine gives no logits", e->ops->name);
+}
+
+struct engine_client *engine_client_open(struct engine *e, struct status *st) {
+    return e->ops->client_open(e, st);
+}
+
+void engine_client_close(struct engine_client *c) {
+    if (c) c->engine->ops->client_close(c);
+}
+
+uint64_t engine_submit(struct engine_client *c, const struct request_params *p) {
+    assert(p->conversation > 0 && p->conversation <= CONVERSATION_MOST);
+    return c->engine->ops->submit(c, p);
+}
+
+void engine_cancel(struct engine_client *c, uint64_t request) { c->engine->ops->cancel(c, request); }
+
+void engine_set_sampling(struct engine_client *c, uint64_t request, const struct sampling *s) {
+    c->engine->ops->set_sampling(c, request, s);
+}
+
+void engine_focus(struct engine_client *c, uint64_t conversation) { c->engine->ops->focus(c, conversation); }
+void engine_forget(struct engine_client *c, uint64_t conversation) { c->engine->ops->forget(c, conversation); }
+
+bool engine_poll(struct engine_client *c, struct engine_event *out) { return queue_pop(&c->events, out); }
+bool engine_wait(struct engine_client *c, struct engine_event *out, int timeout_ms) {
+    return queue_wait(&c->events, out, timeout_ms);
+}
+int engine_event_fd(const struct engine_client *c) { return c->events.fd; }
+
+const struct engine_figures *engine_figures(struct engine_client *c) { return c->engine->ops->metrics(c); }

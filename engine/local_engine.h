@@ -1,0 +1,43 @@
+// Local engine: a model of this machine's on threads of its own, what it is opened with, and the memory it takes.
+//
+// It owns weights, KV cache, scheduler and sampler. Commands of its clients go in through one queue, metrics come out
+// through snapshots.
+#ifndef CONFAB_LOCAL_ENGINE_H
+#define CONFAB_LOCAL_ENGINE_H
+
+#include "engine/backend_options.h"
+#include "engine/engine.h"
+#include "engine/model_file.h"
+
+struct engine_params {
+    int n_threads;     // 0: one a physical core, for a small model one alone
+    int context;       // tokens a conversation may have, 0: the model's own, at most the arena
+    int kv_tokens;     // KV arena in tokens, 0: chosen from the machine's memory
+    int prefill_chunk; // prompt rows a step at most, 0: default
+    struct backend_options options;
+};
+
+struct engine *local_engine_open(struct model_file *m, const struct engine_params *p,
+                                 struct status *st); // m outlives it
+
+// ---- memory, as local_engine_open itself reckons it ----
+
+struct model_memory {
+    uint64_t weights; // what is copied of them, at once or as the file was opened; what stays in the mapped file is
+                      // none of ours
+    uint64_t buffers; // activations and scratch
+    uint64_t kv;      // the KV cache
+    uint64_t total;
+    int kv_tokens; // that the KV cache holds
+    int context;   // that a conversation may have
+};
+// On a machine with so many bytes free, beside what the file itself holds. False: no engine can be opened with these,
+// however much were free.
+bool local_engine_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
+                         struct model_memory *out, struct status *st);
+// The tokens of KV cache that find room beside everything else; 0: not even the weights do.
+int local_engine_tokens_that_fit(const struct model_file *m, enum kv_type kv_type, uint64_t available);
+// Bytes that a token takes in a KV cache of this type; 0 when the model cannot run.
+uint64_t local_engine_token_bytes(const struct model_file *m, enum kv_type kv_type);
+
+#endif

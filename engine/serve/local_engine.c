@@ -1,0 +1,537 @@
+// Local engine: the thread that runs a model for its clients.
+//
+// They push commands, the thread alone touches the scheduler and answers with events and figures. While it computes
+// it obeys the commands between steps, and gives a long step up for urgent ones; otherwise it sleeps in the queue.
+#include "engine/local_engine.h"
+
+#include <assert.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/answer/answer.h"
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+#include "engine/base/queue.h"
+#include "engine/base/system.h"
+#include "engine/engine_ops.h"
+#include "engine/model/opened_model.h"
+#include "engine/serve/local_engine_state.h"
+#include "engine/serve/memory_size.h"
+#include "engine/serve/prompt_source.h"
+#include "engine/serve/scheduler.h"
+
+#define PUBLISH_SECONDS (1.0 / 60)
+
+// How long weights are prepared after a step that drew a token, as a share of that step: until all are, each step makes
+// those it lacks for itself, which is the less work in all the longer the pauses are.
+#define PREPARE_SHARE 2
+
+enum command_kind {
+    COMMAND_SUBMIT,
+    COMMAND_CANCEL,
+    COMMAND_SAMPLING,
+    COMMAND_FOCUS,
+    COMMAND_FORGET,
+    COMMAND_LEAVE, // of a client
+    COMMAND_LOGITS,
+    COMMAND_CLOSE
+};
+
+struct local_client {
+    struct engine_client client;
+    uint64_t number;               // of no other client
+    struct engine_figures *latest; // its own copy
+};
+
+struct local_answer { // the owner of a sequence
+    struct local_request *request;
+    struct answer *text;
+};
+
+struct local_request { // from its submission to its last event
+    struct local_client *client;
+    struct prompt_source source;
+    struct scheduler_request request; // all but ids and owners
+    bool ignore_end;
+    char **stops;
+    int n_stops;
+    struct local_answer *answers; // [request.n_answers]
+    int n_open;                   // of them
+    struct local_request *next;
+};
+
+struct logits_job { // on the stack of whoever waits for it
+    struct scheduler_logits text;
+    struct status *st;
+    struct queue done; // of bool
+    struct logits_job *next;
+};
+
+struct command {
+    enum command_kind kind;
+    struct local_client *client;
+    uint64_t id; // of a request, or the key of a conversation
+    struct sampling sampling;
+    struct local_request *request;
+    struct logits_job *logits;
+};
+
+struct local_engine {
+    struct engine engine;
+    const struct model_file *file;
+    struct scheduler *scheduler;
+    struct local_request *requests;
+    struct logits_job *jobs; // in the order they came; no request takes a step before they are done
+    struct figures figures;
+    struct queue commands;
+    pthread_t thread;
+    atomic_uint_fast64_t last_request, last_client;
+    bool closing;
+    bool preparing; // weights are still put off
+    bool drew;      // a token in the last step
+    double published;
+    char backend[64];
+    uint64_t kv_bytes;
+};
+
+// Below the clients a conversation is its client's number and its own, so that they do not mix.
+static uint64_t conversation_key(const struct local_client *c, uint64_t conversation) {
+    return c->number << 32 | conversation;
+}
+
+// What a client calls it; those of others keep their keys, which are no number that it may use.
+static uint64_t conversation_number(const struct local_client *c, uint64_t key) {
+    return key >> 32 == c->number ? key & CONVERSATION_MOST : key;
+}
+
+// ---- requests, on the engine's thread ----
+
+static struct local_request *request_copy(const struct request_params *p) {
+    struct local_request *r = xcalloc(1, sizeof *r);
+    *r = (struct local_request){.source = prompt_source_copy(p), .ignore_end = p->ignore_end, .n_stops = p->n_stops};
+    r->stops = xcalloc((size_t)p->n_stops + 1, sizeof *r->stops);
+    for (int i = 0; i < p->n_stops; i++) r->stops[i] = xstrdup(p->stops[i]);
+    return r;
+}
+
+static void request_free(struct local_request *r) {
+    prompt_source_free(&r->source);
+    for (int i = 0; i < r->n_stops; i++) free(r->stops[i]);
+    free(r->stops);
+    free(r->answers);
+    free(r);
+}
+
+// NULL: it has ended, or is another client's.
+static struct local_request *request_find(const struct local_engine *e, const struct local_client *c, uint64_t id) {
+    struct local_request *r = e->requests;
+    while (r && (r->request.id != id || r->client != c)) r = r->next;
+    return r;
+}
+
+static void client_free(struct local_client *c) {
+    free(c->latest);
+    engine_client_free(&c->client);
+}
+
+static void request_end(struct local_engine *e, struct local_request *r) {
+    struct local_request **at = &e->requests;
+    while (*at != r) at = &(*at)->next;
+    *at = r->next;
+    request_free(r);
+}
+
+// ---- what the scheduler reports ----
+
+static void on_state(void *context, const struct sequence *q, const char *message) {
+    struct local_answer *a = q->owner;
+    struct local_request *r = a->request;
+    const bool ended = q->state >= REQUEST_FINISHED;
+    if (ended) answer_finish(a->text);
+    struct engine_event event = {.kind = EVENT_STATE,
+                                 .request = q->request->id,
+                                 .conversation = conversation_number(r->client, q->request->conversation),
+                                 .answer = q->answer,
+                                 .at = clock_ns(),
+                                 .state = q->state,
+                                 .reason = q->reason,
+                                 .time = clock_seconds(),
+                                 .n_prompt = q->request->n_prompt,
+                                 .n_reused = q->n_reused,
+                                 .n_generated = sequence_generated(q),
+                                 .token = -1};
+    event.size = (size_t)snprintf(event.text, sizeof event.text, "%s", message);
+    queue_push(&r->client->client.events, &event);
+    if (!ended) return;
+    answer_close(a->text);
+    if (!--r->n_open) request_end(context, r);
+}
+
+static bool on_token(void *context, const struct sequence *q, const struct sample *sample) {
+    const struct local_answer *a = q->owner;
+    ((struct local_engine *)context)->drew = true;
+    return answer_token(a->text, sample);
+}
+
+static void publish(struct local_engine *e) {
+    e->published = clock_seconds();
+    struct engine_figures *f = figures_begin(&e->figures, e->published);
+    memcpy(f->backend, e->backend, sizeof f->backend);
+    f->n_threads = scheduler_backend(e->scheduler)->n_threads;
+    f->kv_bytes = e->kv_bytes;
+    f->preparing = e->preparing;
+    scheduler_figures(e->scheduler, f);
+    figures_publish(&e->figures);
+}
+
+// ---- commands, on the engine's thread ----
+
+static void tell_refusal(struct local_engine *e, const struct local_request *r, const struct status *refused) {
+    struct engine_event event = {.kind = EVENT_NOTICE,
+                                 .request = r->request.id,
+                                 .conversation = conversation_number(r->client, r->request.conversation),
+                                 .at = clock_ns(),
+                                 .token = -1};
+    event.size =
+        (size_t)snprintf(event.text, sizeof event.text,
+                         "the model's own chat template refuses this conversation (%.300s); confab's for %s is "
+                         "used instead",
+                         refused->text, chat_template_name(e->file->chat_template));
+    queue_push(&r->client->client.events, &event);
+}
+
+static void submit(struct local_engine *e, struct local_request *r) {
+    struct token_list list = {0};
+    struct prompt_outcome outcome;
+    prompt_source_encode(e->file, &r->source, &list, &outcome);
+    if (outcome.refused.code != STATUS_OK) tell_refusal(e, r, &outcome.refused);
+    r->request.ids = list.ids;
+    r->request.n_ids = list.count < INT32_MAX ? (int)list.count : INT32_MAX;
+    struct answer_params answer = {.tokenizer = e->file->tokenizer,
+                                   .channels = &e->file->channels,
+                                   .events = &r->client->client.events,
+                                   .request = r->request.id,
+                                   .conversation = conversation_number(r->client, r->request.conversation),
+                                   .ignore_end = r->ignore_end,
+                                   .stops = (const char *const *)r->stops,
+                                   .n_stops = r->n_stops,
+                                   .template_stop = outcome.template_stop,
+                                   .chat = r->source.messages,
+                                   .inside = outcome.opens_thinking};
+    const int n = r->n_open = r->request.n_answers;
+    void **owners = xcalloc((size_t)n, sizeof *owners);
+    r->answers = xcalloc((size_t)n, sizeof *r->answers);
+    for (; answer.answer < n; answer.answer++) {
+        r->answers[answer.answer] = (struct local_answer){r, answer_open(&answer)};
+        owners[answer.answer] = &r->answers[answer.answer];
+    }
+    r->request.owners = owners;
+    r->next = e->requests;
+    e->requests = r;
+    scheduler_submit(e->scheduler, &r->request); // r may be gone
+    free(owners);
+}
+
+static void cancel(struct local_engine *e, const struct local_client *c, uint64_t id) {
+    if (request_find(e, c, id)) scheduler_cancel(e->scheduler, id);
+}
+
+static void leave(struct local_engine *e, struct local_client *c) {
+    for (struct local_request *r = e->requests, *next; r; r = next) {
+        next = r->next;
+        if (r->client == c) scheduler_cancel(e->scheduler, r->request.id);
+    }
+    client_free(c);
+}
+
+static void start_logits(struct local_engine *e, struct logits_job *job) {
+    bool ok = scheduler_logits_start(e->scheduler, &job->text, job->st);
+    struct logits_job **last = &e->jobs;
+    while (*last) last = &(*last)->next;
+    if (ok) *last = job;
+    else queue_push(&job->done, &ok);
+}
+
+// Whoever waits for the first job is told, and the job is gone.
+static void end_logits(struct local_engine *e, bool ok) {
+    struct logits_job *job = e->jobs;
+    e->jobs = job->next;
+    scheduler_logits_end(e->scheduler, &job->text);
+    queue_push(&job->done, &ok);
+}
+
+static bool refuse_closing(struct status *st) { return status_fail(st, STATUS_CANCELLED, "the engine is closing"); }
+
+static void obey(struct local_engine *e, const struct command *c) {
+    switch (c->kind) {
+    case COMMAND_SUBMIT: submit(e, c->request); break;
+    case COMMAND_CANCEL: cancel(e, c->client, c->id); break;
+    case COMMAND_SAMPLING:
+        if (request_find(e, c->client, c->id)) scheduler_set_sampling(e->scheduler, c->id, &c->sampling);
+        break;
+    case COMMAND_FOCUS: scheduler_focus(e->scheduler, c->id); break;
+    case COMMAND_FORGET: scheduler_forget(e->scheduler, c->id); break;
+    case COMMAND_LEAVE: leave(e, c->client); break;
+    case COMMAND_LOGITS: start_logits(e, c->logits); break;
+    case COMMAND_CLOSE: e->closing = true; break;
+    }
+}
+
+// What a step is given up for: it computes what was cancelled, or holds up the conversation that the user looks at.
+struct look {
+    const struct local_engine *engine;
+    uint64_t focus;
+};
+
+static bool computes_for(const struct local_engine *e, const struct local_client *c) {
+    for (const struct local_request *r = e->requests; r; r = r->next)
+        if (r->client == c && scheduler_computes(e->scheduler, r->request.id)) return true;
+    return false;
+}
+
+static bool urgent(const void *item, void *context) {
+    const struct command *c = item;
+    struct look *look = context;
+    const struct scheduler *s = look->engine->scheduler;
+    switch (c->kind) {
+    case COMMAND_FOCUS: look->focus = c->id; return false;
+    case COMMAND_SUBMIT: return scheduler_overtakes(s, c->request->request.conversation, look->focus);
+    case COMMAND_CANCEL: return request_find(look->engine, c->client, c->id) && scheduler_computes(s, c->id);
+    case COMMAND_LEAVE: return computes_for(look->engine, c->client);
+    case COMMAND_CLOSE: return true;
+    default: return false;
+    }
+}
+
+static bool on_step(void *context) {
+    struct local_engine *e = context;
+    struct look look = {e, scheduler_focused(e->scheduler)};
+    return queue_any(&e->commands, urgent, &look);
+}
+
+// Sleeps until there is a command, but for one look at the clock when the rates have sunk to zero.
+static void wait_idle(struct local_engine *e, struct command *c) {
+    publish(e);
+    double settled = e->figures.last_step + FIGURES_WINDOW_SECONDS + 0.1 - e->published;
+    if (settled > 0) {
+        if (queue_wait(&e->commands, c, 1 + (int)(settled * 1000))) return;
+        publish(e);
+    }
+    queue_wait(&e->commands, c, -1);
+}
+
+// Prepares weights for so many seconds, unless there is something else to do.
+static void prepare(struct local_engine *e, double seconds) {
+    double now = clock_seconds();
+    const double end = now + seconds;
+    while (e->preparing && queue_empty(&e->commands) && now < end) {
+        e->preparing = scheduler_prepare(e->scheduler);
+        now = clock_seconds();
+        if (now - e->published >= PUBLISH_SECONDS) publish(e);
+    }
+}
+
+// Whoever reads an answer has time between its tokens; whoever still waits for the first one has not.
+static void step(struct local_engine *e) {
+    const double start = clock_seconds();
+    e->drew = false;
+    scheduler_step(e->scheduler);
+    const double end = clock_seconds();
+    if (end - e->published >= PUBLISH_SECONDS) publish(e);
+    if (e->drew) prepare(e, PREPARE_SHARE * (end - start));
+}
+
+static void logits_step(struct local_engine *e) {
+    struct scheduler_logits *text = &e->jobs->text;
+    bool ok = scheduler_logits_pass(e->scheduler, text, e->jobs->st);
+    if (!ok || text->n_done == text->n) end_logits(e, ok);
+    if (clock_seconds() - e->published >= PUBLISH_SECONDS) publish(e);
+}
+
+static bool idle(const struct local_engine *e) { return !e->jobs && scheduler_idle(e->scheduler); }
+
+static void *engine_main(void *argument) {
+    struct local_engine *e = argument;
+    while (!e->closing) {
+        struct command c;
+        if (idle(e)) prepare(e, HUGE_VAL);
+        if (idle(e)) {
+            wait_idle(e, &c);
+            obey(e, &c);
+        }
+        while (!e->closing && queue_pop(&e->commands, &c)) obey(e, &c);
+        if (e->closing) break;
+        if (e->jobs) logits_step(e);
+        else step(e);
+    }
+    scheduler_cancel_all(e->scheduler);
+    while (e->jobs) end_logits(e, refuse_closing(e->jobs->st));
+    return NULL;
+}
+
+// ---- opening and closing ----
+
+static struct scheduler *open_scheduler(struct local_engine *e, const struct engine_params *p,
+                                        const struct backend_ops *ops, struct status *st) {
+    struct memory_size size;
+    if (!memory_size_choose(&size, e->file, p, ops, st)) return NULL;
+    e->kv_bytes = size.memory.kv;
+    struct scheduler_params params = {.placement = placement_on(ops, 0),
+                                      .model = &e->file->model,
+                                      .n_threads = p->n_threads,
+                                      .n_pages = size.n_pages,
+                                      .context = size.context,
+                                      .asked_context = size.asked_context,
+                                      .prefill_chunk = p->prefill_chunk,
+                                      .options = p->options,
+                                      .figures = &e->figures,
+                                      .events = {.context = e, .state = on_state, .token = on_token, .stop = on_step}};
+    return scheduler_open(&params, st);
+}
+
+// Everything but the thread.
+static bool open_parts(struct local_engine *e, const struct engine_params *p, const struct backend_ops *ops,
+                       struct status *st) {
+    return queue_open(&e->commands, sizeof(struct command), st) && (e->scheduler = open_scheduler(e, p, ops, st));
+}
+
+static void close_parts(struct local_engine *e) {
+    if (e->scheduler) scheduler_close(e->scheduler);
+    queue_close(&e->commands);
+    figures_close(&e->figures);
+    free(e);
+}
+
+static const struct engine_ops local_engine;
+
+struct engine *local_engine_open_on(struct model_file *m, const struct engine_params *p, const struct backend_ops *ops,
+                                    struct status *st) {
+    assert(!m->described);
+    if (!m->info.has_weights) {
+        if (st) *st = m->weight_status;
+        return NULL;
+    }
+    struct local_engine *e = xcalloc(1, sizeof *e);
+    e->engine.ops = &local_engine;
+    e->file = m;
+    figures_open(&e->figures);
+    if (open_parts(e, p, ops, st)) {
+        e->preparing = p->options.quick_start;
+        snprintf(e->backend, sizeof e->backend, "%s", scheduler_backend(e->scheduler)->description);
+        publish(e);
+        if (system_start_thread(&e->thread, engine_main, e, st)) return &e->engine;
+    }
+    close_parts(e);
+    return NULL;
+}
+
+struct engine *local_engine_open(struct model_file *m, const struct engine_params *p, struct status *st) {
+    return local_engine_open_on(m, p, &cpu_backend, st);
+}
+
+// ---- clients, on their threads ----
+
+static void push(struct engine_client *c, struct command command) {
+    command.client = (struct local_client *)c;
+    queue_push(&((struct local_engine *)c->engine)->commands, &command);
+}
+
+static struct engine_client *local_client_open(struct engine *e, struct status *st) {
+    struct local_client *c = engine_client_new(sizeof *c, e, st);
+    if (!c) return NULL;
+    c->number = atomic_fetch_add(&((struct local_engine *)e)->last_client, 1) + 1;
+    c->latest = xcalloc(1, sizeof *c->latest);
+    return &c->client;
+}
+
+static void local_leave(struct engine_client *c) { push(c, (struct command){.kind = COMMAND_LEAVE}); }
+
+static uint64_t local_submit(struct engine_client *c, const struct request_params *p) {
+    struct local_client *client = (struct local_client *)c;
+    struct local_request *r = request_copy(p);
+    r->client = client;
+    r->request =
+        (struct scheduler_request){.id = atomic_fetch_add(&((struct local_engine *)c->engine)->last_request, 1) + 1,
+                                   .conversation = conversation_key(client, p->conversation),
+                                   .sampling = p->sampling,
+                                   .n_answers = p->n_answers > 1 ? p->n_answers : 1,
+                                   .max_tokens = p->max_tokens,
+                                   .time_limit = p->time_limit,
+                                   .submitted = clock_seconds()};
+    uint64_t id = r->request.id; // r may be gone once it is pushed
+    push(c, (struct command){.kind = COMMAND_SUBMIT, .request = r});
+    return id;
+}
+
+static void local_cancel(struct engine_client *c, uint64_t request) {
+    push(c, (struct command){.kind = COMMAND_CANCEL, .id = request});
+}
+
+static void local_set_sampling(struct engine_client *c, uint64_t request, const struct sampling *s) {
+    push(c, (struct command){.kind = COMMAND_SAMPLING, .id = request, .sampling = *s});
+}
+
+static void local_focus(struct engine_client *c, uint64_t conversation) {
+    uint64_t key = conversation_key((struct local_client *)c, conversation);
+    push(c, (struct command){.kind = COMMAND_FOCUS, .id = key});
+}
+
+static void local_forget(struct engine_client *c, uint64_t conversation) {
+    uint64_t key = conversation_key((struct local_client *)c, conversation);
+    push(c, (struct command){.kind = COMMAND_FORGET, .id = key});
+}
+
+static const struct engine_figures *local_metrics(struct engine_client *client) {
+    struct local_client *c = (struct local_client *)client;
+    struct engine_figures *f = c->latest;
+    if (!figures_read(&((struct local_engine *)client->engine)->figures, f)) return f;
+    for (int i = 0; i < f->n_requests; i++)
+        f->requests[i].conversation = conversation_number(c, f->requests[i].conversation);
+    for (int i = 0; i < f->n_pages && i < FIGURES_MAX_PAGES; i++)
+        f->pages[i].conversation = conversation_number(c, f->pages[i].conversation);
+    return f;
+}
+
+static bool local_logits(struct engine *e, const int32_t *ids, int n, float *out, struct status *st) {
+    struct logits_job job = {.text = {.ids = ids, .n = n, .out = out}, .st = st};
+    bool ok;
+    if (!queue_open(&job.done, sizeof ok, st)) return false;
+    queue_push(&((struct local_engine *)e)->commands, &(struct command){.kind = COMMAND_LOGITS, .logits = &job});
+    queue_wait(&job.done, &ok, -1);
+    queue_close(&job.done);
+    return ok;
+}
+
+// Those that came after the one to close.
+static void discard_commands(struct local_engine *e) {
+    struct command c;
+    while (queue_pop(&e->commands, &c)) {
+        if (c.kind == COMMAND_SUBMIT) request_free(c.request);
+        if (c.kind == COMMAND_LEAVE) client_free(c.client);
+        if (c.kind == COMMAND_LOGITS) queue_push(&c.logits->done, &(bool){refuse_closing(c.logits->st)});
+    }
+}
+
+static void local_close(struct engine *engine) {
+    struct local_engine *e = (struct local_engine *)engine;
+    queue_push(&e->commands, &(struct command){.kind = COMMAND_CLOSE});
+    pthread_join(e->thread, NULL);
+    discard_commands(e);
+    close_parts(e);
+}
+
+static const struct engine_ops local_engine = {.name = "local",
+                                               .close = local_close,
+                                               .logits = local_logits,
+                                               .client_open = local_client_open,
+                                               .client_close = local_leave,
+                                               .submit = local_submit,
+                                               .cancel = local_cancel,
+                                               .set_sampling = local_set_sampling,
+                                               .focus = local_focus,
+                                               .forget = local_forget,
+                                               .metrics = local_metrics};

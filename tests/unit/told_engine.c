@@ -1,0 +1,64 @@
+#include "tests/unit/told_engine.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+struct told_engine engine;
+
+static void told_close(struct engine *e) { (void)e; }
+
+static struct engine_client *told_client_open(struct engine *e, struct status *st) {
+    return engine.client = engine_client_new(sizeof *engine.client, e, st);
+}
+
+static uint64_t told_submit(struct engine_client *c, const struct request_params *p) {
+    (void)c;
+    engine.prompt[0] = 0;
+    for (int i = 0; i < p->n_messages; i++) {
+        size_t used = strlen(engine.prompt);
+        const char *thinking = p->messages[i].thinking ? p->messages[i].thinking : "";
+        snprintf(engine.prompt + used, sizeof engine.prompt - used, "%s: %s%s%s|", p->messages[i].role, thinking,
+                 *thinking ? "/" : "", p->messages[i].text);
+    }
+    engine.stops[0] = 0;
+    for (int i = 0; i < p->n_stops; i++) strcat(strcat(engine.stops, p->stops[i]), "|");
+    engine.conversation = p->conversation;
+    engine.reasoning = p->reasoning;
+    engine.sampling = p->sampling;
+    return ++engine.n_requests;
+}
+
+static void told_cancel(struct engine_client *c, uint64_t request) {
+    (void)c;
+    assert(engine.n_cancelled < TOLD_MOST);
+    engine.cancelled[engine.n_cancelled++] = request;
+}
+
+static void told_set_sampling(struct engine_client *c, uint64_t request, const struct sampling *s) {
+    (void)c;
+    assert(engine.n_changed < TOLD_MOST);
+    engine.changed[engine.n_changed++] = request;
+    engine.new_sampling = *s;
+}
+
+static void told_focus(struct engine_client *c, uint64_t conversation) { (void)c, engine.focused = conversation; }
+
+static void told_forget(struct engine_client *c, uint64_t conversation) { (void)c, engine.forgotten = conversation; }
+
+static const struct engine_figures *told_metrics(struct engine_client *c) { return (void)c, &engine.figures; }
+
+void told_engine_say(struct engine_event event) { queue_push(&engine.client->events, &event); }
+
+static const struct engine_ops told_engine = {.name = "told",
+                                              .close = told_close,
+                                              .client_open = told_client_open,
+                                              .client_close = engine_client_free,
+                                              .submit = told_submit,
+                                              .cancel = told_cancel,
+                                              .set_sampling = told_set_sampling,
+                                              .focus = told_focus,
+                                              .forget = told_forget,
+                                              .metrics = told_metrics};
+
+void told_engine_reset(void) { engine = (struct told_engine){.engine.ops = &told_engine}; }

@@ -1,0 +1,28 @@
+// Told engine: one that computes nothing, remembers what it is asked, and says what a test pushes into its client's
+// queue of events.
+#ifndef CONFAB_TESTS_TOLD_ENGINE_H
+#define CONFAB_TESTS_TOLD_ENGINE_H
+
+#include "engine/engine_ops.h"
+
+#define TOLD_MOST 64
+
+struct told_engine {
+    struct engine engine;
+    struct engine_client *client;                          // the latest
+    uint64_t n_requests, conversation, focused, forgotten; // conversation: of the last request
+    uint64_t cancelled[TOLD_MOST], changed[TOLD_MOST];     // requests
+    int n_cancelled, n_changed;
+    char prompt[4096]; // of the last request: "role: thinking/text|role: text|"
+    char stops[256];   // "stop|stop|"
+    enum reasoning reasoning;
+    struct sampling sampling, new_sampling; // of the last request; of the last change
+    struct engine_figures figures;
+};
+
+extern struct told_engine engine;
+
+void told_engine_reset(void); // as it has never been asked anything; clients must be closed
+void told_engine_say(struct engine_event event);
+
+#endif
