@@ -116,8 +116,9 @@ static bool parse_panes(const struct setting_info *info, const char *text, uint3
         if (*at >= '0' && *at <= '9') size = 1; // digits may stand together
         int pane = size ? pane_of_word(at, size) : PANE_CHAT;
         if (size && !pane)
-            return status_fail(st, STATUS_USAGE, "%s: unknown pane '%.*s' (expected none, digits from 1 to %d or names)",
-                               info->key, (int)size, at, PANES_END - 1);
+            return status_fail(st, STATUS_USAGE,
+                               "%s: unknown pane '%.*s' (expected none, digits from 1 to %d or names)", info->key,
+                               (int)size, at, PANES_END - 1);
         set |= 1u << pane;
         at += size ? size : 1;
     }
@@ -214,6 +215,22 @@ static char *format_knob(const struct settings *s, const struct setting_info *in
     if (!(s->knobs_set >> info->offset & 1)) return xstrdup("default");
     return xasprintf("%.*g", info->high > 1e6 ? 10 : 6,
                      sampling_get(&s->sampling, (enum sampling_knob_id)info->offset));
+}
+
+char *setting_default_text(int id) {
+    struct settings initial = settings_default();
+    initial.knobs_set = ~0u;
+    return setting_format(&initial, id);
+}
+
+char *setting_help(int id) {
+    const struct setting_info *info = &setting_table[id];
+    const bool number = info->kind == SETTING_INT || info->kind == SETTING_REAL;
+    char *initial = setting_default_text(id);
+    const bool tells = info->kind == SETTING_CHOICE || info->kind == SETTING_KNOB || (number && strcmp(initial, "0"));
+    char *help = tells ? xasprintf("%s (default %s)", info->help, initial) : xstrdup(info->help);
+    free(initial);
+    return help;
 }
 
 char *setting_format(const struct settings *s, int id) {

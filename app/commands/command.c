@@ -18,31 +18,37 @@
 #define X(name, format, file_type, mix, help) name ": " help ".\n"
 const struct command commands[] = {
     {"chat", "", "Open the chat screen", "", IN_CHAT, 0, 0, command_chat},
-    {"run", "[PROMPT]", "Write one answer to standard output",
-     "Standard input, when something is piped into it, is put after PROMPT or is the prompt itself.\n", IN_RUN, 0, 1,
-     command_run},
-    {"bench", "", "Measure speed, memory and accuracy, and what the machine would allow",
-     "Prompts of 512 tokens, and 1 to 16 conversations that decode at once, take turns; their figures are medians.\n"
-     "Between any two repetitions the machine's limits are sampled: a share is one of the limit of the same minutes.\n"
-     "The last columns tell where the time went. The accuracy is that of any number of conversations, since no answer\n"
-     "depends on who else is answered.\n",
+    {"run", "[PROMPT]", "Print one answer to standard output",
+     "Text piped to standard input is appended to PROMPT, or is the prompt if there is\n"
+     "no PROMPT.\n",
+     IN_RUN, 0, 1, command_run},
+    {"bench", "", "Measure a model's speed, memory use and accuracy",
+     "Measures, in turn, prompts of 512 tokens and decoding in 1 to 16 conversations\n"
+     "at once. Results are the medians of at least three repetitions. The machine's\n"
+     "limits are sampled between repetitions, so each result is compared with the\n"
+     "limits at that time. The last columns show the time per stage. Accuracy does\n"
+     "not depend on the number of conversations.\n",
      IN_BENCH, 0, 0, command_bench},
-    {"logits", "MODEL IDS OUT", "Write the logits of every position, 32-bit floats, row after row",
-     "IDS is a text file of token ids; OUT is written.\n", IN_LOGITS, 3, 3, command_logits},
-    {"tokenize", "MODEL FILE", "Write the token ids of a text on one line", "", IN_TOKENIZE, 2, 2, command_tokenize},
-    {"detokenize", "MODEL IDS", "Write the bytes of token ids", "", 0, 2, 2, command_detokenize},
-    {"template", "TEMPLATE CONTEXT", "Write a chat template, in Jinja, rendered over a context",
-     "CONTEXT is a file of one JSON object, whose members are the template's variables.\n", IN_TEMPLATE, 2, 2,
-     command_template},
-    {"show", "[MODEL]", "Show what a model file contains and what memory it needs", "", IN_SHOW, 0, 1, command_show},
-    {"quantize", "IN OUT TYPE", "Write a model in another weight format, a GGUF file",
-     "TYPE is one of these; _M and _S are mixes, in which what matters most has finer formats:\n" QUANTIZE_TYPES(
-         X) "IN is what -m takes: a GGUF file, a folder of safetensors, a name. Vectors stay in 32-bit floats. Each "
-            "tensor's "
-            "error is told: of its weights, the mean squared one over the mean square.\n",
+    {"logits", "MODEL IDS OUT", "Write the logits at every position",
+     "IDS is a text file of token ids. OUT receives a row of 32-bit floats for each.\n", IN_LOGITS, 3, 3,
+     command_logits},
+    {"tokenize", "MODEL FILE", "Print the token ids of a text file on one line", "", IN_TOKENIZE, 2, 2,
+     command_tokenize},
+    {"detokenize", "MODEL IDS", "Print the text of token ids", "", 0, 2, 2, command_detokenize},
+    {"template", "TEMPLATE CONTEXT", "Render a chat template (Jinja)",
+     "CONTEXT is a file with one JSON object, whose members are the template's\n"
+     "variables.\n",
+     IN_TEMPLATE, 2, 2, command_template},
+    {"show", "[MODEL]", "Show what a model file contains and how much memory it needs", "", IN_SHOW, 0, 1,
+     command_show},
+    {"quantize", "IN OUT TYPE", "Convert a model to another weight format, as a GGUF file",
+     "IN is a GGUF file, a folder of safetensors, or a name from `confab ls`. TYPE is\n"
+     "one of:\n" QUANTIZE_TYPES(X) "Types that end in _M or _S are mixes, which keep sensitive tensors in finer\n"
+                                   "formats. Vectors stay in 32-bit floats. The error shown for each tensor is the\n"
+                                   "mean squared error of its weights divided by their mean square.\n",
      IN_QUANTIZE, 3, 3, command_quantize},
-    {"ls", "", "List the models on this machine, also those that other programs fetched",
-     "The names in the first column are what -m takes, whole or a part that no other has.\n", IN_LS, 0, 0, command_ls},
+    {"ls", "", "List the models on this machine, including other programs' downloads",
+     "The names in the first column are what -m accepts; a unique part of one will do.\n", IN_LS, 0, 0, command_ls},
     {"help", "[COMMAND]", "Show the commands, or the options of one", "", IN_HELP, 0, 1, command_help},
 };
 #undef X

@@ -1,5 +1,6 @@
 #include "app/commands/man.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,37 +20,46 @@ static void man_text(FILE *out, const char *text) {
     }
 }
 
-static void man_option(FILE *out, const struct setting_info *info) {
+// A table's help or summary as a sentence.
+static void man_sentence(FILE *out, const char *text) {
+    const char first[] = {(char)toupper((unsigned char)*text), 0};
+    man_text(out, first);
+    man_text(out, text + (*text != 0));
+    fputs(".\n", out);
+}
+
+static void man_option(FILE *out, int id) {
+    const struct setting_info *info = &setting_table[id];
+    char *help = setting_help(id);
     fputs(".TP\n.B ", out);
     if (info->letter) fprintf(out, "\\-%c, ", info->letter);
     fputs("\\-\\-", out);
     man_text(out, info->key);
     if (info->argument) fprintf(out, " \\fI%s\\fR", info->argument);
     fputc('\n', out);
-    man_text(out, info->help);
-    fputs(".\n", out);
+    man_sentence(out, help);
+    free(help);
 }
 
 static void man_commands(FILE *out) {
     for (int i = 0; i < n_commands; i++) {
         const struct command *c = &commands[i];
         fprintf(out, ".SS confab %s[options]%s%s\n", i ? c->name : "", *c->arguments ? " " : "", c->arguments);
-        man_text(out, c->summary);
-        fputs(".\n", out);
+        man_sentence(out, c->summary);
         man_text(out, c->details);
         for (int id = 0; id < SETTING_COUNT; id++)
-            if (setting_table[id].places & c->place) man_option(out, &setting_table[id]);
+            if (setting_table[id].places & c->place) man_option(out, id);
     }
 }
 
 static const char *kind_text(enum setting_kind kind) {
     switch (kind) {
     case SETTING_FLAG: return "yes or no";
-    case SETTING_INT: return "a whole number";
+    case SETTING_INT: return "integer";
     case SETTING_REAL:
-    case SETTING_KNOB: return "a number";
+    case SETTING_KNOB: return "number";
     case SETTING_TEXT: return "text";
-    case SETTING_TEXTS: return "text, may be given several times";
+    case SETTING_TEXTS: return "text, repeatable";
     case SETTING_CHOICE: break; // the choices are listed instead
     case SETTING_PANES: return "digits or names, or none";
     }
@@ -57,26 +67,21 @@ static const char *kind_text(enum setting_kind kind) {
 }
 
 static void man_settings(FILE *out) {
-    struct settings initial = settings_default();
-    initial.knobs_set = ~0u;
     for (int id = 0; id < SETTING_COUNT; id++) {
         const struct setting_info *info = &setting_table[id];
         if (!(info->places & IN_FILE)) continue;
-        char *value = setting_format(&initial, id);
+        char *initial = setting_default_text(id);
         fputs(".TP\n.B ", out);
         man_text(out, info->key);
         fprintf(out, " \\fR(%s", info->kind == SETTING_CHOICE ? info->argument : kind_text(info->kind));
         if (info->high > info->low) {
             char range[64];
-            snprintf(range, sizeof range, " from %.10g to %.10g", info->low, info->high);
+            snprintf(range, sizeof range, ", %.10g to %.10g", info->low, info->high);
             man_text(out, range);
         }
-        if (info->kind == SETTING_KNOB) fprintf(out, "; %s unless set here or by the model", value);
-        else if (*value) fprintf(out, "; %s unless set", value);
-        fputs(")\n", out);
-        man_text(out, info->help);
-        fputs(".\n", out);
-        free(value);
+        fprintf(out, "%s%s)\n", *initial ? ", default " : "", initial);
+        man_sentence(out, info->help);
+        free(initial);
     }
 }
 
@@ -95,8 +100,7 @@ static void man_keys(FILE *out) {
             fputs(" \\fR", out);
             man_text(out, k->name);
             fputc('\n', out);
-            man_text(out, k->help);
-            fputs(".\n", out);
+            man_sentence(out, k->help);
         }
     }
 }

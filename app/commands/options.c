@@ -75,27 +75,25 @@ bool options_read(struct settings *s, const struct command *command, int argc, c
 
 // ---- help ----
 
-static void print_option(FILE *out, const struct setting_info *info) {
+static void print_option(FILE *out, int id) {
+    const struct setting_info *info = &setting_table[id];
     char *left =
         xasprintf("%c%c%s --%s%s%s", info->letter ? '-' : ' ', info->letter ? info->letter : ' ',
                   info->letter ? "," : " ", info->key, info->argument ? " " : "", info->argument ? info->argument : "");
-    if (strlen(left) > 26) fprintf(out, "  %s\n%29s%s", left, "", info->help);
-    else fprintf(out, "  %-26s %s", left, info->help);
-    if (info->kind == SETTING_KNOB) {
-        struct sampling initial = sampling_default();
-        char text[16];
-        fprintf(out, " (%s)", sampling_format(&initial, (enum sampling_knob_id)info->offset, text));
-    }
-    fputc('\n', out);
+    char *help = setting_help(id);
+    if (strlen(left) > 26) fprintf(out, "  %s\n%29s%s\n", left, "", help);
+    else fprintf(out, "  %-26s %s\n", left, help);
+    free(help);
     free(left);
 }
 
 void options_print(FILE *out, const struct command *command) {
     bool chat = command == commands;
-    fprintf(out, "usage: confab %s%s[options]%s%s\n\n%s.\n%s\noptions:\n", chat ? "" : command->name, chat ? "" : " ",
-            *command->arguments ? " " : "", command->arguments, command->summary, command->details);
+    fprintf(out, "usage: confab %s%s[options]%s%s\n\n%s.\n%s%s\noptions:\n", chat ? "" : command->name,
+            chat ? "" : " ", *command->arguments ? " " : "", command->arguments, command->summary,
+            *command->details ? "\n" : "", command->details);
     for (int id = 0; id < SETTING_COUNT; id++)
-        if (setting_table[id].places & command->place) print_option(out, &setting_table[id]);
+        if (setting_table[id].places & command->place) print_option(out, id);
     fprintf(out, "  %-26s %s\n", "-h, --help", "show this help");
 }
 
