@@ -23,10 +23,11 @@ struct engine *local_engine_open(struct model_file *m, const struct engine_param
 // ---- memory, as local_engine_open itself reckons it ----
 
 struct model_memory {
-    uint64_t weights; // what is copied of them, at once or as the file was opened; what stays in the mapped file is
-                      // none of ours
-    uint64_t buffers; // activations and scratch
-    uint64_t kv;      // the KV cache
+    uint64_t weights;  // what is copied of them, at once or as the file was opened; what stays in the mapped file is
+                       // none of ours
+    uint64_t in_place; // weights that are read where the file has them: no part of the total
+    uint64_t buffers;  // activations and scratch
+    uint64_t kv;       // the KV cache
     uint64_t total;
     int kv_tokens; // that the KV cache holds
     int context;   // that a conversation may have

@@ -97,12 +97,10 @@ static void figures_line(struct view_frame *f, struct rect r, int y, const struc
 }
 
 static void kept_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
-    char text[64], kept[VIEW_NUMBER];
+    char text[VIEW_NUMBER], kept[VIEW_NUMBER];
     snprintf(text, sizeof text, r.width >= 36 ? "%s for reuse" : "%s", view_number(g->pages_kept, kept));
     int x = r.x + view_figure(f, r, r.x, y, "kept", ROLE_TEXT, text);
-    double mib = (double)g->kv_bytes / (1 << 20);
-    snprintf(text, sizeof text, mib < 1000 ? "%.0f MiB" : "%.1f GiB", mib < 1000 ? mib : mib / 1024);
-    view_figure_right(f, r, x + 2, y, "in all", ROLE_TEXT, text);
+    view_figure_right(f, r, x + 2, y, "in all", ROLE_TEXT, view_bytes((double)g->kv_bytes, text));
 }
 
 static void legend_line(struct view_frame *f, struct rect r, int y) {

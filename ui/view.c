@@ -113,3 +113,9 @@ const char *view_seconds(double seconds, char out[VIEW_NUMBER]) {
     else snprintf(out, VIEW_NUMBER, "%.0f s", seconds);
     return out;
 }
+
+const char *view_bytes(double bytes, char out[VIEW_NUMBER]) {
+    double mib = bytes / (1 << 20);
+    snprintf(out, VIEW_NUMBER, mib < 1000 ? "%.0f MiB" : "%.1f GiB", mib < 1000 ? mib : mib / 1024);
+    return out;
+}

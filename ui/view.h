@@ -78,5 +78,6 @@ void view_figure_right(struct view_frame *f, struct rect clip, int from, int y, 
 const char *view_number(long long n, char out[VIEW_NUMBER]);     // "12,040"
 const char *view_rate(double per_second, char out[VIEW_NUMBER]); // "41.8", "512", "1.2k"
 const char *view_seconds(double seconds, char out[VIEW_NUMBER]); // "88 ms", "2.10 s"
+const char *view_bytes(double bytes, char out[VIEW_NUMBER]);      // "64 MiB", "1.1 GiB"
 
 #endif

@@ -33,7 +33,7 @@ struct model_host {
 
     struct loaded_model now; // its engine is NULL while it is being loaded, or if it had to make room
     char *path;              // of `now`
-    uint64_t held;           // bytes of memory that its engine takes
+    struct model_memory held; // by its engine
 
     struct model_loader *loader; // NULL: nothing is being loaded
     struct target coming;        // what it loads
@@ -81,7 +81,7 @@ static void close_engine(struct model_host *h) {
     if (!h->now.engine) return;
     if (h->release) h->release(h->context);
     model_close_engine(&h->now);
-    h->held = 0;
+    h->held = (struct model_memory){0};
 }
 
 // If there is not enough memory for both, closes the old engine first. Otherwise the new one gets the KV cache that it
@@ -201,7 +201,7 @@ static enum model_host_event take_over(struct model_host *h, const struct loaded
         h->now.engine = m->engine;
         h->now.client = m->client;
     }
-    h->held = h->coming.memory.total;
+    h->held = h->coming.memory;
     if (h->path) models_used_add(h->path);
     return HOST_LOADED;
 }
@@ -244,6 +244,8 @@ struct engine_client *model_host_client(const struct model_host *h) {
     return h->now.client;
 }
 const struct model_info *model_host_info(const struct model_host *h) { return h->now.info; }
+const struct model_memory *model_host_memory(const struct model_host *h) { return h->now.engine ? &h->held : NULL; }
+
 const char *model_host_path(const struct model_host *h) { return h->path; }
 
 // ---- the list ----
@@ -263,7 +265,7 @@ const struct model_entry *model_host_entry(const struct model_host *h) {
 
 uint64_t model_host_room(const struct model_host *h) {
     uint64_t unused = machine_memory_free();
-    return unused ? unused + h->held : 0;
+    return unused ? unused + h->held.total : 0;
 }
 
 // ---- closing ----

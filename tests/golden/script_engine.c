@@ -9,6 +9,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
+#include "engine/base/process_memory.h"
 #include "engine/engine_ops.h"
 #include "engine/model/opened_model.h"
 
@@ -56,6 +57,7 @@ void script_engine_model(const char *name, const char *family, const char *forma
 
 void script_engine_memory(uint64_t bytes) { memory_free = bytes; }
 uint64_t machine_memory_free(void) { return memory_free; }
+uint64_t process_memory_resident(void) { return memory_free / 16; }
 
 static struct script_model *model_called(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -111,7 +113,11 @@ static bool memory_of(const struct model_file *m, const struct engine_params *p,
     const struct script_model *model = model_called(m->info.name);
     const uint64_t need = model ? model->need : guide.need;
     (void)p, (void)available;
-    *out = (struct model_memory){.weights = need, .total = need, .kv_tokens = 8192, .context = 8192};
+    *out = (struct model_memory){.weights = need,
+                                 .in_place = need / 4,
+                                 .buffers = need / 2,
+                                 .total = need,
+                                 .kv_tokens = 8192, .context = 8192};
     return m->info.has_weights || status_fail(st, STATUS_UNSUPPORTED, "%s", m->info.weight_problem);
 }
 

@@ -165,10 +165,12 @@ static void test_without_memory_for_both_the_old_goes_first(void **state) {
     assert_true(model_host_choose(h, path, &st));
     assert_int_equal(released, 1);
     assert_null(model_host_engine(h));
+    assert_null(model_host_memory(h));
     assert_string_equal(model_host_info(h)->name, "confab guide"); // until there is another
     memory = PLENTY;
     assert_int_equal(next_event(h, &st), HOST_LOADED);
     assert_int_equal(model_host_info(h)->n_layer, 7);
+    assert_true(model_host_memory(h)->total >= need_of(path));
     model_host_close(h);
     free(path);
 }

@@ -18,6 +18,7 @@
 #include "engine/base/machine_memory.h"
 #include "engine/base/output_file.h"
 #include "engine/base/panic.h"
+#include "engine/base/process_memory.h"
 #include "engine/base/queue.h"
 #include "engine/base/reader.h"
 #include "engine/base/utf8.h"
@@ -528,6 +529,18 @@ static void the_clock_can_be_frozen(void **state) {
     assert_true(clock_ns() >= before);
 }
 
+static void memory_that_is_written_is_resident(void **state) {
+    (void)state;
+    const size_t size = 64 << 20;
+    uint64_t before = process_memory_resident();
+    assert_true(before > 0);
+    char *bytes = xmalloc(size);
+    memset(bytes, 1, size);
+    assert_int_equal(bytes[size - 1], 1);
+    assert_true(process_memory_resident() >= before + size / 2);
+    free(bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arithmetic_that_overflows_is_refused),
@@ -554,6 +567,7 @@ int main(void) {
         cmocka_unit_test(large_files_are_read_whole),
         cmocka_unit_test(an_output_file_leaves_what_came_meanwhile),
         cmocka_unit_test(what_cannot_be_mapped_says_so),
+        cmocka_unit_test(memory_that_is_written_is_resident),
         cmocka_unit_test(the_clock_can_be_frozen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
