@@ -14,6 +14,7 @@
 
 #include "engine/backend_options.h"
 #include "engine/base/status.h"
+#include "engine/device.h"
 #include "engine/model/model.h"
 #include "engine/stages.h"
 
@@ -111,6 +112,8 @@ struct backend_info {     // of an open one
 struct backend;
 struct backend_ops {
     const char *name;
+    // Those there are, at most `most`; returns how many.
+    int (*devices)(struct device *out, int most);
     // What open would take with these. Nothing is read of the weights.
     bool (*measure)(const struct backend_params *params, struct backend_memory *out, struct status *st);
     struct backend *(*open)(const struct backend_params *params, struct status *st);

@@ -16,6 +16,7 @@ enum kv_type {
 };
 
 struct backend_options {
+    const char *device;   // by its name (device.h), read while opening; NULL: the default
     enum kv_type kv_type; // fewer bytes, more tokens; unless exact
     bool exact;           // the scalar f32 reference path, keys and values in f32
     bool lock_weights;    // into memory, so that they are never swapped out; opening fails where that is not allowed

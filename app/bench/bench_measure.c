@@ -11,6 +11,7 @@
 #include "app/models/model_name.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
+#include "engine/base/processor.h"
 #include "engine/metrics.h"
 
 #define SAMPLE_SECONDS 0.03   // for the machine's limits, between repetitions
@@ -315,25 +316,15 @@ static void copy_line(char *to, size_t size, const char *from) {
     free(clean);
 }
 
-static void name_processor(char *out, size_t size) {
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    char line[256];
-    while (f && !*out && fgets(line, sizeof line, f)) {
-        char *value = strchr(line, ':');
-        if (strncmp(line, "model name", 10) || !value) continue;
-        value[strcspn(value, "\n")] = 0;
-        copy_line(out, size, value + 1 + strspn(value + 1, " "));
-    }
-    if (f) fclose(f);
-}
-
 static void describe_run(struct bench_report *out, const struct loaded_model *m, const struct settings *s) {
     char *title = model_title(m->info);
     const time_t now = time(NULL);
     struct tm local;
     copy_line(out->model, sizeof out->model, title);
     copy_line(out->note, sizeof out->note, s->note ? s->note : "");
-    name_processor(out->processor, sizeof out->processor);
+    char processor[sizeof out->processor];
+    processor_name(processor, sizeof processor);
+    copy_line(out->processor, sizeof out->processor, processor);
     if (localtime_r(&now, &local)) strftime(out->time, sizeof out->time, "%Y-%m-%dT%H:%M:%S%z", &local);
     out->parameters = (double)m->info->n_parameters;
     out->weight_bytes = (double)m->info->weight_bytes;

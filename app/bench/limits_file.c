@@ -10,6 +10,7 @@
 #include "engine/base/output_file.h"
 #include "engine/base/panic.h"
 #include "engine/base/paths.h"
+#include "engine/base/processor.h"
 #include "engine/base/reader.h"
 
 #define FILE_LIMIT (64u << 10)
@@ -17,12 +18,8 @@
 
 // "PROCESSOR, ENGINE". The caller frees.
 static char *key_of(const char *engine) {
-    char line[512], name[256] = "processor";
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "model name : %255[^\n]", name) == 1) break;
-    if (f) fclose(f);
-    return xasprintf("%s, %s", name, engine);
+    char name[256];
+    return xasprintf("%s, %s", processor_name(name, sizeof name) ? name : "processor", engine);
 }
 
 static char *read_lines(const char *path) {

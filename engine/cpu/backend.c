@@ -283,6 +283,7 @@ static const struct backend_info *cpu_info(const struct backend *b) { return &b-
 
 const struct backend_ops cpu_backend = {
     .name = "cpu",
+    .devices = cpu_devices,
     .measure = cpu_measure,
     .open = cpu_open,
     .close = cpu_close,

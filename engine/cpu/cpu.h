@@ -234,6 +234,9 @@ void experts_add(const struct pass *p, int layer, struct share rows, float *scra
 // Floats of scratch that a worker needs.
 size_t experts_scratch(const struct model_spec *spec);
 
+// device.c
+int cpu_devices(struct device *out, int most);
+
 // attention.c
 // Floats of scratch that a worker needs, for this many queries at once.
 size_t attention_scratch(const struct model_spec *spec, int queries);

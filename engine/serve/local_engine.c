@@ -22,6 +22,7 @@
 #include "engine/serve/local_engine_state.h"
 #include "engine/serve/memory_size.h"
 #include "engine/serve/prompt_source.h"
+#include "engine/serve/registry.h"
 #include "engine/serve/scheduler.h"
 
 #define PUBLISH_SECONDS (1.0 / 60)
@@ -378,9 +379,11 @@ static void *engine_main(void *argument) {
 static struct scheduler *open_scheduler(struct local_engine *e, const struct engine_params *p,
                                         const struct backend_ops *ops, struct status *st) {
     struct memory_size size;
-    if (!memory_size_choose(&size, e->file, p, ops, st)) return NULL;
+    struct placement_plan plan = placement_on(ops, 0);
+    if (!ops && !registry_place(p->options.device, &plan, st)) return NULL;
+    if (!memory_size_choose(&size, e->file, p, &plan, st)) return NULL;
     e->kv_bytes = size.memory.kv;
-    struct scheduler_params params = {.placement = placement_on(ops, 0),
+    struct scheduler_params params = {.placement = plan,
                                       .model = &e->file->model,
                                       .n_threads = p->n_threads,
                                       .n_pages = size.n_pages,
@@ -430,7 +433,7 @@ struct engine *local_engine_open_on(struct model_file *m, const struct engine_pa
 }
 
 struct engine *local_engine_open(struct model_file *m, const struct engine_params *p, struct status *st) {
-    return local_engine_open_on(m, p, &cpu_backend, st);
+    return local_engine_open_on(m, p, NULL, st);
 }
 
 // ---- clients, on their threads ----

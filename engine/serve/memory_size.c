@@ -1,6 +1,7 @@
 #include "engine/serve/memory_size.h"
 
 #include "engine/base/machine_memory.h"
+#include "engine/serve/registry.h"
 #include "engine/serve/scheduler.h"
 
 enum {
@@ -10,16 +11,15 @@ enum {
 
 // What backends take with one page.
 static bool measure(struct backend_memory *out, const struct model_file *m, const struct engine_params *p, int context,
-                    const struct backend_ops *ops, struct status *st) {
+                    const struct placement_plan *plan, struct status *st) {
     struct scheduler_params scheduler = {.model = &m->model,
                                          .n_threads = p->n_threads,
                                          .n_pages = 1,
                                          .context = context,
                                          .prefill_chunk = p->prefill_chunk,
                                          .options = p->options};
-    const struct placement_plan plan = placement_on(ops, 0);
     const struct backend_params params = scheduler_backend_params(&scheduler);
-    return placement_measure(&plan, &params, out, st);
+    return placement_measure(plan, &params, out, st);
 }
 
 // What was converted as the file was opened is a part of what the weights take: there already, unless it was only
@@ -44,12 +44,12 @@ static bool add_up(struct memory_size *size, const struct model_file *file, cons
     *m = (struct model_memory){
         .in_place = taken->in_place, .buffers = taken->buffers, .kv_tokens = size->n_pages * KV_PAGE_TOKENS, .context = size->context};
     return checked_add(taken->weights, gguf_own_bytes(&file->gguf), &m->weights) &&
-           checked_mul((uint64_t)size->n_pages, taken->kv, &m->kv) &&
-           checked_add(m->weights, m->buffers, &m->total) && checked_add(m->total, m->kv, &m->total);
+           checked_mul((uint64_t)size->n_pages, taken->kv, &m->kv) && checked_add(m->weights, m->buffers, &m->total) &&
+           checked_add(m->total, m->kv, &m->total);
 }
 
 bool memory_size_plan(struct memory_size *out, const struct model_file *m, const struct engine_params *p,
-                      const struct backend_ops *ops, uint64_t available, struct status *st) {
+                      const struct placement_plan *plan, uint64_t available, struct status *st) {
     const int most_tokens = FIGURES_MAX_PAGES * KV_PAGE_TOKENS;
     if (p->kv_tokens < 0 || p->kv_tokens > most_tokens)
         return status_fail(st, STATUS_LIMIT, "a KV cache of %d tokens is not possible, %d are the most", p->kv_tokens,
@@ -57,20 +57,20 @@ bool memory_size_plan(struct memory_size *out, const struct model_file *m, const
     int own = m->info.n_context;
     int asked = p->context > 0 && p->context < own ? p->context : own;
     struct backend_memory taken;
-    if (!measure(&taken, m, p, asked, ops, st)) return false;
+    if (!measure(&taken, m, p, asked, plan, st)) return false;
     int n_pages = p->kv_tokens ? kv_pages_for(p->kv_tokens) : default_pages(m, &taken, asked, room_of(m, available));
     int context = asked < n_pages * KV_PAGE_TOKENS ? asked : n_pages * KV_PAGE_TOKENS;
     *out = (struct memory_size){.n_pages = n_pages, .context = context, .asked_context = asked, .page_bytes = taken.kv};
-    if (context < asked && !measure(&taken, m, p, context, ops, st)) return false; // buffers are smaller, too
+    if (context < asked && !measure(&taken, m, p, context, plan, st)) return false; // buffers are smaller, too
     if (add_up(out, m, &taken)) return true;
     return status_fail(st, STATUS_LIMIT, "%s: the sizes of weights and KV cache overflow", m->gguf.path);
 }
 
 // The system promises memory that it does not have and kills whoever uses it: so it is asked beforehand.
 bool memory_size_choose(struct memory_size *out, const struct model_file *m, const struct engine_params *p,
-                        const struct backend_ops *ops, struct status *st) {
+                        const struct placement_plan *plan, struct status *st) {
     const uint64_t mebibyte = 1 << 20, available = machine_memory_free(), room = room_of(m, available);
-    if (!memory_size_plan(out, m, p, ops, available, st)) return false;
+    if (!memory_size_plan(out, m, p, plan, available, st)) return false;
     const struct model_memory *need = &out->memory;
     if (!available || need->total <= room) return true;
     return status_fail(st, STATUS_MEMORY,
@@ -90,7 +90,9 @@ bool local_engine_memory(const struct model_file *m, const struct engine_params 
         if (st) *st = m->weight_status;
         return false;
     }
-    if (!memory_size_plan(&size, m, p, &cpu_backend, available, st)) return false;
+    struct placement_plan plan;
+    if (!registry_place(p->options.device, &plan, st) || !memory_size_plan(&size, m, p, &plan, available, st))
+        return false;
     *out = size.memory;
     return true;
 }
@@ -99,7 +101,10 @@ int local_engine_tokens_that_fit(const struct model_file *m, enum kv_type kv_typ
     struct memory_size size;
     struct engine_params most = {.kv_tokens = FIGURES_MAX_PAGES * KV_PAGE_TOKENS,
                                  .options = {.kv_type = kv_type, .quick_start = true}};
-    if (!m->info.has_weights || !memory_size_plan(&size, m, &most, &cpu_backend, available, NULL)) return 0;
+    struct placement_plan plan;
+    if (!m->info.has_weights || !registry_place(NULL, &plan, NULL) ||
+        !memory_size_plan(&size, m, &most, &plan, available, NULL))
+        return 0;
     uint64_t beside = size.memory.total - size.memory.kv, room = room_of(m, available);
     uint64_t pages = (room > beside ? room - beside : 0) / size.page_bytes;
     return (int)(pages < FIGURES_MAX_PAGES ? pages : FIGURES_MAX_PAGES) * KV_PAGE_TOKENS;
@@ -108,6 +113,8 @@ int local_engine_tokens_that_fit(const struct model_file *m, enum kv_type kv_typ
 uint64_t local_engine_token_bytes(const struct model_file *m, enum kv_type kv_type) {
     struct engine_params page = {.options.kv_type = kv_type};
     struct backend_memory taken;
-    bool measured = m->info.has_weights && measure(&taken, m, &page, KV_PAGE_TOKENS, &cpu_backend, NULL);
+    struct placement_plan plan;
+    bool measured = m->info.has_weights && registry_place(NULL, &plan, NULL) &&
+                    measure(&taken, m, &page, KV_PAGE_TOKENS, &plan, NULL);
     return measured ? taken.kv / KV_PAGE_TOKENS : 0;
 }

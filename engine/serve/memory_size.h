@@ -5,6 +5,7 @@
 
 #include "engine/model/opened_model.h"
 #include "engine/serve/local_engine_state.h"
+#include "engine/serve/placement.h"
 
 struct memory_size {
     int n_pages, context;
@@ -13,13 +14,13 @@ struct memory_size {
     struct model_memory memory;
 };
 
-// With `available` bytes of memory, 0: not known. Unless p says otherwise: as many pages as a quarter of the memory holds
-// that is left beside weights, those in the mapped file too, and buffers, but no more than 16 conversations need; the context is the model's own, at most the
-// arena. False when p asks for what is not possible.
+// With `available` bytes of memory, 0: not known. Unless p says otherwise: as many pages as a quarter of the memory
+// holds that is left beside weights, those in the mapped file too, and buffers, but no more than 16 conversations need;
+// the context is the model's own, at most the arena. False when p asks for what is not possible.
 bool memory_size_plan(struct memory_size *out, const struct model_file *m, const struct engine_params *p,
-                      const struct backend_ops *ops, uint64_t available, struct status *st);
+                      const struct placement_plan *plan, uint64_t available, struct status *st);
 // The same with what the machine has. False also when weights and arena do not fit into it.
 bool memory_size_choose(struct memory_size *out, const struct model_file *m, const struct engine_params *p,
-                        const struct backend_ops *ops, struct status *st);
+                        const struct placement_plan *plan, struct status *st);
 
 #endif
