@@ -60,13 +60,21 @@ static void test_every_size(void **state) {
 // A pane that drops when the screen shrinks leaves before those that are to stay longer.
 static void test_panes_drop_in_order(void **state) {
     (void)state;
-    static const enum pane_id order[] = {PANE_TIME, PANE_LATENCY, PANE_KV, PANE_THROUGHPUT, PANE_CHATS};
     for (int height = 1; height <= TALLEST; height++)
         for (int width = 1; width <= WIDEST; width++) {
             struct layout l = layout_make(width, height, SETS - 1, 1);
-            for (int i = 1; i < 5; i++)
-                if (l.panes[order[i - 1]].width > 0) assert_true(l.panes[order[i]].width > 0);
+            for (int a = PANES_FIRST; a < PANES_END; a++)
+                for (int b = PANES_FIRST; b < PANES_END; b++)
+                    if (panes[a].rank > panes[b].rank && l.panes[a].width > 0) assert_true(l.panes[b].width > 0);
         }
+}
+
+static void test_ranks_and_presets_are_an_order(void **state) {
+    (void)state;
+    for (int a = PANES_FIRST; a < PANES_END; a++) {
+        assert_true(panes[a].rows >= 3 && panes[a].weight > 0 && panes[a].presets > 0);
+        for (int b = PANES_FIRST; b < a; b++) assert_int_not_equal(panes[a].rank, panes[b].rank);
+    }
 }
 
 static void test_the_picture(void **state) {
@@ -85,21 +93,29 @@ static void test_the_picture(void **state) {
     assert_int_equal(l.transcript.height, 5);
 }
 
-// Unasked, the time is there in a tall terminal and takes no other pane its room.
+// Unasked, a pane that wants ample room is there in a tall terminal and takes no other pane its room.
 static void test_panes_nobody_chose(void **state) {
     (void)state;
-    const uint32_t time = 1u << PANE_TIME, all = SETS - 1 - (1u << PANE_CHAT);
+    uint32_t always = 0, never = 0;
+    for (int p = PANES_FIRST; p < PANES_END; p++) {
+        always |= (uint32_t)(panes[p].unasked == 0) << p;
+        never |= (uint32_t)(panes[p].unasked == PANE_NEVER) << p;
+    }
     for (int height = 1; height <= TALLEST; height++)
         for (int width = 1; width <= WIDEST; width++) {
             uint32_t shown = layout_default_panes(width, height);
-            assert_true(shown == all || shown == all - time);
-            if (!(shown & time)) continue;
+            assert_int_equal(shown & always, always);
+            assert_int_equal(shown & never, 0);
+            if (shown == always) continue;
             struct layout l = layout_make(width, height, shown, 1);
-            assert_true(l.panes[PANE_TIME].height >= 12);
-            for (int pane = PANE_CHATS; pane <= PANE_LATENCY; pane++) assert_true(l.panes[pane].height >= 6);
+            for (int p = PANES_FIRST; p < PANES_END; p++) {
+                if (shown & ~always & 1u << p) assert_true(l.panes[p].height >= panes[p].unasked);
+                if (always & 1u << p) assert_true(l.panes[p].height >= 6);
+            }
         }
-    assert_int_equal(layout_default_panes(80, 24), all - time);
-    assert_int_equal(layout_default_panes(112, 26), all - time);
+    const uint32_t time = 1u << PANE_TIME, all = always | time;
+    assert_int_equal(layout_default_panes(80, 24), always);
+    assert_int_equal(layout_default_panes(112, 26), always);
     assert_int_equal(layout_default_panes(120, 40), all);
     assert_true(layout_make(80, 24, all, 1).panes[PANE_TIME].height >= 3); // asked for, it finds room there too
 }
@@ -123,6 +139,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_size),
         cmocka_unit_test(test_panes_drop_in_order),
+        cmocka_unit_test(test_ranks_and_presets_are_an_order),
         cmocka_unit_test(test_the_picture),
         cmocka_unit_test(test_a_column_at_80x24),
         cmocka_unit_test(test_panes_nobody_chose),
