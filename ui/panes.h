@@ -26,7 +26,8 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(THROUGHPUT, throughput, "throughput", "Alt+2", "show or hide the throughput", PANE_RIGHT, 5, 5, 2, 0, 3)         \
     X(KV, kv, "kv cache", "Alt+3", "show or hide the KV cache", PANE_RIGHT, 4, 4, 3, 0, 2)                             \
     X(LATENCY, latency, "latency", "Alt+4", "show or hide the latency", PANE_RIGHT, 4, 4, 4, 0, 2)                     \
-    X(TIME, time, "time", "Alt+5", "show or hide where the time goes", PANE_RIGHT, 3, 16, 5, 12, 1)
+    X(TIME, time, "time", "Alt+5", "show or hide where the time goes", PANE_RIGHT, 3, 16, 5, 12, 1)                    \
+    X(MEMORY, memory, "memory", "Alt+6", "show or hide the memory", PANE_RIGHT, 4, 4, 6, PANE_NEVER, 1)
 
 // Those that are always there: the conversation, the message being written, and the bottom line. X(enumerator, module)
 #define PANES_FIXED(X)                                                                                                 \
@@ -123,6 +124,12 @@ struct view_time {
     bool busy;                              // otherwise that second is over
 };
 
+struct view_memory { // bytes; −1: not known
+    int64_t resident, free;           // of this process, and what it may still use
+    int64_t repacked, mapped;         // weights: copied, and read where the file is mapped
+    int64_t kv, buffers;              // of the engine
+};
+
 struct screen_view {
     const struct view_chat *chats;
     int n_chats, current;
@@ -140,6 +147,7 @@ struct screen_view {
     bool models_looking;                  // there may be more
     struct view_history decode, prefill, latency;
     const struct view_time *time; // NULL before the engine is up
+    const struct view_memory *memory;
     const struct sampling *sampling;     // of the current chat
     int knob;                            // enum sampling_knob_id that is chosen
     const char *const *questions;        // worth asking in an empty chat; outlive the screen

@@ -3,7 +3,10 @@
 
 #include "app/chat/chat_state.h"
 #include "app/guide/guide.h"
+#include "engine/base/clock.h"
+#include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
+#include "engine/base/process_memory.h"
 #include "engine/metrics.h"
 
 enum {
@@ -141,6 +144,26 @@ static void show_context(const struct chat *c, const struct engine_figures *f, s
     view->context_guessed = !running && (uncounted || (model && strcmp(model, c->model_name)));
 }
 
+static int64_t known(uint64_t bytes) { return bytes ? (int64_t)bytes : -1; }
+
+// The system is asked once a second, and only where it is to be seen.
+static void show_memory(const struct chat *c, const struct engine_figures *f, struct screen_view *view) {
+    static struct view_memory memory;
+    static uint64_t asked;
+    const struct model_memory *taken = model_host_memory(c->p.host);
+    if (!(screen_panes(c->screen) >> PANE_MEMORY & 1)) return;
+    if (!asked || clock_ns() - asked >= NANOSECONDS) {
+        asked = clock_ns();
+        memory.resident = known(process_memory_resident());
+        memory.free = known(machine_memory_free());
+    }
+    memory.repacked = taken ? (int64_t)taken->weights : -1;
+    memory.mapped = taken ? (int64_t)taken->in_place : -1;
+    memory.buffers = taken ? (int64_t)taken->buffers : -1;
+    memory.kv = f ? known(f->kv_bytes) : -1;
+    view->memory = &memory;
+}
+
 void chat_show(struct chat *c) {
     const struct session_chat *chat = c->current;
     const struct engine_figures *f = c->engine ? engine_figures(c->engine) : NULL;
@@ -169,6 +192,7 @@ void chat_show(struct chat *c) {
         .status_bad = c->status_bad,
     };
     show_context(c, f, &view);
+    show_memory(c, f, &view);
     chat_model_show(c, &view);
     chat_limits_show(c, &c->time);
     screen_draw(c->screen, &view);
