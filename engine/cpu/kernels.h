@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/backend.h"
+#include "engine/base/exponential.h"
 
 enum {
     STRIP_ROWS = 32,     // weight rows that a matrix kernel computes at once
@@ -163,19 +164,6 @@ extern const struct cpu_kernels kernels_exact; // double accumulation, decoded w
 const struct cpu_kernels *kernels_choose(void);
 // The named table if this processor runs it, or NULL.
 const struct cpu_kernels *kernels_find(const char *name);
-
-// e^x, the same polynomial in every instruction set: x is clamped to [EXP_LOW, EXP_HIGH], then 2^n × p(r).
-#define EXP_LOW      -87.0f
-#define EXP_HIGH     88.0f
-#define EXP_LOG2E    1.44269504f
-#define EXP_LN2_HIGH 0.693359375f
-#define EXP_LN2_LOW  -2.12194440e-4f
-// p(r) = Σ r^k / k!, k = 0 … 6: |r| ≤ ln 2 / 2, relative error about 1e-7.
-#define EXP_C2 (1.0f / 2)
-#define EXP_C3 (1.0f / 6)
-#define EXP_C4 (1.0f / 24)
-#define EXP_C5 (1.0f / 120)
-#define EXP_C6 (1.0f / 720)
 
 // GELU in its tanh form is x·σ(x·(LINEAR + CUBIC·x²)); gpt-oss's activation is min(g, LIMIT)·σ(SLOPE·g)·(u + 1).
 #define GELU_LINEAR   1.59576912f   // 2·√(2/π)

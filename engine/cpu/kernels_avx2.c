@@ -11,21 +11,13 @@
 
 // --- weights in the file's own layout --------------------------------------------------------------------------------
 
-// Sums 16 lanes as a tree: l with l + 8, l + 4, l + 2, l + 1.
-INLINE float reduce(__m256 low, __m256 high) {
-    __m256 a = _mm256_add_ps(low, high);
-    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
-    return _mm_cvtss_f32(_mm_add_ss(b, _mm_shuffle_ps(b, b, 1)));
-}
-
 INLINE __m256 load_f32(const void *p) { return _mm256_loadu_ps(p); }
 INLINE __m256 load_f16(const void *p) { return _mm256_cvtph_ps(_mm_loadu_si128(p)); }
 INLINE __m256 load_bf16(const void *p) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(p)), 16));
 }
 
-enum { FLOAT_ROWS = 2, LANES = 16 };
+enum { FLOAT_ROWS = 2 };
 
 // The last columns of a row, followed by zeros, where a whole vector may be read.
 INLINE const void *padded(uint8_t *buffer, const void *from, size_t bytes) {
@@ -73,7 +65,7 @@ INLINE const void *padded(uint8_t *buffer, const void *from, size_t bytes) {
             name##_step(w, x, rows, width, total);                                                                     \
         }                                                                                                              \
         UNROLL for (int k = 0; k < rows; k++) UNROLL for (int c = 0; c < width; c++)                                   \
-            s->out[(first + c) * STRIP_ROWS + row + k] = reduce(total[k][c][0], total[k][c][1]);                       \
+            s->out[(first + c) * STRIP_ROWS + row + k] = lanes_sum(total[k][c]);                                           \
     }                                                                                                                  \
     INLINE void name##_part(const struct strip *s, int h, int first, const int width) {                                \
         const int end = s->rows < 16 * h + 16 ? s->rows : 16 * h + 16;                                                 \
@@ -105,7 +97,7 @@ static float inverse_root(const float *x, int n, float epsilon) {
         low = _mm256_fmadd_ps(a, a, low);
         high = _mm256_fmadd_ps(b, b, high);
     }
-    return 1 / sqrtf(reduce(low, high) / (float)n + epsilon);
+    return 1 / sqrtf(lanes_sum((const vector[]){low, high}) / (float)n + epsilon);
 }
 
 static float sum_of(const float *x, int n) {
@@ -121,7 +113,7 @@ static float sum_of(const float *x, int n) {
         low = _mm256_add_ps(low, _mm256_loadu_ps(tail));
         high = _mm256_add_ps(high, _mm256_loadu_ps(tail + 8));
     }
-    return reduce(low, high);
+    return lanes_sum((const vector[]){low, high});
 }
 
 static void rms_norm(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon) {
@@ -176,14 +168,6 @@ INLINE struct half_sums round_block(const float *x, float inverse, int8_t out[BL
     const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
     _mm256_storeu_si256((__m256i *)out, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
     return (struct half_sums){reduce_sum(_mm256_add_epi32(q[0], q[1])), reduce_sum(_mm256_add_epi32(q[2], q[3]))};
-}
-
-INLINE vector vector_min(vector a, vector b) { return _mm256_min_ps(a, b); } // b where either is a NaN
-INLINE vector vector_max(vector a, vector b) { return _mm256_max_ps(a, b); }
-INLINE vector vector_round(vector x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-INLINE vector vector_scaled(vector x, vector n) { // x × 2^n
-    const __m256i exponent = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
-    return x * _mm256_castsi256_ps(exponent);
 }
 
 enum { PRODUCT_ROWS = 5 }; // with two vectors each: ten accumulators
@@ -303,7 +287,7 @@ static float softmax(float *scores, int page_stride, int n_pages, int first, int
         }
     }
     const float correction = _mm256_cvtss_f32(exponential(_mm256_set1_ps(state->maximum - maximum)));
-    state->sum = fmaf(state->sum, correction, reduce(sum[0], sum[1]));
+    state->sum = fmaf(state->sum, correction, lanes_sum(sum));
     state->maximum = maximum;
     return correction;
 }

@@ -10,14 +10,6 @@
 
 // --- weights in the file's own layout --------------------------------------------------------------------------------
 
-// Sums 16 lanes as a tree: l with l + 8, l + 4, l + 2, l + 1.
-INLINE float reduce(__m512 v) {
-    __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
-    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
-    return _mm_cvtss_f32(_mm_add_ss(b, _mm_shuffle_ps(b, b, 1)));
-}
-
 INLINE __m512 load_f32(const uint8_t *p, __mmask16 mask) { return _mm512_maskz_loadu_ps(mask, p); }
 INLINE __m512 load_f16(const uint8_t *p, __mmask16 mask) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, p)); }
 INLINE __m512 load_bf16(const uint8_t *p, __mmask16 mask) {
@@ -54,7 +46,7 @@ INLINE int float_rows(int width) { return width <= 3 ? FLOAT_ROWS : 4; } // weig
             FLOAT_STEP(load, bytes, tail)                                                                              \
         }                                                                                                              \
         UNROLL for (int k = 0; k < rows; k++) UNROLL for (int c = 0; c < width; c++)                                   \
-            s->out[c * STRIP_ROWS + first + k] = reduce(total[k][c]);                                                  \
+            s->out[c * STRIP_ROWS + first + k] = lanes_sum(&total[k][c]);                                              \
     }                                                                                                                  \
     INLINE void name##_panel(const struct strip *s, const int width) {                                                 \
         const int rows = float_rows(width);                                                                            \
@@ -79,13 +71,13 @@ static float inverse_root(const float *x, int n, float epsilon) {
         __m512 v = _mm512_maskz_loadu_ps(mask_of(n - i), x + i);
         lanes = _mm512_fmadd_ps(v, v, lanes);
     }
-    return 1 / sqrtf(reduce(lanes) / (float)n + epsilon);
+    return 1 / sqrtf(lanes_sum(&lanes) / (float)n + epsilon);
 }
 
 static float sum_of(const float *x, int n) {
     __m512 lanes = _mm512_setzero_ps();
     for (int i = 0; i < n; i += 16) lanes = _mm512_add_ps(lanes, _mm512_maskz_loadu_ps(mask_of(n - i), x + i));
-    return reduce(lanes);
+    return lanes_sum(&lanes);
 }
 
 static void rms_norm(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon) {
@@ -128,13 +120,6 @@ INLINE struct half_sums round_block(const float *x, float inverse, int8_t q[BLOC
     sum = _mm256_hadd_epi32(sum, sum);
     return (struct half_sums){_mm256_extract_epi32(sum, 0), _mm256_extract_epi32(sum, 4)};
 }
-
-INLINE vector vector_min(vector a, vector b) { return _mm512_min_ps(a, b); } // b where either is a NaN
-INLINE vector vector_max(vector a, vector b) { return _mm512_max_ps(a, b); }
-INLINE vector vector_round(vector x) {
-    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-INLINE vector vector_scaled(vector x, vector n) { return _mm512_scalef_ps(x, n); } // x × 2^n
 
 enum { PRODUCT_ROWS = 8 }; // with two vectors each: sixteen accumulators
 
@@ -260,7 +245,7 @@ static float softmax(float *scores, int page_stride, int n_pages, int first, int
         sum = sum + w0 + w1;
     }
     const float correction = _mm512_cvtss_f32(exponential(_mm512_set1_ps(state->maximum - maximum)));
-    state->sum = fmaf(state->sum, correction, reduce(sum));
+    state->sum = fmaf(state->sum, correction, lanes_sum(&sum));
     state->maximum = maximum;
     return correction;
 }

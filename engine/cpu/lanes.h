@@ -1,5 +1,4 @@
-// What the kernels of every vector width share, in terms of what lanes_avx2.h or lanes_avx512.h says before it includes
-// this: `vector` (VECTOR_FLOATS numbers) and `integers`, how they are loaded, stored and combined beyond + − × ÷, and
+// What the kernels of every vector width share, in terms of engine/base/lanes_avx2.h or lanes_avx512.h, and of
 // PART_INPUTS, the inputs that are computed at once.
 //
 // Two vectors hold the rows that are computed at once: all 32 of a strip, or half h of them, from row 16h on.

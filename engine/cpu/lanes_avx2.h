@@ -4,11 +4,10 @@
 #ifndef CONFAB_CPU_LANES_AVX2_H
 #define CONFAB_CPU_LANES_AVX2_H
 
-#include <immintrin.h>
 #include <string.h>
 
+#include "engine/base/lanes_avx2.h"
 #include "engine/cpu/kernels.h"
-#include "engine/base/unroll.h"
 
 enum { PART_INPUTS = 3 };
 
@@ -23,18 +22,6 @@ enum { PART_INPUTS = 3 };
                 }                                                                                                      \
     }
 _Static_assert(PART_INPUTS == 3, "FOR_PARTS lists every width");
-
-typedef __m256 vector;
-typedef __m256i integers;
-enum { VECTOR_FLOATS = 8 };
-
-INLINE vector vector_of(float x) { return _mm256_set1_ps(x); }
-INLINE vector vector_load(const float *p) { return _mm256_loadu_ps(p); }
-INLINE void vector_store(float *p, vector v) { _mm256_storeu_ps(p, v); }
-INLINE vector vector_fma(vector a, vector b, vector c) { return _mm256_fmadd_ps(a, b, c); } // a × b + c
-INLINE vector vector_from(integers v) { return _mm256_cvtepi32_ps(v); }
-INLINE vector vector_halves(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
-INLINE integers integers_of(int x) { return _mm256_set1_epi32(x); }
 
 #include "engine/cpu/lanes.h"
 

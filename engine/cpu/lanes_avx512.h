@@ -3,11 +3,10 @@
 #ifndef CONFAB_CPU_LANES_AVX512_H
 #define CONFAB_CPU_LANES_AVX512_H
 
-#include <immintrin.h>
 #include <string.h>
 
+#include "engine/base/lanes_avx512.h"
 #include "engine/cpu/kernels.h"
-#include "engine/base/unroll.h"
 
 // name calls panel(s, width) with s->width as a constant: compiled once for every width, so that all its accumulators
 // live in registers.
@@ -24,17 +23,7 @@
     }
 _Static_assert(PANEL_INPUTS == 6, "FOR_WIDTH lists every width");
 
-typedef __m512 vector;
-typedef __m512i integers;
-enum { VECTOR_FLOATS = 16, PART_INPUTS = PANEL_INPUTS };
-
-INLINE vector vector_of(float x) { return _mm512_set1_ps(x); }
-INLINE vector vector_load(const float *p) { return _mm512_loadu_ps(p); }
-INLINE void vector_store(float *p, vector v) { _mm512_storeu_ps(p, v); }
-INLINE vector vector_fma(vector a, vector b, vector c) { return _mm512_fmadd_ps(a, b, c); } // a × b + c
-INLINE vector vector_from(integers v) { return _mm512_cvtepi32_ps(v); }
-INLINE vector vector_halves(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
-INLINE integers integers_of(int x) { return _mm512_set1_epi32(x); }
+enum { PART_INPUTS = PANEL_INPUTS };
 
 // As in lanes_avx2.h: part(s, h, first, width) computes rows from 16h on of the inputs from `first` on, here all.
 #define FOR_PARTS(name, part)                                                                                          \

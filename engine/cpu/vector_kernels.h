@@ -1,6 +1,6 @@
 // Kernels on vectors of floats, for every vector width: kernels_avx2.c and kernels_avx512.c include this behind
-// lanes.h, vector_min, vector_max, vector_round and vector_scaled, inverse_root and sum_of, whose sums go by sixteen
-// lanes whatever a vector holds, and the parts of quantising a block: greatest_magnitude, squared_errors, round_block.
+// lanes.h, inverse_root and sum_of, and the parts of quantising a block: greatest_magnitude, squared_errors,
+// round_block.
 
 static void layer_norm(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon) {
     const float mean = sum_of(x, n) / (float)n;

@@ -1,25 +1,25 @@
-// The kernels of row.h for every vector width, in terms of what row_scalar.c, row_avx2.c or row_avx512.c says before it
-// includes this: `vector` (VECTOR_FLOATS numbers), `integers` (as many of 32 bits), how they are loaded and compared,
-// and how sixteen lanes are added.
+// The kernels of row.h for every vector width, in terms of engine/base/lanes_baseline.h, lanes_avx2.h or
+// lanes_avx512.h, one of which is included before this.
 #include <math.h>
 
-enum { LANES = 16, VECTORS = LANES / VECTOR_FLOATS };
+#include "engine/base/exponential.h"
+
 enum { SPAN = 16 * ROW_BLOCK }; // summed in floats; the sums of spans are added in doubles
 
-// e^x = 2^n · e^r with |r| ≤ ln2/2; e^r by a polynomial of degree 6. n is rounded by adding 1.5·2^23.
+// n is rounded by adding 1.5·2^23.
 INLINE vector exponential(vector x) {
     const vector round = vector_of(12582912.0f);
     vector bounded = vector_max(x, vector_of(-88.0f));
-    vector shifted = bounded * vector_of(1.44269504f) + round;
+    vector shifted = bounded * vector_of(EXP_LOG2E) + round;
     vector n = shifted - round;
-    vector r = bounded - n * vector_of(0.693359375f) + n * vector_of(2.12194440e-4f);
-    vector p = r * vector_of(1.0f / 720) + vector_of(1.0f / 120);
-    p = p * r + vector_of(1.0f / 24);
-    p = p * r + vector_of(1.0f / 6);
-    p = p * r + vector_of(0.5f);
-    p = p * r + vector_of(1.0f);
-    p = p * r + vector_of(1.0f);
-    return vector_above((vector)((integers)p + ((integers)shifted << 23)), x, vector_of(-87.0f));
+    vector r = bounded - n * vector_of(EXP_LN2_HIGH) + n * vector_of(-EXP_LN2_LOW);
+    vector p = r * vector_of(EXP_C6) + vector_of(EXP_C5);
+    p = p * r + vector_of(EXP_C4);
+    p = p * r + vector_of(EXP_C3);
+    p = p * r + vector_of(EXP_C2);
+    p = p * r + vector_of(1);
+    p = p * r + vector_of(1);
+    return vector_above(vector_raised(p, shifted), x, vector_of(EXP_LOW));
 }
 
 // Block b; where the row ends inside it, a copy filled up.
