@@ -39,7 +39,7 @@ enum setting_place {
     IN_HELP = 64,
     IN_FILE = 128,
     IN_TEMPLATE = 256,
-    IN_LS = 512,
+    IN_LIST = 512, // commands that print a list
     IN_QUANTIZE = 1024,
     IN_TALK = IN_CHAT | IN_RUN | IN_FILE,
     IN_COMPUTE = IN_TALK | IN_BENCH,
@@ -84,7 +84,7 @@ enum setting_place {
     X(special, bool, "special", 0, SETTING_FLAG, NULL, 0, 0, IN_TOKENIZE, "parse special tokens such as <|im_end|>")   \
     X(now, char *, "now", 0, SETTING_TEXT, "TIME", 0, 0, IN_TEMPLATE,                                                  \
       "time for strftime_now, such as 2026-01-02T03:04:05 (default: now)")                                             \
-    X(json, bool, "json", 0, SETTING_FLAG, NULL, 0, 0, IN_BENCH | IN_SHOW | IN_LS | IN_QUANTIZE | IN_HELP,             \
+    X(json, bool, "json", 0, SETTING_FLAG, NULL, 0, 0, IN_BENCH | IN_SHOW | IN_LIST | IN_QUANTIZE | IN_HELP,             \
       "print one JSON object")                                                                                         \
     X(bench_seconds, double, "seconds", 0, SETTING_REAL, "SECONDS", 0, 3600, IN_BENCH,                                 \
       "time to spend measuring speed, in seconds")                                                                     \

@@ -15,43 +15,14 @@
 #include "engine/quantize.h"
 #include "ui/keys.h"
 
-#define X(name, format, file_type, mix, help) name ": " help ".\n"
+#define TYPE_LINE(name, format, file_type, mix, help) name ": " help ".\n"
+#define QUANTIZE_TYPE_LINES                           QUANTIZE_TYPES(TYPE_LINE)
 const struct command commands[] = {
-    {"chat", "", "Open the chat screen", "", IN_CHAT, 0, 0, command_chat},
-    {"run", "[PROMPT]", "Print one answer to standard output",
-     "Text piped to standard input is appended to PROMPT, or is the prompt if there is\n"
-     "no PROMPT.\n",
-     IN_RUN, 0, 1, command_run},
-    {"bench", "", "Measure a model's speed, memory use and accuracy",
-     "Measures, in turn, prompts of 512 tokens and decoding in 1 to 16 conversations\n"
-     "at once. Results are the medians of at least three repetitions. The machine's\n"
-     "limits are sampled between repetitions, so each result is compared with the\n"
-     "limits at that time. The last columns show the time per stage. Accuracy does\n"
-     "not depend on the number of conversations.\n",
-     IN_BENCH, 0, 0, command_bench},
-    {"logits", "MODEL IDS OUT", "Write the logits at every position",
-     "IDS is a text file of token ids. OUT receives a row of 32-bit floats for each.\n", IN_LOGITS, 3, 3,
-     command_logits},
-    {"tokenize", "MODEL FILE", "Print the token ids of a text file on one line", "", IN_TOKENIZE, 2, 2,
-     command_tokenize},
-    {"detokenize", "MODEL IDS", "Print the text of token ids", "", 0, 2, 2, command_detokenize},
-    {"template", "TEMPLATE CONTEXT", "Render a chat template (Jinja)",
-     "CONTEXT is a file with one JSON object, whose members are the template's\n"
-     "variables.\n",
-     IN_TEMPLATE, 2, 2, command_template},
-    {"show", "[MODEL]", "Show what a model file contains and how much memory it needs", "", IN_SHOW, 0, 1,
-     command_show},
-    {"quantize", "IN OUT TYPE", "Convert a model to another weight format, as a GGUF file",
-     "IN is a GGUF file, a folder of safetensors, or a name from `confab ls`. TYPE is\n"
-     "one of:\n" QUANTIZE_TYPES(X) "Types that end in _M or _S are mixes, which keep sensitive tensors in finer\n"
-                                   "formats. Vectors stay in 32-bit floats. The error shown for each tensor is the\n"
-                                   "mean squared error of its weights divided by their mean square.\n",
-     IN_QUANTIZE, 3, 3, command_quantize},
-    {"ls", "", "List the models on this machine, including other programs' downloads",
-     "The names in the first column are what -m accepts; a unique part of one will do.\n", IN_LS, 0, 0, command_ls},
-    {"help", "[COMMAND]", "Show the commands, or the options of one", "", IN_HELP, 0, 1, command_help},
-};
+#define X(name, arguments, summary, details, place, least, most)                                                       \
+    {#name, arguments, summary, details, place, least, most, command_##name},
+    COMMANDS(X)
 #undef X
+};
 const int n_commands = sizeof commands / sizeof *commands;
 
 const struct command *command_find(const char *name) {

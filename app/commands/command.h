@@ -9,6 +9,41 @@
 
 enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
+// X(name, arguments, summary, details, options, least and most arguments), as struct command explains them. Adding a
+// command is a row here and a file command_NAME.c; the first row runs when no subcommand is given.
+#define COMMANDS(X)                                                                                                    \
+    X(chat, "", "Open the chat screen", "", IN_CHAT, 0, 0)                                                             \
+    X(run, "[PROMPT]", "Print one answer to standard output",                                                          \
+      "Text piped to standard input is appended to PROMPT, or is the prompt if there is\n"                             \
+      "no PROMPT.\n",                                                                                                  \
+      IN_RUN, 0, 1)                                                                                                    \
+    X(bench, "", "Measure a model's speed, memory use and accuracy",                                                   \
+      "Measures, in turn, prompts of 512 tokens and decoding in 1 to 16 conversations\n"                               \
+      "at once. Results are the medians of at least three repetitions. The machine's\n"                                \
+      "limits are sampled between repetitions, so each result is compared with the\n"                                  \
+      "limits at that time. The last columns show the time per stage. Accuracy does\n"                                 \
+      "not depend on the number of conversations.\n",                                                                  \
+      IN_BENCH, 0, 0)                                                                                                  \
+    X(logits, "MODEL IDS OUT", "Write the logits at every position",                                                   \
+      "IDS is a text file of token ids. OUT receives a row of 32-bit floats for each.\n", IN_LOGITS, 3, 3)             \
+    X(tokenize, "MODEL FILE", "Print the token ids of a text file on one line", "", IN_TOKENIZE, 2, 2)                 \
+    X(detokenize, "MODEL IDS", "Print the text of token ids", "", 0, 2, 2)                                             \
+    X(template, "TEMPLATE CONTEXT", "Render a chat template (Jinja)",                                                  \
+      "CONTEXT is a file with one JSON object, whose members are the template's\n"                                     \
+      "variables.\n",                                                                                                  \
+      IN_TEMPLATE, 2, 2)                                                                                               \
+    X(show, "[MODEL]", "Show what a model file contains and how much memory it needs", "", IN_SHOW, 0, 1)              \
+    X(quantize, "IN OUT TYPE", "Convert a model to another weight format, as a GGUF file",                             \
+      "IN is a GGUF file, a folder of safetensors, or a name from `confab ls`. TYPE is\n"                              \
+      "one of:\n" QUANTIZE_TYPE_LINES                                                                                  \
+      "Types that end in _M or _S are mixes, which keep sensitive tensors in finer\n"                                  \
+      "formats. Vectors stay in 32-bit floats. The error shown for each tensor is the\n"                               \
+      "mean squared error of its weights divided by their mean square.\n",                                             \
+      IN_QUANTIZE, 3, 3)                                                                                               \
+    X(ls, "", "List the models on this machine, including other programs' downloads",                                  \
+      "The names in the first column are what -m accepts; a unique part of one will do.\n", IN_LIST, 0, 0)             \
+    X(help, "[COMMAND]", "Show the commands, or the options of one", "", IN_HELP, 0, 1)
+
 struct command {
     const char *name;
     const char *arguments; // as the help shows them, after the options
@@ -18,7 +53,7 @@ struct command {
     int min_arguments, max_arguments;
     int (*run)(const struct settings *s, int n_arguments, char **arguments); // returns an exit status
 };
-extern const struct command commands[]; // the first runs when no subcommand is given
+extern const struct command commands[];
 extern const int n_commands;
 
 const struct command *command_find(const char *name); // NULL: not found
@@ -30,16 +65,8 @@ int command_main(int argc, char **argv);
 int command_fail(const struct status *st);
 
 // ---- the commands, one file each ----
-int command_chat(const struct settings *s, int n_arguments, char **arguments);
-int command_run(const struct settings *s, int n_arguments, char **arguments);
-int command_bench(const struct settings *s, int n_arguments, char **arguments);
-int command_logits(const struct settings *s, int n_arguments, char **arguments);
-int command_tokenize(const struct settings *s, int n_arguments, char **arguments);
-int command_detokenize(const struct settings *s, int n_arguments, char **arguments);
-int command_template(const struct settings *s, int n_arguments, char **arguments);
-int command_show(const struct settings *s, int n_arguments, char **arguments);
-int command_quantize(const struct settings *s, int n_arguments, char **arguments);
-int command_ls(const struct settings *s, int n_arguments, char **arguments);
-int command_help(const struct settings *s, int n_arguments, char **arguments);
+#define X(name, ...) int command_##name(const struct settings *s, int n_arguments, char **arguments);
+COMMANDS(X)
+#undef X
 
 #endif
