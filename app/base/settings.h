@@ -50,6 +50,8 @@ enum setting_place {
 #define SETTINGS(X)                                                                                                    \
     X(model, char *, "model", 'm', SETTING_TEXT, "MODEL", 0, 0, IN_COMPUTE,                                            \
       "model: file, folder or name from `confab ls` (default: built-in)")                                              \
+    X(device, char *, "device", 0, SETTING_TEXT, "NAME", 0, 0, IN_COMPUTE | IN_LOGITS,                                 \
+      "device to compute on, from `confab devices`")                                                                   \
     X(threads, int, "threads", 't', SETTING_INT, "N", 0, 1024, IN_COMPUTE | IN_LOGITS | IN_QUANTIZE,                   \
       "number of threads (0: one per physical core)")                                                                  \
     X(context, int, "context", 'c', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK,                                       \

@@ -47,7 +47,8 @@ struct model_file *model_open_text(const char *word, struct status *st) {
 }
 
 struct backend_options model_backend_options(const struct settings *s) {
-    return (struct backend_options){.kv_type = (enum kv_type)s->kv_type,
+    return (struct backend_options){.device = s->device,
+                                    .kv_type = (enum kv_type)s->kv_type,
                                     .exact = s->exact,
                                     .lock_weights = s->mlock,
                                     .small_pages = s->small_pages};
