@@ -42,6 +42,10 @@ enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
       IN_QUANTIZE, 3, 3)                                                                                               \
     X(ls, "", "List the models on this machine, including other programs' downloads",                                  \
       "The names in the first column are what -m accepts; a unique part of one will do.\n", IN_LIST, 0, 0)             \
+    X(devices, "", "List the devices that models can be computed on",                                                  \
+      "The names in the first column are what --device accepts. The first device is the\n"                             \
+      "default.\n",                                                                                                    \
+      IN_LIST, 0, 0)                                                                                                   \
     X(help, "[COMMAND]", "Show the commands, or the options of one", "", IN_HELP, 0, 1)
 
 struct command {
