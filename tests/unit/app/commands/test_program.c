@@ -172,6 +172,28 @@ static void test_the_reader_may_go_away(void **state) {
     result_free(&r);
 }
 
+static void test_devices_are_listed_and_chosen_by_their_names(void **state) {
+    (void)state;
+    struct result r = shell("confab devices");
+    assert_int_equal(r.status, 0);
+    assert_non_null(strstr(r.output, "NAME"));
+    assert_non_null(strstr(r.output, "\ncpu "));
+    result_free(&r);
+    r = shell("confab devices --json");
+    json_t *object = json_loads(r.output, 0, NULL);
+    const json_t *device = json_array_get(json_object_get(object, "devices"), 0);
+    assert_true(json_string_length(json_object_get(device, "description")) > 0);
+    const json_t *heap = json_array_get(json_object_get(device, "memory"), 0);
+    assert_true(json_integer_value(json_object_get(heap, "bytes")) > 1 << 20);
+    json_decref(object);
+    result_free(&r);
+    r = shell("confab run --device cpu --temp 0 -n 2 hello");
+    assert_int_equal(r.status, 0);
+    result_free(&r);
+    assert_fails(shell("confab run --device abacus hello"), 2, "unknown device 'abacus' (expected cpu");
+    assert_fails(shell("confab bench --device abacus"), 2, "unknown device 'abacus' (expected cpu");
+}
+
 static void test_json_is_json(void **state) {
     (void)state;
     static const char *const lines[] = {"confab help --json", "confab show --json"};
@@ -345,6 +367,7 @@ int main(void) {
         cmocka_unit_test(test_an_answer_ends_at_a_stop_text),
         cmocka_unit_test(test_thinking_is_no_output),
         cmocka_unit_test(test_the_reader_may_go_away),
+        cmocka_unit_test(test_devices_are_listed_and_chosen_by_their_names),
         cmocka_unit_test(test_json_is_json),
         cmocka_unit_test(test_text_comes_back_from_its_ids),
         cmocka_unit_test(test_stories_go_on_as_trained),
