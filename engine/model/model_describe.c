@@ -1,5 +1,5 @@
-// What a model is, in words and figures for people: of its tensors, its spec or where it cannot run its keys, and of its
-// vocabulary, template and recommended sampling.
+// Describes a model for people: its tensors, its spec (its keys if it cannot run), vocabulary, template and recommended
+// sampling.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,31 +44,31 @@ static void describe_tensors(struct model_file *m) {
 
 // ---- keys ----
 
-enum { MOST_SHOWN = 1 << 20 };
+enum { SHOWN_MAX = 1 << 20 };
 
-// A number of the file, for display only: whatever is not there or out of range is 0.
-static int shown_number(const struct model_file *m, const char *name, int64_t most) {
+// A number for display; 0 if missing or out of range.
+static int shown_number(const struct model_file *m, const char *name, int64_t maximum) {
     char key[128];
     int64_t value = 0;
     struct status ignored;
     snprintf(key, sizeof key, "%.60s.%s", m->info.family, name);
-    gguf_get_int(&m->gguf, key, GGUF_OPTIONAL, 0, most, &value, &ignored);
+    gguf_get_int(&m->gguf, key, GGUF_OPTIONAL, 0, maximum, &value, &ignored);
     return (int)value;
 }
 
-// Of a file that cannot run: what its keys say.
+// For a model that cannot run.
 static void describe_keys(struct model_file *m) {
     struct model_info *i = &m->info;
     char key[128];
     struct status ignored;
-    i->n_layer = shown_number(m, "block_count", MOST_SHOWN);
-    i->n_embd = shown_number(m, "embedding_length", MOST_SHOWN);
-    i->n_head = shown_number(m, "attention.head_count", MOST_SHOWN);
-    i->n_head_kv = shown_number(m, "attention.head_count_kv", MOST_SHOWN);
+    i->n_layer = shown_number(m, "block_count", SHOWN_MAX);
+    i->n_embd = shown_number(m, "embedding_length", SHOWN_MAX);
+    i->n_head = shown_number(m, "attention.head_count", SHOWN_MAX);
+    i->n_head_kv = shown_number(m, "attention.head_count_kv", SHOWN_MAX);
     if (!i->n_head_kv) i->n_head_kv = i->n_head;
-    i->head_size = shown_number(m, "attention.key_length", MOST_SHOWN);
+    i->head_size = shown_number(m, "attention.key_length", SHOWN_MAX);
     if (!i->head_size && i->n_head) i->head_size = i->n_embd / i->n_head;
-    i->n_ff = shown_number(m, "feed_forward_length", MOST_SHOWN);
+    i->n_ff = shown_number(m, "feed_forward_length", SHOWN_MAX);
     i->n_context = shown_number(m, "context_length", INT32_MAX);
     snprintf(key, sizeof key, "%.60s.rope.freq_base", i->family);
     gguf_get_float(&m->gguf, key, GGUF_OPTIONAL, 0, 1e30, &i->rope_base, &ignored);
@@ -97,7 +97,8 @@ static void describe_rope(struct rope_info *out, const struct model *m) {
                               .original_context = r->original_context};
 }
 
-// Of matrices: those of experts count as often as one is chosen; rows of an embedding of its own are only looked up.
+// The share of float weights in the matmuls of a token: experts count by how often they are chosen; an untied embedding
+// is only looked up.
 static double float_share(const struct model *m, const struct gguf *g) {
     const struct expert_spec *e = &m->spec.experts;
     double floats = 0, all = 0;
@@ -112,7 +113,7 @@ static double float_share(const struct model *m, const struct gguf *g) {
     return all > 0 ? floats / all : 0;
 }
 
-// Figures of which the info has one for all layers are the largest.
+// Where the info has one value for all layers, it is the largest.
 static void describe_spec(struct model_file *m) {
     struct model_info *out = &m->info;
     const struct model_spec *s = &m->model.spec;
@@ -138,7 +139,7 @@ static void describe_spec(struct model_file *m) {
 
 // ---- vocabulary and template ----
 
-// What show lists: the word for it, the key without "tokenizer.ggml.".
+// Special tokens for `show`: role, and key without "tokenizer.ggml.".
 static const struct {
     const char *role, *key;
 } special_keys[] = {
@@ -157,7 +158,7 @@ static const struct {
 };
 enum { SPECIAL_KEYS = sizeof special_keys / sizeof *special_keys };
 
-// The file's id of this role, or what its kind of vocabulary has for it; −1: none.
+// The id of this role, from the file or the default of its tokenizer; −1: none.
 static int32_t special_id(const struct model_file *m, int role) {
     char key[64];
     int64_t id = -1;
@@ -193,28 +194,28 @@ static void describe_thinking(struct model_file *m) {
     m->info.chooses_effort = own ? jinja_uses(m->template, "reasoning_effort") : chat_template_effort(m->chat_template);
 }
 
-// In one line: "chatml", "own", "chatml (own template refused: …)".
+// In one line: "chatml", "own", "chatml (own template rejected: …)".
 static const char *template_line(struct model_file *m) {
     const struct model_info *i = &m->info;
     if (*i->template_problem)
-        return arena_printf(&m->arena, "%s (own template refused: %s)", i->template_kind, i->template_problem);
+        return arena_printf(&m->arena, "%s (own template rejected: %s)", i->template_kind, i->template_problem);
     return i->template_own && m->chat_template == CHAT_TEMPLATE_NONE ? "own" : i->template_kind;
 }
 
 static void describe_text(struct model_file *m) {
-    bool refused = m->template_status.code != STATUS_OK;
+    bool rejected = m->template_status.code != STATUS_OK;
     m->info.n_vocab = tokenizer_count(m->tokenizer);
     m->info.tokenizer = tokenizer_model_name(m->tokenizer);
     m->info.pre_tokenizer = tokenizer_pre_name(m->tokenizer);
     m->info.template_kind = chat_template_name(m->chat_template);
-    m->info.template_own = m->template_text.data && !refused;
-    m->info.template_problem = refused ? m->template_status.text : "";
+    m->info.template_own = m->template_text.data && !rejected;
+    m->info.template_problem = rejected ? m->template_status.text : "";
     m->info.chat_template = template_line(m);
     describe_special(m);
     describe_thinking(m);
 }
 
-// What is out of a knob's range is moved into it; a window of −1 tokens means all of them.
+// Values are clamped to the range of their knob; a window of −1 means all tokens.
 static void describe_sampling(struct model_file *m) {
     static const struct {
         const char *key;
@@ -240,7 +241,7 @@ static void describe_sampling(struct model_file *m) {
     }
 }
 
-// ---- all of it ----
+// ---- the whole ----
 
 void model_describe(struct model_file *m, const char *name) {
     struct model_info *i = &m->info;

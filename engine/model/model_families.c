@@ -1,23 +1,23 @@
-// The families: one entry each, in order of kinship.
+// The table of families; related ones next to each other.
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/model/model_family.h"
 
 enum {
-    // What nearly all have: a norm before each half of a layer, and a gated feed-forward.
+    // Nearly all families: a norm before attention and ffn, and a gated ffn.
     GATED = PART_UP_DOWN | PART_GATE,
     NORMS = PART_ATTN_NORM | PART_FFN_NORM,
     LAYER_NORMS = NORMS | PART_NORM_BIAS | PART_FFN_NORM_BIAS,
     LLAMA = NORMS | GATED,
-    // What exports of a few models add without another name for the family.
+    // Tensors that exports of a few models add without changing the architecture.
     ATTN_BIASES = PART_QKV_BIAS | PART_ATTN_OUTPUT_BIAS,
     LLAMA_ALLOWS = ATTN_BIASES | PART_FFN_BIAS | PART_GATE_BIAS | PART_ROPE_FREQS | PART_ROPE_FACTORS,
     ROUTED = PART_EXPERTS | PART_CHOICE_BIAS,
 };
 
 static const struct model_family families[] = {
-    // Llama 1 to 3, TinyLlama, SmolLM 2, Mistral, Mixtral, DeepSeek LLM: one architecture, with experts or without.
+    // Llama 1 to 3, TinyLlama, SmolLM 2, Mistral, Mixtral, DeepSeek LLM; with or without experts.
     {.architecture = "llama",
      .needs = LLAMA,
      .allows = LLAMA_ALLOWS | ROUTED | PART_SHARED_EXPERT,
@@ -40,7 +40,7 @@ static const struct model_family families[] = {
      .rope = ROPE_NORM,
      .gating = EXPERT_GATING_SOFTMAX},
 
-    // Scales everywhere.
+    // Scaled embeddings, residuals and logits.
     {.architecture = "granite",
      .needs = LLAMA,
      .allows = LLAMA_ALLOWS,
@@ -64,7 +64,7 @@ static const struct model_family families[] = {
      .gating = EXPERT_GATING_SOFTMAX,
      .splits_n_ff = true},
 
-    // A norm of every query and key head.
+    // A norm per query and key head.
     {.architecture = "qwen3", .needs = LLAMA | PART_HEAD_NORM_SHARED, .allows = PART_QKV_BIAS, .rope = ROPE_NEOX},
     {.architecture = "qwen3moe",
      .needs = NORMS | PART_HEAD_NORM_SHARED | PART_EXPERTS,
@@ -107,7 +107,7 @@ static const struct model_family families[] = {
      .embeds_scaled = true,
      .layers_scaled_by_width = 62},
 
-    // Norms after each half instead of before, and of whole rows of queries and keys.
+    // Norms after attention and ffn instead of before, and of whole rows of queries and keys.
     {.architecture = "olmo2",
      .needs = GATED | PART_POST_NORMS | PART_HEAD_NORM_WHOLE,
      .rope = ROPE_NEOX,
@@ -131,7 +131,7 @@ static const struct model_family families[] = {
      .rope = ROPE_NEOX,
      .slides = true},
 
-    // The norm of layers, as it was before the root mean square.
+    // LayerNorm instead of RMSNorm.
     {.architecture = "stablelm",
      .needs = PART_ATTN_NORM | PART_NORM_BIAS | GATED,
      .allows = PART_FFN_NORM | PART_FFN_NORM_BIAS | PART_QKV_BIAS | PART_HEAD_NORM_OWN,
@@ -156,13 +156,13 @@ enum { FAMILIES = sizeof families / sizeof *families };
 const struct model_family *model_family_find(const struct gguf *g, struct status *st) {
     struct span name;
     if (!gguf_get_string(g, "general.architecture", GGUF_REQUIRED, &name, st)) return NULL;
-    char known[FAMILIES * 16] = "";
+    char supported[FAMILIES * 16] = "";
     for (int i = 0; i < FAMILIES; i++) {
         if (span_equals(name, families[i].architecture)) return &families[i];
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", families[i].architecture);
+        size_t used = strlen(supported);
+        snprintf(supported + used, sizeof supported - used, "%s%s", used ? ", " : "", families[i].architecture);
     }
-    status_fail(st, STATUS_UNSUPPORTED, "%s: models of the architecture \"%.*s\" are not supported; known are %s",
-                g->path, name.size < 64 ? (int)name.size : 64, name.data, known);
+    status_fail(st, STATUS_UNSUPPORTED, "%s: unsupported architecture '%.*s' (supported: %s)", g->path,
+                name.size < 64 ? (int)name.size : 64, name.data, supported);
     return NULL;
 }

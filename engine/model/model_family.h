@@ -1,20 +1,20 @@
-// Model family: what sets one architecture apart from the others, as data. model_families.c holds the table.
+// Model family: the differences between architectures, as data. model_families.c has the table.
 //
-// A family is the tensors its layers are made of and the defaults of what its files leave open; keys override them.
-// Nothing here computes: model_spec.c turns it and a file's keys into a spec, model_weights.c binds the tensors.
+// A family lists the tensors of its layers and defaults for missing keys. Nothing here computes: model_spec.c derives a
+// spec from a family and the keys of a file, model_weights.c binds the tensors.
 #ifndef CONFAB_MODEL_MODEL_FAMILY_H
 #define CONFAB_MODEL_MODEL_FAMILY_H
 
 #include "engine/model/model.h"
 
-// What a model may be made of beside the embedding, the last norm, queries, keys, values and attention's output, which
-// every family has, and an output matrix of its own, which every family may have.
+// Parts of a model, in addition to those that every family has (embedding, final norm, q, k, v and attention output) or
+// may have (output matrix).
 enum model_part {
     PART_COMMON = 1 << 0,
     PART_ATTN_NORM = 1 << 1,
     PART_FFN_NORM = 1 << 2,
-    PART_FFN_NORM_LATE = 1 << 3, // the same under the name post_attention_norm
-    PART_POST_NORMS = 1 << 4,    // of what attention and feed-forward add
+    PART_FFN_NORM_LATE = 1 << 3, // named post_attention_norm
+    PART_POST_NORMS = 1 << 4,    // of the outputs of attention and ffn
     PART_NORM_BIAS = 1 << 5,     // of attn_norm and output_norm
     PART_FFN_NORM_BIAS = 1 << 6,
     PART_QKV_BIAS = 1 << 7,
@@ -25,7 +25,7 @@ enum model_part {
     PART_SINKS = 1 << 12,
     PART_UP_DOWN = 1 << 13, // PARTS_DENSE: only in layers without experts
     PART_GATE = 1 << 14,
-    PART_GATE_IN_UP = 1 << 15, // ffn_up holds the gate's rows, then its own
+    PART_GATE_IN_UP = 1 << 15, // ffn_up has the gate's rows, then its own
     PART_FFN_BIAS = 1 << 16,
     PART_GATE_BIAS = 1 << 17,
     PART_EXPERTS = 1 << 18, // PARTS_EXPERTS: only in layers with experts
@@ -49,31 +49,31 @@ enum family_parallel { PARALLEL_NEVER, PARALLEL_ALWAYS, PARALLEL_WITHOUT_FFN_NOR
 
 struct model_family {
     const char *architecture; // value of general.architecture
-    unsigned needs, allows;   // enum model_part; what is in neither is refused
+    unsigned needs, allows;   // enum model_part; others are rejected
     enum norm_kind norm;
     enum rope_kind rope;
     enum activation activation;
     enum family_parallel parallel;
 
-    bool slides;            // whether attention.sliding_window means something
-    int window;             // where the file says nothing; 0: none
-    int window_period;      // layer i slides where i % period < period − 1; 0: all slide
-    float base_sliding;     // of RoPE in sliding layers where the file says nothing; 0: as in the others
-    bool sliding_unscaled;  // sliding layers take no RoPE scaling
-    int no_rope_period;     // every so many layers one is without RoPE; 0: none
-    bool finetuned_is_rope; // rope.scaling.finetuned = false says that there is no RoPE at all
+    bool slides;            // uses attention.sliding_window
+    int window;             // default; 0: none
+    int window_period;      // default; layer i slides if i % period < period − 1; 0: all slide
+    float base_sliding;     // default RoPE base of sliding layers; 0: the same as of other layers
+    bool sliding_unscaled;  // no RoPE scaling in sliding layers
+    int no_rope_period;     // layer i has no RoPE if i % period = period − 1; 0: all have it
+    bool finetuned_is_rope; // rope.scaling.finetuned = false means no RoPE at all
 
     enum expert_gating gating;
     bool normalises_experts;
-    bool splits_n_ff; // without expert_feed_forward_length an expert has n_ff / experts used, otherwise n_ff
+    bool splits_n_ff; // default of expert_feed_forward_length: n_ff / experts used, otherwise n_ff
 
     bool embeds_scaled;         // embeddings are multiplied by √n_embd
-    int layers_scaled_by_width; // models of so many layers scale attention by n_embd / n_head, not by the head size
-    bool divides_logits;        // logits are divided by logit_scale, in other families multiplied
+    int layers_scaled_by_width; // models with so many layers scale attention by n_embd / n_head, not by the head size
+    bool divides_logits;        // logits are divided by logit_scale, not multiplied
     float attention_softcap, logit_softcap;
 };
 
-// By the value of general.architecture; NULL and a message that lists the known ones when there is none.
+// Finds the family of general.architecture; NULL and a message with the supported ones if it is not supported.
 const struct model_family *model_family_find(const struct gguf *g, struct status *st);
 
 #endif

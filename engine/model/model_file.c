@@ -1,4 +1,4 @@
-// Model file: opening one, and what its vocabulary alone can do.
+// Model file: opens a model with its tokenizer and template; tokenizing without an engine.
 #include "engine/model/opened_model.h"
 
 #include <stdlib.h>
@@ -25,20 +25,16 @@ size_t display_clean(struct span text, char *out, size_t size) {
 
 // ---- opening ----
 
-// The weights may be missing or unfit: the file still has a vocabulary to work with.
-static void bind_weights(struct model_file *m) {
-    int32_t n_vocab = m->tokenizer ? tokenizer_count(m->tokenizer) : 0;
-    m->info.has_weights = model_open(&m->model, &m->gguf, n_vocab, &m->weight_status);
-}
-
+// Weights may be missing or unsupported; the vocabulary still works.
 static struct model_file *finish(struct model_file *m, const char *name, uint64_t bytes) {
+    int32_t n_vocab = m->tokenizer ? tokenizer_count(m->tokenizer) : 0;
     m->info.file_bytes = bytes;
-    bind_weights(m);
+    m->info.has_weights = model_open(&m->model, &m->gguf, n_vocab, &m->weight_status);
     model_describe(m, name);
     return m;
 }
 
-// Over m->gguf, which is open; with its own chat template unless another one is given.
+// Opens the rest, given an open m->gguf. `template` replaces the file's own chat template if not NULL.
 static struct model_file *open_rest(struct model_file *m, const char *name, uint64_t bytes, const char *template,
                                     struct status *st) {
     if (!gguf_get_string(&m->gguf, "tokenizer.chat_template", GGUF_OPTIONAL, &m->template_text, st) ||
@@ -124,7 +120,7 @@ char *model_file_detokenize(const struct model_file *m, const int32_t *ids, size
                             struct status *st) {
     for (size_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= m->info.n_vocab) {
-            status_fail(st, STATUS_USAGE, "id %zu is %d, the vocabulary has %d", i, ids[i], m->info.n_vocab);
+            status_fail(st, STATUS_USAGE, "id %zu: %d is out of range (0 to %d)", i, ids[i], m->info.n_vocab - 1);
             return NULL;
         }
     return tokenizer_decode(m->tokenizer, ids, count, true, size);

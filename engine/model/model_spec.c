@@ -1,17 +1,17 @@
-// Fills a model_spec from the keys of a file and the defaults of its family.
+// Fills a struct model_spec from the keys of a file and the defaults of its family.
 #include "engine/model/model_spec.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-// One reading: every read goes through it and names the key with the family in front.
+// State while reading the keys of a file.
 struct spec_reader {
     const struct gguf *g;
     const struct model_family *family;
     struct model_spec *spec;
     struct layer_spec *layers; // spec->layers, writable
-    char key[96];              // room for the longest name of a family and a key
+    char key[96];              // the last key read, "<architecture>.<name>"
     struct status *st;
 };
 
@@ -21,7 +21,7 @@ static const char *key_of(struct spec_reader *r, const char *name) {
 }
 
 static bool read_int(struct spec_reader *r, const char *name, enum gguf_need need, int low, int high, int *out) {
-    int64_t value = *out; // stays where an optional key is absent
+    int64_t value = *out; // unchanged if an optional key is absent
     if (!gguf_get_int(r->g, key_of(r, name), need, low, high, &value, r->st)) return false;
     *out = (int)value;
     return true;
@@ -32,7 +32,7 @@ static bool read_float(struct spec_reader *r, const char *name, enum gguf_need n
     return gguf_get_float(r->g, key_of(r, name), need, low, high, out, r->st);
 }
 
-// A scale of which files say 0 where they mean none; *out stands then.
+// A scale; 0 means none and leaves *out alone.
 static bool read_scale(struct spec_reader *r, const char *name, float *out) {
     float value = 0;
     if (!read_float(r, name, GGUF_OPTIONAL, 0, 1e6, &value)) return false;
@@ -40,7 +40,7 @@ static bool read_scale(struct spec_reader *r, const char *name, float *out) {
     return true;
 }
 
-// ---- figures that a layer may have for itself ----
+// ---- values per layer ----
 
 static bool is_number_array(const struct gguf_pair *p) {
     return p->element != GGUF_STRING && p->element != GGUF_BOOL && p->element != GGUF_F32 && p->element != GGUF_F64;
@@ -52,18 +52,18 @@ static bool check_count(struct spec_reader *r, const struct gguf_pair *p) {
                        (unsigned long long)p->count, r->spec->n_layer);
 }
 
-// One figure for all layers, or an array with one for each. `field` is where struct layer_spec holds it.
+// One value for all layers, or an array with one per layer. `field`: its offset in struct layer_spec.
 static bool read_layers(struct spec_reader *r, const char *name, enum gguf_need need, int high, size_t field) {
     const struct gguf_pair *p = gguf_find(r->g, key_of(r, name));
     const bool array = p && p->type == GGUF_ARRAY;
     int all = 0;
     if (array && !is_number_array(p))
-        return status_fail(r->st, STATUS_FORMAT, "%s: %s is no array of integers", r->g->path, r->key);
+        return status_fail(r->st, STATUS_FORMAT, "%s: %s: expected an array of integers", r->g->path, r->key);
     if (array ? !check_count(r, p) : !read_int(r, name, need, 1, high, &all)) return false;
     for (int i = 0; i < r->spec->n_layer; i++) {
         double value = array ? gguf_number(p, (uint64_t)i) : all;
         if (array && (value < 1 || value > high))
-            return status_fail(r->st, STATUS_FORMAT, "%s: %s is %.0f in layer %d, allowed are 1 to %d", r->g->path,
+            return status_fail(r->st, STATUS_FORMAT, "%s: %s: %.0f in layer %d is out of range (1 to %d)", r->g->path,
                                r->key, value, i, high);
         *(int *)((char *)&r->layers[i] + field) = (int)value;
     }
@@ -72,7 +72,7 @@ static bool read_layers(struct spec_reader *r, const char *name, enum gguf_need 
 
 // ---- sizes ----
 
-// The limits leave room for every product of two of these in an int64, and of each with a batch's rows in an int.
+// Within these limits, products of two of them fit in an int64, and each times the rows of a batch in an int.
 static bool read_sizes(struct spec_reader *r, struct arena *arena) {
     struct model_spec *s = r->spec;
     if (!read_int(r, "block_count", GGUF_REQUIRED, 1, 1024, &s->n_layer) ||
@@ -90,23 +90,23 @@ static bool read_heads(struct spec_reader *r) {
     const int n_head = r->layers[0].n_head;
     if (!read_int(r, "attention.key_length", GGUF_OPTIONAL, 2, 1024, &s->head_size)) return false;
     if (!s->head_size && s->n_embd % n_head)
-        return status_fail(r->st, STATUS_FORMAT, "%s: an embedding of %d cannot be split into %d heads", r->g->path,
+        return status_fail(r->st, STATUS_FORMAT, "%s: embedding size %d is not a multiple of %d heads", r->g->path,
                            s->n_embd, n_head);
     if (!s->head_size) s->head_size = s->n_embd / n_head;
     if (s->head_size > 1024 || s->head_size % 2)
-        return status_fail(r->st, STATUS_FORMAT, "%s: a head size of %d; allowed are even ones up to 1024", r->g->path,
+        return status_fail(r->st, STATUS_FORMAT, "%s: head size %d is not an even number up to 1024", r->g->path,
                            s->head_size);
     int value_size = s->head_size;
     if (!read_int(r, "attention.value_length", GGUF_OPTIONAL, 1, 1024, &value_size)) return false;
     if (value_size != s->head_size)
         return status_fail(r->st, STATUS_UNSUPPORTED,
-                           "%s: keys of %d and values of %d elements a head are not supported", r->g->path,
+                           "%s: key and value heads of different sizes (%d and %d) are not supported", r->g->path,
                            s->head_size, value_size);
     for (int i = 0; i < s->n_layer; i++) {
         struct layer_spec *l = &r->layers[i];
         if (!l->n_head_kv) l->n_head_kv = l->n_head;
         if (l->n_head % l->n_head_kv)
-            return status_fail(r->st, STATUS_FORMAT, "%s: %d heads cannot share %d key-value heads evenly", r->g->path,
+            return status_fail(r->st, STATUS_FORMAT, "%s: %d heads are not a multiple of %d KV heads", r->g->path,
                                l->n_head, l->n_head_kv);
     }
     return true;
@@ -140,8 +140,8 @@ static bool read_experts(struct spec_reader *r) {
     if (!read_int(r, "expert_count", needed ? GGUF_REQUIRED : GGUF_OPTIONAL, needed, 1024, &e->count)) return false;
     if (!e->count) return true;
     if (!known)
-        return status_fail(r->st, STATUS_UNSUPPORTED, "%s: %s is %d; models of this family have no experts", r->g->path,
-                           r->key, e->count);
+        return status_fail(r->st, STATUS_UNSUPPORTED, "%s: %s: %d is not supported (this family has no experts)",
+                           r->g->path, r->key, e->count);
     e->normalise = r->family->normalises_experts;
     e->scale = 1;
     if (!read_expert_sizes(r, &n_dense) ||
@@ -155,7 +155,7 @@ static bool read_experts(struct spec_reader *r) {
     return true;
 }
 
-static bool settle_feed_forward(struct spec_reader *r) {
+static bool check_feed_forward(struct spec_reader *r) {
     for (int i = 0; i < r->spec->n_layer; i++) {
         struct layer_spec *l = &r->layers[i];
         if (l->experts) l->n_ff = 0;
@@ -168,7 +168,7 @@ static bool settle_feed_forward(struct spec_reader *r) {
 
 // ---- windows ----
 
-// Which layers slide: the file's array of bools or its period, or the family's period.
+// Which layers slide: by the file's array of bools, the file's period or the family's period.
 static bool read_windows(struct spec_reader *r) {
     int window = r->family->window, period = r->family->window_period;
     if (!r->family->slides) return true;
@@ -176,7 +176,7 @@ static bool read_windows(struct spec_reader *r) {
     const struct gguf_pair *p = gguf_find(r->g, key_of(r, "attention.sliding_window_pattern"));
     const bool array = p && p->type == GGUF_ARRAY;
     if (array && p->element != GGUF_BOOL && !is_number_array(p))
-        return status_fail(r->st, STATUS_FORMAT, "%s: %s is no array of bools", r->g->path, r->key);
+        return status_fail(r->st, STATUS_FORMAT, "%s: %s: expected an array of bools", r->g->path, r->key);
     if (array ? !check_count(r, p) : !read_int(r, "attention.sliding_window_pattern", GGUF_OPTIONAL, 0, 1024, &period))
         return false;
     for (int i = 0; i < r->spec->n_layer; i++) {
@@ -192,11 +192,11 @@ static bool read_scaling_type(struct spec_reader *r) {
     static const struct {
         const char *name;
         enum rope_scaling scaling;
-    } types[] = {{"none", ROPE_SCALING_LINEAR}, // by nothing
+    } types[] = {{"none", ROPE_SCALING_LINEAR}, // with factor 1
                  {"linear", ROPE_SCALING_LINEAR},
                  {"yarn", ROPE_SCALING_YARN},
                  {"longrope", ROPE_SCALING_LONG}};
-    struct span type = {"linear", 6}; // what a factor without a type means
+    struct span type = {"linear", 6}; // the default
     if (!gguf_get_string(r->g, key_of(r, "rope.scaling.type"), GGUF_OPTIONAL, &type, r->st)) return false;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (!span_equals(type, types[i].name)) continue;
@@ -205,18 +205,18 @@ static bool read_scaling_type(struct spec_reader *r) {
         return true;
     }
     return status_fail(r->st, STATUS_UNSUPPORTED,
-                       "%s: %s is \"%.*s\"; only none, linear, yarn and longrope are supported", r->g->path, r->key,
+                       "%s: %s: unsupported type '%.*s' (expected none, linear, yarn or longrope)", r->g->path, r->key,
                        type.size < 64 ? (int)type.size : 64, type.data);
 }
 
-// What keeps attention's entropy where positions lie closer together: 0.1 × multiplier × ln(factor) + 1.
+// Keeps the entropy of attention when positions are closer together: 0.1 × multiplier × ln(factor) + 1.
 static float yarn_magnitude(float factor, float multiplier) {
     return factor > 1 ? 0.1f * multiplier * logf(factor) + 1 : 1;
 }
 
 static bool read_yarn(struct spec_reader *r) {
     struct rope_spec *rope = &r->spec->rope;
-    float multiplier = 0; // "mscale_all_dim": what attention scales elsewhere
+    float multiplier = 0; // "mscale_all_dim", applied to the attention scale elsewhere
     rope->beta_fast = 32, rope->beta_slow = 1;
     if (!read_scale(r, "rope.scaling.yarn_beta_fast", &rope->beta_fast) ||
         !read_scale(r, "rope.scaling.yarn_beta_slow", &rope->beta_slow) ||
@@ -248,7 +248,7 @@ static bool read_rope(struct spec_reader *r) {
     base[ROPE_TABLE_FULL] = 10000;
     if (!read_int(r, "rope.dimension_count", GGUF_OPTIONAL, 2, 1024, &s->rope.n_rot)) return false;
     if (s->rope.n_rot > s->head_size || s->rope.n_rot % 2)
-        return status_fail(r->st, STATUS_FORMAT, "%s: %s is %d; it must be even and at most %d", r->g->path, r->key,
+        return status_fail(r->st, STATUS_FORMAT, "%s: %s: %d is not an even number up to %d", r->g->path, r->key,
                            s->rope.n_rot, s->head_size);
     if (!read_float(r, "rope.freq_base", GGUF_OPTIONAL, 1, 1e12, &base[ROPE_TABLE_FULL])) return false;
     base[ROPE_TABLE_SLIDING] = r->family->base_sliding > 0 ? r->family->base_sliding : base[ROPE_TABLE_FULL];
@@ -304,11 +304,11 @@ static bool read_norms(struct spec_reader *r) {
                       GGUF_REQUIRED, 0, 1, &r->spec->norm_epsilon);
 }
 
-// ---- what would change the arithmetic in ways we lack ----
+// ---- keys that select unsupported arithmetic ----
 
 static const struct neutral_key {
     const char *name;
-    double neutral[2]; // values that change nothing
+    double neutral[2]; // values without effect
 } neutral_keys[] = {
     {"attention.clamp_kqv", {0, 0}},
     {"attention.max_alibi_bias", {0, 0}},
@@ -326,8 +326,8 @@ static bool check_neutral(struct spec_reader *r) {
         if (!p || p->type == GGUF_ARRAY || p->type == GGUF_STRING) continue;
         double value = gguf_number(p, 0);
         if (value != k->neutral[0] && value != k->neutral[1])
-            return status_fail(r->st, STATUS_UNSUPPORTED, "%s: %s is %g; only %g is supported", r->g->path, r->key,
-                               value, k->neutral[0]);
+            return status_fail(r->st, STATUS_UNSUPPORTED, "%s: %s: unsupported value %g (expected %g)", r->g->path,
+                               r->key, value, k->neutral[0]);
     }
     return true;
 }
@@ -336,6 +336,6 @@ bool model_spec_read(struct model_spec *spec, const struct model_family *family,
                      struct arena *arena, struct status *st) {
     struct spec_reader r = {.g = g, .family = family, .spec = spec, .st = st};
     *spec = (struct model_spec){.family = family->architecture, .activation = family->activation};
-    return read_sizes(&r, arena) && read_heads(&r) && read_experts(&r) && settle_feed_forward(&r) && read_windows(&r) &&
+    return read_sizes(&r, arena) && read_heads(&r) && read_experts(&r) && check_feed_forward(&r) && read_windows(&r) &&
            read_rope(&r) && read_norms(&r) && read_attention(&r) && read_scales(&r) && check_neutral(&r);
 }

@@ -1,10 +1,10 @@
-// Binds tensors by tables of rules: one rule a tensor, with the place of every piece of it.
+// Binds tensors by tables of rules: one per tensor, with the field of each of its pieces.
 #include "engine/model/model_weights.h"
 
 #include <stdio.h>
 #include <string.h>
 
-// Lengths that the shapes of weights are made of.
+// Dimensions of weights.
 enum length {
     LENGTH_NONE,
     LENGTH_ONE,
@@ -25,24 +25,24 @@ enum length {
 enum form {
     FORM_MATRIX,  // [rows, columns]
     FORM_VECTOR,  // F32 [rows]
-    FORM_LIST,    // F32 [rows, columns], a vector for each of something
+    FORM_LIST,    // F32 [rows, columns], one vector per head or expert
     FORM_EXPERTS, // [experts, rows, columns], bound as an array of matrices
 };
 
 enum { MAX_PIECES = 3 };
 
 struct weight_rule {
-    const char *name; // behind "blk.N." in a layer
+    const char *name; // after "blk.N." in a layer
     unsigned part;    // enum model_part
     enum form form;
-    enum length columns; // of all but vectors
-    // One after the other; several where a tensor holds what others store each by itself.
+    enum length columns; // unless FORM_VECTOR
+    // In order; several for fused tensors.
     struct weight_piece {
         size_t field; // of struct model or struct model_layer: a weight, or a pointer to weights with FORM_EXPERTS
         enum length rows;
     } pieces[MAX_PIECES];
-    bool optional;      // though its part is needed
-    const char *singly; // FORM_EXPERTS: the name in files that store each expert by itself, behind "blk.N."
+    bool optional;      // even if its part is needed
+    const char *singly; // FORM_EXPERTS: the name after "blk.N." in files with one tensor per expert
 };
 
 #define MODEL(field)  offsetof(struct model, field)
@@ -79,7 +79,7 @@ static const struct weight_rule model_rules[] = {
     VECTOR("rope_factors_short.weight", PART_ROPE_FACTORS, PIECE(MODEL(rope_factors_short), PAIRS)),
 };
 
-// Where two rules fill one field, the first that finds its tensor does: fused ones stand before what they replace.
+// If two rules fill a field, the first whose tensor exists wins; fused tensors come first.
 static const struct weight_rule layer_rules[] = {
     NORM("attn_norm", PART_ATTN_NORM, LAYER(attn_norm)),
     VECTOR("attn_norm.bias", PART_NORM_BIAS, PIECE(LAYER(attn_norm_bias), EMBD)),
@@ -130,7 +130,7 @@ static const struct weight_rule layer_rules[] = {
     MATRIX("ffn_gate_inp_shexp", PART_SHARED_ROUTER, EMBD, PIECE(EXPERT(shared_router), ONE)),
 };
 
-// One load: what the rules are applied to, a layer at a time.
+// State while binding, a layer at a time.
 struct binder {
     const struct gguf *g;
     const struct model_family *family;
@@ -207,7 +207,7 @@ static bool check_tensor(const struct binder *b, const struct weight_rule *rule,
     const uint64_t count = rule->form == FORM_EXPERTS ? length_of(b, LENGTH_EXPERTS) : 1;
     if (!check_shape(b, t, vector ? rows : columns, vector ? 1 : rows, count)) return false;
     return rule->form == FORM_MATRIX || rule->form == FORM_EXPERTS || t->format->id == BLOCK_F32 ||
-           status_fail(b->st, STATUS_UNSUPPORTED, "%s: %.*s is stored as %s; norms and biases must be F32", b->g->path,
+           status_fail(b->st, STATUS_UNSUPPORTED, "%s: %.*s: norms and biases must be F32, not %s", b->g->path,
                        (int)t->name.size, t->name.data, t->format->name);
 }
 
@@ -219,7 +219,7 @@ static void note_bound(struct binder *b, const struct gguf_tensor *t) {
     b->model->weight_bytes += t->size;
 }
 
-// `rows` rows of a tensor from row `first` on, counted through all its matrices.
+// `rows` rows of a tensor, starting at row `first`, counted across its matrices.
 static struct weight rows_of_tensor(const struct gguf_tensor *t, uint64_t first, uint64_t rows) {
     const size_t row_bytes = t->dims[0] / t->format->elements * t->format->bytes;
     return (struct weight){.format = t->format,
@@ -272,7 +272,7 @@ static void place_pieces(struct binder *b, const struct weight_rule *rule, const
     }
 }
 
-// Experts of which each is a tensor.
+// Binds experts stored as one tensor each.
 static bool bind_singly(struct binder *b, const struct weight_rule *rule) {
     const struct weight_piece *piece = rule->pieces;
     const uint64_t columns = length_of(b, rule->columns), rows = length_of(b, piece->rows);
@@ -280,7 +280,7 @@ static bool bind_singly(struct binder *b, const struct weight_rule *rule) {
     for (int e = 0; e < b->model->spec.experts.count; e++) {
         struct tensor_name name = expert_name_of(b, rule, e);
         const struct gguf_tensor *t = gguf_tensor_find(b->g, name.text);
-        if (!t) return status_fail(b->st, STATUS_FORMAT, "%s: the tensor %s is missing", b->g->path, name.text);
+        if (!t) return status_fail(b->st, STATUS_FORMAT, "%s: missing tensor %s", b->g->path, name.text);
         if (!check_shape(b, t, columns, rows, 1)) return false;
         experts[e] = rows_of_tensor(t, 0, rows);
         note_bound(b, t);
@@ -295,7 +295,7 @@ static bool bind_rule(struct binder *b, const struct weight_rule *rule) {
     if (!t && rule->singly && gguf_tensor_find(b->g, expert_name_of(b, rule, 0).text)) return bind_singly(b, rule);
     if (!t)
         return rule->optional || !(rule->part & b->needs) ||
-               status_fail(b->st, STATUS_FORMAT, "%s: the tensor %s is missing", b->g->path, name.text);
+               status_fail(b->st, STATUS_FORMAT, "%s: missing tensor %s", b->g->path, name.text);
     if (!check_tensor(b, rule, t)) return false;
     place_pieces(b, rule, t);
     note_bound(b, t);
@@ -308,7 +308,7 @@ static bool bind_rules(struct binder *b, const struct weight_rule *rules, size_t
     return true;
 }
 
-// What a layer needs follows from the family and from whether it has experts.
+// The parts of a layer depend on the family and on whether it has experts.
 static bool bind_layer(struct binder *b, int index) {
     const bool experts = b->model->spec.layers[index].experts, shared = b->model->spec.experts.n_ff_shared > 0;
     unsigned absent = experts ? PARTS_DENSE : PARTS_EXPERTS, present = experts ? PART_EXPERTS : PART_UP_DOWN;
@@ -322,12 +322,12 @@ static bool bind_layer(struct binder *b, int index) {
     return bind_rules(b, layer_rules, sizeof layer_rules / sizeof *layer_rules);
 }
 
-// A tensor that nothing binds would change what the model computes: better refused than left out.
+// Rejects unbound tensors: without them the model would compute something else.
 static bool check_all_bound(const struct binder *b) {
     for (uint64_t i = 0; i < b->g->n_tensors; i++) {
         struct span name = b->g->tensors[i].name;
         if (!b->bound[i])
-            return status_fail(b->st, STATUS_UNSUPPORTED, "%s: the tensor %.*s has no place in a %s model of %d layers",
+            return status_fail(b->st, STATUS_UNSUPPORTED, "%s: unexpected tensor %.*s in a %s model of %d layers",
                                b->g->path, (int)name.size, name.data, b->family->architecture, b->model->spec.n_layer);
     }
     return true;

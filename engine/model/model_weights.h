@@ -1,10 +1,10 @@
-// Model weights: a file's tensors bound to a model by name and checked for shape. For model.c.
+// Model weights: binds the tensors of a file to a model by name and checks their shapes. Used by model.c.
 #ifndef CONFAB_MODEL_MODEL_WEIGHTS_H
 #define CONFAB_MODEL_MODEL_WEIGHTS_H
 
 #include "engine/model/model_family.h"
 
-// Over a spec that is whole. Every tensor of the file finds its place or is refused by name.
+// Needs a complete spec. Binds every tensor of the file; unexpected ones are errors.
 bool model_weights_bind(struct model *m, const struct model_family *family, const struct gguf *g, struct status *st);
 
 #endif

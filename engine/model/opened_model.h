@@ -1,4 +1,4 @@
-// Opened model: what the engine shares of an opened model file, beyond model_file.h.
+// Opened model: the contents of struct model_file (engine/model_file.h), for the engine only.
 #ifndef CONFAB_MODEL_OPENED_MODEL_H
 #define CONFAB_MODEL_OPENED_MODEL_H
 
@@ -12,24 +12,24 @@
 struct model_file { // immutable once open
     struct gguf gguf;
     struct tokenizer *tokenizer;
-    struct model model; // valid when info.has_weights
-    bool described;     // opened as a header: what its weights hold may not be there
+    struct model model; // valid if info.has_weights
+    bool described;     // opened as a header: weights may read as zeros
     struct status weight_status;
     struct span template_text;             // the file's chat template; {NULL, 0}: none
-    struct jinja_template *template;       // the same, parsed; NULL: there is none, or it cannot be parsed
-    struct status template_status;         // why it cannot be run; ok also when there is none
-    enum chat_template_kind chat_template; // what it is recognised as, and what is used instead when it cannot be run
-    struct channel_scheme channels;        // of its answers
+    struct jinja_template *template;       // parsed; NULL if missing or invalid
+    struct status template_status;         // why the template does not work; OK if there is none
+    enum chat_template_kind chat_template; // the recognised format, used if the template does not work
+    struct channel_scheme channels;        // of answers
     struct arena arena;
     struct model_info info;
 };
 
-// Fills in the info, all but file_bytes and has_weights: of a file of this name, whose vocabulary, if it is to be read,
-// template and weights are bound.
+// Fills m->info, except file_bytes and has_weights; everything else in m is set. `name` is the path.
 void model_describe(struct model_file *m, const char *name);
 
-// Copies text for display into out [size]: control characters and bidirectional overrides become '?', invalid bytes
-// U+FFFD, and what does not fit is cut at a character. Returns the bytes written, without the NUL.
+// Copies text for display to out [size], truncated at a character: control characters and bidirectional overrides
+// become
+// '?', invalid bytes U+FFFD. Returns the number of bytes written, without the NUL.
 size_t display_clean(struct span text, char *out, size_t size);
 
 #endif

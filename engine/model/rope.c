@@ -5,12 +5,12 @@
 
 static const double TAU = 6.283185307179586;
 
-// The pair that turns `turns` times within the original context.
+// The pair that makes `turns` turns within the original context.
 static double pair_of_turns(const struct rope_spec *r, double base, double turns) {
     return r->n_rot * log(r->original_context / (turns * TAU)) / (2 * log(base));
 }
 
-// YaRN: pairs that turn often keep their angles, those that hardly turn are divided by the factor, with a ramp between.
+// YaRN: fast pairs keep their angles, slow ones are divided by the factor, with a linear ramp in between.
 static void scale_yarn(const struct rope_spec *r, double base, double *frequency) {
     double low = fmax(0, floor(pair_of_turns(r, base, r->beta_fast)));
     double high = fmin(r->n_rot - 1, ceil(pair_of_turns(r, base, r->beta_slow)));
@@ -22,7 +22,7 @@ static void scale_yarn(const struct rope_spec *r, double base, double *frequency
 
 static void divide(const struct weight *divisors, double *frequency) {
     for (int64_t i = 0; divisors->format && i < divisors->columns; i++) {
-        float divisor; // the file's alignment may be less than a float's
+        float divisor; // may be unaligned
         memcpy(&divisor, (const uint8_t *)divisors->data + (size_t)i * sizeof divisor, sizeof divisor);
         frequency[i] /= (double)divisor;
     }

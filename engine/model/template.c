@@ -7,18 +7,19 @@
 #include "engine/base/panic.h"
 #include "engine/text/jinja.h"
 
-// ---- any template over any context ----
+// ---- rendering any template ----
 
 static bool read_now(const char *text, struct tm *now, struct status *st) {
     *now = (struct tm){0};
     if (!text) {
         time_t seconds = time(NULL);
-        return localtime_r(&seconds, now) || status_fail(st, STATUS_IO, "the time is not known");
+        return localtime_r(&seconds, now) || status_fail(st, STATUS_IO, "cannot get the local time");
     }
     const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", now);
-    if (!end || *end) return status_fail(st, STATUS_USAGE, "the time '%s' is not like 2026-01-02T03:04:05", text);
-    time_t seconds = timegm(now); // finds the day of the week and of the year
-    return gmtime_r(&seconds, now) || status_fail(st, STATUS_USAGE, "there is no time '%s'", text);
+    if (!end || *end)
+        return status_fail(st, STATUS_USAGE, "invalid time '%s' (expected the form 2026-01-02T03:04:05)", text);
+    time_t seconds = timegm(now); // sets the day of the week and of the year
+    return gmtime_r(&seconds, now) || status_fail(st, STATUS_USAGE, "invalid time '%s'", text);
 }
 
 static json_t *read_context(const struct template_input *in, struct status *st) {
@@ -49,7 +50,7 @@ static bool render_over(const struct template_input *in, json_t *context, struct
     struct jinja_input input = {parsed, context, now};
     bool done = parsed && jinja_render(&input, out, st);
     jinja_template_free(parsed);
-    if (done || (st && st->code == STATUS_UNSUPPORTED)) return done; // a refusal is told in the template's own words
+    if (done || (st && st->code == STATUS_UNSUPPORTED)) return done; // raise_exception: only the template's own message
     return status_prefix(st, "%s", in->name);
 }
 
@@ -66,9 +67,9 @@ char *template_render(const struct template_input *in, size_t *size, struct stat
     return text;
 }
 
-// ---- a file's own template ----
+// ---- rendering a model's template ----
 
-// Messages may hold invalid UTF-8, which the interpreter bears.
+// Messages may contain invalid UTF-8; the interpreter accepts it.
 static json_t *json_text(const char *text) { return json_stringn_nocheck(text, strlen(text)); }
 
 static void set_token(json_t *context, const struct tokenizer *t, const char *name, int32_t id) {
@@ -80,8 +81,7 @@ static void set_text(json_t *object, const char *name, const char *text) {
     json_object_set_new(object, name, json_text(text));
 }
 
-// What an answer was thought out with goes under the names that templates ask for; they leave out what they do not
-// want.
+// Reasoning goes under both names that templates use.
 static json_t *message_of(const struct engine_message *m) {
     json_t *message = json_object();
     set_text(message, "role", m->role);

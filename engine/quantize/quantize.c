@@ -1,8 +1,8 @@
 // Quantizing: reads a model, chooses formats (quantize_plan.h), writes a GGUF file.
 //
-// A tensor is a run of weights that is cut into pieces of whole blocks, whatever its rows: workers take pieces, the
-// calling thread writes a batch of them. Errors are added up in the order of the pieces, so that neither the bytes nor
-// the figures depend on the number of threads.
+// A tensor is split into pieces of whole blocks, regardless of its rows. Workers encode pieces; the calling thread
+// writes them in batches. Errors are summed in the order of the pieces, so neither bytes nor errors depend on the
+// number of threads.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,18 +19,18 @@
 
 enum {
     PIECE = 8192,             // weights, a multiple of every block
-    BATCH_PIECES = 512,       // encoded between two writes
-    QUANTIZATION_VERSION = 2, // of the block formats, as general.quantization_version has it
+    BATCH_PIECES = 512,       // per write
+    QUANTIZATION_VERSION = 2, // general.quantization_version of these block formats
 };
 
 struct piece {
     double squared_error, squares;
-    uint64_t bad; // the first weight that is no finite number, of the batch; UINT64_MAX: none
+    uint64_t bad; // the first weight of the piece that is not finite; UINT64_MAX: none
     bool bad_input;
 };
 
 struct owned_report {
-    struct quantize_report report; // first, so that a pointer to it is one to the whole
+    struct quantize_report report; // first, so that a pointer to it also points to the whole
     struct arena arena;
     struct quantize_tensor *tensors; // report.tensors
 };
@@ -44,7 +44,7 @@ struct job {
     struct output_file file;
     struct gguf_write write;
     uint64_t n_weights, weights_done;
-    // The batch that workers are at.
+    // The current batch.
     const struct gguf_tensor *input, *output;
     uint64_t first, count; // weights
     uint8_t *blocks;       // room for a batch in any format
@@ -96,15 +96,15 @@ static bool not_finite(const struct job *job, const struct piece *piece, uint64_
     float value[256];
     uint64_t index = job->first + at + piece->bad, block = index / t->format->elements;
     if (piece->bad_input)
-        return status_fail(st, STATUS_NUMERIC, "%s: %.*s: weight %llu is no finite number", job->model.path,
+        return status_fail(st, STATUS_NUMERIC, "%s: %.*s: weight %llu is not finite", job->model.path,
                            (int)t->name.size, t->name.data, (unsigned long long)index);
     t->format->decode((const uint8_t *)t->data + block * t->format->bytes, value, t->format->elements);
-    return status_fail(st, STATUS_NUMERIC, "%s: %.*s: weight %llu is %g, beyond what %s can hold", job->model.path,
+    return status_fail(st, STATUS_NUMERIC, "%s: %.*s: weight %llu: %g is out of range for %s", job->model.path,
                        (int)t->name.size, t->name.data, (unsigned long long)index,
                        (double)value[index % t->format->elements], job->output->format->name);
 }
 
-static bool add_up(const struct job *job, struct quantize_tensor *report, struct status *st) {
+static bool sum_errors(const struct job *job, struct quantize_tensor *report, struct status *st) {
     for (uint64_t at = 0, i = 0; at < job->count; at += PIECE, i++) {
         const struct piece *piece = &job->pieces[i];
         if (piece->bad != UINT64_MAX) return not_finite(job, piece, at, st);
@@ -114,11 +114,11 @@ static bool add_up(const struct job *job, struct quantize_tensor *report, struct
     return true;
 }
 
-static bool tell(struct job *job, struct status *st) {
+static bool report_progress(struct job *job, struct status *st) {
     const struct quantize_params *p = job->params;
     double done = job->n_weights ? (double)job->weights_done / (double)job->n_weights : 1;
     if (!p->progress || p->progress(p->progress_context, &job->owned->report, done)) return true;
-    return status_fail(st, STATUS_CANCELLED, "stopped: %s was not written", p->out);
+    return status_fail(st, STATUS_CANCELLED, "cancelled: %s was not written", p->out);
 }
 
 static bool write_tensor(struct job *job, uint64_t i, struct status *st) {
@@ -126,17 +126,17 @@ static bool write_tensor(struct job *job, uint64_t i, struct status *st) {
     job->input = &job->inputs[i];
     job->output = &job->outputs[i];
     for (job->first = 0; job->first < report->n_weights; job->first += job->count) {
-        uint64_t left = report->n_weights - job->first, most = (uint64_t)PIECE * BATCH_PIECES;
-        job->count = left < most ? left : most;
+        uint64_t left = report->n_weights - job->first, batch = (uint64_t)PIECE * BATCH_PIECES;
+        job->count = left < batch ? left : batch;
         thread_pool_run(job->pool, encode_pieces, job);
-        if (!add_up(job, report, st) ||
+        if (!sum_errors(job, report, st) ||
             !gguf_write_data(&job->write, job->blocks, bytes_of(job->output->format, job->count), st))
             return false;
         job->weights_done += job->count;
-        if (job->first + job->count < report->n_weights && !tell(job, st)) return false;
+        if (job->first + job->count < report->n_weights && !report_progress(job, st)) return false;
     }
     job->owned->report.n_done = i + 1;
-    return gguf_write_pad(&job->write, st) && tell(job, st);
+    return gguf_write_pad(&job->write, st) && report_progress(job, st);
 }
 
 // ---- planning ----
@@ -154,8 +154,7 @@ static bool plan_tensor(struct job *job, const struct quantize_plan *plan, uint6
     bool again = in->format->elements > 1 && choice.format->elements > 1 && in->format != choice.format;
     if (again && !job->params->requantize)
         return status_fail(st, STATUS_UNSUPPORTED,
-                           "%s: %.*s is quantised already, as %s, and would lose more: take the original, or "
-                           "--requantize",
+                           "%s: %.*s is already quantised as %s (use the original model, or --requantize)",
                            job->model.path, (int)in->name.size, in->name.data, in->format->name);
     *out = *in;
     out->format = choice.format;
@@ -179,7 +178,7 @@ static bool plan_tensor(struct job *job, const struct quantize_plan *plan, uint6
 
 static bool plan_tensors(struct job *job, const struct quantize_type *type, struct status *st) {
     uint64_t n = job->model.n_tensors;
-    if (!n) return status_fail(st, STATUS_FORMAT, "%s: holds no weights", job->model.path);
+    if (!n) return status_fail(st, STATUS_FORMAT, "%s: no weights", job->model.path);
     struct arena *arena = &job->owned->arena;
     job->inputs = arena_array(arena, n, sizeof *job->inputs, st);
     job->outputs = arena_array(arena, n, sizeof *job->outputs, st);
@@ -197,7 +196,7 @@ static bool plan_tensors(struct job *job, const struct quantize_type *type, stru
 
 // ---- writing ----
 
-// Keys that say how the file read was made, and not what the model is.
+// Keys that describe the input file, not the model.
 static bool is_dropped(struct span key) {
     static const char *const dropped[] = {"general.file_type", "general.quantization_version", "general.alignment"};
     for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
@@ -237,7 +236,7 @@ static bool run(struct job *job, const struct quantize_type *type, struct status
     const struct quantize_params *p = job->params;
     if (!plan_tensors(job, type, st)) return false;
     job->blocks = region_alloc((size_t)PIECE * BATCH_PIECES * sizeof(float));
-    if (!job->blocks) return status_fail(st, STATUS_MEMORY, "no memory for a batch of weights");
+    if (!job->blocks) return status_fail(st, STATUS_MEMORY, "cannot allocate a batch of weights");
     job->pool = thread_pool_open(p->n_threads > 0 ? p->n_threads : thread_pool_default_size(), st);
     bool done = job->pool && write_file(job, type, st);
     thread_pool_close(job->pool);
@@ -249,7 +248,7 @@ struct quantize_report *quantize_model(const struct quantize_params *p, struct s
     const struct quantize_type *type = quantize_type_find(p->type, st);
     if (!type) return NULL;
     if (same_file(p->in, p->out)) {
-        status_fail(st, STATUS_USAGE, "%s: is the model itself", p->out);
+        status_fail(st, STATUS_USAGE, "%s: input and output are the same file", p->out);
         return NULL;
     }
     struct job *job = xcalloc(1, sizeof *job);

@@ -7,7 +7,6 @@
 
 #include "engine/quantize.h"
 
-
 static const struct quantize_type types[] = {
 #define X(name, format, file_type, mix, help) {name, format, file_type, mix},
     QUANTIZE_TYPES(X)
@@ -19,24 +18,24 @@ const struct quantize_type *quantize_type_find(const char *name, struct status *
     for (int i = 0; i < N_TYPES; i++)
         if (!strcasecmp(types[i].name, name)) return &types[i];
 #define X(type, ...) " " type
-    status_fail(st, STATUS_USAGE, "there is no type '%s'; there are" QUANTIZE_TYPES(X), name);
+    status_fail(st, STATUS_USAGE, "unknown type '%s' (supported:" QUANTIZE_TYPES(X) ")", name);
 #undef X
     return NULL;
 }
 
 // ---- the model ----
 
-enum { MOST_LAYERS = 1 << 16 };
+enum { LAYERS_LIMIT = 1 << 16 };
 
 int quantize_layer_of(struct span name) {
     char text[16] = "", *end;
     if (name.size < 6 || memcmp(name.data, "blk.", 4)) return -1;
     snprintf(text, sizeof text, "%.*s", (int)(name.size - 4), name.data + 4);
     long layer = strtol(text, &end, 10);
-    return end != text && *end == '.' && layer >= 0 && layer < MOST_LAYERS ? (int)layer : -1;
+    return end != text && *end == '.' && layer >= 0 && layer < LAYERS_LIMIT ? (int)layer : -1;
 }
 
-// A number of the model's family; 0 when the file does not say, or says something that no rule asks for.
+// The value of "<architecture>.name"; 0 if missing or out of range.
 static int64_t family_number(const struct gguf *g, const char *name) {
     struct span family = {"", 0};
     struct status ignored;
@@ -62,28 +61,28 @@ struct quantize_plan quantize_plan_make(const struct gguf *g, const struct quant
 
 // ---- mixes ----
 //
-// The mixes are the field's: a file made here has its tensors in the formats that people expect of the name.
+// The same mixes as other quantizers write under these names.
 
 static bool everywhere(const struct quantize_plan *p, int layer) { return (void)p, (void)layer, true; }
-// The first and the last eighth of the layers, and every third between.
+// The first and the last eighth of the layers, and every third in between.
 static bool spread(const struct quantize_plan *p, int layer) {
     int n = p->n_layers, eighth = n / 8;
     return layer < eighth || layer >= 7 * n / 8 || (layer - eighth) % 3 == 2;
 }
 static bool first_eighth(const struct quantize_plan *p, int layer) { return layer < p->n_layers / 8; }
 static bool first_four(const struct quantize_plan *p, int layer) { return (void)p, layer < 4; }
-// With eight experts the attention's matrices are small beside them: they may cost more.
+// With eight experts the attention matrices are comparatively small, so they can afford more bits.
 static bool eight_experts(const struct quantize_plan *p, int layer) { return (void)layer, p->n_experts == 8; }
-// So it is with the values of a 70B model, which has eighty layers whose heads share them.
+// Likewise attn_v of a 70B model: eighty layers with shared KV heads.
 static bool seventy_billion(const struct quantize_plan *p, int layer) {
     return (void)layer, p->n_layers == 80 && p->shared_heads;
 }
 
-// The first rule that fits a tensor counts.
+// The first matching rule applies.
 static const struct {
-    const char *part; // the name without "blk.N." begins so
+    const char *part; // prefix of the name without "blk.N."
     bool (*where)(const struct quantize_plan *p, int layer);
-    enum block_id format[MIX_COUNT]; // 0: no rule in this mix
+    enum block_id format[MIX_COUNT]; // 0: rule does not apply to this mix
 } rules[] = {
     {"output.", everywhere, {[MIX_Q4_K_S] = BLOCK_Q6_K, [MIX_Q4_K_M] = BLOCK_Q6_K, [MIX_Q5_K_M] = BLOCK_Q6_K}},
     {"attn_v.", eight_experts, {[MIX_Q4_K_S] = BLOCK_Q8_0, [MIX_Q4_K_M] = BLOCK_Q8_0, [MIX_Q5_K_M] = BLOCK_Q8_0}},
@@ -94,7 +93,7 @@ static const struct {
     {"attn_v.", seventy_billion, {[MIX_Q4_K_S] = BLOCK_Q5_K, [MIX_Q4_K_M] = BLOCK_Q5_K}},
     {"attn_qkv.", spread, {[MIX_Q4_K_M] = BLOCK_Q6_K, [MIX_Q5_K_M] = BLOCK_Q6_K}},
     {"attn_qkv.", first_four, {[MIX_Q4_K_S] = BLOCK_Q5_K}},
-    {"ffn_down", spread, {[MIX_Q4_K_M] = BLOCK_Q6_K, [MIX_Q5_K_M] = BLOCK_Q6_K}}, // also of experts
+    {"ffn_down", spread, {[MIX_Q4_K_M] = BLOCK_Q6_K, [MIX_Q5_K_M] = BLOCK_Q6_K}}, // and experts
     {"ffn_down", first_eighth, {[MIX_Q4_K_S] = BLOCK_Q5_K}},
 };
 
@@ -121,7 +120,7 @@ static enum block_id mixed_format(const struct quantize_plan *p, struct span nam
 
 // ---- one tensor ----
 
-// Matrices that products are made with. Everything else is small, and much depends on it.
+// Whether the tensor is a matmul weight. Everything else is small and sensitive, and stays F32.
 static bool is_matrix(const struct gguf_tensor *t) {
     static const char *const kept[] = {"ffn_gate_inp", "position_embd", "token_types", "ssm_conv1d", "time_mix_"};
     const char suffix[] = ".weight", norm[] = "norm.weight";
@@ -133,8 +132,7 @@ static bool is_matrix(const struct gguf_tensor *t) {
     return true;
 }
 
-// What takes the place of a format of blocks of 256 where rows do not fill them: blocks of 32 with at least as many
-// bits.
+// The substitute with blocks of 32, and at least as many bits, if rows do not fill blocks of 256.
 static enum block_id smaller_blocks(enum block_id format) {
     switch (format) {
     case BLOCK_Q4_K: return BLOCK_Q5_0;
@@ -151,11 +149,11 @@ struct quantize_choice quantize_plan_choose(const struct quantize_plan *p, const
     const char *note = f->id == p->type->format ? "" : "mix";
     if (t->dims[0] % f->elements && f->elements == 256) {
         f = &block_formats[smaller_blocks(f->id)];
-        note = "rows are no multiple of 256";
+        note = "rows are not a multiple of 256";
     }
     if (t->dims[0] % f->elements) {
         f = &block_formats[BLOCK_F16];
-        note = "rows are no multiple of 32";
+        note = "rows are not a multiple of 32";
     }
     return (struct quantize_choice){f, note};
 }

@@ -5,7 +5,7 @@
 #include "engine/base/utf8.h"
 
 static uint32_t wide_class(uint32_t code) {
-    if (code == 0x85) return CLASS_OTHER_SPACE; // next line: white space, though of the category of controls
+    if (code == 0x85) return CLASS_OTHER_SPACE; // NEL is white space although its category is Cc
     switch (utf8proc_category((utf8proc_int32_t)code)) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LT: return CLASS_WIDE_UPPER;

@@ -1,12 +1,12 @@
-// Characters: a code point's class, finer than any pattern of a tokenizer asks, so that a pattern's set of characters
-// is a union of classes. General categories as Unicode has them, letters that ASCII has apart from the others.
+// Character classes: finer than any tokenizer pattern needs, so that every set of characters in a pattern is a union of
+// classes. They are Unicode's general categories, with ASCII split off.
 #ifndef CONFAB_TEXT_CHARACTER_H
 #define CONFAB_TEXT_CHARACTER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// One bit a class; none at the end of a text.
+// One bit per class; 0 at the end of the text.
 enum character_class {
     CLASS_ASCII_UPPER = 1 << 0,
     CLASS_ASCII_LOWER = 1 << 1,
@@ -20,11 +20,11 @@ enum character_class {
     CLASS_BLANK = 1 << 9,      // the space
     CLASS_LINE_FEED = 1 << 10,
     CLASS_CARRIAGE_RETURN = 1 << 11,
-    CLASS_OTHER_SPACE = 1 << 12,       // what else is white space
+    CLASS_OTHER_SPACE = 1 << 12,       // other white space
     CLASS_ASCII_PUNCTUATION = 1 << 13, // P
     CLASS_ASCII_SYMBOL = 1 << 14,      // S: $+<=>^`|~
     CLASS_WIDE_PUNCTUATION = 1 << 15,
-    CLASS_WIDE_SYMBOL = 1 << 16, // also bytes that are no UTF-8
+    CLASS_WIDE_SYMBOL = 1 << 16, // and invalid bytes
     CLASS_CONTROL = 1 << 17,     // Cc, Cf, Cs, Co
     CLASS_UNASSIGNED = 1 << 18,  // Cn
 };
@@ -56,7 +56,7 @@ static inline struct character character_at(const char *text, size_t size, size_
     return byte < 0x80 ? (struct character){byte, character_ascii_classes[byte], 1} : character_at_wide(text, size, at);
 }
 
-// Rising, not touching ranges of code points, both ends included.
+// Disjoint, ascending ranges of code points, both ends included.
 struct character_ranges {
     size_t count;
     const uint32_t (*ranges)[2];

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-// A unit of the array, 32 bits: a node, or the value that a node's array offset leads to.
+// A 32-bit unit of the array: a node, or a value that a node's offset leads to.
 //
 //     31        30                10   9       8       7 0
 //   +-------+-------------------------+-------+-------+-------+
@@ -15,7 +15,7 @@ static uint32_t unit_at(const struct charsmap *map, uint32_t index) {
 }
 static uint32_t unit_offset(uint32_t unit) { return unit >> 10 << (unit & 1u << 9 ? 8 : 0); }
 static bool unit_has_value(uint32_t unit) { return unit & 1u << 8; }
-static uint32_t unit_label(uint32_t unit) { return unit & (1u << 31 | 0xff); } // of a value unit: no byte
+static uint32_t unit_label(uint32_t unit) { return unit & (1u << 31 | 0xff); } // of a value unit: not a byte
 static uint32_t unit_value(uint32_t unit) { return unit & ~(1u << 31); }
 
 static bool check_values(struct span values, const char *path, struct status *st) {
@@ -24,7 +24,7 @@ static bool check_values(struct span values, const char *path, struct status *st
         const char *end = memchr(values.data + at, 0, room);
         if (!end)
             return status_fail(st, STATUS_FORMAT,
-                               "%s: tokenizer.ggml.precompiled_charsmap: the value at byte %zu does not end within %d",
+                               "%s: tokenizer.ggml.precompiled_charsmap: value at byte %zu is too long (maximum %d)",
                                path, at, CHARSMAP_LONGEST);
         at = (size_t)(end - values.data) + 1;
     }
@@ -36,8 +36,9 @@ bool charsmap_open(struct charsmap *map, struct span bytes, const char *path, st
     uint32_t size = reader_u32(&r);
     struct span array = reader_bytes(&r, size);
     if (reader_failed(&r) || size % 4 || size == 0)
-        return status_fail(st, STATUS_FORMAT, "%s: tokenizer.ggml.precompiled_charsmap has %zu bytes, its array %u",
-                           path, bytes.size, (unsigned)size);
+        return status_fail(st, STATUS_FORMAT,
+                           "%s: tokenizer.ggml.precompiled_charsmap: invalid array size %u in %zu bytes", path,
+                           (unsigned)size, bytes.size);
     map->units = (const uint8_t *)array.data;
     map->count = size / 4;
     map->values = reader_bytes(&r, reader_left(&r));

@@ -10,22 +10,22 @@ struct turn_marks {
     const char *before, *after;
 };
 
-// One kind: how it is recognised, and what stands around each role's text.
+// A format: how it is recognised, and the text around each message.
 struct template_kind {
     const char *name;
     const char *head[3];      // of every conversation, around the date and the effort; may be NULL
-    const char *marks[2];     // substrings that a template of the kind holds, all of them; no marks: none is recognised
-    struct turn_marks system; // before = NULL: the kind has no system role
-    struct turn_marks fold;   // then: around the system text at the head of the first user text
+    const char *marks[2];     // substrings of its templates, all required; no marks: never recognised
+    struct turn_marks system; // before = NULL: no system role
+    struct turn_marks fold;   // then: around the system text in front of the first user text
     struct turn_marks user, assistant;
-    const char *again;   // before every user turn but the first; may be NULL
+    const char *again;   // before every user turn except the first; may be NULL
     const char *opening; // of the answer
     const char *stop;
-    bool trims;             // white space around message texts is left out
-    bool keeps_folded_head; // but not before a user text that follows a folded system text
+    bool trims;             // white space around messages is removed
+    bool keeps_folded_head; // but not before a user text after a folded system text
 };
 
-// In the order of recognition: the first kind whose marks are all there.
+// In order of recognition: the first format whose marks are all present.
 static const struct template_kind kinds[CHAT_TEMPLATE_COUNT] = {
     [CHAT_TEMPLATE_HARMONY] = {.name = "harmony",
                                .head = {"<|start|>system<|message|>You are ChatGPT, a large language model trained by "
@@ -176,7 +176,7 @@ static void add_text(struct prompt *p, const char *text, bool trim_head, bool tr
 
 static bool is_role(const struct chat_message *m, const char *role) { return !strcmp(m->role, role); }
 
-// A whole turn; `system` (may be NULL) is folded in at its head.
+// Adds a turn; `system` (may be NULL) goes in front of its text.
 static void add_turn(struct prompt *p, const struct template_kind *kind, struct turn_marks marks, const char *system,
                      const char *text) {
     add_mark(p, marks.before);
@@ -202,7 +202,7 @@ struct prompt chat_template_render(enum chat_template_kind which, const struct c
     const struct template_kind *kind = &kinds[which];
     struct prompt p = {0};
     if (kind->head[0] && count) add_head(&p, kind, o);
-    const char *folded = NULL; // a system text that waits for its user turn
+    const char *folded = NULL; // a system text for the next user turn
     bool again = false;
     for (size_t i = 0; i < count; i++) {
         const struct chat_message *m = &messages[i];

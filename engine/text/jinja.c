@@ -10,7 +10,7 @@
 
 struct importer {
     struct jinja *j;
-    char *taint; // `size` ones, which all texts of at most this size share
+    char *taint; // `size` ones, shared by all texts up to this size
     size_t size;
 };
 
@@ -31,7 +31,7 @@ static struct jinja_value import_list(struct importer *i, const json_t *json, bo
     return jinja_sequence(JINJA_LIST, list);
 }
 
-// Keys are distinct already: none is looked for.
+// Keys are known to be distinct; no look-ups.
 static struct jinja_value import_dict(struct importer *i, const json_t *json, bool tainted, bool names) {
     struct jinja_dict *dict = jinja_dict(i->j, json_object_size(json));
     json_t *object = (json_t *)json; // iterated, not changed
@@ -84,13 +84,13 @@ struct jinja_template {
 };
 
 static bool parse(struct jinja *j, struct span source, struct jinja_nodes *body) {
-    if (setjmp(j->failure)) return false; // from every failure
+    if (setjmp(j->failure)) return false; // every failure comes here
     *body = jinja_parse(j, source);
     return true;
 }
 
 struct jinja_template *jinja_compile(struct span source, struct status *st) {
-    struct jinja j = {.st = st, .steps = JINJA_STEPS_MOST, .line = 1};
+    struct jinja j = {.st = st, .steps = JINJA_STEPS_LIMIT, .line = 1};
     struct jinja_template *t = xcalloc(1, sizeof *t);
     bool done = parse(&j, source, &t->body);
     t->arena = j.arena;
@@ -113,9 +113,9 @@ static bool nodes_use(const struct jinja_nodes *nodes, const char *name, int dep
     return false;
 }
 
-// What lies deeper cannot be evaluated either.
+// Deeper nodes cannot be evaluated either.
 static bool node_uses(const struct jinja_node *n, const char *name, int depth) {
-    if (!n || depth > JINJA_DEPTH_MOST) return false;
+    if (!n || depth > JINJA_DEPTH_LIMIT) return false;
     if (n->kind == JINJA_NODE_NAME && jinja_string_is(n->name, name)) return true;
     return node_uses(n->a, name, depth + 1) || node_uses(n->b, name, depth + 1) || node_uses(n->c, name, depth + 1) ||
            nodes_use(&n->items, name, depth + 1) || nodes_use(&n->rest, name, depth + 1);
@@ -126,7 +126,7 @@ bool jinja_uses(const struct jinja_template *t, const char *name) { return nodes
 // ---- rendering ----
 
 static bool run(struct jinja *j, const struct jinja_input *input, struct prompt *out) {
-    if (setjmp(j->failure)) return false; // from every failure
+    if (setjmp(j->failure)) return false; // every failure comes here
     struct importer importer = {.j = j};
     struct jinja_builder text = {0};
     j->out = &text;
@@ -138,7 +138,7 @@ static bool run(struct jinja *j, const struct jinja_input *input, struct prompt 
 }
 
 bool jinja_render(const struct jinja_input *input, struct prompt *out, struct status *st) {
-    struct jinja j = {.st = st, .steps = JINJA_STEPS_MOST, .line = 1, .now = input->now};
+    struct jinja j = {.st = st, .steps = JINJA_STEPS_LIMIT, .line = 1, .now = input->now};
     *out = (struct prompt){0};
     bool done = run(&j, input, out);
     arena_free(&j.arena);

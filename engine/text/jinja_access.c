@@ -1,10 +1,10 @@
-// Attributes, items and slices of Jinja values, as Jinja2's environment looks them up: v.name tries Python's methods
-// first and then items, v['name'] the other way round; what is not there is undefined.
+// Attributes, items and slices of Jinja values, with the rules of Jinja2: v.name tries methods before items, v['name']
+// items before methods; missing ones are undefined.
 #include <string.h>
 
 #include "engine/text/jinja_builtin.h"
 
-// What an undefined result says of its owner.
+// The owner's name in an undefined result.
 static const char *owner_name(struct jinja_value v) { return v.type == JINJA_NONE ? "None" : jinja_type_name(v); }
 
 static bool find_method(struct jinja *j, struct jinja_value v, struct jinja_string name, struct jinja_value *out) {
@@ -117,7 +117,7 @@ static struct slice slice_of(struct jinja *j, int64_t length, struct jinja_value
                              struct jinja_value step) {
     struct slice s = {.step = step.type == JINJA_NONE ? 1 : jinja_as_integer(j, step, "a slice's step")};
     if (s.step == 0) jinja_fail(j, STATUS_FORMAT, "slice step cannot be zero");
-    if (s.step < -INT32_MAX) s.step = -INT32_MAX; // texts and lists are shorter
+    if (s.step < -INT32_MAX) s.step = -INT32_MAX; // no text or list is longer
     if (s.step > INT32_MAX) s.step = INT32_MAX;
     bool back = s.step < 0;
     int64_t low = back ? -1 : 0, high = back ? length - 1 : length, end = back ? low : high;

@@ -28,7 +28,7 @@ static struct jinja_string next_name(const char **at) {
     return (struct jinja_string){begin, NULL, size};
 }
 
-// One level deeper: map runs filters, map itself among them.
+// One level deeper, since map can run map.
 static struct jinja_value call(struct jinja *j, const struct jinja_builtin *b, struct jinja_value self,
                                const struct jinja_arguments *a) {
     jinja_enter(j);
@@ -40,7 +40,7 @@ static struct jinja_value call(struct jinja *j, const struct jinja_builtin *b, s
 struct jinja_value jinja_run(struct jinja *j, const struct jinja_builtin *b, struct jinja_value self,
                              const struct jinja_arguments *a) {
     if (*b->parameters == '*') return call(j, b, self, a);
-    struct jinja_value bound[JINJA_PARAMETERS_MOST] = {0};
+    struct jinja_value bound[JINJA_MAX_PARAMETERS] = {0};
     size_t n = 0, used = 0;
     for (const char *at = b->parameters; *at; n++) {
         struct jinja_string name = next_name(&at);
@@ -49,11 +49,10 @@ struct jinja_value jinja_run(struct jinja *j, const struct jinja_builtin *b, str
         if (n < a->count) bound[n] = a->values[n];
         else if (named) bound[n] = named->value;
         else if (n < (size_t)b->required)
-            jinja_fail(j, STATUS_FORMAT, "%s() needs its argument '%.*s'", b->name, (int)name.size, name.data);
+            jinja_fail(j, STATUS_FORMAT, "%s() is missing its argument '%.*s'", b->name, (int)name.size, name.data);
     }
-    if (a->count > n)
-        jinja_fail(j, STATUS_FORMAT, "%s() takes %zu arguments, but %zu were given", b->name, n, a->count);
+    if (a->count > n) jinja_fail(j, STATUS_FORMAT, "%s() takes %zu arguments but %zu were given", b->name, n, a->count);
     if (a->named && used < a->named->count)
-        jinja_fail(j, STATUS_FORMAT, "%s() got an argument of a name that it does not take", b->name);
+        jinja_fail(j, STATUS_FORMAT, "%s() got an unexpected keyword argument", b->name);
     return call(j, b, self, &(struct jinja_arguments){.values = bound, .count = n});
 }

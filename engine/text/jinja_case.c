@@ -1,4 +1,4 @@
-// Letter case of Jinja texts, one character for one, but for the sharp s.
+// Letter case of Jinja strings; one character maps to one, except ß.
 #include <utf8proc.h>
 
 #include "engine/base/utf8.h"
@@ -21,7 +21,7 @@ static bool begins_word(uint32_t before) {
     return before == '-' || before == '(' || before == '{' || before == '[' || before == '<' || jinja_is_space(before);
 }
 
-// Whether the character after `before` (0: the first) is made upper case.
+// Whether the character after `before` (0: at the start) becomes upper case.
 static bool is_raised(enum jinja_case to, uint32_t before) {
     switch (to) {
     case JINJA_UPPER: return true;
@@ -43,7 +43,7 @@ struct jinja_string jinja_change_case(struct jinja *j, struct jinja_string s, en
             jinja_append_code(j, &b, 'S', tainted);
             jinja_append_code(j, &b, to == JINJA_UPPER || to == JINJA_TITLE_WORDS ? 'S' : 's', tainted);
         } else if (changed == code) {
-            jinja_append(j, &b, jinja_substring(s, at, next)); // also of invalid bytes
+            jinja_append(j, &b, jinja_substring(s, at, next)); // invalid bytes too
         } else {
             jinja_append_code(j, &b, changed, tainted);
         }

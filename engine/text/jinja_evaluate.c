@@ -41,8 +41,8 @@ static struct jinja_value evaluate_index(struct jinja *j, const struct jinja_nod
 
 static void add_named(struct jinja *j, struct jinja_arguments *a, struct jinja_value name, struct jinja_value v) {
     if (!a->named) a->named = jinja_dict(j, 4);
-    if (jinja_dict_find(j, a->named, name)) jinja_fail(j, STATUS_FORMAT, "an argument is given twice");
-    jinja_as_string(j, name, "the name of an argument");
+    if (jinja_dict_find(j, a->named, name)) jinja_fail(j, STATUS_FORMAT, "duplicate argument");
+    jinja_as_string(j, name, "argument name");
     jinja_dict_set(j, a->named, name, v);
 }
 
@@ -74,7 +74,7 @@ static struct jinja_arguments evaluate_arguments(struct jinja *j, const struct j
     return a;
 }
 
-// The texts that a safe text's methods make are safe; their lists are new.
+// Strings returned by methods of a safe string are safe; lists are not shared.
 static struct jinja_value made_safe(struct jinja_value v) {
     if (v.type == JINJA_STRING) return jinja_safe(v.string);
     bool list = v.type == JINJA_LIST || v.type == JINJA_TUPLE;
@@ -114,7 +114,7 @@ static struct jinja_value evaluate_piped(struct jinja *j, const struct jinja_nod
 static struct jinja_value evaluate_sign(struct jinja *j, const struct jinja_node *n) {
     struct jinja_value v = jinja_evaluate(j, n->a);
     if (v.type == JINJA_UNDEFINED) jinja_fail_undefined(j, v);
-    if (!jinja_is_number(v)) jinja_fail(j, STATUS_FORMAT, "bad operand type for a sign: '%s'", jinja_type_name(v));
+    if (!jinja_is_number(v)) jinja_fail(j, STATUS_FORMAT, "bad operand type for unary sign: '%s'", jinja_type_name(v));
     if (n->kind == JINJA_NODE_POSITIVE) return v.type == JINJA_BOOLEAN ? jinja_integer(v.boolean) : v;
     if (v.type == JINJA_FLOAT) return jinja_number(-v.number);
     return jinja_operate(j, JINJA_SUBTRACT, jinja_integer(0), v);
@@ -174,7 +174,7 @@ static struct jinja_value evaluate(struct jinja *j, const struct jinja_node *n) 
     case JINJA_NODE_CHOICE: return evaluate_choice(j, n);
     case JINJA_NODE_CAPTURE: return jinja_text(jinja_capture(j, &n->items));
     case JINJA_NODE_MACRO: return make_macro(j, n);
-    default: jinja_fail(j, STATUS_FORMAT, "a slice stands where a value is needed");
+    default: jinja_fail(j, STATUS_FORMAT, "unexpected slice");
     }
 }
 

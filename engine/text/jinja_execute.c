@@ -1,4 +1,4 @@
-// Statements of Jinja, scopes and macros.
+// Jinja statements, scopes and macros.
 #include "engine/text/jinja_evaluate.h"
 
 // ---- scopes and assignments ----
@@ -18,7 +18,7 @@ static void assign(struct jinja *j, const struct jinja_node *target, struct jinj
 static void assign_tuple(struct jinja *j, const struct jinja_nodes *targets, struct jinja_value v) {
     const struct jinja_list *values = jinja_iterate(j, v);
     if (values->count != targets->count)
-        jinja_fail(j, STATUS_FORMAT, "%zu values cannot be assigned to %zu names", values->count, targets->count);
+        jinja_fail(j, STATUS_FORMAT, "cannot unpack %zu values to %zu names", values->count, targets->count);
     for (size_t i = 0; i < targets->count; i++) assign(j, targets->at[i], values->items[i]);
 }
 
@@ -59,7 +59,7 @@ static const struct jinja_list *filter_items(struct jinja *j, const struct jinja
     return kept;
 }
 
-// Every round has a scope of its own: what it sets is gone in the next.
+// Every iteration has its own scope; assignments do not carry over.
 static void execute_rounds(struct jinja *j, const struct jinja_node *n, struct jinja_loop *loop) {
     struct jinja_value self = {.type = JINJA_LOOP, .loop = loop};
     struct jinja_scope *outer = j->scope;
@@ -147,7 +147,7 @@ static struct jinja_value parameter_value(struct jinja *j, const struct jinja_no
                                           const struct jinja_arguments *a, size_t *used) {
     const struct jinja_node *parameter = macro->rest.at[i];
     const struct jinja_entry *named = a->named ? jinja_dict_find(j, a->named, jinja_text(parameter->name)) : NULL;
-    if (named && i < a->count) jinja_fail(j, STATUS_FORMAT, "an argument is given twice");
+    if (named && i < a->count) jinja_fail(j, STATUS_FORMAT, "duplicate argument");
     *used += named != NULL;
     if (i < a->count) return a->values[i];
     if (named) return named->value;
@@ -162,7 +162,7 @@ static bool is_parameter(const struct jinja_node *macro, struct jinja_string nam
 
 static int name_size(struct jinja_string name) { return name.size < 60 ? (int)name.size : 60; }
 
-// What no parameter takes: varargs, kwargs and the caller, if the macro names them.
+// Remaining arguments: varargs, kwargs and caller, if the macro names them.
 static void bind_rest(struct jinja *j, const struct jinja_node *n, const struct jinja_arguments *a, size_t used) {
     struct jinja_list *rest = jinja_list(j, 0);
     struct jinja_dict *named = jinja_dict(j, 0);
@@ -178,8 +178,8 @@ static void bind_rest(struct jinja *j, const struct jinja_node *n, const struct 
                        n->name.data, name_size(e.key.string), e.key.string.data);
     }
     if (rest->count && !(n->takes & JINJA_TAKES_VARARGS))
-        jinja_fail(j, STATUS_FORMAT, "macro '%.*s' takes not more than %zu argument(s)", name_size(n->name),
-                   n->name.data, n->rest.count);
+        jinja_fail(j, STATUS_FORMAT, "macro '%.*s' takes at most %zu argument(s)", name_size(n->name), n->name.data,
+                   n->rest.count);
     if (n->takes & JINJA_TAKES_CALLER && !is_parameter(n, jinja_literal("caller")))
         jinja_set(j, jinja_literal("caller"), caller);
     if (n->takes & JINJA_TAKES_VARARGS) jinja_set(j, jinja_literal("varargs"), jinja_sequence(JINJA_TUPLE, rest));

@@ -5,7 +5,7 @@
 
 #include "engine/text/jinja_builtin.h"
 
-enum { WIDTH_MOST = 1000 };
+enum { WIDTH_LIMIT = 1000 };
 
 // ---- percent ----
 
@@ -20,12 +20,12 @@ static bool is_digit(struct jinja_string s, size_t at) { return at < s.size && s
 static int read_digits(struct jinja *j, struct jinja_string s, size_t *at) {
     int number = 0;
     for (; is_digit(s, *at); ++*at)
-        if ((number = number * 10 + (s.data[*at] - '0')) > WIDTH_MOST)
-            jinja_fail(j, STATUS_LIMIT, "a format is wider than %d", WIDTH_MOST);
+        if ((number = number * 10 + (s.data[*at] - '0')) > WIDTH_LIMIT)
+            jinja_fail(j, STATUS_LIMIT, "format width is too large (maximum %d)", WIDTH_LIMIT);
     return number;
 }
 
-// What stands behind '%', from *at on.
+// Parses a conversion after '%', starting at *at.
 static struct percent read_percent(struct jinja *j, struct jinja_string s, size_t *at) {
     struct percent p = {.width = -1, .precision = -1};
     size_t n = 0;
@@ -51,15 +51,15 @@ static void append_padded(struct jinja *j, struct jinja_builder *b, const struct
 }
 
 static void append_number(struct jinja *j, struct jinja_builder *b, const struct percent *p, struct jinja_value v) {
-    char format[16], text[WIDTH_MOST * 2 + 400];
+    char format[16], text[WIDTH_LIMIT * 2 + 400];
     bool whole = strchr("diuxXo", p->kind), binary = strchr("xXo", p->kind);
     if (!jinja_is_number(v) || (binary && v.type == JINJA_FLOAT))
         jinja_fail(j, STATUS_FORMAT, "%%%c format: a number is required, not %s", p->kind, jinja_type_name(v));
     double number = jinja_as_double(v);
     if (whole && v.type == JINJA_FLOAT && !(number > -9e18 && number < 9e18))
-        jinja_fail(j, STATUS_LIMIT, "an integer needs more than 64 bits");
+        jinja_fail(j, STATUS_LIMIT, "integer exceeds 64 bits");
     long long integer = 0;
-    if (whole) integer = v.type == JINJA_FLOAT ? (long long)number : jinja_as_integer(j, v, "a number");
+    if (whole) integer = v.type == JINJA_FLOAT ? (long long)number : jinja_as_integer(j, v, "number");
     int width = p->width < 0 ? 0 : p->width;
     const char *point = p->precision < 0 ? "" : ".*";
     snprintf(format, sizeof format, "%%%s*%s%s%c", p->flags, point, whole ? "ll" : "", p->kind == 'u' ? 'd' : p->kind);
@@ -70,7 +70,7 @@ static void append_number(struct jinja *j, struct jinja_builder *b, const struct
     jinja_append_text(j, b, text);
 }
 
-// What a format takes up of a value.
+// The text of a value in a conversion.
 static struct jinja_string taken(struct jinja *j, struct jinja_value v, bool repr, bool escapes) {
     if (repr) v = jinja_text(jinja_repr(j, v));
     return escapes ? jinja_escape(j, v) : jinja_to_string(j, v);
@@ -115,7 +115,7 @@ struct jinja_value jinja_percent_format(struct jinja *j, struct jinja_value text
 
 // ---- braces ----
 
-// The argument that "0.name" names; "" is the next one.
+// The argument named by "0.name"; "" is the next one.
 static struct jinja_value brace_field(struct jinja *j, struct jinja_string field, const struct jinja_arguments *a,
                                       size_t *next) {
     size_t dot = jinja_find(j, field, jinja_literal("."), 0), digits = 0;
@@ -129,7 +129,7 @@ static struct jinja_value brace_field(struct jinja *j, struct jinja_string field
         v = a->values[index];
     } else {
         const struct jinja_entry *named = a->named ? jinja_dict_find(j, a->named, jinja_text(head)) : NULL;
-        if (!named) jinja_fail(j, STATUS_FORMAT, "format() has no argument for a field of its text");
+        if (!named) jinja_fail(j, STATUS_FORMAT, "format() is missing an argument");
         v = named->value;
     }
     if (dot == SIZE_MAX) return v;
@@ -140,7 +140,7 @@ static struct jinja_value brace_field(struct jinja *j, struct jinja_string field
 static struct jinja_string brace_text(struct jinja *j, struct jinja_string field, const struct jinja_arguments *a,
                                       size_t *next, bool escapes) {
     if (field.size && memchr(field.data, ':', field.size))
-        jinja_fail(j, STATUS_FORMAT, "format() with a width or a kind is not supported");
+        jinja_fail(j, STATUS_FORMAT, "format() with a format specification is not supported");
     bool repr = field.size >= 2 && !memcmp(field.data + field.size - 2, "!r", 2);
     if (repr) field.size -= 2;
     return taken(j, brace_field(j, field, a, next), repr, escapes);
@@ -156,7 +156,7 @@ struct jinja_value jinja_brace_format(struct jinja *j, struct jinja_value text, 
         while (mark < format.size && format.data[mark] != '{' && format.data[mark] != '}') mark++;
         jinja_append(j, &b, jinja_substring(format, at, mark));
         if (mark == format.size) break;
-        bool twice = mark + 1 < format.size && format.data[mark + 1] == format.data[mark]; // stands for itself
+        bool twice = mark + 1 < format.size && format.data[mark + 1] == format.data[mark]; // escaped
         size_t end = twice ? mark + 1 : jinja_find(j, format, jinja_literal("}"), mark);
         if (end == SIZE_MAX || (!twice && format.data[mark] == '}'))
             jinja_fail(j, STATUS_FORMAT, "Single '%c' encountered in format string", format.data[mark]);

@@ -7,12 +7,12 @@
 
 #include "engine/base/utf8.h"
 
-enum { NESTING_MOST = 256 }; // of brackets
+enum { NESTING_LIMIT = 256 }; // of brackets
 
 struct lexer {
     struct jinja *j;
     const char *at, *end;
-    bool line_starts; // what was read last ended with a line end
+    bool line_starts; // the last token ended with a line end
     struct jinja_token *tokens;
     size_t count, capacity;
 };
@@ -24,7 +24,7 @@ static bool looking_at(const struct lexer *l, const char *text) {
     return left(l) >= size && !memcmp(l->at, text, size);
 }
 
-// Moves on, counting lines.
+// Advances and counts lines.
 static void advance(struct lexer *l, size_t size) {
     for (const char *end = l->at + size; l->at < end; l->at++)
         if (*l->at == '\n') l->j->line++;
@@ -57,10 +57,10 @@ static struct jinja_token *add(struct lexer *l, enum jinja_token_kind kind, cons
     return t;
 }
 
-// ---- text between marks ----
+// ---- text between tags ----
 
-// The text from `begin` to `end`, which a mark follows. '-' at the mark takes the white space before it; otherwise,
-// before all marks but {{, the blanks that stand alone before it on its line go, unless there is a '+'.
+// Adds the text from `begin` to `end`, before a tag. '-' in the tag removes white space before it. Otherwise, before
+// all tags except {{ and unless there is a '+', blanks between the start of the line and the tag are removed.
 static void add_data(struct lexer *l, const char *begin, const char *end, bool variable, char sign) {
     struct jinja_string text = {begin, NULL, (size_t)(end - begin)};
     if (sign == '-') text = jinja_strip(l->j, text, NULL, false, true);
@@ -78,8 +78,8 @@ static char read_sign(struct lexer *l) {
     return *l->at++;
 }
 
-// At the end of a mark, `text`, if it is one: "-" before it takes the white space after it, otherwise one line end goes
-// when `trims`. `plus`: "+" may stand before it, which keeps that line end.
+// Skips the end of a tag, `text`, if it is there. "-" before it also skips white space after it; otherwise `trims`
+// skips one line end. `plus`: "+" before it is allowed and keeps that line end.
 static bool skip_mark_end(struct lexer *l, const char *text, bool plus, bool trims) {
     const char *start = l->at;
     char sign = looking_at(l, "-") || (plus && looking_at(l, "+")) ? *l->at++ : 0;
@@ -100,10 +100,10 @@ static void skip_comment(struct lexer *l) {
         advance(l, 1);
     }
     l->j->line = line;
-    jinja_fail(l->j, STATUS_FORMAT, "a comment has no end");
+    jinja_fail(l->j, STATUS_FORMAT, "unterminated comment");
 }
 
-// After "{%" and its sign: whether this is "raw %}", which is skipped then.
+// After "{%" and its sign: skips "raw %}" and returns true if it is there.
 static bool skip_raw(struct lexer *l, const char *word) {
     const char *start = l->at;
     int line = l->j->line;
@@ -135,10 +135,10 @@ static void read_raw(struct lexer *l) {
         }
         l->at = inside - 1;
     }
-    jinja_fail(l->j, STATUS_FORMAT, "a raw block has no end");
+    jinja_fail(l->j, STATUS_FORMAT, "unterminated raw block");
 }
 
-// ---- inside marks ----
+// ---- inside tags ----
 
 static bool is_name_start(char c) { return isalpha((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80; }
 static bool is_name_part(char c) { return is_name_start(c) || isdigit((unsigned char)c); }
@@ -149,14 +149,13 @@ static uint32_t read_code(struct lexer *l, const char *digits, int count, const 
     char text[9] = {0};
     for (int i = 0; i < count; i++) {
         if (digits + i >= end || !isxdigit((unsigned char)digits[i]))
-            jinja_fail(l->j, STATUS_FORMAT, "a \\%c in a string is not followed by %d hexadecimal digits", digits[-1],
-                       count);
+            jinja_fail(l->j, STATUS_FORMAT, "\\%c in a string needs %d hexadecimal digits", digits[-1], count);
         text[i] = digits[i];
     }
     return (uint32_t)strtoul(text, NULL, 16);
 }
 
-// One escape at p, behind the backslash; returns what comes after it.
+// Reads an escape at p, after the backslash; returns the position after it.
 static const char *read_escape(struct lexer *l, const char *p, const char *end, struct jinja_builder *b) {
     static const char letters[] = "abfnrtv\\'\"", codes[] = "\a\b\f\n\r\t\v\\'\"";
     const char *letter = memchr(letters, *p, sizeof letters - 1);
@@ -178,7 +177,7 @@ static void read_string(struct lexer *l) {
     for (const char *plain = p;; plain = p) {
         while (p < l->end && *p != quote && *p != '\\') p++;
         jinja_append(l->j, &b, (struct jinja_string){plain, NULL, (size_t)(p - plain)});
-        if (p >= l->end || (*p == '\\' && p + 1 == l->end)) jinja_fail(l->j, STATUS_FORMAT, "a string has no end");
+        if (p >= l->end || (*p == '\\' && p + 1 == l->end)) jinja_fail(l->j, STATUS_FORMAT, "unterminated string");
         if (*p == quote) break;
         p = read_escape(l, p + 1, l->end, &b);
     }
@@ -191,7 +190,7 @@ static const char *skip_digits(const struct lexer *l, const char *p) {
     return p;
 }
 
-// The end of a number at l->at; *is_float when it has a fraction or an exponent. Not after a '.': x.0.1 is two indices.
+// The end of a number at l->at; sets *is_float if it has a fraction or an exponent. x.0.1 is two indices.
 static const char *number_end(const struct lexer *l, bool *is_float) {
     const char *p = l->at;
     bool plain = l->count && jinja_string_is(l->tokens[l->count - 1].text, ".");
@@ -229,7 +228,7 @@ static void read_number(struct lexer *l) {
     if (is_float) t->literal = jinja_number(strtod(text, &rest));
     else t->literal = jinja_integer(strtoll(base == 10 ? text : text + 2, &rest, base));
     if (*rest || rest == text || (!is_float && errno) || n + 1 == sizeof text)
-        jinja_fail(l->j, STATUS_FORMAT, "the number %.80s… cannot be read", text);
+        jinja_fail(l->j, STATUS_FORMAT, "invalid number %.80s…", text);
 }
 
 static bool read_operator(struct lexer *l, int *nesting) {
@@ -241,14 +240,15 @@ static bool read_operator(struct lexer *l, int *nesting) {
         *nesting += strchr("[({", *start) != NULL;
         *nesting -= strchr("])}", *start) != NULL;
         if (*nesting < 0) jinja_fail(l->j, STATUS_FORMAT, "unexpected '%c'", *start);
-        if (*nesting > NESTING_MOST) jinja_fail(l->j, STATUS_LIMIT, "brackets nest more than %d deep", NESTING_MOST);
+        if (*nesting > NESTING_LIMIT)
+            jinja_fail(l->j, STATUS_LIMIT, "brackets are nested too deep (maximum %d)", NESTING_LIMIT);
         add(l, JINJA_TOKEN_OPERATOR, start);
         return true;
     }
     return false;
 }
 
-// The tokens up to the end of the mark.
+// Reads the tokens up to the end of the tag.
 static void read_inside(struct lexer *l, bool block) {
     int nesting = 0, line = l->j->line;
     for (;;) {
@@ -256,7 +256,7 @@ static void read_inside(struct lexer *l, bool block) {
         const char *start = l->at;
         if (!left(l)) {
             l->j->line = line;
-            jinja_fail(l->j, STATUS_FORMAT, "'%s' has no end", block ? "{%" : "{{");
+            jinja_fail(l->j, STATUS_FORMAT, "unterminated '%s'", block ? "{%" : "{{");
         }
         if (!nesting && skip_mark_end(l, block ? "%}" : "}}", block, block)) {
             add(l, block ? JINJA_TOKEN_BLOCK_END : JINJA_TOKEN_VARIABLE_END, start);
@@ -273,7 +273,7 @@ static void read_inside(struct lexer *l, bool block) {
 
 // ---- the whole ----
 
-// Line ends become "\n", and one at the end of the template goes.
+// Normalises line ends to "\n" and removes one at the end of the template.
 static struct span normalise(struct jinja *j, struct span source) {
     char *text = jinja_alloc(j, source.size + 1, 1);
     size_t n = 0;

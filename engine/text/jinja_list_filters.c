@@ -1,4 +1,4 @@
-// Jinja's filters of lists and dicts.
+// Jinja filters for lists and dicts.
 #include "engine/text/jinja_evaluate.h"
 
 typedef struct jinja_arguments arguments;
@@ -22,7 +22,7 @@ static struct jinja_value filter_last(struct jinja *j, struct jinja_value self, 
     const struct jinja_list *list = jinja_iterate(j, self);
     if (!list->count) return jinja_nothing();
     struct jinja_value last = list->items[list->count - 1];
-    last.safe |= self.safe; // Python's reversed() indexes a text, while iteration makes plain ones
+    last.safe |= self.safe; // Python's reversed() indexes a string; iteration gives plain ones
     return last;
 }
 
@@ -62,9 +62,9 @@ static struct jinja_value filter_items(struct jinja *j, struct jinja_value self,
 
 static struct jinja_value filter_batch(struct jinja *j, struct jinja_value self, const arguments *a) {
     const struct jinja_list *list = jinja_iterate(j, self);
-    int64_t size = jinja_as_integer(j, a->values[0], "the size of a batch");
+    int64_t size = jinja_as_integer(j, a->values[0], "batch size");
     struct jinja_list *out = jinja_list(j, 0), *batch = NULL;
-    if (size < 1) jinja_fail(j, STATUS_FORMAT, "a batch has a size of at least 1");
+    if (size < 1) jinja_fail(j, STATUS_FORMAT, "batch size must be at least 1");
     for (size_t i = 0; i < list->count; i++) {
         if (i % (uint64_t)size == 0) jinja_push(j, out, jinja_sequence(JINJA_LIST, batch = jinja_list(j, 0)));
         jinja_push(j, batch, list->items[i]);
@@ -78,9 +78,9 @@ static struct jinja_value filter_batch(struct jinja *j, struct jinja_value self,
 
 static struct jinja_value filter_slice(struct jinja *j, struct jinja_value self, const arguments *a) {
     const struct jinja_list *list = jinja_iterate(j, self);
-    int64_t slices = jinja_as_integer(j, a->values[0], "the number of slices");
+    int64_t slices = jinja_as_integer(j, a->values[0], "number of slices");
     struct jinja_list *out = jinja_list(j, 0);
-    if (slices < 1) jinja_fail(j, STATUS_FORMAT, "there must be at least 1 slice");
+    if (slices < 1) jinja_fail(j, STATUS_FORMAT, "number of slices must be at least 1");
     size_t n = (size_t)slices, each = list->count / n, longer = list->count % n, at = 0;
     for (size_t i = 0; i < n; i++) {
         jinja_spend(j, 1);
@@ -112,7 +112,7 @@ static struct jinja_value map_attribute(struct jinja *j, const struct jinja_list
     const struct jinja_entry *attribute = jinja_dict_find(j, a->named, jinja_text(jinja_literal("attribute")));
     const struct jinja_entry *otherwise = jinja_dict_find(j, a->named, jinja_text(jinja_literal("default")));
     if (!attribute || a->named->count != 1u + (otherwise != NULL))
-        jinja_fail(j, STATUS_FORMAT, "map() takes the names attribute and default");
+        jinja_fail(j, STATUS_FORMAT, "map() takes only the keyword arguments attribute and default");
     struct jinja_list *out = jinja_list(j, list->count);
     for (size_t i = 0; i < list->count; i++) {
         struct jinja_value v = jinja_path(j, list->items[i], attribute->value);
@@ -121,7 +121,7 @@ static struct jinja_value map_attribute(struct jinja *j, const struct jinja_list
     return iterator(out);
 }
 
-// What map and select and their like go over: nothing of what counts as false, also where it has no items.
+// The items for map, select and similar filters; none if the value is false, even if it is not iterable.
 static const struct jinja_list *items_of(struct jinja *j, struct jinja_value v) {
     return jinja_truth(v) ? jinja_iterate(j, v) : jinja_list(j, 0);
 }
@@ -130,8 +130,8 @@ static struct jinja_value filter_map(struct jinja *j, struct jinja_value self, c
     const struct jinja_list *list = items_of(j, self);
     if (!a->count && a->named) return map_attribute(j, list, a);
     if (!a->count) jinja_fail(j, STATUS_FORMAT, "map requires a filter argument");
-    const struct jinja_builtin *filter = jinja_filter_find(jinja_as_string(j, a->values[0], "the name of a filter"));
-    if (!filter) jinja_fail(j, STATUS_FORMAT, "map() names a filter that is not there");
+    const struct jinja_builtin *filter = jinja_filter_find(jinja_as_string(j, a->values[0], "filter name"));
+    if (!filter) jinja_fail(j, STATUS_FORMAT, "map(): no such filter");
     struct jinja_list *out = jinja_list(j, list->count);
     arguments rest = after_first(a);
     for (size_t i = 0; i < list->count; i++) {
@@ -141,7 +141,7 @@ static struct jinja_value filter_map(struct jinja *j, struct jinja_value self, c
     return iterator(out);
 }
 
-// select and its like: by a test, or by truth when none is named; of an attribute, which is the first argument then.
+// select and similar: by a test, or by truth without one; of an attribute, which is then the first argument.
 static struct jinja_value choose(struct jinja *j, struct jinja_value self, const arguments *a, bool by_attribute,
                                  bool wanted) {
     const struct jinja_list *list = items_of(j, self);
@@ -151,8 +151,8 @@ static struct jinja_value choose(struct jinja *j, struct jinja_value self, const
     if (by_attribute) rest = after_first(a);
     const struct jinja_builtin *test = NULL;
     if (rest.count) {
-        test = jinja_builtin_find(jinja_tests, jinja_as_string(j, rest.values[0], "the name of a test"));
-        if (!test) jinja_fail(j, STATUS_FORMAT, "select() or its like names a test that is not there");
+        test = jinja_builtin_find(jinja_tests, jinja_as_string(j, rest.values[0], "test name"));
+        if (!test) jinja_fail(j, STATUS_FORMAT, "select(): no such test");
         rest = after_first(&rest);
     }
     for (size_t i = 0; i < list->count; i++) {
@@ -189,7 +189,7 @@ static struct jinja_value sort_key(struct jinja *j, struct jinja_value v, struct
     return v;
 }
 
-// A stable merge sort of items[0..count); `room` is as large.
+// A stable merge sort of items[0..count); `room` has the same size.
 static void merge_sort(struct jinja *j, struct sorted *items, struct sorted *room, size_t count, bool reverse) {
     if (count < 2) return;
     size_t half = count / 2, a = 0, b = half;
@@ -207,7 +207,7 @@ static void merge_sort(struct jinja *j, struct sorted *items, struct sorted *roo
     for (size_t i = 0; i < count; i++) items[i] = room[i];
 }
 
-// The keys of several attributes, "a,b", make a tuple.
+// Several attributes, "a,b", give a tuple as the key.
 static struct jinja_value sort_keys(struct jinja *j, struct jinja_value v, struct jinja_value attribute,
                                     bool case_sensitive) {
     const struct jinja_string comma = jinja_literal(",");

@@ -1,4 +1,4 @@
-// Python's methods of str, dict and list that change nothing, and those of Jinja's loop.
+// Python's non-mutating methods of str, dict and list, and those of Jinja's loop.
 #include <string.h>
 
 #include "engine/base/utf8.h"
@@ -11,11 +11,11 @@ static bool given(const arguments *a, size_t i) {
 }
 
 static struct jinja_string text_or(struct jinja *j, const arguments *a, size_t i, const char *otherwise) {
-    return given(a, i) ? jinja_as_string(j, a->values[i], "the argument") : jinja_literal(otherwise);
+    return given(a, i) ? jinja_as_string(j, a->values[i], "argument") : jinja_literal(otherwise);
 }
 
 static int64_t integer_or(struct jinja *j, const arguments *a, size_t i, int64_t otherwise) {
-    return given(a, i) ? jinja_as_integer(j, a->values[i], "the argument") : otherwise;
+    return given(a, i) ? jinja_as_integer(j, a->values[i], "argument") : otherwise;
 }
 
 // ---- shared with filters ----
@@ -30,7 +30,7 @@ struct jinja_string jinja_join(struct jinja *j, const struct jinja_list *list, s
     return jinja_built(&b);
 }
 
-// Where `old` is empty, `new` goes before every character and to the end.
+// If `old` is empty, `new` is inserted before every character and at the end.
 static struct jinja_string insert_everywhere(struct jinja *j, struct jinja_string s, struct jinja_string new,
                                              int64_t most) {
     struct jinja_builder b = {0};
@@ -170,7 +170,7 @@ static void split_by_last(struct jinja *j, struct jinja_list *list, struct jinja
     reverse(list);
 }
 
-// The bytes up to the first white space; what stands before the last one from the right.
+// The bytes before the first white space; from the right, those before the last one.
 static size_t word_end(struct jinja_string s) {
     uint32_t code;
     size_t at = 0;
@@ -186,7 +186,7 @@ static size_t last_word_begin(struct jinja_string s) {
     for (uint32_t code; at; at--) {
         size_t back = 1;
         while (back < 3 && back < at && ((uint8_t)s.data[at - back] & 0xc0) == 0x80)
-            back++; // white space has at most 3
+            back++; // white space has at most 3 bytes
         utf8_decode(s.data + at - back, back, &code);
         if (jinja_is_space(code)) break;
     }
@@ -236,7 +236,7 @@ METHOD(str_rpartition, partition(j, self, a, true))
 
 // ---- str: searching ----
 
-// The part of self that arguments i and i + 1 limit, and the character at which it begins.
+// The part of self between arguments i and i + 1, and the index of its first character.
 static struct jinja_string window(struct jinja *j, struct jinja_value self, const arguments *a, size_t i,
                                   int64_t *begin) {
     int64_t length = given(a, i) || given(a, i + 1) ? (int64_t)jinja_length(j, self.string) : 0;
@@ -250,8 +250,7 @@ static struct jinja_string window(struct jinja *j, struct jinja_value self, cons
 
 static struct jinja_value find(struct jinja *j, struct jinja_value self, const arguments *a, bool last, bool must) {
     int64_t begin;
-    struct jinja_string s = window(j, self, a, 1, &begin),
-                        part = jinja_as_string(j, a->values[0], "what is looked for");
+    struct jinja_string s = window(j, self, a, 1, &begin), part = jinja_as_string(j, a->values[0], "argument");
     size_t at = last ? jinja_find_last(j, s, part) : jinja_find(j, s, part, 0);
     if (at == SIZE_MAX && must) jinja_fail(j, STATUS_FORMAT, "substring not found");
     return jinja_integer(at == SIZE_MAX ? -1 : begin + (int64_t)jinja_length(j, jinja_substring(s, 0, at)));
@@ -263,7 +262,7 @@ METHOD(str_rindex, find(j, self, a, true, true))
 
 static struct jinja_value str_count(struct jinja *j, struct jinja_value self, const arguments *a) {
     int64_t begin, count = 0;
-    struct jinja_string s = window(j, self, a, 1, &begin), part = jinja_as_string(j, a->values[0], "what is counted");
+    struct jinja_string s = window(j, self, a, 1, &begin), part = jinja_as_string(j, a->values[0], "argument");
     if (!part.size) return jinja_integer((int64_t)jinja_length(j, s) + 1);
     for (size_t at = 0; (at = jinja_find(j, s, part, at)) != SIZE_MAX; at += part.size) jinja_spend(j, 1), count++;
     return jinja_integer(count);
@@ -283,7 +282,7 @@ static struct jinja_value has_any_affix(struct jinja *j, struct jinja_value self
     bool any = false;
     for (size_t i = 0; i < affixes->count && !any; i++) {
         jinja_spend(j, 1);
-        any = has_affix(j, s, jinja_as_string(j, affixes->items[i], "what is looked for"), at_end);
+        any = has_affix(j, s, jinja_as_string(j, affixes->items[i], "argument"), at_end);
     }
     return jinja_boolean(any);
 }
@@ -291,7 +290,7 @@ METHOD(str_startswith, has_any_affix(j, self, a, false))
 METHOD(str_endswith, has_any_affix(j, self, a, true))
 
 static struct jinja_value remove_affix(struct jinja *j, struct jinja_value self, const arguments *a, bool at_end) {
-    struct jinja_string s = self.string, affix = jinja_as_string(j, a->values[0], "what is removed");
+    struct jinja_string s = self.string, affix = jinja_as_string(j, a->values[0], "argument");
     if (!has_affix(j, s, affix, at_end)) return self;
     return jinja_text(jinja_substring(s, at_end ? 0 : affix.size, at_end ? s.size - affix.size : s.size));
 }
@@ -299,8 +298,8 @@ METHOD(str_removeprefix, remove_affix(j, self, a, false))
 METHOD(str_removesuffix, remove_affix(j, self, a, true))
 
 static struct jinja_value str_replace(struct jinja *j, struct jinja_value self, const arguments *a) {
-    struct jinja_string old = jinja_as_string(j, a->values[0], "what is replaced");
-    struct jinja_string new = jinja_as_string(j, a->values[1], "what replaces it");
+    struct jinja_string old = jinja_as_string(j, a->values[0], "old");
+    struct jinja_string new = jinja_as_string(j, a->values[1], "new");
     if (self.safe) new = jinja_escape(j, a->values[1]);
     return jinja_text(jinja_replace(j, self.string, old, new, integer_or(j, a, 2, -1)));
 }
@@ -343,7 +342,7 @@ static struct jinja_value list_index(struct jinja *j, struct jinja_value self, c
         jinja_spend(j, 1);
         if (jinja_equal(j, self.list->items[i], a->values[0])) return jinja_integer((int64_t)i);
     }
-    jinja_fail(j, STATUS_FORMAT, "the value is not in list");
+    jinja_fail(j, STATUS_FORMAT, "value is not in list");
 }
 
 // ---- loop ----
@@ -361,7 +360,7 @@ static struct jinja_value loop_changed(struct jinja *j, struct jinja_value self,
                          !jinja_equal(j, jinja_sequence(JINJA_TUPLE, before), jinja_sequence(JINJA_TUPLE, now)));
 }
 
-// What would change a value in place is missing, as in the sandbox.
+// Methods that change a value in place are missing, as in the sandbox.
 const struct jinja_builtin jinja_string_methods[] = {
     {"capitalize", "", 0, str_capitalize},
     {"count", "sub start end", 1, str_count},

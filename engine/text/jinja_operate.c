@@ -1,4 +1,4 @@
-// Operators of Jinja: Python's arithmetic and comparisons.
+// Jinja operators: Python's arithmetic and comparisons.
 #include <math.h>
 
 #include "engine/text/jinja_evaluate.h"
@@ -13,9 +13,7 @@ static _Noreturn void fail_types(struct jinja *j, enum jinja_operation operation
                jinja_type_name(a), jinja_type_name(b));
 }
 
-static _Noreturn void fail_overflow(struct jinja *j) {
-    jinja_fail(j, STATUS_LIMIT, "an integer needs more than 64 bits");
-}
+static _Noreturn void fail_overflow(struct jinja *j) { jinja_fail(j, STATUS_LIMIT, "integer exceeds 64 bits"); }
 static _Noreturn void fail_zero(struct jinja *j) { jinja_fail(j, STATUS_FORMAT, "division by zero"); }
 
 // ---- numbers ----
@@ -29,7 +27,7 @@ static struct jinja_value integer_power(struct jinja *j, int64_t base, int64_t e
     return jinja_integer(power);
 }
 
-// The quotient rounds down, the rest has the divisor's sign.
+// Floor division; the remainder has the sign of the divisor.
 static struct jinja_value floor_divide(struct jinja *j, int64_t a, int64_t b, bool rest) {
     if (!b) fail_zero(j);
     if (b == -1) {
@@ -80,9 +78,9 @@ static struct jinja_value operate_floats(struct jinja *j, enum jinja_operation o
 static struct jinja_value operate_numbers(struct jinja *j, enum jinja_operation operation, struct jinja_value a,
                                           struct jinja_value b) {
     bool floats = a.type == JINJA_FLOAT || b.type == JINJA_FLOAT || operation == JINJA_DIVIDE;
-    if (floats || (operation == JINJA_POWER && jinja_as_integer(j, b, "the exponent") < 0))
+    if (floats || (operation == JINJA_POWER && jinja_as_integer(j, b, "exponent") < 0))
         return operate_floats(j, operation, jinja_as_double(a), jinja_as_double(b));
-    return operate_integers(j, operation, jinja_as_integer(j, a, "a number"), jinja_as_integer(j, b, "a number"));
+    return operate_integers(j, operation, jinja_as_integer(j, a, "number"), jinja_as_integer(j, b, "number"));
 }
 
 // ---- texts and lists ----
@@ -126,8 +124,8 @@ struct jinja_value jinja_operate(struct jinja *j, enum jinja_operation operation
                                  struct jinja_value b) {
     if (jinja_is_number(a) && jinja_is_number(b)) return operate_numbers(j, operation, a, b);
     if (operation == JINJA_ADD && a.type == b.type && (a.type == JINJA_STRING || is_list(a))) return add(j, a, b);
-    if (operation == JINJA_MULTIPLY && is_repeat(a, b)) return repeat(j, a, jinja_as_integer(j, b, "the count"));
-    if (operation == JINJA_MULTIPLY && is_repeat(b, a)) return repeat(j, b, jinja_as_integer(j, a, "the count"));
+    if (operation == JINJA_MULTIPLY && is_repeat(a, b)) return repeat(j, a, jinja_as_integer(j, b, "count"));
+    if (operation == JINJA_MULTIPLY && is_repeat(b, a)) return repeat(j, b, jinja_as_integer(j, a, "count"));
     if (operation == JINJA_MODULO && a.type == JINJA_STRING) return jinja_percent_format(j, a, b);
     fail_types(j, operation, a, b);
 }

@@ -1,4 +1,4 @@
-// Statements of Jinja: one table of tags.
+// Parses Jinja statements, from a table of tags.
 #include "engine/text/jinja_ast.h"
 #include "engine/text/jinja_lex.h"
 
@@ -9,7 +9,7 @@ static void expect_block_end(struct jinja_parser *p) {
     p->token++;
 }
 
-// A body up to the tag `end`, which is read whole.
+// Parses a body up to and including the tag `end`.
 static struct jinja_nodes parse_whole_body(struct jinja_parser *p, const char *end) {
     expect_block_end(p);
     struct jinja_nodes body = parse_body(p, (const char *const[]){end, NULL});
@@ -81,7 +81,7 @@ static void parse_parameters(struct jinja_parser *p, struct jinja_node *macro) {
     }
 }
 
-// The body of a macro or of a call block, which is one without a name.
+// The body of a macro, or of a call block (a macro without a name).
 static void parse_macro_body(struct jinja_parser *p, struct jinja_node *macro, const char *end) {
     unsigned takes = p->takes;
     int loops = p->loops;
@@ -108,7 +108,7 @@ static struct jinja_node *parse_call_block(struct jinja_parser *p) {
     macro->name = jinja_literal("caller");
     if (jinja_at(p, "(")) parse_parameters(p, macro);
     output->a = jinja_parse_expression(p);
-    if (output->a->kind != JINJA_NODE_CALL) jinja_unexpected(p, "the call of a macro before this");
+    if (output->a->kind != JINJA_NODE_CALL) jinja_unexpected(p, "a macro call");
     struct jinja_node *argument = jinja_node(p, JINJA_NODE_ARGUMENT);
     argument->name = macro->name;
     argument->a = macro;
@@ -138,7 +138,7 @@ static struct jinja_node *parse_with(struct jinja_parser *p) {
     return n;
 }
 
-// What the answers of a conversation are marked with, for training.
+// Marks assistant text for training; no effect here.
 static struct jinja_node *parse_generation(struct jinja_parser *p) {
     struct jinja_node *n = jinja_node(p, JINJA_NODE_SCOPE);
     n->items = parse_whole_body(p, "endgeneration");
@@ -147,7 +147,7 @@ static struct jinja_node *parse_generation(struct jinja_parser *p) {
 
 static struct jinja_node *parse_loop_control(struct jinja_parser *p, enum jinja_node_kind kind) {
     struct jinja_node *n = jinja_node(p, kind);
-    if (!p->loops) jinja_unexpected(p, "a loop around break and continue");
+    if (!p->loops) jinja_unexpected(p, "an enclosing loop");
     expect_block_end(p);
     return n;
 }
@@ -168,7 +168,7 @@ static const struct {
 static struct jinja_node *parse_statement(struct jinja_parser *p) {
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
         if (jinja_skip(p, tags[i].name)) return tags[i].parse(p);
-    jinja_unexpected(p, "a tag that is known here");
+    jinja_unexpected(p, "a known tag");
 }
 
 static struct jinja_node *parse_output(struct jinja_parser *p) {

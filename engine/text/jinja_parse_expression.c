@@ -56,7 +56,7 @@ void jinja_unexpected(struct jinja_parser *p, const char *wanted) {
     const struct jinja_token *t = p->token;
     int size = t->text.size < 60 ? (int)t->text.size : 60;
     p->j->line = t->line;
-    if (t->kind == JINJA_TOKEN_END) jinja_fail(p->j, STATUS_FORMAT, "expected %s, but the template ends", wanted);
+    if (t->kind == JINJA_TOKEN_END) jinja_fail(p->j, STATUS_FORMAT, "expected %s, got end of template", wanted);
     jinja_fail(p->j, STATUS_FORMAT, "expected %s, got '%.*s'", wanted, size, t->text.data);
 }
 
@@ -192,7 +192,7 @@ static void parse_arguments(struct jinja_parser *p, struct jinja_nodes *argument
             p->token += 2;
         }
         bool positional = n->kind == JINJA_NODE_ARGUMENT && !n->name.data;
-        if (positional && named) jinja_unexpected(p, "a keyword argument after another");
+        if (positional && named) jinja_unexpected(p, "a keyword argument");
         named |= !positional;
         n->a = jinja_parse_expression(p);
         jinja_nodes_add(p->j, arguments, n);
@@ -280,7 +280,7 @@ static struct jinja_node *parse_test(struct jinja_parser *p, struct jinja_node *
     if (jinja_skip(p, "(")) {
         parse_arguments(p, &n->items);
     } else if (begins_test_argument(p)) {
-        if (jinja_at(p, "is")) jinja_unexpected(p, "no second test after a test");
+        if (jinja_at(p, "is")) jinja_unexpected(p, "at most one test");
         struct jinja_node *argument = jinja_node(p, JINJA_NODE_ARGUMENT);
         argument->a = parse_postfix(p, parse_primary(p));
         jinja_nodes_add(p->j, &n->items, argument);

@@ -1,4 +1,4 @@
-// Jinja values as text: Python's str() and repr(), and JSON as Hugging Face's tojson writes it.
+// Jinja values as text: Python's str() and repr(), and JSON like Hugging Face's tojson.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "engine/base/utf8.h"
 #include "engine/text/jinja_value.h"
 
-// The shortest digits that read back as the same number.
+// The shortest decimal that reads back as the same number.
 size_t jinja_format_float(double number, char out[32]) {
     if (isnan(number)) return (size_t)sprintf(out, "nan");
     if (isinf(number)) return (size_t)sprintf(out, number < 0 ? "-inf" : "inf");
@@ -50,7 +50,7 @@ static bool is_printable(uint32_t code) {
     }
 }
 
-// The escape of a character in a repr, "" when it stands for itself.
+// The escape of a character in a repr; "" if it needs none.
 static void repr_escape(uint32_t code, char quote, char out[16]) {
     static const struct {
         uint32_t code;
@@ -67,14 +67,14 @@ static void repr_escape(uint32_t code, char quote, char out[16]) {
     else snprintf(out, 16, "\\U%08x", code);
 }
 
-// An ASCII text of the interpreter's that stands for bytes of this origin.
+// An ASCII text with the taint of these bytes.
 static void append_as(struct jinja *j, struct jinja_builder *b, const char *text, bool tainted) {
     for (; *text; text++) jinja_append_code(j, b, (uint8_t)*text, tainted);
 }
 
 typedef void escape_function(uint32_t code, char argument, char out[16]);
 
-// Runs of characters that need no escape are appended whole.
+// Runs without escapes are appended at once.
 static void append_escaped(struct jinja *j, struct jinja_builder *b, struct jinja_string s, escape_function *escape,
                            char argument) {
     size_t done = 0;
@@ -177,7 +177,7 @@ struct json_writer {
 };
 
 static void json_escape(uint32_t code, char ascii, char out[16]) {
-    static const char named[] = "\"\"\\\\\nn\rr\tt\bb\ff"; // a character and the letter of its escape
+    static const char named[] = "\"\"\\\\\nn\rr\tt\bb\ff"; // pairs of a character and its escape letter
     out[0] = 0;
     for (size_t i = 0; i + 1 < sizeof named; i += 2)
         if (code == (uint8_t)named[i]) snprintf(out, 16, "\\%c", named[i + 1]);
@@ -231,7 +231,7 @@ static void json_key(struct json_writer *w, struct jinja_value key) {
     }
 }
 
-// By insertion into a copy: dicts are small, and every comparison is charged.
+// Insertion sort on a copy: dicts are small, and every comparison is charged.
 static const struct jinja_dict *sorted_by_key(struct jinja *j, const struct jinja_dict *dict) {
     struct jinja_dict *sorted = jinja_dict(j, dict->count);
     for (size_t i = 0; i < dict->count; i++) {

@@ -1,4 +1,4 @@
-// Texts of Jinja values: searching, cutting and building; every byte keeps its origin.
+// Jinja strings: searching, slicing and building; every byte keeps its origin.
 #include <string.h>
 
 #include "engine/base/utf8.h"
@@ -68,7 +68,7 @@ static bool is_stripped(struct jinja *j, struct jinja_string character, const st
     return jinja_is_space(code);
 }
 
-// Where the character before byte `end` begins.
+// The start of the character before byte `end`.
 static size_t previous(struct jinja_string s, size_t end) {
     size_t begin = end - 1;
     uint32_t code;
@@ -97,8 +97,8 @@ struct jinja_string jinja_strip(struct jinja *j, struct jinja_string s, const st
 // ---- building ----
 
 static void reserve(struct jinja *j, struct jinja_builder *b, size_t more) {
-    if (more > JINJA_STRING_MOST || b->size > JINJA_STRING_MOST - more)
-        jinja_fail(j, STATUS_LIMIT, "a text of more than %d MB", JINJA_STRING_MOST >> 20);
+    if (more > JINJA_STRING_LIMIT || b->size > JINJA_STRING_LIMIT - more)
+        jinja_fail(j, STATUS_LIMIT, "string is too large (maximum %d MB)", JINJA_STRING_LIMIT >> 20);
     if (b->capacity - b->size >= more) return;
     size_t capacity = 2 * b->capacity > b->size + more ? 2 * b->capacity : b->size + more;
     char *data = jinja_alloc(j, capacity, 1), *taint = b->taint ? jinja_alloc(j, capacity, 1) : NULL;

@@ -1,9 +1,9 @@
-// Jinja's tests: what may stand behind `is`.
+// Jinja tests, used after `is`.
 #include "engine/text/jinja_evaluate.h"
 
 typedef struct jinja_arguments arguments;
 
-// One that looks at the value alone.
+// A test without arguments.
 #define TEST(name, condition)                                                                                          \
     static struct jinja_value name(struct jinja *j, struct jinja_value v, const arguments *a) {                        \
         (void)j, (void)a;                                                                                              \
@@ -34,7 +34,7 @@ static bool is_sequence(struct jinja_value v) {
 TEST(test_sequence, is_sequence(v))
 TEST(test_iterable, is_sequence(v) || v.type == JINJA_ITERATOR || v.type == JINJA_LOOP)
 
-// One that compares it with another.
+// A test that compares with another value.
 #define RELATION(name, operation)                                                                                      \
     static struct jinja_value name(struct jinja *j, struct jinja_value v, const arguments *a) {                        \
         return jinja_boolean(jinja_relate(j, operation, v, a->values[0]));                                             \
@@ -67,7 +67,7 @@ static struct jinja_value test_even(struct jinja *j, struct jinja_value v, const
     return jinja_boolean(leaves(j, v, 2, 0));
 }
 static struct jinja_value test_divisibleby(struct jinja *j, struct jinja_value v, const arguments *a) {
-    return jinja_boolean(leaves(j, v, jinja_as_integer(j, a->values[0], "the divisor"), 0));
+    return jinja_boolean(leaves(j, v, jinja_as_integer(j, a->values[0], "divisor"), 0));
 }
 
 const struct jinja_builtin jinja_tests[] = {

@@ -1,4 +1,4 @@
-// Jinja's filters of texts and numbers.
+// Jinja filters for strings and numbers.
 #include <errno.h>
 #include <float.h>
 #include <math.h>
@@ -41,18 +41,18 @@ CASE_FILTER(filter_capitalize, JINJA_CAPITALIZE)
 
 static struct jinja_value filter_title(struct jinja *j, struct jinja_value self, const arguments *a) {
     (void)a;
-    return jinja_text(jinja_change_case(j, jinja_to_string(j, self), JINJA_TITLE_WORDS)); // plain, as in Jinja2
+    return jinja_text(jinja_change_case(j, jinja_to_string(j, self), JINJA_TITLE_WORDS)); // not safe, as in Jinja2
 }
 
 static struct jinja_value filter_trim(struct jinja *j, struct jinja_value self, const arguments *a) {
     struct jinja_string set = {0};
     bool has_set = given(a, 0) && a->values[0].type != JINJA_NONE;
-    if (has_set) set = jinja_as_string(j, a->values[0], "what is trimmed");
+    if (has_set) set = jinja_as_string(j, a->values[0], "chars");
     return jinja_text_like(self, jinja_strip(j, jinja_to_string(j, self), has_set ? &set : NULL, true, true));
 }
 
 static struct jinja_value filter_replace(struct jinja *j, struct jinja_value self, const arguments *a) {
-    int64_t most = given(a, 2) && a->values[2].type != JINJA_NONE ? jinja_as_integer(j, a->values[2], "the count") : -1;
+    int64_t most = given(a, 2) && a->values[2].type != JINJA_NONE ? jinja_as_integer(j, a->values[2], "count") : -1;
     struct jinja_string old = jinja_to_string(j, a->values[0]), new = jinja_to_string(j, a->values[1]);
     return jinja_text(jinja_replace(j, jinja_to_string(j, self), old, new, most));
 }
@@ -60,7 +60,7 @@ static struct jinja_value filter_replace(struct jinja *j, struct jinja_value sel
 static struct jinja_string indention(struct jinja *j, struct jinja_value width) {
     if (width.type == JINJA_STRING) return width.string;
     struct jinja_builder b = {0};
-    int64_t n = width.type == JINJA_UNDEFINED ? 4 : jinja_as_integer(j, width, "the width");
+    int64_t n = width.type == JINJA_UNDEFINED ? 4 : jinja_as_integer(j, width, "width");
     for (int64_t i = 0; i < n; i++) jinja_spend(j, 1), jinja_append_text(j, &b, " ");
     return jinja_built(&b);
 }
@@ -68,8 +68,8 @@ static struct jinja_string indention(struct jinja *j, struct jinja_value width) 
 static struct jinja_value filter_indent(struct jinja *j, struct jinja_value self, const arguments *a) {
     struct jinja_string by = indention(j, a->values[0]);
     struct jinja_builder with_end = {0}, out = {0};
-    jinja_append(j, &with_end, jinja_as_string(j, self, "what is indented"));
-    jinja_append_text(j, &with_end, "\n"); // so that a line end at the end counts
+    jinja_append(j, &with_end, jinja_as_string(j, self, "value"));
+    jinja_append_text(j, &with_end, "\n"); // a final line end counts
     const struct jinja_list *lines = jinja_split_lines(j, jinja_built(&with_end));
     bool first = flag(a, 1), blank = flag(a, 2);
     for (size_t i = 0; i < lines->count; i++) {
@@ -138,15 +138,15 @@ static struct jinja_value filter_tojson(struct jinja *j, struct jinja_value self
     if (given(a, 2) && a->values[2].type != JINJA_NONE) {
         const struct jinja_list *pair = jinja_iterate(j, a->values[2]);
         if (pair->count != 2) jinja_fail(j, STATUS_FORMAT, "tojson() needs two separators");
-        style.item = jinja_as_string(j, pair->items[0], "a separator");
-        style.key = jinja_as_string(j, pair->items[1], "a separator");
+        style.item = jinja_as_string(j, pair->items[0], "separator");
+        style.key = jinja_as_string(j, pair->items[1], "separator");
     }
     return jinja_text(jinja_to_json(j, self, &style));
 }
 
 // ---- numbers ----
 
-// The text without white space around it and underscores; false when it cannot be a number.
+// Strips white space and underscores; false if the text cannot be a number.
 static bool number_text(struct jinja *j, struct jinja_string s, char out[64]) {
     size_t n = 0;
     s = jinja_strip(j, s, NULL, true, true);
@@ -193,12 +193,12 @@ static struct jinja_value truncate_float(double number, struct jinja_value other
 
 static struct jinja_value filter_int(struct jinja *j, struct jinja_value self, const arguments *a) {
     struct jinja_value otherwise = given(a, 0) ? a->values[0] : jinja_integer(0);
-    int64_t base = integer_or(j, a, 1, 10, "the base"), integer;
+    int64_t base = integer_or(j, a, 1, 10, "base"), integer;
     double number;
-    if (base < 2 || base > 36) jinja_fail(j, STATUS_FORMAT, "int() takes a base from 2 to 36");
+    if (base < 2 || base > 36) jinja_fail(j, STATUS_FORMAT, "int() base must be from 2 to 36");
     if (self.type == JINJA_UNDEFINED) jinja_fail_undefined(j, self);
     if (self.type == JINJA_FLOAT) return truncate_float(self.number, otherwise);
-    if (jinja_is_number(self)) return jinja_integer(jinja_as_integer(j, self, "a number"));
+    if (jinja_is_number(self)) return jinja_integer(jinja_as_integer(j, self, "number"));
     if (self.type != JINJA_STRING) return otherwise;
     if (parse_integer(j, self.string, (int)base, &integer)) return jinja_integer(integer);
     return parse_float(j, self.string, &number) ? truncate_float(number, otherwise) : otherwise;
@@ -214,16 +214,16 @@ static struct jinja_value filter_abs(struct jinja *j, struct jinja_value self, c
     (void)a;
     double number = as_number(j, self);
     if (self.type == JINJA_FLOAT) return jinja_number(fabs(number));
-    int64_t integer = jinja_as_integer(j, self, "a number");
-    if (integer == INT64_MIN) jinja_fail(j, STATUS_LIMIT, "an integer needs more than 64 bits");
+    int64_t integer = jinja_as_integer(j, self, "number");
+    if (integer == INT64_MIN) jinja_fail(j, STATUS_LIMIT, "integer exceeds 64 bits");
     return jinja_integer(integer < 0 ? -integer : integer);
 }
 
-// To the nearest decimal, halves of the exact value to the even one, as printf does.
+// Rounds to the nearest decimal, ties of the exact value to even, like printf.
 static double round_decimal(double number, int64_t precision) {
     char text[400];
     if (precision > 22 || !isfinite(number)) return number;
-    if (precision < -DBL_MAX_10_EXP) return 0 * number; // no double is as large as the unit
+    if (precision < -DBL_MAX_10_EXP) return 0 * number; // the unit exceeds every double
     if (precision < 0) {
         double unit = pow(10, -(double)precision);
         return nearbyint(number / unit) * unit;
@@ -234,8 +234,8 @@ static double round_decimal(double number, int64_t precision) {
 
 static struct jinja_value filter_round(struct jinja *j, struct jinja_value self, const arguments *a) {
     double number = as_number(j, self);
-    int64_t precision = integer_or(j, a, 0, 0, "the precision");
-    struct jinja_string method = given(a, 1) ? jinja_as_string(j, a->values[1], "the method") : jinja_literal("common");
+    int64_t precision = integer_or(j, a, 0, 0, "precision");
+    struct jinja_string method = given(a, 1) ? jinja_as_string(j, a->values[1], "method") : jinja_literal("common");
     bool up = jinja_string_is(method, "ceil"), down = jinja_string_is(method, "floor");
     if (!up && !down && !jinja_string_is(method, "common"))
         jinja_fail(j, STATUS_FORMAT, "method must be common, ceil or floor");
@@ -244,7 +244,7 @@ static struct jinja_value filter_round(struct jinja *j, struct jinja_value self,
         return jinja_number((up ? ceil(number * unit) : floor(number * unit)) / unit);
     }
     if (self.type == JINJA_FLOAT) return jinja_number(round_decimal(number, precision));
-    if (precision >= 0) return jinja_integer(jinja_as_integer(j, self, "a number"));
+    if (precision >= 0) return jinja_integer(jinja_as_integer(j, self, "number"));
     return truncate_float(round_decimal(number, precision), jinja_integer(0));
 }
 

@@ -7,7 +7,7 @@
 
 #include "engine/base/utf8.h"
 
-// ---- budgets and failure ----
+// ---- limits and failure ----
 
 void jinja_fail(struct jinja *j, enum status_code code, const char *format, ...) {
     char text[400];
@@ -27,30 +27,29 @@ void jinja_raise(struct jinja *j, struct jinja_string message) {
 
 void jinja_fail_undefined(struct jinja *j, struct jinja_value v) {
     const struct jinja_missing *m = v.missing;
-    if (!m) jinja_fail(j, STATUS_FORMAT, "the value is undefined");
+    if (!m) jinja_fail(j, STATUS_FORMAT, "value is undefined");
     int size = m->name.size < 100 ? (int)m->name.size : 100;
     if (!m->owner) jinja_fail(j, STATUS_FORMAT, "'%.*s' is undefined", size, m->name.data);
     jinja_fail(j, STATUS_FORMAT, "'%s object' has no attribute '%.*s'", m->owner, size, m->name.data);
 }
 
 void jinja_spend(struct jinja *j, size_t steps) {
-    if (steps >= (uint64_t)j->steps)
-        jinja_fail(j, STATUS_LIMIT, "the template takes more than %d steps", JINJA_STEPS_MOST);
+    if (steps >= (uint64_t)j->steps) jinja_fail(j, STATUS_LIMIT, "template exceeds %d steps", JINJA_STEPS_LIMIT);
     j->steps -= (int64_t)steps;
 }
 
 void jinja_enter(struct jinja *j) {
-    if (j->depth >= JINJA_DEPTH_MOST)
-        jinja_fail(j, STATUS_LIMIT, "the template goes more than %d levels deep", JINJA_DEPTH_MOST);
+    if (j->depth >= JINJA_DEPTH_LIMIT)
+        jinja_fail(j, STATUS_LIMIT, "template is nested too deep (maximum %d)", JINJA_DEPTH_LIMIT);
     j->depth++;
 }
 
 void *jinja_alloc(struct jinja *j, uint64_t count, size_t size) {
     uint64_t total;
     void *p = NULL;
-    if (checked_mul(count, size, &total) && total <= JINJA_MEMORY_MOST && j->arena.used <= JINJA_MEMORY_MOST - total)
+    if (checked_mul(count, size, &total) && total <= JINJA_MEMORY_LIMIT && j->arena.used <= JINJA_MEMORY_LIMIT - total)
         p = arena_array(&j->arena, count, size, j->st);
-    if (!p) jinja_fail(j, STATUS_LIMIT, "the template takes more than %d MB of memory", JINJA_MEMORY_MOST >> 20);
+    if (!p) jinja_fail(j, STATUS_LIMIT, "template exceeds %d MB of memory", JINJA_MEMORY_LIMIT >> 20);
     return p;
 }
 
@@ -102,7 +101,7 @@ struct jinja_entry *jinja_dict_find(struct jinja *j, const struct jinja_dict *di
     jinja_spend(j, dict->count / 4);
     for (size_t i = 0; i < dict->count; i++) {
         struct jinja_entry *e = &dict->entries[i];
-        // The usual case, charged for long keys only.
+        // The usual case; only long keys are charged.
         bool texts = key.type == JINJA_STRING && e->key.type == JINJA_STRING;
         if (texts && key.string.size == e->key.string.size) jinja_scan(j, key.string.size);
         if (texts ? jinja_string_equal(key.string, e->key.string) : jinja_equal(j, key, e->key)) return e;
@@ -112,7 +111,7 @@ struct jinja_entry *jinja_dict_find(struct jinja *j, const struct jinja_dict *di
 
 void jinja_dict_set(struct jinja *j, struct jinja_dict *dict, struct jinja_value key, struct jinja_value v) {
     if (key.type == JINJA_LIST || key.type == JINJA_DICT)
-        jinja_fail(j, STATUS_FORMAT, "a %s cannot be a key of a dict", jinja_type_name(key));
+        jinja_fail(j, STATUS_FORMAT, "unhashable type: '%s'", jinja_type_name(key));
     struct jinja_entry *found = jinja_dict_find(j, dict, key);
     if (found) {
         found->value = v;
@@ -150,7 +149,7 @@ const struct jinja_list *jinja_iterate(struct jinja *j, struct jinja_value v) {
     }
 }
 
-// ---- what all values have ----
+// ---- all values ----
 
 const char *jinja_type_name(struct jinja_value v) {
     static const char *const names[JINJA_TYPE_COUNT] = {
@@ -248,7 +247,7 @@ bool jinja_equal(struct jinja *j, struct jinja_value a, struct jinja_value b) {
 
 static int compare_strings(struct jinja_string a, struct jinja_string b) {
     size_t size = a.size < b.size ? a.size : b.size;
-    int order = size ? memcmp(a.data, b.data, size) : 0; // the order of UTF-8 is that of code points
+    int order = size ? memcmp(a.data, b.data, size) : 0; // UTF-8 sorts like code points
     return order ? order : (a.size > b.size) - (a.size < b.size);
 }
 

@@ -1,7 +1,7 @@
-// Jinja values: what a template computes with, and the state of one render that all parts of the interpreter share.
+// Jinja values, and the state of a render shared by all parts of the interpreter.
 //
-// Values are immutable but for namespaces; all memory is in the render's arena. A failure leaves through jinja_fail and
-// never returns. Every walk over a value and every scan of a text is charged to the budgets here.
+// Values are immutable except namespaces; all memory is in the render's arena. Failures go through jinja_fail, which
+// does not return. Every walk over a value and every scan of a string is charged against the limits below.
 #ifndef CONFAB_TEXT_JINJA_VALUE_H
 #define CONFAB_TEXT_JINJA_VALUE_H
 
@@ -15,14 +15,14 @@
 #include "engine/base/reader.h"
 
 enum {
-    JINJA_STEPS_MOST = 2 * 1000 * 1000,  // nodes evaluated, and bytes or items looked at in bulk
-    JINJA_DEPTH_MOST = 400,              // of nested syntax, evaluation and data together
-    JINJA_STRING_MOST = 16 << 20,        // bytes of one text, the output among them
-    JINJA_MEMORY_MOST = 64 << 20,        // bytes altogether
-    JINJA_RANGE_MOST = 100000,           // the sandbox's limit
+    JINJA_STEPS_LIMIT = 2 * 1000 * 1000, // nodes evaluated, and bytes or items scanned in bulk
+    JINJA_DEPTH_LIMIT = 400,             // of nested syntax, evaluation and data together
+    JINJA_STRING_LIMIT = 16 << 20,       // bytes of a string, including the output
+    JINJA_MEMORY_LIMIT = 64 << 20,       // bytes in total
+    JINJA_RANGE_LIMIT = 100000,          // the sandbox's limit
 };
 
-// X(enumerator, Python's name for it, which messages use)
+// X(enumerator, Python's name, used in messages)
 #define JINJA_TYPES(X)                                                                                                 \
     X(JINJA_UNDEFINED, "Undefined")                                                                                    \
     X(JINJA_NONE, "NoneType")                                                                                          \
@@ -46,7 +46,7 @@ enum jinja_type {
         JINJA_TYPE_COUNT
 };
 
-// Bytes with their origin: taint[i] is 1 where byte i came from the context; NULL when none did.
+// Bytes with their origin: taint[i] is 1 if byte i came from the context; NULL if none did.
 struct jinja_string {
     const char *data, *taint;
     size_t size;
@@ -54,17 +54,17 @@ struct jinja_string {
 
 struct jinja_value {
     enum jinja_type type;
-    bool safe; // of a text: it is a Markup, as `safe` makes it, which escapes the plain texts that it is joined with
+    bool safe; // string is Markup (see the filter `safe`): escapes plain strings joined with it
     union {
         bool boolean;
         int64_t integer;
         double number;
         struct jinja_string string;
-        struct jinja_list *list; // JINJA_LIST, JINJA_TUPLE, JINJA_ITERATOR (always true, cannot be counted or indexed)
+        struct jinja_list *list; // JINJA_LIST, JINJA_TUPLE, JINJA_ITERATOR (always true, no length or index)
         struct jinja_dict *dict; // JINJA_DICT, JINJA_NAMESPACE
         struct jinja_loop *loop;
         struct jinja_macro *macro;
-        const struct jinja_missing *missing; // JINJA_UNDEFINED; NULL: nothing is known of it
+        const struct jinja_missing *missing; // JINJA_UNDEFINED; NULL: unknown
         struct {
             const struct jinja_builtin *builtin;
             const struct jinja_value *self; // NULL: not a method
@@ -72,9 +72,9 @@ struct jinja_value {
     };
 };
 
-// What was looked for in vain, for the message when it is used.
+// The name that was not found, for the message when the value is used.
 struct jinja_missing {
-    const char *owner; // the type it was looked for in; NULL: it is a variable
+    const char *owner; // the type that lacks it; NULL: a variable
     struct jinja_string name;
 };
 
@@ -86,19 +86,19 @@ struct jinja_list {
 struct jinja_entry {
     struct jinja_value key, value;
 };
-struct jinja_dict { // in the order of insertion
+struct jinja_dict { // in insertion order
     struct jinja_entry *entries;
     size_t count, capacity;
 };
 
 struct jinja_loop {
     const struct jinja_list *items;
-    size_t index; // of the item that runs, from 0
-    struct jinja_list *changed; // the arguments of the last loop.changed(); NULL at first
+    size_t index;               // of the current item, from 0
+    struct jinja_list *changed; // arguments of the last loop.changed(); initially NULL
 };
 
-struct jinja_builder { // a growing text; {0} to begin
-    char *data, *taint; // taint: NULL as long as nothing has any
+struct jinja_builder {  // a growing string, initialised to {0}
+    char *data, *taint; // taint: NULL until needed
     size_t size, capacity;
 };
 
@@ -117,13 +117,13 @@ struct jinja { // one render
     enum jinja_flow flow;
 };
 
-// ---- budgets and failure ----
+// ---- limits and failure ----
 
 // Fails with "line N: …".
 _Noreturn void jinja_fail(struct jinja *j, enum status_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
-_Noreturn void jinja_raise(struct jinja *j, struct jinja_string message); // the message alone
-_Noreturn void jinja_fail_undefined(struct jinja *j, struct jinja_value v); // says what v was looked for as
+_Noreturn void jinja_raise(struct jinja *j, struct jinja_string message);   // without "line N: "
+_Noreturn void jinja_fail_undefined(struct jinja *j, struct jinja_value v); // names what was not found
 void jinja_spend(struct jinja *j, size_t steps);
 static inline void jinja_scan(struct jinja *j, size_t bytes) { jinja_spend(j, bytes / 16); }
 void jinja_enter(struct jinja *j); // one level deeper
@@ -135,11 +135,19 @@ void *jinja_alloc(struct jinja *j, uint64_t count, size_t size); // zeroed
 struct jinja_value jinja_undefined(struct jinja *j, const char *owner, struct jinja_string name);
 static inline struct jinja_value jinja_nothing(void) { return (struct jinja_value){.type = JINJA_UNDEFINED}; }
 static inline struct jinja_value jinja_none(void) { return (struct jinja_value){.type = JINJA_NONE}; }
-static inline struct jinja_value jinja_boolean(bool b) { return (struct jinja_value){.type = JINJA_BOOLEAN, .boolean = b}; }
-static inline struct jinja_value jinja_integer(int64_t i) { return (struct jinja_value){.type = JINJA_INTEGER, .integer = i}; }
-static inline struct jinja_value jinja_number(double d) { return (struct jinja_value){.type = JINJA_FLOAT, .number = d}; }
-static inline struct jinja_value jinja_text(struct jinja_string s) { return (struct jinja_value){.type = JINJA_STRING, .string = s}; }
-// A text that is as safe as the one it is made from.
+static inline struct jinja_value jinja_boolean(bool b) {
+    return (struct jinja_value){.type = JINJA_BOOLEAN, .boolean = b};
+}
+static inline struct jinja_value jinja_integer(int64_t i) {
+    return (struct jinja_value){.type = JINJA_INTEGER, .integer = i};
+}
+static inline struct jinja_value jinja_number(double d) {
+    return (struct jinja_value){.type = JINJA_FLOAT, .number = d};
+}
+static inline struct jinja_value jinja_text(struct jinja_string s) {
+    return (struct jinja_value){.type = JINJA_STRING, .string = s};
+}
+// A string as safe as its source.
 static inline struct jinja_value jinja_text_like(struct jinja_value from, struct jinja_string s) {
     return (struct jinja_value){.type = JINJA_STRING, .safe = from.safe, .string = s};
 }
@@ -153,21 +161,22 @@ static inline struct jinja_value jinja_mapping(struct jinja_dict *dict) {
     return (struct jinja_value){.type = JINJA_DICT, .dict = dict};
 }
 
-// ---- texts ----
+// ---- strings ----
 
 struct jinja_string jinja_literal(const char *text); // borrowed, without taint
 bool jinja_string_is(struct jinja_string s, const char *text);
 bool jinja_string_equal(struct jinja_string a, struct jinja_string b);
 struct jinja_string jinja_substring(struct jinja_string s, size_t begin, size_t end); // bytes [begin, end)
-size_t jinja_length(struct jinja *j, struct jinja_string s); // in characters
-// The byte at which character `index` begins; s.size when there are fewer.
+size_t jinja_length(struct jinja *j, struct jinja_string s);                          // in characters
+// The byte offset of character `index`; s.size if there are fewer.
 size_t jinja_offset(struct jinja *j, struct jinja_string s, size_t index);
-// The first place of `part` at or after the byte `from`; SIZE_MAX: none.
+// The first offset of `part` at or after byte `from`; SIZE_MAX if none.
 size_t jinja_find(struct jinja *j, struct jinja_string s, struct jinja_string part, size_t from);
 size_t jinja_find_last(struct jinja *j, struct jinja_string s, struct jinja_string part);
-bool jinja_is_space(uint32_t code); // as Python's str.isspace
-// Without what is in `set` (NULL: white space) at the sides asked for.
-struct jinja_string jinja_strip(struct jinja *j, struct jinja_string s, const struct jinja_string *set, bool left, bool right);
+bool jinja_is_space(uint32_t code); // like Python's str.isspace
+// Strips characters in `set` (NULL: white space) on the given sides.
+struct jinja_string jinja_strip(struct jinja *j, struct jinja_string s, const struct jinja_string *set, bool left,
+                                bool right);
 
 void jinja_append(struct jinja *j, struct jinja_builder *b, struct jinja_string s);
 void jinja_append_text(struct jinja *j, struct jinja_builder *b, const char *text);
@@ -179,22 +188,23 @@ struct jinja_string jinja_built(const struct jinja_builder *b);
 struct jinja_list *jinja_list(struct jinja *j, size_t capacity);
 void jinja_push(struct jinja *j, struct jinja_list *list, struct jinja_value v);
 struct jinja_dict *jinja_dict(struct jinja *j, size_t capacity);
-struct jinja_entry *jinja_dict_find(struct jinja *j, const struct jinja_dict *dict, struct jinja_value key); // NULL: none
+struct jinja_entry *jinja_dict_find(struct jinja *j, const struct jinja_dict *dict,
+                                    struct jinja_value key); // NULL if none
 void jinja_dict_set(struct jinja *j, struct jinja_dict *dict, struct jinja_value key, struct jinja_value v);
 struct jinja_value jinja_pair(struct jinja *j, struct jinja_value a, struct jinja_value b); // a tuple
-// What a loop over v meets: items, keys, characters. Borrowed from v where it has them. Fails where Python does.
+// The items of a loop over v: items, keys or characters; borrowed from v if possible. Fails like Python.
 const struct jinja_list *jinja_iterate(struct jinja *j, struct jinja_value v);
 
-// ---- what all values have ----
+// ---- all values ----
 
 const char *jinja_type_name(struct jinja_value v);
 bool jinja_is_number(struct jinja_value v); // booleans are numbers
 double jinja_as_double(struct jinja_value v);
-int64_t jinja_as_integer(struct jinja *j, struct jinja_value v, const char *what); // fails on anything but int and bool
-struct jinja_string jinja_as_string(struct jinja *j, struct jinja_value v, const char *what); // fails on anything but str
+int64_t jinja_as_integer(struct jinja *j, struct jinja_value v, const char *what); // fails unless int or bool
+struct jinja_string jinja_as_string(struct jinja *j, struct jinja_value v, const char *what); // fails unless str
 bool jinja_truth(struct jinja_value v);
 bool jinja_equal(struct jinja *j, struct jinja_value a, struct jinja_value b);
-// Less than 0, 0, more than 0; fails with Python's message where the types have no order. `sign` is for the message.
+// Negative, 0 or positive; fails with Python's message if the types have no order. `sign` is for the message.
 int jinja_compare(struct jinja *j, struct jinja_value a, struct jinja_value b, const char *sign);
 bool jinja_contains(struct jinja *j, struct jinja_value whole, struct jinja_value part);
 
@@ -202,11 +212,11 @@ bool jinja_contains(struct jinja *j, struct jinja_value whole, struct jinja_valu
 
 struct jinja_string jinja_to_string(struct jinja *j, struct jinja_value v); // Python's str()
 struct jinja_string jinja_repr(struct jinja *j, struct jinja_value v);
-size_t jinja_format_float(double number, char out[32]);                     // Python's repr() of a float
+size_t jinja_format_float(double number, char out[32]); // Python's repr() of a float
 struct jinja_json_style {
     bool ascii, sort;
-    struct jinja_string indent; // data NULL: all on one line
-    struct jinja_string item, key; // the separators
+    struct jinja_string indent;    // data NULL: on one line
+    struct jinja_string item, key; // separators
 };
 struct jinja_string jinja_to_json(struct jinja *j, struct jinja_value v, const struct jinja_json_style *style);
 

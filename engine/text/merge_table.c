@@ -7,7 +7,7 @@
 struct merge {
     int32_t left, right;
     uint32_t rank;
-    int32_t product_plus_1; // 0: a free slot
+    int32_t product_plus_1; // id of the merged token plus 1; 0: free slot
 };
 
 static struct merge *find_merge(const struct merge_table *m, int32_t left, int32_t right) {
@@ -18,7 +18,7 @@ static struct merge *find_merge(const struct merge_table *m, int32_t left, int32
     }
 }
 
-// "left right", cut at the first space after the first byte.
+// Splits "left right" at the first space after the first byte.
 static bool cut_merge(struct span text, struct span *left, struct span *right) {
     const char *cut = text.size > 1 ? memchr(text.data + 1, ' ', text.size - 1) : NULL;
     if (!cut) return false;
@@ -32,8 +32,8 @@ static bool is_joined(struct span text, struct span left, struct span right) {
            !memcmp(text.data + left.size, right.data, right.size);
 }
 
-// The token that both parts together make. Files list merges in the order in which their tokens were made, so it is
-// mostly the token of the merge before, or the next one.
+// The token of both parts together. Files list merges in the order in which tokens were created, so it is mostly the
+// token of the previous merge or the next one.
 static int32_t find_product(const struct vocabulary *v, struct span left, struct span right, int32_t last, char *room) {
     for (int32_t id = last; id <= last + 1 && id < v->count; id++)
         if (is_joined(v->texts[id], left, right)) return v->index.unique ? id : vocabulary_find(v, v->texts[id]);
@@ -43,13 +43,13 @@ static int32_t find_product(const struct vocabulary *v, struct span left, struct
     return vocabulary_find(v, (struct span){room, left.size + right.size});
 }
 
-// Merges on their way into the table: each waits, its slot being fetched from memory, until the batch is full.
+// Merges being added: the slots of a batch are prefetched before any is written.
 struct merge_batch {
     struct merge merges[32];
     size_t count;
 };
 
-// Of merges that repeat, the first counts.
+// If a merge repeats, the first wins.
 static void insert_batch(struct merge_table *m, struct merge_batch *batch) {
     for (size_t i = 0; i < batch->count; i++) {
         struct merge *slot = find_merge(m, batch->merges[i].left, batch->merges[i].right);
@@ -65,7 +65,7 @@ static void add_merge(struct merge_table *m, struct merge_batch *batch, struct m
     if (batch->count == sizeof batch->merges / sizeof *batch->merges) insert_batch(m, batch);
 }
 
-// A merge of what are no tokens could never come to anything, and is passed over.
+// A merge whose parts or result are not tokens can never apply; skip it.
 static bool index_merges(struct merge_table *m, const struct vocabulary *v, const struct span *texts, uint64_t count,
                          char *room, struct status *st) {
     struct merge_batch batch = {.count = 0};
@@ -73,9 +73,10 @@ static bool index_merges(struct merge_table *m, const struct vocabulary *v, cons
     for (uint64_t rank = 0; rank < count; rank++) {
         struct span left, right;
         if (!cut_merge(texts[rank], &left, &right))
-            return status_fail(st, STATUS_FORMAT, "%s: tokenizer.ggml.merges: merge %llu, \"%.*s\", has no two parts",
-                               v->file->path, (unsigned long long)rank,
-                               (int)(texts[rank].size < 64 ? texts[rank].size : 64), texts[rank].data);
+            return status_fail(st, STATUS_FORMAT,
+                               "%s: tokenizer.ggml.merges: merge %llu: '%.*s' does not have two parts", v->file->path,
+                               (unsigned long long)rank, (int)(texts[rank].size < 64 ? texts[rank].size : 64),
+                               texts[rank].data);
         int32_t a = vocabulary_find(v, left), b = vocabulary_find(v, right);
         int32_t product = find_product(v, left, right, last, room);
         if (a < 0 || b < 0 || product < 0) continue;
@@ -91,8 +92,10 @@ static bool read_merges(struct merge_table *m, const struct vocabulary *v, struc
     const struct span *texts = gguf_get_strings(v->file, VOCABULARY_KEY("merges"), scratch, &count, st);
     if (!texts && st->code != STATUS_OK) return false;
     if (!texts || count > UINT32_MAX)
-        return status_fail(st, STATUS_FORMAT, "%s: tokenizer.ggml.merges: %s", v->file->path,
-                           texts ? "too many merges" : "the key is missing");
+        return status_fail(st, STATUS_FORMAT,
+                           texts ? "%s: tokenizer.ggml.merges: too many merges"
+                                 : "%s: missing key tokenizer.ggml.merges",
+                           v->file->path);
     char *room = arena_array(scratch, v->longest + 1, 1, st);
     if (!room || !token_table_open(&m->slots, count, sizeof(struct merge), st)) return false;
     m->seed = hash_seed();

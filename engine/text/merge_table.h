@@ -1,4 +1,4 @@
-// Merge table: which two tokens become which, and how soon: the list `tokenizer.ggml.merges`, kept by the pair.
+// Merge table: the list `tokenizer.ggml.merges`, indexed by pairs of tokens.
 #ifndef CONFAB_TEXT_MERGE_TABLE_H
 #define CONFAB_TEXT_MERGE_TABLE_H
 
@@ -10,7 +10,7 @@ struct merge_table {
     uint64_t seed;
 };
 
-// Reads and checks the list. To be closed also after a failure.
+// Reads and checks the list. Close it even after a failure.
 bool merge_table_open(struct merge_table *m, const struct vocabulary *v, struct status *st);
 void merge_table_close(struct merge_table *m);
 // A merge_rule; `rules` is the table.

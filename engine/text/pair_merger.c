@@ -7,17 +7,17 @@
 
 struct merge_candidate {
     uint64_t key;  // order, then the index of the left symbol
-    uint32_t size; // bytes of both when it was found: if they differ now, one of them has changed since
-    int32_t id;    // what they become
+    uint32_t size; // bytes of both when found; if different now, one of them has changed
+    int32_t id;    // of the merged token
 };
 
-enum { ROOM_AT_FIRST = 256 }; // symbols: more than nearly every word has
+enum { INITIAL_CAPACITY = 256 }; // symbols; more than nearly every word has
 
 void pair_merger_begin(struct pair_merger *m, size_t capacity) {
     m->n_symbols = m->n_heap = 0;
     if (capacity <= m->capacity) return;
-    if (capacity < ROOM_AT_FIRST) capacity = ROOM_AT_FIRST;
-    // At most n − 1 pairs at the start, and each of at most n − 1 merges puts in two for the one it takes out.
+    if (capacity < INITIAL_CAPACITY) capacity = INITIAL_CAPACITY;
+    // At most n − 1 initial pairs, and each of at most n − 1 merges removes one and adds two.
     free(m->symbols);
     free(m->heap);
     m->symbols = xmalloc(capacity * sizeof *m->symbols);
@@ -55,7 +55,7 @@ static struct merge_candidate take_best(struct pair_merger *m) {
     return best;
 }
 
-// Appends the pair that begins at `left`, if it merges, without restoring the heap's order.
+// Appends the pair starting at `left`, if it merges, without restoring heap order.
 static bool append_pair(struct pair_merger *m, uint32_t left, merge_rule rule, const void *rules) {
     const struct merge_symbol *a = &m->symbols[left], *b = &m->symbols[a->next];
     struct merge_product product;
@@ -69,7 +69,7 @@ static void push_pair(struct pair_merger *m, uint32_t left, merge_rule rule, con
     if (append_pair(m, left, rule, rules)) sift_up(m, m->n_heap - 1);
 }
 
-// A symbol's start never moves, so a pair that still covers as many bytes as when it was found is still that pair.
+// Symbols never move, so a pair that covers as many bytes as when it was found is unchanged.
 static bool is_stale(const struct pair_merger *m, const struct merge_candidate *c) {
     const struct merge_symbol *left = &m->symbols[(uint32_t)c->key];
     return left->size == 0 || left->next == MERGE_END || left->size + m->symbols[left->next].size != c->size;

@@ -3,11 +3,11 @@
 #include <string.h>
 #include <strings.h>
 
-// Matching is within text[0..size), the piece that a stage cuts: nothing outside it is seen.
+// Matching is limited to text[0..size), the piece that a stage splits.
 struct scan {
     const char *text;
     size_t size;
-    struct pretokenize_stage *memory; // of runs that several matches in a row look at
+    struct pretokenize_stage *memory; // caches runs shared by consecutive matches
 };
 
 static bool set_has(const struct character_set *set, struct character c) {
@@ -18,7 +18,7 @@ static bool set_has(const struct character_set *set, struct character c) {
 
 static struct character at(const struct scan *s, size_t where) { return character_at(s->text, s->size, where); }
 
-// Where a run of at most `most` characters of a set ends (0: any number), and how many there are.
+// The end of a run of at most `most` (0: unlimited) characters of a set, and their number.
 static size_t run_end(const struct scan *s, size_t from, const struct character_set *set, int most, int *count) {
     struct character c;
     int n = 0;
@@ -28,7 +28,7 @@ static size_t run_end(const struct scan *s, size_t from, const struct character_
     return from;
 }
 
-// Each matcher gives the end of its match at `from`; `from` itself where it does not match.
+// Each matcher returns the end of its match at `from`, or `from` if it does not match.
 
 static size_t match_contraction(const struct scan *s, size_t from, bool any_case) {
     static const char *const suffixes[] = {"s", "t", "re", "ve", "m", "ll", "d"};
@@ -56,10 +56,10 @@ static size_t match_run(const struct scan *s, const struct rule *r, struct chara
     return r->needs_lead ? from : match_body(s, r, from);
 }
 
-// upper* lower+ at `from`. Of letters that are both, upper* takes as many as it can and gives one back for lower+.
+// upper* lower+ at `from`. Letters in both sets: upper* takes as many as it can and backtracks one for lower+.
 static size_t match_capitalised(const struct scan *s, const struct rule *r, size_t from) {
     struct character c;
-    size_t after_both = from; // the end of the last letter that is both
+    size_t after_both = from; // the end of the last letter in both sets
     for (; !set_has(&r->forbids, c = at(s, from)) && set_has(&r->body, c); from += c.size)
         if (set_has(&r->tail, c)) after_both = from + c.size;
     size_t end = from;
@@ -104,7 +104,7 @@ static size_t match_spaced(const struct scan *s, const struct rule *r, struct ch
 
 static const struct character_set spaces = {.classes = CLASSES_SPACE};
 
-// The end of the white space at `from`, where it has not been looked for already.
+// The end of the white space at `from`, cached.
 static size_t space_end(const struct scan *s, size_t from) {
     struct pretokenize_stage *m = s->memory;
     if (from < m->run_end) return m->run_end;
@@ -139,7 +139,7 @@ static size_t match_space_in_front(const struct scan *s, const struct rule *r, s
     return count < (r->least ? r->least : 1) ? from : end;
 }
 
-// The first group is as long as leaves whole threes to its right.
+// The first group has the length that leaves groups of three after it.
 static size_t match_threes(const struct scan *s, const struct rule *r, size_t from) {
     struct pretokenize_stage *m = s->memory;
     int first = 3;
@@ -167,7 +167,7 @@ static size_t match_rule(const struct scan *s, const struct rule *r, struct char
     return from;
 }
 
-// Bytes that the first matching rule takes at `from`; 0 when none matches. *first is the character there.
+// The length of the first matching rule at `from`; 0 if none matches. *first is the character there.
 static size_t match(const struct scan *s, const struct rule *rules, size_t from, struct character *first) {
     *first = at(s, from);
     for (const struct rule *r = rules; r->kind != RULE_END; r++) {
@@ -177,7 +177,7 @@ static size_t match(const struct scan *s, const struct rule *rules, size_t from,
     return 0;
 }
 
-// Bytes of the stage's next piece: a match, or what lies before the next one.
+// The length of the stage's next piece: a match, or the text before the next match.
 static size_t cut(const char *text, struct pretokenize_stage *stage, const struct rule *rules) {
     struct scan s = {text, stage->end, stage};
     struct character first;

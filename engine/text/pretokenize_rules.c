@@ -1,4 +1,4 @@
-// The table of pre-tokenizers. Above each list of rules stands the expression it is: L letters, M marks, N numbers,
+// The table of pre-tokenizers. Each list of rules is preceded by its regular expression: L letters, M marks, N numbers,
 // P punctuation, S symbols, \s white space, C = (?i:'s|'t|'re|'ve|'m|'ll|'d), c = the same in lower case.
 #include "engine/text/pretokenize.h"
 
@@ -8,7 +8,7 @@
     static const uint32_t name##_list[][2] = {__VA_ARGS__};                                                            \
     static const struct character_ranges name = {sizeof name##_list / sizeof *name##_list, name##_list}
 
-// Code points that expressions spell out.
+// Ranges listed in expressions.
 RANGES(slash, {'/', '/'});
 RANGES(low_line, {'_', '_'});
 RANGES(tab, {'\t', '\t'});
@@ -40,13 +40,13 @@ RANGES(youtu_marks, {0x2014, 0x2014}, {0x2018, 0x2019}, {0x201c, 0x201d}, {0x202
 RANGES(youtu_bopomofo, {0x3105, 0x312f});
 RANGES(afmoe_scripts, {0xe40, 0xeff}, {0x1000, 0x109f}, {0x1100, 0x11ff}, {0x1780, 0x17ff}, {0x2f00, 0x2fdf},
        {0x3040, 0x30ff}, {0x3400, 0x4dbf}, {0x4e00, 0xfaff}, {0xff65, 0xff9f});
-// The script Han.
+// Han script.
 RANGES(han, {0x2e80, 0x2e99}, {0x2e9b, 0x2ef3}, {0x2f00, 0x2fd5}, {0x3005, 0x3005}, {0x3007, 0x3007}, {0x3021, 0x3029},
        {0x3038, 0x303b}, {0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xf900, 0xfa6d}, {0xfa70, 0xfad9}, {0x16fe2, 0x16fe3},
        {0x16ff0, 0x16ff1}, {0x20000, 0x2a6df}, {0x2a700, 0x2b739}, {0x2b740, 0x2b81d}, {0x2b820, 0x2cea1},
        {0x2ceb0, 0x2ebe0}, {0x2ebf0, 0x2ee5d}, {0x2f800, 0x2fa1d}, {0x30000, 0x3134a}, {0x31350, 0x323af});
 
-// Rules that many lists share. A macro is one alternative of an expression.
+// Shared rules. Each macro is an alternative of an expression.
 
 #define IN(c)                                                                                                          \
     { .classes = (c) }
@@ -55,8 +55,8 @@ RANGES(han, {0x2e80, 0x2e99}, {0x2e9b, 0x2ef3}, {0x2f00, 0x2fd5}, {0x3005, 0x300
 #define IN_AND(c, r)                                                                                                   \
     { .classes = (c), .ranges = &(r) }
 enum {
-    NO_WORD = CLASSES_ALL & ~(CLASSES_LINE_END | CLASSES_LETTER | CLASSES_NUMBER), // [^\r\nLN]
-    NO_SIGN = CLASSES_ALL & ~(CLASSES_LINE_END | CLASSES_LETTER | CLASSES_PUNCTUATION | CLASSES_SYMBOL),
+    NOT_WORD = CLASSES_ALL & ~(CLASSES_LINE_END | CLASSES_LETTER | CLASSES_NUMBER), // [^\r\nLN]
+    NOT_PUNCTUATION = CLASSES_ALL & ~(CLASSES_LINE_END | CLASSES_LETTER | CLASSES_PUNCTUATION | CLASSES_SYMBOL),
     OTHERS = CLASSES_ALL & ~(CLASSES_SPACE | CLASSES_LETTER | CLASSES_NUMBER), // [^\sLN]
     SIGNS = CLASSES_PUNCTUATION | CLASSES_SYMBOL,
     UPPER = CLASS_ASCII_UPPER | CLASS_WIDE_UPPER | CLASS_UNCASED | CLASS_MARK,
@@ -68,11 +68,11 @@ enum {
     { .kind = RULE_CONTRACTION, .any_case = (any) }
 #define RUN(leads, bodies, ...)                                                                                        \
     { .kind = RULE_RUN, .lead = leads, .body = bodies, __VA_ARGS__ }
-#define WORDS                  RUN(IN(NO_WORD), IN(CLASSES_LETTER))
+#define WORDS                  RUN(IN(NOT_WORD), IN(CLASSES_LETTER))
 #define DIGITS(n)              RUN(IN(0), IN(CLASSES_NUMBER), .most = (n))
 #define OTHERS_AND(tails, ...) RUN(IN(CLASS_BLANK), IN(OTHERS), .tail = tails, __VA_ARGS__)
 #define CASED(any)                                                                                                     \
-    { .kind = RULE_CASED, .lead = IN(NO_WORD), .body = IN(UPPER), .tail = IN(LOWER), .any_case = (any) }
+    { .kind = RULE_CASED, .lead = IN(NOT_WORD), .body = IN(UPPER), .tail = IN(LOWER), .any_case = (any) }
 #define LINE_ENDS                                                                                                      \
     { .kind = RULE_LINE_END }
 #define SPACES {.kind = RULE_SPACE_IN_FRONT}, RUN(IN(0), IN(CLASSES_SPACE))
@@ -88,7 +88,7 @@ static const struct rule gpt2[] = {CONTRACTIONS(false),
                                    RUN(IN(CLASS_BLANK), IN(OTHERS)),
                                    SPACES,
                                    END};
-// C|[^\r\nLN]?L+|N{1,3}| ?[^\sLN]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+, and with other numbers of digits
+// C|[^\r\nLN]?L+|N{1,3}| ?[^\sLN]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+; also with other numbers of digits
 #define LLAMA(...)                                                                                                     \
     { CONTRACTIONS(true), WORDS, __VA_ARGS__, OTHERS_AND(IN(CLASSES_LINE_END)), LINE_ENDS, SPACES, END }
 static const struct rule llama3[] = LLAMA(DIGITS(3));
@@ -96,7 +96,7 @@ static const struct rule qwen2[] = LLAMA(DIGITS(1));
 static const struct rule minicpm5[] = LLAMA(DIGITS(0));
 // C|[^\r\nLN]?[LM]+|N| ?[^\sLMN]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 static const struct rule qwen35[] = {CONTRACTIONS(true),
-                                     RUN(IN(NO_WORD), IN(CLASSES_LETTER | CLASS_MARK)),
+                                     RUN(IN(NOT_WORD), IN(CLASSES_LETTER | CLASS_MARK)),
                                      DIGITS(1),
                                      RUN(IN(CLASS_BLANK), IN(OTHERS & ~CLASS_MARK), .tail = IN(CLASSES_LINE_END)),
                                      LINE_ENDS,
@@ -109,7 +109,7 @@ static const struct rule seed_coder[] = {CONTRACTIONS(true), WORDS,  DIGITS(1), 
                                          LINE_ENDS,          SPACES, END};
 // C|[^\r\nLN]?(?:LM*(?: LM*)*)+|N| ?[^\sLN]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+
 static const struct rule exaone_moe[] = {CONTRACTIONS(true),
-                                         {.kind = RULE_SPACED, .lead = IN(NO_WORD)},
+                                         {.kind = RULE_SPACED, .lead = IN(NOT_WORD)},
                                          DIGITS(1),
                                          OTHERS_AND(IN_AND(CLASSES_LINE_END, slash), .tail_most = 1),
                                          LINE_ENDS,
@@ -140,10 +140,10 @@ static const struct rule gpt4o[] = O200K(true, 3);
 static const struct rule youtu[] = O200K(true, 1);
 static const struct rule tekken[] = O200K(false, 1);
 // [Han]+|[^\r\nLN]?upper*lower+C?|[^\r\nLN]?upper+lower*C?|N{1,3}| ?[^\sLN]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+,
-// upper and lower without Han: runs of Han have matched before, and end words (RULE_CASED stops at forbids).
+// upper and lower without Han: runs of Han match first and end words (RULE_CASED stops at forbids).
 static const struct rule kimi_k2[] = {RUN(IN(0), OF(han)),
                                       {.kind = RULE_CASED,
-                                       .lead = IN(NO_WORD),
+                                       .lead = IN(NOT_WORD),
                                        .body = IN(UPPER),
                                        .tail = IN(LOWER),
                                        .any_case = true,
@@ -156,7 +156,7 @@ static const struct rule kimi_k2[] = {RUN(IN(0), OF(han)),
 // [ASCII punctuation and symbols][A-Za-z]+|[^\r\nLPS]?[LM]+| ?[PS]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 #define SIGN_AND_LETTERS                                                                                               \
     RUN(IN(CLASS_ASCII_PUNCTUATION | CLASS_ASCII_SYMBOL), IN(CLASSES_ASCII_LETTER), .needs_lead = true)
-#define NAMES RUN(IN(NO_SIGN), IN(CLASSES_LETTER | CLASS_MARK))
+#define NAMES RUN(IN(NOT_PUNCTUATION), IN(CLASSES_LETTER | CLASS_MARK))
 static const struct rule deepseek3[] = {
     SIGN_AND_LETTERS, NAMES, RUN(IN(CLASS_BLANK), IN(SIGNS), .tail = IN(CLASSES_LINE_END)), LINE_ENDS, SPACES, END};
 // the same with | ?[PS]+|[\r\n]|\s+(?!\S)|\s+
@@ -182,13 +182,13 @@ static const struct rule lines[] = {RUN(IN(0), IN(CLASSES_ALL & ~CLASS_LINE_FEED
                                     END};
 // digits in threes from the right: N; \d{1,3}(?=(?:\d{3})*\b)
 static const struct rule threes[] = {THREES(IN(CLASSES_NUMBER)), END};
-static const struct rule threes_before_no_word[] = {
+static const struct rule threes_not_before_word[] = {
     THREES(IN(CLASS_DIGIT | CLASS_WIDE_DIGIT),
            .forbids = IN_AND(CLASSES_LETTER | CLASS_MARK | CLASSES_NUMBER, low_line)),
     END};
 // [P and some symbols]+
-static const struct rule falcon_signs[] = {RUN(IN(0), IN_AND(CLASSES_PUNCTUATION, falcon_symbols)), END};
-static const struct rule default_signs[] = {RUN(IN(0), IN_AND(CLASSES_PUNCTUATION, default_symbols)), END};
+static const struct rule falcon_punctuation[] = {RUN(IN(0), IN_AND(CLASSES_PUNCTUATION, falcon_symbols)), END};
+static const struct rule default_punctuation[] = {RUN(IN(0), IN_AND(CLASSES_PUNCTUATION, default_symbols)), END};
 //  ?[^(\s|.,!?…。，、।۔،)]+
 static const struct rule bloom[] = {
     RUN(IN(CLASS_BLANK), {.classes = CLASSES_SPACE, .ranges = &bloom_stops, .negated = true}), END};
@@ -199,7 +199,7 @@ static const struct rule chameleon_spaces[] = {RUN(IN(0), IN_AND(CLASS_LINE_FEED
 static const struct rule each_sign[] = {RUN(IN(0), IN(CLASSES_PUNCTUATION | CLASS_ASCII_SYMBOL), .most = 1), END};
 
 static const struct pretokenizer pretokenizers[] = {
-    {.names = {"default", ""}, .stages = {default_signs, gpt2, digits, ascii_threes}},
+    {.names = {"default", ""}, .stages = {default_punctuation, gpt2, digits, ascii_threes}},
     {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2",
                "jina-v5-nano"},
      .stages = {llama3},
@@ -220,7 +220,7 @@ static const struct pretokenizer pretokenizers[] = {
     {.names = {"exaone-moe"}, .stages = {exaone_moe}},
     {.names = {"gpt-4o", "o200k", "llama4", "kanana2", "talkie", "minimax-m2"}, .stages = {gpt4o}},
     {.names = {"granite-embed-multi-97m"}, .stages = {gpt4o}, .whole_pieces = true},
-    {.names = {"tiny_aya", "cohere2moe"}, .stages = {threes_before_no_word, gpt4o}},
+    {.names = {"tiny_aya", "cohere2moe"}, .stages = {threes_not_before_word, gpt4o}},
     {.names = {"tekken", "mistral-nemo"}, .stages = {tekken}, .whole_pieces = true, .adds_bos = true},
     {.names = {"youtu"}, .stages = {asian_apart, youtu}, .whole_pieces = true},
     {.names = {"kimi-k2"}, .stages = {kimi_k2}},
@@ -238,7 +238,7 @@ static const struct pretokenizer pretokenizers[] = {
      .stages = {gpt2}},
     {.names = {"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b", "mellum2"},
      .stages = {digit, gpt2}},
-    {.names = {"falcon"}, .stages = {falcon_signs, gpt2, ascii_threes}},
+    {.names = {"falcon"}, .stages = {falcon_punctuation, gpt2, ascii_threes}},
     {.names = {"chameleon"}, .stages = {chameleon_spaces, digit, each_sign, gpt2}, .adds_bos = true},
     {.names = {"bloom", "poro-chat", "gpt3-finnish"}, .stages = {bloom}},
     {.names = {"viking"}, .stages = {bloom, digit}},

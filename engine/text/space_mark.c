@@ -5,7 +5,7 @@
 
 #include "engine/base/panic.h"
 
-// At most SPACE_MARK_SIZE × size bytes. Returns how many.
+// Writes at most SPACE_MARK_SIZE × size bytes; returns the number.
 static size_t put_marks(const char *text, size_t size, char *out) {
     size_t n = 0;
     for (size_t i = 0; i < size; i++) {

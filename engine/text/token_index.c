@@ -4,9 +4,9 @@
 
 #include "engine/base/hash_seed.h"
 
-// Most texts that are looked for fit in a word: those are compared in the slot, without a walk to the text.
+// Most texts fit in a word and are compared in the slot, without touching the text.
 struct token_slot {
-    uint64_t key; // of a text of at most 8 bytes, these bytes; of a longer one, its hash
+    uint64_t key; // the text itself if at most 8 bytes, otherwise its hash
     uint32_t size;
     int32_t id_plus_1; // 0: free
 };
@@ -21,7 +21,7 @@ uint64_t token_hash_pair(uint64_t seed, int32_t a, int32_t b) {
     return mix(((uint64_t)(uint32_t)a << 32 | (uint32_t)b) ^ seed, 0x9e3779b97f4a7c15u);
 }
 
-// The first 1–8 bytes as one word. Short texts are loaded in two halves that may overlap.
+// The first 1–8 bytes as a word. Short texts are loaded in two halves that may overlap.
 static inline uint64_t load_word(const char *p, size_t size) {
     uint64_t word = 0;
     uint32_t head = 0, tail = 0;
@@ -48,7 +48,7 @@ bool token_table_open(struct token_table *t, uint64_t count, size_t slot_size, s
     *t = (struct token_table){.mask = n - 1};
     if (checked_mul(n, slot_size, &bytes)) t->slots = region_alloc(t->size = (size_t)bytes);
     return t->slots ||
-           status_fail(st, STATUS_MEMORY, "no memory for a table of %llu entries", (unsigned long long)count);
+           status_fail(st, STATUS_MEMORY, "cannot allocate a table of %llu entries", (unsigned long long)count);
 }
 
 void token_table_close(struct token_table *t) {
@@ -56,7 +56,7 @@ void token_table_close(struct token_table *t) {
     *t = (struct token_table){0};
 }
 
-// The slot that holds the text, or the free one where it belongs; *key is what it holds there.
+// The slot of the text, or the free slot for it; *key is its key.
 static struct token_slot *find_slot(const struct token_index *index, const char *text, size_t size, uint64_t *key) {
     struct token_slot *slots = index->table.slots;
     *key = size <= 8 ? load_word(text, size) : hash_long(index->seed, text, size);

@@ -1,7 +1,8 @@
 #include "engine/text/token_trie.h"
 
 bool token_trie_open(struct token_trie *t, struct arena *arena, uint64_t bytes, struct status *st) {
-    if (bytes >= UINT32_MAX) return status_fail(st, STATUS_LIMIT, "tokens of %llu bytes", (unsigned long long)bytes);
+    if (bytes >= UINT32_MAX)
+        return status_fail(st, STATUS_LIMIT, "tokens are too large (%llu bytes)", (unsigned long long)bytes);
     *t = (struct token_trie){.nodes = arena_array(arena, bytes + 1, sizeof *t->nodes, st), .count = 1};
     return t->nodes;
 }

@@ -26,7 +26,7 @@ static const struct tokenizer_ops *find_family(const struct gguf *g, struct stat
     if (!gguf_get_string(g, VOCABULARY_KEY("model"), GGUF_REQUIRED, &model, st)) return NULL;
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         if (span_equals(model, families[i]->model)) return families[i];
-    status_fail(st, STATUS_UNSUPPORTED, "%s: tokenizer.ggml.model is \"%.*s\", a tokenizer we lack", g->path,
+    status_fail(st, STATUS_UNSUPPORTED, "%s: tokenizer.ggml.model: unsupported tokenizer '%.*s'", g->path,
                 (int)(model.size < 64 ? model.size : 64), model.data);
     return NULL;
 }
@@ -64,7 +64,7 @@ static bool add_specials(struct tokenizer *t, struct status *st) {
     return true;
 }
 
-// What Hugging Face's Metaspace does; other files say nothing of it.
+// Settings of Hugging Face's Metaspace; absent in other files.
 static bool read_space_scheme(struct tokenizer *t, struct status *st) {
     struct span scheme = {"", 0};
     if (!gguf_get_string(t->vocabulary.file, "tokenizer.confab.space_prefix", GGUF_OPTIONAL, &scheme, st)) return false;
@@ -78,7 +78,7 @@ static bool read_strips(struct tokenizer *t, struct status *st) {
     const struct gguf_pair *p = vocabulary_numbers(&t->vocabulary, key, st);
     if (!p) return st->code == STATUS_OK;
     if (p->element != GGUF_U8)
-        return status_fail(st, STATUS_FORMAT, "%s: %s is no array of bytes", t->vocabulary.file->path, key);
+        return status_fail(st, STATUS_FORMAT, "%s: %s: expected an array of bytes", t->vocabulary.file->path, key);
     t->strips = p->data;
     return true;
 }
@@ -95,7 +95,7 @@ static bool read_flags(struct tokenizer *t, struct status *st) {
     if (t->ops->puts_space && !gguf_get_bool(g, VOCABULARY_KEY("add_space_prefix"), &t->puts_space, st)) return false;
     t->drops_space |= t->puts_space;
     if (!read_space_scheme(t, st) || !read_strips(t, st)) return false;
-    // Phi-3's markers take the line end after them along; no key says so.
+    // Phi-3's markers strip the line end after them; there is no key for that.
     t->strips_after_special = t->ops == &tokenizer_spm && span_equals(architecture, "phi3");
     return true;
 }
@@ -135,7 +135,7 @@ void tokenizer_fill_slots(struct tokenizer *t, char *(*text)(void *context, cons
         char *shown = text(context, name);
         if (!shown) continue;
         t->pieces[id] = (struct span){arena_copy(&v->arena, shown, strlen(shown)), strlen(shown)};
-        v->types[id] = TOKEN_USER_DEFINED; // it shows, and is still found by its name, in trusted texts alone
+        v->types[id] = TOKEN_USER_DEFINED; // visible; still matched by name, in trusted text only
         free(shown);
     }
 }
@@ -147,12 +147,12 @@ void tokenizer_close(struct tokenizer *t) {
     free(t);
 }
 
-// Encoding. Text between special tokens gathers in a stretch, also across parts, and is encoded as one.
+// Encoding. Text between special tokens is collected in a stretch, across parts, and encoded as one.
 
 struct stretch {
-    const char *text; // of a part, or `joined`
+    const char *text; // in a part, or `joined`
     size_t size;
-    char *joined; // where a stretch is made of several parts
+    char *joined; // for a stretch across parts
     size_t capacity;
 };
 
@@ -161,8 +161,8 @@ struct encoding {
     struct token_list *out;
     struct pair_merger merger;
     struct stretch stretch;
-    bool at_start;    // of the text, or after a special token: where a space is put
-    bool skips_space; // after a special token that takes white space along
+    bool at_start;    // of the text, or after a special token: a space may be added
+    bool skips_space; // after a special token that strips white space
 };
 
 void tokenizer_push_byte(const struct tokenizer *t, uint8_t byte, struct token_list *out) {
@@ -215,7 +215,7 @@ static bool takes_space_along(const struct tokenizer *t, int32_t id) {
     return true;
 }
 
-// Bytes of the white space at this place; past ASCII only where a file says what belongs to its tokens.
+// The length of the white space here; beyond ASCII only if the file has strip flags.
 static size_t space_size(const struct tokenizer *t, const char *text, size_t size, size_t at) {
     struct character c = character_at(text, size, at);
     return c.class & CLASSES_SPACE && (c.code < 0x80 || t->strips) ? c.size : 0;
@@ -238,7 +238,7 @@ static void add_special(struct encoding *e, int32_t id) {
     e->skips_space = takes_space_along(e->t, id);
 }
 
-// The longest special token at this place.
+// The longest special token here.
 static int32_t match_special(const struct tokenizer *t, const struct tokenizer_part *part, size_t at, size_t *length) {
     size_t longer;
     int32_t id = token_trie_longest(&t->user_defined, part->text + at, part->size - at, length);
@@ -309,7 +309,7 @@ char *tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t cou
     return text;
 }
 
-// Facts.
+// Properties.
 
 int32_t tokenizer_count(const struct tokenizer *t) { return t->vocabulary.count; }
 int32_t tokenizer_bos(const struct tokenizer *t) { return t->vocabulary.bos; }

@@ -1,5 +1,5 @@
-// BPE by ranks: a pre-tokenizer cuts the text, and the characters of each cut merge by a list. The characters are those
-// of an alphabet of bytes, or, where the pre-tokenizer is a raw one (Gemma 4's), the text's own with marks for spaces.
+// BPE by ranks: a pre-tokenizer splits the text, and the characters of each piece merge by a list. The characters are
+// the byte-level alphabet or, with a raw pre-tokenizer (Gemma 4), the text's own with marks for spaces.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +10,14 @@
 #include "engine/text/space_mark.h"
 #include "engine/text/tokenizer_ops.h"
 
-// The alphabet: a byte that prints as itself in Latin-1 is itself, the others are U+0100 and on, in order.
+// The alphabet: bytes printable in Latin-1 stand for themselves, the others are U+0100 and up, in order.
 enum { ALPHABET_END = 0x144 };
 
 struct bpe {
     const struct pretokenizer *pre;
     struct merge_table merges;
-    bool whole_pieces;     // a piece that is itself a token is taken without merging
-    bool parts_words;      // raw: words merge apart
+    bool whole_pieces;     // a piece that is a token is not merged
+    bool parts_words;      // raw: words merge independently
     char spelling[256][2]; // UTF-8 of each byte's character
     uint8_t spelling_size[256];
     int16_t bytes[ALPHABET_END]; // the byte of each character; −1: not in the alphabet
@@ -39,9 +39,9 @@ static void make_alphabet(struct bpe *bpe) {
 
 // Opening.
 
-// Of a file whose own choice is unknown.
+// For a file with an unknown pre-tokenizer.
 static const char *name_default(struct arena *arena, struct span name) {
-    char *text = arena_printf(arena, "%s (in place of \"%.*s\", which is not known)", pretokenizer_default->names[0],
+    char *text = arena_printf(arena, "%s (unknown: '%.*s')", pretokenizer_default->names[0],
                               (int)(name.size < 64 ? name.size : 64), name.data);
     for (char *c = text; *c; c++)
         if (*c < ' ' || *c > '~') *c = '?';
@@ -94,7 +94,7 @@ static void bpe_close(struct tokenizer *t) {
     if (bpe) merge_table_close(&bpe->merges);
 }
 
-// What tokens stand for.
+// Token texts.
 
 static bool is_ascii(struct span text) {
     uint8_t any = 0;
@@ -119,7 +119,7 @@ static struct span bpe_spell(const struct tokenizer *t, int32_t id, char **room)
 
 // Encoding.
 
-// The token that spells exactly this piece; −1 when there is none.
+// The token of exactly this piece; −1 if none.
 static int32_t find_piece(const struct tokenizer *t, const struct bpe *bpe, const char *text, size_t size) {
     char few[256], *spelt = few;
     size_t n = 0;
@@ -159,7 +159,7 @@ static void encode_bytes(const struct tokenizer *t, struct pair_merger *m, const
     merge(t, m, out);
 }
 
-// Characters of this text, which has marks for spaces already.
+// Encodes text that already has marks for spaces.
 static void encode_characters(const struct tokenizer *t, struct pair_merger *m, const char *text, size_t size,
                               struct token_list *out) {
     pair_merger_begin(m, size);

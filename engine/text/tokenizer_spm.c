@@ -1,19 +1,19 @@
-// SentencePiece BPE: spaces are written U+2581, characters merge by the tokens' scores, and what is no token is
-// spelt in byte tokens.
+// SentencePiece BPE: spaces become U+2581, characters merge by the scores of tokens, and the rest is spelled in byte
+// tokens.
 #include <string.h>
 
 #include "engine/text/space_mark.h"
 #include "engine/text/tokenizer_ops.h"
 
 struct spm {
-    uint32_t *orders; // [count] rising as scores fall
-    bool cuts_words;  // no token goes on with a space after anything else: words merge apart
+    uint32_t *orders; // [count] ascending as scores fall
+    bool cuts_words;  // no token has a space after another character, so words merge independently
 };
 
-// Maps scores to integers whose order is the reverse of theirs.
+// Maps scores to integers in reverse order.
 static uint32_t order_of_score(float score) {
     uint32_t bits;
-    score += 0.0f; // a negative zero is a zero
+    score += 0.0f; // −0 becomes 0
     memcpy(&bits, &score, sizeof bits);
     return bits & 0x80000000u ? bits : ~(bits | 0x80000000u);
 }
@@ -35,7 +35,7 @@ static struct span spm_spell(const struct tokenizer *t, int32_t id, char **room)
     return space_mark_decode(t->vocabulary.texts[id], room);
 }
 
-// The token of this text, if merging may make it.
+// The token of this text, if merging can produce it.
 static int32_t find_plain(const struct tokenizer *t, const char *text, size_t size) {
     int32_t id = vocabulary_find(&t->vocabulary, (struct span){text, size});
     if (id < 0) return -1;
@@ -66,7 +66,7 @@ static void encode_word(const struct tokenizer *t, struct pair_merger *m, const 
     pair_merger_begin(m, size);
     for (size_t i = 0, length; i < size; i += length) {
         uint32_t code;
-        length = utf8_decode(word + i, size - i, &code); // of broken characters, what is certainly part of them
+        length = utf8_decode(word + i, size - i, &code); // of an invalid character, its valid prefix
         pair_merger_add(m, word + i, length, find_plain(t, word + i, length));
     }
     pair_merger_run(m, spm_rule, t);

@@ -1,5 +1,4 @@
-// Unigram: the text is normalised, and of all ways to cut it into tokens that one is taken whose scores, logarithms of
-// probabilities, have the highest sum.
+// Unigram: normalises the text and splits it into the tokens with the highest total score (log probability).
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 #include "engine/text/space_mark.h"
 #include "engine/text/tokenizer_ops.h"
 
-// A character that no token covers costs this much more than the worst token.
+// The penalty of an unknown character, relative to the worst token.
 static const double unknown_penalty = 10;
 
 struct unigram {
@@ -18,8 +17,8 @@ struct unigram {
     const float *scores;
     double unknown_score;
     bool puts_space;    // in front of the text
-    bool spells_bytes;  // of unknown characters, with byte tokens
-    bool merges_spaces; // runs of spaces become one, those at both ends none
+    bool spells_bytes;  // unknown characters become byte tokens
+    bool merges_spaces; // collapses runs of spaces and removes those at both ends
 };
 
 // Opening.
@@ -29,7 +28,7 @@ static bool read_charsmap(struct unigram *u, const struct gguf *g, struct status
     const struct gguf_pair *p = gguf_find(g, key);
     if (!p) return true;
     if (p->type != GGUF_ARRAY || (p->element != GGUF_U8 && p->element != GGUF_I8))
-        return status_fail(st, STATUS_FORMAT, "%s: %s is no array of bytes", g->path, key);
+        return status_fail(st, STATUS_FORMAT, "%s: %s: expected an array of bytes", g->path, key);
     return charsmap_open(&u->charsmap, (struct span){(const char *)p->data, p->count}, g->path, st);
 }
 
@@ -69,7 +68,7 @@ static struct span unigram_spell(const struct tokenizer *t, int32_t id, char **r
 struct normalised {
     char *text;
     size_t size, capacity;
-    bool in_word, has_space; // inside a word; a space has been put in front
+    bool in_word, has_space; // inside a word; the space in front has been added
 };
 
 static void push(struct normalised *n, const char *text, size_t size) {
@@ -97,7 +96,7 @@ static void push_spaced(const struct unigram *u, struct normalised *n, struct sp
     }
 }
 
-// What stands at the beginning of text, mapped; a byte that is no UTF-8 becomes U+FFFD.
+// The normalised start of text; an invalid byte becomes U+FFFD.
 static size_t map_character(const struct unigram *u, const char *text, size_t size, struct span *mapped) {
     size_t n = charsmap_match(&u->charsmap, text, size, mapped);
     if (n) return n;
@@ -119,7 +118,7 @@ static struct normalised normalise(const struct unigram *u, const char *text, si
     return n;
 }
 
-// The best way to each place in the text: by which token, from where.
+// The best path to a position in the text: its last token, and where that starts.
 struct step {
     double score;
     uint32_t from;
@@ -130,7 +129,7 @@ static void offer(struct step *to, double score, uint32_t from, int32_t id) {
     if (score > to->score) *to = (struct step){score, from, id};
 }
 
-// Goes on from one place by every token that begins there; length is that of its character.
+// Extends the path by every token that starts here; length: of the character here.
 static void go_on(const struct tokenizer *t, struct step *steps, const char *text, size_t size, size_t at,
                   size_t length) {
     const struct unigram *u = t->family;
@@ -158,7 +157,7 @@ static void reverse(int32_t *ids, size_t count) {
     }
 }
 
-// Unknown characters in a row are one unknown token, where they are not spelt in bytes.
+// Consecutive unknown characters are one unknown token, unless spelled in bytes.
 static void emit(const struct tokenizer *t, const struct step *steps, const char *text, size_t size,
                  struct token_list *out) {
     const struct unigram *u = t->family;

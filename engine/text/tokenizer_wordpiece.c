@@ -1,5 +1,5 @@
-// WordPiece, as BERT has it: the text is cleaned and cut into words and signs, and each of them is spelt by the longest
-// tokens from its left. The tokens that begin a word are written with U+2581 in front.
+// WordPiece (BERT): cleans the text, splits it into words and symbols, and spells each with the longest tokens from the
+// left. Tokens that start a word have U+2581 in front.
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -32,7 +32,7 @@ static struct span wordpiece_spell(const struct tokenizer *t, int32_t id, char *
     return space_mark_decode(t->vocabulary.texts[id], room);
 }
 
-// The word that is being gathered, the mark in front of it.
+// The current word, with the mark in front.
 struct word {
     char *text;
     size_t size, capacity;
@@ -47,7 +47,7 @@ static void add(struct word *w, uint32_t code) {
     w->size += utf8_encode(code, w->text + w->size);
 }
 
-// A word of which any part is no token is unknown as a whole.
+// If any part of a word is not a token, the whole word is unknown.
 static void end_word(const struct tokenizer *t, struct word *w, struct token_list *out) {
     const struct wordpiece *family = t->family;
     size_t first = out->count;
@@ -84,7 +84,7 @@ static void add_character(const struct tokenizer *t, struct word *w, uint32_t co
     if (stands_alone) end_word(t, w, out);
 }
 
-// Decomposed, an accent is a character of its own.
+// Decomposition makes accents separate characters.
 static void add_decomposed(const struct tokenizer *t, struct word *w, uint32_t code, struct token_list *out) {
     utf8proc_int32_t codes[8];
     int bound_class = UTF8PROC_BOUNDCLASS_START;

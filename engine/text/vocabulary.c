@@ -24,7 +24,7 @@ const struct gguf_pair *vocabulary_numbers(const struct vocabulary *v, const cha
     const struct gguf_pair *p = gguf_find(v->file, key);
     if (!p) return NULL;
     if (p->type != GGUF_ARRAY || p->element == GGUF_STRING)
-        status_fail(st, STATUS_FORMAT, "%s: %s is no array of numbers", v->file->path, key);
+        status_fail(st, STATUS_FORMAT, "%s: %s: expected an array of numbers", v->file->path, key);
     else if (p->count != (uint64_t)v->count)
         status_fail(st, STATUS_FORMAT, "%s: %s has %llu elements for %d tokens", v->file->path, key,
                     (unsigned long long)p->count, v->count);
@@ -36,12 +36,12 @@ const float *vocabulary_scores(struct vocabulary *v, struct status *st) {
     const char *key = VOCABULARY_KEY("scores");
     const struct gguf_pair *p = vocabulary_numbers(v, key, st);
     float *scores = p ? arena_array(&v->arena, (uint64_t)v->count, sizeof *scores, st) : NULL;
-    if (!p && st->code == STATUS_OK) status_fail(st, STATUS_FORMAT, "%s: the key %s is missing", v->file->path, key);
+    if (!p && st->code == STATUS_OK) status_fail(st, STATUS_FORMAT, "%s: missing key %s", v->file->path, key);
     if (!scores) return NULL;
     for (int32_t id = 0; id < v->count; id++) {
         double score = gguf_number(p, (uint64_t)id);
         if (isnan(score)) {
-            status_fail(st, STATUS_FORMAT, "%s: %s of token %d is not a number", v->file->path, key, id);
+            status_fail(st, STATUS_FORMAT, "%s: %s: not a number for token %d", v->file->path, key, id);
             return NULL;
         }
         scores[id] = (float)score;
@@ -49,7 +49,7 @@ const float *vocabulary_scores(struct vocabulary *v, struct status *st) {
     return scores;
 }
 
-// A file without types says which tokens are bytes by their texts alone.
+// Without types, byte tokens are recognised by their texts.
 static bool read_types(struct vocabulary *v, struct status *st) {
     const char *key = VOCABULARY_KEY("token_type");
     const struct gguf_pair *p = vocabulary_numbers(v, key, st);
@@ -58,23 +58,23 @@ static bool read_types(struct vocabulary *v, struct status *st) {
         int byte = token_byte(v->texts[id]);
         double type = p ? gguf_number(p, (uint64_t)id) : byte >= 0 ? TOKEN_BYTE : TOKEN_NORMAL;
         if (!(type >= 0 && type <= TOKEN_BYTE))
-            return status_fail(st, STATUS_FORMAT, "%s: %s of token %d is %g, allowed are 0 to %d", v->file->path, key,
-                               id, type, TOKEN_BYTE);
+            return status_fail(st, STATUS_FORMAT, "%s: %s: type %g of token %d is out of range (0 to %d)",
+                               v->file->path, key, type, id, TOKEN_BYTE);
         v->types[id] = type >= 1 ? (uint8_t)type : TOKEN_NORMAL;
         if (v->types[id] == TOKEN_BYTE && byte < 0)
-            return status_fail(st, STATUS_FORMAT, "%s: token %d, \"%.*s\", claims to be a byte", v->file->path, id,
+            return status_fail(st, STATUS_FORMAT, "%s: token %d: '%.*s' is not a byte token", v->file->path, id,
                                (int)(v->texts[id].size < 32 ? v->texts[id].size : 32), v->texts[id].data);
     }
     return true;
 }
 
-// An id of its own key. −1, also as an unsigned number, is how files say that there is none.
+// Reads the key of a special token. −1, signed or unsigned, means none.
 static bool read_id(const struct vocabulary *v, const char *key, int32_t *id, struct status *st) {
     int64_t value = *id < v->count ? *id : -1;
     if (!gguf_get_int(v->file, key, GGUF_OPTIONAL, -1, UINT32_MAX, &value, st)) return false;
     if (value == UINT32_MAX) value = -1;
     if (value >= v->count)
-        return status_fail(st, STATUS_FORMAT, "%s: %s is %lld, but there are %d tokens", v->file->path, key,
+        return status_fail(st, STATUS_FORMAT, "%s: %s: %lld is out of range for %d tokens", v->file->path, key,
                            (long long)value, v->count);
     *id = (int32_t)value;
     return true;
@@ -89,9 +89,9 @@ static int32_t find_marker(const struct vocabulary *v, const char *text) {
     return id >= 0 && vocabulary_is_special(v, id) ? id : -1;
 }
 
-// Markers that end an answer, whatever the keys say. Some files call them user-defined; text that somebody types must
-// not become one, so they are control tokens here. In harmony vocabularies, and in those with
-// <|flush|>, <|end|> only closes one message of several; Gemma 4 has </s> for something else.
+// Markers that end an answer regardless of keys. Some files declare them user-defined; they are control tokens here, so
+// that typed text cannot become one. In harmony vocabularies, and in those with <|flush|>, <|end|> only ends one of
+// several messages; Gemma 4 uses </s> for something else.
 static void mark_ends_by_text(struct vocabulary *v) {
     static const char *const texts[] = {"<|eot_id|>",
                                         "<|eom_id|>",

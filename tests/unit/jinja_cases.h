@@ -786,7 +786,7 @@ static const struct jinja_case template_cases[] = {
 };
 
 // What it refuses.
-static const char *const refused_cases[] = {
+static const char *const rejected_cases[] = {
     "{{ missing.foo }}",
     "{{ d.zz.yy }}",
     "{{ missing + 1 }}",

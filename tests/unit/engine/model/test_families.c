@@ -1,6 +1,6 @@
-// Families: a tiny model of each computes what the reference engine computes. Some of its logits stand in a golden
-// file; with CONFAB_PEER set to that engine's program all are compared directly, as are the default paths on quantised
-// weights. UPDATE_GOLDEN=1 takes the golden figures anew, once all families agree with the peer.
+// Families: a tiny model of each computes the same as the reference engine. Some of its logits are in a golden file;
+// with CONFAB_PEER set to that engine's program all are compared directly, and so are the default paths on quantised
+// weights. UPDATE_GOLDEN=1 updates the golden file, once all families agree with the peer.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,8 +35,7 @@ struct logits {
 static float *compute(struct model_file *m, bool exact, const char *name) {
     struct status st = {0};
     int32_t ids[TOKENS];
-    struct engine_params params = {
-        .n_threads = 1, .context = TOKENS, .kv_tokens = TOKENS, .options.exact = exact};
+    struct engine_params params = {.n_threads = 1, .context = TOKENS, .kv_tokens = TOKENS, .options.exact = exact};
     struct engine *e = local_engine_open(m, &params, &st);
     if (!e) fail_msg("%s: %s", name, st.text);
     float *values = xmalloc((size_t)TOKENS * (size_t)model_file_info(m)->n_vocab * sizeof *values);
@@ -72,10 +71,10 @@ static double distance(const struct logits *l, const struct logits *reference, i
     return error / size;
 }
 
-// ---- golden figures ----
+// ---- golden values ----
 
 struct golden {
-    double rms, probes[PROBES]; // of all logits; of some, spread over positions and tokens
+    double rms, probes[PROBES]; // of all logits; some logits, spread over positions and tokens
 };
 
 static struct golden measure(const struct logits *l) {
@@ -133,7 +132,7 @@ static void exact_logits_are_golden(void **state) {
     }
 }
 
-// ---- how files store the same weights ----
+// ---- different storage of the same weights ----
 
 static void check_same(struct tiny_shape shape, unsigned storage) {
     struct logits one = logits_of(&shape, true);
@@ -166,9 +165,9 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// Where two experts are nearly equal, activations of 8 bits may choose the other, and the row is another one from there
-// on, as are, less and less, those that attend to it. So of routed models the rows before the first such one count, and
-// most of the others must be near all the same; of models that are not, all rows together.
+// If two experts are nearly equal, 8-bit activations may choose the other one, which changes the row and, less and
+// less, the rows that attend to it. So routed models are compared by the rows before the first such row, and most of
+// the others must be near too; other models by all rows together.
 static double default_distance(const struct tiny_shape *shape, const struct logits *l, const struct logits *exact) {
     const double rerouted = 1e-2;
     double rows[TOKENS];
@@ -182,7 +181,7 @@ static double default_distance(const struct tiny_shape *shape, const struct logi
     return first && rows[TOKENS / 2] <= rerouted ? distance(l, exact, 0, first) : rows[TOKENS / 2];
 }
 
-// Noise adds up over layers: the deepest models may have more.
+// Noise adds up over layers: deeper models are allowed more.
 static double default_limit(const struct tiny_shape *shape) {
     return shape->n_layer > FEW_LAYERS ? 1e-3 * shape->n_layer / FEW_LAYERS : 1e-3;
 }
@@ -204,7 +203,7 @@ static void the_default_path_is_near(void **state) {
         for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) check_default(tiny_families[i], formats[k]);
 }
 
-// Blocks of 256 beside rows that have no whole number of them, which files store otherwise.
+// Formats of 256 with rows that are not a multiple of 256, which files store in other formats.
 static void formats_mix_in_a_file(void **state) {
     (void)state;
     static const enum block_id formats[] = {BLOCK_Q2_K, BLOCK_Q3_K, BLOCK_Q4_K, BLOCK_Q5_K, BLOCK_Q6_K, BLOCK_IQ4_XS};
@@ -248,7 +247,7 @@ static void close_files(const struct peer_files *f) {
     rmdir(f->folder);
 }
 
-// What the peer computes of a shape, stored as it can read it.
+// The peer's logits for a shape, stored in a form it can read.
 static struct logits peer_logits(struct tiny_shape shape, const char *peer, const struct peer_files *files,
                                  int n_vocab) {
     char command[640];

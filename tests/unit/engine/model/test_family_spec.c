@@ -1,4 +1,4 @@
-// Families: what keys make of a spec, where fused and single tensors are bound, and RoPE's angles under every scaling.
+// Families: specs from keys, binding of fused and separate tensors, and RoPE angles with every scaling.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static void close_shape(struct opened *o) {
     free(o->data);
 }
 
-static void check_shape_refused(const char *why, struct tiny_shape shape) {
+static void check_shape_rejected(const char *why, struct tiny_shape shape) {
     struct gguf g;
     struct model m;
     struct status st = {0};
@@ -58,29 +58,29 @@ static void keys_of_families_are_checked(void **state) {
     (void)state;
     struct tiny_shape s = family_named("mixtral");
     s.used = s.experts + 1;
-    check_shape_refused("llama.expert_used_count: 9 is out of range (1 to 8)", s);
+    check_shape_rejected("llama.expert_used_count: 9 is out of range (1 to 8)", s);
     s = family_named("mixtral-singly");
     s.n_ff_expert = 96;
     s.parts |= PART_SHARED_EXPERT, s.n_ff_shared = 16;
-    check_shape_refused("the tensor blk.0.ffn_down_shexp.weight has no place in a llama model", s);
+    check_shape_rejected("unexpected tensor blk.0.ffn_down_shexp.weight in a llama model", s);
     s = family_named("gemma3");
     s.keys[1] = (struct tiny_key)TINY_BOOLS("attention.sliding_window_pattern", "101");
-    check_shape_refused("gemma3.attention.sliding_window_pattern has 3 values for 7 layers", s);
+    check_shape_rejected("gemma3.attention.sliding_window_pattern has 3 values for 7 layers", s);
     s = family_named("gpt-oss");
     s.parts &= ~(unsigned)PART_SINKS;
-    check_shape_refused("the tensor blk.0.attn_sinks.weight is missing", s);
+    check_shape_rejected("missing tensor blk.0.attn_sinks.weight", s);
     s = family_named("deepseek");
     s.keys[1] = (struct tiny_key)TINY_INT("expert_shared_count", 3);
-    check_shape_refused("blk.1.ffn_gate_shexp.weight is [80, 80, 1, 1], expected [80, 120]", s);
+    check_shape_rejected("blk.1.ffn_gate_shexp.weight is [80, 80, 1, 1], expected [80, 120]", s);
     s = family_named("stablelm");
     s.n_rot = 26;
-    check_shape_refused("stablelm.rope.dimension_count is 26; it must be even and at most 24", s);
+    check_shape_rejected("stablelm.rope.dimension_count: 26 is not an even number up to 24", s);
 }
 
 static void windows_follow_pattern_and_family(void **state) {
     (void)state;
     static const struct {
-        const char *name, *slides; // a character a layer
+        const char *name, *slides; // a character per layer
         struct tiny_key key;
     } cases[] = {
         {"gpt-oss", "1010", {.name = NULL}},
@@ -89,7 +89,7 @@ static void windows_follow_pattern_and_family(void **state) {
         {"gemma3", "0010001", TINY_BOOLS("attention.sliding_window_pattern", "0010001")},
         {"olmo3", "11101", {.name = NULL}},
         {"olmo2", "000", {.name = NULL}},
-        {"qwen3", "000", TINY_INT("attention.sliding_window", 8)}, // no family of windows
+        {"qwen3", "000", TINY_INT("attention.sliding_window", 8)}, // a family without windows
         {"phi3-short", "11", TINY_INT("attention.sliding_window", 8)},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -126,7 +126,7 @@ static void scales_follow_the_family(void **state) {
     close_shape(&o);
 }
 
-// ---- where weights lie ----
+// ---- binding ----
 
 static void fused_tensors_are_bound_in_pieces(void **state) {
     (void)state;
@@ -167,7 +167,7 @@ static void experts_are_bound_one_by_one(void **state) {
 
 // ---- RoPE ----
 
-// A model of nothing but RoPE.
+// A model with only RoPE.
 static struct model rope_model(struct rope_spec rope) {
     struct model m = {.spec.rope = rope};
     m.spec.rope.magnitude = 1.25f;
@@ -216,7 +216,7 @@ static void divisors_of_the_file_are_used(void **state) {
     for (int i = 0; i < 3; i++) check_near(frequency[i], plain(10000, 6, i) / longer[i]);
 }
 
-// The last pair that turns at least `turns` times within the original context, counting from 0.
+// The last pair, from 0, that makes at least `turns` turns within the original context.
 static int last_pair_turning(const struct rope_spec *r, double turns) {
     int pair = 0;
     while (r->original_context * plain(r->base[0], r->n_rot, pair + 1) / (2 * acos(-1.0)) >= turns) pair++;
@@ -257,7 +257,7 @@ static void magnitudes_follow_the_factor(void **state) {
     assert_true(fabsf(o.model.spec.rope.magnitude - 1.3465736f) < 1e-6f);
     assert_true(o.model.spec.rope.scales_sliding);
     close_shape(&o);
-    o = open_shape(family_named("mistral3")); // a log multiplier of 1 takes it away
+    o = open_shape(family_named("mistral3")); // a log multiplier of 1 cancels it
     assert_true(o.model.spec.rope.magnitude == 1);
     close_shape(&o);
     o = open_shape(family_named("olmo3"));

@@ -1,4 +1,4 @@
-// Model files from outside: what is told of them, ids and back, and answers as they stream out of tokens.
+// Model files through the public interface: description, tokenizing and detokenizing, and streamed answers.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static struct opened open_vocabulary(const char *name) {
     gguf_writer_u32(&w, "llama.attention.head_count", 32);
     gguf_writer_u32(&w, "llama.attention.head_count_kv", 8);
     gguf_writer_u32(&w, "llama.context_length", 8192);
-    gguf_writer_u32(&w, "llama.feed_forward_length", 0xffffffffu); // out of any range
+    gguf_writer_u32(&w, "llama.feed_forward_length", 0xffffffffu); // out of range
     gguf_writer_float(&w, "llama.rope.freq_base", 500000);
     tiny_vocab_byte_level(&w, "llama-bpe");
     struct opened m = {.bytes = gguf_writer_finish(&w, &size)};
@@ -84,7 +84,7 @@ static void test_info_of_a_model(void **state) {
     assert_int_equal(64 * token_bytes, memory.kv);
     assert_true(token_bytes >= 2 * 2 * 2 * 2 * 16); // K and V, f16, 2 layers, 2 heads of 16, and padding
     assert_int_equal(memory.total, memory.weights + memory.buffers + memory.kv);
-    // Heads of 16 take the room of 32 elements in blocks: 34 and 18 bytes for a key, as many for a value.
+    // Heads of 16 take blocks of 32 elements: 34 and 18 bytes for a key, the same for a value.
     assert_int_equal(local_engine_token_bytes(m.file, KV_BF16), token_bytes);
     assert_int_equal(local_engine_token_bytes(m.file, KV_Q8_0), 2 * 2 * 2 * 34);
     assert_int_equal(local_engine_token_bytes(m.file, KV_Q4_0), 2 * 2 * 2 * 18);
@@ -94,7 +94,7 @@ static void test_info_of_a_model(void **state) {
     assert_int_equal(fits, 64);
     assert_int_equal(local_engine_tokens_that_fit(m.file, KV_F16, memory.total - 1), 32);
     assert_int_equal(local_engine_tokens_that_fit(m.file, KV_F16, memory.weights), 0);
-    assert_true(i->float_share == 0); // its norms are no matrices
+    assert_true(i->float_share == 0); // norms are not matrices
     assert_int_equal(i->n_formats, 2);
     assert_string_equal(i->formats[0].name, "Q8_0");
     assert_string_equal(i->formats[1].name, "F32");
@@ -112,7 +112,7 @@ static void test_info_of_a_vocabulary(void **state) {
     assert_false(i->has_weights);
     assert_non_null(strstr(i->weight_problem, "no weights"));
     assert_string_equal(i->name,
-                        "A ?[31mred? name?\xef\xbf\xbd ?."); // nothing that moves a cursor or turns text around
+                        "A ?[31mred? name?\xef\xbf\xbd ?."); // no control characters or bidirectional overrides
     assert_int_equal(i->n_layer, 32);
     assert_int_equal(i->head_size, 128);
     assert_int_equal(i->n_ff, 0);
@@ -155,7 +155,7 @@ static void test_ids_and_back(void **state) {
     assert_true(plain_count > count); // the mark is one token only when asked for
     ids[1] = model_file_info(m.file)->n_vocab;
     assert_null(model_file_detokenize(m.file, ids, count, &size, &st));
-    assert_non_null(strstr(st.text, "id 1 is"));
+    assert_non_null(strstr(st.text, "id 1: "));
     free(ids);
     free(plain);
     ids = model_file_tokenize(m.file, "", 0, true, &count);
@@ -193,7 +193,7 @@ struct stream {
     int n_events, n_tokens, n_thinking; // thinking: tokens
 };
 
-// Over an opened file, which the stream takes over.
+// Takes over the opened file.
 static void stream_begin(struct stream *s, struct opened m, struct answer_params p) {
     *s = (struct stream){.m = m};
     assert_true(queue_open(&s->events, sizeof(struct engine_event), NULL));
@@ -226,7 +226,7 @@ static bool stream_token(struct stream *s, int32_t id) {
     return ended;
 }
 
-// Feeds the bytes of text one token a byte; true when the answer ended on the way, after *used bytes.
+// Feeds text as one token per byte; true if the answer ended early, after *used bytes.
 static bool stream_bytes(struct stream *s, const char *text, size_t *used) {
     for (*used = 0; text[*used];) {
         size_t count;
@@ -252,7 +252,7 @@ static void test_split_characters_are_joined(void **state) {
     stream_open(&s, false);
     assert_false(stream_bytes(&s, "a\xf0\x9f\x98", &used));
     assert_string_equal(s.text, "a");
-    assert_int_equal(s.n_tokens, 4); // tokens that gave no text yet are told all the same
+    assert_int_equal(s.n_tokens, 4); // tokens without text yet are reported too
     assert_false(stream_bytes(&s, "\x80z\xe4\xb8", &used));
     assert_string_equal(s.text, "a\xf0\x9f\x98\x80z");
     answer_finish(s.answer);
@@ -288,13 +288,13 @@ static void test_beginning_of_a_stop_text_is_held_back(void **state) {
     stream_collect(&s);
     assert_string_equal(s.text, "one\nUsers\nUs");
     stream_close(&s);
-    stream_open(&s, false); // a raw continuation knows no stop text
+    stream_open(&s, false); // a raw continuation has no stop text
     assert_false(stream_bytes(&s, "one\nUser: two", &used));
     assert_string_equal(s.text, "one\nUser: two");
     stream_close(&s);
 }
 
-// An answer that explains the mark which ends turns is not cut there.
+// An answer that spells out the end mark does not end there.
 static void test_spelled_end_token_does_not_end(void **state) {
     (void)state;
     struct stream s;
@@ -326,7 +326,7 @@ static void test_end_token_ends_unless_ignored(void **state) {
     stream_close(&s);
 }
 
-// A vocabulary may hold a token of any length; its text comes in several events, all whole characters.
+// Tokens of any length are allowed; their text comes in several events of whole characters.
 static void test_long_pieces_are_split(void **state) {
     (void)state;
     enum { LONG = 1000 };
@@ -350,7 +350,7 @@ static void test_long_pieces_are_split(void **state) {
     if (!m.file) fail_msg("%s", st.text);
     struct stream s;
     stream_begin(&s, m, (struct answer_params){0});
-    // As an alternative it is cut at a character.
+    // As an alternative it is truncated at a character.
     struct sample sample = {.ok = true, .token = 3, .n_alternatives = 1, .alternatives = {{3, 1}}};
     struct engine_event e;
     assert_false(answer_token(s.answer, &sample));
@@ -371,7 +371,7 @@ static void test_long_pieces_are_split(void **state) {
 
 // ---- thinking ----
 
-// A vocabulary of bytes and these marks, and a template.
+// A vocabulary of bytes and these marks, with a template.
 static struct opened open_marks(const char *const *marks, int n_marks, int32_t type, const char *template) {
     struct gguf_writer w = {0};
     struct bytes tokens = {0}, types = {0};
@@ -405,7 +405,7 @@ static struct opened open_marks(const char *const *marks, int n_marks, int32_t t
     return m;
 }
 
-// Draws a text byte by byte, marks as the tokens they are; the answer and the thinking come out as "thinking|answer".
+// Feeds a text byte by byte, marks as tokens, and expects "thinking|answer".
 static void draw_text(struct stream *s, const char *text, const char *expected) {
     size_t count;
     int32_t *ids = model_file_tokenize(s->m.file, text, strlen(text), true, &count);
@@ -421,7 +421,7 @@ static void draw_text(struct stream *s, const char *text, const char *expected) 
     }
     shown = xasprintf("%s|%s", thinking, answer);
     assert_string_equal(shown, expected);
-    assert_int_equal(n_tokens, count); // each once, the marks too
+    assert_int_equal(n_tokens, count); // each once, including marks
     free(shown);
     free(ids);
 }
@@ -545,7 +545,7 @@ static void test_brackets_are_tokens_or_text(void **state) {
     }
 }
 
-// The rest of a character that a mark cuts off is none of the next part's, nor of a header.
+// An incomplete character before a mark does not continue in the next part or a header.
 static void test_marks_cut_characters_off(void **state) {
     (void)state;
     struct stream s;
@@ -595,12 +595,12 @@ static void test_what_templates_are_given(void **state) {
         {"{{ enable_thinking }}{{ thinking }}{{ reasoning_effort is defined }}", REASONING_OFF, "FalseFalseFalse",
          false, false},
         {"{{ enable_thinking }}{{ reasoning_effort }}", REASONING_HIGH, "Truehigh", false, false},
-        {"{{ enable_thinking is defined }}", REASONING_HIGH, "False", false, false}, // no such choice
+        {"{{ enable_thinking is defined }}", REASONING_HIGH, "False", false, false}, // not supported by the template
         {"x<think>\n{{ '</think>' if y }}", REASONING_AUTO, "x<think>\n", false, true},
         {"x<think>\n</think>", REASONING_AUTO, "x<think>\n</think>", false, false},
         {"{{ messages[2].content }}{{ '</think>' if y }}", REASONING_AUTO, "<think>", false,
-         false}, // said by the person
-        // What a short conversation does not show: the kind's rendering takes over.
+         false}, // written by the user
+        // Fails only in longer conversations: the recognised format takes over.
         {"{{ raise_exception('no thoughts') if messages[1].thinking }}<|im_start|>", REASONING_AUTO,
          "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\na<|im_end|>\n<|im_start|>user\n<think><|im_end|>\n"
          "<|im_start|>assistant\n",
@@ -623,7 +623,7 @@ static void test_sampling_of_the_file(void **state) {
     struct status st = {0};
     gguf_writer_string(&w, "general.architecture", "llama");
     gguf_writer_float(&w, "general.sampling.temp", 0.25f);
-    gguf_writer_u32(&w, "general.sampling.top_k", 100000); // as far as the knob goes
+    gguf_writer_u32(&w, "general.sampling.top_k", 100000); // clamped to the range of the knob
     gguf_writer_float(&w, "general.sampling.top_p", NAN);
     gguf_writer_string(&w, "general.sampling.min_p", "much");
     gguf_writer_pair(&w, "general.sampling.penalty_last_n", GGUF_I32, &(int32_t){-1}, 4);

@@ -1,4 +1,4 @@
-// Quantizing whole files: which format a tensor gets, what is written, and that nothing is left behind when it fails.
+// Quantizing files: formats of tensors, contents of the output, and no output after a failure.
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
@@ -49,8 +49,8 @@ static struct quantize_report *quantize(struct quantize_params p) {
     return r;
 }
 
-// Fails as it should, and leaves no file behind.
-static void assert_refused(struct quantize_params p, enum status_code code, const char *why) {
+// Fails as expected and leaves no file behind.
+static void assert_rejected(struct quantize_params p, enum status_code code, const char *why) {
     struct status st = {0};
     int before = files_in_folder();
     struct quantize_report *r = quantize_model(&p, &st);
@@ -61,7 +61,7 @@ static void assert_refused(struct quantize_params p, enum status_code code, cons
 static const struct quantize_tensor *tensor_of(const struct quantize_report *r, const char *name) {
     for (uint64_t i = 0; i < r->n_tensors; i++)
         if (!strcmp(r->tensors[i].name, name)) return &r->tensors[i];
-    fail_msg("there is no tensor %s", name);
+    fail_msg("no tensor %s", name);
     return NULL;
 }
 
@@ -132,7 +132,7 @@ static void types_are_found_by_name(void **state) {
     assert_non_null(strstr(st.text, "Q4_K_M"));
 }
 
-static void what_is_small_stays_as_it_is(void **state) {
+static void small_tensors_stay_f32(void **state) {
     (void)state;
     static const struct {
         const char *name;
@@ -165,7 +165,7 @@ static void rows_that_do_not_fill_blocks_get_smaller_ones(void **state) {
     assert_int_equal(chosen(&p, "Q4_K_M", "output.weight", 2, 320), BLOCK_Q8_0);
 }
 
-// The layers in which the reference engine's mixes have the finer format, for models of several depths.
+// The layers with the finer format in the mixes of the reference engine, for several depths.
 static void mixes_are_what_the_field_makes_them(void **state) {
     (void)state;
     static const int of_22[] = {0, 1, 4, 7, 10, 13, 16, 19, 20, 21, -1}, of_4[] = {2, 3, -1},
@@ -247,7 +247,7 @@ static void every_type_makes_a_file_that_runs(void **state) {
         assert_string_equal(tensor_of(r, "blk.1.attn_q.weight")->to, block_formats[types[i].format].name);
         assert_string_equal(tensor_of(r, "blk.1.attn_norm.weight")->to, "F32");
         assert_int_equal(r->n_done, r->n_tensors);
-        // What is reported is what is in the file.
+        // The report matches the file.
         double reported = 0;
         for (uint64_t t = 0; t < r->n_tensors; t++) reported += r->tensors[t].squared_error;
         struct difference d = difference_of_files(in, out);
@@ -273,7 +273,7 @@ static void every_type_makes_a_file_that_runs(void **state) {
     free(before);
 }
 
-// All keys are there with the same bytes but those that say how a file was made.
+// All keys are copied, except those that describe the input file.
 static void keys_are_kept(void **state) {
     (void)state;
     const char *in = in_folder("keys.gguf"), *out = in_folder("out.gguf");
@@ -304,7 +304,7 @@ static void keys_are_kept(void **state) {
 
     struct quantize_report *r =
         quantize((struct quantize_params){.in = in, .out = out, .type = "q8_0", .replace = true});
-    assert_string_equal(r->tensors[0].name, "blk.9.ffn_up.weight"); // layer after layer
+    assert_string_equal(r->tensors[0].name, "blk.9.ffn_up.weight"); // in order of layers
     struct gguf a = open_gguf(in), b = open_gguf(out);
     assert_int_equal(b.version, 3);
     assert_int_equal(b.n_pairs, 5 + 2);
@@ -350,7 +350,7 @@ static void threads_change_nothing(void **state) {
     unlink(many);
 }
 
-// A Hugging Face folder gives what the GGUF file gives that it would be exported to.
+// A Hugging Face folder gives the same as the GGUF file it would be exported to.
 static void folders_are_read_too(void **state) {
     (void)state;
     const char *in = in_folder("in.gguf"), *from_file = in_folder("file.gguf"), *from_folder = in_folder("out.gguf");
@@ -396,7 +396,7 @@ static void odd_rows_are_reported(void **state) {
     quantize_report_free(r);
 }
 
-// ---- what goes wrong ----
+// ---- failures ----
 
 static void write_one_tensor(const char *path, uint32_t type, const void *weights, size_t size, uint64_t n) {
     struct gguf_writer w = {0};
@@ -417,27 +417,27 @@ static void broken_weights_are_named(void **state) {
     float *x = xcalloc(COUNT, sizeof *x);
     x[20001] = NAN;
     write_one_tensor(in, 0, x, COUNT * sizeof *x, COUNT);
-    assert_refused((struct quantize_params){.in = in, .out = out, .type = "Q4_K"}, STATUS_NUMERIC,
-                   "blk.0.ffn_up.weight: weight 20001 is no finite number");
+    assert_rejected((struct quantize_params){.in = in, .out = out, .type = "Q4_K"}, STATUS_NUMERIC,
+                    "blk.0.ffn_up.weight: weight 20001 is not finite");
     x[20001] = 0;
     x[12345] = -1e5f;
     write_one_tensor(in, 0, x, COUNT * sizeof *x, COUNT);
-    assert_refused((struct quantize_params){.in = in, .out = out, .type = "F16"}, STATUS_NUMERIC,
-                   "weight 12345 is -100000, beyond what F16 can hold");
+    assert_rejected((struct quantize_params){.in = in, .out = out, .type = "F16"}, STATUS_NUMERIC,
+                    "weight 12345: -100000 is out of range for F16");
     free(x);
     unlink(in);
 }
 
-static void what_is_quantised_is_left_alone(void **state) {
+static void quantised_tensors_are_left_alone(void **state) {
     (void)state;
     const char *in = in_folder("quantised.gguf"), *out = in_folder("never.gguf");
     struct tiny_model_options o = small;
     o.format = BLOCK_Q8_0;
     tiny_model_write(in, o);
-    assert_refused((struct quantize_params){.in = in, .out = out, .type = "Q4_K"}, STATUS_UNSUPPORTED,
-                   "quantised already, as Q8_0");
+    assert_rejected((struct quantize_params){.in = in, .out = out, .type = "Q4_K"}, STATUS_UNSUPPORTED,
+                    "is already quantised as Q8_0");
     quantize_report_free(quantize((struct quantize_params){.in = in, .out = out, .type = "Q4_K", .requantize = true}));
-    // To floats nothing is lost, and the same format is a copy.
+    // Converting to floats is lossless, and the same format is a copy.
     struct quantize_report *r =
         quantize((struct quantize_params){.in = in, .out = out, .type = "F32", .replace = true});
     for (uint64_t i = 0; i < r->n_tensors; i++) assert_true(r->tensors[i].squared_error == 0);
@@ -457,15 +457,15 @@ static void files_are_not_lost(void **state) {
     assert_non_null(f);
     assert_int_equal(fclose(f), 0); // empty: nothing to lose
     quantize_report_free(quantize((struct quantize_params){.in = in, .out = out, .type = "Q4_0"}));
-    assert_refused((struct quantize_params){.in = in, .out = out, .type = "Q8_0"}, STATUS_IO, "is there already");
-    assert_refused((struct quantize_params){.in = in, .out = in, .type = "Q8_0", .replace = true}, STATUS_USAGE,
-                   "is the model itself");
-    assert_refused((struct quantize_params){.in = in, .out = folder, .type = "Q8_0", .replace = true}, STATUS_IO,
-                   "no plain file");
-    assert_refused((struct quantize_params){.in = in, .out = "/nonexistent/x.gguf", .type = "Q8_0"}, STATUS_IO,
-                   "/nonexistent/x.gguf: cannot be written");
-    assert_refused((struct quantize_params){.in = in_folder("missing"), .out = out, .type = "Q8_0"}, STATUS_IO,
-                   "missing");
+    assert_rejected((struct quantize_params){.in = in, .out = out, .type = "Q8_0"}, STATUS_IO, "is there already");
+    assert_rejected((struct quantize_params){.in = in, .out = in, .type = "Q8_0", .replace = true}, STATUS_USAGE,
+                    "input and output are the same file");
+    assert_rejected((struct quantize_params){.in = in, .out = folder, .type = "Q8_0", .replace = true}, STATUS_IO,
+                    "no plain file");
+    assert_rejected((struct quantize_params){.in = in, .out = "/nonexistent/x.gguf", .type = "Q8_0"}, STATUS_IO,
+                    "/nonexistent/x.gguf: cannot be written");
+    assert_rejected((struct quantize_params){.in = in_folder("missing"), .out = out, .type = "Q8_0"}, STATUS_IO,
+                    "missing");
     struct gguf g = open_gguf(out);
     assert_int_equal(gguf_tensor_find(&g, "blk.0.attn_q.weight")->format->id, BLOCK_Q4_0);
     gguf_close(&g);
@@ -479,12 +479,12 @@ static bool stop_in_the_middle(void *context, const struct quantize_report *r, d
     return r->n_done < r->n_tensors / 2;
 }
 
-static void stopping_leaves_nothing(void **state) {
+static void cancelling_leaves_nothing(void **state) {
     (void)state;
     const char *in = in_folder("in.gguf"), *out = in_folder("never.gguf");
     int calls = 0;
     tiny_model_write(in, small);
-    assert_refused(
+    assert_rejected(
         (struct quantize_params){
             .in = in, .out = out, .type = "Q4_K", .progress = stop_in_the_middle, .progress_context = &calls},
         STATUS_CANCELLED, "never.gguf was not written");
@@ -521,7 +521,7 @@ static bool run(const char *format, ...) {
     return status == 0;
 }
 
-// The largest ratio of our error to the reference's, over the tensors of a file.
+// The largest ratio of our error to the reference's over the tensors of a file.
 static double worst_ratio(const char *in, const char *ours, const char *theirs) {
     struct gguf a = open_gguf(in), b = open_gguf(ours), c = open_gguf(theirs);
     double worst = 0;
@@ -575,7 +575,7 @@ static int setup(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(types_are_found_by_name),
-        cmocka_unit_test(what_is_small_stays_as_it_is),
+        cmocka_unit_test(small_tensors_stay_f32),
         cmocka_unit_test(rows_that_do_not_fill_blocks_get_smaller_ones),
         cmocka_unit_test(mixes_are_what_the_field_makes_them),
         cmocka_unit_test(every_type_makes_a_file_that_runs),
@@ -584,9 +584,9 @@ int main(void) {
         cmocka_unit_test(folders_are_read_too),
         cmocka_unit_test(odd_rows_are_reported),
         cmocka_unit_test(broken_weights_are_named),
-        cmocka_unit_test(what_is_quantised_is_left_alone),
+        cmocka_unit_test(quantised_tensors_are_left_alone),
         cmocka_unit_test(files_are_not_lost),
-        cmocka_unit_test(stopping_leaves_nothing),
+        cmocka_unit_test(cancelling_leaves_nothing),
         cmocka_unit_test(a_full_disk_is_named),
         cmocka_unit_test(no_tensor_has_a_larger_error_than_the_references),
     };

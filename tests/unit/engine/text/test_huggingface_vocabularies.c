@@ -1,4 +1,4 @@
-// The real vocabularies of ../shared, turned into the tokenizer.json that they were published as and imported again.
+// The real vocabularies of ../shared, converted back to their published tokenizer.json and imported again.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 
 #define KEY(name) "tokenizer.ggml." name
 
-// What the published file says of how a vocabulary is used.
+// Settings of the published file.
 struct published {
     const char *name, *pre, *normalizer, *pre_tokenizer;
     bool ignore_merges, byte_fallback, pairs;
@@ -41,10 +41,14 @@ static const struct published vocabularies[] = {
      .pairs = true},
     {"deepseek-llm", "deepseek-llm", no_normalizer,
      "{`type`: `Sequence`, `pretokenizers`: [" SPLIT("[\\r\\n]")
-         SPLIT("\\\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-"
+         SPLIT("\\\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-"
+               "ᴫᵫ-"
+               "ᵷᵹ-"
                "ᶚḀ-"
                "ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥ"
-               "ῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-"
+               "ῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-"
+               "ｚ𐐀-"
+               "𐑏𐒰-"
                "𐓓𐓘-"
                "𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+") SPLIT("\\\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+")
              SPLIT("\\\\s+$") SPLIT("[一-龥\u0800-一가-\ud7ff]+") DIGITS BYTES "]}",
@@ -55,7 +59,7 @@ static json_t *string_of(struct span s) { return json_stringn(s.data, s.size); }
 
 struct candidate {
     float score;
-    uint32_t id; // that the merge makes
+    uint32_t id; // of the merged token
     struct span left, right;
 };
 
@@ -64,7 +68,7 @@ static int compare_candidates(const void *a, const void *b) {
     return p->score != q->score ? (p->score < q->score) - (p->score > q->score) : (p->id > q->id) - (p->id < q->id);
 }
 
-// Every pair of tokens that makes a third, by falling score: the merges of a vocabulary that has only scores.
+// All pairs of tokens that form a token, by falling score: the merges of a vocabulary with scores.
 static json_t *merges_of_scores(const struct span *texts, const struct gguf_pair *scores, uint64_t n, json_t *ids) {
     struct candidate *found = NULL;
     size_t count = 0, room = 0;
@@ -141,7 +145,7 @@ static void check_same(const struct tokenizer *a, const struct tokenizer *b, con
     free(q.ids);
 }
 
-// The ids that were published for the texts, where they were; and those of the GGUF file in any case.
+// Compares with the published ids, if any, and with those of the GGUF file.
 static void check_texts(const struct published *v, const struct tokenizer *published,
                         const struct tokenizer *imported) {
     bool has_ids = strcmp(v->name, "o200k-harmony");

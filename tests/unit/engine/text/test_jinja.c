@@ -1,5 +1,5 @@
-// Jinja: what it renders against what Jinja2 does, what it refuses, hostile templates, the origin of every byte, and
-// the engine's use of a file's own template.
+// Jinja: output compared with Jinja2, errors, hostile templates, the origin of every byte, and a model's own template
+// in the engine.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static void check(const char *template, const char *context, const char *expecte
     free(text);
 }
 
-static void check_refused(const char *template, enum status_code code, const char *message) {
+static void check_rejected(const char *template, enum status_code code, const char *message) {
     struct status st;
     char *text = render(template, cases_context, &st);
     if (text) print_error("%s\n", template);
@@ -72,8 +72,8 @@ static void test_templates(void **state) {
         check(template_cases[i].source, cases_context, template_cases[i].output);
 }
 
-// What stands beside Jinja2: lists where Python has views and ranges.
-static void test_own_ways(void **state) {
+// Differences from Jinja2: lists instead of views and ranges.
+static void differences_from_jinja2_hold(void **state) {
     (void)state;
     check("{{ d.items() }}", cases_context, "[('b', 1), ('a', 'two'), ('items', [1])]");
     check("{{ range(3) }}", cases_context, "[0, 1, 2]");
@@ -97,17 +97,17 @@ static void test_bytes_that_are_not_utf8(void **state) {
     prompt_free(&prompt);
 }
 
-// ---- refusals ----
+// ---- errors ----
 
-static void test_refused(void **state) {
+static void invalid_templates_are_rejected(void **state) {
     (void)state;
-    for (size_t i = 0; i < COUNT(refused_cases); i++) {
-        bool raised = strstr(refused_cases[i], "raise_exception");
-        check_refused(refused_cases[i], raised ? STATUS_UNSUPPORTED : STATUS_FORMAT, raised ? "boom 5" : "line 1: ");
+    for (size_t i = 0; i < COUNT(rejected_cases); i++) {
+        bool raised = strstr(rejected_cases[i], "raise_exception");
+        check_rejected(rejected_cases[i], raised ? STATUS_UNSUPPORTED : STATUS_FORMAT, raised ? "boom 5" : "line 1: ");
     }
 }
 
-static void test_messages(void **state) {
+static void errors_name_line_and_cause(void **state) {
     (void)state;
     static const struct {
         const char *template, *message;
@@ -119,29 +119,29 @@ static void test_messages(void **state) {
         {"{{ 1 < 'a' }}", "'<' not supported between instances of 'int' and 'str'"},
         {"\n{{ s|nope }}", "line 2: No filter named 'nope'."},
         {"{{ s is nope }}", "No test named 'nope'."},
-        {"{% if t %}\n", "line 1: expected endif, but the template ends"},
-        {"{% endif %}", "expected a tag that is known here, got 'endif'"},
-        {"\n{% include 'x' %}", "line 2: expected a tag that is known here, got 'include'"},
+        {"{% if t %}\n", "line 1: expected endif, got end of template"},
+        {"{% endif %}", "expected a known tag, got 'endif'"},
+        {"\n{% include 'x' %}", "line 2: expected a known tag, got 'include'"},
         {"{% for i in l recursive %}{% endfor %}", "recursive loops are not supported"},
-        {"{% break %}", "expected a loop around break"},
+        {"{% break %}", "expected an enclosing loop"},
         {"{{ 1 2 }}", "expected '}}', got '2'"},
         {"{{ (1 }}", "unexpected '}'"},
-        {"\n{# x", "line 2: a comment has no end"},
-        {"{% raw %}", "a raw block has no end"},
-        {"\n{{ 'x }}", "line 2: a string has no end"},
-        {"{{ x", "'{{' has no end"},
+        {"\n{# x", "line 2: unterminated comment"},
+        {"{% raw %}", "unterminated raw block"},
+        {"\n{{ 'x }}", "line 2: unterminated string"},
+        {"{{ x", "unterminated '{{'"},
         {"{{ ! }}", "unexpected character '!'"},
-        {"{{ 99999999999999999999 }}", "cannot be read"},
+        {"{{ 99999999999999999999 }}", "invalid number 99999999999999999999"},
         {"{% set true = 1 %}", "expected a name to assign to, got 'true'"},
         {"{% macro m(a) %}{% endmacro %}{{ m(b=1) }}", "macro 'm' takes no keyword argument 'b'"},
-        {"{{ s|replace('a') }}", "replace() needs its argument 'new'"},
-        {"{{ s|upper(1) }}", "upper() takes 0 arguments, but 1 were given"},
-        {"{{ s.strip(x=1) }}", "strip() got an argument of a name that it does not take"},
+        {"{{ s|replace('a') }}", "replace() is missing its argument 'new'"},
+        {"{{ s|upper(1) }}", "upper() takes 0 arguments but 1 were given"},
+        {"{{ s.strip(x=1) }}", "strip() got an unexpected keyword argument"},
         {"{% set d.a = 1 %}", "cannot assign attribute on non-namespace object"},
         {"{% for a, b in [1] %}{% endfor %}", "'int' object is not iterable"},
-        {"{% for a, b in [[1]] %}{% endfor %}", "1 values cannot be assigned to 2 names"},
+        {"{% for a, b in [[1]] %}{% endfor %}", "cannot unpack 1 values to 2 names"},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) check_refused(cases[i].template, STATUS_FORMAT, cases[i].message);
+    for (size_t i = 0; i < COUNT(cases); i++) check_rejected(cases[i].template, STATUS_FORMAT, cases[i].message);
 }
 
 static void test_raised_message_stands_alone(void **state) {
@@ -152,7 +152,7 @@ static void test_raised_message_stands_alone(void **state) {
     assert_int_equal(st.code, STATUS_UNSUPPORTED);
 }
 
-static void test_bad_context_and_time(void **state) {
+static void invalid_contexts_and_times_are_rejected(void **state) {
     (void)state;
     struct status st;
     assert_null(render("x", "{\"a\": }", &st));
@@ -166,7 +166,7 @@ static void test_bad_context_and_time(void **state) {
     free(text);
 }
 
-// Each would run for ages, or take all memory or stack.
+// Each would run forever or exhaust memory or stack.
 static void test_hostile(void **state) {
     (void)state;
     static const char *const cases[] = {
@@ -187,18 +187,18 @@ static void test_hostile(void **state) {
          "{{ns.s|tojson}}"),
         "{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}",
     };
-    for (size_t i = 0; i < COUNT(cases); i++) check_refused(cases[i], STATUS_LIMIT, "line 1: ");
+    for (size_t i = 0; i < COUNT(cases); i++) check_rejected(cases[i], STATUS_LIMIT, "line 1: ");
 }
 
 static void check_times(const char *setup, const char *expression, int times) {
     char *template =
         xasprintf("%s{%% for i in range(%d) %%}{%% set _ = %s %%}{%% endfor %%}", setup, times, expression);
     if (times == 1) check(template, cases_context, "");
-    else check_refused(template, STATUS_LIMIT, "more than 2000000 steps");
+    else check_rejected(template, STATUS_LIMIT, "template exceeds 2000000 steps");
     free(template);
 }
 
-// What goes over much data is charged for it: once is well within the limit, a hundred times is not.
+// Work on much data is charged: once is well within the limit, a hundred times is not.
 static void test_long_work_is_charged(void **state) {
     (void)state;
 #define TEXTS   "{% set s = 'a' * 1000 * 1000 %}{% set u = s[1:] ~ 'b' %}"
@@ -239,10 +239,10 @@ static void test_long_work_is_charged(void **state) {
     }
 }
 
-// One level of the stack for each argument.
+// One level of stack per argument.
 static void test_map_of_maps(void **state) {
     (void)state;
-    check_refused("{{ 'a'|map(*(['map'] * 100000)) }}", STATUS_LIMIT, "levels deep");
+    check_rejected("{{ 'a'|map(*(['map'] * 100000)) }}", STATUS_LIMIT, "nested too deep");
 }
 
 static void test_deep_syntax(void **state) {
@@ -253,12 +253,12 @@ static void test_deep_syntax(void **state) {
         strcpy(template, "{{ ");
         for (size_t n = 0, at = 3; n < 10000; n++, at += strlen(openings[i])) strcpy(template + at, openings[i]);
         strcat(template, "1 }}");
-        check_refused(template, STATUS_LIMIT, "deep");
+        check_rejected(template, STATUS_LIMIT, "deep");
         free(template);
     }
 }
 
-// Bytes of good templates changed, left out and doubled: rendered or refused, never anything else.
+// Valid templates with bytes changed, removed and doubled: they render or fail cleanly.
 static void test_mutated(void **state) {
     (void)state;
     enum { ROUNDS = 200 };
@@ -282,7 +282,7 @@ static void test_mutated(void **state) {
 
 // ---- the origin of every byte ----
 
-// "text" of the context in brackets, what the template says as it is.
+// Text of the context in brackets, text of the template as is.
 static char *show_pieces(const char *template, const char *context) {
     struct status st = {0};
     struct jinja_template *parsed = jinja_compile((struct span){template, strlen(template)}, &st);
@@ -338,7 +338,7 @@ static void test_origin(void **state) {
     }
 }
 
-// ---- templates of models, in ../shared/templates ----
+// ---- templates of models in ../shared/templates ----
 
 static const char *const shared_templates[] = {
     "HuggingFaceTB-SmolLM3-3B",
@@ -353,7 +353,7 @@ static const char *const shared_templates[] = {
     "openai-gpt-oss-120b",
 };
 
-// A file of the folder; NULL when it is not there.
+// A file of the folder; NULL if missing.
 static char *read_shared(const char *template, const char *suffix) {
     char path[256];
     size_t size;
@@ -377,7 +377,7 @@ static void check_shared(const char *template, const char *source, const char *n
     free(text_of_context);
 }
 
-// Variables, wherever they are used, and nothing else of that name.
+// Finds variables wherever they are used, and nothing else of the same name.
 static void test_uses(void **state) {
     (void)state;
     static const struct {
@@ -399,7 +399,7 @@ static void test_uses(void **state) {
         jinja_template_free(t);
     }
     enum { TERMS = 100000 };
-    char *deep = xmalloc(2 * TERMS + 8), *at = deep; // a tree as deep as it has terms
+    char *deep = xmalloc(2 * TERMS + 8), *at = deep; // the tree is as deep as the number of terms
     memcpy(at, "{{a", 3), at += 3;
     for (int i = 0; i < TERMS; i++) memcpy(at, "+a", 2), at += 2;
     memcpy(at, "}}", 2);
@@ -446,7 +446,7 @@ static void close_tiny(struct tiny_file *t) {
     free(t->bytes);
 }
 
-// The prompt's ids as a text, special tokens spelled out.
+// The prompt's ids as text, special tokens spelled out.
 static char *prompt_text(const struct model_file *m, const struct engine_message *messages, int n) {
     struct prompt_source source = prompt_source_copy(&(struct request_params){.messages = messages, .n_messages = n});
     struct token_list list = {0};
@@ -501,18 +501,18 @@ static void test_one_bos(void **state) {
     }
 }
 
-static void test_refused_system_text_is_folded(void **state) {
+static void a_rejected_system_text_moves_to_the_user_message(void **state) {
     (void)state;
     check_prompt("{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
                  "{% for m in messages %}({{ m.content }}){% endfor %}",
                  "qwen2", "own", "(Be brief.\n\nHello world)");
 }
 
-static void test_refused_template_gives_way(void **state) {
+static void a_rejected_template_is_replaced(void **state) {
     (void)state;
     check_prompt(
         "{% include 'x' %}<|im_start|>", "qwen2",
-        "chatml (own template refused: line 1: expected a tag that is known here, got 'include')",
+        "chatml (own template rejected: line 1: expected a known tag, got 'include')",
         "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHello world<|im_end|>\n<|im_start|>assistant\n");
     struct tiny_file none = open_tiny((struct tiny_model_options){0});
     assert_string_equal(model_file_info(none.file)->chat_template, "none");
@@ -541,12 +541,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_expressions),
         cmocka_unit_test(test_templates),
-        cmocka_unit_test(test_own_ways),
+        cmocka_unit_test(differences_from_jinja2_hold),
         cmocka_unit_test(test_bytes_that_are_not_utf8),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_messages),
+        cmocka_unit_test(invalid_templates_are_rejected),
+        cmocka_unit_test(errors_name_line_and_cause),
         cmocka_unit_test(test_raised_message_stands_alone),
-        cmocka_unit_test(test_bad_context_and_time),
+        cmocka_unit_test(invalid_contexts_and_times_are_rejected),
         cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_long_work_is_charged),
         cmocka_unit_test(test_map_of_maps),
@@ -557,8 +557,8 @@ int main(void) {
         cmocka_unit_test(test_shared_templates),
         cmocka_unit_test(test_own_template_is_used),
         cmocka_unit_test(test_one_bos),
-        cmocka_unit_test(test_refused_system_text_is_folded),
-        cmocka_unit_test(test_refused_template_gives_way),
+        cmocka_unit_test(a_rejected_system_text_moves_to_the_user_message),
+        cmocka_unit_test(a_rejected_template_is_replaced),
         cmocka_unit_test(test_message_marks_are_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-// The pre-tokenizers, case by case, and as a whole: pieces cover every byte, whatever the bytes are.
+// Pre-tokenizers: individual cases, and pieces that cover every byte of any input.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static const struct pretokenizer *find(const char *name) {
     return p;
 }
 
-// Each case is a text with its cuts drawn as '|'.
+// Each case is a text with splits marked by '|'.
 static void check_cuts(const char *name, const char *const *cases, size_t n) {
     const struct pretokenizer *p = find(name);
     for (size_t i = 0; i < n; i++) {
@@ -59,7 +59,7 @@ static void test_qwen(void **state) {
     CHECK_CUTS("qwen2", "a|1|2|3", "v|2|.|5", "I|'D| x", "a|.\n|b", "year| |2|0|2|4");
 }
 
-// What each makes of the same texts, which tell them apart.
+// Texts that distinguish the pre-tokenizers.
 static const struct {
     const char *name, *cases[7];
 } others[] = {
@@ -186,7 +186,7 @@ static void test_schemes_differ(void **state) {
     CHECK_CUTS("deepseek-r1-qwen", "1|2|3|4", "A|'S", "(a", "!\n", "x|\n\n|y");
 }
 
-// No-break space, line separator, next line are white space; zero-width space and a broken character are symbols.
+// No-break space, line separator and NEL are white space; zero-width space and invalid bytes are symbols.
 static void test_white_space_is_unicodes(void **state) {
     (void)state;
     CHECK_CUTS("gpt-2", "a|\u00a0|\u00a0|b", "a|\u2028|!", "a|\xc2\x85|!", "a|\u200b!", "a|\xe2\x80!",
@@ -204,7 +204,7 @@ static void test_names(void **state) {
     assert_ptr_equal(find("exaone4"), find("gpt-2"));
     assert_true(find("tekken")->whole_pieces && find("chatglm-bpe")->without_bos && find("gemma4")->raw);
     assert_null(pretokenizer_find((struct span){"qwen", 4}));
-    for (size_t i = 0; pretokenizer_at(i); i++) // no name twice
+    for (size_t i = 0; pretokenizer_at(i); i++) // names are unique
         for (const char *const *name = pretokenizer_at(i)->names; *name; name++)
             assert_ptr_equal(find(*name), pretokenizer_at(i));
 }
@@ -229,7 +229,7 @@ static void test_any_bytes_are_covered(void **state) {
     }
 }
 
-// Every one of them goes through a long run of anything in a moment; a quadratic step would take minutes.
+// Long runs of anything take a moment with every pre-tokenizer; quadratic time would take minutes.
 static void test_long_runs(void **state) {
     (void)state;
     enum { SIZE = 1 << 17 };
@@ -241,7 +241,7 @@ static void test_long_runs(void **state) {
     for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
         size_t size = 0, length = strlen(units[u]);
         for (; size < SIZE; size += length) memcpy(text + size, units[u], length);
-        text[size++] = 'x'; // so that a run does not end with the text
+        text[size++] = 'x'; // the run does not end with the text
         for (size_t i = 0; pretokenizer_at(i); i++) {
             struct pretokenize_walk walk = pretokenize_begin(pretokenizer_at(i), text, size);
             size_t whole = 0;
@@ -253,7 +253,7 @@ static void test_long_runs(void **state) {
 }
 
 int main(void) {
-    alarm(500); // in which no quadratic step comes through test_long_runs
+    alarm(500); // too short for quadratic time in test_long_runs
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpt2),
         cmocka_unit_test(test_llama),

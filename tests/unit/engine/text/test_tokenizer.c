@@ -1,4 +1,4 @@
-// Tokenizers over small vocabularies made here and over the real ones of ../shared: SentencePiece, byte-level BPE.
+// Tokenizers with small vocabularies and the real ones of ../shared: SentencePiece, byte-level BPE.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 #define KEY(name) "tokenizer.ggml." name
 
-// A vocabulary as a test says it.
+// A token of a test vocabulary.
 struct row {
     const char *text;
     float score;
@@ -80,17 +80,17 @@ static void test_spm_merges_by_score(void **state) {
     struct opened o = open_writer(&w);
     assert_non_null(o.t);
     CHECK_IDS(&o, "", PLAIN, );
-    CHECK_IDS(&o, "abc", NO_PREFIX, A, BC); // the better score wins over the left place
+    CHECK_IDS(&o, "abc", NO_PREFIX, A, BC); // the better score wins over position
     CHECK_IDS(&o, "aaa", NO_PREFIX, AA, A); // of equal scores, the leftmost
-    CHECK_IDS(&o, "aab", NO_PREFIX, LONG);  // and what has merged merges on
+    CHECK_IDS(&o, "aab", NO_PREFIX, LONG);  // merged symbols merge again
     CHECK_IDS(&o, "ab", PLAIN, SPACE, AB);  // the space in front merges later than "ab"
     CHECK_IDS(&o, "a", PLAIN, SPACE_A);
     CHECK_IDS(&o, "  a", PLAIN, SPACES, SPACE_A);
     CHECK_IDS(&o, "é", PLAIN, SPACE, BYTE_C3, BYTE_A9);
     CHECK_IDS(&o, "\xc3", NO_PREFIX, BYTE_C3);
     CHECK_IDS(&o, "x", NO_PREFIX, UNK);          // no byte token for it
-    CHECK_IDS(&o, "bca", PLAIN, SPACE, B, USER); // found before any merging
-    CHECK_IDS(&o, "caa", PLAIN, USER, SPACE_A);  // and the text goes on as after a special token
+    CHECK_IDS(&o, "bca", PLAIN, SPACE, B, USER); // matched before any merging
+    CHECK_IDS(&o, "caa", PLAIN, USER, SPACE_A);  // the text continues as after a special token
     close_opened(&o);
 }
 
@@ -102,7 +102,7 @@ static void test_spm_special_tokens(void **state) {
     CHECK_IDS(&o, "a<s> a", PARSED, SPACE_A, BOS, SPACE, SPACE_A);
     CHECK_IDS(&o, "<s><s>", PARSED, BOS, BOS);
     struct token_list ids = {0};
-    tokenizer_encode(o.t, "</s>", 4, false, &ids); // typed by somebody: characters
+    tokenizer_encode(o.t, "</s>", 4, false, &ids); // typed text: characters
     for (size_t i = 0; i < ids.count; i++) assert_int_not_equal(ids.ids[i], EOS);
     free(ids.ids);
     assert_int_equal(tokenizer_bos(o.t), BOS); // by default
@@ -123,7 +123,7 @@ static void test_spm_keys(void **state) {
     gguf_writer_bool(&w, KEY("add_bos_token"), false);
     gguf_writer_u32(&w, KEY("eos_token_id"), B);
     gguf_writer_u32(&w, KEY("eot_token_id"), C);
-    gguf_writer_u32(&w, KEY("bos_token_id"), UINT32_MAX); // how files say: none
+    gguf_writer_u32(&w, KEY("bos_token_id"), UINT32_MAX); // means none
     struct opened o = open_writer(&w);
     assert_non_null(o.t);
     CHECK_IDS(&o, "ab", PLAIN, AB);
@@ -136,7 +136,7 @@ static void test_spm_keys(void **state) {
     close_opened(&o);
 }
 
-// Words merge apart only where no token reaches from one into the next.
+// Words merge independently only if no token spans several words.
 static void test_spm_tokens_across_words(void **state) {
     (void)state;
     static const struct row rows[] = {
@@ -189,7 +189,7 @@ static void test_pieces(void **state) {
     close_opened(&o);
 }
 
-// Text flows across the joints of parts; special tokens do not, and only trusted parts have any.
+// Text crosses parts, special tokens do not; only trusted parts contain any.
 static void test_parts(void **state) {
     (void)state;
     struct gguf_writer w = spm_writer();
@@ -237,11 +237,11 @@ static void test_bpe_merges_by_rank(void **state) {
     assert_non_null(o.t);
     CHECK_IDS(&o, "", PLAIN, );
     CHECK_IDS(&o, "abc", PLAIN, GABC);     // bc first, then a with bc
-    CHECK_IDS(&o, "ab", PLAIN, GAB_AGAIN); // of tokens that repeat, the last
+    CHECK_IDS(&o, "ab", PLAIN, GAB_AGAIN); // of duplicate tokens, the last
     CHECK_IDS(&o, "aabcb", PLAIN, GA, GABC, GB);
     CHECK_IDS(&o, "a a", PLAIN, GA, GSPACE_A);
     CHECK_IDS(&o, "xxx", PLAIN, GXX, GX);
-    CHECK_IDS(&o, "xxxx", PLAIN, GXX, GXX); // what the last merge makes is no token
+    CHECK_IDS(&o, "xxxx", PLAIN, GXX, GXX); // the last merge does not produce a token
     CHECK_IDS(&o, "\xe2", PLAIN, G_E2);
     assert_int_equal(tokenizer_bos(o.t), -1);
     assert_false(tokenizer_adds_bos(o.t));
@@ -250,18 +250,18 @@ static void test_bpe_merges_by_rank(void **state) {
     close_opened(&o);
 }
 
-// A file of tomorrow still opens.
+// A file with an unknown pre-tokenizer still opens.
 static void test_unknown_pretokenizers(void **state) {
     (void)state;
     struct gguf_writer w = bpe_writer("of-tomorrow\n\x1b");
     struct opened o = open_writer(&w);
     assert_non_null(o.t);
-    assert_string_equal(tokenizer_pre_name(o.t), "default (in place of \"of-tomorrow??\", which is not known)");
+    assert_string_equal(tokenizer_pre_name(o.t), "default (unknown: 'of-tomorrow?\?')");
     CHECK_IDS(&o, "a a", PLAIN, GA, GSPACE_A);
     close_opened(&o);
 }
 
-// "axx" is a token that no merges make: llama-bpe takes it whole, others do not.
+// "axx" is a token that merging cannot produce: llama-bpe takes it whole, others do not.
 static void test_whole_pieces(void **state) {
     (void)state;
     static const struct row rows[] = {{"a", 0, 0}, {"x", 0, 0}, {"axx", 0, 0}, {"Ġaxx", 0, 0}};
@@ -300,7 +300,7 @@ static void test_ends_of_generation(void **state) {
     struct opened o = open_ends(rows, 5);
     for (int32_t id = 0; id < 5; id++) assert_int_equal(tokenizer_ends_generation(o.t, id), plain[id]);
     struct token_list ids = {0};
-    tokenizer_encode(o.t, "<|im_end|>", 10, false, &ids); // though the file calls it user-defined
+    tokenizer_encode(o.t, "<|im_end|>", 10, false, &ids); // although declared user-defined
     assert_int_equal(ids.count, 0);
     free(ids.ids);
     close_opened(&o);
@@ -319,9 +319,9 @@ static void test_longest_special_token_wins(void **state) {
     close_opened(&o);
 }
 
-// What is refused.
+// Errors.
 
-static void expect_refusal(struct gguf_writer *w, enum status_code code, const char *words) {
+static void expect_rejected(struct gguf_writer *w, enum status_code code, const char *words) {
     struct opened o = open_writer(w);
     assert_null(o.t);
     assert_int_equal(o.status.code, code);
@@ -330,29 +330,29 @@ static void expect_refusal(struct gguf_writer *w, enum status_code code, const c
     close_opened(&o);
 }
 
-static void test_refused_keys(void **state) {
+static void invalid_keys_are_rejected(void **state) {
     (void)state;
     struct gguf_writer w = {0};
-    expect_refusal(&w, STATUS_FORMAT, KEY("model"));
+    expect_rejected(&w, STATUS_FORMAT, KEY("model"));
     gguf_writer_string(&w, KEY("model"), "rwkv");
-    expect_refusal(&w, STATUS_UNSUPPORTED, "\"rwkv\"");
+    expect_rejected(&w, STATUS_UNSUPPORTED, "unsupported tokenizer 'rwkv'");
     gguf_writer_string(&w, KEY("model"), "llama");
-    expect_refusal(&w, STATUS_FORMAT, KEY("tokens"));
+    expect_rejected(&w, STATUS_FORMAT, KEY("tokens"));
 
     static const char *const id_keys[] = {KEY("bos_token_id"), KEY("eos_token_id"),     KEY("eot_token_id"),
                                           KEY("eom_token_id"), KEY("unknown_token_id"), KEY("seperator_token_id")};
     for (size_t i = 0; i < sizeof id_keys / sizeof *id_keys; i++) {
         w = spm_writer();
         gguf_writer_u32(&w, id_keys[i], SPM_COUNT);
-        expect_refusal(&w, STATUS_FORMAT, id_keys[i]);
+        expect_rejected(&w, STATUS_FORMAT, id_keys[i]);
     }
     w = spm_writer();
     gguf_writer_u32(&w, KEY("add_bos_token"), 1);
-    expect_refusal(&w, STATUS_FORMAT, KEY("add_bos_token"));
+    expect_rejected(&w, STATUS_FORMAT, KEY("add_bos_token"));
 }
 
-// A vocabulary of one token, with arrays that do not fit it.
-static void test_refused_arrays(void **state) {
+// A vocabulary of one token, with invalid arrays.
+static void invalid_arrays_are_rejected(void **state) {
     (void)state;
     static const struct {
         const char *key;
@@ -363,8 +363,8 @@ static void test_refused_arrays(void **state) {
     } cases[] = {
         {KEY("scores"), GGUF_F32, 2, {0, 0}, "2 elements for 1 tokens"},
         {KEY("scores"), GGUF_F32, 1, {0x7fc00000}, "not a number"},
-        {KEY("token_type"), GGUF_I32, 1, {7}, "is 7"},
-        {KEY("token_type"), GGUF_I32, 1, {TOKEN_BYTE}, "claims to be a byte"},
+        {KEY("token_type"), GGUF_I32, 1, {7}, "type 7 of token 0 is out of range (0 to 6)"},
+        {KEY("token_type"), GGUF_I32, 1, {TOKEN_BYTE}, "is not a byte token"},
         {KEY("token_type"), GGUF_I32, 2, {1, 1}, "2 elements for 1 tokens"},
         {KEY("token_type"), GGUF_F32, 1, {0x7fc00000}, "token_type"},
     };
@@ -375,17 +375,17 @@ static void test_refused_arrays(void **state) {
         gguf_writer_string(&w, KEY("model"), "llama");
         gguf_writer_array(&w, KEY("tokens"), GGUF_STRING, 1, text.data, text.size);
         gguf_writer_array(&w, cases[i].key, cases[i].element, cases[i].count, cases[i].values, 4 * cases[i].count);
-        expect_refusal(&w, STATUS_FORMAT, cases[i].words);
+        expect_rejected(&w, STATUS_FORMAT, cases[i].words);
         free(text.data);
     }
     struct gguf_writer w = {0};
     gguf_writer_string(&w, KEY("model"), "gpt2");
     put_rows(&w, bpe_rows, BPE_COUNT);
-    expect_refusal(&w, STATUS_FORMAT, KEY("merges"));
+    expect_rejected(&w, STATUS_FORMAT, KEY("merges"));
     gguf_writer_string(&w, KEY("model"), "gpt2");
     put_rows(&w, bpe_rows, BPE_COUNT);
     put_merges(&w, (const char *const[]){"a b", " b"}, 2);
-    expect_refusal(&w, STATUS_FORMAT, "merge 1");
+    expect_rejected(&w, STATUS_FORMAT, "merge 1");
 }
 
 // Real vocabularies.
@@ -459,8 +459,8 @@ int main(void) {
         cmocka_unit_test(test_whole_pieces),
         cmocka_unit_test(test_ends_of_generation),
         cmocka_unit_test(test_longest_special_token_wins),
-        cmocka_unit_test(test_refused_keys),
-        cmocka_unit_test(test_refused_arrays),
+        cmocka_unit_test(invalid_keys_are_rejected),
+        cmocka_unit_test(invalid_arrays_are_rejected),
         cmocka_unit_test(test_real_vocabularies),
         cmocka_unit_test(test_real_special_tokens),
     };

@@ -1,5 +1,5 @@
-// Every family of tokenizers over a small vocabulary of its own: golden ids, which the peer gave too (tests/peer), and
-// what must hold for all of them: any bytes, long runs, hostile files.
+// Every family of tokenizers with its own small vocabulary: golden ids, which match the peer's (tests/peer), and common
+// properties: any bytes, long runs, hostile files.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,14 +38,14 @@ static void test_gemma(void **state) {
     CHECK_IDS(&o, "hé 世界 €<table> the", PARSED, 267, 340, 266, 340, 233, 137, 179, 6, 270);
     CHECK_IDS(&o, "a    b<turn|>", PARSED, 413, 265, 414, 5);
     CHECK_IDS(&o, "the\tand 1984", PARSED, 432, 269, 348, 413, 278, 340, 339, 372, 368);
-    assert_true(tokenizer_adds_bos(o.t)); // though the file says otherwise
+    assert_true(tokenizer_adds_bos(o.t)); // overrides the file
     assert_true(tokenizer_ends_generation(o.t, 5) && tokenizer_ends_generation(o.t, 1));
     assert_string_equal(tokenizer_pre_name(o.t), "gemma4");
     assert_int_equal(tokenizer_closing(o.t), -1);
     close_opened(&o);
 }
 
-// Keys that are true; `closing` is what the file wants after a text.
+// Keys to set to true; `closing`: the token after a text.
 static struct opened open_unigram(const char *first, const char *second, int32_t closing) {
     struct gguf_writer w = {0};
     tiny_vocab_unigram(&w);
@@ -135,7 +135,7 @@ static void test_wordpiece(void **state) {
     CHECK_IDS(&o, "→ 😀😀", NORMALISED, 35, 29, 30);
     CHECK_IDS(&o, "x\u00a0y\tz", NORMALISED, 210, 212, 214);
     close_opened(&o);
-    o = open_wordpiece(KEY("normalizer.lowercase")); // with it, accents
+    o = open_wordpiece(KEY("normalizer.lowercase")); // implies stripping accents
     CHECK_IDS(&o, "Hello World", NORMALISED, 26, 144, 27);
     CHECK_IDS(&o, "é É", NORMALISED, 18, 1);
     close_opened(&o);
@@ -145,7 +145,7 @@ static void test_wordpiece(void **state) {
     close_opened(&o);
 }
 
-// The characters map.
+// The character map.
 
 static bool map_opens(const void *bytes, size_t size, const char *words) {
     struct charsmap map = {0};
@@ -159,14 +159,14 @@ static bool map_opens(const void *bytes, size_t size, const char *words) {
     return opened;
 }
 
-static void test_refused_maps(void **state) {
+static void invalid_maps_are_rejected(void **state) {
     (void)state;
     char long_value[8 + CHARSMAP_LONGEST + 2] = {4};
     memset(long_value + 8, 'a', CHARSMAP_LONGEST + 1);
-    assert_false(map_opens("", 0, "0 bytes"));
+    assert_false(map_opens("", 0, "invalid array size 0 in 0 bytes"));
     assert_false(map_opens("\4\0\0", 3, "3 bytes"));
-    assert_false(map_opens("\0\0\0\0", 4, "its array 0"));
-    assert_false(map_opens("\5\0\0\0.........", 13, "its array 5"));
+    assert_false(map_opens("\0\0\0\0", 4, "invalid array size 0"));
+    assert_false(map_opens("\5\0\0\0.........", 13, "invalid array size 5"));
     assert_false(map_opens("\4\0\0\0...", 7, "7 bytes"));
     assert_false(map_opens("\xfc\xff\xff\xff....", 8, "4294967292"));
     assert_false(map_opens("\4\0\0\0....abc", 11, "value at byte 0"));
@@ -176,8 +176,8 @@ static void test_refused_maps(void **state) {
     assert_true(map_opens("\4\0\0\0....abc\0", 12, ""));
 }
 
-// Whatever array is accepted leads nowhere outside itself and its values.
-static void test_random_maps(void **state) {
+// An accepted array never leads outside itself and its values.
+static void random_maps_stay_in_bounds(void **state) {
     (void)state;
     srand(3);
     size_t matches = 0;
@@ -243,7 +243,7 @@ static void test_a_megabyte_of_one_thing(void **state) {
     free(text);
 }
 
-// Hostile vocabularies: whatever opens also encodes and decodes.
+// Hostile vocabularies: those that open also encode and decode.
 static void test_mutated_files(void **state) {
     (void)state;
     srand(5);
@@ -266,12 +266,16 @@ static void test_mutated_files(void **state) {
 }
 
 int main(void) {
-    alarm(500); // in which no quadratic step comes through test_a_megabyte_of_one_thing
+    alarm(500); // too short for quadratic time in test_a_megabyte_of_one_thing
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemma),          cmocka_unit_test(test_unigram),
-        cmocka_unit_test(test_unigram_spaces), cmocka_unit_test(test_wordpiece),
-        cmocka_unit_test(test_refused_maps),   cmocka_unit_test(test_random_maps),
-        cmocka_unit_test(test_any_bytes),      cmocka_unit_test(test_a_megabyte_of_one_thing),
+        cmocka_unit_test(test_gemma),
+        cmocka_unit_test(test_unigram),
+        cmocka_unit_test(test_unigram_spaces),
+        cmocka_unit_test(test_wordpiece),
+        cmocka_unit_test(invalid_maps_are_rejected),
+        cmocka_unit_test(random_maps_stay_in_bounds),
+        cmocka_unit_test(test_any_bytes),
+        cmocka_unit_test(test_a_megabyte_of_one_thing),
         cmocka_unit_test(test_mutated_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
