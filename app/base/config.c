@@ -158,3 +158,40 @@ bool config_save(const struct settings *s, int id, const char *path, struct stat
     free(real);
     return done;
 }
+
+// ---- settings of a conversation ----
+
+static char *add_line(char *lines, int id, const char *value) {
+    char *escaped = value_escape(value), *longer = xasprintf("%s%s = %s\n", lines, setting_table[id].key, escaped);
+    free(escaped), free(lines);
+    return longer;
+}
+
+// Of several texts an empty one comes first: it clears those that are there.
+char *config_write_conversation(const struct settings *s) {
+    char *lines = xstrdup("");
+    for (int id = 0; id < SETTING_COUNT; id++) {
+        if (!(setting_table[id].places & OF_CONVERSATION)) continue;
+        bool several = setting_table[id].kind == SETTING_TEXTS;
+        const struct text_list *texts = (const void *)((const char *)s + setting_table[id].offset);
+        char *value = several ? xstrdup("") : setting_format(s, id);
+        lines = add_line(lines, id, value);
+        for (int i = 0; several && i < texts->count; i++) lines = add_line(lines, id, texts->texts[i]);
+        free(value);
+    }
+    return lines;
+}
+
+// Blanks at the ends of a value belong to it here.
+void config_read_conversation(struct settings *s, const char *lines) {
+    for (size_t size; *lines; lines += size + (lines[size] == '\n')) {
+        size = strcspn(lines, "\n");
+        const char *equals = memmem(lines, size, " = ", 3), *value = equals ? equals + 3 : NULL;
+        if (!equals) continue;
+        struct config_line l = {.assignment = true,
+                                .key = {lines, (size_t)(equals - lines)},
+                                .value = {value, (size_t)(lines + size - value)}};
+        int id = line_setting(&l);
+        if (id >= 0 && setting_table[id].places & OF_CONVERSATION) line_apply(s, &l, NULL);
+    }
+}

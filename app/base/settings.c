@@ -59,6 +59,16 @@ struct settings settings_copy(const struct settings *s) {
     return copy;
 }
 
+struct settings settings_of_conversation(const struct settings *s) {
+    struct settings own = settings_copy(s);
+    for (int id = 0; id < SETTING_COUNT; id++) {
+        if (setting_table[id].places & OF_CONVERSATION) continue;
+        if (setting_table[id].kind == SETTING_TEXT) setting_parse(&own, id, "", NULL);
+        if (setting_table[id].kind == SETTING_TEXTS) text_list_clear(texts_field(&own, id));
+    }
+    return own;
+}
+
 void settings_free(struct settings *s) {
     for (int id = 0; id < SETTING_COUNT; id++)
         if (setting_table[id].kind == SETTING_TEXT) free(*text_field(s, id));

@@ -41,7 +41,9 @@ enum setting_place {
     IN_TEMPLATE = 256,
     IN_LIST = 512, // commands that print a list
     IN_QUANTIZE = 1024,
+    OF_CONVERSATION = 2048, // each has its own; what is set elsewhere is what it begins with
     IN_TALK = IN_CHAT | IN_RUN | IN_FILE,
+    OF_TALK = IN_TALK | OF_CONVERSATION,
     IN_COMPUTE = IN_TALK | IN_BENCH,
 };
 
@@ -64,14 +66,14 @@ enum setting_place {
       "lock the weights in memory so that they are never swapped out")                                                 \
     X(small_pages, bool, "small-pages", 0, SETTING_FLAG, NULL, 0, 0, IN_COMPUTE,                                       \
       "do not use huge memory pages (slower)")                                                                         \
-    X(max_tokens, int, "max-tokens", 'n', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK,                                 \
+    X(max_tokens, int, "max-tokens", 'n', SETTING_INT, "TOKENS", 0, 16777216, OF_TALK,                                 \
       "maximum tokens per answer (0: no limit)")                                                                       \
-    X(time_limit, double, "time-limit", 0, SETTING_REAL, "SECONDS", 0, 1e6, IN_TALK,                                   \
+    X(time_limit, double, "time-limit", 0, SETTING_REAL, "SECONDS", 0, 1e6, OF_TALK,                                   \
       "maximum seconds per answer (0: no limit)")                                                                      \
-    X(system, char *, "system", 's', SETTING_TEXT, "TEXT", 0, 0, IN_TALK, "system prompt of every conversation")       \
-    X(reasoning, int, "reasoning", 0, SETTING_CHOICE, REASONING_CHOICES, 0, 0, IN_TALK,                                \
+    X(system, char *, "system", 's', SETTING_TEXT, "TEXT", 0, 0, OF_TALK, "system prompt of every conversation")       \
+    X(reasoning, int, "reasoning", 0, SETTING_CHOICE, REASONING_CHOICES, 0, 0, OF_TALK,                                \
       "reasoning mode or effort, if the model offers a choice")                                                        \
-    X(stops, struct text_list, "stop", 0, SETTING_TEXTS, "TEXT", 0, 0, IN_TALK,                                        \
+    X(stops, struct text_list, "stop", 0, SETTING_TEXTS, "TEXT", 0, 0, OF_TALK,                                        \
       "stop at TEXT; not included in the answer (repeatable)")                                                         \
     X(theme, char *, "theme", 0, SETTING_TEXT, "NAME", 0, 0, IN_CHAT | IN_FILE, "colour theme")                        \
     X(ascii, bool, "ascii", 0, SETTING_FLAG, NULL, 0, 0, IN_CHAT | IN_FILE, "draw with ASCII characters only")         \
@@ -133,6 +135,7 @@ struct setting_info {
 extern const struct setting_info setting_table[SETTING_COUNT];
 
 struct settings settings_default(void);
+struct settings settings_of_conversation(const struct settings *s); // a copy with the texts that are such alone
 struct settings settings_copy(const struct settings *s); // a deep copy
 void settings_free(struct settings *s);
 

@@ -194,18 +194,19 @@ static void say_knob(struct chat *c, enum sampling_knob_id knob) {
     const struct session_chat *chat = c->current;
     char value[16];
     chat_say(c, false, "%s is now %s%s", sampling_knobs[knob].key,
-             sampling_format(&chat->conversation.sampling, knob, value), session_busy(chat) ? ", from the next token on" : "");
+             sampling_format(&chat->conversation.settings.sampling, knob, value), session_busy(chat) ? ", from the next token on" : "");
 }
 
 // Later chats begin with it. `own`: the person's value, which stays with other models too; otherwise the model's.
 static void change_knob(struct chat *c, double value, bool own) {
     enum sampling_knob_id knob = (enum sampling_knob_id)c->knob;
     uint32_t bit = 1u << knob, *set = &c->p.settings->knobs_set;
-    struct sampling sampling = c->current->conversation.sampling;
+    struct sampling sampling = c->current->conversation.settings.sampling;
     sampling_set(&sampling, knob, value);
     sampling_set(&c->p.settings->sampling, knob, value);
     *set = own ? *set | bit : *set & ~bit;
     session_set_sampling(c->session, c->current, &sampling);
+    session_begin_with_defaults(c->session);
     say_knob(c, knob);
     chat_save_setting(c, SETTING_FIRST_KNOB + c->knob);
 }
@@ -214,7 +215,7 @@ static void set_knob(struct chat *c, double value) { change_knob(c, value, true)
 
 static void step_knob(struct chat *c, int direction) {
     enum sampling_knob_id knob = (enum sampling_knob_id)c->knob;
-    set_knob(c, sampling_get(&c->current->conversation.sampling, knob) + direction * sampling_knobs[knob].step);
+    set_knob(c, sampling_get(&c->current->conversation.settings.sampling, knob) + direction * sampling_knobs[knob].step);
 }
 
 static void choose_knob(struct chat *c, int step) {
@@ -248,7 +249,7 @@ static void command_knob_reset(struct chat *c, const struct ui_command *command)
 }
 
 static void command_knob_set(struct chat *c, const struct ui_command *command) {
-    struct settings typed = {.sampling = c->current->conversation.sampling};
+    struct settings typed = {.sampling = c->current->conversation.settings.sampling};
     struct status st = {0};
     if (!setting_parse(&typed, SETTING_FIRST_KNOB + c->knob, command->text ? command->text : "", &st))
         chat_say(c, true, "%s", st.text);
@@ -261,6 +262,7 @@ static void command_knob_reset_all(struct chat *c, const struct ui_command *comm
     (void)command;
     c->p.settings->sampling = model_host_info(c->p.host)->sampling;
     session_set_sampling(c->session, c->current, &c->p.settings->sampling);
+    session_begin_with_defaults(c->session);
     c->p.settings->knobs_set = 0;
     chat_say(c, false, "all knobs are at their defaults");
     for (int knob = 0; knob < KNOB_COUNT; knob++) chat_save_setting(c, SETTING_FIRST_KNOB + knob);
@@ -270,15 +272,18 @@ static void command_knob_reset_all(struct chat *c, const struct ui_command *comm
 static void command_reasoning(struct chat *c, const struct ui_command *command) {
     (void)command;
     const struct model_info *info = model_host_info(c->p.host);
-    int next = c->p.settings->reasoning;
+    struct settings *own = &c->current->conversation.settings;
+    int next = own->reasoning;
     do next = (next + 1) % REASONING_COUNT;
     while (!reasoning_fits(info, (enum reasoning)next));
     if (!info->chooses_thinking && !info->chooses_effort) {
         chat_say(c, false, "this model's chat template lets nobody choose how much it thinks");
         return;
     }
-    c->p.settings->reasoning = next;
-    char *value = setting_format(c->p.settings, SETTING_reasoning);
+    own->reasoning = c->p.settings->reasoning = next; // later chats begin with it
+    session_changed(c->current);
+    session_begin_with_defaults(c->session);
+    char *value = setting_format(own, SETTING_reasoning);
     chat_say(c, false, "reasoning is now %s, from the next message on", value);
     free(value);
     chat_save_setting(c, SETTING_reasoning);

@@ -95,10 +95,7 @@ static void take_model(struct chat *c) {
     chat_limits_engine(c);
     settings_follow_model(c->p.settings, info);
     session_set_engine(c->session, c->engine, c->model_name);
-    for (int i = 0; i < session_count(c->session); i++) { // chats that have begun keep their knobs
-        struct conversation *talk = &session_chat(c->session, i)->conversation;
-        if (!talk->count && !talk->unread_rows) talk->sampling = c->p.settings->sampling;
-    }
+    session_begin_with_defaults(c->session); // chats that have begun keep their knobs
     list_take(c);
     if (c->engine) engine_focus(c->engine, c->current->conversation.id);
 }

@@ -183,7 +183,7 @@ void chat_show(struct chat *c) {
         .prefill = {c->prefill, c->n_samples},
         .latency = {c->latency, c->n_samples},
         .time = f ? &c->time : NULL,
-        .sampling = &chat->conversation.sampling,
+        .sampling = &chat->conversation.settings.sampling,
         .knob = c->knob,
         .questions = guide_questions,
         .n_questions = c->p.settings->model || chat->reading ? 0 : GUIDE_QUESTIONS,

@@ -3,13 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/base/utf8.h"
 
 #define TITLE_BYTES 120 // of the first line of the first message
 
-void conversation_open(struct conversation *c, uint64_t id, const struct sampling *s) {
-    *c = (struct conversation){.id = id, .title = xstrdup(""), .sampling = *s, .first = -1};
+static int64_t now_ms(void) { return (int64_t)(clock_wall_ns() / 1000000); }
+
+void conversation_open(struct conversation *c, uint64_t id, const struct settings *s) {
+    *c = (struct conversation){.id = id, .title = xstrdup(""), .settings = settings_of_conversation(s), .first = -1};
+}
+
+void conversation_set_settings(struct conversation *c, const struct settings *s) {
+    settings_free(&c->settings);
+    c->settings = settings_of_conversation(s);
+    c->dirty = true;
 }
 
 // Of a message, the texts that it owns.
@@ -29,6 +38,7 @@ void conversation_close(struct conversation *c) {
     conversation_forget_messages(c);
     free(c->messages);
     free(c->title);
+    settings_free(&c->settings);
     *c = (struct conversation){.first = -1};
 }
 
@@ -50,7 +60,8 @@ int conversation_add(struct conversation *c, int parent, enum message_role role,
         c->messages = xrealloc(c->messages, (size_t)c->capacity * sizeof *c->messages);
     }
     int added = c->count++;
-    c->messages[added] = (struct message){.parent = parent, .chosen = -1, .role = role};
+    c->messages[added] = (struct message){.parent = parent, .chosen = -1, .role = role, .created = now_ms()};
+    if (!c->row && !c->created) c->created = c->messages[added].created;
     conversation_append(c, added, text, size);
     *chosen_after(c, parent) = added;
     c->dirty = true;
@@ -118,6 +129,7 @@ void conversation_rename(struct conversation *c, const char *title) {
     free(c->title);
     c->title = title_of(title);
     c->named = *c->title;
+    if (!c->row && !c->created) c->created = now_ms();
     c->dirty = true;
 }
 
@@ -173,6 +185,7 @@ void conversation_choose(struct conversation *c, int message) {
 void conversation_take_changes(struct conversation *c, struct conversation *copy) {
     *copy = *c;
     copy->title = xstrdup(c->title);
+    copy->settings = settings_copy(&c->settings);
     copy->messages = xcalloc((size_t)c->count, sizeof *copy->messages);
     for (int i = 0; i < c->count; i++) {
         struct message *m = &c->messages[i], *own = &copy->messages[i];

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/engine.h"
+#include "app/base/settings.h"
 
 // X(enumerator, name in the store): the roles of messages, named as chat templates name them
 #define MESSAGE_ROLES(X) X(MESSAGE_USER, "user") X(MESSAGE_MODEL, "assistant")
@@ -52,23 +52,26 @@ struct message {
     char *note;        // "38.2 tok/s, 120 tokens"; of a failed answer what went wrong; NULL: none
     char *model;       // that wrote it, e.g. "TinyLlama 1.1B Q4_0"; NULL: not known, or a person did
     int tokens;        // in the conversation up to and with this message; 0: not known
+    // Milliseconds since 1970, 0: not known. They are told and never decide an order: clocks are set back.
+    int64_t created, begun, ended; // begun, ended: of an answer, its first token and its end
 };
 
 struct conversation {
     uint64_t id;      // in this process, never 0
     int64_t row;      // in the store; 0: not there yet
-    bool dirty;       // title, sampling or chosen path differ from the store
+    bool dirty;       // title, settings or chosen path differ from the store
     bool unread_rows; // its messages still lie in the store only
     bool named;       // title was given by the person
     bool gone;        // of a copy: the store has not had it any more
     char *title;      // "" until there is something to call it by
-    struct sampling sampling;
+    struct settings settings; // those that are OF_CONVERSATION, and the sampling
+    int64_t created;          // milliseconds since 1970; 0: not known
     struct message *messages; // in order of their making
     int count, capacity;
     int first;        // index of the chosen first message, −1 when there is none
 };
 
-void conversation_open(struct conversation *c, uint64_t id, const struct sampling *s);
+void conversation_open(struct conversation *c, uint64_t id, const struct settings *s); // copies what it has of its own
 void conversation_close(struct conversation *c);
 void conversation_forget_messages(struct conversation *c); // as if none had been read
 
@@ -81,6 +84,7 @@ void conversation_think(struct conversation *c, int message, const char *text, s
 void conversation_note(struct conversation *c, int message, const char *note); // copied; NULL: none
 void conversation_notice(struct conversation *c, int message, const char *notice); // likewise
 void conversation_set_model(struct conversation *c, int message, const char *model); // copied
+void conversation_set_settings(struct conversation *c, const struct settings *s); // likewise
 void conversation_rename(struct conversation *c, const char *title);
 
 int conversation_last(const struct conversation *c); // the end of the path, −1 when empty

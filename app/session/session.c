@@ -81,7 +81,7 @@ int session_index(const struct session *s, const struct session_chat *chat) {
 
 struct session_chat *session_new(struct session *s) {
     struct conversation fresh;
-    conversation_open(&fresh, 0, &s->p.settings->sampling);
+    conversation_open(&fresh, 0, s->p.settings);
     struct session_chat *chat = session_add(s, &fresh, 0);
     chat->draft_known = true;
     return chat;
@@ -98,10 +98,17 @@ void session_rename(struct session_chat *chat, const char *title) {
 }
 
 void session_set_sampling(struct session *s, struct session_chat *chat, const struct sampling *sampling) {
-    chat->conversation.sampling = *sampling;
+    chat->conversation.settings.sampling = *sampling;
     session_changed(chat);
     for (int i = 0; i < chat->n_answers; i++)
         if (chat->answers[i].request) engine_set_sampling(s->engine, chat->answers[i].request, sampling);
+}
+
+void session_begin_with_defaults(struct session *s) {
+    for (int i = 0; i < s->count; i++) {
+        struct conversation *talk = &s->chats[i]->conversation;
+        if (!talk->count && !talk->unread_rows) conversation_set_settings(talk, s->p.settings);
+    }
 }
 
 void session_set_draft(struct session_chat *chat, struct draft *draft) {

@@ -13,6 +13,7 @@
 #include "app/session/conversation.h"
 #include "app/session/loop.h"
 #include "engine/base/worker.h"
+#include "engine/engine.h"
 #include "ui/draft.h"
 
 struct session;
@@ -100,6 +101,7 @@ void session_read(struct session *s, struct session_chat *chat); // what of it i
 void session_rename(struct session_chat *chat, const char *title);
 void session_delete(struct session *s, struct session_chat *chat);
 void session_set_draft(struct session_chat *chat, struct draft *draft); // takes it over
+void session_begin_with_defaults(struct session *s); // which have changed: chats that have not begun have the new ones
 void session_changed(struct session_chat *chat); // its versions or settings were: it is to be saved
 // The knobs of the chat: answers in the making follow from their next token on.
 void session_set_sampling(struct session *s, struct session_chat *chat, const struct sampling *sampling);

@@ -73,14 +73,14 @@ static void asked_close(struct asked *p) {
 
 static void request(struct session *s, struct session_chat *chat, struct session_answer *a) {
     struct conversation *talk = &chat->conversation;
-    const struct settings *own = s->p.settings;
+    const struct settings *own = &talk->settings;
     tell(s, SESSION_ASKED, chat);
     struct asked asked = asked_open(talk, own->system, talk->messages[a->message].parent);
     a->request = engine_submit(s->engine, &(struct request_params){
                                               .conversation = talk->id,
                                               .messages = asked.messages,
                                               .n_messages = asked.count,
-                                              .sampling = talk->sampling,
+                                              .sampling = own->sampling,
                                               .reasoning = (enum reasoning)own->reasoning,
                                               .stops = (const char *const *)own->stops.texts,
                                               .n_stops = own->stops.count,
@@ -120,10 +120,14 @@ void session_send(struct session *s, struct session_chat *chat, const char *text
         session_read(s, chat);
         return;
     }
+    if (!talk->count) conversation_set_settings(talk, s->p.settings);
     session_ask(s, chat, conversation_add(talk, conversation_last(talk), MESSAGE_USER, text, size));
 }
 
 // ---- how it ends ----
+
+// Milliseconds since 1970 at this clock_ns.
+static int64_t wall_ms(uint64_t at) { return (int64_t)((clock_wall_ns() - (clock_ns() - at)) / 1000000); }
 
 // Tokens a second after the first one; 0: too few to tell.
 static double rate_of(const struct session_answer *a, int n_tokens) {
@@ -151,6 +155,7 @@ static void end(struct session_chat *chat, struct session_answer *a, enum reques
     talk->messages[message].state = state == REQUEST_FAILED      ? MESSAGE_FAILED
                                     : state == REQUEST_CANCELLED ? MESSAGE_STOPPED
                                                                  : MESSAGE_COMPLETE;
+    talk->messages[message].ended = wall_ms(clock_ns());
     chat->state = state;
     memmove(a, a + 1, (size_t)(chat->answers + --chat->n_answers - a) * sizeof *a);
     session_save_later(chat, 0);
@@ -207,7 +212,10 @@ static void take_thought(struct session_chat *chat, struct session_answer *a, co
 }
 
 static void take_text(struct session_chat *chat, struct session_answer *a, const struct engine_event *event) {
-    if (!a->first_token) a->first_token = event->at;
+    if (!a->first_token) {
+        a->first_token = event->at;
+        chat->conversation.messages[a->message].begun = wall_ms(event->at);
+    }
     if (event->token >= 0) { // otherwise text that was held back
         a->last_token = event->at;
         a->n_tokens++;

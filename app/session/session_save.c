@@ -34,7 +34,7 @@ static void say(struct session *s, enum session_event_kind kind, struct session_
 
 struct listing {
     struct session *session;
-    struct sampling initial;
+    struct settings initial;
     struct conversation *found; // oldest first
     int count, capacity;
     struct draft draft; // of the chat that has not begun
@@ -81,6 +81,7 @@ static void list_done(void *job) {
     if (l->status.code) say(s, SESSION_LISTED, NULL, "conversations are not saved", &l->status);
     else if (l->draft_status.code) say(s, SESSION_LISTED, NULL, "the last draft cannot be read", &l->draft_status);
     else tell(s, SESSION_LISTED, NULL, NULL);
+    settings_free(&l->initial);
     free(l->found);
     free(l);
 }
@@ -88,7 +89,7 @@ static void list_done(void *job) {
 void session_list(struct session *s) {
     struct listing *l = xcalloc(1, sizeof *l);
     l->session = s;
-    l->initial = s->p.settings->sampling;
+    l->initial = settings_of_conversation(s->p.settings);
     worker_do(s->worker, list_work, list_done, l);
 }
 
@@ -141,7 +142,7 @@ void session_read(struct session *s, struct session_chat *chat) {
     struct reading *r = xcalloc(1, sizeof *r);
     r->session = s;
     r->chat = chat;
-    conversation_open(&r->conversation, 0, &chat->conversation.sampling);
+    conversation_open(&r->conversation, 0, &chat->conversation.settings);
     r->conversation.row = chat->conversation.row;
     r->conversation.unread_rows = chat->conversation.unread_rows;
     chat->reading = true;
@@ -246,7 +247,7 @@ static void write_chat(struct session *s, struct session_chat *chat, uint64_t no
                           .draft_dirty = chat->draft_dirty,
                           .draft_row = chat->draft_row};
     if (whole) conversation_take_changes(talk, &w->conversation);
-    else conversation_open(&w->conversation, 0, &talk->sampling), w->conversation.row = talk->row;
+    else conversation_open(&w->conversation, 0, &talk->settings), w->conversation.row = talk->row;
     if (known) chat->draft_dirty = false;
     chat->saving = true;
     if (!s->writing) s->writing = now;

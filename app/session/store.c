@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/base/settings.h"
+#include "app/base/config.h"
 #include "engine/base/panic.h"
 #include "engine/base/paths.h"
 
@@ -41,6 +41,12 @@ static const char *const store_steps[] = {
     "  point INTEGER NOT NULL);" // of the cursor
     "CREATE TRIGGER draft_of_deleted AFTER DELETE ON conversation "
     "BEGIN DELETE FROM draft WHERE conversation = old.id; END;",
+    "ALTER TABLE conversation ADD COLUMN settings TEXT;"   // other than sampling, as lines of the configuration; NULL:
+                                                           // none
+    "ALTER TABLE conversation ADD COLUMN created INTEGER;" // times: milliseconds since 1970; NULL: not known
+    "ALTER TABLE message ADD COLUMN created INTEGER;"
+    "ALTER TABLE message ADD COLUMN begun INTEGER;"
+    "ALTER TABLE message ADD COLUMN ended INTEGER;",
 };
 #define STORE_VERSION ((int)(sizeof store_steps / sizeof *store_steps))
 
@@ -49,18 +55,21 @@ static const char *const store_steps[] = {
     X(SQL_BEGIN, "BEGIN IMMEDIATE")                                                                                    \
     X(SQL_COMMIT, "COMMIT")                                                                                            \
     X(SQL_ROLLBACK, "ROLLBACK")                                                                                        \
-    X(SQL_LIST, "SELECT id, title, named, sampling FROM conversation ORDER BY id")                                     \
+    X(SQL_LIST, "SELECT id, title, named, sampling, settings, created FROM conversation ORDER BY id")                  \
     X(SQL_LAST, "SELECT last FROM conversation WHERE id = ?1")                                                         \
     X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens, model, thinking, thinking_tokens, "               \
-                "thinking_seconds, notice FROM message WHERE conversation = ?1 ORDER BY id")                           \
-    X(SQL_ADD_CONVERSATION, "INSERT INTO conversation (title, named, sampling) VALUES (?1, ?2, ?3)")                   \
-    X(SQL_SET_CONVERSATION, "UPDATE conversation SET title = ?1, named = ?2, sampling = ?3 WHERE id = ?4")             \
+                "thinking_seconds, notice, created, begun, ended FROM message WHERE conversation = ?1 ORDER BY id")    \
+    X(SQL_ADD_CONVERSATION, "INSERT INTO conversation (title, named, sampling, settings, created) "                    \
+                            "VALUES (?1, ?2, ?3, ?4, ?5)")                                                             \
+    X(SQL_SET_CONVERSATION, "UPDATE conversation SET title = ?1, named = ?2, sampling = ?3, settings = ?4 "            \
+                            "WHERE id = ?5")                                                                           \
     X(SQL_SET_LAST, "UPDATE conversation SET last = ?1 WHERE id = ?2")                                                 \
     X(SQL_ADD_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, model, thinking, thinking_tokens, "      \
-                       "thinking_seconds, notice, conversation, parent) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "  \
-                       "?10, ?11, ?12)")                                                                               \
+                       "thinking_seconds, notice, created, begun, ended, conversation, parent) "                       \
+                       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)")                    \
     X(SQL_SET_MESSAGE, "UPDATE message SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5, model = ?6, "     \
-                       "thinking = ?7, thinking_tokens = ?8, thinking_seconds = ?9, notice = ?10 WHERE id = ?11")      \
+                       "thinking = ?7, thinking_tokens = ?8, thinking_seconds = ?9, notice = ?10, "                    \
+                       "created = ?11, begun = ?12, ended = ?13 WHERE id = ?14")                                       \
     X(SQL_DELETE, "DELETE FROM conversation WHERE id = ?1")                                                            \
     X(SQL_READ_DRAFT, "SELECT text, folds, point FROM draft WHERE conversation = ?1")                                  \
     X(SQL_SET_DRAFT, "INSERT OR REPLACE INTO draft (conversation, text, folds, point) SELECT ?1, ?2, ?3, ?4 "          \
@@ -188,6 +197,10 @@ static void bind_text(sqlite3_stmt *query, int at, const char *text) {
     sqlite3_bind_text(query, at, text, -1, SQLITE_STATIC); // NULL binds NULL
 }
 
+static void bind_time(sqlite3_stmt *query, int at, int64_t time) {
+    if (time) sqlite3_bind_int64(query, at, time); // NULL: not known
+}
+
 static const char *column_text(sqlite3_stmt *query, int column) {
     const char *text = (const char *)sqlite3_column_text(query, column);
     return text ? text : "";
@@ -230,7 +243,15 @@ static struct sampling sampling_read(const char *text, const struct sampling *in
     return s.sampling;
 }
 
-bool store_list(struct store *s, const struct sampling *initial, store_visitor *each, void *context,
+// What an older confab wrote keeps the settings of `initial`.
+static struct settings settings_read(sqlite3_stmt *query, const struct settings *initial) {
+    struct settings own = settings_of_conversation(initial);
+    own.sampling = sampling_read(column_text(query, 3), &initial->sampling);
+    config_read_conversation(&own, column_text(query, 4));
+    return own;
+}
+
+bool store_list(struct store *s, const struct settings *initial, store_visitor *each, void *context,
                 struct status *st) {
     sqlite3_stmt *query = statement(s, SQL_LIST);
     int step;
@@ -239,7 +260,8 @@ bool store_list(struct store *s, const struct sampling *initial, store_visitor *
             .row = sqlite3_column_int64(query, 0),
             .title = xstrdup(column_text(query, 1)),
             .named = sqlite3_column_int(query, 2),
-            .sampling = sampling_read(column_text(query, 3), initial),
+            .settings = settings_read(query, initial),
+            .created = sqlite3_column_int64(query, 5),
             .unread_rows = true,
             .first = -1,
         };
@@ -280,6 +302,9 @@ static void read_message(struct conversation *c, sqlite3_stmt *query) {
         conversation_think(c, added, text, (size_t)sqlite3_column_bytes(query, 8), sqlite3_column_double(query, 10));
     m->thinking_tokens = sqlite3_column_int(query, 9);
     if (sqlite3_column_type(query, 11) != SQLITE_NULL) conversation_notice(c, added, column_text(query, 11));
+    m->created = sqlite3_column_int64(query, 12);
+    m->begun = sqlite3_column_int64(query, 13);
+    m->ended = sqlite3_column_int64(query, 14);
     m->dirty = false;
 }
 
@@ -315,13 +340,15 @@ bool store_read(struct store *s, struct conversation *c, struct status *st) {
 
 static bool save_head(struct store *s, struct conversation *c, struct status *st) {
     sqlite3_stmt *query = statement(s, c->row ? SQL_SET_CONVERSATION : SQL_ADD_CONVERSATION);
-    char *sampling = sampling_write(&c->sampling);
+    char *sampling = sampling_write(&c->settings.sampling), *settings = config_write_conversation(&c->settings);
     bind_text(query, 1, c->title);
     sqlite3_bind_int(query, 2, c->named);
     bind_text(query, 3, sampling);
-    if (c->row) sqlite3_bind_int64(query, 4, c->row);
+    bind_text(query, 4, settings);
+    if (c->row) sqlite3_bind_int64(query, 5, c->row);
+    else bind_time(query, 5, c->created);
     bool done = perform(s, query, st);
-    free(sampling);
+    free(sampling), free(settings);
     if (done && !c->row) c->row = sqlite3_last_insert_rowid(s->db);
     return done;
 }
@@ -338,8 +365,11 @@ static bool save_message(struct store *s, struct conversation *c, struct message
     sqlite3_bind_int(query, 8, m->thinking_tokens);
     sqlite3_bind_double(query, 9, m->thinking_seconds);
     bind_text(query, 10, m->notice);
-    sqlite3_bind_int64(query, 11, m->row ? m->row : c->row);
-    if (!m->row && m->parent >= 0) sqlite3_bind_int64(query, 12, c->messages[m->parent].row);
+    bind_time(query, 11, m->created);
+    bind_time(query, 12, m->begun);
+    bind_time(query, 13, m->ended);
+    sqlite3_bind_int64(query, 14, m->row ? m->row : c->row);
+    if (!m->row && m->parent >= 0) sqlite3_bind_int64(query, 15, c->messages[m->parent].row);
     if (!perform(s, query, st)) return false;
     if (!m->row) m->row = sqlite3_last_insert_rowid(s->db);
     return true;

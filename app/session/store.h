@@ -16,10 +16,11 @@ struct store;
 struct store *store_open(const char *path, struct status *st); // makes file and folders when missing
 void store_close(struct store *s);
 
-// Calls `each` for every conversation, oldest first, with row, title, named and sampling set and unread_rows true. `each`
+// Calls `each` for every conversation, oldest first, with row, title, named, settings and created set and unread_rows true. `each`
 // takes over the title.
 typedef void store_visitor(void *context, struct conversation *found);
-bool store_list(struct store *s, const struct sampling *initial, store_visitor *each, void *context, struct status *st);
+// Settings that an older confab did not write are those of `initial`.
+bool store_list(struct store *s, const struct settings *initial, store_visitor *each, void *context, struct status *st);
 // Reads the messages of a conversation that has unread_rows.
 bool store_read(struct store *s, struct conversation *c, struct status *st);
 

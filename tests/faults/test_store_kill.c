@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,11 +30,11 @@ struct saved { // what the writer says after a save that succeeded
 // Begins a conversation and writes at it until it is killed; every save is told to the other side of the pipe.
 static _Noreturn void write_until_killed(const char *path, int to) {
     struct status st = {0};
-    struct sampling sampling = sampling_default();
+    struct settings settings = settings_default();
     struct store *s = store_open(path, &st);
     if (!s) _exit(1);
     struct conversation c;
-    conversation_open(&c, 1, &sampling);
+    conversation_open(&c, 1, &settings);
     int message = conversation_add(&c, -1, MESSAGE_USER, "question", 8);
     for (int turn = 0;; turn++) {
         if (turn % 8 == 0) message = conversation_add(&c, message, MESSAGE_MODEL, "", 0);
@@ -54,8 +55,9 @@ static bool read_said(int from, struct saved *last) {
     return any;
 }
 
-// Runs a writer and kills it after some milliseconds. False when it had not yet saved anything.
-static bool kill_one(const char *path, int milliseconds, struct saved *last) {
+// Runs a writer and kills it after some milliseconds, or so long after it first saved. False when it had not yet saved
+// anything.
+static bool kill_one(const char *path, bool after_saving, int milliseconds, struct saved *last) {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     pid_t child = fork();
@@ -65,6 +67,7 @@ static bool kill_one(const char *path, int milliseconds, struct saved *last) {
         write_until_killed(path, ends[1]);
     }
     close(ends[1]);
+    if (after_saving) poll(&(struct pollfd){.fd = ends[0], .events = POLLIN}, 1, 60000);
     nanosleep(&(struct timespec){.tv_nsec = milliseconds * 1000000L}, NULL);
     kill(child, SIGKILL);
     bool any = read_said(ends[0], last);
@@ -93,7 +96,7 @@ static void look(void *context, struct conversation *c) {
 
 static void assert_there(const char *path, const struct saved *said) {
     struct status st = {0};
-    struct sampling initial = sampling_default();
+    struct settings initial = settings_default();
     struct store *s = store_open(path, &st);
     if (!s) fail_msg("%s", st.text);
     struct wanted w = {.row = said->row};
@@ -116,7 +119,7 @@ static void test_killed_at_any_moment(void **state) {
     for (int i = 0; i < KILLS; i++) {
         struct saved last;
         random = random * 1664525u + 1013904223u;
-        if (!kill_one(path, 5 + (int)(random >> 24) % 60, &last)) continue;
+        if (!kill_one(path, i % 2, 5 + (int)(random >> 24) % 60, &last)) continue;
         assert_there(path, &last);
         saved++;
     }

@@ -25,6 +25,7 @@ static uint64_t told_submit(struct engine_client *c, const struct request_params
     for (int i = 0; i < p->n_stops; i++) strcat(strcat(engine.stops, p->stops[i]), "|");
     engine.conversation = p->conversation;
     engine.reasoning = p->reasoning;
+    engine.max_tokens = p->max_tokens;
     engine.sampling = p->sampling;
     return ++engine.n_requests;
 }

@@ -383,7 +383,7 @@ static void test_a_draft_changes_nothing_else_of_its_chat(void **state) {
     end(1, 1, REQUEST_FINISHED, FINISH_END, "");
     struct store *other = store_open(store_path, &st);
     struct conversation c;
-    conversation_open(&c, 1, &settings.sampling);
+    conversation_open(&c, 1, &settings);
     c.row = 1, c.unread_rows = true;
     assert_true(store_read(other, &c, &st));
     conversation_rename(&c, "Renamed elsewhere");

@@ -102,7 +102,7 @@ static void visit(void *context, struct conversation *c) {
 // The bytes of the last message as another program sees them in the store.
 static int saved_bytes(void) {
     struct status st = {0};
-    struct sampling initial = sampling_default();
+    struct settings initial = settings_default();
     struct store *s = store_open(store_path, &st);
     assert_non_null(s);
     assert_true(store_list(s, &initial, visit, s, &st));

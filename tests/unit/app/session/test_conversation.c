@@ -13,7 +13,7 @@ static struct conversation talk;
 
 static int talk_open(void **state) {
     (void)state;
-    struct sampling s = sampling_default();
+    struct settings s = settings_default();
     conversation_open(&talk, 1, &s);
     return 0;
 }

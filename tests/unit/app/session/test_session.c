@@ -52,11 +52,8 @@ static void settle(void) {
 static void open_session(void) {
     struct status st = {0};
     loop = loop_open();
-    session = session_open(&(struct session_params){.loop = loop,
-                                                    .settings = &settings,
-                                                    .store_path = store_path,
-                                                    .tell = on_event},
-                           &st);
+    session = session_open(
+        &(struct session_params){.loop = loop, .settings = &settings, .store_path = store_path, .tell = on_event}, &st);
     assert_non_null(session);
     session_set_engine(session, engine_client_open(&engine.engine, &st), "Tiny 1B");
     settle();
@@ -237,10 +234,71 @@ static void test_sampling_reaches_every_answer_of_a_chat(void **state) {
     assert_int_equal(engine.n_changed, 2);
     assert_int_equal(engine.changed[0], 1);
     assert_int_equal(engine.changed[1], 3);
-    assert_true(chat(1)->conversation.sampling.temperature != 1.5f);
+    assert_true(chat(1)->conversation.settings.sampling.temperature != 1.5f);
 }
 
 // ---- the store ----
+
+static void set(struct settings *s, int id, const char *text) { assert_true(setting_parse(s, id, text, NULL)); }
+
+// Each chat has its own; what is the configuration's is what a chat begins with.
+static void test_settings_belong_to_a_chat(void **state) {
+    (void)state;
+    set(&settings, SETTING_system, "Be brief.");
+    set(&settings, SETTING_stops, "END");
+    settings.max_tokens = 100;
+    send(0, "one");
+    assert_string_equal(engine.prompt, "system: Be brief.|user: one|");
+    assert_string_equal(engine.stops, "END|");
+    assert_int_equal(engine.max_tokens, 100);
+    say(1, "1");
+    end(1, REQUEST_FINISHED, "");
+    set(&settings, SETTING_system, "Be long.");
+    set(&settings, SETTING_reasoning, "high");
+    session_new(session);
+    send(0, "two");
+    assert_string_equal(engine.prompt, "system: Be long.|user: two|");
+    assert_int_equal(engine.reasoning, REASONING_HIGH);
+    set(&chat(1)->conversation.settings, SETTING_stops, "");
+    set(&chat(1)->conversation.settings, SETTING_max_tokens, "7");
+    session_changed(chat(1));
+    close_session();
+    set(&settings, SETTING_system, "");
+    open_session();
+    send(2, "more");
+    settle();
+    assert_string_equal(engine.prompt, "system: Be brief.|user: one|assistant: 1|user: more|");
+    assert_int_equal(engine.reasoning, REASONING_AUTO);
+    assert_string_equal(engine.stops, "");
+    assert_int_equal(engine.max_tokens, 7);
+    send(0, "three");
+    assert_string_equal(engine.prompt, "user: three|");
+}
+
+// Times are those of the wall, which a frozen clock shows too.
+static void test_messages_have_times(void **state) {
+    (void)state;
+    pass(9);
+    int64_t asked = (int64_t)(now / 1000000);
+    send(0, "question");
+    pass(2);
+    say(1, "a");
+    pass(3);
+    say(1, "b");
+    end(1, REQUEST_FINISHED, "");
+    session_read(session, chat(0));
+    close_session();
+    now += 1000000000000;
+    open_session();
+    session_read(session, chat(1));
+    settle();
+    assert_true(chat(1)->conversation.created == asked);
+    assert_true(message(1, 0)->created == asked);
+    assert_int_equal(message(1, 0)->begun, 0);
+    assert_true(message(1, 1)->created == asked);
+    assert_true(message(1, 1)->begun == asked + 2000);
+    assert_true(message(1, 1)->ended == asked + 5000);
+}
 
 static void test_everything_is_there_after_reopening(void **state) {
     (void)state;
@@ -402,6 +460,8 @@ int main(void) {
         SESSION_TEST(test_stopping_stops_every_answer_of_a_chat),
         SESSION_TEST(test_requests_wait_for_an_engine),
         SESSION_TEST(test_sampling_reaches_every_answer_of_a_chat),
+        SESSION_TEST(test_settings_belong_to_a_chat),
+        SESSION_TEST(test_messages_have_times),
         SESSION_TEST(test_everything_is_there_after_reopening),
         SESSION_TEST(test_a_message_waits_for_those_before_it),
         SESSION_TEST(test_deleting_waits_for_nobody),

@@ -44,7 +44,7 @@ static struct store *open_store(const struct place *p) {
 
 static struct conversation begin(const char *question) {
     struct conversation c;
-    struct sampling s = sampling_default();
+    struct settings s = settings_default();
     conversation_open(&c, 1, &s);
     conversation_add(&c, -1, MESSAGE_USER, question, strlen(question));
     return c;
@@ -70,7 +70,8 @@ static void keep(void *context, struct conversation *c) {
 static struct found read_all(struct store *s) {
     struct found f = {0};
     struct status st = {0};
-    struct sampling initial = sampling_default();
+    struct settings initial = settings_default();
+    initial.system = (char[]){"By default"};
     assert_true(store_list(s, &initial, keep, &f, &st));
     for (int i = 0; i < f.count; i++) assert_true(store_read(s, &f.conversations[i], &st));
     return f;
@@ -90,8 +91,14 @@ static void test_everything_comes_back(void **state) {
     conversation_add(&c, two, MESSAGE_USER, "More \xe2\x9c\x93", 8);
     conversation_switch(&c, two, -1);
     conversation_rename(&c, "Rust");
-    sampling_set(&c.sampling, KNOB_temperature, 0.123);
-    sampling_set(&c.sampling, KNOB_seed, 4294967295.0);
+    sampling_set(&c.settings.sampling, KNOB_temperature, 0.123);
+    sampling_set(&c.settings.sampling, KNOB_seed, 4294967295.0);
+    setting_parse(&c.settings, SETTING_system, "Be \\brief.\nAlways = so.", NULL);
+    setting_parse(&c.settings, SETTING_stops, "\nUser:", NULL);
+    setting_parse(&c.settings, SETTING_stops, " # ", NULL);
+    setting_parse(&c.settings, SETTING_reasoning, "high", NULL);
+    c.settings.max_tokens = 77, c.settings.time_limit = 1.5;
+    c.messages[two].begun = 1790000000123, c.messages[two].ended = 1790000000456;
     save(s, &c);
     store_close(s);
 
@@ -108,7 +115,18 @@ static void test_everything_comes_back(void **state) {
     assert_int_equal(again->messages[two].tokens, 77);
     assert_int_equal(again->messages[3].parent, two);
     assert_string_equal(again->messages[3].text, "More \xe2\x9c\x93");
-    assert_memory_equal(&again->sampling, &c.sampling, sizeof c.sampling);
+    assert_memory_equal(&again->settings.sampling, &c.settings.sampling, sizeof c.settings.sampling);
+    assert_string_equal(again->settings.system, "Be \\brief.\nAlways = so.");
+    assert_int_equal(again->settings.stops.count, 2);
+    assert_string_equal(again->settings.stops.texts[0], "\nUser:");
+    assert_string_equal(again->settings.stops.texts[1], " # ");
+    assert_int_equal(again->settings.reasoning, REASONING_HIGH);
+    assert_int_equal(again->settings.max_tokens, 77);
+    assert_true(again->settings.time_limit == 1.5);
+    assert_true(again->created && again->created == c.created);
+    assert_true(again->messages[0].created == c.created);
+    assert_int_equal(again->messages[0].begun, 0);
+    assert_true(again->messages[two].begun == 1790000000123 && again->messages[two].ended == 1790000000456);
     assert_false(again->dirty);
     forget_all(&f);
     conversation_close(&c);
@@ -130,7 +148,7 @@ static void test_a_reading_that_failed_midway_is_made_again(void **state) {
     conversation_add(&c, 0, MESSAGE_MODEL, "a", 1);
     save(s, &c);
     struct found f = {0};
-    struct sampling initial = sampling_default();
+    struct settings initial = settings_default();
     assert_true(store_list(s, &initial, keep, &f, &st));
     alter(*state, "ALTER TABLE conversation RENAME COLUMN last TO gone");
     assert_false(store_read(s, &f.conversations[0], &st));
@@ -305,13 +323,19 @@ static void test_an_older_store_is_brought_up(void **state) {
         assert_int_equal(f.count, 1);
         struct conversation *c = &f.conversations[0];
         assert_string_equal(c->title, "Old");
-        assert_int_equal(c->count, 2);
+        assert_int_equal(c->count, 2 + round);
         assert_string_equal(c->messages[1].text, "a");
         assert_string_equal(c->messages[1].note, "fast");
-        assert_int_equal(conversation_last(c), 1);
+        assert_int_equal(conversation_last(c), 1 + round);
         if (round == 0) {
             assert_null(c->messages[1].thinking);
             assert_null(c->messages[1].notice);
+            assert_true(c->settings.sampling.temperature == 0.5f);
+            assert_string_equal(c->settings.system, "By default"); // until it is saved with one of its own
+            assert_int_equal(c->created, 0);
+            assert_int_equal(c->messages[1].created, 0);
+            setting_parse(&c->settings, SETTING_system, "", NULL);
+            conversation_add(c, 1, MESSAGE_USER, "now", 3);
             assert_draft(s, 7, NULL, NULL, 0);
             save_draft(s, 7, (struct draft){"draft", NULL, 2});
             conversation_think(c, 1, "hm", 2, 1.5);
@@ -319,6 +343,10 @@ static void test_an_older_store_is_brought_up(void **state) {
             conversation_notice(c, 1, "mind this");
             save(s, c);
         } else {
+            assert_null(c->settings.system);
+            assert_int_equal(c->created, 0); // nor is it known later
+            assert_int_equal(c->messages[1].created, 0);
+            assert_true(c->messages[2].created > 0);
             assert_string_equal(c->messages[1].thinking, "hm");
             assert_int_equal(c->messages[1].thinking_tokens, 3);
             assert_true(c->messages[1].thinking_seconds == 1.5);
@@ -364,7 +392,7 @@ static void test_odd_rows_are_read(void **state) {
                   "UPDATE conversation SET last = 999, sampling = 'temp=abc =3 nothing top-k=7'");
     struct found f = read_all(s);
     assert_int_equal(f.conversations[0].count, 3);
-    assert_int_equal(f.conversations[0].sampling.top_k, 7);
+    assert_int_equal(f.conversations[0].settings.sampling.top_k, 7);
     int path[3];
     assert_true(conversation_path(&f.conversations[0], path) >= 1);
     forget_all(&f);
@@ -451,7 +479,7 @@ static void test_a_read_that_fails_midway_adds_nothing(void **state) {
     exchange_page(p->path, "THE BROKEN PAGE", page);
     s = open_store(p);
     struct found f = {0};
-    struct sampling initial = sampling_default();
+    struct settings initial = settings_default();
     assert_true(store_list(s, &initial, keep, &f, &st));
     struct conversation *again = &f.conversations[0];
     for (int i = 0; i < 2; i++) {
