@@ -33,6 +33,7 @@ if [ "${1:-}" = --one ]; then
     exit 0
 fi
 folder=$(mktemp -d)
+export XDG_STATE_HOME="$folder/state" # nobody's own log
 trap 'rm -rf "$folder"' EXIT
 printf '%s\n' "$@" | xargs -P "${JOBS:-$(nproc)}" -n 1 "$0" --one "$folder"
 cat "$folder"/*.count | awk -v programs=$# '

@@ -20,7 +20,8 @@ const struct setting_info setting_table[SETTING_COUNT] = {
 };
 
 struct settings settings_default(void) {
-    return (struct settings){.bench_seconds = 15, .accuracy_seconds = 8, .sampling = sampling_default()};
+    return (struct settings){
+        .bench_seconds = 15, .accuracy_seconds = 8, .log_level = LOG_LEVEL_INFO, .sampling = sampling_default()};
 }
 
 void settings_follow_model(struct settings *s, const struct model_info *info) {

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "engine/backend_options.h"
+#include "engine/base/log.h"
 #include "engine/message.h"
 #include "engine/model_file.h"
 #include "engine/sampling.h"
@@ -81,6 +82,7 @@ enum setting_place {
       "panes to show beside the chat, such as 124, or none")                                                           \
     X(keys, struct text_list, "key", 0, SETTING_TEXTS, "COMMAND KEY", 0, 0, IN_FILE,                                   \
       "assign KEY to COMMAND of the chat screen, such as stop Alt+X, or none")                                         \
+    X(log_level, int, "log-level", 0, SETTING_CHOICE, LOG_LEVEL_CHOICES, 0, 0, IN_COMPUTE, "level of the log file")    \
     X(thinking, bool, "thinking", 0, SETTING_FLAG, NULL, 0, 0, IN_RUN,                                                 \
       "write thinking to standard error even if that is not a terminal")                                               \
     X(raw, bool, "raw", 0, SETTING_FLAG, NULL, 0, 0, IN_RUN, "continue the text, without a chat template")             \

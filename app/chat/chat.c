@@ -12,6 +12,7 @@
 
 #include "app/chat/chat_state.h"
 #include "engine/base/clock.h"
+#include "engine/base/log.h"
 #include "engine/base/panic.h"
 #include "engine/metrics.h"
 #include "ui/keys.h"
@@ -94,6 +95,7 @@ static void __attribute__((format(printf, 2, 3))) chat_complain(struct chat *c, 
     va_end(args);
     size_t used = strlen(c->status);
     snprintf(c->status + used, sizeof c->status - used, "%s%s", used ? "; " : "", text);
+    log_warning("chat", "%s", text);
     c->status_bad = true;
 }
 
@@ -102,6 +104,7 @@ void chat_say(struct chat *c, bool bad, const char *format, ...) {
     va_start(args, format);
     vsnprintf(c->status, sizeof c->status, format, args);
     va_end(args);
+    if (*c->status) log_write(bad ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "chat", "%s", c->status);
     c->status_bad = bad;
     c->stale = true;
 }

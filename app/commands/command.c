@@ -10,6 +10,7 @@
 #include "app/base/clean.h"
 #include "app/base/config.h"
 #include "app/commands/options.h"
+#include "engine/base/log.h"
 #include "engine/base/panic.h"
 #include "engine/base/paths.h"
 #include "engine/quantize.h"
@@ -33,6 +34,7 @@ const struct command *command_find(const char *name) {
 
 int command_fail(const struct status *st) {
     fprintf(stderr, "confab: %s\n", st->text);
+    log_error("confab", "%s", st->text);
     return st->code == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILED;
 }
 
@@ -44,6 +46,17 @@ static int usage(const struct command *command, const struct status *st) {
 static void warn(void *context, const char *message) {
     (void)context;
     fprintf(stderr, "confab: warning: %s\n", message);
+    log_warning("config", "%s", message);
+}
+
+// Commands that load models keep a log on the disk.
+static void open_log(const struct settings *s, const struct command *command) {
+    log_set_level((enum log_level)s->log_level);
+    if (!(command->place & setting_table[SETTING_log_level].places) || !s->log_level) return;
+    log_info("confab", "confab %s %s begins", CONFAB_VERSION, command->name);
+    char *path = path_state("log");
+    if (path) log_open(path);
+    free(path);
 }
 
 static int command_start(const struct command *command, struct settings *s, int argc, char **argv) {
@@ -67,7 +80,10 @@ static int command_start(const struct command *command, struct settings *s, int 
                     n == 1 ? "" : "s");
         return usage(command, &st);
     }
-    return command->run(s, n, argv + first);
+    open_log(s, command);
+    int result = command->run(s, n, argv + first);
+    log_close();
+    return result;
 }
 
 // If a standard stream is closed, a model file opened later could take its descriptor and receive our output. The modes

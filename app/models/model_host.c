@@ -11,6 +11,7 @@
 #include "app/models/model_name.h"
 #include "app/models/models_lookup.h"
 #include "app/models/models_used.h"
+#include "engine/base/log.h"
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
 #include "engine/base/system.h"
@@ -62,6 +63,7 @@ static bool start(struct model_host *h, struct model_file *file, const struct en
         .opener = h->opener, .file = file, .path = h->coming.path, .engine = *engine, .notify_fd = h->fd};
     h->replaces = !file;
     h->stopped = false;
+    log_info("model", "loading %s (%s)", h->coming.title, h->coming.path ? h->coming.path : "built in");
     h->loader = model_loader_start(&params, st);
     return h->loader;
 }
@@ -211,6 +213,8 @@ static enum model_host_event loader_ended(struct model_host *h, struct status *s
     bool loaded = model_loader_take(h->loader, &m, st), stopped = h->stopped;
     h->loader = NULL;
     if (loaded && !stopped) return take_over(h, &m);
+    if (loaded || stopped) log_info("model", "loading %s was stopped", h->coming.title);
+    else log_error("model", "loading %s failed: %s", h->coming.title, st->text);
     if (loaded && !h->replaces) model_close_engine(&m);
     else if (loaded) model_unload(&m);
     if (loaded) status_fail(st, STATUS_CANCELLED, "loading was stopped");

@@ -5,6 +5,7 @@
 // it looks again when the other ends or gives way.
 #include <assert.h>
 
+#include "engine/base/log.h"
 #include "engine/base/panic.h"
 #include "engine/serve/scheduler_state.h"
 
@@ -27,6 +28,8 @@ void admission_leave(struct scheduler *s, struct sequence *q, bool publish) {
 static void preempt(struct scheduler *s, struct sequence *q) {
     admission_leave(s, q, !q->request->forgotten);
     s->figures->preemptions++;
+    log_info("engine", "request %llu pre-empted at %d tokens: the KV cache is full", (unsigned long long)q->request->id,
+             q->n_tokens);
     scheduler_enter(s, q, REQUEST_PENDING, "");
 }
 

@@ -14,6 +14,7 @@
 
 #include "engine/answer/answer.h"
 #include "engine/base/clock.h"
+#include "engine/base/log.h"
 #include "engine/base/panic.h"
 #include "engine/base/queue.h"
 #include "engine/base/system.h"
@@ -152,7 +153,12 @@ static void on_state(void *context, const struct sequence *q, const char *messag
     struct local_answer *a = q->owner;
     struct local_request *r = a->request;
     const bool ended = q->state >= REQUEST_FINISHED;
+    const unsigned long long id = q->request->id;
     if (ended) answer_finish(a->text);
+    if (q->state == REQUEST_FAILED) log_error("engine", "request %llu failed: %s", id, message);
+    else
+        log_debug("engine", "request %llu is %s: %d prompt tokens (%d cached), %d generated", id,
+                  request_state_name(q->state), q->request->n_prompt, q->n_reused, sequence_generated(q));
     struct engine_event event = {.kind = EVENT_STATE,
                                  .request = q->request->id,
                                  .conversation = conversation_number(r->client, q->request->conversation),
@@ -202,6 +208,7 @@ static void tell_refusal(struct local_engine *e, const struct local_request *r, 
                          "the model's own chat template refuses this conversation (%.300s); confab's for %s is "
                          "used instead",
                          refused->text, chat_template_name(e->file->chat_template));
+    log_warning("engine", "%s: %s", e->file->info.name, event.text);
     queue_push(&r->client->client.events, &event);
 }
 
@@ -414,6 +421,7 @@ static const struct engine_ops local_engine;
 struct engine *local_engine_open_on(struct model_file *m, const struct engine_params *p, const struct backend_ops *ops,
                                     struct status *st) {
     assert(!m->described);
+    const double begun = clock_seconds();
     if (!m->info.has_weights) {
         if (st) *st = m->weight_status;
         return NULL;
@@ -426,7 +434,11 @@ struct engine *local_engine_open_on(struct model_file *m, const struct engine_pa
         e->preparing = p->options.quick_start;
         snprintf(e->backend, sizeof e->backend, "%s", scheduler_backend(e->scheduler)->description);
         publish(e);
-        if (system_start_thread(&e->thread, engine_main, e, st)) return &e->engine;
+        if (system_start_thread(&e->thread, engine_main, e, st)) {
+            log_info("engine", "opened %s in %.2f s on %s, KV cache of %.1f MiB", m->info.name, clock_seconds() - begun,
+                     e->backend, (double)e->kv_bytes / (1 << 20));
+            return &e->engine;
+        }
     }
     close_parts(e);
     return NULL;
@@ -521,6 +533,7 @@ static void discard_commands(struct local_engine *e) {
 
 static void local_close(struct engine *engine) {
     struct local_engine *e = (struct local_engine *)engine;
+    log_info("engine", "closing %s", e->file->info.name);
     queue_push(&e->commands, &(struct command){.kind = COMMAND_CLOSE});
     pthread_join(e->thread, NULL);
     discard_commands(e);

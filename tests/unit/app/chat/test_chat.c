@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include "app/session/store.h"
+#include "engine/base/log.h"
 #include "tests/unit/chat_fixture.h"
 
 static void test_an_answer_streams(void **state) {
@@ -125,6 +126,22 @@ static void test_a_broken_theme_is_told_beside_a_broken_store(void **state) {
     screen.theme_problem = "theme x, line 1: no such role";
     open_chat();
     assert_non_null(strstr(screen.status, "theme x, line 1: no such role; conversations are not saved"));
+}
+
+static void assert_logged(enum log_level level, const char *text) {
+    struct log_entry e;
+    assert_int_equal(log_read(log_count() - 1, &e, 1), 1);
+    assert_string_equal(e.text, text);
+    assert_int_equal(e.level, level);
+    assert_string_equal(e.module, "chat");
+}
+
+static void test_status_messages_are_log_entries(void **state) {
+    (void)state;
+    act(COMMAND_RENAME, -1, "Name");
+    assert_logged(LOG_LEVEL_INFO, "renamed to Name");
+    act(COMMAND_REGENERATE, -1, NULL);
+    assert_logged(LOG_LEVEL_WARNING, screen.status);
 }
 
 static void answer_again(uint64_t request, const char *text) {
@@ -447,6 +464,7 @@ int main(void) {
         CHAT_TEST(test_regenerating_makes_versions),
         CHAT_TEST(test_the_first_and_the_last_version_stay),
         CHAT_TEST(test_a_broken_theme_is_told_beside_a_broken_store),
+        CHAT_TEST(test_status_messages_are_log_entries),
         CHAT_TEST(test_a_failure_is_shown_and_nothing_ends),
         CHAT_TEST(test_thinking_is_a_part_of_its_own),
         CHAT_TEST(test_a_notice_is_shown_once),

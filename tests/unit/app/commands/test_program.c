@@ -101,6 +101,35 @@ static void test_a_saved_model_that_is_gone_gives_way(void **state) {
     assert_fails(shell_format("XDG_CONFIG_HOME=%s/lost confab run -m /missing.gguf hello", folder), 1, "/missing.gguf");
 }
 
+static void test_runs_are_logged(void **state) {
+    (void)state;
+    struct result r = shell_format("export XDG_STATE_HOME=%s/state; confab run hello; confab run -m /nonexistent.gguf hello; "
+                                   "cat %s/state/confab/log",
+                                   folder, folder);
+    assert_int_equal(r.status, 0);
+    assert_non_null(strstr(r.output, " info    confab  confab "));
+    assert_non_null(strstr(r.output, " info    engine  opened confab guide in "));
+    assert_non_null(strstr(r.output, " error   confab  /nonexistent.gguf: "));
+    assert_null(strstr(r.output, " debug "));
+    result_free(&r);
+    r = shell_format("XDG_STATE_HOME=%s/debug confab run --log-level debug hello; cat %s/debug/confab/log", folder, folder);
+    assert_non_null(strstr(r.output, " debug   engine  request 1 is finished: "));
+    result_free(&r);
+    r = shell_format("XDG_STATE_HOME=%s/off confab run --log-level off hello; ls %s/off", folder, folder);
+    assert_non_null(strstr(r.output, "No such file"));
+    result_free(&r);
+}
+
+static void test_a_log_that_cannot_be_written_stops_nothing(void **state) {
+    (void)state;
+    struct result r = shell("XDG_STATE_HOME=/proc/nowhere confab run --temp 0 hello"),
+                  plain = shell("confab run --temp 0 hello");
+    assert_int_equal(r.status, 0);
+    assert_string_equal(r.output, plain.output);
+    result_free(&r);
+    result_free(&plain);
+}
+
 static void test_an_answer_of_the_built_in_model_is_repeatable(void **state) {
     (void)state;
     struct result a = shell("confab run --seed 5 -n 20 'How do I leave?'"),
@@ -362,6 +391,8 @@ int main(void) {
         cmocka_unit_test(test_an_empty_prompt_is_none),
         cmocka_unit_test(test_models_that_are_not_there),
         cmocka_unit_test(test_a_saved_model_that_is_gone_gives_way),
+        cmocka_unit_test(test_runs_are_logged),
+        cmocka_unit_test(test_a_log_that_cannot_be_written_stops_nothing),
         cmocka_unit_test(test_an_answer_of_the_built_in_model_is_repeatable),
         cmocka_unit_test(test_a_prompt_may_come_through_a_pipe),
         cmocka_unit_test(test_an_answer_ends_at_a_stop_text),
