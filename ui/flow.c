@@ -86,33 +86,33 @@ static bool opens(uint32_t code) {
            code == '[';
 }
 
-struct cluster {
+struct glyph {
     uint32_t code; // its first code point
     int width;
     size_t size;
 };
 
-static struct cluster cluster_at(const char *text, size_t size, size_t at) {
-    struct cluster c;
+static struct glyph glyph_at(const char *text, size_t size, size_t at) {
+    struct glyph c;
     utf8_decode(text + at, size - at, &c.code);
     c.size = text_cluster(text + at, size - at, &c.width);
     return c;
 }
 
-static bool breaks_between(struct cluster before, struct cluster after, uint32_t two_before) {
+static bool breaks_between(struct glyph before, struct glyph after, uint32_t two_before) {
     if (before.width == 2 || after.width == 2) return !closes(after.code) && !opens(before.code);
     bool hyphen = before.code == '-' && after.code < 0x80 && isalnum((int)after.code);
     return hyphen && two_before < 0x80 && isalnum((int)two_before);
 }
 
 size_t flow_break(const char *text, size_t size, size_t at, int columns, size_t *end) {
-    struct cluster before = {0};
+    struct glyph before = {0};
     uint32_t two_before = 0;
     size_t break_end = 0, break_next = 0; // the last place a break may be; break_next 0: none
     int column = 0;
     for (size_t i = at; i < size;) {
         if (text[i] == '\n') return *end = i, i + 1;
-        struct cluster c = cluster_at(text, size, i);
+        struct glyph c = glyph_at(text, size, i);
         if (c.code == ' ') {
             size_t next = i;
             while (next < size && text[next] == ' ') next++, column++;

@@ -48,7 +48,7 @@ struct block {
     bool gap; // a blank row is due before the next block
     unsigned heading;
     struct flow label; // of a fence: the language and what else stands there
-    struct table table;
+    struct markdown_table table;
     bool gave_up; // the chunk cannot be shown as what it is
     unsigned n_codes;
     struct code last_code;
@@ -185,17 +185,17 @@ static void end_code(struct block *b, char fence) {
 }
 
 static bool end_table(struct block *b) {
-    struct table_layout layout;
-    if (!table_measure(&b->table, &b->flow, text_columns(b), &layout)) return false;
+    struct markdown_table_layout layout;
+    if (!markdown_table_measure(&b->table, &b->flow, text_columns(b), &layout)) return false;
     close_gap(b);
     for (size_t row = 0; row < b->table.n_rows; row++) {
         for (bool more = true; more;) {
             int column = begin_row(b);
-            more = table_row(&b->table, &layout, &b->flow, row, &b->markdown->lines, column, b->markdown->ascii);
+            more = markdown_table_row(&b->table, &layout, &b->flow, row, &b->markdown->lines, column, b->markdown->ascii);
         }
         bool last = row + 1 == b->table.n_rows;
         if (row == 0 || (layout.wrapped && !last))
-            table_rule(&layout, &b->markdown->lines, begin_row(b), b->markdown->ascii);
+            markdown_table_rule(&layout, &b->markdown->lines, begin_row(b), b->markdown->ascii);
     }
     end_leaf(b);
     return true;
@@ -310,9 +310,9 @@ static int enter_block(MD_BLOCKTYPE type, void *detail, void *user) {
     case MD_BLOCK_CODE: begin_code(b, detail); break;
     case MD_BLOCK_TABLE:
         if (((MD_BLOCK_TABLE_DETAIL *)detail)->col_count > MAX_COLUMNS) return b->gave_up = true;
-        table_clear(&b->table);
+        markdown_table_clear(&b->table);
         break;
-    case MD_BLOCK_TR: table_begin_row(&b->table); break;
+    case MD_BLOCK_TR: markdown_table_begin_row(&b->table); break;
     case MD_BLOCK_TH:
         b->base = (struct style){.role = ROLE_STRONG, .ground = ROLE_GROUND, .attributes = CELL_BOLD};
         break;
@@ -344,7 +344,7 @@ static int leave_block(MD_BLOCKTYPE type, void *detail, void *user) {
     case MD_BLOCK_CODE: end_code(b, ((MD_BLOCK_CODE_DETAIL *)detail)->fence_char); break;
     case MD_BLOCK_P: wrap_flow(b); break;
     case MD_BLOCK_TH:
-    case MD_BLOCK_TD: table_end_cell(&b->table, b->flow.size, alignment(detail)); break;
+    case MD_BLOCK_TD: markdown_table_end_cell(&b->table, b->flow.size, alignment(detail)); break;
     case MD_BLOCK_TABLE: return b->gave_up = !end_table(b);
     default: break;
     }
@@ -461,7 +461,7 @@ static bool parse(struct block *b, const struct flow *source) {
 }
 
 static void block_free(struct block *b) {
-    table_free(&b->table);
+    markdown_table_free(&b->table);
     flow_free(&b->label);
     flow_free(&b->flow);
 }

@@ -7,15 +7,15 @@
 
 static const struct style style_line = {.role = ROLE_BORDER, .ground = ROLE_GROUND};
 
-void table_free(struct table *t) {
+void markdown_table_free(struct markdown_table *t) {
     free(t->cells);
     free(t->rows);
-    *t = (struct table){0};
+    *t = (struct markdown_table){0};
 }
 
-void table_clear(struct table *t) { t->n_cells = t->n_rows = t->flow_size = 0; }
+void markdown_table_clear(struct markdown_table *t) { t->n_cells = t->n_rows = t->flow_size = 0; }
 
-void table_begin_row(struct table *t) {
+void markdown_table_begin_row(struct markdown_table *t) {
     if (t->n_rows == t->rows_capacity) {
         t->rows_capacity = t->rows_capacity ? t->rows_capacity * 2 : 16;
         t->rows = xrealloc(t->rows, t->rows_capacity * sizeof *t->rows);
@@ -23,23 +23,23 @@ void table_begin_row(struct table *t) {
     t->rows[t->n_rows++] = t->n_cells;
 }
 
-void table_end_cell(struct table *t, size_t flow_size, enum table_align align) {
+void markdown_table_end_cell(struct markdown_table *t, size_t flow_size, enum table_align align) {
     if (t->n_cells == t->capacity) {
         t->capacity = t->capacity ? t->capacity * 2 : 64;
         t->cells = xrealloc(t->cells, t->capacity * sizeof *t->cells);
     }
-    t->cells[t->n_cells++] = (struct table_cell){t->flow_size, flow_size, t->flow_size, align};
+    t->cells[t->n_cells++] = (struct markdown_table_cell){t->flow_size, flow_size, t->flow_size, align};
     t->flow_size = flow_size;
 }
 
-static size_t row_cells(const struct table *t, size_t row) {
+static size_t row_cells(const struct markdown_table *t, size_t row) {
     size_t end = row + 1 < t->n_rows ? t->rows[row + 1] : t->n_cells;
     size_t n = end - t->rows[row];
     return n < TABLE_COLUMNS ? n : TABLE_COLUMNS;
 }
 
 // The widest line of a cell, and its longest word.
-static void cell_widths(const struct flow *f, const struct table_cell *c, int *line, int *word) {
+static void cell_widths(const struct flow *f, const struct markdown_table_cell *c, int *line, int *word) {
     *line = *word = 0;
     for (size_t at = c->start, end; at < c->end;) {
         size_t next = flow_break(f->text, c->end, at, 1 << 20, &end);
@@ -68,7 +68,8 @@ static int fair_share(const int *wanted, int n, int room) {
     return low;
 }
 
-static void measure_cells(const struct table *t, const struct flow *f, struct table_layout *y, int *words) {
+static void measure_cells(const struct markdown_table *t, const struct flow *f, struct markdown_table_layout *y,
+                          int *words) {
     for (size_t row = 0; row < t->n_rows; row++) {
         int n = (int)row_cells(t, row);
         y->n_columns = n > y->n_columns ? n : y->n_columns;
@@ -82,7 +83,7 @@ static void measure_cells(const struct table *t, const struct flow *f, struct ta
 }
 
 // Whole words are kept where all of them fit; what is left over goes to the columns that want more.
-static void shrink(struct table_layout *y, int *words, int room) {
+static void shrink(struct markdown_table_layout *y, int *words, int room) {
     int least = 0, beyond[TABLE_COLUMNS];
     for (int i = 0; i < y->n_columns; i++) least += words[i];
     if (least > room) memset(words, 0, TABLE_COLUMNS * sizeof *words), least = 0;
@@ -91,9 +92,10 @@ static void shrink(struct table_layout *y, int *words, int room) {
     for (int i = 0; i < y->n_columns; i++) y->columns[i] = words[i] + (beyond[i] < share ? beyond[i] : share);
 }
 
-bool table_measure(const struct table *t, const struct flow *f, int columns, struct table_layout *y) {
+bool markdown_table_measure(const struct markdown_table *t, const struct flow *f, int columns,
+                            struct markdown_table_layout *y) {
     int words[TABLE_COLUMNS] = {0}, total = 0;
-    *y = (struct table_layout){0};
+    *y = (struct markdown_table_layout){0};
     measure_cells(t, f, y, words);
     int room = columns - 3 * (y->n_columns - 1);
     if (room < 2 * y->n_columns) return false;
@@ -107,13 +109,13 @@ bool table_measure(const struct table *t, const struct flow *f, int columns, str
     return true;
 }
 
-bool table_row(struct table *t, const struct table_layout *y, const struct flow *f, size_t row, struct lines *l,
-               int column, bool ascii) {
+bool markdown_table_row(struct markdown_table *t, const struct markdown_table_layout *y, const struct flow *f,
+                        size_t row, struct lines *l, int column, bool ascii) {
     bool more = false;
     size_t n = row_cells(t, row);
     for (int i = 0; i < y->n_columns; i++) {
         if (i) lines_repeat(l, column + 1, style_line, ascii ? "|" : "│", 1), column += 3;
-        struct table_cell *c = (size_t)i < n ? &t->cells[t->rows[row] + (size_t)i] : NULL;
+        struct markdown_table_cell *c = (size_t)i < n ? &t->cells[t->rows[row] + (size_t)i] : NULL;
         if (c && c->at < c->end) {
             size_t end, next = flow_break(f->text, c->end, c->at, y->columns[i], &end);
             int left = y->columns[i] - text_width(f->text + c->at, end - c->at);
@@ -127,7 +129,7 @@ bool table_row(struct table *t, const struct table_layout *y, const struct flow 
     return more;
 }
 
-void table_rule(const struct table_layout *y, struct lines *l, int column, bool ascii) {
+void markdown_table_rule(const struct markdown_table_layout *y, struct lines *l, int column, bool ascii) {
     const char *line = ascii ? "-" : "─";
     for (int i = 0; i < y->n_columns; i++) {
         if (i) {

@@ -4,8 +4,7 @@
 #include "ui/canvas.h"
 
 enum {
-    MARK_DELETE = 0x2421,
-    MARK_HIDDEN = 0x2426, // for what would act on the terminal or the eye without being seen
+    MARK_HIDDEN = 0x2426, // as utf8_mark's
     ZERO_WIDTH_JOINER = 0x200d,
     EMOJI_VARIANT = 0xfe0f,
     KEYCAP = 0x20e3,
@@ -14,13 +13,8 @@ enum {
 
 static bool code_is_tag(uint32_t c) { return c >= 0xe0000 && c < 0xe0080; }
 
-// Controls, bidi overrides and their like: 0 when `c` may be drawn, otherwise the mark that stands for it.
-static uint32_t code_mark(uint32_t c) {
-    if (c < 0x20) return 0x2400 + c;
-    if (c == 0x7f) return MARK_DELETE;
-    if ((c & 0xfffe) == 0xfffe) return UTF8_REPLACEMENT; // noncharacters
-    return utf8_is_hidden(c) || code_is_tag(c) ? MARK_HIDDEN : 0;
-}
+// 0 when `c` may be drawn, otherwise the mark that stands for it.
+static uint32_t code_mark(uint32_t c) { return code_is_tag(c) ? MARK_HIDDEN : utf8_mark(c); }
 
 static int code_width(uint32_t c) {
     int class = utf8proc_get_property((utf8proc_int32_t)c)->boundclass;

@@ -10,10 +10,8 @@
 #include "engine/base/utf8.h"
 
 static uint32_t clean_code(uint32_t code) {
-    if (code == '\n' || code == '\t') return code;
-    if (code < 0x20) return 0x2400 + code;
-    if (code == 0x7f) return 0x2421;
-    return utf8_is_hidden(code) ? UTF8_REPLACEMENT : code;
+    uint32_t mark = code == '\n' || code == '\t' ? 0 : utf8_mark(code);
+    return mark ? mark : code;
 }
 
 size_t clean_text(const char *text, size_t size, char *out) {
@@ -39,7 +37,7 @@ char *clean_line(const char *text, size_t most) {
     for (size_t at = 0; at < size;) {
         uint32_t code;
         at += utf8_decode(text + at, size - at, &code);
-        size_t length = utf8_encode(code < 0x20 ? 0x2400 + code : clean_code(code), clean + n);
+        size_t length = utf8_encode(code < 0x20 ? utf8_mark(code) : clean_code(code), clean + n);
         if (n + length > most) break;
         n += length;
     }

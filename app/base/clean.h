@@ -1,5 +1,5 @@
 // Clean: makes text from models and files safe to print on a terminal. Newline and tab stay; other control characters
-// become visible symbols (U+2400 and up); C1 controls, bidi overrides and invalid bytes become U+FFFD.
+// become visible symbols (U+2400 and up), C1 controls and bidi overrides U+2426, invalid bytes U+FFFD (utf8_mark).
 #ifndef CONFAB_APP_CLEAN_H
 #define CONFAB_APP_CLEAN_H
 

@@ -62,6 +62,13 @@ bool utf8_is_hidden(uint32_t code) {
            (code >= 0xfff9 && code <= 0xfffb) || (code & 0xfffe) == 0xfffe;
 }
 
+uint32_t utf8_mark(uint32_t code) {
+    if (code < 0x20) return 0x2400 + code;
+    if (code == 0x7f) return 0x2421;
+    if ((code & 0xfffe) == 0xfffe) return UTF8_REPLACEMENT;
+    return utf8_is_hidden(code) ? 0x2426 : 0;
+}
+
 size_t utf8_incomplete(const char *text, size_t size) {
     for (size_t back = 1; back <= 3 && back <= size; back++) {
         uint8_t low, high;

@@ -16,6 +16,9 @@ size_t utf8_encode(uint32_t code, char out[4]);
 // Code points that act on a terminal or mislead the eye instead of being seen, so that they are never shown as they are:
 // controls, line separators, marks of direction, annotation, noncharacters.
 bool utf8_is_hidden(uint32_t code);
+// The visible mark that stands for a hidden one: of C0 and DEL their control pictures (U+2400 …), of noncharacters U+FFFD,
+// of the others U+2426. 0: it may be shown as it is.
+uint32_t utf8_mark(uint32_t code);
 // How many bytes at the end of text[0..size) are an incomplete but so far valid character (0–3).
 size_t utf8_incomplete(const char *text, size_t size);
 

@@ -29,11 +29,11 @@ static void test_no_control_passes(void **state) {
                                  "b\xe2\x90\x87\xe2\x90\xa1");
     assert_clean("\xc2\x9b"
                  "31m",
-                 "\xef\xbf\xbd"
+                 "\xe2\x90\xa6"
                  "31m"); // C1 CSI
     assert_clean("\xe2\x80\xae"
                  "abc",
-                 "\xef\xbf\xbd"
+                 "\xe2\x90\xa6"
                  "abc"); // right-to-left override
     assert_clean("a\xe2\x80\x8d"
                  "b",
