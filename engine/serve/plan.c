@@ -50,13 +50,13 @@ void plan_learn(struct scheduler *s, int prompt_rows, double seconds) {
 static int rows_in(double seconds, double row, int most) { return seconds / row < most ? (int)(seconds / row) : most; }
 
 // Twice the rows take at most twice the time, so that as many as the others have are never too many.
-static int shared_chunk(const struct scheduler *s) {
-    const int least = s->decode_rows > SMALLEST_SHARE ? s->decode_rows : SMALLEST_SHARE;
+static int shared_chunk(const struct scheduler *s, int n_rows) {
+    const int least = n_rows > SMALLEST_SHARE ? n_rows : SMALLEST_SHARE;
     if (s->speed.shared_row <= 0) return least;
-    const double alone = decode_seconds(s, s->decode_rows);
+    const double alone = decode_seconds(s, n_rows);
     double seconds = STEP_SECONDS_SHARED;
     if (alone > 0) seconds = fmin(SHARED_STEP * alone, alone + STEP_SECONDS_SHARED);
-    const int rows = rows_in(seconds, s->speed.shared_row, s->max_rows) - s->decode_rows;
+    const int rows = rows_in(seconds, s->speed.shared_row, s->max_rows) - n_rows;
     return rows > least ? rows : least;
 }
 
@@ -66,10 +66,11 @@ static int chunk_alone(const struct scheduler *s) {
     return rows > SMALLEST_CHUNK ? rows : SMALLEST_CHUNK;
 }
 
-static int chunk_size(const struct scheduler *s) {
-    int rows = s->decode_rows ? shared_chunk(s) : chunk_alone(s);
+// Beside the n_rows that are in the step already.
+static int chunk_size(const struct scheduler *s, int n_rows) {
+    int rows = s->decode_rows ? shared_chunk(s, n_rows) : chunk_alone(s);
     if (rows > s->prefill_chunk) rows = s->prefill_chunk;
-    return rows < s->max_rows - s->decode_rows ? rows : s->max_rows - s->decode_rows;
+    return rows < s->max_rows - n_rows ? rows : s->max_rows - n_rows;
 }
 
 // ---- whose rows ----
@@ -107,7 +108,7 @@ static struct sequence *first_prompt(const struct scheduler *s) {
     const struct sequence *first = NULL;
     for (int i = 0; i < s->n_sequences && !first; i++) {
         const struct sequence *q = s->sequences[i];
-        if (q->state == REQUEST_PREFILLING) first = q;
+        if (q->state == REQUEST_PREFILLING && sequence_missing(q)) first = q;
         else if (q->state == REQUEST_PENDING) first = q->waits_for;
     }
     for (int i = 0; i < s->n_sequences; i++)
@@ -141,10 +142,26 @@ static void give(struct scheduler *s, struct sequence *q, int n, struct share *s
     if (n > 0 && admission_reserve(s, q, n)) share->rows -= n;
 }
 
+// Rows in the step so far: one each of those that decode or begin to.
+static int count_rows(const struct scheduler *s) {
+    int n = 0;
+    for (int i = 0; i < s->n_sequences; i++) n += s->sequences[i]->n_rows;
+    return n;
+}
+
+// Prompts of which one row is left begin to decode: that is no more than the next step will bear anyway.
+static void plan_last_rows(struct scheduler *s) {
+    s->decode_rows = count_rows(s);
+    struct share share = {.draws = s->max_draws - s->decode_rows};
+    for (int i = 0; i < s->n_sequences && share.draws > 0; i++) {
+        struct sequence *q = s->sequences[i];
+        if (q->state == REQUEST_PREFILLING && sequence_missing(q) == 1) give(s, q, 1, &share);
+    }
+}
+
 static void plan_prompt_rows(struct scheduler *s) {
-    s->decode_rows = 0; // of those that still have their places
-    for (int i = 0; i < s->n_sequences; i++) s->decode_rows += s->sequences[i]->n_rows;
-    struct share share = {.rows = chunk_size(s), .draws = s->max_draws - s->decode_rows};
+    const int n_rows = count_rows(s);
+    struct share share = {.rows = chunk_size(s, n_rows), .draws = s->max_draws - n_rows};
     struct sequence *first = first_prompt(s), *q;
     if (!first) return;
     const bool alone = !shortest_prompt(s, first, &share);
@@ -181,6 +198,7 @@ void plan_step(struct scheduler *s) {
     s->turn++;
     plan_decode_rows(s);
     admission_run(s);
+    plan_last_rows(s);
     plan_prompt_rows(s);
     build_batch(s);
 }

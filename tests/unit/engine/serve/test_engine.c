@@ -827,6 +827,72 @@ static void test_random_commands(void **state) {
     bench_close(b);
 }
 
+// ---- several answers ----
+
+enum { ANSWERS = 3 };
+
+// Each answer has its own text, states and end; the events say whose they are.
+static void test_answers_to_one_prompt(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
+    struct request_params p = {.conversation = 1,
+                               .raw = "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq",
+                               .sampling = greedy(),
+                               .max_tokens = 40,
+                               .ignore_end = true};
+    const char *alone = answer_alone(b, p.raw, 40);
+    engine_forget(b->client, 1);
+    p.n_answers = ANSWERS;
+    uint64_t id = engine_submit(b->client, &p);
+    struct engine_event e;
+    char text[ANSWERS][4096] = {{0}};
+    int pending[ANSWERS] = {0}, ends[ANSWERS] = {0}, n_prompt = 0;
+    for (int open = ANSWERS; open;) {
+        assert_true(engine_wait(b->client, &e, 60000));
+        assert_int_equal(e.request, id);
+        assert_in_range(e.answer, 0, ANSWERS - 1);
+        assert_false(ends[e.answer]);
+        if (e.kind == EVENT_TEXT) strcat(text[e.answer], e.text);
+        if (e.kind != EVENT_STATE) continue;
+        n_prompt = e.n_prompt;
+        pending[e.answer] += e.state == REQUEST_PENDING;
+        ends[e.answer] = e.state == REQUEST_FINISHED;
+        open -= ends[e.answer];
+        if (ends[e.answer]) assert_int_equal(e.n_generated, 40);
+    }
+    for (int i = 0; i < ANSWERS; i++) {
+        assert_int_equal(pending[i], 1);
+        assert_string_equal(text[i], alone);
+    }
+    for (int ms = 0; engine_figures(b->client)->decode_tokens < 40 * (1 + ANSWERS) && ms < 20000; ms++) usleep(1000);
+    assert_true(n_prompt > 2 * KV_PAGE_TOKENS);
+    assert_in_range(engine_figures(b->client)->prefill_tokens, 2 * n_prompt, 2 * n_prompt + ANSWERS - 1);
+    bench_close(b);
+}
+
+static void test_cancel_ends_all_answers(void **state) {
+    (void)state;
+    struct bench *b =
+        bench_open((struct tiny_model_options){.n_context = 4096}, &toy_backend, (struct engine_params){0});
+    toy.step_delay = 1000;
+    struct request_params p = {.conversation = 1,
+                               .raw = "Once",
+                               .sampling = greedy(),
+                               .n_answers = ANSWERS,
+                               .max_tokens = 3000,
+                               .ignore_end = true};
+    uint64_t id = engine_submit(b->client, &p);
+    struct engine_event e;
+    int texts = 0;
+    for (int open = ANSWERS; open;) {
+        assert_true(engine_wait(b->client, &e, 60000));
+        if (e.kind == EVENT_TEXT && ++texts == 20) engine_cancel(b->client, id);
+        open -= e.kind == EVENT_STATE && e.state == REQUEST_CANCELLED;
+    }
+    assert_true(texts >= 20);
+    bench_close(b);
+}
+
 // ---- the real backend ----
 
 static void test_real_backend_eight_at_once(void **state) {
@@ -923,6 +989,8 @@ int main(void) {
         cmocka_unit_test(test_urgent_commands_end_a_step),
         cmocka_unit_test(test_close_while_running),
         cmocka_unit_test(test_random_commands),
+        cmocka_unit_test(test_answers_to_one_prompt),
+        cmocka_unit_test(test_cancel_ends_all_answers),
         cmocka_unit_test(test_real_backend_eight_at_once),
         cmocka_unit_test(test_answers_during_preparation_are_the_same),
         cmocka_unit_test(test_trained_model_tells_its_story),

@@ -154,6 +154,44 @@ static void test_forgetting_takes_what_nobody_else_needs(void **state) {
     bench_close(&b);
 }
 
+// Nor is what it took first left behind in its name, when another that goes on using it is forgotten later.
+static void test_who_adds_a_page_again_owns_it(void **state) {
+    (void)state;
+    struct bench b;
+    int32_t a[MOST];
+    bench_open(&b, PAGES);
+    text(a, 2 * P, 2 * P, 0);
+    compute(&b, 1, a, 2 * P);
+    struct prefix_match match = prefix_find(&b.index, a, 2 * P);
+    struct kv_sequence kv = prefix_fork(&b.index, &match, 2);
+    prefix_forget(&b.index, 1);
+    assert_int_equal(b.index.count, 0);
+    prefix_add(&b.index, &kv, a, 2 * P);
+    kv_cache_release(&b.cache, &kv);
+    assert_int_equal(b.cache.n_cached, 2);
+    prefix_forget(&b.index, 2);
+    assert_int_equal(b.cache.n_free, PAGES);
+    bench_close(&b);
+}
+
+static void test_a_fork_is_a_use(void **state) {
+    (void)state;
+    struct bench b;
+    int32_t a[MOST], c[MOST];
+    bench_open(&b, PAGES);
+    text(a, P, 0, 1);
+    text(c, P, 0, 2);
+    compute(&b, 1, a, P);
+    compute(&b, 2, c, P);
+    struct prefix_match match = prefix_find(&b.index, a, P);
+    struct kv_sequence kv = prefix_fork(&b.index, &match, 3);
+    kv_cache_release(&b.cache, &kv);
+    assert_true(prefix_evict(&b.index));
+    assert_int_equal(found(&b, a, P), P);
+    assert_int_equal(found(&b, c, P), 0);
+    bench_close(&b);
+}
+
 static void test_rubbish_goes_with_all_that_came_after_it(void **state) {
     (void)state;
     struct bench b;
@@ -320,6 +358,8 @@ int main(void) {
         cmocka_unit_test(test_the_least_recently_used_leaf_goes_first),
         cmocka_unit_test(test_pages_in_use_are_not_evicted),
         cmocka_unit_test(test_forgetting_takes_what_nobody_else_needs),
+        cmocka_unit_test(test_who_adds_a_page_again_owns_it),
+        cmocka_unit_test(test_a_fork_is_a_use),
         cmocka_unit_test(test_rubbish_goes_with_all_that_came_after_it),
         cmocka_unit_test(test_random_operations),
         cmocka_unit_test(test_check_finds_what_is_wrong),

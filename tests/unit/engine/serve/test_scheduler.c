@@ -340,7 +340,42 @@ static void test_forget_keeps_what_others_share(void **state) {
     bench_close(b);
 }
 
+// A deleted conversation that still runs shows nobody what it computes.
+static void test_nobody_shares_with_a_forgotten_one_that_runs(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 64});
+    struct engine_figures *f = xcalloc(1, sizeof *f);
+    bench_submit(b, 1, 100, 100, 60);
+    for (int i = 0; i < 5; i++) scheduler_step(b->scheduler);
+    scheduler_forget(b->scheduler, 1);
+    bench_submit(b, 2, 100, 100, 5);
+    while (b->answers[1].n < 50) scheduler_step(b->scheduler); // over the end of a page
+    assert_int_equal(b->answers[2].n_reused, 0);
+    scheduler_forget(b->scheduler, 2);
+    scheduler_figures(b->scheduler, f);
+    assert_int_equal(f->pages_kept, 0);
+    bench_run(b);
+    scheduler_figures(b->scheduler, f);
+    assert_int_equal(f->pages_free, 64);
+    bench_assert_text_alone(b, 1, 100, 100, 60);
+    free(f);
+    bench_close(b);
+}
+
 // ---- pages that are short ----
+
+// Where the copy of a page that is shared in part would be one too many, its tokens are computed again.
+static void test_a_partly_shared_page_is_done_without(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 4});
+    bench_submit(b, 1, 109, 109, 1);
+    bench_run(b);
+    bench_submit(b, 2, 127, 109, 1);
+    bench_run(b);
+    assert_int_equal(b->answers[2].n_reused, 96);
+    bench_assert_text_alone(b, 2, 127, 109, 1);
+    bench_close(b);
+}
 
 static void test_cached_pages_give_way(void **state) {
     (void)state;
@@ -666,6 +701,8 @@ int main(void) {
         cmocka_unit_test(test_another_takes_over_from_a_pre_empted_one),
         cmocka_unit_test(test_waits_for_the_common_part_only),
         cmocka_unit_test(test_forget_keeps_what_others_share),
+        cmocka_unit_test(test_nobody_shares_with_a_forgotten_one_that_runs),
+        cmocka_unit_test(test_a_partly_shared_page_is_done_without),
         cmocka_unit_test(test_cached_pages_give_way),
         cmocka_unit_test(test_forget_gives_pages_back),
         cmocka_unit_test(test_cancel_while_prefilling_and_decoding),

@@ -274,16 +274,18 @@ static void test_focus_lends_its_place_to_what_it_waits_for(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 256, .chunk = 32});
     bench_submit(b, 1, 640, 0, 5);
-    bench_submit(b, 2, 600, 600, 5);
+    bench_submit(b, 2, 1200, 1200, 5);
+    bench_submit(b, 4, 900, 0, 5);
     scheduler_step(b->scheduler);
     scheduler_focus(b->scheduler, 3);
     bench_submit(b, 3, 601, 600, 5);
     bench_run(b);
-    assert_true(b->answers[3].answered < b->answers[1].answered);
+    assert_true(b->answers[3].answered < b->answers[4].answered);
     assert_int_equal(b->answers[3].n_reused, 600);
     bench_assert_text_alone(b, 1, 640, 0, 5);
-    bench_assert_text_alone(b, 2, 600, 600, 5);
+    bench_assert_text_alone(b, 2, 1200, 1200, 5);
     bench_assert_text_alone(b, 3, 601, 600, 5);
+    bench_assert_text_alone(b, 4, 900, 0, 5);
     bench_close(b);
 }
 
