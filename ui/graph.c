@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "ui/canvas.h"
+#include "ui/clamp.h"
 
 // One column of a graph: the levels of its two samples, and where the taller one stands in the role's gradient.
 struct column {
@@ -26,8 +27,6 @@ static uint32_t braille_code(int left, int right) {
     static const uint8_t left_dots[] = {0x00, 0x40, 0x44, 0x46, 0x47}, right_dots[] = {0x00, 0x80, 0xa0, 0xb0, 0xb8};
     return 0x2800u + left_dots[left] + right_dots[right];
 }
-
-static int clamp(int n, int low, int high) { return n < low ? low : n > high ? high : n; }
 
 struct graph {
     int levels;  // a row

@@ -2,6 +2,8 @@
 
 #include <stdbool.h>
 
+#include "ui/clamp.h"
+
 enum {
     CHAT_WIDTH = 40, // of the chat beside other panes, at least
     LEFT_WIDTH = 20,
@@ -20,8 +22,6 @@ static uint32_t at_side(enum pane_side side) {
     for (int p = PANES_FIRST; p < PANES_END; p++) set |= (uint32_t)(panes[p].side == side) << p;
     return set;
 }
-
-static int clamp(int n, int low, int high) { return n < low ? low : n > high ? high : n; }
 
 static int column_height(uint32_t set) {
     int height = 0;

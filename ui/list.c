@@ -1,6 +1,6 @@
 #include "ui/list.h"
 
-static int clamp(int n, int low, int high) { return n > high ? high < low ? low : high : n < low ? low : n; }
+#include "ui/clamp.h"
 
 void list_move(struct list *l, int rows) {
     if (l->plain) l->scroll = clamp(l->scroll + rows, 0, l->count - l->height);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ui/clamp.h"
 #include "ui/pane_time.h"
 
 #define LEFT_LOG2    (-1) // operations a byte at the left end
@@ -29,8 +30,6 @@ static double log2_at(const struct plot *p, double column) { // of operations a 
 static double row_of(const struct plot *p, double y) { // from above
     return (p->top - y) / (p->top - p->bottom) * p->area.height;
 }
-
-static int clamp(int n, int low, int high) { return n < low ? low : n > high ? high : n; }
 
 // ---- the roof ----
 
