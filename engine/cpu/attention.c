@@ -67,7 +67,7 @@ static void position_head(const struct backend *b, const struct layer_spec *l, i
     const size_t own = s->head_norm == HEAD_NORM_OWN ? (size_t)index * (size_t)s->head_size : 0;
     if (norm->weight && s->head_norm != HEAD_NORM_WHOLE)
         b->kernels->norm[s->norm](head, norm->weight + own, NULL, head, s->head_size, s->norm_epsilon);
-    if (l->rope != ROPE_TABLE_NONE) rotate(&s->rope, b->rope[l->rope] + (size_t)row * (size_t)s->rope.n_rot, head);
+    if (l->rope != ROPE_TABLE_NONE) rotate(&s->rope, b->work.rope[l->rope] + (size_t)row * (size_t)s->rope.n_rot, head);
 }
 
 static float query_scale(const struct model_spec *s, int position) {
@@ -77,8 +77,7 @@ static float query_scale(const struct model_spec *s, int position) {
 }
 
 static uint8_t *keys_of(const struct backend *b, int layer, const struct batch_segment *s, int index, int kv_head) {
-    const struct cpu_layer *l = &b->layers[layer];
-    return kv_keys(&b->kv_layout, l->kv, b->n_pages, l->spec->n_head_kv, s->pages[index], kv_head);
+    return kv_at(b, layer, s->pages[index], kv_head);
 }
 
 static void store_row(const struct pass *p, const struct cpu_layer *l, int row, int position, int kv_head,
@@ -86,11 +85,11 @@ static void store_row(const struct pass *p, const struct cpu_layer *l, int row, 
     const struct backend *b = p->b;
     const int group = group_size(l->spec), size = b->spec->head_size;
     const float scale = query_scale(b->spec, position);
-    float *queries = b->qkv + (size_t)row * (size_t)b->qkv_stride;
+    float *queries = b->work.qkv + (size_t)row * (size_t)b->work.qkv_stride;
     float *key = queries + query_size(b, l->spec) + kv_head * size;
     const float *value = key + kv_size(b, l->spec);
     position_head(b, l->spec, row, key, kv_head, &l->key_norm);
-    kv_store(&b->kv_layout, b->kernels, keys, kv_values(&b->kv_layout, keys), position % KV_PAGE_TOKENS, key, value,
+    kv_store(&b->kv.layout, b->kernels, keys, kv_values(&b->kv.layout, keys), position % KV_PAGE_TOKENS, key, value,
              scratch);
     for (int head = kv_head * group; head < (kv_head + 1) * group; head++) {
         position_head(b, l->spec, row, queries + head * size, head, &l->query_norm);
@@ -101,7 +100,7 @@ static void store_row(const struct pass *p, const struct cpu_layer *l, int row, 
 void attention_store(const struct pass *p, int layer, const struct row_range *range, int kv_head, float *scratch) {
     uint8_t *keys = keys_of(p->b, layer, range->segment, range->position / KV_PAGE_TOKENS, kv_head);
     for (int i = 0; i < range->n_rows; i++)
-        store_row(p, &p->b->layers[layer], range->row + i, range->position + i, kv_head, keys, scratch);
+        store_row(p, &p->b->weights.layers[layer], range->row + i, range->position + i, kv_head, keys, scratch);
 }
 
 // --- scratch ---------------------------------------------------------------------------------------------------------
@@ -140,11 +139,11 @@ static float *take(float **scratch, size_t floats) {
 static void load_queries(struct kv_head_pass *h, float **scratch) {
     const struct backend *b = h->b;
     const int width = h->group * b->spec->head_size;
-    const float *from = b->qkv + (size_t)h->range->row * (size_t)b->qkv_stride + h->kv_head * width;
+    const float *from = b->work.qkv + (size_t)h->range->row * (size_t)b->work.qkv_stride + h->kv_head * width;
     float *queries = take(scratch, (size_t)h->n_queries * (size_t)b->spec->head_size);
     h->queries = h->range->n_rows > 1 ? queries : from;
     for (int i = 0; i < h->range->n_rows && h->queries == queries; i++)
-        memcpy(queries + i * width, from + (size_t)i * (size_t)b->qkv_stride, (size_t)width * sizeof *queries);
+        memcpy(queries + i * width, from + (size_t)i * (size_t)b->work.qkv_stride, (size_t)width * sizeof *queries);
 }
 
 // Panels of [padded / 32][width of the panel] blocks.
@@ -161,8 +160,8 @@ static void quantize_queries(const struct kv_head_pass *h) {
 
 static struct kv_head_pass begin_head(const struct backend *b, int layer, const struct row_range *range, int kv_head,
                                       float *scratch) {
-    const struct cpu_layer *l = &b->layers[layer];
-    struct kv_head_pass h = {.b = b, .layer = l, .kv = &b->kv_layout, .range = range, .index = layer};
+    const struct cpu_layer *l = &b->weights.layers[layer];
+    struct kv_head_pass h = {.b = b, .layer = l, .kv = &b->kv.layout, .range = range, .index = layer};
     h.kv_head = kv_head, h.group = group_size(l->spec), h.n_queries = range->n_rows * h.group;
     const size_t n = (size_t)h.n_queries, padded = (size_t)h.kv->padded;
     load_queries(&h, &scratch);
@@ -357,9 +356,9 @@ static void attend_all_splits(struct kv_head_pass *h, const struct input *out) {
 // Where what is found in a split waits for the others.
 static void use_findings(struct kv_head_pass *h, int split) {
     const struct row_range *r = h->range;
-    const size_t row = (size_t)h->b->finding_size * (size_t)r->n_rows;
+    const size_t row = (size_t)h->b->work.finding_size * (size_t)r->n_rows;
     const size_t query = (size_t)h->kv->padded + 2;
-    h->found = h->b->findings + (size_t)r->findings * h->b->finding_size + (size_t)split * row +
+    h->found = h->b->work.findings + (size_t)r->findings * h->b->work.finding_size + (size_t)split * row +
                (size_t)h->kv_head * (size_t)h->n_queries * query;
     h->found_state = (struct softmax *)(h->found + (size_t)h->n_queries * (size_t)h->kv->padded);
 }
@@ -424,9 +423,9 @@ static void attend_exact(const struct kv_head_pass *h, const struct input *out) 
 
 // Heads are items of their own where the results of one kv head are whole blocks of 32, to be quantised alone.
 int attention_parts(const struct backend *b, int layer) {
-    const struct layer_spec *l = b->layers[layer].spec;
+    const struct layer_spec *l = b->weights.layers[layer].spec;
     const bool whole = group_size(l) * b->spec->head_size % BLOCK_COLUMNS == 0;
-    return whole || !b->layers[layer].inputs[INPUT_ATTENDED].blocks ? l->n_head_kv : 1;
+    return whole || !b->work.inputs[layer][INPUT_ATTENDED].blocks ? l->n_head_kv : 1;
 }
 
 // Attends from a range to some of its splits, or to all, or merges what was found in them.
@@ -448,7 +447,7 @@ static void attend_kv_head(const struct pass *p, int layer, const struct row_ran
 // One kv head of a range, or all: where they are no whole blocks, all are put together as values first.
 static void attend_part(const struct pass *p, int layer, const struct row_range *range, int part,
                         const struct work *work, const struct input *out, float *scratch) {
-    const int n_head_kv = p->b->layers[layer].spec->n_head_kv;
+    const int n_head_kv = p->b->weights.layers[layer].spec->n_head_kv;
     if (attention_parts(p->b, layer) == n_head_kv) {
         attend_kv_head(p, layer, range, part, work, out, scratch);
         return;
@@ -470,7 +469,7 @@ void attention_attend(const struct pass *p, int layer, const struct attention_it
     attend_part(p, layer, range, part, &work, out, scratch);
     if (work.kind == ALL_SPLITS) return;
     // Whoever finishes a part's last item merges them all, and leaves the count as the next layer wants it.
-    atomic_int *done = &p->b->items_done[range->counters + part];
+    atomic_int *done = &p->b->work.items_done[range->counters + part];
     if (atomic_fetch_add_explicit(done, 1, memory_order_acq_rel) + 1 < range->n_items) return;
     atomic_store_explicit(done, 0, memory_order_relaxed);
     work.kind = MERGE;

@@ -20,7 +20,7 @@ size_t attention_findings(const struct backend *b) {
 
 // In how many items of each part the range should be done.
 static int items_of(const struct backend *b, const struct row_range *range, double all_work) {
-    const double wanted = (double)ITEMS_A_WORKER * b->n_workers, parts = b->most_parts;
+    const double wanted = (double)ITEMS_A_WORKER * b->n_workers, parts = b->work.most_parts;
     const int splits = splits_of(range), items = (int)(wanted / parts * work_of(range) / all_work + 0.999);
     return items < 1 ? 1 : items < splits ? items : splits;
 }
@@ -28,11 +28,11 @@ static int items_of(const struct backend *b, const struct row_range *range, doub
 // Gives the range a place for what its splits find, if there is room.
 static bool take_findings(const struct backend *b, struct row_range *range, size_t *findings, int *counters) {
     const size_t needed = (size_t)splits_of(range) * (size_t)range->n_rows;
-    if (*findings + needed > b->n_findings || *counters + b->most_parts > b->n_counters) return false;
+    if (*findings + needed > b->work.n_findings || *counters + b->work.most_parts > b->work.n_counters) return false;
     range->findings = (int)*findings;
     range->counters = *counters;
     *findings += needed;
-    *counters += b->most_parts;
+    *counters += b->work.most_parts;
     return true;
 }
 

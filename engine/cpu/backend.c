@@ -13,10 +13,11 @@
 
 static void open_frequencies(struct backend *b) {
     for (int i = b->first_layer; i < b->end_layer; i++) {
-        const enum rope_table table = b->layers[i].spec->rope;
-        if (table == ROPE_TABLE_NONE || b->frequency[table]) continue;
-        b->frequency[table] = arena_alloc(&b->arena, (size_t)b->spec->rope.n_rot / 2 * sizeof **b->frequency + 1);
-        b->magnitude[table] = rope_frequencies(b->model, table, b->asked_context, b->frequency[table]);
+        const enum rope_table table = b->weights.layers[i].spec->rope;
+        if (table == ROPE_TABLE_NONE || b->weights.frequency[table]) continue;
+        b->weights.frequency[table] =
+            arena_alloc(&b->memory.arena, (size_t)b->spec->rope.n_rot / 2 * sizeof **b->weights.frequency + 1);
+        b->weights.magnitude[table] = rope_frequencies(b->model, table, b->asked_context, b->weights.frequency[table]);
     }
 }
 
@@ -28,16 +29,16 @@ static void cost_add(struct stage_cost *cost, const struct matrix *m, bool outpu
 // Of the last layer only what keys and values come from is needed of every row.
 static void count_weights(struct backend *b) {
     for (int i = b->first_layer; i < b->end_layer; i++) {
-        const struct cpu_layer *l = &b->layers[i];
+        const struct cpu_layer *l = &b->weights.layers[i];
         const bool last = i == b->spec->n_layer - 1;
         const struct matrix *before[] = {&l->query, &l->key, &l->value};
         const struct matrix *feed[] = {&l->gate, &l->up, &l->down, &l->experts.router};
         for (size_t k = 0; k < sizeof before / sizeof *before; k++)
-            cost_add(&b->costs[STAGE_PROJECT], before[k], false);
-        cost_add(&b->costs[STAGE_PROJECT], &l->output, last);
-        for (size_t k = 0; k < sizeof feed / sizeof *feed; k++) cost_add(&b->costs[STAGE_FEED], feed[k], last);
+            cost_add(&b->weights.costs[STAGE_PROJECT], before[k], false);
+        cost_add(&b->weights.costs[STAGE_PROJECT], &l->output, last);
+        for (size_t k = 0; k < sizeof feed / sizeof *feed; k++) cost_add(&b->weights.costs[STAGE_FEED], feed[k], last);
     }
-    cost_add(&b->costs[STAGE_LOGITS], &b->output, true);
+    cost_add(&b->weights.costs[STAGE_LOGITS], &b->weights.output, true);
 }
 
 // --- opening and closing ---------------------------------------------------------------------------------------------
@@ -59,8 +60,8 @@ static int threads_for(const struct backend_params *params) {
 
 static void cpu_close(struct backend *b) {
     if (!b) return;
-    for (int i = 0; i < b->n_regions; i++) region_free(b->regions[i].data, b->regions[i].size);
-    arena_free(&b->arena);
+    for (int i = 0; i < b->memory.n_regions; i++) region_free(b->memory.regions[i].data, b->memory.regions[i].size);
+    arena_free(&b->memory.arena);
     thread_pool_close(b->pool);
     free(b);
 }
@@ -71,8 +72,8 @@ static void describe(struct backend *b) {
     *info = (struct backend_info){.n_threads = b->n_workers, .n_workers = b->n_workers, .rows_equal = true};
     snprintf(info->description, sizeof info->description, "%s, %d thread%s", b->kernels->name, b->n_workers,
              b->n_workers == 1 ? "" : "s");
-    snprintf(info->page_layout, sizeof info->page_layout, "cpu %s", layouts[b->kv_layout.layout]);
-    for (int i = b->first_layer; i < b->end_layer; i++) info->page_bytes += b->layers[i].page_bytes;
+    snprintf(info->page_layout, sizeof info->page_layout, "cpu %s", layouts[b->kv.layout.layout]);
+    info->page_bytes = b->kv.page_bytes;
 }
 
 // Without a pool: only to be measured. Large buffers are address space only, until they are written to.
@@ -84,15 +85,15 @@ static struct backend *open_with(struct thread_pool *pool, const struct backend_
     b->n_workers = threads_for(params);
     b->first_layer = params->first_layer;
     b->end_layer = params->end_layer ? params->end_layer : b->spec->n_layer;
-    b->n_pages = params->n_pages;
     b->max_rows = params->max_rows;
     b->max_logits = params->max_logits;
     b->max_hidden = params->max_hidden;
     b->context = params->context ? params->context : b->spec->n_context;
     b->asked_context = params->asked_context ? params->asked_context : b->spec->n_context;
     b->exact = params->options.exact;
-    b->small_pages = params->options.small_pages;
-    b->kv_layout = kv_layout_of(params->options.kv_type, params->options.exact, b->spec->head_size);
+    b->memory.small_pages = params->options.small_pages;
+    b->kv = (struct cpu_kv){.n_pages = params->n_pages,
+                            .layout = kv_layout_of(params->options.kv_type, params->options.exact, b->spec->head_size)};
     b->kernels = params->options.exact ? &kernels_exact : kernels_choose();
     bool opened = weights_open(b, &params->options, st);
     if (opened) open_frequencies(b);
@@ -113,8 +114,8 @@ static struct backend *cpu_open(const struct backend_params *params, struct stat
 static bool cpu_measure(const struct backend_params *params, struct backend_memory *out, struct status *st) {
     struct backend *b = open_with(NULL, params, st);
     if (!b) return false;
-    *out = (struct backend_memory){.weights = b->weights_taken, .in_place = b->in_place, .kv = b->kv_bytes};
-    out->buffers = b->taken - out->weights - out->kv;
+    *out = (struct backend_memory){.weights = b->weights.taken, .in_place = b->weights.in_place, .kv = b->kv.bytes};
+    out->buffers = b->memory.taken - out->weights - out->kv;
     cpu_close(b);
     return true;
 }
@@ -143,42 +144,43 @@ static int keep_rows(struct pass *p, int row, int end) {
     const struct batch_row *rows = p->batch->rows;
     int n = 0;
     for (; row + n < end && rows[row + n].output; n++)
-        p->b->kept[p->n_kept++] = (struct kept_row){.row = row + n,
-                                                    .logits = rows[row + n].output & ROW_LOGITS ? p->n_logits++ : -1,
-                                                    .hidden = rows[row + n].output & ROW_HIDDEN ? p->n_hidden++ : -1};
+        p->b->work.kept[p->n_kept++] =
+            (struct kept_row){.row = row + n,
+                              .logits = rows[row + n].output & ROW_LOGITS ? p->n_logits++ : -1,
+                              .hidden = rows[row + n].output & ROW_HIDDEN ? p->n_hidden++ : -1};
     return n;
 }
 
 static void plan_pass(struct pass *p) {
     struct backend *b = p->b;
-    const int most = b->range_rows;
+    const int most = b->work.range_rows;
     for (int i = 0; i < p->batch->n_segments; i++) {
         const struct batch_segment *s = &p->batch->segments[i];
-        p->n_page_ranges +=
-            cut_ranges(b->page_ranges + p->n_page_ranges, s, s->first_row, s->n_rows, s->first_row, KV_PAGE_TOKENS);
+        p->n_page_ranges += cut_ranges(b->work.page_ranges + p->n_page_ranges, s, s->first_row, s->n_rows, s->first_row,
+                                       KV_PAGE_TOKENS);
         p->n_query_ranges +=
-            cut_ranges(b->query_ranges + p->n_query_ranges, s, s->first_row, s->n_rows, s->first_row, most);
+            cut_ranges(b->work.query_ranges + p->n_query_ranges, s, s->first_row, s->n_rows, s->first_row, most);
         for (int row = s->first_row, end = row + s->n_rows; row < end && has_last_layer(b); row++) {
             const int first = p->n_kept, n = keep_rows(p, row, end);
-            p->n_output_ranges += cut_ranges(b->output_ranges + p->n_output_ranges, s, row, n, first, most);
+            p->n_output_ranges += cut_ranges(b->work.output_ranges + p->n_output_ranges, s, row, n, first, most);
             row += n;
         }
     }
-    p->n_query_items = attention_plan(b, b->query_ranges, p->n_query_ranges, b->query_items);
-    p->n_output_items = attention_plan(b, b->output_ranges, p->n_output_ranges, b->output_items);
+    p->n_query_items = attention_plan(b, b->work.query_ranges, p->n_query_ranges, b->work.query_items);
+    p->n_output_items = attention_plan(b, b->work.output_ranges, p->n_output_ranges, b->work.output_items);
     assert(p->n_logits <= b->max_logits && p->n_hidden <= b->max_hidden);
 }
 
 static void count_attention(const struct pass *p, int layer) {
     const struct backend *b = p->b;
-    const struct cpu_layer *l = &b->layers[layer];
+    const struct cpu_layer *l = &b->weights.layers[layer];
     const bool last = layer == b->spec->n_layer - 1;
-    const struct row_range *ranges = last ? b->output_ranges : b->query_ranges;
+    const struct row_range *ranges = last ? b->work.output_ranges : b->work.query_ranges;
     const int n = last ? p->n_output_ranges : p->n_query_ranges;
     struct stage_work *work = &p->work->stages[STAGE_ATTEND];
     for (int i = 0; i < n; i++) {
         const double keys = attention_keys(l->spec, ranges[i].position);
-        work->bytes += (double)l->page_bytes / KV_PAGE_TOKENS * (keys + ranges[i].n_rows - 1);
+        work->bytes += (double)b->kv.layers[layer].page_bytes / KV_PAGE_TOKENS * (keys + ranges[i].n_rows - 1);
         work->operations += 4.0 * keys * ranges[i].n_rows * query_size(b, l->spec);
     }
 }
@@ -187,7 +189,7 @@ static void count_pass(const struct pass *p) {
     const struct backend *b = p->b;
     const double rows = p->batch->n_rows;
     for (int i = 0; i < STAGE_COUNT; i++) {
-        const struct stage_cost *cost = &b->costs[i];
+        const struct stage_cost *cost = &b->weights.costs[i];
         const double outputs = i == STAGE_LOGITS ? p->n_logits : p->n_kept;
         p->work->stages[i].bytes = cost->bytes + (outputs > 0 ? cost->output_bytes : 0);
         p->work->stages[i].operations = cost->operations * rows + cost->output_operations * outputs;
@@ -197,67 +199,23 @@ static void count_pass(const struct pass *p) {
 }
 
 static void forward_with_cache(struct worker *w, void *pass) {
-    matrix_use_cache(&((struct pass *)pass)->b->caches[w->index]);
+    matrix_use_cache(&((struct pass *)pass)->b->weights.caches[w->index]);
     forward(w, pass);
-}
-
-// --- pages -----------------------------------------------------------------------------------------------------------
-
-static uint8_t *head_of(const struct backend *b, int layer, int32_t page, int head) {
-    const struct cpu_layer *l = &b->layers[layer];
-    assert(page >= 0 && page < b->n_pages);
-    return kv_keys(&b->kv_layout, l->kv, b->n_pages, l->spec->n_head_kv, page, head);
-}
-
-static void read_pages(const struct backend *b, const struct batch *batch, int layer, size_t before) {
-    const size_t bytes = kv_head_bytes(&b->kv_layout);
-    for (const struct page_transfer *t = batch->reads; t < batch->reads + batch->n_reads; t++)
-        for (int head = 0; head < b->layers[layer].spec->n_head_kv; head++)
-            memcpy((uint8_t *)t->data + before + (size_t)head * bytes, head_of(b, layer, t->page, head), bytes);
-}
-
-static void write_pages(const struct backend *b, const struct batch *batch, int layer, size_t before) {
-    const size_t bytes = kv_head_bytes(&b->kv_layout);
-    for (const struct page_transfer *t = batch->writes; t < batch->writes + batch->n_writes; t++)
-        for (int head = 0; head < b->layers[layer].spec->n_head_kv; head++)
-            memcpy(head_of(b, layer, t->page, head), (const uint8_t *)t->data + before + (size_t)head * bytes, bytes);
-}
-
-static void copy_pages(const struct backend *b, const struct batch *batch, int layer, size_t before) {
-    (void)before;
-    for (const struct page_copy *c = batch->copies; c < batch->copies + batch->n_copies; c++) {
-        assert(c->to != c->from);
-        for (int head = 0; head < b->layers[layer].spec->n_head_kv; head++)
-            memcpy(head_of(b, layer, c->to, head), head_of(b, layer, c->from, head), kv_head_bytes(&b->kv_layout));
-    }
-}
-
-// Workers share out layers, so that all that becomes of a page keeps its order.
-static void move_pages(struct worker *w, void *pass) {
-    const struct pass *p = pass;
-    size_t before = 0; // of a page's bytes, those of the layers in front
-    for (int i = p->b->first_layer; i < p->b->end_layer; i++) {
-        if (i % w->count == w->index) {
-            read_pages(p->b, p->batch, i, before);
-            write_pages(p->b, p->batch, i, before);
-            copy_pages(p->b, p->batch, i, before);
-        }
-        before += p->b->layers[i].page_bytes;
-    }
 }
 
 // --- a run -----------------------------------------------------------------------------------------------------------
 
 static bool cpu_run(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st) {
     assert(batch->n_rows >= 0 && batch->n_rows <= b->max_rows);
-    *out = (struct backend_result){.logits = b->logits, .hidden = b->hidden, .hidden_stride = b->spec->n_embd};
-    if (!has_last_layer(b)) out->hidden = b->x, out->hidden_stride = b->embd_stride;
+    *out =
+        (struct backend_result){.logits = b->work.logits, .hidden = b->work.hidden, .hidden_stride = b->spec->n_embd};
+    if (!has_last_layer(b)) out->hidden = b->work.x, out->hidden_stride = b->work.embd_stride;
     struct pass pass = {.b = b, .batch = batch, .work = &out->work, .stage_began = clock_seconds()};
-    if (batch->n_reads + batch->n_writes + batch->n_copies) thread_pool_run(b->pool, move_pages, &pass);
+    if (batch->n_reads + batch->n_writes + batch->n_copies) thread_pool_run(b->pool, kv_move, &pass);
     if (!batch->n_rows) return true;
     plan_pass(&pass);
     count_pass(&pass);
-    thread_pool_run(b->pool, b->preparation ? forward_with_cache : forward, &pass);
+    thread_pool_run(b->pool, b->weights.preparation ? forward_with_cache : forward, &pass);
     if (!pass.stopped) return true;
     return status_fail(st, STATUS_CANCELLED, "the batch was given up");
 }

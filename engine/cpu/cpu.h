@@ -46,9 +46,6 @@ struct cpu_layer {
     const float *sinks; // [n_head]
     struct matrix query, key, value, output, gate, up, down;
     struct cpu_experts experts;
-    struct input inputs[INPUT_ROLES];
-    size_t page_bytes;
-    uint8_t *kv; // n_pages, kv_page.h
 };
 
 // An expert that a row goes to: what its result counts for, and where in the order of experts the row lies.
@@ -108,38 +105,42 @@ enum {
     RANGE_QUERIES = 32, // that go through a page together, if the heads of one row are not more
 };
 
-struct backend {
-    const struct model *model;
-    const struct model_spec *spec;
-    struct thread_pool *pool; // NULL: only to be measured
-    int n_workers;
-    const struct cpu_kernels *kernels;
-    int first_layer, end_layer;
-    int n_pages, max_rows, max_logits, max_hidden, context, asked_context;
-    bool exact, small_pages;
+// Where buffers come from: an arena for the small ones, regions for the large; all are freed at close.
+struct cpu_memory {
     struct arena arena;
-    struct region regions[MAX_REGIONS]; // large buffers, freed at close
+    struct region regions[MAX_REGIONS];
     int n_regions;
-    uint64_t taken, weights_taken; // bytes of all buffers and copies of weights, of the latter
-    uint64_t in_place;             // bytes of matrices that are read where the model has them
-    struct backend_info info;
+    uint64_t taken; // bytes of all buffers
+    bool small_pages;
+};
 
-    struct preparation *preparation; // of the weights, under way; NULL: all are prepared
-    struct strip_cache *caches;      // [n_workers], for passes meanwhile
-
-    struct cpu_layer *layers; // [n_layer], those of others zero
+struct cpu_weights {
+    struct cpu_layer *layers; // [n_layer], those of other backends zero
     struct norm output_norm;
     const float *output_bias;
     struct matrix output;
     double *frequency[ROPE_TABLES]; // [n_rot / 2] radians a position; NULL when no layer uses the table
     float magnitude[ROPE_TABLES];
     struct stage_cost costs[STAGE_COUNT];
+    uint64_t taken;                  // bytes of copies
+    uint64_t in_place;               // bytes of matrices that are read where the model has them
+    struct preparation *preparation; // under way; NULL: all are prepared
+    struct strip_cache *caches;      // [n_workers], for passes meanwhile
+};
 
-    struct kv_layout kv_layout;
-    size_t kv_bytes;
-    uint8_t *kv; // all layers' pages, a layer's together
+struct cpu_kv {
+    struct kv_layout layout;
+    int n_pages;
+    size_t page_bytes, bytes; // of a page, of all
+    uint8_t *pages;           // all layers', a layer's together
+    struct kv_layer {
+        size_t page_bytes;
+        uint8_t *pages; // [n_pages], kv_page.h
+    } * layers;         // [n_layer]
+};
 
-    // Buffers of a pass.
+// The buffers of a pass.
+struct cpu_workspace {
     int embd_stride;          // of rows of n_embd in what follows
     float *x;                 // [max_rows, embd_stride] the residual stream
     float *added;             // [max_rows, embd_stride] what a branch adds, where it is not added at once; or NULL
@@ -150,6 +151,7 @@ struct backend {
     float *hidden;            // [max_hidden, n_embd], or NULL
     struct kept_row *kept;    // [max_rows]
     void *values[INPUT_ROLES], *blocks[INPUT_ROLES];
+    struct input (*inputs)[INPUT_ROLES]; // [n_layer], in the buffers above
     struct input logits_in;
     struct row_range *page_ranges, *query_ranges, *output_ranges; // [max_rows] each
     int range_rows, range_queries;                                // of a query range, at most
@@ -170,6 +172,22 @@ struct backend {
     int *first_slot;                     // [count + 1]
     struct input *part_in, *part_middle; // [count + 1] of feed's parts
     struct feed feed;                    // [count + 1]
+};
+
+struct backend {
+    const struct model *model;
+    const struct model_spec *spec;
+    struct thread_pool *pool; // NULL: only to be measured
+    int n_workers;
+    const struct cpu_kernels *kernels;
+    int first_layer, end_layer;
+    int max_rows, max_logits, max_hidden, context, asked_context;
+    bool exact;
+    struct backend_info info;
+    struct cpu_memory memory;
+    struct cpu_weights weights;
+    struct cpu_kv kv;
+    struct cpu_workspace work;
 };
 
 struct pass {
@@ -193,12 +211,12 @@ static inline int qkv_size(const struct backend *b, const struct layer_spec *l) 
     return query_size(b, l) + 2 * kv_size(b, l);
 }
 static inline float *worker_scratch(const struct backend *b, const struct worker *w) {
-    return b->scratch + (size_t)w->index * b->scratch_size;
+    return b->work.scratch + (size_t)w->index * b->work.scratch_size;
 }
 static inline float *embd_row(const struct backend *b, float *rows, int row) {
-    return rows + (size_t)row * (size_t)b->embd_stride;
+    return rows + (size_t)row * (size_t)b->work.embd_stride;
 }
-static inline float *residual(const struct backend *b, int row) { return embd_row(b, b->x, row); }
+static inline float *residual(const struct backend *b, int row) { return embd_row(b, b->work.x, row); }
 
 struct share {
     int first, end;
@@ -224,8 +242,8 @@ void forward(struct worker *w, void *pass);
 void forward_add(const struct backend *b, int row, float *added, const struct norm *post_norm);
 
 // experts.c, in this order with barriers between: routers say what every row thinks of the experts, in shares of all
-// workers; every row chooses some; all rows are sorted by expert into b->feed, by one worker; rows are gathered by
-// slots; (b->feed is computed;) a row's results are added to x.
+// workers; every row chooses some; all rows are sorted by expert into b->work.feed, by one worker; rows are gathered by
+// slots; (b->work.feed is computed;) a row's results are added to x.
 void experts_route(const struct pass *p, struct worker *w, int layer, int n_rows);
 void experts_choose(const struct pass *p, int layer, struct share rows, float *scratch);
 void experts_sort(struct pass *p, int layer, int n_rows);
@@ -233,6 +251,13 @@ void experts_gather(const struct pass *p, int layer, int n_rows, struct share sl
 void experts_add(const struct pass *p, int layer, struct share rows, float *scratch);
 // Floats of scratch that a worker needs.
 size_t experts_scratch(const struct model_spec *spec);
+
+// kv.c
+bool kv_open(struct backend *b, struct status *st);
+// The keys of a page of one of the backend's layers at a kv head; the values follow.
+uint8_t *kv_at(const struct backend *b, int layer, int32_t page, int kv_head);
+// What the batch of a pass does to whole pages. Workers share out layers, so that each list keeps its order.
+void kv_move(struct worker *w, void *pass);
 
 // device.c
 int cpu_devices(struct device *out, int most);

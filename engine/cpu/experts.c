@@ -17,7 +17,7 @@ enum { PIECE_ROWS = 8 }; // of a router
 size_t experts_scratch(const struct model_spec *s) { return (size_t)s->experts.count; }
 
 static struct choice *choices_of(const struct backend *b, int layer, int row) {
-    return b->choices +
+    return b->work.choices +
            ((size_t)(layer - b->first_layer) * (size_t)b->max_rows + (size_t)row) * (size_t)b->spec->experts.used;
 }
 
@@ -40,13 +40,14 @@ static void weigh_shared(const struct backend *b, const struct cpu_experts *x, c
     float tile[PANEL_INPUTS * STRIP_ROWS];
     const bool weighed = x->shared_router.format != NULL;
     if (weighed) route_piece(b, &x->shared_router, in, 0, from, width, tile);
-    for (int c = 0; c < width; c++) b->shared_weight[from + c] = weighed ? (float)sigmoid(tile[c * STRIP_ROWS]) : 1;
+    for (int c = 0; c < width; c++)
+        b->work.shared_weight[from + c] = weighed ? (float)sigmoid(tile[c * STRIP_ROWS]) : 1;
 }
 
 void experts_route(const struct pass *p, struct worker *w, int layer, int n_rows) {
     const struct backend *b = p->b;
-    const struct cpu_experts *x = &b->layers[layer].experts;
-    const struct input in = input_sized(&b->layers[layer].inputs[INPUT_FEED], n_rows);
+    const struct cpu_experts *x = &b->weights.layers[layer].experts;
+    const struct input in = input_sized(&b->work.inputs[layer][INPUT_FEED], n_rows);
     const int count = x->router.rows, pieces = (count + PIECE_ROWS - 1) / PIECE_ROWS;
     const int panels = (n_rows + in.width - 1) / in.width;
     float tile[PANEL_INPUTS * STRIP_ROWS];
@@ -55,7 +56,7 @@ void experts_route(const struct pass *p, struct worker *w, int layer, int n_rows
         const int width = n_rows - from < in.width ? n_rows - from : in.width;
         const int n = route_piece(b, &x->router, &in, first, from, width, tile);
         for (int c = 0; c < width; c++) {
-            float *logits = b->expert_logits + (size_t)(from + c) * (size_t)count + first;
+            float *logits = b->work.expert_logits + (size_t)(from + c) * (size_t)count + first;
             for (int r = 0; r < n; r++)
                 logits[r] = tile[c * STRIP_ROWS + r] + (x->router_bias ? x->router_bias[first + r] : 0);
         }
@@ -126,10 +127,10 @@ void experts_choose(const struct pass *p, int layer, struct share rows, float *r
     const struct backend *b = p->b;
     const struct expert_spec *e = &b->spec->experts;
     for (int row = rows.first; row < rows.end; row++) {
-        float *logits = b->expert_logits + (size_t)row * (size_t)e->count;
+        float *logits = b->work.expert_logits + (size_t)row * (size_t)e->count;
         struct choice *choices = choices_of(b, layer, row);
         score(e, logits);
-        take_best(e, logits, b->layers[layer].experts.choice_bias, ranks, choices);
+        take_best(e, logits, b->weights.layers[layer].experts.choice_bias, ranks, choices);
         weigh(e, choices);
     }
 }
@@ -139,14 +140,14 @@ void experts_choose(const struct pass *p, int layer, struct share rows, float *r
 // Gives every choice its slot: in order of experts, then of rows.
 static void give_slots(struct backend *b, struct choice *choices, int n_choices) {
     const struct expert_spec *e = &b->spec->experts;
-    int *next = b->first_slot + 1; // next[e] is where expert e goes on, and at the end where e + 1 begins
-    memset(b->first_slot, 0, ((size_t)e->count + 1) * sizeof *b->first_slot);
+    int *next = b->work.first_slot + 1; // next[e] is where expert e goes on, and at the end where e + 1 begins
+    memset(b->work.first_slot, 0, ((size_t)e->count + 1) * sizeof *b->work.first_slot);
     for (int i = 0; i < n_choices; i++)
         if (choices[i].expert + 1 < e->count) next[choices[i].expert + 1]++;
     for (int i = 1; i < e->count; i++) next[i] += next[i - 1];
     for (int i = 0; i < n_choices; i++) {
         choices[i].slot = next[choices[i].expert]++;
-        b->slots[choices[i].slot].row = i / e->used;
+        b->work.slots[choices[i].slot].row = i / e->used;
     }
 }
 
@@ -161,36 +162,39 @@ static const float *row_of(const float *matrix, int row, int columns) {
     return matrix ? matrix + (size_t)row * (size_t)columns : NULL;
 }
 
-static void add_part(struct backend *b, const struct cpu_layer *l, int expert) {
+static void add_part(struct backend *b, int layer, int expert) {
     const struct model_spec *s = b->spec;
-    const struct cpu_experts *x = &l->experts;
-    const int first = b->first_slot[expert], n = b->first_slot[expert + 1] - first, i = b->feed.n++;
-    for (int k = 0; k < n; k++) b->slots[first + k].part = i, b->slots[first + k].index = k;
-    b->part_in[i] = part_of(&l->inputs[INPUT_EXPERTS], first, n);
-    b->part_middle[i] = part_of(&l->inputs[INPUT_EXPERTS_MIDDLE], first, n);
-    b->feed.gated[i] = (struct gated){.gate = &x->gate[expert],
-                                      .up = &x->up[expert],
-                                      .gate_bias = row_of(x->gate_bias, expert, s->experts.n_ff),
-                                      .up_bias = row_of(x->up_bias, expert, s->experts.n_ff),
-                                      .in = &b->part_in[i],
-                                      .out = &b->part_middle[i]};
-    b->feed.down[i] = (struct product){.matrix = &x->down[expert],
-                                       .in = &b->part_middle[i],
-                                       .out = embd_row(b, b->expert_out, first),
-                                       .stride = b->embd_stride,
-                                       .bias = row_of(x->down_bias, expert, s->n_embd),
-                                       .scale = 1};
+    const struct cpu_experts *x = &b->weights.layers[layer].experts;
+    const int first = b->work.first_slot[expert], n = b->work.first_slot[expert + 1] - first, i = b->work.feed.n++;
+    for (int k = 0; k < n; k++) b->work.slots[first + k].part = i, b->work.slots[first + k].index = k;
+    b->work.part_in[i] = part_of(&b->work.inputs[layer][INPUT_EXPERTS], first, n);
+    b->work.part_middle[i] = part_of(&b->work.inputs[layer][INPUT_EXPERTS_MIDDLE], first, n);
+    b->work.feed.gated[i] = (struct gated){.gate = &x->gate[expert],
+                                           .up = &x->up[expert],
+                                           .gate_bias = row_of(x->gate_bias, expert, s->experts.n_ff),
+                                           .up_bias = row_of(x->up_bias, expert, s->experts.n_ff),
+                                           .in = &b->work.part_in[i],
+                                           .out = &b->work.part_middle[i]};
+    b->work.feed.down[i] = (struct product){.matrix = &x->down[expert],
+                                            .in = &b->work.part_middle[i],
+                                            .out = embd_row(b, b->work.expert_out, first),
+                                            .stride = b->work.embd_stride,
+                                            .bias = row_of(x->down_bias, expert, s->n_embd),
+                                            .scale = 1};
 }
 
-static void add_shared_part(struct backend *b, const struct cpu_layer *l, int n_rows) {
-    const struct cpu_experts *x = &l->experts;
-    const int i = b->feed.n++;
-    b->part_in[i] = input_sized(&l->inputs[INPUT_FEED], n_rows);
-    b->part_middle[i] = input_sized(&l->inputs[INPUT_FEED_MIDDLE], n_rows);
-    b->feed.gated[i] =
-        (struct gated){.gate = &x->shared_gate, .up = &x->shared_up, .in = &b->part_in[i], .out = &b->part_middle[i]};
-    b->feed.down[i] = (struct product){
-        .matrix = &x->shared_down, .in = &b->part_middle[i], .out = b->added, .stride = b->embd_stride, .scale = 1};
+static void add_shared_part(struct backend *b, int layer, int n_rows) {
+    const struct cpu_experts *x = &b->weights.layers[layer].experts;
+    const int i = b->work.feed.n++;
+    b->work.part_in[i] = input_sized(&b->work.inputs[layer][INPUT_FEED], n_rows);
+    b->work.part_middle[i] = input_sized(&b->work.inputs[layer][INPUT_FEED_MIDDLE], n_rows);
+    b->work.feed.gated[i] = (struct gated){
+        .gate = &x->shared_gate, .up = &x->shared_up, .in = &b->work.part_in[i], .out = &b->work.part_middle[i]};
+    b->work.feed.down[i] = (struct product){.matrix = &x->shared_down,
+                                            .in = &b->work.part_middle[i],
+                                            .out = b->work.added,
+                                            .stride = b->work.embd_stride,
+                                            .scale = 1};
 }
 
 static void count_part(struct stage_work *work, const struct gated *gated, const struct product *down) {
@@ -203,36 +207,37 @@ static void count_part(struct stage_work *work, const struct gated *gated, const
 
 void experts_sort(struct pass *p, int layer, int n_rows) {
     struct backend *b = p->b;
-    const struct cpu_layer *l = &b->layers[layer];
+    const struct cpu_layer *l = &b->weights.layers[layer];
     const struct expert_spec *e = &b->spec->experts;
     give_slots(b, choices_of(b, layer, 0), n_rows * e->used);
-    b->feed.n = 0;
+    b->work.feed.n = 0;
     for (int i = 0; i < e->count; i++)
-        if (b->first_slot[i + 1] > b->first_slot[i]) add_part(b, l, i);
-    if (l->experts.shared_up.format && n_rows > 0) add_shared_part(b, l, n_rows);
-    for (int i = 0; i < b->feed.n; i++) count_part(&p->work->stages[STAGE_FEED], &b->feed.gated[i], &b->feed.down[i]);
+        if (b->work.first_slot[i + 1] > b->work.first_slot[i]) add_part(b, layer, i);
+    if (l->experts.shared_up.format && n_rows > 0) add_shared_part(b, layer, n_rows);
+    for (int i = 0; i < b->work.feed.n; i++)
+        count_part(&p->work->stages[STAGE_FEED], &b->work.feed.gated[i], &b->work.feed.down[i]);
 }
 
 void experts_gather(const struct pass *p, int layer, int n_rows, struct share slots) {
     const struct backend *b = p->b;
-    const struct input from = input_sized(&b->layers[layer].inputs[INPUT_FEED], n_rows);
-    for (const struct slot *s = b->slots + slots.first; s < b->slots + slots.end; s++)
-        input_copy(&b->part_in[s->part], s->index, &from, s->row);
+    const struct input from = input_sized(&b->work.inputs[layer][INPUT_FEED], n_rows);
+    for (const struct slot *s = b->work.slots + slots.first; s < b->work.slots + slots.end; s++)
+        input_copy(&b->work.part_in[s->part], s->index, &from, s->row);
 }
 
 // --- adding up -------------------------------------------------------------------------------------------------------
 
 void experts_add(const struct pass *p, int layer, struct share rows, float *sum) {
     const struct backend *b = p->b;
-    const struct cpu_layer *l = &b->layers[layer];
+    const struct cpu_layer *l = &b->weights.layers[layer];
     const int n_embd = b->spec->n_embd;
     for (int row = rows.first; row < rows.end; row++) {
         const struct choice *choices = choices_of(b, layer, row);
         memset(sum, 0, (size_t)n_embd * sizeof *sum);
         for (int k = 0; k < b->spec->experts.used; k++)
-            b->kernels->accumulate(sum, embd_row(b, b->expert_out, choices[k].slot), n_embd, choices[k].weight);
+            b->kernels->accumulate(sum, embd_row(b, b->work.expert_out, choices[k].slot), n_embd, choices[k].weight);
         if (l->experts.shared_up.format)
-            b->kernels->accumulate(sum, embd_row(b, b->added, row), n_embd, b->shared_weight[row]);
+            b->kernels->accumulate(sum, embd_row(b, b->work.added, row), n_embd, b->work.shared_weight[row]);
         forward_add(b, row, sum, &l->feed_post_norm);
     }
 }

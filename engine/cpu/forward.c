@@ -1,4 +1,4 @@
-// The pass: embed; for every layer attend and feed; logits. Every worker runs all of it.
+// The pass: embed; then every layer, attention and feed-forward; logits. Every worker runs all of it.
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -13,27 +13,28 @@ static void end_stage(struct pass *p, const struct worker *w, enum backend_stage
     p->stage_began = now;
 }
 
-// --- rows ------------------------------------------------------------------------------------------------------------
+// --- rows between two shared steps -----------------------------------------------------------------------------------
 
-// Whether rows are sooner done by one worker than shared out, which takes a barrier more: a row takes about as long as
-// one of 16 workers.
-static bool few(const struct worker *w, int n) { return n <= 1 + w->count / 16; }
+// What a worker does of so many rows: a share of them, the same each time, or all or none where they are few.
+struct own_rows {
+    struct share rows;
+    bool few, leads; // leads: of the workers the one that does what cannot be shared out
+};
 
-// Something that is done row by row between two shared steps.
-typedef void row_step(const struct pass *p, int layer, struct share rows, float *scratch);
+// Ends a shared step: what it wrote is there. A few rows, which take about as long as a barrier of 16 workers, are left
+// to one worker: the others wait here until it ends them, and have none.
+static struct own_rows begin_rows(struct pass *p, struct worker *w, int n) {
+    const bool few = n <= 1 + w->count / 16;
+    if (!worker_arrive(w)) return (struct own_rows){few ? (struct share){0, 0} : row_share(w, n), few, false};
+    if (p->batch->stop && !p->stopped) p->stopped = p->batch->stop(p->batch->stop_context);
+    if (few) return (struct own_rows){{0, n}, true, true};
+    worker_release(w);
+    return (struct own_rows){row_share(w, n), false, true};
+}
 
-// Ends a step, does what follows it for n rows, and makes that known to all, and whether the pass goes on. What
-// precedes it must be through for all rows, but a worker's own rows follow each other without a barrier.
-static void meet(struct pass *p, struct worker *w, row_step *step, int layer, int n) {
-    const bool at_once = few(w, n);
-    if (worker_arrive(w)) {
-        if (p->batch->stop && !p->stopped) p->stopped = p->batch->stop(p->batch->stop_context);
-        if (at_once) step(p, layer, (struct share){0, n}, worker_scratch(p->b, w));
-        worker_release(w);
-    }
-    if (at_once) return;
-    step(p, layer, row_share(w, n), worker_scratch(p->b, w));
-    worker_barrier(w);
+static void end_rows(struct worker *w, const struct own_rows *own) {
+    if (!own->few) worker_barrier(w);
+    else if (own->leads) worker_release(w);
 }
 
 // Rows of the residual stream, normed, to an input.
@@ -60,8 +61,8 @@ static struct product branch_end(const struct backend *b, const struct matrix *m
     const bool later = post_norm->weight != NULL;
     return (struct product){.matrix = m,
                             .in = in,
-                            .out = later ? b->added : b->x,
-                            .stride = b->embd_stride,
+                            .out = later ? b->work.added : b->work.x,
+                            .stride = b->work.embd_stride,
                             .bias = bias,
                             .scale = later ? 1 : b->spec->residual_scale,
                             .add = !later};
@@ -69,17 +70,18 @@ static struct product branch_end(const struct backend *b, const struct matrix *m
 
 static void add_later(const struct backend *b, const struct norm *post_norm, struct share rows) {
     if (!post_norm->weight) return;
-    for (int row = rows.first; row < rows.end; row++) forward_add(b, row, embd_row(b, b->added, row), post_norm);
+    for (int row = rows.first; row < rows.end; row++) forward_add(b, row, embd_row(b, b->work.added, row), post_norm);
 }
 
 static int rows_after(const struct pass *p, int layer) {
     return layer < p->b->spec->n_layer - 1 ? p->batch->n_rows : p->n_kept;
 }
 
+// What a layer's feed-forward reads.
 static void norm_feed_rows(const struct pass *p, int layer, struct share rows, float *scratch) {
     const struct backend *b = p->b;
-    const struct cpu_layer *l = &b->layers[layer];
-    const struct input in = input_sized(&l->inputs[INPUT_FEED], rows_after(p, layer));
+    const struct cpu_layer *l = &b->weights.layers[layer];
+    const struct input in = input_sized(&b->work.inputs[layer][INPUT_FEED], rows_after(p, layer));
     const bool same = b->spec->parallel && !l->feed_norm.weight;
     norm_rows(b, same ? &l->attention_norm : &l->feed_norm, &in, rows, scratch);
 }
@@ -88,43 +90,31 @@ static void norm_feed_rows(const struct pass *p, int layer, struct share rows, f
 static void norm_kept_rows(const struct pass *p, struct share rows, float *scratch) {
     const struct backend *b = p->b;
     const struct model_spec *s = b->spec;
-    const struct norm *norm = &b->output_norm;
-    const struct input in = input_sized(&b->logits_in, p->n_logits);
+    const struct norm *norm = &b->weights.output_norm;
+    const struct input in = input_sized(&b->work.logits_in, p->n_logits);
     for (int i = rows.first; i < rows.end; i++) {
         const float *x = residual(b, i);
         if (norm->weight) {
             b->kernels->norm[s->norm](x, norm->weight, norm->bias, scratch, s->n_embd, s->norm_epsilon);
             x = scratch;
         }
-        const struct kept_row *kept = &b->kept[i];
+        const struct kept_row *kept = &b->work.kept[i];
         if (kept->logits >= 0) input_store(&in, b->kernels, kept->logits, 0, s->n_embd, x);
         if (kept->hidden >= 0)
-            memcpy(b->hidden + (size_t)kept->hidden * (size_t)s->n_embd, x, (size_t)s->n_embd * sizeof *x);
+            memcpy(b->work.hidden + (size_t)kept->hidden * (size_t)s->n_embd, x, (size_t)s->n_embd * sizeof *x);
     }
 }
 
-// What the first product of a layer reads, or after the last that of the logits.
+// What a layer's attention reads, or behind the last layer what is wanted of rows.
 static void begin_layer(const struct pass *p, int layer, struct share rows, float *scratch) {
     const struct backend *b = p->b;
     if (layer == b->end_layer) {
         if (has_last_layer(b)) norm_kept_rows(p, rows, scratch);
         return;
     }
-    const struct input in = input_sized(&b->layers[layer].inputs[INPUT_ATTENTION], p->batch->n_rows);
-    norm_rows(b, &b->layers[layer].attention_norm, &in, rows, scratch);
+    const struct input in = input_sized(&b->work.inputs[layer][INPUT_ATTENTION], p->batch->n_rows);
+    norm_rows(b, &b->weights.layers[layer].attention_norm, &in, rows, scratch);
     if (b->spec->parallel && layer < b->spec->n_layer - 1) norm_feed_rows(p, layer, rows, scratch);
-}
-
-static void end_attention(const struct pass *p, int layer, struct share rows, float *scratch) {
-    add_later(p->b, &p->b->layers[layer].attention_post_norm, rows);
-    if (!p->b->spec->parallel) norm_feed_rows(p, layer, rows, scratch);
-}
-
-static void end_feed(const struct pass *p, int layer, struct share rows, float *scratch) {
-    const struct cpu_layer *l = &p->b->layers[layer];
-    if (l->spec->experts) experts_add(p, layer, rows, scratch);
-    else add_later(p->b, &l->feed_post_norm, rows);
-    begin_layer(p, layer + 1, rows, scratch);
 }
 
 // --- stages ----------------------------------------------------------------------------------------------------------
@@ -146,22 +136,24 @@ static void embed_row(const struct pass *p, int row, int position) {
             for (int i = 0; i < s->n_embd; i++) x[i] *= s->embedding_scale;
     }
     for (int t = 0; t < ROPE_TABLES; t++) {
-        if (!b->rope[t]) continue;
-        float *table = b->rope[t] + (size_t)row * (size_t)s->rope.n_rot;
+        if (!b->work.rope[t]) continue;
+        float *table = b->work.rope[t] + (size_t)row * (size_t)s->rope.n_rot;
         for (int k = 0; k < s->rope.n_rot / 2; k++) {
-            const double angle = position * b->frequency[t][k];
-            table[2 * k] = (float)(cos(angle) * b->magnitude[t]);
-            table[2 * k + 1] = (float)(sin(angle) * b->magnitude[t]);
+            const double angle = position * b->weights.frequency[t][k];
+            table[2 * k] = (float)(cos(angle) * b->weights.magnitude[t]);
+            table[2 * k + 1] = (float)(sin(angle) * b->weights.magnitude[t]);
         }
     }
 }
 
 static void embed(struct pass *p, struct worker *w) {
     for (int i = w->index; i < p->n_page_ranges; i += w->count) {
-        const struct row_range *range = &p->b->page_ranges[i];
+        const struct row_range *range = &p->b->work.page_ranges[i];
         for (int j = 0; j < range->n_rows; j++) embed_row(p, range->row + j, range->position + j);
     }
-    meet(p, w, begin_layer, p->b->first_layer, p->batch->n_rows);
+    const struct own_rows own = begin_rows(p, w, p->batch->n_rows);
+    begin_layer(p, p->b->first_layer, own.rows, worker_scratch(p->b, w));
+    end_rows(w, &own);
     end_stage(p, w, STAGE_EMBED);
 }
 
@@ -170,7 +162,8 @@ static void norm_heads(const struct pass *p, const struct cpu_layer *layer, stru
     const struct backend *b = p->b;
     const struct model_spec *s = b->spec;
     for (int row = rows.first; row < rows.end; row++) {
-        float *query = b->qkv + (size_t)row * (size_t)b->qkv_stride, *key = query + query_size(b, layer->spec);
+        float *query = b->work.qkv + (size_t)row * (size_t)b->work.qkv_stride,
+              *key = query + query_size(b, layer->spec);
         if (layer->query_norm.weight)
             b->kernels->norm[s->norm](query, layer->query_norm.weight, NULL, query, query_size(b, layer->spec),
                                       s->norm_epsilon);
@@ -179,83 +172,76 @@ static void norm_heads(const struct pass *p, const struct cpu_layer *layer, stru
     }
 }
 
-static void project(const struct pass *p, struct worker *w, const struct cpu_layer *layer) {
-    const struct backend *b = p->b;
-    const struct input in = input_sized(&layer->inputs[INPUT_ATTENTION], p->batch->n_rows);
-    const struct matrix *matrices[] = {&layer->query, &layer->key, &layer->value};
-    const int starts[] = {0, query_size(b, layer->spec), query_size(b, layer->spec) + kv_size(b, layer->spec)};
-    struct product products[3];
-    for (int i = 0; i < 3; i++)
-        products[i] = (struct product){.matrix = matrices[i],
-                                       .in = &in,
-                                       .out = b->qkv + starts[i],
-                                       .stride = b->qkv_stride,
-                                       .bias = layer->bias ? layer->bias + starts[i] : NULL,
-                                       .scale = 1};
-    products_run(w, b->kernels, products, 3);
-}
-
-// Moves the residuals of the rows of which something is wanted to the front: from here on only they matter.
-static void keep_output_rows(const struct pass *p, float *scratch) {
-    const struct backend *b = p->b;
-    for (int i = 0; i < p->n_kept; i++)
-        memmove(residual(b, i), residual(b, b->kept[i].row), (size_t)b->spec->n_embd * sizeof(float));
-    if (b->spec->parallel) norm_feed_rows(p, b->spec->n_layer - 1, (struct share){0, p->n_kept}, scratch);
-}
-
 static void store_item(const struct pass *p, int layer, int item, float *scratch) {
-    const int heads = p->b->layers[layer].spec->n_head_kv;
-    attention_store(p, layer, &p->b->page_ranges[item / heads], item % heads, scratch);
-}
-
-// Ends the projection, and stores keys and values.
-static void store(struct pass *p, struct worker *w, int layer) {
-    const struct cpu_layer *l = &p->b->layers[layer];
-    const int n = p->batch->n_rows, n_items = p->n_page_ranges * l->spec->n_head_kv;
-    const bool at_once = few(w, n), whole = p->b->spec->head_norm == HEAD_NORM_WHOLE;
-    float *scratch = worker_scratch(p->b, w);
-    if (worker_arrive(w)) {
-        if (layer == p->b->spec->n_layer - 1) keep_output_rows(p, scratch);
-        if (at_once && whole) norm_heads(p, l, (struct share){0, n});
-        for (int item = 0; at_once && item < n_items; item++) store_item(p, layer, item, scratch);
-        worker_release(w);
-    }
-    end_stage(p, w, STAGE_PROJECT);
-    if (at_once) return;
-    if (whole) {
-        norm_heads(p, l, row_share(w, n));
-        worker_barrier(w);
-    }
-    for (int item; (item = worker_next(w, n_items)) >= 0;) store_item(p, layer, item, scratch);
-    worker_barrier(w);
+    const int heads = p->b->spec->layers[layer].n_head_kv;
+    attention_store(p, layer, &p->b->work.page_ranges[item / heads], item % heads, scratch);
 }
 
 static void attend(struct pass *p, struct worker *w, int layer) {
     const struct backend *b = p->b;
-    const struct cpu_layer *l = &b->layers[layer];
-    const bool last = layer == b->spec->n_layer - 1;
-    const int n = rows_after(p, layer), parts = attention_parts(b, layer);
-    const struct input out = input_sized(&l->inputs[INPUT_ATTENDED], n);
-    const struct attention_item *items = last ? b->output_items : b->query_items;
-    const struct product end = branch_end(b, &l->output, &out, l->output_bias, &l->attention_post_norm);
-    project(p, w, l);
-    store(p, w, layer);
-    const int n_items = last ? p->n_output_items : p->n_query_items;
+    const struct cpu_layer *l = &b->weights.layers[layer];
+    const struct input *inputs = b->work.inputs[layer];
+    const bool last = layer == b->spec->n_layer - 1, whole_norm = b->spec->head_norm == HEAD_NORM_WHOLE;
+    const int n = p->batch->n_rows, n_after = rows_after(p, layer);
+    float *scratch = worker_scratch(b, w);
+
+    const struct input normed = input_sized(&inputs[INPUT_ATTENTION], n);
+    const struct matrix *matrices[] = {&l->query, &l->key, &l->value};
+    const int starts[] = {0, query_size(b, l->spec), query_size(b, l->spec) + kv_size(b, l->spec)};
+    struct product qkv[3];
+    for (int i = 0; i < 3; i++)
+        qkv[i] = (struct product){.matrix = matrices[i],
+                                  .in = &normed,
+                                  .out = b->work.qkv + starts[i],
+                                  .stride = b->work.qkv_stride,
+                                  .bias = l->bias ? l->bias + starts[i] : NULL,
+                                  .scale = 1};
+    products_run(w, b->kernels, qkv, 3);
+
+    // Keys and values go to their pages. Behind those of the last layer only rows matter of which something is wanted:
+    // their residuals move to the front.
+    struct own_rows own = begin_rows(p, w, n);
+    end_stage(p, w, STAGE_PROJECT);
+    if (last && own.leads) {
+        for (int i = 0; i < p->n_kept; i++)
+            memmove(residual(b, i), residual(b, b->work.kept[i].row), (size_t)b->spec->n_embd * sizeof(float));
+        if (b->spec->parallel) norm_feed_rows(p, layer, (struct share){0, p->n_kept}, scratch);
+    }
+    if (whole_norm) {
+        norm_heads(p, l, own.rows);
+        if (!own.few) worker_barrier(w);
+    }
+    const int n_stores = p->n_page_ranges * l->spec->n_head_kv;
+    if (!own.few)
+        for (int item; (item = worker_next(w, n_stores)) >= 0;) store_item(p, layer, item, scratch);
+    else if (own.leads)
+        for (int item = 0; item < n_stores; item++) store_item(p, layer, item, scratch);
+    end_rows(w, &own);
+
+    const struct input attended = input_sized(&inputs[INPUT_ATTENDED], n_after);
+    const struct attention_item *items = last ? b->work.output_items : b->work.query_items;
+    const int n_items = last ? p->n_output_items : p->n_query_items, parts = attention_parts(b, layer);
     for (int item; (item = worker_next(w, n_items * parts)) >= 0;)
-        attention_attend(p, layer, &items[item / parts], item % parts, &out, worker_scratch(b, w));
+        attention_attend(p, layer, &items[item / parts], item % parts, &attended, scratch);
     worker_barrier(w);
     end_stage(p, w, STAGE_ATTEND);
-    products_run(w, b->kernels, &end, 1);
-    meet(p, w, end_attention, layer, n);
+
+    const struct product output = branch_end(b, &l->output, &attended, l->output_bias, &l->attention_post_norm);
+    products_run(w, b->kernels, &output, 1);
+    own = begin_rows(p, w, n_after);
+    add_later(b, &l->attention_post_norm, own.rows);
+    if (!b->spec->parallel) norm_feed_rows(p, layer, own.rows, scratch);
+    end_rows(w, &own);
     end_stage(p, w, STAGE_PROJECT);
 }
 
-static void feed_dense(const struct pass *p, struct worker *w, const struct cpu_layer *layer, int n) {
+static void feed_dense(const struct pass *p, struct worker *w, int layer, int n) {
     const struct backend *b = p->b;
-    const struct input in = input_sized(&layer->inputs[INPUT_FEED], n);
-    const struct input middle = input_sized(&layer->inputs[INPUT_FEED_MIDDLE], n);
-    const struct gated gated = {&layer->gate, &layer->up, layer->gate_bias, layer->up_bias, &in, &middle};
-    const struct product down = branch_end(b, &layer->down, &middle, layer->down_bias, &layer->feed_post_norm);
+    const struct cpu_layer *l = &b->weights.layers[layer];
+    const struct input in = input_sized(&b->work.inputs[layer][INPUT_FEED], n);
+    const struct input middle = input_sized(&b->work.inputs[layer][INPUT_FEED_MIDDLE], n);
+    const struct gated gated = {&l->gate, &l->up, l->gate_bias, l->up_bias, &in, &middle};
+    const struct product down = branch_end(b, &l->down, &middle, l->down_bias, &l->feed_post_norm);
     gated_run(w, b->kernels, b->spec->activation, &gated, 1);
     worker_barrier(w);
     products_run(w, b->kernels, &down, 1);
@@ -264,45 +250,47 @@ static void feed_dense(const struct pass *p, struct worker *w, const struct cpu_
 static void feed_experts(struct pass *p, struct worker *w, int layer, int n) {
     const struct backend *b = p->b;
     const int n_slots = n * b->spec->experts.used;
-    const bool at_once = few(w, n);
-    float *scratch = worker_scratch(b, w);
     experts_route(p, w, layer, n);
-    if (!at_once) {
-        worker_barrier(w);
-        experts_choose(p, layer, row_share(w, n), scratch);
-    }
-    if (worker_arrive(w)) {
-        if (at_once) experts_choose(p, layer, (struct share){0, n}, scratch);
+    const struct own_rows own = begin_rows(p, w, n);
+    experts_choose(p, layer, own.rows, worker_scratch(b, w));
+    if (own.few && own.leads) {
         experts_sort(p, layer, n);
-        if (at_once) experts_gather(p, layer, n, (struct share){0, n_slots});
-        worker_release(w);
-    }
-    if (!at_once) {
+        experts_gather(p, layer, n, (struct share){0, n_slots});
+    } else if (!own.few) {
+        if (worker_arrive(w)) {
+            experts_sort(p, layer, n);
+            worker_release(w);
+        }
         experts_gather(p, layer, n, row_share(w, n_slots));
-        worker_barrier(w);
     }
-    gated_run(w, b->kernels, b->spec->activation, b->feed.gated, b->feed.n);
+    end_rows(w, &own);
+    gated_run(w, b->kernels, b->spec->activation, b->work.feed.gated, b->work.feed.n);
     worker_barrier(w);
-    products_run(w, b->kernels, b->feed.down, b->feed.n);
+    products_run(w, b->kernels, b->work.feed.down, b->work.feed.n);
 }
 
 static void feed(struct pass *p, struct worker *w, int layer) {
-    const struct cpu_layer *l = &p->b->layers[layer];
+    const struct cpu_layer *l = &p->b->weights.layers[layer];
     const int n = rows_after(p, layer);
+    float *scratch = worker_scratch(p->b, w);
     if (l->spec->experts) feed_experts(p, w, layer, n);
-    else feed_dense(p, w, l, n);
-    meet(p, w, end_feed, layer, n);
+    else feed_dense(p, w, layer, n);
+    const struct own_rows own = begin_rows(p, w, n);
+    if (l->spec->experts) experts_add(p, layer, own.rows, scratch);
+    else add_later(p->b, &l->feed_post_norm, own.rows);
+    begin_layer(p, layer + 1, own.rows, scratch);
+    end_rows(w, &own);
     end_stage(p, w, STAGE_FEED);
 }
 
 static void logits(struct pass *p, struct worker *w) {
     const struct backend *b = p->b;
-    const struct input in = input_sized(&b->logits_in, p->n_logits);
-    const struct product product = {.matrix = &b->output,
+    const struct input in = input_sized(&b->work.logits_in, p->n_logits);
+    const struct product product = {.matrix = &b->weights.output,
                                     .in = &in,
-                                    .out = b->logits,
+                                    .out = b->work.logits,
                                     .stride = b->spec->n_vocab,
-                                    .bias = b->output_bias,
+                                    .bias = b->weights.output_bias,
                                     .scale = b->spec->logit_scale,
                                     .softcap = b->spec->logit_softcap};
     products_run(w, b->kernels, &product, 1);

@@ -16,7 +16,7 @@ enum { SMALLEST_TILES = 1 << 20 }; // bytes of a buffer for tiles, so that it is
 static const float *copy_vector(struct backend *b, const struct weight *w) {
     if (!w->format) return NULL;
     const size_t n = (size_t)w->rows * (size_t)w->columns;
-    float *copy = arena_alloc(&b->arena, n * sizeof *copy);
+    float *copy = arena_alloc(&b->memory.arena, n * sizeof *copy);
     if (b->pool) memcpy(copy, w->data, n * sizeof *copy);
     return copy;
 }
@@ -28,7 +28,7 @@ static struct norm copy_norm(struct backend *b, const struct weight *weight, con
 // The biases of queries, keys and values in one.
 static const float *copy_bias(struct backend *b, const struct layer_spec *s, const struct model_layer *l) {
     if (!l->attn_q_bias.format && !l->attn_k_bias.format && !l->attn_v_bias.format) return NULL;
-    float *bias = arena_alloc(&b->arena, (size_t)qkv_size(b, s) * sizeof *bias); // what is absent is zero
+    float *bias = arena_alloc(&b->memory.arena, (size_t)qkv_size(b, s) * sizeof *bias); // what is absent is zero
     const struct {
         const struct weight *weight;
         int at;
@@ -46,7 +46,7 @@ static const float *copy_bias(struct backend *b, const struct layer_spec *s, con
 // A router is small and decides much: it is F32 whatever the file has.
 static struct matrix copy_router(struct backend *b, const struct weight *w) {
     if (!w->format) return (struct matrix){0};
-    float *values = arena_alloc(&b->arena, (size_t)w->rows * (size_t)w->columns * sizeof *values);
+    float *values = arena_alloc(&b->memory.arena, (size_t)w->rows * (size_t)w->columns * sizeof *values);
     for (int64_t r = 0; b->pool && r < w->rows; r++)
         w->format->decode((const uint8_t *)w->data + (size_t)r * w->row_bytes, values + r * w->columns,
                           (size_t)w->columns);
@@ -61,9 +61,9 @@ static struct cpu_experts copy_experts(struct backend *b, const struct expert_we
         .shared_router = copy_router(b, &from->shared_router),
         .router_bias = copy_vector(b, &from->router_bias),
         .choice_bias = copy_vector(b, &from->choice_bias),
-        .gate = arena_alloc(&b->arena, bytes),
-        .up = arena_alloc(&b->arena, bytes),
-        .down = arena_alloc(&b->arena, bytes),
+        .gate = arena_alloc(&b->memory.arena, bytes),
+        .up = arena_alloc(&b->memory.arena, bytes),
+        .down = arena_alloc(&b->memory.arena, bytes),
         .gate_bias = copy_vector(b, &from->gate_bias),
         .up_bias = copy_vector(b, &from->up_bias),
         .down_bias = copy_vector(b, &from->down_bias),
@@ -122,10 +122,11 @@ static void bind_layer(struct bindings *all, const struct model_layer *from, str
 static struct bindings list_matrices(struct backend *b) {
     const struct model *m = b->model;
     const size_t a_layer = 10 + 3 * (size_t)b->spec->experts.count;
-    struct bindings all = {.list = arena_alloc(&b->arena, ((size_t)b->spec->n_layer * a_layer + 1) * sizeof *all.list)};
+    struct bindings all = {
+        .list = arena_alloc(&b->memory.arena, ((size_t)b->spec->n_layer * a_layer + 1) * sizeof *all.list)};
     for (int i = b->first_layer; i < b->end_layer; i++)
-        bind_layer(&all, &m->layers[i], &b->layers[i], b->spec->experts.count);
-    if (has_last_layer(b)) bind(&all, &m->output, &b->output);
+        bind_layer(&all, &m->layers[i], &b->weights.layers[i], b->spec->experts.count);
+    if (has_last_layer(b)) bind(&all, &m->output, &b->weights.output);
     return all;
 }
 
@@ -145,7 +146,7 @@ static bool place_matrices(struct backend *b, struct bindings *all, struct statu
         const struct weight *w = all->list[i].weight;
         *all->list[i].matrix = matrix_in_place(w);
         if (b->exact || !matrix_has_tiles(w->format)) {
-            b->in_place += (uint64_t)w->rows * w->row_bytes;
+            b->weights.in_place += (uint64_t)w->rows * w->row_bytes;
             continue;
         }
         if (!matrix_tile_bytes(w, &bytes) || !checked_add(total, bytes, &total))
@@ -177,18 +178,19 @@ static bool open_caches(struct backend *b, const struct bindings *all, struct st
         if (all->list[i].matrix->prepared && largest < all->list[i].matrix->strip_bytes)
             largest = all->list[i].matrix->strip_bytes;
     uint8_t *tiles = buffer_take(b, 2 * (uint64_t)b->n_workers, largest, "strips", st);
-    b->caches = arena_alloc(&b->arena, (size_t)b->n_workers * sizeof *b->caches);
-    for (int i = 0; tiles && i < 2 * b->n_workers; i++, tiles += largest) b->caches[i / 2].strips[i % 2].tiles = tiles;
+    b->weights.caches = arena_alloc(&b->memory.arena, (size_t)b->n_workers * sizeof *b->weights.caches);
+    for (int i = 0; tiles && i < 2 * b->n_workers; i++, tiles += largest)
+        b->weights.caches[i / 2].strips[i % 2].tiles = tiles;
     return tiles != NULL;
 }
 
 bool weights_prepare(struct backend *b) {
-    if (b->preparation && !preparation_step(b->preparation, b->pool)) b->preparation = NULL;
-    return b->preparation;
+    if (b->weights.preparation && !preparation_step(b->weights.preparation, b->pool)) b->weights.preparation = NULL;
+    return b->weights.preparation;
 }
 
 static bool prepare_all(struct backend *b, const struct backend_options *options, struct status *st) {
-    for (const struct preparation *p; (p = b->preparation);) {
+    for (const struct preparation *p; (p = b->weights.preparation);) {
         weights_prepare(b);
         const double done = (double)p->done / (double)p->all.tile_bytes;
         if (options->progress && !options->progress(options->progress_context, done))
@@ -219,21 +221,21 @@ static bool lock_weights(const struct bindings *all, struct status *st) {
 
 bool weights_open(struct backend *b, const struct backend_options *options, struct status *st) {
     const struct model *m = b->model;
-    b->layers = arena_alloc(&b->arena, (size_t)b->spec->n_layer * sizeof *b->layers);
+    b->weights.layers = arena_alloc(&b->memory.arena, (size_t)b->spec->n_layer * sizeof *b->weights.layers);
     for (int i = b->first_layer; i < b->end_layer; i++) {
-        b->layers[i] = copy_layer(b, &b->spec->layers[i], &m->layers[i]);
-        if (b->spec->layers[i].experts) b->layers[i].experts = copy_experts(b, &m->layers[i].experts);
+        b->weights.layers[i] = copy_layer(b, &b->spec->layers[i], &m->layers[i]);
+        if (b->spec->layers[i].experts) b->weights.layers[i].experts = copy_experts(b, &m->layers[i].experts);
     }
     if (has_last_layer(b)) {
-        b->output_norm = copy_norm(b, &m->output_norm, &m->output_norm_bias);
-        b->output_bias = copy_vector(b, &m->output_bias);
+        b->weights.output_norm = copy_norm(b, &m->output_norm, &m->output_norm_bias);
+        b->weights.output_bias = copy_vector(b, &m->output_bias);
     }
     struct bindings all = list_matrices(b);
     if (!place_matrices(b, &all, st)) return false;
-    b->weights_taken = b->taken += b->arena.used; // vectors, routers
+    b->weights.taken = b->memory.taken += b->memory.arena.used; // vectors, routers
     const bool quick = all.tile_bytes && options->quick_start && !options->lock_weights;
     if (!b->pool) return !quick || open_caches(b, &all, st);
-    if (all.tile_bytes) b->preparation = preparation_new(&b->arena, &all);
-    if (quick && preparation_is_resident(b->preparation)) return open_caches(b, &all, st);
+    if (all.tile_bytes) b->weights.preparation = preparation_new(&b->memory.arena, &all);
+    if (quick && preparation_is_resident(b->weights.preparation)) return open_caches(b, &all, st);
     return prepare_all(b, options, st) && (!options->lock_weights || lock_weights(&all, st));
 }

@@ -57,12 +57,9 @@ void opened_copy_page(struct opened *o, int to, int from) {
 
 void opened_spoil_page(struct opened *o, int page) {
     const struct backend *b = o->backend;
-    for (int i = 0; i < o->model.spec.n_layer; i++) {
-        const struct cpu_layer *l = &b->layers[i];
-        for (int head = 0; head < l->spec->n_head_kv; head++)
-            memset(kv_keys(&b->kv_layout, l->kv, b->n_pages, l->spec->n_head_kv, page, head), 0xFF,
-                   kv_head_bytes(&b->kv_layout));
-    }
+    for (int i = 0; i < o->model.spec.n_layer; i++)
+        for (int head = 0; head < b->spec->layers[i].n_head_kv; head++)
+            memset(kv_at(b, i, page, head), 0xFF, kv_head_bytes(&b->kv.layout));
 }
 
 double nmse(const float *got, const float *want, size_t n) {

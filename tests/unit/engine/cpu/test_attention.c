@@ -77,7 +77,7 @@ static struct opened *open_how(const struct subject *s, struct how how) {
                                                             .max_logits = SEQUENCES * CHECKED,
                                                             .options.exact = how.exact,
                                                             .options.kv_type = (enum kv_type)how.type});
-    memset(o->backend->kv, 0xFF, o->backend->kv_bytes); // NaN everywhere
+    memset(o->backend->kv.pages, 0xFF, o->backend->kv.bytes); // NaN everywhere
     return o;
 }
 
@@ -134,7 +134,7 @@ static void check_pieces(const struct subject *s, int type, const float *want) {
     run_rows(o, 0, 0, N_TOKENS - CHECKED, got);
     for (int i = N_TOKENS - CHECKED; i < N_TOKENS; i++) {
         run_rows(o, 0, i, i + 1, got);
-        assert_true(o->backend->query_ranges[0].n_items > 1); // a decoding row is everybody's work
+        assert_true(o->backend->work.query_ranges[0].n_items > 1); // a decoding row is everybody's work
     }
     assert_same(o, got, want, s->name, type);
     free(got);

@@ -139,7 +139,7 @@ static bool choices_equal(const struct backend *a, const struct backend *b, int 
     const size_t at = ((size_t)layer * MOST_ROWS + (size_t)row) * (size_t)used;
     for (int i = 0; i < used; i++) {
         int j = 0;
-        while (j < used && b->choices[at + (size_t)j].expert != a->choices[at + (size_t)i].expert) j++;
+        while (j < used && b->work.choices[at + (size_t)j].expert != a->work.choices[at + (size_t)i].expert) j++;
         if (j == used) return false;
     }
     return true;
@@ -200,7 +200,7 @@ static void test_quick_start(void **state) {
         quick_start = true;
         struct opened *quick = open_subject(i, 3, false);
         quick_start = false;
-        struct preparation *p = quick->backend->preparation;
+        struct preparation *p = quick->backend->weights.preparation;
         if (p) p->piece = p->all.tile_bytes / (3 * STEPS) + 1;
         float *want = run_chunks(ready, 0, N_TOKENS);
         int n_steps = 0;
@@ -208,8 +208,8 @@ static void test_quick_start(void **state) {
             float *got = run_chunks(quick, 0, n_steps ? 25 : N_TOKENS);
             assert_same(quick, got, want, i);
             free(got);
-            more = quick->backend->preparation;
-            assert_true(cpu_backend.repack(quick->backend) == (quick->backend->preparation != NULL));
+            more = quick->backend->weights.preparation;
+            assert_true(cpu_backend.repack(quick->backend) == (quick->backend->weights.preparation != NULL));
         }
         assert_int_equal(n_steps, p ? STEPS + 1 : 1);
         n_put_off += p != NULL;
@@ -231,7 +231,7 @@ static void test_neighbours_do_not_matter(void **state) {
             alone[s] = run_chunks(o, s, s == 1 ? 1 : 25);
             choose_pages(s, pages[s]);
         }
-        memset(o->backend->kv, 0xFF, o->backend->kv_bytes); // NaN everywhere
+        memset(o->backend->kv.pages, 0xFF, o->backend->kv.bytes); // NaN everywhere
         for (int step = 0; step < N_TOKENS / PIECE; step++) {
             struct batch_segment segments[SEQUENCES];
             int n = 0;
@@ -281,7 +281,7 @@ static void test_stale_slots_do_not_matter(void **state) {
         for (int exact = 0; exact < 2; exact++) {
             struct opened *o = open_subject(i, 2, exact);
             float *want = run_chunks(o, 0, 11);
-            memset(o->backend->kv, 0xFF, o->backend->kv_bytes);
+            memset(o->backend->kv.pages, 0xFF, o->backend->kv.bytes);
             float *got = run_chunks(o, 0, 11);
             assert_same(o, got, want, i);
             free(want), free(got);
@@ -429,7 +429,7 @@ static void test_pages_out_and_in(void **state) {
         for (int exact = 0; exact < 2; exact++) {
             struct opened *o = open_subject(i, 2, exact);
             const size_t page = cpu_backend.info(o->backend)->page_bytes;
-            assert_int_equal(page * N_PAGES, o->backend->kv_bytes);
+            assert_int_equal(page * N_PAGES, o->backend->kv.bytes);
             struct status st = {0};
             float *want = run_chunks(o, 0, 25);
             int32_t pages[4], elsewhere[] = {50, 49, 48};
@@ -591,15 +591,15 @@ static void check_measured(struct opened *o, struct backend_params params) {
     const struct backend *b = o->backend;
     uint64_t tiles = 0, in_regions = 0;
     for (int i = 0; i < b->spec->n_layer; i++) {
-        const struct cpu_layer *l = &b->layers[i];
+        const struct cpu_layer *l = &b->weights.layers[i];
         const struct matrix *all[] = {&l->query, &l->key, &l->value, &l->output, &l->gate, &l->up, &l->down};
         for (int k = 0; k < 7; k++) tiles += all[k]->prepared ? all[k]->strip_bytes * matrix_strips(all[k]) : 0;
     }
-    if (b->output.prepared) tiles += b->output.strip_bytes * matrix_strips(&b->output);
-    for (int i = 0; i < b->n_regions; i++) in_regions += b->regions[i].size;
-    assert_int_equal(memory.weights, b->weights_taken);
-    assert_int_equal(memory.weights + memory.buffers + memory.kv, b->taken);
-    assert_true(in_regions <= b->taken && b->taken <= in_regions + b->arena.used);
+    if (b->weights.output.prepared) tiles += b->weights.output.strip_bytes * matrix_strips(&b->weights.output);
+    for (int i = 0; i < b->memory.n_regions; i++) in_regions += b->memory.regions[i].size;
+    assert_int_equal(memory.weights, b->weights.taken);
+    assert_int_equal(memory.weights + memory.buffers + memory.kv, b->memory.taken);
+    assert_true(in_regions <= b->memory.taken && b->memory.taken <= in_regions + b->memory.arena.used);
     assert_true(memory.weights > tiles);                               // norms beside them
     const uint64_t matrices = o->model.weight_bytes - memory.in_place; // and vectors, and the embedding's rows
     assert_true(tiles ? memory.in_place == 0 : matrices < o->model.weight_bytes / 2);
@@ -630,8 +630,8 @@ static void test_what_experts_take_is_measured(void **state) {
         struct backend_params params = backend_params(false);
         params.n_threads = 2, params.model = &o->model;
         assert_true(cpu_backend.measure(&params, &memory, &st));
-        assert_int_equal(memory.weights, o->backend->weights_taken);
-        assert_int_equal(memory.weights + memory.buffers + memory.kv, o->backend->taken);
+        assert_int_equal(memory.weights, o->backend->weights.taken);
+        assert_int_equal(memory.weights + memory.buffers + memory.kv, o->backend->memory.taken);
         uint64_t routers = 0;
         for (int k = 0; k < o->model.spec.n_layer; k++)
             routers += (uint64_t)o->model.layers[k].experts.router.rows *
@@ -729,7 +729,7 @@ static void assert_distinct_choices(const struct backend *b, int n_rows) {
     const struct expert_spec *e = &b->spec->experts;
     for (int i = 0; i < b->spec->n_layer * n_rows; i++) {
         const size_t row = (size_t)(i / n_rows) * MOST_ROWS + (size_t)(i % n_rows);
-        const struct choice *choices = b->choices + row * (size_t)e->used;
+        const struct choice *choices = b->work.choices + row * (size_t)e->used;
         bool chosen[16] = {0};
         for (int k = 0; k < e->used; k++) {
             const int expert = choices[k].expert;
@@ -746,7 +746,8 @@ static void check_spoilt_score(struct opened *o, int spoilt, bool choice_only) {
     const struct expert_spec *e = &o->model.spec.experts;
     bias[spoilt] = NAN;
     for (int i = 0; i < o->model.spec.n_layer; i++)
-        *(choice_only ? &o->backend->layers[i].experts.choice_bias : &o->backend->layers[i].experts.router_bias) = bias;
+        *(choice_only ? &o->backend->weights.layers[i].experts.choice_bias
+                      : &o->backend->weights.layers[i].experts.router_bias) = bias;
     choose_pages(0, pages);
     for (int i = 0; i < 9; i++) tokens[i] = token(o, 0, i);
     const float *logits = opened_run(o, 9, tokens, 1, &(struct batch_segment){0, 9, 0, pages});
@@ -770,9 +771,11 @@ static void test_a_spoilt_router_spoils_the_logits(void **state) {
             assert_true(e->count > e->used && e->count <= 16);
             for (int spoilt = 0; spoilt < e->count; spoilt++) {
                 check_spoilt_score(o, spoilt, false);
-                for (int l = 0; l < o->model.spec.n_layer; l++) o->backend->layers[l].experts.router_bias = NULL;
+                for (int l = 0; l < o->model.spec.n_layer; l++)
+                    o->backend->weights.layers[l].experts.router_bias = NULL;
                 check_spoilt_score(o, spoilt, true);
-                for (int l = 0; l < o->model.spec.n_layer; l++) o->backend->layers[l].experts.choice_bias = NULL;
+                for (int l = 0; l < o->model.spec.n_layer; l++)
+                    o->backend->weights.layers[l].experts.choice_bias = NULL;
                 checked++;
             }
             opened_close(o);
