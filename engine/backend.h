@@ -112,8 +112,9 @@ struct backend_info {     // of an open one
 struct backend;
 struct backend_ops {
     const char *name;
-    // Those there are, at most `most`; returns how many.
+    // Those there are, at most `most`, but for their heaps; returns how many.
     int (*devices)(struct device *out, int most);
+    void (*heaps)(int device, struct device *out); // fills those of one
     // What open would take with these. Nothing is read of the weights.
     bool (*measure)(const struct backend_params *params, struct backend_memory *out, struct status *st);
     struct backend *(*open)(const struct backend_params *params, struct status *st);

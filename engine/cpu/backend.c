@@ -242,6 +242,7 @@ static const struct backend_info *cpu_info(const struct backend *b) { return &b-
 const struct backend_ops cpu_backend = {
     .name = "cpu",
     .devices = cpu_devices,
+    .heaps = cpu_heaps,
     .measure = cpu_measure,
     .open = cpu_open,
     .close = cpu_close,

@@ -261,6 +261,7 @@ void kv_move(struct worker *w, void *pass);
 
 // device.c
 int cpu_devices(struct device *out, int most);
+void cpu_heaps(int device, struct device *out);
 
 // attention.c
 // Floats of scratch that a worker needs, for this many queries at once.

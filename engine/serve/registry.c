@@ -8,7 +8,11 @@ enum { BACKENDS = sizeof backends / sizeof *backends };
 
 int device_list(struct device *out) {
     int n = 0;
-    for (int i = 0; i < BACKENDS; i++) n += backends[i]->devices(out + n, DEVICE_MOST - n);
+    for (int i = 0; i < BACKENDS; i++) {
+        const int own = backends[i]->devices(out + n, DEVICE_MOST - n);
+        for (int k = 0; k < own; k++) backends[i]->heaps(k, &out[n + k]);
+        n += own;
+    }
     return n;
 }
 

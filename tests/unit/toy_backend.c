@@ -218,11 +218,14 @@ static int toy_devices(struct device *out, int most) {
     return most > 0;
 }
 
+static void toy_heaps(int device, struct device *out) { (void)device, (void)out; }
+
 static const struct backend_info *toy_info(const struct backend *b) { return &b->info; }
 
 const struct backend_ops toy_backend = {
     .name = "toy",
     .devices = toy_devices,
+    .heaps = toy_heaps,
     .measure = toy_measure,
     .open = toy_open,
     .close = toy_close,
