@@ -21,7 +21,7 @@ struct backend_options {
     bool exact;           // the scalar f32 reference path, keys and values in f32
     bool lock_weights;    // into memory, so that they are never swapped out; opening fails where that is not allowed
     bool small_pages;     // no huge pages for weights, KV cache and buffers
-    // Where the weights' file is in memory: runs may begin before they are prepared, and take longer until they are;
+    // Where the weights' file is in memory: runs may begin before they are repacked, and take longer until they are;
     // progress is not told.
     bool quick_start;
     // Told now and then how much of the weights is ready, 0 to 1, on the thread that opens; false: stop and fail with

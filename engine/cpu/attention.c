@@ -1,7 +1,7 @@
 // Attention over paged keys and values: an online softmax over blocks of pages, in order of position.
 //
 // A sequence's tokens are cut at fixed places into splits of SPLIT_TOKENS. What a query finds in a split is computed
-// alone, from nothing, and the splits' findings are merged in order: so it makes no difference to the result whether
+// alone, from nothing, and the splits' partials are merged in order: so it makes no difference to the result whether
 // one worker goes through all splits of a query or each split is another's work (attention_items.c).
 //
 // All query heads that share a kv head, of several rows, go through a block of pages together. A slot that a row does
@@ -112,7 +112,7 @@ struct kv_head_pass { // the rows of a range at one kv head
     const struct row_range *range;
     int index, kv_head, group, n_queries;  // of the layer; group × rows
     const float *queries;                  // [queries][head size], scaled
-    struct activation_block *query_blocks; // the same in panels, for tiles
+    struct activation_block *query_blocks; // the same in panels, for packed blocks
     float *scores;                         // [pages][queries][32]
     float *found, *total;                  // [queries][padded head] of a split, of all so far
     struct softmax *found_state, *total_state;
@@ -184,7 +184,7 @@ static struct slots query_slots(const struct kv_head_pass *h, const struct view 
 
 static bool keeps_halves(const struct kv_head_pass *h) { return h->kv->layout < KV_HALVES; }
 
-static void tile_scores(const struct kv_head_pass *h, const void *keys, const void *ahead, float *scores) {
+static void packed_scores(const struct kv_head_pass *h, const void *keys, const void *ahead, float *scores) {
     const enum block_id format = h->kv->layout == KV_Q8_0 ? BLOCK_Q8_0 : BLOCK_Q4_0;
     const int blocks = h->kv->padded / BLOCK_COLUMNS, width = panel_width(h->n_queries);
     struct strip s = {.format = &block_formats[format],
@@ -211,7 +211,7 @@ static void page_scores(const struct kv_head_pass *h, const void *keys, const vo
                                                                     .rows = h->n_queries,
                                                                     .queries = h->queries,
                                                                     .out = scores});
-    else tile_scores(h, keys, ahead, scores);
+    else packed_scores(h, keys, ahead, scores);
 }
 
 // Scores become weights; what was found before is corrected to the new maximum.
@@ -354,11 +354,11 @@ static void attend_all_splits(struct kv_head_pass *h, const struct input *out) {
 }
 
 // Where what is found in a split waits for the others.
-static void use_findings(struct kv_head_pass *h, int split) {
+static void use_partials(struct kv_head_pass *h, int split) {
     const struct row_range *r = h->range;
-    const size_t row = (size_t)h->b->work.finding_size * (size_t)r->n_rows;
+    const size_t row = (size_t)h->b->work.partial_size * (size_t)r->n_rows;
     const size_t query = (size_t)h->kv->padded + 2;
-    h->found = h->b->work.findings + (size_t)r->findings * h->b->work.finding_size + (size_t)split * row +
+    h->found = h->b->work.partials + (size_t)r->partials * h->b->work.partial_size + (size_t)split * row +
                (size_t)h->kv_head * (size_t)h->n_queries * query;
     h->found_state = (struct softmax *)(h->found + (size_t)h->n_queries * (size_t)h->kv->padded);
 }
@@ -367,15 +367,15 @@ static void attend_some_splits(struct kv_head_pass *h, int begin, int end) {
     if (end <= first_split(h)) return;
     if (!keeps_halves(h)) quantize_queries(h);
     for (int split = begin > first_split(h) ? begin : first_split(h); split < end; split++) {
-        use_findings(h, split);
+        use_partials(h, split);
         attend_split(h, split);
     }
 }
 
-static void merge_findings(struct kv_head_pass *h, const struct input *out) {
+static void merge_partials(struct kv_head_pass *h, const struct input *out) {
     begin_total(h);
     for (int split = first_split(h); split <= last_split(h->range); split++) {
-        use_findings(h, split);
+        use_partials(h, split);
         merge_split(h, split);
     }
     finish(h, out);
@@ -441,7 +441,7 @@ static void attend_kv_head(const struct pass *p, int layer, const struct row_ran
     if (p->b->exact) attend_exact(&h, out);
     else if (work->kind == ALL_SPLITS) attend_all_splits(&h, out);
     else if (work->kind == SOME_SPLITS) attend_some_splits(&h, work->begin, work->end);
-    else merge_findings(&h, out);
+    else merge_partials(&h, out);
 }
 
 // One kv head of a range, or all: where they are no whole blocks, all are put together as values first.

@@ -12,7 +12,7 @@ static int splits_of(const struct row_range *range) { return range->position / S
 // Of one range: its queries times the keys they see where there is no window.
 static double work_of(const struct row_range *range) { return (double)range->n_rows * (range->position + 1); }
 
-size_t attention_findings(const struct backend *b) {
+size_t attention_partials(const struct backend *b) {
     const size_t rows = b->n_workers > 4 ? (size_t)b->n_workers : 4, splits = (size_t)b->context / SPLIT_TOKENS + 1;
     const size_t most = 64; // splits of a longer row find room as long as there are fewer such rows
     return b->exact ? 0 : rows * (splits < most ? splits : most);
@@ -26,12 +26,12 @@ static int items_of(const struct backend *b, const struct row_range *range, doub
 }
 
 // Gives the range a place for what its splits find, if there is room.
-static bool take_findings(const struct backend *b, struct row_range *range, size_t *findings, int *counters) {
+static bool take_partials(const struct backend *b, struct row_range *range, size_t *partials, int *counters) {
     const size_t needed = (size_t)splits_of(range) * (size_t)range->n_rows;
-    if (*findings + needed > b->work.n_findings || *counters + b->work.most_parts > b->work.n_counters) return false;
-    range->findings = (int)*findings;
+    if (*partials + needed > b->work.n_partials || *counters + b->work.most_parts > b->work.n_counters) return false;
+    range->partials = (int)*partials;
     range->counters = *counters;
-    *findings += needed;
+    *partials += needed;
     *counters += b->work.most_parts;
     return true;
 }
@@ -45,13 +45,13 @@ static int add_items(struct attention_item *items, const struct row_range *range
 
 int attention_plan(const struct backend *b, struct row_range *ranges, int n, struct attention_item *items) {
     double all_work = 0;
-    size_t findings = 0;
+    size_t partials = 0;
     int counters = 0, n_items = 0;
     for (int i = 0; i < n; i++) all_work += work_of(&ranges[i]);
     for (int i = 0; i < n; i++) {
         const int wanted = b->exact ? 1 : items_of(b, &ranges[i], all_work);
         const int splits = splits_of(&ranges[i]), run = (splits + wanted - 1) / wanted;
-        const bool split = wanted > 1 && take_findings(b, &ranges[i], &findings, &counters);
+        const bool split = wanted > 1 && take_partials(b, &ranges[i], &partials, &counters);
         ranges[i].n_items = split ? (splits + run - 1) / run : 1;
         if (!split) n_items += add_items(items + n_items, &ranges[i]);
     }

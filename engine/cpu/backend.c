@@ -32,11 +32,11 @@ static void count_weights(struct backend *b) {
         const struct cpu_layer *l = &b->weights.layers[i];
         const bool last = i == b->spec->n_layer - 1;
         const struct matrix *before[] = {&l->query, &l->key, &l->value};
-        const struct matrix *feed[] = {&l->gate, &l->up, &l->down, &l->experts.router};
+        const struct matrix *ffn[] = {&l->gate, &l->up, &l->down, &l->experts.router};
         for (size_t k = 0; k < sizeof before / sizeof *before; k++)
             cost_add(&b->weights.costs[STAGE_PROJECT], before[k], false);
         cost_add(&b->weights.costs[STAGE_PROJECT], &l->output, last);
-        for (size_t k = 0; k < sizeof feed / sizeof *feed; k++) cost_add(&b->weights.costs[STAGE_FEED], feed[k], last);
+        for (size_t k = 0; k < sizeof ffn / sizeof *ffn; k++) cost_add(&b->weights.costs[STAGE_FEED], ffn[k], last);
     }
     cost_add(&b->weights.costs[STAGE_LOGITS], &b->weights.output, true);
 }
@@ -215,7 +215,7 @@ static bool cpu_run(struct backend *b, const struct batch *batch, struct backend
     if (!batch->n_rows) return true;
     plan_pass(&pass);
     count_pass(&pass);
-    thread_pool_run(b->pool, b->weights.preparation ? forward_with_cache : forward, &pass);
+    thread_pool_run(b->pool, b->weights.repack ? forward_with_cache : forward, &pass);
     if (!pass.stopped) return true;
     return status_fail(st, STATUS_CANCELLED, "the batch was given up");
 }
@@ -246,7 +246,7 @@ const struct backend_ops cpu_backend = {
     .measure = cpu_measure,
     .open = cpu_open,
     .close = cpu_close,
-    .repack = weights_prepare,
+    .repack = weights_repack,
     .run = cpu_run,
     .for_each = cpu_for_each,
     .info = cpu_info,

@@ -35,8 +35,8 @@ void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *
 static void note_reader(struct input *in, const struct matrix *m) {
     if (!m->format) return;
     in->columns = m->columns;
-    in->wants_blocks |= m->prepared;
-    in->wants_values |= !m->prepared;
+    in->wants_blocks |= m->packed;
+    in->wants_values |= !m->packed;
 }
 
 static void note_readers(const struct backend *b, const struct cpu_layer *l, struct input inputs[INPUT_ROLES]) {
@@ -45,17 +45,17 @@ static void note_readers(const struct backend *b, const struct cpu_layer *l, str
         enum input_role role;
         const struct matrix *matrix;
     } readers[] = {
-        {INPUT_ATTENTION, &l->query},  {INPUT_ATTENTION, &l->key},  {INPUT_ATTENTION, &l->value},
-        {INPUT_ATTENDED, &l->output},  {INPUT_FEED, &l->gate},      {INPUT_FEED, &l->up},
-        {INPUT_FEED_MIDDLE, &l->down}, {INPUT_FEED, &x->router},    {INPUT_FEED, &x->shared_router},
-        {INPUT_FEED, &x->shared_gate}, {INPUT_FEED, &x->shared_up}, {INPUT_FEED_MIDDLE, &x->shared_down},
+        {INPUT_ATTENTION, &l->query}, {INPUT_ATTENTION, &l->key}, {INPUT_ATTENTION, &l->value},
+        {INPUT_ATTENDED, &l->output}, {INPUT_FFN, &l->gate},      {INPUT_FFN, &l->up},
+        {INPUT_FFN_MIDDLE, &l->down}, {INPUT_FFN, &x->router},    {INPUT_FFN, &x->shared_router},
+        {INPUT_FFN, &x->shared_gate}, {INPUT_FFN, &x->shared_up}, {INPUT_FFN_MIDDLE, &x->shared_down},
     };
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
         note_reader(&inputs[readers[i].role], readers[i].matrix);
     for (int i = 0; l->spec->experts && i < b->spec->experts.count; i++) {
         const struct matrix *in[] = {&x->gate[i], &x->up[i]};
         for (int k = 0; k < 2; k++) { // what is gathered is there before
-            note_reader(&inputs[INPUT_FEED], in[k]);
+            note_reader(&inputs[INPUT_FFN], in[k]);
             note_reader(&inputs[INPUT_EXPERTS], in[k]);
         }
         note_reader(&inputs[INPUT_EXPERTS_MIDDLE], &x->down[i]);
@@ -121,8 +121,8 @@ static bool open_experts(struct backend *b, struct status *st) {
     if (!e->count) return true;
     b->work.part_in = arena_alloc(&b->memory.arena, (size_t)parts * sizeof *b->work.part_in);
     b->work.part_middle = arena_alloc(&b->memory.arena, (size_t)parts * sizeof *b->work.part_middle);
-    b->work.feed.gated = arena_alloc(&b->memory.arena, (size_t)parts * sizeof *b->work.feed.gated);
-    b->work.feed.down = arena_alloc(&b->memory.arena, (size_t)parts * sizeof *b->work.feed.down);
+    b->work.ffn.gated = arena_alloc(&b->memory.arena, (size_t)parts * sizeof *b->work.ffn.gated);
+    b->work.ffn.down = arena_alloc(&b->memory.arena, (size_t)parts * sizeof *b->work.ffn.down);
     b->work.first_slot = arena_alloc(&b->memory.arena, (size_t)parts * sizeof *b->work.first_slot);
     return (b->work.choices = buffer_take(b, slots, (uint64_t)(b->end_layer - b->first_layer) * sizeof *b->work.choices,
                                           "choices", st)) &&
@@ -137,7 +137,7 @@ static bool open_experts(struct backend *b, struct status *st) {
 static bool adds_later(const struct backend *b) {
     for (int i = b->first_layer; i < b->end_layer; i++) {
         const struct cpu_layer *l = &b->weights.layers[i];
-        if (l->attention_post_norm.weight || l->feed_post_norm.weight || l->experts.shared_up.format) return true;
+        if (l->attention_post_norm.weight || l->ffn_post_norm.weight || l->experts.shared_up.format) return true;
     }
     return false;
 }
@@ -156,8 +156,8 @@ static void find_extremes(struct backend *b) {
         if (group < l->n_head / l->n_head_kv) group = l->n_head / l->n_head_kv;
         if (rows > attention_range_rows(l)) rows = attention_range_rows(l);
         if (b->work.most_parts < l->n_head_kv) b->work.most_parts = l->n_head_kv;
-        const size_t findings = (size_t)l->n_head * ((size_t)b->kv.layout.padded + 2);
-        if (b->work.finding_size < findings) b->work.finding_size = findings;
+        const size_t partials = (size_t)l->n_head * ((size_t)b->kv.layout.padded + 2);
+        if (b->work.partial_size < partials) b->work.partial_size = partials;
     }
     b->work.qkv_stride = row_stride(b->work.qkv_stride);
     b->work.embd_stride = row_stride(b->spec->n_embd);
@@ -167,14 +167,14 @@ static void find_extremes(struct backend *b) {
 
 static bool open_items(struct backend *b, struct status *st) {
     const uint64_t rows = (uint64_t)b->max_rows;
-    b->work.n_findings = attention_findings(b);
+    b->work.n_partials = attention_partials(b);
     b->work.n_counters = b->n_workers * b->work.most_parts * 8;
     b->work.items_done = arena_alloc(&b->memory.arena, (size_t)b->work.n_counters * sizeof *b->work.items_done);
-    const uint64_t items = rows + b->work.n_findings;
+    const uint64_t items = rows + b->work.n_partials;
     return (b->work.query_items = buffer_take(b, items, sizeof *b->work.query_items, "ranges", st)) &&
            (b->work.output_items = buffer_take(b, items, sizeof *b->work.output_items, "ranges", st)) &&
            (b->exact ||
-            (b->work.findings = buffer_take(b, b->work.n_findings, b->work.finding_size * sizeof *b->work.findings,
+            (b->work.partials = buffer_take(b, b->work.n_partials, b->work.partial_size * sizeof *b->work.partials,
                                             "what attention finds", st)));
 }
 

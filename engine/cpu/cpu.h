@@ -11,16 +11,16 @@
 #include "engine/backend.h"
 #include "engine/base/thread_pool.h"
 #include "engine/cpu/kv_page.h"
-#include "engine/cpu/preparation.h"
-#include "engine/cpu/product.h"
+#include "engine/cpu/matmul.h"
+#include "engine/cpu/repack.h"
 
 // What matrices read. Each has one buffer, which every layer uses in its own shape.
 enum input_role {
     INPUT_ATTENTION,      // [rows, n_embd] normed
     INPUT_ATTENDED,       // [rows, query size] what attention found
-    INPUT_FEED,           // [rows, n_embd] normed
-    INPUT_FEED_MIDDLE,    // [rows, n_ff] of a dense feed-forward or the shared expert
-    INPUT_EXPERTS,        // [slots, n_embd] rows of INPUT_FEED, gathered by expert
+    INPUT_FFN,            // [rows, n_embd] normed
+    INPUT_FFN_MIDDLE,     // [rows, n_ff] of a dense feed-forward or the shared expert
+    INPUT_EXPERTS,        // [slots, n_embd] rows of INPUT_FFN, gathered by expert
     INPUT_EXPERTS_MIDDLE, // [slots, n_ff of an expert]
     INPUT_LOGITS,         // [rows that want logits, n_embd] normed
     INPUT_ROLES
@@ -40,7 +40,7 @@ struct cpu_experts {
 
 struct cpu_layer {
     const struct layer_spec *spec;
-    struct norm attention_norm, attention_post_norm, feed_norm, feed_post_norm, query_norm, key_norm;
+    struct norm attention_norm, attention_post_norm, ffn_norm, ffn_post_norm, query_norm, key_norm;
     const float *bias; // [q + k + v], or NULL
     const float *output_bias, *gate_bias, *up_bias, *down_bias;
     const float *sinks; // [n_head]
@@ -56,13 +56,13 @@ struct choice {
 
 struct slot {
     int row;         // of the batch
-    int part, index; // of feed, and which of its rows
+    int part, index; // of ffn, and which of its rows
 };
 
 // What one layer's feed-forward computes: a dense one is one part, experts are several.
-struct feed {
+struct ffn {
     struct gated *gated;
-    struct product *down;
+    struct matmul *down;
     int n;
 };
 
@@ -85,7 +85,7 @@ struct row_range {
     int position;    // of the first
     int result;      // where the results of the first row go; the others follow
     int n_items;     // of each part; where it is one, nothing more is said
-    int findings;    // where those of the first split begin
+    int partials;    // where those of the first split begin
     int counters;    // of items done, one for each part
 };
 
@@ -122,10 +122,10 @@ struct cpu_weights {
     double *frequency[ROPE_TABLES]; // [n_rot / 2] radians a position; NULL when no layer uses the table
     float magnitude[ROPE_TABLES];
     struct stage_cost costs[STAGE_COUNT];
-    uint64_t taken;                  // bytes of copies
-    uint64_t in_place;               // bytes of matrices that are read where the model has them
-    struct preparation *preparation; // under way; NULL: all are prepared
-    struct strip_cache *caches;      // [n_workers], for passes meanwhile
+    uint64_t taken;             // bytes of copies
+    uint64_t in_place;          // bytes of matrices that are read where the model has them
+    struct repack *repack;      // under way; NULL: all are repacked
+    struct strip_cache *caches; // [n_workers], for passes meanwhile
 };
 
 struct cpu_kv {
@@ -155,9 +155,9 @@ struct cpu_workspace {
     struct input logits_in;
     struct row_range *page_ranges, *query_ranges, *output_ranges; // [max_rows] each
     int range_rows, range_queries;                                // of a query range, at most
-    struct attention_item *query_items, *output_items;            // [max_rows + n_findings] each
-    float *findings; // [n_findings, finding_size] what split ranges find: of each split and row all heads
-    size_t n_findings, finding_size;
+    struct attention_item *query_items, *output_items;            // [max_rows + n_partials] each
+    float *partials; // [n_partials, partial_size] what split ranges find: of each split and row all heads
+    size_t n_partials, partial_size;
     atomic_int *items_done;     // [n_counters] zero between layers
     int most_parts, n_counters; // of a layer's attention, at most
     float *scratch;             // [workers, scratch_size]
@@ -170,8 +170,8 @@ struct cpu_workspace {
     float *expert_out;                   // [max_rows × used, embd_stride]
     struct slot *slots;                  // [max_rows × used]
     int *first_slot;                     // [count + 1]
-    struct input *part_in, *part_middle; // [count + 1] of feed's parts
-    struct feed feed;                    // [count + 1]
+    struct input *part_in, *part_middle; // [count + 1] of ffn's parts
+    struct ffn ffn;                      // [count + 1]
 };
 
 struct backend {
@@ -233,8 +233,8 @@ void *buffer_take(struct backend *b, uint64_t count, uint64_t size, const char *
 
 // weights.c
 bool weights_open(struct backend *b, const struct backend_options *options, struct status *st);
-// Prepares a few of the weights that were put off; false when none are left.
-bool weights_prepare(struct backend *b);
+// Repacks a few of the weights that were put off; false when none are left.
+bool weights_repack(struct backend *b);
 
 // forward.c: the whole pass, run by every worker.
 void forward(struct worker *w, void *pass);
@@ -280,8 +280,8 @@ void attention_attend(const struct pass *p, int layer, const struct attention_it
 int attention_keys(const struct layer_spec *layer, int position);
 
 // attention_items.c
-// How many findings there is room for.
-size_t attention_findings(const struct backend *b);
+// How many partials there is room for.
+size_t attention_partials(const struct backend *b);
 // Cuts n ranges into items, those of ranges that make several at the end; returns how many there are.
 int attention_plan(const struct backend *b, struct row_range *ranges, int n, struct attention_item *items);
 

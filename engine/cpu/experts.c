@@ -23,13 +23,13 @@ static struct choice *choices_of(const struct backend *b, int layer, int row) {
 
 // --- routing ---------------------------------------------------------------------------------------------------------
 
-// Rows [first, first + PIECE_ROWS) of a router times `width` rows of the batch, to tile [width][STRIP_ROWS].
+// Rows [first, first + PIECE_ROWS) of a router times `width` rows of the batch, to results [width][STRIP_ROWS].
 static int route_piece(const struct backend *b, const struct matrix *router, const struct input *in, int first,
-                       int from, int width, float *tile) {
+                       int from, int width, float *results) {
     struct matrix piece = *router;
     piece.data = (const uint8_t *)router->data + (size_t)first * router->row_bytes;
     piece.rows = router->rows - first < PIECE_ROWS ? router->rows - first : PIECE_ROWS;
-    matrix_strip(&piece, b->kernels, 0, in, from, width, tile);
+    matrix_strip(&piece, b->kernels, 0, in, from, width, results);
     return piece.rows;
 }
 
@@ -37,28 +37,28 @@ static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
 static void weigh_shared(const struct backend *b, const struct cpu_experts *x, const struct input *in, int from,
                          int width) {
-    float tile[PANEL_INPUTS * STRIP_ROWS];
+    float results[PANEL_INPUTS * STRIP_ROWS];
     const bool weighed = x->shared_router.format != NULL;
-    if (weighed) route_piece(b, &x->shared_router, in, 0, from, width, tile);
+    if (weighed) route_piece(b, &x->shared_router, in, 0, from, width, results);
     for (int c = 0; c < width; c++)
-        b->work.shared_weight[from + c] = weighed ? (float)sigmoid(tile[c * STRIP_ROWS]) : 1;
+        b->work.shared_weight[from + c] = weighed ? (float)sigmoid(results[c * STRIP_ROWS]) : 1;
 }
 
 void experts_route(const struct pass *p, struct worker *w, int layer, int n_rows) {
     const struct backend *b = p->b;
     const struct cpu_experts *x = &b->weights.layers[layer].experts;
-    const struct input in = input_sized(&b->work.inputs[layer][INPUT_FEED], n_rows);
+    const struct input in = input_sized(&b->work.inputs[layer][INPUT_FFN], n_rows);
     const int count = x->router.rows, pieces = (count + PIECE_ROWS - 1) / PIECE_ROWS;
     const int panels = (n_rows + in.width - 1) / in.width;
-    float tile[PANEL_INPUTS * STRIP_ROWS];
+    float results[PANEL_INPUTS * STRIP_ROWS];
     for (int item; (item = worker_next(w, panels * pieces)) >= 0;) {
         const int first = item % pieces * PIECE_ROWS, from = item / pieces * in.width;
         const int width = n_rows - from < in.width ? n_rows - from : in.width;
-        const int n = route_piece(b, &x->router, &in, first, from, width, tile);
+        const int n = route_piece(b, &x->router, &in, first, from, width, results);
         for (int c = 0; c < width; c++) {
             float *logits = b->work.expert_logits + (size_t)(from + c) * (size_t)count + first;
             for (int r = 0; r < n; r++)
-                logits[r] = tile[c * STRIP_ROWS + r] + (x->router_bias ? x->router_bias[first + r] : 0);
+                logits[r] = results[c * STRIP_ROWS + r] + (x->router_bias ? x->router_bias[first + r] : 0);
         }
         if (first == 0) weigh_shared(b, x, &in, from, width);
     }
@@ -165,39 +165,39 @@ static const float *row_of(const float *matrix, int row, int columns) {
 static void add_part(struct backend *b, int layer, int expert) {
     const struct model_spec *s = b->spec;
     const struct cpu_experts *x = &b->weights.layers[layer].experts;
-    const int first = b->work.first_slot[expert], n = b->work.first_slot[expert + 1] - first, i = b->work.feed.n++;
+    const int first = b->work.first_slot[expert], n = b->work.first_slot[expert + 1] - first, i = b->work.ffn.n++;
     for (int k = 0; k < n; k++) b->work.slots[first + k].part = i, b->work.slots[first + k].index = k;
     b->work.part_in[i] = part_of(&b->work.inputs[layer][INPUT_EXPERTS], first, n);
     b->work.part_middle[i] = part_of(&b->work.inputs[layer][INPUT_EXPERTS_MIDDLE], first, n);
-    b->work.feed.gated[i] = (struct gated){.gate = &x->gate[expert],
-                                           .up = &x->up[expert],
-                                           .gate_bias = row_of(x->gate_bias, expert, s->experts.n_ff),
-                                           .up_bias = row_of(x->up_bias, expert, s->experts.n_ff),
-                                           .in = &b->work.part_in[i],
-                                           .out = &b->work.part_middle[i]};
-    b->work.feed.down[i] = (struct product){.matrix = &x->down[expert],
-                                            .in = &b->work.part_middle[i],
-                                            .out = embd_row(b, b->work.expert_out, first),
-                                            .stride = b->work.embd_stride,
-                                            .bias = row_of(x->down_bias, expert, s->n_embd),
-                                            .scale = 1};
+    b->work.ffn.gated[i] = (struct gated){.gate = &x->gate[expert],
+                                          .up = &x->up[expert],
+                                          .gate_bias = row_of(x->gate_bias, expert, s->experts.n_ff),
+                                          .up_bias = row_of(x->up_bias, expert, s->experts.n_ff),
+                                          .in = &b->work.part_in[i],
+                                          .out = &b->work.part_middle[i]};
+    b->work.ffn.down[i] = (struct matmul){.matrix = &x->down[expert],
+                                          .in = &b->work.part_middle[i],
+                                          .out = embd_row(b, b->work.expert_out, first),
+                                          .stride = b->work.embd_stride,
+                                          .bias = row_of(x->down_bias, expert, s->n_embd),
+                                          .scale = 1};
 }
 
 static void add_shared_part(struct backend *b, int layer, int n_rows) {
     const struct cpu_experts *x = &b->weights.layers[layer].experts;
-    const int i = b->work.feed.n++;
-    b->work.part_in[i] = input_sized(&b->work.inputs[layer][INPUT_FEED], n_rows);
-    b->work.part_middle[i] = input_sized(&b->work.inputs[layer][INPUT_FEED_MIDDLE], n_rows);
-    b->work.feed.gated[i] = (struct gated){
+    const int i = b->work.ffn.n++;
+    b->work.part_in[i] = input_sized(&b->work.inputs[layer][INPUT_FFN], n_rows);
+    b->work.part_middle[i] = input_sized(&b->work.inputs[layer][INPUT_FFN_MIDDLE], n_rows);
+    b->work.ffn.gated[i] = (struct gated){
         .gate = &x->shared_gate, .up = &x->shared_up, .in = &b->work.part_in[i], .out = &b->work.part_middle[i]};
-    b->work.feed.down[i] = (struct product){.matrix = &x->shared_down,
-                                            .in = &b->work.part_middle[i],
-                                            .out = b->work.added,
-                                            .stride = b->work.embd_stride,
-                                            .scale = 1};
+    b->work.ffn.down[i] = (struct matmul){.matrix = &x->shared_down,
+                                          .in = &b->work.part_middle[i],
+                                          .out = b->work.added,
+                                          .stride = b->work.embd_stride,
+                                          .scale = 1};
 }
 
-static void count_part(struct stage_work *work, const struct gated *gated, const struct product *down) {
+static void count_part(struct stage_work *work, const struct gated *gated, const struct matmul *down) {
     const struct matrix *all[] = {gated->gate, gated->up, down->matrix};
     for (int i = 0; i < 3; i++) {
         work->bytes += matrix_bytes(all[i]);
@@ -210,17 +210,17 @@ void experts_sort(struct pass *p, int layer, int n_rows) {
     const struct cpu_layer *l = &b->weights.layers[layer];
     const struct expert_spec *e = &b->spec->experts;
     give_slots(b, choices_of(b, layer, 0), n_rows * e->used);
-    b->work.feed.n = 0;
+    b->work.ffn.n = 0;
     for (int i = 0; i < e->count; i++)
         if (b->work.first_slot[i + 1] > b->work.first_slot[i]) add_part(b, layer, i);
     if (l->experts.shared_up.format && n_rows > 0) add_shared_part(b, layer, n_rows);
-    for (int i = 0; i < b->work.feed.n; i++)
-        count_part(&p->work->stages[STAGE_FEED], &b->work.feed.gated[i], &b->work.feed.down[i]);
+    for (int i = 0; i < b->work.ffn.n; i++)
+        count_part(&p->work->stages[STAGE_FEED], &b->work.ffn.gated[i], &b->work.ffn.down[i]);
 }
 
 void experts_gather(const struct pass *p, int layer, int n_rows, struct share slots) {
     const struct backend *b = p->b;
-    const struct input from = input_sized(&b->work.inputs[layer][INPUT_FEED], n_rows);
+    const struct input from = input_sized(&b->work.inputs[layer][INPUT_FFN], n_rows);
     for (const struct slot *s = b->work.slots + slots.first; s < b->work.slots + slots.end; s++)
         input_copy(&b->work.part_in[s->part], s->index, &from, s->row);
 }
@@ -238,6 +238,6 @@ void experts_add(const struct pass *p, int layer, struct share rows, float *sum)
             b->kernels->accumulate(sum, embd_row(b, b->work.expert_out, choices[k].slot), n_embd, choices[k].weight);
         if (l->experts.shared_up.format)
             b->kernels->accumulate(sum, embd_row(b, b->work.added, row), n_embd, b->work.shared_weight[row]);
-        forward_add(b, row, sum, &l->feed_post_norm);
+        forward_add(b, row, sum, &l->ffn_post_norm);
     }
 }

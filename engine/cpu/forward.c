@@ -55,17 +55,17 @@ void forward_add(const struct backend *b, int row, float *added, const struct no
     b->kernels->accumulate(residual(b, row), added, s->n_embd, s->residual_scale);
 }
 
-// The last product of a branch: onto the residual stream at once, or first to where its post norm finds it.
-static struct product branch_end(const struct backend *b, const struct matrix *m, const struct input *in,
-                                 const float *bias, const struct norm *post_norm) {
+// The last matmul of a branch: onto the residual stream at once, or first to where its post norm finds it.
+static struct matmul branch_end(const struct backend *b, const struct matrix *m, const struct input *in,
+                                const float *bias, const struct norm *post_norm) {
     const bool later = post_norm->weight != NULL;
-    return (struct product){.matrix = m,
-                            .in = in,
-                            .out = later ? b->work.added : b->work.x,
-                            .stride = b->work.embd_stride,
-                            .bias = bias,
-                            .scale = later ? 1 : b->spec->residual_scale,
-                            .add = !later};
+    return (struct matmul){.matrix = m,
+                           .in = in,
+                           .out = later ? b->work.added : b->work.x,
+                           .stride = b->work.embd_stride,
+                           .bias = bias,
+                           .scale = later ? 1 : b->spec->residual_scale,
+                           .add = !later};
 }
 
 static void add_later(const struct backend *b, const struct norm *post_norm, struct share rows) {
@@ -78,12 +78,12 @@ static int rows_after(const struct pass *p, int layer) {
 }
 
 // What a layer's feed-forward reads.
-static void norm_feed_rows(const struct pass *p, int layer, struct share rows, float *scratch) {
+static void norm_ffn_rows(const struct pass *p, int layer, struct share rows, float *scratch) {
     const struct backend *b = p->b;
     const struct cpu_layer *l = &b->weights.layers[layer];
-    const struct input in = input_sized(&b->work.inputs[layer][INPUT_FEED], rows_after(p, layer));
-    const bool same = b->spec->parallel && !l->feed_norm.weight;
-    norm_rows(b, same ? &l->attention_norm : &l->feed_norm, &in, rows, scratch);
+    const struct input in = input_sized(&b->work.inputs[layer][INPUT_FFN], rows_after(p, layer));
+    const bool same = b->spec->parallel && !l->ffn_norm.weight;
+    norm_rows(b, same ? &l->attention_norm : &l->ffn_norm, &in, rows, scratch);
 }
 
 // What is wanted of rows behind the last layer: normed, to the output matrix, or to be handed on.
@@ -114,7 +114,7 @@ static void begin_layer(const struct pass *p, int layer, struct share rows, floa
     }
     const struct input in = input_sized(&b->work.inputs[layer][INPUT_ATTENTION], p->batch->n_rows);
     norm_rows(b, &b->weights.layers[layer].attention_norm, &in, rows, scratch);
-    if (b->spec->parallel && layer < b->spec->n_layer - 1) norm_feed_rows(p, layer, rows, scratch);
+    if (b->spec->parallel && layer < b->spec->n_layer - 1) norm_ffn_rows(p, layer, rows, scratch);
 }
 
 // --- stages ----------------------------------------------------------------------------------------------------------
@@ -188,15 +188,15 @@ static void attend(struct pass *p, struct worker *w, int layer) {
     const struct input normed = input_sized(&inputs[INPUT_ATTENTION], n);
     const struct matrix *matrices[] = {&l->query, &l->key, &l->value};
     const int starts[] = {0, query_size(b, l->spec), query_size(b, l->spec) + kv_size(b, l->spec)};
-    struct product qkv[3];
+    struct matmul qkv[3];
     for (int i = 0; i < 3; i++)
-        qkv[i] = (struct product){.matrix = matrices[i],
-                                  .in = &normed,
-                                  .out = b->work.qkv + starts[i],
-                                  .stride = b->work.qkv_stride,
-                                  .bias = l->bias ? l->bias + starts[i] : NULL,
-                                  .scale = 1};
-    products_run(w, b->kernels, qkv, 3);
+        qkv[i] = (struct matmul){.matrix = matrices[i],
+                                 .in = &normed,
+                                 .out = b->work.qkv + starts[i],
+                                 .stride = b->work.qkv_stride,
+                                 .bias = l->bias ? l->bias + starts[i] : NULL,
+                                 .scale = 1};
+    matmul_run(w, b->kernels, qkv, 3);
 
     // Keys and values go to their pages. Behind those of the last layer only rows matter of which something is wanted:
     // their residuals move to the front.
@@ -205,7 +205,7 @@ static void attend(struct pass *p, struct worker *w, int layer) {
     if (last && own.leads) {
         for (int i = 0; i < p->n_kept; i++)
             memmove(residual(b, i), residual(b, b->work.kept[i].row), (size_t)b->spec->n_embd * sizeof(float));
-        if (b->spec->parallel) norm_feed_rows(p, layer, (struct share){0, p->n_kept}, scratch);
+        if (b->spec->parallel) norm_ffn_rows(p, layer, (struct share){0, p->n_kept}, scratch);
     }
     if (whole_norm) {
         norm_heads(p, l, own.rows);
@@ -226,28 +226,28 @@ static void attend(struct pass *p, struct worker *w, int layer) {
     worker_barrier(w);
     end_stage(p, w, STAGE_ATTEND);
 
-    const struct product output = branch_end(b, &l->output, &attended, l->output_bias, &l->attention_post_norm);
-    products_run(w, b->kernels, &output, 1);
+    const struct matmul output = branch_end(b, &l->output, &attended, l->output_bias, &l->attention_post_norm);
+    matmul_run(w, b->kernels, &output, 1);
     own = begin_rows(p, w, n_after);
     add_later(b, &l->attention_post_norm, own.rows);
-    if (!b->spec->parallel) norm_feed_rows(p, layer, own.rows, scratch);
+    if (!b->spec->parallel) norm_ffn_rows(p, layer, own.rows, scratch);
     end_rows(w, &own);
     end_stage(p, w, STAGE_PROJECT);
 }
 
-static void feed_dense(const struct pass *p, struct worker *w, int layer, int n) {
+static void ffn_dense(const struct pass *p, struct worker *w, int layer, int n) {
     const struct backend *b = p->b;
     const struct cpu_layer *l = &b->weights.layers[layer];
-    const struct input in = input_sized(&b->work.inputs[layer][INPUT_FEED], n);
-    const struct input middle = input_sized(&b->work.inputs[layer][INPUT_FEED_MIDDLE], n);
+    const struct input in = input_sized(&b->work.inputs[layer][INPUT_FFN], n);
+    const struct input middle = input_sized(&b->work.inputs[layer][INPUT_FFN_MIDDLE], n);
     const struct gated gated = {&l->gate, &l->up, l->gate_bias, l->up_bias, &in, &middle};
-    const struct product down = branch_end(b, &l->down, &middle, l->down_bias, &l->feed_post_norm);
+    const struct matmul down = branch_end(b, &l->down, &middle, l->down_bias, &l->ffn_post_norm);
     gated_run(w, b->kernels, b->spec->activation, &gated, 1);
     worker_barrier(w);
-    products_run(w, b->kernels, &down, 1);
+    matmul_run(w, b->kernels, &down, 1);
 }
 
-static void feed_experts(struct pass *p, struct worker *w, int layer, int n) {
+static void ffn_experts(struct pass *p, struct worker *w, int layer, int n) {
     const struct backend *b = p->b;
     const int n_slots = n * b->spec->experts.used;
     experts_route(p, w, layer, n);
@@ -264,20 +264,20 @@ static void feed_experts(struct pass *p, struct worker *w, int layer, int n) {
         experts_gather(p, layer, n, row_share(w, n_slots));
     }
     end_rows(w, &own);
-    gated_run(w, b->kernels, b->spec->activation, b->work.feed.gated, b->work.feed.n);
+    gated_run(w, b->kernels, b->spec->activation, b->work.ffn.gated, b->work.ffn.n);
     worker_barrier(w);
-    products_run(w, b->kernels, b->work.feed.down, b->work.feed.n);
+    matmul_run(w, b->kernels, b->work.ffn.down, b->work.ffn.n);
 }
 
-static void feed(struct pass *p, struct worker *w, int layer) {
+static void ffn(struct pass *p, struct worker *w, int layer) {
     const struct cpu_layer *l = &p->b->weights.layers[layer];
     const int n = rows_after(p, layer);
     float *scratch = worker_scratch(p->b, w);
-    if (l->spec->experts) feed_experts(p, w, layer, n);
-    else feed_dense(p, w, layer, n);
+    if (l->spec->experts) ffn_experts(p, w, layer, n);
+    else ffn_dense(p, w, layer, n);
     const struct own_rows own = begin_rows(p, w, n);
     if (l->spec->experts) experts_add(p, layer, own.rows, scratch);
-    else add_later(p->b, &l->feed_post_norm, own.rows);
+    else add_later(p->b, &l->ffn_post_norm, own.rows);
     begin_layer(p, layer + 1, own.rows, scratch);
     end_rows(w, &own);
     end_stage(p, w, STAGE_FEED);
@@ -286,14 +286,14 @@ static void feed(struct pass *p, struct worker *w, int layer) {
 static void logits(struct pass *p, struct worker *w) {
     const struct backend *b = p->b;
     const struct input in = input_sized(&b->work.logits_in, p->n_logits);
-    const struct product product = {.matrix = &b->weights.output,
-                                    .in = &in,
-                                    .out = b->work.logits,
-                                    .stride = b->spec->n_vocab,
-                                    .bias = b->weights.output_bias,
-                                    .scale = b->spec->logit_scale,
-                                    .softcap = b->spec->logit_softcap};
-    products_run(w, b->kernels, &product, 1);
+    const struct matmul matmul = {.matrix = &b->weights.output,
+                                  .in = &in,
+                                  .out = b->work.logits,
+                                  .stride = b->spec->n_vocab,
+                                  .bias = b->weights.output_bias,
+                                  .scale = b->spec->logit_scale,
+                                  .softcap = b->spec->logit_softcap};
+    matmul_run(w, b->kernels, &matmul, 1);
     worker_barrier(w);
     end_stage(p, w, STAGE_LOGITS);
 }
@@ -303,7 +303,7 @@ void forward(struct worker *w, void *pass) {
     embed(p, w);
     for (int i = p->b->first_layer; i < p->b->end_layer; i++) {
         attend(p, w, i);
-        feed(p, w, i);
+        ffn(p, w, i);
         if (p->stopped) return;
     }
     if (has_last_layer(p->b)) logits(p, w);

@@ -2,16 +2,16 @@
 #ifndef CONFAB_CPU_KERNEL_TABLE_H
 #define CONFAB_CPU_KERNEL_TABLE_H
 
-#include "engine/cpu/tiles.h"
+#include "engine/cpu/packed.h"
 
-// TILE(format, tile): the member of .strip for a format of tiles. Further members may follow.
-#define KERNEL_TABLE(title, TILE, ...)                                                                                 \
+// STRIP(format, packed block): the member of .strip for a format of packed blocks. Further members may follow.
+#define KERNEL_TABLE(title, STRIP, ...)                                                                                \
     {                                                                                                                  \
         .name = title,                                                                                                 \
         .strip = {[BLOCK_F32] = strip_f32,                                                                             \
                   [BLOCK_F16] = strip_f16,                                                                             \
                   [BLOCK_BF16] = strip_bf16,                                                                           \
-                  TILE_FORMATS(TILE)},                                                                                 \
+                  PACKED_FORMATS(STRIP)},                                                                              \
         .norm = {[NORM_RMS] = rms_norm, [NORM_LAYER] = layer_norm},                                                    \
         .quantize = quantize,                                                                                          \
         .activate = {[ACTIVATION_SILU] = silu, [ACTIVATION_GELU] = gelu, [ACTIVATION_SILU_CLAMPED] = silu_clamped},    \

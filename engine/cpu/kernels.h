@@ -73,18 +73,18 @@ static inline void activation_finish(struct activation_block *block, float scale
 // one panel or less, for `many` any number of panels.
 struct strip {
     const struct block_format *format;
-    const void *weights; // prepared tiles, tiles.h; or rows of the file's blocks, row_bytes apart
-    // Prepared weights that are multiplied later, `ahead` bytes on, for kernels that go by it: if `fetches`, every
+    const void *weights; // packed blocks, packed.h; or rows of the file's blocks, row_bytes apart
+    // Packed weights that are multiplied later, `ahead` bytes on, for kernels that go by it: if `fetches`, every
     // turns-th block of columns, from block `turn` on, is fetched meanwhile; turns is the number of panels that share
     // this out.
     size_t ahead;
     bool fetches;
     int turn, turns;
-    size_t row_bytes;    // of weights that are not prepared
-    int rows;            // of this strip, 1–32; prepared strips are padded to 32
+    size_t row_bytes; // of weights that are not repacked
+    int rows;         // of this strip, 1–32; repacked strips are padded to 32
     int columns;
-    int width, panel; // inputs, and how many of them make a panel, 1–PANEL_INPUTS
-    const struct activation_block *blocks; // panels of [columns / 32][inputs], for prepared weights
+    int width, panel;                      // inputs, and how many of them make a panel, 1–PANEL_INPUTS
+    const struct activation_block *blocks; // panels of [columns / 32][inputs], for packed weights
     const float *values;                   // [width][columns], for others
     float *out;                            // [width][32]
 };
@@ -108,7 +108,7 @@ struct scoring {
 // out[i][0..size) += Σ_t weights[i][t] × value[t][0..size) for the rows i of some pages of one kv head, slot by slot in
 // order. Scores and weights of row i and page p lie at p × page_stride + 32 i.
 struct weighing {
-    const void *pages[KV_BLOCK_PAGES]; // values: [32 tokens][size] halves, or size / 32 tiles
+    const void *pages[KV_BLOCK_PAGES]; // values: [32 tokens][size] halves, or size / 32 packed blocks
     const void *ahead[KV_BLOCK_PAGES]; // the same of pages that will be read later, to be fetched meanwhile
     int n_pages, first, end;           // slots of all these pages together; of halves, others are not read
     int rows, size;                    // size: a multiple of 32
@@ -135,8 +135,8 @@ struct cpu_kernels {
     void (*to_half[KV_HALVES])(const float *x, uint16_t *out, int n);
     void (*half_scores[KV_HALVES])(const struct scoring *s);
     void (*weigh[KV_TYPES])(const struct weighing *w);
-    // A query's scores of some pages, page_stride apart, become weights relative to the new maximum, 0 outside the slots
-    // [first, end), which are not none; returns what earlier sums and outputs must be multiplied by.
+    // A query's scores of some pages, page_stride apart, become weights relative to the new maximum, 0 outside the
+    // slots [first, end), which are not none; returns what earlier sums and outputs must be multiplied by.
     float (*softmax)(float *scores, int page_stride, int n_pages, int first, int end, struct softmax *state);
     // state and sum[n] take up another part of the same query's keys; n a multiple of 16.
     void (*softmax_merge)(struct softmax *state, float *sum, const struct softmax *part, const float *part_sum, int n);

@@ -1,8 +1,8 @@
-// AVX2 with FMA and F16C: weights in the file's own layout, vectors and attention. Prepared weights are in
-// tiles_avx2.c, and where there is AVX-VNNI in tiles_avxvnni.c.
+// AVX2 with FMA and F16C: weights in the file's own layout, vectors and attention. Packed weights are in
+// packed_avx2.c, and where there is AVX-VNNI in packed_avxvnni.c.
 #include "engine/cpu/kernel_table.h"
-#include "engine/cpu/tiles.h"
-#include "engine/cpu/value_tiles.h"
+#include "engine/cpu/packed.h"
+#include "engine/cpu/packed_values.h"
 
 #if defined(__x86_64__)
 #include <math.h>
@@ -65,7 +65,7 @@ INLINE const void *padded(uint8_t *buffer, const void *from, size_t bytes) {
             name##_step(w, x, rows, width, total);                                                                     \
         }                                                                                                              \
         UNROLL for (int k = 0; k < rows; k++) UNROLL for (int c = 0; c < width; c++)                                   \
-            s->out[(first + c) * STRIP_ROWS + row + k] = lanes_sum(total[k][c]);                                           \
+            s->out[(first + c) * STRIP_ROWS + row + k] = lanes_sum(total[k][c]);                                       \
     }                                                                                                                  \
     INLINE void name##_part(const struct strip *s, int h, int first, const int width) {                                \
         const int end = s->rows < 16 * h + 16 ? s->rows : 16 * h + 16;                                                 \
@@ -170,7 +170,7 @@ INLINE struct half_sums round_block(const float *x, float inverse, int8_t out[BL
     return (struct half_sums){reduce_sum(_mm256_add_epi32(q[0], q[1])), reduce_sum(_mm256_add_epi32(q[2], q[3]))};
 }
 
-enum { PRODUCT_ROWS = 5 }; // with two vectors each: ten accumulators
+enum { MATMUL_ROWS = 5 }; // with two vectors each: ten accumulators
 
 #include "engine/cpu/vector_kernels.h"
 
@@ -220,15 +220,15 @@ INLINE void weigh_bytes(const float *weights, const uint16_t *d, uint8_t bytes[]
     UNROLL for (int i = 0; i < rows; i++) scale[i] = weigh_row_bytes(weights + i * 32, d, bytes[i]);
 }
 
-// sum[i] = Σ over a tile's slots of bytes[i] × its values, of the 16 elements from 16h on. A pair of bytes times bytes may
-// not fit 16 bits: slots of even and of odd number are widened apart.
-INLINE void q8_0_value_dots(integers sum[][2], const struct value_tile_q8_0 *tile, ptrdiff_t ahead,
+// sum[i] = Σ over a block's slots of bytes[i] × its values, of the 16 elements from 16h on. A pair of bytes times bytes
+// may not fit 16 bits: slots of even and of odd number are widened apart.
+INLINE void q8_0_value_dots(integers sum[][2], const struct packed_values_q8_0 *packed, ptrdiff_t ahead,
                             uint8_t bytes[][32], const int rows, const int h) {
     clear_sums(sum, rows);
     for (int g = 0; g < 8; g++) {
-        fetch(tile->q[g][h], ahead);
+        fetch(packed->q[g][h], ahead);
         for (int v = 0; v < 2; v++) {
-            const __m256i line = line_half((const uint8_t *)tile->q[g][h], v);
+            const __m256i line = line_half((const uint8_t *)packed->q[g][h], v);
             const __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(line, 8), 8), odd = _mm256_srai_epi16(line, 8);
             UNROLL for (int i = 0; i < rows; i++) {
                 const __m256i x = broadcast_quad((const int8_t *)bytes[i] + 4 * g);
@@ -241,21 +241,20 @@ INLINE void q8_0_value_dots(integers sum[][2], const struct value_tile_q8_0 *til
 }
 
 // Sums of pairs: 255 × 8 × 2 × 8 lines fit 16 bits.
-INLINE void q4_0_value_dots(integers sum[][2], const struct value_tile_q4_0 *tile, ptrdiff_t ahead,
+INLINE void q4_0_value_dots(integers sum[][2], const struct packed_values_q4_0 *packed, ptrdiff_t ahead,
                             uint8_t bytes[][32], const int rows, const int h) {
     clear_sums(sum, rows);
     for (int g = 0; g < 8; g++) {
-        fetch(tile->q[g], ahead);
+        fetch(packed->q[g], ahead);
         for (int v = 0; v < 2; v++) {
-            const __m256i value = _mm256_sub_epi8(nibbles(tile->q[g], v, h), _mm256_set1_epi8(8));
+            const __m256i value = _mm256_sub_epi8(nibbles(packed->q[g], v, h), _mm256_set1_epi8(8));
             UNROLL for (int i = 0; i < rows; i++) {
                 const __m256i x = broadcast_quad((const int8_t *)bytes[i] + 4 * g);
                 sum[i][v] = _mm256_add_epi16(sum[i][v], _mm256_maddubs_epi16(x, value));
             }
         }
     }
-    UNROLL for (int i = 0; i < rows; i++)
-        UNROLL for (int v = 0; v < 2; v++) sum[i][v] = widen(sum[i][v]);
+    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < 2; v++) sum[i][v] = widen(sum[i][v]);
 }
 
 #include "engine/cpu/attention_kernels.h"
@@ -292,9 +291,9 @@ static float softmax(float *scores, int page_stride, int n_pages, int first, int
     return correction;
 }
 
-#define AVX2_TILE(id, tile)    [id] = strip_##tile##_avx2,
-#define AVXVNNI_TILE(id, tile) [id] = strip_##tile##_avxvnni,
+#define AVX2_STRIP(id, name)    [id] = strip_##name##_avx2,
+#define AVXVNNI_STRIP(id, name) [id] = strip_##name##_avxvnni,
 
-const struct cpu_kernels kernels_avx2 = KERNEL_TABLE("AVX2", AVX2_TILE, );
-const struct cpu_kernels kernels_avxvnni = KERNEL_TABLE("AVX-VNNI", AVXVNNI_TILE, );
+const struct cpu_kernels kernels_avx2 = KERNEL_TABLE("AVX2", AVX2_STRIP, );
+const struct cpu_kernels kernels_avxvnni = KERNEL_TABLE("AVX-VNNI", AVXVNNI_STRIP, );
 #endif

@@ -1,7 +1,7 @@
-// AVX-512: weights in the file's own layout, vectors and attention. Prepared weights are in tiles_avx512.c.
+// AVX-512: weights in the file's own layout, vectors and attention. Packed weights are in packed_avx512.c.
 #include "engine/cpu/kernel_table.h"
-#include "engine/cpu/tiles.h"
-#include "engine/cpu/value_tiles.h"
+#include "engine/cpu/packed.h"
+#include "engine/cpu/packed_values.h"
 
 #if defined(__x86_64__)
 #include <math.h>
@@ -121,7 +121,7 @@ INLINE struct half_sums round_block(const float *x, float inverse, int8_t q[BLOC
     return (struct half_sums){_mm256_extract_epi32(sum, 0), _mm256_extract_epi32(sum, 4)};
 }
 
-enum { PRODUCT_ROWS = 8 }; // with two vectors each: sixteen accumulators
+enum { MATMUL_ROWS = 8 }; // with two vectors each: sixteen accumulators
 
 #include "engine/cpu/vector_kernels.h"
 
@@ -171,8 +171,8 @@ INLINE int top_at(int i) { return i / 4 * 8 + i % 4; }
 INLINE void weigh_bytes(const float *weights, const uint16_t *d, uint8_t bytes[][32], float *scale, const int rows) {
     const __m512 d0 = vector_halves(d), d1 = vector_halves(d + 16), zero = _mm512_setzero_ps();
     const int padded = (rows + 3) / 4 * 4;
-    __m512 v0[PRODUCT_ROWS], v1[PRODUCT_ROWS];
-    __m512i top[PRODUCT_ROWS];
+    __m512 v0[MATMUL_ROWS], v1[MATMUL_ROWS];
+    __m512i top[MATMUL_ROWS];
     UNROLL for (int i = 0; i < rows; i++) {
         const __m512 w0 = _mm512_loadu_ps(weights + i * 32), w1 = _mm512_loadu_ps(weights + i * 32 + 16);
         v0[i] = _mm512_maskz_mul_ps(_mm512_cmp_ps_mask(w0, zero, _CMP_NEQ_UQ), w0, d0);
@@ -196,15 +196,16 @@ INLINE void weigh_bytes(const float *weights, const uint16_t *d, uint8_t bytes[]
     }
 }
 
-// sum[i] = Σ over a tile's slots of bytes[i] × its values
+// sum[i] = Σ over a packed block's slots of bytes[i] × its values
 #define VALUE_DOTS(name, line0, line1)                                                                                 \
-    INLINE void name##_value_dots(integers sum[][2], const struct value_tile_##name *tile, ptrdiff_t ahead,            \
+    INLINE void name##_value_dots(integers sum[][2], const struct packed_values_##name *packed, ptrdiff_t ahead,       \
                                   uint8_t bytes[][32], const int rows, const int h) {                                  \
         (void)h;                                                                                                       \
         UNROLL for (int i = 0; i < rows; i++) sum[i][0] = sum[i][1] = _mm512_setzero_si512();                          \
         UNROLL for (int g = 0; g < 8; g++) {                                                                           \
             const __m512i v0 = line0, v1 = line1;                                                                      \
-            for (size_t line = 0; line < sizeof tile->q[g]; line += 64) fetch((const char *)tile->q[g] + line, ahead); \
+            for (size_t line = 0; line < sizeof packed->q[g]; line += 64)                                              \
+                fetch((const char *)packed->q[g] + line, ahead);                                                       \
             UNROLL for (int i = 0; i < rows; i++) {                                                                    \
                 const __m512i x = broadcast_quad((const int8_t *)bytes[i] + 4 * g);                                    \
                 sum[i][0] = _mm512_dpbusd_epi32(sum[i][0], x, v0);                                                     \
@@ -212,9 +213,9 @@ INLINE void weigh_bytes(const float *weights, const uint16_t *d, uint8_t bytes[]
             }                                                                                                          \
         }                                                                                                              \
     }
-VALUE_DOTS(q8_0, _mm512_loadu_si512(tile->q[g][0]), _mm512_loadu_si512(tile->q[g][1]))
-VALUE_DOTS(q4_0, _mm512_sub_epi8(nibbles(tile->q[g], 0), _mm512_set1_epi8(8)),
-           _mm512_sub_epi8(nibbles(tile->q[g], 1), _mm512_set1_epi8(8)))
+VALUE_DOTS(q8_0, _mm512_loadu_si512(packed->q[g][0]), _mm512_loadu_si512(packed->q[g][1]))
+VALUE_DOTS(q4_0, _mm512_sub_epi8(nibbles(packed->q[g], 0), _mm512_set1_epi8(8)),
+           _mm512_sub_epi8(nibbles(packed->q[g], 1), _mm512_set1_epi8(8)))
 
 #include "engine/cpu/attention_kernels.h"
 
@@ -250,8 +251,8 @@ static float softmax(float *scores, int page_stride, int n_pages, int first, int
     return correction;
 }
 
-#define TILE(id, tile) [id] = strip_##tile##_avx512,
-#define MANY(id, tile) [id] = many_##tile##_avx512,
+#define STRIP(id, name) [id] = strip_##name##_avx512,
+#define MANY(id, name)  [id] = many_##name##_avx512,
 
-const struct cpu_kernels kernels_avx512 = KERNEL_TABLE("AVX-512 VNNI", TILE, .many = {PACKED_TILE_FORMATS(MANY)});
+const struct cpu_kernels kernels_avx512 = KERNEL_TABLE("AVX-512 VNNI", STRIP, .many = {PACKED_BITS_FORMATS(MANY)});
 #endif

@@ -1,8 +1,8 @@
-// The specification of the kernels, in plain C; those of prepared weights are in tiles_scalar.c. fmaf is one rounding
+// The specification of the kernels, in plain C; those of packed weights are in packed_scalar.c. fmaf is one rounding
 // everywhere, with or without hardware.
 #include "engine/cpu/kernel_table.h"
-#include "engine/cpu/tiles.h"
-#include "engine/cpu/value_tiles.h"
+#include "engine/cpu/packed.h"
+#include "engine/cpu/packed_values.h"
 
 #include <math.h>
 #include <string.h>
@@ -228,36 +228,36 @@ static float weigh_bytes(const float *weights, const uint16_t *d, uint8_t bytes[
 }
 
 // Element d of the values of slot t.
-static int q8_0_value(const void *tile, int t, int d) {
-    return ((const struct value_tile_q8_0 *)tile)->q[t / 4][d / 16][d % 16 * 4 + t % 4];
+static int q8_0_value(const void *packed, int t, int d) {
+    return ((const struct packed_values_q8_0 *)packed)->q[t / 4][d / 16][d % 16 * 4 + t % 4];
 }
-static int q4_0_value(const void *tile, int t, int d) {
-    return (((const struct value_tile_q4_0 *)tile)->q[t / 4][d % 16 * 4 + t % 4] >> d / 16 * 4 & 15) - 8;
+static int q4_0_value(const void *packed, int t, int d) {
+    return (((const struct packed_values_q4_0 *)packed)->q[t / 4][d % 16 * 4 + t % 4] >> d / 16 * 4 & 15) - 8;
 }
 
-typedef int value_reader(const void *tile, int t, int d);
+typedef int value_reader(const void *packed, int t, int d);
 
-static void tile_weigh_block(const void *tile, value_reader *value, const float *weights, float *out) {
+static void packed_weigh_block(const void *packed, value_reader *value, const float *weights, float *out) {
     uint8_t bytes[32];
-    const float scale = weigh_bytes(weights, tile, bytes); // tiles begin with the scales
+    const float scale = weigh_bytes(weights, packed, bytes); // packed blocks begin with the scales
     for (int d = 0; d < 32; d++) {
         int sum = 0;
-        for (int t = 0; t < 32; t++) sum += bytes[t] * value(tile, t, d);
+        for (int t = 0; t < 32; t++) sum += bytes[t] * value(packed, t, d);
         out[d] = fmaf((float)sum, scale, out[d]);
     }
 }
 
-static void tile_weigh(const struct weighing *w, size_t tile_bytes, value_reader *value) {
+static void packed_weigh(const struct weighing *w, size_t packed_bytes, value_reader *value) {
     for (int i = 0; i < w->rows; i++)
         for (int p = 0; p < w->n_pages; p++)
             for (int block = 0; block < w->size / 32; block++)
-                tile_weigh_block((const uint8_t *)w->pages[p] + (size_t)block * tile_bytes, value,
-                                 w->weights + (size_t)p * w->page_stride + i * KV_PAGE_TOKENS,
-                                 w->out + (size_t)i * w->size + 32 * block);
+                packed_weigh_block((const uint8_t *)w->pages[p] + (size_t)block * packed_bytes, value,
+                                   w->weights + (size_t)p * w->page_stride + i * KV_PAGE_TOKENS,
+                                   w->out + (size_t)i * w->size + 32 * block);
 }
 
-static void q8_0_weigh(const struct weighing *w) { tile_weigh(w, sizeof(struct value_tile_q8_0), q8_0_value); }
-static void q4_0_weigh(const struct weighing *w) { tile_weigh(w, sizeof(struct value_tile_q4_0), q4_0_value); }
+static void q8_0_weigh(const struct weighing *w) { packed_weigh(w, sizeof(struct packed_values_q8_0), q8_0_value); }
+static void q4_0_weigh(const struct weighing *w) { packed_weigh(w, sizeof(struct packed_values_q4_0), q4_0_value); }
 
 static float softmax(float *scores, int page_stride, int n_pages, int first, int end, struct softmax *state) {
     float maximum = state->maximum, lanes[16] = {0};
@@ -288,6 +288,6 @@ static void scale(float *x, int n, float factor) {
     for (int i = 0; i < n; i++) x[i] *= factor;
 }
 
-#define TILE(id, tile) [id] = strip_##tile##_scalar,
+#define STRIP(id, name) [id] = strip_##name##_scalar,
 
-const struct cpu_kernels kernels_scalar = KERNEL_TABLE("scalar", TILE, );
+const struct cpu_kernels kernels_scalar = KERNEL_TABLE("scalar", STRIP, );

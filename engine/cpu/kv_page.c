@@ -2,22 +2,22 @@
 
 #include <math.h>
 
-#include "engine/cpu/tiles.h"
-#include "engine/cpu/value_tiles.h"
+#include "engine/cpu/packed.h"
+#include "engine/cpu/packed_values.h"
 
 static int padded_to_blocks(int n) { return (n + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS * BLOCK_COLUMNS; }
 
 struct kv_layout kv_layout_of(enum kv_type type, bool exact, int head_size) {
-    static const size_t key_tiles[KV_LAYOUTS] = {[KV_Q8_0] = sizeof(struct tile_q8_0),
-                                                 [KV_Q4_0] = sizeof(struct tile_q4_0)};
-    static const size_t value_tiles[KV_LAYOUTS] = {[KV_Q8_0] = sizeof(struct value_tile_q8_0),
-                                                   [KV_Q4_0] = sizeof(struct value_tile_q4_0)};
+    static const size_t key_blocks[KV_LAYOUTS] = {
+        [KV_Q8_0] = sizeof(struct packed_q8_0), [KV_Q4_0] = sizeof(struct packed_q4_0)};
+    static const size_t value_blocks[KV_LAYOUTS] = {
+        [KV_Q8_0] = sizeof(struct packed_values_q8_0), [KV_Q4_0] = sizeof(struct packed_values_q4_0)};
     struct kv_layout l = {.layout = exact ? KV_EXACT : (int)type, .size = head_size};
     l.padded = padded_to_blocks(head_size);
     const size_t blocks = (size_t)l.padded / BLOCK_COLUMNS, element = exact ? sizeof(float) : sizeof(uint16_t);
-    if (key_tiles[l.layout]) {
-        l.key_bytes = blocks * key_tiles[l.layout];
-        l.value_bytes = blocks * value_tiles[l.layout];
+    if (key_blocks[l.layout]) {
+        l.key_bytes = blocks * key_blocks[l.layout];
+        l.value_bytes = blocks * value_blocks[l.layout];
     } else {
         l.key_bytes = (size_t)head_size * KV_PAGE_TOKENS * element;
         l.value_bytes = (size_t)(exact ? head_size : l.padded) * KV_PAGE_TOKENS * element;
@@ -45,8 +45,8 @@ static void store_halves(const struct kv_layout *l, const struct cpu_kernels *k,
     k->to_half[l->layout](value, values + (size_t)slot * l->padded, l->size);
 }
 
-// Four bits of a block's bytes. Its scale is that of 7.5 steps, so that neither the largest nor the smallest is cut by more
-// than half a step.
+// Four bits of a block's bytes. Its scale is that of 7.5 steps, so that neither the largest nor the smallest is cut by
+// more than half a step.
 static float four_bits(const struct activation_block *a, int8_t q[BLOCK_COLUMNS]) {
     for (int i = 0; i < BLOCK_COLUMNS; i++) {
         const int step = (int)lrintf(a->q[i] * (7.5f / 127));
@@ -57,43 +57,42 @@ static float four_bits(const struct activation_block *a, int8_t q[BLOCK_COLUMNS]
 
 static void store_key_block(int layout, void *keys, int block, int slot, const struct activation_block *a) {
     if (layout == KV_Q8_0) {
-        struct tile_q8_0 *tile = (struct tile_q8_0 *)keys + block;
-        tile->d[slot] = f16_from_f32(a->scale);
+        struct packed_q8_0 *packed = (struct packed_q8_0 *)keys + block;
+        packed->d[slot] = f16_from_f32(a->scale);
         for (int i = 0; i < BLOCK_COLUMNS; i++)
-            tile->q[i / 4][slot / 16][slot % 16 * 4 + i % 4] = (uint8_t)(a->q[i] + 128);
+            packed->q[i / 4][slot / 16][slot % 16 * 4 + i % 4] = (uint8_t)(a->q[i] + 128);
         return;
     }
     int8_t q[BLOCK_COLUMNS];
-    struct tile_q4_0 *tile = (struct tile_q4_0 *)keys + block;
-    tile->d[slot] = f16_from_f32(four_bits(a, q));
+    struct packed_q4_0 *packed = (struct packed_q4_0 *)keys + block;
+    packed->d[slot] = f16_from_f32(four_bits(a, q));
     for (int i = 0; i < 16; i++)
-        tile->q[i / 4][slot / 16][slot % 16 * 4 + i % 4] = (uint8_t)((q[i] + 8) | (q[i + 16] + 8) << 4);
+        packed->q[i / 4][slot / 16][slot % 16 * 4 + i % 4] = (uint8_t)((q[i] + 8) | (q[i + 16] + 8) << 4);
 }
 
 static void store_value_block(int layout, void *values, int block, int slot, const struct activation_block *a) {
     if (layout == KV_Q8_0) {
-        struct value_tile_q8_0 *tile = (struct value_tile_q8_0 *)values + block;
-        tile->d[slot] = f16_from_f32(a->scale);
-        for (int i = 0; i < BLOCK_COLUMNS; i++) tile->q[slot / 4][i / 16][i % 16 * 4 + slot % 4] = a->q[i];
+        struct packed_values_q8_0 *packed = (struct packed_values_q8_0 *)values + block;
+        packed->d[slot] = f16_from_f32(a->scale);
+        for (int i = 0; i < BLOCK_COLUMNS; i++) packed->q[slot / 4][i / 16][i % 16 * 4 + slot % 4] = a->q[i];
         return;
     }
     int8_t q[BLOCK_COLUMNS];
-    struct value_tile_q4_0 *tile = (struct value_tile_q4_0 *)values + block;
-    tile->d[slot] = f16_from_f32(four_bits(a, q));
-    for (int i = 0; i < 16; i++)
-        tile->q[slot / 4][i * 4 + slot % 4] = (uint8_t)((q[i] + 8) | (q[i + 16] + 8) << 4);
+    struct packed_values_q4_0 *packed = (struct packed_values_q4_0 *)values + block;
+    packed->d[slot] = f16_from_f32(four_bits(a, q));
+    for (int i = 0; i < 16; i++) packed->q[slot / 4][i * 4 + slot % 4] = (uint8_t)((q[i] + 8) | (q[i + 16] + 8) << 4);
 }
 
-typedef void block_store(int layout, void *tiles, int block, int slot, const struct activation_block *a);
+typedef void block_store(int layout, void *packed, int block, int slot, const struct activation_block *a);
 
-static void store_blocks(const struct kv_layout *l, const struct cpu_kernels *k, block_store *store, void *tiles,
+static void store_blocks(const struct kv_layout *l, const struct cpu_kernels *k, block_store *store, void *packed,
                          int slot, const float *x, float *padded) {
     struct activation_block *blocks = (struct activation_block *)(padded + l->padded);
     const int n = l->padded / BLOCK_COLUMNS;
     memcpy(padded, x, (size_t)l->size * sizeof *x);
     memset(padded + l->size, 0, (size_t)(l->padded - l->size) * sizeof *x);
     k->quantize(padded, n, blocks, 1);
-    for (int i = 0; i < n; i++) store(l->layout, tiles, i, slot, &blocks[i]);
+    for (int i = 0; i < n; i++) store(l->layout, packed, i, slot, &blocks[i]);
 }
 
 void kv_store(const struct kv_layout *l, const struct cpu_kernels *k, void *keys, void *values, int slot,

@@ -6,8 +6,8 @@
 // was; a token is written alone, into no byte of another's.
 //     f16, bf16   keys transposed [head_size][32 tokens], so that the scores of 32 tokens are vectors;
 //                 values [32 tokens][head_size padded to 32]
-//     q8_0, q4_0  both in blocks of 32 elements, head_size padded to 32: keys as tiles of weights (tiles.h), whose rows
-//                 are the tokens; values as value tiles (value_tiles.h)
+//     q8_0, q4_0  both in blocks of 32 elements, head_size padded to 32: keys as packed weights (packed.h), whose rows
+//                 are the tokens; values as packed_values.h says
 //     exact       f32 [32 tokens][head_size] both
 #ifndef CONFAB_CPU_KV_PAGE_H
 #define CONFAB_CPU_KV_PAGE_H

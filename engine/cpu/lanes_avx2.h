@@ -1,6 +1,6 @@
-// What the kernels of prepared weights in 256 bits share, with and without VNNI: all but how bytes are multiplied. A strip
-// is computed in halves of 16 rows (two vectors of 8) and at most three inputs at a time, so that all accumulators live in
-// registers.
+// What the kernels of packed weights in 256 bits share, with and without VNNI: all but how bytes are multiplied. A
+// strip is computed in halves of 16 rows (two vectors of 8) and at most three inputs at a time, so that all
+// accumulators live in registers.
 #ifndef CONFAB_CPU_LANES_AVX2_H
 #define CONFAB_CPU_LANES_AVX2_H
 
@@ -94,9 +94,9 @@ INLINE __m256 nvfp4_scales(const uint8_t *p) {
     return _mm256_andnot_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(bits, all)), scale);
 }
 
-// A strip's tiles are gone through once for each half and every three inputs, and each time half of the lines are left
-// out, which processors do not fetch ahead well: so the first pass fetches what lies ahead, all of it. The others find it
-// in the second cache.
+// A strip is gone through once for each half and every three inputs, and each time half of the lines are left
+// out, which processors do not fetch ahead well: so the first pass fetches what lies ahead, all of it. The others find
+// it in the second cache.
 INLINE void fetch_part(const struct strip *s, int *turn, const uint8_t *at, size_t bytes, int h, int first) {
     enum { AHEAD = 8192, LINE = 64 };
     (void)turn;

@@ -1,4 +1,4 @@
-// What the AVX-512 kernels of prepared weights share. A strip is two vectors of 16 rows; an input is a broadcast of 4
+// What the AVX-512 kernels of packed weights share. A strip is two vectors of 16 rows; an input is a broadcast of 4
 // bytes, which serves both.
 #ifndef CONFAB_CPU_LANES_AVX512_H
 #define CONFAB_CPU_LANES_AVX512_H

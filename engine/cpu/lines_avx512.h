@@ -1,10 +1,10 @@
-// What tiles hold, for the AVX-512 kernels: lines of weights as unsigned bytes, which is what a 4-way byte dot product
+// What packed blocks hold, for the AVX-512 kernels: lines of weights as unsigned bytes, as a 4-way byte dot product
 // takes, and scales of rows. Line g of 0–7 is that of columns 4g..4g+3, h the half of the strip: rows 16h..16h+15.
 #ifndef CONFAB_CPU_LINES_AVX512_H
 #define CONFAB_CPU_LINES_AVX512_H
 
 #include "engine/cpu/lanes_avx512.h"
-#include "engine/cpu/tiles.h"
+#include "engine/cpu/packed.h"
 
 // What is added to weights that are not unsigned codes already.
 enum { IQ4_OFFSET = 128, FP4_OFFSET = 12, BYTE_OFFSET = 128 };
@@ -25,7 +25,8 @@ INLINE __m512i nibble_line(const uint8_t q[4][2][64], int g, int h) { return nib
 // Bits of field g, moved from bit g to bit 4 and joined.
 INLINE __m512i five_bit_line(const uint8_t q[4][2][64], const uint8_t high[2][64], int g, int h) {
     const __m512i bits = _mm512_loadu_si512(high[h]);
-    const __m512i moved = g < 4 ? _mm512_slli_epi16(bits, (unsigned)(4 - g)) : _mm512_srli_epi16(bits, (unsigned)(g - 4));
+    const __m512i moved =
+        g < 4 ? _mm512_slli_epi16(bits, (unsigned)(4 - g)) : _mm512_srli_epi16(bits, (unsigned)(g - 4));
     return _mm512_ternarylogic_epi32(nibble_line(q, g, h), moved, _mm512_set1_epi8(16), 0xF8); // low | (moved & 16)
 }
 

@@ -1,12 +1,12 @@
-// Prepared weights times many inputs, for AVX-512 with VNNI: some columns of a strip are unpacked into bytes and float
-// scales, which stay in the cache while every panel of inputs goes over them. The results are those of tiles_avx512.c to
-// the last bit.
+// Packed weights times many inputs, for AVX-512 with VNNI: some columns of a strip are unpacked into bytes and float
+// scales, which stay in the cache while every panel of inputs goes over them. The results are those of packed_avx512.c
+// to the last bit.
 //
 // Multiplications are what limits: dot products share their pipes. So with one scale for 32 columns, its products with
 // the SCALE_STEPS mantissas that a block of inputs can have are kept, as sums of a coarse and a fine part, both exact;
 // and the power of two comes in through the conversion of the sum: integer sums begin from the bits of the block's
 // `base`, so that taking `base` off as floats leaves the sum times the power.
-#include "engine/cpu/tiles.h"
+#include "engine/cpu/packed.h"
 
 #if defined(__x86_64__)
 #include "engine/cpu/lines_avx512.h"
@@ -47,9 +47,9 @@ INLINE void put_scale(struct chunk *to, int b, struct row_vector x) {
         vector_store(to->scale[b].one.fine[i] + v * VECTOR_FLOATS, x.v[v] * vector_of((float)i / SCALE_STEPS));
 }
 
-// One block: part p of a tile to block b of a chunk.
-#define UNPACK(tile)                                                                                                   \
-    INLINE void tile##_unpack(struct chunk *to, const int b, const struct tile_##tile *t,                              \
+// One block: part p of a packed block to block b of a chunk.
+#define UNPACK(name)                                                                                                   \
+    INLINE void name##_unpack(struct chunk *to, const int b, const struct packed_##name *t,                            \
                               __attribute__((unused)) const int p)
 
 // Lines of a block; `line` is an expression of g and h.
@@ -130,7 +130,7 @@ UNPACK(q6_k) {
         put_rows(to->scale[b].two[half], row_product(row_halves(t->d), row_i8(t->part[p].scale[half])));
 }
 
-// --- products --------------------------------------------------------------------------------------------------------
+// --- matmuls ---------------------------------------------------------------------------------------------------------
 
 // sum × the power of two in the block's scale
 INLINE vector vector_from_base(integers sum, const struct activation_block *a) {
@@ -225,17 +225,17 @@ PANELS(panels_one_min, ONE_SCALE_MIN)
 PANELS(panels_two, TWO_SCALES)
 PANELS(panels_two_min, TWO_SCALES_MIN)
 
-#define MANY(tile, parts, panels)                                                                                      \
-    void many_##tile##_avx512(const struct strip *s) {                                                                 \
-        const struct tile_##tile *tiles = s->weights;                                                                  \
+#define MANY(name, parts, panels)                                                                                      \
+    void many_##name##_avx512(const struct strip *s) {                                                                 \
+        const struct packed_##name *packed = s->weights;                                                               \
         const int n_blocks = s->columns / BLOCK_COLUMNS;                                                               \
         struct chunk chunk;                                                                                            \
         for (int first = 0; first < n_blocks; first += CHUNK_BLOCKS) {                                                 \
             const int n = n_blocks - first < CHUNK_BLOCKS ? n_blocks - first : CHUNK_BLOCKS;                           \
             for (int b = 0; b < n; b++)                                                                                \
-                tile##_unpack(&chunk, b, &tiles[(first + b) / (parts)], (first + b) % (parts));                        \
-            const size_t block_bytes = sizeof *tiles / (parts);                                                        \
-            panels(s, &chunk, first, n, (const char *)s->weights + s->ahead + first * block_bytes,                    \
+                name##_unpack(&chunk, b, &packed[(first + b) / (parts)], (first + b) % (parts));                       \
+            const size_t block_bytes = sizeof *packed / (parts);                                                       \
+            panels(s, &chunk, first, n, (const char *)s->weights + s->ahead + first * block_bytes,                     \
                    s->fetches ? (size_t)n * block_bytes : 0);                                                          \
         }                                                                                                              \
     }

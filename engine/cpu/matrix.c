@@ -3,28 +3,28 @@
 #include <string.h>
 
 #include "engine/base/reader.h"
-#include "engine/cpu/tiles.h"
+#include "engine/cpu/packed.h"
 
-// --- preparation -----------------------------------------------------------------------------------------------------
+// --- repack ----------------------------------------------------------------------------------------------------------
 
 static const struct {
-    void (*prepare)(void *tiles, int first, const uint8_t *const rows[TILE_ROWS], size_t n);
-    size_t bytes; // of a tile
-} tile_formats[BLOCK_FORMAT_COUNT] = {
-#define X(id, tile) [id] = {tile_prepare_##id, sizeof(struct tile_##tile)},
-    TILE_FORMATS(X)
+    void (*fill)(void *packed, int first, const uint8_t *const rows[PACKED_ROWS], size_t n);
+    size_t bytes; // of a packed block
+} packed_formats[BLOCK_FORMAT_COUNT] = {
+#define X(id, name) [id] = {packed_fill_##id, sizeof(struct packed_##name)},
+    PACKED_FORMATS(X)
 #undef X
 };
 
-bool matrix_has_tiles(const struct block_format *format) { return tile_formats[format->id].prepare != NULL; }
+bool matrix_can_be_packed(const struct block_format *format) { return packed_formats[format->id].fill != NULL; }
 
-static size_t tiles_in_strip(const struct weight *w) { return (size_t)w->columns / w->format->elements; }
+static size_t blocks_in_strip(const struct weight *w) { return (size_t)w->columns / w->format->elements; }
 
-bool matrix_tile_bytes(const struct weight *w, uint64_t *bytes) {
+bool matrix_packed_bytes(const struct weight *w, uint64_t *bytes) {
     uint64_t rows;
     return checked_align((uint64_t)w->rows, STRIP_ROWS, &rows) &&
-           checked_mul(rows / STRIP_ROWS, tiles_in_strip(w), bytes) &&
-           checked_mul(*bytes, tile_formats[w->format->id].bytes, bytes);
+           checked_mul(rows / STRIP_ROWS, blocks_in_strip(w), bytes) &&
+           checked_mul(*bytes, packed_formats[w->format->id].bytes, bytes);
 }
 
 struct matrix matrix_in_place(const struct weight *w) {
@@ -37,35 +37,35 @@ struct matrix matrix_in_place(const struct weight *w) {
                            .stride = w->row_bytes * STRIP_ROWS};
 }
 
-struct matrix matrix_in_tiles(const struct weight *w, void *tiles) {
-    const size_t strip_bytes = tiles_in_strip(w) * tile_formats[w->format->id].bytes;
+struct matrix matrix_packed(const struct weight *w, void *packed) {
+    const size_t strip_bytes = blocks_in_strip(w) * packed_formats[w->format->id].bytes;
     return (struct matrix){.format = w->format,
-                           .data = tiles,
+                           .data = packed,
                            .rows = (int)w->rows,
                            .columns = (int)w->columns,
                            .strip_bytes = strip_bytes,
                            .stride = strip_bytes,
-                           .prepared = true};
+                           .packed = true};
 }
 
 // Rows past the last repeat it.
-static void fill_strip(uint8_t *tiles, const struct matrix *m, const struct weight *w, int strip) {
+static void fill_strip(uint8_t *packed, const struct matrix *m, const struct weight *w, int strip) {
     const uint8_t *rows[STRIP_ROWS];
     for (int r = 0; r < STRIP_ROWS; r++) {
         const int row = strip * STRIP_ROWS + r, last = m->rows - 1;
         rows[r] = (const uint8_t *)w->data + (size_t)(row < last ? row : last) * w->row_bytes;
     }
-    for (int r = 0; r < STRIP_ROWS; r += TILE_ROWS)
-        tile_formats[w->format->id].prepare(tiles, r, rows + r, tiles_in_strip(w));
+    for (int r = 0; r < STRIP_ROWS; r += PACKED_ROWS)
+        packed_formats[w->format->id].fill(packed, r, rows + r, blocks_in_strip(w));
 }
 
 static uint8_t *strip_at(const struct matrix *m, int strip) { return (uint8_t *)m->data + (size_t)strip * m->stride; }
 
-void matrix_prepare_strip(const struct matrix *m, const struct weight *w, int strip) {
+void matrix_repack_strip(const struct matrix *m, const struct weight *w, int strip) {
     fill_strip(strip_at(m, strip), m, w, strip);
 }
 
-// --- before tiles are filled -----------------------------------------------------------------------------------------
+// --- before strips are repacked --------------------------------------------------------------------------------------
 
 static _Thread_local struct strip_cache *thread_cache;
 
@@ -74,16 +74,16 @@ void matrix_use_cache(struct strip_cache *cache) { thread_cache = cache; }
 static const uint8_t *cached_strip(const struct matrix *m, int strip) {
     struct strip_cache *c = thread_cache;
     for (int i = 0; i < 2; i++)
-        if (c->strips[i].matrix == m && c->strips[i].strip == strip) return c->strips[i].tiles;
+        if (c->strips[i].matrix == m && c->strips[i].strip == strip) return c->strips[i].packed;
     struct cached_strip *oldest = &c->strips[c->oldest];
     c->oldest = !c->oldest;
-    fill_strip(oldest->tiles, m, m->source, strip);
+    fill_strip(oldest->packed, m, m->source, strip);
     oldest->matrix = m;
     oldest->strip = strip;
-    return oldest->tiles;
+    return oldest->packed;
 }
 
-// --- products --------------------------------------------------------------------------------------------------------
+// --- matmuls ---------------------------------------------------------------------------------------------------------
 
 static struct activation_block *panel(const struct input *in, int first) {
     return in->blocks + (size_t)first * (size_t)(in->columns / BLOCK_COLUMNS);
@@ -113,15 +113,15 @@ void input_store(const struct input *in, const struct cpu_kernels *k, int row, i
 }
 
 // A block of every row of a panel: they lie together.
-void input_store_tile(const struct input *in, const struct cpu_kernels *k, int first, int rows, int column, int n,
-                      const float *tile) {
+void input_store_strip(const struct input *in, const struct cpu_kernels *k, int first, int rows, int column, int n,
+                       const float *results) {
     for (int r = 0; in->values && r < rows; r++)
-        memcpy(in->values + (size_t)(first + r) * in->columns + column, tile + r * STRIP_ROWS,
-               (size_t)n * sizeof *tile);
+        memcpy(in->values + (size_t)(first + r) * in->columns + column, results + r * STRIP_ROWS,
+               (size_t)n * sizeof *results);
     for (int r = 0; in->blocks && r < rows; r += in->width) {
         int stride;
         struct activation_block *blocks = row_blocks(in, first + r, &stride);
-        k->quantize(tile + r * STRIP_ROWS, stride, blocks + (size_t)(column / BLOCK_COLUMNS) * stride, 1);
+        k->quantize(results + r * STRIP_ROWS, stride, blocks + (size_t)(column / BLOCK_COLUMNS) * stride, 1);
     }
 }
 
@@ -136,11 +136,11 @@ void input_copy(const struct input *to, int row, const struct input *from, int f
     for (int i = 0; i < to->columns / BLOCK_COLUMNS; i++) out[(size_t)i * stride] = in[(size_t)i * from_stride];
 }
 
-// Whether weights are bytes in their tiles already.
+// Whether weights are bytes in their packed blocks already.
 static bool is_bytes(const struct matrix *m) { return m->strip_bytes > (size_t)m->columns * STRIP_ROWS; }
 
-// What a strip times so many panels fetches meanwhile: with several panels the next strip, a share during each; with one
-// the weights some way ahead, unless so few inputs keep the memory busy anyway.
+// What a strip times so many panels fetches meanwhile: with several panels the next strip, a share during each; with
+// one the weights some way ahead, unless so few inputs keep the memory busy anyway.
 static void plan_fetches(struct strip *s, const struct matrix *m, int width, bool last) {
     enum { AHEAD_BYTES = 16384, BUSY_INPUTS = 2, BUSY_INPUTS_OF_BYTES = 4 };
     s->turns = (width + s->panel - 1) / s->panel;
@@ -158,16 +158,16 @@ void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, co
         .row_bytes = m->row_bytes,
         .rows = left < STRIP_ROWS ? left : STRIP_ROWS,
         .columns = m->columns,
-        .panel = m->prepared ? in->width : PANEL_INPUTS,
+        .panel = m->packed ? in->width : PANEL_INPUTS,
     };
     plan_fetches(&s, m, width, left <= STRIP_ROWS);
-    const bool many = m->prepared && width >= MANY_INPUTS && k->many[m->format->id];
+    const bool many = m->packed && width >= MANY_INPUTS && k->many[m->format->id];
     const int at_once = many ? width : s.panel;
     for (int c = 0; c < width; c += at_once) {
         s.turn = s.fetches ? c / s.panel : s.columns; // a turn that does not come
         s.width = width - c < at_once ? width - c : at_once;
-        s.blocks = m->prepared ? panel(in, first + c) : NULL;
-        s.values = m->prepared ? NULL : in->values + (size_t)(first + c) * (size_t)in->columns;
+        s.blocks = m->packed ? panel(in, first + c) : NULL;
+        s.values = m->packed ? NULL : in->values + (size_t)(first + c) * (size_t)in->columns;
         s.out = out + c * STRIP_ROWS;
         (many ? k->many : k->strip)[m->format->id](&s);
     }

@@ -62,7 +62,7 @@ static void scale(float *x, int n, float factor) {
     for (int i = 0; i < n; i += VECTOR_FLOATS) vector_store(x + i, vector_load(x + i) * vector_of(factor));
 }
 
-// --- quantising --------------------------------------------------------------------------------------------------------
+// --- quantising ------------------------------------------------------------------------------------------------------
 
 // Sums of the 8 lanes of each.
 INLINE __m128 four_sums(const __m256 lanes[4]) {

@@ -1,5 +1,5 @@
-// Binds a model's weights to the backend: vectors are copied, quantised matrices put into tiles, at once or, after a
-// quick start, as soon as there is time.
+// Binds a model's weights to the backend: vectors are copied, quantised matrices put into packed blocks, at once or,
+// after a quick start, as soon as there is time.
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "engine/base/reader.h"
 #include "engine/cpu/cpu.h"
 
-enum { SMALLEST_TILES = 1 << 20 }; // bytes of a buffer for tiles, so that it is a region of its own
+enum { SMALLEST_PACKED = 1 << 20 }; // bytes of a buffer for packed blocks, so that it is a region of its own
 
 // --- vectors ---------------------------------------------------------------------------------------------------------
 
@@ -75,8 +75,8 @@ static struct cpu_layer copy_layer(struct backend *b, const struct layer_spec *s
         .spec = spec,
         .attention_norm = copy_norm(b, &from->attn_norm, &from->attn_norm_bias),
         .attention_post_norm = copy_norm(b, &from->attn_post_norm, NULL),
-        .feed_norm = copy_norm(b, &from->ffn_norm, &from->ffn_norm_bias),
-        .feed_post_norm = copy_norm(b, &from->ffn_post_norm, NULL),
+        .ffn_norm = copy_norm(b, &from->ffn_norm, &from->ffn_norm_bias),
+        .ffn_post_norm = copy_norm(b, &from->ffn_post_norm, NULL),
         .query_norm = copy_norm(b, &from->attn_q_norm, NULL),
         .key_norm = copy_norm(b, &from->attn_k_norm, NULL),
         .bias = copy_bias(b, spec, from),
@@ -97,7 +97,7 @@ static void bind(struct bindings *all, const struct weight *weight, struct matri
 static void bind_gated(struct bindings *all, const struct weight *gate, struct matrix *gate_matrix,
                        const struct weight *up, struct matrix *up_matrix) {
     bind(all, gate, gate_matrix);
-    if (gate->format && up->format && matrix_has_tiles(gate->format) && matrix_has_tiles(up->format))
+    if (gate->format && up->format && matrix_can_be_packed(gate->format) && matrix_can_be_packed(up->format))
         all->list[all->n - 1].paired = gate->rows == up->rows;
     bind(all, up, up_matrix);
 }
@@ -131,7 +131,7 @@ static struct bindings list_matrices(struct backend *b) {
 }
 
 // Of two matrices that lie one behind the other: puts each strip of the second behind its fellow of the first. A gated
-// product then reads one stream from end to end, which is what memory is fastest at.
+// matmul then reads one stream from end to end, which is what memory is fastest at.
 static void interleave(struct binding *first, struct binding *second) {
     struct matrix *a = first->matrix, *b = second->matrix;
     a->stride = b->stride = a->strip_bytes + b->strip_bytes;
@@ -139,60 +139,60 @@ static void interleave(struct binding *first, struct binding *second) {
     second->place = first->place + a->strip_bytes;
 }
 
-// Decides where each matrix lies; tiles are still empty.
+// Decides where each matrix lies; packed blocks are still empty.
 static bool place_matrices(struct backend *b, struct bindings *all, struct status *st) {
     uint64_t bytes, total = 0;
     for (int i = 0; i < all->n; i++) {
         const struct weight *w = all->list[i].weight;
         *all->list[i].matrix = matrix_in_place(w);
-        if (b->exact || !matrix_has_tiles(w->format)) {
+        if (b->exact || !matrix_can_be_packed(w->format)) {
             b->weights.in_place += (uint64_t)w->rows * w->row_bytes;
             continue;
         }
-        if (!matrix_tile_bytes(w, &bytes) || !checked_add(total, bytes, &total))
+        if (!matrix_packed_bytes(w, &bytes) || !checked_add(total, bytes, &total))
             return status_fail(st, STATUS_LIMIT, "weights of %" PRId64 " × %" PRId64 " overflow", w->rows, w->columns);
     }
-    all->tile_bytes = total;
+    all->packed_bytes = total;
     if (!total) return true;
-    uint8_t *tiles = buffer_take(b, 1, total < SMALLEST_TILES ? SMALLEST_TILES : total, "weights", st);
+    uint8_t *packed = buffer_take(b, 1, total < SMALLEST_PACKED ? SMALLEST_PACKED : total, "weights", st);
     uint64_t place = 0;
-    for (int i = 0; tiles && i < all->n; i++) {
+    for (int i = 0; packed && i < all->n; i++) {
         const struct weight *w = all->list[i].weight;
         all->list[i].place = place;
-        if (!matrix_has_tiles(w->format)) continue;
-        matrix_tile_bytes(w, &bytes);
-        *all->list[i].matrix = matrix_in_tiles(w, tiles + place);
+        if (!matrix_can_be_packed(w->format)) continue;
+        matrix_packed_bytes(w, &bytes);
+        *all->list[i].matrix = matrix_packed(w, packed + place);
         place += bytes;
     }
-    for (int i = 0; tiles && i < all->n; i++)
+    for (int i = 0; packed && i < all->n; i++)
         if (all->list[i].paired) interleave(&all->list[i], &all->list[i + 1]);
-    return tiles != NULL;
+    return packed != NULL;
 }
 
-// --- preparation -----------------------------------------------------------------------------------------------------
+// --- repack ----------------------------------------------------------------------------------------------------------
 
 // For passes that come before it.
 static bool open_caches(struct backend *b, const struct bindings *all, struct status *st) {
     uint64_t largest = 0;
     for (int i = 0; i < all->n; i++)
-        if (all->list[i].matrix->prepared && largest < all->list[i].matrix->strip_bytes)
+        if (all->list[i].matrix->packed && largest < all->list[i].matrix->strip_bytes)
             largest = all->list[i].matrix->strip_bytes;
-    uint8_t *tiles = buffer_take(b, 2 * (uint64_t)b->n_workers, largest, "strips", st);
+    uint8_t *packed = buffer_take(b, 2 * (uint64_t)b->n_workers, largest, "strips", st);
     b->weights.caches = arena_alloc(&b->memory.arena, (size_t)b->n_workers * sizeof *b->weights.caches);
-    for (int i = 0; tiles && i < 2 * b->n_workers; i++, tiles += largest)
-        b->weights.caches[i / 2].strips[i % 2].tiles = tiles;
-    return tiles != NULL;
+    for (int i = 0; packed && i < 2 * b->n_workers; i++, packed += largest)
+        b->weights.caches[i / 2].strips[i % 2].packed = packed;
+    return packed != NULL;
 }
 
-bool weights_prepare(struct backend *b) {
-    if (b->weights.preparation && !preparation_step(b->weights.preparation, b->pool)) b->weights.preparation = NULL;
-    return b->weights.preparation;
+bool weights_repack(struct backend *b) {
+    if (b->weights.repack && !repack_step(b->weights.repack, b->pool)) b->weights.repack = NULL;
+    return b->weights.repack;
 }
 
-static bool prepare_all(struct backend *b, const struct backend_options *options, struct status *st) {
-    for (const struct preparation *p; (p = b->weights.preparation);) {
-        weights_prepare(b);
-        const double done = (double)p->done / (double)p->all.tile_bytes;
+static bool repack_all(struct backend *b, const struct backend_options *options, struct status *st) {
+    for (const struct repack *p; (p = b->weights.repack);) {
+        weights_repack(b);
+        const double done = (double)p->done / (double)p->all.packed_bytes;
         if (options->progress && !options->progress(options->progress_context, done))
             return status_fail(st, STATUS_CANCELLED, "loading was stopped");
     }
@@ -214,7 +214,7 @@ static bool lock_weights(const struct bindings *all, struct status *st) {
     for (int i = 0; i < all->n; i++) {
         const struct matrix *m = all->list[i].matrix;
         const uint64_t rows = (uint64_t)m->rows, last = (uint64_t)matrix_strips(m) - 1;
-        if (!lock(m->data, m->prepared ? last * m->stride + m->strip_bytes : rows * m->row_bytes, st)) return false;
+        if (!lock(m->data, m->packed ? last * m->stride + m->strip_bytes : rows * m->row_bytes, st)) return false;
     }
     return true;
 }
@@ -233,9 +233,9 @@ bool weights_open(struct backend *b, const struct backend_options *options, stru
     struct bindings all = list_matrices(b);
     if (!place_matrices(b, &all, st)) return false;
     b->weights.taken = b->memory.taken += b->memory.arena.used; // vectors, routers
-    const bool quick = all.tile_bytes && options->quick_start && !options->lock_weights;
+    const bool quick = all.packed_bytes && options->quick_start && !options->lock_weights;
     if (!b->pool) return !quick || open_caches(b, &all, st);
-    if (all.tile_bytes) b->weights.preparation = preparation_new(&b->memory.arena, &all);
-    if (quick && preparation_is_resident(b->weights.preparation)) return open_caches(b, &all, st);
-    return prepare_all(b, options, st) && (!options->lock_weights || lock_weights(&all, st));
+    if (all.packed_bytes) b->weights.repack = repack_new(&b->memory.arena, &all);
+    if (quick && repack_is_resident(b->weights.repack)) return open_caches(b, &all, st);
+    return repack_all(b, options, st) && (!options->lock_weights || lock_weights(&all, st));
 }

@@ -12,7 +12,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/cpu/kv_page.h"
-#include "engine/cpu/value_tiles.h"
+#include "engine/cpu/packed_values.h"
 #include "tests/kernels/harness.h"
 
 // --- the machine -----------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ static void bench_format(enum block_id format, const struct cpu_kernels *k, cons
     struct trial t = trial_open(format, ROWS, COLUMNS, MOST_INPUTS, 1);
     float *out = xmalloc((size_t)ROWS * MOST_INPUTS * sizeof *out);
     const double bytes = (double)t.matrix.strip_bytes * matrix_strips(&t.matrix), scalar = scalar_row_seconds(format);
-    const enum peak arithmetic = t.matrix.prepared ? PEAK_INT8 : PEAK_MULTIPLY;
+    const enum peak arithmetic = t.matrix.packed ? PEAK_INT8 : PEAK_MULTIPLY;
     double seconds = 0, first = 0;
     printf("  %-8s", t.format->name);
     for (int i = 0; i < N_COUNTS; i++) {
@@ -170,10 +170,10 @@ enum { EXPONENTIAL = 9 };
 #define WEIGH_HALVES(name, type, n)                                                                                    \
     {name, run_weigh, type, n, PAGES *PAGE *HEAD *(n), 0, PAGES *PAGE *HEAD *(n), 0, HALVES(PAGES *PAGE *HEAD),        \
      FLOATS(HEAD *(n))}
-// Quantised: for every row and tile weights are multiplied by scales and brought to bytes, and sums scaled; two quotients.
-#define WEIGH_TILES(name, type, tile, n)                                                                               \
+// Quantised: for every row and packed block weights are multiplied by scales and brought to bytes, and sums scaled; two quotients.
+#define WEIGH_TILES(name, type, packed, n)                                                                             \
     {name, run_weigh, type, n, PAGES *PAGE *HEAD *(n), PAGES *PAGE *HEAD *(n), PAGES *TILES *(2 * PAGE + 32) * (n),    \
-     PAGES *TILES * 2 * (n), (double)sizeof(struct tile) * PAGES *TILES, FLOATS(HEAD *(n))}
+     PAGES *TILES * 2 * (n), (double)sizeof(struct packed) * PAGES *TILES, FLOATS(HEAD *(n))}
 #define FOR_ROW_COUNTS(bench, ...)                                                                                     \
     bench(__VA_ARGS__, 1), bench(__VA_ARGS__, 4), bench(__VA_ARGS__, 8), bench(__VA_ARGS__, MOST_QUERIES)
 
@@ -183,7 +183,7 @@ static const struct {
     int kind, rows;
     int n; // elements
     // Multiplications of bytes and of floats, alone or fused; quotients; bytes; all of a run.
-    double products, multiply, divide, read, written;
+    double matmuls, multiply, divide, read, written;
 } benches[] = {
     {"norm rms", run_norm, NORM_RMS, 1, N, 0, 3 * N, 0, FLOATS(3 * N), FLOATS(N)},
     {"norm layer", run_norm, NORM_LAYER, 1, N, 0, 3 * N, 0, FLOATS(5 * N), FLOATS(N)},
@@ -202,8 +202,8 @@ static const struct {
     FOR_ROW_COUNTS(SCORES, "scores bf16", KV_BF16),
     FOR_ROW_COUNTS(WEIGH_HALVES, "weigh f16", KV_F16),
     FOR_ROW_COUNTS(WEIGH_HALVES, "weigh bf16", KV_BF16),
-    FOR_ROW_COUNTS(WEIGH_TILES, "weigh q8_0", KV_Q8_0, value_tile_q8_0),
-    FOR_ROW_COUNTS(WEIGH_TILES, "weigh q4_0", KV_Q4_0, value_tile_q4_0),
+    FOR_ROW_COUNTS(WEIGH_TILES, "weigh q8_0", KV_Q8_0, packed_values_q8_0),
+    FOR_ROW_COUNTS(WEIGH_TILES, "weigh q4_0", KV_Q4_0, packed_values_q4_0),
     {"softmax", run_softmax, 0, 1, PAGES *PAGE, 0, EXPONENTIAL *(PAGES * PAGE + 1), 0, FLOATS(PAGES *PAGE),
      FLOATS(PAGES *PAGE)},
     {"softmax_merge", run_merge, 0, 1, HEAD, 0, 2 * HEAD + 2 * EXPONENTIAL, 0, FLOATS(2 * HEAD), FLOATS(HEAD)},
@@ -250,7 +250,7 @@ static double bench_seconds(int i, const struct cpu_kernels *k) {
 
 static void bench_kernel(int i, const struct cpu_kernels *k, const struct limits *limits) {
     struct bound bound = {0, ""};
-    bound_add(&bound, 2 * benches[i].products, limits->peak[PEAK_INT8], "multiplying");
+    bound_add(&bound, 2 * benches[i].matmuls, limits->peak[PEAK_INT8], "multiplying");
     bound_add(&bound, 2 * benches[i].multiply, limits->peak[PEAK_MULTIPLY], "multiplying");
     bound_add(&bound, benches[i].divide, limits->peak[PEAK_DIVIDE], "dividing");
     bound_add(&bound, benches[i].read, limits->peak[PEAK_READ], "loading");

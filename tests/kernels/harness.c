@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
-#include "engine/cpu/tiles.h"
+#include "engine/cpu/packed.h"
 
 #if defined(__x86_64__)
-#define X(id, tile) void strip_##tile##_evex(const struct strip *s); // tiles_evex.c
-TILE_FORMATS(X)
+#define X(id, name) void strip_##name##_evex(const struct strip *s); // packed_evex.c
+PACKED_FORMATS(X)
 #undef X
 
 // All else is AVX2's.
@@ -17,8 +17,8 @@ static const struct cpu_kernels *kernels_evex(void) {
     static struct cpu_kernels kernels;
     kernels = kernels_avx2;
     kernels.name = "AVX-VNNI in EVEX";
-#define X(id, tile) kernels.strip[id] = strip_##tile##_evex;
-    TILE_FORMATS(X)
+#define X(id, name) kernels.strip[id] = strip_##name##_evex;
+    PACKED_FORMATS(X)
 #undef X
     return &kernels;
 }
@@ -96,12 +96,12 @@ struct trial trial_open(enum block_id format, int rows, int columns, int most_in
     for (int r = 0; r < rows; r++) random_row(data + (size_t)r * row_bytes, t.format, columns, &state);
     t.weight = (struct weight){t.format, data, rows, columns, row_bytes};
     t.matrix = matrix_in_place(&t.weight);
-    if (matrix_has_tiles(t.format)) {
-        if (!matrix_tile_bytes(&t.weight, &bytes)) panic("a trial of %d × %d overflows", rows, columns);
-        t.tiles = region_alloc(t.tile_bytes = bytes);
-        if (!t.tiles) panic("no memory for a trial");
-        t.matrix = matrix_in_tiles(&t.weight, t.tiles);
-        for (int i = 0; i < matrix_strips(&t.matrix); i++) matrix_prepare_strip(&t.matrix, &t.weight, i);
+    if (matrix_can_be_packed(t.format)) {
+        if (!matrix_packed_bytes(&t.weight, &bytes)) panic("a trial of %d × %d overflows", rows, columns);
+        t.packed = region_alloc(t.packed_bytes = bytes);
+        if (!t.packed) panic("no memory for a trial");
+        t.matrix = matrix_packed(&t.weight, t.packed);
+        for (int i = 0; i < matrix_strips(&t.matrix); i++) matrix_repack_strip(&t.matrix, &t.weight, i);
     }
     t.values = xmalloc(n_values * sizeof(float));
     for (size_t i = 0; i < n_values; i++) t.values[i] = random_value(&state);
@@ -113,7 +113,7 @@ struct trial trial_open(enum block_id format, int rows, int columns, int most_in
 
 void trial_close(struct trial *t) {
     free((void *)t->weight.data);
-    region_free(t->tiles, t->tile_bytes);
+    region_free(t->packed, t->packed_bytes);
     free(t->values);
     free(t->input.values);
     free(t->input.blocks);
@@ -126,14 +126,14 @@ void trial_inputs(struct trial *t, const struct cpu_kernels *k, int n) {
 }
 
 void trial_run(const struct trial *t, const struct cpu_kernels *k, float *out) {
-    float tile[GROUP_INPUTS * STRIP_ROWS];
+    float packed[GROUP_INPUTS * STRIP_ROWS];
     const int inputs = input_rows_at_once(&t->input, t->n_inputs);
     for (int strip = 0; strip < matrix_strips(&t->matrix); strip++)
         for (int first = 0; first < t->n_inputs; first += inputs) {
             const int left = t->n_inputs - first, width = left < inputs ? left : inputs;
-            matrix_strip(&t->matrix, k, strip, &t->input, first, width, tile);
+            matrix_strip(&t->matrix, k, strip, &t->input, first, width, packed);
             for (int c = 0; c < width; c++)
                 for (int r = 0; r < STRIP_ROWS && strip * STRIP_ROWS + r < t->rows; r++)
-                    out[(size_t)(strip * STRIP_ROWS + r) * (size_t)t->n_inputs + first + c] = tile[c * STRIP_ROWS + r];
+                    out[(size_t)(strip * STRIP_ROWS + r) * (size_t)t->n_inputs + first + c] = packed[c * STRIP_ROWS + r];
         }
 }

@@ -1,4 +1,4 @@
-// A matrix product to check and to time: random weights in a format, random inputs, any kernel table.
+// A matmul to check and to time: random weights in a format, random inputs, any kernel table.
 #ifndef CONFAB_TESTS_HARNESS_H
 #define CONFAB_TESTS_HARNESS_H
 
@@ -14,8 +14,8 @@ struct trial {
     struct matrix matrix;
     struct input input;   // in both forms
     float *values;        // [n_inputs][columns] what the input was made from
-    void *tiles; // a region, as the backend has it
-    size_t tile_bytes;
+    void *packed; // a region, as the backend has it
+    size_t packed_bytes;
 };
 
 // n_inputs ≤ most_inputs, which trial_inputs may choose later.

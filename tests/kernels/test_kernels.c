@@ -42,7 +42,7 @@ static void check_products(const struct trial *t, const float *out) {
                 const int lane = c % t->input.width, first = c - lane, left = t->n_inputs - first;
                 const int width = left < t->input.width ? left : t->input.width;
                 double x = t->input.values[(size_t)c * (size_t)t->columns + i];
-                if (t->matrix.prepared) {
+                if (t->matrix.packed) {
                     size_t block = (size_t)first * (size_t)(t->columns / 32) + (size_t)(i / 32) * (size_t)width + lane;
                     x = (double)t->input.blocks[block].scale * t->input.blocks[block].q[i % 32];
                 }
@@ -148,7 +148,7 @@ static void test_extremes(void **state) {
             for (size_t i = 0; i < 32 * t.weight.row_bytes; i++) data[i] = fill;
             for (size_t b = 0; b < 32 * t.weight.row_bytes / t.format->bytes; b++)
                 block_set_scale(data + b * t.format->bytes, (enum block_id)format, 1);
-            matrix_prepare_strip(&t.matrix, &t.weight, 0);
+            matrix_repack_strip(&t.matrix, &t.weight, 0);
             for (int i = 0; i < 3 * 256; i++) t.values[i] = i < 256 ? 1 : i < 512 ? -1 : i % 4 < 2 ? 1 : -1;
             float want[32 * 3], got[32 * 3];
             trial_inputs(&t, &kernels_scalar, 3);

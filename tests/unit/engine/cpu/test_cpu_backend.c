@@ -54,7 +54,7 @@ static const struct tiny_model_options models[] = {
     {.format = BLOCK_Q6_K, .family = TINY_LLAMA_ROPE_FREQS},
     {.format = BLOCK_Q2_K},
     {.format = BLOCK_MXFP4, .n_embd = 96, .n_ff = 160, .n_head = 2, .n_head_kv = 1},
-    {.format = BLOCK_NVFP4, .family = TINY_QWEN3}, // tiles of 64 columns
+    {.format = BLOCK_NVFP4, .family = TINY_QWEN3}, // packed blocks of 64 columns
     {.format = BLOCK_IQ2_XXS, .tied = true},
 };
 enum { N_MODELS = sizeof models / sizeof *models };
@@ -190,7 +190,7 @@ static void test_chunks_and_threads_do_not_matter(void **state) {
         }
 }
 
-// Passes before the weights are prepared, between all steps of that, and after them; some steps end within a matrix.
+// Passes before the weights are repacked, between all steps of that, and after them; some steps end within a matrix.
 static void test_quick_start(void **state) {
     (void)state;
     enum { STEPS = 3 };
@@ -200,16 +200,16 @@ static void test_quick_start(void **state) {
         quick_start = true;
         struct opened *quick = open_subject(i, 3, false);
         quick_start = false;
-        struct preparation *p = quick->backend->weights.preparation;
-        if (p) p->piece = p->all.tile_bytes / (3 * STEPS) + 1;
+        struct repack *p = quick->backend->weights.repack;
+        if (p) p->piece = p->all.packed_bytes / (3 * STEPS) + 1;
         float *want = run_chunks(ready, 0, N_TOKENS);
         int n_steps = 0;
         for (bool more = true; more; n_steps++) {
             float *got = run_chunks(quick, 0, n_steps ? 25 : N_TOKENS);
             assert_same(quick, got, want, i);
             free(got);
-            more = quick->backend->weights.preparation;
-            assert_true(cpu_backend.repack(quick->backend) == (quick->backend->weights.preparation != NULL));
+            more = quick->backend->weights.repack;
+            assert_true(cpu_backend.repack(quick->backend) == (quick->backend->weights.repack != NULL));
         }
         assert_int_equal(n_steps, p ? STEPS + 1 : 1);
         n_put_off += p != NULL;
@@ -589,20 +589,20 @@ static void check_measured(struct opened *o, struct backend_params params) {
     params.n_threads = 2, params.model = &o->model;
     assert_true(cpu_backend.measure(&params, &memory, &st));
     const struct backend *b = o->backend;
-    uint64_t tiles = 0, in_regions = 0;
+    uint64_t packed = 0, in_regions = 0;
     for (int i = 0; i < b->spec->n_layer; i++) {
         const struct cpu_layer *l = &b->weights.layers[i];
         const struct matrix *all[] = {&l->query, &l->key, &l->value, &l->output, &l->gate, &l->up, &l->down};
-        for (int k = 0; k < 7; k++) tiles += all[k]->prepared ? all[k]->strip_bytes * matrix_strips(all[k]) : 0;
+        for (int k = 0; k < 7; k++) packed += all[k]->packed ? all[k]->strip_bytes * matrix_strips(all[k]) : 0;
     }
-    if (b->weights.output.prepared) tiles += b->weights.output.strip_bytes * matrix_strips(&b->weights.output);
+    if (b->weights.output.packed) packed += b->weights.output.strip_bytes * matrix_strips(&b->weights.output);
     for (int i = 0; i < b->memory.n_regions; i++) in_regions += b->memory.regions[i].size;
     assert_int_equal(memory.weights, b->weights.taken);
     assert_int_equal(memory.weights + memory.buffers + memory.kv, b->memory.taken);
     assert_true(in_regions <= b->memory.taken && b->memory.taken <= in_regions + b->memory.arena.used);
-    assert_true(memory.weights > tiles);                               // norms beside them
+    assert_true(memory.weights > packed);                              // norms beside them
     const uint64_t matrices = o->model.weight_bytes - memory.in_place; // and vectors, and the embedding's rows
-    assert_true(tiles ? memory.in_place == 0 : matrices < o->model.weight_bytes / 2);
+    assert_true(packed ? memory.in_place == 0 : matrices < o->model.weight_bytes / 2);
 }
 
 static void test_what_is_measured_is_what_is_taken(void **state) {

@@ -1,4 +1,4 @@
-#include "engine/cpu/product.h"
+#include "engine/cpu/matmul.h"
 
 #include <string.h>
 
@@ -7,11 +7,11 @@ static int strip_rows(const struct matrix *m, int strip) {
     return left < STRIP_ROWS ? left : STRIP_ROWS;
 }
 
-static void add_bias(float *tile, const float *bias, int strip, int n_rows, int width) {
+static void add_bias(float *results, const float *bias, int strip, int n_rows, int width) {
     if (!bias) return;
     bias += (size_t)strip * STRIP_ROWS;
     for (int c = 0; c < width; c++)
-        for (int r = 0; r < n_rows; r++) tile[c * STRIP_ROWS + r] += bias[r];
+        for (int r = 0; r < n_rows; r++) results[c * STRIP_ROWS + r] += bias[r];
 }
 
 // --- sharing out -----------------------------------------------------------------------------------------------------
@@ -30,7 +30,7 @@ struct part {
 
 // The items of several matrices that all workers share.
 struct series {
-    const void *list; // of products, or of gated ones
+    const void *list; // of matmuls, or of gated ones
     int n;
     const struct cpu_kernels *kernels;
     enum activation activation;
@@ -78,62 +78,62 @@ static void series_run(const struct series *s, struct worker *w) {
     }
 }
 
-// --- products --------------------------------------------------------------------------------------------------------
+// --- matmuls ---------------------------------------------------------------------------------------------------------
 
-static float *place(const struct product *to, int strip, int row) {
+static float *place(const struct matmul *to, int strip, int row) {
     return to->out + (size_t)row * (size_t)to->stride + (size_t)strip * STRIP_ROWS;
 }
 
 // Results lie far apart in memory: what will be added to is fetched some rows ahead.
 enum { ROWS_AHEAD = 16 };
-static void fetch_place(const struct product *to, int strip, int row) {
+static void fetch_place(const struct matmul *to, int strip, int row) {
     const float *out = place(to, strip, row);
     __builtin_prefetch(out, 1);
     __builtin_prefetch(out + STRIP_ROWS / 2, 1);
 }
 
-static void put_tile(const struct product *to, const struct cpu_kernels *k, float *tile, int strip, int first,
-                     int width) {
+static void put_results(const struct matmul *to, const struct cpu_kernels *k, float *results, int strip, int first,
+                        int width) {
     const int n = strip_rows(to->matrix, strip);
-    add_bias(tile, to->bias, strip, n, width);
+    add_bias(results, to->bias, strip, n, width);
     if (to->scale != 1)
-        for (int i = 0; i < width * STRIP_ROWS; i++) tile[i] *= to->scale;
-    if (to->softcap != 0) k->softcap(tile, width * STRIP_ROWS, to->softcap);
-    for (int c = 0; c < width; c++, tile += STRIP_ROWS) {
+        for (int i = 0; i < width * STRIP_ROWS; i++) results[i] *= to->scale;
+    if (to->softcap != 0) k->softcap(results, width * STRIP_ROWS, to->softcap);
+    for (int c = 0; c < width; c++, results += STRIP_ROWS) {
         float *out = place(to, strip, first + c);
         if (c + ROWS_AHEAD < width) fetch_place(to, strip, first + c + ROWS_AHEAD);
         if (to->add)
-            for (int r = 0; r < n; r++) out[r] += tile[r];
-        else memcpy(out, tile, (size_t)n * sizeof *out);
+            for (int r = 0; r < n; r++) out[r] += results[r];
+        else memcpy(out, results, (size_t)n * sizeof *out);
     }
 }
 
-static struct part product_part(const struct series *s, int i) {
-    const struct product *p = (const struct product *)s->list + i;
+static struct part matmul_part(const struct series *s, int i) {
+    const struct matmul *p = (const struct matmul *)s->list + i;
     return (struct part){matrix_strips(p->matrix), p->in};
 }
 
-static void product_item(const struct series *s, int i, const struct item *item) {
-    const struct product *to = (const struct product *)s->list + i;
+static void matmul_item(const struct series *s, int i, const struct item *item) {
+    const struct matmul *to = (const struct matmul *)s->list + i;
     const struct cpu_kernels *k = s->kernels;
     const struct input *in = to->in;
     const int strip = item->strip;
     const int inputs = input_rows_at_once(in, item->end - item->first);
-    float tile[GROUP_INPUTS * STRIP_ROWS];
-    if (strip_rows(to->matrix, strip) < STRIP_ROWS) memset(tile, 0, sizeof tile); // rows that a last strip lacks
+    float results[GROUP_INPUTS * STRIP_ROWS];
+    if (strip_rows(to->matrix, strip) < STRIP_ROWS) memset(results, 0, sizeof results); // rows that a last strip lacks
     for (int first = item->first; first < item->end; first += inputs) {
         const int width = item->end - first < inputs ? item->end - first : inputs;
         for (int c = 0; c < width && c < ROWS_AHEAD; c++) fetch_place(to, strip, first + c);
-        matrix_strip(to->matrix, k, strip, in, first, width, tile);
-        put_tile(to, k, tile, strip, first, width);
+        matrix_strip(to->matrix, k, strip, in, first, width, results);
+        put_results(to, k, results, strip, first, width);
     }
 }
 
-void products_run(struct worker *w, const struct cpu_kernels *k, const struct product *products, int n) {
-    series_run(&(struct series){products, n, k, 0, product_part, product_item}, w);
+void matmul_run(struct worker *w, const struct cpu_kernels *k, const struct matmul *matmuls, int n) {
+    series_run(&(struct series){matmuls, n, k, 0, matmul_part, matmul_item}, w);
 }
 
-// --- gated products --------------------------------------------------------------------------------------------------
+// --- gated matmuls ---------------------------------------------------------------------------------------------------
 
 static struct part gated_part(const struct series *s, int i) {
     const struct gated *g = (const struct gated *)s->list + i;
@@ -165,7 +165,7 @@ static void gated_item(const struct series *s, int i, const struct item *item) {
             for (int j = 0; j < width * STRIP_ROWS; j++) up[j] = 1;
         }
         k->activate[s->activation](gate, up, width * STRIP_ROWS);
-        input_store_tile(g->out, k, first, width, strip * STRIP_ROWS, n, gate);
+        input_store_strip(g->out, k, first, width, strip * STRIP_ROWS, n, gate);
     }
 }
 

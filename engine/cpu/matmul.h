@@ -1,13 +1,13 @@
-// Products: matrices times the rows of a batch, shared out among all workers by strips and, where those are few, by
+// Matmuls: matrices times the rows of a batch, shared out among all workers by strips and, where those are few, by
 // panels of rows as well.
-#ifndef CONFAB_CPU_PRODUCT_H
-#define CONFAB_CPU_PRODUCT_H
+#ifndef CONFAB_CPU_MATMUL_H
+#define CONFAB_CPU_MATMUL_H
 
 #include "engine/base/thread_pool.h"
 #include "engine/cpu/matrix.h"
 
 // out[row × stride + i] = or += cap((result i + bias[i]) × scale)
-struct product {
+struct matmul {
     const struct matrix *matrix;
     const struct input *in;
     float *out;
@@ -27,7 +27,7 @@ struct gated {
 };
 
 // Both are for all workers of a run, between two barriers.
-void products_run(struct worker *w, const struct cpu_kernels *k, const struct product *products, int n);
+void matmul_run(struct worker *w, const struct cpu_kernels *k, const struct matmul *matmuls, int n);
 void gated_run(struct worker *w, const struct cpu_kernels *k, enum activation activation, const struct gated *gated,
                int n);
 

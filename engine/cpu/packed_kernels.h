@@ -1,29 +1,29 @@
-// The kernels of prepared weights, for every vector width: tiles_avx2.c, tiles_avxvnni.c and tiles_avx512.c include
-// this behind what turns tiles into products: …_dots for each kind of weights, table_of, the scales of MXFP4 and NVFP4,
-// what was added to weights to make them unsigned (IQ4_OFFSET, FP4_OFFSET, BYTE_OFFSET), fetch_part, which may fetch
-// weights ahead of part p of a tile, and stride_of, the inputs from one block of columns to the next.
+// The kernels of packed weights, for every vector width: packed_avx2.c, packed_avxvnni.c and packed_avx512.c include
+// this behind what turns packed blocks into products: …_dots for each kind of weights, table_of, the scales of MXFP4
+// and NVFP4, what was added to weights to make them unsigned (IQ4_OFFSET, FP4_OFFSET, BYTE_OFFSET), fetch_part, which
+// may fetch weights ahead of part p of a packed block, and stride_of, the inputs from one block of columns to the next.
 
-// One step: part p of a tile, 32 columns, times `width` inputs, for the rows from 16h on.
-#define STEP(tile)                                                                                                     \
-    INLINE void tile##_step(totals total, const struct tile_##tile *t, __attribute__((unused)) const int p,            \
+// One step: part p of a packed block, 32 columns, times `width` inputs, for the rows from 16h on.
+#define STEP(name)                                                                                                     \
+    INLINE void name##_step(totals total, const struct packed_##name *t, __attribute__((unused)) const int p,          \
                             const struct activation_block *a, const int h, const int width)
 
-// strip_tile_isa from the steps of a tile of so many parts.
-#define KERNEL_OF(tile, isa, parts)                                                                                    \
-    INLINE void tile##_part(const struct strip *s, const int h, int first, const int width) {                          \
-        const struct tile_##tile *t = s->weights, *end = t + s->columns / (BLOCK_COLUMNS * parts);                     \
+// strip_name_isa from the steps of a packed block of so many parts.
+#define KERNEL_OF(name, isa, parts)                                                                                    \
+    INLINE void name##_part(const struct strip *s, const int h, int first, const int width) {                          \
+        const struct packed_##name *t = s->weights, *end = t + s->columns / (BLOCK_COLUMNS * parts);                   \
         totals total;                                                                                                  \
         clear(total, width);                                                                                           \
         int turn = s->turn;                                                                                            \
         for (const struct activation_block *a = s->blocks + first; t < end; t++)                                       \
             for (int p = 0; p < parts; p++, a += stride_of(s, width)) {                                                \
-                fetch_part(s, &turn, (const uint8_t *)t + p * (sizeof *t / parts), sizeof *t / parts, h, first);        \
-                tile##_step(total, t, p, a, h, width);                                                                 \
+                fetch_part(s, &turn, (const uint8_t *)t + p * (sizeof *t / parts), sizeof *t / parts, h, first);       \
+                name##_step(total, t, p, a, h, width);                                                                 \
             }                                                                                                          \
         store(s, h, first, total, width);                                                                              \
     }                                                                                                                  \
-    FOR_PARTS(strip_##tile##_##isa, tile##_part)
-#define KERNEL(tile, isa, parts) KERNEL_OF(tile, isa, parts) // with isa expanded
+    FOR_PARTS(strip_##name##_##isa, name##_part)
+#define KERNEL(name, isa, parts) KERNEL_OF(name, isa, parts) // with isa expanded
 
 // --- four and five bits under one scale and minimum ------------------------------------------------------------------
 
@@ -170,17 +170,17 @@ STEP(bytes) {
     add_part(total, part, a, width);
 }
 
-KERNEL(q4_0, TILE_ISA, 1)
-KERNEL(q4_1, TILE_ISA, 1)
-KERNEL(q4_k, TILE_ISA, 8)
-KERNEL(q5_0, TILE_ISA, 1)
-KERNEL(q5_1, TILE_ISA, 1)
-KERNEL(q5_k, TILE_ISA, 8)
-KERNEL(q2_k, TILE_ISA, 8)
-KERNEL(iq4_nl, TILE_ISA, 1)
-KERNEL(iq4_xs, TILE_ISA, 8)
-KERNEL(mxfp4, TILE_ISA, 1)
-KERNEL(nvfp4, TILE_ISA, 2)
-KERNEL(q6_k, TILE_ISA, 8)
-KERNEL(q8_0, TILE_ISA, 1)
-KERNEL(bytes, TILE_ISA, 8)
+KERNEL(q4_0, PACKED_ISA, 1)
+KERNEL(q4_1, PACKED_ISA, 1)
+KERNEL(q4_k, PACKED_ISA, 8)
+KERNEL(q5_0, PACKED_ISA, 1)
+KERNEL(q5_1, PACKED_ISA, 1)
+KERNEL(q5_k, PACKED_ISA, 8)
+KERNEL(q2_k, PACKED_ISA, 8)
+KERNEL(iq4_nl, PACKED_ISA, 1)
+KERNEL(iq4_xs, PACKED_ISA, 8)
+KERNEL(mxfp4, PACKED_ISA, 1)
+KERNEL(nvfp4, PACKED_ISA, 2)
+KERNEL(q6_k, PACKED_ISA, 8)
+KERNEL(q8_0, PACKED_ISA, 1)
+KERNEL(bytes, PACKED_ISA, 8)

@@ -1,4 +1,4 @@
-#include "engine/cpu/preparation.h"
+#include "engine/cpu/repack.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static void advise(const struct mappings *m, const void *data, size_t size, int 
             madvise((void *)begin, end - begin, advice);
 }
 
-bool preparation_is_resident(const struct preparation *p) {
+bool repack_is_resident(const struct repack *p) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     unsigned char there;
     for (int i = 0; i < p->all.n; i++) { // the first page of every weight
@@ -55,20 +55,20 @@ bool preparation_is_resident(const struct preparation *p) {
 
 // --- strips by their place -------------------------------------------------------------------------------------------
 
-// How many strips begin before a place among the tiles.
+// How many strips begin before a place among the packed blocks.
 static int strips_before(const struct binding *b, uint64_t place) {
     const struct matrix *m = b->matrix;
-    if (!m->prepared || place <= b->place) return 0;
+    if (!m->packed || place <= b->place) return 0;
     const uint64_t n = (place - b->place + m->stride - 1) / m->stride, all = (uint64_t)matrix_strips(m);
     return (int)(n < all ? n : all);
 }
 
 // Whether this binding, and so each in front of it, begins before a place.
-static bool lies_before(const struct preparation *p, int binding, uint64_t place) {
+static bool lies_before(const struct repack *p, int binding, uint64_t place) {
     return binding < p->all.n && p->all.list[binding].place < place;
 }
 
-static void advise_span(const struct preparation *p, uint64_t begin, uint64_t end, int advice) {
+static void advise_span(const struct repack *p, uint64_t begin, uint64_t end, int advice) {
     for (int i = p->first; lies_before(p, i, end); i++) {
         const struct weight *w = p->all.list[i].weight;
         const int64_t first = (int64_t)strips_before(&p->all.list[i], begin) * STRIP_ROWS;
@@ -83,16 +83,16 @@ static void advise_span(const struct preparation *p, uint64_t begin, uint64_t en
 // --- a step ----------------------------------------------------------------------------------------------------------
 
 struct step {
-    const struct preparation *p;
+    const struct repack *p;
     uint64_t begin, end;
 };
 
-static void fill_piece(const struct preparation *p, uint64_t begin, uint64_t end) {
+static void fill_piece(const struct repack *p, uint64_t begin, uint64_t end) {
     for (int i = p->first; lies_before(p, i, end); i++) {
         const struct binding *at = &p->all.list[i];
         const int n = strips_before(at, end);
         for (int strip = strips_before(at, begin); strip < n; strip++)
-            matrix_prepare_strip(at->matrix, at->weight, strip);
+            matrix_repack_strip(at->matrix, at->weight, strip);
     }
 }
 
@@ -106,8 +106,8 @@ static void fill_pieces(struct worker *w, void *argument) {
     }
 }
 
-// From now on the tiles up to this place are read.
-static void finish_until(struct preparation *p, uint64_t place) {
+// From now on the packed blocks up to this place are read.
+static void finish_until(struct repack *p, uint64_t place) {
     p->done = place;
     for (int i = p->first; lies_before(p, i, place); i++) {
         const struct binding *at = &p->all.list[i];
@@ -117,11 +117,11 @@ static void finish_until(struct preparation *p, uint64_t place) {
     while (p->first < p->all.n && !p->all.list[p->first].matrix->source) p->first++;
 }
 
-static uint64_t place_after(const struct preparation *p, uint64_t place, uint64_t bytes) {
-    return p->all.tile_bytes - place < bytes ? p->all.tile_bytes : place + bytes;
+static uint64_t place_after(const struct repack *p, uint64_t place, uint64_t bytes) {
+    return p->all.packed_bytes - place < bytes ? p->all.packed_bytes : place + bytes;
 }
 
-bool preparation_step(struct preparation *p, struct thread_pool *pool) {
+bool repack_step(struct repack *p, struct thread_pool *pool) {
     const uint64_t bytes = p->piece * (uint64_t)thread_pool_size(pool);
     const uint64_t ahead = place_after(p, p->done, bytes + AHEAD_BYTES);
     struct step step = {p, p->done, place_after(p, p->done, bytes)};
@@ -130,14 +130,14 @@ bool preparation_step(struct preparation *p, struct thread_pool *pool) {
     thread_pool_run(pool, fill_pieces, &step);
     advise_span(p, step.begin, step.end, MADV_DONTNEED);
     finish_until(p, step.end);
-    return p->done < p->all.tile_bytes;
+    return p->done < p->all.packed_bytes;
 }
 
-struct preparation *preparation_new(struct arena *arena, const struct bindings *all) {
-    struct preparation *p = arena_alloc(arena, sizeof *p);
-    *p = (struct preparation){.all = *all, .piece = PIECE_BYTES, .mappings = arena_alloc(arena, sizeof *p->mappings)};
+struct repack *repack_new(struct arena *arena, const struct bindings *all) {
+    struct repack *p = arena_alloc(arena, sizeof *p);
+    *p = (struct repack){.all = *all, .piece = PIECE_BYTES, .mappings = arena_alloc(arena, sizeof *p->mappings)};
     find_mappings(p->mappings);
     for (int i = 0; i < all->n; i++)
-        if (all->list[i].matrix->prepared) all->list[i].matrix->source = all->list[i].weight;
+        if (all->list[i].matrix->packed) all->list[i].matrix->source = all->list[i].weight;
     return p;
 }

@@ -1,4 +1,4 @@
 // The AVX-VNNI kernels once more, in the encoding of processors with AVX-512: the harness tries these where it cannot
 // run the product's.
-#define TILE_ISA evex
-#include "engine/cpu/tiles_avxvnni.c"
+#define PACKED_ISA evex
+#include "engine/cpu/packed_avxvnni.c"

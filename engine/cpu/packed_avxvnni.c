@@ -1,10 +1,10 @@
-// The kernels of prepared weights for AVX2 with VNNI in 256 bits: weights are made unsigned bytes, and what that adds
+// The kernels of packed weights for AVX2 with VNNI in 256 bits: weights are made unsigned bytes, and what that adds
 // is taken off by where the sums begin. vpdpbusd adds up in 32 bits, so that no sum needs care.
 //
 // The product has this file in the VEX encoding (AVX-VNNI) alone: whatever has the EVEX encoding of 256 bits
 // (AVX512-VNNI with AVX512-VL) has all that the AVX-512 kernels need, which are faster. EVEX is for processors that run
-// the tests without AVX-VNNI: tests/kernels/tiles_evex.c includes this file, with another name for its kernels.
-#include "engine/cpu/tiles.h"
+// the tests without AVX-VNNI: tests/kernels/packed_evex.c includes this file, with another name for its kernels.
+#include "engine/cpu/packed.h"
 
 #if defined(__x86_64__)
 #include "engine/cpu/lanes_avx2.h"
@@ -68,8 +68,8 @@ INLINE void byte_dots(sums sum, const struct activation_block *a, int width, con
     dot(sum, a, width, g, line_half(q[g][h], 0), line_half(q[g][h], 1));
 }
 
-#ifndef TILE_ISA
-#define TILE_ISA avxvnni
+#ifndef PACKED_ISA
+#define PACKED_ISA avxvnni
 #endif
-#include "engine/cpu/tile_kernels.h"
+#include "engine/cpu/packed_kernels.h"
 #endif

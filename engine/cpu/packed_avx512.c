@@ -1,6 +1,6 @@
-// The kernels of prepared weights for AVX-512 with VNNI: weights are made unsigned bytes, and what that adds is taken
+// The kernels of packed weights for AVX-512 with VNNI: weights are made unsigned bytes, and what that adds is taken
 // off by where the sums begin. All rows of a strip are computed at once, so that h is 0 throughout.
-#include "engine/cpu/tiles.h"
+#include "engine/cpu/packed.h"
 
 #if defined(__x86_64__)
 #include "engine/cpu/lines_avx512.h"
@@ -50,6 +50,6 @@ INLINE int stride_of(const struct strip *s, const int width) {
     return width;
 }
 
-#define TILE_ISA avx512
-#include "engine/cpu/tile_kernels.h"
+#define PACKED_ISA avx512
+#include "engine/cpu/packed_kernels.h"
 #endif

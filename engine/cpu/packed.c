@@ -1,6 +1,6 @@
-// Preparation: four rows at a time. 16 bytes of each are a vector, which is worked on as a whole; the four are then
+// Repacking: four rows at a time. 16 bytes of each are a vector, which is worked on as a whole; the four are then
 // transposed, so that 16 bytes of a line are written at once. What a vector does is plain C to the compiler.
-#include "engine/cpu/tiles.h"
+#include "engine/cpu/packed.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -107,22 +107,22 @@ INLINE void put_packed_bits(uint8_t line[2][64], int r, struct four bits) {
 
 // --- blocks of 32 ----------------------------------------------------------------------------------------------------
 
-#define PREPARE(id, tile)                                                                                              \
-    INLINE void prepare_##id(struct tile_##tile *t, int r, struct four block);                                         \
-    void tile_prepare_##id(void *tiles, int first, const uint8_t *const rows[TILE_ROWS], size_t n) {                   \
-        struct tile_##tile *t = tiles;                                                                                 \
+#define PACK(id, name)                                                                                                 \
+    INLINE void pack_##id(struct packed_##name *t, int r, struct four block);                                          \
+    void packed_fill_##id(void *packed, int first, const uint8_t *const rows[PACKED_ROWS], size_t n) {                 \
+        struct packed_##name *t = packed;                                                                              \
         for (size_t b = 0; b < n; b++)                                                                                 \
-            for (int r = 0; r < TILE_ROWS; r += 4)                                                                     \
-                prepare_##id(t + b, first + r, four_rows(rows + r, b * block_formats[id].bytes));                      \
+            for (int r = 0; r < PACKED_ROWS; r += 4)                                                                   \
+                pack_##id(t + b, first + r, four_rows(rows + r, b * block_formats[id].bytes));                         \
     }                                                                                                                  \
-    INLINE void prepare_##id(struct tile_##tile *t, int r, struct four block)
+    INLINE void pack_##id(struct packed_##name *t, int r, struct four block)
 
-PREPARE(BLOCK_Q8_0, q8_0) {
+PACK(BLOCK_Q8_0, q8_0) {
     put_halves(t->d, r, FIELD(q8_0, d));
     put_bytes(t->q, r, FIELD(q8_0, q), 2, SIGNED);
 }
 
-PREPARE(BLOCK_Q4_0, q4_0) {
+PACK(BLOCK_Q4_0, q4_0) {
     put_halves(t->d, r, FIELD(q4_0, d));
     put_bytes(t->q, r, FIELD(q4_0, q), 1, AS_THEY_ARE);
 }
@@ -134,37 +134,37 @@ INLINE void put_negated(uint16_t min[32], int r, struct four m) {
     UNROLL for (int i = 0; i < 4; i++) min[r + i] ^= HALF_SIGN;
 }
 
-PREPARE(BLOCK_Q4_1, q4_1) {
+PACK(BLOCK_Q4_1, q4_1) {
     put_halves(t->d, r, FIELD(q4_1, d));
     put_negated(t->min, r, FIELD(q4_1, m));
     put_bytes(t->q, r, FIELD(q4_1, q), 1, AS_THEY_ARE);
 }
 
-PREPARE(BLOCK_Q5_0, q5_0) {
+PACK(BLOCK_Q5_0, q5_0) {
     put_halves(t->d, r, FIELD(q5_0, d));
     put_bytes(t->q, r, FIELD(q5_0, q), 1, AS_THEY_ARE);
     put_packed_bits(t->high, r, FIELD(q5_0, qh));
 }
 
-PREPARE(BLOCK_Q5_1, q5_1) {
+PACK(BLOCK_Q5_1, q5_1) {
     put_halves(t->d, r, FIELD(q5_1, d));
     put_negated(t->min, r, FIELD(q5_1, m));
     put_bytes(t->q, r, FIELD(q5_1, q), 1, AS_THEY_ARE);
     put_packed_bits(t->high, r, FIELD(q5_1, qh));
 }
 
-PREPARE(BLOCK_IQ4_NL, iq4_nl) {
+PACK(BLOCK_IQ4_NL, iq4_nl) {
     put_halves(t->d, r, FIELD(iq4_nl, d));
     put_bytes(t->q, r, FIELD(iq4_nl, q), 1, AS_THEY_ARE);
 }
 
-PREPARE(BLOCK_MXFP4, mxfp4) {
+PACK(BLOCK_MXFP4, mxfp4) {
     put_byte(t->e, r, FIELD(mxfp4, e));
     put_bytes(t->q, r, FIELD(mxfp4, q), 1, AS_THEY_ARE);
 }
 
-// Of NVFP4's 16 elements eight lie in low and eight in high nibbles; of a tile's 32 it is 16 and 16.
-PREPARE(BLOCK_NVFP4, nvfp4) {
+// Of NVFP4's 16 elements eight lie in low and eight in high nibbles; of a packed block's 32 it is 16 and 16.
+PACK(BLOCK_NVFP4, nvfp4) {
     const struct four d = FIELD(nvfp4, d), q = FIELD(nvfp4, q);
     for (int p = 0; p < 2; p++) {
         uint8_t nibbles[4][32];
@@ -181,7 +181,7 @@ INLINE void put_scale_min(uint8_t scale[32], uint8_t min[32], int r, struct four
     UNROLL for (int i = 0; i < 4; i++) q4_k_scale_min(packed.row[i], part, &scale[r + i], &min[r + i]);
 }
 
-PREPARE(BLOCK_Q4_K, q4_k) {
+PACK(BLOCK_Q4_K, q4_k) {
     const struct four scales = FIELD(q4_k, scales), q = FIELD(q4_k, q);
     put_halves(t->d, r, FIELD(q4_k, d));
     put_halves(t->dmin, r, FIELD(q4_k, dmin));
@@ -191,7 +191,7 @@ PREPARE(BLOCK_Q4_K, q4_k) {
     }
 }
 
-PREPARE(BLOCK_Q5_K, q5_k) {
+PACK(BLOCK_Q5_K, q5_k) {
     const struct four scales = FIELD(q5_k, scales), q = FIELD(q5_k, q), high = FIELD(q5_k, qh);
     put_halves(t->d, r, FIELD(q5_k, d));
     put_halves(t->dmin, r, FIELD(q5_k, dmin));
@@ -202,7 +202,7 @@ PREPARE(BLOCK_Q5_K, q5_k) {
     }
 }
 
-PREPARE(BLOCK_Q6_K, q6_k) {
+PACK(BLOCK_Q6_K, q6_k) {
     const struct four scales = FIELD(q6_k, scales), low = FIELD(q6_k, ql), high = FIELD(q6_k, qh);
     put_halves(t->d, r, FIELD(q6_k, d));
     for (int p = 0; p < 8; p++) { // of each 128 columns, part p is quarter p mod 4
@@ -212,7 +212,7 @@ PREPARE(BLOCK_Q6_K, q6_k) {
     }
 }
 
-PREPARE(BLOCK_Q2_K, q2_k) {
+PACK(BLOCK_Q2_K, q2_k) {
     const struct four scales = FIELD(q2_k, scales), q = FIELD(q2_k, q);
     put_halves(t->d, r, FIELD(q2_k, d));
     put_halves(t->dmin, r, FIELD(q2_k, dmin));
@@ -222,7 +222,7 @@ PREPARE(BLOCK_Q2_K, q2_k) {
     }
 }
 
-PREPARE(BLOCK_IQ4_XS, iq4_xs) {
+PACK(BLOCK_IQ4_XS, iq4_xs) {
     const struct four low = FIELD(iq4_xs, scales_low), high = FIELD(iq4_xs, scales_high), q = FIELD(iq4_xs, q);
     put_halves(t->d, r, FIELD(iq4_xs, d));
     for (int p = 0; p < 8; p++) {
@@ -235,7 +235,7 @@ PREPARE(BLOCK_IQ4_XS, iq4_xs) {
     }
 }
 
-// --- formats that share a wider tile ---------------------------------------------------------------------------------
+// --- formats that share a wider packed block -------------------------------------------------------------------------
 
 struct four_codes {
     struct block_codes row[4];
@@ -261,7 +261,7 @@ INLINE void put_code_scales(int8_t scale[2][32], int r, const struct four_codes 
 }
 
 // d × (q − 1) is d × q − d × 1.
-static void prepare_ternary(enum block_id format, struct tile_q2_k *t, int r, struct four block) {
+static void pack_ternary(enum block_id format, struct packed_q2_k *t, int r, struct four block) {
     struct four_codes codes;
     unpack(&codes, format, block, 1);
     UNROLL for (int i = 0; i < 4; i++) t->d[r + i] = t->dmin[r + i] =
@@ -273,7 +273,7 @@ static void prepare_ternary(enum block_id format, struct tile_q2_k *t, int r, st
 }
 
 // Formats whose scales fit eight bits and whose values fit six.
-static void prepare_as_q6_k(enum block_id format, struct tile_q6_k *t, int r, struct four block) {
+static void pack_as_q6_k(enum block_id format, struct packed_q6_k *t, int r, struct four block) {
     struct four_codes codes;
     unpack(&codes, format, block, 32);
     UNROLL for (int i = 0; i < 4; i++) t->d[r + i] = f16_from_f32(codes.row[i].d);
@@ -284,7 +284,7 @@ static void prepare_as_q6_k(enum block_id format, struct tile_q6_k *t, int r, st
     }
 }
 
-static void prepare_as_bytes(enum block_id format, struct tile_bytes *t, int r, struct four block) {
+static void pack_as_bytes(enum block_id format, struct packed_bytes *t, int r, struct four block) {
     struct four_codes codes;
     unpack(&codes, format, block, 0);
     UNROLL for (int i = 0; i < 4; i++) t->d[r + i] = codes.row[i].d;
@@ -294,13 +294,13 @@ static void prepare_as_bytes(enum block_id format, struct tile_bytes *t, int r, 
     }
 }
 
-PREPARE(BLOCK_TQ1_0, q2_k) { prepare_ternary(BLOCK_TQ1_0, t, r, block); }
-PREPARE(BLOCK_TQ2_0, q2_k) { prepare_ternary(BLOCK_TQ2_0, t, r, block); }
-PREPARE(BLOCK_Q3_K, q6_k) { prepare_as_q6_k(BLOCK_Q3_K, t, r, block); }
-PREPARE(BLOCK_IQ3_S, q6_k) { prepare_as_q6_k(BLOCK_IQ3_S, t, r, block); }
-PREPARE(BLOCK_IQ3_XXS, bytes) { prepare_as_bytes(BLOCK_IQ3_XXS, t, r, block); }
-PREPARE(BLOCK_IQ2_S, bytes) { prepare_as_bytes(BLOCK_IQ2_S, t, r, block); }
-PREPARE(BLOCK_IQ2_XS, bytes) { prepare_as_bytes(BLOCK_IQ2_XS, t, r, block); }
-PREPARE(BLOCK_IQ2_XXS, bytes) { prepare_as_bytes(BLOCK_IQ2_XXS, t, r, block); }
-PREPARE(BLOCK_IQ1_M, bytes) { prepare_as_bytes(BLOCK_IQ1_M, t, r, block); }
-PREPARE(BLOCK_IQ1_S, bytes) { prepare_as_bytes(BLOCK_IQ1_S, t, r, block); }
+PACK(BLOCK_TQ1_0, q2_k) { pack_ternary(BLOCK_TQ1_0, t, r, block); }
+PACK(BLOCK_TQ2_0, q2_k) { pack_ternary(BLOCK_TQ2_0, t, r, block); }
+PACK(BLOCK_Q3_K, q6_k) { pack_as_q6_k(BLOCK_Q3_K, t, r, block); }
+PACK(BLOCK_IQ3_S, q6_k) { pack_as_q6_k(BLOCK_IQ3_S, t, r, block); }
+PACK(BLOCK_IQ3_XXS, bytes) { pack_as_bytes(BLOCK_IQ3_XXS, t, r, block); }
+PACK(BLOCK_IQ2_S, bytes) { pack_as_bytes(BLOCK_IQ2_S, t, r, block); }
+PACK(BLOCK_IQ2_XS, bytes) { pack_as_bytes(BLOCK_IQ2_XS, t, r, block); }
+PACK(BLOCK_IQ2_XXS, bytes) { pack_as_bytes(BLOCK_IQ2_XXS, t, r, block); }
+PACK(BLOCK_IQ1_M, bytes) { pack_as_bytes(BLOCK_IQ1_M, t, r, block); }
+PACK(BLOCK_IQ1_S, bytes) { pack_as_bytes(BLOCK_IQ1_S, t, r, block); }

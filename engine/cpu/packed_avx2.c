@@ -1,6 +1,6 @@
-// The kernels of prepared weights for AVX2 without VNNI: bytes are multiplied in pairs into 16-bit sums. Values of up to
+// The kernels of packed weights for AVX2 without VNNI: bytes are multiplied in pairs into 16-bit sums. Values of up to
 // six bits are multiplied unsigned, wider and signed ones by magnitude.
-#include "engine/cpu/tiles.h"
+#include "engine/cpu/packed.h"
 
 #if defined(__x86_64__)
 #include "engine/cpu/lanes_avx2.h"
@@ -111,6 +111,6 @@ INLINE void byte_dots(sums sum, const struct activation_block *a, int width, con
                _mm256_xor_si256(line_half(q[g][h], 1), flip));
 }
 
-#define TILE_ISA avx2
-#include "engine/cpu/tile_kernels.h"
+#define PACKED_ISA avx2
+#include "engine/cpu/packed_kernels.h"
 #endif
