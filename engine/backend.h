@@ -42,7 +42,7 @@ struct page_copy {
     int32_t to, from; // whole pages
 };
 
-// A page outside the KV arena: page_bytes of backend memory, in the backend's own layout.
+// A page outside the KV arena: page_bytes, in the page_layout of struct backend_info.
 struct page_transfer {
     int32_t page;
     void *data;
@@ -80,7 +80,7 @@ struct backend_result {
 
 struct backend_params {
     const struct model *model;  // outlives the backend
-    int device;                 // of the backend's own
+    int device;                 // which of the backend's
     int first_layer, end_layer; // of the model, [first, end); 0, 0: all
     int n_threads;              // that compute; 0: as many as suit the model and the machine
     int n_pages;                // KV arena
@@ -104,17 +104,17 @@ struct backend_info {     // of an open one
     char description[64]; // e.g. "AVX-512 VNNI, 2 threads"
     char page_layout[64]; // pages can be read out of one backend and written into another that names the same
     uint64_t page_bytes;  // of a page, of its layers
-    int n_threads;        // of the processor that compute
-    int n_workers;        // that for_each has
+    int n_threads;        // of the processor that it computes with
+    int n_workers;        // of for_each
     bool rows_equal;      // a row's result is the same, bit for bit, in any batch and any chunk
 };
 
 struct backend;
 struct backend_ops {
     const char *name;
-    // Those there are, at most `most`, but for their heaps; returns how many.
+    // The devices there are, without their heaps, at most `most`; returns how many.
     int (*devices)(struct device *out, int most);
-    void (*heaps)(int device, struct device *out); // fills those of one
+    void (*heaps)(int device, struct device *out); // fills in those of one device
     // What open would take with these. Nothing is read of the weights.
     bool (*measure)(const struct backend_params *params, struct backend_memory *out, struct status *st);
     struct backend *(*open)(const struct backend_params *params, struct status *st);
