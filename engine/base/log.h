@@ -22,7 +22,7 @@ enum log_level {
 };
 const char *log_level_name(enum log_level level); // "warning"
 
-enum { LOG_RING = 512, LOG_FILE_BYTES = 1 << 20, LOG_LINE = 576 };
+enum { LOG_RING = 512, LOG_FILE_BYTES = 1 << 20, LOG_FILES_OLD = 2, LOG_LINE = 576 };
 
 struct log_entry {
     uint64_t number; // counts up from 0
