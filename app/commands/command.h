@@ -46,6 +46,10 @@ enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
       "The names in the first column are what --device accepts. The first device is the\n"                             \
       "default.\n",                                                                                                    \
       IN_LIST, 0, 0)                                                                                                   \
+    X(log, "[LINES]", "Print the last lines of the log",                                                               \
+      "LINES is how many, 40 if it is not given. The log is written by chat, run and\n"                                \
+      "bench; see --log-level.\n",                                                                                     \
+      0, 0, 1)                                                                                                         \
     X(help, "[COMMAND]", "Show the commands, or the options of one", "", IN_HELP, 0, 1)
 
 struct command {

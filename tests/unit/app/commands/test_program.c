@@ -120,6 +120,20 @@ static void test_runs_are_logged(void **state) {
     result_free(&r);
 }
 
+static void test_the_log_is_shown(void **state) {
+    (void)state;
+    struct result r = shell_format("export XDG_STATE_HOME=%s/shown; mkdir -p $XDG_STATE_HOME/confab; cd $XDG_STATE_HOME/confab; "
+                                   "printf 'one\\n' > log.2; printf 'two\\n' > log.1; printf 'th\\033[31mree\\nfour\\n' > log; "
+                                   "cd - > /dev/null; confab log; echo -; confab log 2",
+                                   folder);
+    assert_int_equal(r.status, 0);
+    assert_string_equal(r.output, "one\ntwo\nth␛[31mree\nfour\n-\nth␛[31mree\nfour\n");
+    result_free(&r);
+    assert_fails(shell("confab log 0"), 2, "'0'");
+    assert_fails(shell("confab log many"), 2, "'many'");
+    assert_fails(shell("XDG_STATE_HOME=/nonexistent confab log"), 1, "/nonexistent/confab/log");
+}
+
 static void test_a_log_that_cannot_be_written_stops_nothing(void **state) {
     (void)state;
     struct result r = shell("XDG_STATE_HOME=/proc/nowhere confab run --temp 0 hello"),
@@ -392,6 +406,7 @@ int main(void) {
         cmocka_unit_test(test_models_that_are_not_there),
         cmocka_unit_test(test_a_saved_model_that_is_gone_gives_way),
         cmocka_unit_test(test_runs_are_logged),
+        cmocka_unit_test(test_the_log_is_shown),
         cmocka_unit_test(test_a_log_that_cannot_be_written_stops_nothing),
         cmocka_unit_test(test_an_answer_of_the_built_in_model_is_repeatable),
         cmocka_unit_test(test_a_prompt_may_come_through_a_pipe),

@@ -1,0 +1,68 @@
+// `confab log`: the last lines of the log, cleaned for a terminal.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "app/base/clean.h"
+#include "app/commands/command.h"
+#include "engine/base/log.h"
+#include "engine/base/panic.h"
+#include "engine/base/paths.h"
+
+enum { LINES = 40, LINES_MOST = 100000 };
+
+// The last lines that were added, as a ring.
+struct tail {
+    char **lines; // [most]
+    size_t most, count;
+};
+
+// False when the file cannot be read.
+static bool tail_add_file(struct tail *t, const char *path) {
+    FILE *f = fopen(path, "r");
+    if (!f) return false;
+    char *line = NULL;
+    size_t room = 0;
+    for (ssize_t n; (n = getline(&line, &room, f)) > 0;) {
+        if (line[n - 1] == '\n') line[n - 1] = '\0';
+        char **place = &t->lines[t->count++ % t->most];
+        free(*place);
+        *place = clean_copy(line);
+    }
+    free(line);
+    fclose(f);
+    return true;
+}
+
+static void tail_print(struct tail *t) {
+    size_t first = t->count > t->most ? t->count - t->most : 0;
+    for (size_t i = first; i < t->count; i++) puts(t->lines[i % t->most]);
+    for (size_t i = 0; i < t->most; i++) free(t->lines[i]);
+    free(t->lines);
+}
+
+int command_log(const struct settings *s, int n_arguments, char **arguments) {
+    (void)s;
+    struct status st = {0};
+    char *end = "", *path = path_state("log");
+    long lines = n_arguments ? strtol(arguments[0], &end, 10) : LINES;
+    if (lines < 1 || lines > LINES_MOST || *end) {
+        status_fail(&st, STATUS_USAGE, "LINES: expected a number from 1 to %d, got '%s'", LINES_MOST, arguments[0]);
+    } else if (!path) {
+        status_fail(&st, STATUS_IO, "no log: neither XDG_STATE_HOME nor HOME is set");
+    } else {
+        struct tail t = {.lines = xcalloc((size_t)lines, sizeof *t.lines), .most = (size_t)lines};
+        bool found = false;
+        for (int age = LOG_FILES_OLD; age >= 0; age--) {
+            char *name = age ? xasprintf("%s.%d", path, age) : xstrdup(path);
+            found = tail_add_file(&t, name) || found;
+            free(name);
+        }
+        if (!found) status_fail(&st, STATUS_IO, "%s: %s", path, strerror(errno));
+        tail_print(&t);
+    }
+    free(path);
+    return st.code == STATUS_OK ? EXIT_DONE : command_fail(&st);
+}
