@@ -24,7 +24,8 @@ static void environment_set(void) {
                                          {"INPUTRC", "/dev/null"},
                                          {"PATH", "/nonexistent"},
                                          {"XDG_CONFIG_HOME", "/nonexistent"},
-                                         {"XDG_DATA_HOME", "/nonexistent"}};
+                                         {"XDG_DATA_HOME", "/nonexistent"},
+                                         {"TZ", "UTC"}};
     for (size_t i = 0; i < sizeof unset / sizeof *unset; i++) unsetenv(unset[i]);
     for (size_t i = 0; i < sizeof set / sizeof *set; i++) setenv(set[i][0], set[i][1], 1);
 }
