@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/base/log.h"
 #include "engine/engine.h"
 #include "engine/metrics.h"
 
@@ -27,7 +28,8 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(KV, kv, "kv cache", "Alt+3", "show or hide the KV cache", PANE_RIGHT, 4, 4, 3, 0, 2)                             \
     X(LATENCY, latency, "latency", "Alt+4", "show or hide the latency", PANE_RIGHT, 4, 4, 4, 0, 2)                     \
     X(TIME, time, "time", "Alt+5", "show or hide where the time goes", PANE_RIGHT, 3, 16, 5, 12, 1)                    \
-    X(MEMORY, memory, "memory", "Alt+6", "show or hide the memory", PANE_RIGHT, 4, 4, 6, PANE_NEVER, 1)
+    X(MEMORY, memory, "memory", "Alt+6", "show or hide the memory", PANE_RIGHT, 4, 4, 6, PANE_NEVER, 1)                \
+    X(LOG, log, "log", "Alt+7", "show or hide the log", PANE_RIGHT, 4, 6, 7, PANE_NEVER, 1)
 
 // Those that are always there: the conversation, the message being written, and the bottom line. X(enumerator, module)
 #define PANES_FIXED(X)                                                                                                 \
@@ -148,6 +150,8 @@ struct screen_view {
     struct view_history decode, prefill, latency;
     const struct view_time *time; // NULL before the engine is up
     const struct view_memory *memory;
+    const struct log_entry *log; // the newest, oldest first
+    int n_log;
     const struct sampling *sampling;     // of the current chat
     int knob;                            // enum sampling_knob_id that is chosen
     const char *const *questions;        // worth asking in an empty chat; outlive the screen

@@ -4,12 +4,14 @@
 #include "app/chat/chat_state.h"
 #include "app/guide/guide.h"
 #include "engine/base/clock.h"
+#include "engine/base/log.h"
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
 #include "engine/base/process_memory.h"
 #include "engine/metrics.h"
 
 enum {
+    LOG_SHOWN = 200,  // entries
     MOST_VIEWS = 4,   // that one message is shown as; the low two bits of their ids
     BYTES_A_TOKEN = 4 // of text, about
 };
@@ -164,6 +166,19 @@ static void show_memory(const struct chat *c, const struct engine_figures *f, st
     view->memory = &memory;
 }
 
+// Entries are copied when there are new ones, and only where they are to be seen.
+static void show_log(const struct chat *c, struct screen_view *view) {
+    static struct log_entry entries[LOG_SHOWN];
+    static uint64_t seen;
+    static size_t count;
+    if (!(screen_panes(c->screen) >> PANE_LOG & 1)) return;
+    uint64_t now = log_count();
+    if (now != seen) count = log_read(now > LOG_SHOWN ? now - LOG_SHOWN : 0, entries, LOG_SHOWN);
+    seen = now;
+    view->log = entries;
+    view->n_log = (int)count;
+}
+
 void chat_show(struct chat *c) {
     const struct session_chat *chat = c->current;
     const struct engine_figures *f = c->engine ? engine_figures(c->engine) : NULL;
@@ -193,6 +208,7 @@ void chat_show(struct chat *c) {
     };
     show_context(c, f, &view);
     show_memory(c, f, &view);
+    show_log(c, &view);
     chat_model_show(c, &view);
     chat_limits_show(c, &c->time);
     screen_draw(c->screen, &view);
