@@ -1,4 +1,4 @@
-# Turns theme files into the C table theme_builtin (ui/theme.c): awk -f embed.awk FILES > themes.c
+# Converts theme files to the C table theme_builtin (ui/theme.c): awk -f embed.awk FILES > themes.c
 BEGIN {
     print "#include <stddef.h>"
     print "struct theme_file { const char *name, *text; };"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# first_token.sh MODEL [PAIRS] [PEER COMMAND…]: from the start of a process to the first byte of its answer, and the most
-# memory it had resident, with the file in the page cache.
+# first_token.sh MODEL [PAIRS] [PEER COMMAND…]: measures the time from the start of a process to the first byte of its
+# answer, and its peak resident memory, with the file in the page cache.
 #
-# Runs `confab run -m MODEL -n 1 --temp 0 Hello` and the command, if there is one, in turn, PAIRS times (5), and prints the
-# medians. A command that prints nothing is timed to its end.
+# Runs `confab run -m MODEL -n 1 --temp 0 Hello` and the command, if given, in turn, PAIRS times (default 5), and prints
+# the medians. A command that prints nothing is timed to its end.
 set -eu
 model=$1 pairs=${2:-5}
 shift $(($# < 2 ? $# : 2))
@@ -15,7 +15,8 @@ import os, statistics, subprocess, sys, time
 
 def first_byte(command):
     start = time.perf_counter()
-    child = subprocess.Popen(command.split(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    null = subprocess.DEVNULL
+    child = subprocess.Popen(command.split(), stdin=null, stdout=subprocess.PIPE, stderr=null)
     os.read(child.stdout.fileno(), 1)
     seconds = time.perf_counter() - start
     while os.read(child.stdout.fileno(), 1 << 16):
@@ -34,7 +35,8 @@ for _ in range(int(sys.argv[1])):
 print(f"{'':8}{'seconds':>10}{'fastest':>10}{'MiB':>8}")
 for name, list in runs.items():
     seconds = [run[0] for run in list]
-    print(f"{name:8}{statistics.median(seconds):10.3f}{min(seconds):10.3f}{statistics.median(run[1] for run in list):8.0f}")
+    memory = statistics.median(run[1] for run in list)
+    print(f"{name:8}{statistics.median(seconds):10.3f}{min(seconds):10.3f}{memory:8.0f}")
 if len(runs) == 2:
     ratios = [peer[0] / own[0] for own, peer in zip(*runs.values())]
     print(f"peer / confab: {statistics.median(ratios):.2f} (median of pairs)")

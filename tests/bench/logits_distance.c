@@ -1,5 +1,5 @@
-// logits_distance N_VOCAB EXACT OTHER: how far the logits in OTHER are from those in EXACT, both 32-bit floats
-// [positions][N_VOCAB], by the measures of `confab bench`: positions, same top, divergence in nats, error.
+// logits_distance N_VOCAB EXACT OTHER: compares two files of logits, 32-bit floats [positions][N_VOCAB], like `confab
+// bench`. Prints the number of positions, the share with the same top token, the divergence in nats, and the error.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,8 +18,8 @@ int main(int argc, char **argv) {
     const size_t row = (size_t)n_vocab * sizeof(float);
     bool sound = mapping_open(&exact, argv[2], &st) && mapping_open(&other, argv[3], &st);
     if (sound && (exact.size % row || exact.size != other.size))
-        sound = status_fail(&st, STATUS_FORMAT, "%s and %s are not rows of %d floats, as many in both", argv[2],
-                            argv[3], n_vocab);
+        sound = status_fail(&st, STATUS_FORMAT, "%s, %s: not the same number of rows of %d floats", argv[2], argv[3],
+                            n_vocab);
     for (size_t at = 0; sound && at < exact.size; at += row)
         bench_distance_add(&d, (const float *)(const void *)(exact.data + at),
                            (const float *)(const void *)(other.data + at), n_vocab);

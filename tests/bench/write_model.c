@@ -1,5 +1,5 @@
-// write_model SHAPE OUT: a GGUF file in 16-bit floats with random weights, larger than any cache, to measure with; the
-// same bytes every time. `confab quantize` makes the other formats of it.
+// write_model SHAPE OUT: writes a GGUF file for benchmarks, with random weights in 16-bit floats, larger than any cache
+// and the same every time. `confab quantize` converts it to the other formats.
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "tests/unit/tiny_shape.h"
 #include "tests/unit/xorshift.h"
 
-enum { N_VOCAB = 32000, N_CONTEXT = 40960, ALIGNMENT = 32, MOST_TENSORS = 256, N_DRAWS = 1 << 16 };
+enum { N_VOCAB = 32000, N_CONTEXT = 40960, ALIGNMENT = 32, MAX_TENSORS = 256, N_DRAWS = 1 << 16 };
 
 #define EPSILON TINY_FLOAT("attention.layer_norm_rms_epsilon", 1e-5)
 
@@ -20,7 +20,7 @@ static const struct tiny_shape shapes[] = {
     // 0.5 B parameters, as wide as TinyLlama
     {.name = "llama", .architecture = "llama", .n_context = N_CONTEXT, .n_layer = 8, .n_embd = 2048, .n_head = 32,
      .n_head_kv = 4, .head_size = 64, .n_ff = 5632, .keys = {EPSILON}},
-    // 0.5 B parameters, of which a token uses 0.1 B
+    // 0.5 B parameters, 0.1 B of them active per token
     {.name = "experts", .architecture = "qwen3moe", .parts = PART_HEAD_NORM_SHARED, .n_context = N_CONTEXT,
      .n_layer = 8, .n_embd = 1024, .n_head = 16, .n_head_kv = 4, .head_size = 64, .n_ff = 512, .experts = 32, .used = 4,
      .n_ff_expert = 512, .keys = {EPSILON}},
@@ -31,23 +31,23 @@ struct tensor {
     char name[48];
     uint64_t dims[3]; // innermost first
     uint32_t n_dims;
-    bool vector;  // of ones, in 32-bit floats; otherwise random
-    float spread; // of the products with an input of size 1
+    bool vector;  // of ones, in 32-bit floats; otherwise a random matrix
+    float spread; // standard deviation of the matmul's results for inputs of about 1
     uint64_t offset, bytes;
 };
 
 struct model_writer {
     const struct tiny_shape *shape;
     struct gguf_writer header;
-    struct tensor tensors[MOST_TENSORS];
+    struct tensor tensors[MAX_TENSORS];
     int n_tensors;
     uint64_t size; // of the data
 };
 
-// ---- what there is ----
+// ---- tensors ----
 
 static struct tensor *add(struct model_writer *m, int layer, const char *name) {
-    if (m->n_tensors == MOST_TENSORS) panic("more than %d tensors", MOST_TENSORS);
+    if (m->n_tensors == MAX_TENSORS) panic("too many tensors (maximum %d)", MAX_TENSORS);
     struct tensor *t = &m->tensors[m->n_tensors++];
     if (layer < 0) snprintf(t->name, sizeof t->name, "%s.weight", name);
     else snprintf(t->name, sizeof t->name, "blk.%d.%s.weight", layer, name);
@@ -71,7 +71,7 @@ static void add_norm(struct model_writer *m, int layer, const char *name, int si
     place(m, t);
 }
 
-// `count` matrices in one; 0: one of two dimensions.
+// count: of matrices in a three-dimensional tensor; 0: a single matrix of two dimensions.
 static void add_matrix(struct model_writer *m, int layer, const char *name, int rows, int columns, int count,
                        float spread) {
     struct tensor *t = add(m, layer, name);
@@ -103,7 +103,7 @@ static void add_tensors(struct model_writer *m) {
     add_matrix(m, -1, "token_embd", N_VOCAB, n_embd, 0, sqrtf((float)n_embd));
     for (int l = 0; l < m->shape->n_layer; l++) add_layer(m, l);
     add_norm(m, -1, "output_norm", n_embd);
-    add_matrix(m, -1, "output", N_VOCAB, n_embd, 0, 3); // probabilities as uneven as a trained model's
+    add_matrix(m, -1, "output", N_VOCAB, n_embd, 0, 3); // as peaked as the probabilities of a trained model
 }
 
 // ---- keys ----
@@ -116,13 +116,13 @@ static void add_shape(struct model_writer *m) {
 
 enum token_type { TOKEN_NORMAL = 1, TOKEN_UNKNOWN = 2, TOKEN_CONTROL = 3, TOKEN_BYTE = 6 };
 
-// Three marks, all bytes, the characters of ASCII and made-up words.
+// Three special tokens, all bytes, the ASCII characters, then made-up words.
 static enum token_type name_token(int id, char out[16]) {
     static const char *const marks[] = {"<unk>", "<s>", "</s>"};
     if (id < 3) return snprintf(out, 16, "%s", marks[id]), id ? TOKEN_CONTROL : TOKEN_UNKNOWN;
     if ((id -= 3) < 256) return snprintf(out, 16, "<0x%02X>", (unsigned)id), TOKEN_BYTE;
     if ((id -= 256) < 94) return snprintf(out, 16, "%c", '!' + id), TOKEN_NORMAL;
-    size_t n = (size_t)snprintf(out, 16, "\u2581"); // marks a space
+    size_t n = (size_t)snprintf(out, 16, "\u2581"); // stands for a space
     for (id -= 94; id > 0; id = (id - 1) / 26) out[n++] = (char)('a' + (id - 1) % 26);
     out[n] = 0;
     return TOKEN_NORMAL;
@@ -149,7 +149,7 @@ static void add_vocabulary(struct model_writer *m) {
 
 // ---- data ----
 
-// Nearly normal, of size 1.
+// Draws from about a standard normal distribution.
 static void fill_draws(float draws[N_DRAWS]) {
     uint64_t state = 1;
     for (int i = 0; i < N_DRAWS; i++) {
