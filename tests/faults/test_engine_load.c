@@ -1,7 +1,7 @@
-// The engine over the real backend, used as badly as it can be: requests that come and go at random while pages are
-// short, storms of commands from several threads, broken weights, an end in the middle of everything.
+// Stress tests of the engine with the real backend: requests that arrive and are cancelled at random while pages are
+// scarce, storms of commands from several threads, broken weights, closing in the middle of everything.
 //
-// STORM_SECONDS makes the storms longer than the second they last here.
+// STORM_SECONDS: length of the storms (default 1).
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -67,7 +67,7 @@ static void close_engine(struct engine_client *c) {
 
 // ---- requests ----
 
-// What came of a request.
+// The outcome of a request.
 struct outcome {
     int32_t tokens[TOKENS];
     int n_tokens, n_reused;
@@ -87,12 +87,12 @@ static struct request_params ask(uint64_t conversation, const int32_t *ids, int 
     return p;
 }
 
-// Takes events until n requests have ended. Outcomes by request, of which there are not more than `most`.
+// Takes events until n requests have ended. Outcomes are by request id, which is at most `most`.
 static void collect(struct engine_client *e, struct outcome *outcomes, uint64_t most, int n) {
     struct engine_event event;
     while (n > 0) {
-        if (!engine_wait(e, &event, PATIENCE)) fail_msg("nothing happens, %d requests are open", n);
-        if (event.request > most) fail_msg("request %llu is not known", (unsigned long long)event.request);
+        if (!engine_wait(e, &event, PATIENCE)) fail_msg("no event, %d requests open", n);
+        if (event.request > most) fail_msg("unknown request %llu", (unsigned long long)event.request);
         struct outcome *o = &outcomes[event.request];
         if (event.kind == EVENT_TEXT) {
             if (event.token >= 0) o->tokens[o->n_tokens++] = event.token;
@@ -124,7 +124,7 @@ struct question {
     int n;
 };
 
-// Some begin alike, so that pages are shared and copied.
+// Some have a common beginning, so that pages are shared and copied.
 static void make_questions(struct question *questions, int n, int n_vocab, uint32_t *random) {
     for (int i = 0; i < n; i++) {
         questions[i].n = 1 + (int)random_below(random, MOST_PROMPT);
@@ -133,9 +133,10 @@ static void make_questions(struct question *questions, int n, int n_vocab, uint3
     }
 }
 
-// ---- at once as alone ----
+// ---- together as alone ----
 
-// Eight conversations that arrive at random times, others among them that are cancelled, an arena for two or three.
+// Eight conversations arrive at random times, with others in between that are cancelled; there are pages for two or
+// three.
 static void together(struct model_file *file, int n_threads, const struct question *questions,
                      const struct outcome *alone, uint32_t *random) {
     struct engine_client *e = open_engine(
@@ -164,7 +165,7 @@ static void at_once_as_alone(struct model_file *file, uint32_t seed) {
     struct question questions[CONVERSATIONS];
     struct outcome alone[CONVERSATIONS];
     make_questions(questions, CONVERSATIONS, model_file_info(file)->n_vocab, &seed);
-    for (int i = 0; i < CONVERSATIONS; i++) { // an engine each: nothing is reused
+    for (int i = 0; i < CONVERSATIONS; i++) { // one engine for each: nothing is reused
         struct engine_client *e = open_engine(file, (struct engine_params){.n_threads = 1});
         alone[i] = answer(e, questions[i].ids, questions[i].n);
         close_engine(e);
@@ -200,7 +201,7 @@ static void test_trained_model_at_once_as_alone(void **state) {
     model_file_close(file);
 }
 
-// What a cancelled answer computed is found again and leads to the same answer.
+// The pages of a cancelled answer are reused and lead to the same answer.
 static void test_regenerated_after_cancellation(void **state) {
     (void)state;
     struct model_in_memory m = tiny_open((struct tiny_model_options){.format = BLOCK_Q8_0});
@@ -239,13 +240,13 @@ static void spoil_token(struct model_in_memory m, int32_t token) {
     row[t->dims[0] / 2] = NAN;
 }
 
-// Figures come a moment after the events.
+// Metrics are published a moment after the events.
 static void wait_for_free_pages(struct engine_client *e) {
     for (int i = 0; engine_figures(e)->pages_used && i < PATIENCE; i++) usleep(1000);
     assert_int_equal(engine_figures(e)->pages_used, 0);
 }
 
-// Who meets the token fails, with a message; those beside it in the batch, those after it and other engines go on.
+// A request with the token fails with a message; others in the batch, later ones and other engines are not affected.
 static void test_nan_weights_fail_their_request_alone(void **state) {
     (void)state;
     enum { SPOILT = 5 };
@@ -293,7 +294,7 @@ static double storm_seconds(void) {
 
 struct storm {
     struct engine_client *engine;
-    atomic_ullong submitted; // requests, at least
+    atomic_ullong submitted; // a lower bound of the requests
     atomic_bool over;
 };
 
@@ -313,7 +314,7 @@ static void *cancel_storm(void *argument) {
     return NULL;
 }
 
-// Bursts of 64 requests from this thread, cancellations and the rest from two others, pages for a few.
+// Bursts of 64 requests from this thread, cancellations and other commands from two others; pages for only a few.
 static void test_storm_of_requests_and_cancellations(void **state) {
     (void)state;
     enum { BURST = 64 };
@@ -334,7 +335,7 @@ static void test_storm_of_requests_and_cancellations(void **state) {
         }
         struct engine_event event;
         while (ended + BURST / 2 < asked) {
-            if (!engine_wait(storm.engine, &event, PATIENCE)) fail_msg("nothing happens");
+            if (!engine_wait(storm.engine, &event, PATIENCE)) fail_msg("no event");
             ended += event.kind == EVENT_STATE && event.state >= REQUEST_FINISHED;
             finished += event.kind == EVENT_STATE && event.state == REQUEST_FINISHED;
             const struct engine_figures *f = engine_figures(storm.engine);
@@ -344,7 +345,7 @@ static void test_storm_of_requests_and_cancellations(void **state) {
     atomic_store(&storm.over, true);
     for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
     for (struct engine_event event; ended < asked;) {
-        if (!engine_wait(storm.engine, &event, PATIENCE)) fail_msg("nothing happens");
+        if (!engine_wait(storm.engine, &event, PATIENCE)) fail_msg("no event");
         ended += event.kind == EVENT_STATE && event.state >= REQUEST_FINISHED;
     }
     print_message("%llu requests, %llu finished before the last\n", (unsigned long long)asked,
@@ -374,7 +375,7 @@ static void test_close_in_the_middle(void **state) {
     model_close_in_memory(m);
 }
 
-// ---- ends ----
+// ---- closing and limits ----
 
 static void test_context_time_and_length(void **state) {
     (void)state;

@@ -1,4 +1,4 @@
-// A model file that shrinks while it is mapped: one line and status 1, whatever was reading it.
+// A model file that shrinks while it is mapped ends the program with one line and status 1, whatever was reading it.
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -34,10 +34,10 @@ static void touch_what_is_gone(struct fault *f) {
     if (!mapping_open(&m, f->path, &st) || ftruncate(f->fd, 0)) _exit(90);
     volatile uint8_t byte = m.data[FILE_BYTES - 1];
     (void)byte;
-    _exit(91); // nothing happened
+    _exit(91); // no signal
 }
 
-// As the terminal's handler does: gives back what it holds, then hands the signal on to who was there before.
+// Like the terminal's handler: restores the terminal, then raises the signal for the previous handler.
 static struct sigaction before;
 static void hand_on(int signal_number) {
     if (write(STDERR_FILENO, "given back\n", 11) < 0) _exit(92);

@@ -1,5 +1,4 @@
-// A confab killed with SIGKILL at a random moment: the store opens again, and everything it had said was saved is
-// there.
+// After SIGKILL at a random moment the store opens again and contains everything that was reported as saved.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,13 +20,13 @@
 
 #define KILLS 25
 
-struct saved { // what the writer says after a save that succeeded
+struct saved { // sent by the writer after each successful save
     int64_t row;
     int messages;
     size_t last_size;
 };
 
-// Begins a conversation and writes at it until it is killed; every save is told to the other side of the pipe.
+// Starts a conversation and adds to it until it is killed; reports every save through the pipe.
 static _Noreturn void write_until_killed(const char *path, int to) {
     struct status st = {0};
     struct settings settings = settings_default();
@@ -55,8 +54,8 @@ static bool read_said(int from, struct saved *last) {
     return any;
 }
 
-// Runs a writer and kills it after some milliseconds, or so long after it first saved. False when it had not yet saved
-// anything.
+// Runs a writer and kills it after a few milliseconds, or so long after its first save. False: it had not saved anything
+// yet.
 static bool kill_one(const char *path, bool after_saving, int milliseconds, struct saved *last) {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -73,7 +72,7 @@ static bool kill_one(const char *path, bool after_saving, int milliseconds, stru
     bool any = read_said(ends[0], last);
     int status;
     waitpid(child, &status, 0);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); // it did not end by a failure of its own
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); // it did not fail by itself
     close(ends[0]);
     return any;
 }

@@ -1,5 +1,5 @@
-// The system grants no more threads or eventfds, at every place where one is asked for while a model is loaded: that ends
-// in a message that names the limit, nothing stays behind, and the model that was there answers on.
+// The system refuses a thread or an eventfd, at each place where loading a model asks for one: the result is a message
+// that names the limit, nothing leaks, and the old model keeps working.
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
@@ -34,11 +34,11 @@ enum { THREADS = 4, NEVER = 1 << 20 };
 
 // ---- the system ----
 
-static atomic_int left = NEVER; // threads and eventfds that are granted before one is not; those after it are again
+static atomic_int left = NEVER; // threads and eventfds to grant before one is refused; later ones are granted again
 
 static bool refused(void) { return atomic_fetch_sub(&left, 1) == 0; }
 
-// The linker puts these in place of the system's (--wrap).
+// The linker replaces the system's functions with these (--wrap).
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*main)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*main)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*main)(void *), void *argument) {
@@ -67,7 +67,7 @@ static int entries(const char *path) {
     return n;
 }
 
-// What the process holds of both. A thread that was joined may be listed a moment longer.
+// Descriptors and threads of the process. A thread that was joined may be listed a moment longer.
 static int held(void) { return entries("/proc/self/fd") + entries("/proc/self/task"); }
 
 static void expect_held(int n) {
@@ -166,7 +166,7 @@ static enum model_host_event next_event(struct model_host *h, struct status *st)
         if (event != HOST_NOTHING && event != HOST_PROGRESS) return event;
         if (event == HOST_NOTHING) poll(&fd, 1, 100);
     }
-    fail_msg("nothing happens");
+    fail_msg("no event");
     return HOST_NOTHING;
 }
 
@@ -206,7 +206,7 @@ static void test_the_first_model_is_loaded_or_a_message_says_why_not(void **stat
     free(path);
 }
 
-static void test_the_loaded_model_answers_on(void **state) {
+static void test_the_old_model_keeps_answering(void **state) {
     (void)state;
     char *old = write_model("old.gguf", 1), *new = write_model("new.gguf", 2);
     struct model_host *h = open_host(old);
@@ -230,7 +230,7 @@ static void test_the_loaded_model_answers_on(void **state) {
     free(old), free(new);
 }
 
-static void test_a_model_that_had_to_go_comes_back(void **state) {
+static void test_a_model_closed_for_space_is_loaded_again(void **state) {
     (void)state;
     char *old = write_model("gone.gguf", 1), *new = write_model("wide.gguf", 12);
     struct model_host *h = open_host(old);
@@ -243,7 +243,7 @@ static void test_a_model_that_had_to_go_comes_back(void **state) {
     bool loaded = false;
     for (int n = 0; !loaded; n++) {
         st = (struct status){0};
-        memory = need.total - 1; // beside the old one
+        memory = need.total - 1; // not enough for both
         left = n;
         bool chosen = model_host_choose(h, new, &st);
         assert_int_equal(chosen, n > 0);
@@ -277,7 +277,7 @@ static void test_models_are_listed_without_a_thread(void **state) {
     free(path);
 }
 
-// ---- what else starts threads ----
+// ---- others that start threads ----
 
 static void test_quantizing_needs_threads(void **state) {
     (void)state;
@@ -331,7 +331,7 @@ static void test_measuring_the_machine_needs_threads(void **state) {
     left = 0;
     assert_null(limits_meter_start(2, fd, &st));
     expect_limit(&st);
-    left = 1; // the meter's, then not one for its pool
+    left = 1; // the meter's thread, but none for its pool
     struct limits_meter *m = limits_meter_start(2, fd, &st);
     assert_non_null(m);
     assert_false(limits_meter_take(m, &limits));
@@ -357,8 +357,8 @@ int main(void) {
         cmocka_unit_test(test_an_engine_opens_wholly_or_not_at_all),
         cmocka_unit_test(test_logits_need_an_eventfd),
         cmocka_unit_test(test_the_first_model_is_loaded_or_a_message_says_why_not),
-        cmocka_unit_test(test_the_loaded_model_answers_on),
-        cmocka_unit_test(test_a_model_that_had_to_go_comes_back),
+        cmocka_unit_test(test_the_old_model_keeps_answering),
+        cmocka_unit_test(test_a_model_closed_for_space_is_loaded_again),
         cmocka_unit_test(test_models_are_listed_without_a_thread),
         cmocka_unit_test(test_quantizing_needs_threads),
         cmocka_unit_test(test_converting_a_folder_needs_threads),

@@ -1,7 +1,7 @@
-// Times attention: one row of a long conversation as GB/s of keys and values, and a prompt's pieces as a share of the
-// machine's FMA peak, in every type of KV cache, over generated models whose layers are little else than attention.
-// What the stage takes at position 0, its matrices, is taken off.
-// Pages follow each other, as those of a conversation that was alone, or are scattered over all memory.
+// Benchmarks attention for every type of KV cache: one row of a long conversation in GB/s of keys and values, and
+// chunks of a prompt in GFLOP/s. Uses generated models whose layers are mostly attention, and subtracts the time of the
+// stage at position 0, which is that of its matmuls. Pages are contiguous, as in a conversation that ran alone, or
+// scattered over memory.
 //     bench_attention [TYPE [SHAPE [THREADS [decode|prefill [scattered]]]]]     e.g. bench_attention q8_0 0 2
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static double processor_seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-// Seconds of n rows from a position on: of one thread its own, which other programs disturb less.
+// Seconds for n rows from a position on. With one thread its CPU time, which other programs affect less.
 static double run(struct bench *b, int position, int n, struct backend_work *work) {
     struct batch_row rows[CHUNK];
     for (int i = 0; i < n; i++)
@@ -122,16 +122,16 @@ static void bench_shape(int shape, enum kv_type type, int threads, const char *o
     for (int context = 2048; context <= CONTEXT && strcmp(only, "prefill"); context *= 4) {
         const double seconds = best(&b, context - 1, 1, &work) - one,
                      bytes = work.stages[STAGE_ATTEND].bytes - none.stages[STAGE_ATTEND].bytes;
-        printf("%-5s %-18s decode1@%-5d %7.3f ms a layer %6.2f GB/s %5.1f %% of the memory's\n", type_names[type],
+        printf("%-5s %-18s decode1@%-5d %7.3f ms per layer %6.2f GB/s %5.1f %% of memory's\n", type_names[type],
                shapes[shape].name, context, seconds * 1e3 / LAYERS, bytes / seconds / 1e9,
                100 * bytes / seconds / limits->read_bytes);
     }
     for (int context = CHUNK; context <= 8192 && strcmp(only, "decode"); context *= 4) {
         const double seconds = best(&b, context - CHUNK, CHUNK, &work);
-        double operations = 0; // of all layers but the last, which attends from the last row alone
+        double operations = 0; // of all layers except the last, which computes attention for the last row only
         for (int i = 0; i < CHUNK; i++)
             operations += 4.0 * (context - CHUNK + i + 1) * shapes[shape].n_head * shapes[shape].head_size;
-        printf("%-5s %-18s prefill512@%-5d %7.2f ms a layer %7.1f GFLOP/s\n", type_names[type], shapes[shape].name,
+        printf("%-5s %-18s prefill512@%-5d %7.2f ms per layer %7.1f GFLOP/s\n", type_names[type], shapes[shape].name,
                context, seconds * 1e3 / (LAYERS - 1), (LAYERS - 1) * operations / seconds / 1e9);
     }
     close_bench(&b);

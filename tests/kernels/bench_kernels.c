@@ -1,6 +1,6 @@
-// Times every kernel on one thread against its own limit: whichever takes longer of what it must at least multiply,
-// divide, load and store, as fast as the machine does each alone, measured in the same run. Beside it, how many times
-// the scalar kernel's speed that is.
+// Benchmarks every kernel on one thread, as a share of its limit: the longest of the times that its multiplications,
+// divisions, loads and stores would take alone, at the machine's peak rates measured in the same run. Also prints the
+// speedup over the scalar kernel.
 //     bench_kernels [KERNELS [NAME]]     e.g. bench_kernels avx512 Q4_0, bench_kernels avx2 softmax
 #include <math.h>
 #include <stdio.h>
@@ -18,12 +18,12 @@
 // --- the machine -----------------------------------------------------------------------------------------------------
 
 struct limits {
-    double memory;           // bytes a second
-    double peak[PEAK_COUNT]; // work a second, of one instruction set
+    double memory;           // bytes per second
+    double peak[PEAK_COUNT]; // work per second, of one instruction set
 };
 
 static void measure_peaks(const char *cpu, struct limits *limits) {
-    enum { ROUNDS = 12 }; // the best counts: others may use the machine too
+    enum { ROUNDS = 12 }; // the best counts, as others may use the machine too
     const struct peak_loops *loops = peak_loops_find(cpu);
     for (int peak = 0; peak < PEAK_COUNT; peak++) {
         limits->peak[peak] = 0;
@@ -34,7 +34,7 @@ static void measure_peaks(const char *cpu, struct limits *limits) {
     }
 }
 
-// The least time that work can take, and what takes it.
+// The minimum time for some work, and what determines it.
 struct bound {
     double seconds;
     const char *by;
@@ -92,12 +92,12 @@ static void bench_format(enum block_id format, const struct cpu_kernels *k, cons
     trial_close(&t);
 }
 
-// --- the others ------------------------------------------------------------------------------------------------------
+// --- other kernels ---------------------------------------------------------------------------------------------------
 
 enum { N = 2048, HEAD = 64, PAGE = KV_PAGE_TOKENS, PAGES = KV_BLOCK_PAGES, TILES = HEAD / 32, MOST_QUERIES = 16 };
 
-// All that they read and write, small enough for the first cache; what a kernel writes over its input stays of its size
-// from the second run on.
+// Inputs and outputs, small enough for the L1 cache. Kernels that work in place leave values of the same magnitude from
+// the second run on.
 struct buffers {
     float x[N], y[N], weight[N], bias[N], none[N], minus_one[N];
     float queries[MOST_QUERIES * HEAD], scores[PAGES * MOST_QUERIES * PAGE], sums[MOST_QUERIES * HEAD];
@@ -108,7 +108,7 @@ struct buffers {
     struct softmax state;
 };
 
-// Each runs the kernel of a kind, an index into the table of kernels, for some rows.
+// Each runs one kernel for some rows; kind: an index into the table of kernels.
 static void run_norm(const struct cpu_kernels *k, struct buffers *b, int kind, int rows) {
     (void)rows;
     k->norm[kind](b->x, b->weight, kind == NORM_LAYER ? b->bias : NULL, b->y, N, 1e-5f);
@@ -158,19 +158,20 @@ static void run_merge(const struct cpu_kernels *k, struct buffers *b, int kind, 
     k->softmax_merge(&b->state, b->sums, &part, b->queries, HEAD);
 }
 
-// What each must do at least. An exponential is nine multiplications: one to find the power of two, two to take it off,
-// six of the polynomial.
+// The minimum work of each. An exponential takes nine multiplications: one to find the power of two, two to subtract
+// it, six for the polynomial.
 enum { EXPONENTIAL = 9 };
 #define FLOATS(n) ((double)sizeof(float) * (n))
 #define HALVES(n) ((double)sizeof(uint16_t) * (n))
 
-// Scores of one page, every key element with every row; weighed values of several pages.
+// Scores of one page, every key element times every row; weighted values of several pages.
 #define SCORES(name, type, n)                                                                                          \
     {name, run_scores, type, n, HEAD *PAGE *(n), 0, HEAD *PAGE *(n), 0, HALVES(HEAD *PAGE), FLOATS(PAGE *(n))}
 #define WEIGH_HALVES(name, type, n)                                                                                    \
     {name, run_weigh, type, n, PAGES *PAGE *HEAD *(n), 0, PAGES *PAGE *HEAD *(n), 0, HALVES(PAGES *PAGE *HEAD),        \
      FLOATS(HEAD *(n))}
-// Quantised: for every row and packed block weights are multiplied by scales and brought to bytes, and sums scaled; two quotients.
+// Quantised: for every row and packed block, weights are multiplied by scales and rounded to bytes, sums are scaled; two
+// divisions.
 #define WEIGH_TILES(name, type, packed, n)                                                                             \
     {name, run_weigh, type, n, PAGES *PAGE *HEAD *(n), PAGES *PAGE *HEAD *(n), PAGES *TILES *(2 * PAGE + 32) * (n),    \
      PAGES *TILES * 2 * (n), (double)sizeof(struct packed) * PAGES *TILES, FLOATS(HEAD *(n))}
@@ -182,7 +183,7 @@ static const struct {
     void (*run)(const struct cpu_kernels *k, struct buffers *b, int kind, int rows);
     int kind, rows;
     int n; // elements
-    // Multiplications of bytes and of floats, alone or fused; quotients; bytes; all of a run.
+    // Multiplications of bytes and of floats, fused or not; divisions; bytes read and written; all per run.
     double matmuls, multiply, divide, read, written;
 } benches[] = {
     {"norm rms", run_norm, NORM_RMS, 1, N, 0, 3 * N, 0, FLOATS(3 * N), FLOATS(N)},
@@ -217,11 +218,11 @@ static void fill(float *x, int n, uint64_t *state) {
 // Pages of random keys and values in every type.
 static void fill_pages(struct buffers *b, uint64_t *state) {
     float key[HEAD], value[HEAD], scratch[2 * HEAD];
-    if (kv_store_scratch(HEAD) > sizeof scratch / sizeof *scratch) panic("storing takes more than 2 heads");
+    if (kv_store_scratch(HEAD) > sizeof scratch / sizeof *scratch) panic("storing needs more scratch space");
     for (int type = 0; type < KV_TYPES; type++) {
         const struct kv_layout layout = kv_layout_of((enum kv_type)type, false, HEAD);
         if (layout.key_bytes > sizeof b->keys[type] || layout.value_bytes > sizeof b->values[type][0])
-            panic("a page takes more than halves do");
+            panic("a page is larger than one of 16-bit floats");
         for (int t = 0; t < PAGES * PAGE; t++) {
             fill(key, HEAD, state), fill(value, HEAD, state);
             kv_store(&layout, &kernels_scalar, b->keys[type], b->values[type][t / PAGE], t % PAGE, key, value, scratch);
@@ -260,14 +261,14 @@ static void bench_kernel(int i, const struct cpu_kernels *k, const struct limits
            seconds * 1e9, 100 * bound.seconds / seconds, bound.by, scalar / seconds);
 }
 
-// --- a set of kernels ------------------------------------------------------------------------------------------------
+// --- one instruction set ---------------------------------------------------------------------------------------------
 
 static bool named(const char *name, const char *wanted) { return !wanted || !strncmp(name, wanted, strlen(wanted)); }
 
 static void bench_set(const char *cpu, const struct cpu_kernels *k, const char *wanted, struct limits *limits) {
     measure_peaks(cpu, limits);
     const double *peak = limits->peak;
-    printf("\n%s: %.3f TOP/s int8, %.3f TFLOP/s f32, %.2f billion quotients/s; first cache: loads %.0f, stores %.0f "
+    printf("\n%s: %.3f TOP/s int8, %.3f TFLOP/s f32, %.2f G divisions/s; L1 cache: loads %.0f, stores %.0f "
            "GB/s\n",
            k->name, peak[PEAK_INT8] / 1e12, peak[PEAK_MULTIPLY] / 1e12, peak[PEAK_DIVIDE] / 1e9, peak[PEAK_READ] / 1e9,
            peak[PEAK_WRITE] / 1e9);

@@ -1,5 +1,5 @@
-// Times the sampler on one thread: milliseconds a sequence by vocabulary and settings, everything that is reported with
-// a token included. The rows take turns, so that a row comes from the cache that a backend leaves it in.
+// Benchmarks the sampler on one thread: milliseconds per sequence by vocabulary and settings, including the
+// alternatives reported with each token. Several rows take turns, so that each is in the same cache as after a backend.
 //     bench_sampler [SETTINGS]     e.g. bench_sampler greedy
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,13 +39,13 @@ static float roll(void) { // in [0, 1)
     return (float)(roll_state >> 8) * 0x1p-24f;
 }
 
-// About normal with a deviation of 2.5, as the logits of models are; a few stand out unless the row is flat.
+// About a normal distribution with a deviation of 2.5, as models' logits have; a few stand out unless the row is flat.
 static void fill(float *logits, int n, bool flat) {
     for (int i = 0; i < n; i++) logits[i] = (roll() + roll() + roll() - 1.5f) * (flat ? 0.5f : 5);
     for (int i = 0; !flat && i < 20; i++) logits[(int)(roll() * (float)n)] = 14 + 8 * roll();
 }
 
-// The best round, in seconds a row.
+// Returns the seconds per row of the best round.
 static double best_seconds(const struct sampling *sampling, float *logits, int n, const int32_t *tokens) {
     struct sampler_scratch *x = sampler_scratch_open(n);
     struct sampler m = sampler_start(sampling);
@@ -54,7 +54,7 @@ static double best_seconds(const struct sampling *sampling, float *logits, int n
         double start = clock_seconds();
         for (int row = 0; row < ROWS; row++) {
             struct sampler_input in = {logits + (size_t)row * (size_t)n, n, tokens, HISTORY};
-            if (!sampler_next(&m, x, &in).ok) panic("a row is broken");
+            if (!sampler_next(&m, x, &in).ok) panic("invalid logits");
         }
         double seconds = (clock_seconds() - start) / ROWS;
         if (seconds < best) best = seconds;

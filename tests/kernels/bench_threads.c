@@ -1,7 +1,7 @@
-// Times the thread pool with 1, 2, 4 … threads up to the processors of this machine and twice that: an empty barrier,
-// an empty run of workers that are still awake or asleep, and a step like one token of a model of 22 layers, whose
-// pieces of work each take the same time, as a share of the work's own time on as many processors.
-//     bench_threads [THREADS]     only with so many
+// Benchmarks the thread pool with 1, 2, 4 … threads up to twice the machine's processors: an empty barrier, an empty
+// run of workers that are awake or asleep, and a step like one token of a model of 22 layers, whose work items all take
+// the same time, as a share of the ideal.
+//     bench_threads [THREADS]     with this number only
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 enum { BARRIERS = 20000, RUNS = 200, STEPS = 40, LAYERS = 22 };
 #define PIECE_SECONDS 3e-6
 
-// Products of a layer: queries, keys and values; attention; output; gate and up; down.
+// Work of a layer: queries, keys and values; attention; output; gate and up; down.
 static const int layer_pieces[] = {80, 4, 64, 176, 64};
 enum { PRODUCTS = sizeof layer_pieces / sizeof *layer_pieces };
 
@@ -46,7 +46,7 @@ static void do_step(struct worker *w, void *argument) {
     }
 }
 
-// The middle of n runs, each after a pause.
+// Returns the median of n runs, each after a pause.
 static double middle_seconds(struct thread_pool *p, void (*work)(struct worker *, void *), int n, int pause_us) {
     double seconds[RUNS];
     for (int i = 0; i < n; i++) {

@@ -12,7 +12,7 @@
 PACKED_FORMATS(X)
 #undef X
 
-// All else is AVX2's.
+// The rest is AVX2's.
 static const struct cpu_kernels *kernels_evex(void) {
     static struct cpu_kernels kernels;
     kernels = kernels_avx2;
@@ -53,7 +53,7 @@ static void random_floats(uint8_t *row, enum block_id format, int n, uint64_t *s
     }
 }
 
-// Where a block keeps its f16 scales.
+// The offsets of a block's f16 scales.
 static const struct {
     int n, at[2];
 } scale_places[BLOCK_FORMAT_COUNT] = {
@@ -69,7 +69,7 @@ void block_set_scale(uint8_t *block, enum block_id format, float scale) {
     for (int i = 0; i < scale_places[format].n; i++) memcpy(block + scale_places[format].at[i], &half, sizeof half);
     if (format == BLOCK_MXFP4) block[0] = (uint8_t)(127 + ilogbf(scale));
     if (format == BLOCK_NVFP4) memset(block, (7 + ilogbf(scale)) << 3, 4);
-    if (format == BLOCK_IQ1_M) // a nibble on top of each 16-bit word of scales
+    if (format == BLOCK_IQ1_M) // the top nibble of each 16-bit word of scales
         for (int k = 0; k < 4; k++) block[49 + 2 * k] = (uint8_t)((block[49 + 2 * k] & 15) | (half >> 4 * k & 15) << 4);
 }
 
@@ -82,7 +82,7 @@ static void random_row(uint8_t *row, const struct block_format *f, int columns, 
         for (size_t i = 0; i < f->bytes; i++) row[i] = (uint8_t)(random_bits(state) >> 56);
         if (f->id == BLOCK_NVFP4) continue; // any byte is a scale
         if (f->id == BLOCK_MXFP4)
-            row[0] = b % 2 ? row[0] % 4 : 120 + row[0] % 8; // subnormal ones too
+            row[0] = b % 2 ? row[0] % 4 : 120 + row[0] % 8; // including subnormals
         else
             block_set_scale(row, f->id, random_value(state) * 0.01f);
     }
@@ -90,7 +90,8 @@ static void random_row(uint8_t *row, const struct block_format *f, int columns, 
 
 struct trial trial_open(enum block_id format, int rows, int columns, int most_inputs, uint64_t seed) {
     struct trial t = {.format = &block_formats[format], .rows = rows, .columns = columns};
-    const size_t n_values = (size_t)most_inputs * (size_t)columns, row_bytes = (size_t)columns / t.format->elements * t.format->bytes;
+    const size_t n_values = (size_t)most_inputs * (size_t)columns;
+    const size_t row_bytes = (size_t)columns / t.format->elements * t.format->bytes;
     uint64_t state = seed * 2 + 1, bytes = 0;
     uint8_t *data = xmalloc((size_t)rows * row_bytes);
     for (int r = 0; r < rows; r++) random_row(data + (size_t)r * row_bytes, t.format, columns, &state);
@@ -99,7 +100,7 @@ struct trial trial_open(enum block_id format, int rows, int columns, int most_in
     if (matrix_can_be_packed(t.format)) {
         if (!matrix_packed_bytes(&t.weight, &bytes)) panic("a trial of %d × %d overflows", rows, columns);
         t.packed = region_alloc(t.packed_bytes = bytes);
-        if (!t.packed) panic("no memory for a trial");
+        if (!t.packed) panic("out of memory");
         t.matrix = matrix_packed(&t.weight, t.packed);
         for (int i = 0; i < matrix_strips(&t.matrix); i++) matrix_repack_strip(&t.matrix, &t.weight, i);
     }

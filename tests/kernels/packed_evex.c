@@ -1,4 +1,3 @@
-// The AVX-VNNI kernels once more, in the encoding of processors with AVX-512: the harness tries these where it cannot
-// run the product's.
+// The AVX-VNNI kernels in the EVEX encoding, to test them on processors that have AVX-512 but not AVX-VNNI.
 #define PACKED_ISA evex
 #include "engine/cpu/packed_avxvnni.c"

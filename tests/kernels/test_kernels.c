@@ -1,4 +1,4 @@
-// Kernels: the scalar ones against the formats' decoders, every instruction set against scalar bit for bit, and every
+// Tests the scalar kernels against the formats' decoders, every instruction set against scalar bit for bit, and every
 // row alone against the same row in a batch.
 #include <math.h>
 #include <setjmp.h>
@@ -21,21 +21,22 @@ enum { N_SETS = 3, MOST_INPUTS = 17 };
     for (int set_ = 0; set_ < N_SETS; set_++)                                                                          \
         for (const struct cpu_kernels *k = kernels_to_try(instruction_sets[set_]); k; k = NULL)
 
-// Shapes with a partial strip, and for floats with columns that fill no vector.
+// Shapes with a partial strip and, for floats, columns that do not fill a vector.
 static struct trial odd_trial(enum block_id format, uint64_t seed) {
     const int block = (int)block_formats[format].elements;
     return trial_open(format, 70, block == 1 ? 77 : block * 3, MOST_INPUTS, seed);
 }
 
 static void assert_near(double got, double want, double scale) {
-    if (!(fabs(got - want) <= 2e-6 * scale)) fail_msg("%.9g instead of %.9g", got, want);
+    if (!(fabs(got - want) <= 2e-6 * scale)) fail_msg("got %.9g, expected %.9g", got, want);
 }
 
-// What a product must be, in double, from the decoded weights and the inputs as the kernels see them.
+// The expected result, in double, from the decoded weights and the inputs as the kernels see them.
 static void check_products(const struct trial *t, const float *out) {
     float *weight = xmalloc((size_t)t->columns * sizeof *weight);
     for (int r = 0; r < t->rows; r++) {
-        t->format->decode((const uint8_t *)t->weight.data + (size_t)r * t->weight.row_bytes, weight, (size_t)t->columns);
+        const uint8_t *row = (const uint8_t *)t->weight.data + (size_t)r * t->weight.row_bytes;
+        t->format->decode(row, weight, (size_t)t->columns);
         for (int c = 0; c < t->n_inputs; c++) {
             double sum = 0, magnitude = 0;
             for (int i = 0; i < t->columns; i++) {
@@ -98,8 +99,8 @@ static void test_products_agree(void **state) {
     }
 }
 
-// So many inputs that weights are unpacked, and more columns than are unpacked at once.
-static void test_many_agree(void **state) {
+// Enough inputs that weights are unpacked, and more columns than are unpacked at once.
+static void test_many_inputs_agree(void **state) {
     (void)state;
     enum { ROWS = 40, INPUTS = MANY_INPUTS + 5 };
     for (int format = BLOCK_Q8_0; format < BLOCK_FORMAT_COUNT; format++) {
@@ -137,7 +138,7 @@ static void test_columns_do_not_matter(void **state) {
     }
 }
 
-// The largest sums that 8-bit inputs and any weights can make must not overflow what they are added up in.
+// The largest possible sums of 8-bit inputs and weights must not overflow their accumulators.
 static void test_extremes(void **state) {
     (void)state;
     for (int format = BLOCK_Q8_0; format < BLOCK_FORMAT_COUNT; format++)
@@ -185,12 +186,14 @@ static void test_quantize(void **state) {
         for (int i = 0; i < 32; i++) {
             sum += want[b].q[i];
             low += i < 16 ? want[b].q[i] : 0;
-            if (b != 2 && b != 3 && b != 7) assert_true(fabsf(want[b].q[i] * want[b].scale - x[b * 32 + i]) <= want[b].scale * 0.501f + 1e-30f);
+            if (b != 2 && b != 3 && b != 7)
+                assert_true(fabsf(want[b].q[i] * want[b].scale - x[b * 32 + i]) <= want[b].scale * 0.501f + 1e-30f);
         }
         assert_int_equal(want[b].zero, -8 * sum);
         assert_int_equal(want[b].zero_low, -8 * low);
     }
-    assert_true(isnan(want[2].scale) && isnan(want[3].scale) && isnan(want[7].scale) && isnan(want[2].base) && isnan(want[2].minimum));
+    assert_true(isnan(want[2].scale) && isnan(want[3].scale) && isnan(want[7].scale));
+    assert_true(isnan(want[2].base) && isnan(want[2].minimum));
     FOR_EACH_SET(k) {
         memset(got, 0, sizeof got);
         k->quantize(x, 9, got, 2);
@@ -214,7 +217,7 @@ static double rounding_error(const float *x, float scale) {
     return sum;
 }
 
-// Scales are chosen: they leave less than those that make the largest value 127 exactly, which other engines take.
+// The chosen scales have a smaller error than the usual ones, which map the largest value to 127.
 static void test_quantize_chooses_scales(void **state) {
     (void)state;
     double chosen = 0, usual = 0;
@@ -236,14 +239,14 @@ static void test_norms(void **state) {
     (void)state;
     const int sizes[] = {1, 7, 16, 40, 64, 77, 256};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int kind = 0; kind < 3; kind++) { // RMS, layer without and with a bias
+        for (int kind = 0; kind < 3; kind++) { // RMS norm, layer norm without and with bias
             const int n = sizes[i], norm = kind == 0 ? NORM_RMS : NORM_LAYER;
             float x[256], weight[256], shift[256], want[256], got[257], exact[256];
             const float *bias = kind == 2 ? shift : NULL;
             fill(x, n, 2, 3);
             fill(weight, n, 1, 4);
             fill(shift, n, 1, 5);
-            for (int j = 0; j < n; j++) x[j] += 1; // a mean to take off
+            for (int j = 0; j < n; j++) x[j] += 1; // a mean to subtract
             kernels_scalar.norm[norm](x, weight, bias, want, n, 1e-5f);
             kernels_exact.norm[norm](x, weight, bias, exact, n, 1e-5f);
             for (int j = 0; j < n; j++) assert_near(want[j], exact[j], 2);
@@ -262,7 +265,7 @@ static void test_norms(void **state) {
         }
 }
 
-// What a layer norm and an RMS norm of known numbers are.
+// A layer norm and an RMS norm computed by hand.
 static void test_norms_by_hand(void **state) {
     (void)state;
     const float x[] = {1, 3}, weight[] = {2, 10}, bias[] = {0.5f, -1};
@@ -298,7 +301,7 @@ static void test_activations(void **state) {
             if (i == 3 || i == 6) {
                 assert_true(isnan(want[i]) && isnan(exact[i]));
             } else {
-                assert_near(exact[i], value, fabs(value) + 1e-8); // 1 + tanh loses what is tiny
+                assert_near(exact[i], value, fabs(value) + 1e-8); // 1 + tanh loses tiny values
                 assert_near(want[i], value, fabs(value) + 1e-6 * fabs(gate[i]) + 1e-6);
             }
         }
@@ -369,7 +372,8 @@ static void test_half(void **state) {
             fill(x, sizes[i], 100, i);
             if (i > 1) x[3] = INFINITY, x[4] = -NAN, x[5] = 1e-42f, x[6] = 3.4e38f, x[7] = 1 + 0x1p-8f; // ties and ends
             kernels_scalar.to_half[type](x, want, sizes[i]);
-            assert_true(fabsf((type == KV_F16 ? f16_to_f32 : bf16_to_f32)(want[0]) - x[0]) <= fabsf(x[0]) / (type == KV_F16 ? 2048 : 256));
+            const float stored = type == KV_F16 ? f16_to_f32(want[0]) : bf16_to_f32(want[0]);
+            assert_true(fabsf(stored - x[0]) <= fabsf(x[0]) / (type == KV_F16 ? 2048 : 256));
             FOR_EACH_SET(k) {
                 got[sizes[i]] = 42;
                 k->to_half[type](x, got, sizes[i]);
@@ -387,7 +391,7 @@ static void test_half(void **state) {
 
 enum { PAGE_ROWS = 19, PAGE_SIZE = 96, PAGES = KV_BLOCK_PAGES };
 
-// Pages of one head in a layout, and what was stored in them.
+// Pages of one head in a layout, and the values stored in them.
 struct stored_pages {
     struct kv_layout layout;
     uint8_t *keys[PAGES], *values[PAGES];
@@ -399,7 +403,7 @@ static void pages_open(struct stored_pages *s, int type, const struct cpu_kernel
     s->layout = kv_layout_of((enum kv_type)type, false, size);
     assert_true(kv_store_scratch(size) <= sizeof scratch / sizeof *scratch);
     for (int p = 0; p < PAGES; p++) {
-        s->keys[p] = memset(xmalloc(s->layout.key_bytes), 0xFF, s->layout.key_bytes); // NaN, and scales of NaN
+        s->keys[p] = memset(xmalloc(s->layout.key_bytes), 0xFF, s->layout.key_bytes); // NaN, as values and as scales
         s->values[p] = memset(xmalloc(s->layout.value_bytes), 0xFF, s->layout.value_bytes);
     }
     for (int t = 0; t < n_slots; t++) {
@@ -500,7 +504,7 @@ static void test_weigh(void **state) {
         }
 }
 
-// A NaN that is seen makes NaN, in every type.
+// A visible NaN yields NaN, in every type.
 static void test_weigh_nan(void **state) {
     (void)state;
     for (int type = 0; type < KV_TYPES; type++) {
@@ -509,8 +513,8 @@ static void test_weigh_nan(void **state) {
         const float key[32] = {1}, value[32] = {[7] = NAN};
         pages_open(&s, type, &kernels_scalar, 32, 1);
         kv_store(&s.layout, &kernels_scalar, s.keys[0], s.values[0], 1, key, value, scratch);
-        struct weighing w = {.pages = {s.values[0]}, .ahead = {s.values[1]}, .n_pages = 1, .end = 2, .rows = 1, .size = 32, .weights = weights,
-                             .page_stride = 32, .out = out};
+        struct weighing w = {.pages = {s.values[0]}, .ahead = {s.values[1]}, .n_pages = 1, .end = 2, .rows = 1,
+                             .size = 32, .weights = weights, .page_stride = 32, .out = out};
         kernels_scalar.weigh[type](&w);
         assert_true(isnan(out[7]));
         FOR_EACH_SET(k) {
@@ -534,7 +538,7 @@ static void test_softmax(void **state) {
         double top = before.maximum, sum;
         for (int t = 0; t < n_pages * 32; t++) {
             float *score = &scores[t / 32 * STRIDE + t % 32];
-            if (t < first || t >= end) *score = NAN; // whatever stale slots make
+            if (t < first || t >= end) *score = NAN; // stale slots may yield anything
             else top = fmax(top, *score);
         }
         sum = before.sum * exp(before.maximum - top);
@@ -562,7 +566,7 @@ static void test_softmax(void **state) {
     }
 }
 
-// Two parts of a query's keys are worth as much as both at once; the first may be nothing.
+// Merging two parts of a query's keys gives the same as both at once; the first part may be empty.
 static void test_softmax_merge(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -587,7 +591,7 @@ static void test_softmax_merge(void **state) {
     }
 }
 
-static void test_choice(void **state) {
+static void test_kernels_find(void **state) {
     (void)state;
     setenv("CONFAB_CPU", "scalar", 1);
     assert_ptr_equal(kernels_choose(), &kernels_scalar);
@@ -601,7 +605,7 @@ static void test_choice(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scalar_products), cmocka_unit_test(test_exact_products),
-        cmocka_unit_test(test_products_agree),  cmocka_unit_test(test_many_agree),
+        cmocka_unit_test(test_products_agree),  cmocka_unit_test(test_many_inputs_agree),
         cmocka_unit_test(test_columns_do_not_matter),
         cmocka_unit_test(test_extremes),        cmocka_unit_test(test_quantize),
         cmocka_unit_test(test_quantize_chooses_scales),
@@ -611,7 +615,7 @@ int main(void) {
         cmocka_unit_test(test_store),           cmocka_unit_test(test_half_scores),
         cmocka_unit_test(test_weigh),           cmocka_unit_test(test_weigh_nan),
         cmocka_unit_test(test_softmax),         cmocka_unit_test(test_softmax_merge),
-        cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_kernels_find),
     };
     return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
 }

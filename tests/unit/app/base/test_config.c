@@ -1,4 +1,4 @@
-// The configuration file: read with patience, written with care.
+// Reading the configuration file despite errors, and saving to it without losing anything.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,7 +82,7 @@ static void write_config(struct folder *f, const char *text) {
     write_text(f->config, text);
 }
 
-static void test_no_file_is_an_empty_one(void **state) {
+static void test_a_missing_file_counts_as_empty(void **state) {
     struct folder *f = *state;
     struct warnings w;
     struct settings s = load(f->config, &w);
@@ -117,7 +117,7 @@ static void test_values_are_read(void **state) {
     settings_free(&s);
 }
 
-static void test_bad_lines_are_named_and_passed_over(void **state) {
+static void test_invalid_lines_are_reported_and_skipped(void **state) {
     struct folder *f = *state;
     static const char *const bad[] = {"colour = red", "threads = many", "just words", "= 3", "raw = yes", "temp = 99"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -134,7 +134,7 @@ static void test_bad_lines_are_named_and_passed_over(void **state) {
     }
 }
 
-static void test_anything_can_be_read(void **state) {
+static void test_any_bytes_can_be_read(void **state) {
     struct folder *f = *state;
     struct warnings w;
     write_config(f, "");
@@ -173,7 +173,7 @@ static void test_the_last_of_several_lines_counts_and_is_changed(void **state) {
     assert_text(f->config, "threads = 1\nthreads = 5\n");
 }
 
-static void test_a_text_comes_back_as_it_was(void **state) {
+static void test_texts_round_trip(void **state) {
     struct folder *f = *state;
     struct status st = {0};
     struct warnings w;
@@ -187,7 +187,7 @@ static void test_a_text_comes_back_as_it_was(void **state) {
     settings_free(&s);
 }
 
-static void test_a_link_stays_a_link(void **state) {
+static void test_a_symbolic_link_is_kept(void **state) {
     struct folder *f = *state;
     struct status st = {0};
     struct settings s = settings_default();
@@ -207,7 +207,7 @@ static void test_a_link_stays_a_link(void **state) {
     free(target);
 }
 
-static void test_a_file_that_cannot_be_written_is_named(void **state) {
+static void test_a_write_error_names_the_file(void **state) {
     (void)state;
     struct status st = {0};
     struct settings s = settings_default();
@@ -215,7 +215,7 @@ static void test_a_file_that_cannot_be_written_is_named(void **state) {
     assert_non_null(strstr(st.text, "/proc/nothing"));
 }
 
-static void test_stops_add_up_and_knobs_may_follow_the_model(void **state) {
+static void test_stops_accumulate_and_knobs_may_follow_the_model(void **state) {
     struct folder *f = *state;
     struct settings s = settings_default();
     struct model_info info = {.sampling = sampling_default()};
@@ -230,7 +230,7 @@ static void test_stops_add_up_and_knobs_may_follow_the_model(void **state) {
     assert_string_equal(s.stops.texts[1], "\nUser:");
     assert_int_equal(s.reasoning, REASONING_HIGH);
     settings_follow_model(&s, &info);
-    assert_true(s.sampling.temperature == 1.5f); // the person's
+    assert_true(s.sampling.temperature == 1.5f); // the user's
     assert_int_equal(s.sampling.top_k, 7);       // the model's
     assert_true(s.sampling.top_p == info.sampling.top_p);
     struct settings copy = settings_copy(&s);
@@ -245,18 +245,19 @@ static void test_stops_add_up_and_knobs_may_follow_the_model(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_no_file_is_an_empty_one, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(test_a_missing_file_counts_as_empty, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(test_a_line_with_an_old_name_is_read_and_replaced, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(test_values_are_read, folder_make, folder_remove),
-        cmocka_unit_test_setup_teardown(test_bad_lines_are_named_and_passed_over, folder_make, folder_remove),
-        cmocka_unit_test_setup_teardown(test_anything_can_be_read, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(test_invalid_lines_are_reported_and_skipped, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(test_any_bytes_can_be_read, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(test_saving_changes_one_line, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(test_the_last_of_several_lines_counts_and_is_changed, folder_make,
                                         folder_remove),
-        cmocka_unit_test_setup_teardown(test_a_text_comes_back_as_it_was, folder_make, folder_remove),
-        cmocka_unit_test_setup_teardown(test_a_link_stays_a_link, folder_make, folder_remove),
-        cmocka_unit_test(test_a_file_that_cannot_be_written_is_named),
-        cmocka_unit_test_setup_teardown(test_stops_add_up_and_knobs_may_follow_the_model, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(test_texts_round_trip, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(test_a_symbolic_link_is_kept, folder_make, folder_remove),
+        cmocka_unit_test(test_a_write_error_names_the_file),
+        cmocka_unit_test_setup_teardown(test_stops_accumulate_and_knobs_may_follow_the_model, folder_make,
+                                        folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-// What commands read and write besides models: cleaned text, token ids, units.
+// Cleaned text, token ids and units.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,10 +21,10 @@ static void assert_clean(const char *text, const char *expected) {
     assert_memory_equal(out, expected, n);
 }
 
-static void test_no_control_passes(void **state) {
+static void test_control_characters_are_replaced(void **state) {
     (void)state;
     assert_clean("plain\n\ttext \xe6\xbc\xa2 \xf0\x9f\x98\x80", "plain\n\ttext \xe6\xbc\xa2 \xf0\x9f\x98\x80");
-    assert_clean("\x1b[2J", "\xe2\x90\x9b[2J"); // ESC as its symbol
+    assert_clean("\x1b[2J", "\xe2\x90\x9b[2J"); // ESC becomes its symbol
     assert_clean("a\rb\x07\x7f", "a\xe2\x90\x8d"
                                  "b\xe2\x90\x87\xe2\x90\xa1");
     assert_clean("\xc2\x9b"
@@ -38,11 +38,11 @@ static void test_no_control_passes(void **state) {
     assert_clean("a\xe2\x80\x8d"
                  "b",
                  "a\xe2\x80\x8d"
-                 "b");                                    // a joiner stays
+                 "b");                                    // joiners stay
     assert_clean("\xff\xc3", "\xef\xbf\xbd\xef\xbf\xbd"); // invalid bytes
 }
 
-static void test_every_byte_pair_comes_out_harmless(void **state) {
+static void test_every_byte_pair_is_cleaned(void **state) {
     (void)state;
     for (int pair = 0; pair < 65536; pair++) {
         char in[2] = {(char)(pair >> 8), (char)pair}, out[16];
@@ -83,7 +83,7 @@ static void test_ids_are_read(void **state) {
     free(ids);
 }
 
-static void test_what_is_no_id_is_named(void **state) {
+static void test_invalid_ids_are_reported(void **state) {
     (void)state;
     static const char *const wrong[] = {"1 x 2", "1 -2", "1,2", "99999999999999999999", "2147483648", "0x10"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -117,10 +117,10 @@ static void test_units(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_control_passes),
-        cmocka_unit_test(test_every_byte_pair_comes_out_harmless),
+        cmocka_unit_test(test_control_characters_are_replaced),
+        cmocka_unit_test(test_every_byte_pair_is_cleaned),
         cmocka_unit_test(test_ids_are_read),
-        cmocka_unit_test(test_what_is_no_id_is_named),
+        cmocka_unit_test(test_invalid_ids_are_reported),
         cmocka_unit_test(test_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

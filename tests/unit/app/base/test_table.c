@@ -1,4 +1,4 @@
-// Tables and facts on standard output: aligned, and no wider than the terminal.
+// Tables and facts on standard output are aligned, and no wider than the terminal.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static void print_all(FILE *out) {
     heading_print(out, "heading");
 }
 
-// What a terminal of so many columns gets, less its colours. The caller frees.
+// Returns the output on a terminal of so many columns, without colours. The caller frees.
 static char *on_terminal(int width, bool *coloured) {
     struct winsize size = {.ws_col = (unsigned short)width, .ws_row = 24};
     int master, slave;
@@ -43,7 +43,7 @@ static char *on_terminal(int width, bool *coloured) {
     FILE *out = fdopen(slave, "w");
     print_all(out);
     fclose(out);
-    size_t n = 0; // a terminal hands over what it has got so far, and an error behind the end
+    size_t n = 0; // a terminal returns what it has, and an error after the end
     for (ssize_t got; (got = read(master, text + n, 8000 - n)) > 0;) n += (size_t)got;
     assert_true(n > 0 && n < 8000);
     close(master);
@@ -57,7 +57,7 @@ static char *on_terminal(int width, bool *coloured) {
     return text;
 }
 
-static void test_a_pipe_gets_everything(void **state) {
+static void test_output_to_a_pipe_is_never_cut(void **state) {
     (void)state;
     char *text = NULL;
     size_t size;
@@ -86,7 +86,7 @@ static void test_no_line_is_wider_than_the_terminal(void **state) {
     }
 }
 
-static void test_columns_go_and_names_are_cut(void **state) {
+static void test_columns_are_dropped_and_names_cut(void **state) {
     (void)state;
     bool coloured;
     char *text = on_terminal(40, &coloured);
@@ -98,7 +98,7 @@ static void test_columns_go_and_names_are_cut(void **state) {
     free(text);
 }
 
-static void test_no_colours_where_none_are_wanted(void **state) {
+static void test_colours_can_be_turned_off(void **state) {
     (void)state;
     bool coloured;
     setenv("NO_COLOR", "1", 1);
@@ -113,10 +113,10 @@ static void test_no_colours_where_none_are_wanted(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_pipe_gets_everything),
+        cmocka_unit_test(test_output_to_a_pipe_is_never_cut),
         cmocka_unit_test(test_no_line_is_wider_than_the_terminal),
-        cmocka_unit_test(test_columns_go_and_names_are_cut),
-        cmocka_unit_test(test_no_colours_where_none_are_wanted),
+        cmocka_unit_test(test_columns_are_dropped_and_names_cut),
+        cmocka_unit_test(test_colours_can_be_turned_off),
     };
     setlocale(LC_ALL, "C.UTF-8");
     setenv("TERM", "xterm", 1);

@@ -1,4 +1,4 @@
-// Word wrap: what a terminal shows of text that streams into it.
+// How wrapped text looks on a terminal that it streams to.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 enum { COLUMNS = 20, ROWS = 12 };
 
-// The rows of a terminal that was given the text in parts of so many bytes, without blanks at their ends.
+// Returns the rows of a terminal after writing the text in parts of so many bytes, without trailing spaces.
 static char *shown(const char *text, size_t part) {
     char *bytes = NULL;
     size_t n_bytes, size = strlen(text);
@@ -26,7 +26,7 @@ static char *shown(const char *text, size_t part) {
     vterm_set_utf8(terminal, 1);
     VTermScreen *screen = vterm_obtain_screen(terminal);
     vterm_screen_reset(screen, 1);
-    for (size_t i = 0; i < n_bytes; i++) // as a tty has it
+    for (size_t i = 0; i < n_bytes; i++) // a tty turns \n into \r\n
         vterm_input_write(terminal, bytes[i] == '\n' ? "\r\n" : bytes + i, bytes[i] == '\n' ? 2 : 1);
     char *rows = calloc(ROWS, COLUMNS * 4 + 2);
     size_t used = 0, end = 0;
@@ -49,7 +49,7 @@ static void check(const char *text, const char *expected) {
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         bool ascii = true;
         for (const char *c = text; *c; c++) ascii &= !(*c & 0x80);
-        if (!ascii && parts[i] != 3 && parts[i] != 1000) continue; // whole characters: here of three bytes each
+        if (!ascii && parts[i] != 3 && parts[i] != 1000) continue; // only whole characters, which have three bytes here
         char *rows = shown(text, parts[i]);
         assert_string_equal(rows, expected);
         free(rows);
@@ -78,7 +78,7 @@ static void test_wide_characters_are_words(void **state) {
           "\n\xe6\x97\xa5");
 }
 
-// Nine characters fill the line; what closes or opens takes its neighbour along.
+// Nine characters fill the line; closing or opening punctuation takes its neighbour along.
 #define EIGHT "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac"
 #define NINTH "\xe8\xaa\x9e"
 static void test_punctuation_stays_with_its_character(void **state) {
@@ -88,11 +88,11 @@ static void test_punctuation_stays_with_its_character(void **state) {
     check(EIGHT NINTH NINTH, EIGHT NINTH "\n" NINTH);
 }
 
-static void test_code_is_left_alone(void **state) {
+static void test_code_blocks_are_not_wrapped(void **state) {
     (void)state;
     check("~~~\n```\nint main(void) { return 0; }\n~~~~\nThe quick brown foxes",
           "~~~\n```\nint main(void) { ret\nurn 0; }\n~~~~\nThe quick brown\nfoxes");
-    check("```\nint main(void) { return 0; }\n```\nThe quick brown foxes", // as the terminal breaks it
+    check("```\nint main(void) { return 0; }\n```\nThe quick brown foxes", // the terminal breaks the line
           "```\nint main(void) { ret\nurn 0; }\n```\nThe quick brown\nfoxes");
 }
 
@@ -102,7 +102,7 @@ int main(void) {
         cmocka_unit_test(test_long_words_are_broken_anywhere),
         cmocka_unit_test(test_wide_characters_are_words),
         cmocka_unit_test(test_punctuation_stays_with_its_character),
-        cmocka_unit_test(test_code_is_left_alone),
+        cmocka_unit_test(test_code_blocks_are_not_wrapped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

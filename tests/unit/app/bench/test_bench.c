@@ -1,4 +1,4 @@
-// What `confab bench` reckons, writes and reads back, and the program itself on the built-in model.
+// What `confab bench` computes, writes and reads back, and the command itself with the built-in model.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 static const char *folder;
 
 static void assert_near(double got, double wanted) {
-    if (fabs(got - wanted) > 1e-5 * fabs(wanted) + 1e-12) fail_msg("%g, not %g", got, wanted);
+    if (fabs(got - wanted) > 1e-5 * fabs(wanted) + 1e-12) fail_msg("got %g, expected %g", got, wanted);
 }
 
 static void test_medians(void **state) {
@@ -30,11 +30,11 @@ static void test_medians(void **state) {
     assert_true(bench_median(values, 4) == 3);
     assert_true(bench_median(values, 1) == 5);
     assert_true(bench_median(values, 0) == 0);
-    assert_true(values[0] == 5 && values[4] == 100); // stay as they are
+    assert_true(values[0] == 5 && values[4] == 100); // the values are not reordered
 }
 
-// Of two positions over three tokens, by hand: equal logits but for a constant, which changes no probability, and
-// probabilities of 1/2, 1/4, 1/4 against 1/4, 1/2, 1/4.
+// Two positions with three tokens, computed by hand: logits that differ by a constant, which does not change the
+// probabilities, and probabilities of 1/2, 1/4, 1/4 compared with 1/4, 1/2, 1/4.
 static void test_distances(void **state) {
     (void)state;
     const float a[] = {1, 2, 3}, b[] = {2, 3, 4};
@@ -52,7 +52,7 @@ static void test_distances(void **state) {
     assert_near(mean.divergence, (0.5 * log(2) + 0.25 * log(0.5)) / 2);
 }
 
-static void test_impossible_tokens_count_nothing(void **state) {
+static void test_impossible_tokens_do_not_count(void **state) {
     (void)state;
     const float a[] = {0, -INFINITY}, b[] = {0, -INFINITY};
     struct bench_distance sums = {0};
@@ -73,32 +73,32 @@ static void test_limits(void **state) {
     assert_false(r.by_memory);
     assert_near(r.limit, 20000.0 / 2000);
     r.int8_operations = 1e9;
-    r.tokens_per_second = 22; // 20 were the limit that was measured
+    r.tokens_per_second = 22; // above the measured limit of 20
     bench_limit(&r, &info, 5, 100);
     assert_true(r.by_memory);
     assert_near(r.limit, 22);
     assert_near(r.read_bytes, 6600);
     r.read_bytes = 6000;
-    bench_limit(&r, &info, 5, 0); // of a cache that is not known
+    bench_limit(&r, &info, 5, 0); // with a cache of unknown size
     assert_false(r.by_memory);
-    r.tokens_per_second = 33; // more than memory gives, although the cache is small
+    r.tokens_per_second = 33; // faster than memory, although the cache is small
     bench_limit(&r, &info, 5, 100);
     assert_false(r.by_memory);
     r.tokens_per_second = 0;
-    bench_limit(&r, &info, 5, 1e6); // all of it stays in the cache
+    bench_limit(&r, &info, 5, 1e6); // everything stays in the cache
     assert_false(r.by_memory);
     strcpy(r.name, "prefill512");
     bench_limit(&r, &info, 5, 0);
     assert_false(r.by_memory);
-    assert_near(r.limit, 1e9 / (2 * 800)); // nor is the output matrix used
-    info.float_share = 0.5, r.float_operations = 2.5e8; // half of the products take four times as long
+    assert_near(r.limit, 1e9 / (2 * 800)); // the output matrix is not used either
+    info.float_share = 0.5, r.float_operations = 2.5e8; // half of the operations take four times as long
     bench_limit(&r, &info, 5, 0);
     assert_near(r.operations, 4e8);
     assert_near(r.limit, 4e8 / (2 * 800));
     info.float_share = 1, r.int8_operations = 0;
     bench_limit(&r, &info, 5, 0);
     assert_near(r.limit, 2.5e8 / (2 * 800));
-    info.float_share = 0.5; // what is not known limits nothing
+    info.float_share = 0.5; // an unknown rate does not limit
     bench_limit(&r, &info, 5, 0);
     assert_true(r.limit == 0);
 }
@@ -107,7 +107,7 @@ static void test_limits(void **state) {
 
 static char *path_of(const char *name) { return xasprintf("%s/%s", folder, name); }
 
-static void test_a_report_comes_back(void **state) {
+static void test_reports_round_trip(void **state) {
     (void)state;
     struct bench_report report = {.model = "a \"model\"",
                                   .backend = "scalar, 3 threads",
@@ -176,7 +176,7 @@ static void assert_refused(const char *text, const char *why) {
 
 #define RESULT "{\"name\": \"decode1\", \"tokens_per_second\": 1}"
 
-static void test_odd_reports_are_refused(void **state) {
+static void test_invalid_reports_are_rejected(void **state) {
     (void)state;
     assert_refused("", "");
     assert_refused("results", "line 1");
@@ -205,7 +205,7 @@ static void test_odd_reports_are_refused(void **state) {
     free(deep);
 }
 
-static void test_names_of_a_report_are_harmless(void **state) {
+static void test_report_names_are_cleaned(void **state) {
     (void)state;
     struct bench_report report;
     char *path = path_of("names.json");
@@ -221,7 +221,7 @@ static void test_names_of_a_report_are_harmless(void **state) {
 
 // ---- the program ----
 
-// Runs `confab bench` with arguments; the caller frees what it wrote.
+// Runs `confab bench` and returns its output; the caller frees.
 static char *bench(const char *arguments, int *status) {
     const char *program = getenv("CONFAB");
     char *command = xasprintf("'%s' bench %s 2>&1 < /dev/null", program ? program : "./confab", arguments);
@@ -269,7 +269,7 @@ static void test_the_built_in_model_is_measured(void **state) {
     free(text), free(arguments), free(path);
 }
 
-static void test_what_cannot_be_compared_with_is_told_at_once(void **state) {
+static void test_an_invalid_comparison_fails_before_measuring(void **state) {
     (void)state;
     int status;
     char *text = bench("--compare README.md", &status);
@@ -279,8 +279,8 @@ static void test_what_cannot_be_compared_with_is_told_at_once(void **state) {
     free(text);
 }
 
-// What cannot be written whole leaves what was there.
-static void test_a_record_is_lost_only_to_a_whole_one(void **state) {
+// If the new file cannot be written completely, the old one stays.
+static void test_a_failed_save_keeps_the_old_file(void **state) {
     (void)state;
     char *path = path_of("kept.json"), line[8] = "";
     temporary_folder_write(folder, "kept.json", "before");
@@ -308,14 +308,14 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_medians),
         cmocka_unit_test(test_distances),
-        cmocka_unit_test(test_impossible_tokens_count_nothing),
+        cmocka_unit_test(test_impossible_tokens_do_not_count),
         cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_a_report_comes_back),
-        cmocka_unit_test(test_odd_reports_are_refused),
-        cmocka_unit_test(test_names_of_a_report_are_harmless),
+        cmocka_unit_test(test_reports_round_trip),
+        cmocka_unit_test(test_invalid_reports_are_rejected),
+        cmocka_unit_test(test_report_names_are_cleaned),
         cmocka_unit_test(test_the_built_in_model_is_measured),
-        cmocka_unit_test(test_what_cannot_be_compared_with_is_told_at_once),
-        cmocka_unit_test(test_a_record_is_lost_only_to_a_whole_one),
+        cmocka_unit_test(test_an_invalid_comparison_fails_before_measuring),
+        cmocka_unit_test(test_a_failed_save_keeps_the_old_file),
     };
     return cmocka_run_group_tests(tests, setup, temporary_folder_teardown);
 }

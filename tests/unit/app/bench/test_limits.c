@@ -1,4 +1,4 @@
-// What the machine can do at most: kept in a file, measured in the background, and shown by the chat.
+// The machine's limits: stored in a file, measured in the background, and shown in the chat.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static void write_text(const char *path, const char *text) {
     assert_true(fputs(text, f) >= 0 && fclose(f) == 0);
 }
 
-// The file's only line with another beginning.
+// Replaces the beginning of the file's only line.
 static void change_line(const char *path, const char *beginning) {
     size_t size;
     char *text = file_read(path, 10000, &size, NULL), *rest = text;
@@ -38,7 +38,7 @@ static void change_line(const char *path, const char *beginning) {
     free(changed), free(text);
 }
 
-static void test_the_file_keeps_them_by_engine(void **state) {
+static void test_limits_are_stored_by_engine(void **state) {
     (void)state;
     char *path = limits_path();
     struct machine_limits read = {0};
@@ -55,19 +55,19 @@ static void test_the_file_keeps_them_by_engine(void **state) {
     limits_file_add(path, "AVX2, 2 threads", &(struct machine_limits){.read_bytes = 4e10, .int8_operations = 1e11},
                     false);
     assert_true(limits_file_read(path, "AVX2, 2 threads", &read, &age));
-    assert_true(read.read_bytes == 5e10 && read.int8_operations == 9e11); // the best of some days
+    assert_true(read.read_bytes == 5e10 && read.int8_operations == 9e11); // the best of the last days
     limits_file_add(path, "AVX2, 2 threads", &(struct machine_limits){.read_bytes = 6e10, .int8_operations = 1e11},
                     false);
     assert_true(limits_file_read(path, "AVX2, 2 threads", &read, &age));
     assert_true(read.read_bytes == 6e10 && read.int8_operations == 9e11 && age < 60);
     limits_file_add(path, "AVX2, 2 threads", &(struct machine_limits){.read_bytes = 2e10}, true);
     assert_true(limits_file_read(path, "AVX2, 2 threads", &read, &age));
-    assert_true(read.read_bytes == 2e10 && read.int8_operations == 0);  // instead of all
-    assert_true(limits_file_read(path, "AVX2, 1 thread", &read, &age)); // but for those of others
+    assert_true(read.read_bytes == 2e10 && read.int8_operations == 0);  // replaces all
+    assert_true(limits_file_read(path, "AVX2, 1 thread", &read, &age)); // except those of other engines
     free(path);
 }
 
-static void test_old_and_broken_lines_do_not_count(void **state) {
+static void test_old_and_invalid_lines_are_ignored(void **state) {
     (void)state;
     char *path = limits_path(), old[64], young[64];
     struct machine_limits read;
@@ -98,8 +98,8 @@ static void test_old_and_broken_lines_do_not_count(void **state) {
     free(path);
 }
 
-// An outlier goes with its day, however often lesser ones were measured since.
-static void test_the_best_does_not_stay_for_ever(void **state) {
+// An outlier expires with its day, however often lower limits were measured since.
+static void test_the_best_expires(void **state) {
     (void)state;
     char *path = limits_path(), old[64];
     struct machine_limits read;
@@ -123,7 +123,7 @@ static void test_the_best_does_not_stay_for_ever(void **state) {
 static bool memory_is_short(void) {
     uint64_t unused = machine_memory_free();
     if (!unused || unused > 2ull << 30) return false;
-    print_message("too little memory is free to measure with\n");
+    print_message("not enough free memory to measure with\n");
     return true;
 }
 
@@ -132,7 +132,7 @@ static void test_the_meter_measures_and_stops(void **state) {
     struct machine_limits limits;
     uint64_t times;
     if (memory_is_short()) skip();
-    clock_freeze(0); // it measures time
+    clock_freeze(0); // use the real clock
     int fd = eventfd(0, 0);
     struct limits_meter *m = limits_meter_start(2, fd, NULL);
     assert_int_equal(read(fd, &times, sizeof times), sizeof times);
@@ -141,7 +141,7 @@ static void test_the_meter_measures_and_stops(void **state) {
     assert_true(limits.read_bytes > 1e8);
     m = limits_meter_start(2, fd, NULL);
     limits_meter_stop(m);
-    assert_int_equal(read(fd, &times, sizeof times), sizeof times); // also then it says that it is done
+    assert_int_equal(read(fd, &times, sizeof times), sizeof times); // it notifies even if stopped
     assert_false(limits_meter_take(m, &limits));
     close(fd);
 }
@@ -156,7 +156,7 @@ static void reopen_with(char *path) {
     open_chat();
 }
 
-static void test_a_chat_shows_what_is_known(void **state) {
+static void test_a_chat_shows_stored_limits(void **state) {
     (void)state;
     char *path = limits_path();
     assert_true(screen.view.time->most_bytes == 0);
@@ -176,7 +176,7 @@ static void test_a_chat_shows_what_is_known(void **state) {
     assert_true(screen.view.time->cache_share == (machine_cache_bytes() > 0 ? 0 : 1));
     described()->weight_bytes = 1ull << 40;
     pass(0.5);
-    assert_true(fabs(screen.view.time->most_bytes - 7.5e10) < 1); // what was done can be done
+    assert_true(fabs(screen.view.time->most_bytes - 7.5e10) < 1); // the machine evidently allows more
     assert_true(screen.view.time->cache_share >= 1);
     engine.figures.decode.operations = 8e11;
     pass(0.5);
@@ -188,7 +188,7 @@ static void test_a_chat_shows_what_is_known(void **state) {
     free(path);
 }
 
-// Steps in real time, until it has measured; false when it does not.
+// Steps in real time until the limits are measured. False: they are not.
 static bool turn_until_known(void) {
     for (int i = 0; i < 2000 && screen.view.time->most_bytes <= 0; i++) assert_true(chat_step(chat, 5));
     return screen.view.time->most_bytes > 0;
@@ -235,9 +235,9 @@ static void test_an_idle_chat_measures_and_an_answer_stops_it(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CHAT_TEST(test_the_file_keeps_them_by_engine),   CHAT_TEST(test_old_and_broken_lines_do_not_count),
-        CHAT_TEST(test_the_best_does_not_stay_for_ever), CHAT_TEST(test_the_meter_measures_and_stops),
-        CHAT_TEST(test_a_chat_shows_what_is_known),      CHAT_TEST(test_an_idle_chat_measures_and_an_answer_stops_it),
+        CHAT_TEST(test_limits_are_stored_by_engine),   CHAT_TEST(test_old_and_invalid_lines_are_ignored),
+        CHAT_TEST(test_the_best_expires), CHAT_TEST(test_the_meter_measures_and_stops),
+        CHAT_TEST(test_a_chat_shows_stored_limits),      CHAT_TEST(test_an_idle_chat_measures_and_an_answer_stops_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-// The committed manual pages are what the templates and the program's tables give: run `make manuals` after a change.
+// The committed manual pages match the templates and the program's tables; `make manuals` updates them.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

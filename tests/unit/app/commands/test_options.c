@@ -1,4 +1,4 @@
-// The table of settings, options read by it, and what the program does with a wrong command line.
+// The table of settings, options parsed with it, and exit statuses for invalid command lines.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static void test_every_knob_is_an_option(void **state) {
     }
 }
 
-static void test_arguments_may_stand_among_options(void **state) {
+static void test_arguments_and_options_may_be_mixed(void **state) {
     (void)state;
     char *line[] = {"run", "-m", "a.gguf", "Once upon", "--temp", "0", "-n", "100", "--raw", NULL};
     struct read_result r = read_line("run", 9, line);
@@ -58,14 +58,14 @@ static void test_arguments_may_stand_among_options(void **state) {
     settings_free(&r.settings);
 }
 
-static void test_what_follows_two_dashes_is_no_option(void **state) {
+static void test_two_dashes_end_the_options(void **state) {
     (void)state;
     struct read_result r = READ("run", "--", "--temp");
     assert_true(r.done);
     assert_int_equal(r.first, 2);
 }
 
-static void test_wrong_options_are_named(void **state) {
+static void test_invalid_options_are_reported(void **state) {
     (void)state;
     struct read_result r = READ("run", "--colour");
     assert_false(r.done);
@@ -93,13 +93,13 @@ static void test_values_are_checked(void **state) {
     }
 }
 
-static void test_help_is_seen(void **state) {
+static void test_help_is_recognised(void **state) {
     (void)state;
     assert_true(READ("bench", "--help").help);
     assert_true(READ("bench", "-h").help);
 }
 
-static void test_every_setting_reads_what_it_writes(void **state) {
+static void test_every_setting_round_trips(void **state) {
     (void)state;
     struct settings s = settings_default();
     static const char *const samples[] = {
@@ -107,7 +107,7 @@ static void test_every_setting_reads_what_it_writes(void **state) {
         [SETTING_PANES] = "13", [SETTING_KNOB] = "1", [SETTING_TEXTS] = "a b",
     };
     for (int id = 0; id < SETTING_COUNT; id++) {
-        const bool choice = setting_table[id].kind == SETTING_CHOICE; // whose last word is as good as any
+        const bool choice = setting_table[id].kind == SETTING_CHOICE; // any choice will do; take the last
         const char *sample = choice ? strrchr(setting_table[id].argument, '|') + 1 : samples[setting_table[id].kind];
         struct status st = {0};
         if (!setting_parse(&s, id, sample, &st)) fail_msg("%s: %s", setting_table[id].key, st.text);
@@ -167,7 +167,7 @@ static void test_panes_by_digit_and_by_name(void **state) {
     }
 }
 
-static void test_the_old_name_of_a_setting_is_understood(void **state) {
+static void test_old_names_of_settings_are_accepted(void **state) {
     (void)state;
     assert_int_equal(setting_find("panes"), SETTING_panes);
     assert_int_equal(setting_find("boxes"), SETTING_panes);
@@ -207,7 +207,7 @@ static void test_paths_follow_xdg(void **state) {
     char *path = path_data("confab.db");
     assert_string_equal(path, "/data/confab/confab.db");
     free(path);
-    setenv("XDG_DATA_HOME", "relative", 1); // to be ignored
+    setenv("XDG_DATA_HOME", "relative", 1); // ignored
     path = path_data("confab.db");
     assert_string_equal(path, "/home/someone/.local/share/confab/confab.db");
     free(path);
@@ -222,16 +222,16 @@ static void test_paths_follow_xdg(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_knob_is_an_option),
-        cmocka_unit_test(test_arguments_may_stand_among_options),
-        cmocka_unit_test(test_what_follows_two_dashes_is_no_option),
-        cmocka_unit_test(test_wrong_options_are_named),
+        cmocka_unit_test(test_arguments_and_options_may_be_mixed),
+        cmocka_unit_test(test_two_dashes_end_the_options),
+        cmocka_unit_test(test_invalid_options_are_reported),
         cmocka_unit_test(test_values_are_checked),
-        cmocka_unit_test(test_help_is_seen),
-        cmocka_unit_test(test_every_setting_reads_what_it_writes),
+        cmocka_unit_test(test_help_is_recognised),
+        cmocka_unit_test(test_every_setting_round_trips),
         cmocka_unit_test(test_keys_and_letters_are_unique_in_a_command),
         cmocka_unit_test(test_no_panes_is_not_the_default_panes),
         cmocka_unit_test(test_panes_by_digit_and_by_name),
-        cmocka_unit_test(test_the_old_name_of_a_setting_is_understood),
+        cmocka_unit_test(test_old_names_of_settings_are_accepted),
         cmocka_unit_test(test_exit_statuses),
         cmocka_unit_test(test_paths_follow_xdg),
     };

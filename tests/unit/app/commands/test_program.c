@@ -1,4 +1,4 @@
-// The program itself, as scripts use it: $CONFAB, or ./confab, run with arguments.
+// The program as scripts use it: runs $CONFAB, or ./confab, with arguments.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,21 +73,21 @@ static void test_wrong_command_lines(void **state) {
     assert_fails(shell("confab"), 2, "terminal");
 }
 
-static void test_an_empty_prompt_is_none(void **state) {
+static void test_an_empty_prompt_is_an_error(void **state) {
     (void)state;
     assert_fails(shell("confab run ''"), 2, "prompt");
     assert_fails(shell("echo | confab run"), 2, "prompt");
 }
 
-static void test_models_that_are_not_there(void **state) {
+static void test_missing_models_are_reported(void **state) {
     (void)state;
     assert_fails(shell("confab run -m /nonexistent.gguf hello"), 1, "/nonexistent.gguf");
     assert_fails(shell("confab show README.md"), 1, "README.md");
     assert_fails(shell("confab tokenize /nonexistent.gguf README.md"), 1, "/nonexistent.gguf");
 }
 
-// The configuration names it; an option that does is meant.
-static void test_a_saved_model_that_is_gone_gives_way(void **state) {
+// A model named in the configuration may be missing; one named by an option may not.
+static void test_a_missing_configured_model_gives_way_to_the_built_in_one(void **state) {
     (void)state;
     struct result r = shell_format("mkdir -p %s/lost/confab; echo model = /nonexistent.gguf > %s/lost/confab/config; "
                                    "XDG_CONFIG_HOME=%s/lost confab run --temp 0 hello",
@@ -177,15 +177,15 @@ static void test_an_answer_ends_at_a_stop_text(void **state) {
     struct result r = shell("confab run --temp 0 -n 20 --stop 'not there' --stop \"$STOP\" 'How do I leave?'");
     assert_int_equal(r.status, 0);
     size_t size = (size_t)(found - whole.output);
-    assert_int_equal(r.size, size + 1); // and the end of the line
+    assert_int_equal(r.size, size + 1); // plus the newline
     assert_memory_equal(r.output, whole.output, size);
     free(stop);
     result_free(&whole);
     result_free(&r);
 }
 
-// A model whose template opens the thinking, and which never closes it.
-static void test_thinking_is_no_output(void **state) {
+// The template opens a thinking block, which the model never closes.
+static void test_thinking_is_not_on_standard_output(void **state) {
     (void)state;
     char *path = xasprintf("%s/thinker.gguf", folder);
     tiny_model_write(path, (struct tiny_model_options){
@@ -200,14 +200,14 @@ static void test_thinking_is_no_output(void **state) {
     struct result shown = shell_format("%s --thinking -m '%s' hello", run, path);
     assert_true(shown.size > strlen("confab: warning: the model gave no answer, only thinking\n") + 10);
     assert_non_null(strstr(shown.output, "\nconfab: warning: the model gave no answer, only thinking\n"));
-    struct result raw = shell_format("%s --raw -m '%s' hello", run, path); // a raw continuation has no parts
+    struct result raw = shell_format("%s --raw -m '%s' hello", run, path); // thinking is not recognised in raw text
     assert_null(strstr(raw.output, "thinking"));
     assert_true(raw.size > 10);
     result_free(&hidden), result_free(&output), result_free(&shown), result_free(&raw);
     free(path);
 }
 
-static void test_the_reader_may_go_away(void **state) {
+static void test_a_closed_pipe_ends_the_answer(void **state) {
     (void)state;
     struct result r = shell("confab run --seed 5 'How do I leave?' | head -c 1 | wc -c");
     assert_int_equal(r.status, 0);
@@ -251,7 +251,7 @@ static void test_json_is_json(void **state) {
     }
 }
 
-static void test_text_comes_back_from_its_ids(void **state) {
+static void test_tokens_round_trip(void **state) {
     (void)state;
     const char *vocabulary = shared_file("vocabs/qwen2.gguf");
     struct result r =
@@ -262,7 +262,7 @@ static void test_text_comes_back_from_its_ids(void **state) {
     result_free(&r);
 }
 
-static void test_stories_go_on_as_trained(void **state) {
+static void test_a_trained_model_continues_its_story(void **state) {
     (void)state;
     const char *model = shared_file("models/stories260K-f32.gguf");
     struct result r = shell_format("confab run -m '%s' --raw --temp 0 -n 100 'Once upon a time'", model);
@@ -301,7 +301,7 @@ static void test_a_model_is_quantised(void **state) {
     free(in);
 }
 
-// The normalised mean squared error of `confab logits` against what the reference computed.
+// The normalised mean squared error of `confab logits` compared with the reference.
 static double logits_error(const char *options, const char *name) {
     struct status st = {0};
     char *reference = xasprintf("models/%s.logits", name), *model = xasprintf("models/%s.gguf", name);
@@ -328,7 +328,7 @@ static double logits_error(const char *options, const char *name) {
     return error / power;
 }
 
-static void test_logits_are_the_reference(void **state) {
+static void test_logits_match_the_reference(void **state) {
     (void)state;
     static const char *const names[] = {"tiny-llama-f32",  "tiny-llama-f16",  "tiny-llama-bf16", "tiny-llama-q8_0",
                                         "tiny-llama-q4_0", "tiny-llama-q4_k", "tiny-llama-q6_k", "tiny-llama3-f32",
@@ -339,7 +339,7 @@ static void test_logits_are_the_reference(void **state) {
     }
 }
 
-static void test_a_bad_context_is_not_blamed_on_its_template(void **state) {
+static void test_template_errors_name_the_right_file(void **state) {
     (void)state;
     static const struct {
         const char *template, *context, *why;
@@ -357,21 +357,22 @@ static void test_a_bad_context_is_not_blamed_on_its_template(void **state) {
     }
 }
 
-// Its report is not written into the model when nobody has a standard output for it.
-static void test_a_closed_output_gets_nothing(void **state) {
+// If standard output is closed, the report is not written into the model.
+static void test_closed_standard_output_leaves_files_intact(void **state) {
     (void)state;
     char *in = xasprintf("%s/closed.gguf", folder);
     tiny_model_write(in, (struct tiny_model_options){.n_layer = 1});
     struct result r = shell_format("d=%s; confab quantize $d/closed.gguf $d/one.gguf Q8_0 && "
-                                   "{ confab quantize $d/closed.gguf $d/two.gguf Q8_0 >&-; cmp $d/one.gguf $d/two.gguf; }",
+                                   "{ confab quantize $d/closed.gguf $d/two.gguf Q8_0 >&-; "
+                                   "cmp $d/one.gguf $d/two.gguf; }",
                                    folder);
     if (r.status) fail_msg("%s", r.output);
     result_free(&r);
     free(in);
 }
 
-// So that a loop in a shell ends with it. The answer waits for a reader who does not come.
-static void test_an_interrupt_is_what_it_ends_with(void **state) {
+// So that a shell loop ends too. The answer is blocked by a pipe that nobody reads.
+static void test_an_interrupt_ends_it_by_its_signal(void **state) {
     (void)state;
     static char filling[4096];
     int ends[2], status;
@@ -402,26 +403,26 @@ static int setup(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wrong_command_lines),
-        cmocka_unit_test(test_an_empty_prompt_is_none),
-        cmocka_unit_test(test_models_that_are_not_there),
-        cmocka_unit_test(test_a_saved_model_that_is_gone_gives_way),
+        cmocka_unit_test(test_an_empty_prompt_is_an_error),
+        cmocka_unit_test(test_missing_models_are_reported),
+        cmocka_unit_test(test_a_missing_configured_model_gives_way_to_the_built_in_one),
         cmocka_unit_test(test_runs_are_logged),
         cmocka_unit_test(test_the_log_is_shown),
         cmocka_unit_test(test_a_log_that_cannot_be_written_stops_nothing),
         cmocka_unit_test(test_an_answer_of_the_built_in_model_is_repeatable),
         cmocka_unit_test(test_a_prompt_may_come_through_a_pipe),
         cmocka_unit_test(test_an_answer_ends_at_a_stop_text),
-        cmocka_unit_test(test_thinking_is_no_output),
-        cmocka_unit_test(test_the_reader_may_go_away),
+        cmocka_unit_test(test_thinking_is_not_on_standard_output),
+        cmocka_unit_test(test_a_closed_pipe_ends_the_answer),
         cmocka_unit_test(test_devices_are_listed_and_chosen_by_their_names),
         cmocka_unit_test(test_json_is_json),
-        cmocka_unit_test(test_text_comes_back_from_its_ids),
-        cmocka_unit_test(test_stories_go_on_as_trained),
+        cmocka_unit_test(test_tokens_round_trip),
+        cmocka_unit_test(test_a_trained_model_continues_its_story),
         cmocka_unit_test(test_a_model_is_quantised),
-        cmocka_unit_test(test_a_closed_output_gets_nothing),
-        cmocka_unit_test(test_a_bad_context_is_not_blamed_on_its_template),
-        cmocka_unit_test(test_an_interrupt_is_what_it_ends_with),
-        cmocka_unit_test(test_logits_are_the_reference),
+        cmocka_unit_test(test_closed_standard_output_leaves_files_intact),
+        cmocka_unit_test(test_template_errors_name_the_right_file),
+        cmocka_unit_test(test_an_interrupt_ends_it_by_its_signal),
+        cmocka_unit_test(test_logits_match_the_reference),
     };
     return cmocka_run_group_tests(tests, setup, temporary_folder_teardown);
 }

@@ -1,5 +1,5 @@
-// What the embedded guide says of keys, numbers and names is what the program's tables have (app/guide/said.txt). And
-// its chat template has it read of a chat what it was trained to read.
+// What the guide says about keys, numbers and names (app/guide/said.txt) agrees with the program's tables, and its chat
+// template renders chats as in its training.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-// The model that the chat talks with, and the one that takes its place: real engines over small files.
+// The current model and the one that replaces it, with real engines over small files.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 
 #define PLENTY (1ull << 40)
 
-// Free memory as the host sees it, which decides what has to go, and as the threads that load see it.
+// Free memory as the host sees it, which decides whether the old model is closed, and as the loading threads see it.
 static atomic_uint_fast64_t memory = PLENTY, memory_loading = PLENTY;
 static pthread_t host_thread;
 uint64_t machine_memory_free(void) {
@@ -32,11 +32,11 @@ static struct settings settings;
 static int released;
 
 static void on_release(void *context) {
-    assert_non_null(model_host_engine(context)); // it is still there
+    assert_non_null(model_host_engine(context)); // still open
     released++;
 }
 
-// The next event but progress; fails after a minute without one.
+// Returns the next event other than progress; fails after a minute without one.
 static enum model_host_event next_event(struct model_host *h, struct status *st) {
     for (int i = 0; i < 600; i++) {
         struct pollfd fd = {.fd = model_host_fd(h), .events = POLLIN};
@@ -44,7 +44,7 @@ static enum model_host_event next_event(struct model_host *h, struct status *st)
         if (event != HOST_NOTHING && event != HOST_PROGRESS) return event;
         if (event == HOST_NOTHING) poll(&fd, 1, 100);
     }
-    fail_msg("nothing happens");
+    fail_msg("no event");
     return HOST_NOTHING;
 }
 
@@ -80,24 +80,24 @@ static void test_the_first_model_is_loaded(void **state) {
     model_host_close(h);
 }
 
-static void test_another_takes_its_place(void **state) {
+static void test_another_model_replaces_it(void **state) {
     (void)state;
     struct status st = {0};
     char *path = write_model("three.gguf", 3);
     struct model_host *h = open_host();
     assert_true(model_host_choose(h, path, &st));
-    assert_non_null(model_host_engine(h)); // the old one, while there is memory for both
+    assert_non_null(model_host_engine(h)); // the old one stays while there is memory for both
     assert_true(model_host_loading(h)->stoppable);
     assert_int_equal(next_event(h, &st), HOST_LOADED);
     assert_int_equal(released, 1);
     assert_int_equal(model_host_info(h)->n_layer, 3);
     assert_string_equal(model_host_path(h), path);
-    assert_false(model_host_choose(h, path, &st)); // it is there
+    assert_false(model_host_choose(h, path, &st)); // already in use
     model_host_close(h);
     free(path);
 }
 
-static void test_what_cannot_be_loaded_changes_nothing(void **state) {
+static void test_a_failure_to_load_changes_nothing(void **state) {
     (void)state;
     struct status st = {0};
     char *path = xasprintf("%s/text.gguf", folder);
@@ -115,16 +115,16 @@ static void test_what_cannot_be_loaded_changes_nothing(void **state) {
     free(path);
 }
 
-static void test_a_stopped_one_leaves_the_old(void **state) {
+static void test_stopping_keeps_the_old_model(void **state) {
     (void)state;
     struct status st = {0};
     char *path = write_model("four.gguf", 4);
     struct model_host *h = open_host();
     assert_true(model_host_choose(h, path, &st));
     model_host_stop(h);
-    assert_null(model_host_loading(h)); // nobody waits for it
+    assert_null(model_host_loading(h)); // discarded
     assert_null(model_host_path(h));
-    // Whatever the loader still does, the next choice is what comes.
+    // Whatever the loader is still doing, the next choice is loaded.
     char *other = write_model("five.gguf", 5);
     assert_true(model_host_choose(h, other, &st));
     assert_non_null(model_host_loading(h));
@@ -134,7 +134,7 @@ static void test_a_stopped_one_leaves_the_old(void **state) {
     free(path), free(other);
 }
 
-static void test_the_host_closes_while_it_loads(void **state) {
+static void test_the_host_closes_while_loading(void **state) {
     (void)state;
     struct status st = {0};
     char *path = write_model("six.gguf", 6);
@@ -145,7 +145,7 @@ static void test_the_host_closes_while_it_loads(void **state) {
     free(path);
 }
 
-// What an engine over this file takes at least.
+// The minimum memory of an engine over this file.
 static uint64_t need_of(const char *path) {
     struct status st = {0};
     struct model_memory need;
@@ -156,12 +156,12 @@ static uint64_t need_of(const char *path) {
     return need.total;
 }
 
-static void test_without_memory_for_both_the_old_goes_first(void **state) {
+static void test_without_memory_for_both_the_old_is_closed_first(void **state) {
     (void)state;
     struct status st = {0};
     char *path = write_model("seven.gguf", 7);
     struct model_host *h = open_host();
-    memory = need_of(path) - 1; // beside the old one
+    memory = need_of(path) - 1; // not enough for both
     assert_true(model_host_choose(h, path, &st));
     assert_int_equal(released, 1);
     assert_null(model_host_engine(h));
@@ -175,7 +175,7 @@ static void test_without_memory_for_both_the_old_goes_first(void **state) {
     free(path);
 }
 
-static void test_the_old_comes_back_after_a_failure(void **state) {
+static void test_the_old_is_loaded_again_after_a_failure(void **state) {
     (void)state;
     struct status st = {0};
     char *small = write_model("two.gguf", 2), *large = write_model("fifty.gguf", 50);
@@ -185,7 +185,7 @@ static void test_the_old_comes_back_after_a_failure(void **state) {
     memory = memory_loading = need_of(large) - 1; // room for the small one
     assert_true(model_host_choose(h, large, &st));
     assert_null(model_host_engine(h));
-    enum model_host_event event = next_event(h, &st); // the memory is not there: it was another's
+    enum model_host_event event = next_event(h, &st); // the memory was not freed after all
     assert_int_equal(event, HOST_FAILED);
     assert_int_equal(st.code, STATUS_MEMORY);
     assert_non_null(model_host_loading(h));
@@ -198,14 +198,14 @@ static void test_the_old_comes_back_after_a_failure(void **state) {
     free(small), free(large);
 }
 
-static void test_what_is_too_large_is_refused(void **state) {
+static void test_a_model_that_is_too_large_is_rejected(void **state) {
     (void)state;
     struct status st = {0};
     char *small = write_model("one.gguf", 1), *large = write_model("forty.gguf", 40);
     settings.model = small;
     struct model_host *h = open_host();
     settings.model = NULL;
-    memory = 1; // and what the small one would give back
+    memory = 1; // besides what the small one would free
     assert_false(model_host_choose(h, large, &st));
     memory = PLENTY;
     assert_int_equal(st.code, STATUS_MEMORY);
@@ -272,13 +272,13 @@ static int setup(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_first_model_is_loaded),
-        cmocka_unit_test(test_another_takes_its_place),
-        cmocka_unit_test(test_what_cannot_be_loaded_changes_nothing),
-        cmocka_unit_test(test_a_stopped_one_leaves_the_old),
-        cmocka_unit_test(test_the_host_closes_while_it_loads),
-        cmocka_unit_test(test_without_memory_for_both_the_old_goes_first),
-        cmocka_unit_test(test_the_old_comes_back_after_a_failure),
-        cmocka_unit_test(test_what_is_too_large_is_refused),
+        cmocka_unit_test(test_another_model_replaces_it),
+        cmocka_unit_test(test_a_failure_to_load_changes_nothing),
+        cmocka_unit_test(test_stopping_keeps_the_old_model),
+        cmocka_unit_test(test_the_host_closes_while_loading),
+        cmocka_unit_test(test_without_memory_for_both_the_old_is_closed_first),
+        cmocka_unit_test(test_the_old_is_loaded_again_after_a_failure),
+        cmocka_unit_test(test_a_model_that_is_too_large_is_rejected),
         cmocka_unit_test(test_models_are_listed),
         cmocka_unit_test(test_a_failure_says_why),
     };

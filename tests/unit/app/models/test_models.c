@@ -1,4 +1,4 @@
-// Which models there are: the places where other programs keep theirs, made up in a folder, and what names mean.
+// Listing the models in the places where other programs keep theirs, imitated in a folder, and finding them by name.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -122,9 +122,9 @@ static void test_hub(void **state) {
     assert_int_equal(e->bytes, 2 * strlen("weights of a sort"));
     must(&list, "tiny-Q8", "Hugging Face", "cache/huggingface/hub/models--one--Tiny-GGUF/snapshots/ccc/tiny-Q8.gguf");
     models_describe(&list, &local_models, 60);
-    assert_non_null(entry(&list, "some/Thing-7B")->problem); // those are no weights
+    assert_non_null(entry(&list, "some/Thing-7B")->problem); // those are not weights
     models_free(&list);
-    setenv("HF_HOME", "/nonexistent", 1); // says that it is elsewhere
+    setenv("HF_HOME", "/nonexistent", 1); // moves it elsewhere
     models_scan(&list, &local_models);
     assert_int_equal(list.count, 1);
     models_free(&list);
@@ -186,7 +186,7 @@ static void test_lm_studio_and_llama_cpp(void **state) {
     put_model("elsewhere/models/maker/other.gguf");
     put(".lmstudio-home-pointer", elsewhere);
     put_model("cache/llama.cpp/third.gguf");
-    put_link("cache/llama.cpp/copy.gguf", "third.gguf"); // the same file once more
+    put_link("cache/llama.cpp/copy.gguf", "third.gguf"); // the same file again
     models_scan(&list, &local_models);
     assert_int_equal(list.count, 4);
     must(&list, "name-q4", "LM Studio", ".lmstudio/models/maker/Name-GGUF/name-q4.gguf");
@@ -222,7 +222,7 @@ static void test_models_used_before(void **state) {
     free(away), free(gone), free(known);
 }
 
-static void test_the_memory_of_uses_does_not_grow(void **state) {
+static void test_the_list_of_uses_is_bounded(void **state) {
     (void)state;
     char *file = path_data("models-used");
     put("data/confab/models-used", "broken\n-5 /x\n12 relative\n99999999999 /late.gguf\n");
@@ -245,7 +245,7 @@ static void test_the_memory_of_uses_does_not_grow(void **state) {
 
 // ---- what is a model ----
 
-static void test_parts_are_one_model(void **state) {
+static void test_split_files_are_one_model(void **state) {
     (void)state;
     struct model_list list;
     put_model("data/confab/models/big-00001-of-00003.gguf");
@@ -266,14 +266,14 @@ static void test_parts_are_one_model(void **state) {
     models_free(&list);
 }
 
-static void test_what_cannot_run_says_why(void **state) {
+static void test_models_that_cannot_run_have_a_reason(void **state) {
     (void)state;
     struct model_list list;
     put("data/confab/models/text.gguf", "this is no model at all");
     models_scan(&list, &local_models);
     models_describe(&list, &local_models, 60);
     assert_non_null(entry(&list, "text")->problem);
-    assert_null(strstr(entry(&list, "text")->problem, home)); // the path is told elsewhere
+    assert_null(strstr(entry(&list, "text")->problem, home)); // the path is shown elsewhere
     assert_string_equal(model_problem("/m/x.gguf", "/m/x.gguf: No such file or directory"),
                         "No such file or directory");
     assert_string_equal(model_problem("/m/x.gguf", "/m/x.gguf2: gone"), "/m/x.gguf2: gone");
@@ -303,12 +303,12 @@ static void test_hostile_folders(void **state) {
     const char *name = list.entries[0].path ? list.entries[0].name : list.entries[1].name;
     for (const char *c = name; *c; c++) assert_true((unsigned char)*c >= 0x20);
     assert_null(strstr(name, "\xe2\x80\xae"));
-    assert_non_null(models_find(&list, name, NULL)); // and yet it is what -m takes
+    assert_non_null(models_find(&list, name, NULL)); // -m accepts it nevertheless
     models_free(&list);
     free(deep), free(file), free(fifo);
 }
 
-static void test_many_files_are_bounded(void **state) {
+static void test_the_number_of_files_is_limited(void **state) {
     (void)state;
     struct model_list list;
     for (int i = 0; i < 1100; i++) {
@@ -349,7 +349,7 @@ static void check_find(const struct model_list *list, const char *word, const ch
     }
 }
 
-static void test_words_mean_models(void **state) {
+static void test_models_are_found_by_name(void **state) {
     (void)state;
     struct model_list list;
     put_model("data/confab/models/alpha-7B-Q4.gguf");
@@ -357,7 +357,7 @@ static void test_words_mean_models(void **state) {
     put_model("data/confab/models/beta.gguf");
     put_model("data/confab/models/beta-large.gguf");
     models_scan(&list, &local_models);
-    check_find(&list, "beta", "beta", NULL); // whole, although another begins so
+    check_find(&list, "beta", "beta", NULL); // a whole name, although another begins with it
     check_find(&list, "BETA-L", "beta-large", NULL);
     check_find(&list, "q8", "alpha-7B-Q8", NULL);
     check_find(&list, "alpha", NULL, "is ambiguous: alpha-7B-Q4, alpha-7B-Q8");
@@ -370,7 +370,7 @@ static void test_words_mean_models(void **state) {
     assert_true(models_resolve("large", &path, &st));
     assert_non_null(strstr(path, "beta-large.gguf"));
     free(path);
-    assert_true(models_resolve(file, &path, &st)); // a path of something that is there
+    assert_true(models_resolve(file, &path, &st)); // an existing path
     assert_string_equal(path, file);
     free(path), free(file);
     assert_false(models_resolve("", &path, &st)); // not taken for a path
@@ -387,7 +387,7 @@ static void test_words_mean_models(void **state) {
     models_free(&list);
 }
 
-// ---- a home of its own for each ----
+// ---- a temporary home for each test ----
 
 static int setup(void **state) {
     (void)state;
@@ -421,13 +421,13 @@ int main(void) {
         TEST(test_ollama),
         TEST(test_lm_studio_and_llama_cpp),
         TEST(test_models_used_before),
-        TEST(test_the_memory_of_uses_does_not_grow),
-        TEST(test_parts_are_one_model),
-        TEST(test_what_cannot_run_says_why),
+        TEST(test_the_list_of_uses_is_bounded),
+        TEST(test_split_files_are_one_model),
+        TEST(test_models_that_cannot_run_have_a_reason),
         TEST(test_hostile_folders),
-        TEST(test_many_files_are_bounded),
+        TEST(test_the_number_of_files_is_limited),
         TEST(test_names_are_unique),
-        TEST(test_words_mean_models),
+        TEST(test_models_are_found_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
