@@ -6,16 +6,16 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 
-enum { SLICE = 128 }; // bytes of a token handled at once
+enum { SLICE = 128 }; // bytes of a token processed at a time
 
 _Static_assert(3 * (SLICE + 4) <= SPLITTER_SLICE, "a slice as clean text fits the splitter");
 
 struct answer {
     struct answer_params p;
-    int32_t stop_token; // the token that is the template's stop text, −1: none
+    int32_t stop_token; // the token of template_stop; −1: none
     struct utf8_stream utf8;
     struct splitter *splitter;
-    struct engine_event event; // of the token at hand; its text has been sent when the token is −1
+    struct engine_event event; // of the current token; token = −1 once sent
 };
 
 static void send(struct answer *a, enum channel channel, const char *text, size_t size) {
@@ -49,7 +49,7 @@ struct answer *answer_open(const struct answer_params *p) {
     const struct tokenizer *t = p->tokenizer;
     bool ends = p->template_stop && !p->ignore_end;
     a->stop_token = ends ? tokenizer_find(t, p->template_stop, strlen(p->template_stop)) : -1;
-    // Where a token of its own ends the turn, the same characters in a text are a part of it.
+    // If a token ends the turn, the same characters as text do not.
     bool spelled = ends && (a->stop_token < 0 || !tokenizer_ends_generation(t, a->stop_token));
     a->splitter = splitter_open(&(struct splitter_params){.scheme = p->chat ? p->channels : &plain,
                                                           .inside = p->inside,
@@ -98,7 +98,7 @@ static void set_event(struct answer *a, const struct sample *s) {
         set_alternative(a, &e->alternatives[i], s->alternatives[i].id, s->alternatives[i].probability);
 }
 
-// True when a stop text has come.
+// True if a stop text was found.
 static bool push_text(struct answer *a, struct span piece) {
     char clean[SPLITTER_SLICE];
     bool stopped = false;
@@ -112,7 +112,7 @@ static bool push_text(struct answer *a, struct span piece) {
     return stopped;
 }
 
-// No more bytes come for a character that has begun. True when a stop text has come.
+// Ends an incomplete character. True if a stop text was found.
 static bool end_character(struct answer *a) {
     char clean[16];
     return splitter_text(a->splitter, clean, utf8_stream_finish(&a->utf8, clean));

@@ -1,8 +1,7 @@
-// Answer: from drawn tokens to events with text.
+// Answer: turns sampled tokens into events with text.
 //
-// Characters that are split across tokens are held back until they are whole, and so is a text that may be the
-// beginning of a stop text or of a mark between thinking and answer. What leaves is valid UTF-8, and each token is
-// reported once. On the engine thread.
+// Holds back incomplete characters, and text that may be the start of a stop text or of a mark between thinking and
+// answer. Emits valid UTF-8 and reports each token once. Runs on the engine thread.
 #ifndef CONFAB_ENGINE_ANSWER_H
 #define CONFAB_ENGINE_ANSWER_H
 
@@ -12,24 +11,24 @@
 
 struct answer_params {
     const struct tokenizer *tokenizer;     // borrowed
-    const struct channel_scheme *channels; // borrowed: how the model's answers mark thinking
+    const struct channel_scheme *channels; // borrowed
     struct queue *events;                  // borrowed: of struct engine_event
     uint64_t request, conversation;
     int answer; // which of the request's
     bool ignore_end;
     const char *const *stops; // copied
     int n_stops;
-    const char *template_stop; // the text that ends the turns of the prompt's template; NULL: none
-    bool chat;                 // the prompt was made with a template: the file's marks of thinking count
-    bool inside;               // and it has opened the thinking
+    const char *template_stop; // text that ends a turn in the prompt's template; NULL: none
+    bool chat;                 // the prompt was made with a template, so marks of thinking apply
+    bool inside;               // the prompt has opened the thinking
 };
 
 struct answer;
 struct answer *answer_open(const struct answer_params *p);
 void answer_close(struct answer *a);
-// True when the token ends the answer; otherwise its text is sent.
+// True if the token ends the answer; otherwise sends its text.
 bool answer_token(struct answer *a, const struct sample *sample);
-// At the end: sends what was held back.
+// At the end: sends the text held back.
 void answer_finish(struct answer *a);
 
 #endif

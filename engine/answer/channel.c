@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-// In the order of recognition: first those whose marks are tokens, then those whose marks the template names.
+// In order of recognition; first by tokens, then by the text of the template.
 static const struct channel_brackets bracket_table[] = {
     {"<think>", "</think>"},
     {"[THINK]", "[/THINK]"},
@@ -16,7 +16,7 @@ static const struct channel_brackets bracket_table[] = {
     {"<reasoning>", "</reasoning>"},
 };
 
-// Where the template names them; a person may ask for such marks too.
+// Only if the template contains them, since a user may ask for such marks.
 static const struct channel_brackets wrap_table[] = {
     {"<response>", "</response>"},
     {"<answer>", "</answer>"},

@@ -1,8 +1,7 @@
-// Channels: how the answers of a model mark what is thinking and what is said.
+// Channels: how a model marks thinking in its answers.
 //
-// One scheme a file, recognised from its vocabulary and its template when it is opened:
-//   brackets   <think> … </think> and its like around the thinking; control tokens, or text where the vocabulary has no
-//              such control tokens
+// The scheme is recognised from the vocabulary and the template when the file is opened:
+//   brackets   <think> … </think> or similar around the thinking; control tokens, or text if there are no such tokens
 //   harmony    messages with a header: <|start|>assistant<|channel|>analysis<|message|> … <|end|>, always tokens
 #ifndef CONFAB_ENGINE_CHANNEL_H
 #define CONFAB_ENGINE_CHANNEL_H
@@ -34,17 +33,17 @@ struct channel_brackets {
 
 struct channel_scheme {
     enum channel_kind kind;
-    const struct channel_brackets *brackets; // the texts
-    const struct channel_brackets *wrap;     // what may stand around the text after the thinking; NULL: nothing
-    int32_t open, close;                     // the control tokens of this text, −1 where there is none
-    int32_t harmony[HARMONY_MARK_COUNT];     // −1 where there is none
+    const struct channel_brackets *brackets; // texts
+    const struct channel_brackets *wrap;     // optional brackets around the text after the thinking; may be NULL
+    int32_t open, close;                     // control tokens of the brackets; −1 if none
+    int32_t harmony[HARMONY_MARK_COUNT];     // −1 if none
 };
 
-bool channel_has_harmony(const struct tokenizer *t); // the tokens that harmony cannot do without
+bool channel_has_harmony(const struct tokenizer *t); // has all tokens required for harmony
 struct channel_scheme channel_recognise(const struct tokenizer *t, enum chat_template_kind kind,
                                         struct span template_text);
 const char *channel_name(const struct channel_scheme *c); // "harmony", "<think>", ""
-// Whether a prompt ends with an opened bracket, so that the answer begins inside.
+// Whether a prompt ends with an open bracket, so that the answer starts inside.
 bool channel_opened(const struct channel_scheme *c, const struct prompt *p);
 
 #endif

@@ -5,15 +5,15 @@
 
 #include "engine/base/panic.h"
 
-enum { HEADER_SIZE = 128, BLANK_MOST = 32 };
+enum { HEADER_SIZE = 128, MAX_BLANK = 32 };
 
-// Where a harmony answer is. A header that turns out to be none is text.
+// State of a harmony answer. An invalid header is text.
 //
 //   ROLE_GIVEN ─ channel ─► CHANNEL ─ message ─► BODY ─ end ─► ROLE_GIVEN
 //        ▲ start                ▲                  │
-//      ROLE ────── channel ─────┘◄──── channel ────┘        (a mark that comes too early begins its part all the same)
+//      ROLE ────── channel ─────┘◄──── channel ────┘        (a mark that comes early still starts its part)
 enum harmony_place {
-    PLACE_ROLE_GIVEN, // the prompt said whose message it is: what comes may be a recipient, or text without a header
+    PLACE_ROLE_GIVEN, // the prompt gave the role: expects a recipient, or text without a header
     PLACE_ROLE,
     PLACE_CHANNEL,
     PLACE_BODY
@@ -32,14 +32,14 @@ struct splitter {
     struct pattern *patterns;
     size_t n_patterns;
     enum channel channel;
-    bool head;    // nothing but white space has come in this channel: a bracket may open here
-    bool skips;   // white space is dropped: a mark stands before it
-    bool thought; // a bracket was closed: what is said may be wrapped
-    bool wrapped; // and is
-    bool begins;  // a new part, which is set apart from an earlier one of its channel
-    bool any[2];  // of each channel
-    bool stopped; // a stop text or the end has come
-    char *held;   // [longest pattern + BLANK_MOST + SPLITTER_SLICE]
+    bool head;    // only white space so far in this channel; a bracket may open here
+    bool skips;   // drop white space after a mark
+    bool thought; // a bracket was closed; the answer may be wrapped
+    bool wrapped; // the answer is wrapped
+    bool begins;  // a new part, separated from earlier ones in the channel
+    bool any[2];  // text so far, per channel
+    bool stopped; // a stop text or the end was found
+    char *held;   // [longest pattern + MAX_BLANK + SPLITTER_SLICE]
     size_t n_held;
     enum harmony_place place;
     char header[HEADER_SIZE], recipient[HEADER_SIZE + 1];
@@ -73,7 +73,7 @@ struct splitter *splitter_open(const struct splitter_params *p) {
     s->p.stops = NULL;
     for (size_t i = 0; i < s->n_patterns; i++)
         if (s->patterns[i].size > longest) longest = s->patterns[i].size;
-    s->held = xmalloc(longest + BLANK_MOST + SPLITTER_SLICE);
+    s->held = xmalloc(longest + MAX_BLANK + SPLITTER_SLICE);
     s->head = true;
     if (p->inside) s->channel = CHANNEL_THINKING, s->skips = true;
     return s;
@@ -89,7 +89,7 @@ void splitter_close(struct splitter *s) {
 
 enum channel splitter_channel(const struct splitter *s) { return s->channel; }
 
-// ---- handing out ----
+// ---- output ----
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
@@ -99,7 +99,7 @@ static size_t blanks(const char *text, size_t size) {
     return n;
 }
 
-static void hand_out(struct splitter *s, const char *text, size_t size) {
+static void emit(struct splitter *s, const char *text, size_t size) {
     if (!size) return;
     if (blanks(text, size) < size) s->head = false;
     if (s->begins && s->any[s->channel]) s->p.text(s->p.context, s->channel, "\n\n", 2);
@@ -130,7 +130,7 @@ static bool pattern_counts(const struct splitter *s, enum pattern_kind kind) {
     return false;
 }
 
-// Before a bracket that may yet open, white space is no answer and ends none.
+// White space before a possible bracket is not part of the answer and does not end it.
 static bool waits_for_answer(const struct splitter *s, const struct pattern *p) {
     bool brackets = s->p.scheme->kind == CHANNELS_BRACKETS;
     return p->kind == PATTERN_STOP && brackets && s->head && blanks(p->text, p->size) == p->size;
@@ -139,8 +139,8 @@ static bool waits_for_answer(const struct splitter *s, const struct pattern *p) 
 static bool only_at_head(enum pattern_kind kind) { return kind == PATTERN_OPEN || kind == PATTERN_WRAP_OPEN; }
 
 struct match {
-    const struct pattern *pattern; // NULL: none is there whole
-    size_t at;                     // where it is; otherwise where one may have begun, or the end
+    const struct pattern *pattern; // NULL: no complete match
+    size_t at;                     // of the match; otherwise of a possible match, or the end
 };
 
 static struct match find_match(const struct splitter *s) {
@@ -161,13 +161,13 @@ static struct match find_match(const struct splitter *s) {
     return m;
 }
 
-// The white space before a bracket that may yet open is held back with it: it is dropped then.
+// White space before a possible bracket is held back, to be dropped with it.
 static bool awaits_open(const struct splitter *s, size_t size) {
     bool brackets = s->p.scheme->kind == CHANNELS_BRACKETS && s->channel == CHANNEL_ANSWER;
-    return brackets && s->head && size <= BLANK_MOST && blanks(s->held, size) == size;
+    return brackets && s->head && size <= MAX_BLANK && blanks(s->held, size) == size;
 }
 
-// True when it ends the answer.
+// True if it ends the answer.
 static bool apply(struct splitter *s, enum pattern_kind kind) {
     switch (kind) {
     case PATTERN_END:
@@ -184,7 +184,7 @@ static bool apply(struct splitter *s, enum pattern_kind kind) {
     return false;
 }
 
-// Hands out of what is held all that cannot become a mark any more.
+// Emits all held text that can no longer become a mark.
 static void scan(struct splitter *s) {
     for (;;) {
         if (s->skips) take_held(s, blanks(s->held, s->n_held));
@@ -192,7 +192,7 @@ static void scan(struct splitter *s) {
         s->skips = false;
         struct match m = find_match(s);
         if (!m.pattern && awaits_open(s, m.at)) return;
-        if (!m.pattern || !only_at_head(m.pattern->kind)) hand_out(s, s->held, m.at);
+        if (!m.pattern || !only_at_head(m.pattern->kind)) emit(s, s->held, m.at);
         take_held(s, m.at);
         if (!m.pattern) return;
         take_held(s, m.pattern->size);
@@ -210,7 +210,7 @@ static void take(struct splitter *s, const char *text, size_t size) {
 }
 
 static void flush(struct splitter *s) {
-    hand_out(s, s->held, s->n_held);
+    emit(s, s->held, s->n_held);
     s->n_held = 0;
 }
 
@@ -218,7 +218,7 @@ static void flush(struct splitter *s) {
 
 static const char *const header_words[] = {"assistant", "analysis", "commentary", "final"};
 
-// Where a header that was never finished says more than the words that headers are made of.
+// The offset in an unfinished header after a leading header word.
 static size_t header_rest(const struct splitter *s) {
     size_t at = blanks(s->header, s->n_header), size = s->n_header - at;
     for (size_t i = 0; i < sizeof header_words / sizeof *header_words; i++) {
@@ -239,7 +239,7 @@ static void keep_recipient(struct splitter *s) {
     s->recipient[size] = 0;
 }
 
-// A header that was none is shown, from this byte on.
+// Emits an invalid header as text, from this byte on.
 static void abandon_header(struct splitter *s, size_t from) {
     if (blanks(s->header + from, s->n_header - from) < s->n_header - from) {
         enter(s, CHANNEL_ANSWER);
@@ -248,7 +248,7 @@ static void abandon_header(struct splitter *s, size_t from) {
     s->n_header = 0;
 }
 
-// A mark or the end comes: a header that a mark had announced may be unfinished, or there was none.
+// Ends the current part at a mark or at the end; a header may be unfinished or missing.
 static void leave_part(struct splitter *s) {
     bool announced = s->place != PLACE_ROLE_GIVEN;
     if (s->place != PLACE_BODY) abandon_header(s, !announced ? 0 : has_recipient(s) ? s->n_header : header_rest(s));
@@ -260,7 +260,7 @@ static bool header_says(const struct splitter *s, const char *word) {
     return s->n_header - at >= size && !memcmp(s->header + at, word, size);
 }
 
-// Tool calls and all that is addressed to somebody else is not said to the person.
+// Tool calls and other messages with a recipient are not addressed to the user.
 static void begin_body(struct splitter *s) {
     keep_recipient(s);
     bool thinks = *s->recipient || (s->place == PLACE_CHANNEL && header_says(s, "analysis"));
@@ -268,8 +268,8 @@ static void begin_body(struct splitter *s) {
     s->place = PLACE_BODY;
     enter(s, thinks ? CHANNEL_THINKING : CHANNEL_ANSWER);
     if (!*s->recipient) return;
-    hand_out(s, s->recipient, strlen(s->recipient));
-    hand_out(s, ": ", 2);
+    emit(s, s->recipient, strlen(s->recipient));
+    emit(s, ": ", 2);
 }
 
 static void harmony_mark(struct splitter *s, enum harmony_mark mark) {
@@ -301,7 +301,7 @@ static void harmony_mark(struct splitter *s, enum harmony_mark mark) {
     }
 }
 
-// A header has no line breaks and is short; anything else is an answer without one.
+// A header is short and has no line breaks; other text is an answer without a header.
 static void header_text(struct splitter *s, const char *text, size_t size) {
     size_t n = 0, room = HEADER_SIZE - s->n_header;
     while (n < size && n < room && text[n] != '\n') n++;

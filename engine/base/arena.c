@@ -42,7 +42,7 @@ void *arena_array(struct arena *a, uint64_t count, size_t size, struct status *s
     uint64_t total;
     void *p = NULL;
     if (checked_mul(count, size, &total) && checked_align(total, 16, &total)) p = arena_take(a, (size_t)total);
-    if (!p) status_fail(st, STATUS_MEMORY, "no memory for %llu items of %zu bytes", (unsigned long long)count, size);
+    if (!p) status_fail(st, STATUS_MEMORY, "cannot allocate %llu items of %zu bytes", (unsigned long long)count, size);
     return p;
 }
 
@@ -75,7 +75,7 @@ void arena_free(struct arena *a) {
 
 enum { HUGE_PAGE = 2 << 20 };
 
-// Mapped with room to start on a huge page, so that the kernel can back it with them.
+// Aligned to a huge page, so that the kernel can use them.
 void *region_alloc(size_t size) {
     uint64_t whole, padded;
     if (!size || !checked_align(size, HUGE_PAGE, &whole) || !checked_add(whole, HUGE_PAGE, &padded)) return NULL;

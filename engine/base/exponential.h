@@ -1,8 +1,8 @@
-// e^x as every kernel computes it: 2^n × p(r) with n = x / ln 2, rounded, and r = x − n · ln 2, |r| ≤ ln 2 / 2.
+// The exponential of all kernels: e^x = 2^n × p(r) with n = round(x / ln 2) and r = x − n · ln 2, |r| ≤ ln 2 / 2.
 //
-// There are two roundings of it, each the same in every instruction set. The kernels of engine/cpu contract each step
-// into one fused multiply and add. The sampler's rows (engine/serve/row_lanes.h) round every product and sum, because
-// their scalar form runs at full speed on processors without FMA; what is drawn depends on its bits.
+// It has two roundings, each the same in every instruction set. Kernels of engine/cpu use a fused multiply-add for each
+// step. The sampler (engine/serve/row_lanes.h) rounds every product and sum, because its scalar form must be fast on
+// processors without FMA; sampled tokens depend on its bits.
 #ifndef CONFAB_BASE_EXPONENTIAL_H
 #define CONFAB_BASE_EXPONENTIAL_H
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-// The sixteen random bytes that the kernel gives every process.
+// From the 16 random bytes that the kernel gives every process.
 uint64_t hash_seed(void) {
     uint64_t seed = 0;
     const void *random = (const void *)getauxval(AT_RANDOM);

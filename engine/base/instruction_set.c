@@ -6,12 +6,12 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-static bool has_f16c(void) { // not all compilers' __builtin_cpu_supports know it
+static bool has_f16c(void) { // not supported by all compilers' __builtin_cpu_supports
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 static bool has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(); }
-static bool has_avxvnni(void) { // leaf 7, subleaf 1: nor do they know this
+static bool has_avxvnni(void) { // likewise; leaf 7, subleaf 1
     enum { EAX_AVX_VNNI = 1 << 4 };
     unsigned a, b, c, d;
     return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & EAX_AVX_VNNI);

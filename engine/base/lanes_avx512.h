@@ -1,4 +1,4 @@
-// Vectors of sixteen floats, for files that are compiled for AVX-512; see lanes_avx2.h.
+// Vectors of sixteen floats, for files compiled for AVX-512; see lanes_avx2.h.
 #ifndef CONFAB_BASE_LANES_AVX512_H
 #define CONFAB_BASE_LANES_AVX512_H
 
@@ -8,9 +8,9 @@
 #include "engine/base/unroll.h"
 
 typedef __m512 vector;
-typedef __m512i integers; // as many of 32 bits
+typedef __m512i integers; // the same number of 32-bit integers
 enum { VECTOR_FLOATS = 16 };
-enum { LANES = 16, VECTORS = LANES / VECTOR_FLOATS }; // sums of floats go by sixteen lanes, whatever a vector holds
+enum { LANES = 16, VECTORS = LANES / VECTOR_FLOATS }; // sums use sixteen lanes in every width
 
 INLINE vector vector_of(float x) { return _mm512_set1_ps(x); }
 INLINE vector vector_load(const float *p) { return _mm512_loadu_ps(p); }
@@ -20,15 +20,15 @@ INLINE integers integers_of(int x) { return _mm512_set1_epi32(x); }
 INLINE vector vector_from(integers v) { return _mm512_cvtepi32_ps(v); }
 
 INLINE vector vector_fma(vector a, vector b, vector c) { return _mm512_fmadd_ps(a, b, c); } // a × b + c
-INLINE vector vector_min(vector a, vector b) { return _mm512_min_ps(a, b); }                // b where either is a NaN
+INLINE vector vector_min(vector a, vector b) { return _mm512_min_ps(a, b); }                // b if either is NaN
 INLINE vector vector_max(vector a, vector b) { return _mm512_max_ps(a, b); }
-// v where x > limit, else 0.
+// v if x > limit, otherwise 0.
 INLINE vector vector_above(vector v, vector x, vector limit) {
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, limit, _CMP_GT_OQ), v);
 }
 INLINE vector vector_round(vector x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 INLINE vector vector_scaled(vector x, vector n) { return _mm512_scalef_ps(x, n); } // x × 2^n
-// The lowest bits of `shifted`, a whole number plus 1.5·2^23, are added to the exponent of x.
+// Adds the low bits of `shifted`, an integer plus 1.5·2^23, to the exponent of x.
 INLINE vector vector_raised(vector x, vector shifted) {
     const __m512i bits = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
     return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(x), bits));
@@ -42,7 +42,7 @@ INLINE float lanes_sum(const vector v[VECTORS]) {
     four = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(four, _mm_shuffle_ps(four, four, 1)));
 }
-// A bit for each of sixteen floats that is least ≤ x ≤ most.
+// A bit per float, of sixteen, set if least ≤ x ≤ most.
 INLINE unsigned lanes_between(const float *p, float least, float most) {
     __m512 x = _mm512_loadu_ps(p);
     return _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(x, _mm512_set1_ps(least), _CMP_GE_OQ), x, _mm512_set1_ps(most),

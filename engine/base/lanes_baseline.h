@@ -1,5 +1,4 @@
-// Vectors of four floats, as every compiler makes them for the baseline of its processor; see lanes_avx2.h. Without
-// FMA.
+// Vectors of four floats for the baseline of every processor, without FMA; see lanes_avx2.h.
 #ifndef CONFAB_BASE_LANES_BASELINE_H
 #define CONFAB_BASE_LANES_BASELINE_H
 
@@ -11,7 +10,7 @@
 typedef float vector __attribute__((vector_size(16)));
 typedef int32_t integers __attribute__((vector_size(16)));
 enum { VECTOR_FLOATS = 4 };
-enum { LANES = 16, VECTORS = LANES / VECTOR_FLOATS }; // sums of floats go by sixteen lanes, whatever a vector holds
+enum { LANES = 16, VECTORS = LANES / VECTOR_FLOATS }; // sums use sixteen lanes in every width
 
 INLINE vector vector_of(float x) { return (vector){x, x, x, x}; }
 INLINE vector vector_load(const float *p) {
@@ -23,9 +22,9 @@ INLINE vector vector_max(vector a, vector b) {
     integers greater = b > a;
     return (vector)(((integers)b & greater) | ((integers)a & ~greater));
 }
-// v where x > limit, else 0.
+// v if x > limit, otherwise 0.
 INLINE vector vector_above(vector v, vector x, vector limit) { return (vector)((integers)v & (x > limit)); }
-// The lowest bits of `shifted`, a whole number plus 1.5·2^23, are added to the exponent of x.
+// Adds the low bits of `shifted`, an integer plus 1.5·2^23, to the exponent of x.
 INLINE vector vector_raised(vector x, vector shifted) { return (vector)((integers)x + ((integers)shifted << 23)); }
 
 INLINE float vector_largest(vector v) {
@@ -37,7 +36,7 @@ INLINE float lanes_sum(const vector v[VECTORS]) {
     vector four = (v[0] + v[2]) + (v[1] + v[3]);
     return (four[0] + four[2]) + (four[1] + four[3]);
 }
-// A bit for each of sixteen floats that is least ≤ x ≤ most.
+// A bit per float, of sixteen, set if least ≤ x ≤ most.
 INLINE unsigned lanes_between(const float *p, float least, float most) {
     unsigned bits = 0;
     for (int i = 0; i < LANES; i++) bits |= (unsigned)((p[i] >= least) & (p[i] <= most)) << i;

@@ -19,24 +19,24 @@
 #include "engine/base/system.h"
 #include "engine/base/utf8.h"
 
-static _Atomic(enum log_level) most_level = LOG_LEVEL_INFO;
+static _Atomic(enum log_level) maximum_level = LOG_LEVEL_INFO;
 
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t more;
     struct log_entry entries[LOG_RING]; // entry n at n % LOG_RING
-    uint64_t count, written;            // entries so far; how many of them the writer has taken or missed
+    uint64_t count, written;            // entries so far; entries the writer has taken or missed
     bool closing;
 } ring = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
 
-// The file is the writer's alone.
+// Only the writer thread uses the file.
 static struct {
     pthread_t thread;
     bool running;
     char *path;
     int fd;
-    uint64_t missing;  // entries that it lacks since the last one
-    uint64_t retry_at; // of a file that cannot be written; 0: it can
+    uint64_t missing;  // entries lost since the last one written
+    uint64_t retry_at; // after a failure; 0: none
 } file = {.fd = -1};
 
 const char *log_level_name(enum log_level level) {
@@ -44,7 +44,7 @@ const char *log_level_name(enum log_level level) {
     return names[level];
 }
 
-void log_set_level(enum log_level most) { most_level = most; }
+void log_set_level(enum log_level maximum) { maximum_level = maximum; }
 
 // ---- the ring ----
 
@@ -64,7 +64,7 @@ static void clean_line(const char *text, char *out, size_t room) {
 }
 
 void log_write(enum log_level level, const char *module, const char *format, ...) {
-    if (level > most_level) return;
+    if (level > maximum_level) return;
     struct log_entry e = {.level = level};
     char text[2 * sizeof e.text];
     va_list args;
@@ -89,14 +89,14 @@ uint64_t log_count(void) {
     return count;
 }
 
-// The oldest that the ring still has; locked.
+// The oldest entry in the ring; call with the lock held.
 static uint64_t oldest(void) { return ring.count > LOG_RING ? ring.count - LOG_RING : 0; }
 
-size_t log_read(uint64_t from, struct log_entry *out, size_t most) {
+size_t log_read(uint64_t from, struct log_entry *out, size_t maximum) {
     size_t n = 0;
     pthread_mutex_lock(&ring.lock);
     if (from < oldest()) from = oldest();
-    while (n < most && from < ring.count) out[n++] = ring.entries[from++ % LOG_RING];
+    while (n < maximum && from < ring.count) out[n++] = ring.entries[from++ % LOG_RING];
     pthread_mutex_unlock(&ring.lock);
     return n;
 }
@@ -122,7 +122,7 @@ static void file_leave(void) {
     file.fd = -1;
 }
 
-// PATH.1 becomes PATH.2, and PATH PATH.1; of several programs one does it.
+// Renames PATH.1 to PATH.2 and PATH to PATH.1; only one of several programs does it.
 static void file_rotate(void) {
     struct stat own, named;
     if (flock(file.fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) return;
@@ -142,8 +142,8 @@ static bool file_ready(void) {
     if (file.fd >= 0 && own.st_size >= LOG_FILE_BYTES) file_rotate();
     if (file.fd >= 0) return true;
     path_make_parents(file.path, NULL);
-    file.fd =
-        open(file.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600); // a pipe nobody reads fails
+    file.fd = open(file.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK,
+                   0600); // fails for a pipe without a reader
     if (file.fd >= 0 && !fstat(file.fd, &own) && S_ISREG(own.st_mode)) return true;
     if (file.fd >= 0) errno = EINVAL;
     int error = errno;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The number after `key` in a small file of a folder of the system; 0 when there is none.
+// The number after `key` in a system file; 0 if missing.
 static uint64_t system_number(const char *folder, const char *name, const char *key) {
     char path[256], line[256];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -19,11 +19,11 @@ static uint64_t system_number(const char *folder, const char *name, const char *
 }
 
 uint64_t machine_memory_group_free(const char *folder) {
-    uint64_t limit = system_number(folder, "memory.max", ""); // "max" reads as 0: no limit
+    uint64_t limit = system_number(folder, "memory.max", ""); // "max" reads as 0: unlimited
     uint64_t used = system_number(folder, "memory.current", "");
     uint64_t cached =
         system_number(folder, "memory.stat", "inactive_file ") + system_number(folder, "memory.stat", "active_file ");
-    used = used > cached ? used - cached : 0; // files that have been read give way to whoever needs memory
+    used = used > cached ? used - cached : 0; // page cache is reclaimed on demand
     return !limit ? UINT64_MAX : limit > used ? limit - used : 1;
 }
 

@@ -1,8 +1,7 @@
-// Memory nodes: on machines with several, each has processors that reach its memory faster than that of the others.
+// NUMA nodes: places workers and memory on machines with several.
 //
-// What all workers read is spread over the nodes page by page, so that the memory of all is read at once, and each
-// worker keeps to the processors of one node. Where the process may use the processors of one node only, nothing is
-// done.
+// Memory read by all workers is interleaved over the nodes page by page, to use the bandwidth of all, and each worker
+// is bound to the processors of one node. With processors of one node only, nothing is done.
 #ifndef CONFAB_BASE_NUMA_H
 #define CONFAB_BASE_NUMA_H
 
@@ -10,22 +9,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { NUMA_MOST_NODES = 64 };
+enum { NUMA_MAX_NODES = 64 };
 
 struct numa {
-    int n_nodes;                           // that have processors which this process may use
-    int ids[NUMA_MOST_NODES];              // [n_nodes] ascending, < NUMA_MOST_NODES
-    cpu_set_t processors[NUMA_MOST_NODES]; // [n_nodes] those processors, never none
+    int n_nodes;                          // nodes with processors that this process may use
+    int ids[NUMA_MAX_NODES];              // [n_nodes] ascending, < NUMA_MAX_NODES
+    cpu_set_t processors[NUMA_MAX_NODES]; // [n_nodes] those processors, at least one
 };
 
-// From a folder like /sys/devices/system/node; what cannot be read there does not exist.
+// Reads a folder like /sys/devices/system/node; unreadable nodes are ignored.
 void numa_read(struct numa *out, const char *folder, const cpu_set_t *allowed);
-// This machine, as it was when first asked for.
+// This machine, read on the first call.
 const struct numa *numa_machine(void);
-// The processors that worker 0 ≤ i < n keeps to: neighbours share a node, and nodes have workers as they have
-// processors. NULL: it need not care.
+// The processors for worker i of n: neighbours share a node, and nodes get workers in proportion to their processors.
+// NULL if there is only one node.
 const cpu_set_t *numa_processors(const struct numa *numa, int i, int n);
-// Spreads whole pages that nothing was written to yet; false when the system did not do it, which changes speed only.
+// Interleaves whole pages that have not been written to; false if not possible, which affects only speed.
 bool numa_spread(const struct numa *numa, void *memory, size_t size);
 
 #endif

@@ -12,14 +12,14 @@
 #include "engine/base/panic.h"
 
 static bool fail(const struct output_file *f, struct status *st) {
-    return status_fail(st, STATUS_IO, "%s: cannot be written: %s", f->path, strerror(errno));
+    return status_fail(st, STATUS_IO, "%s: cannot write: %s", f->path, strerror(errno));
 }
 
 static bool may_be_written(const char *path, bool replace, struct status *st) {
     struct stat s;
-    if (stat(path, &s)) return true; // nothing there, or a reason that opening will name
-    if (!S_ISREG(s.st_mode)) return status_fail(st, STATUS_IO, "%s: is there already and no plain file", path);
-    if (s.st_size && !replace) return status_fail(st, STATUS_IO, "%s: is there already", path);
+    if (stat(path, &s)) return true; // missing, or an error that opening will report
+    if (!S_ISREG(s.st_mode)) return status_fail(st, STATUS_IO, "%s: exists and is not a regular file", path);
+    if (s.st_size && !replace) return status_fail(st, STATUS_IO, "%s: already exists", path);
     return true;
 }
 
@@ -27,7 +27,7 @@ bool output_file_open(struct output_file *f, const char *path, bool replace, str
     *f = (struct output_file){.fd = -1, .replace = replace};
     if (!may_be_written(path, replace, st)) return false;
     f->path = xstrdup(path);
-    do { // a name that nobody else has
+    do { // a unique name
         uint32_t random = 0;
         if (getrandom(&random, sizeof random, 0) < 0) random = (uint32_t)getpid();
         free(f->temporary);
@@ -42,9 +42,9 @@ bool output_file_open(struct output_file *f, const char *path, bool replace, str
 
 bool output_file_reserve(struct output_file *f, uint64_t size, struct status *st) {
     if (!size || !fallocate(f->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)size) || (errno != ENOSPC && errno != EFBIG))
-        return true; // not every file system can tell
-    return status_fail(st, STATUS_IO, "%s: cannot be written: %llu MiB are needed: %s", f->path,
-                       (unsigned long long)(size >> 20) + 1, strerror(errno));
+        return true; // not supported by every file system
+    return status_fail(st, STATUS_IO, "%s: cannot write %llu MiB: %s", f->path, (unsigned long long)(size >> 20) + 1,
+                       strerror(errno));
 }
 
 bool output_file_write(struct output_file *f, const void *data, size_t size, struct status *st) {

@@ -1,6 +1,6 @@
-// Output file: appears under its name whole, or not at all.
+// Output file: written completely or not at all.
 //
-// What is written goes to a temporary file in the same folder; keeping it renames it. Messages name the path.
+// Data goes to a temporary file in the same folder, which output_file_keep renames. Messages name the path.
 #ifndef CONFAB_BASE_OUTPUT_FILE_H
 #define CONFAB_BASE_OUTPUT_FILE_H
 
@@ -16,16 +16,16 @@ struct output_file {
     bool replace;
 };
 
-// Fails when something is at `path` already, unless it is an empty file, or a file and `replace` says that it may go.
+// Fails if `path` exists, unless it is an empty file, or a file and `replace` is set.
 bool output_file_open(struct output_file *f, const char *path, bool replace, struct status *st);
-// Asks the file system for room, so that a full disk is known before the work and not after it.
+// Reserves space, so that a full disk is noticed before the work and not after it.
 bool output_file_reserve(struct output_file *f, uint64_t size, struct status *st);
 bool output_file_write(struct output_file *f, const void *data, size_t size, struct status *st);
-// Either of these ends it. Keeping fails, and discards, when what was written did not reach the disk, or when something
-// has come to `path` meanwhile that may not go.
+// Both close the file. output_file_keep fails, and discards, if the data did not reach the disk, or if `path` has come
+// to exist and must not be replaced.
 bool output_file_keep(struct output_file *f, struct status *st);
 void output_file_discard(struct output_file *f);
-// All of it at once: `path` holds these bytes afterwards and has these permissions, or it is as before.
+// Writes a file in one call: afterwards `path` has these bytes and permissions, or is unchanged.
 bool output_file_replace(const char *path, const void *data, size_t size, mode_t permissions, struct status *st);
 
 #endif

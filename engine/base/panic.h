@@ -1,5 +1,5 @@
-// Panic: the way out when nothing sensible is left to do (small allocations exhausted, a broken invariant).
-// The hook lets the owner of the terminal restore it first.
+// Panic: exits with a message when the program cannot continue (out of memory in small allocations, broken invariants).
+// The hook restores the terminal first.
 #ifndef CONFAB_BASE_PANIC_H
 #define CONFAB_BASE_PANIC_H
 

@@ -34,7 +34,7 @@ bool reader_fail(struct reader *r, const char *format, ...) {
 struct span reader_bytes(struct reader *r, uint64_t size) {
     if (reader_failed(r)) return (struct span){NULL, 0};
     if (size > reader_left(r)) {
-        reader_fail(r, "ends too early: %llu bytes wanted at offset %zu, %zu left", (unsigned long long)size, r->at,
+        reader_fail(r, "truncated: expected %llu bytes at offset %zu, got %zu", (unsigned long long)size, r->at,
                     reader_left(r));
         return (struct span){NULL, 0};
     }
@@ -46,7 +46,7 @@ struct span reader_bytes(struct reader *r, uint64_t size) {
 const void *reader_items(struct reader *r, uint64_t count, size_t size) {
     uint64_t total;
     if (!checked_mul(count, size, &total)) {
-        reader_fail(r, "a count of %llu at offset %zu is absurd", (unsigned long long)count, r->at);
+        reader_fail(r, "count %llu at offset %zu is too large", (unsigned long long)count, r->at);
         return NULL;
     }
     return reader_bytes(r, total).data;
@@ -82,16 +82,16 @@ char *span_copy(struct span s) { return s.size ? xstrndup(s.data, s.size) : xstr
 
 bool mapping_open(struct mapping *m, const char *path, struct status *st) {
     *m = (struct mapping){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe must not hang us
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe must not block
     if (fd < 0) return status_fail(st, STATUS_IO, "%s: %s", path, strerror(errno));
     struct stat info;
     bool done = false;
     if (fstat(fd, &info) < 0) status_fail(st, STATUS_IO, "%s: %s", path, strerror(errno));
     else if (!S_ISREG(info.st_mode)) status_fail(st, STATUS_IO, "%s: not a regular file", path);
-    else if (info.st_size == 0) status_fail(st, STATUS_FORMAT, "%s: the file is empty", path);
+    else if (info.st_size == 0) status_fail(st, STATUS_FORMAT, "%s: file is empty", path);
     else {
         void *p = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (p == MAP_FAILED) status_fail(st, STATUS_IO, "%s: cannot be mapped: %s", path, strerror(errno));
+        if (p == MAP_FAILED) status_fail(st, STATUS_IO, "%s: cannot map: %s", path, strerror(errno));
         else *m = (struct mapping){p, (size_t)info.st_size}, done = true;
     }
     close(fd);
@@ -121,7 +121,7 @@ static char *read_all(FILE *f, const char *path, size_t limit, size_t *size, str
     if (f != stdin) fclose(f);
     if (bad || count > limit) {
         if (bad) status_fail(st, STATUS_IO, "%s: %s", path, strerror(error));
-        else status_fail(st, STATUS_LIMIT, "%s: larger than %zu bytes", path, limit);
+        else status_fail(st, STATUS_LIMIT, "%s: too large (maximum %zu bytes)", path, limit);
         free(text);
         return NULL;
     }

@@ -1,8 +1,8 @@
-// The one checked reader: every length, offset and count that comes from outside passes through here.
+// Checked reader: all lengths, offsets and counts from outside are read here.
 //
-// A reader is a cursor over borrowed bytes. A read past the end, or an overflow, makes the reader fail; a failed
-// reader stays failed, returns zeros and keeps the first message. Callers read a group of fields and check once.
-// All integers are little endian.
+// A reader is a cursor over borrowed bytes. Reading past the end, or an overflow, makes it fail; a failed reader stays
+// failed, returns zeros and keeps the first message. Callers read a group of fields and check once. Integers are little
+// endian.
 #ifndef CONFAB_BASE_READER_H
 #define CONFAB_BASE_READER_H
 
@@ -38,7 +38,7 @@ struct span {
 struct reader reader_over(const void *data, size_t size);
 bool reader_failed(const struct reader *r);
 size_t reader_left(const struct reader *r);
-// Marks the reader failed (first message wins). Returns false.
+// Makes the reader fail, keeping the first message. Returns false.
 bool reader_fail(struct reader *r, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 uint8_t reader_u8(struct reader *r);
@@ -46,17 +46,17 @@ uint32_t reader_u32(struct reader *r);
 uint64_t reader_u64(struct reader *r);
 // `size` bytes, borrowed; {NULL, 0} on failure.
 struct span reader_bytes(struct reader *r, uint64_t size);
-// `count` items of `size` bytes each, borrowed; NULL on failure, also when count × size overflows.
+// `count` items of `size` bytes each, borrowed; NULL on failure, including overflow of count × size.
 const void *reader_items(struct reader *r, uint64_t count, size_t size);
 
 static inline struct span span_of(const char *text) { return (struct span){text, strlen(text)}; }
 bool span_equals(struct span s, const char *text);
 bool span_ends_with(struct span s, const char *ending);
-int span_compare(struct span a, struct span b); // by bytes, as strcmp
-// A NUL-terminated copy, the caller frees; stops at the first NUL inside.
+int span_compare(struct span a, struct span b); // by bytes, like strcmp
+// A NUL-terminated copy, up to the first NUL; the caller frees.
 char *span_copy(struct span s);
 
-// A whole file mapped read-only. Empty files are an error. The mapping ends with mapping_close.
+// A file mapped read-only. Empty files are an error.
 struct mapping {
     const uint8_t *data;
     size_t size;
@@ -64,10 +64,9 @@ struct mapping {
 bool mapping_open(struct mapping *m, const char *path, struct status *st);
 void mapping_close(struct mapping *m);
 
-// A whole file (or "-" = standard input) into memory, at most `limit` bytes; the caller frees. A NUL is appended
-// after *size bytes.
+// Reads a file ("-": standard input) of at most `limit` bytes; the caller frees. A NUL is appended after *size bytes.
 char *file_read(const char *path, size_t limit, size_t *size, struct status *st);
-// The same of a regular file only: for what is found in a folder, where a pipe must not hang us.
+// The same for regular files only: a pipe found in a folder must not block.
 char *file_read_regular(const char *path, size_t limit, size_t *size, struct status *st);
 
 #endif

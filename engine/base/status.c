@@ -6,7 +6,7 @@
 
 #include "engine/base/utf8.h"
 
-// Keeps a message on one line and valid UTF-8 whatever a file put into it.
+// Keeps a message on one line and valid UTF-8, whatever comes from a file.
 static void status_clean(char *text) {
     size_t size = strlen(text), at = 0;
     while (at < size) {

@@ -1,8 +1,8 @@
-// Status: how a fallible function reports what went wrong.
+// Status: the error report of a function.
 //
-// A function that can fail on outside input returns bool (true = done) or a pointer (NULL = failed) and fills the
-// `struct status` its caller passes. The text is one line that names the file, the field and the value. A broken
-// invariant of our own asserts instead; exhausted memory in small allocations panics (panic.h).
+// A function that can fail on input from outside returns bool (true: success) or a pointer (NULL: failure) and fills
+// the caller's `struct status`. The text is one line that names the file, the field and the value. Broken invariants
+// assert instead; running out of memory in small allocations panics (panic.h).
 #ifndef CONFAB_BASE_STATUS_H
 #define CONFAB_BASE_STATUS_H
 
@@ -10,27 +10,27 @@
 
 enum status_code {
     STATUS_OK,
-    STATUS_IO,          // the system refused to read or write
+    STATUS_IO,          // a system call failed
     STATUS_FORMAT,      // malformed input
-    STATUS_UNSUPPORTED, // sound, but nothing we can work with
-    STATUS_LIMIT,       // beyond a bound of ours
+    STATUS_UNSUPPORTED, // valid but not supported
+    STATUS_LIMIT,       // exceeds a limit
     STATUS_MEMORY,
-    STATUS_NUMERIC, // a number that is none, where one is needed
+    STATUS_NUMERIC, // NaN or infinity where a number is needed
     STATUS_CANCELLED,
-    STATUS_USAGE, // asked for in a way that makes no sense
+    STATUS_USAGE, // invalid arguments
 };
 
 struct status {
     enum status_code code;
-    char text[512]; // one line, no newline, valid UTF-8; "" when code is STATUS_OK
+    char text[512]; // one line without newline, valid UTF-8; "" if STATUS_OK
 };
 
-// Fills *st (which may be NULL) and returns false, so that a failing function can `return status_fail(st, …)`.
-// Control bytes that a hostile file put into an argument are replaced by '?'.
+// Fills *st (may be NULL) and returns false, so that a function can `return status_fail(st, …)`. Replaces control
+// characters and invalid UTF-8, which may come from a file, by '?'.
 bool status_fail(struct status *st, enum status_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 
-// Puts "prefix: " before the text of a failed status; returns false.
+// Prepends "prefix: " to the text; returns false.
 bool status_prefix(struct status *st, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 #endif

@@ -6,7 +6,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
-// As ulimit prints it.
+// As printed by ulimit.
 static const char *limit_text(int resource, char out[24]) {
     struct rlimit limit;
     if (getrlimit(resource, &limit) || limit.rlim_cur == RLIM_INFINITY) return "unlimited";

@@ -1,4 +1,4 @@
-// System: threads and eventfds. The system grants only so many: whoever asks for too many is told which limit to raise.
+// System: threads and eventfds, with errors that name the system limit to raise.
 #ifndef CONFAB_BASE_SYSTEM_H
 #define CONFAB_BASE_SYSTEM_H
 
@@ -7,7 +7,7 @@
 #include "engine/base/status.h"
 
 bool system_start_thread(pthread_t *thread, void *(*main)(void *), void *argument, struct status *st);
-// Not blocking, closed on exec; −1 on failure.
+// Non-blocking, close-on-exec; −1 on failure.
 int system_open_eventfd(struct status *st);
 
 #endif

@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-// Length a lead byte announces, and the lowest second byte / highest second byte that keep it valid (Unicode table
-// 3-7).
+// The length for a lead byte, and the range of valid second bytes (Unicode table 3-7).
 static size_t utf8_lead(uint8_t lead, uint8_t *low, uint8_t *high) {
     *low = 0x80, *high = 0xbf;
     if (lead < 0x80) return 1;
@@ -90,13 +89,13 @@ static size_t utf8_clean(const char *text, size_t size, char *out) {
     return n;
 }
 
-// Completes what is held byte by byte, so that the rest can be cleaned in place from the caller's bytes.
+// Completes the held character byte by byte, then cleans the rest directly from the caller's bytes.
 size_t utf8_stream_push(struct utf8_stream *s, const char *bytes, size_t size, char *out) {
     size_t n = 0, at = 0;
     while (s->n_held && at < size) {
         s->held[s->n_held++] = bytes[at++];
         if (utf8_incomplete(s->held, s->n_held) == s->n_held) continue;
-        // Either a whole character, or a broken start followed by a byte that must be read afresh.
+        // Either a whole character, or an invalid prefix followed by a byte to read again.
         uint32_t code;
         size_t used = utf8_decode(s->held, s->n_held, &code);
         n += utf8_encode(code, out + n);

@@ -17,8 +17,8 @@ struct job {
 
 struct worker {
     pthread_t thread;
-    struct queue given, finished; // of struct job; one without `work` ends the thread
-    int pending;                  // given and not collected; of the thread that gives
+    struct queue given, finished; // of struct job; a job without `work` ends the thread
+    int pending;                  // submitted and not collected
 };
 
 static void *worker_main(void *argument) {

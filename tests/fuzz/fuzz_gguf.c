@@ -1,4 +1,4 @@
-// Fuzzing of model files: container, tokenizer, model. Start it from good files, e.g. those of the tests' tiny models.
+// Fuzzes model files: container, tokenizer, model. The seeds are the tiny models of the tests.
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "tests/unit/tiny_model.h"
 #include "tests/unit/tiny_vocab.h"
 
-// The small files first, in which changes hit more: a vocabulary of each kind, then whole models of each family.
+// Small files first, where mutations hit more: a vocabulary of each kind, then models of each family.
 uint8_t *fuzz_seed(size_t k, size_t *size) {
     static int (*const vocabularies[])(struct gguf_writer *) = {tiny_vocab_sentencepiece, tiny_vocab_gemma,
                                                                 tiny_vocab_unigram, tiny_vocab_wordpiece};

@@ -1,4 +1,4 @@
-// Safetensors files of any content: a clear refusal, or tensors that all lie inside the file.
+// Fuzzes safetensors files: they must fail with a message, or all tensors are inside the file.
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct safetensors s;
     struct status st = {0};
     uint8_t *copy = exact_copy(data, size);
-    // The length in front is seldom right by chance: every input is also tried with its own.
+    // The length field is rarely right by chance, so every input is also tried with the right one.
     for (int own = 0; own < 2; own++) {
         uint64_t length = size - 8 < 4096 ? size - 8 : 4096;
         if (own && size < 8) break;

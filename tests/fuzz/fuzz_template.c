@@ -1,5 +1,5 @@
-// Fuzzes chat templates. What stands before the first byte 0xff is the template, what follows is the
-// context, as JSON; without one it is rendered over a small conversation.
+// Fuzzes chat templates. The input is a template, optionally followed by a byte 0xff and a context as JSON; the default
+// context is a short conversation.
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static const char conversation[] = "{\"messages\": [{\"role\": \"system\", \"con
                                    "\"bos_token\": \"<s>\", \"eos_token\": \"</s>\", \"tools\": [{\"name\": \"f\", "
                                    "\"items\": [1, -2, null, {}, []]}]}";
 
-// Each with what it is about.
+// Each exercises some features.
 static const char *const templates[] = {
     TINY_CHATML,
     "{% for m in messages %}{% if loop.first and m.role != 'system' %}{{ '<s>' }}{% elif m['role'] == \"user\" "

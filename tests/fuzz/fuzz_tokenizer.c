@@ -1,6 +1,5 @@
-// Fuzzes tokenizers. The first byte says how the rest is read: as a text, which must come back
-// from encoding and decoding byte for byte, or as changes to the file of a small vocabulary, which must be refused or
-// work.
+// Fuzzes tokenizers. The first byte selects how to read the rest: as a text, which must survive encoding and decoding
+// byte for byte, or as changes to the file of a small vocabulary, which must be rejected or work.
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,7 @@ static int whole_pieces(struct gguf_writer *w) { return tiny_vocab_byte_level(w,
 static int cased(struct gguf_writer *w) { return tiny_vocab_byte_level(w, "gpt-4o"); }
 static int staged(struct gguf_writer *w) { return tiny_vocab_byte_level(w, "deepseek-llm"); }
 
-// The last two normalise a text, so that it does not come back; of those before, some have a mark for the space.
+// The last two normalise text, so decoding does not restore it; some of the others have a space mark.
 static int (*const makers[])(struct gguf_writer *) = {
     byte_level,         whole_pieces,        cased, staged, tiny_vocab_sentencepiece, tiny_vocab_gemma,
     tiny_vocab_unigram, tiny_vocab_wordpiece};
@@ -56,12 +55,11 @@ static void encode_and_decode(const struct tokenizer *t, const char *text, size_
 }
 
 static void fuzz_text(const struct vocabulary_file *f, bool parse_special, const char *text, size_t size) {
-    bool has_space_mark =
-        f >= &files[WITH_SPACE_MARK] && memmem(text, size, "\u2581", 3); // which comes back as a space
+    bool has_space_mark = f >= &files[WITH_SPACE_MARK] && memmem(text, size, "\u2581", 3); // decoded as a space
     encode_and_decode(f->tokenizer, text, size, parse_special, !has_space_mark && f < &files[NORMALISING]);
 }
 
-// Each three bytes change one of the file: where (of the keys, at the file's head), and by what.
+// Every three bytes change a byte of the file: position (in the keys, at the start) and difference.
 static void fuzz_file(const struct vocabulary_file *f, const uint8_t *changes, size_t size) {
     uint8_t *bytes = xmalloc(f->size);
     memcpy(bytes, f->bytes, f->size);
@@ -79,7 +77,7 @@ static void fuzz_file(const struct vocabulary_file *f, const uint8_t *changes, s
     free(bytes);
 }
 
-// Texts for each vocabulary, then changes to its file.
+// Texts for each vocabulary, then changes to the file.
 uint8_t *fuzz_seed(size_t k, size_t *size) {
     static const char text[] =
         "Hello world, it's 1984!\n\n  <|im_start|>user\t\u00e9\u4e16\u754c \U0001f600 don't</s>[CLS]\r\n"

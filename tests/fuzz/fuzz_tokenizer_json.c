@@ -1,4 +1,4 @@
-// Fuzzes tokenizer.json: refused with a message, or a tokenizer that works.
+// Fuzzes tokenizer.json: it must be rejected with a message, or give a working tokenizer.
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"

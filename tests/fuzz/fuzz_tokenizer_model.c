@@ -1,4 +1,4 @@
-// Fuzzes tokenizer.model: refused with a message, or a tokenizer that works.
+// Fuzzes tokenizer.model: it must be rejected with a message, or give a working tokenizer.
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/huggingface_seeds.h"
 

@@ -1,5 +1,5 @@
-// Runs a fuzz target over changed copies of its seeds: mutate_TARGET [INPUTS [FIRST]]. Input n is the same in every
-// run, so that "mutate_TARGET 1 N" repeats the one that a run has died of; the last line before says which.
+// Runs a fuzz target on mutated copies of its seeds: mutate_TARGET [INPUTS [FIRST]]. Input n is the same in every run,
+// so "mutate_TARGET 1 N" repeats the input that crashed a run; its number is in the last line of output.
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ struct input {
 
 static struct input seeds[MOST_SEEDS];
 static size_t n_seeds;
-static volatile uint64_t current; // the input that is being tried
+static volatile uint64_t current; // the current input
 
 static uint64_t next(uint64_t *state) { // splitmix64
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -32,7 +32,7 @@ static uint64_t next(uint64_t *state) { // splitmix64
 
 static size_t below(uint64_t *state, size_t n) { return n ? (size_t)(next(state) % n) : 0; }
 
-// Places at the head of a file, where lengths and counts are, are as likely as all others together.
+// Half of the positions are at the start of the file, where lengths and counts are.
 static size_t place(uint64_t *state, size_t size) {
     if (next(state) & 1) return below(state, size);
     size_t reach = 16;
@@ -49,7 +49,7 @@ static void put_number(uint64_t *state, uint8_t *at, size_t room) {
     memcpy(at, &number, n < room ? n : room);
 }
 
-// A digit, a bracket or a quotation mark for a byte: what texts live on.
+// Replaces a byte by a digit, a bracket or a quotation mark, for text formats.
 static void put_sign(uint64_t *state, uint8_t *at) {
     static const char signs[] = "0123456789-.eE\"\"{}[],:\\<>%|()'\n\0\xff\xe2";
     *at = (uint8_t)signs[below(state, sizeof signs - 1)];

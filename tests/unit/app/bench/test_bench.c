@@ -289,7 +289,7 @@ static void test_a_failed_save_keeps_the_old_file(void **state) {
     char *arguments = xasprintf("--seconds 0 --accuracy 0 --save %s", path), *text = bench(arguments, &status);
     full_disk_end();
     assert_int_equal(status, 1);
-    assert_non_null(strstr(text, "kept.json: cannot be written"));
+    assert_non_null(strstr(text, "kept.json: cannot write"));
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     assert_non_null(fgets(line, sizeof line, file));

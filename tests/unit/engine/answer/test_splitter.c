@@ -1,4 +1,4 @@
-// The splitter: what of an answer is thinking, what is said, and where it stops, however the text is cut into tokens.
+// Splitter: thinking, answer and stop texts, however the text is split into tokens.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-// Tokens of harmony marks are their numbers; those of control brackets the two after them.
+// Token ids: harmony marks by their enumerators, then the two control brackets.
 enum { TOKEN_OPEN = HARMONY_MARK_COUNT, TOKEN_CLOSE };
 
 static const struct channel_brackets think = {"<think>", "</think>"}, response = {"<response>", "</response>"};
@@ -24,7 +24,7 @@ static const struct channel_scheme plain = {.kind = CHANNELS_NONE},
                                    tokens = {CHANNELS_BRACKETS, &think, NULL, TOKEN_OPEN, TOKEN_CLOSE, {0}},
                                    harmony = {CHANNELS_HARMONY, NULL, NULL, -1, -1, {0, 1, 2, 3, 4, 5, 6}};
 
-// What came, as "T(thinking)A(answer)": a piece for every change of channel.
+// The output as "T(thinking)A(answer)", with a piece per change of channel.
 struct heard {
     char text[4096];
     size_t size;
@@ -52,7 +52,7 @@ struct split_case {
     const char *end, *stops[3];
 };
 
-// A mark that is a token here, at the beginning of text; −1: none.
+// The mark token at the start of text; −1: none.
 static int32_t mark_at(const struct channel_scheme *s, const char *text, size_t *size) {
     static const char *const marks[] = {
 #define X(id, mark) [id] = mark,
@@ -131,7 +131,7 @@ static void test_brackets(void **state) {
         CASE(&brackets, "\n <think>a</think>b", "T(a)A(b)"),
         CASE(&brackets, "<think>\n\n</think>\n\nb", "A(b)"),
         CASE(&brackets, "<think>never closed </thin", "T(never closed </thin)"),
-        CASE(&brackets, "say <think> to think</think>", "A(say <think> to think</think>)"), // only at the head
+        CASE(&brackets, "say <think> to think</think>", "A(say <think> to think</think>)"), // only at the start
         CASE(&brackets, "<thinking>a", "A(<thinking>a)"),
         CASE(&brackets, "<thin", "A(<thin)"),
         CASE(&brackets, "  <thin air", "A(  <thin air)"),
@@ -142,12 +142,12 @@ static void test_brackets(void **state) {
         CASE(&brackets, "\n\na", "T(a)", .inside = true),
         CASE(&brackets, "</think>b", "A(b)", .inside = true),
         CASE(&brackets, "<think>a</think>\n<response>b</response>\n", "T(a)A(b)"),
-        CASE(&brackets, "<response>b</response>", "A(<response>b</response>)"), // nothing was thought
+        CASE(&brackets, "<response>b</response>", "A(<response>b</response>)"), // no thinking before it
         CASE(&brackets, "", ""),
         CASE(&tokens, "<think>a</think>\n\nb", "T(a)A(b)"),
         CASE(&tokens, "a <think>b</think>c", "A(a )T(b)A(\n\nc)"),
         CASE(&tokens, "a</think> b", "A(a\n\nb)"),
-        CASE(&tokens, "<think>a</think><response>b", "T(a)A(<response>b)"), // none of its own
+        CASE(&tokens, "<think>a</think><response>b", "T(a)A(<response>b)"), // not in this scheme
     };
     for (size_t i = 0; i < COUNT(cases); i++) check(&cases[i]);
 }
@@ -161,7 +161,7 @@ static void test_harmony(void **state) {
         CASE(&harmony, ANALYSIS "hm<|end|>" FINAL "Yes.<|return|>", "T(hm)A(Yes.)"),
         CASE(&harmony, ANALYSIS "hm<|end|>" FINAL "Yes <|x|> </think>.", "T(hm)A(Yes <|x|> </think>.)"),
         CASE(&harmony, ANALYSIS "a<|end|><|start|>assistant" ANALYSIS "b<|end|>" FINAL "c", "T(a\n\nb)A(c)"),
-        // A preamble is said, what goes to a tool is not.
+        // Preambles go to the answer, tool calls do not.
         CASE(&harmony,
              ANALYSIS "a<|end|><|start|>assistant<|channel|>commentary<|message|>I look.<|end|>" FINAL "Done.",
              "T(a)A(I look.\n\nDone.)"),
@@ -170,7 +170,7 @@ static void test_harmony(void **state) {
              "a<|end|><|start|>assistant<|channel|>commentary to=functions.get <|constrain|>json<|message|>{}<|call|>",
              "T(a\n\nto=functions.get: {})"),
         CASE(&harmony, " to=functions.get<|channel|>commentary json<|message|>{}<|call|>", "T(to=functions.get: {})"),
-        // Malformed, and nothing lost.
+        // Malformed, but no text is lost.
         CASE(&harmony, "Hello", "A(Hello)"),
         CASE(&harmony, "Hello there\nand more", "A(Hello there\nand more)"),
         CASE(&harmony, "<|message|>Hello", "A(Hello)"),
@@ -187,7 +187,7 @@ static void test_harmony(void **state) {
         CASE(&harmony, ANALYSIS "a<|end|>b", "T(a)A(b)"),
         CASE(&harmony, ANALYSIS "a<|message|>b", "T(ab)"),
         CASE(&harmony, "<|end|><|end|><|start|><|start|>assistant<|message|>b<|end|>", "A(b)"),
-        // Ended in the middle of a header.
+        // Ends in the middle of a header.
         CASE(&harmony, ANALYSIS "a<|end|><|start|>assis", "T(a)"),
         CASE(&harmony, ANALYSIS "a<|end|><|start|>assistant<|channel|>fin", "T(a)"),
         CASE(&harmony, ANALYSIS "a<|end|><|start|>assistant<|channel|>commentary to=f", "T(a)"),
@@ -211,15 +211,15 @@ static void test_stops(void **state) {
         CASE(&plain, "a<|im_end|>b", "A(a)", .end = "<|im_end|>"),
         CASE(&plain, "a<|im_end|>b", "A()", .end = "<|im_end|>", .stops = {"x", "a"}),
         CASE(&plain, "abc", "A(abc)", .stops = {""}),
-        CASE(&plain, "abc", "A(abc)", .stops = {"\xac"}), // half a character stops nowhere
-        // What is thought is not stopped by what stops the answer.
+        CASE(&plain, "abc", "A(abc)", .stops = {"\xac"}), // half a character never matches
+        // Stop texts do not apply to thinking.
         CASE(&brackets, "<think>two</think>one two", "T(two)A(one )", .stops = {"two"}),
         CASE(&brackets, "<think>a<|im_end|>b</think>c", "T(a)", .end = "<|im_end|>"),
         CASE(&brackets, "\n<think>\na\n</think>\n\nb\nc", "T(a\n)A(b)", .stops = {"\n"}),
         CASE(&brackets, "\n\nb\nc", "A(\n\nb)", .stops = {"\n"}),
         CASE(&plain, "\nb", "", .stops = {"\n"}),
         CASE(&harmony, ANALYSIS "two<|end|>" FINAL "one two", "T(two)A(one )", .stops = {"two"}),
-        // Also where a header may still be meant.
+        // In a possible header too.
         CASE(&harmony, "one two three", "A(one )", .stops = {"two"}),
         CASE(&harmony, "one two\nthree", "A(one )", .stops = {"two\nt"}),
         CASE(&harmony, "one two<|end|>" FINAL "three", "A(one )", .stops = {"two"}),
@@ -233,7 +233,7 @@ static void test_stops(void **state) {
     }
 }
 
-// Any text in any scheme: nothing is lost but marks and white space, and what is held stays within its room.
+// Any text in any scheme: only marks and white space are dropped, and held text stays within its buffer.
 static void test_random(void **state) {
     (void)state;
     static const char *const pieces[] = {"<think>", "</think>",  "<|start|>", "<|channel|>", "<|message|>",
@@ -258,7 +258,7 @@ static void test_random(void **state) {
         size_t wanted = 0, got = 0;
         for (const char *p = input; *p; p++) wanted += *p == 'x';
         for (const char *p = whole.text; *p; p++) got += *p == 'x';
-        if (!c.stops[0] && c.scheme != &harmony) assert_int_equal(got, wanted); // a header may hold one
+        if (!c.stops[0] && c.scheme != &harmony) assert_int_equal(got, wanted); // a header may contain one
     }
     char blank[SPLITTER_SLICE];
     memset(blank, ' ', sizeof blank);

@@ -1,4 +1,4 @@
-// The leaf helpers: checked arithmetic, reader, status, arena, UTF-8, queue, files.
+// Base modules: checked arithmetic, reader, status, arena, UTF-8, queue, files.
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -24,7 +24,7 @@
 #include "engine/base/utf8.h"
 #include "tests/unit/temporary_folder.h"
 
-// The sanitizers' allocators end the program at absurd sizes unless told to return NULL, as malloc does.
+// The sanitizers' allocators abort at huge sizes unless told to return NULL like malloc.
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
@@ -69,7 +69,7 @@ static void reader_stays_failed_with_its_first_message(void **state) {
     assert_int_equal(reader_u32(&r), 1);
     assert_int_equal(reader_u32(&r), 0);
     assert_true(reader_failed(&r));
-    assert_non_null(strstr(r.status.text, "4 bytes wanted at offset 4, 2 left"));
+    assert_non_null(strstr(r.status.text, "expected 4 bytes at offset 4, got 2"));
     assert_int_equal(reader_left(&r), 0);
     assert_int_equal(reader_u8(&r), 0);
     assert_null(reader_bytes(&r, 0).data);
@@ -83,7 +83,7 @@ static void reader_refuses_absurd_counts(void **state) {
     struct reader r = reader_over(data, sizeof data);
     assert_ptr_equal(reader_items(&r, 4, 4), data);
     assert_null(reader_items(&r, UINT64_MAX / 2, 4));
-    assert_non_null(strstr(r.status.text, "absurd"));
+    assert_non_null(strstr(r.status.text, "is too large"));
     r = reader_over(data, sizeof data);
     assert_null(reader_items(&r, UINT64_MAX, 1));
     assert_true(reader_failed(&r));
@@ -113,7 +113,7 @@ static void status_is_one_clean_line(void **state) {
     assert_false(status_prefix(&st, "%s", "model.gguf"));
     assert_string_equal(st.text, "model.gguf: key a?b?[2J???????é");
     assert_int_equal(st.code, STATUS_FORMAT);
-    assert_false(status_fail(NULL, STATUS_IO, "nobody listens"));
+    assert_false(status_fail(NULL, STATUS_IO, "ignored"));
 }
 
 static void status_cuts_long_texts_at_a_character(void **state) {
@@ -236,14 +236,14 @@ static void utf8_consumes_the_invalid_prefix(void **state) {
         const char *text;
         size_t size, used;
     } cases[] = {
-        {"\x80", 1, 1},             // a continuation byte alone
+        {"\x80", 1, 1},             // a lone continuation byte
         {"\xc0\xaf", 2, 1},         // overlong
         {"\xe0\x80\x80", 3, 1},     // overlong
         {"\xf0\x80\x80\x80", 4, 1}, // overlong
         {"\xed\xa0\x80", 3, 1},     // surrogate
         {"\xf4\x90\x80\x80", 4, 1}, // beyond U+10FFFF
-        {"\xf8\x88\x80\x80", 4, 1}, // five bytes long once
-        {"\xe2\x82", 2, 2},         // cut off
+        {"\xf8\x88\x80\x80", 4, 1}, // five bytes
+        {"\xe2\x82", 2, 2},         // truncated
         {"\xe2\x82"
          "A",
          3, 2},
@@ -303,7 +303,7 @@ static void utf8_stream_of_any_bytes_does_not_depend_on_the_split(void **state) 
         uint32_t code;
         for (size_t at = 0, used; at < n; at += used) {
             used = utf8_decode(whole + at, n - at, &code);
-            if (code == UTF8_REPLACEMENT) assert_memory_equal(whole + at, "\ufffd", 3); // put there, not met there
+            if (code == UTF8_REPLACEMENT) assert_memory_equal(whole + at, "\ufffd", 3); // written, not copied
         }
     }
 }
@@ -403,9 +403,9 @@ static void files_in_memory_count_as_free(void **state) {
         {"max\n", "900\n", "", UINT64_MAX},
         {"1000\n", "900\n", "anon 100\nfile 800\n", 100},
         {"1000\n", "900\n", "anon 100\nfile 800\nshmem 50\ninactive_file 700\nactive_file 50\n", 850},
-        {"1000\n", "1000\n", "inactive_file 0\nactive_file 0\n", 1}, // 0 would say that nobody knows
+        {"1000\n", "1000\n", "inactive_file 0\nactive_file 0\n", 1}, // 0 would mean unknown
         {"1000\n", "1200\n", "inactive_file 100\n", 1},
-        {"1000\n", "300\n", "active_file 400\n", 1000}, // the figures are not of one moment
+        {"1000\n", "300\n", "active_file 400\n", 1000}, // the files are not read at the same moment
     };
     char folder[] = "/tmp/confab-test-XXXXXX";
     assert_non_null(mkdtemp(folder));
@@ -445,7 +445,7 @@ static void files_are_mapped_and_read(void **state) {
     char *text = file_read(path, 10, &size, &st);
     assert_non_null(text);
     assert_int_equal(size, 10);
-    assert_memory_equal(text, "some\0bytes", 11); // the NUL behind it
+    assert_memory_equal(text, "some\0bytes", 11); // the NUL after it
     free(text);
     assert_null(file_read(path, 9, &size, &st));
     assert_int_equal(st.code, STATUS_LIMIT);
@@ -469,7 +469,7 @@ static void large_files_are_read_whole(void **state) {
     free(path);
 }
 
-// Of two that write the same file the first one stays, unless the other may replace it.
+// Of two writers of a file the first one wins, unless the other may replace it.
 static void an_output_file_leaves_what_came_meanwhile(void **state) {
     (void)state;
     char folder[] = "/tmp/confab-test-XXXXXX", path[100], *text;
@@ -483,7 +483,7 @@ static void an_output_file_leaves_what_came_meanwhile(void **state) {
     assert_true(output_file_write(&first, "1", 1, &st) && output_file_write(&second, "2", 1, &st));
     assert_true(output_file_write(&third, "3", 1, &st) && output_file_keep(&first, &st));
     assert_false(output_file_keep(&second, &st));
-    assert_non_null(strstr(st.text, "is there already"));
+    assert_non_null(strstr(st.text, "already exists"));
     text = file_read(path, 10, &size, &st);
     assert_string_equal(text, "1");
     free(text);
@@ -512,7 +512,7 @@ static void what_cannot_be_mapped_says_so(void **state) {
     check_not_mapped(path, "empty");
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
-    check_not_mapped(path, "not a regular file"); // and does not wait for a writer
+    check_not_mapped(path, "not a regular file"); // without waiting for a writer
     size_t size;
     struct status st = {0};
     assert_null(file_read_regular(path, 100, &size, &st));

@@ -1,4 +1,4 @@
-// Memory nodes as folders of the system's kind describe them, made up here, since machines with several are rare.
+// NUMA nodes from made-up system folders, since machines with several are rare.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "engine/base/numa.h"
 #include "tests/unit/temporary_folder.h"
 
-// A folder with nodes whose lists of processors these are; NULL: the node is not there.
+// A folder with nodes of these processor lists; NULL: no such node.
 static struct numa read_nodes(const char *name, const char *const *lists, int n, const cpu_set_t *allowed) {
     char folder[256], path[300];
     struct numa numa;
@@ -118,14 +118,14 @@ static void test_memory_is_spread(void **state) {
     (void)state;
     const char *lists[] = {"0-3", "4-7"};
     const cpu_set_t all = processors(0, 8);
-    struct numa numa = read_nodes("spread", lists, 2, &all); // of the two, node 0 is there
+    struct numa numa = read_nodes("spread", lists, 2, &all); // only node 0 exists
     enum { SIZE = 4 << 20 };
     char *memory = region_alloc(SIZE);
     int policy = -1;
     assert_non_null(memory);
     if (!numa_spread(&numa, memory, SIZE) ||
         syscall(SYS_get_mempolicy, &policy, NULL, 0, memory + SIZE / 2, MPOL_F_ADDR)) {
-        print_message("the system has no memory policies: skipped\n");
+        print_message("no memory policies on this system: skipped\n");
         region_free(memory, SIZE);
         skip();
     }

@@ -261,7 +261,7 @@ static void other_kinds_of_file_are_rejected(void **state) {
     check_rejected_bytes("GGU", 3, "not a GGUF file");
     check_rejected_bytes("GGML\3\0\0\0", 8, "not a GGUF file (starts with 'GGML')");
     check_rejected_bytes("\x1b[2J....", 8, "starts with '?[2J'");
-    check_rejected_bytes("GGUF\3\0", 6, "4 bytes wanted at offset 4, 2 left");
+    check_rejected_bytes("GGUF\3\0", 6, "expected 4 bytes at offset 4, got 2");
     check_rejected_bytes("GGUF\0\0\0\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24, "big-endian");
     check_rejected_bytes("GGUF\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24, "big-endian");
     static const uint32_t versions[] = {0, 1, 4, 99, UINT32_MAX};
@@ -319,7 +319,7 @@ static void bad_names_are_rejected(void **state) {
     bytes_u64(&w.pairs, 40);
     bytes_put(&w.pairs, zeros, 32);
     w.n_pairs = 1;
-    check_rejected(&w, "key 0: ends too early");
+    check_rejected(&w, "key 0: truncated");
 }
 
 static void bad_value_types_are_rejected(void **state) {
@@ -352,13 +352,13 @@ static void strings_beyond_the_file_are_rejected(void **state) {
         gguf_writer_pair(&w, "s", GGUF_STRING, NULL, 0);
         bytes_u64(&w.pairs, lengths[i]);
         bytes_put(&w.pairs, zeros, 64);
-        check_rejected(&w, "s: ends too early");
+        check_rejected(&w, "s: truncated");
         struct bytes strings = {0};
         bytes_string(&strings, "good");
         bytes_u64(&strings, lengths[i]);
         bytes_put(&strings, zeros, 64);
         gguf_writer_array(&w, "list", GGUF_STRING, 2, strings.data, strings.size);
-        check_rejected(&w, "list: ends too early");
+        check_rejected(&w, "list: truncated");
         free(strings.data);
     }
 }
@@ -498,7 +498,7 @@ static void a_directory_that_ends_early_names_the_tensor(void **state) {
     bytes_u64(&w.directory, 32);
     bytes_u64(&w.directory, 32);
     w.n_tensors = 2;
-    check_rejected(&w, "tensor second: ends too early");
+    check_rejected(&w, "tensor second: truncated");
 }
 
 // Checks for duplicates and overlaps must not be quadratic: a hundred thousand of each would take minutes.

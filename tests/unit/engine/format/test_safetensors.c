@@ -104,9 +104,9 @@ static void other_files_are_rejected(void **state) {
     struct status st = {0};
     assert_false(opens("", 0, &st) || opens("1234567", 7, &st));
     assert_string_equal(st.text,
-                        "x.safetensors: not a safetensors file: ends too early: 8 bytes wanted at offset 0, 7 left");
+                        "x.safetensors: not a safetensors file: truncated: expected 8 bytes at offset 0, got 7");
     assert_false(opens("\x09\0\0\0\0\0\0\0{}", 10, &st));
-    assert_non_null(strstr(st.text, "ends too early"));
+    assert_non_null(strstr(st.text, "truncated"));
     assert_false(opens("GGUF\3\0\0\0....", 12, &st));
     assert_non_null(strstr(st.text, "too large (maximum 67108864)"));
     rejected("", 0, "invalid JSON");
