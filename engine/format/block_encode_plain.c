@@ -29,53 +29,33 @@ static uint16_t encode_scaled(const struct code_set *set, const float *x, int8_t
     return d;
 }
 
-void encode_BLOCK_Q8_0(const float *x, size_t n, void *blocks) {
+static void encode_q8_0(const float *x, struct block_q8_0 *b) {
     static const struct code_set set = {ELEMENTS, -127, 127, false, 0.96f, 0.008f, 8};
-    struct block_q8_0 b;
-    uint8_t *out = blocks;
-    for (; n >= ELEMENTS; n -= ELEMENTS, x += ELEMENTS, out += sizeof b) {
-        b.d = encode_scaled(&set, x, b.q);
-        memcpy(out, &b, sizeof b);
-    }
+    b->d = encode_scaled(&set, x, b->q);
 }
 
-void encode_BLOCK_Q4_0(const float *x, size_t n, void *blocks) {
+static void encode_q4_0(const float *x, struct block_q4_0 *b) {
     static const struct code_set set = {ELEMENTS, -8, 7, false, 0.8f, 0.045f, 10};
-    struct block_q4_0 b;
-    uint8_t *out = blocks;
     int8_t code[ELEMENTS];
-    for (; n >= ELEMENTS; n -= ELEMENTS, x += ELEMENTS, out += sizeof b) {
-        b.d = encode_scaled(&set, x, code);
-        for (int i = 0; i < ELEMENTS; i++) code[i] = (int8_t)(code[i] + 8);
-        pack_nibbles(code, b.q);
-        memcpy(out, &b, sizeof b);
-    }
+    b->d = encode_scaled(&set, x, code);
+    for (int i = 0; i < ELEMENTS; i++) code[i] = (int8_t)(code[i] + 8);
+    pack_nibbles(code, b->q);
 }
 
-void encode_BLOCK_Q5_0(const float *x, size_t n, void *blocks) {
+static void encode_q5_0(const float *x, struct block_q5_0 *b) {
     static const struct code_set set = {ELEMENTS, -16, 15, false, 0.85f, 0.03f, 10};
-    struct block_q5_0 b;
-    uint8_t *out = blocks;
     int8_t code[ELEMENTS];
-    for (; n >= ELEMENTS; n -= ELEMENTS, x += ELEMENTS, out += sizeof b) {
-        b.d = encode_scaled(&set, x, code);
-        for (int i = 0; i < ELEMENTS; i++) code[i] = (int8_t)(code[i] + 16);
-        pack_nibbles(code, b.q);
-        pack_fifth_bits(code, b.qh);
-        memcpy(out, &b, sizeof b);
-    }
+    b->d = encode_scaled(&set, x, code);
+    for (int i = 0; i < ELEMENTS; i++) code[i] = (int8_t)(code[i] + 16);
+    pack_nibbles(code, b->q);
+    pack_fifth_bits(code, b->qh);
 }
 
-void encode_BLOCK_IQ4_NL(const float *x, size_t n, void *blocks) {
+static void encode_iq4_nl(const float *x, struct block_iq4_nl *b) {
     static const struct code_set set = {ELEMENTS, -127, 113, true, 0.8f, 0.06f, 8};
-    struct block_iq4_nl b;
-    uint8_t *out = blocks;
     int8_t code[ELEMENTS];
-    for (; n >= ELEMENTS; n -= ELEMENTS, x += ELEMENTS, out += sizeof b) {
-        b.d = encode_scaled(&set, x, code);
-        pack_nibbles(code, b.q);
-        memcpy(out, &b, sizeof b);
-    }
+    b->d = encode_scaled(&set, x, code);
+    pack_nibbles(code, b->q);
 }
 
 // ---- a scale and a minimum ----
@@ -91,29 +71,19 @@ static void encode_ranged(const struct code_set *set, const float *x, int8_t cod
     nearest_codes(set, part, s, code);
 }
 
-void encode_BLOCK_Q4_1(const float *x, size_t n, void *blocks) {
+static void encode_q4_1(const float *x, struct block_q4_1 *b) {
     static const struct code_set set = {.n = ELEMENTS, .low = 0, .high = 15};
-    struct block_q4_1 b;
-    uint8_t *out = blocks;
     int8_t code[ELEMENTS];
-    for (; n >= ELEMENTS; n -= ELEMENTS, x += ELEMENTS, out += sizeof b) {
-        encode_ranged(&set, x, code, &b.d, &b.m);
-        pack_nibbles(code, b.q);
-        memcpy(out, &b, sizeof b);
-    }
+    encode_ranged(&set, x, code, &b->d, &b->m);
+    pack_nibbles(code, b->q);
 }
 
-void encode_BLOCK_Q5_1(const float *x, size_t n, void *blocks) {
+static void encode_q5_1(const float *x, struct block_q5_1 *b) {
     static const struct code_set set = {.n = ELEMENTS, .low = 0, .high = 31};
-    struct block_q5_1 b;
-    uint8_t *out = blocks;
     int8_t code[ELEMENTS];
-    for (; n >= ELEMENTS; n -= ELEMENTS, x += ELEMENTS, out += sizeof b) {
-        encode_ranged(&set, x, code, &b.d, &b.m);
-        pack_nibbles(code, b.q);
-        pack_fifth_bits(code, b.qh);
-        memcpy(out, &b, sizeof b);
-    }
+    encode_ranged(&set, x, code, &b->d, &b->m);
+    pack_nibbles(code, b->q);
+    pack_fifth_bits(code, b->qh);
 }
 
 // ---- a power of two ----
@@ -137,10 +107,10 @@ static float fp4_error(const float *x, float scale) {
 
 // Tries four powers of two. The largest weight, 2^(exponent − 1) to 2^exponent, then scales to between 1.3 and 10 or
 // so; the largest code is 6.
-static struct block_mxfp4 encode_mxfp4(const float *x) {
+static void encode_mxfp4(const float *x, struct block_mxfp4 *b) {
     float largest = 0, scaled[ELEMENTS], error = INFINITY, best = 0;
-    struct block_mxfp4 b = {0};
     int exponent;
+    b->e = 0;
     for (int i = 0; i < ELEMENTS; i++) largest = fmaxf(largest, fabsf(x[i]));
     frexpf(largest, &exponent);
     double unit = ldexp(1, -exponent);
@@ -148,19 +118,33 @@ static struct block_mxfp4 encode_mxfp4(const float *x) {
     for (int e = -5; e <= -2; e++) {
         if (exponent + e < -128) continue;
         float trial = fp4_error(scaled, ldexpf(1, e));
-        if (trial < error) error = trial, best = ldexpf(1, -e), b.e = (uint8_t)(exponent + e + 128);
+        if (trial < error) error = trial, best = ldexpf(1, -e), b->e = (uint8_t)(exponent + e + 128);
     }
     int8_t code[ELEMENTS];
     for (int i = 0; i < ELEMENTS; i++) code[i] = nearest_fp4(scaled[i] * best);
-    pack_nibbles(code, b.q);
-    return b;
+    pack_nibbles(code, b->q);
 }
 
-void encode_BLOCK_MXFP4(const float *x, size_t n, void *blocks) {
-    struct block_mxfp4 b;
-    uint8_t *out = blocks;
-    for (; n >= ELEMENTS; n -= ELEMENTS, x += ELEMENTS, out += sizeof b) {
-        b = encode_mxfp4(x);
-        memcpy(out, &b, sizeof b);
+// ---- all formats ----
+
+// X(enumerator, struct, encoder)
+#define PLAIN_FORMATS(X)                                                                                               \
+    X(BLOCK_Q8_0, block_q8_0, encode_q8_0)                                                                             \
+    X(BLOCK_Q4_0, block_q4_0, encode_q4_0)                                                                             \
+    X(BLOCK_Q5_0, block_q5_0, encode_q5_0)                                                                             \
+    X(BLOCK_IQ4_NL, block_iq4_nl, encode_iq4_nl)                                                                       \
+    X(BLOCK_Q4_1, block_q4_1, encode_q4_1)                                                                             \
+    X(BLOCK_Q5_1, block_q5_1, encode_q5_1)                                                                             \
+    X(BLOCK_MXFP4, block_mxfp4, encode_mxfp4)
+
+#define X(id, layout, encode)                                                                                          \
+    void encode_##id(const float *x, size_t n, void *blocks) {                                                         \
+        struct layout b;                                                                                               \
+        uint8_t *out = blocks;                                                                                         \
+        for (; n >= ELEMENTS; n -= ELEMENTS, x += ELEMENTS, out += sizeof b) {                                         \
+            encode(x, &b);                                                                                             \
+            memcpy(out, &b, sizeof b);                                                                                 \
+        }                                                                                                              \
     }
-}
+PLAIN_FORMATS(X)
+#undef X

@@ -60,14 +60,6 @@ static uint32_t read_type(struct reader *r, const char *what) {
     return 0;
 }
 
-static void skip_strings(struct reader *r, uint64_t count) {
-    if (count > reader_left(r) / 8) {
-        reader_fail(r, "%llu strings do not fit in the file", (unsigned long long)count);
-        return;
-    }
-    for (uint64_t i = 0; i < count && !reader_failed(r); i++) reader_bytes(r, reader_u64(r));
-}
-
 static void read_value(struct reader *r, struct gguf_pair *p) {
     p->type = p->element = read_type(r, "value");
     p->count = 1;
@@ -78,8 +70,11 @@ static void read_value(struct reader *r, struct gguf_pair *p) {
     }
     if (reader_failed(r)) return;
     size_t start = r->at;
-    if (p->element == GGUF_STRING) skip_strings(r, p->count);
-    else reader_items(r, p->count, gguf_value_sizes[p->element]);
+    if (p->element != GGUF_STRING) reader_items(r, p->count, gguf_value_sizes[p->element]);
+    else if (p->count > reader_left(r) / 8)
+        reader_fail(r, "%llu strings do not fit in the file", (unsigned long long)p->count);
+    else
+        for (uint64_t i = 0; i < p->count && !reader_failed(r); i++) reader_bytes(r, reader_u64(r));
     p->data = r->data + start;
     p->size = r->at - start;
 }
@@ -96,25 +91,24 @@ static bool read_pairs(struct reader *r, struct gguf *g) {
     return gguf_sort_pairs(g, &r->status);
 }
 
-static void read_dims(struct reader *r, struct gguf_tensor *t) {
+#define X(id, gguf, name, bytes, elements) " " name
+static const char supported[] = "supported:" BLOCK_FORMATS(X);
+#undef X
+
+static void read_tensor(struct reader *r, struct gguf_tensor *t, uint64_t *offset) {
     uint32_t n_dims = reader_u32(r);
     if (!reader_failed(r) && (n_dims < 1 || n_dims > 4))
         reader_fail(r, "number of dimensions %u is out of range (1 to 4)", n_dims);
     t->n_dims = (int)n_dims;
     for (uint32_t i = 0; i < 4; i++) t->dims[i] = i < n_dims ? reader_u64(r) : 1;
-}
-
-#define X(id, gguf, name, bytes, elements) " " name
-static const char supported[] = "supported:" BLOCK_FORMATS(X);
-#undef X
-
-static void read_format(struct reader *r, struct gguf_tensor *t) {
     uint32_t type = reader_u32(r);
-    if (reader_failed(r)) return;
-    const char *name = block_format_known_name(type);
-    if ((t->format = block_format_find(type))) return;
-    if (name) status_fail(&r->status, STATUS_UNSUPPORTED, "unsupported format %s (%s)", name, supported);
-    else reader_fail(r, "unknown format %u (%s)", type, supported);
+    if (!reader_failed(r) && !(t->format = block_format_find(type))) {
+        const char *name = block_format_known_name(type);
+        if (name) status_fail(&r->status, STATUS_UNSUPPORTED, "unsupported format %s (%s)", name, supported);
+        else reader_fail(r, "unknown format %u (%s)", type, supported);
+    }
+    *offset = reader_u64(r);
+    if (!reader_failed(r)) gguf_measure(t, &r->status);
 }
 
 // Reads the directory. Offsets are resolved once the start of the data is known.
@@ -123,10 +117,7 @@ static bool read_tensors(struct reader *r, struct gguf *g, uint64_t *offsets) {
         struct gguf_tensor *t = &g->tensors[i];
         t->name = read_name(r);
         if (reader_failed(r)) return status_prefix(&r->status, "tensor %llu", (unsigned long long)i);
-        read_dims(r, t);
-        read_format(r, t);
-        offsets[i] = reader_u64(r);
-        if (!reader_failed(r)) gguf_measure(t, &r->status);
+        read_tensor(r, t, &offsets[i]);
         if (reader_failed(r)) return status_prefix(&r->status, "tensor %.*s", (int)t->name.size, t->name.data);
     }
     return true;

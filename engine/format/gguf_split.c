@@ -63,13 +63,6 @@ static bool merge_tensors(struct split *s, struct status *st) {
     return gguf_sort_tensors(first, st) || status_prefix(st, "%s", first->path);
 }
 
-static void drop_split_keys(struct gguf *g) {
-    uint64_t kept = 0;
-    for (uint64_t i = 0; i < g->n_pairs; i++)
-        if (g->pairs[i].key.size < 6 || memcmp(g->pairs[i].key.data, "split.", 6)) g->pairs[kept++] = g->pairs[i];
-    g->n_pairs = kept;
-}
-
 // g is the part the user named; afterwards it holds all parts.
 static bool open_split(struct gguf *g, struct split *s, struct status *st) {
     s->parts = xcalloc((size_t)s->name.count, sizeof *s->parts);
@@ -78,7 +71,10 @@ static bool open_split(struct gguf *g, struct split *s, struct status *st) {
     for (int i = merged; i < s->name.count; i++) gguf_close(&s->parts[i]);
     *g = s->parts[0]; // closed on failure
     free(s->parts);
-    if (merged) drop_split_keys(g);
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < g->n_pairs; i++)
+        if (g->pairs[i].key.size < 6 || memcmp(g->pairs[i].key.data, "split.", 6)) g->pairs[kept++] = g->pairs[i];
+    g->n_pairs = kept;
     return merged;
 }
 

@@ -10,34 +10,24 @@ enum { VERSION = 3, ALIGNMENT = 32 };
 // Everything before the tensor data; at most a few megabytes, mostly vocabulary.
 struct buffer {
     uint8_t *data;
-    size_t size, room;
+    size_t size, capacity;
 };
 
-static void put(struct buffer *t, const void *data, size_t size) {
-    if (t->size + size > t->room) {
-        t->room = 2 * (t->size + size);
-        t->data = xrealloc(t->data, t->room);
+static void put(struct buffer *b, const void *data, size_t size) {
+    if (b->size + size > b->capacity) {
+        b->capacity = 2 * (b->size + size);
+        b->data = xrealloc(b->data, b->capacity);
     }
-    if (size) memcpy(t->data + t->size, data, size);
-    t->size += size;
+    if (size) memcpy(b->data + b->size, data, size);
+    b->size += size;
 }
 
-static void put_u32(struct buffer *t, uint32_t value) { put(t, &value, sizeof value); }
-static void put_u64(struct buffer *t, uint64_t value) { put(t, &value, sizeof value); }
+static void put_u32(struct buffer *b, uint32_t value) { put(b, &value, sizeof value); }
+static void put_u64(struct buffer *b, uint64_t value) { put(b, &value, sizeof value); }
 
-static void put_string(struct buffer *t, struct span s) {
-    put_u64(t, s.size);
-    put(t, s.data, s.size);
-}
-
-static void put_pair(struct buffer *t, const struct gguf_pair *p) {
-    put_string(t, p->key);
-    put_u32(t, p->type);
-    if (p->type == GGUF_ARRAY) {
-        put_u32(t, p->element);
-        put_u64(t, p->count);
-    }
-    put(t, p->data, p->size);
+static void put_string(struct buffer *b, struct span s) {
+    put_u64(b, s.size);
+    put(b, s.data, s.size);
 }
 
 static uint64_t aligned(uint64_t size) { return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
@@ -46,31 +36,35 @@ uint64_t gguf_tensor_bytes(const struct gguf_tensor *t) {
     return t->dims[0] / t->format->elements * t->format->bytes * t->dims[1] * t->dims[2] * t->dims[3];
 }
 
-static void put_tensor(struct buffer *t, const struct gguf_tensor *tensor, uint64_t offset) {
-    put_string(t, tensor->name);
-    put_u32(t, (uint32_t)tensor->n_dims);
-    for (int i = 0; i < tensor->n_dims; i++) put_u64(t, tensor->dims[i]);
-    put_u32(t, tensor->format->gguf_type);
-    put_u64(t, offset);
-}
-
 bool gguf_write_begin(struct gguf_write *w, struct output_file *file, const struct gguf_contents *c,
                       struct status *st) {
-    struct buffer t = {0};
+    struct buffer b = {0};
     uint64_t offset = 0;
-    put(&t, "GGUF", 4);
-    put_u32(&t, VERSION);
-    put_u64(&t, c->n_tensors);
-    put_u64(&t, c->n_pairs);
-    for (uint64_t i = 0; i < c->n_pairs; i++) put_pair(&t, &c->pairs[i]);
-    for (uint64_t i = 0; i < c->n_tensors; i++) {
-        put_tensor(&t, &c->tensors[i], offset);
-        offset += aligned(gguf_tensor_bytes(&c->tensors[i]));
+    put(&b, "GGUF", 4);
+    put_u32(&b, VERSION);
+    put_u64(&b, c->n_tensors);
+    put_u64(&b, c->n_pairs);
+    for (const struct gguf_pair *p = c->pairs; p < c->pairs + c->n_pairs; p++) {
+        put_string(&b, p->key);
+        put_u32(&b, p->type);
+        if (p->type == GGUF_ARRAY) {
+            put_u32(&b, p->element);
+            put_u64(&b, p->count);
+        }
+        put(&b, p->data, p->size);
+    }
+    for (const struct gguf_tensor *t = c->tensors; t < c->tensors + c->n_tensors; t++) {
+        put_string(&b, t->name);
+        put_u32(&b, (uint32_t)t->n_dims);
+        for (int i = 0; i < t->n_dims; i++) put_u64(&b, t->dims[i]);
+        put_u32(&b, t->format->gguf_type);
+        put_u64(&b, offset);
+        offset += aligned(gguf_tensor_bytes(t));
     }
     *w = (struct gguf_write){.file = file};
-    bool done = output_file_reserve(file, aligned(t.size) + offset, st) && gguf_write_data(w, t.data, t.size, st) &&
+    bool done = output_file_reserve(file, aligned(b.size) + offset, st) && gguf_write_data(w, b.data, b.size, st) &&
                 gguf_write_pad(w, st);
-    free(t.data);
+    free(b.data);
     return done;
 }
 

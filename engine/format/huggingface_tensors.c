@@ -290,12 +290,8 @@ static bool place(struct placement *p) {
     return false;
 }
 
-static bool is_tied(const struct huggingface_import *f) {
-    return f->family->tied || json_is_true(huggingface_member(f, "tie_word_embeddings"));
-}
-
 bool huggingface_add_tensors(struct huggingface_import *f, struct status *st) {
-    bool tied = is_tied(f);
+    bool tied = f->family->tied || json_is_true(huggingface_member(f, "tie_word_embeddings"));
     for (uint64_t i = 0; i < f->files.n_tensors; i++) {
         const struct safetensors_tensor *t = &f->files.tensors[i];
         struct placement p = {.folder = f, .st = st};

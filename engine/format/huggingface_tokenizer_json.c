@@ -135,11 +135,6 @@ static bool read_word_piece(struct token_import *t, const json_t *model, const s
     return true;
 }
 
-static void respell_words(struct token_import *t) {
-    for (int64_t id = 0; id < t->count; id++)
-        if (t->tokens[id].type == TOKEN_NORMAL) t->tokens[id].text = respell_word(t, t->tokens[id].text);
-}
-
 static bool read_model(struct token_import *t, const json_t *model, const struct token_import_scheme *scheme,
                        struct status *st) {
     static const struct {
@@ -174,7 +169,8 @@ bool token_import_json(struct token_import *t, const json_t *root, struct status
     }
     if (scheme.n_splits)
         return status_fail(st, STATUS_UNSUPPORTED, "pre_tokenizer: Split without ByteLevel is not supported");
-    if (t->model && !strcmp(t->model, "bert")) respell_words(t);
+    for (int64_t id = 0; t->model && !strcmp(t->model, "bert") && id < t->count; id++)
+        if (t->tokens[id].type == TOKEN_NORMAL) t->tokens[id].text = respell_word(t, t->tokens[id].text);
     return t->model || token_import_byte_fallback(t, json_object_get(model, "vocab"), &scheme, st);
 }
 

@@ -268,15 +268,15 @@ static bool open_index(struct safetensors *s, const char *folder, const char *pa
     return done;
 }
 
-static bool open_single(struct safetensors *s, const char *folder, struct status *st) {
-    s->mappings = arena_alloc(&s->arena, sizeof *s->mappings);
-    return open_file(s, folder, "model.safetensors", st) && sort_names(s, folder, st);
-}
-
 bool safetensors_open(struct safetensors *s, const char *folder, struct status *st) {
     *s = (struct safetensors){0};
     char *path = xasprintf("%s/model.safetensors.index.json", folder);
-    bool done = access(path, F_OK) == 0 ? open_index(s, folder, path, st) : open_single(s, folder, st);
+    bool done;
+    if (access(path, F_OK) == 0) done = open_index(s, folder, path, st);
+    else {
+        s->mappings = arena_alloc(&s->arena, sizeof *s->mappings);
+        done = open_file(s, folder, "model.safetensors", st) && sort_names(s, folder, st);
+    }
     free(path);
     if (!done) safetensors_close(s);
     return done;

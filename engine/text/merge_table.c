@@ -27,16 +27,15 @@ static bool cut_merge(struct span text, struct span *left, struct span *right) {
     return true;
 }
 
-static bool is_joined(struct span text, struct span left, struct span right) {
-    return text.size == left.size + right.size && !memcmp(text.data, left.data, left.size) &&
-           !memcmp(text.data + left.size, right.data, right.size);
-}
-
 // The token of both parts together. Files list merges in the order in which tokens were created, so it is mostly the
 // token of the previous merge or the next one.
 static int32_t find_product(const struct vocabulary *v, struct span left, struct span right, int32_t last, char *room) {
-    for (int32_t id = last; id <= last + 1 && id < v->count; id++)
-        if (is_joined(v->texts[id], left, right)) return v->index.unique ? id : vocabulary_find(v, v->texts[id]);
+    for (int32_t id = last; id <= last + 1 && id < v->count; id++) {
+        struct span text = v->texts[id];
+        if (text.size == left.size + right.size && !memcmp(text.data, left.data, left.size) &&
+            !memcmp(text.data + left.size, right.data, right.size))
+            return v->index.unique ? id : vocabulary_find(v, text);
+    }
     if (left.size + right.size > v->longest) return -1;
     memcpy(room, left.data, left.size);
     memcpy(room + left.size, right.data, right.size);

@@ -48,13 +48,6 @@ static void sift_down(struct pair_merger *m, size_t at) {
     m->heap[at] = c;
 }
 
-static struct merge_candidate take_best(struct pair_merger *m) {
-    struct merge_candidate best = m->heap[0];
-    m->heap[0] = m->heap[--m->n_heap];
-    if (m->n_heap) sift_down(m, 0);
-    return best;
-}
-
 // Appends the pair starting at `left`, if it merges, without restoring heap order.
 static bool append_pair(struct pair_merger *m, uint32_t left, merge_rule rule, const void *rules) {
     const struct merge_symbol *a = &m->symbols[left], *b = &m->symbols[a->next];
@@ -69,32 +62,27 @@ static void push_pair(struct pair_merger *m, uint32_t left, merge_rule rule, con
     if (append_pair(m, left, rule, rules)) sift_up(m, m->n_heap - 1);
 }
 
-// Symbols never move, so a pair that covers as many bytes as when it was found is unchanged.
-static bool is_stale(const struct pair_merger *m, const struct merge_candidate *c) {
-    const struct merge_symbol *left = &m->symbols[(uint32_t)c->key];
-    return left->size == 0 || left->next == MERGE_END || left->size + m->symbols[left->next].size != c->size;
-}
-
-static void join(struct pair_merger *m, uint32_t left, int32_t id) {
-    struct merge_symbol *a = &m->symbols[left], *b = &m->symbols[a->next];
-    a->size += b->size;
-    a->id = id;
-    a->next = b->next;
-    if (b->next != MERGE_END) m->symbols[b->next].previous = left;
-    b->size = 0;
-}
-
 void pair_merger_run(struct pair_merger *m, merge_rule rule, const void *rules) {
     for (uint32_t i = 0; i + 1 < m->n_symbols; i++) append_pair(m, i, rule, rules);
     for (size_t i = m->n_heap / 2; i-- > 0;) sift_down(m, i);
     while (m->n_heap) {
-        struct merge_candidate best = take_best(m);
-        if (is_stale(m, &best)) continue;
+        struct merge_candidate best = m->heap[0];
+        m->heap[0] = m->heap[--m->n_heap];
+        if (m->n_heap) sift_down(m, 0);
+        // Symbols never move, so a pair that covers as many bytes as when it was found is unchanged.
         uint32_t left = (uint32_t)best.key;
-        join(m, left, best.id);
-        const struct merge_symbol *merged = &m->symbols[left];
-        if (merged->next != MERGE_END) push_pair(m, left, rule, rules);
-        if (merged->previous != MERGE_END) push_pair(m, merged->previous, rule, rules);
+        struct merge_symbol *a = &m->symbols[left];
+        if (a->size == 0 || a->next == MERGE_END || a->size + m->symbols[a->next].size != best.size) continue;
+        struct merge_symbol *b = &m->symbols[a->next];
+        a->size += b->size;
+        a->id = best.id;
+        a->next = b->next;
+        b->size = 0;
+        if (a->next != MERGE_END) {
+            m->symbols[a->next].previous = left;
+            push_pair(m, left, rule, rules);
+        }
+        if (a->previous != MERGE_END) push_pair(m, a->previous, rule, rules);
     }
 }
 
