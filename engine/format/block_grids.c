@@ -102,7 +102,7 @@ static const uint64_t iq1_members[103] = {
 
 static struct block_grids grids;
 
-// Writes the entries of a book: its members' digits, `digits` of them in base `base`, as the values they stand for.
+// Writes the entries of a book: the `digits` digits of each member in base `base`, mapped to `values`.
 static void expand(const uint64_t *members, int step, int base, int digits, const int8_t *values, int count,
                    int8_t *entries) {
     for (int i = 0, written = 0; written < count; i++) {

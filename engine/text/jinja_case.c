@@ -22,7 +22,7 @@ static bool begins_word(uint32_t before) {
 }
 
 // Whether the character after `before` (0: at the start) becomes upper case.
-static bool is_raised(enum jinja_case to, uint32_t before) {
+static bool becomes_upper(enum jinja_case to, uint32_t before) {
     switch (to) {
     case JINJA_UPPER: return true;
     case JINJA_LOWER: return false;
@@ -37,9 +37,9 @@ struct jinja_string jinja_change_case(struct jinja *j, struct jinja_string s, en
     uint32_t code, before = 0;
     for (size_t at = 0, next; at < s.size; at = next, before = code) {
         next = at + utf8_decode(s.data + at, s.size - at, &code);
-        bool raised = is_raised(to, before), tainted = s.taint && s.taint[at];
-        uint32_t changed = raised ? upper(code) : lower(code);
-        if (code == SHARP_S && raised) {
+        bool to_upper = becomes_upper(to, before), tainted = s.taint && s.taint[at];
+        uint32_t changed = to_upper ? upper(code) : lower(code);
+        if (code == SHARP_S && to_upper) {
             jinja_append_code(j, &b, 'S', tainted);
             jinja_append_code(j, &b, to == JINJA_UPPER || to == JINJA_TITLE_WORDS ? 'S' : 's', tainted);
         } else if (changed == code) {

@@ -185,7 +185,8 @@ static bool at_end(const struct jinja_parser *p, const char *const *ends) {
     return false;
 }
 
-// Statements up to one of the tags `ends`, whose name is the next token then; none: up to the template's end.
+// Parses statements up to one of the tags `ends`, whose name is then the next token, or up to the end if there are
+// none.
 static struct jinja_nodes parse_body(struct jinja_parser *p, const char *const *ends) {
     struct jinja_nodes body = {0};
     jinja_enter(p->j);

@@ -1,4 +1,4 @@
-// Expressions of Jinja, in Jinja's own order of precedence (which is not Python's for ** and unary signs).
+// Parses Jinja expressions, with Jinja's precedence, which differs from Python's for ** and unary signs.
 #include <string.h>
 
 #include "engine/text/jinja_ast.h"
@@ -153,7 +153,7 @@ static struct jinja_node *parse_name(struct jinja_parser *p) {
     return n;
 }
 
-// Strings that stand side by side are one.
+// Adjacent strings are concatenated.
 static struct jinja_node *parse_literal(struct jinja_parser *p) {
     struct jinja_node *n = jinja_node(p, JINJA_NODE_CONSTANT);
     n->constant = (p->token++)->literal;
@@ -175,7 +175,7 @@ static struct jinja_node *parse_primary(struct jinja_parser *p) {
     jinja_unexpected(p, "an expression");
 }
 
-// ---- what follows a primary expression ----
+// ---- suffixes of a primary expression ----
 
 static void parse_arguments(struct jinja_parser *p, struct jinja_nodes *arguments) {
     bool named = false;
@@ -297,7 +297,7 @@ static struct jinja_node *parse_filters_and_tests(struct jinja_parser *p, struct
     }
 }
 
-// ---- operators, from the closest binding to the loosest ----
+// ---- operators, from highest to lowest precedence ----
 
 static struct jinja_node *parse_unary(struct jinja_parser *p, bool filters) {
     jinja_enter(p->j);
@@ -322,7 +322,7 @@ static bool skip_operation(struct jinja_parser *p, enum jinja_operation first, e
     return false;
 }
 
-// Binary operators of one level, from the left.
+// Left-associative binary operators of one level.
 static struct jinja_node *parse_level(struct jinja_parser *p, enum jinja_operation first, enum jinja_operation last,
                                       struct jinja_node *(*operand)(struct jinja_parser *)) {
     struct jinja_node *a = operand(p);
@@ -408,7 +408,7 @@ struct jinja_node *jinja_parse_expression(struct jinja_parser *p) {
     return n;
 }
 
-// ---- targets of assignments ----
+// ---- assignment targets ----
 
 static struct jinja_node *parse_simple_target(struct jinja_parser *p, bool namespaces) {
     struct jinja_value ignored;

@@ -206,7 +206,7 @@ static void flush(struct encoding *e) {
     s->size = 0;
 }
 
-static bool takes_space_along(const struct tokenizer *t, int32_t id) {
+static bool strips_space_after(const struct tokenizer *t, int32_t id) {
     static const char *const others[] = {"<s>", "<unk>", "<|endoftext|>"};
     if (t->strips) return t->strips[id] & 2;
     if (!t->strips_after_special || !is_control(&t->vocabulary, id)) return false;
@@ -221,7 +221,7 @@ static size_t space_size(const struct tokenizer *t, const char *text, size_t siz
     return c.class & CLASSES_SPACE && (c.code < 0x80 || t->strips) ? c.size : 0;
 }
 
-static void drop_space_at_end(const struct tokenizer *t, struct stretch *s) {
+static void strip_space_before(const struct tokenizer *t, struct stretch *s) {
     while (s->size) {
         size_t at = s->size - 1;
         while (at && ((uint8_t)s->text[at] & 0xc0) == 0x80) at--;
@@ -231,11 +231,11 @@ static void drop_space_at_end(const struct tokenizer *t, struct stretch *s) {
 }
 
 static void add_special(struct encoding *e, int32_t id) {
-    if (e->t->strips && e->t->strips[id] & 1) drop_space_at_end(e->t, &e->stretch);
+    if (e->t->strips && e->t->strips[id] & 1) strip_space_before(e->t, &e->stretch);
     flush(e);
     token_list_push(e->out, id);
     e->at_start = !e->t->puts_space_once;
-    e->skips_space = takes_space_along(e->t, id);
+    e->skips_space = strips_space_after(e->t, id);
 }
 
 // The longest special token here.

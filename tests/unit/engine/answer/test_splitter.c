@@ -117,11 +117,11 @@ static void check(const struct split_case *c) {
         struct heard h;
         split(c, steps[i], &h);
         if (strcmp(h.text, c->expected))
-            fail_msg("%s\n by %d: %s\n wanted: %s", c->input, steps[i], h.text, c->expected);
+            fail_msg("%s\n by %d: %s\n expected: %s", c->input, steps[i], h.text, c->expected);
     }
 }
 
-static void test_brackets(void **state) {
+static void brackets_separate_thinking(void **state) {
     (void)state;
     static const struct split_case cases[] = {
         CASE(&plain, "<think>a</think>b", "A(<think>a</think>b)"),
@@ -155,7 +155,7 @@ static void test_brackets(void **state) {
 #define ANALYSIS "<|channel|>analysis<|message|>"
 #define FINAL    "<|start|>assistant<|channel|>final<|message|>"
 
-static void test_harmony(void **state) {
+static void harmony_messages_are_split(void **state) {
     (void)state;
     static const struct split_case cases[] = {
         CASE(&harmony, ANALYSIS "hm<|end|>" FINAL "Yes.<|return|>", "T(hm)A(Yes.)"),
@@ -197,7 +197,7 @@ static void test_harmony(void **state) {
     for (size_t i = 0; i < COUNT(cases); i++) check(&cases[i]);
 }
 
-static void test_stops(void **state) {
+static void stop_texts_end_the_answer(void **state) {
     (void)state;
     static const struct split_case cases[] = {
         CASE(&plain, "one two three", "A(one )", .stops = {"two"}),
@@ -234,7 +234,7 @@ static void test_stops(void **state) {
 }
 
 // Any text in any scheme: only marks and white space are dropped, and held text stays within its buffer.
-static void test_random(void **state) {
+static void random_text_loses_only_marks(void **state) {
     (void)state;
     static const char *const pieces[] = {"<think>", "</think>",  "<|start|>", "<|channel|>", "<|message|>",
                                          "<|end|>", "assistant", "final",     "analysis",    " to=f",
@@ -273,10 +273,10 @@ static void test_random(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_brackets),
-        cmocka_unit_test(test_harmony),
-        cmocka_unit_test(test_stops),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(brackets_separate_thinking),
+        cmocka_unit_test(harmony_messages_are_split),
+        cmocka_unit_test(stop_texts_end_the_answer),
+        cmocka_unit_test(random_text_loses_only_marks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

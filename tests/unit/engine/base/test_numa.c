@@ -47,7 +47,7 @@ static cpu_set_t processors(int first, int end) {
     return set;
 }
 
-static void test_nodes_are_read(void **state) {
+static void nodes_are_read(void **state) {
     (void)state;
     const char *lists[] = {"0-3,8-11\n", NULL, "4,5,6-7,12-15\n", "\n"};
     const cpu_set_t all = processors(0, 64);
@@ -62,7 +62,7 @@ static void test_nodes_are_read(void **state) {
     assert_int_equal(CPU_COUNT(&numa.processors[0]), 8);
 }
 
-static void test_strange_lists(void **state) {
+static void invalid_lists_end_at_the_error(void **state) {
     (void)state;
     const struct {
         const char *list;
@@ -88,7 +88,7 @@ static void test_strange_lists(void **state) {
     assert_int_equal(found, numa.n_nodes);
 }
 
-static void test_one_node_changes_nothing(void **state) {
+static void one_node_changes_nothing(void **state) {
     (void)state;
     const char *lists[] = {"0-3", "4-7"};
     const cpu_set_t all = processors(0, 8), half = processors(4, 8);
@@ -103,7 +103,7 @@ static void test_one_node_changes_nothing(void **state) {
     assert_null(numa_processors(&numa, 0, 2));
 }
 
-static void test_workers_are_placed(void **state) {
+static void workers_are_placed(void **state) {
     (void)state;
     const char *lists[] = {"0-3", "4-15"};
     const cpu_set_t all = processors(0, 16);
@@ -114,7 +114,7 @@ static void test_workers_are_placed(void **state) {
             assert_ptr_equal(numa_processors(&numa, k, cases[i].workers), &numa.processors[k >= cases[i].first]);
 }
 
-static void test_memory_is_spread(void **state) {
+static void memory_is_interleaved(void **state) {
     (void)state;
     const char *lists[] = {"0-3", "4-7"};
     const cpu_set_t all = processors(0, 8);
@@ -136,9 +136,9 @@ static void test_memory_is_spread(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nodes_are_read),           cmocka_unit_test(test_strange_lists),
-        cmocka_unit_test(test_one_node_changes_nothing), cmocka_unit_test(test_workers_are_placed),
-        cmocka_unit_test(test_memory_is_spread),
+        cmocka_unit_test(nodes_are_read),           cmocka_unit_test(invalid_lists_end_at_the_error),
+        cmocka_unit_test(one_node_changes_nothing), cmocka_unit_test(workers_are_placed),
+        cmocka_unit_test(memory_is_interleaved),
     };
     return cmocka_run_group_tests_name("memory nodes", tests, NULL, temporary_folder_teardown);
 }

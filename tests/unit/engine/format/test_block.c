@@ -22,7 +22,7 @@ static uint32_t bits_of(float value) {
 
 // ---- half precision ----
 
-// The value of a half as the standard defines it, by other means than the code under test.
+// The value of a half by the definition of the standard, computed differently from the code under test.
 static double half_value(uint16_t half) {
     int exponent = half >> 10 & 31, mantissa = half & 1023;
     double magnitude = exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
@@ -40,13 +40,13 @@ static void every_half_converts_exactly_and_back(void **state) {
         } else {
             if (special) assert_true(isinf(value) && (value < 0) == (h >> 15));
             else assert_true((double)value == half_value((uint16_t)h));
-            assert_int_equal(bits_of(value) >> 31, h >> 15); // also of zero
+            assert_int_equal(bits_of(value) >> 31, h >> 15); // including zero
             assert_int_equal(f16_from_f32(value), h);
         }
     }
 }
 
-// Between two neighbouring halves everything goes to the nearer one, the middle to the even one.
+// Values between two neighbouring halves round to the nearer one, the midpoint to the even one.
 static void halves_round_to_nearest_even(void **state) {
     (void)state;
     for (uint32_t h = 0; h < 0x7bff; h++) {
@@ -148,7 +148,7 @@ static void q4_0_by_hand(void **state) {
     }
 }
 
-// Scales 60, 1, 2, 3, 33, 5, 6, 63 and minima 0, 9, 10, 63, 12, 45, 14, 15 packed by hand.
+// Scales 60, 1, 2, 3, 33, 5, 6, 63 and minimums 0, 9, 10, 63, 12, 45, 14, 15, packed by hand.
 static const uint8_t packed[12] = {60 | 2 << 6, 1 | 0 << 6,  2 | 0 << 6,  3 | 3 << 6,  0 | 0 << 6,  9 | 2 << 6,
                                    10 | 0 << 6, 63 | 0 << 6, 1 | 12 << 4, 5 | 13 << 4, 6 | 14 << 4, 15 | 15 << 4};
 static const uint8_t unpacked_scales[8] = {60, 1, 2, 3, 33, 5, 6, 63};
@@ -180,7 +180,7 @@ static void q4_k_by_hand(void **state) {
         }
 }
 
-// One element at a time is given a value; its place follows from the format's definition, written out by hand.
+// Sets one element at a time; its position follows from the definition of the format, written out by hand.
 static void q6_k_by_hand(void **state) {
     (void)state;
     static const struct {
@@ -201,8 +201,8 @@ static void q6_k_by_hand(void **state) {
     }
 }
 
-// Blocks of zeros but for a few bytes. What they decode to follows from the format's definition: `others`, but for
-// `base` in a sub-block that the bytes describe, but for `value` in one or two elements of it.
+// Blocks of zeros except for a few bytes. By the definition of the format they decode to `others`, except `base` in one
+// sub-block, and `value` in one or two of its elements.
 static const struct made {
     enum block_id format;
     struct {
@@ -285,7 +285,7 @@ static void scales_of_four_bit_floats(void **state) {
     assert_true(nvfp4_scale(0x38 | 0x80) == 0.5f);
 }
 
-// ---- codebooks and whole blocks, as the reference engine reads them ----
+// ---- codebooks and whole blocks, compared with the reference engine ----
 
 static uint64_t digest(const void *data, size_t size) { // FNV-1a
     const uint8_t *bytes = data;
@@ -294,7 +294,7 @@ static uint64_t digest(const void *data, size_t size) { // FNV-1a
     return hash;
 }
 
-static void codebooks_are_the_formats_own(void **state) {
+static void codebooks_match_the_reference_engine(void **state) {
     (void)state;
     const struct block_grids *g = block_grids();
     static const int8_t middle_xxs[8] = {8, 43, 8, 8, 8, 43, 43, 8}, middle_iq1[8] = {0, 1, -1, 0, 0, 0, 0, 0};
@@ -310,7 +310,7 @@ static void codebooks_are_the_formats_own(void **state) {
     assert_true(digest(g->iq1, sizeof g->iq1) == 0x6703ed863501ae2e);
 }
 
-// What the reference engine decodes the blocks of random_blocks to, to the last bit.
+// Digests of random_blocks decoded by the reference engine.
 static const uint64_t reference[BLOCK_FORMAT_COUNT] = {
     [BLOCK_Q8_0] = 0xdb96d395c23af530,   [BLOCK_Q4_0] = 0x86bfb56dce13a5b7,    [BLOCK_Q4_1] = 0xa3200473393f061d,
     [BLOCK_Q5_0] = 0xd674fd6adf0ecd8a,   [BLOCK_Q5_1] = 0xda23b4ca2ee8c531,    [BLOCK_Q2_K] = 0x5cbbccc32719e15f,
@@ -322,7 +322,7 @@ static const uint64_t reference[BLOCK_FORMAT_COUNT] = {
     [BLOCK_TQ1_0] = 0xe40d3184dbfad178,  [BLOCK_TQ2_0] = 0x116bf52a9aad09f4,
 };
 
-// Where the high byte of a 16-bit scale lies, −1 for none; bit 14 is cleared, so that it is finite.
+// Offset of the high byte of a 16-bit scale, −1 for none; bit 14 is cleared, so that the scale is finite.
 static const int scale_bytes[BLOCK_FORMAT_COUNT][2] = {
     [BLOCK_Q8_0] = {1, 1},    [BLOCK_Q4_0] = {1, 1},     [BLOCK_Q4_1] = {1, 3},     [BLOCK_Q5_0] = {1, 1},
     [BLOCK_Q5_1] = {1, 3},    [BLOCK_Q2_K] = {81, 83},   [BLOCK_Q3_K] = {109, 109}, [BLOCK_Q4_K] = {1, 3},
@@ -342,7 +342,7 @@ static void random_blocks(const struct block_format *f, size_t n, uint8_t *block
     }
 }
 
-static void random_blocks_decode_as_the_reference_engine_has_it(void **state) {
+static void random_blocks_decode_like_the_reference_engine(void **state) {
     (void)state;
     enum { N = 64 * 256 };
     static _Alignas(16) uint8_t blocks[N / 32 * 40];
@@ -356,8 +356,8 @@ static void random_blocks_decode_as_the_reference_engine_has_it(void **state) {
     }
 }
 
-// decode and unpack must not rely on alignment beyond what files promise, nor write past the elements.
-static void blocks_unpack_wherever_they_lie(void **state) {
+// decode and unpack must not rely on more alignment than files guarantee, nor write past the elements.
+static void blocks_unpack_at_any_address(void **state) {
     (void)state;
     for (int id = BLOCK_Q8_0; id < BLOCK_FORMAT_COUNT; id++) {
         const struct block_format *f = &block_formats[id];
@@ -375,7 +375,7 @@ static void blocks_unpack_wherever_they_lie(void **state) {
 
 // ---- quantised and back ----
 
-// The most that a format's nearest steps may leave of uniform values, as a share of their mean square.
+// The maximum error of a format for uniform values, relative to their mean square.
 static const double most_error[BLOCK_FORMAT_COUNT] = {
     [BLOCK_F32] = 0,         [BLOCK_F16] = 3.9e-08,   [BLOCK_BF16] = 2.6e-06,  [BLOCK_Q8_0] = 1.5e-05,
     [BLOCK_Q4_0] = 0.005,    [BLOCK_Q4_1] = 0.0041,   [BLOCK_Q5_0] = 0.0011,   [BLOCK_Q5_1] = 0.00094,
@@ -419,7 +419,7 @@ static float *decoded(const struct gguf *g, const char *name, size_t *n) {
     return values;
 }
 
-// The error of a tensor against the original, as a share of its own mean square.
+// The error of a tensor relative to its mean square.
 static double relative_error(const struct gguf *g, const struct gguf *original, const char *name) {
     size_t n, m;
     float *values = decoded(g, name, &n), *exact = decoded(original, name, &m);
@@ -434,7 +434,7 @@ static double relative_error(const struct gguf *g, const struct gguf *original, 
     return error / square;
 }
 
-// What each format leaves of a normal distribution is known within a few percent.
+// The error of each format for a normal distribution is known within a few percent.
 static const struct {
     const char *file;
     enum block_id format;
@@ -494,9 +494,9 @@ int main(void) {
         cmocka_unit_test(q6_k_by_hand),
         cmocka_unit_test(blocks_made_by_hand_decode),
         cmocka_unit_test(scales_of_four_bit_floats),
-        cmocka_unit_test(codebooks_are_the_formats_own),
-        cmocka_unit_test(random_blocks_decode_as_the_reference_engine_has_it),
-        cmocka_unit_test(blocks_unpack_wherever_they_lie),
+        cmocka_unit_test(codebooks_match_the_reference_engine),
+        cmocka_unit_test(random_blocks_decode_like_the_reference_engine),
+        cmocka_unit_test(blocks_unpack_at_any_address),
         cmocka_unit_test(the_tests_own_quantiser_agrees_with_the_decoders),
         cmocka_unit_test(quantised_files_come_close_to_their_original),
     };

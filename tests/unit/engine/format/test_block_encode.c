@@ -1,5 +1,5 @@
-// Block encoders: exact where blocks allow it, close to the best that an exhaustive search finds, harmless at the ends
-// of the range.
+// Block encoders: exact if possible, close to the optimum of an exhaustive search, and robust at the limits of the
+// range.
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static double uniform(void) { // in (0, 1)
 
 static double gaussian(void) { return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform()); }
 
-// Weights as models have them: bell-shaped, heavy-tailed, with a few far out, evenly spread, all of one sign.
+// Typical weights: normal, heavy-tailed, with outliers, uniform, all of one sign.
 enum shape { BELL, HEAVY, OUTLIERS, EVEN, ONE_SIGN, SHAPES };
 
 static void fill(float *x, int n, enum shape shape, uint64_t seed) {
@@ -46,7 +46,7 @@ static double squared(const float *x, const float *y, int n) {
 
 static void there_and_back(enum block_id format, const float *x, size_t n, float *y) {
     static uint8_t blocks[4 * 8192 + 1];
-    uint8_t *odd = blocks + 1; // blocks may lie anywhere
+    uint8_t *odd = blocks + 1; // unaligned blocks
     block_encoders[format](x, n, odd);
     memmove(blocks, odd, n / block_formats[format].elements * block_formats[format].bytes);
     block_formats[format].decode(blocks, y, n);
@@ -54,7 +54,7 @@ static void there_and_back(enum block_id format, const float *x, size_t n, float
 
 // ---- exact ----
 
-static void floats_are_what_they_can_be(void **state) {
+static void float_formats_round_correctly(void **state) {
     (void)state;
     float x[N], y[N];
     fill(x, N, HEAVY, 1);
@@ -65,13 +65,13 @@ static void floats_are_what_they_can_be(void **state) {
     there_and_back(BLOCK_BF16, x, N, y);
     for (int i = 0; i < N; i++) assert_true(fabsf(y[i] - x[i]) <= fabsf(x[i]) / 256);
     assert_int_equal(bf16_from_f32(1.0f), 0x3f80);
-    assert_int_equal(bf16_from_f32(1 + 0x1p-8f), 0x3f80); // a tie goes to the even one
+    assert_int_equal(bf16_from_f32(1 + 0x1p-8f), 0x3f80); // ties to even
     assert_int_equal(bf16_from_f32(1 + 0x1.8p-7f), 0x3f82);
     assert_int_equal(bf16_from_f32(-0x1.fffffep127f), 0xff80);
     assert_true(isnan(bf16_to_f32(bf16_from_f32(NAN))));
 }
 
-// A block that uses all that its format has: codes at both ends, one part with the greatest scale and minimum.
+// A block that uses the whole range of its format: codes at both ends, a part with the largest scale and minimum.
 static void random_codes(enum block_id format, uint8_t *block) {
     const struct block_format *f = &block_formats[format];
     const uint16_t d = f16_from_f32(0.0078125f * (float)(1 + uniform())), m = f16_from_f32(-0.0625f);
@@ -110,8 +110,8 @@ static void blocks_of_32_come_back(void **state) {
         }
 }
 
-// What has been encoded once hardly changes when it is encoded again.
-static void encoding_again_loses_next_to_nothing(void **state) {
+// Encoding a second time changes almost nothing.
+static void encoding_again_loses_almost_nothing(void **state) {
     (void)state;
     for (int format = 0; format < BLOCK_FORMAT_COUNT; format++)
         for (enum shape shape = 0; shape < SHAPES && block_encoders[format]; shape++) {
@@ -124,9 +124,9 @@ static void encoding_again_loses_next_to_nothing(void **state) {
         }
 }
 
-// ---- close to the best ----
+// ---- close to the optimum ----
 
-static int code_of(enum block_id format, int i) { // code i of the format; its greatest index is code_count − 1
+static int code_of(enum block_id format, int i) { // code i of the format; the largest index is code_count − 1
     switch (format) {
     case BLOCK_Q8_0: return i - 127;
     case BLOCK_Q4_0: return i - 8;
@@ -139,7 +139,7 @@ static double error_under(enum block_id format, int n_codes, const float *x, dou
     double sum = 0;
     for (int i = 0; i < 32; i++) {
         double best = INFINITY;
-        if (format == BLOCK_Q8_0) { // too many codes to look at them all
+        if (format == BLOCK_Q8_0) { // too many codes to try them all
             double q = fmin(fmax(rint(x[i] / scale), -127), 127);
             best = fabs(x[i] - scale * q);
         }
@@ -150,7 +150,7 @@ static double error_under(enum block_id format, int n_codes, const float *x, dou
     return sum;
 }
 
-// Every half from 0.4 to 2.5 times the scale under which the largest weight has the farthest code, of either sign.
+// Every half from 0.4 to 2.5 times the scale that maps the largest weight to the outermost code, of either sign.
 static double exhaustive(enum block_id format, int n_codes, const float *x) {
     float largest = 0;
     for (int i = 0; i < 32; i++) largest = fmaxf(largest, fabsf(x[i]));
@@ -163,12 +163,12 @@ static double exhaustive(enum block_id format, int n_codes, const float *x) {
     return best;
 }
 
-static void scales_are_close_to_the_best_there_is(void **state) {
+static void scales_are_close_to_the_optimum(void **state) {
     (void)state;
     static const struct {
         enum block_id format;
         int n_codes;
-        double most; // of the error, over the least possible
+        double most; // maximum error relative to the optimum
     } formats[] = {{BLOCK_Q4_0, 16, 1.02}, {BLOCK_Q5_0, 32, 1.04}, {BLOCK_IQ4_NL, 16, 1.02}, {BLOCK_Q8_0, 255, 1.25}};
     for (size_t f = 0; f < sizeof formats / sizeof *formats; f++)
         for (enum shape shape = 0; shape < SHAPES; shape++) {
@@ -187,7 +187,7 @@ static void scales_are_close_to_the_best_there_is(void **state) {
 }
 
 // All 255 powers of two, with every code.
-static void powers_of_two_are_the_best_there_are(void **state) {
+static void powers_of_two_are_optimal(void **state) {
     (void)state;
     for (enum shape shape = 0; shape < SHAPES; shape++)
         for (int i = 0; i < BLOCKS; i++) {
@@ -209,7 +209,7 @@ static void powers_of_two_are_the_best_there_are(void **state) {
         }
 }
 
-// Of what remains of bell-shaped weights, relative to them; an exhaustive search is out of the question for these.
+// Relative errors for normal weights; an exhaustive search is not feasible for these formats.
 static void errors_are_small(void **state) {
     (void)state;
     static const struct {
@@ -229,7 +229,7 @@ static void errors_are_small(void **state) {
 
 // ---- the ends of the range ----
 
-static void nothing_stays_nothing(void **state) {
+static void zeros_stay_zeros(void **state) {
     (void)state;
     for (int format = 0; format < BLOCK_FORMAT_COUNT; format++) {
         float x[N] = {0}, y[N];
@@ -240,9 +240,9 @@ static void nothing_stays_nothing(void **state) {
     }
 }
 
-// Down to the least float and up to the greatest: always finite, never worse than storing zeros, and as good as
-// anywhere else while scales are normal halves.
-static void no_magnitude_is_a_problem(void **state) {
+// From the smallest float to the largest: always finite, never worse than zeros, and as good as anywhere else while
+// scales are normal halves.
+static void every_magnitude_is_encoded(void **state) {
     (void)state;
     for (int format = 0; format < BLOCK_FORMAT_COUNT; format++) {
         bool floats = block_formats[format].elements == 1;
@@ -268,8 +268,8 @@ static void f16_has_infinities(void **state) {
     assert_true(y[0] == 65504 && isinf(y[1]));
 }
 
-// One weight far beyond the others, in every place.
-static void outliers_are_kept(void **state) {
+// One outlier, in every position.
+static void outliers_are_preserved(void **state) {
     (void)state;
     for (int format = 0; format < BLOCK_FORMAT_COUNT; format++)
         for (int place = 0; place < N && block_encoders[format]; place += 17) {
@@ -283,16 +283,16 @@ static void outliers_are_kept(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(floats_are_what_they_can_be),
+        cmocka_unit_test(float_formats_round_correctly),
         cmocka_unit_test(blocks_of_32_come_back),
-        cmocka_unit_test(encoding_again_loses_next_to_nothing),
-        cmocka_unit_test(scales_are_close_to_the_best_there_is),
-        cmocka_unit_test(powers_of_two_are_the_best_there_are),
+        cmocka_unit_test(encoding_again_loses_almost_nothing),
+        cmocka_unit_test(scales_are_close_to_the_optimum),
+        cmocka_unit_test(powers_of_two_are_optimal),
         cmocka_unit_test(errors_are_small),
-        cmocka_unit_test(nothing_stays_nothing),
-        cmocka_unit_test(no_magnitude_is_a_problem),
+        cmocka_unit_test(zeros_stay_zeros),
+        cmocka_unit_test(every_magnitude_is_encoded),
         cmocka_unit_test(f16_has_infinities),
-        cmocka_unit_test(outliers_are_kept),
+        cmocka_unit_test(outliers_are_preserved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

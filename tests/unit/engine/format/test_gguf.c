@@ -39,7 +39,7 @@ static void check_rejected_bytes(const void *data, size_t size, const char *why)
     struct status st = {0};
     uint8_t *copy = xmalloc(size + 1); // aligned, and a sanitizer sees reads past the end
     if (size) memcpy(copy, data, size);
-    if (gguf_open_memory(&g, "bad.gguf", copy, size, &st)) fail_msg("opened, though %s", why);
+    if (gguf_open_memory(&g, "bad.gguf", copy, size, &st)) fail_msg("opened; expected '%s'", why);
     if (!strstr(st.text, why)) fail_msg("'%s' does not contain '%s'", st.text, why);
     assert_non_null(strstr(st.text, "bad.gguf: "));
     assert_int_not_equal(st.code, STATUS_OK);

@@ -232,7 +232,7 @@ static void copy_tensor(struct gguf_writer *w, const struct gguf_tensor *t) {
 static void open_rejected(const char *path, const char *why) {
     struct gguf g;
     struct status st = {0};
-    if (gguf_open(&g, path, &st)) fail_msg("opened, though %s", why);
+    if (gguf_open(&g, path, &st)) fail_msg("opened; expected '%s'", why);
     if (!strstr(st.text, why)) fail_msg("'%s' does not contain '%s'", st.text, why);
     if (!strstr(st.text, "/tmp/confab-split-")) fail_msg("'%s' does not name the file", st.text);
     assert_null(g.arena.chunks);

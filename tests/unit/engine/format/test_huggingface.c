@@ -1,4 +1,4 @@
-// Hugging Face folders: a model of every family, written out as its folder, computes what its GGUF file does.
+// Hugging Face folders: a model of every family, written as a folder, computes the same as its GGUF file.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,9 +27,9 @@ static struct folder new_folder(void) {
     return f;
 }
 
-// ---- a model's answer ----
+// ---- logits of a model ----
 
-// Logits of the last rows after the same tokens, on the exact path; the caller frees.
+// Logits of the last rows after fixed tokens, on the exact path; the caller frees.
 static float *logits_of(const struct gguf *g, const char *what, size_t *n) {
     struct model m;
     struct status st = {0};
@@ -73,11 +73,11 @@ struct pair {
     struct folder folder;
 };
 
-// So that x − 1 + 1 is x again.
+// Rounded so that x − 1 + 1 = x.
 static void round_norms(struct gguf *g) {
     for (uint64_t i = 0; i < g->n_tensors; i++) {
         const struct gguf_tensor *t = &g->tensors[i];
-        float *values = (float *)t->data; // of our own buffer
+        float *values = (float *)t->data; // in our own buffer
         if (t->n_dims != 1 || t->format->id != BLOCK_F32) continue;
         for (uint64_t k = 0; k < t->dims[0]; k++) values[k] = values[k] - 1 + 1;
     }
@@ -161,7 +161,7 @@ static const struct {
 };
 enum { TYPES = sizeof types / sizeof *types };
 
-// What no config.json can say is left out: divisors that follow no formula, a scale of experts.
+// Removes what config.json cannot express: arbitrary divisors, a scale of experts.
 static struct tiny_shape shape_named(const char *name) {
     for (int i = 0; i < tiny_family_count; i++) {
         if (strcmp(tiny_families[i].name, name)) continue;
@@ -184,7 +184,7 @@ static void every_family_computes_the_same(void **state) {
     }
 }
 
-// As it is published: experts in MXFP4, two of them in every second row.
+// As published: experts in MXFP4, gate and up in alternating rows.
 static void mxfp4_experts_compute_the_same(void **state) {
     (void)state;
     struct tiny_shape shape = shape_named("gpt-oss");
@@ -203,7 +203,7 @@ static void every_architecture_is_covered(void **state) {
     }
 }
 
-// ---- ways of storing ----
+// ---- storage formats ----
 
 static void half_floats_and_shards_compute_the_same(void **state) {
     (void)state;
@@ -218,7 +218,7 @@ static void half_floats_and_shards_compute_the_same(void **state) {
     }
 }
 
-// Only what must be made takes memory of its own.
+// Only converted tensors take memory.
 static void plain_tensors_are_borrowed(void **state) {
     (void)state;
     struct tiny_shape shape = shape_named("qwen3moe");
@@ -238,7 +238,7 @@ static void plain_tensors_are_borrowed(void **state) {
     close_pair(&p);
 }
 
-// Quantised to the nearest code: what is lost is what the format loses, in E4M3 at most 2⁻⁴ of every weight.
+// Quantised to the nearest code: the error is that of the format, in E4M3 at most 2⁻⁴ of every weight.
 static void quantised_matrices_are_nearly_the_same(void **state) {
     (void)state;
     static const struct {
@@ -253,7 +253,7 @@ static void quantised_matrices_are_nearly_the_same(void **state) {
         struct pair p;
         open_pair(&p, &shape, (struct tiny_huggingface_options){.model_type = "llama", .quantisation = cases[i].how});
         for (uint64_t k = 0; k < p.original.n_tensors; k++) {
-            const struct gguf_tensor *t = &p.original.tensors[k], *u = &p.imported.tensors[k]; // in one order
+            const struct gguf_tensor *t = &p.original.tensors[k], *u = &p.imported.tensors[k]; // in the same order
             size_t n = t->dims[0] * t->dims[1];
             float *values = xmalloc(n * sizeof *values);
             u->format->decode(u->data, values, n);

@@ -36,8 +36,8 @@ static float *values_of(struct huggingface_folder *f, const char *name, const ch
 static void rejected(struct huggingface_folder *f, const char *why) {
     struct gguf g;
     struct status st = {0};
-    if (huggingface_folder_open(f, &g, &st)) fail_msg("opened, though %s", why);
-    if (!strstr(st.text, why)) fail_msg("\"%s\" does not say \"%s\"", st.text, why);
+    if (huggingface_folder_open(f, &g, &st)) fail_msg("opened; expected '%s'", why);
+    if (!strstr(st.text, why)) fail_msg("'%s' does not contain '%s'", st.text, why);
     assert_null(g.arena.chunks);
 }
 

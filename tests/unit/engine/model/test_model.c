@@ -134,10 +134,10 @@ static void check_rejected(enum status_code code, const char *why, struct change
     struct gguf g;
     struct status st = {0};
     uint8_t *data;
-    if (open_changed(&c, &m, &g, &data, &st)) fail_msg("opened, though %s", why);
+    if (open_changed(&c, &m, &g, &data, &st)) fail_msg("opened; expected '%s'", why);
     char expected[300];
     snprintf(expected, sizeof expected, "m.gguf: %s", why);
-    if (strncmp(st.text, expected, strlen(expected)) != 0) fail_msg("\"%s\" is not \"%s\"", st.text, expected);
+    if (strncmp(st.text, expected, strlen(expected)) != 0) fail_msg("'%s' does not start with '%s'", st.text, expected);
     assert_int_equal(st.code, code);
     assert_null(m.arena.chunks);
     gguf_close(&g);

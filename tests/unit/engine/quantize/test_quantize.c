@@ -54,7 +54,7 @@ static void assert_rejected(struct quantize_params p, enum status_code code, con
     struct status st = {0};
     int before = files_in_folder();
     struct quantize_report *r = quantize_model(&p, &st);
-    if (r || st.code != code || !strstr(st.text, why)) fail_msg("%s instead of %s", r ? "done" : st.text, why);
+    if (r || st.code != code || !strstr(st.text, why)) fail_msg("%s; expected %s", r ? "done" : st.text, why);
     assert_int_equal(files_in_folder(), before);
 }
 

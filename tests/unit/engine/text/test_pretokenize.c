@@ -40,21 +40,21 @@ static void check_cuts(const char *name, const char *const *cases, size_t n) {
         check_cuts(name, cases, sizeof cases / sizeof *cases);                                                         \
     } while (0)
 
-static void test_gpt2(void **state) {
+static void gpt2_splits_as_published(void **state) {
     (void)state;
     CHECK_CUTS("gpt-2", "Hello| world", "I|'m| here|,| aren|'t| we|'ll", "'t|is", "''|re", "a|  | b", "a|   ", "  | a",
                "x|\n| y", "x|\n|\n|y", "12345| 678", "1|.|5", "a|1|b", " !?", "a| !!", "a|\t|!", "a|  | !", "é|¹| ٣",
                "日本| 語", "don|'t|!|\n", "\t|a", "€€| €", "e|\u0301", "👨‍👩‍👧| 👍");
 }
 
-static void test_llama(void **state) {
+static void llama_splits_as_published(void **state) {
     (void)state;
     CHECK_CUTS("llama-bpe", "Hello| world", "I|'M|,| we|'Ll| they|'RE|'s", "'t|is", "'hello", "''|s", "(word|)",
                "\tword", " |\tword", "a|  | b", "a|123|456|7", " |12", "a|!!\n\n|b", "a| !?\r\n|b", "a|  \n|  | b",
                "a| \n \n|\t|\tb", "a|   ", "\n\n\n", "\n|word", "x|\u3000語", "½²", "ⅷ٣٤|٥٦");
 }
 
-static void test_qwen(void **state) {
+static void qwen_splits_as_published(void **state) {
     (void)state;
     CHECK_CUTS("qwen2", "a|1|2|3", "v|2|.|5", "I|'D| x", "a|.\n|b", "year| |2|0|2|4");
 }
@@ -154,7 +154,7 @@ static const struct {
       "a  12 1234x 1234567.89", "    \t z|\n\n|b |\n| c", "$x=<a>b_c ,d"}},
 };
 
-static void test_others(void **state) {
+static void others_split_as_published(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) check_cuts(others[i].name, others[i].cases, 7);
     CHECK_CUTS("gpt-4o", "中|ABC", "Ab|Cd's", "ABc", "Abc's|d", "AB'll", "ǅa", "a\u0301b", "中'Re|x", "\u0301Ab");
@@ -166,7 +166,7 @@ static void test_others(void **state) {
     CHECK_CUTS("deepseek-llm", " h|é|llo", "x|  ", "a|\n|\n|b");
 }
 
-static void test_spaces_in_powers_of_two(void **state) {
+static void spaces_split_in_powers_of_two(void **state) {
     (void)state;
     char cuts[1100] = "";
     static const int sizes[] = {512, 256, 128, 64, 32, 16, 8, 4, 2};
@@ -179,7 +179,7 @@ static void test_spaces_in_powers_of_two(void **state) {
     check_cuts("jais-2", cases, 1);
 }
 
-static void test_schemes_differ(void **state) {
+static void pretokenizers_differ(void **state) {
     (void)state;
     CHECK_CUTS("gpt-2", "1234", "A|'|S", "(|a", "!|\n", "x|\n|\n|y");
     CHECK_CUTS("llama3", "123|4", "A|'S", "(a", "!\n", "x|\n\n|y");
@@ -187,13 +187,13 @@ static void test_schemes_differ(void **state) {
 }
 
 // No-break space, line separator and NEL are white space; zero-width space and invalid bytes are symbols.
-static void test_white_space_is_unicodes(void **state) {
+static void white_space_is_unicode(void **state) {
     (void)state;
     CHECK_CUTS("gpt-2", "a|\u00a0|\u00a0|b", "a|\u2028|!", "a|\xc2\x85|!", "a|\u200b!", "a|\xe2\x80!",
                "a|\xff\xfe| \xf0");
 }
 
-static void test_names(void **state) {
+static void names_find_pretokenizers(void **state) {
     (void)state;
     assert_ptr_equal(find(""), pretokenizer_default);
     assert_ptr_equal(find("default"), pretokenizer_default);
@@ -209,7 +209,7 @@ static void test_names(void **state) {
             assert_ptr_equal(find(*name), pretokenizer_at(i));
 }
 
-static void test_any_bytes_are_covered(void **state) {
+static void pieces_cover_any_bytes(void **state) {
     (void)state;
     static const char letters[] = "a1 '!\n\r\xc3\xa9\xe2\x80\xa8\xf0\x9f\xff\xe6\x97\xa5s";
     srand(7);
@@ -230,7 +230,7 @@ static void test_any_bytes_are_covered(void **state) {
 }
 
 // Long runs of anything take a moment with every pre-tokenizer; quadratic time would take minutes.
-static void test_long_runs(void **state) {
+static void long_runs_are_fast(void **state) {
     (void)state;
     enum { SIZE = 1 << 17 };
     static const char *const units[] = {"a",   "A",       "Aa", "aA",  "1",      "\u0661", " ",     "\n",
@@ -253,18 +253,13 @@ static void test_long_runs(void **state) {
 }
 
 int main(void) {
-    alarm(500); // too short for quadratic time in test_long_runs
+    alarm(500); // too short for quadratic time in long_runs_are_fast
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gpt2),
-        cmocka_unit_test(test_llama),
-        cmocka_unit_test(test_qwen),
-        cmocka_unit_test(test_others),
-        cmocka_unit_test(test_spaces_in_powers_of_two),
-        cmocka_unit_test(test_schemes_differ),
-        cmocka_unit_test(test_white_space_is_unicodes),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_any_bytes_are_covered),
-        cmocka_unit_test(test_long_runs),
+        cmocka_unit_test(gpt2_splits_as_published),      cmocka_unit_test(llama_splits_as_published),
+        cmocka_unit_test(qwen_splits_as_published),      cmocka_unit_test(others_split_as_published),
+        cmocka_unit_test(spaces_split_in_powers_of_two), cmocka_unit_test(pretokenizers_differ),
+        cmocka_unit_test(white_space_is_unicode),        cmocka_unit_test(names_find_pretokenizers),
+        cmocka_unit_test(pieces_cover_any_bytes),        cmocka_unit_test(long_runs_are_fast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

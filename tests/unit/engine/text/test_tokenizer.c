@@ -74,7 +74,7 @@ static struct gguf_writer spm_writer(void) {
     return w;
 }
 
-static void test_spm_merges_by_score(void **state) {
+static void spm_merges_by_score(void **state) {
     (void)state;
     struct gguf_writer w = spm_writer();
     struct opened o = open_writer(&w);
@@ -94,7 +94,7 @@ static void test_spm_merges_by_score(void **state) {
     close_opened(&o);
 }
 
-static void test_spm_special_tokens(void **state) {
+static void spm_recognises_special_tokens(void **state) {
     (void)state;
     struct gguf_writer w = spm_writer();
     struct opened o = open_writer(&w);
@@ -116,7 +116,7 @@ static void test_spm_special_tokens(void **state) {
     close_opened(&o);
 }
 
-static void test_spm_keys(void **state) {
+static void spm_keys_override_defaults(void **state) {
     (void)state;
     struct gguf_writer w = spm_writer();
     gguf_writer_bool(&w, KEY("add_space_prefix"), false);
@@ -137,7 +137,7 @@ static void test_spm_keys(void **state) {
 }
 
 // Words merge independently only if no token spans several words.
-static void test_spm_tokens_across_words(void **state) {
+static void spm_words_merge_independently(void **state) {
     (void)state;
     static const struct row rows[] = {
         {"<unk>", 0, TOKEN_UNKNOWN}, {"▁", -9, 0}, {"a", -8, 0}, {"b", -7, 0}, {"a▁", -1, 0}, {"a▁b", -2, 0}};
@@ -150,7 +150,7 @@ static void test_spm_tokens_across_words(void **state) {
     close_opened(&o);
 }
 
-static void test_phi3_markers_take_white_space_along(void **state) {
+static void phi3_markers_strip_white_space(void **state) {
     (void)state;
     for (int is_phi = 0; is_phi < 2; is_phi++) {
         struct gguf_writer w = spm_writer();
@@ -168,7 +168,7 @@ static void test_phi3_markers_take_white_space_along(void **state) {
     }
 }
 
-static void test_pieces(void **state) {
+static void pieces_are_the_bytes_of_tokens(void **state) {
     (void)state;
     struct gguf_writer w = spm_writer();
     struct opened o = open_writer(&w);
@@ -190,7 +190,7 @@ static void test_pieces(void **state) {
 }
 
 // Text crosses parts, special tokens do not; only trusted parts contain any.
-static void test_parts(void **state) {
+static void parts_encode_as_one_text(void **state) {
     (void)state;
     struct gguf_writer w = spm_writer();
     struct opened o = open_writer(&w);
@@ -230,7 +230,7 @@ static struct gguf_writer bpe_writer(const char *pre) {
     return w;
 }
 
-static void test_bpe_merges_by_rank(void **state) {
+static void bpe_merges_by_rank(void **state) {
     (void)state;
     struct gguf_writer w = bpe_writer("gpt-2");
     struct opened o = open_writer(&w);
@@ -251,7 +251,7 @@ static void test_bpe_merges_by_rank(void **state) {
 }
 
 // A file with an unknown pre-tokenizer still opens.
-static void test_unknown_pretokenizers(void **state) {
+static void unknown_pretokenizers_fall_back(void **state) {
     (void)state;
     struct gguf_writer w = bpe_writer("of-tomorrow\n\x1b");
     struct opened o = open_writer(&w);
@@ -262,7 +262,7 @@ static void test_unknown_pretokenizers(void **state) {
 }
 
 // "axx" is a token that merging cannot produce: llama-bpe takes it whole, others do not.
-static void test_whole_pieces(void **state) {
+static void whole_pieces_depend_on_the_pretokenizer(void **state) {
     (void)state;
     static const struct row rows[] = {{"a", 0, 0}, {"x", 0, 0}, {"axx", 0, 0}, {"Ġaxx", 0, 0}};
     static const char *const merges[] = {"a x"};
@@ -291,7 +291,7 @@ static struct opened open_ends(const struct row *rows, size_t n) {
     return open_writer(&w);
 }
 
-static void test_ends_of_generation(void **state) {
+static void end_tokens_are_recognised(void **state) {
     (void)state;
     static const struct row rows[] = {{"<|end|>", 0, TOKEN_CONTROL},    {"<|im_end|>", 0, TOKEN_USER_DEFINED},
                                       {"</s>", 0, TOKEN_NORMAL},        {"<|start|>", 0, TOKEN_CONTROL},
@@ -309,7 +309,7 @@ static void test_ends_of_generation(void **state) {
     close_opened(&o);
 }
 
-static void test_longest_special_token_wins(void **state) {
+static void the_longest_special_token_wins(void **state) {
     (void)state;
     static const struct row rows[] = {
         {"<a", 0, TOKEN_USER_DEFINED}, {"<a>", 0, TOKEN_CONTROL}, {"<a>>", 0, TOKEN_USER_DEFINED}, {"a", 0, 0}};
@@ -399,7 +399,7 @@ static struct opened open_shared(const char *name) {
     return o;
 }
 
-static void test_real_vocabularies(void **state) {
+static void real_vocabularies_give_published_ids(void **state) {
     (void)state;
     static const char *const names[] = {"llama-spm", "llama-bpe", "qwen2", "gpt-2", "phi-3", "deepseek-llm"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -420,7 +420,7 @@ static void test_real_vocabularies(void **state) {
     }
 }
 
-static void test_real_special_tokens(void **state) {
+static void real_special_tokens_are_recognised(void **state) {
     (void)state;
     struct opened o = open_shared("llama-bpe");
     CHECK_IDS(&o, "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>", PARSED, 128006, 882, 128007, 271, 13347,
@@ -447,22 +447,22 @@ static void test_real_special_tokens(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spm_merges_by_score),
-        cmocka_unit_test(test_spm_special_tokens),
-        cmocka_unit_test(test_spm_keys),
-        cmocka_unit_test(test_spm_tokens_across_words),
-        cmocka_unit_test(test_phi3_markers_take_white_space_along),
-        cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_bpe_merges_by_rank),
-        cmocka_unit_test(test_unknown_pretokenizers),
-        cmocka_unit_test(test_whole_pieces),
-        cmocka_unit_test(test_ends_of_generation),
-        cmocka_unit_test(test_longest_special_token_wins),
+        cmocka_unit_test(spm_merges_by_score),
+        cmocka_unit_test(spm_recognises_special_tokens),
+        cmocka_unit_test(spm_keys_override_defaults),
+        cmocka_unit_test(spm_words_merge_independently),
+        cmocka_unit_test(phi3_markers_strip_white_space),
+        cmocka_unit_test(pieces_are_the_bytes_of_tokens),
+        cmocka_unit_test(parts_encode_as_one_text),
+        cmocka_unit_test(bpe_merges_by_rank),
+        cmocka_unit_test(unknown_pretokenizers_fall_back),
+        cmocka_unit_test(whole_pieces_depend_on_the_pretokenizer),
+        cmocka_unit_test(end_tokens_are_recognised),
+        cmocka_unit_test(the_longest_special_token_wins),
         cmocka_unit_test(invalid_keys_are_rejected),
         cmocka_unit_test(invalid_arrays_are_rejected),
-        cmocka_unit_test(test_real_vocabularies),
-        cmocka_unit_test(test_real_special_tokens),
+        cmocka_unit_test(real_vocabularies_give_published_ids),
+        cmocka_unit_test(real_special_tokens_are_recognised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static struct opened open_kind(const struct tiny_vocab_kind *kind) {
     return o;
 }
 
-static void test_gemma(void **state) {
+static void gemma_gives_golden_ids(void **state) {
     (void)state;
     struct gguf_writer w = {0};
     tiny_vocab_gemma(&w);
@@ -58,7 +58,7 @@ static struct opened open_unigram(const char *first, const char *second, int32_t
     return o;
 }
 
-static void test_unigram(void **state) {
+static void unigram_gives_golden_ids(void **state) {
     (void)state;
     struct opened o = open_unigram(KEY("add_space_prefix"), KEY("remove_extra_whitespaces"), 1);
     assert_false(tokenizer_adds_bos(o.t));
@@ -85,7 +85,7 @@ static void test_unigram(void **state) {
     close_opened(&o);
 }
 
-static void test_unigram_spaces(void **state) {
+static void unigram_spaces_follow_the_keys(void **state) {
     (void)state;
     struct opened o = open_unigram(NULL, NULL, 1);
     CHECK_IDS(&o, "Hello  world", NORMALISED, 28, 6, 26, 10, 3, 21);
@@ -115,7 +115,7 @@ static struct opened open_wordpiece(const char *off) {
     return o;
 }
 
-static void test_wordpiece(void **state) {
+static void wordpiece_gives_golden_ids(void **state) {
     (void)state;
     struct opened o = open_wordpiece(NULL);
     assert_true(tokenizer_adds_bos(o.t));
@@ -202,7 +202,7 @@ static void random_maps_stay_in_bounds(void **state) {
 
 // All families.
 
-static void test_any_bytes(void **state) {
+static void any_bytes_encode(void **state) {
     (void)state;
     static const char *const bits[] = {"the ", " and",       "Hello",  " world", "\n\n",   "   ",      "'ll",
                                        "1984", "é",          "世界",   "😀",      "\xff",   "\xe2\x82", "\xf0\x9f",
@@ -224,7 +224,7 @@ static void test_any_bytes(void **state) {
     }
 }
 
-static void test_a_megabyte_of_one_thing(void **state) {
+static void a_megabyte_of_one_thing_is_fast(void **state) {
     (void)state;
     enum { SIZE = 1 << 20 };
     static const char *const units[] = {"a", "l", " ", "\n",        "\xff", "\u0301",
@@ -244,7 +244,7 @@ static void test_a_megabyte_of_one_thing(void **state) {
 }
 
 // Hostile vocabularies: those that open also encode and decode.
-static void test_mutated_files(void **state) {
+static void mutated_files_fail_or_work(void **state) {
     (void)state;
     srand(5);
     for (int k = 0; k < TINY_VOCAB_KINDS; k++) {
@@ -266,17 +266,17 @@ static void test_mutated_files(void **state) {
 }
 
 int main(void) {
-    alarm(500); // too short for quadratic time in test_a_megabyte_of_one_thing
+    alarm(500); // too short for quadratic time in a_megabyte_of_one_thing_is_fast
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemma),
-        cmocka_unit_test(test_unigram),
-        cmocka_unit_test(test_unigram_spaces),
-        cmocka_unit_test(test_wordpiece),
+        cmocka_unit_test(gemma_gives_golden_ids),
+        cmocka_unit_test(unigram_gives_golden_ids),
+        cmocka_unit_test(unigram_spaces_follow_the_keys),
+        cmocka_unit_test(wordpiece_gives_golden_ids),
         cmocka_unit_test(invalid_maps_are_rejected),
         cmocka_unit_test(random_maps_stay_in_bounds),
-        cmocka_unit_test(test_any_bytes),
-        cmocka_unit_test(test_a_megabyte_of_one_thing),
-        cmocka_unit_test(test_mutated_files),
+        cmocka_unit_test(any_bytes_encode),
+        cmocka_unit_test(a_megabyte_of_one_thing_is_fast),
+        cmocka_unit_test(mutated_files_fail_or_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
