@@ -11,10 +11,10 @@
 
 #define STEP_SECONDS        2.5  // a prompt alone may hold the engine this long, unless the step is given up
 #define STEP_SECONDS_SHARED 0.12 // the pause that prompt rows may put between the tokens of others
-#define SHARED_STEP         1.8  // times as long as without them: then those tokens come half as fast at the least
+#define SHARED_STEP         1.6  // times as long as without them: even with what disturbs it seldom twice
 enum {
     SMALLEST_CHUNK = 16, // rows; fewer would not use the matrix kernels well
-    SMALLEST_SHARE = 4,  // while others decode
+    SMALLEST_SHARE = 2,  // while others decode
     FIRST_CHUNK = 128,   // while the machine's speed is not known
 };
 
@@ -49,9 +49,9 @@ void plan_learn(struct scheduler *s, int prompt_rows, double seconds) {
 
 static int rows_in(double seconds, double row, int most) { return seconds / row < most ? (int)(seconds / row) : most; }
 
-// Twice the rows take at most twice the time, so that as many as the others have are never too many.
+// Half as many rows again take at most half as long again, so that half of what others have are never too many.
 static int shared_chunk(const struct scheduler *s, int n_rows) {
-    const int least = n_rows > SMALLEST_SHARE ? n_rows : SMALLEST_SHARE;
+    const int least = n_rows / 2 > SMALLEST_SHARE ? n_rows / 2 : SMALLEST_SHARE;
     if (s->speed.shared_row <= 0) return least;
     const double alone = decode_seconds(s, n_rows);
     double seconds = STEP_SECONDS_SHARED;
