@@ -94,6 +94,9 @@ $(eval $(call TEST_RULE,golden,golden))
 # The test in which the system grants no more threads and eventfds.
 $(BUILD)/tests/faults/test_system_limits: LDFLAGS += -Wl,--wrap=pthread_create -Wl,--wrap=eventfd
 
+# The test in which encoding a prompt takes as long as it says.
+$(BUILD)/tests/unit/engine/serve/test_encoding: LDFLAGS += -Wl,--wrap=prompt_source_encode
+
 # The one test that compares with libsentencepiece, through a helper in C++.
 $(BUILD)/tests/unit/sentencepiece_library.o: tests/unit/sentencepiece_library.cc
 	@mkdir -p $(@D)

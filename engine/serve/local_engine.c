@@ -1,6 +1,7 @@
 // Local engine: the thread that runs a model for its clients.
 //
-// They push commands, the thread alone touches the scheduler and answers with events and figures. While it computes
+// They push commands, the thread alone touches the scheduler and answers with events and figures. Prompts come to it as
+// tokens: a thread of their own encodes them before. While it computes
 // it obeys the commands between steps, and gives a long step up for urgent ones; otherwise it sleeps in the queue.
 #include "engine/local_engine.h"
 
@@ -20,9 +21,9 @@
 #include "engine/base/system.h"
 #include "engine/engine_ops.h"
 #include "engine/model/opened_model.h"
+#include "engine/serve/encoder.h"
 #include "engine/serve/local_engine_state.h"
 #include "engine/serve/memory_size.h"
-#include "engine/serve/prompt_source.h"
 #include "engine/serve/registry.h"
 #include "engine/serve/scheduler.h"
 
@@ -34,6 +35,7 @@
 
 enum command_kind {
     COMMAND_SUBMIT,
+    COMMAND_ENCODED, // what was submitted before
     COMMAND_CANCEL,
     COMMAND_SAMPLING,
     COMMAND_FOCUS,
@@ -54,9 +56,14 @@ struct local_answer { // the owner of a sequence
     struct answer *text;
 };
 
-struct local_request { // from its submission to its last event
-    struct local_client *client;
-    struct prompt_source source;
+//   submitted ──► encoding ──► scheduled ──► ended
+//                     └── cancelled ──► dropped, when the encoder has passed it on
+struct local_request { // from its submission to its last event, and until the encoder has done with it
+    struct encoding encoding;
+    struct local_client *client; // NULL: dropped
+    bool encoded;                // beforehand
+    bool scheduled;
+    bool forgotten;                   // its conversation was, while it was encoded
     struct scheduler_request request; // all but ids and owners
     bool ignore_end;
     char **stops;
@@ -86,7 +93,8 @@ struct local_engine {
     struct engine engine;
     const struct model_file *file;
     struct scheduler *scheduler;
-    struct local_request *requests;
+    struct encoder encoder;
+    struct local_request *requests; // all that were submitted and have not ended
     struct logits_job *jobs; // in the order they came; no request takes a step before they are done
     struct figures figures;
     struct queue commands;
@@ -110,18 +118,19 @@ static uint64_t conversation_number(const struct local_client *c, uint64_t key) 
     return key >> 32 == c->number ? key & CONVERSATION_MOST : key;
 }
 
-// ---- requests, on the engine's thread ----
+// ---- requests ----
 
 static struct local_request *request_copy(const struct request_params *p) {
     struct local_request *r = xcalloc(1, sizeof *r);
-    *r = (struct local_request){.source = prompt_source_copy(p), .ignore_end = p->ignore_end, .n_stops = p->n_stops};
+    *r = (struct local_request){
+        .encoding.source = prompt_source_copy(p), .ignore_end = p->ignore_end, .n_stops = p->n_stops};
     r->stops = xcalloc((size_t)p->n_stops + 1, sizeof *r->stops);
     for (int i = 0; i < p->n_stops; i++) r->stops[i] = xstrdup(p->stops[i]);
     return r;
 }
 
 static void request_free(struct local_request *r) {
-    prompt_source_free(&r->source);
+    encoding_free(&r->encoding);
     for (int i = 0; i < r->n_stops; i++) free(r->stops[i]);
     free(r->stops);
     free(r->answers);
@@ -184,6 +193,12 @@ static bool on_token(void *context, const struct sequence *q, const struct sampl
     return answer_token(a->text, sample);
 }
 
+static int count_encoding(const struct local_engine *e) {
+    int n = 0;
+    for (const struct local_request *r = e->requests; r; r = r->next) n += r->client && !r->scheduled;
+    return n;
+}
+
 static void publish(struct local_engine *e) {
     e->published = clock_seconds();
     struct engine_figures *f = figures_begin(&e->figures, e->published);
@@ -192,6 +207,7 @@ static void publish(struct local_engine *e) {
     f->kv_bytes = e->kv_bytes;
     f->preparing = e->preparing;
     scheduler_figures(e->scheduler, f);
+    f->queue += count_encoding(e);
     figures_publish(&e->figures);
 }
 
@@ -212,13 +228,15 @@ static void tell_refusal(struct local_engine *e, const struct local_request *r, 
     queue_push(&r->client->client.events, &event);
 }
 
-static void submit(struct local_engine *e, struct local_request *r) {
-    struct token_list list = {0};
-    struct prompt_outcome outcome;
-    prompt_source_encode(e->file, &r->source, &list, &outcome);
+static void schedule(struct local_engine *e, struct local_request *r) {
+    struct encoding *done = &r->encoding;
+    const struct prompt_outcome outcome = done->outcome;
+    const uint64_t forgotten = r->forgotten ? r->request.conversation : 0;
     if (outcome.refused.code != STATUS_OK) tell_refusal(e, r, &outcome.refused);
-    r->request.ids = list.ids;
-    r->request.n_ids = list.count < INT32_MAX ? (int)list.count : INT32_MAX;
+    r->scheduled = true;
+    r->request.ids = done->tokens.ids; // the scheduler's from now on
+    r->request.n_ids = done->tokens.count < INT32_MAX ? (int)done->tokens.count : INT32_MAX;
+    done->tokens = (struct token_list){0};
     struct answer_params answer = {.tokenizer = e->file->tokenizer,
                                    .channels = &e->file->channels,
                                    .events = &r->client->client.events,
@@ -228,7 +246,7 @@ static void submit(struct local_engine *e, struct local_request *r) {
                                    .stops = (const char *const *)r->stops,
                                    .n_stops = r->n_stops,
                                    .template_stop = outcome.template_stop,
-                                   .chat = r->source.messages,
+                                   .chat = done->source.messages,
                                    .inside = outcome.opens_thinking};
     const int n = r->n_open = r->request.n_answers;
     void **owners = xcalloc((size_t)n, sizeof *owners);
@@ -238,26 +256,66 @@ static void submit(struct local_engine *e, struct local_request *r) {
         owners[answer.answer] = &r->answers[answer.answer];
     }
     r->request.owners = owners;
-    r->next = e->requests;
-    e->requests = r;
     scheduler_submit(e->scheduler, &r->request); // r may be gone
     free(owners);
+    if (forgotten) scheduler_forget(e->scheduler, forgotten);
+}
+
+static void submit(struct local_engine *e, struct local_request *r) {
+    r->next = e->requests;
+    e->requests = r;
+    if (r->encoded) schedule(e, r);
+}
+
+static void take_encoded(struct local_engine *e, struct local_request *r) {
+    if (r->client) schedule(e, r);
+    else request_end(e, r);
+}
+
+// A request that is still encoded ends for its client; the encoder passes it on once more.
+static void drop(struct local_request *r) {
+    struct engine_event event = {.kind = EVENT_STATE,
+                                 .request = r->request.id,
+                                 .conversation = conversation_number(r->client, r->request.conversation),
+                                 .at = clock_ns(),
+                                 .state = REQUEST_CANCELLED,
+                                 .reason = FINISH_CANCELLED,
+                                 .time = clock_seconds(),
+                                 .token = -1};
+    for (; event.answer < r->request.n_answers; event.answer++) queue_push(&r->client->client.events, &event);
+    atomic_store(&r->encoding.unwanted, true);
+    r->client = NULL;
 }
 
 static void cancel(struct local_engine *e, const struct local_client *c, uint64_t id) {
-    if (request_find(e, c, id)) scheduler_cancel(e->scheduler, id);
+    struct local_request *r = request_find(e, c, id);
+    if (r && r->scheduled) scheduler_cancel(e->scheduler, id);
+    else if (r) drop(r);
+}
+
+static void set_sampling(struct local_engine *e, const struct command *c) {
+    struct local_request *r = request_find(e, c->client, c->id);
+    if (r && r->scheduled) scheduler_set_sampling(e->scheduler, c->id, &c->sampling);
+    else if (r) r->request.sampling = c->sampling;
+}
+
+static void forget(struct local_engine *e, uint64_t conversation) {
+    for (struct local_request *r = e->requests; r; r = r->next) r->forgotten |= r->request.conversation == conversation;
+    scheduler_forget(e->scheduler, conversation);
 }
 
 static void leave(struct local_engine *e, struct local_client *c) {
     for (struct local_request *r = e->requests, *next; r; r = next) {
         next = r->next;
-        if (r->client == c) scheduler_cancel(e->scheduler, r->request.id);
+        if (r->client == c) cancel(e, c, r->request.id);
     }
     client_free(c);
 }
 
 static void start_logits(struct local_engine *e, struct logits_job *job) {
-    bool ok = scheduler_logits_start(e->scheduler, &job->text, job->st);
+    const int n = count_encoding(e);
+    bool ok = n ? status_fail(job->st, STATUS_USAGE, "%d requests are running", n)
+                : scheduler_logits_start(e->scheduler, &job->text, job->st);
     struct logits_job **last = &e->jobs;
     while (*last) last = &(*last)->next;
     if (ok) *last = job;
@@ -277,12 +335,11 @@ static bool refuse_closing(struct status *st) { return status_fail(st, STATUS_CA
 static void obey(struct local_engine *e, const struct command *c) {
     switch (c->kind) {
     case COMMAND_SUBMIT: submit(e, c->request); break;
+    case COMMAND_ENCODED: take_encoded(e, c->request); break;
     case COMMAND_CANCEL: cancel(e, c->client, c->id); break;
-    case COMMAND_SAMPLING:
-        if (request_find(e, c->client, c->id)) scheduler_set_sampling(e->scheduler, c->id, &c->sampling);
-        break;
+    case COMMAND_SAMPLING: set_sampling(e, c); break;
     case COMMAND_FOCUS: scheduler_focus(e->scheduler, c->id); break;
-    case COMMAND_FORGET: scheduler_forget(e->scheduler, c->id); break;
+    case COMMAND_FORGET: forget(e, c->id); break;
     case COMMAND_LEAVE: leave(e, c->client); break;
     case COMMAND_LOGITS: start_logits(e, c->logits); break;
     case COMMAND_CLOSE: e->closing = true; break;
@@ -307,7 +364,10 @@ static bool urgent(const void *item, void *context) {
     const struct scheduler *s = look->engine->scheduler;
     switch (c->kind) {
     case COMMAND_FOCUS: look->focus = c->id; return false;
-    case COMMAND_SUBMIT: return scheduler_overtakes(s, c->request->request.conversation, look->focus);
+    case COMMAND_SUBMIT:
+    case COMMAND_ENCODED:
+        return (c->kind == COMMAND_ENCODED || c->request->encoded) &&
+               scheduler_overtakes(s, c->request->request.conversation, look->focus);
     case COMMAND_CANCEL: return request_find(look->engine, c->client, c->id) && scheduler_computes(s, c->id);
     case COMMAND_LEAVE: return computes_for(look->engine, c->client);
     case COMMAND_CLOSE: return true;
@@ -403,14 +463,22 @@ static struct scheduler *open_scheduler(struct local_engine *e, const struct eng
     return scheduler_open(&params, st);
 }
 
+static void on_encoded(void *context, struct encoding *done) {
+    struct local_engine *e = context;
+    queue_push(&e->commands, &(struct command){.kind = COMMAND_ENCODED, .request = (struct local_request *)done});
+}
+
 // Everything but the thread.
 static bool open_parts(struct local_engine *e, const struct engine_params *p, const struct backend_ops *ops,
                        struct status *st) {
-    return queue_open(&e->commands, sizeof(struct command), st) && (e->scheduler = open_scheduler(e, p, ops, st));
+    e->encoder = (struct encoder){.file = e->file, .done = on_encoded, .context = e};
+    return queue_open(&e->commands, sizeof(struct command), st) && encoder_open(&e->encoder, st) &&
+           (e->scheduler = open_scheduler(e, p, ops, st));
 }
 
 static void close_parts(struct local_engine *e) {
     if (e->scheduler) scheduler_close(e->scheduler);
+    encoder_close(&e->encoder);
     queue_close(&e->commands);
     figures_close(&e->figures);
     free(e);
@@ -467,18 +535,26 @@ static void local_leave(struct engine_client *c) { push(c, (struct command){.kin
 
 static uint64_t local_submit(struct engine_client *c, const struct request_params *p) {
     struct local_client *client = (struct local_client *)c;
+    struct local_engine *e = (struct local_engine *)c->engine;
     struct local_request *r = request_copy(p);
     r->client = client;
-    r->request =
-        (struct scheduler_request){.id = atomic_fetch_add(&((struct local_engine *)c->engine)->last_request, 1) + 1,
-                                   .conversation = conversation_key(client, p->conversation),
-                                   .sampling = p->sampling,
-                                   .n_answers = p->n_answers > 1 ? p->n_answers : 1,
-                                   .max_tokens = p->max_tokens,
-                                   .time_limit = p->time_limit,
-                                   .submitted = clock_seconds()};
-    uint64_t id = r->request.id; // r may be gone once it is pushed
+    r->request = (struct scheduler_request){.id = atomic_fetch_add(&e->last_request, 1) + 1,
+                                            .conversation = conversation_key(client, p->conversation),
+                                            .sampling = p->sampling,
+                                            .n_answers = p->n_answers > 1 ? p->n_answers : 1,
+                                            .max_tokens = p->max_tokens,
+                                            .time_limit = p->time_limit,
+                                            .submitted = clock_seconds()};
+    const uint64_t id = r->request.id; // r may be gone once it is pushed
+    // Ids need no encoding; they go straight on unless others are to be served before.
+    if (p->ids && encoder_idle(&e->encoder)) {
+        encoding_run(&r->encoding, e->file);
+        r->encoded = true;
+        push(c, (struct command){.kind = COMMAND_SUBMIT, .request = r});
+        return id;
+    }
     push(c, (struct command){.kind = COMMAND_SUBMIT, .request = r});
+    encoder_push(&e->encoder, &r->encoding);
     return id;
 }
 
@@ -521,14 +597,15 @@ static bool local_logits(struct engine *e, const int32_t *ids, int n, float *out
     return ok;
 }
 
-// Those that came after the one to close.
-static void discard_commands(struct local_engine *e) {
+// What came after the command to close, and what was encoded then.
+static void discard(struct local_engine *e) {
     struct command c;
     while (queue_pop(&e->commands, &c)) {
         if (c.kind == COMMAND_SUBMIT) request_free(c.request);
         if (c.kind == COMMAND_LEAVE) client_free(c.client);
         if (c.kind == COMMAND_LOGITS) queue_push(&c.logits->done, &(bool){refuse_closing(c.logits->st)});
     }
+    while (e->requests) request_end(e, e->requests);
 }
 
 static void local_close(struct engine *engine) {
@@ -536,7 +613,8 @@ static void local_close(struct engine *engine) {
     log_info("engine", "closing %s", e->file->info.name);
     queue_push(&e->commands, &(struct command){.kind = COMMAND_CLOSE});
     pthread_join(e->thread, NULL);
-    discard_commands(e);
+    encoder_close(&e->encoder);
+    discard(e);
     close_parts(e);
 }
 

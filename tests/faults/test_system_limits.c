@@ -124,7 +124,7 @@ static void test_an_engine_opens_wholly_or_not_at_all(void **state) {
         expect_held(before);
         expect_answer(client);
     }
-    assert_int_equal(n, 1 + (THREADS - 1) + 1); // queue, workers, the engine's own thread
+    assert_int_equal(n, 2 + (THREADS - 1) + 2); // queues, workers, the engine's and the encoder's threads
     engine_client_close(client);
     client = engine_client_open(e, &st);
     expect_answer(client);
