@@ -167,7 +167,7 @@ static char *add_line(char *lines, int id, const char *value) {
     return longer;
 }
 
-// Of several texts an empty one comes first: it clears those that are there.
+// A list of texts begins with an empty one, which clears the list when it is read.
 char *config_write_conversation(const struct settings *s) {
     char *lines = xstrdup("");
     for (int id = 0; id < SETTING_COUNT; id++) {
@@ -182,7 +182,7 @@ char *config_write_conversation(const struct settings *s) {
     return lines;
 }
 
-// Blanks at the ends of a value belong to it here.
+// Unlike in the file, spaces at the ends of a value belong to it.
 void config_read_conversation(struct settings *s, const char *lines) {
     for (size_t size; *lines; lines += size + (lines[size] == '\n')) {
         size = strcspn(lines, "\n");

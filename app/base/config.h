@@ -17,8 +17,8 @@ void config_load(struct settings *s, const char *path, config_warning *warn, voi
 // processes do not undo each other's changes. Missing folders are created.
 bool config_save(const struct settings *s, int id, const char *path, struct status *st);
 
-// The settings that have OF_CONVERSATION among their places as lines to be kept elsewhere. The caller frees. Lines that
-// are invalid or of other settings change nothing.
+// Writes the settings that have OF_CONVERSATION among their places as lines, to be stored elsewhere, and reads them
+// back, ignoring lines that are invalid or of other settings. The caller frees the lines.
 char *config_write_conversation(const struct settings *s);
 void config_read_conversation(struct settings *s, const char *lines);
 

@@ -42,7 +42,7 @@ enum setting_place {
     IN_TEMPLATE = 256,
     IN_LIST = 512, // commands that print a list
     IN_QUANTIZE = 1024,
-    OF_CONVERSATION = 2048, // each has its own; what is set elsewhere is what it begins with
+    OF_CONVERSATION = 2048, // each conversation has its own; the other places set its initial value
     IN_TALK = IN_CHAT | IN_RUN | IN_FILE,
     OF_TALK = IN_TALK | OF_CONVERSATION,
     IN_COMPUTE = IN_TALK | IN_BENCH,
@@ -90,7 +90,7 @@ enum setting_place {
     X(special, bool, "special", 0, SETTING_FLAG, NULL, 0, 0, IN_TOKENIZE, "parse special tokens such as <|im_end|>")   \
     X(now, char *, "now", 0, SETTING_TEXT, "TIME", 0, 0, IN_TEMPLATE,                                                  \
       "time for strftime_now, such as 2026-01-02T03:04:05 (default: now)")                                             \
-    X(json, bool, "json", 0, SETTING_FLAG, NULL, 0, 0, IN_BENCH | IN_SHOW | IN_LIST | IN_QUANTIZE | IN_HELP,             \
+    X(json, bool, "json", 0, SETTING_FLAG, NULL, 0, 0, IN_BENCH | IN_SHOW | IN_LIST | IN_QUANTIZE | IN_HELP,           \
       "print one JSON object")                                                                                         \
     X(bench_seconds, double, "seconds", 0, SETTING_REAL, "SECONDS", 0, 3600, IN_BENCH,                                 \
       "time to spend measuring speed, in seconds")                                                                     \
@@ -137,7 +137,7 @@ struct setting_info {
 extern const struct setting_info setting_table[SETTING_COUNT];
 
 struct settings settings_default(void);
-struct settings settings_of_conversation(const struct settings *s); // a copy with the texts that are such alone
+struct settings settings_of_conversation(const struct settings *s); // a copy; of the texts only OF_CONVERSATION ones
 struct settings settings_copy(const struct settings *s); // a deep copy
 void settings_free(struct settings *s);
 

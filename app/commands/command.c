@@ -49,7 +49,7 @@ static void warn(void *context, const char *message) {
     log_warning("config", "%s", message);
 }
 
-// Commands that load models keep a log on the disk.
+// Commands that load models write a log file.
 static void open_log(const struct settings *s, const struct command *command) {
     log_set_level((enum log_level)s->log_level);
     if (!(command->place & setting_table[SETTING_log_level].places) || !s->log_level) return;

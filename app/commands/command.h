@@ -9,8 +9,8 @@
 
 enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-// X(name, arguments, summary, details, options, least and most arguments), as struct command explains them. Adding a
-// command is a row here and a file command_NAME.c; the first row runs when no subcommand is given.
+// X(name, arguments, summary, details, place of its options, minimum and maximum number of arguments); see struct
+// command. A new command needs a row here and a file command_NAME.c. The first one runs when no subcommand is given.
 #define COMMANDS(X)                                                                                                    \
     X(chat, "", "Open the chat screen", "", IN_CHAT, 0, 0)                                                             \
     X(run, "[PROMPT]", "Print one answer to standard output",                                                          \
@@ -47,8 +47,8 @@ enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
       "default.\n",                                                                                                    \
       IN_LIST, 0, 0)                                                                                                   \
     X(log, "[LINES]", "Print the last lines of the log",                                                               \
-      "LINES is how many, 40 if it is not given. The log is written by chat, run and\n"                                \
-      "bench; see --log-level.\n",                                                                                     \
+      "LINES: how many to print (default 40). chat, run and bench write the log; see\n"                                \
+      "--log-level.\n",                                                                                                \
       0, 0, 1)                                                                                                         \
     X(help, "[COMMAND]", "Show the commands, or the options of one", "", IN_HELP, 0, 1)
 

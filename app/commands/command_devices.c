@@ -1,4 +1,4 @@
-// `confab devices`: what models can be computed on.
+// `confab devices`: lists the devices that models can be computed on.
 #include <jansson.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 #include "app/commands/command.h"
 #include "engine/device.h"
 
-// A device of several memory heaps has a row for each; its name and description stand in the first.
+// A device with several memory heaps has a row for each; its name and description are in the first.
 static void print_table(const struct device *devices, int n) {
     static const struct table_column columns[] = {
         {"NAME", false, 0}, {"DEVICE", false, 1}, {"HEAP", false, 2}, {"MEMORY", true, 0}, {"FREE", true, 0}};
@@ -26,7 +26,7 @@ static void print_table(const struct device *devices, int n) {
     table_close(&t);
 }
 
-// What is unknown is null.
+// Unknown values are null.
 static json_t *bytes_json(uint64_t bytes) { return bytes ? json_integer((json_int_t)bytes) : json_null(); }
 
 static void print_json(const struct device *devices, int n) {

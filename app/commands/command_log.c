@@ -1,4 +1,4 @@
-// `confab log`: the last lines of the log, cleaned for a terminal.
+// `confab log`: prints the last lines of the log.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,15 +11,15 @@
 #include "engine/base/panic.h"
 #include "engine/base/paths.h"
 
-enum { LINES = 40, LINES_MOST = 100000 };
+enum { LINES = 40, MAX_LINES = 100000 };
 
-// The last lines that were added, as a ring.
+// A ring of the last lines that were added.
 struct tail {
     char **lines; // [most]
     size_t most, count;
 };
 
-// False when the file cannot be read.
+// False: the file cannot be read.
 static bool tail_add_file(struct tail *t, const char *path) {
     FILE *f = fopen(path, "r");
     if (!f) return false;
@@ -48,8 +48,8 @@ int command_log(const struct settings *s, int n_arguments, char **arguments) {
     struct status st = {0};
     char *end = "", *path = path_state("log");
     long lines = n_arguments ? strtol(arguments[0], &end, 10) : LINES;
-    if (lines < 1 || lines > LINES_MOST || *end) {
-        status_fail(&st, STATUS_USAGE, "LINES: expected a number from 1 to %d, got '%s'", LINES_MOST, arguments[0]);
+    if (lines < 1 || lines > MAX_LINES || *end) {
+        status_fail(&st, STATUS_USAGE, "LINES: expected a number from 1 to %d, got '%s'", MAX_LINES, arguments[0]);
     } else if (!path) {
         status_fail(&st, STATUS_IO, "no log: neither XDG_STATE_HOME nor HOME is set");
     } else {

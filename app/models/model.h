@@ -17,10 +17,10 @@ struct model_file *model_open_text(const char *word, struct status *st);
 struct backend_options model_backend_options(const struct settings *s);
 struct engine_params model_engine_params(const struct settings *s);
 
-// What opens models: the files of this machine and engines over them, or what a test has in their place.
+// Functions that open models and engines; tests replace them.
 struct model_opener {
     struct model_file *(*open)(const char *path, struct status *st); // as model_open_path
-    // As the functions of model_file.h and local_engine.h that are called so.
+    // Like the functions of model_file.h and local_engine.h with these names.
     struct model_file *(*open_header)(const char *path, bool text, struct status *st);
     bool (*memory)(const struct model_file *m, const struct engine_params *p, uint64_t available,
                    struct model_memory *out, struct status *st);

@@ -8,10 +8,10 @@ struct model_loader;
 
 struct model_loader_params {
     const struct model_opener *opener; // borrowed
-    struct model_file *file;     // already open, borrowed; NULL: open `path` on the thread
-    const char *path;            // copied; NULL: the built-in model
-    struct engine_params engine; // without the progress callback
-    int notify_fd;               // an eventfd, written to on progress and at the end
+    struct model_file *file;           // already open, borrowed; NULL: open `path` on the thread
+    const char *path;                  // copied; NULL: the built-in model
+    struct engine_params engine;       // without the progress callback
+    int notify_fd;                     // an eventfd, written to on progress and at the end
 };
 // NULL: could not start a thread.
 struct model_loader *model_loader_start(const struct model_loader_params *p, struct status *st);

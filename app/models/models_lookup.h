@@ -6,7 +6,7 @@
 
 struct models_lookup;
 
-// notify_fd: an eventfd, written to when there is a list. opener: must outlive the process.
+// notify_fd: an eventfd, written to when there is a list. opener: must stay valid until the process ends.
 struct models_lookup *models_lookup_start(const struct model_opener *opener, int notify_fd);
 // Moves the latest list to *out. False: it was taken already, or there is none yet.
 bool models_lookup_take(struct models_lookup *l, struct model_list *out);

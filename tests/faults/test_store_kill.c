@@ -54,8 +54,8 @@ static bool read_said(int from, struct saved *last) {
     return any;
 }
 
-// Runs a writer and kills it after a few milliseconds, or so long after its first save. False: it had not saved anything
-// yet.
+// Runs a writer and kills it after a few milliseconds, or so long after its first save. False: it had not saved
+// anything yet.
 static bool kill_one(const char *path, bool after_saving, int milliseconds, struct saved *last) {
     int ends[2];
     assert_int_equal(pipe(ends), 0);

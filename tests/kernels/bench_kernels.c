@@ -170,8 +170,8 @@ enum { EXPONENTIAL = 9 };
 #define WEIGH_HALVES(name, type, n)                                                                                    \
     {name, run_weigh, type, n, PAGES *PAGE *HEAD *(n), 0, PAGES *PAGE *HEAD *(n), 0, HALVES(PAGES *PAGE *HEAD),        \
      FLOATS(HEAD *(n))}
-// Quantised: for every row and packed block, weights are multiplied by scales and rounded to bytes, sums are scaled; two
-// divisions.
+// Quantised: for every row and packed block, weights are multiplied by scales and rounded to bytes, sums are scaled;
+// two divisions.
 #define WEIGH_TILES(name, type, packed, n)                                                                             \
     {name, run_weigh, type, n, PAGES *PAGE *HEAD *(n), PAGES *PAGE *HEAD *(n), PAGES *TILES *(2 * PAGE + 32) * (n),    \
      PAGES *TILES * 2 * (n), (double)sizeof(struct packed) * PAGES *TILES, FLOATS(HEAD *(n))}

@@ -135,6 +135,7 @@ void trial_run(const struct trial *t, const struct cpu_kernels *k, float *out) {
             matrix_strip(&t->matrix, k, strip, &t->input, first, width, packed);
             for (int c = 0; c < width; c++)
                 for (int r = 0; r < STRIP_ROWS && strip * STRIP_ROWS + r < t->rows; r++)
-                    out[(size_t)(strip * STRIP_ROWS + r) * (size_t)t->n_inputs + first + c] = packed[c * STRIP_ROWS + r];
+                    out[(size_t)(strip * STRIP_ROWS + r) * (size_t)t->n_inputs + first + c] =
+                        packed[c * STRIP_ROWS + r];
         }
 }

@@ -235,9 +235,12 @@ static void test_an_idle_chat_measures_and_an_answer_stops_it(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CHAT_TEST(test_limits_are_stored_by_engine),   CHAT_TEST(test_old_and_invalid_lines_are_ignored),
-        CHAT_TEST(test_the_best_expires), CHAT_TEST(test_the_meter_measures_and_stops),
-        CHAT_TEST(test_a_chat_shows_stored_limits),      CHAT_TEST(test_an_idle_chat_measures_and_an_answer_stops_it),
+        CHAT_TEST(test_limits_are_stored_by_engine),
+        CHAT_TEST(test_old_and_invalid_lines_are_ignored),
+        CHAT_TEST(test_the_best_expires),
+        CHAT_TEST(test_the_meter_measures_and_stops),
+        CHAT_TEST(test_a_chat_shows_stored_limits),
+        CHAT_TEST(test_an_idle_chat_measures_and_an_answer_stops_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

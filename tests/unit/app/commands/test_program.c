@@ -103,8 +103,8 @@ static void test_a_missing_configured_model_gives_way_to_the_built_in_one(void *
 
 static void test_runs_are_logged(void **state) {
     (void)state;
-    struct result r = shell_format("export XDG_STATE_HOME=%s/state; confab run hello; confab run -m /nonexistent.gguf hello; "
-                                   "cat %s/state/confab/log",
+    struct result r = shell_format("export XDG_STATE_HOME=%s/state; confab run hello; "
+                                   "confab run -m /nonexistent.gguf hello; cat %s/state/confab/log",
                                    folder, folder);
     assert_int_equal(r.status, 0);
     assert_non_null(strstr(r.output, " info    confab  confab "));
@@ -112,7 +112,8 @@ static void test_runs_are_logged(void **state) {
     assert_non_null(strstr(r.output, " error   confab  /nonexistent.gguf: "));
     assert_null(strstr(r.output, " debug "));
     result_free(&r);
-    r = shell_format("XDG_STATE_HOME=%s/debug confab run --log-level debug hello; cat %s/debug/confab/log", folder, folder);
+    r = shell_format("XDG_STATE_HOME=%s/debug confab run --log-level debug hello; cat %s/debug/confab/log", folder,
+                     folder);
     assert_non_null(strstr(r.output, " debug   engine  request 1 is finished: "));
     result_free(&r);
     r = shell_format("XDG_STATE_HOME=%s/off confab run --log-level off hello; ls %s/off", folder, folder);
@@ -122,8 +123,9 @@ static void test_runs_are_logged(void **state) {
 
 static void test_the_log_is_shown(void **state) {
     (void)state;
-    struct result r = shell_format("export XDG_STATE_HOME=%s/shown; mkdir -p $XDG_STATE_HOME/confab; cd $XDG_STATE_HOME/confab; "
-                                   "printf 'one\\n' > log.2; printf 'two\\n' > log.1; printf 'th\\033[31mree\\nfour\\n' > log; "
+    struct result r = shell_format("export XDG_STATE_HOME=%s/shown; mkdir -p $XDG_STATE_HOME/confab; "
+                                   "cd $XDG_STATE_HOME/confab; printf 'one\\n' > log.2; printf 'two\\n' > log.1; "
+                                   "printf 'th\\033[31mree\\nfour\\n' > log; "
                                    "cd - > /dev/null; confab log; echo -; confab log 2",
                                    folder);
     assert_int_equal(r.status, 0);
