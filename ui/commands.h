@@ -8,45 +8,45 @@
 // X(enumerator, name, default key, group, help); PANE: of a row of PANES, the command that shows and hides it
 #define UI_COMMANDS(X, PANE)                                                                                           \
     X(COMMAND_SEND, "send", "Enter", "Composing", "send the message")                                                  \
-    X(COMMAND_NEWLINE, "newline", "Alt+Enter", "Composing", "begin a new line in the message")                         \
-    X(COMMAND_HELP, "help", "F1", "Screen", "show or hide this help")                                                  \
+    X(COMMAND_NEWLINE, "newline", "Alt+Enter", "Composing", "start a new line in the message")                         \
+    X(COMMAND_HELP, "help", "F1", "Screen", "toggle the help")                                                         \
     X(COMMAND_PALETTE, "palette", "Ctrl+P", "Screen", "find a command by name")                                        \
-    X(COMMAND_NEW, "new", "Ctrl+N", "Chats", "begin a new chat")                                                       \
-    X(COMMAND_PREVIOUS, "previous-chat", "Alt+Up", "Chats", "show the chat above")                                     \
-    X(COMMAND_NEXT, "next-chat", "Alt+Down", "Chats", "show the chat below")                                           \
+    X(COMMAND_NEW, "new", "Ctrl+N", "Chats", "new chat")                                                               \
+    X(COMMAND_PREVIOUS, "previous-chat", "Alt+Up", "Chats", "go to the chat above")                                    \
+    X(COMMAND_NEXT, "next-chat", "Alt+Down", "Chats", "go to the chat below")                                          \
     X(COMMAND_RENAME, "rename", "F2", "Chats", "rename this chat")                                                     \
     X(COMMAND_DELETE, "delete", "F8", "Chats", "delete this chat (asks first)")                                        \
-    X(COMMAND_REGENERATE, "regenerate", "F4", "Answers", "answer again; the old answer is kept as a version")          \
-    X(COMMAND_STOP, "stop", "F5", "Answers", "stop the answer of this chat")                                           \
-    X(COMMAND_STOP_ALL, "stop-all", "Shift+F5", "Answers", "stop every answer")                                        \
-    X(COMMAND_VERSION_PREVIOUS, "previous-version", "Alt+Left", "Answers", "show the previous version of the answer")  \
-    X(COMMAND_VERSION_NEXT, "next-version", "Alt+Right", "Answers", "show the next version of the answer")             \
-    X(COMMAND_THINKING, "thinking", "Ctrl+T", "Answers", "open or fold what the model thought")                        \
-    X(COMMAND_REASONING, "reasoning", "Alt+R", "Answers", "how much the model is to think, where it lets one choose")  \
+    X(COMMAND_REGENERATE, "regenerate", "F4", "Answers", "regenerate the answer; the old one is kept as a version")    \
+    X(COMMAND_STOP, "stop", "F5", "Answers", "stop this answer")                                                       \
+    X(COMMAND_STOP_ALL, "stop-all", "Shift+F5", "Answers", "stop all answers")                                         \
+    X(COMMAND_VERSION_PREVIOUS, "previous-version", "Alt+Left", "Answers", "previous version of the answer")           \
+    X(COMMAND_VERSION_NEXT, "next-version", "Alt+Right", "Answers", "next version of the answer")                      \
+    X(COMMAND_THINKING, "thinking", "Ctrl+T", "Answers", "show or hide the model's thinking")                          \
+    X(COMMAND_REASONING, "reasoning", "Alt+R", "Answers", "change how much the model thinks, if it can be chosen")     \
     X(COMMAND_COPY, "copy", "F6", "Answers", "copy the last answer")                                                   \
-    X(COMMAND_PAGE_UP, "page-up", "PgUp", "Answers", "scroll the conversation up")                                     \
-    X(COMMAND_PAGE_DOWN, "page-down", "PgDn", "Answers", "scroll the conversation down")                               \
-    X(COMMAND_TOP, "top", "Ctrl+Home", "Answers", "scroll to the beginning")                                           \
+    X(COMMAND_PAGE_UP, "page-up", "PgUp", "Answers", "scroll up")                                                      \
+    X(COMMAND_PAGE_DOWN, "page-down", "PgDn", "Answers", "scroll down")                                                \
+    X(COMMAND_TOP, "top", "Ctrl+Home", "Answers", "scroll to the top")                                                 \
     X(COMMAND_BOTTOM, "bottom", "Ctrl+End", "Answers", "scroll to the end and follow the answer")                      \
-    X(COMMAND_KNOB_NEXT, "next-knob", "Shift+Right", "Sampling", "choose the next sampling knob")                      \
-    X(COMMAND_KNOB_PREVIOUS, "previous-knob", "Shift+Left", "Sampling", "choose the previous sampling knob")           \
-    X(COMMAND_KNOB_UP, "knob-up", "Shift+Up", "Sampling", "raise the chosen knob by a step")                           \
-    X(COMMAND_KNOB_DOWN, "knob-down", "Shift+Down", "Sampling", "lower the chosen knob by a step")                     \
-    X(COMMAND_KNOB_SET, "set-knob", "F9", "Sampling", "type a value for the chosen knob")                              \
-    X(COMMAND_KNOB_RESET, "reset-knob", "F7", "Sampling", "reset the chosen knob to its default")                      \
+    X(COMMAND_KNOB_NEXT, "next-knob", "Shift+Right", "Sampling", "select the next sampling knob")                      \
+    X(COMMAND_KNOB_PREVIOUS, "previous-knob", "Shift+Left", "Sampling", "select the previous sampling knob")           \
+    X(COMMAND_KNOB_UP, "knob-up", "Shift+Up", "Sampling", "raise the selected knob by a step")                         \
+    X(COMMAND_KNOB_DOWN, "knob-down", "Shift+Down", "Sampling", "lower the selected knob by a step")                   \
+    X(COMMAND_KNOB_SET, "set-knob", "F9", "Sampling", "type a value for the selected knob")                            \
+    X(COMMAND_KNOB_RESET, "reset-knob", "F7", "Sampling", "reset the selected knob to its default")                    \
     X(COMMAND_KNOB_RESET_ALL, "reset-knobs", "Shift+F7", "Sampling", "reset all knobs to their defaults")              \
-    X(COMMAND_MODEL, "model", "Ctrl+O", "Model", "choose another model and load it")                                   \
-    X(COMMAND_MODEL_STOP, "stop-loading", "", "Model", "stop loading a model (Esc); the one before stays")             \
-    X(COMMAND_THEME, "theme", "F3", "Screen", "switch to the next theme")                                              \
+    X(COMMAND_MODEL, "model", "Ctrl+O", "Model", "switch model")                                                       \
+    X(COMMAND_MODEL_STOP, "stop-loading", "", "Model", "stop loading (Esc) and keep the current model")                \
+    X(COMMAND_THEME, "theme", "F3", "Screen", "next theme")                                                            \
     PANES(PANE)                                                                                                       \
-    X(COMMAND_PANES, "panes", "F10", "Screen", "switch between presets of panes")                                      \
-    X(COMMAND_MEASURE, "measure", "", "Screen", "measure again what this machine can do at most")                      \
-    X(COMMAND_ASCII, "ascii", "", "Screen", "draw with plain ASCII characters, or not")                                \
-    X(COMMAND_REDRAW, "redraw", "Ctrl+L", "Screen", "draw the screen afresh")                                          \
+    X(COMMAND_PANES, "panes", "F10", "Screen", "cycle through the presets of panes")                                   \
+    X(COMMAND_MEASURE, "measure", "", "Screen", "measure this machine's limits again")                                 \
+    X(COMMAND_ASCII, "ascii", "", "Screen", "toggle plain ASCII characters")                                           \
+    X(COMMAND_REDRAW, "redraw", "Ctrl+L", "Screen", "redraw the screen")                                               \
     X(COMMAND_INTERRUPT, "interrupt", "Ctrl+C", "Answers",                                                             \
-      "close what is open, stop the answer, or clear the message")                                                    \
-    X(COMMAND_SUSPEND, "suspend", "Ctrl+Z", "Screen", "go back to the shell for a while")                              \
-    X(COMMAND_QUIT, "quit", "Ctrl+Q", "Screen", "leave confab")
+      "close the top pane, stop the answer, or clear the message")                                                     \
+    X(COMMAND_SUSPEND, "suspend", "Ctrl+Z", "Screen", "suspend to the shell")                                          \
+    X(COMMAND_QUIT, "quit", "Ctrl+Q", "Screen", "quit")
 
 enum ui_command_id {
 #define X(id, ...)    id,

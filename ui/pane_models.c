@@ -243,8 +243,8 @@ static void draw_foot(const struct kept *p, struct view_frame *f, struct rect li
 
 static void draw_empty(const struct kept *p, struct view_frame *f, struct rect in) {
     const char *text = f->view->models_looking ? "looking for models"
-                       : p->count              ? "no model is called so"
-                                               : "there are no models";
+                       : p->count              ? "no matching model"
+                                               : "no models";
     canvas_text(f->canvas, in, in.x + MARK, in.y + HEAD, view_style(ROLE_DIM), text, strlen(text));
 }
 

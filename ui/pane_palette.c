@@ -65,7 +65,7 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
     struct rect in = view_over_inside(box);
     if (in.height > 0) text_field_draw_filter(&k->filter, f, in, "type to find a command");
     if (!k->list.count)
-        canvas_print(f->canvas, in, in.x + 2, in.y + 1, view_style(ROLE_DIM), "no command is called so");
+        canvas_print(f->canvas, in, in.x + 2, in.y + 1, view_style(ROLE_DIM), "no matching command");
     struct rect rows = {in.x, in.y + 1, in.width, in.height > 1 ? in.height - 1 : 0};
     list_draw(&k->list, f, rows, box, draw_row, k->rows);
 }

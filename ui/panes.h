@@ -23,13 +23,13 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
 // A pane's place in the table is its digit in the configuration, where its name may stand too.
 #define PANE_NEVER 1000
 #define PANES(X)                                                                                                       \
-    X(CHATS, chats, "chats", "Alt+1", "show or hide the chats", PANE_LEFT, 5, 12, 1, 0, 4)                             \
-    X(THROUGHPUT, throughput, "throughput", "Alt+2", "show or hide the throughput", PANE_RIGHT, 5, 5, 2, 0, 3)         \
-    X(KV, kv, "kv cache", "Alt+3", "show or hide the KV cache", PANE_RIGHT, 4, 4, 3, 0, 2)                             \
-    X(LATENCY, latency, "latency", "Alt+4", "show or hide the latency", PANE_RIGHT, 4, 4, 4, 0, 2)                     \
-    X(TIME, time, "time", "Alt+5", "show or hide where the time goes", PANE_RIGHT, 3, 16, 5, 12, 1)                    \
-    X(MEMORY, memory, "memory", "Alt+6", "show or hide the memory", PANE_RIGHT, 4, 4, 6, PANE_NEVER, 1)                \
-    X(LOG, log, "log", "Alt+7", "show or hide the log", PANE_RIGHT, 4, 6, 7, PANE_NEVER, 1)
+    X(CHATS, chats, "chats", "Alt+1", "toggle the chat list", PANE_LEFT, 5, 12, 1, 0, 4)                               \
+    X(THROUGHPUT, throughput, "throughput", "Alt+2", "toggle the throughput pane", PANE_RIGHT, 5, 5, 2, 0, 3)          \
+    X(KV, kv, "kv cache", "Alt+3", "toggle the KV cache pane", PANE_RIGHT, 4, 4, 3, 0, 2)                              \
+    X(LATENCY, latency, "latency", "Alt+4", "toggle the latency pane", PANE_RIGHT, 4, 4, 4, 0, 2)                      \
+    X(TIME, time, "time", "Alt+5", "toggle the time pane", PANE_RIGHT, 3, 16, 5, 12, 1)                                \
+    X(MEMORY, memory, "memory", "Alt+6", "toggle the memory pane", PANE_RIGHT, 4, 4, 6, PANE_NEVER, 1)                 \
+    X(LOG, log, "log", "Alt+7", "toggle the log pane", PANE_RIGHT, 4, 6, 7, PANE_NEVER, 1)
 
 // Those that are always there: the conversation, the message being written, and the bottom line. X(enumerator, module)
 #define PANES_FIXED(X)                                                                                                 \

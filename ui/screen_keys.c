@@ -88,7 +88,7 @@ static void interrupt(struct screen *s) {
         hand_out(s, COMMAND_QUIT, -1, NULL);
     } else {
         const char *key = keys_name(COMMAND_QUIT);
-        screen_say(s, false, "%s leaves confab", *key ? key : "the command quit");
+        screen_say(s, false, "%s quits confab", *key ? key : "the command quit");
     }
 }
 
@@ -99,7 +99,7 @@ static void toggle_pane(struct screen *s, enum pane_id pane) {
 
 static void open_thinking(struct screen *s) {
     if (!transcript_open_thinking(s->transcript))
-        screen_say(s, false, "the model has thought nothing that is in sight");
+        screen_say(s, false, "no thinking in sight");
 }
 
 // Commands that change a setting are handed out as well, so that it can be saved.

@@ -235,7 +235,7 @@ static bool theme_load_file(struct theme *t, const char *name, bool *exists, str
 static bool theme_load_builtin(struct theme *t, const char *name, struct status *st) {
     const struct theme_file *f = builtin_find(name);
     if (f) return theme_parse(t, name, f->text, strlen(f->text), st);
-    return status_fail(st, STATUS_USAGE, "no theme is named %.64s", name);
+    return status_fail(st, STATUS_USAGE, "unknown theme '%.64s'", name);
 }
 
 bool theme_load(struct theme *t, const char *name, struct status *st) {

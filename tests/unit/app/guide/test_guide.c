@@ -16,6 +16,7 @@
 #include "app/guide/guide.h"
 #include "engine/base/panic.h"
 #include "engine/model_file.h"
+#include "ui/keys.h"
 
 static json_t *tables_load(void) {
     const char *program = getenv("CONFAB");
@@ -164,6 +165,19 @@ static void test_slots_are_filled_from_the_tables(void **state) {
     json_decref(tables);
 }
 
+static void test_slots_name_the_persons_own_keys(void **state) {
+    (void)state;
+    static const char *const lines[] = {"stop Alt+X", "quit none"};
+    assert_true(keys_bind(lines, 2, NULL));
+    char *stop = guide_slot(NULL, "key:stop"), *quit = guide_slot(NULL, "key:quit"),
+         *help = guide_slot(NULL, "key:help");
+    assert_string_equal(stop, "Alt+X");
+    assert_string_equal(quit, "no key");
+    assert_string_equal(help, "F1");
+    free(stop), free(quit), free(help);
+    assert_true(keys_bind(NULL, 0, NULL));
+}
+
 static void test_what_changed_is_found(void **state) {
     (void)state;
     json_t *tables = json_pack("{s:[{s:s, s:s}, {s:s, s:s}], s:[{s:s, s:f, s:i}], s:[{s:s, s:[{s:s}]}], s:[s], s:s}",
@@ -258,8 +272,9 @@ static void test_guide_is_asked_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_the_guide_says_is_true), cmocka_unit_test(test_slots_are_filled_from_the_tables),
-        cmocka_unit_test(test_what_changed_is_found),       cmocka_unit_test(test_guide_reads_the_last_exchange),
-        cmocka_unit_test(test_guide_reads_no_capitals),     cmocka_unit_test(test_guide_is_asked_nothing)};
+        cmocka_unit_test(test_what_the_guide_says_is_true),     cmocka_unit_test(test_slots_are_filled_from_the_tables),
+        cmocka_unit_test(test_slots_name_the_persons_own_keys), cmocka_unit_test(test_what_changed_is_found),
+        cmocka_unit_test(test_guide_reads_the_last_exchange),   cmocka_unit_test(test_guide_reads_no_capitals),
+        cmocka_unit_test(test_guide_is_asked_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
