@@ -153,7 +153,7 @@ static bool file_ready(void) {
 }
 
 static bool file_put(const char *text, size_t size) {
-    ssize_t n = write(file.fd, text, size); // in one piece, so that programs do not mix their lines
+    ssize_t n = write(file.fd, text, size); // one write per line, so that programs do not mix lines
     if (n >= 0 && (size_t)n < size) errno = ENOSPC;
     return n >= 0 && (size_t)n == size;
 }
@@ -178,7 +178,7 @@ static void file_add(const struct log_entry *e) {
     bool known = file.retry_at;
     file.retry_at = done ? 0 : clock_ns() + 1000000000;
     if (done) file.missing = 0;
-    else if (!known) log_warning("log", "%s: cannot be written: %s", file.path, strerror(error));
+    else if (!known) log_warning("log", "%s: cannot write: %s", file.path, strerror(error));
 }
 
 static void *write_file(void *unused) {
@@ -205,7 +205,7 @@ void log_open(const char *path) {
     file.path = xstrdup(path);
     struct status st = {0};
     file.running = system_start_thread(&file.thread, write_file, NULL, &st);
-    if (!file.running) log_warning("log", "%s: cannot be written: %s", path, st.text);
+    if (!file.running) log_warning("log", "%s: cannot write: %s", path, st.text);
 }
 
 void log_close(void) {

@@ -1,4 +1,4 @@
-// The log: its lines, its ring, its file and that file's rotation.
+// Log: lines, ring, file and rotation.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "engine/base/panic.h"
 #include "tests/unit/temporary_folder.h"
 
-static const char *folder; // of all tests
+static const char *folder; // shared by the tests
 
 static struct log_entry last_entry(void) {
     struct log_entry e;
@@ -115,7 +115,7 @@ static void test_the_file_gets_every_entry(void **state) {
     assert_true(strstr(text, "entry 7.") < strstr(text, "entry 8."));
     assert_int_equal(stat(path, &is), 0);
     assert_int_equal(is.st_mode & 0777, 0600);
-    log_open(path); // what came in between is not lost, what was there stays
+    log_open(path); // keeps the file and adds the entries logged in between
     log_close();
     free(text);
     text = file_text(path);
@@ -130,7 +130,7 @@ static void test_the_file_is_cut_over(void **state) {
     char *path = xasprintf("%s/cut", folder), filler[500];
     memset(filler, 'x', sizeof filler - 1);
     filler[sizeof filler - 1] = '\0';
-    for (int i = 0; i < 20; i++) { // 20 times 400 entries of half a KiB: over three files
+    for (int i = 0; i < 20; i++) { // 20 × 400 entries of half a KiB: more than three files
         log_open(path);
         for (int n = 0; n < 400; n++) log_info("tests", "%s", filler);
         log_close();
@@ -167,7 +167,7 @@ static void test_a_file_that_was_moved_away_begins_anew(void **state) {
     log_open(path);
     log_info("tests", "one.");
     wait_for_text(path, "one.");
-    assert_int_equal(rename(path, moved), 0); // as another program does when it is full
+    assert_int_equal(rename(path, moved), 0); // as another program does to rotate it
     log_info("tests", "two.");
     wait_for_text(path, "two.");
     log_close();
@@ -204,8 +204,8 @@ static void test_a_pipe_is_not_written_to(void **state) {
     assert_int_equal(mkfifo(path, 0600), 0);
     log_open(path);
     log_info("tests", "hello");
-    log_close(); // neither hangs
-    assert_non_null(strstr(last_entry().text, "cannot be written"));
+    log_close(); // must not hang
+    assert_non_null(strstr(last_entry().text, "cannot write: "));
     unlink(path);
     free(path);
 }
