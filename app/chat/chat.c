@@ -295,7 +295,10 @@ static void frame_turn(void *context, bool ready) {
     if (c->stale && clock_ns() >= next_frame(c)) chat_draw(c);
 }
 
-void chat_wait(struct chat *c) { worker_wait(session_worker(c->session), -1); }
+void chat_wait(struct chat *c) {
+    worker_wait(session_worker(c->session), -1);
+    model_host_wait(c->p.host);
+}
 
 bool chat_step(struct chat *c, int timeout_ms) {
     rest(c);

@@ -101,7 +101,7 @@ static void take_model(struct chat *c) {
 }
 
 // Requests wait for the model that is being loaded.
-static void hold(struct chat *c) { session_hold(c->session, !c->engine || model_host_loading(c->p.host)); }
+static void hold(struct chat *c) { session_hold(c->session, !c->engine || model_host_loading(c->p.host) || model_host_choosing(c->p.host)); }
 
 static const char *stopped_text(const struct chat *c, char text[64]) {
     int n = c->models->stopped;
@@ -163,20 +163,6 @@ static void failed(struct chat *c, const struct status *st) {
     hold(c);
 }
 
-void chat_model_events(struct chat *c) {
-    for (;;) {
-        struct status st = {0};
-        switch (model_host_poll(c->p.host, &st)) {
-        case HOST_NOTHING: return;
-        case HOST_PROGRESS: break;
-        case HOST_LISTED: list_take(c); break;
-        case HOST_LOADED: loaded(c); break;
-        case HOST_FAILED: failed(c, &st); break;
-        }
-        c->stale = true;
-    }
-}
-
 // Of a model of the list its path has been shown there; a path that was typed is not said twice.
 static void say_refused(struct chat *c, const char *name, const char *message) {
     const struct model_list *list = model_host_list(c->p.host);
@@ -186,17 +172,35 @@ static void say_refused(struct chat *c, const char *name, const char *message) {
     chat_say(c, true, "%s: %s", name, message);
 }
 
+static void refused(struct chat *c, const struct status *st) {
+    say_refused(c, model_host_refused(c->p.host), st->text);
+    hold(c);
+}
+
+void chat_model_events(struct chat *c) {
+    for (;;) {
+        struct status st = {0};
+        switch (model_host_poll(c->p.host, &st)) {
+        case HOST_NOTHING: return;
+        case HOST_PROGRESS: hold(c); break;
+        case HOST_REFUSED: refused(c, &st); break;
+        case HOST_LISTED: list_take(c); break;
+        case HOST_LOADED: loaded(c); break;
+        case HOST_FAILED: failed(c, &st); break;
+        }
+        c->stale = true;
+    }
+}
+
 void chat_model_choose(struct chat *c, const char *word) {
-    struct status st = {0};
     char *name = word ? clean_line(word, 1000) : xstrdup("");
     for (size_t size = strlen(name); size && name[size - 1] == ' ';) name[--size] = 0;
     if (!word || !*name) {
         if (word) screen_choose_model(c->screen, "");
         model_host_look(c->p.host);
-    } else if (!model_host_choose(c->p.host, name, &st)) {
-        say_refused(c, name, st.text);
     } else {
-        hold(c);
+        model_host_choose(c->p.host, name);
+        hold(c); // what is asked from now on is asked of it
         chat_limits_yield(c);
     }
     free(name);
@@ -204,7 +208,7 @@ void chat_model_choose(struct chat *c, const char *word) {
 
 void chat_model_stop(struct chat *c) {
     const struct model_loading *loading = model_host_loading(c->p.host);
-    if (!loading || !loading->stoppable) {
+    if (!model_host_choosing(c->p.host) && (!loading || !loading->stoppable)) {
         chat_say(c, false, loading ? "the first model has to be loaded" : "no model is being loaded");
         return;
     }

@@ -1,7 +1,9 @@
 #include "app/models/model_host.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,8 +17,9 @@
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
 #include "engine/base/system.h"
+#include "engine/base/worker.h"
 
-#define CLOSE_PATIENCE 300 // × 10 ms to wait for a loader to stop
+#define CLOSE_PATIENCE 300 // × 10 ms to wait for worker and loader to stop
 
 struct target { // a model to load
     char *path; // NULL: the built-in one
@@ -28,12 +31,13 @@ struct target { // a model to load
 struct model_host {
     const struct settings *settings;
     const struct model_opener *opener;
-    int fd; // eventfd
+    int fd;      // eventfd of loader and search
+    int wait_fd; // epoll: that, or the worker has something
     void (*release)(void *context);
     void *context;
 
-    struct loaded_model now; // its engine is NULL while it is being loaded, or if it had to make room
-    char *path;              // of `now`
+    struct loaded_model now;  // its engine is NULL while it is being loaded, or if it had to make room
+    char *path;               // of `now`
     struct model_memory held; // by its engine
 
     struct model_loader *loader; // NULL: nothing is being loaded
@@ -43,6 +47,13 @@ struct model_host {
     struct target next;          // to load once the stopped loader is done
     bool has_next;
     struct model_loading shown; // what model_host_loading returns
+
+    struct worker *worker; // what reads files: of models that were chosen, and of those that were used
+    unsigned choice;       // number of the latest; the others are not wanted any more
+    int choosing;          // so many are being looked for
+    bool chosen;           // one has begun to load
+    char *refused;         // the word of the latest that could not
+    struct status refusal; // why; ok: it was told
 
     struct models_lookup *lookup; // NULL: not searching
     struct model_list list;
@@ -102,6 +113,18 @@ static bool start_next(struct model_host *h, struct status *st) {
     return false;
 }
 
+static bool open_descriptors(struct model_host *h, struct status *st) {
+    h->fd = system_open_eventfd(st);
+    h->worker = h->fd < 0 ? NULL : worker_open(st);
+    if (!h->worker) return false;
+    h->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+    bool open = h->wait_fd >= 0;
+    const int fds[] = {h->fd, worker_fd(h->worker)};
+    for (int i = 0; open && i < 2; i++)
+        open = !epoll_ctl(h->wait_fd, EPOLL_CTL_ADD, fds[i], &(struct epoll_event){.events = EPOLLIN});
+    return open || status_fail(st, STATUS_IO, "epoll: %s", strerror(errno));
+}
+
 struct model_host *model_host_open(const struct settings *s, const struct model_opener *opener, struct status *st) {
     char *path = NULL;
     struct model_file *file = NULL;
@@ -111,9 +134,9 @@ struct model_host *model_host_open(const struct settings *s, const struct model_
         return NULL;
     }
     struct model_host *h = xcalloc(1, sizeof *h);
-    *h = (struct model_host){.settings = s, .opener = opener, .path = path, .fd = system_open_eventfd(st)};
+    *h = (struct model_host){.settings = s, .opener = opener, .path = path, .fd = -1, .wait_fd = -1};
     h->now = (struct loaded_model){.file = file, .info = model_file_info(file)};
-    if (h->fd >= 0 && start_own(h, st)) return h;
+    if (open_descriptors(h, st) && start_own(h, st)) return h;
     model_host_close(h);
     return NULL;
 }
@@ -125,17 +148,30 @@ void model_host_watch(struct model_host *h, void (*release)(void *context), void
 
 // ---- choosing ----
 
+// A job of the worker's, which looks at files that may lie on slow disks.
+struct choice {
+    struct model_host *host;
+    unsigned number;
+    char *word;
+    bool known;        // the path of the target is; otherwise it is what the word means
+    bool in_use;       // there is an engine,
+    char *path_in_use; // of this path
+    const struct model_opener *opener;
+    struct engine_params engine;
+    uint64_t room; // bytes of memory, 0: unknown
+    struct target target;
+    struct status status;
+};
+
 // Fills in what the model's header says. False: it cannot be loaded, or does not fit into memory.
-static bool target_measure(struct target *t, const struct model_host *h, struct status *st) {
-    struct model_file *m = t->path ? h->opener->open_header(t->path, false, st) : h->opener->open(NULL, st);
+static bool target_measure(struct target *t, const struct choice *c, struct status *st) {
+    struct model_file *m = t->path ? c->opener->open_header(t->path, false, st) : c->opener->open(NULL, st);
     if (!m) return false;
-    struct engine_params engine = model_engine_params(h->settings);
-    uint64_t room = model_host_room(h);
-    bool fits = h->opener->memory(m, &engine, room, &t->memory, st);
-    if (fits && room && t->memory.total > room) {
+    bool fits = c->opener->memory(m, &c->engine, c->room, &t->memory, st);
+    if (fits && c->room && t->memory.total > c->room) {
         char need[24], free_bytes[24];
         fits = status_fail(st, STATUS_MEMORY, "not enough memory: needs %s, %s free",
-                           units_bytes((double)t->memory.total, need), units_bytes((double)room, free_bytes));
+                           units_bytes((double)t->memory.total, need), units_bytes((double)c->room, free_bytes));
     }
     t->title = model_title(model_file_info(m));
     t->bytes = model_file_info(m)->file_bytes;
@@ -143,35 +179,67 @@ static bool target_measure(struct target *t, const struct model_host *h, struct 
     return fits;
 }
 
-static bool resolve(const struct model_host *h, const char *word, char **path, struct status *st) {
-    for (int i = 0; i < h->list.count; i++) {
-        const struct model_entry *e = &h->list.entries[i];
-        if (strcasecmp(e->name, word)) continue;
-        *path = e->path ? xstrdup(e->path) : NULL;
-        return true;
-    }
-    return models_resolve(word, path, st);
+static void choice_work(void *job) {
+    struct choice *c = job;
+    bool found = c->known || models_resolve(c->word, &c->target.path, &c->status);
+    if (found && c->in_use && same_path(c->target.path, c->path_in_use))
+        found = status_fail(&c->status, STATUS_USAGE, "already in use");
+    if (found) target_measure(&c->target, c, &c->status);
 }
 
-bool model_host_choose(struct model_host *h, const char *word, struct status *st) {
-    struct target target = {0};
-    bool found = resolve(h, word, &target.path, st);
-    if (found && h->now.engine && same_path(target.path, h->path))
-        found = status_fail(st, STATUS_USAGE, "already in use");
-    if (!found || !target_measure(&target, h, st)) {
-        target_free(&target);
-        return false;
+static void choice_take(struct model_host *h, struct choice *c) {
+    if (!c->status.code) {
+        target_free(&h->next);
+        h->next = c->target;
+        c->target = (struct target){0};
+        h->has_next = h->chosen = true;
+        if (h->loader) {
+            h->stopped = true;
+            model_loader_cancel(h->loader);
+        } else {
+            h->chosen = start_next(h, &c->status);
+        }
     }
-    target_free(&h->next);
-    h->next = target;
-    h->has_next = true;
-    if (!h->loader) return start_next(h, st);
-    h->stopped = true;
-    model_loader_cancel(h->loader);
-    return true;
+    if (!c->status.code) return;
+    h->refusal = c->status;
+    free(h->refused);
+    h->refused = xstrdup(c->word);
 }
+
+static void choice_done(void *job) {
+    struct choice *c = job;
+    c->host->choosing--;
+    if (c->number == c->host->choice) choice_take(c->host, c);
+    target_free(&c->target);
+    free(c->word), free(c->path_in_use);
+    free(c);
+}
+
+void model_host_choose(struct model_host *h, const char *word) {
+    struct choice *c = xcalloc(1, sizeof *c);
+    *c = (struct choice){.host = h,
+                         .number = ++h->choice,
+                         .word = xstrdup(word),
+                         .in_use = h->now.engine,
+                         .path_in_use = h->path ? xstrdup(h->path) : NULL,
+                         .opener = h->opener,
+                         .engine = model_engine_params(h->settings),
+                         .room = model_host_room(h)};
+    for (int i = 0; i < h->list.count && !c->known; i++) {
+        const struct model_entry *e = &h->list.entries[i];
+        c->known = !strcasecmp(e->name, word);
+        if (c->known) c->target.path = e->path ? xstrdup(e->path) : NULL;
+    }
+    h->choosing++;
+    worker_do(h->worker, choice_work, choice_done, c);
+}
+
+bool model_host_choosing(const struct model_host *h) { return h->choosing; }
+void model_host_wait(struct model_host *h) { worker_wait(h->worker, -1); }
+const char *model_host_refused(const struct model_host *h) { return h->refused; }
 
 void model_host_stop(struct model_host *h) {
+    h->choice++;
     target_free(&h->next);
     h->has_next = false;
     if (!h->loader) return;
@@ -192,6 +260,8 @@ const struct model_loading *model_host_loading(struct model_host *h) {
 
 // ---- events ----
 
+static void used_work(void *path) { models_used_add(path); }
+
 static enum model_host_event take_over(struct model_host *h, const struct loaded_model *m) {
     if (h->replaces) {
         close_engine(h);
@@ -204,7 +274,7 @@ static enum model_host_event take_over(struct model_host *h, const struct loaded
         h->now.client = m->client;
     }
     h->held = h->coming.memory;
-    if (h->path) models_used_add(h->path);
+    if (h->path) worker_do(h->worker, used_work, free, xstrdup(h->path));
     return HOST_LOADED;
 }
 
@@ -225,12 +295,22 @@ static enum model_host_event loader_ended(struct model_host *h, struct status *s
     return HOST_FAILED;
 }
 
-int model_host_fd(const struct model_host *h) { return h->fd; }
+int model_host_fd(const struct model_host *h) { return h->wait_fd; }
 
 enum model_host_event model_host_poll(struct model_host *h, struct status *st) {
     uint64_t times;
     bool notified = read(h->fd, &times, sizeof times) == sizeof times;
     struct model_list list;
+    worker_collect(h->worker);
+    if (h->refusal.code) {
+        if (st) *st = h->refusal;
+        h->refusal = (struct status){0};
+        return HOST_REFUSED;
+    }
+    if (h->chosen) {
+        h->chosen = false;
+        return HOST_PROGRESS;
+    }
     if (h->loader && model_loader_done(h->loader)) return loader_ended(h, st);
     if (h->lookup && models_lookup_take(h->lookup, &list)) {
         models_free(&h->list);
@@ -278,10 +358,13 @@ void model_host_close(struct model_host *h) {
     struct loaded_model m;
     if (!h) return;
     models_lookup_close(h->lookup);
+    h->choice++;                                                           // nothing more starts to load
+    if (h->worker && !worker_wait(h->worker, 10 * CLOSE_PATIENCE)) return; // leaked: the process is about to exit
+    worker_close(h->worker);
     if (h->loader) model_loader_cancel(h->loader);
     for (int i = 0; h->loader && !model_loader_done(h->loader) && i < CLOSE_PATIENCE; i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    if (h->loader && !model_loader_done(h->loader)) return; // leaked: the process is about to exit
+    if (h->loader && !model_loader_done(h->loader)) return; // likewise
     if (h->loader && model_loader_take(h->loader, &m, NULL)) {
         model_close_engine(&m);
         if (h->replaces) model_file_close(m.file);
@@ -290,6 +373,7 @@ void model_host_close(struct model_host *h) {
     model_unload(&h->now);
     models_free(&h->list);
     if (h->fd >= 0) close(h->fd);
-    free(h->path);
+    if (h->wait_fd >= 0) close(h->wait_fd);
+    free(h->path), free(h->refused);
     free(h);
 }

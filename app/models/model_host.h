@@ -25,6 +25,7 @@ void model_host_watch(struct model_host *h, void (*release)(void *context), void
 enum model_host_event {
     HOST_NOTHING,
     HOST_PROGRESS, // of loading
+    HOST_REFUSED,  // what model_host_refused says cannot be loaded: see the status; nothing has changed
     HOST_LISTED,   // model_host_list has changed
     HOST_LOADED,   // there is a new engine
     HOST_FAILED,   // loading failed or was stopped: see the status; the old model may be loading again
@@ -46,9 +47,12 @@ struct model_loading {
 };
 const struct model_loading *model_host_loading(struct model_host *h); // NULL: not loading
 
-// Starts to load the model that word means (models.h), in place of the current one and any that is being loaded. On
-// failure nothing changes.
-bool model_host_choose(struct model_host *h, const char *word, struct status *st);
+// Finds the model that word means (models.h), and starts to load it in place of the current one and any that is being
+// loaded. HOST_PROGRESS or HOST_REFUSED follows, unless it is stopped or another one is chosen first.
+void model_host_choose(struct model_host *h, const char *word);
+bool model_host_choosing(const struct model_host *h);       // it is still being looked for
+void model_host_wait(struct model_host *h);                 // until it no longer is
+const char *model_host_refused(const struct model_host *h); // the latest word that was
 void model_host_stop(struct model_host *h);
 
 void model_host_look(struct model_host *h); // starts to search for models, if not doing so already

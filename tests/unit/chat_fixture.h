@@ -151,6 +151,7 @@ static inline void pass(double seconds) {
     step();
     bool shown = !chat->stale;
     chat_wait(chat); // as if the disk took no time
+    step();
     if (shown && chat->stale) chat_draw(chat);
 }
 

@@ -58,6 +58,15 @@ static struct model_host *open_host(void) {
     return h;
 }
 
+// Until it is known what comes of it. False: refused.
+static bool choose(struct model_host *h, const char *word, struct status *st) {
+    model_host_choose(h, word);
+    assert_true(model_host_choosing(h));
+    model_host_wait(h);
+    assert_false(model_host_choosing(h));
+    return model_host_poll(h, st) != HOST_REFUSED;
+}
+
 static char *write_model(const char *name, int n_layer) {
     char *path = xasprintf("%s/%s", folder, name);
     tiny_model_write(path, (struct tiny_model_options){.n_layer = n_layer});
@@ -85,14 +94,14 @@ static void test_another_model_replaces_it(void **state) {
     struct status st = {0};
     char *path = write_model("three.gguf", 3);
     struct model_host *h = open_host();
-    assert_true(model_host_choose(h, path, &st));
+    assert_true(choose(h, path, &st));
     assert_non_null(model_host_engine(h)); // the old one stays while there is memory for both
     assert_true(model_host_loading(h)->stoppable);
     assert_int_equal(next_event(h, &st), HOST_LOADED);
     assert_int_equal(released, 1);
     assert_int_equal(model_host_info(h)->n_layer, 3);
     assert_string_equal(model_host_path(h), path);
-    assert_false(model_host_choose(h, path, &st)); // already in use
+    assert_false(choose(h, path, &st)); // already in use
     model_host_close(h);
     free(path);
 }
@@ -105,9 +114,9 @@ static void test_a_failure_to_load_changes_nothing(void **state) {
     fputs("no model at all", f);
     fclose(f);
     struct model_host *h = open_host();
-    assert_false(model_host_choose(h, path, &st));
+    assert_false(choose(h, path, &st));
     assert_non_null(strstr(st.text, "text.gguf"));
-    assert_false(model_host_choose(h, "/nonexistent/model.gguf", &st));
+    assert_false(choose(h, "/nonexistent/model.gguf", &st));
     assert_null(model_host_loading(h));
     assert_non_null(model_host_engine(h));
     assert_int_equal(released, 0);
@@ -120,13 +129,13 @@ static void test_stopping_keeps_the_old_model(void **state) {
     struct status st = {0};
     char *path = write_model("four.gguf", 4);
     struct model_host *h = open_host();
-    assert_true(model_host_choose(h, path, &st));
+    assert_true(choose(h, path, &st));
     model_host_stop(h);
     assert_null(model_host_loading(h)); // discarded
     assert_null(model_host_path(h));
     // Whatever the loader is still doing, the next choice is loaded.
     char *other = write_model("five.gguf", 5);
-    assert_true(model_host_choose(h, other, &st));
+    assert_true(choose(h, other, &st));
     assert_non_null(model_host_loading(h));
     assert_int_equal(next_event(h, &st), HOST_LOADED);
     assert_int_equal(model_host_info(h)->n_layer, 5);
@@ -139,7 +148,7 @@ static void test_the_host_closes_while_loading(void **state) {
     struct status st = {0};
     char *path = write_model("six.gguf", 6);
     struct model_host *h = open_host();
-    assert_true(model_host_choose(h, path, &st));
+    assert_true(choose(h, path, &st));
     model_host_look(h);
     model_host_close(h);
     free(path);
@@ -162,7 +171,7 @@ static void test_without_memory_for_both_the_old_is_closed_first(void **state) {
     char *path = write_model("seven.gguf", 7);
     struct model_host *h = open_host();
     memory = need_of(path) - 1; // not enough for both
-    assert_true(model_host_choose(h, path, &st));
+    assert_true(choose(h, path, &st));
     assert_int_equal(released, 1);
     assert_null(model_host_engine(h));
     assert_null(model_host_memory(h));
@@ -183,7 +192,7 @@ static void test_the_old_is_loaded_again_after_a_failure(void **state) {
     struct model_host *h = open_host();
     settings.model = NULL;
     memory = memory_loading = need_of(large) - 1; // room for the small one
-    assert_true(model_host_choose(h, large, &st));
+    assert_true(choose(h, large, &st));
     assert_null(model_host_engine(h));
     enum model_host_event event = next_event(h, &st); // the memory was not freed after all
     assert_int_equal(event, HOST_FAILED);
@@ -206,7 +215,7 @@ static void test_a_model_that_is_too_large_is_rejected(void **state) {
     struct model_host *h = open_host();
     settings.model = NULL;
     memory = 1; // besides what the small one would free
-    assert_false(model_host_choose(h, large, &st));
+    assert_false(choose(h, large, &st));
     memory = PLENTY;
     assert_int_equal(st.code, STATUS_MEMORY);
     assert_non_null(strstr(st.text, "not enough memory: needs "));
@@ -230,10 +239,10 @@ static void test_models_are_listed(void **state) {
     assert_ptr_equal(model_host_entry(h), models_find(list, "guide", &st));
     assert_non_null(models_find(list, "listed", &st));
     assert_string_equal(models_find(list, "listed", &st)->family, "llama");
-    assert_true(model_host_choose(h, "LISTED", &st));
+    assert_true(choose(h, "LISTED", &st));
     assert_int_equal(next_event(h, &st), HOST_LOADED);
     assert_string_equal(model_host_path(h), models);
-    assert_true(model_host_choose(h, "guide", &st)); // and back
+    assert_true(choose(h, "guide", &st)); // and back
     assert_int_equal(next_event(h, &st), HOST_LOADED);
     assert_null(model_host_path(h));
     model_host_close(h);
