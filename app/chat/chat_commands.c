@@ -90,7 +90,7 @@ static void command_regenerate(struct chat *c, const struct ui_command *command)
     if (last >= 0 && talk->messages[last].role == MESSAGE_MODEL) last = talk->messages[last].parent;
     if (session_busy(c->current)) chat_say(c, true, "this chat is still answering: stop it first");
     else if (last < 0) chat_say(c, true, "there is no answer yet");
-    else session_ask(c->session, c->current, last);
+    else session_ask(c->session, c->current, last, 1);
 }
 
 static void command_stop(struct chat *c, const struct ui_command *command) {

@@ -12,6 +12,7 @@
 #include "app/base/word_wrap.h"
 #include "app/commands/command.h"
 #include "app/models/model.h"
+#include "app/session/session.h"
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
 
@@ -64,18 +65,11 @@ static uint64_t run_submit(struct engine_client *engine, const struct settings *
     int n = 0;
     if (s->system) messages[n++] = (struct engine_message){.role = "system", .text = s->system};
     messages[n++] = (struct engine_message){.role = "user", .text = prompt};
-    return engine_submit(engine, &(struct request_params){
-                                     .conversation = 1,
-                                     .messages = s->raw ? NULL : messages,
-                                     .n_messages = s->raw ? 0 : n,
-                                     .raw = s->raw ? prompt : NULL,
-                                     .sampling = s->sampling,
-                                     .reasoning = (enum reasoning)s->reasoning,
-                                     .stops = (const char *const *)s->stops.texts,
-                                     .n_stops = s->stops.count,
-                                     .max_tokens = s->max_tokens,
-                                     .time_limit = s->time_limit,
-                                 });
+    struct request_params params = session_request_params(s);
+    params.conversation = 1;
+    if (s->raw) params.raw = prompt;
+    else params.messages = messages, params.n_messages = n;
+    return engine_submit(engine, &params);
 }
 
 static bool is_end(const struct engine_event *event) {

@@ -21,6 +21,7 @@ struct session;
 // An answer in the making.
 struct session_answer {
     uint64_t request; // of the engine; 0: it waits for one
+    int index;        // of the request's answers
     int message;      // that it writes
     enum request_state state;
     int n_tokens;     // that came so far
@@ -109,7 +110,10 @@ void session_set_sampling(struct session *s, struct session_chat *chat, const st
 // ---- answers ----
 
 void session_send(struct session *s, struct session_chat *chat, const char *text, size_t size); // and asks for an answer
-void session_ask(struct session *s, struct session_chat *chat, int parent); // for one more answer to a message
+// For n more answers to a message, in one request.
+void session_ask(struct session *s, struct session_chat *chat, int parent, int n);
+// What the settings say of a request; the rest is zero.
+struct request_params session_request_params(const struct settings *s);
 void session_stop(struct session *s, struct session_chat *chat); // every answer of it that is in the making
 bool session_busy(const struct session_chat *chat);
 const struct session_answer *session_answer_at(const struct session_chat *chat, int message); // NULL: not in the making

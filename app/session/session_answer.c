@@ -71,45 +71,61 @@ static void asked_close(struct asked *p) {
     free(p->messages);
 }
 
-static void request(struct session *s, struct session_chat *chat, struct session_answer *a) {
+struct request_params session_request_params(const struct settings *s) {
+    return (struct request_params){.sampling = s->sampling,
+                                   .reasoning = (enum reasoning)s->reasoning,
+                                   .stops = (const char *const *)s->stops.texts,
+                                   .n_stops = s->stops.count,
+                                   .max_tokens = s->max_tokens,
+                                   .time_limit = s->time_limit};
+}
+
+// One request for an answer that waits and those after it that are to come with it.
+static void request(struct session *s, struct session_chat *chat, int first) {
     struct conversation *talk = &chat->conversation;
-    const struct settings *own = &talk->settings;
+    struct session_answer *answers = chat->answers + first;
+    int n = 1;
+    while (first + n < chat->n_answers && answers[n].index == n) n++;
     tell(s, SESSION_ASKED, chat);
-    struct asked asked = asked_open(talk, own->system, talk->messages[a->message].parent);
-    a->request = engine_submit(s->engine, &(struct request_params){
-                                              .conversation = talk->id,
-                                              .messages = asked.messages,
-                                              .n_messages = asked.count,
-                                              .sampling = own->sampling,
-                                              .reasoning = (enum reasoning)own->reasoning,
-                                              .stops = (const char *const *)own->stops.texts,
-                                              .n_stops = own->stops.count,
-                                              .max_tokens = own->max_tokens,
-                                              .time_limit = own->time_limit,
-                                          });
-    conversation_set_model(talk, a->message, s->model);
+    struct asked asked = asked_open(talk, talk->settings.system, talk->messages[answers->message].parent);
+    struct request_params params = session_request_params(&talk->settings);
+    params.conversation = talk->id;
+    params.messages = asked.messages;
+    params.n_messages = asked.count;
+    params.n_answers = n;
+    uint64_t id = engine_submit(s->engine, &params);
+    for (int i = 0; i < n; i++) {
+        answers[i].request = id;
+        conversation_set_model(talk, answers[i].message, s->model);
+    }
     asked_close(&asked);
 }
 
-void session_ask(struct session *s, struct session_chat *chat, int parent) {
+static void add_answer(struct session_chat *chat, int parent, int index) {
+    struct conversation *talk = &chat->conversation;
     if (chat->n_answers == chat->capacity) {
         chat->capacity = chat->capacity ? 2 * chat->capacity : 2;
         chat->answers = xrealloc(chat->answers, (size_t)chat->capacity * sizeof *chat->answers);
     }
-    struct session_answer *a = &chat->answers[chat->n_answers++];
-    *a = (struct session_answer){.message = conversation_add(&chat->conversation, parent, MESSAGE_MODEL, "", 0),
-                                 .state = REQUEST_PENDING,
-                                 .submitted = clock_ns()};
-    chat->conversation.messages[a->message].state = MESSAGE_STREAMING;
+    int message = conversation_add(talk, parent, MESSAGE_MODEL, "", 0);
+    talk->messages[message].state = MESSAGE_STREAMING;
+    chat->answers[chat->n_answers++] =
+        (struct session_answer){.index = index, .message = message, .state = REQUEST_PENDING, .submitted = clock_ns()};
+}
+
+void session_ask(struct session *s, struct session_chat *chat, int parent, int n) {
+    int first = chat->n_answers;
+    for (int i = 0; i < n; i++) add_answer(chat, parent, i);
+    conversation_choose(&chat->conversation, chat->answers[first].message);
     chat->state = REQUEST_PENDING;
-    if (s->engine && !s->held) request(s, chat, a);
+    if (s->engine && !s->held) request(s, chat, first);
     session_save_later(chat, 0);
 }
 
 void session_request_waiting(struct session *s) {
     for (int i = s->count - 1; i >= 0; i--)
         for (int k = 0; k < s->chats[i]->n_answers; k++)
-            if (!s->chats[i]->answers[k].request) request(s, s->chats[i], &s->chats[i]->answers[k]);
+            if (!s->chats[i]->answers[k].request) request(s, s->chats[i], k);
 }
 
 void session_send(struct session *s, struct session_chat *chat, const char *text, size_t size) {
@@ -121,7 +137,7 @@ void session_send(struct session *s, struct session_chat *chat, const char *text
         return;
     }
     if (!talk->count) conversation_set_settings(talk, s->p.settings);
-    session_ask(s, chat, conversation_add(talk, conversation_last(talk), MESSAGE_USER, text, size));
+    session_ask(s, chat, conversation_add(talk, conversation_last(talk), MESSAGE_USER, text, size), 1);
 }
 
 // ---- how it ends ----
@@ -285,13 +301,14 @@ static void take_event(struct session *s, struct session_chat *chat, struct sess
     tell(s, SESSION_CHANGED, chat);
 }
 
-static bool find_answer(const struct session *s, uint64_t request, struct session_chat **chat,
+static bool find_answer(const struct session *s, const struct engine_event *event, struct session_chat **chat,
                         struct session_answer **answer) {
     for (int i = 0; i < s->count; i++) {
         for (int k = 0; k < s->chats[i]->n_answers; k++) {
-            if (s->chats[i]->answers[k].request != request) continue;
+            struct session_answer *a = &s->chats[i]->answers[k];
+            if (a->request != event->request || a->index != event->answer) continue;
             *chat = s->chats[i];
-            *answer = &s->chats[i]->answers[k];
+            *answer = a;
             return true;
         }
     }
@@ -303,5 +320,5 @@ void session_poll(struct session *s) {
     struct session_chat *chat;
     struct session_answer *answer;
     while (s->engine && engine_poll(s->engine, &event))
-        if (find_answer(s, event.request, &chat, &answer)) take_event(s, chat, answer, &event);
+        if (find_answer(s, &event, &chat, &answer)) take_event(s, chat, answer, &event);
 }

@@ -144,8 +144,8 @@ static void test_versions_of_an_answer_stream_together(void **state) {
     (void)state;
     send(0, "question");
     say(1, "first");
-    session_ask(session, chat(0), 0);
-    session_ask(session, chat(0), 0);
+    session_ask(session, chat(0), 0, 1);
+    session_ask(session, chat(0), 0, 1);
     assert_string_equal(engine.prompt, "user: question|");
     assert_int_equal(engine.conversation, chat(0)->conversation.id);
     say(3, "third");
@@ -170,7 +170,7 @@ static void test_versions_of_an_answer_stream_together(void **state) {
     // And an answer to one of them while another is made.
     conversation_choose(&chat(0)->conversation, 1);
     send(0, "go on");
-    session_ask(session, chat(0), 0);
+    session_ask(session, chat(0), 0, 1);
     say(5, "fifth");
     say(4, "fourth");
     assert_string_equal(message(0, 5)->text, "fourth");
@@ -179,12 +179,44 @@ static void test_versions_of_an_answer_stream_together(void **state) {
     assert_int_equal(message(0, 6)->parent, 0);
 }
 
+static void say_as(uint64_t request, int answer, const char *text) {
+    struct engine_event event = {
+        .kind = EVENT_TEXT, .request = request, .answer = answer, .token = 1, .size = strlen(text)};
+    strcpy(event.text, text);
+    happen(event);
+}
+
+static void test_one_request_may_have_several_answers(void **state) {
+    (void)state;
+    session_hold(session, true);
+    send(0, "question");
+    session_ask(session, chat(0), 0, 3);
+    session_ask(session, chat(0), 0, 2);
+    session_hold(session, false); // those that waited are requested as they were asked for
+    assert_int_equal(engine.n_requests, 3);
+    assert_int_equal(engine.n_answers, 2); // of the last
+    say_as(2, 2, "c");
+    say_as(2, 0, "a");
+    say_as(3, 0, "A");
+    say_as(2, 1, "b");
+    happen((struct engine_event){
+        .kind = EVENT_STATE, .request = 2, .answer = 1, .state = REQUEST_FINISHED, .reason = FINISH_END});
+    say_as(2, 2, "c");
+    for (int m = 2; m <= 6; m++) assert_int_equal(message(0, m)->state, m == 3 ? MESSAGE_COMPLETE : MESSAGE_STREAMING);
+    assert_string_equal(message(0, 2)->text, "a");
+    assert_string_equal(message(0, 3)->text, "b");
+    assert_string_equal(message(0, 4)->text, "cc");
+    assert_string_equal(message(0, 5)->text, "A");
+    assert_string_equal(message(0, 6)->text, "");
+    assert_int_equal(conversation_last(&chat(0)->conversation), 5); // the first of those asked for last
+}
+
 static void test_stopping_stops_every_answer_of_a_chat(void **state) {
     (void)state;
     session_new(session);
     send(0, "question");
     send(1, "question");
-    session_ask(session, chat(1), 0);
+    session_ask(session, chat(1), 0, 1);
     say(3, "half");
     session_stop(session, chat(1));
     assert_int_equal(engine.n_cancelled, 2);
@@ -203,7 +235,7 @@ static void test_requests_wait_for_an_engine(void **state) {
     (void)state;
     session_set_engine(session, NULL, "Tiny 1B");
     send(0, "question");
-    session_ask(session, chat(0), 0);
+    session_ask(session, chat(0), 0, 1);
     assert_int_equal(engine.n_requests, 0);
     session_hold(session, true);
     session_set_engine(session, engine.client, "Other 2B");
@@ -212,7 +244,7 @@ static void test_requests_wait_for_an_engine(void **state) {
     assert_int_equal(engine.n_requests, 2);
     assert_string_equal(message(0, 2)->model, "Other 2B");
     session_hold(session, true);
-    session_ask(session, chat(0), 0);
+    session_ask(session, chat(0), 0, 1);
     say(1, "runs");
     assert_int_equal(session_abandon(session, "another model"), 2);
     assert_int_equal(message(0, 1)->state, MESSAGE_STOPPED);
@@ -227,7 +259,7 @@ static void test_sampling_reaches_every_answer_of_a_chat(void **state) {
     session_new(session);
     send(0, "question");
     send(1, "question");
-    session_ask(session, chat(0), 0);
+    session_ask(session, chat(0), 0, 1);
     struct sampling s = settings.sampling;
     s.temperature = 1.5f;
     session_set_sampling(session, chat(0), &s);
@@ -303,7 +335,7 @@ static void test_messages_have_times(void **state) {
 static void test_everything_is_there_after_reopening(void **state) {
     (void)state;
     send(0, "question");
-    session_ask(session, chat(0), 0);
+    session_ask(session, chat(0), 0, 1);
     say(1, "one");
     say(2, "two");
     end(1, REQUEST_FINISHED, "");
@@ -422,7 +454,7 @@ static void test_a_stalled_disk_holds_up_nothing(void **state) {
     worker_do(session_worker(session), wait_for_disk, NULL, &disk);
     session_new(session);
     send(0, "second");
-    session_ask(session, chat(0), 0);
+    session_ask(session, chat(0), 0, 1);
     for (int i = 0; i < 100; i++) {
         say(2, "word ");
         say(3, "WORD ");
@@ -457,6 +489,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         SESSION_TEST(test_chats_answer_side_by_side),
         SESSION_TEST(test_versions_of_an_answer_stream_together),
+        SESSION_TEST(test_one_request_may_have_several_answers),
         SESSION_TEST(test_stopping_stops_every_answer_of_a_chat),
         SESSION_TEST(test_requests_wait_for_an_engine),
         SESSION_TEST(test_sampling_reaches_every_answer_of_a_chat),
