@@ -52,8 +52,8 @@ struct message {
     char *note;        // "38.2 tok/s, 120 tokens"; of a failed answer what went wrong; NULL: none
     char *model;       // that wrote it, e.g. "TinyLlama 1.1B Q4_0"; NULL: not known, or a person did
     int tokens;        // in the conversation up to and with this message; 0: not known
-    // Milliseconds since 1970, 0: not known. They are told and never decide an order: clocks are set back.
-    int64_t created, begun, ended; // begun, ended: of an answer, its first token and its end
+    // Milliseconds since 1970; 0: unknown. Only shown and exported: clocks may be set back, so nothing is ordered by them.
+    int64_t created, begun, ended; // begun, ended: first token and end of an answer
 };
 
 struct conversation {
@@ -62,16 +62,16 @@ struct conversation {
     bool dirty;       // title, settings or chosen path differ from the store
     bool unread_rows; // its messages still lie in the store only
     bool named;       // title was given by the person
-    bool gone;        // of a copy: the store has not had it any more
+    bool gone;        // of a copy: another confab has deleted it from the store
     char *title;      // "" until there is something to call it by
-    struct settings settings; // those that are OF_CONVERSATION, and the sampling
-    int64_t created;          // milliseconds since 1970; 0: not known
+    struct settings settings; // sampling and what is OF_CONVERSATION; the rest is unused
+    int64_t created;          // milliseconds since 1970; 0: unknown
     struct message *messages; // in order of their making
     int count, capacity;
     int first;        // index of the chosen first message, −1 when there is none
 };
 
-void conversation_open(struct conversation *c, uint64_t id, const struct settings *s); // copies what it has of its own
+void conversation_open(struct conversation *c, uint64_t id, const struct settings *s); // copies the settings it owns
 void conversation_close(struct conversation *c);
 void conversation_forget_messages(struct conversation *c); // as if none had been read
 
@@ -99,10 +99,10 @@ bool conversation_switch(struct conversation *c, int message, int step);
 // Makes the path lead to this message.
 void conversation_choose(struct conversation *c, int message);
 
-// What differs from the store, as a copy that can be written while this one goes on: rows, parents and the path of all
-// messages, texts of the dirty ones alone. Nothing of *c is dirty afterwards.
+// Copies what differs from the store, to be written while *c goes on changing: rows, parents and path of all messages,
+// texts of dirty ones only. Nothing in *c is dirty afterwards.
 void conversation_take_changes(struct conversation *c, struct conversation *copy);
-// The copy was written: its rows are those of *c. Or else it was not, and what it has is dirty again.
+// Takes over the rows of a copy that was written; otherwise marks what it holds as dirty again.
 void conversation_put_back(struct conversation *c, const struct conversation *copy, bool written);
 
 const char *message_role_name(enum message_role role);

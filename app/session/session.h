@@ -1,11 +1,11 @@
-// Session: conversations, the requests that write at them, and the store that keeps them; without a screen.
+// Session: conversations, their requests and the store, without a screen.
 //
-// It turns messages into requests and the engine's events into messages, saves what changes, and tells its client what
-// has happened. The client reads chats and their conversations as they are, and changes them through the functions here.
+// It turns messages into requests and the engine's events into messages, saves what changes, and tells its client about
+// it. The client reads chats and conversations directly but changes them only through the functions here.
 //
-// One thread, which never waits for a disk: the store is a worker's, and what is read from it comes later, with an event.
-// What an event says is true when it is told; what was given to be written is in the store when session_unsaved is false
-// and nothing has changed for a second. When a write fails it is tried again every two seconds.
+// Single-threaded, and never waits for a disk: a worker reads and writes the store, and results arrive later, as events.
+// Changes are written within a second; failed writes are retried every two seconds, and session_unsaved is true until
+// one succeeds.
 #ifndef CONFAB_APP_SESSION_H
 #define CONFAB_APP_SESSION_H
 
@@ -18,108 +18,105 @@
 
 struct session;
 
-// An answer in the making.
+// An answer that is being generated.
 struct session_answer {
-    uint64_t request; // of the engine; 0: it waits for one
-    int index;        // of the request's answers
-    int message;      // that it writes
+    uint64_t request; // 0: not submitted yet, waiting for an engine
+    int index;        // among the request's answers
+    int message;      // the message being written
     enum request_state state;
-    int n_tokens;     // that came so far
+    int n_tokens;     // received so far
     uint64_t submitted, first_token, last_token, first_thought; // clock_ns; 0: not yet
-    uint64_t left;    // clock_ns since when it waits to go on after its first token; 0: it does not wait
-    uint64_t away;    // ns it waited so
-    int n_returns;    // times it went on; the tokens that came then are left out of its rate
+    uint64_t left;    // clock_ns of its pre-emption; 0: not pre-empted
+    uint64_t away;    // total ns pre-empted after the first token
+    int n_returns;    // times it resumed; the tokens that came then do not count in its rate
 };
 
 struct session_chat {
     struct conversation conversation;
-    struct session_answer *answers; // in the making, in the order in which they were asked for
+    struct session_answer *answers; // being generated, in order of request
     int n_answers, capacity;
-    enum request_state state; // that the latest answer was in last
-    bool unread;              // the client's: finished, and nobody has looked
-    bool reading;             // its messages or its draft are on their way from the store
-    char *unsent;             // a message that is sent when they are there, or else is the client's; NULL: none
+    enum request_state state; // the latest one of any answer
+    bool unread;              // for the client: an answer ended and has not been seen
+    bool reading;             // messages and draft are being read from the store
+    char *unsent;             // message to send once they are read; NULL: none
 
-    struct draft draft; // written and not sent
-    bool draft_known;   // the store's has been read, or there is none
+    struct draft draft; // not sent yet
+    bool draft_known;   // the store's draft has been read
     bool draft_dirty;   // differs from the store
-    int64_t draft_row;  // of the chat under which the store has it; 0: of the one that has not begun; −1: it has none
-    uint64_t save_at, save_draft_at; // clock_ns when these are to be saved; 0: they are, or are about to be
-    bool saving, deleting;           // by the worker
+    int64_t draft_row;  // row of the chat it is stored under; 0: the chat without a row; −1: not stored
+    uint64_t save_at, save_draft_at; // clock_ns when to save; 0: nothing to save
+    bool saving, deleting;           // the worker is at it
 };
 
 enum session_event_kind {
-    SESSION_LISTED,  // the chats of the store are there; or text says why they are not
-    SESSION_READ,    // messages and draft of the chat are there; or text says what is not, and why
-    SESSION_ASKED,   // an answer is asked for
-    SESSION_CHANGED, // something came of an answer
-    SESSION_ENDED,   // an answer has ended, for `reason`
-    SESSION_DELETED, // the chat is deleted; after the event it is gone
-    SESSION_KEPT,    // it could not be deleted; text says why
-    SESSION_UNSAVED, // something could not be saved, and is tried again; text says why
-    SESSION_SAVED,   // everything is, after all
+    SESSION_LISTED,  // the store's chats are listed, or text says why not
+    SESSION_READ,    // messages and draft of the chat are read, or text says why not
+    SESSION_ASKED,   // a request was submitted
+    SESSION_CHANGED, // an answer changed
+    SESSION_ENDED,   // an answer ended, for `reason`
+    SESSION_DELETED, // the chat is freed after this event
+    SESSION_KEPT,    // deleting failed, text says why
+    SESSION_UNSAVED, // saving failed and will be retried, text says why; told once, until it works again
+    SESSION_SAVED,   // saving works again
 };
 
 struct session_event {
     enum session_event_kind kind;
-    struct session_chat *chat; // NULL: of none
+    struct session_chat *chat; // NULL: does not concern one
     enum finish_reason reason;
     const char *text; // NULL: none
 };
 
-struct session_params { // everything is borrowed and outlives the session
-    struct loop *loop;         // gives the session its turns
-    struct settings *settings; // what a chat begins with
-    const char *store_path;    // NULL: nothing is saved
-    void (*tell)(void *context, const struct session_event *event); // NULL: nobody listens
+struct session_params { // all borrowed, must outlive the session
+    struct loop *loop;
+    struct settings *settings; // defaults of new chats
+    const char *store_path;    // NULL: save nothing
+    void (*tell)(void *context, const struct session_event *event); // may be NULL
     void *context;
 };
 
-// It has one chat, that has not begun; those of the store come with SESSION_LISTED.
+// Starts with one empty chat; those of the store follow with SESSION_LISTED.
 struct session *session_open(const struct session_params *p, struct status *st);
-// Stops what runs, saves and waits until that is done. False when something could not be saved.
+// Stops all answers, saves and waits for that. False: something could not be saved.
 bool session_close(struct session *s, struct status *st);
 
-struct worker *session_worker(struct session *s); // for other files of the person's
-bool session_unsaved(const struct session *s);    // what there is to save cannot be saved now
-bool session_save(struct session *s, struct status *st); // everything, and waits; false when something could not be
+struct worker *session_worker(struct session *s); // for other files of the user
+bool session_unsaved(const struct session *s);    // the last write failed, or takes too long
+bool session_save(struct session *s, struct status *st); // saves everything and waits
 
 // ---- the engine ----
 
-// NULL: there is none now. `model`: what it runs, as answers are marked with it. `wait`: answers that are asked for wait
-// for another engine; when it is false again they are requested.
+// e: NULL if there is none at the moment. model: the name that answers are marked with.
 void session_set_engine(struct session *s, struct engine_client *e, const char *model);
-void session_hold(struct session *s, bool wait);
-void session_rest(struct session *s, uint64_t until); // clock_ns before which the loop need not wake up for its events
+void session_hold(struct session *s, bool hold); // while true, requests wait: another engine is coming
+void session_rest(struct session *s, uint64_t until); // the engine's events do not wake the loop before this clock_ns
 
-// ---- chats, the newest first ----
+// ---- chats, newest first ----
 
 int session_count(const struct session *s);
 struct session_chat *session_chat(const struct session *s, int index);
-int session_index(const struct session *s, const struct session_chat *chat); // −1: it is none of them
-struct session_chat *session_new(struct session *s); // it is the newest
-void session_read(struct session *s, struct session_chat *chat); // what of it is still only in the store
+int session_index(const struct session *s, const struct session_chat *chat); // −1: unknown
+struct session_chat *session_new(struct session *s);
+void session_read(struct session *s, struct session_chat *chat); // reads messages and draft if that is still to be done
 void session_rename(struct session_chat *chat, const char *title);
 void session_delete(struct session *s, struct session_chat *chat);
-void session_set_draft(struct session_chat *chat, struct draft *draft); // takes it over
-void session_begin_with_defaults(struct session *s); // which have changed: chats that have not begun have the new ones
-void session_changed(struct session_chat *chat); // its versions or settings were: it is to be saved
-// The knobs of the chat: answers in the making follow from their next token on.
+void session_set_draft(struct session_chat *chat, struct draft *draft); // takes ownership
+void session_begin_with_defaults(struct session *s); // gives changed defaults to all empty chats
+void session_changed(struct session_chat *chat);     // after the client changed its path or settings
+// Running answers use it from their next token on.
 void session_set_sampling(struct session *s, struct session_chat *chat, const struct sampling *sampling);
 
 // ---- answers ----
 
-void session_send(struct session *s, struct session_chat *chat, const char *text, size_t size); // and asks for an answer
-// For n more answers to a message, in one request.
-void session_ask(struct session *s, struct session_chat *chat, int parent, int n);
-// What the settings say of a request; the rest is zero.
-struct request_params session_request_params(const struct settings *s);
-void session_stop(struct session *s, struct session_chat *chat); // every answer of it that is in the making
+void session_send(struct session *s, struct session_chat *chat, const char *text, size_t size);
+void session_ask(struct session *s, struct session_chat *chat, int parent, int n); // requests n answers to a message
+struct request_params session_request_params(const struct settings *s); // what settings decide, the rest zero
+void session_stop(struct session *s, struct session_chat *chat);        // all its answers
 bool session_busy(const struct session_chat *chat);
-const struct session_answer *session_answer_at(const struct session_chat *chat, int message); // NULL: not in the making
-// Ends what runs, at once and without the engine's word, for this reason: what came so far are the answers. How many.
+const struct session_answer *session_answer_at(const struct session_chat *chat, int message); // NULL: not being generated
+// Ends running answers at once, without waiting for the engine, with `reason` in their notes. Returns how many.
 int session_abandon(struct session *s, const char *reason);
-// An answer that failed before anything of it came: what comes later is asked without it and without its question.
+// The answer failed with nothing generated: later prompts leave it out, and its question.
 bool session_left_out(const struct conversation *talk, int message);
 
 #endif

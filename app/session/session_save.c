@@ -1,5 +1,5 @@
-// The store of a session: it is the worker's, which alone reads and writes it. A job takes copies along and brings rows
-// or texts back; a chat has one on its way at a time, for the next one needs the rows that it brings.
+// The store of a session, which only the worker's thread touches. Jobs carry copies and bring back rows or texts. A
+// chat has at most one write under way: the next one needs the rows of the one before.
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "engine/base/panic.h"
 
 #define SAVE_AGAIN_NS (2 * NANOSECONDS) // after a save that failed
-#define STALLED_NS    (2 * NANOSECONDS) // a write that takes longer is said not to be done
+#define STALLED_NS    (2 * NANOSECONDS) // a write that takes longer counts as failed
 
 static bool store_ready(struct session *s, struct status *st) {
     if (!s->store) s->store = store_open(s->p.store_path, st);
@@ -60,7 +60,7 @@ static void list_work(void *job) {
     store_read_draft(s->store, 0, &l->draft, &l->draft_status);
 }
 
-// The store's draft, unless the person has written something meanwhile.
+// The store's draft, unless the user has written something meanwhile.
 static void take_draft(struct session_chat *chat, struct draft *draft, int64_t row) {
     chat->draft_known = true;
     chat->draft_row = draft->text ? row : NOT_IN_STORE;
@@ -74,7 +74,7 @@ static void list_done(void *job) {
     struct listing *l = job;
     struct session *s = l->session;
     for (int i = l->count - 1; i >= 0; i--) session_add(s, &l->found[i], s->count);
-    for (int i = 0; i < s->count; i++) // the one that there was from the beginning
+    for (int i = 0; i < s->count; i++) // the chat that session_open made
         if (!s->chats[i]->draft_known && !s->chats[i]->conversation.row) take_draft(s->chats[i], &l->draft, 0);
     draft_free(&l->draft);
     if (!l->opened) s->problem = l->status;
@@ -163,7 +163,7 @@ struct writing {
     struct status status;
 };
 
-// A chat that has not begun has no row yet: its draft moves when it has.
+// An empty chat has no row: its draft moves once it has one.
 static bool write_draft(struct store *store, struct writing *w) {
     int64_t row = w->conversation.row;
     if (!w->draft_known) return true;
@@ -177,7 +177,7 @@ static bool write_draft(struct store *store, struct writing *w) {
     return true;
 }
 
-// The draft alone is written alone: what another confab has made of the chat stays.
+// A changed draft does not write the conversation: another confab may have changed that.
 static void write_work(void *job) {
     struct writing *w = job;
     if (!store_ready(w->session, &w->status)) return;
@@ -191,10 +191,11 @@ static void sooner(uint64_t *at, uint64_t other) {
 }
 
 static void write_failed(struct session *s, struct session_chat *chat, const struct writing *w) {
-    bool again = w->conversation.gone; // at once: now all of it
+    bool again = w->conversation.gone; // write all of it, at once
     uint64_t at = clock_ns() + (again ? 0 : SAVE_AGAIN_NS);
     sooner(w->written ? &chat->save_draft_at : &chat->save_at, at);
-    if (again) return;
+    bool known = !strcmp(s->problem.text, w->status.text); // said once, not every two seconds
+    if (again || known) return;
     s->problem = w->status;
     say(s, SESSION_UNSAVED, chat, "not saved, kept in memory and tried again", &w->status);
 }
@@ -232,7 +233,7 @@ static struct draft draft_copy(const struct draft *d) {
 static void write_chat(struct session *s, struct session_chat *chat, uint64_t now) {
     struct conversation *talk = &chat->conversation;
     bool due = chat->save_at && now >= chat->save_at, whole = due && (talk->row || talk->count || talk->named);
-    bool unsaved = !talk->row && talk->count && !whole; // it has begun, but could not be written
+    bool unsaved = !talk->row && talk->count && !whole; // it could not be written so far
     bool known = chat->draft_known && !unsaved, moves = chat->draft_row != NOT_IN_STORE && chat->draft_row != talk->row;
     if (due) chat->save_at = 0;
     chat->save_draft_at = 0;
@@ -268,7 +269,7 @@ uint64_t session_save_due(const struct session *s) {
     return due;
 }
 
-// A disk that does not answer saves nothing either.
+// A disk that does not answer saves nothing.
 static void check_stall(struct session *s, uint64_t now) {
     if (!s->writing || s->problem.code || now < s->writing + STALLED_NS) return;
     status_fail(&s->problem, STATUS_IO, "%s: the disk does not answer", s->p.store_path);
@@ -327,5 +328,5 @@ void session_delete(struct session *s, struct session_chat *chat) {
         return;
     }
     chat->deleting = true;
-    if (!chat->saving) delete_now(s, chat); // what is on its way knows its row first
+    if (!chat->saving) delete_now(s, chat); // otherwise once its row is known
 }

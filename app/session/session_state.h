@@ -20,9 +20,9 @@ struct session {
     uint64_t next_id;
 
     struct worker *worker;
-    struct store *store; // the worker's; NULL: it could not be opened yet
-    struct status problem; // of the last write that failed; ok: none did since
-    uint64_t writing;      // clock_ns since when the worker has had something to write; 0: it has not
+    struct store *store;   // belongs to the worker's thread; NULL: not open yet
+    struct status problem; // of the last write; ok: it succeeded
+    uint64_t writing;      // clock_ns since when a write has been under way; 0: none is
 };
 
 void session_tell(struct session *s, const struct session_event *event);
@@ -30,15 +30,15 @@ struct session_chat *session_add(struct session *s, struct conversation *convers
 void session_remove(struct session *s, struct session_chat *chat);
 
 // session_answer.c
-void session_request_waiting(struct session *s); // what waits for an engine
-void session_count_tokens(struct session *s, struct session_chat *chat); // of running answers so far, should it end
-void session_poll(struct session *s);                                    // the engine's events
+void session_request_waiting(struct session *s);                         // submits what waits for an engine
+void session_count_tokens(struct session *s, struct session_chat *chat); // of running answers, in case we get killed
+void session_poll(struct session *s);                                    // takes the engine's events
 
 // session_save.c
-void session_save_later(struct session_chat *chat, uint64_t delay_ns); // a sooner deadline stays
+void session_save_later(struct session_chat *chat, uint64_t delay_ns); // an earlier deadline stays
 void session_list(struct session *s);
-uint64_t session_save_due(const struct session *s); // clock_ns; 0: nothing is to be saved
+uint64_t session_save_due(const struct session *s); // clock_ns; 0: nothing to save
 void session_save_turn(struct session *s);
-void session_close_store(struct session *s); // the worker has nothing to do any more
+void session_close_store(struct session *s); // the worker must be closed
 
 #endif

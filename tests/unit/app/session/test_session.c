@@ -426,6 +426,9 @@ static void test_a_locked_store_is_tried_again(void **state) {
     assert_int_equal(told[SESSION_UNSAVED], 1);
     assert_non_null(strstr(last_text, "not saved, kept in memory"));
     say(1, "more");
+    pass(3);
+    settle();
+    assert_int_equal(told[SESSION_UNSAVED], 1); // tried again in silence
     struct status st = {0};
     assert_false(session_save(session, &st));
     assert_non_null(strstr(st.text, store_path));
