@@ -2,6 +2,7 @@
 #include "engine/engine.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "engine/base/panic.h"
@@ -29,6 +30,38 @@ void *engine_client_new(size_t size, struct engine *e, struct status *st) {
 void engine_client_free(struct engine_client *c) {
     queue_close(&c->events);
     free(c);
+}
+
+void figures_set_unknown(struct engine_figures *f) {
+    const struct stage_work work = {NAN, NAN, NAN};
+    const struct latency_figures latency = {NAN, NAN, NAN, METRIC_UNKNOWN};
+    *f = (struct engine_figures){.sequence = f->sequence,
+                                 .n_threads = METRIC_UNKNOWN,
+                                 .decode_now = NAN,
+                                 .prefill_now = NAN,
+                                 .decode_peak = NAN,
+                                 .decode_tokens = METRIC_UNKNOWN,
+                                 .prefill_tokens = METRIC_UNKNOWN,
+                                 .reused_tokens = METRIC_UNKNOWN,
+                                 .first_token = latency,
+                                 .next_token = latency,
+                                 .queue = METRIC_UNKNOWN,
+                                 .running = METRIC_UNKNOWN,
+                                 .batch_rows = METRIC_UNKNOWN,
+                                 .batch_decode_rows = METRIC_UNKNOWN,
+                                 .steps = METRIC_UNKNOWN,
+                                 .preemptions = METRIC_UNKNOWN,
+                                 .decode = work,
+                                 .prefill = work,
+                                 .page_tokens = METRIC_UNKNOWN,
+                                 .n_pages = METRIC_UNKNOWN,
+                                 .pages_used = METRIC_UNKNOWN,
+                                 .pages_shared = METRIC_UNKNOWN,
+                                 .pages_free = METRIC_UNKNOWN,
+                                 .pages_kept = METRIC_UNKNOWN,
+                                 .kv_bytes = METRIC_UNKNOWN,
+                                 .context = METRIC_UNKNOWN};
+    for (int i = 0; i < STAGE_COUNT; i++) f->stage_seconds[i] = NAN, f->stages[i] = work;
 }
 
 // ---- for whoever uses one ----

@@ -1,9 +1,15 @@
 // Metrics: figures of the engine at work, as a snapshot that never blocks.
+//
+// Any of them may be unknown: NaN where it is a floating-point number, METRIC_UNKNOWN where it is a count. What is
+// known is not negative.
 #ifndef CONFAB_ENGINE_METRICS_H
 #define CONFAB_ENGINE_METRICS_H
 
 #include "engine/engine.h"
 #include "engine/stages.h"
+
+#define METRIC_UNKNOWN (-1)
+static inline bool metric_known(double value) { return value >= 0; } // neither NaN nor METRIC_UNKNOWN
 
 #define FIGURES_MAX_REQUESTS 64
 #define FIGURES_MAX_PAGES 16384
@@ -33,31 +39,33 @@ struct latency_figures { float p50, p90, p99; int count; }; // seconds; over rec
 
 struct engine_figures {
     uint64_t sequence;                 // grows with every published snapshot
-    char backend[64];                  // "AVX-512 VNNI, 2 threads"
+    char backend[64];                  // "AVX-512 VNNI, 2 threads"; "": unknown
     int n_threads;
     // Tokens a second of the work of the last second, all requests together, over the time in which there was such
     // work. 0 when there was none or too little to tell.
     float decode_now, prefill_now;
     float decode_peak;                 // the highest decode_now so far
-    uint64_t decode_tokens, prefill_tokens, reused_tokens; // in total
+    int64_t decode_tokens, prefill_tokens, reused_tokens; // in total
     struct latency_figures first_token, next_token;
     int queue;                         // requests pending
     int running;                       // prefilling or decoding
     int batch_rows, batch_decode_rows; // of the last step
-    uint64_t steps, preemptions;
+    int64_t steps, preemptions;
     double stage_seconds[STAGE_COUNT]; // in total
     // Of the last second in which there was work, which stays when there is none. Steps with prompt rows count as
     // prefill, those without as decode; what their seconds are more than those of all stages went elsewhere: planning,
     // handing tokens on.
     struct stage_work stages[STAGE_COUNT], decode, prefill;
     int page_tokens, n_pages, pages_used, pages_shared, pages_free, pages_kept; // used: by running requests; kept: for reuse
-    uint64_t kv_bytes;
+    int64_t kv_bytes;
     bool preparing;                    // weights that a quick start put off, whenever nothing else runs
     int context;                       // tokens a conversation may have
-    int n_requests;
+    int n_requests;                    // that are listed
     struct request_figures requests[FIGURES_MAX_REQUESTS]; // those pending or running
     struct page_figures pages[FIGURES_MAX_PAGES];          // of the first n_pages, as far as they fit
 };
+
+void figures_set_unknown(struct engine_figures *f); // all of them; none is listed
 
 // The latest snapshot, the client's own until its next call: conversations of its own by their numbers, those of other
 // clients by numbers beyond CONVERSATION_MOST. Never waits for the engine.

@@ -85,7 +85,7 @@ static int draw_figures_in_words(struct view_frame *f, struct rect rule) {
     if (!g) return 0;
     if (!f->layout->panes[PANE_THROUGHPUT].width && g->decode_now > 0)
         snprintf(speed, sizeof speed, "%s tok/s", view_rate((double)g->decode_now, rate));
-    if (!f->layout->panes[PANE_KV].width && g->n_pages > 0)
+    if (!f->layout->panes[PANE_KV].width && g->n_pages > 0 && metric_known(g->pages_used))
         snprintf(pages, sizeof pages, "kv %d%%", (int)(100LL * g->pages_used / g->n_pages));
     if (speed[0] && pages[0] && rule.width >= FIGURES_WIDE)
         snprintf(text, sizeof text, " %s%s%s ", speed, f->canvas->ascii ? ", " : " · ", pages);

@@ -86,19 +86,22 @@ static void draw_map(struct view_frame *f, struct rect r, const struct engine_fi
 // The words that explain a figure go first where room is short.
 static void figures_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
     char shared[VIEW_NUMBER], used[VIEW_NUMBER], all[VIEW_NUMBER];
+    char share[VIEW_NUMBER] = "-";
     int percent = g->n_pages > 0 ? (int)(100LL * g->pages_used / g->n_pages) : 0;
+    if (metric_known(g->n_pages) && metric_known(g->pages_used)) snprintf(share, sizeof share, "%d%%", percent);
     view_number(g->pages_shared, shared);
     bool words = r.width >= 24 + (int)(strlen(view_number(g->pages_used, used)) + strlen(view_number(g->n_pages, all)) +
                                        strlen(shared));
     int x = r.x + canvas_print(f->canvas, r, r.x, y, view_style(ROLE_STRONG), "%s/%s", used, all);
     x += canvas_print(f->canvas, r, x, y, view_style(ROLE_DIM), words ? " pages " : " ");
-    x += canvas_print(f->canvas, r, x, y, view_style(percent >= 90 ? ROLE_WARN : ROLE_TEXT), "%d%%", percent);
-    view_figure_right(f, r, x + 1, y, "shared", g->pages_shared ? ROLE_KV_SHARED : ROLE_TEXT, shared);
+    x += canvas_print(f->canvas, r, x, y, view_style(percent >= 90 ? ROLE_WARN : ROLE_TEXT), "%s", share);
+    view_figure_right(f, r, x + 1, y, "shared", g->pages_shared > 0 ? ROLE_KV_SHARED : ROLE_TEXT, shared);
 }
 
 static void kept_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
     char text[VIEW_NUMBER], kept[VIEW_NUMBER];
-    snprintf(text, sizeof text, r.width >= 36 ? "%s for reuse" : "%s", view_number(g->pages_kept, kept));
+    snprintf(text, sizeof text, r.width >= 36 && metric_known(g->pages_kept) ? "%s for reuse" : "%s",
+             view_number(g->pages_kept, kept));
     int x = r.x + view_figure(f, r, r.x, y, "kept", ROLE_TEXT, text);
     view_figure_right(f, r, x + 2, y, "in all", ROLE_TEXT, view_bytes((double)g->kv_bytes, text));
 }

@@ -1,30 +1,32 @@
 // Throughput: tokens a second of decoding and prefill, now and at the peak, and how full the batch is.
-#include <stdio.h>
+#include <string.h>
 
 #include "ui/pane.h"
 
+static void rate_text(double per_second, char out[VIEW_NUMBER + 8]) {
+    view_rate(per_second, out);
+    if (metric_known(per_second)) strcat(out, " tok/s");
+}
+
 static void decode_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
-    char now[VIEW_NUMBER], peak[VIEW_NUMBER], text[VIEW_NUMBER + 8];
-    snprintf(text, sizeof text, "%s tok/s", view_rate((double)g->decode_now, now));
+    char peak[VIEW_NUMBER], text[VIEW_NUMBER + 8];
+    rate_text((double)g->decode_now, text);
     int x = r.x + view_figure(f, r, r.x, y, "decode", g->decode_now > 0 ? ROLE_STRONG : ROLE_TEXT, text);
-    if (g->decode_peak > 0)
+    if (g->decode_peak != 0)
         view_figure_right(f, r, x + 2, y, "peak", ROLE_TEXT, view_rate((double)g->decode_peak, peak));
 }
 
 static void prefill_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
-    char now[VIEW_NUMBER], text[VIEW_NUMBER + 8];
-    snprintf(text, sizeof text, "%s tok/s", view_rate((double)g->prefill_now, now));
+    char text[VIEW_NUMBER + 8];
+    rate_text((double)g->prefill_now, text);
     int x = r.x + view_figure(f, r, r.x, y, "prefill", g->prefill_now > 0 ? ROLE_STRONG : ROLE_TEXT, text);
-    snprintf(text, sizeof text, "%d", g->queue);
-    view_figure_right(f, r, x + 2, y, "queue", g->queue ? ROLE_WARN : ROLE_TEXT, text);
+    view_figure_right(f, r, x + 2, y, "queue", g->queue > 0 ? ROLE_WARN : ROLE_TEXT, view_number(g->queue, text));
 }
 
 static void batch_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
-    char text[64];
-    snprintf(text, sizeof text, "%d", g->running);
-    int x = r.x + view_figure(f, r, r.x, y, "running", ROLE_TEXT, text);
-    snprintf(text, sizeof text, "%d", g->running ? g->batch_rows : 0);
-    view_figure_right(f, r, x + 2, y, "rows", ROLE_TEXT, text);
+    char text[VIEW_NUMBER];
+    int x = r.x + view_figure(f, r, r.x, y, "running", ROLE_TEXT, view_number(g->running, text));
+    view_figure_right(f, r, x + 2, y, "rows", ROLE_TEXT, view_number(g->running ? g->batch_rows : 0, text));
 }
 
 static void graph(struct view_frame *f, struct rect r, int y, int height, enum theme_role role, struct view_history h) {

@@ -52,14 +52,15 @@ static struct time_picture picture_of(const struct view_time *t) {
         p.works[i] = t->stages[parts[i].stage];
         rest -= p.works[i].seconds;
     }
-    p.works[PART_OTHER].seconds = fmax(rest, 0);
+    p.works[PART_OTHER].seconds = isnan(rest) ? NAN : fmax(rest, 0);
     return p;
 }
 
-static bool nothing_ran(const struct time_picture *p) { return p->all.seconds <= 0; }
+// Or nothing is known of it.
+static bool nothing_ran(const struct time_picture *p) { return !(p->all.seconds > 0); }
 
 static double share_of(const struct time_picture *p, int part) {
-    return p->all.seconds > 0 ? p->works[part].seconds / p->all.seconds : 0;
+    return p->all.seconds > 0 && p->works[part].seconds > 0 ? p->works[part].seconds / p->all.seconds : 0;
 }
 
 static double rate_of(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
@@ -125,7 +126,9 @@ static void draw_legend(struct view_frame *f, struct rect r, int y, const struct
         if (!(shown >> i & 1)) continue;
         if (l.mark) draw_mark(f, r, x++, y, i);
         x += canvas_print(f->canvas, r, x, y, p->label, "%s", parts[i].name);
-        x += canvas_print(f->canvas, r, x, y, p->value, " %2.0f%s", 100 * share_of(p, i), l.percent) + 1;
+        if (!metric_known(p->works[i].seconds))
+            x += canvas_print(f->canvas, r, x, y, p->value, "  -%*s", (int)strlen(l.percent), "") + 1;
+        else x += canvas_print(f->canvas, r, x, y, p->value, " %2.0f%s", 100 * share_of(p, i), l.percent) + 1;
     }
 }
 
@@ -133,7 +136,7 @@ static void draw_legend(struct view_frame *f, struct rect r, int y, const struct
 
 // "41.2", "0.21"; decimals: of a value below 10, one less from there on.
 static const char *figure_text(double value, int decimals, char out[16]) {
-    if (value <= 0) snprintf(out, 16, "-");
+    if (!(value > 0)) snprintf(out, 16, "-");
     else snprintf(out, 16, "%.*f", value < 9.995 ? decimals : value < 99.95 ? 1 : 0, value);
     return out;
 }
@@ -230,7 +233,9 @@ static void cell_text(const struct time_picture *p, int part, enum time_column c
     double share = time_limit_share(p->time, w, &limit);
     bool works = w->seconds > 0 && w->bytes > 0;
     switch (column) {
-    case COLUMN_TIME: snprintf(out, 16, nothing_ran(p) ? "-" : "%.0f%%", 100 * share_of(p, part)); break;
+    case COLUMN_TIME:
+        snprintf(out, 16, nothing_ran(p) || !metric_known(w->seconds) ? "-" : "%.0f%%", 100 * share_of(p, part));
+        break;
     case COLUMN_READ: figure_text(rate_of(w->bytes, w->seconds) / 1e9, 1, out); break;
     case COLUMN_COMPUTE: figure_text(rate_of(w->operations, w->seconds) / 1e12, 2, out); break;
     case COLUMN_LIMIT:

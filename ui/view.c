@@ -86,8 +86,8 @@ void view_figure_right(struct view_frame *f, struct rect clip, int from, int y, 
 
 const char *view_number(long long n, char out[VIEW_NUMBER]) {
     char digits[VIEW_NUMBER];
-    int length = snprintf(digits, sizeof digits, "%lld", n < 0 ? -n : n), at = 0;
-    if (n < 0) out[at++] = '-';
+    if (n < 0) return strcpy(out, "-");
+    int length = snprintf(digits, sizeof digits, "%lld", n), at = 0;
     for (int i = 0; i < length; i++) {
         if (i && (length - i) % 3 == 0) out[at++] = ',';
         out[at++] = digits[i];
@@ -97,7 +97,8 @@ const char *view_number(long long n, char out[VIEW_NUMBER]) {
 }
 
 const char *view_rate(double per_second, char out[VIEW_NUMBER]) {
-    if (per_second <= 0) snprintf(out, VIEW_NUMBER, "0");
+    if (!metric_known(per_second)) snprintf(out, VIEW_NUMBER, "-");
+    else if (per_second <= 0) snprintf(out, VIEW_NUMBER, "0");
     else if (per_second < 99.95) snprintf(out, VIEW_NUMBER, "%.1f", per_second);
     else if (per_second < 9999.5) snprintf(out, VIEW_NUMBER, "%.0f", per_second);
     else snprintf(out, VIEW_NUMBER, "%.1fk", per_second / 1000);
@@ -105,7 +106,7 @@ const char *view_rate(double per_second, char out[VIEW_NUMBER]) {
 }
 
 const char *view_seconds(double seconds, char out[VIEW_NUMBER]) {
-    if (seconds <= 0) snprintf(out, VIEW_NUMBER, "-");
+    if (!(seconds > 0)) snprintf(out, VIEW_NUMBER, "-");
     else if (seconds < 0.00995) snprintf(out, VIEW_NUMBER, "%.1f ms", seconds * 1000);
     else if (seconds < 0.9995) snprintf(out, VIEW_NUMBER, "%.0f ms", seconds * 1000);
     else if (seconds < 9.995) snprintf(out, VIEW_NUMBER, "%.2f s", seconds);
@@ -115,6 +116,7 @@ const char *view_seconds(double seconds, char out[VIEW_NUMBER]) {
 }
 
 const char *view_bytes(double bytes, char out[VIEW_NUMBER]) {
+    if (!metric_known(bytes)) return strcpy(out, "-");
     double mib = bytes / (1 << 20);
     snprintf(out, VIEW_NUMBER, mib < 1000 ? "%.0f MiB" : "%.1f GiB", mib < 1000 ? mib : mib / 1024);
     return out;

@@ -10,6 +10,7 @@
 
 #include "app/bench/machine_limits.h"
 #include "app/models/model.h"
+#include "engine/metrics.h"
 #include "engine/stages.h"
 
 enum { BENCH_MAX_RESULTS = 16 };

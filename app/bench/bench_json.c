@@ -17,7 +17,9 @@ static double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
 static json_t *result_json(const struct bench_result *r, const struct bench_report *other) {
     json_t *stages = json_object();
-    for (int i = 0; i < STAGE_COUNT; i++) json_object_set_new(stages, bench_stage_names[i], json_real(r->stages[i]));
+    for (int i = 0; i < STAGE_COUNT; i++) {
+        if (metric_known(r->stages[i])) json_object_set_new(stages, bench_stage_names[i], json_real(r->stages[i]));
+    }
     json_t *object = json_pack("{s:s, s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:o}",
                                "name", r->name, "tokens_per_second", r->tokens_per_second, "lowest", r->lowest,
                                "highest", r->highest, "conversations", r->conversations, "context", r->context,

@@ -98,10 +98,10 @@ static bool wait_for(struct bench *b, int n, double *end, int *reused, struct st
 static void pause_ns(long ns) { nanosleep(&(struct timespec){.tv_nsec = ns}, NULL); }
 
 // Waits for the metrics of the idle engine, which are published a moment after the last event.
-static const struct engine_figures *idle_figures(struct bench *b, uint64_t steps_before) {
+static const struct engine_figures *idle_figures(struct bench *b, int64_t steps_before) {
     for (;;) {
         const struct engine_figures *f = engine_figures(b->engine);
-        if (f->steps > steps_before && !f->running && !f->queue) return f;
+        if (!metric_known((double)f->steps) || (f->steps > steps_before && f->running <= 0 && f->queue <= 0)) return f;
         pause_ns(100000);
     }
 }

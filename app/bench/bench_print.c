@@ -127,7 +127,7 @@ static void add_row(struct table *t, const struct bench_result *r, const struct 
         if (before) cell(&c, "%.2f", r->tokens_per_second / before->tokens_per_second);
         else cell(&c, "-");
     }
-    for (int i = 0; i < STAGE_COUNT; i++) cell(&c, "%.1f %%", 100 * r->stages[i]);
+    for (int i = 0; i < STAGE_COUNT; i++) cell(&c, metric_known(r->stages[i]) ? "%.1f %%" : "-", 100 * r->stages[i]);
     for (int i = 0; i < c.n; i++) pointers[i] = c.texts[i];
     table_add(t, TABLE_PLAIN, c.n, pointers);
 }

@@ -126,6 +126,7 @@ static void engine_moved(struct chat *c) {
 
 static void answer_ended(struct chat *c, const struct session_event *event) {
     int context = engine_figures(c->engine)->context;
+    if (!metric_known(context)) context = model_host_info(c->p.host)->n_context;
     if (event->chat != c->current) {
         event->chat->unread = true;
     } else if (event->reason == FINISH_CONTEXT) { // elsewhere the note says it
@@ -181,7 +182,7 @@ static void chat_take_time(struct chat *c, const struct engine_figures *f) {
     memcpy(c->time.stages, f->stages, sizeof c->time.stages);
     c->time.decode = f->decode;
     c->time.prefill = f->prefill;
-    c->time.busy = f->running || f->queue;
+    c->time.busy = f->running > 0 || f->queue > 0;
     struct stage_work all = {f->decode.seconds + f->prefill.seconds, f->decode.bytes + f->prefill.bytes,
                              f->decode.operations + f->prefill.operations};
     chat_limits_check(c, &all);
@@ -198,9 +199,9 @@ static void chat_sample(struct chat *c, uint64_t now) {
     }
     c->decode[c->n_samples] = f->decode_now;
     c->prefill[c->n_samples] = f->prefill_now;
-    c->latency[c->n_samples++] = f->running ? f->next_token.p50 : 0;
+    c->latency[c->n_samples++] = f->running > 0 ? f->next_token.p50 : 0;
     chat_take_time(c, f);
-    bool moves = f->running || f->queue || now < c->moved + AFTERGLOW_NS;
+    bool moves = f->running > 0 || f->queue > 0 || now < c->moved + AFTERGLOW_NS;
     c->tick = moves ? now + TICK_NS : 0;
     c->stale = true;
 }

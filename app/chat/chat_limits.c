@@ -106,6 +106,7 @@ void chat_limits_engine(struct chat *c) {
     const struct engine_figures *f = engine_figures(c->engine);
     memcpy(l->engine, f->backend, sizeof l->engine);
     l->n_threads = f->n_threads;
+    if (!metric_known(l->n_threads)) return; // it computes elsewhere
     l->fresh = (struct machine_limits){0};
     use_file(c, read_work, read_done);
 }
@@ -189,7 +190,7 @@ static double operations_limit(const struct chat *c) {
 // What was done can be done: the limit was measured while others had the machine.
 void chat_limits_check(struct chat *c, const struct stage_work *all) {
     struct chat_limits *l = c->limits;
-    if (!l->known || all->seconds <= 0) return;
+    if (!l->known || !(all->seconds > 0)) return;
     double weights = (double)model_host_info(c->p.host)->weight_bytes;
     bool streams = weights >= (l->cache_bytes > 0 ? BEYOND_CACHE * l->cache_bytes : CACHES_BYTES);
     double bytes = streams ? excess(all->bytes / all->seconds, l->limits.read_bytes) : 1;
@@ -221,7 +222,9 @@ void chat_limits_measure(struct chat *c) {
 // What every step reads: the weights, and the keys and values of those that run.
 static double bytes_read(const struct chat *c) {
     const struct engine_figures *f = c->engine ? engine_figures(c->engine) : NULL;
-    double kv = f && f->n_pages ? (double)f->kv_bytes * f->pages_used / f->n_pages : 0;
+    double kv = f && f->n_pages > 0 && metric_known(f->pages_used) && metric_known((double)f->kv_bytes)
+                    ? (double)f->kv_bytes * f->pages_used / f->n_pages
+                    : 0;
     return (double)model_host_info(c->p.host)->weight_bytes + kv;
 }
 

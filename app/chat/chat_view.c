@@ -130,7 +130,7 @@ static void show_context(const struct chat *c, const struct engine_figures *f, s
     const struct conversation *talk = &chat->conversation;
     const uint64_t request = chat->n_answers ? chat->answers[chat->n_answers - 1].request : 0;
     const struct request_figures *r = request_in(f, request);
-    const int running = r ? r->n_context : 0;
+    const int running = r && metric_known(r->n_context) ? r->n_context : 0;
     size_t uncounted = 0;
     int m = conversation_last(talk);
     for (; m >= 0; m = talk->messages[m].parent) {
@@ -162,7 +162,7 @@ static void show_memory(const struct chat *c, const struct engine_figures *f, st
     memory.repacked = taken ? (int64_t)taken->weights : -1;
     memory.mapped = taken ? (int64_t)taken->in_place : -1;
     memory.buffers = taken ? (int64_t)taken->buffers : -1;
-    memory.kv = f ? known(f->kv_bytes) : -1;
+    memory.kv = f && f->kv_bytes > 0 ? f->kv_bytes : -1;
     view->memory = &memory;
 }
 
@@ -192,7 +192,7 @@ void chat_show(struct chat *c) {
         .n_messages = n_messages,
         .model_name = c->model_name,
         .model_short = c->model_short,
-        .context_size = f && f->context ? f->context : model_host_info(c->p.host)->n_context,
+        .context_size = f && f->context > 0 ? f->context : model_host_info(c->p.host)->n_context,
         .figures = f,
         .decode = {c->decode, c->n_samples},
         .prefill = {c->prefill, c->n_samples},

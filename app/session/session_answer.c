@@ -192,7 +192,8 @@ void session_count_tokens(struct session *s, struct session_chat *chat) {
         for (int k = 0; k < chat->n_answers; k++) {
             const struct session_answer *a = &chat->answers[k];
             struct message *m = &chat->conversation.messages[a->message];
-            if (r->request == a->request) m->tokens = r->n_context - r->n_generated + a->n_tokens - m->thinking_tokens;
+            if (r->request == a->request && metric_known(r->n_context))
+                m->tokens = r->n_context - r->n_generated + a->n_tokens - m->thinking_tokens;
         }
     }
 }

@@ -159,11 +159,11 @@ struct engine_figures *figures_begin(struct figures *f, double now) {
     struct engine_figures *out = &f->exchange->back->figures;
     out->sequence = ++f->sequence;
     memcpy(out->stage_seconds, f->stage_seconds, sizeof out->stage_seconds);
-    out->decode_tokens = f->decode_tokens;
-    out->prefill_tokens = f->prefill_tokens;
-    out->reused_tokens = f->reused_tokens;
-    out->steps = f->steps;
-    out->preemptions = f->preemptions;
+    out->decode_tokens = (int64_t)f->decode_tokens;
+    out->prefill_tokens = (int64_t)f->prefill_tokens;
+    out->reused_tokens = (int64_t)f->reused_tokens;
+    out->steps = (int64_t)f->steps;
+    out->preemptions = (int64_t)f->preemptions;
     out->first_token = latency_summary(&f->first_token);
     out->next_token = latency_summary(&f->next_token);
     fill_rates(f, out, now);

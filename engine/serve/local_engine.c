@@ -204,7 +204,7 @@ static void publish(struct local_engine *e) {
     struct engine_figures *f = figures_begin(&e->figures, e->published);
     memcpy(f->backend, e->backend, sizeof f->backend);
     f->n_threads = scheduler_backend(e->scheduler)->n_threads;
-    f->kv_bytes = e->kv_bytes;
+    f->kv_bytes = (int64_t)e->kv_bytes;
     f->preparing = e->preparing;
     scheduler_figures(e->scheduler, f);
     f->queue += count_encoding(e);

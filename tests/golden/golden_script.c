@@ -331,6 +331,11 @@ static void do_page(struct script *s) {
     script_settle(s);
 }
 
+static void do_unknown(struct script *s) {
+    figures_set_unknown(script_engine_figures(s->engine));
+    script_settle(s);
+}
+
 static void do_tick(struct script *s) { script_pass(s, word_int(s, 1)); }
 
 // ---- what must be so ----
@@ -569,6 +574,7 @@ static const struct {
     {"prefill", 3, false, do_prefill},
     {"rate", 2, false, do_rate},
     {"figures", 2, false, do_figures},
+    {"unknown", 0, false, do_unknown},
     {"work", 4, false, do_work},
     {"pages", 2, false, do_pages},
     {"page", 5, false, do_page},

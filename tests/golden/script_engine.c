@@ -299,7 +299,9 @@ static const struct engine_figures *script_metrics(struct engine_client *c) {
     struct script_engine *e = engine_of(c);
     struct engine_figures *f = &e->figures;
     f->sequence++;
-    f->n_requests = f->running = f->queue = 0;
+    const bool counts = metric_known(f->running);
+    f->n_requests = 0;
+    if (counts) f->running = f->queue = 0;
     for (int i = 0; i < e->count && f->n_requests < FIGURES_MAX_REQUESTS; i++) {
         const struct script_request *r = &e->requests[i];
         if (!state_runs(r->state)) continue;
@@ -311,6 +313,7 @@ static const struct engine_figures *script_metrics(struct engine_client *c) {
                                                                 .n_generated = r->n_generated,
                                                                 .n_context = r->prefill_done + r->n_generated,
                                                                 .tokens_per_second = r->rate};
+        if (!counts) continue;
         if (r->state == REQUEST_PENDING) f->queue++;
         else f->running++;
     }

@@ -158,7 +158,7 @@ static int pages_of(const struct engine_figures *f, uint64_t conversation) {
 }
 
 // The snapshot in which so many tokens have been drawn and nothing runs any more.
-static const struct engine_figures *settled(struct engine_client *c, uint64_t tokens) {
+static const struct engine_figures *settled(struct engine_client *c, int64_t tokens) {
     for (int ms = 0; ms < PATIENCE; ms++) {
         const struct engine_figures *f = engine_figures(c);
         if (f->decode_tokens == tokens && !f->pages_used && !f->running && !f->queue) return f;

@@ -185,6 +185,18 @@ static void test_each_reader_has_its_own_snapshot(void **state) {
     figures_close(&f);
 }
 
+static void test_what_is_unknown_is_not_0(void **state) {
+    (void)state;
+    static struct engine_figures f;
+    f.sequence = 7;
+    figures_set_unknown(&f);
+    assert_false(metric_known(f.decode_now) || metric_known(f.next_token.p99) || metric_known(f.stages[0].bytes));
+    assert_false(metric_known(f.running) || metric_known((double)f.kv_bytes) || metric_known(f.n_pages));
+    assert_true(metric_known(0) && metric_known(0.5));
+    assert_int_equal(f.n_requests, 0);
+    assert_int_equal(f.sequence, 7);
+}
+
 enum { PUBLISHED = 20000 };
 
 static void *write_snapshots(void *argument) {
@@ -241,6 +253,7 @@ int main(void) {
         cmocka_unit_test(test_rates_of_several_add_up),
         cmocka_unit_test(test_percentiles),
         cmocka_unit_test(test_each_reader_has_its_own_snapshot),
+        cmocka_unit_test(test_what_is_unknown_is_not_0),
         cmocka_unit_test(test_snapshots_pass_to_several_readers_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
