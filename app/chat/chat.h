@@ -1,5 +1,5 @@
-// Chat: the controller between screen, engine and store. It owns the conversations, turns commands into requests and events
-// into text, keeps the store up to date and shows the screen what there is.
+// Chat: the controller of the chat screen, a client of the session. It carries out commands and shows the screen what
+// there is.
 //
 // One thread. It sleeps in poll() until the terminal, the engine, a signal or one of its own deadlines wakes it; when
 // nothing goes on there is no deadline. All deadlines are of clock_ns(), so that tests with a frozen clock are exact.
@@ -12,7 +12,7 @@
 
 struct chat;
 
-struct chat_params { // everything is borrowed and outlives the chat
+struct chat_params {              // everything is borrowed and outlives the chat
     struct model_host *host;      // which may still be loading its model
     struct settings *settings;    // changed with what is set on the screen
     const char *config_path;      // NULL: changed settings are not saved

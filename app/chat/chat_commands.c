@@ -194,7 +194,8 @@ static void say_knob(struct chat *c, enum sampling_knob_id knob) {
     const struct session_chat *chat = c->current;
     char value[16];
     chat_say(c, false, "%s is now %s%s", sampling_knobs[knob].key,
-             sampling_format(&chat->conversation.settings.sampling, knob, value), session_busy(chat) ? ", from the next token on" : "");
+             sampling_format(&chat->conversation.settings.sampling, knob, value),
+             session_busy(chat) ? ", from the next token on" : "");
 }
 
 // Later chats begin with it. `own`: the person's value, which stays with other models too; otherwise the model's.
@@ -215,7 +216,8 @@ static void set_knob(struct chat *c, double value) { change_knob(c, value, true)
 
 static void step_knob(struct chat *c, int direction) {
     enum sampling_knob_id knob = (enum sampling_knob_id)c->knob;
-    set_knob(c, sampling_get(&c->current->conversation.settings.sampling, knob) + direction * sampling_knobs[knob].step);
+    const struct sampling *now = &c->current->conversation.settings.sampling;
+    set_knob(c, sampling_get(now, knob) + direction * sampling_knobs[knob].step);
 }
 
 static void choose_knob(struct chat *c, int step) {

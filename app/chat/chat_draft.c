@@ -1,5 +1,5 @@
-// Drafts: what stands in the composer belongs to the chat on screen. It is put aside when another chat comes, and given to
-// the session, which keeps it.
+// Drafts: what stands in the composer belongs to the chat on screen. It is put aside when another chat comes, and given
+// to the session, which keeps it.
 #include <string.h>
 
 #include "app/chat/chat_state.h"

@@ -101,7 +101,9 @@ static void take_model(struct chat *c) {
 }
 
 // Requests wait for the model that is being loaded.
-static void hold(struct chat *c) { session_hold(c->session, !c->engine || model_host_loading(c->p.host) || model_host_choosing(c->p.host)); }
+static void hold(struct chat *c) {
+    session_hold(c->session, !c->engine || model_host_loading(c->p.host) || model_host_choosing(c->p.host));
+}
 
 static const char *stopped_text(const struct chat *c, char text[64]) {
     int n = c->models->stopped;

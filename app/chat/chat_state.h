@@ -1,6 +1,6 @@
-// The inside of the chat controller, shared by chat.c (loop), chat_commands.c (what a person does), chat_draft.c (what a
-// person writes), chat_model.c (the model that answers and those to choose from), chat_limits.c (what the machine can do)
-// and chat_view.c (what the screen shows). Nobody else includes this.
+// The inside of the chat controller, shared by chat.c (loop), chat_commands.c (what a person does), chat_draft.c (what
+// a person writes), chat_model.c (the model that answers and those to choose from), chat_limits.c (what the machine can
+// do) and chat_view.c (what the screen shows). Nobody else includes this.
 #ifndef CONFAB_APP_CHAT_STATE_H
 #define CONFAB_APP_CHAT_STATE_H
 
@@ -8,7 +8,7 @@
 #include "app/session/session.h"
 
 #define CHAT_HISTORY 512 // samples of the graphs
-#define NANOSECONDS 1000000000ull
+#define NANOSECONDS  1000000000ull
 
 struct chat {
     struct chat_params p;
@@ -18,7 +18,7 @@ struct chat {
     struct loop *loop;
     struct session_chat *current;
     struct session_chat *composing; // whose draft the composer holds; NULL: it is gone
-    uint64_t draft_at; // clock_ns when the composer's is given to the session; 0: not
+    uint64_t draft_at;              // clock_ns when the composer's is given to the session; 0: not
     int knob;
     bool ending, leaving; // leaving: asked for, although something cannot be saved
     char status[512];
@@ -26,11 +26,11 @@ struct chat {
     char *model_name, *model_short;
     char *loading; // what is being loaded, in words
 
-    bool stale;            // the screen shows less than there is to show
-    bool typed;            // a key was pressed since the last frame
-    uint64_t drawn;        // clock_ns of the last drawing
-    uint64_t tick;         // clock_ns of the next sample of the histories; 0: nothing moves
-    uint64_t moved;        // clock_ns of the last event of the engine
+    bool stale;     // the screen shows less than there is to show
+    bool typed;     // a key was pressed since the last frame
+    uint64_t drawn; // clock_ns of the last drawing
+    uint64_t tick;  // clock_ns of the next sample of the histories; 0: nothing moves
+    uint64_t moved; // clock_ns of the last event of the engine
     float decode[CHAT_HISTORY], prefill[CHAT_HISTORY], latency[CHAT_HISTORY];
     int n_samples;
     struct view_time time; // at the last sample
@@ -55,15 +55,15 @@ void chat_save_setting(struct chat *c, int id);
 
 // chat_draft.c
 void chat_draft_show(struct chat *c, struct session_chat *chat); // in the composer, where another's is put aside
-void chat_draft_read(struct chat *c); // the one in the composer has come from the store
-void chat_draft_typed(struct chat *c); // there was a key: it may have changed
-void chat_draft_take(struct chat *c);  // out of the composer as it stands there
+void chat_draft_read(struct chat *c);                            // the one in the composer has come from the store
+void chat_draft_typed(struct chat *c);                           // there was a key: it may have changed
+void chat_draft_take(struct chat *c);                            // out of the composer as it stands there
 void chat_draft_turn(struct chat *c, uint64_t now);
 
 // chat_model.c
 void chat_model_open(struct chat *c);
 void chat_model_close(struct chat *c);
-void chat_model_events(struct chat *c); // of the host
+void chat_model_events(struct chat *c);                   // of the host
 void chat_model_choose(struct chat *c, const char *word); // NULL or "": shows the list
 void chat_model_stop(struct chat *c);
 void chat_model_show(struct chat *c, struct screen_view *view);

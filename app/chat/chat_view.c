@@ -134,7 +134,8 @@ static void show_context(const struct chat *c, const struct engine_figures *f, s
     size_t uncounted = 0;
     int m = conversation_last(talk);
     for (; m >= 0; m = talk->messages[m].parent) {
-        if (session_left_out(talk, m) && talk->messages[m].parent >= 0) m = talk->messages[m].parent; // nor its question
+        if (session_left_out(talk, m) && talk->messages[m].parent >= 0)
+            m = talk->messages[m].parent; // nor its question
         else if (talk->messages[m].tokens) break;
         else uncounted += talk->messages[m].size;
     }

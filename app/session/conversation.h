@@ -1,8 +1,8 @@
 // Conversation: a tree of messages and the path through it that is shown.
 //
 //   user ─► model          regenerating an answer adds a sibling, changing a question would too: siblings are the
-//       └─► model ─► user  versions of a message ("‹2/3›"), of which one is chosen. The path goes from the first message
-//                          along the chosen ones. Nothing is ever overwritten or removed.
+//       └─► model ─► user  versions of a message ("‹2/3›"), of which one is chosen. The path goes from the
+//                          first message along the chosen ones. Nothing is ever overwritten or removed.
 //
 // Plain data, one owner (the session); the store writes what is dirty.
 #ifndef CONFAB_APP_CONVERSATION_H
@@ -42,33 +42,34 @@ struct message {
     int chosen;        // index of the chosen message after, −1 when there is none
     enum message_role role;
     enum message_state state;
-    char *text;        // UTF-8 without NUL, NUL-terminated
+    char *text; // UTF-8 without NUL, NUL-terminated
     size_t size, capacity;
-    char *thinking;    // of an answer, what was thought before it; NULL: nothing
+    char *thinking; // of an answer, what was thought before it; NULL: nothing
     size_t thinking_size, thinking_capacity;
     int thinking_tokens;
     double thinking_seconds;
-    char *notice;      // what the engine had to say about the request; NULL: nothing
-    char *note;        // "38.2 tok/s, 120 tokens"; of a failed answer what went wrong; NULL: none
-    char *model;       // that wrote it, e.g. "TinyLlama 1.1B Q4_0"; NULL: not known, or a person did
-    int tokens;        // in the conversation up to and with this message; 0: not known
-    // Milliseconds since 1970; 0: unknown. Only shown and exported: clocks may be set back, so nothing is ordered by them.
+    char *notice; // what the engine had to say about the request; NULL: nothing
+    char *note;   // "38.2 tok/s, 120 tokens"; of a failed answer what went wrong; NULL: none
+    char *model;  // that wrote it, e.g. "TinyLlama 1.1B Q4_0"; NULL: not known, or a person did
+    int tokens;   // in the conversation up to and with this message; 0: not known
+    // Milliseconds since 1970; 0: unknown. Only shown and exported: clocks may be set back, so nothing is ordered by
+    // them.
     int64_t created, begun, ended; // begun, ended: first token and end of an answer
 };
 
 struct conversation {
-    uint64_t id;      // in this process, never 0
-    int64_t row;      // in the store; 0: not there yet
-    bool dirty;       // title, settings or chosen path differ from the store
-    bool unread_rows; // its messages still lie in the store only
-    bool named;       // title was given by the person
-    bool gone;        // of a copy: another confab has deleted it from the store
-    char *title;      // "" until there is something to call it by
+    uint64_t id;              // in this process, never 0
+    int64_t row;              // in the store; 0: not there yet
+    bool dirty;               // title, settings or chosen path differ from the store
+    bool unread_rows;         // its messages still lie in the store only
+    bool named;               // title was given by the person
+    bool gone;                // of a copy: another confab has deleted it from the store
+    char *title;              // "" until there is something to call it by
     struct settings settings; // sampling and what is OF_CONVERSATION; the rest is unused
     int64_t created;          // milliseconds since 1970; 0: unknown
     struct message *messages; // in order of their making
     int count, capacity;
-    int first;        // index of the chosen first message, −1 when there is none
+    int first; // index of the chosen first message, −1 when there is none
 };
 
 void conversation_open(struct conversation *c, uint64_t id, const struct settings *s); // copies the settings it owns
@@ -81,10 +82,10 @@ int conversation_add(struct conversation *c, int parent, enum message_role role,
 void conversation_append(struct conversation *c, int message, const char *text, size_t size);
 // The same of what was thought, which took `seconds` in all.
 void conversation_think(struct conversation *c, int message, const char *text, size_t size, double seconds);
-void conversation_note(struct conversation *c, int message, const char *note); // copied; NULL: none
-void conversation_notice(struct conversation *c, int message, const char *notice); // likewise
+void conversation_note(struct conversation *c, int message, const char *note);       // copied; NULL: none
+void conversation_notice(struct conversation *c, int message, const char *notice);   // likewise
 void conversation_set_model(struct conversation *c, int message, const char *model); // copied
-void conversation_set_settings(struct conversation *c, const struct settings *s); // likewise
+void conversation_set_settings(struct conversation *c, const struct settings *s);    // likewise
 void conversation_rename(struct conversation *c, const char *title);
 
 int conversation_last(const struct conversation *c); // the end of the path, −1 when empty
@@ -92,7 +93,8 @@ int conversation_last(const struct conversation *c); // the end of the path, −
 int conversation_path(const struct conversation *c, int *out);
 // The 1-based number of a message among its versions; *total of them.
 int conversation_version(const struct conversation *c, int message, int *total);
-// The same of all messages in one pass: numbers [count], totals [count + 1]; that of message m is totals[its parent + 1].
+// The same of all messages in one pass: numbers [count], totals [count + 1]; that of message
+// m is totals[its parent + 1].
 void conversation_versions(const struct conversation *c, int *numbers, int *totals);
 // Chooses the version `step` further (clamped) of a message; false when that is the same one.
 bool conversation_switch(struct conversation *c, int message, int step);

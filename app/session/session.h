@@ -3,9 +3,9 @@
 // It turns messages into requests and the engine's events into messages, saves what changes, and tells its client about
 // it. The client reads chats and conversations directly but changes them only through the functions here.
 //
-// Single-threaded, and never waits for a disk: a worker reads and writes the store, and results arrive later, as events.
-// Changes are written within a second; failed writes are retried every two seconds, and session_unsaved is true until
-// one succeeds.
+// Single-threaded, and never waits for a disk: a worker reads and writes the store, and results arrive later, as
+// events. Changes are written within a second; failed writes are retried every two seconds, and session_unsaved is true
+// until one succeeds.
 #ifndef CONFAB_APP_SESSION_H
 #define CONFAB_APP_SESSION_H
 
@@ -24,11 +24,11 @@ struct session_answer {
     int index;        // among the request's answers
     int message;      // the message being written
     enum request_state state;
-    int n_tokens;     // received so far
+    int n_tokens;                                               // received so far
     uint64_t submitted, first_token, last_token, first_thought; // clock_ns; 0: not yet
-    uint64_t left;    // clock_ns of its pre-emption; 0: not pre-empted
-    uint64_t away;    // total ns pre-empted after the first token
-    int n_returns;    // times it resumed; the tokens that came then do not count in its rate
+    uint64_t left;                                              // clock_ns of its pre-emption; 0: not pre-empted
+    uint64_t away;                                              // total ns pre-empted after the first token
+    int n_returns; // times it resumed; the tokens that came then do not count in its rate
 };
 
 struct session_chat {
@@ -40,10 +40,10 @@ struct session_chat {
     bool reading;             // messages and draft are being read from the store
     char *unsent;             // message to send once they are read; NULL: none
 
-    struct draft draft; // not sent yet
-    bool draft_known;   // the store's draft has been read
-    bool draft_dirty;   // differs from the store
-    int64_t draft_row;  // row of the chat it is stored under; 0: the chat without a row; −1: not stored
+    struct draft draft;              // not sent yet
+    bool draft_known;                // the store's draft has been read
+    bool draft_dirty;                // differs from the store
+    int64_t draft_row;               // row of the chat it is stored under; 0: the chat without a row; −1: not stored
     uint64_t save_at, save_draft_at; // clock_ns when to save; 0: nothing to save
     bool saving, deleting;           // the worker is at it
 };
@@ -69,8 +69,8 @@ struct session_event {
 
 struct session_params { // all borrowed, must outlive the session
     struct loop *loop;
-    struct settings *settings; // defaults of new chats
-    const char *store_path;    // NULL: save nothing
+    struct settings *settings;                                      // defaults of new chats
+    const char *store_path;                                         // NULL: save nothing
     void (*tell)(void *context, const struct session_event *event); // may be NULL
     void *context;
 };
@@ -80,15 +80,15 @@ struct session *session_open(const struct session_params *p, struct status *st);
 // Stops all answers, saves and waits for that. False: something could not be saved.
 bool session_close(struct session *s, struct status *st);
 
-struct worker *session_worker(struct session *s); // for other files of the user
-bool session_unsaved(const struct session *s);    // the last write failed, or takes too long
+struct worker *session_worker(struct session *s);        // for other files of the user
+bool session_unsaved(const struct session *s);           // the last write failed, or takes too long
 bool session_save(struct session *s, struct status *st); // saves everything and waits
 
 // ---- the engine ----
 
 // e: NULL if there is none at the moment. model: the name that answers are marked with.
 void session_set_engine(struct session *s, struct engine_client *e, const char *model);
-void session_hold(struct session *s, bool hold); // while true, requests wait: another engine is coming
+void session_hold(struct session *s, bool hold);      // while true, requests wait: another engine is coming
 void session_rest(struct session *s, uint64_t until); // the engine's events do not wake the loop before this clock_ns
 
 // ---- chats, newest first ----
@@ -101,8 +101,8 @@ void session_read(struct session *s, struct session_chat *chat); // reads messag
 void session_rename(struct session_chat *chat, const char *title);
 void session_delete(struct session *s, struct session_chat *chat);
 void session_set_draft(struct session_chat *chat, struct draft *draft); // takes ownership
-void session_begin_with_defaults(struct session *s); // gives changed defaults to all empty chats
-void session_changed(struct session_chat *chat);     // after the client changed its path or settings
+void session_begin_with_defaults(struct session *s);                    // gives changed defaults to all empty chats
+void session_changed(struct session_chat *chat);                        // after the client changed its path or settings
 // Running answers use it from their next token on.
 void session_set_sampling(struct session *s, struct session_chat *chat, const struct sampling *sampling);
 
@@ -113,7 +113,8 @@ void session_ask(struct session *s, struct session_chat *chat, int parent, int n
 struct request_params session_request_params(const struct settings *s); // what settings decide, the rest zero
 void session_stop(struct session *s, struct session_chat *chat);        // all its answers
 bool session_busy(const struct session_chat *chat);
-const struct session_answer *session_answer_at(const struct session_chat *chat, int message); // NULL: not being generated
+const struct session_answer *session_answer_at(const struct session_chat *chat,
+                                               int message); // NULL: not being generated
 // Ends running answers at once, without waiting for the engine, with `reason` in their notes. Returns how many.
 int session_abandon(struct session *s, const char *reason);
 // The answer failed with nothing generated: later prompts leave it out, and its question.

@@ -1,5 +1,5 @@
-// The inside of the session, shared by session.c (chats), session_answer.c (requests and their events) and session_save.c
-// (the store). Nobody else includes this.
+// The inside of the session, shared by session.c (chats), session_answer.c (requests and their events) and
+// session_save.c (the store). Nobody else includes this.
 #ifndef CONFAB_APP_SESSION_STATE_H
 #define CONFAB_APP_SESSION_STATE_H
 

@@ -1,9 +1,9 @@
 // Store: the conversations of a person, in one SQLite file.
 //
-// Every change is one transaction, so that a confab killed at any moment leaves a store that opens with everything that was
-// acknowledged. Several confabs may use one store: write-ahead log, short transactions, waiting when the other writes. Order
-// is by row number, never by a clock. When a write fails (disk full, store locked), what was to be written stays dirty in
-// memory and the next call tries again. One thread at a time.
+// Every change is one transaction, so that a confab killed at any moment leaves a store that opens with everything that
+// was acknowledged. Several confabs may use one store: write-ahead log, short transactions, waiting when the other
+// writes. Order is by row number, never by a clock. When a write fails (disk full, store locked), what was to be
+// written stays dirty in memory and the next call tries again. One thread at a time.
 #ifndef CONFAB_APP_STORE_H
 #define CONFAB_APP_STORE_H
 
@@ -16,16 +16,16 @@ struct store;
 struct store *store_open(const char *path, struct status *st); // makes file and folders when missing
 void store_close(struct store *s);
 
-// Calls `each` for every conversation, oldest first, with row, title, named, settings and created set and unread_rows true. `each`
-// takes over the title.
+// Calls `each` for every conversation, oldest first, with row, title, named, settings and created set and unread_rows
+// true. `each` takes over the title.
 typedef void store_visitor(void *context, struct conversation *found);
 // Settings that an older confab did not write are those of `initial`.
 bool store_list(struct store *s, const struct settings *initial, store_visitor *each, void *context, struct status *st);
 // Reads the messages of a conversation that has unread_rows.
 bool store_read(struct store *s, struct conversation *c, struct status *st);
 
-// Writes what is dirty of a conversation. True: all of it is in the store and nothing is dirty any more. One that another
-// confab has deleted is written again as a whole; a copy that has no texts of what is not dirty is `gone` then.
+// Writes what is dirty of a conversation. True: all of it is in the store and nothing is dirty any more. One that
+// another confab has deleted is written again as a whole; a copy that has no texts of what is not dirty is `gone` then.
 bool store_save(struct store *s, struct conversation *c, struct status *st);
 bool store_delete(struct store *s, struct conversation *c, struct status *st); // with its draft
 

@@ -226,7 +226,8 @@ static void test_a_store_that_cannot_open_is_said(void **state) {
 static void test_a_store_that_opens_late_gets_everything(void **state) {
     (void)state;
     close_chat();
-    char *command = xasprintf("rm -f %s* && mkdir %s", store_path, store_path), *back = xasprintf("rmdir %s", store_path);
+    char *command = xasprintf("rm -f %s* && mkdir %s", store_path, store_path),
+         *back = xasprintf("rmdir %s", store_path);
     assert_int_equal(system(command), 0);
     open_chat();
     assert_true(screen.view.unsaved);
