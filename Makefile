@@ -9,9 +9,11 @@ WARNINGS = -Wall -Wextra -Wshadow
 PACKAGES = ncursesw readline libutf8proc sqlite3 jansson md4c
 PACKAGE_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 PACKAGE_LIBS   := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
-CFLAGS   = $(CFLAGS_$(VARIANT)) -g -std=c17 -D_GNU_SOURCE -fvisibility=hidden $(WARNINGS) -pthread -I. -I$(BUILD) $(PACKAGE_CFLAGS)
-LDFLAGS  = $(LDFLAGS_$(VARIANT)) -pthread
-LDLIBS   = $(PACKAGE_LIBS) -lm
+# CPPFLAGS, CFLAGS and LDFLAGS are the builder's own: they are added to what is needed, and come after it.
+ALL_CFLAGS  = $(CFLAGS_$(VARIANT)) -g -std=c17 -D_GNU_SOURCE -fvisibility=hidden $(WARNINGS) -pthread -I. -I$(BUILD) \
+	$(PACKAGE_CFLAGS) $(CPPFLAGS) $(CFLAGS)
+ALL_LDFLAGS = $(LDFLAGS_$(VARIANT)) -pthread $(LDFLAGS)
+LDLIBS      = $(PACKAGE_LIBS) -lm
 
 CFLAGS_release = -O2
 CFLAGS_clang   = -O2 -Werror
@@ -50,7 +52,7 @@ confab: $(BUILD)/confab
 	@cp $< $@.part && mv $@.part $@
 
 $(BUILD)/confab: $(BUILD)/app/main.o $(LIBRARY)
-	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $< $(LIBRARY) $(LDLIBS)
+	$(call say,LD,$@)$(CC) $(ALL_LDFLAGS) -o $@ $< $(LIBRARY) $(LDLIBS)
 
 # The files of themes/ as C strings.
 $(BUILD)/themes.c: themes/embed.awk $(wildcard themes/*.theme)
@@ -58,7 +60,7 @@ $(BUILD)/themes.c: themes/embed.awk $(wildcard themes/*.theme)
 	$(call say,AWK,$@)awk -f themes/embed.awk $(filter %.theme,$^) > $@.part && mv $@.part $@
 
 $(BUILD)/themes.o: $(BUILD)/themes.c
-	$(call say,CC,$@)$(CC) $(CFLAGS) -c -o $@ $<
+	$(call say,CC,$@)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 # The built-in model between two symbols, without the file an empty place; and its chat template as a string.
 GUIDE = $(wildcard app/guide/guide.gguf)
@@ -78,12 +80,12 @@ $(LIBRARY): $(filter-out $(BUILD)/app/main.o,$(OBJECTS)) $(BUILD)/themes.o $(BUI
 
 $(BUILD)/%.o: %.c | packages
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(CFLAGS) $(if $(filter engine/cpu/% engine/format/% engine/serve/%,$<),-ffp-contract=off) $(ISA_$(lastword $(subst _, ,$(basename $(notdir $<))))) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(if $(filter engine/cpu/% engine/format/% engine/serve/%,$<),-ffp-contract=off) $(ISA_$(lastword $(subst _, ,$(basename $(notdir $<))))) -MMD -MP -c -o $@ $<
 
 # Other files of a folder help every test in it; those of tests/unit help the faults too.
 define TEST_RULE
 $(BUILD)/tests/$(1)/%: $(BUILD)/tests/$(1)/%.o $(foreach folder,$(2),$(call HELPERS,$(folder))) $(LIBRARY)
-	$$(call say,LD,$$@)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -lvterm
+	$$(call say,LD,$$@)$$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ $$(LDLIBS) -lcmocka -lvterm
 endef
 $(eval $(call TEST_RULE,unit,unit))
 $(eval $(call TEST_RULE,faults,unit))
@@ -92,7 +94,7 @@ $(eval $(call TEST_RULE,kernels,kernels unit))
 $(eval $(call TEST_RULE,golden,golden))
 
 # The test in which the system grants no more threads and eventfds.
-$(BUILD)/tests/faults/test_system_limits: LDFLAGS += -Wl,--wrap=pthread_create -Wl,--wrap=eventfd
+$(BUILD)/tests/faults/test_system_limits: ALL_LDFLAGS += -Wl,--wrap=pthread_create -Wl,--wrap=eventfd
 
 # The test in which encoding a prompt takes as long as it says.
 $(BUILD)/tests/unit/engine/serve/test_encoding: LDFLAGS += -Wl,--wrap=prompt_source_encode
@@ -100,7 +102,7 @@ $(BUILD)/tests/unit/engine/serve/test_encoding: LDFLAGS += -Wl,--wrap=prompt_sou
 # The one test that compares with libsentencepiece, through a helper in C++.
 $(BUILD)/tests/unit/sentencepiece_library.o: tests/unit/sentencepiece_library.cc
 	@mkdir -p $(@D)
-	$(call say,CXX,$<)$(CXX) $(filter-out -std=c17,$(CFLAGS)) -std=c++17 -MMD -MP -c -o $@ $<
+	$(call say,CXX,$<)$(CXX) $(filter-out -std=c17,$(ALL_CFLAGS)) -std=c++17 -MMD -MP -c -o $@ $<
 
 $(BUILD)/tests/unit/engine/format/test_sentencepiece: $(BUILD)/tests/unit/sentencepiece_library.o
 $(BUILD)/tests/unit/engine/format/test_sentencepiece: LDLIBS += -lsentencepiece_train -lsentencepiece -lstdc++
@@ -113,19 +115,19 @@ $(BUILD)/tests/peer/peer_dir: always
 $(BUILD)/tests/peer/peer_tokenizer.o: $(BUILD)/tests/peer/peer_dir
 ifneq ($(CONFAB_PEER_DIR),)
 PEER_LIBRARIES := $(shell find $(CONFAB_PEER_DIR)/node_modules/@node-llama-cpp/linux-x64/bins/linux-x64 -name 'libllama.*' -o -name 'libggml.*' -o -name libggml-base.so)
-$(BUILD)/tests/peer/%: CFLAGS += -I$(CONFAB_PEER_DIR)/headers/include -I$(CONFAB_PEER_DIR)/headers/ggml/include
+$(BUILD)/tests/peer/%: ALL_CFLAGS += -I$(CONFAB_PEER_DIR)/headers/include -I$(CONFAB_PEER_DIR)/headers/ggml/include
 $(BUILD)/tests/peer/%: LDLIBS += $(PEER_LIBRARIES) -Wl,-rpath,$(firstword $(dir $(PEER_LIBRARIES)))
 endif
 
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(call HELPERS,unit) $(LIBRARY)
-	$(call say,LD,$@)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS) -lcmocka
+	$(call say,LD,$@)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS) -lcmocka
 
 $(BUILD)/tests/fuzz/mutate_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/mutate.o $(call HELPERS,unit) $(LIBRARY)
-	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+	$(call say,LD,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
 # Programs that measuring needs.
 $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(addprefix $(BUILD)/tests/unit/,gguf_writer.o tiny_shape_keys.o) $(LIBRARY)
-	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,LD,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # ---- packages: pkg-config name and Debian package ----
 
@@ -139,20 +141,35 @@ endef
 
 MISSING_CXX = $(shell command -v $(firstword $(CXX)) > /dev/null || echo g++)
 
+BUILD_MISSING = $(call missing,$(BUILD_NEEDS))
+TEST_MISSING  = $(strip $(call missing,$(BUILD_NEEDS) $(TEST_NEEDS)) $(MISSING_CXX))
+
 packages:
-	@missing="$(call missing,$(BUILD_NEEDS))"; test -z "$$missing" || \
+	@missing="$(BUILD_MISSING)"; test -z "$$missing" || \
 		{ echo "confab needs packages that are missing: $$missing"; echo "\`make deps\` installs them."; exit 1; }
 
+# $(call install,PACKAGES,what for): as root, or where sudo asks for no password; otherwise says what to run.
+define install
+	@missing="$(1)"; test -z "$$missing" && exit; \
+		echo "These packages are missing, which $(2) needs: $$missing"; \
+		command -v apt-get > /dev/null || { echo "Please install what these Debian packages contain."; exit 1; }; \
+		if test "$$(id -u)" = 0; then sudo=; elif sudo -n true 2> /dev/null; then sudo='sudo -n'; else \
+			echo "Please run this, then make again:"; \
+			echo "    sudo apt-get install --no-install-recommends $$missing"; exit 1; fi; \
+		echo "Installing them with$${sudo:+ sudo and} apt-get."; \
+		$$sudo apt-get update -q && \
+		$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing
+endef
+
 deps: ## install the packages that building and testing need
-	@missing="$(strip $(call missing,$(BUILD_NEEDS) $(TEST_NEEDS)) $(MISSING_CXX))"; test -z "$$missing" && exit; \
-		command -v apt-get > /dev/null || { echo "please install what these Debian packages contain: $$missing"; exit 1; }; \
-		echo "installing with apt-get: $$missing"; \
-		sudo=; test "$$(id -u)" = 0 || sudo=sudo; \
-		$$sudo apt-get update -q && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing
+	$(call install,$(TEST_MISSING),building and testing confab)
+
+build-deps:
+	$(call install,$(BUILD_MISSING),building confab)
 
 # ---- what people run ----
 
-run: deps ## install what is missing, build, open the chat (MODEL=path: with this model)
+run: build-deps ## install what building needs, build, open the chat (MODEL=path: with this model)
 	@$(MAKE) --no-print-directory -j$$(nproc) confab
 	@./confab $(if $(MODEL),-m '$(MODEL)')
 
@@ -235,6 +252,6 @@ clean: ## remove everything that was built
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all always packages deps run bench tests check clang asan tsan mutations mutators fuzzers fuzz check-long guide guide-check install uninstall manuals clean help
+.PHONY: all always packages deps build-deps run bench tests check clang asan tsan mutations mutators fuzzers fuzz check-long guide guide-check install uninstall manuals clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
