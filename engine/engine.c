@@ -32,10 +32,10 @@ void engine_client_free(struct engine_client *c) {
     free(c);
 }
 
-void figures_set_unknown(struct engine_figures *f) {
+void metrics_set_unknown(struct engine_metrics *f) {
     const struct stage_work work = {NAN, NAN, NAN};
-    const struct latency_figures latency = {NAN, NAN, NAN, METRIC_UNKNOWN};
-    *f = (struct engine_figures){.sequence = f->sequence,
+    const struct latency_metrics latency = {NAN, NAN, NAN, METRIC_UNKNOWN};
+    *f = (struct engine_metrics){.sequence = f->sequence,
                                  .n_threads = METRIC_UNKNOWN,
                                  .decode_now = NAN,
                                  .prefill_now = NAN,
@@ -103,4 +103,4 @@ bool engine_wait(struct engine_client *c, struct engine_event *out, int timeout_
 }
 int engine_event_fd(const struct engine_client *c) { return c->events.fd; }
 
-const struct engine_figures *engine_figures(struct engine_client *c) { return c->engine->ops->metrics(c); }
+const struct engine_metrics *engine_metrics(struct engine_client *c) { return c->engine->ops->metrics(c); }

@@ -31,7 +31,7 @@ struct engine_ops {
     void (*set_sampling)(struct engine_client *c, uint64_t request, const struct sampling *s);
     void (*focus)(struct engine_client *c, uint64_t conversation);
     void (*forget)(struct engine_client *c, uint64_t conversation);
-    const struct engine_figures *(*metrics)(struct engine_client *c);
+    const struct engine_metrics *(*metrics)(struct engine_client *c);
 };
 
 // The beginning and the end of a client's life: a zeroed struct of `size` bytes that begins with a client, its queue

@@ -1,4 +1,4 @@
-// Metrics: figures of the engine at work, as a snapshot that never blocks.
+// Metrics of the engine at work, as a snapshot that never blocks.
 //
 // Any of them may be unknown: NaN where it is a floating-point number, METRIC_UNKNOWN where it is a count. What is
 // known is not negative.
@@ -11,10 +11,10 @@
 #define METRIC_UNKNOWN (-1)
 static inline bool metric_known(double value) { return value >= 0; } // neither NaN nor METRIC_UNKNOWN
 
-#define FIGURES_MAX_REQUESTS 64
-#define FIGURES_MAX_PAGES 16384
+#define METRICS_MAX_REQUESTS 64
+#define METRICS_MAX_PAGES    16384
 
-struct request_figures {
+struct request_metrics {
     uint64_t request, conversation;
     int answer; // which of the request's
     enum request_state state;
@@ -28,16 +28,19 @@ static inline bool rate_is_steady(double tokens, double seconds) {
     return seconds >= 0.25 || (seconds > 0 && tokens > 2.5);
 }
 
-struct page_figures {
+struct page_metrics {
     uint64_t conversation; // of the first owner; 0: free
     uint16_t references;   // 0 free, 1 owned, more: shared
     uint16_t filled;       // tokens, ≤ page_tokens
     bool kept;             // held for reuse only, by no running request
 };
 
-struct latency_figures { float p50, p90, p99; int count; }; // seconds; over recent samples
+struct latency_metrics {
+    float p50, p90, p99;
+    int count;
+}; // seconds; over recent samples
 
-struct engine_figures {
+struct engine_metrics {
     uint64_t sequence;                 // grows with every published snapshot
     char backend[64];                  // "AVX-512 VNNI, 2 threads"; "": unknown
     int n_threads;
@@ -46,7 +49,7 @@ struct engine_figures {
     float decode_now, prefill_now;
     float decode_peak;                 // the highest decode_now so far
     int64_t decode_tokens, prefill_tokens, reused_tokens; // in total
-    struct latency_figures first_token, next_token;
+    struct latency_metrics first_token, next_token;
     int queue;                         // requests pending
     int running;                       // prefilling or decoding
     int batch_rows, batch_decode_rows; // of the last step
@@ -61,14 +64,14 @@ struct engine_figures {
     bool preparing;                    // weights that a quick start put off, whenever nothing else runs
     int context;                       // tokens a conversation may have
     int n_requests;                    // that are listed
-    struct request_figures requests[FIGURES_MAX_REQUESTS]; // those pending or running
-    struct page_figures pages[FIGURES_MAX_PAGES];          // of the first n_pages, as far as they fit
+    struct request_metrics requests[METRICS_MAX_REQUESTS]; // those pending or running
+    struct page_metrics pages[METRICS_MAX_PAGES];          // of the first n_pages, as far as they fit
 };
 
-void figures_set_unknown(struct engine_figures *f); // all of them; none is listed
+void metrics_set_unknown(struct engine_metrics *f); // all of them; none is listed
 
 // The latest snapshot, the client's own until its next call: conversations of its own by their numbers, those of other
 // clients by numbers beyond CONVERSATION_MOST. Never waits for the engine.
-const struct engine_figures *engine_figures(struct engine_client *c);
+const struct engine_metrics *engine_metrics(struct engine_client *c);
 
 #endif

@@ -8,7 +8,7 @@
 #include "ui/transcript.h"
 
 #define GAUGE_COLUMNS 10
-#define FIGURES_WIDE  46 // of the rule, so that two figures fit beside what else it says
+#define METRICS_WIDE  46 // of the rule, so that two metrics fit beside what else it says
 
 // "1,204 / 8,192 tokens ▓▓▓░░░░░░░", shortened until it fits; "~1,204" of a guess.
 static void draw_gauge(struct view_frame *f, struct rect line) {
@@ -77,17 +77,17 @@ static int draw_at_right(struct view_frame *f, struct rect rule, const char *tex
     return width + 2;
 }
 
-// Figures in words on the rule where their panes are not on the screen; in a narrow one the speed counts more than the
+// Metrics in words on the rule where their panes are not on the screen; in a narrow one the speed counts more than the
 // pages. Returns the columns used at the right.
-static int draw_figures_in_words(struct view_frame *f, struct rect rule) {
-    const struct engine_figures *g = f->view->figures;
+static int draw_metrics_in_words(struct view_frame *f, struct rect rule) {
+    const struct engine_metrics *g = f->view->metrics;
     char rate[VIEW_NUMBER], speed[2 * VIEW_NUMBER] = "", pages[VIEW_NUMBER] = "", text[6 * VIEW_NUMBER];
     if (!g) return 0;
     if (!f->layout->panes[PANE_THROUGHPUT].width && g->decode_now > 0)
         snprintf(speed, sizeof speed, "%s tok/s", view_rate((double)g->decode_now, rate));
     if (!f->layout->panes[PANE_KV].width && g->n_pages > 0 && metric_known(g->pages_used))
         snprintf(pages, sizeof pages, "kv %d%%", (int)(100LL * g->pages_used / g->n_pages));
-    if (speed[0] && pages[0] && rule.width >= FIGURES_WIDE)
+    if (speed[0] && pages[0] && rule.width >= METRICS_WIDE)
         snprintf(text, sizeof text, " %s%s%s ", speed, f->canvas->ascii ? ", " : " · ", pages);
     else snprintf(text, sizeof text, " %s ", speed[0] ? speed : pages);
     return draw_at_right(f, rule, text);
@@ -110,7 +110,7 @@ static void draw_rule(struct view_frame *f, enum transcript_below below) {
         return;
     }
     if (f->view->loading) return;
-    int right = draw_figures_in_words(f, rule);
+    int right = draw_metrics_in_words(f, rule);
     if (below == TRANSCRIPT_AT_END) return;
     const char *text = below == TRANSCRIPT_NEW_BELOW ? " new text below " : " more below ";
     int width = (int)strlen(text) + 2, x = rule.x + 1;

@@ -1,4 +1,4 @@
-// The KV cache: figures, and a map in which every page (or every few pages, when there are more than cells) is a cell
+// The KV cache: metrics, and a map in which every page (or every few pages, when there are more than cells) is a cell
 // coloured by whom it belongs to and as high as it is filled.
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static const struct {
     [PAGE_SHARED] = {ROLE_KV_SHARED, "shared", "▓", 'S'},
 };
 
-static enum page_kind kind_of(const struct page_figures *p, uint64_t current) {
+static enum page_kind kind_of(const struct page_metrics *p, uint64_t current) {
     if (p->references == 0) return PAGE_FREE;
     if (p->kept) return PAGE_KEPT;
     if (p->references > 1) return PAGE_SHARED;
@@ -32,12 +32,12 @@ struct map_cell {
     uint8_t shade;       // tells the other conversations apart
 };
 
-static struct map_cell map_cell(const struct engine_figures *g, int first, int last, uint64_t current) {
+static struct map_cell map_cell(const struct engine_metrics *g, int first, int last, uint64_t current) {
     int tokens[PAGE_KINDS] = {0}, filled = 0;
     struct map_cell cell = {.kind = PAGE_FREE};
     uint64_t owner = 0;
     for (int i = first; i < last; i++) {
-        const struct page_figures *p = &g->pages[i];
+        const struct page_metrics *p = &g->pages[i];
         enum page_kind kind = kind_of(p, current);
         if (kind == PAGE_FREE) continue;
         tokens[kind] += p->filled ? p->filled : 1;
@@ -65,8 +65,8 @@ static void draw_map_cell(struct view_frame *f, struct rect r, int i, struct map
 
 // A large cache that is nearly empty would be a cell or two: then there are as few pages a cell as leave half of the
 // map free, and the free pages behind it are a number.
-static void draw_map(struct view_frame *f, struct rect r, const struct engine_figures *g, uint64_t current) {
-    int cells = r.width * r.height, pages = g->n_pages < FIGURES_MAX_PAGES ? g->n_pages : FIGURES_MAX_PAGES;
+static void draw_map(struct view_frame *f, struct rect r, const struct engine_metrics *g, uint64_t current) {
+    int cells = r.width * r.height, pages = g->n_pages < METRICS_MAX_PAGES ? g->n_pages : METRICS_MAX_PAGES;
     if (r.width <= 0 || cells <= 0 || pages <= 0) return;
     int each = (pages + cells - 1) / cells, used = pages;
     while (used > 0 && !g->pages[used - 1].references) used--;
@@ -84,7 +84,7 @@ static void draw_map(struct view_frame *f, struct rect r, const struct engine_fi
 }
 
 // The words that explain a figure go first where room is short.
-static void figures_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
+static void metrics_line(struct view_frame *f, struct rect r, int y, const struct engine_metrics *g) {
     char shared[VIEW_NUMBER], used[VIEW_NUMBER], all[VIEW_NUMBER];
     char share[VIEW_NUMBER] = "-";
     int percent = g->n_pages > 0 ? (int)(100LL * g->pages_used / g->n_pages) : 0;
@@ -98,7 +98,7 @@ static void figures_line(struct view_frame *f, struct rect r, int y, const struc
     view_figure_right(f, r, x + 1, y, "shared", g->pages_shared > 0 ? ROLE_KV_SHARED : ROLE_TEXT, shared);
 }
 
-static void kept_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
+static void kept_line(struct view_frame *f, struct rect r, int y, const struct engine_metrics *g) {
     char text[VIEW_NUMBER], kept[VIEW_NUMBER];
     snprintf(text, sizeof text, r.width >= 36 && metric_known(g->pages_kept) ? "%s for reuse" : "%s",
              view_number(g->pages_kept, kept));
@@ -123,12 +123,12 @@ static void legend_line(struct view_frame *f, struct rect r, int y) {
 static void draw(struct view_frame *f, struct rect box, void *kept) {
     (void)kept;
     const struct screen_view *v = f->view;
-    const struct engine_figures *g = v->figures;
+    const struct engine_metrics *g = v->metrics;
     struct rect r = view_pane(f, box, PANE_KV, NULL);
     if (!g) return;
     uint64_t current = v->current >= 0 && v->current < v->n_chats ? v->chats[v->current].id : 0;
     int y = r.y;
-    figures_line(f, r, y++, g);
+    metrics_line(f, r, y++, g);
     if (r.height >= 4) kept_line(f, r, y++, g);
     bool legend = r.height >= 6;
     draw_map(f, (struct rect){r.x, y, r.width, r.y + r.height - y - legend}, g, current);

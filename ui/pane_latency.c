@@ -5,14 +5,14 @@
 
 #define LABEL_COLUMNS 6
 #define NAME_COLUMNS  4
-#define VALUE_COLUMNS 6 // "210 ms": no value is longer; so that the figures of both lines stand below each other
+#define VALUE_COLUMNS 6 // "210 ms": no value is longer; so that the metrics of both lines stand below each other
 
 struct latency_line {
     const char *label;
     char p50[VIEW_NUMBER], p99[VIEW_NUMBER];
 };
 
-static struct latency_line format_line(const char *label, const struct latency_figures *l) {
+static struct latency_line format_line(const char *label, const struct latency_metrics *l) {
     struct latency_line line = {.label = label};
     view_seconds(l->count ? (double)l->p50 : 0, line.p50);
     view_seconds(l->count ? (double)l->p99 : 0, line.p99);
@@ -40,7 +40,7 @@ static void draw_line(struct view_frame *f, struct rect r, int y, const struct l
 
 static void draw(struct view_frame *f, struct rect box, void *kept) {
     (void)kept;
-    const struct engine_figures *g = f->view->figures;
+    const struct engine_metrics *g = f->view->metrics;
     bool names = names_fit(view_inside(box));
     struct rect r = view_pane(f, box, PANE_LATENCY, names ? NULL : "latency p50 p99");
     if (!g) return;

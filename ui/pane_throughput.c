@@ -8,7 +8,7 @@ static void rate_text(double per_second, char out[VIEW_NUMBER + 8]) {
     if (metric_known(per_second)) strcat(out, " tok/s");
 }
 
-static void decode_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
+static void decode_line(struct view_frame *f, struct rect r, int y, const struct engine_metrics *g) {
     char peak[VIEW_NUMBER], text[VIEW_NUMBER + 8];
     rate_text((double)g->decode_now, text);
     int x = r.x + view_figure(f, r, r.x, y, "decode", g->decode_now > 0 ? ROLE_STRONG : ROLE_TEXT, text);
@@ -16,14 +16,14 @@ static void decode_line(struct view_frame *f, struct rect r, int y, const struct
         view_figure_right(f, r, x + 2, y, "peak", ROLE_TEXT, view_rate((double)g->decode_peak, peak));
 }
 
-static void prefill_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
+static void prefill_line(struct view_frame *f, struct rect r, int y, const struct engine_metrics *g) {
     char text[VIEW_NUMBER + 8];
     rate_text((double)g->prefill_now, text);
     int x = r.x + view_figure(f, r, r.x, y, "prefill", g->prefill_now > 0 ? ROLE_STRONG : ROLE_TEXT, text);
     view_figure_right(f, r, x + 2, y, "queue", g->queue > 0 ? ROLE_WARN : ROLE_TEXT, view_number(g->queue, text));
 }
 
-static void batch_line(struct view_frame *f, struct rect r, int y, const struct engine_figures *g) {
+static void batch_line(struct view_frame *f, struct rect r, int y, const struct engine_metrics *g) {
     char text[VIEW_NUMBER];
     int x = r.x + view_figure(f, r, r.x, y, "running", ROLE_TEXT, view_number(g->running, text));
     view_figure_right(f, r, x + 2, y, "rows", ROLE_TEXT, view_number(g->running ? g->batch_rows : 0, text));
@@ -35,14 +35,14 @@ static void graph(struct view_frame *f, struct rect r, int y, int height, enum t
 
 static void draw(struct view_frame *f, struct rect box, void *kept) {
     (void)kept;
-    const struct engine_figures *g = f->view->figures;
+    const struct engine_metrics *g = f->view->metrics;
     struct rect r = view_pane(f, box, PANE_THROUGHPUT, NULL);
     if (!g) {
         canvas_print(f->canvas, r, r.x, r.y, view_style(ROLE_DIM),
                      f->view->loading ? "loading the model" : "no model is loaded");
         return;
     }
-    int lines = r.height >= 4 ? 3 : r.height >= 2 ? 2 : 1; // of figures; the rest is graphs
+    int lines = r.height >= 4 ? 3 : r.height >= 2 ? 2 : 1; // of metrics; the rest is graphs
     int free = r.height - lines, second = lines == 3 && free >= 6 ? free / 3 : 0;
     int y = r.y;
     decode_line(f, r, y++, g);

@@ -147,7 +147,7 @@ struct time_line {
     double rate, most; // in that unit; most 0: not known
 };
 
-// "memory  41.2 of 52.0 GB/s   79%", shortened until it fits; in a narrow pane a gauge stands for the figures.
+// "memory  41.2 of 52.0 GB/s   79%", shortened until it fits; in a narrow pane a gauge stands for the metrics.
 static void draw_line(struct view_frame *f, struct rect r, int y, const struct time_picture *p,
                       const struct time_line *l, bool binds) {
     char rate[16], most[16], text[64], share[16] = "";

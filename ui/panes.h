@@ -120,7 +120,7 @@ struct view_history {
 // Where the time of the last second went in which the engine worked.
 struct view_time {
     struct stage_work stages[STAGE_COUNT];
-    struct stage_work decode, prefill;      // whole steps, as in struct engine_figures
+    struct stage_work decode, prefill;      // whole steps, as in struct engine_metrics
     double most_bytes, most_operations;     // a second that the machine can do; 0: not known
     double cache_share;                     // of most_bytes, beyond which bytes come from caches; 0: all do
     bool busy;                              // otherwise that second is over
@@ -141,7 +141,7 @@ struct screen_view {
     const char *model_short;             // heads the model's messages
     int context_used, context_size;      // tokens
     bool context_guessed;                // context_used is
-    const struct engine_figures *figures; // NULL before the engine is up
+    const struct engine_metrics *metrics; // NULL before the engine is up
     const struct view_loading *loading;   // NULL: no model is being loaded
     const struct view_model *models;      // to choose from
     int n_models;

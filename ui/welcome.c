@@ -74,7 +74,7 @@ void view_welcome(struct view_frame *f, struct rect area) {
     int y = area.y + (area.height > 22 ? (area.height - 16) / 3 : 0);
     canvas_print(f->canvas, area, area.x, y++, view_bold(ROLE_MODEL), "Talk with %s",
                  v->model_name ? v->model_name : "the model");
-    if (v->loading && !v->figures)
+    if (v->loading && !v->metrics)
         canvas_print(f->canvas, area, area.x, y++, view_style(ROLE_DIM),
                      "which is being loaded; you can write meanwhile");
     if (asks) y = draw_questions(f, area, roomy ? draw_heading(f, area, y, "Three things to ask") : y);

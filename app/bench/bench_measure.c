@@ -98,9 +98,9 @@ static bool wait_for(struct bench *b, int n, double *end, int *reused, struct st
 static void pause_ns(long ns) { nanosleep(&(struct timespec){.tv_nsec = ns}, NULL); }
 
 // Waits for the metrics of the idle engine, which are published a moment after the last event.
-static const struct engine_figures *idle_figures(struct bench *b, int64_t steps_before) {
+static const struct engine_metrics *idle_metrics(struct bench *b, int64_t steps_before) {
     for (;;) {
-        const struct engine_figures *f = engine_figures(b->engine);
+        const struct engine_metrics *f = engine_metrics(b->engine);
         if (!metric_known((double)f->steps) || (f->steps > steps_before && f->running <= 0 && f->queue <= 0)) return f;
         pause_ns(100000);
     }
@@ -119,8 +119,8 @@ static bool fill_context(struct bench *b, int n, int n_prompt, struct status *st
 // Times a batch from the first submission to the end of the last answer, and adds up the stages. A decoding
 // conversation finds its context in the KV cache and computes one row per step from the first step on.
 static bool run_batch(struct bench *b, struct work *w, double *seconds, struct status *st) {
-    struct engine_figures before = {0};
-    const struct engine_figures *f = engine_figures(b->engine);
+    struct engine_metrics before = {0};
+    const struct engine_metrics *f = engine_metrics(b->engine);
     before.steps = f->steps;
     memcpy(before.stage_seconds, f->stage_seconds, sizeof before.stage_seconds);
     double start = clock_seconds(), end;
@@ -132,7 +132,7 @@ static bool run_batch(struct bench *b, struct work *w, double *seconds, struct s
         return status_fail(st, STATUS_LIMIT, "%s: only %d of %d tokens of context stayed in the KV cache", w->name,
                            reused, w->prompt);
     *seconds = end - start;
-    f = idle_figures(b, before.steps);
+    f = idle_metrics(b, before.steps);
     for (int i = 0; i < STAGE_COUNT; i++) w->stages[i] += f->stage_seconds[i] - before.stage_seconds[i];
     for (int i = 1; i <= w->conversations; i++) engine_forget(b->engine, (uint64_t)(TIMED_CONVERSATIONS + i));
     return true;
@@ -328,7 +328,7 @@ static void describe_run(struct bench_report *out, const struct loaded_model *m,
     if (localtime_r(&now, &local)) strftime(out->time, sizeof out->time, "%Y-%m-%dT%H:%M:%S%z", &local);
     out->parameters = (double)m->info->n_parameters;
     out->weight_bytes = (double)m->info->weight_bytes;
-    const struct engine_figures *f = engine_figures(m->client);
+    const struct engine_metrics *f = engine_metrics(m->client);
     copy_line(out->backend, sizeof out->backend, f->backend);
     out->threads = f->n_threads;
     free(title);

@@ -11,7 +11,7 @@
 
 #define LIMITS_DAYS 7 // until a measurement expires
 
-// engine: its kernels and threads, as in struct engine_figures; *age: seconds since the last measurement. False: there
+// engine: its kernels and threads, as in struct engine_metrics; *age: seconds since the last measurement. False: there
 // is none that has not expired.
 bool limits_file_read(const char *path, const char *engine, struct machine_limits *out, long long *age);
 // instead: replace all earlier ones. Failure to write is not reported: the limits are just measured again next time.

@@ -125,7 +125,7 @@ static void engine_moved(struct chat *c) {
 }
 
 static void answer_ended(struct chat *c, const struct session_event *event) {
-    int context = engine_figures(c->engine)->context;
+    int context = engine_metrics(c->engine)->context;
     if (!metric_known(context)) context = model_host_info(c->p.host)->n_context;
     if (event->chat != c->current) {
         event->chat->unread = true;
@@ -177,8 +177,8 @@ static void on_session(void *context, const struct session_event *event) {
 
 // ---- the loop ----
 
-// No oftener than the graphs: figures that change with every token cannot be read.
-static void chat_take_time(struct chat *c, const struct engine_figures *f) {
+// No oftener than the graphs: metrics that change with every token cannot be read.
+static void chat_take_time(struct chat *c, const struct engine_metrics *f) {
     memcpy(c->time.stages, f->stages, sizeof c->time.stages);
     c->time.decode = f->decode;
     c->time.prefill = f->prefill;
@@ -189,7 +189,7 @@ static void chat_take_time(struct chat *c, const struct engine_figures *f) {
 }
 
 static void chat_sample(struct chat *c, uint64_t now) {
-    const struct engine_figures *f = engine_figures(c->engine);
+    const struct engine_metrics *f = engine_metrics(c->engine);
     if (c->n_samples == CHAT_HISTORY) {
         size_t rest = (CHAT_HISTORY - 1) * sizeof *c->decode;
         memmove(c->decode, c->decode + 1, rest);

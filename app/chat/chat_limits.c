@@ -21,7 +21,7 @@
 #define FRESH        86400                 // seconds; measured later than that they are again
 
 struct chat_limits {
-    char engine[sizeof((struct engine_figures *)0)->backend];
+    char engine[sizeof((struct engine_metrics *)0)->backend];
     int n_threads;
     struct machine_limits limits; // the best that is known
     struct machine_limits fresh;  // since the engine is there: what the file gets
@@ -103,7 +103,7 @@ void chat_limits_engine(struct chat *c) {
     l->due = 0;
     l->known = l->exceeded = false;
     if (!c->engine || !c->p.limits_path) return;
-    const struct engine_figures *f = engine_figures(c->engine);
+    const struct engine_metrics *f = engine_metrics(c->engine);
     memcpy(l->engine, f->backend, sizeof l->engine);
     l->n_threads = f->n_threads;
     if (!metric_known(l->n_threads)) return; // it computes elsewhere
@@ -123,7 +123,7 @@ static bool quiet(const struct chat *c) {
 }
 
 // The engine uses the processor although no answer waits for it.
-static bool preparing(const struct chat *c) { return engine_figures(c->engine)->preparing; }
+static bool preparing(const struct chat *c) { return engine_metrics(c->engine)->preparing; }
 
 static uint64_t due(const struct chat *c) {
     uint64_t settled = c->moved ? c->moved + QUIET_NS : 0;
@@ -221,7 +221,7 @@ void chat_limits_measure(struct chat *c) {
 
 // What every step reads: the weights, and the keys and values of those that run.
 static double bytes_read(const struct chat *c) {
-    const struct engine_figures *f = c->engine ? engine_figures(c->engine) : NULL;
+    const struct engine_metrics *f = c->engine ? engine_metrics(c->engine) : NULL;
     double kv = f && f->n_pages > 0 && metric_known(f->pages_used) && metric_known((double)f->kv_bytes)
                     ? (double)f->kv_bytes * f->pages_used / f->n_pages
                     : 0;

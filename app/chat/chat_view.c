@@ -16,13 +16,13 @@ enum {
     BYTES_A_TOKEN = 4 // of text, about
 };
 
-static const struct request_figures *request_in(const struct engine_figures *f, uint64_t request) {
+static const struct request_metrics *request_in(const struct engine_metrics *f, uint64_t request) {
     for (int i = 0; f && request && i < f->n_requests; i++)
         if (f->requests[i].request == request) return &f->requests[i];
     return NULL;
 }
 
-static void show_chats(struct chat *c, const struct engine_figures *f) {
+static void show_chats(struct chat *c, const struct engine_metrics *f) {
     int count = session_count(c->session);
     if (count > c->chats_room) {
         c->chats_room = 2 * count;
@@ -31,7 +31,7 @@ static void show_chats(struct chat *c, const struct engine_figures *f) {
     for (int i = 0; i < count; i++) {
         const struct session_chat *chat = session_chat(c->session, i);
         const struct session_answer *a = chat->n_answers ? &chat->answers[chat->n_answers - 1] : NULL;
-        const struct request_figures *r = request_in(f, a ? a->request : 0);
+        const struct request_metrics *r = request_in(f, a ? a->request : 0);
         c->view_chats[i] = (struct view_chat){
             .id = chat->conversation.id,
             .title = *chat->conversation.title ? chat->conversation.title : "New chat",
@@ -125,11 +125,11 @@ static int show_messages(struct chat *c, const struct conversation *talk) {
 
 // Tokens in the conversation: those of the running request, otherwise as the latest answer counted them. Of what no
 // answer counted, as after an end in the middle of one, their number is guessed; so it is when another model counted.
-static void show_context(const struct chat *c, const struct engine_figures *f, struct screen_view *view) {
+static void show_context(const struct chat *c, const struct engine_metrics *f, struct screen_view *view) {
     const struct session_chat *chat = c->current;
     const struct conversation *talk = &chat->conversation;
     const uint64_t request = chat->n_answers ? chat->answers[chat->n_answers - 1].request : 0;
-    const struct request_figures *r = request_in(f, request);
+    const struct request_metrics *r = request_in(f, request);
     const int running = r && metric_known(r->n_context) ? r->n_context : 0;
     size_t uncounted = 0;
     int m = conversation_last(talk);
@@ -150,7 +150,7 @@ static void show_context(const struct chat *c, const struct engine_figures *f, s
 static int64_t known(uint64_t bytes) { return bytes ? (int64_t)bytes : -1; }
 
 // The system is asked once a second, and only where it is to be seen.
-static void show_memory(const struct chat *c, const struct engine_figures *f, struct screen_view *view) {
+static void show_memory(const struct chat *c, const struct engine_metrics *f, struct screen_view *view) {
     static struct view_memory memory;
     static uint64_t asked;
     const struct model_memory *taken = model_host_memory(c->p.host);
@@ -182,7 +182,7 @@ static void show_log(const struct chat *c, struct screen_view *view) {
 
 void chat_show(struct chat *c) {
     const struct session_chat *chat = c->current;
-    const struct engine_figures *f = c->engine ? engine_figures(c->engine) : NULL;
+    const struct engine_metrics *f = c->engine ? engine_metrics(c->engine) : NULL;
     show_chats(c, f);
     int n_messages = show_messages(c, &chat->conversation);
     struct screen_view view = {
@@ -194,7 +194,7 @@ void chat_show(struct chat *c) {
         .model_name = c->model_name,
         .model_short = c->model_short,
         .context_size = f && f->context > 0 ? f->context : model_host_info(c->p.host)->n_context,
-        .figures = f,
+        .metrics = f,
         .decode = {c->decode, c->n_samples},
         .prefill = {c->prefill, c->n_samples},
         .latency = {c->latency, c->n_samples},

@@ -151,7 +151,7 @@ static double rate_of(const struct session_answer *a, int n_tokens) {
     return rate_is_steady(tokens, seconds) ? tokens / seconds : 0;
 }
 
-static char *figures_note(const struct session_answer *a, const char *reason, int n_tokens) {
+static char *metrics_note(const struct session_answer *a, const char *reason, int n_tokens) {
     char rate[32] = "", first[32] = "";
     if (n_tokens == 0 && *reason) return xstrdup(reason);
     double speed = rate_of(a, n_tokens);
@@ -186,9 +186,9 @@ void session_stop(struct session *s, struct session_chat *chat) {
 }
 
 void session_count_tokens(struct session *s, struct session_chat *chat) {
-    const struct engine_figures *f = chat->n_answers && s->engine ? engine_figures(s->engine) : NULL;
+    const struct engine_metrics *f = chat->n_answers && s->engine ? engine_metrics(s->engine) : NULL;
     for (int i = 0; f && i < f->n_requests; i++) {
-        const struct request_figures *r = &f->requests[i];
+        const struct request_metrics *r = &f->requests[i];
         for (int k = 0; k < chat->n_answers; k++) {
             const struct session_answer *a = &chat->answers[k];
             struct message *m = &chat->conversation.messages[a->message];
@@ -205,7 +205,7 @@ static int abandon(struct session *s, struct session_chat *chat, const char *rea
         struct session_answer *a = &chat->answers[i];
         if (!a->request) continue;
         engine_cancel(s->engine, a->request);
-        char *note = figures_note(a, reason, a->n_tokens);
+        char *note = metrics_note(a, reason, a->n_tokens);
         end(chat, a, REQUEST_CANCELLED, note);
         free(note);
         running++;
@@ -271,7 +271,7 @@ static void take_end(struct session *s, struct session_chat *chat, struct sessio
     struct message *m = &chat->conversation.messages[a->message];
     m->tokens = event->n_prompt + event->n_generated - m->thinking_tokens; // thoughts are not read again
     char *note = event->state == REQUEST_FAILED ? xstrdup(event->text)
-                                                : figures_note(a, reason_text(event->reason), event->n_generated);
+                                                : metrics_note(a, reason_text(event->reason), event->n_generated);
     end(chat, a, event->state, note);
     free(note);
     session_tell(s, &(struct session_event){.kind = SESSION_ENDED, .chat = chat, .reason = event->reason});

@@ -27,7 +27,7 @@ void admission_leave(struct scheduler *s, struct sequence *q, bool publish) {
 
 static void preempt(struct scheduler *s, struct sequence *q) {
     admission_leave(s, q, !q->request->forgotten);
-    s->figures->preemptions++;
+    s->metrics->preemptions++;
     log_info("engine", "request %llu pre-empted at %d tokens: the KV cache is full", (unsigned long long)q->request->id,
              q->n_tokens);
     scheduler_enter(s, q, REQUEST_PENDING, "");
@@ -131,7 +131,7 @@ static enum outcome admit(struct scheduler *s, struct sequence *q) {
         return NO_ROOM;
     }
     if (!sequence_generated(q)) q->n_reused = q->kv.n_tokens;
-    s->figures->reused_tokens += (uint64_t)q->kv.n_tokens;
+    s->metrics->reused_tokens += (uint64_t)q->kv.n_tokens;
     s->n_running++;
     scheduler_enter(s, q, REQUEST_PREFILLING, "");
     return ADMITTED;

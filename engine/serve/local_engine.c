@@ -1,6 +1,6 @@
 // Local engine: the thread that runs a model for its clients.
 //
-// They push commands, the thread alone touches the scheduler and answers with events and figures. Prompts come to it as
+// They push commands, the thread alone touches the scheduler and answers with events and metrics. Prompts come to it as
 // tokens: a thread of their own encodes them before. While it computes
 // it obeys the commands between steps, and gives a long step up for urgent ones; otherwise it sleeps in the queue.
 #include "engine/local_engine.h"
@@ -48,7 +48,7 @@ enum command_kind {
 struct local_client {
     struct engine_client client;
     uint64_t number;               // of no other client
-    struct engine_figures *latest; // its own copy
+    struct engine_metrics *latest; // its own copy
 };
 
 struct local_answer { // the owner of a sequence
@@ -96,7 +96,7 @@ struct local_engine {
     struct encoder encoder;
     struct local_request *requests; // all that were submitted and have not ended
     struct logits_job *jobs; // in the order they came; no request takes a step before they are done
-    struct figures figures;
+    struct metrics metrics;
     struct queue commands;
     pthread_t thread;
     atomic_uint_fast64_t last_request, last_client;
@@ -201,14 +201,14 @@ static int count_encoding(const struct local_engine *e) {
 
 static void publish(struct local_engine *e) {
     e->published = clock_seconds();
-    struct engine_figures *f = figures_begin(&e->figures, e->published);
+    struct engine_metrics *f = metrics_begin(&e->metrics, e->published);
     memcpy(f->backend, e->backend, sizeof f->backend);
     f->n_threads = scheduler_backend(e->scheduler)->n_threads;
     f->kv_bytes = (int64_t)e->kv_bytes;
     f->preparing = e->preparing;
-    scheduler_figures(e->scheduler, f);
+    scheduler_metrics(e->scheduler, f);
     f->queue += count_encoding(e);
-    figures_publish(&e->figures);
+    metrics_publish(&e->metrics);
 }
 
 // ---- commands, on the engine's thread ----
@@ -384,7 +384,7 @@ static bool on_step(void *context) {
 // Sleeps until there is a command, but for one look at the clock when the rates have sunk to zero.
 static void wait_idle(struct local_engine *e, struct command *c) {
     publish(e);
-    double settled = e->figures.last_step + FIGURES_WINDOW_SECONDS + 0.1 - e->published;
+    double settled = e->metrics.last_step + METRICS_WINDOW_SECONDS + 0.1 - e->published;
     if (settled > 0) {
         if (queue_wait(&e->commands, c, 1 + (int)(settled * 1000))) return;
         publish(e);
@@ -458,7 +458,7 @@ static struct scheduler *open_scheduler(struct local_engine *e, const struct eng
                                       .asked_context = size.asked_context,
                                       .prefill_chunk = p->prefill_chunk,
                                       .options = p->options,
-                                      .figures = &e->figures,
+                                      .metrics = &e->metrics,
                                       .events = {.context = e, .state = on_state, .token = on_token, .stop = on_step}};
     return scheduler_open(&params, st);
 }
@@ -480,7 +480,7 @@ static void close_parts(struct local_engine *e) {
     if (e->scheduler) scheduler_close(e->scheduler);
     encoder_close(&e->encoder);
     queue_close(&e->commands);
-    figures_close(&e->figures);
+    metrics_close(&e->metrics);
     free(e);
 }
 
@@ -497,7 +497,7 @@ struct engine *local_engine_open_on(struct model_file *m, const struct engine_pa
     struct local_engine *e = xcalloc(1, sizeof *e);
     e->engine.ops = &local_engine;
     e->file = m;
-    figures_open(&e->figures);
+    metrics_open(&e->metrics);
     if (open_parts(e, p, ops, st)) {
         e->preparing = p->options.quick_start;
         snprintf(e->backend, sizeof e->backend, "%s", scheduler_backend(e->scheduler)->description);
@@ -576,13 +576,13 @@ static void local_forget(struct engine_client *c, uint64_t conversation) {
     push(c, (struct command){.kind = COMMAND_FORGET, .id = key});
 }
 
-static const struct engine_figures *local_metrics(struct engine_client *client) {
+static const struct engine_metrics *local_metrics(struct engine_client *client) {
     struct local_client *c = (struct local_client *)client;
-    struct engine_figures *f = c->latest;
-    if (!figures_read(&((struct local_engine *)client->engine)->figures, f)) return f;
+    struct engine_metrics *f = c->latest;
+    if (!metrics_read(&((struct local_engine *)client->engine)->metrics, f)) return f;
     for (int i = 0; i < f->n_requests; i++)
         f->requests[i].conversation = conversation_number(c, f->requests[i].conversation);
-    for (int i = 0; i < f->n_pages && i < FIGURES_MAX_PAGES; i++)
+    for (int i = 0; i < f->n_pages && i < METRICS_MAX_PAGES; i++)
         f->pages[i].conversation = conversation_number(c, f->pages[i].conversation);
     return f;
 }

@@ -35,7 +35,7 @@ static int default_pages(const struct model_file *m, const struct backend_memory
     uint64_t pages = (room > beside ? room - beside : 0) / 4 / taken->kv;
     uint64_t most = (uint64_t)CONVERSATIONS * (uint64_t)kv_pages_for(context);
     if (pages > most) pages = most;
-    if (pages > FIGURES_MAX_PAGES) pages = FIGURES_MAX_PAGES;
+    if (pages > METRICS_MAX_PAGES) pages = METRICS_MAX_PAGES;
     return pages < FEWEST_PAGES ? FEWEST_PAGES : (int)pages;
 }
 
@@ -50,7 +50,7 @@ static bool add_up(struct memory_size *size, const struct model_file *file, cons
 
 bool memory_size_plan(struct memory_size *out, const struct model_file *m, const struct engine_params *p,
                       const struct placement_plan *plan, uint64_t available, struct status *st) {
-    const int most_tokens = FIGURES_MAX_PAGES * KV_PAGE_TOKENS;
+    const int most_tokens = METRICS_MAX_PAGES * KV_PAGE_TOKENS;
     if (p->kv_tokens < 0 || p->kv_tokens > most_tokens)
         return status_fail(st, STATUS_LIMIT, "a KV cache of %d tokens is not possible, %d are the most", p->kv_tokens,
                            most_tokens);
@@ -99,7 +99,7 @@ bool local_engine_memory(const struct model_file *m, const struct engine_params 
 
 int local_engine_tokens_that_fit(const struct model_file *m, enum kv_type kv_type, uint64_t available) {
     struct memory_size size;
-    struct engine_params most = {.kv_tokens = FIGURES_MAX_PAGES * KV_PAGE_TOKENS,
+    struct engine_params most = {.kv_tokens = METRICS_MAX_PAGES * KV_PAGE_TOKENS,
                                  .options = {.kv_type = kv_type, .quick_start = true}};
     struct placement_plan plan;
     if (!m->info.has_weights || !registry_place(NULL, &plan, NULL) ||
@@ -107,7 +107,7 @@ int local_engine_tokens_that_fit(const struct model_file *m, enum kv_type kv_typ
         return 0;
     uint64_t beside = size.memory.total - size.memory.kv, room = room_of(m, available);
     uint64_t pages = (room > beside ? room - beside : 0) / size.page_bytes;
-    return (int)(pages < FIGURES_MAX_PAGES ? pages : FIGURES_MAX_PAGES) * KV_PAGE_TOKENS;
+    return (int)(pages < METRICS_MAX_PAGES ? pages : METRICS_MAX_PAGES) * KV_PAGE_TOKENS;
 }
 
 uint64_t local_engine_token_bytes(const struct model_file *m, enum kv_type kv_type) {

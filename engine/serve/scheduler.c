@@ -43,7 +43,7 @@ struct scheduler *scheduler_open(const struct scheduler_params *p, struct status
     const size_t rows = (size_t)backend.max_rows;
     struct scheduler *s = xcalloc(1, sizeof *s);
     *s = (struct scheduler){.events = p->events,
-                            .figures = p->figures,
+                            .metrics = p->metrics,
                             .context = p->context,
                             .n_vocab = p->model->spec.n_vocab,
                             .prefill_chunk = prefill_chunk(p),
@@ -286,10 +286,10 @@ static void sample_all(struct scheduler *s, float *logits) {
 static void note_latency(struct scheduler *s, struct sequence *q, double now) {
     double waited = now - (q->last_token > 0 ? q->last_token : q->request->submitted);
     if (q->last_token > 0) {
-        figures_add_latency(&s->figures->next_token, waited);
+        metrics_add_latency(&s->metrics->next_token, waited);
         if (q->state == REQUEST_DECODING) // otherwise it was pre-empted
             q->interval = q->interval > 0 ? 0.9 * q->interval + 0.1 * waited : waited;
-    } else figures_add_latency(&s->figures->first_token, waited);
+    } else metrics_add_latency(&s->metrics->first_token, waited);
     q->last_token = now;
 }
 
@@ -347,7 +347,7 @@ bool scheduler_step(struct scheduler *s) {
     plan_step(s);
     if (!s->batch.n_rows) return false;
 
-    struct figures_step step = {.start = start,
+    struct metrics_step step = {.start = start,
                                 .pause = s->last_step > 0 ? start - s->last_step : 0,
                                 .prefilled = s->batch.n_rows - s->decode_rows,
                                 .decode_rows = s->decode_rows};
@@ -368,6 +368,6 @@ bool scheduler_step(struct scheduler *s) {
     for (int i = 0; i < s->n_draws; i++) step.decoded += deliver(s, &s->draws[i], step.end);
     plan_learn(s, step.prefilled, ran - start);
     step.end = s->last_step = clock_seconds();
-    figures_add_step(s->figures, &step);
+    metrics_add_step(s->metrics, &step);
     return true;
 }

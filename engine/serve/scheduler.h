@@ -10,7 +10,7 @@
 #ifndef CONFAB_SERVE_SCHEDULER_H
 #define CONFAB_SERVE_SCHEDULER_H
 
-#include "engine/serve/figures.h"
+#include "engine/serve/metrics.h"
 #include "engine/serve/placement.h"
 #include "engine/serve/sequence.h"
 
@@ -39,7 +39,7 @@ struct scheduler_params {
     int max_running;      // sequences at a time; 0: as many as the backend's buffers serve in two steps, 64 at least
     struct backend_options options;
     struct scheduler_events events;
-    struct figures *figures; // borrowed
+    struct metrics *metrics; // borrowed
 };
 
 struct scheduler_request {
@@ -97,7 +97,7 @@ void scheduler_logits_end(struct scheduler *s, struct scheduler_logits *l);
 
 const struct backend_info *scheduler_backend(const struct scheduler *s);
 // Requests, pages and the last batch.
-void scheduler_figures(const struct scheduler *s, struct engine_figures *out);
+void scheduler_metrics(const struct scheduler *s, struct engine_metrics *out);
 // Between steps: verifies the KV cache against every sequence there is, the prefix index, and the sequences themselves.
 bool scheduler_check(const struct scheduler *s, struct status *st);
 

@@ -1,13 +1,13 @@
-// What the scheduler says of itself: figures, and whether its structures agree with each other.
+// What the scheduler says of itself: metrics, and whether its structures agree with each other.
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/panic.h"
 #include "engine/serve/scheduler_state.h"
 
-static struct request_figures summary(const struct sequence *q) {
+static struct request_metrics summary(const struct sequence *q) {
     const bool decodes = q->state == REQUEST_DECODING;
-    return (struct request_figures){.request = q->request->id,
+    return (struct request_metrics){.request = q->request->id,
                                     .conversation = q->request->conversation,
                                     .answer = q->answer,
                                     .state = q->state,
@@ -18,7 +18,7 @@ static struct request_figures summary(const struct sequence *q) {
                                     .tokens_per_second = decodes && q->interval > 0 ? (float)(1 / q->interval) : 0};
 }
 
-void scheduler_figures(const struct scheduler *s, struct engine_figures *out) {
+void scheduler_metrics(const struct scheduler *s, struct engine_metrics *out) {
     out->running = s->n_running;
     out->queue = s->n_sequences - s->n_running;
     out->batch_rows = scheduler_idle(s) ? 0 : s->batch.n_rows;
@@ -30,12 +30,12 @@ void scheduler_figures(const struct scheduler *s, struct engine_figures *out) {
     out->pages_kept = s->cache.n_cached;
     out->pages_used = s->cache.n_pages - s->cache.n_free - s->cache.n_cached;
     out->pages_shared = s->cache.n_shared;
-    out->n_requests = s->n_sequences < FIGURES_MAX_REQUESTS ? s->n_sequences : FIGURES_MAX_REQUESTS;
+    out->n_requests = s->n_sequences < METRICS_MAX_REQUESTS ? s->n_sequences : METRICS_MAX_REQUESTS;
     for (int i = 0; i < out->n_requests; i++) out->requests[i] = summary(s->sequences[i]);
-    for (int i = 0; i < s->cache.n_pages && i < FIGURES_MAX_PAGES; i++) {
+    for (int i = 0; i < s->cache.n_pages && i < METRICS_MAX_PAGES; i++) {
         const struct kv_page *p = &s->cache.pages[i];
         const bool cached = p->indexed && !p->references;
-        out->pages[i] = (struct page_figures){
+        out->pages[i] = (struct page_metrics){
             .conversation = p->owner, .references = cached ? 1 : p->references, .filled = p->filled, .kept = cached};
     }
 }

@@ -23,7 +23,7 @@ struct scheduler_speed {
 struct scheduler {
     struct placement *placement;
     struct scheduler_events events;
-    struct figures *figures;
+    struct metrics *metrics;
     int n_vocab, context, max_rows, max_draws, max_running, prefill_chunk;
 
     struct kv_cache cache;

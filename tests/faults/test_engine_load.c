@@ -242,8 +242,8 @@ static void spoil_token(struct model_in_memory m, int32_t token) {
 
 // Metrics are published a moment after the events.
 static void wait_for_free_pages(struct engine_client *e) {
-    for (int i = 0; engine_figures(e)->pages_used && i < PATIENCE; i++) usleep(1000);
-    assert_int_equal(engine_figures(e)->pages_used, 0);
+    for (int i = 0; engine_metrics(e)->pages_used && i < PATIENCE; i++) usleep(1000);
+    assert_int_equal(engine_metrics(e)->pages_used, 0);
 }
 
 // A request with the token fails with a message; others in the batch, later ones and other engines are not affected.
@@ -338,7 +338,7 @@ static void test_storm_of_requests_and_cancellations(void **state) {
             if (!engine_wait(storm.engine, &event, PATIENCE)) fail_msg("no event");
             ended += event.kind == EVENT_STATE && event.state >= REQUEST_FINISHED;
             finished += event.kind == EVENT_STATE && event.state == REQUEST_FINISHED;
-            const struct engine_figures *f = engine_figures(storm.engine);
+            const struct engine_metrics *f = engine_metrics(storm.engine);
             assert_int_equal(f->pages_used + f->pages_kept + f->pages_free, f->n_pages);
         }
     }

@@ -256,29 +256,29 @@ static void do_rate(struct script *s) {
         script_fail(s, "chat %s has no request", s->words[1]);
 }
 
-#define FIGURES(F, I)                                                                                                  \
+#define METRICS(F, I)                                                                                                  \
     F(decode_now)                                                                                                      \
     F(prefill_now)                                                                                                     \
     F(decode_peak)                                                                                                     \
-    F(first_token.p50) F(first_token.p90) F(first_token.p99) F(next_token.p50) F(next_token.p90) F(next_token.p99)     \
-        I(first_token.count) I(next_token.count) I(decode_tokens)              \
-                I(prefill_tokens) I(reused_tokens) I(batch_rows) I(batch_decode_rows) I(steps) I(preemptions)          \
-                    I(kv_bytes)
+    F(first_token.p50)                                                                                                 \
+    F(first_token.p90) F(first_token.p99) F(next_token.p50) F(next_token.p90) F(next_token.p99) I(first_token.count)   \
+        I(next_token.count) I(decode_tokens) I(prefill_tokens) I(reused_tokens) I(batch_rows) I(batch_decode_rows)     \
+            I(steps) I(preemptions) I(kv_bytes)
 
-static bool figure_set(struct engine_figures *f, const char *name, double value) {
+static bool figure_set(struct engine_metrics *f, const char *name, double value) {
 #define F(field)                                                                                                       \
     if (strcmp(name, #field) == 0) return f->field = (float)value, true;
 #define I(field)                                                                                                       \
     if (strcmp(name, #field) == 0) return f->field = (__typeof__(f->field))value, true;
-    FIGURES(F, I)
+    METRICS(F, I)
 #undef F
 #undef I
     return false;
 }
 
-static void do_figures(struct script *s) {
+static void do_metrics(struct script *s) {
     for (int i = 1; i + 1 < s->count; i += 2)
-        if (!figure_set(script_engine_figures(s->engine), s->words[i], atof(s->words[i + 1])))
+        if (!figure_set(script_engine_metrics(s->engine), s->words[i], atof(s->words[i + 1])))
             script_fail(s, "no such figure: %s", s->words[i]);
     script_settle(s);
 }
@@ -289,7 +289,7 @@ static void do_work(struct script *s) {
         BACKEND_STAGES(X)
 #undef X
         "decode", "prefill"};
-    struct engine_figures *f = script_engine_figures(s->engine);
+    struct engine_metrics *f = script_engine_metrics(s->engine);
     struct stage_work work = {atof(s->words[2]), atof(s->words[3]) * 1e9, atof(s->words[4]) * 1e9};
     int found = -1;
     for (int i = 0; i < STAGE_COUNT + 2; i++)
@@ -299,10 +299,10 @@ static void do_work(struct script *s) {
     else *(found == STAGE_COUNT ? &f->decode : &f->prefill) = work;
 }
 
-static void pages_count(struct engine_figures *f) {
+static void pages_count(struct engine_metrics *f) {
     f->pages_used = f->pages_shared = f->pages_free = f->pages_kept = 0;
     for (int i = 0; i < f->n_pages; i++) {
-        const struct page_figures *p = &f->pages[i];
+        const struct page_metrics *p = &f->pages[i];
         if (!p->references) f->pages_free++;
         else if (p->kept) f->pages_kept++;
         else f->pages_used++;
@@ -311,8 +311,8 @@ static void pages_count(struct engine_figures *f) {
 }
 
 static void do_pages(struct script *s) {
-    struct engine_figures *f = script_engine_figures(s->engine);
-    f->n_pages = word_int(s, 1) < FIGURES_MAX_PAGES ? word_int(s, 1) : FIGURES_MAX_PAGES;
+    struct engine_metrics *f = script_engine_metrics(s->engine);
+    f->n_pages = word_int(s, 1) < METRICS_MAX_PAGES ? word_int(s, 1) : METRICS_MAX_PAGES;
     f->page_tokens = word_int(s, 2);
     f->kv_bytes = (uint64_t)f->n_pages * (uint64_t)f->page_tokens * KV_BYTES;
     pages_count(f);
@@ -320,10 +320,10 @@ static void do_pages(struct script *s) {
 }
 
 static void do_page(struct script *s) {
-    struct engine_figures *f = script_engine_figures(s->engine);
+    struct engine_metrics *f = script_engine_metrics(s->engine);
     int chat = word_int(s, 3);
     for (int i = word_int(s, 1); i <= word_int(s, 2) && i < f->n_pages; i++)
-        f->pages[i] = (struct page_figures){.conversation = chat ? (uint64_t)chat : 1,
+        f->pages[i] = (struct page_metrics){.conversation = chat ? (uint64_t)chat : 1,
                                             .references = (uint16_t)word_int(s, 4),
                                             .filled = (uint16_t)word_int(s, 5),
                                             .kept = chat == 0};
@@ -332,7 +332,7 @@ static void do_page(struct script *s) {
 }
 
 static void do_unknown(struct script *s) {
-    figures_set_unknown(script_engine_figures(s->engine));
+    metrics_set_unknown(script_engine_metrics(s->engine));
     script_settle(s);
 }
 
@@ -573,7 +573,7 @@ static const struct {
     {"state", 2, false, do_state},
     {"prefill", 3, false, do_prefill},
     {"rate", 2, false, do_rate},
-    {"figures", 2, false, do_figures},
+    {"metrics", 2, false, do_metrics},
     {"unknown", 0, false, do_unknown},
     {"work", 4, false, do_work},
     {"pages", 2, false, do_pages},

@@ -1,19 +1,23 @@
 // Golden script: plays a .script file against a chat on a golden display. Time stands still except for `tick`.
 //
-// A line is a command and its words; "…" may hold spaces and \n \r \t \e \" \\ \xHH. Chats are numbered as they were made.
+// A line is a command and its words; "…" may hold spaces and \n \r \t \e \" \\ \xHH. Chats are numbered as they were
+// made.
 //
 //   Before the first of the others: size W H · colours N · locale NAME · set KEY VALUE (as in the configuration) ·
 //                                     loading (the engine comes with `loaded`) · memory MIB (that are free) ·
-//                                     file PATH MIB FAMILY FORMAT PARAMETERS NEED-MIB [PROBLEM] (a model among those known) ·
-//                                     config PATH TEXT (a file of the configuration) · limits GB GOP (a second, of the machine)
+//                                     file PATH MIB FAMILY FORMAT PARAMETERS NEED-MIB [PROBLEM] (a model among those
+//                                     known) · config PATH TEXT (a file of the configuration) · limits GB GOP (a
+//                                     second, of the machine)
 //   What a person does:   key NAME … · type TEXT · paste TEXT · click X Y · wheel up|down X Y · resize W H
 //   What the engine does: token CHAT TEXT … · answer CHAT MS TEXT (a token a word, every MS milliseconds) ·
-//                         think CHAT MS TEXT (the same, thought) · notice CHAT TEXT · state CHAT STATE [REASON [TEXT]] · prefill CHAT DONE TOTAL · rate CHAT NUMBER · figures NAME NUMBER … ·
-//                         work STAGE|decode|prefill SECONDS GB GOP (in the last second) ·
-//                         pages COUNT TOKENS · page FIRST LAST CHAT REFERENCES FILLED (a CHAT of 0: kept of chat 1)
+//                         think CHAT MS TEXT (the same, thought) · notice CHAT TEXT · state CHAT STATE [REASON [TEXT]]
+//                         · prefill CHAT DONE TOTAL · rate CHAT NUMBER · metrics NAME NUMBER … · work
+//                         STAGE|decode|prefill SECONDS GB GOP (in the last second) · pages COUNT TOKENS · page FIRST
+//                         LAST CHAT REFERENCES FILLED (a CHAT of 0: kept of chat 1)
 //   inputrc LINE (as in a person's inputrc) · tick MILLISECONDS · listed (waits for the list of models)
 //   What loading does:    progress SHARE · loaded · load-fails TEXT · load-ends (waits until it has stopped)
-//   What must be so:      screen NAME [styles] (as in NAME.screen) · sees TEXT · misses TEXT · plain TEXT (nothing but ASCII and these letters) · sampling CHAT KEY TEXT ·
+//   What must be so:      screen NAME [styles] (as in NAME.screen) · sees TEXT · misses TEXT · plain TEXT (nothing but
+//   ASCII and these letters) · sampling CHAT KEY TEXT ·
 //                         prompt CHAT TEXT · sent BYTES · unsent BYTES · ended
 #ifndef CONFAB_TESTS_GOLDEN_SCRIPT_H
 #define CONFAB_TESTS_GOLDEN_SCRIPT_H

@@ -27,7 +27,7 @@ struct script_engine {
     struct engine engine;
     struct script_request *requests; // all that were ever submitted
     int count, capacity;
-    struct engine_figures figures;
+    struct engine_metrics metrics;
 };
 
 // ---- models ----
@@ -290,22 +290,22 @@ static void script_set_sampling(struct engine_client *c, uint64_t request, const
 static void script_focus(struct engine_client *c, uint64_t conversation) { (void)c, (void)conversation; }
 
 static void script_forget(struct engine_client *c, uint64_t conversation) {
-    struct engine_figures *f = &engine_of(c)->figures;
+    struct engine_metrics *f = &engine_of(c)->metrics;
     for (int i = 0; i < f->n_pages; i++)
-        if (f->pages[i].conversation == conversation) f->pages[i] = (struct page_figures){0};
+        if (f->pages[i].conversation == conversation) f->pages[i] = (struct page_metrics){0};
 }
 
-static const struct engine_figures *script_metrics(struct engine_client *c) {
+static const struct engine_metrics *script_metrics(struct engine_client *c) {
     struct script_engine *e = engine_of(c);
-    struct engine_figures *f = &e->figures;
+    struct engine_metrics *f = &e->metrics;
     f->sequence++;
     const bool counts = metric_known(f->running);
     f->n_requests = 0;
     if (counts) f->running = f->queue = 0;
-    for (int i = 0; i < e->count && f->n_requests < FIGURES_MAX_REQUESTS; i++) {
+    for (int i = 0; i < e->count && f->n_requests < METRICS_MAX_REQUESTS; i++) {
         const struct script_request *r = &e->requests[i];
         if (!state_runs(r->state)) continue;
-        f->requests[f->n_requests++] = (struct request_figures){.request = r->id,
+        f->requests[f->n_requests++] = (struct request_metrics){.request = r->id,
                                                                 .conversation = r->conversation,
                                                                 .state = r->state,
                                                                 .prefill_done = r->prefill_done,
@@ -335,8 +335,8 @@ static struct engine *open_engine(struct model_file *m, const struct engine_para
     if (!gate_pass(p, st)) return NULL;
     struct script_engine *e = xcalloc(1, sizeof *e);
     e->engine.ops = &script_engine;
-    e->figures.context = m->info.n_context;
-    snprintf(e->figures.backend, sizeof e->figures.backend, SCRIPT_BACKEND);
+    e->metrics.context = m->info.n_context;
+    snprintf(e->metrics.backend, sizeof e->metrics.backend, SCRIPT_BACKEND);
     return &e->engine;
 }
 
@@ -345,8 +345,8 @@ const struct model_opener script_models = {
 
 // ---- what the script says and asks ----
 
-struct engine_figures *script_engine_figures(struct engine *e) {
-    return &((struct script_engine *)e)->figures;
+struct engine_metrics *script_engine_metrics(struct engine *e) {
+    return &((struct script_engine *)e)->metrics;
 }
 
 bool script_engine_token(struct engine *e, uint64_t conversation, enum channel channel, const char *text, size_t size) {

@@ -1,4 +1,4 @@
-// Script engine: an engine that computes nothing and lets a script say what happens: states, tokens, figures, pages;
+// Script engine: an engine that computes nothing and lets a script say what happens: states, tokens, metrics, pages;
 // and what opens it, with the models that it is opened over, in place of those of this machine.
 //
 // A cancelled request ends at once; everything else waits for the script.
@@ -33,7 +33,7 @@ bool script_engine_state(struct engine *e, uint64_t conversation, enum request_s
 bool script_engine_prefill(struct engine *e, uint64_t conversation, int done, int total);
 bool script_engine_rate(struct engine *e, uint64_t conversation, float tokens_per_second);
 // To be changed at will; the requests in it and `running` and `queue` are kept by the engine.
-struct engine_figures *script_engine_figures(struct engine *e);
+struct engine_metrics *script_engine_metrics(struct engine *e);
 
 // What the chat asked for: NULL when nothing was submitted for that conversation.
 const struct sampling *script_engine_sampling(const struct engine *e, uint64_t conversation);

@@ -53,11 +53,11 @@ struct bench *bench_open(struct bench_options o) {
     struct bench *b = xcalloc(1, sizeof *b);
     b->model.spec.n_vocab = o.n_vocab ? o.n_vocab : VOCAB;
     b->end_token = -1;
-    figures_open(&b->figures);
+    metrics_open(&b->metrics);
     struct scheduler_params p = {.placement = o.model ? o.placement : placement_on(&toy_backend, 0),
                                  .model = o.model ? o.model : &b->model,
                                  .n_pages = o.n_pages,
-                                 .figures = &b->figures,
+                                 .metrics = &b->metrics,
                                  .context = o.context ? o.context : o.n_pages * KV_PAGE_TOKENS,
                                  .prefill_chunk = o.chunk,
                                  .max_running = o.places,
@@ -70,7 +70,7 @@ struct bench *bench_open(struct bench_options o) {
 
 void bench_close(struct bench *b) {
     scheduler_close(b->scheduler);
-    figures_close(&b->figures);
+    metrics_close(&b->metrics);
     free(b);
 }
 

@@ -18,7 +18,7 @@ struct bench_answer {
 
 struct bench {
     struct model model;
-    struct figures figures;
+    struct metrics metrics;
     struct scheduler *scheduler;
     struct bench_answer answers[MOST_REQUESTS]; // of request + answer
     int events;

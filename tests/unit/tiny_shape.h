@@ -45,7 +45,7 @@ struct tiny_shape {
     int n_layer, n_embd, n_head, n_head_kv, head_size, n_ff, n_context;
     int n_rot;                                            // rope.dimension_count; 0: not written
     int experts, used, n_ff_expert, n_ff_shared, n_dense; // layers in front without experts
-    // Where layers differ: figures of each, repeated from the start when the list ends with 0. The first are the
+    // Where layers differ: metrics of each, repeated from the start when the list ends with 0. The first are the
     // largest.
     int heads[4], heads_kv[4], ffs[4];
     struct tiny_key keys[TINY_MAX_KEYS];

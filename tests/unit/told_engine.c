@@ -48,7 +48,7 @@ static void told_focus(struct engine_client *c, uint64_t conversation) { (void)c
 
 static void told_forget(struct engine_client *c, uint64_t conversation) { (void)c, engine.forgotten = conversation; }
 
-static const struct engine_figures *told_metrics(struct engine_client *c) { return (void)c, &engine.figures; }
+static const struct engine_metrics *told_metrics(struct engine_client *c) { return (void)c, &engine.metrics; }
 
 void told_engine_say(struct engine_event event) { queue_push(&engine.client->events, &event); }
 

@@ -18,7 +18,7 @@ struct told_engine {
     enum reasoning reasoning;
     int max_tokens, n_answers;
     struct sampling sampling, new_sampling; // of the last request; of the last change
-    struct engine_figures figures;
+    struct engine_metrics metrics;
 };
 
 extern struct told_engine engine;

@@ -150,8 +150,8 @@ static void test_the_meter_measures_and_stops(void **state) {
 
 static void reopen_with(char *path) {
     close_chat();
-    strcpy(engine.figures.backend, "AVX2, 1 thread");
-    engine.figures.n_threads = 1;
+    strcpy(engine.metrics.backend, "AVX2, 1 thread");
+    engine.metrics.n_threads = 1;
     chat_limits_path = path;
     open_chat();
 }
@@ -164,9 +164,9 @@ static void test_a_chat_shows_stored_limits(void **state) {
                     false);
     reopen_with(path);
     assert_true(screen.view.time->most_bytes == 5e10 && screen.view.time->most_operations == 9e11);
-    engine.figures.running = 1;
-    engine.figures.stages[STAGE_FEED] = (struct stage_work){0.5, 2e10, 1e11};
-    engine.figures.decode = (struct stage_work){0.8, 6e10, 1e11};
+    engine.metrics.running = 1;
+    engine.metrics.stages[STAGE_FEED] = (struct stage_work){0.5, 2e10, 1e11};
+    engine.metrics.decode = (struct stage_work){0.8, 6e10, 1e11};
     described()->weight_bytes = 1 << 20;
     act(COMMAND_SEND, -1, "Hello");
     pass(0.5);
@@ -178,10 +178,10 @@ static void test_a_chat_shows_stored_limits(void **state) {
     pass(0.5);
     assert_true(fabs(screen.view.time->most_bytes - 7.5e10) < 1); // the machine evidently allows more
     assert_true(screen.view.time->cache_share >= 1);
-    engine.figures.decode.operations = 8e11;
+    engine.metrics.decode.operations = 8e11;
     pass(0.5);
     assert_true(fabs(screen.view.time->most_operations - 1e12) < 1); // also in computing
-    engine.figures.running = 0;
+    engine.metrics.running = 0;
     pass(0.5);
     assert_false(screen.view.time->busy);
     reopen_with(NULL);
@@ -206,12 +206,12 @@ static void test_an_idle_chat_measures_and_an_answer_stops_it(void **state) {
     if (memory_is_short()) skip();
     reopen_with(path);
     assert_true(screen.view.time->most_bytes == 0);
-    engine.figures.preparing = true;
+    engine.metrics.preparing = true;
     press_and_step(COMMAND_MEASURE, NULL);
     assert_string_equal(screen.status, "measured as soon as nothing runs");
     pass(2);
     assert_true(chat_limits_due(chat) > clock_ns());
-    engine.figures.preparing = false;
+    engine.metrics.preparing = false;
     pass(2); // it begins
     assert_true(chat_limits_due(chat) == 0);
     press_and_step(COMMAND_SEND, "Hello");

@@ -30,10 +30,10 @@ static void test_conversations_come_back(void **state) {
     assert_int_equal(screen.view.context_used, 13);
 }
 
-// The running request as the engine's figures have it.
+// The running request as the engine's metrics have it.
 static void count_running(uint64_t request, int n_context, int n_generated) {
-    engine.figures.n_requests = 1;
-    engine.figures.requests[0] = (struct request_figures){
+    engine.metrics.n_requests = 1;
+    engine.metrics.requests[0] = (struct request_metrics){
         .request = request, .state = REQUEST_DECODING, .n_context = n_context, .n_generated = n_generated};
 }
 
@@ -47,7 +47,7 @@ static void test_an_interrupted_answer_is_counted(void **state) {
     count_running(1, 102, 2);
     pass(1); // saved
     chat->current->n_answers = 0, chat->current->save_at = 0; // as if confab were gone
-    engine.figures.n_requests = 0;
+    engine.metrics.n_requests = 0;
     close_chat();
     open_chat();
     act(COMMAND_NEXT, -1, NULL);
@@ -59,7 +59,7 @@ static void test_an_interrupted_answer_is_counted(void **state) {
     say(1, 2, "and");
     assert_int_equal(screen.view.context_used, 131);
     close_chat();
-    engine.figures.n_requests = 0;
+    engine.metrics.n_requests = 0;
     open_chat();
     act(COMMAND_NEXT, -1, NULL);
     assert_int_equal(screen.view.context_used, 131);
@@ -157,15 +157,15 @@ static void test_keys_are_answered_sixty_times_a_second(void **state) {
 
 static void test_histories_move_while_something_runs(void **state) {
     (void)state;
-    engine.figures.running = 1;
-    engine.figures.decode_now = 40;
+    engine.metrics.running = 1;
+    engine.metrics.decode_now = 40;
     act(COMMAND_SEND, -1, "q");
     for (int i = 0; i < 20; i++) pass(0.25);
     int samples = screen.view.decode.count;
     assert_true(samples >= 19);
     assert_true(screen.view.decode.values[samples - 1] == 40);
-    engine.figures.running = 0;
-    engine.figures.decode_now = 0;
+    engine.metrics.running = 0;
+    engine.metrics.decode_now = 0;
     for (int i = 0; i < 20; i++) pass(0.25);
     assert_true(screen.view.decode.values[screen.view.decode.count - 1] == 0);
     int after = screen.view.decode.count;

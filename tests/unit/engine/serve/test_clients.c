@@ -102,10 +102,10 @@ static void test_closing_one_cancels_its_requests_and_leaves_the_other(void **st
     e = end_of(b.clients[1], stays, 1);
     assert_int_equal(e.state, REQUEST_FINISHED);
     assert_int_equal(e.n_generated, 300);
-    const struct engine_figures *f = engine_figures(b.clients[1]);
+    const struct engine_metrics *f = engine_metrics(b.clients[1]);
     for (int ms = 0; (f->running || f->queue) && ms < PATIENCE; ms++) {
         usleep(1000);
-        f = engine_figures(b.clients[1]);
+        f = engine_metrics(b.clients[1]);
     }
     assert_int_equal(f->running + f->queue, 0);
     bench_close(&b);
@@ -151,16 +151,16 @@ static void test_requests_of_others_cannot_be_touched(void **state) {
 }
 
 // Of a snapshot: the pages that this conversation owns.
-static int pages_of(const struct engine_figures *f, uint64_t conversation) {
+static int pages_of(const struct engine_metrics *f, uint64_t conversation) {
     int n = 0;
     for (int i = 0; i < f->n_pages; i++) n += f->pages[i].references && f->pages[i].conversation == conversation;
     return n;
 }
 
 // The snapshot in which so many tokens have been drawn and nothing runs any more.
-static const struct engine_figures *settled(struct engine_client *c, int64_t tokens) {
+static const struct engine_metrics *settled(struct engine_client *c, int64_t tokens) {
     for (int ms = 0; ms < PATIENCE; ms++) {
-        const struct engine_figures *f = engine_figures(c);
+        const struct engine_metrics *f = engine_metrics(c);
         if (f->decode_tokens == tokens && !f->pages_used && !f->running && !f->queue) return f;
         usleep(1000);
     }
@@ -176,7 +176,7 @@ static void test_pages_of_equal_numbers_do_not_mix(void **state) {
     const int theirs = pages_of(settled(b.clients[0], 110), 7), own = pages_of(settled(b.clients[1], 110), 7);
     assert_true(theirs > own && own > 0);
     assert_int_equal(settled(b.clients[1], 110)->pages_kept, theirs + own);
-    const struct engine_figures *f = settled(b.clients[1], 110);
+    const struct engine_metrics *f = settled(b.clients[1], 110);
     for (int i = 0; i < f->n_pages; i++)
         if (f->pages[i].references)
             assert_true(f->pages[i].conversation == 7 || f->pages[i].conversation > CONVERSATION_MOST);
@@ -216,10 +216,10 @@ static void test_requests_are_listed_by_whose_they_are(void **state) {
     struct bench b = bench_open((struct engine_params){0});
     toy.step_delay = 1000;
     uint64_t mine = ask(b.clients[0], 1, "Once", 4000), other = ask(b.clients[1], 1, "Upon", 4000);
-    const struct engine_figures *f = engine_figures(b.clients[0]);
+    const struct engine_metrics *f = engine_metrics(b.clients[0]);
     for (int ms = 0; f->n_requests < 2 && ms < PATIENCE; ms++) {
         usleep(1000);
-        f = engine_figures(b.clients[0]);
+        f = engine_metrics(b.clients[0]);
     }
     assert_int_equal(f->n_requests, 2);
     for (int i = 0; i < 2; i++) {

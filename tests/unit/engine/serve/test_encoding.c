@@ -107,8 +107,8 @@ static struct engine_event end_of(uint64_t request, char text[4096]) {
 }
 
 static void wait_for_queue(int n) {
-    for (int ms = 0; engine_figures(client)->queue != n; ms++) {
-        if (ms > PATIENCE) fail_msg("%d requests wait", engine_figures(client)->queue);
+    for (int ms = 0; engine_metrics(client)->queue != n; ms++) {
+        if (ms > PATIENCE) fail_msg("%d requests wait", engine_metrics(client)->queue);
         usleep(1000);
     }
 }
@@ -205,11 +205,11 @@ static void test_what_is_forgotten_meanwhile_is_not_kept(void **state) {
     engine_forget(client, 1);
     sem_post(&gate);
     assert_int_equal(end_of(gated, NULL).n_generated, 100);
-    for (int ms = 0; engine_figures(client)->decode_tokens < 100 || engine_figures(client)->pages_used; ms++) {
+    for (int ms = 0; engine_metrics(client)->decode_tokens < 100 || engine_metrics(client)->pages_used; ms++) {
         if (ms > PATIENCE) fail_msg("the engine never rests");
         usleep(1000);
     }
-    assert_int_equal(engine_figures(client)->pages_kept, 0);
+    assert_int_equal(engine_metrics(client)->pages_kept, 0);
 }
 
 static void test_logits_wait_for_nobody(void **state) {

@@ -1,4 +1,4 @@
-// The engine from outside: text in, events and figures out, over the toy backend and over the real one.
+// The engine from outside: text in, events and metrics out, over the toy backend and over the real one.
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -312,7 +312,7 @@ static void test_sizes(void **state) {
                  {{.kv_tokens = 128, .context = 50}, 50, 4}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, cases[i].params);
-        const struct engine_figures *f = engine_figures(b->client);
+        const struct engine_metrics *f = engine_metrics(b->client);
         assert_int_equal(f->context, cases[i].context);
         if (cases[i].n_pages) assert_int_equal(f->n_pages, cases[i].n_pages);
         else assert_true(f->n_pages * f->page_tokens >= f->context && f->n_pages <= 16 * (f->context + 31) / 32);
@@ -352,7 +352,7 @@ static void check_room_for(enum block_id format, int tokens) {
     struct model_memory need, planned;
     struct status st = {0};
     assert_true(local_engine_memory(b->file, &params, 0, &need, &st));
-    assert_int_equal(engine_figures(b->client)->kv_bytes, need.kv);
+    assert_int_equal(engine_metrics(b->client)->kv_bytes, need.kv);
     bench_close_engine(b);
     memory_free = need.total;
     params.kv_tokens = 0;
@@ -361,8 +361,8 @@ static void check_room_for(enum block_id format, int tokens) {
     if (!b->engine) fail_msg("%s: %s", block_formats[format].name, st.text);
     b->client = engine_client_open(b->engine, &st);
     assert_true(planned.total <= memory_free);
-    assert_int_equal(engine_figures(b->client)->kv_bytes, planned.kv);
-    assert_int_equal(engine_figures(b->client)->context, planned.context);
+    assert_int_equal(engine_metrics(b->client)->kv_bytes, planned.kv);
+    assert_int_equal(engine_metrics(b->client)->context, planned.context);
     memory_free = PLENTY;
     bench_close(b);
 }
@@ -635,12 +635,12 @@ static void test_eight_at_once(void **state) {
     bench_close(together);
     together = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){.kv_tokens = 256});
     eight_at_once(alone, together, 100);
-    assert_true(engine_figures(together->client)->preemptions > 0);
+    assert_true(engine_metrics(together->client)->preemptions > 0);
     bench_close(together);
     bench_close(alone);
 }
 
-static void test_figures_after_work(void **state) {
+static void test_metrics_after_work(void **state) {
     (void)state;
     struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
     toy.step_delay = 1000;
@@ -651,17 +651,17 @@ static void test_figures_after_work(void **state) {
         struct engine_event e;
         assert_true(engine_wait(b->client, &e, 60000));
         note(b, &e);
-        const struct engine_figures *f = engine_figures(b->client);
+        const struct engine_metrics *f = engine_metrics(b->client);
         if (f->decode_now > fastest) fastest = f->decode_now;
         if (f->batch_decode_rows > most_rows) most_rows = f->batch_decode_rows;
         assert_int_equal(f->pages_used + f->pages_kept + f->pages_free, f->n_pages);
     }
     assert_true(fastest > 0);
     assert_true(most_rows > 0 && most_rows <= 4);
-    const struct engine_figures *f = engine_figures(b->client);
+    const struct engine_metrics *f = engine_metrics(b->client);
     for (int i = 0; f->decode_now > 0 && i < 600; i++) { // the last snapshot comes when the window has passed
         usleep(100 * 1000);
-        f = engine_figures(b->client);
+        f = engine_metrics(b->client);
     }
     assert_string_equal(f->backend, "toy");
     assert_true(f->decode_now == 0 && f->prefill_now == 0);
@@ -679,7 +679,7 @@ static void test_figures_after_work(void **state) {
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
     usleep(300 * 1000);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
-    assert_int_equal(engine_figures(b->client)->sequence, sequence);
+    assert_int_equal(engine_metrics(b->client)->sequence, sequence);
     assert_true((after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec < 150000000L);
     bench_close(b);
 }
@@ -691,7 +691,7 @@ static bool prepare_forever(struct backend *b) {
 }
 
 // Whoever cancels an answer while weights are prepared sees that nothing is computed any more.
-static void test_figures_move_during_preparation(void **state) {
+static void test_metrics_move_during_preparation(void **state) {
     (void)state;
     struct backend_ops preparing = toy_backend;
     preparing.repack = prepare_forever;
@@ -699,14 +699,14 @@ static void test_figures_move_during_preparation(void **state) {
                                  (struct engine_params){.options.quick_start = true});
     toy.step_delay = 1000;
     uint64_t id = ask_raw(b, 1, "Once", 3000);
-    while (!(engine_figures(b->client)->decode_now > 0)) usleep(1000);
+    while (!(engine_metrics(b->client)->decode_now > 0)) usleep(1000);
     engine_cancel(b->client, id);
     wait_for_all(b);
-    for (int ms = 0; engine_figures(b->client)->decode_now > 0; ms++) {
-        if (ms > 20000) fail_msg("the figures stand still");
+    for (int ms = 0; engine_metrics(b->client)->decode_now > 0; ms++) {
+        if (ms > 20000) fail_msg("the metrics stand still");
         usleep(1000);
     }
-    assert_true(engine_figures(b->client)->preparing);
+    assert_true(engine_metrics(b->client)->preparing);
     bench_close(b);
 }
 
@@ -766,7 +766,7 @@ static void test_close_while_running(void **state) {
     bench_close(b);
 }
 
-// ---- stress: commands from another thread while events and figures are read here ----
+// ---- stress: commands from another thread while events and metrics are read here ----
 
 struct disturber {
     struct bench *bench;
@@ -814,7 +814,7 @@ static void test_random_commands(void **state) {
     for (int quiet = 0; quiet < 5;) {
         bool any = engine_wait(b->client, &e, 20);
         if (any) note(b, &e);
-        const struct engine_figures *f = engine_figures(b->client);
+        const struct engine_metrics *f = engine_metrics(b->client);
         assert_true(f->sequence >= last_sequence);
         assert_int_equal(f->pages_used + f->pages_kept + f->pages_free, f->n_pages);
         last_sequence = f->sequence;
@@ -864,9 +864,9 @@ static void test_answers_to_one_prompt(void **state) {
         assert_int_equal(pending[i], 1);
         assert_string_equal(text[i], alone);
     }
-    for (int ms = 0; engine_figures(b->client)->decode_tokens < 40 * (1 + ANSWERS) && ms < 20000; ms++) usleep(1000);
+    for (int ms = 0; engine_metrics(b->client)->decode_tokens < 40 * (1 + ANSWERS) && ms < 20000; ms++) usleep(1000);
     assert_true(n_prompt > 2 * KV_PAGE_TOKENS);
-    assert_in_range(engine_figures(b->client)->prefill_tokens, 2 * n_prompt, 2 * n_prompt + ANSWERS - 1);
+    assert_in_range(engine_metrics(b->client)->prefill_tokens, 2 * n_prompt, 2 * n_prompt + ANSWERS - 1);
     bench_close(b);
 }
 
@@ -908,7 +908,7 @@ static void test_real_backend_eight_at_once(void **state) {
             bench_open(model, &cpu_backend,
                        (struct engine_params){.kv_tokens = 256, .prefill_chunk = 16, .options.kv_type = type});
         eight_at_once(alone, together, 80);
-        assert_true(engine_figures(together->client)->preemptions > 0);
+        assert_true(engine_metrics(together->client)->preemptions > 0);
         bench_close(together);
         bench_close(alone);
     }
@@ -935,10 +935,10 @@ static void test_answers_during_preparation_are_the_same(void **state) {
     // Large enough for several steps.
     const struct tiny_model_options model = {.format = BLOCK_Q8_0, .n_layer = 4, .n_embd = 512, .n_ff = 1024};
     struct bench *ready = bench_open(model, &cpu_backend, (struct engine_params){0});
-    assert_false(engine_figures(ready->client)->preparing);
+    assert_false(engine_metrics(ready->client)->preparing);
     struct bench *quick = bench_open(model, &cpu_backend, (struct engine_params){.options.quick_start = true});
     eight_at_once(ready, quick, 30);
-    for (int ms = 0; engine_figures(quick->client)->preparing; ms++) {
+    for (int ms = 0; engine_metrics(quick->client)->preparing; ms++) {
         if (ms > 60000) fail_msg("the weights are never prepared");
         usleep(1000);
     }
@@ -961,7 +961,7 @@ static void test_trained_model_tells_its_story(void **state) {
     struct bench *together =
         bench_open_file(model_file_open(path, &st), &cpu_backend, (struct engine_params){.kv_tokens = 320});
     eight_at_once(alone, together, 100);
-    assert_true(engine_figures(together->client)->preemptions > 0);
+    assert_true(engine_metrics(together->client)->preemptions > 0);
     bench_close(together);
     bench_close(alone);
 }
@@ -983,8 +983,8 @@ int main(void) {
         cmocka_unit_test(test_closing_wakes_who_waits_for_logits),
         cmocka_unit_test(test_commands_are_obeyed_between_passes_of_logits),
         cmocka_unit_test(test_eight_at_once),
-        cmocka_unit_test(test_figures_after_work),
-        cmocka_unit_test(test_figures_move_during_preparation),
+        cmocka_unit_test(test_metrics_after_work),
+        cmocka_unit_test(test_metrics_move_during_preparation),
         cmocka_unit_test(test_event_fd_and_cancel),
         cmocka_unit_test(test_urgent_commands_end_a_step),
         cmocka_unit_test(test_close_while_running),

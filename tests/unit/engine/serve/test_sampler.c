@@ -1,4 +1,4 @@
-// Sampler: every filter against a plain definition of it, the reported figures against exact arithmetic.
+// Sampler: every filter against a plain definition of it, the reported metrics against exact arithmetic.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

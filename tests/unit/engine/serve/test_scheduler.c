@@ -34,7 +34,7 @@ static void test_eight_at_once(void **state) {
     bench_run(b);
     for (uint64_t id = 1; id <= 8; id++) bench_assert_text_alone(b, id, 30 + (int)id * 11, 20, 100);
     assert_int_equal(toy.most_segments, 8);
-    assert_int_equal(b->figures.preemptions, 0);
+    assert_int_equal(b->metrics.preemptions, 0);
     bench_close(b);
 }
 
@@ -64,7 +64,7 @@ static void test_pre_emption_keeps_the_text(void **state) {
     struct bench *b = bench_open((struct bench_options){.n_pages = 14, .chunk = 32});
     for (uint64_t id = 1; id <= 8; id++) bench_submit(b, id, 20 + (int)id, 0, 150);
     bench_run(b);
-    assert_true(b->figures.preemptions > 0);
+    assert_true(b->metrics.preemptions > 0);
     int resumed = 0;
     for (uint64_t id = 1; id <= 8; id++) {
         bench_assert_text_alone(b, id, 20 + (int)id, 0, 150);
@@ -98,7 +98,7 @@ static void test_pre_emption_keeps_the_sampler(void **state) {
     }
 }
 
-// What a backend says of its stages arrives in the figures, by stage and by what the steps did.
+// What a backend says of its stages arrives in the metrics, by stage and by what the steps did.
 static void test_work_of_every_stage(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 32});
@@ -107,10 +107,10 @@ static void test_work_of_every_stage(void **state) {
     scheduler_submit(b->scheduler, &q);
     bench_run(b);
     clock_freeze(0);
-    figures_begin(&b->figures, 5);
-    figures_publish(&b->figures);
-    static struct engine_figures latest, *f = &latest;
-    figures_read(&b->figures, f);
+    metrics_begin(&b->metrics, 5);
+    metrics_publish(&b->metrics);
+    static struct engine_metrics latest, *f = &latest;
+    metrics_read(&b->metrics, f);
     const struct stage_work *attend = &f->stages[STAGE_ATTEND], *feed = &f->stages[STAGE_FEED];
     assert_float_equal(attend->bytes, 1000.0 * 49, 1e-3); // rows: the prompt's, and of all tokens but the last
     assert_float_equal(attend->operations, 2000.0 * 49, 1e-3);
@@ -136,14 +136,14 @@ static void test_next_turn_reuses_the_last(void **state) {
     memcpy(ids + 45, b->answers[1].tokens, 30 * sizeof *ids);
     for (int i = 75; i < 95; i++) ids[i] = i % 50;
     toy_continue(ids, 95, VOCAB, expected, 25);
-    uint64_t prefilled = b->figures.prefill_tokens;
+    uint64_t prefilled = b->metrics.prefill_tokens;
     struct scheduler_request next = {
         .id = 2, .conversation = 1, .ids = ids, .n_ids = 95, .sampling = bench_greedy(), .max_tokens = 25};
     scheduler_submit(b->scheduler, &next);
     bench_run(b);
     assert_int_equal(b->answers[2].n_reused, 74); // the answer's last token was never computed
-    assert_int_equal(b->figures.prefill_tokens - prefilled, 21);
-    assert_int_equal(b->figures.reused_tokens, 74);
+    assert_int_equal(b->metrics.prefill_tokens - prefilled, 21);
+    assert_int_equal(b->metrics.reused_tokens, 74);
     assert_memory_equal(b->answers[2].tokens, expected, sizeof expected);
     assert_true(toy.copies > 0); // the partly filled page was shared with the kept first turn
     free(first);
@@ -175,8 +175,8 @@ static void test_fork_of_a_running_sequence(void **state) {
     scheduler_step(b->scheduler);
     assert_int_equal(b->answers[2].n_reused, 44);
     assert_int_equal(toy.copies, 1);
-    struct engine_figures *f = xcalloc(1, sizeof *f);
-    scheduler_figures(b->scheduler, f);
+    struct engine_metrics *f = xcalloc(1, sizeof *f);
+    scheduler_metrics(b->scheduler, f);
     assert_int_equal(f->pages_shared, 1);
     free(f);
     bench_run(b);
@@ -194,8 +194,8 @@ static void bench_submit_answers(struct bench *b, uint64_t id, int n_prompt, int
 }
 
 static void assert_rows_between(const struct bench *b, int low, int high) {
-    if ((int)b->figures.prefill_tokens < low || (int)b->figures.prefill_tokens > high)
-        fail_msg("%d prompt rows, not %d to %d", (int)b->figures.prefill_tokens, low, high);
+    if ((int)b->metrics.prefill_tokens < low || (int)b->metrics.prefill_tokens > high)
+        fail_msg("%d prompt rows, not %d to %d", (int)b->metrics.prefill_tokens, low, high);
 }
 
 static void test_identical_prompts_are_computed_once(void **state) {
@@ -215,10 +215,10 @@ static void test_identical_prompts_are_computed_once(void **state) {
 static void test_answers_to_one_prompt_share_its_pages(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 64});
-    struct engine_figures *f = xcalloc(1, sizeof *f);
+    struct engine_metrics *f = xcalloc(1, sizeof *f);
     bench_submit_answers(b, 1, 1000, 20, 4);
     while (!b->answers[4].n) scheduler_step(b->scheduler);
-    scheduler_figures(b->scheduler, f);
+    scheduler_metrics(b->scheduler, f);
     assert_int_equal(f->running, 4);
     assert_int_equal(f->pages_shared, 31);   // 992 tokens
     assert_int_equal(f->pages_used, 31 + 4); // each has a last page of its own
@@ -296,7 +296,7 @@ static void test_another_takes_over_from_a_pre_empted_one(void **state) {
     scheduler_focus(b->scheduler, 9);
     bench_submit(b, 9, 600, 0, 5);
     bench_run(b);
-    assert_int_equal(b->figures.preemptions, 1);
+    assert_int_equal(b->metrics.preemptions, 1);
     assert_true(b->answers[9].ended < b->answers[1].answered);
     for (uint64_t id = 1; id <= 3; id++) bench_assert_text_alone(b, id, 900, 900, 5);
     bench_assert_text_alone(b, 9, 600, 0, 5);
@@ -321,7 +321,7 @@ static void test_waits_for_the_common_part_only(void **state) {
 static void test_forget_keeps_what_others_share(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 64});
-    struct engine_figures *f = xcalloc(1, sizeof *f);
+    struct engine_metrics *f = xcalloc(1, sizeof *f);
     bench_submit(b, 1, 200, 64, 10);
     bench_run(b);
     bench_submit(b, 2, 150, 64, 10);
@@ -329,12 +329,12 @@ static void test_forget_keeps_what_others_share(void **state) {
     assert_int_equal(b->answers[2].n_reused, 64);
     scheduler_forget(b->scheduler, 1);
     bench_check(b);
-    scheduler_figures(b->scheduler, f);
+    scheduler_metrics(b->scheduler, f);
     assert_int_equal(f->pages_kept, 5); // of 159 tokens
     for (int i = 0; i < f->n_pages; i++) assert_int_not_equal(f->pages[i].conversation, 1);
     scheduler_forget(b->scheduler, 2);
     bench_check(b);
-    scheduler_figures(b->scheduler, f);
+    scheduler_metrics(b->scheduler, f);
     assert_int_equal(f->pages_free, 64);
     free(f);
     bench_close(b);
@@ -344,7 +344,7 @@ static void test_forget_keeps_what_others_share(void **state) {
 static void test_nobody_shares_with_a_forgotten_one_that_runs(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 64});
-    struct engine_figures *f = xcalloc(1, sizeof *f);
+    struct engine_metrics *f = xcalloc(1, sizeof *f);
     bench_submit(b, 1, 100, 100, 60);
     for (int i = 0; i < 5; i++) scheduler_step(b->scheduler);
     scheduler_forget(b->scheduler, 1);
@@ -352,10 +352,10 @@ static void test_nobody_shares_with_a_forgotten_one_that_runs(void **state) {
     while (b->answers[1].n < 50) scheduler_step(b->scheduler); // over the end of a page
     assert_int_equal(b->answers[2].n_reused, 0);
     scheduler_forget(b->scheduler, 2);
-    scheduler_figures(b->scheduler, f);
+    scheduler_metrics(b->scheduler, f);
     assert_int_equal(f->pages_kept, 0);
     bench_run(b);
-    scheduler_figures(b->scheduler, f);
+    scheduler_metrics(b->scheduler, f);
     assert_int_equal(f->pages_free, 64);
     bench_assert_text_alone(b, 1, 100, 100, 60);
     free(f);
@@ -386,7 +386,7 @@ static void test_cached_pages_give_way(void **state) {
         bench_run(b);
         bench_assert_text_alone(b, id, 70, 0, 40);
     }
-    assert_int_equal(b->figures.preemptions, 0);
+    assert_int_equal(b->metrics.preemptions, 0);
     struct scheduler_request again = bench_ask(7, 70, 0, 5);
     free(again.ids);
     again.ids = bench_prompt(6, 70, 0); // the latest is still there
@@ -399,7 +399,7 @@ static void test_cached_pages_give_way(void **state) {
 static void test_forget_gives_pages_back(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 16});
-    struct engine_figures *f = xcalloc(1, sizeof *f);
+    struct engine_metrics *f = xcalloc(1, sizeof *f);
     for (uint64_t id = 1; id <= 2; id++) {
         struct scheduler_request q = bench_ask(id, 40, 0, 10);
         scheduler_submit(b->scheduler, &q);
@@ -409,7 +409,7 @@ static void test_forget_gives_pages_back(void **state) {
     scheduler_forget(b->scheduler, 1);
     scheduler_forget(b->scheduler, 2); // still running: nothing of it is kept when it ends
     bench_run(b);
-    scheduler_figures(b->scheduler, f);
+    scheduler_metrics(b->scheduler, f);
     assert_int_equal(f->pages_free, 16);
     assert_int_equal(f->pages_kept, 0);
     bench_assert_text_alone(b, 2, 40, 0, 10);
@@ -487,8 +487,8 @@ static void test_nan_fails_one_request_alone(void **state) {
     assert_int_equal(b->answers[2].state, REQUEST_FAILED);
     assert_int_equal(b->answers[2].reason, FINISH_ERROR);
     assert_non_null(strstr(b->answers[2].message, "NaN"));
-    struct engine_figures *f = xcalloc(1, sizeof *f);
-    scheduler_figures(b->scheduler, f);
+    struct engine_metrics *f = xcalloc(1, sizeof *f);
+    scheduler_metrics(b->scheduler, f);
     for (int i = 0; i < f->n_pages; i++) assert_int_not_equal(f->pages[i].conversation, 2); // its pages are not kept
     free(f);
     toy.poison = -1; // so that the reference can be computed should a text hold it
@@ -555,15 +555,15 @@ static void test_ends(void **state) {
     bench_close(b);
 }
 
-static void test_figures_add_up(void **state) {
+static void test_metrics_add_up(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 64});
-    struct engine_figures *f = xcalloc(1, sizeof *f);
+    struct engine_metrics *f = xcalloc(1, sizeof *f);
     for (uint64_t id = 1; id <= 5; id++) bench_submit(b, id, 40, 33, 20);
     bool more = true;
     while (more) {
         more = scheduler_step(b->scheduler);
-        scheduler_figures(b->scheduler, f);
+        scheduler_metrics(b->scheduler, f);
         assert_int_equal(f->pages_used + f->pages_kept + f->pages_free, f->n_pages);
         assert_int_equal(f->queue + f->running, f->n_requests);
         int used = 0, kept = 0, shared = 0;
@@ -578,29 +578,29 @@ static void test_figures_add_up(void **state) {
         assert_int_equal(kept, f->pages_kept);
         assert_int_equal(shared, f->pages_shared);
     }
-    assert_int_equal(b->figures.decode_tokens, 5 * 20);
-    assert_int_equal(b->figures.prefill_tokens + b->figures.reused_tokens, 5 * 40);
-    assert_int_equal(b->figures.first_token.count, 5);
-    assert_int_equal(b->figures.next_token.count, 5 * 19);
+    assert_int_equal(b->metrics.decode_tokens, 5 * 20);
+    assert_int_equal(b->metrics.prefill_tokens + b->metrics.reused_tokens, 5 * 40);
+    assert_int_equal(b->metrics.first_token.count, 5);
+    assert_int_equal(b->metrics.next_token.count, 5 * 19);
     assert_int_equal(f->batch_rows, 0);
     free(f);
     bench_close(b);
 }
 
-// A cache may have more pages than the figures tell of.
-static void test_figures_of_a_cache_that_is_too_large_for_them(void **state) {
+// A cache may have more pages than the metrics tell of.
+static void test_metrics_of_a_cache_that_is_too_large_for_them(void **state) {
     (void)state;
-    struct bench *b = bench_open((struct bench_options){.n_pages = FIGURES_MAX_PAGES + 100, .context = 500});
+    struct bench *b = bench_open((struct bench_options){.n_pages = METRICS_MAX_PAGES + 100, .context = 500});
     struct told {
-        struct engine_figures figures;
-        struct page_figures behind[100];
+        struct engine_metrics metrics;
+        struct page_metrics behind[100];
     } *told = xcalloc(1, sizeof *told);
     memset(told->behind, 0xA5, sizeof told->behind);
     bench_submit(b, 1, 100, 0, 1);
     bench_run(b);
-    scheduler_figures(b->scheduler, &told->figures);
-    assert_int_equal(told->figures.n_pages, FIGURES_MAX_PAGES + 100);
-    assert_int_equal(told->figures.pages_kept, 4);
+    scheduler_metrics(b->scheduler, &told->metrics);
+    assert_int_equal(told->metrics.n_pages, METRICS_MAX_PAGES + 100);
+    assert_int_equal(told->metrics.pages_kept, 4);
     for (size_t i = 0; i < sizeof told->behind; i++) assert_int_equal(((unsigned char *)told->behind)[i], 0xA5);
     free(told);
     bench_close(b);
@@ -711,8 +711,8 @@ int main(void) {
         cmocka_unit_test(test_lost_device_fails_the_batch),
         cmocka_unit_test(test_what_can_never_fit_fails_at_once),
         cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_figures_add_up),
-        cmocka_unit_test(test_figures_of_a_cache_that_is_too_large_for_them),
+        cmocka_unit_test(test_metrics_add_up),
+        cmocka_unit_test(test_metrics_of_a_cache_that_is_too_large_for_them),
         cmocka_unit_test(test_logits_of_every_position),
         cmocka_unit_test(test_random_life),
     };

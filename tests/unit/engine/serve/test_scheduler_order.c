@@ -62,7 +62,7 @@ static void test_focus_takes_the_place_of_others_and_keeps_it(void **state) {
     assert_true(b->answers[2].ended < b->answers[1].ended);
     assert_int_equal(b->answers[2].times_pending, 1);
     assert_int_equal(b->answers[1].times_pending, 2);
-    assert_int_equal(b->figures.reused_tokens,
+    assert_int_equal(b->metrics.reused_tokens,
                      64); // the second grew to 6 of 8 pages, two of the first were still there
     bench_assert_text_alone(b, 1, 100, 0, 100);
     bench_assert_text_alone(b, 2, 90, 0, 100);
@@ -70,8 +70,8 @@ static void test_focus_takes_the_place_of_others_and_keeps_it(void **state) {
 }
 
 static float rate_shown(const struct bench *b, uint64_t id) {
-    static struct engine_figures f;
-    scheduler_figures(b->scheduler, &f);
+    static struct engine_metrics f;
+    scheduler_metrics(b->scheduler, &f);
     for (int i = 0; i < f.n_requests; i++)
         if (f.requests[i].request == id) return f.requests[i].tokens_per_second;
     return 0;
@@ -105,10 +105,10 @@ static void test_focus_takes_a_place(void **state) {
     struct scheduler_request q = bench_ask(17, 20, 0, 30);
     scheduler_submit(b->scheduler, &q);
     bench_run(b);
-    assert_int_equal(b->figures.preemptions, 1);
+    assert_int_equal(b->metrics.preemptions, 1);
     assert_int_equal(b->answers[16].times_pending, 2);
     assert_true(b->answers[16].started < b->answers[17].started && b->answers[17].ended < b->answers[16].ended);
-    assert_true(b->figures.reused_tokens >= 20); // nobody needed its pages
+    assert_true(b->metrics.reused_tokens >= 20); // nobody needed its pages
     for (uint64_t id = 1; id <= 17; id++) bench_assert_text_alone(b, id, 20, 0, id == 17 ? 30 : 60);
     bench_close(b);
 }
@@ -122,7 +122,7 @@ static void test_admission_counts_what_is_promised(void **state) {
     scheduler_submit(b->scheduler, &first);
     scheduler_submit(b->scheduler, &second);
     bench_run(b);
-    assert_int_equal(b->figures.preemptions, 0);
+    assert_int_equal(b->metrics.preemptions, 0);
     assert_true(b->answers[1].ended < b->answers[2].started);
     bench_close(b);
 }
@@ -298,10 +298,10 @@ static void test_more_run_than_draw_in_a_step(void **state) {
     struct bench *b = bench_open((struct bench_options){.n_pages = 512});
     for (uint64_t id = 1; id <= MANY; id++) bench_submit(b, id, 20, 0, 30);
     int most = 0, most_rows = 0;
-    struct engine_figures *f = xcalloc(1, sizeof *f);
+    struct engine_metrics *f = xcalloc(1, sizeof *f);
     while (scheduler_step(b->scheduler)) {
         bench_check(b);
-        scheduler_figures(b->scheduler, f);
+        scheduler_metrics(b->scheduler, f);
         if (f->running > most) most = f->running;
         if (f->batch_decode_rows > most_rows) most_rows = f->batch_decode_rows;
         int least = 30, furthest = 0; // of those that all decode
@@ -313,7 +313,7 @@ static void test_more_run_than_draw_in_a_step(void **state) {
     }
     assert_int_equal(most, MANY);
     assert_int_equal(most_rows, 64);
-    assert_int_equal(b->figures.preemptions, 0);
+    assert_int_equal(b->metrics.preemptions, 0);
     for (uint64_t id = 1; id <= MANY; id++) bench_assert_text_alone(b, id, 20, 0, 30);
     free(f);
     bench_close(b);

@@ -1,4 +1,4 @@
-#include "engine/serve/figures.h"
+#include "engine/serve/metrics.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -7,17 +7,17 @@
 
 #include "engine/base/panic.h"
 
-#define WINDOW_BUCKETS  20
-#define BUCKET_SECONDS  (FIGURES_WINDOW_SECONDS / WINDOW_BUCKETS)
+#define WINDOW_BUCKETS 20
+#define BUCKET_SECONDS (METRICS_WINDOW_SECONDS / WINDOW_BUCKETS)
 
 enum { FEW_SNAPSHOTS = 4 }; // allocated at a time
 
 struct snapshot {
-    struct engine_figures figures;
+    struct engine_metrics metrics;
     int readers; // that copy it
 };
 
-struct figures_exchange {
+struct metrics_exchange {
     pthread_mutex_t lock;
     struct snapshot **snapshots; // all; the writer's array
     int count;
@@ -25,7 +25,7 @@ struct figures_exchange {
 };
 
 // One that nobody reads, beside the latest.
-static struct snapshot *unread_snapshot(struct figures_exchange *x) {
+static struct snapshot *unread_snapshot(struct metrics_exchange *x) {
     for (int i = 0; i < x->count; i++)
         if (x->snapshots[i] != x->latest && !x->snapshots[i]->readers) return x->snapshots[i];
     if (x->count % FEW_SNAPSHOTS == 0)
@@ -33,16 +33,16 @@ static struct snapshot *unread_snapshot(struct figures_exchange *x) {
     return x->snapshots[x->count++] = xcalloc(1, sizeof(struct snapshot));
 }
 
-void figures_open(struct figures *f) {
-    struct figures_exchange *x = xcalloc(1, sizeof *x);
-    *f = (struct figures){.exchange = x, .last_step = -1e9};
+void metrics_open(struct metrics *f) {
+    struct metrics_exchange *x = xcalloc(1, sizeof *x);
+    *f = (struct metrics){.exchange = x, .last_step = -1e9};
     pthread_mutex_init(&x->lock, NULL);
     x->latest = unread_snapshot(x);
     x->back = unread_snapshot(x);
 }
 
-void figures_close(struct figures *f) {
-    struct figures_exchange *x = f->exchange;
+void metrics_close(struct metrics *f) {
+    struct metrics_exchange *x = f->exchange;
     for (int i = 0; i < x->count; i++) free(x->snapshots[i]);
     free(x->snapshots);
     pthread_mutex_destroy(&x->lock);
@@ -51,9 +51,9 @@ void figures_close(struct figures *f) {
 
 static int64_t bucket_number(double time) { return (int64_t)(time / BUCKET_SECONDS); }
 
-static struct figures_bucket *bucket_at(struct figures *f, int64_t number) {
-    struct figures_bucket *b = &f->buckets[number % FIGURES_BUCKETS];
-    if (b->number != number) *b = (struct figures_bucket){.number = number};
+static struct metrics_bucket *bucket_at(struct metrics *f, int64_t number) {
+    struct metrics_bucket *b = &f->buckets[number % METRICS_BUCKETS];
+    if (b->number != number) *b = (struct metrics_bucket){.number = number};
     return b;
 }
 
@@ -63,16 +63,16 @@ static void work_add(struct stage_work *sum, const struct stage_work *w, double 
     sum->operations += w->operations * share;
 }
 
-static void flow_add(struct figures_flow *flow, int tokens, const struct figures_step *s, double share) {
+static void flow_add(struct metrics_flow *flow, int tokens, const struct metrics_step *s, double share) {
     if (!tokens) return;
     flow->tokens += tokens * share;
     flow->seconds += (s->end - s->start + s->pause) * share;
 }
 
-static void bucket_add(struct figures_bucket *b, const struct figures_step *s, double share) {
-    flow_add(&b->flows[FIGURES_DECODE], s->decode_rows, s, share);
-    flow_add(&b->flows[FIGURES_PREFILL], s->prefilled, s, share);
-    struct stage_work *step = &b->steps[s->prefilled > 0 ? FIGURES_PREFILL : FIGURES_DECODE];
+static void bucket_add(struct metrics_bucket *b, const struct metrics_step *s, double share) {
+    flow_add(&b->flows[METRICS_DECODE], s->decode_rows, s, share);
+    flow_add(&b->flows[METRICS_PREFILL], s->prefilled, s, share);
+    struct stage_work *step = &b->steps[s->prefilled > 0 ? METRICS_PREFILL : METRICS_DECODE];
     step->seconds += (s->end - s->start) * share;
     for (int i = 0; i < STAGE_COUNT; i++) {
         work_add(&b->stages[i], &s->work.stages[i], share);
@@ -81,7 +81,7 @@ static void bucket_add(struct figures_bucket *b, const struct figures_step *s, d
     }
 }
 
-void figures_add_step(struct figures *f, const struct figures_step *s) {
+void metrics_add_step(struct metrics *f, const struct metrics_step *s) {
     f->steps++;
     f->decode_tokens += (uint64_t)s->decoded;
     f->prefill_tokens += (uint64_t)s->prefilled;
@@ -90,17 +90,17 @@ void figures_add_step(struct figures *f, const struct figures_step *s) {
 
     double length = s->end - s->start;
     int64_t first = bucket_number(s->start), last = bucket_number(s->end);
-    int64_t from = last - first < FIGURES_BUCKETS ? first : last - FIGURES_BUCKETS + 1;
+    int64_t from = last - first < METRICS_BUCKETS ? first : last - METRICS_BUCKETS + 1;
     for (int64_t n = from; n <= last; n++) {
         double begin = fmax(s->start, (double)n * BUCKET_SECONDS), end = fmin(s->end, (double)(n + 1) * BUCKET_SECONDS);
         bucket_add(bucket_at(f, n), s, length > 0 ? (end - begin) / length : 1);
     }
 }
 
-void figures_add_latency(struct latency_ring *ring, double seconds) {
+void metrics_add_latency(struct latency_ring *ring, double seconds) {
     ring->samples[ring->next] = (float)seconds;
-    ring->next = (ring->next + 1) % FIGURES_SAMPLES;
-    if (ring->count < FIGURES_SAMPLES) ring->count++;
+    ring->next = (ring->next + 1) % METRICS_SAMPLES;
+    if (ring->count < METRICS_SAMPLES) ring->count++;
 }
 
 static int compare_floats(const void *a, const void *b) {
@@ -108,10 +108,10 @@ static int compare_floats(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static struct latency_figures latency_summary(const struct latency_ring *ring) {
-    struct latency_figures out = {.count = ring->count};
+static struct latency_metrics latency_summary(const struct latency_ring *ring) {
+    struct latency_metrics out = {.count = ring->count};
     if (!ring->count) return out;
-    float sorted[FIGURES_SAMPLES];
+    float sorted[METRICS_SAMPLES];
     memcpy(sorted, ring->samples, (size_t)ring->count * sizeof *sorted);
     qsort(sorted, (size_t)ring->count, sizeof *sorted, compare_floats);
     out.p50 = sorted[(ring->count - 1) * 50 / 100];
@@ -121,14 +121,14 @@ static struct latency_figures latency_summary(const struct latency_ring *ring) {
 }
 
 // What lies in the second that ends with the bucket of this time.
-static struct figures_bucket last_second(const struct figures *f, double end) {
+static struct metrics_bucket last_second(const struct metrics *f, double end) {
     int64_t last = bucket_number(end), first = last - WINDOW_BUCKETS;
-    struct figures_bucket sum = {.number = first + 1};
-    for (int i = 0; i < FIGURES_BUCKETS; i++) {
-        const struct figures_bucket *b = &f->buckets[i];
+    struct metrics_bucket sum = {.number = first + 1};
+    for (int i = 0; i < METRICS_BUCKETS; i++) {
+        const struct metrics_bucket *b = &f->buckets[i];
         if (b->number <= first || b->number > last) continue;
         for (int j = 0; j < STAGE_COUNT; j++) work_add(&sum.stages[j], &b->stages[j], 1);
-        for (int j = 0; j < FIGURES_PHASES; j++) {
+        for (int j = 0; j < METRICS_PHASES; j++) {
             work_add(&sum.steps[j], &b->steps[j], 1);
             sum.flows[j].tokens += b->flows[j].tokens, sum.flows[j].seconds += b->flows[j].seconds;
         }
@@ -136,27 +136,27 @@ static struct figures_bucket last_second(const struct figures *f, double end) {
     return sum;
 }
 
-static float rate_of(const struct figures_flow *flow) {
+static float rate_of(const struct metrics_flow *flow) {
     return rate_is_steady(flow->tokens, flow->seconds) ? (float)(flow->tokens / flow->seconds) : 0;
 }
 
-static void fill_rates(struct figures *f, struct engine_figures *out, double now) {
-    struct figures_bucket sum = last_second(f, now);
-    out->decode_now = rate_of(&sum.flows[FIGURES_DECODE]);
-    out->prefill_now = rate_of(&sum.flows[FIGURES_PREFILL]);
+static void fill_rates(struct metrics *f, struct engine_metrics *out, double now) {
+    struct metrics_bucket sum = last_second(f, now);
+    out->decode_now = rate_of(&sum.flows[METRICS_DECODE]);
+    out->prefill_now = rate_of(&sum.flows[METRICS_PREFILL]);
     if (out->decode_now > f->decode_peak) f->decode_peak = out->decode_now;
     out->decode_peak = f->decode_peak;
 }
 
-static void fill_work(const struct figures *f, struct engine_figures *out) {
-    struct figures_bucket sum = last_second(f, f->last_step);
+static void fill_work(const struct metrics *f, struct engine_metrics *out) {
+    struct metrics_bucket sum = last_second(f, f->last_step);
     memcpy(out->stages, sum.stages, sizeof out->stages);
-    out->decode = sum.steps[FIGURES_DECODE];
-    out->prefill = sum.steps[FIGURES_PREFILL];
+    out->decode = sum.steps[METRICS_DECODE];
+    out->prefill = sum.steps[METRICS_PREFILL];
 }
 
-struct engine_figures *figures_begin(struct figures *f, double now) {
-    struct engine_figures *out = &f->exchange->back->figures;
+struct engine_metrics *metrics_begin(struct metrics *f, double now) {
+    struct engine_metrics *out = &f->exchange->back->metrics;
     out->sequence = ++f->sequence;
     memcpy(out->stage_seconds, f->stage_seconds, sizeof out->stage_seconds);
     out->decode_tokens = (int64_t)f->decode_tokens;
@@ -171,24 +171,24 @@ struct engine_figures *figures_begin(struct figures *f, double now) {
     return out;
 }
 
-void figures_publish(struct figures *f) {
-    struct figures_exchange *x = f->exchange;
+void metrics_publish(struct metrics *f) {
+    struct metrics_exchange *x = f->exchange;
     pthread_mutex_lock(&x->lock);
     x->latest = x->back;
     x->back = unread_snapshot(x);
     pthread_mutex_unlock(&x->lock);
 }
 
-bool figures_read(struct figures *f, struct engine_figures *out) {
-    struct figures_exchange *x = f->exchange;
+bool metrics_read(struct metrics *f, struct engine_metrics *out) {
+    struct metrics_exchange *x = f->exchange;
     pthread_mutex_lock(&x->lock);
     struct snapshot *s = x->latest;
     s->readers++;
     pthread_mutex_unlock(&x->lock);
-    const bool news = s->figures.sequence != out->sequence;
+    const bool news = s->metrics.sequence != out->sequence;
     if (news) {
-        const int pages = s->figures.n_pages < FIGURES_MAX_PAGES ? s->figures.n_pages : FIGURES_MAX_PAGES;
-        memcpy(out, &s->figures, offsetof(struct engine_figures, pages) + (size_t)pages * sizeof *out->pages);
+        const int pages = s->metrics.n_pages < METRICS_MAX_PAGES ? s->metrics.n_pages : METRICS_MAX_PAGES;
+        memcpy(out, &s->metrics, offsetof(struct engine_metrics, pages) + (size_t)pages * sizeof *out->pages);
     }
     pthread_mutex_lock(&x->lock);
     s->readers--;
@@ -196,4 +196,4 @@ bool figures_read(struct figures *f, struct engine_figures *out) {
     return news;
 }
 
-_Static_assert(WINDOW_BUCKETS < FIGURES_BUCKETS, "the buckets hold the window");
+_Static_assert(WINDOW_BUCKETS < METRICS_BUCKETS, "the buckets hold the window");
