@@ -230,7 +230,8 @@ static void check_growing(const char *text, size_t size, int width, bool streami
         markdown_layout(&m, text, n, o);
         markdown_layout(&fresh, text, n, o);
         bool same = m.lines.n_rows == fresh.lines.n_rows && m.lines.n_runs == fresh.lines.n_runs &&
-                    m.lines.size == fresh.lines.size && !memcmp(m.lines.text, fresh.lines.text, m.lines.size);
+                    m.lines.size == fresh.lines.size &&
+                    (!m.lines.size || !memcmp(m.lines.text, fresh.lines.text, m.lines.size));
         for (size_t i = 0; same && i < m.lines.n_runs; i++)
             same = !memcmp(&m.lines.runs[i], &fresh.lines.runs[i], sizeof *m.lines.runs);
         for (size_t i = 0; same && i < m.lines.n_rows; i++)
