@@ -255,8 +255,9 @@ static void schedule(struct local_engine *e, struct local_request *r) {
         r->answers[answer.answer] = (struct local_answer){r, answer_open(&answer)};
         owners[answer.answer] = &r->answers[answer.answer];
     }
-    r->request.owners = owners;
-    scheduler_submit(e->scheduler, &r->request); // r may be gone
+    struct scheduler_request request = r->request; // r is gone where every answer is refused
+    request.owners = owners;
+    scheduler_submit(e->scheduler, &request);
     free(owners);
     if (forgotten) scheduler_forget(e->scheduler, forgotten);
 }
