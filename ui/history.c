@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <readline/history.h>
 
+#include "engine/base/output_file.h"
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
 
@@ -47,18 +49,20 @@ static void write_all(int fd, const char *bytes, size_t size) {
     }
 }
 
-// A file that has grown to twice what is kept is written afresh.
+// A file that has grown to twice what is kept is written afresh; where that fails it stays as it is.
 static void shorten(const char *path) {
-    char *part = xasprintf("%s.part", path);
-    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return;
     HIST_ENTRY **list = history_list();
-    for (int i = 0; fd >= 0 && list && list[i]; i++) {
+    for (int i = 0; list && list[i]; i++) {
         char *line = escaped(list[i]->line);
-        write_all(fd, line, strlen(line));
+        fputs(line, out);
         free(line);
     }
-    if (fd >= 0 && close(fd) == 0) rename(part, path);
-    free(part);
+    if (!fclose(out)) output_file_replace(path, text, size, S_IRUSR | S_IWUSR, NULL);
+    free(text);
 }
 
 void history_load(const char *path) {

@@ -11,8 +11,10 @@
 #include <readline/readline.h>
 
 #include "engine/base/panic.h"
+#include "tests/unit/full_disk.h"
 #include "tests/unit/screen_text.h"
 #include "ui/composer.h"
+#include "ui/history.h"
 
 // readline initialises itself once a process, so all tests share a composer; each begins with it empty.
 static struct composer *composer;
@@ -177,6 +179,32 @@ static void test_history_is_read_again(void **state) {
     composer = composer_open(history_path, worker);
     type("\033[A");
     check_taken("kept over\tthe end");
+}
+
+static int history_lines(void) {
+    FILE *file = fopen(history_path, "r");
+    int lines = 0;
+    assert_non_null(file);
+    for (int c; (c = fgetc(file)) != EOF;) lines += c == '\n';
+    fclose(file);
+    return lines;
+}
+
+static void test_a_long_history_is_shortened_and_a_full_disk_loses_none_of_it(void **state) {
+    (void)state;
+    assert_true(worker_wait(worker, 60000));
+    FILE *file = fopen(history_path, "w");
+    assert_non_null(file);
+    for (int i = 1; i <= 2001; i++) fprintf(file, "message %d\n", i);
+    fclose(file);
+    full_disk_begin(1000);
+    history_load(history_path);
+    full_disk_end();
+    assert_int_equal(history_lines(), 2001);
+    history_load(history_path);
+    assert_int_equal(history_lines(), 1000);
+    type("\033[A");
+    check_taken("message 2001");
 }
 
 static void test_search_ends_with_enter_and_sends_nothing(void **state) {
@@ -402,6 +430,7 @@ int main(void) {
         TEST(test_long_paste_is_folded_and_comes_back),
         TEST(test_history),
         TEST(test_history_is_read_again),
+        TEST(test_a_long_history_is_shortened_and_a_full_disk_loses_none_of_it),
         TEST(test_search_ends_with_enter_and_sends_nothing),
         TEST(test_escape_by_itself_begins_no_command),
         TEST(test_vi_mode),
