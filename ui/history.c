@@ -12,34 +12,11 @@
 #include "engine/base/output_file.h"
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
+#include "engine/base/text_line.h"
 
 #define HISTORY_MOST          1000        // messages kept
 #define HISTORY_FILE_LIMIT    (256 << 20) // bytes; more than twice HISTORY_MOST of the longest
 #define HISTORY_MESSAGE_LIMIT (64 << 10)  // bytes; longer ones hold pasted files: this session has them, the file not
-
-static char *unescaped(const char *line, size_t size) {
-    char *out = xmalloc(size + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < size; i++) {
-        bool escape = line[i] == '\\' && i + 1 < size;
-        if (escape) i++;
-        out[n++] = escape && line[i] == 'n' ? '\n' : line[i];
-    }
-    out[n] = 0;
-    return out;
-}
-
-static char *escaped(const char *message) {
-    char *out = xmalloc(strlen(message) * 2 + 2);
-    size_t n = 0;
-    for (const char *p = message; *p; p++) {
-        if (*p == '\n' || *p == '\\') out[n++] = '\\';
-        out[n++] = *p == '\n' ? 'n' : *p;
-    }
-    out[n++] = '\n';
-    out[n] = 0;
-    return out;
-}
 
 static void write_all(int fd, const char *bytes, size_t size) {
     while (size > 0) {
@@ -57,8 +34,8 @@ static void shorten(const char *path) {
     if (!out) return;
     HIST_ENTRY **list = history_list();
     for (int i = 0; list && list[i]; i++) {
-        char *line = escaped(list[i]->line);
-        fputs(line, out);
+        char *line = text_line_escape(list[i]->line);
+        fprintf(out, "%s\n", line);
         free(line);
     }
     if (!fclose(out)) output_file_replace(path, text, size, S_IRUSR | S_IWUSR, NULL);
@@ -75,7 +52,7 @@ void history_load(const char *path) {
     for (char *line = text, *end; line < text + size; line = end + 1, lines++) {
         end = memchr(line, '\n', (size_t)(text + size - line));
         if (!end) end = text + size;
-        char *message = unescaped(line, (size_t)(end - line));
+        char *message = text_line_unescape((struct span){line, (size_t)(end - line)});
         if (message[0]) add_history(message);
         free(message);
     }
@@ -108,6 +85,8 @@ void history_append(const char *path, struct worker *worker, const char *message
     using_history();
     if (!path || again || is_long) return;
     struct history_line *l = xcalloc(1, sizeof *l);
-    *l = (struct history_line){xstrdup(path), escaped(message)};
+    char *escaped = text_line_escape(message);
+    *l = (struct history_line){xstrdup(path), xasprintf("%s\n", escaped)};
+    free(escaped);
     worker_do(worker, line_write, NULL, l);
 }

@@ -9,6 +9,7 @@
 #include "engine/base/panic.h"
 #include "engine/base/paths.h"
 #include "engine/base/reader.h"
+#include "engine/base/text_line.h"
 
 struct theme_file {
     const char *name, *text;
@@ -82,14 +83,6 @@ struct theme_draft {
     } roles[ROLE_COUNT];
 };
 
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-
-static struct span span_trim(struct span s) {
-    while (s.size && is_blank(s.data[0])) s.data++, s.size--;
-    while (s.size && is_blank(s.data[s.size - 1])) s.size--;
-    return s;
-}
-
 static int role_find(struct span key) {
     for (int i = 0; i < ROLE_COUNT; i++)
         if (span_equals(key, theme_roles[i].key)) return i;
@@ -114,13 +107,11 @@ static bool colour_parse(struct span text, struct theme_colour *out) {
 
 static bool draft_line(struct theme_draft *d, struct span line, const char *name, int number, struct status *st) {
     static const char suffix[] = ".end";
-    line = span_trim(line);
-    if (line.size == 0 || line.data[0] == '#') return true;
-    const char *equals = memchr(line.data, '=', line.size);
-    if (!equals)
+    struct text_line l = text_line_split(line);
+    if (l.blank) return true;
+    if (!l.assignment)
         return status_fail(st, STATUS_FORMAT, "theme %s, line %d: no '=' (want role = \"#RRGGBB\")", name, number);
-    struct span key = span_trim((struct span){line.data, (size_t)(equals - line.data)});
-    struct span value = span_trim((struct span){equals + 1, line.size - (size_t)(equals + 1 - line.data)});
+    struct span key = l.key, value = l.value;
     size_t tail = sizeof suffix - 1;
     bool end = key.size > tail && memcmp(key.data + key.size - tail, suffix, tail) == 0;
     if (end) key.size -= tail;

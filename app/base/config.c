@@ -10,70 +10,23 @@
 #include "engine/base/panic.h"
 #include "engine/base/paths.h"
 #include "engine/base/reader.h"
+#include "engine/base/text_line.h"
 
 #define CONFIG_LIMIT (1 << 20)
 
-// One line: `  key = value  `. There are no comments after values: a system prompt may contain '#'.
-struct config_line {
-    bool blank;      // empty or a comment
-    bool assignment; // has a '='
-    struct span key, value;
-};
-
-static struct span trim(const char *begin, const char *end) {
-    while (begin < end && (*begin == ' ' || *begin == '\t')) begin++;
-    while (end > begin && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r')) end--;
-    return (struct span){begin, (size_t)(end - begin)};
-}
-
-static struct config_line line_split(const char *line, size_t size) {
-    const char *end = line + size, *equals = memchr(line, '=', size);
-    struct span all = trim(line, end);
-    return (struct config_line){
-        .blank = !all.size || all.data[0] == '#',
-        .assignment = equals,
-        .key = trim(line, equals ? equals : end),
-        .value = equals ? trim(equals + 1, end) : (struct span){0},
-    };
-}
-
-// A value takes one line: in the file a newline is written \n, a backslash \\.
-static char *value_unescape(struct span s) {
-    char *out = xmalloc(s.size + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < s.size; i++) {
-        bool escape = s.data[i] == '\\' && i + 1 < s.size && (s.data[i + 1] == 'n' || s.data[i + 1] == '\\');
-        if (escape) i++;
-        out[n++] = escape && s.data[i] == 'n' ? '\n' : s.data[i];
-    }
-    out[n] = 0;
-    return out;
-}
-
-static char *value_escape(const char *text) {
-    char *out = xmalloc(2 * strlen(text) + 1);
-    size_t n = 0;
-    for (; *text; text++) {
-        if (*text == '\n' || *text == '\\') out[n++] = '\\';
-        out[n++] = *text == '\n' ? 'n' : *text;
-    }
-    out[n] = 0;
-    return out;
-}
-
-static int line_setting(const struct config_line *l) {
+static int line_setting(const struct text_line *l) {
     char *key = span_copy(l->key);
     int id = setting_find(key);
     free(key);
     return id >= 0 && setting_table[id].places & IN_FILE ? id : -1;
 }
 
-static bool line_apply(struct settings *s, const struct config_line *l, struct status *st) {
+static bool line_apply(struct settings *s, const struct text_line *l, struct status *st) {
     if (!l->assignment)
         return status_fail(st, STATUS_FORMAT, "expected 'key = value', got '%.*s'", (int)l->key.size, l->key.data);
     int id = line_setting(l);
     if (id < 0) return status_fail(st, STATUS_FORMAT, "unknown setting '%.*s'", (int)l->key.size, l->key.data);
-    char *value = value_unescape(l->value);
+    char *value = text_line_unescape(l->value);
     bool done = setting_parse(s, id, value, st);
     free(value);
     return done;
@@ -104,7 +57,7 @@ void config_load(struct settings *s, const char *path, config_warning *warn, voi
     for (const char *line = text, *end = text + size; line < end; number++) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         const char *stop = newline ? newline : end;
-        struct config_line l = line_split(line, (size_t)(stop - line));
+        struct text_line l = text_line_split((struct span){line, (size_t)(stop - line)});
         if (!l.blank && !line_apply(s, &l, &st)) {
             status_prefix(&st, "%s:%d", path, number + 1);
             warn(context, st.text);
@@ -122,7 +75,7 @@ static char *config_edit(const char *text, size_t *size, int id, const char *val
     for (const char *line = text; line < end;) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         const char *stop = newline ? newline : end;
-        struct config_line l = line_split(line, (size_t)(stop - line));
+        struct text_line l = text_line_split((struct span){line, (size_t)(stop - line)});
         if (!l.blank && l.assignment && line_setting(&l) == id) found = line, found_end = stop;
         line = stop + 1;
     }
@@ -149,8 +102,8 @@ bool config_save(const struct settings *s, int id, const char *path, struct stat
     char *text = config_read(target, &size, st);
     bool done = false;
     if (text) {
-        char *value = setting_format(s, id), *escaped = value_escape(value),
-             *edited = config_edit(text, &size, id, escaped);
+        char *value = setting_format(s, id), *escaped = text_line_escape(value);
+        char *edited = config_edit(text, &size, id, escaped);
         done = output_file_replace(target, edited, size, permissions, st);
         free(edited), free(escaped), free(value);
     }
@@ -162,7 +115,8 @@ bool config_save(const struct settings *s, int id, const char *path, struct stat
 // ---- settings of a conversation ----
 
 static char *add_line(char *lines, int id, const char *value) {
-    char *escaped = value_escape(value), *longer = xasprintf("%s%s = %s\n", lines, setting_table[id].key, escaped);
+    char *escaped = text_line_escape(value);
+    char *longer = xasprintf("%s%s = %s\n", lines, setting_table[id].key, escaped);
     free(escaped), free(lines);
     return longer;
 }
@@ -188,9 +142,9 @@ void config_read_conversation(struct settings *s, const char *lines) {
         size = strcspn(lines, "\n");
         const char *equals = memmem(lines, size, " = ", 3), *value = equals ? equals + 3 : NULL;
         if (!equals) continue;
-        struct config_line l = {.assignment = true,
-                                .key = {lines, (size_t)(equals - lines)},
-                                .value = {value, (size_t)(lines + size - value)}};
+        struct text_line l = {.assignment = true,
+                              .key = {lines, (size_t)(equals - lines)},
+                              .value = {value, (size_t)(lines + size - value)}};
         int id = line_setting(&l);
         if (id >= 0 && setting_table[id].places & OF_CONVERSATION) line_apply(s, &l, NULL);
     }
