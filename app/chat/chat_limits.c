@@ -220,17 +220,16 @@ void chat_limits_measure(struct chat *c) {
 }
 
 // What every step reads: the weights, and the keys and values of those that run.
-static double bytes_read(const struct chat *c) {
-    const struct engine_metrics *f = c->engine ? engine_metrics(c->engine) : NULL;
+static double bytes_read(const struct chat *c, const struct engine_metrics *f) {
     double kv = f && f->n_pages > 0 && metric_known(f->pages_used) && metric_known((double)f->kv_bytes)
                     ? (double)f->kv_bytes * f->pages_used / f->n_pages
                     : 0;
     return (double)model_host_info(c->p.host)->weight_bytes + kv;
 }
 
-void chat_limits_show(const struct chat *c, struct view_time *out) {
+void chat_limits_show(const struct chat *c, const struct engine_metrics *f, struct view_time *out) {
     const struct chat_limits *l = c->limits;
     out->most_bytes = l->known ? l->limits.read_bytes : 0;
     out->most_operations = l->known ? operations_limit(c) : 0;
-    out->cache_share = machine_cache_share(bytes_read(c), l->cache_bytes);
+    out->cache_share = machine_cache_share(bytes_read(c, f), l->cache_bytes);
 }

@@ -78,7 +78,7 @@ uint64_t chat_limits_due(const struct chat *c); // clock_ns of the next turn; 0:
 void chat_limits_turn(struct chat *c, uint64_t now);
 void chat_limits_check(struct chat *c, const struct stage_work *all); // what was done: a limit is no less
 void chat_limits_measure(struct chat *c);                             // again, for a person
-void chat_limits_show(const struct chat *c, struct view_time *out);
+void chat_limits_show(const struct chat *c, const struct engine_metrics *f, struct view_time *out); // f: NULL: no engine
 
 // chat_view.c
 void chat_show(struct chat *c);

@@ -211,6 +211,6 @@ void chat_show(struct chat *c) {
     show_memory(c, f, &view);
     show_log(c, &view);
     chat_model_show(c, &view);
-    chat_limits_show(c, &c->time);
+    chat_limits_show(c, f, &c->time);
     screen_draw(c->screen, &view);
 }
