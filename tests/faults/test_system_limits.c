@@ -2,7 +2,6 @@
 // that names the limit, nothing leaks, and the old model keeps working.
 #include <dirent.h>
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,6 +23,7 @@
 #include "engine/base/thread_pool.h"
 #include "engine/model/opened_model.h"
 #include "engine/quantize.h"
+#include "tests/unit/host_events.h"
 #include "tests/unit/huggingface_folder.h"
 #include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_huggingface.h"
@@ -157,18 +157,6 @@ static void test_logits_need_an_eventfd(void **state) {
 
 static const char *folder;
 static struct settings settings;
-
-// The next event but progress.
-static enum model_host_event next_event(struct model_host *h, struct status *st) {
-    for (int i = 0; i < 600; i++) {
-        struct pollfd fd = {.fd = model_host_fd(h), .events = POLLIN};
-        enum model_host_event event = model_host_poll(h, st);
-        if (event != HOST_NOTHING && event != HOST_PROGRESS) return event;
-        if (event == HOST_NOTHING) poll(&fd, 1, 100);
-    }
-    fail_msg("no event");
-    return HOST_NOTHING;
-}
 
 static char *write_model(const char *name, int n_layer) {
     char *path = xasprintf("%s/%s", folder, name);

@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "app/models/model_host.h"
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
+#include "tests/unit/host_events.h"
 #include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_model.h"
 
@@ -34,18 +34,6 @@ static int released;
 static void on_release(void *context) {
     assert_non_null(model_host_engine(context)); // still open
     released++;
-}
-
-// Returns the next event other than progress; fails after a minute without one.
-static enum model_host_event next_event(struct model_host *h, struct status *st) {
-    for (int i = 0; i < 600; i++) {
-        struct pollfd fd = {.fd = model_host_fd(h), .events = POLLIN};
-        enum model_host_event event = model_host_poll(h, st);
-        if (event != HOST_NOTHING && event != HOST_PROGRESS) return event;
-        if (event == HOST_NOTHING) poll(&fd, 1, 100);
-    }
-    fail_msg("no event");
-    return HOST_NOTHING;
 }
 
 static struct model_host *open_host(void) {
