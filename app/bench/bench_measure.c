@@ -47,7 +47,7 @@ struct work {
 struct bench {
     const struct model_info *info;
     double kv_bytes; // of a token in the KV cache
-    struct engine_client *engine;
+    struct engine_client *client;
     struct machine_limits_probe *probe;
     uint32_t random;
     struct progress progress;
@@ -71,7 +71,7 @@ static void submit(struct bench *b, int conversation, uint32_t seed, int n_promp
     int32_t *ids = random_ids(seed, n_prompt, b->info->n_vocab);
     struct sampling sampling = b->info->sampling;
     sampling_set(&sampling, KNOB_seed, conversation);
-    engine_submit(b->engine, &(struct request_params){.conversation = (uint64_t)conversation,
+    engine_submit(b->client, &(struct request_params){.conversation = (uint64_t)conversation,
                                                       .ids = ids,
                                                       .n_ids = n_prompt,
                                                       .sampling = sampling,
@@ -85,7 +85,7 @@ static bool wait_for(struct bench *b, int n, double *end, int *reused, struct st
     struct engine_event event;
     *reused = INT32_MAX;
     while (n) {
-        if (!engine_wait(b->engine, &event, -1) || event.kind != EVENT_STATE) continue;
+        if (!engine_wait(b->client, &event, -1) || event.kind != EVENT_STATE) continue;
         if (event.state == REQUEST_FAILED) return status_fail(st, STATUS_LIMIT, "%s", event.text);
         if (event.state != REQUEST_FINISHED) continue;
         if (event.n_reused < *reused) *reused = event.n_reused;
@@ -100,7 +100,7 @@ static void pause_ns(long ns) { nanosleep(&(struct timespec){.tv_nsec = ns}, NUL
 // Waits for the metrics of the idle engine, which are published a moment after the last event.
 static const struct engine_metrics *idle_metrics(struct bench *b, int64_t steps_before) {
     for (;;) {
-        const struct engine_metrics *f = engine_metrics(b->engine);
+        const struct engine_metrics *f = engine_metrics(b->client);
         if (!metric_known((double)f->steps) || (f->steps > steps_before && f->running <= 0 && f->queue <= 0)) return f;
         pause_ns(100000);
     }
@@ -120,7 +120,7 @@ static bool fill_context(struct bench *b, int n, int n_prompt, struct status *st
 // conversation finds its context in the KV cache and computes one row per step from the first step on.
 static bool run_batch(struct bench *b, struct work *w, double *seconds, struct status *st) {
     struct engine_metrics before = {0};
-    const struct engine_metrics *f = engine_metrics(b->engine);
+    const struct engine_metrics *f = engine_metrics(b->client);
     before.steps = f->steps;
     memcpy(before.stage_seconds, f->stage_seconds, sizeof before.stage_seconds);
     double start = clock_seconds(), end;
@@ -134,7 +134,7 @@ static bool run_batch(struct bench *b, struct work *w, double *seconds, struct s
     *seconds = end - start;
     f = idle_metrics(b, before.steps);
     for (int i = 0; i < STAGE_COUNT; i++) w->stages[i] += f->stage_seconds[i] - before.stage_seconds[i];
-    for (int i = 1; i <= w->conversations; i++) engine_forget(b->engine, (uint64_t)(TIMED_CONVERSATIONS + i));
+    for (int i = 1; i <= w->conversations; i++) engine_forget(b->client, (uint64_t)(TIMED_CONVERSATIONS + i));
     return true;
 }
 
@@ -344,7 +344,7 @@ static bool measure_first_token(struct bench *b, struct bench_report *out, doubl
     submit(b, TIMED_CONVERSATIONS, b->random++, prompt, 1);
     if (!wait_for(b, 1, &end, &reused, st)) return false;
     out->first_token_seconds = end - loading;
-    engine_forget(b->engine, TIMED_CONVERSATIONS);
+    engine_forget(b->client, TIMED_CONVERSATIONS);
     return true;
 }
 
@@ -376,7 +376,7 @@ bool bench_measure(struct bench_report *out, const struct settings *given, struc
     struct bench *b = xcalloc(1, sizeof *b);
     const double kv_bytes = (double)local_engine_token_bytes(m.file, (enum kv_type)s.kv_type);
     *b = (struct bench){
-        .info = m.info, .kv_bytes = kv_bytes, .engine = m.client, .random = 1u << 20, .progress = progress_begin()};
+        .info = m.info, .kv_bytes = kv_bytes, .client = m.client, .random = 1u << 20, .progress = progress_begin()};
     plan(b, s.long_contexts);
     describe_run(out, &m, &s);
     bool done = measure_first_token(b, out, loading, st) && measure_speed(b, out, s.bench_seconds, st);

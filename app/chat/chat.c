@@ -125,7 +125,7 @@ static void engine_moved(struct chat *c) {
 }
 
 static void answer_ended(struct chat *c, const struct session_event *event) {
-    int context = engine_metrics(c->engine)->context;
+    int context = engine_metrics(c->client)->context;
     if (!metric_known(context)) context = model_host_info(c->p.host)->n_context;
     if (event->chat != c->current) {
         event->chat->unread = true;
@@ -189,7 +189,7 @@ static void chat_take_time(struct chat *c, const struct engine_metrics *f) {
 }
 
 static void chat_sample(struct chat *c, uint64_t now) {
-    const struct engine_metrics *f = engine_metrics(c->engine);
+    const struct engine_metrics *f = engine_metrics(c->client);
     if (c->n_samples == CHAT_HISTORY) {
         size_t rest = (CHAT_HISTORY - 1) * sizeof *c->decode;
         memmove(c->decode, c->decode + 1, rest);
@@ -215,7 +215,7 @@ void chat_draw(struct chat *c) {
 static uint64_t next_frame(const struct chat *c) { return c->drawn + (c->typed ? KEY_FRAME_NS : FRAME_NS); }
 
 // Between frames nothing that the engine says can be shown: it is left in the queue, so that tokens wake nobody.
-static void rest(struct chat *c) { session_rest(c->session, c->engine && c->tick ? next_frame(c) : 0); }
+static void rest(struct chat *c) { session_rest(c->session, c->client && c->tick ? next_frame(c) : 0); }
 
 static int resize_wait(void *context) { return (void)context, resize_fd; }
 
@@ -267,14 +267,14 @@ static void limits_turn(void *context, bool ready) {
 
 static uint64_t sample_due(void *context) {
     const struct chat *c = context;
-    return c->engine ? c->tick : 0;
+    return c->client ? c->tick : 0;
 }
 
 static void sample_turn(void *context, bool ready) {
     struct chat *c = context;
     (void)ready;
     uint64_t now = clock_ns();
-    if (c->tick && now >= c->tick && c->engine) chat_sample(c, now);
+    if (c->tick && now >= c->tick && c->client) chat_sample(c, now);
 }
 
 static uint64_t draft_due(void *context) { return ((struct chat *)context)->draft_at; }
@@ -286,7 +286,7 @@ static void draft_turn(void *context, bool ready) {
 
 static uint64_t frame_due(void *context) {
     const struct chat *c = context;
-    bool rests = c->engine && c->tick && clock_ns() < next_frame(c);
+    bool rests = c->client && c->tick && clock_ns() < next_frame(c);
     return c->stale || rests ? next_frame(c) : 0;
 }
 

@@ -1,4 +1,4 @@
-// Chat: the controller of the chat screen, a client of the session. It carries out commands and shows the screen what
+// Chat: the controller of the chat screen, on top of the session. It carries out commands and shows the screen what
 // there is.
 //
 // One thread. It sleeps in poll() until the terminal, the engine, a signal or one of its own deadlines wakes it; when

@@ -13,7 +13,7 @@ void chat_select(struct chat *c, struct session_chat *chat) {
     chat->unread = false;
     session_read(c->session, chat);
     chat_draft_show(c, chat);
-    if (c->engine) engine_focus(c->engine, chat->conversation.id);
+    if (c->client) engine_focus(c->client, chat->conversation.id);
 }
 
 void chat_new(struct chat *c) { chat_select(c, session_new(c->session)); }

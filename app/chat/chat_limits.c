@@ -26,7 +26,7 @@ struct chat_limits {
     struct machine_limits limits; // the best that is known
     struct machine_limits fresh;  // since the engine is there: what the file gets
     double cache_bytes;           // 0: not known
-    bool known, exceeded; // exceeded: the engine read more
+    bool known, exceeded;         // exceeded: the engine read more
     int tries;
     uint64_t due; // clock_ns when they are to be measured; 0: not at all
     bool asked;   // by a person, who is told
@@ -88,7 +88,7 @@ static void read_work(void *job) {
 static void read_done(void *job) {
     struct limits_job *j = job;
     struct chat_limits *l = j->chat->limits;
-    if (l && j->chat->engine && !strcmp(l->engine, j->engine) && !l->known) {
+    if (l && j->chat->client && !strcmp(l->engine, j->engine) && !l->known) {
         l->known = j->known;
         if (l->known) l->limits = j->limits;
         if (!l->known || j->age >= FRESH) plan(l);
@@ -102,8 +102,8 @@ void chat_limits_engine(struct chat *c) {
     chat_limits_yield(c);
     l->due = 0;
     l->known = l->exceeded = false;
-    if (!c->engine || !c->p.limits_path) return;
-    const struct engine_metrics *f = engine_metrics(c->engine);
+    if (!c->client || !c->p.limits_path) return;
+    const struct engine_metrics *f = engine_metrics(c->client);
     memcpy(l->engine, f->backend, sizeof l->engine);
     l->n_threads = f->n_threads;
     if (!metric_known(l->n_threads)) return; // it computes elsewhere
@@ -119,11 +119,11 @@ void chat_limits_yield(struct chat *c) {
 static bool quiet(const struct chat *c) {
     for (int i = 0; i < session_count(c->session); i++)
         if (session_busy(session_chat(c->session, i))) return false;
-    return c->engine && !model_host_loading(c->p.host) && !c->limits->meter;
+    return c->client && !model_host_loading(c->p.host) && !c->limits->meter;
 }
 
 // The engine uses the processor although no answer waits for it.
-static bool preparing(const struct chat *c) { return engine_metrics(c->engine)->preparing; }
+static bool preparing(const struct chat *c) { return engine_metrics(c->client)->preparing; }
 
 static uint64_t due(const struct chat *c) {
     uint64_t settled = c->moved ? c->moved + QUIET_NS : 0;
@@ -208,8 +208,8 @@ void chat_limits_check(struct chat *c, const struct stage_work *all) {
 
 void chat_limits_measure(struct chat *c) {
     struct chat_limits *l = c->limits;
-    if (!c->engine || !c->p.limits_path) {
-        chat_say(c, true, c->engine ? "there is no folder for caches to keep it in" : "no model is loaded");
+    if (!c->client || !c->p.limits_path) {
+        chat_say(c, true, c->client ? "there is no folder for caches to keep it in" : "no model is loaded");
         return;
     }
     l->asked = true;

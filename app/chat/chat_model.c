@@ -76,7 +76,7 @@ static void list_take(struct chat *c) {
     m->texts = xcalloc((size_t)m->count + 1, sizeof *m->texts);
     for (int i = 0; i < m->count; i++) {
         list_entry(&m->views[i], &m->texts[i], &list->entries[i], room);
-        m->views[i].loaded = c->engine && &list->entries[i] == there;
+        m->views[i].loaded = c->client && &list->entries[i] == there;
     }
 }
 
@@ -84,7 +84,7 @@ static void list_take(struct chat *c) {
 
 static void take_model(struct chat *c) {
     const struct model_info *info = model_host_info(c->p.host);
-    c->engine = model_host_client(c->p.host);
+    c->client = model_host_client(c->p.host);
     const char *path = model_host_path(c->p.host);
     free(c->model_name), free(c->model_short), free(c->models->path);
     c->models->path = path ? xstrdup(path) : NULL;
@@ -94,15 +94,15 @@ static void take_model(struct chat *c) {
     c->time = (struct view_time){0};
     chat_limits_engine(c);
     settings_follow_model(c->p.settings, info);
-    session_set_engine(c->session, c->engine, c->model_name);
+    session_set_client(c->session, c->client, c->model_name);
     session_begin_with_defaults(c->session); // chats that have begun keep their knobs
     list_take(c);
-    if (c->engine) engine_focus(c->engine, c->current->conversation.id);
+    if (c->client) engine_focus(c->client, c->current->conversation.id);
 }
 
 // Requests wait for the model that is being loaded.
 static void hold(struct chat *c) {
-    session_hold(c->session, !c->engine || model_host_loading(c->p.host) || model_host_choosing(c->p.host));
+    session_hold(c->session, !c->client || model_host_loading(c->p.host) || model_host_choosing(c->p.host));
 }
 
 static const char *stopped_text(const struct chat *c, char text[64]) {
@@ -115,8 +115,8 @@ static void release(void *context) {
     struct chat *c = context;
     char text[64];
     c->models->stopped = session_abandon(c->session, "stopped for another model");
-    c->engine = NULL;
-    session_set_engine(c->session, NULL, c->model_name);
+    c->client = NULL;
+    session_set_client(c->session, NULL, c->model_name);
     c->tick = 0;
     chat_limits_engine(c);
     if (c->models->stopped) chat_say(c, false, "%s", stopped_text(c, text));
@@ -215,7 +215,7 @@ void chat_model_stop(struct chat *c) {
         return;
     }
     model_host_stop(c->p.host);
-    if (!c->engine) return; // the host says when it is so
+    if (!c->client) return; // the host says when it is so
     chat_say(c, false, "stopped loading; %s stays", c->model_name);
     hold(c);
 }

@@ -12,7 +12,7 @@
 
 struct chat {
     struct chat_params p;
-    struct engine_client *engine; // NULL: there is none yet, or now
+    struct engine_client *client; // NULL: there is none yet, or now
     struct screen *screen;
     struct session *session;
     struct loop *loop;
@@ -78,7 +78,8 @@ uint64_t chat_limits_due(const struct chat *c); // clock_ns of the next turn; 0:
 void chat_limits_turn(struct chat *c, uint64_t now);
 void chat_limits_check(struct chat *c, const struct stage_work *all); // what was done: a limit is no less
 void chat_limits_measure(struct chat *c);                             // again, for a person
-void chat_limits_show(const struct chat *c, const struct engine_metrics *f, struct view_time *out); // f: NULL: no engine
+// f: NULL: there is no engine.
+void chat_limits_show(const struct chat *c, const struct engine_metrics *f, struct view_time *out);
 
 // chat_view.c
 void chat_show(struct chat *c);

@@ -182,7 +182,7 @@ static void show_log(const struct chat *c, struct screen_view *view) {
 
 void chat_show(struct chat *c) {
     const struct session_chat *chat = c->current;
-    const struct engine_metrics *f = c->engine ? engine_metrics(c->engine) : NULL;
+    const struct engine_metrics *f = c->client ? engine_metrics(c->client) : NULL;
     show_chats(c, f);
     int n_messages = show_messages(c, &chat->conversation);
     struct screen_view view = {

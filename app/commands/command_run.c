@@ -60,7 +60,7 @@ static char *run_prompt(const char *prompt, bool raw, struct status *st) {
     return joined;
 }
 
-static uint64_t run_submit(struct engine_client *engine, const struct settings *s, const char *prompt) {
+static uint64_t run_submit(struct engine_client *client, const struct settings *s, const char *prompt) {
     struct engine_message messages[2];
     int n = 0;
     if (s->system) messages[n++] = (struct engine_message){.role = "system", .text = s->system};
@@ -69,7 +69,7 @@ static uint64_t run_submit(struct engine_client *engine, const struct settings *
     params.conversation = 1;
     if (s->raw) params.raw = prompt;
     else params.messages = messages, params.n_messages = n;
-    return engine_submit(engine, &params);
+    return engine_submit(client, &params);
 }
 
 static bool is_end(const struct engine_event *event) {
@@ -81,7 +81,7 @@ static bool is_end(const struct engine_event *event) {
 // --thinking was given.
 struct run_output {
     bool shows_thinking, dims;
-    bool thinking;                     // the last text was thinking
+    bool thinking; // the last text was thinking
     bool any_thinking, any_answer;
     struct word_wrap answer, thoughts; // of standard output and standard error
     char last;                         // the last character written
@@ -122,15 +122,15 @@ static void write_text(struct run_output *o, const struct engine_event *event) {
 }
 
 // Writes the answer until the request ends; *event is then its last one. Ctrl+C and a closed output cancel it.
-static void run_stream(struct engine_client *engine, uint64_t request, struct run_output *o,
+static void run_stream(struct engine_client *client, uint64_t request, struct run_output *o,
                        struct engine_event *event) {
     bool cancelled = false;
     for (;;) {
         if ((interrupted || o->error) && !cancelled) {
-            engine_cancel(engine, request);
+            engine_cancel(client, request);
             cancelled = true;
         }
-        if (!engine_wait(engine, event, 100)) continue;
+        if (!engine_wait(client, event, 100)) continue;
         if (is_end(event)) break;
         if (event->kind == EVENT_NOTICE) fprintf(stderr, "confab: %s\n", event->text);
         if (event->kind != EVENT_TEXT || !event->size || cancelled) continue;
@@ -144,7 +144,7 @@ static void run_stream(struct engine_client *engine, uint64_t request, struct ru
     }
 }
 
-static int run_answer(struct engine_client *engine, const struct settings *s, const char *prompt) {
+static int run_answer(struct engine_client *client, const struct settings *s, const char *prompt) {
     struct engine_event event;
     struct sigaction action = {.sa_handler = interrupt_signal}, before;
     sigaction(SIGINT, NULL, &before);
@@ -152,7 +152,7 @@ static int run_answer(struct engine_client *engine, const struct settings *s, co
     signal(SIGPIPE, SIG_IGN);
     bool terminal = isatty(STDERR_FILENO);
     struct run_output output = {.shows_thinking = s->thinking || terminal, .dims = terminal, .last = '\n'};
-    run_stream(engine, run_submit(engine, s, prompt), &output, &event);
+    run_stream(client, run_submit(client, s, prompt), &output, &event);
     sigaction(SIGINT, &before, NULL);
     if (interrupted) return EXIT_FAILED;
     if (output.error) {

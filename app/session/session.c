@@ -18,7 +18,7 @@ void session_tell(struct session *s, const struct session_event *event) {
 
 static int engine_fd(void *context) {
     const struct session *s = context;
-    return s->engine && clock_ns() >= s->rest ? engine_event_fd(s->engine) : -1;
+    return s->client && clock_ns() >= s->rest ? engine_event_fd(s->client) : -1;
 }
 
 static void engine_turn(void *context, bool ready) {
@@ -61,7 +61,7 @@ static void chat_free(struct session_chat *chat) {
 
 void session_remove(struct session *s, struct session_chat *chat) {
     session_stop(s, chat);
-    if (s->engine) engine_forget(s->engine, chat->conversation.id);
+    if (s->client) engine_forget(s->client, chat->conversation.id);
     session_tell(s, &(struct session_event){.kind = SESSION_DELETED, .chat = chat});
     int index = session_index(s, chat);
     memmove(s->chats + index, s->chats + index + 1, (size_t)(--s->count - index) * sizeof *s->chats);
@@ -101,7 +101,7 @@ void session_set_sampling(struct session *s, struct session_chat *chat, const st
     chat->conversation.settings.sampling = *sampling;
     session_changed(chat);
     for (int i = 0; i < chat->n_answers; i++)
-        if (chat->answers[i].request) engine_set_sampling(s->engine, chat->answers[i].request, sampling);
+        if (chat->answers[i].request) engine_set_sampling(s->client, chat->answers[i].request, sampling);
 }
 
 void session_begin_with_defaults(struct session *s) {
@@ -181,15 +181,15 @@ bool session_close(struct session *s, struct status *st) {
 
 // ---- the engine ----
 
-void session_set_engine(struct session *s, struct engine_client *e, const char *model) {
-    s->engine = e;
+void session_set_client(struct session *s, struct engine_client *client, const char *model) {
+    s->client = client;
     free(s->model);
     s->model = xstrdup(model);
 }
 
 void session_hold(struct session *s, bool wait) {
     s->held = wait;
-    if (!s->held && s->engine) session_request_waiting(s);
+    if (!s->held && s->client) session_request_waiting(s);
 }
 
 void session_rest(struct session *s, uint64_t until) { s->rest = until; }

@@ -1,7 +1,7 @@
 // Session: conversations, their requests and the store, without a screen.
 //
-// It turns messages into requests and the engine's events into messages, saves what changes, and tells its client about
-// it. The client reads chats and conversations directly but changes them only through the functions here.
+// It turns messages into requests and the engine's events into messages, saves what changes, and tells its caller about
+// it. The caller reads chats and conversations directly but changes them only through the functions here.
 //
 // Single-threaded, and never waits for a disk: a worker reads and writes the store, and results arrive later, as
 // events. Changes are written within a second; failed writes are retried every two seconds, and session_unsaved is true
@@ -36,7 +36,7 @@ struct session_chat {
     struct session_answer *answers; // being generated, in order of request
     int n_answers, capacity;
     enum request_state state; // the latest one of any answer
-    bool unread;              // for the client: an answer ended and has not been seen
+    bool unread;              // for the caller: an answer ended and has not been seen
     bool reading;             // messages and draft are being read from the store
     char *unsent;             // message to send once they are read; NULL: none
 
@@ -86,8 +86,8 @@ bool session_save(struct session *s, struct status *st); // saves everything and
 
 // ---- the engine ----
 
-// e: NULL if there is none at the moment. model: the name that answers are marked with.
-void session_set_engine(struct session *s, struct engine_client *e, const char *model);
+// client: of the engine; NULL if there is none at the moment. model: the name that answers are marked with.
+void session_set_client(struct session *s, struct engine_client *client, const char *model);
 void session_hold(struct session *s, bool hold);      // while true, requests wait: another engine is coming
 void session_rest(struct session *s, uint64_t until); // the engine's events do not wake the loop before this clock_ns
 
@@ -102,7 +102,7 @@ void session_rename(struct session_chat *chat, const char *title);
 void session_delete(struct session *s, struct session_chat *chat);
 void session_set_draft(struct session_chat *chat, struct draft *draft); // takes ownership
 void session_begin_with_defaults(struct session *s);                    // gives changed defaults to all empty chats
-void session_changed(struct session_chat *chat);                        // after the client changed its path or settings
+void session_changed(struct session_chat *chat);                        // after the caller changed its path or settings
 // Running answers use it from their next token on.
 void session_set_sampling(struct session *s, struct session_chat *chat, const struct sampling *sampling);
 

@@ -93,7 +93,7 @@ static void request(struct session *s, struct session_chat *chat, int first) {
     params.messages = asked.messages;
     params.n_messages = asked.count;
     params.n_answers = n;
-    uint64_t id = engine_submit(s->engine, &params);
+    uint64_t id = engine_submit(s->client, &params);
     for (int i = 0; i < n; i++) {
         answers[i].request = id;
         conversation_set_model(talk, answers[i].message, s->model);
@@ -118,7 +118,7 @@ void session_ask(struct session *s, struct session_chat *chat, int parent, int n
     for (int i = 0; i < n; i++) add_answer(chat, parent, i);
     conversation_choose(&chat->conversation, chat->answers[first].message);
     chat->state = REQUEST_PENDING;
-    if (s->engine && !s->held) request(s, chat, first);
+    if (s->client && !s->held) request(s, chat, first);
     session_save_later(chat, 0);
 }
 
@@ -180,13 +180,13 @@ static void end(struct session_chat *chat, struct session_answer *a, enum reques
 void session_stop(struct session *s, struct session_chat *chat) {
     for (int i = chat->n_answers - 1; i >= 0; i--) {
         struct session_answer *a = &chat->answers[i];
-        if (a->request) engine_cancel(s->engine, a->request); // its event ends it
+        if (a->request) engine_cancel(s->client, a->request); // its event ends it
         else end(chat, a, REQUEST_CANCELLED, "stopped");
     }
 }
 
 void session_count_tokens(struct session *s, struct session_chat *chat) {
-    const struct engine_metrics *f = chat->n_answers && s->engine ? engine_metrics(s->engine) : NULL;
+    const struct engine_metrics *f = chat->n_answers && s->client ? engine_metrics(s->client) : NULL;
     for (int i = 0; f && i < f->n_requests; i++) {
         const struct request_metrics *r = &f->requests[i];
         for (int k = 0; k < chat->n_answers; k++) {
@@ -204,7 +204,7 @@ static int abandon(struct session *s, struct session_chat *chat, const char *rea
     for (int i = chat->n_answers - 1; i >= 0; i--) {
         struct session_answer *a = &chat->answers[i];
         if (!a->request) continue;
-        engine_cancel(s->engine, a->request);
+        engine_cancel(s->client, a->request);
         char *note = metrics_note(a, reason, a->n_tokens);
         end(chat, a, REQUEST_CANCELLED, note);
         free(note);
@@ -320,6 +320,6 @@ void session_poll(struct session *s) {
     struct engine_event event;
     struct session_chat *chat;
     struct session_answer *answer;
-    while (s->engine && engine_poll(s->engine, &event))
+    while (s->client && engine_poll(s->client, &event))
         if (find_answer(s, &event, &chat, &answer)) take_event(s, chat, answer, &event);
 }

@@ -11,7 +11,7 @@
 
 struct session {
     struct session_params p;
-    struct engine_client *engine; // NULL: there is none
+    struct engine_client *client; // NULL: there is none
     char *model;
     bool held;
     uint64_t rest; // clock_ns

@@ -37,7 +37,8 @@ char *text_line_unescape(struct span line) {
     char *out = xmalloc(line.size + 1);
     size_t n = 0;
     for (size_t i = 0; i < line.size; i++) {
-        bool escape = line.data[i] == '\\' && i + 1 < line.size && (line.data[i + 1] == 'n' || line.data[i + 1] == '\\');
+        bool escape =
+            line.data[i] == '\\' && i + 1 < line.size && (line.data[i + 1] == 'n' || line.data[i + 1] == '\\');
         if (escape) i++;
         out[n++] = escape && line.data[i] == 'n' ? '\n' : line.data[i];
     }

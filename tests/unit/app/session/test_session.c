@@ -55,7 +55,7 @@ static void open_session(void) {
     session = session_open(
         &(struct session_params){.loop = loop, .settings = &settings, .store_path = store_path, .tell = on_event}, &st);
     assert_non_null(session);
-    session_set_engine(session, engine_client_open(&engine.engine, &st), "Tiny 1B");
+    session_set_client(session, engine_client_open(&engine.engine, &st), "Tiny 1B");
     settle();
     assert_true(told[SESSION_LISTED]);
 }
@@ -233,12 +233,12 @@ static void test_stopping_stops_every_answer_of_a_chat(void **state) {
 
 static void test_requests_wait_for_an_engine(void **state) {
     (void)state;
-    session_set_engine(session, NULL, "Tiny 1B");
+    session_set_client(session, NULL, "Tiny 1B");
     send(0, "question");
     session_ask(session, chat(0), 0, 1);
     assert_int_equal(engine.n_requests, 0);
     session_hold(session, true);
-    session_set_engine(session, engine.client, "Other 2B");
+    session_set_client(session, engine.client, "Other 2B");
     assert_int_equal(engine.n_requests, 0);
     session_hold(session, false);
     assert_int_equal(engine.n_requests, 2);
