@@ -26,7 +26,26 @@ struct kept {
     uint32_t version; // of the models that are kept
     struct model *models;
     int count;
+    int *matches; // their indices, one a row of the list
 };
+
+static void forget_models(struct kept *p) {
+    for (int i = 0; i < p->count; i++) free(p->models[i].name), free(p->models[i].search), free(p->models[i].refusal);
+    free(p->models);
+    free(p->matches);
+    p->models = NULL, p->matches = NULL;
+    p->count = p->list.count = 0;
+}
+
+static void closed(void *kept) { forget_models(kept); }
+
+// ---- the list ----
+
+static void find(struct kept *p) {
+    p->list.count = 0;
+    for (int i = 0; i < p->count; i++)
+        if (filter_matches(p->filter.text, p->models[i].search)) p->matches[p->list.count++] = i;
+}
 
 void models_open(struct screen *s, const char *filter) {
     struct kept *p = screen_open_pane(s, PANE_MODELS);
@@ -34,60 +53,23 @@ void models_open(struct screen *s, const char *filter) {
     p->filter.selected = false;
     p->list = (struct list){.height = p->list.height};
     p->moved = *filter;
-}
-
-static void forget_models(struct kept *p) {
-    for (int i = 0; i < p->count; i++) free(p->models[i].name), free(p->models[i].search), free(p->models[i].refusal);
-    free(p->models);
-    p->models = NULL;
-    p->count = 0;
-}
-
-static void closed(void *kept) { forget_models(kept); }
-
-// ---- the list ----
-
-static bool is_match(const struct kept *p, int model) {
-    return filter_matches(p->filter.text, p->models[model].search);
-}
-
-static int count_matches(const struct kept *p) {
-    int n = 0;
-    for (int i = 0; i < p->count; i++) n += is_match(p, i);
-    return n;
-}
-
-// The index of the row'th match; −1: there are not so many.
-static int match_index(const struct kept *p, int row) {
-    for (int i = 0; i < p->count; i++)
-        if (is_match(p, i) && row-- == 0) return i;
-    return -1;
-}
-
-static int match_row(const struct kept *p, int model) {
-    int row = 0;
-    for (int i = 0; i < model; i++) row += is_match(p, i);
-    return row;
+    find(p);
 }
 
 static const struct model *model_at(const struct kept *p, int row) {
-    int i = row >= 0 ? match_index(p, row) : -1;
-    return i >= 0 ? &p->models[i] : NULL;
+    return row >= 0 && row < p->list.count ? &p->models[p->matches[row]] : NULL;
 }
 
 // The first match that can be loaded.
 static void choose_first(struct kept *p) {
-    p->list.chosen = 0;
-    for (int i = 0; i < p->count; i++) {
-        if (p->models[i].refusal || !is_match(p, i)) continue;
-        p->list.chosen = match_row(p, i);
-        return;
-    }
+    int row = 0;
+    while (row < p->list.count && model_at(p, row)->refusal) row++;
+    p->list.chosen = row < p->list.count ? row : 0;
 }
 
 static void choose_loaded(struct kept *p) {
-    for (int i = 0; i < p->count && !p->moved; i++)
-        if (p->models[i].loaded && is_match(p, i)) p->list.chosen = match_row(p, i);
+    for (int row = 0; row < p->list.count && !p->moved; row++)
+        if (model_at(p, row)->loaded) p->list.chosen = row;
 }
 
 // A list that changes keeps the chosen model where it has it still.
@@ -98,6 +80,7 @@ static void keep_models(struct kept *p, const struct screen_view *v) {
     forget_models(p);
     p->version = v->models_version;
     p->models = xcalloc((size_t)v->n_models + 1, sizeof *p->models);
+    p->matches = xcalloc((size_t)v->n_models + 1, sizeof *p->matches);
     p->count = v->n_models;
     for (int i = 0; i < p->count; i++) {
         const struct view_model *m = &v->models[i];
@@ -106,8 +89,9 @@ static void keep_models(struct kept *p, const struct screen_view *v) {
                                       .refusal = m->refusal ? xstrdup(m->refusal) : NULL,
                                       .loaded = m->loaded};
     }
-    for (int i = 0; i < p->count && name; i++)
-        if (!strcmp(p->models[i].name, name) && is_match(p, i)) p->list.chosen = match_row(p, i);
+    find(p);
+    for (int row = 0; row < p->list.count && name; row++)
+        if (!strcmp(model_at(p, row)->name, name)) p->list.chosen = row;
     choose_loaded(p);
     free(name);
 }
@@ -126,12 +110,12 @@ static void pick(struct screen *s, const struct model *m) {
 
 static bool key(struct screen *s, void *kept, const struct key *k) {
     struct kept *p = kept;
-    p->list.count = count_matches(p);
     if (list_key(&p->list, k)) return p->moved = true;
     if (k->code == KEY_ENTER) return pick(s, model_at(p, p->list.chosen)), true;
     if (!text_field_key(&p->filter, k)) return false;
     p->list.scroll = 0;
     p->moved = true;
+    find(p);
     choose_first(p);
     return true;
 }
@@ -140,7 +124,6 @@ static void click(struct screen *s, void *kept, const struct hit *h) { pick(s, m
 
 static void wheel(void *kept, int step) {
     struct kept *p = kept;
-    p->list.count = count_matches(p);
     p->moved = true;
     list_move(&p->list, step);
 }
@@ -212,7 +195,7 @@ struct rows {
 
 static void draw_row(void *context, struct view_frame *f, struct rect line, int row, bool chosen) {
     const struct rows *r = context;
-    draw_model(f, line, &f->view->models[match_index(r->p, row)], r->widths, chosen);
+    draw_model(f, line, &f->view->models[r->p->matches[row]], r->widths, chosen);
     frame_hit(f, line, HIT_ROW, row);
 }
 
@@ -230,10 +213,8 @@ static void draw_end(struct canvas *c, struct rect line, struct style s, const c
 
 // About the chosen one: why it cannot be loaded, or where it lies and what the row had no room for.
 static void draw_foot(const struct kept *p, struct view_frame *f, struct rect line) {
-    const struct screen_view *v = f->view;
-    int index = match_index(p, p->list.chosen);
-    if (index < 0) return;
-    const struct view_model *m = &v->models[index];
+    if (!p->list.count) return;
+    const struct view_model *m = &f->view->models[p->matches[p->list.chosen]];
     if (m->refusal) {
         canvas_cut(f->canvas, line, view_style(ROLE_WARN), m->refusal);
         return;
@@ -259,7 +240,6 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
     text_field_draw_filter(&p->filter, f, in, "type to find a model");
     int foot = in.height >= HEAD + FOOT + 2 ? FOOT : 0, height = in.height - HEAD - foot;
     struct rows rows = {.p = p};
-    p->list.count = count_matches(p);
     if (!p->list.count) draw_empty(p, f, in);
     column_widths(f->view, in.width, rows.widths);
     list_draw(&p->list, f, (struct rect){in.x, in.y + HEAD, in.width, height},
