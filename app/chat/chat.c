@@ -17,10 +17,10 @@
 #include "engine/metrics.h"
 #include "ui/keys.h"
 
-#define FRAME_NS      (NANOSECONDS / 30) // drawing takes its time from the threads that compute
-#define KEY_FRAME_NS  (NANOSECONDS / 60) // keys are answered sooner
-#define TICK_NS       (NANOSECONDS / 4)
-#define AFTERGLOW_NS  (2 * NANOSECONDS) // the graphs go on for a while after the last event, down to zero
+#define FRAME_NS     (NANOSECONDS / 30) // drawing takes its time from the threads that compute
+#define KEY_FRAME_NS (NANOSECONDS / 60) // keys are answered sooner
+#define TICK_NS      (NANOSECONDS / 4)
+#define AFTERGLOW_NS (2 * NANOSECONDS) // the graphs go on for a while after the last event, down to zero
 
 // ---- the terminal's size ----
 

@@ -8,7 +8,6 @@
 #include "app/session/session.h"
 
 #define CHAT_HISTORY 512 // samples of the graphs
-#define NANOSECONDS  1000000000ull
 
 struct chat {
     struct chat_params p;

@@ -292,7 +292,7 @@ static void scan_used(struct model_scan *s) {
 }
 
 void model_sources_scan(struct model_list *list) {
-    struct model_scan s = {.list = list, .deadline = clock_ns() + SCAN_SECONDS * 1000000000ull};
+    struct model_scan s = {.list = list, .deadline = clock_ns() + SCAN_SECONDS * NANOSECONDS};
     for (int i = 0; i < SOURCES; i++) {
         char *path = place_of(&sources[i]);
         s.source = sources[i].name;

@@ -6,7 +6,6 @@
 #include "app/session/session.h"
 #include "app/session/store.h"
 
-#define NANOSECONDS  1000000000ull
 #define NOT_IN_STORE (-1) // a draft
 
 struct session {

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#define NANOSECONDS 1000000000ull // of a second
+
 uint64_t clock_ns(void); // monotonic, from an arbitrary start
 static inline double clock_seconds(void) { return (double)clock_ns() * 1e-9; }
 uint64_t clock_wall_ns(void);   // since 1970
