@@ -140,6 +140,10 @@ struct rect rect_inside(struct rect box) {
     return r;
 }
 
+bool rect_holds(struct rect r, int x, int y) {
+    return x >= r.x && x < r.x + r.width && y >= r.y && y < r.y + r.height;
+}
+
 static void box_frame(struct canvas *c, struct rect a, struct style s) {
     int right = a.x + a.width - 1, bottom = a.y + a.height - 1;
     for (int x = a.x + 1; x < right; x++) {

@@ -56,6 +56,7 @@ void canvas_fill(struct canvas *c, struct rect area, struct style s, uint32_t co
 // A box with rounded corners: title in the top border after a raised digit (1–9, 0: none), note at the right end, both may be NULL.
 void canvas_box(struct canvas *c, struct rect area, int digit, const char *title, const char *note, enum theme_role border);
 struct rect rect_inside(struct rect box); // less the border
+bool rect_holds(struct rect r, int x, int y);
 
 // ---- text measures (utf8proc) ----
 // What is drawn is what is measured. A newline has width 0; a tab is one blank (who lays out lines expands it); any other

@@ -175,10 +175,6 @@ static void key_on_top(struct screen *s, const struct key *k) {
 
 // ---- mouse ----
 
-static bool inside(struct rect r, int x, int y) {
-    return x >= r.x && x < r.x + r.width && y >= r.y && y < r.y + r.height;
-}
-
 static void click(struct screen *s, const struct key *k) {
     const struct hit *h = frame_find(&s->frame, k->x, k->y);
     enum pane_id top = screen_top(s);
@@ -190,7 +186,7 @@ static void click(struct screen *s, const struct key *k) {
 static enum pane_id pane_under(const struct screen *s, int x, int y) {
     if (s->n_stack > 1) return screen_top(s);
     for (int p = PANES_FIRST; p < PANES_END; p++)
-        if (pane_actions[p]->wheel && inside(s->layout.panes[p], x, y)) return (enum pane_id)p;
+        if (pane_actions[p]->wheel && rect_holds(s->layout.panes[p], x, y)) return (enum pane_id)p;
     return PANE_CHAT;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/panic.h"
 #include "engine/base/paths.h"
@@ -211,9 +212,7 @@ static bool theme_load_file(struct theme *t, const char *name, bool *exists, str
     if (!folder) return false;
     char *path = xasprintf("%s/%s.theme", folder, name);
     free(folder);
-    FILE *probe = fopen(path, "r");
-    *exists = probe != NULL;
-    if (probe) fclose(probe);
+    *exists = !access(path, R_OK);
     size_t size;
     char *text = *exists ? file_read(path, THEME_FILE_LIMIT, &size, st) : NULL;
     bool ok = text && theme_parse(t, name, text, size, st);

@@ -13,10 +13,8 @@ void frame_hit(struct view_frame *f, struct rect area, enum hit_kind kind, int n
 }
 
 const struct hit *frame_find(const struct view_frame *f, int x, int y) {
-    for (int i = f->n_hits - 1; i >= 0; i--) {
-        struct rect a = f->hits[i].area;
-        if (x >= a.x && x < a.x + a.width && y >= a.y && y < a.y + a.height) return &f->hits[i];
-    }
+    for (int i = f->n_hits - 1; i >= 0; i--)
+        if (rect_holds(f->hits[i].area, x, y)) return &f->hits[i];
     return NULL;
 }
 
