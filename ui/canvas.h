@@ -53,17 +53,20 @@ int canvas_cut(struct canvas *c, struct rect line, struct style s, const char *t
 // One symbol; `ascii` is drawn instead in ASCII mode.
 void canvas_symbol(struct canvas *c, struct rect clip, int x, int y, struct style s, const char *symbol, char ascii);
 void canvas_fill(struct canvas *c, struct rect area, struct style s, uint32_t code);
-// A box with rounded corners: title in the top border after a raised digit (1–9, 0: none), note at the right end, both may be NULL.
-void canvas_box(struct canvas *c, struct rect area, int digit, const char *title, const char *note, enum theme_role border);
+// A box with rounded corners: title in the top border after a raised digit (1–9, 0: none), note at the right end, both
+// may be NULL.
+void canvas_box(struct canvas *c, struct rect area, int digit, const char *title, const char *note,
+                enum theme_role border);
 struct rect rect_inside(struct rect box); // less the border
 bool rect_holds(struct rect r, int x, int y);
 
 // ---- text measures (utf8proc) ----
-// What is drawn is what is measured. A newline has width 0; a tab is one blank (who lays out lines expands it); any other
-// control is one column. Marks: C0 and DEL their control picture (U+2400 …), C1, bidi overrides and the like U+2426,
-// invalid bytes U+FFFD; '?' in ASCII mode.
+// What is drawn is what is measured. A newline has width 0; a tab is one blank (who lays out lines expands it); any
+// other control is one column. Marks: C0 and DEL their control picture (U+2400 …), C1, bidi overrides and the like
+// U+2426, invalid bytes U+FFFD; '?' in ASCII mode.
 //
-// The next grapheme cluster of text[0..size): returns its bytes (≥ 1), *width its columns (0–2; controls 1 or 2 as drawn).
+// The next grapheme cluster of text[0..size): returns its bytes (≥ 1), *width its columns (0–2; controls 1 or 2 as
+// drawn).
 size_t text_cluster(const char *text, size_t size, int *width);
 // The same, and the code points that a cell holds of it.
 size_t text_glyph(const char *text, size_t size, uint32_t codes[CELL_CODES], int *width);
@@ -74,7 +77,8 @@ size_t text_fit(const char *text, size_t size, int columns, int *width);
 // ---- graphs ----
 // `values` [count], oldest first, drawn right-aligned into area, two samples a column and four levels a row in Braille
 // (blocks where `braille` is false, '#' in ASCII), shaded by height along role's gradient. high ≤ 0: the largest value.
-void canvas_graph(struct canvas *c, struct rect area, enum theme_role role, const float *values, int count, float high, bool braille);
+void canvas_graph(struct canvas *c, struct rect area, enum theme_role role, const float *values, int count, float high,
+                  bool braille);
 // A horizontal gauge of `width` columns, share 0–1.
 void canvas_gauge(struct canvas *c, struct rect clip, int x, int y, int width, double share, enum theme_role role);
 

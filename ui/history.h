@@ -6,8 +6,8 @@
 #include "engine/base/worker.h"
 
 void history_load(const char *path); // into readline's list; a missing file is an empty history
-// To the list and the file (when path is not NULL), which the worker writes. Of a very long message the file has nothing,
-// the list its line with the pastes folded.
+// To the list and the file (when path is not NULL), which the worker writes. Of a very long message the file has
+// nothing, the list its line with the pastes folded.
 void history_append(const char *path, struct worker *worker, const char *message, const char *folded);
 
 #endif

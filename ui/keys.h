@@ -1,5 +1,5 @@
-// Keys: which key each command has: the person's own where the configuration names one, otherwise the one of the table of
-// commands. They are bound once, at the start, before anything shows or reads a key.
+// Keys: which key each command has: the person's own where the configuration names one, otherwise the one of the table
+// of commands. They are bound once, at the start, before anything shows or reads a key.
 #ifndef CONFAB_UI_KEYS_H
 #define CONFAB_UI_KEYS_H
 

@@ -1,9 +1,9 @@
 // Markdown: a model's answer laid out for a width, block by block.
 //
 // The source is cut into chunks at blank lines outside fences that are followed by an unindented line; each chunk goes
-// through md4c by itself. Chunks that are complete are final, and so are the complete lines of a code fence that is still
-// open: while an answer grows only its last chunk, or the last line of its code, is laid out again. Nothing that was
-// written is lost: HTML, link definitions and whatever md4c gives up on are shown as text.
+// through md4c by itself. Chunks that are complete are final, and so are the complete lines of a code fence that is
+// still open: while an answer grows only its last chunk, or the last line of its code, is laid out again. Nothing that
+// was written is lost: HTML, link definitions and whatever md4c gives up on are shown as text.
 #ifndef CONFAB_UI_MARKDOWN_H
 #define CONFAB_UI_MARKDOWN_H
 

@@ -191,7 +191,8 @@ static bool end_table(struct block *b) {
     for (size_t row = 0; row < b->table.n_rows; row++) {
         for (bool more = true; more;) {
             int column = begin_row(b);
-            more = markdown_table_row(&b->table, &layout, &b->flow, row, &b->markdown->lines, column, b->markdown->ascii);
+            more =
+                markdown_table_row(&b->table, &layout, &b->flow, row, &b->markdown->lines, column, b->markdown->ascii);
         }
         bool last = row + 1 == b->table.n_rows;
         if (row == 0 || (layout.wrapped && !last))

@@ -1,6 +1,7 @@
-// Panes: the one table of what the screen consists of, and what all of it is shown. The commands that show and hide panes,
-// their keys, the help, the values of the setting and the layout come from the table; what a pane does is in a file of its
-// own, ui/pane_MODULE.c (ui/pane.h). A new pane is its file, a row here with what it is shown, and whoever feeds it.
+// Panes: the one table of what the screen consists of, and what all of it is shown. The commands that show and hide
+// panes, their keys, the help, the values of the setting and the layout come from the table; what a pane does is in a
+// file of its own, ui/pane_MODULE.c (ui/pane.h). A new pane is its file, a row here with what it is shown, and whoever
+// feeds it.
 #ifndef CONFAB_UI_PANES_H
 #define CONFAB_UI_PANES_H
 
@@ -75,7 +76,7 @@ struct view_message {
     enum view_role role;
     const char *text;  // UTF-8, hostile; borrowed
     size_t size;
-    const char *thinking;    // what the model thought before it; folded into a line unless a person opens it; NULL: nothing
+    const char *thinking; // what the model thought before it; a line unless a person opens it; NULL: nothing
     size_t thinking_size;
     int thinking_tokens;
     double thinking_seconds;

@@ -18,8 +18,8 @@ struct ui_command {
     enum ui_command_id id;
     int number;     // what was clicked on: index of the chat, knob, or message with versions; otherwise −1
     const char *text; // COMMAND_SEND: the message; COMMAND_RENAME, COMMAND_KNOB_SET: what was typed (the dialog already
-                      // happened; COMMAND_DELETE: confirmed); COMMAND_MODEL: the name that was picked, NULL: the list was
-                      // opened and is to be brought up to date. Valid until the next screen call.
+                      // happened; COMMAND_DELETE: confirmed); COMMAND_MODEL: the name that was picked, NULL: the list
+                      // was opened and is to be brought up to date. Valid until the next screen call.
 };
 
 struct screen_options {
@@ -49,11 +49,13 @@ void screen_draw(struct screen *s, const struct screen_view *v);
 // To wait on for room: the terminal has stalled and has not taken all of the last frame, which is then to be drawn
 // again. −1: it has.
 int screen_output_fd(const struct screen *s);
-// Milliseconds until the screen wants to be drawn again by itself (animation, a pending key sequence, a fading status); −1: never.
+// Milliseconds until the screen wants to be drawn again by itself (animation, a pending key sequence, a fading status);
+// −1: never.
 int screen_timeout(const struct screen *s);
 void screen_resized(struct screen *s);   // after SIGWINCH
 void screen_suspend(struct screen *s);   // restores the terminal, stops the process, takes it over again
-void screen_choose_model(struct screen *s, const char *filter); // opens the list; COMMAND_MODEL follows when one is picked
+// Opens the list; COMMAND_MODEL follows when one is picked.
+void screen_choose_model(struct screen *s, const char *filter);
 void screen_set_composer(struct screen *s, const char *text); // e.g. a message that could not be sent
 void screen_draft(const struct screen *s, struct draft *out); // what stands in the composer; the caller frees
 void screen_set_draft(struct screen *s, const struct draft *d); // of another chat

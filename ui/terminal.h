@@ -1,11 +1,11 @@
-// Terminal: the only module that knows terminfo and escape sequences. Owns raw mode and the alternate screen; writes the
-// difference between what is shown and a canvas; decodes keys, mouse and pastes.
+// Terminal: the only module that knows terminfo and escape sequences. Owns raw mode and the alternate screen; writes
+// the difference between what is shown and a canvas; decodes keys, mouse and pastes.
 //
-// Restored on every way out: terminal_close, exit(), SIGTERM, SIGINT, SIGHUP, SIGSEGV and its like (restore, then re-raise),
-// a panic, Ctrl+Z and back.
+// Restored on every way out: terminal_close, exit(), SIGTERM, SIGINT, SIGHUP, SIGSEGV and its like (restore, then
+// re-raise), a panic, Ctrl+Z and back.
 //
-// A terminal that takes no bytes (a connection that hangs) holds nobody up: the rest of a frame stays here, and no other
-// one is made until it is through.
+// A terminal that takes no bytes (a connection that hangs) holds nobody up: the rest of a frame stays here, and no
+// other one is made until it is through.
 #ifndef CONFAB_UI_TERMINAL_H
 #define CONFAB_UI_TERMINAL_H
 
@@ -44,10 +44,13 @@ void terminal_close(struct terminal *t);
 void terminal_size(const struct terminal *t, int *width, int *height); // asks the kernel; falls back to 80×24
 bool terminal_key(struct terminal *t, struct key *out); // false: no whole key waits
 bool terminal_ended(const struct terminal *t);
-int terminal_timeout(const struct terminal *t);         // ms until a lone ESC counts as a key; 0 also when the screen must be drawn; −1: nothing pends
-// Writes what differs between the canvas and what the terminal shows. The cursor is shown at (x, y), or hidden when x < 0.
+// Milliseconds until a lone ESC counts as a key; 0 also when the screen must be drawn; −1: nothing pends.
+int terminal_timeout(const struct terminal *t);
+// Writes what differs between the canvas and what the terminal shows. The cursor is shown at (x, y), or hidden when
+// x < 0.
 void terminal_draw(struct terminal *t, const struct canvas *c, const struct theme *theme, int cursor_x, int cursor_y);
-int terminal_output_fd(const struct terminal *t); // when it has room the last frame is to be drawn again; −1: all is shown
+// When it has room the last frame is to be drawn again; −1: all is shown.
+int terminal_output_fd(const struct terminal *t);
 void terminal_forget(struct terminal *t); // what is shown is unknown: draw everything next time
 void terminal_suspend(struct terminal *t);
 bool terminal_unicode(const struct terminal *t); // the locale is UTF-8

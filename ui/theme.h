@@ -20,8 +20,8 @@
     X(ROLE_DIM, "dim", ROLE_TEXT, "secondary text")                                                                    \
     X(ROLE_STRONG, "strong", ROLE_TEXT, "important text")                                                              \
     X(ROLE_ACCENT, "accent", ROLE_TEXT, "highlighted letters, raised digits")                                          \
-    X(ROLE_BORDER, "border", ROLE_DIM, "borders of panes")                                                                        \
-    X(ROLE_BORDER_ACTIVE, "border.active", ROLE_ACCENT, "border of the pane on top")                                 \
+    X(ROLE_BORDER, "border", ROLE_DIM, "borders of panes")                                                             \
+    X(ROLE_BORDER_ACTIVE, "border.active", ROLE_ACCENT, "border of the pane on top")                                   \
     X(ROLE_TITLE, "title", ROLE_STRONG, "titles of panes")                                                             \
     X(ROLE_SELECTED, "selected", ROLE_STRONG, "text of the selected line")                                             \
     X(ROLE_SELECTED_GROUND, "selected.ground", ROLE_GROUND, "background of the selected line")                         \
@@ -75,7 +75,8 @@ struct theme {
     struct theme_colour gradients[ROLE_COUNT][THEME_STEPS]; // from the colour to its `.end` (or the colour itself)
 };
 
-// Parses a theme file's text; an unknown role or a bad colour is a failure naming `name` and the line, and leaves *t as it was.
+// Parses a theme file's text; an unknown role or a bad colour is a failure naming `name` and the line, and leaves *t
+// as it was.
 bool theme_parse(struct theme *t, const char *name, const char *text, size_t size, struct status *st);
 // Built-in themes (the default first), then the user's by name; NULL past the end. Index 0 looks at the folder afresh.
 const char *theme_list(int index);

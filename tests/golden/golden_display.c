@@ -195,8 +195,8 @@ char *golden_display_faint(const struct golden_display *d) {
             if (ratio >= (is_drawing(cell.chars[0]) ? 3 : 4.5)) continue;
             char style[96], *row = golden_display_row(d, y), *text = NULL;
             style_text(&cell, style);
-            text = xasprintf("U+%04X at %d,%d has a contrast of %.2f: %s\n%s", (unsigned)cell.chars[0], x, y, ratio, style,
-                             row);
+            text = xasprintf("U+%04X at %d,%d has a contrast of %.2f: %s\n%s", (unsigned)cell.chars[0], x, y, ratio,
+                             style, row);
             free(row);
             return text;
         }

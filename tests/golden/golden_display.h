@@ -1,5 +1,5 @@
-// Golden display: the terminal that a script's chat runs on. Input goes through a pseudo-terminal, output through a pipe
-// into a terminal emulator; every byte that was sent is kept.
+// Golden display: the terminal that a script's chat runs on. Input goes through a pseudo-terminal, output through a
+// pipe into a terminal emulator; every byte that was sent is kept.
 #ifndef CONFAB_TESTS_GOLDEN_DISPLAY_H
 #define CONFAB_TESTS_GOLDEN_DISPLAY_H
 
@@ -24,10 +24,11 @@ void golden_display_read(struct golden_display *d); // what was sent reaches the
 // Where in `sent` the first sequence begins that is not one of confab's own; −1: there is none.
 long golden_display_foreign(const struct golden_display *d);
 char *golden_display_row(const struct golden_display *d, int y); // UTF-8 without trailing blanks; the caller frees
-// What first cannot be made out against its ground, where both have colours of a theme; NULL: all can. The caller frees.
+// What first cannot be made out against its ground, where both have colours of a theme; NULL: all can. The caller
+// frees.
 char *golden_display_faint(const struct golden_display *d);
-// The whole screen as kept in .screen files: size and cursor, the rows, and with `styles` a letter for each cell's colours and
-// attributes with a legend. The caller frees.
+// The whole screen as kept in .screen files: size and cursor, the rows, and with `styles` a letter for each cell's
+// colours and attributes with a legend. The caller frees.
 char *golden_display_text(const struct golden_display *d, bool styles);
 
 #endif

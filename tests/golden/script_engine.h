@@ -28,7 +28,8 @@ void script_engine_abort(void);                // nobody waits any more
 bool script_engine_token(struct engine *e, uint64_t conversation, enum channel channel, const char *text, size_t size);
 bool script_engine_notice(struct engine *e, uint64_t conversation, const char *text);
 // A change of state; `text` is the message of a failure, or NULL.
-bool script_engine_state(struct engine *e, uint64_t conversation, enum request_state state, enum finish_reason reason, const char *text);
+bool script_engine_state(struct engine *e, uint64_t conversation, enum request_state state, enum finish_reason reason,
+                         const char *text);
 // Prompt tokens read so far, of how many.
 bool script_engine_prefill(struct engine *e, uint64_t conversation, int done, int total);
 bool script_engine_rate(struct engine *e, uint64_t conversation, float tokens_per_second);
@@ -37,6 +38,7 @@ struct engine_metrics *script_engine_metrics(struct engine *e);
 
 // What the chat asked for: NULL when nothing was submitted for that conversation.
 const struct sampling *script_engine_sampling(const struct engine *e, uint64_t conversation);
-const char *script_engine_prompt(const struct engine *e, uint64_t conversation); // "role: (thinking) text" of its messages, by line
+// "role: (thinking) text" of its messages, by line.
+const char *script_engine_prompt(const struct engine *e, uint64_t conversation);
 
 #endif

@@ -17,7 +17,8 @@ const char *temporary_folder_make(void) { return mkdtemp(folder); }
 
 const char *temporary_folder_make_home(void) {
     const char *home = temporary_folder_make();
-    if (!home || setenv("XDG_CONFIG_HOME", home, 1) || setenv("XDG_DATA_HOME", home, 1) || setenv("XDG_STATE_HOME", home, 1))
+    if (!home || setenv("XDG_CONFIG_HOME", home, 1) || setenv("XDG_DATA_HOME", home, 1) ||
+        setenv("XDG_STATE_HOME", home, 1))
         return NULL;
     return home;
 }

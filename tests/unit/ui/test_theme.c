@@ -124,7 +124,8 @@ static void test_built_in_themes_can_be_read(void **state) {
         if (t.colours[ROLE_GROUND].own) continue;
         double least = strcmp(name, "high-contrast") == 0 ? 7 : 4.5;
         for (enum theme_role role = 0; role < ROLE_COUNT; role++)
-            if (role != ROLE_GROUND && role != ROLE_SELECTED && role != ROLE_SELECTED_GROUND && role != ROLE_CODE_GROUND)
+            if (role != ROLE_GROUND && role != ROLE_SELECTED && role != ROLE_SELECTED_GROUND &&
+                role != ROLE_CODE_GROUND)
                 check_on_ground(&t, role, least);
         assert_true(contrast(t.colours[ROLE_SELECTED], t.colours[ROLE_SELECTED_GROUND]) >= least);
         assert_true(contrast(t.colours[ROLE_CODE], t.colours[ROLE_CODE_GROUND]) >= least);
