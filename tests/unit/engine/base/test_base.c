@@ -21,6 +21,7 @@
 #include "engine/base/process_memory.h"
 #include "engine/base/queue.h"
 #include "engine/base/reader.h"
+#include "engine/base/text_line.h"
 #include "engine/base/utf8.h"
 #include "tests/unit/temporary_folder.h"
 
@@ -191,6 +192,39 @@ static void regions_are_zeroed_and_page_aligned(void **state) {
     assert_null(region_alloc(0));
     assert_null(region_alloc(SIZE_MAX - 100));
     region_free(NULL, 100);
+}
+
+// ---- text lines ----
+
+static void check_escaped(const char *text, const char *escaped) {
+    char *line = text_line_escape(text), *again = text_line_unescape(span_of(line));
+    assert_string_equal(line, escaped);
+    assert_string_equal(again, text);
+    free(line), free(again);
+}
+
+static void a_text_takes_one_line_and_comes_back(void **state) {
+    (void)state;
+    check_escaped("", "");
+    check_escaped("two\nlines\n", "two\\nlines\\n");
+    check_escaped("a\\n is no newline", "a\\\\n is no newline");
+    char *typed = text_line_unescape(span_of("C:\\data\\"));
+    assert_string_equal(typed, "C:\\data\\");
+    free(typed);
+}
+
+static void a_line_is_split_at_the_first_equals_sign(void **state) {
+    (void)state;
+    struct text_line l = text_line_split(span_of(" \tkey =  a = b # c \r"));
+    assert_true(l.assignment && !l.blank);
+    assert_true(span_equals(l.key, "key") && span_equals(l.value, "a = b # c"));
+    l = text_line_split(span_of(" word "));
+    assert_true(!l.assignment && !l.blank && span_equals(l.key, "word"));
+    assert_true(text_line_split(span_of("  # key = value")).blank);
+    assert_true(text_line_split(span_of(" \t\r")).blank);
+    assert_true(text_line_split(span_of("")).blank);
+    l = text_line_split(span_of("="));
+    assert_true(l.assignment && !l.key.size && !l.value.size);
 }
 
 // ---- UTF-8 ----
@@ -562,6 +596,8 @@ int main(void) {
         cmocka_unit_test(arena_copies_and_prints),
         cmocka_unit_test(arena_refuses_outside_counts_with_a_status),
         cmocka_unit_test(regions_are_zeroed_and_page_aligned),
+        cmocka_unit_test(a_text_takes_one_line_and_comes_back),
+        cmocka_unit_test(a_line_is_split_at_the_first_equals_sign),
         cmocka_unit_test(utf8_round_trips_every_code_point),
         cmocka_unit_test(utf8_knows_what_is_never_shown),
         cmocka_unit_test(utf8_consumes_the_invalid_prefix),
