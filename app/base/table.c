@@ -23,7 +23,7 @@ int output_width(FILE *out) {
     return width > 0 ? width : 80;
 }
 
-bool output_colours(FILE *out) {
+static bool output_colours(FILE *out) {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
     return isatty(fileno(out)) && !(no && *no) && term && strcmp(term, "dumb");
 }

@@ -39,6 +39,5 @@ void fact_printf(FILE *out, const char *label, const char *format, ...) __attrib
 void heading_print(FILE *out, const char *text);
 
 int output_width(FILE *out); // columns of the terminal ($COLUMNS if the kernel does not know); 0: not a terminal
-bool output_colours(FILE *out);
 
 #endif
