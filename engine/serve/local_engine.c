@@ -359,16 +359,18 @@ static bool computes_for(const struct local_engine *e, const struct local_client
     return false;
 }
 
+static bool overtakes(const struct look *look, const struct local_request *r) {
+    return scheduler_overtakes(look->engine->scheduler, r->request.conversation, look->focus);
+}
+
 static bool urgent(const void *item, void *context) {
     const struct command *c = item;
     struct look *look = context;
     const struct scheduler *s = look->engine->scheduler;
     switch (c->kind) {
     case COMMAND_FOCUS: look->focus = c->id; return false;
-    case COMMAND_SUBMIT:
-    case COMMAND_ENCODED:
-        return (c->kind == COMMAND_ENCODED || c->request->encoded) &&
-               scheduler_overtakes(s, c->request->request.conversation, look->focus);
+    case COMMAND_SUBMIT: return c->request->encoded && overtakes(look, c->request);
+    case COMMAND_ENCODED: return c->request->client && overtakes(look, c->request);
     case COMMAND_CANCEL: return request_find(look->engine, c->client, c->id) && scheduler_computes(s, c->id);
     case COMMAND_LEAVE: return computes_for(look->engine, c->client);
     case COMMAND_CLOSE: return true;

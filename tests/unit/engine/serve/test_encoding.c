@@ -143,6 +143,23 @@ static void test_it_is_cancelled_at_once(void **state) {
     assert_false(engine_poll(client, &e));
 }
 
+// Nobody wants it any more when it is encoded, though its conversation is in focus.
+static void test_once_cancelled_it_ends_no_step(void **state) {
+    (void)state;
+    char prompt[2000];
+    memset(prompt, 'x', sizeof prompt - 1);
+    prompt[sizeof prompt - 1] = 0;
+    toy.patience = 100; // in each of the steps that it takes
+    engine_focus(client, 2);
+    uint64_t running = ask(1, prompt, 1), gated = ask_gated(2, 5);
+    engine_cancel(client, gated);
+    assert_int_equal(end_of(gated, NULL).state, REQUEST_CANCELLED);
+    for (int runs = toy.runs; toy.runs == runs;) usleep(1000); // the next step has begun
+    sem_post(&gate);
+    assert_int_equal(end_of(running, NULL).state, REQUEST_FINISHED);
+    assert_int_equal(toy.given_up, 0);
+}
+
 static void test_all_answers_of_one_are_cancelled(void **state) {
     (void)state;
     struct request_params p = params(1, GATED "prompt", 5);
@@ -256,6 +273,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         ENCODING_TEST(test_others_go_on_while_a_prompt_is_encoded),
         ENCODING_TEST(test_it_is_cancelled_at_once),
+        ENCODING_TEST(test_once_cancelled_it_ends_no_step),
         ENCODING_TEST(test_all_answers_of_one_are_cancelled),
         ENCODING_TEST(test_the_order_of_submission_stays),
         ENCODING_TEST(test_sampling_can_be_changed_meanwhile),
