@@ -91,7 +91,7 @@ struct source {
     struct prefix_match cached;
     const struct sequence *running; // has computed `n` of them, more than are in the index; NULL: none
     int n;
-    const struct sequence *coming; // will have computed n_coming of them; NULL: none
+    struct sequence *coming; // will have computed n_coming of them; NULL: none
     int n_coming;
 };
 
@@ -100,7 +100,7 @@ static struct source find_source(const struct scheduler *s, const struct sequenc
     struct source found = {.cached = prefix_find(&s->prefixes, q->tokens, n)};
     found.n = found.cached.n_tokens;
     for (int i = 0; i < s->n_sequences; i++) {
-        const struct sequence *other = s->sequences[i];
+        struct sequence *other = s->sequences[i];
         if (!sequence_runs(other) || other->request->forgotten) continue;
         const int common = prefix_common(other->tokens, other->n_tokens, q->tokens, n);
         const int computed = sequence_computed(other) < common ? sequence_computed(other) : common;

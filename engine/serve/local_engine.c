@@ -1,8 +1,8 @@
 // Local engine: the thread that runs a model for its clients.
 //
 // They push commands, the thread alone touches the scheduler and answers with events and metrics. Prompts come to it as
-// tokens: a thread of their own encodes them before. While it computes
-// it obeys the commands between steps, and gives a long step up for urgent ones; otherwise it sleeps in the queue.
+// tokens: a thread of their own encodes them before. While it computes it obeys the commands between steps, and gives a
+// long step up for urgent ones; otherwise it sleeps in the queue.
 #include "engine/local_engine.h"
 
 #include <assert.h>
@@ -234,9 +234,6 @@ static void schedule(struct local_engine *e, struct local_request *r) {
     const uint64_t forgotten = r->forgotten ? r->request.conversation : 0;
     if (outcome.refused.code != STATUS_OK) tell_refusal(e, r, &outcome.refused);
     r->scheduled = true;
-    r->request.ids = done->tokens.ids; // the scheduler's from now on
-    r->request.n_ids = done->tokens.count < INT32_MAX ? (int)done->tokens.count : INT32_MAX;
-    done->tokens = (struct token_list){0};
     struct answer_params answer = {.tokenizer = e->file->tokenizer,
                                    .channels = &e->file->channels,
                                    .events = &r->client->client.events,
@@ -256,7 +253,10 @@ static void schedule(struct local_engine *e, struct local_request *r) {
         owners[answer.answer] = &r->answers[answer.answer];
     }
     struct scheduler_request request = r->request; // r is gone where every answer is refused
+    request.ids = done->tokens.ids; // the scheduler's from now on
+    request.n_ids = done->tokens.count < INT32_MAX ? (int)done->tokens.count : INT32_MAX;
     request.owners = owners;
+    done->tokens = (struct token_list){0};
     scheduler_submit(e->scheduler, &request);
     free(owners);
     if (forgotten) scheduler_forget(e->scheduler, forgotten);

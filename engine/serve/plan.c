@@ -105,14 +105,11 @@ static void plan_decode_rows(struct scheduler *s) {
 
 // The first prompt in the order of service, or the one that it waits for.
 static struct sequence *first_prompt(const struct scheduler *s) {
-    const struct sequence *first = NULL;
-    for (int i = 0; i < s->n_sequences && !first; i++) {
-        const struct sequence *q = s->sequences[i];
-        if (q->state == REQUEST_PREFILLING && sequence_missing(q)) first = q;
-        else if (q->state == REQUEST_PENDING) first = q->waits_for;
+    for (int i = 0; i < s->n_sequences; i++) {
+        struct sequence *q = s->sequences[i];
+        if (q->state == REQUEST_PREFILLING && sequence_missing(q)) return q;
+        if (q->state == REQUEST_PENDING && q->waits_for) return q->waits_for;
     }
-    for (int i = 0; i < s->n_sequences; i++)
-        if (s->sequences[i] == first) return s->sequences[i];
     return NULL;
 }
 

@@ -37,12 +37,12 @@ struct sequence {
     int n_rows;
     int n_reused; // tokens of the prompt that were found in the KV cache
     struct sampler sampler;
-    const struct sequence *waits_for; // it computes what both have in common; NULL: none
-    int waits_until;                  // it has computed so many tokens
-    uint64_t last_turn;               // the step in which it last had a row while decoding
-    double last_token;                // when the last one was drawn
-    double interval;                  // between tokens, lately; without what it waited after a pre-emption
-    void *owner;                      // the caller's
+    struct sequence *waits_for; // it computes what both have in common; NULL: none
+    int waits_until;            // it has computed so many tokens
+    uint64_t last_turn;         // the step in which it last had a row while decoding
+    double last_token;          // when the last one was drawn
+    double interval;            // between tokens, lately; without what it waited after a pre-emption
+    void *owner;                // the caller's
 };
 
 static inline int sequence_generated(const struct sequence *q) { return q->n_tokens - q->request->n_prompt; }
