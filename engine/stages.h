@@ -30,4 +30,11 @@ struct stage_work {
     double operations; // multiplies and adds
 };
 
+// Adds a share of w to sum.
+static inline void stage_work_add(struct stage_work *sum, const struct stage_work *w, double share) {
+    sum->seconds += w->seconds * share;
+    sum->bytes += w->bytes * share;
+    sum->operations += w->operations * share;
+}
+
 #endif

@@ -57,12 +57,6 @@ static struct metrics_bucket *bucket_at(struct metrics *f, int64_t number) {
     return b;
 }
 
-static void work_add(struct stage_work *sum, const struct stage_work *w, double share) {
-    sum->seconds += w->seconds * share;
-    sum->bytes += w->bytes * share;
-    sum->operations += w->operations * share;
-}
-
 static void flow_add(struct metrics_flow *flow, int tokens, const struct metrics_step *s, double share) {
     if (!tokens) return;
     flow->tokens += tokens * share;
@@ -75,7 +69,7 @@ static void bucket_add(struct metrics_bucket *b, const struct metrics_step *s, d
     struct stage_work *step = &b->steps[s->prefilled > 0 ? METRICS_PREFILL : METRICS_DECODE];
     step->seconds += (s->end - s->start) * share;
     for (int i = 0; i < STAGE_COUNT; i++) {
-        work_add(&b->stages[i], &s->work.stages[i], share);
+        stage_work_add(&b->stages[i], &s->work.stages[i], share);
         step->bytes += s->work.stages[i].bytes * share;
         step->operations += s->work.stages[i].operations * share;
     }
@@ -127,9 +121,9 @@ static struct metrics_bucket last_second(const struct metrics *f, double end) {
     for (int i = 0; i < METRICS_BUCKETS; i++) {
         const struct metrics_bucket *b = &f->buckets[i];
         if (b->number <= first || b->number > last) continue;
-        for (int j = 0; j < STAGE_COUNT; j++) work_add(&sum.stages[j], &b->stages[j], 1);
+        for (int j = 0; j < STAGE_COUNT; j++) stage_work_add(&sum.stages[j], &b->stages[j], 1);
         for (int j = 0; j < METRICS_PHASES; j++) {
-            work_add(&sum.steps[j], &b->steps[j], 1);
+            stage_work_add(&sum.steps[j], &b->steps[j], 1);
             sum.flows[j].tokens += b->flows[j].tokens, sum.flows[j].seconds += b->flows[j].seconds;
         }
     }

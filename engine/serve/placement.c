@@ -128,11 +128,7 @@ bool placement_run(struct placement *p, const struct batch *batch, struct backen
         before += ops->info(p->backends[i])->page_bytes;
         if (!ops->run(p->backends[i], &own, &result, ok ? st : NULL)) ok = false;
         if (!ok) continue;
-        for (int k = 0; k < STAGE_COUNT; k++) {
-            work.stages[k].seconds += result.work.stages[k].seconds;
-            work.stages[k].bytes += result.work.stages[k].bytes;
-            work.stages[k].operations += result.work.stages[k].operations;
-        }
+        for (int k = 0; k < STAGE_COUNT; k++) stage_work_add(&work.stages[k], &result.work.stages[k], 1);
         *out = result;
     }
     out->work = work;
