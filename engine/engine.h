@@ -51,7 +51,8 @@ enum finish_reason {
 
 #define CONVERSATION_MOST UINT32_MAX // the highest number of a conversation
 
-// What to generate from: messages through the file's chat template, or `raw` text continued as it is, or token ids. Exactly one.
+// What to generate from: messages through the file's chat template, or `raw` text continued as it is, or token ids.
+// Exactly one.
 struct request_params {
     uint64_t conversation; // whose it is (shown as owner of pages); chosen by the client, 1 to CONVERSATION_MOST
     const struct engine_message *messages;
@@ -64,9 +65,9 @@ struct request_params {
     enum reasoning reasoning;
     const char *const *stops; // texts that end the answer and do not become a part of it, whichever comes first
     int n_stops;
-    int max_tokens;        // 0: until the end token or the context's end
-    double time_limit;     // seconds, 0: none
-    bool ignore_end;       // do not stop at end-of-generation tokens (bench)
+    int max_tokens;    // 0: until the end token or the context's end
+    double time_limit; // seconds, 0: none
+    bool ignore_end;   // do not stop at end-of-generation tokens (bench)
 };
 
 struct token_alternative {
@@ -77,7 +78,8 @@ struct token_alternative {
 
 enum engine_event_kind {
     EVENT_STATE, // state (and reason, and message when failed) changed
-    EVENT_TEXT,  // text, and the token it came from when token ≥ 0 (long pieces come as several events, the later with token −1)
+    EVENT_TEXT, // text, and the token it came from when token ≥ 0 (long pieces come as several events, the later with
+                // token −1)
     EVENT_NOTICE, // something about the request that a person should know, in text
 };
 
@@ -89,7 +91,7 @@ struct engine_event {
     // EVENT_STATE
     enum request_state state;
     enum finish_reason reason;
-    double time; // when, by clock_seconds()
+    double time;                         // when, by clock_seconds()
     int n_prompt, n_reused, n_generated; // tokens: of the prompt, of those found in the KV cache, of the answer
     // EVENT_TEXT
     enum channel channel;
@@ -98,8 +100,8 @@ struct engine_event {
     float entropy;     // of that distribution, in bits
     int n_alternatives;
     struct token_alternative alternatives[SAMPLING_TOP];
-    size_t size;       // of text
-    char text[512];    // EVENT_TEXT: whole UTF-8 characters; EVENT_NOTICE, EVENT_STATE failed: the message; NUL-terminated
+    size_t size;    // of text
+    char text[512]; // EVENT_TEXT: whole UTF-8 characters; EVENT_NOTICE, EVENT_STATE failed: the message; NUL-terminated
 };
 
 // ---- engines and their clients ----

@@ -41,13 +41,13 @@ struct latency_metrics {
 }; // seconds; over recent samples
 
 struct engine_metrics {
-    uint64_t sequence;                 // grows with every published snapshot
-    char backend[64];                  // "AVX-512 VNNI, 2 threads"; "": unknown
+    uint64_t sequence; // grows with every published snapshot
+    char backend[64];  // "AVX-512 VNNI, 2 threads"; "": unknown
     int n_threads;
     // Tokens a second of the work of the last second, all requests together, over the time in which there was such
     // work. 0 when there was none or too little to tell.
     float decode_now, prefill_now;
-    float decode_peak;                 // the highest decode_now so far
+    float decode_peak;                                    // the highest decode_now so far
     int64_t decode_tokens, prefill_tokens, reused_tokens; // in total
     struct latency_metrics first_token, next_token;
     int queue;                         // requests pending
@@ -59,11 +59,12 @@ struct engine_metrics {
     // prefill, those without as decode; what their seconds are more than those of all stages went elsewhere: planning,
     // handing tokens on.
     struct stage_work stages[STAGE_COUNT], decode, prefill;
-    int page_tokens, n_pages, pages_used, pages_shared, pages_free, pages_kept; // used: by running requests; kept: for reuse
+    // Used: by running requests; kept: for reuse.
+    int page_tokens, n_pages, pages_used, pages_shared, pages_free, pages_kept;
     int64_t kv_bytes;
-    bool preparing;                    // weights that a quick start put off, whenever nothing else runs
-    int context;                       // tokens a conversation may have
-    int n_requests;                    // that are listed
+    bool preparing; // weights that a quick start put off, whenever nothing else runs
+    int context;    // tokens a conversation may have
+    int n_requests; // that are listed
     struct request_metrics requests[METRICS_MAX_REQUESTS]; // those pending or running
     struct page_metrics pages[METRICS_MAX_PAGES];          // of the first n_pages, as far as they fit
 };

@@ -32,11 +32,11 @@
 
 struct quantize_tensor {
     const char *name;
-    const char *from, *to;  // names of formats
-    const char *note;       // why it is not in the type's own format; "": it is
+    const char *from, *to; // names of formats
+    const char *note;      // why it is not in the type's own format; "": it is
     int n_dims;
-    uint64_t dims[4];       // innermost first
-    uint64_t n_weights, bytes; // bytes: as written
+    uint64_t dims[4];              // innermost first
+    uint64_t n_weights, bytes;     // bytes: as written
     double squared_error, squares; // sums over the weights: (written − read)² and read²
 };
 
@@ -59,9 +59,9 @@ struct quantize_params {
     void *progress_context;
 };
 
-// Reads a model and writes a GGUF file. Vectors and small but sensitive tensors stay in 32-bit floats; rows that are not
-// a multiple of the type's blocks get a format with smaller blocks. `out` appears only once it is complete; on failure
-// NULL is returned. The bytes written depend on nothing but the model and the type.
+// Reads a model and writes a GGUF file. Vectors and small but sensitive tensors stay in 32-bit floats; rows that are
+// not a multiple of the type's blocks get a format with smaller blocks. `out` appears only once it is complete; on
+// failure NULL is returned. The bytes written depend on nothing but the model and the type.
 struct quantize_report *quantize_model(const struct quantize_params *p, struct status *st);
 void quantize_report_free(struct quantize_report *r);
 

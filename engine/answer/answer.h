@@ -2,8 +2,8 @@
 //
 // Holds back incomplete characters, and text that may be the start of a stop text or of a mark between thinking and
 // answer. Emits valid UTF-8 and reports each token once. Runs on the engine thread.
-#ifndef CONFAB_ENGINE_ANSWER_H
-#define CONFAB_ENGINE_ANSWER_H
+#ifndef CONFAB_ANSWER_ANSWER_H
+#define CONFAB_ANSWER_ANSWER_H
 
 #include "engine/answer/splitter.h"
 #include "engine/base/queue.h"

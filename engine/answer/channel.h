@@ -3,8 +3,8 @@
 // The scheme is recognised from the vocabulary and the template when the file is opened:
 //   brackets   <think> … </think> or similar around the thinking; control tokens, or text if there are no such tokens
 //   harmony    messages with a header: <|start|>assistant<|channel|>analysis<|message|> … <|end|>, always tokens
-#ifndef CONFAB_ENGINE_CHANNEL_H
-#define CONFAB_ENGINE_CHANNEL_H
+#ifndef CONFAB_ANSWER_CHANNEL_H
+#define CONFAB_ANSWER_CHANNEL_H
 
 #include "engine/message.h"
 #include "engine/text/chat_template.h"

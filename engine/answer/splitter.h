@@ -3,8 +3,8 @@
 // Text and mark tokens go in; text of one channel at a time comes out. Text that may be the start of a mark or a stop
 // is held back until that is decided. Only marks, harmony headers and white space around marks are dropped; everything
 // else is text of the answer. Independent of tokenizers and events; allocates nothing after opening.
-#ifndef CONFAB_ENGINE_SPLITTER_H
-#define CONFAB_ENGINE_SPLITTER_H
+#ifndef CONFAB_ANSWER_SPLITTER_H
+#define CONFAB_ANSWER_SPLITTER_H
 
 #include "engine/answer/channel.h"
 

@@ -95,7 +95,7 @@ struct local_engine {
     struct scheduler *scheduler;
     struct encoder encoder;
     struct local_request *requests; // all that were submitted and have not ended
-    struct logits_job *jobs; // in the order they came; no request takes a step before they are done
+    struct logits_job *jobs;        // in the order they came; no request takes a step before they are done
     struct metrics metrics;
     struct queue commands;
     pthread_t thread;
@@ -253,7 +253,7 @@ static void schedule(struct local_engine *e, struct local_request *r) {
         owners[answer.answer] = &r->answers[answer.answer];
     }
     struct scheduler_request request = r->request; // r is gone where every answer is refused
-    request.ids = done->tokens.ids; // the scheduler's from now on
+    request.ids = done->tokens.ids;                // the scheduler's from now on
     request.n_ids = done->tokens.count < INT32_MAX ? (int)done->tokens.count : INT32_MAX;
     request.owners = owners;
     done->tokens = (struct token_list){0};

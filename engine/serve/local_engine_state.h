@@ -1,4 +1,4 @@
-// The local engine's insides, shared with memory_size.c and tests.
+// The local engine's insides, shared with tests.
 #ifndef CONFAB_SERVE_LOCAL_ENGINE_STATE_H
 #define CONFAB_SERVE_LOCAL_ENGINE_STATE_H
 

@@ -41,8 +41,10 @@ static int default_pages(const struct model_file *m, const struct backend_memory
 
 static bool add_up(struct memory_size *size, const struct model_file *file, const struct backend_memory *taken) {
     struct model_memory *m = &size->memory;
-    *m = (struct model_memory){
-        .in_place = taken->in_place, .buffers = taken->buffers, .kv_tokens = size->n_pages * KV_PAGE_TOKENS, .context = size->context};
+    *m = (struct model_memory){.in_place = taken->in_place,
+                               .buffers = taken->buffers,
+                               .kv_tokens = size->n_pages * KV_PAGE_TOKENS,
+                               .context = size->context};
     return checked_add(taken->weights, gguf_own_bytes(&file->gguf), &m->weights) &&
            checked_mul((uint64_t)size->n_pages, taken->kv, &m->kv) && checked_add(m->weights, m->buffers, &m->total) &&
            checked_add(m->total, m->kv, &m->total);

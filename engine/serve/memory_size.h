@@ -1,10 +1,10 @@
 // How large the KV arena is and how long a conversation may be: the one reckoning behind opening an engine and behind
 // what is told of a model's needs.
-#ifndef CONFAB_ENGINE_MEMORY_SIZE_H
-#define CONFAB_ENGINE_MEMORY_SIZE_H
+#ifndef CONFAB_SERVE_MEMORY_SIZE_H
+#define CONFAB_SERVE_MEMORY_SIZE_H
 
+#include "engine/local_engine.h"
 #include "engine/model/opened_model.h"
-#include "engine/serve/local_engine_state.h"
 #include "engine/serve/placement.h"
 
 struct memory_size {

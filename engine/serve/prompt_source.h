@@ -1,6 +1,6 @@
 // Prompt source: from what a request holds to the token ids it starts from.
-#ifndef CONFAB_ENGINE_PROMPT_SOURCE_H
-#define CONFAB_ENGINE_PROMPT_SOURCE_H
+#ifndef CONFAB_SERVE_PROMPT_SOURCE_H
+#define CONFAB_SERVE_PROMPT_SOURCE_H
 
 #include "engine/engine.h"
 #include "engine/model/opened_model.h"
@@ -19,8 +19,8 @@ void prompt_source_free(struct prompt_source *source);
 
 // What became of messages; of everything else it stays zeroed.
 struct prompt_outcome {
-    struct status refused;     // the file's own template cannot be run, or not over these messages: what is used instead is
-                               // its kind's rendering
+    struct status refused; // the file's own template cannot be run, or not over these messages: what is used instead is
+                           // its kind's rendering
     const char *template_stop; // the text that ends the turns of the template used; NULL: none is known
     bool opens_thinking;       // the answer begins inside the thinking
 };

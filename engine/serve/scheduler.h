@@ -32,7 +32,7 @@ struct scheduler_events {
 struct scheduler_params {
     struct placement_plan placement;
     const struct model *model;
-    int n_threads; // as of struct backend_params
+    int n_threads;        // as of struct backend_params
     int n_pages, context; // context ≤ n_pages × KV_PAGE_TOKENS
     int asked_context;    // as of struct backend_params
     int prefill_chunk;    // prompt rows a step at most; 0: SCHEDULER_PREFILL_CHUNK

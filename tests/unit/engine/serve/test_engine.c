@@ -374,9 +374,9 @@ static void test_a_model_gets_the_cache_that_fits_beside_its_tiles(void **state)
 
 static void test_what_show_says_fits_can_be_opened(void **state) {
     (void)state;
-    struct bench *b = bench_open(
-        (struct tiny_model_options){.format = BLOCK_IQ1_S, .n_embd = 512, .n_ff = 2048, .n_context = 65536},
-        &cpu_backend, (struct engine_params){.kv_tokens = 40000});
+    struct bench *b =
+        bench_open((struct tiny_model_options){.format = BLOCK_IQ1_S, .n_embd = 512, .n_ff = 2048, .n_context = 65536},
+                   &cpu_backend, (struct engine_params){.kv_tokens = 40000});
     struct status st = {0};
     struct model_memory need;
     assert_true(local_engine_memory(b->file, &(struct engine_params){.kv_tokens = 40000}, 0, &need, &st));
@@ -730,8 +730,8 @@ static void test_event_fd_and_cancel(void **state) {
     bench_close(b);
 }
 
-// A long step computes a prompt; each of these commands ends it at once, though the backend would wait a minute. Each waits
-// until the step that it ends has begun: between two steps a command is obeyed without ending one.
+// A long step computes a prompt; each of these commands ends it at once, though the backend would wait a minute. Each
+// waits until the step that it ends has begun: between two steps a command is obeyed without ending one.
 static void test_urgent_commands_end_a_step(void **state) {
     (void)state;
     struct bench *b =
@@ -835,11 +835,12 @@ enum { ANSWERS = 3 };
 static void test_answers_to_one_prompt(void **state) {
     (void)state;
     struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
-    struct request_params p = {.conversation = 1,
-                               .raw = "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq",
-                               .sampling = greedy(),
-                               .max_tokens = 40,
-                               .ignore_end = true};
+    struct request_params p = {
+        .conversation = 1,
+        .raw = "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq",
+        .sampling = greedy(),
+        .max_tokens = 40,
+        .ignore_end = true};
     const char *alone = answer_alone(b, p.raw, 40);
     engine_forget(b->client, 1);
     p.n_answers = ANSWERS;
