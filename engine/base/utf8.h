@@ -16,8 +16,8 @@ size_t utf8_encode(uint32_t code, char out[4]);
 // Code points that must never be shown because they control a terminal or mislead the reader: controls, line
 // separators, bidirectional marks, annotations, noncharacters.
 bool utf8_is_hidden(uint32_t code);
-// The visible mark for a hidden code point: control pictures (U+2400 …) for C0 and DEL, U+FFFD for noncharacters, U+2426
-// for the others. 0: not hidden.
+// The visible mark for a hidden code point: control pictures (U+2400 …) for C0 and DEL, U+FFFD for noncharacters,
+// U+2426 for the others. 0: not hidden.
 uint32_t utf8_mark(uint32_t code);
 // The number of bytes (0–3) at the end of text[0..size) that are an incomplete but so far valid character.
 size_t utf8_incomplete(const char *text, size_t size);

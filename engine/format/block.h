@@ -87,7 +87,8 @@ int iq4_xs_scale(const uint8_t low[4], uint16_t high, int j);
 extern const int8_t iq4_values[16], fp4_values[16];
 // 2^(e − 128), the scale of doubled MXFP4 values; finite for every e.
 float mxfp4_scale(uint8_t e);
-// An unsigned float with 4 exponent and 3 mantissa bits, halved for doubled NVFP4 values. Ignores the top bit; 127 is 0.
+// An unsigned float with 4 exponent and 3 mantissa bits, halved for doubled NVFP4 values. Ignores the top bit;
+// 127 is 0.
 float nvfp4_scale(uint8_t bits);
 
 // The codebooks of the IQ formats: an index stands for 8 (IQ3: 4) values, unsigned except in IQ1.

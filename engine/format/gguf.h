@@ -74,8 +74,8 @@ bool gguf_get_float(const struct gguf *g, const char *key, enum gguf_need need, 
                     struct status *st);
 bool gguf_get_bool(const struct gguf *g, const char *key, bool *out, struct status *st);
 bool gguf_get_string(const struct gguf *g, const char *key, enum gguf_need need, struct span *out, struct status *st);
-// The strings of an array, as spans allocated in `arena`. NULL with *count = 0 if absent, NULL with an error if the type
-// is wrong.
+// The strings of an array, as spans allocated in `arena`. NULL with *count = 0 if absent, NULL with an error if the
+// type is wrong.
 struct span *gguf_get_strings(const struct gguf *g, const char *key, struct arena *arena, uint64_t *count,
                               struct status *st);
 // Element i of a numeric or bool array (or a scalar, i = 0) as a number; the caller has checked count and type.

@@ -11,11 +11,11 @@
 #define HUGGINGFACE_GPT2 "{`type`: `ByteLevel`, `add_prefix_space`: false, `trim_offsets`: true, `use_regex`: true}"
 
 // Ids 0 to 10, a hole, 12 special, 13 not.
-#define HUGGINGFACE_BYTE_LEVEL                                                                                           \
-    "{`version`: `1.0`, `added_tokens`: [{`id`: 12, `content`: `<end>`, `special`: true, `normalized`: false}, "         \
-    "{`id`: 13, "                                                                                                        \
-    "`content`: `{`, `special`: false}], `normalizer`: {`type`: `NFC`}, `pre_tokenizer`: " HUGGINGFACE_GPT2              \
-    ", `post_processor`: {`type`: `ByteLevel`}, `model`: {`type`: `BPE`, `dropout`: null, `unk_token`: null, "           \
+#define HUGGINGFACE_BYTE_LEVEL                                                                                         \
+    "{`version`: `1.0`, `added_tokens`: [{`id`: 12, `content`: `<end>`, `special`: true, `normalized`: false}, "       \
+    "{`id`: 13, "                                                                                                      \
+    "`content`: `{`, `special`: false}], `normalizer`: {`type`: `NFC`}, `pre_tokenizer`: " HUGGINGFACE_GPT2            \
+    ", `post_processor`: {`type`: `ByteLevel`}, `model`: {`type`: `BPE`, `dropout`: null, `unk_token`: null, "         \
     "`end_of_word_suffix`: ``, `vocab`: {`a`: 0, `b`: 1, `c`: 2, `ab`: 3, `abc`: 4, `Ġ`: 5, `Ġa`: 6, `1`: 7, `9`: 8, " \
     "`Ã`: 9, `©`: 10}, `merges`: [`Ġ a`, `a b`, [`ab`, `c`]]}}"
 
@@ -23,16 +23,16 @@
 #define HUGGINGFACE_BYTE_FALLBACK huggingface_byte_fallback()
 const char *huggingface_byte_fallback(void);
 
-#define HUGGINGFACE_UNIGRAM                                                                                              \
-    "{`added_tokens`: [{`id`: 1, `content`: `</s>`, `special`: true}], `normalizer`: {`type`: `Replace`, `pattern`: "    \
+#define HUGGINGFACE_UNIGRAM                                                                                            \
+    "{`added_tokens`: [{`id`: 1, `content`: `</s>`, `special`: true}], `normalizer`: {`type`: `Replace`, `pattern`: "  \
     "{`Regex`: ` {2,}`}, `content`: ` `}, `pre_tokenizer`: {`type`: `Metaspace`, `replacement`: `▁`, "                 \
-    "`prepend_scheme`: "                                                                                                 \
-    "`always`}, `post_processor`: {`type`: `TemplateProcessing`, `single`: [{`Sequence`: {`id`: `A`}}, "                 \
-    "{`SpecialToken`: "                                                                                                  \
-    "{`id`: `</s>`}}], `special_tokens`: {`</s>`: {`id`: `</s>`, `ids`: [1], `tokens`: [`</s>`]}}}, `model`: "           \
-    "{`type`: "                                                                                                          \
+    "`prepend_scheme`: "                                                                                               \
+    "`always`}, `post_processor`: {`type`: `TemplateProcessing`, `single`: [{`Sequence`: {`id`: `A`}}, "               \
+    "{`SpecialToken`: "                                                                                                \
+    "{`id`: `</s>`}}], `special_tokens`: {`</s>`: {`id`: `</s>`, `ids`: [1], `tokens`: [`</s>`]}}}, `model`: "         \
+    "{`type`: "                                                                                                        \
     "`Unigram`, `unk_id`: 2, `vocab`: [[`<pad>`, 0], [`</s>`, 0.0], [`<unk>`, 0], [`▁`, -2.0], [`b`, -3.5], [`▁a`, " \
-    "-2.5], "                                                                                                            \
+    "-2.5], "                                                                                                          \
     "[`▁b`, -4], [`a`, -3]]}}"
 
 #define HUGGINGFACE_WORD_PIECE                                                                                         \

@@ -1,4 +1,4 @@
-// Quantises matrices the ways that Hugging Face folders have them: codes, scales and what says how they belong together.
+// Quantises matrices the ways that Hugging Face folders have them: codes, scales and how they belong together.
 #ifndef CONFAB_TESTS_TINY_QUANTISED_H
 #define CONFAB_TESTS_TINY_QUANTISED_H
 

@@ -256,7 +256,8 @@ static void utf8_knows_what_is_never_shown(void **state) {
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) assert_false(utf8_is_hidden(shown[i]));
     for (uint32_t code = 0; code < 0x110000; code++) {
         uint32_t mark = utf8_mark(code);
-        if ((mark != 0) != utf8_is_hidden(code) || utf8_is_hidden(mark) != (mark == 0)) fail_msg("mark of U+%04X", code);
+        if ((mark != 0) != utf8_is_hidden(code) || utf8_is_hidden(mark) != (mark == 0))
+            fail_msg("mark of U+%04X", code);
     }
     assert_int_equal(utf8_mark(0x1b), 0x241b);
     assert_int_equal(utf8_mark(0x7f), 0x2421);
