@@ -1,6 +1,6 @@
 // turns MODEL [PROMPT [TOKENS]]: four conversations stream; then a prompt of PROMPT tokens (8000) arrives, and after it
-// one of 20. Prints the time between tokens of the four before and meanwhile, TOKENS (200) each, and when the two
-// answered.
+// one of 20. Prints the time between tokens of the four, over TOKENS (200) of each: before the prompts came and just
+// after, at their end and afterwards. The four grow longer meanwhile, so each is compared with what is next to it.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,25 +57,40 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static double print_gaps(struct turns *t, const char *label) {
-    qsort(t->gaps, (size_t)t->n_gaps, sizeof *t->gaps, compare);
-    const double p50 = t->gaps[t->n_gaps / 2], p99 = t->gaps[(size_t)t->n_gaps * 99 / 100];
-    printf("%-22s %8d tokens   p50 %7.2f ms   p99 %7.2f ms\n", label, t->n_gaps, p50 * 1e3, p99 * 1e3);
-    t->n_gaps = 0;
+// The p99 of the gaps [from, end).
+static double print_gaps(struct turns *t, const char *label, int from, int end) {
+    const int n = end - from;
+    double *gaps = xmalloc((size_t)n * sizeof *gaps);
+    memcpy(gaps, t->gaps + from, (size_t)n * sizeof *gaps);
+    qsort(gaps, (size_t)n, sizeof *gaps, compare);
+    const double p50 = gaps[n / 2], p99 = gaps[(size_t)n * 99 / 100];
+    printf("%-24s %6d tokens   p50 %7.2f ms   p99 %7.2f ms\n", label, n, p50 * 1e3, p99 * 1e3);
+    free(gaps);
     return p99;
+}
+
+static void wait_gaps(struct turns *t, int n) {
+    for (n += t->n_gaps; t->n_gaps < n;) wait_one(t);
 }
 
 static void measure(struct turns *t, int n_prompt, int n_tokens) {
     for (int i = 1; i <= STREAMS; i++) submit(t, i, 16, 1 << 20);
-    while (!t->first[1] || !t->first[2] || !t->first[3] || !t->first[4] || t->n_gaps < 20 * STREAMS) wait_one(t);
-    for (t->n_gaps = 0; t->n_gaps < n_tokens * STREAMS;) wait_one(t);
-    const double before = print_gaps(t, "four alone");
+    while (!t->first[1] || !t->first[2] || !t->first[3] || !t->first[4]) wait_one(t);
+    wait_gaps(t, 20 * STREAMS);
+    const int some = n_tokens * STREAMS, start = t->n_gaps;
+    wait_gaps(t, some);
+    const int arrival = t->n_gaps;
     const double arrived = clock_seconds();
     submit(t, LONG, n_prompt, 1);
     submit(t, SHORT, SHORT_PROMPT, 1);
     while (!t->first[LONG] || !t->first[SHORT]) wait_one(t);
-    const double meanwhile = print_gaps(t, "with two prompts");
-    printf("p99 is %.2f times as long\n", meanwhile / before);
+    const int end = t->n_gaps, part = end - arrival < some ? end - arrival : some;
+    wait_gaps(t, some);
+    const double before = print_gaps(t, "four alone", start, arrival);
+    const double early = print_gaps(t, "as two prompts arrive", arrival, arrival + part);
+    const double late = print_gaps(t, "as the long one ends", end - part, end);
+    const double after = print_gaps(t, "four alone again", end, t->n_gaps);
+    printf("p99 is %.2f and %.2f times as long\n", early / before, late / after);
     printf("first token: prompt of %d after %.2f s, of %d after %.2f s\n", SHORT_PROMPT, t->first[SHORT] - arrived,
            n_prompt, t->first[LONG] - arrived);
 }
