@@ -1,0 +1,23 @@
+// What all shaders share. Buffers are reached by their device addresses, which come as push constants.
+#ifndef COMMON_GLSL
+#define COMMON_GLSL
+
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_shader_16bit_storage : require
+#extension GL_EXT_shader_8bit_storage : require
+#extension GL_EXT_control_flow_attributes : require
+
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Floats { float v[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Ints { int v[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Uints { uint v[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Vectors { vec4 v[]; };
+
+// A row of the batch; as struct row_info in engine/vulkan/vulkan.h.
+struct RowInfo {
+    int position, first_page; // of the page list
+    float query_scale;
+};
+layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer RowInfos { RowInfo v[]; };
+
+#endif

@@ -1,0 +1,68 @@
+#version 450
+// A matrix times a few rows of the batch: a work group computes ROWS rows of the matrix for COLUMNS rows of the batch,
+// its threads taking turns along the columns of the matrix.
+#include "common.glsl"
+#include "blocks.glsl"
+#extension GL_KHR_shader_subgroup_arithmetic : require
+
+const uint THREADS = 64;
+layout(local_size_x = 64) in;
+
+layout(constant_id = 0) const uint ROWS = 2;
+layout(constant_id = 1) const uint COLUMNS = 1;
+layout(constant_id = 2) const bool EXPERTS = false; // the matrix is that of an expert, which each row has its own of
+
+layout(push_constant, scalar) uniform Push {
+    Weights matrix; // [rows, columns]; those of experts one behind the other
+    Grids grids;
+    Vectors from; // [n, from_stride], zero behind the columns
+    Floats to;    // [n, to_stride]
+    Floats bias;  // [rows], or for each expert
+    Ints choices; // [n] pairs of an expert and a weight
+    uint rows, columns, n, from_stride, to_stride, from_share; // from_share: rows of `to` for each row of `from`
+    float scale, softcap;
+    uint biased, adds;
+};
+
+shared float parts[ROWS * COLUMNS][THREADS]; // of subgroups, which are THREADS at most
+
+void finish(uint row, uint column, uint expert, float x) {
+    if (biased != 0) x += bias.v[expert * rows + row];
+    x *= scale;
+    if (softcap != 0) x = softcap * tanh(x / softcap);
+    const uint at = column * to_stride + row;
+    to.v[at] = adds != 0 ? to.v[at] + x : x;
+}
+
+void main() {
+    const uint t = gl_LocalInvocationIndex;
+    const uint first_row = (gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x) * ROWS;
+    const uint first_column = gl_WorkGroupID.z * COLUMNS;
+    const uint expert = EXPERTS ? uint(choices.v[2 * first_column]) : 0, row_blocks = columns / BLOCK_ELEMENTS;
+    float sum[ROWS][COLUMNS];
+    [[unroll]] for (uint r = 0; r < ROWS; r++)
+        [[unroll]] for (uint c = 0; c < COLUMNS; c++) sum[r][c] = 0;
+    for (uint piece = t; piece < (columns + 31) / 32; piece += THREADS) {
+        float w[ROWS][32];
+        [[unroll]] for (uint r = 0; r < ROWS; r++)
+            decode(matrix, grids, (expert * rows + min(first_row + r, rows - 1)) * row_blocks, piece, columns, w[r]);
+        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+            const uint at = min(first_column + c, n - 1) / from_share * (from_stride / 4) + 8 * piece;
+            [[unroll]] for (uint i = 0; i < 8; i++) {
+                const vec4 x = from.v[at + i];
+                [[unroll]] for (uint r = 0; r < ROWS; r++)
+                    sum[r][c] += dot(vec4(w[r][4 * i], w[r][4 * i + 1], w[r][4 * i + 2], w[r][4 * i + 3]), x);
+            }
+        }
+    }
+    [[unroll]] for (uint r = 0; r < ROWS; r++)
+        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+            const float part = subgroupAdd(sum[r][c]);
+            if (subgroupElect()) parts[r * COLUMNS + c][gl_SubgroupID] = part;
+        }
+    barrier();
+    if (t >= ROWS * COLUMNS || first_row + t / COLUMNS >= rows || first_column + t % COLUMNS >= n) return;
+    float x = 0;
+    for (uint i = 0; i < gl_NumSubgroups; i++) x += parts[t][i];
+    finish(first_row + t / COLUMNS, first_column + t % COLUMNS, expert, x);
+}
