@@ -33,8 +33,10 @@ ISA_evex    = $(ISA_avx2) -mavx512f -mavx512vl -mavx512vnni -mprefer-vector-widt
 ISA_avx512  = -O3 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512
 endif
 
-SOURCES = $(wildcard engine/*.c engine/*/*.c ui/*.c app/*.c app/*/*.c)
-OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
+# With glslc and Vulkan's headers confab computes on GPUs too; the loader is opened when it runs. VULKAN=: without.
+VULKAN := $(shell command -v glslc > /dev/null && pkg-config --exists vulkan 2> /dev/null && echo yes)
+SOURCES = $(filter-out $(if $(VULKAN),,engine/vulkan/%),$(wildcard engine/*.c engine/*/*.c ui/*.c app/*.c app/*/*.c))
+OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o) $(if $(VULKAN),$(BUILD)/shaders.o)
 LIBRARY = $(BUILD)/libconfab.a
 TESTS   = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c tests/kernels/test_*.c tests/golden/test_*.c tests/faults/test_*.c tests/peer/test_*.c))
 HELPERS = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(filter-out tests/$(1)/test_%.c tests/$(1)/bench_%.c,$(wildcard tests/$(1)/*.c)))
@@ -47,6 +49,7 @@ FUZZ_SECONDS ?= 60
 say = $(if $(V),,@echo '  $(1)  $(2)';)
 
 all: confab ## build ./confab
+	@$(if $(VULKAN),,echo "Built without Vulkan: for GPUs install glslc and libvulkan-dev, and run \`make\` again.")
 
 confab: $(BUILD)/confab
 	@cp $< $@.part && mv $@.part $@
@@ -61,6 +64,39 @@ $(BUILD)/themes.c: themes/embed.awk $(wildcard themes/*.theme)
 
 $(BUILD)/themes.o: $(BUILD)/themes.c
 	$(call say,CC,$@)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+# The compiled shaders and a table of them, for struct shader. Those of FORMAT_SHADERS are compiled for each block format.
+FORMAT_SHADERS = $(patsubst shaders/%.comp,%,$(shell grep -l 'include "blocks.glsl"' shaders/*.comp))
+BLOCK_FORMATS := $(shell sed -n 's/^ *X.BLOCK_\([A-Z0-9_]*\), .*/\1/p' engine/format/block.h)
+SHADERS = $(filter-out $(FORMAT_SHADERS),$(patsubst shaders/%.comp,%,$(wildcard shaders/*.comp))) \
+	$(foreach shader,$(FORMAT_SHADERS),$(BLOCK_FORMATS:%=$(shader)_%))
+SPIRV = $(SHADERS:%=$(BUILD)/shaders/%.spv)
+GLSLC = glslc --target-env=vulkan1.2 -O -Werror -Ishaders
+
+define SHADER_RULE
+$(BUILD)/shaders/$(1)_%.spv: shaders/$(1).comp $(wildcard shaders/*.glsl)
+	@mkdir -p $$(@D)
+	$$(call say,GLSLC,$$@)$$(GLSLC) -DFORMAT_$$* -o $$@ $$<
+endef
+$(foreach shader,$(FORMAT_SHADERS),$(eval $(call SHADER_RULE,$(shader))))
+
+$(BUILD)/shaders/%.spv: shaders/%.comp $(wildcard shaders/*.glsl)
+	@mkdir -p $(@D)
+	$(call say,GLSLC,$@)$(GLSLC) -o $@ $<
+
+# What is compiled with or without Vulkan is compiled afresh when that changes.
+$(BUILD)/with_vulkan: always
+	@mkdir -p $(@D)
+	@echo '$(VULKAN)' | cmp -s - $@ || echo '$(VULKAN)' > $@
+WITH_VULKAN = $(BUILD)/engine/serve/registry.o $(BUILD)/tests/unit/engine/vulkan/test_vulkan.o
+$(WITH_VULKAN): $(BUILD)/with_vulkan
+$(WITH_VULKAN): ALL_CFLAGS += $(if $(VULKAN),-DCONFAB_VULKAN)
+
+$(BUILD)/shaders.S: $(SPIRV) shaders/table.sh
+	@sh shaders/table.sh $(SPIRV) > $@.part && mv $@.part $@
+
+$(BUILD)/shaders.o: $(BUILD)/shaders.S
+	$(call say,AS,$@)$(CC) -c -o $@ $<
 
 # The built-in model between two symbols, without the file an empty place; and its chat template as a string.
 GUIDE = $(wildcard app/guide/guide.gguf)
@@ -139,10 +175,15 @@ $(strip $(shell command -v $(firstword $(CC)) > /dev/null || echo gcc libc6-dev;
 	for pair in $(1); do pkg-config --exists $${pair%%:*} 2> /dev/null || echo $${pair#*:}; done))
 endef
 
+# Without these confab computes on the processor only; the driver is one for processors, which the tests use.
+VULKAN_MISSING = $(if $(VULKAN),,$(call missing,vulkan:libvulkan-dev) $(shell command -v glslc > /dev/null || echo glslc))
+VULKAN_DRIVER_MISSING = $(if $(wildcard /usr/share/vulkan/icd.d/lvp_icd*.json),,mesa-vulkan-drivers)
+
 MISSING_CXX = $(shell command -v $(firstword $(CXX)) > /dev/null || echo g++)
 
 BUILD_MISSING = $(call missing,$(BUILD_NEEDS))
-TEST_MISSING  = $(strip $(call missing,$(BUILD_NEEDS) $(TEST_NEEDS)) $(MISSING_CXX))
+TEST_MISSING  = $(strip $(call missing,$(BUILD_NEEDS) $(TEST_NEEDS)) $(MISSING_CXX) $(VULKAN_MISSING) \
+	$(VULKAN_DRIVER_MISSING))
 
 packages:
 	@missing="$(BUILD_MISSING)"; test -z "$$missing" || \

@@ -129,6 +129,6 @@ struct backend_ops {
     const struct backend_info *(*info)(const struct backend *b);
 };
 
-extern const struct backend_ops cpu_backend;
+extern const struct backend_ops cpu_backend, vulkan_backend;
 
 #endif

@@ -15,6 +15,7 @@ enum status_code {
     STATUS_UNSUPPORTED, // valid but not supported
     STATUS_LIMIT,       // exceeds a limit
     STATUS_MEMORY,
+    STATUS_DEVICE,  // a device, or its driver, failed
     STATUS_NUMERIC, // NaN or infinity where a number is needed
     STATUS_CANCELLED,
     STATUS_USAGE, // invalid arguments

@@ -3,7 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct backend_ops *const backends[] = {&cpu_backend};
+static const struct backend_ops *const backends[] = {
+    &cpu_backend,
+#ifdef CONFAB_VULKAN
+    &vulkan_backend,
+#endif
+};
 enum { BACKENDS = sizeof backends / sizeof *backends };
 
 int device_list(struct device *out) {

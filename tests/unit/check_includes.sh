@@ -25,6 +25,7 @@ BEGIN {
     allow["engine/model"] = public " engine/format engine/text engine/answer"
     allow["engine/quantize"] = "engine/base engine/format engine/model engine/quantize.h"
     allow["engine/backend.h"] = "engine/base engine/model engine/stages.h engine/backend_options.h engine/device.h"
+    allow["engine/vulkan"] = allow["engine/backend.h"] " engine/format engine/backend.h"
     allow["engine/cpu"] = allow["engine/backend.h"] " engine/format engine/backend.h"
     allow["engine/serve"] = public " engine/engine_ops.h engine/text engine/answer engine/model engine/backend.h"
 

@@ -1,0 +1,184 @@
+// Opening, closing and running the Vulkan backend, and its devices.
+#include "engine/backend.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/base/panic.h"
+#include "engine/model/rope.h"
+#include "engine/vulkan/vulkan.h"
+
+// ---- devices ----
+
+static VkPhysicalDevice physical_device(int index) {
+    VkPhysicalDevice all[DEVICE_MOST];
+    return index < vulkan_physical_devices(all, DEVICE_MOST) ? all[index] : VK_NULL_HANDLE;
+}
+
+static int vulkan_devices(struct device *out, int most) {
+    VkPhysicalDevice all[DEVICE_MOST];
+    const int n = vulkan_physical_devices(all, most < DEVICE_MOST ? most : DEVICE_MOST);
+    for (int i = 0; i < n; i++) {
+        VkPhysicalDeviceDriverProperties driver = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
+        VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                                  .pNext = &driver};
+        vulkan_instance(NULL)->call.GetPhysicalDeviceProperties2(all[i], &properties);
+        out[i] = (struct device){0};
+        snprintf(out[i].name, sizeof out[i].name, "vulkan%d", i);
+        snprintf(out[i].description, sizeof out[i].description, "%.80s, %.40s", properties.properties.deviceName,
+                 driver.driverInfo);
+    }
+    return n;
+}
+
+static void vulkan_heaps(int device, struct device *out) {
+    const VkPhysicalDevice physical = physical_device(device);
+    VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
+    if (!physical) return;
+    vulkan_instance(NULL)->call.GetPhysicalDeviceMemoryProperties2(physical, &memory);
+    const VkPhysicalDeviceMemoryProperties *m = &memory.memoryProperties;
+    const int most = (int)(sizeof out->heaps / sizeof *out->heaps);
+    for (int i = 0; i < (int)m->memoryHeapCount && i < most; i++) {
+        const bool own = m->memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT;
+        out->heaps[out->n_heaps] = (struct memory_heap){.bytes = m->memoryHeaps[i].size};
+        snprintf(out->heaps[out->n_heaps++].name, sizeof out->heaps->name, "%s", own ? "device" : "host");
+    }
+}
+
+// ---- opening and closing ----
+
+static void close_vulkan(struct backend *b) {
+    if (!b) return;
+    for (int i = 0; i < b->weights.n_chunks; i++) vulkan_buffer_close(&b->context, &b->weights.chunks[i]);
+    workspace_close(b);
+    pages_close(b);
+    vulkan_close(&b->context);
+    thread_pool_close(b->pool);
+    arena_free(&b->arena);
+    free(b);
+}
+
+static void open_frequencies(struct backend *b) {
+    for (int i = b->first_layer; i < b->end_layer; i++) {
+        const enum rope_table table = b->spec->layers[i].rope;
+        if (table == ROPE_TABLE_NONE || b->weights.frequency[table]) continue;
+        b->weights.frequency[table] =
+            arena_alloc(&b->arena, (size_t)b->spec->rope.n_rot / 2 * sizeof **b->weights.frequency + 1);
+        b->weights.magnitude[table] = rope_frequencies(b->model, table, b->asked_context, b->weights.frequency[table]);
+    }
+}
+
+// All that is known without a device.
+static struct backend *prepare(const struct backend_params *params, struct status *st) {
+    struct backend *b = xcalloc(1, sizeof *b);
+    b->model = params->model;
+    b->spec = &params->model->spec;
+    b->first_layer = params->first_layer;
+    b->end_layer = params->end_layer ? params->end_layer : b->spec->n_layer;
+    b->n_pages = params->n_pages;
+    b->max_rows = params->max_rows;
+    b->max_logits = params->max_logits;
+    b->max_hidden = params->max_hidden;
+    b->asked_context = params->asked_context ? params->asked_context : b->spec->n_context;
+    b->kv_type = params->options.kv_type;
+    open_frequencies(b);
+    if (weights_place(b, st)) return b;
+    close_vulkan(b);
+    return NULL;
+}
+
+static uint64_t page_bytes(const struct backend *b) {
+    uint64_t bytes = 0;
+    for (int i = b->first_layer; i < b->end_layer; i++) bytes += layer_page_bytes(b, i);
+    return bytes;
+}
+
+static void describe(struct backend *b, int device) {
+    static const char *const layouts[KV_TYPES] = {"f16", "bf16", "q8_0", "q4_0"};
+    b->info = (struct backend_info){.n_threads = 1, .page_bytes = page_bytes(b)};
+    struct device all[DEVICE_MOST];
+    const int n = vulkan_devices(all, DEVICE_MOST);
+    snprintf(b->info.description, sizeof b->info.description, "Vulkan, %.50s",
+             device < n ? all[device].description : "");
+    snprintf(b->info.page_layout, sizeof b->info.page_layout, "vulkan %s", layouts[b->kv_type]);
+}
+
+static bool open_on(struct backend *b, const struct backend_params *params, struct status *st) {
+    const VkPhysicalDevice physical = physical_device(params->device);
+    if (!physical) return status_fail(st, STATUS_DEVICE, "there is no device vulkan%d", params->device);
+    describe(b, params->device);
+    const int n_threads = params->n_threads > 0 ? params->n_threads : thread_pool_default_size();
+    if (!(b->pool = thread_pool_open(n_threads, st))) return false;
+    b->info.n_workers = n_threads;
+    return vulkan_open(&b->context, physical, st) && pages_open(b, st) && weights_upload(b, &params->options, st) &&
+           workspace_open(b, st);
+}
+
+static struct backend *vulkan_backend_open(const struct backend_params *params, struct status *st) {
+    if (params->options.exact) {
+        status_fail(st, STATUS_USAGE, "the exact path is computed on the device cpu only");
+        return NULL;
+    }
+    struct backend *b = prepare(params, st);
+    if (!b || open_on(b, params, st)) return b;
+    close_vulkan(b);
+    return NULL;
+}
+
+static bool vulkan_measure(const struct backend_params *params, struct backend_memory *out, struct status *st) {
+    struct backend *b = prepare(params, st);
+    if (!b) return false;
+    *out = (struct backend_memory){
+        .weights = b->weights.bytes, .buffers = workspace_bytes(b), .kv = page_bytes(b) * (uint64_t)b->n_pages};
+    close_vulkan(b);
+    return true;
+}
+
+static bool no_repack(struct backend *b) {
+    (void)b;
+    return false;
+}
+
+// ---- runs ----
+
+static bool vulkan_run_batch(struct backend *b, const struct batch *batch, struct backend_result *out,
+                             struct status *st) {
+    assert(batch->n_rows >= 0 && batch->n_rows <= b->max_rows);
+    *out = (struct backend_result){0};
+    if (!pages_move(b, batch, st)) return false;
+    if (!batch->n_rows) return true;
+    if (batch->stop && batch->stop(batch->stop_context))
+        return status_fail(st, STATUS_CANCELLED, "the batch was given up");
+    return vulkan_forward(b, batch, out, st);
+}
+
+struct loop {
+    int n;
+    void (*item)(void *context, int i, int worker);
+    void *context;
+};
+
+static void run_loop(struct worker *w, void *argument) {
+    const struct loop *loop = argument;
+    for (int i = w->index; i < loop->n; i += w->count) loop->item(loop->context, i, w->index);
+}
+
+static void vulkan_for_each(struct backend *b, int n, void (*item)(void *context, int i, int worker), void *context) {
+    thread_pool_run(b->pool, run_loop, &(struct loop){n, item, context});
+}
+
+static const struct backend_info *vulkan_info(const struct backend *b) { return &b->info; }
+
+const struct backend_ops vulkan_backend = {
+    .name = "vulkan",
+    .devices = vulkan_devices,
+    .heaps = vulkan_heaps,
+    .measure = vulkan_measure,
+    .open = vulkan_backend_open,
+    .close = close_vulkan,
+    .repack = no_repack,
+    .run = vulkan_run_batch,
+    .for_each = vulkan_for_each,
+    .info = vulkan_info,
+};

@@ -1,0 +1,486 @@
+// The pass: the host lays out the rows, then records embed; every layer, attention and feed-forward; logits.
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/vulkan/vulkan.h"
+
+struct pass {
+    struct backend *b;
+    const struct batch *batch;
+    struct status *st;
+    bool ok;
+    int n_kept, n_logits, n_hidden; // rows of which something is wanted, and what
+};
+
+// ---- what the rows are, in the step buffer ----
+
+static float query_scale(const struct model_spec *s, int position) {
+    if (s->position_scale == 0) return s->attention_scale;
+    const int lengths = position / s->position_scale_length;
+    return (float)((double)s->attention_scale * (1 + (double)s->position_scale * log(1.0 + lengths)));
+}
+
+static void write_rotations(struct backend *b, int row, int position) {
+    const int n_rot = b->spec->rope.n_rot;
+    for (int t = 0; t < ROPE_TABLES; t++) {
+        if (!b->weights.frequency[t]) continue;
+        float *table = (float *)b->work.rotations[t].host + (size_t)row * (size_t)n_rot;
+        for (int k = 0; k < n_rot / 2; k++) {
+            const double angle = position * b->weights.frequency[t][k];
+            table[2 * k] = (float)(cos(angle) * b->weights.magnitude[t]);
+            table[2 * k + 1] = (float)(sin(angle) * b->weights.magnitude[t]);
+        }
+    }
+}
+
+// What the first layer reads of a row, where that is no token of the matrix.
+static const float *row_input(const struct pass *p, int row) {
+    const struct batch *batch = p->batch;
+    return p->b->first_layer ? batch->hidden + (size_t)row * (size_t)batch->hidden_stride : batch->rows[row].embedding;
+}
+
+static void write_row(struct pass *p, int row, int position, int first_page) {
+    struct backend *b = p->b;
+    struct device_workspace *w = &b->work;
+    const struct batch_row *from = &p->batch->rows[row];
+    const float *input = row_input(p, row);
+    ((struct row_info *)w->rows.host)[row] = (struct row_info){
+        .position = position, .first_page = first_page, .query_scale = query_scale(b->spec, position)};
+    ((int32_t *)w->tokens.host)[row] = input ? -1 : from->token;
+    if (input)
+        memcpy((float *)w->embeddings.host + (size_t)row * w->embd_stride, input,
+               (size_t)b->spec->n_embd * sizeof *input);
+    write_rotations(b, row, position);
+    if (!from->output || !has_last_layer(b)) return;
+    if (from->output & ROW_LOGITS) ((int32_t *)w->logits_rows.host)[p->n_logits++] = p->n_kept;
+    if (from->output & ROW_HIDDEN) ((int32_t *)w->hidden_rows.host)[p->n_hidden++] = p->n_kept;
+    ((int32_t *)w->kept.host)[p->n_kept++] = row;
+}
+
+static int pages_of(const struct batch_segment *s) { return (s->position + s->n_rows - 1) / KV_PAGE_TOKENS + 1; }
+
+// The page list grows with what the batches need.
+static bool make_room(struct pass *p) {
+    struct device_workspace *w = &p->b->work;
+    uint64_t n = 0;
+    for (int i = 0; i < p->batch->n_segments; i++) n += (uint64_t)pages_of(&p->batch->segments[i]);
+    if (n * sizeof(int32_t) <= w->pages.size) return true;
+    vulkan_buffer_close(&p->b->context, &w->pages);
+    return vulkan_buffer_open(&p->b->context, &w->pages, 2 * n * sizeof(int32_t), VULKAN_MEMORY_UPLOAD, "the page list",
+                              p->st);
+}
+
+static bool write_rows(struct pass *p) {
+    if (!make_room(p)) return false;
+    int first_page = 0;
+    for (int i = 0; i < p->batch->n_segments; i++) {
+        const struct batch_segment *s = &p->batch->segments[i];
+        const int n = pages_of(s);
+        memcpy((int32_t *)p->b->work.pages.mapped + first_page, s->pages, (size_t)n * sizeof *s->pages);
+        for (int k = 0; k < s->n_rows; k++) write_row(p, s->first_row + k, s->position + k, first_page);
+        first_page += n;
+    }
+    assert(p->n_logits <= p->b->max_logits && p->n_hidden <= p->b->max_hidden);
+    return true;
+}
+
+// ---- commands ----
+
+static void run(struct pass *p, const char *shader, const uint32_t *constants, int n, const void *push, size_t size,
+                uint32_t x, uint32_t y, uint32_t z) {
+    if (!p->ok || !x || !y || !z) return;
+    const VkPipeline pipeline = vulkan_pipeline(&p->b->context, shader, constants, n, p->st);
+    p->ok = pipeline != VK_NULL_HANDLE;
+    if (p->ok) vulkan_dispatch(&p->b->context, pipeline, push, size, x, y, z);
+}
+#define RUN(p, shader, push, x, y, z, ...)                                                                             \
+    run(p, shader, (const uint32_t[]){__VA_ARGS__}, sizeof(uint32_t[]){__VA_ARGS__} / sizeof(uint32_t), &(push),       \
+        sizeof(push), x, y, z)
+
+static void barrier(struct pass *p) {
+    if (p->ok) vulkan_barrier(&p->b->context);
+}
+
+static uint32_t groups(uint32_t n, uint32_t each) { return (n + each - 1) / each; }
+
+struct rows { // of activations
+    VkDeviceAddress address;
+    uint32_t stride, n;
+};
+
+enum { NORM_NONE = NORM_LAYER + 1 };
+
+// Rows of `from`, those of the list, normed, to `to`; with a factor they are added to it.
+static void norm_rows(struct pass *p, const struct device_norm *norm, const struct rows *from, VkDeviceAddress list,
+                      const struct rows *to, int n, float factor) {
+    const struct model_spec *s = p->b->spec;
+    const struct {
+        VkDeviceAddress from, to, weight, bias, rows;
+        uint32_t n, from_stride, to_stride;
+        float epsilon, scale;
+    } push = {from->address, to->address,  norm->weight, norm->bias,      list,
+              (uint32_t)n,   from->stride, to->stride,   s->norm_epsilon, factor};
+    RUN(p, "norm", push, to->n, 1, 1, norm->weight ? (uint32_t)s->norm : NORM_NONE, norm->bias != 0, factor != 0);
+}
+
+struct matmul {
+    const struct device_matrix *matrix;
+    const struct rows *from, *to; // to->n rows
+    VkDeviceAddress bias;         // or 0
+    float scale, softcap;
+    bool add;
+    VkDeviceAddress choices; // of the experts whose matrices these are, one for each row of `to`; or 0
+    int share;               // rows of `to` for each of `from`; 0: one
+};
+
+static void matmul(struct pass *p, const struct matmul *m) {
+    enum { ROWS = 4, COLUMNS = 8, MOST_GROUPS = 32768 };
+    if (!m->matrix->format) return;
+    char shader[32];
+    snprintf(shader, sizeof shader, "matvec_%s", m->matrix->format->name);
+    const struct {
+        VkDeviceAddress matrix, grids, from, to, bias, choices;
+        uint32_t rows, columns, n, from_stride, to_stride, from_share;
+        float scale, softcap;
+        uint32_t biased, adds;
+    } push = {m->matrix->address,
+              p->b->weights.grids,
+              m->from->address,
+              m->to->address,
+              m->bias,
+              m->choices,
+              m->matrix->rows,
+              m->matrix->columns,
+              m->to->n,
+              m->from->stride,
+              m->to->stride,
+              m->share ? (uint32_t)m->share : 1,
+              m->scale,
+              m->softcap,
+              m->bias != 0,
+              m->add};
+    uint32_t columns = 1;
+    while (!m->choices && columns < COLUMNS && columns < m->to->n) columns *= 2;
+    const uint32_t tiles = groups(m->matrix->rows, ROWS), y = groups(tiles, MOST_GROUPS);
+    RUN(p, shader, push, groups(tiles, y), y, groups(m->to->n, columns), ROWS, columns, m->choices != 0);
+}
+
+static void activate(struct pass *p, VkDeviceAddress gate, VkDeviceAddress up, int n, uint32_t stride, uint32_t rows,
+                     bool gated) {
+    const struct {
+        VkDeviceAddress gate, up;
+        uint32_t n, stride;
+    } push = {gate, up, (uint32_t)n, stride};
+    RUN(p, "activate", push, groups((uint32_t)n, 64), rows, 1, (uint32_t)p->b->spec->activation, gated);
+}
+
+// ---- stages ----
+
+static struct rows embd_rows(const struct backend *b, VkDeviceAddress address, int n) {
+    return (struct rows){address, b->work.embd_stride, (uint32_t)n};
+}
+
+static struct rows rows_of(VkDeviceAddress address, uint32_t stride, int n) {
+    return (struct rows){address, stride, (uint32_t)n};
+}
+
+static void embed(struct pass *p) {
+    struct backend *b = p->b;
+    const struct device_workspace *w = &b->work;
+    const struct device_matrix *m = &b->weights.embedding;
+    const int n = p->batch->n_rows;
+    for (int row = 0; row < n; row++)
+        if (row_input(p, row))
+            vulkan_copy(&b->context, &w->step, w->embeddings.offset + 4ull * w->embd_stride * (uint64_t)row, &w->device,
+                        w->x_offset + 4ull * w->embd_stride * (uint64_t)row, 4ull * (uint64_t)b->spec->n_embd);
+    if (!b->first_layer) {
+        char shader[32];
+        snprintf(shader, sizeof shader, "embed_%s", m->format->name);
+        const struct {
+            VkDeviceAddress matrix, grids, tokens, to;
+            uint32_t columns, stride;
+            float scale;
+        } push = {m->address, b->weights.grids, w->tokens.address,       w->x,
+                  m->columns, w->embd_stride,   b->spec->embedding_scale};
+        RUN(p, shader, push, groups(groups(m->columns, 32), 64), (uint32_t)n, 1, 0);
+    }
+    barrier(p);
+}
+
+// The queries' rows that attention is wanted for: all, or behind the last layer's keys those of the kept rows.
+static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAddress list) {
+    struct backend *b = p->b;
+    const struct device_workspace *w = &b->work;
+    const struct model_spec *s = b->spec;
+    const struct device_layer *l = &b->weights.layers[layer];
+    const uint32_t n_head = (uint32_t)l->spec->n_head, n_head_kv = (uint32_t)l->spec->n_head_kv;
+    const struct {
+        VkDeviceAddress qkv, to, sinks, rows, list, pages, kv;
+        uint32_t qkv_stride, to_stride, n_head, n_head_kv, window;
+        float softcap;
+    } push = {w->qkv,
+              out->address,
+              l->sinks,
+              w->rows.address,
+              list,
+              w->pages.address,
+              l->kv,
+              w->qkv_stride,
+              out->stride,
+              n_head,
+              n_head_kv,
+              (uint32_t)l->spec->window,
+              s->attention_softcap};
+    RUN(p, "attention", push, n_head, out->n, 1, (uint32_t)s->head_size, b->kv_type, l->sinks != 0);
+}
+
+static void prepare_heads(struct pass *p, int layer) {
+    struct backend *b = p->b;
+    const struct device_workspace *w = &b->work;
+    const struct model_spec *s = b->spec;
+    const struct device_layer *l = &b->weights.layers[layer];
+    const uint32_t n_head = (uint32_t)l->spec->n_head, n_head_kv = (uint32_t)l->spec->n_head_kv;
+    const bool rotates = l->spec->rope != ROPE_TABLE_NONE;
+    const uint32_t head_norm = s->head_norm == HEAD_NORM_WHOLE ? 0 : (uint32_t)s->head_norm;
+    const struct {
+        VkDeviceAddress qkv, query_norm, key_norm, rotation, rows, pages, kv;
+        uint32_t qkv_stride, n_head, n_head_kv;
+        float epsilon;
+    } push = {w->qkv,
+              l->query_norm.weight,
+              l->key_norm.weight,
+              rotates ? w->rotations[l->spec->rope].address : 0,
+              w->rows.address,
+              w->pages.address,
+              l->kv,
+              w->qkv_stride,
+              n_head,
+              n_head_kv,
+              s->norm_epsilon};
+    RUN(p, "heads", push, n_head + 2 * n_head_kv, (uint32_t)p->batch->n_rows, 1, (uint32_t)s->head_size, b->kv_type,
+        rotates ? (uint32_t)s->rope.n_rot : 0, (uint32_t)s->rope.kind, (uint32_t)s->norm,
+        l->query_norm.weight ? head_norm : 0, l->key_norm.weight ? head_norm : 0);
+}
+
+// The last matmul of a branch: onto the residuals at once, or first to where its post norm finds it.
+static void end_branch(struct pass *p, const struct device_matrix *m, const struct rows *in, VkDeviceAddress bias,
+                       const struct device_norm *post_norm, const struct rows *x) {
+    struct backend *b = p->b;
+    const bool later = post_norm->weight != 0;
+    const struct rows added = embd_rows(b, b->work.added, (int)x->n);
+    matmul(p, &(struct matmul){.matrix = m,
+                               .from = in,
+                               .to = later ? &added : x,
+                               .bias = bias,
+                               .scale = later ? 1 : b->spec->residual_scale,
+                               .add = !later});
+    barrier(p);
+    if (!later) return;
+    norm_rows(p, post_norm, &added, b->work.identity.address, x, b->spec->n_embd, b->spec->residual_scale);
+    barrier(p);
+}
+
+static void attention(struct pass *p, int layer, const struct rows *normed, const struct rows *x,
+                      VkDeviceAddress list) {
+    struct backend *b = p->b;
+    const struct device_workspace *w = &b->work;
+    const struct device_layer *l = &b->weights.layers[layer];
+    const int n = p->batch->n_rows, size = b->spec->head_size;
+    const int queries = l->spec->n_head * size, keys = l->spec->n_head_kv * size;
+    const struct {
+        const struct device_matrix *matrix;
+        int start;
+        VkDeviceAddress bias;
+    } qkv[] = {
+        {&l->query, 0, l->query_bias}, {&l->key, queries, l->key_bias}, {&l->value, queries + keys, l->value_bias}};
+    for (int i = 0; i < 3; i++) {
+        const struct rows to = rows_of(w->qkv + 4 * (uint64_t)qkv[i].start, w->qkv_stride, n);
+        matmul(p,
+               &(struct matmul){.matrix = qkv[i].matrix, .from = normed, .to = &to, .bias = qkv[i].bias, .scale = 1});
+    }
+    barrier(p);
+    if (b->spec->head_norm == HEAD_NORM_WHOLE) {
+        const struct rows query = rows_of(w->qkv, w->qkv_stride, n);
+        const struct rows key = rows_of(w->qkv + 4 * (uint64_t)queries, w->qkv_stride, n);
+        if (l->query_norm.weight) norm_rows(p, &l->query_norm, &query, w->identity.address, &query, queries, 0);
+        if (l->key_norm.weight) norm_rows(p, &l->key_norm, &key, w->identity.address, &key, keys, 0);
+        barrier(p);
+    }
+    prepare_heads(p, layer);
+    barrier(p);
+    const struct rows attended = rows_of(w->attended, w->attended_stride, (int)x->n);
+    attend(p, layer, &attended, list);
+    barrier(p);
+    end_branch(p, &l->output, &attended, l->output_bias, &l->attention_post_norm, x);
+}
+
+static void ffn_dense(struct pass *p, const struct device_layer *l, const struct rows *in, const struct rows *x) {
+    struct backend *b = p->b;
+    const struct device_workspace *w = &b->work;
+    const struct rows gate = rows_of(w->gate, w->ffn_stride, (int)in->n),
+                      up = rows_of(w->up, w->ffn_stride, (int)in->n);
+    matmul(p, &(struct matmul){.matrix = &l->gate, .from = in, .to = &gate, .bias = l->gate_bias, .scale = 1});
+    matmul(p, &(struct matmul){.matrix = &l->up, .from = in, .to = &up, .bias = l->up_bias, .scale = 1});
+    barrier(p);
+    activate(p, w->gate, w->up, l->spec->n_ff, w->ffn_stride, in->n, l->gate.format != NULL);
+    barrier(p);
+    end_branch(p, &l->down, &gate, l->down_bias, &l->ffn_post_norm, x);
+}
+
+static void choose_experts(struct pass *p, const struct device_experts *e, const struct rows *in) {
+    struct backend *b = p->b;
+    const struct device_workspace *w = &b->work;
+    const struct expert_spec *s = &b->spec->experts;
+    const struct rows scores = rows_of(w->scores, w->score_stride, (int)in->n);
+    const struct rows shared_score = rows_of(w->shared_score, 1, (int)in->n);
+    matmul(p, &(struct matmul){.matrix = &e->router, .from = in, .to = &scores, .bias = e->router_bias, .scale = 1});
+    matmul(p, &(struct matmul){.matrix = &e->shared_router, .from = in, .to = &shared_score, .scale = 1});
+    barrier(p);
+    const struct {
+        VkDeviceAddress logits, bias, choices;
+        uint32_t stride;
+        float scale;
+    } push = {w->scores, e->choice_bias, w->choices, w->score_stride, s->scale};
+    RUN(p, "choose", push, in->n, 1, 1, (uint32_t)s->count, (uint32_t)s->used, (uint32_t)s->gating, s->normalise,
+        e->choice_bias != 0);
+    barrier(p);
+}
+
+static void ffn_shared(struct pass *p, const struct device_experts *e, const struct rows *in) {
+    struct backend *b = p->b;
+    const struct device_workspace *w = &b->work;
+    const struct rows gate = rows_of(w->gate, w->ffn_stride, (int)in->n),
+                      up = rows_of(w->up, w->ffn_stride, (int)in->n);
+    const struct rows added = embd_rows(b, w->added, (int)in->n);
+    matmul(p, &(struct matmul){.matrix = &e->shared_gate, .from = in, .to = &gate, .scale = 1});
+    matmul(p, &(struct matmul){.matrix = &e->shared_up, .from = in, .to = &up, .scale = 1});
+    barrier(p);
+    activate(p, w->gate, w->up, b->spec->experts.n_ff_shared, w->ffn_stride, in->n, e->shared_gate.format != NULL);
+    barrier(p);
+    matmul(p, &(struct matmul){.matrix = &e->shared_down, .from = &gate, .to = &added, .scale = 1});
+}
+
+static void add_experts(struct pass *p, const struct device_layer *l, const struct rows *x) {
+    struct backend *b = p->b;
+    const struct device_workspace *w = &b->work;
+    const struct model_spec *s = b->spec;
+    const bool later = l->ffn_post_norm.weight != 0, shared = l->experts.shared_up.format != NULL;
+    const struct rows added = embd_rows(b, w->added, (int)x->n);
+    const struct {
+        VkDeviceAddress results, choices, shared_results, shared_logits, to;
+        uint32_t n, stride, logits_stride;
+        float scale;
+    } push = {w->expert_out,       w->choices,     w->added, w->shared_score,  later ? w->added : x->address,
+              (uint32_t)s->n_embd, w->embd_stride, 1,        s->residual_scale};
+    RUN(p, "experts_add", push, groups((uint32_t)s->n_embd, 64), x->n, 1, (uint32_t)s->experts.used, shared,
+        l->experts.shared_router.format != NULL, !later);
+    barrier(p);
+    if (!later) return;
+    norm_rows(p, &l->ffn_post_norm, &added, w->identity.address, x, s->n_embd, s->residual_scale);
+    barrier(p);
+}
+
+static void ffn_experts(struct pass *p, const struct device_layer *l, const struct rows *in, const struct rows *x) {
+    struct backend *b = p->b;
+    const struct device_workspace *w = &b->work;
+    const struct device_experts *e = &l->experts;
+    const int used = b->spec->experts.used, slots = (int)in->n * used;
+    choose_experts(p, e, in);
+    const struct rows gate = rows_of(w->expert_gate, w->expert_stride, slots);
+    const struct rows up = rows_of(w->expert_up, w->expert_stride, slots);
+    const struct rows out = embd_rows(b, w->expert_out, slots);
+    const struct matmul all = {.from = in, .choices = w->choices, .share = used, .scale = 1};
+    struct matmul m = all;
+    m.matrix = &e->gate, m.to = &gate, m.bias = e->gate_bias;
+    matmul(p, &m);
+    m.matrix = &e->up, m.to = &up, m.bias = e->up_bias;
+    matmul(p, &m);
+    barrier(p);
+    activate(p, w->expert_gate, w->expert_up, b->spec->experts.n_ff, w->expert_stride, (uint32_t)slots, true);
+    barrier(p);
+    matmul(p,
+           &(struct matmul){
+               .matrix = &e->down, .from = &gate, .to = &out, .bias = e->down_bias, .scale = 1, .choices = w->choices});
+    if (e->shared_up.format) ffn_shared(p, e, in);
+    barrier(p);
+    add_experts(p, l, x);
+}
+
+// Behind the keys and values of the last layer only the kept rows matter: they go on in a buffer of their own.
+static void layer(struct pass *p, int i) {
+    struct backend *b = p->b;
+    const struct device_workspace *w = &b->work;
+    const struct model_spec *s = b->spec;
+    const struct device_layer *l = &b->weights.layers[i];
+    const bool last = i == s->n_layer - 1;
+    const struct rows all = embd_rows(b, w->x, p->batch->n_rows);
+    const struct rows normed = embd_rows(b, w->normed, p->batch->n_rows);
+    const struct rows x = last ? embd_rows(b, w->kept_x, p->n_kept) : all;
+    const VkDeviceAddress list = last ? w->kept.address : w->identity.address;
+    const struct rows in = embd_rows(b, w->ffn_in, (int)x.n);
+    const struct device_norm *ffn_norm = s->parallel && !l->ffn_norm.weight ? &l->attention_norm : &l->ffn_norm;
+    norm_rows(p, &l->attention_norm, &all, w->identity.address, &normed, s->n_embd, 0);
+    if (last) norm_rows(p, &(struct device_norm){0}, &all, list, &x, s->n_embd, 0);
+    if (s->parallel) norm_rows(p, ffn_norm, &all, list, &in, s->n_embd, 0);
+    barrier(p);
+    attention(p, i, &normed, &x, list);
+    if (!s->parallel) {
+        norm_rows(p, ffn_norm, &x, w->identity.address, &in, s->n_embd, 0);
+        barrier(p);
+    }
+    if (l->spec->experts) ffn_experts(p, l, &in, &x);
+    else ffn_dense(p, l, &in, &x);
+}
+
+static void logits(struct pass *p) {
+    struct backend *b = p->b;
+    const struct device_workspace *w = &b->work;
+    const struct model_spec *s = b->spec;
+    const struct rows x = embd_rows(b, w->kept_x, p->n_kept), in = embd_rows(b, w->logits_in, p->n_logits);
+    const struct rows out = rows_of(w->logits_out, (uint32_t)s->n_vocab, p->n_logits);
+    const struct rows hidden = rows_of(w->hidden_out, (uint32_t)s->n_embd, p->n_hidden);
+    norm_rows(p, &b->weights.output_norm, &x, w->logits_rows.address, &in, s->n_embd, 0);
+    norm_rows(p, &b->weights.output_norm, &x, w->hidden_rows.address, &hidden, s->n_embd, 0);
+    barrier(p);
+    matmul(p, &(struct matmul){.matrix = &b->weights.output,
+                               .from = &in,
+                               .to = &out,
+                               .bias = b->weights.output_bias,
+                               .scale = s->logit_scale,
+                               .softcap = s->logit_softcap});
+    barrier(p);
+}
+
+// ---- results ----
+
+static void copy_results(struct pass *p) {
+    struct backend *b = p->b;
+    const struct device_workspace *w = &b->work;
+    const uint64_t row = 4ull * (uint64_t)b->spec->n_vocab, hidden = 4ull * (uint64_t)b->spec->n_embd;
+    if (!has_last_layer(b)) {
+        vulkan_copy(&b->context, &w->device, w->x_offset, &w->readback, 0,
+                    4ull * w->embd_stride * (uint64_t)p->batch->n_rows);
+        return;
+    }
+    if (p->n_logits)
+        vulkan_copy(&b->context, &w->device, w->logits_offset, &w->readback, 0, row * (uint64_t)p->n_logits);
+    if (p->n_hidden)
+        vulkan_copy(&b->context, &w->device, w->hidden_offset, &w->readback, w->hidden_readback,
+                    hidden * (uint64_t)p->n_hidden);
+}
+
+bool vulkan_forward(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st) {
+    struct pass p = {.b = b, .batch = batch, .st = st};
+    *out = (struct backend_result){.logits = b->work.readback.mapped,
+                                   .hidden = (float *)((char *)b->work.readback.mapped + b->work.hidden_readback),
+                                   .hidden_stride = has_last_layer(b) ? b->spec->n_embd : (int)b->work.embd_stride};
+    if (!write_rows(&p) || !vulkan_begin(&b->context, st)) return false;
+    p.ok = true;
+    embed(&p);
+    for (int i = b->first_layer; i < b->end_layer; i++) layer(&p, i);
+    if (has_last_layer(b)) logits(&p);
+    if (p.ok) copy_results(&p);
+    return p.ok && vulkan_run(&b->context, st);
+}

@@ -1,0 +1,125 @@
+// What the files of the Vulkan backend share: the opened model on its device, and the buffers of a pass.
+//
+// A pass is one submission: the host writes what the rows are into the mapped step buffer, records the commands of all
+// layers and waits once. Matrices stay in the blocks of the file; shaders decode them. Rows of activations are f32 and
+// start every `stride` floats, a multiple of 32, with zeros behind them.
+#ifndef CONFAB_VULKAN_VULKAN_H
+#define CONFAB_VULKAN_VULKAN_H
+
+#include "engine/backend.h"
+#include "engine/base/thread_pool.h"
+#include "engine/vulkan/context.h"
+
+struct device_matrix {
+    const struct block_format *format; // NULL: absent
+    VkDeviceAddress address;
+    uint32_t rows, columns; // of experts: of one
+};
+
+struct device_norm {
+    VkDeviceAddress weight, bias; // 0: none
+};
+
+struct device_experts {
+    struct device_matrix router, gate, up, down; // of all experts, one behind the other
+    struct device_matrix shared_gate, shared_up, shared_down, shared_router;
+    VkDeviceAddress router_bias, choice_bias, gate_bias, up_bias, down_bias;
+};
+
+struct device_layer {
+    const struct layer_spec *spec;
+    struct device_norm attention_norm, attention_post_norm, ffn_norm, ffn_post_norm, query_norm, key_norm;
+    struct device_matrix query, key, value, output, gate, up, down;
+    VkDeviceAddress query_bias, key_bias, value_bias, output_bias, gate_bias, up_bias, down_bias, sinks;
+    struct device_experts experts;
+    VkDeviceAddress kv; // its pages
+    struct vulkan_buffer *kv_buffer;
+    uint64_t kv_offset, page_bytes;
+};
+
+// Weights lie in chunks, each a buffer.
+enum { MOST_CHUNKS = 256 };
+struct device_weights {
+    struct vulkan_buffer chunks[MOST_CHUNKS];
+    uint64_t sizes[MOST_CHUNKS];
+    int n_chunks;
+    uint64_t bytes;
+    struct device_layer *layers; // [n_layer], those of other backends zero
+    struct device_norm output_norm;
+    struct device_matrix embedding, output;
+    VkDeviceAddress output_bias, grids;
+    double *frequency[ROPE_TABLES];
+    float magnitude[ROPE_TABLES];
+};
+
+struct row_info { // as in shaders/common.glsl
+    int32_t position, first_page;
+    float query_scale;
+};
+
+// A part of the step buffer, which the host fills in anew for every pass.
+struct step_part {
+    void *host;
+    VkDeviceAddress address;
+    uint64_t offset;
+};
+
+struct device_workspace {
+    struct vulkan_buffer step, pages;          // mapped
+    struct step_part identity;                 // [max_rows] 0, 1, 2 …
+    struct step_part tokens;                   // [max_rows]
+    struct step_part rows;                     // [max_rows] struct row_info
+    struct step_part kept;                     // [max_rows] rows of which something is wanted
+    struct step_part logits_rows, hidden_rows; // of the kept ones: [max_logits], [max_hidden]
+    struct step_part rotations[ROPE_TABLES];   // [max_rows, n_rot]
+    struct step_part embeddings;               // [max_rows, embd_stride]
+    uint32_t embd_stride, qkv_stride, attended_stride, ffn_stride, expert_stride, score_stride;
+
+    struct vulkan_buffer device;             // what follows are addresses in it
+    VkDeviceAddress x, kept_x;               // [max_rows, embd_stride] residuals, of all rows and of the kept ones
+    VkDeviceAddress normed, ffn_in, added;   // the same size
+    VkDeviceAddress qkv, attended, gate, up; // [max_rows, their stride]
+    VkDeviceAddress scores, shared_score, choices, expert_gate, expert_up, expert_out;
+    VkDeviceAddress logits_in, logits_out, hidden_out;
+    uint64_t x_offset, logits_offset, hidden_offset; // in the device buffer
+    struct vulkan_buffer readback;                   // logits, then hidden states
+    uint64_t hidden_readback;                        // where those begin
+};
+
+struct backend {
+    const struct model *model;
+    const struct model_spec *spec;
+    struct thread_pool *pool; // of for_each
+    struct arena arena;
+    struct vulkan_context context;
+    int first_layer, end_layer, n_pages;
+    int max_rows, max_logits, max_hidden, asked_context;
+    enum kv_type kv_type;
+    struct backend_info info;
+    struct device_weights weights;
+    struct vulkan_buffer *kv_buffers; // [n_layer]
+    struct device_workspace work;
+};
+
+static inline bool has_last_layer(const struct backend *b) { return b->end_layer == b->spec->n_layer; }
+static inline uint32_t stride_of(int n) { return ((uint32_t)n + 31) / 32 * 32; }
+
+// weights.c: places all weights of b's layers, allocates and uploads them. Without a device: only counts the bytes.
+bool weights_place(struct backend *b, struct status *st);
+bool weights_upload(struct backend *b, const struct backend_options *options, struct status *st);
+
+// workspace.c
+bool workspace_open(struct backend *b, struct status *st);
+void workspace_close(struct backend *b);
+uint64_t workspace_bytes(struct backend *b); // that it will take on the device
+
+// pages.c
+bool pages_open(struct backend *b, struct status *st);
+void pages_close(struct backend *b);
+uint64_t layer_page_bytes(const struct backend *b, int layer);
+bool pages_move(struct backend *b, const struct batch *batch, struct status *st);
+
+// forward.c
+bool vulkan_forward(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st);
+
+#endif

@@ -1,0 +1,119 @@
+// The buffers of a pass, sized for the largest batch and the largest layer.
+#include <assert.h>
+
+#include "engine/vulkan/vulkan.h"
+
+static uint64_t reserve(uint64_t *used, uint64_t count, uint64_t size) {
+    const uint64_t at = *used;
+    *used += (count * size + 255) / 256 * 256;
+    return at;
+}
+
+static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+static void find_strides(struct backend *b) {
+    struct device_workspace *w = &b->work;
+    const struct model_spec *s = b->spec;
+    w->embd_stride = stride_of(s->n_embd);
+    w->expert_stride = stride_of(s->experts.n_ff);
+    w->score_stride = stride_of(s->experts.count);
+    for (int i = b->first_layer; i < b->end_layer; i++) {
+        const struct layer_spec *l = &s->layers[i];
+        w->qkv_stride = larger(w->qkv_stride, stride_of((l->n_head + 2 * l->n_head_kv) * s->head_size));
+        w->attended_stride = larger(w->attended_stride, stride_of(l->n_head * s->head_size));
+        w->ffn_stride = larger(w->ffn_stride, stride_of(l->experts ? s->experts.n_ff_shared : l->n_ff));
+    }
+}
+
+// Addresses in the device buffer, as offsets; returns its size.
+static uint64_t place_device(struct backend *b) {
+    struct device_workspace *w = &b->work;
+    const uint64_t rows = (uint64_t)b->max_rows, slots = rows * (uint64_t)b->spec->experts.used;
+    const uint64_t embd = 4 * (uint64_t)w->embd_stride, expert = 4 * (uint64_t)w->expert_stride;
+    uint64_t used = 0;
+    w->x_offset = w->x = reserve(&used, rows, embd);
+    w->kept_x = reserve(&used, rows, embd);
+    w->normed = reserve(&used, rows, embd);
+    w->ffn_in = reserve(&used, rows, embd);
+    w->added = reserve(&used, rows, embd);
+    w->qkv = reserve(&used, rows, 4 * (uint64_t)w->qkv_stride);
+    w->attended = reserve(&used, rows, 4 * (uint64_t)w->attended_stride);
+    w->gate = reserve(&used, rows, 4 * (uint64_t)w->ffn_stride);
+    w->up = reserve(&used, rows, 4 * (uint64_t)w->ffn_stride);
+    w->scores = reserve(&used, rows, 4 * (uint64_t)w->score_stride);
+    w->shared_score = reserve(&used, rows, sizeof(float));
+    w->choices = reserve(&used, slots, 2 * sizeof(int32_t));
+    w->expert_gate = reserve(&used, slots, expert);
+    w->expert_up = reserve(&used, slots, expert);
+    w->expert_out = reserve(&used, slots, embd);
+    w->logits_in = reserve(&used, (uint64_t)b->max_logits, embd);
+    w->logits_offset = w->logits_out = reserve(&used, (uint64_t)b->max_logits, 4 * (uint64_t)b->spec->n_vocab);
+    w->hidden_offset = w->hidden_out = reserve(&used, (uint64_t)b->max_hidden, 4 * (uint64_t)b->spec->n_embd);
+    return used;
+}
+
+uint64_t workspace_bytes(struct backend *b) {
+    find_strides(b);
+    return place_device(b);
+}
+
+static bool open_device(struct backend *b, struct status *st) {
+    struct device_workspace *w = &b->work;
+    struct vulkan_context *c = &b->context;
+    if (!vulkan_buffer_open(c, &w->device, workspace_bytes(b), VULKAN_MEMORY_DEVICE, "activations", st)) return false;
+    VkDeviceAddress *const addresses[] = {
+        &w->x,           &w->kept_x,    &w->normed,     &w->ffn_in,    &w->added,        &w->qkv,
+        &w->attended,    &w->gate,      &w->up,         &w->scores,    &w->shared_score, &w->choices,
+        &w->expert_gate, &w->expert_up, &w->expert_out, &w->logits_in, &w->logits_out,   &w->hidden_out};
+    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) *addresses[i] += w->device.address;
+    if (!vulkan_begin(c, st)) return false;
+    vulkan_fill(c, &w->device);
+    return vulkan_run(c, st);
+}
+
+static struct step_part reserve_step(uint64_t *used, uint64_t count, uint64_t size) {
+    return (struct step_part){.offset = reserve(used, count, size)};
+}
+
+static bool open_step(struct backend *b, struct status *st) {
+    struct device_workspace *w = &b->work;
+    const uint64_t rows = (uint64_t)b->max_rows;
+    uint64_t used = 0;
+    w->identity = reserve_step(&used, rows, sizeof(int32_t));
+    w->tokens = reserve_step(&used, rows, sizeof(int32_t));
+    w->rows = reserve_step(&used, rows, sizeof(struct row_info));
+    w->kept = reserve_step(&used, rows, sizeof(int32_t));
+    w->logits_rows = reserve_step(&used, (uint64_t)b->max_logits, sizeof(int32_t));
+    w->hidden_rows = reserve_step(&used, (uint64_t)b->max_hidden, sizeof(int32_t));
+    for (int i = 0; i < ROPE_TABLES; i++)
+        if (b->weights.frequency[i])
+            w->rotations[i] = reserve_step(&used, rows, (uint64_t)b->spec->rope.n_rot * sizeof(float));
+    w->embeddings = reserve_step(&used, rows, 4 * (uint64_t)w->embd_stride);
+    if (!vulkan_buffer_open(&b->context, &w->step, used, VULKAN_MEMORY_UPLOAD, "the rows of a step", st)) return false;
+    struct step_part *const parts[] = {&w->identity,     &w->tokens,       &w->rows,
+                                       &w->kept,         &w->logits_rows,  &w->hidden_rows,
+                                       &w->rotations[0], &w->rotations[1], &w->embeddings};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        parts[i]->host = (char *)w->step.mapped + parts[i]->offset;
+        parts[i]->address = w->step.address + parts[i]->offset;
+    }
+    for (int i = 0; i < b->max_rows; i++) ((int32_t *)w->identity.host)[i] = i;
+    return true;
+}
+
+bool workspace_open(struct backend *b, struct status *st) {
+    struct device_workspace *w = &b->work;
+    find_strides(b);
+    const uint64_t logits = (uint64_t)b->max_logits * (uint64_t)b->spec->n_vocab * sizeof(float);
+    const uint64_t hidden = has_last_layer(b) ? (uint64_t)b->max_hidden * (uint64_t)b->spec->n_embd * sizeof(float)
+                                              : (uint64_t)b->max_rows * w->embd_stride * sizeof(float);
+    w->hidden_readback = has_last_layer(b) ? logits : 0;
+    return open_device(b, st) && open_step(b, st) &&
+           vulkan_buffer_open(&b->context, &w->readback, w->hidden_readback + hidden, VULKAN_MEMORY_READBACK, "results",
+                              st);
+}
+
+void workspace_close(struct backend *b) {
+    struct vulkan_buffer *const buffers[] = {&b->work.step, &b->work.pages, &b->work.device, &b->work.readback};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) vulkan_buffer_close(&b->context, buffers[i]);
+}

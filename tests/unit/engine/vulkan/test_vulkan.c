@@ -1,0 +1,317 @@
+// The Vulkan backend against the CPU's exact path, on the first Vulkan device there is: Mesa's lavapipe, where no GPU
+// is. Skipped without a device.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/base/panic.h"
+#include "engine/serve/placement.h"
+#include "tests/unit/opened_backend.h"
+#include "tests/unit/scheduler_bench.h"
+#include "tests/unit/tiny_families.h"
+#include "tests/unit/tiny_model.h"
+
+enum { N_TOKENS = 45, N_PAGES = 8 };
+
+struct subject {
+    void *bytes;
+    struct gguf gguf;
+    struct model model;
+};
+
+static void open_bytes(struct subject *s, const char *name, void *bytes, size_t size) {
+    struct status st = {0};
+    s->bytes = bytes;
+    if (!gguf_open_memory(&s->gguf, name, bytes, size, &st) || !model_open(&s->model, &s->gguf, 0, &st))
+        fail_msg("%s: %s", name, st.text);
+}
+
+static void open_shape(struct subject *s, struct tiny_shape shape) {
+    size_t size;
+    void *bytes = tiny_shape_bytes(&shape, &size);
+    open_bytes(s, shape.name, bytes, size);
+}
+
+static void open_tiny(struct subject *s, struct tiny_model_options options) {
+    size_t size;
+    void *bytes = tiny_model_bytes(options, &size);
+    open_bytes(s, "tiny", bytes, size);
+}
+
+static void close_subject(struct subject *s) {
+    model_close(&s->model);
+    gguf_close(&s->gguf);
+    free(s->bytes);
+}
+
+static const struct backend_ops *device_ops(void) {
+#ifdef CONFAB_VULKAN
+    struct device device;
+    if (vulkan_backend.devices(&device, 1)) return &vulkan_backend;
+    print_message("no Vulkan device: skipped\n");
+#else
+    print_message("built without Vulkan: skipped\n");
+#endif
+    skip();
+    return NULL;
+}
+
+// ---- what a model computes ----
+
+struct plan {
+    struct placement_plan parts;
+    struct backend_params params;
+};
+
+static struct plan on(const struct backend_ops *ops, struct backend_params params) {
+    return (struct plan){placement_on(ops, 0), params};
+}
+
+static struct placement *open_plan(const struct subject *s, const struct plan *plan) {
+    struct backend_params params = plan->params;
+    struct status st = {0};
+    params.model = &s->model;
+    params.n_threads = 1;
+    params.n_pages = N_PAGES;
+    params.max_rows = params.max_logits = params.max_hidden = N_TOKENS;
+    struct placement *p = placement_open(&plan->parts, &params, &st);
+    if (!p) fail_msg("%s: %s", s->gguf.path, st.text);
+    return p;
+}
+
+struct rows {
+    int first, n; // positions of a sequence
+    const int32_t *pages;
+    const float *embeddings; // [n, n_embd], in the place of tokens; or NULL
+    unsigned output;
+};
+
+static int token(const struct model *m, int position) { return (position * 7 + position * position) % m->spec.n_vocab; }
+
+// Results of rows, of all of which the same is wanted: the backend's.
+static struct backend_result run(struct placement *p, const struct model *m, const struct rows *r) {
+    struct batch_row rows[N_TOKENS] = {0};
+    for (int i = 0; i < r->n; i++)
+        rows[i] = (struct batch_row){.token = token(m, r->first + i),
+                                     .output = r->output,
+                                     .embedding = r->embeddings ? r->embeddings + i * m->spec.n_embd : NULL};
+    const struct batch_segment segment = {0, r->n, r->first, r->pages};
+    struct backend_result result;
+    struct status st = {0};
+    if (!placement_run(p, &(struct batch){.n_rows = r->n, .n_segments = 1, .rows = rows, .segments = &segment}, &result,
+                       &st))
+        fail_msg("%s", st.text);
+    return result;
+}
+
+static const int32_t some_pages[] = {5, 2};
+
+// Logits of N_TOKENS tokens, in chunks; the caller frees.
+static float *logits_of(const struct subject *s, const struct plan *plan, int chunk) {
+    const size_t n_vocab = (size_t)s->model.spec.n_vocab;
+    struct placement *p = open_plan(s, plan);
+    float *all = xmalloc(N_TOKENS * n_vocab * sizeof *all);
+    for (int first = 0; first < N_TOKENS; first += chunk) {
+        const int n = N_TOKENS - first < chunk ? N_TOKENS - first : chunk;
+        const struct rows rows = {first, n, some_pages, NULL, ROW_LOGITS};
+        memcpy(all + (size_t)first * n_vocab, run(p, &s->model, &rows).logits, (size_t)n * n_vocab * sizeof *all);
+    }
+    placement_close(p);
+    return all;
+}
+
+static double distance(const struct subject *s, const struct plan *plan, int chunk, const float *exact) {
+    float *got = logits_of(s, plan, chunk);
+    const double error = nmse(got, exact, (size_t)N_TOKENS * (size_t)s->model.spec.n_vocab);
+    free(got);
+    return error;
+}
+
+static float *exact_logits(const struct subject *s) {
+    const struct plan exact = on(&cpu_backend, (struct backend_params){.options.exact = true});
+    return logits_of(s, &exact, N_TOKENS);
+}
+
+// ---- tests ----
+
+static void test_every_family(void **state) {
+    (void)state;
+    const struct plan plan = on(device_ops(), (struct backend_params){0});
+    for (int i = 0; i < tiny_family_count; i++) {
+        struct subject s;
+        if (tiny_families[i].n_layer > 8) continue;
+        open_shape(&s, tiny_families[i]);
+        float *exact = exact_logits(&s);
+        const double error = distance(&s, &plan, N_TOKENS, exact);
+        if (!(error <= 1e-5)) fail_msg("%s: %g from exact", tiny_families[i].name, error);
+        free(exact);
+        close_subject(&s);
+    }
+}
+
+static void test_every_format(void **state) {
+    (void)state;
+    const struct plan plan = on(device_ops(), (struct backend_params){0});
+    for (int format = 0; format < BLOCK_FORMAT_COUNT; format++) {
+        struct subject s;
+        open_tiny(&s, (struct tiny_model_options){.format = (enum block_id)format, .n_embd = 256, .n_ff = 256});
+        float *exact = exact_logits(&s);
+        const double error = distance(&s, &plan, 9, exact);
+        if (!(error <= 1e-5)) fail_msg("%s: %g from exact", block_formats[format].name, error);
+        free(exact);
+        close_subject(&s);
+    }
+}
+
+// With heads of a size that is no whole number of blocks too.
+static void test_every_kv_type(void **state) {
+    (void)state;
+    const struct backend_ops *ops = device_ops();
+    for (int type = 0; type < KV_TYPES; type++)
+        for (int size = 40; size <= 64; size += 24) {
+            struct subject s;
+            open_tiny(&s, (struct tiny_model_options){.n_head = 2, .n_head_kv = 1, .head_size = size});
+            float *exact = exact_logits(&s);
+            const struct backend_params params = {.options.kv_type = (enum kv_type)type};
+            const struct plan ours = on(ops, params), cpu = on(&cpu_backend, params);
+            const double error = distance(&s, &ours, 7, exact), allowed = 2 * distance(&s, &cpu, 7, exact) + 1e-7;
+            if (!(error <= allowed)) fail_msg("KV type %d, heads of %d: %g, allowed %g", type, size, error, allowed);
+            free(exact);
+            close_subject(&s);
+        }
+}
+
+static void test_half_on_each_device(void **state) {
+    (void)state;
+    const struct backend_ops *ops = device_ops();
+    struct subject s;
+    open_tiny(&s, (struct tiny_model_options){.n_layer = 4});
+    float *exact = exact_logits(&s);
+    const struct placement_plan plans[] = {{.parts = {{ops, 0, 0, 2}, {&cpu_backend, 0, 2, 4}}, .n = 2},
+                                           {.parts = {{&cpu_backend, 0, 0, 1}, {ops, 0, 1, 4}}, .n = 2},
+                                           {.parts = {{ops, 0, 0, 3}, {ops, 0, 3, 4}}, .n = 2}};
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        const struct plan plan = {plans[i], {0}};
+        const double error = distance(&s, &plan, 20, exact);
+        if (!(error <= 1e-5)) fail_msg("plan %zu: %g from exact", i, error);
+    }
+    free(exact);
+    close_subject(&s);
+}
+
+static void test_hidden_states_and_embeddings(void **state) {
+    (void)state;
+    const struct backend_ops *ops = device_ops();
+    struct subject s;
+    open_tiny(&s, (struct tiny_model_options){0});
+    const struct plan plans[] = {on(&cpu_backend, (struct backend_params){.options.exact = true}),
+                                 on(ops, (struct backend_params){0})};
+    const size_t n_embd = (size_t)s.model.spec.n_embd, n = N_TOKENS * n_embd;
+    float *embeddings = xmalloc(n * sizeof *embeddings), *want = xmalloc(n * sizeof *want);
+    for (size_t i = 0; i < n; i++) embeddings[i] = (float)((i * 37 + 11) % 201) / 100 - 1;
+    for (int k = 0; k < 2; k++) {
+        struct placement *p = open_plan(&s, &plans[k]);
+        const struct rows rows = {0, N_TOKENS, some_pages, embeddings, ROW_HIDDEN};
+        const struct backend_result result = run(p, &s.model, &rows);
+        assert_int_equal(result.hidden_stride, n_embd);
+        if (!k) memcpy(want, result.hidden, n * sizeof *want);
+        else assert_true(nmse(result.hidden, want, n) <= 1e-5);
+        placement_close(p);
+    }
+    free(embeddings);
+    free(want);
+    close_subject(&s);
+}
+
+// Pages that were read out, written in elsewhere and copied there give the bits that the row had.
+static void test_pages_move(void **state) {
+    (void)state;
+    const struct plan plan = on(device_ops(), (struct backend_params){.options.kv_type = KV_Q8_0});
+    struct subject s;
+    open_tiny(&s, (struct tiny_model_options){0});
+    struct placement *p = open_plan(&s, &plan);
+    const size_t n_vocab = (size_t)s.model.spec.n_vocab;
+    float *want = xmalloc(n_vocab * sizeof *want);
+    struct rows rows = {0, N_TOKENS - 1, some_pages, NULL, 0};
+    run(p, &s.model, &rows);
+    rows = (struct rows){N_TOKENS - 1, 1, some_pages, NULL, ROW_LOGITS};
+    memcpy(want, run(p, &s.model, &rows).logits, n_vocab * sizeof *want);
+
+    const size_t bytes = placement_info(p)->page_bytes;
+    struct page_transfer out[2], in[2];
+    for (int i = 0; i < 2; i++) {
+        out[i] = (struct page_transfer){some_pages[i], xmalloc(bytes)};
+        in[i] = (struct page_transfer){i, out[i].data};
+    }
+    const struct page_copy copies[] = {{6, 0}, {7, 1}, {3, 6}};
+    struct backend_result result;
+    assert_true(placement_run(
+        p, &(struct batch){.n_reads = 2, .reads = out, .n_writes = 2, .writes = in, .n_copies = 3, .copies = copies},
+        &result, NULL));
+    rows.pages = (const int32_t[]){3, 7};
+    assert_memory_equal(run(p, &s.model, &rows).logits, want, n_vocab * sizeof *want);
+    for (int i = 0; i < 2; i++) free(out[i].data);
+    free(want);
+    placement_close(p);
+    close_subject(&s);
+}
+
+// Eight conversations that share pages, copy them before they write and lose them to each other: each has the text that
+// it has alone.
+static void test_scheduling(void **state) {
+    (void)state;
+    const struct backend_ops *ops = device_ops();
+    struct subject s;
+    open_tiny(&s, (struct tiny_model_options){.n_layer = 2});
+    struct bench_answer alone[10];
+    for (int together = 0; together < 2; together++) {
+        struct bench *b = bench_open((struct bench_options){
+            .n_pages = 11, .context = 400, .chunk = 40, .model = &s.model, .placement = placement_on(ops, 0)});
+        int pending = 0;
+        for (uint64_t id = 1; id < 9; id++) {
+            bench_submit(b, id, 74 + (int)id, 70, 30);
+            if (!together || id == 1) bench_run(b);
+        }
+        bench_run(b);
+        for (uint64_t id = 1; id < 9; id++) {
+            const struct bench_answer *a = &b->answers[id];
+            assert_true(a->n == 30);
+            pending += a->times_pending;
+            if (!together) alone[id] = *a;
+            else assert_memory_equal(a->tokens, alone[id].tokens, (size_t)a->n * sizeof *a->tokens);
+        }
+        if (together) assert_true(pending > 8); // some were pre-empted
+        bench_close(b);
+    }
+    close_subject(&s);
+}
+
+static void test_devices(void **state) {
+    (void)state;
+    struct device device = {0};
+    const struct backend_ops *ops = device_ops();
+    assert_true(ops->devices(&device, 1) == 1);
+    ops->heaps(0, &device);
+    assert_string_equal(device.name, "vulkan0");
+    assert_true(device.description[0] && device.n_heaps > 0 && device.heaps[0].bytes > 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_every_family),
+        cmocka_unit_test(test_every_format),
+        cmocka_unit_test(test_every_kv_type),
+        cmocka_unit_test(test_half_on_each_device),
+        cmocka_unit_test(test_hidden_states_and_embeddings),
+        cmocka_unit_test(test_pages_move),
+        cmocka_unit_test(test_scheduling),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
