@@ -17,7 +17,7 @@
 #include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
 
-enum { N_TOKENS = 45, N_PAGES = 8 };
+enum { N_TOKENS = 36, N_PAGES = 8 };
 
 struct subject {
     void *bytes;
