@@ -239,6 +239,21 @@ void thread_pool_run(struct thread_pool *p, void (*work)(struct worker *, void *
     worker_barrier(&p->workers[0]);
 }
 
+struct loop {
+    int n;
+    void (*item)(void *context, int i, int worker);
+    void *context;
+};
+
+static void run_loop(struct worker *w, void *argument) {
+    const struct loop *loop = argument;
+    for (int i = w->index; i < loop->n; i += w->count) loop->item(loop->context, i, w->index);
+}
+
+void thread_pool_for_each(struct thread_pool *p, int n, void (*item)(void *context, int i, int worker), void *context) {
+    thread_pool_run(p, run_loop, &(struct loop){n, item, context});
+}
+
 // --- shares ----------------------------------------------------------------------------------------------------------
 
 int worker_next(struct worker *w, int n_items) {

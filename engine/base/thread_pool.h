@@ -22,6 +22,8 @@ void thread_pool_close(struct thread_pool *p);
 int thread_pool_size(const struct thread_pool *p);
 // Runs work(worker, argument) on every worker and returns when all have returned.
 void thread_pool_run(struct thread_pool *p, void (*work)(struct worker *, void *), void *argument);
+// Calls item for 0 ≤ i < n, each worker for its own i; 0 ≤ worker < thread_pool_size(p).
+void thread_pool_for_each(struct thread_pool *p, int n, void (*item)(void *context, int i, int worker), void *context);
 
 // All workers of the current run wait for each other, and what was handed out is to be handed out afresh.
 void worker_barrier(struct worker *w);

@@ -70,12 +70,6 @@ static void position_head(const struct backend *b, const struct layer_spec *l, i
     if (l->rope != ROPE_TABLE_NONE) rotate(&s->rope, b->work.rope[l->rope] + (size_t)row * (size_t)s->rope.n_rot, head);
 }
 
-static float query_scale(const struct model_spec *s, int position) {
-    if (s->position_scale == 0) return s->attention_scale;
-    const int lengths = position / s->position_scale_length;
-    return (float)((double)s->attention_scale * (1 + (double)s->position_scale * log(1.0 + lengths)));
-}
-
 static uint8_t *keys_of(const struct backend *b, int layer, const struct batch_segment *s, int index, int kv_head) {
     return kv_at(b, layer, s->pages[index], kv_head);
 }
@@ -84,7 +78,7 @@ static void store_row(const struct pass *p, const struct cpu_layer *l, int row, 
                       uint8_t *keys, float *scratch) {
     const struct backend *b = p->b;
     const int group = group_size(l->spec), size = b->spec->head_size;
-    const float scale = query_scale(b->spec, position);
+    const float scale = rope_query_scale(b->spec, position);
     float *queries = b->work.qkv + (size_t)row * (size_t)b->work.qkv_stride;
     float *key = queries + query_size(b, l->spec) + kv_head * size;
     const float *value = key + kv_size(b, l->spec);

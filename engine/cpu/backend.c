@@ -9,17 +9,6 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/cpu/cpu.h"
-#include "engine/model/rope.h"
-
-static void open_frequencies(struct backend *b) {
-    for (int i = b->first_layer; i < b->end_layer; i++) {
-        const enum rope_table table = b->weights.layers[i].spec->rope;
-        if (table == ROPE_TABLE_NONE || b->weights.frequency[table]) continue;
-        b->weights.frequency[table] =
-            arena_alloc(&b->memory.arena, (size_t)b->spec->rope.n_rot / 2 * sizeof **b->weights.frequency + 1);
-        b->weights.magnitude[table] = rope_frequencies(b->model, table, b->asked_context, b->weights.frequency[table]);
-    }
-}
 
 static void cost_add(struct stage_cost *cost, const struct matrix *m, bool outputs_only) {
     *(outputs_only ? &cost->output_bytes : &cost->bytes) += matrix_bytes(m);
@@ -96,7 +85,8 @@ static struct backend *open_with(struct thread_pool *pool, const struct backend_
                             .layout = kv_layout_of(params->options.kv_type, params->options.exact, b->spec->head_size)};
     b->kernels = params->options.exact ? &kernels_exact : kernels_choose();
     bool opened = weights_open(b, &params->options, st);
-    if (opened) open_frequencies(b);
+    if (opened)
+        rope_tables_open(&b->weights.rope, b->model, b->first_layer, b->end_layer, b->asked_context, &b->memory.arena);
     if (!opened || !buffers_open(b, st)) {
         cpu_close(b);
         return NULL;
@@ -222,19 +212,8 @@ static bool cpu_run(struct backend *b, const struct batch *batch, struct backend
 
 // --- the table of operations -----------------------------------------------------------------------------------------
 
-struct loop {
-    int n;
-    void (*item)(void *context, int i, int worker);
-    void *context;
-};
-
-static void run_loop(struct worker *w, void *argument) {
-    const struct loop *loop = argument;
-    for (int i = w->index; i < loop->n; i += w->count) loop->item(loop->context, i, w->index);
-}
-
 static void cpu_for_each(struct backend *b, int n, void (*item)(void *context, int i, int worker), void *context) {
-    thread_pool_run(b->pool, run_loop, &(struct loop){n, item, context});
+    thread_pool_for_each(b->pool, n, item, context);
 }
 
 static const struct backend_info *cpu_info(const struct backend *b) { return &b->info; }

@@ -108,7 +108,7 @@ static bool open_inputs(struct backend *b, struct status *st) {
 static bool open_rope(struct backend *b, struct status *st) {
     const struct rope_spec *rope = &b->spec->rope;
     for (int t = 0; t < ROPE_TABLES; t++)
-        if (b->weights.frequency[t] &&
+        if (b->weights.rope.frequency[t] &&
             !(b->work.rope[t] =
                   buffer_take(b, (uint64_t)b->max_rows, (uint64_t)rope->n_rot * sizeof(float), "rotations", st)))
             return false;

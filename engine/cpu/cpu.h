@@ -13,6 +13,7 @@
 #include "engine/cpu/kv_page.h"
 #include "engine/cpu/matmul.h"
 #include "engine/cpu/repack.h"
+#include "engine/model/rope.h"
 
 // What matrices read. Each has one buffer, which every layer uses in its own shape.
 enum input_role {
@@ -119,8 +120,7 @@ struct cpu_weights {
     struct norm output_norm;
     const float *output_bias;
     struct matrix output;
-    double *frequency[ROPE_TABLES]; // [n_rot / 2] radians a position; NULL when no layer uses the table
-    float magnitude[ROPE_TABLES];
+    struct rope_tables rope;
     struct stage_cost costs[STAGE_COUNT];
     uint64_t taken;             // bytes of copies
     uint64_t in_place;          // bytes of matrices that are read where the model has them

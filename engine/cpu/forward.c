@@ -1,6 +1,5 @@
 // The pass: embed; then every layer, attention and feed-forward; logits. Every worker runs all of it.
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 #include "engine/base/clock.h"
@@ -135,15 +134,10 @@ static void embed_row(const struct pass *p, int row, int position) {
         if (s->embedding_scale != 1)
             for (int i = 0; i < s->n_embd; i++) x[i] *= s->embedding_scale;
     }
-    for (int t = 0; t < ROPE_TABLES; t++) {
-        if (!b->work.rope[t]) continue;
-        float *table = b->work.rope[t] + (size_t)row * (size_t)s->rope.n_rot;
-        for (int k = 0; k < s->rope.n_rot / 2; k++) {
-            const double angle = position * b->weights.frequency[t][k];
-            table[2 * k] = (float)(cos(angle) * b->weights.magnitude[t]);
-            table[2 * k + 1] = (float)(sin(angle) * b->weights.magnitude[t]);
-        }
-    }
+    for (int t = 0; t < ROPE_TABLES; t++)
+        if (b->work.rope[t])
+            rope_rotation(&b->weights.rope, (enum rope_table)t, s->rope.n_rot, position,
+                          b->work.rope[t] + (size_t)row * (size_t)s->rope.n_rot);
 }
 
 static void embed(struct pass *p, struct worker *w) {

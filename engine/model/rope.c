@@ -41,3 +41,27 @@ float rope_frequencies(const struct model *m, enum rope_table table, int context
         for (int i = 0; i < r->n_rot / 2; i++) frequency[i] /= r->factor;
     return r->magnitude;
 }
+
+void rope_tables_open(struct rope_tables *t, const struct model *m, int first_layer, int end_layer, int context,
+                      struct arena *arena) {
+    for (int i = first_layer; i < end_layer; i++) {
+        const enum rope_table table = m->spec.layers[i].rope;
+        if (table == ROPE_TABLE_NONE || t->frequency[table]) continue;
+        t->frequency[table] = arena_alloc(arena, (size_t)m->spec.rope.n_rot / 2 * sizeof **t->frequency + 1);
+        t->magnitude[table] = rope_frequencies(m, table, context, t->frequency[table]);
+    }
+}
+
+void rope_rotation(const struct rope_tables *t, enum rope_table table, int n_rot, int position, float *out) {
+    for (int k = 0; k < n_rot / 2; k++) {
+        const double angle = position * t->frequency[table][k];
+        out[2 * k] = (float)(cos(angle) * t->magnitude[table]);
+        out[2 * k + 1] = (float)(sin(angle) * t->magnitude[table]);
+    }
+}
+
+float rope_query_scale(const struct model_spec *s, int position) {
+    if (s->position_scale == 0) return s->attention_scale;
+    const int lengths = position / s->position_scale_length;
+    return (float)((double)s->attention_scale * (1 + (double)s->position_scale * log(1.0 + lengths)));
+}

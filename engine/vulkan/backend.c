@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "engine/base/panic.h"
-#include "engine/model/rope.h"
 #include "engine/vulkan/vulkan.h"
 
 // ---- devices ----
@@ -16,19 +15,22 @@ static VkPhysicalDevice physical_device(int index) {
     return index < vulkan_physical_devices(all, DEVICE_MOST) ? all[index] : VK_NULL_HANDLE;
 }
 
+static struct device device_of(VkPhysicalDevice physical, int index) {
+    VkPhysicalDeviceDriverProperties driver = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
+    VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                              .pNext = &driver};
+    struct device device = {0};
+    vulkan_instance(NULL)->call.GetPhysicalDeviceProperties2(physical, &properties);
+    snprintf(device.name, sizeof device.name, "vulkan%d", index);
+    snprintf(device.description, sizeof device.description, "%.80s, %.40s", properties.properties.deviceName,
+             driver.driverInfo);
+    return device;
+}
+
 static int vulkan_devices(struct device *out, int most) {
     VkPhysicalDevice all[DEVICE_MOST];
     const int n = vulkan_physical_devices(all, most < DEVICE_MOST ? most : DEVICE_MOST);
-    for (int i = 0; i < n; i++) {
-        VkPhysicalDeviceDriverProperties driver = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
-        VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
-                                                  .pNext = &driver};
-        vulkan_instance(NULL)->call.GetPhysicalDeviceProperties2(all[i], &properties);
-        out[i] = (struct device){0};
-        snprintf(out[i].name, sizeof out[i].name, "vulkan%d", i);
-        snprintf(out[i].description, sizeof out[i].description, "%.80s, %.40s", properties.properties.deviceName,
-                 driver.driverInfo);
-    }
+    for (int i = 0; i < n; i++) out[i] = device_of(all[i], i);
     return n;
 }
 
@@ -59,16 +61,6 @@ static void close_vulkan(struct backend *b) {
     free(b);
 }
 
-static void open_frequencies(struct backend *b) {
-    for (int i = b->first_layer; i < b->end_layer; i++) {
-        const enum rope_table table = b->spec->layers[i].rope;
-        if (table == ROPE_TABLE_NONE || b->weights.frequency[table]) continue;
-        b->weights.frequency[table] =
-            arena_alloc(&b->arena, (size_t)b->spec->rope.n_rot / 2 * sizeof **b->weights.frequency + 1);
-        b->weights.magnitude[table] = rope_frequencies(b->model, table, b->asked_context, b->weights.frequency[table]);
-    }
-}
-
 // All that is known without a device.
 static struct backend *prepare(const struct backend_params *params, struct status *st) {
     struct backend *b = xcalloc(1, sizeof *b);
@@ -82,7 +74,7 @@ static struct backend *prepare(const struct backend_params *params, struct statu
     b->max_hidden = params->max_hidden;
     b->asked_context = params->asked_context ? params->asked_context : b->spec->n_context;
     b->kv_type = params->options.kv_type;
-    open_frequencies(b);
+    rope_tables_open(&b->weights.rope, b->model, b->first_layer, b->end_layer, b->asked_context, &b->arena);
     if (weights_place(b, st)) return b;
     close_vulkan(b);
     return NULL;
@@ -94,20 +86,18 @@ static uint64_t page_bytes(const struct backend *b) {
     return bytes;
 }
 
-static void describe(struct backend *b, int device) {
+static void describe(struct backend *b, const struct device *device) {
     static const char *const layouts[KV_TYPES] = {"f16", "bf16", "q8_0", "q4_0"};
     b->info = (struct backend_info){.n_threads = 1, .page_bytes = page_bytes(b)};
-    struct device all[DEVICE_MOST];
-    const int n = vulkan_devices(all, DEVICE_MOST);
-    snprintf(b->info.description, sizeof b->info.description, "Vulkan, %.50s",
-             device < n ? all[device].description : "");
+    snprintf(b->info.description, sizeof b->info.description, "Vulkan, %.50s", device->description);
     snprintf(b->info.page_layout, sizeof b->info.page_layout, "vulkan %s", layouts[b->kv_type]);
 }
 
 static bool open_on(struct backend *b, const struct backend_params *params, struct status *st) {
     const VkPhysicalDevice physical = physical_device(params->device);
     if (!physical) return status_fail(st, STATUS_DEVICE, "there is no device vulkan%d", params->device);
-    describe(b, params->device);
+    const struct device device = device_of(physical, params->device);
+    describe(b, &device);
     const int n_threads = params->n_threads > 0 ? params->n_threads : thread_pool_default_size();
     if (!(b->pool = thread_pool_open(n_threads, st))) return false;
     b->info.n_workers = n_threads;
@@ -153,19 +143,8 @@ static bool vulkan_run_batch(struct backend *b, const struct batch *batch, struc
     return vulkan_forward(b, batch, out, st);
 }
 
-struct loop {
-    int n;
-    void (*item)(void *context, int i, int worker);
-    void *context;
-};
-
-static void run_loop(struct worker *w, void *argument) {
-    const struct loop *loop = argument;
-    for (int i = w->index; i < loop->n; i += w->count) loop->item(loop->context, i, w->index);
-}
-
 static void vulkan_for_each(struct backend *b, int n, void (*item)(void *context, int i, int worker), void *context) {
-    thread_pool_run(b->pool, run_loop, &(struct loop){n, item, context});
+    thread_pool_for_each(b->pool, n, item, context);
 }
 
 static const struct backend_info *vulkan_info(const struct backend *b) { return &b->info; }

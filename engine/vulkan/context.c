@@ -62,15 +62,13 @@ static const char *missing_feature(const struct features *has) {
     return NULL;
 }
 
-static bool find_queue(const struct vulkan_instance *instance, VkPhysicalDevice physical, uint32_t *family,
-                       uint32_t *timestamp_bits) {
+static bool find_queue(const struct vulkan_instance *instance, VkPhysicalDevice physical, uint32_t *family) {
     VkQueueFamilyProperties families[16];
     uint32_t n = 16;
     instance->call.GetPhysicalDeviceQueueFamilyProperties(physical, &n, families);
     for (uint32_t i = 0; i < n; i++) {
         if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) continue;
         *family = i;
-        *timestamp_bits = families[i].timestampValidBits;
         return true;
     }
     return false;
@@ -83,7 +81,7 @@ static bool open_device(struct vulkan_context *c, const struct vulkan_instance *
                                               .pNext = &limits};
     VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
     struct features has, wanted;
-    uint32_t family, timestamp_bits;
+    uint32_t family;
     instance->call.GetPhysicalDeviceProperties2(c->physical, &properties);
     instance->call.GetPhysicalDeviceMemoryProperties2(c->physical, &memory);
     chain(&has);
@@ -94,7 +92,7 @@ static bool open_device(struct vulkan_context *c, const struct vulkan_instance *
     if (missing)
         return status_fail(st, STATUS_UNSUPPORTED, "%s: the driver has no %s", properties.properties.deviceName,
                            missing);
-    if (!find_queue(instance, c->physical, &family, &timestamp_bits))
+    if (!find_queue(instance, c->physical, &family))
         return status_fail(st, STATUS_UNSUPPORTED, "%s cannot compute", properties.properties.deviceName);
     wanted.v12.bufferDeviceAddress = wanted.v12.scalarBlockLayout = wanted.v12.storageBuffer8BitAccess = VK_TRUE;
     wanted.v11.storageBuffer16BitAccess = VK_TRUE;
@@ -116,7 +114,6 @@ static bool open_device(struct vulkan_context *c, const struct vulkan_instance *
     c->call.GetDeviceQueue(c->device, family, 0, &c->queue);
     c->memory = memory.memoryProperties;
     c->largest_allocation = limits.maxMemoryAllocationSize;
-    if (timestamp_bits == 64) c->timestamp_seconds = properties.properties.limits.timestampPeriod * 1e-9;
     const VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
                                           .queueFamilyIndex = family};
     const VkResult made = c->call.CreateCommandPool(c->device, &pool, NULL, &c->pool);

@@ -41,7 +41,6 @@ struct vulkan_context {
     VkQueue queue;
     VkPhysicalDeviceMemoryProperties memory;
     VkDeviceSize largest_allocation;
-    double timestamp_seconds; // a tick; 0: the queue has no timestamps
     VkPipelineLayout layout;
     VkCommandPool pool;
     VkCommandBuffer commands; // the one that is being recorded

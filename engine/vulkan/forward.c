@@ -1,6 +1,5 @@
 // The pass: the host lays out the rows, then records embed; every layer, attention and feed-forward; logits.
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,23 +15,12 @@ struct pass {
 
 // ---- what the rows are, in the step buffer ----
 
-static float query_scale(const struct model_spec *s, int position) {
-    if (s->position_scale == 0) return s->attention_scale;
-    const int lengths = position / s->position_scale_length;
-    return (float)((double)s->attention_scale * (1 + (double)s->position_scale * log(1.0 + lengths)));
-}
-
 static void write_rotations(struct backend *b, int row, int position) {
     const int n_rot = b->spec->rope.n_rot;
-    for (int t = 0; t < ROPE_TABLES; t++) {
-        if (!b->weights.frequency[t]) continue;
-        float *table = (float *)b->work.rotations[t].host + (size_t)row * (size_t)n_rot;
-        for (int k = 0; k < n_rot / 2; k++) {
-            const double angle = position * b->weights.frequency[t][k];
-            table[2 * k] = (float)(cos(angle) * b->weights.magnitude[t]);
-            table[2 * k + 1] = (float)(sin(angle) * b->weights.magnitude[t]);
-        }
-    }
+    for (int t = 0; t < ROPE_TABLES; t++)
+        if (b->weights.rope.frequency[t])
+            rope_rotation(&b->weights.rope, (enum rope_table)t, n_rot, position,
+                          (float *)b->work.rotations[t].host + (size_t)row * (size_t)n_rot);
 }
 
 // What the first layer reads of a row, where that is no token of the matrix.
@@ -47,7 +35,7 @@ static void write_row(struct pass *p, int row, int position, int first_page) {
     const struct batch_row *from = &p->batch->rows[row];
     const float *input = row_input(p, row);
     ((struct row_info *)w->rows.host)[row] = (struct row_info){
-        .position = position, .first_page = first_page, .query_scale = query_scale(b->spec, position)};
+        .position = position, .first_page = first_page, .query_scale = rope_query_scale(b->spec, position)};
     ((int32_t *)w->tokens.host)[row] = input ? -1 : from->token;
     if (input)
         memcpy((float *)w->embeddings.host + (size_t)row * w->embd_stride, input,
@@ -167,13 +155,37 @@ static void matmul(struct pass *p, const struct matmul *m) {
     RUN(p, shader, push, groups(tiles, y), y, groups(m->to->n, columns), ROWS, columns, m->choices != 0);
 }
 
-static void activate(struct pass *p, VkDeviceAddress gate, VkDeviceAddress up, int n, uint32_t stride, uint32_t rows,
-                     bool gated) {
+// The first half of a feed-forward network: activation(gate · in) · (up · in), or without a gate activation(up · in),
+// into `middle`.
+struct gated {
+    const struct device_matrix *gate, *up;
+    VkDeviceAddress gate_bias, up_bias;
+    const struct rows *in, *middle;
+    VkDeviceAddress scratch; // like middle
+    VkDeviceAddress choices; // as of struct matmul
+    int share;
+};
+
+static void gated(struct pass *p, const struct gated *g) {
+    const struct rows up = {g->scratch, g->middle->stride, g->middle->n};
+    struct matmul m = {.matrix = g->gate,
+                       .from = g->in,
+                       .to = g->middle,
+                       .bias = g->gate_bias,
+                       .scale = 1,
+                       .choices = g->choices,
+                       .share = g->share};
+    matmul(p, &m);
+    m.matrix = g->up, m.to = &up, m.bias = g->up_bias;
+    matmul(p, &m);
+    barrier(p);
     const struct {
         VkDeviceAddress gate, up;
         uint32_t n, stride;
-    } push = {gate, up, (uint32_t)n, stride};
-    RUN(p, "activate", push, groups((uint32_t)n, 64), rows, 1, (uint32_t)p->b->spec->activation, gated);
+    } push = {g->middle->address, g->scratch, g->up->rows, g->middle->stride};
+    RUN(p, "activate", push, groups(g->up->rows, 64), g->middle->n, 1, (uint32_t)p->b->spec->activation,
+        g->gate->format != NULL);
+    barrier(p);
 }
 
 // ---- stages ----
@@ -264,6 +276,15 @@ static void prepare_heads(struct pass *p, int layer) {
         l->query_norm.weight ? head_norm : 0, l->key_norm.weight ? head_norm : 0);
 }
 
+// What a branch left in `added`, normed, onto the residuals; without a post norm it is there already.
+static void add_later(struct pass *p, const struct device_norm *post_norm, const struct rows *x) {
+    const struct backend *b = p->b;
+    const struct rows added = embd_rows(b, b->work.added, (int)x->n);
+    if (!post_norm->weight) return;
+    norm_rows(p, post_norm, &added, b->work.identity.address, x, b->spec->n_embd, b->spec->residual_scale);
+    barrier(p);
+}
+
 // The last matmul of a branch: onto the residuals at once, or first to where its post norm finds it.
 static void end_branch(struct pass *p, const struct device_matrix *m, const struct rows *in, VkDeviceAddress bias,
                        const struct device_norm *post_norm, const struct rows *x) {
@@ -277,9 +298,7 @@ static void end_branch(struct pass *p, const struct device_matrix *m, const stru
                                .scale = later ? 1 : b->spec->residual_scale,
                                .add = !later});
     barrier(p);
-    if (!later) return;
-    norm_rows(p, post_norm, &added, b->work.identity.address, x, b->spec->n_embd, b->spec->residual_scale);
-    barrier(p);
+    add_later(p, post_norm, x);
 }
 
 static void attention(struct pass *p, int layer, const struct rows *normed, const struct rows *x,
@@ -317,16 +336,16 @@ static void attention(struct pass *p, int layer, const struct rows *normed, cons
 }
 
 static void ffn_dense(struct pass *p, const struct device_layer *l, const struct rows *in, const struct rows *x) {
-    struct backend *b = p->b;
-    const struct device_workspace *w = &b->work;
-    const struct rows gate = rows_of(w->gate, w->ffn_stride, (int)in->n),
-                      up = rows_of(w->up, w->ffn_stride, (int)in->n);
-    matmul(p, &(struct matmul){.matrix = &l->gate, .from = in, .to = &gate, .bias = l->gate_bias, .scale = 1});
-    matmul(p, &(struct matmul){.matrix = &l->up, .from = in, .to = &up, .bias = l->up_bias, .scale = 1});
-    barrier(p);
-    activate(p, w->gate, w->up, l->spec->n_ff, w->ffn_stride, in->n, l->gate.format != NULL);
-    barrier(p);
-    end_branch(p, &l->down, &gate, l->down_bias, &l->ffn_post_norm, x);
+    const struct device_workspace *w = &p->b->work;
+    const struct rows middle = rows_of(w->gate, w->ffn_stride, (int)in->n);
+    gated(p, &(struct gated){.gate = &l->gate,
+                             .up = &l->up,
+                             .gate_bias = l->gate_bias,
+                             .up_bias = l->up_bias,
+                             .in = in,
+                             .middle = &middle,
+                             .scratch = w->up});
+    end_branch(p, &l->down, &middle, l->down_bias, &l->ffn_post_norm, x);
 }
 
 static void choose_experts(struct pass *p, const struct device_experts *e, const struct rows *in) {
@@ -351,15 +370,11 @@ static void choose_experts(struct pass *p, const struct device_experts *e, const
 static void ffn_shared(struct pass *p, const struct device_experts *e, const struct rows *in) {
     struct backend *b = p->b;
     const struct device_workspace *w = &b->work;
-    const struct rows gate = rows_of(w->gate, w->ffn_stride, (int)in->n),
-                      up = rows_of(w->up, w->ffn_stride, (int)in->n);
+    const struct rows middle = rows_of(w->gate, w->ffn_stride, (int)in->n);
     const struct rows added = embd_rows(b, w->added, (int)in->n);
-    matmul(p, &(struct matmul){.matrix = &e->shared_gate, .from = in, .to = &gate, .scale = 1});
-    matmul(p, &(struct matmul){.matrix = &e->shared_up, .from = in, .to = &up, .scale = 1});
-    barrier(p);
-    activate(p, w->gate, w->up, b->spec->experts.n_ff_shared, w->ffn_stride, in->n, e->shared_gate.format != NULL);
-    barrier(p);
-    matmul(p, &(struct matmul){.matrix = &e->shared_down, .from = &gate, .to = &added, .scale = 1});
+    gated(p,
+          &(struct gated){.gate = &e->shared_gate, .up = &e->shared_up, .in = in, .middle = &middle, .scratch = w->up});
+    matmul(p, &(struct matmul){.matrix = &e->shared_down, .from = &middle, .to = &added, .scale = 1});
 }
 
 static void add_experts(struct pass *p, const struct device_layer *l, const struct rows *x) {
@@ -367,7 +382,6 @@ static void add_experts(struct pass *p, const struct device_layer *l, const stru
     const struct device_workspace *w = &b->work;
     const struct model_spec *s = b->spec;
     const bool later = l->ffn_post_norm.weight != 0, shared = l->experts.shared_up.format != NULL;
-    const struct rows added = embd_rows(b, w->added, (int)x->n);
     const struct {
         VkDeviceAddress results, choices, shared_results, shared_logits, to;
         uint32_t n, stride, logits_stride;
@@ -377,9 +391,7 @@ static void add_experts(struct pass *p, const struct device_layer *l, const stru
     RUN(p, "experts_add", push, groups((uint32_t)s->n_embd, 64), x->n, 1, (uint32_t)s->experts.used, shared,
         l->experts.shared_router.format != NULL, !later);
     barrier(p);
-    if (!later) return;
-    norm_rows(p, &l->ffn_post_norm, &added, w->identity.address, x, s->n_embd, s->residual_scale);
-    barrier(p);
+    add_later(p, &l->ffn_post_norm, x);
 }
 
 static void ffn_experts(struct pass *p, const struct device_layer *l, const struct rows *in, const struct rows *x) {
@@ -388,21 +400,21 @@ static void ffn_experts(struct pass *p, const struct device_layer *l, const stru
     const struct device_experts *e = &l->experts;
     const int used = b->spec->experts.used, slots = (int)in->n * used;
     choose_experts(p, e, in);
-    const struct rows gate = rows_of(w->expert_gate, w->expert_stride, slots);
-    const struct rows up = rows_of(w->expert_up, w->expert_stride, slots);
+    const struct rows middle = rows_of(w->expert_gate, w->expert_stride, slots);
     const struct rows out = embd_rows(b, w->expert_out, slots);
-    const struct matmul all = {.from = in, .choices = w->choices, .share = used, .scale = 1};
-    struct matmul m = all;
-    m.matrix = &e->gate, m.to = &gate, m.bias = e->gate_bias;
-    matmul(p, &m);
-    m.matrix = &e->up, m.to = &up, m.bias = e->up_bias;
-    matmul(p, &m);
-    barrier(p);
-    activate(p, w->expert_gate, w->expert_up, b->spec->experts.n_ff, w->expert_stride, (uint32_t)slots, true);
-    barrier(p);
-    matmul(p,
-           &(struct matmul){
-               .matrix = &e->down, .from = &gate, .to = &out, .bias = e->down_bias, .scale = 1, .choices = w->choices});
+    gated(p, &(struct gated){.gate = &e->gate,
+                             .up = &e->up,
+                             .gate_bias = e->gate_bias,
+                             .up_bias = e->up_bias,
+                             .in = in,
+                             .middle = &middle,
+                             .scratch = w->expert_up,
+                             .choices = w->choices,
+                             .share = used});
+    matmul(
+        p,
+        &(struct matmul){
+            .matrix = &e->down, .from = &middle, .to = &out, .bias = e->down_bias, .scale = 1, .choices = w->choices});
     if (e->shared_up.format) ffn_shared(p, e, in);
     barrier(p);
     add_experts(p, l, x);

@@ -11,7 +11,6 @@
 // X(name without vk)
 #define VULKAN_INSTANCE_FUNCTIONS(X)                                                                                   \
     X(EnumeratePhysicalDevices)                                                                                        \
-    X(EnumerateDeviceExtensionProperties)                                                                              \
     X(GetPhysicalDeviceFeatures2)                                                                                      \
     X(GetPhysicalDeviceMemoryProperties2)                                                                              \
     X(GetPhysicalDeviceProperties2)                                                                                    \
@@ -29,14 +28,11 @@
     X(CmdFillBuffer)                                                                                                   \
     X(CmdPipelineBarrier)                                                                                              \
     X(CmdPushConstants)                                                                                                \
-    X(CmdResetQueryPool)                                                                                               \
-    X(CmdWriteTimestamp)                                                                                               \
     X(CreateBuffer)                                                                                                    \
     X(CreateCommandPool)                                                                                               \
     X(CreateComputePipelines)                                                                                          \
     X(CreateFence)                                                                                                     \
     X(CreatePipelineLayout)                                                                                            \
-    X(CreateQueryPool)                                                                                                 \
     X(CreateShaderModule)                                                                                              \
     X(DestroyBuffer)                                                                                                   \
     X(DestroyCommandPool)                                                                                              \
@@ -44,7 +40,6 @@
     X(DestroyFence)                                                                                                    \
     X(DestroyPipeline)                                                                                                 \
     X(DestroyPipelineLayout)                                                                                           \
-    X(DestroyQueryPool)                                                                                                \
     X(DestroyShaderModule)                                                                                             \
     X(DeviceWaitIdle)                                                                                                  \
     X(EndCommandBuffer)                                                                                                \
@@ -52,7 +47,6 @@
     X(GetBufferDeviceAddress)                                                                                          \
     X(GetBufferMemoryRequirements)                                                                                     \
     X(GetDeviceQueue)                                                                                                  \
-    X(GetQueryPoolResults)                                                                                             \
     X(MapMemory)                                                                                                       \
     X(QueueSubmit)                                                                                                     \
     X(ResetCommandPool)                                                                                                \

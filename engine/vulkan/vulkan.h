@@ -8,6 +8,7 @@
 
 #include "engine/backend.h"
 #include "engine/base/thread_pool.h"
+#include "engine/model/rope.h"
 #include "engine/vulkan/context.h"
 
 struct device_matrix {
@@ -34,7 +35,7 @@ struct device_layer {
     struct device_experts experts;
     VkDeviceAddress kv; // its pages
     struct vulkan_buffer *kv_buffer;
-    uint64_t kv_offset, page_bytes;
+    uint64_t page_bytes;
 };
 
 // Weights lie in chunks, each a buffer.
@@ -48,8 +49,7 @@ struct device_weights {
     struct device_norm output_norm;
     struct device_matrix embedding, output;
     VkDeviceAddress output_bias, grids;
-    double *frequency[ROPE_TABLES];
-    float magnitude[ROPE_TABLES];
+    struct rope_tables rope;
 };
 
 struct row_info { // as in shaders/common.glsl

@@ -86,7 +86,7 @@ static bool open_step(struct backend *b, struct status *st) {
     w->logits_rows = reserve_step(&used, (uint64_t)b->max_logits, sizeof(int32_t));
     w->hidden_rows = reserve_step(&used, (uint64_t)b->max_hidden, sizeof(int32_t));
     for (int i = 0; i < ROPE_TABLES; i++)
-        if (b->weights.frequency[i])
+        if (b->weights.rope.frequency[i])
             w->rotations[i] = reserve_step(&used, rows, (uint64_t)b->spec->rope.n_rot * sizeof(float));
     w->embeddings = reserve_step(&used, rows, 4 * (uint64_t)w->embd_stride);
     if (!vulkan_buffer_open(&b->context, &w->step, used, VULKAN_MEMORY_UPLOAD, "the rows of a step", st)) return false;

@@ -11,42 +11,24 @@
 
 #include "engine/base/panic.h"
 #include "engine/serve/placement.h"
+#include "tests/unit/opened_model.h"
 #include "tests/unit/scheduler_bench.h"
 #include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
 
 enum { N_TOKENS = 75, N_PAGES = 24, LONG = 700, LONG_PAGES = (LONG + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS };
 
-struct subject {
-    void *bytes;
-    struct gguf gguf;
-    struct model model;
-};
-
-static void open_bytes(struct subject *s, const char *name, void *bytes, size_t size) {
-    struct status st = {0};
-    s->bytes = bytes;
-    if (!gguf_open_memory(&s->gguf, name, bytes, size, &st) || !model_open(&s->model, &s->gguf, 0, &st))
-        fail_msg("%s: %s", name, st.text);
-}
-
-static bool open_family(struct subject *s, const char *name, int n_context) {
+static bool open_family(struct opened_model *s, const char *name, int n_context) {
     for (int i = 0; i < tiny_family_count; i++) {
         if (strcmp(tiny_families[i].architecture, name)) continue;
         struct tiny_shape shape = tiny_families[i];
         size_t size;
         if (n_context) shape.n_context = n_context;
         void *bytes = tiny_shape_bytes(&shape, &size);
-        open_bytes(s, name, bytes, size);
+        opened_model_open(s, name, bytes, size);
         return true;
     }
     return false;
-}
-
-static void close_subject(struct subject *s) {
-    model_close(&s->model);
-    gguf_close(&s->gguf);
-    free(s->bytes);
 }
 
 static struct placement_plan halves(const struct model *m) {
@@ -130,13 +112,13 @@ static void test_every_family(void **state) {
     (void)state;
     int compared = 0;
     for (int i = 0; i < tiny_family_count; i++) {
-        struct subject s;
+        struct opened_model s;
         if (tiny_families[i].n_layer < 2 || tiny_families[i].n_layer > 8) continue;
         assert_true(open_family(&s, tiny_families[i].architecture, 0));
         compare(&s.model, s.gguf.path, (struct backend_params){.options.exact = true}, N_TOKENS, 30);
         compare(&s.model, s.gguf.path, (struct backend_params){.options.kv_type = (enum kv_type)(i % KV_TYPES)},
                 N_TOKENS, N_TOKENS);
-        close_subject(&s);
+        opened_model_close(&s);
         compared++;
     }
     assert_true(compared > 20);
@@ -147,17 +129,17 @@ static void test_long_prompts(void **state) {
     (void)state;
     const char *const names[] = {"gpt-oss", "gemma2", "qwen3moe"};
     for (int i = 0; i < 3; i++) {
-        struct subject s;
+        struct opened_model s;
         assert_true(open_family(&s, names[i], 2 * LONG));
         compare(&s.model, names[i], (struct backend_params){.options.kv_type = KV_Q8_0}, LONG, 256);
-        close_subject(&s);
+        opened_model_close(&s);
     }
 }
 
-static struct placement *open_tiny_halves(struct subject *s, bool two) {
+static struct placement *open_tiny_halves(struct opened_model *s, bool two) {
     size_t size;
     void *bytes = tiny_model_bytes((struct tiny_model_options){.format = BLOCK_Q8_0, .n_layer = 4}, &size);
-    open_bytes(s, "tiny", bytes, size);
+    opened_model_open(s, "tiny", bytes, size);
     return open_placement(
         &s->model, two,
         (struct backend_params){
@@ -167,7 +149,7 @@ static struct placement *open_tiny_halves(struct subject *s, bool two) {
 // Pages that are read out and written in have the bytes of both halves; what one backend read out two take in.
 static void test_pages_go_from_one_placement_to_another(void **state) {
     (void)state;
-    struct subject s[2];
+    struct opened_model s[2];
     struct placement *p[2] = {open_tiny_halves(&s[0], false), open_tiny_halves(&s[1], true)};
     const size_t bytes = placement_info(p[0])->page_bytes;
     assert_int_equal(placement_info(p[1])->page_bytes, bytes);
@@ -189,7 +171,7 @@ static void test_pages_go_from_one_placement_to_another(void **state) {
     assert_memory_equal(got, want, (size_t)(end - want) * sizeof *want);
     for (int i = 0; i < 3; i++) free(out[i].data);
     free(all);
-    for (int i = 0; i < 2; i++) placement_close(p[i]), close_subject(&s[i]);
+    for (int i = 0; i < 2; i++) placement_close(p[i]), opened_model_close(&s[i]);
 }
 
 static bool stop(void *context) {
@@ -200,7 +182,7 @@ static bool stop(void *context) {
 // The first half gives up; the copies of the second are made nonetheless.
 static void test_copies_are_made_in_a_batch_given_up(void **state) {
     (void)state;
-    struct subject s;
+    struct opened_model s;
     struct placement *p = open_tiny_halves(&s, true);
     float want[4096], got[4096];
     float *all = xcalloc(N_TOKENS * 4096, sizeof *all);
@@ -227,17 +209,17 @@ static void test_copies_are_made_in_a_batch_given_up(void **state) {
     run(p, &s.model, N_TOKENS, 1, pages, got);
     assert_memory_equal(got, want, (size_t)(end - want) * sizeof *want);
     free(all);
-    placement_close(p), close_subject(&s);
+    placement_close(p), opened_model_close(&s);
 }
 
 // A quick start puts off the weights of both halves; each is repacked in its turn.
 static void test_both_halves_are_repacked(void **state) {
     (void)state;
-    struct subject s;
+    struct opened_model s;
     size_t size;
     const struct tiny_model_options options = {.format = BLOCK_Q8_0, .n_layer = 2, .n_embd = 512, .n_ff = 8192};
     void *bytes = tiny_model_bytes(options, &size);
-    open_bytes(&s, "tiny", bytes, size);
+    opened_model_open(&s, "tiny", bytes, size);
     const struct backend_params params = {.n_threads = 1, .n_pages = 4, .max_rows = 1, .options.quick_start = true};
     int steps[2] = {1, 1};
     for (int two = 0; two < 2; two++) {
@@ -247,7 +229,7 @@ static void test_both_halves_are_repacked(void **state) {
         placement_close(p);
     }
     assert_true(steps[0] > 4 && steps[1] >= steps[0] - 1);
-    close_subject(&s);
+    opened_model_close(&s);
 }
 
 struct told {
@@ -265,11 +247,11 @@ static bool tell(void *context, double done) {
 
 static void test_progress_and_memory_are_of_both(void **state) {
     (void)state;
-    struct subject s;
+    struct opened_model s;
     size_t size;
     void *bytes =
         tiny_model_bytes((struct tiny_model_options){.format = BLOCK_Q8_0, .n_layer = 4, .n_embd = 512}, &size);
-    open_bytes(&s, "tiny", bytes, size);
+    opened_model_open(&s, "tiny", bytes, size);
     struct told told = {0};
     struct backend_params params = {.model = &s.model,
                                     .n_threads = 1,
@@ -284,13 +266,13 @@ static void test_progress_and_memory_are_of_both(void **state) {
     assert_true(two.weights < one.weights + one.weights / 50 && two.buffers > one.buffers);
     placement_close(open_placement(&s.model, true, params));
     assert_true(told.n >= 2 && told.last == 1);
-    close_subject(&s);
+    opened_model_close(&s);
 }
 
 // Conversations that share pages, copy them before they write and lose them to each other: the texts are the same.
 static void test_scheduling_over_two_halves(void **state) {
     (void)state;
-    struct subject s;
+    struct opened_model s;
     assert_true(open_family(&s, "gpt-oss", 512));
     struct bench *b[2];
     for (int two = 0; two < 2; two++) {
@@ -315,7 +297,7 @@ static void test_scheduling_over_two_halves(void **state) {
     }
     assert_true(pending > 5); // some were pre-empted
     bench_close(b[0]), bench_close(b[1]);
-    close_subject(&s);
+    opened_model_close(&s);
 }
 
 int main(void) {

@@ -13,41 +13,23 @@
 #include "engine/base/panic.h"
 #include "engine/serve/placement.h"
 #include "tests/unit/opened_backend.h"
+#include "tests/unit/opened_model.h"
 #include "tests/unit/scheduler_bench.h"
 #include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
 
 enum { N_TOKENS = 36, N_PAGES = 8 };
 
-struct subject {
-    void *bytes;
-    struct gguf gguf;
-    struct model model;
-};
-
-static void open_bytes(struct subject *s, const char *name, void *bytes, size_t size) {
-    struct status st = {0};
-    s->bytes = bytes;
-    if (!gguf_open_memory(&s->gguf, name, bytes, size, &st) || !model_open(&s->model, &s->gguf, 0, &st))
-        fail_msg("%s: %s", name, st.text);
-}
-
-static void open_shape(struct subject *s, struct tiny_shape shape) {
+static void open_shape(struct opened_model *s, struct tiny_shape shape) {
     size_t size;
     void *bytes = tiny_shape_bytes(&shape, &size);
-    open_bytes(s, shape.name, bytes, size);
+    opened_model_open(s, shape.name, bytes, size);
 }
 
-static void open_tiny(struct subject *s, struct tiny_model_options options) {
+static void open_tiny(struct opened_model *s, struct tiny_model_options options) {
     size_t size;
     void *bytes = tiny_model_bytes(options, &size);
-    open_bytes(s, "tiny", bytes, size);
-}
-
-static void close_subject(struct subject *s) {
-    model_close(&s->model);
-    gguf_close(&s->gguf);
-    free(s->bytes);
+    opened_model_open(s, "tiny", bytes, size);
 }
 
 static const struct backend_ops *device_ops(void) {
@@ -73,7 +55,7 @@ static struct plan on(const struct backend_ops *ops, struct backend_params param
     return (struct plan){placement_on(ops, 0), params};
 }
 
-static struct placement *open_plan(const struct subject *s, const struct plan *plan) {
+static struct placement *open_plan(const struct opened_model *s, const struct plan *plan) {
     struct backend_params params = plan->params;
     struct status st = {0};
     params.model = &s->model;
@@ -113,7 +95,7 @@ static struct backend_result run(struct placement *p, const struct model *m, con
 static const int32_t some_pages[] = {5, 2};
 
 // Logits of N_TOKENS tokens, in chunks; the caller frees.
-static float *logits_of(const struct subject *s, const struct plan *plan, int chunk) {
+static float *logits_of(const struct opened_model *s, const struct plan *plan, int chunk) {
     const size_t n_vocab = (size_t)s->model.spec.n_vocab;
     struct placement *p = open_plan(s, plan);
     float *all = xmalloc(N_TOKENS * n_vocab * sizeof *all);
@@ -126,16 +108,23 @@ static float *logits_of(const struct subject *s, const struct plan *plan, int ch
     return all;
 }
 
-static double distance(const struct subject *s, const struct plan *plan, int chunk, const float *exact) {
+static double distance(const struct opened_model *s, const struct plan *plan, int chunk, const float *exact) {
     float *got = logits_of(s, plan, chunk);
     const double error = nmse(got, exact, (size_t)N_TOKENS * (size_t)s->model.spec.n_vocab);
     free(got);
     return error;
 }
 
-static float *exact_logits(const struct subject *s) {
+static float *exact_logits(const struct opened_model *s) {
     const struct plan exact = on(&cpu_backend, (struct backend_params){.options.exact = true});
     return logits_of(s, &exact, N_TOKENS);
+}
+
+static void check_near(const struct opened_model *s, const struct plan *plan, int chunk, const char *name) {
+    float *exact = exact_logits(s);
+    const double error = distance(s, plan, chunk, exact);
+    if (!(error <= 1e-5)) fail_msg("%s: %g from exact", name, error);
+    free(exact);
 }
 
 // ---- tests ----
@@ -144,14 +133,11 @@ static void test_every_family(void **state) {
     (void)state;
     const struct plan plan = on(device_ops(), (struct backend_params){0});
     for (int i = 0; i < tiny_family_count; i++) {
-        struct subject s;
+        struct opened_model s;
         if (tiny_families[i].n_layer > 8) continue;
         open_shape(&s, tiny_families[i]);
-        float *exact = exact_logits(&s);
-        const double error = distance(&s, &plan, N_TOKENS, exact);
-        if (!(error <= 1e-5)) fail_msg("%s: %g from exact", tiny_families[i].name, error);
-        free(exact);
-        close_subject(&s);
+        check_near(&s, &plan, N_TOKENS, tiny_families[i].name);
+        opened_model_close(&s);
     }
 }
 
@@ -159,13 +145,10 @@ static void test_every_format(void **state) {
     (void)state;
     const struct plan plan = on(device_ops(), (struct backend_params){0});
     for (int format = 0; format < BLOCK_FORMAT_COUNT; format++) {
-        struct subject s;
+        struct opened_model s;
         open_tiny(&s, (struct tiny_model_options){.format = (enum block_id)format, .n_embd = 256, .n_ff = 256});
-        float *exact = exact_logits(&s);
-        const double error = distance(&s, &plan, 9, exact);
-        if (!(error <= 1e-5)) fail_msg("%s: %g from exact", block_formats[format].name, error);
-        free(exact);
-        close_subject(&s);
+        check_near(&s, &plan, 9, block_formats[format].name);
+        opened_model_close(&s);
     }
 }
 
@@ -175,7 +158,7 @@ static void test_every_kv_type(void **state) {
     const struct backend_ops *ops = device_ops();
     for (int type = 0; type < KV_TYPES; type++)
         for (int size = 40; size <= 64; size += 24) {
-            struct subject s;
+            struct opened_model s;
             open_tiny(&s, (struct tiny_model_options){.n_head = 2, .n_head_kv = 1, .head_size = size});
             float *exact = exact_logits(&s);
             const struct backend_params params = {.options.kv_type = (enum kv_type)type};
@@ -183,32 +166,29 @@ static void test_every_kv_type(void **state) {
             const double error = distance(&s, &ours, 7, exact), allowed = 2 * distance(&s, &cpu, 7, exact) + 1e-7;
             if (!(error <= allowed)) fail_msg("KV type %d, heads of %d: %g, allowed %g", type, size, error, allowed);
             free(exact);
-            close_subject(&s);
+            opened_model_close(&s);
         }
 }
 
 static void test_half_on_each_device(void **state) {
     (void)state;
     const struct backend_ops *ops = device_ops();
-    struct subject s;
+    struct opened_model s;
     open_tiny(&s, (struct tiny_model_options){.n_layer = 4});
-    float *exact = exact_logits(&s);
     const struct placement_plan plans[] = {{.parts = {{ops, 0, 0, 2}, {&cpu_backend, 0, 2, 4}}, .n = 2},
                                            {.parts = {{&cpu_backend, 0, 0, 1}, {ops, 0, 1, 4}}, .n = 2},
                                            {.parts = {{ops, 0, 0, 3}, {ops, 0, 3, 4}}, .n = 2}};
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
-        const struct plan plan = {plans[i], {0}};
-        const double error = distance(&s, &plan, 20, exact);
-        if (!(error <= 1e-5)) fail_msg("plan %zu: %g from exact", i, error);
+        const char *const names[] = {"device, then cpu", "cpu, then device", "device twice"};
+        check_near(&s, &(struct plan){plans[i], {0}}, 20, names[i]);
     }
-    free(exact);
-    close_subject(&s);
+    opened_model_close(&s);
 }
 
 static void test_hidden_states_and_embeddings(void **state) {
     (void)state;
     const struct backend_ops *ops = device_ops();
-    struct subject s;
+    struct opened_model s;
     open_tiny(&s, (struct tiny_model_options){0});
     const struct plan plans[] = {on(&cpu_backend, (struct backend_params){.options.exact = true}),
                                  on(ops, (struct backend_params){0})};
@@ -226,14 +206,14 @@ static void test_hidden_states_and_embeddings(void **state) {
     }
     free(embeddings);
     free(want);
-    close_subject(&s);
+    opened_model_close(&s);
 }
 
 // Pages that were read out, written in elsewhere and copied there give the bits that the row had.
 static void test_pages_move(void **state) {
     (void)state;
     const struct plan plan = on(device_ops(), (struct backend_params){.options.kv_type = KV_Q8_0});
-    struct subject s;
+    struct opened_model s;
     open_tiny(&s, (struct tiny_model_options){0});
     struct placement *p = open_plan(&s, &plan);
     const size_t n_vocab = (size_t)s.model.spec.n_vocab;
@@ -259,7 +239,7 @@ static void test_pages_move(void **state) {
     for (int i = 0; i < 2; i++) free(out[i].data);
     free(want);
     placement_close(p);
-    close_subject(&s);
+    opened_model_close(&s);
 }
 
 // Eight conversations that share pages, copy them before they write and lose them to each other: each has the text that
@@ -267,7 +247,7 @@ static void test_pages_move(void **state) {
 static void test_scheduling(void **state) {
     (void)state;
     const struct backend_ops *ops = device_ops();
-    struct subject s;
+    struct opened_model s;
     open_tiny(&s, (struct tiny_model_options){.n_layer = 2});
     struct bench_answer alone[10];
     for (int together = 0; together < 2; together++) {
@@ -289,7 +269,7 @@ static void test_scheduling(void **state) {
         if (together) assert_true(pending > 8); // some were pre-empted
         bench_close(b);
     }
-    close_subject(&s);
+    opened_model_close(&s);
 }
 
 static void test_devices(void **state) {
