@@ -52,10 +52,13 @@ static void vulkan_heaps(int device, struct device *out) {
 
 static void close_vulkan(struct backend *b) {
     if (!b) return;
-    for (int i = 0; i < b->weights.n_chunks; i++) vulkan_buffer_close(&b->context, &b->weights.chunks[i]);
-    workspace_close(b);
-    pages_close(b);
-    vulkan_close(&b->context);
+    if (b->context.device) {
+        passes_close(b);
+        for (int i = 0; i < b->weights.n_chunks; i++) vulkan_buffer_close(b->context.device, &b->weights.chunks[i]);
+        workspace_close(b);
+        pages_close(b);
+    }
+    vulkan_context_close(&b->context);
     thread_pool_close(b->pool);
     arena_free(&b->arena);
     free(b);
@@ -101,8 +104,11 @@ static bool open_on(struct backend *b, const struct backend_params *params, stru
     const int n_threads = params->n_threads > 0 ? params->n_threads : thread_pool_default_size();
     if (!(b->pool = thread_pool_open(n_threads, st))) return false;
     b->info.n_workers = n_threads;
-    return vulkan_open(&b->context, physical, st) && pages_open(b, st) && weights_upload(b, &params->options, st) &&
-           workspace_open(b, st);
+    if (!vulkan_context_open(&b->context, physical, st)) return false;
+    pipelines_start(b);
+    const bool ok = pages_open(b, st) && weights_upload(b, &params->options, st) && workspace_open(b, st);
+    pipelines_finish(b);
+    return ok;
 }
 
 static struct backend *vulkan_backend_open(const struct backend_params *params, struct status *st) {
@@ -136,11 +142,13 @@ static bool vulkan_run_batch(struct backend *b, const struct batch *batch, struc
                              struct status *st) {
     assert(batch->n_rows >= 0 && batch->n_rows <= b->max_rows);
     *out = (struct backend_result){0};
-    if (!pages_move(b, batch, st)) return false;
-    if (!batch->n_rows) return true;
-    if (batch->stop && batch->stop(batch->stop_context))
-        return status_fail(st, STATUS_CANCELLED, "the batch was given up");
-    return vulkan_forward(b, batch, out, st);
+    if (!pages_transfer(b, batch, st)) return false;
+    if (!batch->n_rows && !batch->n_copies) return true;
+    struct batch pages_only = *batch;
+    const bool stops = batch->n_rows && batch->stop && batch->stop(batch->stop_context);
+    if (stops) pages_only.n_rows = pages_only.n_segments = 0;
+    const bool ok = vulkan_forward(b, stops ? &pages_only : batch, out, st);
+    return ok && stops ? status_fail(st, STATUS_CANCELLED, "the batch was given up") : ok;
 }
 
 static void vulkan_for_each(struct backend *b, int n, void (*item)(void *context, int i, int worker), void *context) {

@@ -1,8 +1,13 @@
-// The pass: the host lays out the rows, then records embed; every layer, attention and feed-forward; logits.
+// The pass: the host lays out the rows; embed; every layer, attention and feed-forward; logits. Its commands are
+// recorded where they have not been for as many rows.
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/panic.h"
+#include "engine/base/system.h"
+#include "engine/vulkan/shaders.h"
 #include "engine/vulkan/vulkan.h"
 
 struct pass {
@@ -10,7 +15,11 @@ struct pass {
     const struct batch *batch;
     struct status *st;
     bool ok;
+    int n_rows;
     int n_kept, n_logits, n_hidden; // rows of which something is wanted, and what
+    struct recorded_pass *record;   // what is recorded; NULL: pipelines are only listed
+    struct pipeline_list *list;
+    struct stage_work work; // recorded since the last stage ended
 };
 
 // ---- what the rows are, in the step buffer ----
@@ -55,9 +64,10 @@ static bool make_room(struct pass *p) {
     uint64_t n = 0;
     for (int i = 0; i < p->batch->n_segments; i++) n += (uint64_t)pages_of(&p->batch->segments[i]);
     if (n * sizeof(int32_t) <= w->pages.size) return true;
-    vulkan_buffer_close(&p->b->context, &w->pages);
-    return vulkan_buffer_open(&p->b->context, &w->pages, 2 * n * sizeof(int32_t), VULKAN_MEMORY_UPLOAD, "the page list",
-                              p->st);
+    passes_close(p->b); // they have its address
+    vulkan_buffer_close(p->b->context.device, &w->pages);
+    return vulkan_buffer_open(p->b->context.device, &w->pages, 2 * n * sizeof(int32_t), VULKAN_MEMORY_UPLOAD,
+                              "the page list", p->st);
 }
 
 static bool write_rows(struct pass *p) {
@@ -76,10 +86,22 @@ static bool write_rows(struct pass *p) {
 
 // ---- commands ----
 
+static void list_pipeline(struct pipeline_list *list, const char *shader, const uint32_t *constants, int n) {
+    struct vulkan_pipeline wanted = {.shader = shader_find(shader)->name, .n_constants = n};
+    memcpy(wanted.constants, constants, (size_t)n * sizeof *constants);
+    for (int i = 0; i < list->n; i++)
+        if (!memcmp(&list->items[i], &wanted, sizeof wanted)) return;
+    if (list->n < VULKAN_MOST_PIPELINES) list->items[list->n++] = wanted;
+}
+
 static void run(struct pass *p, const char *shader, const uint32_t *constants, int n, const void *push, size_t size,
                 uint32_t x, uint32_t y, uint32_t z) {
     if (!p->ok || !x || !y || !z) return;
-    const VkPipeline pipeline = vulkan_pipeline(&p->b->context, shader, constants, n, p->st);
+    if (!p->record) {
+        list_pipeline(p->list, shader, constants, n);
+        return;
+    }
+    const VkPipeline pipeline = vulkan_pipeline(p->b->context.device, shader, constants, n, p->st);
     p->ok = pipeline != VK_NULL_HANDLE;
     if (p->ok) vulkan_dispatch(&p->b->context, pipeline, push, size, x, y, z);
 }
@@ -88,7 +110,16 @@ static void run(struct pass *p, const char *shader, const uint32_t *constants, i
         sizeof(push), x, y, z)
 
 static void barrier(struct pass *p) {
-    if (p->ok) vulkan_barrier(&p->b->context);
+    if (p->ok && p->record) vulkan_barrier(&p->b->context);
+}
+
+static void end_stage(struct pass *p, enum backend_stage stage) {
+    struct recorded_pass *r = p->record;
+    if (!p->ok || !r) return;
+    stage_work_add(&r->work.stages[stage], &p->work, 1);
+    p->work = (struct stage_work){0};
+    vulkan_time(&p->b->context);
+    if (r->list.n_times) r->ends[r->list.n_times - 1] = (uint8_t)stage;
 }
 
 static uint32_t groups(uint32_t n, uint32_t each) { return (n + each - 1) / each; }
@@ -123,9 +154,19 @@ struct matmul {
     int share;               // rows of `to` for each of `from`; 0: one
 };
 
+// Of how many experts the matrices are read is known on the device alone: most often of as many as there are rows.
+static void count_matmul(struct pass *p, const struct matmul *m) {
+    const struct device_matrix *x = m->matrix;
+    const double experts = m->choices ? (double)p->b->spec->experts.count : 1, n = m->to->n;
+    const double bytes = (double)x->rows * x->columns / x->format->elements * (double)x->format->bytes;
+    p->work.bytes += bytes * (n < experts ? n : experts);
+    p->work.operations += 2.0 * x->rows * x->columns * n;
+}
+
 static void matmul(struct pass *p, const struct matmul *m) {
     enum { ROWS = 4, COLUMNS = 8, MOST_GROUPS = 32768 };
     if (!m->matrix->format) return;
+    count_matmul(p, m);
     char shader[32];
     snprintf(shader, sizeof shader, "matvec_%s", m->matrix->format->name);
     const struct {
@@ -202,23 +243,19 @@ static void embed(struct pass *p) {
     struct backend *b = p->b;
     const struct device_workspace *w = &b->work;
     const struct device_matrix *m = &b->weights.embedding;
-    const int n = p->batch->n_rows;
-    for (int row = 0; row < n; row++)
-        if (row_input(p, row))
-            vulkan_copy(&b->context, &w->step, w->embeddings.offset + 4ull * w->embd_stride * (uint64_t)row, &w->device,
-                        w->x_offset + 4ull * w->embd_stride * (uint64_t)row, 4ull * (uint64_t)b->spec->n_embd);
-    if (!b->first_layer) {
-        char shader[32];
-        snprintf(shader, sizeof shader, "embed_%s", m->format->name);
-        const struct {
-            VkDeviceAddress matrix, grids, tokens, to;
-            uint32_t columns, stride;
-            float scale;
-        } push = {m->address, b->weights.grids, w->tokens.address,       w->x,
-                  m->columns, w->embd_stride,   b->spec->embedding_scale};
-        RUN(p, shader, push, groups(groups(m->columns, 32), 64), (uint32_t)n, 1, 0);
-    }
+    const uint32_t columns = (uint32_t)b->spec->n_embd;
+    char shader[32];
+    snprintf(shader, sizeof shader, "embed_%s", m->format ? m->format->name : "F32");
+    const struct {
+        VkDeviceAddress matrix, grids, tokens, inputs, to;
+        uint32_t columns, stride;
+        float scale;
+    } push = {m->address, b->weights.grids, w->tokens.address, w->embeddings.address,
+              w->x,       columns,          w->embd_stride,    b->spec->embedding_scale};
+    RUN(p, shader, push, groups(groups(columns, 32), 64), (uint32_t)p->n_rows, 1, 0);
+    if (m->format) p->work.bytes += (double)p->n_rows * columns / m->format->elements * (double)m->format->bytes;
     barrier(p);
+    end_stage(p, STAGE_EMBED);
 }
 
 // The queries' rows that attention is wanted for: all, or behind the last layer's keys those of the kept rows.
@@ -271,7 +308,7 @@ static void prepare_heads(struct pass *p, int layer) {
               n_head,
               n_head_kv,
               s->norm_epsilon};
-    RUN(p, "heads", push, n_head + 2 * n_head_kv, (uint32_t)p->batch->n_rows, 1, (uint32_t)s->head_size, b->kv_type,
+    RUN(p, "heads", push, n_head + 2 * n_head_kv, (uint32_t)p->n_rows, 1, (uint32_t)s->head_size, b->kv_type,
         rotates ? (uint32_t)s->rope.n_rot : 0, (uint32_t)s->rope.kind, (uint32_t)s->norm,
         l->query_norm.weight ? head_norm : 0, l->key_norm.weight ? head_norm : 0);
 }
@@ -306,7 +343,7 @@ static void attention(struct pass *p, int layer, const struct rows *normed, cons
     struct backend *b = p->b;
     const struct device_workspace *w = &b->work;
     const struct device_layer *l = &b->weights.layers[layer];
-    const int n = p->batch->n_rows, size = b->spec->head_size;
+    const int n = p->n_rows, size = b->spec->head_size;
     const int queries = l->spec->n_head * size, keys = l->spec->n_head_kv * size;
     const struct {
         const struct device_matrix *matrix;
@@ -327,11 +364,13 @@ static void attention(struct pass *p, int layer, const struct rows *normed, cons
         if (l->key_norm.weight) norm_rows(p, &l->key_norm, &key, w->identity.address, &key, keys, 0);
         barrier(p);
     }
+    end_stage(p, STAGE_PROJECT);
     prepare_heads(p, layer);
     barrier(p);
     const struct rows attended = rows_of(w->attended, w->attended_stride, (int)x->n);
     attend(p, layer, &attended, list);
     barrier(p);
+    end_stage(p, STAGE_ATTEND);
     end_branch(p, &l->output, &attended, l->output_bias, &l->attention_post_norm, x);
 }
 
@@ -427,8 +466,8 @@ static void layer(struct pass *p, int i) {
     const struct model_spec *s = b->spec;
     const struct device_layer *l = &b->weights.layers[i];
     const bool last = i == s->n_layer - 1;
-    const struct rows all = embd_rows(b, w->x, p->batch->n_rows);
-    const struct rows normed = embd_rows(b, w->normed, p->batch->n_rows);
+    const struct rows all = embd_rows(b, w->x, p->n_rows);
+    const struct rows normed = embd_rows(b, w->normed, p->n_rows);
     const struct rows x = last ? embd_rows(b, w->kept_x, p->n_kept) : all;
     const VkDeviceAddress list = last ? w->kept.address : w->identity.address;
     const struct rows in = embd_rows(b, w->ffn_in, (int)x.n);
@@ -438,12 +477,14 @@ static void layer(struct pass *p, int i) {
     if (s->parallel) norm_rows(p, ffn_norm, &all, list, &in, s->n_embd, 0);
     barrier(p);
     attention(p, i, &normed, &x, list);
+    end_stage(p, STAGE_PROJECT);
     if (!s->parallel) {
         norm_rows(p, ffn_norm, &x, w->identity.address, &in, s->n_embd, 0);
         barrier(p);
     }
     if (l->spec->experts) ffn_experts(p, l, &in, &x);
     else ffn_dense(p, l, &in, &x);
+    end_stage(p, STAGE_FEED);
 }
 
 static void logits(struct pass *p) {
@@ -471,11 +512,8 @@ static void copy_results(struct pass *p) {
     struct backend *b = p->b;
     const struct device_workspace *w = &b->work;
     const uint64_t row = 4ull * (uint64_t)b->spec->n_vocab, hidden = 4ull * (uint64_t)b->spec->n_embd;
-    if (!has_last_layer(b)) {
-        vulkan_copy(&b->context, &w->device, w->x_offset, &w->readback, 0,
-                    4ull * w->embd_stride * (uint64_t)p->batch->n_rows);
-        return;
-    }
+    if (!has_last_layer(b))
+        vulkan_copy(&b->context, &w->device, w->x_offset, &w->readback, 0, 4ull * w->embd_stride * (uint64_t)p->n_rows);
     if (p->n_logits)
         vulkan_copy(&b->context, &w->device, w->logits_offset, &w->readback, 0, row * (uint64_t)p->n_logits);
     if (p->n_hidden)
@@ -483,16 +521,141 @@ static void copy_results(struct pass *p) {
                     hidden * (uint64_t)p->n_hidden);
 }
 
+static void count_attention(const struct backend *b, const struct batch *batch, struct stage_work *out) {
+    for (int i = b->first_layer; i < b->end_layer; i++) {
+        const struct device_layer *l = &b->weights.layers[i];
+        for (int k = 0; k < batch->n_segments; k++) {
+            const struct batch_segment *s = &batch->segments[k];
+            double keys = s->position + (s->n_rows + 1) / 2; // of a row, on average
+            if (l->spec->window && keys > l->spec->window) keys = l->spec->window;
+            out->bytes += (double)l->page_bytes / KV_PAGE_TOKENS * (keys + s->n_rows / 2);
+            out->operations += 4.0 * keys * s->n_rows * l->spec->n_head * b->spec->head_size;
+        }
+    }
+}
+
+static void tell_work(struct backend *b, const struct batch *batch, const struct recorded_pass *r,
+                      struct backend_work *out) {
+    double *seconds = xcalloc((size_t)r->list.most_times + 1, sizeof *seconds);
+    *out = r->work;
+    count_attention(b, batch, &out->stages[STAGE_ATTEND]);
+    if (vulkan_seconds(&b->context, &r->list, seconds))
+        for (int i = 1; i < r->list.n_times; i++) out->stages[r->ends[i]].seconds += seconds[i - 1];
+    free(seconds);
+}
+
+// ---- recorded passes ----
+
+static void pass_close(struct backend *b, struct recorded_pass *r) {
+    vulkan_list_close(&b->context, &r->list);
+    free(r->ends);
+    *r = (struct recorded_pass){0};
+}
+
+void passes_close(struct backend *b) {
+    while (b->n_passes) pass_close(b, &b->passes[--b->n_passes]);
+}
+
+static bool fits(const struct recorded_pass *r, const struct pass *p) {
+    return r->n_rows == p->n_rows && r->n_kept == p->n_kept && r->n_logits == p->n_logits && r->n_hidden == p->n_hidden;
+}
+
+// An empty place, the one that was not used for longest where there is none.
+static struct recorded_pass *find_place(struct backend *b) {
+    if (b->n_passes < MOST_PASSES) return &b->passes[b->n_passes++];
+    struct recorded_pass *oldest = &b->passes[0];
+    for (int i = 1; i < MOST_PASSES; i++)
+        if (b->passes[i].last_used < oldest->last_used) oldest = &b->passes[i];
+    pass_close(b, oldest);
+    return oldest;
+}
+
+static void all_stages(struct pass *p) {
+    struct backend *b = p->b;
+    embed(p);
+    for (int i = b->first_layer; i < b->end_layer; i++) layer(p, i);
+    if (has_last_layer(b)) logits(p);
+}
+
+static bool record(struct pass *p) {
+    struct backend *b = p->b;
+    const int most_times = 3 + 4 * (b->end_layer - b->first_layer);
+    struct recorded_pass *r = p->record = find_place(b);
+    r->ends = xcalloc((size_t)most_times, sizeof *r->ends);
+    p->ok = vulkan_list_open(&b->context, &r->list, most_times, p->st) && vulkan_begin(&b->context, &r->list, p->st);
+    if (p->ok) vulkan_time(&b->context);
+    all_stages(p);
+    if (p->ok) copy_results(p);
+    end_stage(p, STAGE_LOGITS);
+    if (p->ok && vulkan_end(&b->context, p->st)) {
+        r->n_rows = p->n_rows, r->n_kept = p->n_kept, r->n_logits = p->n_logits, r->n_hidden = p->n_hidden;
+        return true;
+    }
+    pass_close(b, r);
+    return false;
+}
+
+static bool find_or_record(struct pass *p) {
+    struct backend *b = p->b;
+    for (int i = 0; i < b->n_passes && !p->record; i++)
+        if (fits(&b->passes[i], p)) p->record = &b->passes[i];
+    if (!p->record && !record(p)) return false;
+    p->record->last_used = ++b->n_runs;
+    return true;
+}
+
 bool vulkan_forward(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st) {
-    struct pass p = {.b = b, .batch = batch, .st = st};
+    struct pass p = {.b = b, .batch = batch, .st = st, .n_rows = batch->n_rows};
+    const struct vulkan_list *lists[2];
+    int n = 0;
+    if (batch->n_copies) {
+        if (!pages_record_copies(b, batch, st)) return false;
+        lists[n++] = &b->context.once;
+    }
+    if (batch->n_rows) {
+        if (!write_rows(&p) || !find_or_record(&p)) return false;
+        lists[n++] = &p.record->list;
+    }
+    if (!vulkan_run(&b->context, lists, n, st)) return false;
     *out = (struct backend_result){.logits = b->work.readback.mapped,
                                    .hidden = (float *)((char *)b->work.readback.mapped + b->work.hidden_readback),
                                    .hidden_stride = has_last_layer(b) ? b->spec->n_embd : (int)b->work.embd_stride};
-    if (!write_rows(&p) || !vulkan_begin(&b->context, st)) return false;
-    p.ok = true;
-    embed(&p);
-    for (int i = b->first_layer; i < b->end_layer; i++) layer(&p, i);
-    if (has_last_layer(b)) logits(&p);
-    if (p.ok) copy_results(&p);
-    return p.ok && vulkan_run(&b->context, st);
+    if (p.record) tell_work(b, batch, p.record, &out->work);
+    return true;
+}
+
+// ---- pipelines beforehand ----
+
+static void build_pipeline(void *context, int i, int worker) {
+    const struct pipeline_list *list = context;
+    const struct vulkan_pipeline *p = &list->items[i];
+    (void)worker;
+    vulkan_pipeline(list->backend->context.device, p->shader, p->constants, p->n_constants, NULL);
+}
+
+static void *build_all(void *context) {
+    struct pipeline_list *list = context;
+    thread_pool_for_each(list->backend->pool, list->n, build_pipeline, list);
+    vulkan_save_pipelines(list->backend->context.device);
+    return NULL;
+}
+
+void pipelines_start(struct backend *b) {
+    struct pipeline_list *list = b->building = xcalloc(1, sizeof *list);
+    list->backend = b;
+    const int rows[] = {1, b->max_rows};
+    for (int i = 0; i < 2; i++) {
+        const int results = has_last_layer(b) && b->max_logits ? 1 : 0;
+        struct pass p = {.b = b, .ok = true, .list = list, .n_rows = rows[i], .n_kept = results, .n_logits = results};
+        all_stages(&p);
+    }
+    if (system_start_thread(&list->thread, build_all, list, NULL)) return;
+    build_all(list);
+    list->n = 0;
+}
+
+void pipelines_finish(struct backend *b) {
+    if (b->building->n) pthread_join(b->building->thread, NULL);
+    free(b->building);
+    b->building = NULL;
 }

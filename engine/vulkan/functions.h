@@ -28,28 +28,36 @@
     X(CmdFillBuffer)                                                                                                   \
     X(CmdPipelineBarrier)                                                                                              \
     X(CmdPushConstants)                                                                                                \
+    X(CmdResetQueryPool)                                                                                               \
+    X(CmdWriteTimestamp)                                                                                               \
     X(CreateBuffer)                                                                                                    \
     X(CreateCommandPool)                                                                                               \
     X(CreateComputePipelines)                                                                                          \
     X(CreateFence)                                                                                                     \
+    X(CreatePipelineCache)                                                                                             \
     X(CreatePipelineLayout)                                                                                            \
+    X(CreateQueryPool)                                                                                                 \
     X(CreateShaderModule)                                                                                              \
     X(DestroyBuffer)                                                                                                   \
     X(DestroyCommandPool)                                                                                              \
     X(DestroyDevice)                                                                                                   \
     X(DestroyFence)                                                                                                    \
     X(DestroyPipeline)                                                                                                 \
+    X(DestroyPipelineCache)                                                                                            \
     X(DestroyPipelineLayout)                                                                                           \
+    X(DestroyQueryPool)                                                                                                \
     X(DestroyShaderModule)                                                                                             \
     X(DeviceWaitIdle)                                                                                                  \
     X(EndCommandBuffer)                                                                                                \
+    X(FreeCommandBuffers)                                                                                              \
     X(FreeMemory)                                                                                                      \
     X(GetBufferDeviceAddress)                                                                                          \
     X(GetBufferMemoryRequirements)                                                                                     \
     X(GetDeviceQueue)                                                                                                  \
+    X(GetPipelineCacheData)                                                                                            \
+    X(GetQueryPoolResults)                                                                                             \
     X(MapMemory)                                                                                                       \
     X(QueueSubmit)                                                                                                     \
-    X(ResetCommandPool)                                                                                                \
     X(ResetFences)                                                                                                     \
     X(WaitForFences)
 

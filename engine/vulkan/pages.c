@@ -21,7 +21,7 @@ bool pages_open(struct backend *b, struct status *st) {
         if (bytes > UINT32_MAX)
             return status_fail(st, STATUS_LIMIT,
                                "Vulkan: the KV cache of a layer may have 4 GiB, not %" PRIu64 " bytes", bytes);
-        if (!vulkan_buffer_open(&b->context, &b->kv_buffers[i], bytes, VULKAN_MEMORY_DEVICE, "the KV cache", st))
+        if (!vulkan_buffer_open(b->context.device, &b->kv_buffers[i], bytes, VULKAN_MEMORY_DEVICE, "the KV cache", st))
             return false;
         l->kv_buffer = &b->kv_buffers[i];
         l->kv = l->kv_buffer->address;
@@ -31,7 +31,7 @@ bool pages_open(struct backend *b, struct status *st) {
 
 void pages_close(struct backend *b) {
     for (int i = b->first_layer; b->kv_buffers && i < b->end_layer; i++)
-        vulkan_buffer_close(&b->context, &b->kv_buffers[i]);
+        vulkan_buffer_close(b->context.device, &b->kv_buffers[i]);
 }
 
 // ---- what a batch does to whole pages ----
@@ -60,27 +60,32 @@ static bool transfer(struct backend *b, const struct page_transfer *t, bool out,
     struct vulkan_buffer outside;
     struct vulkan_context *c = &b->context;
     const size_t size = (size_t)b->info.page_bytes;
-    if (!vulkan_buffer_open(c, &outside, size, out ? VULKAN_MEMORY_READBACK : VULKAN_MEMORY_UPLOAD, "a page", st))
+    if (!vulkan_buffer_open(c->device, &outside, size, out ? VULKAN_MEMORY_READBACK : VULKAN_MEMORY_UPLOAD, "a page",
+                            st))
         return false;
     if (!out) memcpy(outside.mapped, t->data, size);
-    bool ok = vulkan_begin(c, st);
+    bool ok = vulkan_begin(c, &c->once, st);
     if (ok) transfer_page(b, t->page, &outside, out);
-    ok = ok && vulkan_run(c, st);
+    ok = ok && vulkan_run_once(c, st);
     if (ok && out) memcpy(t->data, outside.mapped, size);
-    vulkan_buffer_close(c, &outside);
+    vulkan_buffer_close(c->device, &outside);
     return ok;
 }
 
-bool pages_move(struct backend *b, const struct batch *batch, struct status *st) {
+bool pages_transfer(struct backend *b, const struct batch *batch, struct status *st) {
     for (int i = 0; i < batch->n_reads; i++)
         if (!transfer(b, &batch->reads[i], true, st)) return false;
     for (int i = 0; i < batch->n_writes; i++)
         if (!transfer(b, &batch->writes[i], false, st)) return false;
-    if (!batch->n_copies) return true;
-    if (!vulkan_begin(&b->context, st)) return false;
+    return true;
+}
+
+bool pages_record_copies(struct backend *b, const struct batch *batch, struct status *st) {
+    struct vulkan_context *c = &b->context;
+    if (!vulkan_begin(c, &c->once, st)) return false;
     for (int i = 0; i < batch->n_copies; i++) {
         copy_page(b, &batch->copies[i]);
-        vulkan_barrier(&b->context);
+        vulkan_barrier(c);
     }
-    return vulkan_run(&b->context, st);
+    return vulkan_end(c, st);
 }

@@ -1,8 +1,9 @@
 // What the files of the Vulkan backend share: the opened model on its device, and the buffers of a pass.
 //
-// A pass is one submission: the host writes what the rows are into the mapped step buffer, records the commands of all
-// layers and waits once. Matrices stay in the blocks of the file; shaders decode them. Rows of activations are f32 and
-// start every `stride` floats, a multiple of 32, with zeros behind them.
+// A pass is one submission: the host writes what the rows are into the mapped step buffer, runs the commands of all
+// layers, which it has recorded for as many rows before, and waits once. Matrices stay in the blocks of the file;
+// shaders decode them. Rows of activations are f32 and start every `stride` floats, a multiple of 32, with zeros behind
+// them.
 #ifndef CONFAB_VULKAN_VULKAN_H
 #define CONFAB_VULKAN_VULKAN_H
 
@@ -86,6 +87,24 @@ struct device_workspace {
     uint64_t hidden_readback;                        // where those begin
 };
 
+// The commands of a pass over so many rows, of which so many results are wanted. What the rows are stands in the step
+// buffer, so that they are recorded once.
+struct recorded_pass {
+    int n_rows, n_kept, n_logits, n_hidden;
+    struct vulkan_list list;
+    uint8_t *ends;            // [most_times] stage that ends at each time but the first
+    struct backend_work work; // without seconds, and without what depends on the rows' positions
+    uint64_t last_used;
+};
+enum { MOST_PASSES = 16 };
+
+struct pipeline_list { // that are to be built
+    struct vulkan_pipeline items[VULKAN_MOST_PIPELINES];
+    int n;
+    struct backend *backend;
+    pthread_t thread;
+};
+
 struct backend {
     const struct model *model;
     const struct model_spec *spec;
@@ -99,6 +118,10 @@ struct backend {
     struct device_weights weights;
     struct vulkan_buffer *kv_buffers; // [n_layer]
     struct device_workspace work;
+    struct recorded_pass passes[MOST_PASSES];
+    int n_passes;
+    uint64_t n_runs;
+    struct pipeline_list *building; // while it opens
 };
 
 static inline bool has_last_layer(const struct backend *b) { return b->end_layer == b->spec->n_layer; }
@@ -117,9 +140,16 @@ uint64_t workspace_bytes(struct backend *b); // that it will take on the device
 bool pages_open(struct backend *b, struct status *st);
 void pages_close(struct backend *b);
 uint64_t layer_page_bytes(const struct backend *b, int layer);
-bool pages_move(struct backend *b, const struct batch *batch, struct status *st);
+bool pages_transfer(struct backend *b, const struct batch *batch, struct status *st); // reads and writes
+// The copies, as commands that run once.
+bool pages_record_copies(struct backend *b, const struct batch *batch, struct status *st);
 
-// forward.c
+// forward.c: the copies of a batch and its rows
 bool vulkan_forward(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st);
+void passes_close(struct backend *b);
+// The pipelines that decoding one conversation and long prompts need are built on threads beside, from this call to the
+// next; all others when they are first needed.
+void pipelines_start(struct backend *b);
+void pipelines_finish(struct backend *b);
 
 #endif

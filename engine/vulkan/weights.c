@@ -37,10 +37,10 @@ static uint64_t upload_piece(struct visit *v, uint64_t at, const void *data, uin
     struct backend *b = v->b;
     if (size > STAGING_BYTES) size = STAGING_BYTES;
     memcpy(v->staging.mapped, data, size);
-    v->ok = vulkan_begin(&b->context, v->st);
+    v->ok = vulkan_begin(&b->context, &b->context.once, v->st);
     if (!v->ok) return 0;
     vulkan_copy(&b->context, &v->staging, 0, &b->weights.chunks[v->chunk], at, size);
-    v->ok = vulkan_run(&b->context, v->st);
+    v->ok = vulkan_run_once(&b->context, v->st);
     v->done += size;
     const struct backend_options *o = v->options;
     if (v->ok && o->progress && !o->progress(o->progress_context, (double)v->done / (double)b->weights.bytes))
@@ -157,10 +157,11 @@ bool weights_upload(struct backend *b, const struct backend_options *options, st
     struct device_weights *w = &b->weights;
     struct visit v = {.b = b, .st = st, .options = options, .chunk = -1, .ok = true};
     for (int i = 0; i < w->n_chunks; i++)
-        if (!vulkan_buffer_open(&b->context, &w->chunks[i], w->sizes[i], VULKAN_MEMORY_DEVICE, "weights", st))
+        if (!vulkan_buffer_open(b->context.device, &w->chunks[i], w->sizes[i], VULKAN_MEMORY_DEVICE, "weights", st))
             return false;
-    if (!vulkan_buffer_open(&b->context, &v.staging, STAGING_BYTES, VULKAN_MEMORY_UPLOAD, "staging", st)) return false;
+    if (!vulkan_buffer_open(b->context.device, &v.staging, STAGING_BYTES, VULKAN_MEMORY_UPLOAD, "staging", st))
+        return false;
     const bool ok = visit_all(&v);
-    vulkan_buffer_close(&b->context, &v.staging);
+    vulkan_buffer_close(b->context.device, &v.staging);
     return ok;
 }

@@ -60,15 +60,16 @@ uint64_t workspace_bytes(struct backend *b) {
 static bool open_device(struct backend *b, struct status *st) {
     struct device_workspace *w = &b->work;
     struct vulkan_context *c = &b->context;
-    if (!vulkan_buffer_open(c, &w->device, workspace_bytes(b), VULKAN_MEMORY_DEVICE, "activations", st)) return false;
+    if (!vulkan_buffer_open(c->device, &w->device, workspace_bytes(b), VULKAN_MEMORY_DEVICE, "activations", st))
+        return false;
     VkDeviceAddress *const addresses[] = {
         &w->x,           &w->kept_x,    &w->normed,     &w->ffn_in,    &w->added,        &w->qkv,
         &w->attended,    &w->gate,      &w->up,         &w->scores,    &w->shared_score, &w->choices,
         &w->expert_gate, &w->expert_up, &w->expert_out, &w->logits_in, &w->logits_out,   &w->hidden_out};
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) *addresses[i] += w->device.address;
-    if (!vulkan_begin(c, st)) return false;
+    if (!vulkan_begin(c, &c->once, st)) return false;
     vulkan_fill(c, &w->device);
-    return vulkan_run(c, st);
+    return vulkan_run_once(c, st);
 }
 
 static struct step_part reserve_step(uint64_t *used, uint64_t count, uint64_t size) {
@@ -89,7 +90,8 @@ static bool open_step(struct backend *b, struct status *st) {
         if (b->weights.rope.frequency[i])
             w->rotations[i] = reserve_step(&used, rows, (uint64_t)b->spec->rope.n_rot * sizeof(float));
     w->embeddings = reserve_step(&used, rows, 4 * (uint64_t)w->embd_stride);
-    if (!vulkan_buffer_open(&b->context, &w->step, used, VULKAN_MEMORY_UPLOAD, "the rows of a step", st)) return false;
+    if (!vulkan_buffer_open(b->context.device, &w->step, used, VULKAN_MEMORY_UPLOAD, "the rows of a step", st))
+        return false;
     struct step_part *const parts[] = {&w->identity,     &w->tokens,       &w->rows,
                                        &w->kept,         &w->logits_rows,  &w->hidden_rows,
                                        &w->rotations[0], &w->rotations[1], &w->embeddings};
@@ -109,11 +111,11 @@ bool workspace_open(struct backend *b, struct status *st) {
                                               : (uint64_t)b->max_rows * w->embd_stride * sizeof(float);
     w->hidden_readback = has_last_layer(b) ? logits : 0;
     return open_device(b, st) && open_step(b, st) &&
-           vulkan_buffer_open(&b->context, &w->readback, w->hidden_readback + hidden, VULKAN_MEMORY_READBACK, "results",
-                              st);
+           vulkan_buffer_open(b->context.device, &w->readback, w->hidden_readback + hidden, VULKAN_MEMORY_READBACK,
+                              "results", st);
 }
 
 void workspace_close(struct backend *b) {
     struct vulkan_buffer *const buffers[] = {&b->work.step, &b->work.pages, &b->work.device, &b->work.readback};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) vulkan_buffer_close(&b->context, buffers[i]);
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) vulkan_buffer_close(b->context.device, buffers[i]);
 }

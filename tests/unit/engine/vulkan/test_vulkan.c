@@ -12,6 +12,9 @@
 
 #include "engine/base/panic.h"
 #include "engine/serve/placement.h"
+#ifdef CONFAB_VULKAN
+#include "engine/vulkan/device.h"
+#endif
 #include "tests/unit/opened_backend.h"
 #include "tests/unit/opened_model.h"
 #include "tests/unit/scheduler_bench.h"
@@ -282,6 +285,24 @@ static void test_devices(void **state) {
     assert_true(device.description[0] && device.n_heaps > 0 && device.heaps[0].bytes > 0);
 }
 
+// The device stays open from one test to the next, with its pipelines.
+static int hold_device(void **state) {
+#ifdef CONFAB_VULKAN
+    VkPhysicalDevice physical;
+    if (vulkan_physical_devices(&physical, 1)) *state = vulkan_device_open(physical, NULL);
+#endif
+    (void)state;
+    return 0;
+}
+
+static int release_device(void **state) {
+#ifdef CONFAB_VULKAN
+    if (*state) vulkan_device_close(*state);
+#endif
+    (void)state;
+    return 0;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_devices),
@@ -293,5 +314,5 @@ int main(void) {
         cmocka_unit_test(test_pages_move),
         cmocka_unit_test(test_scheduling),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, hold_device, release_device);
 }

@@ -1,0 +1,89 @@
+// Vulkan device: opened once for all backends of the program that compute on it, with its memory and its compute
+// pipelines, which are kept in a file between runs of the program.
+//
+// Shaders reach all memory by device addresses that are handed over as push constants, so there are no descriptors.
+#ifndef CONFAB_VULKAN_DEVICE_H
+#define CONFAB_VULKAN_DEVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/vulkan/functions.h"
+
+enum { VULKAN_PUSH_BYTES = 128, VULKAN_MOST_CONSTANTS = 8, VULKAN_MOST_PIPELINES = 1024 };
+
+enum vulkan_memory {
+    VULKAN_MEMORY_DEVICE,   // the device's own
+    VULKAN_MEMORY_UPLOAD,   // mapped; the host writes, the device reads
+    VULKAN_MEMORY_READBACK, // mapped; the device writes, the host reads
+};
+
+struct vulkan_buffer {
+    VkBuffer buffer;
+    VkDeviceMemory memory;
+    VkDeviceAddress address;
+    void *mapped; // or NULL
+    uint64_t size;
+};
+
+struct vulkan_pipeline { // a shader with its specialisation constants
+    const char *shader;
+    uint32_t constants[VULKAN_MOST_CONSTANTS];
+    int n_constants;
+    VkPipeline handle;
+};
+
+struct vulkan_device {
+    struct vulkan_device_functions call;
+    VkPhysicalDevice physical;
+    VkDevice handle;
+    VkQueue queue;
+    uint32_t queue_family;
+    pthread_mutex_t queue_lock;
+    VkPhysicalDeviceMemoryProperties memory;
+    VkDeviceSize largest_allocation;
+    uint32_t subgroup_size;
+    double tick_seconds; // of timestamps; 0: it has none
+    uint64_t tick_mask;
+    atomic_bool lost; // or hung: whoever opens it from now on gets another one
+    atomic_bool hung; // perhaps still computes: nothing of it can be closed
+
+    VkPipelineLayout layout;
+    VkPipelineCache cache;
+    char *cache_path;
+    pthread_mutex_t pipeline_lock;
+    struct vulkan_pipeline pipelines[VULKAN_MOST_PIPELINES];
+    int n_pipelines, n_unsaved;
+
+    int users;
+    struct vulkan_device *next; // of those that are open
+};
+
+// The devices that can compute, by the loader's order, CPUs last; at most `most`. Returns how many.
+int vulkan_physical_devices(VkPhysicalDevice *out, int most);
+
+// The same for all who have it open. Any thread.
+struct vulkan_device *vulkan_device_open(VkPhysicalDevice physical, struct status *st);
+void vulkan_device_close(struct vulkan_device *d);
+static inline bool vulkan_is_hung(const struct vulkan_device *d) { return atomic_load(&d->hung); }
+
+bool vulkan_buffer_open(struct vulkan_device *d, struct vulkan_buffer *b, uint64_t size, enum vulkan_memory kind,
+                        const char *what, struct status *st);
+void vulkan_buffer_close(struct vulkan_device *d, struct vulkan_buffer *b); // also a zeroed one
+
+// Built when it is first asked for; NULL with a status where that fails. `shader` is a name of shaders/. Any thread.
+VkPipeline vulkan_pipeline(struct vulkan_device *d, const char *shader, const uint32_t *constants, int n,
+                           struct status *st);
+// Writes the pipelines that were built since the last time to the file, where there is a folder for it.
+void vulkan_save_pipelines(struct vulkan_device *d);
+// The device's own, while it is opened and closed.
+bool vulkan_open_pipelines(struct vulkan_device *d, struct status *st);
+void vulkan_close_pipelines(struct vulkan_device *d); // also partly opened ones
+
+// Names what failed, and notes where the device is lost.
+bool vulkan_fail(struct vulkan_device *d, struct status *st, VkResult result, const char *what);
+
+#endif
