@@ -53,6 +53,7 @@ static void vulkan_heaps(int device, struct device *out) {
 static void close_vulkan(struct backend *b) {
     if (!b) return;
     if (b->context.device) {
+        pipelines_finish(b);
         passes_close(b);
         for (int i = 0; i < b->weights.n_chunks; i++) vulkan_buffer_close(b->context.device, &b->weights.chunks[i]);
         workspace_close(b);
@@ -106,9 +107,7 @@ static bool open_on(struct backend *b, const struct backend_params *params, stru
     b->info.n_workers = n_threads;
     if (!vulkan_context_open(&b->context, physical, st)) return false;
     pipelines_start(b);
-    const bool ok = pages_open(b, st) && weights_upload(b, &params->options, st) && workspace_open(b, st);
-    pipelines_finish(b);
-    return ok;
+    return pages_open(b, st) && weights_upload(b, &params->options, st) && workspace_open(b, st);
 }
 
 static struct backend *vulkan_backend_open(const struct backend_params *params, struct status *st) {

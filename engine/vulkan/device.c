@@ -148,6 +148,7 @@ static struct vulkan_device *open_new(VkPhysicalDevice physical, struct status *
     d->physical = physical;
     pthread_mutex_init(&d->queue_lock, NULL);
     pthread_mutex_init(&d->pipeline_lock, NULL);
+    pthread_cond_init(&d->pipeline_built, NULL);
     if (!open_device(d, st)) {
         free(d);
         return NULL;
@@ -174,6 +175,7 @@ static void close_last(struct vulkan_device *d) {
     d->call.DestroyDevice(d->handle, NULL);
     pthread_mutex_destroy(&d->queue_lock);
     pthread_mutex_destroy(&d->pipeline_lock);
+    pthread_cond_destroy(&d->pipeline_built);
     free(d);
 }
 

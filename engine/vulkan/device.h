@@ -33,7 +33,7 @@ struct vulkan_pipeline { // a shader with its specialisation constants
     const char *shader;
     uint32_t constants[VULKAN_MOST_CONSTANTS];
     int n_constants;
-    VkPipeline handle;
+    VkPipeline handle; // NULL: it is being built
 };
 
 struct vulkan_device {
@@ -55,6 +55,7 @@ struct vulkan_device {
     VkPipelineCache cache;
     char *cache_path;
     pthread_mutex_t pipeline_lock;
+    pthread_cond_t pipeline_built;
     struct vulkan_pipeline pipelines[VULKAN_MOST_PIPELINES];
     int n_pipelines, n_unsaved;
 

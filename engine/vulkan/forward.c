@@ -626,36 +626,36 @@ bool vulkan_forward(struct backend *b, const struct batch *batch, struct backend
 
 // ---- pipelines beforehand ----
 
-static void build_pipeline(void *context, int i, int worker) {
-    const struct pipeline_list *list = context;
-    const struct vulkan_pipeline *p = &list->items[i];
-    (void)worker;
-    vulkan_pipeline(list->backend->context.device, p->shader, p->constants, p->n_constants, NULL);
-}
-
-static void *build_all(void *context) {
+static void *build_pipelines(void *context) {
     struct pipeline_list *list = context;
-    thread_pool_for_each(list->backend->pool, list->n, build_pipeline, list);
-    vulkan_save_pipelines(list->backend->context.device);
+    for (int i; (i = atomic_fetch_add(&list->next, 1)) < list->n;) {
+        const struct vulkan_pipeline *p = &list->items[i];
+        vulkan_pipeline(list->device, p->shader, p->constants, p->n_constants, NULL);
+    }
+    vulkan_save_pipelines(list->device);
     return NULL;
 }
 
 void pipelines_start(struct backend *b) {
     struct pipeline_list *list = b->building = xcalloc(1, sizeof *list);
-    list->backend = b;
+    list->device = b->context.device;
     const int rows[] = {1, b->max_rows};
     for (int i = 0; i < 2; i++) {
         const int results = has_last_layer(b) && b->max_logits ? 1 : 0;
         struct pass p = {.b = b, .ok = true, .list = list, .n_rows = rows[i], .n_kept = results, .n_logits = results};
         all_stages(&p);
     }
-    if (system_start_thread(&list->thread, build_all, list, NULL)) return;
-    build_all(list);
-    list->n = 0;
+    const int most = (int)(sizeof list->threads / sizeof *list->threads), wanted = thread_pool_size(b->pool);
+    while (list->n_threads < most && list->n_threads < wanted &&
+           system_start_thread(&list->threads[list->n_threads], build_pipelines, list, NULL))
+        list->n_threads++;
 }
 
 void pipelines_finish(struct backend *b) {
-    if (b->building->n) pthread_join(b->building->thread, NULL);
-    free(b->building);
+    struct pipeline_list *list = b->building;
+    if (!list) return;
+    atomic_store(&list->next, list->n);
+    for (int i = 0; i < list->n_threads; i++) pthread_join(list->threads[i], NULL);
+    free(list);
     b->building = NULL;
 }

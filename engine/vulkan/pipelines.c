@@ -128,28 +128,32 @@ static VkResult build(struct vulkan_device *d, struct vulkan_pipeline *p, const 
     return result;
 }
 
-static VkPipeline find(const struct vulkan_device *d, const struct vulkan_pipeline *wanted) {
+static struct vulkan_pipeline *find(struct vulkan_device *d, const struct vulkan_pipeline *wanted) {
     for (int i = 0; i < d->n_pipelines; i++) {
-        const struct vulkan_pipeline *p = &d->pipelines[i];
-        if (p->shader == wanted->shader && !memcmp(p->constants, wanted->constants, sizeof p->constants))
-            return p->handle;
+        struct vulkan_pipeline *p = &d->pipelines[i];
+        if (p->shader == wanted->shader && !memcmp(p->constants, wanted->constants, sizeof p->constants)) return p;
     }
-    return VK_NULL_HANDLE;
+    return NULL;
 }
 
-// Of a pipeline that two threads have built at a time the first one stays.
-static VkPipeline add(struct vulkan_device *d, const struct vulkan_pipeline *built, struct status *st) {
-    pthread_mutex_lock(&d->pipeline_lock);
-    VkPipeline stays = find(d, built);
-    if (!stays && d->n_pipelines < VULKAN_MOST_PIPELINES) {
-        d->pipelines[d->n_pipelines++] = *built;
-        d->n_unsaved++;
-        stays = built->handle;
+// Whoever asks for a pipeline while another thread builds it waits. One that could not be built leaves its place.
+static VkResult find_or_build(struct vulkan_device *d, struct vulkan_pipeline *wanted, const struct shader *shader) {
+    struct vulkan_pipeline *p;
+    while ((p = find(d, wanted)) && !p->handle) pthread_cond_wait(&d->pipeline_built, &d->pipeline_lock);
+    if (p) {
+        wanted->handle = p->handle;
+        return VK_SUCCESS;
     }
+    if (d->n_pipelines == VULKAN_MOST_PIPELINES) return VK_ERROR_TOO_MANY_OBJECTS;
+    d->pipelines[d->n_pipelines++] = *wanted;
     pthread_mutex_unlock(&d->pipeline_lock);
-    if (stays != built->handle) d->call.DestroyPipeline(d->handle, built->handle, NULL);
-    if (!stays) status_fail(st, STATUS_LIMIT, "Vulkan: more than %d pipelines", VULKAN_MOST_PIPELINES);
-    return stays;
+    const VkResult result = build(d, wanted, shader);
+    pthread_mutex_lock(&d->pipeline_lock);
+    p = find(d, wanted);
+    if (result == VK_SUCCESS) p->handle = wanted->handle, d->n_unsaved++;
+    else *p = d->pipelines[--d->n_pipelines];
+    pthread_cond_broadcast(&d->pipeline_built);
+    return result;
 }
 
 VkPipeline vulkan_pipeline(struct vulkan_device *d, const char *shader, const uint32_t *constants, int n,
@@ -162,11 +166,9 @@ VkPipeline vulkan_pipeline(struct vulkan_device *d, const char *shader, const ui
     struct vulkan_pipeline wanted = {.shader = found->name, .n_constants = n};
     memcpy(wanted.constants, constants, (size_t)n * sizeof *constants);
     pthread_mutex_lock(&d->pipeline_lock);
-    const VkPipeline there = find(d, &wanted);
+    const VkResult result = find_or_build(d, &wanted, found);
     pthread_mutex_unlock(&d->pipeline_lock);
-    if (there) return there;
-    const VkResult result = build(d, &wanted, found);
-    if (result == VK_SUCCESS) return add(d, &wanted, st);
+    if (result == VK_SUCCESS) return wanted.handle;
     vulkan_fail(d, st, result, shader);
     return VK_NULL_HANDLE;
 }

@@ -101,8 +101,10 @@ enum { MOST_PASSES = 16 };
 struct pipeline_list { // that are to be built
     struct vulkan_pipeline items[VULKAN_MOST_PIPELINES];
     int n;
-    struct backend *backend;
-    pthread_t thread;
+    atomic_int next;
+    struct vulkan_device *device;
+    pthread_t threads[4];
+    int n_threads;
 };
 
 struct backend {
@@ -121,7 +123,7 @@ struct backend {
     struct recorded_pass passes[MOST_PASSES];
     int n_passes;
     uint64_t n_runs;
-    struct pipeline_list *building; // while it opens
+    struct pipeline_list *building;
 };
 
 static inline bool has_last_layer(const struct backend *b) { return b->end_layer == b->spec->n_layer; }
@@ -147,9 +149,9 @@ bool pages_record_copies(struct backend *b, const struct batch *batch, struct st
 // forward.c: the copies of a batch and its rows
 bool vulkan_forward(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st);
 void passes_close(struct backend *b);
-// The pipelines that decoding one conversation and long prompts need are built on threads beside, from this call to the
-// next; all others when they are first needed.
+// The pipelines that decoding one conversation and long prompts need are built on threads beside, from here on; all
+// others, and those that a pass needs before, are built as they are needed.
 void pipelines_start(struct backend *b);
-void pipelines_finish(struct backend *b);
+void pipelines_finish(struct backend *b); // leaves out what is not built yet
 
 #endif
