@@ -88,7 +88,8 @@ $(BUILD)/shaders/%.spv: shaders/%.comp $(wildcard shaders/*.glsl)
 $(BUILD)/with_vulkan: always
 	@mkdir -p $(@D)
 	@echo '$(VULKAN)' | cmp -s - $@ || echo '$(VULKAN)' > $@
-WITH_VULKAN = $(BUILD)/engine/serve/registry.o $(BUILD)/tests/unit/engine/vulkan/test_vulkan.o
+WITH_VULKAN = $(addprefix $(BUILD)/,engine/serve/registry.o tests/unit/engine/vulkan/test_vulkan.o \
+	tests/faults/test_vulkan_faults.o)
 $(WITH_VULKAN): $(BUILD)/with_vulkan
 $(WITH_VULKAN): ALL_CFLAGS += $(if $(VULKAN),-DCONFAB_VULKAN)
 

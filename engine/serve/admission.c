@@ -33,6 +33,17 @@ static void preempt(struct scheduler *s, struct sequence *q) {
     scheduler_enter(s, q, REQUEST_PENDING, "");
 }
 
+void admission_restart(struct scheduler *s) {
+    prefix_clear(&s->prefixes);
+    s->n_copies = 0;
+    for (int i = 0; i < s->n_sequences; i++) {
+        struct sequence *q = s->sequences[i];
+        if (!sequence_runs(q)) continue;
+        admission_leave(s, q, false);
+        scheduler_enter(s, q, REQUEST_PENDING, "");
+    }
+}
+
 static struct sequence *last_running(const struct scheduler *s) {
     for (int i = s->n_sequences - 1; i >= 0; i--)
         if (sequence_runs(s->sequences[i])) return s->sequences[i];

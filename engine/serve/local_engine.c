@@ -193,6 +193,16 @@ static bool on_token(void *context, const struct sequence *q, const struct sampl
     return answer_token(a->text, sample);
 }
 
+static void tell_notice(const struct local_request *r, const char *text) {
+    struct engine_event event = {.kind = EVENT_NOTICE,
+                                 .request = r->request.id,
+                                 .conversation = conversation_number(r->client, r->request.conversation),
+                                 .at = clock_ns(),
+                                 .token = -1};
+    event.size = (size_t)snprintf(event.text, sizeof event.text, "%s", text);
+    queue_push(&r->client->client.events, &event);
+}
+
 static int count_encoding(const struct local_engine *e) {
     int n = 0;
     for (const struct local_request *r = e->requests; r; r = r->next) n += r->client && !r->scheduled;
@@ -211,21 +221,30 @@ static void publish(struct local_engine *e) {
     metrics_publish(&e->metrics);
 }
 
+static void note_backend(struct local_engine *e) {
+    snprintf(e->backend, sizeof e->backend, "%s", scheduler_backend(e->scheduler)->description);
+}
+
+static void on_moved(void *context, const char *message) {
+    struct local_engine *e = context;
+    char text[512];
+    note_backend(e);
+    e->preparing = true;
+    snprintf(text, sizeof text, "%.300s: the answer goes on on the processor (%s)", message, e->backend);
+    log_warning("engine", "%s: %s", e->file->info.name, text);
+    for (const struct local_request *r = e->requests; r; r = r->next)
+        if (r->client) tell_notice(r, text);
+}
+
 // ---- commands, on the engine's thread ----
 
 static void tell_refusal(struct local_engine *e, const struct local_request *r, const struct status *refused) {
-    struct engine_event event = {.kind = EVENT_NOTICE,
-                                 .request = r->request.id,
-                                 .conversation = conversation_number(r->client, r->request.conversation),
-                                 .at = clock_ns(),
-                                 .token = -1};
-    event.size =
-        (size_t)snprintf(event.text, sizeof event.text,
-                         "the model's own chat template refuses this conversation (%.300s); confab's for %s is "
-                         "used instead",
-                         refused->text, chat_template_name(e->file->chat_template));
-    log_warning("engine", "%s: %s", e->file->info.name, event.text);
-    queue_push(&r->client->client.events, &event);
+    char text[512];
+    snprintf(text, sizeof text,
+             "the model's own chat template refuses this conversation (%.300s); confab's for %s is used instead",
+             refused->text, chat_template_name(e->file->chat_template));
+    log_warning("engine", "%s: %s", e->file->info.name, text);
+    tell_notice(r, text);
 }
 
 static void schedule(struct local_engine *e, struct local_request *r) {
@@ -453,16 +472,19 @@ static struct scheduler *open_scheduler(struct local_engine *e, const struct eng
     if (!ops && !registry_place(p->options.device, &plan, st)) return NULL;
     if (!memory_size_choose(&size, e->file, p, &plan, st)) return NULL;
     e->kv_bytes = size.memory.kv;
-    struct scheduler_params params = {.placement = plan,
-                                      .model = &e->file->model,
-                                      .n_threads = p->n_threads,
-                                      .n_pages = size.n_pages,
-                                      .context = size.context,
-                                      .asked_context = size.asked_context,
-                                      .prefill_chunk = p->prefill_chunk,
-                                      .options = p->options,
-                                      .metrics = &e->metrics,
-                                      .events = {.context = e, .state = on_state, .token = on_token, .stop = on_step}};
+    const bool on_devices = !ops && (plan.n > 1 || plan.parts[0].ops != &cpu_backend);
+    struct scheduler_params params = {
+        .placement = plan,
+        .model = &e->file->model,
+        .n_threads = p->n_threads,
+        .n_pages = size.n_pages,
+        .context = size.context,
+        .asked_context = size.asked_context,
+        .prefill_chunk = p->prefill_chunk,
+        .options = p->options,
+        .metrics = &e->metrics,
+        .events = {.context = e, .state = on_state, .token = on_token, .stop = on_step, .moved = on_moved}};
+    if (on_devices) params.fallback = placement_on(&cpu_backend, 0);
     return scheduler_open(&params, st);
 }
 
@@ -503,7 +525,7 @@ struct engine *local_engine_open_on(struct model_file *m, const struct engine_pa
     metrics_open(&e->metrics);
     if (open_parts(e, p, ops, st)) {
         e->preparing = p->options.quick_start;
-        snprintf(e->backend, sizeof e->backend, "%s", scheduler_backend(e->scheduler)->description);
+        note_backend(e);
         publish(e);
         if (system_start_thread(&e->thread, engine_main, e, st)) {
             log_info("engine", "opened %s in %.2f s on %s, KV cache of %.1f MiB", m->info.name, clock_seconds() - begun,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/base/clock.h"
+#include "engine/base/log.h"
 #include "engine/base/panic.h"
 #include "engine/serve/scheduler_state.h"
 
@@ -38,11 +39,24 @@ struct backend_params scheduler_backend_params(const struct scheduler_params *p)
                                    .options = p->options};
 }
 
+static void open_scratch(struct scheduler *s) {
+    s->n_scratch = scheduler_backend(s)->n_workers;
+    s->scratch = xcalloc((size_t)s->n_scratch, sizeof *s->scratch);
+    for (int i = 0; i < s->n_scratch; i++) s->scratch[i] = sampler_scratch_open(s->n_vocab);
+}
+
+static void close_scratch(struct scheduler *s) {
+    for (int i = 0; i < s->n_scratch; i++) sampler_scratch_close(s->scratch[i]);
+    free(s->scratch);
+}
+
 struct scheduler *scheduler_open(const struct scheduler_params *p, struct status *st) {
-    struct backend_params backend = scheduler_backend_params(p);
+    const struct backend_params backend = scheduler_backend_params(p);
     const size_t rows = (size_t)backend.max_rows;
     struct scheduler *s = xcalloc(1, sizeof *s);
     *s = (struct scheduler){.events = p->events,
+                            .fallback = p->fallback,
+                            .backend = backend,
                             .metrics = p->metrics,
                             .context = p->context,
                             .n_vocab = p->model->spec.n_vocab,
@@ -59,9 +73,7 @@ struct scheduler *scheduler_open(const struct scheduler_params *p, struct status
     s->rows = xmalloc(rows * sizeof *s->rows);
     s->segments = xmalloc(rows * sizeof *s->segments);
     s->draws = xmalloc((size_t)s->max_draws * sizeof *s->draws);
-    const int n_workers = scheduler_backend(s)->n_workers;
-    s->scratch = xcalloc((size_t)n_workers, sizeof *s->scratch);
-    for (int i = 0; i < n_workers; i++) s->scratch[i] = sampler_scratch_open(s->n_vocab);
+    open_scratch(s);
     return s;
 }
 
@@ -78,9 +90,8 @@ void scheduler_close(struct scheduler *s) {
     }
     prefix_close(&s->prefixes);
     kv_cache_close(&s->cache);
-    for (int i = 0; i < scheduler_backend(s)->n_workers; i++) sampler_scratch_close(s->scratch[i]);
+    close_scratch(s);
     placement_close(s->placement);
-    free(s->scratch);
     free(s->sequences);
     free(s->rows);
     free(s->segments);
@@ -331,13 +342,38 @@ static void advance(struct scheduler *s) {
     }
 }
 
+// The model is opened anew before the failed device is closed: where that fails too, requests do.
+static bool fall_back(struct scheduler *s, const struct status *why) {
+    struct status st;
+    struct backend_params backend = s->backend;
+    backend.options.quick_start = true;
+    backend.options.progress = NULL;
+    struct placement *next = s->fallback.n ? placement_open(&s->fallback, &backend, &st) : NULL;
+    if (!next) {
+        if (s->fallback.n) log_error("engine", "the model could not be opened elsewhere: %s", st.text);
+        return false;
+    }
+    close_scratch(s);
+    placement_close(s->placement);
+    s->placement = next;
+    s->fallback.n = 0;
+    open_scratch(s);
+    admission_restart(s);
+    if (s->events.moved) s->events.moved(s->events.context, why->text);
+    return true;
+}
+
 // Where a batch fails nobody knows which of the copies were made: so nothing is cached that they may be a part of.
-bool scheduler_run(struct scheduler *s, struct batch *batch, struct backend_result *out, struct status *st) {
+bool scheduler_run(struct scheduler *s, struct batch *batch, struct backend_result *out, bool *lost,
+                   struct status *st) {
     batch->copies = s->copies;
     batch->n_copies = s->n_copies;
     s->n_copies = 0;
+    *lost = false;
     if (placement_run(s->placement, batch, out, st)) return true;
-    if (batch->n_copies && st->code != STATUS_CANCELLED) prefix_clear(&s->prefixes);
+    if (st->code == STATUS_CANCELLED) return false;
+    if (batch->n_copies) prefix_clear(&s->prefixes);
+    *lost = (st->code == STATUS_DEVICE || st->code == STATUS_MEMORY) && fall_back(s, st);
     return false;
 }
 
@@ -354,7 +390,9 @@ bool scheduler_step(struct scheduler *s) {
     struct status st = {0};
     s->last_step = 0;
     struct backend_result result;
-    if (!scheduler_run(s, &s->batch, &result, &st)) {
+    bool lost;
+    if (!scheduler_run(s, &s->batch, &result, &lost, &st)) {
+        if (lost) return true;
         if (st.code == STATUS_CANCELLED) take_back(s);
         else fail_batch(s, st.text);
         return true;

@@ -5,7 +5,8 @@
 // those of the conversation in focus before all others. One is admitted when the pages that it needs are free or only
 // cached. What is cached is shared, and so is what another sequence computes at this moment: whoever needs the same
 // waits for it. When pages run out the last running sequence in that order is pre-empted, and so it is when one of the
-// conversation in focus finds no place: its pages are others' to take, it waits, and goes on with the same text. Owns
+// conversation in focus finds no place: its pages are others' to take, it waits, and goes on with the same text. Where
+// a device fails all of them wait until the model is open on the fallback. Owns
 // requests, sequences, KV pages, the prefix index, sampler scratch and the backend. One thread uses it.
 #ifndef CONFAB_SERVE_SCHEDULER_H
 #define CONFAB_SERVE_SCHEDULER_H
@@ -27,10 +28,14 @@ struct scheduler_events {
     // because its rows may not be wanted any more or others more urgently. They are computed again if they still are.
     // NULL: never.
     bool (*stop)(void *context);
+    // A device failed, as the message says, and the model goes on elsewhere: scheduler_backend tells where. All
+    // sequences stay, their keys and values are computed again. NULL: nobody cares.
+    void (*moved)(void *context, const char *message);
 };
 
 struct scheduler_params {
     struct placement_plan placement;
+    struct placement_plan fallback; // where a device fails; n is 0: requests fail with it
     const struct model *model;
     int n_threads;        // as of struct backend_params
     int n_pages, context; // context ≤ n_pages × KV_PAGE_TOKENS

@@ -18,7 +18,7 @@ bool scheduler_logits_start(const struct scheduler *s, struct scheduler_logits *
 }
 
 static bool run_logits(struct scheduler *s, const struct scheduler_logits *l, int count, struct backend_result *out,
-                       struct status *st) {
+                       bool *lost, struct status *st) {
     for (int i = 0; i < count; i++)
         s->rows[i] = (struct batch_row){.token = l->ids[l->n_done + i], .output = ROW_LOGITS};
     const struct batch_segment segment = {.n_rows = count, .position = l->n_done, .pages = l->kv.pages};
@@ -28,7 +28,7 @@ static bool run_logits(struct scheduler *s, const struct scheduler_logits *l, in
                           .segments = &segment,
                           .stop = s->events.stop,
                           .stop_context = s->events.context};
-    return scheduler_run(s, &batch, out, st);
+    return scheduler_run(s, &batch, out, lost, st);
 }
 
 bool scheduler_logits_pass(struct scheduler *s, struct scheduler_logits *l, struct status *st) {
@@ -39,10 +39,13 @@ bool scheduler_logits_pass(struct scheduler *s, struct scheduler_logits *l, stru
     while (!kv_cache_append(&s->cache, &l->kv, count, &none))
         if (!prefix_evict(&s->prefixes)) return status_fail(st, STATUS_LIMIT, "no pages left");
     struct backend_result result;
-    if (!run_logits(s, l, count, &result, &failed)) {
+    bool lost;
+    if (!run_logits(s, l, count, &result, &lost, &failed)) {
+        if (lost) l->n_done = 0; // from the beginning
         kv_cache_truncate(&s->cache, &l->kv, l->n_done);
-        if (failed.code != STATUS_CANCELLED && st) *st = failed;
-        return failed.code == STATUS_CANCELLED;
+        if (lost || failed.code == STATUS_CANCELLED) return true;
+        if (st) *st = failed;
+        return false;
     }
     memcpy(l->out + (size_t)l->n_done * (size_t)s->n_vocab, result.logits, (size_t)count * row);
     l->n_done += count;

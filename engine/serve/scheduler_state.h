@@ -22,13 +22,16 @@ struct scheduler_speed {
 
 struct scheduler {
     struct placement *placement;
+    struct placement_plan fallback;
+    struct backend_params backend; // what both are opened with
     struct scheduler_events events;
     struct metrics *metrics;
     int n_vocab, context, max_rows, max_draws, max_running, prefill_chunk;
 
     struct kv_cache cache;
     struct prefix_index prefixes;
-    struct sampler_scratch **scratch; // [workers]
+    struct sampler_scratch **scratch; // [n_scratch], one a worker
+    int n_scratch;
 
     // In the order of service: first the conversation in focus, then the others; by request and answer within each.
     struct sequence **sequences;
@@ -62,11 +65,14 @@ void admission_run(struct scheduler *s);
 bool admission_reserve(struct scheduler *s, struct sequence *q, int n);
 // q computes no more: its pages are published unless they are not to be, and given back; nobody waits for it.
 void admission_leave(struct scheduler *s, struct sequence *q, bool publish);
+// The KV cache is lost: whoever runs is to begin again, and nothing is cached.
+void admission_restart(struct scheduler *s);
 
 // ---- scheduler.c ----
 
-// Runs a batch, and before it the copies that are to be made.
-bool scheduler_run(struct scheduler *s, struct batch *batch, struct backend_result *out, struct status *st);
+// Runs a batch, and before it the copies that are to be made. False with `lost` where a device failed and the fallback
+// took its place: nothing is computed any more, and all sequences are at rest.
+bool scheduler_run(struct scheduler *s, struct batch *batch, struct backend_result *out, bool *lost, struct status *st);
 
 // ---- plan.c ----
 

@@ -41,10 +41,13 @@ const struct vulkan_instance *vulkan_instance(struct status *st) {
     return NULL;
 }
 
+void (*vulkan_wrap_functions)(struct vulkan_device_functions *call);
+
 void vulkan_load_device(const struct vulkan_instance *instance, VkDevice device, struct vulkan_device_functions *out) {
 #define X(name) out->name = (PFN_vk##name)instance->call.GetDeviceProcAddr(device, "vk" #name);
     VULKAN_DEVICE_FUNCTIONS(X)
 #undef X
+    if (vulkan_wrap_functions) vulkan_wrap_functions(out);
 }
 
 const char *vulkan_result_name(VkResult result) {

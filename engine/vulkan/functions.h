@@ -81,6 +81,8 @@ struct vulkan_instance {
 // The instance, which lives as long as the program; NULL with a status where there is no Vulkan 1.2. Any thread.
 const struct vulkan_instance *vulkan_instance(struct status *st);
 
+// A test may put its own in the place of a device's functions, as it is opened. NULL: nobody does.
+extern void (*vulkan_wrap_functions)(struct vulkan_device_functions *call);
 // Those of a device.
 void vulkan_load_device(const struct vulkan_instance *instance, VkDevice device, struct vulkan_device_functions *out);
 

@@ -48,20 +48,28 @@ static bool on_step(void *context) {
     return b->stops > 0 && b->stops--;
 }
 
+static void on_moved(void *context, const char *message) {
+    struct bench *b = context;
+    b->n_moved++;
+    snprintf(b->moved, sizeof b->moved, "%s", message);
+}
+
 struct bench *bench_open(struct bench_options o) {
     toy_reset();
     struct bench *b = xcalloc(1, sizeof *b);
     b->model.spec.n_vocab = o.n_vocab ? o.n_vocab : VOCAB;
     b->end_token = -1;
     metrics_open(&b->metrics);
-    struct scheduler_params p = {.placement = o.model ? o.placement : placement_on(&toy_backend, 0),
-                                 .model = o.model ? o.model : &b->model,
-                                 .n_pages = o.n_pages,
-                                 .metrics = &b->metrics,
-                                 .context = o.context ? o.context : o.n_pages * KV_PAGE_TOKENS,
-                                 .prefill_chunk = o.chunk,
-                                 .max_running = o.places,
-                                 .events = {.context = b, .state = on_state, .token = on_token, .stop = on_step}};
+    struct scheduler_params p = {
+        .placement = o.model ? o.placement : placement_on(&toy_backend, 0),
+        .fallback = o.fallback,
+        .model = o.model ? o.model : &b->model,
+        .n_pages = o.n_pages,
+        .metrics = &b->metrics,
+        .context = o.context ? o.context : o.n_pages * KV_PAGE_TOKENS,
+        .prefill_chunk = o.chunk,
+        .max_running = o.places,
+        .events = {.context = b, .state = on_state, .token = on_token, .stop = on_step, .moved = on_moved}};
     struct status st;
     b->scheduler = scheduler_open(&p, &st);
     assert_non_null(b->scheduler);

@@ -24,13 +24,16 @@ struct bench {
     int events;
     int32_t end_token; // −1: none
     int stops;         // so many steps are given up
+    char moved[512];   // why the model went on elsewhere, and how often it did
+    int n_moved;
     void (*in_step)(struct bench *b);
 };
 
 struct bench_options {
     int n_pages, context, chunk, n_vocab, places; // but for the pages 0 stands for a usual value
-    const struct model *model;       // NULL: the toy's
-    struct placement_plan placement; // of that model
+    const struct model *model;                    // NULL: the toy's
+    struct placement_plan placement;              // of that model
+    struct placement_plan fallback;
 };
 
 struct bench *bench_open(struct bench_options o);

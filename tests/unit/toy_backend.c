@@ -173,7 +173,7 @@ static bool toy_run(struct backend *b, const struct batch *batch, struct backend
     while (toy.allowed >= 0 && toy.runs > toy.allowed) usleep(1000);
     if (toy.fail_runs > 0) {
         toy.fail_runs--;
-        return status_fail(st, STATUS_IO, "toy: the device is lost");
+        return status_fail(st, STATUS_DEVICE, "toy: the device is lost");
     }
     for (int i = 0; i < batch->n_copies; i++) copy_page(b, &batch->copies[i]);
     if (given_up(batch)) {

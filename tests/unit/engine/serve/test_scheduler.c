@@ -513,6 +513,39 @@ static void test_lost_device_fails_the_batch(void **state) {
     bench_close(b);
 }
 
+// Wherever the device fails the texts are those of a device that does not, also where answers fork and are pre-empted.
+static void test_fallback_goes_on(void **state) {
+    (void)state;
+    for (int after = 0; after < 30; after++) {
+        struct bench *b =
+            bench_open((struct bench_options){.n_pages = 12, .chunk = 40, .fallback = placement_on(&toy_backend, 0)});
+        for (uint64_t id = 1; id < 6; id++) bench_submit(b, id, 60 + (int)id, 50, 30);
+        for (int i = 0; i < after; i++) scheduler_step(b->scheduler);
+        toy.fail_runs = 1;
+        scheduler_step(b->scheduler);
+        assert_int_equal(b->n_moved, 1);
+        assert_string_equal(b->moved, "toy: the device is lost");
+        bench_check(b);
+        bench_run(b);
+        for (uint64_t id = 1; id < 6; id++) bench_assert_text_alone(b, id, 60 + (int)id, 50, 30);
+        bench_close(b);
+    }
+}
+
+static void test_fallback_fails_too(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 64, .fallback = placement_on(&toy_backend, 0)});
+    bench_submit(b, 1, 33, 0, 20);
+    toy.fail_runs = 2;
+    bench_run(b);
+    assert_int_equal(b->n_moved, 1);
+    assert_int_equal(b->answers[1].state, REQUEST_FAILED);
+    bench_submit(b, 2, 33, 0, 20);
+    bench_run(b);
+    bench_assert_text_alone(b, 2, 33, 0, 20);
+    bench_close(b);
+}
+
 static void test_what_can_never_fit_fails_at_once(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 4});
@@ -614,6 +647,11 @@ static bool all_logits(struct bench *b, const int32_t *ids, int n, float *out, s
     return ok;
 }
 
+static void fail_second_run(struct bench *b) {
+    (void)b;
+    if (toy.runs == 1) toy.fail_runs = 1;
+}
+
 static void test_logits_of_every_position(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 4});
@@ -634,6 +672,16 @@ static void test_logits_of_every_position(void **state) {
     assert_true(all_logits(b, ids, 70, logits, &st));
     assert_memory_equal(logits + 69 * VOCAB, expected, sizeof expected);
     assert_int_equal(toy.given_up, 3);
+    bench_check(b);
+    bench_close(b);
+    b = bench_open((struct bench_options){.n_pages = 4, .fallback = placement_on(&toy_backend, 0)});
+    b->in_step = fail_second_run;
+    memset(logits, 0, 70 * VOCAB * sizeof *logits);
+    assert_true(all_logits(b, ids, 70, logits, &st));
+    assert_int_equal(b->n_moved, 1);
+    assert_memory_equal(logits + 69 * VOCAB, expected, sizeof expected);
+    toy_logits(ids, 1, VOCAB, expected);
+    assert_memory_equal(logits, expected, sizeof expected);
     bench_check(b);
     assert_false(all_logits(b, ids, 129, logits, &st));
     ids[5] = -1;
@@ -709,6 +757,8 @@ int main(void) {
         cmocka_unit_test(test_sampling_change_reaches_the_next_token),
         cmocka_unit_test(test_nan_fails_one_request_alone),
         cmocka_unit_test(test_lost_device_fails_the_batch),
+        cmocka_unit_test(test_fallback_goes_on),
+        cmocka_unit_test(test_fallback_fails_too),
         cmocka_unit_test(test_what_can_never_fit_fails_at_once),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_metrics_add_up),
