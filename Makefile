@@ -176,14 +176,17 @@ $(strip $(shell command -v $(firstword $(CC)) > /dev/null || echo gcc libc6-dev;
 	for pair in $(1); do pkg-config --exists $${pair%%:*} 2> /dev/null || echo $${pair#*:}; done))
 endef
 
-# Without these confab computes on the processor only. Its tests of Vulkan skip where there is no driver; one for
-# processors is in mesa-vulkan-drivers.
+# Without these confab computes on the processor only.
 VULKAN_MISSING = $(if $(VULKAN),,$(call missing,vulkan:libvulkan-dev) $(shell command -v glslc > /dev/null || echo glslc))
+# For its tests: a driver that computes on the processor, and the layers that check how it is used.
+VULKAN_TEST_MISSING = $(shell ls /usr/share/vulkan/icd.d/lvp_icd* > /dev/null 2>&1 || echo mesa-vulkan-drivers; \
+	ls /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json > /dev/null 2>&1 || echo vulkan-validationlayers; \
+	command -v spirv-val > /dev/null || echo spirv-tools)
 
 MISSING_CXX = $(shell command -v $(firstword $(CXX)) > /dev/null || echo g++)
 
 BUILD_MISSING = $(call missing,$(BUILD_NEEDS))
-TEST_MISSING  = $(strip $(call missing,$(BUILD_NEEDS) $(TEST_NEEDS)) $(MISSING_CXX) $(VULKAN_MISSING))
+TEST_MISSING  = $(strip $(call missing,$(BUILD_NEEDS) $(TEST_NEEDS)) $(MISSING_CXX) $(VULKAN_MISSING) $(VULKAN_TEST_MISSING))
 
 packages:
 	@missing="$(BUILD_MISSING)"; test -z "$$missing" || \

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -330,6 +331,29 @@ static double logits_error(const char *options, const char *name) {
     return error / power;
 }
 
+// Every shared model whose logits are known, on the device: float weights as they are, quantised ones not much further
+// off than on the processor, which rounds activations.
+static void test_logits_on_a_vulkan_device(void **state) {
+    (void)state;
+    struct result devices = shell("confab devices --json");
+    const bool has_device = strstr(devices.output, "\"vulkan0\"") != NULL;
+    result_free(&devices);
+    shared_file("models");
+    if (!has_device) {
+        print_message("no Vulkan device: skipped\n");
+        skip();
+    }
+    struct result names = shell("cd ../shared/models && ls *.logits | sed 's/.logits$//'");
+    for (char *rest = NULL, *name = strtok_r(names.output, "\n", &rest); name; name = strtok_r(NULL, "\n", &rest)) {
+        const size_t n = strlen(name);
+        const bool floats = n > 4 && (!strcmp(name + n - 3, "f32") || !strcmp(name + n - 3, "f16"));
+        const double fast = floats ? 0 : logits_error("", name), limit = floats ? 1e-5 : fmin(1e-3, 2 * fast);
+        const double error = logits_error("--device vulkan0", name);
+        if (!(error <= limit)) fail_msg("%s: %g, %g is allowed", name, error, limit);
+    }
+    result_free(&names);
+}
+
 static void test_logits_match_the_reference(void **state) {
     (void)state;
     static const char *const names[] = {"tiny-llama-f32",  "tiny-llama-f16",  "tiny-llama-bf16", "tiny-llama-q8_0",
@@ -425,6 +449,7 @@ int main(void) {
         cmocka_unit_test(test_template_errors_name_the_right_file),
         cmocka_unit_test(test_an_interrupt_ends_it_by_its_signal),
         cmocka_unit_test(test_logits_match_the_reference),
+        cmocka_unit_test(test_logits_on_a_vulkan_device),
     };
     return cmocka_run_group_tests(tests, setup, temporary_folder_teardown);
 }

@@ -18,8 +18,10 @@
 #include "tests/unit/opened_backend.h"
 #include "tests/unit/opened_model.h"
 #include "tests/unit/scheduler_bench.h"
+#include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
+#include "tests/unit/vulkan_validation.h"
 
 enum { N_TOKENS = 36, N_PAGES = 8 };
 
@@ -285,9 +287,16 @@ static void test_devices(void **state) {
     assert_true(device.description[0] && device.n_heaps > 0 && device.heaps[0].bytes > 0);
 }
 
+static void test_validation(void **state) {
+    (void)state;
+    device_ops();
+    vulkan_validation_check("the tests before");
+}
+
 // The device stays open from one test to the next, with its pipelines.
 static int hold_device(void **state) {
 #ifdef CONFAB_VULKAN
+    vulkan_validation_start(temporary_folder_make());
     VkPhysicalDevice physical;
     if (vulkan_physical_devices(&physical, 1)) *state = vulkan_device_open(physical, NULL);
 #endif
@@ -299,8 +308,7 @@ static int release_device(void **state) {
 #ifdef CONFAB_VULKAN
     if (*state) vulkan_device_close(*state);
 #endif
-    (void)state;
-    return 0;
+    return temporary_folder_teardown(state);
 }
 
 int main(void) {
@@ -313,6 +321,7 @@ int main(void) {
         cmocka_unit_test(test_hidden_states_and_embeddings),
         cmocka_unit_test(test_pages_move),
         cmocka_unit_test(test_scheduling),
+        cmocka_unit_test(test_validation),
     };
     return cmocka_run_group_tests(tests, hold_device, release_device);
 }
