@@ -142,12 +142,7 @@ static bool vulkan_run_batch(struct backend *b, const struct batch *batch, struc
     assert(batch->n_rows >= 0 && batch->n_rows <= b->max_rows);
     *out = (struct backend_result){0};
     if (!pages_transfer(b, batch, st)) return false;
-    if (!batch->n_rows && !batch->n_copies) return true;
-    struct batch pages_only = *batch;
-    const bool stops = batch->n_rows && batch->stop && batch->stop(batch->stop_context);
-    if (stops) pages_only.n_rows = pages_only.n_segments = 0;
-    const bool ok = vulkan_forward(b, stops ? &pages_only : batch, out, st);
-    return ok && stops ? status_fail(st, STATUS_CANCELLED, "the batch was given up") : ok;
+    return vulkan_forward(b, batch, out, st);
 }
 
 static void vulkan_for_each(struct backend *b, int n, void (*item)(void *context, int i, int worker), void *context) {

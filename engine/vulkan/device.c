@@ -127,6 +127,7 @@ static bool open_device(struct vulkan_device *d, struct status *st) {
     d->memory = memory.memoryProperties;
     d->largest_allocation = limits.maxMemoryAllocationSize;
     d->subgroup_size = subgroups.subgroupSize;
+    d->list_operations = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ? 1e12 : 3e10;
     return create(d, instance, st);
 }
 

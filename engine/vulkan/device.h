@@ -46,7 +46,8 @@ struct vulkan_device {
     VkPhysicalDeviceMemoryProperties memory;
     VkDeviceSize largest_allocation;
     uint32_t subgroup_size;
-    double tick_seconds; // of timestamps; 0: it has none
+    double list_operations; // about as many are handed over at a time: a fraction of a second
+    double tick_seconds;    // of timestamps; 0: it has none
     uint64_t tick_mask;
     atomic_bool lost; // or hung: whoever opens it from now on gets another one
     atomic_bool hung; // perhaps still computes: nothing of it can be closed

@@ -20,6 +20,7 @@ struct pass {
     struct recorded_pass *record;   // what is recorded; NULL: pipelines are only listed
     struct pipeline_list *list;
     struct stage_work work; // recorded since the last stage ended
+    double list_operations; // recorded since the list began
 };
 
 // ---- what the rows are, in the step buffer ----
@@ -113,13 +114,32 @@ static void barrier(struct pass *p) {
     if (p->ok && p->record) vulkan_barrier(&p->b->context);
 }
 
+static int times_of_list(const struct pass *p) { return 3 + 4 * (p->b->end_layer - p->b->first_layer); }
+
+static void begin_list(struct pass *p) {
+    struct recorded_pass *r = p->record;
+    struct vulkan_context *c = &p->b->context;
+    struct recorded_list *l = &r->lists[r->n_lists++];
+    const int n = times_of_list(p);
+    l->ends = xcalloc((size_t)n, sizeof *l->ends);
+    p->ok = vulkan_list_open(c, &l->commands, n, p->st) && vulkan_begin(c, &l->commands, p->st);
+    if (p->ok) vulkan_time(c);
+    p->list_operations = 0;
+}
+
 static void end_stage(struct pass *p, enum backend_stage stage) {
     struct recorded_pass *r = p->record;
     if (!p->ok || !r) return;
+    struct recorded_list *l = &r->lists[r->n_lists - 1];
     stage_work_add(&r->work.stages[stage], &p->work, 1);
+    p->list_operations += p->work.operations;
     p->work = (struct stage_work){0};
     vulkan_time(&p->b->context);
-    if (r->list.n_times) r->ends[r->list.n_times - 1] = (uint8_t)stage;
+    if (l->commands.n_times) l->ends[l->commands.n_times - 1] = (uint8_t)stage;
+    if (p->list_operations < p->b->context.device->list_operations || r->n_lists == MOST_LISTS || stage == STAGE_LOGITS)
+        return;
+    p->ok = vulkan_end(&p->b->context, p->st);
+    if (p->ok) begin_list(p);
 }
 
 static uint32_t groups(uint32_t n, uint32_t each) { return (n + each - 1) / each; }
@@ -536,19 +556,24 @@ static void count_attention(const struct backend *b, const struct batch *batch, 
 
 static void tell_work(struct backend *b, const struct batch *batch, const struct recorded_pass *r,
                       struct backend_work *out) {
-    double *seconds = xcalloc((size_t)r->list.most_times + 1, sizeof *seconds);
+    double *seconds = xcalloc((size_t)r->lists[0].commands.most_times + 1, sizeof *seconds);
     *out = r->work;
     count_attention(b, batch, &out->stages[STAGE_ATTEND]);
-    if (vulkan_seconds(&b->context, &r->list, seconds))
-        for (int i = 1; i < r->list.n_times; i++) out->stages[r->ends[i]].seconds += seconds[i - 1];
+    for (int k = 0; k < r->n_lists; k++) {
+        const struct recorded_list *l = &r->lists[k];
+        if (!vulkan_seconds(&b->context, &l->commands, seconds)) continue;
+        for (int i = 1; i < l->commands.n_times; i++) out->stages[l->ends[i]].seconds += seconds[i - 1];
+    }
     free(seconds);
 }
 
 // ---- recorded passes ----
 
 static void pass_close(struct backend *b, struct recorded_pass *r) {
-    vulkan_list_close(&b->context, &r->list);
-    free(r->ends);
+    for (int i = 0; i < r->n_lists; i++) {
+        vulkan_list_close(&b->context, &r->lists[i].commands);
+        free(r->lists[i].ends);
+    }
     *r = (struct recorded_pass){0};
 }
 
@@ -579,11 +604,8 @@ static void all_stages(struct pass *p) {
 
 static bool record(struct pass *p) {
     struct backend *b = p->b;
-    const int most_times = 3 + 4 * (b->end_layer - b->first_layer);
     struct recorded_pass *r = p->record = find_place(b);
-    r->ends = xcalloc((size_t)most_times, sizeof *r->ends);
-    p->ok = vulkan_list_open(&b->context, &r->list, most_times, p->st) && vulkan_begin(&b->context, &r->list, p->st);
-    if (p->ok) vulkan_time(&b->context);
+    begin_list(p);
     all_stages(p);
     if (p->ok) copy_results(p);
     end_stage(p, STAGE_LOGITS);
@@ -604,23 +626,29 @@ static bool find_or_record(struct pass *p) {
     return true;
 }
 
+static bool stopped(const struct batch *batch) { return batch->stop && batch->stop(batch->stop_context); }
+
 bool vulkan_forward(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st) {
     struct pass p = {.b = b, .batch = batch, .st = st, .n_rows = batch->n_rows};
+    struct vulkan_context *c = &b->context;
     const struct vulkan_list *lists[2];
     int n = 0;
     if (batch->n_copies) {
         if (!pages_record_copies(b, batch, st)) return false;
-        lists[n++] = &b->context.once;
+        lists[n++] = &c->once;
     }
-    if (batch->n_rows) {
-        if (!write_rows(&p) || !find_or_record(&p)) return false;
-        lists[n++] = &p.record->list;
+    if (!batch->n_rows) return !n || vulkan_run(c, lists, n, st);
+    if (!write_rows(&p) || !find_or_record(&p)) return false;
+    for (int i = 0; i < p.record->n_lists; i++, n = 0) {
+        const bool stops = stopped(batch);
+        if (!stops) lists[n++] = &p.record->lists[i].commands;
+        if (n && !vulkan_run(c, lists, n, st)) return false;
+        if (stops) return status_fail(st, STATUS_CANCELLED, "the batch was given up");
     }
-    if (!vulkan_run(&b->context, lists, n, st)) return false;
     *out = (struct backend_result){.logits = b->work.readback.mapped,
                                    .hidden = (float *)((char *)b->work.readback.mapped + b->work.hidden_readback),
                                    .hidden_stride = has_last_layer(b) ? b->spec->n_embd : (int)b->work.embd_stride};
-    if (p.record) tell_work(b, batch, p.record, &out->work);
+    tell_work(b, batch, p.record, &out->work);
     return true;
 }
 

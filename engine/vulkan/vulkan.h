@@ -1,9 +1,9 @@
 // What the files of the Vulkan backend share: the opened model on its device, and the buffers of a pass.
 //
-// A pass is one submission: the host writes what the rows are into the mapped step buffer, runs the commands of all
-// layers, which it has recorded for as many rows before, and waits once. Matrices stay in the blocks of the file;
-// shaders decode them. Rows of activations are f32 and start every `stride` floats, a multiple of 32, with zeros behind
-// them.
+// For a pass the host writes what the rows are into the mapped step buffer and runs the commands of all layers, which
+// it has recorded for as many rows before: a short one is one submission, for which it waits once. Matrices stay in the
+// blocks of the file; shaders decode them. Rows of activations are f32 and start every `stride` floats, a multiple of
+// 32, with zeros behind them.
 #ifndef CONFAB_VULKAN_VULKAN_H
 #define CONFAB_VULKAN_VULKAN_H
 
@@ -89,14 +89,21 @@ struct device_workspace {
 
 // The commands of a pass over so many rows, of which so many results are wanted. What the rows are stands in the step
 // buffer, so that they are recorded once.
+//
+// They are cut into lists that run one by one: systems take a device for hung when one of them takes seconds, and
+// between them a batch can be given up.
+struct recorded_list {
+    struct vulkan_list commands;
+    uint8_t *ends; // [most_times] stage that ends at each time but the first
+};
+enum { MOST_PASSES = 16, MOST_LISTS = 256 };
 struct recorded_pass {
     int n_rows, n_kept, n_logits, n_hidden;
-    struct vulkan_list list;
-    uint8_t *ends;            // [most_times] stage that ends at each time but the first
+    struct recorded_list lists[MOST_LISTS];
+    int n_lists;
     struct backend_work work; // without seconds, and without what depends on the rows' positions
     uint64_t last_used;
 };
-enum { MOST_PASSES = 16 };
 
 struct pipeline_list { // that are to be built
     struct vulkan_pipeline items[VULKAN_MOST_PIPELINES];

@@ -247,6 +247,43 @@ static void test_pages_move(void **state) {
     opened_model_close(&s);
 }
 
+#ifdef CONFAB_VULKAN
+static bool stop_at_zero(void *context) { return !(*(int *)context)--; }
+
+// A pass that is handed over in many pieces gives the same bits, and can be given up between them.
+static void test_long_passes(void **state) {
+    struct vulkan_device *device = *state;
+    const struct plan plan = on(device_ops(), (struct backend_params){0});
+    struct opened_model s;
+    open_tiny(&s, (struct tiny_model_options){0});
+    float *whole = logits_of(&s, &plan, N_TOKENS), *pieces;
+    const double usual = device->list_operations;
+    device->list_operations = 1;
+    pieces = logits_of(&s, &plan, N_TOKENS);
+    assert_memory_equal(pieces, whole, N_TOKENS * (size_t)s.model.spec.n_vocab * sizeof *whole);
+
+    struct placement *p = open_plan(&s, &plan);
+    const struct batch_row row = {.token = 1, .output = ROW_LOGITS};
+    const struct batch_segment segment = {0, 1, 0, some_pages};
+    int left = 4, asked = left;
+    struct batch batch = {
+        .n_rows = 1, .n_segments = 1, .rows = &row, .segments = &segment, .stop = stop_at_zero, .stop_context = &left};
+    struct backend_result result;
+    struct status st;
+    assert_false(placement_run(p, &batch, &result, &st));
+    assert_int_equal(st.code, STATUS_CANCELLED);
+    assert_int_equal(left, -1);
+    left = 100;
+    assert_true(placement_run(p, &batch, &result, &st));
+    assert_true(left < 100 - asked);
+    placement_close(p);
+    device->list_operations = usual;
+    free(whole);
+    free(pieces);
+    opened_model_close(&s);
+}
+#endif
+
 // Eight conversations that share pages, copy them before they write and lose them to each other: each has the text that
 // it has alone.
 static void test_scheduling(void **state) {
@@ -321,6 +358,9 @@ int main(void) {
         cmocka_unit_test(test_hidden_states_and_embeddings),
         cmocka_unit_test(test_pages_move),
         cmocka_unit_test(test_scheduling),
+#ifdef CONFAB_VULKAN
+        cmocka_unit_test(test_long_passes),
+#endif
         cmocka_unit_test(test_validation),
     };
     return cmocka_run_group_tests(tests, hold_device, release_device);
