@@ -29,6 +29,7 @@ bool vulkan_context_open(struct vulkan_context *c, VkPhysicalDevice physical, st
 
 void vulkan_context_close(struct vulkan_context *c) {
     if (!c->device) return;
+    vulkan_wait(c, NULL);
     if (!vulkan_is_hung(c->device)) destroy(c);
     vulkan_device_close(c->device);
     *c = (struct vulkan_context){0};
@@ -133,9 +134,8 @@ static VkResult submit(struct vulkan_context *c, const VkSubmitInfo *info) {
     return result;
 }
 
-bool vulkan_run(struct vulkan_context *c, const struct vulkan_list *const *lists, int n, struct status *st) {
+bool vulkan_submit(struct vulkan_context *c, const struct vulkan_list *const *lists, int n, struct status *st) {
     enum { MOST_LISTS = 4 };
-    const uint64_t patience = 60000000000; // ns
     struct vulkan_device *d = c->device;
     VkCommandBuffer commands[MOST_LISTS];
     for (int i = 0; i < n; i++) commands[i] = lists[i]->commands;
@@ -143,12 +143,24 @@ bool vulkan_run(struct vulkan_context *c, const struct vulkan_list *const *lists
         .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = (uint32_t)n, .pCommandBuffers = commands};
     VkResult result = d->call.ResetFences(d->handle, 1, &c->fence);
     if (result == VK_SUCCESS) result = submit(c, &info);
-    if (result != VK_SUCCESS) return vulkan_fail(d, st, result, "running commands");
-    result = d->call.WaitForFences(d->handle, 1, &c->fence, VK_TRUE, patience);
+    c->submitted = result == VK_SUCCESS;
+    return c->submitted || vulkan_fail(d, st, result, "running commands");
+}
+
+bool vulkan_wait(struct vulkan_context *c, struct status *st) {
+    const uint64_t patience = 60000000000; // ns
+    struct vulkan_device *d = c->device;
+    if (!c->submitted) return true;
+    c->submitted = false;
+    const VkResult result = d->call.WaitForFences(d->handle, 1, &c->fence, VK_TRUE, patience);
     if (result == VK_SUCCESS) return true;
     // Nobody knows whether the commands still run, unless the device is lost.
     if (result != VK_ERROR_DEVICE_LOST) atomic_store(&d->hung, true), atomic_store(&d->lost, true);
     return vulkan_fail(d, st, result, "waiting for the device");
+}
+
+bool vulkan_run(struct vulkan_context *c, const struct vulkan_list *const *lists, int n, struct status *st) {
+    return vulkan_submit(c, lists, n, st) && vulkan_wait(c, st);
 }
 
 bool vulkan_run_once(struct vulkan_context *c, struct status *st) {

@@ -17,12 +17,13 @@ struct vulkan_context {
     struct vulkan_device *device;
     VkCommandPool pool;
     VkFence fence;
+    bool submitted; // and not waited for
     struct vulkan_list *recording;
     struct vulkan_list once; // for what runs a single time
 };
 
 bool vulkan_context_open(struct vulkan_context *c, VkPhysicalDevice physical, struct status *st);
-// Also a partly opened one, or a zeroed one. Its lists are closed before.
+// Waits for what was handed over. Also a partly opened one, or a zeroed one. Its lists are closed before.
 void vulkan_context_close(struct vulkan_context *c);
 
 // With room for so many times; 0: none are taken.
@@ -41,7 +42,10 @@ void vulkan_barrier(struct vulkan_context *c); // what follows sees what command
 void vulkan_time(struct vulkan_context *c);    // notes when all before it is done
 bool vulkan_end(struct vulkan_context *c, struct status *st);
 
-// Runs lists, one after the other, and waits for them; false where the device fails.
+// Hands lists over, which run one after the other. Before the next are, or any of them is recorded anew: wait.
+bool vulkan_submit(struct vulkan_context *c, const struct vulkan_list *const *lists, int n, struct status *st);
+bool vulkan_wait(struct vulkan_context *c, struct status *st); // for what was handed over, if anything
+// Both; false where the device fails.
 bool vulkan_run(struct vulkan_context *c, const struct vulkan_list *const *lists, int n, struct status *st);
 bool vulkan_run_once(struct vulkan_context *c, struct status *st); // ends c->once and runs it
 // Seconds between the times that a list took in its last run: n_times - 1; false where there are none.

@@ -127,7 +127,9 @@ static bool open_device(struct vulkan_device *d, struct status *st) {
     d->memory = memory.memoryProperties;
     d->largest_allocation = limits.maxMemoryAllocationSize;
     d->subgroup_size = subgroups.subgroupSize;
-    d->list_operations = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ? 1e12 : 3e10;
+    const VkPhysicalDeviceType type = properties.properties.deviceType;
+    d->list_operations = type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ? 1e12 : 3e10;
+    d->shares_memory = type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || type == VK_PHYSICAL_DEVICE_TYPE_CPU;
     return create(d, instance, st);
 }
 

@@ -16,7 +16,7 @@
 enum { VULKAN_PUSH_BYTES = 128, VULKAN_MOST_CONSTANTS = 8, VULKAN_MOST_PIPELINES = 1024 };
 
 enum vulkan_memory {
-    VULKAN_MEMORY_DEVICE,   // the device's own
+    VULKAN_MEMORY_DEVICE,   // the device's own; mapped where that is the host's as well
     VULKAN_MEMORY_UPLOAD,   // mapped; the host writes, the device reads
     VULKAN_MEMORY_READBACK, // mapped; the device writes, the host reads
 };
@@ -46,6 +46,7 @@ struct vulkan_device {
     VkPhysicalDeviceMemoryProperties memory;
     VkDeviceSize largest_allocation;
     uint32_t subgroup_size;
+    bool shares_memory;     // with the host
     double list_operations; // about as many are handed over at a time: a fraction of a second
     double tick_seconds;    // of timestamps; 0: it has none
     uint64_t tick_mask;

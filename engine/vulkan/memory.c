@@ -12,11 +12,17 @@ static int memory_type(const struct vulkan_device *d, uint32_t allowed, const Vk
     return -1;
 }
 
+static bool is_mappable(const struct vulkan_device *d, int type) {
+    const VkMemoryPropertyFlags mapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    return (d->memory.memoryTypes[type].propertyFlags & mapped) == mapped;
+}
+
 static bool bind_memory(struct vulkan_device *d, struct vulkan_buffer *b, enum vulkan_memory kind, const char *what,
                         struct status *st) {
     const VkMemoryPropertyFlags mapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     const VkMemoryPropertyFlags wishes[][2] = {
-        [VULKAN_MEMORY_DEVICE] = {VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0},
+        [VULKAN_MEMORY_DEVICE] = {VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | (d->shares_memory ? mapped : 0),
+                                  d->shares_memory ? VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT : 0},
         [VULKAN_MEMORY_UPLOAD] = {mapped, mapped},
         [VULKAN_MEMORY_READBACK] = {mapped | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, mapped},
     };
@@ -33,7 +39,7 @@ static bool bind_memory(struct vulkan_device *d, struct vulkan_buffer *b, enum v
     VkResult result = d->call.AllocateMemory(d->handle, &info, NULL, &b->memory);
     if (result != VK_SUCCESS) b->memory = VK_NULL_HANDLE;
     if (result == VK_SUCCESS) result = d->call.BindBufferMemory(d->handle, b->buffer, b->memory, 0);
-    if (result == VK_SUCCESS && kind != VULKAN_MEMORY_DEVICE)
+    if (result == VK_SUCCESS && (kind != VULKAN_MEMORY_DEVICE || d->shares_memory) && is_mappable(d, type))
         result = d->call.MapMemory(d->handle, b->memory, 0, VK_WHOLE_SIZE, 0, &b->mapped);
     if (result != VK_SUCCESS) return vulkan_fail(d, st, result, what);
     const VkBufferDeviceAddressInfo address = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,

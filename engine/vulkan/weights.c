@@ -1,14 +1,20 @@
 // The weights of a model on a device, in the blocks of the file.
 //
 // Every weight of the layers is visited twice: the first time it is given its place in a chunk, the second time, when
-// the chunks are there, it is uploaded through a staging buffer and its address is noted.
+// the chunks are there, it is written there and its address is noted: through staging buffers, one of which is filled
+// while the other is copied, unless the memory is the host's as well.
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "engine/vulkan/vulkan.h"
 
-enum { ALIGNMENT = 256, CHUNK_BYTES = 256 << 20, STAGING_BYTES = 16 << 20 };
+enum { ALIGNMENT = 256, CHUNK_BYTES = 256 << 20, STAGING_BYTES = 16 << 20, STAGINGS = 2 };
+
+struct staging {
+    struct vulkan_context context;
+    struct vulkan_buffer buffer;
+};
 
 struct visit {
     struct backend *b;
@@ -17,7 +23,8 @@ struct visit {
     int chunk;
     uint64_t used; // of the chunk
     uint64_t done; // bytes uploaded
-    struct vulkan_buffer staging;
+    struct staging staging[STAGINGS];
+    int next; // of them
     bool ok;
 };
 
@@ -33,17 +40,26 @@ static void next_chunk(struct visit *v) {
     w->n_chunks = v->chunk + 1;
 }
 
+static bool stage(struct visit *v, const struct vulkan_buffer *chunk, uint64_t at, const void *data, uint64_t size) {
+    struct staging *g = &v->staging[v->next];
+    struct vulkan_context *c = &g->context;
+    const struct vulkan_list *const list = &c->once;
+    v->next = (v->next + 1) % STAGINGS;
+    if (!vulkan_wait(c, v->st)) return false;
+    memcpy(g->buffer.mapped, data, size);
+    if (!vulkan_begin(c, &c->once, v->st)) return false;
+    vulkan_copy(c, &g->buffer, 0, chunk, at, size);
+    return vulkan_end(c, v->st) && vulkan_submit(c, &list, 1, v->st);
+}
+
 static uint64_t upload_piece(struct visit *v, uint64_t at, const void *data, uint64_t size) {
-    struct backend *b = v->b;
-    if (size > STAGING_BYTES) size = STAGING_BYTES;
-    memcpy(v->staging.mapped, data, size);
-    v->ok = vulkan_begin(&b->context, &b->context.once, v->st);
-    if (!v->ok) return 0;
-    vulkan_copy(&b->context, &v->staging, 0, &b->weights.chunks[v->chunk], at, size);
-    v->ok = vulkan_run_once(&b->context, v->st);
-    v->done += size;
+    const struct vulkan_buffer *chunk = &v->b->weights.chunks[v->chunk];
     const struct backend_options *o = v->options;
-    if (v->ok && o->progress && !o->progress(o->progress_context, (double)v->done / (double)b->weights.bytes))
+    if (size > STAGING_BYTES) size = STAGING_BYTES;
+    if (chunk->mapped) memcpy((char *)chunk->mapped + at, data, size);
+    else v->ok = stage(v, chunk, at, data, size);
+    v->done += size;
+    if (v->ok && o->progress && !o->progress(o->progress_context, (double)v->done / (double)v->b->weights.bytes))
         v->ok = status_fail(v->st, STATUS_CANCELLED, "loading was cancelled");
     return size;
 }
@@ -153,15 +169,38 @@ bool weights_place(struct backend *b, struct status *st) {
     return visit_all(&v);
 }
 
+static bool open_staging(struct visit *v) {
+    struct vulkan_device *d = v->b->context.device;
+    for (int i = 0; i < STAGINGS; i++) {
+        struct staging *g = &v->staging[i];
+        if (!vulkan_context_open(&g->context, d->physical, v->st) ||
+            !vulkan_buffer_open(d, &g->buffer, STAGING_BYTES, VULKAN_MEMORY_UPLOAD, "staging", v->st))
+            return false;
+    }
+    return true;
+}
+
+// Waits for what is still copied.
+static bool close_staging(struct visit *v) {
+    bool ok = true;
+    for (int i = 0; i < STAGINGS; i++) {
+        struct staging *g = &v->staging[i];
+        ok &= vulkan_wait(&g->context, ok ? v->st : NULL);
+        vulkan_buffer_close(v->b->context.device, &g->buffer);
+        vulkan_context_close(&g->context);
+    }
+    return ok;
+}
+
 bool weights_upload(struct backend *b, const struct backend_options *options, struct status *st) {
     struct device_weights *w = &b->weights;
     struct visit v = {.b = b, .st = st, .options = options, .chunk = -1, .ok = true};
-    for (int i = 0; i < w->n_chunks; i++)
+    bool mapped = true;
+    for (int i = 0; i < w->n_chunks; i++) {
         if (!vulkan_buffer_open(b->context.device, &w->chunks[i], w->sizes[i], VULKAN_MEMORY_DEVICE, "weights", st))
             return false;
-    if (!vulkan_buffer_open(b->context.device, &v.staging, STAGING_BYTES, VULKAN_MEMORY_UPLOAD, "staging", st))
-        return false;
-    const bool ok = visit_all(&v);
-    vulkan_buffer_close(b->context.device, &v.staging);
-    return ok;
+        mapped &= w->chunks[i].mapped != NULL;
+    }
+    const bool ok = (mapped || open_staging(&v)) && visit_all(&v);
+    return close_staging(&v) && ok;
 }

@@ -87,6 +87,7 @@ static struct {
 static atomic_int made[CALL_COUNT];
 static struct vulkan_device_functions real;
 static PFN_vkCreateDevice real_create;
+static PFN_vkGetPhysicalDeviceProperties2 real_properties;
 
 static bool fails(enum call call) {
     const int n = atomic_fetch_add(&made[call], 1) + 1;
@@ -106,6 +107,12 @@ CALLS(X)
 static VkResult VKAPI_PTR shim_CreateDevice(VkPhysicalDevice physical, const VkDeviceCreateInfo *info,
                                             const VkAllocationCallbacks *allocator, VkDevice *out) {
     return fails(CALL_CreateDevice) ? fault.result : real_create(physical, info, allocator, out);
+}
+
+// As a card of its own, whose memory is not the host's.
+static void VKAPI_PTR shim_GetPhysicalDeviceProperties2(VkPhysicalDevice physical, VkPhysicalDeviceProperties2 *out) {
+    real_properties(physical, out);
+    out->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
 }
 
 static void wrap(struct vulkan_device_functions *call) {
@@ -273,12 +280,11 @@ static int open_model(void **state) {
     size_t size;
     model_bytes = tiny_model_bytes((struct tiny_model_options){.n_layer = 2}, &size);
     file = model_file_open_memory("tiny.gguf", model_bytes, size, NULL, &st);
-    const struct vulkan_instance *instance = vulkan_instance(NULL);
-    if (instance) { // the only function of it that can fail
-        PFN_vkCreateDevice *create = (PFN_vkCreateDevice *)&instance->call.CreateDevice;
-        real_create = *create;
-        *create = shim_CreateDevice;
-    }
+    struct vulkan_instance_functions *call = (struct vulkan_instance_functions *)&vulkan_instance(NULL)->call;
+    real_create = call->CreateDevice;
+    call->CreateDevice = shim_CreateDevice; // the only one of them that can fail
+    real_properties = call->GetPhysicalDeviceProperties2;
+    call->GetPhysicalDeviceProperties2 = shim_GetPhysicalDeviceProperties2;
     vulkan_wrap_functions = wrap;
     return file ? 0 : -1;
 }

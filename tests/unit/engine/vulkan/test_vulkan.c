@@ -250,6 +250,19 @@ static void test_pages_move(void **state) {
 #ifdef CONFAB_VULKAN
 static bool stop_at_zero(void *context) { return !(*(int *)context)--; }
 
+// Weights and all else come through staging buffers where a device's memory is not the host's.
+static void test_memory_of_its_own(void **state) {
+    struct vulkan_device *device = *state;
+    const struct plan plan = on(device_ops(), (struct backend_params){0});
+    struct opened_model s;
+    open_tiny(&s, (struct tiny_model_options){.n_layer = 2});
+    const bool shares = device->shares_memory;
+    device->shares_memory = false;
+    check_near(&s, &plan, N_TOKENS, "staged");
+    device->shares_memory = shares;
+    opened_model_close(&s);
+}
+
 // A pass that is handed over in many pieces gives the same bits, and can be given up between them.
 static void test_long_passes(void **state) {
     struct vulkan_device *device = *state;
@@ -359,6 +372,7 @@ int main(void) {
         cmocka_unit_test(test_pages_move),
         cmocka_unit_test(test_scheduling),
 #ifdef CONFAB_VULKAN
+        cmocka_unit_test(test_memory_of_its_own),
         cmocka_unit_test(test_long_passes),
 #endif
         cmocka_unit_test(test_validation),
