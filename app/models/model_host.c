@@ -97,8 +97,8 @@ static void close_engine(struct model_host *h) {
 }
 
 // If there is not enough memory for both, closes the old engine first; on devices there never is, as KV caches take all
-// that is left of theirs. Otherwise the new one gets the KV cache that it would get without the old one. On failure the
-// old one stays, or is loaded again.
+// that is left of theirs. Otherwise, in the machine's memory, the new one gets the KV cache that it would get without
+// the old one. On failure the old one stays, or is loaded again.
 static bool start_next(struct model_host *h, struct status *st) {
     struct engine_params engine = model_engine_params(h->settings);
     uint64_t unused = machine_memory_free();
@@ -107,7 +107,7 @@ static bool start_next(struct model_host *h, struct status *st) {
     h->next = (struct target){0};
     h->has_next = false;
     if (h->held.on_devices || (unused && h->coming.memory.total > unused)) close_engine(h);
-    else engine.kv_tokens = h->coming.memory.kv_tokens;
+    else if (!h->coming.memory.on_devices) engine.kv_tokens = h->coming.memory.kv_tokens;
     if (start(h, NULL, &engine, st)) return true;
     if (!h->now.engine) start_own(h, NULL);
     return false;

@@ -90,13 +90,12 @@ static void has(int n, struct device a, struct device b) {
     memory_free = PLENTY;
 }
 
-static int skip_without_devices(void **state) {
+static void skip_without_devices(void) {
     struct device all[DEVICE_MOST];
-    (void)state;
     has(1, card(1), card(1));
-    if (device_list(all) > 1) return 0;
+    if (device_list(all) > 1) return;
     print_message("built without Vulkan: skipped\n");
-    exit(0);
+    skip();
 }
 
 // ---- the model ----
@@ -112,6 +111,7 @@ static struct opened open_model(void) {
     struct opened m;
     struct status st = {0};
     size_t size;
+    skip_without_devices();
     m.bytes = tiny_model_bytes(options, &size);
     m.file = model_file_open_memory("tiny.gguf", m.bytes, size, NULL, &st);
     if (!m.file) fail_msg("%s", st.text);
@@ -433,5 +433,5 @@ int main(void) {
         cmocka_unit_test(answers_are_the_same_wherever_layers_are),
         cmocka_unit_test(devices_that_nobody_asked_for_may_fail),
     };
-    return cmocka_run_group_tests_name("placement_choose", tests, skip_without_devices, NULL);
+    return cmocka_run_group_tests_name("placement_choose", tests, NULL, NULL);
 }
