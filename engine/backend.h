@@ -112,9 +112,9 @@ struct backend_info {     // of an open one
 struct backend;
 struct backend_ops {
     const char *name;
-    // The devices there are, without their heaps, at most `most`; returns how many.
+    // The devices there are, without their memory, at most `most`; returns how many.
     int (*devices)(struct device *out, int most);
-    void (*heaps)(int device, struct device *out); // fills in those of one device
+    void (*heaps)(int device, struct device *out); // fills in the memory of one device, as it is now
     // What open would take with these. Nothing is read of the weights.
     bool (*measure)(const struct backend_params *params, struct backend_memory *out, struct status *st);
     struct backend *(*open)(const struct backend_params *params, struct status *st);

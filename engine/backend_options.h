@@ -16,7 +16,8 @@ enum kv_type {
 };
 
 struct backend_options {
-    const char *device;   // by its name (device.h), read while opening; NULL: the default
+    const char *device;   // by its name (device.h), or "auto", read while opening; NULL: auto, every GPU there is
+    int gpu_layers;       // of the model's last layers, how many run on devices; 0: as many as fit
     enum kv_type kv_type; // fewer bytes, more tokens; unless exact
     bool exact;           // the scalar f32 reference path, keys and values in f32
     bool lock_weights;    // into memory, so that they are never swapped out; opening fails where that is not allowed

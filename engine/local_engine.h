@@ -22,6 +22,7 @@ struct engine *local_engine_open(struct model_file *m, const struct engine_param
 
 // ---- memory, as local_engine_open itself reckons it ----
 
+// Bytes of the machine's memory, but for on_devices.
 struct model_memory {
     uint64_t weights;  // what is copied of them, at once or as the file was opened; what stays in the mapped file is
                        // none of ours
@@ -29,16 +30,17 @@ struct model_memory {
     uint64_t buffers;  // activations and scratch
     uint64_t kv;       // the KV cache
     uint64_t total;
+    uint64_t on_devices; // weights, buffers and KV cache in the own memory of devices: no part of the total
     int kv_tokens; // that the KV cache holds
     int context;   // that a conversation may have
 };
-// On a machine with so many bytes free, beside what the file itself holds. False: no engine can be opened with these,
-// however much were free.
+// On a machine with so many bytes free, beside what the file itself holds; devices are asked what they have free.
+// False: no engine can be opened with these, however much were free.
 bool local_engine_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
                          struct model_memory *out, struct status *st);
-// The tokens of KV cache that find room beside everything else; 0: not even the weights do.
+// On the CPU: the tokens of KV cache that find room beside everything else; 0: not even the weights do.
 int local_engine_tokens_that_fit(const struct model_file *m, enum kv_type kv_type, uint64_t available);
-// Bytes that a token takes in a KV cache of this type; 0 when the model cannot run.
+// On the CPU: bytes that a token takes in a KV cache of this type; 0 when the model cannot run.
 uint64_t local_engine_token_bytes(const struct model_file *m, enum kv_type kv_type);
 
 #endif

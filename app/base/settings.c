@@ -20,8 +20,11 @@ const struct setting_info setting_table[SETTING_COUNT] = {
 };
 
 struct settings settings_default(void) {
-    return (struct settings){
-        .bench_seconds = 15, .accuracy_seconds = 8, .log_level = LOG_LEVEL_INFO, .sampling = sampling_default()};
+    return (struct settings){.gpu_layers = -1,
+                             .bench_seconds = 15,
+                             .accuracy_seconds = 8,
+                             .log_level = LOG_LEVEL_INFO,
+                             .sampling = sampling_default()};
 }
 
 void settings_follow_model(struct settings *s, const struct model_info *info) {
@@ -92,8 +95,8 @@ static bool parse_number(const struct setting_info *info, bool whole, const char
     char *end;
     double value = strtod(text, &end);
     if (end == text || *end || !isfinite(value) || (whole && value != floor(value)))
-        return status_fail(st, STATUS_USAGE, "%s: expected a %snumber, got '%s'", info->key, whole ? "whole " : "",
-                           text);
+        return status_fail(st, STATUS_USAGE, "%s: expected a %snumber%s, got '%s'", info->key, whole ? "whole " : "",
+                           info->kind == SETTING_AUTO ? " or 'auto'" : "", text);
     if (value < info->low || value > info->high)
         return status_fail(st, STATUS_USAGE, "%s: %s is out of range (%.10g to %.10g)", info->key, text, info->low,
                            info->high);
@@ -205,9 +208,10 @@ bool setting_parse(struct settings *s, int id, const char *text, struct status *
         *owned = copy;
         return true;
     }
-    double value;
-    if (!parse_number(info, info->kind == SETTING_INT, text, &value, st)) return false;
-    if (info->kind == SETTING_INT) *(int *)field = (int)value;
+    double value = -1;
+    const bool named = info->kind == SETTING_AUTO && !strcmp(text, "auto"), whole = info->kind != SETTING_REAL;
+    if (!named && !parse_number(info, whole, text, &value, st)) return false;
+    if (whole) *(int *)field = (int)value;
     else *(double *)field = value;
     return true;
 }
@@ -238,7 +242,8 @@ char *setting_help(int id) {
     const struct setting_info *info = &setting_table[id];
     const bool number = info->kind == SETTING_INT || info->kind == SETTING_REAL;
     char *initial = setting_default_text(id);
-    const bool tells = info->kind == SETTING_CHOICE || info->kind == SETTING_KNOB || (number && strcmp(initial, "0"));
+    const bool named = info->kind == SETTING_CHOICE || info->kind == SETTING_KNOB || info->kind == SETTING_AUTO;
+    const bool tells = named || (number && strcmp(initial, "0"));
     char *help = tells ? xasprintf("%s (default %s)", info->help, initial) : xstrdup(info->help);
     free(initial);
     return help;
@@ -249,6 +254,7 @@ char *setting_format(const struct settings *s, int id) {
     const void *field = (const char *)s + info->offset;
     switch (info->kind) {
     case SETTING_FLAG: return xstrdup(*(const bool *)field ? "yes" : "no");
+    case SETTING_AUTO: return *(const int *)field < 0 ? xstrdup("auto") : xasprintf("%d", *(const int *)field);
     case SETTING_INT: return xasprintf("%d", *(const int *)field);
     case SETTING_REAL: return xasprintf("%.10g", *(const double *)field);
     case SETTING_TEXT: return xstrdup(*(char *const *)field ? *(char *const *)field : "");

@@ -16,6 +16,7 @@
 enum setting_kind {
     SETTING_FLAG,   // bool: an option without argument; yes or no in the file
     SETTING_INT,    // int
+    SETTING_AUTO,   // int, or "auto": −1
     SETTING_REAL,   // double
     SETTING_TEXT,   // char *, owned; NULL: not set
     SETTING_TEXTS,  // struct text_list: a text is added, an empty one clears the list
@@ -54,7 +55,9 @@ enum setting_place {
     X(model, char *, "model", 'm', SETTING_TEXT, "MODEL", 0, 0, IN_COMPUTE,                                            \
       "model: file, folder or name from `confab ls` (default: built-in)")                                              \
     X(device, char *, "device", 0, SETTING_TEXT, "NAME", 0, 0, IN_COMPUTE | IN_LOGITS,                                 \
-      "device to compute on, from `confab devices`")                                                                   \
+      "device to compute on, from `confab devices` (default: auto)")                                                   \
+    X(gpu_layers, int, "gpu-layers", 0, SETTING_AUTO, "N", 0, 1000, IN_COMPUTE | IN_LOGITS,                            \
+      "number of layers to run on devices, the last ones; 0: none")                                                    \
     X(threads, int, "threads", 't', SETTING_INT, "N", 0, 1024, IN_COMPUTE | IN_LOGITS | IN_QUANTIZE,                   \
       "number of threads (0: one per physical core)")                                                                  \
     X(context, int, "context", 'c', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK,                                       \

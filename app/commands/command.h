@@ -43,8 +43,9 @@ enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
     X(ls, "", "List the models on this machine, including other programs' downloads",                                  \
       "The names in the first column are what -m accepts; a unique part of one will do.\n", IN_LIST, 0, 0)             \
     X(devices, "", "List the devices that models can be computed on",                                                  \
-      "The names in the first column are what --device accepts. The first device is the\n"                             \
-      "default.\n",                                                                                                    \
+      "The names in the first column are what --device accepts. Its default, auto, takes\n"                            \
+      "all GPUs, and the CPU for the layers that do not fit. Devices that the processor\n"                             \
+      "emulates are used only if named.\n",                                                                            \
       IN_LIST, 0, 0)                                                                                                   \
     X(log, "[LINES]", "Print the last lines of the log",                                                               \
       "LINES: how many to print (default 40). chat, run and bench write the log; see\n"                                \

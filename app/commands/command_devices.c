@@ -16,9 +16,11 @@ static void print_table(const struct device *devices, int n) {
     for (const struct device *d = devices; d < devices + n; d++)
         for (int i = 0; i < d->n_heaps; i++) {
             const struct memory_heap *heap = &d->heaps[i];
-            char bytes[24], free[24];
+            char description[sizeof d->description + 32], bytes[24], free[24];
+            snprintf(description, sizeof description, "%s%s", d->description,
+                     d->emulated ? ", emulated by the processor" : "");
             table_add(&t, TABLE_PLAIN, 5,
-                      (const char *[]){i ? "" : d->name, i ? "" : d->description, heap->name,
+                      (const char *[]){i ? "" : d->name, i ? "" : description, heap->name,
                                        heap->bytes ? units_bytes((double)heap->bytes, bytes) : "-",
                                        heap->free ? units_bytes((double)heap->free, free) : "-"});
         }
@@ -37,8 +39,8 @@ static void print_json(const struct device *devices, int n) {
             json_array_append_new(heaps,
                                   json_pack("{s:s, s:o, s:o}", "name", d->heaps[i].name, "bytes",
                                             bytes_json(d->heaps[i].bytes), "free_bytes", bytes_json(d->heaps[i].free)));
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:o}", "name", d->name, "description", d->description, "memory", heaps));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:o}", "name", d->name, "description", d->description,
+                                              "emulated", d->emulated, "memory", heaps));
     }
     json_t *object = json_pack("{s:o}", "devices", list);
     json_dumpf(object, stdout, JSON_INDENT(2));

@@ -18,7 +18,7 @@
 
 static struct engine_params one_conversation(int tokens, enum kv_type kv_type) {
     return (struct engine_params){
-        .context = tokens, .kv_tokens = tokens, .options = {.kv_type = kv_type, .quick_start = true}};
+        .context = tokens, .kv_tokens = tokens, .options = {.device = "cpu", .kv_type = kv_type, .quick_start = true}};
 }
 
 struct show_memory show_memory_of(const struct model_file *m, enum kv_type kv_type) {
@@ -204,7 +204,7 @@ static void show(const struct model_file *m, const struct show_memory *memory) {
     show_answers(info);
     if (!memory->n_contexts) return;
     fact_printf(stdout, "memory",
-                "for one conversation, %s per token:", units_bytes((double)memory->token_bytes, bytes));
+                "for one conversation on the CPU, %s per token:", units_bytes((double)memory->token_bytes, bytes));
     show_needs(memory);
     show_fit(info, memory);
 }

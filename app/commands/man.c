@@ -56,6 +56,7 @@ static const char *kind_text(enum setting_kind kind) {
     switch (kind) {
     case SETTING_FLAG: return "yes or no";
     case SETTING_INT: return "integer";
+    case SETTING_AUTO: return "integer or auto";
     case SETTING_REAL:
     case SETTING_KNOB: return "number";
     case SETTING_TEXT: return "text";

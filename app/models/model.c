@@ -47,7 +47,8 @@ struct model_file *model_open_text(const char *word, struct status *st) {
 }
 
 struct backend_options model_backend_options(const struct settings *s) {
-    return (struct backend_options){.device = s->device,
+    return (struct backend_options){.device = s->gpu_layers ? s->device : "cpu",
+                                    .gpu_layers = s->gpu_layers > 0 ? s->gpu_layers : 0,
                                     .kv_type = (enum kv_type)s->kv_type,
                                     .exact = s->exact,
                                     .lock_weights = s->mlock,

@@ -34,6 +34,7 @@ struct loaded_model {
     const struct model_info *info;
     struct engine *engine;
     struct engine_client *client;
+    struct model_memory memory; // that the engine takes, if a model_loader opened it
 };
 bool model_load(struct loaded_model *m, const struct settings *s, struct status *st);
 // The same, but returns before the weights are repacked.

@@ -86,7 +86,6 @@ static bool start_own(struct model_host *h, struct status *st) {
     h->coming.path = h->path ? xstrdup(h->path) : NULL;
     h->coming.title = model_title(h->now.info);
     h->coming.bytes = h->now.info->file_bytes;
-    h->opener->memory(h->now.file, &engine, machine_memory_free(), &h->coming.memory, NULL);
     return start(h, h->now.file, &engine, st);
 }
 
@@ -97,8 +96,9 @@ static void close_engine(struct model_host *h) {
     h->held = (struct model_memory){0};
 }
 
-// If there is not enough memory for both, closes the old engine first. Otherwise the new one gets the KV cache that it
-// would get without the old one. On failure the old one stays, or is loaded again.
+// If there is not enough memory for both, closes the old engine first; on devices there never is, as KV caches take all
+// that is left of theirs. Otherwise, in the machine's memory, the new one gets the KV cache that it would get without
+// the old one. On failure the old one stays, or is loaded again.
 static bool start_next(struct model_host *h, struct status *st) {
     struct engine_params engine = model_engine_params(h->settings);
     uint64_t unused = machine_memory_free();
@@ -106,8 +106,8 @@ static bool start_next(struct model_host *h, struct status *st) {
     h->coming = h->next;
     h->next = (struct target){0};
     h->has_next = false;
-    if (unused && h->coming.memory.total > unused) close_engine(h);
-    else engine.kv_tokens = h->coming.memory.kv_tokens;
+    if (h->held.on_devices || (unused && h->coming.memory.total > unused)) close_engine(h);
+    else if (!h->coming.memory.on_devices) engine.kv_tokens = h->coming.memory.kv_tokens;
     if (start(h, NULL, &engine, st)) return true;
     if (!h->now.engine) start_own(h, NULL);
     return false;
@@ -273,7 +273,7 @@ static enum model_host_event take_over(struct model_host *h, const struct loaded
         h->now.engine = m->engine;
         h->now.client = m->client;
     }
-    h->held = h->coming.memory;
+    h->held = m->memory;
     if (h->path) worker_do(h->worker, used_work, free, xstrdup(h->path));
     return HOST_LOADED;
 }
@@ -349,7 +349,7 @@ const struct model_entry *model_host_entry(const struct model_host *h) {
 
 uint64_t model_host_room(const struct model_host *h) {
     uint64_t unused = machine_memory_free();
-    return unused ? unused + h->held.total : 0;
+    return unused ? unused + h->held.total + h->held.on_devices : 0;
 }
 
 // ---- closing ----

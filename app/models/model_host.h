@@ -59,6 +59,7 @@ void model_host_look(struct model_host *h); // starts to search for models, if n
 bool model_host_looking(const struct model_host *h);
 const struct model_list *model_host_list(const struct model_host *h);
 const struct model_entry *model_host_entry(const struct model_host *h); // the current model in the list; may be NULL
-uint64_t model_host_room(const struct model_host *h);                   // bytes of memory for another model; 0: unknown
+// Bytes of memory for another model, with what the engine in use has, on devices too; 0: unknown.
+uint64_t model_host_room(const struct model_host *h);
 
 #endif

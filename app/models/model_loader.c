@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
 #include "engine/base/system.h"
 
@@ -39,6 +40,7 @@ static bool load(struct model_loader *l) {
     if (!m->file) return false;
     if (atomic_load(&l->cancelled)) return status_fail(&l->status, STATUS_CANCELLED, "loading was stopped");
     m->info = model_file_info(m->file);
+    l->p.opener->memory(m->file, &l->p.engine, machine_memory_free(), &m->memory, NULL);
     m->engine = l->p.opener->open_engine(m->file, &l->p.engine, &l->status);
     m->client = m->engine ? engine_client_open(m->engine, &l->status) : NULL;
     if (!m->client || !atomic_load(&l->cancelled)) return m->client;

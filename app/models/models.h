@@ -26,7 +26,8 @@ struct model_entry {
     // Set by models_describe, time permitting; before, NULL and 0.
     char *family, *format; // format: of most of its bytes
     uint64_t n_parameters;
-    uint64_t need; // bytes of memory for one conversation of 4,096 tokens, or of the model's context if that is less
+    uint64_t need; // bytes of the machine's memory for one conversation of 4,096 tokens, or of the model's context if
+                   // that is less
     char *problem; // why it cannot run; NULL: no known reason
 };
 

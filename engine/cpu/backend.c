@@ -32,19 +32,17 @@ static void count_weights(struct backend *b) {
 
 // --- opening and closing ---------------------------------------------------------------------------------------------
 
-// Bytes of weights up to which a model runs on one thread unless more are asked for. Threads meet some seven times a
-// layer; where another program holds one core, each meeting may wait for its time slice. Tokens a second of one and
-// eight conversations on two cores, by one thread and by two:
+// Small models run on one thread unless more are asked for. Threads meet some seven times a layer; where another
+// program holds one core, each meeting may wait for its time slice. Tokens a second of one and eight conversations on
+// two cores, by one thread and by two:
 //              alone on the machine             beside other programs
 //      3 MiB   12400 → 17400, 20200 → 28200     9100 → 150,   9200 → 1600
 //     20 MiB    3300 →  2500,  5200 →  9500     2000 → 1100,  3400 → 1500
 //     52 MiB     540 →   670,  2100 →  3100      350 → 140,   1100 → 560
 // Below the bound one thread is faster than anybody reads, in any company.
-#define SMALL_WEIGHTS (32u << 20)
-
 static int threads_for(const struct backend_params *params) {
     if (params->n_threads > 0) return params->n_threads;
-    return params->model->weight_bytes <= SMALL_WEIGHTS ? 1 : thread_pool_default_size();
+    return params->model->weight_bytes <= MODEL_SMALL_BYTES ? 1 : thread_pool_default_size();
 }
 
 static void cpu_close(struct backend *b) {

@@ -130,6 +130,9 @@ struct model_layer { // norms and biases are F32; everything except the attentio
     struct expert_weights experts;
 };
 
+// Up to so many bytes of weights, one thread of a CPU answers faster than anybody reads: see engine/cpu/backend.c.
+#define MODEL_SMALL_BYTES (32u << 20)
+
 struct model {
     struct model_spec spec;
     struct arena arena;

@@ -16,6 +16,7 @@
 #include "engine/answer/answer.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
+#include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
 #include "engine/base/queue.h"
 #include "engine/base/system.h"
@@ -24,6 +25,7 @@
 #include "engine/serve/encoder.h"
 #include "engine/serve/local_engine_state.h"
 #include "engine/serve/memory_size.h"
+#include "engine/serve/placement_choose.h"
 #include "engine/serve/registry.h"
 #include "engine/serve/scheduler.h"
 
@@ -465,27 +467,57 @@ static void *engine_main(void *argument) {
 
 // ---- opening and closing ----
 
-static struct scheduler *open_scheduler(struct local_engine *e, const struct engine_params *p,
-                                        const struct backend_ops *ops, struct status *st) {
-    struct memory_size size;
-    struct placement_plan plan = placement_on(ops, 0);
-    if (!ops && !registry_place(p->options.device, &plan, st)) return NULL;
-    if (!memory_size_choose(&size, e->file, p, &plan, st)) return NULL;
-    e->kv_bytes = size.memory.kv;
-    const bool on_devices = !ops && (plan.n > 1 || plan.parts[0].ops != &cpu_backend);
+static struct scheduler *open_placed(struct local_engine *e, const struct engine_params *p,
+                                     const struct placement_plan *plan, const struct memory_size *size,
+                                     struct status *st) {
+    e->kv_bytes = (uint64_t)size->n_pages * size->page_bytes;
     struct scheduler_params params = {
-        .placement = plan,
+        .placement = *plan,
         .model = &e->file->model,
         .n_threads = p->n_threads,
-        .n_pages = size.n_pages,
-        .context = size.context,
-        .asked_context = size.asked_context,
+        .n_pages = size->n_pages,
+        .context = size->context,
+        .asked_context = size->asked_context,
         .prefill_chunk = p->prefill_chunk,
         .options = p->options,
         .metrics = &e->metrics,
         .events = {.context = e, .state = on_state, .token = on_token, .stop = on_step, .moved = on_moved}};
-    if (on_devices) params.fallback = placement_on(&cpu_backend, 0);
+    if (plan->parts[plan->n - 1].ops != &cpu_backend) params.fallback = placement_on(&cpu_backend, 0);
     return scheduler_open(&params, st);
+}
+
+static void log_placement(const struct placement_plan *plan) {
+    char name[16];
+    for (int i = 0; i < plan->n && plan->n > 1; i++) {
+        placement_part_name(&plan->parts[i], name);
+        log_info("engine", "%s computes layers %d to %d", name, plan->parts[i].first_layer,
+                 plan->parts[i].end_layer - 1);
+    }
+}
+
+// On the CPU where the devices that nobody asked for fail. What does not fit is no such failure.
+static struct scheduler *open_scheduler(struct local_engine *e, const struct engine_params *p,
+                                        const struct backend_ops *ops, struct status *st) {
+    const uint64_t available = machine_memory_free();
+    struct placement_plan plan = placement_on(ops, 0);
+    struct memory_size size;
+    struct status why = {0};
+    struct scheduler *s = NULL;
+    const bool chosen = ops || placement_choose(&plan, e->file, p, available, &why);
+    if (chosen && !memory_size_choose(&size, e->file, p, &plan, available, st)) return NULL;
+    if (chosen && (s = open_placed(e, p, &plan, &size, &why))) {
+        log_placement(&plan);
+        return s;
+    }
+    const bool on_cpu = chosen && plan.parts[plan.n - 1].ops == &cpu_backend;
+    if (ops || on_cpu || !registry_automatic(p->options.device) || why.code == STATUS_CANCELLED) {
+        if (st) *st = why;
+        return NULL;
+    }
+    log_warning("engine", "computing on the CPU: %s", why.text);
+    struct engine_params cpu = *p;
+    cpu.options.device = "cpu";
+    return open_scheduler(e, &cpu, NULL, st);
 }
 
 static void on_encoded(void *context, struct encoding *done) {

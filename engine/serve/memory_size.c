@@ -1,7 +1,6 @@
 #include "engine/serve/memory_size.h"
 
-#include "engine/base/machine_memory.h"
-#include "engine/serve/registry.h"
+#include "engine/serve/placement_choose.h"
 #include "engine/serve/scheduler.h"
 
 enum {
@@ -9,8 +8,8 @@ enum {
     CONVERSATIONS = 16, // more pages than these need are not taken unasked
 };
 
-// What backends take with one page.
-static bool measure(struct backend_memory *out, const struct model_file *m, const struct engine_params *p, int context,
+// What parts take with one page.
+static bool measure(struct memory_size *size, const struct model_file *m, const struct engine_params *p, int context,
                     const struct placement_plan *plan, struct status *st) {
     struct scheduler_params scheduler = {.model = &m->model,
                                          .n_threads = p->n_threads,
@@ -19,7 +18,13 @@ static bool measure(struct backend_memory *out, const struct model_file *m, cons
                                          .prefill_chunk = p->prefill_chunk,
                                          .options = p->options};
     const struct backend_params params = scheduler_backend_params(&scheduler);
-    return placement_measure(plan, &params, out, st);
+    size->page_bytes = 0;
+    for (int i = 0; i < plan->n; i++) {
+        const struct placement_plan part = {.parts = {plan->parts[i]}, .n = 1};
+        if (!placement_measure(&part, &params, &size->parts[i], st)) return false;
+        size->page_bytes += size->parts[i].kv;
+    }
+    return true;
 }
 
 // What was converted as the file was opened is a part of what the weights take: there already, unless it was only
@@ -28,26 +33,45 @@ static uint64_t room_of(const struct model_file *m, uint64_t available) {
     return available && !m->described ? available + gguf_own_bytes(&m->gguf) : available;
 }
 
-static int default_pages(const struct model_file *m, const struct backend_memory *taken, int context, uint64_t room) {
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static uint64_t pages_in(uint64_t room, uint64_t beside, uint64_t page_bytes) {
+    return !page_bytes ? UINT64_MAX : room > beside ? (room - beside) / page_bytes : 0;
+}
+
+static int default_pages(const struct model_file *m, const struct memory_size *size, const struct placement_plan *plan,
+                         int context, uint64_t room) {
     const uint64_t converted = gguf_own_bytes(&m->gguf); // and perhaps read in place
-    const uint64_t read = converted > taken->in_place ? converted : taken->in_place;
-    const uint64_t beside = taken->weights + taken->buffers + read;
-    uint64_t pages = (room > beside ? room - beside : 0) / 4 / taken->kv;
-    uint64_t most = (uint64_t)CONVERSATIONS * (uint64_t)kv_pages_for(context);
-    if (pages > most) pages = most;
-    if (pages > METRICS_MAX_PAGES) pages = METRICS_MAX_PAGES;
+    uint64_t beside = 0, in_place = 0, kv = 0;           // in the machine's memory
+    uint64_t pages = least((uint64_t)CONVERSATIONS * (uint64_t)kv_pages_for(context), METRICS_MAX_PAGES);
+    for (int i = 0; i < plan->n; i++) {
+        const struct backend_memory *part = &size->parts[i];
+        const uint64_t taken = part->weights + part->buffers, own = plan->parts[i].own_room;
+        if (own) pages = least(pages, pages_in(own, taken, part->kv));
+        else beside += taken, in_place += part->in_place, kv += part->kv;
+    }
+    pages = least(pages, pages_in(room, beside + (converted > in_place ? converted : in_place), 4 * kv));
     return pages < FEWEST_PAGES ? FEWEST_PAGES : (int)pages;
 }
 
-static bool add_up(struct memory_size *size, const struct model_file *file, const struct backend_memory *taken) {
+static bool add(uint64_t *sum, uint64_t bytes) { return checked_add(*sum, bytes, sum); }
+
+static bool add_part(struct model_memory *m, const struct backend_memory *taken, int n_pages, bool own) {
+    uint64_t kv;
+    if (!checked_mul((uint64_t)n_pages, taken->kv, &kv)) return false;
+    if (own)
+        return add(&m->on_devices, taken->weights) && add(&m->on_devices, taken->buffers) && add(&m->on_devices, kv);
+    return add(&m->in_place, taken->in_place) && add(&m->weights, taken->weights) && add(&m->buffers, taken->buffers) &&
+           add(&m->kv, kv);
+}
+
+static bool add_up(struct memory_size *size, const struct model_file *file, const struct placement_plan *plan) {
     struct model_memory *m = &size->memory;
-    *m = (struct model_memory){.in_place = taken->in_place,
-                               .buffers = taken->buffers,
-                               .kv_tokens = size->n_pages * KV_PAGE_TOKENS,
-                               .context = size->context};
-    return checked_add(taken->weights, gguf_own_bytes(&file->gguf), &m->weights) &&
-           checked_mul((uint64_t)size->n_pages, taken->kv, &m->kv) && checked_add(m->weights, m->buffers, &m->total) &&
-           checked_add(m->total, m->kv, &m->total);
+    *m = (struct model_memory){
+        .weights = gguf_own_bytes(&file->gguf), .kv_tokens = size->n_pages * KV_PAGE_TOKENS, .context = size->context};
+    for (int i = 0; i < plan->n; i++)
+        if (!add_part(m, &size->parts[i], size->n_pages, plan->parts[i].own_room)) return false;
+    return add(&m->total, m->weights) && add(&m->total, m->buffers) && add(&m->total, m->kv);
 }
 
 bool memory_size_plan(struct memory_size *out, const struct model_file *m, const struct engine_params *p,
@@ -58,29 +82,47 @@ bool memory_size_plan(struct memory_size *out, const struct model_file *m, const
                            most_tokens);
     int own = m->info.n_context;
     int asked = p->context > 0 && p->context < own ? p->context : own;
-    struct backend_memory taken;
-    if (!measure(&taken, m, p, asked, plan, st)) return false;
-    int n_pages = p->kv_tokens ? kv_pages_for(p->kv_tokens) : default_pages(m, &taken, asked, room_of(m, available));
-    int context = asked < n_pages * KV_PAGE_TOKENS ? asked : n_pages * KV_PAGE_TOKENS;
-    *out = (struct memory_size){.n_pages = n_pages, .context = context, .asked_context = asked, .page_bytes = taken.kv};
-    if (context < asked && !measure(&taken, m, p, context, plan, st)) return false; // buffers are smaller, too
-    if (add_up(out, m, &taken)) return true;
+    *out = (struct memory_size){.asked_context = asked};
+    if (!measure(out, m, p, asked, plan, st)) return false;
+    out->n_pages =
+        p->kv_tokens ? kv_pages_for(p->kv_tokens) : default_pages(m, out, plan, asked, room_of(m, available));
+    out->context = asked < out->n_pages * KV_PAGE_TOKENS ? asked : out->n_pages * KV_PAGE_TOKENS;
+    if (out->context < asked && !measure(out, m, p, out->context, plan, st)) return false; // buffers are smaller, too
+    if (add_up(out, m, plan)) return true;
     return status_fail(st, STATUS_LIMIT, "%s: the sizes of weights and KV cache overflow", m->gguf.path);
+}
+
+#define MEBIBYTES(bytes) ((unsigned long long)((bytes) >> 20))
+
+static bool fits_device(const struct memory_size *size, int part, const struct model_file *m,
+                        const struct placement_plan *plan, struct status *st) {
+    const struct placement_part *on = &plan->parts[part];
+    const struct backend_memory *need = &size->parts[part];
+    const uint64_t kv = (uint64_t)size->n_pages * need->kv, total = need->weights + need->buffers + kv;
+    char name[16];
+    if (!on->own_room || total <= on->own_room) return true;
+    placement_part_name(on, name);
+    return status_fail(st, STATUS_MEMORY,
+                       "%s: %llu MiB of memory are free on %s, the weights of layers %d to %d need %llu MiB, buffers "
+                       "%llu MiB and a KV cache of %d tokens %llu MiB",
+                       m->gguf.path, MEBIBYTES(on->own_room), name, on->first_layer, on->end_layer - 1,
+                       MEBIBYTES(need->weights), MEBIBYTES(need->buffers), size->memory.kv_tokens, MEBIBYTES(kv));
 }
 
 // The system promises memory that it does not have and kills whoever uses it: so it is asked beforehand.
 bool memory_size_choose(struct memory_size *out, const struct model_file *m, const struct engine_params *p,
-                        const struct placement_plan *plan, struct status *st) {
-    const uint64_t mebibyte = 1 << 20, available = machine_memory_free(), room = room_of(m, available);
+                        const struct placement_plan *plan, uint64_t available, struct status *st) {
+    const uint64_t room = room_of(m, available);
     if (!memory_size_plan(out, m, p, plan, available, st)) return false;
+    for (int i = 0; i < plan->n; i++)
+        if (!fits_device(out, i, m, plan, st)) return false;
     const struct model_memory *need = &out->memory;
     if (!available || need->total <= room) return true;
     return status_fail(st, STATUS_MEMORY,
                        "%s: %llu MiB of memory are free, the weights need %llu MiB, buffers %llu MiB and a KV cache of "
                        "%d tokens %llu MiB",
-                       m->gguf.path, (unsigned long long)(room / mebibyte),
-                       (unsigned long long)(need->weights / mebibyte), (unsigned long long)(need->buffers / mebibyte),
-                       need->kv_tokens, (unsigned long long)(need->kv / mebibyte));
+                       m->gguf.path, MEBIBYTES(room), MEBIBYTES(need->weights), MEBIBYTES(need->buffers),
+                       need->kv_tokens, MEBIBYTES(need->kv));
 }
 
 // ---- local_engine.h ----
@@ -93,30 +135,27 @@ bool local_engine_memory(const struct model_file *m, const struct engine_params 
         return false;
     }
     struct placement_plan plan;
-    if (!registry_place(p->options.device, &plan, st) || !memory_size_plan(&size, m, p, &plan, available, st))
+    if (!placement_choose(&plan, m, p, available, st) || !memory_size_plan(&size, m, p, &plan, available, st))
         return false;
     *out = size.memory;
     return true;
 }
 
 int local_engine_tokens_that_fit(const struct model_file *m, enum kv_type kv_type, uint64_t available) {
+    const struct placement_plan cpu = placement_on(&cpu_backend, 0);
     struct memory_size size;
     struct engine_params most = {.kv_tokens = METRICS_MAX_PAGES * KV_PAGE_TOKENS,
                                  .options = {.kv_type = kv_type, .quick_start = true}};
-    struct placement_plan plan;
-    if (!m->info.has_weights || !registry_place(NULL, &plan, NULL) ||
-        !memory_size_plan(&size, m, &most, &plan, available, NULL))
-        return 0;
-    uint64_t beside = size.memory.total - size.memory.kv, room = room_of(m, available);
-    uint64_t pages = (room > beside ? room - beside : 0) / size.page_bytes;
-    return (int)(pages < METRICS_MAX_PAGES ? pages : METRICS_MAX_PAGES) * KV_PAGE_TOKENS;
+    if (!m->info.has_weights || !memory_size_plan(&size, m, &most, &cpu, available, NULL)) return 0;
+    uint64_t beside = size.memory.total - size.memory.kv;
+    uint64_t pages = pages_in(room_of(m, available), beside, size.page_bytes);
+    return (int)least(pages, METRICS_MAX_PAGES) * KV_PAGE_TOKENS;
 }
 
 uint64_t local_engine_token_bytes(const struct model_file *m, enum kv_type kv_type) {
+    const struct placement_plan cpu = placement_on(&cpu_backend, 0);
     struct engine_params page = {.options.kv_type = kv_type};
-    struct backend_memory taken;
-    struct placement_plan plan;
-    bool measured = m->info.has_weights && registry_place(NULL, &plan, NULL) &&
-                    measure(&taken, m, &page, KV_PAGE_TOKENS, &plan, NULL);
-    return measured ? taken.kv / KV_PAGE_TOKENS : 0;
+    struct memory_size size;
+    bool measured = m->info.has_weights && measure(&size, m, &page, KV_PAGE_TOKENS, &cpu, NULL);
+    return measured ? size.page_bytes / KV_PAGE_TOKENS : 0;
 }

@@ -19,6 +19,12 @@ struct placement_plan placement_on(const struct backend_ops *ops, int device) {
     return (struct placement_plan){.parts = {{.ops = ops, .device = device}}, .n = 1};
 }
 
+void placement_part_name(const struct placement_part *part, char out[16]) {
+    struct device all[DEVICE_MOST];
+    const bool there = part->ops->devices(all, DEVICE_MOST) > part->device;
+    snprintf(out, 16, "%s", there ? all[part->device].name : part->ops->name);
+}
+
 static struct backend_params part_params(const struct placement_part *part, const struct backend_params *params) {
     struct backend_params own = *params;
     own.device = part->device;

@@ -13,6 +13,7 @@ struct placement_part {
     const struct backend_ops *ops;
     int device;                 // of the backend's
     int first_layer, end_layer; // as of struct backend_params
+    uint64_t own_room;          // bytes that it may take of the device's own memory; 0: it takes the machine's
 };
 
 enum { PLACEMENT_MOST_PARTS = 8 };
@@ -23,6 +24,7 @@ struct placement_plan {
 
 // All layers on one device of a backend.
 struct placement_plan placement_on(const struct backend_ops *ops, int device);
+void placement_part_name(const struct placement_part *part, char out[16]); // of its device
 
 // Device and layers in params are not looked at. What all parts take together; see struct backend_ops.
 bool placement_measure(const struct placement_plan *plan, const struct backend_params *params,

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/base/panic.h"
 #include "engine/vulkan/vulkan.h"
@@ -24,6 +25,7 @@ static struct device device_of(VkPhysicalDevice physical, int index) {
     snprintf(device.name, sizeof device.name, "vulkan%d", index);
     snprintf(device.description, sizeof device.description, "%.80s, %.40s", properties.properties.deviceName,
              driver.driverInfo);
+    device.emulated = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     return device;
 }
 
@@ -34,17 +36,50 @@ static int vulkan_devices(struct device *out, int most) {
     return n;
 }
 
+static bool has_extension(VkPhysicalDevice physical, const char *name) {
+    const struct vulkan_instance_functions *call = &vulkan_instance(NULL)->call;
+    uint32_t n = 0;
+    if (call->EnumerateDeviceExtensionProperties(physical, NULL, &n, NULL) != VK_SUCCESS) return false;
+    VkExtensionProperties *all = xcalloc(n + 1, sizeof *all);
+    const bool told = call->EnumerateDeviceExtensionProperties(physical, NULL, &n, all) == VK_SUCCESS;
+    bool found = false;
+    for (uint32_t i = 0; i < n && told; i++) found |= !strcmp(all[i].extensionName, name);
+    free(all);
+    return found;
+}
+
+// At least 1: 0 means that it is not known.
+static uint64_t free_bytes(VkDeviceSize budget, VkDeviceSize usage) { return budget > usage ? budget - usage : 1; }
+
+static bool shares_memory(VkPhysicalDevice physical) {
+    VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+    vulkan_instance(NULL)->call.GetPhysicalDeviceProperties2(physical, &properties);
+    const VkPhysicalDeviceType type = properties.properties.deviceType;
+    return type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+}
+
 static void vulkan_heaps(int device, struct device *out) {
     const VkPhysicalDevice physical = physical_device(device);
-    VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
     if (!physical) return;
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    const bool told = has_extension(physical, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+    VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2,
+                                                .pNext = told ? &budget : NULL};
     vulkan_instance(NULL)->call.GetPhysicalDeviceMemoryProperties2(physical, &memory);
     const VkPhysicalDeviceMemoryProperties *m = &memory.memoryProperties;
+    const bool shared = shares_memory(physical);
     const int most = (int)(sizeof out->heaps / sizeof *out->heaps);
+    uint64_t largest = 0;
     for (int i = 0; i < (int)m->memoryHeapCount && i < most; i++) {
         const bool own = m->memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT;
-        out->heaps[out->n_heaps] = (struct memory_heap){.bytes = m->memoryHeaps[i].size};
-        snprintf(out->heaps[out->n_heaps++].name, sizeof out->heaps->name, "%s", own ? "device" : "host");
+        struct memory_heap *heap = &out->heaps[out->n_heaps++];
+        *heap = (struct memory_heap){.bytes = m->memoryHeaps[i].size};
+        if (told) heap->free = free_bytes(budget.heapBudget[i], budget.heapUsage[i]);
+        snprintf(heap->name, sizeof heap->name, "%s", own ? "device" : "host");
+        if (!own || shared || heap->bytes <= largest) continue;
+        largest = heap->bytes;
+        out->own_free = told ? heap->free : heap->bytes;
     }
 }
 

@@ -1,6 +1,7 @@
 #include "tests/golden/script_engine.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,7 @@ static const struct script_model guide = {
     .name = "guide", .family = "llama", .format = "Q8_0", .parameters = 3220000, .need = 4 << 20};
 static struct script_model models[MODELS];
 static int n_models;
-static uint64_t memory_free = 1ull << 40;
+static atomic_uint_fast64_t memory_free = 1ull << 40; // read by loading threads too
 
 void script_engine_model(const char *name, const char *family, const char *format, uint64_t parameters, uint64_t need,
                          const char *problem) {

@@ -229,6 +229,7 @@ static void test_devices_are_listed_and_chosen_by_their_names(void **state) {
     json_t *object = json_loads(r.output, 0, NULL);
     const json_t *device = json_array_get(json_object_get(object, "devices"), 0);
     assert_true(json_string_length(json_object_get(device, "description")) > 0);
+    assert_true(json_is_false(json_object_get(device, "emulated")));
     const json_t *heap = json_array_get(json_object_get(device, "memory"), 0);
     assert_true(json_integer_value(json_object_get(heap, "bytes")) > 1 << 20);
     json_decref(object);
@@ -236,8 +237,35 @@ static void test_devices_are_listed_and_chosen_by_their_names(void **state) {
     r = shell("confab run --device cpu --temp 0 -n 2 hello");
     assert_int_equal(r.status, 0);
     result_free(&r);
-    assert_fails(shell("confab run --device abacus hello"), 2, "unknown device 'abacus' (expected cpu");
-    assert_fails(shell("confab bench --device abacus"), 2, "unknown device 'abacus' (expected cpu");
+    assert_fails(shell("confab run --device abacus hello"), 2, "unknown device 'abacus' (expected auto, cpu");
+    assert_fails(shell("confab bench --device abacus"), 2, "unknown device 'abacus' (expected auto");
+    assert_fails(shell("confab run --gpu-layers most hello"), 2,
+                 "gpu-layers: expected a whole number or 'auto', got 'most'");
+}
+
+// Half on each device gives an answer too.
+static void test_layers_are_split_between_cpu_and_device(void **state) {
+    (void)state;
+    struct result r = shell("confab devices");
+    const bool there = strstr(r.output, "\nvulkan0 ");
+    result_free(&r);
+    if (!there) {
+        print_message("no Vulkan device: skipped\n");
+        skip();
+    }
+    char *path = xasprintf("%s/split.gguf", folder);
+    tiny_model_write(path, (struct tiny_model_options){0});
+    const char *run = "confab run --raw --temp 0 -n 20";
+    struct result cpu = shell_format("%s -m '%s' --device cpu 'one two'", run, path);
+    struct result split = shell_format("%s -m '%s' --device vulkan0 --gpu-layers 1 'one two'", run, path);
+    assert_int_equal(cpu.status, 0);
+    assert_true(cpu.size > 20);
+    assert_int_equal(split.status, 0);
+    assert_string_equal(split.output, cpu.output);
+    r = shell("confab log");
+    assert_non_null(strstr(r.output, "vulkan0 computes layers 1 to 1"));
+    result_free(&r), result_free(&cpu), result_free(&split);
+    free(path);
 }
 
 static void test_json_is_json(void **state) {
@@ -441,6 +469,7 @@ int main(void) {
         cmocka_unit_test(test_thinking_is_not_on_standard_output),
         cmocka_unit_test(test_a_closed_pipe_ends_the_answer),
         cmocka_unit_test(test_devices_are_listed_and_chosen_by_their_names),
+        cmocka_unit_test(test_layers_are_split_between_cpu_and_device),
         cmocka_unit_test(test_json_is_json),
         cmocka_unit_test(test_tokens_round_trip),
         cmocka_unit_test(test_a_trained_model_continues_its_story),

@@ -36,15 +36,17 @@ static void on_release(void *context) {
     released++;
 }
 
-static struct model_host *open_host(void) {
+static struct model_host *open_host_with(const struct model_opener *opener) {
     struct status st = {0};
-    struct model_host *h = model_host_open(&settings, &local_models, &st);
+    struct model_host *h = model_host_open(&settings, opener, &st);
     if (!h) fail_msg("%s", st.text);
     assert_int_equal(next_event(h, &st), HOST_LOADED);
     model_host_watch(h, on_release, h);
     released = 0;
     return h;
 }
+
+static struct model_host *open_host(void) { return open_host_with(&local_models); }
 
 // Until it is known what comes of it. False: refused.
 static bool choose(struct model_host *h, const char *word, struct status *st) {
@@ -172,6 +174,31 @@ static void test_without_memory_for_both_the_old_is_closed_first(void **state) {
     free(path);
 }
 
+static bool memory_on_devices(const struct model_file *m, const struct engine_params *p, uint64_t available,
+                              struct model_memory *out, struct status *st) {
+    if (!local_engine_memory(m, p, available, out, st)) return false;
+    out->on_devices = 1 << 20;
+    return true;
+}
+
+// Its KV cache takes all that is left of theirs.
+static void test_a_model_on_devices_is_closed_before_another(void **state) {
+    (void)state;
+    struct status st = {0};
+    struct model_opener opener = local_models;
+    opener.memory = memory_on_devices;
+    char *path = write_model("eight.gguf", 8);
+    struct model_host *h = open_host_with(&opener);
+    assert_int_equal(model_host_room(h), PLENTY + model_host_memory(h)->total + (1 << 20));
+    assert_true(choose(h, path, &st));
+    assert_int_equal(released, 1);
+    assert_null(model_host_engine(h));
+    assert_int_equal(next_event(h, &st), HOST_LOADED);
+    assert_int_equal(model_host_info(h)->n_layer, 8);
+    model_host_close(h);
+    free(path);
+}
+
 static void test_the_old_is_loaded_again_after_a_failure(void **state) {
     (void)state;
     struct status st = {0};
@@ -274,6 +301,7 @@ int main(void) {
         cmocka_unit_test(test_stopping_keeps_the_old_model),
         cmocka_unit_test(test_the_host_closes_while_loading),
         cmocka_unit_test(test_without_memory_for_both_the_old_is_closed_first),
+        cmocka_unit_test(test_a_model_on_devices_is_closed_before_another),
         cmocka_unit_test(test_the_old_is_loaded_again_after_a_failure),
         cmocka_unit_test(test_a_model_that_is_too_large_is_rejected),
         cmocka_unit_test(test_models_are_listed),

@@ -34,7 +34,7 @@ static bool open_family(struct opened_model *s, const char *name, int n_context)
 static struct placement_plan halves(const struct model *m) {
     const int n = m->spec.n_layer;
     assert_true(n >= 2);
-    return (struct placement_plan){.parts = {{&cpu_backend, 0, 0, n / 2}, {&cpu_backend, 0, n / 2, n}}, .n = 2};
+    return (struct placement_plan){.parts = {{&cpu_backend, 0, 0, n / 2, 0}, {&cpu_backend, 0, n / 2, n, 0}}, .n = 2};
 }
 
 static struct placement *open_placement(const struct model *m, bool two, struct backend_params params) {

@@ -180,9 +180,9 @@ static void test_half_on_each_device(void **state) {
     const struct backend_ops *ops = device_ops();
     struct opened_model s;
     open_tiny(&s, (struct tiny_model_options){.n_layer = 4});
-    const struct placement_plan plans[] = {{.parts = {{ops, 0, 0, 2}, {&cpu_backend, 0, 2, 4}}, .n = 2},
-                                           {.parts = {{&cpu_backend, 0, 0, 1}, {ops, 0, 1, 4}}, .n = 2},
-                                           {.parts = {{ops, 0, 0, 3}, {ops, 0, 3, 4}}, .n = 2}};
+    const struct placement_plan plans[] = {{.parts = {{ops, 0, 0, 2, 0}, {&cpu_backend, 0, 2, 4, 0}}, .n = 2},
+                                           {.parts = {{&cpu_backend, 0, 0, 1, 0}, {ops, 0, 1, 4, 0}}, .n = 2},
+                                           {.parts = {{ops, 0, 0, 3, 0}, {ops, 0, 3, 4, 0}}, .n = 2}};
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         const char *const names[] = {"device, then cpu", "cpu, then device", "device twice"};
         check_near(&s, &(struct plan){plans[i], {0}}, 20, names[i]);
@@ -335,6 +335,9 @@ static void test_devices(void **state) {
     ops->heaps(0, &device);
     assert_string_equal(device.name, "vulkan0");
     assert_true(device.description[0] && device.n_heaps > 0 && device.heaps[0].bytes > 0);
+    for (int i = 0; i < device.n_heaps; i++) assert_true(device.heaps[i].free <= device.heaps[i].bytes);
+    if (device.emulated) assert_int_equal(device.own_free, 0);
+    else assert_null(strstr(device.description, "llvmpipe"));
 }
 
 static void test_validation(void **state) {
