@@ -34,7 +34,7 @@ if [ "${1:-}" = --one ]; then
 fi
 folder=$(mktemp -d)
 export XDG_STATE_HOME="$folder/state" # nobody's own log
-export LSAN_OPTIONS="suppressions=$(dirname "$0")/suppressions.txt:print_suppressions=0:${LSAN_OPTIONS:-}"
+export LSAN_OPTIONS="suppressions=$(cd "$(dirname "$0")" && pwd)/suppressions.txt:print_suppressions=0:${LSAN_OPTIONS:-}"
 trap 'rm -rf "$folder"' EXIT
 printf '%s\n' "$@" | xargs -P "${JOBS:-$(nproc)}" -n 1 "$0" --one "$folder"
 cat "$folder"/*.count | awk -v programs=$# '
