@@ -1,5 +1,6 @@
 #version 450
-// Attention over pages, an online softmax: a work group a query head of a row, THREADS keys at a time.
+// Attention over pages, an online softmax: work groups a query head of a row, THREADS keys at a time. Several (in z) take
+// turns at the keys and leave their parts for attention_join.
 #include "common.glsl"
 #include "kv.glsl"
 
@@ -17,8 +18,10 @@ layout(push_constant, scalar) uniform Push {
     Bytes kv; // of the layer
     uint qkv_stride, to_stride, n_head, n_head_kv, window;
     float softcap; // 0: none
+    Floats parts;  // [row of `to`][head][part]: maximum, sum, unnormalised result
 };
 
+const float LOWEST = -3.4e38; // of scores; with infinity the difference of two would be no number
 const uint DIMENSIONS = (HEAD_SIZE + THREADS - 1) / THREADS; // a thread's
 shared float query[HEAD_SIZE];
 shared float weights[THREADS];
@@ -61,16 +64,17 @@ void main() {
     const RowInfo info = rows.v[row];
     const uint position = uint(info.position), first = window > 0 && position >= window ? position - window + 1 : 0;
     for (uint d = t; d < HEAD_SIZE; d += THREADS) query[d] = qkv.v[row * qkv_stride + head * HEAD_SIZE + d];
-    float found[DIMENSIONS], top = uintBitsToFloat(0xff800000), total = 0;
+    float found[DIMENSIONS], top = LOWEST, total = 0;
     for (uint k = 0; k < DIMENSIONS; k++) found[k] = 0;
 
-    for (uint start = first / PAGE * PAGE; start <= position; start += THREADS) {
+    const uint n_parts = gl_NumWorkGroups.z, part = gl_WorkGroupID.z;
+    for (uint start = first / PAGE * PAGE + part * THREADS; start <= position; start += n_parts * THREADS) {
         const uint key = start + t, low = max(start, first), end = min(start + THREADS, position + 1);
         barrier();
         if (t < THREADS / PAGE && start + t * PAGE <= position)
             offsets[t] = key_offset(uint(pages.v[uint(info.first_page) + start / PAGE + t]), n_head_kv, kv_head);
         barrier();
-        float x = uintBitsToFloat(0xff800000);
+        float x = LOWEST;
         if (key >= low && key < end) {
             x = score(offsets[t / PAGE], t % PAGE);
             if (softcap != 0) x = softcap * tanh(x / softcap);
@@ -88,6 +92,13 @@ void main() {
                 sum += weights[slot] * value(offsets[slot / PAGE] + SIDE_BYTES, slot % PAGE, d);
             found[k] = sum;
         }
+    }
+    if (n_parts > 1) {
+        const uint at = ((i * n_head + head) * n_parts + part) * (HEAD_SIZE + 2);
+        if (t == 0) parts.v[at] = top, parts.v[at + 1] = total;
+        for (uint k = 0; k < DIMENSIONS; k++)
+            if (t + k * THREADS < HEAD_SIZE) parts.v[at + 2 + t + k * THREADS] = found[k];
+        return;
     }
     float scale = 1;
     if (SINKS) {

@@ -17,6 +17,7 @@ struct pass {
     bool ok;
     int n_rows;
     int n_kept, n_logits, n_hidden; // rows of which something is wanted, and what
+    int reach;                      // as of struct recorded_pass
     struct recorded_pass *record;   // what is recorded; NULL: pipelines are only listed
     struct pipeline_list *list;
     struct stage_work work; // recorded since the last stage ended
@@ -73,12 +74,14 @@ static bool make_room(struct pass *p) {
 static bool write_rows(struct pass *p) {
     if (!make_room(p)) return false;
     int first_page = 0;
+    p->reach = 1;
     for (int i = 0; i < p->batch->n_segments; i++) {
         const struct batch_segment *s = &p->batch->segments[i];
         const int n = pages_of(s);
         memcpy((int32_t *)p->b->work.pages.mapped + first_page, s->pages, (size_t)n * sizeof *s->pages);
         for (int k = 0; k < s->n_rows; k++) write_row(p, s->first_row + k, s->position + k, first_page);
         first_page += n;
+        while (p->reach <= (s->position + s->n_rows) / 2) p->reach *= 2;
     }
     assert(p->n_logits <= p->b->max_logits && p->n_hidden <= p->b->max_hidden);
     return true;
@@ -258,6 +261,18 @@ static void embed(struct pass *p) {
     end_stage(p, STAGE_EMBED);
 }
 
+// How many work groups share the keys of a row: enough to keep a large device busy, as long as each has keys for all
+// its threads and their parts have room.
+static uint32_t attention_parts(const struct pass *p, const struct device_layer *l, uint32_t n_rows) {
+    enum { BUSY_GROUPS = 1024, KEYS = 128 };
+    const uint32_t reach = (uint32_t)p->reach, window = (uint32_t)l->spec->window;
+    const uint32_t n_keys = window && window < reach ? window : reach, n_heads = (uint32_t)l->spec->n_head * n_rows;
+    const uint32_t most = WORKSPACE_PARTS / ((uint32_t)p->b->spec->head_size + 2) / n_heads;
+    uint32_t n = 1;
+    while (2 * n * KEYS <= n_keys && n * n_heads < BUSY_GROUPS && 2 * n <= most) n *= 2;
+    return n;
+}
+
 // The queries' rows that attention is wanted for: all, or behind the last layer's keys those of the kept rows.
 static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAddress list) {
     struct backend *b = p->b;
@@ -265,10 +280,12 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
     const struct model_spec *s = b->spec;
     const struct device_layer *l = &b->weights.layers[layer];
     const uint32_t n_head = (uint32_t)l->spec->n_head, n_head_kv = (uint32_t)l->spec->n_head_kv;
+    const uint32_t n_parts = out->n ? attention_parts(p, l, out->n) : 1;
     const struct {
         VkDeviceAddress qkv, to, sinks, rows, list, pages, kv;
         uint32_t qkv_stride, to_stride, n_head, n_head_kv, window;
         float softcap;
+        VkDeviceAddress parts;
     } push = {w->qkv,
               out->address,
               l->sinks,
@@ -281,8 +298,16 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
               n_head,
               n_head_kv,
               (uint32_t)l->spec->window,
-              s->attention_softcap};
-    RUN(p, "attention", push, n_head, out->n, 1, (uint32_t)s->head_size, b->kv_type, l->sinks != 0);
+              s->attention_softcap,
+              w->parts};
+    RUN(p, "attention", push, n_head, out->n, n_parts, (uint32_t)s->head_size, b->kv_type, l->sinks != 0);
+    if (n_parts == 1) return;
+    barrier(p);
+    const struct {
+        VkDeviceAddress parts, to, sinks;
+        uint32_t to_stride, n_parts;
+    } join = {w->parts, out->address, l->sinks, out->stride, n_parts};
+    RUN(p, "attention_join", join, n_head, out->n, 1, (uint32_t)s->head_size, l->sinks != 0);
 }
 
 static void prepare_heads(struct pass *p, int layer) {
@@ -557,7 +582,8 @@ void passes_close(struct backend *b) {
 }
 
 static bool fits(const struct recorded_pass *r, const struct pass *p) {
-    return r->n_rows == p->n_rows && r->n_kept == p->n_kept && r->n_logits == p->n_logits && r->n_hidden == p->n_hidden;
+    return r->n_rows == p->n_rows && r->n_kept == p->n_kept && r->n_logits == p->n_logits &&
+           r->n_hidden == p->n_hidden && r->reach == p->reach;
 }
 
 // An empty place, the one that was not used for longest where there is none.
@@ -589,6 +615,7 @@ static bool record(struct pass *p) {
     end_stage(p, STAGE_LOGITS);
     if (p->ok && vulkan_end(&b->context, p->st)) {
         r->n_rows = p->n_rows, r->n_kept = p->n_kept, r->n_logits = p->n_logits, r->n_hidden = p->n_hidden;
+        r->reach = p->reach;
         return true;
     }
     pass_close(b, r);
@@ -642,7 +669,13 @@ void pipelines_start(struct backend *b) {
     const int rows[] = {1, b->max_rows};
     for (int i = 0; i < 2; i++) {
         const int results = has_last_layer(b) && b->max_logits ? 1 : 0;
-        struct pass p = {.b = b, .ok = true, .list = list, .n_rows = rows[i], .n_kept = results, .n_logits = results};
+        struct pass p = {.b = b,
+                         .ok = true,
+                         .list = list,
+                         .n_rows = rows[i],
+                         .n_kept = results,
+                         .n_logits = results,
+                         .reach = b->asked_context};
         all_stages(&p);
     }
     const int most = (int)(sizeof list->threads / sizeof *list->threads), wanted = thread_pool_size(b->pool);
