@@ -18,6 +18,7 @@ struct pass {
     int n_rows;
     int n_kept, n_logits, n_hidden; // rows of which something is wanted, and what
     int reach;                      // as of struct recorded_pass
+    bool long_segments;             // on average
     struct recorded_pass *record;   // what is recorded; NULL: pipelines are only listed
     struct pipeline_list *list;
     struct stage_work work; // recorded since the last stage ended
@@ -71,10 +72,13 @@ static bool make_room(struct pass *p) {
                               "the page list", p->st);
 }
 
+enum { LONG_SEGMENT = 4 }; // rows
+
 static bool write_rows(struct pass *p) {
     if (!make_room(p)) return false;
     int first_page = 0;
     p->reach = 1;
+    p->long_segments = p->n_rows >= LONG_SEGMENT * p->batch->n_segments;
     for (int i = 0; i < p->batch->n_segments; i++) {
         const struct batch_segment *s = &p->batch->segments[i];
         const int n = pages_of(s);
@@ -261,16 +265,30 @@ static void embed(struct pass *p) {
     end_stage(p, STAGE_EMBED);
 }
 
-// How many work groups share the keys of a row: enough to keep a large device busy, as long as each has keys for all
-// its threads and their parts have room.
-static uint32_t attention_parts(const struct pass *p, const struct device_layer *l, uint32_t n_rows) {
-    enum { BUSY_GROUPS = 1024, KEYS = 128 };
-    const uint32_t reach = (uint32_t)p->reach, window = (uint32_t)l->spec->window;
-    const uint32_t n_keys = window && window < reach ? window : reach, n_heads = (uint32_t)l->spec->n_head * n_rows;
-    const uint32_t most = WORKSPACE_PARTS / ((uint32_t)p->b->spec->head_size + 2) / n_heads;
-    uint32_t n = 1;
-    while (2 * n * KEYS <= n_keys && n * n_heads < BUSY_GROUPS && 2 * n <= most) n *= 2;
-    return n;
+struct attention_cut {    // of attention into work groups
+    uint32_t heads, rows; // queries for which a work group reads keys and values once
+    uint32_t x, y;        // work groups for all queries
+    uint32_t parts;       // work groups that share the keys of each
+};
+
+// A work group has as many queries as its threads have registers for: several heads of a kv head, and in prompts
+// several rows. Work groups share keys where a large device would not be busy otherwise, while each has as many keys as
+// it reads at once and the parts fit into their buffer.
+static struct attention_cut cut_attention(const struct pass *p, const struct device_layer *l, uint32_t n) {
+    enum { MOST_QUERIES = 8, MOST_ELEMENTS = 2048, BUSY_GROUPS = 1024, KEYS = 128 };
+    const uint32_t n_head = (uint32_t)l->spec->n_head, n_head_kv = (uint32_t)l->spec->n_head_kv;
+    const uint32_t size = (uint32_t)p->b->spec->head_size, window = (uint32_t)l->spec->window;
+    const uint32_t room = MOST_ELEMENTS / size, most = room < MOST_QUERIES ? room : MOST_QUERIES;
+    const uint32_t slices = groups(n_head / n_head_kv, most);
+    struct attention_cut c = {.heads = groups(n_head / n_head_kv, slices), .rows = 1, .parts = 1};
+    if (p->long_segments && n == (uint32_t)p->n_rows) c.rows = most / c.heads;
+    c.x = n_head_kv * slices;
+    c.y = groups(n, c.rows);
+    const uint32_t n_keys = window && window < (uint32_t)p->reach ? window : (uint32_t)p->reach;
+    while (2 * c.parts * KEYS <= n_keys && c.x * c.y * c.parts < BUSY_GROUPS &&
+           2ull * c.parts * n * n_head * (size + 2) <= WORKSPACE_PARTS)
+        c.parts *= 2;
+    return c;
 }
 
 // The queries' rows that attention is wanted for: all, or behind the last layer's keys those of the kept rows.
@@ -279,13 +297,14 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
     const struct device_workspace *w = &b->work;
     const struct model_spec *s = b->spec;
     const struct device_layer *l = &b->weights.layers[layer];
-    const uint32_t n_head = (uint32_t)l->spec->n_head, n_head_kv = (uint32_t)l->spec->n_head_kv;
-    const uint32_t n_parts = out->n ? attention_parts(p, l, out->n) : 1;
+    const struct attention_cut cut = cut_attention(p, l, out->n);
+    const uint32_t n_head = (uint32_t)l->spec->n_head, size = (uint32_t)s->head_size;
     const struct {
         VkDeviceAddress qkv, to, sinks, rows, list, pages, kv;
         uint32_t qkv_stride, to_stride, n_head, n_head_kv, window;
         float softcap;
         VkDeviceAddress parts;
+        uint32_t n;
     } push = {w->qkv,
               out->address,
               l->sinks,
@@ -296,18 +315,19 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
               w->qkv_stride,
               out->stride,
               n_head,
-              n_head_kv,
+              (uint32_t)l->spec->n_head_kv,
               (uint32_t)l->spec->window,
               s->attention_softcap,
-              w->parts};
-    RUN(p, "attention", push, n_head, out->n, n_parts, (uint32_t)s->head_size, b->kv_type, l->sinks != 0);
-    if (n_parts == 1) return;
+              w->parts,
+              out->n};
+    RUN(p, "attention", push, cut.x, cut.y, cut.parts, size, b->kv_type, l->sinks != 0, cut.heads, cut.rows);
+    if (cut.parts == 1) return;
     barrier(p);
     const struct {
         VkDeviceAddress parts, to, sinks;
         uint32_t to_stride, n_parts;
-    } join = {w->parts, out->address, l->sinks, out->stride, n_parts};
-    RUN(p, "attention_join", join, n_head, out->n, 1, (uint32_t)s->head_size, l->sinks != 0);
+    } join = {w->parts, out->address, l->sinks, out->stride, cut.parts};
+    RUN(p, "attention_join", join, n_head, out->n, 1, size, l->sinks != 0);
 }
 
 static void prepare_heads(struct pass *p, int layer) {
@@ -583,7 +603,7 @@ void passes_close(struct backend *b) {
 
 static bool fits(const struct recorded_pass *r, const struct pass *p) {
     return r->n_rows == p->n_rows && r->n_kept == p->n_kept && r->n_logits == p->n_logits &&
-           r->n_hidden == p->n_hidden && r->reach == p->reach;
+           r->n_hidden == p->n_hidden && r->reach == p->reach && r->long_segments == p->long_segments;
 }
 
 // An empty place, the one that was not used for longest where there is none.
@@ -615,7 +635,7 @@ static bool record(struct pass *p) {
     end_stage(p, STAGE_LOGITS);
     if (p->ok && vulkan_end(&b->context, p->st)) {
         r->n_rows = p->n_rows, r->n_kept = p->n_kept, r->n_logits = p->n_logits, r->n_hidden = p->n_hidden;
-        r->reach = p->reach;
+        r->reach = p->reach, r->long_segments = p->long_segments;
         return true;
     }
     pass_close(b, r);
@@ -675,7 +695,8 @@ void pipelines_start(struct backend *b) {
                          .n_rows = rows[i],
                          .n_kept = results,
                          .n_logits = results,
-                         .reach = b->asked_context};
+                         .reach = b->asked_context,
+                         .long_segments = rows[i] >= LONG_SEGMENT};
         all_stages(&p);
     }
     const int most = (int)(sizeof list->threads / sizeof *list->threads), wanted = thread_pool_size(b->pool);

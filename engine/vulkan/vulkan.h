@@ -93,7 +93,8 @@ struct device_workspace {
 // buffer, so that they are recorded once.
 struct recorded_pass {
     int n_rows, n_kept, n_logits, n_hidden;
-    int reach; // the highest power of two that is at most the tokens of the longest conversation
+    int reach;          // the highest power of two that is at most the tokens of the longest conversation
+    bool long_segments; // on average
     struct vulkan_list list;
     uint8_t *ends;            // [most_times] stage that ends at each time but the first
     struct backend_work work; // without seconds, and without what depends on the rows' positions
