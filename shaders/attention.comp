@@ -1,13 +1,19 @@
 #version 450
-// Attention over pages, an online softmax: a work group a query head of a row, THREADS keys at a time.
+// Attention over pages, an online softmax. A work group has QUERIES of one kv head: HEADS heads of up to ROWS rows that
+// follow each other. Rows of one conversation are attended to together, so that their keys and values are read once.
+// Several work groups (in z) take turns at the keys and leave their parts for attention_join.
+//
+// A thread computes the scores of two keys with all queries; takes a share of a query's scores to weights; and adds the
+// weighed values up in two dimensions, of every SLICES-th key.
 #include "common.glsl"
 #include "kv.glsl"
 
-const uint THREADS = 128;
-layout(local_size_x = 128) in;
-#include "reduce.glsl"
+const uint THREADS = 64, KEYS = 2 * THREADS;
+layout(local_size_x = 64) in;
 
 layout(constant_id = 2) const bool SINKS = false;
+layout(constant_id = 3) const uint HEADS = 1;
+layout(constant_id = 4) const uint ROWS = 1;
 
 layout(push_constant, scalar) uniform Push {
     Floats qkv, to, sinks;
@@ -17,85 +23,229 @@ layout(push_constant, scalar) uniform Push {
     Bytes kv; // of the layer
     uint qkv_stride, to_stride, n_head, n_head_kv, window;
     float softcap; // 0: none
+    Floats parts;  // [row of `to`][head][part]: maximum, sum, unnormalised result
+    uint n;        // rows of `to`
 };
 
-const uint DIMENSIONS = (HEAD_SIZE + THREADS - 1) / THREADS; // a thread's
-shared float query[HEAD_SIZE];
-shared float weights[THREADS];
-shared uint offsets[THREADS / PAGE]; // of the pages of these keys
+const uint QUERIES = HEADS * ROWS;
+const uint PAIRS = HEAD_SIZE / 2; // of dimensions
+const uint DIMENSIONS = (PAIRS + THREADS - 1) / THREADS, SLICES = PAIRS < THREADS ? THREADS / PAIRS : 1; // a thread's
+const uint SHARE = THREADS / QUERIES; // threads that turn a query's scores into weights
+const float LOWEST = -3.4e38;         // of scores; with infinity the difference of two would be no number
 
-float half_at(uint at) {
-    return KV_TYPE == KV_F16 ? float(Halves(kv).v[at]) : uintBitsToFloat(uint(Words(kv).v[at]) << 16);
+shared float queries[HEAD_SIZE * QUERIES]; // [dimension][query]
+// [key][query] scores, then weights; at the end results [slice][query][dimension]
+shared float weights[(HEAD_SIZE > KEYS ? HEAD_SIZE : KEYS) * QUERIES];
+shared int tops[QUERIES];      // the highest scores so far, ordered
+shared float factors[QUERIES]; // of what was found
+shared float totals[THREADS];
+
+uint two(uint at) { return Uints(kv).v[at / 4]; } // numbers of 16 bits
+
+vec2 two_floats(uint at) {
+    const uint x = two(at);
+    return KV_TYPE == KV_F16 ? unpackHalf2x16(x) : vec2(uintBitsToFloat(x << 16), uintBitsToFloat(x & 0xffff0000u));
 }
 
-int nibble(uint at, bool high) { return int(uint(kv.v[at]) >> (high ? 4 : 0) & 15u) - 8; }
+vec2 two_codes(uint at, bool high) {
+    const int x = int(Words(kv).v[at / 2]);
+    if (KV_TYPE == KV_Q8_0) return vec2(bitfieldExtract(x, 0, 8), bitfieldExtract(x, 8, 8));
+    return vec2(x >> (high ? 4 : 0) & 15, x >> (high ? 12 : 8) & 15) - 8;
+}
 
-float score(uint offset, uint slot) {
-    float sum = 0;
-    if (KV_TYPE < KV_Q8_0) {
-        for (uint d = 0; d < HEAD_SIZE; d++) sum += query[d] * half_at(offset / 2 + d * PAGE + slot);
-        return sum;
+// Element i of a block of the keys of this slot and the next, without their scales.
+vec2 key_pair(uint offset, uint block, uint i, uint slot) {
+    if (KV_TYPE < KV_Q8_0) return two_floats(offset + 2 * ((32 * block + i) * PAGE + slot));
+    const uint row = KV_TYPE == KV_Q8_0 ? i : i % 16;
+    return two_codes(offset + block * BLOCK_BYTES + 2 * PAGE + row * PAGE + slot, i >= 16);
+}
+
+vec2 key_scales(uint offset, uint block, uint slot) {
+    if (KV_TYPE < KV_Q8_0) return vec2(1);
+    return unpackHalf2x16(two(offset + block * BLOCK_BYTES + 2 * slot));
+}
+
+// Elements d and d + 1 of a value.
+vec2 value_pair(uint offset, uint slot, uint d) {
+    if (KV_TYPE < KV_Q8_0) return two_floats(offset + 2 * (slot * HEAD_SIZE + d));
+    const uint block = offset + d / 32 * BLOCK_BYTES;
+    return two_codes(block + 2 * PAGE + slot * CODES + d % CODES, d % 32 >= 16) * float(Halves(kv).v[block / 2 + slot]);
+}
+
+// ---- a run: rows of one conversation that follow each other in the tile ----
+
+uint kv_head, first_head, n_heads;  // of this work group
+uint first_row, n_rows, first_page; // of the run; rows of `to`
+uint lowest, highest;               // keys of its rows
+uint own_lowest, own_highest;       // those of the query whose weights this thread computes,
+float own_top, own_total;           // and of this thread's share
+vec2 found[QUERIES * DIMENSIONS];
+
+uint page_offset(uint key) { return key_offset(uint(pages.v[first_page + key / PAGE]), n_head_kv, kv_head); }
+
+void find_run(uint tile_end) {
+    lowest = own_lowest = 0xffffffffu;
+    highest = own_highest = 0;
+    for (n_rows = 0; first_row + n_rows < tile_end; n_rows++) {
+        const RowInfo info = rows.v[list.v[first_row + n_rows]];
+        const uint last = uint(info.position), first = window > 0 && last >= window ? last - window + 1 : 0;
+        if (n_rows == 0) first_page = uint(info.first_page);
+        if (uint(info.first_page) != first_page) break;
+        lowest = min(lowest, first), highest = max(highest, last);
+        if (gl_LocalInvocationIndex % QUERIES / HEADS == n_rows) own_lowest = first, own_highest = last;
     }
+}
+
+void score(uint key) {
+    vec2 scores[QUERIES];
+    [[unroll]] for (uint q = 0; q < QUERIES; q++) scores[q] = vec2(0);
+    const uint offset = page_offset(key), slot = key % PAGE;
     for (uint block = 0; block < BLOCKS; block++) {
-        const uint start = offset + block * BLOCK_BYTES, codes = start + 2 * PAGE + slot;
-        const uint n = min(32, HEAD_SIZE - 32 * block);
-        float part = 0;
-        for (uint i = 0; i < n; i++)
-            part += query[32 * block + i] * float(KV_TYPE == KV_Q8_0 ? int(Codes(kv).v[codes + i * PAGE])
-                                                                     : nibble(codes + i % 16 * PAGE, i >= 16));
-        sum += part * float(Halves(kv).v[start / 2 + slot]);
+        const vec2 scales = key_scales(offset, block, slot);
+        const uint n_elements = min(32, HEAD_SIZE - 32 * block);
+        for (uint i = 0; i < n_elements; i++) {
+            const vec2 pair = key_pair(offset, block, i, slot) * scales;
+            const uint at = (32 * block + i) * QUERIES;
+            [[unroll]] for (uint q = 0; q < QUERIES; q++) scores[q] += queries[at + q] * pair;
+        }
     }
-    return sum;
+    const uint at = 2 * gl_LocalInvocationIndex * QUERIES;
+    [[unroll]] for (uint q = 0; q < QUERIES; q++) weights[at + q] = scores[q].x;
+    [[unroll]] for (uint q = 0; q < QUERIES; q++) weights[at + QUERIES + q] = scores[q].y;
 }
 
-float value(uint offset, uint slot, uint d) {
-    if (KV_TYPE < KV_Q8_0) return half_at(offset / 2 + slot * HEAD_SIZE + d);
-    const uint start = offset + d / 32 * BLOCK_BYTES, codes = start + 2 * PAGE + slot * CODES;
-    const int code = KV_TYPE == KV_Q8_0 ? int(Codes(kv).v[codes + d % 32]) : nibble(codes + d % 16, d % 32 >= 16);
-    return float(code) * float(Halves(kv).v[start / 2 + slot]);
+// Integers in the order of floats, for atomicMax.
+int ordered(int bits) { return bits ^ (bits >> 31 & 0x7fffffff); } // its own inverse
+
+// What is no key of its query gets the weight 0, whatever its score.
+void weigh(uint start) {
+    const uint q = gl_LocalInvocationIndex % QUERIES, first = gl_LocalInvocationIndex / QUERIES;
+    float top = LOWEST;
+    if (first < SHARE) {
+        for (uint k = first; k < KEYS; k += SHARE) {
+            float x = LOWEST;
+            if (start + k >= own_lowest && start + k <= own_highest) {
+                x = weights[k * QUERIES + q];
+                if (softcap != 0) x = softcap * tanh(x / softcap);
+            }
+            weights[k * QUERIES + q] = x;
+            top = max(top, x);
+        }
+        atomicMax(tops[q], ordered(floatBitsToInt(top)));
+    }
+    barrier();
+    if (first < SHARE) {
+        top = intBitsToFloat(ordered(tops[q]));
+        const float factor = exp(own_top - top);
+        own_total *= factor;
+        own_top = top;
+        if (first == 0) factors[q] = factor;
+        for (uint k = first; k < KEYS; k += SHARE) {
+            const float x = weights[k * QUERIES + q], weight = x == LOWEST ? 0 : exp(x - top);
+            weights[k * QUERIES + q] = weight;
+            own_total += weight;
+        }
+    }
+}
+
+// Values of what is no key of a query may be NaN: they are left out.
+void add_values(uint start, uint page) {
+    const uint slice = gl_LocalInvocationIndex / PAIRS, offset = page_offset(page) + SIDE_BYTES;
+    const uint last = min(page + PAGE - 1, highest);
+    if (slice >= SLICES) return;
+    for (uint key = max(page, lowest) + slice; key <= last; key += SLICES) {
+        const uint at = (key - start) * QUERIES;
+        [[unroll]] for (uint k = 0; k < DIMENSIONS; k++) {
+            const uint pair = min(gl_LocalInvocationIndex % PAIRS + k * THREADS, PAIRS - 1);
+            const vec2 value = value_pair(offset, key % PAGE, 2 * pair);
+            [[unroll]] for (uint q = 0; q < QUERIES; q++) {
+                const float weight = weights[at + q];
+                if (ROWS == 1 || weight != 0) found[q * DIMENSIONS + k] += weight * value;
+            }
+        }
+    }
+}
+
+uint part_of(uint row, uint head) {
+    return ((row * n_head + head) * gl_NumWorkGroups.z + gl_WorkGroupID.z) * (HEAD_SIZE + 2);
+}
+
+// Leaves in `weights` what the threads have found, and what is to be made of it in `factors`.
+void join_threads() {
+    const uint t = gl_LocalInvocationIndex, slice = t / PAIRS;
+    totals[t] = own_total;
+    if (slice < SLICES)
+        [[unroll]] for (uint q = 0; q < QUERIES; q++)
+            [[unroll]] for (uint k = 0; k < DIMENSIONS; k++) {
+                const vec2 pair = found[q * DIMENSIONS + k];
+                const uint d = 2 * (t % PAIRS + k * THREADS), at = (slice * QUERIES + q) * HEAD_SIZE + d;
+                if (d < HEAD_SIZE) weights[at] = pair.x, weights[at + 1] = pair.y;
+            }
+    barrier();
+    const uint r = t / HEADS, h = t % HEADS, n_parts = gl_NumWorkGroups.z;
+    if (r < n_rows && h < n_heads) {
+        float total = 0, factor = 1;
+        for (uint i = 0; i < SHARE; i++) total += totals[i * QUERIES + t];
+        if (n_parts > 1) {
+            const uint at = part_of(first_row + r, first_head + h);
+            parts.v[at] = own_top, parts.v[at + 1] = total;
+        } else {
+            const float sink = SINKS ? sinks.v[first_head + h] : LOWEST, top = max(own_top, sink);
+            factor = exp(own_top - top);
+            factor /= total * factor + exp(sink - top);
+        }
+        factors[t] = factor;
+    }
+    barrier();
+}
+
+void write() {
+    const uint n_parts = gl_NumWorkGroups.z;
+    for (uint i = gl_LocalInvocationIndex; i < n_rows * HEADS * HEAD_SIZE; i += THREADS) {
+        const uint q = i / HEAD_SIZE, d = i % HEAD_SIZE, row = first_row + q / HEADS, head = first_head + q % HEADS;
+        if (q % HEADS >= n_heads) continue;
+        float sum = 0;
+        for (uint slice = 0; slice < SLICES; slice++) sum += weights[slice * QUERIES * HEAD_SIZE + i];
+        if (n_parts == 1) to.v[row * to_stride + head * HEAD_SIZE + d] = sum * factors[q];
+        else parts.v[part_of(row, head) + 2 + d] = sum;
+    }
+}
+
+void attend_run() {
+    const uint t = gl_LocalInvocationIndex;
+    for (uint i = t; i < n_rows * HEADS * HEAD_SIZE; i += THREADS) {
+        const uint q = i / HEAD_SIZE, d = i % HEAD_SIZE, row = uint(list.v[first_row + q / HEADS]);
+        const uint head = first_head + min(q % HEADS, n_heads - 1);
+        queries[d * QUERIES + q] = qkv.v[row * qkv_stride + head * HEAD_SIZE + d];
+    }
+    [[unroll]] for (uint k = 0; k < QUERIES * DIMENSIONS; k++) found[k] = vec2(0);
+    own_top = LOWEST, own_total = 0;
+    if (t < QUERIES) tops[t] = ordered(floatBitsToInt(LOWEST));
+    barrier();
+    const uint first = lowest / PAGE * PAGE + gl_WorkGroupID.z * KEYS;
+    for (uint start = first; start <= highest; start += gl_NumWorkGroups.z * KEYS) {
+        if (start + 2 * t <= highest) score(start + 2 * t);
+        barrier();
+        weigh(start);
+        barrier();
+        [[unroll]] for (uint k = 0; k < QUERIES * DIMENSIONS; k++) found[k] *= factors[k / DIMENSIONS];
+        for (uint page = start; page < start + KEYS && page <= highest; page += PAGE) add_values(start, page);
+        barrier();
+    }
+    join_threads();
+    write();
 }
 
 void main() {
-    const uint t = gl_LocalInvocationIndex, head = gl_WorkGroupID.x, i = gl_WorkGroupID.y;
-    const uint row = uint(list.v[i]), kv_head = head / (n_head / n_head_kv);
-    const RowInfo info = rows.v[row];
-    const uint position = uint(info.position), first = window > 0 && position >= window ? position - window + 1 : 0;
-    for (uint d = t; d < HEAD_SIZE; d += THREADS) query[d] = qkv.v[row * qkv_stride + head * HEAD_SIZE + d];
-    float found[DIMENSIONS], top = uintBitsToFloat(0xff800000), total = 0;
-    for (uint k = 0; k < DIMENSIONS; k++) found[k] = 0;
-
-    for (uint start = first / PAGE * PAGE; start <= position; start += THREADS) {
-        const uint key = start + t, low = max(start, first), end = min(start + THREADS, position + 1);
-        barrier();
-        if (t < THREADS / PAGE && start + t * PAGE <= position)
-            offsets[t] = key_offset(uint(pages.v[uint(info.first_page) + start / PAGE + t]), n_head_kv, kv_head);
-        barrier();
-        float x = uintBitsToFloat(0xff800000);
-        if (key >= low && key < end) {
-            x = score(offsets[t / PAGE], t % PAGE);
-            if (softcap != 0) x = softcap * tanh(x / softcap);
-        }
-        const float before = top;
-        top = max(top, group_max(x));
-        weights[t] = key >= low && key < end ? exp(x - top) : 0;
-        const float correction = exp(before - top);
-        total = total * correction + group_sum(weights[t]);
-        for (uint k = 0; k < DIMENSIONS; k++) {
-            const uint d = t + k * THREADS;
-            if (d >= HEAD_SIZE) break;
-            float sum = found[k] * correction;
-            for (uint slot = low - start; slot < end - start; slot++)
-                sum += weights[slot] * value(offsets[slot / PAGE] + SIDE_BYTES, slot % PAGE, d);
-            found[k] = sum;
-        }
+    const uint of_kv = n_head / n_head_kv, n_slices = (of_kv + HEADS - 1) / HEADS;
+    const uint head = gl_WorkGroupID.x % n_slices * HEADS; // of those of the kv head
+    kv_head = gl_WorkGroupID.x / n_slices;
+    first_head = kv_head * of_kv + head;
+    n_heads = min(HEADS, of_kv - head);
+    first_row = gl_WorkGroupID.y * ROWS;
+    const uint tile_end = ROWS > 1 ? min(first_row + ROWS, n) : first_row + 1;
+    for (; first_row < tile_end; first_row += n_rows) {
+        find_run(tile_end);
+        attend_run();
     }
-    float scale = 1;
-    if (SINKS) {
-        const float sink = sinks.v[head], highest = max(top, sink);
-        scale = exp(top - highest);
-        total = total * scale + exp(sink - highest);
-    }
-    for (uint k = 0; k < DIMENSIONS; k++)
-        if (t + k * THREADS < HEAD_SIZE)
-            to.v[i * to_stride + head * HEAD_SIZE + t + k * THREADS] = found[k] * scale / total;
 }

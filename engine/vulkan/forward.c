@@ -17,6 +17,8 @@ struct pass {
     bool ok;
     int n_rows;
     int n_kept, n_logits, n_hidden; // rows of which something is wanted, and what
+    int reach;                      // as of struct recorded_pass
+    bool long_segments;             // on average
     struct recorded_pass *record;   // what is recorded; NULL: pipelines are only listed
     struct pipeline_list *list;
     struct stage_work work; // recorded since the last stage ended
@@ -71,15 +73,20 @@ static bool make_room(struct pass *p) {
                               "the page list", p->st);
 }
 
+enum { LONG_SEGMENT = 4 }; // rows
+
 static bool write_rows(struct pass *p) {
     if (!make_room(p)) return false;
     int first_page = 0;
+    p->reach = 1;
+    p->long_segments = p->n_rows >= LONG_SEGMENT * p->batch->n_segments;
     for (int i = 0; i < p->batch->n_segments; i++) {
         const struct batch_segment *s = &p->batch->segments[i];
         const int n = pages_of(s);
         memcpy((int32_t *)p->b->work.pages.mapped + first_page, s->pages, (size_t)n * sizeof *s->pages);
         for (int k = 0; k < s->n_rows; k++) write_row(p, s->first_row + k, s->position + k, first_page);
         first_page += n;
+        while (p->reach <= (s->position + s->n_rows) / 2) p->reach *= 2;
     }
     assert(p->n_logits <= p->b->max_logits && p->n_hidden <= p->b->max_hidden);
     return true;
@@ -278,17 +285,46 @@ static void embed(struct pass *p) {
     end_stage(p, STAGE_EMBED);
 }
 
+struct attention_cut {    // of attention into work groups
+    uint32_t heads, rows; // queries for which a work group reads keys and values once
+    uint32_t x, y;        // work groups for all queries
+    uint32_t parts;       // work groups that share the keys of each
+};
+
+// A work group has as many queries as its threads have registers for: several heads of a kv head, and in prompts
+// several rows. Work groups share keys where a large device would not be busy otherwise, while each has as many keys as
+// it reads at once and the parts fit into their buffer.
+static struct attention_cut cut_attention(const struct pass *p, const struct device_layer *l, uint32_t n) {
+    enum { MOST_QUERIES = 8, MOST_ELEMENTS = 2048, BUSY_GROUPS = 1024, KEYS = 128 };
+    const uint32_t n_head = (uint32_t)l->spec->n_head, n_head_kv = (uint32_t)l->spec->n_head_kv;
+    const uint32_t size = (uint32_t)p->b->spec->head_size, window = (uint32_t)l->spec->window;
+    const uint32_t room = MOST_ELEMENTS / size, most = room < MOST_QUERIES ? room : MOST_QUERIES;
+    const uint32_t slices = groups(n_head / n_head_kv, most);
+    struct attention_cut c = {.heads = groups(n_head / n_head_kv, slices), .rows = 1, .parts = 1};
+    if (p->long_segments && n == (uint32_t)p->n_rows) c.rows = most / c.heads;
+    c.x = n_head_kv * slices;
+    c.y = groups(n, c.rows);
+    const uint32_t n_keys = window && window < (uint32_t)p->reach ? window : (uint32_t)p->reach;
+    while (2 * c.parts * KEYS <= n_keys && c.x * c.y * c.parts < BUSY_GROUPS &&
+           2ull * c.parts * n * n_head * (size + 2) <= WORKSPACE_PARTS)
+        c.parts *= 2;
+    return c;
+}
+
 // The queries' rows that attention is wanted for: all, or behind the last layer's keys those of the kept rows.
 static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAddress list) {
     struct backend *b = p->b;
     const struct device_workspace *w = &b->work;
     const struct model_spec *s = b->spec;
     const struct device_layer *l = &b->weights.layers[layer];
-    const uint32_t n_head = (uint32_t)l->spec->n_head, n_head_kv = (uint32_t)l->spec->n_head_kv;
+    const struct attention_cut cut = cut_attention(p, l, out->n);
+    const uint32_t n_head = (uint32_t)l->spec->n_head, size = (uint32_t)s->head_size;
     const struct {
         VkDeviceAddress qkv, to, sinks, rows, list, pages, kv;
         uint32_t qkv_stride, to_stride, n_head, n_head_kv, window;
         float softcap;
+        VkDeviceAddress parts;
+        uint32_t n;
     } push = {w->qkv,
               out->address,
               l->sinks,
@@ -299,10 +335,19 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
               w->qkv_stride,
               out->stride,
               n_head,
-              n_head_kv,
+              (uint32_t)l->spec->n_head_kv,
               (uint32_t)l->spec->window,
-              s->attention_softcap};
-    RUN(p, "attention", push, n_head, out->n, 1, (uint32_t)s->head_size, b->kv_type, l->sinks != 0);
+              s->attention_softcap,
+              w->parts,
+              out->n};
+    RUN(p, "attention", push, cut.x, cut.y, cut.parts, size, b->kv_type, l->sinks != 0, cut.heads, cut.rows);
+    if (cut.parts == 1) return;
+    barrier(p);
+    const struct {
+        VkDeviceAddress parts, to, sinks;
+        uint32_t to_stride, n_parts;
+    } join = {w->parts, out->address, l->sinks, out->stride, cut.parts};
+    RUN(p, "attention_join", join, n_head, out->n, 1, size, l->sinks != 0);
 }
 
 static void prepare_heads(struct pass *p, int layer) {
@@ -582,7 +627,8 @@ void passes_close(struct backend *b) {
 }
 
 static bool fits(const struct recorded_pass *r, const struct pass *p) {
-    return r->n_rows == p->n_rows && r->n_kept == p->n_kept && r->n_logits == p->n_logits && r->n_hidden == p->n_hidden;
+    return r->n_rows == p->n_rows && r->n_kept == p->n_kept && r->n_logits == p->n_logits &&
+           r->n_hidden == p->n_hidden && r->reach == p->reach && r->long_segments == p->long_segments;
 }
 
 // An empty place, the one that was not used for longest where there is none.
@@ -611,6 +657,7 @@ static bool record(struct pass *p) {
     end_stage(p, STAGE_LOGITS);
     if (p->ok && vulkan_end(&b->context, p->st)) {
         r->n_rows = p->n_rows, r->n_kept = p->n_kept, r->n_logits = p->n_logits, r->n_hidden = p->n_hidden;
+        r->reach = p->reach, r->long_segments = p->long_segments;
         return true;
     }
     pass_close(b, r);
@@ -670,7 +717,14 @@ void pipelines_start(struct backend *b) {
     const int rows[] = {1, b->max_rows};
     for (int i = 0; i < 2; i++) {
         const int results = has_last_layer(b) && b->max_logits ? 1 : 0;
-        struct pass p = {.b = b, .ok = true, .list = list, .n_rows = rows[i], .n_kept = results, .n_logits = results};
+        struct pass p = {.b = b,
+                         .ok = true,
+                         .list = list,
+                         .n_rows = rows[i],
+                         .n_kept = results,
+                         .n_logits = results,
+                         .reach = b->asked_context,
+                         .long_segments = rows[i] >= LONG_SEGMENT};
         all_stages(&p);
     }
     const int most = (int)(sizeof list->threads / sizeof *list->threads), wanted = thread_pool_size(b->pool);

@@ -65,6 +65,7 @@ struct step_part {
     uint64_t offset;
 };
 
+enum { WORKSPACE_PARTS = 2 << 20 };
 struct device_workspace {
     struct vulkan_buffer step, pages;          // mapped
     struct step_part identity;                 // [max_rows] 0, 1, 2 …
@@ -80,6 +81,7 @@ struct device_workspace {
     VkDeviceAddress x, kept_x;               // [max_rows, embd_stride] residuals, of all rows and of the kept ones
     VkDeviceAddress normed, ffn_in, added;   // the same size
     VkDeviceAddress qkv, attended, gate, up; // [max_rows, their stride]
+    VkDeviceAddress parts; // of attention, where work groups share the keys of a row: [WORKSPACE_PARTS] floats
     VkDeviceAddress scores, shared_score, choices, expert_gate, expert_up, expert_out;
     VkDeviceAddress logits_in, logits_out, hidden_out;
     uint64_t x_offset, logits_offset, hidden_offset; // in the device buffer
@@ -99,6 +101,8 @@ struct recorded_list {
 enum { MOST_PASSES = 16, MOST_LISTS = 256 };
 struct recorded_pass {
     int n_rows, n_kept, n_logits, n_hidden;
+    int reach;          // the highest power of two that is at most the tokens of the longest conversation
+    bool long_segments; // on average
     struct recorded_list lists[MOST_LISTS];
     int n_lists;
     struct backend_work work; // without seconds, and without what depends on the rows' positions

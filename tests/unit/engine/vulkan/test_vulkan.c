@@ -175,6 +175,80 @@ static void test_every_kv_type(void **state) {
         }
 }
 
+// ---- long contexts, whose keys several work groups share ----
+
+enum { LONG = 300, LONG_PAGES = 13, LONG_ROWS = 27 };
+
+static struct placement *open_long(const struct opened_model *s, const struct plan *plan) {
+    struct backend_params params = plan->params;
+    struct status st = {0};
+    params.model = &s->model;
+    params.n_threads = 1;
+    params.n_pages = LONG_PAGES;
+    params.max_rows = 100;
+    params.max_logits = LONG_ROWS;
+    struct placement *p = placement_open(&plan->parts, &params, &st);
+    if (!p) fail_msg("%s: %s", s->gguf.path, st.text);
+    return p;
+}
+
+// Stale pages hold NaN in every type of keys and values.
+static void spoil_pages(struct placement *p) {
+    const size_t bytes = placement_info(p)->page_bytes;
+    struct page_transfer writes[LONG_PAGES];
+    struct backend_result result;
+    void *data = xmalloc(bytes);
+    memset(data, 0xff, bytes);
+    for (int i = 0; i < LONG_PAGES; i++) writes[i] = (struct page_transfer){i, data};
+    assert_true(placement_run(p, &(struct batch){.n_writes = LONG_PAGES, .writes = writes}, &result, NULL));
+    free(data);
+}
+
+// Logits of a conversation's last row, of a new one and of three rows that share the first one's pages, in one batch.
+static float *long_logits(const struct opened_model *s, const struct plan *plan) {
+    static const int32_t pages[] = {7, 1, 10, 2, 9, 3, 8, 4, 0, 5}, other[] = {6}, shared[] = {7, 1, 10, 2, 11};
+    const struct batch_segment segments[] = {{0, 1, LONG - 1, pages}, {1, 23, 0, other}, {24, 3, 4 * 32, shared}};
+    struct placement *p = open_long(s, plan);
+    struct batch_row rows[100] = {0};
+    struct backend_result result;
+    struct status st = {0};
+    spoil_pages(p);
+    for (int first = 0; first < LONG - 1; first += 100) {
+        const struct batch_segment chunk = {0, first + 100 < LONG ? 100 : LONG - 1 - first, first, pages};
+        for (int i = 0; i < chunk.n_rows; i++) rows[i].token = token(&s->model, first + i);
+        const struct batch batch = {.n_rows = chunk.n_rows, .n_segments = 1, .rows = rows, .segments = &chunk};
+        if (!placement_run(p, &batch, &result, &st)) fail_msg("%s", st.text);
+    }
+    for (int i = 0; i < LONG_ROWS; i++) rows[i] = (struct batch_row){.token = i, .output = ROW_LOGITS};
+    const struct batch batch = {.n_rows = LONG_ROWS, .n_segments = 3, .rows = rows, .segments = segments};
+    if (!placement_run(p, &batch, &result, &st)) fail_msg("%s", st.text);
+    const size_t size = (size_t)LONG_ROWS * (size_t)s->model.spec.n_vocab * sizeof(float);
+    float *copy = memcpy(xmalloc(size), result.logits, size);
+    placement_close(p);
+    return copy;
+}
+
+// With sinks, and a window in every other layer that begins in the middle of a page.
+static void test_long_contexts(void **state) {
+    (void)state;
+    const struct plan plans[] = {on(&cpu_backend, (struct backend_params){.options.exact = true}),
+                                 on(device_ops(), (struct backend_params){0})};
+    struct tiny_shape shape = {0};
+    for (int i = 0; i < tiny_family_count; i++)
+        if (!strcmp(tiny_families[i].name, "gpt-oss")) shape = tiny_families[i];
+    shape.n_layer = 2;
+    for (struct tiny_key *key = shape.keys; key->name; key++)
+        if (!strcmp(key->name, "attention.sliding_window")) key->number = 270;
+    struct opened_model s;
+    open_shape(&s, shape);
+    float *want = long_logits(&s, &plans[0]), *got = long_logits(&s, &plans[1]);
+    const double error = nmse(got, want, (size_t)LONG_ROWS * (size_t)s.model.spec.n_vocab);
+    if (!(error <= 1e-5)) fail_msg("%g from exact", error);
+    free(want);
+    free(got);
+    opened_model_close(&s);
+}
+
 static void test_half_on_each_device(void **state) {
     (void)state;
     const struct backend_ops *ops = device_ops();
@@ -370,6 +444,7 @@ int main(void) {
         cmocka_unit_test(test_every_family),
         cmocka_unit_test(test_every_format),
         cmocka_unit_test(test_every_kv_type),
+        cmocka_unit_test(test_long_contexts),
         cmocka_unit_test(test_half_on_each_device),
         cmocka_unit_test(test_hidden_states_and_embeddings),
         cmocka_unit_test(test_pages_move),
