@@ -171,6 +171,35 @@ static void test_fast_path_is_near_exact(void **state) {
     assert_true(compared > rows * 3 / 4);
 }
 
+// OpenBLAS multiplies values, not bytes: with it models in any format are as near as those in floats, prompts and single
+// rows.
+static void test_blas_is_near_exact(void **state) {
+    (void)state;
+    const struct cpu_kernels *blas = kernels_find("blas");
+    if (!blas) {
+        print_message("built or run without OpenBLAS: skipped\n");
+        skip();
+    }
+    for (int i = 0; i < n_subjects(); i++) {
+        setenv("CONFAB_CPU", "blas", 1);
+        struct opened *exact = open_subject(i, 2, true), *o = open_subject(i, 3, false);
+        unsetenv("CONFAB_CPU");
+        assert_ptr_equal(o->backend->kernels, blas);
+        assert_false(cpu_backend.info(o->backend)->rows_equal);
+        assert_int_equal(o->backend->weights.in_place, exact->backend->weights.in_place); // nothing is repacked
+        float *want = run_chunks(exact, 0, N_TOKENS);
+        for (int single = 0; single < (exact->model.spec.experts.count ? 1 : 2); single++) {
+            float *got = run_chunks(o, 0, single ? 1 : N_TOKENS);
+            const int n = single ? N_TOKENS : rows_of_equal_choices(exact->backend, o->backend, N_TOKENS);
+            const double error = nmse(got, want, (size_t)n * (size_t)o->n_vocab);
+            if (n > 0 && !(error <= 1e-5)) fail_msg("%s: NMSE %g", subject_name(i), error);
+            free(got);
+        }
+        free(want);
+        opened_close(exact), opened_close(o);
+    }
+}
+
 static void test_chunks_and_threads_do_not_matter(void **state) {
     (void)state;
     const struct { int threads, chunk; } cases[] = {{2, 1}, {3, 7}, {8, N_TOKENS}};
@@ -789,6 +818,7 @@ int main(void) {
         cmocka_unit_test(test_reference_logits),
         cmocka_unit_test(test_reference_logits_with_experts),
         cmocka_unit_test(test_fast_path_is_near_exact),
+        cmocka_unit_test(test_blas_is_near_exact),
         cmocka_unit_test(test_chunks_and_threads_do_not_matter),
         cmocka_unit_test(test_quick_start),
         cmocka_unit_test(test_neighbours_do_not_matter),
