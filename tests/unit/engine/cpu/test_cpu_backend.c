@@ -181,9 +181,9 @@ static void test_blas_is_near_exact(void **state) {
         skip();
     }
     for (int i = 0; i < n_subjects(); i++) {
-        setenv("CONFAB_CPU", "blas", 1);
+        opened_kernels("blas");
         struct opened *exact = open_subject(i, 2, true), *o = open_subject(i, 3, false);
-        unsetenv("CONFAB_CPU");
+        opened_kernels(NULL);
         assert_ptr_equal(o->backend->kernels, blas);
         assert_false(cpu_backend.info(o->backend)->rows_equal);
         assert_int_equal(o->backend->weights.in_place, exact->backend->weights.in_place); // nothing is repacked
@@ -284,20 +284,20 @@ static void test_instruction_sets_agree(void **state) {
     (void)state;
     const char *const names[] = {"avx2", "avxvnni", "avx512"};
     for (int i = 0; i < n_subjects(); i++) {
-        setenv("CONFAB_CPU", "scalar", 1);
+        opened_kernels("scalar");
         struct opened *scalar = open_subject(i, 2, false);
         assert_non_null(strstr(cpu_backend.info(scalar->backend)->description, "scalar"));
         float *want = run_chunks(scalar, 0, 40);
         for (int k = 0; k < 3; k++) {
             if (!kernels_find(names[k])) continue;
-            setenv("CONFAB_CPU", names[k], 1);
+            opened_kernels(names[k]);
             struct opened *o = open_subject(i, 2, false);
             float *got = run_chunks(o, 0, 40);
             assert_same(o, got, want, i);
             free(got);
             opened_close(o);
         }
-        unsetenv("CONFAB_CPU");
+        opened_kernels(NULL);
         free(want);
         opened_close(scalar);
     }
