@@ -33,8 +33,12 @@ ISA_evex    = $(ISA_avx2) -mavx512f -mavx512vl -mavx512vnni -mprefer-vector-widt
 ISA_avx512  = -O3 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mprefer-vector-width=512
 endif
 
-# With glslc and Vulkan's headers confab computes on GPUs too; the loader is opened when it runs. VULKAN=: without.
+# With glslc and Vulkan's headers confab computes on GPUs too; with OpenBLAS's header it has faster matmuls for
+# processors that it has no kernels for. Both libraries are opened when it runs. VULKAN=, BLAS=: without.
 VULKAN := $(shell command -v glslc > /dev/null && pkg-config --exists vulkan 2> /dev/null && echo yes)
+BLAS   := $(shell pkg-config --exists openblas 2> /dev/null && echo yes)
+BLAS_CFLAGS = $(shell pkg-config --cflags openblas)
+BLAS_LIBS   = $(if $(BLAS),$(shell pkg-config --libs openblas))
 SOURCES = $(filter-out $(if $(VULKAN),,engine/vulkan/%),$(wildcard engine/*.c engine/*/*.c ui/*.c app/*.c app/*/*.c))
 OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o) $(if $(VULKAN),$(BUILD)/shaders.o)
 LIBRARY = $(BUILD)/libconfab.a
@@ -48,8 +52,12 @@ FUZZ_SECONDS ?= 60
 # V=1 shows whole commands.
 say = $(if $(V),,@echo '  $(1)  $(2)';)
 
+# Of what the build is without: its name, what it is for, packages.
+WITHOUT = $(strip $(if $(VULKAN),,Vulkan GPUs 'glslc and libvulkan-dev') \
+	$(if $(BLAS),,OpenBLAS 'processors without AVX2' libopenblas-dev))
+
 all: confab ## build ./confab
-	@$(if $(VULKAN),,echo "Built without Vulkan: for GPUs install glslc and libvulkan-dev, and run \`make\` again.")
+	@test -z "$(WITHOUT)" || printf 'Built without %s: for %s install %s, and run `make` again.\n' $(WITHOUT)
 
 confab: $(BUILD)/confab
 	@cp $< $@.part && mv $@.part $@
@@ -84,14 +92,16 @@ $(BUILD)/shaders/%.spv: shaders/%.comp $(wildcard shaders/*.glsl)
 	@mkdir -p $(@D)
 	$(call say,GLSLC,$@)$(GLSLC) -o $@ $<
 
-# What is compiled with or without Vulkan is compiled afresh when that changes.
-$(BUILD)/with_vulkan: always
-	@mkdir -p $(@D)
-	@echo '$(VULKAN)' | cmp -s - $@ || echo '$(VULKAN)' > $@
-WITH_VULKAN = $(addprefix $(BUILD)/,engine/serve/registry.o tests/unit/engine/vulkan/test_vulkan.o \
-	tests/faults/test_vulkan_faults.o)
-$(WITH_VULKAN): $(BUILD)/with_vulkan
-$(WITH_VULKAN): ALL_CFLAGS += $(if $(VULKAN),-DCONFAB_VULKAN)
+# What is compiled with or without a library is compiled afresh when that changes.
+define WITH_RULE
+$(BUILD)/with_$(1): always
+	@mkdir -p $$(@D)
+	@echo '$$($(1))' | cmp -s - $$@ || echo '$$($(1))' > $$@
+$(2:%=$(BUILD)/%.o): $(BUILD)/with_$(1)
+$(2:%=$(BUILD)/%.o): ALL_CFLAGS += $$(if $$($(1)),-DCONFAB_$(1) $$($(1)_CFLAGS))
+endef
+$(eval $(call WITH_RULE,VULKAN,engine/serve/registry tests/unit/engine/vulkan/test_vulkan tests/faults/test_vulkan_faults))
+$(eval $(call WITH_RULE,BLAS,engine/cpu/kernels_blas tests/kernels/blas_reference))
 
 $(BUILD)/shaders.S: $(SPIRV) shaders/table.sh
 	@sh shaders/table.sh $(SPIRV) > $@.part && mv $@.part $@
@@ -129,6 +139,9 @@ $(eval $(call TEST_RULE,faults,unit))
 $(eval $(call TEST_RULE,peer,peer unit))
 $(eval $(call TEST_RULE,kernels,kernels unit))
 $(eval $(call TEST_RULE,golden,golden))
+
+# Tests of kernels have OpenBLAS as their reference.
+$(BUILD)/tests/kernels/%: LDLIBS += $(BLAS_LIBS)
 
 # The test in which the system grants no more threads and eventfds.
 $(BUILD)/tests/faults/test_system_limits: ALL_LDFLAGS += -Wl,--wrap=pthread_create -Wl,--wrap=eventfd
@@ -176,17 +189,19 @@ $(strip $(shell command -v $(firstword $(CC)) > /dev/null || echo gcc libc6-dev;
 	for pair in $(1); do pkg-config --exists $${pair%%:*} 2> /dev/null || echo $${pair#*:}; done))
 endef
 
-# Without these confab computes on the processor only.
+# Without Vulkan confab computes on the processor only.
 VULKAN_MISSING = $(if $(VULKAN),,$(call missing,vulkan:libvulkan-dev) $(shell command -v glslc > /dev/null || echo glslc))
 # For its tests: a driver that computes on the processor, and the layers that check how it is used.
 VULKAN_TEST_MISSING = $(shell ls /usr/share/vulkan/icd.d/lvp_icd* > /dev/null 2>&1 || echo mesa-vulkan-drivers; \
 	ls /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json > /dev/null 2>&1 || echo vulkan-validationlayers; \
 	command -v spirv-val > /dev/null || echo spirv-tools)
+BLAS_MISSING   = $(if $(BLAS),,$(call missing,openblas:libopenblas-dev))
 
 MISSING_CXX = $(shell command -v $(firstword $(CXX)) > /dev/null || echo g++)
 
 BUILD_MISSING = $(call missing,$(BUILD_NEEDS))
-TEST_MISSING  = $(strip $(call missing,$(BUILD_NEEDS) $(TEST_NEEDS)) $(MISSING_CXX) $(VULKAN_MISSING) $(VULKAN_TEST_MISSING))
+TEST_MISSING  = $(strip $(call missing,$(BUILD_NEEDS) $(TEST_NEEDS)) $(MISSING_CXX) $(VULKAN_MISSING) \
+	$(VULKAN_TEST_MISSING) $(BLAS_MISSING))
 
 packages:
 	@missing="$(BUILD_MISSING)"; test -z "$$missing" || \

@@ -56,7 +56,8 @@ static void cpu_close(struct backend *b) {
 static void describe(struct backend *b) {
     static const char *const layouts[KV_LAYOUTS] = {"f16", "bf16", "q8_0", "q4_0", "f32"};
     struct backend_info *info = &b->info;
-    *info = (struct backend_info){.n_threads = b->n_workers, .n_workers = b->n_workers, .rows_equal = true};
+    *info = (struct backend_info){.n_threads = b->n_workers, .n_workers = b->n_workers};
+    info->rows_equal = !b->kernels->rows_differ;
     snprintf(info->description, sizeof info->description, "%s, %d thread%s", b->kernels->name, b->n_workers,
              b->n_workers == 1 ? "" : "s");
     snprintf(info->page_layout, sizeof info->page_layout, "cpu %s", layouts[b->kv.layout.layout]);

@@ -2,7 +2,8 @@
 //
 // Every kernel defines its result to the last bit: each output is accumulated in one order that depends neither on the
 // instruction set nor on how many inputs are computed together. kernels_scalar.c is the specification; AVX2, with
-// and without VNNI, and AVX-512 agree with it bit for bit. So a row's result is the same alone and in any batch.
+// and without VNNI, and AVX-512 agree with it bit for bit. So a row's result is the same alone and in any batch. Only
+// OpenBLAS (kernels_blas.h) promises none of that.
 #ifndef CONFAB_CPU_KERNELS_H
 #define CONFAB_CPU_KERNELS_H
 
@@ -15,6 +16,7 @@ enum {
     STRIP_ROWS = 32,     // weight rows that a matrix kernel computes at once
     BLOCK_COLUMNS = 32,  // columns that share a scale
     PANEL_INPUTS = 6,    // batch rows that a matrix kernel computes at once, at most
+    MANY_INPUTS = 128,   // batch rows from which on unpacking weights for them pays
     SUPER_COLUMNS = 256, // columns of a K-quant block
 };
 
@@ -122,8 +124,11 @@ enum { NORM_KINDS = NORM_LAYER + 1, ACTIVATION_KINDS = ACTIVATION_SILU_CLAMPED +
 struct cpu_kernels {
     const char *name;
     void (*strip[BLOCK_FORMAT_COUNT])(const struct strip *s);
-    // Any number of panels, faster than one by one when they are several; NULL where that is not so.
+    // Any number of panels, faster than one by one from many_inputs inputs on; NULL where that is not so.
     void (*many[BLOCK_FORMAT_COUNT])(const struct strip *s);
+    int many_inputs;
+    bool in_place;    // weights are not repacked
+    bool rows_differ; // a row's result may depend on those it is computed with
     // By enum norm_kind; bias may be NULL and is NORM_LAYER's. x and y may be the same.
     void (*norm[NORM_KINDS])(const float *x, const float *weight, const float *bias, float *y, int n, float epsilon);
     // n_blocks × 32 values to out[0], out[stride] …; a block that holds a NaN or QUANTIZE_HUGE becomes NaN.
@@ -160,7 +165,7 @@ static inline uint16_t bf16_rounded(float x) {
 extern const struct cpu_kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kernels_avx512;
 extern const struct cpu_kernels kernels_exact; // double accumulation, decoded weights; no half or integer kernels
 
-// The best that this processor runs, or what CONFAB_CPU names (scalar, avx2, avxvnni, avx512) if it can run that.
+// The best that this processor runs, or what CONFAB_CPU names (scalar, blas, avx2, avxvnni, avx512) if it can run that.
 const struct cpu_kernels *kernels_choose(void);
 // The named table if this processor runs it, or NULL.
 const struct cpu_kernels *kernels_find(const char *name);

@@ -254,5 +254,6 @@ static float softmax(float *scores, int page_stride, int n_pages, int first, int
 #define STRIP(id, name) [id] = strip_##name##_avx512,
 #define MANY(id, name)  [id] = many_##name##_avx512,
 
-const struct cpu_kernels kernels_avx512 = KERNEL_TABLE("AVX-512 VNNI", STRIP, .many = {PACKED_BITS_FORMATS(MANY)});
+const struct cpu_kernels kernels_avx512 =
+    KERNEL_TABLE("AVX-512 VNNI", STRIP, .many = {PACKED_BITS_FORMATS(MANY)}, .many_inputs = MANY_INPUTS);
 #endif

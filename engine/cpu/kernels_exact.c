@@ -69,6 +69,7 @@ static void accumulate(float *sum, const float *x, int n, float factor) {
 
 const struct cpu_kernels kernels_exact = {
     .name = "exact",
+    .in_place = true,
 #define X(id, gguf, name, bytes, elements) .strip[id] = strip,
     BLOCK_FORMATS(X)
 #undef X

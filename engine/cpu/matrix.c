@@ -161,7 +161,7 @@ void matrix_strip(const struct matrix *m, const struct cpu_kernels *k, int i, co
         .panel = m->packed ? in->width : PANEL_INPUTS,
     };
     plan_fetches(&s, m, width, left <= STRIP_ROWS);
-    const bool many = m->packed && width >= MANY_INPUTS && k->many[m->format->id];
+    const bool many = width >= k->many_inputs && k->many[m->format->id];
     const int at_once = many ? width : s.panel;
     for (int c = 0; c < width; c += at_once) {
         s.turn = s.fetches ? c / s.panel : s.columns; // a turn that does not come

@@ -1,7 +1,7 @@
 // Matrix: a weight as the kernels read it.
 //
 // Quantised weights are repacked (packed.h), by strips of 32 rows; rows past the last repeat it. Float weights,
-// and every weight in exact mode, stay where they are in the mapped file.
+// and every weight in exact mode and for OpenBLAS, stay where they are in the mapped file.
 #ifndef CONFAB_CPU_MATRIX_H
 #define CONFAB_CPU_MATRIX_H
 
@@ -55,7 +55,6 @@ static inline int panel_width(int n) {
 }
 
 enum {
-    MANY_INPUTS = 128, // from here on unpacking weights pays
     GROUP_PANELS = 86, // that share the unpacked weights, at most
     GROUP_INPUTS = GROUP_PANELS * PANEL_INPUTS,
 };

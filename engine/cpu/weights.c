@@ -145,7 +145,7 @@ static bool place_matrices(struct backend *b, struct bindings *all, struct statu
     for (int i = 0; i < all->n; i++) {
         const struct weight *w = all->list[i].weight;
         *all->list[i].matrix = matrix_in_place(w);
-        if (b->exact || !matrix_can_be_packed(w->format)) {
+        if (b->kernels->in_place || !matrix_can_be_packed(w->format)) {
             b->weights.in_place += (uint64_t)w->rows * w->row_bytes;
             continue;
         }

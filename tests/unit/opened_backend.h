@@ -12,6 +12,8 @@ struct opened {
     int n_vocab;
 };
 
+// The kernels of backends opened from now on, as CONFAB_CPU names them; NULL: those of before the first call.
+void opened_kernels(const char *name);
 // The backend of an opened whose model is open; model and threads of params are set here. Failures fail the test.
 void opened_start(struct opened *o, int threads, struct backend_params params);
 // Over the bytes of a file, which are taken. The caller closes.

@@ -193,9 +193,9 @@ static void test_instruction_sets_agree(void **state) {
             float *want = run_chunks(best, 0, N_TOKENS);
             for (int k = 0; k < 2; k++) {
                 if (!kernels_find(names[k])) continue;
-                setenv("CONFAB_CPU", names[k], 1);
+                opened_kernels(names[k]);
                 struct opened *o = open_how(&subjects[i], (struct how){type, 2, false});
-                unsetenv("CONFAB_CPU");
+                opened_kernels(NULL);
                 float *got = run_chunks(o, 0, N_TOKENS);
                 assert_same(o, got, want, subjects[i].name, type);
                 free(got);

@@ -171,6 +171,35 @@ static void test_fast_path_is_near_exact(void **state) {
     assert_true(compared > rows * 3 / 4);
 }
 
+// OpenBLAS multiplies values, not bytes: with it models in any format are as near as those in floats, prompts and a few
+// rows.
+static void test_blas_is_near_exact(void **state) {
+    (void)state;
+    const struct cpu_kernels *blas = kernels_find("blas");
+    if (!blas) {
+        print_message("built or run without OpenBLAS: skipped\n");
+        skip();
+    }
+    for (int i = 0; i < n_subjects(); i++) {
+        opened_kernels("blas");
+        struct opened *exact = open_subject(i, 2, true), *o = open_subject(i, 2, false);
+        opened_kernels(NULL);
+        assert_ptr_equal(o->backend->kernels, blas);
+        assert_false(cpu_backend.info(o->backend)->rows_equal);
+        assert_int_equal(o->backend->weights.in_place, exact->backend->weights.in_place); // nothing is repacked
+        float *want = run_chunks(exact, 0, N_TOKENS);
+        for (int few = 0; few < (exact->model.spec.experts.count ? 1 : 2); few++) {
+            float *got = run_chunks(o, 0, few ? 5 : N_TOKENS);
+            const int n = few ? N_TOKENS : rows_of_equal_choices(exact->backend, o->backend, N_TOKENS);
+            const double error = nmse(got, want, (size_t)n * (size_t)o->n_vocab);
+            if (n > 0 && !(error <= 1e-5)) fail_msg("%s: NMSE %g", subject_name(i), error);
+            free(got);
+        }
+        free(want);
+        opened_close(exact), opened_close(o);
+    }
+}
+
 static void test_chunks_and_threads_do_not_matter(void **state) {
     (void)state;
     const struct { int threads, chunk; } cases[] = {{2, 1}, {3, 7}, {8, N_TOKENS}};
@@ -255,20 +284,20 @@ static void test_instruction_sets_agree(void **state) {
     (void)state;
     const char *const names[] = {"avx2", "avxvnni", "avx512"};
     for (int i = 0; i < n_subjects(); i++) {
-        setenv("CONFAB_CPU", "scalar", 1);
+        opened_kernels("scalar");
         struct opened *scalar = open_subject(i, 2, false);
         assert_non_null(strstr(cpu_backend.info(scalar->backend)->description, "scalar"));
         float *want = run_chunks(scalar, 0, 40);
         for (int k = 0; k < 3; k++) {
             if (!kernels_find(names[k])) continue;
-            setenv("CONFAB_CPU", names[k], 1);
+            opened_kernels(names[k]);
             struct opened *o = open_subject(i, 2, false);
             float *got = run_chunks(o, 0, 40);
             assert_same(o, got, want, i);
             free(got);
             opened_close(o);
         }
-        unsetenv("CONFAB_CPU");
+        opened_kernels(NULL);
         free(want);
         opened_close(scalar);
     }
@@ -789,6 +818,7 @@ int main(void) {
         cmocka_unit_test(test_reference_logits),
         cmocka_unit_test(test_reference_logits_with_experts),
         cmocka_unit_test(test_fast_path_is_near_exact),
+        cmocka_unit_test(test_blas_is_near_exact),
         cmocka_unit_test(test_chunks_and_threads_do_not_matter),
         cmocka_unit_test(test_quick_start),
         cmocka_unit_test(test_neighbours_do_not_matter),
