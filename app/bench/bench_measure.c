@@ -352,7 +352,7 @@ static bool measure_speed(struct bench *b, struct bench_report *out, double seco
     const double target = seconds / (b->n_works * TARGET_REPETITIONS);
     if (!warm_up(b, target, st)) return false;
     const double peak = peak_resident();
-    if (!(b->probe = machine_limits_open(out->threads, st))) return false;
+    if (!(b->probe = machine_limits_open(out->threads, NULL, st))) return false;
     const bool done = measure_all(b, seconds, target, st);
     const double since = peak_resident() - (double)machine_limits_memory(b->probe);
     out->peak_bytes = since > peak ? since : peak;

@@ -173,7 +173,7 @@ void chat_limits_turn(struct chat *c, uint64_t now) {
     }
     l->due = 0;
     l->tries++;
-    l->meter = limits_meter_start(l->n_threads, l->fd, &st);
+    l->meter = limits_meter_start("cpu", l->n_threads, l->fd, &st);
     if (l->meter) return;
     if (l->asked) chat_say(c, true, "%s", st.text);
     l->asked = false;

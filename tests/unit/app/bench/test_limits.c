@@ -134,12 +134,12 @@ static void test_the_meter_measures_and_stops(void **state) {
     if (memory_is_short()) skip();
     clock_freeze(0); // use the real clock
     int fd = eventfd(0, 0);
-    struct limits_meter *m = limits_meter_start(2, fd, NULL);
+    struct limits_meter *m = limits_meter_start("cpu", 2, fd, NULL);
     assert_int_equal(read(fd, &times, sizeof times), sizeof times);
     assert_true(limits_meter_done(m));
     assert_true(limits_meter_take(m, &limits));
     assert_true(limits.read_bytes > 1e8);
-    m = limits_meter_start(2, fd, NULL);
+    m = limits_meter_start("cpu", 2, fd, NULL);
     limits_meter_stop(m);
     assert_int_equal(read(fd, &times, sizeof times), sizeof times); // it notifies even if stopped
     assert_false(limits_meter_take(m, &limits));
