@@ -12,7 +12,7 @@ BEGIN {
     allow["engine/engine.h"] = "engine/base engine/message.h engine/sampling.h"
     allow["engine/metrics.h"] = "engine/engine.h engine/stages.h"
     allow["engine/engine_ops.h"] = "engine/base engine/engine.h engine/metrics.h"
-    allow["engine/engine.c"] = allow["engine/engine_ops.h"] " engine/engine_ops.h"
+    allow["engine/engine.c"] = allow["engine/engine_ops.h"] " engine/engine_ops.h engine/device.h"
     allow["engine/sampling.c"] = "engine/sampling.h"
     allow["engine/local_engine.h"] = "engine/engine.h engine/model_file.h engine/backend_options.h"
     public = "engine/base engine/message.h engine/sampling.h engine/model_file.h engine/backend_options.h" \
