@@ -30,8 +30,8 @@ double machine_cache_bytes(void); // of the last-level cache; 0: unknown
 // from the cache. 0: all of it does.
 double machine_cache_share(double bytes, double cache_bytes);
 
-// Operations per second if this share of them, 0 to 1, is on floats and the rest on 8-bit integers, which are floats too
-// where there is no rate for them; 0: unknown.
+// Operations per second if this share of them, 0 to 1, is on floats and the rest on 8-bit integers, which are computed
+// as floats where there is no rate for them; 0: unknown.
 double machine_limits_operations(const struct machine_limits *l, double float_share);
 // Raises each rate to the other's if that is higher.
 void machine_limits_raise(struct machine_limits *l, const struct machine_limits *other);
@@ -48,8 +48,8 @@ struct machine_limits_probe *machine_limits_open_on(const char *device, int n_th
 void machine_limits_close(struct machine_limits_probe *p);            // may be NULL
 uint64_t machine_limits_memory(const struct machine_limits_probe *p); // bytes it takes at most
 
-// Measures all threads together for about so many seconds, most of them reading memory; 0.03 give stable rates. A device
-// takes as long as it needs; what cannot be measured of it is 0. Blocks.
+// Measures all threads together for about so many seconds, most of them reading memory; 0.03 give stable rates. A
+// device takes as long as it needs; what cannot be measured of it is 0. Blocks.
 struct machine_limits machine_limits_sample(struct machine_limits_probe *p, double seconds);
 // The best rates of all samples so far.
 struct machine_limits machine_limits_best(const struct machine_limits_probe *p);

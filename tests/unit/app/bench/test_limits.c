@@ -188,6 +188,32 @@ static void test_a_chat_shows_stored_limits(void **state) {
     free(path);
 }
 
+static void test_a_chat_shows_the_limits_of_the_device_with_most_layers(void **state) {
+    (void)state;
+    char *path = limits_path();
+    const struct machine_limits fast = {.read_bytes = 5e11, .float_operations = 9e12};
+    limits_file_add(path, "Vulkan, fast", &fast, false);
+    limits_file_add(path, "AVX2, 1 thread", &(struct machine_limits){.read_bytes = 5e10}, false);
+    engine.metrics.n_parts = 2;
+    engine.metrics.parts[0] = (struct part_metrics){.device = "cpu", .description = "AVX2, 1 thread", .end_layer = 4};
+    engine.metrics.parts[1] =
+        (struct part_metrics){.device = "vulkan0", .description = "Vulkan, fast", .first_layer = 4, .end_layer = 9};
+    reopen_with(path);
+    assert_true(screen.view.time->most_bytes == 5e11 && screen.view.time->most_operations == 9e12);
+    assert_true(screen.view.time->cache_share == 1); // the processor's cache is none of its own
+    engine.metrics.n_parts = 1;                      // the device fails
+    engine.metrics.decode = (struct stage_work){0.8, 1e9, 1e9};
+    engine.metrics.running = 1;
+    act(COMMAND_SEND, -1, "Hello");
+    pass(0.5);
+    chat_wait(chat);
+    pass(0.5);
+    assert_true(screen.view.time->most_bytes == 5e10);
+    engine.metrics.n_parts = engine.metrics.running = 0;
+    reopen_with(NULL);
+    free(path);
+}
+
 // Steps in real time until the limits are measured. False: they are not.
 static bool turn_until_known(void) {
     for (int i = 0; i < 2000 && screen.view.time->most_bytes <= 0; i++) assert_true(chat_step(chat, 5));
@@ -240,6 +266,7 @@ int main(void) {
         CHAT_TEST(test_the_best_expires),
         CHAT_TEST(test_the_meter_measures_and_stops),
         CHAT_TEST(test_a_chat_shows_stored_limits),
+        CHAT_TEST(test_a_chat_shows_the_limits_of_the_device_with_most_layers),
         CHAT_TEST(test_an_idle_chat_measures_and_an_answer_stops_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
