@@ -115,6 +115,8 @@ struct backend_ops {
     // The devices there are, without their memory, at most `most`; returns how many.
     int (*devices)(struct device *out, int most);
     void (*heaps)(int device, struct device *out); // fills in the memory of one device, as it is now
+    // As device_limits. NULL: not measured.
+    bool (*limits)(int device, struct device_limits *out, struct status *st);
     // What open would take with these. Nothing is read of the weights.
     bool (*measure)(const struct backend_params *params, struct backend_memory *out, struct status *st);
     struct backend *(*open)(const struct backend_params *params, struct status *st);

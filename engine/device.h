@@ -4,6 +4,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
+
+#include "engine/base/status.h"
 
 struct memory_heap {
     char name[24];
@@ -23,5 +26,19 @@ enum { DEVICE_MOST = 32 };
 
 // All devices of all backends, into out [DEVICE_MOST]; returns how many. The first is the processor.
 int device_list(struct device *out);
+
+// What runs on the processor itself, which is no device of its own.
+static inline bool device_is_processor(const char *name) { return !strcmp(name, "cpu"); }
+
+struct device_limits {       // a second, at most
+    double read_bytes;       // from its memory
+    double float_operations; // multiplies and adds, of 32-bit floats
+};
+
+#define DEVICE_LIMITS_BYTES (256u << 20) // of the device's memory, while it is measured: more than any cache holds
+
+// Measures a device in some tens of milliseconds; right only while nothing else runs on it, which waits meanwhile. Any
+// thread. False also for the processor: nothing here measures that.
+bool device_limits(const char *name, struct device_limits *out, struct status *st);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "engine/base/panic.h"
+#include "engine/device.h"
 #include "engine/engine_ops.h"
 
 const char *request_state_name(enum request_state s) {
@@ -62,6 +63,19 @@ void metrics_set_unknown(struct engine_metrics *f) {
                                  .kv_bytes = METRIC_UNKNOWN,
                                  .context = METRIC_UNKNOWN};
     for (int i = 0; i < STAGE_COUNT; i++) f->stage_seconds[i] = NAN, f->stages[i] = work;
+}
+
+const struct part_metrics *metrics_main_part(const struct engine_metrics *f) {
+    const struct part_metrics *most = NULL;
+    for (const struct part_metrics *p = f->parts; p < f->parts + f->n_parts; p++)
+        if (!most || p->end_layer - p->first_layer > most->end_layer - most->first_layer) most = p;
+    return most;
+}
+
+bool metrics_on_devices(const struct part_metrics *parts, int n) {
+    for (int i = 0; i < n; i++)
+        if (!device_is_processor(parts[i].device)) return true;
+    return false;
 }
 
 // ---- for whoever uses one ----

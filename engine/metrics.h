@@ -40,10 +40,21 @@ struct latency_metrics {
     int count;
 }; // seconds; over recent samples
 
+// Layers of the model on one device, and what they take of its memory.
+struct part_metrics {
+    char device[16];              // "vulkan0"
+    char description[64];         // "Vulkan, NVIDIA H100"; as of a backend
+    int first_layer, end_layer;   // [first, end)
+    int64_t weights, kv, buffers; // bytes; weights: in the mapped file too
+};
+enum { METRICS_MAX_PARTS = 8 };
+
 struct engine_metrics {
     uint64_t sequence; // grows with every published snapshot
-    char backend[64];  // "AVX-512 VNNI, 2 threads"; "": unknown
+    char backend[64];  // "AVX-512 VNNI, 2 threads"; "vulkan0 + cpu"; "": unknown
     int n_threads;
+    int n_parts;                                  // 0: unknown
+    struct part_metrics parts[METRICS_MAX_PARTS]; // in the order of their layers
     // Tokens a second of the work of the last second, all requests together, over the time in which there was such
     // work. 0 when there was none or too little to tell.
     float decode_now, prefill_now;
@@ -70,6 +81,10 @@ struct engine_metrics {
 };
 
 void metrics_set_unknown(struct engine_metrics *f); // all of them; none is listed
+// The part with the most layers; NULL: unknown.
+const struct part_metrics *metrics_main_part(const struct engine_metrics *f);
+// Whether any of them is on a device other than the processor.
+bool metrics_on_devices(const struct part_metrics *parts, int n);
 
 // The latest snapshot, the client's own until its next call: conversations of its own by their numbers, those of other
 // clients by numbers beyond CONVERSATION_MOST. Never waits for the engine.

@@ -46,10 +46,14 @@ struct bench_report {
     char note[256]; // the user's; "": none
     double parameters, weight_bytes;
     int threads;
+    int n_parts;
+    struct part_metrics parts[METRICS_MAX_PARTS]; // of the model, a device each
     double load_seconds;
     double first_token_seconds; // from the start of loading, for a prompt of BENCH_FIRST_PROMPT tokens
     double peak_bytes;
-    struct machine_limits limits; // the best of the whole run
+    // The best of the whole run. Of a model on several devices those of the one with most of its layers, for want of a
+    // limit that would be right for all of them.
+    struct machine_limits limits;
     struct bench_accuracy accuracy;
     struct bench_result results[BENCH_MAX_RESULTS];
     int n_results;

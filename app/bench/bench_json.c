@@ -41,18 +41,31 @@ static json_t *accuracy_json(const struct bench_accuracy *a) {
                      a->divergence, "error", a->error);
 }
 
+static json_t *parts_json(const struct bench_report *r) {
+    json_t *list = json_array();
+    for (const struct part_metrics *p = r->parts; p < r->parts + r->n_parts; p++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:I}", "device", p->device, "description",
+                                              p->description, "first_layer", p->first_layer, "end_layer", p->end_layer,
+                                              "weight_bytes", (json_int_t)p->weights, "kv_bytes", (json_int_t)p->kv,
+                                              "buffer_bytes", (json_int_t)p->buffers));
+    return list;
+}
+
 bool bench_json_write(FILE *out, const struct bench_report *r, const struct bench_report *other) {
     json_t *results = json_array();
     for (int i = 0; i < r->n_results; i++) json_array_append_new(results, result_json(&r->results[i], other));
-    json_t *limits = json_pack("{s:s, s:f, s:f, s:f}", "int8", r->limits.int8_name, "int8_operations_per_second",
-                               r->limits.int8_operations, "float_operations_per_second", r->limits.float_operations,
-                               "read_bytes_per_second", r->limits.read_bytes);
+    json_t *limits =
+        json_pack("{s:s, s:s, s:f, s:f, s:f}", "device", *r->limits.device ? r->limits.device : "cpu", "int8",
+                  r->limits.int8_name, "int8_operations_per_second", r->limits.int8_operations,
+                  "float_operations_per_second", r->limits.float_operations, "read_bytes_per_second",
+                  r->limits.read_bytes);
     json_t *object =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:f, s:f, s:I, s:o, s:o}", "time", r->time, "note", r->note,
                   "model", r->model, "backend", r->backend, "processor", r->processor, "parameters",
                   (json_int_t)r->parameters, "weight_bytes", (json_int_t)r->weight_bytes, "threads", r->threads,
                   "load_seconds", r->load_seconds, "first_token_seconds", r->first_token_seconds, "peak_memory_bytes",
                   (json_int_t)r->peak_bytes, "limits", limits, "results", results);
+    json_object_set_new(object, "devices", parts_json(r));
     if (r->accuracy.positions) json_object_set_new(object, "accuracy", accuracy_json(&r->accuracy));
     const bool written = !json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) && fputc('\n', out) != EOF;
     json_decref(object);

@@ -331,6 +331,8 @@ static void describe_run(struct bench_report *out, const struct loaded_model *m,
     const struct engine_metrics *f = engine_metrics(m->client);
     copy_line(out->backend, sizeof out->backend, f->backend);
     out->threads = f->n_threads;
+    out->n_parts = f->n_parts;
+    memcpy(out->parts, f->parts, sizeof out->parts);
     free(title);
 }
 
@@ -352,7 +354,8 @@ static bool measure_speed(struct bench *b, struct bench_report *out, double seco
     const double target = seconds / (b->n_works * TARGET_REPETITIONS);
     if (!warm_up(b, target, st)) return false;
     const double peak = peak_resident();
-    if (!(b->probe = machine_limits_open(out->threads, st))) return false;
+    const struct part_metrics *main = metrics_main_part(engine_metrics(b->client));
+    if (!(b->probe = machine_limits_open_on(main ? main->device : "cpu", out->threads, NULL, st))) return false;
     const bool done = measure_all(b, seconds, target, st);
     const double since = peak_resident() - (double)machine_limits_memory(b->probe);
     out->peak_bytes = since > peak ? since : peak;

@@ -20,17 +20,31 @@ const struct bench_result *bench_find(const struct bench_report *r, const char *
 
 // ---- facts ----
 
+static void print_limits(const struct machine_limits *l) {
+    char bytes[24], integers[24], floats[24], operations[96] = "";
+    units_count(l->int8_operations, integers), units_count(l->float_operations, floats);
+    if (*l->int8_name)
+        snprintf(operations, sizeof operations, ", %s 8-bit and %s float operations/s with %s", integers, floats,
+                 l->int8_name);
+    else if (l->float_operations > 0) snprintf(operations, sizeof operations, ", %s float operations/s", floats);
+    if (l->read_bytes > 0)
+        fact_printf(stdout, "limits",
+                    "%s%smemory %s/s%s (best seen; the table has the limits at the time of each result)", l->device,
+                    *l->device ? ": " : "", units_bytes(l->read_bytes, bytes), operations);
+    else fact_printf(stdout, "limits", "unknown");
+}
+
 static void print_machine(const struct bench_report *r) {
-    char bytes[24], integers[24], floats[24];
-    const bool known = *r->limits.int8_name;
     const char *threads = r->threads == 1 ? "thread" : "threads";
     fact_printf(stdout, "machine", "%s%s%d %s", r->processor, *r->processor ? ", " : "", r->threads, threads);
-    fact_printf(stdout, "limits",
-                "memory %s/s%s%s%s%s%s%s%s (best seen; the table has the limits at the time of each result)",
-                units_bytes(r->limits.read_bytes, bytes), known ? ", " : "",
-                known ? units_count(r->limits.int8_operations, integers) : "", known ? " 8-bit and " : "",
-                known ? units_count(r->limits.float_operations, floats) : "", known ? " float operations/s" : "",
-                known ? " with " : "", r->limits.int8_name);
+    for (const struct part_metrics *p = r->parts; p < r->parts + r->n_parts; p++) {
+        char weights[24], kv[24], buffers[24];
+        if (!metrics_on_devices(r->parts, r->n_parts)) break;
+        fact_printf(stdout, p == r->parts ? "devices" : "", "%s: layers %d-%d, weights %s, KV cache %s, buffers %s",
+                    p->device, p->first_layer, p->end_layer - 1, units_bytes((double)p->weights, weights),
+                    units_bytes((double)p->kv, kv), units_bytes((double)p->buffers, buffers));
+    }
+    print_limits(&r->limits);
 }
 
 static void print_accuracy(const struct bench_accuracy *a) {

@@ -3,6 +3,7 @@
 #include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "app/base/units.h"
 #include "app/bench/peak_loops.h"
@@ -10,6 +11,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/base/thread_pool.h"
+#include "engine/device.h"
 
 #define MIN_BYTES      (256u << 20) // to read, all threads together
 #define SLICE_BYTES    (1u << 20)   // read between looks at the clock
@@ -20,7 +22,8 @@
 
 double machine_limits_operations(const struct machine_limits *l, double float_share) {
     double seconds = 0; // per operation; infinite if a rate is unknown
-    if (float_share < 1) seconds += (1 - float_share) / l->int8_operations;
+    if (float_share < 1)
+        seconds += (1 - float_share) / (l->int8_operations > 0 ? l->int8_operations : l->float_operations);
     if (float_share > 0) seconds += float_share / l->float_operations;
     return 1 / seconds;
 }
@@ -51,7 +54,7 @@ struct worker_rates {
 };
 
 struct machine_limits_probe {
-    struct thread_pool *pool;
+    struct thread_pool *pool;       // NULL: a device is measured, and nothing of the rest is there but `best`
     const struct peak_loops *loops; // NULL: none for this processor
     char *data;
     size_t bytes, slices;       // slices: of each worker's part; the parts follow each other
@@ -100,7 +103,19 @@ static void sample(struct worker *w, void *argument) {
     r->read = run_read(p, part, r, p->seconds * (1 - 2 * LOOP_SHARE));
 }
 
+static struct machine_limits sample_device(struct machine_limits_probe *p) {
+    struct machine_limits limits = p->best;
+    struct device_limits of = {0};
+    struct status ignored;
+    if (!device_limits(p->best.device, &of, &ignored)) of = (struct device_limits){0};
+    limits.read_bytes = of.read_bytes;
+    limits.float_operations = of.float_operations;
+    machine_limits_raise(&p->best, &limits);
+    return limits;
+}
+
 struct machine_limits machine_limits_sample(struct machine_limits_probe *p, double seconds) {
+    if (!p->pool) return sample_device(p);
     p->seconds = seconds;
     thread_pool_run(p->pool, sample, p);
     struct machine_limits limits = p->best;
@@ -173,7 +188,7 @@ static size_t slices_for(int n_threads, struct cache cache) {
     return 1 + ((together > beyond ? together : beyond) - 1) / SLICE_BYTES;
 }
 
-struct machine_limits_probe *machine_limits_open_stoppable(int n_threads, const atomic_bool *stop, struct status *st) {
+struct machine_limits_probe *machine_limits_open(int n_threads, const atomic_bool *stop, struct status *st) {
     char text[24];
     const struct cache cache = last_cache();
     size_t slices = slices_for(n_threads, cache);
@@ -201,8 +216,15 @@ struct machine_limits_probe *machine_limits_open_stoppable(int n_threads, const 
     return NULL;
 }
 
-struct machine_limits_probe *machine_limits_open(int n_threads, struct status *st) {
-    return machine_limits_open_stoppable(n_threads, NULL, st);
+struct machine_limits_probe *machine_limits_open_on(const char *device, int n_threads, const atomic_bool *stop,
+                                                    struct status *st) {
+    if (device_is_processor(device)) return machine_limits_open(n_threads, stop, st);
+    struct machine_limits_probe *p = xcalloc(1, sizeof *p);
+    p->bytes = DEVICE_LIMITS_BYTES;
+    p->stop = stop;
+    p->best = (struct machine_limits){.n_threads = n_threads, .int8_name = ""};
+    snprintf(p->best.device, sizeof p->best.device, "%s", device);
+    return p;
 }
 
 void machine_limits_close(struct machine_limits_probe *p) {
@@ -216,7 +238,7 @@ void machine_limits_close(struct machine_limits_probe *p) {
 uint64_t machine_limits_memory(const struct machine_limits_probe *p) { return p->bytes; }
 
 bool machine_limits_measure(struct machine_limits *out, int n_threads, struct status *st) {
-    struct machine_limits_probe *p = machine_limits_open(n_threads, st);
+    struct machine_limits_probe *p = machine_limits_open(n_threads, NULL, st);
     if (!p) return false;
     for (int i = 0; i < SAMPLES; i++) machine_limits_sample(p, SAMPLE_SECONDS);
     *out = machine_limits_best(p);

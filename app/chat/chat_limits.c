@@ -1,6 +1,7 @@
-// What the machine can do at most, as the chat comes to know it: from the file of limits, or measured while nothing has
-// run for a while. No answer waits for that or shares the processor with it.
+// What the machine, or the device that the model runs on, can do at most, as the chat comes to know it: from the file
+// of limits, or measured while nothing has run for a while. No answer waits for that or shares the processor with it.
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -11,6 +12,7 @@
 #include "app/chat/chat_state.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
+#include "engine/device.h"
 #include "engine/metrics.h"
 
 #define QUIET_NS     (3 * NANOSECONDS / 2) // after the last answer
@@ -21,11 +23,12 @@
 #define FRESH        86400                 // seconds; measured later than that they are again
 
 struct chat_limits {
-    char engine[sizeof((struct engine_metrics *)0)->backend];
+    char engine[sizeof((struct engine_metrics *)0)->backend]; // that is measured, as the file names it
+    char device[sizeof((struct part_metrics *)0)->device];
     int n_threads;
     struct machine_limits limits; // the best that is known
     struct machine_limits fresh;  // since the engine is there: what the file gets
-    double cache_bytes;           // 0: not known
+    double cache_bytes;           // of the processor; 0: not known
     bool known, exceeded;         // exceeded: the engine read more
     int tries;
     uint64_t due; // clock_ns when they are to be measured; 0: not at all
@@ -53,6 +56,14 @@ void chat_limits_close(struct chat *c) {
 }
 
 int chat_limits_fd(const struct chat *c) { return c->limits->fd; }
+
+// Of a model on several devices the one with most of its layers, for want of a limit that would be right for all.
+static const char *measured_engine(const struct engine_metrics *f) {
+    const struct part_metrics *part = metrics_main_part(f);
+    return part ? part->description : f->backend;
+}
+
+static double cache_bytes(const struct chat_limits *l) { return device_is_processor(l->device) ? l->cache_bytes : 0; }
 
 static void plan(struct chat_limits *l) {
     if (l->tries < MOST_TRIES) l->due = clock_ns() + QUIET_NS;
@@ -104,7 +115,9 @@ void chat_limits_engine(struct chat *c) {
     l->known = l->exceeded = false;
     if (!c->client || !c->p.limits_path) return;
     const struct engine_metrics *f = engine_metrics(c->client);
-    memcpy(l->engine, f->backend, sizeof l->engine);
+    const struct part_metrics *part = metrics_main_part(f);
+    snprintf(l->engine, sizeof l->engine, "%s", measured_engine(f));
+    snprintf(l->device, sizeof l->device, "%s", part ? part->device : "cpu");
     l->n_threads = f->n_threads;
     if (!metric_known(l->n_threads)) return; // it computes elsewhere
     l->fresh = (struct machine_limits){0};
@@ -142,7 +155,10 @@ static void take(struct chat *c, const struct machine_limits *measured) {
     l->known = true;
     l->exceeded = false;
     use_file(c, add_work, free);
-    if (l->asked)
+    if (l->asked && !device_is_processor(l->device))
+        chat_say(c, false, "at most %s reads %.1f GB/s and computes %.2f TOP/s of floats", l->device,
+                 l->limits.read_bytes / 1e9, l->limits.float_operations / 1e12);
+    else if (l->asked)
         chat_say(c, false,
                  "at most this machine reads %.1f GB/s and computes %.2f TOP/s of 8-bit integers, %.2f of floats",
                  l->limits.read_bytes / 1e9, l->limits.int8_operations / 1e12, l->limits.float_operations / 1e12);
@@ -173,7 +189,7 @@ void chat_limits_turn(struct chat *c, uint64_t now) {
     }
     l->due = 0;
     l->tries++;
-    l->meter = limits_meter_start(l->n_threads, l->fd, &st);
+    l->meter = limits_meter_start(l->device, l->n_threads, l->fd, &st);
     if (l->meter) return;
     if (l->asked) chat_say(c, true, "%s", st.text);
     l->asked = false;
@@ -190,9 +206,12 @@ static double operations_limit(const struct chat *c) {
 // What was done can be done: the limit was measured while others had the machine.
 void chat_limits_check(struct chat *c, const struct stage_work *all) {
     struct chat_limits *l = c->limits;
+    const char *engine = measured_engine(engine_metrics(c->client));
+    if (*l->engine && strcmp(l->engine, engine)) chat_limits_engine(c); // a device failed, and it goes on elsewhere
     if (!l->known || !(all->seconds > 0)) return;
     double weights = (double)model_host_info(c->p.host)->weight_bytes;
-    bool streams = weights >= (l->cache_bytes > 0 ? BEYOND_CACHE * l->cache_bytes : CACHES_BYTES);
+    const double cache = cache_bytes(l);
+    bool streams = weights >= (cache > 0 ? BEYOND_CACHE * cache : CACHES_BYTES);
     double bytes = streams ? excess(all->bytes / all->seconds, l->limits.read_bytes) : 1;
     double operations = excess(all->operations / all->seconds, operations_limit(c));
     if (bytes <= 1 && operations <= 1) return;
@@ -231,5 +250,5 @@ void chat_limits_show(const struct chat *c, const struct engine_metrics *f, stru
     const struct chat_limits *l = c->limits;
     out->most_bytes = l->known ? l->limits.read_bytes : 0;
     out->most_operations = l->known ? operations_limit(c) : 0;
-    out->cache_share = machine_cache_share(bytes_read(c, f), l->cache_bytes);
+    out->cache_share = machine_cache_share(bytes_read(c, f), cache_bytes(l));
 }

@@ -10,7 +10,8 @@
 struct placement {
     struct placement_plan plan;
     struct backend *backends[PLACEMENT_MOST_PARTS];
-    struct backend_info info;        // of all together
+    struct backend_info info; // of all together
+    struct part_metrics parts[PLACEMENT_MOST_PARTS];
     struct page_transfer *transfers; // [most_transfers] of one part
     int most_transfers;
 };
@@ -63,8 +64,28 @@ static void append(char *text, size_t size, const char *more) {
     snprintf(text + used, size - used, "%s%s", used ? " + " : "", more);
 }
 
-static void add_info(struct backend_info *all, const struct backend_info *part) {
-    append(all->description, sizeof all->description, part->description);
+_Static_assert((int)PLACEMENT_MOST_PARTS == (int)METRICS_MAX_PARTS, "all parts are told of");
+
+// What it is and takes, as params say that it was opened.
+static bool describe_part(const struct placement_part *part, const struct backend_params *params,
+                          const char *description, struct part_metrics *out, struct status *st) {
+    struct device devices[DEVICE_MOST];
+    struct backend_memory taken;
+    if (!part->ops->measure(params, &taken, st)) return false;
+    *out = (struct part_metrics){.first_layer = params->first_layer,
+                                 .end_layer = params->end_layer ? params->end_layer : params->model->spec.n_layer,
+                                 .weights = (int64_t)(taken.weights + taken.in_place),
+                                 .kv = (int64_t)taken.kv,
+                                 .buffers = (int64_t)taken.buffers};
+    if (part->ops->devices(devices, DEVICE_MOST) > part->device)
+        snprintf(out->device, sizeof out->device, "%s", devices[part->device].name);
+    snprintf(out->description, sizeof out->description, "%s", description);
+    return true;
+}
+
+// Of several parts only the devices find room.
+static void add_info(struct backend_info *all, const struct backend_info *part, const char *name) {
+    append(all->description, sizeof all->description, name);
     append(all->page_layout, sizeof all->page_layout, part->page_layout);
     all->page_bytes += part->page_bytes;
     if (all->n_threads < part->n_threads) all->n_threads = part->n_threads;
@@ -81,11 +102,14 @@ struct placement *placement_open(const struct placement_plan *plan, const struct
         struct part_progress progress = {&params->options, i, plan->n};
         struct backend_params own = part_params(&plan->parts[i], params);
         if (own.options.progress) own.options.progress = tell_progress, own.options.progress_context = &progress;
-        if (!(p->backends[i] = plan->parts[i].ops->open(&own, st))) {
+        const struct backend_ops *ops = plan->parts[i].ops;
+        if (!(p->backends[i] = ops->open(&own, st)) ||
+            !describe_part(&plan->parts[i], &own, ops->info(p->backends[i])->description, &p->parts[i], st)) {
             placement_close(p);
             return NULL;
         }
-        add_info(&p->info, plan->parts[i].ops->info(p->backends[i]));
+        const struct backend_info *info = ops->info(p->backends[i]);
+        add_info(&p->info, info, plan->n > 1 ? p->parts[i].device : info->description);
     }
     return p;
 }
@@ -153,3 +177,8 @@ void placement_for_each(struct placement *p, int n, void (*item)(void *context, 
 }
 
 const struct backend_info *placement_info(const struct placement *p) { return &p->info; }
+
+int placement_parts(const struct placement *p, struct part_metrics *out) {
+    memcpy(out, p->parts, (size_t)p->plan.n * sizeof *out);
+    return p->plan.n;
+}

@@ -8,6 +8,7 @@
 #define CONFAB_SERVE_PLACEMENT_H
 
 #include "engine/backend.h"
+#include "engine/metrics.h"
 
 struct placement_part {
     const struct backend_ops *ops;
@@ -39,5 +40,6 @@ bool placement_repack(struct placement *p);
 // On the threads of the part that gives the logits.
 void placement_for_each(struct placement *p, int n, void (*item)(void *context, int i, int worker), void *context);
 const struct backend_info *placement_info(const struct placement *p);
+int placement_parts(const struct placement *p, struct part_metrics *out); // [METRICS_MAX_PARTS]; returns how many
 
 #endif

@@ -24,6 +24,7 @@ void scheduler_metrics(const struct scheduler *s, struct engine_metrics *out) {
     out->batch_rows = scheduler_idle(s) ? 0 : s->batch.n_rows;
     out->batch_decode_rows = scheduler_idle(s) ? 0 : s->decode_rows;
     out->context = s->context;
+    out->n_parts = placement_parts(s->placement, out->parts);
     out->page_tokens = KV_PAGE_TOKENS;
     out->n_pages = s->cache.n_pages;
     out->pages_free = s->cache.n_free;

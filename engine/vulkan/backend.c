@@ -83,6 +83,15 @@ static void vulkan_heaps(int device, struct device *out) {
     }
 }
 
+static bool no_device(int index, struct status *st) {
+    return status_fail(st, STATUS_DEVICE, "there is no device vulkan%d", index);
+}
+
+static bool device_limits_of(int device, struct device_limits *out, struct status *st) {
+    const VkPhysicalDevice physical = physical_device(device);
+    return physical ? vulkan_limits(physical, out, st) : no_device(device, st);
+}
+
 // ---- opening and closing ----
 
 static void close_vulkan(struct backend *b) {
@@ -134,7 +143,7 @@ static void describe(struct backend *b, const struct device *device) {
 
 static bool open_on(struct backend *b, const struct backend_params *params, struct status *st) {
     const VkPhysicalDevice physical = physical_device(params->device);
-    if (!physical) return status_fail(st, STATUS_DEVICE, "there is no device vulkan%d", params->device);
+    if (!physical) return no_device(params->device, st);
     const struct device device = device_of(physical, params->device);
     describe(b, &device);
     const int n_threads = params->n_threads > 0 ? params->n_threads : thread_pool_default_size();
@@ -190,6 +199,7 @@ const struct backend_ops vulkan_backend = {
     .name = "vulkan",
     .devices = vulkan_devices,
     .heaps = vulkan_heaps,
+    .limits = device_limits_of,
     .measure = vulkan_measure,
     .open = vulkan_backend_open,
     .close = close_vulkan,

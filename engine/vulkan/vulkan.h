@@ -157,6 +157,9 @@ bool pages_transfer(struct backend *b, const struct batch *batch, struct status 
 // The copies, as commands that run once.
 bool pages_record_copies(struct backend *b, const struct batch *batch, struct status *st);
 
+// limits.c
+bool vulkan_limits(VkPhysicalDevice physical, struct device_limits *out, struct status *st);
+
 // forward.c: the copies of a batch and its rows
 bool vulkan_forward(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st);
 void passes_close(struct backend *b);

@@ -327,10 +327,10 @@ static void test_measuring_the_machine_needs_threads(void **state) {
     int fd = eventfd(0, 0);
     const int before = held();
     left = 0;
-    assert_null(limits_meter_start(2, fd, &st));
+    assert_null(limits_meter_start("cpu", 2, fd, &st));
     expect_limit(&st);
     left = 1; // the meter's thread, but none for its pool
-    struct limits_meter *m = limits_meter_start(2, fd, &st);
+    struct limits_meter *m = limits_meter_start("cpu", 2, fd, &st);
     assert_non_null(m);
     assert_false(limits_meter_take(m, &limits));
     left = NEVER;

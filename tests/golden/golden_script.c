@@ -283,6 +283,20 @@ static void do_metrics(struct script *s) {
     script_settle(s);
 }
 
+// DEVICE FIRST-LAYER END-LAYER WEIGHTS KV BUFFERS, the last three in MiB
+static void do_part(struct script *s) {
+    struct engine_metrics *f = script_engine_metrics(s->engine);
+    if (f->n_parts == METRICS_MAX_PARTS) panic("too many parts");
+    struct part_metrics *p = &f->parts[f->n_parts++];
+    *p = (struct part_metrics){.first_layer = word_int(s, 2),
+                               .end_layer = word_int(s, 3),
+                               .weights = (int64_t)word_int(s, 4) << 20,
+                               .kv = (int64_t)word_int(s, 5) << 20,
+                               .buffers = (int64_t)word_int(s, 6) << 20};
+    snprintf(p->device, sizeof p->device, "%s", s->words[1]);
+    script_settle(s);
+}
+
 static void do_work(struct script *s) {
     static const char *const names[] = {
 #define X(id, name) name,
@@ -574,6 +588,7 @@ static const struct {
     {"prefill", 3, false, do_prefill},
     {"rate", 2, false, do_rate},
     {"metrics", 2, false, do_metrics},
+    {"part", 6, false, do_part},
     {"unknown", 0, false, do_unknown},
     {"work", 4, false, do_work},
     {"pages", 2, false, do_pages},

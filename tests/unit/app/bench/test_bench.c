@@ -14,6 +14,7 @@
 #include "app/bench/bench.h"
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
+#include "engine/device.h"
 #include "tests/unit/full_disk.h"
 #include "tests/unit/temporary_folder.h"
 
@@ -98,9 +99,33 @@ static void test_limits(void **state) {
     info.float_share = 1, r.int8_operations = 0;
     bench_limit(&r, &info, 5, 0);
     assert_near(r.limit, 2.5e8 / (2 * 800));
-    info.float_share = 0.5; // an unknown rate does not limit
+    info.float_share = 0.5; // without a rate for integers they are computed as floats
+    bench_limit(&r, &info, 5, 0);
+    assert_near(r.limit, 2.5e8 / (2 * 800));
+    r.float_operations = 0; // an unknown rate does not limit
     bench_limit(&r, &info, 5, 0);
     assert_true(r.limit == 0);
+}
+
+static void test_a_device_is_measured_in_place_of_the_processor(void **state) {
+    (void)state;
+    struct device all[DEVICE_MOST];
+    struct status st = {0};
+    setenv("XDG_CACHE_HOME", folder, 1); // of its pipelines
+    const int n = device_list(all);
+    if (n < 2) {
+        print_message("no device but the processor: skipped\n");
+        skip();
+    }
+    struct machine_limits_probe *p = machine_limits_open_on(all[n - 1].name, 2, NULL, &st);
+    const struct machine_limits limits = machine_limits_sample(p, 0), best = machine_limits_best(p);
+    assert_string_equal(best.device, all[n - 1].name);
+    assert_true(limits.read_bytes > 0 && best.read_bytes >= limits.read_bytes);
+    assert_true(limits.float_operations > 0 && limits.int8_operations == 0);
+    machine_limits_close(p);
+    p = machine_limits_open_on("abacus", 2, NULL, &st); // one that cannot be measured has no limits
+    assert_true(machine_limits_sample(p, 0).read_bytes == 0);
+    machine_limits_close(p);
 }
 
 // ---- JSON ----
@@ -115,7 +140,10 @@ static void test_reports_round_trip(void **state) {
                                   .threads = 3,
                                   .load_seconds = 0.25,
                                   .peak_bytes = 1e10,
-                                  .limits = {.int8_name = "AVX2", .read_bytes = 5e10},
+                                  .limits = {.device = "vulkan0", .int8_name = "AVX2", .read_bytes = 5e10},
+                                  .n_parts = 2,
+                                  .parts = {{.device = "vulkan0", .end_layer = 3, .weights = 70, .kv = 8},
+                                            {.device = "cpu", .first_layer = 3, .end_layer = 4}},
                                   .accuracy = {.positions = 7, .same_top = 0.5, .divergence = 0.125, .error = 0.5},
                                   .n_results = 2};
     report.results[0] = (struct bench_result){.name = "decode1",
@@ -134,6 +162,17 @@ static void test_reports_round_trip(void **state) {
     assert_true(bench_json_write(out, &report, &earlier));
     fclose(out);
     struct status st = {0};
+    json_t *written = json_load_file(path, 0, NULL);
+    const char *device = NULL, *limits_of = NULL;
+    int first, end, weights, kv;
+    assert_int_equal(json_unpack(written, "{s:{s:s}, s:[{s:s, s:i, s:i, s:i, s:i}, {s:s, s:i}]}", "limits", "device",
+                                 &limits_of, "devices", "device", &device, "first_layer", &first, "end_layer", &end,
+                                 "weight_bytes", &weights, "kv_bytes", &kv, "device", &device, "first_layer", &first),
+                     0);
+    assert_string_equal(limits_of, "vulkan0");
+    assert_string_equal(device, "cpu");
+    assert_true(first == 3 && end == 3 && weights == 70 && kv == 8);
+    json_decref(written);
     if (!bench_json_read(&back, path, &st)) fail_msg("%s", st.text);
     assert_string_equal(back.model, report.model);
     assert_string_equal(back.backend, report.backend);
@@ -310,6 +349,7 @@ int main(void) {
         cmocka_unit_test(test_distances),
         cmocka_unit_test(test_impossible_tokens_do_not_count),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_a_device_is_measured_in_place_of_the_processor),
         cmocka_unit_test(test_reports_round_trip),
         cmocka_unit_test(test_invalid_reports_are_rejected),
         cmocka_unit_test(test_report_names_are_cleaned),

@@ -134,12 +134,12 @@ static void test_the_meter_measures_and_stops(void **state) {
     if (memory_is_short()) skip();
     clock_freeze(0); // use the real clock
     int fd = eventfd(0, 0);
-    struct limits_meter *m = limits_meter_start(2, fd, NULL);
+    struct limits_meter *m = limits_meter_start("cpu", 2, fd, NULL);
     assert_int_equal(read(fd, &times, sizeof times), sizeof times);
     assert_true(limits_meter_done(m));
     assert_true(limits_meter_take(m, &limits));
     assert_true(limits.read_bytes > 1e8);
-    m = limits_meter_start(2, fd, NULL);
+    m = limits_meter_start("cpu", 2, fd, NULL);
     limits_meter_stop(m);
     assert_int_equal(read(fd, &times, sizeof times), sizeof times); // it notifies even if stopped
     assert_false(limits_meter_take(m, &limits));
@@ -184,6 +184,32 @@ static void test_a_chat_shows_stored_limits(void **state) {
     engine.metrics.running = 0;
     pass(0.5);
     assert_false(screen.view.time->busy);
+    reopen_with(NULL);
+    free(path);
+}
+
+static void test_a_chat_shows_the_limits_of_the_device_with_most_layers(void **state) {
+    (void)state;
+    char *path = limits_path();
+    const struct machine_limits fast = {.read_bytes = 5e11, .float_operations = 9e12};
+    limits_file_add(path, "Vulkan, fast", &fast, false);
+    limits_file_add(path, "AVX2, 1 thread", &(struct machine_limits){.read_bytes = 5e10}, false);
+    engine.metrics.n_parts = 2;
+    engine.metrics.parts[0] = (struct part_metrics){.device = "cpu", .description = "AVX2, 1 thread", .end_layer = 4};
+    engine.metrics.parts[1] =
+        (struct part_metrics){.device = "vulkan0", .description = "Vulkan, fast", .first_layer = 4, .end_layer = 9};
+    reopen_with(path);
+    assert_true(screen.view.time->most_bytes == 5e11 && screen.view.time->most_operations == 9e12);
+    assert_true(screen.view.time->cache_share == 1); // the processor's cache is none of its own
+    engine.metrics.n_parts = 1;                      // the device fails
+    engine.metrics.decode = (struct stage_work){0.8, 1e9, 1e9};
+    engine.metrics.running = 1;
+    act(COMMAND_SEND, -1, "Hello");
+    pass(0.5);
+    chat_wait(chat);
+    pass(0.5);
+    assert_true(screen.view.time->most_bytes == 5e10);
+    engine.metrics.n_parts = engine.metrics.running = 0;
     reopen_with(NULL);
     free(path);
 }
@@ -240,6 +266,7 @@ int main(void) {
         CHAT_TEST(test_the_best_expires),
         CHAT_TEST(test_the_meter_measures_and_stops),
         CHAT_TEST(test_a_chat_shows_stored_limits),
+        CHAT_TEST(test_a_chat_shows_the_limits_of_the_device_with_most_layers),
         CHAT_TEST(test_an_idle_chat_measures_and_an_answer_stops_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

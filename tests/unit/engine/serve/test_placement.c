@@ -15,6 +15,7 @@
 #include "tests/unit/scheduler_bench.h"
 #include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
+#include "tests/unit/toy_backend.h"
 
 enum { N_TOKENS = 75, N_PAGES = 24, LONG = 700, LONG_PAGES = (LONG + KV_PAGE_TOKENS - 1) / KV_PAGE_TOKENS };
 
@@ -269,6 +270,45 @@ static void test_progress_and_memory_are_of_both(void **state) {
     opened_model_close(&s);
 }
 
+static void test_each_part_says_where_it_is(void **state) {
+    (void)state;
+    struct opened_model s;
+    size_t size;
+    void *bytes = tiny_model_bytes((struct tiny_model_options){.n_layer = 4}, &size);
+    opened_model_open(&s, "tiny", bytes, size);
+    struct backend_params params = {.model = &s.model, .n_threads = 1, .n_pages = 4, .max_rows = 1, .max_logits = 1};
+    struct placement_plan plan = {.parts = {{&cpu_backend, 0, 0, 1}, {&toy_backend, 0, 1, 4}}, .n = 2};
+    struct engine_metrics *f = xcalloc(1, sizeof *f);
+    struct backend_memory taken;
+    struct status st = {0};
+    struct placement *p = placement_open(&plan, &params, &st);
+    if (!p) fail_msg("%s", st.text);
+    f->n_parts = placement_parts(p, f->parts);
+    assert_int_equal(f->n_parts, 2);
+    assert_string_equal(f->parts[0].device, "cpu");
+    assert_string_equal(f->parts[1].device, "toy");
+    assert_string_equal(f->parts[1].description, "toy");
+    assert_string_equal(placement_info(p)->description, "cpu + toy");
+    assert_true(f->parts[0].first_layer == 0 && f->parts[0].end_layer == 1);
+    assert_true(f->parts[1].first_layer == 1 && f->parts[1].end_layer == 4);
+    assert_true(placement_measure(&plan, &params, &taken, &st));
+    assert_true(f->parts[0].weights > 0 && f->parts[0].buffers > 0 && f->parts[1].kv > 0);
+    assert_int_equal(f->parts[0].kv + f->parts[1].kv, taken.kv);
+    assert_ptr_equal(metrics_main_part(f), &f->parts[1]);
+    assert_true(metrics_on_devices(f->parts, 2) && !metrics_on_devices(f->parts, 1));
+    metrics_set_unknown(f);
+    assert_null(metrics_main_part(f));
+    free(f);
+    placement_close(p);
+    plan = placement_on(&toy_backend, 0);
+    assert_non_null(p = placement_open(&plan, &params, &st));
+    struct part_metrics all[METRICS_MAX_PARTS];
+    assert_int_equal(placement_parts(p, all), 1);
+    assert_true(all[0].first_layer == 0 && all[0].end_layer == 4); // all layers, as 0 and 0 say
+    placement_close(p);
+    opened_model_close(&s);
+}
+
 // Conversations that share pages, copy them before they write and lose them to each other: the texts are the same.
 static void test_scheduling_over_two_halves(void **state) {
     (void)state;
@@ -308,6 +348,7 @@ int main(void) {
         cmocka_unit_test(test_copies_are_made_in_a_batch_given_up),
         cmocka_unit_test(test_both_halves_are_repacked),
         cmocka_unit_test(test_progress_and_memory_are_of_both),
+        cmocka_unit_test(test_each_part_says_where_it_is),
         cmocka_unit_test(test_scheduling_over_two_halves),
     };
     return cmocka_run_group_tests_name("placement", tests, NULL, NULL);

@@ -37,6 +37,16 @@ static void test_the_processor_is_a_device_with_the_machines_memory(void **state
     assert_non_null(strchr(all[i].description, ',')); // the processor's name, and its instruction set
 }
 
+static void test_limits_are_those_of_the_named_device(void **state) {
+    (void)state;
+    struct device_limits limits;
+    struct status st = {0};
+    assert_false(device_limits("cpu", &limits, &st));
+    assert_int_equal(st.code, STATUS_UNSUPPORTED);
+    assert_false(device_limits("abacus", &limits, &st));
+    assert_int_equal(st.code, STATUS_USAGE);
+}
+
 static void test_unknown_devices_are_refused_with_the_list(void **state) {
     (void)state;
     struct placement_part found[REGISTRY_MOST];
@@ -53,6 +63,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_device_is_found_by_its_name),
         cmocka_unit_test(test_the_processor_is_a_device_with_the_machines_memory),
+        cmocka_unit_test(test_limits_are_those_of_the_named_device),
         cmocka_unit_test(test_unknown_devices_are_refused_with_the_list),
     };
     return cmocka_run_group_tests_name("registry", tests, NULL, NULL);

@@ -177,6 +177,8 @@ static void test_fork_of_a_running_sequence(void **state) {
     assert_int_equal(toy.copies, 1);
     struct engine_metrics *f = xcalloc(1, sizeof *f);
     scheduler_metrics(b->scheduler, f);
+    assert_int_equal(f->n_parts, 1);
+    assert_string_equal(f->parts[0].device, "toy");
     assert_int_equal(f->pages_shared, 1);
     free(f);
     bench_run(b);

@@ -414,6 +414,18 @@ static void test_devices(void **state) {
     else assert_null(strstr(device.description, "llvmpipe"));
 }
 
+static void test_limits(void **state) {
+    (void)state;
+    struct device_limits limits = {0};
+    struct status st = {0};
+    const struct backend_ops *ops = device_ops();
+    assert_true(ops->limits(0, &limits, &st));
+    assert_true(limits.read_bytes > 1e7 && limits.read_bytes < 1e14);
+    assert_true(limits.float_operations > 1e7 && limits.float_operations < 1e16);
+    assert_false(ops->limits(DEVICE_MOST, &limits, &st));
+    assert_int_equal(st.code, STATUS_DEVICE);
+}
+
 static void test_validation(void **state) {
     (void)state;
     device_ops();
@@ -441,6 +453,7 @@ static int release_device(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_limits),
         cmocka_unit_test(test_every_family),
         cmocka_unit_test(test_every_format),
         cmocka_unit_test(test_every_kv_type),
