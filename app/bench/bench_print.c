@@ -25,6 +25,7 @@ static void print_machine(const struct bench_report *r) {
     const bool known = *r->limits.int8_name;
     const char *threads = r->threads == 1 ? "thread" : "threads";
     fact_printf(stdout, "machine", "%s%s%d %s", r->processor, *r->processor ? ", " : "", r->threads, threads);
+    if (r->limits.read_bytes <= 0) return;
     fact_printf(stdout, "limits",
                 "memory %s/s%s%s%s%s%s%s%s (best seen; the table has the limits at the time of each result)",
                 units_bytes(r->limits.read_bytes, bytes), known ? ", " : "",
