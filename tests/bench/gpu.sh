@@ -14,6 +14,7 @@
 #   PAIRS=5 SECONDS_EACH=3    number of pairs of runs of a model, seconds that confab measures in each for
 #   CPU_PEER=                 a reference engine for the processor
 #   SMALL=1                   small models and short times, to try the script on any machine
+#   WORKS=                    what is measured on the device, as for `confab bench --only`
 set -eu
 peer=${1:-}
 confab=${CONFAB:-./confab}
@@ -39,23 +40,28 @@ esac
 BANDWIDTH=${BANDWIDTH:-${known% *}} TERAFLOPS=${TERAFLOPS:-${known#* }}
 export BANDWIDTH TERAFLOPS
 
-works=prefill512,prefill4096,decode1,decode8,decode16
+works=${WORKS:-prefill512,prefill4096,decode1,decode8,decode16}
 pairs=${PAIRS:-5} seconds=${SECONDS_EACH:-3} starts=3 peer_seconds=60
 llama=llama3-8b experts=gpt-oss-20b tiny=tinyllama-1.1b
 if [ -n "${SMALL:-}" ]; then
-    works=decode1,decode2
+    works=${WORKS:-decode1,decode2}
     pairs=${PAIRS:-1} seconds=${SECONDS_EACH:-0.1} starts=1 peer_seconds=10
     llama=llama3-small experts=gpt-oss-small tiny=tinyllama-small
 fi
 
 # ---- steps ----
 
-left() { echo $((all - ($(date +%s) - begun))); }
+# Seconds left for steps: ten are for the tables.
+left() {
+    rest=$((all - 10 - ($(date +%s) - begun)))
+    echo $((rest > 0 ? rest : 0))
+}
 
-# limited COMMAND…: ends it when the time is over. Ten seconds are for the tables.
+# limited COMMAND…: ends it when the time is over.
 limited() {
-    limit=$(($(left) - 10))
-    [ "$limit" -ge 1 ] && timeout "$limit" "$@"
+    limit=$(left)
+    [ "$limit" -ge 1 ] || return 124 # as timeout does
+    timeout "$limit" "$@"
 }
 
 # step SECONDS NAME COMMAND…: runs a step that needs at least so many seconds, or notes why it did not.
@@ -64,15 +70,16 @@ step() {
     shift 2
     [ -z "${SMALL:-}" ] || need=$((need / 4))
     rest=$(left)
-    if [ "$rest" -lt $((need + 10)) ]; then
+    if [ "$rest" -lt "$need" ]; then
         note="skipped: $rest s left, it needs $need"
     else
         echo "gpu.sh: $name ($rest s left)" >&2
         note=
-        "$@" 2> "$out/log.part" || note="failed: $(tail -n 1 "$out/log.part" | cut -c 1-200)"
+        "$@" 2> "$out/log.part" || note="failed (exit status $?): $(tail -n 1 "$out/log.part" | cut -c 1-200)"
+        case $note in *'status 124'*) note='stopped: out of time' ;; esac
         cat "$out/log.part" >> "$out/log"
     fi
-    [ -z "$note" ] || echo "- $name $note" | tee -a "$out/notes.md" >&2
+    [ -z "$note" ] || echo "- $name: $note" | tee -a "$out/notes.md" >&2
     tables > "$out/table.part" && mv "$out/table.part" "$out/table.md"
 }
 
@@ -100,7 +107,7 @@ rows() {
 
 on_gpu() { # SHAPE TYPE SECONDS
     failed=0
-    compare "gpu-$1-$2" "$1" "$2" 1 "$device" "$works" "$peer" "$3" || failed=$?
+    compare "gpu-$1-$2" "$1" "$2" "$(nproc)" "$device" "$works" "$peer" "$3" || failed=$?
     runs=$(find "$out/gpu-$1-$2" -name 'ours-*.json' -size +0 | wc -l)
     rows "gpu-$1-$2" "$1 $2 | $runs" >> "$out/gpu.rows"
     return "$failed"
@@ -118,7 +125,7 @@ second_start() { # SHAPE TYPE
     [ "$failed" -eq 0 ] || return "$failed"
     awk -v cells="$1 $2" '
         $1 == "confab" { seconds[++n] = $2; mebibytes = $4 }
-        $1 == "peer" { peer = $2 }
+        $1 == "peer" && $2 > 0 { peer = $2 }
         END { printf "| %s | %s | %s | %s | %s |\n", cells, seconds[1], seconds[2], peer ? peer : "-", mebibytes }
     ' "$out/first" "$out/second" >> "$out/start.rows"
 }
@@ -170,7 +177,7 @@ step 40 "$experts MXFP4" on_gpu "$experts" MXFP4 90
 step 20 "$tiny Q4_K_M" on_gpu "$tiny" Q4_K_M 60
 for model_type in "$llama Q4_K_M" "$experts MXFP4" "$tiny Q4_K_M"; do
     # shellcheck disable=SC2086 # two words
-    step 20 "$model_type: start" second_start $model_type
+    step 20 "$model_type, start" second_start $model_type
 done
 step 40 "$experts MXFP4, $threads threads" on_processor "$experts" MXFP4 "$threads" decode1 45
 for threads in 1 2 4 8 16; do
