@@ -100,7 +100,9 @@ enum setting_place {
     X(accuracy_seconds, double, "accuracy", 0, SETTING_REAL, "SECONDS", 0, 3600, IN_BENCH,                             \
       "time to spend measuring accuracy, in seconds; 0: none")                                                         \
     X(long_contexts, bool, "long", 0, SETTING_FLAG, NULL, 0, 0, IN_BENCH,                                              \
-      "also measure contexts of 8,192 and 32,768 tokens (takes minutes)")                                              \
+      "also measure 4,096 prompt tokens and contexts of 8K and 32K (slow)")                                            \
+    X(only, char *, "only", 0, SETTING_TEXT, "NAMES", 0, 0, IN_BENCH,                                                  \
+      "measure only these, such as prefill4096,decode1 (default: all)")                                                \
     X(compare, char *, "compare", 0, SETTING_TEXT, "FILE", 0, 0, IN_BENCH,                                             \
       "compare with an earlier run, in a FILE from --save or --json")                                                  \
     X(save, char *, "save", 0, SETTING_TEXT, "FILE", 0, 0, IN_BENCH, "also write the results to FILE, as JSON")        \
@@ -141,7 +143,7 @@ extern const struct setting_info setting_table[SETTING_COUNT];
 
 struct settings settings_default(void);
 struct settings settings_of_conversation(const struct settings *s); // a copy; of the texts only OF_CONVERSATION ones
-struct settings settings_copy(const struct settings *s); // a deep copy
+struct settings settings_copy(const struct settings *s);            // a deep copy
 void settings_free(struct settings *s);
 
 // Sets the knobs that the user has not set to what the model recommends.

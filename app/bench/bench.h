@@ -1,8 +1,9 @@
 // Bench: measures, prints, saves and loads the results of `confab bench`, which are plain data.
 //
 // Every result is the median of several repetitions. The kinds of work take turns, and the machine's limits are sampled
-// between any two of them, so that a result's limit was measured in the same minutes. Prompts are random; decoding is
-// timed after contexts that are in the KV cache already, with the sampling that the model recommends.
+// between any two of them, so that a result's limit was measured in the same minutes; those of devices are unknown.
+// Prompts are random; decoding is timed after contexts that are in the KV cache already, with the sampling that the
+// model recommends.
 #ifndef CONFAB_APP_BENCH_H
 #define CONFAB_APP_BENCH_H
 
@@ -19,11 +20,13 @@ extern const char *const bench_stage_names[STAGE_COUNT];
 struct bench_result {
     char name[32]; // "prefill512"; "decode4": 4 conversations; "decode1@8k": after a context of 8K tokens
     int conversations;
-    int context;                // tokens of each conversation before the timed ones
-    int tokens, repetitions;    // timed, in total
-    double tokens_per_second;   // of all conversations together; median of the repetitions
-    double lowest, highest;     // of the repetitions
-    double limit;               // tokens per second that the machine allows; 0: unknown
+    int context;              // tokens of each conversation before the timed ones
+    int tokens, repetitions;  // timed, in total
+    double tokens_per_second; // of all conversations together; median of the repetitions
+    double lowest, highest;   // of the repetitions
+    double bytes_per_token;   // read from memory: weights, shared by all conversations, keys and values; prefill: 0
+    double operations_per_token;
+    double limit;               // tokens per second that the machine allows; 0: unknown, as for devices
     bool by_memory;             // the limit is memory bandwidth, not arithmetic
     double read_bytes;          // per second: the machine's limit at the time, median
     double int8_operations;     // likewise
@@ -63,8 +66,8 @@ struct bench_report {
 
 // ---- measuring ----
 
-// Measures the model that s names and fills in the whole report. s->bench_seconds, s->accuracy_seconds and
-// s->long_contexts say how much is measured.
+// Measures the model that s names and fills in the whole report. s->bench_seconds, s->accuracy_seconds,
+// s->long_contexts and s->only say how much is measured.
 bool bench_measure(struct bench_report *out, const struct settings *s, struct status *st);
 // Computes a result's limit from the machine's rates in it. kv_bytes: of a token in the KV cache.
 void bench_limit(struct bench_result *r, const struct model_info *info, double kv_bytes, double cache_bytes);

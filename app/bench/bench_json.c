@@ -28,6 +28,8 @@ static json_t *result_json(const struct bench_result *r, const struct bench_repo
                                r->by_memory ? "memory" : "compute", "read_bytes_per_second", r->read_bytes,
                                "int8_operations_per_second", r->int8_operations, "float_operations_per_second",
                                r->float_operations, "operations_per_second", r->operations, "stages", stages);
+    json_object_set_new(object, "bytes_per_token", json_real(r->bytes_per_token));
+    json_object_set_new(object, "operations_per_token", json_real(r->operations_per_token));
     const struct bench_result *before = other ? bench_find(other, r->name) : NULL;
     if (before) {
         json_object_set_new(object, "earlier_tokens_per_second", json_real(before->tokens_per_second));

@@ -17,7 +17,6 @@
 #define SAMPLE_SECONDS 0.03   // for the machine's limits, between repetitions
 #define SETTLE_NS      500000 // until the engine's threads sleep
 enum {
-    PREFILL_TOKENS = 512,
     DECODE_CONTEXT = 64, // tokens of each conversation before the timed ones
     MAX_STEPS = 64,
     MIN_STEPS = 8,
@@ -29,14 +28,30 @@ enum {
     TIMED_CONVERSATIONS = 1000, // a timed conversation's id, less that of the one whose context it shares
 };
 
-static const int long_contexts[] = {8192, 32768};
+static const struct kind {
+    const char *name;
+    int conversations, prompt;
+    bool prefill; // time the prompt; otherwise it is in the KV cache already
+    bool is_long; // measured only if asked for
+} kinds[] = {
+    {"prefill512", 1, 512, true, false},
+    {"prefill4096", 1, 4096, true, true},
+    {"decode1", 1, DECODE_CONTEXT, false, false},
+    {"decode2", 2, DECODE_CONTEXT, false, false},
+    {"decode4", 4, DECODE_CONTEXT, false, false},
+    {"decode8", 8, DECODE_CONTEXT, false, false},
+    {"decode16", 16, DECODE_CONTEXT, false, false},
+    {"decode1@8k", 1, 8192, false, true},
+    {"decode1@32k", 1, 32768, false, true},
+};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+_Static_assert((int)N_KINDS <= BENCH_MAX_RESULTS, "");
 
 // A kind of work and its measurements. A repetition is one or more batches, so that even small models run long enough
 // to be timed.
 struct work {
-    char name[32];
-    int conversations, prompt, steps; // steps: tokens of each conversation
-    bool prefill;                     // time the prompt; otherwise it is in the KV cache already
+    const struct kind *kind;
+    int prompt, steps; // steps: tokens of each conversation
     int tokens, repetitions;
     double rates[MAX_REPETITIONS];
     double read_bytes[MAX_REPETITIONS]; // the machine's limits around each repetition
@@ -48,7 +63,7 @@ struct bench {
     const struct model_info *info;
     double kv_bytes; // of a token in the KV cache
     struct engine_client *client;
-    struct machine_limits_probe *probe;
+    struct machine_limits_probe *probe; // NULL: the machine's limits do not apply
     uint32_t random;
     struct progress progress;
     struct work works[BENCH_MAX_RESULTS];
@@ -125,22 +140,25 @@ static bool run_batch(struct bench *b, struct work *w, double *seconds, struct s
     memcpy(before.stage_seconds, f->stage_seconds, sizeof before.stage_seconds);
     double start = clock_seconds(), end;
     int reused;
-    for (int i = 1; i <= w->conversations; i++)
-        submit(b, TIMED_CONVERSATIONS + i, w->prefill ? b->random++ : (uint32_t)i, w->prompt, w->steps);
-    if (!wait_for(b, w->conversations, &end, &reused, st)) return false;
-    if (!w->prefill && reused < w->prompt - 1)
-        return status_fail(st, STATUS_LIMIT, "%s: only %d of %d tokens of context stayed in the KV cache", w->name,
-                           reused, w->prompt);
+    for (int i = 1; i <= w->kind->conversations; i++)
+        submit(b, TIMED_CONVERSATIONS + i, w->kind->prefill ? b->random++ : (uint32_t)i, w->prompt, w->steps);
+    if (!wait_for(b, w->kind->conversations, &end, &reused, st)) return false;
+    if (!w->kind->prefill && reused < w->prompt - 1)
+        return status_fail(st, STATUS_LIMIT, "%s: only %d of %d tokens of context stayed in the KV cache",
+                           w->kind->name, reused, w->prompt);
     *seconds = end - start;
     f = idle_metrics(b, before.steps);
     for (int i = 0; i < STAGE_COUNT; i++) w->stages[i] += f->stage_seconds[i] - before.stage_seconds[i];
-    for (int i = 1; i <= w->conversations; i++) engine_forget(b->client, (uint64_t)(TIMED_CONVERSATIONS + i));
+    for (int i = 1; i <= w->kind->conversations; i++) engine_forget(b->client, (uint64_t)(TIMED_CONVERSATIONS + i));
     return true;
 }
 
-static int batch_tokens(const struct work *w) { return w->prefill ? w->prompt : w->conversations * w->steps; }
+static int batch_tokens(const struct work *w) {
+    return w->kind->prefill ? w->prompt : w->kind->conversations * w->steps;
+}
 
 static struct machine_limits sample_limits(struct bench *b) {
+    if (!b->probe) return (struct machine_limits){.int8_name = ""};
     pause_ns(SETTLE_NS);
     return machine_limits_sample(b->probe, SAMPLE_SECONDS);
 }
@@ -167,50 +185,81 @@ static bool repeat(struct bench *b, struct work *w, double target, struct machin
 
 // ---- the plan ----
 
-static struct work *work_add(struct bench *b, int conversations, int prompt) {
-    struct work *w = &b->works[b->n_works++];
-    *w = (struct work){.conversations = conversations, .prompt = prompt, .steps = WARM_UP_STEPS};
-    snprintf(w->name, sizeof w->name, "decode%d", conversations);
-    return w;
+// Whether a list such as "prefill512,decode1" has this name.
+static bool listed(const char *list, const char *name) {
+    const size_t size = strlen(name);
+    for (const char *end; *list; list = end + (*end == ',')) {
+        end = strchrnul(list, ',');
+        if ((size_t)(end - list) == size && !memcmp(list, name, size)) return true;
+    }
+    return false;
 }
 
-static void plan(struct bench *b, bool with_long_contexts) {
-    const int context = b->info->n_context;
-    struct work *w = work_add(b, 1, PREFILL_TOKENS < context - 2 ? PREFILL_TOKENS : context - 2);
-    snprintf(w->name, sizeof w->name, "prefill%d", PREFILL_TOKENS);
-    w->prefill = true;
-    w->steps = 1;
-    for (int n = 1; n <= MAX_CONVERSATIONS; n *= 2)
-        work_add(b, n, DECODE_CONTEXT < context / 2 ? DECODE_CONTEXT : context / 2);
-    for (size_t i = 0; with_long_contexts && i < sizeof long_contexts / sizeof *long_contexts; i++) {
-        if (long_contexts[i] + MAX_STEPS > context) continue;
-        w = work_add(b, 1, long_contexts[i]);
-        snprintf(w->name, sizeof w->name, "decode1@%dk", long_contexts[i] / 1024);
+static bool is_chosen(const struct kind *k, const struct settings *s) {
+    return s->only && *s->only ? listed(s->only, k->name) : !k->is_long || s->long_contexts;
+}
+
+static bool check_only(const struct settings *s, struct status *st) {
+    char names[160] = "";
+    size_t used = 0;
+    for (const struct kind *k = kinds; k < kinds + N_KINDS; k++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? "," : "", k->name);
+    for (const char *list = s->only ? s->only : "", *end; *list; list = end + (*end == ',')) {
+        char name[32];
+        end = strchrnul(list, ',');
+        snprintf(name, sizeof name, "%.*s", (int)(end - list), list);
+        if (!listed(names, name))
+            return status_fail(st, STATUS_USAGE, "only: unknown name '%s' (expected some of %s)", name, names);
     }
+    return true;
+}
+
+static bool plan(struct bench *b, const struct settings *s, struct status *st) {
+    const int context = b->info->n_context;
+    for (const struct kind *k = kinds; k < kinds + N_KINDS; k++) {
+        const int room = k->prefill ? context - 2 : context / 2;
+        if (!is_chosen(k, s) || (k->is_long && k->prompt + MAX_STEPS > context)) continue;
+        b->works[b->n_works++] = (struct work){.kind = k,
+                                               .prompt = k->prompt < room || k->is_long ? k->prompt : room,
+                                               .steps = k->prefill ? 1 : WARM_UP_STEPS};
+    }
+    return b->n_works ? true
+                      : status_fail(st, STATUS_LIMIT, "%s: the context of %d tokens is too small", s->only, context);
 }
 
 // The size of the KV cache: room, in whole pages, for the contexts that stay and for the timed conversations.
-static int kv_tokens(bool with_long_contexts) {
+static int kv_tokens(const struct settings *s) {
     enum { PAGE = 64 };                                        // or less
     int tokens = MAX_CONVERSATIONS * (DECODE_CONTEXT + PAGE) + // the contexts
                  MAX_CONVERSATIONS * (DECODE_CONTEXT + MAX_STEPS + 2 * PAGE);
-    for (size_t i = 0; with_long_contexts && i < sizeof long_contexts / sizeof *long_contexts; i++)
-        tokens += long_contexts[i] + MAX_STEPS + 2 * PAGE;
+    for (const struct kind *k = kinds; k < kinds + N_KINDS; k++)
+        if (k->is_long && is_chosen(k, s)) tokens += k->prompt + MAX_STEPS + 2 * PAGE;
     return tokens;
+}
+
+// The short contexts of all conversations.
+static bool fill_contexts(struct bench *b, struct status *st) {
+    int most = 0, prompt = 0;
+    for (const struct work *w = b->works; w < b->works + b->n_works; w++) {
+        if (w->kind->prefill || w->kind->is_long || w->kind->conversations <= most) continue;
+        most = w->kind->conversations;
+        prompt = w->prompt;
+    }
+    return !most || fill_context(b, most, prompt, st);
 }
 
 // Runs everything once, so that memory reaches its peak and code and weights are in place, and chooses how many steps a
 // repetition takes.
 static bool warm_up(struct bench *b, double target, struct status *st) {
     const int context = b->info->n_context;
-    if (!fill_context(b, MAX_CONVERSATIONS, b->works[1].prompt, st)) return false;
+    if (!fill_contexts(b, st)) return false;
     for (struct work *w = b->works; w < b->works + b->n_works; w++) {
         double seconds;
-        progress_draw(&b->progress, 0, w->name);
-        if (w->prompt > PREFILL_TOKENS && !fill_context(b, 1, w->prompt, st)) return false;
+        progress_draw(&b->progress, 0, w->kind->name);
+        if (w->kind->is_long && !w->kind->prefill && !fill_context(b, 1, w->prompt, st)) return false;
         if (!run_batch(b, w, &seconds, st)) return false;
         memset(w->stages, 0, sizeof w->stages);
-        if (w->prefill) continue;
+        if (w->kind->prefill) continue;
         const double steps = fmax(MIN_STEPS, fmin(MAX_STEPS, target * w->steps / seconds));
         const int room = context - w->prompt - 1;
         w->steps = steps < room ? (int)steps : room > 1 ? room : 1;
@@ -232,7 +281,7 @@ static bool measure_all(struct bench *b, double seconds, double target, struct s
     const double start = clock_seconds();
     struct machine_limits limits = sample_limits(b);
     for (struct work *w; (w = next_work(b, clock_seconds() - start < seconds));) {
-        progress_draw(&b->progress, fmin(1, (clock_seconds() - start) / fmax(seconds, 1e-3)), w->name);
+        progress_draw(&b->progress, fmin(1, (clock_seconds() - start) / fmax(seconds, 1e-3)), w->kind->name);
         if (!repeat(b, w, target, &limits, st)) return false;
     }
     return true;
@@ -270,8 +319,10 @@ void bench_limit(struct bench_result *r, const struct model_info *info, double k
     const double used = all - (info->tied ? 0 : matrix);
     const double bytes = (double)info->weight_bytes * used / all * (1 - experts / used * pow(idle, r->conversations));
     const double keys = r->context * kv_bytes;
+    r->bytes_per_token = prefill ? 0 : bytes / r->conversations + keys;
+    r->operations_per_token = 2 * ((prefill ? used - matrix : used) - experts * idle);
     r->operations = machine_limits_operations(&machine, info->float_share);
-    const double compute = r->operations / (2 * ((prefill ? used - matrix : used) - experts * idle));
+    const double compute = r->operations / r->operations_per_token;
     const double memory = r->read_bytes * r->conversations / (bytes + keys * r->conversations);
     const double rate = r->tokens_per_second,
                  cached = machine_cache_share(bytes + keys * r->conversations, cache_bytes);
@@ -283,8 +334,8 @@ void bench_limit(struct bench_result *r, const struct model_info *info, double k
 }
 
 static void summarize(struct bench_result *r, const struct work *w, const struct bench *b, double cache_bytes) {
-    *r = (struct bench_result){.conversations = w->conversations,
-                               .context = w->prefill ? 0 : w->prompt + w->steps / 2,
+    *r = (struct bench_result){.conversations = w->kind->conversations,
+                               .context = w->kind->prefill ? 0 : w->prompt + w->steps / 2,
                                .tokens = w->tokens,
                                .repetitions = w->repetitions,
                                .tokens_per_second = bench_median(w->rates, w->repetitions),
@@ -293,7 +344,7 @@ static void summarize(struct bench_result *r, const struct work *w, const struct
                                .read_bytes = bench_median(w->read_bytes, w->repetitions),
                                .int8_operations = bench_median(w->int8_operations, w->repetitions),
                                .float_operations = bench_median(w->float_operations, w->repetitions)};
-    memcpy(r->name, w->name, sizeof r->name);
+    snprintf(r->name, sizeof r->name, "%s", w->kind->name);
     for (int i = 1; i < w->repetitions; i++) {
         r->lowest = fmin(r->lowest, w->rates[i]);
         r->highest = fmax(r->highest, w->rates[i]);
@@ -353,12 +404,12 @@ static bool measure_first_token(struct bench *b, struct bench_report *out, doubl
 static bool measure_speed(struct bench *b, struct bench_report *out, double seconds, struct status *st) {
     const double target = seconds / (b->n_works * TARGET_REPETITIONS);
     if (!warm_up(b, target, st)) return false;
-    const double peak = peak_resident();
+    out->peak_bytes = peak_resident();
     const struct part_metrics *main = metrics_main_part(engine_metrics(b->client));
     if (!(b->probe = machine_limits_open_on(main ? main->device : "cpu", out->threads, NULL, st))) return false;
     const bool done = measure_all(b, seconds, target, st);
     const double since = peak_resident() - (double)machine_limits_memory(b->probe);
-    out->peak_bytes = since > peak ? since : peak;
+    if (since > out->peak_bytes) out->peak_bytes = since;
     out->limits = machine_limits_best(b->probe);
     machine_limits_close(b->probe);
     if (!done) return false;
@@ -371,8 +422,9 @@ bool bench_measure(struct bench_report *out, const struct settings *given, struc
     struct settings s = *given; // a shallow copy, with room for all conversations whatever the configuration says
     struct loaded_model m;
     s.context = 0;
-    s.kv_tokens = kv_tokens(s.long_contexts);
-    *out = (struct bench_report){0};
+    s.kv_tokens = kv_tokens(&s);
+    *out = (struct bench_report){.limits = {.int8_name = ""}};
+    if (!check_only(&s, st)) return false;
     const double loading = clock_seconds();
     if (!model_load(&m, &s, st)) return false;
     out->load_seconds = clock_seconds() - loading;
@@ -380,9 +432,9 @@ bool bench_measure(struct bench_report *out, const struct settings *given, struc
     const double kv_bytes = (double)local_engine_token_bytes(m.file, (enum kv_type)s.kv_type);
     *b = (struct bench){
         .info = m.info, .kv_bytes = kv_bytes, .client = m.client, .random = 1u << 20, .progress = progress_begin()};
-    plan(b, s.long_contexts);
     describe_run(out, &m, &s);
-    bool done = measure_first_token(b, out, loading, st) && measure_speed(b, out, s.bench_seconds, st);
+    bool done =
+        plan(b, &s, st) && measure_first_token(b, out, loading, st) && measure_speed(b, out, s.bench_seconds, st);
     progress_clear(&b->progress);
     done = done && (s.accuracy_seconds <= 0 || bench_accuracy_measure(&out->accuracy, &m, &s, st));
     free(b);

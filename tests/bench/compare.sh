@@ -1,19 +1,26 @@
 #!/bin/sh
 # compare.sh PEER MODEL [OUT]: compares confab with a reference engine. The two run in turn, so that a machine that
-# slows down slows both. Prints a Markdown table for tests/bench/records.md.
+# slows down slows both. Prints a Markdown table for tests/bench/records.md. An empty PEER, or one that fails, leaves
+# confab alone.
 #
-# `PEER bench MODEL THREADS` must print lines "prefill 512  N tok/s" and "decode K sequences  N tok/s", and
+# `PEER bench MODEL THREADS` must print lines "prefill N  N tok/s" and "decode K sequences  N tok/s", and
 # `PEER logits MODEL IDS FILE` must write the logits of all positions as 32-bit floats. Results are saved in the folder
 # OUT after every run, and reused if the script is run again. From the environment:
 #   PAIRS=5 THREADS=2 SECONDS_EACH=6   number of pairs of runs, threads, seconds that confab measures for
 #   POSITIONS=32                       positions at which to compare logits with the exact path's; 0: none
 #   RUN=                               a prefix for timed commands, such as `flock FILE`
+#   DEVICE= ONLY=                      passed to confab as --device and --only
+#   BANDWIDTH= TERAFLOPS=              the device's, in GB/s and 10^12 operations/s: the limits, if DEVICE is not the
+#                                      processor, whose limits confab measures itself
+#   SECONDS_IN_ALL=0                   no further pair is begun if it would take longer; 0: no limit
+#   PEER_SECONDS=0                     a run of PEER that takes longer has failed; 0: no limit
 # `make build/release/tests/bench/logits_distance` builds the program that compares logits.
 set -eu
 peer=$1 model=$2
 name=$(basename "$model" .gguf)
 out=${3:-build/bench/compare-$name}
 pairs=${PAIRS:-5} threads=${THREADS:-2} seconds=${SECONDS_EACH:-6} positions=${POSITIONS:-32}
+device=${DEVICE:-} only=${ONLY:-}
 confab=${CONFAB:-./confab}
 distance=${BUILD:-build/release}/tests/bench/logits_distance
 mkdir -p "$out"
@@ -22,16 +29,25 @@ mkdir -p "$out"
 save() {
     saved=$1
     shift
-    [ -s "$saved" ] && return
-    "$@" > "$saved.part"
-    mv "$saved.part" "$saved"
+    [ -s "$saved" ] || { "$@" > "$saved.part" && mv "$saved.part" "$saved"; }
 }
 
+start=$(date +%s)
 pair=1
 while [ "$pair" -le "$pairs" ]; do
-    save "$out/peer-$pair.txt" ${RUN:-} "$peer" bench "$model" "$threads"
+    if [ -n "$peer" ]; then
+        # shellcheck disable=SC2086 # RUN is several words
+        save "$out/peer-$pair.txt" ${RUN:-} timeout --foreground "${PEER_SECONDS:-0}" \
+            "$peer" bench "$model" "$threads" || {
+            echo "compare.sh: '$peer bench' failed, measuring confab alone" >&2
+            peer=
+        }
+    fi
+    # shellcheck disable=SC2086
     save "$out/ours-$pair.json" ${RUN:-} "$confab" bench --json --accuracy 0 --seconds "$seconds" -t "$threads" \
-        -m "$model"
+        ${device:+--device "$device"} ${only:+--only "$only"} -m "$model"
+    elapsed=$(($(date +%s) - start))
+    [ "${SECONDS_IN_ALL:-0}" -eq 0 ] || [ $((elapsed + elapsed / pair)) -le "$SECONDS_IN_ALL" ] || break
     pair=$((pair + 1))
 done
 
@@ -50,10 +66,10 @@ if [ "$positions" -gt 0 ]; then
     "$confab" tokenize "$model" "$out/text" | tr ' ' '\n' | head -n "$positions" > "$out/ids"
     count=$(wc -l < "$out/ids")
     logits "$out/exact.logits" "$confab" logits --exact "$model" "$out/ids"
-    logits "$out/ours.logits" "$confab" logits "$model" "$out/ids"
-    logits "$out/peer.logits" "$peer" logits "$model" "$out/ids"
+    logits "$out/ours.logits" "$confab" logits ${device:+--device "$device"} "$model" "$out/ids"
+    [ -z "$peer" ] || logits "$out/peer.logits" "$peer" logits "$model" "$out/ids"
     n_vocab=$(($(wc -c < "$out/exact.logits") / 4 / count))
-    for who in ours peer; do
+    for who in ours ${peer:+peer}; do
         save "$out/$who.accuracy" "$distance" "$n_vocab" "$out/exact.logits" "$out/$who.logits"
     done
 fi
@@ -61,19 +77,23 @@ fi
 # ---- the table ----
 {
     for file in "$out"/peer-[0-9]*.txt; do
-        awk -v pair="$(basename "$file" .txt)" '
+        [ ! -s "$file" ] || awk -v pair="$(basename "$file" .txt)" '
         BEGIN { sub("peer-", "", pair) }
         $1 == "prefill" || $1 == "decode" { print "peer", pair, $1 $2, $(NF - 1) }' "$file"
     done
     for file in "$out"/ours-[0-9]*.json; do
-        awk -v pair="$(basename "$file" .json)" '
+        [ ! -s "$file" ] || awk -v pair="$(basename "$file" .json)" '
         BEGIN { sub("ours-", "", pair) }
         { key = $1; value = $2; gsub(/[":,]/, "", key); gsub(/[",]/, "", value) }
         key == "name" { name = value }
         key == "tokens_per_second" { print "ours", pair, name, value }
         key == "limit_tokens_per_second" { print "limit", pair, name, value }
+        key == "bytes_per_token" { print "bytes", pair, name, value }
+        key == "operations_per_token" { print "operations", pair, name, value }
         key == "first_token_seconds" { print "other", pair, key, value }
         key == "peak_memory_bytes" { print "other", pair, key, value / 1048576 }
+        key == "backend" { backend = $0; sub(/^[^:]*: "/, "", backend); sub(/".*/, "", backend) }
+        key == "backend" { print "backend", backend }
         key == "processor" { sub(/^[^:]*: "/, ""); sub(/".*/, ""); print "processor", $0 }' "$file"
     done
     for who in ours peer; do
@@ -81,12 +101,25 @@ fi
     done
 } | awk -v title="$(date +%Y-%m-%d): $name" -v threads="$threads" \
     -v commit="$(git describe --always --dirty 2> /dev/null)" \
-    -v command="PAIRS=$pairs THREADS=$threads SECONDS_EACH=$seconds tests/bench/compare.sh PEER $(basename "$model")" '
+    -v device="$device" -v bandwidth="${BANDWIDTH:-0}" -v teraflops="${TERAFLOPS:-0}" \
+    -v settings="${device:+DEVICE=$device }${only:+ONLY=$only }PAIRS=$pairs THREADS=$threads SECONDS_EACH=$seconds" \
+    -v command="tests/bench/compare.sh PEER $(basename "$model")" '
 function median(list, n,    i, j, t) {
     for (i = 2; i <= n; i++)
         for (j = i; j > 1 && list[j - 1] > list[j]; j--) { t = list[j]; list[j] = list[j - 1]; list[j - 1] = t }
     return !n ? 0 : n % 2 ? list[(n + 1) / 2] : (list[n / 2] + list[n / 2 + 1]) / 2
 }
+# What the device allows; 0: unknown.
+function device_limit(name, p,    memory, compute) {
+    if ((("bytes", name, p) in value) && value["bytes", name, p] > 0)
+        memory = bandwidth * 1e9 / value["bytes", name, p]
+    if ((("operations", name, p) in value) && value["operations", name, p] > 0)
+        compute = teraflops * 1e12 / value["operations", name, p]
+    return memory > 0 && (compute <= 0 || memory < compute) ? memory : compute + 0
+}
+function rate(n, list) { return n ? sprintf("%.1f", median(list, n)) : "-" }
+function percent(n, list) { return n ? sprintf("%.0f %%", median(list, n)) : "-" }
+$1 == "backend" { sub(/^backend /, ""); backend = $0; next }
 $1 == "processor" { sub(/^processor /, ""); processor = $0; next }
 $1 == "accuracy" { positions = $3; same[$2] = $4; divergence[$2] = $5; error[$2] = $6; next }
 $1 == "other" { other[$3, ++n_other[$3]] = $4; next }
@@ -94,25 +127,28 @@ $1 == "other" { other[$3, ++n_other[$3]] = $4; next }
 $1 == "ours" && !seen[$3]++ { names[++n_names] = $3 }
 $2 > n_pairs { n_pairs = $2 }
 END {
-    printf "## %s\n\n`%s`, commit %s, %s, %d threads; ", title, command, commit, processor, threads
-    printf "medians of %d pairs, ratios and shares per pair.\n\n", n_pairs
+    printf "## %s\n\n`%s`, commit %s, %s, %d threads; ", title, settings " " command, commit, processor, threads
+    if (device != "" && device != "cpu") printf "%s; ", backend
+    printf "medians of %d pair%s, ratios and shares per pair.\n\n", n_pairs, n_pairs == 1 ? "" : "s"
     print "| work | confab | reference | ratio | limit | confab, share of limit | reference, share of limit |"
     print "|---|---|---|---|---|---|---|"
     for (k = 1; k <= n_names; k++) {
-        name = names[k]; n = 0
-        for (p = 1; p <= n_pairs; p++)
-            if ((("ours", name, p) in value) && (("peer", name, p) in value)) {
-                n++
-                ours[n] = value["ours", name, p] + 0
-                peer[n] = value["peer", name, p] + 0
-                limit[n] = value["limit", name, p] + 0
-                ratio[n] = ours[n] / peer[n]
-                share[n] = limit[n] ? 100 * ours[n] / limit[n] : 0
-                peer_share[n] = limit[n] ? 100 * peer[n] / limit[n] : 0
-            }
-        if (!n) continue
-        printf "| %s | %.1f | %.1f | %.2f ", name, median(ours, n), median(peer, n), median(ratio, n)
-        printf "| %.0f | %.0f %% | %.0f %% |\n", median(limit, n), median(share, n), median(peer_share, n)
+        name = names[k]; n = both = limits = peer_limits = 0
+        for (p = 1; p <= n_pairs; p++) {
+            if (!(("ours", name, p) in value)) continue
+            ours[++n] = value["ours", name, p] + 0
+            most = value["limit", name, p] + 0
+            if (device != "" && device != "cpu") most = device_limit(name, p)
+            if (most) { limit[++limits] = most; share[limits] = 100 * ours[n] / most }
+            if (!(("peer", name, p) in value)) continue
+            peer[++both] = value["peer", name, p] + 0
+            ratio[both] = ours[n] / peer[both]
+            if (most) peer_share[++peer_limits] = 100 * peer[both] / most
+        }
+        printf "| %s | %s | %s ", name, rate(n, ours), rate(both, peer)
+        printf "| %s ", both ? sprintf("%.2f", median(ratio, both)) : "-"
+        printf "| %s ", limits ? sprintf("%.0f", median(limit, limits)) : "-"
+        printf "| %s | %s |\n", percent(limits, share), percent(peer_limits, peer_share)
     }
     n = n_other["first_token_seconds"]
     for (i = 1; i <= n; i++) {
@@ -123,9 +159,12 @@ END {
     printf "peak memory %.0f MiB.\n", median(peak, n)
     if (positions) {
         printf "Accuracy compared with the exact path, %d positions: ", positions
-        printf "same top token %.1f %% (reference %.1f %%), ", 100 * same["ours"], 100 * same["peer"]
-        printf "divergence %.2e nats (%.2e), ", divergence["ours"], divergence["peer"]
-        printf "logits error %.2e (%.2e).\n", error["ours"], error["peer"]
+        printf "same top token %.1f %%, divergence %.2e nats, ", 100 * same["ours"], divergence["ours"]
+        printf "logits error %.2e.\n", error["ours"]
+        if ("peer" in same) {
+            printf "The reference: %.1f %%, %.2e nats, ", 100 * same["peer"], divergence["peer"]
+            printf "%.2e.\n", error["peer"]
+        }
     }
 }' | tee "$out/table.part"
 mv "$out/table.part" "$out/table.md"

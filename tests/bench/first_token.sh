@@ -3,14 +3,14 @@
 # answer, and its peak resident memory, with the file in the page cache.
 #
 # Runs `confab run -m MODEL -n 1 --temp 0 Hello` and the command, if given, in turn, PAIRS times (default 5), and prints
-# the medians. A command that prints nothing is timed to its end.
+# the medians. A command that prints nothing is timed to its end. DEVICE: passed to confab as --device.
 set -eu
 model=$1 pairs=${2:-5}
 shift $(($# < 2 ? $# : 2))
 confab=${CONFAB:-./confab}
 cat "$model" > /dev/null
 
-exec python3 - "$pairs" "$confab run -m $model -n 1 --temp 0 Hello" "$*" <<'END'
+exec python3 - "$pairs" "$confab run${DEVICE:+ --device $DEVICE} -m $model -n 1 --temp 0 Hello" "$*" <<'END'
 import os, statistics, subprocess, sys, time
 
 def first_byte(command):

@@ -17,6 +17,7 @@
 #include "engine/device.h"
 #include "tests/unit/full_disk.h"
 #include "tests/unit/temporary_folder.h"
+#include "tests/unit/tiny_shape.h"
 
 static const char *folder;
 
@@ -69,6 +70,8 @@ static void test_limits(void **state) {
     bench_limit(&r, &info, 5, 0);
     assert_true(r.by_memory);
     assert_near(r.limit, 6000.0 * 2 / (500 + 2 * 50)); // 1000 of the 1200 weights are read
+    assert_near(r.bytes_per_token, 500.0 / 2 + 50);
+    assert_near(r.operations_per_token, 2 * 1000);
     r.int8_operations = 20000;
     bench_limit(&r, &info, 5, 0);
     assert_false(r.by_memory);
@@ -92,6 +95,7 @@ static void test_limits(void **state) {
     bench_limit(&r, &info, 5, 0);
     assert_false(r.by_memory);
     assert_near(r.limit, 1e9 / (2 * 800)); // the output matrix is not used either
+    assert_true(r.bytes_per_token == 0);
     info.float_share = 0.5, r.float_operations = 2.5e8; // half of the operations take four times as long
     bench_limit(&r, &info, 5, 0);
     assert_near(r.operations, 4e8);
@@ -308,6 +312,50 @@ static void test_the_built_in_model_is_measured(void **state) {
     free(text), free(arguments), free(path);
 }
 
+// Long prompts among them, which are left out unless they are asked for.
+static void test_only_named_work_is_measured(void **state) {
+    (void)state;
+    int status;
+    struct bench_report report;
+    struct status st = {0};
+    char *model = path_of("long.gguf"), *path = path_of("only.json");
+    const struct tiny_shape shape = {.name = "long",
+                                     .architecture = "llama",
+                                     .parts = PART_ATTN_NORM | PART_FFN_NORM | PART_UP_DOWN | PART_GATE,
+                                     .n_layer = 1,
+                                     .n_embd = 32,
+                                     .n_head = 2,
+                                     .n_head_kv = 1,
+                                     .head_size = 16,
+                                     .n_ff = 32,
+                                     .n_context = 5000,
+                                     .keys = {TINY_FLOAT("attention.layer_norm_rms_epsilon", 1e-5)}};
+    size_t size;
+    void *bytes = tiny_shape_bytes(&shape, &size);
+    FILE *out = fopen(model, "wb");
+    assert_non_null(out);
+    assert_int_equal(fwrite(bytes, 1, size, out), size);
+    fclose(out);
+    char *arguments = xasprintf("--seconds 0 --accuracy 0 --only decode2,prefill4096 -m %s --save %s", model, path);
+    char *text = bench(arguments, &status);
+    if (status) fail_msg("exit status %d: %s", status, text);
+    if (!bench_json_read(&report, path, &st)) fail_msg("%s", st.text);
+    assert_int_equal(report.n_results, 2);
+    assert_string_equal(report.results[0].name, "prefill4096");
+    assert_true(report.results[0].tokens == 4096 * report.results[0].repetitions);
+    assert_string_equal(report.results[1].name, "decode2");
+    free(text), free(arguments);
+    arguments = xasprintf("--seconds 0 --accuracy 0 --only decode1@8k -m %s", model);
+    text = bench(arguments, &status);
+    assert_int_equal(status, 1);
+    assert_non_null(strstr(text, "decode1@8k: the context of 5000 tokens is too small"));
+    free(text), free(arguments);
+    text = bench("--only decode3", &status);
+    assert_int_equal(status, 2);
+    assert_non_null(strstr(text, "unknown name 'decode3' (expected some of prefill512,prefill4096,decode1,"));
+    free(text), free(bytes), free(model), free(path);
+}
+
 static void test_an_invalid_comparison_fails_before_measuring(void **state) {
     (void)state;
     int status;
@@ -354,6 +402,7 @@ int main(void) {
         cmocka_unit_test(test_invalid_reports_are_rejected),
         cmocka_unit_test(test_report_names_are_cleaned),
         cmocka_unit_test(test_the_built_in_model_is_measured),
+        cmocka_unit_test(test_only_named_work_is_measured),
         cmocka_unit_test(test_an_invalid_comparison_fails_before_measuring),
         cmocka_unit_test(test_a_failed_save_keeps_the_old_file),
     };
