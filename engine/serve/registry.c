@@ -72,9 +72,9 @@ bool registry_find(const char *device, struct placement_part *out, int *n, struc
 }
 
 bool device_limits(const char *name, struct device_limits *out, struct status *st) {
-    struct placement_plan plan;
-    if (!registry_place(name, &plan, st)) return false;
-    const struct placement_part *part = &plan.parts[0];
-    if (!part->ops->limits) return status_fail(st, STATUS_UNSUPPORTED, "%s is not measured as a device", name);
+    struct placement_part part[REGISTRY_MOST];
+    int n;
+    if (!registry_find(name, part, &n, st)) return false;
+    if (!n || !part->ops->limits) return status_fail(st, STATUS_UNSUPPORTED, "%s is not measured as a device", name);
     return part->ops->limits(part->device, out, st);
 }
