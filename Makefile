@@ -72,23 +72,27 @@ SHADERS = $(filter-out $(FORMAT_SHADERS),$(patsubst shaders/%.comp,%,$(wildcard 
 	$(foreach shader,$(FORMAT_SHADERS),$(BLOCK_FORMATS:%=$(shader)_%))
 SPIRV = $(SHADERS:%=$(BUILD)/shaders/%.spv)
 GLSLC = glslc --target-env=vulkan1.2 -O -Werror -Ishaders
+# Where spirv-val is installed, it looks at what glslc wrote.
+SPIRV_VAL_PATH := $(shell command -v spirv-val)
+SPIRV_VAL = $(if $(SPIRV_VAL_PATH),&& spirv-val --target-env vulkan1.2 $(1))
 
 define SHADER_RULE
 $(BUILD)/shaders/$(1)_%.spv: shaders/$(1).comp $(wildcard shaders/*.glsl)
 	@mkdir -p $$(@D)
-	$$(call say,GLSLC,$$@)$$(GLSLC) -DFORMAT_$$* -o $$@ $$<
+	$$(call say,GLSLC,$$@)$$(GLSLC) -DFORMAT_$$* -o $$@.part $$< $$(call SPIRV_VAL,$$@.part) && mv $$@.part $$@
 endef
 $(foreach shader,$(FORMAT_SHADERS),$(eval $(call SHADER_RULE,$(shader))))
 
 $(BUILD)/shaders/%.spv: shaders/%.comp $(wildcard shaders/*.glsl)
 	@mkdir -p $(@D)
-	$(call say,GLSLC,$@)$(GLSLC) -o $@ $<
+	$(call say,GLSLC,$@)$(GLSLC) -o $@.part $< $(call SPIRV_VAL,$@.part) && mv $@.part $@
 
 # What is compiled with or without Vulkan is compiled afresh when that changes.
 $(BUILD)/with_vulkan: always
 	@mkdir -p $(@D)
 	@echo '$(VULKAN)' | cmp -s - $@ || echo '$(VULKAN)' > $@
-WITH_VULKAN = $(BUILD)/engine/serve/registry.o $(BUILD)/tests/unit/engine/vulkan/test_vulkan.o
+WITH_VULKAN = $(BUILD)/engine/serve/registry.o $(BUILD)/tests/unit/engine/vulkan/test_vulkan.o \
+	$(BUILD)/tests/kernels/test_shaders.o
 $(WITH_VULKAN): $(BUILD)/with_vulkan
 $(WITH_VULKAN): ALL_CFLAGS += $(if $(VULKAN),-DCONFAB_VULKAN)
 

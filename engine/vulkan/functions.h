@@ -10,6 +10,7 @@
 
 // X(name without vk)
 #define VULKAN_INSTANCE_FUNCTIONS(X)                                                                                   \
+    X(EnumerateDeviceExtensionProperties)                                                                              \
     X(EnumeratePhysicalDevices)                                                                                        \
     X(GetPhysicalDeviceFeatures2)                                                                                      \
     X(GetPhysicalDeviceMemoryProperties2)                                                                              \
