@@ -80,17 +80,20 @@ SHADERS = $(filter-out $(FORMAT_SHADERS),$(patsubst shaders/%.comp,%,$(wildcard 
 	$(foreach shader,$(FORMAT_SHADERS),$(BLOCK_FORMATS:%=$(shader)_%))
 SPIRV = $(SHADERS:%=$(BUILD)/shaders/%.spv)
 GLSLC = glslc --target-env=vulkan1.2 -O -Werror -Ishaders
+# Where spirv-val is installed, it looks at what glslc wrote.
+SPIRV_VAL_PATH := $(shell command -v spirv-val)
+SPIRV_VAL = $(if $(SPIRV_VAL_PATH),&& spirv-val --target-env vulkan1.2 $(1))
 
 define SHADER_RULE
 $(BUILD)/shaders/$(1)_%.spv: shaders/$(1).comp $(wildcard shaders/*.glsl)
 	@mkdir -p $$(@D)
-	$$(call say,GLSLC,$$@)$$(GLSLC) -DFORMAT_$$* -o $$@ $$<
+	$$(call say,GLSLC,$$@)$$(GLSLC) -DFORMAT_$$* -o $$@.part $$< $$(call SPIRV_VAL,$$@.part) && mv $$@.part $$@
 endef
 $(foreach shader,$(FORMAT_SHADERS),$(eval $(call SHADER_RULE,$(shader))))
 
 $(BUILD)/shaders/%.spv: shaders/%.comp $(wildcard shaders/*.glsl)
 	@mkdir -p $(@D)
-	$(call say,GLSLC,$@)$(GLSLC) -o $@ $<
+	$(call say,GLSLC,$@)$(GLSLC) -o $@.part $< $(call SPIRV_VAL,$@.part) && mv $@.part $@
 
 # What is compiled with or without a library is compiled afresh when that changes.
 define WITH_RULE
@@ -100,7 +103,8 @@ $(BUILD)/with_$(1): always
 $(2:%=$(BUILD)/%.o): $(BUILD)/with_$(1)
 $(2:%=$(BUILD)/%.o): ALL_CFLAGS += $$(if $$($(1)),-DCONFAB_$(1) $$($(1)_CFLAGS))
 endef
-$(eval $(call WITH_RULE,VULKAN,engine/serve/registry tests/unit/engine/vulkan/test_vulkan tests/faults/test_vulkan_faults))
+$(eval $(call WITH_RULE,VULKAN,engine/serve/registry tests/unit/engine/vulkan/test_vulkan tests/faults/test_vulkan_faults \
+	tests/kernels/test_shaders))
 $(eval $(call WITH_RULE,BLAS,engine/cpu/kernels_blas tests/kernels/blas_reference))
 
 $(BUILD)/shaders.S: $(SPIRV) shaders/table.sh

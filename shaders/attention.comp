@@ -20,11 +20,12 @@ layout(push_constant, scalar) uniform Push {
     RowInfos rows;
     Ints list; // row of qkv for each row of `to`
     Ints pages;
-    Bytes kv; // of the layer
+    Chunks chunks;
     uint qkv_stride, to_stride, n_head, n_head_kv, window;
     float softcap; // 0: none
     Floats parts;  // [row of `to`][head][part]: maximum, sum, unnormalised result
     uint n;        // rows of `to`
+    KvLayer layer;
 };
 
 const uint QUERIES = HEADS * ROWS;
@@ -81,7 +82,7 @@ uint own_lowest, own_highest;       // those of the query whose weights this thr
 float own_top, own_total;           // and of this thread's share
 vec2 found[QUERIES * DIMENSIONS];
 
-uint page_offset(uint key) { return key_offset(uint(pages.v[first_page + key / PAGE]), n_head_kv, kv_head); }
+uint open_page_of(uint key) { return open_page(chunks, layer, uint(pages.v[first_page + key / PAGE]), kv_head); }
 
 void find_run(uint tile_end) {
     lowest = own_lowest = 0xffffffffu;
@@ -99,7 +100,7 @@ void find_run(uint tile_end) {
 void score(uint key) {
     vec2 scores[QUERIES];
     [[unroll]] for (uint q = 0; q < QUERIES; q++) scores[q] = vec2(0);
-    const uint offset = page_offset(key), slot = key % PAGE;
+    const uint offset = open_page_of(key), slot = key % PAGE;
     for (uint block = 0; block < BLOCKS; block++) {
         const vec2 scales = key_scales(offset, block, slot);
         const uint n_elements = min(32, HEAD_SIZE - 32 * block);
@@ -150,7 +151,7 @@ void weigh(uint start) {
 
 // Values of what is no key of a query may be NaN: they are left out.
 void add_values(uint start, uint page) {
-    const uint slice = gl_LocalInvocationIndex / PAIRS, offset = page_offset(page) + SIDE_BYTES;
+    const uint slice = gl_LocalInvocationIndex / PAIRS, offset = open_page_of(page) + SIDE_BYTES;
     const uint last = min(page + PAGE - 1, highest);
     if (slice >= SLICES) return;
     for (uint key = max(page, lowest) + slice; key <= last; key += SLICES) {

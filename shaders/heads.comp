@@ -22,9 +22,10 @@ layout(push_constant, scalar) uniform Push {
     Floats rotation; // [rows, N_ROT / 2, 2] cosine and sine
     RowInfos rows;
     Ints pages;
-    Bytes kv; // of the layer
+    Chunks chunks;
     uint qkv_stride, n_head, n_head_kv;
     float epsilon;
+    KvLayer layer;
 };
 
 shared float head[HEAD_SIZE];
@@ -107,5 +108,5 @@ void main() {
     }
     const uint kv_head = values ? h - n_head - n_head_kv : h - n_head, position = uint(info.position);
     const uint page = uint(pages.v[uint(info.first_page) + position / PAGE]);
-    store(key_offset(page, n_head_kv, kv_head) + (values ? SIDE_BYTES : 0), position % PAGE, values);
+    store(open_page(chunks, layer, page, kv_head) + (values ? SIDE_BYTES : 0), position % PAGE, values);
 }

@@ -1,3 +1,5 @@
+#extension GL_EXT_buffer_reference_uvec2 : require
+
 // KV pages of a layer on a device. Of a page and kv head first the keys, then the values, of KV_PAGE_TOKENS slots.
 //     f16, bf16   keys [head size][slots], values [slots][head size]
 //     q8_0, q4_0  blocks of 32 elements, each with the scales of all slots before the codes:
@@ -18,4 +20,15 @@ layout(buffer_reference, scalar, buffer_reference_align = 2) buffer Words { uint
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer Codes { int8_t v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer Bytes { uint8_t v[]; };
 
-uint key_offset(uint page, uint n_head_kv, uint head) { return (page * n_head_kv + head) * 2 * SIDE_BYTES; }
+// Pages lie in chunks, so that each is reached with 32 bits.
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Chunks { uvec2 v[]; }; // addresses
+struct KvLayer {
+    uint chunk_pages, page_bytes, start; // pages of a chunk, bytes of one, and where in it the layer begins
+};
+Bytes kv; // the chunk with the page that was opened last
+
+// Where the keys of a page and kv head begin in its chunk.
+uint open_page(Chunks chunks, KvLayer layer, uint page, uint head) {
+    kv = Bytes(chunks.v[page / layer.chunk_pages]);
+    return page % layer.chunk_pages * layer.page_bytes + layer.start + head * 2 * SIDE_BYTES;
+}

@@ -1,6 +1,7 @@
 #include "engine/vulkan/device.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/base/panic.h"
 
@@ -79,11 +80,27 @@ static bool find_queue(struct vulkan_device *d, const struct vulkan_instance *in
     return false;
 }
 
+static bool has_extension(const struct vulkan_device *d, const struct vulkan_instance *instance, const char *name) {
+    enum { MOST = 512 };
+    uint32_t n = MOST;
+    VkExtensionProperties *all = xcalloc(MOST, sizeof *all);
+    bool found = false;
+    if (instance->call.EnumerateDeviceExtensionProperties(d->physical, NULL, &n, all) == VK_SUCCESS)
+        for (uint32_t i = 0; i < n && !found; i++) found = !strcmp(all[i].extensionName, name);
+    free(all);
+    return found;
+}
+
 static bool create(struct vulkan_device *d, const struct vulkan_instance *instance, struct status *st) {
     struct features wanted;
     chain(&wanted);
     wanted.v12.bufferDeviceAddress = wanted.v12.scalarBlockLayout = wanted.v12.storageBuffer8BitAccess = VK_TRUE;
     wanted.v11.storageBuffer16BitAccess = VK_TRUE;
+    const char *const sizes = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME;
+    VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_control = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, .subgroupSizeControl = VK_TRUE};
+    d->sizes_subgroups = has_extension(d, instance, sizes);
+    if (d->sizes_subgroups) wanted.v12.pNext = &size_control;
     const float priority = 1;
     const VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                            .queueFamilyIndex = d->queue_family,
@@ -92,7 +109,9 @@ static bool create(struct vulkan_device *d, const struct vulkan_instance *instan
     const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                                      .pNext = &wanted.core,
                                      .queueCreateInfoCount = 1,
-                                     .pQueueCreateInfos = &queue};
+                                     .pQueueCreateInfos = &queue,
+                                     .enabledExtensionCount = d->sizes_subgroups,
+                                     .ppEnabledExtensionNames = &sizes};
     const VkResult result = instance->call.CreateDevice(d->physical, &info, NULL, &d->handle);
     if (result != VK_SUCCESS) return vulkan_fail(d, st, result, "opening the device");
     vulkan_load_device(instance, d->handle, &d->call);

@@ -33,7 +33,8 @@ struct vulkan_pipeline { // a shader with its specialisation constants
     const char *shader;
     uint32_t constants[VULKAN_MOST_CONSTANTS];
     int n_constants;
-    VkPipeline handle; // NULL: it is being built
+    uint32_t subgroup_size; // 0: what the driver chooses
+    VkPipeline handle;      // NULL: it is being built
 };
 
 struct vulkan_device {
@@ -46,9 +47,11 @@ struct vulkan_device {
     VkPhysicalDeviceMemoryProperties memory;
     VkDeviceSize largest_allocation;
     uint32_t subgroup_size;
-    bool shares_memory;     // with the host
-    double list_operations; // about as many are handed over at a time: a fraction of a second
-    double tick_seconds;    // of timestamps; 0: it has none
+    bool sizes_subgroups;          // pipelines can ask for another size
+    uint32_t wanted_subgroup_size; // of the pipelines that are built from now on; 0: any. For tests
+    bool shares_memory;            // with the host
+    double list_operations;        // about as many are handed over at a time: a fraction of a second
+    double tick_seconds;           // of timestamps; 0: it has none
     uint64_t tick_mask;
     atomic_bool lost; // or hung: whoever opens it from now on gets another one
     atomic_bool hung; // perhaps still computes: nothing of it can be closed

@@ -1,8 +1,10 @@
-// KV pages on a device; their layout is drawn in shaders/kv.glsl. A layer's pages are a buffer.
+// KV pages on a device; how a layer's part of one is laid out is drawn in shaders/kv.glsl.
 #include <inttypes.h>
 #include <string.h>
 
 #include "engine/vulkan/vulkan.h"
+
+enum { CHUNK_BYTES = 256 << 20 };
 
 uint64_t layer_page_bytes(const struct backend *b, int layer) {
     const uint64_t size = (uint64_t)b->spec->head_size, blocks = (size + 31) / 32;
@@ -12,48 +14,56 @@ uint64_t layer_page_bytes(const struct backend *b, int layer) {
     return 2 * side * (uint64_t)b->spec->layers[layer].n_head_kv;
 }
 
-bool pages_open(struct backend *b, struct status *st) {
-    b->kv_buffers = arena_alloc(&b->arena, (size_t)b->spec->n_layer * sizeof *b->kv_buffers);
-    for (int i = b->first_layer; i < b->end_layer; i++) {
-        struct device_layer *l = &b->weights.layers[i];
-        l->page_bytes = layer_page_bytes(b, i);
-        const uint64_t bytes = l->page_bytes * (uint64_t)b->n_pages;
-        if (bytes > UINT32_MAX)
-            return status_fail(st, STATUS_LIMIT,
-                               "Vulkan: the KV cache of a layer may have 4 GiB, not %" PRIu64 " bytes", bytes);
-        if (!vulkan_buffer_open(b->context.device, &b->kv_buffers[i], bytes, VULKAN_MEMORY_DEVICE, "the KV cache", st))
+static bool open_chunks(struct backend *b, struct status *st) {
+    struct device_pages *p = &b->pages;
+    struct vulkan_device *d = b->context.device;
+    const uint64_t page = b->info.page_bytes;
+    p->chunk_pages = page < CHUNK_BYTES ? (int)(CHUNK_BYTES / page) : 1;
+    p->n_chunks = (b->n_pages + p->chunk_pages - 1) / p->chunk_pages;
+    p->chunks = arena_alloc(&b->arena, (size_t)p->n_chunks * sizeof *p->chunks);
+    if (!vulkan_buffer_open(d, &p->addresses, (uint64_t)p->n_chunks * sizeof(VkDeviceAddress), VULKAN_MEMORY_UPLOAD,
+                            "the KV cache", st))
+        return false;
+    for (int i = 0, left = b->n_pages; i < p->n_chunks; i++, left -= p->chunk_pages) {
+        const int n = left < p->chunk_pages ? left : p->chunk_pages;
+        if (!vulkan_buffer_open(d, &p->chunks[i], page * (uint64_t)n, VULKAN_MEMORY_DEVICE, "the KV cache", st))
             return false;
-        l->kv_buffer = &b->kv_buffers[i];
-        l->kv = l->kv_buffer->address;
+        ((VkDeviceAddress *)p->addresses.mapped)[i] = p->chunks[i].address;
     }
     return true;
 }
 
+bool pages_open(struct backend *b, struct status *st) {
+    uint64_t start = 0;
+    for (int i = b->first_layer; i < b->end_layer; i++) {
+        struct device_layer *l = &b->weights.layers[i];
+        l->kv_start = (uint32_t)start;
+        l->page_bytes = layer_page_bytes(b, i);
+        start += l->page_bytes;
+    }
+    if (start > CHUNK_BYTES)
+        return status_fail(st, STATUS_LIMIT, "Vulkan: a page of the KV cache of all layers has %" PRIu64 " bytes",
+                           start);
+    return open_chunks(b, st);
+}
+
 void pages_close(struct backend *b) {
-    for (int i = b->first_layer; b->kv_buffers && i < b->end_layer; i++)
-        vulkan_buffer_close(b->context.device, &b->kv_buffers[i]);
+    for (int i = 0; i < b->pages.n_chunks; i++) vulkan_buffer_close(b->context.device, &b->pages.chunks[i]);
+    vulkan_buffer_close(b->context.device, &b->pages.addresses);
 }
 
 // ---- what a batch does to whole pages ----
 
-static void copy_page(struct backend *b, const struct page_copy *copy) {
-    for (int i = b->first_layer; i < b->end_layer; i++) {
-        const struct device_layer *l = &b->weights.layers[i];
-        vulkan_copy(&b->context, l->kv_buffer, l->page_bytes * (uint64_t)copy->from, l->kv_buffer,
-                    l->page_bytes * (uint64_t)copy->to, l->page_bytes);
-    }
+// The chunk of a page, and where in it that begins.
+static const struct vulkan_buffer *chunk_of(const struct backend *b, int32_t page, uint64_t *start) {
+    *start = b->info.page_bytes * (uint64_t)(page % b->pages.chunk_pages);
+    return &b->pages.chunks[page / b->pages.chunk_pages];
 }
 
-// Between a page and a buffer outside, in which its layers lie one behind the other.
-static void transfer_page(struct backend *b, int32_t page, const struct vulkan_buffer *outside, bool out) {
-    uint64_t at = 0;
-    for (int i = b->first_layer; i < b->end_layer; i++) {
-        const struct device_layer *l = &b->weights.layers[i];
-        const uint64_t own = l->page_bytes * (uint64_t)page;
-        if (out) vulkan_copy(&b->context, l->kv_buffer, own, outside, at, l->page_bytes);
-        else vulkan_copy(&b->context, outside, at, l->kv_buffer, own, l->page_bytes);
-        at += l->page_bytes;
-    }
+static void copy_page(struct backend *b, const struct page_copy *copy) {
+    uint64_t from, to;
+    const struct vulkan_buffer *source = chunk_of(b, copy->from, &from), *target = chunk_of(b, copy->to, &to);
+    vulkan_copy(&b->context, source, from, target, to, b->info.page_bytes);
 }
 
 static bool transfer(struct backend *b, const struct page_transfer *t, bool out, struct status *st) {
@@ -65,7 +75,10 @@ static bool transfer(struct backend *b, const struct page_transfer *t, bool out,
         return false;
     if (!out) memcpy(outside.mapped, t->data, size);
     bool ok = vulkan_begin(c, &c->once, st);
-    if (ok) transfer_page(b, t->page, &outside, out);
+    uint64_t start;
+    const struct vulkan_buffer *chunk = chunk_of(b, t->page, &start);
+    if (ok && out) vulkan_copy(c, chunk, start, &outside, 0, size);
+    else if (ok) vulkan_copy(c, &outside, 0, chunk, start, size);
     ok = ok && vulkan_run_once(c, st);
     if (ok && out) memcpy(t->data, outside.mapped, size);
     vulkan_buffer_close(c->device, &outside);

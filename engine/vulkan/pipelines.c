@@ -114,9 +114,13 @@ static VkResult build(struct vulkan_device *d, struct vulkan_pipeline *p, const 
     VkShaderModule module;
     VkResult result = d->call.CreateShaderModule(d->handle, &code, NULL, &module);
     if (result != VK_SUCCESS) return result;
+    const VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT size = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT,
+        .requiredSubgroupSize = p->subgroup_size};
     const VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .pNext = p->subgroup_size ? &size : NULL,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                   .module = module,
                   .pName = "main",
@@ -131,7 +135,9 @@ static VkResult build(struct vulkan_device *d, struct vulkan_pipeline *p, const 
 static struct vulkan_pipeline *find(struct vulkan_device *d, const struct vulkan_pipeline *wanted) {
     for (int i = 0; i < d->n_pipelines; i++) {
         struct vulkan_pipeline *p = &d->pipelines[i];
-        if (p->shader == wanted->shader && !memcmp(p->constants, wanted->constants, sizeof p->constants)) return p;
+        if (p->shader == wanted->shader && p->subgroup_size == wanted->subgroup_size &&
+            !memcmp(p->constants, wanted->constants, sizeof p->constants))
+            return p;
     }
     return NULL;
 }
@@ -163,7 +169,7 @@ VkPipeline vulkan_pipeline(struct vulkan_device *d, const char *shader, const ui
         status_fail(st, STATUS_UNSUPPORTED, "Vulkan: no shader '%s'", shader);
         return VK_NULL_HANDLE;
     }
-    struct vulkan_pipeline wanted = {.shader = found->name, .n_constants = n};
+    struct vulkan_pipeline wanted = {.shader = found->name, .n_constants = n, .subgroup_size = d->wanted_subgroup_size};
     memcpy(wanted.constants, constants, (size_t)n * sizeof *constants);
     pthread_mutex_lock(&d->pipeline_lock);
     const VkResult result = find_or_build(d, &wanted, found);

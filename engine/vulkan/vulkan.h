@@ -34,8 +34,7 @@ struct device_layer {
     struct device_matrix query, key, value, output, gate, up, down;
     VkDeviceAddress query_bias, key_bias, value_bias, output_bias, gate_bias, up_bias, down_bias, sinks;
     struct device_experts experts;
-    VkDeviceAddress kv; // its pages
-    struct vulkan_buffer *kv_buffer;
+    uint32_t kv_start; // where it begins in a page
     uint64_t page_bytes;
 };
 
@@ -51,6 +50,13 @@ struct device_weights {
     struct device_matrix embedding, output;
     VkDeviceAddress output_bias, grids;
     struct rope_tables rope;
+};
+
+// KV pages lie in chunks, each a buffer; in a page its layers, one behind the other.
+struct device_pages {
+    struct vulkan_buffer *chunks; // [n_chunks]
+    int n_chunks, chunk_pages;
+    struct vulkan_buffer addresses; // of them, mapped
 };
 
 struct row_info { // as in shaders/common.glsl
@@ -83,6 +89,7 @@ struct device_workspace {
     VkDeviceAddress qkv, attended, gate, up; // [max_rows, their stride]
     VkDeviceAddress parts; // of attention, where work groups share the keys of a row: [WORKSPACE_PARTS] floats
     VkDeviceAddress scores, shared_score, choices, expert_gate, expert_up, expert_out;
+    VkDeviceAddress expert_order, expert_tiles; // slots by their experts: shaders/group.comp
     VkDeviceAddress logits_in, logits_out, hidden_out;
     uint64_t x_offset, logits_offset, hidden_offset; // in the device buffer
     struct vulkan_buffer readback;                   // logits, then hidden states
@@ -129,7 +136,7 @@ struct backend {
     enum kv_type kv_type;
     struct backend_info info;
     struct device_weights weights;
-    struct vulkan_buffer *kv_buffers; // [n_layer]
+    struct device_pages pages;
     struct device_workspace work;
     struct recorded_pass passes[MOST_PASSES];
     int n_passes;
