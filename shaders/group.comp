@@ -9,11 +9,6 @@ layout(local_size_x = 128) in;
 layout(constant_id = 0) const uint COUNT = 8; // of experts
 layout(constant_id = 1) const uint TILE_COLUMNS = 16;
 
-struct Tile { // as in matmul.glsl
-    uint expert, first, end;
-};
-layout(buffer_reference, scalar, buffer_reference_align = 4) writeonly buffer Tiles { Tile v[]; };
-
 layout(push_constant, scalar) uniform Push {
     Ints choices; // [n] pairs of an expert and a weight
     Ints order;   // [n]

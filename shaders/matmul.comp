@@ -6,11 +6,11 @@
 #include "blocks.glsl"
 #include "matmul.glsl"
 
-const uint THREADS = 128, DOWN = 8, ACROSS = THREADS / DOWN; // threads along the rows of the matrix and of the batch
+const uint THREADS = 128, DOWN = 16, ACROSS = THREADS / DOWN; // threads along the rows of the matrix and of the batch
 layout(local_size_x = 128) in;
 
-layout(constant_id = 0) const uint ROWS = 8;
-layout(constant_id = 1) const uint COLUMNS = 4;
+layout(constant_id = 0) const uint ROWS = 4;
+layout(constant_id = 1) const uint COLUMNS = 8;
 layout(constant_id = 2) const bool EXPERTS = false; // tiles are those of the list, each with the matrix of its expert
 
 const uint TILE_ROWS = DOWN * ROWS, TILE_COLUMNS = ACROSS * COLUMNS;

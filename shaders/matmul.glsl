@@ -1,11 +1,5 @@
 // What matvec.comp and matmul.comp share: the matrix and the rows of the batch, and what becomes of a sum.
 
-// Rows [first, end) of the batch's order that go to an expert: a tile is the first of them. None: it is not used.
-struct Tile {
-    uint expert, first, end;
-};
-layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer Tiles { Tile v[]; };
-
 layout(push_constant, scalar) uniform Push {
     Weights matrix; // [rows, columns]; those of experts one behind the other
     Grids grids;
@@ -13,8 +7,8 @@ layout(push_constant, scalar) uniform Push {
     Floats to;     // [n, to_stride]
     Floats bias;   // [rows], or for each expert
     Ints choices;  // matvec: [n] pairs of an expert and a weight
-    Ints order;    // matmul: [n] rows of the batch in the order of their experts
-    Tiles tiles;   // matmul: of the order
+    Ints order;    // matmul: [n] rows of the batch in the order of their experts,
+    Tiles tiles;   // divided into tiles
     uint rows, columns, n, from_stride, to_stride, from_share; // from_share: rows of `to` for each row of `from`
     float scale, softcap;
     uint biased, adds;

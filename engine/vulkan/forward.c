@@ -228,7 +228,7 @@ static uint32_t columns_at_once(uint32_t n) {
 }
 
 static void matmul(struct pass *p, const struct matmul *m) {
-    enum { ROWS = 4, MOST_GROUPS = 32768, THREADS_DOWN = 8, THREADS_ACROSS = 16 };
+    enum { ROWS = 4, MOST_GROUPS = 32768, THREADS_DOWN = 16, THREADS_ACROSS = 8 };
     if (!m->matrix->format || !m->to->n) return;
     count_matmul(p, m);
     const struct device_workspace *w = &p->b->work;

@@ -426,8 +426,8 @@ static void run_matmul(const struct matmul *m, const char *shader, const struct 
     enum { ROWS = 4 };
     const int across = groups(m->n, m->at_once);
     if (m->tiled)
-        DISPATCH(shader, *push, m->experts ? MOST_TILES : across, groups(m->rows, TILE_ROWS), 1, TILE_ROWS / 8,
-                 (uint32_t)m->at_once / 16, m->experts);
+        DISPATCH(shader, *push, m->experts ? MOST_TILES : across, groups(m->rows, TILE_ROWS), 1, TILE_ROWS / 16,
+                 (uint32_t)m->at_once / 8, m->experts);
     else DISPATCH(shader, *push, across, groups(m->rows, 2 * ROWS), 2, ROWS, (uint32_t)m->at_once, m->experts);
 }
 
