@@ -20,4 +20,11 @@ struct RowInfo {
 };
 layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer RowInfos { RowInfo v[]; };
 
+// Rows [first, end) of the batch in the order of their experts, those of one expert: a tile is the first of them. Where
+// there are none, it is not needed.
+struct Tile {
+    uint expert, first, end;
+};
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Tiles { Tile v[]; };
+
 #endif

@@ -3,6 +3,7 @@
 // its threads taking turns along the columns of the matrix.
 #include "common.glsl"
 #include "blocks.glsl"
+#include "matmul.glsl"
 #extension GL_KHR_shader_subgroup_arithmetic : require
 
 const uint THREADS = 64;
@@ -12,32 +13,12 @@ layout(constant_id = 0) const uint ROWS = 2;
 layout(constant_id = 1) const uint COLUMNS = 1;
 layout(constant_id = 2) const bool EXPERTS = false; // the matrix is that of an expert, which each row has its own of
 
-layout(push_constant, scalar) uniform Push {
-    Weights matrix; // [rows, columns]; those of experts one behind the other
-    Grids grids;
-    Vectors from; // [n, from_stride], zero behind the columns
-    Floats to;    // [n, to_stride]
-    Floats bias;  // [rows], or for each expert
-    Ints choices; // [n] pairs of an expert and a weight
-    uint rows, columns, n, from_stride, to_stride, from_share; // from_share: rows of `to` for each row of `from`
-    float scale, softcap;
-    uint biased, adds;
-};
-
 shared float parts[ROWS * COLUMNS][THREADS]; // of subgroups, which are THREADS at most
-
-void finish(uint row, uint column, uint expert, float x) {
-    if (biased != 0) x += bias.v[expert * rows + row];
-    x *= scale;
-    if (softcap != 0) x = softcap * tanh(x / softcap);
-    const uint at = column * to_stride + row;
-    to.v[at] = adds != 0 ? to.v[at] + x : x;
-}
 
 void main() {
     const uint t = gl_LocalInvocationIndex;
-    const uint first_row = (gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x) * ROWS;
-    const uint first_column = gl_WorkGroupID.z * COLUMNS;
+    const uint first_row = (gl_WorkGroupID.y + gl_WorkGroupID.z * gl_NumWorkGroups.y) * ROWS;
+    const uint first_column = gl_WorkGroupID.x * COLUMNS; // those of the same rows run at once: memory is read once
     const uint expert = EXPERTS ? uint(choices.v[2 * first_column]) : 0, row_blocks = columns / BLOCK_ELEMENTS;
     float sum[ROWS][COLUMNS];
     [[unroll]] for (uint r = 0; r < ROWS; r++)

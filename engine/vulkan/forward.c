@@ -163,14 +163,51 @@ static void count_matmul(struct pass *p, const struct matmul *m) {
     p->work.operations += 2.0 * x->rows * x->columns * n;
 }
 
+// The rows of the batch that a tile has where `n` rows share a matrix: the fewest that they fill.
+static uint32_t tile_columns(uint32_t n) { return n <= 16 ? 16 : n <= 32 ? 32 : 64; }
+
+enum { TILE_ROWS = 64 };
+
+// Of a matrix that is too small for tiles to keep a device busy, or of few rows of the batch: 0. Otherwise tiles become
+// smaller before they become few.
+static uint32_t choose_tile(uint32_t rows, uint32_t n) {
+    enum { FEW_COLUMNS = 16, FEW_ROWS = 2 * TILE_ROWS, MANY_TILES = 256 };
+    if (n <= FEW_COLUMNS || rows <= FEW_ROWS) return 0;
+    uint32_t columns = tile_columns(n);
+    while (columns > 16 && groups(rows, TILE_ROWS) * groups(n, columns) < MANY_TILES) columns /= 2;
+    return columns;
+}
+
+// The same for experts. Which of them the slots go to is known on the device alone; here they go to all alike.
+static uint32_t choose_expert_tile(const struct pass *p, uint32_t slots) {
+    enum { FEW_COLUMNS = 4 };
+    const uint32_t each = slots / (uint32_t)p->b->spec->experts.count;
+    return each < FEW_COLUMNS ? 0 : tile_columns(each);
+}
+
+// The most tiles there can be of them.
+static uint32_t most_expert_tiles(const struct pass *p, uint32_t slots, uint32_t tile) {
+    const uint32_t n = slots / tile + (uint32_t)p->b->spec->experts.count;
+    return n < slots ? n : slots;
+}
+
+// Matvec's rows of the batch at once: as few as there are, evenly divided where they are too many.
+static uint32_t columns_at_once(uint32_t n) {
+    static const uint8_t choices[] = {1, 2, 4, 6, 8};
+    const uint32_t wanted = groups(n, groups(n, 8));
+    int i = 0;
+    while (choices[i] < wanted) i++;
+    return choices[i];
+}
+
 static void matmul(struct pass *p, const struct matmul *m) {
-    enum { ROWS = 4, COLUMNS = 8, MOST_GROUPS = 32768 };
-    if (!m->matrix->format) return;
+    enum { ROWS = 4, MOST_GROUPS = 32768, THREADS_DOWN = 16, THREADS_ACROSS = 8 };
+    if (!m->matrix->format || !m->to->n) return;
     count_matmul(p, m);
-    char shader[32];
-    snprintf(shader, sizeof shader, "matvec_%s", m->matrix->format->name);
+    const struct device_workspace *w = &p->b->work;
+    const uint32_t rows = m->matrix->rows, n = m->to->n;
     const struct {
-        VkDeviceAddress matrix, grids, from, to, bias, choices;
+        VkDeviceAddress matrix, grids, from, to, bias, choices, order, tiles;
         uint32_t rows, columns, n, from_stride, to_stride, from_share;
         float scale, softcap;
         uint32_t biased, adds;
@@ -180,9 +217,11 @@ static void matmul(struct pass *p, const struct matmul *m) {
               m->to->address,
               m->bias,
               m->choices,
-              m->matrix->rows,
+              w->expert_order,
+              w->expert_tiles,
+              rows,
               m->matrix->columns,
-              m->to->n,
+              n,
               m->from->stride,
               m->to->stride,
               m->share ? (uint32_t)m->share : 1,
@@ -190,10 +229,18 @@ static void matmul(struct pass *p, const struct matmul *m) {
               m->softcap,
               m->bias != 0,
               m->add};
-    uint32_t columns = 1;
-    while (!m->choices && columns < COLUMNS && columns < m->to->n) columns *= 2;
-    const uint32_t tiles = groups(m->matrix->rows, ROWS), y = groups(tiles, MOST_GROUPS);
-    RUN(p, shader, push, groups(tiles, y), y, groups(m->to->n, columns), ROWS, columns, m->choices != 0);
+    const uint32_t tile = m->choices ? choose_expert_tile(p, n) : choose_tile(rows, n);
+    char shader[32];
+    snprintf(shader, sizeof shader, "%s_%s", tile ? "matmul" : "matvec", m->matrix->format->name);
+    if (tile) {
+        const uint32_t tiles = m->choices ? most_expert_tiles(p, n, tile) : groups(n, tile);
+        RUN(p, shader, push, tiles, groups(rows, TILE_ROWS), 1, TILE_ROWS / THREADS_DOWN, tile / THREADS_ACROSS,
+            m->choices != 0);
+    } else {
+        const uint32_t columns = m->choices ? 1 : columns_at_once(n), tiles = groups(rows, ROWS),
+                       z = groups(tiles, MOST_GROUPS);
+        RUN(p, shader, push, groups(n, columns), groups(tiles, z), z, ROWS, columns, m->choices != 0);
+    }
 }
 
 // The first half of a feed-forward network: activation(gate · in) · (up · in), or without a gate activation(up · in),
@@ -406,6 +453,19 @@ static void choose_experts(struct pass *p, const struct device_experts *e, const
     barrier(p);
 }
 
+// Brings the slots in the order of their experts where matmul wants tiles of them.
+static void group_experts(struct pass *p, uint32_t slots) {
+    const struct device_workspace *w = &p->b->work;
+    const uint32_t tile = choose_expert_tile(p, slots);
+    if (!tile) return;
+    const struct {
+        VkDeviceAddress choices, order, tiles;
+        uint32_t n, n_tiles;
+    } push = {w->choices, w->expert_order, w->expert_tiles, slots, most_expert_tiles(p, slots, tile)};
+    RUN(p, "group", push, 1, 1, 1, (uint32_t)p->b->spec->experts.count, tile);
+    barrier(p);
+}
+
 static void ffn_shared(struct pass *p, const struct device_experts *e, const struct rows *in) {
     struct backend *b = p->b;
     const struct device_workspace *w = &b->work;
@@ -439,6 +499,7 @@ static void ffn_experts(struct pass *p, const struct device_layer *l, const stru
     const struct device_experts *e = &l->experts;
     const int used = b->spec->experts.used, slots = (int)in->n * used;
     choose_experts(p, e, in);
+    group_experts(p, (uint32_t)slots);
     const struct rows middle = rows_of(w->expert_gate, w->expert_stride, slots);
     const struct rows out = embd_rows(b, w->expert_out, slots);
     gated(p, &(struct gated){.gate = &e->gate,

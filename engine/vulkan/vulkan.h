@@ -81,6 +81,7 @@ struct device_workspace {
     VkDeviceAddress normed, ffn_in, added;   // the same size
     VkDeviceAddress qkv, attended, gate, up; // [max_rows, their stride]
     VkDeviceAddress scores, shared_score, choices, expert_gate, expert_up, expert_out;
+    VkDeviceAddress expert_order, expert_tiles; // slots by their experts: shaders/group.comp
     VkDeviceAddress logits_in, logits_out, hidden_out;
     uint64_t x_offset, logits_offset, hidden_offset; // in the device buffer
     struct vulkan_buffer readback;                   // logits, then hidden states

@@ -43,6 +43,8 @@ static uint64_t place_device(struct backend *b) {
     w->scores = reserve(&used, rows, 4 * (uint64_t)w->score_stride);
     w->shared_score = reserve(&used, rows, sizeof(float));
     w->choices = reserve(&used, slots, 2 * sizeof(int32_t));
+    w->expert_order = reserve(&used, slots, sizeof(int32_t));
+    w->expert_tiles = reserve(&used, slots, 3 * sizeof(uint32_t));
     w->expert_gate = reserve(&used, slots, expert);
     w->expert_up = reserve(&used, slots, expert);
     w->expert_out = reserve(&used, slots, embd);
@@ -62,10 +64,11 @@ static bool open_device(struct backend *b, struct status *st) {
     struct vulkan_context *c = &b->context;
     if (!vulkan_buffer_open(c->device, &w->device, workspace_bytes(b), VULKAN_MEMORY_DEVICE, "activations", st))
         return false;
-    VkDeviceAddress *const addresses[] = {
-        &w->x,           &w->kept_x,    &w->normed,     &w->ffn_in,    &w->added,        &w->qkv,
-        &w->attended,    &w->gate,      &w->up,         &w->scores,    &w->shared_score, &w->choices,
-        &w->expert_gate, &w->expert_up, &w->expert_out, &w->logits_in, &w->logits_out,   &w->hidden_out};
+    VkDeviceAddress *const addresses[] = {&w->x,           &w->kept_x,     &w->normed,       &w->ffn_in,
+                                          &w->added,       &w->qkv,        &w->attended,     &w->gate,
+                                          &w->up,          &w->scores,     &w->shared_score, &w->choices,
+                                          &w->expert_gate, &w->expert_up,  &w->expert_out,   &w->logits_in,
+                                          &w->logits_out,  &w->hidden_out, &w->expert_order, &w->expert_tiles};
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) *addresses[i] += w->device.address;
     if (!vulkan_begin(c, &c->once, st)) return false;
     vulkan_fill(c, &w->device);

@@ -376,16 +376,18 @@ static void test_embed(void **state) {
     }
 }
 
-enum { N_EXPERTS = 5, USED = 2 };
+enum { N_EXPERTS = 5, USED = 2, TILE_ROWS = 64, MOST_TILES = 64 };
 struct matmul {
     int format, rows, columns, n; // rows of the result
+    int at_once;                  // rows of the batch in a work group
+    bool tiled;                   // matmul, not matvec
     bool experts;                 // USED rows of the result for each of the input
     bool biased, adds;
     float scale, softcap;
 };
 
 struct matmul_push {
-    VkDeviceAddress matrix, grids, from, to, bias, choices;
+    VkDeviceAddress matrix, grids, from, to, bias, choices, order, tiles;
     int32_t rows, columns, n, from_stride, to_stride, from_share;
     float scale, softcap;
     uint32_t biased, adds;
@@ -411,24 +413,42 @@ static void expect_matmul(const struct matmul *m, const struct weights *w, const
         }
 }
 
-static void check_matvec(const struct matmul *m, int columns_at_once) {
+static void group(const struct array *choices, const struct array *order, const struct array *tiles, int n, int count,
+                  int tile) {
+    const struct {
+        VkDeviceAddress choices, order, tiles;
+        int32_t n, n_tiles;
+    } push = {choices->address, order->address, tiles->address, n, (int32_t)tiles->n};
+    DISPATCH("group", push, 1, 1, 1, (uint32_t)count, (uint32_t)tile);
+}
+
+static void run_matmul(const struct matmul *m, const char *shader, const struct matmul_push *push) {
     enum { ROWS = 4 };
-    const char *shader = shader_of("matvec", m->format);
+    const int across = groups(m->n, m->at_once);
+    if (m->tiled)
+        DISPATCH(shader, *push, m->experts ? MOST_TILES : across, groups(m->rows, TILE_ROWS), 1, TILE_ROWS / 16,
+                 (uint32_t)m->at_once / 8, m->experts);
+    else DISPATCH(shader, *push, across, groups(m->rows, 2 * ROWS), 2, ROWS, (uint32_t)m->at_once, m->experts);
+}
+
+static void check_matmul(const struct matmul *m) {
+    const char *shader = shader_of(m->tiled ? "matmul" : "matvec", m->format);
     const int share = m->experts ? USED : 1, experts = m->experts ? N_EXPERTS : 1;
     begin(NULL);
     const int stride = groups(m->columns, 32) * 32, to_stride = m->rows + 3;
     struct weights w = random_weights(m->format, experts * m->rows, m->columns);
     const struct array from = random_rows(groups(m->n, share), m->columns, stride),
                        to = random_floats((size_t)(m->n * to_stride)),
-                       bias = random_floats((size_t)(experts * m->rows)), choices = random_choices(m->n, experts);
-    const struct matmul_push push = {w.blocks.address, w.grids.address, from.address, to.address, bias.address,
-                                     choices.address,  m->rows,         m->columns,   m->n,       stride,
-                                     to_stride,        share,           m->scale,     m->softcap, m->biased,
-                                     m->adds};
+                       bias = random_floats((size_t)(experts * m->rows)), choices = random_choices(m->n, experts),
+                       order = reserve((size_t)m->n, sizeof(int32_t)), tiles = reserve(MOST_TILES, 3 * sizeof(int32_t));
+    const struct matmul_push push = {
+        w.blocks.address, w.grids.address, from.address, to.address, bias.address, choices.address,
+        order.address,    tiles.address,   m->rows,      m->columns, m->n,         stride,
+        to_stride,        share,           m->scale,     m->softcap, m->biased,    m->adds};
     double *want = expect(&to), *allowed = xcalloc(to.n, sizeof *allowed);
     expect_matmul(m, &w, &push, from.f, bias.f, choices.i, want, allowed);
-    DISPATCH(shader, push, groups(m->rows, ROWS), 1, groups(m->n, columns_at_once), ROWS, (uint32_t)columns_at_once,
-             m->experts);
+    if (m->tiled && m->experts) group(&choices, &order, &tiles, m->n, experts, m->at_once);
+    run_matmul(m, shader, &push);
     for (size_t i = 0; i < to.n; i++)
         if (!(fabs(to.f[i] - want[i]) <= allowed[i]))
             fail_msg("%s: %d × %d for %d rows: %.9g at %zu, expected %.9g", shader, m->rows, m->columns, m->n, to.f[i],
@@ -438,39 +458,85 @@ static void check_matvec(const struct matmul *m, int columns_at_once) {
     free(w.values);
 }
 
-static void test_matvec(void **state) {
-    (void)state;
-    enum { AT_ONCE = 4 };
+static void check_formats(bool tiled, int at_once, int rows, int n) {
     for (int format = 0; format < BLOCK_FORMAT_COUNT; format++) {
         const int block = (int)block_formats[format].elements, odd = block == 1 ? 77 : 3 * block;
-        check_matvec(&(struct matmul){format, 7, odd, 6, .scale = 1}, AT_ONCE);
-        check_matvec(&(struct matmul){format, 1, block == 1 ? 32 : block, 1, .scale = 1}, AT_ONCE);
+        check_matmul(&(struct matmul){format, rows, odd, n, at_once, tiled, .scale = 1});
+        check_matmul(&(struct matmul){format, 1, block == 1 ? 32 : block, 1, at_once, tiled, .scale = 1});
     }
 }
 
-static void test_matvec_epilogue(void **state) {
+static void check_epilogue(bool tiled, int at_once) {
+    const struct matmul cases[] = {
+        {BLOCK_Q8_0, 9, 96, 5, at_once, tiled, .biased = true, .scale = 0.5f},
+        {BLOCK_Q8_0, 9, 96, 5, at_once, tiled, .adds = true, .scale = 2},
+        {BLOCK_Q8_0, 9, 96, 5, at_once, tiled, .biased = true, .adds = true, .scale = 1, .softcap = 0.75f}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_matmul(&cases[i]);
+}
+
+static void check_experts(bool tiled, int at_once, int rows, int n) {
+    const int formats[] = {BLOCK_MXFP4, BLOCK_Q4_K};
+    for (int i = 0; i < 2; i++) {
+        const int columns = (int)block_formats[formats[i]].elements;
+        check_matmul(&(struct matmul){formats[i], rows, columns, n, at_once, tiled, true, true, .scale = 1});
+    }
+}
+
+static void test_matvec(void **state) {
     (void)state;
-    const struct matmul cases[] = {{BLOCK_Q8_0, 9, 96, 5, .biased = true, .scale = 0.5f},
-                                   {BLOCK_Q8_0, 9, 96, 5, .adds = true, .scale = 2},
-                                   {BLOCK_Q8_0, 9, 96, 5, .biased = true, .adds = true, .scale = 1, .softcap = 0.75f}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_matvec(&cases[i], 4);
+    check_formats(false, 4, 7, 6);
+    check_epilogue(false, 4);
+    check_experts(false, 1, 7, 6);
 }
 
 // Rows of the matrix with more pieces than a work group has threads.
 static void test_matvec_long(void **state) {
     (void)state;
-    check_matvec(&(struct matmul){BLOCK_Q8_0, 3, 73 * 32, 2, .scale = 1}, 4);
-    check_matvec(&(struct matmul){BLOCK_F32, 3, 2345, 1, .scale = 1}, 4);
-    check_matvec(&(struct matmul){BLOCK_F32, 3, 4352, 1, .scale = 1}, 4);
+    check_matmul(&(struct matmul){BLOCK_Q8_0, 3, 73 * 32, 2, 4, .scale = 1});
+    check_matmul(&(struct matmul){BLOCK_F32, 3, 2345, 1, 4, .scale = 1});
+    check_matmul(&(struct matmul){BLOCK_F32, 3, 4352, 1, 4, .scale = 1});
 }
 
-static void test_matvec_experts(void **state) {
+static void test_matmul(void **state) {
     (void)state;
-    const int formats[] = {BLOCK_MXFP4, BLOCK_Q4_K};
-    for (int i = 0; i < 2; i++) {
-        const int columns = (int)block_formats[formats[i]].elements;
-        check_matvec(&(struct matmul){formats[i], 7, columns, 6, true, .biased = true, .scale = 1}, 1);
+    check_formats(true, 32, 70, 37);
+    check_epilogue(true, 32);
+    check_experts(true, 16, 70, 90);
+    check_matmul(&(struct matmul){BLOCK_F32, 130, 333, 70, 64, true, .scale = 1});
+    check_matmul(&(struct matmul){BLOCK_F32, 130, 333, 64, 64, true, .scale = 1});
+}
+
+static void check_group(int n, int count, int chosen, int tile) {
+    begin(NULL);
+    const int most = n < n / tile + count ? n : n / tile + count;
+    const struct array choices = random_choices(n, chosen), order = random_floats((size_t)n),
+                       tiles = reserve((size_t)most, 3 * sizeof(int32_t));
+    group(&choices, &order, &tiles, n, count, tile);
+    int done = 0;
+    bool *seen = xcalloc((size_t)n, sizeof *seen);
+    for (int i = 0; i < most; i++) {
+        const int expert = tiles.i[3 * i], first = tiles.i[3 * i + 1], end = tiles.i[3 * i + 2];
+        if (first >= end) continue;
+        assert_int_equal(first, done);
+        for (done = first; done < end && done < first + tile; done++) {
+            const int slot = order.i[done];
+            assert_true(slot >= 0 && slot < n && !seen[slot]);
+            assert_int_equal(choices.i[2 * slot], expert);
+            seen[slot] = true;
+        }
+        assert_true(done == end || (i + 1 < most && tiles.i[3 * (i + 1)] == expert));
     }
+    assert_int_equal(done, n);
+    free(seen);
+}
+
+static void test_group(void **state) {
+    (void)state;
+    check_group(300, 5, 5, 16);
+    check_group(64, 5, 1, 16); // all to one expert
+    check_group(1, 5, 5, 16);
+    check_group(1000, 300, 290, 32);
+    check_group(3, 300, 300, 32);
 }
 
 // ---- heads and attention ----
@@ -741,16 +807,11 @@ static void subgroup_sizes(uint32_t *least, uint32_t *most) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_norm, begin),
-        cmocka_unit_test_setup(test_activate, begin),
-        cmocka_unit_test_setup(test_choose, begin),
-        cmocka_unit_test_setup(test_experts_add, begin),
-        cmocka_unit_test_setup(test_embed, begin),
-        cmocka_unit_test_setup(test_matvec, begin),
-        cmocka_unit_test_setup(test_matvec_epilogue, begin),
-        cmocka_unit_test_setup(test_matvec_long, begin),
-        cmocka_unit_test_setup(test_matvec_experts, begin),
-        cmocka_unit_test_setup(test_heads, begin),
+        cmocka_unit_test_setup(test_norm, begin),        cmocka_unit_test_setup(test_activate, begin),
+        cmocka_unit_test_setup(test_choose, begin),      cmocka_unit_test_setup(test_experts_add, begin),
+        cmocka_unit_test_setup(test_embed, begin),       cmocka_unit_test_setup(test_matvec, begin),
+        cmocka_unit_test_setup(test_matvec_long, begin), cmocka_unit_test_setup(test_matmul, begin),
+        cmocka_unit_test_setup(test_group, begin),       cmocka_unit_test_setup(test_heads, begin),
         cmocka_unit_test_setup(test_attention, begin),
     };
     const struct CMUnitTest without[] = {cmocka_unit_test(test_device)};
