@@ -1,5 +1,6 @@
 // The Vulkan backend against the CPU's exact path, on the first Vulkan device there is: Mesa's lavapipe, where no GPU
 // is. Skipped without a device.
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -264,6 +265,7 @@ static void test_half_on_each_device(void **state) {
     opened_model_close(&s);
 }
 
+// The last row is not finite, which changes nothing for those before it.
 static void test_hidden_states_and_embeddings(void **state) {
     (void)state;
     const struct backend_ops *ops = device_ops();
@@ -273,14 +275,14 @@ static void test_hidden_states_and_embeddings(void **state) {
                                  on(ops, (struct backend_params){0})};
     const size_t n_embd = (size_t)s.model.spec.n_embd, n = N_TOKENS * n_embd;
     float *embeddings = xmalloc(n * sizeof *embeddings), *want = xmalloc(n * sizeof *want);
-    for (size_t i = 0; i < n; i++) embeddings[i] = (float)((i * 37 + 11) % 201) / 100 - 1;
+    for (size_t i = 0; i < n; i++) embeddings[i] = i < n - n_embd ? (float)((i * 37 + 11) % 201) / 100 - 1 : NAN;
     for (int k = 0; k < 2; k++) {
         struct placement *p = open_plan(&s, &plans[k]);
         const struct rows rows = {0, N_TOKENS, some_pages, embeddings, ROW_HIDDEN};
         const struct backend_result result = run(p, &s.model, &rows);
         assert_int_equal(result.hidden_stride, n_embd);
         if (!k) memcpy(want, result.hidden, n * sizeof *want);
-        else assert_true(nmse(result.hidden, want, n) <= 1e-5);
+        else assert_true(nmse(result.hidden, want, n - n_embd) <= 1e-5);
         placement_close(p);
     }
     free(embeddings);
