@@ -147,7 +147,9 @@ static bool open_device(struct vulkan_device *d, struct status *st) {
     d->largest_allocation = limits.maxMemoryAllocationSize;
     d->subgroup_size = subgroups.subgroupSize;
     const VkPhysicalDeviceType type = properties.properties.deviceType;
-    d->list_operations = type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ? 1e12 : 3e10;
+    d->list_operations = type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU     ? 1e12
+                         : type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ? 3e10
+                                                                          : 1e9;
     d->shares_memory = type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || type == VK_PHYSICAL_DEVICE_TYPE_CPU;
     return create(d, instance, st);
 }
