@@ -38,7 +38,9 @@ if [ -z "${CONFAB_CPU:-}" ] && "${CONFAB:-./confab}" devices 2> /dev/null | grep
 fi
 folder=$(mktemp -d)
 export XDG_STATE_HOME="$folder/state" # nobody's own log
-export LSAN_OPTIONS="suppressions=$(cd "$(dirname "$0")" && pwd)/suppressions.txt:print_suppressions=0:${LSAN_OPTIONS:-}"
+tests=$(cd "$(dirname "$0")" && pwd)
+export LSAN_OPTIONS="suppressions=$tests/leaks_of_drivers.txt:print_suppressions=0:${LSAN_OPTIONS:-}"
+export TSAN_OPTIONS="suppressions=$tests/races_of_drivers.txt:print_suppressions=0:${TSAN_OPTIONS:-}"
 trap 'rm -rf "$folder"' EXIT
 printf '%s\n' "$@" | xargs -P "${JOBS:-$(nproc)}" -n 1 "$0" --one "$folder"
 cat "$folder"/*.count | awk -v programs=$# '
