@@ -51,13 +51,6 @@ static bool has_extension(VkPhysicalDevice physical, const char *name) {
 // At least 1: 0 means that it is not known.
 static uint64_t free_bytes(VkDeviceSize budget, VkDeviceSize usage) { return budget > usage ? budget - usage : 1; }
 
-static bool shares_memory(VkPhysicalDevice physical) {
-    VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
-    vulkan_instance(NULL)->call.GetPhysicalDeviceProperties2(physical, &properties);
-    const VkPhysicalDeviceType type = properties.properties.deviceType;
-    return type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || type == VK_PHYSICAL_DEVICE_TYPE_CPU;
-}
-
 static void vulkan_heaps(int device, struct device *out) {
     const VkPhysicalDevice physical = physical_device(device);
     if (!physical) return;
@@ -68,7 +61,7 @@ static void vulkan_heaps(int device, struct device *out) {
                                                 .pNext = told ? &budget : NULL};
     vulkan_instance(NULL)->call.GetPhysicalDeviceMemoryProperties2(physical, &memory);
     const VkPhysicalDeviceMemoryProperties *m = &memory.memoryProperties;
-    const bool shared = shares_memory(physical);
+    const bool shared = vulkan_shares_memory(physical);
     const int most = (int)(sizeof out->heaps / sizeof *out->heaps);
     uint64_t largest = 0;
     for (int i = 0; i < (int)m->memoryHeapCount && i < most; i++) {

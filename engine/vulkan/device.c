@@ -13,10 +13,15 @@ bool vulkan_fail(struct vulkan_device *d, struct status *st, VkResult result, co
 
 // ---- devices ----
 
-static bool is_processor(const struct vulkan_instance *instance, VkPhysicalDevice device) {
+VkPhysicalDeviceType vulkan_type(VkPhysicalDevice physical) {
     VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
-    instance->call.GetPhysicalDeviceProperties2(device, &properties);
-    return properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    vulkan_instance(NULL)->call.GetPhysicalDeviceProperties2(physical, &properties);
+    return properties.properties.deviceType;
+}
+
+bool vulkan_shares_memory(VkPhysicalDevice physical) {
+    const VkPhysicalDeviceType type = vulkan_type(physical);
+    return type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || type == VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
 
 int vulkan_physical_devices(VkPhysicalDevice *out, int most) {
@@ -30,7 +35,7 @@ int vulkan_physical_devices(VkPhysicalDevice *out, int most) {
     int count = 0;
     for (int processors = 0; processors < 2; processors++)
         for (uint32_t i = 0; i < n && count < most; i++)
-            if (is_processor(instance, all[i]) == processors) out[count++] = all[i];
+            if ((vulkan_type(all[i]) == VK_PHYSICAL_DEVICE_TYPE_CPU) == processors) out[count++] = all[i];
     return count;
 }
 
@@ -150,7 +155,7 @@ static bool open_device(struct vulkan_device *d, struct status *st) {
     d->list_operations = type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU     ? 1e12
                          : type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ? 3e10
                                                                           : 1e9;
-    d->shares_memory = type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    d->shares_memory = vulkan_shares_memory(d->physical);
     return create(d, instance, st);
 }
 

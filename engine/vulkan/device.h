@@ -71,6 +71,10 @@ struct vulkan_device {
 // The devices that can compute, by the loader's order, CPUs last; at most `most`. Returns how many.
 int vulkan_physical_devices(VkPhysicalDevice *out, int most);
 
+VkPhysicalDeviceType vulkan_type(VkPhysicalDevice physical);
+// Whether its memory is the host's as well.
+bool vulkan_shares_memory(VkPhysicalDevice physical);
+
 // The same for all who have it open. Any thread.
 struct vulkan_device *vulkan_device_open(VkPhysicalDevice physical, struct status *st);
 void vulkan_device_close(struct vulkan_device *d);

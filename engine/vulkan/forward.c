@@ -15,11 +15,8 @@ struct pass {
     const struct batch *batch;
     struct status *st;
     bool ok;
-    int n_rows;
-    int n_kept, n_logits, n_hidden; // rows of which something is wanted, and what
-    int reach;                      // as of struct recorded_pass
-    bool long_segments;             // on average
-    struct recorded_pass *record;   // what is recorded; NULL: pipelines are only listed
+    struct pass_shape shape;
+    struct recorded_pass *record; // what is recorded; NULL: pipelines are only listed
     struct pipeline_list *list;
     struct stage_work work; // recorded since the last stage ended
     double list_operations; // recorded since the list began
@@ -54,9 +51,9 @@ static void write_row(struct pass *p, int row, int position, int first_page) {
                (size_t)b->spec->n_embd * sizeof *input);
     write_rotations(b, row, position);
     if (!from->output || !has_last_layer(b)) return;
-    if (from->output & ROW_LOGITS) ((int32_t *)w->logits_rows.host)[p->n_logits++] = p->n_kept;
-    if (from->output & ROW_HIDDEN) ((int32_t *)w->hidden_rows.host)[p->n_hidden++] = p->n_kept;
-    ((int32_t *)w->kept.host)[p->n_kept++] = row;
+    if (from->output & ROW_LOGITS) ((int32_t *)w->logits_rows.host)[p->shape.n_logits++] = p->shape.n_kept;
+    if (from->output & ROW_HIDDEN) ((int32_t *)w->hidden_rows.host)[p->shape.n_hidden++] = p->shape.n_kept;
+    ((int32_t *)w->kept.host)[p->shape.n_kept++] = row;
 }
 
 static int pages_of(const struct batch_segment *s) { return (s->position + s->n_rows - 1) / KV_PAGE_TOKENS + 1; }
@@ -78,17 +75,17 @@ enum { LONG_SEGMENT = 4 }; // rows
 static bool write_rows(struct pass *p) {
     if (!make_room(p)) return false;
     int first_page = 0;
-    p->reach = 1;
-    p->long_segments = p->n_rows >= LONG_SEGMENT * p->batch->n_segments;
+    p->shape.reach = 1;
+    p->shape.long_segments = p->shape.n_rows >= LONG_SEGMENT * p->batch->n_segments;
     for (int i = 0; i < p->batch->n_segments; i++) {
         const struct batch_segment *s = &p->batch->segments[i];
         const int n = pages_of(s);
         memcpy((int32_t *)p->b->work.pages.mapped + first_page, s->pages, (size_t)n * sizeof *s->pages);
         for (int k = 0; k < s->n_rows; k++) write_row(p, s->first_row + k, s->position + k, first_page);
         first_page += n;
-        while (p->reach <= (s->position + s->n_rows) / 2) p->reach *= 2;
+        while (p->shape.reach <= (s->position + s->n_rows) / 2) p->shape.reach *= 2;
     }
-    assert(p->n_logits <= p->b->max_logits && p->n_hidden <= p->b->max_hidden);
+    assert(p->shape.n_logits <= p->b->max_logits && p->shape.n_hidden <= p->b->max_hidden);
     return true;
 }
 
@@ -326,8 +323,8 @@ static void embed(struct pass *p) {
         float scale;
     } push = {m->address, b->weights.grids, w->tokens.address, w->embeddings.address,
               w->x,       columns,          w->embd_stride,    b->spec->embedding_scale};
-    RUN(p, shader, push, groups(groups(columns, 32), 64), (uint32_t)p->n_rows, 1, 0);
-    if (m->format) p->work.bytes += (double)p->n_rows * columns / m->format->elements * (double)m->format->bytes;
+    RUN(p, shader, push, groups(groups(columns, 32), 64), (uint32_t)p->shape.n_rows, 1, 0);
+    if (m->format) p->work.bytes += (double)p->shape.n_rows * columns / m->format->elements * (double)m->format->bytes;
     barrier(p);
     end_stage(p, STAGE_EMBED);
 }
@@ -356,10 +353,10 @@ static struct attention_cut cut_attention(const struct pass *p, const struct dev
     const uint32_t room = MOST_ELEMENTS / size, most = room < MOST_QUERIES ? room : MOST_QUERIES;
     const uint32_t slices = groups(n_head / n_head_kv, most);
     struct attention_cut c = {.heads = groups(n_head / n_head_kv, slices), .rows = 1, .parts = 1};
-    if (p->long_segments && n == (uint32_t)p->n_rows) c.rows = most / c.heads;
+    if (p->shape.long_segments && n == (uint32_t)p->shape.n_rows) c.rows = most / c.heads;
     c.x = n_head_kv * slices;
     c.y = groups(n, c.rows);
-    const uint32_t n_keys = window && window < (uint32_t)p->reach ? window : (uint32_t)p->reach;
+    const uint32_t n_keys = window && window < (uint32_t)p->shape.reach ? window : (uint32_t)p->shape.reach;
     while (2 * c.parts * KEYS <= n_keys && c.x * c.y * c.parts < BUSY_GROUPS &&
            2ull * c.parts * n * n_head * (size + 2) <= WORKSPACE_PARTS)
         c.parts *= 2;
@@ -432,7 +429,7 @@ static void prepare_heads(struct pass *p, int layer) {
               n_head_kv,
               s->norm_epsilon,
               kv_layer_of(b, l)};
-    RUN(p, "heads", push, n_head + 2 * n_head_kv, (uint32_t)p->n_rows, 1, (uint32_t)s->head_size, b->kv_type,
+    RUN(p, "heads", push, n_head + 2 * n_head_kv, (uint32_t)p->shape.n_rows, 1, (uint32_t)s->head_size, b->kv_type,
         rotates ? (uint32_t)s->rope.n_rot : 0, (uint32_t)s->rope.kind, (uint32_t)s->norm,
         l->query_norm.weight ? head_norm : 0, l->key_norm.weight ? head_norm : 0);
 }
@@ -467,7 +464,7 @@ static void attention(struct pass *p, int layer, const struct rows *normed, cons
     struct backend *b = p->b;
     const struct device_workspace *w = &b->work;
     const struct device_layer *l = &b->weights.layers[layer];
-    const int n = p->n_rows, size = b->spec->head_size;
+    const int n = p->shape.n_rows, size = b->spec->head_size;
     const int queries = l->spec->n_head * size, keys = l->spec->n_head_kv * size;
     const struct {
         const struct device_matrix *matrix;
@@ -604,9 +601,9 @@ static void layer(struct pass *p, int i) {
     const struct model_spec *s = b->spec;
     const struct device_layer *l = &b->weights.layers[i];
     const bool last = i == s->n_layer - 1;
-    const struct rows all = embd_rows(b, w->x, p->n_rows);
-    const struct rows normed = embd_rows(b, w->normed, p->n_rows);
-    const struct rows x = last ? embd_rows(b, w->kept_x, p->n_kept) : all;
+    const struct rows all = embd_rows(b, w->x, p->shape.n_rows);
+    const struct rows normed = embd_rows(b, w->normed, p->shape.n_rows);
+    const struct rows x = last ? embd_rows(b, w->kept_x, p->shape.n_kept) : all;
     const VkDeviceAddress list = last ? w->kept.address : w->identity.address;
     const struct rows in = embd_rows(b, w->ffn_in, (int)x.n);
     const struct device_norm *ffn_norm = s->parallel && !l->ffn_norm.weight ? &l->attention_norm : &l->ffn_norm;
@@ -629,9 +626,9 @@ static void logits(struct pass *p) {
     struct backend *b = p->b;
     const struct device_workspace *w = &b->work;
     const struct model_spec *s = b->spec;
-    const struct rows x = embd_rows(b, w->kept_x, p->n_kept), in = embd_rows(b, w->logits_in, p->n_logits);
-    const struct rows out = rows_of(w->logits_out, (uint32_t)s->n_vocab, p->n_logits);
-    const struct rows hidden = rows_of(w->hidden_out, (uint32_t)s->n_embd, p->n_hidden);
+    const struct rows x = embd_rows(b, w->kept_x, p->shape.n_kept), in = embd_rows(b, w->logits_in, p->shape.n_logits);
+    const struct rows out = rows_of(w->logits_out, (uint32_t)s->n_vocab, p->shape.n_logits);
+    const struct rows hidden = rows_of(w->hidden_out, (uint32_t)s->n_embd, p->shape.n_hidden);
     norm_rows(p, &b->weights.output_norm, &x, w->logits_rows.address, &in, s->n_embd, 0);
     norm_rows(p, &b->weights.output_norm, &x, w->hidden_rows.address, &hidden, s->n_embd, 0);
     barrier(p);
@@ -651,12 +648,13 @@ static void copy_results(struct pass *p) {
     const struct device_workspace *w = &b->work;
     const uint64_t row = 4ull * (uint64_t)b->spec->n_vocab, hidden = 4ull * (uint64_t)b->spec->n_embd;
     if (!has_last_layer(b))
-        vulkan_copy(&b->context, &w->device, w->x_offset, &w->readback, 0, 4ull * w->embd_stride * (uint64_t)p->n_rows);
-    if (p->n_logits)
-        vulkan_copy(&b->context, &w->device, w->logits_offset, &w->readback, 0, row * (uint64_t)p->n_logits);
-    if (p->n_hidden)
+        vulkan_copy(&b->context, &w->device, w->x_offset, &w->readback, 0,
+                    4ull * w->embd_stride * (uint64_t)p->shape.n_rows);
+    if (p->shape.n_logits)
+        vulkan_copy(&b->context, &w->device, w->logits_offset, &w->readback, 0, row * (uint64_t)p->shape.n_logits);
+    if (p->shape.n_hidden)
         vulkan_copy(&b->context, &w->device, w->hidden_offset, &w->readback, w->hidden_readback,
-                    hidden * (uint64_t)p->n_hidden);
+                    hidden * (uint64_t)p->shape.n_hidden);
 }
 
 static void count_attention(const struct backend *b, const struct batch *batch, struct stage_work *out) {
@@ -699,11 +697,6 @@ void passes_close(struct backend *b) {
     while (b->n_passes) pass_close(b, &b->passes[--b->n_passes]);
 }
 
-static bool fits(const struct recorded_pass *r, const struct pass *p) {
-    return r->n_rows == p->n_rows && r->n_kept == p->n_kept && r->n_logits == p->n_logits &&
-           r->n_hidden == p->n_hidden && r->reach == p->reach && r->long_segments == p->long_segments;
-}
-
 // An empty place, the one that was not used for longest where there is none.
 static struct recorded_pass *find_place(struct backend *b) {
     if (b->n_passes < MOST_PASSES) return &b->passes[b->n_passes++];
@@ -729,8 +722,7 @@ static bool record(struct pass *p) {
     if (p->ok) copy_results(p);
     end_stage(p, STAGE_LOGITS);
     if (p->ok && vulkan_end(&b->context, p->st)) {
-        r->n_rows = p->n_rows, r->n_kept = p->n_kept, r->n_logits = p->n_logits, r->n_hidden = p->n_hidden;
-        r->reach = p->reach, r->long_segments = p->long_segments;
+        r->shape = p->shape;
         return true;
     }
     pass_close(b, r);
@@ -740,7 +732,7 @@ static bool record(struct pass *p) {
 static bool find_or_record(struct pass *p) {
     struct backend *b = p->b;
     for (int i = 0; i < b->n_passes && !p->record; i++)
-        if (fits(&b->passes[i], p)) p->record = &b->passes[i];
+        if (!memcmp(&b->passes[i].shape, &p->shape, sizeof p->shape)) p->record = &b->passes[i];
     if (!p->record && !record(p)) return false;
     p->record->last_used = ++b->n_runs;
     return true;
@@ -749,7 +741,7 @@ static bool find_or_record(struct pass *p) {
 static bool stopped(const struct batch *batch) { return batch->stop && batch->stop(batch->stop_context); }
 
 bool vulkan_forward(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st) {
-    struct pass p = {.b = b, .batch = batch, .st = st, .n_rows = batch->n_rows};
+    struct pass p = {.b = b, .batch = batch, .st = st, .shape.n_rows = batch->n_rows};
     struct vulkan_context *c = &b->context;
     const struct vulkan_list *lists[2];
     int n = 0;
@@ -793,11 +785,11 @@ void pipelines_start(struct backend *b) {
         struct pass p = {.b = b,
                          .ok = true,
                          .list = list,
-                         .n_rows = rows[i],
-                         .n_kept = results,
-                         .n_logits = results,
-                         .reach = b->asked_context,
-                         .long_segments = rows[i] >= LONG_SEGMENT};
+                         .shape = {.n_rows = rows[i],
+                                   .n_kept = results,
+                                   .n_logits = results,
+                                   .reach = b->asked_context,
+                                   .long_segments = rows[i] >= LONG_SEGMENT}};
         all_stages(&p);
     }
     const int most = (int)(sizeof list->threads / sizeof *list->threads), wanted = thread_pool_size(b->pool);

@@ -106,10 +106,14 @@ struct recorded_list {
     uint8_t *ends; // [most_times] stage that ends at each time but the first
 };
 enum { MOST_PASSES = 16, MOST_LISTS = 256 };
+struct pass_shape { // what the commands depend on
+    int n_rows;
+    int n_kept, n_logits, n_hidden; // rows of which something is wanted, and what
+    int reach;                      // the highest power of two that is at most the tokens of the longest conversation
+    int long_segments;              // on average, or not
+};
 struct recorded_pass {
-    int n_rows, n_kept, n_logits, n_hidden;
-    int reach;          // the highest power of two that is at most the tokens of the longest conversation
-    bool long_segments; // on average
+    struct pass_shape shape;
     struct recorded_list lists[MOST_LISTS];
     int n_lists;
     struct backend_work work; // without seconds, and without what depends on the rows' positions
