@@ -1,150 +1,7 @@
-// The pass: the host lays out the rows; embed; every layer, attention and feed-forward; logits. Its commands are
-// recorded where they have not been for as many rows.
-#include <assert.h>
+// What a pass computes: embed; every layer, attention and feed-forward; logits.
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "engine/base/panic.h"
-#include "engine/base/system.h"
-#include "engine/vulkan/shaders.h"
-#include "engine/vulkan/vulkan.h"
-
-struct pass {
-    struct backend *b;
-    const struct batch *batch;
-    struct status *st;
-    bool ok;
-    struct pass_shape shape;
-    struct recorded_pass *record; // what is recorded; NULL: pipelines are only listed
-    struct pipeline_list *list;
-    struct stage_work work; // recorded since the last stage ended
-    double list_operations; // recorded since the list began
-};
-
-// ---- what the rows are, in the step buffer ----
-
-static void write_rotations(struct backend *b, int row, int position) {
-    const int n_rot = b->spec->rope.n_rot;
-    for (int t = 0; t < ROPE_TABLES; t++)
-        if (b->weights.rope.frequency[t])
-            rope_rotation(&b->weights.rope, (enum rope_table)t, n_rot, position,
-                          (float *)b->work.rotations[t].host + (size_t)row * (size_t)n_rot);
-}
-
-// What the first layer reads of a row, where that is no token of the matrix.
-static const float *row_input(const struct pass *p, int row) {
-    const struct batch *batch = p->batch;
-    return p->b->first_layer ? batch->hidden + (size_t)row * (size_t)batch->hidden_stride : batch->rows[row].embedding;
-}
-
-static void write_row(struct pass *p, int row, int position, int first_page) {
-    struct backend *b = p->b;
-    struct device_workspace *w = &b->work;
-    const struct batch_row *from = &p->batch->rows[row];
-    const float *input = row_input(p, row);
-    ((struct row_info *)w->rows.host)[row] = (struct row_info){
-        .position = position, .first_page = first_page, .query_scale = rope_query_scale(b->spec, position)};
-    ((int32_t *)w->tokens.host)[row] = input ? -1 : from->token;
-    if (input)
-        memcpy((float *)w->embeddings.host + (size_t)row * w->embd_stride, input,
-               (size_t)b->spec->n_embd * sizeof *input);
-    write_rotations(b, row, position);
-    if (!from->output || !has_last_layer(b)) return;
-    if (from->output & ROW_LOGITS) ((int32_t *)w->logits_rows.host)[p->shape.n_logits++] = p->shape.n_kept;
-    if (from->output & ROW_HIDDEN) ((int32_t *)w->hidden_rows.host)[p->shape.n_hidden++] = p->shape.n_kept;
-    ((int32_t *)w->kept.host)[p->shape.n_kept++] = row;
-}
-
-static int pages_of(const struct batch_segment *s) { return (s->position + s->n_rows - 1) / KV_PAGE_TOKENS + 1; }
-
-// The page list grows with what the batches need.
-static bool make_room(struct pass *p) {
-    struct device_workspace *w = &p->b->work;
-    uint64_t n = 0;
-    for (int i = 0; i < p->batch->n_segments; i++) n += (uint64_t)pages_of(&p->batch->segments[i]);
-    if (n * sizeof(int32_t) <= w->pages.size) return true;
-    passes_close(p->b); // they have its address
-    vulkan_buffer_close(p->b->context.device, &w->pages);
-    return vulkan_buffer_open(p->b->context.device, &w->pages, 2 * n * sizeof(int32_t), VULKAN_MEMORY_UPLOAD,
-                              "the page list", p->st);
-}
-
-enum { LONG_SEGMENT = 4 }; // rows
-
-static bool write_rows(struct pass *p) {
-    if (!make_room(p)) return false;
-    int first_page = 0;
-    p->shape.reach = 1;
-    p->shape.long_segments = p->shape.n_rows >= LONG_SEGMENT * p->batch->n_segments;
-    for (int i = 0; i < p->batch->n_segments; i++) {
-        const struct batch_segment *s = &p->batch->segments[i];
-        const int n = pages_of(s);
-        memcpy((int32_t *)p->b->work.pages.mapped + first_page, s->pages, (size_t)n * sizeof *s->pages);
-        for (int k = 0; k < s->n_rows; k++) write_row(p, s->first_row + k, s->position + k, first_page);
-        first_page += n;
-        while (p->shape.reach <= (s->position + s->n_rows) / 2) p->shape.reach *= 2;
-    }
-    assert(p->shape.n_logits <= p->b->max_logits && p->shape.n_hidden <= p->b->max_hidden);
-    return true;
-}
-
-// ---- commands ----
-
-static void list_pipeline(struct pipeline_list *list, const char *shader, const uint32_t *constants, int n) {
-    struct vulkan_pipeline wanted = {.shader = shader_find(shader)->name, .n_constants = n};
-    memcpy(wanted.constants, constants, (size_t)n * sizeof *constants);
-    for (int i = 0; i < list->n; i++)
-        if (!memcmp(&list->items[i], &wanted, sizeof wanted)) return;
-    if (list->n < VULKAN_MOST_PIPELINES) list->items[list->n++] = wanted;
-}
-
-static void run(struct pass *p, const char *shader, const uint32_t *constants, int n, const void *push, size_t size,
-                uint32_t x, uint32_t y, uint32_t z) {
-    if (!p->ok || !x || !y || !z) return;
-    if (!p->record) {
-        list_pipeline(p->list, shader, constants, n);
-        return;
-    }
-    const VkPipeline pipeline = vulkan_pipeline(p->b->context.device, shader, constants, n, p->st);
-    p->ok = pipeline != VK_NULL_HANDLE;
-    if (p->ok) vulkan_dispatch(&p->b->context, pipeline, push, size, x, y, z);
-}
-#define RUN(p, shader, push, x, y, z, ...)                                                                             \
-    run(p, shader, (const uint32_t[]){__VA_ARGS__}, sizeof(uint32_t[]){__VA_ARGS__} / sizeof(uint32_t), &(push),       \
-        sizeof(push), x, y, z)
-
-static void barrier(struct pass *p) {
-    if (p->ok && p->record) vulkan_barrier(&p->b->context);
-}
-
-static int times_of_list(const struct pass *p) { return 3 + 4 * (p->b->end_layer - p->b->first_layer); }
-
-static void begin_list(struct pass *p) {
-    struct recorded_pass *r = p->record;
-    struct vulkan_context *c = &p->b->context;
-    struct recorded_list *l = &r->lists[r->n_lists++];
-    const int n = times_of_list(p);
-    l->ends = xcalloc((size_t)n, sizeof *l->ends);
-    p->ok = vulkan_list_open(c, &l->commands, n, p->st) && vulkan_begin(c, &l->commands, p->st);
-    if (p->ok) vulkan_time(c);
-    p->list_operations = 0;
-}
-
-static void end_stage(struct pass *p, enum backend_stage stage) {
-    struct recorded_pass *r = p->record;
-    if (!p->ok || !r) return;
-    struct recorded_list *l = &r->lists[r->n_lists - 1];
-    stage_work_add(&r->work.stages[stage], &p->work, 1);
-    p->list_operations += p->work.operations;
-    p->work = (struct stage_work){0};
-    vulkan_time(&p->b->context);
-    if (l->commands.n_times) l->ends[l->commands.n_times - 1] = (uint8_t)stage;
-    if (p->list_operations < p->b->context.device->list_operations || r->n_lists == MOST_LISTS || stage == STAGE_LOGITS)
-        return;
-    p->ok = vulkan_end(&p->b->context, p->st);
-    if (p->ok) begin_list(p);
-}
+#include "engine/vulkan/pass.h"
 
 static uint32_t groups(uint32_t n, uint32_t each) { return (n + each - 1) / each; }
 
@@ -290,14 +147,14 @@ static void gated(struct pass *p, const struct gated *g) {
     matmul(p, &m);
     m.matrix = g->up, m.to = &up, m.bias = g->up_bias;
     matmul(p, &m);
-    barrier(p);
+    pass_barrier(p);
     const struct {
         VkDeviceAddress gate, up;
         uint32_t n, stride;
     } push = {g->middle->address, g->scratch, g->up->rows, g->middle->stride};
     RUN(p, "activate", push, groups(g->up->rows, 64), g->middle->n, 1, (uint32_t)p->b->spec->activation,
         g->gate->format != NULL);
-    barrier(p);
+    pass_barrier(p);
 }
 
 // ---- stages ----
@@ -325,8 +182,8 @@ static void embed(struct pass *p) {
               w->x,       columns,          w->embd_stride,    b->spec->embedding_scale};
     RUN(p, shader, push, groups(groups(columns, 32), 64), (uint32_t)p->shape.n_rows, 1, 0);
     if (m->format) p->work.bytes += (double)p->shape.n_rows * columns / m->format->elements * (double)m->format->bytes;
-    barrier(p);
-    end_stage(p, STAGE_EMBED);
+    pass_barrier(p);
+    pass_end_stage(p, STAGE_EMBED);
 }
 
 struct kv_layer { // as KvLayer in shaders/kv.glsl
@@ -396,7 +253,7 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
               kv_layer_of(b, l)};
     RUN(p, "attention", push, cut.x, cut.y, cut.parts, size, b->kv_type, l->sinks != 0, cut.heads, cut.rows);
     if (cut.parts == 1) return;
-    barrier(p);
+    pass_barrier(p);
     const struct {
         VkDeviceAddress parts, to, sinks;
         uint32_t to_stride, n_parts;
@@ -440,7 +297,7 @@ static void add_later(struct pass *p, const struct device_norm *post_norm, const
     const struct rows added = embd_rows(b, b->work.added, (int)x->n);
     if (!post_norm->weight) return;
     norm_rows(p, post_norm, &added, b->work.identity.address, x, b->spec->n_embd, b->spec->residual_scale);
-    barrier(p);
+    pass_barrier(p);
 }
 
 // The last matmul of a branch: onto the residuals at once, or first to where its post norm finds it.
@@ -455,7 +312,7 @@ static void end_branch(struct pass *p, const struct device_matrix *m, const stru
                                .bias = bias,
                                .scale = later ? 1 : b->spec->residual_scale,
                                .add = !later});
-    barrier(p);
+    pass_barrier(p);
     add_later(p, post_norm, x);
 }
 
@@ -477,21 +334,21 @@ static void attention(struct pass *p, int layer, const struct rows *normed, cons
         matmul(p,
                &(struct matmul){.matrix = qkv[i].matrix, .from = normed, .to = &to, .bias = qkv[i].bias, .scale = 1});
     }
-    barrier(p);
+    pass_barrier(p);
     if (b->spec->head_norm == HEAD_NORM_WHOLE) {
         const struct rows query = rows_of(w->qkv, w->qkv_stride, n);
         const struct rows key = rows_of(w->qkv + 4 * (uint64_t)queries, w->qkv_stride, n);
         if (l->query_norm.weight) norm_rows(p, &l->query_norm, &query, w->identity.address, &query, queries, 0);
         if (l->key_norm.weight) norm_rows(p, &l->key_norm, &key, w->identity.address, &key, keys, 0);
-        barrier(p);
+        pass_barrier(p);
     }
-    end_stage(p, STAGE_PROJECT);
+    pass_end_stage(p, STAGE_PROJECT);
     prepare_heads(p, layer);
-    barrier(p);
+    pass_barrier(p);
     const struct rows attended = rows_of(w->attended, w->attended_stride, (int)x->n);
     attend(p, layer, &attended, list);
-    barrier(p);
-    end_stage(p, STAGE_ATTEND);
+    pass_barrier(p);
+    pass_end_stage(p, STAGE_ATTEND);
     end_branch(p, &l->output, &attended, l->output_bias, &l->attention_post_norm, x);
 }
 
@@ -516,7 +373,7 @@ static void choose_experts(struct pass *p, const struct device_experts *e, const
     const struct rows shared_score = rows_of(w->shared_score, 1, (int)in->n);
     matmul(p, &(struct matmul){.matrix = &e->router, .from = in, .to = &scores, .bias = e->router_bias, .scale = 1});
     matmul(p, &(struct matmul){.matrix = &e->shared_router, .from = in, .to = &shared_score, .scale = 1});
-    barrier(p);
+    pass_barrier(p);
     const struct {
         VkDeviceAddress logits, bias, choices;
         uint32_t stride;
@@ -524,7 +381,7 @@ static void choose_experts(struct pass *p, const struct device_experts *e, const
     } push = {w->scores, e->choice_bias, w->choices, w->score_stride, s->scale};
     RUN(p, "choose", push, in->n, 1, 1, (uint32_t)s->count, (uint32_t)s->used, (uint32_t)s->gating, s->normalise,
         e->choice_bias != 0);
-    barrier(p);
+    pass_barrier(p);
 }
 
 // Brings the slots in the order of their experts where matmul wants tiles of them.
@@ -537,7 +394,7 @@ static void group_experts(struct pass *p, uint32_t slots) {
         uint32_t n, n_tiles;
     } push = {w->choices, w->expert_order, w->expert_tiles, slots, most_expert_tiles(p, slots, tile)};
     RUN(p, "group", push, 1, 1, 1, (uint32_t)p->b->spec->experts.count, tile);
-    barrier(p);
+    pass_barrier(p);
 }
 
 static void ffn_shared(struct pass *p, const struct device_experts *e, const struct rows *in) {
@@ -563,7 +420,7 @@ static void add_experts(struct pass *p, const struct device_layer *l, const stru
               (uint32_t)s->n_embd, w->embd_stride, 1,        s->residual_scale};
     RUN(p, "experts_add", push, groups((uint32_t)s->n_embd, 64), x->n, 1, (uint32_t)s->experts.used, shared,
         l->experts.shared_router.format != NULL, !later);
-    barrier(p);
+    pass_barrier(p);
     add_later(p, &l->ffn_post_norm, x);
 }
 
@@ -590,7 +447,7 @@ static void ffn_experts(struct pass *p, const struct device_layer *l, const stru
         &(struct matmul){
             .matrix = &e->down, .from = &middle, .to = &out, .bias = e->down_bias, .scale = 1, .choices = w->choices});
     if (e->shared_up.format) ffn_shared(p, e, in);
-    barrier(p);
+    pass_barrier(p);
     add_experts(p, l, x);
 }
 
@@ -610,16 +467,16 @@ static void layer(struct pass *p, int i) {
     norm_rows(p, &l->attention_norm, &all, w->identity.address, &normed, s->n_embd, 0);
     if (last) norm_rows(p, &(struct device_norm){0}, &all, list, &x, s->n_embd, 0);
     if (s->parallel) norm_rows(p, ffn_norm, &all, list, &in, s->n_embd, 0);
-    barrier(p);
+    pass_barrier(p);
     attention(p, i, &normed, &x, list);
-    end_stage(p, STAGE_PROJECT);
+    pass_end_stage(p, STAGE_PROJECT);
     if (!s->parallel) {
         norm_rows(p, ffn_norm, &x, w->identity.address, &in, s->n_embd, 0);
-        barrier(p);
+        pass_barrier(p);
     }
     if (l->spec->experts) ffn_experts(p, l, &in, &x);
     else ffn_dense(p, l, &in, &x);
-    end_stage(p, STAGE_FEED);
+    pass_end_stage(p, STAGE_FEED);
 }
 
 static void logits(struct pass *p) {
@@ -631,178 +488,19 @@ static void logits(struct pass *p) {
     const struct rows hidden = rows_of(w->hidden_out, (uint32_t)s->n_embd, p->shape.n_hidden);
     norm_rows(p, &b->weights.output_norm, &x, w->logits_rows.address, &in, s->n_embd, 0);
     norm_rows(p, &b->weights.output_norm, &x, w->hidden_rows.address, &hidden, s->n_embd, 0);
-    barrier(p);
+    pass_barrier(p);
     matmul(p, &(struct matmul){.matrix = &b->weights.output,
                                .from = &in,
                                .to = &out,
                                .bias = b->weights.output_bias,
                                .scale = s->logit_scale,
                                .softcap = s->logit_softcap});
-    barrier(p);
+    pass_barrier(p);
 }
 
-// ---- results ----
-
-static void copy_results(struct pass *p) {
-    struct backend *b = p->b;
-    const struct device_workspace *w = &b->work;
-    const uint64_t row = 4ull * (uint64_t)b->spec->n_vocab, hidden = 4ull * (uint64_t)b->spec->n_embd;
-    if (!has_last_layer(b))
-        vulkan_copy(&b->context, &w->device, w->x_offset, &w->readback, 0,
-                    4ull * w->embd_stride * (uint64_t)p->shape.n_rows);
-    if (p->shape.n_logits)
-        vulkan_copy(&b->context, &w->device, w->logits_offset, &w->readback, 0, row * (uint64_t)p->shape.n_logits);
-    if (p->shape.n_hidden)
-        vulkan_copy(&b->context, &w->device, w->hidden_offset, &w->readback, w->hidden_readback,
-                    hidden * (uint64_t)p->shape.n_hidden);
-}
-
-static void count_attention(const struct backend *b, const struct batch *batch, struct stage_work *out) {
-    for (int i = b->first_layer; i < b->end_layer; i++) {
-        const struct device_layer *l = &b->weights.layers[i];
-        for (int k = 0; k < batch->n_segments; k++) {
-            const struct batch_segment *s = &batch->segments[k];
-            double keys = s->position + (s->n_rows + 1) / 2; // of a row, on average
-            if (l->spec->window && keys > l->spec->window) keys = l->spec->window;
-            out->bytes += (double)l->page_bytes / KV_PAGE_TOKENS * (keys + s->n_rows / 2);
-            out->operations += 4.0 * keys * s->n_rows * l->spec->n_head * b->spec->head_size;
-        }
-    }
-}
-
-static void tell_work(struct backend *b, const struct batch *batch, const struct recorded_pass *r,
-                      struct backend_work *out) {
-    double *seconds = xcalloc((size_t)r->lists[0].commands.most_times + 1, sizeof *seconds);
-    *out = r->work;
-    count_attention(b, batch, &out->stages[STAGE_ATTEND]);
-    for (int k = 0; k < r->n_lists; k++) {
-        const struct recorded_list *l = &r->lists[k];
-        if (!vulkan_seconds(&b->context, &l->commands, seconds)) continue;
-        for (int i = 1; i < l->commands.n_times; i++) out->stages[l->ends[i]].seconds += seconds[i - 1];
-    }
-    free(seconds);
-}
-
-// ---- recorded passes ----
-
-static void pass_close(struct backend *b, struct recorded_pass *r) {
-    for (int i = 0; i < r->n_lists; i++) {
-        vulkan_list_close(&b->context, &r->lists[i].commands);
-        free(r->lists[i].ends);
-    }
-    *r = (struct recorded_pass){0};
-}
-
-void passes_close(struct backend *b) {
-    while (b->n_passes) pass_close(b, &b->passes[--b->n_passes]);
-}
-
-// An empty place, the one that was not used for longest where there is none.
-static struct recorded_pass *find_place(struct backend *b) {
-    if (b->n_passes < MOST_PASSES) return &b->passes[b->n_passes++];
-    struct recorded_pass *oldest = &b->passes[0];
-    for (int i = 1; i < MOST_PASSES; i++)
-        if (b->passes[i].last_used < oldest->last_used) oldest = &b->passes[i];
-    pass_close(b, oldest);
-    return oldest;
-}
-
-static void all_stages(struct pass *p) {
+void pass_stages(struct pass *p) {
     struct backend *b = p->b;
     embed(p);
     for (int i = b->first_layer; i < b->end_layer; i++) layer(p, i);
     if (has_last_layer(b)) logits(p);
-}
-
-static bool record(struct pass *p) {
-    struct backend *b = p->b;
-    struct recorded_pass *r = p->record = find_place(b);
-    begin_list(p);
-    all_stages(p);
-    if (p->ok) copy_results(p);
-    end_stage(p, STAGE_LOGITS);
-    if (p->ok && vulkan_end(&b->context, p->st)) {
-        r->shape = p->shape;
-        return true;
-    }
-    pass_close(b, r);
-    return false;
-}
-
-static bool find_or_record(struct pass *p) {
-    struct backend *b = p->b;
-    for (int i = 0; i < b->n_passes && !p->record; i++)
-        if (!memcmp(&b->passes[i].shape, &p->shape, sizeof p->shape)) p->record = &b->passes[i];
-    if (!p->record && !record(p)) return false;
-    p->record->last_used = ++b->n_runs;
-    return true;
-}
-
-static bool stopped(const struct batch *batch) { return batch->stop && batch->stop(batch->stop_context); }
-
-bool vulkan_forward(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st) {
-    struct pass p = {.b = b, .batch = batch, .st = st, .shape.n_rows = batch->n_rows};
-    struct vulkan_context *c = &b->context;
-    const struct vulkan_list *lists[2];
-    int n = 0;
-    if (batch->n_copies) {
-        if (!pages_record_copies(b, batch, st)) return false;
-        lists[n++] = &c->once;
-    }
-    if (!batch->n_rows) return !n || vulkan_run(c, lists, n, st);
-    if (!write_rows(&p) || !find_or_record(&p)) return false;
-    for (int i = 0; i < p.record->n_lists; i++, n = 0) {
-        const bool stops = stopped(batch);
-        if (!stops) lists[n++] = &p.record->lists[i].commands;
-        if (n && !vulkan_run(c, lists, n, st)) return false;
-        if (stops) return status_fail(st, STATUS_CANCELLED, "the batch was given up");
-    }
-    *out = (struct backend_result){.logits = b->work.readback.mapped,
-                                   .hidden = (float *)((char *)b->work.readback.mapped + b->work.hidden_readback),
-                                   .hidden_stride = has_last_layer(b) ? b->spec->n_embd : (int)b->work.embd_stride};
-    tell_work(b, batch, p.record, &out->work);
-    return true;
-}
-
-// ---- pipelines beforehand ----
-
-static void *build_pipelines(void *context) {
-    struct pipeline_list *list = context;
-    for (int i; (i = atomic_fetch_add(&list->next, 1)) < list->n;) {
-        const struct vulkan_pipeline *p = &list->items[i];
-        vulkan_pipeline(list->device, p->shader, p->constants, p->n_constants, NULL);
-    }
-    vulkan_save_pipelines(list->device);
-    return NULL;
-}
-
-void pipelines_start(struct backend *b) {
-    struct pipeline_list *list = b->building = xcalloc(1, sizeof *list);
-    list->device = b->context.device;
-    const int rows[] = {1, b->max_rows};
-    for (int i = 0; i < 2; i++) {
-        const int results = has_last_layer(b) && b->max_logits ? 1 : 0;
-        struct pass p = {.b = b,
-                         .ok = true,
-                         .list = list,
-                         .shape = {.n_rows = rows[i],
-                                   .n_kept = results,
-                                   .n_logits = results,
-                                   .reach = b->asked_context,
-                                   .long_segments = rows[i] >= LONG_SEGMENT}};
-        all_stages(&p);
-    }
-    const int most = (int)(sizeof list->threads / sizeof *list->threads), wanted = thread_pool_size(b->pool);
-    while (list->n_threads < most && list->n_threads < wanted &&
-           system_start_thread(&list->threads[list->n_threads], build_pipelines, list, NULL))
-        list->n_threads++;
-}
-
-void pipelines_finish(struct backend *b) {
-    struct pipeline_list *list = b->building;
-    if (!list) return;
-    atomic_store(&list->next, list->n);
-    for (int i = 0; i < list->n_threads; i++) pthread_join(list->threads[i], NULL);
-    free(list);
-    b->building = NULL;
 }

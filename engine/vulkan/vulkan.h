@@ -171,7 +171,7 @@ bool pages_record_copies(struct backend *b, const struct batch *batch, struct st
 // limits.c
 bool vulkan_limits(VkPhysicalDevice physical, struct device_limits *out, struct status *st);
 
-// forward.c: the copies of a batch and its rows
+// pass.c: the copies of a batch and its rows
 bool vulkan_forward(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st);
 void passes_close(struct backend *b);
 // The pipelines that decoding one conversation and long prompts need are built on threads beside, from here on; all
