@@ -8,7 +8,19 @@ static uint32_t groups(uint32_t n, uint32_t each) { return (n + each - 1) / each
 struct rows { // of activations
     VkDeviceAddress address;
     uint32_t stride, n;
+    VkDeviceAddress codes; // the same quantised; or 0
 };
+
+static void quantize(struct pass *p, const struct rows *x) {
+    enum { THREADS = 256 };
+    const struct {
+        VkDeviceAddress from, to;
+        uint32_t n;
+    } push = {x->address, x->codes, x->n * x->stride / 4};
+    if (!p->b->weights.quantised) return;
+    RUN(p, "quantize", push, groups(push.n, THREADS), 1, 1, 0);
+    pass_barrier(p);
+}
 
 enum { NORM_NONE = NORM_LAYER + 1 };
 
@@ -88,13 +100,14 @@ static void matmul(struct pass *p, const struct matmul *m) {
     const struct device_workspace *w = &p->b->work;
     const uint32_t rows = m->matrix->rows, n = m->to->n;
     const struct {
-        VkDeviceAddress matrix, grids, from, to, bias, choices, order, tiles;
+        VkDeviceAddress matrix, grids, from, from_codes, to, bias, choices, order, tiles;
         uint32_t rows, columns, n, from_stride, to_stride, from_share;
         float scale, softcap;
         uint32_t biased, adds;
     } push = {m->matrix->address,
               p->b->weights.grids,
               m->from->address,
+              m->from->codes,
               m->to->address,
               m->bias,
               m->choices,
@@ -136,7 +149,7 @@ struct gated {
 };
 
 static void gated(struct pass *p, const struct gated *g) {
-    const struct rows up = {g->scratch, g->middle->stride, g->middle->n};
+    const struct rows up = {g->scratch, g->middle->stride, g->middle->n, 0};
     struct matmul m = {.matrix = g->gate,
                        .from = g->in,
                        .to = g->middle,
@@ -155,16 +168,22 @@ static void gated(struct pass *p, const struct gated *g) {
     RUN(p, "activate", push, groups(g->up->rows, 64), g->middle->n, 1, (uint32_t)p->b->spec->activation,
         g->gate->format != NULL);
     pass_barrier(p);
+    quantize(p, g->middle);
 }
 
 // ---- stages ----
 
 static struct rows embd_rows(const struct backend *b, VkDeviceAddress address, int n) {
-    return (struct rows){address, b->work.embd_stride, (uint32_t)n};
+    return (struct rows){address, b->work.embd_stride, (uint32_t)n, 0};
 }
 
 static struct rows rows_of(VkDeviceAddress address, uint32_t stride, int n) {
-    return (struct rows){address, stride, (uint32_t)n};
+    return (struct rows){address, stride, (uint32_t)n, 0};
+}
+
+static struct rows coded(struct rows x, VkDeviceAddress codes) {
+    x.codes = codes;
+    return x;
 }
 
 static void embed(struct pass *p) {
@@ -345,16 +364,17 @@ static void attention(struct pass *p, int layer, const struct rows *normed, cons
     pass_end_stage(p, STAGE_PROJECT);
     prepare_heads(p, layer);
     pass_barrier(p);
-    const struct rows attended = rows_of(w->attended, w->attended_stride, (int)x->n);
+    const struct rows attended = coded(rows_of(w->attended, w->attended_stride, (int)x->n), w->attended_codes);
     attend(p, layer, &attended, list);
     pass_barrier(p);
+    quantize(p, &attended);
     pass_end_stage(p, STAGE_ATTEND);
     end_branch(p, &l->output, &attended, l->output_bias, &l->attention_post_norm, x);
 }
 
 static void ffn_dense(struct pass *p, const struct device_layer *l, const struct rows *in, const struct rows *x) {
     const struct device_workspace *w = &p->b->work;
-    const struct rows middle = rows_of(w->gate, w->ffn_stride, (int)in->n);
+    const struct rows middle = coded(rows_of(w->gate, w->ffn_stride, (int)in->n), w->gate_codes);
     gated(p, &(struct gated){.gate = &l->gate,
                              .up = &l->up,
                              .gate_bias = l->gate_bias,
@@ -400,7 +420,7 @@ static void group_experts(struct pass *p, uint32_t slots) {
 static void ffn_shared(struct pass *p, const struct device_experts *e, const struct rows *in) {
     struct backend *b = p->b;
     const struct device_workspace *w = &b->work;
-    const struct rows middle = rows_of(w->gate, w->ffn_stride, (int)in->n);
+    const struct rows middle = coded(rows_of(w->gate, w->ffn_stride, (int)in->n), w->gate_codes);
     const struct rows added = embd_rows(b, w->added, (int)in->n);
     gated(p,
           &(struct gated){.gate = &e->shared_gate, .up = &e->shared_up, .in = in, .middle = &middle, .scratch = w->up});
@@ -431,7 +451,7 @@ static void ffn_experts(struct pass *p, const struct device_layer *l, const stru
     const int used = b->spec->experts.used, slots = (int)in->n * used;
     choose_experts(p, e, in);
     group_experts(p, (uint32_t)slots);
-    const struct rows middle = rows_of(w->expert_gate, w->expert_stride, slots);
+    const struct rows middle = coded(rows_of(w->expert_gate, w->expert_stride, slots), w->expert_gate_codes);
     const struct rows out = embd_rows(b, w->expert_out, slots);
     gated(p, &(struct gated){.gate = &e->gate,
                              .up = &e->up,
@@ -459,20 +479,23 @@ static void layer(struct pass *p, int i) {
     const struct device_layer *l = &b->weights.layers[i];
     const bool last = i == s->n_layer - 1;
     const struct rows all = embd_rows(b, w->x, p->shape.n_rows);
-    const struct rows normed = embd_rows(b, w->normed, p->shape.n_rows);
+    const struct rows normed = coded(embd_rows(b, w->normed, p->shape.n_rows), w->normed_codes);
     const struct rows x = last ? embd_rows(b, w->kept_x, p->shape.n_kept) : all;
     const VkDeviceAddress list = last ? w->kept.address : w->identity.address;
-    const struct rows in = embd_rows(b, w->ffn_in, (int)x.n);
+    const struct rows in = coded(embd_rows(b, w->ffn_in, (int)x.n), w->ffn_in_codes);
     const struct device_norm *ffn_norm = s->parallel && !l->ffn_norm.weight ? &l->attention_norm : &l->ffn_norm;
     norm_rows(p, &l->attention_norm, &all, w->identity.address, &normed, s->n_embd, 0);
     if (last) norm_rows(p, &(struct device_norm){0}, &all, list, &x, s->n_embd, 0);
     if (s->parallel) norm_rows(p, ffn_norm, &all, list, &in, s->n_embd, 0);
     pass_barrier(p);
+    quantize(p, &normed);
+    if (s->parallel) quantize(p, &in);
     attention(p, i, &normed, &x, list);
     pass_end_stage(p, STAGE_PROJECT);
     if (!s->parallel) {
         norm_rows(p, ffn_norm, &x, w->identity.address, &in, s->n_embd, 0);
         pass_barrier(p);
+        quantize(p, &in);
     }
     if (l->spec->experts) ffn_experts(p, l, &in, &x);
     else ffn_dense(p, l, &in, &x);
@@ -483,12 +506,14 @@ static void logits(struct pass *p) {
     struct backend *b = p->b;
     const struct device_workspace *w = &b->work;
     const struct model_spec *s = b->spec;
-    const struct rows x = embd_rows(b, w->kept_x, p->shape.n_kept), in = embd_rows(b, w->logits_in, p->shape.n_logits);
+    const struct rows x = embd_rows(b, w->kept_x, p->shape.n_kept);
+    const struct rows in = coded(embd_rows(b, w->logits_in, p->shape.n_logits), w->logits_in_codes);
     const struct rows out = rows_of(w->logits_out, (uint32_t)s->n_vocab, p->shape.n_logits);
     const struct rows hidden = rows_of(w->hidden_out, (uint32_t)s->n_embd, p->shape.n_hidden);
     norm_rows(p, &b->weights.output_norm, &x, w->logits_rows.address, &in, s->n_embd, 0);
     norm_rows(p, &b->weights.output_norm, &x, w->hidden_rows.address, &hidden, s->n_embd, 0);
     pass_barrier(p);
+    quantize(p, &in);
     matmul(p, &(struct matmul){.matrix = &b->weights.output,
                                .from = &in,
                                .to = &out,

@@ -45,6 +45,7 @@ struct device_weights {
     uint64_t sizes[MOST_CHUNKS];
     int n_chunks;
     uint64_t bytes;
+    bool quantised;              // any matrix
     struct device_layer *layers; // [n_layer], those of other backends zero
     struct device_norm output_norm;
     struct device_matrix embedding, output;
@@ -87,10 +88,11 @@ struct device_workspace {
     VkDeviceAddress x, kept_x;               // [max_rows, embd_stride] residuals, of all rows and of the kept ones
     VkDeviceAddress normed, ffn_in, added;   // the same size
     VkDeviceAddress qkv, attended, gate, up; // [max_rows, their stride]
+    VkDeviceAddress normed_codes, ffn_in_codes, attended_codes, gate_codes; // the same quantised: shaders/codes.glsl
     VkDeviceAddress parts; // of attention, where work groups share the keys of a row: [WORKSPACE_PARTS] floats
-    VkDeviceAddress scores, shared_score, choices, expert_gate, expert_up, expert_out;
+    VkDeviceAddress scores, shared_score, choices, expert_gate, expert_gate_codes, expert_up, expert_out;
     VkDeviceAddress expert_order, expert_tiles; // slots by their experts: shaders/group.comp
-    VkDeviceAddress logits_in, logits_out, hidden_out;
+    VkDeviceAddress logits_in, logits_in_codes, logits_out, hidden_out;
     uint64_t x_offset, logits_offset, hidden_offset; // in the device buffer
     struct vulkan_buffer readback;                   // logits, then hidden states
     uint64_t hidden_readback;                        // where those begin
@@ -150,6 +152,7 @@ struct backend {
 
 static inline bool has_last_layer(const struct backend *b) { return b->end_layer == b->spec->n_layer; }
 static inline uint32_t stride_of(int n) { return ((uint32_t)n + 31) / 32 * 32; }
+enum { PIECE_BYTES = 48 }; // of 32 activations, quantised
 
 // weights.c: places all weights of b's layers, allocates and uploads them. Without a device: only counts the bytes.
 bool weights_place(struct backend *b, struct status *st);

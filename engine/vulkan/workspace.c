@@ -9,6 +9,11 @@ static uint64_t reserve(uint64_t *used, uint64_t count, uint64_t size) {
     return at;
 }
 
+// Quantised rows of activations.
+static uint64_t reserve_codes(uint64_t *used, uint64_t rows, uint32_t stride) {
+    return reserve(used, rows, stride / 32 * PIECE_BYTES);
+}
+
 static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 static void find_strides(struct backend *b) {
@@ -40,6 +45,10 @@ static uint64_t place_device(struct backend *b) {
     w->attended = reserve(&used, rows, 4 * (uint64_t)w->attended_stride);
     w->gate = reserve(&used, rows, 4 * (uint64_t)w->ffn_stride);
     w->up = reserve(&used, rows, 4 * (uint64_t)w->ffn_stride);
+    w->normed_codes = reserve_codes(&used, rows, w->embd_stride);
+    w->ffn_in_codes = reserve_codes(&used, rows, w->embd_stride);
+    w->attended_codes = reserve_codes(&used, rows, w->attended_stride);
+    w->gate_codes = reserve_codes(&used, rows, w->ffn_stride);
     w->parts = reserve(&used, WORKSPACE_PARTS, sizeof(float));
     w->scores = reserve(&used, rows, 4 * (uint64_t)w->score_stride);
     w->shared_score = reserve(&used, rows, sizeof(float));
@@ -47,9 +56,11 @@ static uint64_t place_device(struct backend *b) {
     w->expert_order = reserve(&used, slots, sizeof(int32_t));
     w->expert_tiles = reserve(&used, slots, 3 * sizeof(uint32_t));
     w->expert_gate = reserve(&used, slots, expert);
+    w->expert_gate_codes = reserve_codes(&used, slots, w->expert_stride);
     w->expert_up = reserve(&used, slots, expert);
     w->expert_out = reserve(&used, slots, embd);
     w->logits_in = reserve(&used, (uint64_t)b->max_logits, embd);
+    w->logits_in_codes = reserve_codes(&used, (uint64_t)b->max_logits, w->embd_stride);
     w->logits_offset = w->logits_out = reserve(&used, (uint64_t)b->max_logits, 4 * (uint64_t)b->spec->n_vocab);
     w->hidden_offset = w->hidden_out = reserve(&used, (uint64_t)b->max_hidden, 4 * (uint64_t)b->spec->n_embd);
     return used;
@@ -65,11 +76,33 @@ static bool open_device(struct backend *b, struct status *st) {
     struct vulkan_context *c = &b->context;
     if (!vulkan_buffer_open(c->device, &w->device, workspace_bytes(b), VULKAN_MEMORY_DEVICE, "activations", st))
         return false;
-    VkDeviceAddress *const addresses[] = {
-        &w->x,          &w->kept_x,       &w->normed,      &w->ffn_in,     &w->added,     &w->qkv,
-        &w->attended,   &w->gate,         &w->up,          &w->parts,      &w->scores,    &w->shared_score,
-        &w->choices,    &w->expert_gate,  &w->expert_up,   &w->expert_out, &w->logits_in, &w->logits_out,
-        &w->hidden_out, &w->expert_order, &w->expert_tiles};
+    VkDeviceAddress *const addresses[] = {&w->x,
+                                          &w->kept_x,
+                                          &w->normed,
+                                          &w->ffn_in,
+                                          &w->added,
+                                          &w->qkv,
+                                          &w->attended,
+                                          &w->gate,
+                                          &w->up,
+                                          &w->parts,
+                                          &w->scores,
+                                          &w->shared_score,
+                                          &w->choices,
+                                          &w->expert_gate,
+                                          &w->expert_up,
+                                          &w->expert_out,
+                                          &w->logits_in,
+                                          &w->logits_out,
+                                          &w->hidden_out,
+                                          &w->expert_order,
+                                          &w->expert_tiles,
+                                          &w->normed_codes,
+                                          &w->ffn_in_codes,
+                                          &w->attended_codes,
+                                          &w->gate_codes,
+                                          &w->expert_gate_codes,
+                                          &w->logits_in_codes};
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) *addresses[i] += w->device.address;
     if (!vulkan_begin(c, &c->once, st)) return false;
     vulkan_fill(c, &w->device);

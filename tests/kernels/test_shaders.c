@@ -386,8 +386,60 @@ struct matmul {
     float scale, softcap;
 };
 
+// Rows of activations quantised, as shaders/codes.glsl has them.
+struct piece {
+    int8_t code[32];
+    float scale, sum[2], unused;
+};
+_Static_assert(sizeof(struct piece) == 48, "as in the shaders");
+
+static struct array quantized(const struct array *from) {
+    const int n = (int)from->n / 32;
+    const struct array codes = random_floats((size_t)n * sizeof(struct piece) / sizeof(float));
+    const struct {
+        VkDeviceAddress from, to;
+        int32_t n;
+    } push = {from->address, codes.address, n * 8};
+    DISPATCH("quantize", push, groups(push.n, 256), 1, 1, 0);
+    return codes;
+}
+
+static void check_piece(const struct piece *got, const float *x) {
+    float top = 0, sum[2] = {0};
+    for (int k = 0; k < 32; k++) top = fabsf(x[k]) > top ? fabsf(x[k]) : top;
+    if (!(fabsf(got->scale - top / 127) <= 1e-6f * top)) fail_msg("scale %g of at most %g", got->scale, top);
+    for (int k = 0; k < 32; k++) {
+        if (!(fabsf(got->code[k] * got->scale - x[k]) <= 0.501f * got->scale))
+            fail_msg("%g becomes %d × %g", x[k], got->code[k], got->scale);
+        sum[k / 16] += got->code[k];
+    }
+    for (int i = 0; i < 2; i++)
+        if (!(fabsf(got->sum[i] - sum[i] * got->scale) <= 1e-5f * top))
+            fail_msg("sum %g, not %g", got->sum[i], sum[i] * got->scale);
+}
+
+// What the codes stand for, into `to`.
+static void stand_for(const struct array *codes, const struct array *to) {
+    const struct piece *pieces = codes->host;
+    for (size_t i = 0; i < to->n; i++) to->f[i] = pieces[i / 32].code[i % 32] * pieces[i / 32].scale;
+}
+
+static void test_quantize(void **state) {
+    (void)state;
+    enum { PIECES = 70 };
+    begin(NULL);
+    const struct array from = random_floats(PIECES * 32);
+    for (int i = 0; i < 32; i++) from.f[i] = 0, from.f[32 + i] *= 1e-30f, from.f[64 + i] *= 1e30f;
+    from.f[96] = INFINITY, from.f[128 + 31] = NAN;
+    const struct array codes = quantized(&from);
+    const struct piece *pieces = codes.host;
+    for (int i = 0; i < PIECES; i++)
+        if (i == 3 || i == 4) assert_true(isnan(pieces[i].scale) && isnan(pieces[i].sum[0]) && isnan(pieces[i].sum[1]));
+        else check_piece(&pieces[i], from.f + 32 * i);
+}
+
 struct matmul_push {
-    VkDeviceAddress matrix, grids, from, to, bias, choices, order, tiles;
+    VkDeviceAddress matrix, grids, from, from_codes, to, bias, choices, order, tiles;
     int32_t rows, columns, n, from_stride, to_stride, from_share;
     float scale, softcap;
     uint32_t biased, adds;
@@ -441,10 +493,13 @@ static void check_matmul(const struct matmul *m) {
                        to = random_floats((size_t)(m->n * to_stride)),
                        bias = random_floats((size_t)(experts * m->rows)), choices = random_choices(m->n, experts),
                        order = reserve((size_t)m->n, sizeof(int32_t)), tiles = reserve(MOST_TILES, 3 * sizeof(int32_t));
-    const struct matmul_push push = {
-        w.blocks.address, w.grids.address, from.address, to.address, bias.address, choices.address,
-        order.address,    tiles.address,   m->rows,      m->columns, m->n,         stride,
-        to_stride,        share,           m->scale,     m->softcap, m->biased,    m->adds};
+    const struct array codes = quantized(&from);
+    if (!m->tiled && block_formats[m->format].elements > 1) stand_for(&codes, &from);
+    const struct matmul_push push = {w.blocks.address, w.grids.address, from.address,    codes.address,
+                                     to.address,       bias.address,    choices.address, order.address,
+                                     tiles.address,    m->rows,         m->columns,      m->n,
+                                     stride,           to_stride,       share,           m->scale,
+                                     m->softcap,       m->biased,       m->adds};
     double *want = expect(&to), *allowed = xcalloc(to.n, sizeof *allowed);
     expect_matmul(m, &w, &push, from.f, bias.f, choices.i, want, allowed);
     if (m->tiled && m->experts) group(&choices, &order, &tiles, m->n, experts, m->at_once);
@@ -837,12 +892,12 @@ static void subgroup_sizes(uint32_t *least, uint32_t *most) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_norm, begin),        cmocka_unit_test_setup(test_activate, begin),
-        cmocka_unit_test_setup(test_choose, begin),      cmocka_unit_test_setup(test_experts_add, begin),
-        cmocka_unit_test_setup(test_embed, begin),       cmocka_unit_test_setup(test_matvec, begin),
-        cmocka_unit_test_setup(test_matvec_long, begin), cmocka_unit_test_setup(test_matmul, begin),
-        cmocka_unit_test_setup(test_group, begin),       cmocka_unit_test_setup(test_heads, begin),
-        cmocka_unit_test_setup(test_attention, begin),
+        cmocka_unit_test_setup(test_norm, begin),   cmocka_unit_test_setup(test_activate, begin),
+        cmocka_unit_test_setup(test_choose, begin), cmocka_unit_test_setup(test_experts_add, begin),
+        cmocka_unit_test_setup(test_embed, begin),  cmocka_unit_test_setup(test_quantize, begin),
+        cmocka_unit_test_setup(test_matvec, begin), cmocka_unit_test_setup(test_matvec_long, begin),
+        cmocka_unit_test_setup(test_matmul, begin), cmocka_unit_test_setup(test_group, begin),
+        cmocka_unit_test_setup(test_heads, begin),  cmocka_unit_test_setup(test_attention, begin),
     };
     const struct CMUnitTest without[] = {cmocka_unit_test(test_device)};
     uint32_t size, most;
