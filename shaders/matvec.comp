@@ -12,47 +12,18 @@ layout(local_size_x = 64) in;
 layout(constant_id = 0) const uint ROWS = 2;
 layout(constant_id = 1) const uint COLUMNS = 1;
 layout(constant_id = 2) const bool EXPERTS = false; // the matrix is that of an expert, which each row has its own of
+#include "matvec.glsl"
 
 shared float parts[ROWS * COLUMNS][THREADS]; // of subgroups, which are THREADS at most
-
-uint row_block(uint row, uint expert) {
-    return (expert * rows + min(row, rows - 1)) * (columns / BLOCK_ELEMENTS);
-}
-
-uint input_row(uint column) { return min(column, n - 1) / from_share; }
 
 void main() {
     const uint t = gl_LocalInvocationIndex;
     const uint first_row = (gl_WorkGroupID.y + gl_WorkGroupID.z * gl_NumWorkGroups.y) * ROWS;
     const uint first_column = gl_WorkGroupID.x * COLUMNS; // those of the same rows run at once: memory is read once
     const uint expert = EXPERTS ? uint(choices.v[2 * first_column]) : 0;
-    float sum[ROWS][COLUMNS];
-    [[unroll]] for (uint r = 0; r < ROWS; r++)
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) sum[r][c] = 0;
-    for (uint piece = t; piece < (columns + 31) / 32; piece += THREADS) {
-#ifdef HAS_CODES
-        const uint pieces = BLOCK_ELEMENTS / 32;
-        codes w[ROWS];
-        [[unroll]] for (uint r = 0; r < ROWS; r++)
-            w[r] = unpack(matrix, grids, row_block(first_row + r, expert) + piece / pieces, piece % pieces);
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-            const Piece x = from_codes.v[input_row(first_column + c) * (from_stride / 32) + piece];
-            [[unroll]] for (uint r = 0; r < ROWS; r++) sum[r][c] += multiply(w[r], x);
-        }
-#else
-        float w[ROWS][32];
-        [[unroll]] for (uint r = 0; r < ROWS; r++)
-            decode(matrix, grids, row_block(first_row + r, expert), piece, columns, w[r]);
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-            const uint at = input_row(first_column + c) * (from_stride / 4) + 8 * piece;
-            [[unroll]] for (uint i = 0; i < 8; i++) {
-                const vec4 x = from.v[at + i];
-                [[unroll]] for (uint r = 0; r < ROWS; r++)
-                    sum[r][c] += dot(vec4(w[r][4 * i], w[r][4 * i + 1], w[r][4 * i + 2], w[r][4 * i + 3]), x);
-            }
-        }
-#endif
-    }
+    if (first_row >= rows) return;
+    clear_sum();
+    add_products(matrix, expert * rows + first_row, (expert + 1) * rows, first_column, t, THREADS);
     [[unroll]] for (uint r = 0; r < ROWS; r++)
         [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
             const float part = subgroupAdd(sum[r][c]);

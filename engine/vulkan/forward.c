@@ -50,6 +50,7 @@ struct matmul {
 // Of how many experts the matrices are read is known on the device alone: most often of as many as there are rows.
 static void count_matmul(struct pass *p, const struct matmul *m) {
     const struct device_matrix *x = m->matrix;
+    if (!x->format) return;
     const double experts = m->choices ? (double)p->b->spec->experts.count : 1, n = m->to->n;
     const double bytes = (double)x->rows * x->columns / x->format->elements * (double)x->format->bytes;
     p->work.bytes += bytes * (n < experts ? n : experts);
@@ -93,6 +94,10 @@ static uint32_t columns_at_once(uint32_t n) {
     return choices[i];
 }
 
+static uint32_t chosen_tile(const struct pass *p, const struct matmul *m) {
+    return m->choices ? choose_expert_tile(p, m->to->n) : choose_tile(m->matrix->rows, m->to->n);
+}
+
 static void matmul(struct pass *p, const struct matmul *m) {
     enum { ROWS = 4, MOST_GROUPS = 32768, THREADS_DOWN = 16, THREADS_ACROSS = 8 };
     if (!m->matrix->format || !m->to->n) return;
@@ -123,7 +128,7 @@ static void matmul(struct pass *p, const struct matmul *m) {
               m->softcap,
               m->bias != 0,
               m->add};
-    const uint32_t tile = m->choices ? choose_expert_tile(p, n) : choose_tile(rows, n);
+    const uint32_t tile = chosen_tile(p, m);
     char shader[32];
     snprintf(shader, sizeof shader, "%s_%s", tile ? "matmul" : "matvec", m->matrix->format->name);
     if (tile) {
@@ -148,27 +153,73 @@ struct gated {
     int share;
 };
 
+static void activate(struct pass *p, const struct gated *g) {
+    enum { THREADS = 256 };
+    const struct rows *x = g->middle;
+    const struct {
+        VkDeviceAddress gate, up, to, codes;
+        uint32_t n;
+    } push = {x->address, g->scratch, x->address, x->codes, x->n * x->stride / 4};
+    RUN(p, "activate", push, groups(push.n, THREADS), 1, 1, (uint32_t)p->b->spec->activation, g->gate->format != NULL);
+    pass_barrier(p);
+}
+
+// All of it at once, for a few rows.
+static void gated_at_once(struct pass *p, const struct gated *g) {
+    enum { GROUP_ROWS = 32 };
+    const struct rows *in = g->in, *to = g->middle;
+    const uint32_t columns = g->choices ? 1 : columns_at_once(to->n);
+    const struct {
+        VkDeviceAddress gate, up, grids, from, from_codes, to, to_codes, gate_bias, up_bias, choices;
+        uint32_t rows, columns, n, from_stride, to_stride, from_share;
+    } push = {g->gate->address,
+              g->up->address,
+              p->b->weights.grids,
+              in->address,
+              in->codes,
+              to->address,
+              to->codes,
+              g->gate_bias,
+              g->up_bias,
+              g->choices,
+              g->up->rows,
+              g->up->columns,
+              to->n,
+              in->stride,
+              to->stride,
+              g->share ? (uint32_t)g->share : 1};
+    char shader[32];
+    snprintf(shader, sizeof shader, "gated_%s", g->up->format->name);
+    RUN(p, shader, push, groups(to->n, columns), groups(g->up->rows, GROUP_ROWS), 1, (uint32_t)p->b->spec->activation,
+        g->gate->format != NULL, columns, g->choices != 0);
+    pass_barrier(p);
+}
+
 static void gated(struct pass *p, const struct gated *g) {
     const struct rows up = {g->scratch, g->middle->stride, g->middle->n, 0};
-    struct matmul m = {.matrix = g->gate,
-                       .from = g->in,
-                       .to = g->middle,
-                       .bias = g->gate_bias,
-                       .scale = 1,
-                       .choices = g->choices,
-                       .share = g->share};
-    matmul(p, &m);
-    m.matrix = g->up, m.to = &up, m.bias = g->up_bias;
-    matmul(p, &m);
+    const struct matmul halves[] = {{.matrix = g->gate,
+                                     .from = g->in,
+                                     .to = g->middle,
+                                     .bias = g->gate_bias,
+                                     .scale = 1,
+                                     .choices = g->choices,
+                                     .share = g->share},
+                                    {.matrix = g->up,
+                                     .from = g->in,
+                                     .to = &up,
+                                     .bias = g->up_bias,
+                                     .scale = 1,
+                                     .choices = g->choices,
+                                     .share = g->share}};
+    if (!g->middle->n) return;
+    if (!chosen_tile(p, &halves[1]) && (!g->gate->format || g->gate->format == g->up->format)) {
+        for (int i = 0; i < 2; i++) count_matmul(p, &halves[i]);
+        gated_at_once(p, g);
+        return;
+    }
+    for (int i = 0; i < 2; i++) matmul(p, &halves[i]);
     pass_barrier(p);
-    const struct {
-        VkDeviceAddress gate, up;
-        uint32_t n, stride;
-    } push = {g->middle->address, g->scratch, g->up->rows, g->middle->stride};
-    RUN(p, "activate", push, groups(g->up->rows, 64), g->middle->n, 1, (uint32_t)p->b->spec->activation,
-        g->gate->format != NULL);
-    pass_barrier(p);
-    quantize(p, g->middle);
+    activate(p, g);
 }
 
 // ---- stages ----

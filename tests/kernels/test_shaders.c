@@ -166,6 +166,71 @@ static void test_norm(void **state) {
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
+// ---- quantised activations ----
+
+// Rows of activations quantised, as shaders/codes.glsl has them.
+struct piece {
+    int8_t code[32];
+    float scale, sum[2], unused;
+};
+_Static_assert(sizeof(struct piece) == 48, "as in the shaders");
+
+static struct array codes_for(const struct array *x) {
+    return random_floats(x->n / 32 * sizeof(struct piece) / sizeof(float));
+}
+
+static struct array quantized(const struct array *from) {
+    const int n = (int)from->n / 32;
+    const struct array codes = codes_for(from);
+    const struct {
+        VkDeviceAddress from, to;
+        int32_t n;
+    } push = {from->address, codes.address, n * 8};
+    DISPATCH("quantize", push, groups(push.n, 256), 1, 1, 0);
+    return codes;
+}
+
+static void check_piece(const struct piece *got, const float *x) {
+    float top = 0, sum[2] = {0};
+    for (int k = 0; k < 32; k++) top = fabsf(x[k]) > top ? fabsf(x[k]) : top;
+    if (!(fabsf(got->scale - top / 127) <= 1e-6f * top)) fail_msg("scale %g of at most %g", got->scale, top);
+    for (int k = 0; k < 32; k++) {
+        if (!(fabsf(got->code[k] * got->scale - x[k]) <= 0.501f * got->scale))
+            fail_msg("%g becomes %d × %g", x[k], got->code[k], got->scale);
+        sum[k / 16] += got->code[k];
+    }
+    for (int i = 0; i < 2; i++)
+        if (!(fabsf(got->sum[i] - sum[i] * got->scale) <= 1e-5f * top))
+            fail_msg("sum %g, not %g", got->sum[i], sum[i] * got->scale);
+}
+
+static void check_pieces(const struct array *codes, const struct array *x) {
+    const struct piece *pieces = codes->host;
+    for (size_t i = 0; i < x->n / 32; i++) check_piece(&pieces[i], x->f + 32 * i);
+}
+
+// What the codes stand for, into `to`.
+static void stand_for(const struct array *codes, const struct array *to) {
+    const struct piece *pieces = codes->host;
+    for (size_t i = 0; i < to->n; i++) to->f[i] = pieces[i / 32].code[i % 32] * pieces[i / 32].scale;
+}
+
+static void test_quantize(void **state) {
+    (void)state;
+    enum { PIECES = 70 };
+    begin(NULL);
+    const struct array from = random_floats(PIECES * 32);
+    for (int i = 0; i < 32; i++) from.f[i] = 0, from.f[32 + i] *= 1e-30f, from.f[64 + i] *= 1e30f;
+    from.f[96] = INFINITY, from.f[128 + 31] = NAN;
+    const struct array codes = quantized(&from);
+    const struct piece *pieces = codes.host;
+    for (int i = 0; i < PIECES; i++)
+        if (i == 3 || i == 4) assert_true(isnan(pieces[i].scale) && isnan(pieces[i].sum[0]) && isnan(pieces[i].sum[1]));
+        else check_piece(&pieces[i], from.f + 32 * i);
+}
+
+// ---- activations ----
+
 static double activation(int kind, bool gated, double g, double u) {
     if (!gated) g = u, u = 1;
     switch (kind) {
@@ -188,17 +253,18 @@ static void test_activate(void **state) {
     static const float large[] = {0, -0.f, 8, -8, 30, -30, 100, -100};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         begin(NULL);
-        const struct array gate = random_floats(ROWS * STRIDE), up = random_floats(ROWS * STRIDE);
+        const struct array gate = random_rows(ROWS, N, STRIDE), up = random_rows(ROWS, N, STRIDE);
         for (int i = 0; i < 8; i++) gate.f[i] = large[i], up.f[STRIDE + i] = up.f[i + 4] = large[i];
+        const struct array codes = codes_for(&gate);
         const struct {
-            VkDeviceAddress gate, up;
-            int32_t n, stride;
-        } push = {gate.address, up.address, N, STRIDE};
+            VkDeviceAddress gate, up, to, codes;
+            int32_t n;
+        } push = {gate.address, up.address, gate.address, codes.address, ROWS * STRIDE / 4};
         double *want = expect(&gate);
-        for (int i = 0; i < ROWS * STRIDE; i++)
-            if (i % STRIDE < N) want[i] = activation(cases[c].kind, cases[c].gated, gate.f[i], up.f[i]);
-        DISPATCH("activate", push, groups(N, 64), ROWS, 1, (uint32_t)cases[c].kind, (uint32_t)cases[c].gated);
+        for (int i = 0; i < ROWS * STRIDE; i++) want[i] = activation(cases[c].kind, cases[c].gated, gate.f[i], up.f[i]);
+        DISPATCH("activate", push, groups(push.n, 256), 1, 1, (uint32_t)cases[c].kind, (uint32_t)cases[c].gated);
         check("activate", &gate, want, 1e-5);
+        check_pieces(&codes, &gate);
     }
 }
 
@@ -386,58 +452,6 @@ struct matmul {
     float scale, softcap;
 };
 
-// Rows of activations quantised, as shaders/codes.glsl has them.
-struct piece {
-    int8_t code[32];
-    float scale, sum[2], unused;
-};
-_Static_assert(sizeof(struct piece) == 48, "as in the shaders");
-
-static struct array quantized(const struct array *from) {
-    const int n = (int)from->n / 32;
-    const struct array codes = random_floats((size_t)n * sizeof(struct piece) / sizeof(float));
-    const struct {
-        VkDeviceAddress from, to;
-        int32_t n;
-    } push = {from->address, codes.address, n * 8};
-    DISPATCH("quantize", push, groups(push.n, 256), 1, 1, 0);
-    return codes;
-}
-
-static void check_piece(const struct piece *got, const float *x) {
-    float top = 0, sum[2] = {0};
-    for (int k = 0; k < 32; k++) top = fabsf(x[k]) > top ? fabsf(x[k]) : top;
-    if (!(fabsf(got->scale - top / 127) <= 1e-6f * top)) fail_msg("scale %g of at most %g", got->scale, top);
-    for (int k = 0; k < 32; k++) {
-        if (!(fabsf(got->code[k] * got->scale - x[k]) <= 0.501f * got->scale))
-            fail_msg("%g becomes %d × %g", x[k], got->code[k], got->scale);
-        sum[k / 16] += got->code[k];
-    }
-    for (int i = 0; i < 2; i++)
-        if (!(fabsf(got->sum[i] - sum[i] * got->scale) <= 1e-5f * top))
-            fail_msg("sum %g, not %g", got->sum[i], sum[i] * got->scale);
-}
-
-// What the codes stand for, into `to`.
-static void stand_for(const struct array *codes, const struct array *to) {
-    const struct piece *pieces = codes->host;
-    for (size_t i = 0; i < to->n; i++) to->f[i] = pieces[i / 32].code[i % 32] * pieces[i / 32].scale;
-}
-
-static void test_quantize(void **state) {
-    (void)state;
-    enum { PIECES = 70 };
-    begin(NULL);
-    const struct array from = random_floats(PIECES * 32);
-    for (int i = 0; i < 32; i++) from.f[i] = 0, from.f[32 + i] *= 1e-30f, from.f[64 + i] *= 1e30f;
-    from.f[96] = INFINITY, from.f[128 + 31] = NAN;
-    const struct array codes = quantized(&from);
-    const struct piece *pieces = codes.host;
-    for (int i = 0; i < PIECES; i++)
-        if (i == 3 || i == 4) assert_true(isnan(pieces[i].scale) && isnan(pieces[i].sum[0]) && isnan(pieces[i].sum[1]));
-        else check_piece(&pieces[i], from.f + 32 * i);
-}
-
 struct matmul_push {
     VkDeviceAddress matrix, grids, from, from_codes, to, bias, choices, order, tiles;
     int32_t rows, columns, n, from_stride, to_stride, from_share;
@@ -494,7 +508,7 @@ static void check_matmul(const struct matmul *m) {
                        bias = random_floats((size_t)(experts * m->rows)), choices = random_choices(m->n, experts),
                        order = reserve((size_t)m->n, sizeof(int32_t)), tiles = reserve(MOST_TILES, 3 * sizeof(int32_t));
     const struct array codes = quantized(&from);
-    if (!m->tiled && block_formats[m->format].elements > 1) stand_for(&codes, &from);
+    if (block_formats[m->format].elements > 1) stand_for(&codes, &from);
     const struct matmul_push push = {w.blocks.address, w.grids.address, from.address,    codes.address,
                                      to.address,       bias.address,    choices.address, order.address,
                                      tiles.address,    m->rows,         m->columns,      m->n,
@@ -559,6 +573,75 @@ static void test_matmul(void **state) {
     check_experts(true, 16, 70, 90);
     check_matmul(&(struct matmul){BLOCK_F32, 130, 333, 70, 64, true, .scale = 1});
     check_matmul(&(struct matmul){BLOCK_F32, 130, 333, 64, 64, true, .scale = 1});
+}
+
+// ---- gated ----
+
+struct gated_case {
+    int format, rows, columns, n, at_once, gated;
+    bool biased, experts;
+};
+
+struct gated_push {
+    VkDeviceAddress gate, up, grids, from, from_codes, to, to_codes, gate_bias, up_bias, choices;
+    int32_t rows, columns, n, from_stride, to_stride, from_share;
+};
+
+static void check_gated(const struct gated_case *c) {
+    const int experts = c->experts ? N_EXPERTS : 1, share = c->experts ? USED : 1, rows = experts * c->rows;
+    const int stride = groups(c->columns, 32) * 32, to_stride = groups(c->rows, 32) * 32;
+    begin(NULL);
+    struct weights w[2] = {random_weights(c->format, rows, c->columns), random_weights(c->format, rows, c->columns)};
+    const struct array from = random_rows(groups(c->n, share), c->columns, stride), from_codes = quantized(&from),
+                       to = random_rows(c->n, c->rows, to_stride), codes = codes_for(&to),
+                       choices = random_choices(c->n, experts),
+                       bias[2] = {random_floats((size_t)rows), random_floats((size_t)rows)};
+    const struct gated_push push = {w[0].blocks.address,
+                                    w[1].blocks.address,
+                                    w[0].grids.address,
+                                    from.address,
+                                    from_codes.address,
+                                    to.address,
+                                    codes.address,
+                                    c->biased ? bias[0].address : 0,
+                                    c->biased ? bias[1].address : 0,
+                                    choices.address,
+                                    c->rows,
+                                    c->columns,
+                                    c->n,
+                                    stride,
+                                    to_stride,
+                                    share};
+    if (block_formats[c->format].elements > 1) stand_for(&from_codes, &from);
+    double *want = expect(&to), most = 0;
+    for (int i = 0; i < c->n; i++)
+        for (int r = 0; r < c->rows; r++) {
+            const int row = (c->experts ? choices.i[2 * i] * c->rows : 0) + r;
+            double x[2];
+            for (int k = 0; k < 2; k++) {
+                x[k] = c->biased ? bias[k].f[row] : 0;
+                for (int j = 0; j < c->columns; j++)
+                    x[k] += (double)w[k].values[row * c->columns + j] * from.f[i / share * stride + j];
+                most = fmax(most, fabs(x[k]));
+            }
+            want[i * to_stride + r] = activation(ACTIVATION_SILU, c->gated, (float)x[0], (float)x[1]);
+        }
+    DISPATCH(shader_of("gated", c->format), push, groups(c->n, c->at_once), groups(c->rows, 32), 1, ACTIVATION_SILU,
+             (uint32_t)c->gated, (uint32_t)c->at_once, c->experts);
+    check(shader_of("gated", c->format), &to, want, 1e-5 * (1 + most));
+    check_pieces(&codes, &to);
+    free(w[0].values);
+    free(w[1].values);
+}
+
+static void test_gated(void **state) {
+    (void)state;
+    static const struct gated_case cases[] = {{BLOCK_Q4_K, 70, 768, 1, 1, 1, false, false},
+                                              {BLOCK_Q8_0, 64, 96, 5, 2, 1, true, false},
+                                              {BLOCK_Q8_0, 33, 2080, 8, 8, 0, false, false},
+                                              {BLOCK_F32, 70, 77, 3, 4, 1, false, false},
+                                              {BLOCK_IQ4_NL, 40, 64, 6, 1, 1, true, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_gated(&cases[i]);
 }
 
 static void check_group(int n, int count, int chosen, int tile) {
@@ -892,12 +975,13 @@ static void subgroup_sizes(uint32_t *least, uint32_t *most) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_norm, begin),   cmocka_unit_test_setup(test_activate, begin),
-        cmocka_unit_test_setup(test_choose, begin), cmocka_unit_test_setup(test_experts_add, begin),
-        cmocka_unit_test_setup(test_embed, begin),  cmocka_unit_test_setup(test_quantize, begin),
-        cmocka_unit_test_setup(test_matvec, begin), cmocka_unit_test_setup(test_matvec_long, begin),
-        cmocka_unit_test_setup(test_matmul, begin), cmocka_unit_test_setup(test_group, begin),
-        cmocka_unit_test_setup(test_heads, begin),  cmocka_unit_test_setup(test_attention, begin),
+        cmocka_unit_test_setup(test_norm, begin),      cmocka_unit_test_setup(test_activate, begin),
+        cmocka_unit_test_setup(test_choose, begin),    cmocka_unit_test_setup(test_experts_add, begin),
+        cmocka_unit_test_setup(test_embed, begin),     cmocka_unit_test_setup(test_quantize, begin),
+        cmocka_unit_test_setup(test_matvec, begin),    cmocka_unit_test_setup(test_matvec_long, begin),
+        cmocka_unit_test_setup(test_matmul, begin),    cmocka_unit_test_setup(test_gated, begin),
+        cmocka_unit_test_setup(test_group, begin),     cmocka_unit_test_setup(test_heads, begin),
+        cmocka_unit_test_setup(test_attention, begin),
     };
     const struct CMUnitTest without[] = {cmocka_unit_test(test_device)};
     uint32_t size, most;
