@@ -15,6 +15,7 @@ enum { NORM_NONE = NORM_LAYER + 1 };
 // Rows of `from`, those of the list, normed, to `to`; with a factor they are added to it.
 static void norm_rows(struct pass *p, const struct device_norm *norm, const struct rows *from, VkDeviceAddress list,
                       const struct rows *to, int n, float factor) {
+    enum { THREADS = 256 };
     const struct model_spec *s = p->b->spec;
     const struct {
         VkDeviceAddress from, to, weight, bias, rows;
@@ -22,7 +23,8 @@ static void norm_rows(struct pass *p, const struct device_norm *norm, const stru
         float epsilon, scale;
     } push = {from->address, to->address,  norm->weight, norm->bias,      list,
               (uint32_t)n,   from->stride, to->stride,   s->norm_epsilon, factor};
-    RUN(p, "norm", push, to->n, 1, 1, norm->weight ? (uint32_t)s->norm : NORM_NONE, norm->bias != 0, factor != 0);
+    RUN(p, "norm", push, to->n, 1, 1, norm->weight ? (uint32_t)s->norm : NORM_NONE, norm->bias != 0, factor != 0,
+        groups((uint32_t)n, THREADS));
 }
 
 struct matmul {
