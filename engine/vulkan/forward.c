@@ -204,9 +204,9 @@ struct attention_cut {    // of attention into work groups
 
 // A work group has as many queries as its threads have registers for: several heads of a kv head, and in prompts
 // several rows. Work groups share keys where a large device would not be busy otherwise, while each has as many keys as
-// it reads at once and the parts fit into their buffer.
+// it reads at once and the parts fit into their buffer. Few keys are not shared: to join the parts would take longer.
 static struct attention_cut cut_attention(const struct pass *p, const struct device_layer *l, uint32_t n) {
-    enum { MOST_QUERIES = 8, MOST_ELEMENTS = 2048, BUSY_GROUPS = 1024, KEYS = 128 };
+    enum { MOST_QUERIES = 8, MOST_ELEMENTS = 2048, BUSY_GROUPS = 512, KEYS = 128, FEW_KEYS = 4 * KEYS };
     const uint32_t n_head = (uint32_t)l->spec->n_head, n_head_kv = (uint32_t)l->spec->n_head_kv;
     const uint32_t size = (uint32_t)p->b->spec->head_size, window = (uint32_t)l->spec->window;
     const uint32_t room = MOST_ELEMENTS / size, most = room < MOST_QUERIES ? room : MOST_QUERIES;
@@ -216,7 +216,7 @@ static struct attention_cut cut_attention(const struct pass *p, const struct dev
     c.x = n_head_kv * slices;
     c.y = groups(n, c.rows);
     const uint32_t n_keys = window && window < (uint32_t)p->shape.reach ? window : (uint32_t)p->shape.reach;
-    while (2 * c.parts * KEYS <= n_keys && c.x * c.y * c.parts < BUSY_GROUPS &&
+    while (n_keys >= FEW_KEYS && 2 * c.parts * KEYS <= n_keys && c.x * c.y * c.parts < BUSY_GROUPS &&
            2ull * c.parts * n * n_head * (size + 2) <= WORKSPACE_PARTS)
         c.parts *= 2;
     return c;
