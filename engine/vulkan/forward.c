@@ -27,6 +27,7 @@ enum { NORM_NONE = NORM_LAYER + 1 };
 // Rows of `from`, those of the list, normed, to `to`; with a factor they are added to it.
 static void norm_rows(struct pass *p, const struct device_norm *norm, const struct rows *from, VkDeviceAddress list,
                       const struct rows *to, int n, float factor) {
+    enum { THREADS = 256 };
     const struct model_spec *s = p->b->spec;
     const struct {
         VkDeviceAddress from, to, weight, bias, rows;
@@ -34,7 +35,8 @@ static void norm_rows(struct pass *p, const struct device_norm *norm, const stru
         float epsilon, scale;
     } push = {from->address, to->address,  norm->weight, norm->bias,      list,
               (uint32_t)n,   from->stride, to->stride,   s->norm_epsilon, factor};
-    RUN(p, "norm", push, to->n, 1, 1, norm->weight ? (uint32_t)s->norm : NORM_NONE, norm->bias != 0, factor != 0);
+    RUN(p, "norm", push, to->n, 1, 1, norm->weight ? (uint32_t)s->norm : NORM_NONE, norm->bias != 0, factor != 0,
+        groups((uint32_t)n, THREADS));
 }
 
 struct matmul {
@@ -272,9 +274,9 @@ struct attention_cut {    // of attention into work groups
 
 // A work group has as many queries as its threads have registers for: several heads of a kv head, and in prompts
 // several rows. Work groups share keys where a large device would not be busy otherwise, while each has as many keys as
-// it reads at once and the parts fit into their buffer.
+// it reads at once and the parts fit into their buffer. Few keys are not shared: to join the parts would take longer.
 static struct attention_cut cut_attention(const struct pass *p, const struct device_layer *l, uint32_t n) {
-    enum { MOST_QUERIES = 8, MOST_ELEMENTS = 2048, BUSY_GROUPS = 1024, KEYS = 128 };
+    enum { MOST_QUERIES = 8, MOST_ELEMENTS = 2048, BUSY_GROUPS = 512, KEYS = 128, FEW_KEYS = 4 * KEYS };
     const uint32_t n_head = (uint32_t)l->spec->n_head, n_head_kv = (uint32_t)l->spec->n_head_kv;
     const uint32_t size = (uint32_t)p->b->spec->head_size, window = (uint32_t)l->spec->window;
     const uint32_t room = MOST_ELEMENTS / size, most = room < MOST_QUERIES ? room : MOST_QUERIES;
@@ -284,7 +286,7 @@ static struct attention_cut cut_attention(const struct pass *p, const struct dev
     c.x = n_head_kv * slices;
     c.y = groups(n, c.rows);
     const uint32_t n_keys = window && window < (uint32_t)p->shape.reach ? window : (uint32_t)p->shape.reach;
-    while (2 * c.parts * KEYS <= n_keys && c.x * c.y * c.parts < BUSY_GROUPS &&
+    while (n_keys >= FEW_KEYS && 2 * c.parts * KEYS <= n_keys && c.x * c.y * c.parts < BUSY_GROUPS &&
            2ull * c.parts * n * n_head * (size + 2) <= WORKSPACE_PARTS)
         c.parts *= 2;
     return c;
