@@ -24,19 +24,19 @@ static void quantize(struct pass *p, const struct rows *x) {
 
 enum { NORM_NONE = NORM_LAYER + 1 };
 
-// Rows of `from`, those of the list, normed, to `to`; with a factor they are added to it.
+// Rows of `from`, those of the list, normed, to `to`, and quantised to its codes; with a factor they are added to it.
 static void norm_rows(struct pass *p, const struct device_norm *norm, const struct rows *from, VkDeviceAddress list,
                       const struct rows *to, int n, float factor) {
     enum { THREADS = 256 };
     const struct model_spec *s = p->b->spec;
     const struct {
-        VkDeviceAddress from, to, weight, bias, rows;
+        VkDeviceAddress from, to, codes, weight, bias, rows;
         uint32_t n, from_stride, to_stride;
         float epsilon, scale;
-    } push = {from->address, to->address,  norm->weight, norm->bias,      list,
-              (uint32_t)n,   from->stride, to->stride,   s->norm_epsilon, factor};
+    } push = {from->address, to->address,  to->codes,  norm->weight,    norm->bias, list,
+              (uint32_t)n,   from->stride, to->stride, s->norm_epsilon, factor};
     RUN(p, "norm", push, to->n, 1, 1, norm->weight ? (uint32_t)s->norm : NORM_NONE, norm->bias != 0, factor != 0,
-        groups((uint32_t)n, THREADS));
+        to->codes && p->b->weights.quantised, groups(stride_of(n) / 4, THREADS));
 }
 
 struct matmul {
@@ -541,14 +541,11 @@ static void layer(struct pass *p, int i) {
     if (last) norm_rows(p, &(struct device_norm){0}, &all, list, &x, s->n_embd, 0);
     if (s->parallel) norm_rows(p, ffn_norm, &all, list, &in, s->n_embd, 0);
     pass_barrier(p);
-    quantize(p, &normed);
-    if (s->parallel) quantize(p, &in);
     attention(p, i, &normed, &x, list);
     pass_end_stage(p, STAGE_PROJECT);
     if (!s->parallel) {
         norm_rows(p, ffn_norm, &x, w->identity.address, &in, s->n_embd, 0);
         pass_barrier(p);
-        quantize(p, &in);
     }
     if (l->spec->experts) ffn_experts(p, l, &in, &x);
     else ffn_dense(p, l, &in, &x);
@@ -566,7 +563,6 @@ static void logits(struct pass *p) {
     norm_rows(p, &b->weights.output_norm, &x, w->logits_rows.address, &in, s->n_embd, 0);
     norm_rows(p, &b->weights.output_norm, &x, w->hidden_rows.address, &hidden, s->n_embd, 0);
     pass_barrier(p);
-    quantize(p, &in);
     matmul(p, &(struct matmul){.matrix = &b->weights.output,
                                .from = &in,
                                .to = &out,

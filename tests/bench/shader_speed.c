@@ -160,7 +160,7 @@ static void measure(const char *name, void (*record)(struct pass *, const struct
 static void record_norm(struct pass *p, const struct trial *t) {
     const struct device_norm norm = {memory.address, 0};
     const struct rows from = rows_of(b.work.gate, stride_of((int)t->columns), t->n),
-                      to = rows_of(b.work.up, stride_of((int)t->columns), t->n);
+                      to = coded(rows_of(b.work.up, stride_of((int)t->columns), t->n), b.work.gate_codes);
     const VkDeviceAddress zeros = b.work.logits_in; // which nothing here writes to
     norm_rows(p, &norm, &from, t->own_lists ? zeros : b.work.identity.address, &to, (int)t->columns, 0);
 }
@@ -172,11 +172,9 @@ static void measure_norm(int n, int columns) {
 }
 
 static void record_activate(struct pass *p, const struct trial *t) {
-    const struct {
-        VkDeviceAddress gate, up;
-        uint32_t n, stride;
-    } push = {b.work.gate, b.work.up, t->columns, stride_of((int)t->columns)};
-    RUN(p, "activate", push, groups(t->columns, 64), (uint32_t)t->n, 1, ACTIVATION_SILU, true);
+    const struct device_matrix gate = {.format = &block_formats[BLOCK_F32]};
+    const struct rows middle = coded(rows_of(b.work.gate, stride_of((int)t->columns), t->n), b.work.gate_codes);
+    activate(p, &(struct gated){.gate = &gate, .middle = &middle, .scratch = b.work.up});
 }
 
 static void measure_activate(int n, int columns) {
@@ -230,9 +228,34 @@ static void measure_heads(int n, int n_segments, int context) {
 static void record_matmul(struct pass *p, const struct trial *t) {
     const uint64_t size = ((uint64_t)t->bytes + 255) / 256 * 256, n = memory.size / size;
     const struct device_matrix m = {t->format, memory.address + turn % n * size, t->rows, t->columns};
-    const struct rows from = rows_of(b.work.gate, stride_of((int)t->columns), t->n),
+    const struct rows from = coded(rows_of(b.work.gate, stride_of((int)t->columns), t->n), b.work.gate_codes),
                       to = rows_of(b.work.logits_out, t->rows, t->n);
     matmul(p, &(struct matmul){.matrix = &m, .from = &from, .to = &to, .scale = 1});
+}
+
+// Both matrices of a gate in one dispatch.
+static void record_gated(struct pass *p, const struct trial *t) {
+    const uint64_t size = ((uint64_t)t->bytes / 2 + 255) / 256 * 256, n = memory.size / size / 2;
+    const VkDeviceAddress at = memory.address + turn % n * 2 * size;
+    const struct device_matrix gate = {t->format, at, t->rows, t->columns},
+                               up = {t->format, at + size, t->rows, t->columns};
+    const struct rows in = coded(rows_of(b.work.normed, stride_of((int)t->columns), t->n), b.work.normed_codes),
+                      middle = coded(rows_of(b.work.gate, stride_of((int)t->rows), t->n), b.work.gate_codes);
+    gated(p, &(struct gated){.gate = &gate, .up = &up, .in = &in, .middle = &middle, .scratch = b.work.up});
+}
+
+static void measure_gated(enum block_id id, int n) {
+    const struct block_format *f = &block_formats[id];
+    const int rows = layer_spec.n_ff, columns = b.spec->n_embd;
+    char name[64];
+    snprintf(name, sizeof name, "gated %s 2 x %d x %d for %d", f->name, rows, columns, n);
+    measure(name, record_gated,
+            (struct trial){.n = n,
+                           .format = f,
+                           .rows = (uint32_t)rows,
+                           .columns = (uint32_t)columns,
+                           .bytes = 2.0 * rows * columns / (double)f->elements * (double)f->bytes,
+                           .operations = 4.0 * rows * columns * n});
 }
 
 static void measure_matmul(const char *what, enum block_id id, const int (*shapes)[2], int n_shapes, int n) {
@@ -296,6 +319,7 @@ static void open_model(void) {
     b.max_rows = b.max_logits = MOST_ROWS / share;
     b.n_pages = options.quick ? 128 : 8448;
     b.weights.layers = &device_layer;
+    b.weights.quantised = true;
     b.weights.rope.frequency[ROPE_TABLE_FULL] = frequencies;
     b.info.page_bytes = layer_page_bytes(&b, 0);
 }
@@ -352,7 +376,9 @@ static void measure_all(void) {
     measure_heads(8, 8, 70), measure_heads(8, 8, 2048), measure_heads(8, 8, 32768);
     measure_heads(8, 1, 70), measure_heads(8, 1, 2048), measure_heads(8, 1, 32768);
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        for (int n = 1; n <= 8; n *= 2) measure_matmul("matvec", formats[i], shapes, 5, n);
+        for (int n = 1; n <= 16; n *= 2) measure_matmul("matvec", formats[i], shapes, 5, n);
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        for (int n = 1; n <= 16; n *= 4) measure_gated(formats[i], n);
     measure_matmul("matmul", BLOCK_Q4_K, shapes, 5, b.max_rows);
 }
 

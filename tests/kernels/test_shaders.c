@@ -117,56 +117,6 @@ static void dispatch(const char *shader, const uint32_t *constants, int n_consta
 
 static int groups(int n, int each) { return (n + each - 1) / each; }
 
-// ---- norms, activations ----
-
-enum { NORM_NONE = NORM_LAYER + 1 };
-
-// x [n] normed by the mean of itself or of its squares.
-static void norm(double *x, int n, int kind, double epsilon) {
-    double mean = 0, squares = 0;
-    for (int i = 0; i < n && kind == NORM_LAYER; i++) mean += x[i] / n;
-    for (int i = 0; i < n; i++) squares += (x[i] - mean) * (x[i] - mean) / n;
-    for (int i = 0; i < n && kind != NORM_NONE; i++) x[i] = (x[i] - mean) / sqrt(squares + epsilon);
-}
-
-static void test_norm(void **state) {
-    (void)state;
-    enum { STRIDE = 1088, ROWS = 3, SOURCES = 5 };
-    static const struct {
-        int kind, biased, adds;
-    } cases[] = {{NORM_RMS, 0, 0}, {NORM_RMS, 0, 1}, {NORM_LAYER, 1, 0}, {NORM_LAYER, 0, 1}, {NORM_NONE, 0, 0}};
-    static const int sizes[] = {1, 32, 77, 300, 1025};
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
-        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-            const int n = sizes[k];
-            begin(NULL);
-            const struct array from = random_floats(SOURCES * STRIDE), to = random_floats(ROWS * STRIDE),
-                               weight = random_floats(STRIDE), bias = random_floats(STRIDE),
-                               rows = ints(ROWS, (const int32_t[]){4, 0, 2});
-            const struct {
-                VkDeviceAddress from, to, weight, bias, rows;
-                int32_t n, from_stride, to_stride;
-                float epsilon, scale;
-            } push = {from.address, to.address, weight.address, bias.address, rows.address, n,
-                      STRIDE,       STRIDE,     1e-3f,          0.5f};
-            double *want = expect(&to), x[STRIDE];
-            for (int r = 0; r < ROWS; r++) {
-                for (int i = 0; i < n; i++) x[i] = from.f[rows.i[r] * STRIDE + i];
-                norm(x, n, cases[c].kind, push.epsilon);
-                for (int i = 0; i < n; i++) {
-                    if (cases[c].kind != NORM_NONE) x[i] *= weight.f[i];
-                    if (cases[c].biased) x[i] += bias.f[i];
-                    want[r * STRIDE + i] = cases[c].adds ? want[r * STRIDE + i] + 0.5 * x[i] : x[i];
-                }
-            }
-            DISPATCH("norm", push, ROWS, 1, 1, (uint32_t)cases[c].kind, (uint32_t)cases[c].biased,
-                     (uint32_t)cases[c].adds, (uint32_t)groups(n, 256));
-            check("norm", &to, want, 1e-5);
-        }
-}
-
-static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
-
 // ---- quantised activations ----
 
 // Rows of activations quantised, as shaders/codes.glsl has them.
@@ -230,7 +180,63 @@ static void test_quantize(void **state) {
         else check_piece(&pieces[i], from.f + 32 * i);
 }
 
+// ---- norms ----
+
+enum { NORM_NONE = NORM_LAYER + 1 };
+
+// x [n] normed by the mean of itself or of its squares.
+static void norm(double *x, int n, int kind, double epsilon) {
+    double mean = 0, squares = 0;
+    for (int i = 0; i < n && kind == NORM_LAYER; i++) mean += x[i] / n;
+    for (int i = 0; i < n; i++) squares += (x[i] - mean) * (x[i] - mean) / n;
+    for (int i = 0; i < n && kind != NORM_NONE; i++) x[i] = (x[i] - mean) / sqrt(squares + epsilon);
+}
+
+static void test_norm(void **state) {
+    (void)state;
+    enum { STRIDE = 1088, ROWS = 3, SOURCES = 5 };
+    static const struct {
+        int kind, biased, adds, quantizes;
+    } cases[] = {
+        {NORM_RMS, 0, 0, 1}, {NORM_RMS, 0, 1, 0}, {NORM_LAYER, 1, 0, 1}, {NORM_LAYER, 0, 1, 0}, {NORM_NONE, 0, 0, 0}};
+    static const int sizes[] = {1, 32, 77, 300, 1025};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+            const int n = sizes[k];
+            begin(NULL);
+            const struct array from = random_floats(SOURCES * STRIDE), to = random_floats(ROWS * STRIDE),
+                               weight = random_floats(STRIDE), bias = random_floats(STRIDE), codes = codes_for(&to),
+                               rows = ints(ROWS, (const int32_t[]){4, 0, 2});
+            const struct {
+                VkDeviceAddress from, to, codes, weight, bias, rows;
+                int32_t n, from_stride, to_stride;
+                float epsilon, scale;
+            } push = {from.address, to.address, codes.address, weight.address, bias.address, rows.address, n, STRIDE,
+                      STRIDE,       1e-3f,      0.5f};
+            double *want = expect(&to), x[STRIDE];
+            for (int r = 0; r < ROWS; r++) {
+                for (int i = 0; i < n; i++) x[i] = from.f[rows.i[r] * STRIDE + i];
+                norm(x, n, cases[c].kind, push.epsilon);
+                for (int i = 0; i < n; i++) {
+                    if (cases[c].kind != NORM_NONE) x[i] *= weight.f[i];
+                    if (cases[c].biased) x[i] += bias.f[i];
+                    want[r * STRIDE + i] = cases[c].adds ? want[r * STRIDE + i] + 0.5 * x[i] : x[i];
+                }
+            }
+            DISPATCH("norm", push, ROWS, 1, 1, (uint32_t)cases[c].kind, (uint32_t)cases[c].biased,
+                     (uint32_t)cases[c].adds, (uint32_t)cases[c].quantizes, (uint32_t)groups(groups(n, 32) * 8, 256));
+            check("norm", &to, want, 1e-5);
+            for (int i = 0; cases[c].quantizes && i < ROWS * STRIDE; i += 32) {
+                for (int at = i; at < i + 32; at++)
+                    if (at % STRIDE >= n) to.f[at] = 0;
+                if (i % STRIDE < n) check_piece((struct piece *)codes.host + i / 32, to.f + i);
+            }
+        }
+}
+
 // ---- activations ----
+
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
 static double activation(int kind, bool gated, double g, double u) {
     if (!gated) g = u, u = 1;
