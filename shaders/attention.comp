@@ -6,18 +6,22 @@
 // A thread computes a part of the scores of two keys with all queries, over every SPLIT-th dimension; takes a share of a
 // query's scores to weights; and adds the weighed values up in two dimensions, of every SLICES-th key. Its loops over
 // memory are unrolled, so that it waits once for many reads: a single row's work groups are too few to hide a wait.
-#include "common.glsl"
+#define THREADS 256
+#include "codes.glsl"
 #include "kv.glsl"
 
-const uint THREADS = 256, KEYS = 128, SPLIT = 2 * THREADS / KEYS;
-layout(local_size_x = 256) in;
+const uint KEYS = 128, SPLIT = 2 * THREADS / KEYS;
+layout(local_size_x = THREADS) in;
 
 layout(constant_id = 2) const bool SINKS = false;
 layout(constant_id = 3) const uint HEADS = 1;
 layout(constant_id = 4) const uint ROWS = 1;
+layout(constant_id = 5) const bool QUANTIZES = false; // results as well; of whole pieces
 
 layout(push_constant, scalar) uniform Push {
-    Floats qkv, to, sinks;
+    Floats qkv, to;
+    PieceWords codes;
+    Floats sinks;
     RowInfos rows;
     Ints list; // row of qkv for each row of `to`
     Ints pages;
@@ -208,14 +212,19 @@ void join_threads() {
 }
 
 void write() {
-    const uint n_parts = gl_NumWorkGroups.z;
-    for (uint i = gl_LocalInvocationIndex; i < n_rows * HEADS * HEAD_SIZE; i += THREADS) {
-        const uint q = i / HEAD_SIZE, d = i % HEAD_SIZE, row = first_row + q / HEADS, head = first_head + q % HEADS;
-        if (q % HEADS >= n_heads) continue;
-        float sum = 0;
-        for (uint slice = 0; slice < SLICES; slice++) sum += weights[slice * QUERIES * HEAD_SIZE + i];
-        if (n_parts == 1) to.v[row * to_stride + head * HEAD_SIZE + d] = sum * factors[q];
-        else parts.v[part_of(row, head) + 2 + d] = sum;
+    const uint n_parts = gl_NumWorkGroups.z, vectors = (HEAD_SIZE + 3) / 4, n_vectors = n_rows * HEADS * vectors;
+    for (uint first = 0; first < n_vectors; first += THREADS) {
+        const uint i = first + gl_LocalInvocationIndex, q = i / vectors, d = i % vectors * 4;
+        const uint row = first_row + q / HEADS, head = first_head + q % HEADS;
+        const uint start = row * to_stride + head * HEAD_SIZE + d;
+        const bool written = i < n_vectors && q % HEADS < n_heads;
+        vec4 x = vec4(0);
+        for (uint k = 0; k < 4 && d + k < HEAD_SIZE && written; k++) {
+            for (uint slice = 0; slice < SLICES; slice++) x[k] += weights[(slice * QUERIES + q) * HEAD_SIZE + d + k];
+            if (n_parts == 1) to.v[start + k] = x[k] *= factors[q];
+            else parts.v[part_of(row, head) + 2 + d + k] = x[k];
+        }
+        if (QUANTIZES && n_parts == 1) write_codes(codes, start / 4, x, written);
     }
 }
 

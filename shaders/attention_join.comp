@@ -1,17 +1,20 @@
 #version 450
 // Joins the parts that attention leaves of a row and head, where several work groups shared the keys. Threads read the
 // maxima and sums of a part each, then a dimension each, of every SLICES-th part.
-#include "common.glsl"
+#define THREADS 256
+#include "codes.glsl"
 
-const uint THREADS = 256;
-layout(local_size_x = 256) in;
+layout(local_size_x = THREADS) in;
 #include "reduce.glsl"
 
 layout(constant_id = 0) const uint HEAD_SIZE = 64;
 layout(constant_id = 1) const bool SINKS = false;
+layout(constant_id = 2) const bool QUANTIZES = false; // the result as well; of whole pieces
 
 layout(push_constant, scalar) uniform Push {
-    Floats parts, to, sinks; // parts as in attention
+    Floats parts, to; // parts as in attention
+    PieceWords codes;
+    Floats sinks;
     uint to_stride, n_parts; // at most MOST_PARTS
 };
 
@@ -39,9 +42,14 @@ void main() {
         sums[j] = sum;
     }
     barrier();
-    for (uint d = t; d < HEAD_SIZE; d += THREADS) {
-        float sum = 0;
-        for (uint slice = 0; slice < SLICES; slice++) sum += sums[slice * HEAD_SIZE + d];
-        to.v[row * to_stride + head * HEAD_SIZE + d] = sum / total;
+    const uint start = row * to_stride + head * HEAD_SIZE;
+    for (uint first_d = 0; first_d < HEAD_SIZE; first_d += 4 * THREADS) {
+        const uint d = first_d + 4 * t;
+        vec4 x = vec4(0);
+        for (uint i = 0; i < 4 && d + i < HEAD_SIZE; i++) {
+            for (uint slice = 0; slice < SLICES; slice++) x[i] += sums[slice * HEAD_SIZE + d + i];
+            to.v[start + d + i] = x[i] /= total;
+        }
+        if (QUANTIZES) write_codes(codes, (start + d) / 4, x, d < HEAD_SIZE);
     }
 }

@@ -293,6 +293,7 @@ static struct attention_cut cut_attention(const struct pass *p, const struct dev
 }
 
 // The queries' rows that attention is wanted for: all, or behind the last layer's keys those of the kept rows.
+// Quantised as well, where heads are whole pieces.
 static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAddress list) {
     struct backend *b = p->b;
     const struct device_workspace *w = &b->work;
@@ -301,7 +302,7 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
     const struct attention_cut cut = cut_attention(p, l, out->n);
     const uint32_t n_head = (uint32_t)l->spec->n_head, size = (uint32_t)s->head_size;
     const struct {
-        VkDeviceAddress qkv, to, sinks, rows, list, pages, chunks;
+        VkDeviceAddress qkv, to, codes, sinks, rows, list, pages, chunks;
         uint32_t qkv_stride, to_stride, n_head, n_head_kv, window;
         float softcap;
         VkDeviceAddress parts;
@@ -309,6 +310,7 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
         struct kv_layer kv;
     } push = {w->qkv,
               out->address,
+              out->codes,
               l->sinks,
               w->rows.address,
               list,
@@ -323,14 +325,15 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
               w->parts,
               out->n,
               kv_layer_of(b, l)};
-    RUN(p, "attention", push, cut.x, cut.y, cut.parts, size, b->kv_type, l->sinks != 0, cut.heads, cut.rows);
+    const bool quantizes = b->weights.quantised && size % 32 == 0;
+    RUN(p, "attention", push, cut.x, cut.y, cut.parts, size, b->kv_type, l->sinks != 0, cut.heads, cut.rows, quantizes);
     if (cut.parts == 1) return;
     pass_barrier(p);
     const struct {
-        VkDeviceAddress parts, to, sinks;
+        VkDeviceAddress parts, to, codes, sinks;
         uint32_t to_stride, n_parts;
-    } join = {w->parts, out->address, l->sinks, out->stride, cut.parts};
-    RUN(p, "attention_join", join, n_head, out->n, 1, size, l->sinks != 0);
+    } join = {w->parts, out->address, out->codes, l->sinks, out->stride, cut.parts};
+    RUN(p, "attention_join", join, n_head, out->n, 1, size, l->sinks != 0, quantizes);
 }
 
 static void prepare_heads(struct pass *p, int layer) {
@@ -420,7 +423,7 @@ static void attention(struct pass *p, int layer, const struct rows *normed, cons
     const struct rows attended = coded(rows_of(w->attended, w->attended_stride, (int)x->n), w->attended_codes);
     attend(p, layer, &attended, list);
     pass_barrier(p);
-    quantize(p, &attended);
+    if (b->spec->head_size % 32) quantize(p, &attended);
     pass_end_stage(p, STAGE_ATTEND);
     end_branch(p, &l->output, &attended, l->output_bias, &l->attention_post_norm, x);
 }

@@ -906,36 +906,41 @@ static void check_attention(const struct attention_case *c) {
     static const int wanted[WANTED] = {0, 1, 3};
     struct kv kv = {c->kv_type, c->size, N_HEAD_KV, NULL};
     begin(NULL);
-    const int stride = ALL_HEADS * c->size, to_stride = N_HEAD * c->size + 8;
+    const int stride = ALL_HEADS * c->size, to_stride = groups(N_HEAD * c->size, 32) * 32 + 32;
+    const bool quantizes = c->size % 32 == 0;
     const struct row_info rows[ALL] = {{211, 0, 0}, {212, 0, 0}, {0, 0, 0}, {c->window ? 3 : 0, 7, 0}};
     const struct array qkv = random_floats((size_t)(ALL * stride)), to = random_floats((size_t)(WANTED * to_stride)),
                        sinks = random_floats(N_HEAD), pages = ints(8, (const int32_t[]){3, 1, 8, 0, 5, 6, 2, 4}),
                        infos = copy_of(rows, ALL, sizeof *rows), list = ints(WANTED, wanted), stored = random_kv(&kv),
-                       chunks = chunks_of(&kv, &stored),
+                       chunks = chunks_of(&kv, &stored), codes = codes_for(&to),
                        parts = random_floats((size_t)(WANTED * N_HEAD * c->parts * (c->size + 2)));
     const struct {
-        VkDeviceAddress qkv, to, sinks, rows, list, pages, chunks;
+        VkDeviceAddress qkv, to, codes, sinks, rows, list, pages, chunks;
         int32_t qkv_stride, to_stride, n_head, n_head_kv, window;
         float softcap;
         VkDeviceAddress parts;
         int32_t n;
         struct kv_layer layer;
-    } push = {qkv.address,    to.address,    sinks.address, infos.address,   list.address, pages.address,
-              chunks.address, stride,        to_stride,     N_HEAD,          N_HEAD_KV,    c->window,
-              c->softcap,     parts.address, WANTED,        kv_layer_of(&kv)};
+    } push = {qkv.address,   to.address,     codes.address, sinks.address, infos.address,   list.address,
+              pages.address, chunks.address, stride,        to_stride,     N_HEAD,          N_HEAD_KV,
+              c->window,     c->softcap,     parts.address, WANTED,        kv_layer_of(&kv)};
     const struct {
-        VkDeviceAddress parts, to, sinks;
+        VkDeviceAddress parts, to, codes, sinks;
         int32_t to_stride, n_parts;
-    } join = {parts.address, to.address, sinks.address, to_stride, c->parts};
+    } join = {parts.address, to.address, codes.address, sinks.address, to_stride, c->parts};
     double *want = expect(&to);
     for (int i = 0; i < WANTED; i++)
         for (int h = 0; h < N_HEAD; h++)
             attend(c, &kv, pages.i + rows[wanted[i]].first_page, rows[wanted[i]].position, h / (N_HEAD / N_HEAD_KV),
                    qkv.f + wanted[i] * stride + h * c->size, sinks.f + h, want + i * to_stride + h * c->size);
     DISPATCH("attention", push, N_HEAD / c->heads, groups(WANTED, c->rows), c->parts, (uint32_t)c->size,
-             (uint32_t)c->kv_type, c->sinks, (uint32_t)c->heads, (uint32_t)c->rows);
-    if (c->parts > 1) DISPATCH("attention_join", join, N_HEAD, WANTED, 1, (uint32_t)c->size, c->sinks);
+             (uint32_t)c->kv_type, c->sinks, (uint32_t)c->heads, (uint32_t)c->rows, quantizes);
+    if (c->parts > 1) DISPATCH("attention_join", join, N_HEAD, WANTED, 1, (uint32_t)c->size, c->sinks, quantizes);
     check("attention", &to, want, 2e-5);
+    for (int i = 0; quantizes && i < WANTED * N_HEAD * c->size; i += 32) {
+        const int at = i / (N_HEAD * c->size) * to_stride + i % (N_HEAD * c->size);
+        check_piece((struct piece *)codes.host + at / 32, to.f + at);
+    }
 }
 
 static void test_attention(void **state) {
