@@ -3,8 +3,8 @@
 // follow each other. Rows of one conversation are attended to together, so that their keys and values are read once.
 // Several work groups (in z) take turns at the keys and leave their parts for attention_join.
 //
-// A thread computes a part of the scores of two keys with all queries, over every SPLIT-th dimension; takes a share of a
-// query's scores to weights; and adds the weighed values up in two dimensions, of every SLICES-th key. Its loops over
+// A thread computes a part of the scores of two keys with all queries, over every SPLIT-th dimension; takes a share of
+// a query's scores to weights; and adds the weighed values up in two dimensions, of every SLICES-th key. Its loops over
 // memory are unrolled, so that it waits once for many reads: a single row's work groups are too few to hide a wait.
 #define THREADS 256
 #include "codes.glsl"
@@ -38,7 +38,7 @@ const uint PAIRS = HEAD_SIZE / 2; // of dimensions
 const uint DIMENSIONS = (PAIRS + THREADS - 1) / THREADS, SLICES = PAIRS < THREADS ? THREADS / PAIRS : 1; // a thread's
 const uint SHARE = QUERIES < THREADS / 32 ? 32 : THREADS / QUERIES; // threads that turn a query's scores into weights
 const uint AT_ONCE = ROWS == 1 ? KEYS / PAGE : 1; // pages whose values are waited for together
-const float LOWEST = -3.4e38;         // of scores; with infinity the difference of two would be no number
+const float LOWEST = -3.4e38;                     // of scores; with infinity the difference of two would be no number
 
 shared float queries[HEAD_SIZE * QUERIES]; // [dimension][query]
 // [split][key][query] parts of scores, [key][query] weights; at the end results [slice][query][dimension]

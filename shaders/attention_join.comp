@@ -22,8 +22,8 @@ const uint MOST_PARTS = 512, SLICES = HEAD_SIZE < THREADS ? THREADS / HEAD_SIZE 
 shared float factors[MOST_PARTS], sums[SLICES * HEAD_SIZE];
 
 void main() {
-    const uint t = gl_LocalInvocationIndex, head = gl_WorkGroupID.x, n_head = gl_NumWorkGroups.x, row = gl_WorkGroupID.y;
-    const uint size = HEAD_SIZE + 2, first = (row * n_head + head) * n_parts * size;
+    const uint t = gl_LocalInvocationIndex, head = gl_WorkGroupID.x, n_head = gl_NumWorkGroups.x;
+    const uint row = gl_WorkGroupID.y, size = HEAD_SIZE + 2, first = (row * n_head + head) * n_parts * size;
     float top = parts.v[first], total = 0;
     const float sink = SINKS ? sinks.v[head] : top;
     for (uint i = t; i < n_parts; i += THREADS) top = max(top, factors[i] = parts.v[first + i * size]);

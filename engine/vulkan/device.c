@@ -166,6 +166,7 @@ static bool open_device(struct vulkan_device *d, struct status *st) {
                          : type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ? 3e10
                                                                           : 1e9;
     d->shares_memory = vulkan_shares_memory(d->physical);
+    d->maps_memory = true;
     return create(d, instance, st);
 }
 

@@ -57,7 +57,7 @@ struct device_weights {
 struct device_pages {
     struct vulkan_buffer *chunks; // [n_chunks]
     int n_chunks, chunk_pages;
-    struct vulkan_buffer addresses; // of them, mapped
+    struct vulkan_input addresses; // of them
 };
 
 struct row_info { // as in shaders/common.glsl
@@ -69,12 +69,12 @@ struct row_info { // as in shaders/common.glsl
 struct step_part {
     void *host;
     VkDeviceAddress address;
-    uint64_t offset;
+    uint64_t offset, bytes, row_bytes;
 };
 
 enum { WORKSPACE_PARTS = 2 << 20 };
 struct device_workspace {
-    struct vulkan_buffer step, pages;          // mapped
+    struct vulkan_input step, pages;
     struct step_part identity;                 // [max_rows] 0, 1, 2 …
     struct step_part tokens;                   // [max_rows]
     struct step_part rows;                     // [max_rows] struct row_info
@@ -162,6 +162,8 @@ bool weights_upload(struct backend *b, const struct backend_options *options, st
 bool workspace_open(struct backend *b, struct status *st);
 void workspace_close(struct backend *b);
 uint64_t workspace_bytes(struct backend *b); // that it will take on the device
+// Commands that bring to the device what the host writes for so many rows, where it does not write there.
+void workspace_record_input(struct backend *b, int n_rows);
 
 // pages.c
 bool pages_open(struct backend *b, struct status *st);

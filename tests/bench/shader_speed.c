@@ -119,6 +119,7 @@ static double time_turns(int n_turns) {
     p.shape.long_segments = now.trial.n >= 4 * now.trial.n_segments; // as pass.c has them
     while (p.shape.reach <= now.trial.context / 2) p.shape.reach *= 2;
     need(vulkan_begin(&b.context, &list, &st), &st);
+    workspace_record_input(&b, now.trial.n);
     vulkan_time(&b.context);
     for (int i = 0; i < n_turns; i++, turn++) {
         now.record(&p, &now.trial);
@@ -339,8 +340,8 @@ static void open_device(void) {
              pages_open(&b, &st) &&
              vulkan_buffer_open(b.context.device, &memory, options.quick ? 20 << 20 : 1100 << 20, VULKAN_MEMORY_DEVICE,
                                 "weights", &st) &&
-             vulkan_buffer_open(b.context.device, &b.work.pages, (uint64_t)b.n_pages * sizeof(int32_t),
-                                VULKAN_MEMORY_UPLOAD, "the page list", &st),
+             vulkan_input_open(b.context.device, &b.work.pages, (uint64_t)b.n_pages * sizeof(int32_t), "the page list",
+                               &st),
          &st);
     page_list = b.work.pages.address;
     for (int i = 0; i < b.n_pages; i++) ((int32_t *)b.work.pages.mapped)[i] = i;

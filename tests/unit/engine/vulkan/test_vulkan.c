@@ -340,6 +340,9 @@ static void test_memory_of_its_own(void **state) {
     const bool shares = device->shares_memory;
     device->shares_memory = false;
     check_near(&s, &plan, N_TOKENS, "staged");
+    device->maps_memory = false;
+    check_near(&s, &plan, N_TOKENS, "staged, rows and pages copied");
+    device->maps_memory = true;
     device->shares_memory = shares;
     opened_model_close(&s);
 }
