@@ -1,7 +1,7 @@
 #version 450
 // The first half of a feed-forward network for a few rows of the batch: activation(gate · x) · (up · x), or without a
 // gate activation(up · x), and the same quantised. A work group computes 32 rows of the matrices, a team of its threads
-// four of them at a time.
+// some of them at a time.
 #define THREADS 256
 #include "blocks.glsl"
 #include "activation.glsl"
@@ -24,7 +24,9 @@ layout(push_constant, scalar) uniform Push {
     uint rows, columns, n, from_stride, to_stride, from_share;
 };
 
-const uint ROWS = 4, TILE_ROWS = 32;
+layout(constant_id = 4) const uint PIECES = 1;
+layout(constant_id = 5) const uint ROWS = 2; // a team's at a time
+const uint TILE_ROWS = 32;
 #include "matvec.glsl"
 
 shared float parts[TILE_ROWS * COLUMNS][8]; // of the subgroups of a team

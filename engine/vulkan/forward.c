@@ -96,6 +96,10 @@ static uint32_t columns_at_once(uint32_t n) {
     return choices[i];
 }
 
+// Pieces of a row that a thread of matvec or gated takes at a time: neighbours share much of what is loaded of a large
+// block.
+static uint32_t pieces_at_once(const struct device_matrix *m) { return m->format->elements == 256 ? 2 : 1; }
+
 static uint32_t chosen_tile(const struct pass *p, const struct matmul *m) {
     return m->choices ? choose_expert_tile(p, m->to->n) : choose_tile(m->matrix->rows, m->to->n);
 }
@@ -140,7 +144,8 @@ static void matmul(struct pass *p, const struct matmul *m) {
     } else {
         const uint32_t columns = m->choices ? 1 : columns_at_once(n), tiles = groups(rows, ROWS),
                        z = groups(tiles, MOST_GROUPS);
-        RUN(p, shader, push, groups(n, columns), groups(tiles, z), z, ROWS, columns, m->choices != 0);
+        RUN(p, shader, push, groups(n, columns), groups(tiles, z), z, ROWS, columns, m->choices != 0,
+            pieces_at_once(m->matrix));
     }
 }
 
@@ -168,7 +173,7 @@ static void activate(struct pass *p, const struct gated *g) {
 
 // All of it at once, for a few rows.
 static void gated_at_once(struct pass *p, const struct gated *g) {
-    enum { GROUP_ROWS = 32 };
+    enum { GROUP_ROWS = 32, ROWS = 2 };
     const struct rows *in = g->in, *to = g->middle;
     const uint32_t columns = g->choices ? 1 : columns_at_once(to->n);
     const struct {
@@ -193,7 +198,7 @@ static void gated_at_once(struct pass *p, const struct gated *g) {
     char shader[32];
     snprintf(shader, sizeof shader, "gated_%s", g->up->format->name);
     RUN(p, shader, push, groups(to->n, columns), groups(g->up->rows, GROUP_ROWS), 1, (uint32_t)p->b->spec->activation,
-        g->gate->format != NULL, columns, g->choices != 0);
+        g->gate->format != NULL, columns, g->choices != 0, pieces_at_once(g->up), ROWS);
     pass_barrier(p);
 }
 

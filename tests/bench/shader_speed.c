@@ -200,7 +200,7 @@ static void record_heads(struct pass *p, const struct trial *t) {
 }
 
 static void record_attention(struct pass *p, const struct trial *t) {
-    const struct rows to = rows_of(b.work.attended, b.work.attended_stride, t->n);
+    const struct rows to = coded(rows_of(b.work.attended, b.work.attended_stride, t->n), b.work.attended_codes);
     turn_pages(t);
     attend(p, 0, &to, b.work.identity.address);
 }

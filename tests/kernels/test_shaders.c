@@ -501,7 +501,9 @@ static void run_matmul(const struct matmul *m, const char *shader, const struct 
     if (m->tiled)
         DISPATCH(shader, *push, m->experts ? MOST_TILES : across, groups(m->rows, TILE_ROWS), 1, TILE_ROWS / 16,
                  (uint32_t)m->at_once / 8, m->experts);
-    else DISPATCH(shader, *push, across, groups(m->rows, 2 * ROWS), 2, ROWS, (uint32_t)m->at_once, m->experts);
+    else
+        DISPATCH(shader, *push, across, groups(m->rows, 2 * ROWS), 2, ROWS, (uint32_t)m->at_once, m->experts,
+                 block_formats[m->format].elements == 256 ? 2 : 1);
 }
 
 static void check_matmul(const struct matmul *m) {
@@ -634,7 +636,7 @@ static void check_gated(const struct gated_case *c) {
             want[i * to_stride + r] = activation(ACTIVATION_SILU, c->gated, (float)x[0], (float)x[1]);
         }
     DISPATCH(shader_of("gated", c->format), push, groups(c->n, c->at_once), groups(c->rows, 32), 1, ACTIVATION_SILU,
-             (uint32_t)c->gated, (uint32_t)c->at_once, c->experts);
+             (uint32_t)c->gated, (uint32_t)c->at_once, c->experts, block_formats[c->format].elements == 256 ? 4 : 1, 2);
     check(shader_of("gated", c->format), &to, want, 1e-5 * (1 + most));
     check_pieces(&codes, &to);
     free(w[0].values);
