@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "engine/vulkan/cooperative.h"
 
 bool vulkan_fail(struct vulkan_device *d, struct status *st, VkResult result, const char *what) {
     const bool memory = result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY;
@@ -85,7 +86,7 @@ static bool find_queue(struct vulkan_device *d, const struct vulkan_instance *in
     return false;
 }
 
-static bool has_extension(const struct vulkan_device *d, const struct vulkan_instance *instance, const char *name) {
+bool vulkan_has_extension(const struct vulkan_device *d, const struct vulkan_instance *instance, const char *name) {
     enum { MOST = 512 };
     uint32_t n = MOST;
     VkExtensionProperties *all = xcalloc(MOST, sizeof *all);
@@ -104,8 +105,17 @@ static bool create(struct vulkan_device *d, const struct vulkan_instance *instan
     const char *const sizes = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME;
     VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_control = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, .subgroupSizeControl = VK_TRUE};
-    d->sizes_subgroups = has_extension(d, instance, sizes);
-    if (d->sizes_subgroups) wanted.v12.pNext = &size_control;
+    const char *extensions[2];
+    uint32_t n_extensions = 0;
+    d->sizes_subgroups = vulkan_has_extension(d, instance, sizes);
+    if (d->sizes_subgroups) wanted.v12.pNext = &size_control, extensions[n_extensions++] = sizes;
+    struct cooperative_features cooperative;
+    const char *const matrices = cooperative_find(d, instance, &cooperative);
+    if (matrices) {
+        extensions[n_extensions++] = matrices;
+        size_control.pNext = &cooperative;
+        size_control.computeFullSubgroups = wanted.v12.vulkanMemoryModel = wanted.v12.shaderFloat16 = VK_TRUE;
+    }
     const float priority = 1;
     const VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                            .queueFamilyIndex = d->queue_family,
@@ -115,8 +125,8 @@ static bool create(struct vulkan_device *d, const struct vulkan_instance *instan
                                      .pNext = &wanted.core,
                                      .queueCreateInfoCount = 1,
                                      .pQueueCreateInfos = &queue,
-                                     .enabledExtensionCount = d->sizes_subgroups,
-                                     .ppEnabledExtensionNames = &sizes};
+                                     .enabledExtensionCount = n_extensions,
+                                     .ppEnabledExtensionNames = extensions};
     const VkResult result = instance->call.CreateDevice(d->physical, &info, NULL, &d->handle);
     if (result != VK_SUCCESS) return vulkan_fail(d, st, result, "opening the device");
     vulkan_load_device(instance, d->handle, &d->call);
@@ -151,6 +161,7 @@ static bool open_device(struct vulkan_device *d, struct status *st) {
     d->memory = memory.memoryProperties;
     d->largest_allocation = limits.maxMemoryAllocationSize;
     d->subgroup_size = subgroups.subgroupSize;
+    d->shared_bytes = properties.properties.limits.maxComputeSharedMemorySize;
     const VkPhysicalDeviceType type = properties.properties.deviceType;
     d->list_operations = type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU     ? 1e12
                          : type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ? 3e10
