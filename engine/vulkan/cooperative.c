@@ -66,7 +66,7 @@ static void find_shape(struct vulkan_device *d, const struct vulkan_instance *in
     }
 }
 
-// Subgroups must be full and of a known size.
+// Subgroups must be full and of a known size. With the memory model, atomics of other shaders need its device scope.
 const char *cooperative_find(struct vulkan_device *d, const struct vulkan_instance *instance,
                              struct cooperative_features *features) {
     VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_control = {
@@ -86,7 +86,7 @@ const char *cooperative_find(struct vulkan_device *d, const struct vulkan_instan
     const uint32_t size = d->subgroup_size;
     const VkShaderStageFlags compute = VK_SHADER_STAGE_COMPUTE_BIT;
     if (!features->has || !size_control.subgroupSizeControl || !size_control.computeFullSubgroups ||
-        !v12.vulkanMemoryModel || !v12.shaderFloat16 || !(stages.stages & compute) ||
+        !v12.vulkanMemoryModel || !v12.vulkanMemoryModelDeviceScope || !v12.shaderFloat16 || !(stages.stages & compute) ||
         !(sizes.requiredSubgroupSizeStages & compute) || size < sizes.minSubgroupSize || size > sizes.maxSubgroupSize)
         return NULL;
     find_shape(d, instance);

@@ -114,7 +114,8 @@ static bool create(struct vulkan_device *d, const struct vulkan_instance *instan
     if (matrices) {
         extensions[n_extensions++] = matrices;
         size_control.pNext = &cooperative;
-        size_control.computeFullSubgroups = wanted.v12.vulkanMemoryModel = wanted.v12.shaderFloat16 = VK_TRUE;
+        size_control.computeFullSubgroups = wanted.v12.shaderFloat16 = VK_TRUE;
+        wanted.v12.vulkanMemoryModel = wanted.v12.vulkanMemoryModelDeviceScope = VK_TRUE;
     }
     const float priority = 1;
     const VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,

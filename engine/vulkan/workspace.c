@@ -1,6 +1,7 @@
 // The buffers of a pass, sized for the largest batch and the largest layer.
 #include <assert.h>
 
+#include "engine/vulkan/cooperative.h"
 #include "engine/vulkan/vulkan.h"
 
 static uint64_t reserve(uint64_t *used, uint64_t count, uint64_t size) {
@@ -23,6 +24,13 @@ static void find_strides(struct backend *b) {
         w->attended_stride = larger(w->attended_stride, stride_of(l->n_head * s->head_size));
         w->ffn_stride = larger(w->ffn_stride, stride_of(l->experts ? s->experts.n_ff_shared : l->n_ff));
     }
+}
+
+static uint64_t halves_bytes(const struct backend *b, uint64_t rows, uint64_t slots) {
+    const struct device_workspace *w = &b->work;
+    const uint32_t stride = larger(larger(w->embd_stride, w->attended_stride), w->ffn_stride);
+    const uint64_t dense = rows * cooperative_stride(stride), experts = slots * cooperative_stride(w->expert_stride);
+    return sizeof(uint16_t) * (dense > experts ? dense : experts);
 }
 
 // Addresses in the device buffer, as offsets; returns its size.
@@ -51,6 +59,8 @@ static uint64_t place_device(struct backend *b) {
     w->expert_out = reserve(&used, slots, embd);
     w->logits_in = reserve(&used, (uint64_t)b->max_logits, embd);
     w->logits_offset = w->logits_out = reserve(&used, (uint64_t)b->max_logits, 4 * (uint64_t)b->spec->n_vocab);
+    w->halves = reserve(&used, 1, halves_bytes(b, rows, slots));
+    w->half_scales = reserve(&used, rows + slots, sizeof(float));
     w->hidden_offset = w->hidden_out = reserve(&used, (uint64_t)b->max_hidden, 4 * (uint64_t)b->spec->n_embd);
     return used;
 }
@@ -69,7 +79,7 @@ static bool open_device(struct backend *b, struct status *st) {
         &w->x,          &w->kept_x,       &w->normed,      &w->ffn_in,     &w->added,     &w->qkv,
         &w->attended,   &w->gate,         &w->up,          &w->parts,      &w->scores,    &w->shared_score,
         &w->choices,    &w->expert_gate,  &w->expert_up,   &w->expert_out, &w->logits_in, &w->logits_out,
-        &w->hidden_out, &w->expert_order, &w->expert_tiles};
+        &w->hidden_out, &w->expert_order, &w->expert_tiles, &w->halves,    &w->half_scales};
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) *addresses[i] += w->device.address;
     if (!vulkan_begin(c, &c->once, st)) return false;
     vulkan_fill(c, &w->device);
