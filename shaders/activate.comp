@@ -1,31 +1,25 @@
 #version 450
-// The activation of a feed-forward network, into `gate`; see enum activation.
-#include "common.glsl"
+// The activation of rows, into `gate`, which is quantised as well.
+#define THREADS 256
+#include "codes.glsl"
+#include "activation.glsl"
 
-layout(local_size_x = 64) in;
-
-const uint ACTIVATION_SILU = 0, ACTIVATION_GELU = 1, ACTIVATION_SILU_CLAMPED = 2;
-layout(constant_id = 0) const uint ACTIVATION = ACTIVATION_SILU;
-layout(constant_id = 1) const bool GATED = true; // or the activation of `up` itself
+layout(local_size_x = THREADS) in;
 
 layout(push_constant, scalar) uniform Push {
-    Floats gate, up;
-    uint n, stride; // of a row
+    Vectors gate, up;
+    WritableVectors to;
+    PieceWords codes;
+    uint n; // vectors
 };
 
-float silu(float x, float slope) { return x / (1 + exp(-slope * x)); }
-
-// The approximation by tanh; beyond ±20 that is ±1.
-float gelu(float x) {
-    return 0.5 * x * (1 + tanh(clamp(0.79788456080286535588 * x * (1 + 0.044715 * x * x), -20.0, 20.0)));
-}
-
 void main() {
-    const uint k = gl_GlobalInvocationID.x, at = gl_WorkGroupID.y * stride + k;
-    if (k >= n) return;
-    const float u = up.v[at], g = GATED ? gate.v[at] : u;
-    float result;
-    if (ACTIVATION == ACTIVATION_SILU_CLAMPED) result = silu(min(g, 7.0), 1.702) * (clamp(u, -7.0, 7.0) + 1);
-    else result = (ACTIVATION == ACTIVATION_SILU ? silu(g, 1) : gelu(g)) * (GATED ? u : 1);
-    gate.v[at] = result;
+    const uint at = gl_GlobalInvocationID.x;
+    vec4 x = vec4(0);
+    if (at < n) {
+        const vec4 u = up.v[at], g = GATED ? gate.v[at] : u;
+        x = vec4(activate(g.x, u.x), activate(g.y, u.y), activate(g.z, u.z), activate(g.w, u.w));
+        to.v[at] = x;
+    }
+    write_codes(codes, at, x, at < n);
 }

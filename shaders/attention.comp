@@ -3,20 +3,25 @@
 // follow each other. Rows of one conversation are attended to together, so that their keys and values are read once.
 // Several work groups (in z) take turns at the keys and leave their parts for attention_join.
 //
-// A thread computes the scores of two keys with all queries; takes a share of a query's scores to weights; and adds the
-// weighed values up in two dimensions, of every SLICES-th key.
-#include "common.glsl"
+// A thread computes a part of the scores of two keys with all queries, over every SPLIT-th dimension; takes a share of
+// a query's scores to weights; and adds the weighed values up in two dimensions, of every SLICES-th key. Its loops over
+// memory are unrolled, so that it waits once for many reads: a single row's work groups are too few to hide a wait.
+#define THREADS 256
+#include "codes.glsl"
 #include "kv.glsl"
 
-const uint THREADS = 64, KEYS = 2 * THREADS;
-layout(local_size_x = 64) in;
+const uint KEYS = 128, SPLIT = 2 * THREADS / KEYS;
+layout(local_size_x = THREADS) in;
 
 layout(constant_id = 2) const bool SINKS = false;
 layout(constant_id = 3) const uint HEADS = 1;
 layout(constant_id = 4) const uint ROWS = 1;
+layout(constant_id = 5) const bool QUANTIZES = false; // results as well; of whole pieces
 
 layout(push_constant, scalar) uniform Push {
-    Floats qkv, to, sinks;
+    Floats qkv, to;
+    PieceWords codes;
+    Floats sinks;
     RowInfos rows;
     Ints list; // row of qkv for each row of `to`
     Ints pages;
@@ -31,12 +36,13 @@ layout(push_constant, scalar) uniform Push {
 const uint QUERIES = HEADS * ROWS;
 const uint PAIRS = HEAD_SIZE / 2; // of dimensions
 const uint DIMENSIONS = (PAIRS + THREADS - 1) / THREADS, SLICES = PAIRS < THREADS ? THREADS / PAIRS : 1; // a thread's
-const uint SHARE = THREADS / QUERIES; // threads that turn a query's scores into weights
-const float LOWEST = -3.4e38;         // of scores; with infinity the difference of two would be no number
+const uint SHARE = QUERIES < THREADS / 32 ? 32 : THREADS / QUERIES; // threads that turn a query's scores into weights
+const uint AT_ONCE = ROWS == 1 ? KEYS / PAGE : 1; // pages whose values are waited for together
+const float LOWEST = -3.4e38;                     // of scores; with infinity the difference of two would be no number
 
 shared float queries[HEAD_SIZE * QUERIES]; // [dimension][query]
-// [key][query] scores, then weights; at the end results [slice][query][dimension]
-shared float weights[(HEAD_SIZE > KEYS ? HEAD_SIZE : KEYS) * QUERIES];
+// [split][key][query] parts of scores, [key][query] weights; at the end results [slice][query][dimension]
+shared float weights[(HEAD_SIZE > SPLIT * KEYS ? HEAD_SIZE : SPLIT * KEYS) * QUERIES];
 shared int tops[QUERIES];      // the highest scores so far, ordered
 shared float factors[QUERIES]; // of what was found
 shared float totals[THREADS];
@@ -97,20 +103,24 @@ void find_run(uint tile_end) {
     }
 }
 
-void score(uint key) {
+void score(uint start) {
+    const uint k = gl_LocalInvocationIndex % (KEYS / 2) * 2, part = gl_LocalInvocationIndex / (KEYS / 2);
+    const uint key = start + k, slot = key % PAGE, at = (part * KEYS + k) * QUERIES;
+    if (key > highest) return;
     vec2 scores[QUERIES];
     [[unroll]] for (uint q = 0; q < QUERIES; q++) scores[q] = vec2(0);
-    const uint offset = open_page_of(key), slot = key % PAGE;
-    for (uint block = 0; block < BLOCKS; block++) {
-        const vec2 scales = key_scales(offset, block, slot);
-        const uint n_elements = min(32, HEAD_SIZE - 32 * block);
-        for (uint i = 0; i < n_elements; i++) {
-            const vec2 pair = key_pair(offset, block, i, slot) * scales;
-            const uint at = (32 * block + i) * QUERIES;
-            [[unroll]] for (uint q = 0; q < QUERIES; q++) scores[q] += queries[at + q] * pair;
+    const uint offset = open_page_of(key);
+    for (uint first = 0; first < BLOCKS; first += SPLIT)
+        [[unroll]] for (uint block = first; block < first + SPLIT; block++) {
+            if (block >= BLOCKS) break;
+            const vec2 scales = key_scales(offset, block, slot);
+            [[unroll]] for (uint i = 0; i < 32; i += SPLIT) {
+                const uint d = 32 * block + i + part;
+                if (HEAD_SIZE % SPLIT == 0 ? 32 * block + i >= HEAD_SIZE : d >= HEAD_SIZE) break;
+                const vec2 pair = key_pair(offset, block, i + part, slot) * scales;
+                [[unroll]] for (uint q = 0; q < QUERIES; q++) scores[q] += queries[d * QUERIES + q] * pair;
+            }
         }
-    }
-    const uint at = 2 * gl_LocalInvocationIndex * QUERIES;
     [[unroll]] for (uint q = 0; q < QUERIES; q++) weights[at + q] = scores[q].x;
     [[unroll]] for (uint q = 0; q < QUERIES; q++) weights[at + QUERIES + q] = scores[q].y;
 }
@@ -126,7 +136,8 @@ void weigh(uint start) {
         for (uint k = first; k < KEYS; k += SHARE) {
             float x = LOWEST;
             if (start + k >= own_lowest && start + k <= own_highest) {
-                x = weights[k * QUERIES + q];
+                x = 0;
+                [[unroll]] for (uint part = 0; part < SPLIT; part++) x += weights[(part * KEYS + k) * QUERIES + q];
                 if (softcap != 0) x = softcap * tanh(x / softcap);
             }
             weights[k * QUERIES + q] = x;
@@ -151,14 +162,14 @@ void weigh(uint start) {
 
 // Values of what is no key of a query may be NaN: they are left out.
 void add_values(uint start, uint page) {
-    const uint slice = gl_LocalInvocationIndex / PAIRS, offset = open_page_of(page) + SIDE_BYTES;
-    const uint last = min(page + PAGE - 1, highest);
-    if (slice >= SLICES) return;
-    for (uint key = max(page, lowest) + slice; key <= last; key += SLICES) {
-        const uint at = (key - start) * QUERIES;
+    const uint slice = gl_LocalInvocationIndex / PAIRS, offset = open_page_of(min(page, highest)) + SIDE_BYTES;
+    [[unroll]] for (uint first = 0; first < PAGE; first += SLICES) {
+        const uint slot = min(first + slice, PAGE - 1), key = page + slot, at = (key - start) * QUERIES;
+        const bool known = first + slice < PAGE && key >= lowest && key <= highest;
         [[unroll]] for (uint k = 0; k < DIMENSIONS; k++) {
             const uint pair = min(gl_LocalInvocationIndex % PAIRS + k * THREADS, PAIRS - 1);
-            const vec2 value = value_pair(offset, key % PAGE, 2 * pair);
+            vec2 value = value_pair(offset, slot, 2 * pair);
+            if (!known) value = vec2(0);
             [[unroll]] for (uint q = 0; q < QUERIES; q++) {
                 const float weight = weights[at + q];
                 if (ROWS == 1 || weight != 0) found[q * DIMENSIONS + k] += weight * value;
@@ -201,14 +212,19 @@ void join_threads() {
 }
 
 void write() {
-    const uint n_parts = gl_NumWorkGroups.z;
-    for (uint i = gl_LocalInvocationIndex; i < n_rows * HEADS * HEAD_SIZE; i += THREADS) {
-        const uint q = i / HEAD_SIZE, d = i % HEAD_SIZE, row = first_row + q / HEADS, head = first_head + q % HEADS;
-        if (q % HEADS >= n_heads) continue;
-        float sum = 0;
-        for (uint slice = 0; slice < SLICES; slice++) sum += weights[slice * QUERIES * HEAD_SIZE + i];
-        if (n_parts == 1) to.v[row * to_stride + head * HEAD_SIZE + d] = sum * factors[q];
-        else parts.v[part_of(row, head) + 2 + d] = sum;
+    const uint n_parts = gl_NumWorkGroups.z, vectors = (HEAD_SIZE + 3) / 4, n_vectors = n_rows * HEADS * vectors;
+    for (uint first = 0; first < n_vectors; first += THREADS) {
+        const uint i = first + gl_LocalInvocationIndex, q = i / vectors, d = i % vectors * 4;
+        const uint row = first_row + q / HEADS, head = first_head + q % HEADS;
+        const uint start = row * to_stride + head * HEAD_SIZE + d;
+        const bool written = i < n_vectors && q % HEADS < n_heads;
+        vec4 x = vec4(0);
+        for (uint k = 0; k < 4 && d + k < HEAD_SIZE && written; k++) {
+            for (uint slice = 0; slice < SLICES; slice++) x[k] += weights[(slice * QUERIES + q) * HEAD_SIZE + d + k];
+            if (n_parts == 1) to.v[start + k] = x[k] *= factors[q];
+            else parts.v[part_of(row, head) + 2 + d + k] = x[k];
+        }
+        if (QUANTIZES && n_parts == 1) write_codes(codes, start / 4, x, written);
     }
 }
 
@@ -225,12 +241,13 @@ void attend_run() {
     barrier();
     const uint first = lowest / PAGE * PAGE + gl_WorkGroupID.z * KEYS;
     for (uint start = first; start <= highest; start += gl_NumWorkGroups.z * KEYS) {
-        if (start + 2 * t <= highest) score(start + 2 * t);
+        score(start);
         barrier();
         weigh(start);
         barrier();
         [[unroll]] for (uint k = 0; k < QUERIES * DIMENSIONS; k++) found[k] *= factors[k / DIMENSIONS];
-        for (uint page = start; page < start + KEYS && page <= highest; page += PAGE) add_values(start, page);
+        for (uint page = start; page < start + KEYS && page <= highest; page += AT_ONCE * PAGE)
+            [[unroll]] for (uint k = 0; k < AT_ONCE; k++) add_values(start, page + k * PAGE);
         barrier();
     }
     join_threads();

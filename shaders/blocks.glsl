@@ -6,10 +6,13 @@
 //   Weights         blocks of a matrix, row after row
 //   BLOCK_ELEMENTS  elements per block
 //   Grids           a copy of C's struct block_grids, read by the IQ1, IQ2 and IQ3 formats only
-//   unpack          quantised formats: a piece as small integers and their scales
+//   HAS_CODES       defined for quantised formats, which have
+//   unpack          a piece as small integers and their scales
+//   multiply        its product with quantised activations
 //   decode          a piece as floats
 //
-// Eight and sixteen-bit numbers are only loaded, never calculated with: devices need the storage features alone.
+// Eight and sixteen-bit numbers are only loaded, never calculated with one by one: devices need the storage features
+// and integer dot products alone.
 #ifndef BLOCKS_GLSL
 #define BLOCKS_GLSL
 
@@ -22,6 +25,7 @@
 #extension GL_GOOGLE_include_directive : require
 
 #include "common.glsl"
+#include "codes.glsl"
 
 // Eight or four signed bytes per entry.
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Grids {
@@ -91,6 +95,7 @@ void decode(Weights m, Grids grids, uint first_block, uint piece, uint columns, 
 }
 
 #else
+#define HAS_CODES
 
 // Element i of a piece = scale[i / 16] × code − minimum[i / 16], where code is the signed byte i % 4 of
 // code[i / 16][i / 4 % 4]. Minimums are 0 unless HAS_MINIMUM is defined.
@@ -498,6 +503,25 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 #else
 #error "no block format chosen: define FORMAT_<name>"
 #endif
+
+// OpSDot of four signed bytes in each: glslang's own functions for it came later than Debian 12's.
+#extension GL_EXT_spirv_intrinsics : require
+spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019], id = 4450)
+int four_products(uint a, uint b, spirv_literal int packed_format);
+
+int sixteen_products(uvec4 a, uvec4 b) {
+    return four_products(a.x, b.x, 0) + four_products(a.y, b.y, 0) + four_products(a.z, b.z, 0) +
+           four_products(a.w, b.w, 0);
+}
+
+float multiply(codes w, Piece x) {
+    float sum = x.scale * (w.scale[0] * float(sixteen_products(w.code[0], x.code[0])) +
+                           w.scale[1] * float(sixteen_products(w.code[1], x.code[1])));
+#ifdef HAS_MINIMUM
+    sum -= w.minimum[0] * x.sum[0] + w.minimum[1] * x.sum[1];
+#endif
+    return sum;
+}
 
 vec4 signed_bytes(uint word) {
     int bytes = int(word);

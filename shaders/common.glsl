@@ -12,6 +12,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Floats { flo
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Ints { int v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Uints { uint v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Vectors { vec4 v[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer WritableVectors { vec4 v[]; };
 
 // A row of the batch; as struct row_info in engine/vulkan/vulkan.h.
 struct RowInfo {

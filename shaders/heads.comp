@@ -28,6 +28,7 @@ layout(push_constant, scalar) uniform Push {
     KvLayer layer;
 };
 
+const uint TURNS = N_ROT > 2 * THREADS ? (N_ROT / 2 + THREADS - 1) / THREADS : 1; // of a thread
 shared float head[HEAD_SIZE];
 
 void norm(Floats weight, uint first) {
@@ -44,13 +45,14 @@ void norm(Floats weight, uint first) {
     barrier();
 }
 
-void rotate(uint row) {
+void rotate(vec2 turns[TURNS]) { // cosine and sine
     const uint step = ROPE_KIND == ROPE_NORM ? 2 : 1, apart = ROPE_KIND == ROPE_NORM ? 1 : N_ROT / 2;
-    for (uint i = gl_LocalInvocationIndex; i < N_ROT / 2; i += THREADS) {
+    [[unroll]] for (uint k = 0; k < TURNS; k++) {
+        const uint i = gl_LocalInvocationIndex + k * THREADS;
+        if (i >= N_ROT / 2) break;
         const float a = head[i * step], b = head[i * step + apart];
-        const float cosine = rotation.v[row * N_ROT + 2 * i], sine = rotation.v[row * N_ROT + 2 * i + 1];
-        head[i * step] = a * cosine - b * sine;
-        head[i * step + apart] = a * sine + b * cosine;
+        head[i * step] = a * turns[k].x - b * turns[k].y;
+        head[i * step + apart] = a * turns[k].y + b * turns[k].x;
     }
     barrier();
 }
@@ -92,21 +94,30 @@ void store(uint offset, uint slot, bool values) {
     }
 }
 
+// All memory is read at once, before anything waits for it.
 void main() {
     const uint h = gl_WorkGroupID.x, row = gl_WorkGroupID.y, start = row * qkv_stride + h * HEAD_SIZE;
     const bool query = h < n_head, values = h >= n_head + n_head_kv;
+    const RowInfo info = rows.v[row];
+    const uint position = uint(info.position);
+    vec2 turns[TURNS];
+    if (N_ROT > 0)
+        [[unroll]] for (uint k = 0; k < TURNS; k++) {
+            const uint i = min(gl_LocalInvocationIndex + k * THREADS, N_ROT / 2 - 1);
+            turns[k] = vec2(rotation.v[row * N_ROT + 2 * i], rotation.v[row * N_ROT + 2 * i + 1]);
+        }
     for (uint d = gl_LocalInvocationIndex; d < HEAD_SIZE; d += THREADS) head[d] = qkv.v[start + d];
+    uint offset = 0;
+    if (!query) {
+        const uint page = uint(pages.v[uint(info.first_page) + position / PAGE]);
+        offset = open_page(chunks, layer, page, values ? h - n_head - n_head_kv : h - n_head);
+    }
     barrier();
     if (query && QUERY_NORM != 0) norm(query_norm, QUERY_NORM == HEAD_NORM_OWN ? h * HEAD_SIZE : 0);
     if (!query && !values && KEY_NORM != 0) norm(key_norm, KEY_NORM == HEAD_NORM_OWN ? (h - n_head) * HEAD_SIZE : 0);
-    if (!values && N_ROT > 0) rotate(row);
-    const RowInfo info = rows.v[row];
-    if (query) {
+    if (!values && N_ROT > 0) rotate(turns);
+    if (!query) store(offset + (values ? SIDE_BYTES : 0), position % PAGE, values);
+    else
         for (uint d = gl_LocalInvocationIndex; d < HEAD_SIZE; d += THREADS)
             qkv.v[start + d] = head[d] * info.query_scale;
-        return;
-    }
-    const uint kv_head = values ? h - n_head - n_head_kv : h - n_head, position = uint(info.position);
-    const uint page = uint(pages.v[uint(info.first_page) + position / PAGE]);
-    store(open_page(chunks, layer, page, kv_head) + (values ? SIDE_BYTES : 0), position % PAGE, values);
 }

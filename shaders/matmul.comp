@@ -14,20 +14,68 @@ layout(constant_id = 1) const uint COLUMNS = 8;
 layout(constant_id = 2) const bool EXPERTS = false; // tiles are those of the list, each with the matrix of its expert
 
 const uint TILE_ROWS = DOWN * ROWS, TILE_COLUMNS = ACROSS * COLUMNS;
-const uint STRIDE = 9; // one vector more than 32 columns: those of neighbouring rows lie in different banks
-shared vec4 weights[TILE_ROWS * STRIDE], inputs[TILE_COLUMNS * STRIDE];
-shared uint sources[TILE_COLUMNS]; // where the rows of the batch begin
+shared uint sources[TILE_COLUMNS]; // rows of the batch
+
+float sum[ROWS][COLUMNS];
 
 uint batch_row(Tile tile, uint column) {
     const uint at = min(tile.first + column, tile.end - 1);
     return EXPERTS ? uint(order.v[at]) : at;
 }
 
+uint matrix_block(Tile tile, uint row) {
+    return (tile.expert * rows + min(row, rows - 1)) * (columns / BLOCK_ELEMENTS);
+}
+
+// stage_weights, stage_inputs, multiply_staged: of a piece. Neighbouring rows lie in different banks.
+#ifdef HAS_CODES
+shared uvec4 weights[2][TILE_ROWS + 1], inputs[2][TILE_COLUMNS + 1]; // halves
+shared vec4 weight_scales[TILE_ROWS];                                // scales and minimums of the halves
+shared vec3 input_scales[TILE_COLUMNS];                              // and sums
+
+void stage_weights(Tile tile, uint first_row, uint piece) {
+    const uint pieces = BLOCK_ELEMENTS / 32;
+    for (uint r = gl_LocalInvocationIndex; r < TILE_ROWS; r += THREADS / 2) {
+        const codes w = unpack(matrix, grids, matrix_block(tile, first_row + r) + piece / pieces, piece % pieces);
+        weights[0][r] = w.code[0], weights[1][r] = w.code[1];
+        weight_scales[r] = vec4(w.scale[0], w.scale[1], w.minimum[0], w.minimum[1]);
+    }
+}
+
+void stage_inputs(uint piece) {
+    for (uint c = gl_LocalInvocationIndex - THREADS / 2; c < TILE_COLUMNS; c += THREADS / 2) {
+        const Piece x = from_codes.v[sources[c] * (from_stride / 32) + piece];
+        inputs[0][c] = x.code[0], inputs[1][c] = x.code[1];
+        input_scales[c] = vec3(x.scale, x.sum[0], x.sum[1]);
+    }
+}
+
+void multiply_staged(uint down, uint across) {
+    [[unroll]] for (uint h = 0; h < 2; h++) {
+        uvec4 w[ROWS];
+        vec4 scale[ROWS];
+        [[unroll]] for (uint r = 0; r < ROWS; r++)
+            w[r] = weights[h][down + r * DOWN], scale[r] = weight_scales[down + r * DOWN];
+        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+            const uvec4 x = inputs[h][across + c * ACROSS];
+            const vec3 of = input_scales[across + c * ACROSS];
+            [[unroll]] for (uint r = 0; r < ROWS; r++) {
+                sum[r][c] += scale[r][h] * of.x * float(sixteen_products(w[r], x));
+#ifdef HAS_MINIMUM
+                sum[r][c] -= scale[r][2 + h] * of[1 + h];
+#endif
+            }
+        }
+    }
+}
+#else
+const uint STRIDE = 9; // one vector more than 32 columns
+shared vec4 weights[TILE_ROWS * STRIDE], inputs[TILE_COLUMNS * STRIDE];
+
 void stage_weights(Tile tile, uint first_row, uint piece) {
     for (uint r = gl_LocalInvocationIndex; r < TILE_ROWS; r += THREADS / 2) {
         float w[32];
-        const uint row = tile.expert * rows + min(first_row + r, rows - 1);
-        decode(matrix, grids, row * (columns / BLOCK_ELEMENTS), piece, columns, w);
+        decode(matrix, grids, matrix_block(tile, first_row + r), piece, columns, w);
         [[unroll]] for (uint i = 0; i < 8; i++)
             weights[r * STRIDE + i] = vec4(w[4 * i], w[4 * i + 1], w[4 * i + 2], w[4 * i + 3]);
     }
@@ -35,8 +83,21 @@ void stage_weights(Tile tile, uint first_row, uint piece) {
 
 void stage_inputs(uint piece) {
     for (uint i = gl_LocalInvocationIndex - THREADS / 2; i < TILE_COLUMNS * 8; i += THREADS / 2)
-        inputs[i / 8 * STRIDE + i % 8] = from.v[sources[i / 8] + 8 * piece + i % 8];
+        inputs[i / 8 * STRIDE + i % 8] = from.v[sources[i / 8] * (from_stride / 4) + 8 * piece + i % 8];
 }
+
+void multiply_staged(uint down, uint across) {
+    for (uint k = 0; k < 8; k++) {
+        vec4 w[ROWS];
+        [[unroll]] for (uint r = 0; r < ROWS; r++) w[r] = weights[(down + r * DOWN) * STRIDE + k];
+        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+            const vec4 x = inputs[(across + c * ACROSS) * STRIDE + k];
+            [[unroll]] for (uint r = 0; r < ROWS; r++)
+                [[unroll]] for (uint i = 0; i < 4; i++) sum[r][c] += w[r][i] * x[i];
+        }
+    }
+}
+#endif
 
 void main() {
     const uint t = gl_LocalInvocationIndex, down = t % DOWN, across = t / DOWN;
@@ -44,10 +105,7 @@ void main() {
     Tile tile = Tile(0, gl_WorkGroupID.x * TILE_COLUMNS, n);
     if (EXPERTS) tile = tiles.v[gl_WorkGroupID.x];
     if (tile.first >= tile.end) return;
-    for (uint i = t; i < TILE_COLUMNS; i += THREADS)
-        sources[i] = batch_row(tile, i) / from_share * (from_stride / 4);
-
-    float sum[ROWS][COLUMNS];
+    for (uint i = t; i < TILE_COLUMNS; i += THREADS) sources[i] = batch_row(tile, i) / from_share;
     [[unroll]] for (uint r = 0; r < ROWS; r++)
         [[unroll]] for (uint c = 0; c < COLUMNS; c++) sum[r][c] = 0;
     for (uint piece = 0; piece < (columns + 31) / 32; piece++) {
@@ -55,15 +113,7 @@ void main() {
         if (t < THREADS / 2) stage_weights(tile, first_row, piece);
         else stage_inputs(piece);
         barrier();
-        for (uint k = 0; k < 8; k++) {
-            vec4 w[ROWS];
-            [[unroll]] for (uint r = 0; r < ROWS; r++) w[r] = weights[(down + r * DOWN) * STRIDE + k];
-            [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-                const vec4 x = inputs[(across + c * ACROSS) * STRIDE + k];
-                [[unroll]] for (uint r = 0; r < ROWS; r++)
-                    [[unroll]] for (uint i = 0; i < 4; i++) sum[r][c] += w[r][i] * x[i];
-            }
-        }
+        multiply_staged(down, across);
     }
     [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
         const uint column = across + c * ACROSS, to_row = batch_row(tile, column);

@@ -12,6 +12,7 @@ layout(local_size_x = 64) in;
 layout(constant_id = 0) const uint ROWS = 2;
 layout(constant_id = 1) const uint COLUMNS = 1;
 layout(constant_id = 2) const bool EXPERTS = false; // the matrix is that of an expert, which each row has its own of
+#include "matvec.glsl"
 
 shared float parts[ROWS * COLUMNS][THREADS]; // of subgroups, which are THREADS at most
 
@@ -19,23 +20,10 @@ void main() {
     const uint t = gl_LocalInvocationIndex;
     const uint first_row = (gl_WorkGroupID.y + gl_WorkGroupID.z * gl_NumWorkGroups.y) * ROWS;
     const uint first_column = gl_WorkGroupID.x * COLUMNS; // those of the same rows run at once: memory is read once
-    const uint expert = EXPERTS ? uint(choices.v[2 * first_column]) : 0, row_blocks = columns / BLOCK_ELEMENTS;
-    float sum[ROWS][COLUMNS];
-    [[unroll]] for (uint r = 0; r < ROWS; r++)
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) sum[r][c] = 0;
-    for (uint piece = t; piece < (columns + 31) / 32; piece += THREADS) {
-        float w[ROWS][32];
-        [[unroll]] for (uint r = 0; r < ROWS; r++)
-            decode(matrix, grids, (expert * rows + min(first_row + r, rows - 1)) * row_blocks, piece, columns, w[r]);
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-            const uint at = min(first_column + c, n - 1) / from_share * (from_stride / 4) + 8 * piece;
-            [[unroll]] for (uint i = 0; i < 8; i++) {
-                const vec4 x = from.v[at + i];
-                [[unroll]] for (uint r = 0; r < ROWS; r++)
-                    sum[r][c] += dot(vec4(w[r][4 * i], w[r][4 * i + 1], w[r][4 * i + 2], w[r][4 * i + 3]), x);
-            }
-        }
-    }
+    const uint expert = EXPERTS ? uint(choices.v[2 * first_column]) : 0;
+    if (first_row >= rows) return;
+    clear_sum();
+    add_products(matrix, expert * rows + first_row, (expert + 1) * rows, first_column, t, THREADS);
     [[unroll]] for (uint r = 0; r < ROWS; r++)
         [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
             const float part = subgroupAdd(sum[r][c]);

@@ -90,23 +90,33 @@ void vulkan_copy(struct vulkan_context *c, const struct vulkan_buffer *from, uin
     c->device->call.CmdCopyBuffer(c->recording->commands, from->buffer, to->buffer, 1, &region);
 }
 
+void vulkan_copy_input(struct vulkan_context *c, const struct vulkan_input *i, uint64_t offset, uint64_t size) {
+    if (i->copy.buffer) vulkan_copy(c, &i->host, offset, &i->copy, offset, size);
+}
+
 void vulkan_fill(struct vulkan_context *c, const struct vulkan_buffer *b) {
     c->device->call.CmdFillBuffer(c->recording->commands, b->buffer, 0, VK_WHOLE_SIZE, 0);
 }
 
-static const VkPipelineStageFlags work_stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-
-static void barrier(struct vulkan_context *c, VkPipelineStageFlags stages, VkAccessFlags access) {
-    const VkMemoryBarrier all = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-                                 .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-                                 .dstAccessMask = access};
-    c->device->call.CmdPipelineBarrier(c->recording->commands, work_stages, stages, 0, 1, &all, 0, NULL, 0, NULL);
+static void barrier(struct vulkan_context *c, VkPipelineStageFlags before, VkAccessFlags written,
+                    VkPipelineStageFlags after, VkAccessFlags access) {
+    const VkMemoryBarrier all = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = written, .dstAccessMask = access};
+    c->device->call.CmdPipelineBarrier(c->recording->commands, before, after, 0, 1, &all, 0, NULL, 0, NULL);
 }
 
+// Not for copies, of which a pass has hardly any: devices have more to flush for them.
 void vulkan_barrier(struct vulkan_context *c) {
-    barrier(c, work_stages,
-            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT |
-                VK_ACCESS_TRANSFER_WRITE_BIT);
+    const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+    barrier(c, stage, VK_ACCESS_SHADER_WRITE_BIT, stage, VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
+}
+
+static const VkPipelineStageFlags all_stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+static const VkAccessFlags all_writes = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+
+void vulkan_barrier_copies(struct vulkan_context *c) {
+    barrier(c, all_stages, all_writes, all_stages,
+            all_writes | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT);
 }
 
 void vulkan_time(struct vulkan_context *c) {
@@ -118,8 +128,8 @@ void vulkan_time(struct vulkan_context *c) {
 
 // What the lists after it and the host read is there.
 bool vulkan_end(struct vulkan_context *c, struct status *st) {
-    vulkan_barrier(c);
-    barrier(c, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+    vulkan_barrier_copies(c);
+    barrier(c, all_stages, all_writes, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
     const VkResult result = c->device->call.EndCommandBuffer(c->recording->commands);
     return result == VK_SUCCESS || vulkan_fail(c->device, st, result, "recording commands");
 }

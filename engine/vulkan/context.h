@@ -37,9 +37,12 @@ void vulkan_dispatch(struct vulkan_context *c, VkPipeline pipeline, const void *
                      uint32_t y, uint32_t z);
 void vulkan_copy(struct vulkan_context *c, const struct vulkan_buffer *from, uint64_t from_offset,
                  const struct vulkan_buffer *to, uint64_t to_offset, uint64_t size);
+void vulkan_copy_input(struct vulkan_context *c, const struct vulkan_input *i, uint64_t offset,
+                       uint64_t size);                                     // where shaders read a copy
 void vulkan_fill(struct vulkan_context *c, const struct vulkan_buffer *b); // with zeros
-void vulkan_barrier(struct vulkan_context *c); // what follows sees what commands before it have written
-void vulkan_time(struct vulkan_context *c);    // notes when all before it is done
+void vulkan_barrier(struct vulkan_context *c);        // dispatches that follow see what those before it have written
+void vulkan_barrier_copies(struct vulkan_context *c); // the same for copies and fills too
+void vulkan_time(struct vulkan_context *c);           // notes when all before it is done
 bool vulkan_end(struct vulkan_context *c, struct status *st);
 
 // Hands lists over, which run one after the other. Before the next are, or any of them is recorded anew: wait.

@@ -46,12 +46,14 @@ struct features {
     VkPhysicalDeviceFeatures2 core;
     VkPhysicalDeviceVulkan11Features v11;
     VkPhysicalDeviceVulkan12Features v12;
+    VkPhysicalDeviceShaderIntegerDotProductFeatures dot;
 };
 
 static void chain(struct features *f) {
     *f = (struct features){.core = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &f->v11},
                            .v11 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, .pNext = &f->v12},
-                           .v12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES}};
+                           .v12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .pNext = &f->dot},
+                           .dot = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES}};
 }
 
 static const char *missing_feature(const struct features *has) {
@@ -63,6 +65,7 @@ static const char *missing_feature(const struct features *has) {
         {has->v12.scalarBlockLayout, "the scalar block layout"},
         {has->v12.storageBuffer8BitAccess, "8-bit storage"},
         {has->v11.storageBuffer16BitAccess, "16-bit storage"},
+        {has->dot.shaderIntegerDotProduct, "integer dot products"},
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!needed[i].has) return needed[i].name;
@@ -101,14 +104,19 @@ static bool create(struct vulkan_device *d, const struct vulkan_instance *instan
     struct features wanted;
     chain(&wanted);
     wanted.v12.bufferDeviceAddress = wanted.v12.scalarBlockLayout = wanted.v12.storageBuffer8BitAccess = VK_TRUE;
-    wanted.v11.storageBuffer16BitAccess = VK_TRUE;
+    wanted.v11.storageBuffer16BitAccess = wanted.dot.shaderIntegerDotProduct = VK_TRUE;
+    const char *extensions[3];
+    uint32_t n_extensions = 0;
+    const char *const dot = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME; // a part of Vulkan since 1.3
     const char *const sizes = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME;
+    if (vulkan_has_extension(d, instance, dot)) extensions[n_extensions++] = dot;
     VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_control = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, .subgroupSizeControl = VK_TRUE};
-    const char *extensions[2];
-    uint32_t n_extensions = 0;
     d->sizes_subgroups = vulkan_has_extension(d, instance, sizes);
-    if (d->sizes_subgroups) wanted.v12.pNext = &size_control, extensions[n_extensions++] = sizes;
+    if (d->sizes_subgroups) {
+        wanted.dot.pNext = &size_control;
+        extensions[n_extensions++] = sizes;
+    }
     struct cooperative_features cooperative;
     const char *const matrices = cooperative_find(d, instance, &cooperative);
     if (matrices) {
@@ -168,6 +176,7 @@ static bool open_device(struct vulkan_device *d, struct status *st) {
                          : type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ? 3e10
                                                                           : 1e9;
     d->shares_memory = vulkan_shares_memory(d->physical);
+    d->maps_memory = true;
     return create(d, instance, st);
 }
 

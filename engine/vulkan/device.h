@@ -17,6 +17,7 @@ enum { VULKAN_PUSH_BYTES = 128, VULKAN_MOST_CONSTANTS = 9, VULKAN_MOST_PIPELINES
 
 enum vulkan_memory {
     VULKAN_MEMORY_DEVICE,   // the device's own; mapped where that is the host's as well
+    VULKAN_MEMORY_MAPPED,   // the device's own, mapped; there may be none, or little
     VULKAN_MEMORY_UPLOAD,   // mapped; the host writes, the device reads
     VULKAN_MEMORY_READBACK, // mapped; the device writes, the host reads
 };
@@ -27,6 +28,15 @@ struct vulkan_buffer {
     VkDeviceAddress address;
     void *mapped; // or NULL
     uint64_t size;
+};
+
+// Memory that the host writes and shaders read. It is the device's own, so that no read goes over the bus: mapped, or
+// with a copy.
+struct vulkan_input {
+    void *mapped;
+    VkDeviceAddress address;
+    uint64_t size;
+    struct vulkan_buffer host, copy; // without a copy shaders read what the host writes
 };
 
 struct cooperative_shape { // of matrices [m, k] and [k, n]
@@ -56,6 +66,7 @@ struct vulkan_device {
     struct cooperative_shape cooperative; // zero: it has none that is of use
     uint32_t shared_bytes;         // of a work group
     bool shares_memory;            // with the host
+    bool maps_memory;              // lets the host map its own; for tests
     double list_operations;        // about as many are handed over at a time: a fraction of a second
     double tick_seconds;           // of timestamps; 0: it has none
     uint64_t tick_mask;
@@ -91,6 +102,10 @@ static inline bool vulkan_is_hung(const struct vulkan_device *d) { return atomic
 bool vulkan_buffer_open(struct vulkan_device *d, struct vulkan_buffer *b, uint64_t size, enum vulkan_memory kind,
                         const char *what, struct status *st);
 void vulkan_buffer_close(struct vulkan_device *d, struct vulkan_buffer *b); // also a zeroed one
+
+bool vulkan_input_open(struct vulkan_device *d, struct vulkan_input *i, uint64_t size, const char *what,
+                       struct status *st);
+void vulkan_input_close(struct vulkan_device *d, struct vulkan_input *i); // also a zeroed or a partly opened one
 
 // Built when it is first asked for; NULL with a status where that fails. `shader` is a name of shaders/. Any thread.
 VkPipeline vulkan_pipeline(struct vulkan_device *d, const char *shader, const uint32_t *constants, int n,

@@ -9,21 +9,35 @@ static uint32_t groups(uint32_t n, uint32_t each) { return (n + each - 1) / each
 struct rows { // of activations
     VkDeviceAddress address;
     uint32_t stride, n;
+    VkDeviceAddress codes; // the same quantised; or 0
 };
+
+static void quantize(struct pass *p, const struct rows *x) {
+    enum { THREADS = 256 };
+    const struct {
+        VkDeviceAddress from, to;
+        uint32_t n;
+    } push = {x->address, x->codes, x->n * x->stride / 4};
+    if (!p->b->weights.quantised) return;
+    RUN(p, "quantize", push, groups(push.n, THREADS), 1, 1, 0);
+    pass_barrier(p);
+}
 
 enum { NORM_NONE = NORM_LAYER + 1 };
 
-// Rows of `from`, those of the list, normed, to `to`; with a factor they are added to it.
+// Rows of `from`, those of the list, normed, to `to`, and quantised to its codes; with a factor they are added to it.
 static void norm_rows(struct pass *p, const struct device_norm *norm, const struct rows *from, VkDeviceAddress list,
                       const struct rows *to, int n, float factor) {
+    enum { THREADS = 256 };
     const struct model_spec *s = p->b->spec;
     const struct {
-        VkDeviceAddress from, to, weight, bias, rows;
+        VkDeviceAddress from, to, codes, weight, bias, rows;
         uint32_t n, from_stride, to_stride;
         float epsilon, scale;
-    } push = {from->address, to->address,  norm->weight, norm->bias,      list,
-              (uint32_t)n,   from->stride, to->stride,   s->norm_epsilon, factor};
-    RUN(p, "norm", push, to->n, 1, 1, norm->weight ? (uint32_t)s->norm : NORM_NONE, norm->bias != 0, factor != 0);
+    } push = {from->address, to->address,  to->codes,  norm->weight,    norm->bias, list,
+              (uint32_t)n,   from->stride, to->stride, s->norm_epsilon, factor};
+    RUN(p, "norm", push, to->n, 1, 1, norm->weight ? (uint32_t)s->norm : NORM_NONE, norm->bias != 0, factor != 0,
+        to->codes && p->b->weights.quantised, groups(stride_of(n) / 4, THREADS));
 }
 
 struct matmul {
@@ -39,6 +53,7 @@ struct matmul {
 // Of how many experts the matrices are read is known on the device alone: most often of as many as there are rows.
 static void count_matmul(struct pass *p, const struct matmul *m) {
     const struct device_matrix *x = m->matrix;
+    if (!x->format) return;
     const double experts = m->choices ? (double)p->b->spec->experts.count : 1, n = m->to->n;
     const double bytes = (double)x->rows * x->columns / x->format->elements * (double)x->format->bytes;
     p->work.bytes += bytes * (n < experts ? n : experts);
@@ -90,7 +105,7 @@ static struct cooperative_tile choose_cooperative_tile(const struct vulkan_devic
 // Rows as halves, once for all matmuls until the next barrier: only behind one can they be others.
 static struct rows halve(struct pass *p, const struct rows *from, uint32_t columns) {
     const struct device_workspace *w = &p->b->work;
-    const struct rows halves = {w->halves, cooperative_stride(columns), from->n};
+    const struct rows halves = {w->halves, cooperative_stride(columns), from->n, 0};
     const struct {
         VkDeviceAddress from, to, scales;
         uint32_t columns, from_stride, to_stride;
@@ -112,6 +127,10 @@ static uint32_t columns_at_once(uint32_t n) {
     return choices[i];
 }
 
+static uint32_t chosen_tile(const struct pass *p, const struct matmul *m) {
+    return m->choices ? choose_expert_tile(p, m->to->n) : choose_tile(m->matrix->rows, m->to->n);
+}
+
 static void matmul(struct pass *p, const struct matmul *m) {
     enum { ROWS = 4, MOST_GROUPS = 32768, THREADS_DOWN = 16, THREADS_ACROSS = 8 };
     if (!m->matrix->format || !m->to->n) return;
@@ -119,11 +138,11 @@ static void matmul(struct pass *p, const struct matmul *m) {
     const struct device_workspace *w = &p->b->work;
     const struct vulkan_device *d = p->b->context.device;
     const uint32_t rows = m->matrix->rows, n = m->to->n;
-    const uint32_t tile = m->choices ? choose_expert_tile(p, n) : choose_tile(rows, n);
+    const uint32_t tile = chosen_tile(p, m);
     const bool cooperative = tile && cooperative_holds(d, m->matrix->format);
     const struct rows from = cooperative ? halve(p, m->from, m->matrix->columns) : *m->from;
     const struct {
-        VkDeviceAddress matrix, grids, from, to, bias, choices, order, tiles;
+        VkDeviceAddress matrix, grids, from, from_codes, to, bias, choices, order, tiles;
         uint32_t rows, columns, n, from_stride, to_stride, from_share;
         float scale, softcap;
         uint32_t biased, adds;
@@ -131,6 +150,7 @@ static void matmul(struct pass *p, const struct matmul *m) {
     } push = {m->matrix->address,
               p->b->weights.grids,
               from.address,
+              from.codes,
               m->to->address,
               m->bias,
               m->choices,
@@ -179,36 +199,88 @@ struct gated {
     int share;
 };
 
-static void gated(struct pass *p, const struct gated *g) {
-    const struct rows up = {g->scratch, g->middle->stride, g->middle->n};
-    struct matmul m = {.matrix = g->gate,
-                       .from = g->in,
-                       .to = g->middle,
-                       .bias = g->gate_bias,
-                       .scale = 1,
-                       .choices = g->choices,
-                       .share = g->share};
-    matmul(p, &m);
-    m.matrix = g->up, m.to = &up, m.bias = g->up_bias;
-    matmul(p, &m);
-    pass_barrier(p);
+static void activate(struct pass *p, const struct gated *g) {
+    enum { THREADS = 256 };
+    const struct rows *x = g->middle;
     const struct {
-        VkDeviceAddress gate, up;
-        uint32_t n, stride;
-    } push = {g->middle->address, g->scratch, g->up->rows, g->middle->stride};
-    RUN(p, "activate", push, groups(g->up->rows, 64), g->middle->n, 1, (uint32_t)p->b->spec->activation,
-        g->gate->format != NULL);
+        VkDeviceAddress gate, up, to, codes;
+        uint32_t n;
+    } push = {x->address, g->scratch, x->address, x->codes, x->n * x->stride / 4};
+    RUN(p, "activate", push, groups(push.n, THREADS), 1, 1, (uint32_t)p->b->spec->activation, g->gate->format != NULL);
     pass_barrier(p);
+}
+
+// All of it at once, for a few rows.
+static void gated_at_once(struct pass *p, const struct gated *g) {
+    enum { GROUP_ROWS = 32 };
+    const struct rows *in = g->in, *to = g->middle;
+    const uint32_t columns = g->choices ? 1 : columns_at_once(to->n);
+    const struct {
+        VkDeviceAddress gate, up, grids, from, from_codes, to, to_codes, gate_bias, up_bias, choices;
+        uint32_t rows, columns, n, from_stride, to_stride, from_share;
+    } push = {g->gate->address,
+              g->up->address,
+              p->b->weights.grids,
+              in->address,
+              in->codes,
+              to->address,
+              to->codes,
+              g->gate_bias,
+              g->up_bias,
+              g->choices,
+              g->up->rows,
+              g->up->columns,
+              to->n,
+              in->stride,
+              to->stride,
+              g->share ? (uint32_t)g->share : 1};
+    char shader[32];
+    snprintf(shader, sizeof shader, "gated_%s", g->up->format->name);
+    RUN(p, shader, push, groups(to->n, columns), groups(g->up->rows, GROUP_ROWS), 1, (uint32_t)p->b->spec->activation,
+        g->gate->format != NULL, columns, g->choices != 0);
+    pass_barrier(p);
+}
+
+static void gated(struct pass *p, const struct gated *g) {
+    const struct rows up = {g->scratch, g->middle->stride, g->middle->n, 0};
+    const struct matmul halves[] = {{.matrix = g->gate,
+                                     .from = g->in,
+                                     .to = g->middle,
+                                     .bias = g->gate_bias,
+                                     .scale = 1,
+                                     .choices = g->choices,
+                                     .share = g->share},
+                                    {.matrix = g->up,
+                                     .from = g->in,
+                                     .to = &up,
+                                     .bias = g->up_bias,
+                                     .scale = 1,
+                                     .choices = g->choices,
+                                     .share = g->share}};
+    if (!g->middle->n) return;
+    if (!chosen_tile(p, &halves[1]) && (!g->gate->format || g->gate->format == g->up->format)) {
+        for (int i = 0; i < 2; i++) count_matmul(p, &halves[i]);
+        gated_at_once(p, g);
+        return;
+    }
+    for (int i = 0; i < 2; i++) matmul(p, &halves[i]);
+    pass_barrier(p);
+    activate(p, g);
 }
 
 // ---- stages ----
 
 static struct rows embd_rows(const struct backend *b, VkDeviceAddress address, int n) {
-    return (struct rows){address, b->work.embd_stride, (uint32_t)n};
+    return (struct rows){address, b->work.embd_stride, (uint32_t)n, 0};
 }
 
 static struct rows rows_of(VkDeviceAddress address, uint32_t stride, int n) {
-    return (struct rows){address, stride, (uint32_t)n};
+    return (struct rows){address, stride, (uint32_t)n, 0};
+}
+
+static struct rows coded(struct rows x, VkDeviceAddress codes) {
+    x.codes = codes;
+    return x;
 }
 
 static void embed(struct pass *p) {
@@ -246,9 +318,9 @@ struct attention_cut {    // of attention into work groups
 
 // A work group has as many queries as its threads have registers for: several heads of a kv head, and in prompts
 // several rows. Work groups share keys where a large device would not be busy otherwise, while each has as many keys as
-// it reads at once and the parts fit into their buffer.
+// it reads at once and the parts fit into their buffer. Few keys are not shared: to join the parts would take longer.
 static struct attention_cut cut_attention(const struct pass *p, const struct device_layer *l, uint32_t n) {
-    enum { MOST_QUERIES = 8, MOST_ELEMENTS = 2048, BUSY_GROUPS = 1024, KEYS = 128 };
+    enum { MOST_QUERIES = 8, MOST_ELEMENTS = 2048, BUSY_GROUPS = 512, KEYS = 128, FEW_KEYS = 4 * KEYS };
     const uint32_t n_head = (uint32_t)l->spec->n_head, n_head_kv = (uint32_t)l->spec->n_head_kv;
     const uint32_t size = (uint32_t)p->b->spec->head_size, window = (uint32_t)l->spec->window;
     const uint32_t room = MOST_ELEMENTS / size, most = room < MOST_QUERIES ? room : MOST_QUERIES;
@@ -258,13 +330,14 @@ static struct attention_cut cut_attention(const struct pass *p, const struct dev
     c.x = n_head_kv * slices;
     c.y = groups(n, c.rows);
     const uint32_t n_keys = window && window < (uint32_t)p->shape.reach ? window : (uint32_t)p->shape.reach;
-    while (2 * c.parts * KEYS <= n_keys && c.x * c.y * c.parts < BUSY_GROUPS &&
+    while (n_keys >= FEW_KEYS && 2 * c.parts * KEYS <= n_keys && c.x * c.y * c.parts < BUSY_GROUPS &&
            2ull * c.parts * n * n_head * (size + 2) <= WORKSPACE_PARTS)
         c.parts *= 2;
     return c;
 }
 
 // The queries' rows that attention is wanted for: all, or behind the last layer's keys those of the kept rows.
+// Quantised as well, where heads are whole pieces.
 static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAddress list) {
     struct backend *b = p->b;
     const struct device_workspace *w = &b->work;
@@ -273,7 +346,7 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
     const struct attention_cut cut = cut_attention(p, l, out->n);
     const uint32_t n_head = (uint32_t)l->spec->n_head, size = (uint32_t)s->head_size;
     const struct {
-        VkDeviceAddress qkv, to, sinks, rows, list, pages, chunks;
+        VkDeviceAddress qkv, to, codes, sinks, rows, list, pages, chunks;
         uint32_t qkv_stride, to_stride, n_head, n_head_kv, window;
         float softcap;
         VkDeviceAddress parts;
@@ -281,6 +354,7 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
         struct kv_layer kv;
     } push = {w->qkv,
               out->address,
+              out->codes,
               l->sinks,
               w->rows.address,
               list,
@@ -295,14 +369,15 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
               w->parts,
               out->n,
               kv_layer_of(b, l)};
-    RUN(p, "attention", push, cut.x, cut.y, cut.parts, size, b->kv_type, l->sinks != 0, cut.heads, cut.rows);
+    const bool quantizes = b->weights.quantised && size % 32 == 0;
+    RUN(p, "attention", push, cut.x, cut.y, cut.parts, size, b->kv_type, l->sinks != 0, cut.heads, cut.rows, quantizes);
     if (cut.parts == 1) return;
     pass_barrier(p);
     const struct {
-        VkDeviceAddress parts, to, sinks;
+        VkDeviceAddress parts, to, codes, sinks;
         uint32_t to_stride, n_parts;
-    } join = {w->parts, out->address, l->sinks, out->stride, cut.parts};
-    RUN(p, "attention_join", join, n_head, out->n, 1, size, l->sinks != 0);
+    } join = {w->parts, out->address, out->codes, l->sinks, out->stride, cut.parts};
+    RUN(p, "attention_join", join, n_head, out->n, 1, size, l->sinks != 0, quantizes);
 }
 
 static void prepare_heads(struct pass *p, int layer) {
@@ -389,16 +464,17 @@ static void attention(struct pass *p, int layer, const struct rows *normed, cons
     pass_end_stage(p, STAGE_PROJECT);
     prepare_heads(p, layer);
     pass_barrier(p);
-    const struct rows attended = rows_of(w->attended, w->attended_stride, (int)x->n);
+    const struct rows attended = coded(rows_of(w->attended, w->attended_stride, (int)x->n), w->attended_codes);
     attend(p, layer, &attended, list);
     pass_barrier(p);
+    if (b->spec->head_size % 32) quantize(p, &attended);
     pass_end_stage(p, STAGE_ATTEND);
     end_branch(p, &l->output, &attended, l->output_bias, &l->attention_post_norm, x);
 }
 
 static void ffn_dense(struct pass *p, const struct device_layer *l, const struct rows *in, const struct rows *x) {
     const struct device_workspace *w = &p->b->work;
-    const struct rows middle = rows_of(w->gate, w->ffn_stride, (int)in->n);
+    const struct rows middle = coded(rows_of(w->gate, w->ffn_stride, (int)in->n), w->gate_codes);
     gated(p, &(struct gated){.gate = &l->gate,
                              .up = &l->up,
                              .gate_bias = l->gate_bias,
@@ -444,7 +520,7 @@ static void group_experts(struct pass *p, uint32_t slots) {
 static void ffn_shared(struct pass *p, const struct device_experts *e, const struct rows *in) {
     struct backend *b = p->b;
     const struct device_workspace *w = &b->work;
-    const struct rows middle = rows_of(w->gate, w->ffn_stride, (int)in->n);
+    const struct rows middle = coded(rows_of(w->gate, w->ffn_stride, (int)in->n), w->gate_codes);
     const struct rows added = embd_rows(b, w->added, (int)in->n);
     gated(p,
           &(struct gated){.gate = &e->shared_gate, .up = &e->shared_up, .in = in, .middle = &middle, .scratch = w->up});
@@ -475,7 +551,7 @@ static void ffn_experts(struct pass *p, const struct device_layer *l, const stru
     const int used = b->spec->experts.used, slots = (int)in->n * used;
     choose_experts(p, e, in);
     group_experts(p, (uint32_t)slots);
-    const struct rows middle = rows_of(w->expert_gate, w->expert_stride, slots);
+    const struct rows middle = coded(rows_of(w->expert_gate, w->expert_stride, slots), w->expert_gate_codes);
     const struct rows out = embd_rows(b, w->expert_out, slots);
     gated(p, &(struct gated){.gate = &e->gate,
                              .up = &e->up,
@@ -503,10 +579,10 @@ static void layer(struct pass *p, int i) {
     const struct device_layer *l = &b->weights.layers[i];
     const bool last = i == s->n_layer - 1;
     const struct rows all = embd_rows(b, w->x, p->shape.n_rows);
-    const struct rows normed = embd_rows(b, w->normed, p->shape.n_rows);
+    const struct rows normed = coded(embd_rows(b, w->normed, p->shape.n_rows), w->normed_codes);
     const struct rows x = last ? embd_rows(b, w->kept_x, p->shape.n_kept) : all;
     const VkDeviceAddress list = last ? w->kept.address : w->identity.address;
-    const struct rows in = embd_rows(b, w->ffn_in, (int)x.n);
+    const struct rows in = coded(embd_rows(b, w->ffn_in, (int)x.n), w->ffn_in_codes);
     const struct device_norm *ffn_norm = s->parallel && !l->ffn_norm.weight ? &l->attention_norm : &l->ffn_norm;
     norm_rows(p, &l->attention_norm, &all, w->identity.address, &normed, s->n_embd, 0);
     if (last) norm_rows(p, &(struct device_norm){0}, &all, list, &x, s->n_embd, 0);
@@ -527,7 +603,8 @@ static void logits(struct pass *p) {
     struct backend *b = p->b;
     const struct device_workspace *w = &b->work;
     const struct model_spec *s = b->spec;
-    const struct rows x = embd_rows(b, w->kept_x, p->shape.n_kept), in = embd_rows(b, w->logits_in, p->shape.n_logits);
+    const struct rows x = embd_rows(b, w->kept_x, p->shape.n_kept);
+    const struct rows in = coded(embd_rows(b, w->logits_in, p->shape.n_logits), w->logits_in_codes);
     const struct rows out = rows_of(w->logits_out, (uint32_t)s->n_vocab, p->shape.n_logits);
     const struct rows hidden = rows_of(w->hidden_out, (uint32_t)s->n_embd, p->shape.n_hidden);
     norm_rows(p, &b->weights.output_norm, &x, w->logits_rows.address, &in, s->n_embd, 0);

@@ -23,6 +23,8 @@ static bool bind_memory(struct vulkan_device *d, struct vulkan_buffer *b, enum v
     const VkMemoryPropertyFlags wishes[][2] = {
         [VULKAN_MEMORY_DEVICE] = {VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | (d->shares_memory ? mapped : 0),
                                   d->shares_memory ? VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT : 0},
+        [VULKAN_MEMORY_MAPPED] = {VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | mapped,
+                                  VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | mapped},
         [VULKAN_MEMORY_UPLOAD] = {mapped, mapped},
         [VULKAN_MEMORY_READBACK] = {mapped | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, mapped},
     };
@@ -74,4 +76,22 @@ void vulkan_buffer_close(struct vulkan_device *d, struct vulkan_buffer *b) {
     d->call.DestroyBuffer(d->handle, b->buffer, NULL);
     d->call.FreeMemory(d->handle, b->memory, NULL);
     *b = (struct vulkan_buffer){0};
+}
+
+bool vulkan_input_open(struct vulkan_device *d, struct vulkan_input *i, uint64_t size, const char *what,
+                       struct status *st) {
+    const bool mapped = d->maps_memory && vulkan_buffer_open(d, &i->host, size, VULKAN_MEMORY_MAPPED, what, NULL);
+    if (!mapped && (!vulkan_buffer_open(d, &i->host, size, VULKAN_MEMORY_UPLOAD, what, st) ||
+                    !vulkan_buffer_open(d, &i->copy, size, VULKAN_MEMORY_DEVICE, what, st)))
+        return false;
+    i->mapped = i->host.mapped;
+    i->address = mapped ? i->host.address : i->copy.address;
+    i->size = i->host.size;
+    return true;
+}
+
+void vulkan_input_close(struct vulkan_device *d, struct vulkan_input *i) {
+    vulkan_buffer_close(d, &i->host);
+    vulkan_buffer_close(d, &i->copy);
+    *i = (struct vulkan_input){0};
 }

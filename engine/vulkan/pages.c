@@ -21,8 +21,7 @@ static bool open_chunks(struct backend *b, struct status *st) {
     p->chunk_pages = page < CHUNK_BYTES ? (int)(CHUNK_BYTES / page) : 1;
     p->n_chunks = (b->n_pages + p->chunk_pages - 1) / p->chunk_pages;
     p->chunks = arena_alloc(&b->arena, (size_t)p->n_chunks * sizeof *p->chunks);
-    if (!vulkan_buffer_open(d, &p->addresses, (uint64_t)p->n_chunks * sizeof(VkDeviceAddress), VULKAN_MEMORY_UPLOAD,
-                            "the KV cache", st))
+    if (!vulkan_input_open(d, &p->addresses, (uint64_t)p->n_chunks * sizeof(VkDeviceAddress), "the KV cache", st))
         return false;
     for (int i = 0, left = b->n_pages; i < p->n_chunks; i++, left -= p->chunk_pages) {
         const int n = left < p->chunk_pages ? left : p->chunk_pages;
@@ -30,7 +29,9 @@ static bool open_chunks(struct backend *b, struct status *st) {
             return false;
         ((VkDeviceAddress *)p->addresses.mapped)[i] = p->chunks[i].address;
     }
-    return true;
+    if (!vulkan_begin(&b->context, &b->context.once, st)) return false;
+    vulkan_copy_input(&b->context, &p->addresses, 0, p->addresses.size);
+    return vulkan_run_once(&b->context, st);
 }
 
 bool pages_open(struct backend *b, struct status *st) {
@@ -49,7 +50,7 @@ bool pages_open(struct backend *b, struct status *st) {
 
 void pages_close(struct backend *b) {
     for (int i = 0; i < b->pages.n_chunks; i++) vulkan_buffer_close(b->context.device, &b->pages.chunks[i]);
-    vulkan_buffer_close(b->context.device, &b->pages.addresses);
+    vulkan_input_close(b->context.device, &b->pages.addresses);
 }
 
 // ---- what a batch does to whole pages ----
@@ -98,7 +99,7 @@ bool pages_record_copies(struct backend *b, const struct batch *batch, struct st
     if (!vulkan_begin(c, &c->once, st)) return false;
     for (int i = 0; i < batch->n_copies; i++) {
         copy_page(b, &batch->copies[i]);
-        vulkan_barrier(c);
+        vulkan_barrier_copies(c);
     }
     return vulkan_end(c, st);
 }

@@ -53,9 +53,8 @@ static bool make_room(struct pass *p) {
     for (int i = 0; i < p->batch->n_segments; i++) n += (uint64_t)pages_of(&p->batch->segments[i]);
     if (n * sizeof(int32_t) <= w->pages.size) return true;
     passes_close(p->b); // they have its address
-    vulkan_buffer_close(p->b->context.device, &w->pages);
-    return vulkan_buffer_open(p->b->context.device, &w->pages, 2 * n * sizeof(int32_t), VULKAN_MEMORY_UPLOAD,
-                              "the page list", p->st);
+    vulkan_input_close(p->b->context.device, &w->pages);
+    return vulkan_input_open(p->b->context.device, &w->pages, 2 * n * sizeof(int32_t), "the page list", p->st);
 }
 
 enum { LONG_SEGMENT = 4 }; // rows
@@ -138,6 +137,7 @@ static void copy_results(struct pass *p) {
     struct backend *b = p->b;
     const struct device_workspace *w = &b->work;
     const uint64_t row = 4ull * (uint64_t)b->spec->n_vocab, hidden = 4ull * (uint64_t)b->spec->n_embd;
+    vulkan_barrier_copies(&b->context);
     if (!has_last_layer(b))
         vulkan_copy(&b->context, &w->device, w->x_offset, &w->readback, 0,
                     4ull * w->embd_stride * (uint64_t)p->shape.n_rows);
@@ -202,6 +202,7 @@ static bool record(struct pass *p) {
     struct backend *b = p->b;
     struct recorded_pass *r = p->record = find_place(b);
     begin_list(p);
+    if (p->ok) workspace_record_input(b, p->shape.n_rows);
     pass_stages(p);
     if (p->ok) copy_results(p);
     pass_end_stage(p, STAGE_LOGITS);

@@ -45,6 +45,7 @@ struct device_weights {
     uint64_t sizes[MOST_CHUNKS];
     int n_chunks;
     uint64_t bytes;
+    bool quantised;              // any matrix
     struct device_layer *layers; // [n_layer], those of other backends zero
     struct device_norm output_norm;
     struct device_matrix embedding, output;
@@ -56,7 +57,7 @@ struct device_weights {
 struct device_pages {
     struct vulkan_buffer *chunks; // [n_chunks]
     int n_chunks, chunk_pages;
-    struct vulkan_buffer addresses; // of them, mapped
+    struct vulkan_input addresses; // of them
 };
 
 struct row_info { // as in shaders/common.glsl
@@ -68,12 +69,12 @@ struct row_info { // as in shaders/common.glsl
 struct step_part {
     void *host;
     VkDeviceAddress address;
-    uint64_t offset;
+    uint64_t offset, bytes, row_bytes;
 };
 
 enum { WORKSPACE_PARTS = 2 << 20 };
 struct device_workspace {
-    struct vulkan_buffer step, pages;          // mapped
+    struct vulkan_input step, pages;
     struct step_part identity;                 // [max_rows] 0, 1, 2 …
     struct step_part tokens;                   // [max_rows]
     struct step_part rows;                     // [max_rows] struct row_info
@@ -87,10 +88,11 @@ struct device_workspace {
     VkDeviceAddress x, kept_x;               // [max_rows, embd_stride] residuals, of all rows and of the kept ones
     VkDeviceAddress normed, ffn_in, added;   // the same size
     VkDeviceAddress qkv, attended, gate, up; // [max_rows, their stride]
+    VkDeviceAddress normed_codes, ffn_in_codes, attended_codes, gate_codes; // the same quantised: shaders/codes.glsl
     VkDeviceAddress parts; // of attention, where work groups share the keys of a row: [WORKSPACE_PARTS] floats
-    VkDeviceAddress scores, shared_score, choices, expert_gate, expert_up, expert_out;
+    VkDeviceAddress scores, shared_score, choices, expert_gate, expert_gate_codes, expert_up, expert_out;
     VkDeviceAddress expert_order, expert_tiles; // slots by their experts: shaders/group.comp
-    VkDeviceAddress logits_in, logits_out, hidden_out;
+    VkDeviceAddress logits_in, logits_in_codes, logits_out, hidden_out;
     VkDeviceAddress halves, half_scales; // of the rows that are multiplied: shaders/halve.comp
     uint64_t x_offset, logits_offset, hidden_offset; // in the device buffer
     struct vulkan_buffer readback;                   // logits, then hidden states
@@ -151,6 +153,7 @@ struct backend {
 
 static inline bool has_last_layer(const struct backend *b) { return b->end_layer == b->spec->n_layer; }
 static inline uint32_t stride_of(int n) { return ((uint32_t)n + 31) / 32 * 32; }
+enum { PIECE_BYTES = 48 }; // of 32 activations, quantised
 
 // weights.c: places all weights of b's layers, allocates and uploads them. Without a device: only counts the bytes.
 bool weights_place(struct backend *b, struct status *st);
@@ -160,6 +163,8 @@ bool weights_upload(struct backend *b, const struct backend_options *options, st
 bool workspace_open(struct backend *b, struct status *st);
 void workspace_close(struct backend *b);
 uint64_t workspace_bytes(struct backend *b); // that it will take on the device
+// Commands that bring to the device what the host writes for so many rows, where it does not write there.
+void workspace_record_input(struct backend *b, int n_rows);
 
 // pages.c
 bool pages_open(struct backend *b, struct status *st);

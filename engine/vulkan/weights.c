@@ -86,6 +86,7 @@ static VkDeviceAddress place(struct visit *v, const struct weight *weights, int 
 static struct device_matrix matrix(struct visit *v, const struct weight *weights, int n) {
     const struct device_matrix m = {weights ? weights->format : NULL, weights ? place(v, weights, n) : 0,
                                     weights ? (uint32_t)weights->rows : 0, weights ? (uint32_t)weights->columns : 0};
+    v->b->weights.quantised |= m.format && m.format->elements > 1;
     return m;
 }
 

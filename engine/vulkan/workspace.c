@@ -1,5 +1,6 @@
 // The buffers of a pass, sized for the largest batch and the largest layer.
 #include <assert.h>
+#include <string.h>
 
 #include "engine/vulkan/cooperative.h"
 #include "engine/vulkan/vulkan.h"
@@ -8,6 +9,11 @@ static uint64_t reserve(uint64_t *used, uint64_t count, uint64_t size) {
     const uint64_t at = *used;
     *used += (count * size + 255) / 256 * 256;
     return at;
+}
+
+// Quantised rows of activations.
+static uint64_t reserve_codes(uint64_t *used, uint64_t rows, uint32_t stride) {
+    return reserve(used, rows, stride / 32 * PIECE_BYTES);
 }
 
 static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
@@ -48,6 +54,10 @@ static uint64_t place_device(struct backend *b) {
     w->attended = reserve(&used, rows, 4 * (uint64_t)w->attended_stride);
     w->gate = reserve(&used, rows, 4 * (uint64_t)w->ffn_stride);
     w->up = reserve(&used, rows, 4 * (uint64_t)w->ffn_stride);
+    w->normed_codes = reserve_codes(&used, rows, w->embd_stride);
+    w->ffn_in_codes = reserve_codes(&used, rows, w->embd_stride);
+    w->attended_codes = reserve_codes(&used, rows, w->attended_stride);
+    w->gate_codes = reserve_codes(&used, rows, w->ffn_stride);
     w->parts = reserve(&used, WORKSPACE_PARTS, sizeof(float));
     w->scores = reserve(&used, rows, 4 * (uint64_t)w->score_stride);
     w->shared_score = reserve(&used, rows, sizeof(float));
@@ -55,9 +65,11 @@ static uint64_t place_device(struct backend *b) {
     w->expert_order = reserve(&used, slots, sizeof(int32_t));
     w->expert_tiles = reserve(&used, slots, 3 * sizeof(uint32_t));
     w->expert_gate = reserve(&used, slots, expert);
+    w->expert_gate_codes = reserve_codes(&used, slots, w->expert_stride);
     w->expert_up = reserve(&used, slots, expert);
     w->expert_out = reserve(&used, slots, embd);
     w->logits_in = reserve(&used, (uint64_t)b->max_logits, embd);
+    w->logits_in_codes = reserve_codes(&used, (uint64_t)b->max_logits, w->embd_stride);
     w->logits_offset = w->logits_out = reserve(&used, (uint64_t)b->max_logits, 4 * (uint64_t)b->spec->n_vocab);
     w->halves = reserve(&used, 1, halves_bytes(b, rows, slots));
     w->half_scales = reserve(&used, rows + slots, sizeof(float));
@@ -75,46 +87,92 @@ static bool open_device(struct backend *b, struct status *st) {
     struct vulkan_context *c = &b->context;
     if (!vulkan_buffer_open(c->device, &w->device, workspace_bytes(b), VULKAN_MEMORY_DEVICE, "activations", st))
         return false;
-    VkDeviceAddress *const addresses[] = {
-        &w->x,          &w->kept_x,       &w->normed,      &w->ffn_in,     &w->added,     &w->qkv,
-        &w->attended,   &w->gate,         &w->up,          &w->parts,      &w->scores,    &w->shared_score,
-        &w->choices,    &w->expert_gate,  &w->expert_up,   &w->expert_out, &w->logits_in, &w->logits_out,
-        &w->hidden_out, &w->expert_order, &w->expert_tiles, &w->halves,    &w->half_scales};
+    VkDeviceAddress *const addresses[] = {&w->x,
+                                          &w->kept_x,
+                                          &w->normed,
+                                          &w->ffn_in,
+                                          &w->added,
+                                          &w->qkv,
+                                          &w->attended,
+                                          &w->gate,
+                                          &w->up,
+                                          &w->parts,
+                                          &w->scores,
+                                          &w->shared_score,
+                                          &w->choices,
+                                          &w->expert_gate,
+                                          &w->expert_up,
+                                          &w->expert_out,
+                                          &w->logits_in,
+                                          &w->logits_out,
+                                          &w->hidden_out,
+                                          &w->expert_order,
+                                          &w->expert_tiles,
+                                          &w->normed_codes,
+                                          &w->ffn_in_codes,
+                                          &w->attended_codes,
+                                          &w->gate_codes,
+                                          &w->expert_gate_codes,
+                                          &w->logits_in_codes,
+                                          &w->halves,
+                                          &w->half_scales};
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) *addresses[i] += w->device.address;
     if (!vulkan_begin(c, &c->once, st)) return false;
     vulkan_fill(c, &w->device);
     return vulkan_run_once(c, st);
 }
 
-static struct step_part reserve_step(uint64_t *used, uint64_t count, uint64_t size) {
-    return (struct step_part){.offset = reserve(used, count, size)};
+static struct step_part reserve_step(uint64_t *used, int rows, uint64_t row_bytes) {
+    const uint64_t bytes = (uint64_t)rows * row_bytes;
+    return (struct step_part){.offset = reserve(used, 1, bytes), .bytes = bytes, .row_bytes = row_bytes};
+}
+
+enum { STEP_PARTS = 7 + ROPE_TABLES };
+
+static void list_step_parts(struct device_workspace *w, struct step_part *out[STEP_PARTS]) {
+    struct step_part *const parts[] = {&w->identity,   &w->tokens,       &w->rows,
+                                       &w->kept,       &w->logits_rows,  &w->hidden_rows,
+                                       &w->embeddings, &w->rotations[0], &w->rotations[1]};
+    static_assert(sizeof parts / sizeof *parts == STEP_PARTS, "every part");
+    memcpy(out, parts, sizeof parts);
 }
 
 static bool open_step(struct backend *b, struct status *st) {
     struct device_workspace *w = &b->work;
-    const uint64_t rows = (uint64_t)b->max_rows;
+    struct step_part *parts[STEP_PARTS];
     uint64_t used = 0;
-    w->identity = reserve_step(&used, rows, sizeof(int32_t));
-    w->tokens = reserve_step(&used, rows, sizeof(int32_t));
-    w->rows = reserve_step(&used, rows, sizeof(struct row_info));
-    w->kept = reserve_step(&used, rows, sizeof(int32_t));
-    w->logits_rows = reserve_step(&used, (uint64_t)b->max_logits, sizeof(int32_t));
-    w->hidden_rows = reserve_step(&used, (uint64_t)b->max_hidden, sizeof(int32_t));
+    w->identity = reserve_step(&used, b->max_rows, sizeof(int32_t));
+    w->tokens = reserve_step(&used, b->max_rows, sizeof(int32_t));
+    w->rows = reserve_step(&used, b->max_rows, sizeof(struct row_info));
+    w->kept = reserve_step(&used, b->max_rows, sizeof(int32_t));
+    w->logits_rows = reserve_step(&used, b->max_logits, sizeof(int32_t));
+    w->hidden_rows = reserve_step(&used, b->max_hidden, sizeof(int32_t));
     for (int i = 0; i < ROPE_TABLES; i++)
         if (b->weights.rope.frequency[i])
-            w->rotations[i] = reserve_step(&used, rows, (uint64_t)b->spec->rope.n_rot * sizeof(float));
-    w->embeddings = reserve_step(&used, rows, 4 * (uint64_t)w->embd_stride);
-    if (!vulkan_buffer_open(b->context.device, &w->step, used, VULKAN_MEMORY_UPLOAD, "the rows of a step", st))
-        return false;
-    struct step_part *const parts[] = {&w->identity,     &w->tokens,       &w->rows,
-                                       &w->kept,         &w->logits_rows,  &w->hidden_rows,
-                                       &w->rotations[0], &w->rotations[1], &w->embeddings};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+            w->rotations[i] = reserve_step(&used, b->max_rows, (uint64_t)b->spec->rope.n_rot * sizeof(float));
+    w->embeddings = reserve_step(&used, b->max_rows, 4 * (uint64_t)w->embd_stride);
+    if (!vulkan_input_open(b->context.device, &w->step, used, "the rows of a step", st)) return false;
+    list_step_parts(w, parts);
+    for (int i = 0; i < STEP_PARTS; i++) {
         parts[i]->host = (char *)w->step.mapped + parts[i]->offset;
         parts[i]->address = w->step.address + parts[i]->offset;
     }
     for (int i = 0; i < b->max_rows; i++) ((int32_t *)w->identity.host)[i] = i;
     return true;
+}
+
+void workspace_record_input(struct backend *b, int n_rows) {
+    struct device_workspace *w = &b->work;
+    struct step_part *parts[STEP_PARTS];
+    if (!w->step.copy.buffer && !w->pages.copy.buffer) return;
+    list_step_parts(w, parts);
+    for (int i = 0; i < STEP_PARTS; i++) {
+        const uint64_t wanted = (uint64_t)n_rows * parts[i]->row_bytes;
+        const uint64_t size = wanted < parts[i]->bytes ? wanted : parts[i]->bytes;
+        if (size) vulkan_copy_input(&b->context, &w->step, parts[i]->offset, size);
+    }
+    vulkan_copy_input(&b->context, &w->pages, 0, w->pages.size);
+    vulkan_barrier_copies(&b->context);
 }
 
 bool workspace_open(struct backend *b, struct status *st) {
@@ -130,6 +188,8 @@ bool workspace_open(struct backend *b, struct status *st) {
 }
 
 void workspace_close(struct backend *b) {
-    struct vulkan_buffer *const buffers[] = {&b->work.step, &b->work.pages, &b->work.device, &b->work.readback};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) vulkan_buffer_close(b->context.device, buffers[i]);
+    vulkan_input_close(b->context.device, &b->work.step);
+    vulkan_input_close(b->context.device, &b->work.pages);
+    vulkan_buffer_close(b->context.device, &b->work.device);
+    vulkan_buffer_close(b->context.device, &b->work.readback);
 }

@@ -1,5 +1,6 @@
 // Every shader by itself against plain C, on the first Vulkan device there is and with all sizes of subgroups that it
 // has. Skipped without a device.
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,10 +96,10 @@ static double *expect(const struct array *a) {
     return want;
 }
 
-// All of it, also what nobody was to write. Frees `want`.
+// All of it, also what nobody was to write. Devices may take denormals for zero. Frees `want`.
 static void check(const char *what, const struct array *got, double *want, double tolerance) {
     for (size_t i = 0; i < got->n; i++)
-        if (!(fabs(got->f[i] - want[i]) <= tolerance * (1 + fabs(want[i]))))
+        if (!(fabs(got->f[i] - want[i]) <= FLT_MIN + tolerance * (1 + fabs(want[i]))))
             fail_msg("%s: %g at %zu, expected %g", what, got->f[i], i, want[i]);
     free(want);
 }
@@ -117,7 +118,70 @@ static void dispatch(const char *shader, const uint32_t *constants, int n_consta
 
 static int groups(int n, int each) { return (n + each - 1) / each; }
 
-// ---- norms, activations ----
+// ---- quantised activations ----
+
+// Rows of activations quantised, as shaders/codes.glsl has them.
+struct piece {
+    int8_t code[32];
+    float scale, sum[2], unused;
+};
+_Static_assert(sizeof(struct piece) == 48, "as in the shaders");
+
+static struct array codes_for(const struct array *x) {
+    return random_floats(x->n / 32 * sizeof(struct piece) / sizeof(float));
+}
+
+static struct array quantized(const struct array *from) {
+    const int n = (int)from->n / 32;
+    const struct array codes = codes_for(from);
+    const struct {
+        VkDeviceAddress from, to;
+        int32_t n;
+    } push = {from->address, codes.address, n * 8};
+    DISPATCH("quantize", push, groups(push.n, 256), 1, 1, 0);
+    return codes;
+}
+
+static void check_piece(const struct piece *got, const float *x) {
+    float top = 0, sum[2] = {0};
+    for (int k = 0; k < 32; k++) top = fabsf(x[k]) > top ? fabsf(x[k]) : top;
+    if (!(fabsf(got->scale - top / 127) <= 1e-6f * top)) fail_msg("scale %g of at most %g", got->scale, top);
+    for (int k = 0; k < 32; k++) {
+        if (!(fabsf(got->code[k] * got->scale - x[k]) <= 0.501f * got->scale))
+            fail_msg("%g becomes %d × %g", x[k], got->code[k], got->scale);
+        sum[k / 16] += got->code[k];
+    }
+    for (int i = 0; i < 2; i++)
+        if (!(fabsf(got->sum[i] - sum[i] * got->scale) <= 1e-5f * top))
+            fail_msg("sum %g, not %g", got->sum[i], sum[i] * got->scale);
+}
+
+static void check_pieces(const struct array *codes, const struct array *x) {
+    const struct piece *pieces = codes->host;
+    for (size_t i = 0; i < x->n / 32; i++) check_piece(&pieces[i], x->f + 32 * i);
+}
+
+// What the codes stand for, into `to`.
+static void stand_for(const struct array *codes, const struct array *to) {
+    const struct piece *pieces = codes->host;
+    for (size_t i = 0; i < to->n; i++) to->f[i] = pieces[i / 32].code[i % 32] * pieces[i / 32].scale;
+}
+
+static void test_quantize(void **state) {
+    (void)state;
+    enum { PIECES = 70 };
+    begin(NULL);
+    const struct array from = random_floats(PIECES * 32);
+    for (int i = 0; i < 32; i++) from.f[i] = 0, from.f[32 + i] *= 1e-30f, from.f[64 + i] *= 1e30f;
+    from.f[96] = INFINITY, from.f[128 + 31] = NAN;
+    const struct array codes = quantized(&from);
+    const struct piece *pieces = codes.host;
+    for (int i = 0; i < PIECES; i++)
+        if (i == 3 || i == 4) assert_true(isnan(pieces[i].scale) && isnan(pieces[i].sum[0]) && isnan(pieces[i].sum[1]));
+        else check_piece(&pieces[i], from.f + 32 * i);
+}
+
+// ---- norms ----
 
 enum { NORM_NONE = NORM_LAYER + 1 };
 
@@ -131,24 +195,25 @@ static void norm(double *x, int n, int kind, double epsilon) {
 
 static void test_norm(void **state) {
     (void)state;
-    enum { STRIDE = 320, ROWS = 3, SOURCES = 5 };
+    enum { STRIDE = 1088, ROWS = 3, SOURCES = 5 };
     static const struct {
-        int kind, biased, adds;
-    } cases[] = {{NORM_RMS, 0, 0}, {NORM_RMS, 0, 1}, {NORM_LAYER, 1, 0}, {NORM_LAYER, 0, 1}, {NORM_NONE, 0, 0}};
-    static const int sizes[] = {1, 32, 77, 300};
+        int kind, biased, adds, quantizes;
+    } cases[] = {
+        {NORM_RMS, 0, 0, 1}, {NORM_RMS, 0, 1, 0}, {NORM_LAYER, 1, 0, 1}, {NORM_LAYER, 0, 1, 0}, {NORM_NONE, 0, 0, 0}};
+    static const int sizes[] = {1, 32, 77, 300, 1025};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
         for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
             const int n = sizes[k];
             begin(NULL);
             const struct array from = random_floats(SOURCES * STRIDE), to = random_floats(ROWS * STRIDE),
-                               weight = random_floats(STRIDE), bias = random_floats(STRIDE),
+                               weight = random_floats(STRIDE), bias = random_floats(STRIDE), codes = codes_for(&to),
                                rows = ints(ROWS, (const int32_t[]){4, 0, 2});
             const struct {
-                VkDeviceAddress from, to, weight, bias, rows;
+                VkDeviceAddress from, to, codes, weight, bias, rows;
                 int32_t n, from_stride, to_stride;
                 float epsilon, scale;
-            } push = {from.address, to.address, weight.address, bias.address, rows.address, n,
-                      STRIDE,       STRIDE,     1e-3f,          0.5f};
+            } push = {from.address, to.address, codes.address, weight.address, bias.address, rows.address, n, STRIDE,
+                      STRIDE,       1e-3f,      0.5f};
             double *want = expect(&to), x[STRIDE];
             for (int r = 0; r < ROWS; r++) {
                 for (int i = 0; i < n; i++) x[i] = from.f[rows.i[r] * STRIDE + i];
@@ -160,10 +225,17 @@ static void test_norm(void **state) {
                 }
             }
             DISPATCH("norm", push, ROWS, 1, 1, (uint32_t)cases[c].kind, (uint32_t)cases[c].biased,
-                     (uint32_t)cases[c].adds);
+                     (uint32_t)cases[c].adds, (uint32_t)cases[c].quantizes, (uint32_t)groups(groups(n, 32) * 8, 256));
             check("norm", &to, want, 1e-5);
+            for (int i = 0; cases[c].quantizes && i < ROWS * STRIDE; i += 32) {
+                for (int at = i; at < i + 32; at++)
+                    if (at % STRIDE >= n) to.f[at] = 0;
+                if (i % STRIDE < n) check_piece((struct piece *)codes.host + i / 32, to.f + i);
+            }
         }
 }
+
+// ---- activations ----
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
@@ -189,17 +261,18 @@ static void test_activate(void **state) {
     static const float large[] = {0, -0.f, 8, -8, 30, -30, 100, -100};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         begin(NULL);
-        const struct array gate = random_floats(ROWS * STRIDE), up = random_floats(ROWS * STRIDE);
+        const struct array gate = random_rows(ROWS, N, STRIDE), up = random_rows(ROWS, N, STRIDE);
         for (int i = 0; i < 8; i++) gate.f[i] = large[i], up.f[STRIDE + i] = up.f[i + 4] = large[i];
+        const struct array codes = codes_for(&gate);
         const struct {
-            VkDeviceAddress gate, up;
-            int32_t n, stride;
-        } push = {gate.address, up.address, N, STRIDE};
+            VkDeviceAddress gate, up, to, codes;
+            int32_t n;
+        } push = {gate.address, up.address, gate.address, codes.address, ROWS * STRIDE / 4};
         double *want = expect(&gate);
-        for (int i = 0; i < ROWS * STRIDE; i++)
-            if (i % STRIDE < N) want[i] = activation(cases[c].kind, cases[c].gated, gate.f[i], up.f[i]);
-        DISPATCH("activate", push, groups(N, 64), ROWS, 1, (uint32_t)cases[c].kind, (uint32_t)cases[c].gated);
+        for (int i = 0; i < ROWS * STRIDE; i++) want[i] = activation(cases[c].kind, cases[c].gated, gate.f[i], up.f[i]);
+        DISPATCH("activate", push, groups(push.n, 256), 1, 1, (uint32_t)cases[c].kind, (uint32_t)cases[c].gated);
         check("activate", &gate, want, 1e-5);
+        check_pieces(&codes, &gate);
     }
 }
 
@@ -345,7 +418,7 @@ static struct weights random_weights(int format, int rows, int columns) {
     return w;
 }
 
-// The values of the embedding are those of the decoder, bit for bit.
+// The values of the embedding are those of the decoder, bit for bit but for denormals.
 static void check_embed(int format, int columns) {
     enum { ROWS = 4, TOKENS = 5 };
     const int stride = groups(columns, 32) * 32;
@@ -388,7 +461,7 @@ struct matmul {
 };
 
 struct matmul_push {
-    VkDeviceAddress matrix, grids, from, to, bias, choices, order, tiles;
+    VkDeviceAddress matrix, grids, from, from_codes, to, bias, choices, order, tiles;
     int32_t rows, columns, n, from_stride, to_stride, from_share;
     float scale, softcap;
     uint32_t biased, adds;
@@ -442,10 +515,13 @@ static void check_matmul(const struct matmul *m) {
                        to = random_floats((size_t)(m->n * to_stride)),
                        bias = random_floats((size_t)(experts * m->rows)), choices = random_choices(m->n, experts),
                        order = reserve((size_t)m->n, sizeof(int32_t)), tiles = reserve(MOST_TILES, 3 * sizeof(int32_t));
-    const struct matmul_push push = {
-        w.blocks.address, w.grids.address, from.address, to.address, bias.address, choices.address,
-        order.address,    tiles.address,   m->rows,      m->columns, m->n,         stride,
-        to_stride,        share,           m->scale,     m->softcap, m->biased,    m->adds};
+    const struct array codes = quantized(&from);
+    if (block_formats[m->format].elements > 1) stand_for(&codes, &from);
+    const struct matmul_push push = {w.blocks.address, w.grids.address, from.address,    codes.address,
+                                     to.address,       bias.address,    choices.address, order.address,
+                                     tiles.address,    m->rows,         m->columns,      m->n,
+                                     stride,           to_stride,       share,           m->scale,
+                                     m->softcap,       m->biased,       m->adds};
     double *want = expect(&to), *allowed = xcalloc(to.n, sizeof *allowed);
     expect_matmul(m, &w, &push, from.f, bias.f, choices.i, want, allowed);
     if (m->tiled && m->experts) group(&choices, &order, &tiles, m->n, experts, m->at_once);
@@ -580,9 +656,11 @@ static void check_cooperative(const struct cooperative_case *c) {
     struct {
         struct matmul_push push;
         VkDeviceAddress scales;
-    } all = {{w.blocks.address, w.grids.address, from.address, to.address, bias.address, choices.address,
-              order.address,    tiles.address,   m->rows,      m->columns, m->n,         stride,
-              to_stride,        share,           m->scale,     m->softcap, m->biased,    m->adds},
+    } all = {{w.blocks.address, w.grids.address, from.address,    0,
+              to.address,       bias.address,    choices.address, order.address,
+              tiles.address,    m->rows,         m->columns,      m->n,
+              stride,           to_stride,       share,           m->scale,
+              m->softcap,       m->biased,       m->adds},
              h.scales.address};
     double *want = expect(&to), *allowed = xcalloc(to.n, sizeof *allowed), error = 0, power = 0;
     expect_matmul(m, &w, &all.push, from.f, bias.f, choices.i, want, allowed);
@@ -633,6 +711,75 @@ static void test_cooperative(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (cooperative_shared_bytes(cases[i].tile) <= context.device->shared_bytes) check_cooperative(&cases[i]);
+}
+
+// ---- gated ----
+
+struct gated_case {
+    int format, rows, columns, n, at_once, gated;
+    bool biased, experts;
+};
+
+struct gated_push {
+    VkDeviceAddress gate, up, grids, from, from_codes, to, to_codes, gate_bias, up_bias, choices;
+    int32_t rows, columns, n, from_stride, to_stride, from_share;
+};
+
+static void check_gated(const struct gated_case *c) {
+    const int experts = c->experts ? N_EXPERTS : 1, share = c->experts ? USED : 1, rows = experts * c->rows;
+    const int stride = groups(c->columns, 32) * 32, to_stride = groups(c->rows, 32) * 32;
+    begin(NULL);
+    struct weights w[2] = {random_weights(c->format, rows, c->columns), random_weights(c->format, rows, c->columns)};
+    const struct array from = random_rows(groups(c->n, share), c->columns, stride), from_codes = quantized(&from),
+                       to = random_rows(c->n, c->rows, to_stride), codes = codes_for(&to),
+                       choices = random_choices(c->n, experts),
+                       bias[2] = {random_floats((size_t)rows), random_floats((size_t)rows)};
+    const struct gated_push push = {w[0].blocks.address,
+                                    w[1].blocks.address,
+                                    w[0].grids.address,
+                                    from.address,
+                                    from_codes.address,
+                                    to.address,
+                                    codes.address,
+                                    c->biased ? bias[0].address : 0,
+                                    c->biased ? bias[1].address : 0,
+                                    choices.address,
+                                    c->rows,
+                                    c->columns,
+                                    c->n,
+                                    stride,
+                                    to_stride,
+                                    share};
+    if (block_formats[c->format].elements > 1) stand_for(&from_codes, &from);
+    double *want = expect(&to), most = 0;
+    for (int i = 0; i < c->n; i++)
+        for (int r = 0; r < c->rows; r++) {
+            const int row = (c->experts ? choices.i[2 * i] * c->rows : 0) + r;
+            double x[2];
+            for (int k = 0; k < 2; k++) {
+                x[k] = c->biased ? bias[k].f[row] : 0;
+                for (int j = 0; j < c->columns; j++)
+                    x[k] += (double)w[k].values[row * c->columns + j] * from.f[i / share * stride + j];
+                most = fmax(most, fabs(x[k]));
+            }
+            want[i * to_stride + r] = activation(ACTIVATION_SILU, c->gated, (float)x[0], (float)x[1]);
+        }
+    DISPATCH(shader_of("gated", c->format), push, groups(c->n, c->at_once), groups(c->rows, 32), 1, ACTIVATION_SILU,
+             (uint32_t)c->gated, (uint32_t)c->at_once, c->experts);
+    check(shader_of("gated", c->format), &to, want, 1e-5 * (1 + most));
+    check_pieces(&codes, &to);
+    free(w[0].values);
+    free(w[1].values);
+}
+
+static void test_gated(void **state) {
+    (void)state;
+    static const struct gated_case cases[] = {{BLOCK_Q4_K, 70, 768, 1, 1, 1, false, false},
+                                              {BLOCK_Q8_0, 64, 96, 5, 2, 1, true, false},
+                                              {BLOCK_Q8_0, 33, 2080, 8, 8, 0, false, false},
+                                              {BLOCK_F32, 70, 77, 3, 4, 1, false, false},
+                                              {BLOCK_IQ4_NL, 40, 64, 6, 1, 1, true, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_gated(&cases[i]);
 }
 
 static void check_group(int n, int count, int chosen, int tile) {
@@ -890,36 +1037,41 @@ static void check_attention(const struct attention_case *c) {
     static const int wanted[WANTED] = {0, 1, 3};
     struct kv kv = {c->kv_type, c->size, N_HEAD_KV, NULL};
     begin(NULL);
-    const int stride = ALL_HEADS * c->size, to_stride = N_HEAD * c->size + 8;
+    const int stride = ALL_HEADS * c->size, to_stride = groups(N_HEAD * c->size, 32) * 32 + 32;
+    const bool quantizes = c->size % 32 == 0;
     const struct row_info rows[ALL] = {{211, 0, 0}, {212, 0, 0}, {0, 0, 0}, {c->window ? 3 : 0, 7, 0}};
     const struct array qkv = random_floats((size_t)(ALL * stride)), to = random_floats((size_t)(WANTED * to_stride)),
                        sinks = random_floats(N_HEAD), pages = ints(8, (const int32_t[]){3, 1, 8, 0, 5, 6, 2, 4}),
                        infos = copy_of(rows, ALL, sizeof *rows), list = ints(WANTED, wanted), stored = random_kv(&kv),
-                       chunks = chunks_of(&kv, &stored),
+                       chunks = chunks_of(&kv, &stored), codes = codes_for(&to),
                        parts = random_floats((size_t)(WANTED * N_HEAD * c->parts * (c->size + 2)));
     const struct {
-        VkDeviceAddress qkv, to, sinks, rows, list, pages, chunks;
+        VkDeviceAddress qkv, to, codes, sinks, rows, list, pages, chunks;
         int32_t qkv_stride, to_stride, n_head, n_head_kv, window;
         float softcap;
         VkDeviceAddress parts;
         int32_t n;
         struct kv_layer layer;
-    } push = {qkv.address,    to.address,    sinks.address, infos.address,   list.address, pages.address,
-              chunks.address, stride,        to_stride,     N_HEAD,          N_HEAD_KV,    c->window,
-              c->softcap,     parts.address, WANTED,        kv_layer_of(&kv)};
+    } push = {qkv.address,   to.address,     codes.address, sinks.address, infos.address,   list.address,
+              pages.address, chunks.address, stride,        to_stride,     N_HEAD,          N_HEAD_KV,
+              c->window,     c->softcap,     parts.address, WANTED,        kv_layer_of(&kv)};
     const struct {
-        VkDeviceAddress parts, to, sinks;
+        VkDeviceAddress parts, to, codes, sinks;
         int32_t to_stride, n_parts;
-    } join = {parts.address, to.address, sinks.address, to_stride, c->parts};
+    } join = {parts.address, to.address, codes.address, sinks.address, to_stride, c->parts};
     double *want = expect(&to);
     for (int i = 0; i < WANTED; i++)
         for (int h = 0; h < N_HEAD; h++)
             attend(c, &kv, pages.i + rows[wanted[i]].first_page, rows[wanted[i]].position, h / (N_HEAD / N_HEAD_KV),
                    qkv.f + wanted[i] * stride + h * c->size, sinks.f + h, want + i * to_stride + h * c->size);
     DISPATCH("attention", push, N_HEAD / c->heads, groups(WANTED, c->rows), c->parts, (uint32_t)c->size,
-             (uint32_t)c->kv_type, c->sinks, (uint32_t)c->heads, (uint32_t)c->rows);
-    if (c->parts > 1) DISPATCH("attention_join", join, N_HEAD, WANTED, 1, (uint32_t)c->size, c->sinks);
+             (uint32_t)c->kv_type, c->sinks, (uint32_t)c->heads, (uint32_t)c->rows, quantizes);
+    if (c->parts > 1) DISPATCH("attention_join", join, N_HEAD, WANTED, 1, (uint32_t)c->size, c->sinks, quantizes);
     check("attention", &to, want, 2e-5);
+    for (int i = 0; quantizes && i < WANTED * N_HEAD * c->size; i += 32) {
+        const int at = i / (N_HEAD * c->size) * to_stride + i % (N_HEAD * c->size);
+        check_piece((struct piece *)codes.host + at / 32, to.f + at);
+    }
 }
 
 static void test_attention(void **state) {
@@ -928,7 +1080,8 @@ static void test_attention(void **state) {
         {40, KV_F16, 0, false, 0, 1, 1, 1},   {40, KV_F16, 33, false, 2, 1, 1, 2},
         {64, KV_BF16, 1, true, 0, 2, 1, 1},   {64, KV_BF16, 150, true, 0.5f, 2, 1, 2},
         {40, KV_Q8_0, 0, true, 0, 2, 2, 1},   {40, KV_Q8_0, 100, true, 0, 2, 2, 2},
-        {40, KV_Q4_0, 64, false, 0, 1, 4, 1}, {160, KV_Q4_0, 0, false, 0, 2, 2, 1}};
+        {40, KV_Q4_0, 64, false, 0, 1, 4, 1}, {160, KV_Q4_0, 0, false, 0, 2, 2, 1},
+        {64, KV_F16, 0, true, 0, 1, 1, 40}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_attention(&cases[i]);
 }
 
@@ -968,8 +1121,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_norm, begin),        cmocka_unit_test_setup(test_activate, begin),
         cmocka_unit_test_setup(test_choose, begin),      cmocka_unit_test_setup(test_experts_add, begin),
-        cmocka_unit_test_setup(test_embed, begin),       cmocka_unit_test_setup(test_matvec, begin),
-        cmocka_unit_test_setup(test_matvec_long, begin), cmocka_unit_test_setup(test_matmul, begin),
+        cmocka_unit_test_setup(test_embed, begin),       cmocka_unit_test_setup(test_quantize, begin),
+        cmocka_unit_test_setup(test_matvec, begin),      cmocka_unit_test_setup(test_matvec_long, begin),
+        cmocka_unit_test_setup(test_matmul, begin),      cmocka_unit_test_setup(test_gated, begin),
         cmocka_unit_test_setup(test_halve, begin),       cmocka_unit_test_setup(test_cooperative, begin),
         cmocka_unit_test_setup(test_group, begin),       cmocka_unit_test_setup(test_heads, begin),
         cmocka_unit_test_setup(test_attention, begin),

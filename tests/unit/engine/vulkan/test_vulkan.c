@@ -133,6 +133,15 @@ static void check_near(const struct opened_model *s, const struct plan *plan, in
     free(exact);
 }
 
+// At most twice as far from exact as the CPU's fast path.
+static void check_like_cpu(const struct opened_model *s, struct backend_params params, int chunk, const char *name) {
+    float *exact = exact_logits(s);
+    const struct plan ours = on(device_ops(), params), cpu = on(&cpu_backend, params);
+    const double error = distance(s, &ours, chunk, exact), allowed = 2 * distance(s, &cpu, chunk, exact) + 1e-7;
+    if (!(error <= allowed)) fail_msg("%s: %g from exact, allowed %g", name, error, allowed);
+    free(exact);
+}
+
 // ---- tests ----
 
 static void test_every_family(void **state) {
@@ -150,11 +159,10 @@ static void test_every_family(void **state) {
 // A few of them: tests/kernels/test_shaders.c has every format by itself.
 static void test_formats(void **state) {
     (void)state;
-    const struct plan plan = on(device_ops(), (struct backend_params){0});
     for (int format = 0; format < BLOCK_FORMAT_COUNT; format += 5) {
         struct opened_model s;
         open_tiny(&s, (struct tiny_model_options){.format = (enum block_id)format, .n_embd = 256, .n_ff = 256});
-        check_near(&s, &plan, 9, block_formats[format].name);
+        check_like_cpu(&s, (struct backend_params){0}, 9, block_formats[format].name);
         opened_model_close(&s);
     }
 }
@@ -180,17 +188,13 @@ static void test_prompts(void **state) {
 // With heads of a size that is no whole number of blocks too.
 static void test_every_kv_type(void **state) {
     (void)state;
-    const struct backend_ops *ops = device_ops();
     for (int type = 0; type < KV_TYPES; type++)
         for (int size = 40; size <= 64; size += 24) {
+            char name[64];
             struct opened_model s;
+            snprintf(name, sizeof name, "KV type %d, heads of %d", type, size);
             open_tiny(&s, (struct tiny_model_options){.n_head = 2, .n_head_kv = 1, .head_size = size});
-            float *exact = exact_logits(&s);
-            const struct backend_params params = {.options.kv_type = (enum kv_type)type};
-            const struct plan ours = on(ops, params), cpu = on(&cpu_backend, params);
-            const double error = distance(&s, &ours, 7, exact), allowed = 2 * distance(&s, &cpu, 7, exact) + 1e-7;
-            if (!(error <= allowed)) fail_msg("KV type %d, heads of %d: %g, allowed %g", type, size, error, allowed);
-            free(exact);
+            check_like_cpu(&s, (struct backend_params){.options.kv_type = (enum kv_type)type}, 7, name);
             opened_model_close(&s);
         }
 }
@@ -354,6 +358,9 @@ static void test_memory_of_its_own(void **state) {
     const bool shares = device->shares_memory;
     device->shares_memory = false;
     check_near(&s, &plan, N_TOKENS, "staged");
+    device->maps_memory = false;
+    check_near(&s, &plan, N_TOKENS, "staged, rows and pages copied");
+    device->maps_memory = true;
     device->shares_memory = shares;
     opened_model_close(&s);
 }
