@@ -37,6 +37,10 @@ endif
 # processors that it has no kernels for. Both libraries are opened when it runs. VULKAN=, BLAS=: without.
 VULKAN := $(shell command -v glslc > /dev/null && pkg-config --exists vulkan 2> /dev/null && echo yes)
 BLAS   := $(shell pkg-config --exists openblas 2> /dev/null && echo yes)
+# The extension for cooperative matrices that glslc knows, found out with the shader itself.
+COOPERATIVE := $(if $(VULKAN),$(shell for extension in KHR NV; do glslc --target-env=vulkan1.2 -Ishaders -DFORMAT_F16 \
+	-DCOOPERATIVE_$$extension -o /dev/null shaders/cooperative.comp 2> /dev/null && echo $$extension && break; done))
+COOPERATIVE_CFLAGS = -DCONFAB_COOPERATIVE_$(COOPERATIVE)
 BLAS_CFLAGS = $(shell pkg-config --cflags openblas)
 BLAS_LIBS   = $(if $(BLAS),$(shell pkg-config --libs openblas))
 SOURCES = $(filter-out $(if $(VULKAN),,engine/vulkan/%),$(wildcard engine/*.c engine/*/*.c ui/*.c app/*.c app/*/*.c))
@@ -54,6 +58,8 @@ say = $(if $(V),,@echo '  $(1)  $(2)';)
 
 # Of what the build is without: its name, what it is for, packages.
 WITHOUT = $(strip $(if $(VULKAN),,Vulkan GPUs 'glslc and libvulkan-dev') \
+	$(if $(VULKAN),$(if $(filter KHR,$(COOPERATIVE)),,GL_KHR_cooperative_matrix \
+		'the matrix units of $(if $(COOPERATIVE),AMD and Intel GPUs,GPUs)' 'glslc of 2024 or later')) \
 	$(if $(BLAS),,OpenBLAS 'processors without AVX2' libopenblas-dev))
 
 all: confab ## build ./confab
@@ -76,13 +82,15 @@ $(BUILD)/themes.o: $(BUILD)/themes.c
 # The compiled shaders and a table of them, for struct shader. Those of FORMAT_SHADERS are compiled for each block format.
 FORMAT_SHADERS = $(patsubst shaders/%.comp,%,$(shell grep -l 'include "blocks.glsl"' shaders/*.comp))
 BLOCK_FORMATS := $(shell sed -n 's/^ *X.BLOCK_\([A-Z0-9_]*\), .*/\1/p' engine/format/block.h)
+# Halves do not hold the weights of F32 and BF16.
 SHADERS = $(filter-out $(FORMAT_SHADERS),$(patsubst shaders/%.comp,%,$(wildcard shaders/*.comp))) \
-	$(foreach shader,$(FORMAT_SHADERS),$(BLOCK_FORMATS:%=$(shader)_%))
+	$(filter-out $(if $(COOPERATIVE),cooperative_F32 cooperative_BF16,cooperative_%), \
+		$(foreach shader,$(FORMAT_SHADERS),$(BLOCK_FORMATS:%=$(shader)_%)))
 SPIRV = $(SHADERS:%=$(BUILD)/shaders/%.spv)
-GLSLC = glslc --target-env=vulkan1.2 -O -Werror -Ishaders
+GLSLC = glslc --target-env=vulkan1.2 -O -Werror -Ishaders $(COOPERATIVE:%=-DCOOPERATIVE_%)
 # Where spirv-val is installed, it looks at what glslc wrote.
 SPIRV_VAL_PATH := $(shell command -v spirv-val)
-SPIRV_VAL = $(if $(SPIRV_VAL_PATH),&& spirv-val --target-env vulkan1.2 $(1))
+SPIRV_VAL = $(if $(SPIRV_VAL_PATH),&& spirv-val --target-env vulkan1.2 --scalar-block-layout $(1))
 
 define SHADER_RULE
 $(BUILD)/shaders/$(1)_%.spv: shaders/$(1).comp $(wildcard shaders/*.glsl)
@@ -105,6 +113,8 @@ $(2:%=$(BUILD)/%.o): ALL_CFLAGS += $$(if $$($(1)),-DCONFAB_$(1) $$($(1)_CFLAGS))
 endef
 $(eval $(call WITH_RULE,VULKAN,engine/serve/registry tests/unit/engine/vulkan/test_vulkan tests/faults/test_vulkan_faults \
 	tests/kernels/test_shaders))
+$(eval $(call WITH_RULE,COOPERATIVE,engine/vulkan/cooperative))
+$(filter $(BUILD)/shaders/cooperative_%,$(SPIRV)): $(BUILD)/with_COOPERATIVE
 $(eval $(call WITH_RULE,BLAS,engine/cpu/kernels_blas tests/kernels/blas_reference))
 
 $(BUILD)/shaders.S: $(SPIRV) shaders/table.sh

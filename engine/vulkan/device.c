@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "engine/vulkan/cooperative.h"
 
 bool vulkan_fail(struct vulkan_device *d, struct status *st, VkResult result, const char *what) {
     const bool memory = result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY;
@@ -88,7 +89,7 @@ static bool find_queue(struct vulkan_device *d, const struct vulkan_instance *in
     return false;
 }
 
-static bool has_extension(const struct vulkan_device *d, const struct vulkan_instance *instance, const char *name) {
+bool vulkan_has_extension(const struct vulkan_device *d, const struct vulkan_instance *instance, const char *name) {
     enum { MOST = 512 };
     uint32_t n = MOST;
     VkExtensionProperties *all = xcalloc(MOST, sizeof *all);
@@ -104,17 +105,25 @@ static bool create(struct vulkan_device *d, const struct vulkan_instance *instan
     chain(&wanted);
     wanted.v12.bufferDeviceAddress = wanted.v12.scalarBlockLayout = wanted.v12.storageBuffer8BitAccess = VK_TRUE;
     wanted.v11.storageBuffer16BitAccess = wanted.dot.shaderIntegerDotProduct = VK_TRUE;
-    const char *extensions[2];
+    const char *extensions[3];
     uint32_t n_extensions = 0;
     const char *const dot = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME; // a part of Vulkan since 1.3
     const char *const sizes = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME;
-    if (has_extension(d, instance, dot)) extensions[n_extensions++] = dot;
+    if (vulkan_has_extension(d, instance, dot)) extensions[n_extensions++] = dot;
     VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_control = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, .subgroupSizeControl = VK_TRUE};
-    d->sizes_subgroups = has_extension(d, instance, sizes);
+    d->sizes_subgroups = vulkan_has_extension(d, instance, sizes);
     if (d->sizes_subgroups) {
         wanted.dot.pNext = &size_control;
         extensions[n_extensions++] = sizes;
+    }
+    struct cooperative_features cooperative;
+    const char *const matrices = cooperative_find(d, instance, &cooperative);
+    if (matrices) {
+        extensions[n_extensions++] = matrices;
+        size_control.pNext = &cooperative;
+        size_control.computeFullSubgroups = wanted.v12.shaderFloat16 = VK_TRUE;
+        wanted.v12.vulkanMemoryModel = wanted.v12.vulkanMemoryModelDeviceScope = VK_TRUE;
     }
     const float priority = 1;
     const VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
@@ -161,6 +170,7 @@ static bool open_device(struct vulkan_device *d, struct status *st) {
     d->memory = memory.memoryProperties;
     d->largest_allocation = limits.maxMemoryAllocationSize;
     d->subgroup_size = subgroups.subgroupSize;
+    d->shared_bytes = properties.properties.limits.maxComputeSharedMemorySize;
     const VkPhysicalDeviceType type = properties.properties.deviceType;
     d->list_operations = type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU     ? 1e12
                          : type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ? 3e10

@@ -13,7 +13,7 @@
 
 #include "engine/vulkan/functions.h"
 
-enum { VULKAN_PUSH_BYTES = 128, VULKAN_MOST_CONSTANTS = 8, VULKAN_MOST_PIPELINES = 1024 };
+enum { VULKAN_PUSH_BYTES = 128, VULKAN_MOST_CONSTANTS = 9, VULKAN_MOST_PIPELINES = 1024 };
 
 enum vulkan_memory {
     VULKAN_MEMORY_DEVICE,   // the device's own; mapped where that is the host's as well
@@ -39,6 +39,10 @@ struct vulkan_input {
     struct vulkan_buffer host, copy; // without a copy shaders read what the host writes
 };
 
+struct cooperative_shape { // of matrices [m, k] and [k, n]
+    uint32_t m, n, k;
+};
+
 struct vulkan_pipeline { // a shader with its specialisation constants
     const char *shader;
     uint32_t constants[VULKAN_MOST_CONSTANTS];
@@ -59,6 +63,8 @@ struct vulkan_device {
     uint32_t subgroup_size;
     bool sizes_subgroups;          // pipelines can ask for another size
     uint32_t wanted_subgroup_size; // of the pipelines that are built from now on; 0: any. For tests
+    struct cooperative_shape cooperative; // zero: it has none that is of use
+    uint32_t shared_bytes;         // of a work group
     bool shares_memory;            // with the host
     bool maps_memory;              // lets the host map its own; for tests
     double list_operations;        // about as many are handed over at a time: a fraction of a second
@@ -85,6 +91,8 @@ int vulkan_physical_devices(VkPhysicalDevice *out, int most);
 VkPhysicalDeviceType vulkan_type(VkPhysicalDevice physical);
 // Whether its memory is the host's as well.
 bool vulkan_shares_memory(VkPhysicalDevice physical);
+
+bool vulkan_has_extension(const struct vulkan_device *d, const struct vulkan_instance *instance, const char *name);
 
 // The same for all who have it open. Any thread.
 struct vulkan_device *vulkan_device_open(VkPhysicalDevice physical, struct status *st);

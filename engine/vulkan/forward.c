@@ -1,6 +1,7 @@
 // What a pass computes: embed; every layer, attention and feed-forward; logits.
 #include <stdio.h>
 
+#include "engine/vulkan/cooperative.h"
 #include "engine/vulkan/pass.h"
 
 static uint32_t groups(uint32_t n, uint32_t each) { return (n + each - 1) / each; }
@@ -87,6 +88,36 @@ static uint32_t most_expert_tiles(const struct pass *p, uint32_t slots, uint32_t
     return n < slots ? n : slots;
 }
 
+// The largest tiles, and smaller ones before they are few; fewer rows of the matrix first, as each tile decodes its own.
+static struct cooperative_tile choose_cooperative_tile(const struct vulkan_device *d, uint32_t rows, uint32_t n) {
+    enum { MANY_TILES = 256 };
+    struct cooperative_tile t = {128, n <= 32 ? 32 : n <= 64 ? 64 : 128};
+    while (cooperative_shared_bytes(t) > d->shared_bytes) t.rows /= 2;
+    while (groups(rows, t.rows) * groups(n, t.columns) < MANY_TILES) {
+        if (t.rows > 64) t.rows /= 2;
+        else if (t.columns > 32) t.columns /= 2;
+        else if (t.rows > 32) t.rows /= 2;
+        else break;
+    }
+    return t;
+}
+
+// Rows as halves, once for all matmuls until the next barrier: only behind one can they be others.
+static struct rows halve(struct pass *p, const struct rows *from, uint32_t columns) {
+    const struct device_workspace *w = &p->b->work;
+    const struct rows halves = {w->halves, cooperative_stride(columns), from->n, 0};
+    const struct {
+        VkDeviceAddress from, to, scales;
+        uint32_t columns, from_stride, to_stride;
+    } push = {from->address, halves.address, w->half_scales, columns, from->stride, halves.stride};
+    if (p->halved == from->address) return halves;
+    if (p->halved) pass_barrier(p); // those in their place are still read
+    RUN(p, "halve", push, from->n, 1, 1, 0);
+    pass_barrier(p);
+    p->halved = from->address;
+    return halves;
+}
+
 // Matvec's rows of the batch at once: as few as there are, evenly divided where they are too many.
 static uint32_t columns_at_once(uint32_t n) {
     static const uint8_t choices[] = {1, 2, 4, 6, 8};
@@ -109,16 +140,21 @@ static void matmul(struct pass *p, const struct matmul *m) {
     if (!m->matrix->format || !m->to->n) return;
     count_matmul(p, m);
     const struct device_workspace *w = &p->b->work;
+    const struct vulkan_device *d = p->b->context.device;
     const uint32_t rows = m->matrix->rows, n = m->to->n;
+    const uint32_t tile = chosen_tile(p, m);
+    const bool cooperative = tile && cooperative_holds(d, m->matrix->format);
+    const struct rows from = cooperative ? halve(p, m->from, m->matrix->columns) : *m->from;
     const struct {
         VkDeviceAddress matrix, grids, from, from_codes, to, bias, choices, order, tiles;
         uint32_t rows, columns, n, from_stride, to_stride, from_share;
         float scale, softcap;
         uint32_t biased, adds;
+        VkDeviceAddress scales;
     } push = {m->matrix->address,
               p->b->weights.grids,
-              m->from->address,
-              m->from->codes,
+              from.address,
+              from.codes,
               m->to->address,
               m->bias,
               m->choices,
@@ -127,17 +163,25 @@ static void matmul(struct pass *p, const struct matmul *m) {
               rows,
               m->matrix->columns,
               n,
-              m->from->stride,
+              from.stride,
               m->to->stride,
               m->share ? (uint32_t)m->share : 1,
               m->scale,
               m->softcap,
               m->bias != 0,
-              m->add};
-    const uint32_t tile = chosen_tile(p, m);
+              m->add,
+              w->half_scales};
     char shader[32];
-    snprintf(shader, sizeof shader, "%s_%s", tile ? "matmul" : "matvec", m->matrix->format->name);
-    if (tile) {
+    snprintf(shader, sizeof shader, "%s_%s", cooperative ? "cooperative" : tile ? "matmul" : "matvec",
+             m->matrix->format->name);
+    if (cooperative) {
+        const struct cooperative_tile t =
+            m->choices ? (struct cooperative_tile){64, tile} : choose_cooperative_tile(d, rows, n);
+        const uint32_t tiles = m->choices ? most_expert_tiles(p, n, tile) : groups(n, t.columns);
+        uint32_t constants[COOPERATIVE_CONSTANTS];
+        cooperative_constants(d, t, m->choices != 0, constants);
+        pass_run(p, shader, constants, COOPERATIVE_CONSTANTS, &push, sizeof push, tiles, groups(rows, t.rows), 1);
+    } else if (tile) {
         const uint32_t tiles = m->choices ? most_expert_tiles(p, n, tile) : groups(n, tile);
         RUN(p, shader, push, tiles, groups(rows, TILE_ROWS), 1, TILE_ROWS / THREADS_DOWN, tile / THREADS_ACROSS,
             m->choices != 0);

@@ -25,6 +25,7 @@ static bool open_loader(struct vulkan_instance *out, struct status *st) {
                                        .pApplicationInfo = &application};
     const VkResult result = create(&info, NULL, &out->handle);
     if (result != VK_SUCCESS) return status_fail(st, STATUS_UNSUPPORTED, "no Vulkan: %s", vulkan_result_name(result));
+    out->find = find;
 #define X(name) out->call.name = (PFN_vk##name)find(out->handle, "vk" #name);
     VULKAN_INSTANCE_FUNCTIONS(X)
 #undef X

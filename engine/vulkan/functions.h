@@ -76,6 +76,7 @@ struct vulkan_device_functions {
 
 struct vulkan_instance {
     VkInstance handle;
+    PFN_vkGetInstanceProcAddr find; // of what older headers do not declare
     struct vulkan_instance_functions call;
 };
 

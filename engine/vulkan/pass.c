@@ -97,7 +97,9 @@ void pass_run(struct pass *p, const char *shader, const uint32_t *constants, int
     p->ok = pipeline != VK_NULL_HANDLE;
     if (p->ok) vulkan_dispatch(&p->b->context, pipeline, push, size, x, y, z);
 }
+
 void pass_barrier(struct pass *p) {
+    p->halved = 0;
     if (p->ok && p->record) vulkan_barrier(&p->b->context);
 }
 

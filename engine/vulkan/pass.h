@@ -15,6 +15,7 @@ struct pass {
     struct pipeline_list *list;
     struct stage_work work; // recorded since the last stage ended
     double list_operations; // recorded since the list began
+    VkDeviceAddress halved; // the rows whose halves are in the workspace; 0: none. A barrier of stages forgets them
 };
 
 // forward.c: all stages, by the functions below.

@@ -100,6 +100,8 @@ void vulkan_save_pipelines(struct vulkan_device *d) {
 
 // ---- pipelines ----
 
+static bool is_cooperative(const char *shader) { return !strncmp(shader, "cooperative_", 12); }
+
 static VkResult build(struct vulkan_device *d, struct vulkan_pipeline *p, const struct shader *shader) {
     VkSpecializationMapEntry entries[VULKAN_MOST_CONSTANTS];
     for (uint32_t i = 0; i < (uint32_t)p->n_constants; i++)
@@ -121,6 +123,9 @@ static VkResult build(struct vulkan_device *d, struct vulkan_pipeline *p, const 
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                   .pNext = p->subgroup_size ? &size : NULL,
+                  .flags = is_cooperative(p->shader)
+                               ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT
+                               : 0,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                   .module = module,
                   .pName = "main",
@@ -170,6 +175,7 @@ VkPipeline vulkan_pipeline(struct vulkan_device *d, const char *shader, const ui
         return VK_NULL_HANDLE;
     }
     struct vulkan_pipeline wanted = {.shader = found->name, .n_constants = n, .subgroup_size = d->wanted_subgroup_size};
+    if (!wanted.subgroup_size && is_cooperative(shader)) wanted.subgroup_size = d->subgroup_size;
     memcpy(wanted.constants, constants, (size_t)n * sizeof *constants);
     pthread_mutex_lock(&d->pipeline_lock);
     const VkResult result = find_or_build(d, &wanted, found);

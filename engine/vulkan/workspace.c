@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/vulkan/cooperative.h"
 #include "engine/vulkan/vulkan.h"
 
 static uint64_t reserve(uint64_t *used, uint64_t count, uint64_t size) {
@@ -29,6 +30,13 @@ static void find_strides(struct backend *b) {
         w->attended_stride = larger(w->attended_stride, stride_of(l->n_head * s->head_size));
         w->ffn_stride = larger(w->ffn_stride, stride_of(l->experts ? s->experts.n_ff_shared : l->n_ff));
     }
+}
+
+static uint64_t halves_bytes(const struct backend *b, uint64_t rows, uint64_t slots) {
+    const struct device_workspace *w = &b->work;
+    const uint32_t stride = larger(larger(w->embd_stride, w->attended_stride), w->ffn_stride);
+    const uint64_t dense = rows * cooperative_stride(stride), experts = slots * cooperative_stride(w->expert_stride);
+    return sizeof(uint16_t) * (dense > experts ? dense : experts);
 }
 
 // Addresses in the device buffer, as offsets; returns its size.
@@ -63,6 +71,8 @@ static uint64_t place_device(struct backend *b) {
     w->logits_in = reserve(&used, (uint64_t)b->max_logits, embd);
     w->logits_in_codes = reserve_codes(&used, (uint64_t)b->max_logits, w->embd_stride);
     w->logits_offset = w->logits_out = reserve(&used, (uint64_t)b->max_logits, 4 * (uint64_t)b->spec->n_vocab);
+    w->halves = reserve(&used, 1, halves_bytes(b, rows, slots));
+    w->half_scales = reserve(&used, rows + slots, sizeof(float));
     w->hidden_offset = w->hidden_out = reserve(&used, (uint64_t)b->max_hidden, 4 * (uint64_t)b->spec->n_embd);
     return used;
 }
@@ -103,7 +113,9 @@ static bool open_device(struct backend *b, struct status *st) {
                                           &w->attended_codes,
                                           &w->gate_codes,
                                           &w->expert_gate_codes,
-                                          &w->logits_in_codes};
+                                          &w->logits_in_codes,
+                                          &w->halves,
+                                          &w->half_scales};
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) *addresses[i] += w->device.address;
     if (!vulkan_begin(c, &c->once, st)) return false;
     vulkan_fill(c, &w->device);

@@ -30,6 +30,7 @@ int main(void) {
 #include "engine/backend.h"
 #include "engine/base/panic.h"
 #include "engine/vulkan/context.h"
+#include "engine/vulkan/cooperative.h"
 #include "tests/kernels/harness.h"
 
 // ---- memory that the host and the device see ----
@@ -584,6 +585,136 @@ static void test_matmul(void **state) {
     check_matmul(&(struct matmul){BLOCK_F32, 130, 333, 64, 64, true, .scale = 1});
 }
 
+// ---- cooperative matrices ----
+
+// Rows as halves, and what they are to be multiplied by.
+struct halved {
+    struct array rows, scales;
+    int stride;
+};
+
+static struct halved halve(const struct array *from, int n, int columns, int stride) {
+    const int to_stride = (int)cooperative_stride((uint32_t)columns);
+    const struct halved h = {reserve((size_t)(n * to_stride), 2), reserve((size_t)n, sizeof(float)), to_stride};
+    const struct {
+        VkDeviceAddress from, to, scales;
+        int32_t columns, from_stride, to_stride;
+    } push = {from->address, h.rows.address, h.scales.address, columns, stride, to_stride};
+    memset(h.rows.host, 0xff, h.rows.n * 2);
+    DISPATCH("halve", push, n, 1, 1, 0);
+    return h;
+}
+
+static double half_value(const struct halved *h, int row, int k) {
+    return (double)f16_to_f32(((uint16_t *)h->rows.host)[row * h->stride + k]) * h->scales.f[row];
+}
+
+static void test_halve(void **state) {
+    (void)state;
+    static const float sizes[] = {1, 0, 1e-30f, 1e30f, 65536, 0x1p-149f, 0x1p127f};
+    enum { ROWS = sizeof sizes / sizeof *sizes + 1, COLUMNS = 589, STRIDE = 640 };
+    const struct array from = random_rows(ROWS, COLUMNS, STRIDE);
+    for (int i = 0; i < ROWS * STRIDE; i++)
+        if (i / STRIDE < ROWS - 1) from.f[i] *= sizes[i / STRIDE];
+    from.f[(ROWS - 1) * STRIDE + 3] = INFINITY;
+    from.f[(ROWS - 1) * STRIDE + 4] = NAN;
+    const struct halved h = halve(&from, ROWS, COLUMNS, STRIDE);
+    for (int r = 0; r < ROWS; r++) {
+        double most = 0;
+        for (int k = 0; k < COLUMNS; k++) most = fmax(most, fabs(from.f[r * STRIDE + k]));
+        for (int k = 0; k < h.stride; k++) {
+            const double want = k < COLUMNS ? from.f[r * STRIDE + k] : 0, got = half_value(&h, r, k);
+            // One unit in the last place of a half, and what devices may take for 0.
+            const double allowed = fabs(want) / 1024 + most * 0x1p-27 + 0x1p-125;
+            if (isfinite(want) && isfinite(most) && !(fabs(got - want) <= allowed))
+                fail_msg("halve: row %d: %g at %d, expected %g", r, got, k, want);
+        }
+    }
+    assert_true(isinf(half_value(&h, ROWS - 1, 3)) && isnan(half_value(&h, ROWS - 1, 4)));
+}
+
+struct cooperative_case {
+    struct matmul m;
+    struct cooperative_tile tile;
+};
+
+// As for the other matmuls, of inputs that are the device's halves. Weights are rounded to halves too, here as there but
+// for how ties are; nothing else is: the sums are floats.
+static void check_cooperative(const struct cooperative_case *c) {
+    const struct matmul *m = &c->m;
+    const char *shader = shader_of("cooperative", m->format);
+    const int share = m->experts ? USED : 1, experts = m->experts ? N_EXPERTS : 1;
+    begin(NULL);
+    const int stride = groups(m->columns, 32) * 32, to_stride = m->rows + 3, inputs = groups(m->n, share);
+    struct weights w = random_weights(m->format, experts * m->rows, m->columns);
+    const struct array from = random_rows(inputs, m->columns, stride),
+                       to = random_floats((size_t)(m->n * to_stride)),
+                       bias = random_floats((size_t)(experts * m->rows)), choices = random_choices(m->n, experts),
+                       order = reserve((size_t)m->n, sizeof(int32_t)), tiles = reserve(MOST_TILES, 3 * sizeof(int32_t));
+    for (int i = 0; i < inputs * stride; i++) from.f[i] *= i / stride % 3 ? 1e6f : 1e-6f;
+    const struct halved h = halve(&from, inputs, m->columns, stride);
+    for (int i = 0; i < inputs * stride; i++)
+        from.f[i] = i % stride < m->columns ? (float)half_value(&h, i / stride, i % stride) : 0;
+    struct {
+        struct matmul_push push;
+        VkDeviceAddress scales;
+    } all = {{w.blocks.address, w.grids.address, from.address,    0,
+              to.address,       bias.address,    choices.address, order.address,
+              tiles.address,    m->rows,         m->columns,      m->n,
+              stride,           to_stride,       share,           m->scale,
+              m->softcap,       m->biased,       m->adds},
+             h.scales.address};
+    double *want = expect(&to), *allowed = xcalloc(to.n, sizeof *allowed), error = 0, power = 0;
+    expect_matmul(m, &w, &all.push, from.f, bias.f, choices.i, want, allowed);
+    all.push.from = h.rows.address;
+    all.push.from_stride = h.stride;
+    const int tile_rows = (int)c->tile.rows, tile_columns = (int)c->tile.columns;
+    if (m->experts) group(&choices, &order, &tiles, m->n, experts, tile_columns);
+    uint32_t constants[COOPERATIVE_CONSTANTS];
+    cooperative_constants(context.device, c->tile, m->experts, constants);
+    dispatch(shader, constants, COOPERATIVE_CONSTANTS, &all, sizeof all,
+             m->experts ? MOST_TILES : groups(m->n, tile_columns), groups(m->rows, tile_rows), 1);
+    for (size_t i = 0; i < to.n; i++) {
+        const double difference = to.f[i] - want[i];
+        // Each weight is off by a unit in a half's last place at most.
+        if (!(fabs(difference) <= 600 * allowed[i]))
+            fail_msg("%s, tiles of %d × %d: %d × %d for %d rows: %.9g at %zu, expected %.9g", shader, tile_rows,
+                     tile_columns, m->rows, m->columns, m->n, to.f[i], i, want[i]);
+        if (!allowed[i]) continue;
+        error += difference * difference;
+        power += want[i] * want[i];
+    }
+    if (!(error <= 1e-6 * power)) fail_msg("%s: NMSE %g", shader, error / power);
+    free(want);
+    free(allowed);
+    free(w.values);
+}
+
+// A few formats, since their decoding is shared with the other matmuls: one of floats, with and without minimums, of
+// several scales in a piece. All sizes of tiles.
+static void test_cooperative(void **state) {
+    (void)state;
+    const struct cooperative_shape *shape = &context.device->cooperative;
+    if (!shape->m) {
+        print_message("no cooperative matrices: skipped\n");
+        skip();
+    }
+    print_message("cooperative matrices of %u × %u × %u\n", shape->m, shape->n, shape->k);
+    const struct cooperative_case cases[] = {
+        {{BLOCK_Q4_K, 150, 768, 90, .scale = 1}, {64, 64}},
+        {{BLOCK_Q6_K, 70, 512, 37, .scale = 1}, {64, 32}},
+        {{BLOCK_Q8_0, 70, 96, 5, .biased = true, .adds = true, .scale = 0.5f, .softcap = 2}, {32, 32}},
+        {{BLOCK_Q8_0, 1, 32, 1, .adds = true, .scale = 2}, {32, 32}},
+        {{BLOCK_F16, 130, 333, 150, .scale = 1}, {64, 128}},
+        {{BLOCK_F16, 70, 128, 64, .scale = 1}, {64, 32}},
+        {{BLOCK_Q4_K, 70, 256, 90, .experts = true, .biased = true, .scale = 1}, {64, 16}},
+        {{BLOCK_MXFP4, 70, 96, 200, .experts = true, .scale = 1}, {64, 64}},
+        {{BLOCK_Q4_K, 300, 256, 260, .scale = 1}, {128, 128}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (cooperative_shared_bytes(cases[i].tile) <= context.device->shared_bytes) check_cooperative(&cases[i]);
+}
+
 // ---- gated ----
 
 struct gated_case {
@@ -990,12 +1121,13 @@ static void subgroup_sizes(uint32_t *least, uint32_t *most) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_norm, begin),      cmocka_unit_test_setup(test_activate, begin),
-        cmocka_unit_test_setup(test_choose, begin),    cmocka_unit_test_setup(test_experts_add, begin),
-        cmocka_unit_test_setup(test_embed, begin),     cmocka_unit_test_setup(test_quantize, begin),
-        cmocka_unit_test_setup(test_matvec, begin),    cmocka_unit_test_setup(test_matvec_long, begin),
-        cmocka_unit_test_setup(test_matmul, begin),    cmocka_unit_test_setup(test_gated, begin),
-        cmocka_unit_test_setup(test_group, begin),     cmocka_unit_test_setup(test_heads, begin),
+        cmocka_unit_test_setup(test_norm, begin),        cmocka_unit_test_setup(test_activate, begin),
+        cmocka_unit_test_setup(test_choose, begin),      cmocka_unit_test_setup(test_experts_add, begin),
+        cmocka_unit_test_setup(test_embed, begin),       cmocka_unit_test_setup(test_quantize, begin),
+        cmocka_unit_test_setup(test_matvec, begin),      cmocka_unit_test_setup(test_matvec_long, begin),
+        cmocka_unit_test_setup(test_matmul, begin),      cmocka_unit_test_setup(test_gated, begin),
+        cmocka_unit_test_setup(test_halve, begin),       cmocka_unit_test_setup(test_cooperative, begin),
+        cmocka_unit_test_setup(test_group, begin),       cmocka_unit_test_setup(test_heads, begin),
         cmocka_unit_test_setup(test_attention, begin),
     };
     const struct CMUnitTest without[] = {cmocka_unit_test(test_device)};

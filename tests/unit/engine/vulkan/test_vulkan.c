@@ -167,6 +167,24 @@ static void test_formats(void **state) {
     }
 }
 
+// Matrices and batches that are large enough for tiles: by cooperative matrices, where the device has them.
+static void test_prompts(void **state) {
+    (void)state;
+    const struct plan ours = on(device_ops(), (struct backend_params){0});
+    const struct plan cpu = on(&cpu_backend, (struct backend_params){0});
+    static const enum block_id formats[] = {BLOCK_Q4_K, BLOCK_Q8_0, BLOCK_F16};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        struct opened_model s;
+        open_tiny(&s, (struct tiny_model_options){.format = formats[i], .n_embd = 256, .n_ff = 512});
+        float *exact = exact_logits(&s);
+        const double error = distance(&s, &ours, N_TOKENS, exact),
+                     allowed = 2 * distance(&s, &cpu, N_TOKENS, exact) + 1e-6;
+        if (!(error <= allowed)) fail_msg("%s: %g, allowed %g", block_formats[formats[i]].name, error, allowed);
+        free(exact);
+        opened_model_close(&s);
+    }
+}
+
 // With heads of a size that is no whole number of blocks too.
 static void test_every_kv_type(void **state) {
     (void)state;
@@ -465,6 +483,7 @@ int main(void) {
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_every_family),
+        cmocka_unit_test(test_prompts),
         cmocka_unit_test(test_formats),
         cmocka_unit_test(test_every_kv_type),
         cmocka_unit_test(test_long_contexts),

@@ -1,0 +1,130 @@
+#include "engine/vulkan/cooperative.h"
+
+#include <string.h>
+
+// ---- what a device has ----
+
+#if defined(CONFAB_COOPERATIVE_KHR) || defined(CONFAB_COOPERATIVE_NV)
+
+// As in Vulkan's headers, of which older ones do not have KHR's.
+enum { FLOAT16 = 0, FLOAT32 = 1, SCOPE_SUBGROUP = 3 };
+
+struct shape {
+    int32_t type;
+    void *next;
+    uint32_t m, n, k;
+    int32_t left, right, sum, result;
+#ifdef CONFAB_COOPERATIVE_KHR
+    VkBool32 saturates;
+#endif
+    int32_t scope;
+};
+
+struct stages {
+    int32_t type;
+    void *next;
+    VkShaderStageFlags stages;
+};
+
+#ifdef CONFAB_COOPERATIVE_KHR
+enum { FEATURES = 1000506000, SHAPE = 1000506001, STAGES = 1000506002 };
+static const char extension[] = "VK_KHR_cooperative_matrix";
+static const char list_shapes[] = "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR";
+static bool saturates(const struct shape *s) { return s->saturates; }
+#else
+enum { FEATURES = 1000249000, SHAPE = 1000249001, STAGES = 1000249002 };
+static const char extension[] = "VK_NV_cooperative_matrix";
+static const char list_shapes[] = "vkGetPhysicalDeviceCooperativeMatrixPropertiesNV";
+static bool saturates(const struct shape *s) { return (void)s, false; }
+#endif
+
+typedef VkResult(VKAPI_PTR *list_function)(VkPhysicalDevice, uint32_t *, struct shape *);
+
+static bool power_of_two(uint32_t x) { return x && !(x & (x - 1)); }
+
+// A fragment of each subgroup must fit in the weights' place in shared memory.
+static bool suits(const struct vulkan_device *d, const struct shape *s) {
+    return s->left == FLOAT16 && s->right == FLOAT16 && s->sum == FLOAT32 && s->result == FLOAT32 && !saturates(s) &&
+           s->scope == SCOPE_SUBGROUP && power_of_two(s->m) && power_of_two(s->n) && power_of_two(s->k) && s->m >= 4 &&
+           s->m <= 16 && s->n <= 16 && s->k >= 8 && s->k <= 64 && s->m * s->n <= 16 * d->subgroup_size;
+}
+
+static void find_shape(struct vulkan_device *d, const struct vulkan_instance *instance) {
+    enum { MOST = 128 };
+    struct shape all[MOST];
+    uint32_t n = MOST, best = 0;
+    const list_function list = (list_function)instance->find(instance->handle, list_shapes);
+    for (int i = 0; i < MOST; i++) all[i] = (struct shape){.type = SHAPE};
+    if (!list) return;
+    const VkResult result = list(d->physical, &n, all);
+    if (result != VK_SUCCESS && result != VK_INCOMPLETE) return;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t size = all[i].m * all[i].n * all[i].k;
+        if (!suits(d, &all[i]) || size <= best) continue;
+        best = size;
+        d->cooperative = (struct cooperative_shape){all[i].m, all[i].n, all[i].k};
+    }
+}
+
+// Subgroups must be full and of a known size. With the memory model, atomics of other shaders need its device scope.
+const char *cooperative_find(struct vulkan_device *d, const struct vulkan_instance *instance,
+                             struct cooperative_features *features) {
+    VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_control = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, .pNext = features};
+    VkPhysicalDeviceVulkan12Features v12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+                                            .pNext = &size_control};
+    VkPhysicalDeviceFeatures2 core = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12};
+    VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT};
+    struct stages stages = {.type = STAGES, .next = &sizes};
+    VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                              .pNext = &stages};
+    *features = (struct cooperative_features){.type = FEATURES};
+    if (!d->sizes_subgroups || !vulkan_has_extension(d, instance, extension)) return NULL;
+    instance->call.GetPhysicalDeviceFeatures2(d->physical, &core);
+    instance->call.GetPhysicalDeviceProperties2(d->physical, &properties);
+    const uint32_t size = d->subgroup_size;
+    const VkShaderStageFlags compute = VK_SHADER_STAGE_COMPUTE_BIT;
+    if (!features->has || !size_control.subgroupSizeControl || !size_control.computeFullSubgroups ||
+        !v12.vulkanMemoryModel || !v12.vulkanMemoryModelDeviceScope || !v12.shaderFloat16 || !(stages.stages & compute) ||
+        !(sizes.requiredSubgroupSizeStages & compute) || size < sizes.minSubgroupSize || size > sizes.maxSubgroupSize)
+        return NULL;
+    find_shape(d, instance);
+    *features = (struct cooperative_features){.type = FEATURES, .has = VK_TRUE};
+    return d->cooperative.m ? extension : NULL;
+}
+
+#else
+
+const char *cooperative_find(struct vulkan_device *d, const struct vulkan_instance *instance,
+                             struct cooperative_features *features) {
+    (void)d, (void)instance, (void)features;
+    return NULL;
+}
+
+#endif
+
+// ---- tiles ----
+
+bool cooperative_holds(const struct vulkan_device *d, const struct block_format *format) {
+    return d->cooperative.m && format->id != BLOCK_F32 && format->id != BLOCK_BF16;
+}
+
+// As shaders/cooperative.comp declares it.
+uint32_t cooperative_shared_bytes(struct cooperative_tile tile) {
+    return (tile.rows + tile.columns) * 9 * 16 + tile.columns * 4;
+}
+
+// Blocks of subgroups are as square as they can be, and no smaller than a fragment.
+void cooperative_constants(const struct vulkan_device *d, struct cooperative_tile tile, bool experts,
+                           uint32_t out[COOPERATIVE_CONSTANTS]) {
+    const struct cooperative_shape *s = &d->cooperative;
+    const uint32_t size = d->wanted_subgroup_size ? d->wanted_subgroup_size : d->subgroup_size;
+    const uint32_t threads = 2 * tile.rows, subgroups = threads / size;
+    uint32_t down = 1;
+    while (down < subgroups && tile.rows / down >= 2 * s->m &&
+           (tile.rows / down > tile.columns * down / subgroups || tile.columns * down < s->n * subgroups))
+        down *= 2;
+    const uint32_t constants[] = {tile.rows, tile.columns, experts, down, size, s->m, s->n, s->k, threads};
+    memcpy(out, constants, sizeof constants);
+}
