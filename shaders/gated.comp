@@ -16,16 +16,15 @@ layout(push_constant, scalar) uniform Push {
     Weights gate, up; // [rows, columns]; those of experts one behind the other
     Grids grids;
     Vectors from;      // [n / from_share, from_stride], zero behind the columns,
-    Pieces from_codes; // or quantised
+    Pieces from_codes;  // or quantised
     Floats to;         // [n, to_stride], zero behind the rows
-    PieceWords to_codes;
+    Pieces to_codes;
     Floats gate_bias, up_bias; // [rows], or for each expert; or 0
     Ints choices;              // [n] pairs of an expert and a weight
     uint rows, columns, n, from_stride, to_stride, from_share;
 };
 
-layout(constant_id = 4) const uint PIECES = 1;
-layout(constant_id = 5) const uint ROWS = 2; // a team's at a time
+layout(constant_id = 4) const uint ROWS = 2; // a team's at a time
 const uint TILE_ROWS = 32;
 #include "matvec.glsl"
 
@@ -76,5 +75,5 @@ void main() {
             x[i] = result(first_row + row + i, t / 8 * TILE_ROWS + row + i, expert);
             to.v[column * to_stride + first_row + row + i] = x[i];
         }
-    write_codes(to_codes, (column * to_stride + first_row + row) / 4, x, written);
+    write_codes(to_codes, column, to_stride / 32, (first_row + row) / 4, x, written);
 }

@@ -12,7 +12,6 @@ layout(local_size_x = 64) in;
 layout(constant_id = 0) const uint ROWS = 2;
 layout(constant_id = 1) const uint COLUMNS = 1;
 layout(constant_id = 2) const bool EXPERTS = false; // the matrix is that of an expert, which each row has its own of
-layout(constant_id = 3) const uint PIECES = 1;
 #include "matvec.glsl"
 
 shared float parts[ROWS * COLUMNS][THREADS]; // of subgroups, which are THREADS at most
