@@ -23,14 +23,13 @@ layout(push_constant, scalar) uniform Push {
     Pieces codes;
     Floats sinks;
     RowInfos rows;
-    Ints list; // row of qkv for each row of `to`
-    Ints pages;
-    Chunks chunks;
+    Ints list; // row of qkv for each row of `to`; or none
+    PageList pages;
     uint qkv_stride, to_stride, n_head, n_head_kv, window;
     float softcap; // 0: none
     Floats parts;  // [row of `to`][head][part]: maximum, sum, unnormalised result
     uint n;        // rows of `to`
-    KvLayer layer;
+    uint layer;    // where it begins in a page
 };
 
 const uint QUERIES = HEADS * ROWS;
@@ -88,13 +87,13 @@ uint own_lowest, own_highest;       // those of the query whose weights this thr
 float own_top, own_total;           // and of this thread's share
 vec2 found[QUERIES * DIMENSIONS];
 
-uint open_page_of(uint key) { return open_page(chunks, layer, uint(pages.v[first_page + key / PAGE]), kv_head); }
+uint open_page_of(uint key) { return open_page(pages.v[first_page + key / PAGE], layer, kv_head); }
 
 void find_run(uint tile_end) {
     lowest = own_lowest = 0xffffffffu;
     highest = own_highest = 0;
     for (n_rows = 0; first_row + n_rows < tile_end; n_rows++) {
-        const RowInfo info = rows.v[list.v[first_row + n_rows]];
+        const RowInfo info = rows.v[listed(list, first_row + n_rows)];
         const uint last = uint(info.position), first = window > 0 && last >= window ? last - window + 1 : 0;
         if (n_rows == 0) first_page = uint(info.first_page);
         if (uint(info.first_page) != first_page) break;
@@ -231,7 +230,7 @@ void write() {
 void attend_run() {
     const uint t = gl_LocalInvocationIndex;
     for (uint i = t; i < n_rows * HEADS * HEAD_SIZE; i += THREADS) {
-        const uint q = i / HEAD_SIZE, d = i % HEAD_SIZE, row = uint(list.v[first_row + q / HEADS]);
+        const uint q = i / HEAD_SIZE, d = i % HEAD_SIZE, row = listed(list, first_row + q / HEADS);
         const uint head = first_head + min(q % HEADS, n_heads - 1);
         queries[d * QUERIES + q] = qkv.v[row * qkv_stride + head * HEAD_SIZE + d];
     }

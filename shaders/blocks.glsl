@@ -106,7 +106,8 @@ void decode(Weights m, Grids grids, uint first_block, uint piece, uint columns, 
 #define HAS_CODES
 
 // Element i of a piece = scale[i / 16] × code − minimum[i / 16], where code is the signed byte i % 4 of
-// code[i / 16][i / 4 % 4]. Minimums are 0 unless HAS_MINIMUM is defined.
+// code[i / 16][i / 4 % 4]. Minimums are 0 unless HAS_MINIMUM is defined. With ONE_SCALE, the halves' scales are the same,
+// and so are their minimums.
 struct codes {
     uvec4 code[2];
     float scale[2], minimum[2];
@@ -195,6 +196,7 @@ uvec4 words_at(Uints words, uint byte) {
 // unpack(m, grids, at, part): piece `part` of block `at`.
 
 #if defined(FORMAT_Q8_0)
+#define ONE_SCALE
 struct block { uint16_t d, q[16]; };
 WEIGHTS(2, 32)
 
@@ -203,6 +205,7 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 }
 
 #elif defined(FORMAT_Q4_0)
+#define ONE_SCALE
 struct block { uint16_t d, q[8]; };
 WEIGHTS(2, 32)
 
@@ -212,6 +215,7 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 }
 
 #elif defined(FORMAT_Q4_1)
+#define ONE_SCALE
 #define HAS_MINIMUM
 struct block { uint d_and_m; uvec4 q; };
 WEIGHTS(4, 32)
@@ -223,6 +227,7 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 }
 
 #elif defined(FORMAT_Q5_0)
+#define ONE_SCALE
 struct block { uint16_t d, qh[2], q[8]; };
 WEIGHTS(2, 32)
 
@@ -234,6 +239,7 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 }
 
 #elif defined(FORMAT_Q5_1)
+#define ONE_SCALE
 #define HAS_MINIMUM
 struct block { uint d_and_m, qh; uvec4 q; };
 WEIGHTS(4, 32)
@@ -276,6 +282,7 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 }
 
 #elif defined(FORMAT_Q4_K) || defined(FORMAT_Q5_K)
+#define ONE_SCALE
 #define HAS_MINIMUM
 #ifdef FORMAT_Q4_K
 struct block { uvec4 head, q[8]; };
@@ -316,6 +323,7 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 }
 
 #elif defined(FORMAT_IQ4_NL)
+#define ONE_SCALE
 struct block { uint16_t d, q[8]; };
 WEIGHTS(2, 32)
 
@@ -325,6 +333,7 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 }
 
 #elif defined(FORMAT_IQ4_XS)
+#define ONE_SCALE
 struct block { uint d_and_scales_high, scales_low; uvec4 q[8]; };
 WEIGHTS(4, 256)
 
@@ -336,6 +345,7 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 }
 
 #elif defined(FORMAT_IQ3_S)
+#define ONE_SCALE
 struct block { uint16_t d, q[32], qh[4], signs[16], scales[2]; };
 WEIGHTS(2, 256)
 
@@ -353,6 +363,7 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 }
 
 #elif defined(FORMAT_IQ3_XXS)
+#define ONE_SCALE
 struct block { uint16_t d, q[32], signs[16]; };
 WEIGHTS(2, 256)
 
@@ -399,6 +410,7 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 }
 
 #elif defined(FORMAT_IQ2_XXS)
+#define ONE_SCALE
 struct block { uint16_t d, q_and_signs[32]; };
 WEIGHTS(2, 256)
 
@@ -447,6 +459,7 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 }
 
 #elif defined(FORMAT_MXFP4)
+#define ONE_SCALE
 struct block { uint8_t e, q[16]; };
 WEIGHTS(1, 32)
 
@@ -483,6 +496,7 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 }
 
 #elif defined(FORMAT_TQ1_0)
+#define ONE_SCALE
 struct block { uint16_t q[24], qh[2], d; };
 WEIGHTS(2, 256)
 
@@ -506,6 +520,7 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 }
 
 #elif defined(FORMAT_TQ2_0)
+#define ONE_SCALE
 struct block { uint16_t q[32], d; };
 WEIGHTS(2, 256)
 
@@ -529,11 +544,20 @@ int sixteen_products(uvec4 a, uvec4 b) {
            four_products(a.w, b.w, 0);
 }
 
+// Of an integer below 2²²: devices add faster than they convert. 1.5 × 2²³ has a last place of 1.
+float float_of(int x) { return uintBitsToFloat(0x4b400000u + uint(x)) - 12582912.0; }
+
 float multiply(codes w, Piece x) {
-    float sum = x.scale * (w.scale[0] * float(sixteen_products(w.code[0], x.code[0])) +
-                           w.scale[1] * float(sixteen_products(w.code[1], x.code[1])));
-#ifdef HAS_MINIMUM
-    sum -= w.minimum[0] * x.sum[0] + w.minimum[1] * x.sum[1];
+    const int low = sixteen_products(w.code[0], x.code[0]), high = sixteen_products(w.code[1], x.code[1]);
+#ifdef ONE_SCALE
+    float sum = w.scale[0] * x.scale * float_of(low + high);
+#else
+    float sum = x.scale * (w.scale[0] * float_of(low) + w.scale[1] * float_of(high));
+#endif
+#if defined(HAS_MINIMUM) && defined(ONE_SCALE)
+    sum -= w.minimum[0] * (x.sum.x + x.sum.y);
+#elif defined(HAS_MINIMUM)
+    sum -= w.minimum[0] * x.sum.x + w.minimum[1] * x.sum.y;
 #endif
     return sum;
 }

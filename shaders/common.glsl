@@ -22,6 +22,9 @@ struct RowInfo {
 };
 layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer RowInfos { RowInfo v[]; };
 
+// Entry i of a list of row numbers; of no list, i.
+uint listed(Ints list, uint i) { return uvec2(list) == uvec2(0) ? i : uint(list.v[i]); }
+
 // Rows [first, end) of the batch in the order of their experts, those of one expert: a tile is the first of them. Where
 // there are none, it is not needed.
 struct Tile {

@@ -21,11 +21,10 @@ layout(push_constant, scalar) uniform Push {
     Floats qkv, query_norm, key_norm;
     Floats rotation; // [rows, N_ROT / 2, 2] cosine and sine
     RowInfos rows;
-    Ints pages;
-    Chunks chunks;
+    PageList pages;
     uint qkv_stride, n_head, n_head_kv;
     float epsilon;
-    KvLayer layer;
+    uint layer; // where it begins in a page
 };
 
 const uint TURNS = N_ROT > 2 * THREADS ? (N_ROT / 2 + THREADS - 1) / THREADS : 1; // of a thread
@@ -109,8 +108,8 @@ void main() {
     for (uint d = gl_LocalInvocationIndex; d < HEAD_SIZE; d += THREADS) head[d] = qkv.v[start + d];
     uint offset = 0;
     if (!query) {
-        const uint page = uint(pages.v[uint(info.first_page) + position / PAGE]);
-        offset = open_page(chunks, layer, page, values ? h - n_head - n_head_kv : h - n_head);
+        const uvec2 page = pages.v[uint(info.first_page) + position / PAGE];
+        offset = open_page(page, layer, values ? h - n_head - n_head_kv : h - n_head);
     }
     barrier();
     if (query && QUERY_NORM != 0) norm(query_norm, QUERY_NORM == HEAD_NORM_OWN ? h * HEAD_SIZE : 0);

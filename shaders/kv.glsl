@@ -20,15 +20,11 @@ layout(buffer_reference, scalar, buffer_reference_align = 2) buffer Words { uint
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer Codes { int8_t v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer Bytes { uint8_t v[]; };
 
-// Pages lie in chunks, so that each is reached with 32 bits.
-layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Chunks { uvec2 v[]; }; // addresses
-struct KvLayer {
-    uint chunk_pages, page_bytes, start; // pages of a chunk, bytes of one, and where in it the layer begins
-};
-Bytes kv; // the chunk with the page that was opened last
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer PageList { uvec2 v[]; }; // addresses
+Bytes kv; // the page that was opened last
 
-// Where the keys of a page and kv head begin in its chunk.
-uint open_page(Chunks chunks, KvLayer layer, uint page, uint head) {
-    kv = Bytes(chunks.v[page / layer.chunk_pages]);
-    return page % layer.chunk_pages * layer.page_bytes + layer.start + head * 2 * SIDE_BYTES;
+// Where the keys of a kv head begin in the page, of whose layers this one begins at `layer`.
+uint open_page(uvec2 page, uint layer, uint head) {
+    kv = Bytes(page);
+    return layer + head * 2 * SIDE_BYTES;
 }

@@ -60,7 +60,7 @@ void multiply_staged(uint down, uint across) {
             const uvec4 x = inputs[h][across + c * ACROSS];
             const vec3 of = input_scales[across + c * ACROSS];
             [[unroll]] for (uint r = 0; r < ROWS; r++) {
-                sum[r][c] += scale[r][h] * of.x * float(sixteen_products(w[r], x));
+                sum[r][c] += scale[r][h] * of.x * float_of(sixteen_products(w[r], x));
 #ifdef HAS_MINIMUM
                 sum[r][c] -= scale[r][2 + h] * of[1 + h];
 #endif

@@ -25,7 +25,8 @@ static void quantize(struct pass *p, const struct rows *x) {
 
 enum { NORM_NONE = NORM_LAYER + 1 };
 
-// Rows of `from`, those of the list, normed, to `to`, and quantised to its codes; with a factor they are added to it.
+// Rows of `from`, those of the list if there is one, normed, to `to`, and quantised to its codes; with a factor they
+// are added to it.
 static void norm_rows(struct pass *p, const struct device_norm *norm, const struct rows *from, VkDeviceAddress list,
                       const struct rows *to, int n, float factor) {
     enum { THREADS = 256 };
@@ -309,14 +310,6 @@ static void embed(struct pass *p) {
     pass_end_stage(p, STAGE_EMBED);
 }
 
-struct kv_layer { // as KvLayer in shaders/kv.glsl
-    uint32_t chunk_pages, page_bytes, start;
-};
-
-static struct kv_layer kv_layer_of(const struct backend *b, const struct device_layer *l) {
-    return (struct kv_layer){(uint32_t)b->pages.chunk_pages, (uint32_t)b->info.page_bytes, l->kv_start};
-}
-
 struct attention_cut {    // of attention into work groups
     uint32_t heads, rows; // queries for which a work group reads keys and values once
     uint32_t x, y;        // work groups for all queries
@@ -353,12 +346,12 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
     const struct attention_cut cut = cut_attention(p, l, out->n);
     const uint32_t n_head = (uint32_t)l->spec->n_head, size = (uint32_t)s->head_size;
     const struct {
-        VkDeviceAddress qkv, to, codes, sinks, rows, list, pages, chunks;
+        VkDeviceAddress qkv, to, codes, sinks, rows, list, pages;
         uint32_t qkv_stride, to_stride, n_head, n_head_kv, window;
         float softcap;
         VkDeviceAddress parts;
         uint32_t n;
-        struct kv_layer kv;
+        uint32_t layer;
     } push = {w->qkv,
               out->address,
               out->codes,
@@ -366,7 +359,6 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
               w->rows.address,
               list,
               w->pages.address,
-              b->pages.addresses.address,
               w->qkv_stride,
               out->stride,
               n_head,
@@ -375,7 +367,7 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
               s->attention_softcap,
               w->parts,
               out->n,
-              kv_layer_of(b, l)};
+              l->kv_start};
     const bool quantizes = b->weights.quantised && size % 32 == 0;
     RUN(p, "attention", push, cut.x, cut.y, cut.parts, size, b->kv_type, l->sinks != 0, cut.heads, cut.rows, quantizes);
     if (cut.parts == 1) return;
@@ -396,22 +388,14 @@ static void prepare_heads(struct pass *p, int layer) {
     const bool rotates = l->spec->rope != ROPE_TABLE_NONE;
     const uint32_t head_norm = s->head_norm == HEAD_NORM_WHOLE ? 0 : (uint32_t)s->head_norm;
     const struct {
-        VkDeviceAddress qkv, query_norm, key_norm, rotation, rows, pages, chunks;
+        VkDeviceAddress qkv, query_norm, key_norm, rotation, rows, pages;
         uint32_t qkv_stride, n_head, n_head_kv;
         float epsilon;
-        struct kv_layer kv;
-    } push = {w->qkv,
-              l->query_norm.weight,
-              l->key_norm.weight,
-              rotates ? w->rotations[l->spec->rope].address : 0,
-              w->rows.address,
-              w->pages.address,
-              b->pages.addresses.address,
-              w->qkv_stride,
-              n_head,
-              n_head_kv,
-              s->norm_epsilon,
-              kv_layer_of(b, l)};
+        uint32_t layer;
+    } push = {
+        w->qkv,          l->query_norm.weight, l->key_norm.weight, rotates ? w->rotations[l->spec->rope].address : 0,
+        w->rows.address, w->pages.address,     w->qkv_stride,      n_head,
+        n_head_kv,       s->norm_epsilon,      l->kv_start};
     RUN(p, "heads", push, n_head + 2 * n_head_kv, (uint32_t)p->shape.n_rows, 1, (uint32_t)s->head_size, b->kv_type,
         rotates ? (uint32_t)s->rope.n_rot : 0, (uint32_t)s->rope.kind, (uint32_t)s->norm,
         l->query_norm.weight ? head_norm : 0, l->key_norm.weight ? head_norm : 0);
@@ -422,7 +406,7 @@ static void add_later(struct pass *p, const struct device_norm *post_norm, const
     const struct backend *b = p->b;
     const struct rows added = embd_rows(b, b->work.added, (int)x->n);
     if (!post_norm->weight) return;
-    norm_rows(p, post_norm, &added, b->work.identity.address, x, b->spec->n_embd, b->spec->residual_scale);
+    norm_rows(p, post_norm, &added, 0, x, b->spec->n_embd, b->spec->residual_scale);
     pass_barrier(p);
 }
 
@@ -464,8 +448,8 @@ static void attention(struct pass *p, int layer, const struct rows *normed, cons
     if (b->spec->head_norm == HEAD_NORM_WHOLE) {
         const struct rows query = rows_of(w->qkv, w->qkv_stride, n);
         const struct rows key = rows_of(w->qkv + 4 * (uint64_t)queries, w->qkv_stride, n);
-        if (l->query_norm.weight) norm_rows(p, &l->query_norm, &query, w->identity.address, &query, queries, 0);
-        if (l->key_norm.weight) norm_rows(p, &l->key_norm, &key, w->identity.address, &key, keys, 0);
+        if (l->query_norm.weight) norm_rows(p, &l->query_norm, &query, 0, &query, queries, 0);
+        if (l->key_norm.weight) norm_rows(p, &l->key_norm, &key, 0, &key, keys, 0);
         pass_barrier(p);
     }
     pass_end_stage(p, STAGE_PROJECT);
@@ -588,17 +572,17 @@ static void layer(struct pass *p, int i) {
     const struct rows all = embd_rows(b, w->x, p->shape.n_rows);
     const struct rows normed = coded(embd_rows(b, w->normed, p->shape.n_rows), w->normed_codes);
     const struct rows x = last ? embd_rows(b, w->kept_x, p->shape.n_kept) : all;
-    const VkDeviceAddress list = last ? w->kept.address : w->identity.address;
+    const VkDeviceAddress list = last ? w->kept.address : 0;
     const struct rows in = coded(embd_rows(b, w->ffn_in, (int)x.n), w->ffn_in_codes);
     const struct device_norm *ffn_norm = s->parallel && !l->ffn_norm.weight ? &l->attention_norm : &l->ffn_norm;
-    norm_rows(p, &l->attention_norm, &all, w->identity.address, &normed, s->n_embd, 0);
+    norm_rows(p, &l->attention_norm, &all, 0, &normed, s->n_embd, 0);
     if (last) norm_rows(p, &(struct device_norm){0}, &all, list, &x, s->n_embd, 0);
     if (s->parallel) norm_rows(p, ffn_norm, &all, list, &in, s->n_embd, 0);
     pass_barrier(p);
     attention(p, i, &normed, &x, list);
     pass_end_stage(p, STAGE_PROJECT);
     if (!s->parallel) {
-        norm_rows(p, ffn_norm, &x, w->identity.address, &in, s->n_embd, 0);
+        norm_rows(p, ffn_norm, &x, 0, &in, s->n_embd, 0);
         pass_barrier(p);
     }
     if (l->spec->experts) ffn_experts(p, l, &in, &x);

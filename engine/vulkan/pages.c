@@ -21,17 +21,12 @@ static bool open_chunks(struct backend *b, struct status *st) {
     p->chunk_pages = page < CHUNK_BYTES ? (int)(CHUNK_BYTES / page) : 1;
     p->n_chunks = (b->n_pages + p->chunk_pages - 1) / p->chunk_pages;
     p->chunks = arena_alloc(&b->arena, (size_t)p->n_chunks * sizeof *p->chunks);
-    if (!vulkan_input_open(d, &p->addresses, (uint64_t)p->n_chunks * sizeof(VkDeviceAddress), "the KV cache", st))
-        return false;
     for (int i = 0, left = b->n_pages; i < p->n_chunks; i++, left -= p->chunk_pages) {
         const int n = left < p->chunk_pages ? left : p->chunk_pages;
         if (!vulkan_buffer_open(d, &p->chunks[i], page * (uint64_t)n, VULKAN_MEMORY_DEVICE, "the KV cache", st))
             return false;
-        ((VkDeviceAddress *)p->addresses.mapped)[i] = p->chunks[i].address;
     }
-    if (!vulkan_begin(&b->context, &b->context.once, st)) return false;
-    vulkan_copy_input(&b->context, &p->addresses, 0, p->addresses.size);
-    return vulkan_run_once(&b->context, st);
+    return true;
 }
 
 bool pages_open(struct backend *b, struct status *st) {
@@ -50,7 +45,6 @@ bool pages_open(struct backend *b, struct status *st) {
 
 void pages_close(struct backend *b) {
     for (int i = 0; i < b->pages.n_chunks; i++) vulkan_buffer_close(b->context.device, &b->pages.chunks[i]);
-    vulkan_input_close(b->context.device, &b->pages.addresses);
 }
 
 // ---- what a batch does to whole pages ----
@@ -59,6 +53,12 @@ void pages_close(struct backend *b) {
 static const struct vulkan_buffer *chunk_of(const struct backend *b, int32_t page, uint64_t *start) {
     *start = b->info.page_bytes * (uint64_t)(page % b->pages.chunk_pages);
     return &b->pages.chunks[page / b->pages.chunk_pages];
+}
+
+VkDeviceAddress page_address(const struct backend *b, int32_t page) {
+    uint64_t start;
+    const struct vulkan_buffer *chunk = chunk_of(b, page, &start);
+    return chunk->address + start;
 }
 
 static void copy_page(struct backend *b, const struct page_copy *copy) {

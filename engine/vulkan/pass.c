@@ -51,10 +51,10 @@ static bool make_room(struct pass *p) {
     struct device_workspace *w = &p->b->work;
     uint64_t n = 0;
     for (int i = 0; i < p->batch->n_segments; i++) n += (uint64_t)pages_of(&p->batch->segments[i]);
-    if (n * sizeof(int32_t) <= w->pages.size) return true;
+    if (n * sizeof(VkDeviceAddress) <= w->pages.size) return true;
     passes_close(p->b); // they have its address
     vulkan_input_close(p->b->context.device, &w->pages);
-    return vulkan_input_open(p->b->context.device, &w->pages, 2 * n * sizeof(int32_t), "the page list", p->st);
+    return vulkan_input_open(p->b->context.device, &w->pages, 2 * n * sizeof(VkDeviceAddress), "the page list", p->st);
 }
 
 enum { LONG_SEGMENT = 4 }; // rows
@@ -67,7 +67,8 @@ static bool write_rows(struct pass *p) {
     for (int i = 0; i < p->batch->n_segments; i++) {
         const struct batch_segment *s = &p->batch->segments[i];
         const int n = pages_of(s);
-        memcpy((int32_t *)p->b->work.pages.mapped + first_page, s->pages, (size_t)n * sizeof *s->pages);
+        VkDeviceAddress *pages = (VkDeviceAddress *)p->b->work.pages.mapped + first_page;
+        for (int k = 0; k < n; k++) pages[k] = page_address(p->b, s->pages[k]);
         for (int k = 0; k < s->n_rows; k++) write_row(p, s->first_row + k, s->position + k, first_page);
         first_page += n;
         while (p->shape.reach <= (s->position + s->n_rows) / 2) p->shape.reach *= 2;

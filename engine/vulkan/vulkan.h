@@ -57,7 +57,6 @@ struct device_weights {
 struct device_pages {
     struct vulkan_buffer *chunks; // [n_chunks]
     int n_chunks, chunk_pages;
-    struct vulkan_input addresses; // of them
 };
 
 struct row_info { // as in shaders/common.glsl
@@ -75,7 +74,6 @@ struct step_part {
 enum { WORKSPACE_PARTS = 2 << 20 };
 struct device_workspace {
     struct vulkan_input step, pages;
-    struct step_part identity;                 // [max_rows] 0, 1, 2 …
     struct step_part tokens;                   // [max_rows]
     struct step_part rows;                     // [max_rows] struct row_info
     struct step_part kept;                     // [max_rows] rows of which something is wanted
@@ -170,6 +168,7 @@ void workspace_record_input(struct backend *b, int n_rows);
 bool pages_open(struct backend *b, struct status *st);
 void pages_close(struct backend *b);
 uint64_t layer_page_bytes(const struct backend *b, int layer);
+VkDeviceAddress page_address(const struct backend *b, int32_t page);
 bool pages_transfer(struct backend *b, const struct batch *batch, struct status *st); // reads and writes
 // The copies, as commands that run once.
 bool pages_record_copies(struct backend *b, const struct batch *batch, struct status *st);

@@ -127,12 +127,11 @@ static struct step_part reserve_step(uint64_t *used, int rows, uint64_t row_byte
     return (struct step_part){.offset = reserve(used, 1, bytes), .bytes = bytes, .row_bytes = row_bytes};
 }
 
-enum { STEP_PARTS = 7 + ROPE_TABLES };
+enum { STEP_PARTS = 6 + ROPE_TABLES };
 
 static void list_step_parts(struct device_workspace *w, struct step_part *out[STEP_PARTS]) {
-    struct step_part *const parts[] = {&w->identity,   &w->tokens,       &w->rows,
-                                       &w->kept,       &w->logits_rows,  &w->hidden_rows,
-                                       &w->embeddings, &w->rotations[0], &w->rotations[1]};
+    struct step_part *const parts[] = {&w->tokens,      &w->rows,       &w->kept,         &w->logits_rows,
+                                       &w->hidden_rows, &w->embeddings, &w->rotations[0], &w->rotations[1]};
     static_assert(sizeof parts / sizeof *parts == STEP_PARTS, "every part");
     memcpy(out, parts, sizeof parts);
 }
@@ -141,7 +140,6 @@ static bool open_step(struct backend *b, struct status *st) {
     struct device_workspace *w = &b->work;
     struct step_part *parts[STEP_PARTS];
     uint64_t used = 0;
-    w->identity = reserve_step(&used, b->max_rows, sizeof(int32_t));
     w->tokens = reserve_step(&used, b->max_rows, sizeof(int32_t));
     w->rows = reserve_step(&used, b->max_rows, sizeof(struct row_info));
     w->kept = reserve_step(&used, b->max_rows, sizeof(int32_t));
@@ -157,7 +155,6 @@ static bool open_step(struct backend *b, struct status *st) {
         parts[i]->host = (char *)w->step.mapped + parts[i]->offset;
         parts[i]->address = w->step.address + parts[i]->offset;
     }
-    for (int i = 0; i < b->max_rows; i++) ((int32_t *)w->identity.host)[i] = i;
     return true;
 }
 

@@ -100,10 +100,10 @@ static void wrap_functions(struct vulkan_device_functions *call) {
 struct trial {
     int n; // rows of the batch
     const struct block_format *format;
-    uint32_t rows, columns;       // of the matrix
-    int n_segments, context;      // conversations, and tokens of each
-    double bytes, operations;     // that it reads, and computes
-    bool apart, times, own_lists; // without barriers; with a timestamp after each; lists of rows in device memory
+    uint32_t rows, columns;   // of the matrix
+    int n_segments, context;  // conversations, and tokens of each
+    double bytes, operations; // that it reads, and computes
+    bool apart, times, lists; // without barriers; with a timestamp after each; with lists of rows
 };
 
 static struct {
@@ -163,7 +163,7 @@ static void record_norm(struct pass *p, const struct trial *t) {
     const struct rows from = rows_of(b.work.gate, stride_of((int)t->columns), t->n),
                       to = coded(rows_of(b.work.up, stride_of((int)t->columns), t->n), b.work.gate_codes);
     const VkDeviceAddress zeros = b.work.logits_in; // which nothing here writes to
-    norm_rows(p, &norm, &from, t->own_lists ? zeros : b.work.identity.address, &to, (int)t->columns, 0);
+    norm_rows(p, &norm, &from, t->lists ? zeros : 0, &to, (int)t->columns, 0);
 }
 
 static void measure_norm(int n, int columns) {
@@ -191,7 +191,7 @@ static int pages_of(int context) { return groups((uint32_t)context, KV_PAGE_TOKE
 // Other pages with each repetition.
 static void turn_pages(const struct trial *t) {
     const int each = t->n_segments * pages_of(t->context);
-    b.work.pages.address = page_list + sizeof(int32_t) * (turn % (uint64_t)(b.n_pages / each)) * (uint64_t)each;
+    b.work.pages.address = page_list + sizeof(VkDeviceAddress) * (turn % (uint64_t)(b.n_pages / each)) * (uint64_t)each;
 }
 
 static void record_heads(struct pass *p, const struct trial *t) {
@@ -202,7 +202,7 @@ static void record_heads(struct pass *p, const struct trial *t) {
 static void record_attention(struct pass *p, const struct trial *t) {
     const struct rows to = coded(rows_of(b.work.attended, b.work.attended_stride, t->n), b.work.attended_codes);
     turn_pages(t);
-    attend(p, 0, &to, b.work.identity.address);
+    attend(p, 0, &to, 0);
 }
 
 // The last n / n_segments rows of conversations with so many tokens.
@@ -340,11 +340,11 @@ static void open_device(void) {
              pages_open(&b, &st) &&
              vulkan_buffer_open(b.context.device, &memory, options.quick ? 20 << 20 : 1100 << 20, VULKAN_MEMORY_DEVICE,
                                 "weights", &st) &&
-             vulkan_input_open(b.context.device, &b.work.pages, (uint64_t)b.n_pages * sizeof(int32_t), "the page list",
-                               &st),
+             vulkan_input_open(b.context.device, &b.work.pages, (uint64_t)b.n_pages * sizeof(VkDeviceAddress),
+                               "the page list", &st),
          &st);
     page_list = b.work.pages.address;
-    for (int i = 0; i < b.n_pages; i++) ((int32_t *)b.work.pages.mapped)[i] = i;
+    for (int i = 0; i < b.n_pages; i++) ((VkDeviceAddress *)b.work.pages.mapped)[i] = page_address(&b, i);
     b.weights.grids = memory.address;
     fill_memory();
     printf("%s%s\n%-40s %10s %10s %10s\n", properties.properties.deviceName, options.quick ? ", small shapes" : "", "",
@@ -369,8 +369,7 @@ static void measure_all(void) {
     measure("phase", record_norm, (struct trial){.n = 1, .columns = 32});
     measure("phase without barriers", record_norm, (struct trial){.n = 1, .columns = 32, .apart = true});
     measure("phase with a timestamp", record_norm, (struct trial){.n = 1, .columns = 32, .times = true});
-    measure("phase with its list in device memory", record_norm,
-            (struct trial){.n = 1, .columns = 32, .own_lists = true});
+    measure("phase with a list of rows", record_norm, (struct trial){.n = 1, .columns = 32, .lists = true});
     measure_norm(1, embd), measure_norm(16, embd);
     measure_activate(1, ff);
     measure_heads(1, 1, 70), measure_heads(1, 1, 2048), measure_heads(1, 1, 32768);

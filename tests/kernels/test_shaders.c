@@ -870,19 +870,15 @@ static int slot_of(const struct kv *kv, int at, bool values) {
     return values ? (at - 2 * PAGE) / code_bytes(kv) : (at - 2 * PAGE) % PAGE;
 }
 
-enum { KV_PAGES = 9, CHUNK_PAGES = 5 };
+enum { KV_PAGES = 9 };
 
-struct kv_layer { // as in shaders/kv.glsl
-    int32_t chunk_pages, page_bytes, start;
-};
-
-static struct kv_layer kv_layer_of(const struct kv *kv) {
-    return (struct kv_layer){CHUNK_PAGES, 2 * kv->n_head_kv * side_bytes(kv), 0};
-}
-
-static struct array chunks_of(const struct kv *kv, const struct array *stored) {
-    const VkDeviceAddress second = (VkDeviceAddress)(CHUNK_PAGES * kv_layer_of(kv).page_bytes);
-    return copy_of((const VkDeviceAddress[]){stored->address, stored->address + second}, 2, sizeof(VkDeviceAddress));
+// Their addresses.
+static struct array page_list(const struct kv *kv, const struct array *stored, int n, const int *pages) {
+    const struct array list = reserve((size_t)n, sizeof(VkDeviceAddress));
+    for (int i = 0; i < n; i++)
+        ((VkDeviceAddress *)list.host)[i] =
+            stored->address + (VkDeviceAddress)(pages[i] * 2 * kv->n_head_kv * side_bytes(kv));
+    return list;
 }
 
 static struct array random_kv(struct kv *kv) {
@@ -949,23 +945,30 @@ static void check_heads(const struct heads_case *c) {
     begin(NULL);
     const int stride = ALL_HEADS * c->size;
     const struct array qkv = random_floats((size_t)(HEAD_ROWS * stride)),
-                       pages = ints(4, (const int32_t[]){3, 1, 8, 0}),
                        query_norm = random_floats((size_t)(N_HEAD * c->size)),
                        key_norm = random_floats((size_t)(N_HEAD_KV * c->size)),
                        rotation = random_floats((size_t)(HEAD_ROWS * c->size)), stored = random_kv(&kv),
-                       chunks = chunks_of(&kv, &stored);
+                       pages = page_list(&kv, &stored, 4, (const int[]){3, 1, 8, 0});
     const struct row_info rows[HEAD_ROWS] = {{5, 0, 0.5f}, {33, 1, 2}, {31, 3, 0.125f}};
     static const int page_of[HEAD_ROWS] = {3, 8, 0};                                   // of each row
     memset(qkv.f + 2 * stride + N_HEAD * c->size, 0, (size_t)c->size * sizeof *qkv.f); // a key of zeros
     const struct array infos = copy_of(rows, HEAD_ROWS, sizeof *rows);
     const struct {
-        VkDeviceAddress qkv, query_norm, key_norm, rotation, rows, pages, chunks;
+        VkDeviceAddress qkv, query_norm, key_norm, rotation, rows, pages;
         int32_t qkv_stride, n_head, n_head_kv;
         float epsilon;
-        struct kv_layer layer;
-    } push = {qkv.address,   query_norm.address, key_norm.address, rotation.address, infos.address,
-              pages.address, chunks.address,     stride,           N_HEAD,           N_HEAD_KV,
-              1e-3f,         kv_layer_of(&kv)};
+        int32_t layer;
+    } push = {qkv.address,
+              query_norm.address,
+              key_norm.address,
+              rotation.address,
+              infos.address,
+              pages.address,
+              stride,
+              N_HEAD,
+              N_HEAD_KV,
+              1e-3f,
+              0};
     double *want = expect(&qkv), *x = xmalloc(qkv.n * sizeof *x);
     memcpy(x, want, qkv.n * sizeof *x);
     for (int r = 0; r < HEAD_ROWS; r++)
@@ -1045,22 +1048,23 @@ static void check_attention(const struct attention_case *c) {
     begin(NULL);
     const int stride = ALL_HEADS * c->size, to_stride = groups(N_HEAD * c->size, 32) * 32 + 32;
     const bool quantizes = c->size % 32 == 0;
+    static const int page_numbers[] = {3, 1, 8, 0, 5, 6, 2, 4};
     const struct row_info rows[ALL] = {{211, 0, 0}, {212, 0, 0}, {0, 0, 0}, {c->window ? 3 : 0, 7, 0}};
     const struct array qkv = random_floats((size_t)(ALL * stride)), to = random_floats((size_t)(WANTED * to_stride)),
-                       sinks = random_floats(N_HEAD), pages = ints(8, (const int32_t[]){3, 1, 8, 0, 5, 6, 2, 4}),
-                       infos = copy_of(rows, ALL, sizeof *rows), list = ints(WANTED, wanted), stored = random_kv(&kv),
-                       chunks = chunks_of(&kv, &stored), codes = codes_for(&to),
+                       sinks = random_floats(N_HEAD), infos = copy_of(rows, ALL, sizeof *rows),
+                       list = ints(WANTED, wanted), stored = random_kv(&kv),
+                       pages = page_list(&kv, &stored, 8, page_numbers), codes = codes_for(&to),
                        parts = random_floats((size_t)(WANTED * N_HEAD * c->parts * (c->size + 2)));
     const struct {
-        VkDeviceAddress qkv, to, codes, sinks, rows, list, pages, chunks;
+        VkDeviceAddress qkv, to, codes, sinks, rows, list, pages;
         int32_t qkv_stride, to_stride, n_head, n_head_kv, window;
         float softcap;
         VkDeviceAddress parts;
         int32_t n;
-        struct kv_layer layer;
-    } push = {qkv.address,   to.address,     codes.address, sinks.address, infos.address,   list.address,
-              pages.address, chunks.address, stride,        to_stride,     N_HEAD,          N_HEAD_KV,
-              c->window,     c->softcap,     parts.address, WANTED,        kv_layer_of(&kv)};
+        int32_t layer;
+    } push = {qkv.address, to.address, codes.address, sinks.address, infos.address, list.address, pages.address,
+              stride,      to_stride,  N_HEAD,        N_HEAD_KV,     c->window,     c->softcap,   parts.address,
+              WANTED,      0};
     const struct {
         VkDeviceAddress parts, to, codes, sinks;
         int32_t to_stride, n_parts;
@@ -1068,8 +1072,9 @@ static void check_attention(const struct attention_case *c) {
     double *want = expect(&to);
     for (int i = 0; i < WANTED; i++)
         for (int h = 0; h < N_HEAD; h++)
-            attend(c, &kv, pages.i + rows[wanted[i]].first_page, rows[wanted[i]].position, h / (N_HEAD / N_HEAD_KV),
-                   qkv.f + wanted[i] * stride + h * c->size, sinks.f + h, want + i * to_stride + h * c->size);
+            attend(c, &kv, page_numbers + rows[wanted[i]].first_page, rows[wanted[i]].position,
+                   h / (N_HEAD / N_HEAD_KV), qkv.f + wanted[i] * stride + h * c->size, sinks.f + h,
+                   want + i * to_stride + h * c->size);
     DISPATCH("attention", push, N_HEAD / c->heads, groups(WANTED, c->rows), c->parts, (uint32_t)c->size,
              (uint32_t)c->kv_type, c->sinks, (uint32_t)c->heads, (uint32_t)c->rows, quantizes);
     if (c->parts > 1) DISPATCH("attention_join", join, N_HEAD, WANTED, 1, (uint32_t)c->size, c->sinks, quantizes);
