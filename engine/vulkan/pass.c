@@ -110,8 +110,8 @@ static void begin_list(struct pass *p) {
     struct recorded_pass *r = p->record;
     struct vulkan_context *c = &p->b->context;
     struct recorded_list *l = &r->lists[r->n_lists++];
-    const int n = times_of_list(p);
-    l->ends = xcalloc((size_t)n, sizeof *l->ends);
+    const int n = p->shape.timed ? times_of_list(p) : 0;
+    l->ends = xcalloc((size_t)n + 1, sizeof *l->ends);
     p->ok = vulkan_list_open(c, &l->commands, n, p->st) && vulkan_begin(c, &l->commands, p->st);
     if (p->ok) vulkan_time(c);
     p->list_operations = 0;
@@ -162,17 +162,31 @@ static void count_attention(const struct backend *b, const struct batch *batch, 
     }
 }
 
-static void tell_work(struct backend *b, const struct batch *batch, const struct recorded_pass *r,
-                      struct backend_work *out) {
+static struct recorded_pass *find_pass(struct backend *b, struct pass_shape shape, bool timed) {
+    shape.timed = timed;
+    for (int i = 0; i < b->n_passes; i++)
+        if (!memcmp(&b->passes[i].shape, &shape, sizeof shape)) return &b->passes[i];
+    return NULL;
+}
+
+static void read_times(struct backend *b, struct recorded_pass *r) {
     double *seconds = xcalloc((size_t)r->lists[0].commands.most_times + 1, sizeof *seconds);
-    *out = r->work;
-    count_attention(b, batch, &out->stages[STAGE_ATTEND]);
+    memset(r->seconds, 0, sizeof r->seconds);
     for (int k = 0; k < r->n_lists; k++) {
         const struct recorded_list *l = &r->lists[k];
         if (!vulkan_seconds(&b->context, &l->commands, seconds)) continue;
-        for (int i = 1; i < l->commands.n_times; i++) out->stages[l->ends[i]].seconds += seconds[i - 1];
+        for (int i = 1; i < l->commands.n_times; i++) r->seconds[l->ends[i]] += seconds[i - 1];
     }
     free(seconds);
+}
+
+// Stages take as long as when they were last timed.
+static void tell_work(struct backend *b, const struct batch *batch, struct recorded_pass *r, struct backend_work *out) {
+    const struct recorded_pass *timed = find_pass(b, r->shape, true);
+    *out = r->work;
+    count_attention(b, batch, &out->stages[STAGE_ATTEND]);
+    if (r->shape.timed) read_times(b, r);
+    for (int i = 0; timed && i < STAGE_COUNT; i++) out->stages[i].seconds = timed->seconds[i];
 }
 
 // ---- recorded passes ----
@@ -215,12 +229,16 @@ static bool record(struct pass *p) {
     return false;
 }
 
+// The first of a shape is timed, and one in many after it.
 static bool find_or_record(struct pass *p) {
+    enum { TIMED = 16 };
     struct backend *b = p->b;
-    for (int i = 0; i < b->n_passes && !p->record; i++)
-        if (!memcmp(&b->passes[i].shape, &p->shape, sizeof p->shape)) p->record = &b->passes[i];
+    struct recorded_pass *timed = find_pass(b, p->shape, true);
+    b->n_runs++;
+    p->shape.timed = !timed || b->n_runs % TIMED == 0;
+    p->record = p->shape.timed ? timed : find_pass(b, p->shape, false);
     if (!p->record && !record(p)) return false;
-    p->record->last_used = ++b->n_runs;
+    p->record->last_used = b->n_runs;
     return true;
 }
 

@@ -106,18 +106,20 @@ struct recorded_list {
     struct vulkan_list commands;
     uint8_t *ends; // [most_times] stage that ends at each time but the first
 };
-enum { MOST_PASSES = 16, MOST_LISTS = 256 };
+enum { MOST_PASSES = 32, MOST_LISTS = 256 };
 struct pass_shape { // what the commands depend on
     int n_rows;
     int n_kept, n_logits, n_hidden; // rows of which something is wanted, and what
     int reach;                      // the highest power of two that is at most the tokens of the longest conversation
     int long_segments;              // on average, or not
+    int timed;                      // a timestamp after each stage: together they cost a few per cent of a short pass
 };
 struct recorded_pass {
     struct pass_shape shape;
     struct recorded_list lists[MOST_LISTS];
     int n_lists;
     struct backend_work work; // without seconds, and without what depends on the rows' positions
+    double seconds[STAGE_COUNT]; // of the last run of a timed one
     uint64_t last_used;
 };
 
