@@ -40,13 +40,33 @@ static void next_chunk(struct visit *v) {
     w->n_chunks = v->chunk + 1;
 }
 
+enum { SLICE_BYTES = 1 << 20 };
+struct copying {
+    char *to;
+    const char *from;
+    size_t size;
+};
+
+static void copy_slice(void *context, int i, int worker) {
+    (void)worker;
+    const struct copying *c = context;
+    const size_t start = (size_t)i * SLICE_BYTES, left = c->size - start;
+    memcpy(c->to + start, c->from + start, left < SLICE_BYTES ? left : SLICE_BYTES);
+}
+
+// By all threads: one alone is slower than the bus, and waits for each page of a mapped file.
+static void copy(struct visit *v, void *to, const void *from, uint64_t size) {
+    struct copying c = {to, from, (size_t)size};
+    thread_pool_for_each(v->b->pool, (int)((size + SLICE_BYTES - 1) / SLICE_BYTES), copy_slice, &c);
+}
+
 static bool stage(struct visit *v, const struct vulkan_buffer *chunk, uint64_t at, const void *data, uint64_t size) {
     struct staging *g = &v->staging[v->next];
     struct vulkan_context *c = &g->context;
     const struct vulkan_list *const list = &c->once;
     v->next = (v->next + 1) % STAGINGS;
     if (!vulkan_wait(c, v->st)) return false;
-    memcpy(g->buffer.mapped, data, size);
+    copy(v, g->buffer.mapped, data, size);
     if (!vulkan_begin(c, &c->once, v->st)) return false;
     vulkan_copy(c, &g->buffer, 0, chunk, at, size);
     return vulkan_end(c, v->st) && vulkan_submit(c, &list, 1, v->st);
@@ -56,7 +76,7 @@ static uint64_t upload_piece(struct visit *v, uint64_t at, const void *data, uin
     const struct vulkan_buffer *chunk = &v->b->weights.chunks[v->chunk];
     const struct backend_options *o = v->options;
     if (size > STAGING_BYTES) size = STAGING_BYTES;
-    if (chunk->mapped) memcpy((char *)chunk->mapped + at, data, size);
+    if (chunk->mapped) copy(v, (char *)chunk->mapped + at, data, size);
     else v->ok = stage(v, chunk, at, data, size);
     v->done += size;
     if (v->ok && o->progress && !o->progress(o->progress_context, (double)v->done / (double)v->b->weights.bytes))
