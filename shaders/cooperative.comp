@@ -1,6 +1,6 @@
 #version 450
-// A matrix times many rows of the batch, as matmul.comp, by cooperative matrices: weights become halves, the rows of the
-// batch are halves already (halve.comp), sums are floats.
+// A matrix times many rows of the batch, as matmul.comp, by cooperative matrices: weights become halves, the rows of
+// the batch are halves already (halve.comp), sums are floats.
 //
 //            TILE_COLUMNS rows of the batch        A work group computes a tile, each of its subgroups a block of it:
 //            ┌─────────┬─────────┐                 DOWN × ACROSS blocks. A block consists of fragments, M × N, which

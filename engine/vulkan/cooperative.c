@@ -86,8 +86,9 @@ const char *cooperative_find(struct vulkan_device *d, const struct vulkan_instan
     const uint32_t size = d->subgroup_size;
     const VkShaderStageFlags compute = VK_SHADER_STAGE_COMPUTE_BIT;
     if (!features->has || !size_control.subgroupSizeControl || !size_control.computeFullSubgroups ||
-        !v12.vulkanMemoryModel || !v12.vulkanMemoryModelDeviceScope || !v12.shaderFloat16 || !(stages.stages & compute) ||
-        !(sizes.requiredSubgroupSizeStages & compute) || size < sizes.minSubgroupSize || size > sizes.maxSubgroupSize)
+        !v12.vulkanMemoryModel || !v12.vulkanMemoryModelDeviceScope || !v12.shaderFloat16 ||
+        !(stages.stages & compute) || !(sizes.requiredSubgroupSizeStages & compute) || size < sizes.minSubgroupSize ||
+        size > sizes.maxSubgroupSize)
         return NULL;
     find_shape(d, instance);
     *features = (struct cooperative_features){.type = FEATURES, .has = VK_TRUE};

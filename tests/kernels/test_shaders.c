@@ -636,8 +636,7 @@ struct cooperative_case {
     struct cooperative_tile tile;
 };
 
-// As for the other matmuls, of inputs that are the device's halves. Weights are rounded to halves too, here as there but
-// for how ties are; nothing else is: the sums are floats.
+// As the other matmuls, of the device's halves as inputs. Only the weights are rounded, to halves: sums are floats.
 static void check_cooperative(const struct cooperative_case *c) {
     const struct matmul *m = &c->m;
     const char *shader = shader_of("cooperative", m->format);
@@ -645,8 +644,7 @@ static void check_cooperative(const struct cooperative_case *c) {
     begin(NULL);
     const int stride = groups(m->columns, 32) * 32, to_stride = m->rows + 3, inputs = groups(m->n, share);
     struct weights w = random_weights(m->format, experts * m->rows, m->columns);
-    const struct array from = random_rows(inputs, m->columns, stride),
-                       to = random_floats((size_t)(m->n * to_stride)),
+    const struct array from = random_rows(inputs, m->columns, stride), to = random_floats((size_t)(m->n * to_stride)),
                        bias = random_floats((size_t)(experts * m->rows)), choices = random_choices(m->n, experts),
                        order = reserve((size_t)m->n, sizeof(int32_t)), tiles = reserve(MOST_TILES, 3 * sizeof(int32_t));
     for (int i = 0; i < inputs * stride; i++) from.f[i] *= i / stride % 3 ? 1e6f : 1e-6f;
@@ -656,11 +654,9 @@ static void check_cooperative(const struct cooperative_case *c) {
     struct {
         struct matmul_push push;
         VkDeviceAddress scales;
-    } all = {{w.blocks.address, w.grids.address, from.address,    0,
-              to.address,       bias.address,    choices.address, order.address,
-              tiles.address,    m->rows,         m->columns,      m->n,
-              stride,           to_stride,       share,           m->scale,
-              m->softcap,       m->biased,       m->adds},
+    } all = {{w.blocks.address, w.grids.address, from.address, 0, to.address, bias.address, choices.address,
+              order.address, tiles.address, m->rows, m->columns, m->n, stride, to_stride, share, m->scale, m->softcap,
+              m->biased, m->adds},
              h.scales.address};
     double *want = expect(&to), *allowed = xcalloc(to.n, sizeof *allowed), error = 0, power = 0;
     expect_matmul(m, &w, &all.push, from.f, bias.f, choices.i, want, allowed);
@@ -1119,13 +1115,13 @@ static void subgroup_sizes(uint32_t *least, uint32_t *most) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_norm, begin),        cmocka_unit_test_setup(test_activate, begin),
-        cmocka_unit_test_setup(test_choose, begin),      cmocka_unit_test_setup(test_experts_add, begin),
-        cmocka_unit_test_setup(test_embed, begin),       cmocka_unit_test_setup(test_quantize, begin),
-        cmocka_unit_test_setup(test_matvec, begin),      cmocka_unit_test_setup(test_matvec_long, begin),
-        cmocka_unit_test_setup(test_matmul, begin),      cmocka_unit_test_setup(test_gated, begin),
-        cmocka_unit_test_setup(test_halve, begin),       cmocka_unit_test_setup(test_cooperative, begin),
-        cmocka_unit_test_setup(test_group, begin),       cmocka_unit_test_setup(test_heads, begin),
+        cmocka_unit_test_setup(test_norm, begin),      cmocka_unit_test_setup(test_activate, begin),
+        cmocka_unit_test_setup(test_choose, begin),    cmocka_unit_test_setup(test_experts_add, begin),
+        cmocka_unit_test_setup(test_embed, begin),     cmocka_unit_test_setup(test_quantize, begin),
+        cmocka_unit_test_setup(test_matvec, begin),    cmocka_unit_test_setup(test_matvec_long, begin),
+        cmocka_unit_test_setup(test_matmul, begin),    cmocka_unit_test_setup(test_gated, begin),
+        cmocka_unit_test_setup(test_halve, begin),     cmocka_unit_test_setup(test_cooperative, begin),
+        cmocka_unit_test_setup(test_group, begin),     cmocka_unit_test_setup(test_heads, begin),
         cmocka_unit_test_setup(test_attention, begin),
     };
     const struct CMUnitTest without[] = {cmocka_unit_test(test_device)};
