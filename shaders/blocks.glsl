@@ -118,6 +118,17 @@ codes codes_of(uvec4 first, uvec4 second, float scale) { return codes_of(first, 
 #define WORD(halves, i) (uint((halves)[2 * (i)]) | uint((halves)[2 * (i) + 1]) << 16)
 #define FOUR_WORDS(halves, i)                                                                                          \
     uvec4(WORD(halves, i), WORD(halves, (i) + 1), WORD(halves, (i) + 2), WORD(halves, (i) + 3))
+// The same of block `at`, whose array of halves begins at byte `from`, by loads of words, which are fewer. Blocks
+// have BLOCK_BYTES, which is even but not divisible by 4.
+#define SIXTEEN_BYTES(m, at, from, i) sixteen_bytes(Uints(uvec2(m)), at, BLOCK_BYTES, (from) + 4 * (i))
+
+uvec4 sixteen_bytes(Uints words, uint at, uint block_bytes, uint from) {
+    const uint behind = at % 2 * 2 + from, first = at * (block_bytes / 4) + at / 2 + behind / 4;
+    const bool between = (behind & 2) != 0; // words
+    const uvec4 x = uvec4(words.v[first], words.v[first + 1], words.v[first + 2], words.v[first + 3]);
+    const uint last = words.v[first + (between ? 4 : 3)];
+    return between ? x >> 16 | uvec4(x.yzw, last) << 16 : x;
+}
 // Byte i of them.
 #define BYTE(halves, i) (uint((halves)[(i) / 2]) >> (i) % 2 * 8 & 255)
 
@@ -182,17 +193,19 @@ uvec4 fp4_values(uvec4 nibbles) {
 #if defined(FORMAT_Q8_0)
 struct block { uint16_t d, q[16]; };
 WEIGHTS(2, 32)
+const uint BLOCK_BYTES = 34;
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    return codes_of(FOUR_WORDS(m.b[at].q, 0), FOUR_WORDS(m.b[at].q, 4), f16(uint(m.b[at].d)));
+    return codes_of(SIXTEEN_BYTES(m, at, 2, 0), SIXTEEN_BYTES(m, at, 2, 4), f16(uint(m.b[at].d)));
 }
 
 #elif defined(FORMAT_Q4_0)
 struct block { uint16_t d, q[8]; };
 WEIGHTS(2, 32)
+const uint BLOCK_BYTES = 18;
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    uvec4 q = FOUR_WORDS(m.b[at].q, 0);
+    uvec4 q = SIXTEEN_BYTES(m, at, 2, 0);
     return codes_of(minus(low_nibbles(q), 8), minus(high_nibbles(q), 8), f16(uint(m.b[at].d)));
 }
 
@@ -210,9 +223,10 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 #elif defined(FORMAT_Q5_0)
 struct block { uint16_t d, qh[2], q[8]; };
 WEIGHTS(2, 32)
+const uint BLOCK_BYTES = 22;
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    uvec4 q = FOUR_WORDS(m.b[at].q, 0);
+    uvec4 q = SIXTEEN_BYTES(m, at, 6, 0);
     uint qh = WORD(m.b[at].qh, 0);
     return codes_of(minus(low_nibbles(q) | bit_bytes(qh, 0) << 4, 16),
                     minus(high_nibbles(q) | bit_bytes(qh, 1) << 4, 16), f16(uint(m.b[at].d)));
@@ -268,7 +282,7 @@ struct block { uint d_and_dmin, scales[3]; uvec4 q[8]; };
 #else
 struct block { uint d_and_dmin, scales[3]; uvec4 qh[2], q[8]; };
 #endif
-WEIGHTS(4, 256)
+WEIGHTS(16, 256)
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
     uint from = part / 2 * 2, shift = part % 2 * 4;
@@ -286,14 +300,15 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 #elif defined(FORMAT_Q6_K)
 struct block { uint16_t ql[64], qh[32], scales[8], d; };
 WEIGHTS(2, 256)
+const uint BLOCK_BYTES = 210;
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
     uint low = part / 4 * 16 + part % 2 * 8, high = part / 4 * 8;
     uint low_shift = part % 4 / 2 * 4, high_shift = part % 4 * 2;
-    uvec4 first = FOUR_WORDS(m.b[at].ql, low) >> low_shift & 0x0f0f0f0fu,
-          second = FOUR_WORDS(m.b[at].ql, low + 4) >> low_shift & 0x0f0f0f0fu;
-    first |= (FOUR_WORDS(m.b[at].qh, high) >> high_shift & 0x03030303u) << 4;
-    second |= (FOUR_WORDS(m.b[at].qh, high + 4) >> high_shift & 0x03030303u) << 4;
+    uvec4 first = SIXTEEN_BYTES(m, at, 0, low) >> low_shift & 0x0f0f0f0fu,
+          second = SIXTEEN_BYTES(m, at, 0, low + 4) >> low_shift & 0x0f0f0f0fu;
+    first |= (SIXTEEN_BYTES(m, at, 128, high) >> high_shift & 0x03030303u) << 4;
+    second |= (SIXTEEN_BYTES(m, at, 128, high + 4) >> high_shift & 0x03030303u) << 4;
     int scales = int(uint(m.b[at].scales[part]));
     float d = f16(uint(m.b[at].d));
     return codes_of(minus(first, 32), minus(second, 32),
@@ -303,9 +318,10 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 #elif defined(FORMAT_IQ4_NL)
 struct block { uint16_t d, q[8]; };
 WEIGHTS(2, 32)
+const uint BLOCK_BYTES = 18;
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    uvec4 q = FOUR_WORDS(m.b[at].q, 0);
+    uvec4 q = SIXTEEN_BYTES(m, at, 2, 0);
     return codes_of(iq4_values(low_nibbles(q)), iq4_values(high_nibbles(q)), f16(uint(m.b[at].d)));
 }
 
