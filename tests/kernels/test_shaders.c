@@ -689,7 +689,8 @@ static void check_cooperative(const struct cooperative_case *c) {
 static void test_cooperative(void **state) {
     (void)state;
     const struct cooperative_shape *shape = &context.device->cooperative;
-    if (!shape->m) {
+    const uint32_t size = context.device->wanted_subgroup_size;
+    if (!shape->m || (size && !cooperative_divides(shape, size))) {
         print_message("no cooperative matrices: skipped\n");
         skip();
     }
