@@ -9,8 +9,8 @@ layout(local_size_x = THREADS) in;
 layout(push_constant, scalar) uniform Push {
     Vectors gate, up;
     WritableVectors to;
-    PieceWords codes;
-    uint n; // vectors
+    Pieces codes;
+    uint n, stride; // vectors
 };
 
 void main() {
@@ -21,5 +21,5 @@ void main() {
         x = vec4(activate(g.x, u.x), activate(g.y, u.y), activate(g.z, u.z), activate(g.w, u.w));
         to.v[at] = x;
     }
-    write_codes(codes, at, x, at < n);
+    write_codes(codes, at / stride, stride / 8, at % stride, x, at < n);
 }

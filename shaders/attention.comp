@@ -20,7 +20,7 @@ layout(constant_id = 5) const bool QUANTIZES = false; // results as well; of who
 
 layout(push_constant, scalar) uniform Push {
     Floats qkv, to;
-    PieceWords codes;
+    Pieces codes;
     Floats sinks;
     RowInfos rows;
     Ints list; // row of qkv for each row of `to`
@@ -224,7 +224,7 @@ void write() {
             if (n_parts == 1) to.v[start + k] = x[k] *= factors[q];
             else parts.v[part_of(row, head) + 2 + d + k] = x[k];
         }
-        if (QUANTIZES && n_parts == 1) write_codes(codes, start / 4, x, written);
+        if (QUANTIZES && n_parts == 1) write_codes(codes, row, to_stride / 32, (head * HEAD_SIZE + d) / 4, x, written);
     }
 }
 

@@ -13,7 +13,7 @@ layout(constant_id = 2) const bool QUANTIZES = false; // the result as well; of 
 
 layout(push_constant, scalar) uniform Push {
     Floats parts, to; // parts as in attention
-    PieceWords codes;
+    Pieces codes;
     Floats sinks;
     uint to_stride, n_parts; // at most MOST_PARTS
 };
@@ -50,6 +50,6 @@ void main() {
             for (uint slice = 0; slice < SLICES; slice++) x[i] += sums[slice * HEAD_SIZE + d + i];
             to.v[start + d + i] = x[i] /= total;
         }
-        if (QUANTIZES) write_codes(codes, (start + d) / 4, x, d < HEAD_SIZE);
+        if (QUANTIZES) write_codes(codes, row, to_stride / 32, (head * HEAD_SIZE + d) / 4, x, d < HEAD_SIZE);
     }
 }

@@ -51,7 +51,7 @@ const uint BLOCK_BYTES = 4;
 
 float value_of(Weights m, uint i) { return m.b[i].value; }
 
-void put_values(uvec4 words, uint load, inout float w[32]) {
+void put_values(uvec4 words, uint load, inout float w[8]) {
     [[unroll]] for (uint i = 0; i < 4; i++) w[4 * load + i] = uintBitsToFloat(words[i]);
 }
 #else
@@ -68,7 +68,7 @@ vec2 values_of(uint word) { return uintBitsToFloat(uvec2(word << 16, word & 0xff
 
 float value_of(Weights m, uint i) { return values_of(uint(m.b[i].bits)).x; }
 
-void put_values(uvec4 words, uint load, inout float w[32]) {
+void put_values(uvec4 words, uint load, inout float w[8]) {
     [[unroll]] for (uint i = 0; i < 4; i++) {
         vec2 pair = values_of(words[i]);
         w[8 * load + 2 * i] = pair.x;
@@ -80,17 +80,25 @@ void put_values(uvec4 words, uint load, inout float w[32]) {
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Wide { uvec4 v[]; };
 
 // Elements at and past `columns` are 0 and not read. Rows at 16-byte addresses are loaded 16 bytes at a time.
-void decode(Weights m, Grids grids, uint first_block, uint piece, uint columns, out float w[32]) {
-    uint at = first_block + 32 * piece, left = max(columns, 32 * piece) - 32 * piece;
-    if (left >= 32 && ((uvec2(m).x | at * BLOCK_BYTES) & 15) == 0) {
+void decode_eight(Weights m, uint first_block, uint eight, uint columns, out float w[8]) {
+    uint at = first_block + 8 * eight, left = max(columns, 8 * eight) - 8 * eight;
+    if (left >= 8 && ((uvec2(m).x | at * BLOCK_BYTES) & 15) == 0) {
         Wide wide = Wide(m);
         const uint each = 16 / BLOCK_BYTES;
-        [[unroll]] for (uint load = 0; load < 32 / each; load++) put_values(wide.v[at / each + load], load, w);
+        [[unroll]] for (uint load = 0; load < 8 / each; load++) put_values(wide.v[at / each + load], load, w);
     } else {
-        [[unroll]] for (uint i = 0; i < 32; i++) {
+        [[unroll]] for (uint i = 0; i < 8; i++) {
             w[i] = 0;
             if (i < left) w[i] = value_of(m, at + i);
         }
+    }
+}
+
+void decode(Weights m, Grids grids, uint first_block, uint piece, uint columns, out float w[32]) {
+    [[unroll]] for (uint k = 0; k < 4; k++) {
+        float eight[8];
+        decode_eight(m, first_block, 4 * piece + k, columns, eight);
+        [[unroll]] for (uint i = 0; i < 8; i++) w[8 * k + i] = eight[i];
     }
 }
 
@@ -114,21 +122,8 @@ codes codes_of(uvec4 first, uvec4 second, float scale0, float scale1) {
 
 codes codes_of(uvec4 first, uvec4 second, float scale) { return codes_of(first, second, scale, scale); }
 
-// Words of an array of 16-bit halves.
+// Word i of an array of 16-bit halves.
 #define WORD(halves, i) (uint((halves)[2 * (i)]) | uint((halves)[2 * (i) + 1]) << 16)
-#define FOUR_WORDS(halves, i)                                                                                          \
-    uvec4(WORD(halves, i), WORD(halves, (i) + 1), WORD(halves, (i) + 2), WORD(halves, (i) + 3))
-// The same of block `at`, whose array of halves begins at byte `from`, by loads of words, which are fewer. Blocks
-// have BLOCK_BYTES, which is even but not divisible by 4.
-#define SIXTEEN_BYTES(m, at, from, i) sixteen_bytes(Uints(uvec2(m)), at, BLOCK_BYTES, (from) + 4 * (i))
-
-uvec4 sixteen_bytes(Uints words, uint at, uint block_bytes, uint from) {
-    const uint behind = at % 2 * 2 + from, first = at * (block_bytes / 4) + at / 2 + behind / 4;
-    const bool between = (behind & 2) != 0; // words
-    const uvec4 x = uvec4(words.v[first], words.v[first + 1], words.v[first + 2], words.v[first + 3]);
-    const uint last = words.v[first + (between ? 4 : 3)];
-    return between ? x >> 16 | uvec4(x.yzw, last) << 16 : x;
-}
 // Byte i of them.
 #define BYTE(halves, i) (uint((halves)[(i) / 2]) >> (i) % 2 * 8 & 255)
 
@@ -188,24 +183,31 @@ uvec4 fp4_values(uvec4 nibbles) {
     return (TOPS + value - 2 * negative) ^ TOPS;
 }
 
+// Sixteen bytes at an even distance from the matrix, which begins at a whole word: a fifth word is only loaded where the
+// bytes reach into it.
+#define four_words(m, byte) words_at(Uints(uvec2(m)), byte)
+uvec4 words_at(Uints words, uint byte) {
+    uint at = byte / 4, odd = byte / 2 & 1;
+    uvec4 four = uvec4(words.v[at], words.v[at + 1], words.v[at + 2], words.v[at + 3]);
+    return odd == 0 ? four : four >> 16 | uvec4(four.yzw, words.v[at + 3 + odd]) << 16;
+}
+
 // unpack(m, grids, at, part): piece `part` of block `at`.
 
 #if defined(FORMAT_Q8_0)
 struct block { uint16_t d, q[16]; };
 WEIGHTS(2, 32)
-const uint BLOCK_BYTES = 34;
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    return codes_of(SIXTEEN_BYTES(m, at, 2, 0), SIXTEEN_BYTES(m, at, 2, 4), f16(uint(m.b[at].d)));
+    return codes_of(four_words(m, 34 * at + 2), four_words(m, 34 * at + 18), f16(uint(m.b[at].d)));
 }
 
 #elif defined(FORMAT_Q4_0)
 struct block { uint16_t d, q[8]; };
 WEIGHTS(2, 32)
-const uint BLOCK_BYTES = 18;
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    uvec4 q = SIXTEEN_BYTES(m, at, 2, 0);
+    uvec4 q = four_words(m, 18 * at + 2);
     return codes_of(minus(low_nibbles(q), 8), minus(high_nibbles(q), 8), f16(uint(m.b[at].d)));
 }
 
@@ -223,10 +225,9 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 #elif defined(FORMAT_Q5_0)
 struct block { uint16_t d, qh[2], q[8]; };
 WEIGHTS(2, 32)
-const uint BLOCK_BYTES = 22;
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    uvec4 q = SIXTEEN_BYTES(m, at, 6, 0);
+    uvec4 q = four_words(m, 22 * at + 6);
     uint qh = WORD(m.b[at].qh, 0);
     return codes_of(minus(low_nibbles(q) | bit_bytes(qh, 0) << 4, 16),
                     minus(high_nibbles(q) | bit_bytes(qh, 1) << 4, 16), f16(uint(m.b[at].d)));
@@ -263,11 +264,10 @@ struct block { uint16_t qh[16], q[32], scales[6], d; };
 WEIGHTS(2, 256)
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    uint from = part / 4 * 8, shift = part % 4 * 2;
-    uvec4 first = FOUR_WORDS(m.b[at].q, from) >> shift & 0x03030303u,
-          second = FOUR_WORDS(m.b[at].q, from + 4) >> shift & 0x03030303u;
-    first |= (FOUR_WORDS(m.b[at].qh, 0) >> part & EACH) << 2;
-    second |= (FOUR_WORDS(m.b[at].qh, 4) >> part & EACH) << 2;
+    uint from = 110 * at + 32 + part / 4 * 32, shift = part % 4 * 2;
+    uvec4 first = four_words(m, from) >> shift & 0x03030303u, second = four_words(m, from + 16) >> shift & 0x03030303u;
+    first |= (four_words(m, 110 * at) >> part & EACH) << 2;
+    second |= (four_words(m, 110 * at + 16) >> part & EACH) << 2;
     uint scales = (uint(m.b[at].scales[part % 4]) >> part / 4 * 4 & 0x0f0fu) |
                   (uint(m.b[at].scales[4 + part % 2]) >> part / 2 * 2 & 0x0303u) << 4;
     float d = f16(uint(m.b[at].d));
@@ -278,9 +278,9 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 #elif defined(FORMAT_Q4_K) || defined(FORMAT_Q5_K)
 #define HAS_MINIMUM
 #ifdef FORMAT_Q4_K
-struct block { uint d_and_dmin, scales[3]; uvec4 q[8]; };
+struct block { uvec4 head, q[8]; };
 #else
-struct block { uint d_and_dmin, scales[3]; uvec4 qh[2], q[8]; };
+struct block { uvec4 head, qh[2], q[8]; };
 #endif
 WEIGHTS(16, 256)
 
@@ -291,24 +291,24 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
     first |= (m.b[at].qh[0] >> part & EACH) << 4;
     second |= (m.b[at].qh[1] >> part & EACH) << 4;
 #endif
-    uvec3 bytes = uvec3(m.b[at].scales[0], m.b[at].scales[1], m.b[at].scales[2]) >> part % 4 * 8;
+    uvec4 head = m.b[at].head; // d and dmin, scales
+    uvec3 bytes = head.yzw >> part % 4 * 8;
     uvec2 scale_and_minimum = part < 4 ? bytes.xy & 63 : (uvec2(bytes.z, bytes.z >> 4) & 15) | (bytes.xy >> 2 & 48);
-    vec2 d = unpackHalf2x16(m.b[at].d_and_dmin) * vec2(scale_and_minimum);
+    vec2 d = unpackHalf2x16(head.x) * vec2(scale_and_minimum);
     return codes_of(first, second, d.x, d.x, d.y, d.y);
 }
 
 #elif defined(FORMAT_Q6_K)
 struct block { uint16_t ql[64], qh[32], scales[8], d; };
 WEIGHTS(2, 256)
-const uint BLOCK_BYTES = 210;
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    uint low = part / 4 * 16 + part % 2 * 8, high = part / 4 * 8;
+    uint low = 210 * at + part / 4 * 64 + part % 2 * 32, high = 210 * at + 128 + part / 4 * 32;
     uint low_shift = part % 4 / 2 * 4, high_shift = part % 4 * 2;
-    uvec4 first = SIXTEEN_BYTES(m, at, 0, low) >> low_shift & 0x0f0f0f0fu,
-          second = SIXTEEN_BYTES(m, at, 0, low + 4) >> low_shift & 0x0f0f0f0fu;
-    first |= (SIXTEEN_BYTES(m, at, 128, high) >> high_shift & 0x03030303u) << 4;
-    second |= (SIXTEEN_BYTES(m, at, 128, high + 4) >> high_shift & 0x03030303u) << 4;
+    uvec4 first = four_words(m, low) >> low_shift & 0x0f0f0f0fu,
+          second = four_words(m, low + 16) >> low_shift & 0x0f0f0f0fu;
+    first |= (four_words(m, high) >> high_shift & 0x03030303u) << 4;
+    second |= (four_words(m, high + 16) >> high_shift & 0x03030303u) << 4;
     int scales = int(uint(m.b[at].scales[part]));
     float d = f16(uint(m.b[at].d));
     return codes_of(minus(first, 32), minus(second, 32),
@@ -318,10 +318,9 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 #elif defined(FORMAT_IQ4_NL)
 struct block { uint16_t d, q[8]; };
 WEIGHTS(2, 32)
-const uint BLOCK_BYTES = 18;
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    uvec4 q = SIXTEEN_BYTES(m, at, 2, 0);
+    uvec4 q = four_words(m, 18 * at + 2);
     return codes_of(iq4_values(low_nibbles(q)), iq4_values(high_nibbles(q)), f16(uint(m.b[at].d)));
 }
 
@@ -498,9 +497,9 @@ uint power(uint n) { return n < 4 ? 0x1b090301u >> 8 * n & 255 : 81; }
 codes unpack(Weights m, Grids grids, uint at, uint part) {
     float d = f16(uint(m.b[at].d));
     if (part < 5)
-        return codes_of(ternary(FOUR_WORDS(m.b[at].q, 0), uvec4(power(part))),
-                        ternary(FOUR_WORDS(m.b[at].q, 4), uvec4(power(part))), d);
-    uvec4 q = FOUR_WORDS(m.b[at].q, 8);
+        return codes_of(ternary(four_words(m, 54 * at), uvec4(power(part))),
+                        ternary(four_words(m, 54 * at + 16), uvec4(power(part))), d);
+    uvec4 q = four_words(m, 54 * at + 32);
     if (part < 7)
         return codes_of(ternary(q, uvec4(power(2 * part - 10))), ternary(q, uvec4(power(2 * part - 9))), d);
     return codes_of(ternary(q, uvec4(81)), ternary(uvec4(WORD(m.b[at].qh, 0)), uvec4(1, 3, 9, 27)), d);
@@ -511,9 +510,9 @@ struct block { uint16_t q[32], d; };
 WEIGHTS(2, 256)
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    uint from = part / 4 * 8, shift = part % 4 * 2;
-    return codes_of(minus(FOUR_WORDS(m.b[at].q, from) >> shift & 0x03030303u, 1),
-                    minus(FOUR_WORDS(m.b[at].q, from + 4) >> shift & 0x03030303u, 1), f16(uint(m.b[at].d)));
+    uint from = 66 * at + part / 4 * 32, shift = part % 4 * 2;
+    return codes_of(minus(four_words(m, from) >> shift & 0x03030303u, 1),
+                    minus(four_words(m, from + 16) >> shift & 0x03030303u, 1), f16(uint(m.b[at].d)));
 }
 
 #else

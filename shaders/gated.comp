@@ -1,7 +1,7 @@
 #version 450
 // The first half of a feed-forward network for a few rows of the batch: activation(gate · x) · (up · x), or without a
 // gate activation(up · x), and the same quantised. A work group computes 32 rows of the matrices, a team of its threads
-// four of them at a time.
+// some of them at a time.
 #define THREADS 256
 #include "blocks.glsl"
 #include "activation.glsl"
@@ -16,15 +16,16 @@ layout(push_constant, scalar) uniform Push {
     Weights gate, up; // [rows, columns]; those of experts one behind the other
     Grids grids;
     Vectors from;      // [n / from_share, from_stride], zero behind the columns,
-    Pieces from_codes; // or quantised
+    Pieces from_codes;  // or quantised
     Floats to;         // [n, to_stride], zero behind the rows
-    PieceWords to_codes;
+    Pieces to_codes;
     Floats gate_bias, up_bias; // [rows], or for each expert; or 0
     Ints choices;              // [n] pairs of an expert and a weight
     uint rows, columns, n, from_stride, to_stride, from_share;
 };
 
-const uint ROWS = 4, TILE_ROWS = 32;
+layout(constant_id = 4) const uint ROWS = 2; // a team's at a time
+const uint TILE_ROWS = 32;
 #include "matvec.glsl"
 
 shared float parts[TILE_ROWS * COLUMNS][8]; // of the subgroups of a team
@@ -74,5 +75,5 @@ void main() {
             x[i] = result(first_row + row + i, t / 8 * TILE_ROWS + row + i, expert);
             to.v[column * to_stride + first_row + row + i] = x[i];
         }
-    write_codes(to_codes, (column * to_stride + first_row + row) / 4, x, written);
+    write_codes(to_codes, column, to_stride / 32, (first_row + row) / 4, x, written);
 }

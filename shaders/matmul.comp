@@ -44,9 +44,9 @@ void stage_weights(Tile tile, uint first_row, uint piece) {
 
 void stage_inputs(uint piece) {
     for (uint c = gl_LocalInvocationIndex - THREADS / 2; c < TILE_COLUMNS; c += THREADS / 2) {
-        const Piece x = from_codes.v[sources[c] * (from_stride / 32) + piece];
+        const Piece x = read_piece(from_codes, sources[c], from_stride / 32, piece);
         inputs[0][c] = x.code[0], inputs[1][c] = x.code[1];
-        input_scales[c] = vec3(x.scale, x.sum[0], x.sum[1]);
+        input_scales[c] = vec3(x.scale, x.sum);
     }
 }
 

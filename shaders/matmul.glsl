@@ -5,7 +5,7 @@ layout(push_constant, scalar) uniform Push {
     Weights matrix; // [rows, columns]; those of experts one behind the other
     Grids grids;
     Vectors from;  // [n, from_stride], zero behind the columns
-    Pieces from_codes; // the same quantised: read by quantised formats instead
+    Pieces from_codes;  // the same quantised: read by quantised formats instead
     Floats to;     // [n, to_stride]
     Floats bias;   // [rows], or for each expert
     Ints choices;  // matvec: [n] pairs of an expert and a weight

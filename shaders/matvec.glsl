@@ -3,34 +3,36 @@
 
 float sum[ROWS][COLUMNS]; // this thread's part
 
-// Adds products to `sum`, those of every step-th piece: rows of the matrix from `row` on, rows of the batch from
+// Adds products to `sum`, those of every threads-th piece: rows of the matrix from `row` on, rows of the batch from
 // `column` on. Past the last of the matrix, `end` − 1, or of the batch, that is repeated.
-void add_products(Weights matrix, uint row, uint end, uint column, uint first_piece, uint step) {
+void add_products(Weights matrix, uint row, uint end, uint column, uint thread, uint threads) {
     const uint row_blocks = columns / BLOCK_ELEMENTS;
-    for (uint piece = first_piece; piece < (columns + 31) / 32; piece += step) {
 #ifdef HAS_CODES
-        const uint pieces = BLOCK_ELEMENTS / 32;
+    const uint pieces = BLOCK_ELEMENTS / 32;
+    for (uint piece = thread; piece < columns / 32; piece += threads) {
         codes w[ROWS];
         [[unroll]] for (uint r = 0; r < ROWS; r++)
             w[r] = unpack(matrix, grids, min(row + r, end - 1) * row_blocks + piece / pieces, piece % pieces);
         [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-            const Piece x = from_codes.v[min(column + c, n - 1) / from_share * (from_stride / 32) + piece];
+            const Piece x = read_piece(from_codes, min(column + c, n - 1) / from_share, from_stride / 32, piece);
             [[unroll]] for (uint r = 0; r < ROWS; r++) sum[r][c] += multiply(w[r], x);
         }
-#else
-        float w[ROWS][32];
-        [[unroll]] for (uint r = 0; r < ROWS; r++)
-            decode(matrix, grids, min(row + r, end - 1) * row_blocks, piece, columns, w[r]);
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-            const uint at = min(column + c, n - 1) / from_share * (from_stride / 4) + 8 * piece;
-            [[unroll]] for (uint i = 0; i < 8; i++) {
-                const vec4 x = from.v[at + i];
-                [[unroll]] for (uint r = 0; r < ROWS; r++)
-                    sum[r][c] += dot(vec4(w[r][4 * i], w[r][4 * i + 1], w[r][4 * i + 2], w[r][4 * i + 3]), x);
-            }
-        }
-#endif
     }
+#else
+    // Eight at a time, so that neighbouring threads read neighbouring vectors.
+    for (uint eight = thread; eight < (columns + 7) / 8; eight += threads) {
+        float w[ROWS][8];
+        [[unroll]] for (uint r = 0; r < ROWS; r++)
+            decode_eight(matrix, min(row + r, end - 1) * row_blocks, eight, columns, w[r]);
+        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
+            const uint at = min(column + c, n - 1) / from_share * (from_stride / 4) + 2 * eight;
+            const vec4 x = from.v[at], y = from.v[at + 1];
+            [[unroll]] for (uint r = 0; r < ROWS; r++)
+                sum[r][c] += dot(vec4(w[r][0], w[r][1], w[r][2], w[r][3]), x) +
+                             dot(vec4(w[r][4], w[r][5], w[r][6], w[r][7]), y);
+        }
+    }
+#endif
 }
 
 void clear_sum() {

@@ -17,7 +17,7 @@ layout(constant_id = 4) const uint VECTORS = 1;       // of a thread: those of t
 layout(push_constant, scalar) uniform Push {
     Vectors from;
     WritableVectors to;
-    PieceWords codes;
+    Pieces codes;
     Vectors weight, bias;
     Ints rows;
     uint n, from_stride, to_stride;
@@ -58,6 +58,6 @@ void main() {
         if (KIND != NORM_NONE) x[k] *= factor * weights[k];
         if (BIASED) x[k] += bias.v[min(at, last)];
         if (at <= last) write(target + at, at, ADDS ? to.v[target + at] + scale * x[k] : x[k]);
-        if (QUANTIZES) write_codes(codes, target + at, of_row(x[k], at), at < whole);
+        if (QUANTIZES) write_codes(codes, gl_WorkGroupID.x, to_stride / 32, at, of_row(x[k], at), at < whole);
     }
 }

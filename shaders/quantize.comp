@@ -6,12 +6,12 @@
 layout(local_size_x = THREADS) in;
 
 layout(push_constant, scalar) uniform Push {
-    Vectors from;
-    PieceWords to;
-    uint n; // vectors
+    Vectors from; // [rows, stride]
+    Pieces to;
+    uint n, stride; // vectors
 };
 
 void main() {
     const uint at = gl_GlobalInvocationID.x;
-    write_codes(to, at, at < n ? from.v[at] : vec4(0), at < n);
+    write_codes(to, at / stride, stride / 8, at % stride, at < n ? from.v[at] : vec4(0), at < n);
 }

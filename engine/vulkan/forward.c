@@ -16,8 +16,8 @@ static void quantize(struct pass *p, const struct rows *x) {
     enum { THREADS = 256 };
     const struct {
         VkDeviceAddress from, to;
-        uint32_t n;
-    } push = {x->address, x->codes, x->n * x->stride / 4};
+        uint32_t n, stride;
+    } push = {x->address, x->codes, x->n * x->stride / 4, x->stride / 4};
     if (!p->b->weights.quantised) return;
     RUN(p, "quantize", push, groups(push.n, THREADS), 1, 1, 0);
     pass_barrier(p);
@@ -127,12 +127,15 @@ static uint32_t columns_at_once(uint32_t n) {
     return choices[i];
 }
 
+// And rows of the matrix: more of them, where so many rows of the batch are to be read for each.
+static uint32_t rows_at_once(uint32_t columns) { return columns < 4 ? 2 : 4; }
+
 static uint32_t chosen_tile(const struct pass *p, const struct matmul *m) {
     return m->choices ? choose_expert_tile(p, m->to->n) : choose_tile(m->matrix->rows, m->to->n);
 }
 
 static void matmul(struct pass *p, const struct matmul *m) {
-    enum { ROWS = 4, MOST_GROUPS = 32768, THREADS_DOWN = 16, THREADS_ACROSS = 8 };
+    enum { MOST_GROUPS = 32768, THREADS_DOWN = 16, THREADS_ACROSS = 8 };
     if (!m->matrix->format || !m->to->n) return;
     count_matmul(p, m);
     const struct device_workspace *w = &p->b->work;
@@ -182,9 +185,9 @@ static void matmul(struct pass *p, const struct matmul *m) {
         RUN(p, shader, push, tiles, groups(rows, TILE_ROWS), 1, TILE_ROWS / THREADS_DOWN, tile / THREADS_ACROSS,
             m->choices != 0);
     } else {
-        const uint32_t columns = m->choices ? 1 : columns_at_once(n), tiles = groups(rows, ROWS),
-                       z = groups(tiles, MOST_GROUPS);
-        RUN(p, shader, push, groups(n, columns), groups(tiles, z), z, ROWS, columns, m->choices != 0);
+        const uint32_t columns = m->choices ? 1 : columns_at_once(n), at_once = rows_at_once(columns),
+                       tiles = groups(rows, at_once), z = groups(tiles, MOST_GROUPS);
+        RUN(p, shader, push, groups(n, columns), groups(tiles, z), z, at_once, columns, m->choices != 0);
     }
 }
 
@@ -204,8 +207,8 @@ static void activate(struct pass *p, const struct gated *g) {
     const struct rows *x = g->middle;
     const struct {
         VkDeviceAddress gate, up, to, codes;
-        uint32_t n;
-    } push = {x->address, g->scratch, x->address, x->codes, x->n * x->stride / 4};
+        uint32_t n, stride;
+    } push = {x->address, g->scratch, x->address, x->codes, x->n * x->stride / 4, x->stride / 4};
     RUN(p, "activate", push, groups(push.n, THREADS), 1, 1, (uint32_t)p->b->spec->activation, g->gate->format != NULL);
     pass_barrier(p);
 }
@@ -237,7 +240,7 @@ static void gated_at_once(struct pass *p, const struct gated *g) {
     char shader[32];
     snprintf(shader, sizeof shader, "gated_%s", g->up->format->name);
     RUN(p, shader, push, groups(to->n, columns), groups(g->up->rows, GROUP_ROWS), 1, (uint32_t)p->b->spec->activation,
-        g->gate->format != NULL, columns, g->choices != 0);
+        g->gate->format != NULL, columns, g->choices != 0, rows_at_once(columns));
     pass_barrier(p);
 }
 

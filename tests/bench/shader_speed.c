@@ -200,7 +200,7 @@ static void record_heads(struct pass *p, const struct trial *t) {
 }
 
 static void record_attention(struct pass *p, const struct trial *t) {
-    const struct rows to = rows_of(b.work.attended, b.work.attended_stride, t->n);
+    const struct rows to = coded(rows_of(b.work.attended, b.work.attended_stride, t->n), b.work.attended_codes);
     turn_pages(t);
     attend(p, 0, &to, b.work.identity.address);
 }
@@ -380,7 +380,10 @@ static void measure_all(void) {
         for (int n = 1; n <= 16; n *= 2) measure_matmul("matvec", formats[i], shapes, 5, n);
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         for (int n = 1; n <= 16; n *= 4) measure_gated(formats[i], n);
-    measure_matmul("matmul", BLOCK_Q4_K, shapes, 5, b.max_rows);
+    for (int n = 32; n <= b.max_rows; n *= 4) {
+        measure_matmul("matmul", BLOCK_Q4_K, shapes, 5, n);
+        measure_gated(BLOCK_Q4_K, n);
+    }
 }
 
 static bool read_constants(char *text) {

@@ -122,63 +122,72 @@ static int groups(int n, int each) { return (n + each - 1) / each; }
 
 // Rows of activations quantised, as shaders/codes.glsl has them.
 struct piece {
-    int8_t code[32];
-    float scale, sum[2], unused;
+    const int8_t *code[2]; // halves
+    const float *sum, *scale;
 };
-_Static_assert(sizeof(struct piece) == 48, "as in the shaders");
 
-static struct array codes_for(const struct array *x) {
-    return random_floats(x->n / 32 * sizeof(struct piece) / sizeof(float));
+// Piece i of rows of so many activations.
+static struct piece piece_of(const struct array *codes, int stride, size_t i) {
+    const size_t pieces = (size_t)stride / 32, k = i % pieces;
+    const uint8_t *row = codes->u8 + i / pieces * pieces * 48;
+    return (struct piece){{(const int8_t *)row + 16 * k, (const int8_t *)row + 16 * (pieces + k)},
+                          (const float *)(row + 32 * pieces + 8 * k),
+                          (const float *)(row + 40 * pieces + 4 * k)};
 }
 
-static struct array quantized(const struct array *from) {
-    const int n = (int)from->n / 32;
+static struct array codes_for(const struct array *x) { return random_floats(x->n / 32 * 48 / sizeof(float)); }
+
+static struct array quantized(const struct array *from, int stride) {
+    const int n = (int)from->n;
     const struct array codes = codes_for(from);
     const struct {
         VkDeviceAddress from, to;
-        int32_t n;
-    } push = {from->address, codes.address, n * 8};
+        int32_t n, stride;
+    } push = {from->address, codes.address, n / 4, stride / 4};
     DISPATCH("quantize", push, groups(push.n, 256), 1, 1, 0);
     return codes;
 }
 
-static void check_piece(const struct piece *got, const float *x) {
+static void check_piece(struct piece got, const float *x) {
     float top = 0, sum[2] = {0};
     for (int k = 0; k < 32; k++) top = fabsf(x[k]) > top ? fabsf(x[k]) : top;
-    if (!(fabsf(got->scale - top / 127) <= 1e-6f * top)) fail_msg("scale %g of at most %g", got->scale, top);
+    if (!(fabsf(*got.scale - top / 127) <= 1e-6f * top)) fail_msg("scale %g of at most %g", *got.scale, top);
     for (int k = 0; k < 32; k++) {
-        if (!(fabsf(got->code[k] * got->scale - x[k]) <= 0.501f * got->scale))
-            fail_msg("%g becomes %d × %g", x[k], got->code[k], got->scale);
-        sum[k / 16] += got->code[k];
+        const int code = got.code[k / 16][k % 16];
+        if (!(fabsf((float)code * *got.scale - x[k]) <= 0.501f * *got.scale))
+            fail_msg("%g becomes %d × %g", x[k], code, *got.scale);
+        sum[k / 16] += (float)code;
     }
     for (int i = 0; i < 2; i++)
-        if (!(fabsf(got->sum[i] - sum[i] * got->scale) <= 1e-5f * top))
-            fail_msg("sum %g, not %g", got->sum[i], sum[i] * got->scale);
+        if (!(fabsf(got.sum[i] - sum[i] * *got.scale) <= 1e-5f * top))
+            fail_msg("sum %g, not %g", got.sum[i], sum[i] * *got.scale);
 }
 
-static void check_pieces(const struct array *codes, const struct array *x) {
-    const struct piece *pieces = codes->host;
-    for (size_t i = 0; i < x->n / 32; i++) check_piece(&pieces[i], x->f + 32 * i);
+static void check_pieces(const struct array *codes, const struct array *x, int stride) {
+    for (size_t i = 0; i < x->n / 32; i++) check_piece(piece_of(codes, stride, i), x->f + 32 * i);
 }
 
 // What the codes stand for, into `to`.
-static void stand_for(const struct array *codes, const struct array *to) {
-    const struct piece *pieces = codes->host;
-    for (size_t i = 0; i < to->n; i++) to->f[i] = pieces[i / 32].code[i % 32] * pieces[i / 32].scale;
+static void stand_for(const struct array *codes, const struct array *to, int stride) {
+    for (size_t i = 0; i < to->n; i++) {
+        const struct piece p = piece_of(codes, stride, i / 32);
+        to->f[i] = (float)p.code[i / 16 % 2][i % 16] * *p.scale;
+    }
 }
 
 static void test_quantize(void **state) {
     (void)state;
-    enum { PIECES = 70 };
+    enum { ROWS = 2, PIECES = 35, STRIDE = 32 * PIECES };
     begin(NULL);
-    const struct array from = random_floats(PIECES * 32);
+    const struct array from = random_floats(ROWS * STRIDE);
     for (int i = 0; i < 32; i++) from.f[i] = 0, from.f[32 + i] *= 1e-30f, from.f[64 + i] *= 1e30f;
     from.f[96] = INFINITY, from.f[128 + 31] = NAN;
-    const struct array codes = quantized(&from);
-    const struct piece *pieces = codes.host;
-    for (int i = 0; i < PIECES; i++)
-        if (i == 3 || i == 4) assert_true(isnan(pieces[i].scale) && isnan(pieces[i].sum[0]) && isnan(pieces[i].sum[1]));
-        else check_piece(&pieces[i], from.f + 32 * i);
+    const struct array codes = quantized(&from, STRIDE);
+    for (size_t i = 0; i < ROWS * PIECES; i++) {
+        const struct piece p = piece_of(&codes, STRIDE, i);
+        if (i == 3 || i == 4) assert_true(isnan(*p.scale) && isnan(p.sum[0]) && isnan(p.sum[1]));
+        else check_piece(p, from.f + 32 * i);
+    }
 }
 
 // ---- norms ----
@@ -230,7 +239,7 @@ static void test_norm(void **state) {
             for (int i = 0; cases[c].quantizes && i < ROWS * STRIDE; i += 32) {
                 for (int at = i; at < i + 32; at++)
                     if (at % STRIDE >= n) to.f[at] = 0;
-                if (i % STRIDE < n) check_piece((struct piece *)codes.host + i / 32, to.f + i);
+                if (i % STRIDE < n) check_piece(piece_of(&codes, STRIDE, (size_t)i / 32), to.f + i);
             }
         }
 }
@@ -266,13 +275,13 @@ static void test_activate(void **state) {
         const struct array codes = codes_for(&gate);
         const struct {
             VkDeviceAddress gate, up, to, codes;
-            int32_t n;
-        } push = {gate.address, up.address, gate.address, codes.address, ROWS * STRIDE / 4};
+            int32_t n, stride;
+        } push = {gate.address, up.address, gate.address, codes.address, ROWS * STRIDE / 4, STRIDE / 4};
         double *want = expect(&gate);
         for (int i = 0; i < ROWS * STRIDE; i++) want[i] = activation(cases[c].kind, cases[c].gated, gate.f[i], up.f[i]);
         DISPATCH("activate", push, groups(push.n, 256), 1, 1, (uint32_t)cases[c].kind, (uint32_t)cases[c].gated);
         check("activate", &gate, want, 1e-5);
-        check_pieces(&codes, &gate);
+        check_pieces(&codes, &gate, STRIDE);
     }
 }
 
@@ -515,8 +524,8 @@ static void check_matmul(const struct matmul *m) {
                        to = random_floats((size_t)(m->n * to_stride)),
                        bias = random_floats((size_t)(experts * m->rows)), choices = random_choices(m->n, experts),
                        order = reserve((size_t)m->n, sizeof(int32_t)), tiles = reserve(MOST_TILES, 3 * sizeof(int32_t));
-    const struct array codes = quantized(&from);
-    if (block_formats[m->format].elements > 1) stand_for(&codes, &from);
+    const struct array codes = quantized(&from, stride);
+    if (block_formats[m->format].elements > 1) stand_for(&codes, &from, stride);
     const struct matmul_push push = {w.blocks.address, w.grids.address, from.address,    codes.address,
                                      to.address,       bias.address,    choices.address, order.address,
                                      tiles.address,    m->rows,         m->columns,      m->n,
@@ -727,9 +736,9 @@ static void check_gated(const struct gated_case *c) {
     const int stride = groups(c->columns, 32) * 32, to_stride = groups(c->rows, 32) * 32;
     begin(NULL);
     struct weights w[2] = {random_weights(c->format, rows, c->columns), random_weights(c->format, rows, c->columns)};
-    const struct array from = random_rows(groups(c->n, share), c->columns, stride), from_codes = quantized(&from),
-                       to = random_rows(c->n, c->rows, to_stride), codes = codes_for(&to),
-                       choices = random_choices(c->n, experts),
+    const struct array from = random_rows(groups(c->n, share), c->columns, stride),
+                       from_codes = quantized(&from, stride), to = random_rows(c->n, c->rows, to_stride),
+                       codes = codes_for(&to), choices = random_choices(c->n, experts),
                        bias[2] = {random_floats((size_t)rows), random_floats((size_t)rows)};
     const struct gated_push push = {w[0].blocks.address,
                                     w[1].blocks.address,
@@ -747,7 +756,7 @@ static void check_gated(const struct gated_case *c) {
                                     stride,
                                     to_stride,
                                     share};
-    if (block_formats[c->format].elements > 1) stand_for(&from_codes, &from);
+    if (block_formats[c->format].elements > 1) stand_for(&from_codes, &from, stride);
     double *want = expect(&to), most = 0;
     for (int i = 0; i < c->n; i++)
         for (int r = 0; r < c->rows; r++) {
@@ -762,9 +771,9 @@ static void check_gated(const struct gated_case *c) {
             want[i * to_stride + r] = activation(ACTIVATION_SILU, c->gated, (float)x[0], (float)x[1]);
         }
     DISPATCH(shader_of("gated", c->format), push, groups(c->n, c->at_once), groups(c->rows, 32), 1, ACTIVATION_SILU,
-             (uint32_t)c->gated, (uint32_t)c->at_once, c->experts);
+             (uint32_t)c->gated, (uint32_t)c->at_once, c->experts, 2);
     check(shader_of("gated", c->format), &to, want, 1e-5 * (1 + most));
-    check_pieces(&codes, &to);
+    check_pieces(&codes, &to, to_stride);
     free(w[0].values);
     free(w[1].values);
 }
@@ -1067,7 +1076,7 @@ static void check_attention(const struct attention_case *c) {
     check("attention", &to, want, 2e-5);
     for (int i = 0; quantizes && i < WANTED * N_HEAD * c->size; i += 32) {
         const int at = i / (N_HEAD * c->size) * to_stride + i % (N_HEAD * c->size);
-        check_piece((struct piece *)codes.host + at / 32, to.f + at);
+        check_piece(piece_of(&codes, to_stride, (size_t)at / 32), to.f + at);
     }
 }
 
