@@ -1,6 +1,6 @@
 #version 450
-// A matrix times many rows of the batch, as matmul.comp, by cooperative matrices: weights become halves, the rows of the
-// batch are halves already (halve.comp), sums are floats.
+// A matrix times many rows of the batch, as matmul.comp, by cooperative matrices: weights become halves, the rows of
+// the batch are halves already (halve.comp), sums are floats.
 //
 //            TILE_COLUMNS rows of the batch        A work group computes a tile, each of its subgroups a block of it:
 //            ┌─────────┬─────────┐                 DOWN × ACROSS blocks. A block consists of fragments, M × N, which
@@ -9,7 +9,7 @@
 //   matrix   │ block 2 │ block 3 │                 Of 64 columns after the other, weights and inputs are staged in
 //            └─────────┴─────────┘                 shared memory, while those of the next are on their way.
 //
-// Every thread decodes one piece, so that there are THREADS = 2 × TILE_ROWS.
+// Every thread decodes one piece: there are twice as many as rows of the matrix in the tile.
 #include "common.glsl"
 #include "blocks.glsl"
 #include "cooperative.glsl"
@@ -23,9 +23,9 @@ layout(constant_id = 4) const uint SUBGROUP_SIZE = 32; // which pipelines requir
 layout(constant_id = 5) const uint M = 16;
 layout(constant_id = 6) const uint N = 16;
 layout(constant_id = 7) const uint K = 16;
-layout(local_size_x_id = 8) in;
-layout(constant_id = 8) const uint THREADS = 128;
+layout(local_size_x_id = 8) in; // THREADS
 
+const uint THREADS = 2 * TILE_ROWS;
 const uint SUBGROUPS = THREADS / SUBGROUP_SIZE, ACROSS = SUBGROUPS / DOWN;
 const uint BLOCK_ROWS = TILE_ROWS / DOWN, BLOCK_COLUMNS = TILE_COLUMNS / ACROSS;
 const uint FRAGMENTS_DOWN = BLOCK_ROWS / M, FRAGMENTS_ACROSS = BLOCK_COLUMNS / N;

@@ -1,5 +1,5 @@
-// Matrices that the threads of a subgroup have together, each a part: those of GL_KHR_cooperative_matrix, or where glslc
-// lacks it, of GL_NV_cooperative_matrix. -DCOOPERATIVE_KHR or -DCOOPERATIVE_NV chooses.
+// Matrices that the threads of a subgroup hold together: those of GL_KHR_cooperative_matrix, or where glslc lacks it,
+// of GL_NV_cooperative_matrix. -DCOOPERATIVE_KHR or -DCOOPERATIVE_NV chooses.
 //
 //   LEFT_MATRIX(m, k)    of halves
 //   RIGHT_MATRIX(k, n)   of halves

@@ -1,4 +1,5 @@
-// What matvec.comp, matmul.comp and cooperative.comp share: the matrix and the rows of the batch, and what becomes of a sum.
+// What matvec.comp, matmul.comp and cooperative.comp share: the matrix and the rows of the batch, and what becomes of a
+// sum.
 
 layout(push_constant, scalar) uniform Push {
     Weights matrix; // [rows, columns]; those of experts one behind the other

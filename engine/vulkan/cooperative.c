@@ -42,11 +42,11 @@ typedef VkResult(VKAPI_PTR *list_function)(VkPhysicalDevice, uint32_t *, struct 
 
 static bool power_of_two(uint32_t x) { return x && !(x & (x - 1)); }
 
-// A fragment of each subgroup must fit in the weights' place in shared memory.
 static bool suits(const struct vulkan_device *d, const struct shape *s) {
     return s->left == FLOAT16 && s->right == FLOAT16 && s->sum == FLOAT32 && s->result == FLOAT32 && !saturates(s) &&
            s->scope == SCOPE_SUBGROUP && power_of_two(s->m) && power_of_two(s->n) && power_of_two(s->k) && s->m >= 4 &&
-           s->m <= 16 && s->n <= 16 && s->k >= 8 && s->k <= 64 && s->m * s->n <= 16 * d->subgroup_size;
+           s->m <= 16 && s->n <= 16 && s->k >= 8 && s->k <= 64 &&
+           cooperative_divides(&(struct cooperative_shape){s->m, s->n, s->k}, d->subgroup_size);
 }
 
 static void find_shape(struct vulkan_device *d, const struct vulkan_instance *instance) {
@@ -106,6 +106,12 @@ const char *cooperative_find(struct vulkan_device *d, const struct vulkan_instan
 #endif
 
 // ---- tiles ----
+
+// Of [rows, 16], which 2 × rows threads compute: each subgroup needs a fragment. This also makes the fragments of all
+// subgroups fit where cooperative.comp puts them.
+bool cooperative_divides(const struct cooperative_shape *shape, uint32_t subgroup_size) {
+    return subgroup_size <= 64 && shape->m * shape->n <= 8 * subgroup_size;
+}
 
 bool cooperative_holds(const struct vulkan_device *d, const struct block_format *format) {
     return d->cooperative.m && format->id != BLOCK_F32 && format->id != BLOCK_BF16;

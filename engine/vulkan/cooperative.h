@@ -17,12 +17,15 @@ struct cooperative_features { // VkPhysicalDeviceCooperativeMatrixFeatures of KH
 const char *cooperative_find(struct vulkan_device *d, const struct vulkan_instance *instance,
                              struct cooperative_features *features);
 
-// Those whose values halves hold.
+// Whether subgroups of a size can share the smallest tile.
+bool cooperative_divides(const struct cooperative_shape *shape, uint32_t subgroup_size);
+
+// Whether d multiplies matrices of the format: their values must be such as halves hold.
 bool cooperative_holds(const struct vulkan_device *d, const struct block_format *format);
 
 // Rows of the matrix and of the batch whose results a work group computes.
 struct cooperative_tile {
-    uint32_t rows, columns; // powers of two: rows 32 … 128, columns 16 … 128
+    uint32_t rows, columns; // powers of two: rows 32 … 128, columns at least 16 and rows / 4, at most 128
 };
 uint32_t cooperative_shared_bytes(struct cooperative_tile tile);
 

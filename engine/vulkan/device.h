@@ -61,14 +61,14 @@ struct vulkan_device {
     VkPhysicalDeviceMemoryProperties memory;
     VkDeviceSize largest_allocation;
     uint32_t subgroup_size;
-    bool sizes_subgroups;          // pipelines can ask for another size
-    uint32_t wanted_subgroup_size; // of the pipelines that are built from now on; 0: any. For tests
-    struct cooperative_shape cooperative; // zero: it has none that is of use
-    uint32_t shared_bytes;         // of a work group
-    bool shares_memory;            // with the host
-    bool maps_memory;              // lets the host map its own; for tests
-    double list_operations;        // about as many are handed over at a time: a fraction of a second
-    double tick_seconds;           // of timestamps; 0: it has none
+    bool sizes_subgroups;                 // pipelines can ask for another size
+    uint32_t wanted_subgroup_size;        // of the pipelines that are built from now on; 0: any. For tests
+    struct cooperative_shape cooperative; // zero: none
+    uint32_t shared_bytes;                // of a work group
+    bool shares_memory;                   // with the host
+    bool maps_memory;                     // lets the host map its own; for tests
+    double list_operations;               // about as many are handed over at a time: a fraction of a second
+    double tick_seconds;                  // of timestamps; 0: it has none
     uint64_t tick_mask;
     atomic_bool lost; // or hung: whoever opens it from now on gets another one
     atomic_bool hung; // perhaps still computes: nothing of it can be closed

@@ -89,8 +89,7 @@ static uint32_t most_expert_tiles(const struct pass *p, uint32_t slots, uint32_t
     return n < slots ? n : slots;
 }
 
-// The largest tiles, and smaller ones before they are few; fewer rows of the matrix first, as each tile decodes its
-// own.
+// Large tiles, but smaller ones before they are few: with fewer rows of the matrix first, as each tile decodes its own.
 static struct cooperative_tile choose_cooperative_tile(const struct vulkan_device *d, uint32_t rows, uint32_t n) {
     enum { MANY_TILES = 256 };
     struct cooperative_tile t = {128, n <= 32 ? 32 : n <= 64 ? 64 : 128};
@@ -173,11 +172,8 @@ static void matmul(struct pass *p, const struct matmul *m) {
               m->add,
               w->half_scales};
     char shader[32];
-    snprintf(shader, sizeof shader, "%s_%s",
-             cooperative ? "cooperative"
-             : tile      ? "matmul"
-                         : "matvec",
-             m->matrix->format->name);
+    const char *const name = cooperative ? "cooperative" : tile ? "matmul" : "matvec";
+    snprintf(shader, sizeof shader, "%s_%s", name, m->matrix->format->name);
     if (cooperative) {
         const struct cooperative_tile t =
             m->choices ? (struct cooperative_tile){64, tile} : choose_cooperative_tile(d, rows, n);

@@ -91,7 +91,7 @@ struct device_workspace {
     VkDeviceAddress scores, shared_score, choices, expert_gate, expert_gate_codes, expert_up, expert_out;
     VkDeviceAddress expert_order, expert_tiles; // slots by their experts: shaders/group.comp
     VkDeviceAddress logits_in, logits_in_codes, logits_out, hidden_out;
-    VkDeviceAddress halves, half_scales; // of the rows that are multiplied: shaders/halve.comp
+    VkDeviceAddress halves, half_scales;             // of the rows that are multiplied: shaders/halve.comp
     uint64_t x_offset, logits_offset, hidden_offset; // in the device buffer
     struct vulkan_buffer readback;                   // logits, then hidden states
     uint64_t hidden_readback;                        // where those begin

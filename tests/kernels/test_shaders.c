@@ -649,8 +649,7 @@ struct cooperative_case {
     struct cooperative_tile tile;
 };
 
-// As for the other matmuls, of inputs that are the device's halves. Weights are rounded to halves too, here as there
-// but for how ties are; nothing else is: the sums are floats.
+// As the other matmuls, of the device's halves as inputs. Only the weights are rounded, to halves: sums are floats.
 static void check_cooperative(const struct cooperative_case *c) {
     const struct matmul *m = &c->m;
     const char *shader = shader_of("cooperative", m->format);
@@ -703,7 +702,8 @@ static void check_cooperative(const struct cooperative_case *c) {
 static void test_cooperative(void **state) {
     (void)state;
     const struct cooperative_shape *shape = &context.device->cooperative;
-    if (!shape->m) {
+    const uint32_t size = context.device->wanted_subgroup_size;
+    if (!shape->m || (size && !cooperative_divides(shape, size))) {
         print_message("no cooperative matrices: skipped\n");
         skip();
     }
