@@ -93,7 +93,7 @@ void find_run(uint tile_end) {
     lowest = own_lowest = 0xffffffffu;
     highest = own_highest = 0;
     for (n_rows = 0; first_row + n_rows < tile_end; n_rows++) {
-        const RowInfo info = rows.v[listed(list, first_row + n_rows)];
+        const RowInfo info = rows.v[listed(list, min(first_row + n_rows, n - 1))];
         const uint last = uint(info.position), first = window > 0 && last >= window ? last - window + 1 : 0;
         if (n_rows == 0) first_page = uint(info.first_page);
         if (uint(info.first_page) != first_page) break;

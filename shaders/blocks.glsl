@@ -184,11 +184,11 @@ uvec4 fp4_values(uvec4 nibbles) {
     return (TOPS + value - 2 * negative) ^ TOPS;
 }
 
-// Sixteen bytes at an even distance from the matrix, which begins at a whole word: a fifth word is only loaded where the
-// bytes reach into it.
-#define four_words(m, byte) words_at(Uints(uvec2(m)), byte)
-uvec4 words_at(Uints words, uint byte) {
-    uint at = byte / 4, odd = byte / 2 & 1;
+// Sixteen bytes from a half of a word on; the matrix begins at a whole one. A fifth word is only loaded where the bytes
+// reach into it.
+#define four_words(m, first_half) words_at(Uints(uvec2(m)), first_half)
+uvec4 words_at(Uints words, uint first_half) {
+    uint at = first_half / 2, odd = first_half & 1;
     uvec4 four = uvec4(words.v[at], words.v[at + 1], words.v[at + 2], words.v[at + 3]);
     return odd == 0 ? four : four >> 16 | uvec4(four.yzw, words.v[at + 3 + odd]) << 16;
 }
@@ -201,7 +201,7 @@ struct block { uint16_t d, q[16]; };
 WEIGHTS(2, 32)
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    return codes_of(four_words(m, 34 * at + 2), four_words(m, 34 * at + 18), f16(uint(m.b[at].d)));
+    return codes_of(four_words(m, 17 * at + 1), four_words(m, 17 * at + 9), f16(uint(m.b[at].d)));
 }
 
 #elif defined(FORMAT_Q4_0)
@@ -210,7 +210,7 @@ struct block { uint16_t d, q[8]; };
 WEIGHTS(2, 32)
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    uvec4 q = four_words(m, 18 * at + 2);
+    uvec4 q = four_words(m, 9 * at + 1);
     return codes_of(minus(low_nibbles(q), 8), minus(high_nibbles(q), 8), f16(uint(m.b[at].d)));
 }
 
@@ -232,7 +232,7 @@ struct block { uint16_t d, qh[2], q[8]; };
 WEIGHTS(2, 32)
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    uvec4 q = four_words(m, 22 * at + 6);
+    uvec4 q = four_words(m, 11 * at + 3);
     uint qh = WORD(m.b[at].qh, 0);
     return codes_of(minus(low_nibbles(q) | bit_bytes(qh, 0) << 4, 16),
                     minus(high_nibbles(q) | bit_bytes(qh, 1) << 4, 16), f16(uint(m.b[at].d)));
@@ -270,10 +270,10 @@ struct block { uint16_t qh[16], q[32], scales[6], d; };
 WEIGHTS(2, 256)
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    uint from = 110 * at + 32 + part / 4 * 32, shift = part % 4 * 2;
-    uvec4 first = four_words(m, from) >> shift & 0x03030303u, second = four_words(m, from + 16) >> shift & 0x03030303u;
-    first |= (four_words(m, 110 * at) >> part & EACH) << 2;
-    second |= (four_words(m, 110 * at + 16) >> part & EACH) << 2;
+    uint from = 55 * at + 16 + part / 4 * 16, shift = part % 4 * 2;
+    uvec4 first = four_words(m, from) >> shift & 0x03030303u, second = four_words(m, from + 8) >> shift & 0x03030303u;
+    first |= (four_words(m, 55 * at) >> part & EACH) << 2;
+    second |= (four_words(m, 55 * at + 8) >> part & EACH) << 2;
     uint scales = (uint(m.b[at].scales[part % 4]) >> part / 4 * 4 & 0x0f0fu) |
                   (uint(m.b[at].scales[4 + part % 2]) >> part / 2 * 2 & 0x0303u) << 4;
     float d = f16(uint(m.b[at].d));
@@ -310,12 +310,12 @@ struct block { uint16_t ql[64], qh[32], scales[8], d; };
 WEIGHTS(2, 256)
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    uint low = 210 * at + part / 4 * 64 + part % 2 * 32, high = 210 * at + 128 + part / 4 * 32;
+    uint low = 105 * at + part / 4 * 32 + part % 2 * 16, high = 105 * at + 64 + part / 4 * 16;
     uint low_shift = part % 4 / 2 * 4, high_shift = part % 4 * 2;
     uvec4 first = four_words(m, low) >> low_shift & 0x0f0f0f0fu,
-          second = four_words(m, low + 16) >> low_shift & 0x0f0f0f0fu;
+          second = four_words(m, low + 8) >> low_shift & 0x0f0f0f0fu;
     first |= (four_words(m, high) >> high_shift & 0x03030303u) << 4;
-    second |= (four_words(m, high + 16) >> high_shift & 0x03030303u) << 4;
+    second |= (four_words(m, high + 8) >> high_shift & 0x03030303u) << 4;
     int scales = int(uint(m.b[at].scales[part]));
     float d = f16(uint(m.b[at].d));
     return codes_of(minus(first, 32), minus(second, 32),
@@ -328,7 +328,7 @@ struct block { uint16_t d, q[8]; };
 WEIGHTS(2, 32)
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    uvec4 q = four_words(m, 18 * at + 2);
+    uvec4 q = four_words(m, 9 * at + 1);
     return codes_of(iq4_values(low_nibbles(q)), iq4_values(high_nibbles(q)), f16(uint(m.b[at].d)));
 }
 
@@ -511,9 +511,9 @@ uint power(uint n) { return n < 4 ? 0x1b090301u >> 8 * n & 255 : 81; }
 codes unpack(Weights m, Grids grids, uint at, uint part) {
     float d = f16(uint(m.b[at].d));
     if (part < 5)
-        return codes_of(ternary(four_words(m, 54 * at), uvec4(power(part))),
-                        ternary(four_words(m, 54 * at + 16), uvec4(power(part))), d);
-    uvec4 q = four_words(m, 54 * at + 32);
+        return codes_of(ternary(four_words(m, 27 * at), uvec4(power(part))),
+                        ternary(four_words(m, 27 * at + 8), uvec4(power(part))), d);
+    uvec4 q = four_words(m, 27 * at + 16);
     if (part < 7)
         return codes_of(ternary(q, uvec4(power(2 * part - 10))), ternary(q, uvec4(power(2 * part - 9))), d);
     return codes_of(ternary(q, uvec4(81)), ternary(uvec4(WORD(m.b[at].qh, 0)), uvec4(1, 3, 9, 27)), d);
@@ -525,9 +525,9 @@ struct block { uint16_t q[32], d; };
 WEIGHTS(2, 256)
 
 codes unpack(Weights m, Grids grids, uint at, uint part) {
-    uint from = 66 * at + part / 4 * 32, shift = part % 4 * 2;
+    uint from = 33 * at + part / 4 * 16, shift = part % 4 * 2;
     return codes_of(minus(four_words(m, from) >> shift & 0x03030303u, 1),
-                    minus(four_words(m, from + 16) >> shift & 0x03030303u, 1), f16(uint(m.b[at].d)));
+                    minus(four_words(m, from + 8) >> shift & 0x03030303u, 1), f16(uint(m.b[at].d)));
 }
 
 #else
