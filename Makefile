@@ -38,7 +38,7 @@ endif
 VULKAN := $(shell command -v glslc > /dev/null && pkg-config --exists vulkan 2> /dev/null && echo yes)
 BLAS   := $(shell pkg-config --exists openblas 2> /dev/null && echo yes)
 # The extension for cooperative matrices that glslc knows, found out with the shader itself.
-COOPERATIVE := $(if $(VULKAN),$(shell for extension in KHR NV; do glslc --target-env=vulkan1.2 -Ishaders -DFORMAT_F16 \
+COOPERATIVE := $(if $(VULKAN),$(shell for extension in KHR NV; do glslc --target-env=vulkan1.2 -Ishaders \
 	-DCOOPERATIVE_$$extension -o /dev/null shaders/cooperative.comp 2> /dev/null && echo $$extension && break; done))
 COOPERATIVE_CFLAGS = -DCONFAB_COOPERATIVE_$(COOPERATIVE)
 BLAS_CFLAGS = $(shell pkg-config --cflags openblas)
@@ -83,8 +83,9 @@ $(BUILD)/themes.o: $(BUILD)/themes.c
 FORMAT_SHADERS = $(patsubst shaders/%.comp,%,$(shell grep -l 'include "blocks.glsl"' shaders/*.comp))
 BLOCK_FORMATS := $(shell sed -n 's/^ *X.BLOCK_\([A-Z0-9_]*\), .*/\1/p' engine/format/block.h)
 # Halves do not hold the weights of F32 and BF16.
-SHADERS = $(filter-out $(FORMAT_SHADERS),$(patsubst shaders/%.comp,%,$(wildcard shaders/*.comp))) \
-	$(filter-out $(if $(COOPERATIVE),cooperative_F32 cooperative_BF16,cooperative_%), \
+SHADERS = $(filter-out $(FORMAT_SHADERS) $(if $(COOPERATIVE),,cooperative), \
+		$(patsubst shaders/%.comp,%,$(wildcard shaders/*.comp))) \
+	$(filter-out $(if $(COOPERATIVE),widen_F32 widen_BF16,widen_%), \
 		$(foreach shader,$(FORMAT_SHADERS),$(BLOCK_FORMATS:%=$(shader)_%)))
 SPIRV = $(SHADERS:%=$(BUILD)/shaders/%.spv)
 GLSLC = glslc --target-env=vulkan1.2 -O -Werror -Ishaders $(COOPERATIVE:%=-DCOOPERATIVE_%)
@@ -114,7 +115,7 @@ endef
 $(eval $(call WITH_RULE,VULKAN,engine/serve/registry tests/unit/engine/vulkan/test_vulkan tests/faults/test_vulkan_faults \
 	tests/kernels/test_shaders))
 $(eval $(call WITH_RULE,COOPERATIVE,engine/vulkan/cooperative))
-$(filter $(BUILD)/shaders/cooperative_%,$(SPIRV)): $(BUILD)/with_COOPERATIVE
+$(filter $(BUILD)/shaders/cooperative.spv,$(SPIRV)): $(BUILD)/with_COOPERATIVE
 $(eval $(call WITH_RULE,BLAS,engine/cpu/kernels_blas tests/kernels/blas_reference))
 
 $(BUILD)/shaders.S: $(SPIRV) shaders/table.sh

@@ -1,5 +1,4 @@
-// What matvec.comp, matmul.comp and cooperative.comp share: the matrix and the rows of the batch, and what becomes of a
-// sum.
+// What matvec.comp and matmul.comp share: the matrix and the rows of the batch.
 
 layout(push_constant, scalar) uniform Push {
     Weights matrix; // [rows, columns]; those of experts one behind the other
@@ -14,13 +13,6 @@ layout(push_constant, scalar) uniform Push {
     uint rows, columns, n, from_stride, to_stride, from_share; // from_share: rows of `to` for each row of `from`
     float scale, softcap;
     uint biased, adds;
-    Floats scales; // cooperative: of the rows of `from`, which are halves
 };
 
-void finish(uint row, uint column, uint expert, float x) {
-    if (biased != 0) x += bias.v[expert * rows + row];
-    x *= scale;
-    if (softcap != 0) x = softcap * tanh(x / softcap);
-    const uint at = column * to_stride + row;
-    to.v[at] = adds != 0 ? to.v[at] + x : x;
-}
+#include "finish.glsl"

@@ -143,6 +143,7 @@ static bool open_on(struct backend *b, const struct backend_params *params, stru
     if (!(b->pool = thread_pool_open(n_threads, st))) return false;
     b->info.n_workers = n_threads;
     if (!vulkan_context_open(&b->context, physical, st)) return false;
+    workspace_bytes(b); // sizes that pipelines depend on
     pipelines_start(b);
     return pages_open(b, st) && weights_upload(b, &params->options, st) && workspace_open(b, st);
 }

@@ -42,11 +42,10 @@ typedef VkResult(VKAPI_PTR *list_function)(VkPhysicalDevice, uint32_t *, struct 
 
 static bool power_of_two(uint32_t x) { return x && !(x & (x - 1)); }
 
-static bool suits(const struct vulkan_device *d, const struct shape *s) {
+static bool suits(const struct shape *s) {
     return s->left == FLOAT16 && s->right == FLOAT16 && s->sum == FLOAT32 && s->result == FLOAT32 && !saturates(s) &&
            s->scope == SCOPE_SUBGROUP && power_of_two(s->m) && power_of_two(s->n) && power_of_two(s->k) && s->m >= 4 &&
-           s->m <= 16 && s->n <= 16 && s->k >= 8 && s->k <= 64 &&
-           cooperative_divides(&(struct cooperative_shape){s->m, s->n, s->k}, d->subgroup_size);
+           s->m <= 16 && s->n <= 16 && s->k >= 8 && s->k <= 32;
 }
 
 static void find_shape(struct vulkan_device *d, const struct vulkan_instance *instance) {
@@ -60,7 +59,7 @@ static void find_shape(struct vulkan_device *d, const struct vulkan_instance *in
     if (result != VK_SUCCESS && result != VK_INCOMPLETE) return;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t size = all[i].m * all[i].n * all[i].k;
-        if (!suits(d, &all[i]) || size <= best) continue;
+        if (!suits(&all[i]) || size <= best) continue;
         best = size;
         d->cooperative = (struct cooperative_shape){all[i].m, all[i].n, all[i].k};
     }
@@ -107,31 +106,41 @@ const char *cooperative_find(struct vulkan_device *d, const struct vulkan_instan
 
 // ---- tiles ----
 
-// Of [rows, 16], which 2 × rows threads compute: each subgroup needs a fragment. This also makes the fragments of all
-// subgroups fit where cooperative.comp puts them.
-bool cooperative_divides(const struct cooperative_shape *shape, uint32_t subgroup_size) {
-    return subgroup_size <= 64 && shape->m * shape->n <= 8 * subgroup_size;
-}
-
 bool cooperative_holds(const struct vulkan_device *d, const struct block_format *format) {
     return d->cooperative.m && format->id != BLOCK_F32 && format->id != BLOCK_BF16;
 }
 
 // As shaders/cooperative.comp declares it.
-uint32_t cooperative_shared_bytes(struct cooperative_tile tile) {
-    return (tile.rows + tile.columns) * 9 * 16 + tile.columns * 4;
+uint32_t cooperative_shared_bytes(const struct cooperative_constants *c) {
+    const uint32_t staged = c->buffers * (c->rows + c->columns) * (c->step / 8 + c->pad) * 16;
+    const uint32_t sums = c->threads / c->subgroup_size * c->m * c->n * 4;
+    return (staged > sums ? staged : sums) + c->columns * 8;
 }
 
-// Blocks of subgroups are as square as they can be, and no smaller than a fragment.
-void cooperative_constants(const struct vulkan_device *d, struct cooperative_tile tile, bool experts,
-                           uint32_t out[COOPERATIVE_CONSTANTS]) {
+// Large blocks of subgroups load fewer fragments for each multiplication: they are as square as they can be. There are
+// no more subgroups than fragments.
+struct cooperative_constants cooperative_constants(const struct vulkan_device *d, struct cooperative_tile tile,
+                                                   bool experts) {
     const struct cooperative_shape *s = &d->cooperative;
-    const uint32_t size = d->wanted_subgroup_size ? d->wanted_subgroup_size : d->subgroup_size;
-    const uint32_t threads = 2 * tile.rows, subgroups = threads / size;
-    uint32_t down = 1;
-    while (down < subgroups && tile.rows / down >= 2 * s->m &&
-           (tile.rows / down > tile.columns * down / subgroups || tile.columns * down < s->n * subgroups))
-        down *= 2;
-    const uint32_t constants[] = {tile.rows, tile.columns, experts, down, size, s->m, s->n, s->k, threads};
-    memcpy(out, constants, sizeof constants);
+    struct cooperative_constants c = {
+        .rows = tile.rows,
+        .columns = tile.columns,
+        .experts = experts,
+        .down = 1,
+        .subgroup_size = d->wanted_subgroup_size ? d->wanted_subgroup_size : d->subgroup_size,
+        .m = s->m,
+        .n = s->n,
+        .k = s->k,
+        .threads = tile.rows * tile.columns > 64 * 64 ? 256 : 128,
+        .step = 64,
+        .buffers = 1,
+        .pad = 1,
+    };
+    const uint32_t fragments = tile.rows / s->m * (tile.columns / s->n);
+    while (c.threads / c.subgroup_size > fragments) c.threads /= 2;
+    const uint32_t subgroups = c.threads / c.subgroup_size;
+    while (c.down < subgroups && tile.rows / c.down >= 2 * s->m &&
+           (tile.rows / c.down > tile.columns * c.down / subgroups || tile.columns * c.down < s->n * subgroups))
+        c.down *= 2;
+    return c;
 }

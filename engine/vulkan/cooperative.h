@@ -17,24 +17,23 @@ struct cooperative_features { // VkPhysicalDeviceCooperativeMatrixFeatures of KH
 const char *cooperative_find(struct vulkan_device *d, const struct vulkan_instance *instance,
                              struct cooperative_features *features);
 
-// Whether subgroups of a size can share the smallest tile.
-bool cooperative_divides(const struct cooperative_shape *shape, uint32_t subgroup_size);
-
-// Whether d multiplies matrices of the format: their values must be such as halves hold.
+// Those whose values halves hold.
 bool cooperative_holds(const struct vulkan_device *d, const struct block_format *format);
 
 // Rows of the matrix and of the batch whose results a work group computes.
 struct cooperative_tile {
-    uint32_t rows, columns; // powers of two: rows 32 … 128, columns at least 16 and rows / 4, at most 128
+    uint32_t rows, columns; // powers of two: rows 32 … 256, columns 16 … 256
 };
-uint32_t cooperative_shared_bytes(struct cooperative_tile tile);
 
-// The shader's specialisation constants.
-enum { COOPERATIVE_CONSTANTS = 9 };
-void cooperative_constants(const struct vulkan_device *d, struct cooperative_tile tile, bool experts,
-                           uint32_t out[COOPERATIVE_CONSTANTS]);
+// The shader's specialisation constants, in its order.
+struct cooperative_constants {
+    uint32_t rows, columns, experts, down, subgroup_size, m, n, k, threads, step, buffers, pad;
+};
+struct cooperative_constants cooperative_constants(const struct vulkan_device *d, struct cooperative_tile tile,
+                                                   bool experts);
+uint32_t cooperative_shared_bytes(const struct cooperative_constants *c);
 
-// Where rows of halves begin, which end with the columns of a step.
+// Rows of halves begin so many of them apart, and end with the columns of a step.
 static inline uint32_t cooperative_stride(uint32_t columns) { return (columns + 63) / 64 * 64; }
 
 #endif

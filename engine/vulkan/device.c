@@ -177,6 +177,8 @@ static bool open_device(struct vulkan_device *d, struct status *st) {
                                                                           : 1e9;
     d->shares_memory = vulkan_shares_memory(d->physical);
     d->maps_memory = true;
+    d->widened_bytes = VULKAN_WIDENED_BYTES;
+    d->widening_rows = VULKAN_WIDENING_ROWS;
     return create(d, instance, st);
 }
 

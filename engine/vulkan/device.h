@@ -13,7 +13,8 @@
 
 #include "engine/vulkan/functions.h"
 
-enum { VULKAN_PUSH_BYTES = 128, VULKAN_MOST_CONSTANTS = 9, VULKAN_MOST_PIPELINES = 1024 };
+enum { VULKAN_PUSH_BYTES = 128, VULKAN_MOST_CONSTANTS = 12, VULKAN_MOST_PIPELINES = 1024 };
+enum { VULKAN_WIDENED_BYTES = 128 << 20, VULKAN_WIDENING_ROWS = 64 };
 
 enum vulkan_memory {
     VULKAN_MEMORY_DEVICE,   // the device's own; mapped where that is the host's as well
@@ -63,8 +64,10 @@ struct vulkan_device {
     uint32_t subgroup_size;
     bool sizes_subgroups;                 // pipelines can ask for another size
     uint32_t wanted_subgroup_size;        // of the pipelines that are built from now on; 0: any. For tests
-    struct cooperative_shape cooperative; // zero: none
+    struct cooperative_shape cooperative; // zero: it has none that is of use
     uint32_t shared_bytes;                // of a work group
+    uint64_t widened_bytes;               // of matrices as halves, in a workspace at most; others are for tests
+    uint32_t widening_rows;               // of the batch, from which on matrices become halves; others are for tests
     bool shares_memory;                   // with the host
     bool maps_memory;                     // lets the host map its own; for tests
     double list_operations;               // about as many are handed over at a time: a fraction of a second

@@ -89,36 +89,6 @@ static uint32_t most_expert_tiles(const struct pass *p, uint32_t slots, uint32_t
     return n < slots ? n : slots;
 }
 
-// Large tiles, but smaller ones before they are few: with fewer rows of the matrix first, as each tile decodes its own.
-static struct cooperative_tile choose_cooperative_tile(const struct vulkan_device *d, uint32_t rows, uint32_t n) {
-    enum { MANY_TILES = 256 };
-    struct cooperative_tile t = {128, n <= 32 ? 32 : n <= 64 ? 64 : 128};
-    while (cooperative_shared_bytes(t) > d->shared_bytes) t.rows /= 2;
-    while (groups(rows, t.rows) * groups(n, t.columns) < MANY_TILES) {
-        if (t.rows > 64) t.rows /= 2;
-        else if (t.columns > 32) t.columns /= 2;
-        else if (t.rows > 32) t.rows /= 2;
-        else break;
-    }
-    return t;
-}
-
-// Rows as halves, once for all matmuls until the next barrier: only behind one can they be others.
-static struct rows halve(struct pass *p, const struct rows *from, uint32_t columns) {
-    const struct device_workspace *w = &p->b->work;
-    const struct rows halves = {w->halves, cooperative_stride(columns), from->n, 0};
-    const struct {
-        VkDeviceAddress from, to, scales;
-        uint32_t columns, from_stride, to_stride;
-    } push = {from->address, halves.address, w->half_scales, columns, from->stride, halves.stride};
-    if (p->halved == from->address) return halves;
-    if (p->halved) pass_barrier(p); // those in their place are still read
-    RUN(p, "halve", push, from->n, 1, 1, 0);
-    pass_barrier(p);
-    p->halved = from->address;
-    return halves;
-}
-
 // Matvec's rows of the batch at once: as few as there are, evenly divided where they are too many.
 static uint32_t columns_at_once(uint32_t n) {
     static const uint8_t choices[] = {1, 2, 4, 6, 8};
@@ -135,26 +105,21 @@ static uint32_t chosen_tile(const struct pass *p, const struct matmul *m) {
     return m->choices ? choose_expert_tile(p, m->to->n) : choose_tile(m->matrix->rows, m->to->n);
 }
 
-static void matmul(struct pass *p, const struct matmul *m) {
+// By matvec.comp, or for many rows of the batch by matmul.comp.
+static void matmul_blocks(struct pass *p, const struct matmul *m) {
     enum { MOST_GROUPS = 32768, THREADS_DOWN = 16, THREADS_ACROSS = 8 };
-    if (!m->matrix->format || !m->to->n) return;
-    count_matmul(p, m);
     const struct device_workspace *w = &p->b->work;
-    const struct vulkan_device *d = p->b->context.device;
     const uint32_t rows = m->matrix->rows, n = m->to->n;
     const uint32_t tile = chosen_tile(p, m);
-    const bool cooperative = tile && cooperative_holds(d, m->matrix->format);
-    const struct rows from = cooperative ? halve(p, m->from, m->matrix->columns) : *m->from;
     const struct {
         VkDeviceAddress matrix, grids, from, from_codes, to, bias, choices, order, tiles;
         uint32_t rows, columns, n, from_stride, to_stride, from_share;
         float scale, softcap;
         uint32_t biased, adds;
-        VkDeviceAddress scales;
     } push = {m->matrix->address,
               p->b->weights.grids,
-              from.address,
-              from.codes,
+              m->from->address,
+              m->from->codes,
               m->to->address,
               m->bias,
               m->choices,
@@ -163,25 +128,16 @@ static void matmul(struct pass *p, const struct matmul *m) {
               rows,
               m->matrix->columns,
               n,
-              from.stride,
+              m->from->stride,
               m->to->stride,
               m->share ? (uint32_t)m->share : 1,
               m->scale,
               m->softcap,
               m->bias != 0,
-              m->add,
-              w->half_scales};
+              m->add};
     char shader[32];
-    const char *const name = cooperative ? "cooperative" : tile ? "matmul" : "matvec";
-    snprintf(shader, sizeof shader, "%s_%s", name, m->matrix->format->name);
-    if (cooperative) {
-        const struct cooperative_tile t =
-            m->choices ? (struct cooperative_tile){64, tile} : choose_cooperative_tile(d, rows, n);
-        const uint32_t tiles = m->choices ? most_expert_tiles(p, n, tile) : groups(n, t.columns);
-        uint32_t constants[COOPERATIVE_CONSTANTS];
-        cooperative_constants(d, t, m->choices != 0, constants);
-        pass_run(p, shader, constants, COOPERATIVE_CONSTANTS, &push, sizeof push, tiles, groups(rows, t.rows), 1);
-    } else if (tile) {
+    snprintf(shader, sizeof shader, "%s_%s", tile ? "matmul" : "matvec", m->matrix->format->name);
+    if (tile) {
         const uint32_t tiles = m->choices ? most_expert_tiles(p, n, tile) : groups(n, tile);
         RUN(p, shader, push, tiles, groups(rows, TILE_ROWS), 1, TILE_ROWS / THREADS_DOWN, tile / THREADS_ACROSS,
             m->choices != 0);
@@ -191,6 +147,211 @@ static void matmul(struct pass *p, const struct matmul *m) {
         RUN(p, shader, push, groups(n, columns), groups(tiles, z), z, at_once, columns, m->choices != 0);
     }
 }
+
+// ---- by cooperative matrices ----
+//
+// Matrices become halves first (widen.comp), slice by slice where they are larger than the workspace has room for:
+// rows, or of the matrices of experts whole ones. Those that have room side by side share the barrier before they are
+// multiplied.
+
+static uint32_t units_of(const struct pass *p, const struct matmul *m) {
+    return m->choices ? (uint32_t)p->b->spec->experts.count : m->matrix->rows;
+}
+
+static uint64_t unit_bytes(const struct matmul *m) {
+    return sizeof(uint16_t) * cooperative_stride(m->matrix->columns) * (m->choices ? m->matrix->rows : 1);
+}
+
+// Whether its rows are halves as the shader reads them.
+static bool is_wide(const struct device_matrix *m) {
+    return m->format->id == BLOCK_F16 && m->columns == cooperative_stride(m->columns) && m->address % 16 == 0;
+}
+
+// To widen a matrix takes as long as to multiply it with some rows of the batch.
+static bool is_cooperative(const struct pass *p, const struct matmul *m) {
+    const struct vulkan_device *d = p->b->context.device;
+    if (!chosen_tile(p, m) || !cooperative_holds(d, m->matrix->format)) return false;
+    const uint32_t experts = m->choices ? (uint32_t)p->b->spec->experts.count : 1;
+    return is_wide(m->matrix) || (m->to->n / experts >= d->widening_rows && unit_bytes(m) <= p->b->work.widened_bytes);
+}
+
+struct slice {
+    const struct matmul *m;
+    VkDeviceAddress halves;
+    uint32_t first, n; // units
+};
+
+struct slices { // that are multiplied behind the next barrier
+    struct slice items[8];
+    int n;
+    struct rows from;        // as halves
+    VkDeviceAddress source;  // of these
+    bool written;            // anything since the last barrier
+    uint64_t begin, at, end; // bytes of the workspace: where theirs begin, and where there is room for more
+};
+
+// Rows as halves, once for all matmuls until the next barrier: only behind one can they be others.
+static void halve(struct pass *p, struct slices *s, const struct rows *from, uint32_t columns) {
+    const struct device_workspace *w = &p->b->work;
+    s->from = (struct rows){w->halves, cooperative_stride(columns), from->n, 0};
+    s->source = from->address;
+    const struct {
+        VkDeviceAddress from, to, scales;
+        uint32_t columns, from_stride, to_stride;
+    } push = {from->address, w->halves, w->half_scales, columns, from->stride, s->from.stride};
+    if (p->halved == from->address) return;
+    if (p->halved) pass_barrier(p); // those in their place are still read
+    RUN(p, "halve", push, from->n, 1, 1, 0);
+    p->halved = from->address;
+    s->written = true;
+}
+
+// The largest tiles, and smaller ones before they are few.
+static struct cooperative_constants choose_cooperative(const struct pass *p, const struct slice *x) {
+    enum { MANY_TILES = 128 };
+    const struct vulkan_device *d = p->b->context.device;
+    const uint32_t rows = x->n, n = x->m->to->n;
+    struct cooperative_tile t = {128, n <= 32 ? 32 : n <= 64 ? 64 : 128};
+    if (x->m->choices) t.columns = chosen_tile(p, x->m);
+    while (!x->m->choices && groups(rows, t.rows) * groups(n, t.columns) < MANY_TILES) {
+        if (t.rows > 64) t.rows /= 2;
+        else if (t.columns > 32) t.columns /= 2;
+        else if (t.rows > 32) t.rows /= 2;
+        else break;
+    }
+    struct cooperative_constants c = cooperative_constants(d, t, x->m->choices != 0);
+    while (cooperative_shared_bytes(&c) > d->shared_bytes && t.rows > 32) {
+        t.rows /= 2;
+        c = cooperative_constants(d, t, x->m->choices != 0);
+    }
+    return c;
+}
+
+static void multiply(struct pass *p, const struct slices *s, const struct slice *x) {
+    const struct device_workspace *w = &p->b->work;
+    const struct matmul *m = x->m;
+    const bool experts = m->choices != 0;
+    const uint32_t first = experts ? 0 : x->first, rows = experts ? m->matrix->rows : x->n, n = m->to->n;
+    const struct cooperative_constants c = choose_cooperative(p, x);
+    const struct {
+        VkDeviceAddress matrix, from, scales, to, bias, order, tiles;
+        uint32_t rows, n, from_stride, to_stride, from_share, expert, end_expert;
+        float scale, softcap;
+        uint32_t biased, adds;
+    } push = {x->halves,
+              s->from.address,
+              w->half_scales,
+              m->to->address + 4 * (uint64_t)first,
+              m->bias ? m->bias + 4 * (uint64_t)first : 0,
+              w->expert_order,
+              w->expert_tiles,
+              rows,
+              n,
+              s->from.stride,
+              m->to->stride,
+              m->share ? (uint32_t)m->share : 1,
+              experts ? x->first : 0,
+              experts ? x->first + x->n : 1,
+              m->scale,
+              m->softcap,
+              m->bias != 0,
+              m->add};
+    const uint32_t tiles = experts ? most_expert_tiles(p, n, c.columns) : groups(n, c.columns);
+    pass_run(p, "cooperative", (const uint32_t *)&c, sizeof c / sizeof(uint32_t), &push, sizeof push, tiles,
+             groups(rows, c.rows), 1);
+}
+
+// The larger part of what is not read until the next barrier.
+static void find_room(const struct pass *p, struct slices *s) {
+    const uint64_t size = p->b->work.widened_bytes;
+    const bool behind = size - p->widened_end >= p->widened_begin;
+    s->begin = s->at = behind ? p->widened_end : 0;
+    s->end = behind ? size : p->widened_begin;
+}
+
+// A barrier that leaves the halves of the batch what they are.
+static void slices_barrier(struct pass *p, struct slices *s) {
+    pass_barrier(p);
+    p->halved = s->source;
+    s->written = false;
+}
+
+static void multiply_slices(struct pass *p, struct slices *s) {
+    if (s->written) slices_barrier(p, s);
+    if (s->at > s->begin) p->widened_begin = s->begin, p->widened_end = s->at;
+    for (int i = 0; i < s->n; i++) multiply(p, s, &s->items[i]);
+    s->n = 0;
+    find_room(p, s);
+}
+
+static void add_slice(struct pass *p, struct slices *s, struct slice x) {
+    s->items[s->n++] = x;
+    if (s->n == (int)(sizeof s->items / sizeof *s->items)) multiply_slices(p, s);
+}
+
+static VkDeviceAddress make_room(struct pass *p, struct slices *s, uint64_t bytes) {
+    if (s->end - s->at < bytes && s->n) multiply_slices(p, s);
+    if (s->end - s->at < bytes) {
+        slices_barrier(p, s);
+        find_room(p, s);
+    }
+    s->at += bytes;
+    return p->b->work.widened + s->at - bytes;
+}
+
+static void widen(struct pass *p, const struct matmul *m, uint32_t first, uint32_t n, VkDeviceAddress to) {
+    enum { THREADS = 256 };
+    const uint32_t each = m->choices ? m->matrix->rows : 1, stride = cooperative_stride(m->matrix->columns);
+    const struct {
+        VkDeviceAddress matrix, grids, to;
+        uint32_t first, rows, columns, stride;
+    } push = {m->matrix->address, p->b->weights.grids, to, first * each, n * each, m->matrix->columns, stride};
+    char shader[32];
+    snprintf(shader, sizeof shader, "widen_%s", m->matrix->format->name);
+    RUN(p, shader, push, groups(push.rows * (stride / 32), THREADS), 1, 1, 0);
+}
+
+// Slices are even, and those of rows whole tiles.
+static void widen_slices(struct pass *p, struct slices *s, const struct matmul *m) {
+    enum { LARGEST_TILE = 128 };
+    const uint32_t units = units_of(p, m);
+    const uint64_t bytes = unit_bytes(m), most = p->b->work.widened_bytes / bytes;
+    uint32_t each = groups(units, (uint32_t)((units + most - 1) / most));
+    if (!m->choices && groups(each, LARGEST_TILE) * LARGEST_TILE <= most)
+        each = groups(each, LARGEST_TILE) * LARGEST_TILE;
+    for (uint32_t first = 0; first < units; first += each) {
+        const uint32_t n = units - first < each ? units - first : each;
+        const VkDeviceAddress to = make_room(p, s, n * bytes);
+        widen(p, m, first, n, to);
+        s->written = true;
+        add_slice(p, s, (struct slice){m, to, first, n});
+    }
+}
+
+// ----
+
+// Several products of the same rows.
+static void matmuls(struct pass *p, const struct matmul *all, int n_all) {
+    struct slices s = {0};
+    for (int i = 0; i < n_all; i++) {
+        const struct matmul *m = &all[i];
+        if (!m->matrix->format || !m->to->n) continue;
+        count_matmul(p, m);
+        if (!is_cooperative(p, m)) {
+            matmul_blocks(p, m);
+            continue;
+        }
+        if (!s.from.n) {
+            halve(p, &s, m->from, m->matrix->columns);
+            find_room(p, &s);
+        }
+        if (is_wide(m->matrix)) add_slice(p, &s, (struct slice){m, m->matrix->address, 0, units_of(p, m)});
+        else widen_slices(p, &s, m);
+    }
+    if (s.n) multiply_slices(p, &s);
+}
+
+static void matmul(struct pass *p, const struct matmul *m) { matmuls(p, m, 1); }
 
 // The first half of a feed-forward network: activation(gate · in) · (up · in), or without a gate activation(up · in),
 // into `middle`.
@@ -267,7 +428,7 @@ static void gated(struct pass *p, const struct gated *g) {
         gated_at_once(p, g);
         return;
     }
-    for (int i = 0; i < 2; i++) matmul(p, &halves[i]);
+    matmuls(p, halves, 2);
     pass_barrier(p);
     activate(p, g);
 }
@@ -429,23 +590,18 @@ static void attention(struct pass *p, int layer, const struct rows *normed, cons
     const struct device_layer *l = &b->weights.layers[layer];
     const int n = p->shape.n_rows, size = b->spec->head_size;
     const int queries = l->spec->n_head * size, keys = l->spec->n_head_kv * size;
-    const struct {
-        const struct device_matrix *matrix;
-        int start;
-        VkDeviceAddress bias;
-    } qkv[] = {
-        {&l->query, 0, l->query_bias}, {&l->key, queries, l->key_bias}, {&l->value, queries + keys, l->value_bias}};
-    for (int i = 0; i < 3; i++) {
-        const struct rows to = rows_of(w->qkv + 4 * (uint64_t)qkv[i].start, w->qkv_stride, n);
-        matmul(p,
-               &(struct matmul){.matrix = qkv[i].matrix, .from = normed, .to = &to, .bias = qkv[i].bias, .scale = 1});
-    }
+    const struct rows to[] = {rows_of(w->qkv, w->qkv_stride, n),
+                              rows_of(w->qkv + 4 * (uint64_t)queries, w->qkv_stride, n),
+                              rows_of(w->qkv + 4 * (uint64_t)(queries + keys), w->qkv_stride, n)};
+    const struct matmul qkv[] = {
+        {.matrix = &l->query, .from = normed, .to = &to[0], .bias = l->query_bias, .scale = 1},
+        {.matrix = &l->key, .from = normed, .to = &to[1], .bias = l->key_bias, .scale = 1},
+        {.matrix = &l->value, .from = normed, .to = &to[2], .bias = l->value_bias, .scale = 1}};
+    matmuls(p, qkv, 3);
     pass_barrier(p);
     if (b->spec->head_norm == HEAD_NORM_WHOLE) {
-        const struct rows query = rows_of(w->qkv, w->qkv_stride, n);
-        const struct rows key = rows_of(w->qkv + 4 * (uint64_t)queries, w->qkv_stride, n);
-        if (l->query_norm.weight) norm_rows(p, &l->query_norm, &query, 0, &query, queries, 0);
-        if (l->key_norm.weight) norm_rows(p, &l->key_norm, &key, 0, &key, keys, 0);
+        if (l->query_norm.weight) norm_rows(p, &l->query_norm, &to[0], 0, &to[0], queries, 0);
+        if (l->key_norm.weight) norm_rows(p, &l->key_norm, &to[1], 0, &to[1], keys, 0);
         pass_barrier(p);
     }
     pass_end_stage(p, STAGE_PROJECT);

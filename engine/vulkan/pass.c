@@ -100,7 +100,7 @@ void pass_run(struct pass *p, const char *shader, const uint32_t *constants, int
 }
 
 void pass_barrier(struct pass *p) {
-    p->halved = 0;
+    p->halved = p->widened_begin = p->widened_end = 0;
     if (p->ok && p->record) vulkan_barrier(&p->b->context);
 }
 

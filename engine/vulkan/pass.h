@@ -15,7 +15,10 @@ struct pass {
     struct pipeline_list *list;
     struct stage_work work; // recorded since the last stage ended
     double list_operations; // recorded since the list began
-    VkDeviceAddress halved; // the rows whose halves are in the workspace; 0: none. A barrier of stages forgets them
+    // What is in the workspace until the next barrier: the rows whose halves are there, or 0, and the bytes of widened
+    // matrices that are read.
+    VkDeviceAddress halved;
+    uint64_t widened_begin, widened_end;
 };
 
 // forward.c: all stages, by the functions below.

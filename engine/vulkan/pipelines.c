@@ -100,7 +100,7 @@ void vulkan_save_pipelines(struct vulkan_device *d) {
 
 // ---- pipelines ----
 
-static bool is_cooperative(const char *shader) { return !strncmp(shader, "cooperative_", 12); }
+static bool is_cooperative(const char *shader) { return !strcmp(shader, "cooperative"); }
 
 static VkResult build(struct vulkan_device *d, struct vulkan_pipeline *p, const struct shader *shader) {
     VkSpecializationMapEntry entries[VULKAN_MOST_CONSTANTS];

@@ -91,7 +91,9 @@ struct device_workspace {
     VkDeviceAddress scores, shared_score, choices, expert_gate, expert_gate_codes, expert_up, expert_out;
     VkDeviceAddress expert_order, expert_tiles; // slots by their experts: shaders/group.comp
     VkDeviceAddress logits_in, logits_in_codes, logits_out, hidden_out;
-    VkDeviceAddress halves, half_scales;             // of the rows that are multiplied: shaders/halve.comp
+    VkDeviceAddress halves, half_scales; // of the rows that are multiplied: shaders/halve.comp
+    VkDeviceAddress widened;             // matrices, or slices of them, as halves: shaders/widen.comp
+    uint64_t widened_bytes;
     uint64_t x_offset, logits_offset, hidden_offset; // in the device buffer
     struct vulkan_buffer readback;                   // logits, then hidden states
     uint64_t hidden_readback;                        // where those begin
@@ -118,7 +120,7 @@ struct recorded_pass {
     struct pass_shape shape;
     struct recorded_list lists[MOST_LISTS];
     int n_lists;
-    struct backend_work work; // without seconds, and without what depends on the rows' positions
+    struct backend_work work;    // without seconds, and without what depends on the rows' positions
     double seconds[STAGE_COUNT]; // of the last run of a timed one
     uint64_t last_used;
 };

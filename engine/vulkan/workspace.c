@@ -32,11 +32,40 @@ static void find_strides(struct backend *b) {
     }
 }
 
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
 static uint64_t halves_bytes(const struct backend *b, uint64_t rows, uint64_t slots) {
     const struct device_workspace *w = &b->work;
     const uint32_t stride = larger(larger(w->embd_stride, w->attended_stride), w->ffn_stride);
     const uint64_t dense = rows * cooperative_stride(stride), experts = slots * cooperative_stride(w->expert_stride);
-    return sizeof(uint16_t) * (dense > experts ? dense : experts);
+    return sizeof(uint16_t) * most(dense, experts);
+}
+
+static uint64_t matrix_halves(const struct device_matrix *m, int n) {
+    return m->format ? sizeof(uint16_t) * m->rows * cooperative_stride(m->columns) * (uint64_t)n : 0;
+}
+
+// Room for the largest matrix, or a slice of it: one expert at least. Devices without cooperative matrices need none.
+static uint64_t widened_bytes(const struct backend *b) {
+    const struct vulkan_device *d = b->context.device; // NULL: it is not known yet
+    if (d && !d->cooperative.m) return 0;
+    const uint64_t wanted = d ? d->widened_bytes : VULKAN_WIDENED_BYTES;
+    const int n_experts = b->spec->experts.count;
+    uint64_t largest = has_last_layer(b) ? matrix_halves(&b->weights.output, 1) : 0, least = 0;
+    for (int i = b->first_layer; i < b->end_layer; i++) {
+        const struct device_layer *l = &b->weights.layers[i];
+        const struct device_experts *e = &l->experts;
+        const struct device_matrix *const dense[] = {&l->query,       &l->key,       &l->value,      &l->output,
+                                                     &l->gate,        &l->up,        &l->down,       &e->router,
+                                                     &e->shared_gate, &e->shared_up, &e->shared_down};
+        const struct device_matrix *const experts[] = {&e->gate, &e->up, &e->down};
+        for (size_t k = 0; k < sizeof dense / sizeof *dense; k++) largest = most(largest, matrix_halves(dense[k], 1));
+        for (size_t k = 0; k < sizeof experts / sizeof *experts; k++) {
+            largest = most(largest, matrix_halves(experts[k], n_experts));
+            least = most(least, matrix_halves(experts[k], 1));
+        }
+    }
+    return most(least, largest < wanted ? largest : wanted);
 }
 
 // Addresses in the device buffer, as offsets; returns its size.
@@ -73,6 +102,8 @@ static uint64_t place_device(struct backend *b) {
     w->logits_offset = w->logits_out = reserve(&used, (uint64_t)b->max_logits, 4 * (uint64_t)b->spec->n_vocab);
     w->halves = reserve(&used, 1, halves_bytes(b, rows, slots));
     w->half_scales = reserve(&used, rows + slots, sizeof(float));
+    w->widened_bytes = widened_bytes(b);
+    w->widened = reserve(&used, 1, w->widened_bytes);
     w->hidden_offset = w->hidden_out = reserve(&used, (uint64_t)b->max_hidden, 4 * (uint64_t)b->spec->n_embd);
     return used;
 }
@@ -115,6 +146,7 @@ static bool open_device(struct backend *b, struct status *st) {
                                           &w->expert_gate_codes,
                                           &w->logits_in_codes,
                                           &w->halves,
+                                          &w->widened,
                                           &w->half_scales};
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) *addresses[i] += w->device.address;
     if (!vulkan_begin(c, &c->once, st)) return false;

@@ -44,7 +44,7 @@ static const char *building; // name of the shader whose pipeline is wanted
 static const struct {
     const char *shader;
     int x, y;
-} shares[] = {{"matvec_", 1, 0}, {"matmul_", 1, 0}, {"attention", 3, 4}};
+} shares[] = {{"matvec_", 1, 0}, {"matmul_", 1, 0}, {"cooperative", 1, 0}, {"attention", 3, 4}};
 
 static void share_anew(uint32_t *n_groups, const uint32_t *constants, int i) {
     if (options.constants[i] > 0) *n_groups = groups(*n_groups * constants[i], (uint32_t)options.constants[i]);
@@ -67,6 +67,7 @@ void pass_run(struct pass *p, const char *shader, const uint32_t *constants, int
 }
 
 void pass_barrier(struct pass *p) {
+    p->halved = p->widened_begin = p->widened_end = 0;
     if (p->ok) vulkan_barrier(&b.context);
 }
 
@@ -234,6 +235,13 @@ static void record_matmul(struct pass *p, const struct trial *t) {
     matmul(p, &(struct matmul){.matrix = &m, .from = &from, .to = &to, .scale = 1});
 }
 
+static void record_widen(struct pass *p, const struct trial *t) {
+    const uint64_t size = ((uint64_t)t->bytes + 255) / 256 * 256, n = memory.size / size;
+    const struct device_matrix m = {t->format, memory.address + turn % n * size, t->rows, t->columns};
+    const uint64_t most = b.work.widened_bytes / sizeof(uint16_t) / cooperative_stride(t->columns);
+    widen(p, &(struct matmul){.matrix = &m}, 0, t->rows < most ? t->rows : (uint32_t)most, b.work.widened);
+}
+
 // Both matrices of a gate in one dispatch.
 static void record_gated(struct pass *p, const struct trial *t) {
     const uint64_t size = ((uint64_t)t->bytes / 2 + 255) / 256 * 256, n = memory.size / size / 2;
@@ -257,6 +265,19 @@ static void measure_gated(enum block_id id, int n) {
                            .columns = (uint32_t)columns,
                            .bytes = 2.0 * rows * columns / (double)f->elements * (double)f->bytes,
                            .operations = 4.0 * rows * columns * n});
+}
+
+static void measure_widen(enum block_id id, int rows, int columns) {
+    const struct block_format *f = &block_formats[id];
+    char name[64];
+    snprintf(name, sizeof name, "widen %s %d x %d", f->name, rows, columns);
+    if (!b.work.widened_bytes) return;
+    measure(name, record_widen,
+            (struct trial){.n = 1,
+                           .format = f,
+                           .rows = (uint32_t)rows,
+                           .columns = (uint32_t)columns,
+                           .bytes = (double)rows * columns / (double)f->elements * (double)f->bytes});
 }
 
 static void measure_matmul(const char *what, enum block_id id, const int (*shapes)[2], int n_shapes, int n) {
@@ -320,6 +341,7 @@ static void open_model(void) {
     b.max_rows = b.max_logits = MOST_ROWS / share;
     b.n_pages = options.quick ? 128 : 8448;
     b.weights.layers = &device_layer;
+    b.weights.output = (struct device_matrix){&block_formats[BLOCK_F16], 0, 128256 / (uint32_t)share, 4096 / (uint32_t)share};
     b.weights.quantised = true;
     b.weights.rope.frequency[ROPE_TABLE_FULL] = frequencies;
     b.info.page_bytes = layer_page_bytes(&b, 0);
@@ -379,6 +401,7 @@ static void measure_all(void) {
         for (int n = 1; n <= 16; n *= 2) measure_matmul("matvec", formats[i], shapes, 5, n);
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         for (int n = 1; n <= 16; n *= 4) measure_gated(formats[i], n);
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) measure_widen(formats[i], ff, embd);
     for (int n = 32; n <= b.max_rows; n *= 4) {
         measure_matmul("matmul", BLOCK_Q4_K, shapes, 5, n);
         measure_gated(BLOCK_Q4_K, n);

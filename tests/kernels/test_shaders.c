@@ -31,6 +31,7 @@ int main(void) {
 #include "engine/base/panic.h"
 #include "engine/vulkan/context.h"
 #include "engine/vulkan/cooperative.h"
+#include "engine/vulkan/shaders.h"
 #include "tests/kernels/harness.h"
 
 // ---- memory that the host and the device see ----
@@ -644,15 +645,86 @@ static void test_halve(void **state) {
     assert_true(isinf(half_value(&h, ROWS - 1, 3)) && isnan(half_value(&h, ROWS - 1, 4)));
 }
 
+static struct array widened(const struct weights *w, int first, int rows) {
+    const int stride = (int)cooperative_stride((uint32_t)w->columns);
+    const struct array to = reserve((size_t)((rows + 1) * stride), 2); // a row more
+    const struct {
+        VkDeviceAddress matrix, grids, to;
+        int32_t first, rows, columns, stride;
+    } push = {w->blocks.address, w->grids.address, to.address, first, rows, w->columns, stride};
+    memset(to.host, 0xff, to.n * 2);
+    DISPATCH(shader_of("widen", (int)w->format->id), push, groups(rows * stride / 32, 256), 1, 1, 0);
+    return to;
+}
+
+// The halves next to the decoder's values; nothing is written elsewhere.
+static void check_widen(int format, int columns) {
+    enum { ROWS = 5, FIRST = 2, WANTED = 2 };
+    begin(NULL);
+    struct weights w = random_weights(format, ROWS, columns);
+    const struct array to = widened(&w, FIRST, WANTED);
+    const uint16_t *halves = to.host;
+    const int stride = (int)cooperative_stride((uint32_t)columns);
+    for (int i = 0; i < WANTED * stride; i++) {
+        const double got = f16_to_f32(halves[i]);
+        const double want = i % stride < columns ? w.values[(FIRST + i / stride) * columns + i % stride] : 0;
+        // One unit in the last place, and what devices may take for 0.
+        if (!(fabs(got - want) <= fabs(want) / 1024 + 0x1p-14))
+            fail_msg("widen_%s: %g at %d, expected %g", w.format->name, got, i, want);
+    }
+    for (int i = WANTED * stride; i < (WANTED + 1) * stride; i++) assert_int_equal(halves[i], 0xffff);
+    free(w.values);
+}
+
+static void test_widen(void **state) {
+    (void)state;
+    for (int format = 0; format < BLOCK_FORMAT_COUNT; format++) {
+        if (!shader_find(shader_of("widen", format))) continue;
+        const int block = (int)block_formats[format].elements;
+        check_widen(format, block == 1 ? 77 : 3 * block);
+    }
+    if (shader_find("widen_F16")) check_widen(BLOCK_F16, 9 * 32), check_widen(BLOCK_Q8_0, 270 * 32);
+}
+
 struct cooperative_case {
     struct matmul m;
     struct cooperative_tile tile;
+    int n_slices;           // of rows, or of experts
+    uint32_t step, buffers; // 0: the usual
 };
 
-// As the other matmuls, of the device's halves as inputs. Only the weights are rounded, to halves: sums are floats.
+struct cooperative_push {
+    VkDeviceAddress matrix, from, scales, to, bias, order, tiles;
+    int32_t rows, n, from_stride, to_stride, from_share, expert, end_expert;
+    float scale, softcap;
+    uint32_t biased, adds;
+};
+
+static bool run_cooperative(const struct cooperative_case *c, const struct weights *w, struct cooperative_push push) {
+    const struct matmul *m = &c->m;
+    struct cooperative_constants constants = cooperative_constants(context.device, c->tile, m->experts);
+    if (c->step) constants.step = c->step;
+    if (c->buffers) constants.buffers = c->buffers;
+    if (cooperative_shared_bytes(&constants) > context.device->shared_bytes) return false;
+    const int units = m->experts ? N_EXPERTS : m->rows, each = groups(units, c->n_slices),
+              rows = m->experts ? m->rows : 1;
+    const VkDeviceAddress to = push.to, bias = push.bias;
+    for (int first = 0; first < units; first += each) {
+        const int n = units - first < each ? units - first : each;
+        const struct array halves = widened(w, first * rows, n * rows);
+        push.matrix = halves.address;
+        if (m->experts) push.expert = first, push.end_expert = first + n;
+        else push.rows = n, push.to = to + 4 * (VkDeviceAddress)first, push.bias = bias + 4 * (VkDeviceAddress)first;
+        dispatch("cooperative", (uint32_t *)&constants, sizeof constants / sizeof(uint32_t), &push, sizeof push,
+                 m->experts ? MOST_TILES : groups(m->n, (int)c->tile.columns), groups(push.rows, (int)c->tile.rows), 1);
+    }
+    return true;
+}
+
+// As for the other matmuls, of inputs that are the device's halves. Weights are rounded to halves too, here as there
+// but for how ties are; nothing else is: the sums are floats.
 static void check_cooperative(const struct cooperative_case *c) {
     const struct matmul *m = &c->m;
-    const char *shader = shader_of("cooperative", m->format);
     const int share = m->experts ? USED : 1, experts = m->experts ? N_EXPERTS : 1;
     begin(NULL);
     const int stride = groups(m->columns, 32) * 32, to_stride = m->rows + 3, inputs = groups(m->n, share);
@@ -664,63 +736,65 @@ static void check_cooperative(const struct cooperative_case *c) {
     const struct halved h = halve(&from, inputs, m->columns, stride);
     for (int i = 0; i < inputs * stride; i++)
         from.f[i] = i % stride < m->columns ? (float)half_value(&h, i / stride, i % stride) : 0;
-    struct {
-        struct matmul_push push;
-        VkDeviceAddress scales;
-    } all = {{w.blocks.address, w.grids.address, from.address, 0, to.address, bias.address, choices.address,
-              order.address, tiles.address, m->rows, m->columns, m->n, stride, to_stride, share, m->scale, m->softcap,
-              m->biased, m->adds},
-             h.scales.address};
+    const struct matmul_push layout = {.from_stride = stride, .to_stride = to_stride, .from_share = share};
+    const struct cooperative_push push = {0,
+                                          h.rows.address,
+                                          h.scales.address,
+                                          to.address,
+                                          bias.address,
+                                          order.address,
+                                          tiles.address,
+                                          m->rows,
+                                          m->n,
+                                          h.stride,
+                                          to_stride,
+                                          share,
+                                          0,
+                                          1,
+                                          m->scale,
+                                          m->softcap,
+                                          m->biased,
+                                          m->adds};
     double *want = expect(&to), *allowed = xcalloc(to.n, sizeof *allowed), error = 0, power = 0;
-    expect_matmul(m, &w, &all.push, from.f, bias.f, choices.i, want, allowed);
-    all.push.from = h.rows.address;
-    all.push.from_stride = h.stride;
-    const int tile_rows = (int)c->tile.rows, tile_columns = (int)c->tile.columns;
-    if (m->experts) group(&choices, &order, &tiles, m->n, experts, tile_columns);
-    uint32_t constants[COOPERATIVE_CONSTANTS];
-    cooperative_constants(context.device, c->tile, m->experts, constants);
-    dispatch(shader, constants, COOPERATIVE_CONSTANTS, &all, sizeof all,
-             m->experts ? MOST_TILES : groups(m->n, tile_columns), groups(m->rows, tile_rows), 1);
-    for (size_t i = 0; i < to.n; i++) {
+    expect_matmul(m, &w, &layout, from.f, bias.f, choices.i, want, allowed);
+    if (m->experts) group(&choices, &order, &tiles, m->n, experts, (int)c->tile.columns);
+    const bool ran = run_cooperative(c, &w, push); // or has no room
+    for (size_t i = 0; i < to.n && ran; i++) {
         const double difference = to.f[i] - want[i];
         // Each weight is off by a unit in a half's last place at most.
         if (!(fabs(difference) <= 600 * allowed[i]))
-            fail_msg("%s, tiles of %d × %d: %d × %d for %d rows: %.9g at %zu, expected %.9g", shader, tile_rows,
-                     tile_columns, m->rows, m->columns, m->n, to.f[i], i, want[i]);
+            fail_msg("%s, tiles of %u × %u: %d × %d for %d rows: %.9g at %zu, expected %.9g", w.format->name,
+                     c->tile.rows, c->tile.columns, m->rows, m->columns, m->n, to.f[i], i, want[i]);
         if (!allowed[i]) continue;
         error += difference * difference;
         power += want[i] * want[i];
     }
-    if (!(error <= 1e-6 * power)) fail_msg("%s: NMSE %g", shader, error / power);
+    if (!(error <= 1e-6 * power)) fail_msg("%s: NMSE %g", w.format->name, error / power);
     free(want);
     free(allowed);
     free(w.values);
 }
 
-// A few formats, since their decoding is shared with the other matmuls: one of floats, with and without minimums, of
-// several scales in a piece. All sizes of tiles.
+// A few formats, since each is widened. Few sizes of tiles, which are a pipeline each.
 static void test_cooperative(void **state) {
     (void)state;
     const struct cooperative_shape *shape = &context.device->cooperative;
-    const uint32_t size = context.device->wanted_subgroup_size;
-    if (!shape->m || (size && !cooperative_divides(shape, size))) {
+    if (!shape->m) {
         print_message("no cooperative matrices: skipped\n");
         skip();
     }
     print_message("cooperative matrices of %u × %u × %u\n", shape->m, shape->n, shape->k);
     const struct cooperative_case cases[] = {
-        {{BLOCK_Q4_K, 150, 768, 90, .scale = 1}, {64, 64}},
-        {{BLOCK_Q6_K, 70, 512, 37, .scale = 1}, {64, 32}},
-        {{BLOCK_Q8_0, 70, 96, 5, .biased = true, .adds = true, .scale = 0.5f, .softcap = 2}, {32, 32}},
-        {{BLOCK_Q8_0, 1, 32, 1, .adds = true, .scale = 2}, {32, 32}},
-        {{BLOCK_F16, 130, 333, 150, .scale = 1}, {64, 128}},
-        {{BLOCK_F16, 70, 128, 64, .scale = 1}, {64, 32}},
-        {{BLOCK_Q4_K, 70, 256, 90, .experts = true, .biased = true, .scale = 1}, {64, 16}},
-        {{BLOCK_MXFP4, 70, 96, 200, .experts = true, .scale = 1}, {64, 64}},
-        {{BLOCK_Q4_K, 300, 256, 260, .scale = 1}, {128, 128}},
+        {{BLOCK_Q4_K, 150, 768, 90, .scale = 1}, {64, 64}, 1, 0, 0},
+        {{BLOCK_Q6_K, 70, 512, 37, .scale = 1}, {64, 64}, 1, 0, 0},
+        {{BLOCK_Q8_0, 70, 96, 5, .biased = true, .adds = true, .scale = 0.5f, .softcap = 2}, {64, 64}, 2, 0, 0},
+        {{BLOCK_Q8_0, 1, 32, 1, .adds = true, .scale = 2}, {32, 32}, 1, 0, 0},
+        {{BLOCK_F16, 130, 333, 150, .scale = 1}, {128, 128}, 1, 32, 2},
+        {{BLOCK_Q4_K, 70, 256, 90, .experts = true, .biased = true, .scale = 1}, {64, 16}, 3, 0, 0},
+        {{BLOCK_MXFP4, 70, 96, 200, .experts = true, .scale = 1}, {128, 64}, 1, 0, 0},
+        {{BLOCK_Q4_K, 300, 256, 260, .scale = 1}, {128, 128}, 1, 0, 0},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (cooperative_shared_bytes(cases[i].tile) <= context.device->shared_bytes) check_cooperative(&cases[i]);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_cooperative(&cases[i]);
 }
 
 // ---- gated ----
@@ -1134,14 +1208,14 @@ static void subgroup_sizes(uint32_t *least, uint32_t *most) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_norm, begin),      cmocka_unit_test_setup(test_activate, begin),
-        cmocka_unit_test_setup(test_choose, begin),    cmocka_unit_test_setup(test_experts_add, begin),
-        cmocka_unit_test_setup(test_embed, begin),     cmocka_unit_test_setup(test_quantize, begin),
-        cmocka_unit_test_setup(test_matvec, begin),    cmocka_unit_test_setup(test_matvec_long, begin),
-        cmocka_unit_test_setup(test_matmul, begin),    cmocka_unit_test_setup(test_gated, begin),
-        cmocka_unit_test_setup(test_halve, begin),     cmocka_unit_test_setup(test_cooperative, begin),
-        cmocka_unit_test_setup(test_group, begin),     cmocka_unit_test_setup(test_heads, begin),
-        cmocka_unit_test_setup(test_attention, begin),
+        cmocka_unit_test_setup(test_norm, begin),        cmocka_unit_test_setup(test_activate, begin),
+        cmocka_unit_test_setup(test_choose, begin),      cmocka_unit_test_setup(test_experts_add, begin),
+        cmocka_unit_test_setup(test_embed, begin),       cmocka_unit_test_setup(test_quantize, begin),
+        cmocka_unit_test_setup(test_matvec, begin),      cmocka_unit_test_setup(test_matvec_long, begin),
+        cmocka_unit_test_setup(test_matmul, begin),      cmocka_unit_test_setup(test_gated, begin),
+        cmocka_unit_test_setup(test_halve, begin),       cmocka_unit_test_setup(test_widen, begin),
+        cmocka_unit_test_setup(test_cooperative, begin), cmocka_unit_test_setup(test_group, begin),
+        cmocka_unit_test_setup(test_heads, begin),       cmocka_unit_test_setup(test_attention, begin),
     };
     const struct CMUnitTest without[] = {cmocka_unit_test(test_device)};
     uint32_t size, most;
