@@ -9,7 +9,8 @@
 //   matrix   │ block 2 │ block 3 │                 It goes along the columns in steps: while it multiplies one in shared
 //            └─────────┴─────────┘                 memory, the next is on its way to the registers of its threads.
 //
-// Halves move 16 bytes at a time. Those of a step in a row belong to neighbouring threads.
+// Halves move 16 bytes at a time. Those of a step in a row belong to neighbouring threads. The sums have names: drivers
+// may keep an array of matrices in memory, which took three times as long on NVIDIA's.
 #include "common.glsl"
 #include "cooperative.glsl"
 
@@ -47,7 +48,7 @@ layout(push_constant, scalar) uniform Push {
 
 const uint SUBGROUPS = THREADS / SUBGROUP_SIZE, ACROSS = SUBGROUPS / DOWN;
 const uint BLOCK_ROWS = TILE_ROWS / DOWN, BLOCK_COLUMNS = TILE_COLUMNS / ACROSS;
-const uint FRAGMENTS_DOWN = BLOCK_ROWS / M, FRAGMENTS_ACROSS = BLOCK_COLUMNS / N;
+const uint FRAGMENTS_DOWN = BLOCK_ROWS / M, FRAGMENTS_ACROSS = BLOCK_COLUMNS / N; // at most 2 and 4
 
 // Shared memory is counted in vectors of 8 halves: weights, then inputs. In the end it has a fragment of each subgroup.
 const uint STEP_VECTORS = STEP / 8, STRIDE = STEP_VECTORS + PAD;
@@ -69,6 +70,16 @@ uint place(uint i) {
 
 // Whether a thread has load i of `all`. Known beforehand where they are evenly divided.
 bool has_load(uint i, uint all) { return all % THREADS == 0 || gl_LocalInvocationIndex + i * THREADS < all; }
+
+// A fragment of the results, which lies in shared memory column after column. Neighbouring threads have neighbouring rows
+// of the matrix.
+void finish_fragment(uint expert, uint at, uint first_row, uint first_column) {
+    for (uint i = gl_SubgroupInvocationID; i < M * N; i += SUBGROUP_SIZE) {
+        const uint row = first_row + i % M, column = first_column + i / M, target = targets[column];
+        if (row < rows && target != NONE)
+            finish(row, target, expert, uintBitsToFloat(staged[(at + i) / 4][(at + i) % 4]) * target_scales[column]);
+    }
+}
 
 void main() {
     const uint t = gl_LocalInvocationIndex;
@@ -100,47 +111,47 @@ void main() {
     uvec4 weights[WEIGHT_LOADS], inputs[INPUT_LOADS];
     [[unroll]] for (uint i = 0; i < WEIGHT_LOADS; i++) weights[i] = matrix.v[weights_at[i]];
     [[unroll]] for (uint i = 0; i < INPUT_LOADS; i++) inputs[i] = from.v[inputs_at[i]];
-    SUM_MATRIX(M, N) sums[FRAGMENTS_DOWN * FRAGMENTS_ACROSS];
-    [[unroll]] for (uint i = 0; i < FRAGMENTS_DOWN * FRAGMENTS_ACROSS; i++) sums[i] = SUM_MATRIX(M, N)(0.0);
+    SUM_MATRIX(M, N) sum00 = SUM_MATRIX(M, N)(0.0), sum01 = sum00, sum02 = sum00, sum03 = sum00, sum10 = sum00,
+                     sum11 = sum00, sum12 = sum00, sum13 = sum00;
     const uint block_row = gl_SubgroupID / ACROSS * BLOCK_ROWS, block_column = gl_SubgroupID % ACROSS * BLOCK_COLUMNS;
     const uint steps = from_stride / STEP;
     for (uint step = 0; step < steps; step++) {
-        const uint buffer_at = BUFFERS > 1 ? step % BUFFERS * BUFFER : 0, inputs_begin = buffer_at + TILE_ROWS * STRIDE;
+        const uint buffer_at = BUFFERS > 1 ? step % BUFFERS * BUFFER : 0, inputs_at_buffer = buffer_at + TILE_ROWS * STRIDE;
+        const uint weights_begin = buffer_at + block_row * STRIDE;
+        const uint inputs_begin = inputs_at_buffer + block_column * STRIDE;
         if (BUFFERS == 1) barrier();
         [[unroll]] for (uint i = 0; i < WEIGHT_LOADS; i++)
             if (has_load(i, WEIGHTS)) staged[buffer_at + place(i)] = weights[i];
         [[unroll]] for (uint i = 0; i < INPUT_LOADS; i++)
-            if (has_load(i, INPUTS)) staged[inputs_begin + place(i)] = inputs[i];
+            if (has_load(i, INPUTS)) staged[inputs_at_buffer + place(i)] = inputs[i];
         barrier();
         const uint following = min(step + 1, steps - 1) * STEP_VECTORS;
         [[unroll]] for (uint i = 0; i < WEIGHT_LOADS; i++) weights[i] = matrix.v[weights_at[i] + following];
         [[unroll]] for (uint i = 0; i < INPUT_LOADS; i++) inputs[i] = from.v[inputs_at[i] + following];
         [[unroll]] for (uint k = 0; k < STEP; k += K) {
-            LEFT_MATRIX(M, K) left[FRAGMENTS_DOWN];
-            [[unroll]] for (uint r = 0; r < FRAGMENTS_DOWN; r++)
-                LOAD_ROWS(left[r], staged, buffer_at + (block_row + r * M) * STRIDE + k / 8, STRIDE);
-            [[unroll]] for (uint c = 0; c < FRAGMENTS_ACROSS; c++) {
-                RIGHT_MATRIX(K, N) right;
-                LOAD_COLUMNS(right, staged, inputs_begin + (block_column + c * N) * STRIDE + k / 8, STRIDE);
-                [[unroll]] for (uint r = 0; r < FRAGMENTS_DOWN; r++)
-                    sums[c * FRAGMENTS_DOWN + r] = MULTIPLY_ADD(left[r], right, sums[c * FRAGMENTS_DOWN + r]);
-            }
+            LEFT_MATRIX(M, K) left0, left1;
+            LOAD_ROWS(left0, staged, weights_begin + k / 8, STRIDE);
+            if (FRAGMENTS_DOWN > 1) LOAD_ROWS(left1, staged, weights_begin + M * STRIDE + k / 8, STRIDE);
+#define MULTIPLY(c)                                                                                                    \
+    if (c < FRAGMENTS_ACROSS) {                                                                                        \
+        RIGHT_MATRIX(K, N) right;                                                                                      \
+        LOAD_COLUMNS(right, staged, inputs_begin + c * N * STRIDE + k / 8, STRIDE);                                    \
+        sum0##c = MULTIPLY_ADD(left0, right, sum0##c);                                                                 \
+        if (FRAGMENTS_DOWN > 1) sum1##c = MULTIPLY_ADD(left1, right, sum1##c);                                         \
+    }
+            MULTIPLY(0) MULTIPLY(1) MULTIPLY(2) MULTIPLY(3)
         }
     }
 
-    // Each subgroup has its part of shared memory. Neighbouring threads have neighbouring rows of the matrix.
+    // Each subgroup has its part of shared memory.
     const uint mine = gl_SubgroupID * (M * N);
     barrier();
-    [[unroll]] for (uint c = 0; c < FRAGMENTS_ACROSS; c++)
-        [[unroll]] for (uint r = 0; r < FRAGMENTS_DOWN; r++) {
-            STORE_COLUMNS(sums[c * FRAGMENTS_DOWN + r], staged, mine / 4, M / 4);
-            subgroupBarrier();
-            for (uint i = gl_SubgroupInvocationID; i < M * N; i += SUBGROUP_SIZE) {
-                const uint row = first_row + block_row + r * M + i % M, column = block_column + c * N + i / M;
-                const uint target = targets[column], at = mine + i;
-                if (row < rows && target != NONE)
-                    finish(row, target, tile.expert, uintBitsToFloat(staged[at / 4][at % 4]) * target_scales[column]);
-            }
-            subgroupBarrier();
-        }
+#define STORE(r, c)                                                                                                    \
+    if (r < FRAGMENTS_DOWN && c < FRAGMENTS_ACROSS) {                                                                  \
+        STORE_COLUMNS(sum##r##c, staged, mine / 4, M / 4);                                                             \
+        subgroupBarrier();                                                                                             \
+        finish_fragment(tile.expert, mine, first_row + block_row + r * M, block_column + c * N);                       \
+        subgroupBarrier();                                                                                             \
+    }
+    STORE(0, 0) STORE(0, 1) STORE(0, 2) STORE(0, 3) STORE(1, 0) STORE(1, 1) STORE(1, 2) STORE(1, 3)
 }

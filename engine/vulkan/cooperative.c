@@ -117,30 +117,30 @@ uint32_t cooperative_shared_bytes(const struct cooperative_constants *c) {
     return (staged > sums ? staged : sums) + c->columns * 8;
 }
 
-// Large blocks of subgroups load fewer fragments for each multiplication: they are as square as they can be. There are
-// no more subgroups than fragments.
+// Subgroups have blocks of 2 × 4 fragments at most, the names that the shader has for sums: few loads for each
+// multiplication. More threads hide waits better, so blocks are smaller in small tiles.
 struct cooperative_constants cooperative_constants(const struct vulkan_device *d, struct cooperative_tile tile,
                                                    bool experts) {
+    enum { BLOCK_DOWN = 2, BLOCK_ACROSS = 4 };
     const struct cooperative_shape *s = &d->cooperative;
+    const uint32_t most_threads = tile.rows * tile.columns > 64 * 64 ? 256 : 128;
     struct cooperative_constants c = {
         .rows = tile.rows,
         .columns = tile.columns,
         .experts = experts,
-        .down = 1,
         .subgroup_size = d->wanted_subgroup_size ? d->wanted_subgroup_size : d->subgroup_size,
         .m = s->m,
         .n = s->n,
         .k = s->k,
-        .threads = tile.rows * tile.columns > 64 * 64 ? 256 : 128,
         .step = 64,
         .buffers = 1,
         .pad = 1,
     };
-    const uint32_t fragments = tile.rows / s->m * (tile.columns / s->n);
-    while (c.threads / c.subgroup_size > fragments) c.threads /= 2;
-    const uint32_t subgroups = c.threads / c.subgroup_size;
-    while (c.down < subgroups && tile.rows / c.down >= 2 * s->m &&
-           (tile.rows / c.down > tile.columns * c.down / subgroups || tile.columns * c.down < s->n * subgroups))
-        c.down *= 2;
+    while (c.rows / (BLOCK_DOWN * c.m) * c.subgroup_size > most_threads) c.rows /= 2;
+    c.down = c.rows < BLOCK_DOWN * c.m ? 1 : c.rows / (BLOCK_DOWN * c.m);
+    uint32_t across = 1;
+    while (2 * c.down * across * c.subgroup_size <= most_threads && 2 * across * c.n <= c.columns) across *= 2;
+    while (c.columns > BLOCK_ACROSS * across * c.n) c.columns /= 2;
+    c.threads = c.down * across * c.subgroup_size;
     return c;
 }

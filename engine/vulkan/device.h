@@ -14,7 +14,7 @@
 #include "engine/vulkan/functions.h"
 
 enum { VULKAN_PUSH_BYTES = 128, VULKAN_MOST_CONSTANTS = 12, VULKAN_MOST_PIPELINES = 1024 };
-enum { VULKAN_WIDENED_BYTES = 128 << 20, VULKAN_WIDENING_ROWS = 64 };
+enum { VULKAN_WIDENED_BYTES = 128 << 20, VULKAN_WIDENING_ROWS = 32 };
 
 enum vulkan_memory {
     VULKAN_MEMORY_DEVICE,   // the device's own; mapped where that is the host's as well
