@@ -365,6 +365,41 @@ static void test_memory_of_its_own(void **state) {
     opened_model_close(&s);
 }
 
+// At most twice as far from exact as the CPU's fast path, for matrices as halves, whole ones and slices.
+static void check_widened(struct vulkan_device *device, struct opened_model *s, const char *name) {
+    const struct vulkan_device usual = *device;
+    device->widening_rows = 4;
+    check_like_cpu(s, (struct backend_params){0}, N_TOKENS, name);
+    device->widened_bytes = 150 << 10;
+    check_like_cpu(s, (struct backend_params){0}, N_TOKENS, name);
+    device->widening_rows = usual.widening_rows;
+    device->widened_bytes = usual.widened_bytes;
+    opened_model_close(s);
+}
+
+static void test_widened(void **state) {
+    struct vulkan_device *device = *state;
+    static const struct tiny_model_options options[] = {{.format = BLOCK_Q4_K, .n_embd = 256, .n_ff = 512},
+                                                        {.format = BLOCK_F16, .n_embd = 256, .n_ff = 320},
+                                                        {.format = BLOCK_Q8_0, .n_embd = 160, .n_ff = 416}};
+    struct opened_model s;
+    if (!device->cooperative.m) {
+        print_message("no cooperative matrices: skipped\n");
+        skip();
+    }
+    for (int i = 0; i < 3; i++) {
+        open_tiny(&s, options[i]);
+        check_widened(device, &s, block_formats[options[i].format].name);
+    }
+    for (int i = 0; i < tiny_family_count; i++) {
+        struct tiny_shape shape = tiny_families[i];
+        if (strcmp(shape.name, "gpt-oss") && strcmp(shape.name, "qwen2moe")) continue;
+        shape.format = BLOCK_Q8_0;
+        open_shape(&s, shape);
+        check_widened(device, &s, shape.name);
+    }
+}
+
 // A pass that is handed over in many pieces gives the same bits, and can be given up between them.
 static void test_long_passes(void **state) {
     struct vulkan_device *device = *state;
@@ -494,6 +529,7 @@ int main(void) {
 #ifdef CONFAB_VULKAN
         cmocka_unit_test(test_memory_of_its_own),
         cmocka_unit_test(test_long_passes),
+        cmocka_unit_test(test_widened),
 #endif
         cmocka_unit_test(test_validation),
     };
