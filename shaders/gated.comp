@@ -1,7 +1,7 @@
 #version 450
 // The first half of a feed-forward network for a few rows of the batch: activation(gate · x) · (up · x), or without a
 // gate activation(up · x), and the same quantised. A work group computes 32 rows of the matrices, a team of its threads
-// some of them at a time.
+// two at a time.
 #define THREADS 256
 #include "blocks.glsl"
 #include "activation.glsl"
@@ -24,7 +24,6 @@ layout(push_constant, scalar) uniform Push {
     uint rows, columns, n, from_stride, to_stride, from_share;
 };
 
-layout(constant_id = 4) const uint ROWS = 2; // a team's at a time
 const uint TILE_ROWS = 32;
 #include "matvec.glsl"
 
@@ -37,13 +36,15 @@ void multiply_tile(uint which, Weights matrix, uint first_row, uint first_column
     const uint team = gl_SubgroupID / subgroups, subgroup = gl_SubgroupID % subgroups;
     const uint lane = subgroup * gl_SubgroupSize + gl_SubgroupInvocationID;
     for (uint row = team * ROWS; row < TILE_ROWS; row += THREADS / team_size * ROWS) {
-        clear_sum();
+        clear_sums();
         add_products(matrix, expert * rows + first_row + row, (expert + 1) * rows, first_column, lane, team_size);
-        [[unroll]] for (uint r = 0; r < ROWS; r++)
-            [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-                const float part = subgroupAdd(sum[r][c]);
-                if (subgroupElect()) parts[c * TILE_ROWS + row + r][subgroup] = part;
-            }
+#define LEAVE_PARTS(c)                                                                                                 \
+    if (c < COLUMNS) {                                                                                                 \
+        const vec2 part = subgroupAdd(sum##c);                                                                         \
+        const uint at = c * TILE_ROWS + row;                                                                           \
+        if (subgroupElect()) parts[at][subgroup] = part.x, parts[at + 1][subgroup] = part.y;                           \
+    }
+        EACH_COLUMN(LEAVE_PARTS)
     }
     barrier();
     for (uint i = gl_LocalInvocationIndex; i < TILE_ROWS * COLUMNS; i += THREADS) {

@@ -1,22 +1,22 @@
 #version 450
 // A matrix times many rows of the batch: a work group computes a tile of the results. It stages 32 columns after the
 // other in shared memory, so that weights are decoded once for all rows of the batch in the tile: half of the threads
-// decode, the others load the batch. Then each multiplies its ROWS by COLUMNS.
+// decode, the others load the batch. Then each multiplies its four rows of the matrix by COLUMNS of the batch.
 #include "common.glsl"
 #include "blocks.glsl"
+#include "columns.glsl"
 #include "matmul.glsl"
 
-const uint THREADS = 128, DOWN = 16, ACROSS = THREADS / DOWN; // threads along the rows of the matrix and of the batch
+const uint ROWS = 4, THREADS = 128, DOWN = 16, ACROSS = THREADS / DOWN; // threads along the rows of the matrix and of the batch
 layout(local_size_x = 128) in;
 
-layout(constant_id = 0) const uint ROWS = 4;
-layout(constant_id = 1) const uint COLUMNS = 8;
-layout(constant_id = 2) const bool EXPERTS = false; // tiles are those of the list, each with the matrix of its expert
+layout(constant_id = 0) const uint COLUMNS = 8;
+layout(constant_id = 1) const bool EXPERTS = false; // tiles are those of the list, each with the matrix of its expert
 
 const uint TILE_ROWS = DOWN * ROWS, TILE_COLUMNS = ACROSS * COLUMNS;
 shared uint sources[TILE_COLUMNS]; // rows of the batch
 
-float sum[ROWS][COLUMNS];
+vec4 sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7; // of its rows of the matrix, for each of the batch
 
 uint batch_row(Tile tile, uint column) {
     const uint at = min(tile.first + column, tile.end - 1);
@@ -32,6 +32,11 @@ uint matrix_block(Tile tile, uint row) {
 shared uvec4 weights[2][TILE_ROWS + 1], inputs[2][TILE_COLUMNS + 1]; // halves
 shared vec4 weight_scales[TILE_ROWS];                                // scales and minimums of the halves
 shared vec3 input_scales[TILE_COLUMNS];                              // and sums
+#ifdef HAS_MINIMUM
+const bool HAS_MINIMUMS = true;
+#else
+const bool HAS_MINIMUMS = false;
+#endif
 
 void stage_weights(Tile tile, uint first_row, uint piece) {
     const uint pieces = BLOCK_ELEMENTS / 32;
@@ -53,19 +58,21 @@ void stage_inputs(uint piece) {
 void multiply_staged(uint down, uint across) {
     [[unroll]] for (uint h = 0; h < 2; h++) {
         uvec4 w[ROWS];
-        vec4 scale[ROWS];
-        [[unroll]] for (uint r = 0; r < ROWS; r++)
-            w[r] = weights[h][down + r * DOWN], scale[r] = weight_scales[down + r * DOWN];
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-            const uvec4 x = inputs[h][across + c * ACROSS];
-            const vec3 of = input_scales[across + c * ACROSS];
-            [[unroll]] for (uint r = 0; r < ROWS; r++) {
-                sum[r][c] += scale[r][h] * of.x * float_of(sixteen_products(w[r], x));
-#ifdef HAS_MINIMUM
-                sum[r][c] -= scale[r][2 + h] * of[1 + h];
-#endif
-            }
+        vec4 scale, minimum;
+        [[unroll]] for (uint r = 0; r < ROWS; r++) {
+            w[r] = weights[h][down + r * DOWN];
+            scale[r] = weight_scales[down + r * DOWN][h], minimum[r] = weight_scales[down + r * DOWN][2 + h];
         }
+#define ADD_PRODUCTS(c)                                                                                                \
+    if (c < COLUMNS) {                                                                                                 \
+        const uvec4 x = inputs[h][across + c * ACROSS];                                                                \
+        const vec3 of = input_scales[across + c * ACROSS];                                                             \
+        sum##c += of.x * scale *                                                                                       \
+                  vec4(float_of(sixteen_products(w[0], x)), float_of(sixteen_products(w[1], x)),                       \
+                       float_of(sixteen_products(w[2], x)), float_of(sixteen_products(w[3], x)));                      \
+        if (HAS_MINIMUMS) sum##c -= of[1 + h] * minimum;                                                               \
+    }
+        EACH_COLUMN(ADD_PRODUCTS)
     }
 }
 #else
@@ -90,14 +97,22 @@ void multiply_staged(uint down, uint across) {
     for (uint k = 0; k < 8; k++) {
         vec4 w[ROWS];
         [[unroll]] for (uint r = 0; r < ROWS; r++) w[r] = weights[(down + r * DOWN) * STRIDE + k];
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-            const vec4 x = inputs[(across + c * ACROSS) * STRIDE + k];
-            [[unroll]] for (uint r = 0; r < ROWS; r++)
-                [[unroll]] for (uint i = 0; i < 4; i++) sum[r][c] += w[r][i] * x[i];
-        }
+#define ADD_PRODUCTS(c)                                                                                                \
+    if (c < COLUMNS) {                                                                                                 \
+        const vec4 x = inputs[(across + c * ACROSS) * STRIDE + k];                                                     \
+        sum##c += vec4(dot(w[0], x), dot(w[1], x), dot(w[2], x), dot(w[3], x));                                        \
+    }
+        EACH_COLUMN(ADD_PRODUCTS)
     }
 }
 #endif
+
+void finish_column(Tile tile, uint column, uint first_row, vec4 sums) {
+    if (tile.first + column >= tile.end) return;
+    const uint to_row = batch_row(tile, column);
+    [[unroll]] for (uint r = 0; r < ROWS; r++)
+        if (first_row + r * DOWN < rows) finish(first_row + r * DOWN, to_row, tile.expert, sums[r]);
+}
 
 void main() {
     const uint t = gl_LocalInvocationIndex, down = t % DOWN, across = t / DOWN;
@@ -106,8 +121,7 @@ void main() {
     if (EXPERTS) tile = tiles.v[gl_WorkGroupID.x];
     if (tile.first >= tile.end) return;
     for (uint i = t; i < TILE_COLUMNS; i += THREADS) sources[i] = batch_row(tile, i) / from_share;
-    [[unroll]] for (uint r = 0; r < ROWS; r++)
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) sum[r][c] = 0;
+    sum0 = sum1 = sum2 = sum3 = sum4 = sum5 = sum6 = sum7 = vec4(0);
     for (uint piece = 0; piece < (columns + 31) / 32; piece++) {
         barrier();
         if (t < THREADS / 2) stage_weights(tile, first_row, piece);
@@ -115,12 +129,7 @@ void main() {
         barrier();
         multiply_staged(down, across);
     }
-    [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-        const uint column = across + c * ACROSS, to_row = batch_row(tile, column);
-        if (tile.first + column >= tile.end) continue;
-        [[unroll]] for (uint r = 0; r < ROWS; r++) {
-            const uint row = first_row + down + r * DOWN;
-            if (row < rows) finish(row, to_row, tile.expert, sum[r][c]);
-        }
-    }
+#define FINISH(c)                                                                                                      \
+    if (c < COLUMNS) finish_column(tile, across + c * ACROSS, first_row + down, sum##c);
+    EACH_COLUMN(FINISH)
 }

@@ -1,5 +1,5 @@
 #version 450
-// A matrix times a few rows of the batch: a work group computes ROWS rows of the matrix for COLUMNS rows of the batch,
+// A matrix times a few rows of the batch: a work group computes two rows of the matrix for COLUMNS rows of the batch,
 // its threads taking turns along the columns of the matrix.
 #include "common.glsl"
 #include "blocks.glsl"
@@ -9,9 +9,8 @@
 const uint THREADS = 64;
 layout(local_size_x = 64) in;
 
-layout(constant_id = 0) const uint ROWS = 2;
-layout(constant_id = 1) const uint COLUMNS = 1;
-layout(constant_id = 2) const bool EXPERTS = false; // the matrix is that of an expert, which each row has its own of
+layout(constant_id = 0) const uint COLUMNS = 1;
+layout(constant_id = 1) const bool EXPERTS = false; // the matrix is that of an expert, which each row has its own of
 #include "matvec.glsl"
 
 shared float parts[ROWS * COLUMNS][THREADS]; // of subgroups, which are THREADS at most
@@ -22,13 +21,14 @@ void main() {
     const uint first_column = gl_WorkGroupID.x * COLUMNS; // those of the same rows run at once: memory is read once
     const uint expert = EXPERTS ? uint(choices.v[2 * first_column]) : 0;
     if (first_row >= rows) return;
-    clear_sum();
+    clear_sums();
     add_products(matrix, expert * rows + first_row, (expert + 1) * rows, first_column, t, THREADS);
-    [[unroll]] for (uint r = 0; r < ROWS; r++)
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-            const float part = subgroupAdd(sum[r][c]);
-            if (subgroupElect()) parts[r * COLUMNS + c][gl_SubgroupID] = part;
-        }
+#define LEAVE_PARTS(c)                                                                                                 \
+    if (c < COLUMNS) {                                                                                                 \
+        const vec2 part = subgroupAdd(sum##c);                                                                         \
+        if (subgroupElect()) parts[c][gl_SubgroupID] = part.x, parts[COLUMNS + c][gl_SubgroupID] = part.y;             \
+    }
+    EACH_COLUMN(LEAVE_PARTS)
     barrier();
     if (t >= ROWS * COLUMNS || first_row + t / COLUMNS >= rows || first_column + t % COLUMNS >= n) return;
     float x = 0;

@@ -1,46 +1,52 @@
-// What matvec.comp and gated.comp share: rows of a matrix times a few rows of the batch, which the names of the push
-// constants say.
+// What matvec.comp and gated.comp share: two rows of a matrix times COLUMNS rows of the batch, at most eight, which the
+// names of the push constants say.
+#include "columns.glsl"
 
-float sum[ROWS][COLUMNS]; // this thread's part
+const uint ROWS = 2;
+vec2 sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7; // this thread's parts, for each row of the batch
 
-// Adds products to `sum`, those of every threads-th piece: rows of the matrix from `row` on, rows of the batch from
-// `column` on. Past the last of the matrix, `end` − 1, or of the batch, that is repeated. Where rows begin is found out
-// before the loop: of experts that takes a division.
+void clear_sums() { sum0 = sum1 = sum2 = sum3 = sum4 = sum5 = sum6 = sum7 = vec2(0); }
+
+// Where a row of the batch comes from; the last is repeated.
+uint input_row(uint column) {
+    const uint row = min(column, n - 1);
+    return EXPERTS ? row / from_share : row;
+}
+
+// Adds products to the sums, those of every threads-th piece: rows of the matrix from `row` on, rows of the batch from
+// `column` on. Past the last of the matrix, `end` − 1, that is repeated.
 void add_products(Weights matrix, uint row, uint end, uint column, uint thread, uint threads) {
-    uint first_block[ROWS], x_row[COLUMNS];
-    [[unroll]] for (uint r = 0; r < ROWS; r++) first_block[r] = min(row + r, end - 1) * (columns / BLOCK_ELEMENTS);
-    [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-        x_row[c] = min(column + c, n - 1);
-        if (EXPERTS) x_row[c] /= from_share;
-    }
+    const uint blocks = columns / BLOCK_ELEMENTS, block0 = min(row, end - 1) * blocks,
+               block1 = min(row + 1, end - 1) * blocks;
+#define FIND_ROW(c) const uint row##c = input_row(column + c);
+    EACH_COLUMN(FIND_ROW)
 #ifdef HAS_CODES
     const uint pieces = BLOCK_ELEMENTS / 32, x_pieces = from_stride / 32;
     for (uint piece = thread; piece < columns / 32; piece += threads) {
-        codes w[ROWS];
-        [[unroll]] for (uint r = 0; r < ROWS; r++)
-            w[r] = unpack(matrix, grids, first_block[r] + piece / pieces, piece % pieces);
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-            const Piece x = read_piece(from_codes, x_row[c], x_pieces, piece);
-            [[unroll]] for (uint r = 0; r < ROWS; r++) sum[r][c] += multiply(w[r], x);
-        }
+        const codes w0 = unpack(matrix, grids, block0 + piece / pieces, piece % pieces),
+                    w1 = unpack(matrix, grids, block1 + piece / pieces, piece % pieces);
+#define ADD_PRODUCTS(c)                                                                                                \
+    if (c < COLUMNS) {                                                                                                 \
+        const Piece x = read_piece(from_codes, row##c, x_pieces, piece);                                               \
+        sum##c += vec2(multiply(w0, x), multiply(w1, x));                                                              \
+    }
+        EACH_COLUMN(ADD_PRODUCTS)
     }
 #else
     // Eight at a time, so that neighbouring threads read neighbouring vectors.
     for (uint eight = thread; eight < (columns + 7) / 8; eight += threads) {
-        float w[ROWS][8];
-        [[unroll]] for (uint r = 0; r < ROWS; r++) decode_eight(matrix, first_block[r], eight, columns, w[r]);
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) {
-            const uint at = x_row[c] * (from_stride / 4) + 2 * eight;
-            const vec4 x = from.v[at], y = from.v[at + 1];
-            [[unroll]] for (uint r = 0; r < ROWS; r++)
-                sum[r][c] += dot(vec4(w[r][0], w[r][1], w[r][2], w[r][3]), x) +
-                             dot(vec4(w[r][4], w[r][5], w[r][6], w[r][7]), y);
-        }
+        float v[8], w[8];
+        decode_eight(matrix, block0, eight, columns, v);
+        decode_eight(matrix, block1, eight, columns, w);
+        const vec4 v0 = vec4(v[0], v[1], v[2], v[3]), v1 = vec4(v[4], v[5], v[6], v[7]),
+                   w0 = vec4(w[0], w[1], w[2], w[3]), w1 = vec4(w[4], w[5], w[6], w[7]);
+#define ADD_PRODUCTS(c)                                                                                                \
+    if (c < COLUMNS) {                                                                                                 \
+        const uint at = row##c * (from_stride / 4) + 2 * eight;                                                        \
+        const vec4 x = from.v[at], y = from.v[at + 1];                                                                 \
+        sum##c += vec2(dot(v0, x) + dot(v1, y), dot(w0, x) + dot(w1, y));                                              \
+    }
+        EACH_COLUMN(ADD_PRODUCTS)
     }
 #endif
-}
-
-void clear_sum() {
-    [[unroll]] for (uint r = 0; r < ROWS; r++)
-        [[unroll]] for (uint c = 0; c < COLUMNS; c++) sum[r][c] = 0;
 }

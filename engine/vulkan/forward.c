@@ -98,16 +98,13 @@ static uint32_t columns_at_once(uint32_t n) {
     return choices[i];
 }
 
-// And rows of the matrix: more of them, where so many rows of the batch are to be read for each.
-static uint32_t rows_at_once(uint32_t columns) { return columns < 4 ? 2 : 4; }
-
 static uint32_t chosen_tile(const struct pass *p, const struct matmul *m) {
     return m->choices ? choose_expert_tile(p, m->to->n) : choose_tile(m->matrix->rows, m->to->n);
 }
 
 // By matvec.comp, or for many rows of the batch by matmul.comp.
 static void matmul_blocks(struct pass *p, const struct matmul *m) {
-    enum { MOST_GROUPS = 32768, THREADS_DOWN = 16, THREADS_ACROSS = 8 };
+    enum { MOST_GROUPS = 32768, THREADS_ACROSS = 8, ROWS = 2 };
     const struct device_workspace *w = &p->b->work;
     const uint32_t rows = m->matrix->rows, n = m->to->n;
     const uint32_t tile = chosen_tile(p, m);
@@ -139,12 +136,11 @@ static void matmul_blocks(struct pass *p, const struct matmul *m) {
     snprintf(shader, sizeof shader, "%s_%s", tile ? "matmul" : "matvec", m->matrix->format->name);
     if (tile) {
         const uint32_t tiles = m->choices ? most_expert_tiles(p, n, tile) : groups(n, tile);
-        RUN(p, shader, push, tiles, groups(rows, TILE_ROWS), 1, TILE_ROWS / THREADS_DOWN, tile / THREADS_ACROSS,
-            m->choices != 0);
+        RUN(p, shader, push, tiles, groups(rows, TILE_ROWS), 1, tile / THREADS_ACROSS, m->choices != 0);
     } else {
-        const uint32_t columns = m->choices ? 1 : columns_at_once(n), at_once = rows_at_once(columns),
-                       tiles = groups(rows, at_once), z = groups(tiles, MOST_GROUPS);
-        RUN(p, shader, push, groups(n, columns), groups(tiles, z), z, at_once, columns, m->choices != 0);
+        const uint32_t columns = m->choices ? 1 : columns_at_once(n), tiles = groups(rows, ROWS),
+                       z = groups(tiles, MOST_GROUPS);
+        RUN(p, shader, push, groups(n, columns), groups(tiles, z), z, columns, m->choices != 0);
     }
 }
 
@@ -402,7 +398,7 @@ static void gated_at_once(struct pass *p, const struct gated *g) {
     char shader[32];
     snprintf(shader, sizeof shader, "gated_%s", g->up->format->name);
     RUN(p, shader, push, groups(to->n, columns), groups(g->up->rows, GROUP_ROWS), 1, (uint32_t)p->b->spec->activation,
-        g->gate->format != NULL, columns, g->choices != 0, rows_at_once(columns));
+        g->gate->format != NULL, columns, g->choices != 0);
     pass_barrier(p);
 }
 

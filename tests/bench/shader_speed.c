@@ -43,11 +43,12 @@ static const char *building; // name of the shader whose pipeline is wanted
 // Which constants say what share of the rows and columns a work group has, in y and in x.
 static const struct {
     const char *shader;
-    int x, y;
-} shares[] = {{"matvec_", 1, 0}, {"matmul_", 1, 0}, {"cooperative", 1, 0}, {"attention", 3, 4}};
+    int x, y; // negative: none
+} shares[] = {{"matvec_", 0, -1}, {"matmul_", 0, -1}, {"cooperative", 1, 0}, {"attention", 3, 4}};
 
 static void share_anew(uint32_t *n_groups, const uint32_t *constants, int i) {
-    if (options.constants[i] > 0) *n_groups = groups(*n_groups * constants[i], (uint32_t)options.constants[i]);
+    if (i >= 0 && options.constants[i] > 0)
+        *n_groups = groups(*n_groups * constants[i], (uint32_t)options.constants[i]);
 }
 
 void pass_run(struct pass *p, const char *shader, const uint32_t *constants, int n, const void *push, size_t size,
@@ -341,7 +342,8 @@ static void open_model(void) {
     b.max_rows = b.max_logits = MOST_ROWS / share;
     b.n_pages = options.quick ? 128 : 8448;
     b.weights.layers = &device_layer;
-    b.weights.output = (struct device_matrix){&block_formats[BLOCK_F16], 0, 128256 / (uint32_t)share, 4096 / (uint32_t)share};
+    b.weights.output =
+        (struct device_matrix){&block_formats[BLOCK_F16], 0, 128256 / (uint32_t)share, 4096 / (uint32_t)share};
     b.weights.quantised = true;
     b.weights.rope.frequency[ROPE_TABLE_FULL] = frequencies;
     b.info.page_bytes = layer_page_bytes(&b, 0);

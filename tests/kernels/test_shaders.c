@@ -507,12 +507,12 @@ static void group(const struct array *choices, const struct array *order, const 
 }
 
 static void run_matmul(const struct matmul *m, const char *shader, const struct matmul_push *push) {
-    enum { ROWS = 4 };
+    enum { ROWS = 2 };
     const int across = groups(m->n, m->at_once);
     if (m->tiled)
-        DISPATCH(shader, *push, m->experts ? MOST_TILES : across, groups(m->rows, TILE_ROWS), 1, TILE_ROWS / 16,
+        DISPATCH(shader, *push, m->experts ? MOST_TILES : across, groups(m->rows, TILE_ROWS), 1,
                  (uint32_t)m->at_once / 8, m->experts);
-    else DISPATCH(shader, *push, across, groups(m->rows, 2 * ROWS), 2, ROWS, (uint32_t)m->at_once, m->experts);
+    else DISPATCH(shader, *push, across, groups(m->rows, 2 * ROWS), 2, (uint32_t)m->at_once, m->experts);
 }
 
 static void check_matmul(const struct matmul *m) {
@@ -849,7 +849,7 @@ static void check_gated(const struct gated_case *c) {
             want[i * to_stride + r] = activation(ACTIVATION_SILU, c->gated, (float)x[0], (float)x[1]);
         }
     DISPATCH(shader_of("gated", c->format), push, groups(c->n, c->at_once), groups(c->rows, 32), 1, ACTIVATION_SILU,
-             (uint32_t)c->gated, (uint32_t)c->at_once, c->experts, 2);
+             (uint32_t)c->gated, (uint32_t)c->at_once, c->experts);
     check(shader_of("gated", c->format), &to, want, 1e-5 * (1 + most));
     check_pieces(&codes, &to, to_stride);
     free(w[0].values);
