@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/clock.h"
+#include "engine/base/log.h"
 #include "engine/base/panic.h"
 #include "engine/vulkan/vulkan.h"
 
@@ -142,10 +144,17 @@ static bool open_on(struct backend *b, const struct backend_params *params, stru
     const int n_threads = params->n_threads > 0 ? params->n_threads : thread_pool_default_size();
     if (!(b->pool = thread_pool_open(n_threads, st))) return false;
     b->info.n_workers = n_threads;
+    const double begun = clock_seconds();
     if (!vulkan_context_open(&b->context, physical, st)) return false;
+    const double opened = clock_seconds();
     workspace_bytes(b); // sizes that pipelines depend on
     pipelines_start(b);
-    return pages_open(b, st) && weights_upload(b, &params->options, st) && workspace_open(b, st);
+    if (!pages_open(b, st)) return false;
+    const double paged = clock_seconds();
+    if (!weights_upload(b, &params->options, st) || !workspace_open(b, st)) return false;
+    log_info("vulkan", "%s: opened in %.2f s, KV cache in %.2f s, weights and buffers in %.2f s", device.name,
+             opened - begun, paged - opened, clock_seconds() - paged);
+    return true;
 }
 
 static struct backend *vulkan_backend_open(const struct backend_params *params, struct status *st) {
