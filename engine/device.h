@@ -33,6 +33,7 @@ static inline bool device_is_processor(const char *name) { return !strcmp(name, 
 struct device_limits {       // a second, at most
     double read_bytes;       // from its memory
     double float_operations; // multiplies and adds, of 32-bit floats
+    double int8_operations;  // the same of bytes, in dot products
 };
 
 #define DEVICE_LIMITS_BYTES (256u << 20) // of the device's memory, while it is measured: more than any cache holds

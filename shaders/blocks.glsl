@@ -534,10 +534,7 @@ codes unpack(Weights m, Grids grids, uint at, uint part) {
 #error "no block format chosen: define FORMAT_<name>"
 #endif
 
-// OpSDot of four signed bytes in each: glslang's own functions for it came later than Debian 12's.
-#extension GL_EXT_spirv_intrinsics : require
-spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019], id = 4450)
-int four_products(uint a, uint b, spirv_literal int packed_format);
+#include "dot.glsl"
 
 int sixteen_products(uvec4 a, uvec4 b) {
     return four_products(a.x, b.x, 0) + four_products(a.y, b.y, 0) + four_products(a.z, b.z, 0) +

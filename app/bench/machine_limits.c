@@ -110,6 +110,7 @@ static struct machine_limits sample_device(struct machine_limits_probe *p) {
     if (!device_limits(p->best.device, &of, &ignored)) of = (struct device_limits){0};
     limits.read_bytes = of.read_bytes;
     limits.float_operations = of.float_operations;
+    limits.int8_operations = of.int8_operations;
     machine_limits_raise(&p->best, &limits);
     return limits;
 }
@@ -222,7 +223,7 @@ struct machine_limits_probe *machine_limits_open_on(const char *device, int n_th
     struct machine_limits_probe *p = xcalloc(1, sizeof *p);
     p->bytes = DEVICE_LIMITS_BYTES;
     p->stop = stop;
-    p->best = (struct machine_limits){.n_threads = n_threads, .int8_name = ""};
+    p->best = (struct machine_limits){.n_threads = n_threads, .int8_name = "dot products"};
     snprintf(p->best.device, sizeof p->best.device, "%s", device);
     return p;
 }

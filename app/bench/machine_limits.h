@@ -13,9 +13,8 @@
 struct machine_limits {
     char device[16];         // "vulkan0"; "": the processor
     int n_threads;           // of the processor
-    const char *int8_name;   // "AVX-512 VNNI"; "": no loop for this processor
-    // Per second, counting multiplies and adds; 0 if int8_name is "", as of devices: they compute in floats.
-    double int8_operations;
+    const char *int8_name;   // "AVX-512 VNNI", or "dot products" of a device; "": no loop for this processor
+    double int8_operations;  // per second, counting multiplies and adds; 0 if int8_name is ""
     double float_operations; // per second, likewise, of 32-bit floats
     double read_bytes;       // per second, from memory, in huge pages where possible; 0: unknown
     double cache_bytes;      // of the last-level cache, which may be shared with others; 0: unknown

@@ -155,13 +155,10 @@ static void take(struct chat *c, const struct machine_limits *measured) {
     l->known = true;
     l->exceeded = false;
     use_file(c, add_work, free);
-    if (l->asked && !device_is_processor(l->device))
-        chat_say(c, false, "at most %s reads %.1f GB/s and computes %.2f TOP/s of floats", l->device,
-                 l->limits.read_bytes / 1e9, l->limits.float_operations / 1e12);
-    else if (l->asked)
-        chat_say(c, false,
-                 "at most this machine reads %.1f GB/s and computes %.2f TOP/s of 8-bit integers, %.2f of floats",
-                 l->limits.read_bytes / 1e9, l->limits.int8_operations / 1e12, l->limits.float_operations / 1e12);
+    if (l->asked)
+        chat_say(c, false, "at most %s reads %.1f GB/s and computes %.2f TOP/s of 8-bit integers, %.2f of floats",
+                 device_is_processor(l->device) ? "this machine" : l->device, l->limits.read_bytes / 1e9,
+                 l->limits.int8_operations / 1e12, l->limits.float_operations / 1e12);
     l->asked = false;
     c->stale = true;
 }

@@ -11,17 +11,17 @@ enum {
     LOADS = 16,    // of 16 bytes, of a thread
     TURNS = 256,   // of 8 multiplies and adds
     GROUP_BYTES = THREADS * LOADS * 16,
-    GROUP_OPERATIONS = THREADS * TURNS * 8 * 2,
+    GROUP_OPERATIONS = THREADS * TURNS * 8 * 2, // of floats; dot products are of four bytes
 };
 
 // A loop of the shader, and what a work group does in it.
 struct loop {
-    uint32_t reads;  // its specialisation constant
+    uint32_t number; // its specialisation constant
     uint32_t groups; // at once
     double work;     // of a group: bytes, or operations
 };
-static const struct loop read_loop = {true, DEVICE_LIMITS_BYTES / GROUP_BYTES, GROUP_BYTES};
-static const struct loop multiply_loop = {false, 1024, GROUP_OPERATIONS};
+static const struct loop read_loop = {0, DEVICE_LIMITS_BYTES / GROUP_BYTES, GROUP_BYTES};
+static const struct loop float_loop = {1, 1024, GROUP_OPERATIONS}, byte_loop = {2, 1024, 4.0 * GROUP_OPERATIONS};
 
 struct meter {
     struct vulkan_context context;
@@ -52,7 +52,7 @@ static bool time_groups(struct meter *m, const struct loop *loop, VkPipeline pip
 
 // More and more work groups, until they take long enough: a slow device never gets as far as to read all of the data.
 static bool measure_loop(struct meter *m, const struct loop *loop, double *rate, struct status *st) {
-    const VkPipeline pipeline = vulkan_pipeline(m->context.device, "limits", &loop->reads, 1, st);
+    const VkPipeline pipeline = vulkan_pipeline(m->context.device, "limits", &loop->number, 1, st);
     double seconds = 0;
     *rate = 0;
     if (!pipeline) return false;
@@ -75,7 +75,8 @@ static bool measure(struct meter *m, struct device_limits *out, struct status *s
            vulkan_buffer_open(m->context.device, &m->data, DEVICE_LIMITS_BYTES, VULKAN_MEMORY_DEVICE,
                               "measuring the device", st) &&
            fill(m, st) && measure_loop(m, &read_loop, &out->read_bytes, st) &&
-           measure_loop(m, &multiply_loop, &out->float_operations, st);
+           measure_loop(m, &float_loop, &out->float_operations, st) &&
+           measure_loop(m, &byte_loop, &out->int8_operations, st);
 }
 
 bool vulkan_limits(VkPhysicalDevice physical, struct device_limits *out, struct status *st) {
