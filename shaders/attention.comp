@@ -8,6 +8,7 @@
 // memory are unrolled, so that it waits once for many reads: a single row's work groups are too few to hide a wait.
 #define THREADS 256
 #include "codes.glsl"
+#include "each.glsl"
 #include "kv.glsl"
 
 const uint KEYS = 128, SPLIT = 2 * THREADS / KEYS;
@@ -32,9 +33,9 @@ layout(push_constant, scalar) uniform Push {
     uint layer;    // where it begins in a page
 };
 
-const uint QUERIES = HEADS * ROWS;
-const uint PAIRS = HEAD_SIZE / 2; // of dimensions
-const uint DIMENSIONS = (PAIRS + THREADS - 1) / THREADS, SLICES = PAIRS < THREADS ? THREADS / PAIRS : 1; // a thread's
+const uint QUERIES = HEADS * ROWS, MOST_QUERIES = 8;
+const uint PAIRS = HEAD_SIZE / 2; // of dimensions, at most THREADS
+const uint SLICES = THREADS / PAIRS; // of keys
 const uint SHARE = QUERIES < THREADS / 32 ? 32 : THREADS / QUERIES; // threads that turn a query's scores into weights
 const uint AT_ONCE = ROWS == 1 ? KEYS / PAGE : 1; // pages whose values are waited for together
 const float LOWEST = -3.4e38;                     // of scores; with infinity the difference of two would be no number
@@ -85,7 +86,7 @@ uint first_row, n_rows, first_page; // of the run; rows of `to`
 uint lowest, highest;               // keys of its rows
 uint own_lowest, own_highest;       // those of the query whose weights this thread computes,
 float own_top, own_total;           // and of this thread's share
-vec2 found[QUERIES * DIMENSIONS];
+vec2 found[MOST_QUERIES];
 
 uint open_page_of(uint key) { return open_page(pages.v[first_page + key / PAGE], layer, kv_head); }
 
@@ -106,8 +107,8 @@ void score(uint start) {
     const uint k = gl_LocalInvocationIndex % (KEYS / 2) * 2, part = gl_LocalInvocationIndex / (KEYS / 2);
     const uint key = start + k, slot = key % PAGE, at = (part * KEYS + k) * QUERIES;
     if (key > highest) return;
-    vec2 scores[QUERIES];
-    [[unroll]] for (uint q = 0; q < QUERIES; q++) scores[q] = vec2(0);
+    vec2 scores[MOST_QUERIES];
+    EACH(q, MOST_QUERIES, QUERIES) scores[q] = vec2(0);
     const uint offset = open_page_of(key);
     for (uint first = 0; first < BLOCKS; first += SPLIT)
         [[unroll]] for (uint block = first; block < first + SPLIT; block++) {
@@ -117,11 +118,11 @@ void score(uint start) {
                 const uint d = 32 * block + i + part;
                 if (HEAD_SIZE % SPLIT == 0 ? 32 * block + i >= HEAD_SIZE : d >= HEAD_SIZE) break;
                 const vec2 pair = key_pair(offset, block, i + part, slot) * scales;
-                [[unroll]] for (uint q = 0; q < QUERIES; q++) scores[q] += queries[d * QUERIES + q] * pair;
+                EACH(q, MOST_QUERIES, QUERIES) scores[q] += queries[d * QUERIES + q] * pair;
             }
         }
-    [[unroll]] for (uint q = 0; q < QUERIES; q++) weights[at + q] = scores[q].x;
-    [[unroll]] for (uint q = 0; q < QUERIES; q++) weights[at + QUERIES + q] = scores[q].y;
+    EACH(q, MOST_QUERIES, QUERIES) weights[at + q] = scores[q].x;
+    EACH(q, MOST_QUERIES, QUERIES) weights[at + QUERIES + q] = scores[q].y;
 }
 
 // Integers in the order of floats, for atomicMax.
@@ -165,14 +166,11 @@ void add_values(uint start, uint page) {
     [[unroll]] for (uint first = 0; first < PAGE; first += SLICES) {
         const uint slot = min(first + slice, PAGE - 1), key = page + slot, at = (key - start) * QUERIES;
         const bool known = first + slice < PAGE && key >= lowest && key <= highest;
-        [[unroll]] for (uint k = 0; k < DIMENSIONS; k++) {
-            const uint pair = min(gl_LocalInvocationIndex % PAIRS + k * THREADS, PAIRS - 1);
-            vec2 value = value_pair(offset, slot, 2 * pair);
-            if (!known) value = vec2(0);
-            [[unroll]] for (uint q = 0; q < QUERIES; q++) {
-                const float weight = weights[at + q];
-                if (ROWS == 1 || weight != 0) found[q * DIMENSIONS + k] += weight * value;
-            }
+        vec2 value = value_pair(offset, slot, 2 * (gl_LocalInvocationIndex % PAIRS));
+        if (!known) value = vec2(0);
+        EACH(q, MOST_QUERIES, QUERIES) {
+            const float weight = weights[at + q];
+            if (ROWS == 1 || weight != 0) found[q] += weight * value;
         }
     }
 }
@@ -186,12 +184,10 @@ void join_threads() {
     const uint t = gl_LocalInvocationIndex, slice = t / PAIRS;
     totals[t] = own_total;
     if (slice < SLICES)
-        [[unroll]] for (uint q = 0; q < QUERIES; q++)
-            [[unroll]] for (uint k = 0; k < DIMENSIONS; k++) {
-                const vec2 pair = found[q * DIMENSIONS + k];
-                const uint d = 2 * (t % PAIRS + k * THREADS), at = (slice * QUERIES + q) * HEAD_SIZE + d;
-                if (d < HEAD_SIZE) weights[at] = pair.x, weights[at + 1] = pair.y;
-            }
+        EACH(q, MOST_QUERIES, QUERIES) {
+            const uint at = (slice * QUERIES + q) * HEAD_SIZE + 2 * (t % PAIRS);
+            weights[at] = found[q].x, weights[at + 1] = found[q].y;
+        }
     barrier();
     const uint r = t / HEADS, h = t % HEADS, n_parts = gl_NumWorkGroups.z;
     if (r < n_rows && h < n_heads) {
@@ -234,7 +230,7 @@ void attend_run() {
         const uint head = first_head + min(q % HEADS, n_heads - 1);
         queries[d * QUERIES + q] = qkv.v[row * qkv_stride + head * HEAD_SIZE + d];
     }
-    [[unroll]] for (uint k = 0; k < QUERIES * DIMENSIONS; k++) found[k] = vec2(0);
+    EACH(q, MOST_QUERIES, QUERIES) found[q] = vec2(0);
     own_top = LOWEST, own_total = 0;
     if (t < QUERIES) tops[t] = ordered(floatBitsToInt(LOWEST));
     barrier();
@@ -244,7 +240,7 @@ void attend_run() {
         barrier();
         weigh(start);
         barrier();
-        [[unroll]] for (uint k = 0; k < QUERIES * DIMENSIONS; k++) found[k] *= factors[k / DIMENSIONS];
+        EACH(q, MOST_QUERIES, QUERIES) found[q] *= factors[q];
         for (uint page = start; page < start + KEYS && page <= highest; page += AT_ONCE * PAGE)
             [[unroll]] for (uint k = 0; k < AT_ONCE; k++) add_values(start, page + k * PAGE);
         barrier();

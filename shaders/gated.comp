@@ -38,13 +38,11 @@ void multiply_tile(uint which, Weights matrix, uint first_row, uint first_column
     for (uint row = team * ROWS; row < TILE_ROWS; row += THREADS / team_size * ROWS) {
         clear_sums();
         add_products(matrix, expert * rows + first_row + row, (expert + 1) * rows, first_column, lane, team_size);
-#define LEAVE_PARTS(c)                                                                                                 \
-    if (c < COLUMNS) {                                                                                                 \
-        const vec2 part = subgroupAdd(sum##c);                                                                         \
-        const uint at = c * TILE_ROWS + row;                                                                           \
-        if (subgroupElect()) parts[at][subgroup] = part.x, parts[at + 1][subgroup] = part.y;                           \
-    }
-        EACH_COLUMN(LEAVE_PARTS)
+        EACH(c, MOST_COLUMNS, COLUMNS) {
+            const vec2 part = subgroupAdd(sums[c]);
+            const uint at = c * TILE_ROWS + row;
+            if (subgroupElect()) parts[at][subgroup] = part.x, parts[at + 1][subgroup] = part.y;
+        }
     }
     barrier();
     for (uint i = gl_LocalInvocationIndex; i < TILE_ROWS * COLUMNS; i += THREADS) {

@@ -4,10 +4,10 @@
 // decode, the others load the batch. Then each multiplies its four rows of the matrix by COLUMNS of the batch.
 #include "common.glsl"
 #include "blocks.glsl"
-#include "columns.glsl"
+#include "each.glsl"
 #include "matmul.glsl"
 
-const uint ROWS = 4, THREADS = 128, DOWN = 16, ACROSS = THREADS / DOWN; // threads along the rows of the matrix and of the batch
+const uint ROWS = 4, MOST_COLUMNS = 8, THREADS = 128, DOWN = 16, ACROSS = THREADS / DOWN; // threads along the rows of the matrix and of the batch
 layout(local_size_x = 128) in;
 
 layout(constant_id = 0) const uint COLUMNS = 8;
@@ -16,7 +16,7 @@ layout(constant_id = 1) const bool EXPERTS = false; // tiles are those of the li
 const uint TILE_ROWS = DOWN * ROWS, TILE_COLUMNS = ACROSS * COLUMNS;
 shared uint sources[TILE_COLUMNS]; // rows of the batch
 
-vec4 sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7; // of its rows of the matrix, for each of the batch
+vec4 sums[MOST_COLUMNS]; // of its rows of the matrix, for each of the batch
 
 uint batch_row(Tile tile, uint column) {
     const uint at = min(tile.first + column, tile.end - 1);
@@ -32,11 +32,6 @@ uint matrix_block(Tile tile, uint row) {
 shared uvec4 weights[2][TILE_ROWS + 1], inputs[2][TILE_COLUMNS + 1]; // halves
 shared vec4 weight_scales[TILE_ROWS];                                // scales and minimums of the halves
 shared vec3 input_scales[TILE_COLUMNS];                              // and sums
-#ifdef HAS_MINIMUM
-const bool HAS_MINIMUMS = true;
-#else
-const bool HAS_MINIMUMS = false;
-#endif
 
 void stage_weights(Tile tile, uint first_row, uint piece) {
     const uint pieces = BLOCK_ELEMENTS / 32;
@@ -63,16 +58,16 @@ void multiply_staged(uint down, uint across) {
             w[r] = weights[h][down + r * DOWN];
             scale[r] = weight_scales[down + r * DOWN][h], minimum[r] = weight_scales[down + r * DOWN][2 + h];
         }
-#define ADD_PRODUCTS(c)                                                                                                \
-    if (c < COLUMNS) {                                                                                                 \
-        const uvec4 x = inputs[h][across + c * ACROSS];                                                                \
-        const vec3 of = input_scales[across + c * ACROSS];                                                             \
-        sum##c += of.x * scale *                                                                                       \
-                  vec4(float_of(sixteen_products(w[0], x)), float_of(sixteen_products(w[1], x)),                       \
-                       float_of(sixteen_products(w[2], x)), float_of(sixteen_products(w[3], x)));                      \
-        if (HAS_MINIMUMS) sum##c -= of[1 + h] * minimum;                                                               \
-    }
-        EACH_COLUMN(ADD_PRODUCTS)
+        EACH(c, MOST_COLUMNS, COLUMNS) {
+            const uvec4 x = inputs[h][across + c * ACROSS];
+            const vec3 of = input_scales[across + c * ACROSS];
+            sums[c] += of.x * scale *
+                       vec4(float_of(sixteen_products(w[0], x)), float_of(sixteen_products(w[1], x)),
+                            float_of(sixteen_products(w[2], x)), float_of(sixteen_products(w[3], x)));
+#ifdef HAS_MINIMUM
+            sums[c] -= of[1 + h] * minimum;
+#endif
+        }
     }
 }
 #else
@@ -97,12 +92,10 @@ void multiply_staged(uint down, uint across) {
     for (uint k = 0; k < 8; k++) {
         vec4 w[ROWS];
         [[unroll]] for (uint r = 0; r < ROWS; r++) w[r] = weights[(down + r * DOWN) * STRIDE + k];
-#define ADD_PRODUCTS(c)                                                                                                \
-    if (c < COLUMNS) {                                                                                                 \
-        const vec4 x = inputs[(across + c * ACROSS) * STRIDE + k];                                                     \
-        sum##c += vec4(dot(w[0], x), dot(w[1], x), dot(w[2], x), dot(w[3], x));                                        \
-    }
-        EACH_COLUMN(ADD_PRODUCTS)
+        EACH(c, MOST_COLUMNS, COLUMNS) {
+            const vec4 x = inputs[(across + c * ACROSS) * STRIDE + k];
+            sums[c] += vec4(dot(w[0], x), dot(w[1], x), dot(w[2], x), dot(w[3], x));
+        }
     }
 }
 #endif
@@ -121,7 +114,7 @@ void main() {
     if (EXPERTS) tile = tiles.v[gl_WorkGroupID.x];
     if (tile.first >= tile.end) return;
     for (uint i = t; i < TILE_COLUMNS; i += THREADS) sources[i] = batch_row(tile, i) / from_share;
-    sum0 = sum1 = sum2 = sum3 = sum4 = sum5 = sum6 = sum7 = vec4(0);
+    EACH(c, MOST_COLUMNS, COLUMNS) sums[c] = vec4(0);
     for (uint piece = 0; piece < (columns + 31) / 32; piece++) {
         barrier();
         if (t < THREADS / 2) stage_weights(tile, first_row, piece);
@@ -129,7 +122,5 @@ void main() {
         barrier();
         multiply_staged(down, across);
     }
-#define FINISH(c)                                                                                                      \
-    if (c < COLUMNS) finish_column(tile, across + c * ACROSS, first_row + down, sum##c);
-    EACH_COLUMN(FINISH)
+    EACH(c, MOST_COLUMNS, COLUMNS) finish_column(tile, across + c * ACROSS, first_row + down, sums[c]);
 }

@@ -23,12 +23,10 @@ void main() {
     if (first_row >= rows) return;
     clear_sums();
     add_products(matrix, expert * rows + first_row, (expert + 1) * rows, first_column, t, THREADS);
-#define LEAVE_PARTS(c)                                                                                                 \
-    if (c < COLUMNS) {                                                                                                 \
-        const vec2 part = subgroupAdd(sum##c);                                                                         \
-        if (subgroupElect()) parts[c][gl_SubgroupID] = part.x, parts[COLUMNS + c][gl_SubgroupID] = part.y;             \
+    EACH(c, MOST_COLUMNS, COLUMNS) {
+        const vec2 part = subgroupAdd(sums[c]);
+        if (subgroupElect()) parts[c][gl_SubgroupID] = part.x, parts[COLUMNS + c][gl_SubgroupID] = part.y;
     }
-    EACH_COLUMN(LEAVE_PARTS)
     barrier();
     if (t >= ROWS * COLUMNS || first_row + t / COLUMNS >= rows || first_column + t % COLUMNS >= n) return;
     float x = 0;

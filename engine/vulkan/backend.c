@@ -162,6 +162,13 @@ static struct backend *vulkan_backend_open(const struct backend_params *params, 
         status_fail(st, STATUS_USAGE, "the exact path is computed on the device cpu only");
         return NULL;
     }
+    enum { MOST_HEAD_SIZE = 512 }; // shaders/attention.comp has a thread for two dimensions
+    const int head_size = params->model->spec.head_size;
+    if (head_size > MOST_HEAD_SIZE) {
+        status_fail(st, STATUS_UNSUPPORTED, "Vulkan: heads of %d dimensions, at most %d are possible", head_size,
+                    MOST_HEAD_SIZE);
+        return NULL;
+    }
     struct backend *b = prepare(params, st);
     if (!b || open_on(b, params, st)) return b;
     close_vulkan(b);
