@@ -24,13 +24,14 @@ layout(push_constant, scalar) uniform Push {
     Pieces codes;
     Floats sinks;
     RowInfos rows;
-    Ints list; // row of qkv for each row of `to`; or none
+    Ints list; // row of qkv for each row of `to`, with has_list
     PageList pages;
     uint qkv_stride, to_stride, n_head, n_head_kv, window;
     float softcap; // 0: none
     Floats parts;  // [row of `to`][head][part]: maximum, sum, unnormalised result
     uint n;        // rows of `to`
     uint layer;    // where it begins in a page
+    uint has_list;
 };
 
 const uint QUERIES = HEADS * ROWS, MOST_QUERIES = 8;
@@ -94,7 +95,7 @@ void find_run(uint tile_end) {
     lowest = own_lowest = 0xffffffffu;
     highest = own_highest = 0;
     for (n_rows = 0; first_row + n_rows < tile_end; n_rows++) {
-        const RowInfo info = rows.v[listed(list, min(first_row + n_rows, n - 1))];
+        const RowInfo info = rows.v[listed(has_list, list, min(first_row + n_rows, n - 1))];
         const uint last = uint(info.position), first = window > 0 && last >= window ? last - window + 1 : 0;
         if (n_rows == 0) first_page = uint(info.first_page);
         if (uint(info.first_page) != first_page) break;
@@ -226,7 +227,7 @@ void write() {
 void attend_run() {
     const uint t = gl_LocalInvocationIndex;
     for (uint i = t; i < n_rows * HEADS * HEAD_SIZE; i += THREADS) {
-        const uint q = i / HEAD_SIZE, d = i % HEAD_SIZE, row = listed(list, first_row + q / HEADS);
+        const uint q = i / HEAD_SIZE, d = i % HEAD_SIZE, row = listed(has_list, list, first_row + q / HEADS);
         const uint head = first_head + min(q % HEADS, n_heads - 1);
         queries[d * QUERIES + q] = qkv.v[row * qkv_stride + head * HEAD_SIZE + d];
     }

@@ -19,9 +19,9 @@ layout(push_constant, scalar) uniform Push {
     Pieces from_codes;  // or quantised
     Floats to;         // [n, to_stride], zero behind the rows
     Pieces to_codes;
-    Floats gate_bias, up_bias; // [rows], or for each expert; or 0
+    Floats gate_bias, up_bias; // [rows], or for each expert, with their bits of `biased`
     Ints choices;              // [n] pairs of an expert and a weight
-    uint rows, columns, n, from_stride, to_stride, from_share;
+    uint rows, columns, n, from_stride, to_stride, from_share, biased;
 };
 
 const uint TILE_ROWS = 32;
@@ -53,12 +53,12 @@ void multiply_tile(uint which, Weights matrix, uint first_row, uint first_column
     barrier();
 }
 
-float bias(Floats of, uint row) { return uvec2(of) == uvec2(0) ? 0 : of.v[row]; }
-
 float result(uint row, uint in_tile, uint expert) {
     if (row >= rows) return 0;
-    return activate(GATED ? products[0][in_tile] + bias(gate_bias, expert * rows + row) : 0,
-                    products[1][in_tile] + bias(up_bias, expert * rows + row));
+    float gate = products[0][in_tile], up = products[1][in_tile];
+    if ((biased & 1) != 0) gate += gate_bias.v[expert * rows + row];
+    if ((biased & 2) != 0) up += up_bias.v[expert * rows + row];
+    return activate(gate, up);
 }
 
 void main() {

@@ -19,8 +19,8 @@ layout(push_constant, scalar) uniform Push {
     WritableVectors to;
     Pieces codes;
     Vectors weight, bias;
-    Ints rows; // or none
-    uint n, from_stride, to_stride;
+    Ints rows; // with has_list
+    uint n, from_stride, to_stride, has_list;
     float epsilon, scale;
 };
 
@@ -35,7 +35,7 @@ void write(uint target, uint at, vec4 x) {
 
 void main() {
     const uint t = gl_LocalInvocationIndex, last = (n - 1) / 4;
-    const uint source = listed(rows, gl_WorkGroupID.x) * (from_stride / 4), target = gl_WorkGroupID.x * (to_stride / 4);
+    const uint source = listed(has_list, rows, gl_WorkGroupID.x) * (from_stride / 4), target = gl_WorkGroupID.x * (to_stride / 4);
     vec4 x[VECTORS], weights[VECTORS], sum = vec4(0);
     float mean = 0, factor = 1;
     [[unroll]] for (uint k = 0; k < VECTORS; k++) {

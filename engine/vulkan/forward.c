@@ -25,6 +25,11 @@ static void quantize(struct pass *p, const struct rows *x) {
 
 enum { NORM_NONE = NORM_LAYER + 1 };
 
+// Shaders get the address of a list in any case.
+static VkDeviceAddress list_or_any(const struct pass *p, VkDeviceAddress list) {
+    return list ? list : p->b->work.kept.address;
+}
+
 // Rows of `from`, those of the list if there is one, normed, to `to`, and quantised to its codes; with a factor they
 // are added to it.
 static void norm_rows(struct pass *p, const struct device_norm *norm, const struct rows *from, VkDeviceAddress list,
@@ -33,10 +38,10 @@ static void norm_rows(struct pass *p, const struct device_norm *norm, const stru
     const struct model_spec *s = p->b->spec;
     const struct {
         VkDeviceAddress from, to, codes, weight, bias, rows;
-        uint32_t n, from_stride, to_stride;
+        uint32_t n, from_stride, to_stride, has_list;
         float epsilon, scale;
-    } push = {from->address, to->address,  to->codes,  norm->weight,    norm->bias, list,
-              (uint32_t)n,   from->stride, to->stride, s->norm_epsilon, factor};
+    } push = {from->address, to->address,  to->codes,  norm->weight, norm->bias,      list_or_any(p, list),
+              (uint32_t)n,   from->stride, to->stride, list != 0,    s->norm_epsilon, factor};
     RUN(p, "norm", push, to->n, 1, 1, norm->weight ? (uint32_t)s->norm : NORM_NONE, norm->bias != 0, factor != 0,
         to->codes && p->b->weights.quantised, groups(stride_of(n) / 4, THREADS));
 }
@@ -378,7 +383,7 @@ static void gated_at_once(struct pass *p, const struct gated *g) {
     const uint32_t columns = g->choices ? 1 : columns_at_once(to->n);
     const struct {
         VkDeviceAddress gate, up, grids, from, from_codes, to, to_codes, gate_bias, up_bias, choices;
-        uint32_t rows, columns, n, from_stride, to_stride, from_share;
+        uint32_t rows, columns, n, from_stride, to_stride, from_share, biased;
     } push = {g->gate->address,
               g->up->address,
               p->b->weights.grids,
@@ -386,15 +391,16 @@ static void gated_at_once(struct pass *p, const struct gated *g) {
               in->codes,
               to->address,
               to->codes,
-              g->gate_bias,
-              g->up_bias,
+              g->gate_bias ? g->gate_bias : p->b->work.device.address,
+              g->up_bias ? g->up_bias : p->b->work.device.address,
               g->choices,
               g->up->rows,
               g->up->columns,
               to->n,
               in->stride,
               to->stride,
-              g->share ? (uint32_t)g->share : 1};
+              g->share ? (uint32_t)g->share : 1,
+              (g->gate_bias != 0) | (g->up_bias != 0) << 1};
     char shader[32];
     snprintf(shader, sizeof shader, "gated_%s", g->up->format->name);
     RUN(p, shader, push, groups(to->n, columns), groups(g->up->rows, GROUP_ROWS), 1, (uint32_t)p->b->spec->activation,
@@ -503,14 +509,13 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
         uint32_t qkv_stride, to_stride, n_head, n_head_kv, window;
         float softcap;
         VkDeviceAddress parts;
-        uint32_t n;
-        uint32_t layer;
+        uint32_t n, layer, has_list;
     } push = {w->qkv,
               out->address,
               out->codes,
               l->sinks,
               w->rows.address,
-              list,
+              list_or_any(p, list),
               w->pages.address,
               w->qkv_stride,
               out->stride,
@@ -520,7 +525,8 @@ static void attend(struct pass *p, int layer, const struct rows *out, VkDeviceAd
               s->attention_softcap,
               w->parts,
               out->n,
-              l->kv_start};
+              l->kv_start,
+              list != 0};
     const bool quantizes = b->weights.quantised && size % 32 == 0;
     RUN(p, "attention", push, cut.x, cut.y, cut.parts, size, b->kv_type, l->sinks != 0, cut.heads, cut.rows, quantizes);
     if (cut.parts == 1) return;

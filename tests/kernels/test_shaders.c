@@ -220,10 +220,10 @@ static void test_norm(void **state) {
                                rows = ints(ROWS, (const int32_t[]){4, 0, 2});
             const struct {
                 VkDeviceAddress from, to, codes, weight, bias, rows;
-                int32_t n, from_stride, to_stride;
+                int32_t n, from_stride, to_stride, has_list;
                 float epsilon, scale;
-            } push = {from.address, to.address, codes.address, weight.address, bias.address, rows.address, n, STRIDE,
-                      STRIDE,       1e-3f,      0.5f};
+            } push = {from.address, to.address, codes.address, weight.address, bias.address, rows.address,
+                      n,            STRIDE,     STRIDE,        true,           1e-3f,        0.5f};
             double *want = expect(&to), x[STRIDE];
             for (int r = 0; r < ROWS; r++) {
                 for (int i = 0; i < n; i++) x[i] = from.f[rows.i[r] * STRIDE + i];
@@ -806,7 +806,7 @@ struct gated_case {
 
 struct gated_push {
     VkDeviceAddress gate, up, grids, from, from_codes, to, to_codes, gate_bias, up_bias, choices;
-    int32_t rows, columns, n, from_stride, to_stride, from_share;
+    int32_t rows, columns, n, from_stride, to_stride, from_share, biased;
 };
 
 static void check_gated(const struct gated_case *c) {
@@ -825,15 +825,16 @@ static void check_gated(const struct gated_case *c) {
                                     from_codes.address,
                                     to.address,
                                     codes.address,
-                                    c->biased ? bias[0].address : 0,
-                                    c->biased ? bias[1].address : 0,
+                                    bias[0].address,
+                                    bias[1].address,
                                     choices.address,
                                     c->rows,
                                     c->columns,
                                     c->n,
                                     stride,
                                     to_stride,
-                                    share};
+                                    share,
+                                    c->biased ? 3 : 0};
     if (block_formats[c->format].elements > 1) stand_for(&from_codes, &from, stride);
     double *want = expect(&to), most = 0;
     for (int i = 0; i < c->n; i++)
@@ -1138,11 +1139,10 @@ static void check_attention(const struct attention_case *c) {
         int32_t qkv_stride, to_stride, n_head, n_head_kv, window;
         float softcap;
         VkDeviceAddress parts;
-        int32_t n;
-        int32_t layer;
+        int32_t n, layer, has_list;
     } push = {qkv.address, to.address, codes.address, sinks.address, infos.address, list.address, pages.address,
               stride,      to_stride,  N_HEAD,        N_HEAD_KV,     c->window,     c->softcap,   parts.address,
-              WANTED,      0};
+              WANTED,      0,          true};
     const struct {
         VkDeviceAddress parts, to, codes, sinks;
         int32_t to_stride, n_parts;
