@@ -125,7 +125,7 @@ static void test_a_device_is_measured_in_place_of_the_processor(void **state) {
     const struct machine_limits limits = machine_limits_sample(p, 0), best = machine_limits_best(p);
     assert_string_equal(best.device, all[n - 1].name);
     assert_true(limits.read_bytes > 0 && best.read_bytes >= limits.read_bytes);
-    assert_true(limits.float_operations > 0 && limits.int8_operations == 0);
+    assert_true(limits.float_operations > 0 && limits.int8_operations > 0);
     machine_limits_close(p);
     p = machine_limits_open_on("abacus", 2, NULL, &st); // one that cannot be measured has no limits
     assert_true(machine_limits_sample(p, 0).read_bytes == 0);
