@@ -106,8 +106,8 @@ void decode(Weights m, Grids grids, uint first_block, uint piece, uint columns, 
 #define HAS_CODES
 
 // Element i of a piece = scale[i / 16] × code − minimum[i / 16], where code is the signed byte i % 4 of
-// code[i / 16][i / 4 % 4]. Minimums are 0 unless HAS_MINIMUM is defined. With ONE_SCALE, the halves' scales are the same,
-// and so are their minimums.
+// code[i / 16][i / 4 % 4]. Minimums are 0 unless HAS_MINIMUM is defined. With ONE_SCALE, the halves' scales are the
+// same, and so are their minimums.
 struct codes {
     uvec4 code[2];
     float scale[2], minimum[2];

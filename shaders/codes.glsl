@@ -1,5 +1,5 @@
-// Activations as quantised matrices read them: 32 of a row, a piece, share a scale. Rows have a piece for every 32 floats
-// and PIECE_BYTES for each, so that neighbouring threads read neighbouring vectors:
+// Activations as quantised matrices read them: 32 of a row, a piece, share a scale. Rows have a piece for every 32
+// floats and PIECE_BYTES for each, so that neighbouring threads read neighbouring vectors:
 //
 //   first halves of codes   16 bytes a piece
 //   second halves           16

@@ -22,8 +22,8 @@ struct RowInfo {
 };
 layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer RowInfos { RowInfo v[]; };
 
-// Entry i of a list of row numbers, or where there is none, i. The address is that of some list in any case: drivers may
-// read it (Mesa 26's lavapipe does).
+// Entry i of a list of row numbers, or where there is none, i. The address is that of some list in any case: drivers
+// may read it (Mesa 26's lavapipe does).
 uint listed(uint has_list, Ints list, uint i) { return has_list != 0 ? uint(list.v[i]) : i; }
 
 // Rows [first, end) of the batch in the order of their experts, those of one expert: a tile is the first of them. Where

@@ -6,8 +6,8 @@
 //            ┌─────────┬─────────┐                 DOWN × ACROSS blocks. A block consists of fragments, M × N, which
 //  TILE_ROWS │ block 0 │ block 1 │                 stay in registers.
 //   of the   ├─────────┼─────────┤
-//   matrix   │ block 2 │ block 3 │                 It goes along the columns in steps: while it multiplies one in shared
-//            └─────────┴─────────┘                 memory, the next is on its way to the registers of its threads.
+//   matrix   │ block 2 │ block 3 │                 It goes along the columns in steps: while it multiplies one in
+//            └─────────┴─────────┘                 shared memory, the next is on its way to its threads' registers.
 //
 // Halves move 16 bytes at a time. Those of a step in a row belong to neighbouring threads. The sums have names:
 // glslc leaves loops over such matrices to drivers, and NVIDIA's took three times as long with them.
@@ -71,8 +71,8 @@ uint place(uint i) {
 // Whether a thread has load i of `all`. Known beforehand where they are evenly divided.
 bool has_load(uint i, uint all) { return all % THREADS == 0 || gl_LocalInvocationIndex + i * THREADS < all; }
 
-// A fragment of the results, which lies in shared memory column after column. Neighbouring threads have neighbouring rows
-// of the matrix.
+// A fragment of the results, which lies in shared memory column after column. Neighbouring threads have neighbouring
+// rows of the matrix.
 void finish_fragment(uint expert, uint at, uint first_row, uint first_column) {
     for (uint i = gl_SubgroupInvocationID; i < M * N; i += SUBGROUP_SIZE) {
         const uint row = first_row + i % M, column = first_column + i / M, target = targets[column];
@@ -116,14 +116,14 @@ void main() {
     const uint block_row = gl_SubgroupID / ACROSS * BLOCK_ROWS, block_column = gl_SubgroupID % ACROSS * BLOCK_COLUMNS;
     const uint steps = from_stride / STEP;
     for (uint step = 0; step < steps; step++) {
-        const uint buffer_at = BUFFERS > 1 ? step % BUFFERS * BUFFER : 0, inputs_at_buffer = buffer_at + TILE_ROWS * STRIDE;
+        const uint buffer_at = BUFFERS > 1 ? step % BUFFERS * BUFFER : 0, buffer_inputs = buffer_at + TILE_ROWS * STRIDE;
         const uint weights_begin = buffer_at + block_row * STRIDE;
-        const uint inputs_begin = inputs_at_buffer + block_column * STRIDE;
+        const uint inputs_begin = buffer_inputs + block_column * STRIDE;
         if (BUFFERS == 1) barrier();
         [[unroll]] for (uint i = 0; i < WEIGHT_LOADS; i++)
             if (has_load(i, WEIGHTS)) staged[buffer_at + place(i)] = weights[i];
         [[unroll]] for (uint i = 0; i < INPUT_LOADS; i++)
-            if (has_load(i, INPUTS)) staged[inputs_at_buffer + place(i)] = inputs[i];
+            if (has_load(i, INPUTS)) staged[buffer_inputs + place(i)] = inputs[i];
         barrier();
         const uint following = min(step + 1, steps - 1) * STEP_VECTORS;
         [[unroll]] for (uint i = 0; i < WEIGHT_LOADS; i++) weights[i] = matrix.v[weights_at[i] + following];

@@ -10,7 +10,7 @@
 layout(local_size_x = THREADS) in;
 
 layout(constant_id = 2) const uint COLUMNS = 1;
-layout(constant_id = 3) const bool EXPERTS = false; // the matrices are those of an expert, which each row has its own of
+layout(constant_id = 3) const bool EXPERTS = false; // the matrices are those of an expert, of which each row has one
 
 layout(push_constant, scalar) uniform Push {
     Weights gate, up; // [rows, columns]; those of experts one behind the other

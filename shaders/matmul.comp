@@ -7,7 +7,8 @@
 #include "each.glsl"
 #include "matmul.glsl"
 
-const uint ROWS = 4, MOST_COLUMNS = 8, THREADS = 128, DOWN = 16, ACROSS = THREADS / DOWN; // threads along the rows of the matrix and of the batch
+const uint ROWS = 4, MOST_COLUMNS = 8, THREADS = 128;
+const uint DOWN = 16, ACROSS = THREADS / DOWN; // threads along the rows of the matrix and of the batch
 layout(local_size_x = 128) in;
 
 layout(constant_id = 0) const uint COLUMNS = 8;

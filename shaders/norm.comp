@@ -1,6 +1,6 @@
 #version 450
-// Norms of rows, or without a norm the rows themselves: from row rows[i] of `from`, or row i, to row i of `to`, or onto it. A work
-// group holds a row in registers, so that it waits for memory once.
+// Norms of rows, or without a norm the rows themselves: from row rows[i] of `from`, or row i, to row i of `to`, or onto
+// it. A work group holds a row in registers, so that it waits for memory once.
 #define THREADS 256
 #include "codes.glsl"
 
@@ -35,7 +35,8 @@ void write(uint target, uint at, vec4 x) {
 
 void main() {
     const uint t = gl_LocalInvocationIndex, last = (n - 1) / 4;
-    const uint source = listed(has_list, rows, gl_WorkGroupID.x) * (from_stride / 4), target = gl_WorkGroupID.x * (to_stride / 4);
+    const uint source = listed(has_list, rows, gl_WorkGroupID.x) * (from_stride / 4);
+    const uint target = gl_WorkGroupID.x * (to_stride / 4);
     vec4 x[VECTORS], weights[VECTORS], sum = vec4(0);
     float mean = 0, factor = 1;
     [[unroll]] for (uint k = 0; k < VECTORS; k++) {
