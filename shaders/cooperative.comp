@@ -25,8 +25,6 @@ layout(constant_id = 7) const uint K = 16;
 layout(local_size_x_id = 8) in;
 layout(constant_id = 8) const uint THREADS = 128;
 layout(constant_id = 9) const uint STEP = 64;
-layout(constant_id = 10) const uint BUFFERS = 1; // 2: a step is stored while others multiply the one before
-layout(constant_id = 11) const uint PAD = 1;     // vectors between rows in shared memory, for different banks
 
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Halves { uvec4 v[]; };
 
@@ -50,12 +48,12 @@ const uint SUBGROUPS = THREADS / SUBGROUP_SIZE, ACROSS = SUBGROUPS / DOWN;
 const uint BLOCK_ROWS = TILE_ROWS / DOWN, BLOCK_COLUMNS = TILE_COLUMNS / ACROSS;
 const uint FRAGMENTS_DOWN = BLOCK_ROWS / M, FRAGMENTS_ACROSS = BLOCK_COLUMNS / N; // at most 2 and 4
 
-// Shared memory is counted in vectors of 8 halves: weights, then inputs. In the end it has a fragment of each subgroup.
-const uint STEP_VECTORS = STEP / 8, STRIDE = STEP_VECTORS + PAD;
+// Shared memory is counted in vectors of 8 halves: weights, then inputs, with a vector between rows, for different banks.
+// In the end it has a fragment of each subgroup.
+const uint STEP_VECTORS = STEP / 8, STRIDE = STEP_VECTORS + 1;
 const uint WEIGHTS = TILE_ROWS * STEP_VECTORS, INPUTS = TILE_COLUMNS * STEP_VECTORS; // of a step
 const uint WEIGHT_LOADS = (WEIGHTS + THREADS - 1) / THREADS, INPUT_LOADS = (INPUTS + THREADS - 1) / THREADS;
-const uint BUFFER = (TILE_ROWS + TILE_COLUMNS) * STRIDE;
-const uint STAGED = BUFFERS * BUFFER, SUMS = SUBGROUPS * M * N / 4;
+const uint STAGED = (TILE_ROWS + TILE_COLUMNS) * STRIDE, SUMS = SUBGROUPS * M * N / 4;
 shared uvec4 staged[STAGED > SUMS ? STAGED : SUMS];
 shared uint targets[TILE_COLUMNS]; // rows of the batch
 shared float target_scales[TILE_COLUMNS];
@@ -114,16 +112,14 @@ void main() {
     SUM_MATRIX(M, N) sum00 = SUM_MATRIX(M, N)(0.0), sum01 = sum00, sum02 = sum00, sum03 = sum00, sum10 = sum00,
                      sum11 = sum00, sum12 = sum00, sum13 = sum00;
     const uint block_row = gl_SubgroupID / ACROSS * BLOCK_ROWS, block_column = gl_SubgroupID % ACROSS * BLOCK_COLUMNS;
+    const uint weights_begin = block_row * STRIDE, inputs_begin = (TILE_ROWS + block_column) * STRIDE;
     const uint steps = from_stride / STEP;
     for (uint step = 0; step < steps; step++) {
-        const uint buffer_at = BUFFERS > 1 ? step % BUFFERS * BUFFER : 0, buffer_inputs = buffer_at + TILE_ROWS * STRIDE;
-        const uint weights_begin = buffer_at + block_row * STRIDE;
-        const uint inputs_begin = buffer_inputs + block_column * STRIDE;
-        if (BUFFERS == 1) barrier();
+        barrier();
         [[unroll]] for (uint i = 0; i < WEIGHT_LOADS; i++)
-            if (has_load(i, WEIGHTS)) staged[buffer_at + place(i)] = weights[i];
+            if (has_load(i, WEIGHTS)) staged[place(i)] = weights[i];
         [[unroll]] for (uint i = 0; i < INPUT_LOADS; i++)
-            if (has_load(i, INPUTS)) staged[buffer_inputs + place(i)] = inputs[i];
+            if (has_load(i, INPUTS)) staged[TILE_ROWS * STRIDE + place(i)] = inputs[i];
         barrier();
         const uint following = min(step + 1, steps - 1) * STEP_VECTORS;
         [[unroll]] for (uint i = 0; i < WEIGHT_LOADS; i++) weights[i] = matrix.v[weights_at[i] + following];

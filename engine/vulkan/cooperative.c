@@ -112,7 +112,7 @@ bool cooperative_holds(const struct vulkan_device *d, const struct block_format 
 
 // As shaders/cooperative.comp declares it.
 uint32_t cooperative_shared_bytes(const struct cooperative_constants *c) {
-    const uint32_t staged = c->buffers * (c->rows + c->columns) * (c->step / 8 + c->pad) * 16;
+    const uint32_t staged = (c->rows + c->columns) * (c->step / 8 + 1) * 16;
     const uint32_t sums = c->threads / c->subgroup_size * c->m * c->n * 4;
     return (staged > sums ? staged : sums) + c->columns * 8;
 }
@@ -133,8 +133,6 @@ struct cooperative_constants cooperative_constants(const struct vulkan_device *d
         .n = s->n,
         .k = s->k,
         .step = 64,
-        .buffers = 1,
-        .pad = 1,
     };
     while (c.rows / (BLOCK_DOWN * c.m) * c.subgroup_size > most_threads) c.rows /= 2;
     c.down = c.rows < BLOCK_DOWN * c.m ? 1 : c.rows / (BLOCK_DOWN * c.m);

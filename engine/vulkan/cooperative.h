@@ -27,7 +27,7 @@ struct cooperative_tile {
 
 // The shader's specialisation constants, in its order.
 struct cooperative_constants {
-    uint32_t rows, columns, experts, down, subgroup_size, m, n, k, threads, step, buffers, pad;
+    uint32_t rows, columns, experts, down, subgroup_size, m, n, k, threads, step;
 };
 struct cooperative_constants cooperative_constants(const struct vulkan_device *d, struct cooperative_tile tile,
                                                    bool experts);

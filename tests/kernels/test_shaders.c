@@ -689,8 +689,8 @@ static void test_widen(void **state) {
 struct cooperative_case {
     struct matmul m;
     struct cooperative_tile tile;
-    int n_slices;           // of rows, or of experts
-    uint32_t step, buffers; // 0: the usual
+    int n_slices;  // of rows, or of experts
+    uint32_t step; // 0: the usual
 };
 
 struct cooperative_push {
@@ -704,7 +704,6 @@ static bool run_cooperative(const struct cooperative_case *c, const struct weigh
     const struct matmul *m = &c->m;
     struct cooperative_constants constants = cooperative_constants(context.device, c->tile, m->experts);
     if (c->step) constants.step = c->step;
-    if (c->buffers) constants.buffers = c->buffers;
     if (cooperative_shared_bytes(&constants) > context.device->shared_bytes) return false;
     const int units = m->experts ? N_EXPERTS : m->rows, each = groups(units, c->n_slices),
               rows = m->experts ? m->rows : 1;
@@ -716,7 +715,8 @@ static bool run_cooperative(const struct cooperative_case *c, const struct weigh
         if (m->experts) push.expert = first, push.end_expert = first + n;
         else push.rows = n, push.to = to + 4 * (VkDeviceAddress)first, push.bias = bias + 4 * (VkDeviceAddress)first;
         dispatch("cooperative", (uint32_t *)&constants, sizeof constants / sizeof(uint32_t), &push, sizeof push,
-                 m->experts ? MOST_TILES : groups(m->n, (int)c->tile.columns), groups(push.rows, (int)c->tile.rows), 1);
+                 m->experts ? MOST_TILES : groups(m->n, (int)constants.columns), groups(push.rows, (int)constants.rows),
+                 1);
     }
     return true;
 }
@@ -757,7 +757,8 @@ static void check_cooperative(const struct cooperative_case *c) {
                                           m->adds};
     double *want = expect(&to), *allowed = xcalloc(to.n, sizeof *allowed), error = 0, power = 0;
     expect_matmul(m, &w, &layout, from.f, bias.f, choices.i, want, allowed);
-    if (m->experts) group(&choices, &order, &tiles, m->n, experts, (int)c->tile.columns);
+    const struct cooperative_constants chosen = cooperative_constants(context.device, c->tile, m->experts);
+    if (m->experts) group(&choices, &order, &tiles, m->n, experts, (int)chosen.columns);
     const bool ran = run_cooperative(c, &w, push); // or has no room
     for (size_t i = 0; i < to.n && ran; i++) {
         const double difference = to.f[i] - want[i];
@@ -785,14 +786,14 @@ static void test_cooperative(void **state) {
     }
     print_message("cooperative matrices of %u × %u × %u\n", shape->m, shape->n, shape->k);
     const struct cooperative_case cases[] = {
-        {{BLOCK_Q4_K, 150, 768, 90, .scale = 1}, {64, 64}, 1, 0, 0},
-        {{BLOCK_Q6_K, 70, 512, 37, .scale = 1}, {64, 64}, 1, 0, 0},
-        {{BLOCK_Q8_0, 70, 96, 5, .biased = true, .adds = true, .scale = 0.5f, .softcap = 2}, {64, 64}, 2, 0, 0},
-        {{BLOCK_Q8_0, 1, 32, 1, .adds = true, .scale = 2}, {32, 32}, 1, 0, 0},
-        {{BLOCK_F16, 130, 333, 150, .scale = 1}, {128, 128}, 1, 32, 2},
-        {{BLOCK_Q4_K, 70, 256, 90, .experts = true, .biased = true, .scale = 1}, {64, 16}, 3, 0, 0},
-        {{BLOCK_MXFP4, 70, 96, 200, .experts = true, .scale = 1}, {128, 64}, 1, 0, 0},
-        {{BLOCK_Q4_K, 300, 256, 260, .scale = 1}, {128, 128}, 1, 0, 0},
+        {{BLOCK_Q4_K, 150, 768, 90, .scale = 1}, {64, 64}, 1, 0},
+        {{BLOCK_Q6_K, 70, 512, 37, .scale = 1}, {64, 64}, 1, 0},
+        {{BLOCK_Q8_0, 70, 96, 5, .biased = true, .adds = true, .scale = 0.5f, .softcap = 2}, {64, 64}, 2, 0},
+        {{BLOCK_Q8_0, 1, 32, 1, .adds = true, .scale = 2}, {32, 32}, 1, 0},
+        {{BLOCK_F16, 130, 333, 150, .scale = 1}, {128, 128}, 1, 32},
+        {{BLOCK_Q4_K, 70, 256, 90, .experts = true, .biased = true, .scale = 1}, {64, 16}, 3, 0},
+        {{BLOCK_MXFP4, 70, 96, 200, .experts = true, .scale = 1}, {128, 64}, 1, 0},
+        {{BLOCK_Q4_K, 300, 256, 260, .scale = 1}, {128, 128}, 1, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_cooperative(&cases[i]);
 }
