@@ -16,7 +16,7 @@ static uint64_t reserve_codes(uint64_t *used, uint64_t rows, uint32_t stride) {
     return reserve(used, rows, stride / 32 * PIECE_BYTES);
 }
 
-static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void find_strides(struct backend *b) {
     struct device_workspace *w = &b->work;
@@ -32,13 +32,11 @@ static void find_strides(struct backend *b) {
     }
 }
 
-static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
 static uint64_t halves_bytes(const struct backend *b, uint64_t rows, uint64_t slots) {
     const struct device_workspace *w = &b->work;
     const uint32_t stride = larger(larger(w->embd_stride, w->attended_stride), w->ffn_stride);
     const uint64_t dense = rows * cooperative_stride(stride), experts = slots * cooperative_stride(w->expert_stride);
-    return sizeof(uint16_t) * most(dense, experts);
+    return sizeof(uint16_t) * larger(dense, experts);
 }
 
 static uint64_t matrix_halves(const struct device_matrix *m, int n) {
@@ -59,13 +57,13 @@ static uint64_t widened_bytes(const struct backend *b) {
                                                      &l->gate,        &l->up,        &l->down,       &e->router,
                                                      &e->shared_gate, &e->shared_up, &e->shared_down};
         const struct device_matrix *const experts[] = {&e->gate, &e->up, &e->down};
-        for (size_t k = 0; k < sizeof dense / sizeof *dense; k++) largest = most(largest, matrix_halves(dense[k], 1));
+        for (size_t k = 0; k < sizeof dense / sizeof *dense; k++) largest = larger(largest, matrix_halves(dense[k], 1));
         for (size_t k = 0; k < sizeof experts / sizeof *experts; k++) {
-            largest = most(largest, matrix_halves(experts[k], n_experts));
-            least = most(least, matrix_halves(experts[k], 1));
+            largest = larger(largest, matrix_halves(experts[k], n_experts));
+            least = larger(least, matrix_halves(experts[k], 1));
         }
     }
-    return most(least, largest < wanted ? largest : wanted);
+    return larger(least, largest < wanted ? largest : wanted);
 }
 
 // Addresses in the device buffer, as offsets; returns its size.
