@@ -1,5 +1,5 @@
-// A pass in the making, between pass.c, which has its rows, its commands and their runs, and forward.c, which says what
-// is computed.
+// A pass in the making, between pass.c, which has its rows, its commands and their runs, and forward.c and matmuls.c,
+// which say what is computed.
 #ifndef CONFAB_VULKAN_PASS_H
 #define CONFAB_VULKAN_PASS_H
 
@@ -32,5 +32,8 @@ void pass_run(struct pass *p, const char *shader, const uint32_t *constants, int
              sizeof(push), x, y, z)
 void pass_barrier(struct pass *p); // what follows sees what was written before
 void pass_end_stage(struct pass *p, enum backend_stage stage);
+
+// Of work groups, each of which has so many of n.
+static inline uint32_t groups(uint32_t n, uint32_t each) { return (n + each - 1) / each; }
 
 #endif

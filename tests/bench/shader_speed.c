@@ -1,7 +1,7 @@
 // shader_speed [--device N] [--quick] [--only PREFIX] [--constants I=V,…] [--shaders FOLDER]: times single operations
-// on a Vulkan device, as they run in a pass: recorded by the functions of engine/vulkan/forward.c, each behind a
-// barrier, with weights and keys that come from memory and not from a cache. Shapes are those of an 8B llama; with
-// --quick, and on emulated devices, a sixteenth of them.
+// on a Vulkan device, as they run in a pass: recorded by the functions of engine/vulkan, each behind a barrier, with
+// weights and keys that come from memory and not from a cache. Shapes are those of an 8B llama; with --quick, and on
+// emulated devices, a sixteenth of them.
 //
 // --only: cases whose names begin with PREFIX. --constants: other specialisation constants for all shaders that are
 // run; the numbers of work groups follow. --shaders: FOLDER/NAME.spv in place of the embedded shader of that name.
@@ -12,7 +12,8 @@
 
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
-#include "engine/vulkan/forward.c" // in whose place this stands in the program: its operations are static
+#include "engine/vulkan/forward.c" // in whose place this stands in the program: their operations are static
+#include "engine/vulkan/matmuls.c"
 #include "engine/vulkan/shaders.h"
 
 enum { RUNS = 5, MOST_TURNS = 512, MOST_ROWS = 512, STAGING_BYTES = 16 << 20 };
@@ -21,7 +22,7 @@ static struct {
     int device;
     bool quick;
     const char *only, *folder;
-    int constants[VULKAN_MOST_CONSTANTS]; // negative: as forward.c has them
+    int constants[VULKAN_MOST_CONSTANTS]; // negative: as a pass has them
 } options;
 
 static struct backend b;
@@ -251,7 +252,7 @@ static void record_gated(struct pass *p, const struct trial *t) {
                                up = {t->format, at + size, t->rows, t->columns};
     const struct rows in = coded(rows_of(b.work.normed, stride_of((int)t->columns), t->n), b.work.normed_codes),
                       middle = coded(rows_of(b.work.gate, stride_of((int)t->rows), t->n), b.work.gate_codes);
-    gated(p, &(struct gated){.gate = &gate, .up = &up, .in = &in, .middle = &middle, .scratch = b.work.up});
+    matmuls_gated(p, &(struct gated){.gate = &gate, .up = &up, .in = &in, .middle = &middle, .scratch = b.work.up});
 }
 
 static void measure_gated(enum block_id id, int n) {
