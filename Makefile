@@ -112,7 +112,8 @@ $(BUILD)/with_$(1): always
 $(2:%=$(BUILD)/%.o): $(BUILD)/with_$(1)
 $(2:%=$(BUILD)/%.o): ALL_CFLAGS += $$(if $$($(1)),-DCONFAB_$(1) $$($(1)_CFLAGS))
 endef
-$(eval $(call WITH_RULE,VULKAN,engine/serve/registry tests/unit/engine/vulkan/test_vulkan tests/faults/test_vulkan_faults \
+$(eval $(call WITH_RULE,VULKAN,engine/serve/registry tests/unit/engine/vulkan/test_vulkan \
+	tests/unit/engine/vulkan/test_matmuls tests/faults/test_vulkan_faults \
 	tests/kernels/test_shaders))
 $(eval $(call WITH_RULE,COOPERATIVE,engine/vulkan/cooperative))
 $(filter $(BUILD)/shaders/cooperative.spv,$(SPIRV)): $(BUILD)/with_COOPERATIVE

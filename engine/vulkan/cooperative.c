@@ -45,7 +45,7 @@ static bool power_of_two(uint32_t x) { return x && !(x & (x - 1)); }
 static bool suits(const struct shape *s) {
     return s->left == FLOAT16 && s->right == FLOAT16 && s->sum == FLOAT32 && s->result == FLOAT32 && !saturates(s) &&
            s->scope == SCOPE_SUBGROUP && power_of_two(s->m) && power_of_two(s->n) && power_of_two(s->k) && s->m >= 4 &&
-           s->m <= 16 && s->n <= 16 && s->k >= 8 && s->k <= 32;
+           s->m <= 16 && s->n >= 4 && s->n <= 16 && s->k >= 8 && s->k <= 32;
 }
 
 static void find_shape(struct vulkan_device *d, const struct vulkan_instance *instance) {
@@ -119,8 +119,7 @@ uint32_t cooperative_shared_bytes(const struct cooperative_constants *c) {
 
 // Subgroups have blocks of 2 × 4 fragments at most, the names that the shader has for sums: few loads for each
 // multiplication. More threads hide waits better, so blocks are smaller in small tiles.
-struct cooperative_constants cooperative_constants(const struct vulkan_device *d, struct cooperative_tile tile,
-                                                   bool experts) {
+static struct cooperative_constants divide(const struct vulkan_device *d, struct cooperative_tile tile, bool experts) {
     enum { BLOCK_DOWN = 2, BLOCK_ACROSS = 4 };
     const struct cooperative_shape *s = &d->cooperative;
     const uint32_t most_threads = tile.rows * tile.columns > 64 * 64 ? 256 : 128;
@@ -140,5 +139,15 @@ struct cooperative_constants cooperative_constants(const struct vulkan_device *d
     while (2 * c.down * across * c.subgroup_size <= most_threads && 2 * across * c.n <= c.columns) across *= 2;
     while (c.columns > BLOCK_ACROSS * across * c.n) c.columns /= 2;
     c.threads = c.down * across * c.subgroup_size;
+    return c;
+}
+
+struct cooperative_constants cooperative_constants(const struct vulkan_device *d, struct cooperative_tile tile,
+                                                   bool experts) {
+    struct cooperative_constants c = divide(d, tile, experts);
+    while (cooperative_shared_bytes(&c) > d->shared_bytes && tile.rows > 32) {
+        tile.rows /= 2;
+        c = divide(d, tile, experts);
+    }
     return c;
 }

@@ -29,6 +29,7 @@ struct cooperative_tile {
 struct cooperative_constants {
     uint32_t rows, columns, experts, down, subgroup_size, m, n, k, threads, step;
 };
+// Of a tile, or of a smaller one where subgroups or shared memory do not suffice for it.
 struct cooperative_constants cooperative_constants(const struct vulkan_device *d, struct cooperative_tile tile,
                                                    bool experts);
 uint32_t cooperative_shared_bytes(const struct cooperative_constants *c);

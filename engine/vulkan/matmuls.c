@@ -16,7 +16,7 @@ static void count_matmul(struct pass *p, const struct matmul *m) {
 // The rows of the batch that a tile has where `n` rows share a matrix: the fewest that they fill.
 static uint32_t tile_columns(uint32_t n) { return n <= 16 ? 16 : n <= 32 ? 32 : 64; }
 
-enum { TILE_ROWS = 64 };
+enum { TILE_ROWS = 64, LARGEST_TILE = 128 };
 
 // Of a matrix that is too small for tiles to keep a device busy, or of few rows of the batch: 0. Otherwise tiles become
 // smaller before they become few.
@@ -28,11 +28,20 @@ static uint32_t choose_tile(uint32_t rows, uint32_t n) {
     return columns;
 }
 
-// The same for experts. Which of them the slots go to is known on the device alone; here they go to all alike.
+// The largest tiles of the matrices of experts that become halves.
+static struct cooperative_constants expert_constants(const struct pass *p, uint32_t slots) {
+    const struct cooperative_tile tile = {LARGEST_TILE, tile_columns(slots / (uint32_t)p->b->spec->experts.count)};
+    return cooperative_constants(p->b->context.device, tile, true);
+}
+
+// The same for experts. Which of them the slots go to is known on the device alone; here they go to all alike. All
+// their matrices share a list of tiles, so these are as cooperative.comp has them, perhaps smaller; matmul.comp takes
+// either.
 static uint32_t choose_expert_tile(const struct pass *p, uint32_t slots) {
     enum { FEW_COLUMNS = 4 };
     const uint32_t each = slots / (uint32_t)p->b->spec->experts.count;
-    return each < FEW_COLUMNS ? 0 : tile_columns(each);
+    if (each < FEW_COLUMNS) return 0;
+    return p->b->context.device->cooperative.m ? expert_constants(p, slots).columns : tile_columns(each);
 }
 
 // The most tiles there can be of them.
@@ -157,22 +166,16 @@ static void halve(struct pass *p, struct slices *s, const struct rows *from, uin
 // The largest tiles, and smaller ones before they are few.
 static struct cooperative_constants choose_cooperative(const struct pass *p, const struct slice *x) {
     enum { MANY_TILES = 128 };
-    const struct vulkan_device *d = p->b->context.device;
     const uint32_t rows = x->n, n = x->m->to->n;
-    struct cooperative_tile t = {128, n <= 32 ? 32 : n <= 64 ? 64 : 128};
-    if (x->m->choices) t.columns = chosen_tile(p, x->m);
-    while (!x->m->choices && groups(rows, t.rows) * groups(n, t.columns) < MANY_TILES) {
+    if (x->m->choices) return expert_constants(p, n);
+    struct cooperative_tile t = {LARGEST_TILE, n <= 32 ? 32 : n <= 64 ? 64 : LARGEST_TILE};
+    while (groups(rows, t.rows) * groups(n, t.columns) < MANY_TILES) {
         if (t.rows > 64) t.rows /= 2;
         else if (t.columns > 32) t.columns /= 2;
         else if (t.rows > 32) t.rows /= 2;
         else break;
     }
-    struct cooperative_constants c = cooperative_constants(d, t, x->m->choices != 0);
-    while (cooperative_shared_bytes(&c) > d->shared_bytes && t.rows > 32) {
-        t.rows /= 2;
-        c = cooperative_constants(d, t, x->m->choices != 0);
-    }
-    return c;
+    return cooperative_constants(p->b->context.device, t, false);
 }
 
 static void multiply(struct pass *p, const struct slices *s, const struct slice *x) {
@@ -261,7 +264,6 @@ static void widen(struct pass *p, const struct matmul *m, uint32_t first, uint32
 
 // Slices are even, and those of rows whole tiles.
 static void widen_slices(struct pass *p, struct slices *s, const struct matmul *m) {
-    enum { LARGEST_TILE = 128 };
     const uint32_t units = units_of(p, m);
     const uint64_t bytes = unit_bytes(m), most = p->b->work.widened_bytes / bytes;
     uint32_t each = groups(units, (uint32_t)((units + most - 1) / most));
