@@ -114,7 +114,7 @@ $(2:%=$(BUILD)/%.o): ALL_CFLAGS += $$(if $$($(1)),-DCONFAB_$(1) $$($(1)_CFLAGS))
 endef
 $(eval $(call WITH_RULE,VULKAN,engine/serve/registry tests/unit/engine/vulkan/test_vulkan \
 	tests/unit/engine/vulkan/test_matmuls tests/faults/test_vulkan_faults \
-	tests/kernels/test_shaders))
+	$(basename $(wildcard tests/kernels/*shader*.c))))
 $(eval $(call WITH_RULE,COOPERATIVE,engine/vulkan/cooperative))
 $(filter $(BUILD)/shaders/cooperative.spv,$(SPIRV)): $(BUILD)/with_COOPERATIVE
 $(eval $(call WITH_RULE,BLAS,engine/cpu/kernels_blas tests/kernels/blas_reference))

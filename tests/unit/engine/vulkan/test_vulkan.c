@@ -156,7 +156,7 @@ static void test_every_family(void **state) {
     }
 }
 
-// A few of them: tests/kernels/test_shaders.c has every format by itself.
+// A few of them: tests/kernels/test_shader_matmuls.c has every format by itself.
 static void test_formats(void **state) {
     (void)state;
     for (int format = 0; format < BLOCK_FORMAT_COUNT; format += 8) {
