@@ -43,7 +43,7 @@ static double magnitude(const float *a, const float *b, int n) {
     return sum;
 }
 
-void reference_check(const struct reference *r, const float *results, const char *who) {
+void reference_check(const struct reference *r, const float *results, double allowed, const char *who) {
     float *want = xmalloc((size_t)r->n_inputs * (size_t)r->rows * sizeof *want);
     reference_matmul(r, want);
     for (int c = 0; c < r->n_inputs; c++)
@@ -51,7 +51,7 @@ void reference_check(const struct reference *r, const float *results, const char
             const size_t at = (size_t)c * (size_t)r->rows + (size_t)row;
             const double scale = magnitude(r->weights + (size_t)row * (size_t)r->columns,
                                            r->inputs + (size_t)c * (size_t)r->columns, r->columns);
-            if (!(fabs((double)results[at] - want[at]) <= 2e-6 * scale))
+            if (!(fabs((double)results[at] - want[at]) <= allowed * scale))
                 fail_msg("%s, %d rows of %d, input %d of %d, row %d: got %.9g, expected %.9g", who, r->rows, r->columns,
                          c, r->n_inputs, row, results[at], want[at]);
         }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "tests/kernels/blas_reference.h"
 #include "tests/kernels/harness.h"
 
 const char *shader_of(const char *name, int format) {
@@ -86,6 +87,22 @@ void matmul_expect(const struct matmul *m, const struct matmul_arrays *a, double
             allowed[at] = 2e-6 * (magnitude * m->scale + fabs(want[at]));
             want[at] = m->adds ? want[at] + sum : sum;
         }
+}
+
+// Rows without what lies behind their columns. The caller frees.
+static float *without_stride(const struct array *rows, int n, int columns, int stride) {
+    float *out = xmalloc((size_t)n * (size_t)columns * sizeof *out);
+    for (int i = 0; i < n; i++) memcpy(out + i * columns, rows->f + i * stride, (size_t)columns * sizeof *out);
+    return out;
+}
+
+void matmul_check_floats(const struct matmul_arrays *a, double allowed, const char *who) {
+    const struct weights *w = &a->weights;
+    float *inputs = without_stride(&a->from, a->inputs, w->columns, a->stride),
+          *results = without_stride(&a->to, a->inputs, w->rows, a->to_stride);
+    reference_check(&(struct reference){w->values, inputs, w->rows, w->columns, a->inputs}, results, allowed, who);
+    free(inputs);
+    free(results);
 }
 
 #endif

@@ -48,6 +48,8 @@ struct matmul_arrays matmul_open(const struct matmul *m); // begins anew
 void matmul_close(struct matmul_arrays *a);
 // The result in double, and how far from it floats may be. The caller frees.
 void matmul_expect(const struct matmul *m, const struct matmul_arrays *a, double **want, double **allowed);
+// Against OpenBLAS: each result is off by `allowed` times the sum of its absolute products at most.
+void matmul_check_floats(const struct matmul_arrays *a, double allowed, const char *who);
 
 #endif
 #endif

@@ -1,4 +1,4 @@
-// The Vulkan shaders for cooperative matrices against plain C.
+// The Vulkan shaders for cooperative matrices against plain C, those of floats against OpenBLAS too.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +15,7 @@
 
 #include "engine/vulkan/cooperative.h"
 #include "engine/vulkan/shaders.h"
+#include "tests/kernels/blas_reference.h"
 #include "tests/kernels/shader_matrices.h"
 
 // Rows as halves, and what they are to be multiplied by.
@@ -214,11 +215,30 @@ static void test_cooperative(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_cooperative(&cases[i]);
 }
 
+// Halves hold the weights of F16 as they are. Matrix units may cut off where others round: each of the sums of a result
+// is off by 2^-23 of it at most, always towards zero.
+static void test_cooperative_like_openblas(void **state) {
+    (void)state;
+    static const struct { int rows, columns, n; } shapes[] = {{1, 1, 1}, {33, 77, 5}, {64, 64, 64}, {70, 1100, 90}};
+    needs_cooperative();
+    reference_needed();
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const struct cooperative_case c = {
+            {BLOCK_F16, shapes[i].rows, shapes[i].columns, shapes[i].n, .scale = 1}, {64, 64}, 1, 0};
+        struct matmul_arrays a = matmul_open(&c.m);
+        const struct halved h = halve_inputs(&c.m, &a);
+        if (run_cooperative(&c, &a, &h))
+            matmul_check_floats(&a, REFERENCE_ALLOWED + 0x1p-23 * shapes[i].columns, "cooperative");
+        matmul_close(&a);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_halve, array_begin),
         cmocka_unit_test_setup(test_widen, array_begin),
         cmocka_unit_test_setup(test_cooperative, array_begin),
+        cmocka_unit_test_setup(test_cooperative_like_openblas, array_begin),
     };
     return SHADER_TESTS_RUN(tests);
 }

@@ -1,4 +1,5 @@
-// The Vulkan shaders that read matrices, in block formats or of floats, against plain C.
+// The Vulkan shaders that read matrices, in block formats or of floats, against plain C; matmuls of floats against
+// OpenBLAS too.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 
 #ifdef CONFAB_VULKAN
 
+#include "tests/kernels/blas_reference.h"
 #include "tests/kernels/shader_matrices.h"
 
 // ---- embeddings ----
@@ -160,6 +162,35 @@ static void test_matmul(void **state) {
     check_matmul(&(struct matmul){BLOCK_F32, 130, 333, 64, 64, true, .scale = 1});
 }
 
+// ---- matmuls of floats against OpenBLAS ----
+
+static void check_floats(bool tiled, int at_once, int n) {
+    static const struct { int rows, columns; } shapes[] = {{1, 1}, {5, 15}, {33, 77}, {64, 64}, {70, 1100}};
+    for (int format = 0; block_formats[format].elements == 1; format++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            const struct matmul m = {format, shapes[i].rows, shapes[i].columns, n, at_once, tiled, .scale = 1};
+            struct matmul_arrays a = matmul_open(&m);
+            const struct array codes = quantize_inputs(&a);
+            run_matmul(&m, &a, &codes);
+            matmul_check_floats(&a, REFERENCE_ALLOWED, shader_for(&m));
+            matmul_close(&a);
+        }
+}
+
+static void test_matvec_like_openblas(void **state) {
+    (void)state;
+    static const int counts[] = {1, 2, 4, 7};
+    reference_needed();
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) check_floats(false, 4, counts[i]);
+}
+
+static void test_matmul_like_openblas(void **state) {
+    (void)state;
+    static const int counts[] = {1, 32, 45};
+    reference_needed();
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) check_floats(true, 32, counts[i]);
+}
+
 // ---- gated ----
 
 struct gated_case {
@@ -236,6 +267,8 @@ int main(void) {
         cmocka_unit_test_setup(test_matvec, array_begin),
         cmocka_unit_test_setup(test_matvec_long, array_begin),
         cmocka_unit_test_setup(test_matmul, array_begin),
+        cmocka_unit_test_setup(test_matvec_like_openblas, array_begin),
+        cmocka_unit_test_setup(test_matmul_like_openblas, array_begin),
         cmocka_unit_test_setup(test_gated, array_begin),
     };
     return SHADER_TESTS_RUN(tests);
