@@ -16,14 +16,18 @@
     X(COMMAND_NEXT, "next-chat", "Alt+Down", "Chats", "go to the chat below")                                          \
     X(COMMAND_RENAME, "rename", "F2", "Chats", "rename this chat")                                                     \
     X(COMMAND_DELETE, "delete", "F8", "Chats", "delete this chat (asks first)")                                        \
+    X(COMMAND_SELECT_PREVIOUS, "select-previous", "Ctrl+Up", "Messages", "select the message above")                   \
+    X(COMMAND_SELECT_NEXT, "select-next", "Ctrl+Down", "Messages", "select the message below")                         \
+    X(COMMAND_EDIT, "edit", "Alt+E", "Messages", "edit the selected message or your last one")                           \
+    X(COMMAND_EDIT_STOP, "stop-editing", "", "Messages", "stop editing (Esc) and return to the draft")                 \
     X(COMMAND_REGENERATE, "regenerate", "F4", "Answers", "regenerate the answer; the old one is kept as a version")    \
     X(COMMAND_STOP, "stop", "F5", "Answers", "stop this answer")                                                       \
     X(COMMAND_STOP_ALL, "stop-all", "Shift+F5", "Answers", "stop all answers")                                         \
-    X(COMMAND_VERSION_PREVIOUS, "previous-version", "Alt+Left", "Answers", "previous version of the answer")           \
-    X(COMMAND_VERSION_NEXT, "next-version", "Alt+Right", "Answers", "next version of the answer")                      \
+    X(COMMAND_VERSION_PREVIOUS, "previous-version", "Alt+Left", "Answers", "previous version of the message")           \
+    X(COMMAND_VERSION_NEXT, "next-version", "Alt+Right", "Answers", "next version of the message")                     \
     X(COMMAND_THINKING, "thinking", "Ctrl+T", "Answers", "show or hide the model's thinking")                          \
     X(COMMAND_REASONING, "reasoning", "Alt+R", "Answers", "change how much the model thinks, if it can be chosen")     \
-    X(COMMAND_COPY, "copy", "F6", "Answers", "copy the last answer")                                                   \
+    X(COMMAND_COPY, "copy", "F6", "Answers", "copy the selected message or the last answer")                           \
     X(COMMAND_PAGE_UP, "page-up", "PgUp", "Answers", "scroll up")                                                      \
     X(COMMAND_PAGE_DOWN, "page-down", "PgDn", "Answers", "scroll down")                                                \
     X(COMMAND_TOP, "top", "Ctrl+Home", "Answers", "scroll to the top")                                                 \

@@ -10,6 +10,8 @@
 // Stands at the foot of a pane's file; any but `draw` may be NULL.
 struct pane {
     size_t keeps;               // bytes that last from frame to frame, zeroed at the start
+    int rows;                   // on top: of the message's room, which it takes; 0: it lies over the whole screen
+    bool passes_on;             // on top: keys and clicks that mean nothing to it mean what they do without it
     void (*opened)(void *kept); // anew
     void (*closed)(void *kept); // with the screen: gives back what the bytes own
     void (*draw)(struct view_frame *f, struct rect area, void *kept); // with its border
@@ -30,6 +32,7 @@ void screen_close_pane(struct screen *s, enum pane_id pane);
 void screen_run(struct screen *s, enum ui_command_id id); // as its key does
 // To the controller; the text is copied.
 void screen_hand_out(struct screen *s, enum ui_command_id id, int number, const char *text);
+void screen_hand_out_message(struct screen *s, enum ui_command_id id, uint64_t message); // about this one
 void screen_say(struct screen *s, bool bad, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

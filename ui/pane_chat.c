@@ -67,6 +67,16 @@ static void draw_loading(struct view_frame *f, struct rect line) {
     canvas_text(c, line, x, line.y, view_style(ROLE_DIM), hint, strlen(hint));
 }
 
+// " editing your message: Enter sends it as a new version, Esc stops ", shortened until it fits.
+static void draw_editing(struct view_frame *f, struct rect rule) {
+    char text[160];
+    const char *what = f->view->editing;
+    int n = snprintf(text, sizeof text, " editing %s: Enter keeps it as a new version, Esc stops ", what);
+    if (n > rule.width) n = snprintf(text, sizeof text, " editing %s, Esc stops ", what);
+    if (n > rule.width) n = snprintf(text, sizeof text, " editing ");
+    canvas_text(f->canvas, rule, rule.x, rule.y, view_bold(ROLE_ACCENT), text, (size_t)n);
+}
+
 static bool bordered(const struct layout *l) { return l->transcript.x > l->panes[PANE_CHAT].x; }
 
 // Returns the columns used, 0 when the text is blank or too long.
@@ -105,11 +115,12 @@ static void draw_rule(struct view_frame *f, enum transcript_below below) {
     if (bordered(f->layout)) {
         canvas_symbol(f->canvas, box, box.x, rule.y, line, "├", '+');
         canvas_symbol(f->canvas, box, box.x + box.width - 1, rule.y, line, "┤", '+');
-    } else {
+    } else if (!f->view->editing) {
         draw_gauge(f, (struct rect){rule.x + 1, rule.y, rule.width - 2, 1});
         return;
     }
-    if (f->view->loading) return;
+    if (f->view->editing) draw_editing(f, (struct rect){rule.x + 1, rule.y, rule.width - 2, 1});
+    if (f->view->loading || f->view->editing) return;
     int right = draw_metrics_in_words(f, rule);
     if (below == TRANSCRIPT_AT_END) return;
     const char *text = below == TRANSCRIPT_NEW_BELOW ? " new text below " : " more below ";
@@ -134,10 +145,19 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
 }
 
 static void click(struct screen *s, void *kept, const struct hit *h) {
-    if (h->kind == HIT_THINKING) transcript_click_thinking(kept, h->number);
-    else if (h->kind == HIT_QUESTION) composer_set(s->composer, s->facts.questions[h->number]);
-    else if (h->kind == HIT_VERSION_PREVIOUS) screen_hand_out(s, COMMAND_VERSION_PREVIOUS, h->number, NULL);
-    else if (h->kind == HIT_VERSION_NEXT) screen_hand_out(s, COMMAND_VERSION_NEXT, h->number, NULL);
+    struct transcript *t = kept;
+    if (h->kind == HIT_MESSAGE && transcript_message(t, h->number)) {
+        screen_open_pane(s, PANE_SELECT);
+        transcript_select(t, transcript_message(t, h->number));
+    } else if (h->kind == HIT_THINKING) {
+        transcript_click_thinking(kept, h->number);
+    } else if (h->kind == HIT_QUESTION) {
+        composer_set(s->composer, s->facts.questions[h->number]);
+    } else if (h->kind == HIT_VERSION_PREVIOUS || h->kind == HIT_VERSION_NEXT) {
+        bool next = h->kind == HIT_VERSION_NEXT;
+        screen_hand_out_message(s, next ? COMMAND_VERSION_NEXT : COMMAND_VERSION_PREVIOUS,
+                                transcript_message(t, h->number));
+    }
 }
 
 static void wheel(void *kept, int step) { transcript_scroll(kept, step * VIEW_WHEEL_LINES); }

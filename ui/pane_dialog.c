@@ -6,6 +6,7 @@
 #include "ui/pane.h"
 #include "ui/text_field.h"
 
+enum { ROWS = 2 };
 enum { ANSWER = 9, CURSOR = 2 }; // columns that the label leaves to them
 
 struct kept {
@@ -72,4 +73,4 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
         canvas_text(c, area, column, area.y, style_hint, d->hint, strlen(d->hint));
 }
 
-const struct pane pane_dialog = {.keeps = sizeof(struct kept), .draw = draw, .key = key};
+const struct pane pane_dialog = {.keeps = sizeof(struct kept), .rows = ROWS, .draw = draw, .key = key};

@@ -4,8 +4,6 @@
 
 #include "ui/commands.h"
 
-#define DIALOG_ROWS 2
-
 struct screen;
 
 void dialog_ask(struct screen *s, enum ui_command_id command, const char *label, const char *hint, const char *initial);

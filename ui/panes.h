@@ -43,6 +43,7 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(HELP, help, "help", COMMAND_HELP)                                                                                \
     X(PALETTE, palette, "commands", COMMAND_PALETTE)                                                                   \
     X(MODELS, models, "models", COMMAND_MODEL)                                                                         \
+    X(SELECT, select, "", COMMAND_COUNT)                                                                               \
     X(DIALOG, dialog, "", COMMAND_COUNT)
 
 enum pane_id {
@@ -82,6 +83,10 @@ struct view_message {
     double thinking_seconds;
     int version, n_versions; // "‹2/3›" when n_versions > 1; 1-based
     bool streaming;
+    enum request_state state; // of one that streams, and how far its prompt has been read
+    int prefill_done, prefill_total;
+    bool parked;              // it waits for the model that is being loaded
+    bool edited;              // the composer has its text
     const char *author; // heads it when a model wrote it; NULL: the model there is now
     const char *model;  // in full, where it is another than before; NULL: not to be said
     const char *note;  // e.g. "stopped", "38.2 tok/s, 120 tokens"; NULL: none
@@ -157,6 +162,7 @@ struct screen_view {
     int knob;                            // enum sampling_knob_id that is chosen
     const char *const *questions;        // worth asking in an empty chat; outlive the screen
     int n_questions;
+    const char *editing;                 // whose text the composer has, e.g. "your message"; NULL: it has the draft
     bool unsaved;                        // messages are in memory only
     const char *status;                  // one line about what just happened; NULL: none
     bool status_bad;

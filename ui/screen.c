@@ -35,7 +35,7 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
     for (int p = 0; p < PANE_COUNT; p++)
         if (pane_actions[p]->keeps) s->kept[p] = xcalloc(1, pane_actions[p]->keeps);
     s->kept[PANE_COMPOSER] = s->composer = composer_open(o->history_path, o->worker);
-    s->kept[PANE_CHAT] = s->transcript = transcript_open();
+    s->kept[PANE_CHAT] = s->kept[PANE_SELECT] = s->transcript = transcript_open();
     s->stack[s->n_stack++] = PANE_COMPOSER;
     bind_keys(s);
     canvas_open(&s->canvas, 0, 0);
@@ -177,17 +177,20 @@ int screen_timeout(const struct screen *s) {
 
 static void keep_facts(struct screen *s, const struct screen_view *v) {
     const struct view_chat *chat = v->current >= 0 && v->current < v->n_chats ? &v->chats[v->current] : NULL;
+    const uint64_t before = s->facts.chat;
     s->facts = (struct screen_facts){.n_chats = v->n_chats,
                                      .current = v->current,
                                      .knob = v->knob,
                                      .loading = v->loading,
                                      .stoppable = v->loading && v->loading->stoppable,
                                      .animated = v->loading && v->loading->done < 0,
+                                     .editing = v->editing,
                                      .questions = v->questions};
     if (v->sampling) s->facts.sampling = *v->sampling;
     if (!chat) return;
     s->facts.chat = chat->id;
     s->facts.busy = chat->busy;
+    if (chat->id != before) screen_close_pane(s, PANE_SELECT); // its message is not on the screen any more
     snprintf(s->facts.title, sizeof s->facts.title, "%s", chat->title ? chat->title : "");
 }
 
@@ -206,8 +209,10 @@ static bool without_colours(const struct screen *s) {
 static void make_layout(struct screen *s, int width, int height) {
     if (!s->panes_chosen) s->panes = layout_default_panes(width, height);
     s->layout = layout_make(width, height, s->panes, 1);
-    int lines = screen_has_open(s, PANE_DIALOG) ? DIALOG_ROWS
-                                                : composer_lines(s->composer, view_padded(s->layout.composer).width);
+    int lines = 0;
+    for (int i = 0; i < s->n_stack; i++)
+        if (pane_actions[s->stack[i]]->rows) lines = pane_actions[s->stack[i]]->rows;
+    if (!lines) lines = composer_lines(s->composer, view_padded(s->layout.composer).width);
     if (lines > 1) s->layout = layout_make(width, height, s->panes, lines);
 }
 
@@ -230,6 +235,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     else canvas_clear(&s->canvas);
     keep_facts(s, v);
     take_status(s, v);
+    if (!screen_has_open(s, PANE_SELECT)) transcript_select(s->transcript, 0);
     make_layout(s, width, height);
     begin_frame(s, v);
     for (int p = PANES_FIRST; p < PANES_END; p++)
@@ -239,7 +245,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     draw_pane(s, PANE_COMPOSER, message);
     draw_pane(s, PANE_SAMPLING, s->layout.sampling);
     for (int i = 1; i < s->n_stack; i++)
-        draw_pane(s, s->stack[i], s->stack[i] == PANE_DIALOG ? message : (struct rect){0, 0, width, height});
+        draw_pane(s, s->stack[i], pane_actions[s->stack[i]]->rows ? message : (struct rect){0, 0, width, height});
     s->frame.view = NULL; // borrowed for this call only
     terminal_draw(s->terminal, &s->canvas, &s->theme, s->frame.cursor_x, s->frame.cursor_y);
 }

@@ -16,10 +16,11 @@
 
 struct ui_command {
     enum ui_command_id id;
-    int number;     // what was clicked on: index of the chat, knob, or message with versions; otherwise −1
+    int number;     // what was clicked on: index of the chat or knob; otherwise −1
     const char *text; // COMMAND_SEND: the message; COMMAND_RENAME, COMMAND_KNOB_SET: what was typed (the dialog already
                       // happened; COMMAND_DELETE: confirmed); COMMAND_MODEL: the name that was picked, NULL: the list
                       // was opened and is to be brought up to date. Valid until the next screen call.
+    uint64_t message; // id in the view of the one that was clicked on or is selected; 0: none
 };
 
 struct screen_options {

@@ -12,15 +12,24 @@
 #define TITLE_ASKED 40 // columns of a title in a question
 
 // The text is borrowed.
-static void hand_out(struct screen *s, enum ui_command_id id, int number, const char *text) {
+static void hand_out_about(struct screen *s, enum ui_command_id id, int number, const char *text, uint64_t message) {
     if (s->n_queue == SCREEN_QUEUE) return;
-    s->queue[s->n_queue++] = (struct ui_command){id, number, text};
+    s->queue[s->n_queue++] = (struct ui_command){id, number, text, message};
     s->notice.seen[0] = 0; // the same status again is news again
+}
+
+static void hand_out(struct screen *s, enum ui_command_id id, int number, const char *text) {
+    bool selects = screen_has_open(s, PANE_SELECT);
+    hand_out_about(s, id, number, text, selects ? transcript_selected(s->transcript) : 0);
 }
 
 void screen_hand_out(struct screen *s, enum ui_command_id id, int number, const char *text) {
     snprintf(s->answer, sizeof s->answer, "%.*s", SCREEN_NOTICE - 1, text ? text : "");
     hand_out(s, id, number, text ? s->answer : NULL);
+}
+
+void screen_hand_out_message(struct screen *s, enum ui_command_id id, uint64_t message) {
+    hand_out_about(s, id, -1, NULL, message);
 }
 
 // ---- commands that the screen carries out ----
@@ -78,7 +87,9 @@ static void ask_delete(struct screen *s) {
 }
 
 static void interrupt(struct screen *s) {
-    if (s->facts.busy) {
+    if (s->facts.editing) {
+        hand_out(s, COMMAND_EDIT_STOP, -1, NULL);
+    } else if (s->facts.busy) {
         hand_out(s, COMMAND_STOP, -1, NULL);
     } else if (!composer_empty(s->composer)) {
         composer_clear(s->composer);
@@ -95,6 +106,25 @@ static void interrupt(struct screen *s) {
 static void toggle_pane(struct screen *s, enum pane_id pane) {
     if (screen_top(s) == pane) screen_close_pane(s, pane);
     else screen_open_pane(s, pane);
+}
+
+// Below the last message there is the one being written.
+static void select_message(struct screen *s, int step) {
+    bool open = screen_has_open(s, PANE_SELECT);
+    if (transcript_select_step(s->transcript, step)) {
+        if (!open) screen_open_pane(s, PANE_SELECT);
+    } else if (step > 0) {
+        screen_close_pane(s, PANE_SELECT);
+        transcript_bottom(s->transcript);
+    } else if (!open) {
+        screen_say(s, false, "there is no message to select");
+    }
+}
+
+// What comes of it is to be seen, and not what was selected.
+static void leave_message(struct screen *s, enum ui_command_id id) {
+    hand_out(s, id, -1, NULL);
+    screen_close_pane(s, PANE_SELECT);
 }
 
 static void open_thinking(struct screen *s) {
@@ -117,6 +147,10 @@ void screen_run(struct screen *s, enum ui_command_id id) {
         dialog_ask(s, id, "Name of this chat", "Enter keeps it, Esc leaves it as it was", s->facts.title);
         return;
     case COMMAND_DELETE: ask_delete(s); return;
+    case COMMAND_SELECT_PREVIOUS: select_message(s, -1); return;
+    case COMMAND_SELECT_NEXT: select_message(s, 1); return;
+    case COMMAND_EDIT:
+    case COMMAND_REGENERATE: leave_message(s, id); return;
     case COMMAND_MODEL: models_open(s, ""); break;
     case COMMAND_KNOB_SET: ask_knob(s); return;
     case COMMAND_THINKING: open_thinking(s); return;
@@ -168,7 +202,8 @@ static void key_on_top(struct screen *s, const struct key *k) {
         return;
     } else if (k->code == KEY_ESCAPE || id == COMMAND_INTERRUPT || (k->code == KEY_CONTROL && k->number == 'g')) {
         screen_close_pane(s, top);
-    } else if (id == COMMAND_HELP || id == COMMAND_PALETTE || id == COMMAND_THEME) {
+    } else if (id == COMMAND_HELP || id == COMMAND_PALETTE || id == COMMAND_THEME ||
+               (id >= 0 && pane_actions[top]->passes_on)) {
         screen_run(s, (enum ui_command_id)id);
     }
 }
@@ -178,21 +213,22 @@ static void key_on_top(struct screen *s, const struct key *k) {
 static void click(struct screen *s, const struct key *k) {
     const struct hit *h = frame_find(&s->frame, k->x, k->y);
     enum pane_id top = screen_top(s);
-    if (s->n_stack > 1 && !(h && h->pane == top)) screen_close_pane(s, top);
+    if (s->n_stack > 1 && !(h && (h->pane == top || pane_actions[top]->passes_on))) screen_close_pane(s, top);
     else if (h && h->kind == HIT_COMMAND) screen_run(s, (enum ui_command_id)h->number);
     else if (h) pane_actions[h->pane]->click(s, s->kept[h->pane], h);
 }
 
 static enum pane_id pane_under(const struct screen *s, int x, int y) {
-    if (s->n_stack > 1) return screen_top(s);
+    if (s->n_stack > 1 && !pane_actions[screen_top(s)]->passes_on) return screen_top(s);
     for (int p = PANES_FIRST; p < PANES_END; p++)
         if (pane_actions[p]->wheel && rect_holds(s->layout.panes[p], x, y)) return (enum pane_id)p;
     return PANE_CHAT;
 }
 
 static void mouse_input(struct screen *s, const struct key *k) {
+    const struct pane *top = pane_actions[screen_top(s)];
     bool other_button = k->action == MOUSE_PRESS && k->number != 0, over = s->n_stack > 1;
-    if (k->action == MOUSE_RELEASE || other_button || (over && !pane_actions[screen_top(s)]->click)) return;
+    if (k->action == MOUSE_RELEASE || other_button || (over && !top->click && !top->passes_on)) return;
     if (k->action == MOUSE_PRESS) {
         click(s, k);
     } else {
@@ -217,6 +253,8 @@ static void input(struct screen *s, const struct key *k) {
         key_on_top(s, k);
     } else if (k->code == KEY_ESCAPE && s->facts.stoppable) {
         screen_run(s, COMMAND_MODEL_STOP);
+    } else if (k->code == KEY_ESCAPE && s->facts.editing && !composer_takes_escape(s->composer)) {
+        screen_run(s, COMMAND_EDIT_STOP);
     } else {
         int id = command_after_escape(s, k);
         if (id < 0) id = bound_command(s, k);

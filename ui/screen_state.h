@@ -18,6 +18,7 @@ struct screen_facts {
     char title[TEXT_FIELD_BYTES];
     bool busy, loading, stoppable;
     bool animated; // a bar of loading moves by itself
+    bool editing;
     int n_chats, current, knob;
     struct sampling sampling;
     const char *const *questions;

@@ -41,6 +41,11 @@ struct transcript {
     int n_open;
     uint64_t thinking_in_sight; // the last message in sight that has some; 0: none
     uint64_t reveal;            // the message whose thinking is to be in sight at the next draw; 0: none
+    uint64_t *shown;            // of the last draw: the ids of the messages, 0 of a notice
+    int n_shown, shown_room, last_in_sight;
+    uint64_t selected; // 0: none
+    int selected_at;   // its place among those shown
+    bool show_selected; // it is to come into sight at the next draw
     struct flow flow;
     int pending_lines, pending_pages;
     bool pending_top, pending_bottom;
@@ -72,6 +77,7 @@ void transcript_close(struct transcript *t) {
     free(t->entries);
     free(t->positions);
     free(t->open);
+    free(t->shown);
     flow_free(&t->flow);
     free(t);
 }
@@ -107,6 +113,54 @@ bool transcript_open_thinking(struct transcript *t) {
 
 void transcript_click_thinking(struct transcript *t, int message) {
     if (message >= 0 && message < t->n_entries) toggle_thinking(t, t->entries[message].id);
+}
+
+// ---- the selected message ----
+
+static int find_shown(const struct transcript *t, uint64_t id) {
+    for (int i = 0; id && i < t->n_shown; i++)
+        if (t->shown[i] == id) return i;
+    return -1;
+}
+
+void transcript_select(struct transcript *t, uint64_t id) {
+    t->show_selected = id && id != t->selected;
+    t->selected = id;
+}
+
+bool transcript_select_step(struct transcript *t, int step) {
+    int at = find_shown(t, t->selected);
+    if (at < 0 && step > 0) return false;
+    int next = at < 0 ? t->last_in_sight : at + step;
+    while (next >= 0 && next < t->n_shown && !t->shown[next]) next += step;
+    if (next < 0 || next >= t->n_shown) return false;
+    t->show_selected = at >= 0; // the first one is in sight
+    t->selected = t->shown[next];
+    t->selected_at = next;
+    return true;
+}
+
+uint64_t transcript_selected(const struct transcript *t) { return t->selected; }
+
+uint64_t transcript_message(const struct transcript *t, int message) {
+    return message >= 0 && message < t->n_shown ? t->shown[message] : 0;
+}
+
+// Where another version has come in the place of the one that was selected, that one is.
+static void keep_selected(struct transcript *t, const struct screen_view *v) {
+    if (v->n_messages > t->shown_room) {
+        t->shown_room = 2 * v->n_messages;
+        t->shown = xrealloc(t->shown, (size_t)t->shown_room * sizeof *t->shown);
+    }
+    t->n_shown = v->n_messages;
+    for (int i = 0; i < v->n_messages; i++) t->shown[i] = v->messages[i].role == VIEW_NOTICE ? 0 : v->messages[i].id;
+    if (!t->selected) return;
+    int at = find_shown(t, t->selected);
+    if (at < 0) at = t->selected_at < t->n_shown ? t->selected_at : t->n_shown - 1;
+    while (at >= 0 && !t->shown[at]) at--;
+    t->show_selected |= at >= 0 && t->shown[at] != t->selected;
+    t->selected = at >= 0 ? t->shown[at] : 0;
+    t->selected_at = at;
 }
 
 unsigned long transcript_layouts(const struct transcript *t) { return t->layouts; }
@@ -242,7 +296,22 @@ static int revealed_message(const struct drawing *p) {
     return -1;
 }
 
-static struct place scrolled(struct drawing *p, struct position *at) {
+// All of it, or its beginning where it is too long.
+static struct place with_selected(struct drawing *p, struct place place) {
+    struct place head = {p->t->selected_at, 0};
+    if (place_before(head, place)) return head;
+    struct place end = moved(p, head, height(p, head.message) - p->area.height);
+    if (!place_before(place, end)) return place;
+    return place_before(head, end) ? head : end;
+}
+
+// While a message is selected, what arrives behind it does not move it.
+static bool may_follow(const struct drawing *p) {
+    return !p->t->selected || p->t->selected_at + 1 == p->view->n_messages;
+}
+
+// *ends: the end is in sight.
+static struct place scrolled(struct drawing *p, struct position *at, bool *ends) {
     struct transcript *t = p->t;
     struct place bottom = bottom_place(p), place = kept_place(p, at, bottom);
     int page = p->area.height > 2 ? p->area.height - 2 : 1;
@@ -252,14 +321,18 @@ static struct place scrolled(struct drawing *p, struct position *at) {
     if (lines) place = moved(p, at->follow ? bottom : place, lines), at->follow = false;
     int revealed = revealed_message(p);
     if (revealed >= 0) place = (struct place){revealed, 0}, at->follow = false;
-    if (at->follow || !place_before(place, bottom)) place = bottom, at->follow = true;
-    return place;
+    if (at->follow) place = bottom;
+    if (t->selected && t->show_selected) place = with_selected(p, place);
+    *ends = !place_before(place, bottom);
+    at->follow = *ends && may_follow(p);
+    return *ends ? bottom : place;
 }
 
 static void clear_pending(struct transcript *t) {
     t->pending_lines = t->pending_pages = 0;
     t->pending_top = t->pending_bottom = false;
     t->reveal = 0;
+    t->show_selected = false;
 }
 
 // ---- drawing ----
@@ -274,31 +347,39 @@ static void draw_heading(struct drawing *p, int y, int index) {
         snprintf(text, sizeof text, p->f->canvas->ascii ? "<%d/%d>" : "‹%d/%d›", m->version, m->n_versions);
     int width = text_width(text, strlen(text)), x = a.x + a.width - width;
     struct rect room = {a.x, y, width ? x - a.x - 1 : a.width, 1};
-    int used = canvas_cut(p->f->canvas, room, view_bold(user ? ROLE_USER : ROLE_MODEL), name) + 2;
+    struct style title = view_bold(user ? ROLE_USER : ROLE_MODEL), more = view_style(ROLE_DIM);
+    if (m->id == p->t->selected) { // other colours suit the ground only
+        title = more = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, CELL_BOLD, 0};
+        canvas_fill(p->f->canvas, (struct rect){a.x, y, a.width, 1}, title, ' ');
+    }
+    frame_hit(p->f, (struct rect){a.x, y, a.width, 1}, HIT_MESSAGE, index);
+    int used = canvas_cut(p->f->canvas, room, title, name) + 2;
     room.x += used, room.width -= used;
-    if (m->model) canvas_cut(p->f->canvas, room, view_style(ROLE_DIM), m->model);
+    if (m->edited) {
+        used = canvas_cut(p->f->canvas, room, more, "(being edited)") + 2;
+        room.x += used, room.width -= used;
+    }
+    if (m->model) canvas_cut(p->f->canvas, room, more, m->model);
     if (m->n_versions <= 1) return;
-    canvas_text(p->f->canvas, a, x, y, view_style(ROLE_DIM), text, strlen(text));
+    canvas_text(p->f->canvas, a, x, y, more, text, strlen(text));
     frame_hit(p->f, (struct rect){x, y, width / 2, 1}, HIT_VERSION_PREVIOUS, index);
     frame_hit(p->f, (struct rect){x + width / 2, y, width - width / 2, 1}, HIT_VERSION_NEXT, index);
 }
 
 // Before the first token: what the engine is doing, so that slow and stuck can be told apart.
-static void draw_progress(struct drawing *p, int y) {
-    const struct screen_view *v = p->view;
-    const struct view_chat *chat = v->current >= 0 && v->current < v->n_chats ? &v->chats[v->current] : NULL;
+static void draw_progress(struct drawing *p, const struct view_message *m, int y) {
+    const struct view_loading *loading = p->view->loading;
     struct rect a = p->area;
-    if (chat && chat->state == REQUEST_PREFILLING && chat->prefill_total > 0) {
+    if (m->state == REQUEST_PREFILLING && m->prefill_total > 0) {
         char done[VIEW_NUMBER], total[VIEW_NUMBER];
         int x = a.x + canvas_print(p->f->canvas, a, a.x, y, view_style(ROLE_DIM), "reading %s of %s tokens ",
-                                   view_number(chat->prefill_done, done), view_number(chat->prefill_total, total));
+                                   view_number(m->prefill_done, done), view_number(m->prefill_total, total));
         if (x + PROGRESS_COLUMNS <= a.x + a.width)
-            canvas_gauge(p->f->canvas, a, x, y, PROGRESS_COLUMNS, (double)chat->prefill_done / chat->prefill_total,
+            canvas_gauge(p->f->canvas, a, x, y, PROGRESS_COLUMNS, (double)m->prefill_done / m->prefill_total,
                          ROLE_PREFILL);
     } else {
-        bool waits = chat && chat->busy && chat->state == REQUEST_PENDING;
-        const char *text = waits ? "waiting for a place in the batch" : "about to answer";
-        if (chat && chat->parked) text = v->loading ? v->loading->text : "waiting for a model to be loaded";
+        const char *text = m->state == REQUEST_PENDING ? "waiting for a place in the batch" : "about to answer";
+        if (m->parked) text = loading ? loading->text : "waiting for a model to be loaded";
         canvas_cut(p->f->canvas, (struct rect){a.x, y, a.width, 1}, view_style(ROLE_DIM), text);
     }
 }
@@ -331,7 +412,7 @@ static void draw_text_row(struct drawing *p, int y, const struct entry *e, const
     const struct lines *l = &e->layout.lines;
     if (l->n_rows == 0) {
         const char *nothing = m->thinking_size ? "(no answer came)" : "(nothing was said)";
-        if (m->streaming) draw_progress(p, y);
+        if (m->streaming) draw_progress(p, m, y);
         else canvas_text(p->f->canvas, a, a.x, y, view_style(ROLE_DIM), nothing, strlen(nothing));
         return;
     }
@@ -369,11 +450,20 @@ static void draw_thinking_row(struct drawing *p, int y, const struct entry *e, i
     if (thinks(m) && row == (int)l->n_rows) draw_cursor(p, a.x + THOUGHTS_INDENT + row_end(l), y);
 }
 
+// In the blank column before it; on the screen there is one at all but the least widths.
+static void draw_mark(struct drawing *p, int y) {
+    struct rect column = {p->area.x - 1, y, 1, 1};
+    if (column.x >= 0) canvas_symbol(p->f->canvas, column, column.x, y, view_bold(ROLE_ACCENT), "▌", '>');
+}
+
 static void draw_line(struct drawing *p, int y, struct place at) {
     const struct view_message *m = &p->view->messages[at.message];
     struct entry *e = entry_of(p, at.message);
     int row = at.line - heading_rows(m), thinking = thinking_rows(p, e, m), text = text_rows(e, m);
     if (thinking) p->t->thinking_in_sight = m->id;
+    p->t->last_in_sight = at.message;
+    bool marked = m->edited || m->id == p->t->selected;
+    if (marked && row < thinking + text + (m->note != NULL)) draw_mark(p, y);
     if (row < 0) draw_heading(p, y, at.message);
     else if (row < thinking) draw_thinking_row(p, y, e, at.message, row);
     else if ((row -= thinking) < text) draw_text_row(p, y, e, m, row);
@@ -401,14 +491,16 @@ enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f
     struct drawing p = {t, f, f->view, area};
     const struct screen_view *v = f->view;
     if (v->n_messages == 0 || area.width <= 0 || area.height <= 0) {
-        if (v->n_messages == 0) view_welcome(f, area);
+        if (v->n_messages == 0) view_welcome(f, area), t->n_shown = 0;
         clear_pending(t);
         return TRANSCRIPT_AT_END;
     }
     make_room(t, v->n_messages);
+    keep_selected(t, v);
     forget_positions(t, v);
     struct position *at = position_of(t, v->current >= 0 && v->current < v->n_chats ? v->chats[v->current].id : 0);
-    struct place place = scrolled(&p, at);
+    bool ends;
+    struct place place = scrolled(&p, at, &ends);
     clear_pending(t);
     t->thinking_in_sight = 0;
     draw_from(&p, place);
@@ -418,7 +510,7 @@ enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f
     at->width = area.width;
     const struct view_message *last = &v->messages[v->n_messages - 1];
     size_t size = last->size + last->thinking_size;
-    if (at->follow) at->seen_message = last->id, at->seen_size = size;
-    if (at->follow) return TRANSCRIPT_AT_END;
+    if (ends) at->seen_message = last->id, at->seen_size = size;
+    if (ends) return TRANSCRIPT_AT_END;
     return at->seen_message == last->id && at->seen_size == size ? TRANSCRIPT_MORE_BELOW : TRANSCRIPT_NEW_BELOW;
 }

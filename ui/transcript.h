@@ -3,7 +3,8 @@
 // A message is laid out when it comes into sight and again only when its revision, role or the width changes; the one
 // that streams goes on where it stopped (markdown.h, thoughts.h). What a model thought is one line until it is opened.
 // The position of every chat is kept as a message and a line in it, so that text which arrives below, or a resize,
-// moves nothing; only a chat at its end follows its end.
+// moves nothing; only a chat at its end follows its end. A message may be selected: it is marked, comes into sight, and
+// stays there whatever arrives.
 #ifndef CONFAB_UI_TRANSCRIPT_H
 #define CONFAB_UI_TRANSCRIPT_H
 
@@ -23,6 +24,13 @@ void transcript_bottom(struct transcript *t);
 // Opens or folds the thinking of the last message in sight that has some; false when none has.
 bool transcript_open_thinking(struct transcript *t);
 void transcript_click_thinking(struct transcript *t, int message); // of the message with this index at the last draw
+
+// Selects the message with this id of a view (0: none), or one before or after the selected one; where none is, the
+// last one in sight. False: there is no other in this direction. Notices are passed over.
+void transcript_select(struct transcript *t, uint64_t id);
+bool transcript_select_step(struct transcript *t, int step);
+uint64_t transcript_selected(const struct transcript *t); // 0: none
+uint64_t transcript_message(const struct transcript *t, int message); // id of the one with this index at the last draw
 
 enum transcript_below {
     TRANSCRIPT_AT_END,

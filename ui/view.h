@@ -7,13 +7,14 @@
 #include "ui/layout.h"
 #include "ui/screen.h"
 
-// number: the command, chat, knob, row of a list, question, message of the transcript
+// number: the command, chat, knob, row of a list, question, index of a message of the transcript
 enum hit_kind {
     HIT_COMMAND,
     HIT_CHAT,
     HIT_KNOB,
     HIT_ROW,
     HIT_QUESTION,
+    HIT_MESSAGE,
     HIT_THINKING,
     HIT_VERSION_PREVIOUS,
     HIT_VERSION_NEXT

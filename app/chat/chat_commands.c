@@ -63,39 +63,84 @@ static bool is_order(const char *text, const char *order, const char **rest) {
     return true;
 }
 
+// The conversation goes on behind the last message, which may be an answer that is not complete yet.
+static void send(struct chat *c, const char *message, size_t size) {
+    if (session_answer_at(c->current, conversation_last(&c->current->conversation))) {
+        screen_set_composer(c->screen, message);
+        chat_say(c, true, "this chat is still answering: stop it first, or begin another chat");
+    } else {
+        session_send(c->session, c->current, message, size);
+    }
+}
+
 static void command_send(struct chat *c, const struct ui_command *command) {
     const char *text = command->text ? command->text : "", *rest;
     if (!text[strspn(text, " \t\r\n")]) return;
     c->draft_at = clock_ns(); // it is none any more
-    if (is_order(text, "/model", &rest)) {
+    if (!c->current->editing && is_order(text, "/model", &rest)) {
         chat_model_choose(c, rest);
         return;
     }
     size_t size = strlen(text);
     while (strchr(" \t\r\n", text[size - 1])) size--; // a pasted page ends in a newline
     char *message = xstrndup(text, size);             // the screen may use its copy for what follows
-    if (session_busy(c->current)) {
-        screen_set_composer(c->screen, message);
-        chat_say(c, true, "this chat is still answering: stop it first, or begin another chat");
+    if (c->current->editing) {
+        session_edit(c->session, c->current, c->current->edited, message, size);
+        chat_draft_edit_end(c, c->current);
     } else {
-        session_send(c->session, c->current, message, size);
+        send(c, message, size);
     }
     free(message);
 }
 
-static void command_regenerate(struct chat *c, const struct ui_command *command) {
+// The message that a command is about: the one that is selected or was clicked on, otherwise the end of the path.
+static int subject(const struct chat *c, const struct ui_command *command) {
+    int message = chat_message(c, command->message);
+    return message >= 0 ? message : conversation_last(&c->current->conversation);
+}
+
+static void command_edit(struct chat *c, const struct ui_command *command) {
+    const struct conversation *talk = &c->current->conversation;
+    int message = chat_message(c, command->message);
+    if (message < 0 && c->current->editing) {
+        chat_say(c, false, "Enter keeps the message as a new version, Esc stops editing");
+        return;
+    }
+    if (message < 0) // the last one of the person's own
+        for (message = conversation_last(talk); message >= 0; message = talk->messages[message].parent)
+            if (talk->messages[message].role == MESSAGE_USER) break;
+    bool written = !session_answer_at(c->current, message);
+    if (message < 0) chat_say(c, true, "there is no message to edit");
+    else if (!written) chat_say(c, true, "this answer is still being written: stop it first");
+    else chat_draft_edit(c, message);
+}
+
+static void command_edit_stop(struct chat *c, const struct ui_command *command) {
     (void)command;
-    struct conversation *talk = &c->current->conversation;
-    int last = conversation_last(talk);
-    if (last >= 0 && talk->messages[last].role == MESSAGE_MODEL) last = talk->messages[last].parent;
-    if (session_busy(c->current)) chat_say(c, true, "this chat is still answering: stop it first");
-    else if (last < 0) chat_say(c, true, "there is no answer yet");
-    else session_ask(c->session, c->current, last, 1);
+    if (!c->current->editing) return;
+    screen_set_composer(c->screen, ""); // readline can bring it back
+    chat_draft_edit_end(c, c->current);
+}
+
+static void command_regenerate(struct chat *c, const struct ui_command *command) {
+    const struct conversation *talk = &c->current->conversation;
+    int message = subject(c, command), asked = message;
+    if (message >= 0 && talk->messages[message].role == MESSAGE_MODEL) asked = talk->messages[message].parent;
+    bool answering = session_answer_at(c->current, message);
+    if (answering) chat_say(c, true, "this chat is still answering: stop it first");
+    else if (asked < 0) chat_say(c, true, "there is no answer yet");
+    else session_ask(c->session, c->current, asked, 1);
+}
+
+// The answer in question; where that is complete, those of other branches.
+static void stop(struct chat *c, const struct ui_command *command) {
+    int message = subject(c, command);
+    if (session_answer_at(c->current, message)) session_stop_answer(c->session, c->current, message);
+    else session_stop(c->session, c->current);
 }
 
 static void command_stop(struct chat *c, const struct ui_command *command) {
-    (void)command;
-    if (session_busy(c->current)) session_stop(c->session, c->current);
+    if (session_busy(c->current)) stop(c, command);
     else chat_say(c, false, "nothing runs in this chat");
 }
 
@@ -111,23 +156,23 @@ static void command_stop_all(struct chat *c, const struct ui_command *command) {
 }
 
 static void command_interrupt(struct chat *c, const struct ui_command *command) {
-    (void)command;
-    if (session_busy(c->current)) session_stop(c->session, c->current);
+    if (session_busy(c->current)) stop(c, command);
     else screen_set_composer(c->screen, "");
 }
 
-// Of the message that was clicked on, otherwise of the one nearest to the end that has versions.
+// Of the message that is selected or was clicked on, otherwise of the one nearest to the end that has versions.
 static void chat_version(struct chat *c, const struct ui_command *command, int step) {
     struct conversation *talk = &c->current->conversation;
-    bool click = command->number >= 0;
-    int message = click ? chat_view_message(c, command->number) : conversation_last(talk), total = 0;
-    for (; message >= 0; message = click ? -1 : talk->messages[message].parent) {
+    int message = subject(c, command), total = 0;
+    bool one = chat_message(c, command->message) >= 0;
+    for (; message >= 0; message = one ? -1 : talk->messages[message].parent) {
         conversation_version(talk, message, &total);
         if (total > 1) break;
     }
     if (message >= 0 && conversation_switch(talk, message, step)) session_changed(c->current);
     else if (message >= 0) chat_say(c, false, "this is the %s of %d versions", step < 0 ? "first" : "last", total);
-    else if (!click) chat_say(c, false, "there is one version of every answer here; regenerate makes another");
+    else if (one) chat_say(c, false, "there is one version of this message; edit or regenerate makes another");
+    else chat_say(c, false, "there is one version of every message here; edit or regenerate makes another");
 }
 
 static void command_version_previous(struct chat *c, const struct ui_command *command) {
@@ -139,10 +184,9 @@ static void command_version_next(struct chat *c, const struct ui_command *comman
 }
 
 static void command_copy(struct chat *c, const struct ui_command *command) {
-    (void)command;
     const struct conversation *talk = &c->current->conversation;
-    int message = conversation_last(talk);
-    while (message >= 0 && (talk->messages[message].role != MESSAGE_MODEL || !talk->messages[message].size))
+    int chosen = chat_message(c, command->message), message = subject(c, command);
+    while (message >= 0 && chosen < 0 && (talk->messages[message].role != MESSAGE_MODEL || !talk->messages[message].size))
         message = talk->messages[message].parent;
     if (message < 0) {
         chat_say(c, true, "there is no answer to copy");
@@ -355,6 +399,8 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_NEXT] = command_next,
         [COMMAND_RENAME] = command_rename,
         [COMMAND_DELETE] = command_delete,
+        [COMMAND_EDIT] = command_edit,
+        [COMMAND_EDIT_STOP] = command_edit_stop,
         [COMMAND_REGENERATE] = command_regenerate,
         [COMMAND_STOP] = command_stop,
         [COMMAND_STOP_ALL] = command_stop_all,

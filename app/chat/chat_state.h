@@ -57,6 +57,8 @@ void chat_draft_show(struct chat *c, struct session_chat *chat); // in the compo
 void chat_draft_read(struct chat *c);                            // the one in the composer has come from the store
 void chat_draft_typed(struct chat *c);                           // there was a key: it may have changed
 void chat_draft_take(struct chat *c);                            // out of the composer as it stands there
+void chat_draft_edit(struct chat *c, int message);               // its text is in the composer, in place of the draft
+void chat_draft_edit_end(struct chat *c, struct session_chat *chat); // the draft is there again
 void chat_draft_turn(struct chat *c, uint64_t now);
 
 // chat_model.c
@@ -82,6 +84,6 @@ void chat_limits_show(const struct chat *c, const struct engine_metrics *f, stru
 
 // chat_view.c
 void chat_show(struct chat *c);
-int chat_view_message(const struct chat *c, int view); // index of the one last shown there; -1: it is not of this chat
+int chat_message(const struct chat *c, uint64_t id); // index of the one with this id in a view; -1: not of this chat
 
 #endif

@@ -52,7 +52,8 @@ static struct view_message notice_view(uint64_t id, uint32_t revision, const cha
 }
 
 // A notice of the engine, the message, and of a failed answer what went wrong.
-static int show_message(const struct chat *c, const struct conversation *talk, int index, struct view_message *out) {
+static int show_message(const struct chat *c, const struct engine_metrics *f, const struct conversation *talk,
+                        int index, struct view_message *out) {
     const struct message *m = &talk->messages[index];
     bool failed = m->state == MESSAGE_FAILED;
     const struct session_answer *making = session_answer_at(c->current, index);
@@ -73,6 +74,14 @@ static int show_message(const struct chat *c, const struct conversation *talk, i
                 : broken ? "interrupted"
                          : m->note,
     };
+    if (making) {
+        const struct request_metrics *r = request_in(f, making->request);
+        view.state = making->state;
+        view.parked = !making->request;
+        view.prefill_done = r ? r->prefill_done : 0;
+        view.prefill_total = r ? r->prefill_total : 0;
+    }
+    view.edited = c->current->editing && c->current->edited == index;
     const struct model_loading *coming = waiting && !making->request ? model_host_loading(c->p.host) : NULL;
     if (coming && strcmp(coming->title, c->model_name)) view.author = coming->title;
     view.version = c->versions[index];
@@ -89,9 +98,10 @@ static int show_message(const struct chat *c, const struct conversation *talk, i
 // Of a view's id: its message in the conversation, −1 of a notice.
 static int message_of(uint64_t id) { return id & 3 ? -1 : (int)((uint32_t)id >> 2); }
 
-int chat_view_message(const struct chat *c, int view) {
-    uint64_t id = c->view_messages[view].id;
-    return id >> 32 == c->current->conversation.id ? message_of(id) : -1;
+int chat_message(const struct chat *c, uint64_t id) {
+    const struct conversation *talk = &c->current->conversation;
+    int message = id >> 32 == talk->id ? message_of(id) : -1;
+    return message < talk->count ? message : -1;
 }
 
 // Which model wrote the answers: those of another than the one there is now are headed by its whole name, and where one
@@ -109,7 +119,7 @@ static void show_authors(const struct chat *c, const struct conversation *talk, 
     }
 }
 
-static int show_messages(struct chat *c, const struct conversation *talk) {
+static int show_messages(struct chat *c, const struct engine_metrics *f, const struct conversation *talk) {
     if (talk->count > c->messages_room) {
         c->messages_room = talk->capacity;
         c->view_messages = xrealloc(c->view_messages, MOST_VIEWS * (size_t)c->messages_room * sizeof *c->view_messages);
@@ -118,7 +128,7 @@ static int show_messages(struct chat *c, const struct conversation *talk) {
     }
     if (talk->count) conversation_versions(talk, c->versions, c->versions + talk->count);
     int length = conversation_path(talk, c->path), n = 0;
-    for (int i = 0; i < length; i++) n += show_message(c, talk, c->path[i], c->view_messages + n);
+    for (int i = 0; i < length; i++) n += show_message(c, f, talk, c->path[i], c->view_messages + n);
     show_authors(c, talk, c->view_messages, n);
     return n;
 }
@@ -128,7 +138,8 @@ static int show_messages(struct chat *c, const struct conversation *talk) {
 static void show_context(const struct chat *c, const struct engine_metrics *f, struct screen_view *view) {
     const struct session_chat *chat = c->current;
     const struct conversation *talk = &chat->conversation;
-    const uint64_t request = chat->n_answers ? chat->answers[chat->n_answers - 1].request : 0;
+    const struct session_answer *a = session_answer_at(chat, conversation_last(talk));
+    const uint64_t request = a ? a->request : 0;
     const struct request_metrics *r = request_in(f, request);
     const int running = r && metric_known(r->n_context) ? r->n_context : 0;
     size_t uncounted = 0;
@@ -180,11 +191,16 @@ static void show_log(const struct chat *c, struct screen_view *view) {
     view->n_log = (int)count;
 }
 
+static const char *editing(const struct session_chat *chat) {
+    if (!chat->editing) return NULL;
+    return chat->conversation.messages[chat->edited].role == MESSAGE_USER ? "your message" : "the answer";
+}
+
 void chat_show(struct chat *c) {
     const struct session_chat *chat = c->current;
     const struct engine_metrics *f = c->client ? engine_metrics(c->client) : NULL;
     show_chats(c, f);
-    int n_messages = show_messages(c, &chat->conversation);
+    int n_messages = show_messages(c, f, &chat->conversation);
     struct screen_view view = {
         .chats = c->view_chats,
         .n_chats = session_count(c->session),
@@ -203,6 +219,7 @@ void chat_show(struct chat *c) {
         .knob = c->knob,
         .questions = guide_questions,
         .n_questions = c->p.settings->model || chat->reading ? 0 : GUIDE_QUESTIONS,
+        .editing = editing(chat),
         .unsaved = session_unsaved(c->session),
         .status = *c->status ? c->status : NULL,
         .status_bad = c->status_bad,

@@ -54,6 +54,7 @@ struct session_chat *session_add(struct session *s, struct conversation *convers
 static void chat_free(struct session_chat *chat) {
     conversation_close(&chat->conversation);
     draft_free(&chat->draft);
+    draft_free(&chat->edit);
     free(chat->answers);
     free(chat->unsent);
     free(chat);

@@ -35,10 +35,14 @@ struct session_chat {
     struct conversation conversation;
     struct session_answer *answers; // being generated, in order of request
     int n_answers, capacity;
-    enum request_state state; // the latest one of any answer
+    enum request_state state; // of the latest answer, or the one that ended last
     bool unread;              // for the caller: an answer ended and has not been seen
     bool reading;             // messages and draft are being read from the store
     char *unsent;             // message to send once they are read; NULL: none
+
+    bool editing; // a message, of which `edit` is the new text so far
+    int edited;   // which
+    struct draft edit;
 
     struct draft draft;              // not sent yet
     bool draft_known;                // the store's draft has been read
@@ -110,8 +114,12 @@ void session_set_sampling(struct session *s, struct session_chat *chat, const st
 
 void session_send(struct session *s, struct session_chat *chat, const char *text, size_t size);
 void session_ask(struct session *s, struct session_chat *chat, int parent, int n); // requests n answers to a message
+// Another version of a message, of either side: a person's is answered, the conversation goes on from a model's. The
+// same text once more is no version; a person's message is answered again then.
+void session_edit(struct session *s, struct session_chat *chat, int message, const char *text, size_t size);
 struct request_params session_request_params(const struct settings *s); // what settings decide, the rest zero
 void session_stop(struct session *s, struct session_chat *chat);        // all its answers
+void session_stop_answer(struct session *s, struct session_chat *chat, int message); // and those of its request
 bool session_busy(const struct session_chat *chat);
 const struct session_answer *session_answer_at(const struct session_chat *chat,
                                                int message); // NULL: not being generated

@@ -140,6 +140,17 @@ void session_send(struct session *s, struct session_chat *chat, const char *text
     session_ask(s, chat, conversation_add(talk, conversation_last(talk), MESSAGE_USER, text, size), 1);
 }
 
+void session_edit(struct session *s, struct session_chat *chat, int message, const char *text, size_t size) {
+    struct conversation *talk = &chat->conversation;
+    const struct message *m = &talk->messages[message];
+    const bool same = m->size == size && !memcmp(m->text, text, size), asks = m->role == MESSAGE_USER;
+    const int version = same ? message : conversation_add(talk, m->parent, m->role, text, size);
+    if (asks) session_ask(s, chat, version, 1);
+    else if (!same) conversation_note(talk, version, "edited");
+    conversation_choose(talk, version);
+    session_changed(chat);
+}
+
 // ---- how it ends ----
 
 // Milliseconds since 1970 at this clock_ns.
@@ -172,17 +183,23 @@ static void end(struct session_chat *chat, struct session_answer *a, enum reques
                                     : state == REQUEST_CANCELLED ? MESSAGE_STOPPED
                                                                  : MESSAGE_COMPLETE;
     talk->messages[message].ended = wall_ms(clock_ns());
-    chat->state = state;
     memmove(a, a + 1, (size_t)(chat->answers + --chat->n_answers - a) * sizeof *a);
+    chat->state = chat->n_answers ? chat->answers[chat->n_answers - 1].state : state;
     session_save_later(chat, 0);
 }
 
+static void stop(struct session *s, struct session_chat *chat, struct session_answer *a) {
+    if (a->request) engine_cancel(s->client, a->request); // its event ends it
+    else end(chat, a, REQUEST_CANCELLED, "stopped");
+}
+
 void session_stop(struct session *s, struct session_chat *chat) {
-    for (int i = chat->n_answers - 1; i >= 0; i--) {
-        struct session_answer *a = &chat->answers[i];
-        if (a->request) engine_cancel(s->client, a->request); // its event ends it
-        else end(chat, a, REQUEST_CANCELLED, "stopped");
-    }
+    for (int i = chat->n_answers - 1; i >= 0; i--) stop(s, chat, &chat->answers[i]);
+}
+
+void session_stop_answer(struct session *s, struct session_chat *chat, int message) {
+    for (int i = chat->n_answers - 1; i >= 0; i--)
+        if (chat->answers[i].message == message) stop(s, chat, &chat->answers[i]);
 }
 
 void session_count_tokens(struct session *s, struct session_chat *chat) {

@@ -158,11 +158,18 @@ static inline void pass(double seconds) {
 // The one command that the screen has at the next step.
 static inline void press(enum ui_command_id id, int number, const char *text) {
     screen.n_commands = screen.next_command = 0;
-    screen.commands[screen.n_commands++] = (struct ui_command){id, number, text};
+    screen.commands[screen.n_commands++] = (struct ui_command){.id = id, .number = number, .text = text};
 }
 
 static inline void act(enum ui_command_id id, int number, const char *text) {
     press(id, number, text);
+    pass(0.05);
+}
+
+// About the message with this index on the screen.
+static inline void act_on(int message, enum ui_command_id id) {
+    press(id, -1, NULL);
+    screen.commands[0].message = screen.messages[message].id;
     pass(0.05);
 }
 

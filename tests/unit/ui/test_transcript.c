@@ -258,15 +258,90 @@ static void test_lays_out_only_what_changed_and_is_in_sight(void **state) {
     scene_close(s);
 }
 
+static void test_selects_messages_and_brings_them_into_sight(void **state) {
+    (void)state;
+    struct scene *s = scene_open(12, 4);
+    say_numbers(s, 4);
+    draw(s);
+    assert_false(transcript_select_step(s->transcript, 1)); // below the last one there is the composer
+    assert_true(transcript_select_step(s->transcript, -1));
+    assert_int_equal(transcript_selected(s->transcript), 4);
+    assert_true(transcript_select_step(s->transcript, -1));
+    assert_true(transcript_select_step(s->transcript, -1)); // before anything is drawn
+    check_drawn(s, "Guide\ntext 1\n\nYou\n");
+    assert_true(transcript_select_step(s->transcript, -1));
+    assert_false(transcript_select_step(s->transcript, -1));
+    check_drawn(s, "You\ntext 0\n\nGuide\n");
+    assert_true(transcript_select_step(s->transcript, 1));
+    assert_true(transcript_select_step(s->transcript, 1));
+    check_drawn(s, "\nYou\ntext 2\n\n");
+    scene_close(s);
+}
+
+static void test_what_arrives_does_not_move_the_selected_message(void **state) {
+    (void)state;
+    struct scene *s = scene_open(12, 4);
+    say_numbers(s, 2);
+    s->messages[1].streaming = true;
+    draw(s);
+    transcript_select(s->transcript, 1);
+    check_drawn(s, "You\ntext 0\n\nGuide\n");
+    retext(&s->messages[1], "one\n\ntwo\n\nthree");
+    check_drawn(s, "You\ntext 0\n\nGuide\n");
+    assert_true(transcript_select_step(s->transcript, 1)); // the one that arrives is followed at its end
+    draw(s);
+    transcript_bottom(s->transcript);
+    check_drawn(s, "\ntwo\n\nthree▌\n");
+    scene_close(s);
+}
+
+static void test_a_long_selected_message_shows_its_beginning(void **state) {
+    (void)state;
+    struct scene *s = scene_open(12, 4);
+    say(s, VIEW_USER, "a\nb\nc\nd\ne\nf");
+    say(s, VIEW_MODEL, "end");
+    draw(s);
+    transcript_select_step(s->transcript, -1);
+    transcript_select_step(s->transcript, -1);
+    check_drawn(s, "You\na\nb\nc\n");
+    scene_close(s);
+}
+
+static void test_another_version_takes_the_place_of_the_selected_one(void **state) {
+    (void)state;
+    struct scene *s = scene_open(12, 4);
+    say_numbers(s, 3);
+    draw(s);
+    transcript_select(s->transcript, 2);
+    draw(s);
+    s->messages[1].id = 20;
+    draw(s);
+    assert_int_equal(transcript_selected(s->transcript), 20);
+    s->view.n_messages = 1;
+    draw(s);
+    assert_int_equal(transcript_selected(s->transcript), 1);
+    scene_close(s);
+}
+
+static void test_notices_cannot_be_selected(void **state) {
+    (void)state;
+    struct scene *s = scene_open(20, 9);
+    say(s, VIEW_USER, "q");
+    say(s, VIEW_NOTICE, "failed");
+    draw(s);
+    assert_true(transcript_select_step(s->transcript, -1));
+    assert_int_equal(transcript_selected(s->transcript), 1);
+    scene_close(s);
+}
+
 static void test_shows_progress_before_the_first_token(void **state) {
     (void)state;
     struct scene *s = scene_open(50, 4);
-    s->chats[0] = (struct view_chat){
-        .id = 11, .busy = true, .state = REQUEST_PREFILLING, .prefill_done = 1024, .prefill_total = 2048};
     struct view_message *m = say(s, VIEW_MODEL, "");
     m->streaming = true;
+    m->state = REQUEST_PREFILLING, m->prefill_done = 1024, m->prefill_total = 2048;
     check_drawn(s, "Guide\nreading 1,024 of 2,048 tokens ▓▓▓▓▓▓▓▓▓▓░░░░░░░░░░\n\n\n");
-    s->chats[0].state = REQUEST_PENDING;
+    m->state = REQUEST_PENDING;
     check_drawn(s, "Guide\nwaiting for a place in the batch\n\n\n");
     m->streaming = false;
     check_drawn(s, "Guide\n(nothing was said)\n\n\n");
@@ -311,6 +386,11 @@ int main(void) {
         cmocka_unit_test(test_a_resize_keeps_the_message_in_sight),
         cmocka_unit_test(test_a_resize_keeps_the_lines_in_sight_of_the_last_message),
         cmocka_unit_test(test_lays_out_only_what_changed_and_is_in_sight),
+        cmocka_unit_test(test_selects_messages_and_brings_them_into_sight),
+        cmocka_unit_test(test_what_arrives_does_not_move_the_selected_message),
+        cmocka_unit_test(test_a_long_selected_message_shows_its_beginning),
+        cmocka_unit_test(test_another_version_takes_the_place_of_the_selected_one),
+        cmocka_unit_test(test_notices_cannot_be_selected),
         cmocka_unit_test(test_shows_progress_before_the_first_token),
         cmocka_unit_test(test_an_empty_chat_says_what_to_do),
         cmocka_unit_test(test_every_size_down_to_nothing),

@@ -192,6 +192,127 @@ static void test_regenerating_makes_versions(void **state) {
     assert_message(1, VIEW_MODEL, "newer");
 }
 
+static void converse(const char *first, const char *second) {
+    act(COMMAND_SEND, -1, first);
+    say(1, 1, "one");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    act(COMMAND_SEND, -1, second);
+    say(1, 2, "two");
+    end(1, 2, REQUEST_FINISHED, FINISH_END, "");
+}
+
+static void test_any_message_can_be_edited_and_the_old_path_stays(void **state) {
+    (void)state;
+    converse("q", "r");
+    type("a draft");
+    act_on(0, COMMAND_EDIT);
+    assert_string_equal(screen.composer, "q");
+    assert_string_equal(screen.view.editing, "your message");
+    assert_true(screen.messages[0].edited);
+    act(COMMAND_SEND, -1, "other");
+    assert_string_equal(screen.composer, "a draft");
+    assert_null(screen.view.editing);
+    assert_string_equal(engine.prompt, "user: other|");
+    assert_int_equal(screen.view.n_messages, 2);
+    assert_int_equal(screen.messages[0].version, 2);
+    assert_int_equal(screen.messages[0].n_versions, 2);
+    say(1, 3, "three");
+    end(1, 3, REQUEST_FINISHED, FINISH_END, "");
+    act_on(0, COMMAND_VERSION_PREVIOUS);
+    assert_int_equal(screen.view.n_messages, 4);
+    assert_message(0, VIEW_USER, "q");
+    assert_message(3, VIEW_MODEL, "two");
+}
+
+static void test_the_conversation_goes_on_from_an_edited_answer(void **state) {
+    (void)state;
+    converse("q", "r");
+    act_on(1, COMMAND_EDIT);
+    assert_string_equal(screen.composer, "one");
+    assert_string_equal(screen.view.editing, "the answer");
+    act(COMMAND_SEND, -1, "better");
+    assert_int_equal(engine.n_requests, 2); // nobody is asked
+    assert_message(1, VIEW_MODEL, "better");
+    assert_string_equal(screen.messages[1].note, "edited");
+    assert_int_equal(screen.view.n_messages, 2);
+    act(COMMAND_SEND, -1, "next");
+    assert_string_equal(engine.prompt, "user: q|assistant: better|user: next|");
+}
+
+static void test_an_edit_belongs_to_its_chat_and_gives_the_draft_back(void **state) {
+    (void)state;
+    converse("q", "r");
+    type("a draft");
+    act(COMMAND_EDIT, -1, NULL); // the person's last message
+    assert_string_equal(screen.composer, "r");
+    type("r and more");
+    act(COMMAND_NEW, -1, NULL);
+    assert_string_equal(screen.composer, "");
+    assert_null(screen.view.editing);
+    act(COMMAND_NEXT, -1, NULL);
+    assert_string_equal(screen.composer, "r and more");
+    act(COMMAND_EDIT_STOP, -1, NULL);
+    assert_string_equal(screen.composer, "a draft");
+    assert_int_equal(screen.messages[2].n_versions, 1);
+    assert_int_equal(engine.n_requests, 2);
+}
+
+static void test_the_same_text_is_answered_again(void **state) {
+    (void)state;
+    converse("q", "r");
+    act_on(0, COMMAND_EDIT);
+    act(COMMAND_SEND, -1, "q");
+    assert_string_equal(engine.prompt, "user: q|");
+    assert_int_equal(screen.messages[0].n_versions, 1);
+    assert_int_equal(screen.messages[1].n_versions, 2);
+}
+
+static void test_any_answer_can_be_given_again(void **state) {
+    (void)state;
+    converse("q", "r");
+    act_on(1, COMMAND_REGENERATE);
+    assert_string_equal(engine.prompt, "user: q|");
+    assert_int_equal(screen.view.n_messages, 2);
+    end(1, 3, REQUEST_FINISHED, FINISH_END, "");
+    act_on(1, COMMAND_VERSION_PREVIOUS);
+    act_on(2, COMMAND_REGENERATE); // of a person's message: the answer to it
+    assert_string_equal(engine.prompt, "user: q|assistant: one|user: r|");
+    assert_int_equal(screen.messages[3].n_versions, 2);
+}
+
+static void test_one_branch_streams_while_another_is_edited_and_asked(void **state) {
+    (void)state;
+    converse("q", "r");
+    act(COMMAND_SEND, -1, "s");
+    say(1, 3, "thr");
+    act_on(0, COMMAND_EDIT);
+    act(COMMAND_SEND, -1, "other");
+    assert_int_equal(engine.n_requests, 4);
+    say(1, 4, "four");
+    say(1, 3, "ee");
+    assert_message(1, VIEW_MODEL, "four");
+    act(COMMAND_STOP, -1, NULL); // of the two that one which is in sight
+    assert_int_equal(engine.n_cancelled, 1);
+    assert_int_equal(engine.cancelled[0], 4);
+    end(1, 4, REQUEST_CANCELLED, FINISH_CANCELLED, "");
+    act(COMMAND_SEND, -1, "t"); // although the other branch is still answering
+    assert_string_equal(engine.prompt, "user: other|assistant: four|user: t|");
+    end(1, 5, REQUEST_FINISHED, FINISH_END, "");
+    act(COMMAND_STOP, -1, NULL);
+    assert_int_equal(engine.cancelled[1], 3);
+    act_on(0, COMMAND_VERSION_PREVIOUS);
+    assert_message(5, VIEW_MODEL, "three");
+}
+
+static void test_a_selected_message_is_copied(void **state) {
+    (void)state;
+    converse("q", "r");
+    act_on(0, COMMAND_COPY);
+    assert_string_equal(screen.status, "copied q");
+    act(COMMAND_COPY, -1, NULL);
+    assert_string_equal(screen.status, "copied two");
+}
+
 static void test_a_failure_is_shown_and_nothing_ends(void **state) {
     (void)state;
     act(COMMAND_SEND, -1, "q");
@@ -465,6 +586,13 @@ int main(void) {
         CHAT_TEST(test_the_first_and_the_last_version_stay),
         CHAT_TEST(test_a_broken_theme_is_told_beside_a_broken_store),
         CHAT_TEST(test_status_messages_are_log_entries),
+        CHAT_TEST(test_any_message_can_be_edited_and_the_old_path_stays),
+        CHAT_TEST(test_the_conversation_goes_on_from_an_edited_answer),
+        CHAT_TEST(test_an_edit_belongs_to_its_chat_and_gives_the_draft_back),
+        CHAT_TEST(test_the_same_text_is_answered_again),
+        CHAT_TEST(test_any_answer_can_be_given_again),
+        CHAT_TEST(test_one_branch_streams_while_another_is_edited_and_asked),
+        CHAT_TEST(test_a_selected_message_is_copied),
         CHAT_TEST(test_a_failure_is_shown_and_nothing_ends),
         CHAT_TEST(test_thinking_is_a_part_of_its_own),
         CHAT_TEST(test_a_notice_is_shown_once),
