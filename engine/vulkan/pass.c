@@ -134,19 +134,20 @@ void pass_end_stage(struct pass *p, enum backend_stage stage) {
 
 // ---- results ----
 
+// From an address in the device buffer.
+static void copy_result(struct backend *b, VkDeviceAddress from, uint64_t to, uint64_t size) {
+    const struct device_workspace *w = &b->work;
+    vulkan_copy(&b->context, &w->device, from - w->device.address, &w->readback, to, size);
+}
+
 static void copy_results(struct pass *p) {
     struct backend *b = p->b;
     const struct device_workspace *w = &b->work;
     const uint64_t row = 4ull * (uint64_t)b->spec->n_vocab, hidden = 4ull * (uint64_t)b->spec->n_embd;
     vulkan_barrier_copies(&b->context);
-    if (!has_last_layer(b))
-        vulkan_copy(&b->context, &w->device, w->x_offset, &w->readback, 0,
-                    4ull * w->embd_stride * (uint64_t)p->shape.n_rows);
-    if (p->shape.n_logits)
-        vulkan_copy(&b->context, &w->device, w->logits_offset, &w->readback, 0, row * (uint64_t)p->shape.n_logits);
-    if (p->shape.n_hidden)
-        vulkan_copy(&b->context, &w->device, w->hidden_offset, &w->readback, w->hidden_readback,
-                    hidden * (uint64_t)p->shape.n_hidden);
+    if (!has_last_layer(b)) copy_result(b, w->x, 0, 4ull * w->embd_stride * (uint64_t)p->shape.n_rows);
+    if (p->shape.n_logits) copy_result(b, w->logits_out, 0, row * (uint64_t)p->shape.n_logits);
+    if (p->shape.n_hidden) copy_result(b, w->hidden_out, w->hidden_readback, hidden * (uint64_t)p->shape.n_hidden);
 }
 
 static void count_attention(const struct backend *b, const struct batch *batch, struct stage_work *out) {

@@ -94,9 +94,8 @@ struct device_workspace {
     VkDeviceAddress halves, half_scales; // of the rows that are multiplied: shaders/halve.comp
     VkDeviceAddress widened;             // matrices, or slices of them, as halves: shaders/widen.comp
     uint64_t widened_bytes;
-    uint64_t x_offset, logits_offset, hidden_offset; // in the device buffer
-    struct vulkan_buffer readback;                   // logits, then hidden states
-    uint64_t hidden_readback;                        // where those begin
+    struct vulkan_buffer readback; // logits, then hidden states
+    uint64_t hidden_readback;      // where those begin
 };
 
 // The commands of a pass over so many rows, of which so many results are wanted. What the rows are stands in the step

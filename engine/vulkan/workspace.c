@@ -66,13 +66,13 @@ static uint64_t widened_bytes(const struct backend *b) {
     return larger(least, largest < wanted ? largest : wanted);
 }
 
-// Addresses in the device buffer, as offsets; returns its size.
-static uint64_t place_device(struct backend *b) {
+// Notes where everything is in the device buffer that begins there; returns its size.
+static uint64_t place_device(struct backend *b, VkDeviceAddress begin) {
     struct device_workspace *w = &b->work;
     const uint64_t rows = (uint64_t)b->max_rows, slots = rows * (uint64_t)b->spec->experts.used;
     const uint64_t embd = 4 * (uint64_t)w->embd_stride, expert = 4 * (uint64_t)w->expert_stride;
-    uint64_t used = 0;
-    w->x_offset = w->x = reserve(&used, rows, embd);
+    uint64_t used = begin;
+    w->x = reserve(&used, rows, embd);
     w->kept_x = reserve(&used, rows, embd);
     w->normed = reserve(&used, rows, embd);
     w->ffn_in = reserve(&used, rows, embd);
@@ -97,18 +97,18 @@ static uint64_t place_device(struct backend *b) {
     w->expert_out = reserve(&used, slots, embd);
     w->logits_in = reserve(&used, (uint64_t)b->max_logits, embd);
     w->logits_in_codes = reserve_codes(&used, (uint64_t)b->max_logits, w->embd_stride);
-    w->logits_offset = w->logits_out = reserve(&used, (uint64_t)b->max_logits, 4 * (uint64_t)b->spec->n_vocab);
+    w->logits_out = reserve(&used, (uint64_t)b->max_logits, 4 * (uint64_t)b->spec->n_vocab);
     w->halves = reserve(&used, 1, halves_bytes(b, rows, slots));
     w->half_scales = reserve(&used, rows + slots, sizeof(float));
     w->widened_bytes = widened_bytes(b);
     w->widened = reserve(&used, 1, w->widened_bytes);
-    w->hidden_offset = w->hidden_out = reserve(&used, (uint64_t)b->max_hidden, 4 * (uint64_t)b->spec->n_embd);
-    return used;
+    w->hidden_out = reserve(&used, (uint64_t)b->max_hidden, 4 * (uint64_t)b->spec->n_embd);
+    return used - begin;
 }
 
 uint64_t workspace_bytes(struct backend *b) {
     find_strides(b);
-    return place_device(b);
+    return place_device(b, 0);
 }
 
 static bool open_device(struct backend *b, struct status *st) {
@@ -116,37 +116,7 @@ static bool open_device(struct backend *b, struct status *st) {
     struct vulkan_context *c = &b->context;
     if (!vulkan_buffer_open(c->device, &w->device, workspace_bytes(b), VULKAN_MEMORY_DEVICE, "activations", st))
         return false;
-    VkDeviceAddress *const addresses[] = {&w->x,
-                                          &w->kept_x,
-                                          &w->normed,
-                                          &w->ffn_in,
-                                          &w->added,
-                                          &w->qkv,
-                                          &w->attended,
-                                          &w->gate,
-                                          &w->up,
-                                          &w->parts,
-                                          &w->scores,
-                                          &w->shared_score,
-                                          &w->choices,
-                                          &w->expert_gate,
-                                          &w->expert_up,
-                                          &w->expert_out,
-                                          &w->logits_in,
-                                          &w->logits_out,
-                                          &w->hidden_out,
-                                          &w->expert_order,
-                                          &w->expert_tiles,
-                                          &w->normed_codes,
-                                          &w->ffn_in_codes,
-                                          &w->attended_codes,
-                                          &w->gate_codes,
-                                          &w->expert_gate_codes,
-                                          &w->logits_in_codes,
-                                          &w->halves,
-                                          &w->widened,
-                                          &w->half_scales};
-    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) *addresses[i] += w->device.address;
+    place_device(b, w->device.address);
     if (!vulkan_begin(c, &c->once, st)) return false;
     vulkan_fill(c, &w->device);
     return vulkan_run_once(c, st);
