@@ -38,18 +38,6 @@ static int vulkan_devices(struct device *out, int most) {
     return n;
 }
 
-static bool has_extension(VkPhysicalDevice physical, const char *name) {
-    const struct vulkan_instance_functions *call = &vulkan_instance(NULL)->call;
-    uint32_t n = 0;
-    if (call->EnumerateDeviceExtensionProperties(physical, NULL, &n, NULL) != VK_SUCCESS) return false;
-    VkExtensionProperties *all = xcalloc(n + 1, sizeof *all);
-    const bool told = call->EnumerateDeviceExtensionProperties(physical, NULL, &n, all) == VK_SUCCESS;
-    bool found = false;
-    for (uint32_t i = 0; i < n && told; i++) found |= !strcmp(all[i].extensionName, name);
-    free(all);
-    return found;
-}
-
 // At least 1: 0 means that it is not known.
 static uint64_t free_bytes(VkDeviceSize budget, VkDeviceSize usage) { return budget > usage ? budget - usage : 1; }
 
@@ -58,7 +46,7 @@ static void vulkan_heaps(int device, struct device *out) {
     if (!physical) return;
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
-    const bool told = has_extension(physical, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+    const bool told = vulkan_has_extension(physical, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2,
                                                 .pNext = told ? &budget : NULL};
     vulkan_instance(NULL)->call.GetPhysicalDeviceMemoryProperties2(physical, &memory);

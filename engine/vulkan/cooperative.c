@@ -79,7 +79,7 @@ const char *cooperative_find(struct vulkan_device *d, const struct vulkan_instan
     VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                               .pNext = &stages};
     *features = (struct cooperative_features){.type = FEATURES};
-    if (!d->sizes_subgroups || !vulkan_has_extension(d, instance, extension)) return NULL;
+    if (!d->sizes_subgroups || !vulkan_has_extension(d->physical, extension)) return NULL;
     instance->call.GetPhysicalDeviceFeatures2(d->physical, &core);
     instance->call.GetPhysicalDeviceProperties2(d->physical, &properties);
     const uint32_t size = d->subgroup_size;

@@ -25,6 +25,17 @@ bool vulkan_shares_memory(VkPhysicalDevice physical) {
     return type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || type == VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
 
+bool vulkan_has_extension(VkPhysicalDevice physical, const char *name) {
+    enum { MOST = 512 };
+    uint32_t n = MOST;
+    VkExtensionProperties *all = xcalloc(MOST, sizeof *all);
+    bool found = false;
+    if (vulkan_instance(NULL)->call.EnumerateDeviceExtensionProperties(physical, NULL, &n, all) == VK_SUCCESS)
+        for (uint32_t i = 0; i < n && !found; i++) found = !strcmp(all[i].extensionName, name);
+    free(all);
+    return found;
+}
+
 int vulkan_physical_devices(VkPhysicalDevice *out, int most) {
     enum { ALL = 32 };
     VkPhysicalDevice all[ALL];
@@ -89,17 +100,6 @@ static bool find_queue(struct vulkan_device *d, const struct vulkan_instance *in
     return false;
 }
 
-bool vulkan_has_extension(const struct vulkan_device *d, const struct vulkan_instance *instance, const char *name) {
-    enum { MOST = 512 };
-    uint32_t n = MOST;
-    VkExtensionProperties *all = xcalloc(MOST, sizeof *all);
-    bool found = false;
-    if (instance->call.EnumerateDeviceExtensionProperties(d->physical, NULL, &n, all) == VK_SUCCESS)
-        for (uint32_t i = 0; i < n && !found; i++) found = !strcmp(all[i].extensionName, name);
-    free(all);
-    return found;
-}
-
 static bool create(struct vulkan_device *d, const struct vulkan_instance *instance, struct status *st) {
     struct features wanted;
     chain(&wanted);
@@ -109,10 +109,10 @@ static bool create(struct vulkan_device *d, const struct vulkan_instance *instan
     uint32_t n_extensions = 0;
     const char *const dot = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME; // a part of Vulkan since 1.3
     const char *const sizes = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME;
-    if (vulkan_has_extension(d, instance, dot)) extensions[n_extensions++] = dot;
+    if (vulkan_has_extension(d->physical, dot)) extensions[n_extensions++] = dot;
     VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_control = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, .subgroupSizeControl = VK_TRUE};
-    d->sizes_subgroups = vulkan_has_extension(d, instance, sizes);
+    d->sizes_subgroups = vulkan_has_extension(d->physical, sizes);
     if (d->sizes_subgroups) {
         wanted.dot.pNext = &size_control;
         extensions[n_extensions++] = sizes;

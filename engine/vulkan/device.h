@@ -95,7 +95,7 @@ VkPhysicalDeviceType vulkan_type(VkPhysicalDevice physical);
 // Whether its memory is the host's as well.
 bool vulkan_shares_memory(VkPhysicalDevice physical);
 
-bool vulkan_has_extension(const struct vulkan_device *d, const struct vulkan_instance *instance, const char *name);
+bool vulkan_has_extension(VkPhysicalDevice physical, const char *name);
 
 // The same for all who have it open. Any thread.
 struct vulkan_device *vulkan_device_open(VkPhysicalDevice physical, struct status *st);
