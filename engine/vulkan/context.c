@@ -1,5 +1,7 @@
 #include "engine/vulkan/context.h"
 
+#include <assert.h>
+
 // ---- opening ----
 
 static void destroy(struct vulkan_context *c) {
@@ -94,10 +96,6 @@ void vulkan_copy_input(struct vulkan_context *c, const struct vulkan_input *i, u
     if (i->copy.buffer) vulkan_copy(c, &i->host, offset, &i->copy, offset, size);
 }
 
-void vulkan_fill(struct vulkan_context *c, const struct vulkan_buffer *b) {
-    c->device->call.CmdFillBuffer(c->recording->commands, b->buffer, 0, VK_WHOLE_SIZE, 0);
-}
-
 static void barrier(struct vulkan_context *c, VkPipelineStageFlags before, VkAccessFlags written,
                     VkPipelineStageFlags after, VkAccessFlags access) {
     const VkMemoryBarrier all = {
@@ -145,9 +143,10 @@ static VkResult submit(struct vulkan_context *c, const VkSubmitInfo *info) {
 }
 
 bool vulkan_submit(struct vulkan_context *c, const struct vulkan_list *const *lists, int n, struct status *st) {
-    enum { MOST_LISTS = 4 };
+    enum { MOST_AT_ONCE = 4 };
     struct vulkan_device *d = c->device;
-    VkCommandBuffer commands[MOST_LISTS];
+    VkCommandBuffer commands[MOST_AT_ONCE];
+    assert(n <= MOST_AT_ONCE);
     for (int i = 0; i < n; i++) commands[i] = lists[i]->commands;
     const VkSubmitInfo info = {
         .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = (uint32_t)n, .pCommandBuffers = commands};
@@ -176,6 +175,12 @@ bool vulkan_run(struct vulkan_context *c, const struct vulkan_list *const *lists
 bool vulkan_run_once(struct vulkan_context *c, struct status *st) {
     const struct vulkan_list *const list = &c->once;
     return vulkan_end(c, st) && vulkan_run(c, &list, 1, st);
+}
+
+bool vulkan_clear(struct vulkan_context *c, const struct vulkan_buffer *b, struct status *st) {
+    if (!vulkan_begin(c, &c->once, st)) return false;
+    c->device->call.CmdFillBuffer(c->once.commands, b->buffer, 0, VK_WHOLE_SIZE, 0);
+    return vulkan_run_once(c, st);
 }
 
 bool vulkan_seconds(struct vulkan_context *c, const struct vulkan_list *l, double *out) {

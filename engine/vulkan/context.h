@@ -38,10 +38,9 @@ void vulkan_dispatch(struct vulkan_context *c, VkPipeline pipeline, const void *
 void vulkan_copy(struct vulkan_context *c, const struct vulkan_buffer *from, uint64_t from_offset,
                  const struct vulkan_buffer *to, uint64_t to_offset, uint64_t size);
 void vulkan_copy_input(struct vulkan_context *c, const struct vulkan_input *i, uint64_t offset,
-                       uint64_t size);                                     // where shaders read a copy
-void vulkan_fill(struct vulkan_context *c, const struct vulkan_buffer *b); // with zeros
+                       uint64_t size);                // where shaders read a copy
 void vulkan_barrier(struct vulkan_context *c);        // dispatches that follow see what those before it have written
-void vulkan_barrier_copies(struct vulkan_context *c); // the same for copies and fills too
+void vulkan_barrier_copies(struct vulkan_context *c); // the same for copies too
 void vulkan_time(struct vulkan_context *c);           // notes when all before it is done
 bool vulkan_end(struct vulkan_context *c, struct status *st);
 
@@ -51,6 +50,8 @@ bool vulkan_wait(struct vulkan_context *c, struct status *st); // for what was h
 // Both; false where the device fails.
 bool vulkan_run(struct vulkan_context *c, const struct vulkan_list *const *lists, int n, struct status *st);
 bool vulkan_run_once(struct vulkan_context *c, struct status *st); // ends c->once and runs it
+// Writes zeros to all of a buffer, by c->once.
+bool vulkan_clear(struct vulkan_context *c, const struct vulkan_buffer *b, struct status *st);
 // Seconds between the times that a list took in its last run: n_times - 1; false where there are none.
 bool vulkan_seconds(struct vulkan_context *c, const struct vulkan_list *l, double *out);
 

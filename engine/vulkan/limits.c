@@ -63,18 +63,12 @@ static bool measure_loop(struct meter *m, const struct loop *loop, double *rate,
     return true;
 }
 
-// Memory that nobody has written to may be none at all.
-static bool fill(struct meter *m, struct status *st) {
-    if (!vulkan_begin(&m->context, &m->context.once, st)) return false;
-    vulkan_fill(&m->context, &m->data);
-    return vulkan_run_once(&m->context, st);
-}
-
+// Memory that nobody has written to may be none at all: so it is cleared.
 static bool measure(struct meter *m, struct device_limits *out, struct status *st) {
     return vulkan_list_open(&m->context, &m->list, 2, st) &&
            vulkan_buffer_open(m->context.device, &m->data, DEVICE_LIMITS_BYTES, VULKAN_MEMORY_DEVICE,
                               "measuring the device", st) &&
-           fill(m, st) && measure_loop(m, &read_loop, &out->read_bytes, st) &&
+           vulkan_clear(&m->context, &m->data, st) && measure_loop(m, &read_loop, &out->read_bytes, st) &&
            measure_loop(m, &float_loop, &out->float_operations, st) &&
            measure_loop(m, &byte_loop, &out->int8_operations, st);
 }

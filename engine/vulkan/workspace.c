@@ -117,9 +117,7 @@ static bool open_device(struct backend *b, struct status *st) {
     if (!vulkan_buffer_open(c->device, &w->device, workspace_bytes(b), VULKAN_MEMORY_DEVICE, "activations", st))
         return false;
     place_device(b, w->device.address);
-    if (!vulkan_begin(c, &c->once, st)) return false;
-    vulkan_fill(c, &w->device);
-    return vulkan_run_once(c, st);
+    return vulkan_clear(c, &w->device, st);
 }
 
 static struct step_part reserve_step(uint64_t *used, int rows, uint64_t row_bytes) {
