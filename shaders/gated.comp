@@ -16,9 +16,9 @@ layout(push_constant, scalar) uniform Push {
     Weights gate, up; // [rows, columns]; those of experts one behind the other
     Grids grids;
     Vectors from;      // [n / from_share, from_stride], zero behind the columns,
-    Pieces from_codes;  // or quantised
-    Floats to;         // [n, to_stride], zero behind the rows
-    Pieces to_codes;
+    Pieces from_codes; // or quantised
+    Floats to;         // [n, to_stride], zero behind the rows,
+    Pieces to_codes;   // and quantised
     Floats gate_bias, up_bias; // [rows], or for each expert, with their bits of `biased`
     Ints choices;              // [n] pairs of an expert and a weight
     uint rows, columns, n, from_stride, to_stride, from_share, biased;

@@ -1,6 +1,6 @@
 #version 450
-// Groups the rows of a batch by their experts, for matmul.comp: orders them, and divides those of each expert into
-// tiles. One work group. The order of an expert's rows is any, which their results do not depend on.
+// Groups the rows of a batch by their experts, for matmul.comp and cooperative.comp: orders them, and divides those of
+// each expert into tiles. One work group. The order of an expert's rows is any, which their results do not depend on.
 #include "common.glsl"
 
 const uint THREADS = 128;

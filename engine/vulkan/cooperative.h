@@ -1,4 +1,4 @@
-// Cooperative matrices, which the threads of a subgroup multiply together: on GPUs with units for that many times as
+// Cooperative matrices, which the threads of a subgroup multiply together: on GPUs with units for that, many times as
 // fast as floats. Whether a device has those that shaders/cooperative.comp wants, and how a work group divides a tile.
 #ifndef CONFAB_VULKAN_COOPERATIVE_H
 #define CONFAB_VULKAN_COOPERATIVE_H
@@ -22,7 +22,7 @@ bool cooperative_holds(const struct vulkan_device *d, const struct block_format 
 
 // Rows of the matrix and of the batch whose results a work group computes.
 struct cooperative_tile {
-    uint32_t rows, columns; // powers of two: rows 32 … 256, columns 16 … 256
+    uint32_t rows, columns; // powers of two: rows 32 … 128, columns 16 … 128
 };
 
 // The shader's specialisation constants, in its order.

@@ -88,7 +88,7 @@ struct vulkan_device {
     struct vulkan_device *next; // of those that are open
 };
 
-// The devices that can compute, by the loader's order, CPUs last; at most `most`. Returns how many.
+// The machine's devices in the loader's order, CPUs last; at most `most`. Returns how many.
 int vulkan_physical_devices(VkPhysicalDevice *out, int most);
 
 VkPhysicalDeviceType vulkan_type(VkPhysicalDevice physical);
