@@ -17,7 +17,7 @@ struct cooperative_features { // VkPhysicalDeviceCooperativeMatrixFeatures of KH
 const char *cooperative_find(struct vulkan_device *d, const struct vulkan_instance *instance,
                              struct cooperative_features *features);
 
-// Those whose values halves hold.
+// Whether halves hold the format's values, and d multiplies them.
 bool cooperative_holds(const struct vulkan_device *d, const struct block_format *format);
 
 // Rows of the matrix and of the batch whose results a work group computes.

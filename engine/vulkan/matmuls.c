@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "engine/vulkan/cooperative.h"
+
 // Of how many experts the matrices are read is known on the device alone: most often of as many as there are rows.
 static void count_matmul(struct pass *p, const struct matmul *m) {
     const struct device_matrix *x = m->matrix;
@@ -28,15 +29,14 @@ static uint32_t choose_tile(uint32_t rows, uint32_t n) {
     return columns;
 }
 
-// The largest tiles of the matrices of experts that become halves.
+// How tiles of experts are multiplied as halves: the largest, since there are many.
 static struct cooperative_constants expert_constants(const struct pass *p, uint32_t slots) {
     const struct cooperative_tile tile = {LARGEST_TILE, tile_columns(slots / (uint32_t)p->b->spec->experts.count)};
     return cooperative_constants(p->b->context.device, tile, true);
 }
 
-// The same for experts. Which of them the slots go to is known on the device alone; here they go to all alike. All
-// their matrices share a list of tiles, so these are as cooperative.comp has them, perhaps smaller; matmul.comp takes
-// either.
+// As choose_tile for experts. Which of them the slots go to is known on the device alone; here they go to all alike. All
+// their matrices share a list of tiles, whose columns are those that cooperative.comp can have: matmul.comp takes any.
 static uint32_t choose_expert_tile(const struct pass *p, uint32_t slots) {
     enum { FEW_COLUMNS = 4 };
     const uint32_t each = slots / (uint32_t)p->b->spec->experts.count;
