@@ -9,11 +9,21 @@
 #include "engine/engine.h"
 #include "engine/model_file.h"
 
+// How the next tokens of an answer are guessed, to be computed in one step and taken where they are what is drawn.
+// Where a backend's rows are equal the text is the same, to the bit, as without; elsewhere it is as equal as beside
+// other conversations.
+#define DRAFT_CHOICES "off|lookup"
+enum draft_kind {
+    DRAFT_OFF,
+    DRAFT_LOOKUP // from what followed where the last tokens stood in the conversation before
+};
+
 struct engine_params {
     int n_threads;     // 0: one a physical core, for a small model one alone
     int context;       // tokens a conversation may have, 0: the model's own, at most the arena
     int kv_tokens;     // KV arena in tokens, 0: chosen from the machine's memory
     int prefill_chunk; // prompt rows a step at most, 0: default
+    enum draft_kind draft;
     struct backend_options options;
 };
 
@@ -31,8 +41,8 @@ struct model_memory {
     uint64_t kv;       // the KV cache
     uint64_t total;
     uint64_t on_devices; // weights, buffers and KV cache in the own memory of devices: no part of the total
-    int kv_tokens; // that the KV cache holds
-    int context;   // that a conversation may have
+    int kv_tokens;       // that the KV cache holds
+    int context;         // that a conversation may have
 };
 // On a machine with so many bytes free, beside what the file itself holds; devices are asked what they have free.
 // False: no engine can be opened with these, however much were free.

@@ -21,6 +21,7 @@ const struct setting_info setting_table[SETTING_COUNT] = {
 
 struct settings settings_default(void) {
     return (struct settings){.gpu_layers = -1,
+                             .draft = DRAFT_LOOKUP,
                              .bench_seconds = 15,
                              .accuracy_seconds = 8,
                              .log_level = LOG_LEVEL_INFO,

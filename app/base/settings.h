@@ -9,6 +9,7 @@
 
 #include "engine/backend_options.h"
 #include "engine/base/log.h"
+#include "engine/local_engine.h"
 #include "engine/message.h"
 #include "engine/model_file.h"
 #include "engine/sampling.h"
@@ -66,6 +67,8 @@ enum setting_place {
       "size of the KV cache in tokens, for all conversations (0: automatic)")                                          \
     X(kv_type, int, "kv-type", 0, SETTING_CHOICE, KV_TYPE_CHOICES, 0, 0, IN_COMPUTE | IN_LOGITS | IN_SHOW,             \
       "type of the keys and values in the KV cache")                                                                   \
+    X(draft, int, "draft", 0, SETTING_CHOICE, DRAFT_CHOICES, 0, 0, IN_COMPUTE,                                         \
+      "how to guess tokens ahead: off, or lookup in the conversation")                                                 \
     X(mlock, bool, "mlock", 0, SETTING_FLAG, NULL, 0, 0, IN_COMPUTE,                                                   \
       "lock the weights in memory so that they are never swapped out")                                                 \
     X(small_pages, bool, "small-pages", 0, SETTING_FLAG, NULL, 0, 0, IN_COMPUTE,                                       \

@@ -64,6 +64,7 @@ static int command_start(const struct command *command, struct settings *s, int 
     char *path = path_config("config");
     if (path) config_load(s, path, warn, NULL);
     s->model_saved = s->model;
+    if (command->place == IN_BENCH) s->draft = DRAFT_OFF; // its speeds are those of single tokens, unless it is asked
     free(path);
     keys_bind((const char *const *)s->keys.texts, s->keys.count, NULL); // for the guide; the chat says what is wrong
     int first = 0;

@@ -56,8 +56,11 @@ struct backend_options model_backend_options(const struct settings *s) {
 }
 
 struct engine_params model_engine_params(const struct settings *s) {
-    struct engine_params params = {
-        .n_threads = s->threads, .context = s->context, .kv_tokens = s->kv_tokens, .options = model_backend_options(s)};
+    struct engine_params params = {.n_threads = s->threads,
+                                   .context = s->context,
+                                   .kv_tokens = s->kv_tokens,
+                                   .draft = (enum draft_kind)s->draft,
+                                   .options = model_backend_options(s)};
     params.options.quick_start = true;
     return params;
 }

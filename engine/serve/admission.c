@@ -52,7 +52,7 @@ static struct sequence *last_running(const struct scheduler *s) {
 
 // ---- pages ----
 
-static bool reserve_cached(struct scheduler *s, struct sequence *q, int n) {
+bool admission_reserve_cached(struct scheduler *s, struct sequence *q, int n) {
     struct kv_copy copy;
     while (!sequence_reserve(q, &s->cache, n, &copy))
         if (!prefix_evict(&s->prefixes)) return false;
@@ -66,7 +66,7 @@ static bool reserve_cached(struct scheduler *s, struct sequence *q, int n) {
 }
 
 bool admission_reserve(struct scheduler *s, struct sequence *q, int n) {
-    while (!reserve_cached(s, q, n)) {
+    while (!admission_reserve_cached(s, q, n)) {
         struct sequence *victim = last_running(s);
         assert(victim != q || s->n_running > 1); // alone it always fits: limit ≤ context ≤ the arena
         preempt(s, victim);

@@ -479,6 +479,7 @@ static struct scheduler *open_placed(struct local_engine *e, const struct engine
         .context = size->context,
         .asked_context = size->asked_context,
         .prefill_chunk = p->prefill_chunk,
+        .drafts = p->draft == DRAFT_LOOKUP,
         .options = p->options,
         .metrics = &e->metrics,
         .events = {.context = e, .state = on_state, .token = on_token, .stop = on_step, .moved = on_moved}};

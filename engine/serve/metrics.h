@@ -41,6 +41,7 @@ struct metrics {
     double last_step; // end of it
     struct latency_ring first_token, next_token;
     uint64_t decode_tokens, prefill_tokens, reused_tokens, steps, preemptions;
+    uint64_t drafted_tokens, accepted_tokens;
     double stage_seconds[STAGE_COUNT];
     float decode_peak;
     uint64_t sequence;

@@ -3,7 +3,7 @@
 // Every decoding sequence gets a row; where a step draws fewer tokens they take turns, and some are left for prompts.
 // Prompt rows are as many as the others can bear. Half of them are for the first in the order of service, so that
 // everybody's turn comes; the others for the prompts with the fewest rows left, so that a short one never waits for a
-// long one.
+// long one. Where there are no prompt rows guesses may follow those that decode (plan_drafts.c).
 #include <assert.h>
 #include <math.h>
 
@@ -20,40 +20,13 @@ enum {
 
 // ---- how many prompt rows ----
 
-static int speed_step(int n_rows) {
-    int step = 0;
-    while (n_rows >>= 1) step++;
-    return step < SPEED_STEPS ? step : SPEED_STEPS - 1;
-}
-
-// How long a step takes that only decodes so many rows, or a few less, or more; 0: not known.
-static double decode_seconds(const struct scheduler *s, int n_rows) {
-    const int step = speed_step(n_rows);
-    for (int i = step; i >= 0; i--)
-        if (s->speed.decode[i] > 0) return s->speed.decode[i];
-    for (int i = step; i < SPEED_STEPS; i++)
-        if (s->speed.decode[i] > 0) return s->speed.decode[i];
-    return 0;
-}
-
-static void learn(double *value, double sample, double share) {
-    *value = *value > 0 ? (1 - share) * *value + share * sample : sample;
-}
-
-void plan_learn(struct scheduler *s, int prompt_rows, double seconds) {
-    const double row = seconds / s->batch.n_rows;
-    if (!prompt_rows) learn(&s->speed.decode[speed_step(s->decode_rows)], seconds, 0.1);
-    else if (s->decode_rows) learn(&s->speed.shared_row, row, 0.3);
-    else if (prompt_rows >= SMALLEST_CHUNK) learn(&s->speed.prompt_row, row, 0.3); // few say nothing about many
-}
-
 static int rows_in(double seconds, double row, int most) { return seconds / row < most ? (int)(seconds / row) : most; }
 
 // Half as many rows again take at most half as long again, so that half of what others have are never too many.
 static int shared_chunk(const struct scheduler *s, int n_rows) {
     const int least = n_rows / 2 > SMALLEST_SHARE ? n_rows / 2 : SMALLEST_SHARE;
     if (s->speed.shared_row <= 0) return least;
-    const double alone = decode_seconds(s, n_rows);
+    const double alone = speed_decode(&s->speed, n_rows);
     double seconds = STEP_SECONDS_SHARED;
     if (alone > 0) seconds = fmin(SHARED_STEP * alone, alone + STEP_SECONDS_SHARED);
     const int rows = rows_in(seconds, s->speed.shared_row, s->max_rows) - n_rows;
@@ -172,7 +145,8 @@ static void plan_prompt_rows(struct scheduler *s) {
 static void build_batch(struct scheduler *s) {
     struct batch *b = &s->batch;
     *b = (struct batch){.rows = s->rows, .segments = s->segments};
-    s->n_draws = s->decode_rows = 0;
+    s->n_draws = s->decode_rows = s->draft_rows = 0;
+    int n_logits = 0;
     for (int i = 0; i < s->n_sequences; i++) {
         struct sequence *q = s->sequences[i];
         if (!q->n_rows) continue;
@@ -182,10 +156,12 @@ static void build_batch(struct scheduler *s) {
         for (int k = 0; k < q->n_rows; k++) s->rows[b->n_rows++] = (struct batch_row){.token = q->tokens[position + k]};
         s->decode_rows += q->state == REQUEST_DECODING;
         if (sequence_missing(q)) continue;
-        s->draws[s->n_draws++].sequence = q;
-        s->rows[b->n_rows - 1].output = ROW_LOGITS;
+        s->draws[s->n_draws++] = (struct scheduler_draw){.sequence = q, .first = n_logits};
+        n_logits += 1 + q->n_proposed;
+        s->draft_rows += q->n_proposed;
+        for (int k = 0; k <= q->n_proposed; k++) s->rows[b->n_rows - 1 - k].output = ROW_LOGITS;
     }
-    assert(b->n_rows <= s->max_rows && s->n_draws <= s->max_draws);
+    assert(b->n_rows <= s->max_rows && n_logits <= s->max_draws);
     if (s->decode_rows) return; // a short step
     b->stop = s->events.stop;
     b->stop_context = s->events.context;
@@ -197,5 +173,6 @@ void plan_step(struct scheduler *s) {
     admission_run(s);
     plan_last_rows(s);
     plan_prompt_rows(s);
+    plan_drafts(s);
     build_batch(s);
 }

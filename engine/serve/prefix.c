@@ -144,6 +144,37 @@ struct kv_sequence prefix_fork(struct prefix_index *x, const struct prefix_match
     return kv;
 }
 
+// ---- other branches ----
+
+// Writes the tokens of the nodes down to `leaf` that are not told yet; returns how many, with −1 behind.
+static int tell_path(const struct prefix_index *x, int leaf, char *told, int32_t *out, int most) {
+    int total = 1;
+    for (int node = leaf; !told[node] && total + x->nodes[node].n_tokens <= most; node = x->nodes[node].parent) {
+        told[node] = 1;
+        total += x->nodes[node].n_tokens;
+    }
+    if (total == 1) return 0;
+    for (int node = leaf, left = total - 1; left > 0; node = x->nodes[node].parent) {
+        left -= x->nodes[node].n_tokens;
+        memcpy(out + left, x->nodes[node].tokens, (size_t)x->nodes[node].n_tokens * sizeof *out);
+    }
+    out[total - 1] = -1;
+    return total;
+}
+
+int prefix_branches(const struct prefix_index *x, uint64_t owner, const int32_t *tokens, int n, int32_t *out,
+                    int most) {
+    char *told = xcalloc((size_t)x->root + 1, 1);
+    int count = 0;
+    told[x->root] = 1;
+    for (int node = prefix_find(x, tokens, n).node; node != x->root; node = x->nodes[node].parent) told[node] = 1;
+    for (int node = x->nodes[x->root].older; node != x->root; node = x->nodes[node].older)
+        if (x->nodes[node].first_child < 0 && !told[node] && x->cache->pages[node].owner == owner)
+            count += tell_path(x, node, told, out + count, most - count);
+    free(told);
+    return count;
+}
+
 // ---- giving back ----
 
 // The least recently used leaf: of those whose page nobody runs on, if `cached`; −1: none.

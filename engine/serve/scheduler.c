@@ -63,6 +63,7 @@ struct scheduler *scheduler_open(const struct scheduler_params *p, struct status
                             .prefill_chunk = prefill_chunk(p),
                             .max_rows = backend.max_rows,
                             .max_draws = backend.max_logits,
+                            .drafts = p->drafts,
                             .max_running = p->max_running ? p->max_running : at_least(2 * backend.max_logits, 64)};
     if (!(s->placement = placement_open(&p->placement, &backend, st))) {
         free(s);
@@ -73,12 +74,14 @@ struct scheduler *scheduler_open(const struct scheduler_params *p, struct status
     s->rows = xmalloc(rows * sizeof *s->rows);
     s->segments = xmalloc(rows * sizeof *s->segments);
     s->draws = xmalloc((size_t)s->max_draws * sizeof *s->draws);
+    s->samples = xmalloc((size_t)s->max_draws * sizeof *s->samples);
     open_scratch(s);
     return s;
 }
 
 static void sequence_free(struct sequence *q) {
     if (!--q->request->n_open) free(q->request);
+    draft_close(q->draft);
     free(q->tokens);
     free(q);
 }
@@ -96,6 +99,7 @@ void scheduler_close(struct scheduler *s) {
     free(s->rows);
     free(s->segments);
     free(s->draws);
+    free(s->samples);
     free(s->copies);
     free(s);
 }
@@ -274,52 +278,97 @@ struct sampling_job {
     float *logits;
 };
 
-static void sample_row(void *context, int i, int worker) {
+// Draws the next token, and goes on from the rows of the proposed ones as long as it is what was drawn: so each is
+// drawn once, in order and from the same logits as without them.
+static void sample_sequence(void *context, int i, int worker) {
     const struct sampling_job *job = context;
     struct scheduler *s = job->scheduler;
-    struct sequence *q = s->draws[i].sequence;
-    struct sampler_input in = {.logits = job->logits + (size_t)i * (size_t)s->n_vocab,
-                               .n_vocab = s->n_vocab,
-                               .tokens = q->tokens,
-                               .n_tokens = q->n_tokens};
-    s->draws[i].sample = sampler_next(&q->sampler, s->scratch[worker], &in);
+    struct scheduler_draw *d = &s->draws[i];
+    struct sequence *q = d->sequence;
+    const int32_t *proposed = q->tokens + q->n_tokens;
+    const struct sample *drawn;
+    d->n_drawn = 0;
+    do {
+        const int row = d->first + d->n_drawn;
+        struct sampler_input in = {.logits = job->logits + (size_t)row * (size_t)s->n_vocab,
+                                   .n_vocab = s->n_vocab,
+                                   .tokens = q->tokens,
+                                   .n_tokens = q->n_tokens + d->n_drawn++};
+        s->samples[row] = sampler_next(&q->sampler, s->scratch[worker], &in);
+        drawn = &s->samples[row];
+    } while (drawn->ok && d->n_drawn <= q->n_proposed && drawn->token == proposed[d->n_drawn - 1]);
 }
 
 // Waking the workers costs more than a few small rows.
 static void sample_all(struct scheduler *s, float *logits) {
     struct sampling_job job = {s, logits};
     if (s->n_draws > 1 && (int64_t)s->n_draws * s->n_vocab >= PARALLEL_LOGITS)
-        placement_for_each(s->placement, s->n_draws, sample_row, &job);
+        placement_for_each(s->placement, s->n_draws, sample_sequence, &job);
     else
-        for (int i = 0; i < s->n_draws; i++) sample_row(&job, i, 0);
+        for (int i = 0; i < s->n_draws; i++) sample_sequence(&job, i, 0);
 }
 
-static void note_latency(struct scheduler *s, struct sequence *q, double now) {
-    double waited = now - (q->last_token > 0 ? q->last_token : q->request->submitted);
-    if (q->last_token > 0) {
-        metrics_add_latency(&s->metrics->next_token, waited);
-        if (q->state == REQUEST_DECODING) // otherwise it was pre-empted
+// Of n tokens that came together.
+static void note_latency(struct scheduler *s, struct sequence *q, double now, int n) {
+    double waited = (now - (q->last_token > 0 ? q->last_token : q->request->submitted)) / n;
+    for (int i = 0; i < n; i++) {
+        metrics_add_latency(q->last_token > 0 ? &s->metrics->next_token : &s->metrics->first_token, waited);
+        if (q->last_token > 0 && q->state == REQUEST_DECODING) // otherwise it was pre-empted
             q->interval = q->interval > 0 ? 0.9 * q->interval + 0.1 * waited : waited;
-    } else metrics_add_latency(&s->metrics->first_token, waited);
+    }
     q->last_token = now;
 }
 
-// Hands the drawn token on; true when it became a part of the answer.
-static bool deliver(struct scheduler *s, const struct scheduler_draw *d, double now) {
+// Pages that committed tokens have filled can be found; `before` were full already.
+static void publish_pages(struct scheduler *s, const struct sequence *q, int before) {
+    const int n = q->kv.n_tokens < q->n_tokens ? q->kv.n_tokens : q->n_tokens, full = n / KV_PAGE_TOKENS;
+    if (full > before && !q->request->forgotten) prefix_add(&s->prefixes, &q->kv, q->tokens, full * KV_PAGE_TOKENS);
+}
+
+// Commits the first n of the drawn tokens: all but the last one drawn were proposed already.
+static void commit(struct scheduler *s, const struct scheduler_draw *d, int n) {
     struct sequence *q = d->sequence;
-    if (!d->sample.ok) {
-        end(s, q, FINISH_ERROR, "the model's output holds NaN or infinity; its pages in the KV cache were dropped");
-        return false;
+    const int before = q->n_tokens / KV_PAGE_TOKENS, drafted = n < d->n_drawn ? n : d->n_drawn - 1;
+    q->n_drafted += q->n_proposed;
+    q->n_accepted += drafted;
+    s->metrics->drafted_tokens += (uint64_t)q->n_proposed;
+    s->metrics->accepted_tokens += (uint64_t)drafted;
+    sequence_accept(q, &s->cache, drafted);
+    if (n > drafted) {
+        sequence_propose(q, &s->samples[d->first + drafted].token, 1);
+        sequence_accept(q, &s->cache, 1);
     }
-    note_latency(s, q, now);
-    if (q->state != REQUEST_DECODING) scheduler_enter(s, q, REQUEST_DECODING, "");
-    sequence_propose(q, &d->sample.token, 1);
-    const bool ends = s->events.token(s->events.context, q, &d->sample);
-    sequence_accept(q, &s->cache, ends ? 0 : 1);
+    if (drafted) publish_pages(s, q, before);
+}
+
+static void learn_guess(const struct scheduler *s, const struct scheduler_draw *d) {
+    struct draft *draft = d->sequence->draft;
+    for (int i = 0; draft && i < d->n_drawn && i < draft->n_guess; i++)
+        draft_learn(draft, i, s->samples[d->first + i].token == draft->guess[i]);
+}
+
+// Hands the drawn tokens on, up to one that ends the answer; returns how many became a part of it.
+static int deliver(struct scheduler *s, const struct scheduler_draw *d, double now) {
+    struct sequence *q = d->sequence;
+    const struct sample *samples = s->samples + d->first;
+    const bool ok = samples[d->n_drawn - 1].ok;
+    const int n = d->n_drawn - !ok;
+    int accepted = 0;
+    bool ends = false;
+    if (n) note_latency(s, q, now, n);
+    if (n && q->state != REQUEST_DECODING) scheduler_enter(s, q, REQUEST_DECODING, "");
+    while (accepted < n && !ends) {
+        ends = s->events.token(s->events.context, q, &samples[accepted]);
+        accepted += !ends;
+    }
+    learn_guess(s, d);
+    commit(s, d, accepted);
     const struct request *r = q->request;
     if (ends) end(s, q, FINISH_END, "");
+    else if (!ok)
+        end(s, q, FINISH_ERROR, "the model's output holds NaN or infinity; its pages in the KV cache were dropped");
     else if (q->n_tokens == r->limit) end(s, q, r->limited_by_user ? FINISH_LENGTH : FINISH_CONTEXT, "");
-    return !ends;
+    return accepted;
 }
 
 static void fail_batch(struct scheduler *s, const char *message) {
@@ -336,9 +385,9 @@ static void take_back(struct scheduler *s) {
 static void advance(struct scheduler *s) {
     for (int i = 0; i < s->n_sequences; i++) {
         struct sequence *q = s->sequences[i];
-        const int before = sequence_computed(q) / KV_PAGE_TOKENS, full = q->kv.n_tokens / KV_PAGE_TOKENS;
+        const int before = sequence_computed(q) / KV_PAGE_TOKENS;
         sequence_advance(q);
-        if (full > before && !q->request->forgotten) prefix_add(&s->prefixes, &q->kv, q->tokens, full * KV_PAGE_TOKENS);
+        publish_pages(s, q, before);
     }
 }
 
@@ -385,7 +434,7 @@ bool scheduler_step(struct scheduler *s) {
 
     struct metrics_step step = {.start = start,
                                 .pause = s->last_step > 0 ? start - s->last_step : 0,
-                                .prefilled = s->batch.n_rows - s->decode_rows,
+                                .prefilled = s->batch.n_rows - s->decode_rows - s->draft_rows,
                                 .decode_rows = s->decode_rows};
     struct status st = {0};
     s->last_step = 0;
@@ -403,9 +452,11 @@ bool scheduler_step(struct scheduler *s) {
     step.end = clock_seconds();
     step.work = result.work;
     step.work.stages[STAGE_SAMPLE].seconds = step.end - ran;
+    const uint64_t accepted = s->metrics->accepted_tokens;
     for (int i = 0; i < s->n_draws; i++) step.decoded += deliver(s, &s->draws[i], step.end);
-    plan_learn(s, step.prefilled, ran - start);
+    step.decode_rows += (int)(s->metrics->accepted_tokens - accepted);
     step.end = s->last_step = clock_seconds();
+    speed_learn(&s->speed, s->batch.n_rows, step.prefilled, step.end - start);
     metrics_add_step(s->metrics, &step);
     return true;
 }

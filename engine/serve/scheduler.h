@@ -41,6 +41,7 @@ struct scheduler_params {
     int n_pages, context; // context ≤ n_pages × KV_PAGE_TOKENS
     int asked_context;    // as of struct backend_params
     int prefill_chunk;    // prompt rows a step at most; 0: SCHEDULER_PREFILL_CHUNK
+    bool drafts;          // guesses how texts go on, see draft.h
     int max_running;      // sequences at a time; 0: as many as the backend's buffers serve in two steps, 64 at least
     struct backend_options options;
     struct scheduler_events events;

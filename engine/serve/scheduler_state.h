@@ -1,23 +1,17 @@
 // The scheduler's insides, shared by scheduler.c (life of requests, steps), admission.c (who runs, on which pages),
-// plan.c (what goes into the next batch), scheduler_logits.c and scheduler_report.c.
+// plan.c and plan_drafts.c (what goes into the next batch), scheduler_logits.c and scheduler_report.c.
 #ifndef CONFAB_SERVE_SCHEDULER_STATE_H
 #define CONFAB_SERVE_SCHEDULER_STATE_H
 
 #include "engine/serve/prefix.h"
 #include "engine/serve/scheduler.h"
+#include "engine/serve/speed.h"
 
-struct scheduler_draw { // a sequence whose next token is drawn after this step
+// A sequence that draws after this step: from one row, and from those of its proposed tokens as far as they are drawn.
+struct scheduler_draw {
     struct sequence *sequence;
-    struct sample sample;
-};
-
-enum { SPEED_STEPS = 16 };
-
-// What steps took lately, in seconds; 0: not known yet.
-struct scheduler_speed {
-    double prompt_row;          // a row of steps with prompt rows alone
-    double shared_row;          // and of those in which others decode
-    double decode[SPEED_STEPS]; // a step that only decodes, by the logarithm of its rows
+    int first;   // row of logits, and sample
+    int n_drawn; // samples
 };
 
 struct scheduler {
@@ -27,6 +21,7 @@ struct scheduler {
     struct scheduler_events events;
     struct metrics *metrics;
     int n_vocab, context, max_rows, max_draws, max_running, prefill_chunk;
+    bool drafts;
 
     struct kv_cache cache;
     struct prefix_index prefixes;
@@ -38,17 +33,19 @@ struct scheduler {
     int n_sequences, capacity, n_running;
     uint64_t focus;
     uint64_t turn; // number of the step
-    struct scheduler_speed speed;
+    struct speed speed;
     double last_step; // end of the step before; 0: there was none since requests came
 
     // The batch in the making.
     struct batch_row *rows;         // [max_rows]
     struct batch_segment *segments; // [max_rows]
-    struct scheduler_draw *draws;   // [max_draws], one a row that wants logits
+    struct scheduler_draw *draws;   // [max_draws]
+    struct sample *samples;         // [max_draws], one a row that wants logits
     struct page_copy *copies;       // that the next batch makes, whichever it is
     int n_copies, most_copies;
     struct batch batch;
-    int n_draws, decode_rows;
+    int n_draws;
+    int decode_rows, draft_rows; // a row each of those that decode; and of their proposed tokens
 };
 
 // Changes state and reports it.
@@ -63,6 +60,8 @@ void admission_run(struct scheduler *s);
 // Makes the next n tokens of q rows of the step. Where pages are short cached ones are evicted, then those served last
 // are pre-empted; false when q was the last itself and had to go.
 bool admission_reserve(struct scheduler *s, struct sequence *q, int n);
+// The same without taking anybody's place; false where pages are short.
+bool admission_reserve_cached(struct scheduler *s, struct sequence *q, int n);
 // q computes no more: its pages are published unless they are not to be, and given back; nobody waits for it.
 void admission_leave(struct scheduler *s, struct sequence *q, bool publish);
 // The KV cache is lost: whoever runs is to begin again, and nothing is cached.
@@ -78,7 +77,10 @@ bool scheduler_run(struct scheduler *s, struct batch *batch, struct backend_resu
 
 // Decides the rows of the next step and reserves their pages; on return s->batch is ready to run, or has no rows.
 void plan_step(struct scheduler *s);
-// A step of so many prompt rows took this long.
-void plan_learn(struct scheduler *s, int prompt_rows, double seconds);
+
+// ---- plan_drafts.c ----
+
+// Guesses how the texts of those that decode go on, and makes rows of what is worth it.
+void plan_drafts(struct scheduler *s);
 
 #endif

@@ -18,6 +18,11 @@ void sequence_propose(struct sequence *q, const int32_t *tokens, int n) {
     q->n_proposed += n;
 }
 
+void sequence_withdraw(struct sequence *q) {
+    const int with_slots = q->kv.n_tokens - q->n_tokens;
+    q->n_proposed = with_slots > 0 ? with_slots : 0;
+}
+
 void sequence_accept(struct sequence *q, struct kv_cache *c, int n) {
     assert(!q->n_rows && n <= q->n_proposed);
     q->n_tokens += n;

@@ -16,12 +16,14 @@
 //
 // At rest nothing is proposed and only committed tokens have slots. What is committed and not computed has to be: one
 // token while decoding, the prompt while prefilling, prompt and answer after a pre-emption (as far as others took its
-// pages). When all is computed the next token is drawn, proposed, and accepted unless it ends the answer. Pre-emption
+// pages). When all is computed the next token is drawn, proposed, and accepted unless it ends the answer. Drafts are
+// proposed before the step: those that are drawn then, one by one, are accepted. Pre-emption
 // takes back, gives pages away and changes nothing else: the sampler goes on where it was, so that the text is the
 // same. Owned by the scheduler.
 #ifndef CONFAB_SERVE_SEQUENCE_H
 #define CONFAB_SERVE_SEQUENCE_H
 
+#include "engine/serve/draft.h"
 #include "engine/serve/kv_cache.h"
 #include "engine/serve/request.h"
 #include "engine/serve/sampler.h"
@@ -37,6 +39,8 @@ struct sequence {
     int n_rows;
     int n_reused; // tokens of the prompt that were found in the KV cache
     struct sampler sampler;
+    struct draft *draft;        // owned; NULL: it has not guessed yet
+    int n_drafted, n_accepted;  // guessed tokens that were rows, and those of them that became a part of the answer
     struct sequence *waits_for; // it computes what both have in common; NULL: none
     int waits_until;            // it has computed so many tokens
     uint64_t last_turn;         // the step in which it last had a row while decoding
@@ -59,6 +63,8 @@ bool sequence_reserve(struct sequence *q, struct kv_cache *c, int n, struct kv_c
 void sequence_advance(struct sequence *q);
 // Tokens that may follow those committed and proposed so far; within the request's limit.
 void sequence_propose(struct sequence *q, const int32_t *tokens, int n);
+// Takes back what is proposed and has no slots yet.
+void sequence_withdraw(struct sequence *q);
 // Commits the first n that are proposed and takes back the rest. No rows are in the making.
 void sequence_accept(struct sequence *q, struct kv_cache *c, int n);
 // The step is given up, or the sequence has no part in it any more: back to rest.

@@ -69,6 +69,7 @@ struct bench *bench_open(struct bench_options o) {
         .context = o.context ? o.context : o.n_pages * KV_PAGE_TOKENS,
         .prefill_chunk = o.chunk,
         .max_running = o.places,
+        .drafts = o.drafts,
         .events = {.context = b, .state = on_state, .token = on_token, .stop = on_step, .moved = on_moved}};
     struct status st;
     b->scheduler = scheduler_open(&p, &st);

@@ -31,8 +31,9 @@ struct bench {
 
 struct bench_options {
     int n_pages, context, chunk, n_vocab, places; // but for the pages 0 stands for a usual value
-    const struct model *model;                    // NULL: the toy's
-    struct placement_plan placement;              // of that model
+    bool drafts;
+    const struct model *model;       // NULL: the toy's
+    struct placement_plan placement; // of that model
     struct placement_plan fallback;
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/base/thread_pool.h"
 
@@ -26,7 +27,8 @@ struct toy_controls toy = {.poison = -1, .likely = -1, .allowed = -1};
 
 void toy_reset(void) {
     toy.poison = toy.likely = toy.allowed = -1;
-    toy.fail_runs = toy.step_delay = toy.patience = 0;
+    toy.fail_runs = toy.step_delay = toy.patience = toy.habit = toy.run_ns = toy.row_ns = 0;
+    clock_freeze(0);
     toy.runs = toy.given_up = toy.copies = toy.most_rows = toy.most_segments = 0;
 }
 
@@ -41,9 +43,10 @@ static uint64_t hash_slot(uint64_t hash, struct toy_slot s) {
                ((uint64_t)(uint32_t)s.position << 40));
 }
 
-static void logits_of(uint64_t hash, bool poisoned, int n_vocab, float *logits) {
+static void logits_of(uint64_t hash, int32_t last, bool poisoned, int n_vocab, float *logits) {
     for (int i = 0; i < n_vocab; i++)
         logits[i] = (float)(mix(hash + (uint64_t)i * 0x9e3779b97f4a7c15u) >> 40) * 0x1p-24f * 8 - 4;
+    if (toy.habit && hash % (uint64_t)toy.habit) logits[(last * 5 + 1) % n_vocab] += 9;
     if (toy.likely >= 0) logits[toy.likely] = 30;
     if (poisoned) logits[n_vocab / 2] = NAN;
 }
@@ -55,7 +58,7 @@ void toy_logits(const int32_t *tokens, int n, int n_vocab, float *logits) {
         hash = hash_slot(hash, (struct toy_slot){tokens[i], i});
         poisoned |= tokens[i] == toy.poison;
     }
-    logits_of(hash, poisoned, n_vocab, logits);
+    logits_of(hash, tokens[n - 1], poisoned, n_vocab, logits);
 }
 
 void toy_continue(const int32_t *prompt, int n, int n_vocab, int32_t *out, int count) {
@@ -136,11 +139,12 @@ static void row_logits(struct backend *b, const struct batch *batch, int row, fl
     const struct batch_segment *s = segment_of(batch, row);
     uint64_t hash = 1;
     bool poisoned = false;
-    for (int p = 0; p <= s->position + row - s->first_row; p++) {
+    const int last = s->position + row - s->first_row;
+    for (int p = 0; p <= last; p++) {
         hash = hash_slot(hash, *slot_at(b, s, p));
         poisoned |= slot_at(b, s, p)->token == toy.poison;
     }
-    logits_of(hash, poisoned, b->n_vocab, logits);
+    logits_of(hash, slot_at(b, s, last)->token, poisoned, b->n_vocab, logits);
 }
 
 // Whether the batch is given up, within the toy's patience.
@@ -169,6 +173,7 @@ static bool toy_run(struct backend *b, const struct batch *batch, struct backend
     toy.runs++;
     if (batch->n_rows > toy.most_rows) toy.most_rows = batch->n_rows;
     if (batch->n_segments > toy.most_segments) toy.most_segments = batch->n_segments;
+    if (toy.run_ns) clock_freeze(clock_ns() + (uint64_t)(toy.run_ns + batch->n_rows * toy.row_ns));
     if (toy.step_delay) usleep((useconds_t)toy.step_delay);
     while (toy.allowed >= 0 && toy.runs > toy.allowed) usleep(1000);
     if (toy.fail_runs > 0) {

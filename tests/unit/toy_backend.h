@@ -19,10 +19,13 @@ struct toy_controls {
     atomic_int patience;   // milliseconds that a run which may be given up waits for that
     atomic_int allowed;    // runs from this one on, counted from 0, wait; −1: none
     atomic_int likely;     // a token that is by far the likeliest everywhere; −1: none
+    atomic_int habit;      // one token in so many is any, the others follow the one before; 0: all are any
+    atomic_int run_ns;     // nanoseconds that a run takes by the frozen clock,
+    atomic_int row_ns;     // and each of its rows
     atomic_int runs, given_up, copies, most_rows, most_segments;
 };
 extern struct toy_controls toy;
-void toy_reset(void);
+void toy_reset(void); // the clock is not frozen
 
 // What the backend must find after tokens [0 .. n).
 void toy_logits(const int32_t *tokens, int n, int n_vocab, float *logits);

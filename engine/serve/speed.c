@@ -1,0 +1,52 @@
+#include "engine/serve/speed.h"
+
+enum {
+    FEWEST_ROWS = 16, // of prompts alone; fewer say nothing about many
+    LATELY = 256      // steps after which what was measured is measured again
+};
+
+static void learn(double *value, double sample, double share) {
+    *value = *value > 0 ? (1 - share) * *value + share * sample : sample;
+}
+
+static int at_most(int n_rows) { return n_rows < SPEED_ROWS ? n_rows : SPEED_ROWS; }
+
+static bool lately(const struct speed *s, int n_rows) {
+    const struct speed_step *step = &s->decode[n_rows];
+    return step->seconds > 0 && s->step - step->learned < LATELY;
+}
+
+void speed_learn(struct speed *s, int n_rows, int prompt_rows, double seconds) {
+    const double row = seconds / n_rows;
+    s->step++;
+    if (prompt_rows) {
+        if (prompt_rows < n_rows) learn(&s->shared_row, row, 0.3);
+        else if (prompt_rows >= FEWEST_ROWS) learn(&s->prompt_row, row, 0.3);
+        return;
+    }
+    struct speed_step *step = &s->decode[at_most(n_rows)];
+    if (!lately(s, at_most(n_rows))) step->seconds = 0;
+    learn(&step->seconds, seconds, 0.1);
+    step->learned = s->step;
+}
+
+double speed_decode(const struct speed *s, int n_rows) {
+    n_rows = at_most(n_rows);
+    for (int i = n_rows; i > 0; i--)
+        if (s->decode[i].seconds > 0) return s->decode[i].seconds;
+    for (int i = n_rows; i <= SPEED_ROWS; i++)
+        if (s->decode[i].seconds > 0) return s->decode[i].seconds;
+    return 0;
+}
+
+double speed_decode_lately(const struct speed *s, int n_rows) {
+    if (n_rows > SPEED_ROWS) return 0;
+    int below = n_rows, above = n_rows;
+    while (below > 0 && !lately(s, below)) below--;
+    while (above <= SPEED_ROWS && !lately(s, above)) above++;
+    if (!below) return 0;
+    const double low = s->decode[below].seconds;
+    if (above > SPEED_ROWS) return n_rows <= 2 * below ? low : 0;
+    const double high = s->decode[above].seconds;
+    return above > below ? low + (high - low) * (n_rows - below) / (above - below) : low;
+}

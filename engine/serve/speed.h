@@ -1,0 +1,33 @@
+// Speed: what steps took lately, by their rows, from which the next one is planned.
+//
+// All in seconds; 0: not known. Used by the scheduler on the engine's thread.
+#ifndef CONFAB_SERVE_SPEED_H
+#define CONFAB_SERVE_SPEED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SPEED_ROWS = 64 }; // of a step that only decodes
+
+struct speed_step {
+    double seconds;
+    uint64_t learned; // in which step
+};
+
+struct speed {
+    double prompt_row;                        // a row of steps with prompt rows alone
+    double shared_row;                        // and of those in which others decode
+    struct speed_step decode[SPEED_ROWS + 1]; // a step that only decodes, by its rows
+    uint64_t step;
+};
+
+// A step of so many rows, so many of them of prompts, took this long.
+void speed_learn(struct speed *s, int n_rows, int prompt_rows, double seconds);
+
+// A step that only decodes so many rows, or a few less, or more.
+double speed_decode(const struct speed *s, int n_rows);
+// The same as measured lately; for numbers of rows between those that were it is interpolated, and up to twice the most
+// it is taken for no longer, since whoever does not try does not learn. 0: not known, or too many to try.
+double speed_decode_lately(const struct speed *s, int n_rows);
+
+#endif
