@@ -102,7 +102,7 @@ struct backend_memory { // bytes
 
 struct backend_info {     // of an open one
     char description[64]; // e.g. "AVX-512 VNNI, 2 threads"
-    char page_layout[64]; // pages can be read out of one backend and written into another that names the same
+    char page_layout[256]; // pages can be read out of one backend and written into another that names the same
     uint64_t page_bytes;  // of a page, of its layers
     int n_threads;        // of the processor that it computes with
     int n_workers;        // of for_each

@@ -109,7 +109,9 @@ void engine_set_sampling(struct engine_client *c, uint64_t request, const struct
 }
 
 void engine_focus(struct engine_client *c, uint64_t conversation) { c->engine->ops->focus(c, conversation); }
-void engine_forget(struct engine_client *c, uint64_t conversation) { c->engine->ops->forget(c, conversation); }
+void engine_forget(struct engine_client *c, uint64_t conversation, uint64_t disk_owner) {
+    c->engine->ops->forget(c, conversation, disk_owner);
+}
 
 bool engine_poll(struct engine_client *c, struct engine_event *out) { return queue_pop(&c->events, out); }
 bool engine_wait(struct engine_client *c, struct engine_event *out, int timeout_ms) {

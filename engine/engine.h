@@ -55,6 +55,8 @@ enum finish_reason {
 // Exactly one.
 struct request_params {
     uint64_t conversation; // whose it is (shown as owner of pages); chosen by the client, 1 to CONVERSATION_MOST
+    uint64_t disk_owner;   // whose its pages are on the disk: the same number whenever the conversation is opened; 0:
+                           // they never go there
     const struct engine_message *messages;
     int n_messages;
     const char *raw;
@@ -128,7 +130,8 @@ void engine_cancel(struct engine_client *c, uint64_t request);                  
 void engine_set_sampling(struct engine_client *c, uint64_t request, const struct sampling *s); // from its next token on
 // On screen: served first, pre-empted last. The latest word of any client holds.
 void engine_focus(struct engine_client *c, uint64_t conversation);
-void engine_forget(struct engine_client *c, uint64_t conversation); // deleted: give back pages kept for it
+// Deleted: gives back pages kept for it, and removes those on the disk, of its disk_owner; 0: it has none there.
+void engine_forget(struct engine_client *c, uint64_t conversation, uint64_t disk_owner);
 
 bool engine_poll(struct engine_client *c, struct engine_event *out);                 // false when there is none
 bool engine_wait(struct engine_client *c, struct engine_event *out, int timeout_ms); // < 0: for ever

@@ -30,7 +30,7 @@ struct engine_ops {
     void (*cancel)(struct engine_client *c, uint64_t request);
     void (*set_sampling)(struct engine_client *c, uint64_t request, const struct sampling *s);
     void (*focus)(struct engine_client *c, uint64_t conversation);
-    void (*forget)(struct engine_client *c, uint64_t conversation);
+    void (*forget)(struct engine_client *c, uint64_t conversation, uint64_t disk_owner);
     const struct engine_metrics *(*metrics)(struct engine_client *c);
 };
 

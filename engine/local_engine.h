@@ -17,6 +17,15 @@ enum draft_kind {
     DRAFT_OFF,
     DRAFT_LOOKUP // from what followed where the last tokens stood in the conversation before
 };
+// Saved pages of conversations in a folder: see engine/serve/hibernate.h. All zero: none.
+struct engine_hibernation {
+    uint64_t budget;      // bytes that its files may take
+    const char *folder;   // copied; NULL: the user's own, local_engine_saved_folder
+    double delay;         // seconds that a conversation rests before it is saved
+    double worth_seconds; // what can be computed again in less time is not saved
+};
+#define HIBERNATION_DELAY         2.0
+#define HIBERNATION_WORTH_SECONDS 0.1
 
 struct engine_params {
     int n_threads;     // 0: one a physical core, for a small model one alone
@@ -24,11 +33,16 @@ struct engine_params {
     int kv_tokens;     // KV arena in tokens, 0: chosen from the machine's memory
     int prefill_chunk; // prompt rows a step at most, 0: default
     enum draft_kind draft;
+    struct engine_hibernation hibernation;
     struct backend_options options;
 };
 
 struct engine *local_engine_open(struct model_file *m, const struct engine_params *p,
                                  struct status *st); // m outlives it
+
+// Removes what is saved of a conversation from a folder, for when no engine has it open. Touches the disk.
+char *local_engine_saved_folder(void); // the caller frees; NULL: there is none
+void local_engine_remove_saved(const char *folder, uint64_t disk_owner);
 
 // ---- memory, as local_engine_open itself reckons it ----
 

@@ -22,6 +22,7 @@ const struct setting_info setting_table[SETTING_COUNT] = {
 struct settings settings_default(void) {
     return (struct settings){.gpu_layers = -1,
                              .draft = DRAFT_LOOKUP,
+                             .kv_disk = (uint64_t)4 << 30,
                              .bench_seconds = 15,
                              .accuracy_seconds = 8,
                              .log_level = LOG_LEVEL_INFO,
@@ -117,6 +118,37 @@ static bool parse_flag(const struct setting_info *info, const char *text, bool *
     return status_fail(st, STATUS_USAGE, "%s: expected yes or no, got '%s'", info->key, text);
 }
 
+// In MiB where no unit says otherwise.
+static bool parse_bytes(const struct setting_info *info, const char *text, uint64_t *out, struct status *st) {
+    static const char *const units[] = {"MiB", "GiB", "TiB"};
+    char *end;
+    double bytes = strtod(text, &end) * 0x1p20;
+    if (!strcmp(text, "off")) {
+        *out = 0;
+        return true;
+    }
+    const bool number = end != text;
+    end += strspn(end, " ");
+    for (int i = 0; i < 3 && number; i++) { // "4 GiB", "4GiB", "4G"
+        if (*end != units[i][0] || (end[1] && strcmp(end, units[i]))) continue;
+        bytes *= (double)(1ull << 10 * i);
+        end += strlen(end);
+        break;
+    }
+    if (!number || *end || !isfinite(bytes))
+        return status_fail(st, STATUS_USAGE, "%s: expected a size such as 4 GiB, or off, got '%s'", info->key, text);
+    if (bytes < info->low || bytes > info->high)
+        return status_fail(st, STATUS_USAGE, "%s: %s is out of range (1 MiB to 1024 TiB)", info->key, text);
+    *out = (uint64_t)bytes >> 20 << 20;
+    return true;
+}
+
+static char *format_bytes(uint64_t bytes) {
+    if (!bytes) return xstrdup("off");
+    const bool whole = !(bytes & ((1ull << 30) - 1));
+    return xasprintf("%llu %s", (unsigned long long)(bytes >> (whole ? 30 : 20)), whole ? "GiB" : "MiB");
+}
+
 static int pane_of_word(const char *word, size_t size) {
     for (int p = PANES_FIRST; p < PANES_END; p++)
         if (strlen(panes[p].name) == size && !memcmp(panes[p].name, word, size)) return p;
@@ -197,6 +229,7 @@ bool setting_parse(struct settings *s, int id, const char *text, struct status *
     if (info->kind == SETTING_FLAG) return parse_flag(info, text, field, st);
     if (info->kind == SETTING_PANES) return parse_panes(info, text, field, st);
     if (info->kind == SETTING_CHOICE) return parse_choice(info, text, field, st);
+    if (info->kind == SETTING_BYTES) return parse_bytes(info, text, field, st);
     if (info->kind == SETTING_TEXTS) {
         if (*text) text_list_add(field, text);
         else text_list_clear(field);
@@ -243,7 +276,8 @@ char *setting_help(int id) {
     const struct setting_info *info = &setting_table[id];
     const bool number = info->kind == SETTING_INT || info->kind == SETTING_REAL;
     char *initial = setting_default_text(id);
-    const bool named = info->kind == SETTING_CHOICE || info->kind == SETTING_KNOB || info->kind == SETTING_AUTO;
+    const bool named = info->kind == SETTING_CHOICE || info->kind == SETTING_KNOB ||
+                       info->kind == SETTING_AUTO || info->kind == SETTING_BYTES;
     const bool tells = named || (number && strcmp(initial, "0"));
     char *help = tells ? xasprintf("%s (default %s)", info->help, initial) : xstrdup(info->help);
     free(initial);
@@ -259,6 +293,7 @@ char *setting_format(const struct settings *s, int id) {
     case SETTING_INT: return xasprintf("%d", *(const int *)field);
     case SETTING_REAL: return xasprintf("%.10g", *(const double *)field);
     case SETTING_TEXT: return xstrdup(*(char *const *)field ? *(char *const *)field : "");
+    case SETTING_BYTES: return format_bytes(*(const uint64_t *)field);
     case SETTING_PANES: return format_panes(*(const uint32_t *)field);
     case SETTING_TEXTS: return format_texts(field);
     case SETTING_CHOICE: return format_choice(info, *(const int *)field);

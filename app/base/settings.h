@@ -19,6 +19,7 @@ enum setting_kind {
     SETTING_INT,    // int
     SETTING_AUTO,   // int, or "auto": −1
     SETTING_REAL,   // double
+    SETTING_BYTES,  // uint64_t: "4 GiB" or "512 MiB", in whole MiB; "off": 0
     SETTING_TEXT,   // char *, owned; NULL: not set
     SETTING_TEXTS,  // struct text_list: a text is added, an empty one clears the list
     SETTING_CHOICE, // int: index of a word in `argument`, which lists them separated by '|'
@@ -69,6 +70,8 @@ enum setting_place {
       "type of the keys and values in the KV cache")                                                                   \
     X(draft, int, "draft", 0, SETTING_CHOICE, DRAFT_CHOICES, 0, 0, IN_COMPUTE,                                         \
       "how to guess tokens ahead: off, or lookup in the conversation")                                                 \
+    X(kv_disk, uint64_t, "kv-disk", 0, SETTING_BYTES, "SIZE", 0x1p20, 0x1p50, IN_CHAT | IN_FILE,                       \
+      "disk space for the KV cache of chats, to reopen them at once, or off")                                         \
     X(mlock, bool, "mlock", 0, SETTING_FLAG, NULL, 0, 0, IN_COMPUTE,                                                   \
       "lock the weights in memory so that they are never swapped out")                                                 \
     X(small_pages, bool, "small-pages", 0, SETTING_FLAG, NULL, 0, 0, IN_COMPUTE,                                       \

@@ -149,7 +149,7 @@ static bool run_batch(struct bench *b, struct work *w, double *seconds, struct s
     *seconds = end - start;
     f = idle_metrics(b, before.steps);
     for (int i = 0; i < STAGE_COUNT; i++) w->stages[i] += f->stage_seconds[i] - before.stage_seconds[i];
-    for (int i = 1; i <= w->kind->conversations; i++) engine_forget(b->client, (uint64_t)(TIMED_CONVERSATIONS + i));
+    for (int i = 1; i <= w->kind->conversations; i++) engine_forget(b->client, (uint64_t)(TIMED_CONVERSATIONS + i), 0);
     return true;
 }
 
@@ -397,7 +397,7 @@ static bool measure_first_token(struct bench *b, struct bench_report *out, doubl
     submit(b, TIMED_CONVERSATIONS, b->random++, prompt, 1);
     if (!wait_for(b, 1, &end, &reused, st)) return false;
     out->first_token_seconds = end - loading;
-    engine_forget(b->client, TIMED_CONVERSATIONS);
+    engine_forget(b->client, TIMED_CONVERSATIONS, 0);
     return true;
 }
 

@@ -324,6 +324,7 @@ static bool open_session(struct chat *c, struct status *st) {
     c->session = session_open(&(struct session_params){.loop = c->loop,
                                                        .settings = c->p.settings,
                                                        .store_path = c->p.store_path,
+                                                       .kv_folder = c->p.kv_folder,
                                                        .tell = on_session,
                                                        .context = c},
                               st);

@@ -17,6 +17,7 @@ struct chat_params {              // everything is borrowed and outlives the cha
     struct settings *settings;    // changed with what is set on the screen
     const char *config_path;      // NULL: changed settings are not saved
     const char *store_path;       // NULL: conversations are not saved
+    const char *kv_folder;        // as of struct session_params
     const char *limits_path;      // of the machine's limits; NULL: they are neither known nor measured
     const char *notice;           // shown as the first status, e.g. a bad line in the configuration; NULL: none
     struct screen_options screen; // theme, ascii and panes come from the settings

@@ -34,7 +34,7 @@ static char *config_notice(const char *path) {
 // lost: a message if the model in the configuration is gone, or NULL.
 static bool chat_run(struct model_host *host, struct settings *s, const char *lost, struct status *st) {
     char *config = path_config("config"), *limits = path_cache("limits");
-    char *store = path_data("confab.db"), *history = path_data("history");
+    char *store = path_data("confab.db"), *history = path_data("history"), *saved = local_engine_saved_folder();
     char *notice = lost ? xstrdup(lost) : config_notice(config);
     if (!store && !notice) notice = xstrdup("chats are not saved: neither XDG_DATA_HOME nor HOME is set");
     struct chat_params params = {
@@ -42,6 +42,7 @@ static bool chat_run(struct model_host *host, struct settings *s, const char *lo
         .settings = s,
         .config_path = config,
         .store_path = store,
+        .kv_folder = saved,
         .limits_path = limits,
         .notice = notice,
         .screen = {.input_fd = STDIN_FILENO, .output_fd = STDOUT_FILENO, .history_path = history},
@@ -50,7 +51,7 @@ static bool chat_run(struct model_host *host, struct settings *s, const char *lo
     while (c && chat_step(c, -1)) {
     }
     bool done = c && chat_close(c, st);
-    free(notice), free(history), free(limits), free(store), free(config);
+    free(notice), free(history), free(saved), free(limits), free(store), free(config);
     return done;
 }
 

@@ -57,6 +57,7 @@ static const char *kind_text(enum setting_kind kind) {
     case SETTING_FLAG: return "yes or no";
     case SETTING_INT: return "integer";
     case SETTING_AUTO: return "integer or auto";
+    case SETTING_BYTES: return "size or off";
     case SETTING_REAL:
     case SETTING_KNOB: return "number";
     case SETTING_TEXT: return "text";
@@ -75,7 +76,7 @@ static void man_settings(FILE *out) {
         fputs(".TP\n.B ", out);
         man_text(out, info->key);
         fprintf(out, " \\fR(%s", info->kind == SETTING_CHOICE ? info->argument : kind_text(info->kind));
-        if (info->high > info->low) {
+        if (info->high > info->low && info->kind != SETTING_BYTES) {
             char range[64];
             snprintf(range, sizeof range, ", %.10g to %.10g", info->low, info->high);
             man_text(out, range);

@@ -60,6 +60,9 @@ struct engine_params model_engine_params(const struct settings *s) {
                                    .context = s->context,
                                    .kv_tokens = s->kv_tokens,
                                    .draft = (enum draft_kind)s->draft,
+                                   .hibernation = {.budget = s->kv_disk,
+                                                   .delay = HIBERNATION_DELAY,
+                                                   .worth_seconds = HIBERNATION_WORTH_SECONDS},
                                    .options = model_backend_options(s)};
     params.options.quick_start = true;
     return params;
@@ -71,6 +74,7 @@ static bool load(struct loaded_model *m, const struct settings *s, bool quick_st
     m->info = model_file_info(m->file);
     struct engine_params params = model_engine_params(s);
     params.options.quick_start = quick_start;
+    params.hibernation = (struct engine_hibernation){0}; // no chats
     m->engine = local_engine_open(m->file, &params, st);
     m->client = m->engine ? engine_client_open(m->engine, st) : NULL;
     if (!m->client) model_unload(m);

@@ -60,9 +60,13 @@ static void chat_free(struct session_chat *chat) {
     free(chat);
 }
 
+uint64_t session_disk_owner(const struct session *s, const struct conversation *talk) {
+    return !s->p.store_path ? 0 : (uint64_t)(talk->created ? talk->created : talk->row); // neither is given twice
+}
+
 void session_remove(struct session *s, struct session_chat *chat) {
     session_stop(s, chat);
-    if (s->client) engine_forget(s->client, chat->conversation.id);
+    if (s->client) engine_forget(s->client, chat->conversation.id, session_disk_owner(s, &chat->conversation));
     session_tell(s, &(struct session_event){.kind = SESSION_DELETED, .chat = chat});
     int index = session_index(s, chat);
     memmove(s->chats + index, s->chats + index + 1, (size_t)(--s->count - index) * sizeof *s->chats);

@@ -75,6 +75,7 @@ struct session_params { // all borrowed, must outlive the session
     struct loop *loop;
     struct settings *settings;                                      // defaults of new chats
     const char *store_path;                                         // NULL: save nothing
+    const char *kv_folder; // of the engines' pages on the disk, which go with their chat; NULL: none
     void (*tell)(void *context, const struct session_event *event); // may be NULL
     void *context;
 };

@@ -90,6 +90,7 @@ static void request(struct session *s, struct session_chat *chat, int first) {
     struct asked asked = asked_open(talk, talk->settings.system, talk->messages[answers->message].parent);
     struct request_params params = session_request_params(&talk->settings);
     params.conversation = talk->id;
+    params.disk_owner = session_disk_owner(s, talk);
     params.messages = asked.messages;
     params.n_messages = asked.count;
     params.n_answers = n;

@@ -6,6 +6,7 @@
 #include "app/session/session_state.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
+#include "engine/local_engine.h"
 
 #define SAVE_AGAIN_NS (2 * NANOSECONDS) // after a save that failed
 #define STALLED_NS    (2 * NANOSECONDS) // a write that takes longer counts as failed
@@ -294,6 +295,7 @@ struct deletion {
     struct session *session;
     struct session_chat *chat;
     int64_t row, draft_row;
+    uint64_t owner;
     bool deleted;
     struct status status;
 };
@@ -303,6 +305,8 @@ static void delete_work(void *job) {
     if (!store_ready(d->session, &d->status)) return;
     struct conversation c = {.row = d->row};
     d->deleted = store_delete(d->session->store, &c, &d->status);
+    if (d->deleted && d->owner && d->session->p.kv_folder)
+        local_engine_remove_saved(d->session->p.kv_folder, d->owner);
     if (d->deleted && d->draft_row == 0) store_save_draft(d->session->store, 0, &(struct draft){0}, NULL);
 }
 
@@ -316,7 +320,11 @@ static void delete_done(void *job) {
 
 static void delete_now(struct session *s, struct session_chat *chat) {
     struct deletion *d = xcalloc(1, sizeof *d);
-    *d = (struct deletion){.session = s, .chat = chat, .row = chat->conversation.row, .draft_row = chat->draft_row};
+    *d = (struct deletion){.session = s,
+                           .chat = chat,
+                           .row = chat->conversation.row,
+                           .draft_row = chat->draft_row,
+                           .owner = session_disk_owner(s, &chat->conversation)};
     worker_do(s->worker, delete_work, delete_done, d);
 }
 

@@ -27,6 +27,8 @@ struct session {
 void session_tell(struct session *s, const struct session_event *event);
 struct session_chat *session_add(struct session *s, struct conversation *conversation, int index); // takes it over
 void session_remove(struct session *s, struct session_chat *chat);
+// Whose the engine's pages of a conversation are on the disk; 0: what is not in a store leaves nothing there.
+uint64_t session_disk_owner(const struct session *s, const struct conversation *talk);
 
 // session_answer.c
 void session_request_waiting(struct session *s);                         // submits what waits for an engine

@@ -65,12 +65,19 @@ static void release(struct output_file *f) {
     *f = (struct output_file){.fd = -1};
 }
 
-bool output_file_keep(struct output_file *f, struct status *st) {
-    bool kept = fsync(f->fd) ? fail(f, st) : may_be_written(f->path, f->replace, st);
+bool output_file_keep_unsynced(struct output_file *f, struct status *st) {
+    bool kept = may_be_written(f->path, f->replace, st);
     if (kept && rename(f->temporary, f->path)) kept = fail(f, st);
     if (kept) release(f);
     else output_file_discard(f);
     return kept;
+}
+
+bool output_file_keep(struct output_file *f, struct status *st) {
+    if (!fsync(f->fd)) return output_file_keep_unsynced(f, st);
+    fail(f, st);
+    output_file_discard(f);
+    return false;
 }
 
 void output_file_discard(struct output_file *f) {

@@ -24,6 +24,8 @@ bool output_file_write(struct output_file *f, const void *data, size_t size, str
 // Both close the file. output_file_keep fails, and discards, if the data did not reach the disk, or if `path` has come
 // to exist and must not be replaced.
 bool output_file_keep(struct output_file *f, struct status *st);
+// Does not wait for the disk: after a crash of the machine the file may be damaged, which its reader has to notice.
+bool output_file_keep_unsynced(struct output_file *f, struct status *st);
 void output_file_discard(struct output_file *f);
 // Writes a file in one call: afterwards `path` has these bytes and permissions, or is unchanged.
 bool output_file_replace(const char *path, const void *data, size_t size, mode_t permissions, struct status *st);

@@ -20,6 +20,7 @@ void admission_leave(struct scheduler *s, struct sequence *q, bool publish) {
     sequence_take_back(q, &s->cache);
     if (publish && q->kv.n_tokens) prefix_add(&s->prefixes, &q->kv, q->tokens, q->kv.n_tokens);
     kv_cache_release(&s->cache, &q->kv);
+    hibernation_leave(q);
     for (int i = 0; i < s->n_sequences; i++)
         if (s->sequences[i]->waits_for == q) s->sequences[i]->waits_for = NULL;
     s->n_running -= sequence_runs(q);
@@ -88,6 +89,16 @@ static int pages_promised(const struct scheduler *s) {
     return n;
 }
 
+int admission_take(struct scheduler *s, struct kv_sequence *kv, int n_pages) {
+    const int room = s->cache.n_free + s->cache.n_cached - pages_promised(s);
+    const int n = n_pages < room ? n_pages : room;
+    if (n <= 0) return 0;
+    struct kv_copy copy; // none: the last page is full
+    while (!kv_cache_append(&s->cache, kv, n * KV_PAGE_TOKENS, &copy))
+        if (!prefix_evict(&s->prefixes)) return 0;
+    return n;
+}
+
 // With q's shared pages in hand: are the others it needs free, or cached?
 static bool fits(const struct scheduler *s, const struct sequence *q) {
     bool copies = q->kv.n_tokens % KV_PAGE_TOKENS != 0;
@@ -127,6 +138,7 @@ static enum outcome admit(struct scheduler *s, struct sequence *q) {
     q->waits_for = NULL;
     if (s->n_running == s->max_running) return NO_ROOM;
     struct source found = find_source(s, q);
+    if (hibernation_wakes(s, q, found.n > found.n_coming ? found.n : found.n_coming)) return WAITS;
     if (found.n_coming >= found.n + WORTH_WAITING) {
         q->waits_for = found.coming;
         q->waits_until = found.n_coming;

@@ -18,11 +18,13 @@
 #include "engine/base/log.h"
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
+#include "engine/base/paths.h"
 #include "engine/base/queue.h"
 #include "engine/base/system.h"
 #include "engine/engine_ops.h"
 #include "engine/model/opened_model.h"
 #include "engine/serve/encoder.h"
+#include "engine/serve/hibernate_key.h"
 #include "engine/serve/local_engine_state.h"
 #include "engine/serve/memory_size.h"
 #include "engine/serve/placement_choose.h"
@@ -35,6 +37,9 @@
 // those it lacks for itself, which is the less work in all the longer the pauses are.
 #define PREPARE_SHARE 2
 
+// After so long somebody who waits for the disk alone may have run out of time.
+#define WAIT_MS 20
+
 enum command_kind {
     COMMAND_SUBMIT,
     COMMAND_ENCODED, // what was submitted before
@@ -44,6 +49,7 @@ enum command_kind {
     COMMAND_FORGET,
     COMMAND_LEAVE, // of a client
     COMMAND_LOGITS,
+    COMMAND_HIBERNATED, // a job of the store's
     COMMAND_CLOSE
 };
 
@@ -85,16 +91,19 @@ struct logits_job { // on the stack of whoever waits for it
 struct command {
     enum command_kind kind;
     struct local_client *client;
-    uint64_t id; // of a request, or the key of a conversation
+    uint64_t id;    // of a request, or the key of a conversation
+    uint64_t owner; // its disk_owner
     struct sampling sampling;
     struct local_request *request;
     struct logits_job *logits;
+    struct hibernate_job *job;
 };
 
 struct local_engine {
     struct engine engine;
     const struct model_file *file;
     struct scheduler *scheduler;
+    struct hibernate *store; // NULL: none
     struct encoder encoder;
     struct local_request *requests; // all that were submitted and have not ended
     struct logits_job *jobs;        // in the order they came; no request takes a step before they are done
@@ -280,7 +289,7 @@ static void schedule(struct local_engine *e, struct local_request *r) {
     done->tokens = (struct token_list){0};
     scheduler_submit(e->scheduler, &request);
     free(owners);
-    if (forgotten) scheduler_forget(e->scheduler, forgotten);
+    if (forgotten) scheduler_forget(e->scheduler, forgotten, request.disk_owner);
 }
 
 static void submit(struct local_engine *e, struct local_request *r) {
@@ -321,9 +330,9 @@ static void set_sampling(struct local_engine *e, const struct command *c) {
     else if (r) r->request.sampling = c->sampling;
 }
 
-static void forget(struct local_engine *e, uint64_t conversation) {
+static void forget(struct local_engine *e, uint64_t conversation, uint64_t owner) {
     for (struct local_request *r = e->requests; r; r = r->next) r->forgotten |= r->request.conversation == conversation;
-    scheduler_forget(e->scheduler, conversation);
+    scheduler_forget(e->scheduler, conversation, owner);
 }
 
 static void leave(struct local_engine *e, struct local_client *c) {
@@ -361,9 +370,10 @@ static void obey(struct local_engine *e, const struct command *c) {
     case COMMAND_CANCEL: cancel(e, c->client, c->id); break;
     case COMMAND_SAMPLING: set_sampling(e, c); break;
     case COMMAND_FOCUS: scheduler_focus(e->scheduler, c->id); break;
-    case COMMAND_FORGET: forget(e, c->id); break;
+    case COMMAND_FORGET: forget(e, c->id, c->owner); break;
     case COMMAND_LEAVE: leave(e, c->client); break;
     case COMMAND_LOGITS: start_logits(e, c->logits); break;
+    case COMMAND_HIBERNATED: scheduler_hibernated(e->scheduler, c->job); break;
     case COMMAND_CLOSE: e->closing = true; break;
     }
 }
@@ -394,6 +404,8 @@ static bool urgent(const void *item, void *context) {
     case COMMAND_ENCODED: return c->request->client && overtakes(look, c->request);
     case COMMAND_CANCEL: return request_find(look->engine, c->client, c->id) && scheduler_computes(s, c->id);
     case COMMAND_LEAVE: return computes_for(look->engine, c->client);
+    case COMMAND_HIBERNATED:
+        return c->job->kind == HIBERNATE_LOAD && scheduler_overtakes(s, c->job->conversation, look->focus);
     case COMMAND_CLOSE: return true;
     default: return false;
     }
@@ -405,15 +417,26 @@ static bool on_step(void *context) {
     return queue_any(&e->commands, urgent, &look);
 }
 
-// Sleeps until there is a command, but for one look at the clock when the rates have sunk to zero.
-static void wait_idle(struct local_engine *e, struct command *c) {
+// Waits for a command until a time by clock_seconds(); HUGE_VAL: for ever. False: none came.
+static bool wait_until(struct local_engine *e, double time, struct command *c) {
+    const double left = time - clock_seconds();
+    if (left > 3600) return queue_wait(&e->commands, c, -1);
+    return queue_wait(&e->commands, c, left > 0 ? 1 + (int)(left * 1000) : 0);
+}
+
+// Sleeps until there is a command, but for one look at the clock when the rates have sunk to zero, and to save what
+// rests.
+static void wait_idle(struct local_engine *e) {
+    struct command c;
     publish(e);
-    double settled = e->metrics.last_step + METRICS_WINDOW_SECONDS + 0.1 - e->published;
-    if (settled > 0) {
-        if (queue_wait(&e->commands, c, 1 + (int)(settled * 1000))) return;
-        publish(e);
+    for (;;) {
+        const double settled = e->metrics.last_step + METRICS_WINDOW_SECONDS + 0.1;
+        const bool sinks = settled > e->published;
+        if (wait_until(e, fmin(sinks ? settled : HUGE_VAL, scheduler_hibernate_due(e->scheduler)), &c)) break;
+        if (sinks && clock_seconds() >= settled) publish(e);
+        scheduler_hibernate(e->scheduler);
     }
-    queue_wait(&e->commands, c, -1);
+    obey(e, &c);
 }
 
 // Prepares weights for so many seconds, unless there is something else to do.
@@ -430,8 +453,13 @@ static void prepare(struct local_engine *e, double seconds) {
 // Whoever reads an answer has time between its tokens; whoever still waits for the first one has not.
 static void step(struct local_engine *e) {
     const double start = clock_seconds();
+    struct command c;
     e->drew = false;
-    scheduler_step(e->scheduler);
+    if (!scheduler_step(e->scheduler) && !scheduler_idle(e->scheduler)) { // whoever is there waits for the disk
+        if (queue_wait(&e->commands, &c, WAIT_MS)) obey(e, &c);
+        return;
+    }
+    scheduler_hibernate(e->scheduler);
     const double end = clock_seconds();
     if (end - e->published >= PUBLISH_SECONDS) publish(e);
     if (e->drew) prepare(e, PREPARE_SHARE * (end - start));
@@ -451,16 +479,14 @@ static void *engine_main(void *argument) {
     while (!e->closing) {
         struct command c;
         if (idle(e)) prepare(e, HUGE_VAL);
-        if (idle(e)) {
-            wait_idle(e, &c);
-            obey(e, &c);
-        }
+        if (idle(e)) wait_idle(e);
         while (!e->closing && queue_pop(&e->commands, &c)) obey(e, &c);
         if (e->closing) break;
         if (e->jobs) logits_step(e);
         else step(e);
     }
     scheduler_cancel_all(e->scheduler);
+    scheduler_hibernate_all(e->scheduler);
     while (e->jobs) end_logits(e, refuse_closing(e->jobs->st));
     return NULL;
 }
@@ -481,6 +507,10 @@ static struct scheduler *open_placed(struct local_engine *e, const struct engine
         .prefill_chunk = p->prefill_chunk,
         .drafts = p->draft == DRAFT_LOOKUP,
         .options = p->options,
+        .hibernation = {.store = e->store,
+                        .model_key = hibernate_model_key(e->file, size->asked_context),
+                        .delay = p->hibernation.delay,
+                        .worth_seconds = p->hibernation.worth_seconds},
         .metrics = &e->metrics,
         .events = {.context = e, .state = on_state, .token = on_token, .stop = on_step, .moved = on_moved}};
     if (plan->parts[plan->n - 1].ops != &cpu_backend) params.fallback = placement_on(&cpu_backend, 0);
@@ -526,17 +556,33 @@ static void on_encoded(void *context, struct encoding *done) {
     queue_push(&e->commands, &(struct command){.kind = COMMAND_ENCODED, .request = (struct local_request *)done});
 }
 
+static void on_hibernated(void *context, struct hibernate_job *job) {
+    struct local_engine *e = context;
+    queue_push(&e->commands, &(struct command){.kind = COMMAND_HIBERNATED, .job = job});
+}
+
+static bool open_store(struct local_engine *e, const struct engine_hibernation *p, struct status *st) {
+    if (!p->budget) return true;
+    char *folder = p->folder ? xstrdup(p->folder) : local_engine_saved_folder();
+    const struct hibernate_params params = {.folder = folder, .budget = p->budget, .done = on_hibernated, .context = e};
+    if (folder) e->store = hibernate_open(&params, st);
+    free(folder);
+    return e->store || !folder;
+}
+
 // Everything but the thread.
 static bool open_parts(struct local_engine *e, const struct engine_params *p, const struct backend_ops *ops,
                        struct status *st) {
     e->encoder = (struct encoder){.file = e->file, .done = on_encoded, .context = e};
     return queue_open(&e->commands, sizeof(struct command), st) && encoder_open(&e->encoder, st) &&
-           (e->scheduler = open_scheduler(e, p, ops, st));
+           open_store(e, &p->hibernation, st) && (e->scheduler = open_scheduler(e, p, ops, st));
 }
 
 static void close_parts(struct local_engine *e) {
     if (e->scheduler) scheduler_close(e->scheduler);
     encoder_close(&e->encoder);
+    hibernate_close(e->store);
+    for (struct command c; queue_pop(&e->commands, &c);) hibernate_job_free(c.job); // of an engine that failed to open
     queue_close(&e->commands);
     metrics_close(&e->metrics);
     free(e);
@@ -600,6 +646,7 @@ static uint64_t local_submit(struct engine_client *c, const struct request_param
                                             .conversation = conversation_key(client, p->conversation),
                                             .sampling = p->sampling,
                                             .n_answers = p->n_answers > 1 ? p->n_answers : 1,
+                                            .disk_owner = p->disk_owner,
                                             .max_tokens = p->max_tokens,
                                             .time_limit = p->time_limit,
                                             .submitted = clock_seconds()};
@@ -629,9 +676,9 @@ static void local_focus(struct engine_client *c, uint64_t conversation) {
     push(c, (struct command){.kind = COMMAND_FOCUS, .id = key});
 }
 
-static void local_forget(struct engine_client *c, uint64_t conversation) {
+static void local_forget(struct engine_client *c, uint64_t conversation, uint64_t disk_owner) {
     uint64_t key = conversation_key((struct local_client *)c, conversation);
-    push(c, (struct command){.kind = COMMAND_FORGET, .id = key});
+    push(c, (struct command){.kind = COMMAND_FORGET, .id = key, .owner = disk_owner});
 }
 
 static const struct engine_metrics *local_metrics(struct engine_client *client) {
@@ -661,6 +708,7 @@ static void discard(struct local_engine *e) {
     while (queue_pop(&e->commands, &c)) {
         if (c.kind == COMMAND_SUBMIT) request_free(c.request);
         if (c.kind == COMMAND_LEAVE) client_free(c.client);
+        if (c.kind == COMMAND_HIBERNATED) hibernate_job_free(c.job);
         if (c.kind == COMMAND_LOGITS) queue_push(&c.logits->done, &(bool){refuse_closing(c.logits->st)});
     }
     while (e->requests) request_end(e, e->requests);
@@ -672,6 +720,8 @@ static void local_close(struct engine *engine) {
     queue_push(&e->commands, &(struct command){.kind = COMMAND_CLOSE});
     pthread_join(e->thread, NULL);
     encoder_close(&e->encoder);
+    hibernate_close(e->store);
+    e->store = NULL;
     discard(e);
     close_parts(e);
 }
@@ -687,3 +737,7 @@ static const struct engine_ops local_engine = {.name = "local",
                                                .focus = local_focus,
                                                .forget = local_forget,
                                                .metrics = local_metrics};
+
+char *local_engine_saved_folder(void) { return path_cache("kv"); }
+
+void local_engine_remove_saved(const char *folder, uint64_t disk_owner) { hibernate_remove(folder, disk_owner); }

@@ -83,10 +83,16 @@ static bool describe_part(const struct placement_part *part, const struct backen
     return true;
 }
 
-// Of several parts only the devices find room.
-static void add_info(struct backend_info *all, const struct backend_info *part, const char *name) {
-    append(all->description, sizeof all->description, name);
-    append(all->page_layout, sizeof all->page_layout, part->page_layout);
+// Of several parts only the devices find room, and layouts say which layers.
+static void add_info(struct placement *p, int i, const struct backend_info *part) {
+    const struct part_metrics *told = &p->parts[i];
+    struct backend_info *all = &p->info;
+    char layout[sizeof all->page_layout];
+    const bool alone = p->plan.n == 1;
+    if (alone) snprintf(layout, sizeof layout, "%s", part->page_layout);
+    else snprintf(layout, sizeof layout, "%.32s %d-%d", part->page_layout, told->first_layer, told->end_layer - 1);
+    append(all->description, sizeof all->description, alone ? part->description : told->device);
+    append(all->page_layout, sizeof all->page_layout, layout);
     all->page_bytes += part->page_bytes;
     if (all->n_threads < part->n_threads) all->n_threads = part->n_threads;
     all->n_workers = part->n_workers; // the last one's
@@ -108,8 +114,7 @@ struct placement *placement_open(const struct placement_plan *plan, const struct
             placement_close(p);
             return NULL;
         }
-        const struct backend_info *info = ops->info(p->backends[i]);
-        add_info(&p->info, info, plan->n > 1 ? p->parts[i].device : info->description);
+        add_info(p, i, ops->info(p->backends[i]));
     }
     return p;
 }

@@ -22,6 +22,7 @@ struct prefix_node {
     int n_tokens;                            // 0: the page is not in the tree
     int parent, first_child, next, previous; // node or −1; siblings
     int older, newer;                        // by use; a ring through the root
+    bool saved;                              // on the disk, too
     int32_t tokens[KV_PAGE_TOKENS];
 };
 

@@ -76,6 +76,7 @@ struct scheduler *scheduler_open(const struct scheduler_params *p, struct status
     s->draws = xmalloc((size_t)s->max_draws * sizeof *s->draws);
     s->samples = xmalloc((size_t)s->max_draws * sizeof *s->samples);
     open_scratch(s);
+    hibernation_open(s, &p->hibernation);
     return s;
 }
 
@@ -91,6 +92,7 @@ void scheduler_close(struct scheduler *s) {
         kv_cache_release(&s->cache, &s->sequences[i]->kv);
         sequence_free(s->sequences[i]);
     }
+    hibernation_close(s);
     prefix_close(&s->prefixes);
     kv_cache_close(&s->cache);
     close_scratch(s);
@@ -138,6 +140,7 @@ static void end(struct scheduler *s, struct sequence *q, enum finish_reason reas
         [FINISH_CONTEXT] = REQUEST_FINISHED, [FINISH_TIME] = REQUEST_FINISHED, [FINISH_CANCELLED] = REQUEST_CANCELLED,
         [FINISH_ERROR] = REQUEST_FAILED};
     if (reason == FINISH_ERROR) prefix_drop(&s->prefixes, &q->kv);
+    else if (!q->request->forgotten) hibernation_rest(s, q);
     admission_leave(s, q, reason != FINISH_ERROR && !q->request->forgotten);
     drop(s, q);
     q->reason = reason;
@@ -164,6 +167,7 @@ static struct request *request_new(const struct scheduler *s, const struct sched
     struct request *r = xcalloc(1, sizeof *r);
     *r = (struct request){.id = q->id,
                           .conversation = q->conversation,
+                          .disk_owner = q->disk_owner,
                           .n_prompt = q->n_ids,
                           .n_open = q->n_answers > 1 ? q->n_answers : 1,
                           .limit = s->context,
@@ -252,8 +256,9 @@ bool scheduler_overtakes(const struct scheduler *s, uint64_t conversation, uint6
 
 uint64_t scheduler_focused(const struct scheduler *s) { return s->focus; }
 
-void scheduler_forget(struct scheduler *s, uint64_t conversation) {
+void scheduler_forget(struct scheduler *s, uint64_t conversation, uint64_t disk_owner) {
     prefix_forget(&s->prefixes, conversation);
+    hibernation_forget(s, conversation, disk_owner);
     for (int i = 0; i < s->n_sequences; i++)
         if (s->sequences[i]->request->conversation == conversation) s->sequences[i]->request->forgotten = true;
 }
@@ -407,6 +412,7 @@ static bool fall_back(struct scheduler *s, const struct status *why) {
     s->placement = next;
     s->fallback.n = 0;
     open_scratch(s);
+    hibernation_renew(s);
     admission_restart(s);
     if (s->events.moved) s->events.moved(s->events.context, why->text);
     return true;

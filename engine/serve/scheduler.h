@@ -11,6 +11,7 @@
 #ifndef CONFAB_SERVE_SCHEDULER_H
 #define CONFAB_SERVE_SCHEDULER_H
 
+#include "engine/serve/hibernate.h"
 #include "engine/serve/metrics.h"
 #include "engine/serve/placement.h"
 #include "engine/serve/sequence.h"
@@ -33,6 +34,14 @@ struct scheduler_events {
     void (*moved)(void *context, const char *message);
 };
 
+// Pages on the disk: hibernate.h.
+struct hibernation_params {
+    struct hibernate *store; // borrowed; NULL: none
+    uint64_t model_key;      // hibernate_key.h
+    double delay;            // seconds for which a text rests before it is saved
+    double worth_seconds;    // what is computed again in less is not saved
+};
+
 struct scheduler_params {
     struct placement_plan placement;
     struct placement_plan fallback; // where a device fails; n is 0: requests fail with it
@@ -44,12 +53,14 @@ struct scheduler_params {
     bool drafts;          // guesses how texts go on, see draft.h
     int max_running;      // sequences at a time; 0: as many as the backend's buffers serve in two steps, 64 at least
     struct backend_options options;
+    struct hibernation_params hibernation;
     struct scheduler_events events;
     struct metrics *metrics; // borrowed
 };
 
 struct scheduler_request {
     uint64_t id, conversation;
+    uint64_t disk_owner; // as of struct request_params
     int32_t *ids; // from malloc, freed
     int n_ids;
     struct sampling sampling;
@@ -72,7 +83,7 @@ void scheduler_cancel(struct scheduler *s, uint64_t id);
 void scheduler_cancel_all(struct scheduler *s);
 void scheduler_set_sampling(struct scheduler *s, uint64_t id, const struct sampling *sampling);
 void scheduler_focus(struct scheduler *s, uint64_t conversation);
-void scheduler_forget(struct scheduler *s, uint64_t conversation);
+void scheduler_forget(struct scheduler *s, uint64_t conversation, uint64_t disk_owner);
 
 // During a step: whether it computes rows of this request, and whether a new request of this conversation would be
 // served before one whose rows it computes, if `focus` were the conversation in focus by then.
@@ -85,6 +96,13 @@ bool scheduler_step(struct scheduler *s);
 // Repacks a few of the weights that a quick start put off, for some milliseconds; false when none are left.
 bool scheduler_prepare(struct scheduler *s);
 bool scheduler_idle(const struct scheduler *s); // no request pending or running
+
+// Some of the work of saving texts that rest, between steps; false when none is due.
+bool scheduler_hibernate(struct scheduler *s);
+double scheduler_hibernate_due(const struct scheduler *s); // when some is, by clock_seconds(); HUGE_VAL: not known
+void scheduler_hibernate_all(struct scheduler *s);         // at the end
+// A job of the store's has ended; frees it.
+void scheduler_hibernated(struct scheduler *s, struct hibernate_job *job);
 
 // Logits [n, n_vocab] of every position of a text, a pass at a time. From start to end no step may be made; requests
 // that are submitted meanwhile wait.

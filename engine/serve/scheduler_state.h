@@ -1,10 +1,12 @@
 // The scheduler's insides, shared by scheduler.c (life of requests, steps), admission.c (who runs, on which pages),
-// plan.c and plan_drafts.c (what goes into the next batch), scheduler_logits.c and scheduler_report.c.
+// plan.c and plan_drafts.c (what goes into the next batch), scheduler_hibernate.c, scheduler_logits.c and
+// scheduler_report.c.
 #ifndef CONFAB_SERVE_SCHEDULER_STATE_H
 #define CONFAB_SERVE_SCHEDULER_STATE_H
 
 #include "engine/serve/prefix.h"
 #include "engine/serve/scheduler.h"
+#include "engine/serve/scheduler_hibernate.h"
 #include "engine/serve/speed.h"
 
 // A sequence that draws after this step: from one row, and from those of its proposed tokens as far as they are drawn.
@@ -25,6 +27,7 @@ struct scheduler {
 
     struct kv_cache cache;
     struct prefix_index prefixes;
+    struct hibernation hibernation;
     struct sampler_scratch **scratch; // [n_scratch], one a worker
     int n_scratch;
 
@@ -62,6 +65,8 @@ void admission_run(struct scheduler *s);
 bool admission_reserve(struct scheduler *s, struct sequence *q, int n);
 // The same without taking anybody's place; false where pages are short.
 bool admission_reserve_cached(struct scheduler *s, struct sequence *q, int n);
+// Appends as many of n_pages free or cached pages as those who run will not need; returns how many.
+int admission_take(struct scheduler *s, struct kv_sequence *kv, int n_pages);
 // q computes no more: its pages are published unless they are not to be, and given back; nobody waits for it.
 void admission_leave(struct scheduler *s, struct sequence *q, bool publish);
 // The KV cache is lost: whoever runs is to begin again, and nothing is cached.

@@ -43,6 +43,8 @@ struct sequence {
     int n_drafted, n_accepted;  // guessed tokens that were rows, and those of them that became a part of the answer
     struct sequence *waits_for; // it computes what both have in common; NULL: none
     int waits_until;            // it has computed so many tokens
+    struct wake *wake;          // reads pages of it from the disk; NULL: none
+    bool looked;                // whether the disk has any
     uint64_t last_turn;         // the step in which it last had a row while decoding
     double last_token;          // when the last one was drawn
     double interval;            // between tokens, lately; without what it waited after a pre-emption

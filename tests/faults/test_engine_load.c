@@ -308,7 +308,7 @@ static void *cancel_storm(void *argument) {
         engine_cancel(s->engine, id);
         engine_set_sampling(s->engine, id, &hot);
         engine_focus(s->engine, random_below(&random, 9));
-        if (random_below(&random, 10) == 0) engine_forget(s->engine, random_below(&random, 9));
+        if (random_below(&random, 10) == 0) engine_forget(s->engine, random_below(&random, 9), 0);
         usleep(random_below(&random, 400));
     }
     return NULL;

@@ -290,8 +290,9 @@ static void script_set_sampling(struct engine_client *c, uint64_t request, const
 
 static void script_focus(struct engine_client *c, uint64_t conversation) { (void)c, (void)conversation; }
 
-static void script_forget(struct engine_client *c, uint64_t conversation) {
+static void script_forget(struct engine_client *c, uint64_t conversation, uint64_t disk_owner) {
     struct engine_metrics *f = &engine_of(c)->metrics;
+    (void)disk_owner;
     for (int i = 0; i < f->n_pages; i++)
         if (f->pages[i].conversation == conversation) f->pages[i] = (struct page_metrics){0};
 }

@@ -46,7 +46,9 @@ static void told_set_sampling(struct engine_client *c, uint64_t request, const s
 
 static void told_focus(struct engine_client *c, uint64_t conversation) { (void)c, engine.focused = conversation; }
 
-static void told_forget(struct engine_client *c, uint64_t conversation) { (void)c, engine.forgotten = conversation; }
+static void told_forget(struct engine_client *c, uint64_t conversation, uint64_t disk_owner) {
+    (void)c, (void)disk_owner, engine.forgotten = conversation;
+}
 
 static const struct engine_metrics *told_metrics(struct engine_client *c) { return (void)c, &engine.metrics; }
 

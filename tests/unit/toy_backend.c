@@ -14,6 +14,8 @@ struct toy_slot {
     int32_t token, position;
 };
 
+enum { PAGE_BYTES = KV_PAGE_TOKENS * sizeof(struct toy_slot) };
+
 struct backend {
     struct backend_params params;
     int n_vocab;
@@ -88,7 +90,12 @@ static struct backend *toy_open(const struct backend_params *params, struct stat
     struct backend *b = xcalloc(1, sizeof *b);
     b->params = *params;
     b->pool = pool;
-    b->info = (struct backend_info){.description = "toy", .page_layout = "toy", .n_threads = 2, .n_workers = 2};
+    b->info = (struct backend_info){.description = "toy",
+                                    .page_layout = "toy",
+                                    .page_bytes = PAGE_BYTES,
+                                    .n_threads = 2,
+                                    .n_workers = 2,
+                                    .rows_equal = true};
     b->n_vocab = params->model->spec.n_vocab;
     b->slots = xcalloc((size_t)params->n_pages * KV_PAGE_TOKENS, sizeof *b->slots);
     b->logits = xcalloc((size_t)params->max_logits * (size_t)b->n_vocab, sizeof *b->logits);
@@ -115,7 +122,7 @@ static struct toy_slot *slot_at(struct backend *b, const struct batch_segment *s
 
 // What backend.h promises about a batch.
 static void check_batch(const struct backend *b, const struct batch *batch) {
-    assert(batch->n_rows >= 1 && batch->n_rows <= b->params.max_rows);
+    assert(batch->n_rows >= 0 && batch->n_rows <= b->params.max_rows);
     int row = 0, n_logits = 0;
     for (int i = 0; i < batch->n_segments; i++) {
         assert(batch->segments[i].first_row == row && batch->segments[i].n_rows >= 1);
@@ -168,6 +175,13 @@ static void copy_page(struct backend *b, const struct page_copy *c) {
     memcpy(&b->slots[c->to * KV_PAGE_TOKENS], &b->slots[c->from * KV_PAGE_TOKENS], KV_PAGE_TOKENS * sizeof *b->slots);
 }
 
+static void transfer_pages(struct backend *b, const struct batch *batch) {
+    for (int i = 0; i < batch->n_reads; i++)
+        memcpy(batch->reads[i].data, &b->slots[batch->reads[i].page * KV_PAGE_TOKENS], PAGE_BYTES);
+    for (int i = 0; i < batch->n_writes; i++)
+        memcpy(&b->slots[batch->writes[i].page * KV_PAGE_TOKENS], batch->writes[i].data, PAGE_BYTES);
+}
+
 static bool toy_run(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st) {
     check_batch(b, batch);
     toy.runs++;
@@ -180,6 +194,7 @@ static bool toy_run(struct backend *b, const struct batch *batch, struct backend
         toy.fail_runs--;
         return status_fail(st, STATUS_DEVICE, "toy: the device is lost");
     }
+    transfer_pages(b, batch);
     for (int i = 0; i < batch->n_copies; i++) copy_page(b, &batch->copies[i]);
     if (given_up(batch)) {
         for (int i = 0; i < batch->n_segments; i++) spoil(b, &batch->segments[i]);

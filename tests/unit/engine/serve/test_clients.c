@@ -181,7 +181,7 @@ static void test_pages_of_equal_numbers_do_not_mix(void **state) {
         if (f->pages[i].references)
             assert_true(f->pages[i].conversation == 7 || f->pages[i].conversation > CONVERSATION_MOST);
     // What one forgets the other keeps.
-    engine_forget(b.clients[0], 7);
+    engine_forget(b.clients[0], 7, 0);
     while (pages_of(settled(b.clients[0], 110), 7)) usleep(1000);
     assert_int_equal(pages_of(settled(b.clients[1], 110), 7), own);
     bench_close(&b);

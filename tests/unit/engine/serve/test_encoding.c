@@ -219,7 +219,7 @@ static void test_sampling_can_be_changed_meanwhile(void **state) {
 static void test_what_is_forgotten_meanwhile_is_not_kept(void **state) {
     (void)state;
     uint64_t gated = ask_gated(1, 100);
-    engine_forget(client, 1);
+    engine_forget(client, 1, 0);
     sem_post(&gate);
     assert_int_equal(end_of(gated, NULL).n_generated, 100);
     for (int ms = 0; engine_metrics(client)->decode_tokens < 100 || engine_metrics(client)->pages_used; ms++) {

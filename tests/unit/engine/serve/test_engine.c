@@ -795,7 +795,7 @@ static void *disturb(void *argument) {
             d->submitted++;
         } else if (what < 110) engine_cancel(e, 1 + pick % (uint32_t)(d->submitted + 1));
         else if (what < 140) engine_focus(e, pick % 7);
-        else if (what < 160) engine_forget(e, pick % 7);
+        else if (what < 160) engine_forget(e, pick % 7, 0);
         else if (what < 200) engine_set_sampling(e, 1 + pick % (uint32_t)(d->submitted + 1), &sampling);
         else usleep(pick);
     }
@@ -842,7 +842,7 @@ static void test_answers_to_one_prompt(void **state) {
         .max_tokens = 40,
         .ignore_end = true};
     const char *alone = answer_alone(b, p.raw, 40);
-    engine_forget(b->client, 1);
+    engine_forget(b->client, 1, 0);
     p.n_answers = ANSWERS;
     uint64_t id = engine_submit(b->client, &p);
     struct engine_event e;

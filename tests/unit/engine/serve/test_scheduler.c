@@ -329,12 +329,12 @@ static void test_forget_keeps_what_others_share(void **state) {
     bench_submit(b, 2, 150, 64, 10);
     bench_run(b);
     assert_int_equal(b->answers[2].n_reused, 64);
-    scheduler_forget(b->scheduler, 1);
+    scheduler_forget(b->scheduler, 1, 0);
     bench_check(b);
     scheduler_metrics(b->scheduler, f);
     assert_int_equal(f->pages_kept, 5); // of 159 tokens
     for (int i = 0; i < f->n_pages; i++) assert_int_not_equal(f->pages[i].conversation, 1);
-    scheduler_forget(b->scheduler, 2);
+    scheduler_forget(b->scheduler, 2, 0);
     bench_check(b);
     scheduler_metrics(b->scheduler, f);
     assert_int_equal(f->pages_free, 64);
@@ -349,11 +349,11 @@ static void test_nobody_shares_with_a_forgotten_one_that_runs(void **state) {
     struct engine_metrics *f = xcalloc(1, sizeof *f);
     bench_submit(b, 1, 100, 100, 60);
     for (int i = 0; i < 5; i++) scheduler_step(b->scheduler);
-    scheduler_forget(b->scheduler, 1);
+    scheduler_forget(b->scheduler, 1, 0);
     bench_submit(b, 2, 100, 100, 5);
     while (b->answers[1].n < 50) scheduler_step(b->scheduler); // over the end of a page
     assert_int_equal(b->answers[2].n_reused, 0);
-    scheduler_forget(b->scheduler, 2);
+    scheduler_forget(b->scheduler, 2, 0);
     scheduler_metrics(b->scheduler, f);
     assert_int_equal(f->pages_kept, 0);
     bench_run(b);
@@ -408,8 +408,8 @@ static void test_forget_gives_pages_back(void **state) {
         if (id == 1) bench_run(b);
     }
     scheduler_step(b->scheduler);
-    scheduler_forget(b->scheduler, 1);
-    scheduler_forget(b->scheduler, 2); // still running: nothing of it is kept when it ends
+    scheduler_forget(b->scheduler, 1, 0);
+    scheduler_forget(b->scheduler, 2, 0); // still running: nothing of it is kept when it ends
     bench_run(b);
     scheduler_metrics(b->scheduler, f);
     assert_int_equal(f->pages_free, 16);
@@ -719,7 +719,7 @@ static void test_random_life(void **state) {
                 scheduler_submit(b->scheduler, &q);
             } else if (what < 18) scheduler_cancel(b->scheduler, 1 + pick % (last + 1));
             else if (what < 24) scheduler_focus(b->scheduler, pick % 6);
-            else if (what < 28) scheduler_forget(b->scheduler, pick % 6);
+            else if (what < 28) scheduler_forget(b->scheduler, pick % 6, 0);
             else scheduler_step(b->scheduler);
             bench_check(b);
         }

@@ -245,7 +245,7 @@ static void test_random_life(void **state) {
                 scheduler_submit(b->scheduler, &q);
             } else if (what < 8) scheduler_cancel(b->scheduler, 1 + pick % (last + 1));
             else if (what < 14) scheduler_focus(b->scheduler, pick % 6);
-            else if (what < 17) scheduler_forget(b->scheduler, pick % 6);
+            else if (what < 17) scheduler_forget(b->scheduler, pick % 6, 0);
             else if (what < 19) b->stops = 1;
             else scheduler_step(b->scheduler);
             bench_check(b);
