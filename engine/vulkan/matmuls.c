@@ -35,8 +35,9 @@ static struct cooperative_constants expert_constants(const struct pass *p, uint3
     return cooperative_constants(p->b->context.device, tile, true);
 }
 
-// As choose_tile for experts. Which of them the slots go to is known on the device alone; here they go to all alike. All
-// their matrices share a list of tiles, whose columns are those that cooperative.comp can have: matmul.comp takes any.
+// As choose_tile for experts. Which of them the slots go to is known on the device alone; here they go to all alike.
+// All their matrices share a list of tiles, whose columns are those that cooperative.comp can have: matmul.comp takes
+// any.
 static uint32_t choose_expert_tile(const struct pass *p, uint32_t slots) {
     enum { FEW_COLUMNS = 4 };
     const uint32_t each = slots / (uint32_t)p->b->spec->experts.count;
