@@ -95,6 +95,7 @@ struct engine_event {
     enum finish_reason reason;
     double time;                         // when, by clock_seconds()
     int n_prompt, n_reused, n_generated; // tokens: of the prompt, of those found in the KV cache, of the answer
+    int n_drafted, n_accepted;           // tokens guessed and computed, and those of them in the answer
     // EVENT_TEXT
     enum channel channel;
     int32_t token;

@@ -20,6 +20,7 @@ struct request_metrics {
     enum request_state state;
     int prefill_done, prefill_total; // tokens
     int n_generated, n_context;      // tokens of the answer; tokens in the sequence
+    int n_drafted, n_accepted;       // guessed tokens computed, and those that became a part of the answer
     float tokens_per_second;         // lately, of decoding
 };
 
@@ -60,6 +61,10 @@ struct engine_metrics {
     float decode_now, prefill_now;
     float decode_peak;                                    // the highest decode_now so far
     int64_t decode_tokens, prefill_tokens, reused_tokens; // in total
+    // Drafts: tokens that were guessed and computed, and those that were drawn then. In total; and in the last second
+    // in which there was work the share of these, and the tokens that a step brings each answer, 1 without drafts.
+    int64_t drafted_tokens, accepted_tokens;
+    float acceptance, step_tokens;
     struct latency_metrics first_token, next_token;
     int queue;                         // requests pending
     int running;                       // prefilling or decoding

@@ -1,4 +1,6 @@
-// Throughput: tokens a second of decoding and prefill, now and at the peak, and how full the batch is.
+// Throughput: tokens a second of decoding and prefill, now and at the peak, how full the batch is, and what drafts
+// bring.
+#include <stdio.h>
 #include <string.h>
 
 #include "ui/pane.h"
@@ -29,6 +31,13 @@ static void batch_line(struct view_frame *f, struct rect r, int y, const struct 
     view_figure_right(f, r, x + 2, y, "rows", ROLE_TEXT, view_number(g->running ? g->batch_rows : 0, text));
 }
 
+static void drafts_line(struct view_frame *f, struct rect r, int y, const struct engine_metrics *g) {
+    char text[VIEW_NUMBER] = "-";
+    if (metric_known((double)g->acceptance)) snprintf(text, sizeof text, "%.0f %%", 100 * (double)g->acceptance);
+    int x = r.x + view_figure(f, r, r.x, y, "accepted", ROLE_TEXT, text);
+    view_figure_right(f, r, x + 2, y, "tok/step", ROLE_TEXT, view_rate((double)g->step_tokens, text));
+}
+
 static void graph(struct view_frame *f, struct rect r, int y, int height, enum theme_role role, struct view_history h) {
     if (height > 0) canvas_graph(f->canvas, (struct rect){r.x, y, r.width, height}, role, h.values, h.count, 0, true);
 }
@@ -43,7 +52,8 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
         return;
     }
     int lines = r.height >= 4 ? 3 : r.height >= 2 ? 2 : 1; // of metrics; the rest is graphs
-    int free = r.height - lines, second = lines == 3 && free >= 6 ? free / 3 : 0;
+    const bool drafts = r.height >= 7 && g->drafted_tokens > 0;
+    int free = r.height - lines - drafts, second = lines == 3 && free >= 6 ? free / 3 : 0;
     int y = r.y;
     decode_line(f, r, y++, g);
     graph(f, r, y, free - second, ROLE_DECODE, f->view->decode);
@@ -51,7 +61,8 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
     if (lines > 1) prefill_line(f, r, y++, g);
     graph(f, r, y, second, ROLE_PREFILL, f->view->prefill);
     y += second;
-    if (lines > 2) batch_line(f, r, y, g);
+    if (lines > 2) batch_line(f, r, y++, g);
+    if (drafts) drafts_line(f, r, y, g);
 }
 
 const struct pane pane_throughput = {.draw = draw};

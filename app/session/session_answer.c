@@ -163,16 +163,19 @@ static double rate_of(const struct session_answer *a, int n_tokens) {
     return rate_is_steady(tokens, seconds) ? tokens / seconds : 0;
 }
 
-static char *metrics_note(const struct session_answer *a, const char *reason, int n_tokens) {
-    char rate[32] = "", first[32] = "";
+// With what `end` says of drafts; NULL: nothing.
+static char *metrics_note(const struct session_answer *a, const char *reason, int n_tokens,
+                          const struct engine_event *end) {
+    char rate[32] = "", first[32] = "", drafts[32] = "";
     if (n_tokens == 0 && *reason) return xstrdup(reason);
     double speed = rate_of(a, n_tokens);
     if (speed > 0) snprintf(rate, sizeof rate, "%.*f tok/s, ", speed < 99.95, speed);
     double wait = a->first_token ? (double)(a->first_token - a->submitted) * 1e-9 : 0;
     if (a->first_token && wait < 1) snprintf(first, sizeof first, ", first %.0f ms", wait * 1e3);
     if (a->first_token && wait >= 1) snprintf(first, sizeof first, ", first %.1f s", wait);
-    return xasprintf("%s%s%s%d token%s%s", reason, *reason ? ", " : "", rate, n_tokens, n_tokens == 1 ? "" : "s",
-                     first);
+    if (end && end->n_accepted > 0) snprintf(drafts, sizeof drafts, ", drafts %d/%d", end->n_accepted, end->n_drafted);
+    return xasprintf("%s%s%s%d token%s%s%s", reason, *reason ? ", " : "", rate, n_tokens, n_tokens == 1 ? "" : "s",
+                     first, drafts);
 }
 
 // `a` is none of the chat's answers any more.
@@ -223,7 +226,7 @@ static int abandon(struct session *s, struct session_chat *chat, const char *rea
         struct session_answer *a = &chat->answers[i];
         if (!a->request) continue;
         engine_cancel(s->client, a->request);
-        char *note = metrics_note(a, reason, a->n_tokens);
+        char *note = metrics_note(a, reason, a->n_tokens, NULL);
         end(chat, a, REQUEST_CANCELLED, note);
         free(note);
         running++;
@@ -288,8 +291,9 @@ static void take_end(struct session *s, struct session_chat *chat, struct sessio
                      const struct engine_event *event) {
     struct message *m = &chat->conversation.messages[a->message];
     m->tokens = event->n_prompt + event->n_generated - m->thinking_tokens; // thoughts are not read again
-    char *note = event->state == REQUEST_FAILED ? xstrdup(event->text)
-                                                : metrics_note(a, reason_text(event->reason), event->n_generated);
+    char *note = event->state == REQUEST_FAILED
+                     ? xstrdup(event->text)
+                     : metrics_note(a, reason_text(event->reason), event->n_generated, event);
     end(chat, a, event->state, note);
     free(note);
     session_tell(s, &(struct session_event){.kind = SESSION_ENDED, .chat = chat, .reason = event->reason});

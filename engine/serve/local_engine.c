@@ -190,6 +190,8 @@ static void on_state(void *context, const struct sequence *q, const char *messag
                                  .n_prompt = q->request->n_prompt,
                                  .n_reused = q->n_reused,
                                  .n_generated = sequence_generated(q),
+                                 .n_drafted = q->n_drafted,
+                                 .n_accepted = q->n_accepted,
                                  .token = -1};
     event.size = (size_t)snprintf(event.text, sizeof event.text, "%s", message);
     queue_push(&r->client->client.events, &event);

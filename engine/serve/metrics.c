@@ -66,6 +66,7 @@ static void flow_add(struct metrics_flow *flow, int tokens, const struct metrics
 static void bucket_add(struct metrics_bucket *b, const struct metrics_step *s, double share) {
     flow_add(&b->flows[METRICS_DECODE], s->decode_rows, s, share);
     flow_add(&b->flows[METRICS_PREFILL], s->prefilled, s, share);
+    b->drafted += s->drafted * share, b->accepted += s->accepted * share;
     struct stage_work *step = &b->steps[s->prefilled > 0 ? METRICS_PREFILL : METRICS_DECODE];
     step->seconds += (s->end - s->start) * share;
     for (int i = 0; i < STAGE_COUNT; i++) {
@@ -79,6 +80,8 @@ void metrics_add_step(struct metrics *f, const struct metrics_step *s) {
     f->steps++;
     f->decode_tokens += (uint64_t)s->decoded;
     f->prefill_tokens += (uint64_t)s->prefilled;
+    f->drafted_tokens += (uint64_t)s->drafted;
+    f->accepted_tokens += (uint64_t)s->accepted;
     for (int i = 0; i < STAGE_COUNT; i++) f->stage_seconds[i] += s->work.stages[i].seconds;
     f->last_step = s->end;
 
@@ -121,6 +124,7 @@ static struct metrics_bucket last_second(const struct metrics *f, double end) {
     for (int i = 0; i < METRICS_BUCKETS; i++) {
         const struct metrics_bucket *b = &f->buckets[i];
         if (b->number <= first || b->number > last) continue;
+        sum.drafted += b->drafted, sum.accepted += b->accepted;
         for (int j = 0; j < STAGE_COUNT; j++) stage_work_add(&sum.stages[j], &b->stages[j], 1);
         for (int j = 0; j < METRICS_PHASES; j++) {
             stage_work_add(&sum.steps[j], &b->steps[j], 1);
@@ -147,6 +151,9 @@ static void fill_work(const struct metrics *f, struct engine_metrics *out) {
     memcpy(out->stages, sum.stages, sizeof out->stages);
     out->decode = sum.steps[METRICS_DECODE];
     out->prefill = sum.steps[METRICS_PREFILL];
+    const double drawn = sum.flows[METRICS_DECODE].tokens;
+    out->acceptance = sum.drafted > 0 ? (float)(sum.accepted / sum.drafted) : NAN;
+    out->step_tokens = drawn > 0 ? (float)(drawn / (drawn - sum.accepted)) : NAN;
 }
 
 struct engine_metrics *metrics_begin(struct metrics *f, double now) {
@@ -156,6 +163,8 @@ struct engine_metrics *metrics_begin(struct metrics *f, double now) {
     out->decode_tokens = (int64_t)f->decode_tokens;
     out->prefill_tokens = (int64_t)f->prefill_tokens;
     out->reused_tokens = (int64_t)f->reused_tokens;
+    out->drafted_tokens = (int64_t)f->drafted_tokens;
+    out->accepted_tokens = (int64_t)f->accepted_tokens;
     out->steps = (int64_t)f->steps;
     out->preemptions = (int64_t)f->preemptions;
     out->first_token = latency_summary(&f->first_token);

@@ -27,6 +27,7 @@ struct metrics_bucket {
     int64_t number; // time ÷ bucket length
     struct metrics_flow flows[METRICS_PHASES];
     struct stage_work stages[STAGE_COUNT], steps[METRICS_PHASES];
+    double drafted, accepted; // tokens
 };
 
 struct latency_ring {
@@ -53,6 +54,7 @@ struct metrics_step {
     double pause;           // before it, in which requests had to wait for it
     int decoded, prefilled; // tokens that became part of an answer, prompt rows computed
     int decode_rows;        // tokens drawn but for the first ones of answers, which the prompt gives
+    int drafted, accepted;  // guessed tokens computed, and those of them that were drawn
     struct backend_work work;
 };
 

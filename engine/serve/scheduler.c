@@ -330,20 +330,20 @@ static void publish_pages(struct scheduler *s, const struct sequence *q, int bef
     if (full > before && !q->request->forgotten) prefix_add(&s->prefixes, &q->kv, q->tokens, full * KV_PAGE_TOKENS);
 }
 
-// Commits the first n of the drawn tokens: all but the last one drawn were proposed already.
-static void commit(struct scheduler *s, const struct scheduler_draw *d, int n) {
+// Commits the first n of the drawn tokens: all but the last one drawn were proposed already. Returns how many of them
+// were.
+static int commit(struct scheduler *s, const struct scheduler_draw *d, int n) {
     struct sequence *q = d->sequence;
     const int before = q->n_tokens / KV_PAGE_TOKENS, drafted = n < d->n_drawn ? n : d->n_drawn - 1;
     q->n_drafted += q->n_proposed;
     q->n_accepted += drafted;
-    s->metrics->drafted_tokens += (uint64_t)q->n_proposed;
-    s->metrics->accepted_tokens += (uint64_t)drafted;
     sequence_accept(q, &s->cache, drafted);
     if (n > drafted) {
         sequence_propose(q, &s->samples[d->first + drafted].token, 1);
         sequence_accept(q, &s->cache, 1);
     }
     if (drafted) publish_pages(s, q, before);
+    return drafted;
 }
 
 static void learn_guess(const struct scheduler *s, const struct scheduler_draw *d) {
@@ -352,28 +352,31 @@ static void learn_guess(const struct scheduler *s, const struct scheduler_draw *
         draft_learn(draft, i, s->samples[d->first + i].token == draft->guess[i]);
 }
 
-// Hands the drawn tokens on, up to one that ends the answer; returns how many became a part of it.
-static int deliver(struct scheduler *s, const struct scheduler_draw *d, double now) {
+// Hands the drawn tokens on, up to one that ends the answer.
+static void deliver(struct scheduler *s, const struct scheduler_draw *d, struct metrics_step *step) {
     struct sequence *q = d->sequence;
     const struct sample *samples = s->samples + d->first;
     const bool ok = samples[d->n_drawn - 1].ok;
     const int n = d->n_drawn - !ok;
     int accepted = 0;
     bool ends = false;
-    if (n) note_latency(s, q, now, n);
+    if (n) note_latency(s, q, step->end, n);
     if (n && q->state != REQUEST_DECODING) scheduler_enter(s, q, REQUEST_DECODING, "");
     while (accepted < n && !ends) {
         ends = s->events.token(s->events.context, q, &samples[accepted]);
         accepted += !ends;
     }
     learn_guess(s, d);
-    commit(s, d, accepted);
+    step->drafted += q->n_proposed;
+    const int drafted = commit(s, d, accepted);
+    step->accepted += drafted;
+    step->decode_rows += drafted;
+    step->decoded += accepted;
     const struct request *r = q->request;
     if (ends) end(s, q, FINISH_END, "");
     else if (!ok)
         end(s, q, FINISH_ERROR, "the model's output holds NaN or infinity; its pages in the KV cache were dropped");
     else if (q->n_tokens == r->limit) end(s, q, r->limited_by_user ? FINISH_LENGTH : FINISH_CONTEXT, "");
-    return accepted;
 }
 
 static void fail_batch(struct scheduler *s, const char *message) {
@@ -458,9 +461,7 @@ bool scheduler_step(struct scheduler *s) {
     step.end = clock_seconds();
     step.work = result.work;
     step.work.stages[STAGE_SAMPLE].seconds = step.end - ran;
-    const uint64_t accepted = s->metrics->accepted_tokens;
-    for (int i = 0; i < s->n_draws; i++) step.decoded += deliver(s, &s->draws[i], step.end);
-    step.decode_rows += (int)(s->metrics->accepted_tokens - accepted);
+    for (int i = 0; i < s->n_draws; i++) deliver(s, &s->draws[i], &step);
     step.end = s->last_step = clock_seconds();
     speed_learn(&s->speed, s->batch.n_rows, step.prefilled, step.end - start);
     metrics_add_step(s->metrics, &step);

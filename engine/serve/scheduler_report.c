@@ -15,6 +15,8 @@ static struct request_metrics summary(const struct sequence *q) {
                                     .prefill_total = decodes ? q->request->n_prompt : q->n_tokens,
                                     .n_generated = sequence_generated(q),
                                     .n_context = q->n_tokens,
+                                    .n_drafted = q->n_drafted,
+                                    .n_accepted = q->n_accepted,
                                     .tokens_per_second = decodes && q->interval > 0 ? (float)(1 / q->interval) : 0};
 }
 

@@ -1,10 +1,10 @@
 #include "tests/golden/golden_script.h"
 
 #include <ftw.h>
+#include <readline/readline.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <readline/readline.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -256,14 +256,20 @@ static void do_rate(struct script *s) {
         script_fail(s, "chat %s has no request", s->words[1]);
 }
 
+static void do_drafts(struct script *s) {
+    if (!script_engine_drafts(s->engine, word_chat(s), word_int(s, 2), word_int(s, 3)))
+        script_fail(s, "chat %s has no request", s->words[1]);
+}
+
 #define METRICS(F, I)                                                                                                  \
     F(decode_now)                                                                                                      \
     F(prefill_now)                                                                                                     \
     F(decode_peak)                                                                                                     \
     F(first_token.p50)                                                                                                 \
-    F(first_token.p90) F(first_token.p99) F(next_token.p50) F(next_token.p90) F(next_token.p99) I(first_token.count)   \
-        I(next_token.count) I(decode_tokens) I(prefill_tokens) I(reused_tokens) I(batch_rows) I(batch_decode_rows)     \
-            I(steps) I(preemptions) I(kv_bytes)
+    F(first_token.p90)                                                                                                 \
+    F(first_token.p99) F(next_token.p50) F(next_token.p90) F(next_token.p99) I(first_token.count) I(next_token.count)  \
+        I(decode_tokens) I(prefill_tokens) I(reused_tokens) I(batch_rows) I(batch_decode_rows) I(steps) I(preemptions) \
+            I(kv_bytes) I(drafted_tokens) F(acceptance) F(step_tokens)
 
 static bool figure_set(struct engine_metrics *f, const char *name, double value) {
 #define F(field)                                                                                                       \
@@ -302,7 +308,8 @@ static void do_work(struct script *s) {
 #define X(id, name) name,
         BACKEND_STAGES(X)
 #undef X
-        "decode", "prefill"};
+            "decode",
+        "prefill"};
     struct engine_metrics *f = script_engine_metrics(s->engine);
     struct stage_work work = {atof(s->words[2]), atof(s->words[3]) * 1e9, atof(s->words[4]) * 1e9};
     int found = -1;
@@ -587,6 +594,7 @@ static const struct {
     {"state", 2, false, do_state},
     {"prefill", 3, false, do_prefill},
     {"rate", 2, false, do_rate},
+    {"drafts", 3, false, do_drafts},
     {"metrics", 2, false, do_metrics},
     {"part", 6, false, do_part},
     {"unknown", 0, false, do_unknown},

@@ -20,7 +20,7 @@ struct script_request {
     struct sampling sampling;
     char *prompt;
     enum request_state state;
-    int n_generated, prefill_done, prefill_total;
+    int n_generated, n_drafted, n_accepted, prefill_done, prefill_total;
     float rate;
 };
 
@@ -114,11 +114,8 @@ static bool memory_of(const struct model_file *m, const struct engine_params *p,
     const struct script_model *model = model_called(m->info.name);
     const uint64_t need = model ? model->need : guide.need;
     (void)p, (void)available;
-    *out = (struct model_memory){.weights = need,
-                                 .in_place = need / 4,
-                                 .buffers = need / 2,
-                                 .total = need,
-                                 .kv_tokens = 8192, .context = 8192};
+    *out = (struct model_memory){
+        .weights = need, .in_place = need / 4, .buffers = need / 2, .total = need, .kv_tokens = 8192, .context = 8192};
     return m->info.has_weights || status_fail(st, STATUS_UNSUPPORTED, "%s", m->info.weight_problem);
 }
 
@@ -237,7 +234,9 @@ static void request_change(struct script_request *r, enum request_state state, e
                                .state = state,
                                .reason = reason,
                                .n_prompt = r->prefill_total,
-                               .n_generated = r->n_generated},
+                               .n_generated = r->n_generated,
+                               .n_drafted = r->n_drafted,
+                               .n_accepted = r->n_accepted},
          text ? text : "", text ? strlen(text) : 0);
 }
 
@@ -383,6 +382,12 @@ bool script_engine_prefill(struct engine *e, uint64_t conversation, int done, in
 bool script_engine_rate(struct engine *e, uint64_t conversation, float tokens_per_second) {
     struct script_request *r = request_running(e, conversation);
     if (r) r->rate = tokens_per_second;
+    return r;
+}
+
+bool script_engine_drafts(struct engine *e, uint64_t conversation, int drafted, int accepted) {
+    struct script_request *r = request_running(e, conversation);
+    if (r) r->n_drafted = drafted, r->n_accepted = accepted;
     return r;
 }
 

@@ -20,9 +20,9 @@ void script_engine_model(const char *name, const char *family, const char *forma
 void script_engine_memory(uint64_t bytes); // that are free; 1 TiB until said
 // From now on whoever opens an engine waits for what the next three say.
 void script_engine_hold(void);
-void script_engine_progress(double done);      // told to whoever waits, once it does
+void script_engine_progress(double done);        // told to whoever waits, once it does
 void script_engine_release(const char *failure); // NULL: its engine is there
-void script_engine_abort(void);                // nobody waits any more
+void script_engine_abort(void);                  // nobody waits any more
 
 // One piece of text of the running request of a conversation, as one token. False when nothing runs there.
 bool script_engine_token(struct engine *e, uint64_t conversation, enum channel channel, const char *text, size_t size);
@@ -33,6 +33,7 @@ bool script_engine_state(struct engine *e, uint64_t conversation, enum request_s
 // Prompt tokens read so far, of how many.
 bool script_engine_prefill(struct engine *e, uint64_t conversation, int done, int total);
 bool script_engine_rate(struct engine *e, uint64_t conversation, float tokens_per_second);
+bool script_engine_drafts(struct engine *e, uint64_t conversation, int drafted, int accepted);
 // To be changed at will; the requests in it and `running` and `queue` are kept by the engine.
 struct engine_metrics *script_engine_metrics(struct engine *e);
 

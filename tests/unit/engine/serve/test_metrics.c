@@ -56,6 +56,35 @@ static void test_rates_of_short_steps(void **state) {
     metrics_close(&f);
 }
 
+// Drafts of the last second: what was right of them, and what that makes of a step of two that decode.
+static void test_drafts(void **state) {
+    (void)state;
+    struct metrics f;
+    metrics_open(&f);
+    struct metrics_step plain = {.start = 1000, .end = 1000.01, .decoded = 2, .decode_rows = 2};
+    metrics_add_step(&f, &plain);
+    const struct engine_metrics *e = snapshot(&f, 1000.01);
+    assert_int_equal(e->drafted_tokens, 0);
+    assert_true(isnan(e->acceptance));
+    ABOUT(e->step_tokens, 1);
+    for (int i = 0; i < 200; i++) {
+        struct metrics_step s = {.start = 2000 + i * 0.01,
+                                 .end = 2000 + i * 0.01 + 0.01,
+                                 .decoded = 8,
+                                 .decode_rows = 8,
+                                 .drafted = 10,
+                                 .accepted = 6};
+        metrics_add_step(&f, &s);
+    }
+    e = snapshot(&f, 2002);
+    assert_int_equal(e->drafted_tokens, 2000);
+    assert_int_equal(e->accepted_tokens, 1200);
+    ABOUT(e->acceptance, 0.6);
+    ABOUT(e->step_tokens, 4);
+    ABOUT(e->decode_now, 800);
+    metrics_close(&f);
+}
+
 // Steps that read prompts and steps that only decode are told apart.
 static void test_phases(void **state) {
     (void)state;
@@ -245,6 +274,7 @@ static void test_snapshots_pass_to_several_readers_whole(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rates_of_short_steps),
+        cmocka_unit_test(test_drafts),
         cmocka_unit_test(test_phases),
         cmocka_unit_test(test_long_steps_are_spread),
         cmocka_unit_test(test_rates_after_a_pause_are_not_diluted),
