@@ -1,6 +1,7 @@
 // The knobs of sampling, as data.
 #include "engine/sampling.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +53,7 @@ struct sampling sampling_default(void) {
 }
 
 const char *sampling_format(const struct sampling *s, enum sampling_knob_id knob, char out[16]) {
+    assert(knob < KNOB_COUNT);
     const struct sampling_knob *k = &sampling_knobs[knob];
     double value = sampling_get(s, knob);
     if (k->kind == SAMPLING_FLOAT) snprintf(out, 16, "%.2f", value);
