@@ -265,12 +265,18 @@ build/bench/experts-MXFP4.gguf: build/bench/experts-F16.gguf | confab
 
 .INTERMEDIATE: build/bench/llama-F16.gguf build/bench/experts-F16.gguf
 
+# Those that take longest, which run first: so the processors are done at about the same time.
+LONGEST = $(addprefix $(BUILD)/tests/,unit/engine/vulkan/test_vulkan unit/engine/cpu/test_cpu_backend \
+	unit/app/commands/test_program kernels/test_shader_matmuls unit/engine/cpu/test_attention \
+	faults/test_vulkan_faults unit/engine/serve/test_engine unit/engine/model/test_families)
+
 tests: $(TESTS) $(MUTATORS)
 	@:
 
 check: deps ## run every test; the last line counts them
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/confab tests
-	@CONFAB=$(BUILD)/confab BUILD=$(BUILD) tests/run.sh tests/unit/check_includes.sh $(TESTS) $(MUTATORS)
+	@CONFAB=$(BUILD)/confab BUILD=$(BUILD) tests/run.sh $(LONGEST) tests/unit/check_includes.sh \
+		$(filter-out $(LONGEST),$(TESTS)) $(MUTATORS)
 
 asan: ## run every test under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory VARIANT=asan check
