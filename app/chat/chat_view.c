@@ -147,7 +147,7 @@ static void show_context(const struct chat *c, const struct engine_metrics *f, s
     for (; m >= 0; m = talk->messages[m].parent) {
         if (session_left_out(talk, m) && talk->messages[m].parent >= 0)
             m = talk->messages[m].parent; // nor its question
-        else if (talk->messages[m].tokens) break;
+        else if (talk->messages[m].tokens && talk->messages[m].role == MESSAGE_MODEL) break;
         else uncounted += talk->messages[m].size;
     }
     if (request) uncounted = 0; // the engine is about to say

@@ -22,7 +22,7 @@ void conversation_set_settings(struct conversation *c, const struct settings *s)
 }
 
 // Of a message, the texts that it owns.
-#define MESSAGE_TEXTS(X) X(text) X(thinking) X(note) X(notice) X(model)
+#define MESSAGE_TEXTS(X) X(text) X(thinking) X(note) X(notice) X(name) X(model)
 
 void conversation_forget_messages(struct conversation *c) {
     for (int i = 0; i < c->count; i++) {
@@ -32,6 +32,7 @@ void conversation_forget_messages(struct conversation *c) {
     }
     c->count = 0;
     c->first = -1;
+    c->prunings = 0;
 }
 
 void conversation_close(struct conversation *c) {
@@ -117,6 +118,12 @@ void conversation_notice(struct conversation *c, int message, const char *notice
     replace(&c->messages[message], &c->messages[message].notice, notice);
 }
 
+void conversation_name(struct conversation *c, int message, const char *name) {
+    char *line = title_of(name);
+    replace(&c->messages[message], &c->messages[message].name, *line ? line : NULL);
+    free(line);
+}
+
 void conversation_set_model(struct conversation *c, int message, const char *model) {
     struct message *m = &c->messages[message];
     free(m->model);
@@ -149,7 +156,7 @@ int conversation_version(const struct conversation *c, int message, int *total) 
     int parent = c->messages[message].parent, number = 0;
     *total = 0;
     for (int i = 0; i < c->count; i++) {
-        if (c->messages[i].parent != parent) continue;
+        if (c->messages[i].parent != parent || c->messages[i].pruned) continue;
         ++*total;
         if (i <= message) number++;
     }
@@ -158,14 +165,14 @@ int conversation_version(const struct conversation *c, int message, int *total) 
 
 void conversation_versions(const struct conversation *c, int *numbers, int *totals) {
     memset(totals, 0, ((size_t)c->count + 1) * sizeof *totals);
-    for (int i = 0; i < c->count; i++) numbers[i] = ++totals[c->messages[i].parent + 1];
+    for (int i = 0; i < c->count; i++) numbers[i] = c->messages[i].pruned ? 0 : ++totals[c->messages[i].parent + 1];
 }
 
 bool conversation_switch(struct conversation *c, int message, int step) {
     int parent = c->messages[message].parent, total, wanted = conversation_version(c, message, &total) + step;
     wanted = wanted < 1 ? 1 : wanted > total ? total : wanted;
     for (int i = 0; i < c->count; i++) {
-        if (c->messages[i].parent != parent || --wanted) continue;
+        if (c->messages[i].parent != parent || c->messages[i].pruned || --wanted) continue;
         if (i == message) return false;
         *chosen_after(c, parent) = i;
         c->dirty = true;
@@ -180,6 +187,47 @@ void conversation_choose(struct conversation *c, int message) {
         *chosen_after(c, parent) = message;
         message = parent;
     }
+}
+
+// The version before a message, otherwise the one after it; −1: it is the only one.
+static int neighbour(const struct conversation *c, int message) {
+    int parent = c->messages[message].parent, before = -1;
+    for (int i = 0; i < c->count; i++) {
+        if (c->messages[i].parent != parent || c->messages[i].pruned || i == message) continue;
+        if (i > message) return before >= 0 ? before : i;
+        before = i;
+    }
+    return before;
+}
+
+int conversation_prune(struct conversation *c, int message) {
+    int number = ++c->prunings, count = 0, *chosen = chosen_after(c, c->messages[message].parent);
+    if (*chosen == message) *chosen = neighbour(c, message);
+    for (int i = message; i < c->count; i++) {
+        struct message *m = &c->messages[i];
+        bool after = i == message || (m->parent >= message && c->messages[m->parent].pruned == number);
+        if (!after || m->pruned) continue;
+        m->pruned = number;
+        m->dirty = true;
+        count++;
+    }
+    c->dirty = true;
+    return count;
+}
+
+int conversation_restore(struct conversation *c) {
+    int first = -1;
+    for (int i = c->count - 1; c->prunings && i >= 0; i--) {
+        if (c->messages[i].pruned != c->prunings) continue;
+        c->messages[i].pruned = 0;
+        c->messages[i].dirty = true;
+        first = i;
+    }
+    if (first < 0) return -1;
+    c->prunings--;
+    c->dirty = true;
+    conversation_choose(c, first);
+    return first;
 }
 
 void conversation_take_changes(struct conversation *c, struct conversation *copy) {
@@ -206,7 +254,7 @@ void conversation_put_back(struct conversation *c, const struct conversation *co
         struct message *m = &c->messages[i];
         if (written) m->row = copy->messages[i].row;
         if (copy->gone) m->row = 0;
-        if (!written) m->dirty |= copy->gone || copy->messages[i].dirty;
+        if (!written) m->dirty |= copy->gone || copy->torn || copy->messages[i].dirty;
     }
 }
 

@@ -1,8 +1,11 @@
 // Conversation: a tree of messages and the path through it that is shown.
 //
-//   user ─► model          regenerating an answer adds a sibling, changing a question would too: siblings are the
+//   user ─► model          regenerating an answer adds a sibling, editing a message does too: siblings are the
 //       └─► model ─► user  versions of a message ("‹2/3›"), of which one is chosen. The path goes from the
-//                          first message along the chosen ones. Nothing is ever overwritten or removed.
+//                          first message along the chosen ones. Nothing is ever overwritten.
+//
+// A message can be pruned, with all that come after it: they keep their places in memory, so that they can be
+// restored, but are no versions any more, and the store deletes them.
 //
 // Plain data, one owner (the session); the store writes what is dirty.
 #ifndef CONFAB_APP_CONVERSATION_H
@@ -50,11 +53,13 @@ struct message {
     double thinking_seconds;
     char *notice; // what the engine had to say about the request; NULL: nothing
     char *note;   // "38.2 tok/s, 120 tokens"; of a failed answer what went wrong; NULL: none
+    char *name;   // that a person gave the branch that begins here; NULL: none
     char *model;  // that wrote it, e.g. "TinyLlama 1.1B Q4_0"; NULL: not known, or a person did
     int tokens;   // in the conversation up to and with this message; 0: not known
     // Milliseconds since 1970; 0: unknown. Only shown and exported: clocks may be set back, so nothing is ordered by
     // them.
     int64_t created, begun, ended; // begun, ended: first token and end of an answer
+    int pruned; // by which pruning of the conversation, from 1 on; 0: it is there
 };
 
 struct conversation {
@@ -64,12 +69,14 @@ struct conversation {
     bool unread_rows;         // its messages still lie in the store only
     bool named;               // title was given by the person
     bool gone;                // of a copy: another confab has deleted it from the store
+    bool torn;                // likewise: messages of it
     char *title;              // "" until there is something to call it by
     struct settings settings; // sampling and what is OF_CONVERSATION; the rest is unused
     int64_t created;          // milliseconds since 1970; 0: unknown
     struct message *messages; // in order of their making
     int count, capacity;
     int first; // index of the chosen first message, −1 when there is none
+    int prunings; // made and not taken back
 };
 
 void conversation_open(struct conversation *c, uint64_t id, const struct settings *s); // copies the settings it owns
@@ -84,6 +91,7 @@ void conversation_append(struct conversation *c, int message, const char *text, 
 void conversation_think(struct conversation *c, int message, const char *text, size_t size, double seconds);
 void conversation_note(struct conversation *c, int message, const char *note);       // copied; NULL: none
 void conversation_notice(struct conversation *c, int message, const char *notice);   // likewise
+void conversation_name(struct conversation *c, int message, const char *name);       // its first line; "": none
 void conversation_set_model(struct conversation *c, int message, const char *model); // copied
 void conversation_set_settings(struct conversation *c, const struct settings *s);    // likewise
 void conversation_rename(struct conversation *c, const char *title);
@@ -100,6 +108,12 @@ void conversation_versions(const struct conversation *c, int *numbers, int *tota
 bool conversation_switch(struct conversation *c, int message, int step);
 // Makes the path lead to this message.
 void conversation_choose(struct conversation *c, int message);
+
+// Takes a message away, with all that come after it; the path goes on at the version before or after it, if there is
+// one. Returns how many there were.
+int conversation_prune(struct conversation *c, int message);
+// Takes the latest pruning back, and makes the path lead there. Returns the message that was pruned; −1: none was.
+int conversation_restore(struct conversation *c);
 
 // Copies what differs from the store, to be written while *c goes on changing: rows, parents and path of all messages,
 // texts of dirty ones only. Nothing in *c is dirty afterwards.

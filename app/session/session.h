@@ -118,6 +118,12 @@ void session_ask(struct session *s, struct session_chat *chat, int parent, int n
 // Another version of a message, of either side: a person's is answered, the conversation goes on from a model's. The
 // same text once more is no version; a person's message is answered again then.
 void session_edit(struct session *s, struct session_chat *chat, int message, const char *text, size_t size);
+// Takes a message away, with all that come after it, and stops the answers among them. Returns how many there were.
+int session_prune(struct session *s, struct session_chat *chat, int message);
+int session_restore(struct session_chat *chat); // takes the latest pruning back; the message that was pruned, or −1
+void session_name(struct session_chat *chat, int message, const char *name); // of the branch that begins there; "": none
+// A new chat with the messages up to this one, under the same settings.
+struct session_chat *session_copy(struct session *s, struct session_chat *chat, int message);
 struct request_params session_request_params(const struct settings *s); // what settings decide, the rest zero
 void session_stop(struct session *s, struct session_chat *chat);        // all its answers
 void session_stop_answer(struct session *s, struct session_chat *chat, int message); // and those of its request

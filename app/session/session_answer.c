@@ -141,17 +141,6 @@ void session_send(struct session *s, struct session_chat *chat, const char *text
     session_ask(s, chat, conversation_add(talk, conversation_last(talk), MESSAGE_USER, text, size), 1);
 }
 
-void session_edit(struct session *s, struct session_chat *chat, int message, const char *text, size_t size) {
-    struct conversation *talk = &chat->conversation;
-    const struct message *m = &talk->messages[message];
-    const bool same = m->size == size && !memcmp(m->text, text, size), asks = m->role == MESSAGE_USER;
-    const int version = same ? message : conversation_add(talk, m->parent, m->role, text, size);
-    if (asks) session_ask(s, chat, version, 1);
-    else if (!same) conversation_note(talk, version, "edited");
-    conversation_choose(talk, version);
-    session_changed(chat);
-}
-
 // ---- how it ends ----
 
 // Milliseconds since 1970 at this clock_ns.
@@ -291,6 +280,8 @@ static void take_end(struct session *s, struct session_chat *chat, struct sessio
                      const struct engine_event *event) {
     struct message *m = &chat->conversation.messages[a->message];
     m->tokens = event->n_prompt + event->n_generated - m->thinking_tokens; // thoughts are not read again
+    struct message *asked = &chat->conversation.messages[m->parent];
+    if (event->n_prompt && asked->tokens != event->n_prompt) asked->tokens = event->n_prompt, asked->dirty = true;
     char *note = event->state == REQUEST_FAILED
                      ? xstrdup(event->text)
                      : metrics_note(a, reason_text(event->reason), event->n_generated, event);

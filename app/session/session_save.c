@@ -192,7 +192,7 @@ static void sooner(uint64_t *at, uint64_t other) {
 }
 
 static void write_failed(struct session *s, struct session_chat *chat, const struct writing *w) {
-    bool again = w->conversation.gone; // write all of it, at once
+    bool again = w->conversation.gone || w->conversation.torn; // write all of it, at once
     uint64_t at = clock_ns() + (again ? 0 : SAVE_AGAIN_NS);
     sooner(w->written ? &chat->save_draft_at : &chat->save_at, at);
     bool known = !strcmp(s->problem.text, w->status.text); // said once, not every two seconds

@@ -47,6 +47,7 @@ static const char *const store_steps[] = {
     "ALTER TABLE message ADD COLUMN created INTEGER;"
     "ALTER TABLE message ADD COLUMN begun INTEGER;"
     "ALTER TABLE message ADD COLUMN ended INTEGER;",
+    "ALTER TABLE message ADD COLUMN name TEXT;", // of the branch that begins there
 };
 #define STORE_VERSION ((int)(sizeof store_steps / sizeof *store_steps))
 
@@ -58,18 +59,20 @@ static const char *const store_steps[] = {
     X(SQL_LIST, "SELECT id, title, named, sampling, settings, created FROM conversation ORDER BY id")                  \
     X(SQL_LAST, "SELECT last FROM conversation WHERE id = ?1")                                                         \
     X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens, model, thinking, thinking_tokens, "               \
-                "thinking_seconds, notice, created, begun, ended FROM message WHERE conversation = ?1 ORDER BY id")    \
+                "thinking_seconds, notice, created, begun, ended, name FROM message WHERE conversation = ?1 "          \
+                "ORDER BY id")                                                                                         \
     X(SQL_ADD_CONVERSATION, "INSERT INTO conversation (title, named, sampling, settings, created) "                    \
                             "VALUES (?1, ?2, ?3, ?4, ?5)")                                                             \
     X(SQL_SET_CONVERSATION, "UPDATE conversation SET title = ?1, named = ?2, sampling = ?3, settings = ?4 "            \
                             "WHERE id = ?5")                                                                           \
     X(SQL_SET_LAST, "UPDATE conversation SET last = ?1 WHERE id = ?2")                                                 \
-    X(SQL_ADD_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, model, thinking, thinking_tokens, "      \
-                       "thinking_seconds, notice, created, begun, ended, conversation, parent) "                       \
-                       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)")                    \
-    X(SQL_SET_MESSAGE, "UPDATE message SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5, model = ?6, "     \
-                       "thinking = ?7, thinking_tokens = ?8, thinking_seconds = ?9, notice = ?10, "                    \
-                       "created = ?11, begun = ?12, ended = ?13 WHERE id = ?14")                                       \
+    X(SQL_SET_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, model, thinking, thinking_tokens, "      \
+                       "thinking_seconds, notice, created, begun, ended, name, conversation, parent, id) "             \
+                       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) "          \
+                       "ON CONFLICT (id) DO UPDATE SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5, "     \
+                       "model = ?6, thinking = ?7, thinking_tokens = ?8, thinking_seconds = ?9, notice = ?10, "        \
+                       "created = ?11, begun = ?12, ended = ?13, name = ?14")                                          \
+    X(SQL_DELETE_MESSAGE, "DELETE FROM message WHERE id = ?1")                                                         \
     X(SQL_DELETE, "DELETE FROM conversation WHERE id = ?1")                                                            \
     X(SQL_READ_DRAFT, "SELECT text, folds, point FROM draft WHERE conversation = ?1")                                  \
     X(SQL_SET_DRAFT, "INSERT OR REPLACE INTO draft (conversation, text, folds, point) SELECT ?1, ?2, ?3, ?4 "          \
@@ -305,6 +308,7 @@ static void read_message(struct conversation *c, sqlite3_stmt *query) {
     m->created = sqlite3_column_int64(query, 12);
     m->begun = sqlite3_column_int64(query, 13);
     m->ended = sqlite3_column_int64(query, 14);
+    if (sqlite3_column_type(query, 15) != SQLITE_NULL) conversation_name(c, added, column_text(query, 15));
     m->dirty = false;
 }
 
@@ -353,8 +357,16 @@ static bool save_head(struct store *s, struct conversation *c, struct status *st
     return done;
 }
 
+static bool delete_message(struct store *s, const struct message *m, struct status *st) {
+    sqlite3_stmt *query = statement(s, SQL_DELETE_MESSAGE);
+    sqlite3_bind_int64(query, 1, m->row);
+    return !m->row || perform(s, query, st);
+}
+
+// One that was there before goes back to its place, also when it was deleted meanwhile.
 static bool save_message(struct store *s, struct conversation *c, struct message *m, struct status *st) {
-    sqlite3_stmt *query = statement(s, m->row ? SQL_SET_MESSAGE : SQL_ADD_MESSAGE);
+    if (m->pruned) return delete_message(s, m, st);
+    sqlite3_stmt *query = statement(s, SQL_SET_MESSAGE);
     bind_text(query, 1, message_role_name(m->role));
     bind_text(query, 2, state_names[m->state]);
     bind_text(query, 3, m->text);
@@ -368,8 +380,10 @@ static bool save_message(struct store *s, struct conversation *c, struct message
     bind_time(query, 11, m->created);
     bind_time(query, 12, m->begun);
     bind_time(query, 13, m->ended);
-    sqlite3_bind_int64(query, 14, m->row ? m->row : c->row);
-    if (!m->row && m->parent >= 0) sqlite3_bind_int64(query, 15, c->messages[m->parent].row);
+    bind_text(query, 14, m->name);
+    sqlite3_bind_int64(query, 15, c->row);
+    if (m->parent >= 0) sqlite3_bind_int64(query, 16, c->messages[m->parent].row);
+    if (m->row) sqlite3_bind_int64(query, 17, m->row);
     if (!perform(s, query, st)) return false;
     if (!m->row) m->row = sqlite3_last_insert_rowid(s->db);
     return true;
@@ -383,10 +397,31 @@ static bool save_last(struct store *s, const struct conversation *c, struct stat
     return perform(s, query, st);
 }
 
+static bool all_here(const struct conversation *c) {
+    bool here = true;
+    for (int i = 0; i < c->count; i++) here &= c->messages[i].text != NULL;
+    return here;
+}
+
+static bool save_messages(struct store *s, struct conversation *c, struct status *st) {
+    for (int i = 0; i < c->count; i++)
+        if (c->messages[i].dirty && !save_message(s, c, &c->messages[i], st)) return false;
+    return true;
+}
+
+// Another confab pruned messages that this one went on from: all of them are written again, if they are here.
+static bool mend_messages(struct store *s, struct conversation *c, struct status *st) {
+    if ((sqlite3_errcode(s->db) & 0xff) != SQLITE_CONSTRAINT) return false;
+    c->torn = !all_here(c);
+    if (c->torn) return status_fail(st, STATUS_IO, "%s: another confab pruned the chat", s->path);
+    for (int i = 0; i < c->count; i++) c->messages[i].dirty = true;
+    return save_messages(s, c, st);
+}
+
 // Another confab deleted the conversation while this one went on with it: it is written again as a whole, if all of it
 // is here.
 static bool forget_rows(struct store *s, struct conversation *c, struct status *st) {
-    for (int i = 0; i < c->count; i++) c->gone |= !c->messages[i].text;
+    c->gone = !all_here(c);
     if (c->gone) return status_fail(st, STATUS_IO, "%s: another confab deleted the chat", s->path);
     c->row = 0;
     for (int i = 0; i < c->count; i++) c->messages[i].row = 0, c->messages[i].dirty = true;
@@ -396,8 +431,7 @@ static bool forget_rows(struct store *s, struct conversation *c, struct status *
 static bool save_all(struct store *s, struct conversation *c, struct status *st) {
     if (!save_head(s, c, st)) return false;
     if (!sqlite3_changes(s->db) && !forget_rows(s, c, st)) return false;
-    for (int i = 0; i < c->count; i++)
-        if (c->messages[i].dirty && !save_message(s, c, &c->messages[i], st)) return false;
+    if (!save_messages(s, c, st) && !mend_messages(s, c, st)) return false;
     return c->unread_rows || save_last(s, c, st);
 }
 

@@ -97,6 +97,50 @@ static void test_choosing_leads_the_path_through_a_message(void **state) {
     ASSERT_PATH(question, first, reply);
 }
 
+static void test_pruning_takes_all_that_comes_after(void **state) {
+    (void)state;
+    int total, question = add(-1, MESSAGE_USER, "q"), one = add(question, MESSAGE_MODEL, "one");
+    int reply = add(one, MESSAGE_USER, "reply"), two = add(question, MESSAGE_MODEL, "two");
+    int three = add(question, MESSAGE_MODEL, "three");
+    assert_int_equal(conversation_prune(&talk, one), 2);
+    ASSERT_PATH(question, three); // which was not touched
+    assert_int_equal(conversation_version(&talk, two, &total), 1);
+    assert_int_equal(total, 2);
+    assert_int_equal(conversation_prune(&talk, three), 1);
+    ASSERT_PATH(question, two); // the version before it
+    assert_false(conversation_switch(&talk, two, -1));
+    assert_int_equal(conversation_prune(&talk, question), 2); // what is gone already does not count
+    assert_path(0, NULL);
+    assert_true(talk.messages[reply].pruned);
+}
+
+static void test_prunings_are_taken_back_one_by_one(void **state) {
+    (void)state;
+    int total, question = add(-1, MESSAGE_USER, "q"), one = add(question, MESSAGE_MODEL, "one");
+    int reply = add(one, MESSAGE_USER, "reply"), two = add(question, MESSAGE_MODEL, "two");
+    conversation_prune(&talk, reply);
+    conversation_prune(&talk, one);
+    conversation_prune(&talk, two);
+    ASSERT_PATH(question);
+    assert_int_equal(conversation_restore(&talk), two);
+    ASSERT_PATH(question, two);
+    assert_int_equal(conversation_restore(&talk), one);
+    ASSERT_PATH(question, one);
+    assert_int_equal(conversation_version(&talk, two, &total), 2);
+    assert_int_equal(conversation_restore(&talk), reply);
+    ASSERT_PATH(question, one, reply);
+    assert_int_equal(conversation_restore(&talk), -1);
+}
+
+static void test_a_branch_has_a_name_of_one_line(void **state) {
+    (void)state;
+    int question = add(-1, MESSAGE_USER, "q");
+    conversation_name(&talk, question, " plan B\nand more");
+    assert_string_equal(talk.messages[question].name, "plan B");
+    conversation_name(&talk, question, "  ");
+    assert_null(talk.messages[question].name);
+}
+
 static void test_text_grows(void **state) {
     (void)state;
     int m = add(-1, MESSAGE_MODEL, "");
@@ -140,6 +184,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_first_messages_have_versions_too, talk_open, talk_close),
         cmocka_unit_test_setup_teardown(test_versions_of_all_at_once, talk_open, talk_close),
         cmocka_unit_test_setup_teardown(test_choosing_leads_the_path_through_a_message, talk_open, talk_close),
+        cmocka_unit_test_setup_teardown(test_pruning_takes_all_that_comes_after, talk_open, talk_close),
+        cmocka_unit_test_setup_teardown(test_prunings_are_taken_back_one_by_one, talk_open, talk_close),
+        cmocka_unit_test_setup_teardown(test_a_branch_has_a_name_of_one_line, talk_open, talk_close),
         cmocka_unit_test_setup_teardown(test_text_grows, talk_open, talk_close),
         cmocka_unit_test_setup_teardown(test_the_title_is_the_first_line, talk_open, talk_close),
         cmocka_unit_test_setup_teardown(test_a_long_title_is_cut_at_a_character, talk_open, talk_close),

@@ -362,6 +362,113 @@ static void test_everything_is_there_after_reopening(void **state) {
     assert_int_equal(chat(2)->draft.point, 3);
 }
 
+static void converse(void) {
+    send(0, "question");
+    say(1, "one");
+    end(1, REQUEST_FINISHED, "");
+    session_ask(session, chat(0), 0, 1);
+    say(2, "two");
+}
+
+static void test_an_edited_message_is_another_version(void **state) {
+    (void)state;
+    converse();
+    session_edit(session, chat(0), 0, "other", 5); // while an answer to the old one is made
+    assert_string_equal(engine.prompt, "user: other|");
+    assert_int_equal(message(0, 3)->parent, -1);
+    say(3, "three");
+    say(2, "!");
+    assert_string_equal(message(0, 2)->text, "two!");
+    assert_string_equal(message(0, 4)->text, "three");
+    session_edit(session, chat(0), 1, "one, better", 11);
+    assert_int_equal(engine.n_requests, 3);
+    assert_int_equal(message(0, 5)->role, MESSAGE_MODEL);
+    assert_int_equal(message(0, 5)->state, MESSAGE_COMPLETE);
+    assert_int_equal(conversation_last(&chat(0)->conversation), 5);
+    session_edit(session, chat(0), 5, "one, better", 11); // nothing was changed
+    assert_int_equal(chat(0)->conversation.count, 6);
+    session_edit(session, chat(0), 0, "question", 8);
+    assert_int_equal(engine.n_requests, 4);
+    assert_int_equal(message(0, 6)->parent, 0);
+}
+
+static void test_pruning_stops_the_answers_it_takes(void **state) {
+    (void)state;
+    converse();
+    session_name(chat(0), 1, "the first");
+    assert_int_equal(session_prune(session, chat(0), 2), 1);
+    assert_int_equal(engine.n_cancelled, 1);
+    end(2, REQUEST_CANCELLED, "");
+    settle();
+    close_session();
+    open_session();
+    session_read(session, chat(1));
+    settle();
+    assert_int_equal(chat(1)->conversation.count, 2);
+    assert_string_equal(message(1, 1)->name, "the first");
+    assert_int_equal(session_restore(chat(1)), -1); // that is for good
+    session_prune(session, chat(1), 0);
+    settle();
+    assert_int_equal(session_restore(chat(1)), 0);
+    close_session();
+    open_session();
+    session_read(session, chat(1));
+    settle();
+    assert_int_equal(chat(1)->conversation.count, 2);
+}
+
+static void test_what_another_confab_pruned_is_written_again(void **state) {
+    (void)state;
+    converse();
+    end(2, REQUEST_FINISHED, "");
+    settle();
+    sqlite3 *other;
+    assert_int_equal(sqlite3_open(store_path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "PRAGMA foreign_keys = ON; DELETE FROM message WHERE text = 'two'", NULL, NULL,
+                                  NULL),
+                     SQLITE_OK);
+    sqlite3_close(other);
+    send(0, "next");
+    settle();
+    settle();
+    assert_false(session_unsaved(session));
+    close_session();
+    open_session();
+    assert_int_equal(session_count(session), 2);
+    session_read(session, chat(1));
+    settle();
+    assert_int_equal(chat(1)->conversation.count, 5);
+    assert_string_equal(message(1, 2)->text, "two");
+    assert_int_equal(message(1, 3)->parent, 2);
+}
+
+static void test_a_branch_becomes_a_chat_of_its_own(void **state) {
+    (void)state;
+    converse();
+    setting_parse(&chat(0)->conversation.settings, SETTING_system, "Be brief.", NULL);
+    struct session_chat *copy = session_copy(session, chat(0), 2); // although it still streams
+    assert_ptr_equal(copy, chat(0));
+    assert_string_equal(copy->conversation.title, "question (copy)");
+    assert_int_equal(copy->conversation.count, 2);
+    assert_string_equal(message(0, 1)->text, "two");
+    assert_int_equal(message(0, 1)->state, MESSAGE_STOPPED);
+    assert_string_equal(copy->conversation.settings.system, "Be brief.");
+    say(2, "!");
+    assert_string_equal(message(0, 1)->text, "two");
+    assert_string_equal(message(1, 2)->text, "two!");
+    end(2, REQUEST_FINISHED, "");
+    settle();
+    send(0, "go on");
+    assert_string_equal(engine.prompt, "system: Be brief.|user: question|assistant: two|user: go on|");
+    close_session();
+    open_session();
+    session_read(session, chat(1));
+    session_read(session, chat(2));
+    settle();
+    assert_string_equal(message(1, 1)->text, "two");
+    assert_string_equal(message(2, 2)->text, "two!");
+}
+
 static void test_a_message_waits_for_those_before_it(void **state) {
     (void)state;
     send(0, "question");
@@ -499,6 +606,10 @@ int main(void) {
         SESSION_TEST(test_settings_belong_to_a_chat),
         SESSION_TEST(test_messages_have_times),
         SESSION_TEST(test_everything_is_there_after_reopening),
+        SESSION_TEST(test_an_edited_message_is_another_version),
+        SESSION_TEST(test_pruning_stops_the_answers_it_takes),
+        SESSION_TEST(test_what_another_confab_pruned_is_written_again),
+        SESSION_TEST(test_a_branch_becomes_a_chat_of_its_own),
         SESSION_TEST(test_a_message_waits_for_those_before_it),
         SESSION_TEST(test_deleting_waits_for_nobody),
         SESSION_TEST(test_a_chat_deleted_elsewhere_is_written_again),

@@ -234,6 +234,60 @@ static void test_a_conversation_deleted_elsewhere_is_written_again(void **state)
     store_close(two);
 }
 
+static void test_pruned_messages_are_deleted_and_come_back_in_their_places(void **state) {
+    struct store *s = open_store(*state);
+    struct conversation c = begin("question");
+    int one = conversation_add(&c, 0, MESSAGE_MODEL, "one", 3), reply = conversation_add(&c, one, MESSAGE_USER, "r", 1);
+    int two = conversation_add(&c, 0, MESSAGE_MODEL, "two", 3);
+    conversation_name(&c, one, "plan B");
+    save(s, &c);
+    conversation_prune(&c, one);
+    save(s, &c);
+    struct found f = read_all(s);
+    assert_int_equal(f.conversations[0].count, 2);
+    assert_string_equal(f.conversations[0].messages[1].text, "two");
+    forget_all(&f);
+    int three = conversation_add(&c, two, MESSAGE_USER, "three", 5);
+    save(s, &c);
+    assert_int_equal(conversation_restore(&c), one);
+    save(s, &c);
+    f = read_all(s);
+    struct conversation *again = &f.conversations[0];
+    assert_int_equal(again->count, 5);
+    assert_string_equal(again->messages[one].text, "one"); // the first version, as before
+    assert_string_equal(again->messages[one].name, "plan B");
+    assert_null(again->messages[two].name);
+    assert_int_equal(again->messages[reply].parent, one);
+    assert_int_equal(again->messages[three].parent, two);
+    assert_int_equal(conversation_last(again), reply);
+    forget_all(&f);
+    conversation_close(&c);
+    store_close(s);
+}
+
+// Nobody loses what is on his screen.
+static void test_what_another_confab_pruned_is_written_again_with_what_goes_on(void **state) {
+    struct store *one = open_store(*state), *two = open_store(*state);
+    struct conversation a = begin("question");
+    conversation_add(&a, 0, MESSAGE_MODEL, "answer", 6);
+    save(one, &a);
+    struct found seen = read_all(two);
+    conversation_prune(&seen.conversations[0], 1);
+    save(two, &seen.conversations[0]);
+    conversation_add(&a, 1, MESSAGE_USER, "next", 4);
+    save(one, &a);
+    struct found f = read_all(two);
+    assert_int_equal(f.count, 1);
+    assert_int_equal(f.conversations[0].count, 3);
+    assert_string_equal(f.conversations[0].messages[1].text, "answer");
+    assert_int_equal(f.conversations[0].messages[2].parent, 1);
+    forget_all(&f);
+    forget_all(&seen);
+    conversation_close(&a);
+    store_close(one);
+    store_close(two);
+}
+
 // A locked store, as another program may hold it.
 static void test_a_locked_store_is_tried_again(void **state) {
     struct place *p = *state;
@@ -509,6 +563,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_two_confabs_lose_nothing, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_a_conversation_deleted_elsewhere_is_written_again, place_make,
                                         place_remove),
+        cmocka_unit_test_setup_teardown(test_pruned_messages_are_deleted_and_come_back_in_their_places, place_make, place_remove),
+        cmocka_unit_test_setup_teardown(test_what_another_confab_pruned_is_written_again_with_what_goes_on, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_a_locked_store_is_tried_again, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_a_full_disk_loses_nothing, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_an_older_store_is_brought_up, place_make, place_remove),

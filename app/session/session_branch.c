@@ -1,0 +1,71 @@
+// Branches of a conversation: what a person makes of its messages, beside asking for answers.
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/session/session_state.h"
+#include "engine/base/panic.h"
+
+void session_edit(struct session *s, struct session_chat *chat, int message, const char *text, size_t size) {
+    struct conversation *talk = &chat->conversation;
+    const struct message *m = &talk->messages[message];
+    const bool same = m->size == size && !memcmp(m->text, text, size), asks = m->role == MESSAGE_USER;
+    const int version = same ? message : conversation_add(talk, m->parent, m->role, text, size);
+    if (asks) session_ask(s, chat, version, 1);
+    else if (!same) conversation_note(talk, version, "edited");
+    conversation_choose(talk, version);
+    session_changed(chat);
+}
+
+int session_prune(struct session *s, struct session_chat *chat, int message) {
+    struct conversation *talk = &chat->conversation;
+    int count = conversation_prune(talk, message);
+    for (int i = chat->n_answers - 1; i >= 0; i--)
+        if (talk->messages[chat->answers[i].message].pruned) session_stop_answer(s, chat, chat->answers[i].message);
+    session_changed(chat);
+    return count;
+}
+
+int session_restore(struct session_chat *chat) {
+    int message = conversation_restore(&chat->conversation);
+    if (message >= 0) session_changed(chat);
+    return message;
+}
+
+void session_name(struct session_chat *chat, int message, const char *name) {
+    conversation_name(&chat->conversation, message, name);
+    session_changed(chat);
+}
+
+// ---- a chat of its own ----
+
+static int copy_message(struct conversation *to, int parent, const struct message *m) {
+    int added = conversation_add(to, parent, m->role, m->text, m->size);
+    struct message *own = &to->messages[added];
+    if (m->thinking) conversation_think(to, added, m->thinking, m->thinking_size, m->thinking_seconds);
+    conversation_note(to, added, m->note);
+    conversation_notice(to, added, m->notice);
+    if (m->name) conversation_name(to, added, m->name);
+    if (m->model) conversation_set_model(to, added, m->model);
+    own->state = m->state == MESSAGE_STREAMING ? MESSAGE_STOPPED : m->state;
+    own->thinking_tokens = m->thinking_tokens;
+    own->tokens = m->tokens;
+    own->created = m->created, own->begun = m->begun, own->ended = m->ended;
+    return added;
+}
+
+struct session_chat *session_copy(struct session *s, struct session_chat *chat, int message) {
+    const struct conversation *talk = &chat->conversation;
+    struct conversation copy;
+    conversation_open(&copy, 0, &talk->settings);
+    int *path = xcalloc((size_t)talk->count, sizeof *path), length = 0, last = -1;
+    for (int m = message; m >= 0; m = talk->messages[m].parent) path[length++] = m;
+    while (length) last = copy_message(&copy, last, &talk->messages[path[--length]]);
+    free(path);
+    char *title = xasprintf("%s (copy)", talk->title);
+    conversation_rename(&copy, title);
+    free(title);
+    struct session_chat *added = session_add(s, &copy, 0);
+    added->draft_known = true;
+    session_save_later(added, 0);
+    return added;
+}
