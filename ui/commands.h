@@ -18,12 +18,17 @@
     X(COMMAND_DELETE, "delete", "F8", "Chats", "delete this chat (asks first)")                                        \
     X(COMMAND_SELECT_PREVIOUS, "select-previous", "Ctrl+Up", "Messages", "select the message above")                   \
     X(COMMAND_SELECT_NEXT, "select-next", "Ctrl+Down", "Messages", "select the message below")                         \
-    X(COMMAND_EDIT, "edit", "Alt+E", "Messages", "edit the selected message or your last one")                           \
+    X(COMMAND_EDIT, "edit", "Alt+E", "Messages", "edit the selected message or your last one")                         \
+    X(COMMAND_TREE, "tree", "Alt+T", "Messages", "show all branches of the chat as a graph")                           \
+    X(COMMAND_NAME, "name-branch", "", "Messages", "name the branch that begins at the selected message")              \
+    X(COMMAND_PRUNE, "prune", "", "Messages", "remove the selected message and all that follow it")                    \
+    X(COMMAND_RESTORE, "restore", "", "Messages", "bring back what was pruned last")                                   \
+    X(COMMAND_COPY_CHAT, "copy-to-chat", "", "Messages", "copy the chat up to the selected message to a new one")      \
     X(COMMAND_EDIT_STOP, "stop-editing", "", "Messages", "stop editing (Esc) and return to the draft")                 \
     X(COMMAND_REGENERATE, "regenerate", "F4", "Answers", "regenerate the answer; the old one is kept as a version")    \
     X(COMMAND_STOP, "stop", "F5", "Answers", "stop this answer")                                                       \
     X(COMMAND_STOP_ALL, "stop-all", "Shift+F5", "Answers", "stop all answers")                                         \
-    X(COMMAND_VERSION_PREVIOUS, "previous-version", "Alt+Left", "Answers", "previous version of the message")           \
+    X(COMMAND_VERSION_PREVIOUS, "previous-version", "Alt+Left", "Answers", "previous version of the message")          \
     X(COMMAND_VERSION_NEXT, "next-version", "Alt+Right", "Answers", "next version of the message")                     \
     X(COMMAND_THINKING, "thinking", "Ctrl+T", "Answers", "show or hide the model's thinking")                          \
     X(COMMAND_REASONING, "reasoning", "Alt+R", "Answers", "change how much the model thinks, if it can be chosen")     \

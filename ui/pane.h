@@ -32,7 +32,7 @@ void screen_close_pane(struct screen *s, enum pane_id pane);
 void screen_run(struct screen *s, enum ui_command_id id); // as its key does
 // To the controller; the text is copied.
 void screen_hand_out(struct screen *s, enum ui_command_id id, int number, const char *text);
-void screen_hand_out_message(struct screen *s, enum ui_command_id id, uint64_t message); // about this one
+void screen_hand_out_message(struct screen *s, enum ui_command_id id, uint64_t message, const char *text); // about one
 void screen_say(struct screen *s, bool bad, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

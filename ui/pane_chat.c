@@ -156,7 +156,7 @@ static void click(struct screen *s, void *kept, const struct hit *h) {
     } else if (h->kind == HIT_VERSION_PREVIOUS || h->kind == HIT_VERSION_NEXT) {
         bool next = h->kind == HIT_VERSION_NEXT;
         screen_hand_out_message(s, next ? COMMAND_VERSION_NEXT : COMMAND_VERSION_PREVIOUS,
-                                transcript_message(t, h->number));
+                                transcript_message(t, h->number), NULL);
     }
 }
 

@@ -11,6 +11,8 @@ enum { ANSWER = 9, CURSOR = 2 }; // columns that the label leaves to them
 
 struct kept {
     enum ui_command_id command; // that it completes
+    uint64_t message;           // that it is about
+    bool optional;              // an empty text is an answer too
     bool asks;                  // yes or no; otherwise a text is typed
     char label[160], hint[160];
     struct text_field field;
@@ -33,20 +35,28 @@ void dialog_ask(struct screen *s, enum ui_command_id command, const char *label,
     text_field_set(&dialog_open(s, command, label, hint)->field, initial);
 }
 
+void dialog_ask_name(struct screen *s, uint64_t message, const char *initial) {
+    struct kept *d = dialog_open(s, COMMAND_NAME, "Name of this branch", "Enter keeps it, Esc leaves it as it was");
+    text_field_set(&d->field, initial);
+    d->message = message;
+    d->optional = true;
+}
+
 void dialog_confirm(struct screen *s, enum ui_command_id command, const char *label) {
     dialog_open(s, command, label, "y: yes   any other key: no")->asks = true;
 }
 
 static void end(struct screen *s, const struct kept *d, bool accepted) {
     screen_close_pane(s, PANE_DIALOG);
-    if (accepted) screen_hand_out(s, d->command, -1, d->field.text);
+    if (accepted && d->message) screen_hand_out_message(s, d->command, d->message, d->field.text);
+    else if (accepted) screen_hand_out(s, d->command, -1, d->field.text);
 }
 
 static bool key(struct screen *s, void *kept, const struct key *k) {
     struct kept *d = kept;
     bool yes = k->code == KEY_TEXT && k->size == 1 && (k->text[0] | 0x20) == 'y' && !k->modifiers;
     if (d->asks) return end(s, d, yes), true;
-    if (k->code == KEY_ENTER) return end(s, d, d->field.size), true;
+    if (k->code == KEY_ENTER) return end(s, d, d->field.size || d->optional), true;
     return text_field_key(&d->field, k);
 }
 

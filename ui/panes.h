@@ -43,6 +43,7 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(HELP, help, "help", COMMAND_HELP)                                                                                \
     X(PALETTE, palette, "commands", COMMAND_PALETTE)                                                                   \
     X(MODELS, models, "models", COMMAND_MODEL)                                                                         \
+    X(TREE, tree, "tree", COMMAND_TREE)                                                                                \
     X(SELECT, select, "", COMMAND_COUNT)                                                                               \
     X(DIALOG, dialog, "", COMMAND_COUNT)
 
@@ -88,6 +89,7 @@ struct view_message {
     bool parked;              // it waits for the model that is being loaded
     bool edited;              // the composer has its text
     const char *author; // heads it when a model wrote it; NULL: the model there is now
+    const char *name;   // of the branch that begins here; NULL: none
     const char *model;  // in full, where it is another than before; NULL: not to be said
     const char *note;  // e.g. "stopped", "38.2 tok/s, 120 tokens"; NULL: none
 };
@@ -101,6 +103,19 @@ struct view_chat {
     int prefill_done, prefill_total;
     float tokens_per_second;
     bool unread;
+};
+
+struct view_node { // a message in the tree of all messages of a chat
+    uint64_t id;        // as in struct view_message; 0: it is not there
+    int parent, chosen; // index of the one before, and of the one that the path through it goes on with; −1: none
+    bool on_path, streaming, failed;
+    enum view_role role;
+    const char *author; // that wrote it, in short; NULL: the model there is now
+    const char *text;   // hostile; borrowed
+    size_t size;
+    const char *name;   // of the branch that begins here; NULL: none
+    int version, n_versions;
+    int tokens; // of the conversation up to and with it, where they were not counted about
 };
 
 struct view_model { // one to choose; texts of one line, "" where nothing is known
@@ -149,6 +164,8 @@ struct screen_view {
     bool context_guessed;                // context_used is
     const struct engine_metrics *metrics; // NULL before the engine is up
     const struct view_loading *loading;   // NULL: no model is being loaded
+    const struct view_node *nodes;        // all messages of the current chat, in order of their making; only while
+    int n_nodes;                          // their tree is open
     const struct view_model *models;      // to choose from
     int n_models;
     uint32_t models_version;              // changes with them

@@ -16,11 +16,11 @@
 
 struct ui_command {
     enum ui_command_id id;
-    int number;     // what was clicked on: index of the chat or knob; otherwise −1
-    const char *text; // COMMAND_SEND: the message; COMMAND_RENAME, COMMAND_KNOB_SET: what was typed (the dialog already
-                      // happened; COMMAND_DELETE: confirmed); COMMAND_MODEL: the name that was picked, NULL: the list
-                      // was opened and is to be brought up to date. Valid until the next screen call.
-    uint64_t message; // id in the view of the one that was clicked on or is selected; 0: none
+    int number;       // what was clicked on: index of the chat or knob; otherwise −1
+    const char *text; // COMMAND_SEND: the message; COMMAND_RENAME, COMMAND_KNOB_SET, COMMAND_NAME: what was typed (the
+                      // dialog already happened; COMMAND_DELETE: confirmed); COMMAND_MODEL: the name that was picked,
+                      // NULL: the list was opened and is to be brought up to date. Valid until the next screen call.
+    uint64_t message; // id in the view of the one that was clicked on or is selected, or to go to; 0: none
 };
 
 struct screen_options {
@@ -63,6 +63,7 @@ void screen_set_draft(struct screen *s, const struct draft *d); // of another ch
 
 const char *screen_theme(const struct screen *s);
 uint32_t screen_panes(const struct screen *s);
+bool screen_has_open(const struct screen *s, enum pane_id pane); // of those over the others
 uint32_t screen_panes_with_room(const struct screen *s); // those of them that this size can show
 bool screen_ascii(const struct screen *s);
 

@@ -6,6 +6,7 @@
 #include "ui/keys.h"
 #include "ui/pane_dialog.h"
 #include "ui/pane_models.h"
+#include "ui/pane_tree.h"
 #include "ui/screen_state.h"
 
 #define ESCAPE_NS   1000000000u
@@ -23,13 +24,17 @@ static void hand_out(struct screen *s, enum ui_command_id id, int number, const 
     hand_out_about(s, id, number, text, selects ? transcript_selected(s->transcript) : 0);
 }
 
-void screen_hand_out(struct screen *s, enum ui_command_id id, int number, const char *text) {
+static const char *kept_text(struct screen *s, const char *text) {
     snprintf(s->answer, sizeof s->answer, "%.*s", SCREEN_NOTICE - 1, text ? text : "");
-    hand_out(s, id, number, text ? s->answer : NULL);
+    return text ? s->answer : NULL;
 }
 
-void screen_hand_out_message(struct screen *s, enum ui_command_id id, uint64_t message) {
-    hand_out_about(s, id, -1, NULL, message);
+void screen_hand_out(struct screen *s, enum ui_command_id id, int number, const char *text) {
+    hand_out(s, id, number, kept_text(s, text));
+}
+
+void screen_hand_out_message(struct screen *s, enum ui_command_id id, uint64_t message, const char *text) {
+    hand_out_about(s, id, -1, kept_text(s, text), message);
 }
 
 // ---- commands that the screen carries out ----
@@ -127,6 +132,14 @@ static void leave_message(struct screen *s, enum ui_command_id id) {
     screen_close_pane(s, PANE_SELECT);
 }
 
+static void run_on_selected(struct screen *s, enum ui_command_id id) {
+    const char *key = keys_name(COMMAND_SELECT_PREVIOUS);
+    struct transcript *t = s->transcript;
+    if (!screen_has_open(s, PANE_SELECT)) screen_say(s, true, "select the message%s%s", *key ? " with " : "", key);
+    else if (id == COMMAND_NAME) dialog_ask_name(s, transcript_selected(t), transcript_selected_name(t));
+    else hand_out(s, id, -1, NULL);
+}
+
 static void open_thinking(struct screen *s) {
     if (!transcript_open_thinking(s->transcript))
         screen_say(s, false, "no thinking in sight");
@@ -150,7 +163,11 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_SELECT_PREVIOUS: select_message(s, -1); return;
     case COMMAND_SELECT_NEXT: select_message(s, 1); return;
     case COMMAND_EDIT:
-    case COMMAND_REGENERATE: leave_message(s, id); return;
+    case COMMAND_REGENERATE:
+    case COMMAND_COPY_CHAT: leave_message(s, id); return;
+    case COMMAND_TREE: tree_open(s); break;
+    case COMMAND_NAME:
+    case COMMAND_PRUNE: run_on_selected(s, id); return;
     case COMMAND_MODEL: models_open(s, ""); break;
     case COMMAND_KNOB_SET: ask_knob(s); return;
     case COMMAND_THINKING: open_thinking(s); return;

@@ -62,6 +62,5 @@ struct screen {
 };
 
 static inline enum pane_id screen_top(const struct screen *s) { return s->stack[s->n_stack - 1]; }
-bool screen_has_open(const struct screen *s, enum pane_id pane);
 
 #endif

@@ -10,6 +10,7 @@
 #include "ui/thoughts.h"
 
 #define PROGRESS_COLUMNS 20
+#define NAME             200 // bytes of a branch's name that are kept
 
 // The layout of the message at the same index. Heights: a heading line, the thinking (a line, and its rows when it is
 // open), the rows, a note, a blank line between messages.
@@ -45,6 +46,8 @@ struct transcript {
     int n_shown, shown_room, last_in_sight;
     uint64_t selected; // 0: none
     int selected_at;   // its place among those shown
+    char selected_name[NAME];
+    uint64_t edited;    // of the last draw; 0: none
     bool show_selected; // it is to come into sight at the next draw
     struct flow flow;
     int pending_lines, pending_pages;
@@ -141,6 +144,7 @@ bool transcript_select_step(struct transcript *t, int step) {
 }
 
 uint64_t transcript_selected(const struct transcript *t) { return t->selected; }
+const char *transcript_selected_name(const struct transcript *t) { return t->selected_name; }
 
 uint64_t transcript_message(const struct transcript *t, int message) {
     return message >= 0 && message < t->n_shown ? t->shown[message] : 0;
@@ -154,6 +158,7 @@ static void keep_selected(struct transcript *t, const struct screen_view *v) {
     }
     t->n_shown = v->n_messages;
     for (int i = 0; i < v->n_messages; i++) t->shown[i] = v->messages[i].role == VIEW_NOTICE ? 0 : v->messages[i].id;
+    t->selected_name[0] = 0;
     if (!t->selected) return;
     int at = find_shown(t, t->selected);
     if (at < 0) at = t->selected_at < t->n_shown ? t->selected_at : t->n_shown - 1;
@@ -161,6 +166,8 @@ static void keep_selected(struct transcript *t, const struct screen_view *v) {
     t->show_selected |= at >= 0 && t->shown[at] != t->selected;
     t->selected = at >= 0 ? t->shown[at] : 0;
     t->selected_at = at;
+    const char *name = at >= 0 ? v->messages[at].name : NULL;
+    if (name) snprintf(t->selected_name, sizeof t->selected_name, "%s", name);
 }
 
 unsigned long transcript_layouts(const struct transcript *t) { return t->layouts; }
@@ -297,8 +304,8 @@ static int revealed_message(const struct drawing *p) {
 }
 
 // All of it, or its beginning where it is too long.
-static struct place with_selected(struct drawing *p, struct place place) {
-    struct place head = {p->t->selected_at, 0};
+static struct place with_message(struct drawing *p, int message, struct place place) {
+    struct place head = {message, 0};
     if (place_before(head, place)) return head;
     struct place end = moved(p, head, height(p, head.message) - p->area.height);
     if (!place_before(place, end)) return place;
@@ -308,6 +315,17 @@ static struct place with_selected(struct drawing *p, struct place place) {
 // While a message is selected, what arrives behind it does not move it.
 static bool may_follow(const struct drawing *p) {
     return !p->t->selected || p->t->selected_at + 1 == p->view->n_messages;
+}
+
+// The message that the composer has the text of, once.
+static int newly_edited(struct drawing *p) {
+    const struct screen_view *v = p->view;
+    int edited = -1;
+    for (int i = 0; v->editing && i < v->n_messages; i++)
+        if (v->messages[i].edited) edited = i;
+    uint64_t id = edited >= 0 ? v->messages[edited].id : 0, before = p->t->edited;
+    p->t->edited = id;
+    return id != before ? edited : -1;
 }
 
 // *ends: the end is in sight.
@@ -322,7 +340,9 @@ static struct place scrolled(struct drawing *p, struct position *at, bool *ends)
     int revealed = revealed_message(p);
     if (revealed >= 0) place = (struct place){revealed, 0}, at->follow = false;
     if (at->follow) place = bottom;
-    if (t->selected && t->show_selected) place = with_selected(p, place);
+    if (t->selected && t->show_selected) place = with_message(p, t->selected_at, place);
+    int edited = newly_edited(p);
+    if (edited >= 0) place = with_message(p, edited, place);
     *ends = !place_before(place, bottom);
     at->follow = *ends && may_follow(p);
     return *ends ? bottom : place;
@@ -348,8 +368,9 @@ static void draw_heading(struct drawing *p, int y, int index) {
     int width = text_width(text, strlen(text)), x = a.x + a.width - width;
     struct rect room = {a.x, y, width ? x - a.x - 1 : a.width, 1};
     struct style title = view_bold(user ? ROLE_USER : ROLE_MODEL), more = view_style(ROLE_DIM);
+    struct style named = view_style(ROLE_ACCENT);
     if (m->id == p->t->selected) { // other colours suit the ground only
-        title = more = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, CELL_BOLD, 0};
+        title = more = named = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, CELL_BOLD, 0};
         canvas_fill(p->f->canvas, (struct rect){a.x, y, a.width, 1}, title, ' ');
     }
     frame_hit(p->f, (struct rect){a.x, y, a.width, 1}, HIT_MESSAGE, index);
@@ -357,6 +378,10 @@ static void draw_heading(struct drawing *p, int y, int index) {
     room.x += used, room.width -= used;
     if (m->edited) {
         used = canvas_cut(p->f->canvas, room, more, "(being edited)") + 2;
+        room.x += used, room.width -= used;
+    }
+    if (m->name) {
+        used = canvas_cut(p->f->canvas, room, named, m->name) + 2;
         room.x += used, room.width -= used;
     }
     if (m->model) canvas_cut(p->f->canvas, room, more, m->model);

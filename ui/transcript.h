@@ -30,6 +30,7 @@ void transcript_click_thinking(struct transcript *t, int message); // of the mes
 void transcript_select(struct transcript *t, uint64_t id);
 bool transcript_select_step(struct transcript *t, int step);
 uint64_t transcript_selected(const struct transcript *t); // 0: none
+const char *transcript_selected_name(const struct transcript *t); // of its branch, at the last draw; "": none
 uint64_t transcript_message(const struct transcript *t, int message); // id of the one with this index at the last draw
 
 enum transcript_below {

@@ -7,7 +7,7 @@
 #include "ui/layout.h"
 #include "ui/screen.h"
 
-// number: the command, chat, knob, row of a list, question, index of a message of the transcript
+// number: the command, likewise of a choice, chat, knob, row of a list, question, index of a message of the transcript
 enum hit_kind {
     HIT_COMMAND,
     HIT_CHAT,
@@ -15,6 +15,7 @@ enum hit_kind {
     HIT_ROW,
     HIT_QUESTION,
     HIT_MESSAGE,
+    HIT_CHOICE,
     HIT_THINKING,
     HIT_VERSION_PREVIOUS,
     HIT_VERSION_NEXT

@@ -336,6 +336,7 @@ static void chat_free(struct chat *c) {
     loop_close(c->loop);
     free(c->view_chats);
     free(c->view_messages);
+    free(c->view_nodes);
     free(c->path);
     free(c->versions);
     free(c);

@@ -93,48 +93,9 @@ static void command_send(struct chat *c, const struct ui_command *command) {
     free(message);
 }
 
-// The message that a command is about: the one that is selected or was clicked on, otherwise the end of the path.
-static int subject(const struct chat *c, const struct ui_command *command) {
-    int message = chat_message(c, command->message);
-    return message >= 0 ? message : conversation_last(&c->current->conversation);
-}
-
-static void command_edit(struct chat *c, const struct ui_command *command) {
-    const struct conversation *talk = &c->current->conversation;
-    int message = chat_message(c, command->message);
-    if (message < 0 && c->current->editing) {
-        chat_say(c, false, "Enter keeps the message as a new version, Esc stops editing");
-        return;
-    }
-    if (message < 0) // the last one of the person's own
-        for (message = conversation_last(talk); message >= 0; message = talk->messages[message].parent)
-            if (talk->messages[message].role == MESSAGE_USER) break;
-    bool written = !session_answer_at(c->current, message);
-    if (message < 0) chat_say(c, true, "there is no message to edit");
-    else if (!written) chat_say(c, true, "this answer is still being written: stop it first");
-    else chat_draft_edit(c, message);
-}
-
-static void command_edit_stop(struct chat *c, const struct ui_command *command) {
-    (void)command;
-    if (!c->current->editing) return;
-    screen_set_composer(c->screen, ""); // readline can bring it back
-    chat_draft_edit_end(c, c->current);
-}
-
-static void command_regenerate(struct chat *c, const struct ui_command *command) {
-    const struct conversation *talk = &c->current->conversation;
-    int message = subject(c, command), asked = message;
-    if (message >= 0 && talk->messages[message].role == MESSAGE_MODEL) asked = talk->messages[message].parent;
-    bool answering = session_answer_at(c->current, message);
-    if (answering) chat_say(c, true, "this chat is still answering: stop it first");
-    else if (asked < 0) chat_say(c, true, "there is no answer yet");
-    else session_ask(c->session, c->current, asked, 1);
-}
-
 // The answer in question; where that is complete, those of other branches.
 static void stop(struct chat *c, const struct ui_command *command) {
-    int message = subject(c, command);
+    int message = chat_subject(c, command);
     if (session_answer_at(c->current, message)) session_stop_answer(c->session, c->current, message);
     else session_stop(c->session, c->current);
 }
@@ -158,43 +119,6 @@ static void command_stop_all(struct chat *c, const struct ui_command *command) {
 static void command_interrupt(struct chat *c, const struct ui_command *command) {
     if (session_busy(c->current)) stop(c, command);
     else screen_set_composer(c->screen, "");
-}
-
-// Of the message that is selected or was clicked on, otherwise of the one nearest to the end that has versions.
-static void chat_version(struct chat *c, const struct ui_command *command, int step) {
-    struct conversation *talk = &c->current->conversation;
-    int message = subject(c, command), total = 0;
-    bool one = chat_message(c, command->message) >= 0;
-    for (; message >= 0; message = one ? -1 : talk->messages[message].parent) {
-        conversation_version(talk, message, &total);
-        if (total > 1) break;
-    }
-    if (message >= 0 && conversation_switch(talk, message, step)) session_changed(c->current);
-    else if (message >= 0) chat_say(c, false, "this is the %s of %d versions", step < 0 ? "first" : "last", total);
-    else if (one) chat_say(c, false, "there is one version of this message; edit or regenerate makes another");
-    else chat_say(c, false, "there is one version of every message here; edit or regenerate makes another");
-}
-
-static void command_version_previous(struct chat *c, const struct ui_command *command) {
-    chat_version(c, command, -1);
-}
-
-static void command_version_next(struct chat *c, const struct ui_command *command) {
-    chat_version(c, command, 1);
-}
-
-static void command_copy(struct chat *c, const struct ui_command *command) {
-    const struct conversation *talk = &c->current->conversation;
-    int chosen = chat_message(c, command->message), message = subject(c, command);
-    while (message >= 0 && chosen < 0 && (talk->messages[message].role != MESSAGE_MODEL || !talk->messages[message].size))
-        message = talk->messages[message].parent;
-    if (message < 0) {
-        chat_say(c, true, "there is no answer to copy");
-        return;
-    }
-    char how[128] = "";
-    bool copied = screen_copy(c->screen, talk->messages[message].text, talk->messages[message].size, how);
-    chat_say(c, !copied, "%s", how);
 }
 
 // ---- model ----
@@ -399,14 +323,19 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_NEXT] = command_next,
         [COMMAND_RENAME] = command_rename,
         [COMMAND_DELETE] = command_delete,
-        [COMMAND_EDIT] = command_edit,
-        [COMMAND_EDIT_STOP] = command_edit_stop,
-        [COMMAND_REGENERATE] = command_regenerate,
+        [COMMAND_TREE] = chat_go,
+        [COMMAND_EDIT] = chat_edit,
+        [COMMAND_EDIT_STOP] = chat_edit_stop,
+        [COMMAND_NAME] = chat_name,
+        [COMMAND_PRUNE] = chat_prune,
+        [COMMAND_RESTORE] = chat_restore,
+        [COMMAND_COPY_CHAT] = chat_copy_chat,
+        [COMMAND_REGENERATE] = chat_regenerate,
         [COMMAND_STOP] = command_stop,
         [COMMAND_STOP_ALL] = command_stop_all,
-        [COMMAND_VERSION_PREVIOUS] = command_version_previous,
-        [COMMAND_VERSION_NEXT] = command_version_next,
-        [COMMAND_COPY] = command_copy,
+        [COMMAND_VERSION_PREVIOUS] = chat_version_previous,
+        [COMMAND_VERSION_NEXT] = chat_version_next,
+        [COMMAND_COPY] = chat_copy,
         [COMMAND_KNOB_NEXT] = command_knob_next,
         [COMMAND_KNOB_PREVIOUS] = command_knob_previous,
         [COMMAND_KNOB_UP] = command_knob_up,

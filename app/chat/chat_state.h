@@ -1,6 +1,6 @@
-// The inside of the chat controller, shared by chat.c (loop), chat_commands.c (what a person does), chat_draft.c (what
-// a person writes), chat_model.c (the model that answers and those to choose from), chat_limits.c (what the machine can
-// do) and chat_view.c (what the screen shows). Nobody else includes this.
+// The inside of the chat controller, shared by chat.c (loop), chat_commands.c (what a person does), chat_messages.c
+// (what with messages), chat_draft.c (what a person writes), chat_model.c (the model that answers and those to choose
+// from), chat_limits.c (what the machine can do) and chat_view.c (what the screen shows). Nobody else includes this.
 #ifndef CONFAB_APP_CHAT_STATE_H
 #define CONFAB_APP_CHAT_STATE_H
 
@@ -36,6 +36,7 @@ struct chat {
 
     struct view_chat *view_chats; // room for what the screen is shown, kept between frames
     struct view_message *view_messages;
+    struct view_node *view_nodes; // likewise, of all messages
     int *path, *versions; // versions: numbers, then totals
     int chats_room, messages_room;
     struct chat_models *models; // the list to choose a model from
@@ -51,6 +52,23 @@ void chat_command(struct chat *c, const struct ui_command *command);
 void chat_new(struct chat *c);
 void chat_select(struct chat *c, struct session_chat *chat);
 void chat_save_setting(struct chat *c, int id);
+
+// chat_messages.c
+void chat_go(struct chat *c, const struct ui_command *command); // to the message, which the path leads through
+void chat_edit(struct chat *c, const struct ui_command *command);
+void chat_edit_stop(struct chat *c, const struct ui_command *command);
+void chat_regenerate(struct chat *c, const struct ui_command *command);
+void chat_version_previous(struct chat *c, const struct ui_command *command);
+void chat_version_next(struct chat *c, const struct ui_command *command);
+void chat_copy(struct chat *c, const struct ui_command *command);
+void chat_name(struct chat *c, const struct ui_command *command);
+void chat_prune(struct chat *c, const struct ui_command *command);
+void chat_restore(struct chat *c, const struct ui_command *command);
+void chat_copy_chat(struct chat *c, const struct ui_command *command);
+// The message that a command is about: the one that is selected or was clicked on, otherwise the end of the path; -1:
+// there is none.
+int chat_subject(const struct chat *c, const struct ui_command *command);
+void chat_tree_show(struct chat *c, struct screen_view *view);
 
 // chat_draft.c
 void chat_draft_show(struct chat *c, struct session_chat *chat); // in the composer, where another's is put aside
@@ -84,6 +102,7 @@ void chat_limits_show(const struct chat *c, const struct engine_metrics *f, stru
 
 // chat_view.c
 void chat_show(struct chat *c);
+uint64_t chat_message_id(const struct conversation *talk, int message); // in a view
 int chat_message(const struct chat *c, uint64_t id); // index of the one with this id in a view; -1: not of this chat
 
 #endif

@@ -46,6 +46,10 @@ static void show_chats(struct chat *c, const struct engine_metrics *f) {
     }
 }
 
+uint64_t chat_message_id(const struct conversation *talk, int message) {
+    return talk->id << 32 | (uint64_t)message << 2;
+}
+
 static struct view_message notice_view(uint64_t id, uint32_t revision, const char *text) {
     return (struct view_message){
         .id = id, .revision = revision, .role = VIEW_NOTICE, .text = text, .size = strlen(text), .version = 1};
@@ -60,7 +64,7 @@ static int show_message(const struct chat *c, const struct engine_metrics *f, co
     bool waiting = m->state == MESSAGE_STREAMING && making;
     bool broken = m->state == MESSAGE_STREAMING && !waiting; // confab ended while it was written
     struct view_message view = {
-        .id = talk->id << 32 | (uint64_t)index << 2,
+        .id = chat_message_id(talk, index),
         .revision = m->revision,
         .role = m->role == MESSAGE_USER ? VIEW_USER : VIEW_MODEL,
         .text = m->text,
@@ -81,6 +85,7 @@ static int show_message(const struct chat *c, const struct engine_metrics *f, co
         view.prefill_done = r ? r->prefill_done : 0;
         view.prefill_total = r ? r->prefill_total : 0;
     }
+    view.name = m->name;
     view.edited = c->current->editing && c->current->edited == index;
     const struct model_loading *coming = waiting && !making->request ? model_host_loading(c->p.host) : NULL;
     if (coming && strcmp(coming->title, c->model_name)) view.author = coming->title;
@@ -227,6 +232,7 @@ void chat_show(struct chat *c) {
     show_context(c, f, &view);
     show_memory(c, f, &view);
     show_log(c, &view);
+    chat_tree_show(c, &view);
     chat_model_show(c, &view);
     chat_limits_show(c, f, &c->time);
     screen_draw(c->screen, &view);

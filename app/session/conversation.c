@@ -202,6 +202,7 @@ static int neighbour(const struct conversation *c, int message) {
 
 int conversation_prune(struct conversation *c, int message) {
     int number = ++c->prunings, count = 0, *chosen = chosen_after(c, c->messages[message].parent);
+    c->messages[message].was_chosen = *chosen == message;
     if (*chosen == message) *chosen = neighbour(c, message);
     for (int i = message; i < c->count; i++) {
         struct message *m = &c->messages[i];
@@ -226,7 +227,7 @@ int conversation_restore(struct conversation *c) {
     if (first < 0) return -1;
     c->prunings--;
     c->dirty = true;
-    conversation_choose(c, first);
+    if (c->messages[first].was_chosen) *chosen_after(c, c->messages[first].parent) = first;
     return first;
 }
 

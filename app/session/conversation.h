@@ -60,6 +60,7 @@ struct message {
     // them.
     int64_t created, begun, ended; // begun, ended: first token and end of an answer
     int pruned; // by which pruning of the conversation, from 1 on; 0: it is there
+    bool was_chosen; // before that
 };
 
 struct conversation {
@@ -112,7 +113,7 @@ void conversation_choose(struct conversation *c, int message);
 // Takes a message away, with all that come after it; the path goes on at the version before or after it, if there is
 // one. Returns how many there were.
 int conversation_prune(struct conversation *c, int message);
-// Takes the latest pruning back, and makes the path lead there. Returns the message that was pruned; −1: none was.
+// Takes the latest pruning back; what was chosen is chosen again. Returns the message that was pruned; −1: none was.
 int conversation_restore(struct conversation *c);
 
 // Copies what differs from the store, to be written while *c goes on changing: rows, parents and path of all messages,

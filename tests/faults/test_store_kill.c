@@ -26,6 +26,20 @@ struct saved { // sent by the writer after each successful save
     size_t last_size;
 };
 
+// A branch of two messages beside the conversation, which are there together or not at all.
+static void grow_and_prune(struct conversation *c, int turn) {
+    static int branch;
+    int last = conversation_last(c);
+    if (turn % 4 == 1) {
+        branch = conversation_add(c, 0, MESSAGE_MODEL, "half", 4);
+        conversation_add(c, branch, MESSAGE_USER, "half", 4);
+        conversation_name(c, branch, "half");
+        conversation_choose(c, last);
+    } else if (turn % 4 == 3) {
+        conversation_prune(c, branch);
+    }
+}
+
 // Starts a conversation and adds to it until it is killed; reports every save through the pipe.
 static _Noreturn void write_until_killed(const char *path, int to) {
     struct status st = {0};
@@ -35,11 +49,13 @@ static _Noreturn void write_until_killed(const char *path, int to) {
     struct conversation c;
     conversation_open(&c, 1, &settings);
     int message = conversation_add(&c, -1, MESSAGE_USER, "question", 8);
+    int messages = 1;
     for (int turn = 0;; turn++) {
-        if (turn % 8 == 0) message = conversation_add(&c, message, MESSAGE_MODEL, "", 0);
+        if (turn % 8 == 0) message = conversation_add(&c, message, MESSAGE_MODEL, "", 0), messages++;
+        grow_and_prune(&c, turn);
         for (int i = 0; i < 40; i++) conversation_append(&c, message, "some words ", 11);
         if (!store_save(s, &c, &st)) _exit(1);
-        struct saved said = {c.row, c.count, c.messages[message].size};
+        struct saved said = {c.row, messages, c.messages[message].size};
         if (write(to, &said, sizeof said) != sizeof said) _exit(1);
     }
 }
@@ -102,8 +118,15 @@ static void assert_there(const char *path, const struct saved *said) {
     assert_true(store_list(s, &initial, look, &w, &st));
     assert_true(w.there);
     assert_true(store_read(s, &w.found, &st));
-    assert_true(w.found.count >= said->messages);
-    assert_true(w.found.messages[said->messages - 1].size >= said->last_size);
+    int *way = xcalloc((size_t)w.found.count, sizeof *way), halves = 0, named = 0;
+    assert_true(conversation_path(&w.found, way) >= said->messages);
+    assert_true(w.found.messages[way[said->messages - 1]].size >= said->last_size);
+    free(way);
+    for (int i = 0; i < w.found.count; i++) {
+        halves += !strcmp(w.found.messages[i].text, "half");
+        named += w.found.messages[i].name != NULL;
+    }
+    assert_true(halves == 2 * named && named <= 1);
     conversation_close(&w.found);
     store_close(s);
 }

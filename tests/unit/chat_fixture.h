@@ -75,7 +75,8 @@ static struct {
     struct view_chat chats[32];
     struct view_message messages[32];
     char status[512], composer[256];
-    bool ended, chooses, typed;
+    struct view_node nodes[64];
+    bool ended, chooses, typed, tree;
     const char *theme_problem; // at the next opening; NULL: none
 } screen;
 
@@ -100,6 +101,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     screen.view = *v;
     memcpy(screen.chats, v->chats, (size_t)v->n_chats * sizeof *v->chats);
     if (v->n_messages) memcpy(screen.messages, v->messages, (size_t)v->n_messages * sizeof *v->messages);
+    if (v->n_nodes) memcpy(screen.nodes, v->nodes, (size_t)v->n_nodes * sizeof *v->nodes);
     snprintf(screen.status, sizeof screen.status, "%s", v->status ? v->status : "");
 }
 int screen_timeout(const struct screen *s) {
@@ -124,6 +126,7 @@ void screen_set_draft(struct screen *s, const struct draft *d) { screen_set_comp
 const char *screen_theme(const struct screen *s) { return (void)s, "ember"; }
 uint32_t screen_panes(const struct screen *s) { return (void)s, 1u << 2 | 1u << 4; }
 uint32_t screen_panes_with_room(const struct screen *s) { return (void)s, 1u << 2; }
+bool screen_has_open(const struct screen *s, enum pane_id pane) { return (void)s, pane == PANE_TREE && screen.tree; }
 bool screen_ascii(const struct screen *s) { return (void)s, true; }
 bool screen_copy(struct screen *s, const char *text, size_t size, char how[128]) {
     (void)s;

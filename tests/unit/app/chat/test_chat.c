@@ -313,6 +313,70 @@ static void test_a_selected_message_is_copied(void **state) {
     assert_string_equal(screen.status, "copied two");
 }
 
+static void test_the_tree_shows_all_branches_and_leads_there(void **state) {
+    (void)state;
+    converse("q", "r");
+    act_on(0, COMMAND_EDIT);
+    act(COMMAND_SEND, -1, "other");
+    say(1, 3, "three");
+    assert_int_equal(screen.view.n_nodes, 0); // only while it is open
+    screen.tree = true;
+    act(COMMAND_TREE, -1, NULL);
+    assert_int_equal(screen.view.n_nodes, 6);
+    assert_true(screen.nodes[4].on_path && screen.nodes[5].on_path && !screen.nodes[0].on_path);
+    assert_true(screen.nodes[5].streaming);
+    assert_int_equal(screen.nodes[0].version, 1);
+    assert_int_equal(screen.nodes[0].n_versions, 2);
+    assert_int_equal(screen.nodes[0].tokens, 10); // as the answer's prompt had
+    assert_int_equal(screen.nodes[1].tokens, 13);
+    press(COMMAND_TREE, -1, NULL);
+    screen.commands[0].message = screen.nodes[1].id;
+    pass(0.05);
+    assert_int_equal(screen.view.n_messages, 4);
+    assert_message(3, VIEW_MODEL, "two");
+}
+
+static void test_messages_are_pruned_and_restored(void **state) {
+    (void)state;
+    converse("q", "r");
+    act_on(2, COMMAND_EDIT);
+    act_on(1, COMMAND_PRUNE);
+    assert_int_equal(screen.view.n_messages, 1);
+    assert_null(screen.view.editing); // what is gone is not edited
+    assert_non_null(strstr(screen.status, "pruned 3 messages"));
+    act(COMMAND_SEND, -1, "s");
+    assert_string_equal(engine.prompt, "user: q\n\ns|");
+    end(1, 3, REQUEST_FINISHED, FINISH_END, "");
+    act(COMMAND_RESTORE, -1, NULL);
+    assert_int_equal(screen.view.n_messages, 4);
+    assert_message(3, VIEW_MODEL, "two");
+    act(COMMAND_RESTORE, -1, NULL);
+    assert_true(screen.view.status_bad);
+}
+
+static void test_a_branch_has_a_name(void **state) {
+    (void)state;
+    converse("q", "r");
+    press(COMMAND_NAME, -1, "plan B");
+    screen.commands[0].message = screen.messages[2].id;
+    pass(0.05);
+    assert_string_equal(screen.messages[2].name, "plan B");
+    assert_null(screen.messages[0].name);
+}
+
+static void test_a_chat_is_copied_up_to_a_message(void **state) {
+    (void)state;
+    converse("q", "r");
+    act_on(1, COMMAND_COPY_CHAT);
+    assert_int_equal(screen.view.n_chats, 2);
+    assert_string_equal(screen.chats[screen.view.current].title, "q (copy)");
+    assert_int_equal(screen.view.n_messages, 2);
+    act(COMMAND_SEND, -1, "s");
+    assert_string_equal(engine.prompt, "user: q|assistant: one|user: s|");
+    act(COMMAND_NEXT, -1, NULL);
+    assert_int_equal(screen.view.n_messages, 4);
+}
+
 static void test_a_failure_is_shown_and_nothing_ends(void **state) {
     (void)state;
     act(COMMAND_SEND, -1, "q");
@@ -593,6 +657,10 @@ int main(void) {
         CHAT_TEST(test_any_answer_can_be_given_again),
         CHAT_TEST(test_one_branch_streams_while_another_is_edited_and_asked),
         CHAT_TEST(test_a_selected_message_is_copied),
+        CHAT_TEST(test_the_tree_shows_all_branches_and_leads_there),
+        CHAT_TEST(test_messages_are_pruned_and_restored),
+        CHAT_TEST(test_a_branch_has_a_name),
+        CHAT_TEST(test_a_chat_is_copied_up_to_a_message),
         CHAT_TEST(test_a_failure_is_shown_and_nothing_ends),
         CHAT_TEST(test_thinking_is_a_part_of_its_own),
         CHAT_TEST(test_a_notice_is_shown_once),

