@@ -106,10 +106,18 @@ uint64_t engine_submit(struct engine_client *c, const struct request_params *p) 
     return c->engine->ops->submit(c, p);
 }
 
-void engine_cancel(struct engine_client *c, uint64_t request) { c->engine->ops->cancel(c, request); }
+void engine_cancel(struct engine_client *c, uint64_t request) { c->engine->ops->cancel(c, request, EVERY_ANSWER); }
+
+void engine_cancel_answer(struct engine_client *c, uint64_t request, int answer) {
+    c->engine->ops->cancel(c, request, answer);
+}
 
 void engine_set_sampling(struct engine_client *c, uint64_t request, const struct sampling *s) {
-    c->engine->ops->set_sampling(c, request, s);
+    c->engine->ops->set_sampling(c, request, EVERY_ANSWER, s);
+}
+
+void engine_set_answer_sampling(struct engine_client *c, uint64_t request, int answer, const struct sampling *s) {
+    c->engine->ops->set_sampling(c, request, answer, s);
 }
 
 void engine_focus(struct engine_client *c, uint64_t conversation) { c->engine->ops->focus(c, conversation); }

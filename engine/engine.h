@@ -62,8 +62,14 @@ struct request_params {
     const char *raw;
     const int32_t *ids;
     int n_ids;
+    // How every answer begins: with these tokens, then with those of this text. They are a part of it: told, counted
+    // and checked for its end as drawn ones are. A seed draws what follows as it would after as many drawn ones.
+    const int32_t *begun;
+    int n_begun;
+    const char *begun_text; // NULL: none
     struct sampling sampling;
     int n_answers; // to this one prompt, each with its own draws: a seed gives every answer another one; 0: one
+    const struct sampling *samplings; // [n_answers], of each answer, taken as they are; NULL: as above
     enum reasoning reasoning;
     const char *const *stops; // texts that end the answer and do not become a part of it, whichever comes first
     int n_stops;
@@ -93,15 +99,16 @@ struct engine_event {
     // EVENT_STATE
     enum request_state state;
     enum finish_reason reason;
-    double time;                         // when, by clock_seconds()
-    int n_prompt, n_reused, n_generated; // tokens: of the prompt, of those found in the KV cache, of the answer
-    int n_drafted, n_accepted;           // tokens guessed and computed, and those of them in the answer
+    double time; // when, by clock_seconds()
+    // Tokens: of the prompt; of it and of what the answer begins with, those found in the KV cache; of the answer.
+    int n_prompt, n_reused, n_generated;
+    int n_drafted, n_accepted; // tokens guessed and computed, and those of them in the answer
     // EVENT_TEXT
     enum channel channel;
     int32_t token;
-    float probability; // of the chosen token under the untempered distribution
-    float entropy;     // of that distribution, in bits
-    int n_alternatives;
+    float probability;  // of the chosen token under the untempered distribution; NaN: it was given, not drawn
+    float entropy;      // of that distribution, in bits; NaN likewise
+    int n_alternatives; // 0 likewise
     struct token_alternative alternatives[SAMPLING_TOP];
     size_t size;    // of text
     char text[512]; // EVENT_TEXT: whole UTF-8 characters; EVENT_NOTICE, EVENT_STATE failed: the message; NUL-terminated
@@ -126,9 +133,12 @@ void engine_client_close(struct engine_client *c);
 // that begins with the same tokens are shared (copy on write), so that the next turn, a fork, or a regenerated answer
 // reads only what is new.
 uint64_t engine_submit(struct engine_client *c, const struct request_params *p);
-// Of requests that are not the client's these two do nothing.
-void engine_cancel(struct engine_client *c, uint64_t request);                                 // all its answers
-void engine_set_sampling(struct engine_client *c, uint64_t request, const struct sampling *s); // from its next token on
+// Of requests that are not the client's these do nothing.
+void engine_cancel(struct engine_client *c, uint64_t request); // all its answers
+void engine_cancel_answer(struct engine_client *c, uint64_t request, int answer);
+// From its next token on: of all answers, where a seed gives each another one; or of one, as it is.
+void engine_set_sampling(struct engine_client *c, uint64_t request, const struct sampling *s);
+void engine_set_answer_sampling(struct engine_client *c, uint64_t request, int answer, const struct sampling *s);
 // On screen: served first, pre-empted last. The latest word of any client holds.
 void engine_focus(struct engine_client *c, uint64_t conversation);
 // Deleted: gives back pages kept for it, and removes those on the disk, of its disk_owner; 0: it has none there.

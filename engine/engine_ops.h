@@ -13,6 +13,8 @@ struct engine {
     const struct engine_ops *ops;
 };
 
+#define EVERY_ANSWER (-1)
+
 struct engine_client {
     struct engine *engine;
     struct queue events; // of struct engine_event; unbounded, so that whoever pushes never waits
@@ -27,8 +29,8 @@ struct engine_ops {
     struct engine_client *(*client_open)(struct engine *e, struct status *st);
     void (*client_close)(struct engine_client *c);
     uint64_t (*submit)(struct engine_client *c, const struct request_params *p);
-    void (*cancel)(struct engine_client *c, uint64_t request);
-    void (*set_sampling)(struct engine_client *c, uint64_t request, const struct sampling *s);
+    void (*cancel)(struct engine_client *c, uint64_t request, int answer); // of answers, EVERY_ANSWER
+    void (*set_sampling)(struct engine_client *c, uint64_t request, int answer, const struct sampling *s); // likewise
     void (*focus)(struct engine_client *c, uint64_t conversation);
     void (*forget)(struct engine_client *c, uint64_t conversation, uint64_t disk_owner);
     const struct engine_metrics *(*metrics)(struct engine_client *c);

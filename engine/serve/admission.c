@@ -153,7 +153,7 @@ static enum outcome admit(struct scheduler *s, struct sequence *q) {
         kv_cache_release(&s->cache, &q->kv);
         return NO_ROOM;
     }
-    if (!sequence_generated(q)) q->n_reused = q->kv.n_tokens;
+    if (sequence_generated(q) <= q->request->n_begun) q->n_reused = q->kv.n_tokens;
     s->metrics->reused_tokens += (uint64_t)q->kv.n_tokens;
     s->n_running++;
     scheduler_enter(s, q, REQUEST_PREFILLING, "");

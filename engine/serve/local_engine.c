@@ -62,6 +62,7 @@ struct local_client {
 struct local_answer { // the owner of a sequence
     struct local_request *request;
     struct answer *text;
+    bool unwanted; // cancelled while the prompt was encoded
 };
 
 //   submitted ──► encoding ──► scheduled ──► ended
@@ -72,11 +73,12 @@ struct local_request { // from its submission to its last event, and until the e
     bool encoded;                // beforehand
     bool scheduled;
     bool forgotten;                   // its conversation was, while it was encoded
-    struct scheduler_request request; // all but ids and owners
+    struct scheduler_request request; // all but ids, owners and samplings
     bool ignore_end;
     char **stops;
     int n_stops;
     struct local_answer *answers; // [request.n_answers]
+    struct sampling *samplings;   // likewise
     int n_open;                   // of them
     struct local_request *next;
 };
@@ -92,6 +94,7 @@ struct command {
     enum command_kind kind;
     struct local_client *client;
     uint64_t id;    // of a request, or the key of a conversation
+    int answer;     // of the request, or EVERY_ANSWER
     uint64_t owner; // its disk_owner
     struct sampling sampling;
     struct local_request *request;
@@ -140,11 +143,26 @@ static struct local_request *request_copy(const struct request_params *p) {
     return r;
 }
 
+// The same for all answers, but for their seeds.
+static void spread_sampling(struct local_request *r, const struct sampling *s) {
+    for (int i = 0; i < r->request.n_answers; i++) r->samplings[i] = sampler_for_answer(s, i);
+}
+
+static void request_add_answers(struct local_request *r, const struct request_params *p) {
+    const size_t n = (size_t)r->request.n_answers;
+    r->answers = xcalloc(n, sizeof *r->answers);
+    r->samplings = xcalloc(n, sizeof *r->samplings);
+    for (size_t i = 0; i < n; i++) r->answers[i].request = r;
+    if (p->samplings) memcpy(r->samplings, p->samplings, n * sizeof *r->samplings);
+    else spread_sampling(r, &p->sampling);
+}
+
 static void request_free(struct local_request *r) {
     encoding_free(&r->encoding);
     for (int i = 0; i < r->n_stops; i++) free(r->stops[i]);
     free(r->stops);
     free(r->answers);
+    free(r->samplings);
     free(r);
 }
 
@@ -279,18 +297,25 @@ static void schedule(struct local_engine *e, struct local_request *r) {
                                    .inside = outcome.opens_thinking};
     const int n = r->n_open = r->request.n_answers;
     void **owners = xcalloc((size_t)n, sizeof *owners);
-    r->answers = xcalloc((size_t)n, sizeof *r->answers);
+    bool *unwanted = xcalloc((size_t)n, sizeof *unwanted);
     for (; answer.answer < n; answer.answer++) {
-        r->answers[answer.answer] = (struct local_answer){r, answer_open(&answer)};
-        owners[answer.answer] = &r->answers[answer.answer];
+        struct local_answer *a = owners[answer.answer] = &r->answers[answer.answer];
+        a->text = answer_open(&answer);
+        unwanted[answer.answer] = a->unwanted;
     }
-    struct scheduler_request request = r->request; // r is gone where every answer is refused
+    struct sampling *samplings = r->samplings;
+    r->samplings = NULL;
+    struct scheduler_request request = r->request; // r is gone where every answer ends at once
     request.ids = done->tokens.ids;                // the scheduler's from now on
     request.n_ids = done->tokens.count < INT32_MAX ? (int)done->tokens.count : INT32_MAX;
+    request.n_begun = (int)outcome.n_begun;
     request.owners = owners;
+    request.samplings = samplings;
     done->tokens = (struct token_list){0};
     scheduler_submit(e->scheduler, &request);
-    free(owners);
+    for (int i = 0; i < n; i++)
+        if (unwanted[i]) scheduler_cancel_answer(e->scheduler, request.id, i);
+    free(owners), free(unwanted), free(samplings);
     if (forgotten) scheduler_forget(e->scheduler, forgotten, request.disk_owner);
 }
 
@@ -326,10 +351,25 @@ static void cancel(struct local_engine *e, const struct local_client *c, uint64_
     else if (r) drop(r);
 }
 
+static bool has_answer(const struct local_request *r, int answer) {
+    return answer >= 0 && answer < r->request.n_answers;
+}
+
+// Of a request that is still encoded it ends once it is scheduled.
+static void cancel_answer(struct local_engine *e, const struct command *c) {
+    struct local_request *r = request_find(e, c->client, c->id);
+    if (r && r->scheduled) scheduler_cancel_answer(e->scheduler, c->id, c->answer);
+    else if (r && has_answer(r, c->answer)) r->answers[c->answer].unwanted = true;
+}
+
 static void set_sampling(struct local_engine *e, const struct command *c) {
     struct local_request *r = request_find(e, c->client, c->id);
-    if (r && r->scheduled) scheduler_set_sampling(e->scheduler, c->id, &c->sampling);
-    else if (r) r->request.sampling = c->sampling;
+    const bool all = c->answer == EVERY_ANSWER;
+    if (!r) return;
+    if (r->scheduled && all) scheduler_set_sampling(e->scheduler, c->id, &c->sampling);
+    else if (r->scheduled) scheduler_set_answer_sampling(e->scheduler, c->id, c->answer, &c->sampling);
+    else if (all) spread_sampling(r, &c->sampling);
+    else if (has_answer(r, c->answer)) r->samplings[c->answer] = c->sampling;
 }
 
 static void forget(struct local_engine *e, uint64_t conversation, uint64_t owner) {
@@ -369,7 +409,10 @@ static void obey(struct local_engine *e, const struct command *c) {
     switch (c->kind) {
     case COMMAND_SUBMIT: submit(e, c->request); break;
     case COMMAND_ENCODED: take_encoded(e, c->request); break;
-    case COMMAND_CANCEL: cancel(e, c->client, c->id); break;
+    case COMMAND_CANCEL:
+        if (c->answer == EVERY_ANSWER) cancel(e, c->client, c->id);
+        else cancel_answer(e, c);
+        break;
     case COMMAND_SAMPLING: set_sampling(e, c); break;
     case COMMAND_FOCUS: scheduler_focus(e->scheduler, c->id); break;
     case COMMAND_FORGET: forget(e, c->id, c->owner); break;
@@ -646,15 +689,15 @@ static uint64_t local_submit(struct engine_client *c, const struct request_param
     r->client = client;
     r->request = (struct scheduler_request){.id = atomic_fetch_add(&e->last_request, 1) + 1,
                                             .conversation = conversation_key(client, p->conversation),
-                                            .sampling = p->sampling,
                                             .n_answers = p->n_answers > 1 ? p->n_answers : 1,
                                             .disk_owner = p->disk_owner,
                                             .max_tokens = p->max_tokens,
                                             .time_limit = p->time_limit,
                                             .submitted = clock_seconds()};
+    request_add_answers(r, p);
     const uint64_t id = r->request.id; // r may be gone once it is pushed
     // Ids need no encoding; they go straight on unless others are to be served before.
-    if (p->ids && encoder_idle(&e->encoder)) {
+    if (p->ids && !p->begun_text && encoder_idle(&e->encoder)) {
         encoding_run(&r->encoding, e->file);
         r->encoded = true;
         push(c, (struct command){.kind = COMMAND_SUBMIT, .request = r});
@@ -665,12 +708,12 @@ static uint64_t local_submit(struct engine_client *c, const struct request_param
     return id;
 }
 
-static void local_cancel(struct engine_client *c, uint64_t request) {
-    push(c, (struct command){.kind = COMMAND_CANCEL, .id = request});
+static void local_cancel(struct engine_client *c, uint64_t request, int answer) {
+    push(c, (struct command){.kind = COMMAND_CANCEL, .id = request, .answer = answer});
 }
 
-static void local_set_sampling(struct engine_client *c, uint64_t request, const struct sampling *s) {
-    push(c, (struct command){.kind = COMMAND_SAMPLING, .id = request, .sampling = *s});
+static void local_set_sampling(struct engine_client *c, uint64_t request, int answer, const struct sampling *s) {
+    push(c, (struct command){.kind = COMMAND_SAMPLING, .id = request, .answer = answer, .sampling = *s});
 }
 
 static void local_focus(struct engine_client *c, uint64_t conversation) {

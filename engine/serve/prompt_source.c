@@ -7,13 +7,17 @@
 #include "engine/base/panic.h"
 #include "engine/model/template.h"
 
+static int32_t *copy_ids(const int32_t *ids, int n) {
+    int32_t *copy = xmalloc((size_t)n * sizeof *copy);
+    memcpy(copy, ids, (size_t)n * sizeof *copy);
+    return copy;
+}
+
 struct prompt_source prompt_source_copy(const struct request_params *p) {
-    struct prompt_source s = {0};
-    if (p->ids && p->n_ids > 0) {
-        s.n_ids = p->n_ids;
-        s.ids = xmalloc((size_t)p->n_ids * sizeof *s.ids);
-        memcpy(s.ids, p->ids, (size_t)p->n_ids * sizeof *s.ids);
-    } else if (p->raw) s.raw = xstrdup(p->raw);
+    struct prompt_source s = {.begun_text = p->begun_text ? xstrdup(p->begun_text) : NULL};
+    if (p->n_begun > 0) s.begun = copy_ids(p->begun, s.n_begun = p->n_begun);
+    if (p->ids && p->n_ids > 0) s.ids = copy_ids(p->ids, s.n_ids = p->n_ids);
+    else if (p->raw) s.raw = xstrdup(p->raw);
     else if (p->n_messages > 0) {
         s.n_messages = (size_t)p->n_messages;
         s.messages = xcalloc(s.n_messages, sizeof *s.messages);
@@ -37,6 +41,8 @@ void prompt_source_free(struct prompt_source *s) {
     free(s->messages);
     free(s->raw);
     free(s->ids);
+    free(s->begun);
+    free(s->begun_text);
     *s = (struct prompt_source){0};
 }
 
@@ -72,13 +78,12 @@ static void encode_messages(const struct model_file *m, const struct prompt_sour
     prompt_free(&prompt);
 }
 
-void prompt_source_encode(const struct model_file *m, const struct prompt_source *source, struct token_list *list,
-                          struct prompt_outcome *outcome) {
-    *outcome = (struct prompt_outcome){0};
-    if (source->ids) {
-        for (int i = 0; i < source->n_ids; i++) token_list_push(list, source->ids[i]);
-        return;
-    }
+static void push_ids(struct token_list *list, const int32_t *ids, int n) {
+    for (int i = 0; i < n; i++) token_list_push(list, ids[i]);
+}
+
+static void encode_text(const struct model_file *m, const struct prompt_source *source, struct token_list *list,
+                        struct prompt_outcome *outcome) {
     int32_t bos = tokenizer_bos(m->tokenizer);
     if (bos >= 0 && tokenizer_adds_bos(m->tokenizer)) token_list_push(list, bos);
     if (source->raw) tokenizer_encode(m->tokenizer, source->raw, strlen(source->raw), true, list);
@@ -86,4 +91,22 @@ void prompt_source_encode(const struct model_file *m, const struct prompt_source
     // A template that writes BOS itself does not get a second one.
     if (source->messages && list->count > 1 && list->ids[0] == bos && list->ids[1] == bos)
         memmove(list->ids, list->ids + 1, --list->count * sizeof *list->ids);
+}
+
+// What is typed goes on with the answer: no space comes before it, and it holds no special tokens.
+static void encode_begun(const struct model_file *m, const struct prompt_source *source, struct token_list *list) {
+    push_ids(list, source->begun, source->n_begun);
+    if (!source->begun_text) return;
+    struct tokenizer_part part = {.text = source->begun_text, .size = strlen(source->begun_text)};
+    tokenizer_encode_parts(m->tokenizer, &part, 1, true, list);
+}
+
+void prompt_source_encode(const struct model_file *m, const struct prompt_source *source, struct token_list *list,
+                          struct prompt_outcome *outcome) {
+    *outcome = (struct prompt_outcome){0};
+    if (source->ids) push_ids(list, source->ids, source->n_ids);
+    else encode_text(m, source, list, outcome);
+    const size_t n_prompt = list->count;
+    encode_begun(m, source, list);
+    outcome->n_begun = list->count - n_prompt;
 }

@@ -13,18 +13,23 @@ struct prompt_source {
     char *raw;                // or
     int32_t *ids;
     int n_ids;
+    int32_t *begun; // how the answer begins
+    int n_begun;
+    char *begun_text;
 };
 struct prompt_source prompt_source_copy(const struct request_params *p);
 void prompt_source_free(struct prompt_source *source);
 
-// What became of messages; of everything else it stays zeroed.
+// What became of it; all but n_begun is of messages, and zeroed otherwise.
 struct prompt_outcome {
     struct status refused; // the file's own template cannot be run, or not over these messages: what is used instead is
                            // its kind's rendering
     const char *template_stop; // the text that ends the turns of the template used; NULL: none is known
     bool opens_thinking;       // the answer begins inside the thinking
+    size_t n_begun;            // of the ids, the last: how the answer begins
 };
-// The ids, BOS included as the file says; the caller frees list->ids. Given ids are taken as they are.
+// The ids, BOS included as the file says, and behind them those that the answer begins with; the caller frees
+// list->ids. Given ids are taken as they are.
 void prompt_source_encode(const struct model_file *m, const struct prompt_source *source, struct token_list *list,
                           struct prompt_outcome *outcome);
 

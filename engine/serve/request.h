@@ -6,8 +6,8 @@
 
 struct request {
     uint64_t id, conversation;
-    uint64_t disk_owner; // whose its pages are on the disk; 0: they do not go there
-    int n_prompt;
+    uint64_t disk_owner;        // whose its pages are on the disk; 0: they do not go there
+    int n_prompt, n_begun;      // tokens: of the prompt, and those that every answer begins with
     int n_open;                 // sequences that have not ended
     int limit;                  // tokens of each, prompt and answer: the context, or what max_tokens allows
     bool limited_by_user;       // by max_tokens

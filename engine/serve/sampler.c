@@ -41,8 +41,10 @@ void sampler_scratch_close(struct sampler_scratch *x) {
 
 // ---- random numbers: splitmix64 ----
 
+#define RANDOM_STEP 0x9e3779b97f4a7c15u
+
 static uint64_t random_next(uint64_t *state) {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    uint64_t z = *state += RANDOM_STEP;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return z ^ z >> 31;
@@ -70,6 +72,8 @@ struct sampler sampler_start(const struct sampling *s) {
     for (enum sampling_knob_id k = 0; k < KNOB_COUNT; k++) sampling_set(&m.sampling, k, sampling_get(s, k));
     return m;
 }
+
+void sampler_skip(struct sampler *m, int n) { m->random += (uint64_t)n * RANDOM_STEP; }
 
 void sampler_change(struct sampler *m, const struct sampling *s) {
     uint64_t random = m->random;

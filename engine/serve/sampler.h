@@ -31,6 +31,8 @@ void sampler_scratch_close(struct sampler_scratch *x);
 struct sampling sampler_for_answer(const struct sampling *s, int answer);
 // Seed 0 draws one from the system.
 struct sampler sampler_start(const struct sampling *s);
+// As after n draws with a temperature above 0.
+void sampler_skip(struct sampler *m, int n);
 // A changed seed starts the generator anew, everything else goes on with it.
 void sampler_change(struct sampler *m, const struct sampling *s);
 struct sample sampler_next(struct sampler *m, struct sampler_scratch *x, const struct sampler_input *in);

@@ -1,5 +1,6 @@
 #include "engine/serve/scheduler.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,11 +151,12 @@ static void end(struct scheduler *s, struct sequence *q, enum finish_reason reas
 
 // What makes a prompt impossible, as a message; true when there is nothing.
 static bool check_prompt(const struct scheduler *s, const struct scheduler_request *q, struct status *st) {
-    if (q->n_ids < 1) return status_fail(st, STATUS_USAGE, "the prompt is empty");
-    if (q->n_ids >= s->context)
+    const int n_prompt = q->n_ids - q->n_begun;
+    if (n_prompt < 1) return status_fail(st, STATUS_USAGE, "the prompt is empty");
+    if (n_prompt >= s->context)
         return status_fail(
             st, STATUS_LIMIT,
-            "the prompt has %d tokens, a conversation may have %d (the KV cache holds %d pages of %d tokens)", q->n_ids,
+            "the prompt has %d tokens, a conversation may have %d (the KV cache holds %d pages of %d tokens)", n_prompt,
             s->context, s->cache.n_pages, KV_PAGE_TOKENS);
     for (int i = 0; i < q->n_ids; i++)
         if (q->ids[i] < 0 || q->ids[i] >= s->n_vocab)
@@ -164,16 +166,18 @@ static bool check_prompt(const struct scheduler *s, const struct scheduler_reque
 }
 
 static struct request *request_new(const struct scheduler *s, const struct scheduler_request *q) {
+    const int n_prompt = q->n_ids - q->n_begun;
     struct request *r = xcalloc(1, sizeof *r);
     *r = (struct request){.id = q->id,
                           .conversation = q->conversation,
                           .disk_owner = q->disk_owner,
-                          .n_prompt = q->n_ids,
+                          .n_prompt = n_prompt,
+                          .n_begun = q->n_begun,
                           .n_open = q->n_answers > 1 ? q->n_answers : 1,
                           .limit = s->context,
                           .submitted = q->submitted > 0 ? q->submitted : clock_seconds()};
-    if (q->max_tokens > 0 && q->max_tokens <= s->context - q->n_ids) {
-        r->limit = q->n_ids + q->max_tokens;
+    if (q->max_tokens > 0 && q->max_tokens <= s->context - n_prompt) {
+        r->limit = n_prompt + q->max_tokens;
         r->limited_by_user = true;
     }
     if (q->time_limit > 0) r->deadline = r->submitted + q->time_limit;
@@ -181,11 +185,11 @@ static struct request *request_new(const struct scheduler *s, const struct sched
 }
 
 static struct sequence *sequence_new(struct request *r, const struct scheduler_request *q, int answer) {
-    const struct sampling sampling = sampler_for_answer(&q->sampling, answer);
+    const struct sampling sampling = q->samplings ? q->samplings[answer] : sampler_for_answer(&q->sampling, answer);
     struct sequence *sequence = xcalloc(1, sizeof *sequence);
     *sequence = (struct sequence){.request = r,
                                   .answer = answer,
-                                  .n_tokens = q->n_ids,
+                                  .n_tokens = r->n_prompt,
                                   .sampler = sampler_start(&sampling),
                                   .kv = {.owner = q->conversation},
                                   .owner = q->owners ? q->owners[answer] : NULL};
@@ -202,6 +206,27 @@ static void add(struct scheduler *s, struct sequence *q) {
     scheduler_enter(s, q, REQUEST_PENDING, "");
 }
 
+static void end_full(struct scheduler *s, struct sequence *q) {
+    end(s, q, q->request->limited_by_user ? FINISH_LENGTH : FINISH_CONTEXT, "");
+}
+
+// What is given may end the answer as what is drawn may; the last token that has room ends it too.
+static void begin(struct scheduler *s, struct sequence *q, const int32_t *begun, int n) {
+    const int room = q->request->limit - q->request->n_prompt;
+    struct sample given = {.ok = true, .probability = NAN, .entropy = NAN};
+    sampler_skip(&q->sampler, n);
+    for (int i = 0; i < n && i < room; i++) {
+        given.token = begun[i];
+        if (s->events.token(s->events.context, q, &given)) {
+            end(s, q, FINISH_END, "");
+            return;
+        }
+        sequence_propose(q, &begun[i], 1);
+        sequence_accept(q, &s->cache, 1);
+    }
+    if (q->n_tokens == q->request->limit) end_full(s, q);
+}
+
 void scheduler_submit(struct scheduler *s, const struct scheduler_request *q) {
     struct request *r = request_new(s, q);
     struct status st;
@@ -214,14 +239,27 @@ void scheduler_submit(struct scheduler *s, const struct scheduler_request *q) {
             continue;
         }
         sequence->tokens = xmalloc((size_t)r->limit * sizeof *sequence->tokens);
-        memcpy(sequence->tokens, q->ids, (size_t)q->n_ids * sizeof *q->ids);
+        memcpy(sequence->tokens, q->ids, (size_t)r->n_prompt * sizeof *q->ids);
+        begin(s, sequence, q->ids + r->n_prompt, r->n_begun);
     }
     free(q->ids);
+}
+
+// NULL: it has ended.
+static struct sequence *find(const struct scheduler *s, uint64_t id, int answer) {
+    for (int i = 0; i < s->n_sequences; i++)
+        if (s->sequences[i]->request->id == id && s->sequences[i]->answer == answer) return s->sequences[i];
+    return NULL;
 }
 
 void scheduler_cancel(struct scheduler *s, uint64_t id) {
     for (int i = s->n_sequences - 1; i >= 0; i--)
         if (s->sequences[i]->request->id == id) end(s, s->sequences[i], FINISH_CANCELLED, "");
+}
+
+void scheduler_cancel_answer(struct scheduler *s, uint64_t id, int answer) {
+    struct sequence *q = find(s, id, answer);
+    if (q) end(s, q, FINISH_CANCELLED, "");
 }
 
 void scheduler_cancel_all(struct scheduler *s) {
@@ -234,6 +272,11 @@ void scheduler_set_sampling(struct scheduler *s, uint64_t id, const struct sampl
         const struct sampling own = sampler_for_answer(sampling, q->answer);
         if (q->request->id == id) sampler_change(&q->sampler, &own);
     }
+}
+
+void scheduler_set_answer_sampling(struct scheduler *s, uint64_t id, int answer, const struct sampling *sampling) {
+    struct sequence *q = find(s, id, answer);
+    if (q) sampler_change(&q->sampler, sampling);
 }
 
 void scheduler_focus(struct scheduler *s, uint64_t conversation) {
@@ -372,11 +415,10 @@ static void deliver(struct scheduler *s, const struct scheduler_draw *d, struct 
     step->accepted += drafted;
     step->decode_rows += drafted;
     step->decoded += accepted;
-    const struct request *r = q->request;
     if (ends) end(s, q, FINISH_END, "");
     else if (!ok)
         end(s, q, FINISH_ERROR, "the model's output holds NaN or infinity; its pages in the KV cache were dropped");
-    else if (q->n_tokens == r->limit) end(s, q, r->limited_by_user ? FINISH_LENGTH : FINISH_CONTEXT, "");
+    else if (q->n_tokens == q->request->limit) end_full(s, q);
 }
 
 static void fail_batch(struct scheduler *s, const char *message) {

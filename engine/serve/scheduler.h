@@ -23,7 +23,8 @@ struct scheduler_events {
     // After every change of state; message is "" unless failed. After a final state the sequence is gone, and with its
     // last one the request.
     void (*state)(void *context, const struct sequence *q, const char *message);
-    // A token was drawn; true when it ends the answer (and does not become a part of it).
+    // A token was drawn, or is one that the answer begins with: its figures are unknown then. True when it
+    // ends the answer (and does not become a part of it).
     bool (*token)(void *context, const struct sequence *q, const struct sample *sample);
     // Asked now and then while prompts or logits are computed, on any thread of a backend: whether to give the step up,
     // because its rows may not be wanted any more or others more urgently. They are computed again if they still are.
@@ -63,12 +64,14 @@ struct scheduler_request {
     uint64_t disk_owner; // as of struct request_params
     int32_t *ids; // from malloc, freed
     int n_ids;
+    int n_begun; // of the ids, the last: every answer begins with them, they are no part of the prompt
     struct sampling sampling;
-    int max_tokens;      // 0: no bound but the context
-    double time_limit;   // seconds, 0: none
-    double submitted;    // by clock_seconds(); 0: now
-    int n_answers;       // 0: one
-    void *const *owners; // [n_answers], borrowed for the call: of each sequence; NULL: none
+    const struct sampling *samplings; // [n_answers], borrowed for the call; NULL: `sampling`, for each another seed
+    int max_tokens;                   // 0: no bound but the context
+    double time_limit;                // seconds, 0: none
+    double submitted;                 // by clock_seconds(); 0: now
+    int n_answers;                    // 0: one
+    void *const *owners;              // [n_answers], borrowed for the call: of each sequence; NULL: none
 };
 
 struct scheduler;
@@ -80,8 +83,10 @@ void scheduler_close(struct scheduler *s); // reports nothing more
 
 void scheduler_submit(struct scheduler *s, const struct scheduler_request *q);
 void scheduler_cancel(struct scheduler *s, uint64_t id);
+void scheduler_cancel_answer(struct scheduler *s, uint64_t id, int answer);
 void scheduler_cancel_all(struct scheduler *s);
 void scheduler_set_sampling(struct scheduler *s, uint64_t id, const struct sampling *sampling);
+void scheduler_set_answer_sampling(struct scheduler *s, uint64_t id, int answer, const struct sampling *sampling);
 void scheduler_focus(struct scheduler *s, uint64_t conversation);
 void scheduler_forget(struct scheduler *s, uint64_t conversation, uint64_t disk_owner);
 

@@ -37,7 +37,7 @@ struct sequence {
     int n_tokens, n_proposed;
     struct kv_sequence kv;
     int n_rows;
-    int n_reused; // tokens of the prompt that were found in the KV cache
+    int n_reused; // tokens that were found in the KV cache, of those it started from
     struct sampler sampler;
     struct draft *draft;        // owned; NULL: it has not guessed yet
     int n_drafted, n_accepted;  // guessed tokens that were rows, and those of them that became a part of the answer

@@ -277,12 +277,14 @@ static uint64_t script_submit(struct engine_client *c, const struct request_para
     return r->id;
 }
 
-static void script_cancel(struct engine_client *c, uint64_t request) {
+static void script_cancel(struct engine_client *c, uint64_t request, int answer) {
+    (void)answer; // there is one
     struct script_request *r = request_by_id(engine_of(c), request);
     if (r && state_runs(r->state)) request_change(r, REQUEST_CANCELLED, FINISH_CANCELLED, NULL);
 }
 
-static void script_set_sampling(struct engine_client *c, uint64_t request, const struct sampling *s) {
+static void script_set_sampling(struct engine_client *c, uint64_t request, int answer, const struct sampling *s) {
+    (void)answer;
     struct script_request *r = request_by_id(engine_of(c), request);
     if (r) r->sampling = *s;
 }

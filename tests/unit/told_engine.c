@@ -31,14 +31,15 @@ static uint64_t told_submit(struct engine_client *c, const struct request_params
     return ++engine.n_requests;
 }
 
-static void told_cancel(struct engine_client *c, uint64_t request) {
+static void told_cancel(struct engine_client *c, uint64_t request, int answer) {
     (void)c;
+    engine.cancelled_answer = answer;
     assert(engine.n_cancelled < TOLD_MOST);
     engine.cancelled[engine.n_cancelled++] = request;
 }
 
-static void told_set_sampling(struct engine_client *c, uint64_t request, const struct sampling *s) {
-    (void)c;
+static void told_set_sampling(struct engine_client *c, uint64_t request, int answer, const struct sampling *s) {
+    (void)c, (void)answer;
     assert(engine.n_changed < TOLD_MOST);
     engine.changed[engine.n_changed++] = request;
     engine.new_sampling = *s;

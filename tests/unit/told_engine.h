@@ -12,9 +12,9 @@ struct told_engine {
     struct engine_client *client;                          // the latest
     uint64_t n_requests, conversation, focused, forgotten; // conversation: of the last request
     uint64_t cancelled[TOLD_MOST], changed[TOLD_MOST];     // requests
-    int n_cancelled, n_changed;
-    char prompt[4096]; // of the last request: "role: thinking/text|role: text|"
-    char stops[256];   // "stop|stop|"
+    int n_cancelled, n_changed, cancelled_answer;          // the last of which
+    char prompt[4096];                                     // of the last request: "role: thinking/text|role: text|"
+    char stops[256];                                       // "stop|stop|"
     enum reasoning reasoning;
     int max_tokens, n_answers;
     struct sampling sampling, new_sampling; // of the last request; of the last change

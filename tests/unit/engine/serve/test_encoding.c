@@ -128,6 +128,27 @@ static void test_others_go_on_while_a_prompt_is_encoded(void **state) {
     wait_for_queue(0);
 }
 
+// One of two answers is changed, then cancelled, before there are any.
+static void test_one_answer_is_cancelled_before_it_is_scheduled(void **state) {
+    (void)state;
+    struct request_params p = params(1, GATED "prompt", 5);
+    p.n_answers = 2;
+    uint64_t gated = engine_submit(client, &p);
+    sem_wait(&arrived);
+    engine_set_answer_sampling(client, gated, 0, &p.sampling);
+    engine_set_answer_sampling(client, gated, 7, &p.sampling); // there is none
+    engine_cancel_answer(client, gated, 1);
+    engine_cancel_answer(client, gated, -5);
+    sem_post(&gate);
+    enum request_state ends[2] = {REQUEST_PENDING, REQUEST_PENDING};
+    for (int i = 0; i < 2; i++) {
+        struct engine_event e = end_of(gated, NULL);
+        ends[e.answer] = e.state;
+    }
+    assert_int_equal(ends[0], REQUEST_FINISHED);
+    assert_int_equal(ends[1], REQUEST_CANCELLED);
+}
+
 static void test_it_is_cancelled_at_once(void **state) {
     (void)state;
     uint64_t gated = ask_gated(1, 5), behind = ask(1, "Once upon", 5);
@@ -272,6 +293,7 @@ static void test_the_engine_closes_meanwhile(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         ENCODING_TEST(test_others_go_on_while_a_prompt_is_encoded),
+        ENCODING_TEST(test_one_answer_is_cancelled_before_it_is_scheduled),
         ENCODING_TEST(test_it_is_cancelled_at_once),
         ENCODING_TEST(test_once_cancelled_it_ends_no_step),
         ENCODING_TEST(test_all_answers_of_one_are_cancelled),

@@ -698,6 +698,14 @@ static void test_logits_of_every_position(void **state) {
     bench_close(b);
 }
 
+// The answer begins with so many of the tokens that it would have anyway.
+static void begin_as_alone(struct scheduler_request *q, int n) {
+    q->ids = xrealloc(q->ids, (size_t)(q->n_ids + n) * sizeof *q->ids);
+    toy_continue(q->ids, q->n_ids, VOCAB, q->ids + q->n_ids, n);
+    q->n_ids += n;
+    q->n_begun = n;
+}
+
 // Whatever is asked in whatever order: the cache stays consistent, and each answer is the beginning of its text alone.
 static void test_random_life(void **state) {
     (void)state;
@@ -715,10 +723,12 @@ static void test_random_life(void **state) {
                 struct scheduler_request q = bench_ask(id, n, common, (int)(pick % 90) + 1);
                 q.conversation = 1 + id % 5;
                 q.n_answers = pick % 4 ? 1 : 3;
+                if (pick % 3 == 0) begin_as_alone(&q, 1 + (int)(pick % 40));
                 for (int k = 0; k < q.n_answers; k++) owners[++last] = id, lengths[last] = n, commons[last] = common;
                 scheduler_submit(b->scheduler, &q);
             } else if (what < 18) scheduler_cancel(b->scheduler, 1 + pick % (last + 1));
-            else if (what < 24) scheduler_focus(b->scheduler, pick % 6);
+            else if (what < 21) scheduler_cancel_answer(b->scheduler, 1 + pick % (last + 1), (int)(pick % 3));
+            else if (what < 25) scheduler_focus(b->scheduler, pick % 6);
             else if (what < 28) scheduler_forget(b->scheduler, pick % 6, 0);
             else scheduler_step(b->scheduler);
             bench_check(b);
