@@ -65,6 +65,9 @@ void metrics_set_unknown(struct engine_metrics *f) {
                                  .pages_free = METRIC_UNKNOWN,
                                  .pages_kept = METRIC_UNKNOWN,
                                  .kv_bytes = METRIC_UNKNOWN,
+                                 .disk_bytes = METRIC_UNKNOWN,
+                                 .disk_budget = METRIC_UNKNOWN,
+                                 .woken_tokens = METRIC_UNKNOWN,
                                  .context = METRIC_UNKNOWN};
     for (int i = 0; i < STAGE_COUNT; i++) f->stage_seconds[i] = NAN, f->stages[i] = work;
 }

@@ -36,10 +36,11 @@ struct hibernate {
     pthread_cond_t wake, over;
     struct jobs loads, others;
     struct hibernate_index index;
-    bool ready, closing, ended;
+    bool closing, ended;
     uint64_t backlog;
     atomic_bool abandoned; // what is being written is given up
     bool warned;           // that it cannot be written; the worker's
+    struct timespec seen;  // when the folder had changed last; the worker's
 };
 
 void hibernate_job_free(struct hibernate_job *job) {
@@ -88,29 +89,63 @@ static bool open_file(struct hibernate *h, const char *name, struct hibernate_fi
     return ok;
 }
 
-// ---- the index, at the beginning ----
+// ---- looking ----
 
-static void read_index(struct hibernate *h) {
-    struct hibernate_files list = hibernate_folder_list(h->folder);
+static bool same_time(const struct timespec *a, const struct timespec *b) {
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static void take_up(struct hibernate *h, const char *name) {
+    struct hibernate_file f;
+    struct status st;
+    if (!open_file(h, name, &f, &st)) {
+        ignore_file(h, name, &st);
+        return;
+    }
+    pthread_mutex_lock(&h->lock);
+    hibernate_index_add(&h->index, name, &f, false);
+    pthread_mutex_unlock(&h->lock);
+    hibernate_file_close(&f);
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(((const struct hibernate_listed *)a)->name, ((const struct hibernate_listed *)b)->name);
+}
+
+// Takes those that are gone out of the index, and those that it has out of the list.
+static void drop_known(struct hibernate *h, struct hibernate_files *list) {
+    if (list->count) qsort(list->files, (size_t)list->count, sizeof *list->files, compare_names);
+    pthread_mutex_lock(&h->lock);
+    for (int i = h->index.count - 1; i >= 0; i--) {
+        const struct hibernate_entry *e = h->index.entries[i];
+        const struct hibernate_listed key = {.name = e->name};
+        struct hibernate_listed *found = NULL;
+        if (list->count) found = bsearch(&key, list->files, (size_t)list->count, sizeof key, compare_names);
+        if (found) found->known = true;
+        else if (!e->coming) hibernate_index_remove(&h->index, e->name);
+    }
+    pthread_mutex_unlock(&h->lock);
+}
+
+// Several programs may write to the folder.
+static void refresh(struct hibernate *h) {
+    struct stat info;
     const time_t now = time(NULL);
+    if (stat(h->folder, &info) || same_time(&info.st_mtim, &h->seen)) return;
+    h->seen = now - info.st_mtim.tv_sec > 1 ? info.st_mtim : (struct timespec){0}; // more may come within this moment
+    struct hibernate_files list = hibernate_folder_list(h->folder);
+    drop_known(h, &list);
     for (int i = 0; i < list.count && !atomic_load(&h->abandoned); i++) {
-        const char *name = list.files[i].name;
-        struct hibernate_file f;
-        struct status st;
-        if (list.files[i].temporary) {
-            if (now - list.files[i].used.tv_sec > STALE_SECONDS) remove_file(h, name);
-            continue;
-        }
-        if (!open_file(h, name, &f, &st)) {
-            ignore_file(h, name, &st);
-            continue;
-        }
-        pthread_mutex_lock(&h->lock);
-        hibernate_index_add(&h->index, name, &f, false);
-        pthread_mutex_unlock(&h->lock);
-        hibernate_file_close(&f);
+        const struct hibernate_listed *f = &list.files[i];
+        if (!f->temporary && !f->known) take_up(h, f->name);
+        if (f->temporary && now - f->used.tv_sec > STALE_SECONDS) remove_file(h, f->name);
     }
     hibernate_folder_free(&list);
+}
+
+static void look(struct hibernate *h, struct hibernate_job *job) {
+    refresh(h);
+    h->params.done(h->params.context, job);
 }
 
 // ---- loading ----
@@ -191,7 +226,8 @@ static void serve_loads(struct hibernate *h) {
         struct hibernate_job *job = pop(&h->loads);
         pthread_mutex_unlock(&h->lock);
         if (!job) return;
-        load(h, job);
+        if (job->kind == HIBERNATE_LOOK) look(h, job);
+        else load(h, job);
     }
 }
 
@@ -308,38 +344,22 @@ void hibernate_remove(const char *folder, uint64_t owner) {
 
 // ---- the worker ----
 
-static void begin(struct hibernate *h) {
-    struct hibernate_job *job = xcalloc(1, sizeof *job);
-    read_index(h);
-    pthread_mutex_lock(&h->lock);
-    h->ready = true;
-    const int files = h->index.count;
-    const uint64_t bytes = h->index.bytes;
-    pthread_mutex_unlock(&h->lock);
-    log_debug("kv", "%s: %d files, %llu MiB", h->folder, files, (unsigned long long)(bytes >> 20));
-    h->params.done(h->params.context, job);
-}
-
 static void work(struct hibernate *h, struct hibernate_job *job) {
-    if (job->kind == HIBERNATE_LOAD) load(h, job);
-    else if (job->kind == HIBERNATE_SAVE) save(h, job);
+    if (job->kind == HIBERNATE_SAVE) save(h, job);
     else forget(h, job);
 }
 
 static void *hibernate_main(void *argument) {
     struct hibernate *h = argument;
-    begin(h);
+    refresh(h);
     pthread_mutex_lock(&h->lock);
     for (;;) {
-        struct hibernate_job *job = pop(&h->loads);
-        if (!job) job = pop(&h->others);
-        if (!job && h->closing) break;
-        if (!job) {
-            pthread_cond_wait(&h->wake, &h->lock);
-            continue;
-        }
+        while (!h->loads.first && !h->others.first && !h->closing) pthread_cond_wait(&h->wake, &h->lock);
+        struct hibernate_job *job = h->loads.first ? NULL : pop(&h->others);
+        if (!job && !h->loads.first) break;
         pthread_mutex_unlock(&h->lock);
-        work(h, job);
+        if (job) work(h, job);
+        serve_loads(h);
         pthread_mutex_lock(&h->lock);
     }
     h->ended = true;
@@ -403,7 +423,7 @@ void hibernate_do(struct hibernate *h, struct hibernate_job *job) {
         hibernate_file_close(&f);
         free(name);
     }
-    push(job->kind == HIBERNATE_LOAD ? &h->loads : &h->others, job);
+    push(job->kind == HIBERNATE_LOAD || job->kind == HIBERNATE_LOOK ? &h->loads : &h->others, job);
     pthread_cond_signal(&h->wake);
     pthread_mutex_unlock(&h->lock);
 }
@@ -413,13 +433,6 @@ uint64_t hibernate_backlog(struct hibernate *h) {
     const uint64_t bytes = h->backlog;
     pthread_mutex_unlock(&h->lock);
     return bytes;
-}
-
-bool hibernate_ready(struct hibernate *h) {
-    pthread_mutex_lock(&h->lock);
-    const bool ready = h->ready;
-    pthread_mutex_unlock(&h->lock);
-    return ready;
 }
 
 void hibernate_look(struct hibernate *h, uint64_t fingerprint, const int32_t *tokens, int n, enum hibernate_page *out) {

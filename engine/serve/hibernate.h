@@ -10,12 +10,14 @@
 //   scheduler (scheduler_hibernate.c)                    the worker of this module
 //   a sequence ends ─► its text rests ─► pages are   ─save─►  makes room: least recently used first, and of one use the
 //                      read out of the KV cache               later pages first; writes a file
-//   a prompt comes ─► it waits, where that is sooner ─load─►  reads, verifies
+//   a prompt comes ─► it waits ──────────────────────  ─look─►
+//                      where that is sooner ─────────  ─load─►  reads, verifies
 //                      ◄─ written into the KV cache, found by the prefix index ──┘
-//   a chat is deleted ─────────────────────────────── ─forget─► removes its files
+//   a chat is deleted ──────────────────────────── ─forget─► removes its files
 //
-// The worker alone touches the disk. Loads overtake saves, between two pages of these. The index of what is there is
-// read when the folder is opened, behind a lock that is never held over a system call. Used by the engine thread.
+// The worker alone touches the disk. Looks and loads overtake saves, between two pages of these. The index of what is
+// there is read when the folder is opened, and what others changed since when somebody looks; it lies behind a lock that
+// is never held over a system call. Used by the engine thread.
 #ifndef CONFAB_SERVE_HIBERNATE_H
 #define CONFAB_SERVE_HIBERNATE_H
 
@@ -25,9 +27,9 @@
 #include "engine/base/status.h"
 
 enum hibernate_kind {
-    HIBERNATE_READY, // the index has been read; nobody asks for it
-    HIBERNATE_SAVE,
+    HIBERNATE_LOOK, // the index is as the folder is by then
     HIBERNATE_LOAD,
+    HIBERNATE_SAVE,
     HIBERNATE_FORGET
 };
 
@@ -62,7 +64,6 @@ void hibernate_close(struct hibernate *h);
 void hibernate_do(struct hibernate *h, struct hibernate_job *job); // takes it
 uint64_t hibernate_backlog(struct hibernate *h);                   // bytes that wait to be saved
 
-bool hibernate_ready(struct hibernate *h);
 enum hibernate_page { HIBERNATE_ABSENT, HIBERNATE_COMING, HIBERNATE_THERE }; // coming: being saved
 // Of each of the first n pages of a text, whether it is on the disk.
 void hibernate_look(struct hibernate *h, uint64_t fingerprint, const int32_t *tokens, int n, enum hibernate_page *out);

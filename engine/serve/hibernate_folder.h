@@ -14,6 +14,7 @@ struct hibernate_listed {
     struct timespec used; // last
     uint32_t depth;       // how many pages come before; the caller's
     bool temporary;       // being written, or left behind by a kill
+    bool known;           // the caller's
 };
 struct hibernate_files {
     struct hibernate_listed *files;

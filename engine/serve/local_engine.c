@@ -450,7 +450,7 @@ static bool urgent(const void *item, void *context) {
     case COMMAND_CANCEL: return request_find(look->engine, c->client, c->id) && scheduler_computes(s, c->id);
     case COMMAND_LEAVE: return computes_for(look->engine, c->client);
     case COMMAND_HIBERNATED:
-        return c->job->kind == HIBERNATE_LOAD && scheduler_overtakes(s, c->job->conversation, look->focus);
+        return c->job->kind <= HIBERNATE_LOAD && scheduler_overtakes(s, c->job->conversation, look->focus);
     case COMMAND_CLOSE: return true;
     default: return false;
     }

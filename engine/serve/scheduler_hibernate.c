@@ -30,8 +30,9 @@ enum {
 struct wake { // a text that is being loaded
     uint64_t fingerprint, conversation;
     int32_t *tokens; // [n_pages × KV_PAGE_TOKENS]
-    int n_pages, n_done;
-    int n_waiting; // sequences
+    int n_pages; // that may be on the disk
+    int n_known, n_done; // that were in the KV cache before, and that are
+    int n_waiting;       // sequences
     double begun;
     struct wake *next;
 };
@@ -196,7 +197,7 @@ double scheduler_hibernate_due(const struct scheduler *s) {
 }
 
 bool scheduler_hibernate(struct scheduler *s) {
-    if (scheduler_hibernate_due(s) > clock_seconds() || !hibernate_ready(s->hibernation.store)) return false;
+    if (scheduler_hibernate_due(s) > clock_seconds()) return false;
     save_some(s);
     return true;
 }
@@ -245,12 +246,7 @@ static void wake_end(struct scheduler *s, struct wake *w) {
     wake_free(w);
 }
 
-static void wait_for(struct sequence *q, struct wake *w) {
-    q->wake = w;
-    w->n_waiting++;
-}
-
-// One that will have loaded more than n_known tokens of the sequence's.
+// One that may load more than n_known tokens of the sequence's.
 static struct wake *wake_with(const struct scheduler *s, const struct sequence *q, int n_known) {
     for (struct wake *w = s->hibernation.wakes; w; w = w->next) {
         const int n = prefix_common(w->tokens, w->n_pages * KV_PAGE_TOKENS, q->tokens, q->n_tokens - 1);
@@ -259,44 +255,33 @@ static struct wake *wake_with(const struct scheduler *s, const struct sequence *
     return NULL;
 }
 
-// How many of the first n pages the disk has, without a gap behind the `known` ones.
-static int pages_on_disk(const struct scheduler *s, const struct sequence *q, int known, int n) {
-    const struct hibernation *h = &s->hibernation;
-    enum hibernate_page *there = xcalloc((size_t)n + 1, sizeof *there);
-    hibernate_look(h->store, h->fingerprint, q->tokens, n, there);
-    while (known < n && there[known] == HIBERNATE_THERE) known++;
-    free(there);
-    return known;
-}
-
-static bool sooner_than_computed(const struct scheduler *s, int n_pages) {
-    const double seconds = (double)n_pages * (double)page_bytes(s) / s->hibernation.read_rate;
-    return s->speed.prompt_row <= 0 || seconds < n_pages * KV_PAGE_TOKENS * s->speed.prompt_row;
+static struct wake *wake_new(struct scheduler *s, const struct sequence *q, int known, int n_pages) {
+    struct hibernation *h = &s->hibernation;
+    struct wake *w = xcalloc(1, sizeof *w);
+    *w = (struct wake){.fingerprint = h->fingerprint,
+                       .conversation = q->request->conversation,
+                       .tokens = copy_tokens(q->tokens, n_pages),
+                       .n_pages = n_pages,
+                       .n_done = known,
+                       .n_known = known,
+                       .begun = clock_seconds(),
+                       .next = h->wakes};
+    h->wakes = w;
+    struct hibernate_job *job = xcalloc(1, sizeof *job);
+    *job = (struct hibernate_job){.kind = HIBERNATE_LOOK, .conversation = w->conversation, .context = w};
+    hibernate_do(h->store, job);
+    return w;
 }
 
 bool hibernation_wakes(struct scheduler *s, struct sequence *q, int n_known) {
-    struct hibernation *h = &s->hibernation;
     const int n = (q->n_tokens - 1) / KV_PAGE_TOKENS, known = n_known / KV_PAGE_TOKENS;
     if (q->wake) return true;
-    if (!h->store || q->looked || !q->request->disk_owner || n < known + WORTH_PAGES) return false;
-    if (!hibernate_ready(h->store)) return true;
-    q->looked = true;
-    struct wake *w = wake_with(s, q, n_known);
-    if (!w) {
-        const int end = pages_on_disk(s, q, known, n);
-        if (end < known + WORTH_PAGES || !sooner_than_computed(s, end - known)) return false;
-        w = xcalloc(1, sizeof *w);
-        *w = (struct wake){.fingerprint = h->fingerprint,
-                           .conversation = q->request->conversation,
-                           .tokens = copy_tokens(q->tokens, end),
-                           .n_pages = end,
-                           .n_done = known,
-                           .begun = clock_seconds(),
-                           .next = h->wakes};
-        h->wakes = w;
-        load_next(s, w);
+    if (!s->hibernation.store || q->looked || !q->request->disk_owner || n < known + WORTH_PAGES) return false;
+    if (!(q->wake = wake_with(s, q, n_known))) {
+        q->wake = wake_new(s, q, known, n);
+        q->looked = true;
     }
-    wait_for(q, w);
+    q->wake->n_waiting++;
     return true;
 }
 
@@ -345,6 +330,29 @@ static void note_rate(struct hibernation *h, const struct hibernate_job *job) {
     if (job->n_done && job->seconds > 0) h->read_rate = 0.7 * h->read_rate + 0.3 * bytes / job->seconds;
 }
 
+// How many pages the disk has, without a gap behind those that are known.
+static int pages_on_disk(const struct scheduler *s, const struct wake *w) {
+    enum hibernate_page *there = xcalloc((size_t)w->n_pages, sizeof *there);
+    hibernate_look(s->hibernation.store, w->fingerprint, w->tokens, w->n_pages, there);
+    int end = w->n_done;
+    while (end < w->n_pages && there[end] == HIBERNATE_THERE) end++;
+    free(there);
+    return end;
+}
+
+static bool sooner_than_computed(const struct scheduler *s, int n_pages) {
+    const double seconds = (double)n_pages * (double)page_bytes(s) / s->hibernation.read_rate;
+    return s->speed.prompt_row <= 0 || seconds < n_pages * KV_PAGE_TOKENS * s->speed.prompt_row;
+}
+
+static void looked(struct scheduler *s, struct wake *w) {
+    w->n_pages = pages_on_disk(s, w);
+    const int n = w->n_pages - w->n_done;
+    const bool wanted = w->n_waiting && w->fingerprint == s->hibernation.fingerprint;
+    if (wanted && n >= WORTH_PAGES && sooner_than_computed(s, n)) load_next(s, w);
+    else wake_end(s, w);
+}
+
 static void loaded(struct scheduler *s, const struct hibernate_job *job) {
     struct hibernation *h = &s->hibernation;
     struct wake *w = job->context;
@@ -357,14 +365,25 @@ static void loaded(struct scheduler *s, const struct hibernate_job *job) {
         load_next(s, w);
         return;
     }
-    log_info("kv", "%d tokens of a conversation read from disk (%.0f ms)", w->n_done * KV_PAGE_TOKENS,
-             1e3 * (clock_seconds() - w->begun));
+    if (w->n_done > w->n_known)
+        log_info("kv", "%d tokens of a conversation read from disk (%.0f ms)",
+                 (w->n_done - w->n_known) * KV_PAGE_TOKENS, 1e3 * (clock_seconds() - w->begun));
     wake_end(s, w);
 }
 
 void scheduler_hibernated(struct scheduler *s, struct hibernate_job *job) {
+    if (job->kind == HIBERNATE_LOOK) looked(s, job->context);
     if (job->kind == HIBERNATE_LOAD) loaded(s, job);
     if (job->kind == HIBERNATE_SAVE && job->n_done && job->fingerprint == s->hibernation.fingerprint)
         mark_saved(s, job->tokens, job->first, job->n_done);
     hibernate_job_free(job);
+}
+
+void hibernation_metrics(const struct scheduler *s, struct engine_metrics *out) {
+    const struct hibernation *h = &s->hibernation;
+    struct hibernate_usage usage = {0};
+    if (h->store) usage = hibernate_usage(h->store);
+    out->disk_bytes = (int64_t)usage.bytes;
+    out->disk_budget = (int64_t)usage.budget;
+    out->woken_tokens = h->woken_tokens;
 }

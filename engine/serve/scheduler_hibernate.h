@@ -36,6 +36,7 @@ void hibernation_forget(struct scheduler *s, uint64_t conversation, uint64_t own
 // Whether q is to wait for pages from the disk, because that has more of its tokens than the n_known that are to be had
 // otherwise. A sequence looks once.
 bool hibernation_wakes(struct scheduler *s, struct sequence *q, int n_known);
+void hibernation_metrics(const struct scheduler *s, struct engine_metrics *out);
 void hibernation_leave(struct sequence *q); // q waits no more
 
 #endif

@@ -33,13 +33,18 @@ void scheduler_metrics(const struct scheduler *s, struct engine_metrics *out) {
     out->pages_kept = s->cache.n_cached;
     out->pages_used = s->cache.n_pages - s->cache.n_free - s->cache.n_cached;
     out->pages_shared = s->cache.n_shared;
+    hibernation_metrics(s, out);
     out->n_requests = s->n_sequences < METRICS_MAX_REQUESTS ? s->n_sequences : METRICS_MAX_REQUESTS;
     for (int i = 0; i < out->n_requests; i++) out->requests[i] = summary(s->sequences[i]);
     for (int i = 0; i < s->cache.n_pages && i < METRICS_MAX_PAGES; i++) {
         const struct kv_page *p = &s->cache.pages[i];
         const bool cached = p->indexed && !p->references;
         out->pages[i] = (struct page_metrics){
-            .conversation = p->owner, .references = cached ? 1 : p->references, .filled = p->filled, .kept = cached};
+            .conversation = p->owner,
+            .references = cached ? 1 : p->references,
+            .filled = p->filled,
+            .kept = cached,
+            .on_disk = p->indexed && s->prefixes.nodes[i].saved};
     }
 }
 

@@ -141,7 +141,7 @@ static void run(struct side *e, const int *which, int n, int n_tokens, double *f
     *first = (counts[0] - since[0]) / (last - all);
     *others = 0;
     for (int i = 1; i < n; i++) *others += (counts[i] - since[i]) / (last - all);
-    for (uint64_t id = base; id < base + (uint64_t)n; id++) engine_forget(e->client, id);
+    for (uint64_t id = base; id < base + (uint64_t)n; id++) engine_forget(e->client, id, 0);
     struct engine_event event;
     while (running && engine_wait(e->client, &event, -1))
         running -= event.kind == EVENT_STATE && event.state >= REQUEST_FINISHED;

@@ -63,6 +63,8 @@ struct bench *bench_open(struct bench_options o) {
     struct scheduler_params p = {
         .placement = o.model ? o.placement : placement_on(&toy_backend, 0),
         .fallback = o.fallback,
+        .hibernation = o.hibernation,
+        .options = o.backend,
         .model = o.model ? o.model : &b->model,
         .n_pages = o.n_pages,
         .metrics = &b->metrics,

@@ -35,6 +35,8 @@ struct bench_options {
     const struct model *model;       // NULL: the toy's
     struct placement_plan placement; // of that model
     struct placement_plan fallback;
+    struct hibernation_params hibernation;
+    struct backend_options backend;
 };
 
 struct bench *bench_open(struct bench_options o);

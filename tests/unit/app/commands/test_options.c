@@ -124,6 +124,29 @@ static void test_every_setting_round_trips(void **state) {
     settings_free(&s);
 }
 
+static void test_sizes_have_units(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *formatted;
+    } good[] = {{"4 GiB", "4 GiB"}, {"4G", "4 GiB"},         {"512MiB", "512 MiB"}, {"1.5 GiB", "1536 MiB"},
+                {"100", "100 MiB"}, {"1024 MiB", "1 GiB"}, {"2 TiB", "2048 GiB"}, {"off", "off"}};
+    static const char *const bad[] = {"", "4 Gib", "4 GB", "GiB", "-1 GiB", "0", "1e9 TiB", "nan", "inf GiB", "4 GiB x"};
+    struct settings s = settings_default();
+    struct status st;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_true(setting_parse(&s, SETTING_kv_disk, good[i].text, &st));
+        char *text = setting_format(&s, SETTING_kv_disk);
+        assert_string_equal(text, good[i].formatted);
+        free(text);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (setting_parse(&s, SETTING_kv_disk, bad[i], &st)) fail_msg("'%s' is accepted", bad[i]);
+        assert_non_null(strstr(st.text, "kv-disk"));
+    }
+    assert_int_equal(s.kv_disk, 0); // unchanged
+    settings_free(&s);
+}
+
 static void test_keys_and_letters_are_unique_in_a_command(void **state) {
     (void)state;
     for (int a = 0; a < SETTING_COUNT; a++) {
@@ -229,6 +252,7 @@ int main(void) {
         cmocka_unit_test(test_values_are_checked),
         cmocka_unit_test(test_help_is_recognised),
         cmocka_unit_test(test_every_setting_round_trips),
+        cmocka_unit_test(test_sizes_have_units),
         cmocka_unit_test(test_keys_and_letters_are_unique_in_a_command),
         cmocka_unit_test(test_no_panes_is_not_the_default_panes),
         cmocka_unit_test(test_panes_by_digit_and_by_name),

@@ -6,22 +6,23 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/base/output_file.h"
 #include "engine/base/panic.h"
+#include "engine/base/reader.h"
 #include "engine/local_engine.h"
 #include "engine/metrics.h"
 #include "engine/model/opened_model.h"
 #include "engine/serve/local_engine_state.h"
 #include "tests/unit/full_disk.h"
 #include "tests/unit/temporary_folder.h"
-#include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
-#include "tests/unit/toy_backend.h"
 
 enum { PROMPT = 200, ANSWER = 80, MORE = 24, MOST = 512 };
 #define OWNER 77
@@ -158,9 +159,375 @@ static void test_woken_is_never_slept(void **state) {
     model_end(&b);
 }
 
+// What has no owner, as with `run` or without a store, leaves no trace.
+static void test_private_texts_never_touch_the_disk(void **state) {
+    (void)state;
+    struct bench b;
+    struct text t;
+    const struct engine_params p = sleeping();
+    start_empty();
+    tiny_start(&b, 0);
+    engine_start(&b, &p, NULL);
+    prompt_of(&b, &t, PROMPT);
+    go_on(&b, &t, 0, ANSWER);
+    engine_end(&b);
+    assert_int_equal(access(folder, F_OK), -1);
+    model_end(&b);
+}
+
+static void test_only_the_user_can_read(void **state) {
+    (void)state;
+    struct bench b;
+    struct text t;
+    struct stat info;
+    const struct engine_params p = sleeping();
+    start_empty();
+    tiny_start(&b, 0);
+    slept(&b, &t, &p, NULL);
+    assert_int_equal(stat(folder, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0700);
+    DIR *dir = opendir(folder);
+    int n = 0;
+    for (const struct dirent *d; (d = readdir(dir));) {
+        if (d->d_name[0] == '.') continue;
+        assert_int_equal(fstatat(dirfd(dir), d->d_name, &info, 0), 0);
+        assert_int_equal(info.st_mode & 0777, 0600);
+        n++;
+    }
+    closedir(dir);
+    assert_true(n > 0);
+    model_end(&b);
+}
+
+static void wait_for_files(int n) {
+    for (int i = 0; count_files(".kv") < n; i++, usleep(10000))
+        if (i > 3000) fail_msg("no file for half a minute");
+}
+
+// An engine that was open before another saved something finds it.
+static void test_engines_share_a_folder(void **state) {
+    (void)state;
+    struct bench a, b;
+    struct text t, alone;
+    const struct engine_params p = sleeping();
+    start_empty();
+    tiny_start(&a, 0);
+    tiny_start(&b, 0);
+    awake(&a, &alone, &p, NULL);
+    engine_start(&a, &p, NULL);
+    engine_start(&b, &p, NULL);
+    prompt_of(&a, &t, PROMPT);
+    go_on(&a, &t, OWNER, ANSWER);
+    wait_for_files(1);
+    go_on(&b, &t, OWNER + 1, MORE); // found by its tokens, whoever's it is
+    assert_true(t.n_reused >= PROMPT);
+    assert_same(&alone, &t);
+    engine_end(&a);
+    engine_end(&b);
+    model_end(&a);
+    model_end(&b);
+}
+
+static void test_pages_of_another_model_are_foreign(void **state) {
+    (void)state;
+    struct bench a, b;
+    struct text t;
+    struct engine_params p = sleeping();
+    start_empty();
+    tiny_start(&a, 0);
+    tiny_start(&b, 1); // of the same shape
+    slept(&a, &t, &p, NULL);
+    engine_start(&b, &p, NULL);
+    prompt_of(&b, &t, PROMPT);
+    go_on(&b, &t, OWNER, MORE);
+    assert_int_equal(t.n_reused, 0);
+    engine_end(&b);
+    p.options.kv_type = KV_Q8_0; // and so are those of another type
+    engine_start(&a, &p, NULL);
+    prompt_of(&a, &t, PROMPT);
+    go_on(&a, &t, OWNER, MORE);
+    assert_int_equal(t.n_reused, 0);
+    engine_end(&a);
+    model_end(&a);
+    model_end(&b);
+}
+
+static void test_a_deleted_conversation_takes_its_files_along(void **state) {
+    (void)state;
+    struct bench b;
+    struct text t;
+    const struct engine_params p = sleeping();
+    start_empty();
+    tiny_start(&b, 0);
+    slept(&b, &t, &p, NULL);
+    engine_start(&b, &p, NULL);
+    prompt_of(&b, &t, PROMPT);
+    t.tokens[0]++; // another text, of another conversation
+    go_on(&b, &t, OWNER + 1, ANSWER);
+    engine_forget(b.client, 5, OWNER);
+    engine_end(&b);
+    assert_true(count_files("000000000000004e-") > 0);
+    assert_int_equal(count_files("000000000000004d-"), 0);
+    local_engine_remove_saved(folder, OWNER + 1);
+    assert_int_equal(count_files(".kv"), 0);
+    model_end(&b);
+}
+
+static uint64_t bytes_of_files(void) {
+    uint64_t bytes = 0;
+    struct stat info;
+    DIR *dir = opendir(folder);
+    for (const struct dirent *d; dir && (d = readdir(dir));)
+        if (!fstatat(dirfd(dir), d->d_name, &info, 0) && S_ISREG(info.st_mode)) bytes += (uint64_t)info.st_size;
+    if (dir) closedir(dir);
+    return bytes;
+}
+
+// The least recently used conversation goes, the one that was used since stays.
+static void test_files_stay_within_the_budget(void **state) {
+    (void)state;
+    struct bench b;
+    struct text t;
+    struct engine_params p = sleeping();
+    start_empty();
+    tiny_start(&b, 0);
+    engine_start(&b, &p, NULL);
+    prompt_of(&b, &t, PROMPT);
+    go_on(&b, &t, OWNER, 1);
+    engine_end(&b);
+    const uint64_t one = bytes_of_files();
+    p.hibernation.budget = 3 * one + one / 2;
+    for (int i = 0; i < 6; i++) {
+        engine_start(&b, &p, NULL);
+        prompt_of(&b, &t, PROMPT);
+        t.tokens[0] += 1 + i;
+        go_on(&b, &t, OWNER + 1 + (uint64_t)i, 1);
+        engine_end(&b);
+        assert_true(bytes_of_files() <= p.hibernation.budget);
+        engine_start(&b, &p, NULL); // the first one is used again and again
+        prompt_of(&b, &t, PROMPT);
+        go_on(&b, &t, OWNER, 1);
+        assert_int_equal(t.n_reused, (PROMPT - 1) / KV_PAGE_TOKENS * KV_PAGE_TOKENS);
+        engine_end(&b);
+    }
+    assert_int_equal(count_files(".kv"), 3);
+    model_end(&b);
+}
+
+static void test_a_full_disk_is_no_failure(void **state) {
+    (void)state;
+    struct bench b;
+    struct text alone, woken;
+    const struct engine_params p = sleeping();
+    start_empty();
+    tiny_start(&b, 0);
+    awake(&b, &alone, &p, NULL);
+    full_disk_begin(20000);
+    assert_int_equal(slept(&b, &woken, &p, NULL), 0);
+    full_disk_end();
+    assert_same(&alone, &woken);
+    assert_int_equal(bytes_of_files(), 0);
+    model_end(&b);
+}
+
+struct stored { // a file
+    char name[256];
+    uint8_t *bytes;
+    size_t size;
+};
+
+static struct stored read_first_file(void) {
+    struct stored f = {0};
+    DIR *dir = opendir(folder);
+    for (const struct dirent *d; (d = readdir(dir)) && !f.bytes;) {
+        struct status st = {0};
+        if (!strstr(d->d_name, ".kv")) continue;
+        char *path = xasprintf("%s/%s", folder, d->d_name);
+        snprintf(f.name, sizeof f.name, "%s", d->d_name);
+        f.bytes = (uint8_t *)file_read_regular(path, 1 << 24, &f.size, &st);
+        free(path);
+    }
+    closedir(dir);
+    assert_non_null(f.bytes);
+    return f;
+}
+
+static void write_file(const char *name, const void *bytes, size_t size) {
+    char *path = xasprintf("%s/%s", folder, name);
+    struct status st = {0};
+    if (!output_file_replace(path, bytes, size, 0600, &st)) fail_msg("%s", st.text);
+    free(path);
+}
+
+// Damaged at any place, or cut off: the text is the same, and the file is gone afterwards.
+static void test_damaged_files_are_ignored(void **state) {
+    (void)state;
+    struct bench b;
+    struct text alone, woken, begin;
+    const struct engine_params p = sleeping();
+    start_empty();
+    tiny_start(&b, 0);
+    awake(&b, &alone, &p, NULL);
+    engine_start(&b, &p, NULL);
+    prompt_of(&b, &begin, PROMPT);
+    go_on(&b, &begin, OWNER, ANSWER);
+    engine_end(&b);
+    struct stored f = read_first_file();
+    assert_int_equal(count_files(".kv"), 1);
+    for (size_t i = 0; i < 40; i++) {
+        const size_t at = i < 20 ? i * 4 : f.size * (i - 20) / 20;
+        f.bytes[at] ^= 0x10;
+        write_file(f.name, f.bytes, i % 7 == 6 ? f.size - 1 - i : f.size);
+        f.bytes[at] ^= 0x10;
+        woken = begin;
+        engine_start(&b, &p, NULL);
+        go_on(&b, &woken, OWNER, MORE);
+        engine_end(&b);
+        assert_same(&alone, &woken);
+        woken = begin;
+        engine_start(&b, &p, NULL); // it was written anew
+        go_on(&b, &woken, OWNER, MORE);
+        engine_end(&b);
+        if (woken.n_reused < PROMPT) fail_msg("damaged at %zu: %d tokens found", at, woken.n_reused);
+    }
+    free(f.bytes);
+    model_end(&b);
+}
+
+static void test_foreign_files_stay(void **state) {
+    (void)state;
+    struct bench b;
+    struct text t;
+    const struct engine_params p = sleeping();
+    start_empty();
+    tiny_start(&b, 0);
+    slept(&b, &t, &p, NULL);
+    write_file("short.kv", "short", 5);
+    write_file("empty.kv", "", 0);
+    char zeros[4096] = {0};
+    write_file("zeros.kv", zeros, sizeof zeros);
+    write_file("notes.txt", "mine", 4);
+    char *path = xasprintf("%s/pipe.kv", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    free(path);
+    assert_true(slept(&b, &t, &p, NULL) > PROMPT);
+    assert_int_equal(count_files("short.kv") + count_files("zeros.kv") + count_files("notes") + count_files("pipe"), 4);
+    model_end(&b);
+}
+
+// What a kill leaves behind goes when nobody can be writing it any more.
+static void test_old_temporary_files_go(void **state) {
+    (void)state;
+    struct bench b;
+    struct text t;
+    const struct engine_params p = sleeping();
+    start_empty();
+    tiny_start(&b, 0);
+    slept(&b, &t, &p, NULL);
+    write_file("a.kv.0001.part", "a", 1);
+    write_file("b.kv.0002.part", "b", 1);
+    char *path = xasprintf("%s/a.kv.0001.part", folder);
+    const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    assert_int_equal(utimensat(AT_FDCWD, path, long_ago, 0), 0);
+    free(path);
+    slept(&b, &t, &p, NULL);
+    assert_int_equal(count_files("a.kv"), 0);
+    assert_int_equal(count_files("b.kv"), 1);
+    model_end(&b);
+}
+
+static void test_metrics_tell_what_is_on_the_disk(void **state) {
+    (void)state;
+    struct bench b;
+    struct text t;
+    const struct engine_params p = sleeping();
+    start_empty();
+    tiny_start(&b, 0);
+    const int found = slept(&b, &t, &p, NULL);
+    engine_start(&b, &p, NULL);
+    go_on(&b, &t, OWNER, MORE);
+    const struct engine_metrics *f = engine_metrics(b.client);
+    for (int i = 0; !f->woken_tokens && i < 3000; i++, usleep(1000)) f = engine_metrics(b.client);
+    int on_disk = 0;
+    for (int i = 0; i < f->n_pages; i++) on_disk += f->pages[i].on_disk;
+    assert_true(f->woken_tokens >= found);
+    assert_true(on_disk * KV_PAGE_TOKENS >= found);
+    assert_int_equal(f->disk_budget, p.hibernation.budget);
+    assert_true(f->disk_bytes > 0 && f->disk_bytes <= f->disk_budget);
+    engine_end(&b);
+    model_end(&b);
+}
+
+// Four answers to one prompt wait for the same pages.
+static void test_answers_wake_together(void **state) {
+    (void)state;
+    struct bench b;
+    struct text t;
+    const struct engine_params p = sleeping();
+    start_empty();
+    tiny_start(&b, 0);
+    slept(&b, &t, &p, NULL);
+    engine_start(&b, &p, NULL);
+    const struct request_params q = {.conversation = 1,
+                                     .disk_owner = OWNER,
+                                     .ids = t.tokens,
+                                     .n_ids = t.n,
+                                     .sampling = warm(),
+                                     .n_answers = 4,
+                                     .max_tokens = 5,
+                                     .ignore_end = true};
+    engine_submit(b.client, &q);
+    struct engine_event e;
+    for (int open = 4; open;) {
+        if (!engine_wait(b.client, &e, 60000)) fail_msg("no event for a minute");
+        if (e.kind != EVENT_STATE || e.state < REQUEST_FINISHED) continue;
+        assert_int_equal(e.state, REQUEST_FINISHED);
+        assert_true(e.n_reused >= PROMPT);
+        open--;
+    }
+    assert_true(engine_metrics(b.client)->prefill_tokens <= 4 * KV_PAGE_TOKENS); // the rest of the last page, each
+    engine_end(&b);
+    model_end(&b);
+}
+
+// Closing at once, in the middle of whatever it is.
+static void test_closing_at_any_moment(void **state) {
+    (void)state;
+    struct bench b;
+    struct text t;
+    const struct engine_params p = sleeping();
+    start_empty();
+    tiny_start(&b, 0);
+    slept(&b, &t, &p, NULL);
+    for (int i = 0; i < 60; i++) {
+        engine_start(&b, &p, NULL);
+        const struct request_params q = {
+            .conversation = 1, .disk_owner = OWNER, .ids = t.tokens, .n_ids = t.n, .sampling = warm()};
+        const uint64_t id = engine_submit(b.client, &q);
+        usleep((useconds_t)(i * 40));
+        if (i % 3 == 0) engine_cancel(b.client, id);
+        if (i % 5 == 0) engine_forget(b.client, 1, OWNER);
+        engine_end(&b);
+    }
+    model_end(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_woken_is_never_slept),
+        cmocka_unit_test(test_private_texts_never_touch_the_disk),
+        cmocka_unit_test(test_only_the_user_can_read),
+        cmocka_unit_test(test_engines_share_a_folder),
+        cmocka_unit_test(test_pages_of_another_model_are_foreign),
+        cmocka_unit_test(test_a_deleted_conversation_takes_its_files_along),
+        cmocka_unit_test(test_files_stay_within_the_budget),
+        cmocka_unit_test(test_a_full_disk_is_no_failure),
+        cmocka_unit_test(test_damaged_files_are_ignored),
+        cmocka_unit_test(test_foreign_files_stay),
+        cmocka_unit_test(test_old_temporary_files_go),
+        cmocka_unit_test(test_metrics_tell_what_is_on_the_disk),
+        cmocka_unit_test(test_answers_wake_together),
+        cmocka_unit_test(test_closing_at_any_moment),
     };
     const char *home = temporary_folder_make();
     if (!home) return 1;
