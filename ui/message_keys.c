@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { GAP = 2, ROOMY = 60 /* columns */ };
+enum { GAP = 2 };
 
 #define BOTH (MESSAGE_SELECTED | MESSAGE_IN_TREE)
 
@@ -25,7 +25,7 @@ static const struct {
     {MESSAGE_SELECTED, COMMAND_TREE, "t", NULL, NULL, NULL, "tree", "tree"},
     {BOTH, COMMAND_PRUNE, "Delete", NULL, "Del", "Del", "prune", "prune"},
     {BOTH, COMMAND_COPY, "c", NULL, NULL, NULL, "copy", "copy"},
-    {BOTH, COMMAND_COPY_CHAT, "n", NULL, NULL, NULL, "new chat from here", "new chat"},
+    {BOTH, COMMAND_COPY_CHAT, "n", NULL, NULL, NULL, "new chat", "new chat"},
     {BOTH, COMMAND_NAME, "m", NULL, NULL, NULL, "name", "name"},
     {BOTH, COMMAND_RESTORE, "u", NULL, NULL, NULL, "undo prune", "undo"},
     {MESSAGE_SELECTED, COMMAND_EDIT, "Enter", NULL, "", "", "", ""},
@@ -44,19 +44,47 @@ int message_keys_command(const struct key *k, enum message_place place) {
     return -1;
 }
 
+struct label {
+    const char *key, *text;
+    int width;
+};
+
+static struct label label_of(int choice, bool ascii, bool brief) {
+    struct label l = {ascii ? choices[choice].ascii : choices[choice].shown,
+                      brief ? choices[choice].brief : choices[choice].label, 0};
+    if (!l.key) l.key = choices[choice].key;
+    l.width = text_width(l.key, strlen(l.key)) + (*l.text != 0) + (int)strlen(l.text);
+    return l;
+}
+
+// Where the next one is drawn; in the line below where it does not fit.
+static struct rect place_after(struct rect area, struct rect before, int width) {
+    struct rect next = {before.x + before.width + GAP, before.y, width, 1};
+    if (!before.width) return (struct rect){area.x, area.y, width, 1};
+    if (next.x + width > area.x + area.width) next.x = area.x, next.y++;
+    return next;
+}
+
+static bool all_fit(struct rect area, bool ascii, enum message_place place) {
+    struct rect at = {0};
+    for (int i = 0; i < CHOICES; i++) {
+        struct label l = label_of(i, ascii, false);
+        if (choices[i].places & (int)place && *l.key) at = place_after(area, at, l.width);
+    }
+    return at.y < area.y + area.height;
+}
+
 void message_keys_draw(struct view_frame *f, struct rect area, enum message_place place) {
     struct canvas *c = f->canvas;
-    int x = area.x, y = area.y;
+    struct rect at = {0};
+    bool brief = !all_fit(area, c->ascii, place);
     for (int i = 0; i < CHOICES; i++) {
-        const char *label = area.width < ROOMY ? choices[i].brief : choices[i].label;
-        const char *name = c->ascii ? choices[i].ascii : choices[i].shown;
-        if (!name) name = choices[i].key;
-        if (!(choices[i].places & (int)place) || !*name) continue;
-        int width = text_width(name, strlen(name)) + (*label != 0) + (int)strlen(label);
-        if (x > area.x && x + width > area.x + area.width) x = area.x, y++;
-        if (y >= area.y + area.height) return;
-        frame_hit(f, (struct rect){x, y, width, 1}, HIT_CHOICE, (int)choices[i].command);
-        x += canvas_text(c, area, x, y, view_bold(ROLE_ACCENT), name, strlen(name)) + (*label != 0);
-        x += canvas_text(c, area, x, y, view_style(ROLE_DIM), label, strlen(label)) + GAP;
+        struct label l = label_of(i, c->ascii, brief);
+        if (!(choices[i].places & (int)place) || !*l.key) continue;
+        at = place_after(area, at, l.width);
+        if (at.y >= area.y + area.height) return;
+        frame_hit(f, at, HIT_CHOICE, (int)choices[i].command);
+        int used = canvas_text(c, area, at.x, at.y, view_bold(ROLE_ACCENT), l.key, strlen(l.key));
+        if (*l.text) canvas_text(c, area, at.x + used + 1, at.y, view_style(ROLE_DIM), l.text, strlen(l.text));
     }
 }

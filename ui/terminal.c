@@ -178,6 +178,7 @@ static void signals_remove(void) {
 struct abilities {
     bool moves_cursor, other_screen, cursor_shape;
     int colours;
+    bool is_xterm; // or calls itself one
 };
 
 static bool capability(const char *name) {
@@ -196,9 +197,10 @@ static int terminfo_colours(void) {
 static struct abilities abilities_ask(const char *term, int output) {
     if (!term || !*term) return (struct abilities){0};
     int error, colours = strstr(term, "-direct") ? TRUE_COLOUR : strstr(term, "256color") ? 256 : 16;
-    struct abilities a = {true, true, true, colours};
+    struct abilities a = {true, true, true, colours, false};
     if (setupterm(term, output, &error) != OK) return a;
-    a = (struct abilities){capability("cup"), capability("smcup"), capability("Ss"), terminfo_colours()};
+    a = (struct abilities){capability("cup"), capability("smcup"), capability("Ss"), terminfo_colours(),
+                           !strncmp(term, "xterm", 5)};
     del_curterm(cur_term);
     return a;
 }
@@ -212,12 +214,15 @@ static int colours_choose(int wanted, int announced) {
 }
 
 // Alternate screen, no wrapping at the right edge, bracketed paste, mouse buttons and wheel with coordinates in
-// decimal, a bar as cursor. And back, in any state.
+// decimal, a bar as cursor; from an xterm, Esc for Alt, which otherwise makes letters of a key. And back, in any state.
 static void hold_prepare(const struct abilities *a) {
-    snprintf(hold.enter, sizeof hold.enter, "%s\033[?7l\033[?2004h\033[?1000h\033[?1006h%s\033[?25l",
-             a->other_screen ? "\033[?1049h" : "", a->cursor_shape ? "\033[6 q" : "");
-    snprintf(hold.leave, sizeof hold.leave, "\033[?2026l\033[0m\033[?1006l\033[?1000l\033[?2004l\033[?7h%s\033[?25h%s",
-             a->cursor_shape ? "\033[0 q" : "", a->other_screen ? "\033[?1049l" : "\033[H\033[2J");
+    snprintf(hold.enter, sizeof hold.enter, "%s\033[?7l\033[?2004h\033[?1000h\033[?1006h%s%s\033[?25l",
+             a->other_screen ? "\033[?1049h" : "", a->is_xterm ? "\033[?1036s\033[?1036h" : "",
+             a->cursor_shape ? "\033[6 q" : "");
+    snprintf(hold.leave, sizeof hold.leave,
+             "\033[?2026l\033[0m\033[?1006l\033[?1000l\033[?2004l\033[?7h%s%s\033[?25h%s",
+             a->is_xterm ? "\033[?1036r" : "", a->cursor_shape ? "\033[0 q" : "",
+             a->other_screen ? "\033[?1049l" : "\033[H\033[2J");
 }
 
 // ---- the terminal ----

@@ -84,7 +84,7 @@ static size_t own_sequence(const char *p, size_t n) {
     size_t at = 2;
     while (at < n && p[at] && strchr("0123456789;?", p[at])) at++;
     if (at + 1 < n && p[at] == ' ' && p[at + 1] == 'q') return at + 2;
-    return at < n && p[at] && strchr("hlHCmJ", p[at]) ? at + 1 : 0;
+    return at < n && p[at] && strchr("hlsrHCmJ", p[at]) ? at + 1 : 0;
 }
 
 long golden_display_foreign(const struct golden_display *d) {

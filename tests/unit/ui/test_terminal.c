@@ -357,7 +357,8 @@ static void assert_restored(const struct session *s) {
     static const char *const modes[][2] = {{"\033[?1049h", "\033[?1049l"}, {"\033[?1000h", "\033[?1000l"},
                                            {"\033[?1006h", "\033[?1006l"}, {"\033[?2004h", "\033[?2004l"},
                                            {"\033[?25l", "\033[?25h"},     {"\033[?7l", "\033[?7h"},
-                                           {"\033[6 q", "\033[0 q"},       {"\033[?2026h", "\033[?2026l"}};
+                                           {"\033[6 q", "\033[0 q"},       {"\033[?2026h", "\033[?2026l"},
+                                           {"\033[?1036h", "\033[?1036r"}};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         assert_true(position_of(s, modes[i][0]) > 0);
         if (position_of(s, modes[i][1]) < position_of(s, modes[i][0])) fail_msg("left on: %s", modes[i][0] + 1);
