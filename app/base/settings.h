@@ -71,7 +71,7 @@ enum setting_place {
     X(draft, int, "draft", 0, SETTING_CHOICE, DRAFT_CHOICES, 0, 0, IN_COMPUTE,                                         \
       "how to guess tokens ahead: off, or lookup in the conversation")                                                 \
     X(kv_disk, uint64_t, "kv-disk", 0, SETTING_BYTES, "SIZE", 0x1p20, 0x1p50, IN_CHAT | IN_FILE,                       \
-      "disk space for the KV cache of chats, to reopen them at once, or off")                                         \
+      "disk space for the KV cache of chats, to reopen them at once, or off")                                          \
     X(mlock, bool, "mlock", 0, SETTING_FLAG, NULL, 0, 0, IN_COMPUTE,                                                   \
       "lock the weights in memory so that they are never swapped out")                                                 \
     X(small_pages, bool, "small-pages", 0, SETTING_FLAG, NULL, 0, 0, IN_COMPUTE,                                       \
@@ -95,11 +95,14 @@ enum setting_place {
     X(thinking, bool, "thinking", 0, SETTING_FLAG, NULL, 0, 0, IN_RUN,                                                 \
       "write thinking to standard error even if that is not a terminal")                                               \
     X(raw, bool, "raw", 0, SETTING_FLAG, NULL, 0, 0, IN_RUN, "continue the text, without a chat template")             \
+    X(answers, int, "answers", 0, SETTING_INT, "N", 1, 64, IN_RUN,                                                     \
+      "number of answers; the first is streamed, the others follow it")                                                \
     X(exact, bool, "exact", 0, SETTING_FLAG, NULL, 0, 0, IN_LOGITS, "use the scalar reference path in 32-bit floats")  \
     X(special, bool, "special", 0, SETTING_FLAG, NULL, 0, 0, IN_TOKENIZE, "parse special tokens such as <|im_end|>")   \
     X(now, char *, "now", 0, SETTING_TEXT, "TIME", 0, 0, IN_TEMPLATE,                                                  \
       "time for strftime_now, such as 2026-01-02T03:04:05 (default: now)")                                             \
-    X(json, bool, "json", 0, SETTING_FLAG, NULL, 0, 0, IN_BENCH | IN_SHOW | IN_LIST | IN_QUANTIZE | IN_HELP,           \
+    X(json, bool, "json", 0, SETTING_FLAG, NULL, 0, 0,                                                                 \
+      IN_RUN | IN_BENCH | IN_SHOW | IN_LIST | IN_QUANTIZE | IN_HELP,                                                   \
       "print one JSON object")                                                                                         \
     X(bench_seconds, double, "seconds", 0, SETTING_REAL, "SECONDS", 0, 3600, IN_BENCH,                                 \
       "time to spend measuring speed, in seconds")                                                                     \

@@ -13,9 +13,10 @@ enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 // command. A new command needs a row here and a file command_NAME.c. The first one runs when no subcommand is given.
 #define COMMANDS(X)                                                                                                    \
     X(chat, "", "Open the chat screen", "", IN_CHAT, 0, 0)                                                             \
-    X(run, "[PROMPT]", "Print one answer to standard output",                                                          \
+    X(run, "[PROMPT]", "Print the answer to a prompt, or several",                                                     \
       "Text piped to standard input is appended to PROMPT, or is the prompt if there is\n"                             \
-      "no PROMPT.\n",                                                                                                  \
+      "no PROMPT. With --json, the object has `answers`, a list of objects with text,\n"                               \
+      "finish_reason (stop, length, context, time or error) and n_tokens, and `usage`.\n",                             \
       IN_RUN, 0, 1)                                                                                                    \
     X(bench, "", "Measure a model's speed, memory use and accuracy",                                                   \
       "Measures, in turn, prompts of 512 tokens and decoding in 1 to 16 conversations\n"                               \

@@ -80,6 +80,57 @@ static void test_an_empty_prompt_is_an_error(void **state) {
     assert_fails(shell("echo | confab run"), 2, "prompt");
 }
 
+// The first is the one that is given without --answers; each has a line with its number.
+static void test_several_answers_follow_each_other(void **state) {
+    (void)state;
+    const char *model = shared_file("models/stories260K-f32.gguf");
+    struct result one = shell_format("confab run -m %s --raw -n 20 --seed 5 --temp 2 'Once upon a time'", model);
+    struct result r =
+        shell_format("confab run -m %s --raw -n 20 --seed 5 --temp 2 --answers 3 'Once upon a time'", model);
+    char *first = xasprintf("==> 1 of 3 <==\n%s\n==> 2 of 3 <==\n", one.output);
+    assert_int_equal(r.status, 0);
+    assert_memory_equal(r.output, first, strlen(first));
+    assert_non_null(strstr(r.output, "\n\n==> 3 of 3 <==\n,"));
+    result_free(&one), result_free(&r), free(first);
+    assert_fails(shell("confab run --answers 0 hello"), 2, "answers");
+}
+
+static void test_answers_as_json(void **state) {
+    (void)state;
+    const char *model = shared_file("models/stories260K-f32.gguf");
+    struct result one = shell_format("confab run -m %s --raw -n 20 --seed 5 --temp 2 'Once upon a time'", model);
+    struct result r =
+        shell_format("confab run -m %s --raw -n 20 --seed 5 --temp 2 --answers 2 --json 'Once upon a time'", model);
+    assert_int_equal(r.status, 0);
+    json_t *object = json_loads(r.output, 0, NULL), *answers = json_object_get(object, "answers"),
+           *first = json_array_get(answers, 0), *second = json_array_get(answers, 1),
+           *usage = json_object_get(object, "usage");
+    assert_int_equal(json_array_size(answers), 2);
+    const char *text = json_string_value(json_object_get(first, "text"));
+    assert_int_equal(strlen(text), one.size - 1); // but for the line break
+    assert_memory_equal(text, one.output, one.size - 1);
+    assert_string_not_equal(text, json_string_value(json_object_get(second, "text")));
+    assert_string_equal(json_string_value(json_object_get(first, "finish_reason")), "length");
+    assert_int_equal(json_integer_value(json_object_get(first, "n_tokens")), 20);
+    assert_int_equal(json_integer_value(json_object_get(usage, "prompt_tokens")), 5);
+    assert_int_equal(json_integer_value(json_object_get(usage, "completion_tokens")), 40);
+    assert_int_equal(json_integer_value(json_object_get(usage, "total_tokens")), 45);
+    json_decref(object);
+    result_free(&one), result_free(&r);
+}
+
+// The object is whole where an answer fails too.
+static void test_a_failed_answer_as_json(void **state) {
+    (void)state;
+    struct result r = shell("yes word | head -30000 | confab run --json 2>/dev/null");
+    assert_int_equal(r.status, 1);
+    json_t *object = json_loads(r.output, 0, NULL), *answer = json_array_get(json_object_get(object, "answers"), 0);
+    assert_string_equal(json_string_value(json_object_get(answer, "finish_reason")), "error");
+    assert_non_null(strstr(json_string_value(json_object_get(answer, "error")), "tokens"));
+    json_decref(object);
+    result_free(&r);
+}
+
 static void test_missing_models_are_reported(void **state) {
     (void)state;
     assert_fails(shell("confab run -m /nonexistent.gguf hello"), 1, "/nonexistent.gguf");
@@ -458,6 +509,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wrong_command_lines),
         cmocka_unit_test(test_an_empty_prompt_is_an_error),
+        cmocka_unit_test(test_several_answers_follow_each_other),
+        cmocka_unit_test(test_answers_as_json),
+        cmocka_unit_test(test_a_failed_answer_as_json),
         cmocka_unit_test(test_missing_models_are_reported),
         cmocka_unit_test(test_a_missing_configured_model_gives_way_to_the_built_in_one),
         cmocka_unit_test(test_runs_are_logged),
