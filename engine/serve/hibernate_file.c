@@ -131,12 +131,17 @@ static bool read_header(struct hibernate_file *f, struct status *st) {
     return ok;
 }
 
-bool hibernate_file_open(struct hibernate_file *f, const char *path, struct status *st) {
-    *f = (struct hibernate_file){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)};
-    if (f->fd < 0) return status_fail(st, STATUS_IO, "%s", strerror(errno));
+bool hibernate_file_take(struct hibernate_file *f, int fd, struct status *st) {
+    *f = (struct hibernate_file){.fd = fd};
     if (read_header(f, st)) return true;
     hibernate_file_close(f);
     return false;
+}
+
+bool hibernate_file_open(struct hibernate_file *f, const char *path, struct status *st) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW); // a pipe must not block
+    *f = (struct hibernate_file){.fd = -1};
+    return fd < 0 ? status_fail(st, STATUS_IO, "%s", strerror(errno)) : hibernate_file_take(f, fd, st);
 }
 
 bool hibernate_file_read(const struct hibernate_file *f, uint32_t page, void *out, struct status *st) {

@@ -47,6 +47,7 @@ struct hibernate_file {
 };
 // STATUS_FORMAT where it is damaged; STATUS_UNSUPPORTED where it is none of ours, or of another version.
 bool hibernate_file_open(struct hibernate_file *f, const char *path, struct status *st);
+bool hibernate_file_take(struct hibernate_file *f, int fd, struct status *st); // closes fd on failure, too
 bool hibernate_file_read(const struct hibernate_file *f, uint32_t page, void *out, struct status *st);
 void hibernate_file_close(struct hibernate_file *f);
 
