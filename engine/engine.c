@@ -135,3 +135,11 @@ bool engine_wait(struct engine_client *c, struct engine_event *out, int timeout_
 int engine_event_fd(const struct engine_client *c) { return c->events.fd; }
 
 const struct engine_metrics *engine_metrics(struct engine_client *c) { return c->engine->ops->metrics(c); }
+
+void engine_watch(struct engine_client *c, uint64_t request, int answer) {
+    if (c->engine->ops->watch) c->engine->ops->watch(c, request, answer);
+}
+
+bool engine_distribution(struct engine_client *c, const struct sampling *s, struct distribution *out) {
+    return c->engine->ops->distribution && c->engine->ops->distribution(c, s, out);
+}

@@ -6,6 +6,7 @@
 #define CONFAB_ENGINE_OPS_H
 
 #include "engine/base/queue.h"
+#include "engine/distribution.h"
 #include "engine/engine.h"
 #include "engine/metrics.h"
 
@@ -20,7 +21,7 @@ struct engine_client {
     struct queue events; // of struct engine_event; unbounded, so that whoever pushes never waits
 };
 
-// As the functions of engine.h and metrics.h that are called so.
+// As the functions of engine.h, metrics.h and distribution.h that are called so.
 struct engine_ops {
     const char *name; // "local"
     void (*close)(struct engine *e);
@@ -34,6 +35,8 @@ struct engine_ops {
     void (*focus)(struct engine_client *c, uint64_t conversation);
     void (*forget)(struct engine_client *c, uint64_t conversation, uint64_t disk_owner);
     const struct engine_metrics *(*metrics)(struct engine_client *c);
+    void (*watch)(struct engine_client *c, uint64_t request, int answer);                               // NULL: it
+    bool (*distribution)(struct engine_client *c, const struct sampling *s, struct distribution *out); // has none
 };
 
 // The beginning and the end of a client's life: a zeroed struct of `size` bytes that begins with a client, its queue

@@ -37,6 +37,7 @@
     X(COMMAND_PAGE_DOWN, "page-down", "PgDn", "Answers", "scroll down")                                                \
     X(COMMAND_TOP, "top", "Ctrl+Home", "Answers", "scroll to the top")                                                 \
     X(COMMAND_BOTTOM, "bottom", "Ctrl+End", "Answers", "scroll to the end and follow the answer")                      \
+    X(COMMAND_KNOBS, "knobs", "Alt+S", "Sampling", "show what the knobs make of the last token")                       \
     X(COMMAND_KNOB_NEXT, "next-knob", "Shift+Right", "Sampling", "select the next sampling knob")                      \
     X(COMMAND_KNOB_PREVIOUS, "previous-knob", "Shift+Left", "Sampling", "select the previous sampling knob")           \
     X(COMMAND_KNOB_UP, "knob-up", "Shift+Up", "Sampling", "raise the selected knob by a step")                         \

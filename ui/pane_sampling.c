@@ -114,6 +114,7 @@ static void draw(struct view_frame *f, struct rect line, void *kept) {
 static void click(struct screen *s, void *kept, const struct hit *h) {
     (void)kept;
     screen_hand_out(s, COMMAND_KNOB_NEXT, h->number, NULL);
+    screen_open_pane(s, PANE_KNOBS);
 }
 
 const struct pane pane_sampling = {.draw = draw, .click = click};

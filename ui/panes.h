@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "engine/base/log.h"
+#include "engine/distribution.h"
 #include "engine/engine.h"
 #include "engine/metrics.h"
 
@@ -44,6 +45,7 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(PALETTE, palette, "commands", COMMAND_PALETTE)                                                                   \
     X(MODELS, models, "models", COMMAND_MODEL)                                                                         \
     X(TREE, tree, "tree", COMMAND_TREE)                                                                                \
+    X(KNOBS, knobs, "last token", COMMAND_KNOBS)                                                                       \
     X(SELECT, select, "", COMMAND_COUNT)                                                                               \
     X(DIALOG, dialog, "", COMMAND_COUNT)
 
@@ -177,6 +179,7 @@ struct screen_view {
     int n_log;
     const struct sampling *sampling;     // of the current chat
     int knob;                            // enum sampling_knob_id that is chosen
+    const struct distribution *distribution; // of the current chat's last token; NULL: not known, or not to be seen
     const char *const *questions;        // worth asking in an empty chat; outlive the screen
     int n_questions;
     const char *editing;                 // whose text the composer has, e.g. "your message"; NULL: it has the draft

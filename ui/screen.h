@@ -65,6 +65,7 @@ const char *screen_theme(const struct screen *s);
 uint32_t screen_panes(const struct screen *s);
 bool screen_has_open(const struct screen *s, enum pane_id pane); // of those over the others
 uint32_t screen_panes_with_room(const struct screen *s); // those of them that this size can show
+bool screen_has_open(const struct screen *s, enum pane_id pane); // of those over the others
 bool screen_ascii(const struct screen *s);
 
 // Copies text to the clipboard; says in `how` which way was taken and whether it can be known to have worked.

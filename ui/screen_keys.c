@@ -156,6 +156,7 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_NEWLINE: composer_newline(s->composer); return;
     case COMMAND_HELP: toggle_pane(s, PANE_HELP); return;
     case COMMAND_PALETTE: toggle_pane(s, PANE_PALETTE); return;
+    case COMMAND_KNOBS: toggle_pane(s, PANE_KNOBS); return;
     case COMMAND_RENAME:
         dialog_ask(s, id, "Name of this chat", "Enter keeps it, Esc leaves it as it was", s->facts.title);
         return;

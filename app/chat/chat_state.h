@@ -33,6 +33,8 @@ struct chat {
     float decode[CHAT_HISTORY], prefill[CHAT_HISTORY], latency[CHAT_HISTORY];
     int n_samples;
     struct view_time time; // at the last sample
+    uint64_t watched;      // request whose answer the engine was told to watch, and which answer; 0: none
+    int watched_answer;
 
     struct view_chat *view_chats; // room for what the screen is shown, kept between frames
     struct view_message *view_messages;

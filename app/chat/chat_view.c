@@ -8,6 +8,7 @@
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
 #include "engine/base/process_memory.h"
+#include "engine/distribution.h"
 #include "engine/metrics.h"
 
 enum {
@@ -196,6 +197,22 @@ static void show_log(const struct chat *c, struct screen_view *view) {
     view->n_log = (int)count;
 }
 
+// The answer on the screen is watched all the time, so that there is something to see when a person looks.
+static void show_distribution(struct chat *c, struct screen_view *view) {
+    static struct distribution distribution;
+    const struct session_chat *chat = c->current;
+    const struct session_answer *a = session_answer_at(chat, conversation_last(&chat->conversation));
+    if (!c->client) return;
+    if (a && a->request && (a->request != c->watched || a->index != c->watched_answer)) {
+        engine_watch(c->client, a->request, a->index);
+        c->watched = a->request, c->watched_answer = a->index;
+    }
+    if (!screen_has_open(c->screen, PANE_KNOBS)) return;
+    if (engine_distribution(c->client, view->sampling, &distribution) &&
+        distribution.conversation == chat->conversation.id && distribution.n > 0)
+        view->distribution = &distribution;
+}
+
 static const char *editing(const struct session_chat *chat) {
     if (!chat->editing) return NULL;
     return chat->conversation.messages[chat->edited].role == MESSAGE_USER ? "your message" : "the answer";
@@ -233,6 +250,7 @@ void chat_show(struct chat *c) {
     show_memory(c, f, &view);
     show_log(c, &view);
     chat_tree_show(c, &view);
+    show_distribution(c, &view);
     chat_model_show(c, &view);
     chat_limits_show(c, f, &c->time);
     screen_draw(c->screen, &view);

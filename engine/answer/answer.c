@@ -73,19 +73,24 @@ void answer_close(struct answer *a) {
     free(a);
 }
 
-static void set_alternative(const struct answer *a, struct token_alternative *out, int32_t id, float probability) {
-    *out = (struct token_alternative){.id = id, .probability = probability};
-    struct span piece = tokenizer_piece(a->p.tokenizer, id, true);
+void answer_token_text(const struct tokenizer *t, int32_t id, char *out, size_t size) {
+    struct span piece = tokenizer_piece(t, id, true);
     size_t n = 0;
     for (size_t at = 0; at < piece.size;) {
         uint32_t code;
         char character[4];
         at += utf8_decode(piece.data + at, piece.size - at, &code);
         size_t length = utf8_encode(code, character);
-        if (n + length >= sizeof out->text) break;
-        memcpy(out->text + n, character, length);
+        if (n + length >= size) break;
+        memcpy(out + n, character, length);
         n += length;
     }
+    out[n] = 0;
+}
+
+static void set_alternative(const struct answer *a, struct token_alternative *out, int32_t id, float probability) {
+    *out = (struct token_alternative){.id = id, .probability = probability};
+    answer_token_text(a->p.tokenizer, id, out->text, sizeof out->text);
 }
 
 static void set_event(struct answer *a, const struct sample *s) {

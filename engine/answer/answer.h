@@ -28,6 +28,8 @@ struct answer *answer_open(const struct answer_params *p);
 void answer_close(struct answer *a);
 // True if the token ends the answer; otherwise sends its text.
 bool answer_token(struct answer *a, const struct sample *sample);
+// Of a token, as valid UTF-8, cut at a character to `size` with its NUL.
+void answer_token_text(const struct tokenizer *t, int32_t id, char *out, size_t size);
 // At the end: sends the text held back.
 void answer_finish(struct answer *a);
 

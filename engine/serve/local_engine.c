@@ -30,6 +30,7 @@
 #include "engine/serve/placement_choose.h"
 #include "engine/serve/registry.h"
 #include "engine/serve/scheduler.h"
+#include "engine/serve/watch.h"
 
 #define PUBLISH_SECONDS (1.0 / 60)
 
@@ -46,6 +47,7 @@ enum command_kind {
     COMMAND_CANCEL,
     COMMAND_SAMPLING,
     COMMAND_FOCUS,
+    COMMAND_WATCH,
     COMMAND_FORGET,
     COMMAND_LEAVE, // of a client
     COMMAND_LOGITS,
@@ -57,6 +59,9 @@ struct local_client {
     struct engine_client client;
     uint64_t number;               // of no other client
     struct engine_metrics *latest; // its own copy
+    struct watch *watch;           // NULL: it has never watched
+    uint64_t watched;              // request, and which of its answers; as the engine's thread knows it
+    int watched_answer;
 };
 
 struct local_answer { // the owner of a sequence
@@ -174,6 +179,7 @@ static struct local_request *request_find(const struct local_engine *e, const st
 }
 
 static void client_free(struct local_client *c) {
+    watch_close(c->watch);
     free(c->latest);
     engine_client_free(&c->client);
 }
@@ -222,6 +228,13 @@ static bool on_token(void *context, const struct sequence *q, const struct sampl
     const struct local_answer *a = q->owner;
     ((struct local_engine *)context)->drew = true;
     return answer_token(a->text, sample);
+}
+
+static void on_drawn(void *context, const struct sequence *q, const struct sampler_input *in, int32_t token) {
+    const struct local_client *c = ((const struct local_answer *)q->owner)->request->client;
+    (void)context;
+    if (c->watched == q->request->id && c->watched_answer == q->answer)
+        watch_note(c->watch, conversation_number(c, q->request->conversation), in, token);
 }
 
 static void tell_notice(const struct local_request *r, const char *text) {
@@ -415,6 +428,7 @@ static void obey(struct local_engine *e, const struct command *c) {
         break;
     case COMMAND_SAMPLING: set_sampling(e, c); break;
     case COMMAND_FOCUS: scheduler_focus(e->scheduler, c->id); break;
+    case COMMAND_WATCH: c->client->watched = c->id, c->client->watched_answer = c->answer; break;
     case COMMAND_FORGET: forget(e, c->id, c->owner); break;
     case COMMAND_LEAVE: leave(e, c->client); break;
     case COMMAND_LOGITS: start_logits(e, c->logits); break;
@@ -557,7 +571,12 @@ static struct scheduler *open_placed(struct local_engine *e, const struct engine
                         .delay = p->hibernation.delay,
                         .worth_seconds = p->hibernation.worth_seconds},
         .metrics = &e->metrics,
-        .events = {.context = e, .state = on_state, .token = on_token, .stop = on_step, .moved = on_moved}};
+        .events = {.context = e,
+                   .state = on_state,
+                   .token = on_token,
+                   .drawn = on_drawn,
+                   .stop = on_step,
+                   .moved = on_moved}};
     if (plan->parts[plan->n - 1].ops != &cpu_backend) params.fallback = placement_on(&cpu_backend, 0);
     return scheduler_open(&params, st);
 }
@@ -737,6 +756,17 @@ static const struct engine_metrics *local_metrics(struct engine_client *client) 
     return f;
 }
 
+static void local_watch(struct engine_client *client, uint64_t request, int answer) {
+    struct local_client *c = (struct local_client *)client;
+    if (!c->watch) c->watch = watch_open(((struct local_engine *)client->engine)->file->model.spec.n_vocab);
+    push(client, (struct command){.kind = COMMAND_WATCH, .id = request, .answer = answer});
+}
+
+static bool local_distribution(struct engine_client *client, const struct sampling *s, struct distribution *out) {
+    const struct local_client *c = (struct local_client *)client;
+    return c->watch && watch_explain(c->watch, ((struct local_engine *)client->engine)->file->tokenizer, s, out);
+}
+
 static bool local_logits(struct engine *e, const int32_t *ids, int n, float *out, struct status *st) {
     struct logits_job job = {.text = {.ids = ids, .n = n, .out = out}, .st = st};
     bool ok;
@@ -781,7 +811,9 @@ static const struct engine_ops local_engine = {.name = "local",
                                                .set_sampling = local_set_sampling,
                                                .focus = local_focus,
                                                .forget = local_forget,
-                                               .metrics = local_metrics};
+                                               .metrics = local_metrics,
+                                               .watch = local_watch,
+                                               .distribution = local_distribution};
 
 char *local_engine_saved_folder(void) { return path_cache("kv"); }
 

@@ -17,7 +17,7 @@ struct sampler_scratch {
     struct {
         int32_t id;
         float logit; // before penalties
-    } touched[4096]; // as many as the penalties may look back
+    } touched[SAMPLER_WINDOW];
 };
 
 struct sampler_scratch *sampler_scratch_open(int n_vocab) {
@@ -160,13 +160,24 @@ static int32_t equal_to(const struct row *r, float value, int skip) {
 
 static int32_t likeliest(const struct row *r) { return equal_to(r, r->max, 0); }
 
-static struct front filter(const struct sampling *s, const struct row *r, struct front_scratch *x) {
+// What is left after each filter but the temperature's.
+struct fronts {
+    struct front after[FILTER_TEMPERATURE];
+};
+
+static struct fronts filter(const struct sampling *s, const struct row *r, struct front_scratch *x) {
     struct front front = front_all();
+    struct fronts all;
     bool cuts = s->top_k > 0 && s->top_k < r->n;
     if (cuts) front = front_top(r, x, s->top_k);
+    all.after[FILTER_TOP_K] = front;
     if (s->top_p < 1) front = cuts ? front_share_of(r, x, s->top_k, s->top_p) : front_share(r, x, s->top_p);
-    return s->min_p > 0 ? front_shorter(front, front_near(r, s->min_p)) : front;
+    all.after[FILTER_TOP_P] = front;
+    all.after[FILTER_MIN_P] = s->min_p > 0 ? front_shorter(front, front_near(r, s->min_p)) : front;
+    return all;
 }
+
+static float sharpness_of(const struct sampling *s) { return fminf(1 / s->temperature, FLT_MAX); }
 
 static float weight_of(const struct row *r, int i, float sharpness) {
     return row_exp((r->logits[i] - r->max) * sharpness);
@@ -184,8 +195,8 @@ static int32_t draw_in_block(const struct row *r, int block, float sharpness, fl
 }
 
 static int32_t draw(struct sampler *m, const struct row *r, struct front_scratch *x) {
-    struct front front = filter(&m->sampling, r, x);
-    float sharpness = fminf(1 / m->sampling.temperature, FLT_MAX);
+    struct front front = filter(&m->sampling, r, x).after[FILTER_MIN_P];
+    float sharpness = sharpness_of(&m->sampling);
     float tie = front.ties ? row_exp((front.least - r->max) * sharpness) : 0;
     double total = x->kernels->weigh(r, sharpness, front.least, x->block_weight);
     double target = random_unit(&m->random) * (total + front.ties * (double)tie);
@@ -213,4 +224,75 @@ struct sample sampler_next(struct sampler *m, struct sampler_scratch *x, const s
     out.probability = (float)((double)row_exp(in->logits[out.token] - max) / sum);
     out.ok = true;
     return out;
+}
+
+// ---- what knobs make of it ----
+
+static int front_size(const struct row *r, struct front front) {
+    int n = front.ties;
+    for (int b = 0; b < row_blocks(r->n); b++) {
+        if (r->block_max[b] <= front.least) continue;
+        for (int i = b * ROW_BLOCK; i < r->n && i < (b + 1) * ROW_BLOCK; i++) n += r->logits[i] > front.least;
+    }
+    return n;
+}
+
+// The draw as it would be: whose weights count, and what they come to.
+struct chances {
+    bool greedy;
+    float sharpness;
+    double total;
+};
+
+static struct chances chances_of(const struct sampling *s, const struct row *r, struct front_scratch *x,
+                                 struct front front) {
+    struct chances c = {.greedy = !(s->temperature > 0), .total = 1};
+    if (c.greedy) return c;
+    c.sharpness = sharpness_of(s);
+    float tie = front.ties ? row_exp((front.least - r->max) * c.sharpness) : 0;
+    c.total = x->kernels->weigh(r, c.sharpness, front.least, x->block_weight) + front.ties * (double)tie;
+    return c;
+}
+
+// `rank`: among the candidates, the likeliest is the first.
+static float chance(const struct chances *c, const struct row *r, int32_t id, int rank, int left) {
+    if (rank >= left) return 0;
+    return c->greedy ? 1 : (float)((double)weight_of(r, id, c->sharpness) / c->total);
+}
+
+static int rank_of(const struct row *r, int32_t id) {
+    int rank = 0;
+    for (int i = 0; i < r->n; i++) rank += r->logits[i] > r->logits[id] || (r->logits[i] == r->logits[id] && i < id);
+    return rank;
+}
+
+void sampler_explain(const struct sampling *s, struct sampler_scratch *x, const struct sampler_input *in, int32_t drawn,
+                     struct distribution *out) {
+    struct row r = {.logits = in->logits, .n = in->n_vocab, .block_max = x->block_max};
+    *out = (struct distribution){.drawn.id = drawn};
+    if (!x->fronts.kernels->maxima(r.logits, r.n, r.block_max)) return;
+    const float max = r.max = largest(r.block_max, row_blocks(r.n));
+    if (max == -INFINITY) return;
+    const double sum = x->fronts.kernels->sums(&r).weight;
+    out->n_tokens = front_size(&r, front_all());
+    penalise(s, x, in);
+    refresh_maxima(&r, x);
+    const struct fronts fronts = filter(s, &r, &x->fronts);
+    for (int i = 0; i < FILTER_TEMPERATURE; i++) out->left[i] = front_size(&r, fronts.after[i]);
+    const int left = out->left[FILTER_TEMPERATURE] = s->temperature > 0 ? out->left[FILTER_MIN_P] : 1;
+    const struct chances chances = chances_of(s, &r, &x->fronts, fronts.after[FILTER_MIN_P]);
+    out->n = out->n_tokens < DISTRIBUTION_TOP ? out->n_tokens : DISTRIBUTION_TOP;
+    front_list(&r, &x->fronts, out->n);
+    for (int i = 0; i < out->n; i++) {
+        const int32_t id = x->fronts.candidates[i].id;
+        out->candidates[i] = (struct distribution_candidate){.id = id, .after = chance(&chances, &r, id, i, left)};
+    }
+    out->drawn.after = chance(&chances, &r, drawn, rank_of(&r, drawn), left);
+    unpenalise(x, in);
+    out->n_penalised = x->n_touched;
+    for (int i = -1; i < out->n; i++) {
+        struct distribution_candidate *c = i < 0 ? &out->drawn : &out->candidates[i];
+        c->before = (float)((double)row_exp(in->logits[c->id] - max) / sum);
+        for (int k = 0; k < x->n_touched; k++) c->penalised |= x->touched[k].id == c->id;
+    }
 }

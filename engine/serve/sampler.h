@@ -8,7 +8,10 @@
 #ifndef CONFAB_SERVE_SAMPLER_H
 #define CONFAB_SERVE_SAMPLER_H
 
+#include "engine/distribution.h"
 #include "engine/sampling.h"
+
+enum { SAMPLER_WINDOW = 4096 }; // tokens that penalties may look back
 
 struct sampler { // of one sequence
     struct sampling sampling;
@@ -36,5 +39,8 @@ void sampler_skip(struct sampler *m, int n);
 // A changed seed starts the generator anew, everything else goes on with it.
 void sampler_change(struct sampler *m, const struct sampling *s);
 struct sample sampler_next(struct sampler *m, struct sampler_scratch *x, const struct sampler_input *in);
+// What these knobs make of logits that a token was drawn from: all of *out but the conversation and the texts.
+void sampler_explain(const struct sampling *s, struct sampler_scratch *x, const struct sampler_input *in, int32_t drawn,
+                     struct distribution *out);
 
 #endif

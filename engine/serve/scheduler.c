@@ -321,39 +321,37 @@ static void expire(struct scheduler *s, double now) {
     }
 }
 
-struct sampling_job {
-    struct scheduler *scheduler;
-    float *logits;
-};
+// What draw number i of d is made from.
+static struct sampler_input draw_input(const struct scheduler *s, const struct scheduler_draw *d, int i) {
+    const struct sequence *q = d->sequence;
+    return (struct sampler_input){.logits = s->logits + (size_t)(d->first + i) * (size_t)s->n_vocab,
+                                  .n_vocab = s->n_vocab,
+                                  .tokens = q->tokens,
+                                  .n_tokens = q->n_tokens + i};
+}
 
 // Draws the next token, and goes on from the rows of the proposed ones as long as it is what was drawn: so each is
 // drawn once, in order and from the same logits as without them.
 static void sample_sequence(void *context, int i, int worker) {
-    const struct sampling_job *job = context;
-    struct scheduler *s = job->scheduler;
+    struct scheduler *s = context;
     struct scheduler_draw *d = &s->draws[i];
     struct sequence *q = d->sequence;
     const int32_t *proposed = q->tokens + q->n_tokens;
     const struct sample *drawn;
     d->n_drawn = 0;
     do {
-        const int row = d->first + d->n_drawn;
-        struct sampler_input in = {.logits = job->logits + (size_t)row * (size_t)s->n_vocab,
-                                   .n_vocab = s->n_vocab,
-                                   .tokens = q->tokens,
-                                   .n_tokens = q->n_tokens + d->n_drawn++};
-        s->samples[row] = sampler_next(&q->sampler, s->scratch[worker], &in);
-        drawn = &s->samples[row];
+        const struct sampler_input in = draw_input(s, d, d->n_drawn);
+        drawn = &s->samples[d->first + d->n_drawn++];
+        s->samples[drawn - s->samples] = sampler_next(&q->sampler, s->scratch[worker], &in);
     } while (drawn->ok && d->n_drawn <= q->n_proposed && drawn->token == proposed[d->n_drawn - 1]);
 }
 
 // Waking the workers costs more than a few small rows.
-static void sample_all(struct scheduler *s, float *logits) {
-    struct sampling_job job = {s, logits};
+static void sample_all(struct scheduler *s) {
     if (s->n_draws > 1 && (int64_t)s->n_draws * s->n_vocab >= PARALLEL_LOGITS)
-        placement_for_each(s->placement, s->n_draws, sample_sequence, &job);
+        placement_for_each(s->placement, s->n_draws, sample_sequence, s);
     else
-        for (int i = 0; i < s->n_draws; i++) sample_sequence(&job, i, 0);
+        for (int i = 0; i < s->n_draws; i++) sample_sequence(s, i, 0);
 }
 
 // Of n tokens that came together.
@@ -408,6 +406,10 @@ static void deliver(struct scheduler *s, const struct scheduler_draw *d, struct 
     while (accepted < n && !ends) {
         ends = s->events.token(s->events.context, q, &samples[accepted]);
         accepted += !ends;
+    }
+    if (s->events.drawn && accepted) {
+        const struct sampler_input in = draw_input(s, d, accepted - 1);
+        s->events.drawn(s->events.context, q, &in, samples[accepted - 1].token);
     }
     learn_guess(s, d);
     step->drafted += q->n_proposed;
@@ -499,7 +501,8 @@ bool scheduler_step(struct scheduler *s) {
     }
     advance(s);
     double ran = clock_seconds();
-    sample_all(s, result.logits);
+    s->logits = result.logits;
+    sample_all(s);
     step.end = clock_seconds();
     step.work = result.work;
     step.work.stages[STAGE_SAMPLE].seconds = step.end - ran;

@@ -26,6 +26,8 @@ struct scheduler_events {
     // A token was drawn, or is one that the answer begins with: its figures are unknown then. True when it
     // ends the answer (and does not become a part of it).
     bool (*token)(void *context, const struct sequence *q, const struct sample *sample);
+    // After the last of these that became a part of the answer: what it was drawn from. NULL: nobody cares.
+    void (*drawn)(void *context, const struct sequence *q, const struct sampler_input *in, int32_t token);
     // Asked now and then while prompts or logits are computed, on any thread of a backend: whether to give the step up,
     // because its rows may not be wanted any more or others more urgently. They are computed again if they still are.
     // NULL: never.

@@ -44,6 +44,7 @@ struct scheduler {
     struct batch_segment *segments; // [max_rows]
     struct scheduler_draw *draws;   // [max_draws]
     struct sample *samples;         // [max_draws], one a row that wants logits
+    float *logits;                  // [max_draws][n_vocab], of these rows; the backend's, of the step that ran last
     struct page_copy *copies;       // that the next batch makes, whichever it is
     int n_copies, most_copies;
     struct batch batch;

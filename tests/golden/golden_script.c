@@ -261,6 +261,20 @@ static void do_drafts(struct script *s) {
         script_fail(s, "chat %s has no request", s->words[1]);
 }
 
+static void do_logits(struct script *s) {
+    enum { VOCABULARY = 200 };
+    char names[VOCABULARY][20];
+    const char *texts[VOCABULARY];
+    float logits[VOCABULARY];
+    for (int i = 0; i < VOCABULARY; i++) {
+        snprintf(names[i], sizeof names[i], " rare%d", i);
+        texts[i] = i + 4 < s->count ? s->words[i + 4] : names[i];
+        logits[i] = -(float)i * (float)atof(s->words[3]);
+    }
+    script_engine_logits(s->engine, word_chat(s), word_int(s, 2), texts, logits, VOCABULARY);
+    script_settle(s);
+}
+
 #define METRICS(F, I)                                                                                                  \
     F(decode_now)                                                                                                      \
     F(prefill_now)                                                                                                     \
@@ -594,6 +608,7 @@ static const struct {
     {"state", 2, false, do_state},
     {"prefill", 3, false, do_prefill},
     {"rate", 2, false, do_rate},
+    {"logits", 4, false, do_logits},
     {"drafts", 3, false, do_drafts},
     {"metrics", 2, false, do_metrics},
     {"part", 6, false, do_part},

@@ -11,7 +11,8 @@
 //   What a person does:   key NAME … · type TEXT · paste TEXT · click X Y · wheel up|down X Y · resize W H
 //   What the engine does: token CHAT TEXT … · answer CHAT MS TEXT (a token a word, every MS milliseconds) ·
 //                         think CHAT MS TEXT (the same, thought) · notice CHAT TEXT · state CHAT STATE [REASON [TEXT]]
-//                         · prefill CHAT DONE TOTAL · rate CHAT NUMBER · drafts CHAT DRAFTED ACCEPTED · metrics NAME
+//                         · logits CHAT DRAWN STEP TEXT … (what the last token was drawn from: 200 of them, each less
+//                         likely than the one before it by e^STEP; the first one came before) · prefill CHAT DONE TOTAL · rate CHAT NUMBER · drafts CHAT DRAFTED ACCEPTED · metrics NAME
 //                         NUMBER … · work STAGE|decode|prefill SECONDS GB GOP (in the last second) · pages COUNT TOKENS
 //                         · page FIRST LAST CHAT REFERENCES FILLED (a CHAT of 0: kept of chat 1)
 //   inputrc LINE (as in a person's inputrc) · tick MILLISECONDS · listed (waits for the list of models)

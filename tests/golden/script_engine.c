@@ -13,6 +13,9 @@
 #include "engine/base/process_memory.h"
 #include "engine/engine_ops.h"
 #include "engine/model/opened_model.h"
+#include "engine/serve/sampler.h"
+
+enum { LOGITS = 256 };
 
 struct script_request {
     struct engine_client *client;
@@ -29,6 +32,13 @@ struct script_engine {
     struct script_request *requests; // all that were ever submitted
     int count, capacity;
     struct engine_metrics metrics;
+    struct script_logits { // of the last token, and of those before it one that is penalised
+        uint64_t conversation; // 0: none
+        int n;
+        int32_t drawn, before;
+        float logits[LOGITS];
+        char texts[LOGITS][20];
+    } last;
 };
 
 // ---- models ----
@@ -323,6 +333,20 @@ static const struct engine_metrics *script_metrics(struct engine_client *c) {
     return f;
 }
 
+static bool script_distribution(struct engine_client *c, const struct sampling *s, struct distribution *out) {
+    struct script_logits *l = &engine_of(c)->last;
+    if (!l->conversation) return false;
+    struct sampler_scratch *x = sampler_scratch_open(l->n);
+    sampler_explain(s, x, &(struct sampler_input){l->logits, l->n, &l->before, 1}, l->drawn, out);
+    sampler_scratch_close(x);
+    out->conversation = l->conversation;
+    for (int i = -1; i < out->n; i++) {
+        struct distribution_candidate *candidate = i < 0 ? &out->drawn : &out->candidates[i];
+        memcpy(candidate->text, l->texts[candidate->id], sizeof candidate->text);
+    }
+    return true;
+}
+
 static const struct engine_ops script_engine = {.name = "scripted",
                                                 .close = script_close,
                                                 .client_open = script_client_open,
@@ -332,7 +356,8 @@ static const struct engine_ops script_engine = {.name = "scripted",
                                                 .set_sampling = script_set_sampling,
                                                 .focus = script_focus,
                                                 .forget = script_forget,
-                                                .metrics = script_metrics};
+                                                .metrics = script_metrics,
+                                                .distribution = script_distribution};
 
 static struct engine *open_engine(struct model_file *m, const struct engine_params *p, struct status *st) {
     if (!gate_pass(p, st)) return NULL;
@@ -350,6 +375,16 @@ const struct model_opener script_models = {
 
 struct engine_metrics *script_engine_metrics(struct engine *e) {
     return &((struct script_engine *)e)->metrics;
+}
+
+void script_engine_logits(struct engine *e, uint64_t conversation, int drawn, const char *const *texts,
+                          const float *logits, int n) {
+    struct script_logits *l = &((struct script_engine *)e)->last;
+    *l = (struct script_logits){.conversation = conversation, .n = n < LOGITS ? n : LOGITS, .drawn = drawn};
+    for (int i = 0; i < l->n; i++) {
+        l->logits[i] = logits[i];
+        snprintf(l->texts[i], sizeof l->texts[i], "%s", texts[i]);
+    }
 }
 
 bool script_engine_token(struct engine *e, uint64_t conversation, enum channel channel, const char *text, size_t size) {

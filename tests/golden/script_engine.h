@@ -34,6 +34,9 @@ bool script_engine_state(struct engine *e, uint64_t conversation, enum request_s
 bool script_engine_prefill(struct engine *e, uint64_t conversation, int done, int total);
 bool script_engine_rate(struct engine *e, uint64_t conversation, float tokens_per_second);
 bool script_engine_drafts(struct engine *e, uint64_t conversation, int drafted, int accepted);
+// The next token of a conversation is drawn from these logits, of which this one was; a text each. Borrowed.
+void script_engine_logits(struct engine *e, uint64_t conversation, int drawn, const char *const *texts,
+                          const float *logits, int n);
 // To be changed at will; the requests in it and `running` and `queue` are kept by the engine.
 struct engine_metrics *script_engine_metrics(struct engine *e);
 

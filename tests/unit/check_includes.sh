@@ -11,13 +11,14 @@ BEGIN {
     allow["engine/model_file.h"] = "engine/base engine/message.h engine/sampling.h"
     allow["engine/engine.h"] = "engine/base engine/message.h engine/sampling.h"
     allow["engine/metrics.h"] = "engine/engine.h engine/stages.h"
-    allow["engine/engine_ops.h"] = "engine/base engine/engine.h engine/metrics.h"
+    allow["engine/distribution.h"] = "engine/engine.h"
+    allow["engine/engine_ops.h"] = "engine/base engine/engine.h engine/metrics.h engine/distribution.h"
     allow["engine/engine.c"] = allow["engine/engine_ops.h"] " engine/engine_ops.h engine/device.h"
     allow["engine/sampling.c"] = "engine/sampling.h"
     allow["engine/local_engine.h"] = "engine/engine.h engine/model_file.h engine/backend_options.h"
     public = "engine/base engine/message.h engine/sampling.h engine/model_file.h engine/backend_options.h" \
              " engine/engine.h engine/local_engine.h engine/metrics.h engine/quantize.h engine/stages.h" \
-             " engine/device.h"
+             " engine/device.h engine/distribution.h"
 
     allow["engine/format"] = "engine/base"
     allow["engine/text"] = "engine/base engine/format"

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "engine/distribution.h"
 #include "engine/metrics.h"
 #include "engine/serve/local_engine_state.h"
 #include "tests/unit/tiny_model.h"
@@ -127,6 +128,42 @@ static void test_closing_ends_a_step_for_the_client(void **state) {
     bench_close(&b);
 }
 
+// The last token of an answer that is watched, and of no other.
+static void test_watches_an_answer(void **state) {
+    (void)state;
+    struct bench b = bench_open((struct engine_params){0});
+    const struct sampling plain = {.temperature = 1, .top_p = 1, .repeat_penalty = 1};
+    struct distribution d;
+    struct engine_event e;
+    assert_false(engine_distribution(b.clients[0], &plain, &d));
+    end_of(b.clients[0], ask(b.clients[0], 1, "Once upon", 5), 1);
+    assert_false(engine_distribution(b.clients[0], &plain, &d));
+    toy.step_delay = 500;
+    const uint64_t one = ask(b.clients[0], 7, "Once upon", 200), two = ask(b.clients[1], 3, "a time", 200);
+    engine_watch(b.clients[0], one, 0);
+    engine_watch(b.clients[1], one, 0); // which is not its own
+    int32_t last = -1;
+    float probability = 0;
+    do {
+        if (!engine_wait(b.clients[0], &e, PATIENCE)) fail_msg("no event for a minute");
+        if (e.kind == EVENT_TEXT && e.token >= 0) last = e.token, probability = e.probability;
+    } while (e.kind != EVENT_STATE || e.state < REQUEST_FINISHED);
+    assert_true(engine_distribution(b.clients[0], &plain, &d));
+    assert_int_equal(d.conversation, 7);
+    assert_int_equal(d.drawn.id, last);
+    assert_true(d.drawn.before == probability);
+    assert_int_equal(d.left[FILTER_COUNT - 1], d.n_tokens);
+    assert_true(*d.candidates[0].text);
+    struct sampling three = plain;
+    three.top_k = 3;
+    assert_true(engine_distribution(b.clients[0], &three, &d));
+    assert_int_equal(d.left[FILTER_COUNT - 1], 3);
+    end_of(b.clients[1], two, 3);
+    assert_false(engine_distribution(b.clients[1], &plain, &d));
+    engine_watch(b.clients[0], 0, 0);
+    bench_close(&b);
+}
+
 static void test_requests_of_others_cannot_be_touched(void **state) {
     (void)state;
     struct bench b = bench_open((struct engine_params){0});
@@ -236,6 +273,7 @@ int main(void) {
         cmocka_unit_test(test_who_never_reads_blocks_nobody),
         cmocka_unit_test(test_closing_one_cancels_its_requests_and_leaves_the_other),
         cmocka_unit_test(test_closing_ends_a_step_for_the_client),
+        cmocka_unit_test(test_watches_an_answer),
         cmocka_unit_test(test_requests_of_others_cannot_be_touched),
         cmocka_unit_test(test_pages_of_equal_numbers_do_not_mix),
         cmocka_unit_test(test_focus_is_on_one_client),

@@ -165,6 +165,83 @@ static void test_filters_allow_what_they_say(void **state) {
     }
 }
 
+static const struct sampling explained[] = {
+    {.temperature = 0, .top_p = 1, .repeat_penalty = 1},
+    {.temperature = 1, .top_p = 1, .repeat_penalty = 1},
+    {.temperature = 1.7f, .top_k = 9, .top_p = 1, .repeat_penalty = 1},
+    {.temperature = 0.6f, .top_p = 0.8f, .repeat_penalty = 1},
+    {.temperature = 2, .top_k = 30, .top_p = 0.9f, .min_p = 0.1f, .repeat_penalty = 1},
+    {.temperature = 1, .top_k = 12, .top_p = 1, .repeat_penalty = 2, .penalty_window = 64},
+    {.temperature = 1, .top_k = 12, .top_p = 1, .repeat_penalty = 1, .presence_penalty = -2, .penalty_window = 64}};
+
+// What is explained is what is drawn: as many tokens, each as often.
+static void test_explains_the_draws(void **state) {
+    (void)state;
+    enum { N = 60, DRAWS = 40000 };
+    const int32_t tokens[] = {3, 3, 17, 59, 20, 3};
+    for (size_t k = 0; k < sizeof explained / sizeof *explained; k++) {
+        struct sampling s = explained[k];
+        s.seed = 7;
+        float *logits = random_logits(N, 3), before[N];
+        memcpy(before, logits, sizeof before);
+        struct sampler_scratch *x = sampler_scratch_open(N);
+        const struct sampler_input in = {logits, N, tokens, 6};
+        struct sampler m = sampler_start(&s);
+        int counts[N] = {0}, seen = 0;
+        for (int i = 0; i < DRAWS; i++) counts[sampler_next(&m, x, &in).token]++;
+        struct distribution d;
+        const struct sample drawn = sampler_next(&m, x, &in);
+        sampler_explain(&s, x, &in, drawn.token, &d);
+        assert_memory_equal(logits, before, sizeof before);
+        assert_int_equal(d.n_tokens, N);
+        assert_int_equal(d.n, N);
+        const int left = d.left[FILTER_COUNT - 1];
+        double sum_before = 0, sum_after = 0;
+        for (int i = 0; i < d.n; i++) {
+            const struct distribution_candidate *c = &d.candidates[i];
+            sum_before += c->before, sum_after += c->after;
+            assert_int_equal(c->after > 0, i < left);
+            assert_true(fabs((double)counts[c->id] / DRAWS - c->after) < 0.012);
+            assert_int_equal(c->penalised, s.penalty_window && (c->id == 3 || c->id == 17 || c->id == 20 || c->id == 59));
+            if (c->id == drawn.token) assert_true(c->after == d.drawn.after && c->before == d.drawn.before);
+            seen += counts[c->id] > 0;
+        }
+        assert_true(fabs(sum_before - 1) < 1e-5 && fabs(sum_after - 1) < 1e-5);
+        assert_true(d.drawn.before == drawn.probability && seen <= left);
+        sampler_scratch_close(x);
+        free(logits);
+    }
+}
+
+// Of a vocabulary larger than what is listed.
+static void test_explains_how_many_each_filter_leaves(void **state) {
+    (void)state;
+    enum { N = 3000 };
+    const struct sampling filters[] = {{.top_p = 1},
+                                       {.top_k = 500, .top_p = 1},
+                                       {.top_p = 0.93f},
+                                       {.top_k = 1000, .top_p = 0.7f, .min_p = 0.3f},
+                                       {.top_p = 1, .min_p = 0.01f}};
+    for (size_t f = 0; f < sizeof filters / sizeof *filters; f++) {
+        struct sampling s = filters[f];
+        s.temperature = 1, s.repeat_penalty = 1;
+        float *logits = random_logits(N, 3);
+        bool *allowed = xcalloc(N, sizeof *allowed);
+        struct sampler_scratch *x = sampler_scratch_open(N);
+        struct distribution d;
+        int n_allowed = 0;
+        sampler_explain(&s, x, &(struct sampler_input){logits, N, NULL, 0}, 0, &d);
+        allowed_by_definition(&s, logits, N, allowed);
+        for (int i = 0; i < N; i++) n_allowed += allowed[i];
+        assert_int_equal(d.left[FILTER_TEMPERATURE], n_allowed);
+        assert_int_equal(d.left[FILTER_TOP_K], s.top_k ? s.top_k : N);
+        assert_int_equal(d.n, DISTRIBUTION_TOP);
+        sampler_scratch_close(x);
+        free(allowed);
+        free(logits);
+    }
+}
+
 static void test_penalties(void **state) {
     (void)state;
     float logits[] = {2.0f, 1.9f, 1.0f, -1.0f, -1.05f}, before[5];
@@ -323,6 +400,8 @@ int main(void) {
         cmocka_unit_test(test_reports_the_distribution),
         cmocka_unit_test(test_draws_follow_the_probabilities),
         cmocka_unit_test(test_filters_allow_what_they_say),
+        cmocka_unit_test(test_explains_the_draws),
+        cmocka_unit_test(test_explains_how_many_each_filter_leaves),
         cmocka_unit_test(test_penalties),
         cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_broken_logits_are_noticed),
