@@ -74,6 +74,7 @@ struct request_params {
     const char *const *stops; // texts that end the answer and do not become a part of it, whichever comes first
     int n_stops;
     int max_tokens;    // 0: until the end token or the context's end
+    int room; // tokens that the context must have left for each answer; otherwise it fails with FINISH_CONTEXT; 0: one
     double time_limit; // seconds, 0: none
     bool ignore_end;   // do not stop at end-of-generation tokens (bench)
 };

@@ -25,6 +25,10 @@
     X(COMMAND_RESTORE, "restore", "", "Messages", "bring back what was pruned last")                                   \
     X(COMMAND_COPY_CHAT, "copy-to-chat", "", "Messages", "copy the chat up to the selected message to a new one")      \
     X(COMMAND_EDIT_STOP, "stop-editing", "", "Messages", "stop editing (Esc) and return to the draft")                 \
+    X(COMMAND_PIN, "pin", "", "Messages", "pin the message: it stays when the context is full")                          \
+    X(COMMAND_FOLD, "fold", "", "Messages", "fold the message: the model sees only its beginning")                       \
+    X(COMMAND_DROP, "drop", "", "Messages", "drop the message from the context, or restore it")                          \
+    X(COMMAND_MAKE_ROOM, "make-room", "", "Answers", "leave out the oldest messages and answer again")                 \
     X(COMMAND_REGENERATE, "regenerate", "F4", "Answers", "regenerate the answer; the old one is kept as a version")    \
     X(COMMAND_STOP, "stop", "F5", "Answers", "stop this answer")                                                       \
     X(COMMAND_STOP_ALL, "stop-all", "Shift+F5", "Answers", "stop all answers")                                         \

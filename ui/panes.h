@@ -90,6 +90,7 @@ struct view_message {
     int prefill_done, prefill_total;
     bool parked;              // it waits for the model that is being loaded
     bool edited;              // the composer has its text
+    const char *use;    // how much of it the model is asked with, e.g. "pinned"; NULL: all
     const char *author; // heads it when a model wrote it; NULL: the model there is now
     const char *name;   // of the branch that begins here; NULL: none
     const char *model;  // in full, where it is another than before; NULL: not to be said

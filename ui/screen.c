@@ -66,6 +66,8 @@ void screen_suspend(struct screen *s) { terminal_suspend(s->terminal); }
 
 void screen_choose_model(struct screen *s, const char *filter) { models_open(s, filter); }
 
+void screen_confirm(struct screen *s, enum ui_command_id id, const char *question) { dialog_confirm(s, id, question); }
+
 void screen_set_composer(struct screen *s, const char *text) { composer_set(s->composer, text); }
 
 void screen_draft(const struct screen *s, struct draft *out) { composer_draft(s->composer, out); }

@@ -57,6 +57,7 @@ void screen_resized(struct screen *s);   // after SIGWINCH
 void screen_suspend(struct screen *s);   // restores the terminal, stops the process, takes it over again
 // Opens the list; COMMAND_MODEL follows when one is picked.
 void screen_choose_model(struct screen *s, const char *filter);
+void screen_confirm(struct screen *s, enum ui_command_id id, const char *question); // yes hands the command out
 void screen_set_composer(struct screen *s, const char *text); // e.g. a message that could not be sent
 void screen_draft(const struct screen *s, struct draft *out); // what stands in the composer; the caller frees
 void screen_set_draft(struct screen *s, const struct draft *d); // of another chat

@@ -380,6 +380,10 @@ static void draw_heading(struct drawing *p, int y, int index) {
         used = canvas_cut(p->f->canvas, room, more, "(being edited)") + 2;
         room.x += used, room.width -= used;
     }
+    if (m->use) {
+        used = canvas_print(p->f->canvas, room, room.x, y, more, "(%s)", m->use) + 2;
+        room.x += used, room.width -= used;
+    }
     if (m->name) {
         used = canvas_cut(p->f->canvas, room, named, m->name) + 2;
         room.x += used, room.width -= used;

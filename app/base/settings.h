@@ -27,6 +27,9 @@ enum setting_kind {
     SETTING_KNOB,   // a field of struct sampling; "default": follow the model
 };
 
+#define OVERFLOW_CHOICES "drop|ask|stop"
+enum overflow { OVERFLOW_DROP, OVERFLOW_ASK, OVERFLOW_STOP };
+
 struct text_list {
     char **texts; // owned
     int count;
@@ -83,6 +86,8 @@ enum setting_place {
     X(system, char *, "system", 's', SETTING_TEXT, "TEXT", 0, 0, OF_TALK, "system prompt of every conversation")       \
     X(reasoning, int, "reasoning", 0, SETTING_CHOICE, REASONING_CHOICES, 0, 0, OF_TALK,                                \
       "reasoning mode or effort, if the model offers a choice")                                                        \
+    X(overflow, int, "overflow", 0, SETTING_CHOICE, OVERFLOW_CHOICES, 0, 0, IN_CHAT | IN_FILE,                         \
+      "when the context is full: drop the oldest messages, ask, or stop")                                              \
     X(stops, struct text_list, "stop", 0, SETTING_TEXTS, "TEXT", 0, 0, OF_TALK,                                        \
       "stop at TEXT; not included in the answer (repeatable)")                                                         \
     X(theme, char *, "theme", 0, SETTING_TEXT, "NAME", 0, 0, IN_CHAT | IN_FILE, "colour theme")                        \

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "app/chat/chat_state.h"
+#include "app/session/asked.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/base/panic.h"
@@ -124,15 +125,37 @@ static void engine_moved(struct chat *c) {
     if (!c->tick) c->tick = c->moved;
 }
 
+// Elsewhere the note says it.
+static void say_full(struct chat *c, int context, bool failed) {
+    static const char *const next[] = {[OVERFLOW_DROP] = "the next message drops the oldest",
+                                       [OVERFLOW_ASK] = "you will be asked what to drop",
+                                       [OVERFLOW_STOP] = "begin a new chat"};
+    const int overflow = c->p.settings->overflow;
+    const bool larger = context < model_host_info(c->p.host)->n_context;
+    chat_say(c, failed || overflow == OVERFLOW_STOP, "context full (%d tokens): %s%s", context,
+             failed && overflow != OVERFLOW_STOP ? "this message is too long" : next[overflow],
+             larger && (failed || overflow == OVERFLOW_STOP) ? ", or start confab with a larger --context" : "");
+}
+
+static bool ask_for_room(struct chat *c, int context) {
+    struct conversation *talk = &c->current->conversation;
+    const int failed = conversation_last(talk);
+    char question[160];
+    if (failed < 0 || c->p.settings->overflow != OVERFLOW_ASK) return false;
+    const struct message *m = &talk->messages[failed];
+    const struct asked_room room = asked_make_room(talk, m->parent, m->tokens, context / 2, context, false);
+    snprintf(question, sizeof question, "Drop the %d oldest messages (about %d tokens)?", room.n_messages,
+             room.tokens);
+    if (room.enough) screen_confirm(c->screen, COMMAND_MAKE_ROOM, question);
+    return room.enough;
+}
+
 static void answer_ended(struct chat *c, const struct session_event *event) {
     int context = engine_metrics(c->client)->context;
     if (!metric_known(context)) context = model_host_info(c->p.host)->n_context;
-    if (event->chat != c->current) {
-        event->chat->unread = true;
-    } else if (event->reason == FINISH_CONTEXT) { // elsewhere the note says it
-        chat_say(c, true, "the context of %d tokens is full: begin a new chat%s", context,
-                 context < model_host_info(c->p.host)->n_context ? ", or start confab with a larger --context" : "");
-    }
+    const bool failed = event->chat->state == REQUEST_FAILED;
+    if (event->chat != c->current) event->chat->unread = true;
+    else if (event->reason == FINISH_CONTEXT && !(failed && ask_for_room(c, context))) say_full(c, context, failed);
 }
 
 static void chat_read(struct chat *c, const struct session_event *event) {

@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "app/chat/chat_state.h"
+#include "app/session/asked.h"
 #include "engine/base/panic.h"
+#include "ui/keys.h"
 
 int chat_subject(const struct chat *c, const struct ui_command *command) {
     int message = chat_message(c, command->message);
@@ -84,6 +86,43 @@ void chat_copy(struct chat *c, const struct ui_command *command) {
     char how[128] = "";
     bool copied = screen_copy(c->screen, talk->messages[message].text, talk->messages[message].size, how);
     chat_say(c, !copied, "%s", how);
+}
+
+// ---- what the model is asked with ----
+
+// Toggles: the same again makes it whole.
+static void use_message(struct chat *c, const struct ui_command *command, enum message_use use, const char *said,
+                     const char *undone) {
+    const struct conversation *talk = &c->current->conversation;
+    const int message = chat_message(c, command->message);
+    if (message < 0) {
+        chat_say(c, true, "select a message first (%s)", keys_name(COMMAND_SELECT_PREVIOUS));
+        return;
+    }
+    const bool off = talk->messages[message].use == use;
+    bool guessed;
+    session_use(c->current, message, off ? USE_WHOLE : use);
+    const int tokens = asked_tokens(talk, message, true, &guessed);
+    chat_say(c, false, "%s (%s%d token%s)", off ? undone : said, guessed ? "about " : "", tokens,
+             tokens == 1 ? "" : "s");
+}
+
+void chat_pin(struct chat *c, const struct ui_command *command) {
+    use_message(c, command, USE_PINNED, "pinned: kept when the context is full", "not pinned any more");
+}
+
+void chat_fold(struct chat *c, const struct ui_command *command) {
+    use_message(c, command, USE_FOLDED, "folded: the model sees its beginning", "the model sees all of it");
+}
+
+void chat_drop(struct chat *c, const struct ui_command *command) {
+    use_message(c, command, USE_DROPPED, "left out: the model does not see it", "restored: the model sees it");
+}
+
+void chat_make_room(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    if (session_busy(c->current)) chat_say(c, true, "this chat is still answering: stop it first");
+    else if (!session_make_room(c->session, c->current)) chat_say(c, true, "there is no answer yet");
 }
 
 // ---- branches ----

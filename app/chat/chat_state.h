@@ -67,6 +67,10 @@ void chat_name(struct chat *c, const struct ui_command *command);
 void chat_prune(struct chat *c, const struct ui_command *command);
 void chat_restore(struct chat *c, const struct ui_command *command);
 void chat_copy_chat(struct chat *c, const struct ui_command *command);
+void chat_pin(struct chat *c, const struct ui_command *command);
+void chat_fold(struct chat *c, const struct ui_command *command);
+void chat_drop(struct chat *c, const struct ui_command *command);
+void chat_make_room(struct chat *c, const struct ui_command *command);
 // The message that a command is about: the one that is selected or was clicked on, otherwise the end of the path; -1:
 // there is none.
 int chat_subject(const struct chat *c, const struct ui_command *command);

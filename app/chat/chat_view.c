@@ -3,6 +3,7 @@
 
 #include "app/chat/chat_state.h"
 #include "app/guide/guide.h"
+#include "app/session/asked.h"
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/base/machine_memory.h"
@@ -87,6 +88,8 @@ static int show_message(const struct chat *c, const struct engine_metrics *f, co
         view.prefill_total = r ? r->prefill_total : 0;
     }
     view.name = m->name;
+    static const char *const uses[] = {[USE_PINNED] = "pinned", [USE_FOLDED] = "folded", [USE_DROPPED] = "left out"};
+    view.use = uses[m->use];
     view.edited = c->current->editing && c->current->edited == index;
     const struct model_loading *coming = waiting && !making->request ? model_host_loading(c->p.host) : NULL;
     if (coming && strcmp(coming->title, c->model_name)) view.author = coming->title;
@@ -96,7 +99,7 @@ static int show_message(const struct chat *c, const struct engine_metrics *f, co
     if (m->notice) out[n++] = notice_view(view.id | 2, m->revision, m->notice);
     if (!failed || m->size || m->thinking_size) out[n++] = view;
     if (failed) out[n++] = notice_view(view.id | 1, m->revision, m->note ? m->note : "");
-    if (session_left_out(talk, index) && talk->messages[index].chosen >= 0)
+    if (asked_failed(talk, index) && talk->messages[index].chosen >= 0)
         out[n++] = notice_view(view.id | 3, m->revision, "what comes next was asked without this message");
     return n;
 }
@@ -151,7 +154,7 @@ static void show_context(const struct chat *c, const struct engine_metrics *f, s
     size_t uncounted = 0;
     int m = conversation_last(talk);
     for (; m >= 0; m = talk->messages[m].parent) {
-        if (session_left_out(talk, m) && talk->messages[m].parent >= 0)
+        if (asked_failed(talk, m) && talk->messages[m].parent >= 0)
             m = talk->messages[m].parent; // nor its question
         else if (talk->messages[m].tokens && talk->messages[m].role == MESSAGE_MODEL) break;
         else uncounted += talk->messages[m].size;

@@ -132,6 +132,18 @@ void conversation_set_model(struct conversation *c, int message, const char *mod
     m->dirty = true;
 }
 
+void conversation_use(struct conversation *c, int message, enum message_use use) {
+    if (c->messages[message].use == use) return;
+    c->messages[message].use = use;
+    changed(&c->messages[message]);
+}
+
+void conversation_count(struct conversation *c, int message, int own_tokens) {
+    struct message *m = &c->messages[message];
+    m->dirty |= m->own_tokens != own_tokens;
+    m->own_tokens = own_tokens;
+}
+
 void conversation_rename(struct conversation *c, const char *title) {
     free(c->title);
     c->title = title_of(title);

@@ -37,6 +37,19 @@ enum message_state {
 #undef X
 };
 
+// X(enumerator, name in the store): how much of a message the model is asked with. Dropped ones stay in the chat and can
+// be restored; pinned ones are not left out when the context is full; of folded ones it sees the beginning.
+#define MESSAGE_USES(X)                                                                                                \
+    X(USE_WHOLE, "whole")                                                                                              \
+    X(USE_PINNED, "pinned")                                                                                            \
+    X(USE_FOLDED, "folded")                                                                                            \
+    X(USE_DROPPED, "dropped")
+enum message_use {
+#define X(id, name) id,
+    MESSAGE_USES(X)
+#undef X
+};
+
 struct message {
     int64_t row;       // in the store; 0: not there yet
     bool dirty;        // differs from the store
@@ -56,6 +69,8 @@ struct message {
     char *name;   // that a person gave the branch that begins here; NULL: none
     char *model;  // that wrote it, e.g. "TinyLlama 1.1B Q4_0"; NULL: not known, or a person did
     int tokens;   // in the conversation up to and with this message; 0: not known
+    int own_tokens; // of this message; 0: not known
+    enum message_use use;
     // Milliseconds since 1970; 0: unknown. Only shown and exported: clocks may be set back, so nothing is ordered by
     // them.
     int64_t created, begun, ended; // begun, ended: first token and end of an answer
@@ -94,6 +109,8 @@ void conversation_note(struct conversation *c, int message, const char *note);  
 void conversation_notice(struct conversation *c, int message, const char *notice);   // likewise
 void conversation_name(struct conversation *c, int message, const char *name);       // its first line; "": none
 void conversation_set_model(struct conversation *c, int message, const char *model); // copied
+void conversation_use(struct conversation *c, int message, enum message_use use);
+void conversation_count(struct conversation *c, int message, int own_tokens);
 void conversation_set_settings(struct conversation *c, const struct settings *s);    // likewise
 void conversation_rename(struct conversation *c, const char *title);
 

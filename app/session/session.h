@@ -29,6 +29,10 @@ struct session_answer {
     uint64_t left;                                              // clock_ns of its pre-emption; 0: not pre-empted
     uint64_t away;                                              // total ns pre-empted after the first token
     int n_returns; // times it resumed; the tokens that came then do not count in its rate
+    bool refused;  // its prompt does not fit, and it is to be asked for again with less
+    bool makes_room;            // by leaving out the oldest messages, as a person has said
+    bool crowded;               // nothing more can be left out: it makes do with the room there is
+    int n_dropped, dropped_tokens; // messages that were left out for it
 };
 
 struct session_chat {
@@ -57,7 +61,7 @@ enum session_event_kind {
     SESSION_READ,    // messages and draft of the chat are read, or text says why not
     SESSION_ASKED,   // a request was submitted
     SESSION_CHANGED, // an answer changed
-    SESSION_ENDED,   // an answer ended, for `reason`
+    SESSION_ENDED,   // an answer ended, for `reason`; one that failed for FINISH_CONTEXT can be had with room made
     SESSION_DELETED, // the chat is freed after this event
     SESSION_KEPT,    // deleting failed, text says why
     SESSION_UNSAVED, // saving failed and will be retried, text says why; told once, until it works again
@@ -113,6 +117,11 @@ void session_set_sampling(struct session *s, struct session_chat *chat, const st
 
 // ---- answers ----
 
+// What happens where the context is full, if nothing is left out by itself: the question at the end of the path is asked
+// again, without the oldest messages. False: there is none.
+bool session_make_room(struct session *s, struct session_chat *chat);
+// How much of a message is asked with from now on.
+void session_use(struct session_chat *chat, int message, enum message_use use);
 void session_send(struct session *s, struct session_chat *chat, const char *text, size_t size);
 void session_ask(struct session *s, struct session_chat *chat, int parent, int n); // requests n answers to a message
 // Another version of a message, of either side: a person's is answered, the conversation goes on from a model's. The
@@ -132,7 +141,5 @@ const struct session_answer *session_answer_at(const struct session_chat *chat,
                                                int message); // NULL: not being generated
 // Ends running answers at once, without waiting for the engine, with `reason` in their notes. Returns how many.
 int session_abandon(struct session *s, const char *reason);
-// The answer failed with nothing generated: later prompts leave it out, and its question.
-bool session_left_out(const struct conversation *talk, int message);
 
 #endif

@@ -3,17 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/session/asked.h"
 #include "app/session/session_state.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/metrics.h"
 
 #define SAVE_STREAMING_NS (NANOSECONDS - NANOSECONDS / 20) // a partial answer is saved at least every second
-
-bool session_left_out(const struct conversation *talk, int message) {
-    const struct message *m = &talk->messages[message];
-    return m->role == MESSAGE_MODEL && m->state == MESSAGE_FAILED && !m->size;
-}
 
 bool session_busy(const struct session_chat *chat) { return chat->n_answers; }
 
@@ -29,46 +25,24 @@ static void tell(struct session *s, enum session_event_kind kind, struct session
 
 // ---- asking ----
 
-// What is asked of the engine: the messages of a path. Texts are borrowed but for those that were joined.
-struct asked {
-    struct engine_message *messages;
-    char **joined;
-    int count, n_joined;
-};
+// An answer in the making has room for that many tokens at least, unless nothing is left out for it any more.
+#define ROOM_MOST  1024
+#define ROOM_SHARE 8 // of the context
 
-// Templates want user and model to take turns: what was asked before an answer of which nothing came goes with the next
-// question.
-static void asked_add(struct asked *p, const struct message *m) {
-    struct engine_message *before = p->count ? &p->messages[p->count - 1] : NULL;
-    const char *role = message_role_name(m->role);
-    if (before && m->role == MESSAGE_USER && !strcmp(before->role, role)) {
-        before->text = p->joined[p->n_joined++] = xasprintf("%s\n\n%s", before->text, m->text);
-        return;
-    }
-    p->messages[p->count++] = (struct engine_message){.role = role, .text = m->text, .thinking = m->thinking};
+static int context_of(const struct session *s) {
+    const int context = engine_metrics(s->client)->context;
+    return metric_known(context) ? context : 0;
 }
 
-// The messages from the first one to `last`, after the system prompt. An answer of which nothing came is left out, with
-// its question when that could not be answered.
-static struct asked asked_open(const struct conversation *talk, const char *system, int last) {
-    int n = 1, length = 0;
-    for (int m = last; m >= 0; m = talk->messages[m].parent) n++;
-    struct asked p = {.messages = xcalloc((size_t)n, sizeof *p.messages), .joined = xcalloc((size_t)n, sizeof(char *))};
-    int *path = xcalloc((size_t)n, sizeof *path);
-    for (int m = last; m >= 0; m = talk->messages[m].parent) {
-        if (session_left_out(talk, m) && talk->messages[m].parent >= 0) m = talk->messages[m].parent;
-        else if (talk->messages[m].role == MESSAGE_USER || talk->messages[m].size) path[length++] = m;
-    }
-    if (system) p.messages[p.count++] = (struct engine_message){.role = "system", .text = system};
-    while (length) asked_add(&p, &talk->messages[path[--length]]);
-    free(path);
-    return p;
+static bool may_make_room(const struct session *s, const struct session_answer *a) {
+    return a->makes_room || s->p.settings->overflow != OVERFLOW_STOP;
 }
 
-static void asked_close(struct asked *p) {
-    for (int i = 0; i < p->n_joined; i++) free(p->joined[i]);
-    free(p->joined);
-    free(p->messages);
+static int room_for(const struct session *s, const struct session_answer *a, const struct settings *own) {
+    int room = context_of(s) / ROOM_SHARE;
+    if (room > ROOM_MOST) room = ROOM_MOST;
+    if (own->max_tokens > 0 && own->max_tokens < room) room = own->max_tokens;
+    return may_make_room(s, a) && !a->crowded ? room : 0;
 }
 
 struct request_params session_request_params(const struct settings *s) {
@@ -87,13 +61,14 @@ static void request(struct session *s, struct session_chat *chat, int first) {
     int n = 1;
     while (first + n < chat->n_answers && answers[n].index == n) n++;
     tell(s, SESSION_ASKED, chat);
-    struct asked asked = asked_open(talk, talk->settings.system, talk->messages[answers->message].parent);
+    struct asked asked = asked_open(talk, talk->messages[answers->message].parent);
     struct request_params params = session_request_params(&talk->settings);
     params.conversation = talk->id;
     params.disk_owner = session_disk_owner(s, talk);
     params.messages = asked.messages;
     params.n_messages = asked.count;
     params.n_answers = n;
+    params.room = room_for(s, answers, &talk->settings);
     uint64_t id = engine_submit(s->client, &params);
     for (int i = 0; i < n; i++) {
         answers[i].request = id;
@@ -114,14 +89,19 @@ static void add_answer(struct session_chat *chat, int parent, int index) {
         (struct session_answer){.index = index, .message = message, .state = REQUEST_PENDING, .submitted = clock_ns()};
 }
 
-void session_ask(struct session *s, struct session_chat *chat, int parent, int n) {
+static void ask(struct session *s, struct session_chat *chat, int parent, int n, bool makes_room) {
     int first = chat->n_answers;
-    for (int i = 0; i < n; i++) add_answer(chat, parent, i);
+    for (int i = 0; i < n; i++) {
+        add_answer(chat, parent, i);
+        chat->answers[first + i].makes_room = makes_room;
+    }
     conversation_choose(&chat->conversation, chat->answers[first].message);
     chat->state = REQUEST_PENDING;
     if (s->client && !s->held) request(s, chat, first);
     session_save_later(chat, 0);
 }
+
+void session_ask(struct session *s, struct session_chat *chat, int parent, int n) { ask(s, chat, parent, n, false); }
 
 void session_request_waiting(struct session *s) {
     for (int i = s->count - 1; i >= 0; i--)
@@ -139,6 +119,57 @@ void session_send(struct session *s, struct session_chat *chat, const char *text
     }
     if (!talk->count) conversation_set_settings(talk, s->p.settings);
     session_ask(s, chat, conversation_add(talk, conversation_last(talk), MESSAGE_USER, text, size), 1);
+}
+
+// ---- a full context ----
+
+bool session_make_room(struct session *s, struct session_chat *chat) {
+    const struct conversation *talk = &chat->conversation;
+    int last = conversation_last(talk);
+    if (last >= 0 && talk->messages[last].role == MESSAGE_MODEL) last = talk->messages[last].parent;
+    if (last < 0 || session_answer_at(chat, conversation_last(talk))) return false;
+    ask(s, chat, last, 1, true);
+    return true;
+}
+
+void session_use(struct session_chat *chat, int message, enum message_use use) {
+    conversation_use(&chat->conversation, message, use);
+    session_save_later(chat, 0);
+}
+
+static void say_dropped(struct session_chat *chat, const struct session_answer *a) {
+    char *text = xasprintf("the context is full: %d older message%s (about %d tokens) %s left out from here on",
+                           a->n_dropped, a->n_dropped == 1 ? "" : "s", a->dropped_tokens,
+                           a->n_dropped == 1 ? "is" : "are");
+    conversation_notice(&chat->conversation, a->message, text);
+    free(text);
+}
+
+// Half of the context at once: all that comes behind what is left out has to be read again.
+static bool make_room(struct session *s, struct session_chat *chat, int first, int n_prompt) {
+    struct session_answer *a = &chat->answers[first];
+    struct conversation *talk = &chat->conversation;
+    int context = context_of(s);
+    if (!context) context = n_prompt;
+    const struct asked_room room =
+        asked_make_room(talk, talk->messages[a->message].parent, n_prompt, context / 2, context, true);
+    const bool fits = !room.enough && n_prompt < context && !a->crowded;
+    if (!room.enough && !fits) return false;
+    const uint64_t request_id = a->request;
+    for (int i = first; i < chat->n_answers && chat->answers[i].request == request_id; i++) {
+        a = &chat->answers[i];
+        a->request = 0;
+        a->state = REQUEST_PENDING;
+        a->refused = false;
+        a->crowded = fits;
+        a->n_dropped += room.n_messages * room.enough;
+        a->dropped_tokens += room.tokens * room.enough;
+        if (a->n_dropped) say_dropped(chat, a);
+    }
+    chat->state = REQUEST_PENDING;
+    if (!s->held) request(s, chat, first);
+    session_save_later(chat, 0);
+    return true;
 }
 
 // ---- how it ends ----
@@ -279,15 +310,35 @@ static const char *reason_text(enum finish_reason reason) {
 static void take_end(struct session *s, struct session_chat *chat, struct session_answer *a,
                      const struct engine_event *event) {
     struct message *m = &chat->conversation.messages[a->message];
-    m->tokens = event->n_prompt + event->n_generated - m->thinking_tokens; // thoughts are not read again
+    const int own = event->n_generated - m->thinking_tokens; // thoughts are not read again
+    m->tokens = event->n_prompt + own;
     struct message *asked = &chat->conversation.messages[m->parent];
     if (event->n_prompt && asked->tokens != event->n_prompt) asked->tokens = event->n_prompt, asked->dirty = true;
+    if (event->n_prompt && event->state != REQUEST_FAILED)
+        asked_count(&chat->conversation, a->message, event->n_prompt, own);
     char *note = event->state == REQUEST_FAILED
                      ? xstrdup(event->text)
                      : metrics_note(a, reason_text(event->reason), event->n_generated, event);
     end(chat, a, event->state, note);
     free(note);
     session_tell(s, &(struct session_event){.kind = SESSION_ENDED, .chat = chat, .reason = event->reason});
+}
+
+// All answers of a request are refused together, one after the other: they are asked for again, or end, with the last
+// one. False: it does not concern this event.
+static bool refuse(struct session *s, struct session_chat *chat, struct session_answer *a,
+                   const struct engine_event *event) {
+    const uint64_t request_id = a->request;
+    int first = (int)(a - chat->answers), end_of;
+    if (event->state != REQUEST_FAILED || event->reason != FINISH_CONTEXT) return false;
+    if (!a->makes_room && s->p.settings->overflow != OVERFLOW_DROP) return false;
+    a->refused = true;
+    while (first > 0 && chat->answers[first - 1].request == request_id) first--;
+    for (end_of = first; end_of < chat->n_answers && chat->answers[end_of].request == request_id; end_of++)
+        if (!chat->answers[end_of].refused) return true;
+    if (make_room(s, chat, first, event->n_prompt)) return true;
+    for (int i = end_of - 1; i >= first; i--) take_end(s, chat, &chat->answers[i], event);
+    return true;
 }
 
 // Between its tokens an answer may have to give way to others: that says nothing of its speed.
@@ -303,8 +354,8 @@ static void take_state(struct session *s, struct session_chat *chat, struct sess
                        const struct engine_event *event) {
     chat->state = a->state = event->state;
     take_wait(a, event);
-    if (event->state == REQUEST_FINISHED || event->state == REQUEST_FAILED || event->state == REQUEST_CANCELLED)
-        take_end(s, chat, a, event);
+    const bool ended = event->state >= REQUEST_FINISHED;
+    if (ended && !refuse(s, chat, a, event)) take_end(s, chat, a, event);
 }
 
 static void take_event(struct session *s, struct session_chat *chat, struct session_answer *a,

@@ -49,6 +49,8 @@ static int copy_message(struct conversation *to, int parent, const struct messag
     own->state = m->state == MESSAGE_STREAMING ? MESSAGE_STOPPED : m->state;
     own->thinking_tokens = m->thinking_tokens;
     own->tokens = m->tokens;
+    own->own_tokens = m->own_tokens;
+    own->use = m->use;
     own->created = m->created, own->begun = m->begun, own->ended = m->ended;
     return added;
 }

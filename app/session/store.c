@@ -48,6 +48,8 @@ static const char *const store_steps[] = {
     "ALTER TABLE message ADD COLUMN begun INTEGER;"
     "ALTER TABLE message ADD COLUMN ended INTEGER;",
     "ALTER TABLE message ADD COLUMN name TEXT;", // of the branch that begins there
+    "ALTER TABLE message ADD COLUMN use TEXT;" // what of it the model is asked with; NULL: all
+    "ALTER TABLE message ADD COLUMN own_tokens INTEGER NOT NULL DEFAULT 0;",
 };
 #define STORE_VERSION ((int)(sizeof store_steps / sizeof *store_steps))
 
@@ -59,19 +61,19 @@ static const char *const store_steps[] = {
     X(SQL_LIST, "SELECT id, title, named, sampling, settings, created FROM conversation ORDER BY id")                  \
     X(SQL_LAST, "SELECT last FROM conversation WHERE id = ?1")                                                         \
     X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens, model, thinking, thinking_tokens, "               \
-                "thinking_seconds, notice, created, begun, ended, name FROM message WHERE conversation = ?1 "          \
-                "ORDER BY id")                                                                                         \
+                "thinking_seconds, notice, created, begun, ended, name, use, own_tokens FROM message "                 \
+                "WHERE conversation = ?1 ORDER BY id")                                                                 \
     X(SQL_ADD_CONVERSATION, "INSERT INTO conversation (title, named, sampling, settings, created) "                    \
                             "VALUES (?1, ?2, ?3, ?4, ?5)")                                                             \
     X(SQL_SET_CONVERSATION, "UPDATE conversation SET title = ?1, named = ?2, sampling = ?3, settings = ?4 "            \
                             "WHERE id = ?5")                                                                           \
     X(SQL_SET_LAST, "UPDATE conversation SET last = ?1 WHERE id = ?2")                                                 \
     X(SQL_SET_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, model, thinking, thinking_tokens, "      \
-                       "thinking_seconds, notice, created, begun, ended, name, conversation, parent, id) "             \
-                       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) "          \
-                       "ON CONFLICT (id) DO UPDATE SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5, "     \
+                       "thinking_seconds, notice, created, begun, ended, name, use, own_tokens, conversation, parent, "\
+                       "id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, " \
+                       "?19) ON CONFLICT (id) DO UPDATE SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5, "\
                        "model = ?6, thinking = ?7, thinking_tokens = ?8, thinking_seconds = ?9, notice = ?10, "        \
-                       "created = ?11, begun = ?12, ended = ?13, name = ?14")                                          \
+                       "created = ?11, begun = ?12, ended = ?13, name = ?14, use = ?15, own_tokens = ?16")             \
     X(SQL_DELETE_MESSAGE, "DELETE FROM message WHERE id = ?1")                                                         \
     X(SQL_DELETE, "DELETE FROM conversation WHERE id = ?1")                                                            \
     X(SQL_READ_DRAFT, "SELECT text, folds, point FROM draft WHERE conversation = ?1")                                  \
@@ -88,6 +90,11 @@ enum store_statement {
 static const char *const state_names[] = {
 #define X(id, name) [id] = name,
     MESSAGE_STATES(X)
+#undef X
+};
+static const char *const use_names[] = {
+#define X(id, name) [id] = name,
+    MESSAGE_USES(X)
 #undef X
 };
 
@@ -309,6 +316,8 @@ static void read_message(struct conversation *c, sqlite3_stmt *query) {
     m->begun = sqlite3_column_int64(query, 13);
     m->ended = sqlite3_column_int64(query, 14);
     if (sqlite3_column_type(query, 15) != SQLITE_NULL) conversation_name(c, added, column_text(query, 15));
+    m->use = (enum message_use)column_name(query, 16, use_names, sizeof use_names / sizeof *use_names);
+    m->own_tokens = sqlite3_column_int(query, 17);
     m->dirty = false;
 }
 
@@ -381,9 +390,11 @@ static bool save_message(struct store *s, struct conversation *c, struct message
     bind_time(query, 12, m->begun);
     bind_time(query, 13, m->ended);
     bind_text(query, 14, m->name);
-    sqlite3_bind_int64(query, 15, c->row);
-    if (m->parent >= 0) sqlite3_bind_int64(query, 16, c->messages[m->parent].row);
-    if (m->row) sqlite3_bind_int64(query, 17, m->row);
+    bind_text(query, 15, m->use ? use_names[m->use] : NULL);
+    sqlite3_bind_int(query, 16, m->own_tokens);
+    sqlite3_bind_int64(query, 17, c->row);
+    if (m->parent >= 0) sqlite3_bind_int64(query, 18, c->messages[m->parent].row);
+    if (m->row) sqlite3_bind_int64(query, 19, m->row);
     if (!perform(s, query, st)) return false;
     if (!m->row) m->row = sqlite3_last_insert_rowid(s->db);
     return true;

@@ -711,6 +711,7 @@ static uint64_t local_submit(struct engine_client *c, const struct request_param
                                             .n_answers = p->n_answers > 1 ? p->n_answers : 1,
                                             .disk_owner = p->disk_owner,
                                             .max_tokens = p->max_tokens,
+                                            .room = p->room,
                                             .time_limit = p->time_limit,
                                             .submitted = clock_seconds()};
     request_add_answers(r, p);

@@ -134,19 +134,25 @@ static void drop(struct scheduler *s, struct sequence *q) {
     memmove(s->sequences + at, s->sequences + at + 1, (size_t)(s->n_sequences - at) * sizeof *s->sequences);
 }
 
-// Ends q. What it computed is cached unless it went wrong.
+// Ends q. What it computed is cached unless it failed.
+static void end_as(struct scheduler *s, struct sequence *q, enum request_state state, enum finish_reason reason,
+                   const char *message) {
+    const bool failed = state == REQUEST_FAILED;
+    if (failed) prefix_drop(&s->prefixes, &q->kv);
+    else if (!q->request->forgotten) hibernation_rest(s, q);
+    admission_leave(s, q, !failed && !q->request->forgotten);
+    drop(s, q);
+    q->reason = reason;
+    scheduler_enter(s, q, state, message);
+    sequence_free(q);
+}
+
 static void end(struct scheduler *s, struct sequence *q, enum finish_reason reason, const char *message) {
     static const enum request_state states[] = {
         [FINISH_NONE] = REQUEST_FINISHED,    [FINISH_END] = REQUEST_FINISHED,  [FINISH_LENGTH] = REQUEST_FINISHED,
         [FINISH_CONTEXT] = REQUEST_FINISHED, [FINISH_TIME] = REQUEST_FINISHED, [FINISH_CANCELLED] = REQUEST_CANCELLED,
         [FINISH_ERROR] = REQUEST_FAILED};
-    if (reason == FINISH_ERROR) prefix_drop(&s->prefixes, &q->kv);
-    else if (!q->request->forgotten) hibernation_rest(s, q);
-    admission_leave(s, q, reason != FINISH_ERROR && !q->request->forgotten);
-    drop(s, q);
-    q->reason = reason;
-    scheduler_enter(s, q, states[reason], message);
-    sequence_free(q);
+    end_as(s, q, states[reason], reason, message);
 }
 
 // What makes a prompt impossible, as a message; true when there is nothing.
@@ -158,6 +164,9 @@ static bool check_prompt(const struct scheduler *s, const struct scheduler_reque
             st, STATUS_LIMIT,
             "the prompt has %d tokens, a conversation may have %d (the KV cache holds %d pages of %d tokens)", n_prompt,
             s->context, s->cache.n_pages, KV_PAGE_TOKENS);
+    if (q->room > s->context - q->n_ids)
+        return status_fail(st, STATUS_LIMIT, "the prompt has %d tokens, which leaves %d of %d for the answer", q->n_ids,
+                           s->context - q->n_ids, s->context);
     for (int i = 0; i < q->n_ids; i++)
         if (q->ids[i] < 0 || q->ids[i] >= s->n_vocab)
             return status_fail(st, STATUS_USAGE, "token %d of the prompt is %d, the vocabulary has %d", i, q->ids[i],
@@ -235,7 +244,8 @@ void scheduler_submit(struct scheduler *s, const struct scheduler_request *q) {
         struct sequence *sequence = sequence_new(r, q, i);
         add(s, sequence);
         if (!possible) {
-            end(s, sequence, FINISH_ERROR, st.text);
+            const enum finish_reason reason = st.code == STATUS_LIMIT ? FINISH_CONTEXT : FINISH_ERROR;
+            end_as(s, sequence, REQUEST_FAILED, reason, st.text);
             continue;
         }
         sequence->tokens = xmalloc((size_t)r->limit * sizeof *sequence->tokens);

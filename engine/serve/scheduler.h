@@ -70,6 +70,7 @@ struct scheduler_request {
     struct sampling sampling;
     const struct sampling *samplings; // [n_answers], borrowed for the call; NULL: `sampling`, for each another seed
     int max_tokens;                   // 0: no bound but the context
+    int room;                         // as of struct request_params
     double time_limit;                // seconds, 0: none
     double submitted;                 // by clock_seconds(); 0: now
     int n_answers;                    // 0: one

@@ -27,6 +27,7 @@ static uint64_t told_submit(struct engine_client *c, const struct request_params
     engine.reasoning = p->reasoning;
     engine.max_tokens = p->max_tokens;
     engine.n_answers = p->n_answers;
+    engine.room = p->room;
     engine.sampling = p->sampling;
     return ++engine.n_requests;
 }

@@ -16,7 +16,7 @@ struct told_engine {
     char prompt[4096];                                     // of the last request: "role: thinking/text|role: text|"
     char stops[256];                                       // "stop|stop|"
     enum reasoning reasoning;
-    int max_tokens, n_answers;
+    int max_tokens, n_answers, room;
     struct sampling sampling, new_sampling; // of the last request; of the last change
     struct engine_metrics metrics;
 };

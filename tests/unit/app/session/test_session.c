@@ -211,6 +211,158 @@ static void test_one_request_may_have_several_answers(void **state) {
     assert_int_equal(conversation_last(&chat(0)->conversation), 5); // the first of those asked for last
 }
 
+// ---- a full context ----
+
+static void counted(uint64_t request, enum request_state state, enum finish_reason reason, int n_prompt,
+                    int n_generated) {
+    happen((struct engine_event){.kind = EVENT_STATE,
+                                 .request = request,
+                                 .state = state,
+                                 .reason = reason,
+                                 .n_prompt = n_prompt,
+                                 .n_generated = n_generated,
+                                 .text = "it does not fit"});
+}
+
+// Four turns of 100 tokens each in a context of 500; then a fifth question.
+static void fill_context(void) {
+    engine.metrics.context = 500;
+    for (uint64_t i = 1; i <= 4; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "question %d", (int)i);
+        send(0, text);
+        snprintf(text, sizeof text, "answer %d", (int)i);
+        say(i, text);
+        counted(i, REQUEST_FINISHED, FINISH_END, (int)i * 100 - 50, 50);
+    }
+    send(0, "question 5");
+    assert_int_equal(engine.n_requests, 5);
+    assert_int_equal(engine.room, 500 / 8);
+}
+
+static void test_a_full_context_leaves_out_the_oldest_messages(void **state) {
+    (void)state;
+    fill_context();
+    counted(5, REQUEST_FAILED, FINISH_CONTEXT, 450, 0);
+    assert_int_equal(engine.n_requests, 6);
+    assert_string_equal(engine.prompt, "user: question 3|assistant: answer 3|user: question 4|assistant: answer 4|"
+                                       "user: question 5|");
+    assert_true(session_busy(chat(0)));
+    assert_int_equal(told[SESSION_ENDED], 4);
+    for (int m = 0; m < 9; m++) assert_int_equal(message(0, m)->use, m < 4 ? USE_DROPPED : USE_WHOLE);
+    assert_non_null(strstr(message(0, 9)->notice, "4 older messages (about 200 tokens) are left out"));
+    say(6, "answer 5");
+    counted(6, REQUEST_FINISHED, FINISH_END, 250, 50);
+    assert_int_equal(message(0, 8)->own_tokens, 50);
+    // Restored and pinned: it stays, and those behind it go.
+    session_use(chat(0), 0, USE_PINNED);
+    send(0, "question 6");
+    assert_non_null(strstr(engine.prompt, "user: question 1\n\nquestion 3|"));
+    counted(7, REQUEST_FAILED, FINISH_CONTEXT, 450, 0);
+    assert_string_equal(engine.prompt, "user: question 1\n\nquestion 5|assistant: answer 5|user: question 6|");
+    settle();
+    close_session();
+    told_engine_reset();
+    open_session();
+    session_read(session, chat(1));
+    settle();
+    assert_int_equal(message(1, 0)->use, USE_PINNED);
+    assert_int_equal(message(1, 1)->use, USE_DROPPED);
+    assert_int_equal(message(1, 8)->use, USE_WHOLE);
+    assert_int_equal(message(1, 8)->own_tokens, 50);
+}
+
+static void test_what_is_left_out_is_a_setting(void **state) {
+    (void)state;
+    settings.overflow = OVERFLOW_ASK;
+    fill_context();
+    counted(5, REQUEST_FAILED, FINISH_CONTEXT, 450, 0);
+    assert_int_equal(engine.n_requests, 5);
+    assert_string_equal(message(0, 9)->note, "it does not fit");
+    assert_int_equal(message(0, 0)->use, USE_WHOLE);
+    assert_true(session_make_room(session, chat(0))); // as somebody says who was asked
+    counted(6, REQUEST_FAILED, FINISH_CONTEXT, 450, 0);
+    assert_int_equal(engine.n_requests, 7);
+    assert_int_equal(message(0, 0)->use, USE_DROPPED);
+    settings.overflow = OVERFLOW_STOP;
+    counted(7, REQUEST_CANCELLED, FINISH_CANCELLED, 0, 0);
+    send(0, "question 6");
+    assert_int_equal(engine.room, 0);
+    counted(8, REQUEST_FAILED, FINISH_CONTEXT, 501, 0);
+    assert_int_equal(engine.n_requests, 8);
+    assert_false(session_busy(chat(0)));
+}
+
+static void test_a_message_that_never_fits_leaves_nothing_out(void **state) {
+    (void)state;
+    char large[4001];
+    memset(large, 'x', sizeof large - 1);
+    large[sizeof large - 1] = 0;
+    fill_context();
+    counted(5, REQUEST_CANCELLED, FINISH_CANCELLED, 0, 0);
+    send(0, large);
+    counted(6, REQUEST_FAILED, FINISH_CONTEXT, 1400, 0);
+    assert_int_equal(engine.n_requests, 6);
+    assert_false(session_busy(chat(0)));
+    for (int m = 0; m < 9; m++) assert_int_equal(message(0, m)->use, USE_WHOLE);
+    // One that leaves less room than wanted, and nothing before it, makes do with that.
+    session_new(session);
+    send(0, "much");
+    counted(7, REQUEST_FAILED, FINISH_CONTEXT, 480, 0);
+    assert_int_equal(engine.n_requests, 8);
+    assert_int_equal(engine.room, 0);
+}
+
+static void test_several_answers_are_refused_and_asked_for_again_together(void **state) {
+    (void)state;
+    fill_context();
+    counted(5, REQUEST_CANCELLED, FINISH_CANCELLED, 0, 0);
+    session_ask(session, chat(0), 8, 2);
+    for (int answer = 0; answer < 2; answer++)
+        happen((struct engine_event){.kind = EVENT_STATE,
+                                     .request = 6,
+                                     .answer = answer,
+                                     .state = REQUEST_FAILED,
+                                     .reason = FINISH_CONTEXT,
+                                     .n_prompt = 450});
+    assert_int_equal(engine.n_requests, 7);
+    assert_int_equal(engine.n_answers, 2);
+    for (int answer = 0; answer < 2; answer++)
+        happen((struct engine_event){.kind = EVENT_STATE,
+                                     .request = 7,
+                                     .answer = answer,
+                                     .state = REQUEST_FAILED,
+                                     .reason = FINISH_CONTEXT,
+                                     .n_prompt = 2000});
+    assert_false(session_busy(chat(0)));
+    assert_int_equal(engine.n_requests, 7);
+}
+
+static void test_an_answer_without_its_question_keeps_the_turns(void **state) {
+    (void)state;
+    fill_context();
+    session_use(chat(0), 0, USE_DROPPED);
+    session_use(chat(0), 4, USE_DROPPED);
+    counted(5, REQUEST_FINISHED, FINISH_END, 450, 1);
+    session_ask(session, chat(0), 8, 1);
+    assert_string_equal(engine.prompt, "user: [...]|assistant: answer 1|user: question 2|assistant: answer 2|"
+                                       "user: [...]|assistant: answer 3|user: question 4|assistant: answer 4|"
+                                       "user: question 5|");
+}
+
+static void test_of_a_folded_message_the_beginning_is_asked_with(void **state) {
+    (void)state;
+    char large[401];
+    for (int i = 0; i < 400; i++) large[i] = "bä"[i % 3];
+    large[400] = 0;
+    large[399] = 'c';
+    send(0, large);
+    session_use(chat(0), 0, USE_FOLDED);
+    session_ask(session, chat(0), 0, 1);
+    assert_int_equal(strlen(engine.prompt), strlen("user: |") + 199 + strlen(" [...]"));
+    assert_non_null(strstr(engine.prompt, " [...]|"));
+}
+
 static void test_stopping_stops_every_answer_of_a_chat(void **state) {
     (void)state;
     session_new(session);
@@ -600,6 +752,12 @@ int main(void) {
         SESSION_TEST(test_chats_answer_side_by_side),
         SESSION_TEST(test_versions_of_an_answer_stream_together),
         SESSION_TEST(test_one_request_may_have_several_answers),
+        SESSION_TEST(test_a_full_context_leaves_out_the_oldest_messages),
+        SESSION_TEST(test_what_is_left_out_is_a_setting),
+        SESSION_TEST(test_a_message_that_never_fits_leaves_nothing_out),
+        SESSION_TEST(test_several_answers_are_refused_and_asked_for_again_together),
+        SESSION_TEST(test_an_answer_without_its_question_keeps_the_turns),
+        SESSION_TEST(test_of_a_folded_message_the_beginning_is_asked_with),
         SESSION_TEST(test_stopping_stops_every_answer_of_a_chat),
         SESSION_TEST(test_requests_wait_for_an_engine),
         SESSION_TEST(test_sampling_reaches_every_answer_of_a_chat),

@@ -552,20 +552,30 @@ static void test_what_can_never_fit_fails_at_once(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 4});
     struct scheduler_request large = bench_ask(1, 128, 0, 10), empty = bench_ask(2, 1, 0, 1),
-                             odd = bench_ask(3, 5, 0, 1), fine = bench_ask(4, 127, 0, 0);
+                             odd = bench_ask(3, 5, 0, 1), fine = bench_ask(4, 127, 0, 0),
+                             tight = bench_ask(5, 100, 0, 5);
+    tight.room = 29;
     empty.n_ids = 0;
     odd.ids[3] = VOCAB;
     scheduler_submit(b->scheduler, &large);
     assert_int_equal(b->answers[1].state, REQUEST_FAILED);
     assert_non_null(strstr(b->answers[1].message, "128 tokens"));
     assert_non_null(strstr(b->answers[1].message, "4 pages of 32 tokens"));
+    assert_int_equal(b->answers[1].reason, FINISH_CONTEXT);
     scheduler_submit(b->scheduler, &empty);
     assert_non_null(strstr(b->answers[2].message, "empty"));
     scheduler_submit(b->scheduler, &odd);
     assert_non_null(strstr(b->answers[3].message, "token 3 of the prompt is 97"));
+    scheduler_submit(b->scheduler, &tight);
+    assert_int_equal(b->answers[5].reason, FINISH_CONTEXT);
+    assert_non_null(strstr(b->answers[5].message, "leaves 28 of 128"));
+    tight = bench_ask(6, 100, 0, 5);
+    tight.room = 28;
+    scheduler_submit(b->scheduler, &tight);
     scheduler_submit(b->scheduler, &fine);
     bench_run(b);
     bench_assert_text_alone(b, 4, 127, 0, 1);
+    assert_int_equal(b->answers[6].state, REQUEST_FINISHED);
     assert_int_equal(b->answers[4].reason, FINISH_CONTEXT);
     bench_close(b);
 }
