@@ -16,8 +16,8 @@
 //   a chat is deleted ──────────────────────────── ─forget─► removes its files
 //
 // The worker alone touches the disk. Looks and loads overtake saves, between two pages of these. The index of what is
-// there is read when the folder is opened, and what others changed since when somebody looks; it lies behind a lock that
-// is never held over a system call. Used by the engine thread.
+// there is read when the folder is opened, and what others changed since when somebody looks; it lies behind a lock
+// that is never held over a system call. Used by the engine thread.
 #ifndef CONFAB_SERVE_HIBERNATE_H
 #define CONFAB_SERVE_HIBERNATE_H
 

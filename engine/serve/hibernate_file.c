@@ -8,13 +8,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/backend.h"
 #include "engine/base/checksum.h"
 #include "engine/base/panic.h"
-#include "engine/backend.h"
 
 static const char magic[8] = {'c', 'o', 'n', 'f', 'a', 'b', 'k', 'v'};
 
 enum { TOKEN_BYTES = KV_PAGE_TOKENS * 4 };
+
+// Of up to 2³² pages: no overflow.
+uint64_t hibernate_header_size(uint32_t n_pages) { return HIBERNATE_FIXED + (uint64_t)n_pages * (TOKEN_BYTES + 8) + 8; }
 
 uint64_t hibernate_page_key(uint64_t before, const int32_t *tokens) { return checksum(tokens, TOKEN_BYTES, before); }
 
@@ -27,7 +30,7 @@ uint64_t hibernate_page_sum(const void *page, uint64_t page_bytes, uint64_t key)
 // Header and pages fill the file.
 static bool sizes_agree(struct hibernate_header *h, uint64_t file_size) {
     uint64_t pages, whole;
-    h->size = HIBERNATE_FIXED + (uint64_t)h->n_pages * (TOKEN_BYTES + 8) + 8; // n_pages is small
+    h->size = hibernate_header_size(h->n_pages);
     return checked_mul(h->n_pages, h->page_bytes, &pages) && checked_add(h->size, pages, &whole) && whole == file_size;
 }
 
@@ -82,7 +85,7 @@ static uint8_t *put_u64(uint8_t *at, uint64_t value) {
 
 void *hibernate_header_bytes(struct hibernate_header *h, const int32_t *tokens, const void *pages) {
     const uint32_t n = h->n_pages;
-    h->size = HIBERNATE_FIXED + (uint64_t)n * (TOKEN_BYTES + 8) + 8;
+    h->size = hibernate_header_size(n);
     uint8_t *bytes = xmalloc(h->size), *at = bytes;
     at = (uint8_t *)memcpy(at, magic, sizeof magic) + sizeof magic;
     at = put_u32(put_u32(at, HIBERNATE_VERSION), KV_PAGE_TOKENS);

@@ -25,6 +25,7 @@ struct hibernate_header {
     uint64_t size; // of the header, which the pages follow
 };
 
+uint64_t hibernate_header_size(uint32_t n_pages);
 uint64_t hibernate_page_key(uint64_t before, const int32_t *tokens); // [KV_PAGE_TOKENS]
 
 // From the first HIBERNATE_FIXED bytes of a file of this size.

@@ -17,6 +17,15 @@ static bool ends_with(const char *name, const char *ending) {
     return size > n && !strcmp(name + size - n, ending);
 }
 
+char *hibernate_folder_name(uint64_t owner, uint32_t depth, uint64_t key) {
+    return xasprintf("%016llx-%05x-%016llx.kv", (unsigned long long)owner, depth, (unsigned long long)key);
+}
+
+static uint32_t depth_of(const char *name) {
+    unsigned depth;
+    return sscanf(name, "%*16x-%5x-", &depth) == 1 ? depth : 0;
+}
+
 struct hibernate_files hibernate_folder_list(const char *folder) {
     struct hibernate_files list = {0};
     int capacity = 0;
@@ -34,6 +43,7 @@ struct hibernate_files hibernate_folder_list(const char *folder) {
         list.files[list.count++] = (struct hibernate_listed){.name = xstrdup(d->d_name),
                                                              .bytes = (uint64_t)info.st_size,
                                                              .used = info.st_mtim,
+                                                             .depth = depth_of(d->d_name),
                                                              .temporary = temporary};
     }
     closedir(dir);
@@ -44,10 +54,6 @@ void hibernate_folder_free(struct hibernate_files *list) {
     for (int i = 0; i < list->count; i++) free(list->files[i].name);
     free(list->files);
     *list = (struct hibernate_files){0};
-}
-
-char *hibernate_folder_name(uint64_t owner, uint64_t key) {
-    return xasprintf("%016llx-%016llx.kv", (unsigned long long)owner, (unsigned long long)key);
 }
 
 bool hibernate_folder_owned(const char *name, uint64_t owner) {

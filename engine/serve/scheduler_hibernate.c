@@ -16,11 +16,11 @@
 #include "engine/serve/hibernate_key.h"
 #include "engine/serve/scheduler_state.h"
 
-#define FILE_BYTES    ((uint64_t)16 << 20) // of a file, and of what is loaded at a time
-#define STEP_BYTES    ((uint64_t)4 << 20)  // that are read out between two steps
-#define BACKLOG_BYTES ((uint64_t)64 << 20) // that wait to be written, at most
+#define FILE_BYTES    ((uint64_t)16 << 20)  // of a file, and of what is loaded at a time
+#define STEP_BYTES    ((uint64_t)4 << 20)   // that are read out between two steps
+#define BACKLOG_BYTES ((uint64_t)64 << 20)  // that wait to be written, at most
 #define END_BYTES     ((uint64_t)512 << 20) // that are read out at the end
-#define READ_RATE     5e8 // bytes a second, until it is measured
+#define READ_RATE     5e8                   // bytes a second, until it is measured
 
 enum {
     MOST_RESTS = 64,
@@ -29,8 +29,8 @@ enum {
 
 struct wake { // a text that is being loaded
     uint64_t fingerprint, conversation;
-    int32_t *tokens; // [n_pages × KV_PAGE_TOKENS]
-    int n_pages; // that may be on the disk
+    int32_t *tokens;     // [n_pages × KV_PAGE_TOKENS]
+    int n_pages;         // that may be on the disk
     int n_known, n_done; // that were in the KV cache before, and that are
     int n_waiting;       // sequences
     double begun;
@@ -149,8 +149,8 @@ static bool read_out(struct scheduler *s, struct hibernate_job *job) {
     const int from = job->first + job->n_done;
     const struct prefix_match match =
         prefix_find(&s->prefixes, job->tokens, (job->first + job->n_pages) * KV_PAGE_TOKENS);
-    const int n = least(match.n_tokens / KV_PAGE_TOKENS - from,
-                        least(job->n_pages - job->n_done, pages_in(s, STEP_BYTES)));
+    const int n =
+        least(match.n_tokens / KV_PAGE_TOKENS - from, least(job->n_pages - job->n_done, pages_in(s, STEP_BYTES)));
     if (n <= 0) return false;
     int32_t *pages = xmalloc((size_t)n * sizeof *pages);
     struct page_transfer *reads = xmalloc((size_t)n * sizeof *reads);

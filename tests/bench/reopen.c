@@ -1,7 +1,7 @@
-// reopen MODEL [TOKENS [PAIRS [THREADS]]]: a chat of TOKENS (4000) tokens goes on after its engine was closed and opened
-// again, in turn by reading it again and from the disk, PAIRS (5) times on THREADS (2). Prints seconds from asking to
-// the first token of the next answer, without what opening the model takes; and the same with saved files that are not
-// in the page cache. CONFAB_REOPEN: the folder for saved files (a new one in /tmp).
+// reopen MODEL [TOKENS [PAIRS [THREADS]]]: a chat of TOKENS (4000) tokens goes on after its engine was closed and
+// opened again, in turn by reading it again and from the disk, PAIRS (5) times on THREADS (2). Prints seconds from
+// asking to the first token of the next answer, without what opening the model takes; and the same with saved files
+// that are not in the page cache. CONFAB_REOPEN: the folder for saved files (a new one in /tmp).
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
