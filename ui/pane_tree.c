@@ -45,15 +45,16 @@ static void closed(void *kept) { tree_free(&((struct kept *)kept)->tree); }
 
 // What leads elsewhere closes the pane.
 static void run(struct screen *s, struct kept *k, enum ui_command_id command) {
+    if (!k->chosen && command != COMMAND_RESTORE) return;
     if (command == COMMAND_NAME) {
-        if (k->chosen) dialog_ask_name(s, k->chosen, k->name);
+        dialog_ask_name(s, k->chosen, k->name);
         return;
     }
     bool leaves = command == COMMAND_TREE || command == COMMAND_EDIT || command == COMMAND_REGENERATE ||
                   command == COMMAND_COPY_CHAT;
     if (leaves) screen_close_pane(s, PANE_TREE), screen_close_pane(s, PANE_SELECT);
-    if (k->chosen) screen_hand_out_message(s, command, k->chosen, NULL);
-    if (command != COMMAND_TREE || !k->chosen) return;
+    screen_hand_out_message(s, command, k->chosen, NULL);
+    if (command != COMMAND_TREE) return;
     screen_open_pane(s, PANE_SELECT);
     transcript_select(s->transcript, k->chosen);
 }
@@ -232,13 +233,16 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
     find_chosen(k, f->view);
     int rows = k->list.count > 3 ? k->list.count : 3;
     int foot = area.width < WIDTH && area.height >= TALL ? 2 : 1;
-    struct rect box = view_over(f, area, (struct view_size){WIDTH, rows + HEAD + foot + 2, MOST_HEIGHT},
-                                PANE_TREE, "Esc closes");
+    struct rect box =
+        view_over(f, area, (struct view_size){WIDTH, rows + HEAD + foot + 2, MOST_HEIGHT}, PANE_TREE, "Esc closes");
     struct rect in = view_over_inside(box);
     if (in.height < HEAD + foot + 3) foot = 0;
     int height = in.height - HEAD - foot;
     struct drawing d = {k, author_columns(f, in.width < ROOMY ? AUTHOR : AUTHOR_ROOMY)};
     draw_head(f, (struct rect){in.x, in.y, in.width, in.height > 0}, &k->tree);
+    if (!k->list.count)
+        canvas_cut(f->canvas, (struct rect){in.x, in.y + HEAD, in.width, height > 0}, view_style(ROLE_DIM),
+                   "no messages");
     if (height > 0) list_draw(&k->list, f, (struct rect){in.x, in.y + HEAD, in.width, height}, box, draw_row, &d);
     message_keys_draw(f, (struct rect){in.x, in.y + HEAD + height, in.width, foot}, MESSAGE_IN_TREE);
 }

@@ -45,10 +45,11 @@ static void reckon(struct tree *t, const struct view_node *nodes, struct tree_ro
 }
 
 void tree_layout(struct tree *t, const struct view_node *nodes, int n, int page_tokens) {
-    make_room(t, n);
-    link_messages(t, nodes, n);
     t->n_rows = t->branches = 0;
     t->pages = t->unshared = 0;
+    if (!n) return;
+    make_room(t, n);
+    link_messages(t, nodes, n);
     struct tree_row *waiting = t->rows + t->room; // the next one is the last
     int n_waiting = 0, first = -1, page = page_tokens > 0 ? page_tokens : 1;
     for (int m = t->after[0]; m >= 0; m = t->next[m])

@@ -80,6 +80,12 @@ static void test_first_messages_have_versions_too(void **state) {
     assert_int_equal(tree.branches, 2);
 }
 
+static void test_an_empty_chat_has_an_empty_tree(void **state) {
+    (void)state;
+    tree_layout(&tree, NULL, 0, PAGE);
+    assert_int_equal(tree.n_rows, 0);
+}
+
 static void test_what_is_pruned_has_no_row(void **state) {
     (void)state;
     int question = add(-1, 5), one = add(question, 5), reply = add(one, 5);
@@ -155,6 +161,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_path_is_a_straight_line, begin, end),
         cmocka_unit_test_setup_teardown(test_versions_hang_beside_the_chosen_one, begin, end),
         cmocka_unit_test_setup_teardown(test_first_messages_have_versions_too, begin, end),
+        cmocka_unit_test_setup_teardown(test_an_empty_chat_has_an_empty_tree, begin, end),
         cmocka_unit_test_setup_teardown(test_what_is_pruned_has_no_row, begin, end),
         cmocka_unit_test_setup_teardown(test_pages_before_a_fork_are_shared, begin, end),
         cmocka_unit_test_setup_teardown(test_random_trees_are_whole, begin, end),
