@@ -51,7 +51,7 @@ void chat_regenerate(struct chat *c, const struct ui_command *command) {
     bool answering = session_answer_at(c->current, message);
     if (answering) chat_say(c, true, "this chat is still answering: stop it first");
     else if (asked < 0) chat_say(c, true, "there is no answer yet");
-    else session_ask(c->session, c->current, asked, 1);
+    else session_ask(c->session, c->current, asked, 1, NULL);
 }
 
 // Of the message that is selected or was clicked on, otherwise of the one nearest to the end that has versions.

@@ -29,6 +29,7 @@ void conversation_forget_messages(struct conversation *c) {
 #define X(field) free(c->messages[i].field);
         MESSAGE_TEXTS(X)
 #undef X
+        message_tokens_free(&c->messages[i].drawn);
     }
     c->count = 0;
     c->first = -1;
@@ -254,6 +255,8 @@ void conversation_take_changes(struct conversation *c, struct conversation *copy
 #define X(field) own->field = m->dirty && m->field ? xstrdup(m->field) : NULL;
         MESSAGE_TEXTS(X)
 #undef X
+        bool complete = m->dirty && m->state != MESSAGE_STREAMING; // tokens go with the text that is theirs for good
+        own->drawn = complete ? message_tokens_copy(&m->drawn) : (struct message_tokens){0};
         m->dirty = false;
     }
     c->dirty = false;

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "app/base/settings.h"
+#include "app/session/message_tokens.h"
 
 // X(enumerator, name in the store): the roles of messages, named as chat templates name them
 #define MESSAGE_ROLES(X) X(MESSAGE_USER, "user") X(MESSAGE_MODEL, "assistant")
@@ -73,9 +74,10 @@ struct message {
     enum message_use use;
     // Milliseconds since 1970; 0: unknown. Only shown and exported: clocks may be set back, so nothing is ordered by
     // them.
+    struct message_tokens drawn;   // of an answer: its tokens; none: they are not known
     int64_t created, begun, ended; // begun, ended: first token and end of an answer
-    int pruned; // by which pruning of the conversation, from 1 on; 0: it is there
-    bool was_chosen; // before that
+    int pruned;                    // by which pruning of the conversation, from 1 on; 0: it is there
+    bool was_chosen;               // before that
 };
 
 struct conversation {
@@ -91,7 +93,7 @@ struct conversation {
     int64_t created;          // milliseconds since 1970; 0: unknown
     struct message *messages; // in order of their making
     int count, capacity;
-    int first; // index of the chosen first message, −1 when there is none
+    int first;    // index of the chosen first message, −1 when there is none
     int prunings; // made and not taken back
 };
 

@@ -55,6 +55,7 @@ static void chat_free(struct session_chat *chat) {
     conversation_close(&chat->conversation);
     draft_free(&chat->draft);
     draft_free(&chat->edit);
+    for (int i = 0; i < chat->n_answers; i++) session_start_free(chat->answers[i].start);
     free(chat->answers);
     free(chat->unsent);
     free(chat);
@@ -106,7 +107,8 @@ void session_set_sampling(struct session *s, struct session_chat *chat, const st
     chat->conversation.settings.sampling = *sampling;
     session_changed(chat);
     for (int i = 0; i < chat->n_answers; i++)
-        if (chat->answers[i].request) engine_set_sampling(s->client, chat->answers[i].request, sampling);
+        if (chat->answers[i].request && !chat->answers[i].own_sampling)
+            engine_set_sampling(s->client, chat->answers[i].request, sampling);
 }
 
 void session_begin_with_defaults(struct session *s) {

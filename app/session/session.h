@@ -18,13 +18,26 @@
 
 struct session;
 
+// How an answer begins that does not begin freely.
+struct session_start {
+    struct message_tokens tokens; // of another answer
+    int n;                        // it begins with the first n of them,
+    int32_t forced;               // this token (−1: none),
+    char *text;                   // and this text; NULL: none
+    char *model;                  // whose tokens they are
+    char *words;                  // the same without tokens, for another model
+};
+
 // An answer that is being generated.
 struct session_answer {
     uint64_t request; // 0: not submitted yet, waiting for an engine
     int index;        // among the request's answers
     int message;      // the message being written
     enum request_state state;
-    int n_tokens;                                               // received so far
+    struct session_start *start; // NULL: freely
+    bool own_sampling;           // otherwise it has that of the chat
+    struct sampling sampling;
+    int n_tokens, n_given;                                      // received so far; of them not drawn
     uint64_t submitted, first_token, last_token, first_thought; // clock_ns; 0: not yet
     uint64_t left;                                              // clock_ns of its pre-emption; 0: not pre-empted
     uint64_t away;                                              // total ns pre-empted after the first token
@@ -77,9 +90,9 @@ struct session_event {
 
 struct session_params { // all borrowed, must outlive the session
     struct loop *loop;
-    struct settings *settings;                                      // defaults of new chats
-    const char *store_path;                                         // NULL: save nothing
-    const char *kv_folder; // of the engines' pages on the disk, which go with their chat; NULL: none
+    struct settings *settings; // defaults of new chats
+    const char *store_path;    // NULL: save nothing
+    const char *kv_folder;     // of the engines' pages on the disk, which go with their chat; NULL: none
     void (*tell)(void *context, const struct session_event *event); // may be NULL
     void *context;
 };
@@ -123,19 +136,25 @@ bool session_make_room(struct session *s, struct session_chat *chat);
 // How much of a message is asked with from now on.
 void session_use(struct session_chat *chat, int message, enum message_use use);
 void session_send(struct session *s, struct session_chat *chat, const char *text, size_t size);
-void session_ask(struct session *s, struct session_chat *chat, int parent, int n); // requests n answers to a message
+// Requests n answers to a message, in one batch; each with its own sampling, unless that is NULL.
+void session_ask(struct session *s, struct session_chat *chat, int parent, int n, const struct sampling *samplings);
+// Another version of an answer: it begins with the tokens before this one, then with token `forced` (−1: none) and with
+// text (NULL: none), and goes on from there.
+void session_fork(struct session *s, struct session_chat *chat, int message, int token, int32_t forced,
+                  const char *text);
 // Another version of a message, of either side: a person's is answered, the conversation goes on from a model's. The
 // same text once more is no version; a person's message is answered again then.
 void session_edit(struct session *s, struct session_chat *chat, int message, const char *text, size_t size);
 // Takes a message away, with all that come after it, and stops the answers among them. Returns how many there were.
 int session_prune(struct session *s, struct session_chat *chat, int message);
 int session_restore(struct session_chat *chat); // takes the latest pruning back; the message that was pruned, or −1
-void session_name(struct session_chat *chat, int message, const char *name); // of the branch that begins there; "": none
+void session_name(struct session_chat *chat, int message,
+                  const char *name); // of the branch that begins there; "": none
 // A new chat with the messages up to this one, under the same settings.
 struct session_chat *session_copy(struct session *s, struct session_chat *chat, int message);
 struct request_params session_request_params(const struct settings *s); // what settings decide, the rest zero
 void session_stop(struct session *s, struct session_chat *chat);        // all its answers
-void session_stop_answer(struct session *s, struct session_chat *chat, int message); // and those of its request
+void session_stop_answer(struct session *s, struct session_chat *chat, int message); // that alone
 bool session_busy(const struct session_chat *chat);
 const struct session_answer *session_answer_at(const struct session_chat *chat,
                                                int message); // NULL: not being generated

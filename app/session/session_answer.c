@@ -1,4 +1,5 @@
 // Requests of a session and their events.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,20 @@ struct request_params session_request_params(const struct settings *s) {
                                    .time_limit = s->time_limit};
 }
 
+// Another model reads the text of the tokens as it would any other. The caller frees what is returned.
+static int32_t *begin_with(const struct session_start *start, const char *model, struct request_params *p) {
+    p->begun_text = start->text;
+    if (strcmp(start->model, model)) {
+        p->begun_text = start->words;
+        return NULL;
+    }
+    int32_t *ids = xmalloc((size_t)(start->n + 1) * sizeof *ids);
+    for (int i = 0; i < start->n; i++) ids[p->n_begun++] = start->tokens.tokens[i].id;
+    if (start->forced >= 0) ids[p->n_begun++] = start->forced;
+    p->begun = ids;
+    return ids;
+}
+
 // One request for an answer that waits and those after it that are to come with it.
 static void request(struct session *s, struct session_chat *chat, int first) {
     struct conversation *talk = &chat->conversation;
@@ -69,7 +84,13 @@ static void request(struct session *s, struct session_chat *chat, int first) {
     params.n_messages = asked.count;
     params.n_answers = n;
     params.room = room_for(s, answers, &talk->settings);
+    int32_t *ids = NULL;
+    if (answers->start) ids = begin_with(answers->start, s->model, &params);
+    struct sampling *samplings = xmalloc((size_t)n * sizeof *samplings);
+    for (int i = 0; i < n; i++) samplings[i] = answers[i].sampling;
+    if (answers->own_sampling) params.samplings = samplings;
     uint64_t id = engine_submit(s->client, &params);
+    free(ids), free(samplings);
     for (int i = 0; i < n; i++) {
         answers[i].request = id;
         conversation_set_model(talk, answers[i].message, s->model);
@@ -77,7 +98,7 @@ static void request(struct session *s, struct session_chat *chat, int first) {
     asked_close(&asked);
 }
 
-static void add_answer(struct session_chat *chat, int parent, int index) {
+static struct session_answer *add_answer(struct session_chat *chat, int parent, int index) {
     struct conversation *talk = &chat->conversation;
     if (chat->n_answers == chat->capacity) {
         chat->capacity = chat->capacity ? 2 * chat->capacity : 2;
@@ -85,23 +106,56 @@ static void add_answer(struct session_chat *chat, int parent, int index) {
     }
     int message = conversation_add(talk, parent, MESSAGE_MODEL, "", 0);
     talk->messages[message].state = MESSAGE_STREAMING;
-    chat->answers[chat->n_answers++] =
-        (struct session_answer){.index = index, .message = message, .state = REQUEST_PENDING, .submitted = clock_ns()};
+    struct session_answer *a = &chat->answers[chat->n_answers++];
+    *a = (struct session_answer){.index = index, .message = message, .state = REQUEST_PENDING, .submitted = clock_ns()};
+    return a;
 }
 
-static void ask(struct session *s, struct session_chat *chat, int parent, int n, bool makes_room) {
-    int first = chat->n_answers;
-    for (int i = 0; i < n; i++) {
-        add_answer(chat, parent, i);
-        chat->answers[first + i].makes_room = makes_room;
-    }
+// What was added from `first` on.
+static void ask(struct session *s, struct session_chat *chat, int first) {
     conversation_choose(&chat->conversation, chat->answers[first].message);
     chat->state = REQUEST_PENDING;
     if (s->client && !s->held) request(s, chat, first);
     session_save_later(chat, 0);
 }
 
-void session_ask(struct session *s, struct session_chat *chat, int parent, int n) { ask(s, chat, parent, n, false); }
+void session_ask(struct session *s, struct session_chat *chat, int parent, int n, const struct sampling *samplings) {
+    const int first = chat->n_answers;
+    for (int i = 0; i < n; i++) {
+        struct session_answer *a = add_answer(chat, parent, i);
+        a->own_sampling = samplings;
+        if (samplings) a->sampling = samplings[i];
+    }
+    ask(s, chat, first);
+}
+
+// The words of an answer up to one of its tokens, and of what follows that.
+static char *words_before(const struct message *m, int token, int32_t forced, const char *text) {
+    struct token_alternative alternatives[SAMPLING_TOP];
+    const char *piece = "";
+    size_t size = 0;
+    for (int i = 0; i < token; i++)
+        if (m->drawn.tokens[i].channel == CHANNEL_ANSWER) size = m->drawn.tokens[i].end;
+    const int n = forced >= 0 ? message_tokens_alternatives(&m->drawn, token, alternatives) : 0;
+    for (int i = 0; i < n; i++)
+        if (alternatives[i].id == forced) piece = alternatives[i].text;
+    return xasprintf("%.*s%s%s", (int)size, m->text, piece, text ? text : "");
+}
+
+void session_fork(struct session *s, struct session_chat *chat, int message, int token, int32_t forced,
+                  const char *text) {
+    const struct message *m = &chat->conversation.messages[message];
+    struct session_start *start = xcalloc(1, sizeof *start);
+    *start = (struct session_start){.tokens = message_tokens_copy(&m->drawn),
+                                    .n = token,
+                                    .forced = forced,
+                                    .text = text ? xstrdup(text) : NULL,
+                                    .model = xstrdup(m->model ? m->model : ""),
+                                    .words = words_before(m, token, forced, text)};
+    const int first = chat->n_answers;
+    add_answer(chat, m->parent, 0)->start = start;
+    ask(s, chat, first);
+}
 
 void session_request_waiting(struct session *s) {
     for (int i = s->count - 1; i >= 0; i--)
@@ -118,7 +172,7 @@ void session_send(struct session *s, struct session_chat *chat, const char *text
         return;
     }
     if (!talk->count) conversation_set_settings(talk, s->p.settings);
-    session_ask(s, chat, conversation_add(talk, conversation_last(talk), MESSAGE_USER, text, size), 1);
+    session_ask(s, chat, conversation_add(talk, conversation_last(talk), MESSAGE_USER, text, size), 1, NULL);
 }
 
 // ---- a full context ----
@@ -128,7 +182,9 @@ bool session_make_room(struct session *s, struct session_chat *chat) {
     int last = conversation_last(talk);
     if (last >= 0 && talk->messages[last].role == MESSAGE_MODEL) last = talk->messages[last].parent;
     if (last < 0 || session_answer_at(chat, conversation_last(talk))) return false;
-    ask(s, chat, last, 1, true);
+    const int first = chat->n_answers;
+    add_answer(chat, last, 0)->makes_room = true;
+    ask(s, chat, first);
     return true;
 }
 
@@ -179,7 +235,8 @@ static int64_t wall_ms(uint64_t at) { return (int64_t)((clock_wall_ns() - (clock
 
 // Tokens a second after the first one; 0: too few to tell.
 static double rate_of(const struct session_answer *a, int n_tokens) {
-    double tokens = n_tokens - 1 - a->n_returns, seconds = (double)(a->last_token - a->first_token - a->away) * 1e-9;
+    double tokens = n_tokens - 1 - a->n_returns - a->n_given,
+           seconds = (double)(a->last_token - a->first_token - a->away) * 1e-9;
     return rate_is_steady(tokens, seconds) ? tokens / seconds : 0;
 }
 
@@ -198,6 +255,15 @@ static char *metrics_note(const struct session_answer *a, const char *reason, in
                      first, drafts);
 }
 
+void session_start_free(struct session_start *start) {
+    if (!start) return;
+    message_tokens_free(&start->tokens);
+    free(start->text);
+    free(start->model);
+    free(start->words);
+    free(start);
+}
+
 // `a` is none of the chat's answers any more.
 static void end(struct session_chat *chat, struct session_answer *a, enum request_state state, const char *note) {
     struct conversation *talk = &chat->conversation;
@@ -207,13 +273,14 @@ static void end(struct session_chat *chat, struct session_answer *a, enum reques
                                     : state == REQUEST_CANCELLED ? MESSAGE_STOPPED
                                                                  : MESSAGE_COMPLETE;
     talk->messages[message].ended = wall_ms(clock_ns());
+    session_start_free(a->start);
     memmove(a, a + 1, (size_t)(chat->answers + --chat->n_answers - a) * sizeof *a);
     chat->state = chat->n_answers ? chat->answers[chat->n_answers - 1].state : state;
     session_save_later(chat, 0);
 }
 
 static void stop(struct session *s, struct session_chat *chat, struct session_answer *a) {
-    if (a->request) engine_cancel(s->client, a->request); // its event ends it
+    if (a->request) engine_cancel_answer(s->client, a->request, a->index); // its event ends it
     else end(chat, a, REQUEST_CANCELLED, "stopped");
 }
 
@@ -269,17 +336,33 @@ static void take_thought(struct session_chat *chat, struct session_answer *a, co
     if (event->token >= 0) chat->conversation.messages[a->message].thinking_tokens++;
 }
 
+// What it begins with has the figures that it had where it was drawn.
+static void take_token(struct session_chat *chat, const struct session_answer *a, const struct engine_event *event) {
+    struct message *m = &chat->conversation.messages[a->message];
+    const size_t end = event->channel == CHANNEL_THINKING ? m->thinking_size : m->size;
+    const struct session_start *start = a->start;
+    const int at = m->drawn.count;
+    const bool known = start && event->token >= 0 && at < start->n + (start->forced >= 0) && at < start->tokens.count &&
+                       isnan(event->probability) &&
+                       (at == start->n ? event->token == start->forced : event->token == start->tokens.tokens[at].id);
+    if (known) message_tokens_add_known(&m->drawn, event, end, &start->tokens, at);
+    else message_tokens_add(&m->drawn, event, end);
+}
+
 static void take_text(struct session_chat *chat, struct session_answer *a, const struct engine_event *event) {
-    if (!a->first_token) {
+    const bool given = event->token >= 0 && isnan(event->probability);
+    if (!a->first_token && event->token >= 0 && !given) {
         a->first_token = event->at;
         chat->conversation.messages[a->message].begun = wall_ms(event->at);
     }
     if (event->token >= 0) { // otherwise text that was held back
         a->last_token = event->at;
         a->n_tokens++;
+        a->n_given += given;
     }
     if (event->channel == CHANNEL_THINKING) take_thought(chat, a, event);
     else conversation_append(&chat->conversation, a->message, event->text, event->size);
+    take_token(chat, a, event);
     session_save_later(chat, SAVE_STREAMING_NS);
 }
 

@@ -10,7 +10,7 @@ void session_edit(struct session *s, struct session_chat *chat, int message, con
     const struct message *m = &talk->messages[message];
     const bool same = m->size == size && !memcmp(m->text, text, size), asks = m->role == MESSAGE_USER;
     const int version = same ? message : conversation_add(talk, m->parent, m->role, text, size);
-    if (asks) session_ask(s, chat, version, 1);
+    if (asks) session_ask(s, chat, version, 1, NULL);
     else if (!same) conversation_note(talk, version, "edited");
     conversation_choose(talk, version);
     session_changed(chat);
@@ -51,6 +51,7 @@ static int copy_message(struct conversation *to, int parent, const struct messag
     own->tokens = m->tokens;
     own->own_tokens = m->own_tokens;
     own->use = m->use;
+    own->drawn = message_tokens_copy(&m->drawn);
     own->created = m->created, own->begun = m->begun, own->ended = m->ended;
     return added;
 }

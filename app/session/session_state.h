@@ -31,6 +31,7 @@ void session_remove(struct session *s, struct session_chat *chat);
 uint64_t session_disk_owner(const struct session *s, const struct conversation *talk);
 
 // session_answer.c
+void session_start_free(struct session_start *start);
 void session_request_waiting(struct session *s);                         // submits what waits for an engine
 void session_count_tokens(struct session *s, struct session_chat *chat); // of running answers, in case we get killed
 void session_poll(struct session *s);                                    // takes the engine's events

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "app/base/config.h"
+#include "engine/base/log.h"
 #include "engine/base/panic.h"
 #include "engine/base/paths.h"
 
@@ -50,6 +51,7 @@ static const char *const store_steps[] = {
     "ALTER TABLE message ADD COLUMN name TEXT;", // of the branch that begins there
     "ALTER TABLE message ADD COLUMN use TEXT;" // what of it the model is asked with; NULL: all
     "ALTER TABLE message ADD COLUMN own_tokens INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE message ADD COLUMN drawn BLOB;", // its tokens with their figures; NULL: not known
 };
 #define STORE_VERSION ((int)(sizeof store_steps / sizeof *store_steps))
 
@@ -61,7 +63,7 @@ static const char *const store_steps[] = {
     X(SQL_LIST, "SELECT id, title, named, sampling, settings, created FROM conversation ORDER BY id")                  \
     X(SQL_LAST, "SELECT last FROM conversation WHERE id = ?1")                                                         \
     X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens, model, thinking, thinking_tokens, "               \
-                "thinking_seconds, notice, created, begun, ended, name, use, own_tokens FROM message "                 \
+                "thinking_seconds, notice, created, begun, ended, name, use, own_tokens, drawn FROM message "          \
                 "WHERE conversation = ?1 ORDER BY id")                                                                 \
     X(SQL_ADD_CONVERSATION, "INSERT INTO conversation (title, named, sampling, settings, created) "                    \
                             "VALUES (?1, ?2, ?3, ?4, ?5)")                                                             \
@@ -70,10 +72,11 @@ static const char *const store_steps[] = {
     X(SQL_SET_LAST, "UPDATE conversation SET last = ?1 WHERE id = ?2")                                                 \
     X(SQL_SET_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, model, thinking, thinking_tokens, "      \
                        "thinking_seconds, notice, created, begun, ended, name, use, own_tokens, conversation, parent, "\
-                       "id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, " \
-                       "?19) ON CONFLICT (id) DO UPDATE SET role = ?1, state = ?2, text = ?3, note = ?4, tokens = ?5, "\
-                       "model = ?6, thinking = ?7, thinking_tokens = ?8, thinking_seconds = ?9, notice = ?10, "        \
-                       "created = ?11, begun = ?12, ended = ?13, name = ?14, use = ?15, own_tokens = ?16")             \
+                       "id, drawn) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "    \
+                       "?17, ?18, ?19, ?20) ON CONFLICT (id) DO UPDATE SET role = ?1, state = ?2, text = ?3, "         \
+                       "note = ?4, tokens = ?5, model = ?6, thinking = ?7, thinking_tokens = ?8, "                     \
+                       "thinking_seconds = ?9, notice = ?10, created = ?11, begun = ?12, ended = ?13, name = ?14, "    \
+                       "use = ?15, own_tokens = ?16, drawn = ?20")                                                     \
     X(SQL_DELETE_MESSAGE, "DELETE FROM message WHERE id = ?1")                                                         \
     X(SQL_DELETE, "DELETE FROM conversation WHERE id = ?1")                                                            \
     X(SQL_READ_DRAFT, "SELECT text, folds, point FROM draft WHERE conversation = ?1")                                  \
@@ -291,6 +294,15 @@ static int find_row(const struct conversation *c, int64_t row) {
     return row && low < c->count && c->messages[low].row == row ? low : -1;
 }
 
+// They are no loss that would keep anybody from a chat.
+static void read_tokens(struct message *m, sqlite3_stmt *query, int column) {
+    const void *blob = sqlite3_column_blob(query, column);
+    const size_t text[2] = {[CHANNEL_ANSWER] = m->size, [CHANNEL_THINKING] = m->thinking_size};
+    struct status st;
+    if (blob && !message_tokens_read(&m->drawn, blob, (size_t)sqlite3_column_bytes(query, column), text, &st))
+        log_warning("store", "the tokens of message %lld are ignored: %s", (long long)m->row, st.text);
+}
+
 static void read_message(struct conversation *c, sqlite3_stmt *query) {
     static const char *const roles[] = {
 #define X(id, name) [id] = name,
@@ -318,6 +330,7 @@ static void read_message(struct conversation *c, sqlite3_stmt *query) {
     if (sqlite3_column_type(query, 15) != SQLITE_NULL) conversation_name(c, added, column_text(query, 15));
     m->use = (enum message_use)column_name(query, 16, use_names, sizeof use_names / sizeof *use_names);
     m->own_tokens = sqlite3_column_int(query, 17);
+    read_tokens(m, query, 18);
     m->dirty = false;
 }
 
@@ -395,6 +408,9 @@ static bool save_message(struct store *s, struct conversation *c, struct message
     sqlite3_bind_int64(query, 17, c->row);
     if (m->parent >= 0) sqlite3_bind_int64(query, 18, c->messages[m->parent].row);
     if (m->row) sqlite3_bind_int64(query, 19, m->row);
+    size_t size;
+    uint8_t *blob = m->drawn.count ? message_tokens_write(&m->drawn, &size) : NULL;
+    if (blob) sqlite3_bind_blob64(query, 20, blob, size, free); // NULL otherwise
     if (!perform(s, query, st)) return false;
     if (!m->row) m->row = sqlite3_last_insert_rowid(s->db);
     return true;

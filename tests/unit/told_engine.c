@@ -23,6 +23,11 @@ static uint64_t told_submit(struct engine_client *c, const struct request_params
     }
     engine.stops[0] = 0;
     for (int i = 0; i < p->n_stops; i++) strcat(strcat(engine.stops, p->stops[i]), "|");
+    engine.n_begun = p->n_begun;
+    assert(p->n_begun <= TOLD_MOST && p->n_answers <= TOLD_MOST);
+    for (int i = 0; i < p->n_begun; i++) engine.begun[i] = p->begun[i];
+    snprintf(engine.begun_text, sizeof engine.begun_text, "%s", p->begun_text ? p->begun_text : "");
+    for (int i = 0; i < p->n_answers; i++) engine.samplings[i] = p->samplings ? p->samplings[i] : p->sampling;
     engine.conversation = p->conversation;
     engine.reasoning = p->reasoning;
     engine.max_tokens = p->max_tokens;

@@ -15,8 +15,12 @@ struct told_engine {
     int n_cancelled, n_changed, cancelled_answer;          // the last of which
     char prompt[4096];                                     // of the last request: "role: thinking/text|role: text|"
     char stops[256];                                       // "stop|stop|"
+    int32_t begun[TOLD_MOST];                              // likewise, with its text behind
+    int n_begun;
+    char begun_text[256];
     enum reasoning reasoning;
     int max_tokens, n_answers, room;
+    struct sampling samplings[TOLD_MOST];   // of each of its answers, where they have their own
     struct sampling sampling, new_sampling; // of the last request; of the last change
     struct engine_metrics metrics;
 };

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <semaphore.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -116,7 +117,104 @@ static void end(uint64_t request, enum request_state state, const char *text) {
     happen(event);
 }
 
+// A token with one alternative, as it is drawn; or as it is given.
+static void say_token(uint64_t request, int32_t id, const char *text, bool given) {
+    struct engine_event event = {.kind = EVENT_TEXT,
+                                 .request = request,
+                                 .token = id,
+                                 .probability = given ? NAN : 0.5f,
+                                 .entropy = given ? NAN : 1,
+                                 .n_alternatives = !given,
+                                 .alternatives = {{.id = id + 100, .probability = 0.25f, .text = "else"}},
+                                 .size = strlen(text)};
+    strcpy(event.text, text);
+    happen(event);
+}
+
 // ---- requests ----
+
+// The fork begins with the tokens before, and they keep their figures; it is another version of the answer.
+static void test_an_answer_is_forked_at_a_token(void **state) {
+    (void)state;
+    send(0, "question");
+    say_token(1, 1, "one ", false);
+    say_token(1, 2, "two ", false);
+    say_token(1, 3, "three", false);
+    session_fork(session, chat(0), 1, 1, 102, NULL); // while it streams
+    assert_int_equal(engine.n_requests, 2);
+    assert_string_equal(engine.prompt, "user: question|");
+    assert_int_equal(engine.n_begun, 2);
+    assert_memory_equal(engine.begun, ((int32_t[]){1, 102}), 2 * sizeof(int32_t));
+    assert_string_equal(engine.begun_text, "");
+    assert_int_equal(conversation_last(&chat(0)->conversation), 2);
+    say_token(2, 1, "one ", true);
+    say_token(2, 102, "else ", true);
+    say_token(2, 4, "four", false);
+    const struct message_tokens *drawn = &message(0, 2)->drawn;
+    assert_string_equal(message(0, 2)->text, "one else four");
+    assert_int_equal(drawn->count, 3);
+    assert_true(drawn->tokens[0].probability > 0.49f && drawn->tokens[1].probability < 0.26f);
+    assert_int_equal(drawn->tokens[1].n_alternatives, 1);
+    end(2, REQUEST_FINISHED, "");
+    session_fork(session, chat(0), 2, 2, -1, "typed");
+    assert_int_equal(engine.n_begun, 2);
+    assert_string_equal(engine.begun_text, "typed");
+    session_set_client(session, engine.client, "Other 2B"); // to which the tokens mean nothing
+    session_fork(session, chat(0), 2, 1, 102, "typed");
+    assert_int_equal(engine.n_begun, 0);
+    assert_string_equal(engine.begun_text, "one elsetyped");
+    assert_string_equal(message(0, 1)->text, "one two three");
+    say_token(1, 5, "!", false); // the first one goes on
+    assert_string_equal(message(0, 1)->text, "one two three!");
+}
+
+// What is given says nothing of the speed.
+static void test_given_tokens_are_not_counted_in_the_rate(void **state) {
+    (void)state;
+    send(0, "question");
+    say_token(1, 1, "one", true);
+    pass(100);
+    say_token(1, 2, "two", false);
+    for (int i = 0; i < 10; i++) pass(0.1), say_token(1, 3, "x", false);
+    struct engine_event event = {
+        .kind = EVENT_STATE, .request = 1, .state = REQUEST_FINISHED, .reason = FINISH_END, .n_generated = 12};
+    happen(event);
+    assert_string_equal(message(0, 1)->note, "10.0 tok/s, 12 tokens, first 100.0 s");
+}
+
+static void test_answers_may_have_their_own_sampling(void **state) {
+    (void)state;
+    struct sampling own[2] = {sampling_default(), sampling_default()};
+    own[0].temperature = 0.25f, own[1].temperature = 2;
+    send(0, "question");
+    end(1, REQUEST_FINISHED, "");
+    session_ask(session, chat(0), 0, 2, own);
+    assert_int_equal(engine.n_answers, 2);
+    assert_true(engine.samplings[0].temperature == 0.25f && engine.samplings[1].temperature == 2);
+    session_set_sampling(session, chat(0), &settings.sampling);
+    assert_int_equal(engine.n_changed, 0);
+    session_stop_answer(session, chat(0), 3); // one of them
+    assert_int_equal(engine.n_cancelled, 1);
+    assert_int_equal(engine.cancelled_answer, 1);
+}
+
+// Tomorrow too: what they are is in the store.
+static void test_a_stored_answer_is_forked(void **state) {
+    (void)state;
+    send(0, "question");
+    say_token(1, 1, "one ", false);
+    say_token(1, 2, "two ", false);
+    end(1, REQUEST_FINISHED, "");
+    settle();
+    close_session();
+    open_session();
+    session_read(session, chat(1));
+    settle();
+    assert_int_equal(message(1, 1)->drawn.count, 2);
+    session_fork(session, chat(1), 1, 1, 102, NULL);
+    assert_int_equal(engine.n_begun, 2);
+    assert_int_equal(engine.begun[1], 102);
+}
 
 static void test_chats_answer_side_by_side(void **state) {
     (void)state;
@@ -144,8 +242,8 @@ static void test_versions_of_an_answer_stream_together(void **state) {
     (void)state;
     send(0, "question");
     say(1, "first");
-    session_ask(session, chat(0), 0, 1);
-    session_ask(session, chat(0), 0, 1);
+    session_ask(session, chat(0), 0, 1, NULL);
+    session_ask(session, chat(0), 0, 1, NULL);
     assert_string_equal(engine.prompt, "user: question|");
     assert_int_equal(engine.conversation, chat(0)->conversation.id);
     say(3, "third");
@@ -170,7 +268,7 @@ static void test_versions_of_an_answer_stream_together(void **state) {
     // And an answer to one of them while another is made.
     conversation_choose(&chat(0)->conversation, 1);
     send(0, "go on");
-    session_ask(session, chat(0), 0, 1);
+    session_ask(session, chat(0), 0, 1, NULL);
     say(5, "fifth");
     say(4, "fourth");
     assert_string_equal(message(0, 5)->text, "fourth");
@@ -190,8 +288,8 @@ static void test_one_request_may_have_several_answers(void **state) {
     (void)state;
     session_hold(session, true);
     send(0, "question");
-    session_ask(session, chat(0), 0, 3);
-    session_ask(session, chat(0), 0, 2);
+    session_ask(session, chat(0), 0, 3, NULL);
+    session_ask(session, chat(0), 0, 2, NULL);
     session_hold(session, false); // those that waited are requested as they were asked for
     assert_int_equal(engine.n_requests, 3);
     assert_int_equal(engine.n_answers, 2); // of the last
@@ -317,7 +415,7 @@ static void test_several_answers_are_refused_and_asked_for_again_together(void *
     (void)state;
     fill_context();
     counted(5, REQUEST_CANCELLED, FINISH_CANCELLED, 0, 0);
-    session_ask(session, chat(0), 8, 2);
+    session_ask(session, chat(0), 8, 2, NULL);
     for (int answer = 0; answer < 2; answer++)
         happen((struct engine_event){.kind = EVENT_STATE,
                                      .request = 6,
@@ -344,7 +442,7 @@ static void test_an_answer_without_its_question_keeps_the_turns(void **state) {
     session_use(chat(0), 0, USE_DROPPED);
     session_use(chat(0), 4, USE_DROPPED);
     counted(5, REQUEST_FINISHED, FINISH_END, 450, 1);
-    session_ask(session, chat(0), 8, 1);
+    session_ask(session, chat(0), 8, 1, NULL);
     assert_string_equal(engine.prompt, "user: [...]|assistant: answer 1|user: question 2|assistant: answer 2|"
                                        "user: [...]|assistant: answer 3|user: question 4|assistant: answer 4|"
                                        "user: question 5|");
@@ -358,7 +456,7 @@ static void test_of_a_folded_message_the_beginning_is_asked_with(void **state) {
     large[399] = 'c';
     send(0, large);
     session_use(chat(0), 0, USE_FOLDED);
-    session_ask(session, chat(0), 0, 1);
+    session_ask(session, chat(0), 0, 1, NULL);
     assert_int_equal(strlen(engine.prompt), strlen("user: |") + 199 + strlen(" [...]"));
     assert_non_null(strstr(engine.prompt, " [...]|"));
 }
@@ -368,7 +466,7 @@ static void test_stopping_stops_every_answer_of_a_chat(void **state) {
     session_new(session);
     send(0, "question");
     send(1, "question");
-    session_ask(session, chat(1), 0, 1);
+    session_ask(session, chat(1), 0, 1, NULL);
     say(3, "half");
     session_stop(session, chat(1));
     assert_int_equal(engine.n_cancelled, 2);
@@ -387,7 +485,7 @@ static void test_requests_wait_for_an_engine(void **state) {
     (void)state;
     session_set_client(session, NULL, "Tiny 1B");
     send(0, "question");
-    session_ask(session, chat(0), 0, 1);
+    session_ask(session, chat(0), 0, 1, NULL);
     assert_int_equal(engine.n_requests, 0);
     session_hold(session, true);
     session_set_client(session, engine.client, "Other 2B");
@@ -396,7 +494,7 @@ static void test_requests_wait_for_an_engine(void **state) {
     assert_int_equal(engine.n_requests, 2);
     assert_string_equal(message(0, 2)->model, "Other 2B");
     session_hold(session, true);
-    session_ask(session, chat(0), 0, 1);
+    session_ask(session, chat(0), 0, 1, NULL);
     say(1, "runs");
     assert_int_equal(session_abandon(session, "another model"), 2);
     assert_int_equal(message(0, 1)->state, MESSAGE_STOPPED);
@@ -411,7 +509,7 @@ static void test_sampling_reaches_every_answer_of_a_chat(void **state) {
     session_new(session);
     send(0, "question");
     send(1, "question");
-    session_ask(session, chat(0), 0, 1);
+    session_ask(session, chat(0), 0, 1, NULL);
     struct sampling s = settings.sampling;
     s.temperature = 1.5f;
     session_set_sampling(session, chat(0), &s);
@@ -487,7 +585,7 @@ static void test_messages_have_times(void **state) {
 static void test_everything_is_there_after_reopening(void **state) {
     (void)state;
     send(0, "question");
-    session_ask(session, chat(0), 0, 1);
+    session_ask(session, chat(0), 0, 1, NULL);
     say(1, "one");
     say(2, "two");
     end(1, REQUEST_FINISHED, "");
@@ -518,7 +616,7 @@ static void converse(void) {
     send(0, "question");
     say(1, "one");
     end(1, REQUEST_FINISHED, "");
-    session_ask(session, chat(0), 0, 1);
+    session_ask(session, chat(0), 0, 1, NULL);
     say(2, "two");
 }
 
@@ -576,9 +674,9 @@ static void test_what_another_confab_pruned_is_written_again(void **state) {
     settle();
     sqlite3 *other;
     assert_int_equal(sqlite3_open(store_path, &other), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(other, "PRAGMA foreign_keys = ON; DELETE FROM message WHERE text = 'two'", NULL, NULL,
-                                  NULL),
-                     SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(other, "PRAGMA foreign_keys = ON; DELETE FROM message WHERE text = 'two'", NULL, NULL, NULL),
+        SQLITE_OK);
     sqlite3_close(other);
     send(0, "next");
     settle();
@@ -716,7 +814,7 @@ static void test_a_stalled_disk_holds_up_nothing(void **state) {
     worker_do(session_worker(session), wait_for_disk, NULL, &disk);
     session_new(session);
     send(0, "second");
-    session_ask(session, chat(0), 0, 1);
+    session_ask(session, chat(0), 0, 1, NULL);
     for (int i = 0; i < 100; i++) {
         say(2, "word ");
         say(3, "WORD ");
@@ -750,6 +848,10 @@ static void test_a_stalled_disk_holds_up_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         SESSION_TEST(test_chats_answer_side_by_side),
+        SESSION_TEST(test_an_answer_is_forked_at_a_token),
+        SESSION_TEST(test_given_tokens_are_not_counted_in_the_rate),
+        SESSION_TEST(test_answers_may_have_their_own_sampling),
+        SESSION_TEST(test_a_stored_answer_is_forked),
         SESSION_TEST(test_versions_of_an_answer_stream_together),
         SESSION_TEST(test_one_request_may_have_several_answers),
         SESSION_TEST(test_a_full_context_leaves_out_the_oldest_messages),

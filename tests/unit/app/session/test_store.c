@@ -57,6 +57,13 @@ static void save(struct store *s, struct conversation *c) {
     for (int i = 0; i < c->count; i++) assert_false(c->messages[i].dirty);
 }
 
+static void exec(const char *path, const char *sql) {
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
 struct found {
     struct conversation conversations[32];
     int count;
@@ -141,6 +148,40 @@ static void alter(const struct place *p, const char *sql) {
 }
 
 // What came before the failure does not come twice.
+// They come back with the text that is theirs; with another text, or as rubbish, they are ignored.
+static void test_tokens_come_back(void **state) {
+    const struct place *p = *state;
+    struct store *s = open_store(p);
+    struct conversation c = begin("Hello?");
+    int answer = conversation_add(&c, 0, MESSAGE_MODEL, "Hello!", 6);
+    struct engine_event e = {.token = 7, .probability = 0.5f, .entropy = 1, .n_alternatives = 1};
+    e.alternatives[0] = (struct token_alternative){.id = 9, .probability = 0.25f, .text = "Good"};
+    message_tokens_add(&c.messages[answer].drawn, &e, 5);
+    e.token = 8;
+    message_tokens_add(&c.messages[answer].drawn, &e, 6);
+    save(s, &c);
+    struct found f = read_all(s);
+    const struct message_tokens *drawn = &f.conversations[0].messages[answer].drawn;
+    struct token_alternative alternatives[SAMPLING_TOP];
+    assert_int_equal(drawn->count, 2);
+    assert_int_equal(drawn->tokens[1].id, 8);
+    assert_int_equal(drawn->tokens[0].end, 5);
+    assert_int_equal(message_tokens_alternatives(drawn, 0, alternatives), 1);
+    assert_string_equal(alternatives[0].text, "Good");
+    forget_all(&f);
+    const char *const changes[] = {"UPDATE message SET text = 'Hi' WHERE drawn IS NOT NULL",
+                                   "UPDATE message SET text = 'Hello!', drawn = x'01ff' WHERE drawn IS NOT NULL",
+                                   "UPDATE message SET drawn = 5 WHERE drawn IS NOT NULL"};
+    for (int i = 0; i < 3; i++) {
+        exec(p->path, changes[i]);
+        f = read_all(s);
+        assert_int_equal(f.conversations[0].messages[answer].drawn.count, 0);
+        forget_all(&f);
+    }
+    store_close(s);
+    conversation_close(&c);
+}
+
 static void test_a_reading_that_failed_midway_is_made_again(void **state) {
     struct store *s = open_store(*state);
     struct status st = {0};
@@ -347,13 +388,6 @@ static void save_draft(struct store *s, int64_t row, struct draft d) {
     if (!store_save_draft(s, row, &d, &st)) fail_msg("%s", st.text);
 }
 
-static void exec(const char *path, const char *sql) {
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
-}
-
 // As the first version wrote it: nothing is lost, and there is room for what a model thinks.
 static void test_an_older_store_is_brought_up(void **state) {
     struct place *p = *state;
@@ -557,6 +591,7 @@ static void test_a_read_that_fails_midway_adds_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_everything_comes_back, place_make, place_remove),
+        cmocka_unit_test_setup_teardown(test_tokens_come_back, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_a_reading_that_failed_midway_is_made_again, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_a_growing_answer_is_one_message, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_deleting_takes_the_messages_along, place_make, place_remove),
