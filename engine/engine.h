@@ -49,6 +49,12 @@ enum finish_reason {
     FINISH_ERROR
 };
 
+enum read_ahead {
+    READ_AHEAD_OFF,
+    READ_AHEAD_WORDS, // what every longer message has in common with this one
+    READ_AHEAD_ALL    // all, as if it were complete
+};
+
 #define CONVERSATION_MOST UINT32_MAX // the highest number of a conversation
 
 // What to generate from: messages through the file's chat template, or `raw` text continued as it is, or token ids.
@@ -77,6 +83,9 @@ struct request_params {
     int room; // tokens that the context must have left for each answer; otherwise it fails with FINISH_CONTEXT; 0: one
     double time_limit; // seconds, 0: none
     bool ignore_end;   // do not stop at end-of-generation tokens (bench)
+    // The last message is still being written: the prompt is computed while nothing else is, so that the request that
+    // follows finds it; nothing is generated. Its pages are evicted first.
+    enum read_ahead read_ahead;
 };
 
 struct token_alternative {

@@ -24,6 +24,7 @@ struct settings settings_default(void) {
                              .draft = DRAFT_LOOKUP,
                              .answers = 1,
                              .kv_disk = (uint64_t)4 << 30,
+                             .read_ahead = 1,
                              .bench_seconds = 15,
                              .accuracy_seconds = 8,
                              .log_level = LOG_LEVEL_INFO,

@@ -88,6 +88,8 @@ enum setting_place {
       "reasoning mode or effort, if the model offers a choice")                                                        \
     X(overflow, int, "overflow", 0, SETTING_CHOICE, OVERFLOW_CHOICES, 0, 0, IN_CHAT | IN_FILE,                         \
       "when the context is full: drop the oldest messages, ask, or stop")                                              \
+    X(read_ahead, int, "read-ahead", 0, SETTING_CHOICE, "off|on", 0, 0, IN_CHAT | IN_FILE,                             \
+      "read the message being typed ahead, while nothing else runs")                                                   \
     X(stops, struct text_list, "stop", 0, SETTING_TEXTS, "TEXT", 0, 0, OF_TALK,                                        \
       "stop at TEXT; not included in the answer (repeatable)")                                                         \
     X(theme, char *, "theme", 0, SETTING_TEXT, "NAME", 0, 0, IN_CHAT | IN_FILE, "colour theme")                        \

@@ -154,6 +154,7 @@ static void answer_ended(struct chat *c, const struct session_event *event) {
     int context = engine_metrics(c->client)->context;
     if (!metric_known(context)) context = model_host_info(c->p.host)->n_context;
     const bool failed = event->chat->state == REQUEST_FAILED;
+    c->settled_at = clock_ns(); // what was written meanwhile is read ahead
     if (event->chat != c->current) event->chat->unread = true;
     else if (event->reason == FINISH_CONTEXT && !(failed && ask_for_room(c, context))) say_full(c, context, failed);
 }
@@ -300,7 +301,7 @@ static void sample_turn(void *context, bool ready) {
     if (c->tick && now >= c->tick && c->client) chat_sample(c, now);
 }
 
-static uint64_t draft_due(void *context) { return ((struct chat *)context)->draft_at; }
+static uint64_t draft_due(void *context) { return chat_draft_due(context); }
 
 static void draft_turn(void *context, bool ready) {
     (void)ready;

@@ -17,6 +17,8 @@ struct chat {
     struct loop *loop;
     struct session_chat *current;
     struct session_chat *composing; // whose draft the composer holds; NULL: it is gone
+    uint64_t ahead_at;   // clock_ns when it is read ahead; 0: not
+    uint64_t settled_at; // and when all of it is, unless there is another key; 0: not
     uint64_t draft_at;              // clock_ns when the composer's is given to the session; 0: not
     int knob;
     bool ending, leaving; // leaving: asked for, although something cannot be saved
@@ -83,6 +85,7 @@ void chat_draft_typed(struct chat *c);                           // there was a 
 void chat_draft_take(struct chat *c);                            // out of the composer as it stands there
 void chat_draft_edit(struct chat *c, int message);               // its text is in the composer, in place of the draft
 void chat_draft_edit_end(struct chat *c, struct session_chat *chat); // the draft is there again
+uint64_t chat_draft_due(const struct chat *c); // clock_ns of the next turn; 0: none
 void chat_draft_turn(struct chat *c, uint64_t now);
 
 // chat_model.c

@@ -24,7 +24,8 @@ int asked_path(const struct conversation *talk, int last, int *out) {
     for (int m = last; m >= 0; m = talk->messages[m].parent) {
         const struct message *at = &talk->messages[m];
         if (asked_failed(talk, m) && at->parent >= 0) m = at->parent;
-        else if (m == last || (at->use != USE_DROPPED && (at->role == MESSAGE_USER || at->size))) out[n++] = m;
+        else if (at->role == MESSAGE_USER ? m == last || at->use != USE_DROPPED : at->size && at->use != USE_DROPPED)
+            out[n++] = m;
     }
     for (int i = 0; i < n / 2; i++) {
         const int other = out[i];
@@ -57,17 +58,20 @@ static void add(struct asked *p, const struct message *m) {
     p->messages[p->count++] = (struct engine_message){.role = role, .text = text, .thinking = m->thinking};
 }
 
-struct asked asked_open(const struct conversation *talk, int last) {
+struct asked asked_open_with(const struct conversation *talk, int last, const char *text) {
     int *path = xcalloc((size_t)talk->count + 1, sizeof *path);
     const int n = asked_path(talk, last, path);
-    struct asked p = {.messages = xcalloc(2 * (size_t)n + 1, sizeof *p.messages),
-                      .made = xcalloc(2 * (size_t)n + 1, sizeof(char *))};
+    struct asked p = {.messages = xcalloc(2 * (size_t)n + 2, sizeof *p.messages),
+                      .made = xcalloc(2 * (size_t)n + 2, sizeof(char *))};
     if (talk->settings.system)
         p.messages[p.count++] = (struct engine_message){.role = "system", .text = talk->settings.system};
     for (int i = 0; i < n; i++) add(&p, &talk->messages[path[i]]);
+    if (text) add(&p, &(struct message){.role = MESSAGE_USER, .text = (char *)text, .size = strlen(text)});
     free(path);
     return p;
 }
+
+struct asked asked_open(const struct conversation *talk, int last) { return asked_open_with(talk, last, NULL); }
 
 void asked_close(struct asked *p) {
     for (int i = 0; i < p->n_made; i++) free(p->made[i]);

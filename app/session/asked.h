@@ -18,6 +18,8 @@ struct asked {
 
 // The messages from the first one to `last`, after the system prompt.
 struct asked asked_open(const struct conversation *talk, int last);
+// And behind them a message of the person's that is not in the conversation yet; last −1: it is the first one.
+struct asked asked_open_with(const struct conversation *talk, int last, const char *text);
 void asked_close(struct asked *p);
 
 // Those of the path to `last` that asked_open takes up, first message first, into out [count]; returns how many.

@@ -67,6 +67,7 @@ uint64_t session_disk_owner(const struct session *s, const struct conversation *
 
 void session_remove(struct session *s, struct session_chat *chat) {
     session_stop(s, chat);
+    if (s->ahead.conversation == chat->conversation.id) session_ahead_stop(s);
     if (s->client) engine_forget(s->client, chat->conversation.id, session_disk_owner(s, &chat->conversation));
     session_tell(s, &(struct session_event){.kind = SESSION_DELETED, .chat = chat});
     int index = session_index(s, chat);
@@ -174,6 +175,7 @@ bool session_save(struct session *s, struct status *st) { return save_all(s, CLO
 
 bool session_close(struct session *s, struct status *st) {
     s->p.tell = NULL;
+    session_ahead_stop(s);
     session_abandon(s, "stopped");
     for (int i = 0; i < s->count; i++) session_stop(s, s->chats[i]);
     bool saved = save_all(s, -1, st) || status_prefix(st, "not saved");
@@ -189,6 +191,7 @@ bool session_close(struct session *s, struct status *st) {
 // ---- the engine ----
 
 void session_set_client(struct session *s, struct engine_client *client, const char *model) {
+    if (s->client != client) session_ahead_stop(s);
     s->client = client;
     free(s->model);
     s->model = xstrdup(model);

@@ -130,6 +130,11 @@ void session_set_sampling(struct session *s, struct session_chat *chat, const st
 
 // ---- answers ----
 
+// A message that is being written behind `parent` (−1: the first one) is read ahead, as far as its words are whole, or
+// all of it where it has settled. It takes the place of the one before, which is given up: of all chats there is one.
+// NULL, or nothing written: none. Does nothing where that is turned off, others are answered, or what comes before is not
+// there yet.
+void session_read_ahead(struct session *s, struct session_chat *chat, int parent, const char *text, bool settled);
 // What happens where the context is full, if nothing is left out by itself: the question at the end of the path is asked
 // again, without the oldest messages. False: there is none.
 bool session_make_room(struct session *s, struct session_chat *chat);

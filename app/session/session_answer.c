@@ -96,6 +96,7 @@ static void request(struct session *s, struct session_chat *chat, int first) {
         conversation_set_model(talk, answers[i].message, s->model);
     }
     asked_close(&asked);
+    if (s->ahead.conversation == talk->id) session_ahead_stop(s); // the prompt takes over what it has computed
 }
 
 static struct session_answer *add_answer(struct session_chat *chat, int parent, int index) {

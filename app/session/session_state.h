@@ -8,6 +8,14 @@
 
 #define NOT_IN_STORE (-1) // a draft
 
+struct session_ahead { // the message that is read ahead
+    uint64_t request;  // 0: none
+    uint64_t conversation;
+    int parent;
+    enum read_ahead how;
+    char *text;
+};
+
 struct session {
     struct session_params p;
     struct engine_client *client; // NULL: there is none
@@ -17,6 +25,7 @@ struct session {
     struct session_chat **chats;
     int count, capacity;
     uint64_t next_id;
+    struct session_ahead ahead;
 
     struct worker *worker;
     struct store *store;   // belongs to the worker's thread; NULL: not open yet
@@ -35,6 +44,9 @@ void session_start_free(struct session_start *start);
 void session_request_waiting(struct session *s);                         // submits what waits for an engine
 void session_count_tokens(struct session *s, struct session_chat *chat); // of running answers, in case we get killed
 void session_poll(struct session *s);                                    // takes the engine's events
+
+// session_ahead.c
+void session_ahead_stop(struct session *s); // nothing is read ahead any more
 
 // session_save.c
 void session_save_later(struct session_chat *chat, uint64_t delay_ns); // an earlier deadline stays

@@ -18,7 +18,7 @@ enum { WORTH_WAITING = KV_PAGE_TOKENS };
 
 void admission_leave(struct scheduler *s, struct sequence *q, bool publish) {
     sequence_take_back(q, &s->cache);
-    if (publish && q->kv.n_tokens) prefix_add(&s->prefixes, &q->kv, q->tokens, q->kv.n_tokens);
+    if (publish && q->kv.n_tokens) scheduler_publish(s, q, q->kv.n_tokens);
     kv_cache_release(&s->cache, &q->kv);
     hibernation_leave(q);
     for (int i = 0; i < s->n_sequences; i++)
@@ -32,6 +32,15 @@ static void preempt(struct scheduler *s, struct sequence *q) {
     log_info("engine", "request %llu pre-empted at %d tokens: the KV cache is full", (unsigned long long)q->request->id,
              q->n_tokens);
     scheduler_enter(s, q, REQUEST_PENDING, "");
+}
+
+void admission_yield(struct scheduler *s) {
+    for (int i = s->n_sequences - 1; i >= 0 && s->sequences[i]->request->read_ahead; i--) {
+        struct sequence *q = s->sequences[i];
+        if (!sequence_runs(q)) continue;
+        admission_leave(s, q, !q->request->forgotten);
+        scheduler_enter(s, q, REQUEST_PENDING, "");
+    }
 }
 
 void admission_restart(struct scheduler *s) {
@@ -146,6 +155,7 @@ static enum outcome admit(struct scheduler *s, struct sequence *q) {
     }
     const uint64_t owner = q->request->conversation;
     if (found.running) q->kv = kv_cache_fork(&s->cache, found.running->kv.pages, found.n, owner);
+    else if (q->request->read_ahead) q->kv = prefix_fork_ahead(&s->prefixes, &found.cached, owner);
     else q->kv = prefix_fork(&s->prefixes, &found.cached, owner);
     // A partly shared page holds its original back while the copy is made: where space is short do without it.
     if (!fits(s, q)) kv_cache_truncate(&s->cache, &q->kv, found.n / KV_PAGE_TOKENS * KV_PAGE_TOKENS);
@@ -154,7 +164,7 @@ static enum outcome admit(struct scheduler *s, struct sequence *q) {
         return NO_ROOM;
     }
     if (sequence_generated(q) <= q->request->n_begun) q->n_reused = q->kv.n_tokens;
-    s->metrics->reused_tokens += (uint64_t)q->kv.n_tokens;
+    if (!q->request->read_ahead) s->metrics->reused_tokens += (uint64_t)q->kv.n_tokens;
     s->n_running++;
     scheduler_enter(s, q, REQUEST_PREFILLING, "");
     return ADMITTED;
@@ -173,6 +183,10 @@ static enum outcome admit_first(struct scheduler *s, struct sequence *q) {
 }
 
 void admission_run(struct scheduler *s) {
-    for (int i = 0; i < s->n_sequences; i++) // whoever finds no room is not overtaken
-        if (s->sequences[i]->state == REQUEST_PENDING && admit_first(s, s->sequences[i]) == NO_ROOM) return;
+    const bool ahead = scheduler_reads_ahead(s);
+    for (int i = 0; i < s->n_sequences; i++) { // whoever finds no room is not overtaken
+        struct sequence *q = s->sequences[i];
+        if (q->state != REQUEST_PENDING || (q->request->read_ahead && !ahead)) continue;
+        if (admit_first(s, q) == NO_ROOM) return;
+    }
 }

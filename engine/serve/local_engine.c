@@ -249,7 +249,7 @@ static void tell_notice(const struct local_request *r, const char *text) {
 
 static int count_encoding(const struct local_engine *e) {
     int n = 0;
-    for (const struct local_request *r = e->requests; r; r = r->next) n += r->client && !r->scheduled;
+    for (const struct local_request *r = e->requests; r; r = r->next) n += r->client && !r->scheduled && !r->request.read_ahead;
     return n;
 }
 
@@ -450,7 +450,8 @@ static bool computes_for(const struct local_engine *e, const struct local_client
 }
 
 static bool overtakes(const struct look *look, const struct local_request *r) {
-    return scheduler_overtakes(look->engine->scheduler, r->request.conversation, look->focus);
+    return !r->request.read_ahead &&
+           scheduler_overtakes(look->engine->scheduler, r->request.conversation, look->focus);
 }
 
 static bool urgent(const void *item, void *context) {
@@ -712,6 +713,7 @@ static uint64_t local_submit(struct engine_client *c, const struct request_param
                                             .disk_owner = p->disk_owner,
                                             .max_tokens = p->max_tokens,
                                             .room = p->room,
+                                            .read_ahead = p->read_ahead,
                                             .time_limit = p->time_limit,
                                             .submitted = clock_seconds()};
     request_add_answers(r, p);

@@ -11,6 +11,7 @@
 
 #define STEP_SECONDS        2.5  // a prompt alone may hold the engine this long, unless the step is given up
 #define STEP_SECONDS_SHARED 0.12 // the pause that prompt rows may put between the tokens of others
+#define STEP_SECONDS_AHEAD  0.06 // while a message is still being written: what is lost where the step is given up
 #define SHARED_STEP         1.6  // times as long as without them: even with what disturbs it seldom twice
 enum {
     SMALLEST_CHUNK = 16, // rows; fewer would not use the matrix kernels well
@@ -35,7 +36,8 @@ static int shared_chunk(const struct scheduler *s, int n_rows) {
 
 static int chunk_alone(const struct scheduler *s) {
     if (s->speed.prompt_row <= 0) return FIRST_CHUNK;
-    const int rows = rows_in(STEP_SECONDS, s->speed.prompt_row, s->max_rows) / SMALLEST_CHUNK * SMALLEST_CHUNK;
+    const double seconds = scheduler_reads_ahead(s) ? STEP_SECONDS_AHEAD : STEP_SECONDS;
+    const int rows = rows_in(seconds, s->speed.prompt_row, s->max_rows) / SMALLEST_CHUNK * SMALLEST_CHUNK;
     return rows > SMALLEST_CHUNK ? rows : SMALLEST_CHUNK;
 }
 
@@ -155,7 +157,7 @@ static void build_batch(struct scheduler *s) {
             .first_row = b->n_rows, .n_rows = q->n_rows, .position = position, .pages = q->kv.pages};
         for (int k = 0; k < q->n_rows; k++) s->rows[b->n_rows++] = (struct batch_row){.token = q->tokens[position + k]};
         s->decode_rows += q->state == REQUEST_DECODING;
-        if (sequence_missing(q)) continue;
+        if (sequence_missing(q) || q->request->read_ahead) continue;
         s->draws[s->n_draws++] = (struct scheduler_draw){.sequence = q, .first = n_logits};
         n_logits += 1 + q->n_proposed;
         s->draft_rows += q->n_proposed;

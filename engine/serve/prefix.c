@@ -33,6 +33,14 @@ static void use_newest(struct prefix_index *x, int node) {
     root->older = node;
 }
 
+static void use_oldest(struct prefix_index *x, int node) {
+    struct prefix_node *n = &x->nodes[node], *root = &x->nodes[x->root];
+    n->older = x->root;
+    n->newer = root->newer;
+    x->nodes[root->newer].older = node;
+    root->newer = node;
+}
+
 static void use_remove(struct prefix_index *x, int node) {
     const struct prefix_node *n = &x->nodes[node];
     x->nodes[n->older].newer = n->newer;
@@ -82,7 +90,7 @@ static int child_with(const struct prefix_index *x, int parent, const int32_t *t
 }
 
 // A new child. It takes the place of those that are its beginning.
-static void insert(struct prefix_index *x, int parent, int32_t page, const int32_t *tokens, int n) {
+static void insert(struct prefix_index *x, int parent, int32_t page, const int32_t *tokens, int n, bool ahead) {
     for (int child = x->nodes[parent].first_child, next; child >= 0; child = next) {
         const struct prefix_node *c = &x->nodes[child];
         next = c->next;
@@ -95,14 +103,16 @@ static void insert(struct prefix_index *x, int parent, int32_t page, const int32
     memcpy(node->tokens, tokens, (size_t)n * sizeof *tokens);
     if (above->first_child >= 0) x->nodes[above->first_child].previous = page;
     above->first_child = page;
-    use_newest(x, page);
+    if (ahead) use_oldest(x, page);
+    else use_newest(x, page);
     x->count++;
     kv_cache_index(x->cache, page, true);
 }
 
 // ---- texts ----
 
-void prefix_add(struct prefix_index *x, const struct kv_sequence *kv, const int32_t *tokens, int n) {
+// Returns the last node.
+static int add(struct prefix_index *x, const struct kv_sequence *kv, const int32_t *tokens, int n, bool ahead) {
     assert(n <= kv->n_tokens);
     int at = x->root;
     for (int i = 0; i < kv_pages_for(n); i++) {
@@ -111,12 +121,20 @@ void prefix_add(struct prefix_index *x, const struct kv_sequence *kv, const int3
         int child = child_with(x, at, part, size);
         if (child < 0) {
             child = kv->pages[i];
-            insert(x, at, child, part, size);
+            insert(x, at, child, part, size, ahead);
             x->cache->pages[child].owner = kv->owner;
         }
         at = child;
     }
-    use_path(x, at);
+    return at;
+}
+
+void prefix_add(struct prefix_index *x, const struct kv_sequence *kv, const int32_t *tokens, int n) {
+    use_path(x, add(x, kv, tokens, n, false));
+}
+
+void prefix_add_ahead(struct prefix_index *x, const struct kv_sequence *kv, const int32_t *tokens, int n) {
+    add(x, kv, tokens, n, true);
 }
 
 struct prefix_match prefix_find(const struct prefix_index *x, const int32_t *tokens, int n) {
@@ -134,14 +152,18 @@ struct prefix_match prefix_find(const struct prefix_index *x, const int32_t *tok
     return match;
 }
 
-struct kv_sequence prefix_fork(struct prefix_index *x, const struct prefix_match *match, uint64_t owner) {
+struct kv_sequence prefix_fork_ahead(struct prefix_index *x, const struct prefix_match *match, uint64_t owner) {
     const int n_pages = kv_pages_for(match->n_tokens);
     int32_t *pages = xmalloc(((size_t)n_pages + 1) * sizeof *pages);
     for (int i = n_pages - 1, node = match->node; i >= 0; i--, node = x->nodes[node].parent) pages[i] = node;
     struct kv_sequence kv = kv_cache_fork(x->cache, pages, match->n_tokens, owner);
-    use_path(x, match->node);
     free(pages);
     return kv;
+}
+
+struct kv_sequence prefix_fork(struct prefix_index *x, const struct prefix_match *match, uint64_t owner) {
+    use_path(x, match->node);
+    return prefix_fork_ahead(x, match, owner);
 }
 
 // ---- other branches ----

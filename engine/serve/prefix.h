@@ -45,13 +45,16 @@ void prefix_close(struct prefix_index *x);
 
 // Adds the pages of the first n tokens of kv, all of which are computed; those that are there already are only used.
 void prefix_add(struct prefix_index *x, const struct kv_sequence *kv, const int32_t *tokens, int n);
+// The same on speculation: nothing counts as used, and what is new is evicted first.
+void prefix_add_ahead(struct prefix_index *x, const struct kv_sequence *kv, const int32_t *tokens, int n);
 // The longest beginning of tokens[0 .. n) in the index.
 struct prefix_match prefix_find(const struct prefix_index *x, const int32_t *tokens, int n);
 // What else was said on behalf of this owner: the texts that part from tokens [0 .. n), each from the page on in which
 // they do, −1 after each. The latest first, and at most `most` tokens of them; returns how many.
 int prefix_branches(const struct prefix_index *x, uint64_t owner, const int32_t *tokens, int n, int32_t *out, int most);
-// A sequence on the pages of a match.
+// A sequence on the pages of a match, which counts as a use of them; or not.
 struct kv_sequence prefix_fork(struct prefix_index *x, const struct prefix_match *match, uint64_t owner);
+struct kv_sequence prefix_fork_ahead(struct prefix_index *x, const struct prefix_match *match, uint64_t owner);
 
 // Frees a page; false when none is cached.
 bool prefix_evict(struct prefix_index *x);

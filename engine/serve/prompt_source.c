@@ -14,7 +14,7 @@ static int32_t *copy_ids(const int32_t *ids, int n) {
 }
 
 struct prompt_source prompt_source_copy(const struct request_params *p) {
-    struct prompt_source s = {.begun_text = p->begun_text ? xstrdup(p->begun_text) : NULL};
+    struct prompt_source s = {.goes_on = p->read_ahead == READ_AHEAD_WORDS, .begun_text = p->begun_text ? xstrdup(p->begun_text) : NULL};
     if (p->n_begun > 0) s.begun = copy_ids(p->begun, s.n_begun = p->n_begun);
     if (p->ids && p->n_ids > 0) s.ids = copy_ids(p->ids, s.n_ids = p->n_ids);
     else if (p->raw) s.raw = xstrdup(p->raw);
@@ -101,11 +101,30 @@ static void encode_begun(const struct model_file *m, const struct prompt_source 
     tokenizer_encode_parts(m->tokenizer, &part, 1, true, list);
 }
 
+// What another word at the end of the last message leaves as it is.
+static size_t unchanged(const struct model_file *m, const struct prompt_source *source, const struct token_list *list) {
+    struct engine_message *messages = source->messages, *last = &messages[source->n_messages - 1];
+    struct prompt_source longer = *source;
+    struct prompt_outcome outcome = {0};
+    struct token_list other = {0};
+    longer.messages = xmalloc(source->n_messages * sizeof *messages);
+    memcpy(longer.messages, messages, source->n_messages * sizeof *messages);
+    longer.messages[source->n_messages - 1].text = xasprintf("%s x", last->text);
+    encode_text(m, &longer, &other, &outcome);
+    size_t n = 0;
+    while (n < list->count && n < other.count && list->ids[n] == other.ids[n]) n++;
+    free((char *)longer.messages[source->n_messages - 1].text);
+    free(longer.messages);
+    free(other.ids);
+    return n;
+}
+
 void prompt_source_encode(const struct model_file *m, const struct prompt_source *source, struct token_list *list,
                           struct prompt_outcome *outcome) {
     *outcome = (struct prompt_outcome){0};
     if (source->ids) push_ids(list, source->ids, source->n_ids);
     else encode_text(m, source, list, outcome);
+    if (source->goes_on && source->messages) list->count = unchanged(m, source, list);
     const size_t n_prompt = list->count;
     encode_begun(m, source, list);
     outcome->n_begun = list->count - n_prompt;

@@ -13,6 +13,7 @@ struct prompt_source {
     char *raw;                // or
     int32_t *ids;
     int n_ids;
+    bool goes_on; // of messages, the last one: only what it has in common with longer ones is wanted
     int32_t *begun; // how the answer begins
     int n_begun;
     char *begun_text;

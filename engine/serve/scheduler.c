@@ -116,6 +116,7 @@ void scheduler_enter(struct scheduler *s, struct sequence *q, enum request_state
 
 bool scheduler_before(const struct scheduler *s, const struct sequence *a, const struct sequence *b) {
     const struct request *x = a->request, *y = b->request;
+    if (x->read_ahead != y->read_ahead) return y->read_ahead;
     const bool x_first = x->conversation == s->focus, y_first = y->conversation == s->focus;
     if (x_first != y_first) return x_first;
     return x->id != y->id ? x->id < y->id : a->answer < b->answer;
@@ -139,7 +140,7 @@ static void end_as(struct scheduler *s, struct sequence *q, enum request_state s
                    const char *message) {
     const bool failed = state == REQUEST_FAILED;
     if (failed) prefix_drop(&s->prefixes, &q->kv);
-    else if (!q->request->forgotten) hibernation_rest(s, q);
+    else if (!q->request->forgotten && !q->request->read_ahead) hibernation_rest(s, q);
     admission_leave(s, q, !failed && !q->request->forgotten);
     drop(s, q);
     q->reason = reason;
@@ -164,7 +165,7 @@ static bool check_prompt(const struct scheduler *s, const struct scheduler_reque
             st, STATUS_LIMIT,
             "the prompt has %d tokens, a conversation may have %d (the KV cache holds %d pages of %d tokens)", n_prompt,
             s->context, s->cache.n_pages, KV_PAGE_TOKENS);
-    if (q->room > s->context - q->n_ids)
+    if (q->room > 0 && q->room > s->context - q->n_ids)
         return status_fail(st, STATUS_LIMIT, "the prompt has %d tokens, which leaves %d of %d for the answer", q->n_ids,
                            s->context - q->n_ids, s->context);
     for (int i = 0; i < q->n_ids; i++)
@@ -180,6 +181,7 @@ static struct request *request_new(const struct scheduler *s, const struct sched
     *r = (struct request){.id = q->id,
                           .conversation = q->conversation,
                           .disk_owner = q->disk_owner,
+                          .read_ahead = q->read_ahead,
                           .n_prompt = n_prompt,
                           .n_begun = q->n_begun,
                           .n_open = q->n_answers > 1 ? q->n_answers : 1,
@@ -189,6 +191,7 @@ static struct request *request_new(const struct scheduler *s, const struct sched
         r->limit = n_prompt + q->max_tokens;
         r->limited_by_user = true;
     }
+    if (q->read_ahead) r->limit = q->n_ids;
     if (q->time_limit > 0) r->deadline = r->submitted + q->time_limit;
     return r;
 }
@@ -236,7 +239,12 @@ static void begin(struct scheduler *s, struct sequence *q, const int32_t *begun,
     if (q->n_tokens == q->request->limit) end_full(s, q);
 }
 
+static bool computed_before(const struct scheduler *s, const struct sequence *q) {
+    return prefix_find(&s->prefixes, q->tokens, q->n_tokens).n_tokens == q->n_tokens;
+}
+
 void scheduler_submit(struct scheduler *s, const struct scheduler_request *q) {
+    if (!q->read_ahead) admission_yield(s);
     struct request *r = request_new(s, q);
     struct status st;
     const bool possible = check_prompt(s, q, &st);
@@ -250,7 +258,8 @@ void scheduler_submit(struct scheduler *s, const struct scheduler_request *q) {
         }
         sequence->tokens = xmalloc((size_t)r->limit * sizeof *sequence->tokens);
         memcpy(sequence->tokens, q->ids, (size_t)r->n_prompt * sizeof *q->ids);
-        begin(s, sequence, q->ids + r->n_prompt, r->n_begun);
+        if (!q->read_ahead) begin(s, sequence, q->ids + r->n_prompt, r->n_begun);
+        else if (computed_before(s, sequence)) end(s, sequence, FINISH_END, "");
     }
     free(q->ids);
 }
@@ -300,7 +309,12 @@ bool scheduler_computes(const struct scheduler *s, uint64_t id) {
     return false;
 }
 
+bool scheduler_reads_ahead(const struct scheduler *s) {
+    return s->n_sequences && s->sequences[0]->request->read_ahead;
+}
+
 bool scheduler_overtakes(const struct scheduler *s, uint64_t conversation, uint64_t focus) {
+    if (scheduler_reads_ahead(s)) return true;
     if (conversation != focus) return false;
     for (int i = 0; i < s->n_sequences; i++)
         if (s->sequences[i]->n_rows && s->sequences[i]->request->conversation != focus) return true;
@@ -375,10 +389,15 @@ static void note_latency(struct scheduler *s, struct sequence *q, double now, in
     q->last_token = now;
 }
 
+void scheduler_publish(struct scheduler *s, const struct sequence *q, int n) {
+    if (q->request->read_ahead) prefix_add_ahead(&s->prefixes, &q->kv, q->tokens, n);
+    else prefix_add(&s->prefixes, &q->kv, q->tokens, n);
+}
+
 // Pages that committed tokens have filled can be found; `before` were full already.
 static void publish_pages(struct scheduler *s, const struct sequence *q, int before) {
     const int n = q->kv.n_tokens < q->n_tokens ? q->kv.n_tokens : q->n_tokens, full = n / KV_PAGE_TOKENS;
-    if (full > before && !q->request->forgotten) prefix_add(&s->prefixes, &q->kv, q->tokens, full * KV_PAGE_TOKENS);
+    if (full > before && !q->request->forgotten) scheduler_publish(s, q, full * KV_PAGE_TOKENS);
 }
 
 // Commits the first n of the drawn tokens: all but the last one drawn were proposed already. Returns how many of them
@@ -453,6 +472,12 @@ static void advance(struct scheduler *s) {
     }
 }
 
+// Of prompts that are read ahead nothing more is wanted.
+static void end_ahead(struct scheduler *s) {
+    for (int i = s->n_sequences - 1; i >= 0 && s->sequences[i]->request->read_ahead; i--)
+        if (!sequence_missing(s->sequences[i])) end(s, s->sequences[i], FINISH_END, "");
+}
+
 // The model is opened anew before the failed device is closed: where that fails too, requests do.
 static bool fall_back(struct scheduler *s, const struct status *why) {
     struct status st;
@@ -517,6 +542,7 @@ bool scheduler_step(struct scheduler *s) {
     step.work = result.work;
     step.work.stages[STAGE_SAMPLE].seconds = step.end - ran;
     for (int i = 0; i < s->n_draws; i++) deliver(s, &s->draws[i], &step);
+    end_ahead(s);
     step.end = s->last_step = clock_seconds();
     speed_learn(&s->speed, s->batch.n_rows, step.prefilled, step.end - start);
     metrics_add_step(s->metrics, &step);

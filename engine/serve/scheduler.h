@@ -4,7 +4,8 @@
 // that wait so that a short one never waits for the end of a long one. Sequences are served in the order of submission,
 // those of the conversation in focus before all others. One is admitted when the pages that it needs are free or only
 // cached. What is cached is shared, and so is what another sequence computes at this moment: whoever needs the same
-// waits for it. When pages run out the last running sequence in that order is pre-empted, and so it is when one of the
+// waits for it. Prompts that are read ahead run only while no others are there, and give a step up for whoever comes.
+// When pages run out the last running sequence in that order is pre-empted, and so it is when one of the
 // conversation in focus finds no place: its pages are others' to take, it waits, and goes on with the same text. Where
 // a device fails all of them wait until the model is open on the fallback. Owns
 // requests, sequences, KV pages, the prefix index, sampler scratch and the backend. One thread uses it.
@@ -71,6 +72,7 @@ struct scheduler_request {
     const struct sampling *samplings; // [n_answers], borrowed for the call; NULL: `sampling`, for each another seed
     int max_tokens;                   // 0: no bound but the context
     int room;                         // as of struct request_params
+    bool read_ahead;                  // likewise; ids are those to compute
     double time_limit;                // seconds, 0: none
     double submitted;                 // by clock_seconds(); 0: now
     int n_answers;                    // 0: one

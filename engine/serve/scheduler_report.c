@@ -20,9 +20,17 @@ static struct request_metrics summary(const struct sequence *q) {
                                     .tokens_per_second = decodes && q->interval > 0 ? (float)(1 / q->interval) : 0};
 }
 
+// What is read ahead nobody waits for; it is at the end.
+static int count_requests(const struct scheduler *s) {
+    int n = s->n_sequences;
+    while (n && s->sequences[n - 1]->request->read_ahead) n--;
+    return n;
+}
+
 void scheduler_metrics(const struct scheduler *s, struct engine_metrics *out) {
-    out->running = s->n_running;
-    out->queue = s->n_sequences - s->n_running;
+    const int n = count_requests(s);
+    out->running = scheduler_reads_ahead(s) ? 0 : s->n_running;
+    out->queue = n - out->running;
     out->batch_rows = scheduler_idle(s) ? 0 : s->batch.n_rows;
     out->batch_decode_rows = scheduler_idle(s) ? 0 : s->decode_rows;
     out->context = s->context;
@@ -34,7 +42,7 @@ void scheduler_metrics(const struct scheduler *s, struct engine_metrics *out) {
     out->pages_used = s->cache.n_pages - s->cache.n_free - s->cache.n_cached;
     out->pages_shared = s->cache.n_shared;
     hibernation_metrics(s, out);
-    out->n_requests = s->n_sequences < METRICS_MAX_REQUESTS ? s->n_sequences : METRICS_MAX_REQUESTS;
+    out->n_requests = n < METRICS_MAX_REQUESTS ? n : METRICS_MAX_REQUESTS;
     for (int i = 0; i < out->n_requests; i++) out->requests[i] = summary(s->sequences[i]);
     for (int i = 0; i < s->cache.n_pages && i < METRICS_MAX_PAGES; i++) {
         const struct kv_page *p = &s->cache.pages[i];

@@ -54,6 +54,10 @@ struct scheduler {
 
 // Changes state and reports it.
 void scheduler_enter(struct scheduler *s, struct sequence *q, enum request_state state, const char *message);
+// The pages of the first n tokens can be found.
+void scheduler_publish(struct scheduler *s, const struct sequence *q, int n);
+// Only prompts that are read ahead are there.
+bool scheduler_reads_ahead(const struct scheduler *s);
 // Whether a is served before b.
 bool scheduler_before(const struct scheduler *s, const struct sequence *a, const struct sequence *b);
 
@@ -68,6 +72,8 @@ bool admission_reserve(struct scheduler *s, struct sequence *q, int n);
 bool admission_reserve_cached(struct scheduler *s, struct sequence *q, int n);
 // Appends as many of n_pages free or cached pages as those who run will not need; returns how many.
 int admission_take(struct scheduler *s, struct kv_sequence *kv, int n_pages);
+// Whoever reads ahead gives way to those that have come.
+void admission_yield(struct scheduler *s);
 // q computes no more: its pages are published unless they are not to be, and given back; nobody waits for it.
 void admission_leave(struct scheduler *s, struct sequence *q, bool publish);
 // The KV cache is lost: whoever runs is to begin again, and nothing is cached.

@@ -274,6 +274,7 @@ static void script_client_close(struct engine_client *c) {
 
 static uint64_t script_submit(struct engine_client *c, const struct request_params *p) {
     struct script_engine *e = engine_of(c);
+    if (p->read_ahead) return UINT64_MAX; // nothing comes of it
     if (e->count == e->capacity) {
         e->capacity = 2 * e->capacity + 8;
         e->requests = xrealloc(e->requests, (size_t)e->capacity * sizeof *e->requests);

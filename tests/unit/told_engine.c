@@ -13,14 +13,16 @@ static struct engine_client *told_client_open(struct engine *e, struct status *s
 }
 
 static uint64_t told_submit(struct engine_client *c, const struct request_params *p) {
+    char *prompt = p->read_ahead ? engine.ahead : engine.prompt;
     (void)c;
-    engine.prompt[0] = 0;
+    prompt[0] = 0;
     for (int i = 0; i < p->n_messages; i++) {
-        size_t used = strlen(engine.prompt);
+        size_t used = strlen(prompt);
         const char *thinking = p->messages[i].thinking ? p->messages[i].thinking : "";
-        snprintf(engine.prompt + used, sizeof engine.prompt - used, "%s: %s%s%s|", p->messages[i].role, thinking,
+        snprintf(prompt + used, sizeof engine.prompt - used, "%s: %s%s%s|", p->messages[i].role, thinking,
                  *thinking ? "/" : "", p->messages[i].text);
     }
+    if (p->read_ahead) return TOLD_AHEAD + (uint64_t)engine.n_ahead++;
     engine.stops[0] = 0;
     for (int i = 0; i < p->n_stops; i++) strcat(strcat(engine.stops, p->stops[i]), "|");
     engine.n_begun = p->n_begun;
@@ -40,6 +42,8 @@ static uint64_t told_submit(struct engine_client *c, const struct request_params
 static void told_cancel(struct engine_client *c, uint64_t request, int answer) {
     (void)c;
     engine.cancelled_answer = answer;
+    if (request >= TOLD_AHEAD) engine.ahead[0] = 0;
+    if (request >= TOLD_AHEAD) return;
     assert(engine.n_cancelled < TOLD_MOST);
     engine.cancelled[engine.n_cancelled++] = request;
 }

@@ -5,7 +5,8 @@
 
 #include "engine/engine_ops.h"
 
-#define TOLD_MOST 64
+#define TOLD_MOST  64
+#define TOLD_AHEAD 1000000 // the number of the first request that is read ahead
 
 struct told_engine {
     struct engine engine;
@@ -21,6 +22,8 @@ struct told_engine {
     enum reasoning reasoning;
     int max_tokens, n_answers, room;
     struct sampling samplings[TOLD_MOST];   // of each of its answers, where they have their own
+    int n_ahead;      // messages that were read ahead
+    char ahead[4096]; // as prompt, of the last one; "" where it was given up
     struct sampling sampling, new_sampling; // of the last request; of the last change
     struct engine_metrics metrics;
 };

@@ -461,6 +461,58 @@ static void test_of_a_folded_message_the_beginning_is_asked_with(void **state) {
     assert_non_null(strstr(engine.prompt, " [...]|"));
 }
 
+// ---- what is being written ----
+
+static void test_whole_words_of_a_message_are_read_ahead(void **state) {
+    (void)state;
+    fill_context();
+    session_read_ahead(session, chat(0), 9, "and th", false); // the answer is still to come
+    assert_int_equal(engine.n_ahead, 0);
+    counted(5, REQUEST_FINISHED, FINISH_END, 450, 1);
+    session_use(chat(0), 0, USE_DROPPED);
+    session_use(chat(0), 1, USE_DROPPED);
+    session_use(chat(0), 2, USE_DROPPED);
+    session_use(chat(0), 3, USE_DROPPED);
+    session_read_ahead(session, chat(0), 7, "and", false);
+    assert_int_equal(engine.n_ahead, 0);
+    session_read_ahead(session, chat(0), 7, "and th", false);
+    assert_string_equal(engine.ahead, "user: question 3|assistant: answer 3|user: question 4|assistant: answer 4|"
+                                      "user: and|");
+    session_read_ahead(session, chat(0), 7, "and then", false); // no other words are whole
+    assert_int_equal(engine.n_ahead, 1);
+    session_read_ahead(session, chat(0), 7, "and then ", false);
+    assert_int_equal(engine.n_ahead, 2);
+    assert_non_null(strstr(engine.ahead, "user: and then|"));
+    session_read_ahead(session, chat(0), 7, "and then I\n", true); // all of it
+    assert_int_equal(engine.n_ahead, 3);
+    assert_non_null(strstr(engine.ahead, "user: and then I|"));
+    session_read_ahead(session, chat(0), 7, "and then I ", false); // that is there already
+    assert_int_equal(engine.n_ahead, 3);
+    session_read_ahead(session, chat(0), 7, "", false);
+    assert_string_equal(engine.ahead, "");
+    session_read_ahead(session, chat(0), -1, "first of all ", false);
+    assert_string_equal(engine.ahead, "user: first of all|");
+    send(0, "sent");
+    assert_string_equal(engine.ahead, "");
+    assert_int_equal(engine.n_requests, 6);
+}
+
+static void test_nothing_is_read_ahead_beside_answers_or_if_unwanted(void **state) {
+    (void)state;
+    engine.metrics.running = 1;
+    session_read_ahead(session, chat(0), -1, "some words ", false);
+    engine.metrics.running = 0;
+    settings.read_ahead = 0;
+    session_read_ahead(session, chat(0), -1, "some words ", false);
+    settings.read_ahead = 1;
+    session_hold(session, true);
+    session_read_ahead(session, chat(0), -1, "some words ", false);
+    session_hold(session, false);
+    assert_int_equal(engine.n_ahead, 0);
+    session_read_ahead(session, chat(0), -1, "some words ", false);
+    assert_int_equal(engine.n_ahead, 1);
+}
+
 static void test_stopping_stops_every_answer_of_a_chat(void **state) {
     (void)state;
     session_new(session);
@@ -860,6 +912,8 @@ int main(void) {
         SESSION_TEST(test_several_answers_are_refused_and_asked_for_again_together),
         SESSION_TEST(test_an_answer_without_its_question_keeps_the_turns),
         SESSION_TEST(test_of_a_folded_message_the_beginning_is_asked_with),
+        SESSION_TEST(test_whole_words_of_a_message_are_read_ahead),
+        SESSION_TEST(test_nothing_is_read_ahead_beside_answers_or_if_unwanted),
         SESSION_TEST(test_stopping_stops_every_answer_of_a_chat),
         SESSION_TEST(test_requests_wait_for_an_engine),
         SESSION_TEST(test_sampling_reaches_every_answer_of_a_chat),

@@ -1,0 +1,117 @@
+// ahead MODEL [PAIRS [WORDS]]: what reading a message ahead brings: from sending a paste of WORDS (700) words to the
+// first token of the answer, in turn without and with the message read ahead, and the time between tokens that follow. Text is this repository's; run from its root. Medians of PAIRS (5).
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/clock.h"
+#include "engine/base/panic.h"
+#include "engine/local_engine.h"
+#include "engine/model_file.h"
+
+enum { MOST_PAIRS = 64, TOKENS = 24, CONTEXT = 4096 };
+
+static struct engine_client *client;
+static char text[1 << 20];
+
+static void read_text(const char *path) {
+    FILE *file = fopen(path, "r");
+    if (!file) panic("%s: cannot be read; run this from the root of the repository", path);
+    const size_t size = fread(text, 1, sizeof text - 1, file);
+    text[size] = 0;
+    fclose(file);
+}
+
+// So many words of the text, from this one on; its first word is `number`, so that none begins like another.
+static char *paste(int number, int n_words) {
+    char *out = xasprintf("%d ", number);
+    const char *from = text, *to;
+    for (int i = 0; i < number * 7; i++) from += strcspn(from, " \n") + 1;
+    to = from;
+    for (int i = 0; i < n_words; i++) to += strcspn(to, " \n") + 1;
+    char *all = xasprintf("%s%.*s", out, (int)(to - from - 1), from);
+    free(out);
+    return all;
+}
+
+static uint64_t submit(const char *message, enum read_ahead ahead) {
+    const struct engine_message one = {.role = "user", .text = message};
+    return engine_submit(client, &(struct request_params){.conversation = 1,
+                                                          .messages = &one,
+                                                          .n_messages = 1,
+                                                          .sampling = sampling_default(),
+                                                          .max_tokens = ahead ? 0 : TOKENS,
+                                                          .ignore_end = true,
+                                                          .read_ahead = ahead});
+}
+
+static int compare(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int n) {
+    qsort(values, (size_t)n, sizeof *values, compare);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+struct outcome {
+    double first, step; // seconds
+    int n_prompt, n_reused;
+};
+
+static struct outcome ask(const char *message, enum read_ahead ahead) {
+    struct engine_event event;
+    struct outcome o = {0};
+    double gaps[TOKENS], last = 0;
+    int n = 0;
+    const double begun = clock_seconds();
+    const uint64_t id = submit(message, ahead);
+    do {
+        engine_wait(client, &event, -1);
+        if (event.request != id || event.kind != EVENT_TEXT || event.token < 0) continue;
+        const double now = (double)event.at * 1e-9;
+        if (last > 0) gaps[n++] = now - last;
+        else o.first = now - begun;
+        last = now;
+    } while (event.request != id || event.kind != EVENT_STATE || event.state < REQUEST_FINISHED);
+    if (event.state == REQUEST_FAILED) panic("%s", event.text);
+    o.n_prompt = event.n_prompt, o.n_reused = event.n_reused;
+    o.step = n ? median(gaps, n) : 0;
+    return o;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2 || argc > 4) {
+        fprintf(stderr, "usage: ahead MODEL [PAIRS [WORDS]]\n");
+        return 2;
+    }
+    const int pairs = argc > 2 ? atoi(argv[2]) : 5, n_words = argc > 3 ? atoi(argv[3]) : 700;
+    if (pairs < 1 || pairs > MOST_PAIRS || n_words < 10) panic("PAIRS or WORDS are out of range");
+    struct status st = {0};
+    struct model_file *file = model_file_open(argv[1], &st);
+    const struct engine_params params = {.n_threads = 2, .context = CONTEXT, .kv_tokens = 4 * CONTEXT};
+    struct engine *engine = file ? local_engine_open(file, &params, &st) : NULL;
+    if (!engine || !(client = engine_client_open(engine, &st))) panic("%s", st.text);
+    read_text("CONTRIBUTING.md");
+    double first[2][MOST_PAIRS], steps[MOST_PAIRS], ratios[MOST_PAIRS];
+    struct outcome o = {0};
+    for (int i = -1; i < pairs; i++) { // the first one warms up
+        const int at = i < 0 ? 0 : i;
+        char *plain = paste(2 * i + 3, n_words), *sent = paste(2 * i + 4, n_words);
+        first[0][at] = ask(plain, READ_AHEAD_OFF).first;
+        ask(sent, READ_AHEAD_ALL);
+        o = ask(sent, READ_AHEAD_OFF);
+        first[1][at] = o.first, steps[at] = o.step, ratios[at] = o.first / o.step;
+        free(plain), free(sent);
+    }
+    printf("| prompt tokens | read ahead | first token without, ms | with, ms | step, ms | with / step |\n"
+           "|---|---|---|---|---|---|\n| %d | %d | %.0f | %.1f | %.1f | %.2f |\n",
+           o.n_prompt, o.n_reused, 1e3 * median(first[0], pairs), 1e3 * median(first[1], pairs),
+           1e3 * median(steps, pairs), median(ratios, pairs));
+    engine_client_close(client);
+    engine_close(engine);
+    model_file_close(file);
+    return 0;
+}

@@ -1,0 +1,197 @@
+// Messages that are read ahead while they are written: what the prompt that follows finds of them, and that they are in
+// nobody's way.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "app/guide/guide.h"
+#include "engine/base/panic.h"
+#include "engine/serve/prompt_source.h"
+#include "tests/unit/scheduler_bench.h"
+#include "tests/unit/shared_files.h"
+#include "tests/unit/xorshift.h"
+
+static void read_ahead(struct bench *b, uint64_t id, int n_prompt, int common) {
+    struct scheduler_request q = bench_ask(id, n_prompt, common, 0);
+    q.conversation = 1;
+    q.read_ahead = true;
+    scheduler_submit(b->scheduler, &q);
+}
+
+static const struct engine_metrics *metrics(const struct bench *b) {
+    static struct engine_metrics f;
+    scheduler_metrics(b->scheduler, &f);
+    return &f;
+}
+
+static void test_the_prompt_finds_all_that_was_read_ahead(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 64});
+    read_ahead(b, 1, 100, 100);
+    bench_run(b);
+    assert_int_equal(b->answers[1].state, REQUEST_FINISHED);
+    assert_int_equal(b->answers[1].n, 0);
+    bench_submit(b, 2, 110, 100, 20);
+    bench_run(b);
+    assert_int_equal(b->answers[2].n_reused, 100);
+    bench_assert_text_alone(b, 2, 110, 100, 20);
+    // More of it, then the same again, which takes no step.
+    read_ahead(b, 3, 130, 130);
+    bench_run(b);
+    read_ahead(b, 4, 130, 130);
+    assert_int_equal(b->answers[4].state, REQUEST_FINISHED);
+    assert_true(scheduler_idle(b->scheduler));
+    bench_close(b);
+}
+
+static void test_nobody_waits_for_what_is_read_ahead(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 64, .chunk = 16});
+    read_ahead(b, 1, 100, 0);
+    for (int i = 0; i < 3; i++) scheduler_step(b->scheduler);
+    assert_int_equal(b->answers[1].state, REQUEST_PREFILLING);
+    assert_int_equal(metrics(b)->running, 0); // nor is it counted
+    assert_int_equal(metrics(b)->n_requests, 0);
+    assert_true(scheduler_overtakes(b->scheduler, 2, 0));
+    bench_submit(b, 2, 20, 0, 30);
+    assert_int_equal(b->answers[1].state, REQUEST_PENDING);
+    assert_int_equal(metrics(b)->queue, 1);
+    for (int i = 0; i < 20; i++) {
+        scheduler_step(b->scheduler);
+        bench_check(b);
+        assert_true(metrics(b)->batch_rows == (i ? i == 1 ? 4 : 1 : 16));
+        assert_int_equal(b->answers[1].state, REQUEST_PENDING);
+    }
+    bench_run(b);
+    assert_true(b->answers[2].ended < b->answers[1].ended);
+    assert_int_equal(b->answers[1].state, REQUEST_FINISHED);
+    assert_int_equal(b->metrics.preemptions, 0);
+    bench_assert_text_alone(b, 2, 20, 0, 30);
+    bench_close(b);
+}
+
+static void test_what_is_read_ahead_is_given_up_without_a_trace(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 64, .chunk = 16});
+    read_ahead(b, 1, 100, 100);
+    for (int i = 0; i < 3; i++) scheduler_step(b->scheduler);
+    scheduler_cancel(b->scheduler, 1);
+    assert_true(scheduler_idle(b->scheduler));
+    bench_check(b);
+    bench_submit(b, 2, 110, 100, 5);
+    bench_run(b);
+    assert_in_range(b->answers[2].n_reused, 32, 48); // what was there by then
+    bench_assert_text_alone(b, 2, 110, 100, 5);
+    bench_close(b);
+}
+
+static void test_its_pages_are_evicted_first(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 10});
+    bench_submit(b, 2, 64, 0, 1); // the oldest
+    bench_run(b);
+    read_ahead(b, 1, 96, 0);
+    bench_run(b);
+    bench_submit(b, 3, 128, 0, 20); // five pages of ten: what was read ahead goes
+    bench_run(b);
+    bench_submit(b, 102, 64, 0, 1);
+    struct scheduler_request again = bench_ask(2, 64, 0, 1);
+    again.id = 4;
+    scheduler_submit(b->scheduler, &again);
+    bench_run(b);
+    assert_int_equal(b->answers[4].n_reused, 63);
+    bench_close(b);
+}
+
+static void test_prompts_and_what_is_read_ahead_in_any_order(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 24, .chunk = 16, .places = 4});
+    uint64_t random = 7;
+    int n_prompt[61] = {0}, common[61] = {0};
+    for (uint64_t id = 1; id <= 60; id++) {
+        const bool ahead = xorshift(&random) % 2;
+        n_prompt[id] = 10 + (int)(xorshift(&random) % 150);
+        common[id] = (int)(xorshift(&random) % (uint64_t)n_prompt[id]);
+        if (ahead) read_ahead(b, id, n_prompt[id], common[id]), n_prompt[id] = 0;
+        else bench_submit(b, id, n_prompt[id], common[id], 12);
+        if (ahead && xorshift(&random) % 3 == 0) scheduler_cancel(b->scheduler, id);
+        for (uint64_t steps = xorshift(&random) % 12; steps; steps--) {
+            b->stops = xorshift(&random) % 5 == 0;
+            scheduler_step(b->scheduler);
+            bench_check(b);
+        }
+    }
+    bench_run(b);
+    for (uint64_t id = 1; id <= 60; id++)
+        if (n_prompt[id]) bench_assert_text_alone(b, id, n_prompt[id], common[id], 12);
+    bench_close(b);
+}
+
+// ---- texts ----
+
+static struct token_list encode(const struct model_file *m, const char *draft, enum read_ahead ahead) {
+    const struct engine_message messages[] = {
+        {.role = "user", .text = "What is a page?"},
+        {.role = "assistant", .text = "A part of the KV cache."},
+        {.role = "user", .text = draft},
+    };
+    struct prompt_source source =
+        prompt_source_copy(&(struct request_params){.messages = messages, .n_messages = 3, .read_ahead = ahead});
+    struct token_list list = {0};
+    struct prompt_outcome outcome;
+    prompt_source_encode(m, &source, &list, &outcome);
+    prompt_source_free(&source);
+    return list;
+}
+
+// What is read ahead begins every prompt in which the message goes on, and holds all of it.
+static void assert_beginning(const struct model_file *m) {
+    static const char *const drafts[] = {"And", "And a draft", "Two\n\nparagraphs of", "void main(void) {", "Grüße, 世界"};
+    static const char *const more[] = {"", " it goes on", "\n\nit goes on", ", and on", " x"};
+    for (size_t d = 0; d < sizeof drafts / sizeof *drafts; d++) {
+        struct token_list ahead = encode(m, drafts[d], READ_AHEAD_WORDS), empty = encode(m, "", READ_AHEAD_WORDS);
+        for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+            char *text = xasprintf("%s%s", drafts[d], more[i]);
+            struct token_list real = encode(m, text, i % 2 ? READ_AHEAD_OFF : READ_AHEAD_ALL);
+            size_t same = 0;
+            while (same < ahead.count && same < real.count && ahead.ids[same] == real.ids[same]) same++;
+            assert_true(same < real.count);
+            assert_true(same + 1 >= ahead.count); // punctuation may take the last token up
+            free(real.ids);
+            free(text);
+        }
+        assert_true(ahead.count > empty.count);
+        free(empty.ids);
+        free(ahead.ids);
+    }
+}
+
+static void test_words_that_are_whole_begin_the_prompt(void **state) {
+    (void)state;
+    struct status st = {0};
+    size_t size;
+    const void *data = guide_data(&size);
+    struct model_file *guide = model_file_open_memory("guide.gguf", data, size, guide_template(), &st);
+    if (!guide) fail_msg("%s", st.text);
+    assert_beginning(guide);
+    model_file_close(guide);
+    struct model_file *m = model_file_open(shared_file("models/stories260K-f32.gguf"), &st);
+    if (!m) fail_msg("%s", st.text);
+    assert_beginning(m);
+    model_file_close(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_prompt_finds_all_that_was_read_ahead),
+                                       cmocka_unit_test(test_nobody_waits_for_what_is_read_ahead),
+                                       cmocka_unit_test(test_what_is_read_ahead_is_given_up_without_a_trace),
+                                       cmocka_unit_test(test_its_pages_are_evicted_first),
+                                       cmocka_unit_test(test_prompts_and_what_is_read_ahead_in_any_order),
+                                       cmocka_unit_test(test_words_that_are_whole_begin_the_prompt)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
