@@ -4,7 +4,6 @@
 
 #include "app/chat/chat_state.h"
 #include "engine/base/clock.h"
-#include "engine/base/panic.h"
 
 #define SAVE_NS     (2 * NANOSECONDS) // after a key; a draft is rewritten as a whole, so large ones are less often
 #define AHEAD_NS    (NANOSECONDS / 10) // after a key: whole words are read ahead
@@ -16,33 +15,25 @@ void chat_draft_take(struct chat *c) {
     c->draft_at = 0;
     if (!c->composing) return;
     screen_draft(c->screen, &now);
-    if (!c->composing->editing) {
-        session_set_draft(c->composing, &now);
-    } else {
-        draft_free(&c->composing->edit);
-        c->composing->edit = now;
-    }
+    if (c->edits) session_set_edit(c->composing, &now);
+    else session_set_draft(c->composing, &now);
 }
 
 static void show(struct chat *c) {
     const struct session_chat *chat = c->composing;
+    c->edits = chat->editing;
     screen_set_draft(c->screen, chat->editing ? &chat->edit : &chat->draft);
 }
 
 void chat_draft_edit(struct chat *c, int message) {
-    struct session_chat *chat = c->composing;
-    const struct message *m = &chat->conversation.messages[message];
     chat_draft_take(c);
-    draft_free(&chat->edit);
-    chat->editing = true;
-    chat->edited = message;
-    chat->edit = (struct draft){.text = m->size ? xstrdup(m->text) : NULL, .point = m->size};
+    if (c->edits) screen_set_composer(c->screen, ""); // readline can bring it back
+    session_begin_edit(c->composing, message);
     show(c);
 }
 
 void chat_draft_edit_end(struct chat *c, struct session_chat *chat) {
-    chat->editing = false;
-    draft_free(&chat->edit);
+    session_end_edit(chat);
     if (c->composing == chat) show(c);
 }
 
@@ -56,10 +47,12 @@ void chat_draft_show(struct chat *c, struct session_chat *chat) {
 
 void chat_draft_read(struct chat *c) {
     struct draft now;
-    if (c->composing->editing) return; // it is put aside already
+    if (c->edits) return; // the draft is put aside
     screen_draft(c->screen, &now);
-    if (!now.text) screen_set_draft(c->screen, &c->composing->draft);
-    draft_free(&now);
+    bool typed = now.text; // meanwhile: that is the draft
+    if (typed && c->composing->editing) session_set_draft(c->composing, &now);
+    else draft_free(&now);
+    if (!typed || c->composing->editing) show(c);
 }
 
 void chat_draft_typed(struct chat *c) {

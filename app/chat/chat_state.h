@@ -17,6 +17,7 @@ struct chat {
     struct loop *loop;
     struct session_chat *current;
     struct session_chat *composing; // whose draft the composer holds; NULL: it is gone
+    bool edits;                     // it holds the text of a message of that chat instead, which is edited
     uint64_t ahead_at;   // clock_ns when it is read ahead; 0: not
     uint64_t settled_at; // and when all of it is, unless there is another key; 0: not
     uint64_t draft_at;              // clock_ns when the composer's is given to the session; 0: not

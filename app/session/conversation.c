@@ -22,7 +22,7 @@ void conversation_set_settings(struct conversation *c, const struct settings *s)
 }
 
 // Of a message, the texts that it owns.
-#define MESSAGE_TEXTS(X) X(text) X(thinking) X(note) X(notice) X(name) X(model)
+#define MESSAGE_TEXTS(X) X(text) X(thinking) X(note) X(notice) X(name) X(edit) X(model)
 
 void conversation_forget_messages(struct conversation *c) {
     for (int i = 0; i < c->count; i++) {
@@ -123,6 +123,13 @@ void conversation_name(struct conversation *c, int message, const char *name) {
     char *line = title_of(name);
     replace(&c->messages[message], &c->messages[message].name, *line ? line : NULL);
     free(line);
+}
+
+void conversation_set_edit(struct conversation *c, int message, const char *edit) {
+    struct message *m = &c->messages[message];
+    free(m->edit);
+    m->edit = edit ? xstrdup(edit) : NULL;
+    m->dirty = true;
 }
 
 void conversation_set_model(struct conversation *c, int message, const char *model) {

@@ -68,6 +68,7 @@ struct message {
     char *notice; // what the engine had to say about the request; NULL: nothing
     char *note;   // "38.2 tok/s, 120 tokens"; of a failed answer what went wrong; NULL: none
     char *name;   // that a person gave the branch that begins here; NULL: none
+    char *edit;   // its new text as far as it is written; NULL: it is not being edited
     char *model;  // that wrote it, e.g. "TinyLlama 1.1B Q4_0"; NULL: not known, or a person did
     int tokens;   // in the conversation up to and with this message; 0: not known
     int own_tokens; // of this message; 0: not known
@@ -110,6 +111,7 @@ void conversation_think(struct conversation *c, int message, const char *text, s
 void conversation_note(struct conversation *c, int message, const char *note);       // copied; NULL: none
 void conversation_notice(struct conversation *c, int message, const char *notice);   // likewise
 void conversation_name(struct conversation *c, int message, const char *name);       // its first line; "": none
+void conversation_set_edit(struct conversation *c, int message, const char *edit);   // copied; NULL: none
 void conversation_set_model(struct conversation *c, int message, const char *model); // copied
 void conversation_use(struct conversation *c, int message, enum message_use use);
 void conversation_count(struct conversation *c, int message, int own_tokens);

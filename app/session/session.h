@@ -57,9 +57,9 @@ struct session_chat {
     bool reading;             // messages and draft are being read from the store
     char *unsent;             // message to send once they are read; NULL: none
 
-    bool editing; // a message, of which `edit` is the new text so far
-    int edited;   // which
-    struct draft edit;
+    bool editing;      // a message
+    int edited;        // which
+    struct draft edit; // its new text so far
 
     struct draft draft;              // not sent yet
     bool draft_known;                // the store's draft has been read
@@ -150,6 +150,11 @@ void session_fork(struct session *s, struct session_chat *chat, int message, int
 // Another version of a message, of either side: a person's is answered, the conversation goes on from a model's. The
 // same text once more is no version; a person's message is answered again then.
 void session_edit(struct session *s, struct session_chat *chat, int message, const char *text, size_t size);
+// What is written of a new text before session_edit, in place of the draft; it is kept as that is. One message of a
+// chat is edited at a time.
+void session_begin_edit(struct session_chat *chat, int message);
+void session_set_edit(struct session_chat *chat, struct draft *edit); // takes ownership
+void session_end_edit(struct session_chat *chat);
 // Takes a message away, with all that come after it, and stops the answers among them. Returns how many there were.
 int session_prune(struct session *s, struct session_chat *chat, int message);
 int session_restore(struct session_chat *chat); // takes the latest pruning back; the message that was pruned, or −1

@@ -16,6 +16,43 @@ void session_edit(struct session *s, struct session_chat *chat, int message, con
     session_changed(chat);
 }
 
+static void keep_edit(struct session_chat *chat, const char *text) {
+    conversation_set_edit(&chat->conversation, chat->edited, text);
+    session_changed(chat);
+}
+
+void session_begin_edit(struct session_chat *chat, int message) {
+    const struct message *m = &chat->conversation.messages[message];
+    session_end_edit(chat);
+    chat->editing = true;
+    chat->edited = message;
+    chat->edit = (struct draft){.text = m->size ? xstrdup(m->text) : NULL, .point = m->size};
+    keep_edit(chat, m->text);
+}
+
+void session_set_edit(struct session_chat *chat, struct draft *edit) {
+    if (!draft_equal(edit, &chat->edit)) keep_edit(chat, edit->text ? edit->text : "");
+    draft_free(&chat->edit);
+    chat->edit = *edit;
+}
+
+void session_end_edit(struct session_chat *chat) {
+    if (chat->editing) keep_edit(chat, NULL);
+    chat->editing = false;
+    draft_free(&chat->edit);
+}
+
+void session_find_edit(struct session_chat *chat) {
+    const struct conversation *talk = &chat->conversation;
+    for (int i = 0; i < talk->count && !chat->editing; i++) {
+        const char *text = talk->messages[i].edit;
+        if (!text) continue;
+        chat->editing = true;
+        chat->edited = i;
+        chat->edit = (struct draft){.text = *text ? xstrdup(text) : NULL, .point = strlen(text)};
+    }
+}
+
 int session_prune(struct session *s, struct session_chat *chat, int message) {
     struct conversation *talk = &chat->conversation;
     int count = conversation_prune(talk, message);

@@ -124,7 +124,7 @@ static void read_done(void *job) {
     struct session *s = r->session;
     struct session_chat *chat = r->chat;
     chat->reading = false;
-    if (r->read) take_messages(&chat->conversation, &r->conversation);
+    if (r->read) take_messages(&chat->conversation, &r->conversation), session_find_edit(chat);
     if (r->drafted && !chat->draft_known) take_draft(chat, &r->draft, chat->conversation.row);
     draft_free(&r->draft);
     if (chat->conversation.unread_rows) say(s, SESSION_READ, chat, "this chat cannot be read", &r->status);

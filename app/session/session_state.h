@@ -48,6 +48,9 @@ void session_poll(struct session *s);                                    // take
 // session_ahead.c
 void session_ahead_stop(struct session *s); // nothing is read ahead any more
 
+// session_branch.c
+void session_find_edit(struct session_chat *chat); // that the store had
+
 // session_save.c
 void session_save_later(struct session_chat *chat, uint64_t delay_ns); // an earlier deadline stays
 void session_list(struct session *s);

@@ -257,6 +257,32 @@ static void test_an_edit_belongs_to_its_chat_and_gives_the_draft_back(void **sta
     assert_int_equal(engine.n_requests, 2);
 }
 
+static void test_an_unfinished_edit_is_there_again_after_a_restart(void **state) {
+    (void)state;
+    converse("q", "r");
+    type("a draft");
+    act_on(1, COMMAND_EDIT);
+    type("one, and mo");
+    pass(3);
+    assert_true(close_chat());
+    open_chat();
+    type("typed before the chat is read"); // into the new one
+    act(COMMAND_NEXT, -1, NULL);
+    pass(0.05);
+    assert_string_equal(screen.composer, "one, and mo");
+    assert_string_equal(screen.view.editing, "the answer");
+    assert_true(screen.messages[1].edited);
+    act(COMMAND_SEND, -1, "one, and more");
+    assert_message(1, VIEW_MODEL, "one, and more");
+    assert_string_equal(screen.composer, "a draft");
+    assert_true(close_chat());
+    open_chat();
+    act(COMMAND_NEXT, -1, NULL);
+    pass(0.05);
+    assert_null(screen.view.editing);
+    assert_string_equal(screen.composer, "a draft");
+}
+
 static void test_the_same_text_is_answered_again(void **state) {
     (void)state;
     converse("q", "r");
@@ -653,6 +679,7 @@ int main(void) {
         CHAT_TEST(test_any_message_can_be_edited_and_the_old_path_stays),
         CHAT_TEST(test_the_conversation_goes_on_from_an_edited_answer),
         CHAT_TEST(test_an_edit_belongs_to_its_chat_and_gives_the_draft_back),
+        CHAT_TEST(test_an_unfinished_edit_is_there_again_after_a_restart),
         CHAT_TEST(test_the_same_text_is_answered_again),
         CHAT_TEST(test_any_answer_can_be_given_again),
         CHAT_TEST(test_one_branch_streams_while_another_is_edited_and_asked),
