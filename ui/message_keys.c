@@ -68,19 +68,19 @@ static struct rect place_after(struct rect area, struct rect before, int width) 
     return next;
 }
 
-static bool all_fit(struct rect area, bool ascii, enum message_place place) {
+int message_keys_rows(int width, bool ascii, enum message_place place, int most) {
     struct rect at = {0};
     for (int i = 0; i < CHOICES; i++) {
         struct label l = label_of(i, ascii, false);
-        if (choices[i].places & (int)place && *l.key) at = place_after(area, at, l.width);
+        if (choices[i].places & (int)place && *l.key) at = place_after((struct rect){0, 0, width, 1}, at, l.width);
     }
-    return at.y < area.y + area.height;
+    return at.y + 1 < most ? at.y + 1 : most;
 }
 
 void message_keys_draw(struct view_frame *f, struct rect area, enum message_place place) {
     struct canvas *c = f->canvas;
     struct rect at = {0};
-    bool brief = !all_fit(area, c->ascii, place);
+    bool brief = message_keys_rows(area.width, c->ascii, place, area.height + 1) > area.height;
     for (int i = 0; i < CHOICES; i++) {
         struct label l = label_of(i, c->ascii, brief);
         if (!(choices[i].places & (int)place) || !*l.key) continue;

@@ -10,6 +10,8 @@
 enum message_place { MESSAGE_SELECTED = 1, MESSAGE_IN_TREE = 2 };
 
 int message_keys_command(const struct key *k, enum message_place place); // −1: the key means nothing here
+// Rows that it takes to name all of them, `most` at most.
+int message_keys_rows(int width, bool ascii, enum message_place place, int most);
 // Each with its label, which can be clicked (HIT_CHOICE: the command), from the first on as far as there is room.
 void message_keys_draw(struct view_frame *f, struct rect area, enum message_place place);
 

@@ -10,7 +10,8 @@
 // Stands at the foot of a pane's file; any but `draw` may be NULL.
 struct pane {
     size_t keeps;               // bytes that last from frame to frame, zeroed at the start
-    int rows;                   // on top: of the message's room, which it takes; 0: it lies over the whole screen
+    // On top: the rows that it takes of the message's room, at this width; NULL: it lies over the whole screen.
+    int (*rows)(int width, bool ascii);
     bool passes_on;             // on top: keys and clicks that mean nothing to it mean what they do without it
     void (*opened)(void *kept); // anew
     void (*closed)(void *kept); // with the screen: gives back what the bytes own

@@ -6,7 +6,6 @@
 #include "ui/pane.h"
 #include "ui/text_field.h"
 
-enum { ROWS = 2 };
 enum { ANSWER = 9, CURSOR = 2 }; // columns that the label leaves to them
 
 struct kept {
@@ -52,6 +51,8 @@ static void end(struct screen *s, const struct kept *d, bool accepted) {
     else if (accepted) screen_hand_out(s, d->command, -1, d->field.text);
 }
 
+static int rows(int width, bool ascii) { return (void)width, (void)ascii, 2; }
+
 static bool key(struct screen *s, void *kept, const struct key *k) {
     struct kept *d = kept;
     bool yes = k->code == KEY_TEXT && k->size == 1 && (k->text[0] | 0x20) == 'y' && !k->modifiers;
@@ -83,4 +84,4 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
         canvas_text(c, area, column, area.y, style_hint, d->hint, strlen(d->hint));
 }
 
-const struct pane pane_dialog = {.keeps = sizeof(struct kept), .rows = ROWS, .draw = draw, .key = key};
+const struct pane pane_dialog = {.keeps = sizeof(struct kept), .rows = rows, .draw = draw, .key = key};

@@ -3,7 +3,9 @@
 #include "ui/message_keys.h"
 #include "ui/pane.h"
 
-enum { ROWS = 2 };
+enum { ROWS = 3 }; // at most
+
+static int rows(int width, bool ascii) { return message_keys_rows(width, ascii, MESSAGE_SELECTED, ROWS); }
 
 static bool key(struct screen *s, void *kept, const struct key *k) {
     (void)kept;
@@ -24,4 +26,4 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
     message_keys_draw(f, area, MESSAGE_SELECTED);
 }
 
-const struct pane pane_select = {.rows = ROWS, .passes_on = true, .draw = draw, .key = key, .click = click};
+const struct pane pane_select = {.rows = rows, .passes_on = true, .draw = draw, .key = key, .click = click};

@@ -211,10 +211,12 @@ static bool without_colours(const struct screen *s) {
 static void make_layout(struct screen *s, int width, int height) {
     if (!s->panes_chosen) s->panes = layout_default_panes(width, height);
     s->layout = layout_make(width, height, s->panes, 1);
-    int lines = 0;
-    for (int i = 0; i < s->n_stack; i++)
-        if (pane_actions[s->stack[i]]->rows) lines = pane_actions[s->stack[i]]->rows;
-    if (!lines) lines = composer_lines(s->composer, view_padded(s->layout.composer).width);
+    int lines = 0, columns = view_padded(s->layout.composer).width;
+    for (int i = 0; i < s->n_stack; i++) {
+        const struct pane *open = pane_actions[s->stack[i]];
+        if (open->rows) lines = open->rows(columns, s->ascii);
+    }
+    if (!lines) lines = composer_lines(s->composer, columns);
     if (lines > 1) s->layout = layout_make(width, height, s->panes, lines);
 }
 

@@ -74,7 +74,8 @@ static const char *const store_steps[] = {
     X(SQL_SET_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, model, thinking, thinking_tokens, "      \
                        "thinking_seconds, notice, created, begun, ended, name, use, own_tokens, conversation, parent, "\
                        "id, drawn, edit) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "   \
-                       "?16, ?17, ?18, ?19, ?20, ?21) ON CONFLICT (id) DO UPDATE SET role = ?1, state = ?2, text = ?3, "         \
+                       "?16, ?17, ?18, ?19, ?20, ?21) ON CONFLICT (id) DO UPDATE SET role = ?1, "        \
+                       "state = ?2, text = ?3, "                                                                       \
                        "note = ?4, tokens = ?5, model = ?6, thinking = ?7, thinking_tokens = ?8, "                     \
                        "thinking_seconds = ?9, notice = ?10, created = ?11, begun = ?12, ended = ?13, name = ?14, "    \
                        "use = ?15, own_tokens = ?16, drawn = ?20, edit = ?21")                                         \
