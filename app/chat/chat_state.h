@@ -18,8 +18,8 @@ struct chat {
     struct session_chat *current;
     struct session_chat *composing; // whose draft the composer holds; NULL: it is gone
     bool edits;                     // it holds the text of a message of that chat instead, which is edited
-    uint64_t ahead_at;   // clock_ns when it is read ahead; 0: not
-    uint64_t settled_at; // and when all of it is, unless there is another key; 0: not
+    uint64_t ahead_at;              // clock_ns when it is read ahead; 0: not
+    uint64_t settled_at;            // and when all of it is, unless there is another key; 0: not
     uint64_t draft_at;              // clock_ns when the composer's is given to the session; 0: not
     int knob;
     bool ending, leaving; // leaving: asked for, although something cannot be saved
