@@ -69,6 +69,7 @@ void metrics_set_unknown(struct engine_metrics *f) {
                                  .disk_budget = METRIC_UNKNOWN,
                                  .woken_tokens = METRIC_UNKNOWN,
                                  .context = METRIC_UNKNOWN};
+    f->page.page = -1;
     for (int i = 0; i < STAGE_COUNT; i++) f->stage_seconds[i] = NAN, f->stages[i] = work;
 }
 
@@ -142,4 +143,8 @@ void engine_watch(struct engine_client *c, uint64_t request, int answer) {
 
 bool engine_distribution(struct engine_client *c, const struct sampling *s, struct distribution *out) {
     return c->engine->ops->distribution && c->engine->ops->distribution(c, s, out);
+}
+
+void engine_look_at_page(struct engine_client *c, int page) {
+    if (c->engine->ops->look_at_page) c->engine->ops->look_at_page(c, page);
 }

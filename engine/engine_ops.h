@@ -35,8 +35,10 @@ struct engine_ops {
     void (*focus)(struct engine_client *c, uint64_t conversation);
     void (*forget)(struct engine_client *c, uint64_t conversation, uint64_t disk_owner);
     const struct engine_metrics *(*metrics)(struct engine_client *c);
-    void (*watch)(struct engine_client *c, uint64_t request, int answer);                               // NULL: it
-    bool (*distribution)(struct engine_client *c, const struct sampling *s, struct distribution *out); // has none
+    // NULL where a kind has none of it.
+    void (*look_at_page)(struct engine_client *c, int page);
+    void (*watch)(struct engine_client *c, uint64_t request, int answer);
+    bool (*distribution)(struct engine_client *c, const struct sampling *s, struct distribution *out);
 };
 
 // The beginning and the end of a client's life: a zeroed struct of `size` bytes that begins with a client, its queue

@@ -35,6 +35,14 @@ struct page_metrics {
     uint16_t filled;       // tokens, ≤ page_tokens
     bool kept;             // held for reuse only, by no running request
     bool on_disk;          // saved, too
+    bool proposed;         // the last step had drafts in it
+};
+
+// What stands in a page.
+struct page_text {
+    int page;               // −1: none is looked at
+    int position, n_tokens; // of its first token in the text; 0 tokens: the page is free, or begins to be filled
+    char text[256];         // of these tokens, cut at a character; hostile
 };
 
 struct latency_metrics {
@@ -86,6 +94,7 @@ struct engine_metrics {
     int context;    // tokens a conversation may have
     int n_requests; // that are listed
     struct request_metrics requests[METRICS_MAX_REQUESTS]; // those pending or running
+    struct page_text page;                                 // that is looked at; of other clients' no text
     struct page_metrics pages[METRICS_MAX_PAGES];          // of the first n_pages, as far as they fit
 };
 
@@ -98,5 +107,7 @@ bool metrics_on_devices(const struct part_metrics *parts, int n);
 // The latest snapshot, the client's own until its next call: conversations of its own by their numbers, those of other
 // clients by numbers beyond CONVERSATION_MOST. Never waits for the engine.
 const struct engine_metrics *engine_metrics(struct engine_client *c);
+// From one of the next snapshots on they have the text of this page; −1: of none. The latest word of any client holds.
+void engine_look_at_page(struct engine_client *c, int page);
 
 #endif

@@ -3,42 +3,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ui/kv_cells.h"
 #include "ui/pane.h"
+#include "ui/pane_kv_map.h"
 
 #define MORE_COLUMNS 7 // of "+16384" and a blank before it
 
-enum page_kind { PAGE_FREE, PAGE_KEPT, PAGE_OWNED, PAGE_CURRENT, PAGE_SHARED, PAGE_KINDS };
-
-static const struct {
-    enum theme_role role;
-    const char *legend, *shape; // shape: where colours cannot tell them apart
-    char ascii;
-} kinds[PAGE_KINDS] = {
-    [PAGE_FREE] = {ROLE_KV_FREE, "free", "·", '.'},       [PAGE_KEPT] = {ROLE_KV_KEPT, "kept", "░", 'o'},
-    [PAGE_OWNED] = {ROLE_KV_OWNED, "other", "▒", 'c'},    [PAGE_CURRENT] = {ROLE_KV_CURRENT, "this", "█", 'C'},
-    [PAGE_SHARED] = {ROLE_KV_SHARED, "shared", "▓", 'S'},
+struct kept {
+    int each, width; // pages a cell, and cells a row of the map as it was last drawn
 };
 
-static enum page_kind kind_of(const struct page_metrics *p, uint64_t current) {
-    if (p->references == 0) return PAGE_FREE;
-    if (p->kept) return PAGE_KEPT;
-    if (p->references > 1) return PAGE_SHARED;
-    return p->conversation == current ? PAGE_CURRENT : PAGE_OWNED;
-}
-
-struct map_cell {
-    enum page_kind kind; // of most of its tokens
-    double share;        // filled, 0–1
-    uint8_t shade;       // tells the other conversations apart
-};
-
-static struct map_cell map_cell(const struct engine_metrics *g, int first, int last, uint64_t current) {
+// Several pages: of the kind that most of their tokens are of.
+static struct page_cell map_cell(const struct engine_metrics *g, int first, int last, uint64_t current) {
     int tokens[PAGE_KINDS] = {0}, filled = 0;
-    struct map_cell cell = {.kind = PAGE_FREE};
+    struct page_cell cell = {.kind = PAGE_FREE};
     uint64_t owner = 0;
     for (int i = first; i < last; i++) {
         const struct page_metrics *p = &g->pages[i];
-        enum page_kind kind = kind_of(p, current);
+        enum page_kind kind = kv_page_kind(p, current);
         if (kind == PAGE_FREE) continue;
         tokens[kind] += p->filled ? p->filled : 1;
         filled += p->filled;
@@ -48,34 +30,26 @@ static struct map_cell map_cell(const struct engine_metrics *g, int first, int l
         if (tokens[k] > 0 && (cell.kind == PAGE_FREE || tokens[k] > tokens[cell.kind])) cell.kind = (enum page_kind)k;
     int room = (last - first) * g->page_tokens;
     cell.share = room > 0 ? (double)filled / room : 0;
-    if (cell.kind == PAGE_OWNED) cell.shade = (uint8_t)(1 + owner * 37 % THEME_STEPS);
+    if (cell.kind == PAGE_OWNED) cell.shade = kv_owner_shade(owner);
     return cell;
-}
-
-static void draw_map_cell(struct view_frame *f, struct rect r, int i, struct map_cell cell) {
-    static const char *const levels[8] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "▇"};
-    struct style style = view_style(kinds[cell.kind].role);
-    style.shade = cell.shade;
-    int level = (int)(cell.share * 8);
-    level = level < 0 ? 0 : level > 7 ? 7 : level;
-    bool shape = cell.kind == PAGE_FREE || f->without_colours;
-    canvas_symbol(f->canvas, r, r.x + i % r.width, r.y + i / r.width, style,
-                  shape ? kinds[cell.kind].shape : levels[level], kinds[cell.kind].ascii);
 }
 
 // A large cache that is nearly empty would be a cell or two: then there are as few pages a cell as leave half of the
 // map free, and the free pages behind it are a number.
-static void draw_map(struct view_frame *f, struct rect r, const struct engine_metrics *g, uint64_t current) {
+static void draw_map(struct view_frame *f, struct rect r, const struct engine_metrics *g, uint64_t current,
+                     struct kept *kept) {
     int cells = r.width * r.height, pages = g->n_pages < METRICS_MAX_PAGES ? g->n_pages : METRICS_MAX_PAGES;
     if (r.width <= 0 || cells <= 0 || pages <= 0) return;
     int each = (pages + cells - 1) / cells, used = pages;
     while (used > 0 && !g->pages[used - 1].references) used--;
     while (each > 1 && cells >= 2 * MORE_COLUMNS && used <= cells / 2 * (each / 2)) each /= 2;
     bool all = each * cells >= pages;
+    *kept = (struct kept){each, r.width};
+    frame_hit(f, r, HIT_ROW, 0);
     int shown = all ? pages : (cells - MORE_COLUMNS) * each;
     for (int i = 0; i * each < shown; i++) {
         int first = i * each, last = first + each < shown ? first + each : shown;
-        draw_map_cell(f, r, i, map_cell(g, first, last, current));
+        kv_cell_draw(f, r, r.x + i % r.width, r.y + i / r.width, map_cell(g, first, last, current));
     }
     char more[MORE_COLUMNS];
     int width = snprintf(more, sizeof more, "+%d", pages - shown);
@@ -106,22 +80,7 @@ static void kept_line(struct view_frame *f, struct rect r, int y, const struct e
     view_figure_right(f, r, x + 2, y, "in all", ROLE_TEXT, view_bytes((double)g->kv_bytes, text));
 }
 
-static void legend_line(struct view_frame *f, struct rect r, int y) {
-    static const enum page_kind shown[] = {PAGE_CURRENT, PAGE_OWNED, PAGE_SHARED, PAGE_KEPT};
-    int x = r.x;
-    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
-        const char *word = kinds[shown[i]].legend;
-        int width = text_width(word, strlen(word));
-        if (x + 1 + width > r.x + r.width) return;
-        canvas_symbol(f->canvas, r, x, y, view_style(kinds[shown[i]].role),
-                      f->without_colours ? kinds[shown[i]].shape : "▇", kinds[shown[i]].ascii);
-        canvas_text(f->canvas, r, x + 1, y, view_style(ROLE_DIM), word, strlen(word));
-        x += width + 2;
-    }
-}
-
 static void draw(struct view_frame *f, struct rect box, void *kept) {
-    (void)kept;
     const struct screen_view *v = f->view;
     const struct engine_metrics *g = v->metrics;
     struct rect r = view_pane(f, box, PANE_KV, NULL);
@@ -131,8 +90,13 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
     metrics_line(f, r, y++, g);
     if (r.height >= 4) kept_line(f, r, y++, g);
     bool legend = r.height >= 6;
-    draw_map(f, (struct rect){r.x, y, r.width, r.y + r.height - y - legend}, g, current);
-    if (legend) legend_line(f, r, r.y + r.height - 1);
+    draw_map(f, (struct rect){r.x, y, r.width, r.y + r.height - y - legend}, g, current, kept);
+    if (legend) kv_legend_draw(f, (struct rect){r.x, r.y + r.height - 1, r.width, 1});
 }
 
-const struct pane pane_kv = {.draw = draw};
+static void click(struct screen *s, void *kept, const struct hit *h) {
+    const struct kept *k = kept;
+    kv_map_open(s, (h->y * k->width + h->x) * k->each);
+}
+
+const struct pane pane_kv = {.keeps = sizeof(struct kept), .draw = draw, .click = click};

@@ -45,6 +45,7 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(PALETTE, palette, "commands", COMMAND_PALETTE)                                                                   \
     X(MODELS, models, "models", COMMAND_MODEL)                                                                         \
     X(TREE, tree, "tree", COMMAND_TREE)                                                                                \
+    X(KV_MAP, kv_map, "pages of the kv cache", COMMAND_KV_MAP)                                                         \
     X(KNOBS, knobs, "last token", COMMAND_KNOBS)                                                                       \
     X(SELECT, select, "", COMMAND_COUNT)                                                                               \
     X(DIALOG, dialog, "", COMMAND_COUNT)

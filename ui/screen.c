@@ -11,6 +11,7 @@
 #include "ui/keys.h"
 #include "ui/pane_dialog.h"
 #include "ui/pane_models.h"
+#include "ui/pane_kv_map.h"
 #include "ui/screen_state.h"
 
 #define NOTICE_SECONDS        5 // that it is shown in full
@@ -82,6 +83,10 @@ uint32_t screen_panes_with_room(const struct screen *s) {
     uint32_t shown = 0;
     for (int p = PANES_FIRST; p < PANES_END; p++) shown |= (uint32_t)(l.panes[p].width > 0) << p;
     return shown;
+}
+
+int screen_page(const struct screen *s) {
+    return screen_has_open(s, PANE_KV_MAP) ? kv_map_chosen(s->kept[PANE_KV_MAP]) : -1;
 }
 
 bool screen_ascii(const struct screen *s) { return s->ascii; }

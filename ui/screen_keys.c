@@ -156,6 +156,7 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_NEWLINE: composer_newline(s->composer); return;
     case COMMAND_HELP: toggle_pane(s, PANE_HELP); return;
     case COMMAND_PALETTE: toggle_pane(s, PANE_PALETTE); return;
+    case COMMAND_KV_MAP: toggle_pane(s, PANE_KV_MAP); return;
     case COMMAND_KNOBS: toggle_pane(s, PANE_KNOBS); return;
     case COMMAND_RENAME:
         dialog_ask(s, id, "Name of this chat", "Enter keeps it, Esc leaves it as it was", s->facts.title);
@@ -233,7 +234,11 @@ static void click(struct screen *s, const struct key *k) {
     enum pane_id top = screen_top(s);
     if (s->n_stack > 1 && !(h && (h->pane == top || pane_actions[top]->passes_on))) screen_close_pane(s, top);
     else if (h && h->kind == HIT_COMMAND) screen_run(s, (enum ui_command_id)h->number);
-    else if (h) pane_actions[h->pane]->click(s, s->kept[h->pane], h);
+    else if (h) {
+        struct hit at = *h;
+        at.x = k->x - h->area.x, at.y = k->y - h->area.y;
+        pane_actions[h->pane]->click(s, s->kept[h->pane], &at);
+    }
 }
 
 static enum pane_id pane_under(const struct screen *s, int x, int y) {

@@ -9,7 +9,7 @@
 
 void frame_hit(struct view_frame *f, struct rect area, enum hit_kind kind, int number) {
     if (f->n_hits < VIEW_HITS && area.width > 0 && area.height > 0)
-        f->hits[f->n_hits++] = (struct hit){area, f->pane, kind, number};
+        f->hits[f->n_hits++] = (struct hit){.area = area, .pane = f->pane, .kind = kind, .number = number};
 }
 
 const struct hit *frame_find(const struct view_frame *f, int x, int y) {

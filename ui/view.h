@@ -25,6 +25,7 @@ struct hit {
     enum pane_id pane; // that drew it
     enum hit_kind kind;
     int number;
+    int x, y; // of a click: where in the area
 };
 
 struct view_status {

@@ -233,7 +233,8 @@ static void chat_sample(struct chat *c, uint64_t now) {
 void chat_draw(struct chat *c) {
     chat_show(c);
     c->drawn = clock_ns();
-    c->stale = c->typed = false;
+    c->stale = chat_awaits_page(c);
+    c->typed = false;
 }
 
 static uint64_t next_frame(const struct chat *c) { return c->drawn + (c->typed ? KEY_FRAME_NS : FRAME_NS); }

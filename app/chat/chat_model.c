@@ -92,6 +92,7 @@ static void take_model(struct chat *c) {
     c->model_short = model_short_name(info);
     c->n_samples = 0;
     c->watched = 0;
+    c->page = -1;
     c->time = (struct view_time){0};
     chat_limits_engine(c);
     settings_follow_model(c->p.settings, info);

@@ -38,6 +38,7 @@ struct chat {
     struct view_time time; // at the last sample
     uint64_t watched;      // request whose answer the engine was told to watch, and which answer; 0: none
     int watched_answer;
+    int page; // of the KV cache that the engine was told to look at; −1: none
 
     struct view_chat *view_chats; // room for what the screen is shown, kept between frames
     struct view_message *view_messages;
@@ -112,6 +113,7 @@ void chat_limits_show(const struct chat *c, const struct engine_metrics *f, stru
 
 // chat_view.c
 void chat_show(struct chat *c);
+bool chat_awaits_page(const struct chat *c); // the text of a page that is on its way
 uint64_t chat_message_id(const struct conversation *talk, int message); // in a view
 int chat_message(const struct chat *c, uint64_t id); // index of the one with this id in a view; -1: not of this chat
 

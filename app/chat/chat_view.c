@@ -200,6 +200,18 @@ static void show_log(const struct chat *c, struct screen_view *view) {
     view->n_log = (int)count;
 }
 
+static void look_at_page(struct chat *c) {
+    const int page = screen_page(c->screen);
+    if (!c->client || page == c->page) return;
+    c->page = page;
+    engine_look_at_page(c->client, page);
+}
+
+bool chat_awaits_page(const struct chat *c) {
+    const int page = screen_page(c->screen);
+    return c->client && page >= 0 && engine_metrics(c->client)->page.page != page;
+}
+
 // The answer on the screen is watched all the time, so that there is something to see when a person looks.
 static void show_distribution(struct chat *c, struct screen_view *view) {
     static struct distribution distribution;
@@ -223,6 +235,7 @@ static const char *editing(const struct session_chat *chat) {
 
 void chat_show(struct chat *c) {
     const struct session_chat *chat = c->current;
+    look_at_page(c);
     const struct engine_metrics *f = c->client ? engine_metrics(c->client) : NULL;
     show_chats(c, f);
     int n_messages = show_messages(c, f, &chat->conversation);

@@ -73,6 +73,30 @@ void answer_close(struct answer *a) {
     free(a);
 }
 
+// Characters that tokens share are put together. Returns whether all fitted.
+static bool append_clean(char *out, size_t size, size_t *n, const char *text, size_t length) {
+    const size_t room = size - 1 - *n, taken = length <= room ? length : room - utf8_incomplete(text, room);
+    memcpy(out + *n, text, taken);
+    *n += taken;
+    return taken == length;
+}
+
+void answer_tokens_text(const struct tokenizer *t, const int32_t *ids, int n_ids, char *out, size_t size) {
+    struct utf8_stream stream = {0};
+    char clean[3 * (SLICE + 4)];
+    size_t n = 0;
+    bool fits = true;
+    for (int i = 0; i < n_ids; i++) {
+        struct span piece = tokenizer_piece(t, ids[i], true);
+        for (size_t at = 0; at < piece.size && fits; at += SLICE) {
+            size_t length = piece.size - at < SLICE ? piece.size - at : SLICE;
+            fits = append_clean(out, size, &n, clean, utf8_stream_push(&stream, piece.data + at, length, clean));
+        }
+    }
+    if (fits) append_clean(out, size, &n, clean, utf8_stream_finish(&stream, clean));
+    out[n] = 0;
+}
+
 void answer_token_text(const struct tokenizer *t, int32_t id, char *out, size_t size) {
     struct span piece = tokenizer_piece(t, id, true);
     size_t n = 0;

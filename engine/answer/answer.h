@@ -30,6 +30,8 @@ void answer_close(struct answer *a);
 bool answer_token(struct answer *a, const struct sample *sample);
 // Of a token, as valid UTF-8, cut at a character to `size` with its NUL.
 void answer_token_text(const struct tokenizer *t, int32_t id, char *out, size_t size);
+// The same of several: characters that they share are put together.
+void answer_tokens_text(const struct tokenizer *t, const int32_t *ids, int n, char *out, size_t size);
 // At the end: sends the text held back.
 void answer_finish(struct answer *a);
 

@@ -18,6 +18,7 @@
 
 struct kv_page {
     uint64_t owner;      // the conversation that took it first
+    uint32_t drafted;    // low bits of the number of the last step with drafts in it
     uint16_t references; // sequences
     uint16_t filled;     // slots written
     bool indexed;        // the prefix index holds it

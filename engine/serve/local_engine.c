@@ -48,6 +48,7 @@ enum command_kind {
     COMMAND_SAMPLING,
     COMMAND_FOCUS,
     COMMAND_WATCH,
+    COMMAND_LOOK_AT_PAGE,
     COMMAND_FORGET,
     COMMAND_LEAVE, // of a client
     COMMAND_LOGITS,
@@ -101,6 +102,7 @@ struct command {
     uint64_t id;    // of a request, or the key of a conversation
     int answer;     // of the request, or EVERY_ANSWER
     uint64_t owner; // its disk_owner
+    int page;
     struct sampling sampling;
     struct local_request *request;
     struct logits_job *logits;
@@ -123,6 +125,7 @@ struct local_engine {
     bool preparing; // weights are still put off
     bool drew;      // a token in the last step
     double published;
+    int page; // that somebody looks at; −1: none
     char backend[64];
     uint64_t kv_bytes;
 };
@@ -253,6 +256,14 @@ static int count_encoding(const struct local_engine *e) {
     return n;
 }
 
+static void show_page(const struct local_engine *e, struct page_text *out) {
+    int32_t tokens[KV_PAGE_TOKENS];
+    *out = (struct page_text){.page = e->page};
+    if (e->page < 0) return;
+    out->n_tokens = scheduler_page(e->scheduler, e->page, tokens, &out->position);
+    answer_tokens_text(e->file->tokenizer, tokens, out->n_tokens, out->text, sizeof out->text);
+}
+
 static void publish(struct local_engine *e) {
     e->published = clock_seconds();
     struct engine_metrics *f = metrics_begin(&e->metrics, e->published);
@@ -261,6 +272,7 @@ static void publish(struct local_engine *e) {
     f->kv_bytes = (int64_t)e->kv_bytes;
     f->preparing = e->preparing;
     scheduler_metrics(e->scheduler, f);
+    show_page(e, &f->page);
     f->queue += count_encoding(e);
     metrics_publish(&e->metrics);
 }
@@ -428,6 +440,7 @@ static void obey(struct local_engine *e, const struct command *c) {
         break;
     case COMMAND_SAMPLING: set_sampling(e, c); break;
     case COMMAND_FOCUS: scheduler_focus(e->scheduler, c->id); break;
+    case COMMAND_LOOK_AT_PAGE: e->page = c->page; break;
     case COMMAND_WATCH: c->client->watched = c->id, c->client->watched_answer = c->answer; break;
     case COMMAND_FORGET: forget(e, c->id, c->owner); break;
     case COMMAND_LEAVE: leave(e, c->client); break;
@@ -665,6 +678,7 @@ struct engine *local_engine_open_on(struct model_file *m, const struct engine_pa
     }
     struct local_engine *e = xcalloc(1, sizeof *e);
     e->engine.ops = &local_engine;
+    e->page = -1;
     e->file = m;
     metrics_open(&e->metrics);
     if (open_parts(e, p, ops, st)) {
@@ -756,7 +770,13 @@ static const struct engine_metrics *local_metrics(struct engine_client *client) 
         f->requests[i].conversation = conversation_number(c, f->requests[i].conversation);
     for (int i = 0; i < f->n_pages && i < METRICS_MAX_PAGES; i++)
         f->pages[i].conversation = conversation_number(c, f->pages[i].conversation);
+    const bool listed = f->page.page >= 0 && f->page.page < METRICS_MAX_PAGES;
+    if (!listed || f->pages[f->page.page].conversation > CONVERSATION_MOST) *f->page.text = 0;
     return f;
+}
+
+static void local_look_at_page(struct engine_client *client, int page) {
+    push(client, (struct command){.kind = COMMAND_LOOK_AT_PAGE, .page = page});
 }
 
 static void local_watch(struct engine_client *client, uint64_t request, int answer) {
@@ -815,6 +835,7 @@ static const struct engine_ops local_engine = {.name = "local",
                                                .focus = local_focus,
                                                .forget = local_forget,
                                                .metrics = local_metrics,
+                                               .look_at_page = local_look_at_page,
                                                .watch = local_watch,
                                                .distribution = local_distribution};
 

@@ -162,6 +162,8 @@ static void build_batch(struct scheduler *s) {
         n_logits += 1 + q->n_proposed;
         s->draft_rows += q->n_proposed;
         for (int k = 0; k <= q->n_proposed; k++) s->rows[b->n_rows - 1 - k].output = ROW_LOGITS;
+        for (int k = 0; k < q->n_proposed; k++)
+            s->cache.pages[q->kv.pages[(q->kv.n_tokens - 1 - k) / KV_PAGE_TOKENS]].drafted = (uint32_t)s->turn;
     }
     assert(b->n_rows <= s->max_rows && n_logits <= s->max_draws);
     if (s->decode_rows) return; // a short step

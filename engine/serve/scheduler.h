@@ -132,6 +132,8 @@ void scheduler_logits_end(struct scheduler *s, struct scheduler_logits *l);
 const struct backend_info *scheduler_backend(const struct scheduler *s);
 // Requests, pages and the last batch.
 void scheduler_metrics(const struct scheduler *s, struct engine_metrics *out);
+// The tokens in a page [KV_PAGE_TOKENS], and where they stand in their text; returns how many are known.
+int scheduler_page(const struct scheduler *s, int page, int32_t *tokens, int *position);
 // Between steps: verifies the KV cache against every sequence there is, the prefix index, and the sequences themselves.
 bool scheduler_check(const struct scheduler *s, struct status *st);
 

@@ -52,8 +52,29 @@ void scheduler_metrics(const struct scheduler *s, struct engine_metrics *out) {
             .references = cached ? 1 : p->references,
             .filled = p->filled,
             .kept = cached,
-            .on_disk = p->indexed && s->prefixes.nodes[i].saved};
+            .on_disk = p->indexed && s->prefixes.nodes[i].saved,
+            .proposed = p->drafted && p->drafted == (uint32_t)s->turn && !scheduler_idle(s)};
     }
+}
+
+int scheduler_page(const struct scheduler *s, int page, int32_t *tokens, int *position) {
+    const struct prefix_index *x = &s->prefixes;
+    *position = 0;
+    if (page < 0 || page >= s->cache.n_pages) return 0;
+    for (int i = 0; i < s->n_sequences; i++) {
+        const struct kv_sequence *kv = &s->sequences[i]->kv;
+        for (int k = 0; k < kv->n_pages; k++) {
+            if (kv->pages[k] != page) continue;
+            const int first = *position = k * KV_PAGE_TOKENS, left = s->sequences[i]->n_tokens - first;
+            const int n = left < KV_PAGE_TOKENS ? left : KV_PAGE_TOKENS;
+            memcpy(tokens, s->sequences[i]->tokens + first, (size_t)n * sizeof *tokens);
+            return n;
+        }
+    }
+    if (!s->cache.pages[page].indexed) return 0;
+    for (int at = x->nodes[page].parent; at != x->root; at = x->nodes[at].parent) *position += KV_PAGE_TOKENS;
+    memcpy(tokens, x->nodes[page].tokens, (size_t)x->nodes[page].n_tokens * sizeof *tokens);
+    return x->nodes[page].n_tokens;
 }
 
 // ---- check ----

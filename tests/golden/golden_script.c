@@ -366,6 +366,16 @@ static void do_page(struct script *s) {
     script_settle(s);
 }
 
+static void do_saved(struct script *s) {
+    for (int i = word_int(s, 1); i <= word_int(s, 2); i++) script_engine_metrics(s->engine)->pages[i].on_disk = true;
+    script_settle(s);
+}
+
+static void do_drafted(struct script *s) {
+    for (int i = word_int(s, 1); i <= word_int(s, 2); i++) script_engine_metrics(s->engine)->pages[i].proposed = true;
+    script_settle(s);
+}
+
 static void do_unknown(struct script *s) {
     metrics_set_unknown(script_engine_metrics(s->engine));
     script_settle(s);
@@ -608,6 +618,8 @@ static const struct {
     {"state", 2, false, do_state},
     {"prefill", 3, false, do_prefill},
     {"rate", 2, false, do_rate},
+    {"saved", 2, false, do_saved},
+    {"drafted", 2, false, do_drafted},
     {"logits", 4, false, do_logits},
     {"drafts", 3, false, do_drafts},
     {"metrics", 2, false, do_metrics},

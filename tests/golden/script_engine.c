@@ -334,6 +334,15 @@ static const struct engine_metrics *script_metrics(struct engine_client *c) {
     return f;
 }
 
+static void script_look_at_page(struct engine_client *c, int page) {
+    struct engine_metrics *f = &engine_of(c)->metrics;
+    f->page = (struct page_text){.page = page};
+    if (page < 0 || page >= f->n_pages || !f->pages[page].references) return;
+    f->page.position = page % 8 * f->page_tokens;
+    f->page.n_tokens = f->pages[page].filled;
+    snprintf(f->page.text, sizeof f->page.text, "what stands in page %d\nand more of it", page);
+}
+
 static bool script_distribution(struct engine_client *c, const struct sampling *s, struct distribution *out) {
     struct script_logits *l = &engine_of(c)->last;
     if (!l->conversation) return false;
@@ -358,6 +367,7 @@ static const struct engine_ops script_engine = {.name = "scripted",
                                                 .focus = script_focus,
                                                 .forget = script_forget,
                                                 .metrics = script_metrics,
+                                                .look_at_page = script_look_at_page,
                                                 .distribution = script_distribution};
 
 static struct engine *open_engine(struct model_file *m, const struct engine_params *p, struct status *st) {
@@ -365,6 +375,7 @@ static struct engine *open_engine(struct model_file *m, const struct engine_para
     struct script_engine *e = xcalloc(1, sizeof *e);
     e->engine.ops = &script_engine;
     e->metrics.context = m->info.n_context;
+    e->metrics.page.page = -1;
     snprintf(e->metrics.backend, sizeof e->metrics.backend, SCRIPT_BACKEND);
     return &e->engine;
 }

@@ -128,6 +128,7 @@ const char *screen_theme(const struct screen *s) { return (void)s, "ember"; }
 uint32_t screen_panes(const struct screen *s) { return (void)s, 1u << 2 | 1u << 4; }
 uint32_t screen_panes_with_room(const struct screen *s) { return (void)s, 1u << 2; }
 bool screen_has_open(const struct screen *s, enum pane_id pane) { return (void)s, pane == PANE_TREE && screen.tree; }
+int screen_page(const struct screen *s) { return (void)s, -1; }
 bool screen_ascii(const struct screen *s) { return (void)s, true; }
 bool screen_copy(struct screen *s, const char *text, size_t size, char how[128]) {
     (void)s;

@@ -164,6 +164,53 @@ static void test_watches_an_answer(void **state) {
     bench_close(&b);
 }
 
+static const struct page_text *page_of(struct engine_client *c, int page) {
+    const struct engine_metrics *f = engine_metrics(c);
+    for (int ms = 0; f->page.page != page && ms < PATIENCE; ms++) {
+        usleep(1000);
+        f = engine_metrics(c);
+    }
+    assert_int_equal(f->page.page, page);
+    return &f->page;
+}
+
+// Of pages in use and of those kept for reuse; what others said stays theirs.
+static void test_pages_can_be_read(void **state) {
+    (void)state;
+    struct bench b = bench_open((struct engine_params){0});
+    assert_int_equal(page_of(b.clients[0], -1)->page, -1);
+    end_of(b.clients[0], ask(b.clients[0], 1, "Once upon a time there was", 80), 1);
+    const struct engine_metrics *f = engine_metrics(b.clients[0]);
+    while (f->pages_kept < 3) usleep(1000), f = engine_metrics(b.clients[0]);
+    engine_look_at_page(b.clients[0], 0);
+    const struct page_text *t = page_of(b.clients[0], 0);
+    assert_int_equal(t->position, 0);
+    assert_int_equal(t->n_tokens, f->page_tokens);
+    assert_non_null(strstr(t->text, "Once upon a time there was"));
+    page_of(b.clients[1], 0);
+    assert_string_equal(engine_metrics(b.clients[1])->page.text, "");
+    engine_look_at_page(b.clients[0], 2);
+    t = page_of(b.clients[0], 2);
+    assert_int_equal(t->position, 2 * f->page_tokens);
+    assert_int_equal(t->n_tokens, f->pages[2].filled);
+    engine_look_at_page(b.clients[0], f->n_pages - 1);
+    assert_int_equal(page_of(b.clients[0], f->n_pages - 1)->n_tokens, 0);
+    engine_look_at_page(b.clients[0], 1 << 30);
+    assert_int_equal(page_of(b.clients[0], 1 << 30)->n_tokens, 0);
+    toy.step_delay = 500;
+    const uint64_t runs = ask(b.clients[0], 2, "Upon once", 2000);
+    struct engine_event e;
+    do assert_true(engine_wait(b.clients[0], &e, PATIENCE));
+    while (e.kind != EVENT_TEXT);
+    int page = 0;
+    while (f->pages[page].conversation != 2)
+        if (++page == f->n_pages) page = 0, f = engine_metrics(b.clients[0]);
+    engine_look_at_page(b.clients[0], page);
+    assert_non_null(strstr(page_of(b.clients[0], page)->text, "Upon once"));
+    engine_cancel(b.clients[0], runs);
+    bench_close(&b);
+}
+
 static void test_requests_of_others_cannot_be_touched(void **state) {
     (void)state;
     struct bench b = bench_open((struct engine_params){0});
@@ -274,6 +321,7 @@ int main(void) {
         cmocka_unit_test(test_closing_one_cancels_its_requests_and_leaves_the_other),
         cmocka_unit_test(test_closing_ends_a_step_for_the_client),
         cmocka_unit_test(test_watches_an_answer),
+        cmocka_unit_test(test_pages_can_be_read),
         cmocka_unit_test(test_requests_of_others_cannot_be_touched),
         cmocka_unit_test(test_pages_of_equal_numbers_do_not_mix),
         cmocka_unit_test(test_focus_is_on_one_client),
