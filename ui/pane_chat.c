@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ui/keys.h"
 #include "ui/pane.h"
 #include "ui/screen_state.h"
 #include "ui/transcript.h"
@@ -67,14 +68,33 @@ static void draw_loading(struct view_frame *f, struct rect line) {
     canvas_text(c, line, x, line.y, view_style(ROLE_DIM), hint, strlen(hint));
 }
 
-// " editing your message: Enter sends it as a new version, Esc stops ", shortened until it fits.
+// A text on the rule that is a command; nothing where there is no room. Returns whether there was.
+static bool draw_command(struct view_frame *f, struct rect rule, struct style style, const char *text,
+                         enum ui_command_id id) {
+    int width = text_width(text, strlen(text));
+    if (width > rule.width) return false;
+    canvas_text(f->canvas, rule, rule.x, rule.y, style, text, strlen(text));
+    frame_hit(f, (struct rect){rule.x, rule.y, width, 1}, HIT_COMMAND, (int)id);
+    return true;
+}
+
+// " editing your message: Enter keeps it as a new version, Esc stops ", shortened until it fits.
 static void draw_editing(struct view_frame *f, struct rect rule) {
     char text[160];
-    const char *what = f->view->editing;
-    int n = snprintf(text, sizeof text, " editing %s: Enter keeps it as a new version, Esc stops ", what);
-    if (n > rule.width) n = snprintf(text, sizeof text, " editing %s, Esc stops ", what);
-    if (n > rule.width) n = snprintf(text, sizeof text, " editing ");
-    canvas_text(f->canvas, rule, rule.x, rule.y, view_bold(ROLE_ACCENT), text, (size_t)n);
+    const char *what = f->view->editing, *key = f->escape_is_typed ? keys_name(COMMAND_INTERRUPT) : "Esc";
+    struct style style = view_bold(ROLE_ACCENT);
+    snprintf(text, sizeof text, " editing %s: Enter keeps it as a new version, %s stops ", what, key);
+    if (draw_command(f, rule, style, text, COMMAND_EDIT_STOP)) return;
+    snprintf(text, sizeof text, " editing %s, %s stops ", what, key);
+    if (!draw_command(f, rule, style, text, COMMAND_EDIT_STOP))
+        draw_command(f, rule, style, " editing ", COMMAND_EDIT_STOP);
+}
+
+// An answer of this chat is being written that is not on the path.
+static bool answers_elsewhere(const struct screen_view *v) {
+    bool busy = v->current >= 0 && v->current < v->n_chats && v->chats[v->current].busy;
+    for (int i = 0; i < v->n_messages && busy; i++) busy = !v->messages[i].streaming;
+    return busy;
 }
 
 static bool bordered(const struct layout *l) { return l->transcript.x > l->panes[PANE_CHAT].x; }
@@ -119,10 +139,18 @@ static void draw_rule(struct view_frame *f, enum transcript_below below) {
         draw_gauge(f, (struct rect){rule.x + 1, rule.y, rule.width - 2, 1});
         return;
     }
-    if (f->view->editing) draw_editing(f, (struct rect){rule.x + 1, rule.y, rule.width - 2, 1});
-    if (f->view->loading || f->view->editing) return;
+    if (f->view->loading) return;
+    if (f->view->editing) {
+        draw_editing(f, (struct rect){rule.x + 1, rule.y, rule.width - 2, 1});
+        return;
+    }
     int right = draw_metrics_in_words(f, rule);
-    if (below == TRANSCRIPT_AT_END) return;
+    if (below == TRANSCRIPT_AT_END) {
+        if (answers_elsewhere(f->view))
+            draw_command(f, (struct rect){rule.x + 1, rule.y, rule.width - right - 1, 1}, view_style(ROLE_ACCENT),
+                         " another branch answers ", COMMAND_TREE);
+        return;
+    }
     const char *text = below == TRANSCRIPT_NEW_BELOW ? " new text below " : " more below ";
     int width = (int)strlen(text) + 2, x = rule.x + 1;
     if (width + right > rule.width) return;

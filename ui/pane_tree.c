@@ -220,10 +220,13 @@ static void find_chosen(struct kept *k, const struct screen_view *v) {
 
 static int author_columns(const struct view_frame *f, int most) {
     int widest = 0;
+    const char *measured[2] = {NULL, NULL}; // most have the author of the one before the last
     for (int i = 0; i < f->view->n_nodes; i++) {
         const char *author = author_of(f, &f->view->nodes[i]);
+        if (!f->view->nodes[i].id || author == measured[0] || author == measured[1]) continue;
         int width = text_width(author, strlen(author));
-        if (f->view->nodes[i].id && width > widest) widest = width;
+        widest = width > widest ? width : widest;
+        measured[0] = measured[1], measured[1] = author;
     }
     return widest < most ? widest : most;
 }

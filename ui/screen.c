@@ -232,6 +232,7 @@ static void begin_frame(struct screen *s, const struct screen_view *v) {
                                    .without_colours = without_colours(s),
                                    .layout = &s->layout,
                                    .status = current_status(s),
+                                   .escape_is_typed = composer_takes_escape(s->composer),
                                    .bar_step = bar_step(),
                                    .cursor_x = -1,
                                    .cursor_y = -1};

@@ -42,6 +42,7 @@ struct view_frame {
     bool without_colours; // what colours would tell apart must differ in shape
     const struct layout *layout;
     struct view_status status; // what just happened
+    bool escape_is_typed;      // it is a key of the message's
     uint64_t bar_step;         // of a bar that does not know how far it is
     enum pane_id pane;         // that is drawing
     int cursor_x, cursor_y;    // where the cursor is to be shown; x < 0: nowhere
