@@ -109,14 +109,19 @@ void draft_guess_from(struct draft *d, const struct draft *other, const int32_t 
 // ---- how good they are ----
 
 static int class_of(int match) {
-    static const int least[DRAFT_CLASSES] = {DRAFT_LEAST, 4, 5, 7, 10, DRAFT_LONGEST};
+    static const int least[DRAFT_CLASSES] = {DRAFT_LEAST, 4, 6, 10};
     int class = DRAFT_CLASSES - 1;
     while (class > 0 && match < least[class]) class --;
     return class;
 }
 
 // Each token that is right makes the match longer.
-float draft_chance(const struct draft *d, int i) { return d->right[class_of(d->match + i)]; }
+float draft_chance(const struct draft *d, int i) {
+    float chance = 0;
+    for (int class = class_of(d->match + i); class >= 0; class --)
+        if (d->right[class] > chance) chance = d->right[class];
+    return chance;
+}
 
 void draft_learn(struct draft *d, int i, bool right) {
     const int class = class_of(d->match + i);

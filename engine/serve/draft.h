@@ -16,7 +16,7 @@ enum {
     DRAFT_LEAST = 3,    // tokens in common, for a guess
     DRAFT_MOST = 15,    // tokens of a guess
     DRAFT_LONGEST = 16, // tokens compared; longer matches are as good
-    DRAFT_CLASSES = 6   // of matches, by their length
+    DRAFT_CLASSES = 4   // of matches, by their length
 };
 
 struct draft {
@@ -42,7 +42,7 @@ void draft_add(struct draft *d, const int32_t *tokens, int n);
 void draft_guess(struct draft *d, const int32_t *tokens, int n);
 // The same from another one's, where the match there is longer.
 void draft_guess_from(struct draft *d, const struct draft *other, const int32_t *tokens, int n);
-// The chance that guess[i] is right where all before it are.
+// The chance that guess[i] is right where all before it are; that of a longer match is no smaller.
 float draft_chance(const struct draft *d, int i);
 // A guess turned out right or wrong.
 void draft_learn(struct draft *d, int i, bool right);

@@ -2,6 +2,7 @@
 
 enum {
     FEWEST_ROWS = 16, // of prompts alone; fewer say nothing about many
+    FIRST_STEPS = 3,  // whose least counts: the first of its kind may prepare what later ones find
     LATELY = 256      // steps after which what was measured is measured again
 };
 
@@ -25,8 +26,10 @@ void speed_learn(struct speed *s, int n_rows, int prompt_rows, double seconds) {
         return;
     }
     struct speed_step *step = &s->decode[at_most(n_rows)];
-    if (!lately(s, at_most(n_rows))) step->seconds = 0;
-    learn(&step->seconds, seconds, 0.1);
+    if (!lately(s, at_most(n_rows))) *step = (struct speed_step){0};
+    if (step->n >= FIRST_STEPS) learn(&step->seconds, seconds, 0.1);
+    else if (step->seconds <= 0 || seconds < step->seconds) step->seconds = seconds;
+    if (step->n < FIRST_STEPS) step->n++;
     step->learned = s->step;
 }
 

@@ -12,6 +12,7 @@ enum { SPEED_ROWS = 64 }; // of a step that only decodes
 struct speed_step {
     double seconds;
     uint64_t learned; // in which step
+    int n;            // samples, up to a bound
 };
 
 struct speed {
