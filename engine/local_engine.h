@@ -12,10 +12,10 @@
 // How the next tokens of an answer are guessed, to be computed in one step and taken where they are what is drawn.
 // Where a backend's rows are equal the text is the same, to the bit, as without; elsewhere it is as equal as beside
 // other conversations.
-#define DRAFT_CHOICES "off|lookup"
 enum draft_kind {
     DRAFT_OFF,
-    DRAFT_LOOKUP // from what followed where the last tokens stood in the conversation before
+    DRAFT_LOOKUP, // from what followed where the last tokens stood in the conversation before
+    DRAFT_MODEL   // and, where that finds nothing likely, by a small model
 };
 // Saved pages of conversations in a folder: see engine/serve/hibernate.h. All zero: none.
 struct engine_hibernation {
@@ -33,6 +33,7 @@ struct engine_params {
     int kv_tokens;     // KV arena in tokens, 0: chosen from the machine's memory
     int prefill_chunk; // prompt rows a step at most, 0: default
     enum draft_kind draft;
+    const char *draft_model; // path of a model of the same vocabulary, for DRAFT_MODEL; borrowed
     struct engine_hibernation hibernation;
     struct backend_options options;
 };

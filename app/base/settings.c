@@ -21,7 +21,6 @@ const struct setting_info setting_table[SETTING_COUNT] = {
 
 struct settings settings_default(void) {
     return (struct settings){.gpu_layers = -1,
-                             .draft = DRAFT_LOOKUP,
                              .answers = 1,
                              .kv_disk = (uint64_t)4 << 30,
                              .read_ahead = 1,

@@ -9,7 +9,6 @@
 
 #include "engine/backend_options.h"
 #include "engine/base/log.h"
-#include "engine/local_engine.h"
 #include "engine/message.h"
 #include "engine/model_file.h"
 #include "engine/sampling.h"
@@ -71,8 +70,8 @@ enum setting_place {
       "size of the KV cache in tokens, for all conversations (0: automatic)")                                          \
     X(kv_type, int, "kv-type", 0, SETTING_CHOICE, KV_TYPE_CHOICES, 0, 0, IN_COMPUTE | IN_LOGITS | IN_SHOW,             \
       "type of the keys and values in the KV cache")                                                                   \
-    X(draft, int, "draft", 0, SETTING_CHOICE, DRAFT_CHOICES, 0, 0, IN_COMPUTE,                                         \
-      "how to guess tokens ahead: off, or lookup in the conversation")                                                 \
+    X(draft, char *, "draft", 0, SETTING_TEXT, "off|lookup|MODEL", 0, 0, IN_COMPUTE,                                   \
+      "guess tokens ahead: off, by lookup, or by a small MODEL (default: lookup)")                                     \
     X(kv_disk, uint64_t, "kv-disk", 0, SETTING_BYTES, "SIZE", 0x1p20, 0x1p50, IN_CHAT | IN_FILE,                       \
       "disk space for the KV cache of chats, to reopen them at once, or off")                                          \
     X(mlock, bool, "mlock", 0, SETTING_FLAG, NULL, 0, 0, IN_COMPUTE,                                                   \

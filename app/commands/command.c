@@ -10,6 +10,7 @@
 #include "app/base/clean.h"
 #include "app/base/config.h"
 #include "app/commands/options.h"
+#include "app/models/model.h"
 #include "engine/base/log.h"
 #include "engine/base/panic.h"
 #include "engine/base/paths.h"
@@ -64,7 +65,7 @@ static int command_start(const struct command *command, struct settings *s, int 
     char *path = path_config("config");
     if (path) config_load(s, path, warn, NULL);
     s->model_saved = s->model;
-    if (command->place == IN_BENCH) s->draft = DRAFT_OFF; // its speeds are those of single tokens, unless it is asked
+    if (command->place == IN_BENCH) setting_parse(s, SETTING_draft, "off", NULL); // unless it is asked
     free(path);
     keys_bind((const char *const *)s->keys.texts, s->keys.count, NULL); // for the guide; the chat says what is wrong
     int first = 0;
@@ -81,6 +82,7 @@ static int command_start(const struct command *command, struct settings *s, int 
                     n == 1 ? "" : "s");
         return usage(command, &st);
     }
+    if (command->place & setting_table[SETTING_draft].places && !model_resolve_draft(s, &st)) return command_fail(&st);
     open_log(s, command);
     int result = command->run(s, n, argv + first);
     log_close();

@@ -55,15 +55,28 @@ struct backend_options model_backend_options(const struct settings *s) {
                                     .small_pages = s->small_pages};
 }
 
+static enum draft_kind draft_kind(const struct settings *s) {
+    if (!s->draft || !strcmp(s->draft, "lookup")) return DRAFT_LOOKUP;
+    return strcmp(s->draft, "off") ? DRAFT_MODEL : DRAFT_OFF;
+}
+
+bool model_resolve_draft(struct settings *s, struct status *st) {
+    char *path = NULL;
+    if (draft_kind(s) != DRAFT_MODEL) return true;
+    const bool found = models_resolve(s->draft, &path, st) && setting_parse(s, SETTING_draft, path ? path : "", st);
+    free(path);
+    return found;
+}
+
 struct engine_params model_engine_params(const struct settings *s) {
-    struct engine_params params = {.n_threads = s->threads,
-                                   .context = s->context,
-                                   .kv_tokens = s->kv_tokens,
-                                   .draft = (enum draft_kind)s->draft,
-                                   .hibernation = {.budget = s->kv_disk,
-                                                   .delay = HIBERNATION_DELAY,
-                                                   .worth_seconds = HIBERNATION_WORTH_SECONDS},
-                                   .options = model_backend_options(s)};
+    struct engine_params params = {
+        .n_threads = s->threads,
+        .context = s->context,
+        .kv_tokens = s->kv_tokens,
+        .draft = draft_kind(s),
+        .draft_model = s->draft,
+        .hibernation = {.budget = s->kv_disk, .delay = HIBERNATION_DELAY, .worth_seconds = HIBERNATION_WORTH_SECONDS},
+        .options = model_backend_options(s)};
     params.options.quick_start = true;
     return params;
 }

@@ -16,6 +16,8 @@ struct model_file *model_open_text(const char *word, struct status *st);
 // The options that the settings determine; the others are zero, except quick_start of the engine.
 struct backend_options model_backend_options(const struct settings *s);
 struct engine_params model_engine_params(const struct settings *s);
+// Where a draft model is set by name, sets its path in place of it.
+bool model_resolve_draft(struct settings *s, struct status *st);
 
 // Functions that open models and engines; tests replace them.
 struct model_opener {

@@ -8,11 +8,16 @@
 enum {
     FEWEST_HASHES = 256,
     CANDIDATES = 8, // that are compared for a guess
-    MEMORY = 24     // guesses over which the share of right ones is taken
+    MEMORY = 32,    // guesses over which the share of right ones is taken
+    SURE = 8        // of a class; where there were fewer it is taken to be as good as the one below
 };
 
 struct draft *draft_open(void) {
-    return xcalloc(1, sizeof(struct draft));
+    // Of the text nothing is expected until it was right; a model is taken at its word at first.
+    static const float said[DRAFT_WRITTEN] = {0.2f, 0.4f, 0.6f, 0.8f, 0.9f};
+    struct draft *d = xcalloc(1, sizeof *d);
+    memcpy(d->right + DRAFT_MATCHES, said, sizeof said);
+    return d;
 }
 
 void draft_close(struct draft *d) {
@@ -62,6 +67,31 @@ void draft_add(struct draft *d, const int32_t *tokens, int n) {
     }
 }
 
+// ---- how good they are ----
+
+static int class_of_match(int match) {
+    static const int least[DRAFT_MATCHES] = {DRAFT_LEAST, 4, 6, 10};
+    int kind = DRAFT_MATCHES - 1;
+    while (kind > 0 && match < least[kind]) kind--;
+    return kind;
+}
+
+static int class_of_written(float probability) {
+    static const float least[DRAFT_WRITTEN] = {0, 0.3f, 0.6f, 0.8f, 0.95f};
+    int kind = DRAFT_WRITTEN - 1;
+    while (kind > 0 && probability < least[kind]) kind--;
+    return DRAFT_MATCHES + kind;
+}
+
+float draft_chance(const struct draft *d, int i) {
+    int kind = d->classes[i];
+    const int first = kind < DRAFT_MATCHES ? 0 : DRAFT_MATCHES;
+    float chance = d->right[kind];
+    for (; kind > first && d->tried[kind] < SURE; kind--)
+        if (d->right[kind - 1] > chance) chance = d->right[kind - 1];
+    return chance;
+}
+
 // ---- guesses ----
 
 // Tokens in common before both ends.
@@ -91,6 +121,7 @@ static void take(struct draft *d, const struct draft *from, int at, bool repeats
     for (int i = at; d->n_guess < DRAFT_MOST && (i < from->n || repeats); i++) {
         const int32_t token = i < from->n ? from->text[i] : d->guess[i - from->n];
         if (token < 0) return;
+        d->classes[d->n_guess] = (int8_t)class_of_match(d->match + d->n_guess); // each that is right makes it longer
         d->guess[d->n_guess++] = token;
     }
 }
@@ -106,25 +137,13 @@ void draft_guess_from(struct draft *d, const struct draft *other, const int32_t 
     if (at) take(d, other, at, false);
 }
 
-// ---- how good they are ----
-
-static int class_of(int match) {
-    static const int least[DRAFT_CLASSES] = {DRAFT_LEAST, 4, 6, 10};
-    int class = DRAFT_CLASSES - 1;
-    while (class > 0 && match < least[class]) class --;
-    return class;
-}
-
-// Each token that is right makes the match longer.
-float draft_chance(const struct draft *d, int i) {
-    float chance = 0;
-    for (int class = class_of(d->match + i); class >= 0; class --)
-        if (d->right[class] > chance) chance = d->right[class];
-    return chance;
+void draft_write(struct draft *d, int32_t token, float probability) {
+    d->classes[d->n_guess] = (int8_t)class_of_written(probability);
+    d->guess[d->n_guess++] = token;
 }
 
 void draft_learn(struct draft *d, int i, bool right) {
-    const int class = class_of(d->match + i);
-    if (d->tried[class] < MEMORY) d->tried[class]++;
-    d->right[class] += ((float)right - d->right[class]) / (float)(d->tried[class] + 1);
+    const int kind = d->classes[i];
+    if (d->tried[kind] < MEMORY) d->tried[kind]++;
+    d->right[kind] += ((float)right - d->right[kind]) / (float)(d->tried[kind] + 1);
 }

@@ -1,4 +1,5 @@
-// Draft: how a text may go on, by what followed when its last tokens stood somewhere before.
+// Draft: how a text may go on, by what followed when its last tokens stood somewhere before, or by what a small model
+// writes (drafter.h).
 //
 // Every run of DRAFT_LEAST tokens is found by its hash, the latest first, as in a compressor: of a few of them the one
 // with the longest match before it is taken. What followed there is the guess. Guesses cost nothing until they are
@@ -9,14 +10,15 @@
 #ifndef CONFAB_SERVE_DRAFT_H
 #define CONFAB_SERVE_DRAFT_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "engine/serve/kv_cache.h"
 
 enum {
     DRAFT_LEAST = 3,    // tokens in common, for a guess
     DRAFT_MOST = 15,    // tokens of a guess
     DRAFT_LONGEST = 16, // tokens compared; longer matches are as good
-    DRAFT_CLASSES = 4   // of matches, by their length
+    DRAFT_MATCHES = 4,  // classes of matches, by their length,
+    DRAFT_WRITTEN = 5,  // and of what a model writes, by its probability
+    DRAFT_CLASSES = DRAFT_MATCHES + DRAFT_WRITTEN
 };
 
 struct draft {
@@ -28,9 +30,15 @@ struct draft {
 
     // The latest guess, which no row may have been given.
     int32_t guess[DRAFT_MOST];
-    int n_guess, match;
+    int8_t classes[DRAFT_MOST];
+    int n_guess, match;         // match: 0 where a model wrote it
     float right[DRAFT_CLASSES]; // the share of guesses that were
     int tried[DRAFT_CLASSES];   // up to a bound: how sure that is
+
+    // The drafter's: what it has read, the first n_read tokens of the sequence's and what it wrote after them.
+    struct kv_sequence kv;
+    int32_t written[DRAFT_MOST];
+    int n_read, n_written;
 };
 
 struct draft *draft_open(void);
@@ -42,7 +50,9 @@ void draft_add(struct draft *d, const int32_t *tokens, int n);
 void draft_guess(struct draft *d, const int32_t *tokens, int n);
 // The same from another one's, where the match there is longer.
 void draft_guess_from(struct draft *d, const struct draft *other, const int32_t *tokens, int n);
-// The chance that guess[i] is right where all before it are; that of a longer match is no smaller.
+// Adds what a model wrote, and how likely it is there, to the guess.
+void draft_write(struct draft *d, int32_t token, float probability);
+// The chance that guess[i] is right where all before it are.
 float draft_chance(const struct draft *d, int i);
 // A guess turned out right or wrong.
 void draft_learn(struct draft *d, int i, bool right);

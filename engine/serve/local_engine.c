@@ -23,6 +23,7 @@
 #include "engine/base/system.h"
 #include "engine/engine_ops.h"
 #include "engine/model/opened_model.h"
+#include "engine/serve/drafter_file.h"
 #include "engine/serve/encoder.h"
 #include "engine/serve/hibernate_key.h"
 #include "engine/serve/local_engine_state.h"
@@ -112,6 +113,7 @@ struct command {
 struct local_engine {
     struct engine engine;
     const struct model_file *file;
+    struct model_file *draft_file; // owned; NULL: none
     struct scheduler *scheduler;
     struct hibernate *store; // NULL: none
     struct encoder encoder;
@@ -578,7 +580,7 @@ static struct scheduler *open_placed(struct local_engine *e, const struct engine
         .context = size->context,
         .asked_context = size->asked_context,
         .prefill_chunk = p->prefill_chunk,
-        .drafts = p->draft == DRAFT_LOOKUP,
+        .drafts = p->draft != DRAFT_OFF,
         .options = p->options,
         .hibernation = {.store = e->store,
                         .model_key = hibernate_model_key(e->file, size->asked_context),
@@ -629,6 +631,16 @@ static struct scheduler *open_scheduler(struct local_engine *e, const struct eng
     return open_scheduler(e, &cpu, NULL, st);
 }
 
+static bool open_drafting_scheduler(struct local_engine *e, const struct engine_params *p,
+                                    const struct backend_ops *ops, struct status *st) {
+    struct drafter *drafter = NULL;
+    if (p->draft == DRAFT_MODEL && !(drafter = drafter_file_open(p, e->file, &e->draft_file, st))) return false;
+    e->scheduler = open_scheduler(e, p, ops, st);
+    if (e->scheduler) scheduler_set_drafter(e->scheduler, drafter);
+    else drafter_close(drafter);
+    return e->scheduler;
+}
+
 static void on_encoded(void *context, struct encoding *done) {
     struct local_engine *e = context;
     queue_push(&e->commands, &(struct command){.kind = COMMAND_ENCODED, .request = (struct local_request *)done});
@@ -653,11 +665,12 @@ static bool open_parts(struct local_engine *e, const struct engine_params *p, co
                        struct status *st) {
     e->encoder = (struct encoder){.file = e->file, .done = on_encoded, .context = e};
     return queue_open(&e->commands, sizeof(struct command), st) && encoder_open(&e->encoder, st) &&
-           open_store(e, &p->hibernation, st) && (e->scheduler = open_scheduler(e, p, ops, st));
+           open_store(e, &p->hibernation, st) && open_drafting_scheduler(e, p, ops, st);
 }
 
 static void close_parts(struct local_engine *e) {
     if (e->scheduler) scheduler_close(e->scheduler);
+    if (e->draft_file) model_file_close(e->draft_file);
     encoder_close(&e->encoder);
     hibernate_close(e->store);
     for (struct command c; queue_pop(&e->commands, &c);) hibernate_job_free(c.job); // of an engine that failed to open

@@ -91,6 +91,7 @@ static void sequence_free(struct sequence *q) {
 void scheduler_close(struct scheduler *s) {
     for (int i = 0; i < s->n_sequences; i++) {
         kv_cache_release(&s->cache, &s->sequences[i]->kv);
+        plan_leave_drafts(s, s->sequences[i], false);
         sequence_free(s->sequences[i]);
     }
     hibernation_close(s);
@@ -98,6 +99,7 @@ void scheduler_close(struct scheduler *s) {
     kv_cache_close(&s->cache);
     close_scratch(s);
     placement_close(s->placement);
+    drafter_close(s->drafter);
     free(s->sequences);
     free(s->rows);
     free(s->segments);
@@ -106,6 +108,8 @@ void scheduler_close(struct scheduler *s) {
     free(s->copies);
     free(s);
 }
+
+void scheduler_set_drafter(struct scheduler *s, struct drafter *drafter) { s->drafter = drafter; }
 
 // ---- the life of a request ----
 
@@ -138,10 +142,11 @@ static void drop(struct scheduler *s, struct sequence *q) {
 // Ends q. What it computed is cached unless it failed.
 static void end_as(struct scheduler *s, struct sequence *q, enum request_state state, enum finish_reason reason,
                    const char *message) {
-    const bool failed = state == REQUEST_FAILED;
+    const bool failed = state == REQUEST_FAILED, publish = !failed && !q->request->forgotten;
     if (failed) prefix_drop(&s->prefixes, &q->kv);
     else if (!q->request->forgotten && !q->request->read_ahead) hibernation_rest(s, q);
-    admission_leave(s, q, !failed && !q->request->forgotten);
+    admission_leave(s, q, publish);
+    plan_leave_drafts(s, q, publish);
     drop(s, q);
     q->reason = reason;
     scheduler_enter(s, q, state, message);
@@ -325,6 +330,7 @@ uint64_t scheduler_focused(const struct scheduler *s) { return s->focus; }
 
 void scheduler_forget(struct scheduler *s, uint64_t conversation, uint64_t disk_owner) {
     prefix_forget(&s->prefixes, conversation);
+    if (s->drafter) drafter_forget(s->drafter, conversation);
     hibernation_forget(s, conversation, disk_owner);
     for (int i = 0; i < s->n_sequences; i++)
         if (s->sequences[i]->request->conversation == conversation) s->sequences[i]->request->forgotten = true;
@@ -444,6 +450,7 @@ static void deliver(struct scheduler *s, const struct scheduler_draw *d, struct 
     step->drafted += q->n_proposed;
     const int drafted = commit(s, d, accepted);
     step->accepted += drafted;
+    if (q->draft && !q->draft->match) s->writing.n_accepted += drafted;
     step->decode_rows += drafted;
     step->decoded += accepted;
     if (ends) end(s, q, FINISH_END, "");
@@ -518,6 +525,7 @@ bool scheduler_step(struct scheduler *s) {
     double start = clock_seconds();
     expire(s, start);
     plan_step(s);
+    const double planned = clock_seconds();
     if (!s->batch.n_rows) return false;
 
     struct metrics_step step = {.start = start,
@@ -544,7 +552,8 @@ bool scheduler_step(struct scheduler *s) {
     for (int i = 0; i < s->n_draws; i++) deliver(s, &s->draws[i], &step);
     end_ahead(s);
     step.end = s->last_step = clock_seconds();
-    speed_learn(&s->speed, s->batch.n_rows, step.prefilled, step.end - start);
+    speed_learn(&s->speed, s->batch.n_rows, step.prefilled, step.end - planned);
+    plan_learn_drafts(s, step.end - planned);
     metrics_add_step(s->metrics, &step);
     return true;
 }

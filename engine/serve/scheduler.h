@@ -12,6 +12,7 @@
 #ifndef CONFAB_SERVE_SCHEDULER_H
 #define CONFAB_SERVE_SCHEDULER_H
 
+#include "engine/serve/drafter.h"
 #include "engine/serve/hibernate.h"
 #include "engine/serve/metrics.h"
 #include "engine/serve/placement.h"
@@ -65,7 +66,7 @@ struct scheduler_params {
 struct scheduler_request {
     uint64_t id, conversation;
     uint64_t disk_owner; // as of struct request_params
-    int32_t *ids; // from malloc, freed
+    int32_t *ids;        // from malloc, freed
     int n_ids;
     int n_begun; // of the ids, the last: every answer begins with them, they are no part of the prompt
     struct sampling sampling;
@@ -85,6 +86,8 @@ struct scheduler;
 struct backend_params scheduler_backend_params(const struct scheduler_params *p);
 struct scheduler *scheduler_open(const struct scheduler_params *p, struct status *st);
 void scheduler_close(struct scheduler *s); // reports nothing more
+// Takes a drafter, which writes where lookup finds nothing likely; before the first request. NULL: none.
+void scheduler_set_drafter(struct scheduler *s, struct drafter *drafter);
 
 void scheduler_submit(struct scheduler *s, const struct scheduler_request *q);
 void scheduler_cancel(struct scheduler *s, uint64_t id);

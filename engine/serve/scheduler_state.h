@@ -16,6 +16,17 @@ struct scheduler_draw {
     int n_drawn; // samples
 };
 
+// Whether it pays to have a small model write ahead: seconds that a call won, lately. Where it does not it is left
+// alone for a while, each time longer.
+struct scheduler_writing {
+    double won;
+    int most;              // tokens of a call: few until it has won
+    int rest, pause;       // steps left, and of the next one
+    double seconds, plain; // of this step's call, 0: none; and of a step without drafts
+    int n_decoding;
+    int n_accepted; // written tokens
+};
+
 struct scheduler {
     struct placement *placement;
     struct placement_plan fallback;
@@ -37,6 +48,8 @@ struct scheduler {
     uint64_t focus;
     uint64_t turn; // number of the step
     struct speed speed;
+    struct drafter *drafter; // NULL: none
+    struct scheduler_writing writing;
     double last_step; // end of the step before; 0: there was none since requests came
 
     // The batch in the making.
@@ -94,5 +107,9 @@ void plan_step(struct scheduler *s);
 
 // Guesses how the texts of those that decode go on, and makes rows of what is worth it.
 void plan_drafts(struct scheduler *s);
+// The step, which took so long but for planning, has drawn.
+void plan_learn_drafts(struct scheduler *s, double seconds);
+// q does not draft any more.
+void plan_leave_drafts(struct scheduler *s, struct sequence *q, bool publish);
 
 #endif

@@ -76,6 +76,15 @@ struct bench *bench_open(struct bench_options o) {
     struct status st;
     b->scheduler = scheduler_open(&p, &st);
     assert_non_null(b->scheduler);
+    if (!o.drafter) return b;
+    const struct drafter_params d = {.placement = placement_on(o.drafter, 0),
+                                     .model = p.model,
+                                     .n_pages = o.draft_pages ? o.draft_pages : o.n_pages,
+                                     .context = p.context,
+                                     .n_vocab = p.model->spec.n_vocab};
+    struct drafter *drafter = drafter_open(&d, &st);
+    assert_non_null(drafter);
+    scheduler_set_drafter(b->scheduler, drafter);
     return b;
 }
 

@@ -32,6 +32,8 @@ struct bench {
 struct bench_options {
     int n_pages, context, chunk, n_vocab, places; // but for the pages 0 stands for a usual value
     bool drafts;
+    const struct backend_ops *drafter; // of a small model that writes ahead, over the same model; NULL: none
+    int draft_pages;
     const struct model *model;       // NULL: the toy's
     struct placement_plan placement; // of that model
     struct placement_plan fallback;

@@ -117,20 +117,41 @@ static void test_finds_every_match_of_a_long_text(void **state) {
     draft_close(d);
 }
 
+static void learn_often(struct draft *d, int match, int right, int of) {
+    const int i = match - d->match;
+    for (int k = 0; k < 100; k++) draft_learn(d, i, k % of < right);
+}
+
 static void test_chances_follow_what_was_right(void **state) {
     (void)state;
     struct draft *d = draft_open();
-    d->match = 3;
-    assert_true(draft_chance(d, 0) <= 0); // nothing is expected of what was never right
-    for (int i = 0; i < 100; i++) draft_learn(d, 0, true);
+    ADD(d, 5, 6, 5, 6, 5, 6, 5, 6, 5);
+    draft_guess(d, d->text + d->n - 3, 3); // a match of 3
+    assert_true(draft_chance(d, 0) <= 0);  // nothing is expected of what was never right
+    learn_often(d, 3, 1, 1);
     assert_true(draft_chance(d, 0) > 0.9f);
-    assert_true(draft_chance(d, 1) >= draft_chance(d, 0)); // of longer matches
-    for (int i = 0; i < 100; i++) draft_learn(d, 1, false);
-    assert_true(draft_chance(d, 1) >= draft_chance(d, 0));
+    assert_true(draft_chance(d, 10) > 0.9f); // nor less of what a longer match says
+    learn_often(d, 13, 0, 1);
+    assert_true(draft_chance(d, 10) < 0.1f); // until it is known
+    learn_often(d, 3, 1, 2);
+    assert_true(draft_chance(d, 0) > 0.4f && draft_chance(d, 0) < 0.6f);
+    learn_often(d, 3, 0, 1);
+    assert_true(draft_chance(d, 0) < 0.05f);
+    draft_close(d);
+}
+
+// A model is taken at its word until it is known what that is worth.
+static void test_chances_of_what_a_model_writes(void **state) {
+    (void)state;
+    struct draft *d = draft_open();
+    draft_write(d, 17, 0.99f);
+    draft_write(d, 18, 0.1f);
+    assert_int_equal(d->n_guess, 2);
+    assert_int_equal(d->guess[1], 18);
+    assert_true(draft_chance(d, 0) > 0.8f);
+    assert_true(draft_chance(d, 1) < 0.4f);
     for (int i = 0; i < 100; i++) draft_learn(d, 0, i % 2);
     assert_true(draft_chance(d, 0) > 0.4f && draft_chance(d, 0) < 0.6f);
-    for (int i = 0; i < 100; i++) draft_learn(d, 0, false);
-    assert_true(draft_chance(d, 0) < 0.05f);
     draft_close(d);
 }
 
@@ -144,6 +165,7 @@ int main(void) {
         cmocka_unit_test(test_another_branch_helps_where_its_match_is_longer),
         cmocka_unit_test(test_finds_every_match_of_a_long_text),
         cmocka_unit_test(test_chances_follow_what_was_right),
+        cmocka_unit_test(test_chances_of_what_a_model_writes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

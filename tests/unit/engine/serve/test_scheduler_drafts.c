@@ -221,6 +221,87 @@ static void test_running_branches_are_looked_up(void **state) {
     close_drafts(b);
 }
 
+// ---- a small model that writes ahead ----
+
+static int quick_ns, slips; // what its runs take; one row in so many is wrong, 0: none
+static bool broken;
+
+static bool small_run(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st) {
+    const int run = toy.run_ns, row = toy.row_ns;
+    if (broken) return status_fail(st, STATUS_DEVICE, "the small device is lost");
+    toy.run_ns = quick_ns;
+    toy.row_ns = 0;
+    const bool ok = toy_backend.run(b, batch, out, st);
+    toy.run_ns = run;
+    toy.row_ns = row;
+    float *logits = out->logits;
+    for (int i = 0; ok && i < batch->n_rows; i++) {
+        if (!batch->rows[i].output) continue;
+        if (slips && batch->rows[i].token % slips == 0) logits[(batch->rows[i].token + 7) % VOCAB] += 20;
+        logits += VOCAB;
+    }
+    return ok;
+}
+
+// Text that never repeats itself; the small model is quick and says the same.
+static struct bench *open_small(struct bench_options o, int run_ns, int slips_in) {
+    static struct backend_ops small;
+    small = toy_backend;
+    small.run = small_run;
+    quick_ns = run_ns, slips = slips_in, broken = false;
+    o.drafts = true;
+    o.drafter = &small;
+    return open_drafts(o, 0, 0);
+}
+
+static void test_a_small_model_writes_ahead(void **state) {
+    (void)state;
+    struct bench *b = open_small((struct bench_options){.n_pages = 64}, RUN / 50, 0);
+    bench_submit(b, 1, 300, 0, 400);
+    bench_run(b);
+    bench_assert_text_alone(b, 1, 300, 0, 400);
+    assert_true(b->metrics.accepted_tokens > 300);
+    assert_true(clock_seconds() - START * 1e-9 < 400 * RUN * 1e-9 / 3);
+    close_drafts(b);
+}
+
+static void test_it_is_left_alone_where_it_is_not_worth_it(void **state) {
+    (void)state;
+    struct bench *b = open_small((struct bench_options){.n_pages = 64}, 2 * RUN, 1); // slow, and always wrong
+    bench_submit(b, 1, 60, 0, 1500);
+    bench_run(b);
+    bench_assert_text_alone(b, 1, 60, 0, 1500);
+    assert_true(clock_seconds() - START * 1e-9 < 1.05 * 1500 * RUN * 1e-9);
+    close_drafts(b);
+}
+
+static void test_it_writes_for_several_and_slips(void **state) {
+    (void)state;
+    static const int pages[] = {512, 24}; // all that they need, and so few that some get none
+    for (size_t i = 0; i < 2; i++) {
+        struct bench *b = open_small((struct bench_options){.n_pages = 512, .draft_pages = pages[i]}, RUN / 50, 5);
+        for (uint64_t id = 1; id <= 6; id++) bench_submit(b, id, 40 + (int)id * 30, 20, 300);
+        bench_run(b);
+        for (uint64_t id = 1; id <= 6; id++) bench_assert_text_alone(b, id, 40 + (int)id * 30, 20, 300);
+        assert_true(b->metrics.accepted_tokens > (i ? 20 : 800));
+        assert_true(b->metrics.drafted_tokens > b->metrics.accepted_tokens);
+        close_drafts(b);
+    }
+}
+
+static void test_without_it_answers_go_on(void **state) {
+    (void)state;
+    struct bench *b = open_small((struct bench_options){.n_pages = 64}, RUN / 50, 0);
+    bench_submit(b, 1, 40, 0, 300);
+    for (int i = 0; i < 30; i++) scheduler_step(b->scheduler);
+    broken = true;
+    bench_run(b);
+    bench_assert_text_alone(b, 1, 40, 0, 300);
+    close_drafts(b);
+}
+
+// ---- all together ----
+
 // Whatever is asked in whatever order, with pages so few that many are pre-empted in the middle of drafts: the cache
 // stays consistent, a batch within its bounds, and each answer is the beginning of its text alone.
 static void test_random_life(void **state) {
@@ -228,7 +309,8 @@ static void test_random_life(void **state) {
     uint64_t accepted = 0, pre_empted = 0;
     for (uint32_t seed = 1; seed <= 16; seed++) {
         struct bench_options o = {.n_pages = 12 + (int)seed, .context = 300, .chunk = 24, .drafts = true};
-        struct bench *b = open_drafts(o, seed % 3 ? 0 : RUN / 10, 2 + (int)seed * 3);
+        struct bench *b = seed % 2 ? open_drafts(o, seed % 3 ? 0 : RUN / 10, 2 + (int)seed * 3)
+                                   : open_small(o, RUN / 50, 2 + (int)seed);
         uint32_t random = seed;
         int lengths[MOST_REQUESTS] = {0}, commons[MOST_REQUESTS] = {0};
         uint64_t owners[MOST_REQUESTS] = {0}, last = 0; // the request of each answer
@@ -275,6 +357,10 @@ int main(void) {
         cmocka_unit_test(test_others_do_not_pay),
         cmocka_unit_test(test_other_branches_are_looked_up),
         cmocka_unit_test(test_running_branches_are_looked_up),
+        cmocka_unit_test(test_a_small_model_writes_ahead),
+        cmocka_unit_test(test_it_is_left_alone_where_it_is_not_worth_it),
+        cmocka_unit_test(test_it_writes_for_several_and_slips),
+        cmocka_unit_test(test_without_it_answers_go_on),
         cmocka_unit_test(test_random_life),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,13 @@
+// The file of a draft model: opened, compared with the model that answers, and placed.
+#ifndef CONFAB_SERVE_DRAFTER_FILE_H
+#define CONFAB_SERVE_DRAFTER_FILE_H
+
+#include "engine/local_engine.h"
+#include "engine/serve/drafter.h"
+
+// Opens the draft model of p for the model `answers`, on the same devices as far as they have room. The file is to be
+// closed after the drafter; on failure none is open.
+struct drafter *drafter_file_open(const struct engine_params *p, const struct model_file *answers,
+                                  struct model_file **file, struct status *st);
+
+#endif
