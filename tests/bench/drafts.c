@@ -15,7 +15,15 @@
 #include "engine/metrics.h"
 #include "engine/serve/local_engine_state.h"
 
-enum { MOST_SCRIPTS = 8, MOST_SCRIPT = 8192, KV_TOKENS = 1 << 15, MOST_PAIRS = 64, PROMPT = 300, BESIDE = 4 };
+enum {
+    MOST_SCRIPTS = 8,
+    MOST_SCRIPT = 8192,
+    KV_TOKENS = 1 << 15,
+    MOST_PAIRS = 64,
+    PROMPT = 300,
+    BESIDE = 4,
+    SPECIAL = 20
+};
 
 struct script {
     int32_t tokens[MOST_SCRIPT]; // prompt and answer
@@ -24,17 +32,28 @@ struct script {
 
 static struct script scripts[MOST_SCRIPTS];
 static int n_scripts;
-static int script_of_page[KV_TOKENS / KV_PAGE_TOKENS]; // of a sequence, by its first page
+static struct known { // of an engine
+    const struct backend *backend;
+    int script_of_page[KV_TOKENS / KV_PAGE_TOKENS]; // of a sequence, by its first page
+} arenas[2];
 static int n_vocab;
 
 // ---- the backend that is told its text ----
 
-static int find_script(const struct batch *b, const struct batch_segment *s) {
-    if (s->position) return script_of_page[s->pages[0]];
+static int *script_of(const struct backend *b, int32_t page) {
+    struct known *a = arenas;
+    while (a->backend && a->backend != b) a++;
+    a->backend = b;
+    return &a->script_of_page[page];
+}
+
+static int find_script(const struct backend *backend, const struct batch *b, const struct batch_segment *s) {
+    int *found = script_of(backend, s->pages[0]);
+    if (s->position) return *found;
     for (int i = 0; i < n_scripts; i++) {
         int k = 0;
         while (k < s->n_rows && k < 8 && b->rows[s->first_row + k].token == scripts[i].tokens[k]) k++;
-        if (k == s->n_rows || k == 8) return script_of_page[s->pages[0]] = i;
+        if (k == s->n_rows || k == 8) return *found = i;
     }
     panic("no script begins so");
 }
@@ -44,7 +63,7 @@ static bool forced_run(struct backend *b, const struct batch *batch, struct back
     float *logits = out->logits;
     for (int i = 0; i < batch->n_segments; i++) {
         const struct batch_segment *s = &batch->segments[i];
-        const struct script *script = &scripts[find_script(batch, s)];
+        const struct script *script = &scripts[find_script(b, batch, s)];
         for (int k = 0; k < s->n_rows; k++) {
             if (!batch->rows[s->first_row + k].output) continue;
             const int at = s->position + k;
@@ -70,32 +89,32 @@ static int tokens_of_file(const char *path, int skip, int32_t *out, int most) {
                (isalnum(word[0]) || word[0] == '_'));
         uint64_t hash = 1;
         for (size_t i = 0; i < size; i++) hash = (hash ^ (unsigned char)word[i]) * 0x9e3779b97f4a7c15u;
-        if (*word != ' ' && seen++ >= skip) out[n++] = (int32_t)((hash >> 33) % (uint64_t)n_vocab);
+        if (*word != ' ' && seen++ >= skip)
+            out[n++] = SPECIAL + (int32_t)((hash >> 33) % (uint64_t)(n_vocab - SPECIAL));
     }
     fclose(file);
-    if (n < most) panic("%s: is too short", path);
     return n;
 }
 
 // A file as prompt, and as answer the same with a word in so many changed, and one in so many left out.
-static void script_edited(const char *path, int n_answer, int every) {
+static void script_edited(const char *path, int every) {
     struct script *s = &scripts[n_scripts++];
     tokens_of_file(path, 0, s->tokens, PROMPT);
-    s->tokens[0] = n_scripts; // none begins like another
+    s->tokens[0] = SPECIAL + n_scripts; // none begins like another
     s->n_prompt = s->n = PROMPT;
-    for (int i = 0; s->n < PROMPT + n_answer + 1; i++) {
+    for (int i = 0; s->n < MOST_SCRIPT; i++) {
         const int at = i % PROMPT;
         if (i % every == every - 1) continue;
-        s->tokens[s->n++] = i % every == every / 2 ? (s->tokens[at] + 1) % n_vocab : s->tokens[at];
+        s->tokens[s->n++] = i % every == every / 2 ? SPECIAL + n_scripts : s->tokens[at];
     }
 }
 
-static void script_other(const char *prompt, const char *answer, int skip, int n_answer) {
+static void script_other(const char *prompt, const char *answer, int skip) {
     struct script *s = &scripts[n_scripts++];
     tokens_of_file(prompt, skip, s->tokens, PROMPT);
-    s->tokens[0] = n_scripts;
+    s->tokens[0] = SPECIAL + n_scripts;
     s->n_prompt = PROMPT;
-    s->n = PROMPT + tokens_of_file(answer, skip, s->tokens + PROMPT, n_answer + 1);
+    s->n = PROMPT + tokens_of_file(answer, skip, s->tokens + PROMPT, MOST_SCRIPT - PROMPT);
 }
 
 // ---- measuring ----
@@ -106,45 +125,45 @@ struct side {
     uint64_t conversations;
 };
 
-static void submit(struct side *e, const struct script *s, int n_tokens) {
-    engine_submit(e->client, &(struct request_params){.conversation = ++e->conversations,
-                                                      .ids = s->tokens,
-                                                      .n_ids = s->n_prompt,
-                                                      .sampling = sampling_default(),
-                                                      .max_tokens = n_tokens,
-                                                      .ignore_end = true});
+static uint64_t submit(struct side *e, const struct script *s, int n_tokens) {
+    return engine_submit(e->client, &(struct request_params){.conversation = ++e->conversations,
+                                                             .ids = s->tokens,
+                                                             .n_ids = s->n_prompt,
+                                                             .sampling = sampling_default(),
+                                                             .max_tokens = n_tokens,
+                                                             .ignore_end = true});
 }
 
-// Runs these scripts at once; tokens a second of the first, and of all the others, while all of them run.
+// Runs these scripts at once; tokens a second of the first, and of all the others, from when all answer to when the
+// first has n_tokens more. Prompts are in the KV cache once they have run before.
 static void run(struct side *e, const int *which, int n, int n_tokens, double *first, double *others) {
     const uint64_t base = e->conversations + 1;
+    uint64_t requests[BESIDE + 1];
     double all = 0, last = 0;
-    int counts[BESIDE + 1] = {0}, since[BESIDE + 1] = {0}, running = n;
-    for (int i = 0; i < n; i++) submit(e, &scripts[which[i]], n_tokens);
-    while (running == n) {
-        struct engine_event event;
+    int counts[BESIDE + 1] = {0}, since[BESIDE + 1] = {0}, begun = 0;
+    struct engine_event event;
+    for (int i = 0; i < n; i++) requests[i] = submit(e, &scripts[which[i]], MOST_SCRIPT);
+    while (!all || counts[0] < since[0] + n_tokens) {
         engine_wait(e->client, &event, -1);
         const int c = (int)(event.conversation - base);
-        if (event.kind == EVENT_STATE && event.state >= REQUEST_FINISHED) running--;
-        if (event.kind == EVENT_STATE && event.state == REQUEST_FAILED) panic("%s", event.text);
+        if (event.kind == EVENT_STATE && event.state >= REQUEST_FINISHED)
+            panic("an answer ended early: %s", event.text);
         if (event.kind != EVENT_TEXT || event.token < 0) continue;
         if (event.token != scripts[which[c]].tokens[PROMPT + counts[c]]) panic("the text is not the script's");
-        counts[c]++;
         last = (double)event.at * 1e-9;
-        int begun = 0;
-        for (int i = 0; i < n; i++) begun += counts[i] > 0;
-        if (begun == n && !all) {
-            all = last;
-            memcpy(since, counts, sizeof since);
-        }
+        begun += !counts[c]++;
+        if (begun < n || all > 0) continue;
+        all = last;
+        memcpy(since, counts, sizeof since);
     }
     *first = (counts[0] - since[0]) / (last - all);
     *others = 0;
     for (int i = 1; i < n; i++) *others += (counts[i] - since[i]) / (last - all);
-    for (uint64_t id = base; id < base + (uint64_t)n; id++) engine_forget(e->client, id, 0);
-    struct engine_event event;
-    while (running && engine_wait(e->client, &event, -1))
+    for (int i = 0; i < n; i++) engine_cancel(e->client, requests[i]);
+    for (int running = n; running;) {
+        engine_wait(e->client, &event, -1);
         running -= event.kind == EVENT_STATE && event.state >= REQUEST_FINISHED;
+    }
 }
 
 static int compare(const void *a, const void *b) {
@@ -195,10 +214,10 @@ int main(int argc, char **argv) {
         sides[i] = (struct side){.engine = engine, .client = engine ? engine_client_open(engine, &st) : NULL};
         if (!sides[i].client) panic("%s", st.text);
     }
-    script_edited("engine/serve/scheduler.c", n_tokens, 40);
-    script_edited("README.md", n_tokens, 1 << 20);
-    script_other("CONTRIBUTING.md", "README.md", 10, n_tokens);
-    for (int i = 0; i < BESIDE; i++) script_other("CONTRIBUTING.md", "README.md", 100 + 60 * i, n_tokens);
+    script_edited("engine/serve/scheduler.c", 40);
+    script_edited("README.md", 1 << 20);
+    script_other("CONTRIBUTING.md", "README.md", 10);
+    for (int i = 0; i < BESIDE; i++) script_other("CONTRIBUTING.md", "README.md", 100 + 60 * i);
     printf("| text | pairs | off | lookup | ratio | four beside: off | lookup | ratio "
            "|\n|---|---|---|---|---|---|---|---|\n");
     measure(sides, "code edited", (const int[]){0}, 1, pairs, n_tokens);
