@@ -52,7 +52,8 @@ enum finish_reason {
 enum read_ahead {
     READ_AHEAD_OFF,
     READ_AHEAD_WORDS, // what every longer message has in common with this one
-    READ_AHEAD_ALL    // all, as if it were complete
+    READ_AHEAD_ALL,   // all, as if it were complete
+    READ_AHEAD_FIND   // nothing is computed: the end tells n_reused, what of the words there is in the KV cache
 };
 
 #define CONVERSATION_MOST UINT32_MAX // the highest number of a conversation

@@ -25,6 +25,7 @@
     X(COMMAND_RESTORE, "restore", "", "Messages", "bring back what was pruned last")                                   \
     X(COMMAND_COPY_CHAT, "copy-to-chat", "", "Messages", "copy the chat up to the selected message to a new one")      \
     X(COMMAND_EDIT_STOP, "stop-editing", "", "Messages", "stop editing (Esc) and return to the draft")                 \
+    X(COMMAND_CONTEXT, "context", "Alt+C", "Messages", "show what the model is asked with, in tokens")                \
     X(COMMAND_PIN, "pin", "", "Messages", "pin the message: it stays when the context is full")                          \
     X(COMMAND_FOLD, "fold", "", "Messages", "fold the message: the model sees only its beginning")                       \
     X(COMMAND_DROP, "drop", "", "Messages", "drop the message from the context, or restore it")                          \

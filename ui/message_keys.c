@@ -5,6 +5,7 @@
 enum { GAP = 2 };
 
 #define BOTH (MESSAGE_SELECTED | MESSAGE_IN_TREE)
+#define USES (MESSAGE_SELECTED | MESSAGE_IN_CONTEXT)
 
 // In the order in which they are shown, in few words where there is little room. The second key does the same and is
 // not shown.
@@ -17,8 +18,9 @@ static const struct {
 } choices[] = {
     {MESSAGE_SELECTED, COMMAND_SELECT_PREVIOUS, "Up", "k", "↑↓", "Up/Down", "select", ""},
     {MESSAGE_SELECTED, COMMAND_SELECT_NEXT, "Down", "j", "", "", "", ""},
+    {MESSAGE_IN_CONTEXT, COMMAND_CONTEXT, "Enter", NULL, NULL, NULL, "go there", "go"},
     {MESSAGE_IN_TREE, COMMAND_TREE, "Enter", NULL, NULL, NULL, "go there", "go"},
-    {BOTH, COMMAND_EDIT, "e", NULL, NULL, NULL, "edit", "edit"},
+    {BOTH | MESSAGE_IN_CONTEXT, COMMAND_EDIT, "e", NULL, NULL, NULL, "edit", "edit"},
     {BOTH, COMMAND_REGENERATE, "r", NULL, NULL, NULL, "answer again", "again"},
     {MESSAGE_SELECTED, COMMAND_VERSION_PREVIOUS, "Left", "h", "←→", "Left/Right", "version", ""},
     {MESSAGE_SELECTED, COMMAND_VERSION_NEXT, "Right", "l", "", "", "", ""},
@@ -26,9 +28,9 @@ static const struct {
     {BOTH, COMMAND_PRUNE, "Delete", NULL, "Del", "Del", "prune", "prune"},
     {BOTH, COMMAND_COPY, "c", NULL, NULL, NULL, "copy", "copy"},
     {BOTH, COMMAND_COPY_CHAT, "n", NULL, NULL, NULL, "new chat", "new chat"},
-    {MESSAGE_SELECTED, COMMAND_PIN, "p", NULL, NULL, NULL, "pin", "pin"},
-    {MESSAGE_SELECTED, COMMAND_FOLD, "f", NULL, NULL, NULL, "fold", "fold"},
-    {MESSAGE_SELECTED, COMMAND_DROP, "d", NULL, NULL, NULL, "drop", "drop"},
+    {USES, COMMAND_PIN, "p", NULL, NULL, NULL, "pin", "pin"},
+    {USES, COMMAND_FOLD, "f", NULL, NULL, NULL, "fold", "fold"},
+    {USES, COMMAND_DROP, "d", NULL, NULL, NULL, "drop", "drop"},
     {BOTH, COMMAND_NAME, "m", NULL, NULL, NULL, "name", "name"},
     {BOTH, COMMAND_RESTORE, "u", NULL, NULL, NULL, "undo prune", "undo"},
     {MESSAGE_SELECTED, COMMAND_EDIT, "Enter", NULL, "", "", "", ""},

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/utf8.h"
 #include "ui/clamp.h"
 #include "ui/list.h"
 #include "ui/message_keys.h"
@@ -22,7 +21,6 @@ enum {
     LANE = 2,   // columns
     AUTHOR = 6, // columns at most, and where it is roomy
     AUTHOR_ROOMY = 14,
-    WORDS = 200, // bytes of a message
 };
 
 struct kept {
@@ -97,19 +95,6 @@ struct drawing {
     struct kept *k;
     int author; // columns
 };
-
-// The beginning of a text in one line.
-static const char *words(const char *text, size_t size, char out[WORDS]) {
-    size_t n = 0;
-    for (size_t i = 0; i < size && n + 1 < WORDS; i++) {
-        bool blank = strchr(" \t\r\n", text[i]);
-        if (!blank) out[n++] = text[i];
-        else if (n && out[n - 1] != ' ') out[n++] = ' ';
-    }
-    n -= utf8_incomplete(out, n);
-    out[n] = 0;
-    return out;
-}
 
 static const char *author_of(const struct view_frame *f, const struct view_node *m) {
     if (m->role == VIEW_USER) return "You";
@@ -187,8 +172,8 @@ static void draw_row(void *context, struct view_frame *f, struct rect line, int 
         int used = canvas_cut(f->canvas, line, name, m->name) + 2;
         line.x += used, line.width -= used;
     }
-    char beginning[WORDS];
-    if (line.width > 0) canvas_cut(f->canvas, line, text, words(m->text, m->size, beginning));
+    char beginning[VIEW_WORDS];
+    if (line.width > 0) canvas_cut(f->canvas, line, text, view_words(m->text, m->size, beginning));
 }
 
 // "14 messages, 3 branches: 9 pages, without sharing 31", shortened until it fits.

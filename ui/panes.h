@@ -46,6 +46,7 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(MODELS, models, "models", COMMAND_MODEL)                                                                         \
     X(TREE, tree, "tree", COMMAND_TREE)                                                                                \
     X(KV_MAP, kv_map, "pages of the kv cache", COMMAND_KV_MAP)                                                         \
+    X(CONTEXT, context, "context", COMMAND_CONTEXT)                                                                     \
     X(KNOBS, knobs, "last token", COMMAND_KNOBS)                                                                       \
     X(SELECT, select, "", COMMAND_COUNT)                                                                               \
     X(DIALOG, dialog, "", COMMAND_COUNT)
@@ -122,6 +123,29 @@ struct view_node { // a message in the tree of all messages of a chat
     int tokens; // of the conversation up to and with it, where they were not counted about
 };
 
+struct view_context_row { // a message of the path, or the system prompt, as the model is asked with it
+    uint64_t id;        // as in struct view_message; 0: the system prompt
+    const char *author; // "You", "system", or the model's name in short
+    enum view_role role;
+    const char *text; // hostile; borrowed
+    size_t size;
+    const char *use;  // how much of it the model is asked with, e.g. "pinned"; NULL: all
+    bool asked;       // otherwise it is left out
+    bool guessed;     // its tokens are
+    int tokens;       // that it takes now; 0 where it is left out
+    int first;        // tokens before it
+    int whole, folded; // tokens that it would take
+    int after;        // tokens behind it
+};
+
+struct view_context {
+    const struct view_context_row *rows;
+    int n_rows;
+    int tokens;        // of all rows
+    int asked, cached; // counted by the engine; of them, from the first on, those in the KV cache; cached −1: not known
+    double rate;        // tokens read a second, lately; 0: not known
+};
+
 struct view_model { // one to choose; texts of one line, "" where nothing is known
     const char *name;
     const char *family, *parameters, *format, *size, *source, *path;
@@ -170,6 +194,7 @@ struct screen_view {
     const struct view_loading *loading;   // NULL: no model is being loaded
     const struct view_node *nodes;        // all messages of the current chat, in order of their making; only while
     int n_nodes;                          // their tree is open
+    const struct view_context *context;   // NULL: its pane is not open
     const struct view_model *models;      // to choose from
     int n_models;
     uint32_t models_version;              // changes with them

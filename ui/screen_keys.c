@@ -168,6 +168,7 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_REGENERATE:
     case COMMAND_COPY_CHAT: leave_message(s, id); return;
     case COMMAND_TREE: tree_open(s); break;
+    case COMMAND_CONTEXT: screen_open_pane(s, PANE_CONTEXT); break;
     case COMMAND_NAME:
     case COMMAND_PRUNE: run_on_selected(s, id); return;
     case COMMAND_MODEL: models_open(s, ""); break;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/utf8.h"
 #include "ui/keys.h"
 
 #define PAD_WIDTH 24
@@ -80,6 +81,18 @@ void view_figure_right(struct view_frame *f, struct rect clip, int from, int y, 
     int width = text_width(label, strlen(label)) + 1 + text_width(value, strlen(value));
     int x = clip.x + clip.width - width;
     if (x >= from) view_figure(f, clip, x, y, label, role, value);
+}
+
+const char *view_words(const char *text, size_t size, char out[VIEW_WORDS]) {
+    size_t n = 0;
+    for (size_t i = 0; i < size && n + 1 < VIEW_WORDS; i++) {
+        bool blank = strchr(" \t\r\n", text[i]);
+        if (!blank) out[n++] = text[i];
+        else if (n && out[n - 1] != ' ') out[n++] = ' ';
+    }
+    n -= utf8_incomplete(out, n);
+    out[n] = 0;
+    return out;
 }
 
 const char *view_number(long long n, char out[VIEW_NUMBER]) {

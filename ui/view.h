@@ -78,6 +78,8 @@ int view_figure(struct view_frame *f, struct rect clip, int x, int y, const char
 void view_figure_right(struct view_frame *f, struct rect clip, int from, int y, const char *label, enum theme_role role,
                        const char *value);
 
+#define VIEW_WORDS 200
+const char *view_words(const char *text, size_t size, char out[VIEW_WORDS]); // the beginning of a text in one line
 #define VIEW_NUMBER 32
 const char *view_number(long long n, char out[VIEW_NUMBER]);     // "12,040"
 const char *view_rate(double per_second, char out[VIEW_NUMBER]); // "41.8", "512", "1.2k"

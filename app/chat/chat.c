@@ -223,6 +223,7 @@ static void chat_sample(struct chat *c, uint64_t now) {
     }
     c->decode[c->n_samples] = f->decode_now;
     c->prefill[c->n_samples] = f->prefill_now;
+    if (f->prefill_now > 0) c->prefill_rate = f->prefill_now;
     c->latency[c->n_samples++] = f->running > 0 ? f->next_token.p50 : 0;
     chat_take_time(c, f);
     bool moves = f->running > 0 || f->queue > 0 || now < c->moved + AFTERGLOW_NS;
@@ -362,6 +363,7 @@ static void chat_free(struct chat *c) {
     free(c->view_chats);
     free(c->view_messages);
     free(c->view_nodes);
+    free(c->view_context_rows);
     free(c->path);
     free(c->versions);
     free(c);

@@ -324,6 +324,7 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_RENAME] = command_rename,
         [COMMAND_DELETE] = command_delete,
         [COMMAND_TREE] = chat_go,
+        [COMMAND_CONTEXT] = chat_go,
         [COMMAND_EDIT] = chat_edit,
         [COMMAND_EDIT_STOP] = chat_edit_stop,
         [COMMAND_NAME] = chat_name,

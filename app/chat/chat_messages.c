@@ -90,6 +90,11 @@ void chat_copy(struct chat *c, const struct ui_command *command) {
 
 // ---- what the model is asked with ----
 
+const char *chat_use_name(enum message_use use) {
+    static const char *const names[] = {[USE_PINNED] = "pinned", [USE_FOLDED] = "folded", [USE_DROPPED] = "left out"};
+    return use == USE_WHOLE ? NULL : names[use];
+}
+
 // Toggles: the same again makes it whole.
 static void use_message(struct chat *c, const struct ui_command *command, enum message_use use, const char *said,
                      const char *undone) {
@@ -102,7 +107,8 @@ static void use_message(struct chat *c, const struct ui_command *command, enum m
     const bool off = talk->messages[message].use == use;
     bool guessed;
     session_use(c->current, message, off ? USE_WHOLE : use);
-    const int tokens = asked_tokens(talk, message, true, &guessed);
+    c->found_at = 0; // what is cached is another thing now
+    const int tokens = asked_tokens(talk, message, USE_WHOLE, &guessed);
     chat_say(c, false, "%s (%s%d token%s)", off ? undone : said, guessed ? "about " : "", tokens,
              tokens == 1 ? "" : "s");
 }

@@ -1,6 +1,6 @@
 // The inside of the chat controller, shared by chat.c (loop), chat_commands.c (what a person does), chat_messages.c
 // (what with messages), chat_draft.c (what a person writes), chat_model.c (the model that answers and those to choose
-// from), chat_limits.c (what the machine can do) and chat_view.c (what the screen shows). Nobody else includes this.
+// from), chat_limits.c (what the machine can do) and chat_context.c (what the model is asked with) and chat_view.c (what the screen shows). Nobody else includes this.
 #ifndef CONFAB_APP_CHAT_STATE_H
 #define CONFAB_APP_CHAT_STATE_H
 
@@ -43,6 +43,10 @@ struct chat {
     struct view_chat *view_chats; // room for what the screen is shown, kept between frames
     struct view_message *view_messages;
     struct view_node *view_nodes; // likewise, of all messages
+    struct view_context view_context;
+    struct view_context_row *view_context_rows; // likewise
+    uint64_t found_at;                          // clock_ns when the engine was last asked what it has cached
+    double prefill_rate;                        // tokens a second, lately
     int *path, *versions; // versions: numbers, then totals
     int chats_room, messages_room;
     struct chat_models *models; // the list to choose a model from
@@ -71,6 +75,7 @@ void chat_name(struct chat *c, const struct ui_command *command);
 void chat_prune(struct chat *c, const struct ui_command *command);
 void chat_restore(struct chat *c, const struct ui_command *command);
 void chat_copy_chat(struct chat *c, const struct ui_command *command);
+const char *chat_use_name(enum message_use use); // NULL: whole
 void chat_pin(struct chat *c, const struct ui_command *command);
 void chat_fold(struct chat *c, const struct ui_command *command);
 void chat_drop(struct chat *c, const struct ui_command *command);
@@ -110,6 +115,9 @@ void chat_limits_check(struct chat *c, const struct stage_work *all); // what wa
 void chat_limits_measure(struct chat *c);                             // again, for a person
 // f: NULL: there is no engine.
 void chat_limits_show(const struct chat *c, const struct engine_metrics *f, struct view_time *out);
+
+// chat_context.c
+void chat_context_show(struct chat *c, struct screen_view *view); // where its pane is open
 
 // chat_view.c
 void chat_show(struct chat *c);

@@ -88,8 +88,7 @@ static int show_message(const struct chat *c, const struct engine_metrics *f, co
         view.prefill_total = r ? r->prefill_total : 0;
     }
     view.name = m->name;
-    static const char *const uses[] = {[USE_PINNED] = "pinned", [USE_FOLDED] = "folded", [USE_DROPPED] = "left out"};
-    view.use = uses[m->use];
+    view.use = chat_use_name(m->use);
     view.edited = c->current->editing && c->current->edited == index;
     const struct model_loading *coming = waiting && !making->request ? model_host_loading(c->p.host) : NULL;
     if (coming && strcmp(coming->title, c->model_name)) view.author = coming->title;
@@ -266,6 +265,7 @@ void chat_show(struct chat *c) {
     show_memory(c, f, &view);
     show_log(c, &view);
     chat_tree_show(c, &view);
+    chat_context_show(c, &view);
     show_distribution(c, &view);
     chat_model_show(c, &view);
     chat_limits_show(c, f, &c->time);

@@ -90,9 +90,9 @@ int asked_system_tokens(const struct conversation *talk) {
     return talk->settings.system ? guess(strlen(talk->settings.system)) : 0;
 }
 
-int asked_tokens(const struct conversation *talk, int message, bool whole, bool *guessed) {
+int asked_tokens(const struct conversation *talk, int message, enum message_use use, bool *guessed) {
     const struct message *m = &talk->messages[message];
-    const size_t size = m->use == USE_FOLDED && !whole ? folded_size(m) : m->size;
+    const size_t size = use == USE_FOLDED ? folded_size(m) : m->size;
     *guessed = !m->own_tokens || size < m->size;
     if (!m->own_tokens) return guess(size);
     return size < m->size ? (int)((double)m->own_tokens * (double)size / (double)m->size) : m->own_tokens;
@@ -105,7 +105,7 @@ void asked_count(struct conversation *talk, int answer, int n_prompt, int n_answ
     bool guessed;
     for (int i = 0; i < n; i++) {
         const struct message *m = &talk->messages[path[i]];
-        if (m->own_tokens) left -= asked_tokens(talk, path[i], false, &guessed);
+        if (m->own_tokens) left -= asked_tokens(talk, path[i], talk->messages[path[i]].use, &guessed);
         else uncounted++, bytes += m->size + 1;
     }
     for (int i = 0; i < n && uncounted; i++) {
@@ -125,7 +125,7 @@ static double scale_of(const struct conversation *talk, const int *path, int n, 
     double sums[2] = {[true] = asked_system_tokens(talk)}; // counted, guessed
     bool guessed;
     for (int i = 0; i < n; i++) {
-        const int tokens = asked_tokens(talk, path[i], false, &guessed);
+        const int tokens = asked_tokens(talk, path[i], talk->messages[path[i]].use, &guessed);
         sums[guessed] += tokens;
     }
     if (*n_prompt <= 0) *n_prompt = (int)(sums[false] + sums[true]);
@@ -143,7 +143,7 @@ struct asked_room asked_make_room(struct conversation *talk, int last, int n_pro
         bool guessed;
         if (m->use == USE_PINNED) continue;
         if (room.left <= goal && m->role == MESSAGE_USER) break; // an answer goes with its question
-        int tokens = asked_tokens(talk, path[i], false, &guessed);
+        int tokens = asked_tokens(talk, path[i], talk->messages[path[i]].use, &guessed);
         if (guessed) tokens = (int)(tokens * scale);
         goes[room.n_messages++] = path[i];
         room.tokens += tokens;

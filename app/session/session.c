@@ -191,7 +191,7 @@ bool session_close(struct session *s, struct status *st) {
 // ---- the engine ----
 
 void session_set_client(struct session *s, struct engine_client *client, const char *model) {
-    if (s->client != client) session_ahead_stop(s);
+    if (s->client != client) session_ahead_stop(s), s->finding = 0;
     s->client = client;
     free(s->model);
     s->model = xstrdup(model);

@@ -57,6 +57,8 @@ struct session_chat {
     bool reading;             // messages and draft are being read from the store
     char *unsent;             // message to send once they are read; NULL: none
 
+    int n_asked, n_cached; // session_find: tokens of the path, and those of them in the KV cache; n_asked 0: not known
+
     bool editing;      // a message
     int edited;        // which
     struct draft edit; // its new text so far
@@ -135,6 +137,8 @@ void session_set_sampling(struct session *s, struct session_chat *chat, const st
 // NULL, or nothing written: none. Does nothing where that is turned off, others are answered, or what comes before is not
 // there yet.
 void session_read_ahead(struct session *s, struct session_chat *chat, int parent, const char *text, bool settled);
+// Finds out how much of the path the engine has cached; SESSION_CHANGED follows.
+void session_find(struct session *s, struct session_chat *chat);
 // What happens where the context is full, if nothing is left out by itself: the question at the end of the path is asked
 // again, without the oldest messages. False: there is none.
 bool session_make_room(struct session *s, struct session_chat *chat);

@@ -63,3 +63,24 @@ void session_read_ahead(struct session *s, struct session_chat *chat, int parent
     s->ahead = (struct session_ahead){
         .request = submit(s, chat, parent, words, how), .conversation = talk->id, .parent = parent, .how = how, .text = words};
 }
+
+void session_find(struct session *s, struct session_chat *chat) {
+    const struct conversation *talk = &chat->conversation;
+    const int last = conversation_last(talk);
+    if (!s->client || s->held || last < 0 || s->finding) return;
+    s->finding = submit(s, chat, last, "", READ_AHEAD_FIND);
+    s->finding_in = talk->id;
+}
+
+void session_found(struct session *s, const struct engine_event *event) {
+    if (!s->finding || event->request != s->finding || event->kind != EVENT_STATE || event->state < REQUEST_FINISHED)
+        return;
+    s->finding = 0;
+    for (int i = 0; i < s->count; i++) {
+        struct session_chat *chat = s->chats[i];
+        if (chat->conversation.id != s->finding_in) continue;
+        chat->n_asked = event->n_prompt;
+        chat->n_cached = event->n_reused;
+        session_tell(s, &(struct session_event){.kind = SESSION_CHANGED, .chat = chat});
+    }
+}

@@ -470,4 +470,5 @@ void session_poll(struct session *s) {
     struct session_answer *answer;
     while (s->client && engine_poll(s->client, &event))
         if (find_answer(s, &event, &chat, &answer)) take_event(s, chat, answer, &event);
+        else session_found(s, &event);
 }

@@ -26,6 +26,7 @@ struct session {
     int count, capacity;
     uint64_t next_id;
     struct session_ahead ahead;
+    uint64_t finding, finding_in; // request that looks something up, and its conversation; 0: none
 
     struct worker *worker;
     struct store *store;   // belongs to the worker's thread; NULL: not open yet
@@ -47,6 +48,7 @@ void session_poll(struct session *s);                                    // take
 
 // session_ahead.c
 void session_ahead_stop(struct session *s); // nothing is read ahead any more
+void session_found(struct session *s, const struct engine_event *event); // of a request that is no answer's
 
 // session_branch.c
 void session_find_edit(struct session_chat *chat); // that the store had

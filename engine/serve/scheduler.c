@@ -244,8 +244,10 @@ static void begin(struct scheduler *s, struct sequence *q, const int32_t *begun,
     if (q->n_tokens == q->request->limit) end_full(s, q);
 }
 
-static bool computed_before(const struct scheduler *s, const struct sequence *q) {
-    return prefix_find(&s->prefixes, q->tokens, q->n_tokens).n_tokens == q->n_tokens;
+// Where all of it is cached nothing is left to do, nor where that is all there was to find out.
+static void look_up(struct scheduler *s, struct sequence *q, enum read_ahead how) {
+    q->n_reused = prefix_find(&s->prefixes, q->tokens, q->n_tokens).n_tokens;
+    if (how == READ_AHEAD_FIND || q->n_reused == q->n_tokens) end(s, q, FINISH_END, "");
 }
 
 void scheduler_submit(struct scheduler *s, const struct scheduler_request *q) {
@@ -264,7 +266,7 @@ void scheduler_submit(struct scheduler *s, const struct scheduler_request *q) {
         sequence->tokens = xmalloc((size_t)r->limit * sizeof *sequence->tokens);
         memcpy(sequence->tokens, q->ids, (size_t)r->n_prompt * sizeof *q->ids);
         if (!q->read_ahead) begin(s, sequence, q->ids + r->n_prompt, r->n_begun);
-        else if (computed_before(s, sequence)) end(s, sequence, FINISH_END, "");
+        else look_up(s, sequence, q->read_ahead);
     }
     free(q->ids);
 }

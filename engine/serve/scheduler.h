@@ -73,7 +73,7 @@ struct scheduler_request {
     const struct sampling *samplings; // [n_answers], borrowed for the call; NULL: `sampling`, for each another seed
     int max_tokens;                   // 0: no bound but the context
     int room;                         // as of struct request_params
-    bool read_ahead;                  // likewise; ids are those to compute
+    enum read_ahead read_ahead;       // likewise; ids are those to compute or find
     double time_limit;                // seconds, 0: none
     double submitted;                 // by clock_seconds(); 0: now
     int n_answers;                    // 0: one

@@ -251,6 +251,8 @@ static void do_prefill(struct script *s) {
     script_settle(s);
 }
 
+static void do_found(struct script *s) { script_engine_found(s->engine, word_int(s, 1), word_int(s, 2)); }
+
 static void do_rate(struct script *s) {
     if (!script_engine_rate(s->engine, word_chat(s), (float)atof(s->words[2])))
         script_fail(s, "chat %s has no request", s->words[1]);
@@ -617,6 +619,7 @@ static const struct {
     {"answer", 3, false, do_answer},
     {"state", 2, false, do_state},
     {"prefill", 3, false, do_prefill},
+    {"found", 2, false, do_found},
     {"rate", 2, false, do_rate},
     {"saved", 2, false, do_saved},
     {"drafted", 2, false, do_drafted},

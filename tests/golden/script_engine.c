@@ -32,6 +32,7 @@ struct script_engine {
     struct script_request *requests; // all that were ever submitted
     int count, capacity;
     struct engine_metrics metrics;
+    int found_tokens, found_cached; // of every path; 0: nothing is said
     struct script_logits { // of the last token, and of those before it one that is penalised
         uint64_t conversation; // 0: none
         int n;
@@ -272,9 +273,21 @@ static void script_client_close(struct engine_client *c) {
     engine_client_free(c);
 }
 
+// Nothing comes of it, but for what the script says is found.
+static uint64_t read_ahead(struct engine_client *c, const struct request_params *p) {
+    const struct script_engine *e = engine_of(c);
+    struct engine_event event = {.kind = EVENT_STATE,
+                                 .request = UINT64_MAX,
+                                 .state = REQUEST_FINISHED,
+                                 .n_prompt = e->found_tokens,
+                                 .n_reused = e->found_cached};
+    if (p->read_ahead == READ_AHEAD_FIND && e->found_tokens) queue_push(&c->events, &event);
+    return UINT64_MAX;
+}
+
 static uint64_t script_submit(struct engine_client *c, const struct request_params *p) {
     struct script_engine *e = engine_of(c);
-    if (p->read_ahead) return UINT64_MAX; // nothing comes of it
+    if (p->read_ahead) return read_ahead(c, p);
     if (e->count == e->capacity) {
         e->capacity = 2 * e->capacity + 8;
         e->requests = xrealloc(e->requests, (size_t)e->capacity * sizeof *e->requests);
@@ -420,6 +433,11 @@ bool script_engine_state(struct engine *e, uint64_t conversation, enum request_s
     struct script_request *r = request_running(e, conversation);
     if (r) request_change(r, state, reason, text);
     return r;
+}
+
+void script_engine_found(struct engine *e, int tokens, int cached) {
+    ((struct script_engine *)e)->found_tokens = tokens;
+    ((struct script_engine *)e)->found_cached = cached;
 }
 
 bool script_engine_prefill(struct engine *e, uint64_t conversation, int done, int total) {

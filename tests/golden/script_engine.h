@@ -32,6 +32,7 @@ bool script_engine_state(struct engine *e, uint64_t conversation, enum request_s
                          const char *text);
 // Prompt tokens read so far, of how many.
 bool script_engine_prefill(struct engine *e, uint64_t conversation, int done, int total);
+void script_engine_found(struct engine *e, int tokens, int cached); // whenever the chat asks what is cached
 bool script_engine_rate(struct engine *e, uint64_t conversation, float tokens_per_second);
 bool script_engine_drafts(struct engine *e, uint64_t conversation, int drafted, int accepted);
 // The next token of a conversation is drawn from these logits, of which this one was; a text each. Borrowed.

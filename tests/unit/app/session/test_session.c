@@ -497,6 +497,21 @@ static void test_whole_words_of_a_message_are_read_ahead(void **state) {
     assert_int_equal(engine.n_requests, 6);
 }
 
+static void test_what_is_cached_of_a_chat_is_found_out(void **state) {
+    (void)state;
+    fill_context();
+    session_find(session, chat(0));
+    session_find(session, chat(0)); // one at a time
+    assert_int_equal(engine.n_ahead, 1);
+    assert_non_null(strstr(engine.ahead, "user: question 5"));
+    happen((struct engine_event){
+        .kind = EVENT_STATE, .request = TOLD_AHEAD, .state = REQUEST_FINISHED, .n_prompt = 440, .n_reused = 430});
+    assert_int_equal(chat(0)->n_asked, 440);
+    assert_int_equal(chat(0)->n_cached, 430);
+    session_find(session, chat(0));
+    assert_int_equal(engine.n_ahead, 2);
+}
+
 static void test_nothing_is_read_ahead_beside_answers_or_if_unwanted(void **state) {
     (void)state;
     engine.metrics.running = 1;
@@ -913,6 +928,7 @@ int main(void) {
         SESSION_TEST(test_an_answer_without_its_question_keeps_the_turns),
         SESSION_TEST(test_of_a_folded_message_the_beginning_is_asked_with),
         SESSION_TEST(test_whole_words_of_a_message_are_read_ahead),
+        SESSION_TEST(test_what_is_cached_of_a_chat_is_found_out),
         SESSION_TEST(test_nothing_is_read_ahead_beside_answers_or_if_unwanted),
         SESSION_TEST(test_stopping_stops_every_answer_of_a_chat),
         SESSION_TEST(test_requests_wait_for_an_engine),

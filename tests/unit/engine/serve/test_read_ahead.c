@@ -19,7 +19,7 @@
 static void read_ahead(struct bench *b, uint64_t id, int n_prompt, int common) {
     struct scheduler_request q = bench_ask(id, n_prompt, common, 0);
     q.conversation = 1;
-    q.read_ahead = true;
+    q.read_ahead = READ_AHEAD_WORDS;
     scheduler_submit(b->scheduler, &q);
 }
 
@@ -45,6 +45,21 @@ static void test_the_prompt_finds_all_that_was_read_ahead(void **state) {
     bench_run(b);
     read_ahead(b, 4, 130, 130);
     assert_int_equal(b->answers[4].state, REQUEST_FINISHED);
+    assert_true(scheduler_idle(b->scheduler));
+    bench_close(b);
+}
+
+static void test_what_is_cached_can_be_found_out(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 64});
+    bench_submit(b, 1, 70, 70, 1);
+    bench_run(b);
+    struct scheduler_request q = bench_ask(2, 110, 70, 0);
+    q.read_ahead = READ_AHEAD_FIND;
+    scheduler_submit(b->scheduler, &q);
+    assert_int_equal(b->answers[2].state, REQUEST_FINISHED);
+    assert_int_equal(b->answers[2].n_prompt, 110);
+    assert_int_equal(b->answers[2].n_reused, 70);
     assert_true(scheduler_idle(b->scheduler));
     bench_close(b);
 }
@@ -188,6 +203,7 @@ static void test_words_that_are_whole_begin_the_prompt(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_prompt_finds_all_that_was_read_ahead),
+                                       cmocka_unit_test(test_what_is_cached_can_be_found_out),
                                        cmocka_unit_test(test_nobody_waits_for_what_is_read_ahead),
                                        cmocka_unit_test(test_what_is_read_ahead_is_given_up_without_a_trace),
                                        cmocka_unit_test(test_its_pages_are_evicted_first),
