@@ -183,6 +183,7 @@ static struct view_node node_of(const struct chat *c, int index) {
     const struct message *m = &talk->messages[index];
     bool answered = m->size || m->state != MESSAGE_FAILED || !m->note;
     int before = m->parent >= 0 ? c->view_nodes[m->parent].tokens : 0;
+    int own = m->own_tokens ? m->own_tokens : (int)(m->size / BYTES_A_TOKEN);
     return (struct view_node){
         .id = m->pruned ? 0 : chat_message_id(talk, index),
         .parent = m->parent,
@@ -196,7 +197,7 @@ static struct view_node node_of(const struct chat *c, int index) {
         .name = m->name,
         .version = c->versions[index],
         .n_versions = c->versions[talk->count + m->parent + 1],
-        .tokens = m->tokens ? m->tokens : before + (int)(m->size / BYTES_A_TOKEN),
+        .tokens = m->tokens ? m->tokens : before + own,
     };
 }
 
