@@ -1,5 +1,9 @@
 #include "engine/serve/speed.h"
 
+#include <math.h>
+
+#define MOST_JUMP 1.5 // times as long as usual: a step that takes longer was disturbed, or comes again
+
 enum {
     FEWEST_ROWS = 16, // of prompts alone; fewer say nothing about many
     FIRST_STEPS = 3,  // whose least counts: the first of its kind may prepare what later ones find
@@ -27,7 +31,7 @@ void speed_learn(struct speed *s, int n_rows, int prompt_rows, double seconds) {
     }
     struct speed_step *step = &s->decode[at_most(n_rows)];
     if (!lately(s, at_most(n_rows))) *step = (struct speed_step){0};
-    if (step->n >= FIRST_STEPS) learn(&step->seconds, seconds, 0.1);
+    if (step->n >= FIRST_STEPS) learn(&step->seconds, fmin(seconds, MOST_JUMP * step->seconds), 0.1);
     else if (step->seconds <= 0 || seconds < step->seconds) step->seconds = seconds;
     if (step->n < FIRST_STEPS) step->n++;
     step->learned = s->step;

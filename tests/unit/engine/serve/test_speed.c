@@ -59,6 +59,17 @@ static void test_of_the_first_steps_the_shortest_counts(void **state) {
     ABOUT(speed_decode_lately(&s, 3), 0.02);
 }
 
+// One step that was disturbed says little; a machine that has become slower is believed soon.
+static void test_a_step_that_was_disturbed_says_little(void **state) {
+    (void)state;
+    struct speed s = {0};
+    learn_often(&s, 1, 0.01);
+    speed_learn(&s, 1, 0, 5);
+    assert_true(speed_decode(&s, 1) < 0.011);
+    for (int i = 0; i < 100; i++) speed_learn(&s, 1, 0, 0.05);
+    assert_true(speed_decode(&s, 1) > 0.045);
+}
+
 static void test_rows_of_prompts(void **state) {
     (void)state;
     struct speed s = {0};
@@ -77,6 +88,7 @@ int main(void) {
         cmocka_unit_test(test_between_what_was_measured_it_is_interpolated),
         cmocka_unit_test(test_what_was_measured_long_ago_is_measured_again),
         cmocka_unit_test(test_of_the_first_steps_the_shortest_counts),
+        cmocka_unit_test(test_a_step_that_was_disturbed_says_little),
         cmocka_unit_test(test_rows_of_prompts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
