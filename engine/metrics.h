@@ -50,6 +50,27 @@ struct latency_metrics {
     int count;
 }; // seconds; over recent samples
 
+// The slowest token of a quarter of a second, and the step that brought it. What it did not wait for is 0.
+#define METRICS_MOMENT_SECONDS 0.25
+enum { METRICS_MOMENTS = 16 };
+struct latency_moment {
+    int64_t number;        // clock_seconds() ÷ METRICS_MOMENT_SECONDS
+    float seconds;         // since the token before it
+    float usual;           // that a step takes which only decodes as many rows
+    uint64_t conversation; // whose
+    int rows, prompt_rows; // of the step
+    uint64_t reader;       // whose prompt had most of these
+    int n_readers;         // prompts that had some
+    bool preempted;        // it had to wait for pages
+    int preemptions;       // in the step
+    float repacking;       // seconds before the step in which weights were repacked
+    bool repacks;          // so they may be in the step itself: not all are
+    float saving;          // seconds before the step for saving pages
+    int woken_tokens;      // that were read from the disk for the step
+    float steal;           // of this quarter: the share of the processors' time that the host gave to others,
+    int faults, switches;  // page faults that read a disk, and involuntary context switches, of this process
+};
+
 // Layers of the model on one device, and what they take of its memory.
 struct part_metrics {
     char device[16];              // "vulkan0"
@@ -94,6 +115,7 @@ struct engine_metrics {
     int context;    // tokens a conversation may have
     int n_requests; // that are listed
     struct request_metrics requests[METRICS_MAX_REQUESTS]; // those pending or running
+    struct latency_moment moments[METRICS_MOMENTS];        // the last ones with tokens, in no order
     struct page_text page;                                 // that is looked at; of other clients' no text
     struct page_metrics pages[METRICS_MAX_PAGES];          // of the first n_pages, as far as they fit
 };

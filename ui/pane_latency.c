@@ -1,11 +1,18 @@
-// Latency: time to the first token and between tokens, as people feel them: the middle and the worst.
+// Latency: time to the first token and between tokens, as people feel them: the middle and the worst. The graph is of
+// the slowest token of each quarter of a second.
 #include <string.h>
 
 #include "ui/pane.h"
+#include "ui/pane_slow.h"
 
 #define LABEL_COLUMNS 6
 #define NAME_COLUMNS  4
 #define VALUE_COLUMNS 6 // "210 ms": no value is longer; so that the metrics of both lines stand below each other
+
+struct kept {
+    int width, each;  // columns of the graph as it was last drawn, and samples in one
+    uint64_t samples; // there were by then
+};
 
 struct latency_line {
     const char *label;
@@ -39,7 +46,7 @@ static void draw_line(struct view_frame *f, struct rect r, int y, const struct l
 }
 
 static void draw(struct view_frame *f, struct rect box, void *kept) {
-    (void)kept;
+    struct kept *k = kept;
     const struct engine_metrics *g = f->view->metrics;
     bool names = names_fit(view_inside(box));
     struct rect r = view_pane(f, box, PANE_LATENCY, names ? NULL : "latency p50 p99");
@@ -47,9 +54,17 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
     struct latency_line lines[2] = {format_line("first", &g->first_token), format_line("next", &g->next_token)};
     for (int i = 0; i < 2 && i < r.height; i++) draw_line(f, r, r.y + i, &lines[i]);
     struct view_history h = f->view->latency;
-    if (r.height > 2)
-        canvas_graph(f->canvas, (struct rect){r.x, r.y + 2, r.width, r.height - 2}, ROLE_LATENCY, h.values, h.count, 0,
-                     true);
+    if (r.height <= 2) return;
+    struct rect graph = {r.x, r.y + 2, r.width, r.height - 2};
+    canvas_graph(f->canvas, graph, ROLE_LATENCY, h.values, h.count, 0, true);
+    *k = (struct kept){graph.width, f->canvas->ascii ? 1 : 2, f->view->samples};
+    frame_hit(f, graph, HIT_ROW, 0);
 }
 
-const struct pane pane_latency = {.draw = draw};
+static void click(struct screen *s, void *kept, const struct hit *h) {
+    const struct kept *k = kept;
+    const uint64_t back = (uint64_t)((k->width - 1 - h->x) * k->each);
+    slow_open(s, back < k->samples ? k->samples - back : 1);
+}
+
+const struct pane pane_latency = {.keeps = sizeof(struct kept), .draw = draw, .click = click};

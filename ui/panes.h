@@ -45,6 +45,7 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(PALETTE, palette, "commands", COMMAND_PALETTE)                                                                   \
     X(MODELS, models, "models", COMMAND_MODEL)                                                                         \
     X(TREE, tree, "tree", COMMAND_TREE)                                                                                \
+    X(SLOW, slow, "why was that slow?", COMMAND_SLOW)                                                                  \
     X(KV_MAP, kv_map, "pages of the kv cache", COMMAND_KV_MAP)                                                         \
     X(CONTEXT, context, "context", COMMAND_CONTEXT)                                                                     \
     X(KNOBS, knobs, "last token", COMMAND_KNOBS)                                                                       \
@@ -166,6 +167,12 @@ struct view_history {
     int count;
 };
 
+// What the slowest token of a sample waited for.
+struct view_moment {
+    struct latency_moment token; // seconds of 0: there was none
+    bool loading;                // a model was being loaded
+};
+
 // Where the time of the last second went in which the engine worked.
 struct view_time {
     struct stage_work stages[STAGE_COUNT];
@@ -200,6 +207,8 @@ struct screen_view {
     uint32_t models_version;              // changes with them
     bool models_looking;                  // there may be more
     struct view_history decode, prefill, latency;
+    const struct view_moment *moments; // of each sample of the latency; NULL: not known
+    uint64_t samples;                  // that there were so far
     const struct view_time *time; // NULL before the engine is up
     const struct view_memory *memory;
     const struct log_entry *log; // the newest, oldest first

@@ -156,6 +156,7 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_NEWLINE: composer_newline(s->composer); return;
     case COMMAND_HELP: toggle_pane(s, PANE_HELP); return;
     case COMMAND_PALETTE: toggle_pane(s, PANE_PALETTE); return;
+    case COMMAND_SLOW: toggle_pane(s, PANE_SLOW); return;
     case COMMAND_KV_MAP: toggle_pane(s, PANE_KV_MAP); return;
     case COMMAND_KNOBS: toggle_pane(s, PANE_KNOBS); return;
     case COMMAND_RENAME:

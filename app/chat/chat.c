@@ -212,6 +212,26 @@ static void chat_take_time(struct chat *c, const struct engine_metrics *f) {
     chat_limits_check(c, &all);
 }
 
+static void set_moment(struct chat *c, int sample, const struct latency_moment *m) {
+    c->moments[sample].token = *m;
+    if (c->latency[sample] < m->seconds) c->latency[sample] = m->seconds;
+}
+
+// Into the newest sample what is new; what the engine knows by now of earlier ones, too.
+static void take_moments(struct chat *c, const struct engine_metrics *f) {
+    const int newest = c->n_samples - 1;
+    int64_t latest = c->moment;
+    for (int i = 0; i < METRICS_MOMENTS; i++) {
+        const struct latency_moment *m = &f->moments[i];
+        if (!m->number) continue;
+        if (m->number > latest) latest = m->number;
+        if (m->number > c->moment && m->seconds > c->moments[newest].token.seconds) set_moment(c, newest, m);
+        for (int k = newest; k >= 0 && k > newest - 2 * METRICS_MOMENTS; k--)
+            if (c->moments[k].token.number == m->number) set_moment(c, k, m);
+    }
+    c->moment = latest;
+}
+
 static void chat_sample(struct chat *c, uint64_t now) {
     const struct engine_metrics *f = engine_metrics(c->client);
     if (c->n_samples == CHAT_HISTORY) {
@@ -219,12 +239,16 @@ static void chat_sample(struct chat *c, uint64_t now) {
         memmove(c->decode, c->decode + 1, rest);
         memmove(c->prefill, c->prefill + 1, rest);
         memmove(c->latency, c->latency + 1, rest);
+        memmove(c->moments, c->moments + 1, (CHAT_HISTORY - 1) * sizeof *c->moments);
         c->n_samples--;
     }
     c->decode[c->n_samples] = f->decode_now;
     c->prefill[c->n_samples] = f->prefill_now;
     if (f->prefill_now > 0) c->prefill_rate = f->prefill_now;
+    c->moments[c->n_samples] = (struct view_moment){.loading = model_host_loading(c->p.host)};
     c->latency[c->n_samples++] = f->running > 0 ? f->next_token.p50 : 0;
+    c->samples++;
+    take_moments(c, f);
     chat_take_time(c, f);
     bool moves = f->running > 0 || f->queue > 0 || now < c->moved + AFTERGLOW_NS;
     c->tick = moves ? now + TICK_NS : 0;

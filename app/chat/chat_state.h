@@ -34,7 +34,10 @@ struct chat {
     uint64_t tick;  // clock_ns of the next sample of the histories; 0: nothing moves
     uint64_t moved; // clock_ns of the last event of the engine
     float decode[CHAT_HISTORY], prefill[CHAT_HISTORY], latency[CHAT_HISTORY];
+    struct view_moment moments[CHAT_HISTORY]; // of the latency
     int n_samples;
+    uint64_t samples;   // so far
+    int64_t moment;     // number of the latest that was taken
     struct view_time time; // at the last sample
     uint64_t watched;      // request whose answer the engine was told to watch, and which answer; 0: none
     int watched_answer;

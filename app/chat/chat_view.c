@@ -251,6 +251,8 @@ void chat_show(struct chat *c) {
         .decode = {c->decode, c->n_samples},
         .prefill = {c->prefill, c->n_samples},
         .latency = {c->latency, c->n_samples},
+        .moments = c->moments,
+        .samples = c->samples,
         .time = f ? &c->time : NULL,
         .sampling = &chat->conversation.settings.sampling,
         .knob = c->knob,

@@ -520,9 +520,12 @@ static void prepare(struct local_engine *e, double seconds) {
     const double end = now + seconds;
     while (e->preparing && queue_empty(&e->commands) && now < end) {
         e->preparing = scheduler_prepare(e->scheduler);
+        const double before = now;
         now = clock_seconds();
+        e->metrics.repacking += (float)(now - before);
         if (now - e->published >= PUBLISH_SECONDS) publish(e);
     }
+    e->metrics.repacks = e->preparing;
 }
 
 // Whoever reads an answer has time between its tokens; whoever still waits for the first one has not.
@@ -534,8 +537,10 @@ static void step(struct local_engine *e) {
         if (queue_wait(&e->commands, &c, WAIT_MS)) obey(e, &c);
         return;
     }
+    const double stepped = clock_seconds();
     scheduler_hibernate(e->scheduler);
     const double end = clock_seconds();
+    e->metrics.saving += (float)(end - stepped);
     if (end - e->published >= PUBLISH_SECONDS) publish(e);
     if (e->drew) prepare(e, PREPARE_SHARE * (end - start));
 }
@@ -783,6 +788,10 @@ static const struct engine_metrics *local_metrics(struct engine_client *client) 
         f->requests[i].conversation = conversation_number(c, f->requests[i].conversation);
     for (int i = 0; i < f->n_pages && i < METRICS_MAX_PAGES; i++)
         f->pages[i].conversation = conversation_number(c, f->pages[i].conversation);
+    for (int i = 0; i < METRICS_MOMENTS; i++) {
+        f->moments[i].conversation = conversation_number(c, f->moments[i].conversation);
+        f->moments[i].reader = conversation_number(c, f->moments[i].reader);
+    }
     const bool listed = f->page.page >= 0 && f->page.page < METRICS_MAX_PAGES;
     if (!listed || f->pages[f->page.page].conversation > CONVERSATION_MOST) *f->page.text = 0;
     return f;

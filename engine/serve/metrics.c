@@ -84,6 +84,10 @@ void metrics_add_step(struct metrics *f, const struct metrics_step *s) {
     f->accepted_tokens += (uint64_t)s->accepted;
     for (int i = 0; i < STAGE_COUNT; i++) f->stage_seconds[i] += s->work.stages[i].seconds;
     f->last_step = s->end;
+    struct latency_moment slowest = s->slowest;
+    slowest.repacking = f->repacking, slowest.saving = f->saving, slowest.repacks = f->repacks;
+    f->repacking = f->saving = 0;
+    moments_add(&f->moments, &slowest, s->end);
 
     double length = s->end - s->start;
     int64_t first = bucket_number(s->start), last = bucket_number(s->end);
@@ -169,6 +173,7 @@ struct engine_metrics *metrics_begin(struct metrics *f, double now) {
     out->preemptions = (int64_t)f->preemptions;
     out->first_token = latency_summary(&f->first_token);
     out->next_token = latency_summary(&f->next_token);
+    memcpy(out->moments, f->moments.ring, sizeof out->moments);
     fill_rates(f, out, now);
     fill_work(f, out);
     return out;

@@ -11,6 +11,7 @@
 #include "engine/backend.h"
 #include "engine/engine.h"
 #include "engine/metrics.h"
+#include "engine/serve/moments.h"
 
 enum { METRICS_BUCKETS = 24, METRICS_SAMPLES = 256 };
 #define METRICS_WINDOW_SECONDS 1.0
@@ -46,6 +47,9 @@ struct metrics {
     double stage_seconds[STAGE_COUNT];
     float decode_peak;
     uint64_t sequence;
+    struct moments moments;
+    float repacking, saving; // seconds since the last step
+    bool repacks;            // weights are still put off
     struct metrics_exchange *exchange;
 };
 
@@ -56,6 +60,7 @@ struct metrics_step {
     int decode_rows;        // tokens drawn but for the first ones of answers, which the prompt gives
     int drafted, accepted;  // guessed tokens computed, and those of them that were drawn
     struct backend_work work;
+    struct latency_moment slowest; // token, as of struct moments
 };
 
 void metrics_open(struct metrics *f);

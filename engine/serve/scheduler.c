@@ -386,15 +386,20 @@ static void sample_all(struct scheduler *s) {
         for (int i = 0; i < s->n_draws; i++) sample_sequence(s, i, 0);
 }
 
-// Of n tokens that came together.
-static void note_latency(struct scheduler *s, struct sequence *q, double now, int n) {
-    double waited = (now - (q->last_token > 0 ? q->last_token : q->request->submitted)) / n;
+// Of n tokens that came together. One that waited for pages was not slow to compute, but to come.
+static void note_latency(struct scheduler *s, struct sequence *q, struct metrics_step *step, int n) {
+    const bool first = q->last_token <= 0, preempted = !first && q->state != REQUEST_DECODING;
+    const double waited = (step->end - (first ? q->request->submitted : q->last_token)) / n;
     for (int i = 0; i < n; i++) {
-        metrics_add_latency(q->last_token > 0 ? &s->metrics->next_token : &s->metrics->first_token, waited);
-        if (q->last_token > 0 && q->state == REQUEST_DECODING) // otherwise it was pre-empted
-            q->interval = q->interval > 0 ? 0.9 * q->interval + 0.1 * waited : waited;
+        metrics_add_latency(first ? &s->metrics->first_token : &s->metrics->next_token, waited);
+        if (!first && !preempted) q->interval = q->interval > 0 ? 0.9 * q->interval + 0.1 * waited : waited;
     }
-    q->last_token = now;
+    if (!first && (float)waited > step->slowest.seconds) {
+        step->slowest.seconds = (float)waited;
+        step->slowest.conversation = q->request->conversation;
+        step->slowest.preempted = preempted;
+    }
+    q->last_token = step->end;
 }
 
 void scheduler_publish(struct scheduler *s, const struct sequence *q, int n) {
@@ -438,7 +443,7 @@ static void deliver(struct scheduler *s, const struct scheduler_draw *d, struct 
     const int n = d->n_drawn - !ok;
     int accepted = 0;
     bool ends = false;
-    if (n) note_latency(s, q, step->end, n);
+    if (n) note_latency(s, q, step, n);
     if (n && q->state != REQUEST_DECODING) scheduler_enter(s, q, REQUEST_DECODING, "");
     while (accepted < n && !ends) {
         ends = s->events.token(s->events.context, q, &samples[accepted]);
@@ -526,6 +531,8 @@ bool scheduler_run(struct scheduler *s, struct batch *batch, struct backend_resu
 bool scheduler_step(struct scheduler *s) {
     double start = clock_seconds();
     expire(s, start);
+    const uint64_t preemptions = s->metrics->preemptions;
+    const int64_t woken = s->hibernation.woken_tokens;
     plan_step(s);
     const double planned = clock_seconds();
     if (!s->batch.n_rows) return false;
@@ -534,6 +541,9 @@ bool scheduler_step(struct scheduler *s) {
                                 .pause = s->last_step > 0 ? start - s->last_step : 0,
                                 .prefilled = s->batch.n_rows - s->decode_rows - s->draft_rows,
                                 .decode_rows = s->decode_rows};
+    report_step(s, &step.slowest);
+    step.slowest.preemptions = (int)(s->metrics->preemptions - preemptions);
+    step.slowest.woken_tokens = (int)(s->hibernation.woken_tokens - woken);
     struct status st = {0};
     s->last_step = 0;
     struct backend_result result;

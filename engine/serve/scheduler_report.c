@@ -57,6 +57,19 @@ void scheduler_metrics(const struct scheduler *s, struct engine_metrics *out) {
     }
 }
 
+void report_step(const struct scheduler *s, struct latency_moment *m) {
+    int most = 0;
+    m->rows = s->batch.n_rows;
+    m->prompt_rows = s->batch.n_rows - s->decode_rows - s->draft_rows;
+    m->usual = (float)speed_decode(&s->speed, s->decode_rows + s->draft_rows);
+    for (int i = 0; m->prompt_rows && i < s->n_sequences; i++) {
+        const struct sequence *q = s->sequences[i];
+        if (q->state != REQUEST_PREFILLING || !q->n_rows) continue;
+        m->n_readers++;
+        if (q->n_rows > most) most = q->n_rows, m->reader = q->request->conversation;
+    }
+}
+
 int scheduler_page(const struct scheduler *s, int page, int32_t *tokens, int *position) {
     const struct prefix_index *x = &s->prefixes;
     *position = 0;

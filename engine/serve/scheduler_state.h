@@ -98,6 +98,11 @@ void admission_restart(struct scheduler *s);
 // took its place: nothing is computed any more, and all sequences are at rest.
 bool scheduler_run(struct scheduler *s, struct batch *batch, struct backend_result *out, bool *lost, struct status *st);
 
+// ---- scheduler_report.c ----
+
+// What the step in the making does beside decoding.
+void report_step(const struct scheduler *s, struct latency_moment *m);
+
 // ---- plan.c ----
 
 // Decides the rows of the next step and reserves their pages; on return s->batch is ready to run, or has no rows.

@@ -368,6 +368,32 @@ static void do_page(struct script *s) {
     script_settle(s);
 }
 
+#define MOMENT(N)                                                                                                      \
+    N(rows)                                                                                                            \
+    N(prompt_rows) N(reader) N(n_readers) N(preempted) N(preemptions) N(repacking) N(repacks) N(saving)                \
+        N(woken_tokens) N(steal) N(faults) N(switches)
+
+static bool moment_set(struct latency_moment *m, const char *name, double value) {
+#define N(field)                                                                                                       \
+    if (strcmp(name, #field) == 0) return m->field = (__typeof__(m->field))value, true;
+    MOMENT(N)
+#undef N
+    return false;
+}
+
+static void do_moment(struct script *s) {
+    struct engine_metrics *f = script_engine_metrics(s->engine);
+    const int64_t number = (int64_t)(clock_seconds() / METRICS_MOMENT_SECONDS);
+    struct latency_moment *m = &f->moments[number % METRICS_MOMENTS];
+    *m = (struct latency_moment){.number = number,
+                                 .conversation = word_chat(s),
+                                 .seconds = (float)atof(s->words[2]),
+                                 .usual = (float)atof(s->words[3])};
+    for (int i = 4; i + 1 < s->count; i += 2)
+        if (!moment_set(m, s->words[i], atof(s->words[i + 1]))) script_fail(s, "no such cause: %s", s->words[i]);
+    script_pass(s, 250);
+}
+
 static void do_saved(struct script *s) {
     for (int i = word_int(s, 1); i <= word_int(s, 2); i++) script_engine_metrics(s->engine)->pages[i].on_disk = true;
     script_settle(s);
@@ -621,6 +647,7 @@ static const struct {
     {"prefill", 3, false, do_prefill},
     {"found", 2, false, do_found},
     {"rate", 2, false, do_rate},
+    {"moment", 3, false, do_moment},
     {"saved", 2, false, do_saved},
     {"drafted", 2, false, do_drafted},
     {"logits", 4, false, do_logits},

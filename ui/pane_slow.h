@@ -1,0 +1,11 @@
+// Why tokens were slow, as the latency pane opens it.
+#ifndef CONFAB_UI_PANE_SLOW_H
+#define CONFAB_UI_PANE_SLOW_H
+
+#include <stdint.h>
+
+struct screen;
+
+void slow_open(struct screen *s, uint64_t sample); // with the cursor on it
+
+#endif
