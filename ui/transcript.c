@@ -539,7 +539,7 @@ enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f
     at->width = area.width;
     const struct view_message *last = &v->messages[v->n_messages - 1];
     size_t size = last->size + last->thinking_size;
-    if (ends) at->seen_message = last->id, at->seen_size = size;
+    if (ends || !at->seen_message) at->seen_message = last->id, at->seen_size = size;
     if (ends) return TRANSCRIPT_AT_END;
     return at->seen_message == last->id && at->seen_size == size ? TRANSCRIPT_MORE_BELOW : TRANSCRIPT_NEW_BELOW;
 }

@@ -323,6 +323,20 @@ static void test_another_version_takes_the_place_of_the_selected_one(void **stat
     scene_close(s);
 }
 
+static void test_a_chat_that_opens_elsewhere_than_at_its_end_has_nothing_new(void **state) {
+    (void)state;
+    struct scene *s = scene_open(12, 4);
+    say_numbers(s, 3);
+    s->messages[0].edited = true; // it was being edited when the program ended
+    s->view.editing = "your message";
+    check_drawn(s, "You  (being…\ntext 0\n\nGuide\n");
+    assert_int_equal(s->below, TRANSCRIPT_MORE_BELOW);
+    retext(&s->messages[2], "more");
+    draw(s);
+    assert_int_equal(s->below, TRANSCRIPT_NEW_BELOW);
+    scene_close(s);
+}
+
 static void test_notices_cannot_be_selected(void **state) {
     (void)state;
     struct scene *s = scene_open(20, 9);
@@ -390,6 +404,7 @@ int main(void) {
         cmocka_unit_test(test_what_arrives_does_not_move_the_selected_message),
         cmocka_unit_test(test_a_long_selected_message_shows_its_beginning),
         cmocka_unit_test(test_another_version_takes_the_place_of_the_selected_one),
+        cmocka_unit_test(test_a_chat_that_opens_elsewhere_than_at_its_end_has_nothing_new),
         cmocka_unit_test(test_notices_cannot_be_selected),
         cmocka_unit_test(test_shows_progress_before_the_first_token),
         cmocka_unit_test(test_an_empty_chat_says_what_to_do),
