@@ -11,7 +11,7 @@
 
 #define STEP_SECONDS        2.5  // a prompt alone may hold the engine this long, unless the step is given up
 #define STEP_SECONDS_SHARED 0.12 // the pause that prompt rows may put between the tokens of others
-#define STEP_SECONDS_AHEAD  0.06 // while a message is still being written: what is lost where the step is given up
+#define STEP_SECONDS_AHEAD  0.12 // while a message is still being written: what is lost where the step is given up
 #define SHARED_STEP         1.6  // times as long as without them: even with what disturbs it seldom twice
 enum {
     SMALLEST_CHUNK = 16, // rows; fewer would not use the matrix kernels well

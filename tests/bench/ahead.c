@@ -1,5 +1,5 @@
-// ahead MODEL [PAIRS [WORDS]]: what reading a message ahead brings: from sending a paste of WORDS (700) words to the
-// first token of the answer, in turn without and with the message read ahead, and the time between tokens that follow. Text is this repository's; run from its root. Medians of PAIRS (5).
+// ahead MODEL [TIMES [WORDS]]: what reading a message ahead brings: from sending a paste of WORDS (700) words to the
+// first token of the answer, once without and then with the message read ahead, and the time between tokens that follow. Text is this repository's; run from its root. Medians of TIMES (5).
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "engine/local_engine.h"
 #include "engine/model_file.h"
 
-enum { MOST_PAIRS = 64, TOKENS = 24, CONTEXT = 4096 };
+enum { MOST_TIMES = 64, TOKENS = 24, CONTEXT = 4096 };
 
 static struct engine_client *client;
 static char text[1 << 20];
@@ -84,32 +84,33 @@ static struct outcome ask(const char *message, enum read_ahead ahead) {
 
 int main(int argc, char **argv) {
     if (argc < 2 || argc > 4) {
-        fprintf(stderr, "usage: ahead MODEL [PAIRS [WORDS]]\n");
+        fprintf(stderr, "usage: ahead MODEL [TIMES [WORDS]]\n");
         return 2;
     }
-    const int pairs = argc > 2 ? atoi(argv[2]) : 5, n_words = argc > 3 ? atoi(argv[3]) : 700;
-    if (pairs < 1 || pairs > MOST_PAIRS || n_words < 10) panic("PAIRS or WORDS are out of range");
+    const int times = argc > 2 ? atoi(argv[2]) : 5, n_words = argc > 3 ? atoi(argv[3]) : 700;
+    if (times < 1 || times > MOST_TIMES || n_words < 10) panic("TIMES or WORDS are out of range");
     struct status st = {0};
     struct model_file *file = model_file_open(argv[1], &st);
     const struct engine_params params = {.n_threads = 2, .context = CONTEXT, .kv_tokens = 4 * CONTEXT};
     struct engine *engine = file ? local_engine_open(file, &params, &st) : NULL;
     if (!engine || !(client = engine_client_open(engine, &st))) panic("%s", st.text);
     read_text("CONTRIBUTING.md");
-    double first[2][MOST_PAIRS], steps[MOST_PAIRS], ratios[MOST_PAIRS];
+    double first[MOST_TIMES], steps[MOST_TIMES], ratios[MOST_TIMES];
     struct outcome o = {0};
-    for (int i = -1; i < pairs; i++) { // the first one warms up
-        const int at = i < 0 ? 0 : i;
-        char *plain = paste(2 * i + 3, n_words), *sent = paste(2 * i + 4, n_words);
-        first[0][at] = ask(plain, READ_AHEAD_OFF).first;
+    char *plain = paste(1, n_words);
+    const double without = ask(plain, READ_AHEAD_OFF).first;
+    for (int i = 0; i < times; i++) {
+        char *sent = paste(i + 2, n_words);
         ask(sent, READ_AHEAD_ALL);
         o = ask(sent, READ_AHEAD_OFF);
-        first[1][at] = o.first, steps[at] = o.step, ratios[at] = o.first / o.step;
-        free(plain), free(sent);
+        first[i] = o.first, steps[i] = o.step, ratios[i] = o.first / o.step;
+        free(sent);
     }
+    free(plain);
     printf("| prompt tokens | read ahead | first token without, ms | with, ms | step, ms | with / step |\n"
            "|---|---|---|---|---|---|\n| %d | %d | %.0f | %.1f | %.1f | %.2f |\n",
-           o.n_prompt, o.n_reused, 1e3 * median(first[0], pairs), 1e3 * median(first[1], pairs),
-           1e3 * median(steps, pairs), median(ratios, pairs));
+           o.n_prompt, o.n_reused, 1e3 * without, 1e3 * median(first, times),
+           1e3 * median(steps, times), median(ratios, times));
     engine_client_close(client);
     engine_close(engine);
     model_file_close(file);
