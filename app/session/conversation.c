@@ -105,6 +105,16 @@ void conversation_think(struct conversation *c, int message, const char *text, s
     changed(m);
 }
 
+void conversation_clear(struct conversation *c, int message) {
+    struct message *m = &c->messages[message];
+    m->size = m->thinking_size = 0;
+    m->thinking_tokens = 0;
+    if (m->text) *m->text = 0;
+    if (m->thinking) *m->thinking = 0;
+    message_tokens_free(&m->drawn);
+    changed(m);
+}
+
 static void replace(struct message *m, char **field, const char *text) {
     free(*field);
     *field = text ? xstrdup(text) : NULL;

@@ -108,6 +108,7 @@ int conversation_add(struct conversation *c, int parent, enum message_role role,
 void conversation_append(struct conversation *c, int message, const char *text, size_t size);
 // The same of what was thought, which took `seconds` in all.
 void conversation_think(struct conversation *c, int message, const char *text, size_t size, double seconds);
+void conversation_clear(struct conversation *c, int message); // neither text nor thinking, nor tokens
 void conversation_note(struct conversation *c, int message, const char *note);       // copied; NULL: none
 void conversation_notice(struct conversation *c, int message, const char *notice);   // likewise
 void conversation_name(struct conversation *c, int message, const char *name);       // its first line; "": none

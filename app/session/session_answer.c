@@ -229,6 +229,37 @@ static bool make_room(struct session *s, struct session_chat *chat, int first, i
     return true;
 }
 
+// An answer that has reached the end of the context goes on from what it has said, with less before it. False: it ends.
+static bool go_on(struct session *s, struct session_chat *chat, struct session_answer *a,
+                  const struct engine_event *event) {
+    struct conversation *talk = &chat->conversation;
+    const struct message *m = &talk->messages[a->message];
+    const int context = context_of(s), at = (int)(a - chat->answers), own = event->n_generated;
+    const bool single = !a->index && !(at + 1 < chat->n_answers && a[1].index == 1);
+    if (event->state != REQUEST_FINISHED || event->reason != FINISH_CONTEXT || !single || s->held) return false;
+    if ((!a->makes_room && s->p.settings->overflow != OVERFLOW_DROP) || m->drawn.count != own) return false;
+    const struct asked_room room = asked_make_room(talk, m->parent, event->n_prompt, context / 2 - own,
+                                                   context - context / ROOM_SHARE - own, true);
+    if (!room.enough) return false;
+    session_start_free(a->start);
+    a->start = xmalloc(sizeof *a->start);
+    *a->start = (struct session_start){.tokens = message_tokens_copy(&m->drawn),
+                                       .n = own,
+                                       .forced = -1,
+                                       .model = xstrdup(m->model ? m->model : ""),
+                                       .words = xstrdup(m->text)};
+    a->replays = true;
+    a->n_dropped += room.n_messages;
+    a->dropped_tokens += room.tokens;
+    a->n_given -= own; // drawn before
+    a->left = event->at;
+    a->state = chat->state = REQUEST_PENDING;
+    say_dropped(chat, a);
+    request(s, chat, at);
+    session_save_later(chat, 0);
+    return true;
+}
+
 // ---- how it ends ----
 
 // Milliseconds since 1970 at this clock_ns.
@@ -351,6 +382,11 @@ static void take_token(struct session_chat *chat, const struct session_answer *a
 }
 
 static void take_text(struct session_chat *chat, struct session_answer *a, const struct engine_event *event) {
+    if (a->replays) {
+        conversation_clear(&chat->conversation, a->message);
+        a->n_tokens = 0;
+        a->replays = false;
+    }
     const bool given = event->token >= 0 && isnan(event->probability);
     if (!a->first_token && event->token >= 0 && !given) {
         a->first_token = event->at;
@@ -439,7 +475,7 @@ static void take_state(struct session *s, struct session_chat *chat, struct sess
     chat->state = a->state = event->state;
     take_wait(a, event);
     const bool ended = event->state >= REQUEST_FINISHED;
-    if (ended && !refuse(s, chat, a, event)) take_end(s, chat, a, event);
+    if (ended && !refuse(s, chat, a, event) && !go_on(s, chat, a, event)) take_end(s, chat, a, event);
 }
 
 static void take_event(struct session *s, struct session_chat *chat, struct session_answer *a,

@@ -204,7 +204,7 @@ static void on_state(void *context, const struct sequence *q, const char *messag
     const bool ended = q->state >= REQUEST_FINISHED;
     const unsigned long long id = q->request->id;
     if (ended) answer_finish(a->text);
-    if (q->state == REQUEST_FAILED) log_error("engine", "request %llu failed: %s", id, message);
+    if (q->state == REQUEST_FAILED && !r->request.read_ahead) log_error("engine", "request %llu failed: %s", id, message);
     else
         log_debug("engine", "request %llu is %s: %d prompt tokens (%d cached), %d generated", id,
                   request_state_name(q->state), q->request->n_prompt, q->n_reused, sequence_generated(q));
@@ -473,11 +473,14 @@ static bool urgent(const void *item, void *context) {
     const struct command *c = item;
     struct look *look = context;
     const struct scheduler *s = look->engine->scheduler;
+    const struct local_request *r;
     switch (c->kind) {
     case COMMAND_FOCUS: look->focus = c->id; return false;
     case COMMAND_SUBMIT: return c->request->encoded && overtakes(look, c->request);
     case COMMAND_ENCODED: return c->request->client && overtakes(look, c->request);
-    case COMMAND_CANCEL: return request_find(look->engine, c->client, c->id) && scheduler_computes(s, c->id);
+    case COMMAND_CANCEL:
+        r = request_find(look->engine, c->client, c->id);
+        return r && !r->request.read_ahead && scheduler_computes(s, c->id); // what follows has use for such a step
     case COMMAND_LEAVE: return computes_for(look->engine, c->client);
     case COMMAND_HIBERNATED:
         return c->job->kind <= HIBERNATE_LOAD && scheduler_overtakes(s, c->job->conversation, look->focus);

@@ -11,7 +11,7 @@
 
 #define STEP_SECONDS        2.5  // a prompt alone may hold the engine this long, unless the step is given up
 #define STEP_SECONDS_SHARED 0.12 // the pause that prompt rows may put between the tokens of others
-#define STEP_SECONDS_AHEAD  0.12 // while a message is still being written: what is lost where the step is given up
+#define STEP_SECONDS_AHEAD  0.12 // while a message is still being written: who comes then may wait that long
 #define SHARED_STEP         1.6  // times as long as without them: even with what disturbs it seldom twice
 enum {
     SMALLEST_CHUNK = 16, // rows; fewer would not use the matrix kernels well
@@ -35,8 +35,9 @@ static int shared_chunk(const struct scheduler *s, int n_rows) {
 }
 
 static int chunk_alone(const struct scheduler *s) {
-    if (s->speed.prompt_row <= 0) return FIRST_CHUNK;
-    const double seconds = scheduler_reads_ahead(s) ? STEP_SECONDS_AHEAD : STEP_SECONDS;
+    const bool ahead = scheduler_reads_ahead(s);
+    if (s->speed.prompt_row <= 0) return ahead ? SMALLEST_CHUNK : FIRST_CHUNK;
+    const double seconds = ahead ? STEP_SECONDS_AHEAD : STEP_SECONDS;
     const int rows = rows_in(seconds, s->speed.prompt_row, s->max_rows) / SMALLEST_CHUNK * SMALLEST_CHUNK;
     return rows > SMALLEST_CHUNK ? rows : SMALLEST_CHUNK;
 }

@@ -370,6 +370,32 @@ static void test_a_full_context_leaves_out_the_oldest_messages(void **state) {
     assert_int_equal(message(1, 8)->own_tokens, 50);
 }
 
+static void test_an_answer_goes_on_beyond_the_context(void **state) {
+    (void)state;
+    fill_context();
+    for (int i = 0; i < 60; i++) say(5, "word ");
+    counted(5, REQUEST_FINISHED, FINISH_CONTEXT, 440, 60);
+    assert_int_equal(engine.n_requests, 6);
+    assert_string_equal(engine.prompt, "user: question 4|assistant: answer 4|user: question 5|");
+    assert_int_equal(engine.n_begun, 60);
+    assert_int_equal(strlen(message(0, 9)->text), 300); // until it comes again
+    assert_non_null(strstr(message(0, 9)->notice, "6 older messages"));
+    struct engine_event given = {
+        .kind = EVENT_TEXT, .request = 6, .token = 1, .probability = NAN, .entropy = NAN, .size = 5, .text = "word "};
+    for (int i = 0; i < 60; i++) happen(given);
+    say(6, "and more");
+    assert_int_equal(strlen(message(0, 9)->text), 308);
+    assert_int_equal(message(0, 9)->drawn.count, 61);
+    assert_true(session_busy(chat(0)));
+    // With nothing left to leave out it ends.
+    session_use(chat(0), 6, USE_PINNED);
+    session_use(chat(0), 7, USE_PINNED);
+    counted(6, REQUEST_FINISHED, FINISH_CONTEXT, 439, 61);
+    assert_false(session_busy(chat(0)));
+    assert_non_null(strstr(message(0, 9)->note, "the context is full"));
+    assert_int_equal(strlen(message(0, 9)->text), 308);
+}
+
 static void test_what_is_left_out_is_a_setting(void **state) {
     (void)state;
     settings.overflow = OVERFLOW_ASK;
@@ -922,6 +948,7 @@ int main(void) {
         SESSION_TEST(test_versions_of_an_answer_stream_together),
         SESSION_TEST(test_one_request_may_have_several_answers),
         SESSION_TEST(test_a_full_context_leaves_out_the_oldest_messages),
+        SESSION_TEST(test_an_answer_goes_on_beyond_the_context),
         SESSION_TEST(test_what_is_left_out_is_a_setting),
         SESSION_TEST(test_a_message_that_never_fits_leaves_nothing_out),
         SESSION_TEST(test_several_answers_are_refused_and_asked_for_again_together),
