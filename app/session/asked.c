@@ -108,7 +108,7 @@ void asked_count(struct conversation *talk, int answer, int n_prompt, int n_answ
         if (m->own_tokens) left -= asked_tokens(talk, path[i], talk->messages[path[i]].use, &guessed);
         else uncounted++, bytes += m->size + 1;
     }
-    for (int i = 0; i < n && uncounted; i++) {
+    for (int i = 0; i < n && uncounted && left > 0; i++) { // a template may leave messages out by itself
         const struct message *m = &talk->messages[path[i]];
         if (m->own_tokens) continue;
         const int own = (int)((double)left * (double)(m->size + 1) / (double)bytes);

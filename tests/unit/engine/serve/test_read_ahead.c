@@ -11,6 +11,7 @@
 
 #include "app/guide/guide.h"
 #include "engine/base/panic.h"
+#include "engine/local_engine.h"
 #include "engine/serve/prompt_source.h"
 #include "tests/unit/scheduler_bench.h"
 #include "tests/unit/shared_files.h"
@@ -202,6 +203,56 @@ static void test_words_that_are_whole_begin_the_prompt(void **state) {
     model_file_close(m);
 }
 
+// ---- an engine ----
+
+static struct engine_event ask(struct engine_client *c, const char *text, enum read_ahead ahead, char *answer) {
+    const struct engine_message message = {.role = "user", .text = text};
+    struct request_params p = {.conversation = 1,
+                               .messages = &message,
+                               .n_messages = 1,
+                               .sampling = sampling_default(),
+                               .max_tokens = ahead ? 0 : 12,
+                               .read_ahead = ahead};
+    p.sampling.temperature = 0;
+    const uint64_t id = engine_submit(c, &p);
+    struct engine_event e;
+    do {
+        assert_true(engine_wait(c, &e, 60000));
+        if (e.request == id && e.kind == EVENT_TEXT && answer) strcat(answer, e.text);
+    } while (e.request != id || e.kind != EVENT_STATE || e.state < REQUEST_FINISHED);
+    return e;
+}
+
+static void test_an_answer_is_the_same_and_begins_with_one_row(void **state) {
+    (void)state;
+    static const char draft[] = "How do I begin a second chat, and what", text[] = "How do I begin a second chat, and what is it?";
+    struct status st = {0};
+    size_t size;
+    const void *data = guide_data(&size);
+    struct model_file *guide = model_file_open_memory("guide.gguf", data, size, guide_template(), &st);
+    if (!guide) fail_msg("%s", st.text);
+    char answers[2][512] = {"", ""};
+    for (int ahead = 0; ahead < 2; ahead++) {
+        struct engine *e = local_engine_open(guide, &(struct engine_params){.n_threads = 1, .kv_tokens = 1024}, &st);
+        if (!e) fail_msg("%s", st.text);
+        struct engine_client *c = engine_client_open(e, &st);
+        if (ahead) {
+            const struct engine_event words = ask(c, draft, READ_AHEAD_WORDS, NULL);
+            assert_int_equal(words.n_generated, 0);
+            assert_int_equal(ask(c, draft, READ_AHEAD_FIND, NULL).n_reused, words.n_prompt);
+            const struct engine_event all = ask(c, text, READ_AHEAD_ALL, NULL);
+            assert_true(all.n_reused >= words.n_prompt - 1);
+        }
+        const struct engine_event end = ask(c, text, READ_AHEAD_OFF, answers[ahead]);
+        assert_int_equal(end.n_reused, ahead ? end.n_prompt - 1 : 0);
+        engine_client_close(c);
+        engine_close(e);
+    }
+    assert_string_equal(answers[0], answers[1]);
+    assert_true(strlen(answers[0]) > 10);
+    model_file_close(guide);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_prompt_finds_all_that_was_read_ahead),
                                        cmocka_unit_test(test_what_is_cached_can_be_found_out),
@@ -209,6 +260,7 @@ int main(void) {
                                        cmocka_unit_test(test_what_is_read_ahead_is_given_up_without_a_trace),
                                        cmocka_unit_test(test_its_pages_are_evicted_first),
                                        cmocka_unit_test(test_prompts_and_what_is_read_ahead_in_any_order),
-                                       cmocka_unit_test(test_words_that_are_whole_begin_the_prompt)};
+                                       cmocka_unit_test(test_words_that_are_whole_begin_the_prompt),
+                                       cmocka_unit_test(test_an_answer_is_the_same_and_begins_with_one_row)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
