@@ -16,10 +16,20 @@ static const struct {
     const char *shown, *ascii; // in place of the key; NULL: as it is called
     const char *label, *brief;
 } choices[] = {
+    {MESSAGE_COMPARED, COMMAND_VERSION_PREVIOUS, "Left", "h", "←→", "Left/Right", "answer", ""},
+    {MESSAGE_COMPARED, COMMAND_VERSION_NEXT, "Right", "l", "", "", "", ""},
+    {MESSAGE_COMPARED, COMMAND_COMPARE, "Enter", NULL, NULL, NULL, "go on with it", "go on"},
+    {MESSAGE_COMPARED, COMMAND_STOP, "s", NULL, NULL, NULL, "stop", "stop"},
     {MESSAGE_SELECTED, COMMAND_SELECT_PREVIOUS, "Up", "k", "↑↓", "Up/Down", "select", ""},
     {MESSAGE_SELECTED, COMMAND_SELECT_NEXT, "Down", "j", "", "", "", ""},
     {MESSAGE_IN_CONTEXT, COMMAND_CONTEXT, "Enter", NULL, NULL, NULL, "go there", "go"},
     {MESSAGE_IN_TREE, COMMAND_TREE, "Enter", NULL, NULL, NULL, "go there", "go"},
+    {MESSAGE_COMPARED, COMMAND_PRUNE, "Delete", NULL, "Del", "Del", "discard", "discard"},
+    {MESSAGE_COMPARED, COMMAND_KEEP, "O", NULL, NULL, NULL, "keep only this", "only this"},
+    {MESSAGE_COMPARED, COMMAND_RESTORE, "u", NULL, NULL, NULL, "undo", "undo"},
+    {MESSAGE_COMPARED, COMMAND_REGENERATE, "r", NULL, NULL, NULL, "one more", "more"},
+    {MESSAGE_COMPARED, COMMAND_COPY, "c", NULL, NULL, NULL, "copy", "copy"},
+    {MESSAGE_COMPARED, COMMAND_COPY_CHAT, "n", NULL, NULL, NULL, "new chat", "new chat"},
     {BOTH | MESSAGE_IN_CONTEXT, COMMAND_EDIT, "e", NULL, NULL, NULL, "edit", "edit"},
     {BOTH, COMMAND_REGENERATE, "r", NULL, NULL, NULL, "answer again", "again"},
     {MESSAGE_SELECTED, COMMAND_VERSION_PREVIOUS, "Left", "h", "←→", "Left/Right", "version", ""},
@@ -33,6 +43,7 @@ static const struct {
     {USES, COMMAND_DROP, "d", NULL, NULL, NULL, "drop", "drop"},
     {BOTH, COMMAND_NAME, "m", NULL, NULL, NULL, "name", "name"},
     {BOTH, COMMAND_RESTORE, "u", NULL, NULL, NULL, "undo prune", "undo"},
+    {MESSAGE_SELECTED, COMMAND_COMPARE, "v", NULL, NULL, NULL, "compare", "compare"},
     {MESSAGE_SELECTED, COMMAND_EDIT, "Enter", NULL, "", "", "", ""},
 };
 enum { CHOICES = sizeof choices / sizeof *choices };

@@ -8,7 +8,7 @@
 #include "ui/terminal.h"
 #include "ui/view.h"
 
-enum message_place { MESSAGE_SELECTED = 1, MESSAGE_IN_TREE = 2, MESSAGE_IN_CONTEXT = 4 };
+enum message_place { MESSAGE_SELECTED = 1, MESSAGE_IN_TREE = 2, MESSAGE_IN_CONTEXT = 4, MESSAGE_COMPARED = 8 };
 
 int message_keys_command(const struct key *k, enum message_place place); // −1: the key means nothing here
 // Rows that it takes to name all of them, `most` at most.

@@ -20,6 +20,7 @@ struct pane {
     // On something of its own; on top of the stack, a pane that can be clicked is closed by a click beside it.
     void (*click)(struct screen *s, void *kept, const struct hit *h);
     void (*wheel)(void *kept, int step); // −1: up, 1: down
+    void (*wheel_on)(void *kept, const struct hit *h, int step); // in place of it, on something of its own
 };
 #define X(id, module, ...) extern const struct pane pane_##module;
 PANES_FIXED(X)

@@ -169,7 +169,8 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
         canvas_box(f->canvas, box, 0, title, v->model_name, ROLE_BORDER);
         draw_gauge(f, (struct rect){box.x + 2, box.y + box.height - 1, box.width - 4, 1});
     }
-    draw_rule(f, transcript_draw(kept, f, view_padded(f->layout->transcript)));
+    bool compared = v->n_columns; // its place is theirs
+    draw_rule(f, compared ? TRANSCRIPT_AT_END : transcript_draw(kept, f, view_padded(f->layout->transcript)));
 }
 
 static void click(struct screen *s, void *kept, const struct hit *h) {

@@ -49,6 +49,7 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(KV_MAP, kv_map, "pages of the kv cache", COMMAND_KV_MAP)                                                         \
     X(CONTEXT, context, "context", COMMAND_CONTEXT)                                                                     \
     X(KNOBS, knobs, "last token", COMMAND_KNOBS)                                                                       \
+    X(COMPARE, compare, "side by side", COMMAND_COMPARE)                                                               \
     X(SELECT, select, "", COMMAND_COUNT)                                                                               \
     X(DIALOG, dialog, "", COMMAND_COUNT)
 
@@ -98,6 +99,7 @@ struct view_message {
     const char *name;   // of the branch that begins here; NULL: none
     const char *model;  // in full, where it is another than before; NULL: not to be said
     const char *note;  // e.g. "stopped", "38.2 tok/s, 120 tokens"; NULL: none
+    bool bare;         // without a heading
 };
 
 struct view_chat {
@@ -145,6 +147,19 @@ struct view_context {
     int tokens;        // of all rows
     int asked, cached; // counted by the engine; of them, from the first on, those in the KV cache; cached −1: not known
     double rate;        // tokens read a second, lately; 0: not known
+};
+
+struct view_column { // a version of a message, beside the others
+    uint64_t id;
+    const struct view_message *messages; // it, and what there is to say about it
+    int n_messages;
+    const struct sampling *sampling; // that it is drawn under; NULL: not known
+    const char *author;              // as of the message
+    bool streaming, failed;
+    enum request_state state; // of one that streams
+    int n_tokens;
+    float tokens_per_second;
+    const char *note; // of one that does not; NULL: none
 };
 
 struct view_model { // one to choose; texts of one line, "" where nothing is known
@@ -202,6 +217,9 @@ struct screen_view {
     const struct view_node *nodes;        // all messages of the current chat, in order of their making; only while
     int n_nodes;                          // their tree is open
     const struct view_context *context;   // NULL: its pane is not open
+    const struct view_column *columns;    // the versions that are compared; only while that pane is open
+    int n_columns, column;                // column: the one that the path leads through
+    const struct view_message *asked;     // what they follow; NULL: nothing
     const struct view_model *models;      // to choose from
     int n_models;
     uint32_t models_version;              // changes with them
@@ -213,7 +231,8 @@ struct screen_view {
     const struct view_memory *memory;
     const struct log_entry *log; // the newest, oldest first
     int n_log;
-    const struct sampling *sampling;     // of the current chat
+    const struct sampling *sampling;     // of the current chat, or of the answer compared that is being written
+    int fan_out;                         // answers that are asked for at once, unless a person says how many
     int knob;                            // enum sampling_knob_id that is chosen
     const struct distribution *distribution; // of the current chat's last token; NULL: not known, or not to be seen
     const char *const *questions;        // worth asking in an empty chat; outlive the screen

@@ -68,6 +68,13 @@ void screen_suspend(struct screen *s) { terminal_suspend(s->terminal); }
 void screen_choose_model(struct screen *s, const char *filter) { models_open(s, filter); }
 
 void screen_confirm(struct screen *s, enum ui_command_id id, const char *question) { dialog_confirm(s, id, question); }
+void screen_compare(struct screen *s) { screen_open_pane(s, PANE_COMPARE); }
+
+const char *screen_take_message(struct screen *s) {
+    const char *message = composer_take(s->composer);
+    if (message) transcript_bottom(s->transcript);
+    return message;
+}
 
 void screen_set_composer(struct screen *s, const char *text) { composer_set(s->composer, text); }
 
@@ -112,6 +119,8 @@ void screen_close_pane(struct screen *s, enum pane_id pane) {
 
 void *screen_open_pane(struct screen *s, enum pane_id pane) {
     screen_close_pane(s, pane);
+    if (pane == PANE_COMPARE) screen_close_pane(s, PANE_SELECT); // both say which message keys are about
+    if (pane == PANE_SELECT) screen_close_pane(s, PANE_COMPARE);
     s->stack[s->n_stack++] = pane;
     if (pane_actions[pane]->opened) pane_actions[pane]->opened(s->kept[pane]);
     return s->kept[pane];
@@ -188,12 +197,15 @@ static void keep_facts(struct screen *s, const struct screen_view *v) {
     s->facts = (struct screen_facts){.n_chats = v->n_chats,
                                      .current = v->current,
                                      .knob = v->knob,
+                                     .fan_out = v->fan_out,
+                                     .compared = v->n_columns ? v->columns[v->column].id : 0,
                                      .loading = v->loading,
                                      .stoppable = v->loading && v->loading->stoppable,
                                      .animated = v->loading && v->loading->done < 0,
                                      .editing = v->editing,
                                      .questions = v->questions};
     if (v->sampling) s->facts.sampling = *v->sampling;
+    if (!v->n_columns) screen_close_pane(s, PANE_COMPARE);
     if (!chat) return;
     s->facts.chat = chat->id;
     s->facts.busy = chat->busy;

@@ -17,9 +17,10 @@
 struct ui_command {
     enum ui_command_id id;
     int number;       // what was clicked on: index of the chat or knob; otherwise −1
-    const char *text; // COMMAND_SEND: the message; COMMAND_RENAME, COMMAND_KNOB_SET, COMMAND_NAME: what was typed (the
-                      // dialog already happened; COMMAND_DELETE: confirmed); COMMAND_MODEL: the name that was picked,
-                      // NULL: the list was opened and is to be brought up to date. Valid until the next screen call.
+    const char *text; // COMMAND_SEND: the message; COMMAND_RENAME, COMMAND_KNOB_SET, COMMAND_NAME, COMMAND_FAN_OUT:
+                      // what was typed (the dialog already happened; COMMAND_DELETE: confirmed); COMMAND_MODEL: the
+                      // name that was picked, NULL: the list was opened and is to be brought up to date. Valid until
+                      // the next screen call.
     uint64_t message; // id in the view of the one that was clicked on or is selected, or to go to; 0: none
 };
 
@@ -58,6 +59,9 @@ void screen_suspend(struct screen *s);   // restores the terminal, stops the pro
 // Opens the list; COMMAND_MODEL follows when one is picked.
 void screen_choose_model(struct screen *s, const char *filter);
 void screen_confirm(struct screen *s, enum ui_command_id id, const char *question); // yes hands the command out
+void screen_compare(struct screen *s); // opens the pane of the versions that the view has from now on
+// The message in the composer, as if it was sent; NULL: there is none. Valid until the next call.
+const char *screen_take_message(struct screen *s);
 void screen_set_composer(struct screen *s, const char *text); // e.g. a message that could not be sent
 void screen_draft(const struct screen *s, struct draft *out); // what stands in the composer; the caller frees
 void screen_set_draft(struct screen *s, const struct draft *d); // of another chat

@@ -4,6 +4,7 @@
 
 #include "engine/base/clock.h"
 #include "ui/keys.h"
+#include "ui/pane_compare.h"
 #include "ui/pane_dialog.h"
 #include "ui/pane_models.h"
 #include "ui/pane_tree.h"
@@ -19,9 +20,14 @@ static void hand_out_about(struct screen *s, enum ui_command_id id, int number, 
     s->notice.seen[0] = 0; // the same status again is news again
 }
 
+// The message that commands are about; 0: the controller chooses one.
+static uint64_t subject(const struct screen *s) {
+    if (screen_has_open(s, PANE_COMPARE)) return s->facts.compared;
+    return screen_has_open(s, PANE_SELECT) ? transcript_selected(s->transcript) : 0;
+}
+
 static void hand_out(struct screen *s, enum ui_command_id id, int number, const char *text) {
-    bool selects = screen_has_open(s, PANE_SELECT);
-    hand_out_about(s, id, number, text, selects ? transcript_selected(s->transcript) : 0);
+    hand_out_about(s, id, number, text, subject(s));
 }
 
 static const char *kept_text(struct screen *s, const char *text) {
@@ -126,22 +132,39 @@ static void select_message(struct screen *s, int step) {
     }
 }
 
-// What comes of it is to be seen, and not what was selected.
+// What comes of it is to be seen, and not what was selected; another answer comes beside those that are compared.
 static void leave_message(struct screen *s, enum ui_command_id id) {
     hand_out(s, id, -1, NULL);
     screen_close_pane(s, PANE_SELECT);
+    if (id != COMMAND_REGENERATE) screen_close_pane(s, PANE_COMPARE);
+}
+
+static void compare(struct screen *s) {
+    hand_out(s, COMMAND_COMPARE, -1, NULL);
+    screen_open_pane(s, PANE_COMPARE);
+}
+
+static void ask_fan_out(struct screen *s) {
+    char hint[160], initial[16];
+    bool knob = s->facts.knob >= 0 && s->facts.knob < KNOB_COUNT;
+    snprintf(initial, sizeof initial, "%d", s->facts.fan_out);
+    snprintf(hint, sizeof hint, "2 to 8, or values of %s, one for each answer",
+             knob ? sampling_knobs[s->facts.knob].label : "a knob");
+    dialog_ask(s, COMMAND_FAN_OUT, "Answers at once", hint, initial);
 }
 
 static void run_on_selected(struct screen *s, enum ui_command_id id) {
     const char *key = keys_name(COMMAND_SELECT_PREVIOUS);
     struct transcript *t = s->transcript;
-    if (!screen_has_open(s, PANE_SELECT)) screen_say(s, true, "select the message%s%s", *key ? " with " : "", key);
+    if (!subject(s)) screen_say(s, true, "select the message%s%s", *key ? " with " : "", key);
+    else if (id == COMMAND_NAME && screen_has_open(s, PANE_COMPARE)) dialog_ask_name(s, subject(s), "");
     else if (id == COMMAND_NAME) dialog_ask_name(s, transcript_selected(t), transcript_selected_name(t));
     else hand_out(s, id, -1, NULL);
 }
 
 static void open_thinking(struct screen *s) {
-    if (!transcript_open_thinking(s->transcript))
+    bool compared = screen_has_open(s, PANE_COMPARE);
+    if (compared ? !compare_open_thinking(s->kept[PANE_COMPARE]) : !transcript_open_thinking(s->transcript))
         screen_say(s, false, "no thinking in sight");
 }
 
@@ -150,8 +173,8 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     const char *message;
     switch (id) {
     case COMMAND_SEND:
-        message = composer_take(s->composer);
-        if (message) transcript_bottom(s->transcript), hand_out(s, id, -1, message);
+        message = screen_take_message(s);
+        if (message) hand_out(s, id, -1, message);
         return;
     case COMMAND_NEWLINE: composer_newline(s->composer); return;
     case COMMAND_HELP: toggle_pane(s, PANE_HELP); return;
@@ -168,9 +191,12 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_EDIT:
     case COMMAND_REGENERATE:
     case COMMAND_COPY_CHAT: leave_message(s, id); return;
+    case COMMAND_FAN_OUT: ask_fan_out(s); return;
+    case COMMAND_COMPARE: compare(s); return;
     case COMMAND_TREE: tree_open(s); break;
     case COMMAND_CONTEXT: screen_open_pane(s, PANE_CONTEXT); break;
     case COMMAND_NAME:
+    case COMMAND_KEEP:
     case COMMAND_PRUNE: run_on_selected(s, id); return;
     case COMMAND_MODEL: models_open(s, ""); break;
     case COMMAND_KNOB_SET: ask_knob(s); return;
@@ -247,7 +273,7 @@ static enum pane_id pane_under(const struct screen *s, int x, int y) {
     if (s->n_stack > 1 && !pane_actions[screen_top(s)]->passes_on) return screen_top(s);
     for (int p = PANES_FIRST; p < PANES_END; p++)
         if (pane_actions[p]->wheel && rect_holds(s->layout.panes[p], x, y)) return (enum pane_id)p;
-    return PANE_CHAT;
+    return screen_has_open(s, PANE_COMPARE) ? PANE_COMPARE : PANE_CHAT;
 }
 
 static void mouse_input(struct screen *s, const struct key *k) {
@@ -258,7 +284,10 @@ static void mouse_input(struct screen *s, const struct key *k) {
         click(s, k);
     } else {
         enum pane_id pane = pane_under(s, k->x, k->y);
-        if (pane_actions[pane]->wheel) pane_actions[pane]->wheel(s->kept[pane], k->action == MOUSE_WHEEL_UP ? -1 : 1);
+        const struct hit *h = frame_find(&s->frame, k->x, k->y);
+        int step = k->action == MOUSE_WHEEL_UP ? -1 : 1;
+        if (pane_actions[pane]->wheel_on && h && h->pane == pane) pane_actions[pane]->wheel_on(s->kept[pane], h, step);
+        else if (pane_actions[pane]->wheel) pane_actions[pane]->wheel(s->kept[pane], step);
     }
 }
 

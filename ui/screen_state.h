@@ -19,7 +19,8 @@ struct screen_facts {
     bool busy, loading, stoppable;
     bool animated; // a bar of loading moves by itself
     bool editing;
-    int n_chats, current, knob;
+    int n_chats, current, knob, fan_out;
+    uint64_t compared; // id of the message that the path leads through, of those compared; 0: none are
     struct sampling sampling;
     const char *const *questions;
 };

@@ -234,7 +234,7 @@ static int text_rows(const struct entry *e, const struct view_message *m) {
     return e->layout.lines.n_rows ? (int)e->layout.lines.n_rows : !thinks(m);
 }
 
-static int heading_rows(const struct view_message *m) { return m->role != VIEW_NOTICE; }
+static int heading_rows(const struct view_message *m) { return m->role != VIEW_NOTICE && !m->bare; }
 
 static int height(struct drawing *p, int index) {
     const struct view_message *m = &p->view->messages[index];

@@ -22,6 +22,7 @@ const struct setting_info setting_table[SETTING_COUNT] = {
 struct settings settings_default(void) {
     return (struct settings){.gpu_layers = -1,
                              .answers = 1,
+                             .fan_out = 4,
                              .kv_disk = (uint64_t)4 << 30,
                              .read_ahead = 1,
                              .bench_seconds = 15,

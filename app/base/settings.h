@@ -95,6 +95,7 @@ enum setting_place {
     X(ascii, bool, "ascii", 0, SETTING_FLAG, NULL, 0, 0, IN_CHAT | IN_FILE, "draw with ASCII characters only")         \
     X(panes, uint32_t, "panes", 0, SETTING_PANES, "DIGITS", 0, 0, IN_CHAT | IN_FILE,                                   \
       "panes to show beside the chat, such as 124, or none")                                                           \
+    X(fan_out, int, "fan-out", 0, SETTING_INT, "N", 2, 8, IN_FILE, "number of answers that are asked for at once")     \
     X(keys, struct text_list, "key", 0, SETTING_TEXTS, "COMMAND KEY", 0, 0, IN_FILE,                                   \
       "assign KEY to COMMAND of the chat screen, such as stop Alt+X, or none")                                         \
     X(log_level, int, "log-level", 0, SETTING_CHOICE, LOG_LEVEL_CHOICES, 0, 0, IN_COMPUTE, "level of the log file")    \

@@ -388,6 +388,8 @@ static void chat_free(struct chat *c) {
     free(c->view_messages);
     free(c->view_nodes);
     free(c->view_context_rows);
+    free(c->view_columns);
+    free(c->column_messages);
     free(c->path);
     free(c->versions);
     free(c);

@@ -166,9 +166,24 @@ static void say_knob(struct chat *c, enum sampling_knob_id knob) {
              session_busy(chat) ? ", from the next token on" : "");
 }
 
+// Of the answer that has the focus among those compared; false: there is none.
+static bool change_answer(struct chat *c, enum sampling_knob_id knob, double value) {
+    int answer = chat_compared_answer(c), total;
+    if (answer < 0) return false;
+    struct sampling sampling = *chat_sampling(c);
+    char text[16];
+    sampling_set(&sampling, knob, value);
+    session_set_answer_sampling(c->session, c->current, answer, &sampling);
+    int number = conversation_version(&c->current->conversation, answer, &total);
+    chat_say(c, false, "%s of answer %d is now %s, from its next token on", sampling_knobs[knob].key, number,
+             sampling_format(&sampling, knob, text));
+    return true;
+}
+
 // Later chats begin with it. `own`: the person's value, which stays with other models too; otherwise the model's.
 static void change_knob(struct chat *c, double value, bool own) {
     enum sampling_knob_id knob = (enum sampling_knob_id)c->knob;
+    if (change_answer(c, knob, value)) return;
     uint32_t bit = 1u << knob, *set = &c->p.settings->knobs_set;
     struct sampling sampling = c->current->conversation.settings.sampling;
     sampling_set(&sampling, knob, value);
@@ -184,8 +199,7 @@ static void set_knob(struct chat *c, double value) { change_knob(c, value, true)
 
 static void step_knob(struct chat *c, int direction) {
     enum sampling_knob_id knob = (enum sampling_knob_id)c->knob;
-    const struct sampling *now = &c->current->conversation.settings.sampling;
-    set_knob(c, sampling_get(now, knob) + direction * sampling_knobs[knob].step);
+    set_knob(c, sampling_get(chat_sampling(c), knob) + direction * sampling_knobs[knob].step);
 }
 
 static void choose_knob(struct chat *c, int step) {
@@ -219,7 +233,7 @@ static void command_knob_reset(struct chat *c, const struct ui_command *command)
 }
 
 static void command_knob_set(struct chat *c, const struct ui_command *command) {
-    struct settings typed = {.sampling = c->current->conversation.settings.sampling};
+    struct settings typed = {.sampling = *chat_sampling(c)};
     struct status st = {0};
     if (!setting_parse(&typed, SETTING_FIRST_KNOB + c->knob, command->text ? command->text : "", &st))
         chat_say(c, true, "%s", st.text);
@@ -230,7 +244,14 @@ static void command_knob_set(struct chat *c, const struct ui_command *command) {
 
 static void command_knob_reset_all(struct chat *c, const struct ui_command *command) {
     (void)command;
-    c->p.settings->sampling = model_host_info(c->p.host)->sampling;
+    const struct sampling *initial = &model_host_info(c->p.host)->sampling;
+    int answer = chat_compared_answer(c);
+    if (answer >= 0) {
+        session_set_answer_sampling(c->session, c->current, answer, initial);
+        chat_say(c, false, "all knobs of this answer are at their defaults");
+        return;
+    }
+    c->p.settings->sampling = *initial;
     session_set_sampling(c->session, c->current, &c->p.settings->sampling);
     session_begin_with_defaults(c->session);
     c->p.settings->knobs_set = 0;
@@ -336,6 +357,9 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_DROP] = chat_drop,
         [COMMAND_MAKE_ROOM] = chat_make_room,
         [COMMAND_REGENERATE] = chat_regenerate,
+        [COMMAND_FAN_OUT] = chat_fan_out,
+        [COMMAND_COMPARE] = chat_compare,
+        [COMMAND_KEEP] = chat_keep,
         [COMMAND_STOP] = command_stop,
         [COMMAND_STOP_ALL] = command_stop_all,
         [COMMAND_VERSION_PREVIOUS] = chat_version_previous,

@@ -1,6 +1,7 @@
 // The inside of the chat controller, shared by chat.c (loop), chat_commands.c (what a person does), chat_messages.c
-// (what with messages), chat_draft.c (what a person writes), chat_model.c (the model that answers and those to choose
-// from), chat_limits.c (what the machine can do) and chat_context.c (what the model is asked with) and chat_view.c (what the screen shows). Nobody else includes this.
+// (what with messages), chat_fan_out.c (several answers at once), chat_draft.c (what a person writes), chat_model.c
+// (the model that answers and those to choose from), chat_limits.c (what the machine can do), chat_context.c (what the
+// model is asked with) and chat_view.c (what the screen shows). Nobody else includes this.
 #ifndef CONFAB_APP_CHAT_STATE_H
 #define CONFAB_APP_CHAT_STATE_H
 
@@ -51,6 +52,10 @@ struct chat {
     uint64_t found_at;                          // clock_ns when the engine was last asked what it has cached
     double prefill_rate;                        // tokens a second, lately
     int *path, *versions; // versions: numbers, then totals
+    struct view_column *view_columns;
+    struct view_message *column_messages;
+    struct session_chat *comparing; // whose messages are compared; NULL: none; may be gone
+    int compared;                   // one of them
     int chats_room, messages_room;
     struct chat_models *models; // the list to choose a model from
     struct chat_limits *limits; // of the machine
@@ -87,6 +92,15 @@ void chat_make_room(struct chat *c, const struct ui_command *command);
 // there is none.
 int chat_subject(const struct chat *c, const struct ui_command *command);
 void chat_tree_show(struct chat *c, struct screen_view *view);
+
+// chat_fan_out.c
+void chat_fan_out(struct chat *c, const struct ui_command *command); // command->text: how many answers, or their knobs
+void chat_compare(struct chat *c, const struct ui_command *command);
+void chat_keep(struct chat *c, const struct ui_command *command);
+int chat_compared_answer(const struct chat *c);             // that is being written, and chosen; -1: there is none
+const struct sampling *chat_sampling(const struct chat *c); // its own, otherwise that of the chat
+// After all messages of the path. f: NULL: there is no engine.
+void chat_compare_show(struct chat *c, const struct engine_metrics *f, struct screen_view *view);
 
 // chat_draft.c
 void chat_draft_show(struct chat *c, struct session_chat *chat); // in the composer, where another's is put aside
@@ -126,6 +140,10 @@ void chat_context_show(struct chat *c, struct screen_view *view); // where its p
 void chat_show(struct chat *c);
 bool chat_awaits_page(const struct chat *c); // the text of a page that is on its way
 uint64_t chat_message_id(const struct conversation *talk, int message); // in a view
+const struct request_metrics *chat_request(const struct engine_metrics *f, const struct session_answer *a); // or NULL
+// A message, with what there is to say about it: at most MOST_VIEWS.
+enum { MOST_VIEWS = 4 }; // the low two bits of their ids
+int chat_show_message(const struct chat *c, const struct engine_metrics *f, int index, struct view_message *out);
 int chat_message(const struct chat *c, uint64_t id); // index of the one with this id in a view; -1: not of this chat
 
 #endif

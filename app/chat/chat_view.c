@@ -14,14 +14,30 @@
 
 enum {
     LOG_SHOWN = 200,  // entries
-    MOST_VIEWS = 4,   // that one message is shown as; the low two bits of their ids
     BYTES_A_TOKEN = 4 // of text, about
 };
 
-static const struct request_metrics *request_in(const struct engine_metrics *f, uint64_t request) {
-    for (int i = 0; f && request && i < f->n_requests; i++)
-        if (f->requests[i].request == request) return &f->requests[i];
+const struct request_metrics *chat_request(const struct engine_metrics *f, const struct session_answer *a) {
+    for (int i = 0; f && a && a->request && i < f->n_requests; i++)
+        if (f->requests[i].request == a->request && f->requests[i].answer == a->index) return &f->requests[i];
     return NULL;
+}
+
+// Of all answers of a chat; 0: not known.
+static float rate_of(const struct session_chat *chat, const struct engine_metrics *f) {
+    float rate = 0;
+    for (int i = 0; i < chat->n_answers; i++) {
+        const struct request_metrics *r = chat_request(f, &chat->answers[i]);
+        if (r && metric_known(r->tokens_per_second)) rate += r->tokens_per_second;
+    }
+    return rate;
+}
+
+// While one of several is being written, the others may wait.
+static enum request_state state_of(const struct session_chat *chat) {
+    for (int i = 0; i < chat->n_answers; i++)
+        if (chat->answers[i].state == REQUEST_DECODING) return REQUEST_DECODING;
+    return chat->state;
 }
 
 static void show_chats(struct chat *c, const struct engine_metrics *f) {
@@ -33,16 +49,16 @@ static void show_chats(struct chat *c, const struct engine_metrics *f) {
     for (int i = 0; i < count; i++) {
         const struct session_chat *chat = session_chat(c->session, i);
         const struct session_answer *a = chat->n_answers ? &chat->answers[chat->n_answers - 1] : NULL;
-        const struct request_metrics *r = request_in(f, a ? a->request : 0);
+        const struct request_metrics *r = chat_request(f, a);
         c->view_chats[i] = (struct view_chat){
             .id = chat->conversation.id,
             .title = *chat->conversation.title ? chat->conversation.title : "New chat",
-            .state = chat->state,
+            .state = state_of(chat),
             .busy = session_busy(chat),
             .parked = a && !a->request,
             .prefill_done = r ? r->prefill_done : 0,
             .prefill_total = r ? r->prefill_total : 0,
-            .tokens_per_second = r ? r->tokens_per_second : 0,
+            .tokens_per_second = rate_of(chat, f),
             .unread = chat->unread,
         };
     }
@@ -58,8 +74,8 @@ static struct view_message notice_view(uint64_t id, uint32_t revision, const cha
 }
 
 // A notice of the engine, the message, and of a failed answer what went wrong.
-static int show_message(const struct chat *c, const struct engine_metrics *f, const struct conversation *talk,
-                        int index, struct view_message *out) {
+int chat_show_message(const struct chat *c, const struct engine_metrics *f, int index, struct view_message *out) {
+    const struct conversation *talk = &c->current->conversation;
     const struct message *m = &talk->messages[index];
     bool failed = m->state == MESSAGE_FAILED;
     const struct session_answer *making = session_answer_at(c->current, index);
@@ -81,7 +97,7 @@ static int show_message(const struct chat *c, const struct engine_metrics *f, co
                          : m->note,
     };
     if (making) {
-        const struct request_metrics *r = request_in(f, making->request);
+        const struct request_metrics *r = chat_request(f, making);
         view.state = making->state;
         view.parked = !making->request;
         view.prefill_done = r ? r->prefill_done : 0;
@@ -136,7 +152,7 @@ static int show_messages(struct chat *c, const struct engine_metrics *f, const s
     }
     if (talk->count) conversation_versions(talk, c->versions, c->versions + talk->count);
     int length = conversation_path(talk, c->path), n = 0;
-    for (int i = 0; i < length; i++) n += show_message(c, f, talk, c->path[i], c->view_messages + n);
+    for (int i = 0; i < length; i++) n += chat_show_message(c, f, c->path[i], c->view_messages + n);
     show_authors(c, talk, c->view_messages, n);
     return n;
 }
@@ -148,7 +164,7 @@ static void show_context(const struct chat *c, const struct engine_metrics *f, s
     const struct conversation *talk = &chat->conversation;
     const struct session_answer *a = session_answer_at(chat, conversation_last(talk));
     const uint64_t request = a ? a->request : 0;
-    const struct request_metrics *r = request_in(f, request);
+    const struct request_metrics *r = chat_request(f, a);
     const int running = r && metric_known(r->n_context) ? r->n_context : 0;
     size_t uncounted = 0;
     int m = conversation_last(talk);
@@ -254,7 +270,8 @@ void chat_show(struct chat *c) {
         .moments = c->moments,
         .samples = c->samples,
         .time = f ? &c->time : NULL,
-        .sampling = &chat->conversation.settings.sampling,
+        .sampling = chat_sampling(c),
+        .fan_out = c->p.settings->fan_out,
         .knob = c->knob,
         .questions = guide_questions,
         .n_questions = c->p.settings->model || chat->reading ? 0 : GUIDE_QUESTIONS,
@@ -269,6 +286,7 @@ void chat_show(struct chat *c) {
     chat_tree_show(c, &view);
     chat_context_show(c, &view);
     show_distribution(c, &view);
+    chat_compare_show(c, f, &view);
     chat_model_show(c, &view);
     chat_limits_show(c, f, &c->time);
     screen_draw(c->screen, &view);

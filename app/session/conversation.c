@@ -30,6 +30,7 @@ void conversation_forget_messages(struct conversation *c) {
         MESSAGE_TEXTS(X)
 #undef X
         message_tokens_free(&c->messages[i].drawn);
+        free(c->messages[i].sampling);
     }
     c->count = 0;
     c->first = -1;
@@ -162,6 +163,13 @@ void conversation_count(struct conversation *c, int message, int own_tokens) {
     m->own_tokens = own_tokens;
 }
 
+void conversation_set_sampling(struct conversation *c, int message, const struct sampling *sampling) {
+    struct message *m = &c->messages[message];
+    if (!m->sampling) m->sampling = xmalloc(sizeof *m->sampling);
+    *m->sampling = *sampling;
+    m->dirty = true;
+}
+
 void conversation_rename(struct conversation *c, const char *title) {
     free(c->title);
     c->title = title_of(title);
@@ -230,10 +238,9 @@ static int neighbour(const struct conversation *c, int message) {
     return before;
 }
 
-int conversation_prune(struct conversation *c, int message) {
-    int number = ++c->prunings, count = 0, *chosen = chosen_after(c, c->messages[message].parent);
-    c->messages[message].was_chosen = *chosen == message;
-    if (*chosen == message) *chosen = neighbour(c, message);
+// Takes a message away, with all that come after it. Returns how many there were.
+static int prune(struct conversation *c, int message, int number) {
+    int count = 0;
     for (int i = message; i < c->count; i++) {
         struct message *m = &c->messages[i];
         bool after = i == message || (m->parent >= message && c->messages[m->parent].pruned == number);
@@ -243,6 +250,26 @@ int conversation_prune(struct conversation *c, int message) {
         count++;
     }
     c->dirty = true;
+    return count;
+}
+
+int conversation_prune(struct conversation *c, int message) {
+    int *chosen = chosen_after(c, c->messages[message].parent);
+    c->messages[message].was_chosen = *chosen == message;
+    if (*chosen == message) *chosen = neighbour(c, message);
+    return prune(c, message, ++c->prunings);
+}
+
+int conversation_keep(struct conversation *c, int message) {
+    int number = c->prunings + 1, count = 0, parent = c->messages[message].parent;
+    for (int i = 0; i < c->count; i++) {
+        const struct message *m = &c->messages[i];
+        if (i == message || m->parent != parent || m->pruned) continue;
+        c->messages[i].was_chosen = false;
+        count += prune(c, i, number);
+    }
+    *chosen_after(c, parent) = message;
+    if (count) c->prunings = number;
     return count;
 }
 
@@ -274,6 +301,8 @@ void conversation_take_changes(struct conversation *c, struct conversation *copy
 #undef X
         bool complete = m->dirty && m->state != MESSAGE_STREAMING; // tokens go with the text that is theirs for good
         own->drawn = complete ? message_tokens_copy(&m->drawn) : (struct message_tokens){0};
+        own->sampling = NULL;
+        if (m->dirty && m->sampling) conversation_set_sampling(copy, i, m->sampling);
         m->dirty = false;
     }
     c->dirty = false;

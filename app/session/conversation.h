@@ -73,6 +73,7 @@ struct message {
     int tokens;   // in the conversation up to and with this message; 0: not known
     int own_tokens; // of this message; 0: not known
     enum message_use use;
+    struct sampling *sampling; // that an answer was drawn under; NULL: not known
     // Milliseconds since 1970; 0: unknown. Only shown and exported: clocks may be set back, so nothing is ordered by
     // them.
     struct message_tokens drawn;   // of an answer: its tokens; none: they are not known
@@ -116,6 +117,7 @@ void conversation_set_edit(struct conversation *c, int message, const char *edit
 void conversation_set_model(struct conversation *c, int message, const char *model); // copied
 void conversation_use(struct conversation *c, int message, enum message_use use);
 void conversation_count(struct conversation *c, int message, int own_tokens);
+void conversation_set_sampling(struct conversation *c, int message, const struct sampling *sampling); // likewise
 void conversation_set_settings(struct conversation *c, const struct settings *s);    // likewise
 void conversation_rename(struct conversation *c, const char *title);
 
@@ -135,6 +137,8 @@ void conversation_choose(struct conversation *c, int message);
 // Takes a message away, with all that come after it; the path goes on at the version before or after it, if there is
 // one. Returns how many there were.
 int conversation_prune(struct conversation *c, int message);
+// The same of all other versions of a message.
+int conversation_keep(struct conversation *c, int message);
 // Takes the latest pruning back; what was chosen is chosen again. Returns the message that was pruned; −1: none was.
 int conversation_restore(struct conversation *c);
 

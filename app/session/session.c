@@ -104,12 +104,24 @@ void session_rename(struct session_chat *chat, const char *title) {
     session_save_later(chat, 0);
 }
 
+// One of its answers at least has its own sampling.
+static bool has_own(const struct session_chat *chat, uint64_t request) {
+    for (int i = 0; i < chat->n_answers; i++)
+        if (chat->answers[i].request == request && chat->answers[i].own_sampling) return true;
+    return false;
+}
+
 void session_set_sampling(struct session *s, struct session_chat *chat, const struct sampling *sampling) {
     chat->conversation.settings.sampling = *sampling;
     session_changed(chat);
-    for (int i = 0; i < chat->n_answers; i++)
-        if (chat->answers[i].request && !chat->answers[i].own_sampling)
-            engine_set_sampling(s->client, chat->answers[i].request, sampling);
+    for (int i = 0; i < chat->n_answers; i++) {
+        const struct session_answer *a = &chat->answers[i];
+        if (a->own_sampling) continue;
+        conversation_set_sampling(&chat->conversation, a->message, sampling);
+        if (!a->request) continue;
+        if (has_own(chat, a->request)) engine_set_answer_sampling(s->client, a->request, a->index, sampling);
+        else if (!i || a[-1].request != a->request) engine_set_sampling(s->client, a->request, sampling);
+    }
 }
 
 void session_begin_with_defaults(struct session *s) {

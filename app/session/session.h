@@ -36,7 +36,6 @@ struct session_answer {
     enum request_state state;
     struct session_start *start; // NULL: freely
     bool own_sampling;           // otherwise it has that of the chat
-    struct sampling sampling;
     int n_tokens, n_given;                                      // received so far; of them not drawn
     uint64_t submitted, first_token, last_token, first_thought; // clock_ns; 0: not yet
     uint64_t left;                                              // clock_ns of its pre-emption; 0: not pre-empted
@@ -128,7 +127,7 @@ void session_delete(struct session *s, struct session_chat *chat);
 void session_set_draft(struct session_chat *chat, struct draft *draft); // takes ownership
 void session_begin_with_defaults(struct session *s);                    // gives changed defaults to all empty chats
 void session_changed(struct session_chat *chat);                        // after the caller changed its path or settings
-// Running answers use it from their next token on.
+// Running answers use it from their next token on, but for those that have their own.
 void session_set_sampling(struct session *s, struct session_chat *chat, const struct sampling *sampling);
 
 // ---- answers ----
@@ -152,6 +151,12 @@ void session_ask(struct session *s, struct session_chat *chat, int parent, int n
 // text (NULL: none), and goes on from there.
 void session_fork(struct session *s, struct session_chat *chat, int message, int token, int32_t forced,
                   const char *text);
+enum { SESSION_ANSWERS = 8 }; // to one message at once, at most
+// At the end of the path, to be asked; returns its index.
+int session_write(struct session_chat *chat, const char *text, size_t size);
+// From its next token on, of an answer that is being generated: it has its own from now on.
+void session_set_answer_sampling(struct session *s, struct session_chat *chat, int message,
+                                 const struct sampling *sampling);
 // Another version of a message, of either side: a person's is answered, the conversation goes on from a model's. The
 // same text once more is no version; a person's message is answered again then.
 void session_edit(struct session *s, struct session_chat *chat, int message, const char *text, size_t size);
@@ -160,8 +165,11 @@ void session_edit(struct session *s, struct session_chat *chat, int message, con
 void session_begin_edit(struct session_chat *chat, int message);
 void session_set_edit(struct session_chat *chat, struct draft *edit); // takes ownership
 void session_end_edit(struct session_chat *chat);
+// The version alone, to be asked or gone on from; returns its index.
+int session_edit_text(struct session_chat *chat, int message, const char *text, size_t size);
 // Takes a message away, with all that come after it, and stops the answers among them. Returns how many there were.
 int session_prune(struct session *s, struct session_chat *chat, int message);
+int session_keep(struct session *s, struct session_chat *chat, int message); // the same of its other versions
 int session_restore(struct session_chat *chat); // takes the latest pruning back; the message that was pruned, or −1
 void session_name(struct session_chat *chat, int message,
                   const char *name); // of the branch that begins there; "": none

@@ -74,9 +74,14 @@ static void request(struct session *s, struct session_chat *chat, int first) {
     struct conversation *talk = &chat->conversation;
     struct session_answer *answers = chat->answers + first;
     int n = 1;
-    while (first + n < chat->n_answers && answers[n].index == n) n++;
+    const int parent = talk->messages[answers->message].parent;
+    for (answers->index = 0; first + n < chat->n_answers; n++) { // those between may have been stopped
+        struct session_answer *a = &answers[n];
+        if (!a->index || a->request || answers->start || talk->messages[a->message].parent != parent) break;
+        a->index = n;
+    }
     tell(s, SESSION_ASKED, chat);
-    struct asked asked = asked_open(talk, talk->messages[answers->message].parent);
+    struct asked asked = asked_open(talk, parent);
     struct request_params params = session_request_params(&talk->settings);
     params.conversation = talk->id;
     params.disk_owner = session_disk_owner(s, talk);
@@ -87,8 +92,10 @@ static void request(struct session *s, struct session_chat *chat, int first) {
     int32_t *ids = NULL;
     if (answers->start) ids = begin_with(answers->start, s->model, &params);
     struct sampling *samplings = xmalloc((size_t)n * sizeof *samplings);
-    for (int i = 0; i < n; i++) samplings[i] = answers[i].sampling;
-    if (answers->own_sampling) params.samplings = samplings;
+    for (int i = 0; i < n; i++) {
+        samplings[i] = *talk->messages[answers[i].message].sampling;
+        if (answers[i].own_sampling) params.samplings = samplings;
+    }
     uint64_t id = engine_submit(s->client, &params);
     free(ids), free(samplings);
     for (int i = 0; i < n; i++) {
@@ -107,6 +114,7 @@ static struct session_answer *add_answer(struct session_chat *chat, int parent, 
     }
     int message = conversation_add(talk, parent, MESSAGE_MODEL, "", 0);
     talk->messages[message].state = MESSAGE_STREAMING;
+    conversation_set_sampling(talk, message, &talk->settings.sampling);
     struct session_answer *a = &chat->answers[chat->n_answers++];
     *a = (struct session_answer){.index = index, .message = message, .state = REQUEST_PENDING, .submitted = clock_ns()};
     return a;
@@ -125,7 +133,7 @@ void session_ask(struct session *s, struct session_chat *chat, int parent, int n
     for (int i = 0; i < n; i++) {
         struct session_answer *a = add_answer(chat, parent, i);
         a->own_sampling = samplings;
-        if (samplings) a->sampling = samplings[i];
+        if (samplings) conversation_set_sampling(&chat->conversation, a->message, &samplings[i]);
     }
     ask(s, chat, first);
 }
@@ -164,6 +172,12 @@ void session_request_waiting(struct session *s) {
             if (!s->chats[i]->answers[k].request) request(s, s->chats[i], k);
 }
 
+int session_write(struct session_chat *chat, const char *text, size_t size) {
+    struct conversation *talk = &chat->conversation;
+    session_save_later(chat, 0);
+    return conversation_add(talk, conversation_last(talk), MESSAGE_USER, text, size);
+}
+
 void session_send(struct session *s, struct session_chat *chat, const char *text, size_t size) {
     struct conversation *talk = &chat->conversation;
     if (talk->unread_rows) { // it belongs behind messages that are not there yet
@@ -173,7 +187,7 @@ void session_send(struct session *s, struct session_chat *chat, const char *text
         return;
     }
     if (!talk->count) conversation_set_settings(talk, s->p.settings);
-    session_ask(s, chat, conversation_add(talk, conversation_last(talk), MESSAGE_USER, text, size), 1, NULL);
+    session_ask(s, chat, session_write(chat, text, size), 1, NULL);
 }
 
 // ---- a full context ----
@@ -325,6 +339,18 @@ void session_stop_answer(struct session *s, struct session_chat *chat, int messa
         if (chat->answers[i].message == message) stop(s, chat, &chat->answers[i]);
 }
 
+void session_set_answer_sampling(struct session *s, struct session_chat *chat, int message,
+                                 const struct sampling *sampling) {
+    for (int i = 0; i < chat->n_answers; i++) {
+        struct session_answer *a = &chat->answers[i];
+        if (a->message != message) continue;
+        conversation_set_sampling(&chat->conversation, message, sampling);
+        a->own_sampling = true;
+        if (a->request) engine_set_answer_sampling(s->client, a->request, a->index, sampling);
+        session_save_later(chat, 0);
+    }
+}
+
 void session_count_tokens(struct session *s, struct session_chat *chat) {
     const struct engine_metrics *f = chat->n_answers && s->client ? engine_metrics(s->client) : NULL;
     for (int i = 0; f && i < f->n_requests; i++) {
@@ -332,7 +358,7 @@ void session_count_tokens(struct session *s, struct session_chat *chat) {
         for (int k = 0; k < chat->n_answers; k++) {
             const struct session_answer *a = &chat->answers[k];
             struct message *m = &chat->conversation.messages[a->message];
-            if (r->request == a->request && metric_known(r->n_context))
+            if (r->request == a->request && r->answer == a->index && metric_known(r->n_context))
                 m->tokens = r->n_context - r->n_generated + a->n_tokens - m->thinking_tokens;
         }
     }

@@ -5,14 +5,26 @@
 #include "app/session/session_state.h"
 #include "engine/base/panic.h"
 
-void session_edit(struct session *s, struct session_chat *chat, int message, const char *text, size_t size) {
+int session_edit_text(struct session_chat *chat, int message, const char *text, size_t size) {
     struct conversation *talk = &chat->conversation;
     const struct message *m = &talk->messages[message];
-    const bool same = m->size == size && !memcmp(m->text, text, size), asks = m->role == MESSAGE_USER;
+    const bool same = m->size == size && !memcmp(m->text, text, size);
     const int version = same ? message : conversation_add(talk, m->parent, m->role, text, size);
-    if (asks) session_ask(s, chat, version, 1, NULL);
-    else if (!same) conversation_note(talk, version, "edited");
+    if (!same && talk->messages[version].role == MESSAGE_MODEL) conversation_note(talk, version, "edited");
     conversation_choose(talk, version);
+    session_changed(chat);
+    return version;
+}
+
+void session_edit(struct session *s, struct session_chat *chat, int message, const char *text, size_t size) {
+    const int version = session_edit_text(chat, message, text, size);
+    if (chat->conversation.messages[version].role == MESSAGE_USER) session_ask(s, chat, version, 1, NULL);
+}
+
+static void stop_pruned(struct session *s, struct session_chat *chat) {
+    const struct conversation *talk = &chat->conversation;
+    for (int i = chat->n_answers - 1; i >= 0; i--)
+        if (talk->messages[chat->answers[i].message].pruned) session_stop_answer(s, chat, chat->answers[i].message);
     session_changed(chat);
 }
 
@@ -54,11 +66,14 @@ void session_find_edit(struct session_chat *chat) {
 }
 
 int session_prune(struct session *s, struct session_chat *chat, int message) {
-    struct conversation *talk = &chat->conversation;
-    int count = conversation_prune(talk, message);
-    for (int i = chat->n_answers - 1; i >= 0; i--)
-        if (talk->messages[chat->answers[i].message].pruned) session_stop_answer(s, chat, chat->answers[i].message);
-    session_changed(chat);
+    int count = conversation_prune(&chat->conversation, message);
+    stop_pruned(s, chat);
+    return count;
+}
+
+int session_keep(struct session *s, struct session_chat *chat, int message) {
+    int count = conversation_keep(&chat->conversation, message);
+    stop_pruned(s, chat);
     return count;
 }
 
@@ -83,6 +98,7 @@ static int copy_message(struct conversation *to, int parent, const struct messag
     conversation_notice(to, added, m->notice);
     if (m->name) conversation_name(to, added, m->name);
     if (m->model) conversation_set_model(to, added, m->model);
+    if (m->sampling) conversation_set_sampling(to, added, m->sampling);
     own->state = m->state == MESSAGE_STREAMING ? MESSAGE_STOPPED : m->state;
     own->thinking_tokens = m->thinking_tokens;
     own->tokens = m->tokens;

@@ -53,7 +53,11 @@ static void script_fail(struct script *s, const char *format, ...) {
 }
 
 static int word_int(const struct script *s, int i) { return i < s->count ? atoi(s->words[i]) : 0; }
-static uint64_t word_chat(const struct script *s) { return (uint64_t)word_int(s, 1); }
+
+static uint64_t word_chat(const struct script *s) {
+    const char *dot = s->count > 1 ? strchr(s->words[1], '.') : NULL;
+    return SCRIPT_ANSWER((uint64_t)word_int(s, 1), dot ? atoi(dot + 1) - 1 : 0);
+}
 
 // ---- time and turns ----
 

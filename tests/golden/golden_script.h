@@ -1,7 +1,7 @@
 // Golden script: plays a .script file against a chat on a golden display. Time stands still except for `tick`.
 //
 // A line is a command and its words; "…" may hold spaces and \n \r \t \e \" \\ \xHH. Chats are numbered as they were
-// made.
+// made; 1.2 is the second answer of the latest request of chat 1, 1 alone the first.
 //
 //   Before the first of the others: size W H · colours N · locale NAME · set KEY VALUE (as in the configuration) ·
 //                                     loading (the engine comes with `loaded`) · memory MIB (that are free) ·

@@ -17,9 +17,10 @@
 
 enum { LOGITS = 256 };
 
-struct script_request {
+struct script_request { // an answer of one
     struct engine_client *client;
     uint64_t id, conversation;
+    int answer;
     struct sampling sampling;
     char *prompt;
     enum request_state state;
@@ -29,7 +30,7 @@ struct script_request {
 
 struct script_engine {
     struct engine engine;
-    struct script_request *requests; // all that were ever submitted
+    struct script_request *requests; // all that were ever submitted; an id is the place of its first answer, from 1 on
     int count, capacity;
     struct engine_metrics metrics;
     int found_tokens, found_cached; // of every path; 0: nothing is said
@@ -202,17 +203,14 @@ static bool state_runs(enum request_state s) {
 static struct script_request *request_of(const struct engine *engine, uint64_t conversation) {
     const struct script_engine *e = (const struct script_engine *)engine;
     for (int i = e->count; i > 0; i--)
-        if (e->requests[i - 1].conversation == conversation) return &e->requests[i - 1];
+        if (SCRIPT_ANSWER(e->requests[i - 1].conversation, e->requests[i - 1].answer) == conversation)
+            return &e->requests[i - 1];
     return NULL;
 }
 
 static struct script_request *request_running(const struct engine *e, uint64_t conversation) {
     struct script_request *r = request_of(e, conversation);
     return r && state_runs(r->state) ? r : NULL;
-}
-
-static struct script_request *request_by_id(const struct script_engine *e, uint64_t id) {
-    return id >= 1 && id <= (uint64_t)e->count ? &e->requests[id - 1] : NULL;
 }
 
 static char *prompt_text(const struct request_params *p) {
@@ -229,7 +227,7 @@ static char *prompt_text(const struct request_params *p) {
 
 // An event of a request, with what the script says of it.
 static void tell(const struct script_request *r, struct engine_event event, const char *text, size_t size) {
-    event.request = r->id, event.conversation = r->conversation;
+    event.request = r->id, event.conversation = r->conversation, event.answer = r->answer;
     event.at = clock_ns();
     memcpy(event.text, text, size);
     event.size = size;
@@ -288,29 +286,36 @@ static uint64_t read_ahead(struct engine_client *c, const struct request_params 
 static uint64_t script_submit(struct engine_client *c, const struct request_params *p) {
     struct script_engine *e = engine_of(c);
     if (p->read_ahead) return read_ahead(c, p);
-    if (e->count == e->capacity) {
-        e->capacity = 2 * e->capacity + 8;
-        e->requests = xrealloc(e->requests, (size_t)e->capacity * sizeof *e->requests);
+    const uint64_t id = (uint64_t)e->count + 1;
+    for (int i = 0; i < p->n_answers || !i; i++) {
+        if (e->count == e->capacity) {
+            e->capacity = 2 * e->capacity + 8;
+            e->requests = xrealloc(e->requests, (size_t)e->capacity * sizeof *e->requests);
+        }
+        e->requests[e->count++] = (struct script_request){.client = c,
+                                                          .id = id,
+                                                          .conversation = p->conversation,
+                                                          .answer = i,
+                                                          .sampling = p->samplings ? p->samplings[i] : p->sampling,
+                                                          .prompt = prompt_text(p)};
     }
-    struct script_request *r = &e->requests[e->count++];
-    *r = (struct script_request){.client = c,
-                                 .id = (uint64_t)e->count,
-                                 .conversation = p->conversation,
-                                 .sampling = p->sampling,
-                                 .prompt = prompt_text(p)};
-    return r->id;
+    return id;
 }
 
 static void script_cancel(struct engine_client *c, uint64_t request, int answer) {
-    (void)answer; // there is one
-    struct script_request *r = request_by_id(engine_of(c), request);
-    if (r && state_runs(r->state)) request_change(r, REQUEST_CANCELLED, FINISH_CANCELLED, NULL);
+    struct script_engine *e = engine_of(c);
+    for (int i = 0; i < e->count; i++) {
+        struct script_request *r = &e->requests[i];
+        bool meant = r->id == request && (answer == EVERY_ANSWER || answer == r->answer);
+        if (meant && state_runs(r->state)) request_change(r, REQUEST_CANCELLED, FINISH_CANCELLED, NULL);
+    }
 }
 
 static void script_set_sampling(struct engine_client *c, uint64_t request, int answer, const struct sampling *s) {
-    (void)answer;
-    struct script_request *r = request_by_id(engine_of(c), request);
-    if (r) r->sampling = *s;
+    struct script_engine *e = engine_of(c);
+    for (int i = 0; i < e->count; i++)
+        if (e->requests[i].id == request && (answer == EVERY_ANSWER || answer == e->requests[i].answer))
+            e->requests[i].sampling = *s;
 }
 
 static void script_focus(struct engine_client *c, uint64_t conversation) { (void)c, (void)conversation; }
@@ -334,6 +339,7 @@ static const struct engine_metrics *script_metrics(struct engine_client *c) {
         if (!state_runs(r->state)) continue;
         f->requests[f->n_requests++] = (struct request_metrics){.request = r->id,
                                                                 .conversation = r->conversation,
+                                                                .answer = r->answer,
                                                                 .state = r->state,
                                                                 .prefill_done = r->prefill_done,
                                                                 .prefill_total = r->prefill_total,

@@ -24,6 +24,9 @@ void script_engine_progress(double done);        // told to whoever waits, once 
 void script_engine_release(const char *failure); // NULL: its engine is there
 void script_engine_abort(void);                  // nobody waits any more
 
+// What the script says is about the first answer of the latest request of a conversation, or about another one:
+#define SCRIPT_ANSWER(conversation, answer) ((uint64_t)(answer) << 32 | (conversation))
+
 // One piece of text of the running request of a conversation, as one token. False when nothing runs there.
 bool script_engine_token(struct engine *e, uint64_t conversation, enum channel channel, const char *text, size_t size);
 bool script_engine_notice(struct engine *e, uint64_t conversation, const char *text);

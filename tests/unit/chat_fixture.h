@@ -76,7 +76,8 @@ static struct {
     struct view_message messages[32];
     char status[512], composer[256];
     struct view_node nodes[64];
-    bool ended, chooses, typed, tree;
+    char taken[256];
+    bool ended, chooses, typed, tree, compares;
     const char *theme_problem; // at the next opening; NULL: none
 } screen;
 
@@ -118,6 +119,13 @@ void screen_confirm(struct screen *s, enum ui_command_id id, const char *questio
 void screen_set_composer(struct screen *s, const char *text) {
     (void)s, snprintf(screen.composer, sizeof screen.composer, "%s", text);
 }
+void screen_compare(struct screen *s) { (void)s, screen.compares = true; }
+const char *screen_take_message(struct screen *s) {
+    (void)s;
+    snprintf(screen.taken, sizeof screen.taken, "%s", screen.composer);
+    screen.composer[0] = 0;
+    return *screen.taken ? screen.taken : NULL;
+}
 void screen_draft(const struct screen *s, struct draft *out) {
     (void)s;
     *out = (struct draft){0};
@@ -127,7 +135,9 @@ void screen_set_draft(struct screen *s, const struct draft *d) { screen_set_comp
 const char *screen_theme(const struct screen *s) { return (void)s, "ember"; }
 uint32_t screen_panes(const struct screen *s) { return (void)s, 1u << 2 | 1u << 4; }
 uint32_t screen_panes_with_room(const struct screen *s) { return (void)s, 1u << 2; }
-bool screen_has_open(const struct screen *s, enum pane_id pane) { return (void)s, pane == PANE_TREE && screen.tree; }
+bool screen_has_open(const struct screen *s, enum pane_id pane) {
+    return (void)s, (pane == PANE_TREE && screen.tree) || (pane == PANE_COMPARE && screen.compares);
+}
 int screen_page(const struct screen *s) { return (void)s, -1; }
 bool screen_ascii(const struct screen *s) { return (void)s, true; }
 bool screen_copy(struct screen *s, const char *text, size_t size, char how[128]) {

@@ -36,6 +36,7 @@ static uint64_t told_submit(struct engine_client *c, const struct request_params
     engine.n_answers = p->n_answers;
     engine.room = p->room;
     engine.sampling = p->sampling;
+    engine.own = p->samplings;
     return ++engine.n_requests;
 }
 
@@ -49,7 +50,8 @@ static void told_cancel(struct engine_client *c, uint64_t request, int answer) {
 }
 
 static void told_set_sampling(struct engine_client *c, uint64_t request, int answer, const struct sampling *s) {
-    (void)c, (void)answer;
+    (void)c;
+    engine.changed_answer = answer;
     assert(engine.n_changed < TOLD_MOST);
     engine.changed[engine.n_changed++] = request;
     engine.new_sampling = *s;

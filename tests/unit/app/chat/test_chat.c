@@ -192,6 +192,46 @@ static void test_regenerating_makes_versions(void **state) {
     assert_message(1, VIEW_MODEL, "newer");
 }
 
+static void test_several_answers_are_asked_for_at_once(void **state) {
+    (void)state;
+    type("q");
+    act(COMMAND_FAN_OUT, -1, "9"); // more than there may be: the message stays where it is
+    assert_true(screen.view.status_bad);
+    assert_string_equal(screen.composer, "q");
+    assert_int_equal(engine.n_requests, 0);
+    act(COMMAND_FAN_OUT, -1, "3");
+    assert_string_equal(screen.composer, "");
+    assert_string_equal(engine.prompt, "user: q|");
+    assert_int_equal(engine.n_answers, 3);
+    assert_false(engine.own);
+    assert_int_equal(settings.fan_out, 3);
+    assert_int_equal(screen.view.n_columns, 3);
+    assert_int_equal(screen.view.column, 0);
+    // The knob is turned of the answer in focus, which is the one that is stopped.
+    screen.messages[0].id = screen.view.columns[1].id;
+    act_on(0, COMMAND_TREE);
+    assert_int_equal(screen.view.column, 1);
+    act(COMMAND_KNOB_UP, -1, NULL);
+    assert_int_equal(engine.changed_answer, 1);
+    assert_true(screen.view.sampling->temperature > settings.sampling.temperature);
+    act(COMMAND_STOP, -1, NULL);
+    assert_int_equal(engine.n_cancelled, 1);
+    assert_int_equal(engine.cancelled_answer, 1);
+    // With nothing in the composer the message is asked again, here with values of the knob.
+    act(COMMAND_FAN_OUT, -1, "0.1, 2");
+    assert_string_equal(engine.prompt, "user: q|");
+    assert_int_equal(engine.n_answers, 2);
+    assert_true(engine.own && engine.samplings[0].temperature == 0.1f && engine.samplings[1].temperature == 2);
+    assert_int_equal(screen.view.n_columns, 5);
+    assert_int_equal(screen.view.column, 3);
+    // A message that goes on from an answer that is not there yet stays in the composer.
+    type("more");
+    act(COMMAND_FAN_OUT, -1, "2");
+    assert_true(screen.view.status_bad);
+    assert_string_equal(screen.composer, "more");
+    assert_int_equal(engine.n_requests, 2);
+}
+
 static void converse(const char *first, const char *second) {
     act(COMMAND_SEND, -1, first);
     say(1, 1, "one");
@@ -673,6 +713,7 @@ int main(void) {
         CHAT_TEST(test_the_system_prompt_comes_first),
         CHAT_TEST(test_chats_answer_at_the_same_time),
         CHAT_TEST(test_regenerating_makes_versions),
+        CHAT_TEST(test_several_answers_are_asked_for_at_once),
         CHAT_TEST(test_the_first_and_the_last_version_stay),
         CHAT_TEST(test_a_broken_theme_is_told_beside_a_broken_store),
         CHAT_TEST(test_status_messages_are_log_entries),

@@ -554,6 +554,78 @@ static void test_nothing_is_read_ahead_beside_answers_or_if_unwanted(void **stat
     assert_int_equal(engine.n_ahead, 1);
 }
 
+static void test_each_of_several_answers_has_its_own_knobs(void **state) {
+    (void)state;
+    struct sampling own[3] = {settings.sampling, settings.sampling, settings.sampling}, hot = settings.sampling;
+    send(0, "question");
+    assert_false(engine.own);
+    for (int i = 0; i < 3; i++) own[i].temperature = 0.5f + (float)i;
+    session_ask(session, chat(0), 0, 3, own);
+    assert_true(engine.own);
+    assert_int_equal(engine.n_answers, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_true(engine.samplings[i].temperature == 0.5f + (float)i);
+        assert_true(message(0, 2 + i)->sampling->temperature == 0.5f + (float)i);
+    }
+    hot.temperature = 4;
+    session_set_answer_sampling(session, chat(0), 3, &hot);
+    assert_int_equal(engine.n_changed, 1);
+    assert_int_equal(engine.changed[0], 2);
+    assert_int_equal(engine.changed_answer, 1);
+    assert_true(engine.new_sampling.temperature == 4 && message(0, 3)->sampling->temperature == 4);
+    assert_true(message(0, 4)->sampling->temperature == 2.5f);
+    session_set_sampling(session, chat(0), &settings.sampling); // of the first alone
+    assert_int_equal(engine.n_changed, 2);
+    assert_int_equal(engine.changed_answer, EVERY_ANSWER);
+    assert_true(message(0, 3)->sampling->temperature == 4);
+    session_hold(session, true);
+    session_ask(session, chat(0), 0, 2, NULL);
+    session_set_answer_sampling(session, chat(0), 6, &hot); // before an engine has it
+    session_hold(session, false);
+    assert_true(engine.own && engine.samplings[1].temperature == 4);
+    assert_true(engine.samplings[0].temperature == settings.sampling.temperature);
+    session_set_sampling(session, chat(0), &own[2]); // told the one of the two that follows it
+    assert_int_equal(engine.changed_answer, 0);
+    assert_true(message(0, 5)->sampling->temperature == 2.5f && message(0, 6)->sampling->temperature == 4);
+}
+
+static void test_one_of_several_answers_is_stopped_alone(void **state) {
+    (void)state;
+    send(0, "question");
+    session_ask(session, chat(0), 0, 3, NULL);
+    session_stop_answer(session, chat(0), 3);
+    assert_int_equal(engine.n_cancelled, 1);
+    assert_int_equal(engine.cancelled[0], 2);
+    assert_int_equal(engine.cancelled_answer, 1);
+    happen((struct engine_event){.kind = EVENT_STATE, .request = 2, .answer = 1, .state = REQUEST_CANCELLED});
+    assert_int_equal(message(0, 3)->state, MESSAGE_STOPPED);
+    say_as(2, 2, "goes on");
+    assert_string_equal(message(0, 4)->text, "goes on");
+    session_hold(session, true);
+    session_ask(session, chat(0), 0, 3, NULL);
+    session_stop_answer(session, chat(0), 6); // before an engine has it
+    session_hold(session, false);
+    assert_int_equal(engine.n_answers, 2);
+    say_as(3, 1, "the other");
+    assert_string_equal(message(0, 7)->text, "the other");
+}
+
+static void test_keeping_a_version_takes_the_others_away_at_once(void **state) {
+    (void)state;
+    send(0, "question");
+    session_ask(session, chat(0), 0, 3, NULL);
+    assert_int_equal(session_keep(session, chat(0), 3), 3);
+    assert_int_equal(conversation_last(&chat(0)->conversation), 3);
+    assert_int_equal(engine.n_cancelled, 3);
+    assert_int_equal(engine.cancelled_answer, 0);
+    for (int m = 1; m <= 4; m++) assert_int_equal(message(0, m)->pruned != 0, m != 3);
+    assert_int_equal(session_keep(session, chat(0), 3), 0);
+    assert_int_equal(session_restore(chat(0)), 1); // all of them
+    for (int m = 1; m <= 4; m++) assert_int_equal(message(0, m)->pruned, 0);
+    assert_int_equal(conversation_last(&chat(0)->conversation), 3);
+    assert_int_equal(session_restore(chat(0)), -1);
+}
+
 static void test_stopping_stops_every_answer_of_a_chat(void **state) {
     (void)state;
     session_new(session);
@@ -957,6 +1029,9 @@ int main(void) {
         SESSION_TEST(test_whole_words_of_a_message_are_read_ahead),
         SESSION_TEST(test_what_is_cached_of_a_chat_is_found_out),
         SESSION_TEST(test_nothing_is_read_ahead_beside_answers_or_if_unwanted),
+        SESSION_TEST(test_each_of_several_answers_has_its_own_knobs),
+        SESSION_TEST(test_one_of_several_answers_is_stopped_alone),
+        SESSION_TEST(test_keeping_a_version_takes_the_others_away_at_once),
         SESSION_TEST(test_stopping_stops_every_answer_of_a_chat),
         SESSION_TEST(test_requests_wait_for_an_engine),
         SESSION_TEST(test_sampling_reaches_every_answer_of_a_chat),
