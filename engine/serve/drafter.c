@@ -117,6 +117,13 @@ struct pen {
     bool writes;
 };
 
+// Tokens up to one that only the larger vocabulary has: there it stops reading.
+static int count_known(const struct drafter *w, const int32_t *tokens, int n) {
+    int i = 0;
+    while (i < n && tokens[i] < w->n_vocab) i++;
+    return i;
+}
+
 // Reads what the texts have that it has not read. Those that are read to the end have logits, and write.
 static bool read_texts(struct drafter *w, struct pen *pens, int n, struct backend_result *out, struct status *st) {
     struct batch b = {.rows = w->rows, .segments = w->segments, .copies = w->copies};
@@ -129,6 +136,7 @@ static bool read_texts(struct drafter *w, struct pen *pens, int n, struct backen
         else begin(w, t);
         int rows = t->n - d->n_read;
         if (rows > FEW && rows > left) rows = left;
+        rows = count_known(w, t->tokens + d->n_read, rows);
         if (!rows) continue;
         pens[i].writes = rows == t->n - d->n_read;
         if (!add_rows(w, &b, d, t->tokens + d->n_read, rows, pens[i].writes)) {

@@ -77,8 +77,9 @@ struct bench *bench_open(struct bench_options o) {
     b->scheduler = scheduler_open(&p, &st);
     assert_non_null(b->scheduler);
     if (!o.drafter) return b;
+    b->small.spec.n_vocab = o.draft_vocab;
     const struct drafter_params d = {.placement = placement_on(o.drafter, 0),
-                                     .model = p.model,
+                                     .model = o.draft_vocab ? &b->small : p.model,
                                      .n_pages = o.draft_pages ? o.draft_pages : o.n_pages,
                                      .context = p.context,
                                      .n_vocab = p.model->spec.n_vocab};

@@ -17,7 +17,7 @@ struct bench_answer {
 };
 
 struct bench {
-    struct model model;
+    struct model model, small;
     struct metrics metrics;
     struct scheduler *scheduler;
     struct bench_answer answers[MOST_REQUESTS]; // of request + answer
@@ -33,7 +33,7 @@ struct bench_options {
     int n_pages, context, chunk, n_vocab, places; // but for the pages 0 stands for a usual value
     bool drafts;
     const struct backend_ops *drafter; // of a small model that writes ahead, over the same model; NULL: none
-    int draft_pages;
+    int draft_pages, draft_vocab;
     const struct model *model;       // NULL: the toy's
     struct placement_plan placement; // of that model
     struct placement_plan fallback;

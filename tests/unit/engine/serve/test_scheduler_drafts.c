@@ -223,7 +223,7 @@ static void test_running_branches_are_looked_up(void **state) {
 
 // ---- a small model that writes ahead ----
 
-static int quick_ns, slips; // what its runs take; one row in so many is wrong, 0: none
+static int quick_ns, slips, small_vocab; // what its runs take; one row in so many is wrong, 0: none
 static bool broken;
 
 static bool small_run(struct backend *b, const struct batch *batch, struct backend_result *out, struct status *st) {
@@ -237,8 +237,8 @@ static bool small_run(struct backend *b, const struct batch *batch, struct backe
     float *logits = out->logits;
     for (int i = 0; ok && i < batch->n_rows; i++) {
         if (!batch->rows[i].output) continue;
-        if (slips && batch->rows[i].token % slips == 0) logits[(batch->rows[i].token + 7) % VOCAB] += 20;
-        logits += VOCAB;
+        if (slips && batch->rows[i].token % slips == 0) logits[(batch->rows[i].token + 7) % small_vocab] += 20;
+        logits += small_vocab;
     }
     return ok;
 }
@@ -249,6 +249,7 @@ static struct bench *open_small(struct bench_options o, int run_ns, int slips_in
     small = toy_backend;
     small.run = small_run;
     quick_ns = run_ns, slips = slips_in, broken = false;
+    small_vocab = o.draft_vocab ? o.draft_vocab : VOCAB;
     o.drafts = true;
     o.drafter = &small;
     return open_drafts(o, 0, 0);
@@ -287,6 +288,20 @@ static void test_it_writes_for_several_and_slips(void **state) {
         assert_true(b->metrics.drafted_tokens > b->metrics.accepted_tokens);
         close_drafts(b);
     }
+}
+
+// A token that only the larger vocabulary has is not read, nor is what comes after it.
+static void test_it_may_know_fewer_tokens(void **state) {
+    (void)state;
+    struct bench *b = open_small((struct bench_options){.n_pages = 64, .draft_vocab = VOCAB - 3}, RUN / 50, 0);
+    bench_submit(b, 1, 40, 0, 300);
+    struct scheduler_request q = bench_ask(2, 200, 0, 300);
+    q.ids[150] = VOCAB - 1;
+    scheduler_submit(b->scheduler, &q);
+    bench_run(b);
+    bench_assert_text_alone(b, 1, 40, 0, 300);
+    assert_int_equal(b->answers[2].n, 300);
+    close_drafts(b);
 }
 
 static void test_without_it_answers_go_on(void **state) {
@@ -360,6 +375,7 @@ int main(void) {
         cmocka_unit_test(test_a_small_model_writes_ahead),
         cmocka_unit_test(test_it_is_left_alone_where_it_is_not_worth_it),
         cmocka_unit_test(test_it_writes_for_several_and_slips),
+        cmocka_unit_test(test_it_may_know_fewer_tokens),
         cmocka_unit_test(test_without_it_answers_go_on),
         cmocka_unit_test(test_random_life),
     };
