@@ -538,6 +538,28 @@ static void test_a_message_to_a_busy_chat_is_kept(void **state) {
     assert_non_null(strstr(screen.messages[1].note, "stopped"));
 }
 
+static void test_what_is_typed_is_read_ahead(void **state) {
+    (void)state;
+    type("some words, an");
+    pass(0.1);
+    assert_string_equal(engine.ahead, "user: some words,|"); // those that are whole
+    type("some words, and mo");
+    pass(0.1);
+    assert_string_equal(engine.ahead, "user: some words, and|");
+    pass(0.3); // nothing more comes
+    assert_string_equal(engine.ahead, "user: some words, and mo|");
+    assert_int_equal(engine.n_ahead, 3);
+    act(COMMAND_SEND, -1, "some words, and more");
+    assert_string_equal(engine.ahead, "");
+    type("another one, ");
+    pass(0.5);
+    assert_int_equal(engine.n_ahead, 3); // not before the answer
+    say(1, 1, "An answer.");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    pass(0.1);
+    assert_string_equal(engine.ahead, "user: some words, and more|assistant: An answer.|user: another one,|");
+}
+
 static void test_a_draft_belongs_to_its_chat(void **state) {
     (void)state;
     act(COMMAND_SEND, -1, "q");
@@ -735,6 +757,7 @@ int main(void) {
         CHAT_TEST(test_what_cannot_be_answered_is_left_out),
         CHAT_TEST(test_a_message_to_a_busy_chat_is_kept),
         CHAT_TEST(test_a_draft_belongs_to_its_chat),
+        CHAT_TEST(test_what_is_typed_is_read_ahead),
         CHAT_TEST(test_drafts_outlive_the_program),
         CHAT_TEST(test_drafts_are_saved_every_few_seconds),
         CHAT_TEST(test_a_named_chat_keeps_its_draft),
