@@ -53,6 +53,7 @@ static const char *const store_steps[] = {
     "ALTER TABLE message ADD COLUMN own_tokens INTEGER NOT NULL DEFAULT 0;",
     "ALTER TABLE message ADD COLUMN drawn BLOB;", // its tokens with their figures; NULL: not known
     "ALTER TABLE message ADD COLUMN edit TEXT;", // its new text as far as it is written; NULL: it is not being edited
+    "ALTER TABLE message ADD COLUMN sampling TEXT;", // that it was drawn under, as of a conversation; NULL: not known
 };
 #define STORE_VERSION ((int)(sizeof store_steps / sizeof *store_steps))
 
@@ -64,8 +65,8 @@ static const char *const store_steps[] = {
     X(SQL_LIST, "SELECT id, title, named, sampling, settings, created FROM conversation ORDER BY id")                  \
     X(SQL_LAST, "SELECT last FROM conversation WHERE id = ?1")                                                         \
     X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens, model, thinking, thinking_tokens, "               \
-                "thinking_seconds, notice, created, begun, ended, name, use, own_tokens, drawn, edit FROM message "    \
-                "WHERE conversation = ?1 ORDER BY id")                                                                 \
+                "thinking_seconds, notice, created, begun, ended, name, use, own_tokens, drawn, edit, sampling "       \
+                "FROM message WHERE conversation = ?1 ORDER BY id")                                                    \
     X(SQL_ADD_CONVERSATION, "INSERT INTO conversation (title, named, sampling, settings, created) "                    \
                             "VALUES (?1, ?2, ?3, ?4, ?5)")                                                             \
     X(SQL_SET_CONVERSATION, "UPDATE conversation SET title = ?1, named = ?2, sampling = ?3, settings = ?4 "            \
@@ -73,12 +74,12 @@ static const char *const store_steps[] = {
     X(SQL_SET_LAST, "UPDATE conversation SET last = ?1 WHERE id = ?2")                                                 \
     X(SQL_SET_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, model, thinking, thinking_tokens, "      \
                        "thinking_seconds, notice, created, begun, ended, name, use, own_tokens, conversation, parent, "\
-                       "id, drawn, edit) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "   \
-                       "?16, ?17, ?18, ?19, ?20, ?21) ON CONFLICT (id) DO UPDATE SET role = ?1, "        \
+                       "id, drawn, edit, sampling) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, "   \
+                       "?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22) ON CONFLICT (id) DO UPDATE SET role = ?1, "       \
                        "state = ?2, text = ?3, "                                                                       \
                        "note = ?4, tokens = ?5, model = ?6, thinking = ?7, thinking_tokens = ?8, "                     \
                        "thinking_seconds = ?9, notice = ?10, created = ?11, begun = ?12, ended = ?13, name = ?14, "    \
-                       "use = ?15, own_tokens = ?16, drawn = ?20, edit = ?21")                                         \
+                       "use = ?15, own_tokens = ?16, drawn = ?20, edit = ?21, sampling = ?22")                         \
     X(SQL_DELETE_MESSAGE, "DELETE FROM message WHERE id = ?1")                                                         \
     X(SQL_DELETE, "DELETE FROM conversation WHERE id = ?1")                                                            \
     X(SQL_READ_DRAFT, "SELECT text, folds, point FROM draft WHERE conversation = ?1")                                  \
@@ -332,6 +333,10 @@ static void read_message(struct conversation *c, sqlite3_stmt *query) {
     if (sqlite3_column_type(query, 15) != SQLITE_NULL) conversation_name(c, added, column_text(query, 15));
     m->use = (enum message_use)column_name(query, 16, use_names, sizeof use_names / sizeof *use_names);
     m->own_tokens = sqlite3_column_int(query, 17);
+    if (sqlite3_column_type(query, 20) != SQLITE_NULL) {
+        struct sampling initial = sampling_default(), drawn_under = sampling_read(column_text(query, 20), &initial);
+        conversation_set_sampling(c, added, &drawn_under);
+    }
     read_tokens(m, query, 18);
     if (sqlite3_column_type(query, 19) != SQLITE_NULL) conversation_set_edit(c, added, column_text(query, 19));
     m->dirty = false;
@@ -415,6 +420,7 @@ static bool save_message(struct store *s, struct conversation *c, struct message
     uint8_t *blob = m->drawn.count ? message_tokens_write(&m->drawn, &size) : NULL;
     if (blob) sqlite3_bind_blob64(query, 20, blob, size, free); // NULL otherwise
     bind_text(query, 21, m->edit);
+    if (m->sampling) sqlite3_bind_text(query, 22, sampling_write(m->sampling), -1, free);
     if (!perform(s, query, st)) return false;
     if (!m->row) m->row = sqlite3_last_insert_rowid(s->db);
     return true;

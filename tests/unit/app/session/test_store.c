@@ -105,6 +105,7 @@ static void test_everything_comes_back(void **state) {
     setting_parse(&c.settings, SETTING_stops, " # ", NULL);
     setting_parse(&c.settings, SETTING_reasoning, "high", NULL);
     c.settings.max_tokens = 77, c.settings.time_limit = 1.5;
+    conversation_set_sampling(&c, two, &c.settings.sampling);
     c.messages[two].begun = 1790000000123, c.messages[two].ended = 1790000000456;
     save(s, &c);
     store_close(s);
@@ -123,6 +124,8 @@ static void test_everything_comes_back(void **state) {
     assert_int_equal(again->messages[3].parent, two);
     assert_string_equal(again->messages[3].text, "More \xe2\x9c\x93");
     assert_memory_equal(&again->settings.sampling, &c.settings.sampling, sizeof c.settings.sampling);
+    assert_memory_equal(again->messages[two].sampling, &c.settings.sampling, sizeof c.settings.sampling);
+    assert_null(again->messages[one].sampling);
     assert_string_equal(again->settings.system, "Be \\brief.\nAlways = so.");
     assert_int_equal(again->settings.stops.count, 2);
     assert_string_equal(again->settings.stops.texts[0], "\nUser:");
