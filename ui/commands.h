@@ -41,6 +41,9 @@
     X(COMMAND_THINKING, "thinking", "Ctrl+T", "Answers", "show or hide the model's thinking")                          \
     X(COMMAND_REASONING, "reasoning", "Alt+R", "Answers", "change how much the model thinks, if it can be chosen")     \
     X(COMMAND_COPY, "copy", "F6", "Answers", "copy the selected message or the last answer")                           \
+    X(COMMAND_TOKENS, "tokens", "Alt+I", "Answers", "move a cursor over the tokens of the answer")                      \
+    X(COMMAND_FORK, "fork", "", "Answers", "fork the answer at the token cursor")                                      \
+    X(COMMAND_TOKEN_COLOURS, "colour-tokens", "Alt+G", "Answers", "colour answers by probability, entropy, or not")    \
     X(COMMAND_PAGE_UP, "page-up", "PgUp", "Answers", "scroll up")                                                      \
     X(COMMAND_PAGE_DOWN, "page-down", "PgDn", "Answers", "scroll down")                                                \
     X(COMMAND_TOP, "top", "Ctrl+Home", "Answers", "scroll to the top")                                                 \

@@ -45,6 +45,7 @@ static const struct {
     {BOTH, COMMAND_RESTORE, "u", NULL, NULL, NULL, "undo prune", "undo"},
     {MESSAGE_SELECTED, COMMAND_COMPARE, "v", NULL, NULL, NULL, "compare", "compare"},
     {MESSAGE_SELECTED, COMMAND_EDIT, "Enter", NULL, "", "", "", ""},
+    {MESSAGE_SELECTED, COMMAND_TOKENS, "i", NULL, "", "", "", ""},
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 

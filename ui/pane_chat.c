@@ -178,6 +178,8 @@ static void click(struct screen *s, void *kept, const struct hit *h) {
     if (h->kind == HIT_MESSAGE && transcript_message(t, h->number)) {
         screen_open_pane(s, PANE_SELECT);
         transcript_select(t, transcript_message(t, h->number));
+    } else if (h->kind == HIT_TOKEN) {
+        transcript_token_set(t, h->number);
     } else if (h->kind == HIT_THINKING) {
         transcript_click_thinking(kept, h->number);
     } else if (h->kind == HIT_QUESTION) {

@@ -44,6 +44,7 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(HELP, help, "help", COMMAND_HELP)                                                                                \
     X(PALETTE, palette, "commands", COMMAND_PALETTE)                                                                   \
     X(MODELS, models, "models", COMMAND_MODEL)                                                                         \
+    X(TOKENS, tokens, "tokens", COMMAND_TOKENS)                                                                        \
     X(TREE, tree, "tree", COMMAND_TREE)                                                                                \
     X(SLOW, slow, "why was that slow?", COMMAND_SLOW)                                                                  \
     X(KV_MAP, kv_map, "pages of the kv cache", COMMAND_KV_MAP)                                                         \
@@ -88,6 +89,8 @@ struct view_message {
     size_t thinking_size;
     int thinking_tokens;
     double thinking_seconds;
+    const struct message_token *drawn; // what it was made of; NULL: not known
+    int n_drawn;
     int version, n_versions; // "‹2/3›" when n_versions > 1; 1-based
     bool streaming;
     enum request_state state; // of one that streams, and how far its prompt has been read
@@ -100,6 +103,16 @@ struct view_message {
     const char *model;  // in full, where it is another than before; NULL: not to be said
     const char *note;  // e.g. "stopped", "38.2 tok/s, 120 tokens"; NULL: none
     bool bare;         // without a heading
+};
+
+struct view_token { // at the token cursor
+    uint64_t message;
+    int token, count; // which, of how many
+    struct message_token figures;
+    const char *text; // hostile; borrowed
+    size_t size;
+    int n;
+    struct token_alternative alternatives[SAMPLING_TOP]; // most likely first
 };
 
 struct view_chat {
@@ -214,6 +227,7 @@ struct screen_view {
     bool context_guessed;                // context_used is
     const struct engine_metrics *metrics; // NULL before the engine is up
     const struct view_loading *loading;   // NULL: no model is being loaded
+    const struct view_token *token;       // NULL: the cursor is on none, see screen_token
     const struct view_node *nodes;        // all messages of the current chat, in order of their making; only while
     int n_nodes;                          // their tree is open
     const struct view_context *context;   // NULL: its pane is not open

@@ -36,7 +36,7 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
     for (int p = 0; p < PANE_COUNT; p++)
         if (pane_actions[p]->keeps) s->kept[p] = xcalloc(1, pane_actions[p]->keeps);
     s->kept[PANE_COMPOSER] = s->composer = composer_open(o->history_path, o->worker);
-    s->kept[PANE_CHAT] = s->kept[PANE_SELECT] = s->transcript = transcript_open();
+    s->kept[PANE_CHAT] = s->kept[PANE_SELECT] = s->kept[PANE_TOKENS] = s->transcript = transcript_open();
     s->stack[s->n_stack++] = PANE_COMPOSER;
     bind_keys(s);
     canvas_open(&s->canvas, 0, 0);
@@ -250,6 +250,10 @@ static void begin_frame(struct screen *s, const struct screen_view *v) {
                                    .cursor_y = -1};
 }
 
+bool screen_token(struct screen *s, const struct screen_view *v, uint64_t *message, int *token) {
+    return screen_has_open(s, PANE_TOKENS) && transcript_token_at(s->transcript, v, message, token);
+}
+
 void screen_draw(struct screen *s, const struct screen_view *v) {
     int width, height;
     terminal_size(s->terminal, &width, &height);
@@ -258,6 +262,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     keep_facts(s, v);
     take_status(s, v);
     if (!screen_has_open(s, PANE_SELECT)) transcript_select(s->transcript, 0);
+    if (!screen_has_open(s, PANE_TOKENS)) transcript_tokens_end(s->transcript);
     make_layout(s, width, height);
     begin_frame(s, v);
     for (int p = PANES_FIRST; p < PANES_END; p++)

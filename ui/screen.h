@@ -22,6 +22,8 @@ struct ui_command {
                       // name that was picked, NULL: the list was opened and is to be brought up to date. Valid until
                       // the next screen call.
     uint64_t message; // id in the view of the one that was clicked on or is selected, or to go to; 0: none
+    int token;        // COMMAND_FORK: of this message; number: the alternative that is forced, −1: the likeliest
+                      // that was not drawn, where there is no text
 };
 
 struct screen_options {
@@ -46,6 +48,8 @@ void screen_close(struct screen *s);
 // change a setting (theme, panes, ascii) the command is handed out too, after the fact, so that it can be saved.
 bool screen_input(struct screen *s, struct ui_command *out);
 bool screen_ended(const struct screen *s);                    // end of input: the terminal is gone
+// Where the token cursor is in the messages of this view, which is then to show that token; false: there is none.
+bool screen_token(struct screen *s, const struct screen_view *v, uint64_t *message, int *token);
 // Draws the view if anything differs from what is shown; only changed cells are written.
 void screen_draw(struct screen *s, const struct screen_view *v);
 // To wait on for room: the terminal has stalled and has not taken all of the last frame, which is then to be drawn

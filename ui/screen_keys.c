@@ -7,6 +7,7 @@
 #include "ui/pane_compare.h"
 #include "ui/pane_dialog.h"
 #include "ui/pane_models.h"
+#include "ui/pane_tokens.h"
 #include "ui/pane_tree.h"
 #include "ui/screen_state.h"
 
@@ -16,13 +17,14 @@
 // The text is borrowed.
 static void hand_out_about(struct screen *s, enum ui_command_id id, int number, const char *text, uint64_t message) {
     if (s->n_queue == SCREEN_QUEUE) return;
-    s->queue[s->n_queue++] = (struct ui_command){id, number, text, message};
+    s->queue[s->n_queue++] = (struct ui_command){id, number, text, message, transcript_token(s->transcript)};
     s->notice.seen[0] = 0; // the same status again is news again
 }
 
 // The message that commands are about; 0: the controller chooses one.
 static uint64_t subject(const struct screen *s) {
     if (screen_has_open(s, PANE_COMPARE)) return s->facts.compared;
+    if (screen_has_open(s, PANE_TOKENS)) return transcript_token_message(s->transcript);
     return screen_has_open(s, PANE_SELECT) ? transcript_selected(s->transcript) : 0;
 }
 
@@ -37,6 +39,9 @@ static const char *kept_text(struct screen *s, const char *text) {
 
 void screen_hand_out(struct screen *s, enum ui_command_id id, int number, const char *text) {
     hand_out(s, id, number, kept_text(s, text));
+    if (id != COMMAND_FORK) return;
+    screen_close_pane(s, PANE_TOKENS); // what comes of it is to be seen
+    transcript_bottom(s->transcript);
 }
 
 void screen_hand_out_message(struct screen *s, enum ui_command_id id, uint64_t message, const char *text) {
@@ -195,6 +200,9 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_COMPARE: compare(s); return;
     case COMMAND_TREE: tree_open(s); break;
     case COMMAND_CONTEXT: screen_open_pane(s, PANE_CONTEXT); break;
+    case COMMAND_TOKENS: tokens_open(s); return;
+    case COMMAND_FORK: tokens_fork(s); return;
+    case COMMAND_TOKEN_COLOURS: tokens_colour(s); return;
     case COMMAND_NAME:
     case COMMAND_KEEP:
     case COMMAND_PRUNE: run_on_selected(s, id); return;

@@ -1,5 +1,6 @@
 #include "ui/transcript.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,10 @@ struct entry {
     int version, width;
     bool ascii, streaming, valid;
     struct markdown layout;
+    bool by_token;
+    int n_drawn;
+    struct token_layout tokens;
+    struct token_layout_options options; // that it was made with
     struct thoughts thoughts;
 };
 
@@ -31,6 +36,16 @@ struct position {
     bool follow;
     uint64_t seen_message; // what the end was when it was last in sight
     size_t seen_size;
+};
+
+struct token_cursor {
+    uint64_t message;  // 0: there is none
+    int token;         // or TRANSCRIPT_LAST_TOKEN
+    int at, n;         // where that is, and of how many alternatives
+    int alternative;   // −1: not chosen yet
+    int seek;          // steps to an unsure token that are still to be made
+    int width, height; // of the pane at the last draw
+    bool moved;        // it is to come into sight at the next draw
 };
 
 struct transcript {
@@ -47,7 +62,10 @@ struct transcript {
     uint64_t selected; // 0: none
     int selected_at;   // its place among those shown
     char selected_name[NAME];
-    uint64_t edited;    // of the last draw; 0: none
+    uint64_t edited; // of the last draw; 0: none
+    struct token_cursor cursor;
+    enum token_colouring colouring;
+    int *shown_tokens;  // of those shown: how many are known
     bool show_selected; // it is to come into sight at the next draw
     struct flow flow;
     int pending_lines, pending_pages;
@@ -76,11 +94,13 @@ void transcript_close(struct transcript *t) {
     for (int i = 0; i < t->n_entries; i++) {
         markdown_free(&t->entries[i].layout);
         thoughts_free(&t->entries[i].thoughts);
+        token_layout_free(&t->entries[i].tokens);
     }
     free(t->entries);
     free(t->positions);
     free(t->open);
     free(t->shown);
+    free(t->shown_tokens);
     flow_free(&t->flow);
     free(t);
 }
@@ -155,9 +175,11 @@ static void keep_selected(struct transcript *t, const struct screen_view *v) {
     if (v->n_messages > t->shown_room) {
         t->shown_room = 2 * v->n_messages;
         t->shown = xrealloc(t->shown, (size_t)t->shown_room * sizeof *t->shown);
+        t->shown_tokens = xrealloc(t->shown_tokens, (size_t)t->shown_room * sizeof *t->shown_tokens);
     }
     t->n_shown = v->n_messages;
     for (int i = 0; i < v->n_messages; i++) t->shown[i] = v->messages[i].role == VIEW_NOTICE ? 0 : v->messages[i].id;
+    for (int i = 0; i < v->n_messages; i++) t->shown_tokens[i] = v->messages[i].n_drawn;
     t->selected_name[0] = 0;
     if (!t->selected) return;
     int at = find_shown(t, t->selected);
@@ -168,6 +190,95 @@ static void keep_selected(struct transcript *t, const struct screen_view *v) {
     t->selected_at = at;
     const char *name = at >= 0 ? v->messages[at].name : NULL;
     if (name) snprintf(t->selected_name, sizeof t->selected_name, "%s", name);
+}
+
+// ---- the token cursor ----
+
+#define UNSURE_BELOW 0.5f // probability of a token that the cursor jumps to
+
+bool transcript_tokens_begin(struct transcript *t) {
+    int at = find_shown(t, t->selected);
+    if (at < 0 || !t->shown_tokens[at])
+        for (at = t->last_in_sight < t->n_shown ? t->last_in_sight : t->n_shown - 1; at >= 0; at--)
+            if (t->shown_tokens[at]) break;
+    if (at < 0) return false;
+    const struct entry *e = &t->entries[at];
+    const bool streams = e->id == t->shown[at] && e->streaming;
+    t->cursor = (struct token_cursor){
+        .message = t->shown[at], .token = streams ? TRANSCRIPT_LAST_TOKEN : 0, .alternative = -1, .moved = true};
+    return true;
+}
+
+void transcript_tokens_end(struct transcript *t) { t->cursor = (struct token_cursor){0}; }
+
+void transcript_token_set(struct transcript *t, int token) {
+    t->cursor.token = token;
+    t->cursor.alternative = -1;
+    t->cursor.seek = 0;
+    t->cursor.moved = true;
+}
+
+void transcript_token_step(struct transcript *t, int step) {
+    const int to = transcript_token(t) + step;
+    transcript_token_set(t, to > 0 ? to : 0);
+}
+
+void transcript_token_unsure(struct transcript *t, int step) {
+    const int seek = t->cursor.seek + step;
+    transcript_token_set(t, transcript_token(t));
+    t->cursor.seek = seek;
+}
+
+void transcript_token_choose(struct transcript *t, int alternative) {
+    const int last = (t->cursor.moved ? SAMPLING_TOP : t->cursor.n) - 1;
+    if (alternative > last) alternative = last;
+    t->cursor.alternative = alternative > 0 ? alternative : 0;
+}
+
+int transcript_token_alternative(const struct transcript *t) { return t->cursor.alternative; }
+uint64_t transcript_token_message(const struct transcript *t) { return t->cursor.message; }
+
+// Keys may come faster than draws.
+int transcript_token(const struct transcript *t) {
+    return t->cursor.token == TRANSCRIPT_LAST_TOKEN ? t->cursor.at : t->cursor.token;
+}
+
+static bool is_unsure(const struct message_token *token) { return token->probability < UNSURE_BELOW; }
+
+// Where there is none in this direction the cursor stays.
+static int unsure_from(const struct view_message *m, int at, int step) {
+    int next = at + step;
+    while (next >= 0 && next < m->n_drawn && !is_unsure(&m->drawn[next])) next += step;
+    return next >= 0 && next < m->n_drawn ? next : at;
+}
+
+bool transcript_token_at(struct transcript *t, const struct screen_view *v, uint64_t *message, int *token) {
+    struct token_cursor *c = &t->cursor;
+    const struct view_message *m = NULL;
+    for (int i = 0; c->message && i < v->n_messages; i++)
+        if (v->messages[i].id == c->message && v->messages[i].n_drawn) m = &v->messages[i];
+    if (!m) return false;
+    const int before = c->at;
+    c->at = c->token < m->n_drawn ? c->token : m->n_drawn - 1;
+    if (c->seek || c->token != TRANSCRIPT_LAST_TOKEN) c->token = c->at;
+    for (int step = c->seek > 0 ? 1 : -1; c->seek; c->seek -= step) c->token = c->at = unsure_from(m, c->at, step);
+    if (c->at != before) c->alternative = -1, c->moved = true;
+    *message = m->id;
+    *token = c->at;
+    return true;
+}
+
+// At first the likeliest one that was not drawn.
+int transcript_token_show(struct transcript *t, const struct view_token *token) {
+    struct token_cursor *c = &t->cursor;
+    c->n = token->n;
+    if (c->alternative < 0) c->alternative = token->n > 1 && token->alternatives[0].id == token->figures.id;
+    if (c->alternative >= c->n) c->alternative = c->n ? c->n - 1 : 0;
+    return c->alternative;
+}
+
+enum token_colouring transcript_colour_tokens(struct transcript *t) {
+    return t->colouring = (enum token_colouring)((t->colouring + 1) % TOKEN_COLOURING_COUNT);
 }
 
 unsigned long transcript_layouts(const struct transcript *t) { return t->layouts; }
@@ -194,18 +305,40 @@ static void layout_plain(struct transcript *t, struct entry *e, const struct vie
     }
 }
 
+static bool shows_tokens(const struct transcript *t, const struct view_message *m) {
+    return m->n_drawn && (m->id == t->cursor.message || t->colouring != TOKENS_PLAIN);
+}
+
+// What is laid out serves as it is.
+static bool serves(const struct entry *e, const struct view_message *m, bool by_token,
+                   const struct token_layout_options *o) {
+    const struct token_layout_options *own = &e->options;
+    return e->by_token == by_token &&
+           (!by_token || (e->n_drawn == m->n_drawn && own->colouring == o->colouring && own->marked == o->marked &&
+                          own->without_colours == o->without_colours));
+}
+
 static struct entry *text_entry_of(struct drawing *p, int index) {
     const struct view_message *m = &p->view->messages[index];
     struct entry *e = &p->t->entries[index];
     bool ascii = p->f->canvas->ascii;
     if (e->id != m->id || e->version != m->version) thoughts_forget(&e->thoughts);
-    if (e->valid && e->id == m->id && e->revision == m->revision && e->version == m->version && e->role == m->role &&
-        e->width == p->area.width && e->ascii == ascii && e->streaming == m->streaming)
+    const bool by_token = shows_tokens(p->t, m);
+    const struct token_layout_options options = {.width = p->area.width,
+                                                 .ascii = ascii,
+                                                 .without_colours = p->f->without_colours,
+                                                 .colouring = p->t->colouring,
+                                                 .marked = m->id == p->t->cursor.message ? p->t->cursor.at : -1};
+    if (e->valid && serves(e, m, by_token, &options) && e->id == m->id && e->revision == m->revision &&
+        e->version == m->version && e->role == m->role && e->width == p->area.width && e->ascii == ascii &&
+        e->streaming == m->streaming)
         return e;
     e->id = m->id, e->revision = m->revision, e->version = m->version, e->role = m->role;
     e->width = p->area.width, e->ascii = ascii, e->streaming = m->streaming, e->valid = true;
     p->t->layouts++;
-    if (m->role == VIEW_MODEL)
+    e->by_token = by_token, e->n_drawn = m->n_drawn, e->options = options;
+    if (by_token) token_layout_make(&e->tokens, &p->t->flow, m, &options);
+    else if (m->role == VIEW_MODEL)
         markdown_layout(&e->layout, m->text, m->size,
                         (struct markdown_options){.width = e->width, .ascii = ascii, .streaming = m->streaming});
     else layout_plain(p->t, e, m);
@@ -219,19 +352,22 @@ static bool is_open(const struct drawing *p, const struct view_message *m) {
 static struct entry *entry_of(struct drawing *p, int index) {
     const struct view_message *m = &p->view->messages[index];
     struct entry *e = text_entry_of(p, index);
-    if (is_open(p, m)) thoughts_layout(&e->thoughts, &p->t->flow, m->thinking, m->thinking_size, thoughts_width(p));
+    if (!e->by_token && is_open(p, m))
+        thoughts_layout(&e->thoughts, &p->t->flow, m->thinking, m->thinking_size, thoughts_width(p));
     return e;
 }
 
 static bool thinks(const struct view_message *m) { return m->streaming && m->thinking_size && !m->size; }
 
 static int thinking_rows(const struct drawing *p, const struct entry *e, const struct view_message *m) {
-    if (!m->thinking_size) return 0;
+    if (!m->thinking_size || e->by_token) return 0;
     return is_open(p, m) ? 1 + (int)e->thoughts.lines.n_rows + (m->size > 0) : 1; // a blank line before the text
 }
 
+static const struct lines *lines_of(const struct entry *e) { return e->by_token ? &e->tokens.lines : &e->layout.lines; }
+
 static int text_rows(const struct entry *e, const struct view_message *m) {
-    return e->layout.lines.n_rows ? (int)e->layout.lines.n_rows : !thinks(m);
+    return lines_of(e)->n_rows ? (int)lines_of(e)->n_rows : e->by_token || !thinks(m);
 }
 
 static int heading_rows(const struct view_message *m) { return m->role != VIEW_NOTICE && !m->bare; }
@@ -314,6 +450,8 @@ static struct place with_message(struct drawing *p, int message, struct place pl
 
 // While a message is selected, what arrives behind it does not move it.
 static bool may_follow(const struct drawing *p) {
+    const struct token_cursor *c = &p->t->cursor;
+    if (c->message) return c->token == TRANSCRIPT_LAST_TOKEN;
     return !p->t->selected || p->t->selected_at + 1 == p->view->n_messages;
 }
 
@@ -326,6 +464,20 @@ static int newly_edited(struct drawing *p) {
     uint64_t id = edited >= 0 ? v->messages[edited].id : 0, before = p->t->edited;
     p->t->edited = id;
     return id != before ? edited : -1;
+}
+
+// With the row of the token cursor, where that has moved or the room is another.
+static struct place with_token(struct drawing *p, struct place place) {
+    struct token_cursor *c = &p->t->cursor;
+    const int message = find_shown(p->t, c->message);
+    c->moved |= c->width != p->area.width || c->height != p->area.height;
+    c->width = p->area.width, c->height = p->area.height;
+    if (message < 0 || !c->moved) return place;
+    const int row = entry_of(p, message)->tokens.marked_row;
+    struct place marked = {message, heading_rows(&p->view->messages[message]) + (row > 0 ? row : 0)};
+    if (place_before(marked, place)) return row > 0 ? marked : (struct place){message, 0};
+    struct place first = moved(p, marked, 1 - p->area.height);
+    return place_before(place, first) ? first : place;
 }
 
 // *ends: the end is in sight.
@@ -341,6 +493,7 @@ static struct place scrolled(struct drawing *p, struct position *at, bool *ends)
     if (revealed >= 0) place = (struct place){revealed, 0}, at->follow = false;
     if (at->follow) place = bottom;
     if (t->selected && t->show_selected) place = with_message(p, t->selected_at, place);
+    place = with_token(p, place);
     int edited = newly_edited(p);
     if (edited >= 0) place = with_message(p, edited, place);
     *ends = !place_before(place, bottom);
@@ -353,6 +506,7 @@ static void clear_pending(struct transcript *t) {
     t->pending_top = t->pending_bottom = false;
     t->reveal = 0;
     t->show_selected = false;
+    t->cursor.moved = false;
 }
 
 // ---- drawing ----
@@ -436,9 +590,19 @@ static void draw_parts(struct drawing *p, struct rect line, struct style style, 
     canvas_text(p->f->canvas, line, line.x, line.y, style, text, size);
 }
 
+// They can be clicked. Blanks may go beyond the edge.
+static void mark_tokens(struct drawing *p, int y, const struct token_layout *l, int row) {
+    for (int i = 0; i < l->n_spots && l->spots[i].row <= row; i++) {
+        const struct token_spot *spot = &l->spots[i];
+        const int room = p->area.width - spot->column, width = spot->width < room ? spot->width : room;
+        if (spot->row == row)
+            frame_hit(p->f, (struct rect){p->area.x + spot->column, y, width, 1}, HIT_TOKEN, spot->token);
+    }
+}
+
 static void draw_text_row(struct drawing *p, int y, const struct entry *e, const struct view_message *m, int row) {
     struct rect a = p->area;
-    const struct lines *l = &e->layout.lines;
+    const struct lines *l = lines_of(e);
     if (l->n_rows == 0) {
         const char *nothing = m->thinking_size ? "(no answer came)" : "(nothing was said)";
         if (m->streaming) draw_progress(p, m, y);
@@ -446,6 +610,7 @@ static void draw_text_row(struct drawing *p, int y, const struct entry *e, const
         return;
     }
     lines_draw(l, (size_t)row, p->f->canvas, a, a.x, y, a.width);
+    if (e->by_token && m->id == p->t->cursor.message) mark_tokens(p, y, &e->tokens, row);
     if (m->streaming && row + 1 == (int)l->n_rows) draw_cursor(p, a.x + row_end(l), y);
 }
 

@@ -7,7 +7,8 @@
 #include "ui/layout.h"
 #include "ui/screen.h"
 
-// number: the command, likewise of a choice, chat, knob, row of a list, question, index of a message of the transcript
+// number: the command, likewise of a choice, chat, knob, row of a list, question, index of a message of the transcript,
+// of a token
 enum hit_kind {
     HIT_COMMAND,
     HIT_CHAT,
@@ -18,7 +19,8 @@ enum hit_kind {
     HIT_CHOICE,
     HIT_THINKING,
     HIT_VERSION_PREVIOUS,
-    HIT_VERSION_NEXT
+    HIT_VERSION_NEXT,
+    HIT_TOKEN
 };
 struct hit {
     struct rect area;
@@ -33,7 +35,7 @@ struct view_status {
     bool bad, fading;
 };
 
-#define VIEW_HITS 256
+#define VIEW_HITS 1024 // tokens are many
 struct view_frame {
     struct canvas *canvas;
     const struct screen_view *view;

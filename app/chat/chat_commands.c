@@ -346,6 +346,7 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_DELETE] = command_delete,
         [COMMAND_TREE] = chat_go,
         [COMMAND_CONTEXT] = chat_go,
+        [COMMAND_FORK] = chat_fork,
         [COMMAND_EDIT] = chat_edit,
         [COMMAND_EDIT_STOP] = chat_edit_stop,
         [COMMAND_NAME] = chat_name,

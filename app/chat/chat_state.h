@@ -51,6 +51,7 @@ struct chat {
     struct view_context_row *view_context_rows; // likewise
     uint64_t found_at;                          // clock_ns when the engine was last asked what it has cached
     double prefill_rate;                        // tokens a second, lately
+    struct view_token view_token;
     int *path, *versions; // versions: numbers, then totals
     struct view_column *view_columns;
     struct view_message *column_messages;
@@ -101,6 +102,10 @@ int chat_compared_answer(const struct chat *c);             // that is being wri
 const struct sampling *chat_sampling(const struct chat *c); // its own, otherwise that of the chat
 // After all messages of the path. f: NULL: there is no engine.
 void chat_compare_show(struct chat *c, const struct engine_metrics *f, struct screen_view *view);
+
+// chat_tokens.c
+void chat_fork(struct chat *c, const struct ui_command *command);
+void chat_token_show(struct chat *c, struct screen_view *view);
 
 // chat_draft.c
 void chat_draft_show(struct chat *c, struct session_chat *chat); // in the composer, where another's is put aside

@@ -87,6 +87,8 @@ int chat_show_message(const struct chat *c, const struct engine_metrics *f, int 
         .role = m->role == MESSAGE_USER ? VIEW_USER : VIEW_MODEL,
         .text = m->text,
         .size = m->size,
+        .drawn = m->drawn.count ? m->drawn.tokens : NULL,
+        .n_drawn = m->drawn.count,
         .thinking = m->thinking,
         .thinking_size = m->thinking_size,
         .thinking_tokens = m->thinking_tokens,
@@ -287,6 +289,7 @@ void chat_show(struct chat *c) {
     chat_context_show(c, &view);
     show_distribution(c, &view);
     chat_compare_show(c, f, &view);
+    chat_token_show(c, &view);
     chat_model_show(c, &view);
     chat_limits_show(c, f, &c->time);
     screen_draw(c->screen, &view);

@@ -212,6 +212,22 @@ static void do_token(struct script *s) {
     script_settle(s);
 }
 
+// Of the next token: "word 0.6|other 0.3" are its alternatives.
+static void do_figures(struct script *s) {
+    const char *texts[SAMPLING_TOP];
+    float probabilities[SAMPLING_TOP];
+    int n = 0;
+    char *rest = NULL;
+    for (char *one = strtok_r(s->words[3], "|", &rest); one && n < SAMPLING_TOP; one = strtok_r(NULL, "|", &rest)) {
+        char *space = strrchr(one, ' ');
+        if (!space) script_fail(s, "%s has no probability", one);
+        *space = 0;
+        texts[n] = one;
+        probabilities[n++] = strtof(space + 1, NULL);
+    }
+    script_engine_figures(s->engine, strtof(s->words[1], NULL), strtof(s->words[2], NULL), texts, probabilities, n);
+}
+
 static void script_speak(struct script *s, enum channel channel) {
     const char *text = s->words[3];
     for (size_t at = 0; at < s->sizes[3];) {
@@ -550,6 +566,11 @@ static void do_prompt(struct script *s) {
         script_fail(s, "the engine was asked: %s", prompt ? prompt : "nothing");
 }
 
+static void do_begun(struct script *s) {
+    const char *begun = script_engine_begun(s->engine, word_chat(s));
+    if (!begun || strcmp(begun, s->words[2]) != 0) script_fail(s, "it begins with: %s", begun ? begun : "nothing");
+}
+
 static void do_sent(struct script *s) {
     if (!memmem(s->display.sent, s->display.size, s->words[1], s->sizes[1])) script_fail(s, "not sent");
 }
@@ -646,6 +667,7 @@ static const struct {
     {"wheel", 3, false, do_wheel},
     {"resize", 2, false, do_resize},
     {"token", 2, false, do_token},
+    {"figures", 3, false, do_figures},
     {"answer", 3, false, do_answer},
     {"state", 2, false, do_state},
     {"prefill", 3, false, do_prefill},
@@ -669,6 +691,7 @@ static const struct {
     {"plain", 1, false, do_plain},
     {"sampling", 3, false, do_sampling},
     {"prompt", 2, false, do_prompt},
+    {"begun", 2, false, do_begun},
     {"sent", 1, false, do_sent},
     {"unsent", 1, false, do_unsent},
     {"ended", 0, false, do_ended},

@@ -1,5 +1,6 @@
 #include "tests/golden/script_engine.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,6 +24,9 @@ struct script_request { // an answer of one
     int answer;
     struct sampling sampling;
     char *prompt;
+    int32_t *begun; // how the answer begins
+    int n_begun;
+    char *begun_words;
     enum request_state state;
     int n_generated, n_drafted, n_accepted, prefill_done, prefill_total;
     float rate;
@@ -32,6 +36,8 @@ struct script_engine {
     struct engine engine;
     struct script_request *requests; // all that were ever submitted; an id is the place of its first answer, from 1 on
     int count, capacity;
+    struct engine_event next; // the figures of the next token
+    bool figured;             // they were said
     struct engine_metrics metrics;
     int found_tokens, found_cached; // of every path; 0: nothing is said
     struct script_logits { // of the last token, and of those before it one that is penalised
@@ -255,7 +261,11 @@ static struct script_engine *engine_of(const struct engine_client *c) { return (
 
 static void script_close(struct engine *engine) {
     struct script_engine *e = (struct script_engine *)engine;
-    for (int i = 0; i < e->count; i++) free(e->requests[i].prompt);
+    for (int i = 0; i < e->count; i++) {
+        free(e->requests[i].prompt);
+        free(e->requests[i].begun);
+        free(e->requests[i].begun_words);
+    }
     free(e->requests);
     free(e);
 }
@@ -283,6 +293,24 @@ static uint64_t read_ahead(struct engine_client *c, const struct request_params 
     return UINT64_MAX;
 }
 
+static char *begun_words(const struct request_params *p) {
+    char *words = xstrdup("");
+    for (int i = 0; i <= p->n_begun; i++) {
+        const char *text = p->begun_text ? p->begun_text : "", *gap = i && (i < p->n_begun || *text) ? " " : "";
+        char *longer =
+            i < p->n_begun ? xasprintf("%s%s%d", words, gap, p->begun[i]) : xasprintf("%s%s%s", words, gap, text);
+        free(words);
+        words = longer;
+    }
+    return words;
+}
+
+static int32_t *copy_begun(const struct request_params *p) {
+    int32_t *ids = xmalloc((size_t)p->n_begun * sizeof *ids);
+    for (int i = 0; i < p->n_begun; i++) ids[i] = p->begun[i];
+    return ids;
+}
+
 static uint64_t script_submit(struct engine_client *c, const struct request_params *p) {
     struct script_engine *e = engine_of(c);
     if (p->read_ahead) return read_ahead(c, p);
@@ -297,6 +325,9 @@ static uint64_t script_submit(struct engine_client *c, const struct request_para
                                                           .conversation = p->conversation,
                                                           .answer = i,
                                                           .sampling = p->samplings ? p->samplings[i] : p->sampling,
+                                                          .begun = copy_begun(p),
+                                                          .n_begun = p->n_begun,
+                                                          .begun_words = begun_words(p),
                                                           .prompt = prompt_text(p)};
     }
     return id;
@@ -418,12 +449,39 @@ void script_engine_logits(struct engine *e, uint64_t conversation, int drawn, co
     }
 }
 
+void script_engine_figures(struct engine *engine, float probability, float entropy, const char *const *texts,
+                           const float *probabilities, int n) {
+    struct script_engine *e = (struct script_engine *)engine;
+    e->figured = true;
+    e->next = (struct engine_event){.probability = probability, .entropy = entropy, .n_alternatives = n};
+    for (int i = 0; i < n && i < SAMPLING_TOP; i++) {
+        e->next.alternatives[i] = (struct token_alternative){.id = 1000 + i, .probability = probabilities[i]};
+        snprintf(e->next.alternatives[i].text, sizeof e->next.alternatives[i].text, "%s", texts[i]);
+    }
+}
+
+// What the answer is to begin with is given.
+static struct engine_event token_of(struct script_engine *e, struct script_request *r, const char *text, size_t size) {
+    struct engine_event event = e->figured ? e->next : (struct engine_event){.probability = 0.5f};
+    e->figured = false;
+    event.kind = EVENT_TEXT;
+    event.token = r->n_generated++;
+    for (int i = 0; i < event.n_alternatives; i++) {
+        struct token_alternative *a = &event.alternatives[i];
+        if (strlen(a->text) == size && !memcmp(a->text, text, size)) a->id = event.token;
+    }
+    if (event.token >= r->n_begun) return event;
+    event.token = r->begun[event.token];
+    event.probability = event.entropy = NAN;
+    return event;
+}
+
 bool script_engine_token(struct engine *e, uint64_t conversation, enum channel channel, const char *text, size_t size) {
     struct script_request *r = request_running(e, conversation);
     if (!r || size >= sizeof((struct engine_event *)0)->text) return false;
-    tell(r,
-         (struct engine_event){.kind = EVENT_TEXT, .token = r->n_generated++, .channel = channel, .probability = 0.5f},
-         text, size);
+    struct engine_event event = token_of((struct script_engine *)e, r, text, size);
+    event.channel = channel;
+    tell(r, event, text, size);
     return true;
 }
 
@@ -472,4 +530,9 @@ const struct sampling *script_engine_sampling(const struct engine *e, uint64_t c
 const char *script_engine_prompt(const struct engine *e, uint64_t conversation) {
     const struct script_request *r = request_of(e, conversation);
     return r ? r->prompt : NULL;
+}
+
+const char *script_engine_begun(const struct engine *e, uint64_t conversation) {
+    const struct script_request *r = request_of(e, conversation);
+    return r ? r->begun_words : NULL;
 }

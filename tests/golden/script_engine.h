@@ -29,6 +29,9 @@ void script_engine_abort(void);                  // nobody waits any more
 
 // One piece of text of the running request of a conversation, as one token. False when nothing runs there.
 bool script_engine_token(struct engine *e, uint64_t conversation, enum channel channel, const char *text, size_t size);
+// The figures of the next token; texts and probabilities of alternatives, the likeliest first.
+void script_engine_figures(struct engine *e, float probability, float entropy, const char *const *texts,
+                           const float *probabilities, int n);
 bool script_engine_notice(struct engine *e, uint64_t conversation, const char *text);
 // A change of state; `text` is the message of a failure, or NULL.
 bool script_engine_state(struct engine *e, uint64_t conversation, enum request_state state, enum finish_reason reason,
@@ -46,6 +49,8 @@ struct engine_metrics *script_engine_metrics(struct engine *e);
 
 // What the chat asked for: NULL when nothing was submitted for that conversation.
 const struct sampling *script_engine_sampling(const struct engine *e, uint64_t conversation);
+// What its answer was to begin with: "3 1001 typed text".
+const char *script_engine_begun(const struct engine *e, uint64_t conversation);
 // "role: (thinking) text" of its messages, by line.
 const char *script_engine_prompt(const struct engine *e, uint64_t conversation);
 

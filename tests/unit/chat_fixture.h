@@ -76,6 +76,8 @@ static struct {
     struct view_message messages[32];
     char status[512], composer[256];
     struct view_node nodes[64];
+    uint64_t token_message; // where its token cursor is; 0: there is none
+    int token;
     char taken[256];
     bool ended, chooses, typed, tree, compares;
     const char *theme_problem; // at the next opening; NULL: none
@@ -139,6 +141,11 @@ bool screen_has_open(const struct screen *s, enum pane_id pane) {
     return (void)s, (pane == PANE_TREE && screen.tree) || (pane == PANE_COMPARE && screen.compares);
 }
 int screen_page(const struct screen *s) { return (void)s, -1; }
+bool screen_token(struct screen *s, const struct screen_view *v, uint64_t *message, int *token) {
+    (void)s, (void)v;
+    *message = screen.token_message, *token = screen.token;
+    return screen.token_message;
+}
 bool screen_ascii(const struct screen *s) { return (void)s, true; }
 bool screen_copy(struct screen *s, const char *text, size_t size, char how[128]) {
     (void)s;

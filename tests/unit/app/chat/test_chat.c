@@ -346,6 +346,61 @@ static void test_any_answer_can_be_given_again(void **state) {
     assert_int_equal(screen.messages[3].n_versions, 2);
 }
 
+static void draw_token(int32_t id, const char *text) {
+    struct engine_event event = {.kind = EVENT_TEXT,
+                                 .conversation = 1,
+                                 .request = 1,
+                                 .token = id,
+                                 .probability = 0.5f,
+                                 .entropy = 1.5f,
+                                 .n_alternatives = 2,
+                                 .alternatives = {{.id = id, .probability = 0.5f, .text = "it"},
+                                                  {.id = id + 100, .probability = 0.25f, .text = "else"}},
+                                 .size = strlen(text)};
+    strcpy(event.text, text);
+    happen(event);
+}
+
+static void fork_at(int token, int alternative, const char *text) {
+    press(COMMAND_FORK, alternative, text);
+    screen.commands[0].message = screen.messages[1].id;
+    screen.commands[0].token = token;
+    pass(0.05);
+}
+
+// The token at the cursor is shown with its text and figures; a fork begins with those before it.
+static void test_an_answer_is_forked_at_the_token_cursor(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    draw_token(1, "one ");
+    draw_token(2, "two");
+    screen.token_message = screen.messages[1].id, screen.token = 1;
+    draw_token(3, " three");
+    const struct view_token *token = screen.view.token;
+    assert_non_null(token);
+    assert_int_equal(screen.messages[1].n_drawn, 3);
+    assert_int_equal(token->count, 3);
+    assert_int_equal(token->size, 3);
+    assert_memory_equal(token->text, "two", 3);
+    assert_int_equal(token->n, 2);
+    assert_string_equal(token->alternatives[1].text, "else");
+    fork_at(1, 0, NULL); // as it was drawn: the answer again from here
+    assert_int_equal(engine.n_begun, 2);
+    assert_int_equal(engine.begun[1], 2);
+    end(1, 2, REQUEST_FINISHED, FINISH_END, "");
+    act_on(1, COMMAND_VERSION_PREVIOUS);
+    fork_at(1, -1, NULL); // nobody chose: what is likeliest beside it
+    assert_int_equal(engine.begun[1], 102);
+    end(1, 3, REQUEST_FINISHED, FINISH_END, "");
+    act_on(1, COMMAND_VERSION_PREVIOUS), act_on(1, COMMAND_VERSION_PREVIOUS);
+    fork_at(2, -1, "typed");
+    assert_int_equal(engine.n_begun, 2);
+    assert_string_equal(engine.begun_text, "typed");
+    const uint64_t asked = engine.n_requests;
+    fork_at(99, 0, NULL); // there is none
+    assert_int_equal(engine.n_requests, asked);
+}
+
 static void test_one_branch_streams_while_another_is_edited_and_asked(void **state) {
     (void)state;
     converse("q", "r");
@@ -729,6 +784,7 @@ static void test_rename_delete_and_copy(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CHAT_TEST(test_an_answer_streams),
+        CHAT_TEST(test_an_answer_is_forked_at_the_token_cursor),
         CHAT_TEST(test_a_refused_message_is_not_counted),
         CHAT_TEST(test_a_rate_is_of_when_tokens_came),
         CHAT_TEST(test_a_rate_is_without_waiting_in_the_queue),
