@@ -14,6 +14,7 @@
 #include "engine/local_engine.h"
 #include "tests/unit/scheduler_bench.h"
 #include "tests/unit/shared_files.h"
+#include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
 
 enum { PROMPT = 70, ANSWER = 60 };
@@ -235,14 +236,17 @@ struct opened {
     struct engine_client *client;
 };
 
-static struct opened open_file(struct model_file *file, void *bytes) {
+static struct opened open_with(struct model_file *file, void *bytes, int kv_tokens) {
     struct status st = {0};
     struct opened o = {.file = file, .bytes = bytes};
-    o.engine = file ? local_engine_open(file, &(struct engine_params){.n_threads = 1}, &st) : NULL;
+    o.engine =
+        file ? local_engine_open(file, &(struct engine_params){.n_threads = 1, .kv_tokens = kv_tokens}, &st) : NULL;
     if (!o.engine) fail_msg("%s", st.text);
     o.client = engine_client_open(o.engine, &st);
     return o;
 }
+
+static struct opened open_file(struct model_file *file, void *bytes) { return open_with(file, bytes, 0); }
 
 static struct opened open_tiny(struct tiny_model_options options) {
     struct status st = {0};
@@ -290,6 +294,68 @@ static void test_a_story_goes_on_from_any_of_its_tokens(void **state) {
         }
     }
     opened_close(&o);
+}
+
+enum { SOME = 40, MORE = 30, AT_ONCE = 3 };
+
+// At once, so that they take each other's pages where those are few.
+static void check_forks(struct engine_client *client, const struct request_params *whole, const struct told *alone) {
+    static const int places[AT_ONCE] = {1, 14, 29};
+    struct told forks[AT_ONCE] = {{.n = 0}};
+    uint64_t ids[AT_ONCE];
+    struct engine_event e;
+    for (int i = 0; i < AT_ONCE; i++) {
+        struct request_params p = *whole;
+        p.conversation = 2 + (uint64_t)i;
+        p.begun = alone->tokens;
+        p.n_begun = places[i];
+        ids[i] = engine_submit(client, &p);
+    }
+    for (int open = AT_ONCE; open;) {
+        if (!engine_wait(client, &e, 60000)) fail_msg("no event for a minute");
+        open -= e.kind == EVENT_STATE && e.state >= REQUEST_FINISHED;
+        for (int i = 0; i < AT_ONCE; i++)
+            if (e.request == ids[i] && e.kind == EVENT_TEXT && e.token >= 0) forks[i].tokens[forks[i].n++] = e.token;
+    }
+    for (int i = 0; i < AT_ONCE; i++) {
+        assert_int_equal(forks[i].n, alone->n);
+        assert_memory_equal(forks[i].tokens, alone->tokens, (size_t)alone->n * sizeof(int32_t));
+    }
+}
+
+static void check_family(const struct tiny_shape *shape, int kv_tokens) {
+    struct status st = {0};
+    size_t size;
+    int32_t ids[SOME];
+    void *bytes = tiny_shape_bytes(shape, &size);
+    struct opened o = open_with(model_file_open_memory(shape->name, bytes, size, NULL, &st), bytes, kv_tokens);
+    for (int i = 0; i < SOME; i++) ids[i] = 3 + i * 7 % 50;
+    struct request_params p = {.conversation = 1,
+                               .ids = ids,
+                               .n_ids = SOME,
+                               .sampling = sampling_default(),
+                               .max_tokens = MORE,
+                               .ignore_end = true};
+    p.sampling.temperature = 0;
+    const struct told alone = run(o.client, &p);
+    check_forks(o.client, &p, &alone);
+    p.sampling.temperature = 1; // draws go on where they were
+    p.sampling.seed = 12;
+    const struct told drawn = run(o.client, &p);
+    check_forks(o.client, &p, &drawn);
+    opened_close(&o);
+}
+
+static void test_every_family_goes_on_from_any_token(void **state) {
+    (void)state;
+    static const enum block_id formats[] = {BLOCK_F32, BLOCK_Q4_0, BLOCK_Q8_0};
+    for (int i = 0; i < tiny_family_count; i++) {
+        for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
+            struct tiny_shape shape = tiny_families[i];
+            shape.format = formats[k];
+            check_family(&shape, k == 1 ? 3 * 32 : 0); // once with too few pages for all
+        }
+    }
 }
 
 static void test_text_is_a_beginning_too(void **state) {
@@ -342,6 +408,7 @@ int main(void) {
         cmocka_unit_test(test_each_answer_has_its_own_sampling),
         cmocka_unit_test(test_one_answer_is_cancelled_or_changed_alone),
         cmocka_unit_test(test_a_story_goes_on_from_any_of_its_tokens),
+        cmocka_unit_test(test_every_family_goes_on_from_any_token),
         cmocka_unit_test(test_text_is_a_beginning_too),
         cmocka_unit_test(test_a_beginning_goes_through_the_splitter),
     };
