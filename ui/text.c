@@ -1,3 +1,4 @@
+#include <string.h>
 #include <utf8proc.h>
 
 #include "engine/base/utf8.h"
@@ -64,8 +65,22 @@ static struct cluster cluster_begin(uint32_t code) {
     return k;
 }
 
+// What borders, gauges and maps are made of; alone it is one column wide.
+static bool is_box(uint32_t code) { return code >= 0x2500 && code < 0x25a0; }
+
+// Most of what is drawn.
+static bool is_plain(const char *text, size_t size) {
+    return text[0] >= ' ' && text[0] < 0x7f && (size == 1 || (unsigned char)text[1] < 0x80);
+}
+
 size_t text_glyph(const char *text, size_t size, uint32_t codes[CELL_CODES], int *width) {
     uint32_t code;
+    if (is_plain(text, size)) {
+        memset(codes, 0, CELL_CODES * sizeof *codes);
+        codes[0] = (uint32_t)text[0];
+        *width = 1;
+        return 1;
+    }
     size_t at = utf8_decode(text, size, &code);
     uint32_t mark = code_mark(code);
     struct cluster k = {0};
@@ -73,7 +88,7 @@ size_t text_glyph(const char *text, size_t size, uint32_t codes[CELL_CODES], int
         // The end of a line: nothing is drawn.
     } else if (mark) {
         k = (struct cluster){.codes = {code == '\t' ? ' ' : mark}, .width = 1};
-    } else if (code < 0x7f && (at == size || (unsigned char)text[at] < 0x80)) {
+    } else if (is_box(code) && (at == size || (unsigned char)text[at] < 0x80)) {
         k = (struct cluster){.codes = {code}, .width = 1};
     } else {
         k = cluster_begin(code);

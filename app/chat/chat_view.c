@@ -17,6 +17,8 @@ enum {
     BYTES_A_TOKEN = 4 // of text, about
 };
 
+#define DISTRIBUTION_NS (NANOSECONDS / 8)
+
 const struct request_metrics *chat_request(const struct engine_metrics *f, const struct session_answer *a) {
     for (int i = 0; f && a && a->request && i < f->n_requests; i++)
         if (f->requests[i].request == a->request && f->requests[i].answer == a->index) return &f->requests[i];
@@ -229,9 +231,13 @@ bool chat_awaits_page(const struct chat *c) {
     return c->client && page >= 0 && engine_metrics(c->client)->page.page != page;
 }
 
-// The answer on the screen is watched all the time, so that there is something to see when a person looks.
+// The answer on the screen is watched all the time, so that there is something to see when a person looks. A knob that
+// is turned is seen at once; tokens come faster than anybody reads, and a large vocabulary takes a millisecond.
 static void show_distribution(struct chat *c, struct screen_view *view) {
     static struct distribution distribution;
+    static struct sampling sampling;
+    static uint64_t asked;
+    static bool known;
     const struct session_chat *chat = c->current;
     const struct session_answer *a = session_answer_at(chat, conversation_last(&chat->conversation));
     if (!c->client) return;
@@ -240,8 +246,13 @@ static void show_distribution(struct chat *c, struct screen_view *view) {
         c->watched = a->request, c->watched_answer = a->index;
     }
     if (!screen_has_open(c->screen, PANE_KNOBS)) return;
-    if (engine_distribution(c->client, view->sampling, &distribution) &&
-        distribution.conversation == chat->conversation.id && distribution.n > 0)
+    const uint64_t now = clock_ns();
+    if (now - asked >= DISTRIBUTION_NS || memcmp(&sampling, view->sampling, sizeof sampling)) {
+        known = engine_distribution(c->client, view->sampling, &distribution);
+        sampling = *view->sampling;
+        asked = now;
+    }
+    if (known && distribution.conversation == chat->conversation.id && distribution.n > 0)
         view->distribution = &distribution;
 }
 
