@@ -80,6 +80,13 @@ static void kept_line(struct view_frame *f, struct rect r, int y, const struct e
     view_figure_right(f, r, x + 2, y, "in all", ROLE_TEXT, view_bytes((double)g->kv_bytes, text));
 }
 
+static void disk_line(struct view_frame *f, struct rect r, int y, const struct engine_metrics *g) {
+    char bytes[VIEW_NUMBER], budget[VIEW_NUMBER], text[2 * VIEW_NUMBER + 8];
+    snprintf(text, sizeof text, "%s of %s", view_bytes((double)g->disk_bytes, bytes),
+             view_bytes((double)g->disk_budget, budget));
+    view_figure(f, r, r.x, y, "on disk", ROLE_TEXT, text);
+}
+
 static void draw(struct view_frame *f, struct rect box, void *kept) {
     const struct screen_view *v = f->view;
     const struct engine_metrics *g = v->metrics;
@@ -89,6 +96,7 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
     int y = r.y;
     metrics_line(f, r, y++, g);
     if (r.height >= 4) kept_line(f, r, y++, g);
+    if (r.height >= 7 && g->disk_bytes > 0) disk_line(f, r, y++, g);
     bool legend = r.height >= 6;
     draw_map(f, (struct rect){r.x, y, r.width, r.y + r.height - y - legend}, g, current, kept);
     if (legend) kv_legend_draw(f, (struct rect){r.x, r.y + r.height - 1, r.width, 1});

@@ -305,7 +305,7 @@ static void do_logits(struct script *s) {
     F(first_token.p90)                                                                                                 \
     F(first_token.p99) F(next_token.p50) F(next_token.p90) F(next_token.p99) I(first_token.count) I(next_token.count)  \
         I(decode_tokens) I(prefill_tokens) I(reused_tokens) I(batch_rows) I(batch_decode_rows) I(steps) I(preemptions) \
-            I(kv_bytes) I(drafted_tokens) F(acceptance) F(step_tokens)
+            I(kv_bytes) I(disk_bytes) I(disk_budget) I(drafted_tokens) F(acceptance) F(step_tokens)
 
 static bool figure_set(struct engine_metrics *f, const char *name, double value) {
 #define F(field)                                                                                                       \
