@@ -55,8 +55,8 @@ static void *hibernate_main(void *argument) {
         struct hibernate_job *job = h->loads.first ? NULL : pop(&h->others);
         if (!job && !h->loads.first) break;
         pthread_mutex_unlock(&h->lock);
-        if (job && job->kind == HIBERNATE_SAVE) hibernate_save(h, job);
-        if (job && job->kind == HIBERNATE_FORGET) hibernate_forget(h, job);
+        if (job && job->kind == HIBERNATE_SAVE) hibernate_save(h, job); // and it may be gone
+        else if (job) hibernate_forget(h, job);
         hibernate_serve_loads(h);
         pthread_mutex_lock(&h->lock);
     }

@@ -177,6 +177,18 @@ static void hand_over(struct hibernation *h) {
     else hibernate_do(h->store, job);
 }
 
+// What is left of the text in the making is not in the KV cache any more.
+static void drop_evicted(struct hibernation *h) {
+    const struct hibernate_job *job = h->making;
+    const int n = job->first + job->n_pages;
+    for (int i = 0; i < h->n_rests; i++) {
+        const struct hibernation_rest *r = &h->rests[i];
+        if (r->n_pages < n || memcmp(r->tokens, job->tokens, (size_t)n * KV_PAGE_TOKENS * sizeof *r->tokens)) continue;
+        drop_rest(h, i);
+        return;
+    }
+}
+
 // One piece of work for the text that has rested the longest.
 static void save_some(struct scheduler *s) {
     struct hibernation *h = &s->hibernation;
@@ -185,7 +197,7 @@ static void save_some(struct scheduler *s) {
         return;
     }
     const bool more = read_out(s, h->making);
-    if (!more && h->n_rests) drop_rest(h, 0); // what is left of it has been evicted
+    if (!more) drop_evicted(h);
     if (!more || h->making->n_done == h->making->n_pages) hand_over(h);
 }
 
