@@ -115,11 +115,11 @@ void hibernation_rest(struct scheduler *s, const struct sequence *q) {
 }
 
 // A job for the first pages of a text that the disk does not have; NULL: it has all.
-static struct hibernate_job *next_save(struct scheduler *s, const struct hibernation_rest *r) {
+static struct hibernate_job *next_save(struct scheduler *s, struct hibernation_rest *r) {
     struct hibernation *h = &s->hibernation;
     enum hibernate_page *there = xcalloc((size_t)r->n_pages, sizeof *there);
     hibernate_look(h->store, h->fingerprint, r->tokens, r->n_pages, there);
-    int first = 0, end;
+    int first = r->n_done, end;
     while (first < r->n_pages && there[first] != HIBERNATE_ABSENT) first++;
     for (end = first; end < r->n_pages && there[end] == HIBERNATE_ABSENT; end++) continue;
     free(there);
@@ -132,7 +132,8 @@ static struct hibernate_job *next_save(struct scheduler *s, const struct hiberna
                                   .first = first,
                                   .n_pages = least(end - first, pages_in(s, FILE_BYTES)),
                                   .page_bytes = page_bytes(s)};
-    job->tokens = copy_tokens(r->tokens, first + job->n_pages);
+    r->n_done = first + job->n_pages;
+    job->tokens = copy_tokens(r->tokens, r->n_done);
     job->data = xmalloc((size_t)job->n_pages * job->page_bytes);
     return job;
 }

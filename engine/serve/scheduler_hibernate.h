@@ -12,6 +12,7 @@ struct hibernation_rest { // a text that was computed, and has not been looked a
     double due;
     int32_t *tokens; // [n_pages × KV_PAGE_TOKENS]
     int n_pages;
+    int n_done; // pages that are on the disk, or were given to be saved: once, whether that succeeds or not
 };
 
 struct wake;
