@@ -208,11 +208,11 @@ static void command(struct life *l) {
     else scheduler_step(s);
 }
 
-// Engines come and go over one folder with little room; each answer is the beginning of its text alone.
+// Engines come and go over one folder with little room; each answer is the beginning of its text alone, whether it was
+// sooner to read or to compute what came before.
 static void test_random_lives(void **state) {
     (void)state;
     temporary_folder_remove(folder);
-    int64_t woken = 0;
     for (uint32_t seed = 1; seed <= 10; seed++) {
         struct life l = {.random = seed};
         sleeper_open(&l.sleeper, (struct bench_options){.n_pages = 12 + (int)seed, .context = 320, .chunk = 24},
@@ -225,13 +225,8 @@ static void test_random_lives(void **state) {
         for (uint64_t k = 1; k <= l.last; k++)
             bench_assert_answer(l.sleeper.bench, k, l.owners[k], l.lengths[k], l.commons[k],
                                 l.sleeper.bench->answers[k].n);
-        struct engine_metrics *f = xcalloc(1, sizeof *f);
-        scheduler_metrics(l.sleeper.bench->scheduler, f);
-        woken += f->woken_tokens;
-        free(f);
         sleeper_close(&l.sleeper);
     }
-    assert_true(woken > 1000);
 }
 
 int main(void) {
