@@ -78,13 +78,15 @@ static void end_line(struct run_output *o) {
     o->last = '\n';
 }
 
+static bool has_failed(const struct run_answer *a) { return a->end.state == REQUEST_FAILED; }
+
 // What a person should know of an answer that has ended.
 static void warn(struct run_output *o, const struct run_answer *a) {
     const enum finish_reason reason = a->end.reason;
-    o->failed |= reason == FINISH_ERROR;
+    o->failed |= has_failed(a);
     if (o->silent || o->error) return;
-    if (reason == FINISH_ERROR) fprintf(stderr, "confab: %s\n", a->end.text);
-    if (o->json || reason == FINISH_ERROR) return;
+    if (has_failed(a)) fprintf(stderr, "confab: %s\n", a->end.text);
+    if (o->json || has_failed(a)) return;
     if (reason == FINISH_CONTEXT)
         fprintf(stderr, "confab: warning: answer cut off: the context is full (see --context)\n");
     if (reason == FINISH_TIME) fprintf(stderr, "confab: warning: answer cut off: time limit reached\n");
@@ -185,18 +187,18 @@ static json_t *text_json(const struct run_answer *a, enum channel channel) {
     return string;
 }
 
-static const char *reason_name(enum finish_reason reason) {
+static const char *reason_name(const struct run_answer *a) {
     static const char *const names[] = {
         [FINISH_NONE] = "none", [FINISH_END] = "stop",    [FINISH_LENGTH] = "length",      [FINISH_CONTEXT] = "context",
         [FINISH_TIME] = "time", [FINISH_ERROR] = "error", [FINISH_CANCELLED] = "cancelled"};
-    return names[reason];
+    return names[has_failed(a) ? FINISH_ERROR : a->end.reason];
 }
 
 static json_t *answer_json(const struct run_answer *a) {
-    json_t *answer = json_pack("{s:o, s:s, s:i}", "text", text_json(a, CHANNEL_ANSWER), "finish_reason",
-                               reason_name(a->end.reason), "n_tokens", a->end.n_generated);
+    json_t *answer = json_pack("{s:o, s:s, s:i}", "text", text_json(a, CHANNEL_ANSWER), "finish_reason", reason_name(a),
+                               "n_tokens", a->end.n_generated);
     if (a->any[CHANNEL_THINKING]) json_object_set_new(answer, "thinking", text_json(a, CHANNEL_THINKING));
-    if (a->end.reason == FINISH_ERROR) json_object_set_new(answer, "error", json_string(a->end.text));
+    if (has_failed(a)) json_object_set_new(answer, "error", json_string(a->end.text));
     return answer;
 }
 
