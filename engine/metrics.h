@@ -108,8 +108,8 @@ struct engine_metrics {
     // Used: by running requests; kept: for reuse.
     int page_tokens, n_pages, pages_used, pages_shared, pages_free, pages_kept;
     int64_t kv_bytes;
-    // Saved pages of conversations: bytes of files, the most that they may take (0: none are saved), and tokens that were
-    // read instead of computed, in total.
+    // Saved pages of conversations: bytes of files, the most that they may take (0: none are saved), and tokens that
+    // were read instead of computed, in total.
     int64_t disk_bytes, disk_budget, woken_tokens;
     bool preparing; // weights that a quick start put off, whenever nothing else runs
     int context;    // tokens a conversation may have

@@ -12,13 +12,13 @@
 enum {
     WIDTH = 110,
     MOST_HEIGHT = 60,
-    HEAD = 1,    // rows
-    COSTS = 1,   // rows
-    ROOMY = 60,  // columns, from which on there are pages too
-    WORDY = 90,  // and figures have words
-    AUTHOR = 6,  // columns, and where it is roomy
+    HEAD = 1,   // rows
+    COSTS = 1,  // rows
+    ROOMY = 60, // columns, from which on there are pages too
+    WORDY = 90, // and figures have words
+    AUTHOR = 6, // columns, and where it is roomy
     AUTHOR_ROOMY = 10,
-    COLUMN = 8,  // of a figure
+    COLUMN = 8, // of a figure
 };
 
 struct kept {
@@ -133,7 +133,8 @@ static void draw_head(struct view_frame *f, struct rect line) {
     if (page && line.width >= ROOMY)
         n += snprintf(text + n, sizeof text - (size_t)n, ", %s pages", view_number((tokens + page - 1) / page, pages));
     if (known)
-        snprintf(text + n, sizeof text - (size_t)n, unread ? "; %s not cached" : "; all cached", view_number(unread, left));
+        snprintf(text + n, sizeof text - (size_t)n, unread ? "; %s not cached" : "; all cached",
+                 view_number(unread, left));
     canvas_cut(f->canvas, line, view_style(ROLE_DIM), text);
     if (line.width < ROOMY) return;
     draw_number(f, line, COLUMN, view_style(ROLE_DIM), "tokens");
@@ -147,8 +148,7 @@ static int draw_cost(struct view_frame *f, struct rect line, int x, const char *
     view_number(tokens, number);
     const char *unit = line.width < WORDY ? "" : tokens == 1 ? " token" : " tokens";
     int n = tokens ? snprintf(text, sizeof text, "%s%s", number, unit) : 0;
-    if (rate > 0 && tokens)
-        snprintf(text + n, sizeof text - (size_t)n, " (%s)", view_seconds(tokens / rate, seconds));
+    if (rate > 0 && tokens) snprintf(text + n, sizeof text - (size_t)n, " (%s)", view_seconds(tokens / rate, seconds));
     if (x + (int)(strlen(what) + 1 + strlen(text)) > line.x + line.width) return x;
     return x + view_figure(f, line, x, line.y, what, ROLE_TEXT, text) + 2;
 }

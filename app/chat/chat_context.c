@@ -23,7 +23,9 @@ static struct view_context_row row_of(const struct chat *c, int index) {
     const bool user = m->role == MESSAGE_USER;
     struct view_context_row r = {
         .id = chat_message_id(talk, index),
-        .author = user ? "You" : m->model && strcmp(m->model, c->model_name) ? m->model : c->model_short,
+        .author = user                                          ? "You"
+                  : m->model && strcmp(m->model, c->model_name) ? m->model
+                                                                : c->model_short,
         .role = user ? VIEW_USER : VIEW_MODEL,
         .text = m->text,
         .size = m->size,
@@ -81,8 +83,11 @@ void chat_context_show(struct chat *c, struct screen_view *view) {
     for (int i = 0; i < n; i++) rows[system + i] = row_of(c, path[i]);
     free(path);
     mark_asked(rows + system, n, talk);
-    c->view_context = (struct view_context){
-        .rows = rows, .n_rows = system + n, .asked = c->current->n_asked, .cached = c->current->n_asked ? c->current->n_cached : -1, .rate = c->prefill_rate};
+    c->view_context = (struct view_context){.rows = rows,
+                                            .n_rows = system + n,
+                                            .asked = c->current->n_asked,
+                                            .cached = c->current->n_asked ? c->current->n_cached : -1,
+                                            .rate = c->prefill_rate};
     lay_out(&c->view_context, rows);
     view->context = &c->view_context;
 }

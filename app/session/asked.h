@@ -28,7 +28,8 @@ int asked_path(const struct conversation *talk, int last, int *out);
 // The answer failed with nothing generated: it is left out, and its question.
 bool asked_failed(const struct conversation *talk, int message);
 
-// Tokens that a message takes, or would if it were used so, and the system prompt; *guessed where nobody has counted them.
+// Tokens that a message takes, or would if it were used so, and the system prompt; *guessed where nobody has counted
+// them.
 int asked_tokens(const struct conversation *talk, int message, enum message_use use, bool *guessed);
 int asked_system_tokens(const struct conversation *talk);
 // The engine has counted: so many tokens of prompt for this answer, so many of the answer itself. What nobody has

@@ -38,8 +38,8 @@ enum message_state {
 #undef X
 };
 
-// X(enumerator, name in the store): how much of a message the model is asked with. Dropped ones stay in the chat and can
-// be restored; pinned ones are not left out when the context is full; of folded ones it sees the beginning.
+// X(enumerator, name in the store): how much of a message the model is asked with. Dropped ones stay in the chat and
+// can be restored; pinned ones are not left out when the context is full; of folded ones it sees the beginning.
 #define MESSAGE_USES(X)                                                                                                \
     X(USE_WHOLE, "whole")                                                                                              \
     X(USE_PINNED, "pinned")                                                                                            \
@@ -65,12 +65,12 @@ struct message {
     size_t thinking_size, thinking_capacity;
     int thinking_tokens;
     double thinking_seconds;
-    char *notice; // what the engine had to say about the request; NULL: nothing
-    char *note;   // "38.2 tok/s, 120 tokens"; of a failed answer what went wrong; NULL: none
-    char *name;   // that a person gave the branch that begins here; NULL: none
-    char *edit;   // its new text as far as it is written; NULL: it is not being edited
-    char *model;  // that wrote it, e.g. "TinyLlama 1.1B Q4_0"; NULL: not known, or a person did
-    int tokens;   // in the conversation up to and with this message; 0: not known
+    char *notice;   // what the engine had to say about the request; NULL: nothing
+    char *note;     // "38.2 tok/s, 120 tokens"; of a failed answer what went wrong; NULL: none
+    char *name;     // that a person gave the branch that begins here; NULL: none
+    char *edit;     // its new text as far as it is written; NULL: it is not being edited
+    char *model;    // that wrote it, e.g. "TinyLlama 1.1B Q4_0"; NULL: not known, or a person did
+    int tokens;     // in the conversation up to and with this message; 0: not known
     int own_tokens; // of this message; 0: not known
     enum message_use use;
     struct sampling *sampling; // that an answer was drawn under; NULL: not known
@@ -109,8 +109,8 @@ int conversation_add(struct conversation *c, int parent, enum message_role role,
 void conversation_append(struct conversation *c, int message, const char *text, size_t size);
 // The same of what was thought, which took `seconds` in all.
 void conversation_think(struct conversation *c, int message, const char *text, size_t size, double seconds);
-void conversation_clear(struct conversation *c, int message); // neither text nor thinking, nor tokens
-void conversation_note(struct conversation *c, int message, const char *note);       // copied; NULL: none
+void conversation_clear(struct conversation *c, int message);                  // neither text nor thinking, nor tokens
+void conversation_note(struct conversation *c, int message, const char *note); // copied; NULL: none
 void conversation_notice(struct conversation *c, int message, const char *notice);   // likewise
 void conversation_name(struct conversation *c, int message, const char *name);       // its first line; "": none
 void conversation_set_edit(struct conversation *c, int message, const char *edit);   // copied; NULL: none
@@ -118,7 +118,7 @@ void conversation_set_model(struct conversation *c, int message, const char *mod
 void conversation_use(struct conversation *c, int message, enum message_use use);
 void conversation_count(struct conversation *c, int message, int own_tokens);
 void conversation_set_sampling(struct conversation *c, int message, const struct sampling *sampling); // likewise
-void conversation_set_settings(struct conversation *c, const struct settings *s);    // likewise
+void conversation_set_settings(struct conversation *c, const struct settings *s);                     // likewise
 void conversation_rename(struct conversation *c, const char *title);
 
 int conversation_last(const struct conversation *c); // the end of the path, −1 when empty

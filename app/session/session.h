@@ -34,17 +34,17 @@ struct session_answer {
     int index;        // among the request's answers
     int message;      // the message being written
     enum request_state state;
-    struct session_start *start; // NULL: freely
-    bool own_sampling;           // otherwise it has that of the chat
+    struct session_start *start;                                // NULL: freely
+    bool own_sampling;                                          // otherwise it has that of the chat
     int n_tokens, n_given;                                      // received so far; of them not drawn
     uint64_t submitted, first_token, last_token, first_thought; // clock_ns; 0: not yet
     uint64_t left;                                              // clock_ns of its pre-emption; 0: not pre-empted
     uint64_t away;                                              // total ns pre-empted after the first token
-    int n_returns; // times it resumed; the tokens that came then do not count in its rate
-    bool refused;  // its prompt does not fit, and it is to be asked for again with less
-    bool makes_room;            // by leaving out the oldest messages, as a person has said
-    bool replays; // it goes on in a context that was made free: what it has said so far comes once more
-    bool crowded;               // nothing more can be left out: it makes do with the room there is
+    int n_returns;   // times it resumed; the tokens that came then do not count in its rate
+    bool refused;    // its prompt does not fit, and it is to be asked for again with less
+    bool makes_room; // by leaving out the oldest messages, as a person has said
+    bool replays;    // it goes on in a context that was made free: what it has said so far comes once more
+    bool crowded;    // nothing more can be left out: it makes do with the room there is
     int n_dropped, dropped_tokens; // messages that were left out for it
 };
 
@@ -134,13 +134,13 @@ void session_set_sampling(struct session *s, struct session_chat *chat, const st
 
 // A message that is being written behind `parent` (−1: the first one) is read ahead, as far as its words are whole, or
 // all of it where it has settled. It takes the place of the one before, which is given up: of all chats there is one.
-// NULL, or nothing written: none. Does nothing where that is turned off, others are answered, or what comes before is not
-// there yet.
+// NULL, or nothing written: none. Does nothing where that is turned off, others are answered, or what comes before is
+// not there yet.
 void session_read_ahead(struct session *s, struct session_chat *chat, int parent, const char *text, bool settled);
 // Finds out how much of the path the engine has cached; SESSION_CHANGED follows.
 void session_find(struct session *s, struct session_chat *chat);
-// What happens where the context is full, if nothing is left out by itself: the question at the end of the path is asked
-// again, without the oldest messages. False: there is none.
+// What happens where the context is full, if nothing is left out by itself: the question at the end of the path is
+// asked again, without the oldest messages. False: there is none.
 bool session_make_room(struct session *s, struct session_chat *chat);
 // How much of a message is asked with from now on.
 void session_use(struct session_chat *chat, int message, enum message_use use);

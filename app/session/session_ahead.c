@@ -49,19 +49,23 @@ void session_read_ahead(struct session *s, struct session_chat *chat, int parent
     const enum read_ahead how = settled ? READ_AHEAD_ALL : READ_AHEAD_WORDS;
     const struct conversation *talk = &chat->conversation;
     const bool idle = s->client && !s->held && nobody_waits(engine_metrics(s->client));
-    const bool there = idle && size <= MOST_BYTES && !talk->unread_rows && (parent < 0 || !session_answer_at(chat, parent));
+    const bool there =
+        idle && size <= MOST_BYTES && !talk->unread_rows && (parent < 0 || !session_answer_at(chat, parent));
     if (!size || !there || !s->p.settings->read_ahead) {
         session_ahead_stop(s);
         return;
     }
     const struct session_ahead *a = &s->ahead;
-    if (a->request && a->conversation == talk->id && a->parent == parent && a->how >= how &&
-        strlen(a->text) == size && !memcmp(a->text, text, size))
+    if (a->request && a->conversation == talk->id && a->parent == parent && a->how >= how && strlen(a->text) == size &&
+        !memcmp(a->text, text, size))
         return;
     session_ahead_stop(s);
     char *words = xstrndup(text, size);
-    s->ahead = (struct session_ahead){
-        .request = submit(s, chat, parent, words, how), .conversation = talk->id, .parent = parent, .how = how, .text = words};
+    s->ahead = (struct session_ahead){.request = submit(s, chat, parent, words, how),
+                                      .conversation = talk->id,
+                                      .parent = parent,
+                                      .how = how,
+                                      .text = words};
 }
 
 void session_find(struct session *s, struct session_chat *chat) {

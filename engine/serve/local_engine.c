@@ -204,7 +204,8 @@ static void on_state(void *context, const struct sequence *q, const char *messag
     const bool ended = q->state >= REQUEST_FINISHED;
     const unsigned long long id = q->request->id;
     if (ended) answer_finish(a->text);
-    if (q->state == REQUEST_FAILED && !r->request.read_ahead) log_error("engine", "request %llu failed: %s", id, message);
+    if (q->state == REQUEST_FAILED && !r->request.read_ahead)
+        log_error("engine", "request %llu failed: %s", id, message);
     else
         log_debug("engine", "request %llu is %s: %d prompt tokens (%d cached), %d generated", id,
                   request_state_name(q->state), q->request->n_prompt, q->n_reused, sequence_generated(q));
@@ -254,7 +255,8 @@ static void tell_notice(const struct local_request *r, const char *text) {
 
 static int count_encoding(const struct local_engine *e) {
     int n = 0;
-    for (const struct local_request *r = e->requests; r; r = r->next) n += r->client && !r->scheduled && !r->request.read_ahead;
+    for (const struct local_request *r = e->requests; r; r = r->next)
+        n += r->client && !r->scheduled && !r->request.read_ahead;
     return n;
 }
 
@@ -465,8 +467,7 @@ static bool computes_for(const struct local_engine *e, const struct local_client
 }
 
 static bool overtakes(const struct look *look, const struct local_request *r) {
-    return !r->request.read_ahead &&
-           scheduler_overtakes(look->engine->scheduler, r->request.conversation, look->focus);
+    return !r->request.read_ahead && scheduler_overtakes(look->engine->scheduler, r->request.conversation, look->focus);
 }
 
 static bool urgent(const void *item, void *context) {
@@ -595,12 +596,8 @@ static struct scheduler *open_placed(struct local_engine *e, const struct engine
                         .delay = p->hibernation.delay,
                         .worth_seconds = p->hibernation.worth_seconds},
         .metrics = &e->metrics,
-        .events = {.context = e,
-                   .state = on_state,
-                   .token = on_token,
-                   .drawn = on_drawn,
-                   .stop = on_step,
-                   .moved = on_moved}};
+        .events = {
+            .context = e, .state = on_state, .token = on_token, .drawn = on_drawn, .stop = on_step, .moved = on_moved}};
     if (plan->parts[plan->n - 1].ops != &cpu_backend) params.fallback = placement_on(&cpu_backend, 0);
     return scheduler_open(&params, st);
 }

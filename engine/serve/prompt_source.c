@@ -14,7 +14,8 @@ static int32_t *copy_ids(const int32_t *ids, int n) {
 }
 
 struct prompt_source prompt_source_copy(const struct request_params *p) {
-    struct prompt_source s = {.goes_on = p->read_ahead == READ_AHEAD_WORDS || p->read_ahead == READ_AHEAD_FIND, .begun_text = p->begun_text ? xstrdup(p->begun_text) : NULL};
+    struct prompt_source s = {.goes_on = p->read_ahead == READ_AHEAD_WORDS || p->read_ahead == READ_AHEAD_FIND,
+                              .begun_text = p->begun_text ? xstrdup(p->begun_text) : NULL};
     if (p->n_begun > 0) s.begun = copy_ids(p->begun, s.n_begun = p->n_begun);
     if (p->ids && p->n_ids > 0) s.ids = copy_ids(p->ids, s.n_ids = p->n_ids);
     else if (p->raw) s.raw = xstrdup(p->raw);

@@ -316,12 +316,11 @@ bool scheduler_computes(const struct scheduler *s, uint64_t id) {
     return false;
 }
 
-bool scheduler_reads_ahead(const struct scheduler *s) {
-    return s->n_sequences && s->sequences[0]->request->read_ahead;
-}
+bool scheduler_reads_ahead(const struct scheduler *s) { return s->n_sequences && s->sequences[0]->request->read_ahead; }
 
 bool scheduler_overtakes(const struct scheduler *s, uint64_t conversation, uint64_t focus) {
-    if (scheduler_reads_ahead(s)) return s->sequences[0]->request->conversation != conversation; // else it has use for it
+    if (scheduler_reads_ahead(s))
+        return s->sequences[0]->request->conversation != conversation; // else it has use for it
     if (conversation != focus) return false;
     for (int i = 0; i < s->n_sequences; i++)
         if (s->sequences[i]->n_rows && s->sequences[i]->request->conversation != focus) return true;

@@ -1,5 +1,6 @@
 // ahead MODEL [TIMES [WORDS]]: what reading a message ahead brings: from sending a paste of WORDS (700) words to the
-// first token of the answer, once without and then with the message read ahead, and the time between tokens that follow. Text is this repository's; run from its root. Medians of TIMES (5).
+// first token of the answer, once without and then with the message read ahead, and the time between tokens that
+// follow. Text is this repository's; run from its root. Medians of TIMES (5).
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,8 +110,8 @@ int main(int argc, char **argv) {
     free(plain);
     printf("| prompt tokens | read ahead | first token without, ms | with, ms | step, ms | with / step |\n"
            "|---|---|---|---|---|---|\n| %d | %d | %.0f | %.1f | %.1f | %.2f |\n",
-           o.n_prompt, o.n_reused, 1e3 * without, 1e3 * median(first, times),
-           1e3 * median(steps, times), median(ratios, times));
+           o.n_prompt, o.n_reused, 1e3 * without, 1e3 * median(first, times), 1e3 * median(steps, times),
+           median(ratios, times));
     engine_client_close(client);
     engine_close(engine);
     model_file_close(file);

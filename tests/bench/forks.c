@@ -109,9 +109,10 @@ static void measure_fork(int pairs, int n_tokens) {
         engine_forget(client, p.conversation - 1, 0);
         engine_forget(client, p.conversation, 0);
     }
-    printf("| fork at %d tokens | %d | a step %.2f ms | first token %.2f ms | %.2f steps | %d pages of its own, %d tokens "
-           "computed |\n",
-           n_tokens, pairs, median(step, pairs), median(first, pairs), median(steps, pairs), pages, fresh);
+    printf(
+        "| fork at %d tokens | %d | a step %.2f ms | first token %.2f ms | %.2f steps | %d pages of its own, %d tokens "
+        "computed |\n",
+        n_tokens, pairs, median(step, pairs), median(first, pairs), median(steps, pairs), pages, fresh);
 }
 
 // In turn, each with a prompt of its own: the answers in one request, and one after the other.

@@ -117,7 +117,9 @@ void screen_choose_model(struct screen *s, const char *filter) {
     (void)s, (void)filter;
     screen.chooses = true;
 }
-void screen_confirm(struct screen *s, enum ui_command_id id, const char *question) { (void)s, (void)id, (void)question; }
+void screen_confirm(struct screen *s, enum ui_command_id id, const char *question) {
+    (void)s, (void)id, (void)question;
+}
 void screen_set_composer(struct screen *s, const char *text) {
     (void)s, snprintf(screen.composer, sizeof screen.composer, "%s", text);
 }

@@ -168,7 +168,8 @@ static struct token_list encode(const struct model_file *m, const char *draft, e
 
 // What is read ahead begins every prompt in which the message goes on, and holds all of it.
 static void assert_beginning(const struct model_file *m) {
-    static const char *const drafts[] = {"And", "And a draft", "Two\n\nparagraphs of", "void main(void) {", "Grüße, 世界"};
+    static const char *const drafts[] = {"And", "And a draft", "Two\n\nparagraphs of", "void main(void) {",
+                                         "Grüße, 世界"};
     static const char *const more[] = {"", " it goes on", "\n\nit goes on", ", and on", " x"};
     for (size_t d = 0; d < sizeof drafts / sizeof *drafts; d++) {
         struct token_list ahead = encode(m, drafts[d], READ_AHEAD_WORDS), empty = encode(m, "", READ_AHEAD_WORDS);
@@ -225,7 +226,8 @@ static struct engine_event ask(struct engine_client *c, const char *text, enum r
 
 static void test_an_answer_is_the_same_and_begins_with_one_row(void **state) {
     (void)state;
-    static const char draft[] = "How do I begin a second chat, and what", text[] = "How do I begin a second chat, and what is it?";
+    static const char draft[] = "How do I begin a second chat, and what",
+                      text[] = "How do I begin a second chat, and what is it?";
     struct status st = {0};
     size_t size;
     const void *data = guide_data(&size);

@@ -202,7 +202,8 @@ static void test_explains_the_draws(void **state) {
             sum_before += c->before, sum_after += c->after;
             assert_int_equal(c->after > 0, i < left);
             assert_true(fabs((double)counts[c->id] / DRAWS - c->after) < 0.012);
-            assert_int_equal(c->penalised, s.penalty_window && (c->id == 3 || c->id == 17 || c->id == 20 || c->id == 59));
+            assert_int_equal(c->penalised,
+                             s.penalty_window && (c->id == 3 || c->id == 17 || c->id == 20 || c->id == 59));
             if (c->id == drawn.token) assert_true(c->after == d.drawn.after && c->before == d.drawn.before);
             seen += counts[c->id] > 0;
         }
