@@ -49,8 +49,8 @@ static const char *const store_steps[] = {
     "ALTER TABLE message ADD COLUMN begun INTEGER;"
     "ALTER TABLE message ADD COLUMN ended INTEGER;",
     "ALTER TABLE message ADD COLUMN name TEXT;", // of the branch that begins there
-    "ALTER TABLE message ADD COLUMN use TEXT;" // what of it the model is asked with; NULL: all
-    "ALTER TABLE message ADD COLUMN own_tokens INTEGER NOT NULL DEFAULT 0;",
+    ("ALTER TABLE message ADD COLUMN use TEXT;" // what of it the model is asked with; NULL: all
+     "ALTER TABLE message ADD COLUMN own_tokens INTEGER NOT NULL DEFAULT 0;"),
     "ALTER TABLE message ADD COLUMN drawn BLOB;", // its tokens with their figures; NULL: not known
     "ALTER TABLE message ADD COLUMN edit TEXT;", // its new text as far as it is written; NULL: it is not being edited
     "ALTER TABLE message ADD COLUMN sampling TEXT;", // that it was drawn under, as of a conversation; NULL: not known
