@@ -277,7 +277,9 @@ static void test_each_part_says_where_it_is(void **state) {
     void *bytes = tiny_model_bytes((struct tiny_model_options){.n_layer = 4}, &size);
     opened_model_open(&s, "tiny", bytes, size);
     struct backend_params params = {.model = &s.model, .n_threads = 1, .n_pages = 4, .max_rows = 1, .max_logits = 1};
-    struct placement_plan plan = {.parts = {{&cpu_backend, 0, 0, 1}, {&toy_backend, 0, 1, 4}}, .n = 2};
+    struct placement_plan plan = {
+        .parts = {{.ops = &cpu_backend, .end_layer = 1}, {.ops = &toy_backend, .first_layer = 1, .end_layer = 4}},
+        .n = 2};
     struct engine_metrics *f = xcalloc(1, sizeof *f);
     struct backend_memory taken;
     struct status st = {0};
