@@ -42,11 +42,13 @@ static uint64_t told_submit(struct engine_client *c, const struct request_params
 
 static void told_cancel(struct engine_client *c, uint64_t request, int answer) {
     (void)c;
-    engine.cancelled_answer = answer;
-    if (request >= TOLD_AHEAD) engine.ahead[0] = 0;
-    if (request >= TOLD_AHEAD) return;
+    if (request >= TOLD_AHEAD) {
+        engine.ahead[0] = 0;
+        return;
+    }
     assert(engine.n_cancelled < TOLD_MOST);
     engine.cancelled[engine.n_cancelled++] = request;
+    engine.cancelled_answer = answer;
 }
 
 static void told_set_sampling(struct engine_client *c, uint64_t request, int answer, const struct sampling *s) {

@@ -13,19 +13,20 @@ struct told_engine {
     struct engine_client *client;                          // the latest
     uint64_t n_requests, conversation, focused, forgotten; // conversation: of the last request
     uint64_t cancelled[TOLD_MOST], changed[TOLD_MOST];     // requests
-    int n_cancelled, n_changed, cancelled_answer, changed_answer; // the last of which
-    char prompt[4096];                                     // of the last request: "role: thinking/text|role: text|"
-    char stops[256];                                       // "stop|stop|"
-    int32_t begun[TOLD_MOST];                              // likewise, with its text behind
+    int n_cancelled, n_changed;
+    int cancelled_answer, changed_answer; // of the last of them
+    char prompt[4096];                    // of the last request: "role: thinking/text|role: text|"
+    char stops[256];                      // "stop|stop|"
+    int32_t begun[TOLD_MOST];             // likewise, with its text behind
     int n_begun;
     char begun_text[256];
     enum reasoning reasoning;
     int max_tokens, n_answers, room;
-    struct sampling samplings[TOLD_MOST];   // of each of its answers, where they have their own
-    int n_ahead;      // messages that were read ahead
-    char ahead[4096]; // as prompt, of the last one; "" where it was given up
     struct sampling sampling, new_sampling; // of the last request; of the last change
-    bool own;                               // they do
+    struct sampling samplings[TOLD_MOST];   // of each of its answers
+    bool own;                               // each answer came with its own
+    int n_ahead;                            // messages that were read ahead
+    char ahead[4096];                       // as prompt, of the last one; "" where it was given up
     struct engine_metrics metrics;
 };
 

@@ -103,9 +103,9 @@ static void test_every_setting_round_trips(void **state) {
     (void)state;
     struct settings s = settings_default();
     static const char *const samples[] = {
-        [SETTING_FLAG] = "yes", [SETTING_INT] = "7",  [SETTING_REAL] = "2.5",  [SETTING_TEXT] = "a b",
-        [SETTING_PANES] = "13", [SETTING_KNOB] = "1", [SETTING_TEXTS] = "a b", [SETTING_AUTO] = "auto",
-        [SETTING_BYTES] = "300 MiB",
+        [SETTING_FLAG] = "yes",  [SETTING_INT] = "7",     [SETTING_REAL] = "2.5",
+        [SETTING_TEXT] = "a b",  [SETTING_PANES] = "13",  [SETTING_KNOB] = "1",
+        [SETTING_TEXTS] = "a b", [SETTING_AUTO] = "auto", [SETTING_BYTES] = "300 MiB",
     };
     for (int id = 0; id < SETTING_COUNT; id++) {
         const bool choice = setting_table[id].kind == SETTING_CHOICE; // any choice will do; take the last
@@ -128,9 +128,10 @@ static void test_sizes_have_units(void **state) {
     (void)state;
     static const struct {
         const char *text, *formatted;
-    } good[] = {{"4 GiB", "4 GiB"}, {"4G", "4 GiB"},         {"512MiB", "512 MiB"}, {"1.5 GiB", "1536 MiB"},
+    } good[] = {{"4 GiB", "4 GiB"}, {"4G", "4 GiB"},       {"512MiB", "512 MiB"}, {"1.5 GiB", "1536 MiB"},
                 {"100", "100 MiB"}, {"1024 MiB", "1 GiB"}, {"2 TiB", "2048 GiB"}, {"off", "off"}};
-    static const char *const bad[] = {"", "4 Gib", "4 GB", "GiB", "-1 GiB", "0", "1e9 TiB", "nan", "inf GiB", "4 GiB x"};
+    static const char *const bad[] = {"",  "4 Gib",   "4 GB", "GiB",     "-1 GiB",
+                                      "0", "1e9 TiB", "nan",  "inf GiB", "4 GiB x"};
     struct settings s = settings_default();
     struct status st;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {

@@ -143,14 +143,6 @@ static void test_everything_comes_back(void **state) {
     store_close(s);
 }
 
-static void alter(const struct place *p, const char *sql) {
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(p->path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
-}
-
-// What came before the failure does not come twice.
 // They come back with the text that is theirs; with another text, or as rubbish, they are ignored.
 static void test_tokens_come_back(void **state) {
     const struct place *p = *state;
@@ -185,8 +177,10 @@ static void test_tokens_come_back(void **state) {
     conversation_close(&c);
 }
 
+// What came before the failure does not come twice.
 static void test_a_reading_that_failed_midway_is_made_again(void **state) {
-    struct store *s = open_store(*state);
+    const struct place *p = *state;
+    struct store *s = open_store(p);
     struct status st = {0};
     struct conversation c = begin("q");
     conversation_add(&c, 0, MESSAGE_MODEL, "a", 1);
@@ -194,10 +188,10 @@ static void test_a_reading_that_failed_midway_is_made_again(void **state) {
     struct found f = {0};
     struct settings initial = settings_default();
     assert_true(store_list(s, &initial, keep, &f, &st));
-    alter(*state, "ALTER TABLE conversation RENAME COLUMN last TO gone");
+    exec(p->path, "ALTER TABLE conversation RENAME COLUMN last TO gone");
     assert_false(store_read(s, &f.conversations[0], &st));
     assert_true(f.conversations[0].unread_rows);
-    alter(*state, "ALTER TABLE conversation RENAME COLUMN gone TO last");
+    exec(p->path, "ALTER TABLE conversation RENAME COLUMN gone TO last");
     assert_true(store_read(s, &f.conversations[0], &st));
     assert_int_equal(f.conversations[0].count, 2);
     assert_int_equal(conversation_last(&f.conversations[0]), 1);
