@@ -13,13 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/backend.h"
 #include "engine/base/output_file.h"
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
 #include "engine/local_engine.h"
 #include "engine/metrics.h"
-#include "engine/model/opened_model.h"
-#include "engine/serve/local_engine_state.h"
 #include "tests/unit/full_disk.h"
 #include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_model.h"
@@ -47,9 +46,9 @@ static struct engine_params sleeping(void) {
         .n_threads = 1, .kv_tokens = 2048, .hibernation = {.folder = folder, .budget = 64 << 20}};
 }
 
-static void engine_start(struct bench *b, const struct engine_params *p, const struct backend_ops *ops) {
+static void engine_start(struct bench *b, const struct engine_params *p) {
     struct status st = {0};
-    b->engine = local_engine_open_on(b->file, p, ops, &st);
+    b->engine = local_engine_open(b->file, p, &st);
     if (!b->engine) fail_msg("%s", st.text);
     b->client = engine_client_open(b->engine, &st);
     assert_non_null(b->client);
@@ -58,12 +57,14 @@ static void engine_start(struct bench *b, const struct engine_params *p, const s
 static void engine_end(struct bench *b) {
     engine_client_close(b->client);
     engine_close(b->engine);
+    b->engine = NULL;
 }
 
-static void model_start(struct bench *b, void *bytes, size_t size) {
+static void model_start(struct bench *b, uint64_t seed) {
     struct status st = {0};
-    b->bytes = bytes;
-    b->file = model_file_open_memory("tiny.gguf", bytes, size, NULL, &st);
+    size_t size;
+    b->bytes = tiny_model_bytes((struct tiny_model_options){.seed = seed}, &size);
+    b->file = model_file_open_memory("tiny.gguf", b->bytes, size, NULL, &st);
     if (!b->file) fail_msg("%s", st.text);
 }
 
@@ -72,15 +73,26 @@ static void model_end(struct bench *b) {
     free(b->bytes);
 }
 
-static void tiny_start(struct bench *b, uint64_t seed) {
-    size_t size;
-    void *bytes = tiny_model_bytes((struct tiny_model_options){.seed = seed}, &size);
-    model_start(b, bytes, size);
+// Every test has a bench with a model, and nothing is saved yet.
+static int setup(void **state) {
+    static struct bench b;
+    b = (struct bench){0};
+    temporary_folder_remove(folder);
+    model_start(&b, 0);
+    *state = &b;
+    return 0;
 }
 
-static void prompt_of(const struct bench *b, struct text *t, int n) {
+static int teardown(void **state) {
+    struct bench *b = *state;
+    if (b->engine) engine_end(b); // of a test that failed
+    model_end(b);
+    return 0;
+}
+
+static void prompt_of(const struct bench *b, struct text *t) {
     const uint32_t n_vocab = (uint32_t)model_file_info(b->file)->n_vocab;
-    for (t->n = 0; t->n < n; t->n++) t->tokens[t->n] = (int32_t)((uint32_t)(t->n * 31 + 5) % n_vocab);
+    for (t->n = 0; t->n < PROMPT; t->n++) t->tokens[t->n] = (int32_t)((uint32_t)(t->n * 31 + 5) % n_vocab);
 }
 
 static struct sampling warm(void) {
@@ -105,6 +117,7 @@ static void go_on(struct bench *b, struct text *t, uint64_t owner, int n) {
         if (e.kind == EVENT_TEXT && e.token >= 0) t->tokens[t->n++] = e.token;
         if (e.kind == EVENT_STATE) t->state = e.state, t->n_reused = e.n_reused;
     }
+    assert_int_equal(t->state, REQUEST_FINISHED);
 }
 
 static void assert_same(const struct text *a, const struct text *b) {
@@ -120,70 +133,58 @@ static int count_files(const char *ending) {
     return n;
 }
 
-static void start_empty(void) { temporary_folder_remove(folder); }
-
 // What the model says when nobody sleeps.
-static void awake(struct bench *b, struct text *t, const struct engine_params *p, const struct backend_ops *ops) {
+static void awake(struct bench *b, struct text *t, const struct engine_params *p) {
     struct engine_params plain = *p;
     plain.hibernation = (struct engine_hibernation){0};
-    engine_start(b, &plain, ops);
-    prompt_of(b, t, PROMPT);
+    engine_start(b, &plain);
+    prompt_of(b, t);
     go_on(b, t, 0, ANSWER);
     go_on(b, t, 0, MORE);
     engine_end(b);
 }
 
+// go_on in an engine of its own.
+static void live(struct bench *b, struct text *t, const struct engine_params *p, uint64_t owner, int n) {
+    engine_start(b, p);
+    go_on(b, t, owner, n);
+    engine_end(b);
+}
+
 // The same with an engine that is closed in between; how many tokens the second one found.
-static int slept(struct bench *b, struct text *t, const struct engine_params *p, const struct backend_ops *ops) {
-    engine_start(b, p, ops);
-    prompt_of(b, t, PROMPT);
-    go_on(b, t, OWNER, ANSWER);
-    engine_end(b);
-    engine_start(b, p, ops);
-    go_on(b, t, OWNER, MORE);
-    engine_end(b);
+static int slept(struct bench *b, struct text *t, const struct engine_params *p) {
+    prompt_of(b, t);
+    live(b, t, p, OWNER, ANSWER);
+    live(b, t, p, OWNER, MORE);
     return t->n_reused;
 }
 
 static void test_woken_is_never_slept(void **state) {
-    (void)state;
-    struct bench b;
+    struct bench *b = *state;
     struct text alone, woken;
     const struct engine_params p = sleeping();
-    start_empty();
-    tiny_start(&b, 0);
-    awake(&b, &alone, &p, NULL);
-    assert_int_equal(slept(&b, &woken, &p, NULL), (PROMPT + ANSWER - 1) / KV_PAGE_TOKENS * KV_PAGE_TOKENS);
+    awake(b, &alone, &p);
+    assert_int_equal(slept(b, &woken, &p), (PROMPT + ANSWER - 1) / KV_PAGE_TOKENS * KV_PAGE_TOKENS);
     assert_same(&alone, &woken);
     assert_true(count_files(".kv") > 0);
-    model_end(&b);
 }
 
 // What has no owner, as with `run` or without a store, leaves no trace.
 static void test_private_texts_never_touch_the_disk(void **state) {
-    (void)state;
-    struct bench b;
+    struct bench *b = *state;
     struct text t;
     const struct engine_params p = sleeping();
-    start_empty();
-    tiny_start(&b, 0);
-    engine_start(&b, &p, NULL);
-    prompt_of(&b, &t, PROMPT);
-    go_on(&b, &t, 0, ANSWER);
-    engine_end(&b);
+    prompt_of(b, &t);
+    live(b, &t, &p, 0, ANSWER);
     assert_int_equal(access(folder, F_OK), -1);
-    model_end(&b);
 }
 
 static void test_only_the_user_can_read(void **state) {
-    (void)state;
-    struct bench b;
+    struct bench *b = *state;
     struct text t;
     struct stat info;
     const struct engine_params p = sleeping();
-    start_empty();
-    tiny_start(&b, 0);
-    slept(&b, &t, &p, NULL);
+    slept(b, &t, &p);
     assert_int_equal(stat(folder, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0700);
     DIR *dir = opendir(folder);
@@ -196,7 +197,6 @@ static void test_only_the_user_can_read(void **state) {
     }
     closedir(dir);
     assert_true(n > 0);
-    model_end(&b);
 }
 
 static void wait_for_files(int n) {
@@ -206,71 +206,55 @@ static void wait_for_files(int n) {
 
 // An engine that was open before another saved something finds it.
 static void test_engines_share_a_folder(void **state) {
-    (void)state;
-    struct bench a, b;
+    struct bench *a = *state, b;
     struct text t, alone;
     const struct engine_params p = sleeping();
-    start_empty();
-    tiny_start(&a, 0);
-    tiny_start(&b, 0);
-    awake(&a, &alone, &p, NULL);
-    engine_start(&a, &p, NULL);
-    engine_start(&b, &p, NULL);
-    prompt_of(&a, &t, PROMPT);
-    go_on(&a, &t, OWNER, ANSWER);
+    model_start(&b, 0);
+    awake(a, &alone, &p);
+    engine_start(a, &p);
+    engine_start(&b, &p);
+    prompt_of(a, &t);
+    go_on(a, &t, OWNER, ANSWER);
     wait_for_files(1);
     go_on(&b, &t, OWNER + 1, MORE); // found by its tokens, whoever's it is
     assert_true(t.n_reused >= PROMPT);
     assert_same(&alone, &t);
-    engine_end(&a);
+    engine_end(a);
     engine_end(&b);
-    model_end(&a);
     model_end(&b);
 }
 
 static void test_pages_of_another_model_are_foreign(void **state) {
-    (void)state;
-    struct bench a, b;
+    struct bench *a = *state, b;
     struct text t;
     struct engine_params p = sleeping();
-    start_empty();
-    tiny_start(&a, 0);
-    tiny_start(&b, 1); // of the same shape
-    slept(&a, &t, &p, NULL);
-    engine_start(&b, &p, NULL);
-    prompt_of(&b, &t, PROMPT);
-    go_on(&b, &t, OWNER, MORE);
+    model_start(&b, 1); // of the same shape
+    slept(a, &t, &p);
+    prompt_of(&b, &t);
+    live(&b, &t, &p, OWNER, MORE);
     assert_int_equal(t.n_reused, 0);
-    engine_end(&b);
     p.options.kv_type = KV_Q8_0; // and so are those of another type
-    engine_start(&a, &p, NULL);
-    prompt_of(&a, &t, PROMPT);
-    go_on(&a, &t, OWNER, MORE);
+    prompt_of(a, &t);
+    live(a, &t, &p, OWNER, MORE);
     assert_int_equal(t.n_reused, 0);
-    engine_end(&a);
-    model_end(&a);
     model_end(&b);
 }
 
 static void test_a_deleted_conversation_takes_its_files_along(void **state) {
-    (void)state;
-    struct bench b;
+    struct bench *b = *state;
     struct text t;
     const struct engine_params p = sleeping();
-    start_empty();
-    tiny_start(&b, 0);
-    slept(&b, &t, &p, NULL);
-    engine_start(&b, &p, NULL);
-    prompt_of(&b, &t, PROMPT);
+    slept(b, &t, &p);
+    engine_start(b, &p);
+    prompt_of(b, &t);
     t.tokens[0]++; // another text, of another conversation
-    go_on(&b, &t, OWNER + 1, ANSWER);
-    engine_forget(b.client, 5, OWNER);
-    engine_end(&b);
+    go_on(b, &t, OWNER + 1, ANSWER);
+    engine_forget(b->client, 5, OWNER);
+    engine_end(b);
     assert_true(count_files("000000000000004e-") > 0);
     assert_int_equal(count_files("000000000000004d-"), 0);
     local_engine_remove_saved(folder, OWNER + 1);
     assert_int_equal(count_files(".kv"), 0);
-    model_end(&b);
 }
 
 static uint64_t bytes_of_files(void) {
@@ -285,49 +269,35 @@ static uint64_t bytes_of_files(void) {
 
 // The least recently used conversation goes, the one that was used since stays.
 static void test_files_stay_within_the_budget(void **state) {
-    (void)state;
-    struct bench b;
+    struct bench *b = *state;
     struct text t;
     struct engine_params p = sleeping();
-    start_empty();
-    tiny_start(&b, 0);
-    engine_start(&b, &p, NULL);
-    prompt_of(&b, &t, PROMPT);
-    go_on(&b, &t, OWNER, 1);
-    engine_end(&b);
+    prompt_of(b, &t);
+    live(b, &t, &p, OWNER, 1);
     const uint64_t one = bytes_of_files();
     p.hibernation.budget = 3 * one + one / 2;
     for (int i = 0; i < 6; i++) {
-        engine_start(&b, &p, NULL);
-        prompt_of(&b, &t, PROMPT);
+        prompt_of(b, &t);
         t.tokens[0] += 1 + i;
-        go_on(&b, &t, OWNER + 1 + (uint64_t)i, 1);
-        engine_end(&b);
+        live(b, &t, &p, OWNER + 1 + (uint64_t)i, 1);
         assert_true(bytes_of_files() <= p.hibernation.budget);
-        engine_start(&b, &p, NULL); // the first one is used again and again
-        prompt_of(&b, &t, PROMPT);
-        go_on(&b, &t, OWNER, 1);
+        prompt_of(b, &t); // the first one is used again and again
+        live(b, &t, &p, OWNER, 1);
         assert_int_equal(t.n_reused, (PROMPT - 1) / KV_PAGE_TOKENS * KV_PAGE_TOKENS);
-        engine_end(&b);
     }
     assert_int_equal(count_files(".kv"), 3);
-    model_end(&b);
 }
 
 static void test_a_full_disk_is_no_failure(void **state) {
-    (void)state;
-    struct bench b;
+    struct bench *b = *state;
     struct text alone, woken;
     const struct engine_params p = sleeping();
-    start_empty();
-    tiny_start(&b, 0);
-    awake(&b, &alone, &p, NULL);
+    awake(b, &alone, &p);
     full_disk_begin(20000);
-    assert_int_equal(slept(&b, &woken, &p, NULL), 0);
+    assert_int_equal(slept(b, &woken, &p), 0);
     full_disk_end();
     assert_same(&alone, &woken);
     assert_int_equal(bytes_of_files(), 0);
-    model_end(&b);
 }
 
 struct stored { // a file
@@ -361,17 +331,12 @@ static void write_file(const char *name, const void *bytes, size_t size) {
 
 // Damaged at any place, or cut off: the text is the same, and the file is gone afterwards.
 static void test_damaged_files_are_ignored(void **state) {
-    (void)state;
-    struct bench b;
+    struct bench *b = *state;
     struct text alone, woken, begin;
     const struct engine_params p = sleeping();
-    start_empty();
-    tiny_start(&b, 0);
-    awake(&b, &alone, &p, NULL);
-    engine_start(&b, &p, NULL);
-    prompt_of(&b, &begin, PROMPT);
-    go_on(&b, &begin, OWNER, ANSWER);
-    engine_end(&b);
+    awake(b, &alone, &p);
+    prompt_of(b, &begin);
+    live(b, &begin, &p, OWNER, ANSWER);
     struct stored f = read_first_file();
     assert_int_equal(count_files(".kv"), 1);
     for (size_t i = 0; i < 40; i++) {
@@ -380,28 +345,20 @@ static void test_damaged_files_are_ignored(void **state) {
         write_file(f.name, f.bytes, i % 7 == 6 ? f.size - 1 - i : f.size);
         f.bytes[at] ^= 0x10;
         woken = begin;
-        engine_start(&b, &p, NULL);
-        go_on(&b, &woken, OWNER, MORE);
-        engine_end(&b);
+        live(b, &woken, &p, OWNER, MORE);
         assert_same(&alone, &woken);
         woken = begin;
-        engine_start(&b, &p, NULL); // it was written anew
-        go_on(&b, &woken, OWNER, MORE);
-        engine_end(&b);
+        live(b, &woken, &p, OWNER, MORE); // it was written anew
         if (woken.n_reused < PROMPT) fail_msg("damaged at %zu: %d tokens found", at, woken.n_reused);
     }
     free(f.bytes);
-    model_end(&b);
 }
 
 static void test_foreign_files_stay(void **state) {
-    (void)state;
-    struct bench b;
+    struct bench *b = *state;
     struct text t;
     const struct engine_params p = sleeping();
-    start_empty();
-    tiny_start(&b, 0);
-    slept(&b, &t, &p, NULL);
+    slept(b, &t, &p);
     write_file("short.kv", "short", 5);
     write_file("empty.kv", "", 0);
     char zeros[4096] = {0};
@@ -410,66 +367,54 @@ static void test_foreign_files_stay(void **state) {
     char *path = xasprintf("%s/pipe.kv", folder);
     assert_int_equal(mkfifo(path, 0600), 0);
     free(path);
-    assert_true(slept(&b, &t, &p, NULL) > PROMPT);
+    assert_true(slept(b, &t, &p) > PROMPT);
     assert_int_equal(count_files("short.kv") + count_files("zeros.kv") + count_files("notes") + count_files("pipe"), 4);
-    model_end(&b);
 }
 
 // What a kill leaves behind goes when nobody can be writing it any more.
 static void test_old_temporary_files_go(void **state) {
-    (void)state;
-    struct bench b;
+    struct bench *b = *state;
     struct text t;
     const struct engine_params p = sleeping();
-    start_empty();
-    tiny_start(&b, 0);
-    slept(&b, &t, &p, NULL);
+    slept(b, &t, &p);
     write_file("a.kv.0001.part", "a", 1);
     write_file("b.kv.0002.part", "b", 1);
     char *path = xasprintf("%s/a.kv.0001.part", folder);
     const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     assert_int_equal(utimensat(AT_FDCWD, path, long_ago, 0), 0);
     free(path);
-    slept(&b, &t, &p, NULL);
+    slept(b, &t, &p);
     assert_int_equal(count_files("a.kv"), 0);
     assert_int_equal(count_files("b.kv"), 1);
-    model_end(&b);
 }
 
 static void test_metrics_tell_what_is_on_the_disk(void **state) {
-    (void)state;
-    struct bench b;
+    struct bench *b = *state;
     struct text t;
     const struct engine_params p = sleeping();
-    start_empty();
-    tiny_start(&b, 0);
-    const int found = slept(&b, &t, &p, NULL);
-    engine_start(&b, &p, NULL);
-    go_on(&b, &t, OWNER, MORE);
-    const struct engine_metrics *f = engine_metrics(b.client);
-    for (int i = 0; !f->woken_tokens && i < 3000; i++, usleep(1000)) f = engine_metrics(b.client);
+    const int found = slept(b, &t, &p);
+    engine_start(b, &p);
+    go_on(b, &t, OWNER, MORE);
+    const struct engine_metrics *f = engine_metrics(b->client);
+    for (int i = 0; !f->woken_tokens && i < 3000; i++, usleep(1000)) f = engine_metrics(b->client);
     int on_disk = 0;
     for (int i = 0; i < f->n_pages; i++) on_disk += f->pages[i].on_disk;
     assert_true(f->woken_tokens >= found);
     assert_true(on_disk * KV_PAGE_TOKENS >= found);
     assert_int_equal(f->disk_budget, p.hibernation.budget);
     for (int i = 0; f->disk_bytes != (int64_t)bytes_of_files() && i < 3000; i++, usleep(1000))
-        f = engine_metrics(b.client);
+        f = engine_metrics(b->client);
     assert_int_equal(f->disk_bytes, bytes_of_files());
-    engine_end(&b);
-    model_end(&b);
+    engine_end(b);
 }
 
 // Four answers to one prompt wait for the same pages.
 static void test_answers_wake_together(void **state) {
-    (void)state;
-    struct bench b;
+    struct bench *b = *state;
     struct text t;
     const struct engine_params p = sleeping();
-    start_empty();
-    tiny_start(&b, 0);
-    slept(&b, &t, &p, NULL);
-    engine_start(&b, &p, NULL);
+    slept(b, &t, &p);
+    engine_start(b, &p);
     const struct request_params q = {.conversation = 1,
                                      .disk_owner = OWNER,
                                      .ids = t.tokens,
@@ -478,58 +423,53 @@ static void test_answers_wake_together(void **state) {
                                      .n_answers = 4,
                                      .max_tokens = 5,
                                      .ignore_end = true};
-    engine_submit(b.client, &q);
+    engine_submit(b->client, &q);
     struct engine_event e;
     for (int open = 4; open;) {
-        if (!engine_wait(b.client, &e, 60000)) fail_msg("no event for a minute");
+        if (!engine_wait(b->client, &e, 60000)) fail_msg("no event for a minute");
         if (e.kind != EVENT_STATE || e.state < REQUEST_FINISHED) continue;
         assert_int_equal(e.state, REQUEST_FINISHED);
         assert_true(e.n_reused >= PROMPT);
         open--;
     }
-    assert_true(engine_metrics(b.client)->prefill_tokens <= 4 * KV_PAGE_TOKENS); // the rest of the last page, each
-    engine_end(&b);
-    model_end(&b);
+    assert_true(engine_metrics(b->client)->prefill_tokens <= 4 * KV_PAGE_TOKENS); // the rest of the last page, each
+    engine_end(b);
 }
 
 // Closing at once, in the middle of whatever it is.
 static void test_closing_at_any_moment(void **state) {
-    (void)state;
-    struct bench b;
+    struct bench *b = *state;
     struct text t;
     const struct engine_params p = sleeping();
-    start_empty();
-    tiny_start(&b, 0);
-    slept(&b, &t, &p, NULL);
+    slept(b, &t, &p);
     for (int i = 0; i < 60; i++) {
-        engine_start(&b, &p, NULL);
+        engine_start(b, &p);
         const struct request_params q = {
             .conversation = 1, .disk_owner = OWNER, .ids = t.tokens, .n_ids = t.n, .sampling = warm()};
-        const uint64_t id = engine_submit(b.client, &q);
+        const uint64_t id = engine_submit(b->client, &q);
         usleep((useconds_t)(i * 40));
-        if (i % 3 == 0) engine_cancel(b.client, id);
-        if (i % 5 == 0) engine_forget(b.client, 1, OWNER);
-        engine_end(&b);
+        if (i % 3 == 0) engine_cancel(b->client, id);
+        if (i % 5 == 0) engine_forget(b->client, 1, OWNER);
+        engine_end(b);
     }
-    model_end(&b);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_woken_is_never_slept),
-        cmocka_unit_test(test_private_texts_never_touch_the_disk),
-        cmocka_unit_test(test_only_the_user_can_read),
-        cmocka_unit_test(test_engines_share_a_folder),
-        cmocka_unit_test(test_pages_of_another_model_are_foreign),
-        cmocka_unit_test(test_a_deleted_conversation_takes_its_files_along),
-        cmocka_unit_test(test_files_stay_within_the_budget),
-        cmocka_unit_test(test_a_full_disk_is_no_failure),
-        cmocka_unit_test(test_damaged_files_are_ignored),
-        cmocka_unit_test(test_foreign_files_stay),
-        cmocka_unit_test(test_old_temporary_files_go),
-        cmocka_unit_test(test_metrics_tell_what_is_on_the_disk),
-        cmocka_unit_test(test_answers_wake_together),
-        cmocka_unit_test(test_closing_at_any_moment),
+        cmocka_unit_test_setup_teardown(test_woken_is_never_slept, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_private_texts_never_touch_the_disk, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_only_the_user_can_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_engines_share_a_folder, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pages_of_another_model_are_foreign, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_deleted_conversation_takes_its_files_along, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_files_stay_within_the_budget, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_full_disk_is_no_failure, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_damaged_files_are_ignored, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_foreign_files_stay, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_old_temporary_files_go, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_metrics_tell_what_is_on_the_disk, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_answers_wake_together, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_closing_at_any_moment, setup, teardown),
     };
     const char *home = temporary_folder_make();
     if (!home) return 1;
