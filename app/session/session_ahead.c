@@ -30,11 +30,7 @@ static uint64_t submit(struct session *s, struct session_chat *chat, int parent,
                        enum read_ahead how) {
     const struct conversation *talk = &chat->conversation;
     struct asked asked = asked_open_with(talk, parent, text);
-    struct request_params params = session_request_params(&talk->settings);
-    params.conversation = talk->id;
-    params.disk_owner = session_disk_owner(s, talk);
-    params.messages = asked.messages;
-    params.n_messages = asked.count;
+    struct request_params params = session_request_with(s, talk, &asked);
     params.read_ahead = how;
     const uint64_t id = engine_submit(s->client, &params);
     asked_close(&asked);

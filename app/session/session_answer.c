@@ -55,6 +55,16 @@ struct request_params session_request_params(const struct settings *s) {
                                    .time_limit = s->time_limit};
 }
 
+struct request_params session_request_with(const struct session *s, const struct conversation *talk,
+                                           const struct asked *asked) {
+    struct request_params params = session_request_params(&talk->settings);
+    params.conversation = talk->id;
+    params.disk_owner = session_disk_owner(s, talk);
+    params.messages = asked->messages;
+    params.n_messages = asked->count;
+    return params;
+}
+
 // Another model reads the text of the tokens as it would any other. The caller frees what is returned.
 static int32_t *begin_with(const struct session_start *start, const char *model, struct request_params *p) {
     p->begun_text = start->text;
@@ -82,11 +92,7 @@ static void request(struct session *s, struct session_chat *chat, int first) {
     }
     tell(s, SESSION_ASKED, chat);
     struct asked asked = asked_open(talk, parent);
-    struct request_params params = session_request_params(&talk->settings);
-    params.conversation = talk->id;
-    params.disk_owner = session_disk_owner(s, talk);
-    params.messages = asked.messages;
-    params.n_messages = asked.count;
+    struct request_params params = session_request_with(s, talk, &asked);
     params.n_answers = n;
     params.room = room_for(s, answers, &talk->settings);
     int32_t *ids = NULL;
@@ -209,9 +215,9 @@ void session_use(struct session_chat *chat, int message, enum message_use use) {
 }
 
 static void say_dropped(struct session_chat *chat, const struct session_answer *a) {
-    char *text = xasprintf("the context is full: %d older message%s (about %d tokens) %s left out from here on",
-                           a->n_dropped, a->n_dropped == 1 ? "" : "s", a->dropped_tokens,
-                           a->n_dropped == 1 ? "is" : "are");
+    char *text =
+        xasprintf("the context is full: %d older message%s (about %d tokens) %s left out from here on", a->n_dropped,
+                  a->n_dropped == 1 ? "" : "s", a->dropped_tokens, a->n_dropped == 1 ? "is" : "are");
     conversation_notice(&chat->conversation, a->message, text);
     free(text);
 }

@@ -3,6 +3,7 @@
 #ifndef CONFAB_APP_SESSION_STATE_H
 #define CONFAB_APP_SESSION_STATE_H
 
+#include "app/session/asked.h"
 #include "app/session/session.h"
 #include "app/session/store.h"
 
@@ -41,13 +42,16 @@ void session_remove(struct session *s, struct session_chat *chat);
 uint64_t session_disk_owner(const struct session *s, const struct conversation *talk);
 
 // session_answer.c
+// Of a conversation, with the messages of `asked`; what else there is to say of it is zero.
+struct request_params session_request_with(const struct session *s, const struct conversation *talk,
+                                           const struct asked *asked);
 void session_start_free(struct session_start *start);
 void session_request_waiting(struct session *s);                         // submits what waits for an engine
 void session_count_tokens(struct session *s, struct session_chat *chat); // of running answers, in case we get killed
 void session_poll(struct session *s);                                    // takes the engine's events
 
 // session_ahead.c
-void session_ahead_stop(struct session *s); // nothing is read ahead any more
+void session_ahead_stop(struct session *s);                              // nothing is read ahead any more
 void session_found(struct session *s, const struct engine_event *event); // of a request that is no answer's
 
 // session_branch.c
