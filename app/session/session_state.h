@@ -1,5 +1,6 @@
-// The inside of the session, shared by session.c (chats), session_answer.c (requests and their events) and
-// session_save.c (the store). Nobody else includes this.
+// The inside of the session, shared by session.c (chats), session_answer.c (requests), session_events.c (what comes of
+// them), session_ahead.c (what is read ahead), session_branch.c (branches) and session_save.c (the store). Nobody else
+// includes this.
 #ifndef CONFAB_APP_SESSION_STATE_H
 #define CONFAB_APP_SESSION_STATE_H
 
@@ -46,7 +47,15 @@ uint64_t session_disk_owner(const struct session *s, const struct conversation *
 struct request_params session_request_with(const struct session *s, const struct conversation *talk,
                                            const struct asked *asked);
 void session_start_free(struct session_start *start);
-void session_request_waiting(struct session *s);                         // submits what waits for an engine
+void session_request_waiting(struct session *s); // submits what waits for an engine
+// Leaves out the oldest messages for answers of one request, from `first` on, that do not fit behind a prompt of
+// n_prompt tokens, and asks for them again; where no more can go, with as much room as there is. False: no use.
+bool session_drop_oldest(struct session *s, struct session_chat *chat, int first, int n_prompt);
+// An answer that has reached the end of the context goes on from what it has said, with less before it. False: it ends.
+bool session_go_on(struct session *s, struct session_chat *chat, struct session_answer *a,
+                   const struct engine_event *event);
+
+// session_events.c
 void session_count_tokens(struct session *s, struct session_chat *chat); // of running answers, in case we get killed
 void session_poll(struct session *s);                                    // takes the engine's events
 
