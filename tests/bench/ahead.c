@@ -1,11 +1,11 @@
 // ahead MODEL [TIMES [WORDS]]: what reading a message ahead brings: from sending a paste of WORDS (700) words to the
 // first token of the answer, once without and then with the message read ahead, and the time between tokens that
 // follow. Text is this repository's; run from its root. Medians of TIMES (5).
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/bench/bench.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/local_engine.h"
@@ -47,16 +47,6 @@ static uint64_t submit(const char *message, enum read_ahead ahead) {
                                                           .read_ahead = ahead});
 }
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int n) {
-    qsort(values, (size_t)n, sizeof *values, compare);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 struct outcome {
     double first, step; // seconds
     int n_prompt, n_reused;
@@ -79,7 +69,7 @@ static struct outcome ask(const char *message, enum read_ahead ahead) {
     } while (event.request != id || event.kind != EVENT_STATE || event.state < REQUEST_FINISHED);
     if (event.state == REQUEST_FAILED) panic("%s", event.text);
     o.n_prompt = event.n_prompt, o.n_reused = event.n_reused;
-    o.step = n ? median(gaps, n) : 0;
+    o.step = bench_median(gaps, n);
     return o;
 }
 
@@ -110,8 +100,8 @@ int main(int argc, char **argv) {
     free(plain);
     printf("| prompt tokens | read ahead | first token without, ms | with, ms | step, ms | with / step |\n"
            "|---|---|---|---|---|---|\n| %d | %d | %.0f | %.1f | %.1f | %.2f |\n",
-           o.n_prompt, o.n_reused, 1e3 * without, 1e3 * median(first, times), 1e3 * median(steps, times),
-           median(ratios, times));
+           o.n_prompt, o.n_reused, 1e3 * without, 1e3 * bench_median(first, times), 1e3 * bench_median(steps, times),
+           bench_median(ratios, times));
     engine_client_close(client);
     engine_close(engine);
     model_file_close(file);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/bench/bench.h"
 #include "engine/backend.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
@@ -166,16 +167,6 @@ static void run(struct side *e, const int *which, int n, int n_tokens, double *f
     }
 }
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int n) {
-    qsort(values, (size_t)n, sizeof *values, compare);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 static void measure(struct side *sides, const char *name, const int *which, int n, int pairs, int n_tokens) {
     double first[3][MOST_PAIRS], others[3][MOST_PAIRS];
     for (int i = -1; i < pairs; i++) { // the first one warms up
@@ -185,10 +176,11 @@ static void measure(struct side *sides, const char *name, const int *which, int 
         first[2][i] = first[1][i] / first[0][i];
         others[2][i] = others[1][i] / others[0][i];
     }
-    printf("| %s | %d | %.1f | %.1f | %.2f |", name, pairs, median(first[0], pairs), median(first[1], pairs),
-           median(first[2], pairs));
+    printf("| %s | %d | %.1f | %.1f | %.2f |", name, pairs, bench_median(first[0], pairs),
+           bench_median(first[1], pairs), bench_median(first[2], pairs));
     if (n > 1)
-        printf(" %.1f | %.1f | %.2f |\n", median(others[0], pairs), median(others[1], pairs), median(others[2], pairs));
+        printf(" %.1f | %.1f | %.2f |\n", bench_median(others[0], pairs), bench_median(others[1], pairs),
+               bench_median(others[2], pairs));
     else printf(" | | |\n");
     fflush(stdout);
 }

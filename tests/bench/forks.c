@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "app/bench/bench.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/local_engine.h"
@@ -69,18 +69,8 @@ static struct run run(const struct request_params *p) {
         const int pages = own_pages(p->conversation); // as they are published
         if (pages > r.own_pages) r.own_pages = pages;
     }
-    r.end = (double)clock_ns() * 1e-9;
+    r.end = clock_seconds();
     return r;
-}
-
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int n) {
-    qsort(values, (size_t)n, sizeof *values, compare);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
 // In turn: the conversation itself, whose last tokens tell what a step takes, and a fork of it near its end, with
@@ -97,7 +87,7 @@ static void measure_fork(int pairs, int n_tokens) {
         p.begun = whole.tokens;
         p.n_begun = FIRST;
         p.max_tokens = FIRST + AFTER;
-        const double start = (double)clock_ns() * 1e-9;
+        const double start = clock_seconds();
         struct run fork = run(&p);
         const int at = i < 0 ? 0 : i;
         step[at] = (whole.last - whole.first) / (FIRST - 1) * 1e3;
@@ -112,7 +102,8 @@ static void measure_fork(int pairs, int n_tokens) {
     printf(
         "| fork at %d tokens | %d | a step %.2f ms | first token %.2f ms | %.2f steps | %d pages of its own, %d tokens "
         "computed |\n",
-        n_tokens, pairs, median(step, pairs), median(first, pairs), median(steps, pairs), pages, fresh);
+        n_tokens, pairs, bench_median(step, pairs), bench_median(first, pairs), bench_median(steps, pairs), pages,
+        fresh);
 }
 
 // In turn, each with a prompt of its own: the answers in one request, and one after the other.
@@ -124,14 +115,14 @@ static void measure_answers(int pairs) {
         int32_t *ids = random_ids(PROMPT);
         struct request_params p = params_of(ids, PROMPT, ANSWER);
         p.n_answers = ANSWERS;
-        double start = (double)clock_ns() * 1e-9;
+        double start = clock_seconds();
         struct run r = run(&p);
         together[at] = all / (r.end - start);
         free(r.tokens), free(ids);
         engine_forget(client, p.conversation, 0);
         ids = random_ids(PROMPT);
         p = params_of(ids, PROMPT, ANSWER);
-        start = (double)clock_ns() * 1e-9;
+        start = clock_seconds();
         for (int k = 0; k < ANSWERS; k++) {
             p.sampling.seed = 1 + (uint32_t)k;
             r = run(&p);
@@ -143,7 +134,7 @@ static void measure_answers(int pairs) {
         engine_forget(client, p.conversation, 0);
     }
     printf("| %d answers | %d | one after the other %.1f tok/s | at once %.1f tok/s | %.2f times |\n", ANSWERS, pairs,
-           median(apart, pairs), median(together, pairs), median(ratio, pairs));
+           bench_median(apart, pairs), bench_median(together, pairs), bench_median(ratio, pairs));
 }
 
 int main(int argc, char **argv) {

@@ -6,10 +6,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "app/bench/bench.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/local_engine.h"
@@ -93,16 +93,6 @@ static void remove_saved(const char *folder) {
     rmdir(folder);
 }
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int n) {
-    qsort(values, (size_t)n, sizeof *values, compare);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 static void measure(struct reopen *r, int n_pairs) {
     double again[MOST_PAIRS], cached[MOST_PAIRS], cold[MOST_PAIRS], ratios[MOST_PAIRS], colder[MOST_PAIRS];
     int32_t token;
@@ -120,9 +110,10 @@ static void measure(struct reopen *r, int n_pairs) {
         printf("%12.3f%12.4f%12.4f\n", again[i], cached[i], cold[i]);
         fflush(stdout);
     }
-    printf("%12.3f%12.4f%12.4f   medians\n", median(again, n_pairs), median(cached, n_pairs), median(cold, n_pairs));
-    printf("%12s%12.1f%12.1f   times as soon, medians of pairs\n", "", median(ratios, n_pairs),
-           median(colder, n_pairs));
+    printf("%12.3f%12.4f%12.4f   medians\n", bench_median(again, n_pairs), bench_median(cached, n_pairs),
+           bench_median(cold, n_pairs));
+    printf("%12s%12.1f%12.1f   times as soon, medians of pairs\n", "", bench_median(ratios, n_pairs),
+           bench_median(colder, n_pairs));
 }
 
 int main(int argc, char **argv) {
