@@ -145,8 +145,10 @@ static void pages_of(const struct scheduler *s, const struct prefix_match *match
         if (i < first + n) out[i - first] = node;
 }
 
-// Reads some pages out. False when no more of them are in the KV cache, or the device failed.
+// Reads some pages out. False when no more of them are in the KV cache, or the device failed: pages of the one that
+// took its place are others, and of another size.
 static bool read_out(struct scheduler *s, struct hibernate_job *job) {
+    if (job->fingerprint != s->hibernation.fingerprint) return false;
     const int from = job->first + job->n_done;
     const struct prefix_match match =
         prefix_find(&s->prefixes, job->tokens, (job->first + job->n_pages) * KV_PAGE_TOKENS);
