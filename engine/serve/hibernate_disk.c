@@ -18,13 +18,17 @@ enum { STALE_SECONDS = 600 }; // a temporary file older than this is nobody's
 
 // ---- files of the folder ----
 
+static void unlist_file(struct hibernate *h, const char *name) {
+    pthread_mutex_lock(&h->lock);
+    hibernate_index_remove(&h->index, name);
+    pthread_mutex_unlock(&h->lock);
+}
+
 static void remove_file(struct hibernate *h, const char *name) {
     char *path = xasprintf("%s/%s", h->folder, name);
     unlink(path);
     free(path);
-    pthread_mutex_lock(&h->lock);
-    hibernate_index_remove(&h->index, name);
-    pthread_mutex_unlock(&h->lock);
+    unlist_file(h, name);
 }
 
 // A damaged file is of no use to anybody; one that is foreign may be.
@@ -32,9 +36,7 @@ static void ignore_file(struct hibernate *h, const char *name, const struct stat
     const enum log_level level = why->code == STATUS_IO ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING; // another evicted it
     log_write(level, "kv", "%s/%s: ignored: %s", h->folder, name, why->text);
     if (why->code == STATUS_FORMAT) remove_file(h, name);
-    pthread_mutex_lock(&h->lock);
-    hibernate_index_remove(&h->index, name);
-    pthread_mutex_unlock(&h->lock);
+    else unlist_file(h, name);
 }
 
 static bool open_file(struct hibernate *h, const char *name, struct hibernate_file *f, struct status *st) {
@@ -62,6 +64,7 @@ static void take_up(struct hibernate *h, const char *name) {
     if (is_ignored(h, name)) return;
     if (!open_file(h, name, &f, &st)) {
         ignore_file(h, name, &st);
+        if (st.code == STATUS_IO) return; // it may come again
         h->ignored = xrealloc(h->ignored, ((size_t)h->n_ignored + 1) * sizeof(char *));
         h->ignored[h->n_ignored++] = xstrdup(name);
         return;
