@@ -428,9 +428,11 @@ static int commit(struct scheduler *s, const struct scheduler_draw *d, int n) {
     return drafted;
 }
 
+// Whoever did not decode in this step, after a pre-emption, has a guess for what was drawn before it.
 static void learn_guess(const struct scheduler *s, const struct scheduler_draw *d) {
     struct draft *draft = d->sequence->draft;
-    for (int i = 0; draft && i < d->n_drawn && i < draft->n_guess; i++)
+    if (!draft || draft->n_own != d->sequence->n_tokens) return;
+    for (int i = 0; i < d->n_drawn && i < draft->n_guess; i++)
         draft_learn(draft, i, s->samples[d->first + i].token == draft->guess[i]);
 }
 
