@@ -177,8 +177,6 @@ static struct fronts filter(const struct sampling *s, const struct row *r, struc
     return all;
 }
 
-static float sharpness_of(const struct sampling *s) { return fminf(1 / s->temperature, FLT_MAX); }
-
 static float weight_of(const struct row *r, int i, float sharpness) {
     return row_exp((r->logits[i] - r->max) * sharpness);
 }
@@ -194,18 +192,30 @@ static int32_t draw_in_block(const struct row *r, int block, float sharpness, fl
     return last;
 }
 
+// Whose weights count, and what they come to: those above the least, by blocks, and of each tie with it.
+struct weights {
+    float sharpness, tie;
+    double total;
+};
+
+static struct weights weigh(const struct sampling *s, const struct row *r, struct front_scratch *x,
+                            struct front front) {
+    struct weights w = {.sharpness = fminf(1 / s->temperature, FLT_MAX)};
+    w.tie = front.ties ? row_exp((front.least - r->max) * w.sharpness) : 0;
+    w.total = x->kernels->weigh(r, w.sharpness, front.least, x->block_weight) + front.ties * (double)w.tie;
+    return w;
+}
+
 static int32_t draw(struct sampler *m, const struct row *r, struct front_scratch *x) {
     struct front front = filter(&m->sampling, r, x).after[FILTER_MIN_P];
-    float sharpness = sharpness_of(&m->sampling);
-    float tie = front.ties ? row_exp((front.least - r->max) * sharpness) : 0;
-    double total = x->kernels->weigh(r, sharpness, front.least, x->block_weight);
-    double target = random_unit(&m->random) * (total + front.ties * (double)tie);
+    const struct weights w = weigh(&m->sampling, r, x, front);
+    double target = random_unit(&m->random) * w.total;
     for (int b = 0; b < row_blocks(r->n); b++) {
-        if (target < (double)x->block_weight[b]) return draw_in_block(r, b, sharpness, front.least, target);
+        if (target < (double)x->block_weight[b]) return draw_in_block(r, b, w.sharpness, front.least, target);
         target -= (double)x->block_weight[b];
     }
-    if (!(tie > 0)) return likeliest(r); // rounding left a crumb
-    double number = target / (double)tie;
+    if (!(w.tie > 0)) return likeliest(r); // rounding left a crumb
+    double number = target / (double)w.tie;
     return equal_to(r, front.least, number < front.ties ? (int)number : front.ties - 1);
 }
 
@@ -237,27 +247,10 @@ static int front_size(const struct row *r, struct front front) {
     return n;
 }
 
-// The draw as it would be: whose weights count, and what they come to.
-struct chances {
-    bool greedy;
-    float sharpness;
-    double total;
-};
-
-static struct chances chances_of(const struct sampling *s, const struct row *r, struct front_scratch *x,
-                                 struct front front) {
-    struct chances c = {.greedy = !(s->temperature > 0), .total = 1};
-    if (c.greedy) return c;
-    c.sharpness = sharpness_of(s);
-    float tie = front.ties ? row_exp((front.least - r->max) * c.sharpness) : 0;
-    c.total = x->kernels->weigh(r, c.sharpness, front.least, x->block_weight) + front.ties * (double)tie;
-    return c;
-}
-
-// `rank`: among the candidates, the likeliest is the first.
-static float chance(const struct chances *c, const struct row *r, int32_t id, int rank, int left) {
+// `weights`: NULL where the likeliest is taken. `rank`: among the candidates, the likeliest is the first.
+static float chance(const struct weights *weights, const struct row *r, int32_t id, int rank, int left) {
     if (rank >= left) return 0;
-    return c->greedy ? 1 : (float)((double)weight_of(r, id, c->sharpness) / c->total);
+    return weights ? (float)((double)weight_of(r, id, weights->sharpness) / weights->total) : 1;
 }
 
 static int rank_of(const struct row *r, int32_t id) {
@@ -279,15 +272,17 @@ void sampler_explain(const struct sampling *s, struct sampler_scratch *x, const 
     refresh_maxima(&r, x);
     const struct fronts fronts = filter(s, &r, &x->fronts);
     for (int i = 0; i < FILTER_TEMPERATURE; i++) out->left[i] = front_size(&r, fronts.after[i]);
-    const int left = out->left[FILTER_TEMPERATURE] = s->temperature > 0 ? out->left[FILTER_MIN_P] : 1;
-    const struct chances chances = chances_of(s, &r, &x->fronts, fronts.after[FILTER_MIN_P]);
+    const bool greedy = !(s->temperature > 0);
+    const int left = out->left[FILTER_TEMPERATURE] = greedy ? 1 : out->left[FILTER_MIN_P];
+    const struct weights drawn_by = greedy ? (struct weights){0} : weigh(s, &r, &x->fronts, fronts.after[FILTER_MIN_P]);
+    const struct weights *weights = greedy ? NULL : &drawn_by;
     out->n = out->n_tokens < DISTRIBUTION_TOP ? out->n_tokens : DISTRIBUTION_TOP;
     front_list(&r, &x->fronts, out->n);
     for (int i = 0; i < out->n; i++) {
         const int32_t id = x->fronts.candidates[i].id;
-        out->candidates[i] = (struct distribution_candidate){.id = id, .after = chance(&chances, &r, id, i, left)};
+        out->candidates[i] = (struct distribution_candidate){.id = id, .after = chance(weights, &r, id, i, left)};
     }
-    out->drawn.after = chance(&chances, &r, drawn, rank_of(&r, drawn), left);
+    out->drawn.after = chance(weights, &r, drawn, rank_of(&r, drawn), left);
     unpenalise(x, in);
     out->n_penalised = x->n_touched;
     for (int i = -1; i < out->n; i++) {
