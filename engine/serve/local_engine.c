@@ -592,7 +592,7 @@ static struct scheduler *open_placed(struct local_engine *e, const struct engine
         .drafts = p->draft != DRAFT_OFF,
         .options = p->options,
         .hibernation = {.store = e->store,
-                        .model_key = hibernate_model_key(e->file, size->asked_context),
+                        .model_key = e->store ? hibernate_model_key(e->file, size->asked_context) : 0,
                         .delay = p->hibernation.delay,
                         .worth_seconds = p->hibernation.worth_seconds},
         .metrics = &e->metrics,
