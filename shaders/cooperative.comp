@@ -48,8 +48,8 @@ const uint SUBGROUPS = THREADS / SUBGROUP_SIZE, ACROSS = SUBGROUPS / DOWN;
 const uint BLOCK_ROWS = TILE_ROWS / DOWN, BLOCK_COLUMNS = TILE_COLUMNS / ACROSS;
 const uint FRAGMENTS_DOWN = BLOCK_ROWS / M, FRAGMENTS_ACROSS = BLOCK_COLUMNS / N; // at most 2 and 4
 
-// Shared memory is counted in vectors of 8 halves: weights, then inputs, with a vector between rows, for different banks.
-// In the end it has a fragment of each subgroup.
+// Shared memory is counted in vectors of 8 halves: weights, then inputs, with a vector between rows, for different
+// banks. In the end it has a fragment of each subgroup.
 const uint STEP_VECTORS = STEP / 8, STRIDE = STEP_VECTORS + 1;
 const uint WEIGHTS = TILE_ROWS * STEP_VECTORS, INPUTS = TILE_COLUMNS * STEP_VECTORS; // of a step
 const uint WEIGHT_LOADS = (WEIGHTS + THREADS - 1) / THREADS, INPUT_LOADS = (INPUTS + THREADS - 1) / THREADS;

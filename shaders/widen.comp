@@ -1,8 +1,8 @@
 #version 450
 // Rows of a matrix as halves, for cooperative.comp: `stride` in each row, zero behind the columns.
 //
-// Neighbouring threads decode neighbouring pieces, which they exchange in shared memory: they write neighbouring vectors
-// too.
+// Neighbouring threads decode neighbouring pieces, which they exchange in shared memory: they write neighbouring
+// vectors too.
 #include "common.glsl"
 #include "blocks.glsl"
 
