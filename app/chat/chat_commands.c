@@ -63,14 +63,18 @@ static bool is_order(const char *text, const char *order, const char **rest) {
     return true;
 }
 
-// The conversation goes on behind the last message, which may be an answer that is not complete yet.
-static void send(struct chat *c, const char *message, size_t size) {
-    if (session_answer_at(c->current, conversation_last(&c->current->conversation))) {
-        screen_set_composer(c->screen, message);
-        chat_say(c, true, "this chat is still answering: stop it first, or begin another chat");
-    } else {
-        session_send(c->session, c->current, message, size);
-    }
+// A pasted page ends in a newline.
+char *chat_typed(const char *text) {
+    size_t size = strlen(text);
+    while (size && strchr(" \t\r\n", text[size - 1])) size--;
+    return xstrndup(text, size);
+}
+
+bool chat_can_write(struct chat *c, const char *message) {
+    if (!session_answer_at(c->current, conversation_last(&c->current->conversation))) return true;
+    screen_set_composer(c->screen, message);
+    chat_say(c, true, "this chat is still answering: stop it first, or begin another chat");
+    return false;
 }
 
 static void command_send(struct chat *c, const struct ui_command *command) {
@@ -81,14 +85,12 @@ static void command_send(struct chat *c, const struct ui_command *command) {
         chat_model_choose(c, rest);
         return;
     }
-    size_t size = strlen(text);
-    while (strchr(" \t\r\n", text[size - 1])) size--; // a pasted page ends in a newline
-    char *message = xstrndup(text, size);             // the screen may use its copy for what follows
+    char *message = chat_typed(text); // the screen may use its copy for what follows
     if (c->current->editing) {
-        session_edit(c->session, c->current, c->current->edited, message, size);
+        session_edit(c->session, c->current, c->current->edited, message, strlen(message));
         chat_draft_edit_end(c, c->current);
-    } else {
-        send(c, message, size);
+    } else if (chat_can_write(c, message)) {
+        session_send(c->session, c->current, message, strlen(message));
     }
     free(message);
 }

@@ -34,28 +34,30 @@ static bool fan_parse(struct chat *c, const char *text, struct fan *fan, struct 
     return fits;
 }
 
+// What was in the composer, in the conversation; −1: it cannot be there, which has been said.
+static int fan_write(struct chat *c, const char *text) {
+    struct session_chat *chat = c->current;
+    char *message = chat_typed(text);
+    int written = -1;
+    c->draft_at = clock_ns(); // it is none any more
+    if (chat->editing) {
+        written = session_edit_text(chat, chat->edited, message, strlen(message));
+        chat_draft_edit_end(c, chat);
+    } else if (chat_can_write(c, message)) {
+        written = session_write(c->session, chat, message, strlen(message));
+    }
+    free(message);
+    return written;
+}
+
 // The message to answer: the one that is selected, otherwise what stands in the composer, otherwise the end of the
 // path. −1: none, which has been said.
 static int fan_parent(struct chat *c, const struct ui_command *command) {
-    struct session_chat *chat = c->current;
-    const struct conversation *talk = &chat->conversation;
+    const struct conversation *talk = &c->current->conversation;
     const bool chosen = chat_message(c, command->message) >= 0;
     const char *text = chosen || talk->unread_rows ? NULL : screen_take_message(c->screen);
-    int subject = chat_subject(c, command);
-    if (text) c->draft_at = clock_ns(); // it is none any more
-    if (text && chat->editing) {
-        subject = session_edit_text(chat, chat->edited, text, strlen(text));
-        chat_draft_edit_end(c, chat);
-    } else if (text && !session_answer_at(chat, subject)) {
-        if (!talk->count) conversation_set_settings(&chat->conversation, c->p.settings);
-        return session_write(chat, text, strlen(text));
-    } else if (text) {
-        char *message = xstrdup(text);
-        screen_set_composer(c->screen, message);
-        chat_say(c, true, "this chat is still answering: stop it first, or begin another chat");
-        free(message);
-        return -1;
-    }
+    int subject = text ? fan_write(c, text) : chat_subject(c, command);
+    if (text && subject < 0) return -1;
     if (subject >= 0 && talk->messages[subject].role == MESSAGE_MODEL) subject = talk->messages[subject].parent;
     if (subject < 0) chat_say(c, true, "there is no message to answer");
     return subject;

@@ -71,6 +71,9 @@ void chat_command(struct chat *c, const struct ui_command *command);
 void chat_new(struct chat *c);
 void chat_select(struct chat *c, struct session_chat *chat);
 void chat_save_setting(struct chat *c, int id);
+char *chat_typed(const char *text); // as a message, without blanks at the end; the caller frees
+// At the end of the path; where that is an answer that is still being written, the message goes back into the composer.
+bool chat_can_write(struct chat *c, const char *message);
 
 // chat_messages.c
 void chat_go(struct chat *c, const struct ui_command *command); // to the message, which the path leads through

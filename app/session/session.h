@@ -152,8 +152,8 @@ void session_ask(struct session *s, struct session_chat *chat, int parent, int n
 void session_fork(struct session *s, struct session_chat *chat, int message, int token, int32_t forced,
                   const char *text);
 enum { SESSION_ANSWERS = 8 }; // to one message at once, at most
-// At the end of the path, to be asked; returns its index.
-int session_write(struct session_chat *chat, const char *text, size_t size);
+// At the end of the path, to be asked; returns its index. The first message of a chat gives it the defaults.
+int session_write(struct session *s, struct session_chat *chat, const char *text, size_t size);
 // From its next token on, of an answer that is being generated: it has its own from now on.
 void session_set_answer_sampling(struct session *s, struct session_chat *chat, int message,
                                  const struct sampling *sampling);

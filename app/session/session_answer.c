@@ -179,8 +179,9 @@ void session_request_waiting(struct session *s) {
             if (!s->chats[i]->answers[k].request) request(s, s->chats[i], k);
 }
 
-int session_write(struct session_chat *chat, const char *text, size_t size) {
+int session_write(struct session *s, struct session_chat *chat, const char *text, size_t size) {
     struct conversation *talk = &chat->conversation;
+    if (!talk->count) conversation_set_settings(talk, s->p.settings);
     session_save_later(chat, 0);
     return conversation_add(talk, conversation_last(talk), MESSAGE_USER, text, size);
 }
@@ -193,8 +194,7 @@ void session_send(struct session *s, struct session_chat *chat, const char *text
         session_read(s, chat);
         return;
     }
-    if (!talk->count) conversation_set_settings(talk, s->p.settings);
-    session_ask(s, chat, session_write(chat, text, size), 1, NULL);
+    session_ask(s, chat, session_write(s, chat, text, size), 1, NULL);
 }
 
 // ---- a full context ----

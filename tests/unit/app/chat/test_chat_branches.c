@@ -63,6 +63,7 @@ static void test_several_answers_are_asked_for_at_once(void **state) {
     assert_true(screen.view.status_bad);
     assert_string_equal(screen.composer, "q");
     assert_int_equal(engine.n_requests, 0);
+    type("q\n"); // as a pasted page ends
     act(COMMAND_FAN_OUT, -1, "3");
     assert_string_equal(screen.composer, "");
     assert_string_equal(engine.prompt, "user: q|");
