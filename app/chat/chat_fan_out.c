@@ -83,30 +83,20 @@ void chat_fan_out(struct chat *c, const struct ui_command *command) {
 
 // ---- comparing ----
 
-// The message that was clicked on or is selected, otherwise the one nearest to the end that has versions.
 void chat_compare(struct chat *c, const struct ui_command *command) {
-    const struct conversation *talk = &c->current->conversation;
-    int message = chat_subject(c, command), total = 0;
+    int total, message = chat_versions_of(c, command, &total);
     bool one = chat_message(c, command->message) >= 0;
-    for (; message >= 0; message = one ? -1 : talk->messages[message].parent) {
-        conversation_version(talk, message, &total);
-        if (total > 1) break;
-    }
     c->comparing = message >= 0 ? c->current : NULL;
     c->compared = message;
     if (message < 0) chat_say(c, false, "there is one version of %s", one ? "this message" : "every message here");
 }
 
 void chat_keep(struct chat *c, const struct ui_command *command) {
-    struct session_chat *chat = c->current;
     int message = chat_message(c, command->message);
     if (message < 0) return;
-    int count = session_keep(c->session, chat, message);
-    if (chat->editing && chat->conversation.messages[chat->edited].pruned) chat_draft_edit_end(c, chat);
-    if (!count) chat_say(c, false, "there is no other version");
-    else
-        chat_say(c, false, "discarded %d message%s; the command restore brings %s back until confab ends", count,
-                 count == 1 ? "" : "s", count == 1 ? "it" : "them");
+    int count = session_keep(c->session, c->current, message);
+    if (count) chat_pruned(c, "discarded", count);
+    else chat_say(c, false, "there is no other version");
 }
 
 // The version that the path leads through; −1: none is compared.

@@ -54,15 +54,21 @@ void chat_regenerate(struct chat *c, const struct ui_command *command) {
     else session_ask(c->session, c->current, asked, 1, NULL);
 }
 
-// Of the message that is selected or was clicked on, otherwise of the one nearest to the end that has versions.
+int chat_versions_of(const struct chat *c, const struct ui_command *command, int *total) {
+    const struct conversation *talk = &c->current->conversation;
+    const bool one = chat_message(c, command->message) >= 0;
+    int message = chat_subject(c, command);
+    for (*total = 0; message >= 0; message = one ? -1 : talk->messages[message].parent) {
+        conversation_version(talk, message, total);
+        if (*total > 1) break;
+    }
+    return message;
+}
+
 static void version(struct chat *c, const struct ui_command *command, int step) {
     struct conversation *talk = &c->current->conversation;
-    int message = chat_subject(c, command), total = 0;
+    int total, message = chat_versions_of(c, command, &total);
     bool one = chat_message(c, command->message) >= 0;
-    for (; message >= 0; message = one ? -1 : talk->messages[message].parent) {
-        conversation_version(talk, message, &total);
-        if (total > 1) break;
-    }
     if (message >= 0 && conversation_switch(talk, message, step)) session_changed(c->current);
     else if (message >= 0) chat_say(c, false, "this is the %s of %d versions", step < 0 ? "first" : "last", total);
     else if (one) chat_say(c, false, "there is one version of this message; edit or regenerate makes another");
@@ -97,7 +103,7 @@ const char *chat_use_name(enum message_use use) {
 
 // Toggles: the same again makes it whole.
 static void use_message(struct chat *c, const struct ui_command *command, enum message_use use, const char *said,
-                     const char *undone) {
+                        const char *undone) {
     const struct conversation *talk = &c->current->conversation;
     const int message = chat_message(c, command->message);
     if (message < 0) {
@@ -147,14 +153,17 @@ void chat_name(struct chat *c, const struct ui_command *command) {
     else chat_say(c, false, "this branch has no name");
 }
 
-void chat_prune(struct chat *c, const struct ui_command *command) {
+void chat_pruned(struct chat *c, const char *how, int count) {
     struct session_chat *chat = c->current;
+    if (chat->editing && chat->conversation.messages[chat->edited].pruned) chat_draft_edit_end(c, chat);
+    chat_say(c, false, "%s %d message%s; the command restore brings %s back until confab ends", how, count,
+             count == 1 ? "" : "s", count == 1 ? "it" : "them");
+}
+
+void chat_prune(struct chat *c, const struct ui_command *command) {
     int message = chat_message(c, command->message);
     if (message < 0) return;
-    int count = session_prune(c->session, chat, message);
-    if (chat->editing && chat->conversation.messages[chat->edited].pruned) chat_draft_edit_end(c, chat);
-    chat_say(c, false, "pruned %d message%s; the command restore brings %s back until confab ends", count,
-             count == 1 ? "" : "s", count == 1 ? "it" : "them");
+    chat_pruned(c, "pruned", session_prune(c->session, c->current, message));
 }
 
 void chat_restore(struct chat *c, const struct ui_command *command) {

@@ -85,6 +85,7 @@ void chat_version_next(struct chat *c, const struct ui_command *command);
 void chat_copy(struct chat *c, const struct ui_command *command);
 void chat_name(struct chat *c, const struct ui_command *command);
 void chat_prune(struct chat *c, const struct ui_command *command);
+void chat_pruned(struct chat *c, const char *how, int count); // so many of the current chat's are gone; says so
 void chat_restore(struct chat *c, const struct ui_command *command);
 void chat_copy_chat(struct chat *c, const struct ui_command *command);
 const char *chat_use_name(enum message_use use); // NULL: whole
@@ -95,6 +96,9 @@ void chat_make_room(struct chat *c, const struct ui_command *command);
 // The message that a command is about: the one that is selected or was clicked on, otherwise the end of the path; -1:
 // there is none.
 int chat_subject(const struct chat *c, const struct ui_command *command);
+// The same if it has versions, *total of them; where none is selected or was clicked on, the one nearest to the end that
+// has. -1: there is none.
+int chat_versions_of(const struct chat *c, const struct ui_command *command, int *total);
 void chat_tree_show(struct chat *c, struct screen_view *view);
 
 // chat_fan_out.c
