@@ -12,10 +12,7 @@
 #include "engine/distribution.h"
 #include "engine/metrics.h"
 
-enum {
-    LOG_SHOWN = 200,  // entries
-    BYTES_A_TOKEN = 4 // of text, about
-};
+enum { LOG_SHOWN = 200 }; // entries
 
 #define DISTRIBUTION_NS (NANOSECONDS / 8)
 
@@ -180,9 +177,8 @@ static void show_context(const struct chat *c, const struct engine_metrics *f, s
     }
     if (request) uncounted = 0; // the engine is about to say
     const char *model = m >= 0 ? talk->messages[m].model : NULL;
-    size_t most = INT32_MAX / 2, guess = (uncounted + BYTES_A_TOKEN - 1) / BYTES_A_TOKEN;
     int counted = m >= 0 ? talk->messages[m].tokens : 0;
-    view->context_used = running ? running : counted + (int)(guess < most ? guess : most);
+    view->context_used = running ? running : counted + asked_guess(uncounted);
     view->context_guessed = !running && (uncounted || (model && strcmp(model, c->model_name)));
 }
 

@@ -81,20 +81,20 @@ void asked_close(struct asked *p) {
 
 // ---- tokens ----
 
-static int guess(size_t bytes) {
+int asked_guess(size_t bytes) {
     const size_t tokens = (bytes + BYTES_A_TOKEN - 1) / BYTES_A_TOKEN;
     return tokens < INT32_MAX / 4 ? (int)tokens : INT32_MAX / 4;
 }
 
 int asked_system_tokens(const struct conversation *talk) {
-    return talk->settings.system ? guess(strlen(talk->settings.system)) : 0;
+    return talk->settings.system ? asked_guess(strlen(talk->settings.system)) : 0;
 }
 
 int asked_tokens(const struct conversation *talk, int message, enum message_use use, bool *guessed) {
     const struct message *m = &talk->messages[message];
     const size_t size = use == USE_FOLDED ? folded_size(m) : m->size;
     *guessed = !m->own_tokens || size < m->size;
-    if (!m->own_tokens) return guess(size);
+    if (!m->own_tokens) return asked_guess(size);
     return size < m->size ? (int)((double)m->own_tokens * (double)size / (double)m->size) : m->own_tokens;
 }
 

@@ -28,6 +28,7 @@ int asked_path(const struct conversation *talk, int last, int *out);
 // The answer failed with nothing generated: it is left out, and its question.
 bool asked_failed(const struct conversation *talk, int message);
 
+int asked_guess(size_t bytes); // tokens of so much text, about
 // Tokens that a message takes, or would if it were used so, and the system prompt; *guessed where nobody has counted
 // them.
 int asked_tokens(const struct conversation *talk, int message, enum message_use use, bool *guessed);
