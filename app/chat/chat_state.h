@@ -1,7 +1,8 @@
 // The inside of the chat controller, shared by chat.c (loop), chat_commands.c (what a person does), chat_messages.c
 // (what with messages), chat_fan_out.c (several answers at once), chat_draft.c (what a person writes), chat_model.c
 // (the model that answers and those to choose from), chat_limits.c (what the machine can do), chat_context.c (what the
-// model is asked with) and chat_view.c (what the screen shows). Nobody else includes this.
+// model is asked with), chat_tokens.c (tokens of answers) and chat_view.c (what the screen shows). Nobody else includes
+// this.
 #ifndef CONFAB_APP_CHAT_STATE_H
 #define CONFAB_APP_CHAT_STATE_H
 

@@ -73,10 +73,10 @@ struct message {
     int tokens;     // in the conversation up to and with this message; 0: not known
     int own_tokens; // of this message; 0: not known
     enum message_use use;
-    struct sampling *sampling; // that an answer was drawn under; NULL: not known
+    struct sampling *sampling;   // that an answer was drawn under; NULL: not known
+    struct message_tokens drawn; // of an answer: its tokens; none: they are not known
     // Milliseconds since 1970; 0: unknown. Only shown and exported: clocks may be set back, so nothing is ordered by
     // them.
-    struct message_tokens drawn;   // of an answer: its tokens; none: they are not known
     int64_t created, begun, ended; // begun, ended: first token and end of an answer
     int pruned;                    // by which pruning of the conversation, from 1 on; 0: it is there
     bool was_chosen;               // before that
@@ -117,7 +117,7 @@ void conversation_set_edit(struct conversation *c, int message, const char *edit
 void conversation_set_model(struct conversation *c, int message, const char *model); // copied
 void conversation_use(struct conversation *c, int message, enum message_use use);
 void conversation_count(struct conversation *c, int message, int own_tokens);
-void conversation_set_sampling(struct conversation *c, int message, const struct sampling *sampling); // likewise
+void conversation_set_sampling(struct conversation *c, int message, const struct sampling *sampling); // copied
 void conversation_set_settings(struct conversation *c, const struct settings *s);                     // likewise
 void conversation_rename(struct conversation *c, const char *title);
 
