@@ -26,32 +26,29 @@ void admission_leave(struct scheduler *s, struct sequence *q, bool publish) {
     s->n_running -= sequence_runs(q);
 }
 
-static void preempt(struct scheduler *s, struct sequence *q) {
-    admission_leave(s, q, !q->request->forgotten);
-    s->metrics->preemptions++;
-    log_info("engine", "request %llu pre-empted at %d tokens: the KV cache is full", (unsigned long long)q->request->id,
-             q->n_tokens);
+// q gives up its place, and waits for another one.
+static void give_way(struct scheduler *s, struct sequence *q, bool publish) {
+    admission_leave(s, q, publish && !q->request->forgotten);
     scheduler_enter(s, q, REQUEST_PENDING, "");
 }
 
+static void preempt(struct scheduler *s, struct sequence *q) {
+    s->metrics->preemptions++;
+    log_info("engine", "request %llu pre-empted at %d tokens: the KV cache is full", (unsigned long long)q->request->id,
+             q->n_tokens);
+    give_way(s, q, true);
+}
+
 void admission_yield(struct scheduler *s) {
-    for (int i = s->n_sequences - 1; i >= 0 && s->sequences[i]->request->read_ahead; i--) {
-        struct sequence *q = s->sequences[i];
-        if (!sequence_runs(q)) continue;
-        admission_leave(s, q, !q->request->forgotten);
-        scheduler_enter(s, q, REQUEST_PENDING, "");
-    }
+    for (int i = s->n_sequences - 1; i >= 0 && s->sequences[i]->request->read_ahead; i--)
+        if (sequence_runs(s->sequences[i])) give_way(s, s->sequences[i], true);
 }
 
 void admission_restart(struct scheduler *s) {
     prefix_clear(&s->prefixes);
     s->n_copies = 0;
-    for (int i = 0; i < s->n_sequences; i++) {
-        struct sequence *q = s->sequences[i];
-        if (!sequence_runs(q)) continue;
-        admission_leave(s, q, false);
-        scheduler_enter(s, q, REQUEST_PENDING, "");
-    }
+    for (int i = 0; i < s->n_sequences; i++)
+        if (sequence_runs(s->sequences[i])) give_way(s, s->sequences[i], false);
 }
 
 static struct sequence *last_running(const struct scheduler *s) {
