@@ -129,6 +129,11 @@ static struct place *find_places(struct hibernate *h, const struct hibernate_job
     return places;
 }
 
+static void free_places(struct place *places, int n) {
+    for (int i = 0; i < n; i++) free(places[i].name);
+    free(places);
+}
+
 // All files of a text are used at once, so that the later ones go first.
 static void touch(struct hibernate *h, const struct place *places, int n) {
     struct timespec now[2];
@@ -178,8 +183,7 @@ void hibernate_load(struct hibernate *h, struct hibernate_job *job) {
     job->seconds = clock_seconds() - start;
     h->params.done(h->params.context, job);
     touch(h, places, n);
-    for (int i = 0; i < n; i++) free(places[i].name);
-    free(places);
+    free_places(places, n);
 }
 
 // ---- saving ----
@@ -253,8 +257,7 @@ void hibernate_save(struct hibernate *h, struct hibernate_job *job) {
                  (double)f.size / (1 << 20), 1e3 * job->seconds);
         struct place *places = find_places(h, job);
         touch(h, places, job->first + job->n_pages);
-        for (int i = 0; i < job->first + job->n_pages; i++) free(places[i].name);
-        free(places);
+        free_places(places, job->first + job->n_pages);
     } else if (st.code != STATUS_CANCELLED && !h->warned) log_warning("kv", "conversations are not saved: %s", st.text);
     h->warned = !ok;
     free(header);

@@ -46,6 +46,10 @@ static int pages_in(const struct scheduler *s, uint64_t bytes) {
 
 static int least(int a, int b) { return a < b ? a : b; }
 
+static bool same_tokens(const int32_t *a, const int32_t *b, int n_pages) {
+    return !memcmp(a, b, (size_t)n_pages * KV_PAGE_TOKENS * sizeof *a);
+}
+
 static int32_t *copy_tokens(const int32_t *tokens, int n_pages) {
     const size_t bytes = (size_t)n_pages * KV_PAGE_TOKENS * sizeof *tokens;
     return memcpy(xmalloc(bytes), tokens, bytes);
@@ -100,10 +104,8 @@ void hibernation_rest(struct scheduler *s, const struct sequence *q) {
     const int n = least(sequence_computed(q), q->n_tokens) / KV_PAGE_TOKENS;
     if (!h->store || !q->request->disk_owner || !worth_saving(s, n)) return;
     for (int i = h->n_rests - 1; i >= 0; i--) { // an earlier turn of the same text
-        const int common = least(n, h->rests[i].n_pages);
-        if (!memcmp(h->rests[i].tokens, q->tokens, (size_t)common * KV_PAGE_TOKENS * sizeof *q->tokens) &&
-            common == h->rests[i].n_pages)
-            drop_rest(h, i);
+        const struct hibernation_rest *r = &h->rests[i];
+        if (r->n_pages <= n && same_tokens(r->tokens, q->tokens, r->n_pages)) drop_rest(h, i);
     }
     if (!h->rests) h->rests = xcalloc(MOST_RESTS, sizeof *h->rests);
     if (h->n_rests == MOST_RESTS) drop_rest(h, 0);
@@ -186,7 +188,7 @@ static void drop_evicted(struct hibernation *h) {
     const int n = job->first + job->n_pages;
     for (int i = 0; i < h->n_rests; i++) {
         const struct hibernation_rest *r = &h->rests[i];
-        if (r->n_pages < n || memcmp(r->tokens, job->tokens, (size_t)n * KV_PAGE_TOKENS * sizeof *r->tokens)) continue;
+        if (r->n_pages < n || !same_tokens(r->tokens, job->tokens, n)) continue;
         drop_rest(h, i);
         return;
     }
