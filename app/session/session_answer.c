@@ -255,7 +255,7 @@ bool session_go_on(struct session *s, struct session_chat *chat, struct session_
     struct conversation *talk = &chat->conversation;
     const struct message *m = &talk->messages[a->message];
     const int context = context_of(s), at = (int)(a - chat->answers), own = event->n_generated;
-    const bool single = !a->index && !(at + 1 < chat->n_answers && a[1].index == 1);
+    const bool single = !a->index && !(at + 1 < chat->n_answers && a[1].request == a->request);
     if (event->state != REQUEST_FINISHED || event->reason != FINISH_CONTEXT || !single || s->held) return false;
     if ((!a->makes_room && s->p.settings->overflow != OVERFLOW_DROP) || m->drawn.count != own) return false;
     const struct asked_room room = asked_make_room(talk, m->parent, event->n_prompt, context / 2 - own,

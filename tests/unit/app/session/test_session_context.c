@@ -96,6 +96,22 @@ static void test_an_answer_goes_on_beyond_the_context(void **state) {
     assert_int_equal(strlen(message(0, 9)->text), 308);
 }
 
+// Another one is still being written behind the same prompt: nothing of that may go.
+static void test_one_of_several_answers_ends_at_the_context(void **state) {
+    (void)state;
+    fill_context();
+    counted(5, REQUEST_CANCELLED, FINISH_CANCELLED, 0, 0);
+    session_ask(session, chat(0), 8, 3, NULL);
+    happen((struct engine_event){
+        .kind = EVENT_STATE, .request = 6, .answer = 1, .state = REQUEST_CANCELLED, .reason = FINISH_CANCELLED});
+    for (int i = 0; i < 60; i++) say(6, "word ");
+    counted(6, REQUEST_FINISHED, FINISH_CONTEXT, 440, 60);
+    assert_int_equal(engine.n_requests, 6);
+    assert_int_equal(message(0, 10)->state, MESSAGE_COMPLETE);
+    assert_int_equal(message(0, 12)->state, MESSAGE_STREAMING);
+    for (int m = 0; m < 9; m++) assert_int_equal(message(0, m)->use, USE_WHOLE);
+}
+
 static void test_what_is_left_out_is_a_setting(void **state) {
     (void)state;
     settings.overflow = OVERFLOW_ASK;
@@ -258,6 +274,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         SESSION_TEST(test_a_full_context_leaves_out_the_oldest_messages),
         SESSION_TEST(test_an_answer_goes_on_beyond_the_context),
+        SESSION_TEST(test_one_of_several_answers_ends_at_the_context),
         SESSION_TEST(test_what_is_left_out_is_a_setting),
         SESSION_TEST(test_a_message_that_never_fits_leaves_nothing_out),
         SESSION_TEST(test_several_answers_are_refused_and_asked_for_again_together),
