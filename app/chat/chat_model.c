@@ -91,6 +91,7 @@ static void take_model(struct chat *c) {
     c->model_name = model_title(info);
     c->model_short = model_short_name(info);
     c->n_samples = 0;
+    c->prefill_rate = 0;
     c->moment = 0;
     c->watched = 0;
     c->page = -1;

@@ -203,7 +203,11 @@ bool session_close(struct session *s, struct status *st) {
 // ---- the engine ----
 
 void session_set_client(struct session *s, struct engine_client *client, const char *model) {
-    if (s->client != client) session_ahead_stop(s), s->finding = 0;
+    if (s->client != client) {
+        session_ahead_stop(s);
+        s->finding = 0;
+        for (int i = 0; i < s->count; i++) s->chats[i]->n_asked = 0; // what another engine had cached
+    }
     s->client = client;
     free(s->model);
     s->model = xstrdup(model);

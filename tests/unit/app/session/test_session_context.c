@@ -252,6 +252,11 @@ static void test_what_is_cached_of_a_chat_is_found_out(void **state) {
     assert_int_equal(chat(0)->n_cached, 430);
     session_find(session, chat(0));
     assert_int_equal(engine.n_ahead, 2);
+    session_set_client(session, engine.client, "Other name");
+    assert_int_equal(chat(0)->n_asked, 440);
+    session_abandon(session, "stopped for another model");
+    session_set_client(session, NULL, "Other name"); // what comes has cached nothing
+    assert_int_equal(chat(0)->n_asked, 0);
 }
 
 static void test_nothing_is_read_ahead_beside_answers_or_if_unwanted(void **state) {
