@@ -171,6 +171,7 @@ static void chat_deleted(struct chat *c, struct session_chat *chat) {
     const char *title = chat->conversation.title;
     chat_say(c, false, "deleted %s", *title ? title : "the chat");
     if (c->composing == chat) c->composing = NULL;
+    if (c->comparing == chat) c->comparing = NULL;
     if (c->current != chat) return;
     int count = session_count(c->session), index = session_index(c->session, chat);
     if (count == 1) chat_new(c);

@@ -38,8 +38,8 @@ struct chat {
     float decode[CHAT_HISTORY], prefill[CHAT_HISTORY], latency[CHAT_HISTORY];
     struct view_moment moments[CHAT_HISTORY]; // of the latency
     int n_samples;
-    uint64_t samples;   // so far
-    int64_t moment;     // number of the latest that was taken
+    uint64_t samples;      // so far
+    int64_t moment;        // number of the latest that was taken
     struct view_time time; // at the last sample
     uint64_t watched;      // request whose answer the engine was told to watch, and which answer; 0: none
     int watched_answer;
@@ -56,7 +56,7 @@ struct chat {
     int *path, *versions; // versions: numbers, then totals
     struct view_column *view_columns;
     struct view_message *column_messages;
-    struct session_chat *comparing; // whose messages are compared; NULL: none; may be gone
+    struct session_chat *comparing; // whose messages are compared; NULL: none
     int compared;                   // one of them
     int chats_room, messages_room;
     struct chat_models *models; // the list to choose a model from
@@ -97,8 +97,8 @@ void chat_make_room(struct chat *c, const struct ui_command *command);
 // The message that a command is about: the one that is selected or was clicked on, otherwise the end of the path; -1:
 // there is none.
 int chat_subject(const struct chat *c, const struct ui_command *command);
-// The same if it has versions, *total of them; where none is selected or was clicked on, the one nearest to the end that
-// has. -1: there is none.
+// The same if it has versions, *total of them; where none is selected or was clicked on, the one nearest to the end
+// that has. -1: there is none.
 int chat_versions_of(const struct chat *c, const struct ui_command *command, int *total);
 void chat_tree_show(struct chat *c, struct screen_view *view);
 
@@ -122,7 +122,7 @@ void chat_draft_typed(struct chat *c);                           // there was a 
 void chat_draft_take(struct chat *c);                            // out of the composer as it stands there
 void chat_draft_edit(struct chat *c, int message);               // its text is in the composer, in place of the draft
 void chat_draft_edit_end(struct chat *c, struct session_chat *chat); // the draft is there again
-uint64_t chat_draft_due(const struct chat *c); // clock_ns of the next turn; 0: none
+uint64_t chat_draft_due(const struct chat *c);                       // clock_ns of the next turn; 0: none
 void chat_draft_turn(struct chat *c, uint64_t now);
 
 // chat_model.c
@@ -151,7 +151,7 @@ void chat_context_show(struct chat *c, struct screen_view *view); // where its p
 
 // chat_view.c
 void chat_show(struct chat *c);
-bool chat_awaits_page(const struct chat *c); // the text of a page that is on its way
+bool chat_awaits_page(const struct chat *c);                            // the text of a page that is on its way
 uint64_t chat_message_id(const struct conversation *talk, int message); // in a view
 const struct request_metrics *chat_request(const struct engine_metrics *f, const struct session_answer *a); // or NULL
 // A message, with what there is to say about it: at most MOST_VIEWS.
