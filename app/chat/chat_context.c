@@ -21,11 +21,12 @@ static struct view_context_row row_of(const struct chat *c, int index) {
     const struct conversation *talk = &c->current->conversation;
     const struct message *m = &talk->messages[index];
     const bool user = m->role == MESSAGE_USER;
+    const char *other = chat_other_model(c, m);
     struct view_context_row r = {
         .id = chat_message_id(talk, index),
-        .author = user                                          ? "You"
-                  : m->model && strcmp(m->model, c->model_name) ? m->model
-                                                                : c->model_short,
+        .author = user    ? "You"
+                  : other ? other
+                          : c->model_short,
         .role = user ? VIEW_USER : VIEW_MODEL,
         .text = m->text,
         .size = m->size,

@@ -130,7 +130,7 @@ static struct view_column column_of(const struct chat *c, const struct engine_me
         .messages = out,
         .n_messages = chat_show_message(c, f, index, out),
         .sampling = m->sampling,
-        .author = m->model && strcmp(m->model, c->model_name) ? m->model : NULL,
+        .author = chat_other_model(c, m),
         .streaming = a,
         .failed = m->state == MESSAGE_FAILED,
         .state = a ? a->state : REQUEST_FINISHED,

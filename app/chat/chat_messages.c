@@ -200,7 +200,7 @@ static struct view_node node_of(const struct chat *c, int index) {
         .streaming = session_answer_at(c->current, index),
         .failed = m->state == MESSAGE_FAILED,
         .role = m->role == MESSAGE_USER ? VIEW_USER : VIEW_MODEL,
-        .author = m->model && strcmp(m->model, c->model_name) ? m->model : NULL,
+        .author = chat_other_model(c, m),
         .text = answered ? m->text : m->note,
         .size = answered ? m->size : strlen(m->note),
         .name = m->name,

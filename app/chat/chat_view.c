@@ -120,6 +120,10 @@ int chat_show_message(const struct chat *c, const struct engine_metrics *f, int 
     return n;
 }
 
+const char *chat_other_model(const struct chat *c, const struct message *m) {
+    return m->model && strcmp(m->model, c->model_name) ? m->model : NULL;
+}
+
 // Of a view's id: its message in the conversation, −1 of a notice.
 static int message_of(uint64_t id) { return id & 3 ? -1 : (int)((uint32_t)id >> 2); }
 
@@ -137,8 +141,8 @@ static void show_authors(const struct chat *c, const struct conversation *talk, 
         int index = message_of(views[i].id);
         const struct message *m = index >= 0 ? &talk->messages[index] : NULL;
         if (!m || !m->model) continue;
-        bool present = !strcmp(m->model, c->model_name);
-        if (!present) views[i].author = m->model;
+        const char *other = chat_other_model(c, m);
+        if (other) views[i].author = other;
         else if (before && strcmp(before, m->model)) views[i].model = m->model;
         before = m->model;
     }
@@ -176,10 +180,10 @@ static void show_context(const struct chat *c, const struct engine_metrics *f, s
         else uncounted += talk->messages[m].size;
     }
     if (request) uncounted = 0; // the engine is about to say
-    const char *model = m >= 0 ? talk->messages[m].model : NULL;
+    const bool other = m >= 0 && chat_other_model(c, &talk->messages[m]);
     int counted = m >= 0 ? talk->messages[m].tokens : 0;
     view->context_used = running ? running : counted + asked_guess(uncounted);
-    view->context_guessed = !running && (uncounted || (model && strcmp(model, c->model_name)));
+    view->context_guessed = !running && (uncounted || other);
 }
 
 static int64_t known(uint64_t bytes) { return bytes ? (int64_t)bytes : -1; }
