@@ -33,6 +33,7 @@ struct wake { // a text that is being loaded
     int n_pages;         // that may be on the disk
     int n_known, n_done; // that were in the KV cache before, and that are
     int n_waiting;       // sequences
+    bool forgotten;      // its conversation is deleted: nothing goes into the prefix index
     double begun;
     struct wake *next;
 };
@@ -229,6 +230,7 @@ void hibernation_forget(struct scheduler *s, uint64_t conversation, uint64_t own
     if (!h->store || !owner) return;
     for (int i = h->n_rests - 1; i >= 0; i--)
         if (h->rests[i].conversation == conversation) drop_rest(h, i);
+    for (struct wake *w = h->wakes; w; w = w->next) w->forgotten |= w->conversation == conversation;
     if (h->making && h->making->owner == owner) {
         hibernate_job_free(h->making);
         h->making = NULL;
@@ -293,7 +295,8 @@ static struct wake *wake_new(struct scheduler *s, const struct sequence *q, int 
 bool hibernation_wakes(struct scheduler *s, struct sequence *q, int n_known) {
     const int n = (q->n_tokens - 1) / KV_PAGE_TOKENS, known = n_known / KV_PAGE_TOKENS;
     if (q->wake) return true;
-    if (!s->hibernation.store || q->looked || !q->request->disk_owner || n < known + WORTH_PAGES) return false;
+    const bool may_look = s->hibernation.store && !q->looked && q->request->disk_owner && !q->request->forgotten;
+    if (!may_look || n < known + WORTH_PAGES) return false;
     if (!(q->wake = wake_with(s, q, n_known))) {
         q->wake = wake_new(s, q, known, n);
         q->looked = true;
@@ -362,11 +365,14 @@ static bool sooner_than_computed(const struct scheduler *s, int n_pages) {
     return s->speed.prompt_row <= 0 || seconds < n_pages * KV_PAGE_TOKENS * s->speed.prompt_row;
 }
 
+static bool is_wanted(const struct scheduler *s, const struct wake *w) {
+    return w->n_waiting && !w->forgotten && w->fingerprint == s->hibernation.fingerprint;
+}
+
 static void looked(struct scheduler *s, struct wake *w) {
     w->n_pages = pages_on_disk(s, w);
     const int n = w->n_pages - w->n_done;
-    const bool wanted = w->n_waiting && w->fingerprint == s->hibernation.fingerprint;
-    if (wanted && n >= WORTH_PAGES && sooner_than_computed(s, n)) load_next(s, w);
+    if (is_wanted(s, w) && n >= WORTH_PAGES && sooner_than_computed(s, n)) load_next(s, w);
     else wake_end(s, w);
 }
 
@@ -374,8 +380,7 @@ static void loaded(struct scheduler *s, const struct hibernate_job *job) {
     struct hibernation *h = &s->hibernation;
     struct wake *w = job->context;
     note_rate(h, job);
-    const bool wanted = w->n_waiting && w->fingerprint == h->fingerprint;
-    const int n = wanted ? take_in(s, w, job) : 0;
+    const int n = is_wanted(s, w) ? take_in(s, w, job) : 0;
     w->n_done += n;
     h->woken_tokens += n * KV_PAGE_TOKENS;
     if (n == job->n_pages && w->n_done < w->n_pages) {

@@ -70,7 +70,7 @@ struct text {
     int n;
 };
 
-static void go_on(struct sleeper *l, struct text *t, uint64_t id, int n) {
+static void ask(struct sleeper *l, const struct text *t, uint64_t id, int n) {
     struct sampling warm = sampling_default();
     warm.seed = 3;
     struct scheduler_request q = {.id = id,
@@ -82,6 +82,10 @@ static void go_on(struct sleeper *l, struct text *t, uint64_t id, int n) {
                                   .max_tokens = n};
     memcpy(q.ids, t->tokens, (size_t)t->n * sizeof *t->tokens);
     scheduler_submit(l->bench->scheduler, &q);
+}
+
+static void go_on(struct sleeper *l, struct text *t, uint64_t id, int n) {
+    ask(l, t, id, n);
     sleeper_run(l);
     const struct bench_answer *a = &l->bench->answers[id];
     assert_int_equal(a->state, REQUEST_FINISHED);
@@ -165,6 +169,36 @@ static void test_every_format(void **state) {
     }
 }
 
+// What is on its way from the disk when its chat is deleted is not kept.
+static void test_forgotten_while_it_wakes(void **state) {
+    (void)state;
+    struct opened_model m;
+    struct sleeper l;
+    struct engine_metrics metrics = {0};
+    size_t size;
+    void *bytes = tiny_model_bytes((struct tiny_model_options){0}, &size);
+    opened_model_open(&m, "forgotten", bytes, size);
+    struct text t = begun(&m.model);
+    const struct bench_options o = {
+        .model = &m.model, .placement = placement_on(&cpu_backend, 0), .n_pages = 16, .n_vocab = m.model.spec.n_vocab};
+    temporary_folder_remove(folder);
+    sleeper_open(&l, o, 64 << 20);
+    go_on(&l, &t, 1, ANSWER);
+    sleeper_close(&l);
+    sleeper_open(&l, o, 64 << 20);
+    ask(&l, &t, 2, MORE);
+    assert_false(scheduler_step(l.bench->scheduler)); // it waits
+    assert_true(take_job(&l, 60000));                 // has looked, and loads
+    scheduler_forget(l.bench->scheduler, 1, OWNER);
+    sleeper_run(&l);
+    assert_int_equal(l.bench->answers[2].state, REQUEST_FINISHED);
+    scheduler_metrics(l.bench->scheduler, &metrics);
+    assert_int_equal(metrics.woken_tokens, 0);
+    assert_int_equal(metrics.pages_kept, 0);
+    sleeper_close(&l);
+    opened_model_close(&m);
+}
+
 // ---- whatever comes ----
 
 struct life {
@@ -227,6 +261,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_family),
         cmocka_unit_test(test_every_format),
+        cmocka_unit_test(test_forgotten_while_it_wakes),
         cmocka_unit_test(test_random_lives),
     };
     const char *home = temporary_folder_make();
