@@ -268,7 +268,7 @@ build/bench/experts-MXFP4.gguf: build/bench/experts-F16.gguf | confab
 # Those that take longest, which run first: so the processors are done at about the same time.
 LONGEST = $(addprefix $(BUILD)/tests/,unit/engine/vulkan/test_vulkan unit/engine/cpu/test_cpu_backend \
 	unit/app/commands/test_program kernels/test_shader_matmuls unit/engine/cpu/test_attention \
-	faults/test_vulkan_faults unit/engine/serve/test_engine unit/engine/model/test_families)
+	faults/test_vulkan_faults unit/engine/serve/test_engine_memory unit/engine/model/test_families)
 
 tests: $(TESTS) $(MUTATORS)
 	@:
