@@ -179,7 +179,7 @@ static void click(struct screen *s, void *kept, const struct hit *h) {
         screen_open_pane(s, PANE_SELECT);
         transcript_select(t, transcript_message(t, h->number));
     } else if (h->kind == HIT_TOKEN) {
-        transcript_token_set(t, h->number);
+        transcript_token_click(t, h->number, h->x);
     } else if (h->kind == HIT_THINKING) {
         transcript_click_thinking(kept, h->number);
     } else if (h->kind == HIT_QUESTION) {

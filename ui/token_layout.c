@@ -138,3 +138,11 @@ void token_layout_make(struct token_layout *l, struct flow *flow, const struct v
         at = next;
     }
 }
+
+int token_layout_at(const struct token_layout *l, int row, int column) {
+    for (int i = 0; i < l->n_spots; i++) {
+        const struct token_spot *spot = &l->spots[i];
+        if (spot->row == row && column >= spot->column && column < spot->column + spot->width) return spot->token;
+    }
+    return -1;
+}

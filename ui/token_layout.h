@@ -44,6 +44,7 @@ void token_layout_free(struct token_layout *l);
 // `flow` is scratch.
 void token_layout_make(struct token_layout *l, struct flow *flow, const struct view_message *m,
                        const struct token_layout_options *o);
+int token_layout_at(const struct token_layout *l, int row, int column); // the token there; −1: none
 // A token's style where it is coloured in a way; `base` where its figures are unknown.
 struct style token_layout_style(const struct message_token *token, enum token_colouring colouring, bool without_colours,
                                 struct style base);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "ui/clamp.h"
 #include "ui/keys.h"
 #include "ui/markdown.h"
 #include "ui/thoughts.h"
@@ -221,6 +222,12 @@ void transcript_token_set(struct transcript *t, int token) {
 void transcript_token_step(struct transcript *t, int step) {
     const int to = transcript_token(t) + step;
     transcript_token_set(t, to > 0 ? to : 0);
+}
+
+void transcript_token_click(struct transcript *t, int row, int column) {
+    const int message = find_shown(t, t->cursor.message);
+    const int token = message < 0 ? -1 : token_layout_at(&t->entries[message].tokens, row, column);
+    if (token >= 0) transcript_token_set(t, token);
 }
 
 void transcript_token_unsure(struct transcript *t, int step) {
@@ -567,10 +574,10 @@ static void draw_progress(struct drawing *p, const struct view_message *m, int y
     }
 }
 
-static int row_end(const struct lines *l) {
-    if (l->rows[l->n_rows - 1].first_run == l->n_runs)
-        return l->rows[l->n_rows - 1].fill_from > 0 ? l->rows[l->n_rows - 1].fill_from : 0;
-    const struct lines_run *r = &l->runs[l->n_runs - 1];
+static int row_end(const struct lines *l, int row) {
+    const size_t end = row + 1 < (int)l->n_rows ? l->rows[row + 1].first_run : l->n_runs;
+    if (l->rows[row].first_run == end) return l->rows[row].fill_from > 0 ? l->rows[row].fill_from : 0;
+    const struct lines_run *r = &l->runs[end - 1];
     return r->column + text_width(l->text + r->start, r->size);
 }
 
@@ -590,16 +597,6 @@ static void draw_parts(struct drawing *p, struct rect line, struct style style, 
     canvas_text(p->f->canvas, line, line.x, line.y, style, text, size);
 }
 
-// They can be clicked. Blanks may go beyond the edge.
-static void mark_tokens(struct drawing *p, int y, const struct token_layout *l, int row) {
-    for (int i = 0; i < l->n_spots && l->spots[i].row <= row; i++) {
-        const struct token_spot *spot = &l->spots[i];
-        const int room = p->area.width - spot->column, width = spot->width < room ? spot->width : room;
-        if (spot->row == row)
-            frame_hit(p->f, (struct rect){p->area.x + spot->column, y, width, 1}, HIT_TOKEN, spot->token);
-    }
-}
-
 static void draw_text_row(struct drawing *p, int y, const struct entry *e, const struct view_message *m, int row) {
     struct rect a = p->area;
     const struct lines *l = lines_of(e);
@@ -610,8 +607,9 @@ static void draw_text_row(struct drawing *p, int y, const struct entry *e, const
         return;
     }
     lines_draw(l, (size_t)row, p->f->canvas, a, a.x, y, a.width);
-    if (e->by_token && m->id == p->t->cursor.message) mark_tokens(p, y, &e->tokens, row);
-    if (m->streaming && row + 1 == (int)l->n_rows) draw_cursor(p, a.x + row_end(l), y);
+    if (e->by_token && m->id == p->t->cursor.message)
+        frame_hit(p->f, (struct rect){a.x, y, clamp(row_end(l, row), 0, a.width), 1}, HIT_TOKEN, row);
+    if (m->streaming && row + 1 == (int)l->n_rows) draw_cursor(p, a.x + row_end(l, row), y);
 }
 
 static void draw_thinking_hint(struct drawing *p, int x, int y) {
@@ -641,7 +639,7 @@ static void draw_thinking_row(struct drawing *p, int y, const struct entry *e, i
     if (row > (int)l->n_rows) return;
     canvas_symbol(c, a, a.x, y, style, "│", '|');
     lines_draw(l, (size_t)row - 1, c, a, a.x + THOUGHTS_INDENT, y, a.width - THOUGHTS_INDENT);
-    if (thinks(m) && row == (int)l->n_rows) draw_cursor(p, a.x + THOUGHTS_INDENT + row_end(l), y);
+    if (thinks(m) && row == (int)l->n_rows) draw_cursor(p, a.x + THOUGHTS_INDENT + row_end(l, row - 1), y);
 }
 
 // In the blank column before it; on the screen there is one at all but the least widths.

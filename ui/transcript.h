@@ -40,6 +40,7 @@ uint64_t transcript_message(const struct transcript *t, int message); // id of t
 bool transcript_tokens_begin(struct transcript *t);
 void transcript_tokens_end(struct transcript *t);
 void transcript_token_set(struct transcript *t, int token);
+void transcript_token_click(struct transcript *t, int row, int column); // of the answer's layout at the last draw
 void transcript_token_step(struct transcript *t, int step);
 void transcript_token_unsure(struct transcript *t, int step); // to the next one before or after it
 void transcript_token_choose(struct transcript *t, int alternative);

@@ -8,7 +8,7 @@
 #include "ui/screen.h"
 
 // number: the command, likewise of a choice, chat, knob, row of a list, question, index of a message of the transcript,
-// of a token
+// row of the answer that has the token cursor
 enum hit_kind {
     HIT_COMMAND,
     HIT_CHAT,
@@ -35,7 +35,7 @@ struct view_status {
     bool bad, fading;
 };
 
-#define VIEW_HITS 1024 // tokens are many
+#define VIEW_HITS 256
 struct view_frame {
     struct canvas *canvas;
     const struct screen_view *view;

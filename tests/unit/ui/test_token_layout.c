@@ -138,8 +138,11 @@ static void test_any_text_at_any_width(void **state) {
             assert_in_range(a->row, 0, s.layout.lines.n_rows - 1);
             if (before && before->row == a->row) assert_true(before->column + before->width <= a->column);
             if (before) assert_true(before->token < a->token || before->row < a->row);
+            assert_int_equal(token_layout_at(&s.layout, a->row, a->column), a->token);
+            assert_int_equal(token_layout_at(&s.layout, a->row, a->column + a->width - 1), a->token);
             if (a->token == marked && !seen) assert_int_equal(s.layout.marked_row, a->row), seen = true;
         }
+        assert_int_equal(token_layout_at(&s.layout, (int)s.layout.lines.n_rows, 0), -1);
         scene_free(&s);
     }
 }
