@@ -44,6 +44,8 @@ static void move(struct kept *k, int step) {
     go(k, step > 0 ? k->cursor + (uint64_t)step : k->cursor > back ? k->cursor - back : 1);
 }
 
+static int column_of(const struct kept *k, uint64_t sample) { return (int)(sample - k->left); }
+
 static bool key(struct screen *s, void *kept, const struct key *k) {
     struct kept *p = kept;
     (void)s;
@@ -68,7 +70,7 @@ static bool key(struct screen *s, void *kept, const struct key *k) {
 static void click(struct screen *s, void *kept, const struct hit *h) {
     struct kept *k = kept;
     (void)s;
-    if (h->kind == HIT_ROW) go(k, k->left + (uint64_t)h->x);
+    if (h->kind == HIT_ROW) move(k, h->x - column_of(k, k->cursor));
 }
 
 static void wheel(void *kept, int step) { move(kept, step); }
@@ -229,7 +231,7 @@ static void explain(struct lines *l, const struct screen_view *v, const struct v
 // The scale, above the graph; the cursor's mark, below it.
 static void draw_graph(struct view_frame *f, struct rect r, const struct kept *k) {
     const struct screen_view *v = f->view;
-    const int column = (int)(k->cursor - k->left), hidden = (int)(k->last + 1 - k->left) - r.width;
+    const int column = column_of(k, k->cursor), hidden = column_of(k, k->last + 1) - r.width;
     const int count = v->latency.count - (hidden > 0 ? hidden : 0);
     char top[VIEW_NUMBER];
     float most = 0;
