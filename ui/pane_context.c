@@ -1,8 +1,10 @@
 // The context: every message that the model is asked with, or not, with its tokens and pages and whether it is cached;
 // and what a change to the chosen one would cost to read again, before it is made.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/panic.h"
 #include "ui/clamp.h"
 #include "ui/list.h"
 #include "ui/message_keys.h"
@@ -23,17 +25,34 @@ enum {
 
 struct kept {
     struct list list;
-    uint64_t chosen; // id of the message with the cursor; 0: none, or the system prompt
+    uint64_t *ids; // of the rows of the last draw
+    int room;
 };
 
-static void opened(void *kept) { *(struct kept *)kept = (struct kept){.list.chosen = INT32_MAX}; }
+static void opened(void *kept) { ((struct kept *)kept)->list = (struct list){.chosen = INT32_MAX}; }
+
+static void closed(void *kept) { free(((struct kept *)kept)->ids); }
+
+static void keep_rows(struct kept *k, const struct view_context *v) {
+    k->list.count = v ? v->n_rows : 0;
+    if (k->list.count > k->room) {
+        k->room = 2 * k->list.count;
+        k->ids = xrealloc(k->ids, (size_t)k->room * sizeof *k->ids);
+    }
+    for (int i = 0; i < k->list.count; i++) k->ids[i] = v->rows[i].id;
+}
+
+// Id of the message with the cursor, also where keys come faster than draws; 0: none, or the system prompt.
+static uint64_t chosen_message(const struct kept *k) {
+    return k->list.count ? k->ids[clamp(k->list.chosen, 0, k->list.count - 1)] : 0;
+}
 
 // ---- keys ----
 
 // What leads elsewhere closes the pane.
 static void run(struct screen *s, const struct kept *k, enum ui_command_id command) {
-    if (!k->chosen) return;
-    const uint64_t chosen = k->chosen;
+    const uint64_t chosen = chosen_message(k);
+    if (!chosen) return;
     const bool goes = command == COMMAND_CONTEXT;
     if (goes || command == COMMAND_EDIT) screen_close_pane(s, PANE_CONTEXT), screen_close_pane(s, PANE_SELECT);
     if (!goes) screen_hand_out_message(s, command, chosen, NULL);
@@ -169,7 +188,7 @@ static void draw_costs(struct view_frame *f, struct rect line, const struct view
 static void draw(struct view_frame *f, struct rect area, void *kept) {
     struct kept *k = kept;
     const struct view_context *v = f->view->context;
-    k->list.count = v ? v->n_rows : 0;
+    keep_rows(k, v);
     const int rows = k->list.count > 3 ? k->list.count : 3;
     struct rect box = view_over(f, area, (struct view_size){WIDTH, rows + HEAD + COSTS + 1 + 2, MOST_HEIGHT},
                                 PANE_CONTEXT, "Esc closes");
@@ -180,11 +199,16 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
     struct rect body = {in.x, in.y + HEAD, in.width, height > 0 ? height : 0};
     if (!v->n_rows) canvas_cut(f->canvas, body, view_style(ROLE_DIM), "no messages");
     if (height > 0) list_draw(&k->list, f, body, box, draw_row, NULL);
-    k->chosen = v->n_rows ? v->rows[clamp(k->list.chosen, 0, v->n_rows - 1)].id : 0;
     if (height < 0 || !v->n_rows) return;
-    if (k->chosen) draw_costs(f, (struct rect){in.x, body.y + height, in.width, 1}, &v->rows[k->list.chosen]);
+    const struct view_context_row *chosen = &v->rows[clamp(k->list.chosen, 0, v->n_rows - 1)];
+    if (chosen->id) draw_costs(f, (struct rect){in.x, body.y + height, in.width, 1}, chosen);
     message_keys_draw(f, (struct rect){in.x, body.y + height + COSTS, in.width, foot - COSTS}, MESSAGE_IN_CONTEXT);
 }
 
-const struct pane pane_context = {
-    .keeps = sizeof(struct kept), .opened = opened, .draw = draw, .key = key, .click = click, .wheel = wheel};
+const struct pane pane_context = {.keeps = sizeof(struct kept),
+                                  .opened = opened,
+                                  .closed = closed,
+                                  .draw = draw,
+                                  .key = key,
+                                  .click = click,
+                                  .wheel = wheel};
