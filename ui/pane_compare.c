@@ -24,15 +24,14 @@ enum {
 
 struct kept {
     struct transcript **columns;
-    uint64_t *ids; // of the last draw
-    int n_columns, room;
-    int focus, first; // first: at the left
-    bool fresh;       // opened since the last draw
+    uint64_t *ids;       // of the last draw
+    int n_columns, room; // n_columns: 0 until it is drawn
+    int focus, first;    // first: at the left
 };
 
 static int rows(int width, bool ascii) { return message_keys_rows(width, ascii, MESSAGE_COMPARED, ROWS); }
 
-static void opened(void *kept) { ((struct kept *)kept)->fresh = true; }
+static void opened(void *kept) { ((struct kept *)kept)->n_columns = 0; }
 
 static void closed(void *kept) {
     struct kept *k = kept;
@@ -49,14 +48,13 @@ static void keep_columns(struct kept *k, const struct screen_view *v) {
         for (; k->room < v->n_columns; k->room++) k->columns[k->room] = transcript_open(), k->ids[k->room] = 0;
     }
     for (int i = 0; i < v->n_columns; i++) {
-        bool other = k->fresh || i >= k->n_columns || k->ids[i] != v->columns[i].id;
+        bool other = i >= k->n_columns || k->ids[i] != v->columns[i].id;
         k->ids[i] = v->columns[i].id;
         if (other && v->columns[i].streaming) transcript_bottom(k->columns[i]);
         else if (other) transcript_top(k->columns[i]);
     }
     k->n_columns = v->n_columns;
     k->focus = v->column;
-    k->fresh = false;
 }
 
 bool compare_open_thinking(void *kept) {
