@@ -92,7 +92,8 @@ static void draw_editing(struct view_frame *f, struct rect rule) {
 
 // An answer of this chat is being written that is not on the path.
 static bool answers_elsewhere(const struct screen_view *v) {
-    bool busy = v->current >= 0 && v->current < v->n_chats && v->chats[v->current].busy;
+    const struct view_chat *chat = view_chat(v);
+    bool busy = chat && chat->busy;
     for (int i = 0; i < v->n_messages && busy; i++) busy = !v->messages[i].streaming;
     return busy;
 }
@@ -163,7 +164,7 @@ static void draw_rule(struct view_frame *f, enum transcript_below below) {
 
 static void draw(struct view_frame *f, struct rect box, void *kept) {
     const struct screen_view *v = f->view;
-    const struct view_chat *chat = v->current >= 0 && v->current < v->n_chats ? &v->chats[v->current] : NULL;
+    const struct view_chat *chat = view_chat(v);
     const char *title = chat && chat->title && chat->title[0] ? chat->title : "New chat";
     if (bordered(f->layout)) {
         canvas_box(f->canvas, box, 0, title, v->model_name, ROLE_BORDER);

@@ -75,7 +75,7 @@ static void draw_row(void *context, struct view_frame *f, struct rect line, int 
 static void draw(struct view_frame *f, struct rect box, void *kept) {
     struct kept *k = kept;
     const struct screen_view *v = f->view;
-    uint64_t current = v->current >= 0 && v->current < v->n_chats ? v->chats[v->current].id : 0;
+    uint64_t current = view_chat_id(v);
     view_pane(f, box, PANE_CHATS, NULL);
     struct rect inside = rect_inside(box);
     k->list.plain = true;

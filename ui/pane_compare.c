@@ -151,10 +151,7 @@ static int draw_mark(struct view_frame *f, struct rect line, const struct view_c
 static struct rect begin_title(struct view_frame *f, struct rect line, bool focus, struct style *title,
                                struct style *more) {
     *title = view_bold(ROLE_MODEL), *more = view_style(ROLE_DIM);
-    if (focus) { // other colours suit the ground only
-        *title = *more = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, CELL_BOLD, 0};
-        canvas_fill(f->canvas, line, *title, ' ');
-    }
+    if (focus) *title = *more = view_chosen(f, line);
     if (focus && (f->canvas->ascii || f->without_colours))
         canvas_symbol(f->canvas, line, line.x, line.y, *title, ">", '>');
     return (struct rect){line.x + 1, line.y, line.width - 1, 1};
@@ -242,16 +239,12 @@ static void draw_tabs(struct view_frame *f, struct rect line) {
 }
 
 static void draw_asked(struct view_frame *f, struct rect line, const struct view_message *asked) {
-    int used = canvas_cut(f->canvas, line, view_bold(asked->role == VIEW_USER ? ROLE_USER : ROLE_MODEL),
-                          asked->role == VIEW_USER ? "You"
-                          : f->view->model_short   ? f->view->model_short
-                                                   : "Model") +
-               2;
+    const struct style who = view_bold(asked->role == VIEW_USER ? ROLE_USER : ROLE_MODEL);
+    int used = canvas_cut(f->canvas, line, who, view_author(f->view, asked->role, asked->author)) + 2;
+    char words[VIEW_WORDS];
     line.x += used, line.width -= used;
-    size_t size = strcspn(asked->text, "\n");
-    char text[256];
-    snprintf(text, sizeof text, "%.*s", (int)(size < sizeof text ? size : sizeof text - 1), asked->text);
-    if (line.width > 0) canvas_cut(f->canvas, line, view_style(ROLE_TEXT), text);
+    if (line.width > 0)
+        canvas_cut(f->canvas, line, view_style(ROLE_TEXT), view_words(asked->text, strcspn(asked->text, "\n"), words));
 }
 
 static struct rect without_row(struct rect r) { return (struct rect){r.x, r.y + 1, r.width, r.height - 1}; }

@@ -116,10 +116,7 @@ static void draw_row(void *context, struct view_frame *f, struct rect line, int 
     struct style text = view_style(r->asked ? ROLE_TEXT : ROLE_DIM), dim = view_style(ROLE_DIM), mark = dim;
     struct style who = view_style(r->role == VIEW_USER ? ROLE_USER : r->role == VIEW_MODEL ? ROLE_MODEL : ROLE_DIM);
     frame_hit(f, line, HIT_ROW, row);
-    if (chosen) { // other colours suit the ground only
-        text = dim = mark = who = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, CELL_BOLD, 0};
-        canvas_fill(f->canvas, line, text, ' ');
-    }
+    if (chosen) text = dim = mark = who = view_chosen(f, line);
     if (f->canvas->ascii || f->without_colours) {
         if (chosen) canvas_symbol(f->canvas, line, line.x, line.y, mark, ">", '>');
         line.x++, line.width--;

@@ -92,7 +92,7 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
     const struct engine_metrics *g = v->metrics;
     struct rect r = view_pane(f, box, PANE_KV, NULL);
     if (!g) return;
-    uint64_t current = v->current >= 0 && v->current < v->n_chats ? v->chats[v->current].id : 0;
+    uint64_t current = view_chat_id(v);
     int y = r.y;
     metrics_line(f, r, y++, g);
     if (r.height >= 4) kept_line(f, r, y++, g);

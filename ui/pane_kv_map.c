@@ -91,34 +91,30 @@ static void wheel(void *kept, int step) {
 
 // ---- the map ----
 
-static uint64_t current_chat(const struct screen_view *v) {
-    return v->current >= 0 && v->current < v->n_chats ? v->chats[v->current].id : 0;
-}
-
 static const struct page_metrics *page_of(const struct screen_view *v, int page) {
     static const struct page_metrics none = {0};
     return page >= 0 && page < METRICS_MAX_PAGES ? &v->metrics->pages[page] : &none;
 }
 
-static bool belongs_alike(const struct screen_view *v, int a, int b) {
+static bool belongs_alike(const struct screen_view *v, uint64_t current, int a, int b) {
     const struct page_metrics *p = page_of(v, a), *q = page_of(v, b);
-    const uint64_t current = current_chat(v);
     return p->conversation == q->conversation && kv_page_kind(p, current) == kv_page_kind(q, current);
 }
 
 // The next page in this direction that is another's, and not free unless all others are.
 static int find_other(const struct screen_view *v, const struct kept *k, int step) {
+    const uint64_t current = view_chat_id(v);
     for (int i = 1; i < k->n_pages; i++) {
         const int page = (k->cursor + k->n_pages + i * step % k->n_pages) % k->n_pages;
         const int before = (page - 1 + k->n_pages) % k->n_pages;
-        if (!page_of(v, page)->references || belongs_alike(v, page, k->cursor)) continue;
-        if (page == 0 || !belongs_alike(v, page, before)) return page; // where it begins
+        if (!page_of(v, page)->references || belongs_alike(v, current, page, k->cursor)) continue;
+        if (page == 0 || !belongs_alike(v, current, page, before)) return page; // where it begins
     }
     return k->cursor;
 }
 
 static void find_places(struct kept *k, const struct screen_view *v) {
-    const uint64_t current = current_chat(v);
+    const uint64_t current = view_chat_id(v);
     k->n_pages = v->metrics->n_pages < METRICS_MAX_PAGES ? v->metrics->n_pages : METRICS_MAX_PAGES;
     if (k->n_pages < 0) k->n_pages = 0;
     for (int i = 0; k->cursor < 0 && i < k->n_pages; i++)
@@ -141,7 +137,7 @@ static void draw_mark(struct view_frame *f, struct rect r, int x, int y, const s
 
 static void draw_map(struct view_frame *f, struct rect r, struct kept *k) {
     const struct screen_view *v = f->view;
-    const uint64_t current = current_chat(v);
+    const uint64_t current = view_chat_id(v);
     k->columns = r.width / CELL > 0 ? r.width / CELL : 1;
     k->height = r.height;
     const int rows = (k->n_pages + k->columns - 1) / k->columns, row = k->cursor / k->columns;

@@ -120,8 +120,7 @@ static void draw_alternative(struct view_frame *f, struct rect line, const struc
     char name[64], figure[FIGURE + 1];
     struct style style = view_style(drawn ? ROLE_STRONG : ROLE_TEXT);
     if (chosen) {
-        style = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, CELL_BOLD, 0};
-        canvas_fill(c, line, style, ' ');
+        style = view_chosen(f, line);
         canvas_symbol(c, line, line.x, line.y, style, "▸", '>');
     }
     if (drawn) canvas_symbol(c, line, line.x + 1, line.y, style, "●", '*');

@@ -96,11 +96,6 @@ struct drawing {
     int author; // columns
 };
 
-static const char *author_of(const struct view_frame *f, const struct view_node *m) {
-    if (m->role == VIEW_USER) return "You";
-    return m->author ? m->author : f->view->model_short ? f->view->model_short : "Model";
-}
-
 // "├─", and "│ " for each of the lanes at its left; where there are too many the ones at the left are left out.
 static struct rect draw_lanes(struct view_frame *f, struct rect line, const struct tree_row *r, int row,
                               struct style s) {
@@ -153,10 +148,7 @@ static void draw_row(void *context, struct view_frame *f, struct rect line, int 
                                                : ROLE_DIM);
     struct style who = view_style(m->role == VIEW_USER ? ROLE_USER : ROLE_MODEL);
     frame_hit(f, line, HIT_ROW, row);
-    if (chosen) { // other colours suit the ground only
-        lane = text = name = mark = who = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, CELL_BOLD, 0};
-        canvas_fill(f->canvas, line, text, ' ');
-    }
+    if (chosen) lane = text = name = mark = who = view_chosen(f, line);
     if (f->canvas->ascii || f->without_colours) {
         if (chosen) canvas_symbol(f->canvas, line, line.x, line.y, mark, ">", '>');
         line.x++, line.width--;
@@ -166,7 +158,7 @@ static void draw_row(void *context, struct view_frame *f, struct rect line, int 
     draw_mark(f, line, m, mark);
     line.x += 2, line.width -= 2;
     struct rect author = {line.x, line.y, d->author < line.width ? d->author : line.width, 1};
-    canvas_cut(f->canvas, author, who, author_of(f, m));
+    canvas_cut(f->canvas, author, who, view_author(f->view, m->role, m->author));
     line.x += d->author + 1, line.width -= d->author + 1;
     if (m->name && line.width > 0) {
         int used = canvas_cut(f->canvas, line, name, m->name) + 2;
@@ -207,8 +199,9 @@ static int author_columns(const struct view_frame *f, int most) {
     int widest = 0;
     const char *measured[2] = {NULL, NULL}; // most have the author of the one before the last
     for (int i = 0; i < f->view->n_nodes; i++) {
-        const char *author = author_of(f, &f->view->nodes[i]);
-        if (!f->view->nodes[i].id || author == measured[0] || author == measured[1]) continue;
+        const struct view_node *m = &f->view->nodes[i];
+        const char *author = view_author(f->view, m->role, m->author);
+        if (!m->id || author == measured[0] || author == measured[1]) continue;
         int width = text_width(author, strlen(author));
         widest = width > widest ? width : widest;
         measured[0] = measured[1], measured[1] = author;

@@ -192,7 +192,7 @@ int screen_timeout(const struct screen *s) {
 // ---- drawing ----
 
 static void keep_facts(struct screen *s, const struct screen_view *v) {
-    const struct view_chat *chat = v->current >= 0 && v->current < v->n_chats ? &v->chats[v->current] : NULL;
+    const struct view_chat *chat = view_chat(v);
     const uint64_t before = s->facts.chat;
     s->facts = (struct screen_facts){.n_chats = v->n_chats,
                                      .current = v->current,

@@ -521,7 +521,6 @@ static void clear_pending(struct transcript *t) {
 static void draw_heading(struct drawing *p, int y, int index) {
     const struct view_message *m = &p->view->messages[index];
     bool user = m->role == VIEW_USER;
-    const char *name = user ? "You" : m->author ? m->author : p->view->model_short ? p->view->model_short : "Model";
     struct rect a = p->area;
     char text[48] = "";
     if (m->n_versions > 1)
@@ -530,12 +529,9 @@ static void draw_heading(struct drawing *p, int y, int index) {
     struct rect room = {a.x, y, width ? x - a.x - 1 : a.width, 1};
     struct style title = view_bold(user ? ROLE_USER : ROLE_MODEL), more = view_style(ROLE_DIM);
     struct style named = view_style(ROLE_ACCENT);
-    if (m->id == p->t->selected) { // other colours suit the ground only
-        title = more = named = (struct style){ROLE_SELECTED, ROLE_SELECTED_GROUND, CELL_BOLD, 0};
-        canvas_fill(p->f->canvas, (struct rect){a.x, y, a.width, 1}, title, ' ');
-    }
+    if (m->id == p->t->selected) title = more = named = view_chosen(p->f, (struct rect){a.x, y, a.width, 1});
     frame_hit(p->f, (struct rect){a.x, y, a.width, 1}, HIT_MESSAGE, index);
-    int used = canvas_cut(p->f->canvas, room, title, name) + 2;
+    int used = canvas_cut(p->f->canvas, room, title, view_author(p->view, m->role, m->author)) + 2;
     room.x += used, room.width -= used;
     if (m->edited) {
         used = canvas_cut(p->f->canvas, room, more, "(being edited)") + 2;
@@ -690,7 +686,7 @@ enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f
     make_room(t, v->n_messages);
     keep_selected(t, v);
     forget_positions(t, v);
-    struct position *at = position_of(t, v->current >= 0 && v->current < v->n_chats ? v->chats[v->current].id : 0);
+    struct position *at = position_of(t, view_chat_id(v));
     bool ends;
     struct place place = scrolled(&p, at, &ends);
     clear_pending(t);

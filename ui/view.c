@@ -19,12 +19,32 @@ const struct hit *frame_find(const struct view_frame *f, int x, int y) {
     return NULL;
 }
 
+const struct view_chat *view_chat(const struct screen_view *v) {
+    return v->current >= 0 && v->current < v->n_chats ? &v->chats[v->current] : NULL;
+}
+
+uint64_t view_chat_id(const struct screen_view *v) {
+    const struct view_chat *chat = view_chat(v);
+    return chat ? chat->id : 0;
+}
+
+const char *view_author(const struct screen_view *v, enum view_role role, const char *author) {
+    if (role == VIEW_USER) return "You";
+    return author ? author : v->model_short ? v->model_short : "Model";
+}
+
 struct style view_style(enum theme_role role) {
     return (struct style){.role = (uint8_t)role, .ground = ROLE_GROUND};
 }
 
 struct style view_bold(enum theme_role role) {
     return (struct style){.role = (uint8_t)role, .ground = ROLE_GROUND, .attributes = CELL_BOLD};
+}
+
+struct style view_chosen(struct view_frame *f, struct rect line) {
+    const struct style chosen = {ROLE_SELECTED, ROLE_SELECTED_GROUND, CELL_BOLD, 0};
+    canvas_fill(f->canvas, line, chosen, ' ');
+    return chosen;
 }
 
 struct rect view_inside(struct rect box) {

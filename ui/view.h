@@ -57,8 +57,15 @@ void view_welcome(struct view_frame *f, struct rect area); // in a chat without 
 
 // ---- what they share ----
 
+const struct view_chat *view_chat(const struct screen_view *v); // the current one; NULL: none
+uint64_t view_chat_id(const struct screen_view *v);             // 0: none
+// What heads a message; author: that wrote it, NULL: the model there is now.
+const char *view_author(const struct screen_view *v, enum view_role role, const char *author);
+
 struct style view_style(enum theme_role role);
 struct style view_bold(enum theme_role role);
+// Fills a line that is chosen; the style of all that it says: other colours suit the ground only.
+struct style view_chosen(struct view_frame *f, struct rect line);
 struct rect view_inside(struct rect box); // the room that view_pane leaves
 // A pane's border with its clickable title, or this one; returns the room inside.
 struct rect view_pane(struct view_frame *f, struct rect box, enum pane_id pane, const char *title);
