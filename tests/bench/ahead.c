@@ -26,14 +26,12 @@ static void read_text(const char *path) {
 
 // So many words of the text, from this one on; its first word is `number`, so that none begins like another.
 static char *paste(int number, int n_words) {
-    char *out = xasprintf("%d ", number);
     const char *from = text, *to;
     for (int i = 0; i < number * 7; i++) from += strcspn(from, " \n") + 1;
     to = from;
     for (int i = 0; i < n_words; i++) to += strcspn(to, " \n") + 1;
-    char *all = xasprintf("%s%.*s", out, (int)(to - from - 1), from);
-    free(out);
-    return all;
+    if (to > text + strlen(text)) panic("WORDS are more than the text has");
+    return xasprintf("%d %.*s", number, (int)(to - from - 1), from);
 }
 
 static uint64_t submit(const char *message, enum read_ahead ahead) {
