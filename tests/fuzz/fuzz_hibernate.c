@@ -53,7 +53,8 @@ static bool was_written(uint64_t key, const int32_t *tokens, const uint8_t *page
         uint64_t at = h.before;
         for (uint32_t i = 0; i < h.n_pages; i++) {
             at = hibernate_page_key(at, own + i * KV_PAGE_TOKENS);
-            if (at == key && h.page_bytes == page_bytes && !memcmp(own + i * KV_PAGE_TOKENS, tokens, sizeof own / 4) &&
+            if (at == key && h.page_bytes == page_bytes &&
+                !memcmp(own + i * KV_PAGE_TOKENS, tokens, KV_PAGE_TOKENS * sizeof *own) &&
                 !memcmp(pages + i * page_bytes, page, (size_t)page_bytes))
                 return true;
         }

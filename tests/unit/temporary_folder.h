@@ -4,7 +4,8 @@
 
 // A new folder for all tests of a program, which the teardown of their group removes; NULL where none can be made.
 const char *temporary_folder_make(void);
-// The same, and the programs that are started keep their configuration, data and log there: nobody's own count.
+// The same, and the programs that are started keep their configuration, data and log there: nobody's own count. Their
+// cache is the user's, for the pipelines of devices there, which take minutes to build.
 const char *temporary_folder_make_home(void);
 int temporary_folder_teardown(void **state);
 
