@@ -25,10 +25,10 @@
     X(COMMAND_RESTORE, "restore", "", "Messages", "bring back what was pruned last")                                   \
     X(COMMAND_COPY_CHAT, "copy-to-chat", "", "Messages", "copy the chat up to the selected message to a new one")      \
     X(COMMAND_EDIT_STOP, "stop-editing", "", "Messages", "stop editing (Esc) and return to the draft")                 \
-    X(COMMAND_CONTEXT, "context", "Alt+C", "Messages", "show what the model is asked with, in tokens")                \
-    X(COMMAND_PIN, "pin", "", "Messages", "pin the message: it stays when the context is full")                          \
-    X(COMMAND_FOLD, "fold", "", "Messages", "fold the message: the model sees only its beginning")                       \
-    X(COMMAND_DROP, "drop", "", "Messages", "drop the message from the context, or restore it")                          \
+    X(COMMAND_CONTEXT, "context", "Alt+C", "Messages", "show what the model is asked with, in tokens")                 \
+    X(COMMAND_PIN, "pin", "", "Messages", "pin the message: it stays when the context is full")                        \
+    X(COMMAND_FOLD, "fold", "", "Messages", "fold the message: the model sees only its beginning")                     \
+    X(COMMAND_DROP, "drop", "", "Messages", "drop the message from the context, or restore it")                        \
     X(COMMAND_MAKE_ROOM, "make-room", "", "Answers", "leave out the oldest messages and answer again")                 \
     X(COMMAND_REGENERATE, "regenerate", "F4", "Answers", "regenerate the answer; the old one is kept as a version")    \
     X(COMMAND_FAN_OUT, "fan-out", "Alt+A", "Answers", "ask for several answers at once, each with its own knobs")      \
@@ -41,7 +41,7 @@
     X(COMMAND_THINKING, "thinking", "Ctrl+T", "Answers", "show or hide the model's thinking")                          \
     X(COMMAND_REASONING, "reasoning", "Alt+R", "Answers", "change how much the model thinks, if it can be chosen")     \
     X(COMMAND_COPY, "copy", "F6", "Answers", "copy the selected message or the last answer")                           \
-    X(COMMAND_TOKENS, "tokens", "Alt+I", "Answers", "move a cursor over the tokens of the answer")                      \
+    X(COMMAND_TOKENS, "tokens", "Alt+I", "Answers", "move a cursor over the tokens of the answer")                     \
     X(COMMAND_FORK, "fork", "", "Answers", "fork the answer at the token cursor")                                      \
     X(COMMAND_TOKEN_COLOURS, "colour-tokens", "Alt+G", "Answers", "colour answers by probability, entropy, or not")    \
     X(COMMAND_PAGE_UP, "page-up", "PgUp", "Answers", "scroll up")                                                      \
@@ -61,7 +61,7 @@
     X(COMMAND_THEME, "theme", "F3", "Screen", "next theme")                                                            \
     PANES(PANE)                                                                                                       \
     X(COMMAND_SLOW, "slow", "Alt+W", "Screen", "say why tokens were slow to come")                                     \
-    X(COMMAND_KV_MAP, "kv-map", "Alt+M", "Screen", "show the pages of the KV cache and what is in them")              \
+    X(COMMAND_KV_MAP, "kv-map", "Alt+M", "Screen", "show the pages of the KV cache and what is in them")               \
     X(COMMAND_PANES, "panes", "F10", "Screen", "cycle through the presets of panes")                                   \
     X(COMMAND_MEASURE, "measure", "", "Screen", "measure this machine's limits again")                                 \
     X(COMMAND_ASCII, "ascii", "", "Screen", "toggle plain ASCII characters")                                           \

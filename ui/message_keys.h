@@ -1,6 +1,5 @@
-// Keys of messages: what can be done with the message that is selected in the transcript or chosen in the tree or the
-// context, a key
-// each, and the lines that say so.
+// Keys of messages: what can be done with the message that is selected in the transcript, chosen in the tree or the
+// context, or compared, a key each, and the lines that say so.
 #ifndef CONFAB_UI_MESSAGE_KEYS_H
 #define CONFAB_UI_MESSAGE_KEYS_H
 

@@ -48,7 +48,7 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(TREE, tree, "tree", COMMAND_TREE)                                                                                \
     X(SLOW, slow, "why was that slow?", COMMAND_SLOW)                                                                  \
     X(KV_MAP, kv_map, "pages of the kv cache", COMMAND_KV_MAP)                                                         \
-    X(CONTEXT, context, "context", COMMAND_CONTEXT)                                                                     \
+    X(CONTEXT, context, "context", COMMAND_CONTEXT)                                                                    \
     X(KNOBS, knobs, "last token", COMMAND_KNOBS)                                                                       \
     X(COMPARE, compare, "side by side", COMMAND_COMPARE)                                                               \
     X(SELECT, select, "", COMMAND_COUNT)                                                                               \

@@ -10,8 +10,8 @@
 #include "ui/clipboard.h"
 #include "ui/keys.h"
 #include "ui/pane_dialog.h"
-#include "ui/pane_models.h"
 #include "ui/pane_kv_map.h"
+#include "ui/pane_models.h"
 #include "ui/screen_state.h"
 
 #define NOTICE_SECONDS        5 // that it is shown in full

@@ -72,10 +72,9 @@ void screen_set_draft(struct screen *s, const struct draft *d); // of another ch
 
 const char *screen_theme(const struct screen *s);
 uint32_t screen_panes(const struct screen *s);
-int screen_page(const struct screen *s); // that is looked at in the map of pages; −1: none
-bool screen_has_open(const struct screen *s, enum pane_id pane); // of those over the others
 uint32_t screen_panes_with_room(const struct screen *s); // those of them that this size can show
 bool screen_has_open(const struct screen *s, enum pane_id pane); // of those over the others
+int screen_page(const struct screen *s); // that is looked at in the map of pages; −1: none
 bool screen_ascii(const struct screen *s);
 
 // Copies text to the clipboard; says in `how` which way was taken and whether it can be known to have worked.

@@ -52,7 +52,7 @@
     X(ROLE_STAGE_SAMPLE, "stage.sample", ROLE_ACCENT, "time of drawing the next token")                                \
     X(ROLE_STAGE_OTHER, "stage.other", ROLE_DIM, "time of everything else")                                            \
     X(ROLE_ROOF, "roof", ROLE_DIM, "the machine's limits")                                                             \
-    X(ROLE_TOKEN, "token", ROLE_GAUGE, "tokens coloured by how sure the model was; token.end: not at all")               \
+    X(ROLE_TOKEN, "token", ROLE_GAUGE, "tokens coloured by how sure the model was; token.end: not at all")             \
     X(ROLE_KNOB, "knob", ROLE_TEXT, "values of sampling knobs")                                                        \
     X(ROLE_KNOB_ACTIVE, "knob.active", ROLE_ACCENT, "the chosen knob")
 
