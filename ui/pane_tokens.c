@@ -29,7 +29,7 @@ void tokens_open(struct screen *s) {
 
 void tokens_fork(struct screen *s) {
     const char *key = keys_name(COMMAND_TOKENS);
-    const int alternative = transcript_token_alternative(s->transcript);
+    const int alternative = transcript_token_cursor(s->transcript)->alternative;
     if (!screen_has_open(s, PANE_TOKENS)) {
         screen_say(s, true, "choose a token first, with %s", *key ? key : "the command tokens");
         return;
@@ -53,16 +53,16 @@ static void ask_text(struct screen *s, const struct key *k) {
 }
 
 static bool key(struct screen *s, void *kept, const struct key *k) {
-    struct transcript *t = kept;
+    struct token_cursor *c = transcript_token_cursor(kept);
     if (k->modifiers & (KEY_ALT | KEY_CTRL)) return false;
     switch (k->code) {
-    case KEY_LEFT: transcript_token_step(t, -1); return true;
-    case KEY_RIGHT: transcript_token_step(t, 1); return true;
-    case KEY_HOME: transcript_token_set(t, 0); return true;
-    case KEY_END: transcript_token_set(t, TRANSCRIPT_LAST_TOKEN); return true;
-    case KEY_TAB: transcript_token_unsure(t, k->modifiers & KEY_SHIFT ? -1 : 1); return true;
-    case KEY_UP: transcript_token_choose(t, transcript_token_alternative(t) - 1); return true;
-    case KEY_DOWN: transcript_token_choose(t, transcript_token_alternative(t) + 1); return true;
+    case KEY_LEFT: token_cursor_step(c, -1); return true;
+    case KEY_RIGHT: token_cursor_step(c, 1); return true;
+    case KEY_HOME: token_cursor_set(c, 0); return true;
+    case KEY_END: token_cursor_set(c, TOKEN_LAST); return true;
+    case KEY_TAB: token_cursor_unsure(c, k->modifiers & KEY_SHIFT ? -1 : 1); return true;
+    case KEY_UP: token_cursor_choose(c, c->alternative - 1); return true;
+    case KEY_DOWN: token_cursor_choose(c, c->alternative + 1); return true;
     case KEY_ENTER: tokens_fork(s); return true;
     case KEY_TEXT:
     case KEY_PASTE: ask_text(s, k); return true;
@@ -72,8 +72,9 @@ static bool key(struct screen *s, void *kept, const struct key *k) {
 
 // A click on the alternative that is chosen forks.
 static void click(struct screen *s, void *kept, const struct hit *h) {
-    if (transcript_token_alternative(kept) == h->number) tokens_fork(s);
-    else transcript_token_choose(kept, h->number);
+    struct token_cursor *c = transcript_token_cursor(kept);
+    if (c->alternative == h->number) tokens_fork(s);
+    else token_cursor_choose(c, h->number);
 }
 
 // ---- how it looks ----
@@ -157,7 +158,7 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
     canvas_fill(f->canvas, area, view_style(ROLE_TEXT), ' '); // over the message
     f->cursor_x = f->cursor_y = -1;
     if (!v || area.height < 1) return;
-    const int chosen = transcript_token_show(kept, v), hint = area.height >= HINTED;
+    const int chosen = token_cursor_show(transcript_token_cursor(kept), v), hint = area.height >= HINTED;
     const int rows = area.height - 1 - hint, first = chosen >= rows ? chosen - rows + 1 : 0;
     draw_summary(f, (struct rect){area.x, area.y, area.width, 1}, v);
     for (int i = 0; i < rows && first + i < v->n; i++)

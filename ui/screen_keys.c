@@ -17,14 +17,15 @@
 // The text is borrowed.
 static void hand_out_about(struct screen *s, enum ui_command_id id, int number, const char *text, uint64_t message) {
     if (s->n_queue == SCREEN_QUEUE) return;
-    s->queue[s->n_queue++] = (struct ui_command){id, number, text, message, transcript_token(s->transcript)};
+    const int token = token_cursor_token(transcript_token_cursor(s->transcript));
+    s->queue[s->n_queue++] = (struct ui_command){id, number, text, message, token};
     s->notice.seen[0] = 0; // the same status again is news again
 }
 
 // The message that commands are about; 0: the controller chooses one.
 static uint64_t subject(const struct screen *s) {
     if (screen_has_open(s, PANE_COMPARE)) return s->facts.compared;
-    if (screen_has_open(s, PANE_TOKENS)) return transcript_token_message(s->transcript);
+    if (screen_has_open(s, PANE_TOKENS)) return transcript_token_cursor(s->transcript)->message;
     return screen_has_open(s, PANE_SELECT) ? transcript_selected(s->transcript) : 0;
 }
 

@@ -1,6 +1,5 @@
 #include "ui/transcript.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,16 +36,6 @@ struct position {
     bool follow;
     uint64_t seen_message; // what the end was when it was last in sight
     size_t seen_size;
-};
-
-struct token_cursor {
-    uint64_t message;  // 0: there is none
-    int token;         // or TRANSCRIPT_LAST_TOKEN
-    int at, n;         // where that is, and of how many alternatives
-    int alternative;   // −1: not chosen yet
-    int seek;          // steps to an unsure token that are still to be made
-    int width, height; // of the pane at the last draw
-    bool moved;        // it is to come into sight at the next draw
 };
 
 struct transcript {
@@ -195,7 +184,9 @@ static void keep_selected(struct transcript *t, const struct screen_view *v) {
 
 // ---- the token cursor ----
 
-#define UNSURE_BELOW 0.5f // probability of a token that the cursor jumps to
+struct token_cursor *transcript_token_cursor(struct transcript *t) {
+    return &t->cursor;
+}
 
 bool transcript_tokens_begin(struct transcript *t) {
     int at = find_shown(t, t->selected);
@@ -206,82 +197,16 @@ bool transcript_tokens_begin(struct transcript *t) {
     const struct entry *e = &t->entries[at];
     const bool streams = e->id == t->shown[at] && e->streaming;
     t->cursor = (struct token_cursor){
-        .message = t->shown[at], .token = streams ? TRANSCRIPT_LAST_TOKEN : 0, .alternative = -1, .moved = true};
+        .message = t->shown[at], .token = streams ? TOKEN_LAST : 0, .alternative = -1, .moved = true};
     return true;
 }
 
 void transcript_tokens_end(struct transcript *t) { t->cursor = (struct token_cursor){0}; }
 
-void transcript_token_set(struct transcript *t, int token) {
-    t->cursor.token = token;
-    t->cursor.alternative = -1;
-    t->cursor.seek = 0;
-    t->cursor.moved = true;
-}
-
-void transcript_token_step(struct transcript *t, int step) {
-    const int to = transcript_token(t) + step;
-    transcript_token_set(t, to > 0 ? to : 0);
-}
-
 void transcript_token_click(struct transcript *t, int row, int column) {
     const int message = find_shown(t, t->cursor.message);
     const int token = message < 0 ? -1 : token_layout_at(&t->entries[message].tokens, row, column);
-    if (token >= 0) transcript_token_set(t, token);
-}
-
-void transcript_token_unsure(struct transcript *t, int step) {
-    const int seek = t->cursor.seek + step;
-    transcript_token_set(t, transcript_token(t));
-    t->cursor.seek = seek;
-}
-
-void transcript_token_choose(struct transcript *t, int alternative) {
-    const int last = (t->cursor.moved ? SAMPLING_TOP : t->cursor.n) - 1;
-    if (alternative > last) alternative = last;
-    t->cursor.alternative = alternative > 0 ? alternative : 0;
-}
-
-int transcript_token_alternative(const struct transcript *t) { return t->cursor.alternative; }
-uint64_t transcript_token_message(const struct transcript *t) { return t->cursor.message; }
-
-// Keys may come faster than draws.
-int transcript_token(const struct transcript *t) {
-    return t->cursor.token == TRANSCRIPT_LAST_TOKEN ? t->cursor.at : t->cursor.token;
-}
-
-static bool is_unsure(const struct message_token *token) { return token->probability < UNSURE_BELOW; }
-
-// Where there is none in this direction the cursor stays.
-static int unsure_from(const struct view_message *m, int at, int step) {
-    int next = at + step;
-    while (next >= 0 && next < m->n_drawn && !is_unsure(&m->drawn[next])) next += step;
-    return next >= 0 && next < m->n_drawn ? next : at;
-}
-
-bool transcript_token_at(struct transcript *t, const struct screen_view *v, uint64_t *message, int *token) {
-    struct token_cursor *c = &t->cursor;
-    const struct view_message *m = NULL;
-    for (int i = 0; c->message && i < v->n_messages; i++)
-        if (v->messages[i].id == c->message && v->messages[i].n_drawn) m = &v->messages[i];
-    if (!m) return false;
-    const int before = c->at;
-    c->at = c->token < m->n_drawn ? c->token : m->n_drawn - 1;
-    if (c->seek || c->token != TRANSCRIPT_LAST_TOKEN) c->token = c->at;
-    for (int step = c->seek > 0 ? 1 : -1; c->seek; c->seek -= step) c->token = c->at = unsure_from(m, c->at, step);
-    if (c->at != before) c->alternative = -1, c->moved = true;
-    *message = m->id;
-    *token = c->at;
-    return true;
-}
-
-// At first the likeliest one that was not drawn.
-int transcript_token_show(struct transcript *t, const struct view_token *token) {
-    struct token_cursor *c = &t->cursor;
-    c->n = token->n;
-    if (c->alternative < 0) c->alternative = token->n > 1 && token->alternatives[0].id == token->figures.id;
-    if (c->alternative >= c->n) c->alternative = c->n ? c->n - 1 : 0;
-    return c->alternative;
+    if (token >= 0) token_cursor_set(&t->cursor, token);
 }
 
 enum token_colouring transcript_colour_tokens(struct transcript *t) {
@@ -458,7 +383,7 @@ static struct place with_message(struct drawing *p, int message, struct place pl
 // While a message is selected, what arrives behind it does not move it.
 static bool may_follow(const struct drawing *p) {
     const struct token_cursor *c = &p->t->cursor;
-    if (c->message) return c->token == TRANSCRIPT_LAST_TOKEN;
+    if (c->message) return c->token == TOKEN_LAST;
     return !p->t->selected || p->t->selected_at + 1 == p->view->n_messages;
 }
 

@@ -8,6 +8,7 @@
 #ifndef CONFAB_UI_TRANSCRIPT_H
 #define CONFAB_UI_TRANSCRIPT_H
 
+#include "ui/token_cursor.h"
 #include "ui/token_layout.h"
 #include "ui/view.h"
 
@@ -34,22 +35,12 @@ uint64_t transcript_selected(const struct transcript *t);             // 0: none
 const char *transcript_selected_name(const struct transcript *t);     // of its branch, at the last draw; "": none
 uint64_t transcript_message(const struct transcript *t, int message); // id of the one with this index at the last draw
 
-// The token cursor: on a token of one answer, which is then laid out token by token. It begins on the message that is
-// selected, otherwise on the last one in sight whose tokens are known; false when there is none.
-#define TRANSCRIPT_LAST_TOKEN INT32_MAX // and those that follow
+// The token cursor: the answer that it is on is laid out token by token. It begins on the message that is selected,
+// otherwise on the last one in sight whose tokens are known; false when there is none.
 bool transcript_tokens_begin(struct transcript *t);
 void transcript_tokens_end(struct transcript *t);
-void transcript_token_set(struct transcript *t, int token);
+struct token_cursor *transcript_token_cursor(struct transcript *t);
 void transcript_token_click(struct transcript *t, int row, int column); // of the answer's layout at the last draw
-void transcript_token_step(struct transcript *t, int step);
-void transcript_token_unsure(struct transcript *t, int step); // to the next one before or after it
-void transcript_token_choose(struct transcript *t, int alternative);
-int transcript_token_alternative(const struct transcript *t);  // that is chosen; −1: none yet
-uint64_t transcript_token_message(const struct transcript *t); // 0: there is no cursor
-int transcript_token(const struct transcript *t);              // that it is on
-// Where it is in the messages that are drawn next; false: nowhere.
-bool transcript_token_at(struct transcript *t, const struct screen_view *v, uint64_t *message, int *token);
-int transcript_token_show(struct transcript *t, const struct view_token *token); // returns the alternative chosen
 // Colours answers in another way, and returns it.
 enum token_colouring transcript_colour_tokens(struct transcript *t);
 
