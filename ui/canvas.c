@@ -140,9 +140,12 @@ struct rect rect_inside(struct rect box) {
     return r;
 }
 
-bool rect_holds(struct rect r, int x, int y) {
-    return x >= r.x && x < r.x + r.width && y >= r.y && y < r.y + r.height;
+struct rect rect_after(struct rect line, int columns) {
+    line.x += columns, line.width -= columns;
+    return line;
 }
+
+bool rect_holds(struct rect r, int x, int y) { return x >= r.x && x < r.x + r.width && y >= r.y && y < r.y + r.height; }
 
 static void box_frame(struct canvas *c, struct rect a, struct style s) {
     int right = a.x + a.width - 1, bottom = a.y + a.height - 1;

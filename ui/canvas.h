@@ -58,6 +58,7 @@ void canvas_fill(struct canvas *c, struct rect area, struct style s, uint32_t co
 void canvas_box(struct canvas *c, struct rect area, int digit, const char *title, const char *note,
                 enum theme_role border);
 struct rect rect_inside(struct rect box); // less the border
+struct rect rect_after(struct rect line, int columns); // what is left of it behind them
 bool rect_holds(struct rect r, int x, int y);
 
 // ---- text measures (utf8proc) ----

@@ -163,14 +163,12 @@ static void draw_title(struct view_frame *f, struct rect line, int column) {
     char number[32], state[4 * VIEW_NUMBER];
     struct style title, more;
     line = begin_title(f, line, column == f->view->column, &title, &more);
-    int used = draw_mark(f, line, v, title);
-    line.x += used, line.width -= used;
+    line = rect_after(line, draw_mark(f, line, v, title));
     snprintf(number, sizeof number, f->canvas->ascii ? "<%d/%d>" : "‹%d/%d›", column + 1, f->view->n_columns);
-    used = canvas_cut(f->canvas, line, title, number) + 1;
-    line.x += used, line.width -= used;
+    line = rect_after(line, canvas_cut(f->canvas, line, title, number) + 1);
     if (v->author && line.width > 0) {
-        used = canvas_cut(f->canvas, (struct rect){line.x, line.y, line.width / 2, 1}, title, v->author) + 2;
-        line.x += used, line.width -= used;
+        const struct rect half = {line.x, line.y, line.width / 2, 1};
+        line = rect_after(line, canvas_cut(f->canvas, half, title, v->author) + 2);
     }
     if (line.width > 0) canvas_cut(f->canvas, line, more, state_of(v, state));
 }
@@ -240,9 +238,8 @@ static void draw_tabs(struct view_frame *f, struct rect line) {
 
 static void draw_asked(struct view_frame *f, struct rect line, const struct view_message *asked) {
     const struct style who = view_bold(asked->role == VIEW_USER ? ROLE_USER : ROLE_MODEL);
-    int used = canvas_cut(f->canvas, line, who, view_author(f->view, asked->role, asked->author)) + 2;
     char words[VIEW_WORDS];
-    line.x += used, line.width -= used;
+    line = rect_after(line, canvas_cut(f->canvas, line, who, view_author(f->view, asked->role, asked->author)) + 2);
     if (line.width > 0)
         canvas_cut(f->canvas, line, view_style(ROLE_TEXT), view_words(asked->text, strcspn(asked->text, "\n"), words));
 }

@@ -119,7 +119,7 @@ static void draw_row(void *context, struct view_frame *f, struct rect line, int 
     if (chosen) text = dim = mark = who = view_chosen(f, line);
     if (f->canvas->ascii || f->without_colours) {
         if (chosen) canvas_symbol(f->canvas, line, line.x, line.y, mark, ">", '>');
-        line.x++, line.width--;
+        line = rect_after(line, 1);
     }
     char number[VIEW_NUMBER], tokens[VIEW_NUMBER + 1];
     snprintf(tokens, sizeof tokens, "%s%s", r->guessed && r->asked ? "~" : "", view_number(r->tokens, number));
@@ -127,13 +127,10 @@ static void draw_row(void *context, struct view_frame *f, struct rect line, int 
     if (roomy) draw_number(f, line, 0, dim, r->asked ? view_number(pages_of(f, r), number) : "-");
     line.width -= COLUMN * (1 + roomy) + 1;
     draw_mark(f, line, r, mark);
-    line.x += 2, line.width -= 2;
+    line = rect_after(line, 2);
     canvas_cut(f->canvas, (struct rect){line.x, line.y, author < line.width ? author : line.width, 1}, who, r->author);
-    line.x += author + 1, line.width -= author + 1;
-    if (r->use && line.width > 0) {
-        const int used = canvas_cut(f->canvas, line, dim, r->use) + 2;
-        line.x += used, line.width -= used;
-    }
+    line = rect_after(line, author + 1);
+    if (r->use && line.width > 0) line = rect_after(line, canvas_cut(f->canvas, line, dim, r->use) + 2);
     char words[VIEW_WORDS];
     if (line.width > 0) canvas_cut(f->canvas, line, text, view_words(r->text, r->size, words));
 }

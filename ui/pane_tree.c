@@ -105,7 +105,7 @@ static struct rect draw_lanes(struct view_frame *f, struct rect line, const stru
         canvas_symbol(f->canvas, line, line.x, line.y, s, !begins ? "│" : row ? "├" : "╭", !begins ? '|' : '+');
         if (begins) canvas_symbol(f->canvas, line, line.x + 1, line.y, s, "─", '-');
         if (from && lane == from && !begins) canvas_symbol(f->canvas, line, line.x, line.y, s, "…", '~');
-        line.x += LANE, line.width -= LANE;
+        line = rect_after(line, LANE);
     }
     return line;
 }
@@ -151,19 +151,16 @@ static void draw_row(void *context, struct view_frame *f, struct rect line, int 
     if (chosen) lane = text = name = mark = who = view_chosen(f, line);
     if (f->canvas->ascii || f->without_colours) {
         if (chosen) canvas_symbol(f->canvas, line, line.x, line.y, mark, ">", '>');
-        line.x++, line.width--;
+        line = rect_after(line, 1);
     }
     line.width -= draw_branch(f, line, m, r, chosen ? text : lane);
     line = draw_lanes(f, line, r, row, lane);
     draw_mark(f, line, m, mark);
-    line.x += 2, line.width -= 2;
+    line = rect_after(line, 2);
     struct rect author = {line.x, line.y, d->author < line.width ? d->author : line.width, 1};
     canvas_cut(f->canvas, author, who, view_author(f->view, m->role, m->author));
-    line.x += d->author + 1, line.width -= d->author + 1;
-    if (m->name && line.width > 0) {
-        int used = canvas_cut(f->canvas, line, name, m->name) + 2;
-        line.x += used, line.width -= used;
-    }
+    line = rect_after(line, d->author + 1);
+    if (m->name && line.width > 0) line = rect_after(line, canvas_cut(f->canvas, line, name, m->name) + 2);
     char beginning[VIEW_WORDS];
     if (line.width > 0) canvas_cut(f->canvas, line, text, view_words(m->text, m->size, beginning));
 }

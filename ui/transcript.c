@@ -456,20 +456,10 @@ static void draw_heading(struct drawing *p, int y, int index) {
     struct style named = view_style(ROLE_ACCENT);
     if (m->id == p->t->selected) title = more = named = view_chosen(p->f, (struct rect){a.x, y, a.width, 1});
     frame_hit(p->f, (struct rect){a.x, y, a.width, 1}, HIT_MESSAGE, index);
-    int used = canvas_cut(p->f->canvas, room, title, view_author(p->view, m->role, m->author)) + 2;
-    room.x += used, room.width -= used;
-    if (m->edited) {
-        used = canvas_cut(p->f->canvas, room, more, "(being edited)") + 2;
-        room.x += used, room.width -= used;
-    }
-    if (m->use) {
-        used = canvas_print(p->f->canvas, room, room.x, y, more, "(%s)", m->use) + 2;
-        room.x += used, room.width -= used;
-    }
-    if (m->name) {
-        used = canvas_cut(p->f->canvas, room, named, m->name) + 2;
-        room.x += used, room.width -= used;
-    }
+    room = rect_after(room, canvas_cut(p->f->canvas, room, title, view_author(p->view, m->role, m->author)) + 2);
+    if (m->edited) room = rect_after(room, canvas_cut(p->f->canvas, room, more, "(being edited)") + 2);
+    if (m->use) room = rect_after(room, canvas_print(p->f->canvas, room, room.x, y, more, "(%s)", m->use) + 2);
+    if (m->name) room = rect_after(room, canvas_cut(p->f->canvas, room, named, m->name) + 2);
     if (m->model) canvas_cut(p->f->canvas, room, more, m->model);
     if (m->n_versions <= 1) return;
     canvas_text(p->f->canvas, a, x, y, more, text, strlen(text));
