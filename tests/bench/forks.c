@@ -74,13 +74,14 @@ static struct run run(const struct request_params *p) {
 }
 
 // In turn: the conversation itself, whose last tokens tell what a step takes, and a fork of it near its end, with
-// another token than it has there.
+// another token than it has there. All pairs share one prompt, which is computed once.
 static void measure_fork(int pairs, int n_tokens) {
     double steps[MOST_PAIRS], step[MOST_PAIRS], first[MOST_PAIRS];
     int pages = 0, fresh = 0;
+    int32_t *ids = random_ids(n_tokens - FIRST);
     for (int i = -1; i < pairs; i++) { // the first one warms up
-        int32_t *ids = random_ids(n_tokens - FIRST);
         struct request_params p = params_of(ids, n_tokens - FIRST, FIRST);
+        p.sampling.seed = 2u + (uint32_t)i;
         struct run whole = run(&p);
         whole.tokens[FIRST - 1] = (whole.tokens[FIRST - 1] + 1) % n_vocab;
         p.conversation = ++conversations;
@@ -95,10 +96,10 @@ static void measure_fork(int pairs, int n_tokens) {
         steps[at] = first[at] / step[at];
         if (fork.own_pages > pages) pages = fork.own_pages;
         if (n_tokens - fork.n_reused > fresh) fresh = n_tokens - fork.n_reused;
-        free(ids), free(whole.tokens), free(fork.tokens);
-        engine_forget(client, p.conversation - 1, 0);
+        free(whole.tokens), free(fork.tokens);
         engine_forget(client, p.conversation, 0);
     }
+    free(ids);
     printf(
         "| fork at %d tokens | %d | a step %.2f ms | first token %.2f ms | %.2f steps | %d pages of its own, %d tokens "
         "computed |\n",
