@@ -97,15 +97,10 @@ static bool add_rows(struct drafter *w, struct batch *b, struct draft *d, const 
 static int32_t likeliest(const struct drafter *w, const float *logits, float *probability) {
     struct row r = {.logits = logits, .n = w->n_said, .block_max = w->block_max};
     if (!w->kernels->maxima(r.logits, r.n, r.block_max)) return -1;
-    int best = 0;
-    for (int i = 1; i < row_blocks(r.n); i++)
-        if (r.block_max[i] > r.block_max[best]) best = i;
-    r.max = r.block_max[best];
+    r.max = row_largest(r.block_max, row_blocks(r.n));
     if (r.max == -INFINITY) return -1;
     *probability = (float)(1 / w->kernels->sums(&r).weight);
-    int32_t token = best * ROW_BLOCK;
-    while (logits[token] < r.max) token++;
-    return token;
+    return row_equal_to(&r, r.max, 0);
 }
 
 // ---- writing ----

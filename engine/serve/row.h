@@ -46,6 +46,10 @@ struct row_kernels {
 
 extern const struct row_kernels row_kernels_scalar, row_kernels_avx2, row_kernels_avx512;
 
+float row_largest(const float *block_max, int n_blocks);
+// Number `skip` of the logits equal to `value`; −1: there are not so many.
+int32_t row_equal_to(const struct row *r, float value, int skip);
+
 // The table for an instruction set that this processor runs.
 const struct row_kernels *row_kernels_for(enum instruction_set set);
 

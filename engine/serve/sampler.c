@@ -84,12 +84,6 @@ void sampler_change(struct sampler *m, const struct sampling *s) {
 
 // ---- what is reported ----
 
-static float largest(const float *block_max, int n_blocks) {
-    float max = block_max[0];
-    for (int i = 1; i < n_blocks; i++) max = block_max[i] > max ? block_max[i] : max;
-    return max;
-}
-
 // The model's own distribution; `sum`: of all e^(logit − max).
 static void report(const struct row *r, struct front_scratch *x, struct sample *out, double *sum) {
     struct row_sums sums = x->kernels->sums(r);
@@ -122,7 +116,7 @@ static void refresh_maxima(struct row *r, const struct sampler_scratch *x) {
         int size = r->n - first < ROW_BLOCK ? r->n - first : ROW_BLOCK;
         x->fronts.kernels->maxima(r->logits + first, size, r->block_max + block);
     }
-    if (x->n_touched) r->max = largest(r->block_max, row_blocks(r->n));
+    if (x->n_touched) r->max = row_largest(r->block_max, row_blocks(r->n));
 }
 
 // Changes the logits of recent tokens, remembering them.
@@ -148,17 +142,7 @@ static void unpenalise(const struct sampler_scratch *x, const struct sampler_inp
 
 // ---- the draw ----
 
-// Number `skip` of the logits equal to `value`.
-static int32_t equal_to(const struct row *r, float value, int skip) {
-    for (int b = 0; b < row_blocks(r->n); b++) {
-        if (r->block_max[b] < value) continue;
-        for (int i = b * ROW_BLOCK; i < r->n && i < (b + 1) * ROW_BLOCK; i++)
-            if (r->logits[i] == value && skip-- == 0) return i;
-    }
-    return -1;
-}
-
-static int32_t likeliest(const struct row *r) { return equal_to(r, r->max, 0); }
+static int32_t likeliest(const struct row *r) { return row_equal_to(r, r->max, 0); }
 
 // What is left after each filter but the temperature's.
 struct fronts {
@@ -216,7 +200,7 @@ static int32_t draw(struct sampler *m, const struct row *r, struct front_scratch
     }
     if (!(w.tie > 0)) return likeliest(r); // rounding left a crumb
     double number = target / (double)w.tie;
-    return equal_to(r, front.least, number < front.ties ? (int)number : front.ties - 1);
+    return row_equal_to(r, front.least, number < front.ties ? (int)number : front.ties - 1);
 }
 
 struct sample sampler_next(struct sampler *m, struct sampler_scratch *x, const struct sampler_input *in) {
@@ -224,7 +208,7 @@ struct sample sampler_next(struct sampler *m, struct sampler_scratch *x, const s
     struct row r = {.logits = in->logits, .n = in->n_vocab, .block_max = x->block_max};
     if (!x->fronts.kernels->maxima(r.logits, r.n, r.block_max)) return out;
     double sum;
-    float max = r.max = largest(r.block_max, row_blocks(r.n));
+    float max = r.max = row_largest(r.block_max, row_blocks(r.n));
     if (max == -INFINITY) return out;
     report(&r, &x->fronts, &out, &sum);
     penalise(&m->sampling, x, in);
@@ -264,7 +248,7 @@ void sampler_explain(const struct sampling *s, struct sampler_scratch *x, const 
     struct row r = {.logits = in->logits, .n = in->n_vocab, .block_max = x->block_max};
     *out = (struct distribution){.drawn.id = drawn};
     if (!x->fronts.kernels->maxima(r.logits, r.n, r.block_max)) return;
-    const float max = r.max = largest(r.block_max, row_blocks(r.n));
+    const float max = r.max = row_largest(r.block_max, row_blocks(r.n));
     if (max == -INFINITY) return;
     const double sum = x->fronts.kernels->sums(&r).weight;
     out->n_tokens = front_size(&r, front_all());
