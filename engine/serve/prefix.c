@@ -152,10 +152,15 @@ struct prefix_match prefix_find(const struct prefix_index *x, const int32_t *tok
     return match;
 }
 
-struct kv_sequence prefix_fork_ahead(struct prefix_index *x, const struct prefix_match *match, uint64_t owner) {
+int32_t *prefix_pages(const struct prefix_index *x, const struct prefix_match *match) {
     const int n_pages = kv_pages_for(match->n_tokens);
     int32_t *pages = xmalloc(((size_t)n_pages + 1) * sizeof *pages);
     for (int i = n_pages - 1, node = match->node; i >= 0; i--, node = x->nodes[node].parent) pages[i] = node;
+    return pages;
+}
+
+struct kv_sequence prefix_fork_ahead(struct prefix_index *x, const struct prefix_match *match, uint64_t owner) {
+    int32_t *pages = prefix_pages(x, match);
     struct kv_sequence kv = kv_cache_fork(x->cache, pages, match->n_tokens, owner);
     free(pages);
     return kv;

@@ -49,6 +49,8 @@ void prefix_add(struct prefix_index *x, const struct kv_sequence *kv, const int3
 void prefix_add_ahead(struct prefix_index *x, const struct kv_sequence *kv, const int32_t *tokens, int n);
 // The longest beginning of tokens[0 .. n) in the index.
 struct prefix_match prefix_find(const struct prefix_index *x, const int32_t *tokens, int n);
+// The pages that a match lies in, in order; from malloc.
+int32_t *prefix_pages(const struct prefix_index *x, const struct prefix_match *match);
 // What else was said on behalf of this owner: the texts that part from tokens [0 .. n), each from the page on in which
 // they do, −1 after each. The latest first, and at most `most` tokens of them; returns how many.
 int prefix_branches(const struct prefix_index *x, uint64_t owner, const int32_t *tokens, int n, int32_t *out, int most);

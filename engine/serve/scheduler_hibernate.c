@@ -141,13 +141,6 @@ static struct hibernate_job *next_save(struct scheduler *s, struct hibernation_r
     return job;
 }
 
-// The pages [first, first + n) of a text that the prefix index has to there at least.
-static void pages_of(const struct scheduler *s, const struct prefix_match *match, int first, int n, int32_t *out) {
-    int node = match->node;
-    for (int i = kv_pages_for(match->n_tokens) - 1; i >= first; i--, node = s->prefixes.nodes[node].parent)
-        if (i < first + n) out[i - first] = node;
-}
-
 // Reads some pages out. False when no more of them are in the KV cache, or the device failed: pages of the one that
 // took its place are others, and of another size.
 static bool read_out(struct scheduler *s, struct hibernate_job *job) {
@@ -158,11 +151,10 @@ static bool read_out(struct scheduler *s, struct hibernate_job *job) {
     const int n =
         least(match.n_tokens / KV_PAGE_TOKENS - from, least(job->n_pages - job->n_done, pages_in(s, STEP_BYTES)));
     if (n <= 0) return false;
-    int32_t *pages = xmalloc((size_t)n * sizeof *pages);
+    int32_t *pages = prefix_pages(&s->prefixes, &match);
     struct page_transfer *reads = xmalloc((size_t)n * sizeof *reads);
-    pages_of(s, &match, from, n, pages);
     for (int i = 0; i < n; i++)
-        reads[i] = (struct page_transfer){pages[i], job->data + (uint64_t)(job->n_done + i) * job->page_bytes};
+        reads[i] = (struct page_transfer){pages[from + i], job->data + (uint64_t)(job->n_done + i) * job->page_bytes};
     struct batch batch = {.n_reads = n, .reads = reads};
     struct backend_result result;
     struct status st = {0};
@@ -312,9 +304,9 @@ void hibernation_leave(struct sequence *q) {
 
 static void mark_saved(struct scheduler *s, const int32_t *tokens, int first, int n_pages) {
     const struct prefix_match match = prefix_find(&s->prefixes, tokens, (first + n_pages) * KV_PAGE_TOKENS);
-    int node = match.node;
-    for (int i = kv_pages_for(match.n_tokens) - 1; i >= first; i--, node = s->prefixes.nodes[node].parent)
-        if (i < match.n_tokens / KV_PAGE_TOKENS) s->prefixes.nodes[node].saved = true;
+    int32_t *pages = prefix_pages(&s->prefixes, &match);
+    for (int i = first; i < match.n_tokens / KV_PAGE_TOKENS; i++) s->prefixes.nodes[pages[i]].saved = true;
+    free(pages);
 }
 
 // Copies that wait for the next batch may read pages that are taken now; writes come before them.
