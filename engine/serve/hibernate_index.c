@@ -26,11 +26,32 @@ static int lower_bound(const struct hibernate_index *x, uint64_t before) {
     return low;
 }
 
+// The first entry of this name, or one that is higher.
+static int name_bound(const struct hibernate_index *x, const char *name) {
+    int low = 0, high = x->count;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (strcmp(x->named[middle]->name, name) < 0) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+static void put(struct hibernate_entry **list, int count, int at, struct hibernate_entry *e) {
+    memmove(list + at + 1, list + at, (size_t)(count - at) * sizeof(struct hibernate_entry *));
+    list[at] = e;
+}
+
+static void take(struct hibernate_entry **list, int count, int at) {
+    memmove(list + at, list + at + 1, (size_t)(count - at - 1) * sizeof(struct hibernate_entry *));
+}
+
 void hibernate_index_add(struct hibernate_index *x, const char *name, struct hibernate_file *f, bool coming) {
     hibernate_index_remove(x, name);
     if (x->count == x->capacity) {
         x->capacity = x->capacity ? 2 * x->capacity : 64;
         x->entries = xrealloc(x->entries, (size_t)x->capacity * sizeof(struct hibernate_entry *));
+        x->named = xrealloc(x->named, (size_t)x->capacity * sizeof(struct hibernate_entry *));
     }
     struct hibernate_entry *e = xcalloc(1, sizeof *e);
     *e = (struct hibernate_entry){.name = xstrdup(name),
@@ -40,34 +61,33 @@ void hibernate_index_add(struct hibernate_index *x, const char *name, struct hib
                                   .bytes = f->size,
                                   .coming = coming};
     f->tokens = NULL, f->keys = NULL;
-    const int at = lower_bound(x, e->header.before);
-    memmove(x->entries + at + 1, x->entries + at, (size_t)(x->count++ - at) * sizeof(struct hibernate_entry *));
-    x->entries[at] = e;
+    put(x->entries, x->count, lower_bound(x, e->header.before), e);
+    put(x->named, x->count, name_bound(x, name), e);
+    x->count++;
     x->bytes += e->bytes;
 }
 
-static int place_of(const struct hibernate_index *x, const char *name) {
-    for (int i = 0; i < x->count; i++)
-        if (!strcmp(x->entries[i]->name, name)) return i;
-    return -1;
-}
-
 struct hibernate_entry *hibernate_index_find(const struct hibernate_index *x, const char *name) {
-    const int at = place_of(x, name);
-    return at < 0 ? NULL : x->entries[at];
+    const int at = name_bound(x, name);
+    return at < x->count && !strcmp(x->named[at]->name, name) ? x->named[at] : NULL;
 }
 
 void hibernate_index_remove(struct hibernate_index *x, const char *name) {
-    const int at = place_of(x, name);
-    if (at < 0) return;
-    x->bytes -= x->entries[at]->bytes;
-    entry_free(x->entries[at]);
-    memmove(x->entries + at, x->entries + at + 1, (size_t)(--x->count - at) * sizeof(struct hibernate_entry *));
+    struct hibernate_entry *e = hibernate_index_find(x, name);
+    if (!e) return;
+    int at = lower_bound(x, e->header.before);
+    while (x->entries[at] != e) at++;
+    take(x->entries, x->count, at);
+    take(x->named, x->count, name_bound(x, name));
+    x->count--;
+    x->bytes -= e->bytes;
+    entry_free(e);
 }
 
 void hibernate_index_clear(struct hibernate_index *x) {
     for (int i = 0; i < x->count; i++) entry_free(x->entries[i]);
     free(x->entries);
+    free(x->named);
     *x = (struct hibernate_index){0};
 }
 

@@ -15,6 +15,7 @@ struct hibernate_entry {
 
 struct hibernate_index {
     struct hibernate_entry **entries; // by the key that their first page follows
+    struct hibernate_entry **named;   // the same by name
     int count, capacity;
     uint64_t bytes;
 };
