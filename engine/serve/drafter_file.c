@@ -32,17 +32,24 @@ static bool check(const struct model_file *m, const struct model_file *answers, 
 
 static int least(int a, int b) { return a < b ? a : b; }
 
+static struct engine_params own_params(const struct engine_params *p, const struct model_file *m,
+                                       const struct model_file *answers) {
+    const int context = least(p->context ? p->context : answers->info.n_context, m->info.n_context);
+    struct engine_params own = *p;
+    own.context = least(context, MOST_TOKENS);
+    own.kv_tokens = MOST_TOKENS;
+    own.draft = DRAFT_OFF;
+    own.options.progress = NULL;
+    own.options.quick_start = false;
+    return own;
+}
+
 static struct drafter *place(const struct engine_params *p, const struct model_file *m,
                              const struct model_file *answers, struct status *st) {
     const uint64_t available = machine_memory_free();
-    const int context = least(p->context ? p->context : answers->info.n_context, m->info.n_context);
-    struct engine_params own = *p;
+    const struct engine_params own = own_params(p, m, answers);
     struct placement_plan plan;
     struct memory_size size;
-    own.context = least(context, MOST_TOKENS);
-    own.kv_tokens = MOST_TOKENS;
-    own.options.progress = NULL;
-    own.options.quick_start = false;
     if (!placement_choose(&plan, m, &own, available, st) || !memory_size_choose(&size, m, &own, &plan, available, st))
         return NULL;
     const struct drafter_params params = {.placement = plan,
@@ -65,4 +72,14 @@ struct drafter *drafter_file_open(const struct engine_params *p, const struct mo
     if (w) *file = m;
     else model_file_close(m);
     return w;
+}
+
+bool drafter_file_memory(const struct engine_params *p, const struct model_file *answers, uint64_t available,
+                         struct model_memory *out, struct status *st) {
+    struct model_file *m = model_file_open_header(p->draft_model, false, st);
+    if (!m) return false;
+    const struct engine_params own = own_params(p, m, answers);
+    const bool ok = local_engine_memory(m, &own, available, out, st);
+    model_file_close(m);
+    return ok;
 }

@@ -9,5 +9,8 @@
 // closed after the drafter; on failure none is open.
 struct drafter *drafter_file_open(const struct engine_params *p, const struct model_file *answers,
                                   struct model_file **file, struct status *st);
+// What it takes, as of local_engine_memory; its vocabulary is not looked at.
+bool drafter_file_memory(const struct engine_params *p, const struct model_file *answers, uint64_t available,
+                         struct model_memory *out, struct status *st);
 
 #endif

@@ -1,5 +1,6 @@
 #include "engine/serve/memory_size.h"
 
+#include "engine/serve/drafter_file.h"
 #include "engine/serve/placement_choose.h"
 #include "engine/serve/scheduler.h"
 
@@ -127,17 +128,30 @@ bool memory_size_choose(struct memory_size *out, const struct model_file *m, con
 
 // ---- local_engine.h ----
 
+static void add_drafter(struct model_memory *m, const struct model_memory *drafter) {
+    m->weights += drafter->weights;
+    m->in_place += drafter->in_place;
+    m->buffers += drafter->buffers;
+    m->kv += drafter->kv;
+    m->total += drafter->total;
+    m->on_devices += drafter->on_devices;
+}
+
 bool local_engine_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
                          struct model_memory *out, struct status *st) {
     struct memory_size size;
+    struct model_memory drafter = {0};
     if (!m->info.has_weights) {
         if (st) *st = m->weight_status;
         return false;
     }
+    if (p->draft == DRAFT_MODEL && !drafter_file_memory(p, m, available, &drafter, st)) return false;
     struct placement_plan plan;
-    if (!placement_choose(&plan, m, p, available, st) || !memory_size_plan(&size, m, p, &plan, available, st))
-        return false;
+    uint64_t left = available; // 0: not known
+    if (available) left = available > drafter.total ? available - drafter.total : 1;
+    if (!placement_choose(&plan, m, p, left, st) || !memory_size_plan(&size, m, p, &plan, left, st)) return false;
     *out = size.memory;
+    add_drafter(out, &drafter);
     return true;
 }
 

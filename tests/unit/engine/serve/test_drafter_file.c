@@ -100,10 +100,36 @@ static void test_another_vocabulary_is_refused(void **state) {
     free(large), free(other);
 }
 
+static void test_its_memory_is_a_part_of_what_is_needed(void **state) {
+    (void)state;
+    struct status st = {0};
+    char *large = write_model("large.gguf", (struct tiny_model_options){.n_layer = 3}),
+         *small = write_model("small.gguf", (struct tiny_model_options){.n_layer = 1});
+    struct model_file *answers = model_file_open(large, &st), *drafts = model_file_open(small, &st);
+    struct engine_params p = {.n_threads = 1, .kv_tokens = 1024, .options.device = "cpu"}, own = p;
+    struct model_memory alone, drafter, both;
+    own.kv_tokens = 16384;
+    assert_true(local_engine_memory(answers, &p, 0, &alone, &st));
+    assert_true(local_engine_memory(drafts, &own, 0, &drafter, &st));
+    p.draft = DRAFT_MODEL;
+    p.draft_model = small;
+    assert_true(local_engine_memory(answers, &p, 0, &both, &st));
+    assert_true(drafter.total > 0);
+    assert_int_equal(both.total, alone.total + drafter.total);
+    assert_int_equal(both.kv, alone.kv + drafter.kv);
+    assert_int_equal(both.kv_tokens, 1024);
+    p.draft_model = "/nowhere/draft.gguf";
+    assert_false(local_engine_memory(answers, &p, 0, &both, &st));
+    assert_non_null(strstr(st.text, "/nowhere/draft.gguf"));
+    model_file_close(answers), model_file_close(drafts);
+    free(large), free(small);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_text_is_that_of_the_model_that_answers),
         cmocka_unit_test(test_another_vocabulary_is_refused),
+        cmocka_unit_test(test_its_memory_is_a_part_of_what_is_needed),
     };
     return cmocka_run_group_tests(tests, setup, temporary_folder_teardown);
 }
