@@ -302,6 +302,8 @@ static void obey(struct local_engine *e, const struct command *c) {
 struct look {
     const struct local_engine *engine;
     uint64_t focus;
+    const struct local_request *cancelled; // some of whose answers are, one by one
+    int n_cancelled;
 };
 
 static bool computes_for(const struct local_engine *e, const struct local_client *c) {
@@ -312,6 +314,13 @@ static bool computes_for(const struct local_engine *e, const struct local_client
 
 static bool overtakes(const struct look *look, const struct local_request *r) {
     return !r->request.read_ahead && scheduler_overtakes(look->engine->scheduler, r->request.conversation, look->focus);
+}
+
+// As long as one of its answers is wanted, so is their prompt; each is cancelled once.
+static bool cancels_all(struct look *look, const struct local_request *r, int answer) {
+    if (answer == EVERY_ANSWER) return true;
+    if (look->cancelled != r) look->cancelled = r, look->n_cancelled = 0;
+    return ++look->n_cancelled >= r->n_open;
 }
 
 static bool urgent(const void *item, void *context) {
@@ -325,7 +334,8 @@ static bool urgent(const void *item, void *context) {
     case COMMAND_ENCODED: return c->request->client && overtakes(look, c->request);
     case COMMAND_CANCEL:
         r = request_find(look->engine, c->client, c->id);
-        return r && !r->request.read_ahead && scheduler_computes(s, c->id); // what follows has use for such a step
+        if (!r || r->request.read_ahead) return false; // what follows has use for such a step
+        return cancels_all(look, r, c->answer) && scheduler_computes(s, c->id);
     case COMMAND_LEAVE: return computes_for(look->engine, c->client);
     case COMMAND_HIBERNATED:
         return c->job->kind <= HIBERNATE_LOAD && scheduler_overtakes(s, c->job->conversation, look->focus);
@@ -336,7 +346,7 @@ static bool urgent(const void *item, void *context) {
 
 static bool on_step(void *context) {
     struct local_engine *e = context;
-    struct look look = {e, scheduler_focused(e->scheduler)};
+    struct look look = {.engine = e, .focus = scheduler_focused(e->scheduler)};
     return queue_any(&e->commands, urgent, &look);
 }
 

@@ -291,6 +291,26 @@ static void test_urgent_commands_end_a_step(void **state) {
     assert_int_equal(toy.given_up, 4);
 }
 
+// The prompt of several answers is computed for the others as long as one of them is wanted.
+static void test_one_of_several_cancelled_ends_no_step(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){0}, &toy_backend, (struct engine_params){0});
+    struct request_params p = {
+        .conversation = 1, .raw = "Once", .sampling = greedy(), .max_tokens = 5, .ignore_end = true, .n_answers = 3};
+    toy.patience = 60000;
+    b->open_requests = 3;
+    const uint64_t id = engine_submit(b->client, &p);
+    while (!toy.runs) usleep(1000);
+    engine_cancel_answer(b->client, id, 0);
+    engine_cancel_answer(b->client, id, 2);
+    usleep(20000);
+    assert_int_equal(toy.given_up, 0);
+    engine_cancel_answer(b->client, id, 1);
+    wait_for_all(b);
+    assert_int_equal(toy.given_up, 1);
+    bench_close(b);
+}
+
 static void test_close_while_running(void **state) {
     (void)state;
     struct bench *b =
@@ -313,6 +333,7 @@ int main(void) {
         cmocka_unit_test(test_metrics_move_during_preparation),
         cmocka_unit_test(test_event_fd_and_cancel),
         cmocka_unit_test(test_urgent_commands_end_a_step),
+        cmocka_unit_test(test_one_of_several_cancelled_ends_no_step),
         cmocka_unit_test(test_close_while_running),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
