@@ -144,19 +144,3 @@ void bench_assert_answer(const struct bench *b, uint64_t at, uint64_t id, int n_
 void bench_assert_text_alone(const struct bench *b, uint64_t id, int n_prompt, int common, int n_answer) {
     bench_assert_answer(b, id, id, n_prompt, common, n_answer);
 }
-
-bool bench_has_room(const struct bench *b) { return b->last + 4 < MOST_REQUESTS; }
-
-void bench_note(struct bench *b, const struct scheduler_request *q, int n_prompt, int common) {
-    assert_int_equal(q->id, b->last + 1);
-    for (int i = 0; i < (q->n_answers ? q->n_answers : 1); i++)
-        b->notes[++b->last] = (struct bench_note){q->id, n_prompt, common};
-}
-
-void bench_assert_noted(const struct bench *b) {
-    for (uint64_t k = 1; k <= b->last; k++) {
-        const struct bench_note *n = &b->notes[k];
-        assert_true(b->answers[k].state == REQUEST_FINISHED || b->answers[k].state == REQUEST_CANCELLED);
-        bench_assert_answer(b, k, n->id, n->n_prompt, n->common, b->answers[k].n);
-    }
-}

@@ -27,11 +27,6 @@ struct bench {
     char moved[512];   // why the model went on elsewhere, and how often it did
     int n_moved;
     void (*in_step)(struct bench *b);
-    uint64_t last; // answer that was noted
-    struct bench_note {
-        uint64_t id; // of its request
-        int n_prompt, common;
-    } notes[MOST_REQUESTS];
 };
 
 struct bench_options {
@@ -59,10 +54,5 @@ void bench_run(struct bench *b);   // until it is idle, checked after every step
 // What stands at `at` is the text that the prompt of bench_ask(id, …) has alone; and the same of its first answer.
 void bench_assert_answer(const struct bench *b, uint64_t at, uint64_t id, int n_prompt, int common, int n_answer);
 void bench_assert_text_alone(const struct bench *b, uint64_t id, int n_prompt, int common, int n_answer);
-// For lives in which requests come at random: the next one is b->last + 1, if there is room. It is noted with all its
-// answers, each of which must in the end be complete or cancelled, and the beginning of its text alone.
-bool bench_has_room(const struct bench *b);
-void bench_note(struct bench *b, const struct scheduler_request *q, int n_prompt, int common);
-void bench_assert_noted(const struct bench *b);
 
 #endif

@@ -708,45 +708,6 @@ static void test_logits_of_every_position(void **state) {
     bench_close(b);
 }
 
-// The answer begins with so many of the tokens that it would have anyway.
-static void begin_as_alone(struct scheduler_request *q, int n) {
-    q->ids = xrealloc(q->ids, (size_t)(q->n_ids + n) * sizeof *q->ids);
-    toy_continue(q->ids, q->n_ids, VOCAB, q->ids + q->n_ids, n);
-    q->n_ids += n;
-    q->n_begun = n;
-}
-
-// Whatever is asked in whatever order: the cache stays consistent, and each answer is the beginning of its text alone.
-static void test_random_life(void **state) {
-    (void)state;
-    for (uint32_t seed = 1; seed <= 12; seed++) {
-        struct bench *b = bench_open((struct bench_options){.n_pages = 10 + (int)seed, .context = 300, .chunk = 24});
-        uint32_t random = seed;
-        for (int i = 0; i < 1500; i++) {
-            random = random * 1664525u + 1013904223u;
-            uint32_t pick = random >> 24, what = random >> 8 & 0xff;
-            if (what < 12 && bench_has_room(b)) {
-                const uint64_t id = b->last + 1;
-                const int n = 1 + (int)pick, common = random >> 16 & 1 ? n : (int)(random >> 16 & 63);
-                struct scheduler_request q = bench_ask(id, n, common, (int)(pick % 90) + 1);
-                q.conversation = 1 + id % 5;
-                q.n_answers = pick % 4 ? 1 : 3;
-                if (pick % 3 == 0) begin_as_alone(&q, 1 + (int)(pick % 40));
-                bench_note(b, &q, n, common);
-                scheduler_submit(b->scheduler, &q);
-            } else if (what < 18) scheduler_cancel(b->scheduler, 1 + pick % (b->last + 1));
-            else if (what < 21) scheduler_cancel_answer(b->scheduler, 1 + pick % (b->last + 1), (int)(pick % 3));
-            else if (what < 25) scheduler_focus(b->scheduler, pick % 6);
-            else if (what < 28) scheduler_forget(b->scheduler, pick % 6, 0);
-            else scheduler_step(b->scheduler);
-            bench_check(b);
-        }
-        bench_run(b);
-        bench_assert_noted(b);
-        bench_close(b);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_request),
@@ -781,7 +742,6 @@ int main(void) {
         cmocka_unit_test(test_metrics_add_up),
         cmocka_unit_test(test_metrics_of_a_cache_that_is_too_large_for_them),
         cmocka_unit_test(test_logits_of_every_position),
-        cmocka_unit_test(test_random_life),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

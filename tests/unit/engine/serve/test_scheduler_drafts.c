@@ -315,46 +315,6 @@ static void test_without_it_answers_go_on(void **state) {
     close_drafts(b);
 }
 
-// ---- all together ----
-
-// Whatever is asked in whatever order, with pages so few that many are pre-empted in the middle of drafts: the cache
-// stays consistent, a batch within its bounds, and each answer is the beginning of its text alone.
-static void test_random_life(void **state) {
-    (void)state;
-    uint64_t accepted = 0, pre_empted = 0;
-    for (uint32_t seed = 1; seed <= 16; seed++) {
-        struct bench_options o = {.n_pages = 12 + (int)seed, .context = 300, .chunk = 24, .drafts = true};
-        struct bench *b = seed % 2 ? open_drafts(o, seed % 3 ? 0 : RUN / 10, 2 + (int)seed * 3)
-                                   : open_small(o, RUN / 50, 2 + (int)seed);
-        uint32_t random = seed;
-        for (int i = 0; i < 1500; i++) {
-            random = random * 1664525u + 1013904223u;
-            uint32_t pick = random >> 24, what = random >> 8 & 0xff;
-            if (what < 6 && bench_has_room(b)) {
-                const uint64_t id = b->last + 1;
-                const int n = 1 + (int)pick, common = random >> 16 & 1 ? n : (int)(random >> 16 & 63);
-                struct scheduler_request q = bench_ask(id, n, common, (int)pick + 1);
-                q.conversation = 1 + id % 5;
-                q.n_answers = pick % 4 ? 1 : 3;
-                bench_note(b, &q, n, common);
-                scheduler_submit(b->scheduler, &q);
-            } else if (what < 8) scheduler_cancel(b->scheduler, 1 + pick % (b->last + 1));
-            else if (what < 14) scheduler_focus(b->scheduler, pick % 6);
-            else if (what < 17) scheduler_forget(b->scheduler, pick % 6, 0);
-            else if (what < 19) b->stops = 1;
-            else scheduler_step(b->scheduler);
-            bench_check(b);
-        }
-        bench_run(b);
-        bench_assert_noted(b);
-        accepted += b->metrics.accepted_tokens;
-        pre_empted += b->metrics.preemptions;
-        close_drafts(b);
-    }
-    assert_true(accepted > 500);
-    assert_true(pre_empted > 50);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_repeated_text_comes_several_tokens_a_step),
@@ -372,7 +332,6 @@ int main(void) {
         cmocka_unit_test(test_it_writes_for_several_and_slips),
         cmocka_unit_test(test_it_may_know_fewer_tokens),
         cmocka_unit_test(test_without_it_answers_go_on),
-        cmocka_unit_test(test_random_life),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
