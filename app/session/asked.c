@@ -35,6 +35,13 @@ int asked_path(const struct conversation *talk, int last, int *out) {
     return n;
 }
 
+int asked_messages(const struct conversation *talk, int last) {
+    int *path = xcalloc((size_t)talk->count + 1, sizeof *path);
+    const int n = asked_path(talk, last, path);
+    free(path);
+    return n;
+}
+
 static size_t folded_size(const struct message *m) {
     return m->size <= FOLDED_BYTES ? m->size : FOLDED_BYTES - utf8_incomplete(m->text, FOLDED_BYTES);
 }

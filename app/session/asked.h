@@ -24,6 +24,7 @@ void asked_close(struct asked *p);
 
 // Those of the path to `last` that asked_open takes up, first message first, into out [count]; returns how many.
 int asked_path(const struct conversation *talk, int last, int *out);
+int asked_messages(const struct conversation *talk, int last); // how many alone
 
 // The answer failed with nothing generated: it is left out, and its question.
 bool asked_failed(const struct conversation *talk, int message);

@@ -45,6 +45,7 @@ struct session_answer {
     bool makes_room; // by leaving out the oldest messages, as a person has said
     bool replays;    // it goes on in a context that was made free: what it has said so far comes once more
     bool crowded;    // nothing more can be left out: it makes do with the room there is
+    int n_asked;     // messages that it was asked with
     int n_dropped, dropped_tokens; // messages that were left out for it
 };
 

@@ -107,6 +107,7 @@ static void request(struct session *s, struct session_chat *chat, int first) {
     free(ids), free(samplings);
     for (int i = 0; i < n; i++) {
         answers[i].request = id;
+        answers[i].n_asked = asked_messages(talk, parent);
         conversation_set_model(talk, answers[i].message, s->model);
     }
     asked_close(&asked);
@@ -255,12 +256,13 @@ bool session_go_on(struct session *s, struct session_chat *chat, struct session_
     struct conversation *talk = &chat->conversation;
     const struct message *m = &talk->messages[a->message];
     const int context = context_of(s), at = (int)(a - chat->answers), own = event->n_generated;
-    const bool single = !a->index && !(at + 1 < chat->n_answers && a[1].request == a->request);
-    if (event->state != REQUEST_FINISHED || event->reason != FINISH_CONTEXT || !single || s->held) return false;
+    const int most = context - context / ROOM_SHARE - own;
+    if (event->state != REQUEST_FINISHED || event->reason != FINISH_CONTEXT || s->held) return false;
     if ((!a->makes_room && s->p.settings->overflow != OVERFLOW_DROP) || m->drawn.count != own) return false;
-    const struct asked_room room = asked_make_room(talk, m->parent, event->n_prompt, context / 2 - own,
-                                                   context - context / ROOM_SHARE - own, true);
-    if (!room.enough) return false;
+    const bool fewer = asked_messages(talk, m->parent) < a->n_asked; // for another answer to the same message
+    const struct asked_room room =
+        asked_make_room(talk, m->parent, fewer ? 0 : event->n_prompt, context / 2 - own, most, true);
+    if (!room.enough && !(fewer && room.left < most)) return false;
     session_start_free(a->start);
     a->start = xmalloc(sizeof *a->start);
     *a->start = (struct session_start){.tokens = message_tokens_copy(&m->drawn),
@@ -269,8 +271,8 @@ bool session_go_on(struct session *s, struct session_chat *chat, struct session_
                                        .model = xstrdup(m->model ? m->model : ""),
                                        .words = xstrdup(m->text)};
     a->replays = true;
-    a->n_dropped += room.n_messages;
-    a->dropped_tokens += room.tokens;
+    a->n_dropped += fewer ? a->n_asked - asked_messages(talk, m->parent) : room.n_messages;
+    a->dropped_tokens += event->n_prompt > room.left ? event->n_prompt - room.left : 0;
     a->n_given -= own; // drawn before
     a->left = event->at;
     a->state = chat->state = REQUEST_PENDING;

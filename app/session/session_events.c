@@ -189,8 +189,11 @@ static void take_end(struct session *s, struct session_chat *chat, struct sessio
     m->tokens = event->n_prompt + own;
     struct message *asked = &chat->conversation.messages[m->parent];
     if (event->n_prompt && asked->tokens != event->n_prompt) asked->tokens = event->n_prompt, asked->dirty = true;
-    if (event->n_prompt && event->state != REQUEST_FAILED)
-        asked_count(&chat->conversation, a->message, event->n_prompt, own);
+    if (event->n_prompt && event->state != REQUEST_FAILED) {
+        const bool same = asked_messages(&chat->conversation, m->parent) == a->n_asked;
+        if (same) asked_count(&chat->conversation, a->message, event->n_prompt, own);
+        else conversation_count(&chat->conversation, a->message, own); // who knows which of the others took how many
+    }
     char *note = event->state == REQUEST_FAILED
                      ? xstrdup(event->text)
                      : metrics_note(a, reason_text(event->reason), event->n_generated, event);

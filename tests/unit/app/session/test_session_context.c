@@ -96,20 +96,56 @@ static void test_an_answer_goes_on_beyond_the_context(void **state) {
     assert_int_equal(strlen(message(0, 9)->text), 308);
 }
 
-// Another one is still being written behind the same prompt: nothing of that may go.
-static void test_one_of_several_answers_ends_at_the_context(void **state) {
+static void say_as(uint64_t request, int answer, int words) {
+    for (int i = 0; i < words; i++)
+        happen((struct engine_event){
+            .kind = EVENT_TEXT, .request = request, .answer = answer, .token = 1, .size = 5, .text = "word "});
+}
+
+static void end_as(uint64_t request, int answer, enum finish_reason reason, int n_generated) {
+    happen((struct engine_event){.kind = EVENT_STATE,
+                                 .request = request,
+                                 .answer = answer,
+                                 .state = reason == FINISH_CANCELLED ? REQUEST_CANCELLED : REQUEST_FINISHED,
+                                 .reason = reason,
+                                 .n_prompt = 440,
+                                 .n_generated = n_generated});
+}
+
+// Each with a request of its own from there on; what was left out for the first of them suffices for the others.
+static void test_each_of_several_answers_goes_on_beyond_the_context(void **state) {
     (void)state;
+    static const char rest[] = "user: question 4|assistant: answer 4|user: question 5|";
     fill_context();
     counted(5, REQUEST_CANCELLED, FINISH_CANCELLED, 0, 0);
-    session_ask(session, chat(0), 8, 3, NULL);
-    happen((struct engine_event){
-        .kind = EVENT_STATE, .request = 6, .answer = 1, .state = REQUEST_CANCELLED, .reason = FINISH_CANCELLED});
-    for (int i = 0; i < 60; i++) say(6, "word ");
-    counted(6, REQUEST_FINISHED, FINISH_CONTEXT, 440, 60);
-    assert_int_equal(engine.n_requests, 6);
-    assert_int_equal(message(0, 10)->state, MESSAGE_COMPLETE);
-    assert_int_equal(message(0, 12)->state, MESSAGE_STREAMING);
-    for (int m = 0; m < 9; m++) assert_int_equal(message(0, m)->use, USE_WHOLE);
+    session_ask(session, chat(0), 8, 4, NULL);
+    for (int answer = 0; answer < 4; answer++) say_as(6, answer, 50);
+    say_as(6, 0, 10);
+    end_as(6, 0, FINISH_CONTEXT, 60);
+    assert_int_equal(engine.n_requests, 7);
+    assert_int_equal(engine.n_answers, 1);
+    assert_int_equal(engine.n_begun, 60);
+    assert_string_equal(engine.prompt, rest);
+    assert_non_null(strstr(message(0, 10)->notice, "6 older messages"));
+    say_as(6, 2, 10);
+    end_as(6, 2, FINISH_CONTEXT, 60);
+    assert_int_equal(engine.n_requests, 8);
+    assert_string_equal(engine.prompt, rest);
+    assert_non_null(strstr(message(0, 12)->notice, "6 older messages"));
+    for (int m = 0; m < 9; m++) assert_int_equal(message(0, m)->use, m < 6 ? USE_DROPPED : USE_WHOLE);
+    // The others have been asked with all of them: that says nothing of those that are left.
+    end_as(6, 1, FINISH_CANCELLED, 50);
+    end_as(6, 3, FINISH_END, 50);
+    assert_int_equal(message(0, 13)->state, MESSAGE_COMPLETE);
+    assert_int_equal(message(0, 13)->own_tokens, 50);
+    assert_int_equal(message(0, 8)->own_tokens, 0);
+    say_as(7, 0, 61);
+    say_as(8, 0, 62);
+    assert_int_equal(strlen(message(0, 10)->text), 305);
+    assert_int_equal(strlen(message(0, 12)->text), 310);
+    end_as(8, 0, FINISH_END, 62);
+    end_as(7, 0, FINISH_END, 61);
+    assert_false(session_busy(chat(0)));
 }
 
 static void test_what_is_left_out_is_a_setting(void **state) {
@@ -279,7 +315,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         SESSION_TEST(test_a_full_context_leaves_out_the_oldest_messages),
         SESSION_TEST(test_an_answer_goes_on_beyond_the_context),
-        SESSION_TEST(test_one_of_several_answers_ends_at_the_context),
+        SESSION_TEST(test_each_of_several_answers_goes_on_beyond_the_context),
         SESSION_TEST(test_what_is_left_out_is_a_setting),
         SESSION_TEST(test_a_message_that_never_fits_leaves_nothing_out),
         SESSION_TEST(test_several_answers_are_refused_and_asked_for_again_together),
