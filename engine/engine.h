@@ -84,8 +84,9 @@ struct request_params {
     int room; // tokens that the context must have left for each answer; otherwise it fails with FINISH_CONTEXT; 0: one
     double time_limit; // seconds, 0: none
     bool ignore_end;   // do not stop at end-of-generation tokens (bench)
-    // The last message is still being written: the prompt is computed while nothing else is, so that the request that
-    // follows finds it; nothing is generated. Its pages are evicted first.
+    // The last message is still being written: the prompt is computed while nothing else is, or as far as that
+    // lengthens no step of others, so that the request that follows finds it; nothing is generated. Its pages are
+    // evicted first.
     enum read_ahead read_ahead;
 };
 

@@ -135,8 +135,8 @@ void session_set_sampling(struct session *s, struct session_chat *chat, const st
 
 // A message that is being written behind `parent` (−1: the first one) is read ahead, as far as its words are whole, or
 // all of it where it has settled. It takes the place of the one before, which is given up: of all chats there is one.
-// NULL, or nothing written: none. Does nothing where that is turned off, others are answered, or what comes before is
-// not there yet.
+// NULL, or nothing written: none. Does nothing where that is turned off, others are answered before it has settled, or
+// what comes before is not there yet.
 void session_read_ahead(struct session *s, struct session_chat *chat, int parent, const char *text, bool settled);
 // Finds out how much of the path the engine has cached; SESSION_CHANGED follows.
 void session_find(struct session *s, struct session_chat *chat);

@@ -1,5 +1,6 @@
-// The message being written is read ahead: its conversation and its whole words are computed while nothing else is, so
-// that the answer begins at once when it is sent. One at a time, of whichever chat is written in.
+// The message being written is read ahead: its conversation and its whole words are computed while nothing else is, or
+// once it has settled in rows that others have to spare, so that the answer begins at once when it is sent. One at a
+// time, of whichever chat is written in.
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,16 +38,16 @@ static uint64_t submit(struct session *s, struct session_chat *chat, int parent,
     return id;
 }
 
-// Otherwise it would not be computed now.
+// Otherwise little of it may be computed before it changes.
 static bool nobody_waits(const struct engine_metrics *f) { return f->running <= 0 && f->queue <= 0; }
 
 void session_read_ahead(struct session *s, struct session_chat *chat, int parent, const char *text, bool settled) {
     const size_t size = text ? wanted(text, settled) : 0;
     const enum read_ahead how = settled ? READ_AHEAD_ALL : READ_AHEAD_WORDS;
     const struct conversation *talk = &chat->conversation;
-    const bool idle = s->client && !s->held && nobody_waits(engine_metrics(s->client));
+    const bool in_time = s->client && !s->held && (settled || nobody_waits(engine_metrics(s->client)));
     const bool there =
-        idle && size <= MOST_BYTES && !talk->unread_rows && (parent < 0 || !session_answer_at(chat, parent));
+        in_time && size <= MOST_BYTES && !talk->unread_rows && (parent < 0 || !session_answer_at(chat, parent));
     if (!size || !there || !s->p.settings->read_ahead) {
         session_ahead_stop(s);
         return;

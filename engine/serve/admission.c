@@ -33,15 +33,22 @@ static void give_way(struct scheduler *s, struct sequence *q, bool publish) {
 }
 
 static void preempt(struct scheduler *s, struct sequence *q) {
-    s->metrics->preemptions++;
-    log_info("engine", "request %llu pre-empted at %d tokens: the KV cache is full", (unsigned long long)q->request->id,
-             q->n_tokens);
+    if (!q->request->read_ahead) {
+        s->metrics->preemptions++;
+        log_info("engine", "request %llu pre-empted at %d tokens: the KV cache is full",
+                 (unsigned long long)q->request->id, q->n_tokens);
+    }
     give_way(s, q, true);
 }
 
-void admission_yield(struct scheduler *s) {
-    for (int i = s->n_sequences - 1; i >= 0 && s->sequences[i]->request->read_ahead; i--)
-        if (sequence_runs(s->sequences[i])) give_way(s, s->sequences[i], true);
+bool admission_yield(struct scheduler *s) {
+    bool any = false;
+    for (int i = s->n_sequences - 1; i >= 0 && s->sequences[i]->request->read_ahead; i--) {
+        if (!sequence_runs(s->sequences[i])) continue;
+        give_way(s, s->sequences[i], true);
+        any = true;
+    }
+    return any;
 }
 
 void admission_restart(struct scheduler *s) {
@@ -133,7 +140,8 @@ static struct source find_source(const struct scheduler *s, const struct sequenc
         const int common = prefix_common(other->tokens, other->n_tokens, q->tokens, n);
         const int computed = sequence_computed(other) < common ? sequence_computed(other) : common;
         if (computed > found.n) found.running = other, found.n = computed;
-        if (other->state == REQUEST_PREFILLING && common > found.n_coming)
+        const bool soon = q->request->read_ahead || !other->request->read_ahead;
+        if (other->state == REQUEST_PREFILLING && soon && common > found.n_coming)
             found.coming = other, found.n_coming = common;
     }
     return found;
@@ -167,10 +175,12 @@ static enum outcome admit(struct scheduler *s, struct sequence *q) {
     return ADMITTED;
 }
 
-// The conversation in focus takes the place of others.
+// The conversation in focus takes the place of others, and everybody that of what is read ahead.
 static enum outcome admit_first(struct scheduler *s, struct sequence *q) {
     enum outcome outcome;
     while ((outcome = admit(s, q)) == NO_ROOM) {
+        if (q->request->read_ahead) break;
+        if (admission_yield(s)) continue;
         struct sequence *victim = last_running(s);
         bool in_focus = q->request->conversation == s->focus;
         if (!in_focus || !victim || victim->request->conversation == s->focus) break;
@@ -180,10 +190,6 @@ static enum outcome admit_first(struct scheduler *s, struct sequence *q) {
 }
 
 void admission_run(struct scheduler *s) {
-    const bool ahead = scheduler_reads_ahead(s);
-    for (int i = 0; i < s->n_sequences; i++) { // whoever finds no room is not overtaken
-        struct sequence *q = s->sequences[i];
-        if (q->state != REQUEST_PENDING || (q->request->read_ahead && !ahead)) continue;
-        if (admit_first(s, q) == NO_ROOM) return;
-    }
+    for (int i = 0; i < s->n_sequences; i++) // whoever finds no room is not overtaken
+        if (s->sequences[i]->state == REQUEST_PENDING && admit_first(s, s->sequences[i]) == NO_ROOM) return;
 }

@@ -3,7 +3,8 @@
 // Every decoding sequence gets a row; where a step draws fewer tokens they take turns, and some are left for prompts.
 // Prompt rows are as many as the others can bear. Half of them are for the first in the order of service, so that
 // everybody's turn comes; the others for the prompts with the fewest rows left, so that a short one never waits for a
-// long one. Where there are no prompt rows guesses may follow those that decode (plan_drafts.c).
+// long one. Where there are no prompt rows guesses may follow those that decode (plan_drafts.c), and what is read ahead
+// has the rows that a step is measured to have to spare.
 #include <assert.h>
 #include <math.h>
 
@@ -13,6 +14,7 @@
 #define STEP_SECONDS_SHARED 0.12 // the pause that prompt rows may put between the tokens of others
 #define STEP_SECONDS_AHEAD  0.12 // while a message is still being written: who comes then may wait that long
 #define SHARED_STEP         1.6  // times as long as without them: even with what disturbs it seldom twice
+#define SPARE_STEP          1.01 // likewise with rows that nobody is to notice
 enum {
     SMALLEST_CHUNK = 16, // rows; fewer would not use the matrix kernels well
     SMALLEST_SHARE = 2,  // while others decode
@@ -63,11 +65,20 @@ static struct sequence *next_to_decode(const struct scheduler *s) {
     return next;
 }
 
+// What is read ahead beside others is no prompt that a step has a share for.
+static bool has_share(const struct scheduler *s, const struct sequence *q) {
+    return !q->request->read_ahead || scheduler_reads_ahead(s);
+}
+
+static bool reads_prompt(const struct scheduler *s, const struct sequence *q) {
+    return q->state == REQUEST_PREFILLING && has_share(s, q);
+}
+
 static bool any_prompt(const struct scheduler *s) {
     const bool places = s->n_running < s->max_running;
     for (int i = 0; i < s->n_sequences; i++) {
-        const enum request_state state = s->sequences[i]->state;
-        if (state == REQUEST_PREFILLING || (places && state == REQUEST_PENDING)) return true;
+        const struct sequence *q = s->sequences[i];
+        if (reads_prompt(s, q) || (places && q->state == REQUEST_PENDING && has_share(s, q))) return true;
     }
     return false;
 }
@@ -83,7 +94,7 @@ static void plan_decode_rows(struct scheduler *s) {
 static struct sequence *first_prompt(const struct scheduler *s) {
     for (int i = 0; i < s->n_sequences; i++) {
         struct sequence *q = s->sequences[i];
-        if (q->state == REQUEST_PREFILLING && sequence_missing(q)) return q;
+        if (reads_prompt(s, q) && sequence_missing(q)) return q;
         if (q->state == REQUEST_PENDING && q->waits_for) return q->waits_for;
     }
     return NULL;
@@ -99,7 +110,7 @@ static struct sequence *shortest_prompt(const struct scheduler *s, const struct 
     struct sequence *shortest = NULL;
     for (int i = 0; i < s->n_sequences; i++) {
         struct sequence *q = s->sequences[i];
-        if (q->state != REQUEST_PREFILLING || q->n_rows || q == but) continue;
+        if (!reads_prompt(s, q) || q->n_rows || q == but) continue;
         if (!share->draws && sequence_missing(q) == 1) continue;
         if (!shortest || sequence_missing(q) < sequence_missing(shortest)) shortest = q;
     }
@@ -128,7 +139,7 @@ static void plan_last_rows(struct scheduler *s) {
     struct share share = {.draws = s->max_draws - s->decode_rows};
     for (int i = 0; i < s->n_sequences && share.draws > 0; i++) {
         struct sequence *q = s->sequences[i];
-        if (q->state == REQUEST_PREFILLING && sequence_missing(q) == 1) give(s, q, 1, &share);
+        if (reads_prompt(s, q) && sequence_missing(q) == 1) give(s, q, 1, &share);
     }
 }
 
@@ -141,6 +152,33 @@ static void plan_prompt_rows(struct scheduler *s) {
     give(s, first, alone ? share.rows : (share.rows + 1) / 2, &share);
     while (share.rows > 0 && (q = shortest_prompt(s, first, &share))) give(s, q, share.rows, &share);
     if (first->state == REQUEST_PREFILLING) give(s, first, share.rows, &share);
+}
+
+// ---- rows to spare ----
+
+// The first that reads ahead beside others, which all only decode; NULL: there is none.
+static struct sequence *reads_beside(const struct scheduler *s) {
+    for (int i = 0; i < s->n_sequences; i++) {
+        struct sequence *q = s->sequences[i];
+        if (q->state == REQUEST_PREFILLING && !has_share(s, q)) return q;
+        if (q->n_rows && q->state != REQUEST_DECODING) return NULL;
+    }
+    return NULL;
+}
+
+static void plan_spare_rows(struct scheduler *s) {
+    struct sequence *q = reads_beside(s);
+    const int n_rows = count_rows(s);
+    const double most = SPARE_STEP * speed_decode_lately(&s->speed, n_rows);
+    int n = 0;
+    s->spare_rows = 0;
+    if (!q || !n_rows) return;
+    while (n < sequence_missing(q) && n_rows + n < s->max_rows) {
+        const double seconds = speed_decode_lately(&s->speed, n_rows + n + 1);
+        if (seconds <= 0 || seconds > most) break;
+        n++;
+    }
+    if (n && admission_reserve_cached(s, q, n)) s->spare_rows = n;
 }
 
 // ---- the batch ----
@@ -179,5 +217,6 @@ void plan_step(struct scheduler *s) {
     plan_last_rows(s);
     plan_prompt_rows(s);
     plan_drafts(s);
+    plan_spare_rows(s);
     build_batch(s);
 }

@@ -565,7 +565,7 @@ bool scheduler_step(struct scheduler *s) {
     for (int i = 0; i < s->n_draws; i++) deliver(s, &s->draws[i], &step);
     end_ahead(s);
     step.end = s->last_step = clock_seconds();
-    speed_learn(&s->speed, s->batch.n_rows, step.prefilled, step.end - planned);
+    speed_learn(&s->speed, s->batch.n_rows, step.prefilled - s->spare_rows, step.end - planned);
     plan_learn_drafts(s, step.end - planned);
     metrics_add_step(s->metrics, &step);
     return true;

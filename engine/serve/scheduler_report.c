@@ -29,7 +29,8 @@ static int count_requests(const struct scheduler *s) {
 
 void scheduler_metrics(const struct scheduler *s, struct engine_metrics *out) {
     const int n = count_requests(s);
-    out->running = scheduler_reads_ahead(s) ? 0 : s->n_running;
+    out->running = 0;
+    for (int i = 0; i < n; i++) out->running += sequence_runs(s->sequences[i]);
     out->queue = n - out->running;
     out->batch_rows = scheduler_idle(s) ? 0 : s->batch.n_rows;
     out->batch_decode_rows = scheduler_idle(s) ? 0 : s->decode_rows;

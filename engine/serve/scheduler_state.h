@@ -63,6 +63,7 @@ struct scheduler {
     struct batch batch;
     int n_draws;
     int decode_rows, draft_rows; // a row each of those that decode; and of their proposed tokens
+    int spare_rows;              // of what is read ahead beside them
 };
 
 // Changes state and reports it.
@@ -85,8 +86,8 @@ bool admission_reserve(struct scheduler *s, struct sequence *q, int n);
 bool admission_reserve_cached(struct scheduler *s, struct sequence *q, int n);
 // Appends as many of n_pages free or cached pages as those who run will not need; returns how many.
 int admission_take(struct scheduler *s, struct kv_sequence *kv, int n_pages);
-// Whoever reads ahead gives way to those that have come.
-void admission_yield(struct scheduler *s);
+// Whoever reads ahead gives way to those that have come; false: nobody did.
+bool admission_yield(struct scheduler *s);
 // q computes no more: its pages are published unless they are not to be, and given back; nobody waits for it.
 void admission_leave(struct scheduler *s, struct sequence *q, bool publish);
 // The KV cache is lost: whoever runs is to begin again, and nothing is cached.

@@ -295,11 +295,20 @@ static void test_what_is_cached_of_a_chat_is_found_out(void **state) {
     assert_int_equal(chat(0)->n_asked, 0);
 }
 
-static void test_nothing_is_read_ahead_beside_answers_or_if_unwanted(void **state) {
+static void test_what_is_read_ahead_beside_answers_has_settled(void **state) {
     (void)state;
     engine.metrics.running = 1;
     session_read_ahead(session, chat(0), -1, "some words ", false);
-    engine.metrics.running = 0;
+    assert_int_equal(engine.n_ahead, 0);
+    session_read_ahead(session, chat(0), -1, "some words ", true);
+    assert_int_equal(engine.n_ahead, 1);
+    session_read_ahead(session, chat(0), -1, "some words a", false);
+    assert_string_equal(engine.ahead, "");
+    assert_int_equal(engine.n_ahead, 1);
+}
+
+static void test_nothing_is_read_ahead_if_unwanted(void **state) {
+    (void)state;
     settings.read_ahead = 0;
     session_read_ahead(session, chat(0), -1, "some words ", false);
     settings.read_ahead = 1;
@@ -323,7 +332,8 @@ int main(void) {
         SESSION_TEST(test_of_a_folded_message_the_beginning_is_asked_with),
         SESSION_TEST(test_whole_words_of_a_message_are_read_ahead),
         SESSION_TEST(test_what_is_cached_of_a_chat_is_found_out),
-        SESSION_TEST(test_nothing_is_read_ahead_beside_answers_or_if_unwanted),
+        SESSION_TEST(test_what_is_read_ahead_beside_answers_has_settled),
+        SESSION_TEST(test_nothing_is_read_ahead_if_unwanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,12 +10,15 @@
 #include <cmocka.h>
 
 #include "app/guide/guide.h"
+#include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/local_engine.h"
 #include "engine/serve/prompt_source.h"
 #include "tests/unit/scheduler_bench.h"
 #include "tests/unit/shared_files.h"
 #include "tests/unit/xorshift.h"
+
+enum { START = 1000000000, RUN = 1000000 }; // nanoseconds
 
 static void read_ahead(struct bench *b, uint64_t id, int n_prompt, int common) {
     struct scheduler_request q = bench_ask(id, n_prompt, common, 0);
@@ -65,9 +68,23 @@ static void test_what_is_cached_can_be_found_out(void **state) {
     bench_close(b);
 }
 
+// By a clock that stands still between steps, of RUN nanoseconds and so many for each row.
+static struct bench *open_timed(int row_ns) {
+    struct bench *b = bench_open((struct bench_options){.n_pages = 64, .chunk = 16});
+    clock_freeze(START);
+    toy.run_ns = RUN;
+    toy.row_ns = row_ns;
+    return b;
+}
+
+static void close_timed(struct bench *b) {
+    clock_freeze(0);
+    bench_close(b);
+}
+
 static void test_nobody_waits_for_what_is_read_ahead(void **state) {
     (void)state;
-    struct bench *b = bench_open((struct bench_options){.n_pages = 64, .chunk = 16});
+    struct bench *b = open_timed(RUN); // a row takes as long as a step
     read_ahead(b, 1, 100, 0);
     for (int i = 0; i < 3; i++) scheduler_step(b->scheduler);
     assert_int_equal(b->answers[1].state, REQUEST_PREFILLING);
@@ -78,18 +95,84 @@ static void test_nobody_waits_for_what_is_read_ahead(void **state) {
     bench_submit(b, 2, 20, 0, 30);
     assert_int_equal(b->answers[1].state, REQUEST_PENDING);
     assert_int_equal(metrics(b)->queue, 1);
+    int rows = 0;
     for (int i = 0; i < 20; i++) {
         scheduler_step(b->scheduler);
         bench_check(b);
-        assert_true(metrics(b)->batch_rows == (i ? i == 1 ? 4 : 1 : 16));
-        assert_int_equal(b->answers[1].state, REQUEST_PENDING);
+        rows += metrics(b)->batch_rows;
+        assert_int_equal(metrics(b)->running, 1);
     }
+    assert_in_range(rows, 16 + 4 + 18, 16 + 4 + 18 + 1); // it was tried once
     bench_run(b);
     assert_true(b->answers[2].ended < b->answers[1].ended);
     assert_int_equal(b->answers[1].state, REQUEST_FINISHED);
     assert_int_equal(b->metrics.preemptions, 0);
     bench_assert_text_alone(b, 2, 20, 0, 30);
-    bench_close(b);
+    close_timed(b);
+}
+
+// Seconds that an answer takes in whose midst something is read ahead, or nothing; *ahead: whether that ended before
+// it.
+static double seconds_beside(int row_ns, int n_ahead, bool *ahead) {
+    struct bench *b = open_timed(row_ns);
+    bench_submit(b, 2, 20, 0, 400);
+    while (b->answers[2].n < 10) scheduler_step(b->scheduler);
+    if (n_ahead) read_ahead(b, 1, n_ahead, 0);
+    while (b->answers[2].state < REQUEST_FINISHED) {
+        scheduler_step(b->scheduler);
+        bench_check(b);
+    }
+    *ahead = b->answers[1].state == REQUEST_FINISHED;
+    const double seconds = clock_seconds() - START * 1e-9;
+    bench_run(b);
+    bench_assert_text_alone(b, 2, 20, 0, 400);
+    if (n_ahead) { // what was read so is what the prompt would have read
+        struct scheduler_request again = bench_ask(1, n_ahead, 0, 20);
+        again.id = 3;
+        scheduler_submit(b->scheduler, &again);
+        bench_run(b);
+        assert_int_equal(b->answers[3].n_reused, n_ahead - 1);
+        bench_assert_answer(b, 3, 1, n_ahead, 0, 20);
+    }
+    close_timed(b);
+    return seconds;
+}
+
+static void test_beside_answers_it_has_rows_to_spare(void **state) {
+    (void)state;
+    static const int row_costs[] = {0, RUN / 1000, RUN / 20, RUN};
+    for (size_t i = 0; i < sizeof row_costs / sizeof *row_costs; i++) {
+        bool ahead;
+        const double alone = seconds_beside(row_costs[i], 0, &ahead),
+                     beside = seconds_beside(row_costs[i], 300, &ahead);
+        assert_int_equal(ahead, i < 2); // where they are free
+        if (beside > 1.02 * alone) fail_msg("rows of %d ns: %.3f times as long", row_costs[i], beside / alone);
+    }
+}
+
+// Where pages or places are short it gives its own up, to whoever has waited longest.
+static void test_it_takes_no_place_from_anybody(void **state) {
+    (void)state;
+    for (int places = 0; places < 2; places++) {
+        struct bench *b = bench_open((struct bench_options){.n_pages = places ? 64 : 8, .places = places ? 2 : 0});
+        clock_freeze(START);
+        toy.run_ns = RUN;
+        bench_submit(b, 2, 60, 0, 120);
+        while (b->answers[2].n < 10) scheduler_step(b->scheduler);
+        read_ahead(b, 1, 120, 0);
+        for (int i = 0; i < 4; i++) scheduler_step(b->scheduler);
+        assert_int_equal(b->answers[1].state, REQUEST_PREFILLING);
+        bench_submit(b, 3, 60, 0, 40);
+        assert_int_equal(b->answers[1].state, REQUEST_PENDING);
+        bench_run(b);
+        assert_int_equal(b->answers[2].times_pending, 1);
+        assert_int_equal(b->answers[3].times_pending, 1);
+        assert_int_equal(b->metrics.preemptions, 0);
+        assert_int_equal(b->answers[1].state, REQUEST_FINISHED);
+        bench_assert_text_alone(b, 2, 60, 0, 120);
+        bench_assert_text_alone(b, 3, 60, 0, 40);
+        close_timed(b);
+    }
 }
 
 static void test_what_is_read_ahead_is_given_up_without_a_trace(void **state) {
@@ -259,6 +342,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_prompt_finds_all_that_was_read_ahead),
                                        cmocka_unit_test(test_what_is_cached_can_be_found_out),
                                        cmocka_unit_test(test_nobody_waits_for_what_is_read_ahead),
+                                       cmocka_unit_test(test_beside_answers_it_has_rows_to_spare),
+                                       cmocka_unit_test(test_it_takes_no_place_from_anybody),
                                        cmocka_unit_test(test_what_is_read_ahead_is_given_up_without_a_trace),
                                        cmocka_unit_test(test_its_pages_are_evicted_first),
                                        cmocka_unit_test(test_prompts_and_what_is_read_ahead_in_any_order),
