@@ -1,6 +1,7 @@
 #include "ui/commands.h"
 
 #include <stddef.h>
+#include <string.h>
 
 const struct ui_command_info ui_commands[COMMAND_COUNT] = {
 #define X(id, command_name, default_key, command_group, command_help)                                                  \
@@ -13,3 +14,20 @@ const struct ui_command_info ui_commands[COMMAND_COUNT] = {
 };
 
 const char *ui_command_old_name(enum ui_command_id id) { return id == COMMAND_PANES ? "boxes" : NULL; }
+
+const char *ui_command_argument(enum ui_command_id id) {
+    static const char *const arguments[COMMAND_COUNT] = {
+        [COMMAND_ATTACH] = "PATH", [COMMAND_INSERT] = "COMMAND", [COMMAND_RENAME] = "NAME",
+        [COMMAND_FAN_OUT] = "N",   [COMMAND_KNOB_SET] = "VALUE", [COMMAND_MODEL] = "NAME",
+    };
+    return arguments[id];
+}
+
+int ui_command_find(const char *name, size_t size) {
+    for (int c = 0; c < COMMAND_COUNT; c++) {
+        const char *names[] = {ui_commands[c].name, ui_command_old_name((enum ui_command_id)c)};
+        for (int i = 0; i < 2; i++)
+            if (names[i] && strlen(names[i]) == size && !memcmp(names[i], name, size)) return c;
+    }
+    return -1;
+}

@@ -9,6 +9,11 @@
 #define UI_COMMANDS(X, PANE)                                                                                           \
     X(COMMAND_SEND, "send", "Enter", "Composing", "send the message")                                                  \
     X(COMMAND_NEWLINE, "newline", "Alt+Enter", "Composing", "start a new line in the message")                         \
+    X(COMMAND_TAKE_BACK, "take-back", "", "Composing", "edit the message that waits last (Up, if none is written)")    \
+    X(COMMAND_STEER, "steer", "Alt+J", "Composing", "stop the answer and send the message at once")                    \
+    X(COMMAND_EDITOR, "editor", "Alt+Q", "Composing", "edit what is written, or the selected message, in $EDITOR")     \
+    X(COMMAND_ATTACH, "attach", "", "Composing", "put a text file into the message (as @ and its name do)")            \
+    X(COMMAND_INSERT, "insert-output", "", "Composing", "put into the message what a shell command prints")            \
     X(COMMAND_HELP, "help", "F1", "Screen", "toggle the help")                                                         \
     X(COMMAND_PALETTE, "palette", "Ctrl+P", "Screen", "find a command by name")                                        \
     X(COMMAND_NEW, "new", "Ctrl+N", "Chats", "new chat")                                                               \
@@ -59,7 +64,7 @@
     X(COMMAND_MODEL, "model", "Ctrl+O", "Model", "switch model")                                                       \
     X(COMMAND_MODEL_STOP, "stop-loading", "", "Model", "stop loading (Esc) and keep the current model")                \
     X(COMMAND_THEME, "theme", "F3", "Screen", "next theme")                                                            \
-    PANES(PANE)                                                                                                       \
+    PANES(PANE)                                                                                                        \
     X(COMMAND_SLOW, "slow", "Alt+W", "Screen", "say why tokens were slow to come")                                     \
     X(COMMAND_KV_MAP, "kv-map", "Alt+M", "Screen", "show the pages of the KV cache and what is in them")               \
     X(COMMAND_PANES, "panes", "F10", "Screen", "cycle through the presets of panes")                                   \
@@ -86,5 +91,7 @@ struct ui_command_info {
 };
 extern const struct ui_command_info ui_commands[COMMAND_COUNT]; // commands.c
 const char *ui_command_old_name(enum ui_command_id id); // that it is found by too; NULL: none
+const char *ui_command_argument(enum ui_command_id id); // that may be typed behind its name; NULL: none
+int ui_command_find(const char *name, size_t size);     // by its name or the old one; −1: there is none
 
 #endif

@@ -16,11 +16,14 @@
 #define PASTE_MOST  0xff0
 #define PASTE_LINES 8 // longer pastes are folded
 #define PASTE_BYTES 1500
+#define NAME_BYTES  32
 #define SEND_KEYS   "\033[57399;77~" // bound to accept-line in every keymap; no terminal sends it
 
 struct paste {
     char *text;
+    size_t size;
     int lines;
+    char name[NAME_BYTES]; // of the file or command that it is of; "": pasted
 };
 
 struct composer {
@@ -220,6 +223,14 @@ static int count_lines(const char *text) {
     return n;
 }
 
+// A line "NAME:" over a block of code heads what is attached; that and the fences are not counted.
+static void read_name(struct paste *p) {
+    const size_t head = strcspn(p->text, "\n");
+    if (head < 2 || head > NAME_BYTES || p->text[head - 1] != ':' || strncmp(p->text + head, "\n```", 4)) return;
+    snprintf(p->name, sizeof p->name, "%.*s", (int)head - 1, p->text);
+    p->lines -= 3;
+}
+
 // Writes the code point that stands for this paste to `mark`; returns its size. 0: there are too many.
 static size_t fold(struct composer *c, const char *text, size_t size, char *mark) {
     int i = 0;
@@ -228,7 +239,8 @@ static size_t fold(struct composer *c, const char *text, size_t size, char *mark
     if (i == c->n_pastes) {
         char *copy = xstrndup(text, size);
         c->pastes = xrealloc(c->pastes, (size_t)++c->n_pastes * sizeof *c->pastes);
-        c->pastes[i] = (struct paste){copy, count_lines(copy)};
+        c->pastes[i] = (struct paste){.text = copy, .size = size, .lines = count_lines(copy)};
+        read_name(&c->pastes[i]);
     }
     return utf8_encode(PASTE_FIRST + (uint32_t)i, mark);
 }
@@ -270,6 +282,22 @@ void composer_set(struct composer *c, const char *text) {
     else composer_paste(c, text, strlen(text));
 }
 
+const char *composer_line(const struct composer *c, size_t *point) {
+    (void)c;
+    *point = (size_t)rl_point;
+    return rl_line_buffer;
+}
+
+void composer_replace(struct composer *c, size_t from, size_t to, const char *text) {
+    (void)c;
+    settle();
+    rl_begin_undo_group();
+    rl_delete_text((int)from, (int)to);
+    rl_point = (int)from;
+    rl_insert_text(text);
+    rl_end_undo_group();
+}
+
 bool composer_empty(const struct composer *c) {
     (void)c;
     return rl_end == 0;
@@ -279,22 +307,31 @@ static const struct paste *paste_of(const struct composer *c, uint32_t code) {
     return code >= PASTE_FIRST && code < PASTE_FIRST + (uint32_t)c->n_pastes ? &c->pastes[code - PASTE_FIRST] : NULL;
 }
 
-// What the message says with all pastes in their places.
-static char *unfolded(const struct composer *c, const char *line) {
-    size_t size = strlen(line), n = 0, room = size + 1;
+// Bytes of a line with all pastes in their places.
+static size_t unfolded_size(const struct composer *c, const char *line) {
+    size_t size = strlen(line), all = size;
     for (size_t at = 0; at < size;) {
         uint32_t code;
-        at += utf8_decode(line + at, size - at, &code);
+        size_t step = utf8_decode(line + at, size - at, &code);
         const struct paste *p = paste_of(c, code);
-        if (p) room += strlen(p->text);
+        if (p) all += p->size - step;
+        at += step;
     }
-    char *out = xmalloc(room);
+    return all;
+}
+
+size_t composer_size(const struct composer *c) { return unfolded_size(c, rl_line_buffer); }
+
+// What the message says with all pastes in their places.
+static char *unfolded(const struct composer *c, const char *line) {
+    size_t size = strlen(line), n = 0;
+    char *out = xmalloc(unfolded_size(c, line) + 1);
     for (size_t at = 0; at < size;) {
         uint32_t code;
         size_t step = utf8_decode(line + at, size - at, &code);
         const struct paste *p = paste_of(c, code);
         const char *from = p ? p->text : line + at;
-        size_t length = p ? strlen(p->text) : step;
+        size_t length = p ? p->size : step;
         memcpy(out + n, from, length);
         n += length, at += step;
     }
@@ -303,6 +340,12 @@ static char *unfolded(const struct composer *c, const char *line) {
 }
 
 // ---- drafts ----
+
+static void add_fold(char **folds, size_t at, size_t size) {
+    char *before = *folds;
+    *folds = xasprintf("%s%s%zu+%zu", before ? before : "", before ? " " : "", at, size);
+    free(before);
+}
 
 void composer_draft(const struct composer *c, struct draft *out) {
     *out = (struct draft){0};
@@ -313,12 +356,8 @@ void composer_draft(const struct composer *c, struct draft *out) {
         uint32_t code;
         int step = (int)utf8_decode(rl_line_buffer + at, (size_t)(rl_end - at), &code);
         const struct paste *p = paste_of(c, code);
-        size_t size = p ? strlen(p->text) : (size_t)step;
-        if (p) {
-            char *folds = out->folds;
-            out->folds = xasprintf("%s%s%zu+%zu", folds ? folds : "", folds ? " " : "", n, size);
-            free(folds);
-        }
+        size_t size = p ? p->size : (size_t)step;
+        if (p) add_fold(&out->folds, n, size);
         n += size, at += step;
         if (at <= rl_point) out->point = n;
     }
@@ -372,6 +411,24 @@ void composer_set_draft(struct composer *c, const struct draft *d) {
     free(line);
 }
 
+void composer_rewrite(struct composer *c, const char *text) {
+    struct draft d = {.text = cleaned(text, strlen(text))};
+    size_t behind = 0;
+    for (int at = 0; at < rl_end;) {
+        uint32_t code;
+        at += (int)utf8_decode(rl_line_buffer + at, (size_t)(rl_end - at), &code);
+        const struct paste *p = paste_of(c, code);
+        const char *found = p ? strstr(d.text + behind, p->text) : NULL;
+        if (!found) continue;
+        const size_t offset = (size_t)(found - d.text), size = p->size;
+        add_fold(&d.folds, offset, size);
+        behind = offset + size;
+    }
+    d.point = strlen(d.text);
+    composer_set_draft(c, &d);
+    draft_free(&d);
+}
+
 const char *composer_take(struct composer *c) {
     bool searching = composer_searching(c);
     settle();
@@ -420,9 +477,10 @@ static int flow_character(struct composer *c, int at) {
     int step = (int)utf8_decode(rl_line_buffer + at, (size_t)(rl_end - at), &code);
     const struct paste *p = paste_of(c, code);
     if (!p) return flow_add(&c->flow, style_of(ROLE_TEXT, 0), rl_line_buffer + at, (size_t)step), step;
-    char label[48];
-    if (p->lines > 1) snprintf(label, sizeof label, "[pasted %d lines]", p->lines);
-    else snprintf(label, sizeof label, "[pasted %zu bytes]", strlen(p->text));
+    char label[48 + NAME_BYTES];
+    if (*p->name) snprintf(label, sizeof label, "[%s: %d lines]", p->name, p->lines);
+    else if (p->lines > 1) snprintf(label, sizeof label, "[pasted %d lines]", p->lines);
+    else snprintf(label, sizeof label, "[pasted %zu bytes]", p->size);
     flow_add_text(&c->flow, style_of(ROLE_ACCENT, CELL_ITALIC), label);
     return step;
 }

@@ -39,7 +39,15 @@ void composer_draft(const struct composer *c, struct draft *out); // what is wri
 // lead from one to the other.
 void composer_set_draft(struct composer *c, const struct draft *d);
 
+// As it stands there, with a mark for each folded paste; valid until it changes. *point: the cursor's offset.
+const char *composer_line(const struct composer *c, size_t *point);
+void composer_replace(struct composer *c, size_t from, size_t to, const char *text); // of that line; one edit
+
+// The text in place of what is written, in which the pastes that are left stay folded. Undo does not lead back.
+void composer_rewrite(struct composer *c, const char *text);
+
 bool composer_empty(const struct composer *c);
+size_t composer_size(const struct composer *c); // bytes of the message, with those of its pastes
 bool composer_searching(const struct composer *c); // readline asks for something (history search): Enter ends that
 bool composer_takes_escape(const struct composer *c); // Esc is a key of readline's own: in vi mode, in a search
 // The message, added to the history; the composer is empty afterwards. NULL when there is nothing but blanks, or when

@@ -21,15 +21,6 @@ const char *keys_short_name(enum ui_command_id id, char out[KEY_NAME]) {
     return out;
 }
 
-static int command_named(const char *name, size_t size) {
-    for (int c = 0; c < COMMAND_COUNT; c++) {
-        const char *names[] = {ui_commands[c].name, ui_command_old_name((enum ui_command_id)c)};
-        for (int i = 0; i < 2; i++)
-            if (names[i] && strlen(names[i]) == size && !memcmp(names[i], name, size)) return c;
-    }
-    return -1;
-}
-
 static void __attribute__((format(printf, 2, 3))) complain(struct status *st, const char *format, ...) {
     struct status more;
     va_list args;
@@ -47,7 +38,7 @@ static void bind_line(const char *line, int number, struct status *st) {
     size_t size = strcspn(line, " \t"), end = strlen(line);
     const char *key = line + size + strspn(line + size, " \t");
     while (end && strchr(" \t", line[end - 1])) end--;
-    int shown = size < 40 ? (int)size : 40, command = command_named(line, size);
+    int shown = size < 40 ? (int)size : 40, command = ui_command_find(line, size);
     char name[KEY_NAME] = "";
     struct key k = {0};
     if (key < line + end) snprintf(name, sizeof name, "%.*s", (int)(line + end - key), key);

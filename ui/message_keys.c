@@ -46,6 +46,7 @@ static const struct {
     {MESSAGE_SELECTED, COMMAND_COMPARE, "v", NULL, NULL, NULL, "compare", "compare"},
     {MESSAGE_SELECTED, COMMAND_EDIT, "Enter", NULL, "", "", "", ""},
     {MESSAGE_SELECTED, COMMAND_TOKENS, "i", NULL, "", "", "", ""},
+    {MESSAGE_SELECTED, COMMAND_EDITOR, "E", NULL, "", "", "", ""},
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 

@@ -9,19 +9,25 @@
 #include "ui/transcript.h"
 
 #define GAUGE_COLUMNS 10
+#define WRITING_SHOWN 100 // tokens of the message being written that are worth a word
 #define METRICS_WIDE  46 // of the rule, so that two metrics fit beside what else it says
 
-// "1,204 / 8,192 tokens ▓▓▓░░░░░░░", shortened until it fits; "~1,204" of a guess.
+// "1,204 / 8,192 tokens ▓▓▓░░░░░░░", shortened until it fits; "~1,204" of a guess, "1,204 + ~310" before a long
+// message.
 static void draw_gauge(struct view_frame *f, struct rect line) {
     const struct screen_view *v = f->view;
     if (v->context_size <= 0) return;
-    char used[VIEW_NUMBER], size[VIEW_NUMBER], text[3 * VIEW_NUMBER];
-    double share = (double)v->context_used / v->context_size;
+    char used[VIEW_NUMBER], size[VIEW_NUMBER], text[4 * VIEW_NUMBER];
+    const int shown = v->writing >= WRITING_SHOWN ? v->writing : 0;
+    double share = ((double)v->context_used + shown) / v->context_size;
     enum theme_role role = share >= 0.95 ? ROLE_BAD : share >= 0.8 ? ROLE_WARN : ROLE_TEXT;
     const char *about = v->context_guessed ? "~" : "";
-    int width = snprintf(text, sizeof text, "%s%s / %s tokens", about, view_number(v->context_used, used),
+    char more[VIEW_NUMBER] = "", writing[VIEW_NUMBER];
+    if (shown)
+        snprintf(more, sizeof more, " + ~%s", view_number(v->writing, writing));
+    int width = snprintf(text, sizeof text, "%s%s%s / %s tokens", about, view_number(v->context_used, used), more,
                          view_number(v->context_size, size));
-    if (width > line.width) width = snprintf(text, sizeof text, "%s%s/%s", about, used, size);
+    if (width > line.width) width = snprintf(text, sizeof text, "%s%s%s/%s", about, used, more, size);
     if (width > line.width) return;
     int x = line.x + canvas_text(f->canvas, line, line.x, line.y, view_style(role), text, (size_t)width) + 1;
     if (x + GAUGE_COLUMNS <= line.x + line.width)
@@ -179,6 +185,8 @@ static void click(struct screen *s, void *kept, const struct hit *h) {
     if (h->kind == HIT_MESSAGE && transcript_message(t, h->number)) {
         screen_open_pane(s, PANE_SELECT);
         transcript_select(t, transcript_message(t, h->number));
+    } else if (h->kind == HIT_WAITING) {
+        screen_hand_out(s, COMMAND_TAKE_BACK, h->number, NULL);
     } else if (h->kind == HIT_TOKEN) {
         transcript_token_click(t, h->number, h->x);
     } else if (h->kind == HIT_THINKING) {

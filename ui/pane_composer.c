@@ -1,8 +1,7 @@
 // The message being written: what readline makes of the keys (composer.h).
 #include <string.h>
 
-#include "ui/composer.h"
-#include "ui/pane.h"
+#include "ui/screen_state.h"
 
 static void draw(struct view_frame *f, struct rect area, void *kept) {
     composer_draw(kept, f->canvas, area, &f->cursor_x, &f->cursor_y);
@@ -56,4 +55,8 @@ static bool key(struct screen *s, void *kept, const struct key *k) {
     return true;
 }
 
-const struct pane pane_composer = {.draw = draw, .key = key};
+static void click(struct screen *s, void *kept, const struct hit *h) {
+    completion_take(&s->completion, s, kept, h->number);
+}
+
+const struct pane pane_composer = {.draw = draw, .key = key, .click = click};

@@ -103,6 +103,7 @@ struct view_message {
     const char *model;  // in full, where it is another than before; NULL: not to be said
     const char *note;  // e.g. "stopped", "38.2 tok/s, 120 tokens"; NULL: none
     bool bare;         // without a heading
+    int waiting;       // its place in the line of those that are not sent yet, from 1 on; 0: it is sent
 };
 
 struct view_token { // at the token cursor
@@ -225,6 +226,7 @@ struct screen_view {
     const char *model_short;             // heads the model's messages
     int context_used, context_size;      // tokens
     bool context_guessed;                // context_used is
+    int writing;                         // tokens that the message being written will take, about
     const struct engine_metrics *metrics; // NULL before the engine is up
     const struct view_loading *loading;   // NULL: no model is being loaded
     const struct view_token *token;       // NULL: the cursor is on none, see screen_token

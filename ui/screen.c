@@ -38,6 +38,7 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
     s->kept[PANE_COMPOSER] = s->composer = composer_open(o->history_path, o->worker);
     s->kept[PANE_CHAT] = s->kept[PANE_SELECT] = s->kept[PANE_TOKENS] = s->transcript = transcript_open();
     s->stack[s->n_stack++] = PANE_COMPOSER;
+    completion_open(&s->completion, o->reader);
     bind_keys(s);
     canvas_open(&s->canvas, 0, 0);
     theme_load(&s->theme, o->theme ? o->theme : THEME_DEFAULT, o->theme_problem);
@@ -48,6 +49,7 @@ void screen_close(struct screen *s) {
     if (!s) return;
     terminal_close(s->terminal);
     canvas_close(&s->canvas);
+    completion_close(&s->completion);
     composer_close(s->composer);
     transcript_close(s->transcript);
     for (int p = 0; p < PANE_COUNT; p++) {
@@ -65,7 +67,9 @@ void screen_resized(struct screen *s) { terminal_forget(s->terminal); }
 
 void screen_suspend(struct screen *s) { terminal_suspend(s->terminal); }
 
-void screen_choose_model(struct screen *s, const char *filter) { models_open(s, filter); }
+void screen_lend(struct screen *s) { terminal_lend(s->terminal); }
+
+void screen_reclaim(struct screen *s) { terminal_reclaim(s->terminal); }
 
 void screen_confirm(struct screen *s, enum ui_command_id id, const char *question) { dialog_confirm(s, id, question); }
 void screen_compare(struct screen *s) { screen_open_pane(s, PANE_COMPARE); }
@@ -77,6 +81,12 @@ const char *screen_take_message(struct screen *s) {
 }
 
 void screen_set_composer(struct screen *s, const char *text) { composer_set(s->composer, text); }
+
+size_t screen_message_size(const struct screen *s) { return composer_size(s->composer); }
+
+void screen_insert(struct screen *s, const char *text) { composer_paste(s->composer, text, strlen(text)); }
+
+void screen_rewrite(struct screen *s, const char *text) { composer_rewrite(s->composer, text); }
 
 void screen_draft(const struct screen *s, struct draft *out) { composer_draft(s->composer, out); }
 
@@ -182,7 +192,8 @@ static void sooner(int *timeout, int other) {
 
 int screen_timeout(const struct screen *s) {
     int notice, timeout = terminal_timeout(s->terminal);
-    if (notice_phase(s, &notice) != s->notice.drawn) return 0;
+    if (terminal_lent(s->terminal)) return -1;
+    if (notice_phase(s, &notice) != s->notice.drawn || path_list_news(s->completion.paths)) return 0;
     if (s->facts.animated && bar_step() != s->frame.bar_step) return 0;
     sooner(&timeout, notice);
     if (s->facts.animated) sooner(&timeout, BAR_STEP_MS - (int)(clock_ns() / 1000000 % BAR_STEP_MS));
@@ -198,6 +209,7 @@ static void keep_facts(struct screen *s, const struct screen_view *v) {
                                      .current = v->current,
                                      .knob = v->knob,
                                      .fan_out = v->fan_out,
+                                     .waiting = v->n_messages ? v->messages[v->n_messages - 1].waiting : 0,
                                      .compared = v->n_columns ? v->columns[v->column].id : 0,
                                      .loading = v->loading,
                                      .stoppable = v->loading && v->loading->stoppable,
@@ -256,10 +268,12 @@ bool screen_token(struct screen *s, const struct screen_view *v, uint64_t *messa
 
 void screen_draw(struct screen *s, const struct screen_view *v) {
     int width, height;
+    if (terminal_lent(s->terminal)) return;
     terminal_size(s->terminal, &width, &height);
     if (width != s->canvas.width || height != s->canvas.height) canvas_resize(&s->canvas, width, height);
     else canvas_clear(&s->canvas);
     keep_facts(s, v);
+    completion_update(&s->completion, s->composer);
     take_status(s, v);
     if (!screen_has_open(s, PANE_SELECT)) transcript_select(s->transcript, 0);
     if (!screen_has_open(s, PANE_TOKENS)) transcript_tokens_end(s->transcript);
@@ -269,8 +283,9 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
         if (s->layout.panes[p].width) draw_pane(s, (enum pane_id)p, s->layout.panes[p]);
     struct rect message = view_padded(s->layout.composer);
     draw_pane(s, PANE_CHAT, s->layout.panes[PANE_CHAT]);
-    draw_pane(s, PANE_COMPOSER, message);
     draw_pane(s, PANE_SAMPLING, s->layout.sampling);
+    draw_pane(s, PANE_COMPOSER, message);
+    if (s->n_stack == 1) completion_draw(&s->completion, &s->frame);
     for (int i = 1; i < s->n_stack; i++)
         draw_pane(s, s->stack[i], pane_actions[s->stack[i]]->rows ? message : (struct rect){0, 0, width, height});
     s->frame.view = NULL; // borrowed for this call only

@@ -35,6 +35,7 @@ struct screen_options {
     uint32_t panes;          // bit p: enum pane_id p is shown beside the conversation; 0: default
     const char *history_path; // of the composer; NULL: not saved
     struct worker *worker;   // that writes it
+    struct worker *reader;   // of folders, where paths are completed; NULL: they are not
 };
 
 struct screen;
@@ -60,13 +61,16 @@ int screen_output_fd(const struct screen *s);
 int screen_timeout(const struct screen *s);
 void screen_resized(struct screen *s);   // after SIGWINCH
 void screen_suspend(struct screen *s);   // restores the terminal, stops the process, takes it over again
-// Opens the list; COMMAND_MODEL follows when one is picked.
-void screen_choose_model(struct screen *s, const char *filter);
+void screen_lend(struct screen *s); // the terminal to another program: nothing is drawn and no key read until it is
+void screen_reclaim(struct screen *s); // taken over again
 void screen_confirm(struct screen *s, enum ui_command_id id, const char *question); // yes hands the command out
 void screen_compare(struct screen *s); // opens the pane of the versions that the view has from now on
 // The message in the composer, as if it was sent; NULL: there is none. Valid until the next call.
 const char *screen_take_message(struct screen *s);
 void screen_set_composer(struct screen *s, const char *text); // e.g. a message that could not be sent
+void screen_insert(struct screen *s, const char *text); // into it, as it is pasted
+size_t screen_message_size(const struct screen *s);     // bytes that it has with all that is folded
+void screen_rewrite(struct screen *s, const char *text); // what stands in it, as another program has edited it
 void screen_draft(const struct screen *s, struct draft *out); // what stands in the composer; the caller frees
 void screen_set_draft(struct screen *s, const struct draft *d); // of another chat
 

@@ -10,6 +10,7 @@
 #include "ui/pane_tokens.h"
 #include "ui/pane_tree.h"
 #include "ui/screen_state.h"
+#include "ui/slash.h"
 
 #define ESCAPE_NS   1000000000u
 #define TITLE_ASKED 40 // columns of a title in a question
@@ -34,7 +35,7 @@ static void hand_out(struct screen *s, enum ui_command_id id, int number, const 
 }
 
 static const char *kept_text(struct screen *s, const char *text) {
-    snprintf(s->answer, sizeof s->answer, "%.*s", SCREEN_NOTICE - 1, text ? text : "");
+    snprintf(s->answer, sizeof s->answer, "%.*s", SCREEN_ANSWER - 1, text ? text : "");
     return text ? s->answer : NULL;
 }
 
@@ -174,14 +175,39 @@ static void open_thinking(struct screen *s) {
         screen_say(s, false, "no thinking in sight");
 }
 
+// A command that cannot be carried out stays where it was typed.
+static void run_slash(struct screen *s, const char *line, int size) {
+    const struct slash slash = slash_read(line);
+    const enum ui_command_id id = (enum ui_command_id)slash.command;
+    if (slash.command < 0) {
+        screen_say(s, true, "unknown command '%.*s' (begin with // to send a slash)", size < 40 ? size : 40, line);
+    } else if (*slash.argument && !ui_command_argument(id)) {
+        screen_say(s, true, "/%s takes nothing behind it", ui_commands[id].name);
+    } else {
+        const char *taken = composer_take(s->composer), *argument = taken ? slash_read(taken).argument : "";
+        if (*argument) hand_out(s, id, -1, argument);
+        else screen_run(s, id);
+    }
+}
+
+static void send(struct screen *s) {
+    size_t point;
+    const char *line = composer_line(s->composer, &point);
+    const int size = s->facts.editing || composer_searching(s->composer) ? 0 : (int)slash_size(line);
+    const bool waits = s->facts.waiting && composer_empty(s->composer);
+    if (size) {
+        run_slash(s, line, size);
+        return;
+    }
+    const char *message = screen_take_message(s);
+    const bool doubled = message && !s->facts.editing && !strncmp(message, "//", 2);
+    if (message || waits) hand_out(s, COMMAND_SEND, -1, doubled ? message + 1 : message);
+}
+
 // Commands that change a setting are handed out as well, so that it can be saved.
 void screen_run(struct screen *s, enum ui_command_id id) {
-    const char *message;
     switch (id) {
-    case COMMAND_SEND:
-        message = screen_take_message(s);
-        if (message) hand_out(s, id, -1, message);
-        return;
+    case COMMAND_SEND: send(s); return;
     case COMMAND_NEWLINE: composer_newline(s->composer); return;
     case COMMAND_HELP: toggle_pane(s, PANE_HELP); return;
     case COMMAND_PALETTE: toggle_pane(s, PANE_PALETTE); return;
@@ -192,9 +218,12 @@ void screen_run(struct screen *s, enum ui_command_id id) {
         dialog_ask(s, id, "Name of this chat", "Enter keeps it, Esc leaves it as it was", s->facts.title);
         return;
     case COMMAND_DELETE: ask_delete(s); return;
+    case COMMAND_ATTACH: dialog_ask(s, id, "File to attach", "a text file; @ and its name do it too", ""); return;
+    case COMMAND_INSERT: dialog_ask(s, id, "Command to run", "what it prints comes into the message", ""); return;
     case COMMAND_SELECT_PREVIOUS: select_message(s, -1); return;
     case COMMAND_SELECT_NEXT: select_message(s, 1); return;
     case COMMAND_EDIT:
+    case COMMAND_EDITOR:
     case COMMAND_REGENERATE:
     case COMMAND_COPY_CHAT: leave_message(s, id); return;
     case COMMAND_FAN_OUT: ask_fan_out(s); return;
@@ -309,11 +338,20 @@ static int command_after_escape(struct screen *s, const struct key *k) {
     return soon ? bound_command(s, &alt) : -1;
 }
 
+static bool may_take_back(const struct screen *s) {
+    return composer_empty(s->composer) && !composer_searching(s->composer) && !s->facts.editing;
+}
+
 static void input(struct screen *s, const struct key *k) {
+    completion_update(&s->completion, s->composer);
     if (k->code == KEY_MOUSE) {
         mouse_input(s, k);
     } else if (s->n_stack > 1) {
         key_on_top(s, k);
+    } else if (completion_key(&s->completion, s, s->composer, k)) {
+        return;
+    } else if (k->code == KEY_UP && !k->modifiers && s->facts.waiting && may_take_back(s)) {
+        screen_run(s, COMMAND_TAKE_BACK);
     } else if (k->code == KEY_ESCAPE && s->facts.stoppable) {
         screen_run(s, COMMAND_MODEL_STOP);
     } else if (k->code == KEY_ESCAPE && s->facts.editing && !composer_takes_escape(s->composer)) {

@@ -1,8 +1,9 @@
-// The state of the screen, shared by screen.c (its life and drawing), screen_keys.c (its input) and the pane of the
-// conversation. Nobody else includes this.
+// The state of the screen, shared by screen.c (its life and drawing), screen_keys.c (its input) and the panes of the
+// conversation and of the message. Nobody else includes this.
 #ifndef CONFAB_UI_SCREEN_STATE_H
 #define CONFAB_UI_SCREEN_STATE_H
 
+#include "ui/completion.h"
 #include "ui/composer.h"
 #include "ui/layout.h"
 #include "ui/pane.h"
@@ -11,6 +12,7 @@
 
 #define SCREEN_QUEUE  8
 #define SCREEN_NOTICE 256
+#define SCREEN_ANSWER 4096 // as long as a path may be
 
 // What the last view said that keys need to know.
 struct screen_facts {
@@ -20,6 +22,7 @@ struct screen_facts {
     bool animated; // a bar of loading moves by itself
     bool editing;
     int n_chats, current, knob, fan_out;
+    int waiting;       // messages that are not sent yet
     uint64_t compared; // id of the message that the path leads through, of those compared; 0: none are
     struct sampling sampling;
     const char *const *questions;
@@ -51,12 +54,13 @@ struct screen {
     struct layout layout;    // of the last frame
     struct view_frame frame; // of the last frame: what can be clicked
     struct composer *composer;
+    struct completion completion; // of what is written there
     struct transcript *transcript;
     struct screen_facts facts;
     struct screen_notice notice;
     struct ui_command queue[SCREEN_QUEUE]; // handed out before more keys are read
     int n_queue;
-    char answer[SCREEN_NOTICE]; // the text of a command that is handed out
+    char answer[SCREEN_ANSWER]; // the text of a command that is handed out
     uint64_t escaped; // clock_ns of an Esc that closed nothing; 0: another key was last
     struct key keys[COMMAND_COUNT];
     bool bound[COMMAND_COUNT];

@@ -50,13 +50,14 @@ struct terminal {
 // Kept apart from struct terminal, because signal handlers and the panic hook use it: everything they need is computed
 // beforehand, and they call nothing but write, tcsetattr and the signal functions.
 //
-//   free ──take──► taken ──give_back──► free        SIGTSTP: give back, stop; SIGCONT: take again
+//   free ──take──► taken ──give_back──► free        SIGTSTP: give back, stop; SIGCONT: take again, unless it is lent
 static struct {
     int input, output;
     bool is_terminal; // of the input: its modes are ours to change
     struct termios before, raw;
     char enter[128], leave[128];
     atomic_bool taken;
+    volatile sig_atomic_t lent;    // to another program, which is stopped and continued with this one
     bool open;                     // between terminal_open and terminal_close
     volatile sig_atomic_t resumed; // what is shown is unknown
     pthread_t thread;              // that draws
@@ -107,7 +108,7 @@ static void hold_take(void) {
 
 static const int fatal_signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof *fatal_signals };
-static struct sigaction fatal_before[FATAL_SIGNALS], stop_before, continue_before;
+static struct sigaction fatal_before[FATAL_SIGNALS], stop_before, continue_before, interrupt_before, quit_before;
 
 // What was there before us decides what the signal does next: mostly to die of it.
 static void on_fatal(int signal_number) {
@@ -131,12 +132,13 @@ static void on_stop(int signal_number) {
     raise(signal_number);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL); // stops here
     stop_install();
-    if (!atomic_load(&hold.taken)) hold_take(); // not by SIGCONT's handler: there was nobody to stop for
+    if (!atomic_load(&hold.taken) && !hold.lent) hold_take(); // not by SIGCONT's handler: nobody to stop for
     errno = saved;
 }
 
 static void on_continue(int signal_number) {
     int saved = errno;
+    if (hold.lent) return;
     if (pthread_equal(pthread_self(), hold.thread)) hold_take();
     else pthread_kill(hold.thread, signal_number); // whose poll() must wake up to draw
     errno = saved;
@@ -281,8 +283,32 @@ struct terminal *terminal_open(const struct terminal_options *o, struct status *
     return t;
 }
 
+static void lend_end(void) {
+    hold.lent = false;
+    sigaction(SIGINT, &interrupt_before, NULL);
+    sigaction(SIGQUIT, &quit_before, NULL);
+}
+
+void terminal_lend(struct terminal *t) {
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    (void)t;
+    hold.lent = true;
+    sigaction(SIGINT, &ignore, &interrupt_before);
+    sigaction(SIGQUIT, &ignore, &quit_before);
+    hold_give_back();
+}
+
+void terminal_reclaim(struct terminal *t) {
+    (void)t;
+    lend_end();
+    hold_take();
+}
+
+bool terminal_lent(const struct terminal *t) { return (void)t, hold.lent; }
+
 void terminal_close(struct terminal *t) {
     if (!t) return;
+    if (hold.lent) lend_end();
     hold_give_back();
     signals_remove();
     panic_set_hook(NULL);
@@ -313,6 +339,7 @@ static bool terminal_read(struct terminal *t) {
 }
 
 bool terminal_key(struct terminal *t, struct key *out) {
+    if (hold.lent) return false;
     // Half a key that is old may be so because nobody read meanwhile: its other half comes before it is given up.
     if (key_decoder_timeout(&t->keys) == 0) terminal_read(t);
     do {
@@ -324,7 +351,9 @@ bool terminal_key(struct terminal *t, struct key *out) {
 bool terminal_ended(const struct terminal *t) { return t->ended; }
 
 // At once after SIGCONT, so that who sleeps on this draws again.
-int terminal_timeout(const struct terminal *t) { return hold.resumed ? 0 : key_decoder_timeout(&t->keys); }
+int terminal_timeout(const struct terminal *t) {
+    return hold.lent ? -1 : hold.resumed ? 0 : key_decoder_timeout(&t->keys);
+}
 
 static void draw_anew(struct terminal *t) {
     hold.resumed = 0;
@@ -334,6 +363,7 @@ static void draw_anew(struct terminal *t) {
 
 // A frame that has begun is finished before there is another, so that its sequences stay whole.
 void terminal_draw(struct terminal *t, const struct canvas *c, const struct theme *theme, int cursor_x, int cursor_y) {
+    if (hold.lent) return;
     do {
         if (hold.resumed) draw_anew(t);
         t->behind = !flush(t, 0);
@@ -344,7 +374,7 @@ void terminal_draw(struct terminal *t, const struct canvas *c, const struct them
     } while (hold.resumed); // stopped and continued meanwhile
 }
 
-int terminal_output_fd(const struct terminal *t) { return t->behind && !t->ended ? t->output : -1; }
+int terminal_output_fd(const struct terminal *t) { return t->behind && !t->ended && !hold.lent ? t->output : -1; }
 
 void terminal_forget(struct terminal *t) { renderer_forget(&t->renderer); }
 

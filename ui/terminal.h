@@ -53,6 +53,11 @@ void terminal_draw(struct terminal *t, const struct canvas *c, const struct them
 int terminal_output_fd(const struct terminal *t);
 void terminal_forget(struct terminal *t); // what is shown is unknown: draw everything next time
 void terminal_suspend(struct terminal *t);
+// To another program, and over again. Between the two nothing is drawn, no key is read, and what the keyboard makes of
+// Ctrl+C and Ctrl+\ is for that program alone.
+void terminal_lend(struct terminal *t);
+void terminal_reclaim(struct terminal *t);
+bool terminal_lent(const struct terminal *t);
 bool terminal_unicode(const struct terminal *t); // the locale is UTF-8
 int terminal_colours(const struct terminal *t); // 1 (mono), 16, 256 or 1 << 24
 bool terminal_write(struct terminal *t, const char *bytes, size_t size); // for OSC 52 only; false: none of it goes

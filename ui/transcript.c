@@ -168,7 +168,10 @@ static void keep_selected(struct transcript *t, const struct screen_view *v) {
         t->shown_tokens = xrealloc(t->shown_tokens, (size_t)t->shown_room * sizeof *t->shown_tokens);
     }
     t->n_shown = v->n_messages;
-    for (int i = 0; i < v->n_messages; i++) t->shown[i] = v->messages[i].role == VIEW_NOTICE ? 0 : v->messages[i].id;
+    for (int i = 0; i < v->n_messages; i++) {
+        const bool none = v->messages[i].role == VIEW_NOTICE || v->messages[i].waiting;
+        t->shown[i] = none ? 0 : v->messages[i].id;
+    }
     for (int i = 0; i < v->n_messages; i++) t->shown_tokens[i] = v->messages[i].n_drawn;
     t->selected_name[0] = 0;
     if (!t->selected) return;
@@ -228,7 +231,7 @@ static void layout_plain(struct transcript *t, struct entry *e, const struct vie
     markdown_free(&e->layout);
     flow_clear(&t->flow);
     if (m->role == VIEW_NOTICE) flow_add(&t->flow, style, e->ascii ? "x " : "✗ ", strlen(e->ascii ? "x " : "✗ "));
-    flow_add(&t->flow, style, m->text, m->size);
+    if (!m->waiting) flow_add(&t->flow, style, m->text, m->size);
     for (size_t at = 0, end; at < t->flow.size;) {
         size_t next = flow_break(t->flow.text, t->flow.size, at, e->width, &end);
         lines_row(l);
@@ -302,12 +305,12 @@ static int text_rows(const struct entry *e, const struct view_message *m) {
     return lines_of(e)->n_rows ? (int)lines_of(e)->n_rows : e->by_token || !thinks(m);
 }
 
-static int heading_rows(const struct view_message *m) { return m->role != VIEW_NOTICE && !m->bare; }
+static int heading_rows(const struct view_message *m) { return m->role != VIEW_NOTICE && !m->bare && !m->waiting; }
 
 static int height(struct drawing *p, int index) {
     const struct view_message *m = &p->view->messages[index];
     const struct entry *e = entry_of(p, index);
-    bool last = index + 1 == p->view->n_messages;
+    bool last = index + 1 == p->view->n_messages || m->waiting; // these lie close together
     return heading_rows(m) + thinking_rows(p, e, m) + text_rows(e, m) + (m->note != NULL) + !last;
 }
 
@@ -508,9 +511,24 @@ static void draw_parts(struct drawing *p, struct rect line, struct style style, 
     canvas_text(p->f->canvas, line, line.x, line.y, style, text, size);
 }
 
+// One line, so that the answer before it stays in sight.
+static void draw_waiting(struct drawing *p, int y, const struct view_message *m) {
+    struct rect line = {p->area.x, y, p->area.width, 1};
+    char words[VIEW_WORDS];
+    canvas_symbol(p->f->canvas, line, line.x, y, view_style(ROLE_DIM), "◌", '.');
+    line = rect_after(line, 2);
+    line = rect_after(line, canvas_cut(p->f->canvas, line, view_style(ROLE_ACCENT), "waits: "));
+    canvas_cut(p->f->canvas, line, view_style(ROLE_DIM), view_words(m->text, m->size, words));
+    frame_hit(p->f, (struct rect){p->area.x, y, p->area.width, 1}, HIT_WAITING, m->waiting - 1);
+}
+
 static void draw_text_row(struct drawing *p, int y, const struct entry *e, const struct view_message *m, int row) {
     struct rect a = p->area;
     const struct lines *l = lines_of(e);
+    if (m->waiting) {
+        draw_waiting(p, y, m);
+        return;
+    }
     if (l->n_rows == 0) {
         const char *nothing = m->thinking_size ? "(no answer came)" : "(nothing was said)";
         if (m->streaming) draw_progress(p, m, y);
@@ -612,6 +630,7 @@ enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f
     at->height = height(&p, place.message);
     at->width = area.width;
     const struct view_message *last = &v->messages[v->n_messages - 1];
+    while (last > v->messages && last->waiting) last--;
     size_t size = last->size + last->thinking_size;
     if (ends || !at->seen_message) at->seen_message = last->id, at->seen_size = size;
     if (ends) return TRANSCRIPT_AT_END;

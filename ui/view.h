@@ -8,7 +8,7 @@
 #include "ui/screen.h"
 
 // number: the command, likewise of a choice, chat, knob, row of a list, question, index of a message of the transcript,
-// row of the answer that has the token cursor
+// place in the line of those that wait, row of the answer that has the token cursor
 enum hit_kind {
     HIT_COMMAND,
     HIT_CHAT,
@@ -20,6 +20,7 @@ enum hit_kind {
     HIT_THINKING,
     HIT_VERSION_PREVIOUS,
     HIT_VERSION_NEXT,
+    HIT_WAITING,
     HIT_TOKEN
 };
 struct hit {

@@ -92,6 +92,47 @@ static char *config_edit(const char *text, size_t *size, int id, const char *val
     return out;
 }
 
+static void write_setting(FILE *out, int id, const char *text) {
+    char *escaped = text_line_escape(text);
+    fprintf(out, "%s = %s\n", setting_table[id].key, escaped);
+    free(escaped);
+}
+
+// The place of a line's value in the list, of those that no line had before; −1: it is not there any more.
+static int kept_at(const struct text_line *l, const struct text_list *list, const bool *kept) {
+    char *value = text_line_unescape(l->value);
+    int at = 0;
+    while (at < list->count && (kept[at] || strcmp(list->texts[at], value))) at++;
+    free(value);
+    return at < list->count ? at : -1;
+}
+
+// Returns the text without the lines that set what is not in the list any more, and with lines for what is new. The
+// caller frees.
+static char *config_edit_list(const char *text, size_t *size, int id, const struct text_list *list) {
+    const char *end = text + *size;
+    bool *kept = xcalloc((size_t)list->count + 1, sizeof *kept);
+    char *edited = NULL;
+    FILE *out = open_memstream(&edited, size);
+    if (!out) panic("out of memory");
+    for (const char *line = text, *stop; line < end; line = stop) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        stop = newline ? newline + 1 : end;
+        struct text_line l = text_line_split((struct span){line, (size_t)((newline ? newline : end) - line)});
+        const bool ours = !l.blank && l.assignment && line_setting(&l) == id;
+        const int at = ours ? kept_at(&l, list, kept) : -1;
+        if (at >= 0) kept[at] = true;
+        if (ours && at < 0) continue;
+        fwrite(line, 1, (size_t)(stop - line), out);
+        if (!newline) fputc('\n', out);
+    }
+    for (int i = 0; i < list->count; i++)
+        if (!kept[i]) write_setting(out, id, list->texts[i]);
+    fclose(out);
+    free(kept);
+    return edited;
+}
+
 bool config_save(const struct settings *s, int id, const char *path, struct status *st) {
     if (!path_make_parents(path, st)) return false;
     char *real = realpath(path, NULL); // keep symbolic links
@@ -102,8 +143,9 @@ bool config_save(const struct settings *s, int id, const char *path, struct stat
     char *text = config_read(target, &size, st);
     bool done = false;
     if (text) {
+        const struct text_list *list = setting_texts(s, id);
         char *value = setting_format(s, id), *escaped = text_line_escape(value);
-        char *edited = config_edit(text, &size, id, escaped);
+        char *edited = list ? config_edit_list(text, &size, id, list) : config_edit(text, &size, id, escaped);
         done = output_file_replace(target, edited, size, permissions, st);
         free(edited), free(escaped), free(value);
     }
@@ -126,11 +168,10 @@ char *config_write_conversation(const struct settings *s) {
     char *lines = xstrdup("");
     for (int id = 0; id < SETTING_COUNT; id++) {
         if (!(setting_table[id].places & OF_CONVERSATION)) continue;
-        bool several = setting_table[id].kind == SETTING_TEXTS;
-        const struct text_list *texts = (const void *)((const char *)s + setting_table[id].offset);
-        char *value = several ? xstrdup("") : setting_format(s, id);
+        const struct text_list *texts = setting_texts(s, id);
+        char *value = texts ? xstrdup("") : setting_format(s, id);
         lines = add_line(lines, id, value);
-        for (int i = 0; several && i < texts->count; i++) lines = add_line(lines, id, texts->texts[i]);
+        for (int i = 0; texts && i < texts->count; i++) lines = add_line(lines, id, texts->texts[i]);
         free(value);
     }
     return lines;

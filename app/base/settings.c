@@ -42,12 +42,29 @@ static struct text_list *texts_field(struct settings *s, int id) {
     return (struct text_list *)((char *)s + setting_table[id].offset);
 }
 
-static void text_list_add(struct text_list *l, const char *text) {
-    l->texts = xrealloc(l->texts, ((size_t)l->count + 1) * sizeof *l->texts);
-    l->texts[l->count++] = xstrdup(text);
+const struct text_list *setting_texts(const struct settings *s, int id) {
+    return setting_table[id].kind == SETTING_TEXTS ? texts_field((struct settings *)s, id) : NULL;
 }
 
-static void text_list_clear(struct text_list *l) {
+void text_list_insert(struct text_list *l, int place, const char *text) {
+    l->texts = xrealloc(l->texts, ((size_t)l->count + 1) * sizeof *l->texts);
+    memmove(l->texts + place + 1, l->texts + place, (size_t)(l->count++ - place) * sizeof *l->texts);
+    l->texts[place] = xstrdup(text);
+}
+
+char *text_list_take(struct text_list *l, int place) {
+    char *text = l->texts[place];
+    memmove(l->texts + place, l->texts + place + 1, (size_t)(--l->count - place) * sizeof *l->texts);
+    return text;
+}
+
+struct text_list text_list_copy(const struct text_list *l) {
+    struct text_list copy = {0};
+    for (int i = 0; i < l->count; i++) text_list_insert(&copy, i, l->texts[i]);
+    return copy;
+}
+
+void text_list_clear(struct text_list *l) {
     for (int i = 0; i < l->count; i++) free(l->texts[i]);
     free(l->texts);
     *l = (struct text_list){0};
@@ -58,12 +75,8 @@ struct settings settings_copy(const struct settings *s) {
     for (int id = 0; id < SETTING_COUNT; id++)
         if (setting_table[id].kind == SETTING_TEXT && *text_field(&copy, id))
             *text_field(&copy, id) = xstrdup(*text_field(&copy, id));
-    for (int id = 0; id < SETTING_COUNT; id++) {
-        if (setting_table[id].kind != SETTING_TEXTS) continue;
-        struct text_list *list = texts_field(&copy, id), old = *list;
-        *list = (struct text_list){0};
-        for (int i = 0; i < old.count; i++) text_list_add(list, old.texts[i]);
-    }
+    for (int id = 0; id < SETTING_COUNT; id++)
+        if (setting_table[id].kind == SETTING_TEXTS) *texts_field(&copy, id) = text_list_copy(texts_field(&copy, id));
     return copy;
 }
 
@@ -233,8 +246,9 @@ bool setting_parse(struct settings *s, int id, const char *text, struct status *
     if (info->kind == SETTING_CHOICE) return parse_choice(info, text, field, st);
     if (info->kind == SETTING_BYTES) return parse_bytes(info, text, field, st);
     if (info->kind == SETTING_TEXTS) {
-        if (*text) text_list_add(field, text);
-        else text_list_clear(field);
+        struct text_list *list = field;
+        if (*text) text_list_insert(list, list->count, text);
+        else text_list_clear(list);
         return true;
     }
     if (info->kind == SETTING_TEXT) {

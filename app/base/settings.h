@@ -33,6 +33,10 @@ struct text_list {
     char **texts; // owned
     int count;
 };
+void text_list_insert(struct text_list *l, int place, const char *text); // copied
+char *text_list_take(struct text_list *l, int place); // out of the list; the caller frees
+struct text_list text_list_copy(const struct text_list *l);
+void text_list_clear(struct text_list *l);
 
 // Where a setting can be given: as an option of these commands, or in the configuration file.
 enum setting_place {
@@ -48,9 +52,12 @@ enum setting_place {
     IN_LIST = 512, // commands that print a list
     IN_QUANTIZE = 1024,
     OF_CONVERSATION = 2048, // each conversation has its own; the other places set its initial value
+    ON_LOADING = 4096,      // a change takes effect when a model is loaded,
+    ON_STARTING = 8192,     // or when confab starts; otherwise soon
     IN_TALK = IN_CHAT | IN_RUN | IN_FILE,
     OF_TALK = IN_TALK | OF_CONVERSATION,
     IN_COMPUTE = IN_TALK | IN_BENCH,
+    IN_LOADING = IN_COMPUTE | ON_LOADING,
 };
 
 // X(field, C type, long option and configuration key, short option, kind, argument, low, high, places, help)
@@ -58,25 +65,25 @@ enum setting_place {
 #define SETTINGS(X)                                                                                                    \
     X(model, char *, "model", 'm', SETTING_TEXT, "MODEL", 0, 0, IN_COMPUTE,                                            \
       "model: file, folder or name from `confab ls` (default: built-in)")                                              \
-    X(device, char *, "device", 0, SETTING_TEXT, "NAME", 0, 0, IN_COMPUTE | IN_LOGITS,                                 \
+    X(device, char *, "device", 0, SETTING_TEXT, "NAME", 0, 0, IN_LOADING | IN_LOGITS,                                 \
       "device to compute on, from `confab devices` (default: auto)")                                                   \
-    X(gpu_layers, int, "gpu-layers", 0, SETTING_AUTO, "N", 0, 1000, IN_COMPUTE | IN_LOGITS,                            \
+    X(gpu_layers, int, "gpu-layers", 0, SETTING_AUTO, "N", 0, 1000, IN_LOADING | IN_LOGITS,                            \
       "number of layers to run on devices, the last ones; 0: none")                                                    \
-    X(threads, int, "threads", 't', SETTING_INT, "N", 0, 1024, IN_COMPUTE | IN_LOGITS | IN_QUANTIZE,                   \
+    X(threads, int, "threads", 't', SETTING_INT, "N", 0, 1024, IN_LOADING | IN_LOGITS | IN_QUANTIZE,                   \
       "number of threads (0: one per physical core)")                                                                  \
-    X(context, int, "context", 'c', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK,                                       \
+    X(context, int, "context", 'c', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK | ON_LOADING,                          \
       "context of each conversation, in tokens (0: the model's maximum)")                                              \
-    X(kv_tokens, int, "kv-tokens", 0, SETTING_INT, "TOKENS", 0, 16777216, IN_TALK,                                     \
+    X(kv_tokens, int, "kv-tokens", 0, SETTING_INT, "TOKENS", 0, 16777216, IN_TALK | ON_LOADING,                        \
       "size of the KV cache in tokens, for all conversations (0: automatic)")                                          \
-    X(kv_type, int, "kv-type", 0, SETTING_CHOICE, KV_TYPE_CHOICES, 0, 0, IN_COMPUTE | IN_LOGITS | IN_SHOW,             \
+    X(kv_type, int, "kv-type", 0, SETTING_CHOICE, KV_TYPE_CHOICES, 0, 0, IN_LOADING | IN_LOGITS | IN_SHOW,             \
       "type of the keys and values in the KV cache")                                                                   \
-    X(draft, char *, "draft", 0, SETTING_TEXT, "off|lookup|MODEL", 0, 0, IN_COMPUTE,                                   \
+    X(draft, char *, "draft", 0, SETTING_TEXT, "off|lookup|MODEL", 0, 0, IN_LOADING,                                   \
       "guess tokens ahead: off, by lookup, or by a small MODEL (default: lookup)")                                     \
-    X(kv_disk, uint64_t, "kv-disk", 0, SETTING_BYTES, "SIZE", 0x1p20, 0x1p50, IN_CHAT | IN_FILE,                       \
+    X(kv_disk, uint64_t, "kv-disk", 0, SETTING_BYTES, "SIZE", 0x1p20, 0x1p50, IN_CHAT | IN_FILE | ON_LOADING,          \
       "disk space for the KV cache of chats, to reopen them at once, or off")                                          \
-    X(mlock, bool, "mlock", 0, SETTING_FLAG, NULL, 0, 0, IN_COMPUTE,                                                   \
+    X(mlock, bool, "mlock", 0, SETTING_FLAG, NULL, 0, 0, IN_LOADING,                                                   \
       "lock the weights in memory so that they are never swapped out")                                                 \
-    X(small_pages, bool, "small-pages", 0, SETTING_FLAG, NULL, 0, 0, IN_COMPUTE,                                       \
+    X(small_pages, bool, "small-pages", 0, SETTING_FLAG, NULL, 0, 0, IN_LOADING,                                       \
       "do not use huge memory pages (slower)")                                                                         \
     X(max_tokens, int, "max-tokens", 'n', SETTING_INT, "TOKENS", 0, 16777216, OF_TALK,                                 \
       "maximum tokens per answer (0: no limit)")                                                                       \
@@ -96,9 +103,10 @@ enum setting_place {
     X(panes, uint32_t, "panes", 0, SETTING_PANES, "DIGITS", 0, 0, IN_CHAT | IN_FILE,                                   \
       "panes to show beside the chat, such as 124, or none")                                                           \
     X(fan_out, int, "fan-out", 0, SETTING_INT, "N", 2, 8, IN_FILE, "number of answers that are asked for at once")     \
-    X(keys, struct text_list, "key", 0, SETTING_TEXTS, "COMMAND KEY", 0, 0, IN_FILE,                                   \
+    X(keys, struct text_list, "key", 0, SETTING_TEXTS, "COMMAND KEY", 0, 0, IN_FILE | ON_STARTING,                     \
       "assign KEY to COMMAND of the chat screen, such as stop Alt+X, or none")                                         \
-    X(log_level, int, "log-level", 0, SETTING_CHOICE, LOG_LEVEL_CHOICES, 0, 0, IN_COMPUTE, "level of the log file")    \
+    X(log_level, int, "log-level", 0, SETTING_CHOICE, LOG_LEVEL_CHOICES, 0, 0, IN_COMPUTE | ON_STARTING,               \
+      "level of the log file")                                                                                         \
     X(thinking, bool, "thinking", 0, SETTING_FLAG, NULL, 0, 0, IN_RUN,                                                 \
       "write thinking to standard error even if that is not a terminal")                                               \
     X(raw, bool, "raw", 0, SETTING_FLAG, NULL, 0, 0, IN_RUN, "continue the text, without a chat template")             \
@@ -172,6 +180,7 @@ bool setting_parse(struct settings *s, int id, const char *text, struct status *
 // Formats one for setting_parse, of a list only the last text; "" if not set, "default" for a knob that is not. The
 // caller frees.
 char *setting_format(const struct settings *s, int id);
+const struct text_list *setting_texts(const struct settings *s, int id); // NULL: not a list
 char *setting_default_text(int id); // formats the default; "": not set; the caller frees
 char *setting_help(int id);         // the help with the default, if that is not obvious; the caller frees
 

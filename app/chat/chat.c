@@ -155,7 +155,9 @@ static void answer_ended(struct chat *c, const struct session_event *event) {
     if (!metric_known(context)) context = model_host_info(c->p.host)->n_context;
     const bool failed = event->chat->state == REQUEST_FAILED;
     c->settled_at = clock_ns(); // what was written meanwhile is read ahead
+    const bool held = event->chat->conversation.waiting.count && event->chat->state != REQUEST_FINISHED;
     if (event->chat != c->current) event->chat->unread = true;
+    else if (held && !event->chat->steers) chat_say(c, failed, "what you wrote waits: Enter sends it, Up takes it back");
     else if (event->reason == FINISH_CONTEXT && !(failed && ask_for_room(c, context))) say_full(c, context, failed);
 }
 
@@ -285,7 +287,10 @@ static int output_wait(void *context) {
 
 static void output_turn(void *context, bool ready) { ((struct chat *)context)->stale |= ready; }
 
-static int input_wait(void *context) { return ((struct chat *)context)->p.screen.input_fd; }
+static int input_wait(void *context) {
+    const struct chat *c = context;
+    return c->editor ? -1 : c->p.screen.input_fd;
+}
 
 static uint64_t input_due(void *context) {
     int timeout = screen_timeout(((struct chat *)context)->screen);
@@ -306,6 +311,21 @@ static int host_wait(void *context) { return model_host_fd(((struct chat *)conte
 static void host_turn(void *context, bool ready) {
     (void)ready;
     chat_model_events(context);
+}
+
+static int editor_wait(void *context) { return chat_editor_fd(context); }
+
+static void editor_turn(void *context, bool ready) {
+    if (ready) chat_editor_turn(context);
+}
+
+static int attach_wait(void *context) {
+    struct worker *reader = chat_attach_worker(context);
+    return reader ? worker_fd(reader) : -1;
+}
+
+static void attach_turn(void *context, bool ready) {
+    if (ready) worker_collect(chat_attach_worker(context));
 }
 
 static int limits_wait(void *context) { return chat_limits_fd(context); }
@@ -349,6 +369,7 @@ static void frame_turn(void *context, bool ready) {
 
 void chat_wait(struct chat *c) {
     worker_wait(session_worker(c->session), -1);
+    if (c->attach) worker_wait(chat_attach_worker(c), -1);
     model_host_wait(c->p.host);
 }
 
@@ -366,6 +387,8 @@ static bool open_session(struct chat *c, struct status *st) {
                                          {output_wait, POLLOUT, NULL, output_turn, c},
                                          {host_wait, POLLIN, NULL, host_turn, c},
                                          {input_wait, POLLIN, input_due, input_turn, c},
+                                         {editor_wait, POLLIN, NULL, editor_turn, c},
+                                         {attach_wait, POLLIN, NULL, attach_turn, c},
                                          {NULL, 0, draft_due, draft_turn, c}};
     const struct loop_source after[] = {{limits_wait, POLLIN, limits_due, limits_turn, c},
                                         {NULL, 0, sample_due, sample_turn, c},
@@ -409,8 +432,10 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     c->p = *p;
     if (!open_session(c, st)) return chat_free(c), NULL;
     options.worker = session_worker(c->session);
+    options.reader = chat_attach_open(c);
     c->screen = screen_open(&options, st);
     if (!c->screen) {
+        chat_attach_close(c);
         session_close(c->session, NULL);
         return chat_free(c), NULL;
     }
@@ -429,6 +454,8 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
 // The terminal is the person's again while the disk is waited for.
 bool chat_close(struct chat *c, struct status *st) {
     chat_draft_take(c);
+    chat_editor_close(c);
+    chat_attach_close(c);
     chat_model_close(c);
     chat_limits_close(c);
     end_unwatch();

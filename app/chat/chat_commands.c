@@ -7,6 +7,7 @@
 #include "app/chat/chat_state.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
+#include "ui/keys.h"
 
 void chat_select(struct chat *c, struct session_chat *chat) {
     c->current = chat;
@@ -55,14 +56,6 @@ static void command_delete(struct chat *c, const struct ui_command *command) {
 
 // ---- answers ----
 
-// "/model NAME" is no message.
-static bool is_order(const char *text, const char *order, const char **rest) {
-    size_t size = strlen(order);
-    if (strncmp(text, order, size) || !strchr(" \t\r\n", text[size])) return false;
-    *rest = text + size + strspn(text + size, " \t\r\n");
-    return true;
-}
-
 // A pasted page ends in a newline.
 char *chat_typed(const char *text) {
     size_t size = strlen(text);
@@ -77,21 +70,59 @@ bool chat_can_write(struct chat *c, const char *message) {
     return false;
 }
 
+static void say_waiting(struct chat *c) {
+    const char *key = keys_name(COMMAND_STEER);
+    if (c->current->conversation.waiting.count)
+        chat_say(c, false, "sent when this answer ends; Up takes it back%s%s%s", *key ? ", " : "", key,
+                 *key ? " sends it now" : "");
+}
+
 static void command_send(struct chat *c, const struct ui_command *command) {
-    const char *text = command->text ? command->text : "", *rest;
-    if (!text[strspn(text, " \t\r\n")]) return;
-    c->draft_at = clock_ns(); // it is none any more
-    if (!c->current->editing && is_order(text, "/model", &rest)) {
-        chat_model_choose(c, rest);
+    const char *text = command->text ? command->text : "";
+    if (!text[strspn(text, " \t\r\n")]) {
+        if (!session_send_waiting(c->session, c->current)) chat_say(c, false, "it is sent when this answer ends");
         return;
     }
+    c->draft_at = clock_ns(); // it is none any more
     char *message = chat_typed(text); // the screen may use its copy for what follows
     if (c->current->editing) {
         session_edit(c->session, c->current, c->current->edited, message, strlen(message));
         chat_draft_edit_end(c, c->current);
-    } else if (chat_can_write(c, message)) {
-        session_send(c->session, c->current, message, strlen(message));
+    } else {
+        session_send(c->session, c->current, message);
+        say_waiting(c);
     }
+    free(message);
+}
+
+// A message that waits, the last one or that which was clicked on, is in the composer again.
+static void command_take_back(struct chat *c, const struct ui_command *command) {
+    const int count = c->current->conversation.waiting.count;
+    const int place = command->number >= 0 && command->number < count ? command->number : count - 1;
+    struct draft written;
+    screen_draft(c->screen, &written);
+    if (count && !written.text && !c->current->editing) {
+        char *text = session_take_waiting(c->current, place);
+        screen_set_composer(c->screen, text);
+        chat_draft_take(c); // in one go with the line
+        free(text);
+    } else {
+        chat_say(c, false, count ? "send or clear what is written first" : "no message waits");
+    }
+    draft_free(&written);
+}
+
+static void command_steer(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    if (c->current->editing || c->current->conversation.unread_rows) {
+        chat_say(c, false, "Enter sends this one");
+        return;
+    }
+    const char *text = screen_take_message(c->screen);
+    char *message = text ? chat_typed(text) : NULL;
+    c->draft_at = clock_ns(); // it is none any more
+    if (message || c->current->conversation.waiting.count) session_steer(c->session, c->current, message);
+    else chat_say(c, false, "no message is written");
     free(message);
 }
 
@@ -341,6 +372,11 @@ void chat_command(struct chat *c, const struct ui_command *command) {
     static command_handler *const handlers[COMMAND_COUNT] = {
         // the others are the screen's own
         [COMMAND_SEND] = command_send,
+        [COMMAND_TAKE_BACK] = command_take_back,
+        [COMMAND_STEER] = command_steer,
+        [COMMAND_EDITOR] = chat_editor_open,
+        [COMMAND_ATTACH] = chat_attach,
+        [COMMAND_INSERT] = chat_insert,
         [COMMAND_NEW] = command_new,
         [COMMAND_PREVIOUS] = command_previous,
         [COMMAND_NEXT] = command_next,

@@ -201,8 +201,7 @@ void chat_model_events(struct chat *c) {
 void chat_model_choose(struct chat *c, const char *word) {
     char *name = word ? clean_line(word, 1000) : xstrdup("");
     for (size_t size = strlen(name); size && name[size - 1] == ' ';) name[--size] = 0;
-    if (!word || !*name) {
-        if (word) screen_choose_model(c->screen, "");
+    if (!*name) {
         model_host_look(c->p.host);
     } else {
         model_host_choose(c->p.host, name);

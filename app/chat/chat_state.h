@@ -1,5 +1,5 @@
 // The inside of the chat controller, shared by chat.c (loop), chat_commands.c (what a person does), chat_messages.c
-// (what with messages), chat_fan_out.c (several answers at once), chat_draft.c (what a person writes), chat_model.c
+// (what with messages), chat_fan_out.c (several answers at once), chat_draft.c (what a person writes), chat_editor.c (and writes elsewhere), chat_attach.c (or has in a file), chat_model.c
 // (the model that answers and those to choose from), chat_limits.c (what the machine can do), chat_context.c (what the
 // model is asked with), chat_tokens.c (tokens of answers) and chat_view.c (what the screen shows). Nobody else includes
 // this.
@@ -61,6 +61,8 @@ struct chat {
     int chats_room, messages_room;
     struct chat_models *models; // the list to choose a model from
     struct chat_limits *limits; // of the machine
+    struct chat_editor *editor; // that has the terminal; NULL: none
+    struct chat_attach *attach; // NULL: nothing can be attached
 };
 
 // chat.c
@@ -125,11 +127,24 @@ void chat_draft_edit_end(struct chat *c, struct session_chat *chat); // the draf
 uint64_t chat_draft_due(const struct chat *c);                       // clock_ns of the next turn; 0: none
 void chat_draft_turn(struct chat *c, uint64_t now);
 
+// chat_editor.c
+void chat_editor_open(struct chat *c, const struct ui_command *command);
+void chat_editor_close(struct chat *c);        // without its text
+int chat_editor_fd(const struct chat *c);      // readable when it has ended; −1: none is open
+void chat_editor_turn(struct chat *c);
+
+// chat_attach.c
+void chat_attach(struct chat *c, const struct ui_command *command); // command->text: the path of a file
+void chat_insert(struct chat *c, const struct ui_command *command); // the shell command whose output it is
+struct worker *chat_attach_open(struct chat *c);                    // that reads; NULL: nothing can be attached
+void chat_attach_close(struct chat *c);
+struct worker *chat_attach_worker(const struct chat *c);
+
 // chat_model.c
 void chat_model_open(struct chat *c);
 void chat_model_close(struct chat *c);
 void chat_model_events(struct chat *c);                   // of the host
-void chat_model_choose(struct chat *c, const char *word); // NULL or "": shows the list
+void chat_model_choose(struct chat *c, const char *word); // NULL or "": brings the list up to date
 void chat_model_stop(struct chat *c);
 void chat_model_show(struct chat *c, struct screen_view *view);
 

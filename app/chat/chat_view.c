@@ -148,9 +148,23 @@ static void show_authors(const struct chat *c, const struct conversation *talk, 
     }
 }
 
+// The ids are those of no message; they have none of their own, for each of them may be the next.
+static int show_waiting(const struct conversation *talk, struct view_message *out) {
+    const uint64_t first = talk->id << 32 | 1u << 31;
+    for (int i = 0; i < talk->waiting.count; i++)
+        out[i] = (struct view_message){.id = first | (uint64_t)i << 2,
+                                       .revision = talk->line_revision,
+                                       .role = VIEW_USER,
+                                       .text = talk->waiting.texts[i],
+                                       .size = strlen(talk->waiting.texts[i]),
+                                       .version = 1,
+                                       .waiting = i + 1};
+    return talk->waiting.count;
+}
+
 static int show_messages(struct chat *c, const struct engine_metrics *f, const struct conversation *talk) {
-    if (talk->count > c->messages_room) {
-        c->messages_room = talk->capacity;
+    if (talk->count + talk->waiting.count > c->messages_room) {
+        c->messages_room = talk->capacity + talk->waiting.count;
         c->view_messages = xrealloc(c->view_messages, MOST_VIEWS * (size_t)c->messages_room * sizeof *c->view_messages);
         c->path = xrealloc(c->path, (size_t)c->messages_room * sizeof *c->path);
         c->versions = xrealloc(c->versions, (2 * (size_t)c->messages_room + 1) * sizeof *c->versions);
@@ -159,7 +173,7 @@ static int show_messages(struct chat *c, const struct engine_metrics *f, const s
     int length = conversation_path(talk, c->path), n = 0;
     for (int i = 0; i < length; i++) n += chat_show_message(c, f, c->path[i], c->view_messages + n);
     show_authors(c, talk, c->view_messages, n);
-    return n;
+    return n + show_waiting(talk, c->view_messages + n);
 }
 
 // Tokens in the conversation: those of the running request, otherwise as the latest answer counted them. Of what no
@@ -285,6 +299,7 @@ void chat_show(struct chat *c) {
         .time = f ? &c->time : NULL,
         .sampling = chat_sampling(c),
         .fan_out = c->p.settings->fan_out,
+        .writing = asked_guess(screen_message_size(c->screen)),
         .knob = c->knob,
         .questions = guide_questions,
         .n_questions = c->p.settings->model || chat->reading ? 0 : GUIDE_QUESTIONS,

@@ -41,6 +41,7 @@ void conversation_close(struct conversation *c) {
     conversation_forget_messages(c);
     free(c->messages);
     free(c->title);
+    text_list_clear(&c->waiting);
     settings_free(&c->settings);
     *c = (struct conversation){.first = -1};
 }
@@ -178,6 +179,18 @@ void conversation_rename(struct conversation *c, const char *title) {
     c->dirty = true;
 }
 
+void conversation_wait(struct conversation *c, int place, const char *text) {
+    text_list_insert(&c->waiting, place, text);
+    c->line_revision++;
+    c->dirty = true;
+}
+
+char *conversation_wait_no_more(struct conversation *c, int place) {
+    c->line_revision++;
+    c->dirty = true;
+    return text_list_take(&c->waiting, place);
+}
+
 int conversation_last(const struct conversation *c) {
     int last = c->first;
     while (last >= 0 && c->messages[last].chosen >= 0) last = c->messages[last].chosen;
@@ -291,6 +304,7 @@ int conversation_restore(struct conversation *c) {
 void conversation_take_changes(struct conversation *c, struct conversation *copy) {
     *copy = *c;
     copy->title = xstrdup(c->title);
+    copy->waiting = text_list_copy(&c->waiting);
     copy->settings = settings_copy(&c->settings);
     copy->messages = xcalloc((size_t)c->count, sizeof *copy->messages);
     for (int i = 0; i < c->count; i++) {

@@ -97,6 +97,8 @@ struct conversation {
     int count, capacity;
     int first;    // index of the chosen first message, −1 when there is none
     int prunings; // made and not taken back
+    struct text_list waiting; // messages to be sent after the answer before them, the next one first
+    uint32_t line_revision;   // grows when that changes
 };
 
 void conversation_open(struct conversation *c, uint64_t id, const struct settings *s); // copies the settings it owns
@@ -118,6 +120,9 @@ void conversation_set_model(struct conversation *c, int message, const char *mod
 void conversation_use(struct conversation *c, int message, enum message_use use);
 void conversation_count(struct conversation *c, int message, int own_tokens);
 void conversation_set_sampling(struct conversation *c, int message, const struct sampling *sampling); // copied
+// One that waits, at this place of the line; and out of it, which the caller frees.
+void conversation_wait(struct conversation *c, int place, const char *text);
+char *conversation_wait_no_more(struct conversation *c, int place);
 void conversation_set_settings(struct conversation *c, const struct settings *s);                     // likewise
 void conversation_rename(struct conversation *c, const char *title);
 

@@ -57,6 +57,7 @@ struct session_chat {
     bool unread;              // for the caller: an answer ended and has not been seen
     bool reading;             // messages and draft are being read from the store
     char *unsent;             // message to send once they are read; NULL: none
+    bool steers;              // what waits is sent although the answer before it was stopped
 
     int n_asked, n_cached; // session_find: tokens of the path, and those of them in the KV cache; n_asked 0: not known
 
@@ -145,7 +146,15 @@ void session_find(struct session *s, struct session_chat *chat);
 bool session_make_room(struct session *s, struct session_chat *chat);
 // How much of a message is asked with from now on.
 void session_use(struct session_chat *chat, int message, enum message_use use);
-void session_send(struct session *s, struct session_chat *chat, const char *text, size_t size);
+// A message at the end of the line of those that wait; where nothing is being answered at the end of the path, the
+// first of the line is sent. The line goes on when the answer there ends by itself; one that is stopped or fails holds
+// it up until a person sends something. What waits is kept as the messages are.
+void session_send(struct session *s, struct session_chat *chat, const char *text);
+bool session_send_waiting(struct session *s, struct session_chat *chat); // the first of the line; false: none, or busy
+// Out of the line at this place; the caller frees.
+char *session_take_waiting(struct session_chat *chat, int place);
+// Stops the answer at the end of the path and sends this in its place, before all that waits; NULL: the first of these.
+void session_steer(struct session *s, struct session_chat *chat, const char *text);
 // Requests n answers to a message, in one batch; each with its own sampling, unless that is NULL.
 void session_ask(struct session *s, struct session_chat *chat, int parent, int n, const struct sampling *samplings);
 // Another version of an answer: it begins with the tokens before this one, then with token `forced` (−1: none) and with

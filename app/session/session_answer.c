@@ -187,15 +187,41 @@ int session_write(struct session *s, struct session_chat *chat, const char *text
     return conversation_add(talk, conversation_last(talk), MESSAGE_USER, text, size);
 }
 
-void session_send(struct session *s, struct session_chat *chat, const char *text, size_t size) {
+bool session_send_waiting(struct session *s, struct session_chat *chat) {
+    struct conversation *talk = &chat->conversation;
+    if (!talk->waiting.count || talk->unread_rows || session_answer_at(chat, conversation_last(talk))) return false;
+    chat->steers = false;
+    char *text = session_take_waiting(chat, 0);
+    session_ask(s, chat, session_write(s, chat, text, strlen(text)), 1, NULL);
+    free(text);
+    return true;
+}
+
+void session_send(struct session *s, struct session_chat *chat, const char *text) {
     struct conversation *talk = &chat->conversation;
     if (talk->unread_rows) { // it belongs behind messages that are not there yet
         free(chat->unsent);
-        chat->unsent = xstrndup(text, size);
+        chat->unsent = xstrdup(text);
         session_read(s, chat);
         return;
     }
-    session_ask(s, chat, session_write(s, chat, text, size), 1, NULL);
+    conversation_wait(talk, talk->waiting.count, text);
+    session_save_later(chat, 0);
+    session_send_waiting(s, chat);
+}
+
+char *session_take_waiting(struct session_chat *chat, int place) {
+    session_save_later(chat, 0);
+    return conversation_wait_no_more(&chat->conversation, place);
+}
+
+void session_steer(struct session *s, struct session_chat *chat, const char *text) {
+    struct conversation *talk = &chat->conversation;
+    if (text) conversation_wait(talk, 0, text);
+    session_save_later(chat, 0);
+    chat->steers = talk->waiting.count;
+    session_stop_answer(s, chat, conversation_last(talk));
+    session_send_waiting(s, chat); // where the engine did not have it yet
 }
 
 // ---- a full context ----

@@ -186,6 +186,7 @@ static void take_end(struct session *s, struct session_chat *chat, struct sessio
                      const struct engine_event *event) {
     struct message *m = &chat->conversation.messages[a->message];
     const int own = event->n_generated - m->thinking_tokens; // thoughts are not read again
+    const bool last = a->message == conversation_last(&chat->conversation);
     m->tokens = event->n_prompt + own;
     struct message *asked = &chat->conversation.messages[m->parent];
     if (event->n_prompt && asked->tokens != event->n_prompt) asked->tokens = event->n_prompt, asked->dirty = true;
@@ -199,7 +200,9 @@ static void take_end(struct session *s, struct session_chat *chat, struct sessio
                      : metrics_note(a, reason_text(event->reason), event->n_generated, event);
     end(chat, a, event->state, note);
     free(note);
+    const bool goes_on = last && (event->state == REQUEST_FINISHED || chat->steers);
     session_tell(s, &(struct session_event){.kind = SESSION_ENDED, .chat = chat, .reason = event->reason});
+    if (goes_on) session_send_waiting(s, chat);
 }
 
 // All answers of a request are refused together, one after the other: they are asked for again, or end, with the last

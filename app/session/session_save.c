@@ -130,7 +130,7 @@ static void read_done(void *job) {
     if (chat->conversation.unread_rows) say(s, SESSION_READ, chat, "this chat cannot be read", &r->status);
     else if (!r->drafted) say(s, SESSION_READ, chat, "the draft of this chat cannot be read", &r->draft_status);
     else tell(s, SESSION_READ, chat, NULL);
-    if (chat->unsent && r->read) session_send(s, chat, chat->unsent, strlen(chat->unsent));
+    if (chat->unsent && r->read) session_send(s, chat, chat->unsent);
     free(chat->unsent);
     chat->unsent = NULL;
     conversation_close(&r->conversation);

@@ -10,6 +10,7 @@
 #include "engine/base/log.h"
 #include "engine/base/panic.h"
 #include "engine/base/paths.h"
+#include "engine/base/text_line.h"
 
 #define OPEN_PATIENCE 5000 // ms another confab may keep us waiting at the start
 #define SAVE_PATIENCE 250  // and while the screen waits; a save that had to give up is tried again
@@ -54,6 +55,7 @@ static const char *const store_steps[] = {
     "ALTER TABLE message ADD COLUMN drawn BLOB;", // its tokens with their figures; NULL: not known
     "ALTER TABLE message ADD COLUMN edit TEXT;", // its new text as far as it is written; NULL: it is not being edited
     "ALTER TABLE message ADD COLUMN sampling TEXT;", // that it was drawn under, as of a conversation; NULL: not known
+    "ALTER TABLE conversation ADD COLUMN waiting TEXT;", // messages that are not sent yet, a line each; NULL: none
 };
 #define STORE_VERSION ((int)(sizeof store_steps / sizeof *store_steps))
 
@@ -62,15 +64,15 @@ static const char *const store_steps[] = {
     X(SQL_BEGIN, "BEGIN IMMEDIATE")                                                                                    \
     X(SQL_COMMIT, "COMMIT")                                                                                            \
     X(SQL_ROLLBACK, "ROLLBACK")                                                                                        \
-    X(SQL_LIST, "SELECT id, title, named, sampling, settings, created FROM conversation ORDER BY id")                  \
+    X(SQL_LIST, "SELECT id, title, named, sampling, settings, created, waiting FROM conversation ORDER BY id")         \
     X(SQL_LAST, "SELECT last FROM conversation WHERE id = ?1")                                                         \
     X(SQL_READ, "SELECT id, parent, role, state, text, note, tokens, model, thinking, thinking_tokens, "               \
                 "thinking_seconds, notice, created, begun, ended, name, use, own_tokens, drawn, edit, sampling "       \
                 "FROM message WHERE conversation = ?1 ORDER BY id")                                                    \
-    X(SQL_ADD_CONVERSATION, "INSERT INTO conversation (title, named, sampling, settings, created) "                    \
-                            "VALUES (?1, ?2, ?3, ?4, ?5)")                                                             \
-    X(SQL_SET_CONVERSATION, "UPDATE conversation SET title = ?1, named = ?2, sampling = ?3, settings = ?4 "            \
-                            "WHERE id = ?5")                                                                           \
+    X(SQL_ADD_CONVERSATION, "INSERT INTO conversation (title, named, sampling, settings, created, waiting) "           \
+                            "VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                                                         \
+    X(SQL_SET_CONVERSATION, "UPDATE conversation SET title = ?1, named = ?2, sampling = ?3, settings = ?4, "           \
+                            "waiting = ?6 WHERE id = ?5")                                                              \
     X(SQL_SET_LAST, "UPDATE conversation SET last = ?1 WHERE id = ?2")                                                 \
     X(SQL_SET_MESSAGE, "INSERT INTO message (role, state, text, note, tokens, model, thinking, thinking_tokens, "      \
                        "thinking_seconds, notice, created, begun, ended, name, use, own_tokens, conversation, parent, "\
@@ -259,6 +261,17 @@ static struct sampling sampling_read(const char *text, const struct sampling *in
     return s.sampling;
 }
 
+static struct text_list line_read(const char *lines) {
+    struct text_list waiting = {0};
+    for (size_t size; *lines; lines += size + (lines[size] == '\n')) {
+        size = strcspn(lines, "\n");
+        char *text = text_line_unescape((struct span){lines, size});
+        text_list_insert(&waiting, waiting.count, text);
+        free(text);
+    }
+    return waiting;
+}
+
 // What an older confab wrote keeps the settings of `initial`.
 static struct settings settings_read(sqlite3_stmt *query, const struct settings *initial) {
     struct settings own = settings_of_conversation(initial);
@@ -278,6 +291,7 @@ bool store_list(struct store *s, const struct settings *initial, store_visitor *
             .named = sqlite3_column_int(query, 2),
             .settings = settings_read(query, initial),
             .created = sqlite3_column_int64(query, 5),
+            .waiting = line_read(column_text(query, 6)),
             .unread_rows = true,
             .first = -1,
         };
@@ -372,17 +386,30 @@ bool store_read(struct store *s, struct conversation *c, struct status *st) {
 
 // ---- writing ----
 
+// NULL: nothing waits. The caller frees.
+static char *line_write(const struct text_list *waiting) {
+    char *lines = NULL;
+    for (int i = 0; i < waiting->count; i++) {
+        char *line = text_line_escape(waiting->texts[i]), *longer = xasprintf("%s%s\n", lines ? lines : "", line);
+        free(line), free(lines);
+        lines = longer;
+    }
+    return lines;
+}
+
 static bool save_head(struct store *s, struct conversation *c, struct status *st) {
     sqlite3_stmt *query = statement(s, c->row ? SQL_SET_CONVERSATION : SQL_ADD_CONVERSATION);
-    char *sampling = sampling_write(&c->settings.sampling), *settings = config_write_conversation(&c->settings);
+    char *sampling = sampling_write(&c->settings.sampling), *settings = config_write_conversation(&c->settings),
+         *waiting = line_write(&c->waiting);
     bind_text(query, 1, c->title);
     sqlite3_bind_int(query, 2, c->named);
     bind_text(query, 3, sampling);
     bind_text(query, 4, settings);
     if (c->row) sqlite3_bind_int64(query, 5, c->row);
     else bind_time(query, 5, c->created);
+    bind_text(query, 6, waiting);
     bool done = perform(s, query, st);
-    free(sampling), free(settings);
+    free(sampling), free(settings), free(waiting);
     if (done && !c->row) c->row = sqlite3_last_insert_rowid(s->db);
     return done;
 }

@@ -23,6 +23,11 @@ char *path_cache(const char *name) { return path_in("XDG_CACHE_HOME", ".cache", 
 
 char *path_state(const char *name) { return path_in("XDG_STATE_HOME", ".local/state", name); }
 
+char *path_expand(const char *typed) {
+    const char *home = getenv("HOME");
+    return home && !strncmp(typed, "~/", 2) ? xasprintf("%s%s", home, typed + 1) : xstrdup(typed);
+}
+
 char *path_absolute(const char *path) {
     char *here = *path == '/' ? NULL : getcwd(NULL, 0);
     char *whole = here ? xasprintf("%s/%s", strcmp(here, "/") ? here : "", path) : xstrdup(path);

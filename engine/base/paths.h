@@ -11,6 +11,7 @@ char *path_data(const char *name);   // $XDG_DATA_HOME/confab/NAME, otherwise ~/
 char *path_cache(const char *name);  // $XDG_CACHE_HOME/confab/NAME, otherwise ~/.cache/confab/NAME
 char *path_state(const char *name);  // $XDG_STATE_HOME/confab/NAME, otherwise ~/.local/state/confab/NAME
 
+char *path_expand(const char *typed); // "~/" at its beginning is $HOME; the caller frees
 // Makes a path absolute; the caller frees. Symbolic links are not resolved: a link's name says more than the blob it
 // points to. Returns the path unchanged if the working directory is gone.
 char *path_absolute(const char *path);

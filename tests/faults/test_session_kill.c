@@ -94,10 +94,10 @@ static int turns(const struct session_chat *chat) {
 
 static void take_turn(struct life *l, struct session_chat *chat) {
     char text[128];
-    const int n = snprintf(text, sizeof text, "Question %d: what is it that an answer of so many words is about?",
-                           turns(chat) + 1);
+    snprintf(text, sizeof text, "Question %d: what is it that an answer of so many words is about?",
+             turns(chat) + 1);
     const int ended = told[SESSION_ENDED];
-    session_send(l->session, chat, text, (size_t)n);
+    session_send(l->session, chat, text);
     wait_for(l, SESSION_ENDED, ended + 1);
 }
 

@@ -74,12 +74,12 @@ static struct {
     struct screen_view view;
     struct view_chat chats[32];
     struct view_message messages[32];
-    char status[512], composer[256];
+    char status[512], composer[4096];
     struct view_node nodes[64];
     uint64_t token_message; // where its token cursor is; 0: there is none
     int token;
-    char taken[256];
-    bool ended, chooses, typed, tree, compares;
+    char taken[4096];
+    bool ended, typed, tree, compares, lent;
     const char *theme_problem; // at the next opening; NULL: none
 } screen;
 
@@ -113,16 +113,20 @@ int screen_timeout(const struct screen *s) {
 int screen_output_fd(const struct screen *s) { return (void)s, -1; }
 void screen_resized(struct screen *s) { (void)s; }
 void screen_suspend(struct screen *s) { (void)s; }
-void screen_choose_model(struct screen *s, const char *filter) {
-    (void)s, (void)filter;
-    screen.chooses = true;
-}
+void screen_lend(struct screen *s) { (void)s, screen.lent = true; }
+void screen_reclaim(struct screen *s) { (void)s, screen.lent = false; }
 void screen_confirm(struct screen *s, enum ui_command_id id, const char *question) {
     (void)s, (void)id, (void)question;
 }
 void screen_set_composer(struct screen *s, const char *text) {
     (void)s, snprintf(screen.composer, sizeof screen.composer, "%s", text);
 }
+void screen_insert(struct screen *s, const char *text) {
+    const size_t size = strlen(screen.composer);
+    (void)s, snprintf(screen.composer + size, sizeof screen.composer - size, "%s", text);
+}
+size_t screen_message_size(const struct screen *s) { return (void)s, strlen(screen.composer); }
+void screen_rewrite(struct screen *s, const char *text) { screen_set_composer(s, text); }
 void screen_compare(struct screen *s) { (void)s, screen.compares = true; }
 const char *screen_take_message(struct screen *s) {
     (void)s;

@@ -91,7 +91,7 @@ static inline int teardown(void **state) {
 
 static inline struct session_chat *chat(int index) { return session_chat(session, index); }
 static inline const struct message *message(int index, int m) { return &chat(index)->conversation.messages[m]; }
-static inline void send(int index, const char *text) { session_send(session, chat(index), text, strlen(text)); }
+static inline void send(int index, const char *text) { session_send(session, chat(index), text); }
 
 static inline void happen(struct engine_event event) {
     event.at = now;

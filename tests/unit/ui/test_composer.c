@@ -115,6 +115,36 @@ static void test_scrolls_to_the_cursor(void **state) {
     check_drawn(10, 3, "0\n1\n2        ▼\n", 1, 0);
 }
 
+// What another program has made of it: pastes that it left alone stay folded.
+static void test_a_rewritten_message_keeps_its_folds(void **state) {
+    (void)state;
+    static const char file[] = "notes.txt:\n```txt\n1\n2\n3\n4\n5\n6\n7\n8\n9\n```\n";
+    static const char lines[] = "a\nb\nc\nd\ne\nf\ng\nh\ni\n";
+    type("see ");
+    paste(lines);
+    paste(file);
+    check_drawn(60, 1, "see [pasted 9 lines][notes.txt: 9 lines]\n", 40, 0);
+    assert_int_equal(composer_size(composer), 4 + strlen(lines) + strlen(file));
+    composer_rewrite(composer, "look at notes.txt:\n```txt\n1\n2\n3\n4\n5\n6\n7\n8\n9\n```\n\xff.");
+    check_drawn(60, 1, "look at [notes.txt: 9 lines]\xef\xbf\xbd.\n", 30, 0);
+    check_taken("look at notes.txt:\n```txt\n1\n2\n3\n4\n5\n6\n7\n8\n9\n```\n\xef\xbf\xbd.");
+    composer_rewrite(composer, "");
+    assert_true(composer_empty(composer));
+}
+
+static void test_a_word_is_replaced_in_one_edit(void **state) {
+    (void)state;
+    size_t point;
+    type("/mo x\002\002");
+    assert_string_equal(composer_line(composer, &point), "/mo x");
+    assert_int_equal(point, 3);
+    composer_replace(composer, 1, 3, "model");
+    type("!\037"); // and undone, what was typed then
+    assert_string_equal(composer_line(composer, &point), "/model x");
+    type("\037");
+    assert_string_equal(composer_line(composer, &point), "/mo x");
+}
+
 static void test_paste_is_one_edit_and_sends_nothing(void **state) {
     (void)state;
     type("see ");
@@ -426,6 +456,8 @@ int main(void) {
         TEST(test_cursor_on_wide_and_combining),
         TEST(test_several_lines_and_wrapping),
         TEST(test_scrolls_to_the_cursor),
+        TEST(test_a_rewritten_message_keeps_its_folds),
+        TEST(test_a_word_is_replaced_in_one_edit),
         TEST(test_paste_is_one_edit_and_sends_nothing),
         TEST(test_long_paste_is_folded_and_comes_back),
         TEST(test_history),

@@ -460,6 +460,57 @@ static void test_suspend_and_resume(void **state) {
     assert_restored(&s);
 }
 
+static void say_now(const char *text) {
+    if (write(1, text, strlen(text)) < 0) _exit(8);
+}
+
+static void lending_child(void) {
+    setenv("TERM", "xterm-256color", 1);
+    signal(SIGINT, SIG_DFL);
+    struct terminal *t = terminal_open(&(struct terminal_options){.input_fd = 0, .output_fd = 1}, NULL);
+    if (!t) _exit(9);
+    struct canvas c;
+    struct theme theme;
+    struct termios modes;
+    canvas_open(&c, 43, 7);
+    theme_load(&theme, "mono", NULL);
+    canvas_print(&c, (struct rect){0, 0, 43, 7}, 0, 0, (struct style){.role = ROLE_TEXT}, "same text");
+    terminal_draw(t, &c, &theme, 0, 0);
+    terminal_lend(t);
+    say_now("|lent|");
+    tcgetattr(0, &modes);
+    if (!(modes.c_lflag & ICANON)) _exit(6);
+    raise(SIGINT); // Ctrl+C is the other program's
+    terminal_draw(t, &c, &theme, 0, 0);
+    say_now("|back|");
+    terminal_reclaim(t);
+    terminal_draw(t, &c, &theme, 0, 0);
+    terminal_close(t);
+    canvas_close(&c);
+    _exit(0);
+}
+
+static void test_the_terminal_is_lent_and_taken_over_again(void **state) {
+    (void)state;
+    struct session s = {0};
+    struct winsize size = {.ws_row = 7, .ws_col = 43};
+    s.pid = forkpty(&s.master, NULL, NULL, &size);
+    if (s.pid == 0) lending_child();
+    session_read(&s);
+    int status;
+    assert_int_equal(waitpid(s.pid, &status, 0), s.pid);
+    close(s.master);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_restored(&s);
+    char *lent = strstr(s.seen, "|lent|"), *back = strstr(s.seen, "|lent||back|");
+    assert_true(lent && lent == back); // nothing was drawn between
+    assert_non_null(strstr(back, "\033[?1049h"));
+    assert_non_null(strstr(back, "same text"));
+    *lent = 0;
+    assert_restored(&s);
+}
+
 static void test_suspend_with_nobody_to_stop_for(void **state) {
     (void)state;
     struct session s = {0};
@@ -657,6 +708,7 @@ int main(void) {
         cmocka_unit_test(test_every_way_out_restores),
         cmocka_unit_test(test_suspend_and_resume),
         cmocka_unit_test(test_suspend_with_nobody_to_stop_for),
+        cmocka_unit_test(test_the_terminal_is_lent_and_taken_over_again),
         cmocka_unit_test(test_a_key_in_halves_that_is_read_late),
         cmocka_unit_test(test_a_stalled_terminal_holds_nobody_up),
         cmocka_unit_test(test_a_signal_ends_it_on_a_stalled_terminal),

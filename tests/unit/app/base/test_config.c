@@ -102,6 +102,21 @@ static void test_a_line_with_an_old_name_is_read_and_replaced(void **state) {
     assert_text(f->config, "panes = 3\n# mine\n");
 }
 
+static void test_a_list_is_saved_as_a_whole(void **state) {
+    struct folder *f = *state;
+    struct warnings w;
+    struct status st = {0};
+    write_config(f, "# mine\nstop = a\n\n# between\n  stop=b\nkey = stop Alt+X\nnonsense\nstop = b");
+    struct settings s = load(f->config, &w);
+    assert_int_equal(s.stops.count, 3);
+    assert_true(setting_parse(&s, SETTING_stops, "", &st));
+    assert_true(setting_parse(&s, SETTING_stops, "b", &st));
+    assert_true(setting_parse(&s, SETTING_stops, "c\nd", &st));
+    assert_true(config_save(&s, SETTING_stops, f->config, &st));
+    assert_text(f->config, "# mine\n\n# between\n  stop=b\nkey = stop Alt+X\nnonsense\nstop = c\\nd\n");
+    settings_free(&s);
+}
+
 static void test_values_are_read(void **state) {
     struct folder *f = *state;
     struct warnings w;
@@ -247,6 +262,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_missing_file_counts_as_empty, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(test_a_line_with_an_old_name_is_read_and_replaced, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(test_a_list_is_saved_as_a_whole, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(test_values_are_read, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(test_invalid_lines_are_reported_and_skipped, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(test_any_bytes_can_be_read, folder_make, folder_remove),

@@ -226,16 +226,33 @@ static void test_what_cannot_be_answered_is_left_out(void **state) {
     assert_string_equal(engine.prompt, "user: short|assistant: fine|user: next|");
 }
 
-static void test_a_message_to_a_busy_chat_is_kept(void **state) {
+static void test_a_message_to_a_busy_chat_waits_and_can_be_edited(void **state) {
     (void)state;
     act(COMMAND_SEND, -1, "q");
-    act(COMMAND_SEND, -1, "too early");
-    assert_string_equal(screen.composer, "too early");
+    act(COMMAND_SEND, -1, "early");
+    act(COMMAND_SEND, -1, "later");
+    assert_string_equal(screen.composer, "");
     assert_int_equal(engine.n_requests, 1);
+    assert_int_equal(screen.view.n_messages, 4);
+    assert_message(2, VIEW_USER, "early");
+    assert_int_equal(screen.messages[2].waiting, 1);
+    assert_int_equal(screen.messages[3].waiting, 2);
     act(COMMAND_INTERRUPT, -1, NULL);
     assert_int_equal(engine.cancelled[engine.n_cancelled - 1], 1);
     end(1, 1, REQUEST_CANCELLED, FINISH_CANCELLED, "");
     assert_non_null(strstr(screen.messages[1].note, "stopped"));
+    assert_string_equal(screen.status, "what you wrote waits: Enter sends it, Up takes it back");
+    act(COMMAND_TAKE_BACK, 0, NULL); // that which was clicked on
+    assert_string_equal(screen.composer, "early");
+    act(COMMAND_TAKE_BACK, -1, NULL);
+    assert_string_equal(screen.composer, "early"); // nothing is written over
+    assert_int_equal(screen.view.n_messages, 3);
+    act(COMMAND_SEND, -1, NULL); // an empty one: the line goes on
+    assert_string_equal(engine.prompt, "user: q\n\nlater|");
+    screen_set_composer(NULL, "now");
+    act(COMMAND_STEER, -1, NULL);
+    end(1, 2, REQUEST_CANCELLED, FINISH_CANCELLED, "");
+    assert_string_equal(engine.prompt, "user: q\n\nlater\n\nnow|");
 }
 
 static void test_rename_delete_and_copy(void **state) {
@@ -269,7 +286,7 @@ int main(void) {
         CHAT_TEST(test_thinking_is_a_part_of_its_own),
         CHAT_TEST(test_a_notice_is_shown_once),
         CHAT_TEST(test_what_cannot_be_answered_is_left_out),
-        CHAT_TEST(test_a_message_to_a_busy_chat_is_kept),
+        CHAT_TEST(test_a_message_to_a_busy_chat_waits_and_can_be_edited),
         CHAT_TEST(test_rename_delete_and_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,17 +45,16 @@ static void write_model(const char *name, char path[128]) {
 
 static void test_answers_remember_their_model(void **state) {
     (void)state;
-    char path[128], order[160];
+    char path[128];
     write_model("Other 2B.gguf", path);
-    snprintf(order, sizeof order, "/model %s", path);
     act(COMMAND_SEND, -1, "one");
     say(1, 1, "first");
     end(1, 1, REQUEST_FINISHED, FINISH_END, "");
     assert_null(screen.messages[1].author);
-    act(COMMAND_SEND, -1, order);
+    act(COMMAND_MODEL, -1, path);
     wait_for_model();
     assert_string_equal(screen.view.model_name, "Other 2B Q4_0");
-    assert_int_equal(screen.view.n_messages, 2); // an order is no message
+    assert_int_equal(screen.view.n_messages, 2); // a command is no message
     assert_string_equal(screen.messages[1].author, "Tiny 1B Q4_0");
     assert_string_equal(settings.model, path);
     assert_true(config_has("model"));
@@ -108,12 +107,8 @@ static void test_a_model_that_fails_leaves_the_old(void **state) {
     assert_string_equal(engine.prompt, "user: one|");
 }
 
-static void test_orders_and_messages_differ(void **state) {
+static void test_there_is_nothing_to_stop(void **state) {
     (void)state;
-    act(COMMAND_SEND, -1, "/model");
-    assert_true(screen.chooses);
-    act(COMMAND_SEND, -1, "/models are many");
-    assert_string_equal(engine.prompt, "user: /models are many|");
     act(COMMAND_MODEL_STOP, -1, NULL);
     assert_non_null(strstr(screen.status, "no model is being loaded"));
 }
@@ -222,7 +217,7 @@ int main(void) {
         CHAT_TEST(test_answers_remember_their_model),
         CHAT_TEST(test_a_running_answer_is_stopped_for_another_model),
         CHAT_TEST(test_a_model_that_fails_leaves_the_old),
-        CHAT_TEST(test_orders_and_messages_differ),
+        CHAT_TEST(test_there_is_nothing_to_stop),
         CHAT_TEST(test_stops_and_reasoning_reach_the_engine),
         CHAT_TEST(test_knobs_go_back_to_the_model),
         CHAT_TEST(test_a_knob_reaches_the_running_answer),

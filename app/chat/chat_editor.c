@@ -1,0 +1,139 @@
+// What is written, edited in the person's own editor, to which the terminal is lent meanwhile. Answers go on.
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "app/chat/chat_state.h"
+#include "engine/base/panic.h"
+#include "engine/base/reader.h"
+
+#define TEXT_LIMIT (16 << 20) // bytes
+#define NOT_FOUND  127        // the shell's exit status
+
+struct chat_editor {
+    char *command, *path; // path: of the text
+    char *text;           // as it was
+    pid_t pid;
+    int fd; // of the process
+};
+
+static const char *editor_command(void) {
+    const char *names[] = {getenv("VISUAL"), getenv("EDITOR")};
+    for (int i = 0; i < 2; i++)
+        if (names[i] && *names[i]) return names[i];
+    return "vi";
+}
+
+// A file for this person alone, named so that editors know what is in it.
+static bool write_text(struct chat_editor *e) {
+    const char *folder = getenv("TMPDIR");
+    e->path = xasprintf("%s/confab-XXXXXX.md", folder && *folder ? folder : "/tmp");
+    const int fd = mkostemps(e->path, 3, O_CLOEXEC);
+    if (fd < 0) return false;
+    const bool written = dprintf(fd, "%s\n", e->text) >= 0;
+    return !close(fd) && written;
+}
+
+// The command may have arguments of its own, so a shell reads it.
+static bool start(struct chat_editor *e, const struct screen_options *terminal) {
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    sigset_t own;
+    char *line = xasprintf("%s \"$1\"", e->command), *arguments[] = {"sh", "-c", line, "sh", e->path, NULL};
+    posix_spawn_file_actions_init(&files);
+    if (terminal->input_fd >= 0) posix_spawn_file_actions_adddup2(&files, terminal->input_fd, STDIN_FILENO);
+    if (terminal->output_fd >= 0) posix_spawn_file_actions_adddup2(&files, terminal->output_fd, STDOUT_FILENO);
+    posix_spawnattr_init(&attributes);
+    sigemptyset(&own);
+    sigaddset(&own, SIGINT), sigaddset(&own, SIGQUIT);
+    posix_spawnattr_setsigdefault(&attributes, &own);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    const bool started = !posix_spawn(&e->pid, "/bin/sh", &files, &attributes, arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+    free(line);
+    if (started) e->fd = pidfd_open(e->pid, 0);
+    return started;
+}
+
+static void forget(struct chat *c) {
+    struct chat_editor *e = c->editor;
+    c->editor = NULL;
+    if (e->fd >= 0) close(e->fd);
+    free(e->command), free(e->path), free(e->text);
+    free(e);
+}
+
+void chat_editor_open(struct chat *c, const struct ui_command *command) {
+    struct draft written;
+    if (chat_message(c, command->message) >= 0) {
+        chat_edit(c, command);
+        if (!c->current->editing) return; // it has said why
+    }
+    screen_draft(c->screen, &written);
+    c->editor = xcalloc(1, sizeof *c->editor);
+    *c->editor = (struct chat_editor){
+        .command = xstrdup(editor_command()), .text = xstrdup(written.text ? written.text : ""), .fd = -1};
+    draft_free(&written);
+    if (!write_text(c->editor)) {
+        chat_say(c, true, "%s: cannot be written", c->editor->path);
+        forget(c);
+        return;
+    }
+    screen_lend(c->screen);
+    if (!start(c->editor, &c->p.screen)) {
+        screen_reclaim(c->screen);
+        chat_say(c, true, "%s: cannot be started", c->editor->command);
+        unlink(c->editor->path);
+        forget(c);
+    } else if (c->editor->fd < 0) {
+        chat_editor_turn(c); // a system without descriptors of processes: everything waits for it
+    }
+}
+
+// A newline at the end is the editor's.
+static void take_text(struct chat *c) {
+    struct chat_editor *e = c->editor;
+    struct status st = {0};
+    size_t size;
+    char *text = file_read(e->path, TEXT_LIMIT, &size, &st);
+    if (!text) {
+        chat_say(c, true, "%s; the message stays as it was", st.text);
+        return;
+    }
+    if (size && text[size - 1] == '\n') size--;
+    if (size != strlen(e->text) || memcmp(text, e->text, size)) {
+        text = xrealloc(text, size + 1);
+        text[size] = 0;
+        screen_rewrite(c->screen, text);
+    }
+    free(text);
+    chat_draft_typed(c);
+}
+
+void chat_editor_turn(struct chat *c) {
+    struct chat_editor *e = c->editor;
+    int status = 0;
+    while (waitpid(e->pid, &status, 0) < 0 && errno == EINTR) continue;
+    screen_reclaim(c->screen);
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (!code) take_text(c);
+    else if (code == NOT_FOUND) chat_say(c, true, "%s: not found (set EDITOR to your editor)", e->command);
+    else chat_say(c, true, "%s: exit status %d; the message stays as it was", e->command, code);
+    unlink(e->path);
+    forget(c);
+    c->stale = true;
+}
+
+int chat_editor_fd(const struct chat *c) { return c->editor ? c->editor->fd : -1; }
+
+void chat_editor_close(struct chat *c) {
+    if (c->editor) forget(c); // the file stays: it may hold what is not lost yet
+}
