@@ -47,6 +47,12 @@ static void bench_close(struct bench *b) {
     free(b->bytes);
 }
 
+// A millisecond; a minute of them is too long.
+static void nap(int *naps) {
+    if (++*naps == PATIENCE) fail_msg("nothing has happened for a minute");
+    usleep(1000);
+}
+
 static uint64_t ask(struct engine_client *c, uint64_t conversation, const char *text, int n) {
     struct request_params p = {
         .conversation = conversation, .raw = text, .sampling = sampling_default(), .max_tokens = n, .ignore_end = true};
@@ -117,11 +123,12 @@ static void test_closing_ends_a_step_for_the_client(void **state) {
     (void)state;
     struct bench b = bench_open((struct engine_params){0});
     toy.patience = 60000;
+    int naps = 0;
     ask(b.clients[0], 1, "Once", 5);
-    while (!toy.runs) usleep(1000);
+    while (!toy.runs) nap(&naps);
     engine_client_close(b.clients[0]);
     b.clients[0] = NULL;
-    while (!toy.given_up) usleep(1000);
+    while (!toy.given_up) nap(&naps);
     toy.patience = 0; // nothing runs
     end_of(b.clients[1], ask(b.clients[1], 1, "Upon", 5), 1);
     assert_int_equal(toy.given_up, 1);
@@ -181,7 +188,8 @@ static void test_pages_can_be_read(void **state) {
     assert_int_equal(page_of(b.clients[0], -1)->page, -1);
     end_of(b.clients[0], ask(b.clients[0], 1, "Once upon a time there was", 80), 1);
     const struct engine_metrics *f = engine_metrics(b.clients[0]);
-    while (f->pages_kept < 3) usleep(1000), f = engine_metrics(b.clients[0]);
+    int naps = 0;
+    while (f->pages_kept < 3) nap(&naps), f = engine_metrics(b.clients[0]);
     engine_look_at_page(b.clients[0], 0);
     const struct page_text *t = page_of(b.clients[0], 0);
     assert_int_equal(t->position, 0);
@@ -204,7 +212,7 @@ static void test_pages_can_be_read(void **state) {
     while (e.kind != EVENT_TEXT);
     int page = 0;
     while (f->pages[page].conversation != 2)
-        if (++page == f->n_pages) page = 0, f = engine_metrics(b.clients[0]);
+        if (++page == f->n_pages) nap(&naps), page = 0, f = engine_metrics(b.clients[0]);
     engine_look_at_page(b.clients[0], page);
     assert_non_null(strstr(page_of(b.clients[0], page)->text, "Upon once"));
     engine_cancel(b.clients[0], runs);
@@ -266,7 +274,7 @@ static void test_pages_of_equal_numbers_do_not_mix(void **state) {
             assert_true(f->pages[i].conversation == 7 || f->pages[i].conversation > CONVERSATION_MOST);
     // What one forgets the other keeps.
     engine_forget(b.clients[0], 7, 0);
-    while (pages_of(settled(b.clients[0], 110), 7)) usleep(1000);
+    for (int naps = 0; pages_of(settled(b.clients[0], 110), 7);) nap(&naps);
     assert_int_equal(pages_of(settled(b.clients[1], 110), 7), own);
     bench_close(&b);
 }
@@ -277,13 +285,14 @@ static void test_focus_is_on_one_client(void **state) {
     struct bench b = bench_open((struct engine_params){.kv_tokens = 4096});
     toy.patience = 1000;
     engine_focus(b.clients[0], 3);
+    int naps = 0;
     uint64_t first = ask(b.clients[0], 1, "Once", 5);
-    while (!toy.runs) usleep(1000); // waits in its prompt
+    while (!toy.runs) nap(&naps); // waits in its prompt
     uint64_t waits = ask(b.clients[1], 3, "Upon", 5);
     usleep(20000);
     assert_int_equal(toy.given_up, 0);
     uint64_t focused = ask(b.clients[0], 3, "More", 5); // ends the step
-    while (!toy.given_up) usleep(1000);
+    while (!toy.given_up) nap(&naps);
     toy.patience = 0;
     bool ended = false;
     for (struct engine_event e; !ended;) {
