@@ -33,7 +33,8 @@ struct engine_params {
     int kv_tokens;     // KV arena in tokens, 0: chosen from the machine's memory
     int prefill_chunk; // prompt rows a step at most, 0: default
     enum draft_kind draft;
-    const char *draft_model; // path of a model of the same vocabulary, for DRAFT_MODEL; borrowed
+    const char *draft_model;      // path of a model of the same vocabulary, for DRAFT_MODEL; borrowed
+    struct status *draft_refused; // set where that model cannot draft, and lookup does alone; NULL: then nothing opens
     struct engine_hibernation hibernation;
     struct backend_options options;
 };

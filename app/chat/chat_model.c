@@ -150,11 +150,14 @@ static void loaded(struct chat *c) {
     bool another = !c->models->path != !path || (path && strcmp(c->models->path, path));
     take_model(c);
     hold(c);
+    const char *refused = model_host_draft_refused(c->p.host);
+    if (!another && refused) chat_say(c, true, "drafting by lookup alone: %s", refused);
     if (!another) return; // the first one, or the old one again
     char text[64];
     bool stopped = c->models->stopped;
-    chat_say(c, false, "%s answers from now on%s%s", c->model_name, stopped ? "; " : "",
-             stopped ? stopped_text(c, text) : "");
+    chat_say(c, refused, "%s answers from now on%s%s%s%s", c->model_name, stopped ? "; " : "",
+             stopped ? stopped_text(c, text) : "", refused ? "; drafting by lookup alone: " : "",
+             refused ? refused : "");
     c->models->stopped = 0;
     char *whole = path ? path_absolute(path) : xstrdup(""); // it is read from other folders too
     setting_parse(c->p.settings, SETTING_model, whole, NULL);

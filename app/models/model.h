@@ -36,7 +36,8 @@ struct loaded_model {
     const struct model_info *info;
     struct engine *engine;
     struct engine_client *client;
-    struct model_memory memory; // that the engine takes, if a model_loader opened it
+    struct model_memory memory;  // that the engine takes, if a model_loader opened it
+    struct status draft_refused; // likewise, why its draft model does not draft; ok: it does, or there is none
 };
 bool model_load(struct loaded_model *m, const struct settings *s, struct status *st);
 // The same, but returns before the weights are repacked.

@@ -272,6 +272,7 @@ static enum model_host_event take_over(struct model_host *h, const struct loaded
     } else {
         h->now.engine = m->engine;
         h->now.client = m->client;
+        h->now.draft_refused = m->draft_refused;
     }
     h->held = m->memory;
     if (h->path) worker_do(h->worker, used_work, free, xstrdup(h->path));
@@ -329,6 +330,10 @@ struct engine_client *model_host_client(const struct model_host *h) {
 }
 const struct model_info *model_host_info(const struct model_host *h) { return h->now.info; }
 const struct model_memory *model_host_memory(const struct model_host *h) { return h->now.engine ? &h->held : NULL; }
+
+const char *model_host_draft_refused(const struct model_host *h) {
+    return h->now.engine && h->now.draft_refused.code ? h->now.draft_refused.text : NULL;
+}
 
 const char *model_host_path(const struct model_host *h) { return h->path; }
 

@@ -69,6 +69,7 @@ struct model_loader *model_loader_start(const struct model_loader_params *p, str
     l->p.path = p->path ? xstrdup(p->path) : NULL;
     l->p.engine.options.progress = on_progress;
     l->p.engine.options.progress_context = l;
+    l->p.engine.draft_refused = &l->model.draft_refused;
     l->model.file = p->file;
     atomic_init(&l->progress, -1);
     if (system_start_thread(&l->thread, loader_main, l, st)) return l;

@@ -74,10 +74,19 @@ static struct scheduler *open_scheduler(struct local_engine *e, const struct eng
     return open_scheduler(e, &cpu, NULL, st);
 }
 
+static bool open_drafter(struct local_engine *e, const struct engine_params *p, struct drafter **out,
+                         struct status *st) {
+    struct status *why = p->draft_refused ? p->draft_refused : st;
+    *out = p->draft == DRAFT_MODEL ? drafter_file_open(p, e->file, &e->draft_file, why) : NULL;
+    if (*out || p->draft != DRAFT_MODEL) return true;
+    if (p->draft_refused) log_warning("engine", "drafting by lookup alone: %s", why->text);
+    return p->draft_refused;
+}
+
 static bool open_drafting_scheduler(struct local_engine *e, const struct engine_params *p,
                                     const struct backend_ops *ops, struct status *st) {
-    struct drafter *drafter = NULL;
-    if (p->draft == DRAFT_MODEL && !(drafter = drafter_file_open(p, e->file, &e->draft_file, st))) return false;
+    struct drafter *drafter;
+    if (!open_drafter(e, p, &drafter, st)) return false;
     e->scheduler = open_scheduler(e, p, ops, st);
     if (e->scheduler) scheduler_set_drafter(e->scheduler, drafter);
     else drafter_close(drafter);

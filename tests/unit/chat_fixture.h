@@ -26,7 +26,7 @@
 
 // ---- models ----
 
-// Models are there at once, but for the file called FAILS.
+// Models are there at once, but for the file called FAILS; no model drafts for the one called ALONE.
 static struct model_file *fixture_open(const char *path, struct status *st) {
     static const struct format_share formats[] = {{"Q4_0", 1, 1}};
     (void)st;
@@ -56,7 +56,7 @@ static bool fixture_memory(const struct model_file *m, const struct engine_param
     return true;
 }
 static struct engine *fixture_open_engine(struct model_file *m, const struct engine_params *p, struct status *st) {
-    (void)p;
+    if (!strcmp(m->info.name, "ALONE")) status_fail(p->draft_refused, STATUS_USAGE, "small: cannot draft for ALONE");
     if (!strcmp(m->info.name, "FAILS")) return status_fail(st, STATUS_MEMORY, "%s: does not fit", m->info.path), NULL;
     return &engine.engine;
 }

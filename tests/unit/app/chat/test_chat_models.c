@@ -107,6 +107,16 @@ static void test_a_model_that_fails_leaves_the_old(void **state) {
     assert_string_equal(engine.prompt, "user: one|");
 }
 
+static void test_a_draft_model_that_does_not_draft_is_told(void **state) {
+    (void)state;
+    char path[128];
+    write_model("ALONE.gguf", path);
+    act(COMMAND_MODEL, -1, path);
+    wait_for_model();
+    assert_string_equal(screen.status, "ALONE Q4_0 answers from now on; drafting by lookup alone: "
+                                       "small: cannot draft for ALONE");
+}
+
 static void test_there_is_nothing_to_stop(void **state) {
     (void)state;
     act(COMMAND_MODEL_STOP, -1, NULL);
@@ -217,7 +227,8 @@ int main(void) {
         CHAT_TEST(test_answers_remember_their_model),
         CHAT_TEST(test_a_running_answer_is_stopped_for_another_model),
         CHAT_TEST(test_a_model_that_fails_leaves_the_old),
-        CHAT_TEST(test_there_is_nothing_to_stop),
+CHAT_TEST(test_there_is_nothing_to_stop),
+        CHAT_TEST(test_a_draft_model_that_does_not_draft_is_told),
         CHAT_TEST(test_stops_and_reasoning_reach_the_engine),
         CHAT_TEST(test_knobs_go_back_to_the_model),
         CHAT_TEST(test_a_knob_reaches_the_running_answer),

@@ -96,6 +96,29 @@ static void test_another_model_replaces_it(void **state) {
     free(path);
 }
 
+// A draft model that has drafted so far is no reason not to load a model of another vocabulary.
+static void test_a_model_of_another_vocabulary_is_loaded_without_the_draft_model(void **state) {
+    (void)state;
+    struct status st = {0};
+    char *small = write_model("small.gguf", 1), *large = write_model("large.gguf", 2),
+         *other = xasprintf("%s/other.gguf", folder);
+    tiny_model_write(other, (struct tiny_model_options){.pre = "gpt-2"});
+    settings.model = large;
+    settings.draft = small;
+    struct model_host *h = open_host();
+    assert_null(model_host_draft_refused(h));
+    assert_true(choose(h, other, &st));
+    assert_int_equal(next_event(h, &st), HOST_LOADED);
+    assert_string_equal(model_host_path(h), other);
+    assert_non_null(strstr(model_host_draft_refused(h), "cannot draft for"));
+    assert_true(choose(h, large, &st));
+    assert_int_equal(next_event(h, &st), HOST_LOADED);
+    assert_null(model_host_draft_refused(h));
+    model_host_close(h);
+    settings.model = settings.draft = NULL;
+    free(small), free(large), free(other);
+}
+
 static void test_a_failure_to_load_changes_nothing(void **state) {
     (void)state;
     struct status st = {0};
@@ -297,6 +320,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_first_model_is_loaded),
         cmocka_unit_test(test_another_model_replaces_it),
+        cmocka_unit_test(test_a_model_of_another_vocabulary_is_loaded_without_the_draft_model),
         cmocka_unit_test(test_a_failure_to_load_changes_nothing),
         cmocka_unit_test(test_stopping_keeps_the_old_model),
         cmocka_unit_test(test_the_host_closes_while_loading),

@@ -30,10 +30,12 @@ static char *write_model(const char *name, struct tiny_model_options o) {
     return path;
 }
 
-static struct engine *open_engine(struct model_file *file, const char *draft_model, struct status *st) {
+static struct engine *open_engine(struct model_file *file, const char *draft_model, struct status *refused,
+                                  struct status *st) {
     const struct engine_params p = {.n_threads = 1,
                                     .draft = draft_model ? DRAFT_MODEL : DRAFT_OFF,
                                     .draft_model = draft_model,
+                                    .draft_refused = refused,
                                     .kv_tokens = 1024,
                                     .options.device = "cpu"};
     return local_engine_open(file, &p, st);
@@ -42,7 +44,7 @@ static struct engine *open_engine(struct model_file *file, const char *draft_mod
 static void write_text(struct model_file *file, const char *draft_model, int32_t out[TOKENS],
                        struct engine_event *event) {
     struct status st = {0};
-    struct engine *engine = open_engine(file, draft_model, &st);
+    struct engine *engine = open_engine(file, draft_model, NULL, &st);
     if (!engine) fail_msg("%s", st.text);
     struct engine_client *client = engine_client_open(engine, &st);
     struct request_params q = {.conversation = 1,
@@ -88,12 +90,12 @@ static void test_another_vocabulary_is_refused(void **state) {
     char *large = write_model("large.gguf", (struct tiny_model_options){0}),
          *other = write_model("other.gguf", (struct tiny_model_options){.pre = "gpt-2"});
     struct model_file *file = model_file_open(large, &st);
-    assert_null(open_engine(file, other, &st));
+    assert_null(open_engine(file, other, NULL, &st));
     assert_int_equal(st.code, STATUS_USAGE);
     assert_non_null(strstr(st.text, "cannot draft for"));
-    assert_null(open_engine(file, "/nowhere/draft.gguf", &st));
+    assert_null(open_engine(file, "/nowhere/draft.gguf", NULL, &st));
     assert_non_null(strstr(st.text, "/nowhere/draft.gguf"));
-    struct engine *engine = open_engine(file, NULL, &st); // the model itself is as good as before
+    struct engine *engine = open_engine(file, NULL, NULL, &st); // the model itself is as good as before
     assert_non_null(engine);
     engine_close(engine);
     model_file_close(file);
@@ -125,11 +127,30 @@ static void test_its_memory_is_a_part_of_what_is_needed(void **state) {
     free(large), free(small);
 }
 
+static void test_where_it_may_be_refused_the_engine_opens(void **state) {
+    (void)state;
+    struct status st = {0}, refused = {0};
+    char *large = write_model("large.gguf", (struct tiny_model_options){0}),
+         *other = write_model("other.gguf", (struct tiny_model_options){.pre = "gpt-2"});
+    struct model_file *file = model_file_open(large, &st);
+    struct engine *engine = open_engine(file, large, &refused, &st);
+    assert_non_null(engine);
+    assert_int_equal(refused.code, STATUS_OK);
+    engine_close(engine);
+    engine = open_engine(file, other, &refused, &st);
+    if (!engine) fail_msg("%s", st.text);
+    assert_non_null(strstr(refused.text, "cannot draft for"));
+    engine_close(engine);
+    model_file_close(file);
+    free(large), free(other);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_text_is_that_of_the_model_that_answers),
         cmocka_unit_test(test_another_vocabulary_is_refused),
         cmocka_unit_test(test_its_memory_is_a_part_of_what_is_needed),
+        cmocka_unit_test(test_where_it_may_be_refused_the_engine_opens),
     };
     return cmocka_run_group_tests(tests, setup, temporary_folder_teardown);
 }
