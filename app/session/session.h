@@ -42,6 +42,7 @@ struct session_answer {
     uint64_t away;                                              // total ns pre-empted after the first token
     int n_returns;   // times it resumed; the tokens that came then do not count in its rate
     bool refused;    // its prompt does not fit, and it is to be asked for again with less
+    bool stopped;    // by a person: it is not asked for again
     bool makes_room; // by leaving out the oldest messages, as a person has said
     bool replays;    // it goes on in a context that was made free: what it has said so far comes once more
     bool crowded;    // nothing more can be left out: it makes do with the room there is

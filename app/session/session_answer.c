@@ -283,7 +283,7 @@ bool session_go_on(struct session *s, struct session_chat *chat, struct session_
     const struct message *m = &talk->messages[a->message];
     const int context = context_of(s), at = (int)(a - chat->answers), own = event->n_generated;
     const int most = context - context / ROOM_SHARE - own;
-    if (event->state != REQUEST_FINISHED || event->reason != FINISH_CONTEXT || s->held) return false;
+    if (event->state != REQUEST_FINISHED || event->reason != FINISH_CONTEXT || s->held || a->stopped) return false;
     if ((!a->makes_room && s->p.settings->overflow != OVERFLOW_DROP) || m->drawn.count != own) return false;
     const bool fewer = asked_messages(talk, m->parent) < a->n_asked; // for another answer to the same message
     const struct asked_room room =

@@ -55,7 +55,8 @@ static void end(struct session_chat *chat, struct session_answer *a, enum reques
 }
 
 static void stop(struct session *s, struct session_chat *chat, struct session_answer *a) {
-    if (a->request) engine_cancel_answer(s->client, a->request, a->index); // its event ends it
+    a->stopped = true;
+    if (a->request && !a->refused) engine_cancel_answer(s->client, a->request, a->index); // its event ends it
     else end(chat, a, REQUEST_CANCELLED, "stopped");
 }
 
@@ -205,19 +206,20 @@ static void take_end(struct session *s, struct session_chat *chat, struct sessio
     if (goes_on) session_send_waiting(s, chat);
 }
 
-// All answers of a request are refused together, one after the other: they are asked for again, or end, with the last
-// one. False: it does not concern this event.
+// All answers of a request are refused together, one after the other: those that nobody has stopped meanwhile are asked
+// for again, or end, with the last one. False: it does not concern this event.
 static bool refuse(struct session *s, struct session_chat *chat, struct session_answer *a,
                    const struct engine_event *event) {
     const uint64_t request_id = a->request;
-    int first = (int)(a - chat->answers), end_of;
+    int first = 0, end_of;
     if (event->state != REQUEST_FAILED || event->reason != FINISH_CONTEXT) return false;
     if (!a->makes_room && s->p.settings->overflow != OVERFLOW_DROP) return false;
-    a->refused = true;
-    while (first > 0 && chat->answers[first - 1].request == request_id) first--;
+    if (a->stopped) end(chat, a, REQUEST_CANCELLED, "stopped");
+    else a->refused = true;
+    while (first < chat->n_answers && chat->answers[first].request != request_id) first++;
     for (end_of = first; end_of < chat->n_answers && chat->answers[end_of].request == request_id; end_of++)
         if (!chat->answers[end_of].refused) return true;
-    if (session_drop_oldest(s, chat, first, event->n_prompt)) return true;
+    if (first == end_of || session_drop_oldest(s, chat, first, event->n_prompt)) return true;
     for (int i = end_of - 1; i >= first; i--) take_end(s, chat, &chat->answers[i], event);
     return true;
 }

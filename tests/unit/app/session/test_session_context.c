@@ -189,29 +189,51 @@ static void test_a_message_that_never_fits_leaves_nothing_out(void **state) {
     assert_int_equal(engine.room, 0);
 }
 
+static void refuse(uint64_t request, int answer, int n_prompt) {
+    happen((struct engine_event){.kind = EVENT_STATE,
+                                 .request = request,
+                                 .answer = answer,
+                                 .state = REQUEST_FAILED,
+                                 .reason = FINISH_CONTEXT,
+                                 .n_prompt = n_prompt});
+}
+
 static void test_several_answers_are_refused_and_asked_for_again_together(void **state) {
     (void)state;
     fill_context();
     counted(5, REQUEST_CANCELLED, FINISH_CANCELLED, 0, 0);
     session_ask(session, chat(0), 8, 2, NULL);
-    for (int answer = 0; answer < 2; answer++)
-        happen((struct engine_event){.kind = EVENT_STATE,
-                                     .request = 6,
-                                     .answer = answer,
-                                     .state = REQUEST_FAILED,
-                                     .reason = FINISH_CONTEXT,
-                                     .n_prompt = 450});
+    for (int answer = 0; answer < 2; answer++) refuse(6, answer, 450);
     assert_int_equal(engine.n_requests, 7);
     assert_int_equal(engine.n_answers, 2);
-    for (int answer = 0; answer < 2; answer++)
-        happen((struct engine_event){.kind = EVENT_STATE,
-                                     .request = 7,
-                                     .answer = answer,
-                                     .state = REQUEST_FAILED,
-                                     .reason = FINISH_CONTEXT,
-                                     .n_prompt = 2000});
+    for (int answer = 0; answer < 2; answer++) refuse(7, answer, 2000);
     assert_false(session_busy(chat(0)));
     assert_int_equal(engine.n_requests, 7);
+}
+
+// Before it hears that it was refused, or while it waits for the others to hear that.
+static void test_a_refused_answer_that_is_stopped_is_not_asked_for_again(void **state) {
+    (void)state;
+    fill_context();
+    counted(5, REQUEST_CANCELLED, FINISH_CANCELLED, 0, 0);
+    session_ask(session, chat(0), 8, 3, NULL);
+    refuse(6, 0, 450);
+    session_stop_answer(session, chat(0), 10);
+    assert_int_equal(message(0, 10)->state, MESSAGE_STOPPED);
+    session_stop_answer(session, chat(0), 12);
+    assert_int_equal(message(0, 12)->state, MESSAGE_STREAMING);
+    refuse(6, 1, 450);
+    assert_int_equal(engine.n_requests, 6);
+    refuse(6, 2, 450);
+    assert_int_equal(message(0, 12)->state, MESSAGE_STOPPED);
+    assert_string_equal(message(0, 12)->note, "stopped");
+    assert_int_equal(engine.n_requests, 7);
+    assert_int_equal(engine.n_answers, 1);
+    assert_int_equal(message(0, 11)->state, MESSAGE_STREAMING);
+    session_stop_answer(session, chat(0), 11); // all of a request
+    refuse(7, 0, 450);
+    assert_int_equal(engine.n_requests, 7);
+    assert_false(session_busy(chat(0)));
 }
 
 static void test_an_answer_without_its_question_keeps_the_turns(void **state) {
@@ -328,6 +350,7 @@ int main(void) {
         SESSION_TEST(test_what_is_left_out_is_a_setting),
         SESSION_TEST(test_a_message_that_never_fits_leaves_nothing_out),
         SESSION_TEST(test_several_answers_are_refused_and_asked_for_again_together),
+        SESSION_TEST(test_a_refused_answer_that_is_stopped_is_not_asked_for_again),
         SESSION_TEST(test_an_answer_without_its_question_keeps_the_turns),
         SESSION_TEST(test_of_a_folded_message_the_beginning_is_asked_with),
         SESSION_TEST(test_whole_words_of_a_message_are_read_ahead),
