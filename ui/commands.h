@@ -38,7 +38,8 @@
     X(COMMAND_REGENERATE, "regenerate", "F4", "Answers", "regenerate the answer; the old one is kept as a version")    \
     X(COMMAND_FAN_OUT, "fan-out", "Alt+A", "Answers", "ask for several answers at once, each with its own knobs")      \
     X(COMMAND_COMPARE, "compare", "Alt+V", "Answers", "show the versions of a message side by side")                   \
-    X(COMMAND_KEEP, "keep", "", "Answers", "remove the other versions of the message")                                 \
+    X(COMMAND_MARK, "mark", "", "Answers", "mark the version, to keep it together with others")                        \
+    X(COMMAND_KEEP, "keep", "", "Answers", "keep the marked versions, or this one, and remove the others")             \
     X(COMMAND_STOP, "stop", "F5", "Answers", "stop this answer")                                                       \
     X(COMMAND_STOP_ALL, "stop-all", "Shift+F5", "Answers", "stop all answers")                                         \
     X(COMMAND_VERSION_PREVIOUS, "previous-version", "Alt+Left", "Answers", "previous version of the message")          \

@@ -143,7 +143,8 @@ static const char *state_of(const struct view_column *v, char out[4 * VIEW_NUMBE
 static int draw_mark(struct view_frame *f, struct rect line, const struct view_column *v, struct style s) {
     const char *mark = v->streaming ? "◐" : v->failed ? "✗" : "●";
     canvas_symbol(f->canvas, line, line.x, line.y, s, mark, v->streaming ? '~' : v->failed ? 'x' : '*');
-    return 2;
+    if (v->marked) canvas_symbol(f->canvas, line, line.x + 1, line.y, s, "✓", '+');
+    return 2 + v->marked;
 }
 
 // The styles of a title and what follows it; the line of the one in focus is filled, and marked where colours do not

@@ -169,6 +169,7 @@ struct view_column { // a version of a message, beside the others
     int n_messages;
     const struct sampling *sampling; // that it is drawn under; NULL: not known
     const char *author;              // as of the message
+    bool marked;                     // to be kept
     bool streaming, failed;
     enum request_state state; // of one that streams
     int n_tokens;

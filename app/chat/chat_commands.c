@@ -399,6 +399,7 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_FAN_OUT] = chat_fan_out,
         [COMMAND_COMPARE] = chat_compare,
         [COMMAND_KEEP] = chat_keep,
+        [COMMAND_MARK] = chat_mark,
         [COMMAND_STOP] = command_stop,
         [COMMAND_STOP_ALL] = command_stop_all,
         [COMMAND_VERSION_PREVIOUS] = chat_version_previous,

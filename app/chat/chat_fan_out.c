@@ -5,6 +5,7 @@
 #include "app/chat/chat_state.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
+#include "ui/keys.h"
 
 // ---- asking ----
 
@@ -99,6 +100,18 @@ void chat_keep(struct chat *c, const struct ui_command *command) {
     else chat_say(c, false, "there is no other version");
 }
 
+void chat_mark(struct chat *c, const struct ui_command *command) {
+    int message = chat_message(c, command->message), total;
+    if (message < 0) {
+        chat_say(c, false, "select a message first (%s)", keys_name(COMMAND_SELECT_PREVIOUS));
+        return;
+    }
+    int marked = session_mark(c->current, message);
+    conversation_version(&c->current->conversation, message, &total);
+    if (marked) chat_say(c, false, "marked %d of %d versions, to be kept together", marked, total);
+    else chat_say(c, false, "no version is marked");
+}
+
 // The version that the path leads through; −1: none is compared.
 static int focus(const struct chat *c) {
     const struct conversation *talk = &c->current->conversation;
@@ -131,6 +144,7 @@ static struct view_column column_of(const struct chat *c, const struct engine_me
         .n_messages = chat_show_message(c, f, index, out),
         .sampling = m->sampling,
         .author = chat_other_model(c, m),
+        .marked = m->marked,
         .streaming = a,
         .failed = m->state == MESSAGE_FAILED,
         .state = a ? a->state : REQUEST_FINISHED,

@@ -108,6 +108,7 @@ void chat_tree_show(struct chat *c, struct screen_view *view);
 void chat_fan_out(struct chat *c, const struct ui_command *command); // command->text: how many answers, or their knobs
 void chat_compare(struct chat *c, const struct ui_command *command);
 void chat_keep(struct chat *c, const struct ui_command *command);
+void chat_mark(struct chat *c, const struct ui_command *command);
 int chat_compared_answer(const struct chat *c);             // that is being written, and chosen; -1: there is none
 const struct sampling *chat_sampling(const struct chat *c); // its own, otherwise that of the chat
 // After all messages of the path. f: NULL: there is no engine.

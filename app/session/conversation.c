@@ -273,15 +273,25 @@ int conversation_prune(struct conversation *c, int message) {
     return prune(c, message, ++c->prunings);
 }
 
+int conversation_marked(const struct conversation *c, int message) {
+    int count = 0, parent = c->messages[message].parent;
+    for (int i = 0; i < c->count; i++)
+        count += c->messages[i].parent == parent && !c->messages[i].pruned && c->messages[i].marked;
+    return count;
+}
+
 int conversation_keep(struct conversation *c, int message) {
-    int number = c->prunings + 1, count = 0, parent = c->messages[message].parent;
+    int number = c->prunings + 1, count = 0, parent = c->messages[message].parent, kept = -1;
+    if (!conversation_marked(c, message)) c->messages[message].marked = true;
     for (int i = 0; i < c->count; i++) {
-        const struct message *m = &c->messages[i];
-        if (i == message || m->parent != parent || m->pruned) continue;
-        c->messages[i].was_chosen = false;
-        count += prune(c, i, number);
+        struct message *m = &c->messages[i];
+        if (m->parent != parent || m->pruned) continue;
+        if (m->marked && (kept < 0 || i == message)) kept = i;
+        m->was_chosen = !m->marked && i == message;
+        if (!m->marked) count += prune(c, i, number);
+        m->marked = false;
     }
-    *chosen_after(c, parent) = message;
+    *chosen_after(c, parent) = kept;
     if (count) c->prunings = number;
     return count;
 }
@@ -292,12 +302,13 @@ int conversation_restore(struct conversation *c) {
         if (c->messages[i].pruned != c->prunings) continue;
         c->messages[i].pruned = 0;
         c->messages[i].dirty = true;
+        if (c->messages[i].was_chosen) *chosen_after(c, c->messages[i].parent) = i;
+        c->messages[i].was_chosen = false;
         first = i;
     }
     if (first < 0) return -1;
     c->prunings--;
     c->dirty = true;
-    if (c->messages[first].was_chosen) *chosen_after(c, c->messages[first].parent) = first;
     return first;
 }
 

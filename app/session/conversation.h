@@ -80,6 +80,7 @@ struct message {
     int64_t created, begun, ended; // begun, ended: first token and end of an answer
     int pruned;                    // by which pruning of the conversation, from 1 on; 0: it is there
     bool was_chosen;               // before that
+    bool marked;                   // by a person, to be kept where other versions go
 };
 
 struct conversation {
@@ -142,8 +143,10 @@ void conversation_choose(struct conversation *c, int message);
 // Takes a message away, with all that come after it; the path goes on at the version before or after it, if there is
 // one. Returns how many there were.
 int conversation_prune(struct conversation *c, int message);
-// The same of all other versions of a message.
+// The same of all versions of a message but those that are marked, or where none is but this one; a marked one is
+// marked no more then.
 int conversation_keep(struct conversation *c, int message);
+int conversation_marked(const struct conversation *c, int message); // versions of it that are
 // Takes the latest pruning back; what was chosen is chosen again. Returns the message that was pruned; −1: none was.
 int conversation_restore(struct conversation *c);
 

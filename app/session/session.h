@@ -180,7 +180,9 @@ void session_end_edit(struct session_chat *chat);
 int session_edit_text(struct session_chat *chat, int message, const char *text, size_t size);
 // Takes a message away, with all that come after it, and stops the answers among them. Returns how many there were.
 int session_prune(struct session *s, struct session_chat *chat, int message);
-int session_keep(struct session *s, struct session_chat *chat, int message); // the same of its other versions
+// The same of its versions but the marked ones, or, where there are none, but this one.
+int session_keep(struct session *s, struct session_chat *chat, int message);
+int session_mark(struct session_chat *chat, int message); // or not any more; returns how many versions are
 int session_restore(struct session_chat *chat); // takes the latest pruning back; the message that was pruned, or −1
 void session_name(struct session_chat *chat, int message,
                   const char *name); // of the branch that begins there; "": none

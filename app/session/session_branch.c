@@ -77,6 +77,12 @@ int session_keep(struct session *s, struct session_chat *chat, int message) {
     return count;
 }
 
+int session_mark(struct session_chat *chat, int message) {
+    struct message *m = &chat->conversation.messages[message];
+    m->marked = !m->marked;
+    return conversation_marked(&chat->conversation, message);
+}
+
 int session_restore(struct session_chat *chat) {
     int message = conversation_restore(&chat->conversation);
     if (message >= 0) session_changed(chat);

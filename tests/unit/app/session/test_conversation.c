@@ -133,6 +133,26 @@ static void test_prunings_are_taken_back_one_by_one(void **state) {
     assert_int_equal(conversation_restore(&talk), -1);
 }
 
+// The one that is asked for goes too where it is not among them, and is there again when it is taken back.
+static void test_marked_versions_are_kept_together(void **state) {
+    (void)state;
+    int total, question = add(-1, MESSAGE_USER, "q"), answers[4];
+    for (int i = 0; i < 4; i++) answers[i] = add(question, MESSAGE_MODEL, "answer");
+    int reply = add(answers[2], MESSAGE_USER, "reply");
+    talk.messages[answers[1]].marked = talk.messages[answers[3]].marked = true;
+    assert_int_equal(conversation_marked(&talk, answers[0]), 2);
+    assert_int_equal(conversation_keep(&talk, answers[2]), 3); // with the reply
+    ASSERT_PATH(question, answers[1]);
+    assert_int_equal(conversation_version(&talk, answers[3], &total), 2);
+    assert_int_equal(total, 2);
+    assert_int_equal(conversation_marked(&talk, answers[1]), 0);
+    assert_int_equal(conversation_restore(&talk), answers[0]);
+    ASSERT_PATH(question, answers[2], reply);
+    talk.messages[answers[1]].marked = talk.messages[answers[2]].marked = true;
+    assert_int_equal(conversation_keep(&talk, answers[2]), 2);
+    ASSERT_PATH(question, answers[2], reply);
+}
+
 static void test_a_branch_has_a_name_of_one_line(void **state) {
     (void)state;
     int question = add(-1, MESSAGE_USER, "q");
@@ -187,6 +207,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_choosing_leads_the_path_through_a_message, talk_open, talk_close),
         cmocka_unit_test_setup_teardown(test_pruning_takes_all_that_comes_after, talk_open, talk_close),
         cmocka_unit_test_setup_teardown(test_prunings_are_taken_back_one_by_one, talk_open, talk_close),
+        cmocka_unit_test_setup_teardown(test_marked_versions_are_kept_together, talk_open, talk_close),
         cmocka_unit_test_setup_teardown(test_a_branch_has_a_name_of_one_line, talk_open, talk_close),
         cmocka_unit_test_setup_teardown(test_text_grows, talk_open, talk_close),
         cmocka_unit_test_setup_teardown(test_the_title_is_the_first_line, talk_open, talk_close),
