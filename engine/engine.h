@@ -80,7 +80,7 @@ struct request_params {
     enum reasoning reasoning;
     const char *const *stops; // texts that end the answer and do not become a part of it, whichever comes first
     int n_stops;
-    int max_tokens;    // 0: until the end token or the context's end
+    int max_tokens; // 0: until the end token or the context's end
     int room; // tokens that the context must have left for each answer; otherwise it fails with FINISH_CONTEXT; 0: one
     double time_limit; // seconds, 0: none
     bool ignore_end;   // do not stop at end-of-generation tokens (bench)
@@ -120,6 +120,7 @@ struct engine_event {
     int32_t token;
     float probability;  // of the chosen token under the untempered distribution; NaN: it was given, not drawn
     float entropy;      // of that distribution, in bits; NaN likewise
+    bool accepted;      // a draft had guessed it
     int n_alternatives; // 0 likewise
     struct token_alternative alternatives[SAMPLING_TOP];
     size_t size;    // of text

@@ -2,6 +2,7 @@
 #ifndef CONFAB_ENGINE_MESSAGE_H
 #define CONFAB_ENGINE_MESSAGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct engine_message {
@@ -21,6 +22,7 @@ struct message_token {
     float probability; // NaN: unknown, as it was given
     float entropy;     // likewise, in bits
     uint8_t channel, n_alternatives;
+    bool accepted; // a draft had guessed it
 };
 
 // How much a model thinks, if its template has a choice: "auto" leaves it to the template, "off" and "on" switch it,

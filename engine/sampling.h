@@ -57,7 +57,8 @@ const char *sampling_format(const struct sampling *s, enum sampling_knob_id knob
 // ---- the result ----
 
 struct sample {
-    bool ok; // false: the logits contain NaN or +∞, or all are −∞; the rest is invalid
+    bool ok;       // false: the logits contain NaN or +∞, or all are −∞; the rest is invalid
+    bool accepted; // a draft had guessed the token
     int32_t token;
     float probability, entropy; // entropy in bits
     int n_alternatives;         // not counting masked tokens

@@ -49,7 +49,7 @@
     X(COMMAND_COPY, "copy", "F6", "Answers", "copy the selected message or the last answer")                           \
     X(COMMAND_TOKENS, "tokens", "Alt+I", "Answers", "move a cursor over the tokens of the answer")                     \
     X(COMMAND_FORK, "fork", "", "Answers", "fork the answer at the token cursor")                                      \
-    X(COMMAND_TOKEN_COLOURS, "colour-tokens", "Alt+G", "Answers", "colour answers by probability, entropy, or not")    \
+    X(COMMAND_TOKEN_COLOURS, "colour-tokens", "Alt+G", "Answers", "colour answers by probability, entropy or draft")   \
     X(COMMAND_PAGE_UP, "page-up", "PgUp", "Answers", "scroll up")                                                      \
     X(COMMAND_PAGE_DOWN, "page-down", "PgDn", "Answers", "scroll down")                                                \
     X(COMMAND_TOP, "top", "Ctrl+Home", "Answers", "scroll to the top")                                                 \

@@ -14,6 +14,7 @@ enum {
     NAME = 14,
     FIGURE = 7,
     HINTED = 4, // rows from which on there is room for what keys do
+    WORDY = 48, // columns from which on a draft is called one
 };
 
 // ---- what it does ----
@@ -109,6 +110,8 @@ static void draw_summary(struct view_frame *f, struct rect line, const struct vi
     x += canvas_print(c, line, x, line.y, view_style(ROLE_ACCENT), "%s", figure) + 2;
     if (!isnan(v->figures.entropy))
         x += canvas_print(c, line, x, line.y, view_style(ROLE_TEXT), "%.2f bits", (double)v->figures.entropy) + 2;
+    if (v->figures.accepted && line.width >= WORDY)
+        x += canvas_print(c, line, x, line.y, view_style(ROLE_ACCENT), "draft") + 2;
     char place[3 * VIEW_NUMBER];
     snprintf(place, sizeof place, "%s of %s", view_number(v->token + 1, number), view_number(v->count, total));
     view_figure_right(f, line, x, line.y, "token", ROLE_DIM, place);
@@ -138,19 +141,32 @@ static void draw_alternative(struct view_frame *f, struct rect line, const struc
     frame_hit(f, line, HIT_ROW, i);
 }
 
-static void draw_hint(struct view_frame *f, struct rect line) {
+static void draw_hint(struct view_frame *f, struct rect line, bool at_end) {
     static const struct {
-        const char *key, *ascii, *label;
-    } hints[] = {{"←→", "Left/Right", "token"},      {"↑↓", "Up/Down", "choose"},       {"Enter", "Enter", "fork"},
-                 {"type", "type", "fork with text"}, {"Tab", "Tab", "next unsure one"}, {"Esc", "Esc", "close"}};
+        const char *key, *ascii, *label, *end; // end: the label there; NULL: it does nothing
+    } hints[] = {{"←→", "Left/Right", "token", NULL},  {"↑↓", "Up/Down", "choose", NULL},
+                 {"Enter", "Enter", "fork", "go on"},     {"type", "type", "fork with text", "go on with text"},
+                 {"Tab", "Tab", "next unsure one", NULL}, {"Esc", "Esc", "close", "close"}};
     int x = line.x;
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
         const char *key = f->canvas->ascii ? hints[i].ascii : hints[i].key;
-        const int width = text_width(key, strlen(key)) + 1 + (int)strlen(hints[i].label);
-        if (x + width > line.x + line.width) continue;
+        const char *label = at_end ? hints[i].end : hints[i].label;
+        const int width = label ? text_width(key, strlen(key)) + 1 + (int)strlen(label) : 0;
+        if (!label || x + width > line.x + line.width) continue;
         x += canvas_text(f->canvas, line, x, line.y, view_bold(ROLE_ACCENT), key, strlen(key)) + 1;
-        x += canvas_text(f->canvas, line, x, line.y, view_style(ROLE_DIM), hints[i].label, strlen(hints[i].label)) + 2;
+        x += canvas_text(f->canvas, line, x, line.y, view_style(ROLE_DIM), label, strlen(label)) + 2;
     }
+}
+
+// Behind the last token.
+static void draw_end(struct view_frame *f, struct rect area, const struct view_token *v) {
+    static const char end[] = "end of the answer";
+    const struct rect line = {area.x, area.y, area.width, 1};
+    char number[VIEW_NUMBER];
+    const int x = area.x + canvas_text(f->canvas, line, line.x, line.y, view_bold(ROLE_STRONG), end, strlen(end)) + 2;
+    view_figure_right(f, line, x, line.y, "tokens", ROLE_DIM, view_number(v->count, number));
+    const int y = area.height >= HINTED ? area.height - 1 : 1;
+    if (y < area.height) draw_hint(f, (struct rect){area.x, area.y + y, area.width, 1}, true);
 }
 
 static void draw(struct view_frame *f, struct rect area, void *kept) {
@@ -158,6 +174,10 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
     canvas_fill(f->canvas, area, view_style(ROLE_TEXT), ' '); // over the message
     f->cursor_x = f->cursor_y = -1;
     if (!v || area.height < 1) return;
+    if (v->token == v->count) {
+        draw_end(f, area, v);
+        return;
+    }
     const int chosen = token_cursor_show(transcript_token_cursor(kept), v), hint = area.height >= HINTED;
     const int rows = area.height - 1 - hint, first = chosen >= rows ? chosen - rows + 1 : 0;
     draw_summary(f, (struct rect){area.x, area.y, area.width, 1}, v);
@@ -166,7 +186,7 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
     if (!v->n && rows > 0)
         canvas_cut(f->canvas, (struct rect){area.x, area.y + 1, area.width, 1}, view_style(ROLE_DIM),
                    isnan(v->figures.probability) ? "given, not drawn: no alternatives" : "no alternatives");
-    if (hint) draw_hint(f, (struct rect){area.x, area.y + area.height - 1, area.width, 1});
+    if (hint) draw_hint(f, (struct rect){area.x, area.y + area.height - 1, area.width, 1}, false);
 }
 
 static int rows(int width, bool ascii) { return (void)width, (void)ascii, ROWS; }

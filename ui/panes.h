@@ -108,7 +108,7 @@ struct view_message {
 
 struct view_token { // at the token cursor
     uint64_t message;
-    int token, count; // which, of how many
+    int token, count; // which, of how many; the same: behind all of them
     struct message_token figures;
     const char *text; // hostile; borrowed
     size_t size;

@@ -43,8 +43,8 @@ bool token_cursor_find(struct token_cursor *c, const struct screen_view *v, uint
     for (int i = 0; c->message && i < v->n_messages; i++)
         if (v->messages[i].id == c->message && v->messages[i].n_drawn) m = &v->messages[i];
     if (!m) return false;
-    const int before = c->at;
-    c->at = c->token < m->n_drawn ? c->token : m->n_drawn - 1;
+    const int before = c->at, last = m->n_drawn - 1, most = last + !m->streaming;
+    c->at = c->token == TOKEN_LAST ? last : c->token < most ? c->token : most;
     if (c->seek || c->token != TOKEN_LAST) c->token = c->at;
     for (int step = c->seek > 0 ? 1 : -1; c->seek; c->seek -= step) c->token = c->at = unsure_from(m, c->at, step);
     if (c->at != before) c->alternative = -1, c->moved = true;

@@ -1,5 +1,6 @@
-// Token cursor: on a token of an answer, and on one of that token's alternatives. Keys move it, also when they come
-// faster than draws; where it comes to is found in the messages that are drawn next.
+// Token cursor: on a token of an answer, and on one of that token's alternatives; or, where the answer is not being
+// written, behind its last token. Keys move it, also when they come faster than draws; where it comes to is found in
+// the messages that are drawn next.
 #ifndef CONFAB_UI_TOKEN_CURSOR_H
 #define CONFAB_UI_TOKEN_CURSOR_H
 
@@ -10,7 +11,7 @@
 // A zeroed struct is on no token.
 struct token_cursor {
     uint64_t message;  // 0: there is none
-    int token;         // or TOKEN_LAST
+    int token;         // of n tokens the n-th is the end; or TOKEN_LAST
     int at, n;         // where that is, and of how many alternatives
     int alternative;   // −1: not chosen yet
     int seek;          // steps to an unsure token that are still to be made

@@ -26,8 +26,15 @@ static float doubt(const struct message_token *token, enum token_colouring colou
     return fminf(fmaxf(doubt, 0), 1);
 }
 
+static struct style accepted_style(bool without_colours, struct style base) {
+    if (without_colours) base.attributes |= CELL_UNDERLINE;
+    else base.role = ROLE_ACCENT;
+    return base;
+}
+
 struct style token_layout_style(const struct message_token *token, enum token_colouring colouring, bool without_colours,
                                 struct style base) {
+    if (colouring == TOKENS_BY_DRAFT) return token->accepted ? accepted_style(without_colours, base) : base;
     if (colouring == TOKENS_PLAIN || isnan(token->probability)) return base;
     const float value = doubt(token, colouring);
     if (without_colours) {
@@ -46,6 +53,7 @@ struct making {
     const struct view_message *m;
     const struct token_layout_options *o;
     size_t text[2]; // laid out so far, by channel
+    size_t end;     // of all of it in the flow
 };
 
 static const char *channel_text(const struct view_message *m, int channel) {
@@ -89,6 +97,8 @@ static void add_all(struct making *k) {
     }
     const size_t size = k->m->size, from = k->text[CHANNEL_ANSWER]; // of no token
     if (size > from) flow_add(k->flow, channel_style(CHANNEL_ANSWER), k->m->text + from, size - from);
+    k->end = k->flow->size;
+    if (k->o->marked == k->m->n_drawn) add_marked(k, channel_style(CHANNEL_ANSWER), "", 0);
 }
 
 // ---- rows ----
@@ -117,6 +127,15 @@ static void add_spots(struct making *k, size_t at, size_t end, int *token) {
     }
 }
 
+// The last row shows flow->text[at, …).
+static void add_end(struct making *k, size_t at) {
+    struct token_layout *l = k->l;
+    const int row = (int)l->lines.n_rows - 1, column = k->end > at ? text_width(k->flow->text + at, k->end - at) : 0;
+    if (row < 0) return;
+    add_spot(l, (struct token_spot){row, column, 1, k->m->n_drawn});
+    if (k->o->marked == k->m->n_drawn) l->marked_row = row;
+}
+
 void token_layout_make(struct token_layout *l, struct flow *flow, const struct view_message *m,
                        const struct token_layout_options *o) {
     struct making k = {.l = l, .flow = flow, .m = m, .o = o};
@@ -130,13 +149,16 @@ void token_layout_make(struct token_layout *l, struct flow *flow, const struct v
     l->marked_row = -1;
     add_all(&k);
     int token = 0;
+    size_t row = 0;
     for (size_t at = 0, end; at < flow->size;) {
         const size_t next = flow_break(flow->text, flow->size, at, o->width, &end);
+        row = at;
         lines_row(&l->lines);
         lines_flow(&l->lines, 0, flow, at, end);
         add_spots(&k, at, end, &token);
         at = next;
     }
+    add_end(&k, row);
 }
 
 int token_layout_at(const struct token_layout *l, int row, int column) {

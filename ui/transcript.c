@@ -535,10 +535,11 @@ static void draw_text_row(struct drawing *p, int y, const struct entry *e, const
         else canvas_text(p->f->canvas, a, a.x, y, view_style(ROLE_DIM), nothing, strlen(nothing));
         return;
     }
+    const bool last = row + 1 == (int)l->n_rows; // with the end of the answer
     lines_draw(l, (size_t)row, p->f->canvas, a, a.x, y, a.width);
     if (e->by_token && m->id == p->t->cursor.message)
-        frame_hit(p->f, (struct rect){a.x, y, clamp(row_end(l, row), 0, a.width), 1}, HIT_TOKEN, row);
-    if (m->streaming && row + 1 == (int)l->n_rows) draw_cursor(p, a.x + row_end(l, row), y);
+        frame_hit(p->f, (struct rect){a.x, y, clamp(row_end(l, row) + last, 0, a.width), 1}, HIT_TOKEN, row);
+    if (m->streaming && last) draw_cursor(p, a.x + row_end(l, row), y);
 }
 
 static void draw_thinking_hint(struct drawing *p, int x, int y) {

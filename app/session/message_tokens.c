@@ -7,8 +7,9 @@
 
 enum {
     VERSION = 1,
-    UNKNOWN = 0x80, // in a record's second field
-    FEW = 4,        // alternatives that are kept however unlikely
+    UNKNOWN = 0x80, // in a record's second field,
+    ACCEPTED = 0x40,
+    FEW = 4, // alternatives that are kept however unlikely
 };
 #define LEAST 0.001f // probability of the others
 
@@ -73,7 +74,7 @@ static void put_record(struct message_tokens *t, const struct message_token *tok
                        const struct token_alternative *alternatives) {
     const bool known = !isnan(token->probability);
     put_varint(t, (uint32_t)token->id);
-    put_u8(t, (uint8_t)(token->n_alternatives | (known ? 0 : UNKNOWN)));
+    put_u8(t, (uint8_t)(token->n_alternatives | (known ? 0 : UNKNOWN) | (token->accepted ? ACCEPTED : 0)));
     if (known) put_u16(t, pack_probability(token->probability)), put_u16(t, pack(token->entropy));
     for (int i = 0; i < token->n_alternatives; i++) put_alternative(t, &alternatives[i]);
 }
@@ -94,7 +95,8 @@ static struct message_token token_of(const struct engine_event *e, size_t end) {
                                   .end = (uint32_t)end,
                                   .channel = (uint8_t)e->channel,
                                   .probability = e->probability,
-                                  .entropy = e->entropy};
+                                  .entropy = e->entropy,
+                                  .accepted = e->accepted};
 }
 
 void message_tokens_add(struct message_tokens *t, const struct engine_event *e, size_t end) {
@@ -112,7 +114,10 @@ void message_tokens_add_known(struct message_tokens *t, const struct engine_even
     struct token_alternative alternatives[SAMPLING_TOP];
     const int n = message_tokens_alternatives(from, at, alternatives);
     struct message_token token = token_of(e, end);
-    if (token.id == from->tokens[at].id) token.probability = from->tokens[at].probability;
+    if (token.id == from->tokens[at].id) {
+        token.probability = from->tokens[at].probability;
+        token.accepted = from->tokens[at].accepted;
+    }
     for (int i = 0; i < n; i++)
         if (token.id == alternatives[i].id) token.probability = alternatives[i].probability;
     token.entropy = from->tokens[at].entropy;
@@ -177,7 +182,8 @@ static void read_record(struct reader *r, struct message_token *token, struct to
     const bool known = !(n & UNKNOWN);
     token->probability = known ? unpack_probability(read_u16(r)) : NAN;
     token->entropy = known ? unpack(read_u16(r)) : NAN;
-    token->n_alternatives = n & (UNKNOWN - 1);
+    token->accepted = n & ACCEPTED;
+    token->n_alternatives = n & (ACCEPTED - 1);
     if (token->n_alternatives > SAMPLING_TOP) reader_fail(r, "a token has %d alternatives", token->n_alternatives);
     for (int i = 0; i < token->n_alternatives && !reader_failed(r); i++) read_alternative(r, &out[i]);
 }

@@ -4,10 +4,11 @@
 // the last one. Alternatives lie packed in `bytes`, in the form in which the store has them too:
 //
 //   blob     version │ count (varint) │ bytes of text of each (varint, its lowest bit: thinking) │ records
-//   record   id (varint) │ n_alternatives, bit 7: figures are unknown │ probability u16 │ entropy u16 │ alternatives
+//   record   id (varint) │ n_alternatives │ probability u16 │ entropy u16 │ alternatives
 //   each     id (varint) │ probability u16 │ size of its text u8 │ text
 //
-// A probability p is −2048 log2 p, an entropy 2048 times its bits, both 65535 at most; unknown ones have no bytes.
+// A probability p is −2048 log2 p, an entropy 2048 times its bits, both 65535 at most. Bit 7 of n_alternatives: they
+// are unknown, and have no bytes; bit 6: a draft had guessed the token.
 #ifndef CONFAB_APP_MESSAGE_TOKENS_H
 #define CONFAB_APP_MESSAGE_TOKENS_H
 

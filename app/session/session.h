@@ -37,6 +37,7 @@ struct session_answer {
     struct session_start *start;                                // NULL: freely
     bool own_sampling;                                          // otherwise it has that of the chat
     int n_tokens, n_given;                                      // received so far; of them not drawn
+    int n_before;                                               // of a whole answer it begins with: not in max-tokens
     uint64_t submitted, first_token, last_token, first_thought; // clock_ns; 0: not yet
     uint64_t left;                                              // clock_ns of its pre-emption; 0: not pre-empted
     uint64_t away;                                              // total ns pre-empted after the first token
@@ -140,8 +141,8 @@ void session_set_sampling(struct session *s, struct session_chat *chat, const st
 // NULL, or nothing written: none. Does nothing where that is turned off, others are answered before it has settled, or
 // what comes before is not there yet.
 void session_read_ahead(struct session *s, struct session_chat *chat, int parent, const char *text, bool settled);
-// Finds out how much of the path the engine has cached; SESSION_CHANGED follows.
-void session_find(struct session *s, struct session_chat *chat);
+// Finds out how much of the path the engine has cached; SESSION_CHANGED follows. False: not now.
+bool session_find(struct session *s, struct session_chat *chat);
 // What happens where the context is full, if nothing is left out by itself: the question at the end of the path is
 // asked again, without the oldest messages. False: there is none.
 bool session_make_room(struct session *s, struct session_chat *chat);
@@ -159,7 +160,7 @@ void session_steer(struct session *s, struct session_chat *chat, const char *tex
 // Requests n answers to a message, in one batch; each with its own sampling, unless that is NULL.
 void session_ask(struct session *s, struct session_chat *chat, int parent, int n, const struct sampling *samplings);
 // Another version of an answer: it begins with the tokens before this one, then with token `forced` (−1: none) and with
-// text (NULL: none), and goes on from there.
+// text (NULL: none), and goes on from there; behind all n tokens (`token` n) with as many more as a new one may have.
 void session_fork(struct session *s, struct session_chat *chat, int message, int token, int32_t forced,
                   const char *text);
 enum { SESSION_ANSWERS = 8 }; // to one message at once, at most

@@ -65,12 +65,13 @@ void session_read_ahead(struct session *s, struct session_chat *chat, int parent
                                       .text = words};
 }
 
-void session_find(struct session *s, struct session_chat *chat) {
+bool session_find(struct session *s, struct session_chat *chat) {
     const struct conversation *talk = &chat->conversation;
     const int last = conversation_last(talk);
-    if (!s->client || s->held || last < 0 || s->finding) return;
+    if (!s->client || s->held || last < 0 || s->finding) return false;
     s->finding = submit(s, chat, last, "", READ_AHEAD_FIND);
     s->finding_in = talk->id;
+    return true;
 }
 
 void session_found(struct session *s, const struct engine_event *event) {

@@ -96,6 +96,7 @@ static void request(struct session *s, struct session_chat *chat, int first) {
     struct request_params params = session_request_with(s, talk, &asked);
     params.n_answers = n;
     params.room = room_for(s, answers, &talk->settings);
+    if (params.max_tokens) params.max_tokens += answers->n_before;
     int32_t *ids = NULL;
     if (answers->start) ids = begin_with(answers->start, s->model, &params);
     struct sampling *samplings = xmalloc((size_t)n * sizeof *samplings);
@@ -169,8 +170,10 @@ void session_fork(struct session *s, struct session_chat *chat, int message, int
                                     .text = text ? xstrdup(text) : NULL,
                                     .model = xstrdup(m->model ? m->model : ""),
                                     .words = words_before(m, token, forced, text)};
-    const int first = chat->n_answers;
-    add_answer(chat, m->parent, 0)->start = start;
+    const int first = chat->n_answers, all = m->drawn.count;
+    struct session_answer *a = add_answer(chat, m->parent, 0); // m may have moved
+    a->start = start;
+    a->n_before = token == all ? all : 0;
     ask(s, chat, first);
 }
 

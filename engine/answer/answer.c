@@ -122,6 +122,7 @@ static void set_event(struct answer *a, const struct sample *s) {
     e->token = s->token;
     e->probability = s->probability;
     e->entropy = s->entropy;
+    e->accepted = s->accepted;
     e->n_alternatives = s->n_alternatives;
     for (int i = 0; i < s->n_alternatives; i++)
         set_alternative(a, &e->alternatives[i], s->alternatives[i].id, s->alternatives[i].probability);

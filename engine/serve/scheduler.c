@@ -368,13 +368,14 @@ static void sample_sequence(void *context, int i, int worker) {
     struct scheduler_draw *d = &s->draws[i];
     struct sequence *q = d->sequence;
     const int32_t *proposed = q->tokens + q->n_tokens;
-    const struct sample *drawn;
+    struct sample *drawn;
     d->n_drawn = 0;
     do {
         const struct sampler_input in = draw_input(s, d, d->n_drawn);
         drawn = &s->samples[d->first + d->n_drawn++];
-        s->samples[drawn - s->samples] = sampler_next(&q->sampler, s->scratch[worker], &in);
-    } while (drawn->ok && d->n_drawn <= q->n_proposed && drawn->token == proposed[d->n_drawn - 1]);
+        *drawn = sampler_next(&q->sampler, s->scratch[worker], &in);
+        drawn->accepted = drawn->ok && d->n_drawn <= q->n_proposed && drawn->token == proposed[d->n_drawn - 1];
+    } while (drawn->accepted);
 }
 
 // Waking the workers costs more than a few small rows.

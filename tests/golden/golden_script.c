@@ -225,7 +225,9 @@ static void do_figures(struct script *s) {
         texts[n] = one;
         probabilities[n++] = strtof(space + 1, NULL);
     }
-    script_engine_figures(s->engine, strtof(s->words[1], NULL), strtof(s->words[2], NULL), texts, probabilities, n);
+    const bool accepted = s->count > 4 && !strcmp(s->words[4], "accepted");
+    script_engine_figures(s->engine, strtof(s->words[1], NULL), strtof(s->words[2], NULL), texts, probabilities, n,
+                          accepted);
 }
 
 static void script_speak(struct script *s, enum channel channel) {

@@ -9,18 +9,18 @@
 //                                     known) · config PATH TEXT (a file of the configuration) · limits GB GOP (a
 //                                     second, of the machine)
 //   What a person does:   key NAME … · type TEXT · paste TEXT · click X Y · wheel up|down X Y · resize W H
-//   What the engine does: token CHAT TEXT … · figures PROBABILITY ENTROPY "TEXT PROBABILITY|…" (of the next token, with
-//                         its alternatives) · answer CHAT MS TEXT (a token a word, every MS milliseconds) · think CHAT
-//                         MS TEXT (the same, thought) · notice CHAT TEXT · state CHAT STATE [REASON [TEXT]] · logits
-//                         CHAT DRAWN STEP TEXT … (what the last token was drawn from: 200 of them, each less likely
-//                         than the one before it by e^STEP; the first one came before) · prefill CHAT DONE TOTAL · rate
-//                         CHAT NUMBER · found TOKENS CACHED (of the path, whenever the chat asks) · drafts CHAT DRAFTED
-//                         ACCEPTED · metrics NAME NUMBER … · unknown (no figure is known any more) · part DEVICE
-//                         FIRST-LAYER END-LAYER WEIGHTS KV BUFFERS (the last three in MiB) · work STAGE|decode|prefill
-//                         SECONDS GB GOP (in the last second) · pages COUNT TOKENS · page FIRST LAST CHAT REFERENCES
-//                         FILLED (a CHAT of 0: kept of chat 1) · moment CHAT SECONDS USUAL [NAME NUMBER …] (the slowest
-//                         token of this quarter of a second) · drafted FIRST LAST · saved FIRST LAST (pages, on the
-//                         disk)
+//   What the engine does: token CHAT TEXT … · figures PROBABILITY ENTROPY "TEXT PROBABILITY|…" [accepted] (of the next
+//                         token, with its alternatives; accepted: it was a draft) · answer CHAT MS TEXT (a token a
+//                         word, every MS milliseconds) · think CHAT MS TEXT (the same, thought) · notice CHAT TEXT ·
+//                         state CHAT STATE [REASON [TEXT]] · logits CHAT DRAWN STEP TEXT … (what the last token was
+//                         drawn from: 200 of them, each less likely than the one before it by e^STEP; the first one
+//                         came before) · prefill CHAT DONE TOTAL · rate CHAT NUMBER · found TOKENS CACHED (of the path,
+//                         whenever the chat asks) · drafts CHAT DRAFTED ACCEPTED · metrics NAME NUMBER … · unknown (no
+//                         figure is known any more) · part DEVICE FIRST-LAYER END-LAYER WEIGHTS KV BUFFERS (the last
+//                         three in MiB) · work STAGE|decode|prefill SECONDS GB GOP (in the last second) · pages COUNT
+//                         TOKENS · page FIRST LAST CHAT REFERENCES FILLED (a CHAT of 0: kept of chat 1) · moment CHAT
+//                         SECONDS USUAL [NAME NUMBER …] (the slowest token of this quarter of a second) · drafted FIRST
+//                         LAST · saved FIRST LAST (pages, on the disk)
 //   inputrc LINE (as in a person's inputrc) · tick MILLISECONDS · listed (waits for the list of models)
 //   What loading does:    progress SHARE · loaded · load-fails TEXT · load-ends (waits until it has stopped)
 //   What must be so:      screen NAME [styles] (as in NAME.screen) · sees TEXT · misses TEXT · plain TEXT (nothing but

@@ -450,10 +450,11 @@ void script_engine_logits(struct engine *e, uint64_t conversation, int drawn, co
 }
 
 void script_engine_figures(struct engine *engine, float probability, float entropy, const char *const *texts,
-                           const float *probabilities, int n) {
+                           const float *probabilities, int n, bool accepted) {
     struct script_engine *e = (struct script_engine *)engine;
     e->figured = true;
-    e->next = (struct engine_event){.probability = probability, .entropy = entropy, .n_alternatives = n};
+    e->next = (struct engine_event){
+        .probability = probability, .entropy = entropy, .accepted = accepted, .n_alternatives = n};
     for (int i = 0; i < n && i < SAMPLING_TOP; i++) {
         e->next.alternatives[i] = (struct token_alternative){.id = 1000 + i, .probability = probabilities[i]};
         snprintf(e->next.alternatives[i].text, sizeof e->next.alternatives[i].text, "%s", texts[i]);

@@ -29,9 +29,10 @@ void script_engine_abort(void);                  // nobody waits any more
 
 // One piece of text of the running request of a conversation, as one token. False when nothing runs there.
 bool script_engine_token(struct engine *e, uint64_t conversation, enum channel channel, const char *text, size_t size);
-// The figures of the next token; texts and probabilities of alternatives, the likeliest first.
+// The figures of the next token; texts and probabilities of alternatives, the likeliest first; accepted: it was a
+// draft.
 void script_engine_figures(struct engine *e, float probability, float entropy, const char *const *texts,
-                           const float *probabilities, int n);
+                           const float *probabilities, int n, bool accepted);
 bool script_engine_notice(struct engine *e, uint64_t conversation, const char *text);
 // A change of state; `text` is the message of a failure, or NULL.
 bool script_engine_state(struct engine *e, uint64_t conversation, enum request_state state, enum finish_reason reason,

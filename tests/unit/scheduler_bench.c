@@ -39,6 +39,7 @@ static bool on_token(void *context, const struct sequence *q, const struct sampl
     if (sample->token == b->end_token) return true;
     assert_true(a->n < MOST_TOKENS);
     a->tokens[a->n++] = sample->token;
+    a->n_accepted += sample->accepted;
     return false;
 }
 

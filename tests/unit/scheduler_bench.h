@@ -11,7 +11,7 @@ struct bench_answer {
     enum request_state state;
     enum finish_reason reason;
     int32_t tokens[MOST_TOKENS];
-    int n, n_prompt, n_reused, times_pending;
+    int n, n_accepted, n_prompt, n_reused, times_pending;
     int started, answered, ended; // at which event
     char message[512];
 };

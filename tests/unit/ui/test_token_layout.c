@@ -79,7 +79,8 @@ static void test_tokens_are_where_their_text_is(void **state) {
     assert_spot(&s, 2, 2, 2, 3, 8);
     assert_spot(&s, 3, 4, 3, 0, 3);
     assert_spot(&s, 4, 4, 4, 0, 4);
-    assert_int_equal(s.layout.n_spots, 5);
+    assert_spot(&s, 5, 5, 4, 4, 1); // the end
+    assert_int_equal(s.layout.n_spots, 6);
     scene_free(&s);
 }
 
@@ -96,6 +97,15 @@ static void test_what_cannot_be_seen_has_a_sign(void **state) {
     lay_out(&s, 12, -1);
     assert_string_equal(row_text(&s, 0), "a");
     assert_int_equal(s.layout.marked_row, -1);
+    add(&s, CHANNEL_ANSWER, "bc", 1);
+    lay_out(&s, 12, 4); // the end
+    assert_string_equal(row_text(&s, 1), "bc▯");
+    assert_int_equal(s.layout.marked_row, 1);
+    assert_int_equal(token_layout_at(&s.layout, 1, 2), 4);
+    lay_out(&s, 2, 4);
+    assert_string_equal(row_text(&s, 2), "▯");
+    assert_int_equal(s.layout.marked_row, 2);
+    assert_int_equal(token_layout_at(&s.layout, 2, 0), 4);
     scene_free(&s);
 }
 
@@ -117,6 +127,10 @@ static void test_styles_tell_how_sure_it_was(void **state) {
     assert_int_equal(token_layout_style(&token, TOKENS_BY_ENTROPY, false, base).shade, THEME_STEPS);
     token.probability = NAN;
     assert_int_equal(token_layout_style(&token, TOKENS_BY_ENTROPY, false, base).role, ROLE_TEXT);
+    assert_int_equal(token_layout_style(&token, TOKENS_BY_DRAFT, false, base).role, ROLE_TEXT);
+    token.accepted = true;
+    assert_int_equal(token_layout_style(&token, TOKENS_BY_DRAFT, false, base).role, ROLE_ACCENT);
+    assert_int_equal(token_layout_style(&token, TOKENS_BY_DRAFT, true, base).attributes, CELL_UNDERLINE);
 }
 
 // At any width: spots lie in order and apart within their rows, and the marked token is in the row that is said.

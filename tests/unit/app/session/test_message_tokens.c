@@ -34,7 +34,10 @@ static struct message_tokens some(void) {
     message_tokens_add(&t, &e, 4);
     e = drawn(3, CHANNEL_ANSWER, NAN, NAN, 0); // given
     message_tokens_add(&t, &e, 2);
+    e.accepted = true; // where it was drawn
+    message_tokens_add(&t, &e, 2);
     e = drawn(0, CHANNEL_ANSWER, 1, 0, 8);
+    e.accepted = true;
     message_tokens_add(&t, &e, 2); // held back,
     e.token = -1;
     message_tokens_add(&t, &e, 9); // then told
@@ -51,6 +54,7 @@ static void assert_equal(const struct message_tokens *a, const struct message_to
         assert_int_equal(x->id, y->id);
         assert_int_equal(x->end, y->end);
         assert_int_equal(x->channel, y->channel);
+        assert_int_equal(x->accepted, y->accepted);
         assert_int_equal(isnan(x->probability), isnan(y->probability));
         if (!isnan(x->probability)) {
             assert_true(fabsf(x->probability / y->probability - 1) < 0.001f);
@@ -72,7 +76,9 @@ static void test_what_is_written_comes_back(void **state) {
     if (!message_tokens_read(&again, blob, size, (const size_t[]){300, 4}, &st)) fail_msg("%s", st.text);
     assert_equal(&t, &again);
     assert_equal(&t, &copy);
-    assert_int_equal(t.tokens[2].end, 9);
+    assert_int_equal(t.tokens[3].end, 9);
+    assert_true(again.tokens[2].accepted && again.tokens[3].accepted);
+    assert_false(again.tokens[1].accepted || again.tokens[4].accepted);
     struct token_alternative alternatives[SAMPLING_TOP];
     assert_int_equal(message_tokens_alternatives(&again, 0, alternatives), 4); // the others are less than one in 1000
     assert_string_equal(alternatives[1].text, "word1 \xe2\x9c\x93");
@@ -108,7 +114,28 @@ static void test_a_beginning_keeps_its_figures(void **state) {
     message_tokens_add_known(&t, &e, 4, &from, 0);
     assert_true(isnan(t.tokens[1].probability));
     assert_int_equal(t.tokens[1].n_alternatives, 0);
+    e.token = 0;
+    message_tokens_add_known(&t, &e, 4, &from, 3);
+    assert_true(t.tokens[2].accepted);
+    e.token = 1; // another one in its place
+    message_tokens_add_known(&t, &e, 4, &from, 3);
+    assert_false(t.tokens[3].accepted);
     message_tokens_free(&from), message_tokens_free(&t);
+}
+
+// As they were written before drafts were told: two tokens, of which the second was given.
+static void test_blobs_without_drafts_are_read(void **state) {
+    (void)state;
+    static const uint8_t blob[] = {1, 2, 4, 2, 5, 1, 0, 8, 0, 16, 6, 0, 4, 1, 'x', 7, 0x80};
+    struct message_tokens t;
+    struct status st = {0};
+    if (!message_tokens_read(&t, blob, sizeof blob, (const size_t[]){3, 0}, &st)) fail_msg("%s", st.text);
+    assert_int_equal(t.count, 2);
+    assert_int_equal(t.tokens[0].n_alternatives, 1);
+    assert_true(t.tokens[0].probability == 0.5f && t.tokens[0].entropy == 2);
+    assert_true(isnan(t.tokens[1].probability));
+    assert_false(t.tokens[0].accepted || t.tokens[1].accepted);
+    message_tokens_free(&t);
 }
 
 static void refused(const uint8_t *blob, size_t size, size_t answer, const char *why) {
@@ -165,11 +192,9 @@ static void test_mutants_do_no_harm(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_written_comes_back),
-        cmocka_unit_test(test_they_are_small),
-        cmocka_unit_test(test_a_beginning_keeps_its_figures),
-        cmocka_unit_test(test_wrong_blobs_are_refused),
-        cmocka_unit_test(test_mutants_do_no_harm),
+        cmocka_unit_test(test_what_is_written_comes_back),    cmocka_unit_test(test_they_are_small),
+        cmocka_unit_test(test_a_beginning_keeps_its_figures), cmocka_unit_test(test_blobs_without_drafts_are_read),
+        cmocka_unit_test(test_wrong_blobs_are_refused),       cmocka_unit_test(test_mutants_do_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

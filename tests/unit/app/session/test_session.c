@@ -43,6 +43,34 @@ static void test_an_answer_is_forked_at_a_token(void **state) {
     assert_string_equal(message(0, 1)->text, "one two three!");
 }
 
+// The whole answer once more, and as many tokens behind it as a new one may have.
+static void test_an_answer_goes_on_behind_its_last_token(void **state) {
+    (void)state;
+    send(0, "question");
+    chat(0)->conversation.settings.max_tokens = 10;
+    say_token(1, 1, "one ", false);
+    say_token(1, 2, "two", false);
+    end(1, REQUEST_FINISHED, "");
+    session_fork(session, chat(0), 1, 2, -1, NULL);
+    assert_int_equal(engine.n_begun, 2);
+    assert_memory_equal(engine.begun, ((int32_t[]){1, 2}), 2 * sizeof(int32_t));
+    assert_string_equal(engine.begun_text, "");
+    assert_int_equal(engine.max_tokens, 12);
+    say_token(2, 1, "one ", true);
+    say_token(2, 2, "two", true);
+    say_token(2, 3, " three", false);
+    end(2, REQUEST_FINISHED, "");
+    assert_string_equal(message(0, 2)->text, "one two three");
+    assert_true(message(0, 2)->drawn.tokens[1].probability > 0.49f);
+    assert_string_equal(message(0, 1)->text, "one two");
+    session_fork(session, chat(0), 2, 3, -1, " typed");
+    assert_int_equal(engine.n_begun, 3);
+    assert_string_equal(engine.begun_text, " typed");
+    assert_int_equal(engine.max_tokens, 13);
+    session_fork(session, chat(0), 2, 2, -1, NULL); // at a token there is one answer, with one limit
+    assert_int_equal(engine.max_tokens, 10);
+}
+
 // What is given says nothing of the speed.
 static void test_given_tokens_are_not_counted_in_the_rate(void **state) {
     (void)state;
@@ -318,6 +346,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         SESSION_TEST(test_chats_answer_side_by_side),
         SESSION_TEST(test_an_answer_is_forked_at_a_token),
+        SESSION_TEST(test_an_answer_goes_on_behind_its_last_token),
         SESSION_TEST(test_given_tokens_are_not_counted_in_the_rate),
         SESSION_TEST(test_answers_may_have_their_own_sampling),
         SESSION_TEST(test_a_stored_answer_is_forked),

@@ -43,6 +43,7 @@ static void test_repeated_text_comes_several_tokens_a_step(void **state) {
     assert_int_equal(b->metrics.next_token.count, METRICS_SAMPLES);
     assert_true(b->metrics.accepted_tokens > 600);
     assert_true(b->metrics.accepted_tokens <= b->metrics.drafted_tokens);
+    assert_int_equal(b->answers[1].n_accepted, b->metrics.accepted_tokens);
     close_drafts(b);
 }
 
