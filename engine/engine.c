@@ -56,6 +56,7 @@ void metrics_set_unknown(struct engine_metrics *f) {
                                  .batch_decode_rows = METRIC_UNKNOWN,
                                  .steps = METRIC_UNKNOWN,
                                  .preemptions = METRIC_UNKNOWN,
+                                 .evictions = METRIC_UNKNOWN,
                                  .decode = work,
                                  .prefill = work,
                                  .page_tokens = METRIC_UNKNOWN,

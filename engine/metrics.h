@@ -100,6 +100,7 @@ struct engine_metrics {
     int running;                       // prefilling or decoding
     int batch_rows, batch_decode_rows; // of the last step
     int64_t steps, preemptions;
+    int64_t evictions;                 // cached pages that were given up for others
     double stage_seconds[STAGE_COUNT]; // in total
     // Of the last second in which there was work, which stays when there is none. Steps with prompt rows count as
     // prefill, those without as decode; what their seconds are more than those of all stages went elsewhere: planning,

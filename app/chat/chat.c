@@ -144,8 +144,11 @@ static bool ask_for_room(struct chat *c, int context) {
     if (failed < 0 || c->p.settings->overflow != OVERFLOW_ASK) return false;
     const struct message *m = &talk->messages[failed];
     const struct asked_room room = asked_make_room(talk, m->parent, m->tokens, context / 2, context, false);
-    snprintf(question, sizeof question, "Drop the %d oldest messages (about %d tokens)?", room.n_messages,
-             room.tokens);
+    if (room.n_messages == 1)
+        snprintf(question, sizeof question, "Drop the oldest message (about %d tokens)?", room.tokens);
+    else
+        snprintf(question, sizeof question, "Drop the %d oldest messages (about %d tokens)?", room.n_messages,
+                 room.tokens);
     if (room.enough) screen_confirm(c->screen, COMMAND_MAKE_ROOM, question);
     return room.enough;
 }

@@ -305,6 +305,7 @@ static void command_reasoning(struct chat *c, const struct ui_command *command) 
         return;
     }
     own->reasoning = c->p.settings->reasoning = next; // later chats begin with it
+    c->found.at = 0; // templates say it in the prompt
     session_changed(c->current);
     session_begin_with_defaults(c->session);
     char *value = setting_format(own, SETTING_reasoning);

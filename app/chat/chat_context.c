@@ -6,15 +6,25 @@
 #include "app/session/asked.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
+#include "engine/metrics.h"
 
-#define FIND_NS NANOSECONDS // how long what the engine has cached is believed
+#define FIND_NS NANOSECONDS // between questions
 
-// The engine is asked again and again while the pane is open: others evict pages.
-static void find(struct chat *c) {
-    const uint64_t now = clock_ns();
-    if (c->found_at && now < c->found_at + FIND_NS) return;
-    c->found_at = now;
-    session_find(c->session, c->current);
+// Asks the engine what it has cached, which has to tokenize the whole prompt for that: only where the path is another,
+// or others evicted pages. While an answer is being written its metrics say it.
+static void find(struct chat *c, const struct engine_metrics *f) {
+    const struct conversation *talk = &c->current->conversation;
+    const int last = conversation_last(talk);
+    if (last < 0 || session_answer_at(c->current, last)) return;
+    const struct chat_found now = {.at = clock_ns(),
+                                   .last = chat_message_id(talk, last),
+                                   .revision = talk->messages[last].revision,
+                                   .evictions = f ? f->evictions : 0};
+    const struct chat_found *before = &c->found;
+    const bool same = c->current->n_asked && before->last == now.last && before->revision == now.revision &&
+                      before->evictions == now.evictions;
+    if (before->at && (same || now.at < before->at + FIND_NS)) return;
+    if (session_find(c->session, c->current)) c->found = now;
 }
 
 static struct view_context_row row_of(const struct chat *c, int index) {
@@ -60,6 +70,16 @@ static void mark_asked(struct view_context_row *rows, int n, const struct conver
     free(asked);
 }
 
+// All that a running answer has read and drawn; otherwise what the engine found.
+static void set_cached(const struct chat *c, const struct engine_metrics *f, struct view_context *v) {
+    const int last = conversation_last(&c->current->conversation);
+    const struct request_metrics *r = chat_request(f, session_answer_at(c->current, last));
+    const bool known = r && metric_known(r->n_context) && r->n_context > 0;
+    const bool reads = r && r->state != REQUEST_DECODING;
+    v->asked = known ? r->n_context : c->current->n_asked;
+    v->cached = !v->asked ? -1 : known ? reads ? r->prefill_done : r->n_context : c->current->n_cached;
+}
+
 static void lay_out(struct view_context *v, struct view_context_row *rows) {
     for (int i = 0; i < v->n_rows; i++) {
         if (!rows[i].asked) rows[i].tokens = 0;
@@ -72,23 +92,18 @@ static void lay_out(struct view_context *v, struct view_context_row *rows) {
 void chat_context_show(struct chat *c, struct screen_view *view) {
     const struct conversation *talk = &c->current->conversation;
     if (!screen_has_open(c->screen, PANE_CONTEXT)) {
-        c->found_at = 0;
+        c->found.at = 0;
         return;
     }
-    find(c);
-    int *path = xcalloc((size_t)talk->count + 1, sizeof *path);
-    const int n = conversation_path(talk, path), system = talk->settings.system != NULL;
+    find(c, view->metrics);
+    const int n = c->n_path, system = talk->settings.system != NULL;
     struct view_context_row *rows = c->view_context_rows =
         xrealloc(c->view_context_rows, (size_t)(n + 1) * sizeof *c->view_context_rows);
     if (system) rows[0] = system_row(talk);
-    for (int i = 0; i < n; i++) rows[system + i] = row_of(c, path[i]);
-    free(path);
+    for (int i = 0; i < n; i++) rows[system + i] = row_of(c, c->path[i]);
     mark_asked(rows + system, n, talk);
-    c->view_context = (struct view_context){.rows = rows,
-                                            .n_rows = system + n,
-                                            .asked = c->current->n_asked,
-                                            .cached = c->current->n_asked ? c->current->n_cached : -1,
-                                            .rate = c->prefill_rate};
+    c->view_context = (struct view_context){.rows = rows, .n_rows = system + n, .rate = c->prefill_rate};
+    set_cached(c, view->metrics, &c->view_context);
     lay_out(&c->view_context, rows);
     view->context = &c->view_context;
 }

@@ -113,7 +113,7 @@ static void use_message(struct chat *c, const struct ui_command *command, enum m
     const bool off = talk->messages[message].use == use;
     bool guessed;
     session_use(c->current, message, off ? USE_WHOLE : use);
-    c->found_at = 0; // what is cached is another thing now
+    c->found.at = 0; // what is cached is another thing now
     const int tokens = asked_tokens(talk, message, USE_WHOLE, &guessed);
     chat_say(c, false, "%s (%s%d token%s)", off ? undone : said, guessed ? "about " : "", tokens,
              tokens == 1 ? "" : "s");
@@ -184,15 +184,14 @@ void chat_copy_chat(struct chat *c, const struct ui_command *command) {
 
 // ---- the tree, as the screen is shown it ----
 
-enum { BYTES_A_TOKEN = 4 }; // about
-
 // Those before it come earlier.
 static struct view_node node_of(const struct chat *c, int index) {
     const struct conversation *talk = &c->current->conversation;
     const struct message *m = &talk->messages[index];
     bool answered = m->size || m->state != MESSAGE_FAILED || !m->note;
     int before = m->parent >= 0 ? c->view_nodes[m->parent].tokens : 0;
-    int own = m->own_tokens ? m->own_tokens : (int)(m->size / BYTES_A_TOKEN);
+    bool guessed;
+    int own = asked_tokens(talk, index, USE_WHOLE, &guessed);
     return (struct view_node){
         .id = m->pruned ? 0 : chat_message_id(talk, index),
         .parent = m->parent,

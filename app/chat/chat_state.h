@@ -11,6 +11,13 @@
 
 #define CHAT_HISTORY 512 // samples of the graphs
 
+struct chat_found {    // when the engine was last asked what it has cached of the path, and what was so then
+    uint64_t at;       // clock_ns; 0: it is to be asked
+    uint64_t last;     // id of the message at the end of the path
+    uint32_t revision; // of that
+    int64_t evictions;
+};
+
 struct chat {
     struct chat_params p;
     struct engine_client *client; // NULL: there is none yet, or now
@@ -50,10 +57,11 @@ struct chat {
     struct view_node *view_nodes; // likewise, of all messages
     struct view_context view_context;
     struct view_context_row *view_context_rows; // likewise
-    uint64_t found_at;                          // clock_ns when the engine was last asked what it has cached
-    double prefill_rate;                        // tokens a second, lately
+    struct chat_found found;
+    double prefill_rate; // tokens a second, lately
     struct view_token view_token;
-    int *path, *versions; // versions: numbers, then totals
+    int *path, *versions; // path: that is shown, of n_path messages; versions: numbers, then totals
+    int n_path;
     struct view_column *view_columns;
     struct view_message *column_messages;
     struct session_chat *comparing; // whose messages are compared; NULL: none

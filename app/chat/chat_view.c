@@ -170,10 +170,18 @@ static int show_messages(struct chat *c, const struct engine_metrics *f, const s
         c->versions = xrealloc(c->versions, (2 * (size_t)c->messages_room + 1) * sizeof *c->versions);
     }
     if (talk->count) conversation_versions(talk, c->versions, c->versions + talk->count);
-    int length = conversation_path(talk, c->path), n = 0;
-    for (int i = 0; i < length; i++) n += chat_show_message(c, f, c->path[i], c->view_messages + n);
+    int n = 0;
+    c->n_path = conversation_path(talk, c->path);
+    for (int i = 0; i < c->n_path; i++) n += chat_show_message(c, f, c->path[i], c->view_messages + n);
     show_authors(c, talk, c->view_messages, n);
     return n + show_waiting(talk, c->view_messages + n);
+}
+
+// Messages of the path are folded or left out: tokens were counted with more or less of them.
+static bool is_cut(const struct chat *c, const struct conversation *talk) {
+    for (int i = 0; i < c->n_path; i++)
+        if (talk->messages[c->path[i]].use == USE_FOLDED || talk->messages[c->path[i]].use == USE_DROPPED) return true;
+    return false;
 }
 
 // Tokens in the conversation: those of the running request, otherwise as the latest answer counted them. Of what no
@@ -196,8 +204,11 @@ static void show_context(const struct chat *c, const struct engine_metrics *f, s
     if (request) uncounted = 0; // the engine is about to say
     const bool other = m >= 0 && chat_other_model(c, &talk->messages[m]);
     int counted = m >= 0 ? talk->messages[m].tokens : 0;
-    view->context_used = running ? running : counted + asked_guess(uncounted);
-    view->context_guessed = !running && (uncounted || other);
+    bool guessed = uncounted;
+    if (running) view->context_used = running;
+    else if (is_cut(c, talk)) view->context_used = asked_total(talk, conversation_last(talk), &guessed);
+    else view->context_used = counted + asked_guess(uncounted);
+    view->context_guessed = !running && (guessed || other);
 }
 
 static int64_t known(uint64_t bytes) { return bytes ? (int64_t)bytes : -1; }

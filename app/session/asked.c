@@ -78,7 +78,9 @@ struct asked asked_open_with(const struct conversation *talk, int last, const ch
     return p;
 }
 
-struct asked asked_open(const struct conversation *talk, int last) { return asked_open_with(talk, last, NULL); }
+struct asked asked_open(const struct conversation *talk, int last) {
+    return asked_open_with(talk, last, NULL);
+}
 
 void asked_close(struct asked *p) {
     for (int i = 0; i < p->n_made; i++) free(p->made[i]);
@@ -105,6 +107,24 @@ int asked_tokens(const struct conversation *talk, int message, enum message_use 
     return size < m->size ? (int)((double)m->own_tokens * (double)size / (double)m->size) : m->own_tokens;
 }
 
+// Of these messages: those counted, and those guessed.
+static void add_up(const struct conversation *talk, const int *path, int n, int sums[2]) {
+    bool guessed;
+    sums[false] = sums[true] = 0;
+    for (int i = 0; i < n; i++) {
+        const int tokens = asked_tokens(talk, path[i], talk->messages[path[i]].use, &guessed);
+        sums[guessed] += tokens;
+    }
+}
+
+int asked_total(const struct conversation *talk, int last, bool *guessed) {
+    int *path = xcalloc((size_t)talk->count + 1, sizeof *path), sums[2];
+    add_up(talk, path, asked_path(talk, last, path), sums);
+    free(path);
+    *guessed = sums[true];
+    return asked_system_tokens(talk) + sums[false] + sums[true];
+}
+
 void asked_count(struct conversation *talk, int answer, int n_prompt, int n_answer) {
     int *path = xcalloc((size_t)talk->count, sizeof *path), uncounted = 0, left = n_prompt - asked_system_tokens(talk);
     const int n = asked_path(talk, talk->messages[answer].parent, path);
@@ -129,14 +149,11 @@ void asked_count(struct conversation *talk, int answer, int n_prompt, int n_answ
 
 // By which guesses are to be multiplied so that all tokens are as many as the engine has counted.
 static double scale_of(const struct conversation *talk, const int *path, int n, int *n_prompt) {
-    double sums[2] = {[true] = asked_system_tokens(talk)}; // counted, guessed
-    bool guessed;
-    for (int i = 0; i < n; i++) {
-        const int tokens = asked_tokens(talk, path[i], talk->messages[path[i]].use, &guessed);
-        sums[guessed] += tokens;
-    }
-    if (*n_prompt <= 0) *n_prompt = (int)(sums[false] + sums[true]);
-    return sums[true] > 0 && *n_prompt > sums[false] ? (*n_prompt - sums[false]) / sums[true] : 1;
+    int sums[2];
+    add_up(talk, path, n, sums);
+    sums[true] += asked_system_tokens(talk);
+    if (*n_prompt <= 0) *n_prompt = sums[false] + sums[true];
+    return sums[true] > 0 && *n_prompt > sums[false] ? (double)(*n_prompt - sums[false]) / sums[true] : 1;
 }
 
 struct asked_room asked_make_room(struct conversation *talk, int last, int n_prompt, int goal, int context,

@@ -34,6 +34,8 @@ int asked_guess(size_t bytes); // tokens of so much text, about
 // them.
 int asked_tokens(const struct conversation *talk, int message, enum message_use use, bool *guessed);
 int asked_system_tokens(const struct conversation *talk);
+// Of all that is asked with up to `last`.
+int asked_total(const struct conversation *talk, int last, bool *guessed);
 // The engine has counted: so many tokens of prompt for this answer, so many of the answer itself. What nobody has
 // counted before is shared out.
 void asked_count(struct conversation *talk, int answer, int n_prompt, int n_answer);

@@ -218,6 +218,7 @@ bool prefix_evict(struct prefix_index *x) {
     int leaf;
     while ((leaf = oldest_leaf(x, true)) < 0) remove_leaf(x, oldest_leaf(x, false));
     remove_leaf(x, leaf);
+    x->evictions++;
     return true;
 }
 

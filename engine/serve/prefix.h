@@ -30,6 +30,7 @@ struct prefix_index {
     struct kv_cache *cache;    // borrowed
     struct prefix_node *nodes; // [n_pages + 1], the last is the root
     int root, count;           // count: of nodes but for the root
+    int64_t evictions;         // so far
 };
 
 struct prefix_match {

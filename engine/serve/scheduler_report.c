@@ -42,6 +42,7 @@ void scheduler_metrics(const struct scheduler *s, struct engine_metrics *out) {
     out->pages_kept = s->cache.n_cached;
     out->pages_used = s->cache.n_pages - s->cache.n_free - s->cache.n_cached;
     out->pages_shared = s->cache.n_shared;
+    out->evictions = s->prefixes.evictions;
     hibernation_metrics(s, out);
     out->n_requests = n < METRICS_MAX_REQUESTS ? n : METRICS_MAX_REQUESTS;
     for (int i = 0; i < out->n_requests; i++) out->requests[i] = summary(s->sequences[i]);

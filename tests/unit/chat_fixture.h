@@ -79,7 +79,7 @@ static struct {
     uint64_t token_message; // where its token cursor is; 0: there is none
     int token;
     char taken[4096];
-    bool ended, typed, tree, compares, lent;
+    bool ended, typed, tree, compares, context, lent;
     const char *theme_problem; // at the next opening; NULL: none
 } screen;
 
@@ -144,7 +144,9 @@ const char *screen_theme(const struct screen *s) { return (void)s, "ember"; }
 uint32_t screen_panes(const struct screen *s) { return (void)s, 1u << 2 | 1u << 4; }
 uint32_t screen_panes_with_room(const struct screen *s) { return (void)s, 1u << 2; }
 bool screen_has_open(const struct screen *s, enum pane_id pane) {
-    return (void)s, (pane == PANE_TREE && screen.tree) || (pane == PANE_COMPARE && screen.compares);
+    (void)s;
+    return (pane == PANE_TREE && screen.tree) || (pane == PANE_COMPARE && screen.compares) ||
+           (pane == PANE_CONTEXT && screen.context);
 }
 int screen_page(const struct screen *s) { return (void)s, -1; }
 bool screen_token(struct screen *s, const struct screen_view *v, uint64_t *message, int *token) {

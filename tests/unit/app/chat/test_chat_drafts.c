@@ -32,6 +32,46 @@ static void test_what_is_typed_is_read_ahead(void **state) {
     assert_string_equal(engine.ahead, "user: some words, and more|assistant: An answer.|user: another one,|");
 }
 
+static void found(int n_asked, int n_prompt, int n_cached) {
+    happen((struct engine_event){.kind = EVENT_STATE,
+                                 .request = TOLD_AHEAD + (uint64_t)n_asked - 1,
+                                 .state = REQUEST_FINISHED,
+                                 .n_prompt = n_prompt,
+                                 .n_reused = n_cached});
+    chat_draw(chat);
+    assert_int_equal(screen.view.context->asked, n_prompt);
+    assert_int_equal(screen.view.context->cached, n_cached);
+}
+
+// The engine tokenizes the prompt each time.
+static void test_what_is_cached_is_asked_for_where_it_may_have_changed(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    say(1, 1, "one");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+    screen.context = true;
+    chat_draw(chat);
+    assert_int_equal(engine.n_ahead, 1);
+    found(1, 40, 32);
+    for (int i = 0; i < 3; i++) pass(2), chat_draw(chat);
+    assert_int_equal(engine.n_ahead, 1);
+    engine.metrics.evictions = 3;
+    pass(2), chat_draw(chat);
+    assert_int_equal(engine.n_ahead, 2);
+    found(2, 40, 16);
+    act_on(0, COMMAND_DROP);
+    chat_draw(chat);
+    assert_int_equal(engine.n_ahead, 3);
+    found(3, 30, 0);
+    act(COMMAND_SEND, -1, "r"); // whose metrics say it
+    for (int i = 0; i < 3; i++) say(1, 2, "two"), pass(2), chat_draw(chat);
+    assert_int_equal(engine.n_ahead, 3);
+    end(1, 2, REQUEST_FINISHED, FINISH_END, "");
+    chat_draw(chat);
+    assert_int_equal(engine.n_ahead, 4);
+    screen.context = false;
+}
+
 static void test_a_draft_belongs_to_its_chat(void **state) {
     (void)state;
     act(COMMAND_SEND, -1, "q");
@@ -183,10 +223,14 @@ static void test_a_signal_saves_the_draft(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CHAT_TEST(test_a_draft_belongs_to_its_chat),  CHAT_TEST(test_what_is_typed_is_read_ahead),
-        CHAT_TEST(test_drafts_outlive_the_program),   CHAT_TEST(test_drafts_are_saved_every_few_seconds),
-        CHAT_TEST(test_a_named_chat_keeps_its_draft), CHAT_TEST(test_a_draft_changes_nothing_else_of_its_chat),
+        CHAT_TEST(test_a_draft_belongs_to_its_chat),
+        CHAT_TEST(test_what_is_typed_is_read_ahead),
+        CHAT_TEST(test_drafts_outlive_the_program),
+        CHAT_TEST(test_drafts_are_saved_every_few_seconds),
+        CHAT_TEST(test_a_named_chat_keeps_its_draft),
+        CHAT_TEST(test_a_draft_changes_nothing_else_of_its_chat),
         CHAT_TEST(test_a_signal_saves_the_draft),
+        CHAT_TEST(test_what_is_cached_is_asked_for_where_it_may_have_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,6 +109,7 @@ static void test_the_least_recently_used_leaf_goes_first(void **state) {
     assert_true(prefix_evict(&b.index) && prefix_evict(&b.index));
     assert_int_equal(b.cache.n_free, PAGES);
     assert_false(prefix_evict(&b.index));
+    assert_int_equal(b.index.evictions, 5);
     bench_close(&b);
 }
 
