@@ -23,7 +23,7 @@ struct page_cell {
 enum page_kind kv_page_kind(const struct page_metrics *p, uint64_t current); // current: id of the chat on the screen
 uint8_t kv_owner_shade(uint64_t conversation);
 void kv_cell_draw(struct view_frame *f, struct rect clip, int x, int y, struct page_cell cell);
-// "▇this ▇other ▇shared ▇kept", as far as it fits. Returns the columns advanced.
+// "▇this ▇other ▇shared ▇cached", as far as it fits. Returns the columns advanced.
 int kv_legend_draw(struct view_frame *f, struct rect line);
 
 #endif

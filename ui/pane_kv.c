@@ -72,11 +72,11 @@ static void metrics_line(struct view_frame *f, struct rect r, int y, const struc
     view_figure_right(f, r, x + 1, y, "shared", g->pages_shared > 0 ? ROLE_KV_SHARED : ROLE_TEXT, shared);
 }
 
-static void kept_line(struct view_frame *f, struct rect r, int y, const struct engine_metrics *g) {
-    char text[VIEW_NUMBER], kept[VIEW_NUMBER];
-    snprintf(text, sizeof text, r.width >= 36 && metric_known(g->pages_kept) ? "%s for reuse" : "%s",
-             view_number(g->pages_kept, kept));
-    int x = r.x + view_figure(f, r, r.x, y, "kept", ROLE_TEXT, text);
+static void cached_line(struct view_frame *f, struct rect r, int y, const struct engine_metrics *g) {
+    char text[VIEW_NUMBER], cached[VIEW_NUMBER];
+    snprintf(text, sizeof text, r.width >= 38 && metric_known(g->pages_kept) ? "%s for reuse" : "%s",
+             view_number(g->pages_kept, cached));
+    int x = r.x + view_figure(f, r, r.x, y, "cached", ROLE_TEXT, text);
     view_figure_right(f, r, x + 2, y, "in all", ROLE_TEXT, view_bytes((double)g->kv_bytes, text));
 }
 
@@ -95,7 +95,7 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
     uint64_t current = view_chat_id(v);
     int y = r.y;
     metrics_line(f, r, y++, g);
-    if (r.height >= 4) kept_line(f, r, y++, g);
+    if (r.height >= 4) cached_line(f, r, y++, g);
     if (r.height >= 7 && g->disk_bytes > 0) disk_line(f, r, y++, g);
     bool legend = r.height >= 6;
     draw_map(f, (struct rect){r.x, y, r.width, r.y + r.height - y - legend}, g, current, kept);

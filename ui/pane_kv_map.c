@@ -157,7 +157,7 @@ static void draw_map(struct view_frame *f, struct rect r, struct kept *k) {
     }
 }
 
-// "▇this ▇other ▇shared ▇kept   2…9 share it  + drafts  • on disk"
+// "▇this ▇other ▇shared ▇cached   2…9 share it  + drafts  • on disk"
 static void draw_legend(struct view_frame *f, struct rect line) {
     const char *const marks[] = {"2-9 share it", "+ drafts", f->canvas->ascii ? "' on disk" : "• on disk"};
     int x = line.x + kv_legend_draw(f, line) + 1;
@@ -199,7 +199,7 @@ static void draw_figures(struct view_frame *f, struct rect line, const struct pa
         n += snprintf(text + n, sizeof text - (size_t)n, "tokens %d to %d", t->position + 1, t->position + p->filled);
     else n += snprintf(text + n, sizeof text - (size_t)n, "%d tokens", p->filled);
     if (p->references > 1) n += snprintf(text + n, sizeof text - (size_t)n, ", shared by %d", p->references);
-    if (p->kept) n += snprintf(text + n, sizeof text - (size_t)n, ", kept for reuse");
+    if (p->kept) n += snprintf(text + n, sizeof text - (size_t)n, ", cached for reuse");
     if (p->on_disk) n += snprintf(text + n, sizeof text - (size_t)n, ", on disk");
     if (p->proposed) n += snprintf(text + n, sizeof text - (size_t)n, ", drafts in it");
     canvas_cut(f->canvas, line, view_style(ROLE_TEXT), text);

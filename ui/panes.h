@@ -104,6 +104,7 @@ struct view_message {
     const char *note;  // e.g. "stopped", "38.2 tok/s, 120 tokens"; NULL: none
     bool bare;         // without a heading
     int waiting;       // its place in the line of those that are not sent yet, from 1 on; 0: it is sent
+    bool failed;       // of a notice: it says what went wrong
 };
 
 struct view_token { // at the token cursor

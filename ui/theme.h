@@ -44,7 +44,7 @@
     X(ROLE_KV_OWNED, "kv.owned", ROLE_ACCENT, "pages of other conversations")                                          \
     X(ROLE_KV_CURRENT, "kv.current", ROLE_GOOD, "pages of the conversation on screen")                                 \
     X(ROLE_KV_SHARED, "kv.shared", ROLE_WARN, "shared pages")                                                          \
-    X(ROLE_KV_KEPT, "kv.kept", ROLE_DIM, "pages kept for reuse")                                                       \
+    X(ROLE_KV_KEPT, "kv.kept", ROLE_DIM, "cached pages")                                                               \
     X(ROLE_STAGE_PROJECT, "stage.project", ROLE_PREFILL, "time of attention's matrices")                               \
     X(ROLE_STAGE_ATTEND, "stage.attend", ROLE_LATENCY, "time of attention over the KV cache")                          \
     X(ROLE_STAGE_FEED, "stage.feed", ROLE_GOOD, "time of the feed-forward network")                                    \

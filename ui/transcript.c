@@ -230,7 +230,7 @@ static void layout_plain(struct transcript *t, struct entry *e, const struct vie
     struct style style = view_style(m->role == VIEW_NOTICE ? ROLE_WARN : ROLE_TEXT);
     markdown_free(&e->layout);
     flow_clear(&t->flow);
-    if (m->role == VIEW_NOTICE) flow_add(&t->flow, style, e->ascii ? "x " : "✗ ", strlen(e->ascii ? "x " : "✗ "));
+    if (m->role == VIEW_NOTICE) flow_add_text(&t->flow, style, !m->failed ? "! " : e->ascii ? "x " : "✗ ");
     if (!m->waiting) flow_add(&t->flow, style, m->text, m->size);
     for (size_t at = 0, end; at < t->flow.size;) {
         size_t next = flow_break(t->flow.text, t->flow.size, at, e->width, &end);

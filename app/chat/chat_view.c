@@ -67,9 +67,14 @@ uint64_t chat_message_id(const struct conversation *talk, int message) {
     return talk->id << 32 | (uint64_t)message << 2;
 }
 
-static struct view_message notice_view(uint64_t id, uint32_t revision, const char *text) {
-    return (struct view_message){
-        .id = id, .revision = revision, .role = VIEW_NOTICE, .text = text, .size = strlen(text), .version = 1};
+static struct view_message notice_view(uint64_t id, uint32_t revision, const char *text, bool failed) {
+    return (struct view_message){.id = id,
+                                 .revision = revision,
+                                 .role = VIEW_NOTICE,
+                                 .text = text,
+                                 .size = strlen(text),
+                                 .version = 1,
+                                 .failed = failed};
 }
 
 // A notice of the engine, the message, and of a failed answer what went wrong.
@@ -112,11 +117,11 @@ int chat_show_message(const struct chat *c, const struct engine_metrics *f, int 
     view.version = c->versions[index];
     view.n_versions = c->versions[talk->count + m->parent + 1];
     int n = 0;
-    if (m->notice) out[n++] = notice_view(view.id | 2, m->revision, m->notice);
+    if (m->notice) out[n++] = notice_view(view.id | 2, m->revision, m->notice, false);
     if (!failed || m->size || m->thinking_size) out[n++] = view;
-    if (failed) out[n++] = notice_view(view.id | 1, m->revision, m->note ? m->note : "");
+    if (failed) out[n++] = notice_view(view.id | 1, m->revision, m->note ? m->note : "", true);
     if (asked_failed(talk, index) && talk->messages[index].chosen >= 0)
-        out[n++] = notice_view(view.id | 3, m->revision, "what comes next was asked without this message");
+        out[n++] = notice_view(view.id | 3, m->revision, "what comes next was asked without this message", false);
     return n;
 }
 
@@ -196,8 +201,7 @@ static void show_context(const struct chat *c, const struct engine_metrics *f, s
     size_t uncounted = 0;
     int m = conversation_last(talk);
     for (; m >= 0; m = talk->messages[m].parent) {
-        if (asked_failed(talk, m) && talk->messages[m].parent >= 0)
-            m = talk->messages[m].parent; // nor its question
+        if (asked_failed(talk, m) && talk->messages[m].parent >= 0) m = talk->messages[m].parent; // nor its question
         else if (talk->messages[m].tokens && talk->messages[m].role == MESSAGE_MODEL) break;
         else uncounted += talk->messages[m].size;
     }

@@ -83,7 +83,9 @@ static void test_messages_have_names_notes_and_versions(void **state) {
     say(s, VIEW_USER, "*not* markdown");
     struct view_message *m = say(s, VIEW_MODEL, "*markdown*");
     m->n_versions = 3, m->version = 2, m->note = "stopped";
-    say(s, VIEW_NOTICE, "a notice");
+    struct view_message *notice = say(s, VIEW_NOTICE, "a notice");
+    check_drawn(s, "You\n*not* markdown\n\nGuide              ‹2/3›\nmarkdown\nstopped\n\n! a notice\n\n");
+    notice->failed = true, notice->revision++;
     check_drawn(s, "You\n*not* markdown\n\nGuide              ‹2/3›\nmarkdown\nstopped\n\n✗ a notice\n\n");
     const struct hit *previous = frame_find(&s->frame, 19, 3), *next = frame_find(&s->frame, 23, 3);
     assert_int_equal(previous->kind, HIT_VERSION_PREVIOUS);

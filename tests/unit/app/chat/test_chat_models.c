@@ -227,7 +227,7 @@ int main(void) {
         CHAT_TEST(test_answers_remember_their_model),
         CHAT_TEST(test_a_running_answer_is_stopped_for_another_model),
         CHAT_TEST(test_a_model_that_fails_leaves_the_old),
-CHAT_TEST(test_there_is_nothing_to_stop),
+        CHAT_TEST(test_there_is_nothing_to_stop),
         CHAT_TEST(test_a_draft_model_that_does_not_draft_is_told),
         CHAT_TEST(test_stops_and_reasoning_reach_the_engine),
         CHAT_TEST(test_knobs_go_back_to_the_model),
