@@ -60,8 +60,9 @@ struct model_memory {
     int kv_tokens;       // that the KV cache holds
     int context;         // that a conversation may have
 };
-// On a machine with so many bytes free, beside what the file itself holds; devices are asked what they have free.
-// False: no engine can be opened with these, however much were free.
+// On a machine with so many bytes free, beside what the file itself holds; devices are asked what they have free. The
+// draft model is counted where its file can be read, of whatever vocabulary. False: no engine can be opened with these,
+// however much were free.
 bool local_engine_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
                          struct model_memory *out, struct status *st);
 // On the CPU: the tokens of KV cache that find room beside everything else; 0: not even the weights do.

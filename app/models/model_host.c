@@ -158,7 +158,8 @@ struct choice {
     char *path_in_use; // of this path
     const struct model_opener *opener;
     struct engine_params engine;
-    uint64_t room; // bytes of memory, 0: unknown
+    struct status draft_refused; // which is no reason not to load the target
+    uint64_t room;               // bytes of memory, 0: unknown
     struct target target;
     struct status status;
 };
@@ -225,6 +226,7 @@ void model_host_choose(struct model_host *h, const char *word) {
                          .opener = h->opener,
                          .engine = model_engine_params(h->settings),
                          .room = model_host_room(h)};
+    c->engine.draft_refused = &c->draft_refused;
     for (int i = 0; i < h->list.count && !c->known; i++) {
         const struct model_entry *e = &h->list.entries[i];
         c->known = !strcasecmp(e->name, word);

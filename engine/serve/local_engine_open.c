@@ -77,6 +77,7 @@ static struct scheduler *open_scheduler(struct local_engine *e, const struct eng
 static bool open_drafter(struct local_engine *e, const struct engine_params *p, struct drafter **out,
                          struct status *st) {
     struct status *why = p->draft_refused ? p->draft_refused : st;
+    if (p->draft_refused) *why = (struct status){0};
     *out = p->draft == DRAFT_MODEL ? drafter_file_open(p, e->file, &e->draft_file, why) : NULL;
     if (*out || p->draft != DRAFT_MODEL) return true;
     if (p->draft_refused) log_warning("engine", "drafting by lookup alone: %s", why->text);

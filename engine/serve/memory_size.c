@@ -145,7 +145,9 @@ bool local_engine_memory(const struct model_file *m, const struct engine_params 
         if (st) *st = m->weight_status;
         return false;
     }
-    if (p->draft == DRAFT_MODEL && !drafter_file_memory(p, m, available, &drafter, st)) return false;
+    struct status *why = p->draft_refused ? p->draft_refused : st;
+    const bool drafts = p->draft != DRAFT_MODEL || drafter_file_memory(p, m, available, &drafter, why);
+    if (!drafts && !p->draft_refused) return false;
     struct placement_plan plan;
     uint64_t left = available; // 0: not known
     if (available) left = available > drafter.total ? available - drafter.total : 1;

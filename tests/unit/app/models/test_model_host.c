@@ -114,6 +114,10 @@ static void test_a_model_of_another_vocabulary_is_loaded_without_the_draft_model
     assert_true(choose(h, large, &st));
     assert_int_equal(next_event(h, &st), HOST_LOADED);
     assert_null(model_host_draft_refused(h));
+    settings.draft = (char *)"/nowhere/draft.gguf";
+    assert_true(choose(h, small, &st));
+    assert_int_equal(next_event(h, &st), HOST_LOADED);
+    assert_non_null(strstr(model_host_draft_refused(h), "/nowhere/draft.gguf"));
     model_host_close(h);
     settings.model = settings.draft = NULL;
     free(small), free(large), free(other);
