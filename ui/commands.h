@@ -19,8 +19,16 @@
     X(COMMAND_NEW, "new", "Ctrl+N", "Chats", "new chat")                                                               \
     X(COMMAND_PREVIOUS, "previous-chat", "Alt+Up", "Chats", "go to the chat above")                                    \
     X(COMMAND_NEXT, "next-chat", "Alt+Down", "Chats", "go to the chat below")                                          \
+    X(COMMAND_FIND_CHAT, "find-chat", "Alt+O", "Chats", "find a chat by its title or its text")                        \
+    X(COMMAND_SEARCH, "search", "Ctrl+F", "Chats", "search in this chat")                                              \
     X(COMMAND_RENAME, "rename", "F2", "Chats", "rename this chat")                                                     \
     X(COMMAND_DELETE, "delete", "F8", "Chats", "delete this chat (asks first)")                                        \
+    X(COMMAND_UNDELETE, "undelete", "Shift+F8", "Chats", "bring back the chat that was deleted last")                  \
+    X(COMMAND_PIN_CHAT, "pin-chat", "Alt+P", "Chats", "keep this chat at the top of the list, or no longer")           \
+    X(COMMAND_ARCHIVE, "archive", "Alt+Z", "Chats", "take this chat out of the list, or back")                         \
+    X(COMMAND_TAG, "tag", "", "Chats", "give this chat tags to find it by")                                            \
+    X(COMMAND_EXPORT, "export", "Shift+F6", "Chats", "export this chat as Markdown, JSON or HTML")                     \
+    X(COMMAND_IMPORT, "import", "", "Chats", "import chats from a JSON file")                                          \
     X(COMMAND_SELECT_PREVIOUS, "select-previous", "Ctrl+Up", "Messages", "select the message above")                   \
     X(COMMAND_SELECT_NEXT, "select-next", "Ctrl+Down", "Messages", "select the message below")                         \
     X(COMMAND_EDIT, "edit", "Alt+E", "Messages", "edit the selected message or your last one")                         \

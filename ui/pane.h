@@ -32,6 +32,7 @@ extern const struct pane *const pane_actions[PANE_COUNT]; // pane.c
 void *screen_open_pane(struct screen *s, enum pane_id pane); // on top; returns what it keeps
 void screen_close_pane(struct screen *s, enum pane_id pane);
 void screen_run(struct screen *s, enum ui_command_id id); // as its key does
+int screen_bound(const struct screen *s, const struct key *k); // the command of a key; −1: it has none
 // To the controller; the text is copied.
 void screen_hand_out(struct screen *s, enum ui_command_id id, int number, const char *text);
 void screen_hand_out_message(struct screen *s, enum ui_command_id id, uint64_t message, const char *text); // about one

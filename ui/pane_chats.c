@@ -50,7 +50,7 @@ static void draw_chat(struct view_frame *f, struct rect line, const struct view_
     canvas_symbol(f->canvas, inside, inside.x, line.y, mark, states[state].mark, states[state].ascii);
     char text[VIEW_NUMBER];
     progress(chat, text);
-    if (!text[0] && chat->unread) snprintf(text, sizeof text, "new");
+    if (!text[0] && (chat->unread || chat->pinned)) snprintf(text, sizeof text, chat->unread ? "new" : "pin");
     int width = text_width(text, strlen(text)), x = inside.x + inside.width - width;
     struct style right = current || chat->busy ? mark : (struct style){.role = ROLE_ACCENT, .ground = ground};
     struct rect room = {inside.x + 2, line.y, inside.width - 2 - (width ? width + 1 : 0), 1};
@@ -79,8 +79,8 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
     view_pane(f, box, PANE_CHATS, NULL);
     struct rect inside = rect_inside(box);
     k->list.plain = true;
-    k->list.count = v->n_chats;
-    if (current != k->current || inside.height != k->list.height || k->list.scroll > v->n_chats)
+    k->list.count = v->n_listed;
+    if (current != k->current || inside.height != k->list.height || k->list.scroll > v->n_listed)
         list_show(&k->list, v->current, inside.height);
     k->current = current;
     list_draw(&k->list, f, inside, box, draw_row, NULL);

@@ -41,6 +41,12 @@ void dialog_ask_name(struct screen *s, uint64_t message, const char *initial) {
     d->optional = true;
 }
 
+void dialog_ask_tags(struct screen *s, const char *initial) {
+    struct kept *d = dialog_open(s, COMMAND_TAG, "Tags of this chat", "words to find it by, such as work recipes");
+    text_field_set(&d->field, initial);
+    d->optional = true;
+}
+
 void dialog_confirm(struct screen *s, enum ui_command_id command, const char *label) {
     dialog_open(s, command, label, "y: yes   any other key: no")->asks = true;
 }

@@ -44,6 +44,8 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(HELP, help, "help", COMMAND_HELP)                                                                                \
     X(PALETTE, palette, "commands", COMMAND_PALETTE)                                                                   \
     X(MODELS, models, "models", COMMAND_MODEL)                                                                         \
+    X(FIND, find, "find a chat", COMMAND_FIND_CHAT)                                                                    \
+    X(SEARCH, search, "", COMMAND_SEARCH)                                                                              \
     X(TOKENS, tokens, "tokens", COMMAND_TOKENS)                                                                        \
     X(TREE, tree, "tree", COMMAND_TREE)                                                                                \
     X(SLOW, slow, "why was that slow?", COMMAND_SLOW)                                                                  \
@@ -126,6 +128,27 @@ struct view_chat {
     int prefill_done, prefill_total;
     float tokens_per_second;
     bool unread;
+    bool pinned, archived;
+    int64_t used;     // milliseconds since 1970; 0: not known
+    const char *tags; // words; "": none
+};
+
+// Which chats the pane to find one shows, and in which order, where no words are typed.
+#define FIND_ORDERS(X)                                                                                                 \
+    X(FIND_RECENT, "latest")                                                                                           \
+    X(FIND_TITLE, "by title")                                                                                          \
+    X(FIND_PINNED, "pinned")                                                                                           \
+    X(FIND_ARCHIVED, "archived")
+enum find_order {
+#define X(id, label) id,
+    FIND_ORDERS(X)
+#undef X
+        FIND_ORDER_COUNT
+};
+
+struct view_found { // a chat that fits what is looked for
+    int chat;            // index
+    const char *snippet; // a line of a message with the words; hostile; NULL: its title has them
 };
 
 struct view_node { // a message in the tree of all messages of a chat
@@ -222,6 +245,9 @@ struct view_memory { // bytes; −1: not known
 struct screen_view {
     const struct view_chat *chats;
     int n_chats, current;
+    int n_listed;                        // of them, the first ones, which lists show
+    const struct view_found *found;      // only while their pane is open
+    int n_found;
     const struct view_message *messages; // of the current chat
     int n_messages;
     const char *model_name;              // e.g. "TinyLlama 1.1B Q4_0"

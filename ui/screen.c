@@ -10,6 +10,7 @@
 #include "ui/clipboard.h"
 #include "ui/keys.h"
 #include "ui/pane_dialog.h"
+#include "ui/pane_find.h"
 #include "ui/pane_kv_map.h"
 #include "ui/pane_models.h"
 #include "ui/screen_state.h"
@@ -104,6 +105,16 @@ uint32_t screen_panes_with_room(const struct screen *s) {
 
 int screen_page(const struct screen *s) {
     return screen_has_open(s, PANE_KV_MAP) ? kv_map_chosen(s->kept[PANE_KV_MAP]) : -1;
+}
+
+const char *screen_finding(const struct screen *s, enum find_order *order) {
+    return screen_has_open(s, PANE_FIND) ? find_words(s->kept[PANE_FIND], order) : NULL;
+}
+
+void screen_show_message(struct screen *s, uint64_t chat, uint64_t message) {
+    s->facts.chat = chat; // it is no other chat's selection
+    screen_open_pane(s, PANE_SELECT);
+    transcript_select(s->transcript, message);
 }
 
 bool screen_ascii(const struct screen *s) { return s->ascii; }
@@ -223,6 +234,7 @@ static void keep_facts(struct screen *s, const struct screen_view *v) {
     s->facts.busy = chat->busy;
     if (chat->id != before) screen_close_pane(s, PANE_SELECT); // its message is not on the screen any more
     snprintf(s->facts.title, sizeof s->facts.title, "%s", chat->title ? chat->title : "");
+    snprintf(s->facts.tags, sizeof s->facts.tags, "%s", chat->tags ? chat->tags : "");
 }
 
 static void draw_pane(struct screen *s, enum pane_id pane, struct rect area) {
@@ -277,6 +289,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     take_status(s, v);
     if (!screen_has_open(s, PANE_SELECT)) transcript_select(s->transcript, 0);
     if (!screen_has_open(s, PANE_TOKENS)) transcript_tokens_end(s->transcript);
+    if (!screen_has_open(s, PANE_SEARCH)) transcript_search(s->transcript, "");
     make_layout(s, width, height);
     begin_frame(s, v);
     for (int p = PANES_FIRST; p < PANES_END; p++)

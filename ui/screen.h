@@ -16,7 +16,8 @@
 
 struct ui_command {
     enum ui_command_id id;
-    int number;       // what was clicked on: index of the chat or knob; otherwise −1
+    int number;       // what was clicked on: index of the chat or knob; COMMAND_FIND_CHAT and what is done to a chat in
+                      // its pane: index of those found; otherwise −1
     const char *text; // COMMAND_SEND: the message; COMMAND_RENAME, COMMAND_KNOB_SET, COMMAND_NAME, COMMAND_FAN_OUT:
                       // what was typed (the dialog already happened; COMMAND_DELETE: confirmed); COMMAND_MODEL: the
                       // name that was picked, NULL: the list was opened and is to be brought up to date. Valid until
@@ -78,6 +79,10 @@ const char *screen_theme(const struct screen *s);
 uint32_t screen_panes(const struct screen *s);
 uint32_t screen_panes_with_room(const struct screen *s); // those of them that this size can show
 bool screen_has_open(const struct screen *s, enum pane_id pane); // of those over the others
+// What is looked for in the pane to find a chat; NULL: it is not open. Valid until the next screen call.
+const char *screen_finding(const struct screen *s, enum find_order *order);
+// Selects a message of a chat, which the next view shows.
+void screen_show_message(struct screen *s, uint64_t chat, uint64_t message);
 int screen_page(const struct screen *s); // that is looked at in the map of pages; −1: none
 bool screen_ascii(const struct screen *s);
 

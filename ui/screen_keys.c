@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "engine/base/clock.h"
+#include "engine/base/utf8.h"
 #include "ui/keys.h"
 #include "ui/pane_compare.h"
 #include "ui/pane_dialog.h"
 #include "ui/pane_models.h"
+#include "ui/pane_search.h"
 #include "ui/pane_tokens.h"
 #include "ui/pane_tree.h"
 #include "ui/screen_state.h"
@@ -102,6 +104,17 @@ static void ask_delete(struct screen *s) {
     if (shown < size) shown = text_fit(title, size, TITLE_ASKED - text_width(more, strlen(more)), NULL);
     snprintf(label, sizeof label, "Delete \"%.*s%s\"?", (int)shown, title, shown < size ? more : "");
     dialog_confirm(s, COMMAND_DELETE, size ? label : "Delete this chat?");
+}
+
+// As the title, in the home folder; the ending decides the format.
+static void ask_export(struct screen *s) {
+    char path[TEXT_FIELD_BYTES] = "~/";
+    size_t n = 2;
+    for (const char *at = s->facts.title; *at && n < 60; at++)
+        path[n++] = *at == '/' || (unsigned char)*at < ' ' || *at == 127 ? '-' : *at;
+    n -= utf8_incomplete(path, n);
+    snprintf(path + n, sizeof path - n, "%s.md", n == 2 ? "chat" : "");
+    dialog_ask(s, COMMAND_EXPORT, "Export to file", ".md, .html or .json", path);
 }
 
 static void interrupt(struct screen *s) {
@@ -220,6 +233,15 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_DELETE: ask_delete(s); return;
     case COMMAND_ATTACH: dialog_ask(s, id, "File to attach", "a text file; @ and its name do it too", ""); return;
     case COMMAND_INSERT: dialog_ask(s, id, "Command to run", "what it prints comes into the message", ""); return;
+    case COMMAND_FIND_CHAT: toggle_pane(s, PANE_FIND); return;
+    case COMMAND_SEARCH: search_open(s); return;
+    case COMMAND_TAG:
+        dialog_ask_tags(s, s->facts.tags);
+        return;
+    case COMMAND_EXPORT: ask_export(s); return;
+    case COMMAND_IMPORT:
+        dialog_ask(s, id, "Import from file", "JSON of confab, OpenAI, Open WebUI or LibreChat", "");
+        return;
     case COMMAND_SELECT_PREVIOUS: select_message(s, -1); return;
     case COMMAND_SELECT_NEXT: select_message(s, 1); return;
     case COMMAND_EDIT:
@@ -259,7 +281,7 @@ void screen_run(struct screen *s, enum ui_command_id id) {
 
 // ---- keys ----
 
-static int bound_command(const struct screen *s, const struct key *k) {
+int screen_bound(const struct screen *s, const struct key *k) {
     for (int i = 0; i < COMMAND_COUNT; i++)
         if (s->bound[i] && key_equal(&s->keys[i], k)) return i;
     return -1;
@@ -278,7 +300,7 @@ static int opener(enum pane_id pane) {
 // Leaving is possible from everywhere; the pane on top has the other keys first.
 static void key_on_top(struct screen *s, const struct key *k) {
     enum pane_id top = screen_top(s);
-    int id = bound_command(s, k);
+    int id = screen_bound(s, k);
     if (id == COMMAND_QUIT || id == COMMAND_SUSPEND || id == COMMAND_REDRAW) {
         screen_run(s, (enum ui_command_id)id);
     } else if (id >= 0 && id == opener(top)) {
@@ -335,7 +357,7 @@ static int command_after_escape(struct screen *s, const struct key *k) {
     alt.modifiers |= KEY_ALT;
     bool soon = s->escaped && clock_ns() - s->escaped < ESCAPE_NS;
     s->escaped = k->code == KEY_ESCAPE && !composer_takes_escape(s->composer) ? clock_ns() : 0;
-    return soon ? bound_command(s, &alt) : -1;
+    return soon ? screen_bound(s, &alt) : -1;
 }
 
 static bool may_take_back(const struct screen *s) {
@@ -358,7 +380,7 @@ static void input(struct screen *s, const struct key *k) {
         screen_run(s, COMMAND_EDIT_STOP);
     } else {
         int id = command_after_escape(s, k);
-        if (id < 0) id = bound_command(s, k);
+        if (id < 0) id = screen_bound(s, k);
         if (id >= 0) screen_run(s, (enum ui_command_id)id);
         else pane_composer.key(s, s->composer, k);
     }

@@ -17,7 +17,7 @@
 // What the last view said that keys need to know.
 struct screen_facts {
     uint64_t chat;
-    char title[TEXT_FIELD_BYTES];
+    char title[TEXT_FIELD_BYTES], tags[TEXT_FIELD_BYTES];
     bool busy, loading, stoppable;
     bool animated; // a bar of loading moves by itself
     bool editing;

@@ -8,6 +8,7 @@
 #include "ui/clamp.h"
 #include "ui/keys.h"
 #include "ui/markdown.h"
+#include "ui/message_search.h"
 #include "ui/thoughts.h"
 
 #define PROGRESS_COLUMNS 20
@@ -57,6 +58,7 @@ struct transcript {
     enum token_colouring colouring;
     int *shown_tokens;  // of those shown: how many are known
     bool show_selected; // it is to come into sight at the next draw
+    struct message_search search;
     struct flow flow;
     int pending_lines, pending_pages;
     bool pending_top, pending_bottom;
@@ -92,6 +94,7 @@ void transcript_close(struct transcript *t) {
     free(t->shown);
     free(t->shown_tokens);
     flow_free(&t->flow);
+    message_search_free(&t->search);
     free(t);
 }
 
@@ -217,6 +220,16 @@ enum token_colouring transcript_colour_tokens(struct transcript *t) {
 }
 
 unsigned long transcript_layouts(const struct transcript *t) { return t->layouts; }
+
+// ---- search ----
+
+void transcript_search(struct transcript *t, const char *text) { message_search_set(&t->search, text); }
+void transcript_search_step(struct transcript *t, int step) { t->search.step = step; }
+
+int transcript_search_count(const struct transcript *t, int *at) {
+    *at = t->search.at;
+    return t->search.total;
+}
 
 // ---- layout of one message ----
 
@@ -415,6 +428,20 @@ static struct place with_token(struct drawing *p, struct place place) {
     return place_before(place, first) ? first : place;
 }
 
+// With the row of the match gone to: in the middle, where it was not in sight.
+static struct place with_match(struct drawing *p, struct position *at, struct place place) {
+    struct message_search *s = &p->t->search;
+    int message = p->view->n_messages - 1;
+    while (message >= 0 && p->view->messages[message].id != s->message) message--;
+    if (!s->needle.count || !s->moved || message < 0) return place;
+    const struct view_message *m = &p->view->messages[message];
+    const struct entry *e = entry_of(p, message);
+    const int row = heading_rows(m) + thinking_rows(p, e, m) + message_search_row(s, lines_of(e));
+    const struct place match = {message, row}, end = moved(p, place, p->area.height);
+    s->moved = at->follow = false;
+    return !place_before(match, place) && place_before(match, end) ? place : moved(p, match, -p->area.height / 2);
+}
+
 // *ends: the end is in sight.
 static struct place scrolled(struct drawing *p, struct position *at, bool *ends) {
     struct transcript *t = p->t;
@@ -429,6 +456,7 @@ static struct place scrolled(struct drawing *p, struct position *at, bool *ends)
     if (at->follow) place = bottom;
     if (t->selected && t->show_selected) place = with_message(p, t->selected_at, place);
     place = with_token(p, place);
+    place = with_match(p, at, place);
     int edited = newly_edited(p);
     if (edited >= 0) place = with_message(p, edited, place);
     *ends = !place_before(place, bottom);
@@ -537,6 +565,7 @@ static void draw_text_row(struct drawing *p, int y, const struct entry *e, const
     }
     const bool last = row + 1 == (int)l->n_rows; // with the end of the answer
     lines_draw(l, (size_t)row, p->f->canvas, a, a.x, y, a.width);
+    message_search_draw(&p->t->search, l, row, m->id, p->f->canvas, a, a.x, y);
     if (e->by_token && m->id == p->t->cursor.message)
         frame_hit(p->f, (struct rect){a.x, y, clamp(row_end(l, row) + last, 0, a.width), 1}, HIT_TOKEN, row);
     if (m->streaming && last) draw_cursor(p, a.x + row_end(l, row), y);
@@ -619,6 +648,7 @@ enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f
     }
     make_room(t, v->n_messages);
     keep_selected(t, v);
+    message_search_update(&t->search, v, t->last_in_sight);
     forget_positions(t, v);
     struct position *at = position_of(t, view_chat_id(v));
     bool ends;

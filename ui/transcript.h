@@ -44,6 +44,12 @@ void transcript_token_click(struct transcript *t, int row, int column); // of th
 // Colours answers in another way, and returns it.
 enum token_colouring transcript_colour_tokens(struct transcript *t);
 
+// Looks for a text ("": for none) from the next draw on: goes to the nearest match above what is in sight, and marks
+// all of them.
+void transcript_search(struct transcript *t, const char *text);
+void transcript_search_step(struct transcript *t, int step);        // to another match, round the ends
+int transcript_search_count(const struct transcript *t, int *at);   // at the last draw; *at: the one gone to, from 1 on
+
 enum transcript_below {
     TRANSCRIPT_AT_END,
     TRANSCRIPT_MORE_BELOW,

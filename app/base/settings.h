@@ -51,6 +51,7 @@ enum setting_place {
     IN_TEMPLATE = 256,
     IN_LIST = 512, // commands that print a list
     IN_QUANTIZE = 1024,
+    IN_EXPORT = 4096,
     OF_CONVERSATION = 2048, // each conversation has its own; the other places set its initial value
     ON_LOADING = 4096,      // a change takes effect when a model is loaded,
     ON_STARTING = 8192,     // or when confab starts; otherwise soon
@@ -96,6 +97,8 @@ enum setting_place {
       "when the context is full: drop the oldest messages, ask, or stop")                                              \
     X(read_ahead, int, "read-ahead", 0, SETTING_CHOICE, "off|on", 0, 0, IN_CHAT | IN_FILE,                             \
       "read the message being typed ahead, while nothing else runs")                                                   \
+    X(ask_quit, int, "ask-quit", 0, SETTING_CHOICE, "off|on", 0, 0, IN_CHAT | IN_FILE,                                 \
+      "ask before quitting while answers are running")                                                                 \
     X(stops, struct text_list, "stop", 0, SETTING_TEXTS, "TEXT", 0, 0, OF_TALK,                                        \
       "stop at TEXT; not included in the answer (repeatable)")                                                         \
     X(theme, char *, "theme", 0, SETTING_TEXT, "NAME", 0, 0, IN_CHAT | IN_FILE, "colour theme")                        \
@@ -131,7 +134,12 @@ enum setting_place {
       "compare with an earlier run, in a FILE from --save or --json")                                                  \
     X(save, char *, "save", 0, SETTING_TEXT, "FILE", 0, 0, IN_BENCH, "also write the results to FILE, as JSON")        \
     X(note, char *, "note", 0, SETTING_TEXT, "TEXT", 0, 0, IN_BENCH, "text to store with the results")                 \
-    X(force, bool, "force", 0, SETTING_FLAG, NULL, 0, 0, IN_QUANTIZE, "overwrite OUT if it exists")                    \
+    X(force, bool, "force", 0, SETTING_FLAG, NULL, 0, 0, IN_QUANTIZE | IN_EXPORT, "overwrite the file if it exists")   \
+    X(output, char *, "output", 'o', SETTING_TEXT, "PATH", 0, 0, IN_EXPORT,                                            \
+      "write to this file, or a file for each chat to this folder")                                                    \
+    X(export_format, int, "format", 'f', SETTING_CHOICE, "markdown|json|html", 0, 0, IN_EXPORT,                        \
+      "format of the export, unless PATH ends in .md, .json or .html")                                                 \
+    X(all, bool, "all", 0, SETTING_FLAG, NULL, 0, 0, IN_EXPORT, "export all chats")                                    \
     X(requantize, bool, "requantize", 0, SETTING_FLAG, NULL, 0, 0, IN_QUANTIZE,                                        \
       "accept a quantised model, which loses more accuracy")                                                           \
     X(man, char *, "man", 0, SETTING_TEXT, "TEMPLATE", 0, 0, IN_HELP, "print a manual page made from TEMPLATE")

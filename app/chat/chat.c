@@ -167,6 +167,7 @@ static void answer_ended(struct chat *c, const struct session_event *event) {
 static void chat_read(struct chat *c, const struct session_event *event) {
     struct session_chat *chat = event->chat;
     if (event->text) chat_say(c, true, "%s", event->text);
+    chat_find_read(c, chat);
     if (chat != c->composing) return;
     if (chat->conversation.unread_rows && chat->unsent) screen_set_composer(c->screen, chat->unsent);
     else chat_draft_read(c);
@@ -174,13 +175,17 @@ static void chat_read(struct chat *c, const struct session_event *event) {
 
 static void chat_deleted(struct chat *c, struct session_chat *chat) {
     const char *title = chat->conversation.title;
-    chat_say(c, false, "deleted %s", *title ? title : "the chat");
+    const char *key = keys_name(COMMAND_UNDELETE);
+    chat_find_deleted(c, chat);
+    chat_say(c, false, "deleted %s%s%s%s", *title ? title : "the chat", *key ? " (" : "", key,
+             *key ? " brings it back)" : "");
     if (c->composing == chat) c->composing = NULL;
     if (c->comparing == chat) c->comparing = NULL;
     if (c->current != chat) return;
-    int count = session_count(c->session), index = session_index(c->session, chat);
-    if (count == 1) chat_new(c);
-    else chat_select(c, session_chat(c->session, index + 1 < count ? index + 1 : index - 1));
+    const int count = session_listed(c->session), index = session_index(c->session, chat);
+    const int next = index + 1 < count ? index + 1 : index - 1;
+    if (next < 0 || index >= count) chat_new(c);
+    else chat_select(c, session_chat(c->session, next));
 }
 
 static void on_session(void *context, const struct session_event *event) {
@@ -199,9 +204,16 @@ static void on_session(void *context, const struct session_event *event) {
     case SESSION_ENDED: answer_ended(c, event); break;
     case SESSION_DELETED: chat_deleted(c, event->chat); break;
     case SESSION_SAVED: chat_say(c, false, "saved again"); break;
+    case SESSION_FOUND:
+        if (event->text) chat_say(c, true, "%s", event->text);
+        chat_find_matched(c);
+        break;
+    case SESSION_WRITTEN:
+    case SESSION_IMPORTED: chat_say(c, event->failed, "%s", event->text); break;
     case SESSION_KEPT:
     case SESSION_UNSAVED: chat_say(c, true, "%s", event->text); break;
     }
+    if (event->kind != SESSION_CHANGED) chat_find_changed(c);
     c->stale = true;
 }
 
@@ -419,6 +431,7 @@ static void chat_free(struct chat *c) {
     free(c->column_messages);
     free(c->path);
     free(c->versions);
+    chat_find_close(c);
     free(c);
 }
 
@@ -433,6 +446,7 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     keys_bind((const char *const *)p->settings->keys.texts, p->settings->keys.count, &keys);
     struct chat *c = xcalloc(1, sizeof *c);
     c->p = *p;
+    chat_find_open(c);
     if (!open_session(c, st)) return chat_free(c), NULL;
     options.worker = session_worker(c->session);
     options.reader = chat_attach_open(c);

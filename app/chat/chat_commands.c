@@ -21,8 +21,7 @@ void chat_new(struct chat *c) { chat_select(c, session_new(c->session)); }
 
 // ---- chats ----
 
-static void command_new(struct chat *c, const struct ui_command *command) {
-    (void)command;
+void chat_new_or_empty(struct chat *c) {
     for (int i = 0; i < session_count(c->session); i++) { // one empty chat is enough
         struct session_chat *chat = session_chat(c->session, i);
         if (chat->conversation.count || chat->conversation.unread_rows || chat->conversation.named) continue;
@@ -32,8 +31,13 @@ static void command_new(struct chat *c, const struct ui_command *command) {
     chat_new(c);
 }
 
+static void command_new(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    chat_new_or_empty(c);
+}
+
 static void select_place(struct chat *c, int place) {
-    if (place >= 0 && place < session_count(c->session)) chat_select(c, session_chat(c->session, place));
+    if (place >= 0 && place < session_listed(c->session)) chat_select(c, session_chat(c->session, place));
 }
 
 static void command_previous(struct chat *c, const struct ui_command *command) {
@@ -47,11 +51,6 @@ static void command_next(struct chat *c, const struct ui_command *command) {
 static void command_rename(struct chat *c, const struct ui_command *command) {
     session_rename(c->current, command->text ? command->text : "");
     chat_say(c, false, "renamed to %s", c->current->conversation.title);
-}
-
-static void command_delete(struct chat *c, const struct ui_command *command) {
-    (void)command;
-    session_delete(c->session, c->current);
 }
 
 // ---- answers ----
@@ -360,9 +359,28 @@ static void command_suspend(struct chat *c, const struct ui_command *command) {
     screen_suspend(c->screen);
 }
 
+static int running(const struct chat *c) {
+    int count = 0;
+    for (int i = 0; i < session_count(c->session); i++) count += session_chat(c->session, i)->n_answers;
+    return count;
+}
+
+// False: a person is asked first. Once more instead of an answer means yes.
+static bool may_leave(struct chat *c, const struct ui_command *command) {
+    const int count = running(c);
+    const bool answered = command->text || (c->asks_to_leave && screen_has_open(c->screen, PANE_DIALOG));
+    c->asks_to_leave = c->p.settings->ask_quit && count && !answered;
+    if (!c->asks_to_leave) return true;
+    char question[80];
+    snprintf(question, sizeof question, count == 1 ? "An answer is still running. Quit?"
+                                                   : "%d answers are still running. Quit?", count);
+    screen_confirm(c->screen, COMMAND_QUIT, question);
+    return false;
+}
+
 // Once more after a save that fails, and not at the first time of asking: messages would be lost.
 static void command_quit(struct chat *c, const struct ui_command *command) {
-    (void)command;
+    if (!may_leave(c, command)) return;
     c->ending = c->leaving || !session_unsaved(c->session) || chat_save_all(c);
     c->leaving = true;
 }
@@ -382,7 +400,14 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_PREVIOUS] = command_previous,
         [COMMAND_NEXT] = command_next,
         [COMMAND_RENAME] = command_rename,
-        [COMMAND_DELETE] = command_delete,
+        [COMMAND_DELETE] = chat_delete,
+        [COMMAND_UNDELETE] = chat_undelete,
+        [COMMAND_FIND_CHAT] = chat_find_go,
+        [COMMAND_PIN_CHAT] = chat_pin_chat,
+        [COMMAND_ARCHIVE] = chat_archive,
+        [COMMAND_TAG] = chat_tag,
+        [COMMAND_EXPORT] = chat_export,
+        [COMMAND_IMPORT] = chat_import,
         [COMMAND_TREE] = chat_go,
         [COMMAND_CONTEXT] = chat_go,
         [COMMAND_FORK] = chat_fork,
@@ -431,4 +456,5 @@ void chat_command(struct chat *c, const struct ui_command *command) {
     chat_say(c, false, "%s", "");
     if (command->id != COMMAND_QUIT) c->leaving = false;
     handlers[command->id](c, command);
+    chat_find_changed(c);
 }

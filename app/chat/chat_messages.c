@@ -11,8 +11,7 @@ int chat_subject(const struct chat *c, const struct ui_command *command) {
     return message >= 0 ? message : conversation_last(&c->current->conversation);
 }
 
-// The path leads through the message from now on, unless it does already.
-static void lead_to(struct chat *c, int message) {
+void chat_lead_to(struct chat *c, int message) {
     struct conversation *talk = &c->current->conversation;
     int last = conversation_last(talk);
     while (last >= 0 && last != message) last = talk->messages[last].parent;
@@ -34,7 +33,7 @@ void chat_edit(struct chat *c, const struct ui_command *command) {
     bool written = !session_answer_at(c->current, message);
     if (message < 0) chat_say(c, true, "there is no message to edit");
     else if (!written) chat_say(c, true, "this answer is still being written: stop it first");
-    else lead_to(c, message), chat_draft_edit(c, message);
+    else chat_lead_to(c, message), chat_draft_edit(c, message);
 }
 
 void chat_edit_stop(struct chat *c, const struct ui_command *command) {
@@ -141,7 +140,7 @@ void chat_make_room(struct chat *c, const struct ui_command *command) {
 
 void chat_go(struct chat *c, const struct ui_command *command) {
     int message = chat_message(c, command->message);
-    if (message >= 0) lead_to(c, message);
+    if (message >= 0) chat_lead_to(c, message);
 }
 
 void chat_name(struct chat *c, const struct ui_command *command) {

@@ -1,8 +1,10 @@
 // The inside of the chat controller, shared by chat.c (loop), chat_commands.c (what a person does), chat_messages.c
-// (what with messages), chat_fan_out.c (several answers at once), chat_draft.c (what a person writes), chat_editor.c (and writes elsewhere), chat_attach.c (or has in a file), chat_model.c
-// (the model that answers and those to choose from), chat_limits.c (what the machine can do), chat_context.c (what the
-// model is asked with), chat_tokens.c (tokens of answers) and chat_view.c (what the screen shows). Nobody else includes
-// this.
+// The inside of the chat controller, shared by chat.c (loop), chat_commands.c (what a person does), chat_messages.c
+// (what with messages), chat_find.c (what with chats as a whole), chat_fan_out.c (several answers at once),
+// chat_draft.c (what a person writes), chat_editor.c (and writes elsewhere), chat_attach.c (or has in a file),
+// chat_model.c (the model that answers and those to choose from), chat_limits.c (what the machine can do),
+// chat_context.c (what the model is asked with), chat_tokens.c (tokens of answers) and chat_view.c (what the screen
+// shows). Nobody else includes this.
 #ifndef CONFAB_APP_CHAT_STATE_H
 #define CONFAB_APP_CHAT_STATE_H
 
@@ -32,6 +34,7 @@ struct chat {
     uint64_t draft_at;              // clock_ns when the composer's is given to the session; 0: not
     int knob;
     bool ending, leaving; // leaving: asked for, although something cannot be saved
+    bool asks_to_leave;   // the question whether to, while answers run, was the latest one
     char status[512];
     bool status_bad;
     char *model_name, *model_short;
@@ -67,6 +70,7 @@ struct chat {
     struct session_chat *comparing; // whose messages are compared; NULL: none
     int compared;                   // one of them
     int chats_room, messages_room;
+    struct chat_find *find;     // what is looked for
     struct chat_models *models; // the list to choose a model from
     struct chat_limits *limits; // of the machine
     struct chat_editor *editor; // that has the terminal; NULL: none
@@ -80,13 +84,32 @@ bool chat_save_all(struct chat *c); // now; says what went wrong
 // chat_commands.c
 void chat_command(struct chat *c, const struct ui_command *command);
 void chat_new(struct chat *c);
+void chat_new_or_empty(struct chat *c); // where there is one without messages, that
 void chat_select(struct chat *c, struct session_chat *chat);
 void chat_save_setting(struct chat *c, int id);
 char *chat_typed(const char *text); // as a message, without blanks at the end; the caller frees
 // At the end of the path; where that is an answer that is still being written, the message goes back into the composer.
 bool chat_can_write(struct chat *c, const char *message);
 
+// chat_find.c
+void chat_find_open(struct chat *c);
+void chat_find_close(struct chat *c);
+void chat_find_changed(struct chat *c); // chats, or what their heads say
+void chat_find_matched(struct chat *c); // the session has found something
+void chat_find_read(struct chat *c, const struct session_chat *chat);
+void chat_find_deleted(struct chat *c, const struct session_chat *chat);
+void chat_find_show(struct chat *c, struct screen_view *view);
+void chat_find_go(struct chat *c, const struct ui_command *command);
+void chat_pin_chat(struct chat *c, const struct ui_command *command);
+void chat_archive(struct chat *c, const struct ui_command *command);
+void chat_tag(struct chat *c, const struct ui_command *command);
+void chat_delete(struct chat *c, const struct ui_command *command);
+void chat_undelete(struct chat *c, const struct ui_command *command);
+void chat_export(struct chat *c, const struct ui_command *command);
+void chat_import(struct chat *c, const struct ui_command *command);
+
 // chat_messages.c
+void chat_lead_to(struct chat *c, int message); // the path leads through it from now on
 void chat_go(struct chat *c, const struct ui_command *command); // to the message, which the path leads through
 void chat_edit(struct chat *c, const struct ui_command *command);
 void chat_edit_stop(struct chat *c, const struct ui_command *command);

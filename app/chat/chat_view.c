@@ -59,6 +59,10 @@ static void show_chats(struct chat *c, const struct engine_metrics *f) {
             .prefill_total = r ? r->prefill_total : 0,
             .tokens_per_second = rate_of(chat, f),
             .unread = chat->unread,
+            .pinned = chat->conversation.pinned,
+            .archived = chat->conversation.archived,
+            .used = chat->conversation.used,
+            .tags = chat->conversation.tags,
         };
     }
 }
@@ -299,6 +303,7 @@ void chat_show(struct chat *c) {
     struct screen_view view = {
         .chats = c->view_chats,
         .n_chats = session_count(c->session),
+        .n_listed = session_listed(c->session),
         .current = session_index(c->session, chat),
         .messages = c->view_messages,
         .n_messages = n_messages,
@@ -326,6 +331,7 @@ void chat_show(struct chat *c) {
     show_context(c, f, &view);
     show_memory(c, f, &view);
     show_log(c, &view);
+    chat_find_show(c, &view);
     chat_tree_show(c, &view);
     chat_context_show(c, &view);
     show_distribution(c, &view);

@@ -48,6 +48,16 @@ enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
       "all GPUs, and the CPU for the layers that do not fit. Devices that the processor\n"                             \
       "emulates are used only if named.\n",                                                                            \
       IN_LIST, 0, 0)                                                                                                   \
+    X(export, "[CHAT]", "Write a chat as Markdown, JSON or HTML",                                                      \
+      "CHAT is its title, a unique part of it, or its number; default: the one used last.\n"                           \
+      "Without --output it is printed. JSON holds all versions of all messages, an\n"                                  \
+      "object for each chat, which `confab import` reads; Markdown and HTML hold the\n"                                \
+      "versions that the chat shows.\n",                                                                               \
+      IN_EXPORT, 0, 1)                                                                                                 \
+    X(import, "FILE...", "Add chats from JSON files",                                                                  \
+      "Reads what `confab export` wrote, lists of OpenAI messages (also JSON Lines), and\n"                            \
+      "the exports of Open WebUI and LibreChat. FILE may be - for standard input.\n",                                  \
+      0, 1, 10000)                                                                                                     \
     X(log, "[LINES]", "Print the last lines of the log",                                                               \
       "LINES: how many to print (default 40). chat, run and bench write the log; see\n"                                \
       "--log-level.\n",                                                                                                \

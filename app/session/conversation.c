@@ -12,7 +12,8 @@
 static int64_t now_ms(void) { return (int64_t)(clock_wall_ns() / 1000000); }
 
 void conversation_open(struct conversation *c, uint64_t id, const struct settings *s) {
-    *c = (struct conversation){.id = id, .title = xstrdup(""), .settings = settings_of_conversation(s), .first = -1};
+    *c = (struct conversation){
+        .id = id, .title = xstrdup(""), .tags = xstrdup(""), .settings = settings_of_conversation(s), .first = -1};
 }
 
 void conversation_set_settings(struct conversation *c, const struct settings *s) {
@@ -42,6 +43,7 @@ void conversation_close(struct conversation *c) {
     free(c->messages);
     free(c->title);
     text_list_clear(&c->waiting);
+    free(c->tags);
     settings_free(&c->settings);
     *c = (struct conversation){.first = -1};
 }
@@ -65,7 +67,8 @@ int conversation_add(struct conversation *c, int parent, enum message_role role,
     }
     int added = c->count++;
     c->messages[added] = (struct message){.parent = parent, .chosen = -1, .role = role, .created = now_ms()};
-    if (!c->row && !c->created) c->created = c->messages[added].created;
+    c->used = c->messages[added].created;
+    if (!c->row && !c->created) c->created = c->used;
     conversation_append(c, added, text, size);
     *chosen_after(c, parent) = added;
     c->dirty = true;
@@ -189,6 +192,19 @@ char *conversation_wait_no_more(struct conversation *c, int place) {
     c->line_revision++;
     c->dirty = true;
     return text_list_take(&c->waiting, place);
+}
+
+void conversation_tag(struct conversation *c, const char *tags) {
+    char *words = xstrdup(tags), *rest = NULL, *all = xstrdup("");
+    for (char *word = strtok_r(words, " #,\t\r\n", &rest); word; word = strtok_r(NULL, " #,\t\r\n", &rest)) {
+        char *longer = xasprintf("%s%s%s", all, *all ? " " : "", word);
+        free(all);
+        all = longer;
+    }
+    free(words);
+    free(c->tags);
+    c->tags = all;
+    c->dirty = true;
 }
 
 int conversation_last(const struct conversation *c) {
@@ -316,6 +332,7 @@ void conversation_take_changes(struct conversation *c, struct conversation *copy
     *copy = *c;
     copy->title = xstrdup(c->title);
     copy->waiting = text_list_copy(&c->waiting);
+    copy->tags = xstrdup(c->tags);
     copy->settings = settings_copy(&c->settings);
     copy->messages = xcalloc((size_t)c->count, sizeof *copy->messages);
     for (int i = 0; i < c->count; i++) {
@@ -345,11 +362,35 @@ void conversation_put_back(struct conversation *c, const struct conversation *co
     }
 }
 
-const char *message_role_name(enum message_role role) {
-    static const char *const names[] = {
+// ---- names ----
+
+static const char *const role_names[] = {
 #define X(id, name) [id] = name,
-        MESSAGE_ROLES(X)
+    MESSAGE_ROLES(X)
 #undef X
-    };
-    return names[role];
+};
+static const char *const state_names[] = {
+#define X(id, name) [id] = name,
+    MESSAGE_STATES(X)
+#undef X
+};
+static const char *const use_names[] = {
+#define X(id, name) [id] = name,
+    MESSAGE_USES(X)
+#undef X
+};
+
+static int name_find(const char *const *names, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(names[i], name)) return (int)i;
+    return 0;
 }
+
+const char *message_role_name(enum message_role role) { return role_names[role]; }
+const char *message_state_name(enum message_state state) { return state_names[state]; }
+const char *message_use_name(enum message_use use) { return use_names[use]; }
+
+#define NAMED(names, name) name_find(names, sizeof(names) / sizeof *(names), name)
+enum message_role message_role_named(const char *name) { return (enum message_role)NAMED(role_names, name); }
+enum message_state message_state_named(const char *name) { return (enum message_state)NAMED(state_names, name); }
+enum message_use message_use_named(const char *name) { return (enum message_use)NAMED(use_names, name); }

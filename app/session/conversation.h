@@ -89,11 +89,13 @@ struct conversation {
     bool dirty;               // title, settings or chosen path differ from the store
     bool unread_rows;         // its messages still lie in the store only
     bool named;               // title was given by the person
+    bool pinned, archived;    // by the person: first in lists, and in none of them unless asked for
     bool gone;                // of a copy: another confab has deleted it from the store
     bool torn;                // likewise: messages of it
     char *title;              // "" until there is something to call it by
+    char *tags;               // words of the person's own, separated by spaces; "": none
     struct settings settings; // sampling and what is OF_CONVERSATION; the rest is unused
-    int64_t created;          // milliseconds since 1970; 0: unknown
+    int64_t created, used;    // milliseconds since 1970: made, and its latest message; 0: unknown
     struct message *messages; // in order of their making
     int count, capacity;
     int first;    // index of the chosen first message, −1 when there is none
@@ -126,6 +128,7 @@ void conversation_wait(struct conversation *c, int place, const char *text);
 char *conversation_wait_no_more(struct conversation *c, int place);
 void conversation_set_settings(struct conversation *c, const struct settings *s);                     // likewise
 void conversation_rename(struct conversation *c, const char *title);
+void conversation_tag(struct conversation *c, const char *tags); // words, with or without '#'
 
 int conversation_last(const struct conversation *c); // the end of the path, −1 when empty
 // The path, first message first, into out [count]; returns its length.
@@ -157,5 +160,11 @@ void conversation_take_changes(struct conversation *c, struct conversation *copy
 void conversation_put_back(struct conversation *c, const struct conversation *copy, bool written);
 
 const char *message_role_name(enum message_role role);
+const char *message_state_name(enum message_state state);
+const char *message_use_name(enum message_use use);
+// Of an unknown name the first of them.
+enum message_role message_role_named(const char *name);
+enum message_state message_state_named(const char *name);
+enum message_use message_use_named(const char *name);
 
 #endif

@@ -51,7 +51,7 @@ struct session_chat *session_add(struct session *s, struct conversation *convers
     return chat;
 }
 
-static void chat_free(struct session_chat *chat) {
+void session_chat_free(struct session_chat *chat) {
     conversation_close(&chat->conversation);
     draft_free(&chat->draft);
     draft_free(&chat->edit);
@@ -67,15 +67,30 @@ uint64_t session_disk_owner(const struct session *s, const struct conversation *
 
 void session_remove(struct session *s, struct session_chat *chat) {
     session_stop(s, chat);
+    session_abandon_chat(s, chat, "stopped");
     if (s->ahead.conversation == chat->conversation.id) session_ahead_stop(s);
     if (s->client) engine_forget(s->client, chat->conversation.id, session_disk_owner(s, &chat->conversation));
     session_tell(s, &(struct session_event){.kind = SESSION_DELETED, .chat = chat});
     int index = session_index(s, chat);
     memmove(s->chats + index, s->chats + index + 1, (size_t)(--s->count - index) * sizeof *s->chats);
-    chat_free(chat);
+    session_forget_matches(s, chat);
+    session_keep_deleted(s, chat);
 }
 
 int session_count(const struct session *s) { return s->count; }
+
+int session_listed(const struct session *s) {
+    int count = s->count;
+    while (count && s->chats[count - 1]->conversation.archived) count--;
+    return count;
+}
+
+int session_first_unpinned(const struct session *s) {
+    int first = 0;
+    while (first < s->count && s->chats[first]->conversation.pinned) first++;
+    return first;
+}
+
 struct session_chat *session_chat(const struct session *s, int index) {
     return s->chats[index];
 }
@@ -89,7 +104,7 @@ int session_index(const struct session *s, const struct session_chat *chat) {
 struct session_chat *session_new(struct session *s) {
     struct conversation fresh;
     conversation_open(&fresh, 0, s->p.settings);
-    struct session_chat *chat = session_add(s, &fresh, 0);
+    struct session_chat *chat = session_add(s, &fresh, session_first_unpinned(s));
     chat->draft_known = true;
     return chat;
 }
@@ -103,6 +118,32 @@ void session_rename(struct session_chat *chat, const char *title) {
     conversation_rename(&chat->conversation, title);
     session_save_later(chat, 0);
 }
+
+void session_tag(struct session_chat *chat, const char *tags) {
+    conversation_tag(&chat->conversation, tags);
+    session_save_later(chat, 0);
+}
+
+static void move_to(struct session *s, const struct session_chat *chat, int to) {
+    const int from = session_index(s, chat);
+    struct session_chat *moved = s->chats[from];
+    if (from < to) memmove(s->chats + from, s->chats + from + 1, (size_t)(to - from) * sizeof *s->chats);
+    else memmove(s->chats + to + 1, s->chats + to, (size_t)(from - to) * sizeof *s->chats);
+    s->chats[to] = moved;
+}
+
+// Pinned ones stand first and archived ones last; none is both.
+static void place(struct session *s, struct session_chat *chat, bool pinned, bool archived) {
+    struct conversation *talk = &chat->conversation;
+    move_to(s, chat, s->count - 1);
+    talk->pinned = pinned, talk->archived = archived;
+    if (!archived) move_to(s, chat, pinned ? 0 : session_first_unpinned(s));
+    session_changed(chat);
+}
+
+void session_pin(struct session *s, struct session_chat *chat, bool pin) { place(s, chat, pin, false); }
+
+void session_archive(struct session *s, struct session_chat *chat, bool archive) { place(s, chat, false, archive); }
 
 // One of its answers at least has its own sampling.
 static bool has_own(const struct session_chat *chat, uint64_t request) {
@@ -193,7 +234,10 @@ bool session_close(struct session *s, struct status *st) {
     bool saved = save_all(s, -1, st) || status_prefix(st, "not saved");
     worker_close(s->worker);
     session_close_store(s);
-    for (int i = 0; i < s->count; i++) chat_free(s->chats[i]);
+    for (int i = 0; i < s->count; i++) session_chat_free(s->chats[i]);
+    session_forget_deleted(s);
+    session_forget_matches(s, NULL);
+    free(s->searched), free(s->to_search);
     free(s->chats);
     free(s->model);
     free(s);

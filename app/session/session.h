@@ -81,10 +81,13 @@ enum session_event_kind {
     SESSION_ASKED,   // a request was submitted
     SESSION_CHANGED, // an answer changed
     SESSION_ENDED,   // an answer ended, for `reason`; one that failed for FINISH_CONTEXT can be had with room made
-    SESSION_DELETED, // the chat is freed after this event
+    SESSION_DELETED, // the chat is none of the session's after this event; session_undelete brings it back
     SESSION_KEPT,    // deleting failed, text says why
     SESSION_UNSAVED, // saving failed and will be retried, text says why; told once, until it works again
     SESSION_SAVED,   // saving works again
+    SESSION_FOUND,   // what was searched for is found, or text says why not
+    SESSION_WRITTEN, // an export is in its file, or `failed`; text says which or why not
+    SESSION_IMPORTED, // chats have come from a file, of which text tells; or `failed`, and text says why
 };
 
 struct session_event {
@@ -92,6 +95,13 @@ struct session_event {
     struct session_chat *chat; // NULL: does not concern one
     enum finish_reason reason;
     const char *text; // NULL: none
+    bool failed;      // of an export or import
+};
+
+struct session_match { // a message that was searched for
+    struct session_chat *chat;
+    int64_t message; // its row
+    char *snippet;   // a line of it, with what was searched for
 };
 
 struct session_params { // all borrowed, must outlive the session
@@ -119,15 +129,30 @@ void session_set_client(struct session *s, struct engine_client *client, const c
 void session_hold(struct session *s, bool hold);      // while true, requests wait: another engine is coming
 void session_rest(struct session *s, uint64_t until); // the engine's events do not wake the loop before this clock_ns
 
-// ---- chats, newest first ----
+// ---- chats: pinned ones first, then those used last when the session began, then archived ones ----
 
 int session_count(const struct session *s);
+int session_listed(const struct session *s); // of them, those before the archived ones
 struct session_chat *session_chat(const struct session *s, int index);
 int session_index(const struct session *s, const struct session_chat *chat); // −1: unknown
 struct session_chat *session_new(struct session *s);
 void session_read(struct session *s, struct session_chat *chat); // reads messages and draft if that is still to be done
 void session_rename(struct session_chat *chat, const char *title);
+void session_pin(struct session *s, struct session_chat *chat, bool pin);         // a pinned one comes first
+void session_archive(struct session *s, struct session_chat *chat, bool archive); // an archived one is not listed
+void session_tag(struct session_chat *chat, const char *tags);
 void session_delete(struct session *s, struct session_chat *chat);
+// The chat deleted last is there again, as if it was new; NULL: none was since the session began.
+struct session_chat *session_undelete(struct session *s);
+// Searches the texts of all messages in the store for words (store_search); SESSION_FOUND follows, unless another
+// search took its place meanwhile. The matches stay until the next SESSION_FOUND.
+void session_search(struct session *s, const char *words);
+const struct session_match *session_matches(const struct session *s, int *count); // the best first
+int session_message_at(const struct session_chat *chat, int64_t row); // index of the message with this row; −1: none
+// Writes a chat to a file, in the format of its ending; SESSION_WRITTEN follows.
+void session_export(struct session *s, struct session_chat *chat, const char *path);
+// Adds the chats of a file; SESSION_IMPORTED follows.
+void session_import(struct session *s, const char *path);
 void session_set_draft(struct session_chat *chat, struct draft *draft); // takes ownership
 void session_begin_with_defaults(struct session *s);                    // gives changed defaults to all empty chats
 void session_changed(struct session_chat *chat);                        // after the caller changed its path or settings

@@ -126,7 +126,7 @@ struct session_chat *session_copy(struct session *s, struct session_chat *chat, 
     char *title = xasprintf("%s (copy)", talk->title);
     conversation_rename(&copy, title);
     free(title);
-    struct session_chat *added = session_add(s, &copy, 0);
+    struct session_chat *added = session_add(s, &copy, session_first_unpinned(s));
     added->draft_known = true;
     session_save_later(added, 0);
     return added;

@@ -94,7 +94,7 @@ void session_count_tokens(struct session *s, struct session_chat *chat) {
     }
 }
 
-static int abandon(struct session *s, struct session_chat *chat, const char *reason) {
+int session_abandon_chat(struct session *s, struct session_chat *chat, const char *reason) {
     int running = 0;
     session_count_tokens(s, chat);
     for (int i = chat->n_answers - 1; i >= 0; i--) {
@@ -111,7 +111,7 @@ static int abandon(struct session *s, struct session_chat *chat, const char *rea
 
 int session_abandon(struct session *s, const char *reason) {
     int running = 0;
-    for (int i = 0; i < s->count; i++) running += abandon(s, s->chats[i], reason);
+    for (int i = 0; i < s->count; i++) running += session_abandon_chat(s, s->chats[i], reason);
     return running;
 }
 

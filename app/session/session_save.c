@@ -6,12 +6,11 @@
 #include "app/session/session_state.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
-#include "engine/local_engine.h"
 
 #define SAVE_AGAIN_NS (2 * NANOSECONDS) // after a save that failed
 #define STALLED_NS    (2 * NANOSECONDS) // a write that takes longer counts as failed
 
-static bool store_ready(struct session *s, struct status *st) {
+bool session_store_ready(struct session *s, struct status *st) {
     if (!s->store) s->store = store_open(s->p.store_path, st);
     return s->store;
 }
@@ -24,8 +23,8 @@ static void tell(struct session *s, enum session_event_kind kind, struct session
     session_tell(s, &(struct session_event){.kind = kind, .chat = chat, .text = text});
 }
 
-static void say(struct session *s, enum session_event_kind kind, struct session_chat *chat, const char *what,
-                const struct status *st) {
+void session_say(struct session *s, enum session_event_kind kind, struct session_chat *chat, const char *what,
+                 const struct status *st) {
     char *text = xasprintf("%s: %s", what, st->text);
     tell(s, kind, chat, text);
     free(text);
@@ -55,7 +54,7 @@ static void keep_found(void *context, struct conversation *found) {
 static void list_work(void *job) {
     struct listing *l = job;
     struct session *s = l->session;
-    l->opened = store_ready(s, &l->status);
+    l->opened = session_store_ready(s, &l->status);
     if (!l->opened) return;
     store_list(s->store, &l->initial, keep_found, l, &l->status);
     store_read_draft(s->store, 0, &l->draft, &l->draft_status);
@@ -74,13 +73,18 @@ static void take_draft(struct session_chat *chat, struct draft *draft, int64_t r
 static void list_done(void *job) {
     struct listing *l = job;
     struct session *s = l->session;
-    for (int i = l->count - 1; i >= 0; i--) session_add(s, &l->found[i], s->count);
+    int n_pinned = 0;
+    for (int i = l->count - 1; i >= 0; i--) {
+        const bool pinned = l->found[i].pinned && !l->found[i].archived;
+        session_add(s, &l->found[i], pinned ? n_pinned++ : s->count);
+    }
     for (int i = 0; i < s->count; i++) // the chat that session_open made
         if (!s->chats[i]->draft_known && !s->chats[i]->conversation.row) take_draft(s->chats[i], &l->draft, 0);
     draft_free(&l->draft);
     if (!l->opened) s->problem = l->status;
-    if (l->status.code) say(s, SESSION_LISTED, NULL, "conversations are not saved", &l->status);
-    else if (l->draft_status.code) say(s, SESSION_LISTED, NULL, "the last draft cannot be read", &l->draft_status);
+    if (l->status.code) session_say(s, SESSION_LISTED, NULL, "conversations are not saved", &l->status);
+    else if (l->draft_status.code)
+        session_say(s, SESSION_LISTED, NULL, "the last draft cannot be read", &l->draft_status);
     else tell(s, SESSION_LISTED, NULL, NULL);
     settings_free(&l->initial);
     free(l->found);
@@ -107,13 +111,13 @@ struct reading {
 
 static void read_work(void *job) {
     struct reading *r = job;
-    struct store *store = store_ready(r->session, &r->status) ? r->session->store : NULL;
+    struct store *store = session_store_ready(r->session, &r->status) ? r->session->store : NULL;
     r->draft_status = r->status;
     r->read = store && r->conversation.unread_rows && store_read(store, &r->conversation, &r->status);
     r->drafted = store && store_read_draft(store, r->conversation.row, &r->draft, &r->draft_status);
 }
 
-static void take_messages(struct conversation *to, struct conversation *from) {
+void session_take_messages(struct conversation *to, struct conversation *from) {
     to->messages = from->messages, to->count = from->count, to->capacity = from->capacity, to->first = from->first;
     to->unread_rows = false;
     from->messages = NULL, from->count = 0;
@@ -124,11 +128,11 @@ static void read_done(void *job) {
     struct session *s = r->session;
     struct session_chat *chat = r->chat;
     chat->reading = false;
-    if (r->read) take_messages(&chat->conversation, &r->conversation), session_find_edit(chat);
+    if (r->read) session_take_messages(&chat->conversation, &r->conversation), session_find_edit(chat);
     if (r->drafted && !chat->draft_known) take_draft(chat, &r->draft, chat->conversation.row);
     draft_free(&r->draft);
-    if (chat->conversation.unread_rows) say(s, SESSION_READ, chat, "this chat cannot be read", &r->status);
-    else if (!r->drafted) say(s, SESSION_READ, chat, "the draft of this chat cannot be read", &r->draft_status);
+    if (chat->conversation.unread_rows) session_say(s, SESSION_READ, chat, "this chat cannot be read", &r->status);
+    else if (!r->drafted) session_say(s, SESSION_READ, chat, "the draft of this chat cannot be read", &r->draft_status);
     else tell(s, SESSION_READ, chat, NULL);
     if (chat->unsent && r->read) session_send(s, chat, chat->unsent);
     free(chat->unsent);
@@ -181,7 +185,7 @@ static bool write_draft(struct store *store, struct writing *w) {
 // A changed draft does not write the conversation: another confab may have changed that.
 static void write_work(void *job) {
     struct writing *w = job;
-    if (!store_ready(w->session, &w->status)) return;
+    if (!session_store_ready(w->session, &w->status)) return;
     struct store *store = w->session->store;
     w->written = !w->whole || store_save(store, &w->conversation, &w->status);
     w->draft_written = w->written && write_draft(store, w);
@@ -198,10 +202,8 @@ static void write_failed(struct session *s, struct session_chat *chat, const str
     bool known = !strcmp(s->problem.text, w->status.text); // said once, not every two seconds
     if (again || known) return;
     s->problem = w->status;
-    say(s, SESSION_UNSAVED, chat, "not saved, kept in memory and tried again", &w->status);
+    session_say(s, SESSION_UNSAVED, chat, "not saved, kept in memory and tried again", &w->status);
 }
-
-static void delete_now(struct session *s, struct session_chat *chat);
 
 static void write_done(void *job) {
     struct writing *w = job;
@@ -220,7 +222,7 @@ static void write_done(void *job) {
         s->problem = (struct status){0};
         tell(s, SESSION_SAVED, NULL, NULL);
     }
-    if (chat->deleting) delete_now(s, chat);
+    if (chat->deleting) session_delete_now(s, chat);
     conversation_close(&w->conversation);
     draft_free(&w->draft);
     free(w);
@@ -274,7 +276,7 @@ uint64_t session_save_due(const struct session *s) {
 static void check_stall(struct session *s, uint64_t now) {
     if (!s->writing || s->problem.code || now < s->writing + STALLED_NS) return;
     status_fail(&s->problem, STATUS_IO, "%s: the disk does not answer", s->p.store_path);
-    say(s, SESSION_UNSAVED, NULL, "not saved, kept in memory and tried again", &s->problem);
+    session_say(s, SESSION_UNSAVED, NULL, "not saved, kept in memory and tried again", &s->problem);
 }
 
 void session_save_turn(struct session *s) {
@@ -288,53 +290,3 @@ void session_save_turn(struct session *s) {
 }
 
 bool session_unsaved(const struct session *s) { return s->problem.code; }
-
-// ---- deleting ----
-
-struct deletion {
-    struct session *session;
-    struct session_chat *chat;
-    int64_t row, draft_row;
-    uint64_t owner;
-    bool deleted;
-    struct status status;
-};
-
-static void delete_work(void *job) {
-    struct deletion *d = job;
-    if (!store_ready(d->session, &d->status)) return;
-    struct conversation c = {.row = d->row};
-    d->deleted = store_delete(d->session->store, &c, &d->status);
-    if (d->deleted && d->owner && d->session->p.kv_folder)
-        local_engine_remove_saved(d->session->p.kv_folder, d->owner);
-    if (d->deleted && d->draft_row == 0) store_save_draft(d->session->store, 0, &(struct draft){0}, NULL);
-}
-
-static void delete_done(void *job) {
-    struct deletion *d = job;
-    d->chat->deleting = false;
-    if (d->deleted) session_remove(d->session, d->chat);
-    else say(d->session, SESSION_KEPT, d->chat, "not deleted", &d->status);
-    free(d);
-}
-
-static void delete_now(struct session *s, struct session_chat *chat) {
-    struct deletion *d = xcalloc(1, sizeof *d);
-    *d = (struct deletion){.session = s,
-                           .chat = chat,
-                           .row = chat->conversation.row,
-                           .draft_row = chat->draft_row,
-                           .owner = session_disk_owner(s, &chat->conversation)};
-    worker_do(s->worker, delete_work, delete_done, d);
-}
-
-void session_delete(struct session *s, struct session_chat *chat) {
-    bool stored = chat->conversation.row || chat->draft_row == 0 || chat->saving || chat->reading;
-    if (chat->deleting) return;
-    if (!s->p.store_path || !stored) {
-        session_remove(s, chat);
-        return;
-    }
-    chat->deleting = true;
-    if (!chat->saving) delete_now(s, chat); // otherwise once its row is known
-}

@@ -1,5 +1,6 @@
 // The inside of the session, shared by session.c (chats), session_answer.c (requests), session_events.c (what comes of
-// them), session_ahead.c (what is read ahead), session_branch.c (branches) and session_save.c (the store). Nobody else
+// them), session_ahead.c (what is read ahead), session_branch.c (branches), session_save.c (the store),
+// session_delete.c (what is deleted, and brought back) and session_find.c (search, export and import). Nobody else
 // includes this.
 #ifndef CONFAB_APP_SESSION_STATE_H
 #define CONFAB_APP_SESSION_STATE_H
@@ -27,6 +28,11 @@ struct session {
     struct session_chat **chats;
     int count, capacity;
     uint64_t next_id;
+    struct session_chat **deleted; // that can be brought back, the last one last
+    int n_deleted;
+    char *searched, *to_search; // words of the search under way, and those it is to be followed by; NULL: none
+    struct session_match *matches;
+    int n_matches;
     struct session_ahead ahead;
     uint64_t finding, finding_in; // request that looks something up, and its conversation; 0: none
 
@@ -38,7 +44,9 @@ struct session {
 
 void session_tell(struct session *s, const struct session_event *event);
 struct session_chat *session_add(struct session *s, struct conversation *conversation, int index); // takes it over
-void session_remove(struct session *s, struct session_chat *chat);
+void session_remove(struct session *s, struct session_chat *chat); // it can be brought back
+void session_chat_free(struct session_chat *chat);
+int session_first_unpinned(const struct session *s); // where a chat goes that is new
 // Whose the engine's pages of a conversation are on the disk; 0: what is not in a store leaves nothing there.
 uint64_t session_disk_owner(const struct session *s, const struct conversation *talk);
 
@@ -72,5 +80,20 @@ void session_list(struct session *s);
 uint64_t session_save_due(const struct session *s); // clock_ns; 0: nothing to save
 void session_save_turn(struct session *s);
 void session_close_store(struct session *s); // the worker must be closed
+bool session_store_ready(struct session *s, struct status *st); // on the worker's thread: the store is open, or why not
+void session_take_messages(struct conversation *to, struct conversation *from); // that were read
+void session_say(struct session *s, enum session_event_kind kind, struct session_chat *chat, const char *what,
+                 const struct status *st); // "what: why"
+
+// session_delete.c
+void session_delete_now(struct session *s, struct session_chat *chat); // nothing of it is being saved
+void session_keep_deleted(struct session *s, struct session_chat *chat); // takes it over
+void session_forget_deleted(struct session *s);
+
+// session_events.c
+int session_abandon_chat(struct session *s, struct session_chat *chat, const char *reason);
+
+// session_find.c
+void session_forget_matches(struct session *s, const struct session_chat *chat); // of a chat; NULL: all
 
 #endif

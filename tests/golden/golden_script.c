@@ -29,7 +29,8 @@ struct script {
     bool update, failed, opened, ended, loading;
     int width, height, colours;
     char *limits; // a file
-    char *home;   // a folder of its own, when there are models in it
+    char *home;   // a folder of its own, when there are files in it
+    char *store;  // a file in it; NULL: chats are not saved
     struct settings settings;
     struct golden_display display;
     struct model_host *host;
@@ -95,6 +96,7 @@ static void script_open(struct script *s) {
         .host = s->host,
         .settings = &s->settings,
         .limits_path = s->limits,
+        .store_path = s->store,
         .screen = {.input_fd = s->display.input, .output_fd = s->display.output, .colours = s->colours}};
     s->chat = chat_open(&params, &st);
     if (!s->chat) panic("%s", st.text);
@@ -118,7 +120,7 @@ static void script_close(struct script *s) {
     model_host_close(s->host);
     golden_display_close(d);
     if (s->home) nftw(s->home, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    free(s->home);
+    free(s->home), free(s->store);
     if (s->limits) remove(s->limits);
     free(s->limits);
 }
@@ -593,15 +595,24 @@ static void do_locale(struct script *s) { setenv("LC_ALL", s->words[1], 1); }
 
 static void do_memory(struct script *s) { script_engine_memory((uint64_t)word_int(s, 1) << 20); }
 
-// Makes a file in a home folder of the script's own.
+// A home folder of the script's own.
+static void home_make(struct script *s) {
+    if (s->home) return;
+    s->home = xstrdup("/tmp/confab-golden-XXXXXX");
+    if (!mkdtemp(s->home)) panic("no temporary folder");
+    setenv("HOME", s->home, 1);
+    unsetenv("XDG_DATA_HOME");
+    unsetenv("XDG_CONFIG_HOME");
+}
+
+static void do_store(struct script *s) {
+    home_make(s);
+    s->store = xasprintf("%s/confab.db", s->home);
+}
+
+// Makes a file in it.
 static void home_file(struct script *s, const char *folder, const char *text, off_t size) {
-    if (!s->home) {
-        s->home = xstrdup("/tmp/confab-golden-XXXXXX");
-        if (!mkdtemp(s->home)) panic("no temporary folder");
-        setenv("HOME", s->home, 1);
-        unsetenv("XDG_DATA_HOME");
-        unsetenv("XDG_CONFIG_HOME");
-    }
+    home_make(s);
     struct status st = {0};
     char *path = xasprintf("%s/%s/%s", s->home, folder, s->words[1]);
     FILE *f = path_make_parents(path, &st) ? fopen(path, "w") : NULL;
@@ -655,6 +666,7 @@ static const struct {
     {"memory", 1, false, do_memory},
     {"file", 6, true, do_file},
     {"config", 2, true, do_config},
+    {"store", 0, true, do_store},
     {"inputrc", 1, false, do_inputrc},
     {"limits", 2, true, do_limits},
     {"progress", 1, false, do_progress},

@@ -6,7 +6,8 @@
 //   Before the first of the others: size W H · colours N · locale NAME · set KEY VALUE (as in the configuration) ·
 //                                     loading (the engine comes with `loaded`) · memory MIB (that are free) ·
 //                                     file PATH MIB FAMILY FORMAT PARAMETERS NEED-MIB [PROBLEM] (a model among those
-//                                     known) · config PATH TEXT (a file of the configuration) · limits GB GOP (a
+//                                     known) · config PATH TEXT (a file of the configuration) ·
+//                                     store (chats are kept in a file) · limits GB GOP (a
 //                                     second, of the machine)
 //   What a person does:   key NAME … · type TEXT · paste TEXT · click X Y · wheel up|down X Y · resize W H
 //   What the engine does: token CHAT TEXT … · figures PROBABILITY ENTROPY "TEXT PROBABILITY|…" [accepted] (of the next

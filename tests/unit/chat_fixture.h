@@ -80,6 +80,11 @@ static struct {
     int token;
     char taken[4096];
     bool ended, typed, tree, compares, context, lent;
+    const char *finding; // words typed in the pane to find a chat; NULL: it is not open
+    enum find_order finding_order;
+    struct view_found found[32];
+    uint64_t shown; // message that was to be shown
+    bool asks;      // whether to do something
     const char *theme_problem; // at the next opening; NULL: none
 } screen;
 
@@ -104,6 +109,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     screen.view = *v;
     memcpy(screen.chats, v->chats, (size_t)v->n_chats * sizeof *v->chats);
     if (v->n_messages) memcpy(screen.messages, v->messages, (size_t)v->n_messages * sizeof *v->messages);
+    if (v->n_found) memcpy(screen.found, v->found, (size_t)v->n_found * sizeof *v->found);
     if (v->n_nodes) memcpy(screen.nodes, v->nodes, (size_t)v->n_nodes * sizeof *v->nodes);
     snprintf(screen.status, sizeof screen.status, "%s", v->status ? v->status : "");
 }
@@ -117,6 +123,7 @@ void screen_lend(struct screen *s) { (void)s, screen.lent = true; }
 void screen_reclaim(struct screen *s) { (void)s, screen.lent = false; }
 void screen_confirm(struct screen *s, enum ui_command_id id, const char *question) {
     (void)s, (void)id, (void)question;
+    screen.asks = true;
 }
 void screen_set_composer(struct screen *s, const char *text) {
     (void)s, snprintf(screen.composer, sizeof screen.composer, "%s", text);
@@ -146,7 +153,16 @@ uint32_t screen_panes_with_room(const struct screen *s) { return (void)s, 1u << 
 bool screen_has_open(const struct screen *s, enum pane_id pane) {
     (void)s;
     return (pane == PANE_TREE && screen.tree) || (pane == PANE_COMPARE && screen.compares) ||
-           (pane == PANE_CONTEXT && screen.context);
+           (pane == PANE_CONTEXT && screen.context) || (pane == PANE_DIALOG && screen.asks);
+}
+const char *screen_finding(const struct screen *s, enum find_order *order) {
+    (void)s;
+    *order = screen.finding_order;
+    return screen.finding;
+}
+void screen_show_message(struct screen *s, uint64_t chat_id, uint64_t message) {
+    (void)s, (void)chat_id;
+    screen.shown = message;
 }
 int screen_page(const struct screen *s) { return (void)s, -1; }
 bool screen_token(struct screen *s, const struct screen_view *v, uint64_t *message, int *token) {

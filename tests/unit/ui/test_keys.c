@@ -172,8 +172,8 @@ static void test_own_keys_take_the_place_of_the_tables(void **state) {
     assert_string_equal(keys_short_name(COMMAND_STOP, name), "Alt+X");
     assert_true(BIND(&st, "stop F6", "copy F5")); // an exchange is no conflict
     assert_string_equal(keys_name(COMMAND_STOP), "F6");
-    assert_true(BIND(&st, "boxes Alt+P", "stop Alt+X", "stop Alt+Y"));
-    assert_string_equal(keys_name(COMMAND_PANES), "Alt+P");
+    assert_true(BIND(&st, "boxes Alt+B", "stop Alt+X", "stop Alt+Y"));
+    assert_string_equal(keys_name(COMMAND_PANES), "Alt+B");
     assert_string_equal(keys_name(COMMAND_STOP), "Alt+Y"); // the last line counts
     assert_true(keys_bind(NULL, 0, &st));
     assert_string_equal(keys_name(COMMAND_QUIT), "Ctrl+Q");

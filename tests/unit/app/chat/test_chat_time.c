@@ -187,6 +187,7 @@ static void test_quitting_and_losing_the_terminal_end_it(void **state) {
 static void test_leaving_what_cannot_be_saved_asks_once(void **state) {
     (void)state;
     sqlite3 *other;
+    settings.ask_quit = 0;
     assert_int_equal(sqlite3_open(store_path, &other), SQLITE_OK);
     assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     act(COMMAND_SEND, -1, "Precious");
@@ -208,6 +209,7 @@ static void test_leaving_what_cannot_be_saved_asks_once(void **state) {
 
 static void test_a_store_that_cannot_open_is_said(void **state) {
     (void)state;
+    settings.ask_quit = 0;
     close_chat();
     free(store_path);
     store_path = xstrdup("/proc/nothing/confab.db");
@@ -225,6 +227,7 @@ static void test_a_store_that_cannot_open_is_said(void **state) {
 
 static void test_a_store_that_opens_late_gets_everything(void **state) {
     (void)state;
+    settings.ask_quit = 0;
     close_chat();
     char *command = xasprintf("rm -f %s* && mkdir %s", store_path, store_path),
          *back = xasprintf("rmdir %s", store_path);
