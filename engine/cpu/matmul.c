@@ -108,6 +108,12 @@ static void put_results(const struct matmul *to, const struct cpu_kernels *k, fl
     }
 }
 
+// A last strip lacks rows, whose results are not computed.
+static void clear_results(float *results, int inputs, const struct item *item) {
+    const int n = item->end - item->first < inputs ? item->end - item->first : inputs;
+    memset(results, 0, (size_t)n * STRIP_ROWS * sizeof *results);
+}
+
 static struct part matmul_part(const struct series *s, int i) {
     const struct matmul *p = (const struct matmul *)s->list + i;
     return (struct part){matrix_strips(p->matrix), p->in};
@@ -120,7 +126,7 @@ static void matmul_item(const struct series *s, int i, const struct item *item) 
     const int strip = item->strip;
     const int inputs = input_rows_at_once(in, item->end - item->first);
     float results[GROUP_INPUTS * STRIP_ROWS];
-    if (strip_rows(to->matrix, strip) < STRIP_ROWS) memset(results, 0, sizeof results); // rows that a last strip lacks
+    if (strip_rows(to->matrix, strip) < STRIP_ROWS) clear_results(results, inputs, item);
     for (int first = item->first; first < item->end; first += inputs) {
         const int width = item->end - first < inputs ? item->end - first : inputs;
         for (int c = 0; c < width && c < ROWS_AHEAD; c++) fetch_place(to, strip, first + c);
@@ -150,9 +156,9 @@ static void gated_item(const struct series *s, int i, const struct item *item) {
     const struct matrix *first_matrix = g->gate->format ? g->gate : g->up;
     const int inputs = input_rows_at_once(in, item->end - item->first);
     const float *first_bias = g->gate->format ? g->gate_bias : g->up_bias;
-    if (n < STRIP_ROWS) { // rows that a last strip lacks
-        memset(gate, 0, sizeof gate);
-        memset(up, 0, sizeof up);
+    if (n < STRIP_ROWS) {
+        clear_results(gate, inputs, item);
+        clear_results(up, inputs, item);
     }
     for (int first = item->first; first < item->end; first += inputs) {
         const int width = item->end - first < inputs ? item->end - first : inputs;
