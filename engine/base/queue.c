@@ -41,15 +41,32 @@ static void queue_grow(struct queue *q) {
     q->head = 0;
 }
 
+static void make_readable(const struct queue *q) {
+    const uint64_t one = 1;
+    if (write(q->fd, &one, sizeof one) < 0 && errno != EAGAIN) panic("eventfd: %s", strerror(errno));
+}
+
 void queue_push(struct queue *q, const void *item) {
     pthread_mutex_lock(&q->lock);
     if (q->count == q->capacity) queue_grow(q);
     memcpy(q->items + (q->head + q->count) % q->capacity * q->item_size, item, q->item_size);
-    if (q->count++ == 0) {
-        uint64_t one = 1;
-        if (write(q->fd, &one, sizeof one) < 0 && errno != EAGAIN) panic("eventfd: %s", strerror(errno));
-    }
-    pthread_cond_signal(&q->filled);
+    const bool first = q->count++ == 0;
+    if (first && !q->quiet) make_readable(q);
+    if (!q->quiet) pthread_cond_signal(&q->filled);
+    pthread_mutex_unlock(&q->lock);
+}
+
+void queue_hold(struct queue *q) {
+    pthread_mutex_lock(&q->lock);
+    q->quiet = true;
+    pthread_mutex_unlock(&q->lock);
+}
+
+void queue_release(struct queue *q) {
+    pthread_mutex_lock(&q->lock);
+    q->quiet = false;
+    if (q->count) make_readable(q);
+    pthread_cond_broadcast(&q->filled);
     pthread_mutex_unlock(&q->lock);
 }
 

@@ -13,12 +13,16 @@ struct queue {
     pthread_cond_t filled;
     unsigned char *items; // ring
     size_t item_size, capacity, head, count;
-    int fd; // eventfd: readable while the queue is not empty
+    int fd;     // eventfd: readable while the queue is not empty
+    bool quiet; // wakes nobody
 };
 
 bool queue_open(struct queue *q, size_t item_size, struct status *st); // false: cannot open an eventfd
 void queue_close(struct queue *q);                                     // also if zeroed or if opening failed
 void queue_push(struct queue *q, const void *item);
+// Between the two nobody is woken, and the descriptor need not be readable: several items are told of at once.
+void queue_hold(struct queue *q);
+void queue_release(struct queue *q);
 bool queue_empty(struct queue *q);
 bool queue_pop(struct queue *q, void *item); // false if empty
 // Whether `is` is true for any item; called in order with the queue locked.

@@ -42,6 +42,23 @@ static void request_end(struct local_engine *e, struct local_request *r) {
 
 // ---- what the scheduler reports ----
 
+// Being woken for every token of a step would cost client and engine more than the tokens do.
+static void hold(struct local_engine *e, struct local_client *c) {
+    if (c->held) return;
+    c->held = true;
+    c->next_held = e->held;
+    e->held = c;
+    queue_hold(&c->client.events);
+}
+
+static void release(struct local_engine *e) {
+    for (struct local_client *c; (c = e->held);) {
+        e->held = c->next_held;
+        c->held = false;
+        queue_release(&c->client.events);
+    }
+}
+
 static void on_state(void *context, const struct sequence *q, const char *message) {
     struct local_answer *a = q->owner;
     struct local_request *r = a->request;
@@ -75,8 +92,10 @@ static void on_state(void *context, const struct sequence *q, const char *messag
 }
 
 static bool on_token(void *context, const struct sequence *q, const struct sample *sample) {
+    struct local_engine *e = context;
     const struct local_answer *a = q->owner;
-    ((struct local_engine *)context)->drew = true;
+    e->drew = true;
+    hold(e, a->request->client);
     return answer_token(a->text, sample);
 }
 
@@ -188,6 +207,7 @@ static void schedule(struct local_engine *e, struct local_request *r) {
     scheduler_submit(e->scheduler, &request);
     for (int i = 0; i < n; i++)
         if (unwanted[i]) scheduler_cancel_answer(e->scheduler, request.id, i);
+    release(e);
     free(owners), free(unwanted), free(samplings);
     if (forgotten) scheduler_forget(e->scheduler, forgotten, request.disk_owner);
 }
@@ -366,6 +386,7 @@ static bool wait_until(struct local_engine *e, double time, struct command *c) {
 // rests.
 static void wait_idle(struct local_engine *e) {
     struct command c;
+    if (!queue_empty(&e->commands)) return; // somebody waits for the first token
     local_engine_publish(e);
     for (;;) {
         const double settled = e->metrics.last_step + METRICS_WINDOW_SECONDS + 0.1;
@@ -396,7 +417,9 @@ static void step(struct local_engine *e) {
     const double start = clock_seconds();
     struct command c;
     e->drew = false;
-    if (!scheduler_step(e->scheduler) && !scheduler_idle(e->scheduler)) { // whoever is there waits for the disk
+    const bool any = scheduler_step(e->scheduler);
+    release(e);
+    if (!any && !scheduler_idle(e->scheduler)) { // whoever is there waits for the disk
         if (queue_wait(&e->commands, &c, WAIT_MS)) obey(e, &c);
         return;
     }

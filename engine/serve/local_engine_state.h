@@ -35,6 +35,8 @@ struct local_client {
     struct watch *watch;           // NULL: it has never watched
     uint64_t watched;              // request, and which of its answers; as the engine's thread knows it
     int watched_answer;
+    bool held; // hears of its events in a moment, of all at once
+    struct local_client *next_held;
 };
 
 struct local_answer { // the owner of a sequence
@@ -89,6 +91,7 @@ struct local_engine {
     struct hibernate *store; // NULL: none
     struct encoder encoder;
     struct local_request *requests; // all that were submitted and have not ended
+    struct local_client *held;      // clients
     struct logits_job *jobs;        // in the order they came; no request takes a step before they are done
     struct metrics metrics;
     struct queue commands;

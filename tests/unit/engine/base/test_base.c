@@ -403,6 +403,36 @@ static void queue_carries_items_between_threads(void **state) {
     queue_close(&shared);
 }
 
+static bool readable(const struct queue *q) { return poll(&(struct pollfd){.fd = q->fd, .events = POLLIN}, 1, 0) == 1; }
+
+static void queue_tells_of_held_items_at_once(void **state) {
+    (void)state;
+    struct queue q;
+    int item;
+    assert_true(queue_open(&q, sizeof(int), NULL));
+    queue_hold(&q);
+    queue_push(&q, &(int){1});
+    queue_push(&q, &(int){2});
+    assert_false(readable(&q));
+    assert_true(queue_pop(&q, &item)); // whoever looks finds them
+    queue_release(&q);
+    assert_true(readable(&q));
+    assert_true(queue_pop(&q, &item));
+    assert_int_equal(item, 2);
+    assert_false(readable(&q));
+    queue_hold(&q);
+    queue_release(&q);
+    assert_false(readable(&q));
+    queue_push(&q, &(int){3});
+    queue_hold(&q);
+    queue_push(&q, &(int){4});
+    assert_true(readable(&q));
+    queue_release(&q);
+    assert_true(queue_pop(&q, &item) && queue_pop(&q, &item));
+    assert_false(readable(&q));
+    queue_close(&q);
+}
+
 // ---- panic ----
 
 static void restore_terminal(void) { dprintf(STDERR_FILENO, "restored\n"); }
@@ -606,6 +636,7 @@ int main(void) {
         cmocka_unit_test(utf8_stream_of_any_bytes_does_not_depend_on_the_split),
         cmocka_unit_test(queue_keeps_order_while_it_grows),
         cmocka_unit_test(queue_carries_items_between_threads),
+        cmocka_unit_test(queue_tells_of_held_items_at_once),
         cmocka_unit_test(panic_restores_prints_and_exits),
         cmocka_unit_test(files_in_memory_count_as_free),
         cmocka_unit_test(files_are_mapped_and_read),
